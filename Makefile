@@ -1,0 +1,57 @@
+# Every target that CI or a person needs. `make help` lists them from the ## comments.
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+BIN         := build/bin
+MODULES     := . deploy/local deploy/local/kube test
+
+.DEFAULT_GOAL := help
+.PHONY: help demo run build servers test test-race bench check tools generate clean record-replay tidy
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+build: ## the drover binary
+	@go build -trimpath -o $(BIN)/drover ./cmd/drover
+
+servers: ## the local servers and clusters (minutes the first time, then cached)
+	@deploy/local/build.sh
+	@deploy/local/kube/build.sh
+
+demo: servers ## the whole story of the vFW composite app on two local clusters
+	@$(BIN)/drover-local demo $(ARGS)
+
+run: servers ## the local stack and two clusters, until Ctrl-C; data in build/run
+	@$(BIN)/drover-local run $(ARGS)
+
+test: build servers ## all tests, end to end on real components included
+	@DROVER_TEST_REQUIRE=1 go test ./...
+	@cd deploy/local && go test ./...
+	@cd deploy/local/kube && go test -trimpath ./...
+	@cd test && DROVER_TEST_REQUIRE=1 go test -timeout 30m ./...
+
+test-race: build servers ## the root module's tests with the race detector
+	@DROVER_TEST_REQUIRE=1 go test -race ./...
+
+bench: build servers ## the figures, into build/bench/report.md and report.json
+	@mkdir -p build/bench
+	@cd test && DROVER_TEST_REQUIRE=1 go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./bench -report ../build/bench $(ARGS)
+
+check: tools ## formatting, vet, lint, import rules, determinism, tidy and generated files
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run gofmt -w'; exit 1; }
+	@for m in $(MODULES); do (cd $$m && go vet -trimpath ./...); done
+	@$(BIN)/golangci-lint run ./...
+	@$(BIN)/workflowcheck ./workflows/...
+	@go test ./internal/arch
+	@for m in $(MODULES); do (cd $$m && go mod tidy -diff); done
+
+tools: ## the linters, built from pinned versions into build/bin
+	@deploy/tools/build.sh
+
+tidy: ## go mod tidy in every module
+	@for m in $(MODULES); do (cd $$m && go mod tidy); done
+
+record-replay: build servers ## record workflow histories from the present code as replay fixtures
+	@cd test && DROVER_TEST_REQUIRE=1 DROVER_RECORD_REPLAY=$(CURDIR)/workflows/testdata/replay go test -count=1 -run TestRecordReplay ./...
+
+clean: ## remove everything that was built or run here
+	@rm -rf build

@@ -1,0 +1,317 @@
+package activities
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"go.temporal.io/sdk/activity"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// Clusters does the work on clusters.
+type Clusters interface {
+	Get(ctx context.Context, name domain.ClusterName) (*kube.Cluster, error)
+}
+
+// Leaves keeps the ends of leaves, and which clusters answer.
+type Leaves interface {
+	Blobs
+	PutLeaf(ctx context.Context, leaf domain.Leaf) error
+	Leaf(ctx context.Context, id string) (*domain.Leaf, error)
+	SetReachable(ctx context.Context, c domain.ClusterName, reachable bool) error
+}
+
+// Reporter tells the workflow of a leaf what its activity sees.
+type Reporter interface {
+	Contact(ctx context.Context, workflowID, runID string, c Contact) error
+}
+
+// Kube applies to clusters and deletes from them.
+type Kube struct {
+	clusters Clusters
+	leaves   Leaves
+	reporter Reporter
+	// bundles are decoded manifests: a thousand clusters take the same ones.
+	bundles *lru.Cache[domain.Digest, *plan.Bundle]
+}
+
+// decodedBundles bounds Kube.bundles.
+const decodedBundles = 64
+
+// maxNotes bounds the messages of a leaf; beyond it resources are Failed without their message.
+const maxNotes = 200
+
+// NewKube makes the activities.
+func NewKube(clusters Clusters, leaves Leaves, reporter Reporter) *Kube {
+	bundles, err := lru.New[domain.Digest, *plan.Bundle](decodedBundles)
+	if err != nil {
+		panic(err) // the size is a constant
+	}
+	return &Kube{clusters: clusters, leaves: leaves, reporter: reporter, bundles: bundles}
+}
+
+// ApplyToCluster applies one app's resources to one cluster, records the end and returns it. It fails,
+// to be tried again, as long as the cluster does not let it through; a resource that the cluster refuses
+// does not fail it. Cancelled, it records how far it came and succeeds.
+func (k *Kube) ApplyToCluster(ctx context.Context, in LeafInput) (*domain.Leaf, error) {
+	return k.work(ctx, in)
+}
+
+// DeleteFromCluster is ApplyToCluster's reverse.
+func (k *Kube) DeleteFromCluster(ctx context.Context, in LeafInput) (*domain.Leaf, error) {
+	return k.work(ctx, in)
+}
+
+func (k *Kube) work(ctx context.Context, in LeafInput) (*domain.Leaf, error) {
+	bundle, err := k.bundle(ctx, in.Bundle)
+	if err != nil {
+		return nil, err
+	}
+	a := &attempt{kube: k, in: in, resources: bundle.Resources}
+	if err := a.resume(ctx); err != nil {
+		return nil, err
+	}
+	if a.settled() {
+		return a.end(ctx)
+	}
+	cluster, err := k.clusters.Get(ctx, in.Cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	work, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-activity.GetWorkerStopChannel(ctx):
+			cancel(errWorkerStops)
+		case <-work.Done():
+		}
+	}()
+	stop := beat(ctx, func() any { return a.snapshot() })
+	defer stop()
+	job := kube.Job{
+		Resources: a.resources, Marks: slices.Clone(a.state.marks()), Namespace: in.Namespace,
+		DeploymentID: in.deploymentID(), BeforeStage: a.announce, OnMark: a.mark,
+	}
+	var outcome kube.Outcome
+	if in.Operation == domain.OpTerminate {
+		outcome = cluster.Delete(work, job)
+	} else {
+		outcome = cluster.Apply(work, job)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return a.end(context.WithoutCancel(ctx))
+	case context.Cause(work) == errWorkerStops:
+		activity.RecordHeartbeat(ctx, a.snapshot())
+		return nil, errWorkerStops
+	case outcome.Retry != nil:
+		return nil, a.retry(ctx, outcome)
+	default:
+		return a.end(ctx)
+	}
+}
+
+// errWorkerStops hands the activity over to another worker.
+var errWorkerStops = &fail.Error{Kind: fail.Unavailable, Message: "worker stops", RetryAfter: 50 * time.Millisecond}
+
+func (k *Kube) bundle(ctx context.Context, digest domain.Digest) (*plan.Bundle, error) {
+	if b, ok := k.bundles.Get(digest); ok {
+		return b, nil
+	}
+	b, err := load[plan.Bundle](ctx, k.leaves, digest)
+	if err != nil {
+		return nil, err
+	}
+	k.bundles.Add(digest, b)
+	return b, nil
+}
+
+// attempt is one attempt at a leaf.
+type attempt struct {
+	kube      *Kube
+	in        LeafInput
+	resources []plan.Resource
+
+	mu    sync.Mutex
+	state progress
+	all   domain.Marks // state.Marks, decoded
+}
+
+// progress is what heartbeats carry from one attempt to the next.
+type progress struct {
+	Marks string        `json:"marks"`
+	Notes []domain.Note `json:"notes,omitempty"`
+	// Announced are the marks that the workflow was told last; "" when it has heard nothing yet, and then
+	// nothing need be announced: the workflow assumes that everything may have been sent.
+	Announced    string              `json:"announced,omitempty"`
+	Connectivity domain.Connectivity `json:"connectivity"`
+}
+
+func (p progress) marks() domain.Marks { return domain.DecodeMarks(p.Marks) }
+
+// resume takes up where the last attempt ended, or begins.
+func (a *attempt) resume(ctx context.Context) error {
+	a.state.Connectivity = domain.ConnectivityUnknown
+	if activity.HasHeartbeatDetails(ctx) {
+		if err := activity.GetHeartbeatDetails(ctx, &a.state); err != nil {
+			return fail.Wrap(err, fail.Internal, "read heartbeat details")
+		}
+		a.all = a.state.marks()
+		return nil
+	}
+	marks, err := a.begin(ctx)
+	if err != nil {
+		return err
+	}
+	a.all = marks
+	a.state.Marks = marks.Encode()
+	return nil
+}
+
+// begin is the first attempt's marks.
+func (a *attempt) begin(ctx context.Context) (domain.Marks, error) {
+	n := len(a.resources)
+	if a.in.Operation != domain.OpTerminate {
+		return domain.NewMarks(n, domain.MarkPending), nil
+	}
+	marks := domain.NewMarks(n, domain.MarkDeleted) // never attempted
+	if a.in.Unsettled {
+		marks = domain.NewMarks(n, domain.MarkDoomed)
+	}
+	switch leaf, err := a.kube.leaves.Leaf(ctx, a.in.LeafID()); {
+	case err == nil && !a.in.Unsettled:
+		marks = domain.DecodeMarks(leaf.Marks).Doom()
+	case err != nil && !fail.Is(err, fail.NotFound):
+		return nil, err
+	}
+	for i := range a.resources {
+		if a.resources[i].Keep && marks[i] == domain.MarkDoomed {
+			marks[i] = domain.MarkKept
+		}
+	}
+	return marks, nil
+}
+
+func (a *attempt) settled() bool {
+	return !slices.ContainsFunc(a.all, func(m domain.Mark) bool {
+		switch m {
+		case domain.MarkPending, domain.MarkSent, domain.MarkDoomed, domain.MarkDeleting:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// mark takes the progress of one resource.
+func (a *attempt) mark(i int, m domain.Mark, note string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all[i] = m
+	if m == domain.MarkApplied || m == domain.MarkRefused || m == domain.MarkDeleted || m == domain.MarkUndeleted {
+		a.state.Connectivity = domain.ConnectivityAvailable
+	}
+	if note != "" && len(a.state.Notes) < maxNotes {
+		a.state.Notes = append(a.state.Notes, domain.Note{Index: i, Message: note})
+	}
+}
+
+// snapshot is the state for a heartbeat.
+func (a *attempt) snapshot() progress {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p := a.state
+	p.Marks = a.all.Encode()
+	p.Notes = slices.Clone(p.Notes)
+	return p
+}
+
+// announce tells the workflow, before a stage is sent, that its resources may be in the cluster from now
+// on, if the workflow has heard of the leaf before.
+func (a *attempt) announce(ctx context.Context, stage []int) error {
+	p := a.snapshot()
+	if p.Announced == "" {
+		return nil
+	}
+	marks := p.marks()
+	for _, i := range stage {
+		switch marks[i] {
+		case domain.MarkPending:
+			marks[i] = domain.MarkSent
+		case domain.MarkDoomed:
+			marks[i] = domain.MarkDeleting
+		}
+	}
+	if marks.Encode() == p.Announced {
+		return nil
+	}
+	return a.tell(ctx, Contact{Connectivity: p.Connectivity, Marks: marks.Encode()})
+}
+
+// retry tells the workflow that the cluster does not let the work through, unless it knows all of it.
+func (a *attempt) retry(ctx context.Context, o kube.Outcome) error {
+	p := a.snapshot()
+	lost := p.Connectivity != domain.ConnectivityRetrying
+	a.mu.Lock()
+	a.state.Connectivity = domain.ConnectivityRetrying
+	a.mu.Unlock()
+	if lost || p.Marks != p.Announced {
+		contact := Contact{Connectivity: domain.ConnectivityRetrying, Marks: p.Marks, Error: fail.TextOf(o.Retry)}
+		if err := a.tell(ctx, contact); err != nil {
+			return err
+		}
+	}
+	if lost && !o.Reached {
+		if err := a.kube.leaves.SetReachable(ctx, a.in.Cluster, false); err != nil {
+			activity.GetLogger(ctx).Warn("record reachability", "cluster", a.in.Cluster, "error", err)
+		}
+	}
+	activity.RecordHeartbeat(ctx, a.snapshot())
+	return o.Retry
+}
+
+func (a *attempt) tell(ctx context.Context, c Contact) error {
+	run := activity.GetInfo(ctx).WorkflowExecution
+	if err := a.kube.reporter.Contact(ctx, run.ID, run.RunID, c); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.state.Announced = c.Marks
+	return nil
+}
+
+// end records the leaf.
+func (a *attempt) end(ctx context.Context) (*domain.Leaf, error) {
+	p := a.snapshot()
+	slices.SortFunc(p.Notes, func(x, y domain.Note) int { return cmp.Compare(x.Index, y.Index) })
+	leaf := domain.Leaf{
+		ID: a.in.LeafID(), ContextID: a.in.ContextID, Operation: a.in.Operation, App: a.in.App, Cluster: a.in.Cluster,
+		Connectivity: p.Connectivity, Marks: p.Marks, Notes: p.Notes,
+	}
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+	if err := a.kube.leaves.PutLeaf(ctx, leaf); err != nil {
+		return nil, err
+	}
+	if p.Announced != "" && p.Connectivity == domain.ConnectivityAvailable {
+		if err := a.kube.leaves.SetReachable(ctx, a.in.Cluster, true); err != nil {
+			activity.GetLogger(ctx).Warn("record reachability", "cluster", a.in.Cluster, "error", err)
+		}
+	}
+	leaf.Notes = nil // they are in the store; histories stay small
+	return &leaf, nil
+}
+
+// recordTimeout bounds the last write of a cancelled activity.
+const recordTimeout = 10 * time.Second

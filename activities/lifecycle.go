@@ -1,0 +1,338 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/status"
+)
+
+// Store is what lifecycle activities need of the store.
+type Store interface {
+	Get(ctx context.Context, noun *domain.Noun, key domain.Key) (domain.Object, error)
+	List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([]domain.Object, error)
+	ListUnder(ctx context.Context, noun *domain.Noun, prefix domain.Key) ([]domain.Object, error)
+	Replace(ctx context.Context, o domain.Object) error
+
+	PutBlob(ctx context.Context, data []byte) (domain.Digest, error)
+	Blob(ctx context.Context, digest domain.Digest) ([]byte, error)
+
+	PutInstance(ctx context.Context, in *domain.Instance) error
+	Instance(ctx context.Context, contextID string) (*domain.Instance, error)
+	UpdateInstance(ctx context.Context, contextID string, change func(*domain.Instance) error) error
+	ActiveInstances(ctx context.Context) ([]*domain.Instance, error)
+
+	PutLeaf(ctx context.Context, leaf domain.Leaf) error
+	Leaf(ctx context.Context, id string) (*domain.Leaf, error)
+	Leaves(ctx context.Context, contextID string) ([]domain.Leaf, error)
+
+	// Unreachable are the clusters that did not answer when they were last tried.
+	Unreachable(ctx context.Context) (map[domain.ClusterName]bool, error)
+}
+
+// Runs is what a terminate needs of the workflow engine.
+type Runs interface {
+	// Close cancels the operation and waits until it is closed; inOrder says that it came to its own end.
+	// An operation that is not known any more counts as not in order.
+	Close(ctx context.Context, s domain.Scope) (inOrder bool, err error)
+}
+
+// Lifecycle records what operations do to their owner and their context.
+type Lifecycle struct {
+	Store Store
+	Runs  Runs
+	Now   func() time.Time
+}
+
+// Record changes the owner's state by compare-and-set and writes the context's record. Doing it again
+// changes nothing. Conflict when the owner's state does not allow the operation, or changed meanwhile.
+func (l *Lifecycle) Record(ctx context.Context, in RecordInput) error {
+	group, err := l.group(ctx, in.Owner)
+	if err != nil {
+		return err
+	}
+	want := domain.Instantiated
+	if in.Operation == domain.OpTerminate {
+		want = domain.Terminated
+	}
+	if !recorded(&group.History, want, in.ContextID) {
+		if err := l.advance(ctx, group, in, want); err != nil {
+			return err
+		}
+	}
+	if in.Operation == domain.OpTerminate {
+		return l.Store.UpdateInstance(ctx, in.ContextID, func(i *domain.Instance) error {
+			i.Operation, i.Status, i.Reason, i.Ended = in.Operation, domain.ContextTerminating, "", time.Time{}
+			return nil
+		})
+	}
+	p := in.Prepared
+	return l.Store.PutInstance(ctx, &domain.Instance{
+		ContextID: in.ContextID, Owner: in.Owner, Operation: in.Operation, Status: domain.ContextInstantiating,
+		Namespace: p.Namespace, LogicalCloud: p.LogicalCloud, Profile: p.Profile, Release: p.Release,
+		Plan: p.Plan, Accepted: l.Now(),
+	})
+}
+
+func (l *Lifecycle) advance(ctx context.Context, group *domain.DeploymentIntentGroup, in RecordInput, want domain.State) error {
+	observed := in.Observed
+	if id := group.History.ContextID(); id != "" {
+		i, err := l.Store.Instance(ctx, id)
+		switch {
+		case err == nil && !(i.Status.InProgress() && observed != domain.ContextNone):
+			observed = i.Status
+		case err != nil && !fail.Is(err, fail.NotFound):
+			return err
+		}
+	}
+	if _, err := domain.Decide(group.Name, group.History.State(), observed, in.Operation); err != nil {
+		return err
+	}
+	if in.Operation == domain.OpTerminate && group.History.ContextID() != in.ContextID {
+		return changedMeanwhile(group)
+	}
+	revision := 0
+	if in.Operation == domain.OpInstantiate {
+		if group.Revision != in.Prepared.OwnerRevision {
+			return changedMeanwhile(group)
+		}
+		revision = 1
+	}
+	group.History.Append(want, in.ContextID, revision, l.Now())
+	return l.Store.Replace(ctx, group)
+}
+
+func changedMeanwhile(g *domain.DeploymentIntentGroup) error {
+	return fail.New(fail.Conflict, "deployment intent group %q was changed meanwhile; try again", g.Name)
+}
+
+// recorded says whether the last action that belongs to a context is state with this context.
+func recorded(h *domain.History, state domain.State, contextID string) bool {
+	if len(h.Actions) == 0 {
+		return false
+	}
+	last := h.Actions[len(h.Actions)-1]
+	return last.State == state && last.ContextID == contextID
+}
+
+// RecordStop appends the stopped state, unless the owner has gone on to another state: a terminate that
+// cancels an instantiate has recorded its own.
+func (l *Lifecycle) RecordStop(ctx context.Context, s domain.Scope) error {
+	from, to := domain.Instantiated, domain.InstantiateStopped
+	if s.Operation == domain.OpTerminate {
+		from, to = domain.Terminated, domain.TerminateStopped
+	}
+	for {
+		group, err := l.group(ctx, s.Owner)
+		if err != nil {
+			return err
+		}
+		if !recorded(&group.History, from, s.ContextID) {
+			return nil
+		}
+		group.History.Append(to, s.ContextID, 0, l.Now())
+		err = l.Store.Replace(ctx, group)
+		if !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// Targets reads a part of an app's clusters from the plan.
+func (l *Lifecycle) Targets(ctx context.Context, in TargetsInput) (*Targets, error) {
+	p, err := l.plan(ctx, in.Plan)
+	if err != nil {
+		return nil, err
+	}
+	app := p.App(in.App)
+	if app == nil || in.To > len(app.Targets) {
+		return nil, fail.New(fail.Invalid, "plan %s has no clusters %d to %d of app %q", in.Plan, in.From, in.To, in.App)
+	}
+	out := &Targets{Clusters: make([]domain.ClusterName, 0, in.To-in.From)}
+	for _, t := range app.Targets[in.From:in.To] {
+		out.Clusters = append(out.Clusters, t.ClusterName)
+	}
+	return out, nil
+}
+
+// RecordLeaf stores the end of a leaf for which the activity could not do it.
+func (l *Lifecycle) RecordLeaf(ctx context.Context, leaf domain.Leaf) error {
+	leaf.ID = domain.LeafID(leaf.ContextID, leaf.App, leaf.Cluster)
+	return l.Store.PutLeaf(ctx, leaf)
+}
+
+// grace is how long requests may be on their way to clusters after a workflow was killed by hand: its
+// activities learn of it by their next heartbeat.
+const grace = 3 * time.Second
+
+// Supersede ends an instantiate that may still run in the context, and says what a terminate has to work
+// through.
+func (l *Lifecycle) Supersede(ctx context.Context, s domain.Scope) (*Prepared, error) {
+	stop := beat(ctx)
+	defer stop()
+	inOrder, err := l.Runs.Close(ctx, domain.Scope{Owner: s.Owner, ContextID: s.ContextID, Operation: domain.OpInstantiate})
+	if err != nil {
+		return nil, err
+	}
+	if !inOrder {
+		if err := sleep(ctx, grace); err != nil {
+			return nil, err
+		}
+	}
+	i, err := l.Store.Instance(ctx, s.ContextID)
+	if err != nil {
+		return nil, err
+	}
+	p, err := l.plan(ctx, i.Plan)
+	if err != nil {
+		return nil, err
+	}
+	prepared := sizes(p, i.Plan)
+	prepared.Unsettled = !inOrder
+	return &prepared, nil
+}
+
+// sizes is what workflows need of a plan.
+func sizes(p *plan.Plan, digest domain.Digest) Prepared {
+	out := Prepared{Plan: digest, Namespace: p.Namespace, Release: p.Release}
+	for _, a := range p.Apps {
+		out.Apps = append(out.Apps, PreparedApp{
+			Name: a.Name, Bundle: a.Bundle, Resources: len(a.Resources), Clusters: len(a.Targets),
+		})
+	}
+	return out
+}
+
+// Finish records how the operation ended. It counts what the leaves left in the store, so that the record
+// is true whatever the workflow knew.
+func (l *Lifecycle) Finish(ctx context.Context, in FinishInput) (*Outcome, error) {
+	p, err := l.plan(ctx, in.Plan)
+	if err != nil {
+		return nil, err
+	}
+	leaves, err := l.Store.Leaves(ctx, in.ContextID)
+	if err != nil {
+		return nil, err
+	}
+	out := outcome(p, leaves, in)
+	return out, l.Store.UpdateInstance(ctx, in.ContextID, func(i *domain.Instance) error {
+		if i.Operation != in.Operation {
+			return nil // a terminate has taken over
+		}
+		i.Status, i.Counts, i.Ended = out.Status, out.Counts, l.Now()
+		return nil
+	})
+}
+
+// outcome adds up the leaves of a plan.
+func outcome(p *plan.Plan, leaves []domain.Leaf, in FinishInput) *Outcome {
+	done := make(map[string]domain.Leaf, len(leaves))
+	for _, leaf := range leaves {
+		done[leaf.ID] = leaf
+	}
+	out := &Outcome{Counts: map[domain.ResourceState]int{}}
+	kept := 0
+	for _, a := range p.Apps {
+		for _, t := range a.Targets {
+			leaf, ok := done[domain.LeafID(in.ContextID, a.Name, t.ClusterName)]
+			marks := domain.DecodeMarks(leaf.Marks)
+			if !ok {
+				marks = domain.NewMarks(len(a.Resources), domain.MarkPending)
+			}
+			out.Counts = status.Rollup(out.Counts, marks.Count(false, leaf.Connectivity))
+			kept += status.Kept(marks)
+		}
+	}
+	out.Status = status.ContextStatusOf(in.Operation, out.Counts, kept, in.Stopped)
+	return out
+}
+
+func (l *Lifecycle) group(ctx context.Context, key domain.Key) (*domain.DeploymentIntentGroup, error) {
+	o, err := l.Store.Get(ctx, domain.DeploymentIntentGroups, key)
+	if err != nil {
+		return nil, err
+	}
+	return o.(*domain.DeploymentIntentGroup), nil
+}
+
+func (l *Lifecycle) plan(ctx context.Context, digest domain.Digest) (*plan.Plan, error) {
+	return load[plan.Plan](ctx, l.Store, digest)
+}
+
+// Blobs reads blobs.
+type Blobs interface {
+	Blob(ctx context.Context, digest domain.Digest) ([]byte, error)
+}
+
+// load reads a blob of JSON.
+func load[T any](ctx context.Context, blobs Blobs, digest domain.Digest) (*T, error) {
+	data, err := blobs.Blob(ctx, digest)
+	if err != nil {
+		return nil, err
+	}
+	v := new(T)
+	if err := json.Unmarshal(data, v); err != nil {
+		return nil, fmt.Errorf("decode blob %s: %w", digest, err)
+	}
+	return v, nil
+}
+
+// save writes v as a blob of JSON.
+func save(ctx context.Context, store Store, v any) (domain.Digest, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return "", fmt.Errorf("encode blob: %w", err)
+	}
+	return store.PutBlob(ctx, data)
+}
+
+// heartbeatInterval is how soon an activity learns that it is cancelled.
+const heartbeatInterval = 500 * time.Millisecond
+
+// beat heartbeats until the returned function is called.
+func beat(ctx context.Context, details ...func() any) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		t := time.NewTicker(heartbeatInterval)
+		defer t.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-t.C:
+				values := make([]any, 0, len(details))
+				for _, d := range details {
+					values = append(values, d())
+				}
+				activity.RecordHeartbeat(ctx, values...)
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+// isCancelled says whether err is the end of ctx rather than a failure of what was tried.
+func isCancelled(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || errors.Is(err, context.Canceled)
+}

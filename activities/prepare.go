@@ -1,0 +1,297 @@
+package activities
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/placement"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/render"
+)
+
+// Prepare renders, places and plans an instantiation, and stores manifests and plan by digest. It changes
+// nothing else, so a refusal leaves nothing behind. Errors name the thing that is missing or wrong.
+func (l *Lifecycle) Prepare(ctx context.Context, s domain.Scope) (*Prepared, error) {
+	w, err := l.wanted(ctx, s.Owner)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan.Plan{
+		ContextID: s.ContextID, Owner: s.Owner, Release: w.group.Spec.Version, Namespace: w.cloud.Spec.Namespace,
+	}
+	var warnings []string
+	for _, app := range w.apps {
+		targets, err := placement.Place(w.placement(app.Name))
+		if err != nil {
+			return nil, err
+		}
+		bundle, err := l.render(ctx, w, app)
+		if err != nil {
+			return nil, err
+		}
+		if n := len(bundle.Hooks); n > 0 {
+			warnings = append(warnings, fmt.Sprintf("app %q: its %d Helm hooks are not run", app.Name, n))
+		}
+		planned := plan.App{Name: app.Name, Targets: targets}
+		for i := range bundle.Resources {
+			planned.Resources = append(planned.Resources, bundle.Resources[i].ResourceID)
+		}
+		if planned.Bundle, err = save(ctx, l.Store, bundle); err != nil {
+			return nil, err
+		}
+		p.Apps = append(p.Apps, planned)
+	}
+	if err := l.checkCollisions(ctx, p); err != nil {
+		return nil, err
+	}
+	digest, err := save(ctx, l.Store, p)
+	if err != nil {
+		return nil, err
+	}
+	out := sizes(p, digest)
+	out.Warnings = append(warnings, sharedWithin(p)...)
+	out.OwnerRevision = w.group.Revision
+	out.Profile = w.group.Spec.CompositeProfile
+	out.LogicalCloud = domain.KeyOf(w.cloud)
+	return &out, nil
+}
+
+// wanted is all that the user said about a deployment, as it was in the store.
+type wanted struct {
+	group       *domain.DeploymentIntentGroup
+	cloud       *domain.LogicalCloud
+	members     map[domain.ClusterName]bool
+	apps        []*domain.App // in the order of their creation
+	profiles    map[string]*domain.Profile
+	intents     map[string][]domain.AppIntent
+	labelled    map[string][]string // provider/label to cluster names
+	unreachable map[domain.ClusterName]bool
+}
+
+func (l *Lifecycle) wanted(ctx context.Context, owner domain.Key) (*wanted, error) {
+	group, err := l.group(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	w := &wanted{group: group}
+	for _, step := range []func(context.Context, *wanted) error{
+		l.loadCloud, l.loadApps, l.loadProfiles, l.loadIntents, l.loadLabels,
+	} {
+		if err := step(ctx, w); err != nil {
+			return nil, err
+		}
+	}
+	if w.unreachable, err = l.Store.Unreachable(ctx); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+func (l *Lifecycle) loadCloud(ctx context.Context, w *wanted) error {
+	o, err := l.Store.Get(ctx, domain.LogicalClouds, w.group.LogicalCloudKey())
+	if fail.Is(err, fail.NotFound) {
+		return fail.New(fail.Invalid, "Failed to obtain Logical Cloud specified: logical cloud %q not found", w.group.Spec.LogicalCloud)
+	}
+	if err != nil {
+		return err
+	}
+	w.cloud = o.(*domain.LogicalCloud)
+	if w.cloud.History.State() != domain.Instantiated {
+		return fail.New(fail.Conflict, "logical cloud %q is in state %s; instantiate it first",
+			w.cloud.Name, w.cloud.History.State())
+	}
+	references, err := list[*domain.ClusterReference](l.Store.List(ctx, domain.ClusterReferences, domain.KeyOf(w.cloud)))
+	if err != nil {
+		return err
+	}
+	w.members = make(map[domain.ClusterName]bool, len(references))
+	for _, r := range references {
+		w.members[r.ClusterName()] = true
+	}
+	return nil
+}
+
+func (l *Lifecycle) loadApps(ctx context.Context, w *wanted) (err error) {
+	if w.apps, err = list[*domain.App](l.Store.List(ctx, domain.Apps, w.group.Parent)); err != nil {
+		return err
+	}
+	if len(w.apps) == 0 {
+		return fail.New(fail.Conflict, "composite app %q has no apps", strings.Join(w.group.Parent.Segments()[3:], " "))
+	}
+	slices.SortStableFunc(w.apps, func(a, b *domain.App) int {
+		return cmp.Or(a.Made.Compare(b.Made), cmp.Compare(a.Name, b.Name))
+	})
+	return nil
+}
+
+func (l *Lifecycle) loadProfiles(ctx context.Context, w *wanted) error {
+	if _, err := l.Store.Get(ctx, domain.CompositeProfiles, w.group.CompositeProfileKey()); err != nil {
+		return err
+	}
+	profiles, err := list[*domain.Profile](l.Store.List(ctx, domain.Profiles, w.group.CompositeProfileKey()))
+	if err != nil {
+		return err
+	}
+	w.profiles = make(map[string]*domain.Profile, len(profiles))
+	for _, p := range profiles {
+		w.profiles[p.Spec.App] = p
+	}
+	for _, a := range w.apps {
+		if w.profiles[a.Name] == nil {
+			return fail.New(fail.NotFound, "AppProfileContent not found: composite profile %q has no profile for app %q",
+				w.group.Spec.CompositeProfile, a.Name)
+		}
+	}
+	return nil
+}
+
+func (l *Lifecycle) loadIntents(ctx context.Context, w *wanted) error {
+	key := domain.KeyOf(w.group)
+	bindings, err := list[*domain.DeploymentIntent](l.Store.List(ctx, domain.DeploymentIntents, key))
+	if err != nil {
+		return err
+	}
+	name := ""
+	for _, b := range bindings {
+		name = cmp.Or(name, b.Spec.Intent[domain.PlacementIntentKey])
+	}
+	if name == "" {
+		return fail.New(fail.NotFound, "Intent not found: no intent of deployment intent group %q names a %s",
+			w.group.Name, domain.PlacementIntentKey)
+	}
+	o, err := l.Store.Get(ctx, domain.PlacementIntents, key.Child(domain.PlacementIntents.Collection, name))
+	if err != nil {
+		return err
+	}
+	intents, err := list[*domain.AppIntent](l.Store.List(ctx, domain.AppIntents, domain.KeyOf(o)))
+	if err != nil {
+		return err
+	}
+	w.intents = map[string][]domain.AppIntent{}
+	for _, i := range intents {
+		w.intents[i.Spec.App] = append(w.intents[i.Spec.App], *i)
+	}
+	return nil
+}
+
+// loadLabels reads the labels of every provider that a placement selects by label.
+func (l *Lifecycle) loadLabels(ctx context.Context, w *wanted) error {
+	providers := map[string]bool{}
+	note := func(c domain.Clusters) {
+		if c.ClusterLabel != "" {
+			providers[c.ClusterProvider] = true
+		}
+	}
+	for _, intents := range w.intents {
+		for _, in := range intents {
+			for _, a := range in.Spec.Intent.AllOf {
+				note(a.Clusters)
+				for _, c := range a.AnyOf {
+					note(c)
+				}
+			}
+			for _, c := range in.Spec.Intent.AnyOf {
+				note(c)
+			}
+		}
+	}
+	w.labelled = map[string][]string{}
+	for _, provider := range slices.Sorted(maps.Keys(providers)) {
+		under := domain.Join(domain.ClusterProviders.Collection, provider)
+		labels, err := list[*domain.ClusterLabel](l.Store.ListUnder(ctx, domain.ClusterLabels, under))
+		if err != nil {
+			return err
+		}
+		for _, label := range labels {
+			id := provider + "/" + label.Label
+			w.labelled[id] = append(w.labelled[id], label.Parent.Name())
+		}
+	}
+	return nil
+}
+
+func (w *wanted) placement(app string) placement.Input {
+	return placement.Input{
+		App: app, LogicalCloud: w.cloud.Name, Intents: w.intents[app],
+		Labelled:  func(provider, label string) []string { return w.labelled[provider+"/"+label] },
+		Member:    func(c domain.ClusterName) bool { return w.members[c] },
+		Reachable: func(c domain.ClusterName) bool { return !w.unreachable[c] },
+	}
+}
+
+func (l *Lifecycle) render(ctx context.Context, w *wanted, app *domain.App) (*plan.Bundle, error) {
+	chart, err := l.Store.Blob(ctx, app.Chart)
+	if err != nil {
+		return nil, fmt.Errorf("read chart of app %q: %w", app.Name, err)
+	}
+	profile, err := l.Store.Blob(ctx, w.profiles[app.Name].Archive)
+	if err != nil {
+		return nil, fmt.Errorf("read profile of app %q: %w", app.Name, err)
+	}
+	in := render.Input{
+		App: app.Name, Chart: chart, Profile: profile,
+		Release: w.group.Spec.Version, Namespace: w.cloud.Spec.Namespace,
+		OverrideValues: map[string]string{},
+	}
+	for _, o := range w.group.Spec.OverrideValues {
+		if o.App == app.Name {
+			maps.Copy(in.OverrideValues, o.Values)
+		}
+	}
+	return render.Render(in)
+}
+
+// checkCollisions refuses a plan that would put a resource where another group's instance has the same
+// one: the second apply would take it over and the first terminate would delete it.
+func (l *Lifecycle) checkCollisions(ctx context.Context, p *plan.Plan) error {
+	instances, err := l.Store.ActiveInstances(ctx)
+	if err != nil {
+		return err
+	}
+	for _, i := range instances {
+		if i.Owner == p.Owner {
+			continue
+		}
+		other, err := l.plan(ctx, i.Plan)
+		if err != nil {
+			return err
+		}
+		if c, ok := plan.Collide(p, other); ok {
+			return fail.New(fail.Conflict, "app %q: %s %q on cluster %s belongs to %s already (app %q); use another release name (spec.version) or logical cloud",
+				c.App, c.Resource.Kind, c.Resource.Name, c.Cluster, i.Owner, c.OtherApp)
+		}
+	}
+	return nil
+}
+
+// sharedWithin warns of resources that two apps of the plan both have: the one applied last wins.
+func sharedWithin(p *plan.Plan) (warnings []string) {
+	for i := range p.Apps {
+		for j := range p.Apps[:i] {
+			a, b := plan.Plan{Namespace: p.Namespace, Apps: p.Apps[i : i+1]}, plan.Plan{Namespace: p.Namespace, Apps: p.Apps[j : j+1]}
+			if c, ok := plan.Collide(&a, &b); ok {
+				warnings = append(warnings, fmt.Sprintf("apps %q and %q both have %s %q on cluster %s: the one applied last wins",
+					c.OtherApp, c.App, c.Resource.Kind, c.Resource.Name, c.Cluster))
+			}
+		}
+	}
+	return warnings
+}
+
+// list narrows the objects of a listing to their type.
+func list[T domain.Object](objects []domain.Object, err error) ([]T, error) {
+	if err != nil {
+		return nil, err
+	}
+	out := make([]T, 0, len(objects))
+	for _, o := range objects {
+		out = append(out, o.(T))
+	}
+	return out, nil
+}

@@ -1,0 +1,86 @@
+package api
+
+import (
+	"encoding/json"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// fileOffers are the forms of a document that has a file, the preferred one first.
+var fileOffers = []string{echo.MIMEApplicationJSON, echo.MIMEOctetStream, echo.MIMEMultipartForm}
+
+// answer gives a document that has a file in the form that the client accepts: JSON, the file, or both.
+func (e *edge) answer(c echo.Context, o domain.Object, name string) error {
+	offer, ok := negotiate(c.Request().Header.Values(echo.HeaderAccept), fileOffers)
+	switch {
+	case !ok:
+		return echo.NewHTTPError(http.StatusNotAcceptable, "set Accept: multipart/form-data, application/json or application/octet-stream")
+	case offer == echo.MIMEApplicationJSON:
+		return c.JSON(http.StatusOK, o)
+	}
+	file, err := e.service.File(c.Request().Context(), o)
+	if err != nil {
+		return err
+	}
+	if offer == echo.MIMEOctetStream {
+		return c.Blob(http.StatusOK, offer, file)
+	}
+	metadata, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	return writeForm(c, metadata, name, file)
+}
+
+// negotiate picks the offer that the Accept header ranks highest; the first of those that rank equal in
+// the header's order, and the first offer when there is no header or a wildcard decides. ok is false when
+// none is accepted. A range that cannot be read is skipped.
+func negotiate(accept, offers []string) (offer string, ok bool) {
+	if len(accept) == 0 {
+		return offers[0], true
+	}
+	best := 0.0
+	for ranged := range strings.SplitSeq(strings.Join(accept, ","), ",") {
+		media, parameters, err := mime.ParseMediaType(ranged)
+		if err != nil {
+			continue
+		}
+		q := 1.0
+		if text, given := parameters["q"]; given {
+			if q, err = strconv.ParseFloat(text, 64); err != nil {
+				continue
+			}
+		}
+		for _, o := range offers {
+			if q > best && matches(media, o) {
+				best, offer = q, o
+			}
+		}
+	}
+	return offer, best > 0
+}
+
+// matches says whether a media range covers an offer.
+func matches(media, offer string) bool {
+	if media == "*/*" || media == offer {
+		return true
+	}
+	group, isGroup := strings.CutSuffix(media, "*")
+	return isGroup && strings.HasSuffix(group, "/") && strings.HasPrefix(offer, group)
+}
+
+// accepts says whether the client names a media type by itself, not by a wildcard.
+func accepts(r *http.Request, media string) bool {
+	for ranged := range strings.SplitSeq(strings.Join(r.Header.Values(echo.HeaderAccept), ","), ",") {
+		if named, parameters, err := mime.ParseMediaType(ranged); err == nil && named == media && parameters["q"] != "0" {
+			return true
+		}
+	}
+	return false
+}

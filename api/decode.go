@@ -1,0 +1,175 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// maxJSON bounds a JSON body.
+const maxJSON = 8 << 20
+
+// maxWarnings bounds how many unknown members are named.
+const maxWarnings = 16
+
+// receive reads the request's body as a document of the resource, and the file that came with it.
+func (e *edge) receive(c echo.Context, r resource) (o domain.Object, file []byte, err error) {
+	parent, err := keyOf(c, parentOf(r.path))
+	if err != nil {
+		return nil, nil, err
+	}
+	var body []byte
+	if r.file != "" {
+		body, file, err = form(c.Request())
+	} else {
+		body, err = readAll(c.Request().Body, maxJSON)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	o = r.noun.New()
+	unknown, err := decode(body, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, member := range unknown {
+		warn(c, "unknown field %q", member)
+	}
+	o.Base().Parent = parent
+	return o, file, nil
+}
+
+// readAll reads at most limit bytes; more is Malformed.
+func readAll(r io.Reader, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	if int64(len(data)) > limit {
+		return nil, tooLarge(limit)
+	}
+	return data, nil
+}
+
+func tooLarge(limit int64) error {
+	return fail.New(fail.Malformed, "File Size Exceeds %d bytes", limit)
+}
+
+// unreadable classifies an error of reading a body.
+func unreadable(err error) error {
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return tooLarge(large.Limit)
+	}
+	return fail.Wrap(err, fail.Malformed, "the body cannot be read")
+}
+
+// decode reads JSON into v, a pointer to a struct. Members that v does not have are accepted and
+// returned, as paths. Names match whatever their case, as EMCO's clients expect.
+func decode(body []byte, v any) (unknown []string, err error) {
+	body = bytes.TrimSpace(body)
+	if len(body) == 0 {
+		return nil, fail.New(fail.Invalid, "Empty body")
+	}
+	if err := json.Unmarshal(body, v); err != nil {
+		return nil, undecodable(err)
+	}
+	var document any
+	if err := json.Unmarshal(body, &document); err != nil {
+		return nil, undecodable(err)
+	}
+	unknown = unknownMembers(reflect.TypeOf(v), document, "")
+	return unknown[:min(len(unknown), maxWarnings)], nil
+}
+
+func undecodable(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return fail.Wrap(err, fail.Malformed, "Invalid JSON: %s", err)
+	}
+	field := wrong.Field
+	if field == "" {
+		field = "body"
+	}
+	return &fail.Error{Kind: fail.Malformed, Message: "Invalid JSON:", Cause: err, Fields: []fail.Field{{
+		Path: field, Message: fmt.Sprintf("cannot be %s, must be %s", wrong.Value, jsonType(wrong.Type)),
+	}}}
+}
+
+// jsonType is what JSON calls values of a Go type.
+func jsonType(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map, reflect.Pointer:
+		return "object"
+	case reflect.Slice, reflect.Array:
+		return "array"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.String:
+		return "string"
+	default:
+		return "integer"
+	}
+}
+
+// unknownMembers finds the members of a document that a type does not have, sorted within each object.
+func unknownMembers(t reflect.Type, document any, path string) []string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	var unknown []string
+	switch d := document.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(d)) {
+			at := strings.TrimPrefix(path+"."+name, ".")
+			var member reflect.Type
+			switch t.Kind() {
+			case reflect.Map:
+				member = t.Elem()
+			case reflect.Struct:
+				member = memberType(t, name)
+			default: // a type that decodes itself
+				continue
+			}
+			if member == nil {
+				unknown = append(unknown, at)
+				continue
+			}
+			unknown = append(unknown, unknownMembers(member, d[name], at)...)
+		}
+	case []any:
+		if t.Kind() != reflect.Slice {
+			return nil
+		}
+		for i, x := range d {
+			unknown = append(unknown, unknownMembers(t.Elem(), x, fmt.Sprintf("%s[%d]", path, i))...)
+		}
+	}
+	return unknown
+}
+
+// memberType is the type of the member of a struct that encoding/json puts a name into; nil for none.
+func memberType(t reflect.Type, name string) reflect.Type {
+	for _, f := range reflect.VisibleFields(t) {
+		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || tag == "-" || tag == "" {
+			continue // every member of a document has a tag
+		}
+		if strings.EqualFold(tag, name) {
+			return f.Type
+		}
+	}
+	return nil
+}

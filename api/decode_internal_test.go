@@ -1,0 +1,77 @@
+package api
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// Whatever a client sends, decode answers with a document or with the client's mistake.
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{
+		``, `null`, `[]`, `{"metadata":null}`, `{"metadata":{"name":1}}`, `{"spec":{"intent":{"allOf":[{"anyOf":[{"x":1}]},7]}}}`, `{"SPEC":{"App":"a"}}`, `{"":{"":1}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for _, n := range domain.Nouns {
+			unknown, err := decode(body, n.New())
+			if err != nil {
+				require.True(t, fail.Is(err, fail.Malformed) || fail.Is(err, fail.Invalid), "%v", err)
+				require.NotEmpty(t, fail.TextOf(err))
+			}
+			require.LessOrEqual(t, len(unknown), maxWarnings)
+		}
+	})
+}
+
+// What a noun writes, it knows when it reads it: nothing of an answer may be named as unknown.
+func TestNoMemberOfAnAnswerIsUnknown(t *testing.T) {
+	for _, n := range domain.Nouns {
+		t.Run(n.Kind, func(t *testing.T) {
+			o := n.New()
+			populate(reflect.ValueOf(o).Elem())
+			body, err := json.Marshal(o)
+			require.NoError(t, err)
+			back := n.New()
+			unknown, err := decode(body, back)
+			require.NoError(t, err)
+			require.Empty(t, unknown)
+			again, err := json.Marshal(back)
+			require.NoError(t, err)
+			require.JSONEq(t, string(body), string(again))
+		})
+	}
+}
+
+// populate gives every exported member that can be sent a value that is not zero.
+func populate(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Field(i).CanSet() {
+				populate(v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		populate(v.Index(0))
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		populate(key)
+		populate(value)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Int, reflect.Int64:
+		v.SetInt(1)
+	case reflect.Uint8:
+		v.SetUint(1)
+	}
+}

@@ -1,0 +1,293 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/api"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+func TestUnroutedRequests(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	check(t, w.router, []call{
+		{method: "GET", url: "/v2/nothing", status: 404, is: "", contains: []string{"404 page not found\n"}, answers: map[string]string{"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}},
+		{name: "a composite app without version", method: "GET", url: theProject + "/composite-apps/ca", status: 404, contains: []string{"404 page not found"}},
+		{method: "PATCH", url: "/v2/projects", status: 405, answers: map[string]string{"Content-Type": ""}},
+		{name: "clusters have no PUT", method: "PUT", url: theCluster, status: 405},
+		{name: "a name with a slash", method: "GET", url: "/v2/projects/a%2Fb", status: 404, contains: []string{"is not a name"}},
+		{name: "a name that is escaped without need", method: "GET", url: "/v2/projects/pro%6A", status: 200, contains: []string{`"proj"`}},
+		{name: "a name that leads up", method: "GET", url: "/v2/projects/..", status: 404},
+		{name: "a parent that cannot be", method: "POST", url: "/v2/projects/%20/composite-apps", body: `{}`, status: 404, contains: []string{"is not a name"}},
+	})
+}
+
+func TestBodies(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	apps, long := theComposite+"/apps", strings.Repeat("x", 2<<20)
+	check(t, w.router, []call{
+		{
+			name: "unknown members are accepted and named", method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"u","labels":{"a":"b"}},"status":1}`, status: 201,
+			answers: map[string]string{"Warning": `299 - "unknown field \"metadata.labels\""`},
+		},
+		{
+			name: "unknown members deep in lists", method: "POST", url: thePlacement + "/app-intents", status: 201,
+			body:    `{"metadata":{"name":"deep"},"spec":{"app":"sink","intent":{"allOf":[{"clusterProvider":"p1","clusterLabel":"edge","selector":1}]}}}`,
+			answers: map[string]string{"Warning": `299 - "unknown field \"spec.intent.allOf[0].selector\""`},
+		},
+		{name: "keys of maps are not members", method: "POST", url: theGroup + "/intents", body: `{"metadata":{"name":"maps"},"spec":{"intent":{"any":"name"}}}`, status: 201, answers: map[string]string{"Warning": ""}},
+		{name: "names match whatever their case", method: "POST", url: "/v2/projects", body: `{"MetaData":{"NAME":"case","userdata1":"u"}}`, status: 201, contains: []string{`"userData1":"u"`}, answers: map[string]string{"Warning": ""}},
+		{name: "any content type", method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"plain"}}`, header: map[string]string{"Content-Type": "text/plain"}, status: 201},
+		{name: "a list", method: "POST", url: "/v2/projects", body: `[]`, status: 422, contains: []string{"body: cannot be array, must be object"}},
+		{name: "two documents", method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"a"}}{}`, status: 422, contains: []string{"Invalid JSON"}},
+		{name: "blank", method: "POST", url: "/v2/projects", body: " \n", status: 400, contains: []string{"Empty body"}},
+		{name: "too large", method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"` + long + `"}}`, status: 422, contains: []string{"File Size Exceeds 1048576 bytes"}},
+		{name: "every problem at once", method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"-","description":"` + strings.Repeat("d", 1025) + `"}}`, status: 400, contains: []string{"metadata.name: Does not match", "metadata.description: String length must be less than or equal to 1024"}},
+
+		{name: "an upload that is no form", method: "POST", url: apps, body: `{}`, status: 422, contains: []string{"request Content-Type isn't multipart/form-data"}},
+		{name: "no file", method: "POST", url: apps, body: "--b\r\nContent-Disposition: form-data; name=\"metadata\"\r\n\r\n{\"metadata\":{\"name\":\"nofile\"}}\r\n--b--\r\n", header: map[string]string{"Content-Type": "multipart/form-data; boundary=b"}, status: 422, contains: []string{"Unable to process file"}},
+		{name: "a form that is cut off", method: "POST", url: apps, body: "--b\r\nContent-Disposition: form-data; name=\"metadata\"\r\n\r\n{", header: map[string]string{"Content-Type": "multipart/form-data; boundary=b"}, status: 422, contains: []string{"cannot be read"}},
+		{name: "a file that is too large", method: "POST", url: apps, body: `{"metadata":{"name":"large"}}`, file: []byte(long), status: 422, contains: []string{"File Size Exceeds"}},
+		{name: "a chart that is no archive", method: "POST", url: apps, body: `{"metadata":{"name":"bad"}}`, file: []byte("chart"), status: 422, contains: []string{"Error in file format"}},
+		{name: "a chart of another name", method: "POST", url: apps, body: `{"metadata":{"name":"other"}}`, file: chartOf(t, "sink"), status: 400, contains: []string{"there is no other/Chart.yaml"}},
+		{name: "none of them is there", method: "GET", url: apps, status: 200, lacks: []string{"nofile", "large", "bad", "other"}},
+		{name: "a profile without manifest", method: "POST", url: theProfile + "/profiles", body: `{"metadata":{"name":"bad"},"spec":{"app":"sink"}}`, file: tgz(t, "values.yaml", ""), status: 400, contains: []string{"manifest.yaml"}},
+		{name: "a second profile of an app", method: "POST", url: theProfile + "/profiles", body: `{"metadata":{"name":"second"},"spec":{"app":"sink"}}`, file: profileOf(t), status: 409, contains: []string{"App already has an AppProfile", `"sinkp"`}},
+		{name: "an empty kubeconfig", method: "POST", url: theProvider + "/clusters", body: `{"metadata":{"name":"c9"}}`, file: []byte{}, status: 422, contains: []string{"the kubeconfig is empty"}},
+		{name: "a kubeconfig that runs a program", method: "POST", url: theProvider + "/clusters", body: `{"metadata":{"name":"c9"}}`, file: []byte(strings.Replace(kubeconfig, "token: sesame", "exec: {command: sh, apiVersion: client.authentication.k8s.io/v1}", 1)), status: 400, contains: []string{".exec", "program"}},
+		{
+			name: "a GitOps cluster needs no file", method: "POST", url: theProvider + "/clusters", body: "--b\r\nContent-Disposition: form-data; name=\"metadata\"\r\n\r\n{\"metadata\":{\"name\":\"git\"},\"spec\":{\"gitOps\":{\"gitOpsType\":\"fluxcd\"}}}\r\n--b--\r\n",
+			header: map[string]string{"Content-Type": "multipart/form-data; boundary=b"}, status: 201, contains: []string{`"gitOpsType":"fluxcd"`},
+		},
+	})
+}
+
+func TestAccept(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	app, documentForm := theComposite+"/apps/sink", `{"metadata":{"name":"sink","description":"","userData1":"","userData2":""}}`
+	for name, c := range map[string]struct{ accept, want string }{
+		"none":                         {"", "application/json"},
+		"anything":                     {"*/*", "application/json"},
+		"a browser":                    {"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "application/json"},
+		"a list":                       {"application/json, text/plain, */*", "application/json"},
+		"json":                         {"application/json", "application/json"},
+		"any application":              {"application/*", "application/json"},
+		"the file":                     {"application/octet-stream", "application/octet-stream"},
+		"the file rather":              {"application/json;q=0.5, application/octet-stream", "application/octet-stream"},
+		"both":                         {"multipart/form-data", "multipart/form-data"},
+		"neither":                      {"text/html", ""},
+		"refused by weight":            {"application/json;q=0", ""},
+		"what cannot be read, skipped": {"(), application/octet-stream", "application/octet-stream"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			header := map[string]string{}
+			if c.accept != "" {
+				header["Accept"] = c.accept
+			}
+			answer := do(t, w.router, call{method: "GET", url: app, header: header})
+			if c.want == "" {
+				require.Equal(t, http.StatusNotAcceptable, answer.Code)
+				require.Contains(t, answer.Body.String(), "set Accept:")
+				return
+			}
+			require.Equal(t, http.StatusOK, answer.Code)
+			got, parameters, err := mime.ParseMediaType(answer.Header().Get("Content-Type"))
+			require.NoError(t, err)
+			require.Equal(t, c.want, got)
+			switch got {
+			case "application/json":
+				require.JSONEq(t, documentForm, answer.Body.String())
+			case "application/octet-stream":
+				require.Equal(t, chartOf(t, "sink"), answer.Body.Bytes())
+			default:
+				form, err := multipart.NewReader(answer.Body, parameters["boundary"]).ReadForm(1 << 20)
+				require.NoError(t, err)
+				require.JSONEq(t, documentForm, form.Value["metadata"][0])
+				require.Equal(t, "fileContent", form.File["file"][0].Filename)
+			}
+		})
+	}
+	t.Run("a cluster gives its kubeconfig back", func(t *testing.T) {
+		answer := do(t, w.router, call{method: "GET", url: theCluster, header: map[string]string{"Accept": "application/octet-stream"}})
+		require.Equal(t, kubeconfig, answer.Body.String())
+	})
+	t.Run("but never in JSON or in the log", func(t *testing.T) {
+		for _, url := range []string{theCluster, theProvider + "/clusters", theProvider + "/clusters?withLabels=true"} {
+			require.NotContains(t, do(t, w.router, call{method: "GET", url: url}).Body.String(), "sesame")
+		}
+		require.NotContains(t, w.log.String(), "sesame")
+	})
+}
+
+func TestQueries(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	clusters, intents, appIntents := theProvider+"/clusters", theGroup+"/intents", thePlacement+"/app-intents"
+	check(t, w.router, []call{
+		{method: "POST", url: clusters, body: `{"metadata":{"name":"c2"}}`, file: []byte(kubeconfig), status: 201},
+		{method: "GET", url: clusters + "?label=edge", status: 200, is: `["c1"]`},
+		{method: "GET", url: clusters + "?label=none", status: 200, is: `[]`},
+		{method: "GET", url: clusters + "?withLabels=true", status: 200, is: `[
+			{"metadata":{"name":"c1","description":"","userData1":"","userData2":""},"labels":[{"clusterLabel":"edge"}]},
+			{"metadata":{"name":"c2","description":"","userData1":"","userData2":""},"labels":[]}]`},
+		{method: "GET", url: clusters + "?withLabels=false", status: 200, contains: []string{`"gitOps"`}},
+		{method: "GET", url: clusters + "?withLabels=maybe", status: 400, contains: []string{"withLabels"}},
+		{method: "GET", url: "/v2/cluster-providers/none/clusters?label=edge", status: 404, contains: []string{`"none"`}},
+		{method: "GET", url: theCluster + "/kv-pairs/kv?key=c.d", status: 200, is: `{"value":"$e"}`},
+		{method: "GET", url: theCluster + "/kv-pairs/kv?key=none", status: 404, contains: []string{"Cluster KV pair key value not found"}},
+		{method: "GET", url: theProfile + "/profiles?app=sink", status: 200, contains: []string{`"name":"sinkp"`}, lacks: []string{"["}},
+		{method: "GET", url: theProfile + "/profiles?app=none", status: 404, contains: []string{"AppProfile not found"}},
+		{name: "the file of an app's profile", method: "GET", url: theProfile + "/profiles?app=sink", header: map[string]string{"Accept": "application/octet-stream"}, status: 200, contains: []string{string(profileOf(t))}},
+		{method: "GET", url: intents, status: 200, is: `{"intent":[{"genericPlacementIntent":"gpi"}]}`},
+		{method: "GET", url: intents + "/intent", status: 200, contains: []string{`"spec":{"intent":{"genericPlacementIntent":"gpi"}}`}},
+		{method: "GET", url: intents + "/?intent=intent", status: 200, is: `{"intent":{"genericPlacementIntent":"gpi"}}`},
+		{method: "GET", url: intents + "/?intent=none", status: 404},
+		{name: "without the slash the query is ignored", method: "GET", url: intents + "?intent=intent", status: 200, is: `{"intent":[{"genericPlacementIntent":"gpi"}]}`},
+		{method: "GET", url: appIntents + "/?app=sink&app-name=sink", status: 200, is: `{"app":"sink","intent":{"allOf":[{"clusterProvider":"p1","cluster":"c1"}]}}`},
+		{method: "GET", url: appIntents + "?app=sink", status: 400, contains: []string{"Missing appName in GET request"}},
+		{method: "GET", url: appIntents + "/?app=x&app-name=none", status: 404, contains: []string{"AppIntent not found"}},
+	})
+}
+
+// emcoctl's requests (reference 6.4): what it sends, and how.
+func TestEmcoctlRequests(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	jsonBoth := map[string]string{"Content-Type": "application/json", "Accept": "application/json"}
+	check(t, w.router, []call{
+		{name: "apply", method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"emco","description":"d"}}`, header: jsonBoth, status: 201},
+		{name: "apply a label", method: "POST", url: theCluster + "/labels", body: `{"metadata":{"name":""},"clusterLabel":"west"}`, header: jsonBoth, status: 201, is: `{"clusterLabel":"west"}`},
+		{name: "apply a placement intent with a spec", method: "POST", url: theGroup + "/generic-placement-intents", body: `{"metadata":{"name":"g2"},"spec":{"logicalCloud":"lc"}}`, header: jsonBoth, status: 201},
+		{name: "update a composite app", method: "PUT", url: theComposite, body: `{"metadata":{"name":"ca"},"spec":{"compositeAppVersion":"v1"}}`, header: jsonBoth, status: 201},
+		{name: "update a label", method: "PUT", url: theCluster + "/labels/west", body: `{"metadata":{"name":""},"clusterLabel":"west"}`, header: jsonBoth, status: 201},
+		{name: "get an app", method: "GET", url: theComposite + "/apps/sink", header: map[string]string{"Accept": "application/json"}, status: 200},
+		{name: "get without Accept", method: "GET", url: theGroup, status: 200},
+		{name: "an error as text", method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"emco"}}`, header: jsonBoth, status: 409, contains: []string{"already exists"}, answers: map[string]string{"Content-Type": "text/plain; charset=utf-8"}},
+		{name: "delete of an instantiate", method: "POST", url: theGroup + "/terminate", header: jsonBoth, status: 202},
+		{name: "delete", method: "DELETE", url: "/v2/projects/emco", status: 204},
+	})
+}
+
+func TestErrorsByKind(t *testing.T) {
+	for name, c := range map[string]struct {
+		err    error
+		status int
+		text   string
+	}{
+		"invalid":          {fail.New(fail.Invalid, "m"), 400, "m\n"},
+		"malformed":        {fail.New(fail.Malformed, "m"), 422, "m\n"},
+		"unauthorized":     {fail.New(fail.Unauthorized, "m"), 401, "m\n"},
+		"forbidden":        {fail.New(fail.Forbidden, "m"), 403, "m\n"},
+		"not found":        {fail.New(fail.NotFound, "m"), 404, "m\n"},
+		"conflict":         {fail.New(fail.Conflict, "m"), 409, "m\n"},
+		"precondition":     {fail.New(fail.Precondition, "m"), 412, "m\n"},
+		"unavailable":      {&fail.Error{Kind: fail.Unavailable, Message: "m", RetryAfter: 1500 * time.Millisecond}, 503, "m\n"},
+		"timeout":          {fail.New(fail.Timeout, "m"), 504, "m\n"},
+		"internal, known":  {fail.New(fail.Internal, "m"), 500, "m\n"},
+		"wrapped":          {fmt.Errorf("read: %w", fail.Wrap(errors.New("secret"), fail.NotFound, "m")), 404, "m\n"},
+		"unknown":          {errors.New("secret"), 500, "The server encountered an internal error and was unable to complete your request.\n"},
+		"deadline":         {fmt.Errorf("read: %w", context.DeadlineExceeded), 504, "the operation took too long\n"},
+		"the client left":  {fmt.Errorf("read: %w", context.Canceled), 499, "the client closed the request\n"},
+		"fields are named": {&fail.Error{Kind: fail.Invalid, Message: "m:", Fields: []fail.Field{{Path: "a", Message: "b"}}}, 400, "m:\na: b\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.operations.err = c.err
+			request := call{method: "POST", url: theGroup + "/approve", header: map[string]string{"Accept": "application/json", "X-Request-Id": "r1"}}
+			answer := do(t, w.router, request)
+			require.Equal(t, c.status, answer.Code)
+			require.Equal(t, c.text, answer.Body.String())
+			require.Equal(t, "nosniff", answer.Header().Get("X-Content-Type-Options"))
+			if fail.RetryAfterOf(c.err) > 0 {
+				require.Equal(t, "2", answer.Header().Get("Retry-After"))
+			}
+
+			request.header["Accept"] = "application/problem+json, application/json"
+			answer = do(t, w.router, request)
+			require.Equal(t, "application/problem+json", answer.Header().Get("Content-Type"))
+			var p api.Problem
+			require.NoError(t, json.Unmarshal(answer.Body.Bytes(), &p))
+			require.Equal(t, c.status, p.Status)
+			require.Equal(t, strings.TrimSuffix(c.text, "\n"), p.Detail)
+			require.Equal(t, fail.FieldsOf(c.err), p.Errors)
+			require.Equal(t, "r1", p.RequestID)
+			require.NotEmpty(t, p.Title)
+		})
+	}
+}
+
+func TestAPanicIsAnInternalError(t *testing.T) {
+	w := newWorld(t)
+	w.operations.panics = true
+	check(t, w.router, []call{{method: "POST", url: theGroup + "/stop", status: 500, contains: []string{"internal error"}, lacks: []string{"defect"}}})
+	require.Contains(t, w.log.String(), "defect")
+	require.Contains(t, w.log.String(), "status=500")
+}
+
+func TestHealth(t *testing.T) {
+	w := newWorld(t)
+	check(t, w.router, []call{
+		{method: "GET", url: "/healthz", status: 200, contains: []string{"ok"}},
+		{name: "ready", method: "GET", url: "/readyz", status: 200},
+	})
+	w.ready["store"] = w.store.Ping
+	w.ready["temporal"] = func(context.Context) error { return errors.New("refused") }
+	w.ready["agent"] = func(context.Context) error { return errors.New("refused") }
+	check(t, w.router, []call{{name: "not ready", method: "GET", url: "/readyz", status: 503, contains: []string{"not ready: agent, temporal\n"}}})
+}
+
+func TestMetrics(t *testing.T) {
+	w := newWorld(t)
+	do(t, w.router, call{method: "GET", url: "/v2/projects/none"})
+	do(t, w.router, call{method: "GET", url: "/v2/nothing"})
+	do(t, w.router, call{method: "BREW", url: "/v2/projects"})
+	check(t, w.router, []call{{method: "GET", url: "/metrics", status: 200, contains: []string{
+		`drover_http_request_duration_seconds_count{code="404",method="GET",route="/v2/projects/:project"} 1`,
+		`drover_http_request_duration_seconds_count{code="404",method="GET",route="unknown"} 1`,
+		`code="405",method="other"`,
+	}}})
+}
+
+func TestServeDrains(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	arrived, finish := make(chan struct{}), make(chan struct{})
+	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(arrived)
+		<-finish
+		_, _ = io.WriteString(w, "done")
+	})
+	served, answered := make(chan error, 1), make(chan string, 1)
+	go func() { served <- api.Serve(ctx, listener, handler, time.Minute) }()
+	go func() {
+		answer, err := http.Get("http://" + listener.Addr().String())
+		if err != nil {
+			answered <- err.Error()
+			return
+		}
+		defer answer.Body.Close()
+		body, _ := io.ReadAll(answer.Body)
+		answered <- string(body)
+	}()
+	<-arrived
+	stop()
+	close(finish)
+	require.Equal(t, "done", <-answered)
+	require.NoError(t, <-served)
+}

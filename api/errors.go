@@ -1,0 +1,113 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"math"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// statuses is the one place where a Kind becomes an HTTP status. A body that cannot be read is 422, as
+// EMCO's clients expect.
+var statuses = map[fail.Kind]int{
+	fail.Invalid:      http.StatusBadRequest,
+	fail.Malformed:    http.StatusUnprocessableEntity,
+	fail.Unauthorized: http.StatusUnauthorized,
+	fail.Forbidden:    http.StatusForbidden,
+	fail.NotFound:     http.StatusNotFound,
+	fail.Conflict:     http.StatusConflict,
+	fail.Precondition: http.StatusPreconditionFailed,
+	fail.Unavailable:  http.StatusServiceUnavailable,
+	fail.Timeout:      http.StatusGatewayTimeout,
+	fail.Internal:     http.StatusInternalServerError,
+}
+
+// statusClientClosedRequest is nginx's code for a client that left; nobody reads it but the logs.
+const statusClientClosedRequest = 499
+
+const (
+	internalText = "The server encountered an internal error and was unable to complete your request."
+	notFoundText = "404 page not found"
+)
+
+// Problem is an error as RFC 9457 has it; for clients that accept application/problem+json.
+type Problem struct {
+	Title  string       `json:"title"`
+	Status int          `json:"status"`
+	Detail string       `json:"detail"`
+	Kind   string       `json:"kind,omitempty"`
+	Errors []fail.Field `json:"errors,omitempty"`
+	// RequestID is the X-Request-Id of the answer; the logs have it too.
+	RequestID string `json:"requestID,omitempty"`
+}
+
+const problemJSON = "application/problem+json"
+
+// problemOf says what a client may know of an error.
+func problemOf(err error) Problem {
+	p := Problem{Status: http.StatusInternalServerError, Detail: internalText, Kind: string(fail.Internal)}
+	var known *fail.Error
+	var unrouted *echo.HTTPError
+	switch {
+	case errors.Is(err, context.Canceled):
+		p.Status, p.Detail, p.Kind = statusClientClosedRequest, "the client closed the request", ""
+	// Ours comes before echo's: an error of ours may wrap one of echo's.
+	case errors.As(err, &known), errors.Is(err, context.DeadlineExceeded):
+		kind := fail.KindOf(err)
+		p.Status, p.Detail, p.Kind, p.Errors = statuses[kind], fail.TextOf(err), string(kind), fail.FieldsOf(err)
+	case errors.As(err, &unrouted):
+		p.Status, p.Detail, p.Kind = unrouted.Code, "", ""
+		switch text, ok := unrouted.Message.(string); {
+		case unrouted.Code == http.StatusNotFound:
+			p.Detail = notFoundText
+		case ok && unrouted.Code != http.StatusMethodNotAllowed:
+			p.Detail = text
+		}
+	}
+	if p.Title = http.StatusText(p.Status); p.Status == statusClientClosedRequest {
+		p.Title = "Client Closed Request"
+	}
+	return p
+}
+
+// writeError is the only place that answers with an error.
+func (e *edge) writeError(err error, c echo.Context) {
+	p := problemOf(err)
+	ctx, r, w := c.Request().Context(), c.Request(), c.Response()
+	p.RequestID = w.Header().Get(echo.HeaderXRequestID)
+	if p.Status >= http.StatusInternalServerError || w.Committed {
+		e.log.ErrorContext(ctx, "request failed", slog.String("requestId", p.RequestID), slog.String("method", r.Method),
+			slog.String("path", r.URL.Path), slog.Int("status", p.Status), slog.Any("error", err))
+	}
+	if w.Committed {
+		return
+	}
+	if after := fail.RetryAfterOf(err); after > 0 {
+		w.Header().Set(echo.HeaderRetryAfter, strconv.Itoa(int(math.Ceil(after.Seconds()))))
+	}
+	if err := writeProblem(c, p); err != nil {
+		e.log.DebugContext(ctx, "error not sent", slog.String("requestId", p.RequestID), slog.Any("error", err))
+	}
+}
+
+func writeProblem(c echo.Context, p Problem) error {
+	if accepts(c.Request(), problemJSON) {
+		data, err := json.Marshal(p)
+		if err != nil {
+			return err
+		}
+		return c.Blob(p.Status, problemJSON, append(data, '\n'))
+	}
+	if p.Detail == "" {
+		return c.NoContent(p.Status)
+	}
+	c.Response().Header().Set(echo.HeaderXContentTypeOptions, "nosniff")
+	return c.Blob(p.Status, "text/plain; charset=utf-8", []byte(p.Detail+"\n"))
+}

@@ -1,0 +1,203 @@
+package api_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+const theGroupKey = domain.Key("projects/proj/composite-apps/ca/v1/deployment-intent-groups/dig")
+
+func readGroup(t *testing.T, w *world) *domain.DeploymentIntentGroup {
+	t.Helper()
+	o, err := w.store.Get(t.Context(), domain.DeploymentIntentGroups, theGroupKey)
+	require.NoError(t, err)
+	return o.(*domain.DeploymentIntentGroup)
+}
+
+// record puts the group into a state, as an operation does.
+func record(t *testing.T, w *world, state domain.State, contextID string) {
+	t.Helper()
+	group := readGroup(t, w)
+	group.History.Append(state, contextID, 0, now)
+	require.NoError(t, w.store.Replace(t.Context(), group))
+}
+
+func TestLifecycleRoutes(t *testing.T) {
+	for name, c := range map[string]struct {
+		call     call
+		warnings []string
+		err      error
+		asked    []string
+	}{
+		"approve with emcoctl's body":    {call: call{method: "POST", url: theGroup + "/approve", body: `{"metadata":{"name":""}}`, status: 202}, asked: []string{"approve dig"}},
+		"instantiate":                    {call: call{method: "POST", url: theGroup + "/instantiate", status: 202, answers: map[string]string{"Warning": ""}}, asked: []string{"instantiate dig"}},
+		"instantiate with a warning":     {call: call{method: "POST", url: theGroup + "/instantiate", status: 202, answers: map[string]string{"Warning": `299 - "hook \"a\u00e4\" is not run"`}}, warnings: []string{`hook "aä" is not run`}, asked: []string{"instantiate dig"}},
+		"terminate with a body of bytes": {call: call{method: "POST", url: theGroup + "/terminate", body: "\x00", status: 202}, asked: []string{"terminate dig"}},
+		"stop":                           {call: call{method: "POST", url: theGroup + "/stop", status: 202}, asked: []string{"stop dig"}},
+		"refused":                        {call: call{method: "POST", url: theGroup + "/approve", status: 409, contains: []string{"no\n"}}, err: fail.New(fail.Conflict, "no"), asked: []string{"approve dig"}},
+		"status":                         {call: call{method: "GET", url: theGroup + "/status?output=summary", status: 200, is: `{"name":"dig","output":"summary"}`, answers: map[string]string{"Content-Type": "application/json"}}},
+		"status refused":                 {call: call{method: "GET", url: theGroup + "/status", status: 400, contains: []string{"Invalid query"}, answers: map[string]string{"Content-Type": "text/plain; charset=utf-8"}}, err: fail.New(fail.Invalid, "Invalid query output")},
+		"not an operation":               {call: call{method: "POST", url: theGroup + "/clone", status: 404, contains: []string{"404 page not found"}}},
+		"wrong method":                   {call: call{method: "GET", url: theGroup + "/approve", status: 405}},
+		"a group that cannot be":         {call: call{method: "POST", url: theComposite + "/deployment-intent-groups/a%2Fb/approve", status: 404, contains: []string{`"a/b" is not a name`}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.operations.warnings, w.operations.err = c.warnings, c.err
+			check(t, w.router, []call{c.call})
+			require.Equal(t, c.asked, w.operations.asked)
+		})
+	}
+}
+
+// Every write to a deployment intent group and below it goes through the state machine.
+func TestWritesToAGroupByState(t *testing.T) {
+	writes := map[string]call{
+		"group":                {method: "PUT", url: theGroup, body: groupBody, status: 200},
+		"intent created":       {method: "POST", url: theGroup + "/intents", body: `{"metadata":{"name":"new"},"spec":{"intent":{}}}`, status: 201},
+		"intent replaced":      {method: "PUT", url: theGroup + "/intents/intent", body: `{"metadata":{"name":"intent"},"spec":{"intent":{}}}`, status: 200},
+		"intent deleted":       {method: "DELETE", url: theGroup + "/intents/intent", status: 204},
+		"placement created":    {method: "PUT", url: theGroup + "/generic-placement-intents/new", body: `{"metadata":{"name":"new"}}`, status: 201},
+		"app intent replaced":  {method: "PUT", url: thePlacement + "/app-intents/ai", body: `{"metadata":{"name":"ai"},"spec":{"app":"sink","intent":{}}}`, status: 200},
+		"app intent deleted":   {method: "DELETE", url: thePlacement + "/app-intents/ai", status: 204},
+		"app intent not there": {method: "PUT", url: thePlacement + "/app-intents/new", body: `{"metadata":{"name":"new"},"spec":{"app":"sink","intent":{}}}`, status: 201},
+	}
+	states := map[string]struct {
+		reach   []domain.State
+		context domain.ContextStatus
+		refused bool
+		want    []domain.State // after the write, when it is not refused
+	}{
+		"created":        {want: []domain.State{domain.Created}},
+		"approved":       {reach: []domain.State{domain.Approved}, want: []domain.State{domain.Created, domain.Approved, domain.Created}},
+		"instantiated":   {reach: []domain.State{domain.Approved, domain.Instantiated}, context: domain.ContextInstantiated, refused: true},
+		"stopped":        {reach: []domain.State{domain.Instantiated, domain.InstantiateStopped}, context: domain.ContextInstantiateFailed, refused: true},
+		"terminating":    {reach: []domain.State{domain.Instantiated, domain.Terminated}, context: domain.ContextTerminating, refused: true},
+		"terminated":     {reach: []domain.State{domain.Instantiated, domain.Terminated}, context: domain.ContextTerminated, want: []domain.State{domain.Created, domain.Instantiated, domain.Terminated, domain.Created}},
+		"half-way ended": {reach: []domain.State{domain.Instantiated, domain.TerminateStopped}, context: domain.ContextTerminateFailed, want: []domain.State{domain.Created, domain.Instantiated, domain.TerminateStopped, domain.Created}},
+	}
+	for stateName, s := range states {
+		for name, c := range writes {
+			t.Run(stateName+"/"+name, func(t *testing.T) {
+				w := newWorld(t)
+				furnish(t, w)
+				for _, state := range s.reach {
+					record(t, w, state, "1")
+				}
+				w.operations.status = s.context
+				want := s.want
+				if s.refused {
+					want = append([]domain.State{domain.Created}, s.reach...)
+					c.status, c.contains = 409, []string{`deployment intent group "dig" cannot change`}
+				}
+				check(t, w.router, []call{c})
+				var got []domain.State
+				for _, a := range readGroup(t, w).History.Actions {
+					got = append(got, a.State)
+				}
+				require.Equal(t, want, got)
+			})
+		}
+	}
+}
+
+func TestDeleteOfAGroup(t *testing.T) {
+	for name, c := range map[string]struct {
+		reach   []domain.State
+		context domain.ContextStatus
+		status  int
+	}{
+		"created":                        {status: 204},
+		"approved":                       {reach: []domain.State{domain.Approved}, status: 204},
+		"instantiated":                   {reach: []domain.State{domain.Instantiated}, context: domain.ContextInstantiated, status: 409},
+		"terminating":                    {reach: []domain.State{domain.Terminated}, context: domain.ContextTerminating, status: 409},
+		"terminated":                     {reach: []domain.State{domain.Terminated}, context: domain.ContextTerminated, status: 204},
+		"terminate stopped and over":     {reach: []domain.State{domain.TerminateStopped}, context: domain.ContextTerminateFailed, status: 204},
+		"terminate stopped, not yet off": {reach: []domain.State{domain.TerminateStopped}, context: domain.ContextTerminating, status: 409},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			furnish(t, w)
+			// What hangs below goes first, as long as that is allowed.
+			check(t, w.router, []call{
+				{method: "DELETE", url: thePlacement + "/app-intents/ai", status: 204},
+				{method: "DELETE", url: thePlacement, status: 204},
+			})
+			check(t, w.router, []call{{name: "a child is in the way", method: "DELETE", url: theGroup, status: 409, contains: []string{`has deployment intent "intent"`}}})
+			require.Empty(t, w.operations.forgot, "a refused deletion must leave the contexts")
+			check(t, w.router, []call{{method: "DELETE", url: theGroup + "/intents/intent", status: 204}})
+			for _, state := range c.reach {
+				record(t, w, state, "1")
+			}
+			w.operations.status = c.context
+			check(t, w.router, []call{{name: "group", method: "DELETE", url: theGroup, status: c.status}})
+			if c.status == 204 {
+				require.Equal(t, []domain.Key{theGroupKey}, w.operations.forgot)
+			} else {
+				require.Empty(t, w.operations.forgot)
+			}
+		})
+	}
+}
+
+func TestMembersOfAGroupAreInEMCOsOrder(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	check(t, w.router, []call{{method: "GET", url: theGroup, status: 200, contains: []string{
+		`{"metadata":{"name":"dig","description":"","userData1":"","userData2":""},"spec":{"compositeProfile":"cp","version":"r1","overrideValues":[{"app":"sink","values":{"k":"v"}}],"logicalCloud":"lc"}}` + "\n",
+	}}})
+}
+
+func TestLogicalCloudLifecycle(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	for _, url := range []string{thePlacement + "/app-intents/ai", thePlacement, theGroup + "/intents/intent"} {
+		require.Equal(t, 204, do(t, w.router, call{method: "DELETE", url: url}).Code)
+	}
+	standard, bare := theProject+"/logical-clouds/standard", theProject+"/logical-clouds/bare"
+	cloud := `{"metadata":{"name":"lc"},"spec":{"level":"0"}}`
+	check(t, w.router, []call{
+		{name: "instantiated", method: "GET", url: theCloud + "/status", status: 200, contains: []string{`"project":"proj","name":"lc"`, `"deployedStatus":"Instantiated","readyStatus":"Ready"`, `"state":"Instantiated"`, `"revision":1`}},
+		{name: "instantiate again", method: "POST", url: theCloud + "/instantiate", status: 409, contains: []string{"The Logical Cloud is already instantiated"}},
+		{name: "a group names it", method: "POST", url: theCloud + "/terminate", status: 400, contains: []string{"Found at least one DIG associated", `"dig"`}},
+		{name: "PUT keeps the history", method: "PUT", url: theCloud, body: cloud, status: 201},
+		{name: "PUT may not change the level", method: "PUT", url: theCloud, body: `{"metadata":{"name":"lc"},"spec":{"level":"1"}}`, status: 409, contains: []string{"terminate it first"}},
+		{name: "delete the group", method: "DELETE", url: theGroup, status: 204},
+		{name: "delete its member", method: "DELETE", url: theCloud + "/cluster-references/ref", status: 204},
+		{name: "delete while instantiated", method: "DELETE", url: theCloud, status: 409, contains: []string{"The Logical Cloud is instantiated, please terminate first"}},
+		{name: "terminate without clusters", method: "POST", url: theCloud + "/terminate", status: 400, contains: []string{"No Cluster References associated"}},
+		{name: "a member again", method: "POST", url: theCloud + "/cluster-references", body: `{"metadata":{"name":"ref"},"spec":{"clusterProvider":"p1","cluster":"c1"}}`, status: 201},
+		{name: "stop", method: "POST", url: theCloud + "/stop", status: 200},
+		{name: "stop again", method: "POST", url: theCloud + "/stop", status: 409, contains: []string{"instantiation already stopped"}},
+		{name: "no members while stopped", method: "DELETE", url: theCloud + "/cluster-references/ref", status: 409, contains: []string{"Cluster References cannot be added/removed"}},
+		{name: "terminate", method: "POST", url: theCloud + "/terminate", status: 202},
+		{name: "terminate again", method: "POST", url: theCloud + "/terminate", status: 409, contains: []string{"has already been terminated"}},
+		{name: "terminated", method: "GET", url: theCloud + "/status", status: 200, contains: []string{`"deployedStatus":"Terminated"`, `"revision":3`}, lacks: []string{"readyStatus"}},
+		{name: "instantiate a terminated one", method: "POST", url: theCloud + "/instantiate", status: 202},
+		{name: "unknown instance", method: "GET", url: theCloud + "/status?instance=7", status: 400, contains: []string{"No state information for 7"}},
+		{name: "empty instance", method: "GET", url: theCloud + "/status?instance=", status: 400, contains: []string{"Invalid query instance"}},
+		{name: "status of none", method: "GET", url: theProject + "/logical-clouds/none/status", status: 404, contains: []string{`"none"`}},
+
+		{method: "POST", url: theProject + "/logical-clouds", body: `{"metadata":{"name":"standard"}}`, status: 201, contains: []string{`"level":"1"`}},
+		{method: "POST", url: standard + "/cluster-references", body: `{"metadata":{"name":"ref"},"spec":{"clusterProvider":"p1","cluster":"c1"}}`, status: 201},
+		{name: "only level 0", method: "POST", url: standard + "/instantiate", status: 400, contains: []string{"only clouds of level 0"}},
+		{name: "never instantiated", method: "GET", url: standard + "/status", status: 200, lacks: []string{"deployedStatus"}},
+		{name: "terminate never instantiated", method: "POST", url: standard + "/terminate", status: 409, contains: []string{"The Logical Cloud is not instantiated"}},
+		{name: "stop never instantiated", method: "POST", url: standard + "/stop", status: 409, contains: []string{"has not been asked to instantiate"}},
+		{method: "POST", url: theProject + "/logical-clouds", body: `{"metadata":{"name":"bare"},"spec":{"level":"0"}}`, status: 201},
+		{name: "no clusters", method: "POST", url: bare + "/instantiate", status: 400, contains: []string{"No Cluster References associated"}},
+		{name: "delete", method: "DELETE", url: bare, status: 204},
+	})
+}
+
+func TestHistoryHasTheServicesTime(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	want := domain.History{Actions: []domain.Action{{State: domain.Created, Time: now.Truncate(time.Millisecond)}}}
+	require.Equal(t, want, readGroup(t, w).History)
+}

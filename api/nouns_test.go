@@ -1,0 +1,218 @@
+package api_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// walk is what differs between the nouns when their plain verbs are tried.
+type walk struct {
+	path, item       string // item may have NAME, as body and want may
+	body, want       string // want when it is not body
+	orphan           string // path below a parent that is not there
+	orphanStatus     int
+	orphans          string // what the refusal names
+	file             []byte
+	replaced, put    int    // codes of PUT for what is there and what is not; 0: no PUT
+	mismatch         int    // of a PUT with another name
+	wrong, wrongText string // a body with a wrong type, and what the refusal says
+	invalid, names   string // a body that is not acceptable, and the member that the refusal names
+}
+
+const named = `{"metadata":{"name":"NAME"}}`
+
+// full is what metadata looks like in every answer.
+const full = `{"name":"NAME","description":"","userData1":"","userData2":""}`
+
+func TestPlainVerbsOfEveryNoun(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	wrongName, wrongNameText := `{"metadata":{"name":7}}`, "metadata.name: cannot be number, must be string"
+	badName := `{"metadata":{"name":"a b"}}`
+	for name, n := range map[string]walk{
+		"cluster provider": {path: "/v2/cluster-providers", item: "/NAME", body: named, want: `{"metadata":` + full + `}`, replaced: 201, put: 201},
+		"cluster": {
+			path: theProvider + "/clusters", item: "/NAME", body: named, file: []byte(kubeconfig),
+			want:   `{"metadata":` + full + `,"spec":{"gitOps":{"gitOpsType":"","gitOpsReferenceObject":"","gitOpsResourceObject":""}}}`,
+			orphan: "/v2/cluster-providers/none/clusters", orphanStatus: 409, orphans: `cluster provider "none"`,
+		},
+		"cluster label": {
+			path: theCluster + "/labels", item: "/NAME", body: `{"clusterLabel":"NAME"}`, replaced: 201, put: 201,
+			wrong: `{"clusterLabel":[]}`, wrongText: "clusterLabel: cannot be array, must be string",
+			invalid: `{"clusterLabel":"-"}`, names: "clusterLabel",
+			orphan: theProvider + "/clusters/none/labels", orphanStatus: 409, orphans: `cluster "none"`,
+		},
+		"cluster kv pair": {
+			path: theCluster + "/kv-pairs", item: "/NAME", body: `{"metadata":` + full + `,"spec":{"kv":[{"a":"b"}]}}`, replaced: 201, put: 201,
+			wrong: `{"metadata":{"name":"NAME"},"spec":{"kv":[{"a":1}]}}`, wrongText: "must be string",
+			invalid: named, names: "spec.kv: Invalid type. Expected: array, given: null",
+			orphan: theProvider + "/clusters/none/kv-pairs", orphanStatus: 409, orphans: `cluster "none"`,
+		},
+		"project": {path: "/v2/projects", item: "/NAME", body: `{"metadata":` + full + `}`, replaced: 200, put: 200},
+		"logical cloud": {
+			path: theProject + "/logical-clouds", item: "/NAME", replaced: 201, put: 201, mismatch: 409,
+			body:    `{"metadata":{"name":"NAME"},"spec":{"level":"0"}}`,
+			want:    `{"metadata":` + full + `,"spec":{"namespace":"default","labels":null,"level":"0","user":{"userName":"","type":""}}}`,
+			invalid: `{"metadata":{"name":"x"},"spec":{"level":"7"}}`, names: "spec.level",
+			orphan: "/v2/projects/none/logical-clouds", orphanStatus: 404, orphans: `project "none"`,
+		},
+		"cluster reference": {
+			path: theCloud + "/cluster-references", item: "/NAME",
+			body:    `{"metadata":` + full + `,"spec":{"clusterProvider":"p1","cluster":"c1","loadBalancerIP":"0.0.0.0","certificate":""}}`,
+			invalid: `{"metadata":{"name":"x"},"spec":{"clusterProvider":"p1"}}`, names: "spec.cluster",
+			orphan: theProject + "/logical-clouds/none/cluster-references", orphanStatus: 404, orphans: `logical cloud "none"`,
+		},
+		"composite app": {
+			path: theProject + "/composite-apps", item: "/NAME/v1", body: `{"metadata":` + full + `,"spec":{"compositeAppVersion":"v1"}}`, replaced: 201, put: 201,
+			invalid: `{"metadata":{"name":"x"}}`, names: "spec.compositeAppVersion",
+			orphan: "/v2/projects/none/composite-apps", orphanStatus: 404, orphans: `project "none"`,
+		},
+		"app": {
+			path: theComposite + "/apps", item: "/NAME", body: named, want: `{"metadata":` + full + `}`, file: chartOf(t, "NAME"), replaced: 201, put: 201,
+			orphan: theProject + "/composite-apps/ca/v2/apps", orphanStatus: 409, orphans: `composite app "ca/v2"`,
+		},
+		"composite profile": {
+			path: theComposite + "/composite-profiles", item: "/NAME", body: `{"metadata":` + full + `}`, replaced: 201, put: 201,
+			orphan: theProject + "/composite-apps/none/v1/composite-profiles", orphanStatus: 409, orphans: `composite app "none/v1"`,
+		},
+		"deployment intent group": {
+			path: theComposite + "/deployment-intent-groups", item: "/NAME", replaced: 200, put: 201,
+			body:    `{"metadata":` + full + `,"spec":{"compositeProfile":"cp","version":"r1","overrideValues":[],"logicalCloud":"lc"}}`,
+			wrong:   `{"metadata":{"name":"NAME"},"spec":{"overrideValues":[{"app":"sink","values":{"k":1}}]}}`,
+			invalid: `{"metadata":{"name":"x"},"spec":{"compositeProfile":"cp","version":"r1","logicalCloud":"lc"}}`, names: "spec.overrideValues: Invalid type. Expected: array, given: null",
+			wrongText: "must be string",
+		},
+		"deployment intent": {
+			path: theGroup + "/intents", item: "/NAME", body: `{"metadata":` + full + `,"spec":{"intent":{"dtc":"later"}}}`, replaced: 200, put: 201,
+			invalid: named, names: "spec.intent",
+			orphan: theComposite + "/deployment-intent-groups/none/intents", orphanStatus: 409, orphans: `deployment intent group "none"`,
+		},
+		"generic placement intent": {
+			path: theGroup + "/generic-placement-intents", item: "/NAME", body: `{"metadata":` + full + `}`, replaced: 200, put: 201,
+			orphan: theComposite + "/deployment-intent-groups/none/generic-placement-intents", orphanStatus: 409, orphans: `deployment intent group "none"`,
+		},
+		"app intent": {
+			path: thePlacement + "/app-intents", item: "/NAME", replaced: 200, put: 201,
+			body:    `{"metadata":{"name":"NAME"},"spec":{"app":"sink","intent":{"anyOf":[{"clusterProvider":"p1","clusterLabel":"edge"}]}}}`,
+			invalid: `{"metadata":{"name":"x"},"spec":{"app":"sink","intent":{"allOf":[{"clusterProvider":"p1"}]}}}`, names: "Missing cluster or clusterLabel",
+			orphan: theGroup + "/generic-placement-intents/none/app-intents", orphanStatus: 409, orphans: `generic placement intent "none"`,
+		},
+		"controller": {
+			path: "/v2/controllers", item: "/NAME", body: `{"metadata":` + full + `,"spec":{"host":"h","port":9031,"type":"action","priority":1}}`, replaced: 201, put: 201,
+			invalid: `{"metadata":{"name":"x"},"spec":{"port":50001}}`, names: "spec.port: Must be less than or equal to 50000",
+		},
+		"clm controller": {path: "/v2/clm-controllers", item: "/NAME", body: `{"metadata":` + full + `,"spec":{"host":"h","port":1,"priority":1}}`, replaced: 200, put: 200},
+		"dtc controller": {path: "/v2/dtc-controllers", item: "/NAME", body: `{"metadata":` + full + `,"spec":{"host":"h","port":1,"priority":1}}`, replaced: 200, put: 201},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if n.want == "" {
+				n.want = n.body
+			}
+			if n.wrong == "" {
+				n.wrong, n.wrongText = wrongName, wrongNameText
+			}
+			if n.invalid == "" {
+				n.invalid, n.names = badName, "metadata.name: Does not match pattern"
+			}
+			if n.mismatch == 0 {
+				n.mismatch = 400
+			}
+			as := func(s, name string) string { return strings.ReplaceAll(s, "NAME", name) }
+			// A chart is packed for the app's name.
+			file := func(name string) []byte {
+				if n.file == nil || n.path != theComposite+"/apps" {
+					return n.file
+				}
+				return chartOf(t, name)
+			}
+			one, list := n.path+as(n.item, "walk"), `"walk"`
+			calls := []call{
+				{name: "not there", method: "GET", url: one, status: 404, contains: []string{"walk", "not found"}},
+				{name: "nothing to delete", method: "DELETE", url: one, status: 404, contains: []string{"not found"}},
+				{name: "wrong type", method: "POST", url: n.path, body: as(n.wrong, "walk"), file: n.file, status: 422, contains: []string{n.wrongText}},
+				{name: "not acceptable", method: "POST", url: n.path, body: n.invalid, file: n.file, status: 400, contains: []string{"Invalid Input:", n.names}},
+				{name: "not JSON", method: "POST", url: n.path, body: "{", file: n.file, status: 422, contains: []string{"Invalid JSON"}},
+				{name: "empty body", method: "POST", url: n.path, file: n.file, status: 400, contains: []string{"Empty body"}},
+				{name: "create", method: "POST", url: n.path, body: as(n.body, "walk"), file: file("walk"), status: 201, is: as(n.want, "walk"), answers: map[string]string{"Content-Type": "application/json"}},
+				{name: "duplicate", method: "POST", url: n.path, body: as(n.body, "walk"), file: file("walk"), status: 409, contains: []string{"already exists", "walk"}},
+				{name: "get", method: "GET", url: one, status: 200, is: as(n.want, "walk"), answers: map[string]string{"Content-Type": "application/json"}},
+			}
+			if n.path != theGroup+"/intents" {
+				calls = append(calls, call{name: "list", method: "GET", url: n.path, status: 200, contains: []string{list}})
+			}
+			if n.orphan != "" {
+				calls = append(calls, call{name: "parent missing", method: "POST", url: n.orphan, body: as(n.body, "walk"), file: file("walk"), status: n.orphanStatus, contains: []string{n.orphans, "not found"}})
+			}
+			if n.put == 0 {
+				calls = append(calls, call{name: "no PUT", method: "PUT", url: one, body: as(n.body, "walk"), status: 405})
+			} else {
+				calls = append(calls,
+					call{name: "replace", method: "PUT", url: one, body: as(n.body, "walk"), file: file("walk"), status: n.replaced, is: as(n.want, "walk")},
+					call{name: "another name", method: "PUT", url: one, body: as(n.body, "other"), file: file("other"), status: n.mismatch, contains: []string{"ame"}},
+					call{name: "no name", method: "PUT", url: one, body: `{}`, file: n.file, status: 400, contains: []string{"Missing name in PUT request"}},
+					call{name: "delete for PUT", method: "DELETE", url: one, status: 204},
+					call{name: "PUT creates", method: "PUT", url: one, body: as(n.body, "walk"), file: file("walk"), status: n.put, is: as(n.want, "walk")},
+				)
+			}
+			calls = append(calls,
+				call{name: "delete", method: "DELETE", url: one, status: 204},
+				call{name: "gone", method: "GET", url: one, status: 404},
+			)
+			check(t, w.router, calls)
+		})
+	}
+}
+
+func TestWhatIsInUseStays(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	child := "Cannot delete parent without deleting child references first"
+	holder := "Cannot delete without deleting or updating referencing resources first"
+	check(t, w.router, []call{
+		{method: "DELETE", url: theProvider, status: 409, contains: []string{child, `cluster provider "p1" has cluster "c1"`}},
+		{method: "DELETE", url: theCluster, status: 409, contains: []string{child, `cluster "c1" has cluster label "edge"`}},
+		{method: "DELETE", url: theProject, status: 409, contains: []string{child, `project "proj" has`}},
+		{method: "DELETE", url: theCloud + "/cluster-references/ref", status: 204},
+		{method: "DELETE", url: theCloud, status: 409, contains: []string{holder, `logical cloud "lc" is used by deployment intent group "dig"`}},
+		{method: "DELETE", url: theComposite, status: 409, contains: []string{child, `composite app "ca/v1" has`}},
+		{method: "DELETE", url: theComposite + "/apps/sink", status: 409, contains: []string{holder, `app "sink" is used by`}},
+		{method: "DELETE", url: theProfile, status: 409, contains: []string{child, `composite profile "cp" has profile "sinkp"`}},
+		{method: "DELETE", url: theGroup, status: 409, contains: []string{child, `deployment intent group "dig" has`}},
+		{method: "DELETE", url: thePlacement, status: 409, contains: []string{child, `generic placement intent "gpi" has app intent "ai"`}},
+		{name: "a cluster without children, but named by an intent", method: "DELETE", url: theCluster + "/labels/edge", status: 204},
+		{method: "DELETE", url: theCluster + "/kv-pairs/kv", status: 204},
+		{method: "DELETE", url: theCluster, status: 409, contains: []string{holder, `cluster "c1" is used by app intent "ai"`}},
+	})
+}
+
+func TestWhatIsReferredToMustBeThere(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	check(t, w.router, []call{
+		{method: "POST", url: theCloud + "/cluster-references", body: `{"metadata":{"name":"x"},"spec":{"clusterProvider":"p1","cluster":"none"}}`, status: 404, contains: []string{`spec.cluster: cluster "none" not found`}},
+		{method: "POST", url: theProfile + "/profiles", body: `{"metadata":{"name":"x"},"spec":{"app":"none"}}`, file: profileOf(t), status: 404, contains: []string{`spec.app: app "none" not found`}},
+		{method: "POST", url: theComposite + "/deployment-intent-groups", body: strings.NewReplacer(`"cp"`, `"none"`, `"dig"`, `"x"`).Replace(groupBody), status: 404, contains: []string{`spec.compositeProfile: composite profile "none" not found`}},
+		{method: "PUT", url: theGroup, body: strings.Replace(groupBody, `"lc"`, `"none"`, 1), status: 404, contains: []string{`spec.logicalCloud: logical cloud "none" not found`}},
+		{method: "PUT", url: theGroup, body: strings.Replace(groupBody, `"sink"`, `"none"`, 1), status: 404, contains: []string{`spec.overrideValues[0].app: app "none" not found`}},
+		{method: "POST", url: thePlacement + "/app-intents", body: `{"metadata":{"name":"x"},"spec":{"app":"sink","intent":{"allOf":[{"anyOf":[{"clusterProvider":"p1","cluster":"none"}]}]}}}`, status: 404, contains: []string{`spec.intent.allOf[0].anyOf[0].cluster: cluster "none" not found`}},
+		{name: "an intent may be named before it is there", method: "POST", url: theGroup + "/intents", body: `{"metadata":{"name":"x"},"spec":{"intent":{"genericPlacementIntent":"later"}}}`, status: 201},
+	})
+}
+
+func TestEmptyCollections(t *testing.T) {
+	w := newWorld(t)
+	missing := "/v2/projects/none/composite-apps/none/v1"
+	var calls []call
+	for _, url := range []string{
+		"/v2/projects", "/v2/cluster-providers", "/v2/controllers", "/v2/clm-controllers", "/v2/dtc-controllers",
+		missing + "/apps", missing + "/composite-profiles", missing + "/deployment-intent-groups", "/v2/projects/none/logical-clouds",
+	} {
+		calls = append(calls, call{method: "GET", url: url, status: 200, is: "[]"})
+	}
+	check(t, w.router, append(calls,
+		call{method: "GET", url: missing + "/deployment-intent-groups/d/intents", status: 200, is: `{"intent":[]}`},
+		call{method: "GET", url: "/v2/projects/none/composite-apps", status: 404, contains: []string{`project "none" not found`}},
+		call{method: "GET", url: "/v2/cluster-providers/none/clusters", status: 404, contains: []string{`cluster provider "none" not found`}},
+		call{method: "GET", url: "/v2/cluster-providers/none/clusters/none/kv-pairs", status: 404, contains: []string{`cluster "none" not found`}},
+	))
+}

@@ -1,0 +1,70 @@
+package api
+
+import (
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+)
+
+func newHistogram() *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "drover_http_request_duration_seconds",
+		Help:    "Time to answer a request, by route template, method and status code.",
+		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+	}, []string{"route", "method", "code"})
+}
+
+// isAPI leaves probes and pages out of traces and access logs.
+func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, base+"/") }
+
+// observe names the span after the route, and counts and logs the answer. It has errors written here, so
+// that their status is known.
+func (e *edge) observe(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		begun := time.Now()
+		if err := next(c); err != nil {
+			c.Error(err)
+		}
+		took := time.Since(begun)
+		r, status := c.Request(), c.Response().Status
+		route := c.Path()
+		if route == "" {
+			route = "unknown" // an unknown path must not become a label
+		}
+		e.seconds.WithLabelValues(route, methodLabel(r.Method), strconv.Itoa(status)).Observe(took.Seconds())
+		if !isAPI(r) {
+			return nil
+		}
+		span := trace.SpanFromContext(r.Context())
+		span.SetName(r.Method + " " + route)
+		span.SetAttributes(attribute.String("http.route", route))
+		e.log.InfoContext(r.Context(), "request",
+			slog.String("requestId", c.Response().Header().Get(echo.HeaderXRequestID)),
+			slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", status),
+			slog.Int64("bytes", c.Response().Size), slog.Duration("took", took), slog.String("remote", c.RealIP()))
+		return nil
+	}
+}
+
+// methodLabel keeps methods that a client invents out of the labels.
+func methodLabel(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return method
+	default:
+		return "other"
+	}
+}
+
+// logPanic logs where a handler panicked; the client sees an internal error.
+func (e *edge) logPanic(c echo.Context, err error, stack []byte) error {
+	e.log.ErrorContext(c.Request().Context(), "panic", slog.Any("error", err), slog.String("stack", string(stack)))
+	return err
+}

@@ -1,0 +1,242 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3gen"
+	"github.com/labstack/echo/v4"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// endpoint is one method of one path: what serves it, and what the OpenAPI document says of it.
+type endpoint struct {
+	method, path string
+	handle       echo.HandlerFunc
+	limit        time.Duration // plainTime when 0
+	summary      string
+	in           any         // a value of the body's type; nil for none
+	upload       bool        // the body is a form of metadata and file
+	out          map[int]any // success code to a value of the body's type, nil for none
+	download     bool        // the answer may be the file, or a form of metadata and file
+	query        []parameter
+}
+
+// parameter is one of a query.
+type parameter struct {
+	name, about string
+	enum        []string
+	repeats     bool
+}
+
+// anyDocument stands for a body that has several forms.
+type anyDocument map[string]any
+
+// listOf is an empty slice of what o points to.
+func listOf(o any) any {
+	return reflect.MakeSlice(reflect.SliceOf(reflect.TypeOf(o).Elem()), 0, 0).Interface()
+}
+
+// openAPI generates the document of the endpoints, from the same values that serve them.
+func openAPI(endpoints []endpoint) ([]byte, error) {
+	doc := &openapi3.T{
+		OpenAPI: "3.0.3",
+		Info: &openapi3.Info{
+			Title: "Drover", Version: "2",
+			Description: "Durable multi-cluster application orchestration. The API is EMCO's /v2.",
+		},
+		Servers:    openapi3.Servers{{URL: base}},
+		Paths:      openapi3.NewPaths(),
+		Components: &openapi3.Components{Schemas: openapi3.Schemas{}},
+	}
+	g := schemas{
+		into: doc.Components.Schemas,
+		generator: openapi3gen.NewGenerator(
+			openapi3gen.SchemaCustomizer(constrain),
+			openapi3gen.CreateComponentSchemas(openapi3gen.ExportComponentSchemasOptions{ExportComponentSchemas: true, ExportTopLevelSchema: true}),
+		),
+	}
+	problem, err := g.of(Problem{})
+	if err != nil {
+		return nil, err
+	}
+	refusal := openapi3.NewResponse().WithDescription("What is wrong: one message as text, or the details for clients that accept them").
+		WithContent(openapi3.Content{
+			"text/plain": openapi3.NewMediaType().WithSchema(openapi3.NewStringSchema()),
+			problemJSON:  openapi3.NewMediaType().WithSchemaRef(problem),
+		})
+	doc.Components.Responses = openapi3.ResponseBodies{"Refusal": {Value: refusal}}
+	for _, p := range endpoints {
+		path, names := braces(p.path)
+		operation, err := g.operation(p, names)
+		if err != nil {
+			return nil, fmt.Errorf("describe %s %s: %w", p.method, p.path, err)
+		}
+		for _, code := range refusals(p) {
+			operation.Responses.Set(fmt.Sprint(code), &openapi3.ResponseRef{Ref: "#/components/responses/Refusal", Value: refusal})
+		}
+		if doc.Paths.Value(path) == nil {
+			doc.Paths.Set(path, &openapi3.PathItem{})
+		}
+		doc.Paths.Value(path).SetOperation(p.method, operation)
+	}
+	return json.Marshal(doc)
+}
+
+// schemas makes the schemas of Go types, each type once.
+type schemas struct {
+	into      openapi3.Schemas
+	generator *openapi3gen.Generator
+}
+
+func (g schemas) of(v any) (*openapi3.SchemaRef, error) {
+	return g.generator.NewSchemaRefForValue(v, g.into)
+}
+
+func (g schemas) operation(p endpoint, names []string) (*openapi3.Operation, error) {
+	o := openapi3.NewOperation()
+	o.Summary, o.OperationID, o.Tags = p.summary, operationID(p), []string{tag(p.path)}
+	o.Responses = openapi3.NewResponsesWithCapacity(len(p.out))
+	for _, name := range names {
+		o.AddParameter(openapi3.NewPathParameter(name).WithSchema(nameSchema()))
+	}
+	for _, q := range p.query {
+		o.AddParameter(openapi3.NewQueryParameter(q.name).WithDescription(q.about).WithSchema(q.schema()))
+	}
+	if p.in != nil {
+		body, err := g.of(p.in)
+		if err != nil {
+			return nil, err
+		}
+		content := openapi3.NewContentWithJSONSchemaRef(body)
+		if p.upload {
+			content = formContent(body)
+		}
+		o.RequestBody = &openapi3.RequestBodyRef{Value: openapi3.NewRequestBody().WithRequired(true).WithContent(content)}
+	}
+	for code, v := range p.out {
+		response := openapi3.NewResponse().WithDescription(http.StatusText(code))
+		if v != nil {
+			body, err := g.of(v)
+			if err != nil {
+				return nil, err
+			}
+			content := openapi3.NewContentWithJSONSchemaRef(body)
+			if p.download {
+				content[echo.MIMEOctetStream] = openapi3.NewMediaType().WithSchema(fileSchema())
+				content[echo.MIMEMultipartForm] = formContent(body)[echo.MIMEMultipartForm]
+			}
+			response.WithContent(content)
+		}
+		o.Responses.Set(fmt.Sprint(code), &openapi3.ResponseRef{Value: response})
+	}
+	return o, nil
+}
+
+// refusals are the codes with which an endpoint may refuse.
+func refusals(p endpoint) []int {
+	codes := []int{http.StatusNotFound, http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
+	if p.in != nil || len(p.query) > 0 || p.method == http.MethodPost {
+		codes = append(codes, http.StatusBadRequest)
+	}
+	if p.in != nil {
+		codes = append(codes, http.StatusUnprocessableEntity)
+	}
+	if p.method != http.MethodGet {
+		codes = append(codes, http.StatusConflict)
+	}
+	if p.download {
+		codes = append(codes, http.StatusNotAcceptable)
+	}
+	return codes
+}
+
+func formContent(metadata *openapi3.SchemaRef) openapi3.Content {
+	form := openapi3.NewObjectSchema().WithPropertyRef("metadata", metadata).WithProperty("file", fileSchema())
+	form.Required = []string{"metadata"}
+	return openapi3.Content{echo.MIMEMultipartForm: openapi3.NewMediaType().WithSchema(form)}
+}
+
+func fileSchema() *openapi3.Schema { return openapi3.NewStringSchema().WithFormat("binary") }
+
+func nameSchema() *openapi3.Schema {
+	return openapi3.NewStringSchema().WithPattern(domain.NamePattern).WithMaxLength(domain.MaxName)
+}
+
+func (p parameter) schema() *openapi3.Schema {
+	s := openapi3.NewStringSchema()
+	for _, v := range p.enum {
+		s.Enum = append(s.Enum, v)
+	}
+	if p.repeats {
+		return openapi3.NewArraySchema().WithItems(s)
+	}
+	return s
+}
+
+// constrain says of the members called name what domain.CheckName checks, and that metadata is required.
+func constrain(name string, t reflect.Type, _ reflect.StructTag, schema *openapi3.Schema) error {
+	if t.Kind() == reflect.String && name == "name" {
+		schema.WithPattern(domain.NamePattern).WithMaxLength(domain.MaxName)
+	}
+	if schema.Properties["metadata"] != nil {
+		schema.Required = []string{"metadata"}
+	}
+	return nil
+}
+
+// braces turns a template of echo's into one of OpenAPI's, with the names of its parameters.
+func braces(template string) (path string, names []string) {
+	segments := strings.Split(template, "/")
+	for i, s := range segments {
+		if name, ok := strings.CutPrefix(s, ":"); ok {
+			names = append(names, name)
+			segments[i] = "{" + name + "}"
+		}
+	}
+	return strings.Join(segments, "/"), names
+}
+
+// tag groups endpoints by the last fixed segment that names a collection.
+func tag(template string) string {
+	segments := strings.Split(template, "/")
+	last := segments[1]
+	for i, s := range segments {
+		if i+1 < len(segments) && strings.HasPrefix(segments[i+1], ":") && !strings.HasPrefix(s, ":") {
+			last = s
+		}
+	}
+	if end := segments[len(segments)-1]; strings.HasSuffix(end, "s") && end != "status" {
+		last = end
+	}
+	return last
+}
+
+// operationID is the method and the path in one word: postProjectsProjectCompositeApps.
+func operationID(p endpoint) string {
+	var b strings.Builder
+	b.WriteString(strings.ToLower(p.method))
+	upper := true
+	for _, r := range p.path {
+		switch {
+		case !unicode.IsLetter(r):
+			upper = true
+		case upper:
+			b.WriteRune(unicode.ToUpper(r))
+			upper = false
+		default:
+			b.WriteRune(r)
+		}
+	}
+	if strings.HasSuffix(p.path, "/") {
+		b.WriteString("One")
+	}
+	return b.String()
+}

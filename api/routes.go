@@ -1,0 +1,118 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/service"
+)
+
+// The templates of the paths, below /v2. A template's segments are those of the keys of its documents.
+const (
+	projects   = "/projects"
+	project    = projects + "/:project"
+	clouds     = project + "/logical-clouds"
+	cloud      = clouds + "/:logicalCloud"
+	compositeA = project + "/composite-apps"
+	composite  = compositeA + "/:compositeApp/:compositeAppVersion"
+	profiles   = composite + "/composite-profiles"
+	groups     = composite + "/deployment-intent-groups"
+	group      = groups + "/:deploymentIntentGroup"
+	placements = group + "/generic-placement-intents"
+	providers  = "/cluster-providers"
+	clusters   = providers + "/:clusterProvider/clusters"
+	cluster    = clusters + "/:cluster"
+)
+
+// How long a request may take. The client command waits longer than all but uploads.
+const (
+	plainTime  = 30 * time.Second
+	renderTime = 80 * time.Second // instantiate answers when everything is rendered and placed
+	uploadTime = 5 * time.Minute
+)
+
+// resources are the nouns: the plain verbs of each, with what EMCO does differently for it.
+func (e *edge) resources() []resource {
+	return []resource{
+		{noun: domain.ClusterProviders, path: providers, item: "/:clusterProvider", put: always(201)},
+		{noun: domain.ClustersNoun, path: clusters, item: "/:cluster", file: "kubeconfig", list: e.listClusters, query: clusterListQuery},
+		{noun: domain.ClusterLabels, path: cluster + "/labels", item: "/:clusterLabel", put: always(201)},
+		{noun: domain.ClusterKVs, path: cluster + "/kv-pairs", item: "/:kvPair", put: always(201), get: e.getKV, itemQuery: kvQuery},
+
+		{noun: domain.Projects, path: projects, item: "/:project", put: always(200)},
+		{noun: domain.LogicalClouds, path: clouds, item: "/:logicalCloud", put: always(201), mismatch: fail.Conflict},
+		{noun: domain.ClusterReferences, path: cloud + "/cluster-references", item: "/:clusterReference"},
+
+		{noun: domain.CompositeApps, path: compositeA, item: "/:compositeApp/:compositeAppVersion", put: always(201)},
+		{noun: domain.Apps, path: composite + "/apps", item: "/:app", put: always(201), file: "fileContent"},
+		{noun: domain.CompositeProfiles, path: profiles, item: "/:compositeProfile", put: always(201)},
+		{noun: domain.Profiles, path: profiles + "/:compositeProfile/profiles", item: "/:profile", put: always(201), file: "fileContent", list: e.listProfiles, query: profileListQuery},
+
+		{noun: domain.DeploymentIntentGroups, path: groups, item: "/:deploymentIntentGroup", put: upsert},
+		{noun: domain.DeploymentIntents, path: group + "/intents", item: "/:intent", put: upsert, list: e.listIntents, listed: intentList{}},
+		{noun: domain.PlacementIntents, path: placements, item: "/:genericPlacementIntent", put: upsert},
+		{noun: domain.AppIntents, path: placements + "/:genericPlacementIntent/app-intents", item: "/:appIntent", put: upsert, list: e.listAppIntents, query: appIntentListQuery},
+
+		{noun: domain.Controllers, path: "/controllers", item: "/:controller", put: always(201)},
+		{noun: domain.CLMControllers, path: "/clm-controllers", item: "/:controller", put: always(200)},
+		{noun: domain.DTCControllers, path: "/dtc-controllers", item: "/:controller", put: upsert},
+	}
+}
+
+// operations are what is not a plain verb.
+func (e *edge) operations() []endpoint {
+	post := func(path, summary string, ok int, limit time.Duration, handle echo.HandlerFunc) endpoint {
+		return endpoint{method: http.MethodPost, path: path, summary: summary, out: map[int]any{ok: nil}, limit: limit, handle: handle}
+	}
+	return []endpoint{
+		post(group+"/approve", "Approve a deployment intent group", 202, plainTime, e.approve),
+		post(group+"/instantiate", "Instantiate a deployment intent group", 202, renderTime, e.instantiate),
+		post(group+"/terminate", "Terminate a deployment intent group", 202, plainTime, e.terminate),
+		post(group+"/stop", "Stop the running operation of a deployment intent group", 202, plainTime, e.stop),
+		{method: http.MethodGet, path: group + "/status", summary: "Show where a deployment intent group stands", out: map[int]any{200: anyDocument{}}, query: statusQuery, handle: e.status},
+		{method: http.MethodGet, path: group + "/intents/", summary: "Show what one intent of a deployment intent group binds", out: map[int]any{200: intentBinding{}}, query: intentQuery, handle: e.listIntents},
+		{method: http.MethodGet, path: placements + "/:genericPlacementIntent/app-intents/", summary: "Show the placement of one app", out: map[int]any{200: domain.AppIntentSpec{}}, query: appIntentListQuery, handle: e.listAppIntents},
+
+		post(cloud+"/instantiate", "Instantiate a logical cloud", 202, plainTime, e.instantiateCloud),
+		post(cloud+"/terminate", "Terminate a logical cloud", 202, plainTime, e.terminateCloud),
+		post(cloud+"/stop", "Stop the last operation of a logical cloud", 200, plainTime, e.stopCloud),
+		{method: http.MethodGet, path: cloud + "/status", summary: "Show where a logical cloud stands", out: map[int]any{200: service.CloudStatus{}}, query: cloudStatusQuery, handle: e.statusOfCloud},
+	}
+}
+
+// always answers a PUT with one code; upsert tells a new document from a replaced one.
+func always(code int) putCodes { return putCodes{created: code, replaced: code} }
+
+var upsert = putCodes{created: http.StatusCreated, replaced: http.StatusOK}
+
+// The query parameters.
+var (
+	clusterListQuery = []parameter{
+		{name: "label", about: "answer with the names of the clusters that carry the label"},
+		{name: "withLabels", about: "true: answer with the clusters' labels"},
+	}
+	kvQuery            = []parameter{{name: "key", about: "answer with the value of this key"}}
+	profileListQuery   = []parameter{{name: "app", about: "answer with the profile of this app"}}
+	intentQuery        = []parameter{{name: "intent", about: "the name of the intent"}}
+	appIntentListQuery = []parameter{
+		{name: "app", about: "answer with the placement of one app; app-name must be given too"},
+		{name: "app-name", about: "the app"},
+	}
+	statusQuery = []parameter{
+		{name: "instance", about: "the context id; the last one when missing"},
+		{name: "type", about: "form of the seeds", enum: []string{"rsync", "cluster"}},
+		{name: "status", about: "form of EMCO 22, overrides type", enum: []string{"deployed", "ready"}},
+		{name: "output", about: "how much", enum: []string{"summary", "all", "detail"}},
+		{name: "app", about: "only this app", repeats: true},
+		{name: "cluster", about: "only this cluster, as provider+cluster", repeats: true},
+		{name: "resource", about: "only resources of this name", repeats: true},
+		{name: "apps", about: "list the apps"},
+		{name: "clusters", about: "list the clusters by app"},
+		{name: "resources", about: "list the resources by app"},
+	}
+	cloudStatusQuery = []parameter{{name: "instance", about: "the context id; the last one when missing"}}
+)

@@ -1,0 +1,257 @@
+package api_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"io"
+	"log/slog"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/api"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/render"
+	"github.com/drover-io/drover/internal/secret"
+	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
+)
+
+// call is one request and what the answer must be.
+type call struct {
+	name        string
+	method, url string
+	body        string
+	file        []byte // sent as a form with body as metadata
+	header      map[string]string
+	status      int
+	is          string // the whole answer, as JSON
+	contains    []string
+	lacks       []string
+	answers     map[string]string // headers of the answer
+}
+
+func do(t testing.TB, h http.Handler, c call) *httptest.ResponseRecorder {
+	t.Helper()
+	contentType, body := "application/json", io.Reader(strings.NewReader(c.body))
+	if c.file != nil {
+		contentType, body = upload(t, c.body, c.file)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), c.method, c.url, body)
+	r.Header.Set("Content-Type", contentType)
+	for k, v := range c.header {
+		r.Header.Set(k, v)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// check makes the calls in order.
+func check(t *testing.T, h http.Handler, calls []call) {
+	t.Helper()
+	for _, c := range calls {
+		name := c.name
+		if name == "" {
+			name = c.method + " " + c.url
+		}
+		t.Run(name, func(t *testing.T) {
+			w := do(t, h, c)
+			require.Equal(t, c.status, w.Code, "%s %s: %s", c.method, c.url, w.Body)
+			if c.is != "" {
+				require.JSONEq(t, c.is, w.Body.String())
+			}
+			for _, s := range c.contains {
+				require.Contains(t, w.Body.String(), s)
+			}
+			for _, s := range c.lacks {
+				require.NotContains(t, w.Body.String(), s)
+			}
+			for k, v := range c.answers {
+				require.Equal(t, v, w.Header().Get(k), k)
+			}
+		})
+	}
+}
+
+// upload makes the form that emcoctl sends.
+func upload(t testing.TB, metadata string, file []byte) (contentType string, body io.Reader) {
+	t.Helper()
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	if metadata != "" {
+		require.NoError(t, w.WriteField("metadata", metadata))
+	}
+	part, err := w.CreateFormFile("file", "filename")
+	require.NoError(t, err)
+	_, err = part.Write(file)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return w.FormDataContentType(), &b
+}
+
+// tgz packs files, given as name, content, name, content.
+func tgz(t testing.TB, files ...string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	w := tar.NewWriter(z)
+	for i := 0; i < len(files); i += 2 {
+		require.NoError(t, w.WriteHeader(&tar.Header{Name: files[i], Mode: 0o644, Size: int64(len(files[i+1]))}))
+		_, err := io.WriteString(w, files[i+1])
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	require.NoError(t, z.Close())
+	return b.Bytes()
+}
+
+func chartOf(t testing.TB, app string) []byte {
+	return tgz(t, app+"/Chart.yaml", "apiVersion: v2\nname: "+app+"\nversion: 0.1.0\n",
+		app+"/templates/cm.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\n")
+}
+
+func profileOf(t testing.TB) []byte {
+	return tgz(t, "manifest.yaml", "version: v1\ntype:\n  values: override_values.yaml\n", "override_values.yaml", "a: b\n")
+}
+
+const kubeconfig = `apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: k, user: u}}]
+clusters: [{name: k, cluster: {server: "https://127.0.0.1:6443"}}]
+users: [{name: u, user: {token: sesame}}]
+`
+
+// operations stands for the engine: it answers what a test tells it to, and knows one context's status.
+type operations struct {
+	asked    []string
+	warnings []string
+	err      error
+	panics   bool
+	status   domain.ContextStatus
+	forgot   []domain.Key
+}
+
+func (o *operations) ask(what string, group domain.Key) error {
+	o.asked = append(o.asked, what+" "+group.Name())
+	if o.panics {
+		panic("defect")
+	}
+	return o.err
+}
+
+func (o *operations) Approve(_ context.Context, g domain.Key) error   { return o.ask("approve", g) }
+func (o *operations) Terminate(_ context.Context, g domain.Key) error { return o.ask("terminate", g) }
+func (o *operations) Stop(_ context.Context, g domain.Key) error      { return o.ask("stop", g) }
+
+func (o *operations) Instantiate(_ context.Context, g domain.Key) ([]string, error) {
+	return o.warnings, o.ask("instantiate", g)
+}
+
+func (o *operations) ContextStatus(context.Context, domain.Key, string) (domain.ContextStatus, error) {
+	return o.status, nil
+}
+
+func (o *operations) Forget(_ context.Context, owner domain.Key) error {
+	o.forgot = append(o.forgot, owner)
+	return nil
+}
+
+// text is a document of a status query.
+type text string
+
+func (d text) Write(w io.Writer) error {
+	_, err := io.WriteString(w, string(d))
+	return err
+}
+
+// world is the API over a real database, and what stands in for the engine.
+type world struct {
+	router     *echo.Echo
+	store      *store.Store
+	service    *service.Service
+	operations *operations
+	ready      map[string]func(context.Context) error
+	log        *bytes.Buffer
+}
+
+var now = time.Date(2026, 11, 21, 5, 29, 7, 36e6, time.UTC)
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	db, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close(context.Background())) })
+	sealer, err := secret.Parse("test:" + strings.Repeat("A", 43) + "=")
+	require.NoError(t, err)
+	w := &world{store: db, operations: &operations{}, ready: map[string]func(context.Context) error{}, log: &bytes.Buffer{}}
+	w.service = service.New(service.Deps{
+		Store: db, Sealer: sealer, Instances: w.operations, Now: func() time.Time { return now },
+		Checks: service.Checks{Chart: render.CheckChart, Profile: render.CheckProfile, Kubeconfig: kube.CheckKubeconfig},
+	})
+	w.router, err = api.New(api.Deps{
+		Service: w.service, Lifecycle: w.operations, Ready: w.ready, MaxBody: 1 << 20,
+		Status: func(_ context.Context, group domain.Key, q url.Values) (api.Document, error) {
+			return text(`{"name":"` + group.Name() + `","output":"` + q.Get("output") + `"}` + "\n"), w.operations.err
+		},
+		Log: slog.New(slog.NewTextHandler(w.log, nil)),
+	})
+	require.NoError(t, err)
+	return w
+}
+
+// paths of what furnish makes.
+const (
+	theProvider  = "/v2/cluster-providers/p1"
+	theCluster   = theProvider + "/clusters/c1"
+	theProject   = "/v2/projects/proj"
+	theCloud     = theProject + "/logical-clouds/lc"
+	theComposite = theProject + "/composite-apps/ca/v1"
+	theProfile   = theComposite + "/composite-profiles/cp"
+	theGroup     = theComposite + "/deployment-intent-groups/dig"
+	thePlacement = theGroup + "/generic-placement-intents/gpi"
+)
+
+const groupBody = `{"metadata":{"name":"dig"},"spec":{"compositeProfile":"cp","version":"r1","logicalCloud":"lc","overrideValues":[{"app":"sink","values":{"k":"v"}}]}}`
+
+// furnish makes one of everything, in the order of EMCO's examples.
+func furnish(t testing.TB, w *world) {
+	t.Helper()
+	for _, c := range []call{
+		{url: "/v2/controllers", body: `{"metadata":{"name":"rsync"},"spec":{"host":"rsync","port":9031}}`},
+		{url: "/v2/cluster-providers", body: `{"metadata":{"name":"p1"}}`},
+		{url: theProvider + "/clusters", body: `{"metadata":{"name":"c1"}}`, file: []byte(kubeconfig)},
+		{url: theCluster + "/labels", body: `{"clusterLabel":"edge"}`},
+		{url: theCluster + "/kv-pairs", body: `{"metadata":{"name":"kv"},"spec":{"kv":[{"a":"b"},{"c.d":"$e"}]}}`},
+		{url: "/v2/projects", body: `{"metadata":{"name":"proj"}}`},
+		{url: theProject + "/logical-clouds", body: `{"metadata":{"name":"lc"},"spec":{"level":"0"}}`},
+		{url: theCloud + "/cluster-references", body: `{"metadata":{"name":"ref"},"spec":{"clusterProvider":"p1","cluster":"c1","loadbalancerIp":"0.0.0.0"}}`},
+		{url: theCloud + "/instantiate", status: 202},
+		{url: theProject + "/composite-apps", body: `{"metadata":{"name":"ca"},"spec":{"compositeAppVersion":"v1"}}`},
+		{url: theComposite + "/apps", body: `{"metadata":{"name":"sink"}}`, file: chartOf(t, "sink")},
+		{url: theComposite + "/composite-profiles", body: `{"metadata":{"name":"cp"}}`},
+		{url: theProfile + "/profiles", body: `{"metadata":{"name":"sinkp"},"spec":{"app":"sink"}}`, file: profileOf(t)},
+		{url: theComposite + "/deployment-intent-groups", body: groupBody},
+		{url: theGroup + "/intents", body: `{"metadata":{"name":"intent"},"spec":{"intent":{"genericPlacementIntent":"gpi"}}}`},
+		{url: theGroup + "/generic-placement-intents", body: `{"metadata":{"name":"gpi"}}`},
+		{url: thePlacement + "/app-intents", body: `{"metadata":{"name":"ai"},"spec":{"app":"sink","intent":{"allOf":[{"clusterProvider":"p1","cluster":"c1"}]}}}`},
+	} {
+		if c.method = http.MethodPost; c.status == 0 {
+			c.status = http.StatusCreated
+		}
+		answer := do(t, w.router, c)
+		require.Equal(t, c.status, answer.Code, "%s: %s", c.url, answer.Body)
+	}
+}

@@ -1,0 +1,117 @@
+// Package api is the HTTP edge: EMCO's /v2 REST API over the service, and nothing else knows HTTP. The
+// plain verbs of all nouns are written once (resource.go); routes.go has the whole API on one screen;
+// errors.go has the one table of kinds and status codes. Handlers return errors; only writeError answers
+// with them.
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+
+	"github.com/drover-io/drover/internal/service"
+)
+
+// base is where the API is.
+const base = "/v2"
+
+// Deps are what the edge needs. MaxBody and Metrics have defaults; the rest is required.
+type Deps struct {
+	Service   *service.Service
+	Lifecycle Lifecycle
+	Status    StatusQuery
+	// Ready are the questions of /readyz, by the name of what is asked.
+	Ready map[string]func(context.Context) error
+	Log   *slog.Logger
+	// Metrics is what /metrics shows; a registry of its own when nil.
+	Metrics *prometheus.Registry
+	// MaxBody bounds a request's body in bytes; DefaultMaxBody when 0.
+	MaxBody int64
+}
+
+// DefaultMaxBody is EMCO's limit of an upload.
+const DefaultMaxBody = 1 << 30
+
+// edge holds what the handlers need.
+type edge struct {
+	service     *service.Service
+	lifecycle   Lifecycle
+	statusQuery StatusQuery
+	ready       map[string]func(context.Context) error
+	log         *slog.Logger
+	seconds     *prometheus.HistogramVec
+}
+
+// New makes the router.
+func New(d Deps) (*echo.Echo, error) {
+	if d.Metrics == nil {
+		d.Metrics = prometheus.NewRegistry()
+	}
+	if d.MaxBody == 0 {
+		d.MaxBody = DefaultMaxBody
+	}
+	e := &edge{
+		service: d.Service, lifecycle: d.Lifecycle, statusQuery: d.Status, ready: d.Ready, log: d.Log,
+		seconds: newHistogram(),
+	}
+	if err := d.Metrics.Register(e.seconds); err != nil {
+		return nil, err
+	}
+	router := echo.New()
+	router.HTTPErrorHandler = e.writeError
+	// What observes a request stands around what may panic or refuse it, so that it sees every answer.
+	router.Use(
+		middleware.RequestID(),
+		echo.WrapMiddleware(otelhttp.NewMiddleware("drover api", otelhttp.WithFilter(isAPI))),
+		e.observe,
+		middleware.RecoverWithConfig(middleware.RecoverConfig{DisableErrorHandler: true, LogErrorFunc: e.logPanic}),
+		limitBody(d.MaxBody),
+	)
+	endpoints := e.operations()
+	for _, r := range e.resources() {
+		endpoints = append(endpoints, r.endpoints(e)...)
+	}
+	for _, p := range endpoints {
+		router.Add(p.method, base+p.path, within(p.limit, p.handle))
+	}
+	document, err := openAPI(endpoints)
+	if err != nil {
+		return nil, err
+	}
+	router.GET("/openapi.json", func(c echo.Context) error { return c.JSONBlob(http.StatusOK, document) })
+	serveDocs(router)
+	router.GET("/healthz", healthz)
+	router.GET("/readyz", e.readyz)
+	router.GET("/metrics", echo.WrapHandler(promhttp.HandlerFor(d.Metrics, promhttp.HandlerOpts{})))
+	return router, nil
+}
+
+// limitBody makes reading more than limit bytes of a body fail.
+func limitBody(limit int64) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			c.Request().Body = http.MaxBytesReader(c.Response(), c.Request().Body, limit)
+			return next(c)
+		}
+	}
+}
+
+// within gives a request its deadline; plainTime when limit is 0.
+func within(limit time.Duration, next echo.HandlerFunc) echo.HandlerFunc {
+	if limit == 0 {
+		limit = plainTime
+	}
+	return func(c echo.Context) error {
+		ctx, cancel := context.WithTimeout(c.Request().Context(), limit)
+		defer cancel()
+		c.SetRequest(c.Request().WithContext(ctx))
+		return next(c)
+	}
+}

@@ -1,0 +1,91 @@
+// Command drover is the product: the REST API and the worker, each a process of its own.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/drover-io/drover/internal/app"
+	"github.com/drover-io/drover/internal/config"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "drover:", err)
+		os.Exit(1)
+	}
+}
+
+const usage = `usage: drover <command> [flags]
+
+  api       serve the REST API
+  worker    run workflows and work on clusters
+
+drover <command> -h lists the flags of a command; each can be set by an environment variable too.
+`
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) == 0 {
+		fmt.Fprint(stderr, usage)
+		return flag.ErrHelp
+	}
+	commands := map[string]struct {
+		process config.Process
+		run     func(context.Context, *config.Config, *slog.Logger, io.Writer) error
+	}{"api": {config.API, serveAPI}, "worker": {config.Worker, work}}
+	command, ok := commands[args[0]]
+	if !ok {
+		fmt.Fprint(stderr, usage)
+		if args[0] == "help" || args[0] == "-h" || args[0] == "--help" {
+			return flag.ErrHelp
+		}
+		return fmt.Errorf("unknown command %q", args[0])
+	}
+	c, err := config.Read(command.process, args[1:], os.Getenv, stderr)
+	if err != nil {
+		return err
+	}
+	return command.run(ctx, c, app.Logger(c, stderr), stdout)
+}
+
+func serveAPI(ctx context.Context, c *config.Config, log *slog.Logger, stdout io.Writer) error {
+	l, err := app.Listen(ctx, c.Listen)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	parts, err := app.Connect(ctx, c, log)
+	if err != nil {
+		return err
+	}
+	defer parts.Close()
+	fmt.Fprintf(stdout, "ready api url=http://%s/v2\n", l.Addr())
+	return parts.ServeAPI(ctx, l)
+}
+
+func work(ctx context.Context, c *config.Config, log *slog.Logger, stdout io.Writer) error {
+	parts, err := app.Connect(ctx, c, log)
+	if err != nil {
+		return err
+	}
+	defer parts.Close()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return parts.WorkerHealth(ctx) })
+	g.Go(func() error {
+		return parts.Work(ctx, func() { fmt.Fprintln(stdout, "ready worker") })
+	})
+	return g.Wait()
+}

@@ -1,0 +1,122 @@
+package examples_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"text/template"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/drover-io/drover/deploy/examples"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// document is one call in emcoctl's input files.
+type document struct {
+	Version         string `json:"version"`
+	ResourceContext struct {
+		Anchor string `json:"anchor"`
+	} `json:"resourceContext"`
+	Metadata     json.RawMessage `json:"metadata,omitempty"`
+	Spec         json.RawMessage `json:"spec,omitempty"`
+	ClusterLabel string          `json:"clusterLabel,omitempty"`
+	File         string          `json:"file,omitempty"`
+}
+
+// The files are applied in order, so each document may only use what stands before it; DIG intents are the
+// exception that EMCO makes, and they refer to nothing here.
+func TestEmcoctlFilesBuildOnEachOther(t *testing.T) {
+	t.Parallel()
+	made := map[domain.Key]bool{}
+	uploads := map[string]bool{}
+	var operations []string
+	for _, d := range documents(t) {
+		key := domain.Key(d.ResourceContext.Anchor)
+		parent := domain.Join(key.Segments()[:len(key.Segments())-1]...)
+		if parent != "" {
+			require.Contains(t, made, parent, "the parent of %s", key)
+		}
+		if slices.Contains([]string{"approve", "instantiate"}, key.Name()) {
+			operations = append(operations, parent.Name()+" "+key.Name())
+			continue
+		}
+		o := decode(t, d, parent)
+		made[domain.KeyOf(o)] = true
+		if r, ok := o.(domain.Referrer); ok {
+			for _, ref := range r.References() {
+				require.Contains(t, made, ref.Key, "%s of %s", ref.Field, domain.KeyOf(o))
+			}
+		}
+		if d.File != "" {
+			uploads[d.File] = true
+		}
+	}
+	require.Equal(t, []string{
+		"lcadmin instantiate", "vfw_deployment_intent_group approve", "vfw_deployment_intent_group instantiate",
+	}, operations)
+	for _, app := range examples.Apps {
+		require.Contains(t, uploads, app+".tgz")
+		require.Contains(t, uploads, app+"-profile.tgz")
+	}
+}
+
+// decode reads the body that emcoctl sends for the document.
+func decode(t *testing.T, d document, parent domain.Key) domain.Object {
+	t.Helper()
+	noun := nounAt(t, d.ResourceContext.Anchor)
+	body, err := json.Marshal(struct {
+		Metadata     json.RawMessage `json:"metadata,omitempty"`
+		Spec         json.RawMessage `json:"spec,omitempty"`
+		ClusterLabel string          `json:"clusterLabel,omitempty"`
+	}{d.Metadata, d.Spec, d.ClusterLabel})
+	require.NoError(t, err)
+	o := noun.New()
+	strict := json.NewDecoder(bytes.NewReader(body))
+	strict.DisallowUnknownFields()
+	require.NoError(t, strict.Decode(o), "%s", body)
+	o.Base().Parent = parent
+	var p fail.Problems
+	o.Validate(&p)
+	require.NoError(t, p.Err(), "%s", body)
+	return o
+}
+
+func nounAt(t *testing.T, anchor string) *domain.Noun {
+	t.Helper()
+	collection := domain.Key(anchor).Name()
+	at := slices.IndexFunc(domain.Nouns, func(n *domain.Noun) bool { return n.Collection == collection })
+	require.NotEqual(t, -1, at, "no noun is collected at %s", anchor)
+	return domain.Nouns[at]
+}
+
+// documents reads the input files as emcoctl does: a template over the values, then YAML.
+func documents(t *testing.T) []document {
+	t.Helper()
+	text, err := os.ReadFile("vfw/emcoctl/values.yaml")
+	require.NoError(t, err)
+	var values map[string]string
+	require.NoError(t, yaml.UnmarshalStrict(text, &values))
+	names, err := filepath.Glob("vfw/emcoctl/[0-9]-*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, names)
+	var all []document
+	for _, name := range names {
+		input, err := template.ParseFiles(name)
+		require.NoError(t, err)
+		var filled strings.Builder
+		require.NoError(t, input.Option("missingkey=error").Execute(&filled, values))
+		for text := range strings.SplitSeq(filled.String(), "\n---\n") {
+			var d document
+			require.NoError(t, yaml.UnmarshalStrict([]byte(text), &d), "%s: %s", name, text)
+			all = append(all, d)
+		}
+	}
+	return all
+}

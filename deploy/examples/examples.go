@@ -1,0 +1,65 @@
+// Package examples holds composite apps to try Drover with, as sources, and packs their charts and profiles
+// in memory as the API takes them.
+package examples
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+)
+
+// all: because partials of charts begin with an underscore.
+//
+//go:embed all:vfw/helm all:vfw/profiles
+var sources embed.FS
+
+// Apps of the virtual firewall, in the order in which its composite app has them.
+var Apps = []string{"packetgen", "firewall", "sink"}
+
+// Chart packs the chart of one of Apps: a tgz with the chart in a directory named like the app. The same
+// sources give the same bytes.
+func Chart(app string) ([]byte, error) { return pack("vfw/helm", path.Join("vfw/helm", app)) }
+
+// Profile packs the profile of one of Apps: a tgz with manifest.yaml at its root. The same sources give
+// the same bytes.
+func Profile(app string) ([]byte, error) {
+	dir := path.Join("vfw/profiles", app)
+	return pack(dir, dir)
+}
+
+// pack makes a tgz of the files below dir, named relative to root. Neither times nor owners go into it;
+// WalkDir's order is by name.
+func pack(root, dir string) ([]byte, error) {
+	var data bytes.Buffer
+	zipped := gzip.NewWriter(&data)
+	archive := tar.NewWriter(zipped)
+	err := fs.WalkDir(sources, dir, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := sources.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		header := &tar.Header{Name: name[len(root)+1:], Mode: 0o644, Size: int64(len(content)), Format: tar.FormatUSTAR}
+		if err := archive.WriteHeader(header); err != nil {
+			return err
+		}
+		_, err = archive.Write(content)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("pack %s: %w", dir, err)
+	}
+	if err := archive.Close(); err != nil {
+		return nil, fmt.Errorf("pack %s: %w", dir, err)
+	}
+	if err := zipped.Close(); err != nil {
+		return nil, fmt.Errorf("pack %s: %w", dir, err)
+	}
+	return data.Bytes(), nil
+}

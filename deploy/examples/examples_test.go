@@ -1,0 +1,59 @@
+package examples_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/deploy/examples"
+	"github.com/drover-io/drover/internal/render"
+)
+
+// The resources are those of the vFW example in the description of the resource lifecycle.
+func TestVFWRendersWhatItsDocumentationShows(t *testing.T) {
+	t.Parallel()
+	want := map[string][]string{
+		"packetgen": {"Service packetgen-service", "Deployment fw0-packetgen"},
+		"firewall":  {"Deployment fw0-firewall"},
+		"sink":      {"ConfigMap sink-configmap", "Service sink-service", "Deployment fw0-sink"},
+	}
+	require.Len(t, examples.Apps, len(want))
+	for _, app := range examples.Apps {
+		t.Run(app, func(t *testing.T) {
+			t.Parallel()
+			chart, err := examples.Chart(app)
+			require.NoError(t, err)
+			profile, err := examples.Profile(app)
+			require.NoError(t, err)
+			require.NoError(t, render.CheckChart(app, chart))
+			require.NoError(t, render.CheckProfile(profile))
+			bundle, err := render.Render(render.Input{
+				App: app, Chart: chart, Profile: profile, Release: "fw0", Namespace: "default",
+			})
+			require.NoError(t, err)
+			require.Empty(t, bundle.Hooks)
+			var got []string
+			for _, r := range bundle.Resources {
+				got = append(got, r.Kind+" "+r.Name)
+			}
+			require.Equal(t, want[app], got)
+		})
+	}
+}
+
+func TestPackingIsDeterministic(t *testing.T) {
+	t.Parallel()
+	first, err := examples.Chart("sink")
+	require.NoError(t, err)
+	second, err := examples.Chart("sink")
+	require.NoError(t, err)
+	require.Equal(t, first, second)
+}
+
+func TestUnknownAppIsAnError(t *testing.T) {
+	t.Parallel()
+	_, err := examples.Chart("router")
+	require.Error(t, err)
+	_, err = examples.Profile("router")
+	require.Error(t, err)
+}

@@ -1,0 +1,4 @@
+{{- define "sink.labels" -}}
+app: sink
+release: {{ .Release.Name }}
+{{- end }}

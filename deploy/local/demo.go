@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/drover-io/drover/deploy/examples"
+	"github.com/drover-io/drover/internal/client"
+)
+
+// demoTimeout bounds the whole demo.
+const demoTimeout = 5 * time.Minute
+
+// runDemo tells the story of the vFW composite app, through the REST API only: two clusters are onboarded,
+// the app is described, approved, instantiated on both, queried and terminated.
+func runDemo(ctx context.Context, args []string, stdout io.Writer) (err error) {
+	var s settings
+	fs := newFlags("demo")
+	s.declare(fs)
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, demoTimeout)
+	defer cancel()
+	if s.data, err = os.MkdirTemp("", "drover-demo-"); err != nil {
+		return fmt.Errorf("make data folder: %w", err)
+	}
+	defer os.RemoveAll(s.data)
+	d := &demo{out: stdout, begun: time.Now()}
+	d.chapter("Starting the local stack and the clusters %s", s.clusters)
+	k, err := startStack(ctx, s, slog.Default(), d.say)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		d.chapter("Stopping")
+		err = errors.Join(err, k.stop())
+	}()
+	d.client = client.New(k.apiURL())
+	defer d.client.Close()
+	story := make(chan error, 1)
+	go func() { story <- d.tell(ctx, k) }()
+	select {
+	case err = <-story:
+	case err = <-k.failed:
+		cancel()
+		<-story
+	}
+	if err == nil {
+		d.say("Done in %s.", time.Since(d.begun).Round(100*time.Millisecond))
+	}
+	return err
+}
+
+type demo struct {
+	out    io.Writer
+	begun  time.Time
+	client *client.Client
+	vfw    client.Deployment
+}
+
+func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.out, "  "+format+"\n", args...) }
+
+func (d *demo) chapter(format string, args ...any) {
+	fmt.Fprintf(d.out, "\n[%5.1fs] %s\n", time.Since(d.begun).Seconds(), fmt.Sprintf(format, args...))
+}
+
+const provider = "vfw-cluster-provider"
+
+func (d *demo) tell(ctx context.Context, k *stack) error {
+	for _, step := range []func(context.Context, *stack) error{d.onboard, d.describe, d.instantiate, d.terminate} {
+		if err := step(ctx, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *demo) onboard(ctx context.Context, k *stack) error {
+	d.chapter("Onboarding the clusters")
+	kubeconfigs := map[string][]byte{}
+	for _, name := range k.names() {
+		data, err := os.ReadFile(k.kubeconfig(name))
+		if err != nil {
+			return fmt.Errorf("read kubeconfig: %w", err)
+		}
+		kubeconfigs[name] = data
+		d.vfw.Clusters = append(d.vfw.Clusters, client.Cluster{Provider: provider, Name: name})
+	}
+	return client.Register(ctx, d.client, provider, kubeconfigs, k.names(), []string{"edge"}, d.step)
+}
+
+func (d *demo) step(what string) { d.say("POST %s", what) }
+
+func (d *demo) describe(ctx context.Context, _ *stack) error {
+	d.chapter("Describing the composite app and where it is to run")
+	d.vfw.Project, d.vfw.CompositeApp, d.vfw.Version = "testvfw", "compositevfw", "v1"
+	d.vfw.Profile, d.vfw.LogicalCloud = "vfw_composite-profile", "admin"
+	d.vfw.Group, d.vfw.Release = "vfw_deployment_intent_group", "fw0"
+	for _, name := range []string{"packetgen", "firewall", "sink"} {
+		chart, err := examples.Chart(name)
+		if err != nil {
+			return err
+		}
+		profile, err := examples.Profile(name)
+		if err != nil {
+			return err
+		}
+		d.vfw.Apps = append(d.vfw.Apps, client.App{
+			Name: name, Chart: chart, Profile: profile,
+			Intent: client.M{"allOf": []client.M{{"clusterProvider": provider, "clusterLabel": "edge"}}},
+		})
+	}
+	return d.vfw.Create(ctx, d.client, d.step)
+}
+
+func (d *demo) instantiate(ctx context.Context, k *stack) error {
+	d.chapter("Approving and instantiating")
+	for _, op := range []string{"approve", "instantiate"} {
+		if err := d.vfw.Do(ctx, d.client, op); err != nil {
+			return err
+		}
+		d.say("POST %s: accepted", op)
+	}
+	if err := d.await(ctx, "Instantiated", "Applied"); err != nil {
+		return err
+	}
+	d.say("Web UI           %s", k.uiURL)
+	d.chapter("Status, summary")
+	if err := d.show(ctx, "output=summary"); err != nil {
+		return err
+	}
+	d.chapter("Status, all")
+	return d.show(ctx, "output=all")
+}
+
+func (d *demo) terminate(ctx context.Context, _ *stack) error {
+	d.chapter("Terminating")
+	if err := d.vfw.Do(ctx, d.client, "terminate"); err != nil {
+		return err
+	}
+	d.say("POST terminate: accepted")
+	if err := d.await(ctx, "Terminated", "Deleted"); err != nil {
+		return err
+	}
+	d.chapter("Status, summary")
+	return d.show(ctx, "output=summary")
+}
+
+// await waits for an operation to end, telling how many resources are where it wants them.
+func (d *demo) await(ctx context.Context, status, state string) error {
+	last := ""
+	s, err := d.vfw.Wait(ctx, d.client, 100*time.Millisecond, func(s *client.Status) bool {
+		total := 0
+		for _, n := range s.Rsync {
+			total += n
+		}
+		if line := fmt.Sprintf("%s: %d of %d resources %s", s.Status, s.Rsync[state], total, state); line != last {
+			d.say("%s", line)
+			last = line
+		}
+		return s.Status == status || strings.HasSuffix(s.Status, "Failed")
+	})
+	if err != nil {
+		return err
+	}
+	const want = 12 // six resources on each of the two clusters of the seeds' example
+	if s.Status != status || s.Rsync[state] != want && len(d.vfw.Clusters) == 2 {
+		return fmt.Errorf("ended %s with %v, not %s with %d %s", s.Status, s.Rsync, status, want, state)
+	}
+	return nil
+}
+
+func (d *demo) show(ctx context.Context, query string) error {
+	answer, err := d.client.Get(ctx, d.vfw.Path()+"/status?"+query, nil)
+	if err != nil {
+		return err
+	}
+	d.say("GET /v2%s/status?%s", d.vfw.Path(), query)
+	var document json.RawMessage = answer.Body
+	text, err := json.MarshalIndent(document, "  ", "  ")
+	if err != nil {
+		return fmt.Errorf("status is not JSON: %w", err)
+	}
+	d.say("%s", text)
+	return nil
+}

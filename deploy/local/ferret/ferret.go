@@ -1,0 +1,129 @@
+// Package ferret runs FerretDB, a database that speaks MongoDB's wire protocol
+// and stores documents in SQLite, inside the calling process. It is meant for
+// one developer's machine and for tests.
+//
+// Left alone FerretDB falls short of MongoDB in ways that Drover would notice,
+// so clients talk to it through a front which makes up for them: see front.
+// What the two together do, and what they do not, is held down by this
+// package's tests.
+package ferret
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/FerretDB/FerretDB/ferretdb"
+)
+
+// ip is where clients connect. Nobody is authenticated, so it is not a choice.
+const ip = "127.0.0.1"
+
+// How long Stop waits for requests under way, and then for FerretDB itself.
+const (
+	drainTimeout = 5 * time.Second
+	stopTimeout  = 10 * time.Second
+)
+
+// pragmas are for every SQLite file. The first two are FerretDB's own defaults,
+// spelled out because we rely on them. The third means that a commit does not
+// wait for the disk: when the process dies nothing is lost, when the machine
+// does the last moments may be.
+var pragmas = url.Values{"_pragma": {"busy_timeout(10000)", "journal_mode(wal)", "synchronous(normal)"}}
+
+// Config says where the data is and where to listen.
+type Config struct {
+	// Dir holds one SQLite file per database; it is created when absent.
+	Dir string
+	// Port serves the wire protocol on 127.0.0.1. 0 means a free port.
+	Port int
+	// Logger receives warnings and errors about the database; nil means to
+	// standard error.
+	Logger *slog.Logger
+}
+
+// DB is a running database server.
+type DB struct {
+	front  *front
+	socket string // directory of FerretDB's own socket
+	cancel context.CancelFunc
+	done   chan error
+}
+
+// Start runs a database server and returns once it accepts connections. ctx
+// bounds the start only; end the server with Stop.
+func Start(ctx context.Context, c Config) (_ *DB, err error) {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	}
+	dir, err := filepath.Abs(c.Dir)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ferretdb directory: %w", err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(ip, strconv.Itoa(c.Port)))
+	if err != nil {
+		return nil, fmt.Errorf("MongoDB wire protocol port %d: %w", c.Port, err)
+	}
+	db := &DB{done: make(chan error, 1)}
+	if err := db.startFerret(ctx, dir, c.Logger); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	db.front = newFront(listener, filepath.Join(db.socket, socketName), newIndexes(dir), c.Logger)
+	return db, nil
+}
+
+const socketName = "ferretdb.sock"
+
+// startFerret runs FerretDB on a socket that only this user can reach.
+func (db *DB) startFerret(ctx context.Context, dir string, l *slog.Logger) (err error) {
+	// Not in dir: the path of a socket is limited to about a hundred bytes.
+	if db.socket, err = os.MkdirTemp("", "drover-ferretdb-"); err != nil {
+		return fmt.Errorf("ferretdb socket: %w", err)
+	}
+	server, err := ferretdb.New(&ferretdb.Config{
+		Listener:  ferretdb.ListenerConfig{Unix: filepath.Join(db.socket, socketName)},
+		Logger:    l,
+		Handler:   "sqlite",
+		SQLiteURL: sqliteURL(dir + "/"),
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("start ferretdb: %w", err), os.RemoveAll(db.socket))
+	}
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	db.cancel = cancel
+	go func() { db.done <- server.Run(run) }()
+	return nil
+}
+
+// sqliteURL is SQLite's name for a file, or FerretDB's for a directory.
+func sqliteURL(path string) string {
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + pragmas.Encode()
+}
+
+// URI is what a MongoDB client connects to.
+func (db *DB) URI() string { return "mongodb://" + db.front.listener.Addr().String() + "/" }
+
+// Stop ends the server: requests under way are answered, then all connections
+// are closed. It takes a quarter of a minute at most, and an error says that
+// something was still running then. Call it once.
+func (db *DB) Stop() error {
+	err := db.front.stop(drainTimeout)
+	db.cancel()
+	select {
+	case e := <-db.done:
+		err = errors.Join(err, e)
+	case <-time.After(stopTimeout):
+		err = errors.Join(err, fmt.Errorf("ferretdb did not stop within %v", stopTimeout))
+	}
+	return errors.Join(err, os.RemoveAll(db.socket))
+}

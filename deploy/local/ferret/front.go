@@ -1,0 +1,156 @@
+package ferret
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+)
+
+// front stands between the clients and FerretDB, passes messages on as they are
+// and makes three things right:
+//
+//   - FerretDB reads what an update's filter selects and then writes by _id, so
+//     that of two compare-and-set updates at a time both succeed. The front lets
+//     through one update, delete or findAndModify at a time.
+//   - Looking up an _id reads the whole collection: see indexes.
+//   - An update with many statements holds a database connection for each until
+//     it is done; from about a hundred on it waits for ever, and everybody with
+//     it. The front refuses such a command.
+//
+// A connection of a client has a connection to FerretDB of its own, and a
+// message is answered before the next is read.
+type front struct {
+	listener net.Listener
+	socket   string
+	indexes  *indexes
+	log      *slog.Logger
+
+	write sync.Mutex // held by the one command that changes documents
+
+	ctx     context.Context // ends when the front stops
+	cancel  context.CancelFunc
+	clients sync.WaitGroup
+}
+
+// keepBuffer is how large a buffer a connection keeps between messages.
+const keepBuffer = 1 << 20
+
+// maxUpdates is how many statements an update may have. FerretDB has a hundred
+// connections for all clients.
+const maxUpdates = 50
+
+func newFront(l net.Listener, socket string, x *indexes, log *slog.Logger) *front {
+	f := &front{listener: l, socket: socket, indexes: x, log: log}
+	f.ctx, f.cancel = context.WithCancel(context.Background())
+	f.clients.Go(f.accept)
+	return f
+}
+
+func (f *front) accept() {
+	for {
+		client, err := f.listener.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil:
+			f.log.Warn("accept MongoDB client", "error", err)
+			time.Sleep(100 * time.Millisecond) // out of file descriptors, say
+			continue
+		}
+		f.clients.Go(func() {
+			if err := f.serve(client); err != nil {
+				f.log.Warn("serve MongoDB client", "client", client.RemoteAddr(), "error", err)
+			}
+		})
+	}
+}
+
+// serve passes on messages until the client leaves or the front stops.
+func (f *front) serve(client net.Conn) error {
+	defer client.Close()
+	backend, err := net.Dial("unix", f.socket)
+	if err != nil {
+		return err
+	}
+	defer backend.Close()
+	// On stop the wait for a next message ends; an answer still goes out.
+	stop := context.AfterFunc(f.ctx, func() { client.SetReadDeadline(time.Now()) })
+	defer stop()
+
+	var request, answer []byte
+	for {
+		if cap(request) > keepBuffer || cap(answer) > keepBuffer {
+			request, answer = nil, nil
+		}
+		if request, err = readMessage(client, request); err != nil {
+			return nil // gone, or we are stopping
+		}
+		c, err := parseCommand(request)
+		if err != nil {
+			return err
+		}
+		if answer, err = f.do(backend, c, request, answer); err != nil {
+			return err
+		}
+		if c.unanswered {
+			continue
+		}
+		if _, err := client.Write(answer); err != nil {
+			return nil // gone
+		}
+	}
+}
+
+// do gets the answer to one message, into buf when it fits.
+func (f *front) do(backend net.Conn, c command, request, buf []byte) ([]byte, error) {
+	switch c.name {
+	case "update", "delete", "findAndModify", "findandmodify":
+		if c.updates > maxUpdates {
+			return refusal(request, fmt.Sprintf("%d updates in one command are too many for the local database, the limit is %d",
+				c.updates, maxUpdates))
+		}
+		f.write.Lock()
+		defer f.write.Unlock()
+	}
+	if _, err := backend.Write(request); err != nil {
+		return nil, err
+	}
+	answer, err := readMessage(backend, buf)
+	if err != nil {
+		return nil, err
+	}
+	return answer, f.index(c)
+}
+
+// index sees to the indexes of what a command may have made or dropped.
+func (f *front) index(c command) error {
+	switch c.name {
+	case "insert", "update", "findAndModify", "findandmodify", "create", "createIndexes":
+		return f.indexes.ensure(context.WithoutCancel(f.ctx), c.database, c.collection)
+	case "drop", "dropDatabase", "renameCollection":
+		f.indexes.forget()
+	}
+	return nil
+}
+
+// stop lets nobody in, answers what has been asked and ends all connections, or
+// gives up after d.
+func (f *front) stop(d time.Duration) error {
+	err := f.listener.Close()
+	f.cancel()
+	done := make(chan struct{})
+	go func() {
+		f.clients.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return err
+	case <-time.After(d):
+		return errors.Join(err, fmt.Errorf("requests were still running after %v", d))
+	}
+}

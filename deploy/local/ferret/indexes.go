@@ -1,0 +1,69 @@
+package ferret
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+
+	_ "modernc.org/sqlite" // the driver FerretDB uses
+)
+
+// indexes gives every collection an index on _id that SQLite can use.
+//
+// FerretDB makes one, but spells the expression in it ->"_id" and that in its
+// queries ->'$._id'. To SQLite those have nothing to do with each other, and so
+// every find, update and delete of one document reads all of them.
+type indexes struct {
+	dir string
+
+	mu   sync.Mutex // also held while an index is made, so that forget comes before or after
+	done map[string]bool
+}
+
+func newIndexes(dir string) *indexes { return &indexes{dir: dir, done: map[string]bool{}} }
+
+// ensure makes the index of the collection unless it has it. A collection that
+// does not exist is left for later.
+func (x *indexes) ensure(ctx context.Context, database, collection string) error {
+	key := database + "." + collection
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.done[key] {
+		return nil
+	}
+	exists, err := x.create(ctx, filepath.Join(x.dir, database+".sqlite"), collection)
+	if err != nil {
+		return fmt.Errorf("make index of %s: %w", key, err)
+	}
+	x.done[key] = exists
+	return nil
+}
+
+// forget is for when a command may have dropped a collection.
+func (x *indexes) forget() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	clear(x.done)
+}
+
+func (x *indexes) create(ctx context.Context, file, collection string) (exists bool, err error) {
+	db, err := sql.Open("sqlite", sqliteURL(file)+"&mode=rw")
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+
+	var table string
+	err = db.QueryRowContext(ctx, `SELECT table_name FROM _ferretdb_collections WHERE name = ?`, collection).Scan(&table)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	_, err = db.ExecContext(ctx, fmt.Sprintf(`CREATE INDEX IF NOT EXISTS %q ON %q (_ferretdb_sjson->'$._id')`, table+"_drover_id", table))
+	return err == nil, err
+}

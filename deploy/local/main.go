@@ -1,0 +1,67 @@
+// Command drover-local runs the servers that Drover needs on one machine: a
+// Temporal server with its Web UI, and a MongoDB-compatible document store.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// command is a subcommand: it serves until ctx ends. Results go to stdout, logs
+// to the default logger.
+type command struct {
+	name    string
+	summary string
+	run     func(ctx context.Context, args []string, stdout io.Writer) error
+}
+
+var commands = []command{
+	{"demo", "show the vFW composite app from onboarding to termination, and stop", runDemo},
+	{"run", "run the whole stack and two clusters", runStack},
+	{"temporal", "run a Temporal server with its Web UI", runTemporal},
+	{"mongo", "run a MongoDB-compatible document store", runMongo},
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// A second signal, while stopping, ends the process at once.
+	context.AfterFunc(ctx, stop)
+
+	logLevel.Set(slog.LevelWarn)
+	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: &logLevel})))
+	switch err := run(ctx, os.Args[1:], os.Stdout); {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+	default:
+		fmt.Fprintln(os.Stderr, "drover-local:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, stdout io.Writer) error {
+	if len(args) > 0 {
+		for _, c := range commands {
+			if c.name == args[0] {
+				return c.run(ctx, args[1:], stdout)
+			}
+		}
+		usage(os.Stderr)
+		return fmt.Errorf("unknown command %q", args[0])
+	}
+	usage(os.Stderr)
+	return flag.ErrHelp
+}
+
+func usage(w io.Writer) {
+	fmt.Fprintln(w, "usage: drover-local <command> [flags]")
+	for _, c := range commands {
+		fmt.Fprintf(w, "  %-10s %s\n", c.name, c.summary)
+	}
+}

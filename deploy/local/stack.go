@@ -1,0 +1,283 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/drover-io/drover/deploy/local/ferret"
+	"github.com/drover-io/drover/deploy/local/temporal"
+	"github.com/drover-io/drover/internal/app"
+	"github.com/drover-io/drover/internal/config"
+	"github.com/drover-io/drover/internal/secret"
+	"github.com/drover-io/drover/workflows"
+)
+
+// settings say where the local stack listens and keeps its data.
+type settings struct {
+	data                                                string
+	apiPort, temporalPort, uiPort, mongoPort, kubePorts int
+	clusters                                            string
+}
+
+func (s *settings) declare(fs *flag.FlagSet) {
+	fs.IntVar(&s.apiPort, "api-port", 9015, "`port` of the REST API")
+	fs.IntVar(&s.temporalPort, "temporal-port", 7233, "gRPC `port` of Temporal")
+	fs.IntVar(&s.uiPort, "ui-port", 8233, "`port` of Temporal's Web UI")
+	fs.IntVar(&s.mongoPort, "mongo-port", 27017, "`port` of the document store")
+	fs.IntVar(&s.kubePorts, "kube-ports", 16443, "first `port` of the clusters; each takes a block of ten")
+	fs.StringVar(&s.clusters, "clusters", "edge01,edge02", "`names` of the local clusters, comma-separated; none when empty")
+}
+
+func (s *settings) names() []string {
+	return strings.FieldsFunc(s.clusters, func(r rune) bool { return r == ',' })
+}
+
+func (s *settings) kubeconfig(cluster string) string {
+	return filepath.Join(s.data, "clusters", cluster, "kubeconfig")
+}
+
+func (s *settings) apiURL() string { return fmt.Sprintf("http://%s:%d/v2", loopback, s.apiPort) }
+
+const loopback = "127.0.0.1"
+
+// checkPorts says which port is in use, before anything is started.
+func (s *settings) checkPorts(ctx context.Context) error {
+	var taken []error
+	for _, p := range []struct {
+		port          int
+		purpose, flag string
+	}{
+		{s.apiPort, "the REST API", "--api-port"}, {s.temporalPort, "Temporal", "--temporal-port"},
+		{s.uiPort, "the Web UI", "--ui-port"}, {s.mongoPort, "the document store", "--mongo-port"},
+	} {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(loopback, strconv.Itoa(p.port)))
+		if err != nil {
+			taken = append(taken, fmt.Errorf("port %d of %s is in use; choose another by %s", p.port, p.purpose, p.flag))
+			continue
+		}
+		l.Close()
+	}
+	return errors.Join(taken...)
+}
+
+// stack is the running local stack.
+type stack struct {
+	settings
+	uiURL string
+	// failed ends with the first part that ends by itself.
+	failed <-chan error
+	stops  []func() error // in the order of starting
+}
+
+// startStack starts servers, API, worker and clusters. say tells a person what goes on.
+func startStack(ctx context.Context, s settings, log *slog.Logger, say func(format string, args ...any)) (_ *stack, err error) {
+	if err := s.checkPorts(ctx); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(s.data, 0o755); err != nil {
+		return nil, fmt.Errorf("make data folder: %w", err)
+	}
+	failed := make(chan error, 3)
+	k := &stack{settings: s, failed: failed}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, k.stop())
+		}
+	}()
+	begin, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := k.startServers(begin, log, say); err != nil {
+		return nil, err
+	}
+	var g errgroup.Group
+	g.Go(func() error { return k.startProduct(begin, log, failed, say) })
+	clusters := make(chan func() error, 1)
+	g.Go(func() error {
+		stop, err := startClusters(ctx, s, failed, say)
+		if err == nil && stop != nil {
+			clusters <- stop
+		}
+		return err
+	})
+	err = g.Wait()
+	select {
+	case stop := <-clusters:
+		k.stops = append(k.stops, stop)
+	default:
+	}
+	return k, err
+}
+
+func (k *stack) startServers(ctx context.Context, log *slog.Logger, say func(string, ...any)) error {
+	attributes := map[string]enumspb.IndexedValueType{}
+	for _, name := range workflows.SearchAttributes() {
+		attributes[name] = enumspb.INDEXED_VALUE_TYPE_KEYWORD
+	}
+	server, err := temporal.Start(ctx, temporal.Config{
+		DBFile: filepath.Join(k.data, "temporal.db"), IP: loopback, FrontendPort: k.temporalPort, UIPort: k.uiPort,
+		Namespace: "drover", Retention: retention, SearchAttributes: attributes, Logger: log,
+	})
+	if err != nil {
+		return err
+	}
+	k.stops = append(k.stops, server.Stop)
+	k.uiURL = server.UIURL()
+	say("Temporal         %s, Web UI %s", server.Addr(), k.uiURL)
+	db, err := ferret.Start(ctx, ferret.Config{Dir: filepath.Join(k.data, "documents"), Port: k.mongoPort, Logger: log})
+	if err != nil {
+		return err
+	}
+	k.stops = append(k.stops, db.Stop)
+	say("Document store   %s", db.URI())
+	return nil
+}
+
+// retention is how long a local Temporal keeps closed workflows.
+const retention = 7 * 24 * time.Hour
+
+func (k *stack) startProduct(ctx context.Context, log *slog.Logger, failed chan<- error, say func(string, ...any)) error {
+	keys := filepath.Join(k.data, "secret-keys")
+	if _, err := secret.LoadOrCreate(keys); err != nil {
+		return err
+	}
+	c, err := config.Read(config.Both, []string{
+		"--listen", net.JoinHostPort(loopback, strconv.Itoa(k.apiPort)), "--secret-keys-file", keys,
+		"--temporal-address", net.JoinHostPort(loopback, strconv.Itoa(k.temporalPort)),
+		"--mongo-uri", fmt.Sprintf("mongodb://%s:%d", loopback, k.mongoPort), "--web-ui", k.uiURL, "--drain", "5s",
+	}, func(string) string { return "" }, io.Discard)
+	if err != nil {
+		return err
+	}
+	l, err := app.Listen(ctx, c.Listen)
+	if err != nil {
+		return err
+	}
+	parts, err := app.Connect(ctx, c, log)
+	if err != nil {
+		l.Close()
+		return err
+	}
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	working, polls := new(errgroup.Group), make(chan struct{})
+	working.Go(func() error { return parts.ServeAPI(run, l) })
+	working.Go(func() error { return parts.Work(run, func() { close(polls) }) })
+	ended := make(chan error, 1)
+	go func() {
+		err := working.Wait()
+		ended <- err
+		if run.Err() == nil {
+			failed <- fmt.Errorf("API or worker ended: %w", err)
+		}
+	}()
+	k.stops = append(k.stops, func() error {
+		cancel()
+		defer parts.Close()
+		return <-ended
+	})
+	select {
+	case <-polls:
+	case <-ctx.Done():
+		return fmt.Errorf("start the worker: %w", context.Cause(ctx))
+	}
+	say("REST API         %s (%s)", k.apiURL(), "documentation at /docs")
+	return nil
+}
+
+// stop stops everything, the last part first.
+func (k *stack) stop() error {
+	var errs []error
+	for i := len(k.stops) - 1; i >= 0; i-- {
+		errs = append(errs, k.stops[i]())
+	}
+	k.stops = nil
+	return errors.Join(errs...)
+}
+
+// clusterStop bounds the end of the clusters.
+const clusterStop = 30 * time.Second
+
+// startClusters starts the clusters by the program beside this one, and returns when they are ready.
+func startClusters(ctx context.Context, s settings, failed chan<- error, say func(string, ...any)) (stop func() error, err error) {
+	if len(s.names()) == 0 {
+		return nil, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find drover-kube: %w", err)
+	}
+	program := filepath.Join(filepath.Dir(self), "drover-kube")
+	cmd := exec.Command(program, "up", "--data-dir", filepath.Join(s.data, "clusters"),
+		"--cluster", s.clusters, "--port-base", strconv.Itoa(s.kubePorts))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is ours to pass on, in our order
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start clusters: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start clusters: %w (make servers builds %s)", err, program)
+	}
+	ready, done := make(chan struct{}), make(chan error, 1)
+	stopping := make(chan struct{})
+	go func() {
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			if lines.Text() == "ready" {
+				close(ready)
+				continue
+			}
+			select {
+			case <-stopping:
+			default:
+				say("%s", lines.Text())
+			}
+		}
+		done <- cmd.Wait()
+	}()
+	stop = func() error {
+		close(stopping)
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return fmt.Errorf("stop clusters: %w", err)
+		}
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(clusterStop):
+			return errors.Join(errors.New("the clusters did not stop in time"), cmd.Process.Kill())
+		}
+	}
+	select {
+	case <-ready:
+	case err := <-done:
+		return nil, fmt.Errorf("clusters: %w: %s", err, strings.TrimSpace(errs.String()))
+	case <-ctx.Done():
+		return nil, errors.Join(context.Cause(ctx), stop())
+	}
+	go func() {
+		err := <-done
+		done <- err
+		select {
+		case <-stopping:
+		default:
+			failed <- fmt.Errorf("the clusters ended: %w: %s", err, strings.TrimSpace(errs.String()))
+		}
+	}()
+	return stop, nil
+}

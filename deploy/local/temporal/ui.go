@@ -1,0 +1,75 @@
+package temporal
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	uiserver "github.com/temporalio/ui-server/v2/server"
+	uiconfig "github.com/temporalio/ui-server/v2/server/config"
+	uioptions "github.com/temporalio/ui-server/v2/server/server_options"
+)
+
+// webUI is a running Web UI.
+type webUI struct {
+	url    string
+	server *uiserver.Server
+	done   chan struct{} // closed when server has returned
+}
+
+// startUI serves the Web UI for the server at frontend and returns once it
+// accepts connections.
+func startUI(ctx context.Context, c Config, frontend string) (*webUI, error) {
+	addr := net.JoinHostPort(c.IP, strconv.Itoa(c.UIPort))
+	u := &webUI{
+		url: "http://" + addr,
+		server: uiserver.NewServer(uioptions.WithConfigProvider(&uiconfig.Config{
+			TemporalGRPCAddress: frontend,
+			Host:                urlHost(c.IP),
+			Port:                c.UIPort,
+			EnableUI:            true,
+			DefaultNamespace:    c.Namespace,
+			CORS:                uiconfig.CORS{CookieInsecure: true}, // plain HTTP on loopback
+			DisableNewsFetch:    true,
+			HideLogs:            true,
+		})),
+		done: make(chan struct{}),
+	}
+	go func() {
+		defer close(u.done)
+		// The error is always nil: a listener that cannot bind ends the
+		// process, which is why Start tries the port first.
+		_ = u.server.Start()
+	}()
+	for {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+		if err == nil {
+			return u, conn.Close()
+		}
+		if ctx.Err() != nil {
+			u.stop()
+			return nil, fmt.Errorf("wait for the temporal Web UI on %s: %w", addr, err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// stop closes the listener and every connection.
+func (u *webUI) stop() {
+	u.server.Stop()
+	<-u.done
+}
+
+// urlHost puts brackets around an IPv6 address.
+func urlHost(ip string) string {
+	host, _, _ := net.SplitHostPort(net.JoinHostPort(ip, "0"))
+	if host != ip || len(ip) == 0 {
+		return ip
+	}
+	if net.ParseIP(ip).To4() == nil {
+		return "[" + ip + "]"
+	}
+	return ip
+}

@@ -1,0 +1,184 @@
+// Package app puts the processes together from their parts: the API and the worker, apart or in one
+// process. It is the only place besides the commands that knows everything.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+
+	"github.com/drover-io/drover/internal/config"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/engine"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/secret"
+	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/telemetry"
+)
+
+// Logger logs to w as configured.
+func Logger(c *config.Config, w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: c.LogLevel}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// Parts are what API and worker share.
+type Parts struct {
+	config   *config.Config
+	log      *slog.Logger
+	store    *store.Store
+	sealer   *secret.Sealer
+	temporal client.Client
+	engine   *engine.Engine
+	tracing  telemetry.Tracing
+}
+
+// Connect makes the parts and waits, until ctx ends, for the dependencies to answer, saying which one it
+// waits for.
+func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts, error) {
+	p := &Parts{config: c, log: logger}
+	ok := false
+	defer func() {
+		if !ok {
+			p.Close()
+		}
+	}()
+	var err error
+	if p.sealer, err = sealer(c); err != nil {
+		return nil, err
+	}
+	if p.tracing, err = telemetry.Start(ctx, c.OTLPEndpoint); err != nil {
+		return nil, err
+	}
+	if p.store, err = store.Open(store.Config{URI: c.MongoURI, Database: c.Database}); err != nil {
+		return nil, err
+	}
+	if p.temporal, err = dial(c, logger, p.tracing); err != nil {
+		return nil, err
+	}
+	p.engine = engine.New(p.temporal)
+	for _, dependency := range []struct {
+		name string
+		call func(context.Context) error
+	}{
+		{"database", p.store.Ping},
+		{"database indexes", p.store.EnsureIndexes},
+		{"Temporal at " + c.Temporal.Address, p.engine.Ping},
+		{"Temporal namespace " + c.Temporal.Namespace, func(ctx context.Context) error {
+			return p.engine.EnsureSearchAttributes(ctx, c.Temporal.Namespace)
+		}},
+	} {
+		if err := await(ctx, logger, dependency.name, dependency.call); err != nil {
+			return nil, err
+		}
+	}
+	ok = true
+	return p, nil
+}
+
+// Close closes the parts.
+func (p *Parts) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	if p.temporal != nil {
+		p.temporal.Close()
+	}
+	if p.store != nil {
+		if err := p.store.Close(ctx); err != nil {
+			p.log.Warn("close the store", "error", err)
+		}
+	}
+	if err := p.tracing.Stop(ctx); err != nil {
+		p.log.Warn("stop tracing", "error", err)
+	}
+}
+
+const closeTimeout = 10 * time.Second
+
+func sealer(c *config.Config) (*secret.Sealer, error) {
+	text := c.SecretKeys
+	if c.SecretKeysFile != "" {
+		data, err := os.ReadFile(c.SecretKeysFile)
+		if err != nil {
+			return nil, fmt.Errorf("read secret keys: %w", err)
+		}
+		text = string(data)
+	}
+	return secret.Parse(text)
+}
+
+// dial makes a client that connects when it is first used.
+func dial(c *config.Config, logger *slog.Logger, tracing telemetry.Tracing) (client.Client, error) {
+	options := client.Options{
+		HostPort: c.Temporal.Address, Namespace: c.Temporal.Namespace,
+		Logger: log.NewStructuredLogger(logger), Interceptors: tracing.ClientInterceptors(),
+	}
+	tls, err := c.Temporal.TLS()
+	if err != nil {
+		return nil, err
+	}
+	options.ConnectionOptions.TLS = tls
+	return client.NewLazyClient(options)
+}
+
+// Waiting for a dependency: the first wait and the longest.
+const (
+	firstWait   = 200 * time.Millisecond
+	longestWait = 5 * time.Second
+)
+
+// await calls until there is no error, saying what it waits for.
+func await(ctx context.Context, logger *slog.Logger, name string, call func(context.Context) error) error {
+	for wait := firstWait; ; wait = min(2*wait, longestWait) {
+		err := call(ctx)
+		if err == nil {
+			return nil
+		}
+		logger.Warn("waiting for a dependency", "dependency", name, "error", err, "again", wait)
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w (%w)", name, context.Cause(ctx), err)
+		case <-time.After(wait):
+		}
+	}
+}
+
+// credentials gives the kubeconfig of a cluster, opened.
+func (p *Parts) credentials(ctx context.Context, name domain.ClusterName) ([]byte, domain.Digest, error) {
+	o, err := p.store.Get(ctx, domain.ClustersNoun, name.Key())
+	if err != nil {
+		return nil, "", err
+	}
+	c := o.(*domain.Cluster)
+	if len(c.Kubeconfig.Data) == 0 {
+		return nil, "", fail.New(fail.Precondition, "cluster %s has no kubeconfig", name)
+	}
+	kubeconfig, err := p.sealer.Open(string(name.Key()), c.Kubeconfig)
+	return kubeconfig, c.KubeconfigDigest, err
+}
+
+// serve runs an HTTP server until ctx ends, then lets requests end for up to drain.
+func serve(ctx context.Context, server *http.Server, drain time.Duration, listen func() error) error {
+	stopped := make(chan error, 1)
+	go func() {
+		<-ctx.Done()
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+		defer cancel()
+		stopped <- server.Shutdown(end)
+	}()
+	if err := listen(); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return <-stopped
+}

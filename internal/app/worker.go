@@ -1,0 +1,66 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/worker"
+)
+
+// Work runs the worker until ctx ends, then ends what runs or hands it over. ready is called when it polls.
+func (p *Parts) Work(ctx context.Context, ready func()) error {
+	clusters, err := kube.NewClusters(kube.Config{}, p.credentials)
+	if err != nil {
+		return err
+	}
+	defer clusters.Close()
+	w := worker.New(p.temporal,
+		&activities.Lifecycle{Store: p.store, Runs: p.engine, Now: time.Now},
+		activities.NewKube(clusters, p.store, p.engine),
+		worker.Options{
+			Workflows: p.config.Workflows, Activities: p.config.Activities, Clusters: p.config.Clusters,
+			Cache: p.config.Cache, Drain: p.config.Drain,
+		})
+	if err := w.Start(); err != nil {
+		return err
+	}
+	ready()
+	<-ctx.Done()
+	w.Stop()
+	return nil
+}
+
+// WorkerHealth serves the worker's health and metrics until ctx ends.
+func (p *Parts) WorkerHealth(ctx context.Context) error {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.Handler())
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		for name, ask := range p.ready() {
+			if err := ask(r.Context()); err != nil {
+				http.Error(w, name+" is missing", http.StatusServiceUnavailable)
+				return
+			}
+		}
+		fmt.Fprintln(w, "ok")
+	})
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", p.config.MetricsListen)
+	if err != nil {
+		return fmt.Errorf("listen for metrics (--metrics-listen): %w", err)
+	}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	return serve(ctx, server, time.Second, func() error { return server.Serve(l) })
+}
+
+// ready asks the dependencies, for /readyz.
+func (p *Parts) ready() map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{"database": p.store.Ping, "temporal": p.engine.Ping}
+}

@@ -1,0 +1,180 @@
+// Package client speaks Drover's REST API. It is what the demo and the end-to-end tests use, so that they
+// see what any REST client sees.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"time"
+)
+
+// Client talks to one API.
+type Client struct {
+	base string // http://host:port/v2
+	http *http.Client
+}
+
+// New makes a client of the API at base, such as "http://127.0.0.1:9015/v2".
+func New(base string) *Client {
+	return &Client{base: base, http: &http.Client{
+		Timeout: 90 * time.Second, // rendering is part of instantiate
+		Transport: &http.Transport{
+			MaxIdleConnsPerHost: 64,
+			IdleConnTimeout:     30 * time.Second,
+		},
+	}}
+}
+
+// Close ends idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Error is an answer that is not 2xx.
+type Error struct {
+	Method, Path string
+	Code         int
+	Body         string
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s %s: %d %s", e.Method, e.Path, e.Code, e.Body)
+}
+
+// Answer is a 2xx answer.
+type Answer struct {
+	Code   int
+	Header http.Header
+	Body   []byte
+}
+
+// Do sends body (nil for none) as it is.
+func (c *Client) Do(ctx context.Context, method, path, contentType string, body io.Reader) (*Answer, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		return nil, fmt.Errorf("read answer of %s %s: %w", method, path, err)
+	}
+	if res.StatusCode/100 != 2 {
+		return nil, &Error{Method: method, Path: path, Code: res.StatusCode, Body: string(bytes.TrimSpace(data))}
+	}
+	return &Answer{Code: res.StatusCode, Header: res.Header, Body: data}, nil
+}
+
+// Post sends v as JSON.
+func (c *Client) Post(ctx context.Context, path string, v any) (*Answer, error) {
+	return c.send(ctx, http.MethodPost, path, v)
+}
+
+// Put sends v as JSON.
+func (c *Client) Put(ctx context.Context, path string, v any) (*Answer, error) {
+	return c.send(ctx, http.MethodPut, path, v)
+}
+
+func (c *Client) send(ctx context.Context, method, path string, v any) (*Answer, error) {
+	if v == nil {
+		return c.Do(ctx, method, path, "", nil)
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode body: %w", err)
+	}
+	return c.Do(ctx, method, path, "application/json", bytes.NewReader(data))
+}
+
+// PostFile sends metadata as JSON and a file, as a multipart form.
+func (c *Client) PostFile(ctx context.Context, path string, metadata any, file []byte) (*Answer, error) {
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	data, err := json.Marshal(metadata)
+	if err != nil {
+		return nil, fmt.Errorf("encode metadata: %w", err)
+	}
+	if err := form.WriteField("metadata", string(data)); err != nil {
+		return nil, fmt.Errorf("write form: %w", err)
+	}
+	part, err := form.CreateFormFile("file", "file")
+	if err != nil {
+		return nil, fmt.Errorf("write form: %w", err)
+	}
+	if _, err := part.Write(file); err != nil {
+		return nil, fmt.Errorf("write form: %w", err)
+	}
+	if err := form.Close(); err != nil {
+		return nil, fmt.Errorf("write form: %w", err)
+	}
+	return c.Do(ctx, http.MethodPost, path, form.FormDataContentType(), &body)
+}
+
+// Get reads JSON into v; nil to look at the answer alone.
+func (c *Client) Get(ctx context.Context, path string, v any) (*Answer, error) {
+	a, err := c.Do(ctx, http.MethodGet, path, "", nil)
+	if err != nil || v == nil {
+		return a, err
+	}
+	if err := json.Unmarshal(a.Body, v); err != nil {
+		return nil, fmt.Errorf("decode answer of GET %s: %w", path, err)
+	}
+	return a, nil
+}
+
+// Delete deletes.
+func (c *Client) Delete(ctx context.Context, path string) (*Answer, error) {
+	return c.Do(ctx, http.MethodDelete, path, "", nil)
+}
+
+// Status is a status document of a deployment intent group in the form of the seeds.
+type Status struct {
+	State struct {
+		Actions []struct{ State, ContextId, TimeStamp string } //nolint:revive // the document's own names
+	} `json:"state"`
+	Status string         `json:"status"`
+	Rsync  map[string]int `json:"rsync-status"`
+	Apps   []struct {
+		Name     string `json:"name"`
+		Clusters []struct {
+			Provider     string `json:"cluster-provider"`
+			Cluster      string `json:"cluster"`
+			Connectivity string `json:"connectivity"`
+			LastError    string `json:"last-error"`
+			Resources    []struct {
+				GVK     struct{ Group, Version, Kind string }
+				Name    string `json:"name"`
+				Rsync   string `json:"rsync-status"`
+				Message string `json:"message"`
+			} `json:"resources"`
+		} `json:"clusters"`
+	} `json:"apps"`
+}
+
+// LastState is the state of the last action, "" when there is none.
+func (s *Status) LastState() string {
+	if n := len(s.State.Actions); n > 0 {
+		return s.State.Actions[n-1].State
+	}
+	return ""
+}
+
+// ContextID is the id of the last action that has one.
+func (s *Status) ContextID() string {
+	for i := len(s.State.Actions) - 1; i >= 0; i-- {
+		if id := s.State.Actions[i].ContextId; id != "" {
+			return id
+		}
+	}
+	return ""
+}

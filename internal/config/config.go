@@ -1,0 +1,226 @@
+// Package config reads the settings of `drover api` and `drover worker` once, from flags and environment;
+// a flag wins. All that is wrong is said at once.
+package config
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+// Config is every setting of the processes. Sizes are bytes.
+type Config struct {
+	Listen, MetricsListen string
+	Temporal              Temporal
+	MongoURI, Database    string
+	SecretKeys            string // see secret.Parse
+	SecretKeysFile        string
+	LogLevel              slog.Level
+	LogFormat             string // text or json
+	OTLPEndpoint          string // URL; "" for no tracing
+	WebUI                 string // base URL of Temporal's Web UI; ""
+	MaxBody               int64
+	Drain                 time.Duration
+	Workflows, Activities int // at a time
+	Clusters              int // activities on clusters at a time
+	Cache                 int // workflows kept in memory
+}
+
+// Temporal says how to connect to Temporal.
+type Temporal struct {
+	Address, Namespace                string
+	TLSCert, TLSKey, TLSCA, TLSServer string // files; the server's name
+}
+
+// Process says which settings a process has.
+type Process int
+
+// The processes.
+const (
+	API Process = 1 << iota
+	Worker
+	Both = API | Worker
+)
+
+// setting declares one: where it goes and what it is.
+type setting struct {
+	name, fallback, help string
+	of                   Process
+	set                  func(c *Config, value string) error
+}
+
+// settings are all of them; the variable of "mongo-uri" is DROVER_MONGO_URI.
+var settings = []setting{
+	{"listen", "127.0.0.1:9015", "`address` of the REST API", API, address(func(c *Config) *string { return &c.Listen })},
+	{"metrics-listen", "127.0.0.1:9465", "`address` of the worker's health and metrics", Worker, address(func(c *Config) *string { return &c.MetricsListen })},
+	{"temporal-address", "127.0.0.1:7233", "`address` of Temporal's frontend", Both, address(func(c *Config) *string { return &c.Temporal.Address })},
+	{"temporal-namespace", "drover", "Temporal `namespace`", Both, required(func(c *Config) *string { return &c.Temporal.Namespace })},
+	{"temporal-tls-cert", "", "client certificate `file` for Temporal", Both, file(func(c *Config) *string { return &c.Temporal.TLSCert })},
+	{"temporal-tls-key", "", "client key `file` for Temporal", Both, file(func(c *Config) *string { return &c.Temporal.TLSKey })},
+	{"temporal-tls-ca", "", "CA `file` of Temporal; the system's when empty", Both, file(func(c *Config) *string { return &c.Temporal.TLSCA })},
+	{"temporal-tls-server-name", "", "`name` in Temporal's certificate", Both, text(func(c *Config) *string { return &c.Temporal.TLSServer })},
+	{"mongo-uri", "mongodb://127.0.0.1:27017", "`URI` of MongoDB", Both, mongoURI},
+	{"mongo-database", "drover", "`name` of the database", Both, required(func(c *Config) *string { return &c.Database })},
+	{"secret-keys", "", "`keys` that seal credentials: id:base64 of 32 bytes, comma-separated, the first one seals", Both, text(func(c *Config) *string { return &c.SecretKeys })},
+	{"secret-keys-file", "", "`file` with the keys, one a line", Both, file(func(c *Config) *string { return &c.SecretKeysFile })},
+	{"log-level", "info", "least `level` that is logged: debug, info, warn, error", Both, func(c *Config, v string) error { return c.LogLevel.UnmarshalText([]byte(v)) }},
+	{"log-format", "text", "`format` of the log: text or json", Both, oneOf(func(c *Config) *string { return &c.LogFormat }, "text", "json")},
+	{"otlp-endpoint", "", "`URL` that traces are sent to by OTLP over HTTP; none when empty", Both, httpURL(func(c *Config) *string { return &c.OTLPEndpoint })},
+	{"web-ui", "", "base `URL` of Temporal's Web UI, for links", API, httpURL(func(c *Config) *string { return &c.WebUI })},
+	{"max-body", "268435456", "largest request body, in `bytes`", API, positive(func(c *Config, n int64) { c.MaxBody = n })},
+	{"drain", "25s", "how `long` a process may take to end its work when it is stopped", Both, duration(func(c *Config) *time.Duration { return &c.Drain })},
+	{"workflows", "200", "workflow tasks at a `time`", Worker, positive(func(c *Config, n int64) { c.Workflows = int(n) })},
+	{"activities", "100", "lifecycle activities at a `time`", Worker, positive(func(c *Config, n int64) { c.Activities = int(n) })},
+	{"clusters", "2000", "activities on clusters at a `time`", Worker, positive(func(c *Config, n int64) { c.Clusters = int(n) })},
+	{"cache", "4000", "workflows kept in `memory`", Worker, positive(func(c *Config, n int64) { c.Cache = int(n) })},
+}
+
+// Variable is the environment variable of a flag.
+func Variable(name string) string {
+	return "DROVER_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}
+
+// Read reads the settings of a process. The error lists everything that is wrong, or is flag.ErrHelp.
+func Read(p Process, args []string, getenv func(string) string, usage io.Writer) (*Config, error) {
+	flags := flag.NewFlagSet("drover", flag.ContinueOnError)
+	flags.SetOutput(usage)
+	values := map[string]*string{}
+	for _, s := range settings {
+		if s.of&p != 0 {
+			values[s.name] = flags.String(s.name, s.fallback, s.help+" ("+Variable(s.name)+")")
+		}
+	}
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	c := &Config{}
+	var wrong []error
+	if flags.NArg() > 0 {
+		wrong = append(wrong, fmt.Errorf("unexpected argument %q", flags.Arg(0)))
+	}
+	for _, s := range settings {
+		value := values[s.name]
+		if value == nil {
+			continue
+		}
+		if v := getenv(Variable(s.name)); v != "" && !given[s.name] {
+			*value = v
+		}
+		if err := s.set(c, *value); err != nil {
+			wrong = append(wrong, fmt.Errorf("--%s (%s): %w", s.name, Variable(s.name), err))
+		}
+	}
+	return c, errors.Join(append(wrong, c.check()...)...)
+}
+
+// check looks at what settings say together.
+func (c *Config) check() (wrong []error) {
+	if c.SecretKeys == "" && c.SecretKeysFile == "" {
+		wrong = append(wrong, fmt.Errorf("--secret-keys (%s) or --secret-keys-file (%s) is required", Variable("secret-keys"), Variable("secret-keys-file")))
+	}
+	if c.SecretKeys != "" && c.SecretKeysFile != "" {
+		wrong = append(wrong, errors.New("--secret-keys and --secret-keys-file exclude each other"))
+	}
+	if (c.Temporal.TLSCert == "") != (c.Temporal.TLSKey == "") {
+		wrong = append(wrong, errors.New("--temporal-tls-cert and --temporal-tls-key belong together"))
+	}
+	return wrong
+}
+
+func text(at func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, v string) error { *at(c) = v; return nil }
+}
+
+func required(at func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		if *at(c) = v; v == "" {
+			return errors.New("is required")
+		}
+		return nil
+	}
+}
+
+func address(at func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		*at(c) = v
+		if _, _, err := net.SplitHostPort(v); err != nil {
+			return fmt.Errorf("%q is not host:port", v)
+		}
+		return nil
+	}
+}
+
+func file(at func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		if *at(c) = v; v == "" {
+			return nil
+		}
+		if info, err := os.Stat(v); err != nil || info.IsDir() {
+			return fmt.Errorf("the file %q cannot be read", v)
+		}
+		return nil
+	}
+}
+
+func oneOf(at func(*Config) *string, choices ...string) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		*at(c) = v
+		for _, choice := range choices {
+			if v == choice {
+				return nil
+			}
+		}
+		return fmt.Errorf("%q is none of %s", v, strings.Join(choices, ", "))
+	}
+}
+
+func httpURL(at func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		if *at(c) = v; v == "" {
+			return nil
+		}
+		if u, err := url.Parse(v); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+			return fmt.Errorf("%q is not an http or https URL", v)
+		}
+		return nil
+	}
+}
+
+// mongoURI never repeats the value: it may hold a password.
+func mongoURI(c *Config, v string) error {
+	if c.MongoURI = v; !strings.HasPrefix(v, "mongodb://") && !strings.HasPrefix(v, "mongodb+srv://") {
+		return errors.New("does not begin with mongodb:// or mongodb+srv://")
+	}
+	return nil
+}
+
+func duration(at func(*Config) *time.Duration) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		d, err := time.ParseDuration(v)
+		if err != nil || d <= 0 {
+			return fmt.Errorf("%q is not a positive duration such as 30s", v)
+		}
+		*at(c) = d
+		return nil
+	}
+}
+
+func positive(set func(*Config, int64)) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		var n int64
+		if _, err := fmt.Sscanf(v, "%d", &n); err != nil || n <= 0 {
+			return fmt.Errorf("%q is not a positive number", v)
+		}
+		set(c, n)
+		return nil
+	}
+}

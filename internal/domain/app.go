@@ -1,0 +1,17 @@
+package domain
+
+// App is one Helm chart of a composite app.
+type App struct {
+	Identity `bson:",inline"`
+	Metadata `json:"metadata"`
+	Chart    Digest `json:"-" bson:"chart"` // blob: the tgz as it was sent
+}
+
+// Apps is the noun.
+var Apps = &Noun{
+	Kind: "apps", Title: "app", Collection: "apps",
+	Parent: CompositeApps, New: func() Object { return &App{} },
+}
+
+// Noun is Apps.
+func (*App) Noun() *Noun { return Apps }

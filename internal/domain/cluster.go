@@ -1,0 +1,131 @@
+package domain
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// ClusterProvider groups clusters of one owner.
+type ClusterProvider struct {
+	Identity `bson:",inline"`
+	Metadata `json:"metadata"`
+}
+
+// ClusterProviders is the noun.
+var ClusterProviders = &Noun{
+	Kind: "cluster-providers", Title: "cluster provider", Collection: "cluster-providers",
+	New: func() Object { return &ClusterProvider{} },
+}
+
+// Noun is ClusterProviders.
+func (*ClusterProvider) Noun() *Noun { return ClusterProviders }
+
+// Sealed is data encrypted for the store: AES-256-GCM under the key named.
+type Sealed struct {
+	KeyID string `bson:"keyID"`
+	Data  []byte `bson:"data"` // nonce, then ciphertext with tag
+}
+
+// Cluster is a registered Kubernetes cluster.
+type Cluster struct {
+	Identity   `bson:",inline"`
+	Metadata   `json:"metadata"`
+	Spec       ClusterSpec `json:"spec"`
+	Kubeconfig Sealed      `json:"-" bson:"kubeconfig"`
+	// KubeconfigDigest tells clients of the cluster when their credentials are out of date.
+	KubeconfigDigest Digest `json:"-" bson:"kubeconfigDigest"`
+}
+
+// ClusterSpec has EMCO's GitOps member, stored and shown as it was sent.
+type ClusterSpec struct {
+	GitOps GitOps `json:"gitOps"`
+}
+
+// GitOps is stored only.
+type GitOps struct {
+	Type            string `json:"gitOpsType"`
+	ReferenceObject string `json:"gitOpsReferenceObject"`
+	ResourceObject  string `json:"gitOpsResourceObject"`
+}
+
+// ClustersNoun is the noun (Clusters is a placement's way to name clusters).
+var ClustersNoun = &Noun{
+	Kind: "clusters", Title: "cluster", Collection: "clusters",
+	Parent: ClusterProviders, New: func() Object { return &Cluster{} },
+}
+
+// Noun is ClustersNoun.
+func (*Cluster) Noun() *Noun { return ClustersNoun }
+
+// ClusterName is provider and name.
+func (c *Cluster) ClusterName() ClusterName {
+	return ClusterName{Provider: c.Parent.Name(), Name: c.Name}
+}
+
+// ClusterLabel is a label of a cluster; placements select by it.
+type ClusterLabel struct {
+	Identity `bson:",inline"`
+	Label    string `json:"clusterLabel"`
+}
+
+// ClusterLabels is the noun.
+var ClusterLabels = &Noun{
+	Kind: "cluster-labels", Title: "cluster label", Collection: "labels",
+	Parent: ClustersNoun, New: func() Object { return &ClusterLabel{} },
+}
+
+// Noun is ClusterLabels.
+func (*ClusterLabel) Noun() *Noun { return ClusterLabels }
+
+// LocalName is the label.
+func (l *ClusterLabel) LocalName() string { return l.Label }
+
+// Validate checks the body.
+func (l *ClusterLabel) Validate(p *fail.Problems) { CheckName(p, "clusterLabel", l.Label) }
+
+// ClusterKV is a set of key-value pairs of a cluster.
+type ClusterKV struct {
+	Identity `bson:",inline"`
+	Metadata `json:"metadata"`
+	Spec     KVSpec `json:"spec"`
+}
+
+// KVSpec is EMCO's list of maps.
+type KVSpec struct {
+	KV []map[string]string `json:"kv"`
+}
+
+// ClusterKVs is the noun.
+var ClusterKVs = &Noun{
+	Kind: "cluster-kv-pairs", Title: "cluster KV pair", Collection: "kv-pairs",
+	Parent: ClustersNoun, New: func() Object { return &ClusterKV{} },
+}
+
+// Noun is ClusterKVs.
+func (*ClusterKV) Noun() *Noun { return ClusterKVs }
+
+// Validate checks the body.
+func (o *ClusterKV) Validate(p *fail.Problems) {
+	o.Metadata.Validate(p)
+	if o.Spec.KV == nil {
+		p.Add("spec.kv", "Invalid type. Expected: array, given: null")
+	}
+	for i, m := range o.Spec.KV {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			CheckLength(p, fmt.Sprintf("spec.kv[%d][%s]", i, k), m[k], 128)
+		}
+	}
+}
+
+// Value finds a key in the pairs.
+func (s KVSpec) Value(key string) (string, bool) {
+	for _, m := range s.KV {
+		if v, ok := m[key]; ok {
+			return v, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,86 @@
+package domain
+
+import "github.com/drover-io/drover/internal/fail"
+
+// Controller is the registration of one of EMCO's controllers: stored so that EMCO's set-up files apply
+// unchanged; nothing is called through it.
+type Controller struct {
+	Identity `bson:",inline"`
+	Metadata `json:"metadata"`
+	Spec     ControllerSpec `json:"spec"`
+}
+
+// ControllerSpec says where EMCO would call the controller.
+type ControllerSpec struct {
+	Host     string `json:"host"`
+	Port     int    `json:"port"`
+	Type     string `json:"type"`
+	Priority int    `json:"priority"`
+}
+
+// Controllers is the noun of the orchestrator's controllers.
+var Controllers = &Noun{
+	Kind: "controllers", Title: "controller", Collection: "controllers",
+	New: func() Object { return &Controller{} },
+}
+
+// Noun is Controllers.
+func (*Controller) Noun() *Noun { return Controllers }
+
+// Validate checks the body.
+func (c *Controller) Validate(p *fail.Problems) {
+	c.Metadata.Validate(p)
+	checkEndpoint(p, c.Spec.Host, c.Spec.Port, c.Spec.Priority)
+	CheckLength(p, "spec.type", c.Spec.Type, 48)
+}
+
+func checkEndpoint(p *fail.Problems, host string, port, priority int) {
+	CheckLength(p, "spec.host", host, 128)
+	checkRange(p, "spec.port", port, 50000)
+	checkRange(p, "spec.priority", priority, 100)
+}
+
+func checkRange(p *fail.Problems, path string, n, limit int) {
+	switch {
+	case n < 0:
+		p.Add(path, "Must be greater than or equal to 0")
+	case n > limit:
+		p.Add(path, "Must be less than or equal to %d", limit)
+	}
+}
+
+// ServiceController is a controller registration without a type, as clm and dtc keep them.
+type ServiceController struct {
+	Identity `bson:",inline"`
+	Metadata `json:"metadata"`
+	Spec     ServiceControllerSpec `json:"spec"`
+	noun     *Noun
+}
+
+// ServiceControllerSpec says where EMCO would call the controller.
+type ServiceControllerSpec struct {
+	Host     string `json:"host"`
+	Port     int    `json:"port"`
+	Priority int    `json:"priority"`
+}
+
+// CLMControllers and DTCControllers are the nouns of the other two groups of controllers.
+var (
+	CLMControllers = serviceControllers("clm-controllers", "clm controller")
+	DTCControllers = serviceControllers("dtc-controllers", "dtc controller")
+)
+
+func serviceControllers(kind, title string) *Noun {
+	n := &Noun{Kind: kind, Title: title, Collection: kind}
+	n.New = func() Object { return &ServiceController{noun: n} }
+	return n
+}
+
+// Noun is the group's.
+func (c *ServiceController) Noun() *Noun { return c.noun }
+
+// Validate checks the body.
+func (c *ServiceController) Validate(p *fail.Problems) {
+	c.Metadata.Validate(p)
+	checkEndpoint(p, c.Spec.Host, c.Spec.Port, c.Spec.Priority)
+}

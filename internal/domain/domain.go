@@ -1,0 +1,131 @@
+// Package domain holds the nouns of the product, one file each: fields, key, validation, state machine.
+// It does no I/O and never asks for the time. Words are the user's; docs/concepts.md defines each once.
+package domain
+
+import (
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// Key names one resource for ever: its path below /v2 without a leading slash, such as
+// "projects/p/composite-apps/ca/v1/apps/sink". It is the document's _id in the store.
+type Key string
+
+// Join makes a key of its segments.
+func Join(segments ...string) Key { return Key(strings.Join(segments, "/")) }
+
+// Child appends segments.
+func (k Key) Child(segments ...string) Key {
+	if k == "" {
+		return Join(segments...)
+	}
+	return k + "/" + Join(segments...)
+}
+
+// Segments splits the key.
+func (k Key) Segments() []string { return strings.Split(string(k), "/") }
+
+// Name is the last segment.
+func (k Key) Name() string { return string(k)[strings.LastIndexByte(string(k), '/')+1:] }
+
+// Under says whether k is below parent.
+func (k Key) Under(parent Key) bool { return strings.HasPrefix(string(k), string(parent)+"/") }
+
+// Object is what the plain verbs need of a noun. Implementations are pointers to structs that embed
+// Identity.
+type Object interface {
+	// Noun describes the type.
+	Noun() *Noun
+	// LocalName is the part of the key below parent and collection: the name, or for a composite app
+	// name and version.
+	LocalName() string
+	// Base returns the identity embedded in the object.
+	Base() *Identity
+	// Validate adds every problem of the body to p. It checks the body alone, not what it refers to.
+	Validate(p *fail.Problems)
+}
+
+// Identity is embedded in every noun and kept out of the JSON of the API.
+type Identity struct {
+	Parent   Key       `json:"-" bson:"parent"`   // key of the parent, "" at the top
+	Revision int64     `json:"-" bson:"revision"` // counts writes; for compare-and-set
+	Made     time.Time `json:"-" bson:"made"`     // when it was created
+}
+
+// Base returns the identity itself.
+func (i *Identity) Base() *Identity { return i }
+
+// KeyOf is the key of o: parent, collection, local name.
+func KeyOf(o Object) Key {
+	return o.Base().Parent.Child(o.Noun().Collection, o.LocalName())
+}
+
+// Noun describes one kind of document.
+type Noun struct {
+	Kind       string // unique; the store's collection: "composite-apps"
+	Title      string // for messages: "composite app"
+	Collection string // URL segment below the parent: "composite-apps"
+	Parent     *Noun  // nil at the top
+	New        func() Object
+}
+
+// Reference is a use of another resource by the body of an object; the target cannot be deleted while
+// the reference stands.
+type Reference struct {
+	Field string // member that holds it: "spec.logicalCloud"
+	Noun  *Noun
+	Key   Key
+}
+
+// Referrer is an Object that refers to others.
+type Referrer interface{ References() []Reference }
+
+// Metadata is common to nearly every noun; EMCO's limits (metadata.json).
+type Metadata struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	UserData1   string `json:"userData1"`
+	UserData2   string `json:"userData2"`
+}
+
+// LocalName is the name.
+func (m *Metadata) LocalName() string { return m.Name }
+
+// Validate checks metadata under the path "metadata".
+func (m *Metadata) Validate(p *fail.Problems) {
+	CheckName(p, "metadata.name", m.Name)
+	CheckLength(p, "metadata.description", m.Description, 1024)
+	CheckLength(p, "metadata.userData1", m.UserData1, 512)
+	CheckLength(p, "metadata.userData2", m.UserData2, 512)
+}
+
+// NamePattern is what every name must match (EMCO's schemas); it has no slash, so names are key segments.
+const NamePattern = `^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
+
+// MaxName is the longest name, in bytes.
+const MaxName = 128
+
+var namePattern = regexp.MustCompile(NamePattern)
+
+// CheckName adds a problem unless s is a name.
+func CheckName(p *fail.Problems, path, s string) {
+	switch {
+	case s == "":
+		p.Add(path, "is required")
+	case !namePattern.MatchString(s):
+		p.Add(path, "Does not match pattern '%s'", NamePattern)
+	case len(s) > MaxName:
+		p.Add(path, "String length must be less than or equal to %d", MaxName)
+	}
+}
+
+// CheckLength adds a problem when s has more than limit characters.
+func CheckLength(p *fail.Problems, path, s string, limit int) {
+	if utf8.RuneCountInString(s) > limit {
+		p.Add(path, "String length must be less than or equal to %d", limit)
+	}
+}

@@ -1,0 +1,217 @@
+package domain
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Digest names a blob: the lower-case hex sha256 of its content.
+type Digest string
+
+// Instance is the record of one app context: one instantiation of a resource with a lifecycle, from the
+// moment it was accepted. What is still going on is asked of the workflow; the record says how it began
+// and how it ended.
+type Instance struct {
+	ContextID    string                `bson:"_id"`
+	Owner        Key                   `bson:"owner"`
+	Operation    Operation             `bson:"operation"` // the last one: instantiate or terminate
+	Status       ContextStatus         `bson:"status"`
+	Reason       string                `bson:"reason"` // why it failed; "" otherwise
+	Namespace    string                `bson:"namespace"`
+	LogicalCloud Key                   `bson:"logicalCloud"`
+	Profile      string                `bson:"profile"`
+	Release      string                `bson:"release"`
+	Plan         Digest                `bson:"plan"`   // blob: plan.Plan
+	Counts       map[ResourceState]int `bson:"counts"` // at the end of the last operation
+	Accepted     time.Time             `bson:"accepted"`
+	Ended        time.Time             `bson:"ended"` // zero while an operation is going on
+}
+
+// Scope says which operation on which app context a piece of work belongs to.
+type Scope struct {
+	Owner     Key       `json:"owner"`
+	ContextID string    `json:"contextID"`
+	Operation Operation `json:"operation"`
+}
+
+// ClusterName identifies a cluster as status documents do.
+type ClusterName struct {
+	Provider string `json:"provider" bson:"provider"`
+	Name     string `json:"name" bson:"name"`
+}
+
+// String is provider+name, the form of EMCO's queries.
+func (c ClusterName) String() string { return c.Provider + "+" + c.Name }
+
+// Key is the key of the cluster's document.
+func (c ClusterName) Key() Key {
+	return Join("cluster-providers", c.Provider, "clusters", c.Name)
+}
+
+// Connectivity is what was last seen of a cluster by the work on it.
+type Connectivity string
+
+// The connectivities, as EMCO spells them.
+const (
+	ConnectivityUnknown   Connectivity = "Unknown" // not tried yet
+	ConnectivityAvailable Connectivity = "Available"
+	ConnectivityRetrying  Connectivity = "Retrying"
+)
+
+// ResourceState is the state of an rsync resource as users see it.
+type ResourceState string
+
+// The states of rsync resources.
+const (
+	ResourcePending  ResourceState = "Pending"
+	ResourceApplied  ResourceState = "Applied"
+	ResourceFailed   ResourceState = "Failed"
+	ResourceRetrying ResourceState = "Retrying"
+	ResourceDeleted  ResourceState = "Deleted"
+)
+
+// ResourceStates lists all states. Whatever goes over counts goes over this list: a range over the map
+// would make workflow code depend on its order.
+var ResourceStates = [...]ResourceState{
+	ResourceApplied, ResourceDeleted, ResourceFailed, ResourcePending, ResourceRetrying,
+}
+
+// Mark is what is known of one resource on one cluster. It knows more than a ResourceState: whether the
+// cluster may hold the resource although nobody got an answer, which decides what a terminate must do.
+// The letters are stored in records and histories: they never change their meaning.
+type Mark byte
+
+// The marks.
+const (
+	MarkPending   Mark = 'p' // never sent
+	MarkSent      Mark = 's' // apply sent, no answer known: may be in the cluster
+	MarkApplied   Mark = 'A' // apply answered: in the cluster
+	MarkRefused   Mark = 'F' // apply answered with a refusal
+	MarkDoomed    Mark = 'd' // in the cluster, to be deleted, delete not sent
+	MarkDeleting  Mark = 'r' // delete sent, no answer known
+	MarkUndeleted Mark = 'X' // delete answered with a refusal: still in the cluster
+	MarkDeleted   Mark = 'D' // not in the cluster
+	MarkKept      Mark = 'K' // left in the cluster on purpose (CRDs, helm.sh/resource-policy: keep)
+)
+
+// Marks holds one Mark per resource, in the order of the app's bundle. It is stored and sent run-length
+// encoded ("500A2F"), so that a leaf of uniform resources costs a few bytes.
+type Marks []Mark
+
+// NewMarks makes n equal marks.
+func NewMarks(n int, m Mark) Marks {
+	marks := make(Marks, n)
+	for i := range marks {
+		marks[i] = m
+	}
+	return marks
+}
+
+// Encode gives the run-length form.
+func (m Marks) Encode() string {
+	var b strings.Builder
+	for i := 0; i < len(m); {
+		j := i
+		for j < len(m) && m[j] == m[i] {
+			j++
+		}
+		b.WriteString(strconv.Itoa(j - i))
+		b.WriteByte(byte(m[i]))
+		i = j
+	}
+	return b.String()
+}
+
+// DecodeMarks reads the run-length form; malformed text ends the marks where it begins.
+func DecodeMarks(s string) Marks {
+	var marks Marks
+	n := 0
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c >= '0' && c <= '9' {
+			n = n*10 + int(c-'0')
+			continue
+		}
+		marks = append(marks, NewMarks(n, Mark(s[i]))...)
+		n = 0
+	}
+	return marks
+}
+
+// State is how a mark is shown. While work goes on, what is not settled is Pending, or Retrying when the
+// cluster does not answer. After it has ended nothing more is tried: what was sent without an answer is
+// Failed, and what a terminate never came to is still Applied.
+func (m Mark) State(inProgress bool, c Connectivity) ResourceState {
+	switch m {
+	case MarkApplied, MarkKept:
+		return ResourceApplied
+	case MarkRefused, MarkUndeleted:
+		return ResourceFailed
+	case MarkDeleted:
+		return ResourceDeleted
+	}
+	switch {
+	case inProgress && c == ConnectivityRetrying:
+		return ResourceRetrying
+	case inProgress:
+		return ResourcePending
+	case m == MarkSent, m == MarkDeleting:
+		return ResourceFailed
+	case m == MarkDoomed:
+		return ResourceApplied
+	default:
+		return ResourcePending
+	}
+}
+
+// Count adds up the states of the marks.
+func (m Marks) Count(inProgress bool, c Connectivity) map[ResourceState]int {
+	counts := map[ResourceState]int{}
+	for _, x := range m {
+		counts[x.State(inProgress, c)]++
+	}
+	return counts
+}
+
+// Doom turns the marks that an instantiate left into those with which a terminate begins: what was never
+// sent or was refused is Deleted without asking the cluster; what may be there is to be deleted.
+func (m Marks) Doom() Marks {
+	out := make(Marks, len(m))
+	for i, x := range m {
+		switch x {
+		case MarkPending, MarkRefused, MarkDeleted:
+			out[i] = MarkDeleted
+		case MarkDeleting, MarkKept:
+			out[i] = x
+		default:
+			out[i] = MarkDoomed
+		}
+	}
+	return out
+}
+
+// Leaf is the record of one app on one cluster in one app context: its resources' marks, and what the
+// cluster said about those that failed.
+type Leaf struct {
+	ID           string       `bson:"-" json:"-"` // LeafID
+	ContextID    string       `bson:"ctx" json:"ctx"`
+	Operation    Operation    `bson:"op" json:"op"` // whose record this is: instantiate or terminate
+	App          string       `bson:"app" json:"app"`
+	Cluster      ClusterName  `bson:"cluster" json:"cluster"`
+	Connectivity Connectivity `bson:"conn" json:"conn"`
+	Marks        string       `bson:"marks" json:"marks"` // Marks.Encode, in the order of the app's bundle
+	Notes        []Note       `bson:"notes,omitempty" json:"notes,omitempty"`
+	LastError    string       `bson:"err,omitempty" json:"err,omitempty"` // of the cluster as a whole
+	Open         bool         `bson:"open" json:"open"`                   // work is going on
+}
+
+// Note is the message that came with one resource's mark, by its index in the bundle.
+type Note struct {
+	Index   int    `bson:"i" json:"i"`
+	Message string `bson:"m" json:"m"`
+}
+
+// LeafID is the _id of a leaf; all leaves of a context share the prefix "<context id>/".
+func LeafID(contextID, app string, c ClusterName) string {
+	return contextID + "/" + app + "/" + c.String()
+}

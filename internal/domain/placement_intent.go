@@ -1,0 +1,140 @@
+package domain
+
+import (
+	"fmt"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// PlacementIntent (generic placement intent) groups the app intents of a deployment intent group.
+type PlacementIntent struct {
+	Identity `bson:",inline"`
+	Metadata `json:"metadata"`
+}
+
+// PlacementIntents is the noun.
+var PlacementIntents = &Noun{
+	Kind: "generic-placement-intents", Title: "generic placement intent", Collection: "generic-placement-intents",
+	Parent: DeploymentIntentGroups, New: func() Object { return &PlacementIntent{} },
+}
+
+// Noun is PlacementIntents.
+func (*PlacementIntent) Noun() *Noun { return PlacementIntents }
+
+// AppIntent says on which clusters an app is to run.
+type AppIntent struct {
+	Identity `bson:",inline"`
+	Metadata AppIntentMetadata `json:"metadata"`
+	Spec     AppIntentSpec     `json:"spec"`
+}
+
+// AppIntentMetadata is Metadata whose empty members EMCO omits.
+type AppIntentMetadata struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	UserData1   string `json:"userData1,omitempty"`
+	UserData2   string `json:"userData2,omitempty"`
+}
+
+// AppIntentSpec names the app and its placement.
+type AppIntentSpec struct {
+	App    string    `json:"app"`
+	Intent Placement `json:"intent"`
+}
+
+// Placement is satisfied by every entry of AllOf and one cluster of AnyOf.
+type Placement struct {
+	AllOf []AllOf    `json:"allOf,omitempty"`
+	AnyOf []Clusters `json:"anyOf,omitempty"`
+}
+
+// Clusters names one cluster, or by a label all of a provider's clusters that carry it.
+type Clusters struct {
+	ClusterProvider string `json:"clusterProvider,omitempty"`
+	Cluster         string `json:"cluster,omitempty"`
+	ClusterLabel    string `json:"clusterLabel,omitempty"`
+}
+
+// AllOf is one entry of Placement.AllOf: clusters, or one cluster of a nested group.
+type AllOf struct {
+	Clusters
+	AnyOf []Clusters `json:"anyOf,omitempty"`
+}
+
+// AppIntents is the noun.
+var AppIntents = &Noun{
+	Kind: "app-intents", Title: "app intent", Collection: "app-intents",
+	Parent: PlacementIntents, New: func() Object { return &AppIntent{} },
+}
+
+// Noun is AppIntents.
+func (*AppIntent) Noun() *Noun { return AppIntents }
+
+// LocalName is the name.
+func (o *AppIntent) LocalName() string { return o.Metadata.Name }
+
+// Validate checks the body.
+func (o *AppIntent) Validate(p *fail.Problems) {
+	m := Metadata(o.Metadata)
+	m.Validate(p)
+	if o.Spec.App == "" {
+		p.Add("spec.app", "Missing app for the intent")
+	} else {
+		CheckName(p, "spec.app", o.Spec.App)
+	}
+	for i, a := range o.Spec.Intent.AllOf {
+		path := fmt.Sprintf("spec.intent.allOf[%d]", i)
+		if len(a.AnyOf) == 0 {
+			a.validate(p, path)
+			continue
+		}
+		if a.Clusters != (Clusters{}) {
+			p.Add(path, "anyOf cannot be combined with clusterProvider, cluster or clusterLabel")
+		}
+		for j, c := range a.AnyOf {
+			c.validate(p, fmt.Sprintf("%s.anyOf[%d]", path, j))
+		}
+	}
+	for i, c := range o.Spec.Intent.AnyOf {
+		c.validate(p, fmt.Sprintf("spec.intent.anyOf[%d]", i))
+	}
+}
+
+func (c Clusters) validate(p *fail.Problems, path string) {
+	if c.ClusterProvider == "" {
+		p.Add(path+".clusterProvider", "Missing clusterProvider in an intent")
+	} else {
+		CheckName(p, path+".clusterProvider", c.ClusterProvider)
+	}
+	switch {
+	case c.Cluster == "" && c.ClusterLabel == "":
+		p.Add(path, "Missing cluster or clusterLabel")
+	case c.Cluster != "" && c.ClusterLabel != "":
+		p.Add(path, "Only one of cluster name or cluster label allowed")
+	case c.Cluster != "":
+		CheckName(p, path+".cluster", c.Cluster)
+	default:
+		CheckName(p, path+".clusterLabel", c.ClusterLabel)
+	}
+}
+
+// References are the app and every cluster named; a label need not match anything.
+func (o *AppIntent) References() []Reference {
+	refs := []Reference{{"spec.app", Apps, compositeAppOf(o.Parent).Child(Apps.Collection, o.Spec.App)}}
+	add := func(path string, c Clusters) {
+		if c.Cluster != "" {
+			refs = append(refs, Reference{path, ClustersNoun, ClusterName{Provider: c.ClusterProvider, Name: c.Cluster}.Key()})
+		}
+	}
+	for i, a := range o.Spec.Intent.AllOf {
+		path := fmt.Sprintf("spec.intent.allOf[%d]", i)
+		add(path+".cluster", a.Clusters)
+		for j, c := range a.AnyOf {
+			add(fmt.Sprintf("%s.anyOf[%d].cluster", path, j), c)
+		}
+	}
+	for i, c := range o.Spec.Intent.AnyOf {
+		add(fmt.Sprintf("spec.intent.anyOf[%d].cluster", i), c)
+	}
+	return refs
+}

@@ -1,0 +1,39 @@
+package domain
+
+import "github.com/drover-io/drover/internal/fail"
+
+// Profile customises one app: values and files put over its chart.
+type Profile struct {
+	Identity `bson:",inline"`
+	Metadata `json:"metadata"`
+	Spec     ProfileSpec `json:"spec"`
+	Archive  Digest      `json:"-" bson:"archive"` // blob: the tgz as it was sent
+}
+
+// ProfileSpec names the app.
+type ProfileSpec struct {
+	App string `json:"app"`
+}
+
+// Profiles is the noun.
+var Profiles = &Noun{
+	Kind: "profiles", Title: "profile", Collection: "profiles",
+	Parent: CompositeProfiles, New: func() Object { return &Profile{} },
+}
+
+// Noun is Profiles.
+func (*Profile) Noun() *Noun { return Profiles }
+
+// Validate checks the body.
+func (o *Profile) Validate(p *fail.Problems) {
+	o.Metadata.Validate(p)
+	CheckName(p, "spec.app", o.Spec.App)
+}
+
+// References is the app.
+func (o *Profile) References() []Reference {
+	return []Reference{{"spec.app", Apps, compositeAppOf(o.Parent).Child(Apps.Collection, o.Spec.App)}}
+}
+
+// compositeAppOf cuts the key of anything below a composite app down to the composite app's.
+func compositeAppOf(k Key) Key { return Join(k.Segments()[:5]...) }

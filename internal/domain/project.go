@@ -1,0 +1,16 @@
+package domain
+
+// Project is the outermost grouping of a user's work.
+type Project struct {
+	Identity `bson:",inline"`
+	Metadata `json:"metadata"`
+}
+
+// Projects is the noun.
+var Projects = &Noun{
+	Kind: "projects", Title: "project", Collection: "projects",
+	New: func() Object { return &Project{} },
+}
+
+// Noun is Projects.
+func (*Project) Noun() *Noun { return Projects }

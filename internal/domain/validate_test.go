@@ -1,0 +1,199 @@
+package domain_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+func meta(name string) domain.Metadata { return domain.Metadata{Name: name} }
+
+func appIntent(p domain.Placement) *domain.AppIntent {
+	return &domain.AppIntent{Metadata: domain.AppIntentMetadata{Name: "n"}, Spec: domain.AppIntentSpec{App: "sink", Intent: p}}
+}
+
+func TestValidate(t *testing.T) {
+	pattern := "Does not match pattern '" + domain.NamePattern + "'"
+	tooLong := "String length must be less than or equal to 128"
+	for name, c := range map[string]struct {
+		o    domain.Object
+		want []fail.Field
+	}{
+		"the shortest name": {o: &domain.Project{Metadata: meta("a")}},
+		"the longest name":  {o: &domain.Project{Metadata: meta(strings.Repeat("a", 128))}},
+		"every character":   {o: &domain.Project{Metadata: meta("A-z_0.9")}},
+		"no name":           {o: &domain.Project{}, want: []fail.Field{{Path: "metadata.name", Message: "is required"}}},
+		"a longer name":     {o: &domain.Project{Metadata: meta(strings.Repeat("a", 129))}, want: []fail.Field{{Path: "metadata.name", Message: tooLong}}},
+		"a slash":           {o: &domain.Project{Metadata: meta("a/b")}, want: []fail.Field{{Path: "metadata.name", Message: pattern}}},
+		"two dots":          {o: &domain.Project{Metadata: meta("..")}, want: []fail.Field{{Path: "metadata.name", Message: pattern}}},
+		"a line feed":       {o: &domain.Project{Metadata: meta("a\n")}, want: []fail.Field{{Path: "metadata.name", Message: pattern}}},
+		"long user data": {
+			o: &domain.Project{Metadata: domain.Metadata{
+				Name: "a", Description: strings.Repeat("ü", 1025), UserData1: strings.Repeat("x", 513), UserData2: strings.Repeat("ü", 512),
+			}},
+			want: []fail.Field{
+				{Path: "metadata.description", Message: "String length must be less than or equal to 1024"},
+				{Path: "metadata.userData1", Message: "String length must be less than or equal to 512"},
+			},
+		},
+
+		"a composite app":              {o: &domain.CompositeApp{Metadata: meta("a"), Spec: domain.CompositeAppSpec{Version: "v1"}}},
+		"a composite app, unversioned": {o: &domain.CompositeApp{Metadata: meta("a")}, want: []fail.Field{{Path: "spec.compositeAppVersion", Message: "is required"}}},
+
+		"a label":        {o: &domain.ClusterLabel{Label: "edge"}},
+		"an empty label": {o: &domain.ClusterLabel{}, want: []fail.Field{{Path: "clusterLabel", Message: "is required"}}},
+		"no pairs":       {o: &domain.ClusterKV{Metadata: meta("a"), Spec: domain.KVSpec{KV: []map[string]string{}}}},
+		"pairs missing":  {o: &domain.ClusterKV{Metadata: meta("a")}, want: []fail.Field{{Path: "spec.kv", Message: "Invalid type. Expected: array, given: null"}}},
+		"long values, in order": {
+			o:    &domain.ClusterKV{Metadata: meta("a"), Spec: domain.KVSpec{KV: []map[string]string{{"b": strings.Repeat("x", 129), "a": strings.Repeat("x", 129)}}}},
+			want: []fail.Field{{Path: "spec.kv[0][a]", Message: tooLong}, {Path: "spec.kv[0][b]", Message: tooLong}},
+		},
+
+		"a controller":     {o: &domain.Controller{Metadata: meta("rsync"), Spec: domain.ControllerSpec{Host: "h", Port: 50000, Priority: 100}}},
+		"a bare one":       {o: &domain.Controller{Metadata: meta("rsync")}},
+		"out of range":     {o: &domain.Controller{Metadata: meta("a"), Spec: domain.ControllerSpec{Port: -1, Priority: 101}}, want: []fail.Field{{Path: "spec.port", Message: "Must be greater than or equal to 0"}, {Path: "spec.priority", Message: "Must be less than or equal to 100"}}},
+		"of clm, likewise": {o: &domain.ServiceController{Metadata: meta("a"), Spec: domain.ServiceControllerSpec{Port: 50001}}, want: []fail.Field{{Path: "spec.port", Message: "Must be less than or equal to 50000"}}},
+
+		"a profile without app": {o: &domain.Profile{Metadata: meta("a")}, want: []fail.Field{{Path: "spec.app", Message: "is required"}}},
+
+		"a group": {o: &domain.DeploymentIntentGroup{Metadata: meta("a"), Spec: domain.DeploymentIntentGroupSpec{
+			CompositeProfile: "cp", Version: "r1", LogicalCloud: "lc",
+			OverrideValues: []domain.OverrideValues{{App: "sink", Values: map[string]string{"a.b": strings.Repeat("x", 128)}}},
+		}}},
+		"an empty group": {o: &domain.DeploymentIntentGroup{Metadata: meta("a")}, want: []fail.Field{
+			{Path: "spec.compositeProfile", Message: "is required"}, {Path: "spec.version", Message: "is required"}, {Path: "spec.logicalCloud", Message: "is required"},
+			{Path: "spec.overrideValues", Message: "Invalid type. Expected: array, given: null"},
+		}},
+		"overrides without app and values": {
+			o: &domain.DeploymentIntentGroup{Metadata: meta("a"), Spec: domain.DeploymentIntentGroupSpec{
+				CompositeProfile: "cp", Version: "r1", LogicalCloud: "lc", OverrideValues: []domain.OverrideValues{{}},
+			}},
+			want: []fail.Field{{Path: "spec.overrideValues[0].app", Message: "is required"}, {Path: "spec.overrideValues[0].values", Message: "Invalid type. Expected: object, given: null"}},
+		},
+
+		"an intent that binds nothing": {o: &domain.DeploymentIntent{Metadata: meta("a"), Spec: domain.DeploymentIntentSpec{Intent: map[string]string{}}}},
+		"an intent without a map":      {o: &domain.DeploymentIntent{Metadata: meta("a")}, want: []fail.Field{{Path: "spec.intent", Message: "Invalid type. Expected: object, given: null"}}},
+
+		"no placement": {o: appIntent(domain.Placement{})},
+		"every kind of placement": {o: appIntent(domain.Placement{
+			AllOf: []domain.AllOf{
+				{Clusters: domain.Clusters{ClusterProvider: "p", Cluster: "c"}},
+				{Clusters: domain.Clusters{ClusterProvider: "p", ClusterLabel: "l"}},
+				{AnyOf: []domain.Clusters{{ClusterProvider: "p", Cluster: "c"}}},
+			},
+			AnyOf: []domain.Clusters{{ClusterProvider: "p", ClusterLabel: "l"}},
+		})},
+		"no app": {o: &domain.AppIntent{Metadata: domain.AppIntentMetadata{Name: "n"}}, want: []fail.Field{{Path: "spec.app", Message: "Missing app for the intent"}}},
+		"placements that say too little or too much": {
+			o: appIntent(domain.Placement{
+				AllOf: []domain.AllOf{
+					{},
+					{Clusters: domain.Clusters{ClusterProvider: "p", Cluster: "c"}, AnyOf: []domain.Clusters{{ClusterProvider: "p"}}},
+				},
+				AnyOf: []domain.Clusters{{ClusterProvider: "p", Cluster: "c", ClusterLabel: "l"}, {Cluster: "c"}},
+			}),
+			want: []fail.Field{
+				{Path: "spec.intent.allOf[0].clusterProvider", Message: "Missing clusterProvider in an intent"},
+				{Path: "spec.intent.allOf[0]", Message: "Missing cluster or clusterLabel"},
+				{Path: "spec.intent.allOf[1]", Message: "anyOf cannot be combined with clusterProvider, cluster or clusterLabel"},
+				{Path: "spec.intent.allOf[1].anyOf[0]", Message: "Missing cluster or clusterLabel"},
+				{Path: "spec.intent.anyOf[0]", Message: "Only one of cluster name or cluster label allowed"},
+				{Path: "spec.intent.anyOf[1].clusterProvider", Message: "Missing clusterProvider in an intent"},
+			},
+		},
+
+		"an admin cloud":   {o: &domain.LogicalCloud{Metadata: meta("a"), Spec: domain.LogicalCloudSpec{Level: "0", Namespace: "default"}}},
+		"a standard cloud": {o: &domain.LogicalCloud{Metadata: meta("a"), Spec: domain.LogicalCloudSpec{Level: "1", User: domain.CloudUser{UserName: strings.Repeat("u", 20)}}}},
+		"a cloud with everything wrong": {
+			o: &domain.LogicalCloud{Metadata: meta("a"), Spec: domain.LogicalCloudSpec{
+				Level: "2", Namespace: "NS", Labels: map[string]string{"a": strings.Repeat("x", 129)},
+				User: domain.CloudUser{UserName: strings.Repeat("u", 21), Type: strings.Repeat("t", 129)},
+			}},
+			want: []fail.Field{
+				{Path: "spec.namespace", Message: "must be the name of a Kubernetes namespace: at most 63 of a-z, 0-9 and -, not - first or last"},
+				{Path: "spec.user.userName", Message: "String length must be less than or equal to 20"},
+				{Path: "spec.user.type", Message: tooLong},
+				{Path: "spec.level", Message: `must be "0" or "1"`},
+				{Path: "spec.labels[a]", Message: tooLong},
+			},
+		},
+		"a cluster reference": {o: &domain.ClusterReference{Metadata: meta("a"), Spec: domain.ClusterReferenceSpec{ClusterProvider: "p", Cluster: "c", LoadBalancerIP: "255.255.255.255"}}},
+		"a reference to nothing": {
+			o:    &domain.ClusterReference{Metadata: meta("a"), Spec: domain.ClusterReferenceSpec{LoadBalancerIP: "2001:db8::1234:5678"}},
+			want: []fail.Field{{Path: "spec.clusterProvider", Message: "is required"}, {Path: "spec.cluster", Message: "is required"}, {Path: "spec.loadBalancerIP", Message: "String length must be less than or equal to 16"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var p fail.Problems
+			c.o.Validate(&p)
+			require.Empty(t, cmp.Diff(c.want, fail.FieldsOf(p.Err())))
+		})
+	}
+}
+
+func TestDefaultOfALogicalCloud(t *testing.T) {
+	for name, c := range map[string]struct{ spec, want domain.LogicalCloudSpec }{
+		"level 1 when none is given":  {want: domain.LogicalCloudSpec{Level: "1"}},
+		"the admin cloud's namespace": {spec: domain.LogicalCloudSpec{Level: "0"}, want: domain.LogicalCloudSpec{Level: "0", Namespace: "default"}},
+		"what is given stays":         {spec: domain.LogicalCloudSpec{Level: "0", Namespace: "ns"}, want: domain.LogicalCloudSpec{Level: "0", Namespace: "ns"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := domain.LogicalCloud{Spec: c.spec}
+			o.Default()
+			require.Equal(t, c.want, o.Spec)
+		})
+	}
+}
+
+// References are stored keys: what they look like decides what can be deleted.
+func TestReferences(t *testing.T) {
+	composite := domain.Key("projects/p/composite-apps/ca/v1")
+	cluster := domain.Key("cluster-providers/p/clusters/c")
+	intent := appIntent(domain.Placement{
+		AllOf: []domain.AllOf{{Clusters: domain.Clusters{ClusterProvider: "p", ClusterLabel: "l"}}, {AnyOf: []domain.Clusters{{ClusterProvider: "p", Cluster: "c"}}}},
+		AnyOf: []domain.Clusters{{ClusterProvider: "p", Cluster: "c"}},
+	})
+	intent.Parent = composite + "/deployment-intent-groups/d/generic-placement-intents/g"
+	for name, c := range map[string]struct {
+		o    domain.Referrer
+		want map[string]domain.Key
+	}{
+		"profile":           {&domain.Profile{Identity: domain.Identity{Parent: composite + "/composite-profiles/cp"}, Spec: domain.ProfileSpec{App: "sink"}}, map[string]domain.Key{"spec.app": composite + "/apps/sink"}},
+		"cluster reference": {&domain.ClusterReference{Spec: domain.ClusterReferenceSpec{ClusterProvider: "p", Cluster: "c"}}, map[string]domain.Key{"spec.cluster": cluster}},
+		"app intent": {intent, map[string]domain.Key{
+			"spec.app": composite + "/apps/sink", "spec.intent.allOf[1].anyOf[0].cluster": cluster, "spec.intent.anyOf[0].cluster": cluster,
+		}},
+		"deployment intent group": {
+			&domain.DeploymentIntentGroup{Identity: domain.Identity{Parent: composite}, Spec: domain.DeploymentIntentGroupSpec{
+				CompositeProfile: "cp", LogicalCloud: "lc", OverrideValues: []domain.OverrideValues{{App: "sink"}},
+			}},
+			map[string]domain.Key{
+				"spec.compositeProfile": composite + "/composite-profiles/cp", "spec.logicalCloud": "projects/p/logical-clouds/lc", "spec.overrideValues[0].app": composite + "/apps/sink",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := map[string]domain.Key{}
+			for _, r := range c.o.References() {
+				got[r.Field] = r.Key
+			}
+			require.Equal(t, c.want, got)
+		})
+	}
+}
+
+func TestNouns(t *testing.T) {
+	seen := map[*domain.Noun]bool{}
+	kinds := map[string]bool{}
+	for _, n := range domain.Nouns {
+		require.True(t, n.Parent == nil || seen[n.Parent], "%s stands before its parent", n.Kind)
+		require.False(t, kinds[n.Kind], "%s is there twice", n.Kind)
+		require.Same(t, n, n.New().Noun(), n.Kind)
+		seen[n], kinds[n.Kind] = true, true
+	}
+}

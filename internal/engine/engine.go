@@ -1,0 +1,285 @@
+// Package engine is the product's side of Temporal: it starts, stops, cancels and asks workflows by their
+// types, and turns Temporal's errors back into the product's.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/workflows"
+)
+
+// Deadlines of calls to Temporal.
+const (
+	callTimeout   = 10 * time.Second
+	acceptTimeout = 60 * time.Second // rendering included
+	stopTimeout   = 15 * time.Second
+	pollTimeout   = 20 * time.Second // one long poll for a workflow's end
+	// closeTimeout is how long a cancelled workflow may take to end in order before it is terminated.
+	closeTimeout = 45 * time.Second
+)
+
+// Engine runs operations.
+type Engine struct{ temporal client.Client }
+
+// New makes an engine on a connection, which stays the caller's.
+func New(c client.Client) *Engine { return &Engine{temporal: c} }
+
+// Ping says whether Temporal answers.
+func (e *Engine) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, err := e.temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
+	return kindOf(err)
+}
+
+// Start begins an operation and waits until it is accepted: rendered, planned and recorded in its owner's
+// state. A refusal is the operation's own error. Conflict when the same operation runs already.
+func (e *Engine) Start(ctx context.Context, s domain.Scope, observed domain.ContextStatus) (warnings []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
+	defer cancel()
+	options := client.StartWorkflowOptions{
+		ID:                       workflows.OperationID(s),
+		TaskQueue:                workflows.LifecycleQueue,
+		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+		TypedSearchAttributes:    workflows.OperationAttributes(s),
+		StaticSummary:            workflows.Summary(s),
+	}
+	start := e.temporal.NewWithStartWorkflowOperation(options, workflows.OperationName(s.Operation),
+		workflows.OperationInput{Scope: s, Observed: observed})
+	handle, err := e.temporal.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
+		StartWorkflowOperation: start,
+		UpdateOptions: client.UpdateWorkflowOptions{
+			UpdateName: workflows.AcceptUpdate, WaitForStage: client.WorkflowUpdateStageCompleted,
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", s.Operation, s.Owner, kindOf(err))
+	}
+	var accepted workflows.Acceptance
+	if err := handle.Get(ctx, &accepted); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", s.Operation, s.Owner, kindOf(err))
+	}
+	return accepted.Warnings, nil
+}
+
+// Stop ends a running operation in order and returns when that is recorded. NotFound when it does not run.
+func (e *Engine) Stop(ctx context.Context, s domain.Scope) error {
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	handle, err := e.temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID: workflows.OperationID(s), UpdateName: workflows.StopUpdate,
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err == nil {
+		err = handle.Get(ctx, nil)
+	}
+	return kindOf(err)
+}
+
+// Running says whether the operation's workflow is open.
+func (e *Engine) Running(ctx context.Context, s domain.Scope) (bool, error) {
+	status, err := e.status(ctx, s)
+	if fail.Is(err, fail.NotFound) {
+		return false, nil
+	}
+	return status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, err
+}
+
+func (e *Engine) status(ctx context.Context, s domain.Scope) (enumspb.WorkflowExecutionStatus, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	d, err := e.temporal.DescribeWorkflowExecution(ctx, workflows.OperationID(s), "")
+	if err != nil {
+		return 0, kindOf(err)
+	}
+	return d.GetWorkflowExecutionInfo().GetStatus(), nil
+}
+
+// Close implements activities.Runs. A workflow that does not end in closeTimeout is terminated.
+func (e *Engine) Close(ctx context.Context, s domain.Scope) (inOrder bool, err error) {
+	id := workflows.OperationID(s)
+	if err := e.call(ctx, func(ctx context.Context) error { return e.temporal.CancelWorkflow(ctx, id, "") }); err != nil && !fail.Is(err, fail.NotFound) {
+		return false, err
+	}
+	deadline := time.Now().Add(closeTimeout)
+	for {
+		status, err := e.status(ctx, s)
+		switch {
+		case fail.Is(err, fail.NotFound):
+			return false, nil
+		case err != nil:
+			return false, err
+		case status != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
+			return status == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED || status == enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, nil
+		case time.Now().After(deadline):
+			err := e.call(ctx, func(ctx context.Context) error {
+				return e.temporal.TerminateWorkflow(ctx, id, "", "did not end when cancelled")
+			})
+			if err != nil && !fail.Is(err, fail.NotFound) {
+				return false, err
+			}
+		}
+		wait, cancel := context.WithTimeout(ctx, min(pollTimeout, max(time.Until(deadline), time.Second)))
+		_ = e.temporal.GetWorkflow(wait, id, "").Get(wait, nil) // its result does not matter, its end does
+		cancel()
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+	}
+}
+
+// Contact implements activities.Reporter.
+func (e *Engine) Contact(ctx context.Context, workflowID, runID string, c activities.Contact) error {
+	return e.call(ctx, func(ctx context.Context) error {
+		return e.temporal.SignalWorkflow(ctx, workflowID, runID, workflows.ContactSignal, c)
+	})
+}
+
+// Counts asks the root of a running operation how many resources are in which state.
+func (e *Engine) Counts(ctx context.Context, s domain.Scope) (map[domain.ResourceState]int, error) {
+	var p workflows.OperationProgress
+	if err := e.query(ctx, workflows.OperationID(s), &p); err != nil {
+		return nil, err
+	}
+	counts := map[domain.ResourceState]int{}
+	for _, a := range p.Apps {
+		counts = status.Rollup(counts, a.Counts)
+	}
+	return counts, nil
+}
+
+// Open asks the workflow of one app for the clusters that it has work open on.
+func (e *Engine) Open(ctx context.Context, s domain.Scope, app string) ([]domain.Leaf, error) {
+	var d workflows.AppDetail
+	if err := e.query(ctx, workflows.AppID(s, app, 0, 0), &d); err != nil {
+		return nil, err
+	}
+	open := leaves(s, app, d.Open)
+	for _, id := range d.Batches {
+		var b workflows.AppDetail
+		if err := e.query(ctx, id, &b); err != nil && !fail.Is(err, fail.NotFound) {
+			return nil, err
+		}
+		open = append(open, leaves(s, app, b.Open)...)
+	}
+	return open, nil
+}
+
+func leaves(s domain.Scope, app string, open []workflows.ClusterProgress) []domain.Leaf {
+	out := make([]domain.Leaf, 0, len(open))
+	for _, c := range open {
+		out = append(out, domain.Leaf{
+			ID: domain.LeafID(s.ContextID, app, c.Cluster), ContextID: s.ContextID, Operation: s.Operation,
+			App: app, Cluster: c.Cluster, Connectivity: c.Connectivity, Marks: c.Marks, LastError: c.Error, Open: true,
+		})
+	}
+	return out
+}
+
+func (e *Engine) query(ctx context.Context, id string, answer any) error {
+	return e.call(ctx, func(ctx context.Context) error {
+		v, err := e.temporal.QueryWorkflow(ctx, id, "", workflows.ProgressQuery)
+		if err != nil {
+			return err
+		}
+		return v.Get(answer)
+	})
+}
+
+func (e *Engine) call(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return kindOf(f(ctx))
+}
+
+// EnsureSearchAttributes adds the product's search attributes to the namespace where they are missing.
+func (e *Engine) EnsureSearchAttributes(ctx context.Context, namespace string) error {
+	return e.call(ctx, func(ctx context.Context) error { return ensureSearchAttributes(ctx, e.temporal, namespace) })
+}
+
+func ensureSearchAttributes(ctx context.Context, c client.Client, namespace string) error {
+	have, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
+	if err != nil {
+		return err
+	}
+	missing := map[string]enumspb.IndexedValueType{}
+	for _, name := range workflows.SearchAttributes() {
+		if _, ok := have.GetCustomAttributes()[name]; !ok {
+			missing[name] = enumspb.INDEXED_VALUE_TYPE_KEYWORD
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	_, err = c.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{
+		Namespace: namespace, SearchAttributes: missing,
+	})
+	var exists *serviceerror.AlreadyExists
+	if errors.As(err, &exists) { // another worker was faster
+		return nil
+	}
+	return err
+}
+
+// kindOf turns Temporal's errors into the product's. What our own workflows and activities failed with
+// comes back as it was.
+func kindOf(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	if e, ok := workflows.FromTemporal(err); ok {
+		return e
+	}
+	var (
+		running     *serviceerror.WorkflowExecutionAlreadyStarted
+		multi       *serviceerror.MultiOperationExecution
+		notFound    *serviceerror.NotFound
+		nsNotFound  *serviceerror.NamespaceNotFound
+		unavailable *serviceerror.Unavailable
+		exhausted   *serviceerror.ResourceExhausted
+		deadline    *serviceerror.DeadlineExceeded
+		denied      *serviceerror.PermissionDenied
+		notReady    *serviceerror.WorkflowNotReady
+		updateLate  *client.WorkflowUpdateServiceTimeoutOrCanceledError
+		timeout     *temporal.TimeoutError
+		cancelled   *temporal.CanceledError
+	)
+	switch {
+	case errors.As(err, &multi):
+		for _, e := range multi.OperationErrors() {
+			if errors.As(e, &running) {
+				return fail.Wrap(err, fail.Conflict, "the same operation is already running")
+			}
+		}
+		return fail.Wrap(err, fail.Unavailable, "the workflow engine refused the operation")
+	case errors.As(err, &running):
+		return fail.Wrap(err, fail.Conflict, "the same operation is already running")
+	case errors.As(err, &nsNotFound):
+		return fail.Wrap(err, fail.Unavailable, "the workflow engine does not have the namespace")
+	case errors.As(err, &notFound):
+		return fail.Wrap(err, fail.NotFound, "the operation is not running")
+	case errors.As(err, &denied):
+		return fail.Wrap(err, fail.Unavailable, "the workflow engine denies access")
+	case errors.As(err, &updateLate), errors.As(err, &deadline), errors.As(err, &timeout), errors.Is(err, context.DeadlineExceeded):
+		return fail.Wrap(err, fail.Timeout, "the workflow engine did not answer in time; the operation may go on: ask for its status")
+	case errors.As(err, &unavailable), errors.As(err, &exhausted), errors.As(err, &notReady):
+		return fail.Wrap(err, fail.Unavailable, "the workflow engine is not available")
+	case errors.As(err, &cancelled):
+		return fail.Wrap(err, fail.Conflict, "the operation was cancelled")
+	default:
+		return fail.Wrap(err, fail.Internal, "the workflow engine failed")
+	}
+}

@@ -1,0 +1,163 @@
+// Package fail is the one vocabulary of errors of the program. Every adapter turns foreign errors into a
+// Kind at its border, and every edge (HTTP, Temporal, gRPC) turns a Kind into its own codes; in between
+// nobody looks at message text.
+package fail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Kind says what went wrong in terms of what a caller can do about it.
+type Kind string
+
+// The kinds. Internal is the default for every error that nobody classified; its text is never shown.
+const (
+	Invalid      Kind = "Invalid"      // the request can be read, but a value in it is not acceptable
+	Malformed    Kind = "Malformed"    // the request cannot be read: bad JSON, wrong type, bad archive, too large
+	Unauthorized Kind = "Unauthorized" // credentials missing or not accepted
+	Forbidden    Kind = "Forbidden"    // credentials accepted, the action is not allowed
+	NotFound     Kind = "NotFound"     // the thing is not there
+	Conflict     Kind = "Conflict"     // duplicate, wrong state, in use, or changed by someone else
+	Precondition Kind = "Precondition" // a condition of the request does not hold
+	Unavailable  Kind = "Unavailable"  // a dependency does not answer now; trying again may help
+	Timeout      Kind = "Timeout"      // a deadline passed; trying again may help
+	Internal     Kind = "Internal"     // anything else
+)
+
+// Retryable says whether the same call may succeed later without a change by the caller.
+func (k Kind) Retryable() bool { return k == Unavailable || k == Timeout || k == Internal }
+
+// Field is one problem of a request: Path names the member as the caller wrote it ("spec.app"), Message
+// says what is wrong with it.
+type Field struct {
+	Path    string `json:"field"`
+	Message string `json:"message"`
+}
+
+// Error carries a Kind, a message that is safe to show to a user, and the cause, which is for logs only.
+type Error struct {
+	Kind    Kind
+	Message string
+	Fields  []Field
+	Cause   error
+	// RetryAfter is the delay that the failing side asked for (429, 503); 0 when it did not.
+	RetryAfter time.Duration
+}
+
+// Error returns the message, then the problems of the fields, then the cause.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Text())
+	if e.Cause != nil {
+		b.WriteString(": ")
+		b.WriteString(e.Cause.Error())
+	}
+	return b.String()
+}
+
+// Text is what a user may see: the message and the fields, without the cause.
+func (e *Error) Text() string {
+	if len(e.Fields) == 0 {
+		return e.Message
+	}
+	parts := make([]string, 0, len(e.Fields))
+	for _, f := range e.Fields {
+		parts = append(parts, f.Path+": "+f.Message)
+	}
+	if e.Message == "" {
+		return strings.Join(parts, "\n")
+	}
+	return e.Message + "\n" + strings.Join(parts, "\n")
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// New makes an error of the kind with a formatted message that is safe to show.
+func New(kind Kind, format string, args ...any) *Error {
+	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+}
+
+// Wrap is New with a cause that only logs show.
+func Wrap(cause error, kind Kind, format string, args ...any) *Error {
+	e := New(kind, format, args...)
+	e.Cause = cause
+	return e
+}
+
+// KindOf finds the kind of err through any wrapping. A passed deadline is a Timeout; what nobody
+// classified is Internal. It must not be called with nil.
+func KindOf(err error) Kind {
+	var e *Error
+	switch {
+	case errors.As(err, &e):
+		return e.Kind
+	case errors.Is(err, context.DeadlineExceeded):
+		return Timeout
+	default:
+		return Internal
+	}
+}
+
+// Is reports whether err has the kind; false for nil.
+func Is(err error, kind Kind) bool { return err != nil && KindOf(err) == kind }
+
+// TextOf is the part of err that may be shown to a user; "internal error" when nothing may be.
+func TextOf(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Text()
+	}
+	return MessageOf(err)
+}
+
+// MessageOf is TextOf without the fields.
+func MessageOf(err error) string {
+	var e *Error
+	switch {
+	case errors.As(err, &e):
+		return e.Message
+	case errors.Is(err, context.DeadlineExceeded):
+		return "the operation took too long"
+	default:
+		return "internal error"
+	}
+}
+
+// FieldsOf returns the problems by field that err carries, nil when it has none.
+func FieldsOf(err error) []Field {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Fields
+	}
+	return nil
+}
+
+// RetryAfterOf returns the delay that the failing side asked for, 0 when it did not.
+func RetryAfterOf(err error) time.Duration {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.RetryAfter
+	}
+	return 0
+}
+
+// Problems collects what is wrong with a request, so that a caller sees all of it at once.
+type Problems struct{ fields []Field }
+
+// Add notes a problem of the member at path.
+func (p *Problems) Add(path, format string, args ...any) {
+	p.fields = append(p.fields, Field{Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+// Err is nil when nothing was added, else one Invalid error that names every field.
+func (p *Problems) Err() error {
+	if len(p.fields) == 0 {
+		return nil
+	}
+	return &Error{Kind: Invalid, Message: "Invalid Input:", Fields: p.fields}
+}

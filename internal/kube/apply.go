@@ -1,0 +1,163 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// applyQuery is the query of every apply. force, because what an app context says of a field holds. The
+// field validation that is left out would only find entries that are there twice, which manifests cannot
+// have; unknown fields are refused by server-side apply itself.
+const applyQuery = "fieldManager=" + FieldManager + "&force=true&fieldValidation=Ignore"
+
+// Apply applies the job's resources that are marked MarkPending or MarkSent by server-side apply, one
+// request a resource. They become MarkSent before the request, then MarkApplied or, with the cluster's
+// message, MarkRefused. A refused resource of which an earlier request was not answered may be in the
+// cluster nevertheless: it becomes MarkUndeleted, so that a terminate asks for it.
+func (c *Cluster) Apply(ctx context.Context, j Job) Outcome {
+	r := c.begin(j)
+	return r.work(ctx, r.stages(domain.MarkPending, domain.MarkSent), func(ctx context.Context, stage []int) error {
+		return r.each(ctx, stage, r.apply)
+	})
+}
+
+// apply settles resource i.
+func (r *run) apply(ctx context.Context, i int) error {
+	refused := domain.MarkRefused
+	if r.marked(i) == domain.MarkSent {
+		refused = domain.MarkUndeleted
+	}
+	err := r.applyServed(ctx, i)
+	switch message, final := refusal(ctx, err); {
+	case err == nil:
+		r.mark(i, domain.MarkApplied, "")
+		return nil
+	case final:
+		r.mark(i, refused, message)
+		return nil
+	default:
+		return err
+	}
+}
+
+// applyServed applies resource i. A kind whose CRD is in the job is waited for: it is served some time after
+// the CRD was applied.
+func (r *run) applyServed(ctx context.Context, i int) error {
+	id := r.Resources[i].ResourceID
+	for deadline := time.Now().Add(r.config.Settle); ; {
+		err := r.applyOnce(ctx, i)
+		switch {
+		case meta.IsNoMatchError(err) && r.defines(id):
+			if time.Now().After(deadline) {
+				return fail.Wrap(err, fail.Unavailable, "the cluster does not serve the kind yet, although its CRD was applied")
+			}
+		case r.provides(missingNamespace(err)):
+			return fail.Wrap(err, fail.Unavailable, "%s", answerOf(err).ErrStatus.Message)
+		default:
+			return err
+		}
+		if err := pause(ctx, refreshInterval); err != nil {
+			return err
+		}
+	}
+}
+
+// applyOnce sends resource i. A *meta.NoKindMatchError says that the cluster does not have its kind.
+func (r *run) applyOnce(ctx context.Context, i int) error {
+	gvk := gvkOf(r.Resources[i].ResourceID)
+	m, err := r.kinds.locate(ctx, gvk)
+	if err != nil {
+		return err
+	}
+	path, namespace, err := r.place(gvk.GroupVersion(), m, i)
+	if err != nil {
+		return err
+	}
+	manifest := r.Resources[i].Manifest
+	body, err := plan.Stamp(manifest, namespace, map[string]string{plan.DeploymentLabel: r.DeploymentID})
+	if err != nil {
+		return err
+	}
+	_, err = r.send(ctx, request{
+		method: http.MethodPatch, path: path, query: applyQuery,
+		contentType: contentApply, accept: metadataOnly, body: body, discard: true,
+	}, func() { r.mark(i, domain.MarkSent, "") })
+	switch {
+	case isUnserved(err):
+		return r.kinds.missing(ctx, gvk)
+	case isPinned(err, manifest):
+		return fail.Wrap(err, fail.Conflict, "%s", clip(answerOf(err).ErrStatus.Message))
+	default:
+		return err
+	}
+}
+
+// isPinned says whether err is a conflict that the manifest brings on itself, by naming the version or the
+// identity that the object must have.
+func isPinned(err error, manifest []byte) bool {
+	a := answerOf(err)
+	if a == nil || a.ErrStatus.Code != http.StatusConflict {
+		return false
+	}
+	var object struct {
+		Metadata struct{ ResourceVersion, UID string }
+	}
+	return json.Unmarshal(manifest, &object) == nil && object.Metadata.ResourceVersion+object.Metadata.UID != ""
+}
+
+// defines says whether the job applies the CRD of the kind, and was not refused it.
+func (r *run) defines(id plan.ResourceID) bool {
+	for i := range r.Resources {
+		if r.Resources[i].Kind != "CustomResourceDefinition" || !r.mayBeThere(i) {
+			continue
+		}
+		var crd struct {
+			Spec struct {
+				Group string
+				Names struct{ Kind string }
+			}
+		}
+		if json.Unmarshal(r.Resources[i].Manifest, &crd) == nil && crd.Spec.Group == id.Group && crd.Spec.Names.Kind == id.Kind {
+			return true
+		}
+	}
+	return false
+}
+
+// provides says whether the job applies the namespace, and was not refused it.
+func (r *run) provides(namespace string) bool {
+	if namespace == "" {
+		return false
+	}
+	for i := range r.Resources {
+		if id := r.Resources[i].ResourceID; id.Kind == "Namespace" && id.Group == "" && id.Name == namespace && r.mayBeThere(i) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *run) mayBeThere(i int) bool {
+	m := r.marked(i)
+	return m != domain.MarkRefused && m != domain.MarkUndeleted
+}
+
+// pause waits for d, or returns the cause of ctx's end.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}

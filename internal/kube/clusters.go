@@ -1,0 +1,122 @@
+// Package kube works on clusters: a client per cluster, server-side apply, delete. It turns what clusters
+// answer into the product's errors and marks, and is the only place that knows how to talk to them.
+package kube
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// Config bounds the work on clusters; the zero value of a member means its default.
+type Config struct {
+	Clients   int           // clients kept, 2,000
+	Parallel  int           // requests at a time to one cluster, 8
+	Dial      time.Duration // to connect, 3 s
+	Handshake time.Duration // for TLS, 5 s
+	Request   time.Duration // for one request, connecting included, 15 s
+	Idle      time.Duration // how long an unused connection is kept, 1 min
+	Fresh     time.Duration // how long credentials are used before they are asked for again, 10 s
+	Settle    time.Duration // how long a new CRD, or a deletion, is waited for, 10 s
+}
+
+func (c Config) withDefaults() Config {
+	for _, d := range []struct {
+		value    *time.Duration
+		fallback time.Duration
+	}{
+		{&c.Dial, 3 * time.Second},
+		{&c.Handshake, 5 * time.Second},
+		{&c.Request, 15 * time.Second},
+		{&c.Idle, time.Minute},
+		{&c.Fresh, 10 * time.Second},
+		{&c.Settle, 10 * time.Second},
+	} {
+		if *d.value == 0 {
+			*d.value = d.fallback
+		}
+	}
+	if c.Clients == 0 {
+		c.Clients = 2000
+	}
+	if c.Parallel == 0 {
+		c.Parallel = 8
+	}
+	return c
+}
+
+// Source gives a cluster's credentials and their digest. Its errors are passed on as they are.
+type Source func(ctx context.Context, name domain.ClusterName) (kubeconfig []byte, digest domain.Digest, err error)
+
+// Clusters keeps a client per cluster; the least recently used ones are closed. No lock is held while a
+// cluster or the source is asked, so a dead cluster holds up nobody.
+type Clusters struct {
+	config  Config
+	source  Source
+	flights singleflight.Group // by cluster
+	clients *lru.Cache[domain.ClusterName, *Cluster]
+}
+
+// NewClusters makes an empty set of clients. It fails only when config.Clients is negative.
+func NewClusters(config Config, source Source) (*Clusters, error) {
+	k := &Clusters{config: config.withDefaults(), source: source}
+	clients, err := lru.NewWithEvict(k.config.Clients, func(_ domain.ClusterName, c *Cluster) { c.close() })
+	if err != nil {
+		return nil, fmt.Errorf("make client cache: %w", err)
+	}
+	k.clients = clients
+	return k, nil
+}
+
+// Get returns the client of a cluster, without talking to the cluster. The client's credentials are those
+// of at most Config.Fresh ago, and newer when the cluster refused them since. Errors are the source's, or
+// Malformed or Invalid when the kubeconfig cannot be used, or the context's.
+func (k *Clusters) Get(ctx context.Context, name domain.ClusterName) (*Cluster, error) {
+	if c, ok := k.clients.Get(name); ok && c.fresh() {
+		return c, nil
+	}
+	flight := k.flights.DoChan(name.String(), func() (any, error) {
+		// Whoever began this may leave; others wait for it.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.config.Request)
+		defer cancel()
+		return k.load(ctx, name)
+	})
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case r := <-flight:
+		if r.Err != nil {
+			return nil, fmt.Errorf("credentials of cluster %s: %w", name, r.Err)
+		}
+		return r.Val.(*Cluster), nil
+	}
+}
+
+// load asks for the credentials, and makes a new client if they are not those of the present one.
+func (k *Clusters) load(ctx context.Context, name domain.ClusterName) (*Cluster, error) {
+	asked := time.Now()
+	kubeconfig, digest, err := k.source(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if c, ok := k.clients.Peek(name); ok && c.digest == digest {
+		c.checked.Store(asked.UnixNano())
+		return c, nil
+	}
+	c, err := newCluster(kubeconfig, digest, k.config)
+	if err != nil {
+		return nil, err
+	}
+	c.checked.Store(asked.UnixNano())
+	k.clients.Remove(name) // closes the one with the old credentials
+	k.clients.Add(name, c)
+	return c, nil
+}
+
+// Close closes the clients. Work that still goes on with one is not cut off.
+func (k *Clusters) Close() { k.clients.Purge() }

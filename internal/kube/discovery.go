@@ -1,0 +1,221 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// refreshInterval is the least time between two requests for the same discovery document.
+const refreshInterval = 200 * time.Millisecond
+
+// kinds knows where one cluster serves each kind: from the table of built-in kinds, else by discovery. It
+// asks for the group version that is wanted and nothing else: a whole discovery has some hundred kilobytes,
+// and fails as a whole where one aggregated API is down.
+type kinds struct {
+	read    func(ctx context.Context, path string) ([]byte, error)
+	timeout time.Duration
+	flights singleflight.Group // by path
+
+	mu     sync.Mutex
+	served map[schema.GroupVersion]listing
+}
+
+// listing is what a cluster said of a group version; kinds is empty when it is not served.
+type listing struct {
+	kinds map[string]mapped
+	asked time.Time
+}
+
+func newKinds(read func(context.Context, string) ([]byte, error), timeout time.Duration) *kinds {
+	return &kinds{read: read, timeout: timeout, served: map[schema.GroupVersion]listing{}}
+}
+
+// locate says how objects of the kind are addressed; a *meta.NoKindMatchError when the cluster, asked a
+// moment ago at most, does not have the kind in that version. Built-in kinds are located in any version.
+func (k *kinds) locate(ctx context.Context, gvk schema.GroupVersionKind) (mapped, error) {
+	if m, ok := builtInKinds[gvk.GroupKind()]; ok {
+		return m, nil
+	}
+	known, recent := k.known(gvk.GroupVersion())
+	if m, ok := known[gvk.Kind]; ok {
+		return m, nil
+	}
+	if !recent {
+		if err := k.fetch(ctx, gvk.GroupVersion()); err != nil {
+			return mapped{}, err
+		}
+		known, _ = k.known(gvk.GroupVersion())
+	}
+	if m, ok := known[gvk.Kind]; ok {
+		return m, nil
+	}
+	return mapped{}, noMatch(gvk)
+}
+
+// missing is called when the cluster answered that it serves nothing where the kind was located. It makes
+// sure that it was the API server who said so, and returns the *meta.NoKindMatchError then.
+func (k *kinds) missing(ctx context.Context, gvk schema.GroupVersionKind) error {
+	k.mu.Lock()
+	delete(k.served, gvk.GroupVersion())
+	k.mu.Unlock()
+	if _, err := k.versions(ctx, gvk.Group); err != nil {
+		return err
+	}
+	return noMatch(gvk)
+}
+
+// elsewhere finds another version in which the cluster serves the kind: the one wanted may be gone since a
+// cluster was upgraded, the objects are not. A *meta.NoKindMatchError when there is none.
+func (k *kinds) elsewhere(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersion, mapped, error) {
+	versions, err := k.versions(ctx, gvk.Group)
+	if err != nil {
+		return schema.GroupVersion{}, mapped{}, err
+	}
+	for _, version := range versions {
+		gv := schema.GroupVersion{Group: gvk.Group, Version: version}
+		if version == gvk.Version {
+			continue
+		}
+		if err := k.fetch(ctx, gv); err != nil {
+			return schema.GroupVersion{}, mapped{}, err
+		}
+		known, _ := k.known(gv)
+		if m, ok := known[gvk.Kind]; ok {
+			return gv, m, nil
+		}
+	}
+	return schema.GroupVersion{}, mapped{}, noMatch(gvk)
+}
+
+func noMatch(gvk schema.GroupVersionKind) error {
+	return &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+}
+
+// known is what was last said of gv, and whether that was a moment ago.
+func (k *kinds) known(gv schema.GroupVersion) (known map[string]mapped, recent bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	l := k.served[gv]
+	return l.kinds, time.Since(l.asked) < refreshInterval
+}
+
+// fetch asks for the kinds of gv.
+func (k *kinds) fetch(ctx context.Context, gv schema.GroupVersion) error {
+	path := groupVersionPath(gv)
+	_, err := k.once(ctx, path, func(ctx context.Context) (any, error) {
+		asked := time.Now()
+		var list metav1.APIResourceList
+		err := k.document(ctx, path, "APIResourceList", &list)
+		if isUnserved(err) {
+			_, err = k.versions(ctx, gv.Group)
+		}
+		if err != nil {
+			return nil, err
+		}
+		found := map[string]mapped{}
+		for _, r := range list.APIResources {
+			if !strings.Contains(r.Name, "/") { // not a subresource
+				found[r.Kind] = mapped{r.Name, r.Namespaced}
+			}
+		}
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.served[gv] = listing{found, asked}
+		return nil, nil
+	})
+	return err
+}
+
+// versions asks for the versions of a group, the preferred one first; none when there is no such group.
+// That there is a list at all shows that it is an API server that answers.
+func (k *kinds) versions(ctx context.Context, group string) ([]string, error) {
+	if group == "" {
+		return k.coreVersions(ctx)
+	}
+	groups, err := k.once(ctx, "/apis", func(ctx context.Context) (any, error) {
+		var list metav1.APIGroupList
+		err := k.root(ctx, "/apis", "APIGroupList", &list)
+		return list.Groups, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range groups.([]metav1.APIGroup) {
+		if g.Name != group {
+			continue
+		}
+		versions := []string{g.PreferredVersion.Version}
+		for _, v := range g.Versions {
+			if v.Version != g.PreferredVersion.Version {
+				versions = append(versions, v.Version)
+			}
+		}
+		return versions, nil
+	}
+	return nil, nil
+}
+
+func (k *kinds) coreVersions(ctx context.Context) ([]string, error) {
+	var list metav1.APIVersions
+	if err := k.root(ctx, "/api", "APIVersions", &list); err != nil {
+		return nil, err
+	}
+	return list.Versions, nil
+}
+
+// document reads a document of the kind. What is something else was not said by an API server, and counts
+// as no answer.
+func (k *kinds) document(ctx context.Context, path, kind string, into any) error {
+	body, err := k.read(ctx, path)
+	if err != nil {
+		return err
+	}
+	var is metav1.TypeMeta
+	if err := json.Unmarshal(body, &is); err != nil || is.Kind != kind {
+		return notAnAPIServer(fmt.Errorf("%s is not a document of kind %s", path, kind))
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return notAnAPIServer(fmt.Errorf("read %s: %w", path, err))
+	}
+	return nil
+}
+
+// root is document for one that every API server has.
+func (k *kinds) root(ctx context.Context, path, kind string, into any) error {
+	err := k.document(ctx, path, kind, into)
+	if isUnserved(err) {
+		return notAnAPIServer(err)
+	}
+	return err
+}
+
+func notAnAPIServer(cause error) error {
+	return fail.Wrap(cause, fail.Unavailable, "what answers in the cluster's place is not an API server")
+}
+
+// once does the work unless it is being done, in which case it shares the outcome. Who waits may leave; the
+// others get what they wait for.
+func (k *kinds) once(ctx context.Context, path string, work func(context.Context) (any, error)) (any, error) {
+	flight := k.flights.DoChan(path, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.timeout)
+		defer cancel()
+		return work(ctx)
+	})
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case r := <-flight:
+		return r.Val, r.Err
+	}
+}

@@ -1,0 +1,195 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+const (
+	// maxMessage bounds what is kept of a server's message, in bytes.
+	maxMessage = 1024
+	// maxRetryAfter bounds how long a server can make its work wait, in seconds.
+	maxRetryAfter = 300
+)
+
+// kindOf turns what a cluster, or the way to it, said into the product's errors. Retryable is what may pass
+// by itself: no connection, no answer in time, 429, 5xx, a conflict of versions, a namespace that is being
+// terminated, and credentials that are refused (they can be replaced). The rest is about the resource, and
+// is for its user to mend. The end of a context and errors of the product's pass through.
+func kindOf(err error) error {
+	var known *fail.Error
+	if err == nil || errors.Is(err, context.Canceled) || errors.As(err, &known) {
+		return err
+	}
+	var status *apierrors.StatusError
+	var network net.Error
+	switch {
+	case errors.As(err, &status):
+		return kindOfStatus(status)
+	case meta.IsNoMatchError(err):
+		return fail.Wrap(err, fail.NotFound, "%s", clip(err.Error()))
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		return fail.Wrap(err, fail.Timeout, "the cluster does not answer in time")
+	default:
+		return fail.Wrap(err, fail.Unavailable, "the cluster cannot be reached: %s", clip(withoutURL(err).Error()))
+	}
+}
+
+func kindOfStatus(err *apierrors.StatusError) error {
+	s := err.ErrStatus
+	kind, message := statusKind(err), s.Message
+	switch {
+	case s.Code == http.StatusUnauthorized:
+		message = "the cluster does not accept the credentials: " + message
+	case message == "":
+		message = "the cluster answered " + http.StatusText(int(s.Code))
+	}
+	e := fail.Wrap(err, kind, "%s", clip(message))
+	if s.Details != nil && kind.Retryable() {
+		e.RetryAfter = time.Duration(min(s.Details.RetryAfterSeconds, maxRetryAfter)) * time.Second
+	}
+	return e
+}
+
+// statusKind is the kind of an answer.
+func statusKind(err *apierrors.StatusError) fail.Kind {
+	switch code := err.ErrStatus.Code; {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return fail.Unavailable
+	case code == http.StatusUnauthorized:
+		return fail.Unavailable
+	case code == http.StatusForbidden:
+		return fail.Forbidden
+	case code == http.StatusNotFound, code == http.StatusGone:
+		return fail.NotFound
+	case code == http.StatusConflict:
+		if isStale(err) {
+			return fail.Unavailable
+		}
+		return fail.Conflict
+	case code == http.StatusRequestTimeout, code == http.StatusGatewayTimeout:
+		return fail.Timeout
+	case code == http.StatusTooManyRequests:
+		return fail.Unavailable
+	case code >= http.StatusInternalServerError:
+		if isSchemaError(err) {
+			return fail.Invalid
+		}
+		return fail.Unavailable
+	case code >= http.StatusBadRequest:
+		return fail.Invalid
+	default: // a redirect: not an API server's answer
+		return fail.Unavailable
+	}
+}
+
+// isStale says whether a conflict is with another write at the same time, rather than about the fields of
+// another manager or a name that is taken.
+func isStale(err *apierrors.StatusError) bool {
+	return err.ErrStatus.Reason != metav1.StatusReasonAlreadyExists &&
+		!apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
+}
+
+// isSchemaError recognizes the manifest that does not fit its kind's schema: an unknown field, a wrong type,
+// an entry that is there twice. API servers answer that with 500 and no reason (they do so up to v1.36;
+// apimachinery, managedfields/internal/structuredmerge.go), and trying again would never help.
+func isSchemaError(err *apierrors.StatusError) bool {
+	return err.ErrStatus.Reason == metav1.StatusReasonUnknown &&
+		strings.HasPrefix(err.ErrStatus.Message, "failed to create typed patch object")
+}
+
+// answerOf is the API server's own answer, or that of something before it; nil when there was none, and
+// when it was judged already.
+func answerOf(err error) *apierrors.StatusError {
+	var known *fail.Error
+	var status *apierrors.StatusError
+	if errors.As(err, &known) || !errors.As(err, &status) {
+		return nil
+	}
+	return status
+}
+
+// isAbsent says whether the answer is that there is no such object, of a kind that the cluster has.
+func isAbsent(err error) bool {
+	a := answerOf(err)
+	return a != nil && !isUnserved(err) &&
+		(a.ErrStatus.Code == http.StatusNotFound || a.ErrStatus.Code == http.StatusGone)
+}
+
+// isUnserved says whether the answer is that nothing is served at the path: API servers name the object
+// when it is the object that is missing.
+func isUnserved(err error) bool {
+	a := answerOf(err)
+	return a != nil && a.ErrStatus.Code == http.StatusNotFound &&
+		(a.ErrStatus.Details == nil || a.ErrStatus.Details.Name == "")
+}
+
+// missingNamespace finds the namespace whose absence is the reason of the answer, "" when it is another.
+func missingNamespace(err error) string {
+	if !isAbsent(err) {
+		return ""
+	}
+	if d := answerOf(err).ErrStatus.Details; d != nil && d.Kind == "namespaces" {
+		return d.Name
+	}
+	return ""
+}
+
+// isSlow says whether the request was under way when its deadline passed: the resource, or a webhook for
+// it, may be the reason, or the cluster.
+func isSlow(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) && !isDial(err)
+}
+
+// isNoWay says whether err is that there is no way to the cluster.
+func isNoWay(err error) bool {
+	var known *fail.Error
+	return err != nil && !errors.As(err, &known) && answerOf(err) == nil && !isSlow(err)
+}
+
+// isOfCluster says whether err is about the cluster as a whole, so that to go on with other resources is
+// of no use now: no way to it, credentials refused, or the wish to be left alone for a while.
+func isOfCluster(err error) bool {
+	if a := answerOf(err); a != nil {
+		s := a.ErrStatus
+		return s.Code == http.StatusUnauthorized || s.Code == http.StatusTooManyRequests ||
+			s.Details != nil && s.Details.RetryAfterSeconds > 0
+	}
+	return isNoWay(err)
+}
+
+func isDial(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// withoutURL is the error without method and URL, which Go puts before it.
+func withoutURL(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// clip cuts a message to maxMessage.
+func clip(m string) string {
+	m = strings.TrimSpace(m)
+	if len(m) <= maxMessage {
+		return m
+	}
+	const more = "…"
+	return strings.ToValidUTF8(m[:maxMessage-len(more)], "") + more
+}

@@ -1,0 +1,150 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// FieldManager owns the fields that Drover applies. It is stored in every object: it never changes.
+const FieldManager = "drover"
+
+// Job is work on the resources of one app.
+type Job struct {
+	Resources []plan.Resource
+	// Marks say what is done already, by index in Resources. The job changes a copy.
+	Marks domain.Marks
+	// Namespace is for namespaced resources that name none.
+	Namespace string
+	// DeploymentID is the value of plan.DeploymentLabel.
+	DeploymentID string
+	// BeforeStage, when not nil, is called before anything of a stage is sent, with the indices of what is
+	// to be sent; its error ends the job and is the outcome's.
+	BeforeStage func(ctx context.Context, indices []int) error
+	// OnMark, when not nil, is called before a request is sent and after it was answered, from several
+	// goroutines, but never twice at a time for one index. The note is what the cluster said about a
+	// refusal, or what a user should know.
+	OnMark func(index int, m domain.Mark, note string)
+}
+
+// Outcome is how a job ended.
+type Outcome struct {
+	// Retry is nil when every resource is settled. Else it says what stands in the way: an error of a
+	// retryable kind, with the delay that the cluster asked for; BeforeStage's error; or the cause of the
+	// context's end, untouched.
+	Retry error
+	// Reached says that something answered in the cluster's place at least once.
+	Reached bool
+}
+
+// refusal is the message of the cluster's last word on a resource; ok is false when err is none. The end of
+// a context is never one, whatever its cause.
+func refusal(ctx context.Context, err error) (message string, ok bool) {
+	if err == nil || ctx.Err() != nil && answerOf(err) == nil {
+		return "", false
+	}
+	kind := kindOf(err)
+	return fail.TextOf(kind), !fail.KindOf(kind).Retryable()
+}
+
+// run is a job that is going on.
+type run struct {
+	*Cluster
+	Job
+	reached atomic.Bool
+	mu      sync.Mutex // guards Job.Marks
+}
+
+func (c *Cluster) begin(j Job) *run {
+	j.Marks = slices.Clone(j.Marks)
+	return &run{Cluster: c, Job: j}
+}
+
+// mark notes the mark and tells of it.
+func (r *run) mark(i int, m domain.Mark, note string) {
+	r.mu.Lock()
+	r.Marks[i] = m
+	r.mu.Unlock()
+	if r.OnMark != nil {
+		r.OnMark(i, m, note)
+	}
+}
+
+func (r *run) marked(i int) domain.Mark {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.Marks[i]
+}
+
+// stages groups the indices that have one of the marks by stage, in the order of the stages.
+func (r *run) stages(marks ...domain.Mark) [][]int {
+	byStage := map[int][]int{}
+	for i := range r.Resources {
+		if slices.Contains(marks, r.Marks[i]) {
+			stage := r.Resources[i].Stage
+			byStage[stage] = append(byStage[stage], i)
+		}
+	}
+	stages := make([][]int, 0, len(byStage))
+	for _, stage := range slices.Sorted(maps.Keys(byStage)) {
+		stages = append(stages, byStage[stage])
+	}
+	return stages
+}
+
+// send is Cluster.do at one of the cluster's places; before is called once there is one.
+func (r *run) send(ctx context.Context, q request, before func()) ([]byte, error) {
+	release, err := r.slot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if before != nil {
+		before()
+	}
+	body, err := r.do(ctx, q)
+	if err == nil || answerOf(err) != nil {
+		r.reached.Store(true)
+	}
+	return body, err
+}
+
+// place says how resource i is addressed; namespace is "" when its kind has none.
+func (r *run) place(gv schema.GroupVersion, m mapped, i int) (path, namespace string, err error) {
+	id := r.Resources[i].ResourceID
+	if err := checkSegment("metadata.name", id.Name); err != nil {
+		return "", "", err
+	}
+	if m.namespaced {
+		namespace = cmp.Or(id.Namespace, r.Namespace, "default")
+		if err := checkSegment("metadata.namespace", namespace); err != nil {
+			return "", "", err
+		}
+	}
+	return m.path(gv, namespace, id.Name), namespace, nil
+}
+
+// checkSegment refuses what would lead a URL elsewhere, such as "..".
+func checkSegment(member, value string) error {
+	if value == "" {
+		return fail.New(fail.Invalid, "%s is required", member)
+	}
+	if problems := content.IsPathSegmentName(value); len(problems) > 0 {
+		return fail.New(fail.Invalid, "%s %q %s", member, value, problems[0])
+	}
+	return nil
+}
+
+func gvkOf(id plan.ResourceID) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: id.Group, Version: id.Version, Kind: id.Kind}
+}

@@ -1,0 +1,88 @@
+package kube
+
+import (
+	"net/url"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// CheckKubeconfig says whether a server can use the kubeconfig's current context. It must stand on its own:
+// what would run a program or read a file on the server is refused. Malformed when it is not a kubeconfig,
+// Invalid with every member that is not acceptable otherwise.
+func CheckKubeconfig(data []byte) error {
+	_, err := newCluster(data, "", Config{}.withDefaults())
+	return err
+}
+
+// restConfig reads the current context.
+func restConfig(data []byte) (*rest.Config, error) {
+	file, err := clientcmd.Load(data)
+	if err != nil {
+		return nil, fail.Wrap(err, fail.Malformed, "the kubeconfig cannot be read: it is not one in YAML or JSON")
+	}
+	var p fail.Problems
+	checkCurrent(&p, file)
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	access, err := clientcmd.NewDefaultClientConfig(*file, nil).ClientConfig()
+	if err != nil {
+		return nil, fail.Wrap(err, fail.Invalid, "the kubeconfig cannot be used")
+	}
+	return access, nil
+}
+
+func checkCurrent(p *fail.Problems, file *clientcmdapi.Config) {
+	if file.CurrentContext == "" {
+		p.Add("current-context", "is required")
+		return
+	}
+	current, ok := file.Contexts[file.CurrentContext]
+	if !ok {
+		p.Add("current-context", "names the context %q, which is not there", file.CurrentContext)
+		return
+	}
+	checkCluster(p, current.Cluster, file.Clusters[current.Cluster])
+	if current.AuthInfo != "" {
+		checkUser(p, current.AuthInfo, file.AuthInfos[current.AuthInfo])
+	}
+}
+
+func checkCluster(p *fail.Problems, name string, c *clientcmdapi.Cluster) {
+	if c == nil {
+		p.Add("clusters["+name+"]", "is not there")
+		return
+	}
+	path := "clusters[" + name + "].cluster."
+	if server, err := url.Parse(c.Server); err != nil || server.Host == "" || server.Scheme != "https" && server.Scheme != "http" {
+		p.Add(path+"server", "is not a URL that begins with https:// or http://")
+	}
+	checkFile(p, path+"certificate-authority", c.CertificateAuthority)
+}
+
+func checkUser(p *fail.Problems, name string, u *clientcmdapi.AuthInfo) {
+	if u == nil {
+		p.Add("users["+name+"]", "is not there")
+		return
+	}
+	path := "users[" + name + "].user."
+	checkFile(p, path+"client-certificate", u.ClientCertificate)
+	checkFile(p, path+"client-key", u.ClientKey)
+	checkFile(p, path+"tokenFile", u.TokenFile)
+	if u.Exec != nil {
+		p.Add(path+"exec", "runs a program, which a server does not do; use a token or a certificate")
+	}
+	if u.AuthProvider != nil {
+		p.Add(path+"auth-provider", "is not supported; use a token or a certificate")
+	}
+}
+
+func checkFile(p *fail.Problems, path, file string) {
+	if file != "" {
+		p.Add(path, "names a file, which a server does not read; give its content instead")
+	}
+}

@@ -1,0 +1,121 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// What is sent and asked for. An answer of metadata alone is what a server can write fastest of what it
+// offers for every kind.
+const (
+	contentJSON  = "application/json"
+	contentApply = "application/apply-patch+yaml" // JSON is YAML
+	metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+)
+
+// maxAnswer bounds what is read of an answer, in bytes; a discovery document of a large group has some
+// hundred thousand.
+const maxAnswer = 16 << 20
+
+// userAgent is what clusters see in their audit logs.
+const userAgent = "drover"
+
+// request is one HTTP request to a cluster.
+type request struct {
+	method      string
+	path        string // escaped
+	query       string
+	contentType string
+	accept      string
+	body        []byte
+	discard     bool // the answer's body is of no interest
+}
+
+// do sends the request within Config.Request and returns the body of a successful answer. An error is a
+// *apierrors.StatusError when there was an answer, else the context's or the transport's. The connection
+// is free for the next request in any case.
+func (c *Cluster) do(ctx context.Context, r request) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.config.Request)
+	defer cancel()
+	h, err := http.NewRequestWithContext(ctx, r.method, c.base.String()+r.path, bytes.NewReader(r.body))
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	h.URL.RawQuery = r.query
+	h.Header.Set("User-Agent", userAgent)
+	h.Header.Set("Accept", r.accept)
+	if r.contentType != "" {
+		h.Header.Set("Content-Type", r.contentType)
+	}
+	answer, err := c.client.Do(h)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	limited := io.LimitReader(answer.Body, maxAnswer)
+	success := answer.StatusCode >= http.StatusOK && answer.StatusCode < http.StatusMultipleChoices
+	if success && !strings.HasPrefix(answer.Header.Get("Content-Type"), contentJSON) {
+		return nil, notAnAPIServer(fmt.Errorf("the answer is of type %q", answer.Header.Get("Content-Type")))
+	}
+	if success && r.discard {
+		_, _ = io.Copy(io.Discard, limited) // what the server did, it has said already
+		return nil, nil
+	}
+	body, err := io.ReadAll(limited)
+	switch {
+	case err != nil:
+		return nil, err
+	case success:
+		return body, nil
+	case answer.StatusCode == http.StatusUnauthorized:
+		c.doubt()
+	}
+	return nil, statusError(r.method, answer, body)
+}
+
+// read gets a document of the API server.
+func (c *Cluster) read(ctx context.Context, path string) ([]byte, error) {
+	return c.do(ctx, request{method: http.MethodGet, path: path, accept: contentJSON})
+}
+
+// statusError makes an error of an answer that is not a success. What is not a Status of the API server
+// (a proxy's page, say) becomes one with the cause UnexpectedServerResponse.
+func statusError(method string, answer *http.Response, body []byte) *apierrors.StatusError {
+	var status metav1.Status
+	e := &apierrors.StatusError{}
+	if err := json.Unmarshal(body, &status); err == nil && status.Kind == "Status" {
+		e.ErrStatus = status
+	} else {
+		text := strings.TrimSpace(string(body[:min(len(body), maxMessage)]))
+		e = apierrors.NewGenericServerResponse(answer.StatusCode, method, schema.GroupResource{}, "", text, 0, true)
+	}
+	e.ErrStatus.Code = int32(answer.StatusCode) // #nosec G115 -- an HTTP status has three digits
+	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		if e.ErrStatus.Details == nil {
+			e.ErrStatus.Details = &metav1.StatusDetails{}
+		}
+		e.ErrStatus.Details.RetryAfterSeconds = int32(min(seconds, maxRetryAfter)) // #nosec G115 -- bounded
+	}
+	return e
+}
+
+// escape makes a URL path of its segments.
+func escape(segments ...string) string {
+	var b strings.Builder
+	for _, s := range segments {
+		b.WriteByte('/')
+		b.WriteString(url.PathEscape(s))
+	}
+	return b.String()
+}

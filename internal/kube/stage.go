@@ -1,0 +1,132 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// work takes the stages in order. One in which something is to be retried is the last one.
+func (r *run) work(ctx context.Context, stages [][]int, do func(ctx context.Context, stage []int) error) Outcome {
+	for _, stage := range stages {
+		err := r.announce(ctx, stage)
+		if err == nil {
+			err = do(ctx, stage)
+		}
+		if err != nil {
+			return Outcome{Retry: err, Reached: r.reached.Load()}
+		}
+	}
+	return Outcome{Reached: r.reached.Load()}
+}
+
+func (r *run) announce(ctx context.Context, stage []int) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case r.BeforeStage != nil:
+		return r.BeforeStage(ctx, stage)
+	default:
+		return nil
+	}
+}
+
+// each does the step for every index, Config.Parallel at a time. A step returns nil when the resource is
+// settled, be it by a refusal. One that fails does not hold up the others, unless the cluster as a whole
+// seems to be the reason; what is under way is cut off then if there is no way to the cluster at all. The
+// error is that of the first index that is to be retried, or the cause of ctx's end.
+func (r *run) each(ctx context.Context, indices []int, step func(ctx context.Context, i int) error) error {
+	work, cut := context.WithCancel(ctx)
+	defer cut()
+	p := &pass{indices: indices, limit: 2 * r.config.Parallel}
+	var wg sync.WaitGroup
+	for range min(len(indices), r.config.Parallel) {
+		wg.Go(func() {
+			for work.Err() == nil {
+				i, ok := p.take()
+				if !ok {
+					return
+				}
+				err := step(work, i)
+				if work.Err() != nil && errors.Is(err, context.Canceled) {
+					return
+				}
+				p.done(i, err)
+				switch {
+				case isNoWay(err):
+					cut()
+				case err != nil && !isSlow(err):
+					r.reached.Store(true)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	switch {
+	case p.settled == len(indices):
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	default:
+		return r.about(p.first, p.err)
+	}
+}
+
+// about is err as the product's error, which says what it is about unless that is the whole cluster.
+func (r *run) about(i int, err error) error {
+	kind := kindOf(err)
+	var known *fail.Error
+	if isOfCluster(err) || !errors.As(kind, &known) {
+		return kind
+	}
+	id := r.Resources[i].ResourceID
+	e := fail.Wrap(err, known.Kind, "%s %s: %s", id.Kind, id.Name, known.Text())
+	e.RetryAfter = known.RetryAfter
+	return e
+}
+
+// pass is one pass over indices, shared by those who work on it.
+type pass struct {
+	indices []int
+	limit   int // of failures without a success between, after which the pass is given up
+
+	mu      sync.Mutex
+	next    int // position of the first index that nobody took
+	settled int
+	streak  int // failures since the last success
+	over    bool
+	first   int // the lowest index that failed, so that the message is the same from try to try
+	err     error
+}
+
+// take gives out an index; ok is false when there are no more, or no more should be begun.
+func (p *pass) take() (i int, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over || p.next == len(p.indices) {
+		return 0, false
+	}
+	p.next++
+	return p.indices[p.next-1], true
+}
+
+// done takes the outcome of a step.
+func (p *pass) done(i int, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil {
+		p.settled++
+		p.streak = 0
+		return
+	}
+	if p.err == nil || i < p.first {
+		p.first, p.err = i, err
+	}
+	p.streak++
+	if isSlow(err) {
+		p.streak++ // each costs a whole deadline
+	}
+	p.over = p.over || p.streak >= p.limit || isOfCluster(err)
+}

@@ -1,0 +1,177 @@
+// Package kubetest gives tests a real Kubernetes API, and holds the suite that every kind of cluster has to
+// pass, simulated ones too.
+package kubetest
+
+import (
+	"bufio"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// startTime bounds the start of the local cluster.
+const startTime = 2 * time.Minute
+
+// portBlock is how many ports in a row a local cluster takes.
+const portBlock = 10
+
+// components of the local cluster: what answers, and what finishes deletions. It has no nodes.
+const components = "etcd,kube-apiserver,kube-controller-manager"
+
+var local struct {
+	once       sync.Once
+	kubeconfig []byte
+	dir        string
+	cluster    *exec.Cmd
+	err        error
+}
+
+// Kubeconfig is the administrator's kubeconfig of the cluster that DROVER_TEST_KUBECONFIG names, or of a
+// local one that this repository builds, which is started once for all tests of the process. The test is
+// skipped when there is neither, or fails when DROVER_TEST_REQUIRE is set. The package's TestMain has to
+// call Main.
+func Kubeconfig(t testing.TB) []byte {
+	t.Helper()
+	if path := os.Getenv("DROVER_TEST_KUBECONFIG"); path != "" {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	_, file, _, _ := runtime.Caller(0)
+	path := filepath.Join(filepath.Dir(file), "..", "..", "build", "bin", "drover-kube")
+	if _, err := os.Stat(path); err != nil {
+		if os.Getenv("DROVER_TEST_REQUIRE") != "" {
+			t.Fatal("drover-kube is not built: run make servers")
+		}
+		t.Skip("drover-kube is not built: run make servers, or set DROVER_TEST_KUBECONFIG")
+	}
+	local.once.Do(func() { local.err = start(path) })
+	if local.err != nil {
+		t.Fatal(local.err)
+	}
+	return local.kubeconfig
+}
+
+// Main runs the tests of a package and ends the local cluster. It returns the code to exit with.
+func Main(m *testing.M) int {
+	defer func() {
+		if local.cluster != nil {
+			_ = local.cluster.Process.Signal(os.Interrupt) // it may have ended
+			_ = local.cluster.Wait()
+		}
+		if local.dir != "" {
+			_ = os.RemoveAll(local.dir)
+		}
+	}()
+	return m.Run()
+}
+
+// Name is one that no other test uses, and that may be part of any object's name.
+func Name(prefix string) string { return prefix + "-" + strings.ToLower(rand.Text()[:8]) }
+
+func start(path string) error {
+	dir, err := os.MkdirTemp("", "drover-kubetest")
+	if err != nil {
+		return err
+	}
+	local.dir = dir
+	base, err := freePorts()
+	if err != nil {
+		return err
+	}
+	const name = "test"
+	cmd := exec.Command(path, "up", "--data-dir", dir, "--cluster", name, "--port-base", strconv.Itoa(base),
+		"--components", components, "--no-nodes", "--timeout", startTime.String())
+	dieWithParent(cmd)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	cmd.Stderr = cmd.Stdout
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for ever: the death of the thread that starts the process is that of its parent
+		started <- cmd.Start()
+		select {}
+	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	local.cluster = cmd
+	if err := awaitReady(out); err != nil {
+		return fmt.Errorf("start a local cluster: %w", err)
+	}
+	local.kubeconfig, err = os.ReadFile(filepath.Join(dir, name, "kubeconfig"))
+	return err
+}
+
+// awaitReady reads what the process says, for as long as it lives.
+func awaitReady(out io.Reader) error {
+	ready := make(chan error, 1)
+	go func() {
+		var said strings.Builder
+		for s := bufio.NewScanner(out); s.Scan(); {
+			if s.Text() == "ready" {
+				ready <- nil
+			}
+			fmt.Fprintln(&said, s.Text())
+		}
+		select {
+		case ready <- errors.New(said.String()):
+		default: // it was ready
+		}
+	}()
+	select {
+	case err := <-ready:
+		return err
+	case <-time.After(startTime):
+		return errors.New("it is not ready in time")
+	}
+}
+
+// freePorts finds a block of ports that nobody listens on now.
+func freePorts() (int, error) {
+	for range 50 {
+		base, err := freeBlock()
+		if err == nil {
+			return base, nil
+		}
+	}
+	return 0, errors.New("no block of free ports")
+}
+
+func freeBlock() (int, error) {
+	var listeners []net.Listener
+	defer func() {
+		for _, l := range listeners {
+			l.Close()
+		}
+	}()
+	first, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	listeners = append(listeners, first)
+	base := first.Addr().(*net.TCPAddr).Port
+	for i := 1; i < portBlock; i++ {
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(base+i)))
+		if err != nil {
+			return 0, err
+		}
+		listeners = append(listeners, l)
+	}
+	return base, nil
+}

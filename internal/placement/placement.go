@@ -1,0 +1,179 @@
+// Package placement decides on which clusters an app runs: app intents, labels and the logical cloud's
+// members in, targets with their reasons out. It is pure; what is known of clusters comes in as functions.
+//
+// The rules are EMCO's generic placement (orchestrator, ResolveClusters), with two gaps closed: a cluster
+// outside the logical cloud is never taken for an anyOf, and of several candidates one that answers is
+// preferred.
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// Input is what the placement of one app depends on.
+type Input struct {
+	App          string
+	LogicalCloud string             // its name, for messages
+	Intents      []domain.AppIntent // of this app; all of them hold together
+	// Labelled gives the names of the provider's clusters that carry the label, in any order.
+	Labelled func(provider, label string) []string
+	// Member says whether a cluster belongs to the logical cloud.
+	Member func(domain.ClusterName) bool
+	// Reachable says whether a cluster answered when it was last seen. Nil means that all do.
+	Reachable func(domain.ClusterName) bool
+}
+
+// Place resolves the intents to at least one target, each cluster once, in the order of plan.SortTargets.
+//
+// Every cluster of an allOf entry, named or labelled, is mandatory. An anyOf, nested or at the top, takes
+// one of its clusters: only members of the logical cloud qualify; those that answer come first, then the
+// order of provider and name decides. Groups choose independently of each other, and a cluster that
+// several of them chose is one target. A label that no cluster carries contributes nothing.
+//
+// The error is Invalid when a mandatory cluster or every candidate of an anyOf is outside the logical
+// cloud, and when nothing at all was chosen.
+func Place(in Input) ([]plan.Target, error) {
+	var g groups
+	for i := range in.Intents {
+		g.add(in, in.Intents[i].Spec.Intent)
+	}
+	if err := g.checkMandatory(in); err != nil {
+		return nil, err
+	}
+	reasons := map[domain.ClusterName]string{}
+	for _, c := range g.mandatory {
+		reasons[c] = "allOf"
+	}
+	for _, candidates := range g.choices {
+		chosen, reason, err := choose(in, candidates)
+		if err != nil {
+			return nil, err
+		}
+		if _, taken := reasons[chosen]; !taken {
+			reasons[chosen] = reason
+		}
+	}
+	if len(reasons) == 0 {
+		return nil, nothingChosen(in, g)
+	}
+	targets := make([]plan.Target, 0, len(reasons))
+	for c, reason := range reasons {
+		targets = append(targets, plan.Target{ClusterName: c, Reason: reason})
+	}
+	plan.SortTargets(targets)
+	return targets, nil
+}
+
+// groups is what intents ask for, with labels expanded.
+type groups struct {
+	mandatory []domain.ClusterName
+	choices   [][]domain.ClusterName // one cluster of each; none is empty
+	unmatched []domain.Clusters      // labels that no cluster carries
+}
+
+func (g *groups) add(in Input, p domain.Placement) {
+	for _, entry := range p.AllOf {
+		if len(entry.AnyOf) > 0 {
+			g.addChoice(in, entry.AnyOf)
+			continue
+		}
+		g.mandatory = append(g.mandatory, g.expand(in, entry.Clusters)...)
+	}
+	g.addChoice(in, p.AnyOf)
+}
+
+func (g *groups) addChoice(in Input, anyOf []domain.Clusters) {
+	var candidates []domain.ClusterName
+	for _, c := range anyOf {
+		candidates = append(candidates, g.expand(in, c)...)
+	}
+	if len(candidates) > 0 {
+		g.choices = append(g.choices, unique(candidates))
+	}
+}
+
+// expand gives the clusters that c names.
+func (g *groups) expand(in Input, c domain.Clusters) []domain.ClusterName {
+	if c.ClusterLabel == "" {
+		return []domain.ClusterName{{Provider: c.ClusterProvider, Name: c.Cluster}}
+	}
+	names := in.Labelled(c.ClusterProvider, c.ClusterLabel)
+	if len(names) == 0 {
+		g.unmatched = append(g.unmatched, c)
+	}
+	clusters := make([]domain.ClusterName, 0, len(names))
+	for _, name := range names {
+		clusters = append(clusters, domain.ClusterName{Provider: c.ClusterProvider, Name: name})
+	}
+	return clusters
+}
+
+func (g *groups) checkMandatory(in Input) error {
+	outside := slices.DeleteFunc(unique(g.mandatory), in.Member)
+	if len(outside) == 0 {
+		return nil
+	}
+	return fail.New(fail.Invalid,
+		"The specified Logical Cloud doesn't provide the mandatory clusters: app %s: logical cloud %s does not include %s",
+		in.App, in.LogicalCloud, join(outside))
+}
+
+// choose takes one of the candidates, which are in order.
+func choose(in Input, candidates []domain.ClusterName) (domain.ClusterName, string, error) {
+	var members []domain.ClusterName
+	for _, c := range candidates {
+		if in.Member(c) {
+			members = append(members, c)
+		}
+	}
+	if len(members) == 0 {
+		return domain.ClusterName{}, "", fail.New(fail.Invalid,
+			"app %s: logical cloud %s includes none of the clusters of anyOf: %s",
+			in.App, in.LogicalCloud, join(candidates))
+	}
+	at := 0
+	if in.Reachable != nil {
+		at = max(0, slices.IndexFunc(members, in.Reachable))
+	}
+	if at > 0 {
+		return members[at], fmt.Sprintf("anyOf: first reachable of %d", len(members)), nil
+	}
+	return members[0], fmt.Sprintf("anyOf: first of %d", len(members)), nil
+}
+
+func nothingChosen(in Input, g groups) error {
+	const text = "No compatible clusters have been provided to the Deployment Intent Group"
+	if len(g.unmatched) == 0 {
+		return fail.New(fail.Invalid, "%s: app %s: no app intent names a cluster for it", text, in.App)
+	}
+	labels := make([]string, 0, len(g.unmatched))
+	for _, c := range g.unmatched {
+		labels = append(labels, fmt.Sprintf("%s of cluster provider %s", c.ClusterLabel, c.ClusterProvider))
+	}
+	slices.Sort(labels)
+	return fail.New(fail.Invalid, "%s: app %s: no cluster carries the label %s",
+		text, in.App, strings.Join(slices.Compact(labels), " or "))
+}
+
+// unique sorts clusters by provider and name and drops repetitions.
+func unique(clusters []domain.ClusterName) []domain.ClusterName {
+	sorted := slices.SortedFunc(slices.Values(clusters), func(a, b domain.ClusterName) int {
+		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Name, b.Name))
+	})
+	return slices.Compact(sorted)
+}
+
+func join(clusters []domain.ClusterName) string {
+	names := make([]string, 0, len(clusters))
+	for _, c := range clusters {
+		names = append(names, c.String())
+	}
+	return strings.Join(names, ", ")
+}

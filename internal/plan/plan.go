@@ -1,0 +1,91 @@
+// Package plan holds what is to be put where: the manifests of an app in the order in which they are
+// applied (Bundle), and which bundle goes to which clusters (Plan). Both are values that can be printed,
+// compared and stored by digest; a fleet of a thousand clusters stores a bundle once.
+package plan
+
+import (
+	"encoding/json"
+	"sort"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// ResourceID names a Kubernetes resource. Namespace is "" when the manifest does not say one: then the
+// logical cloud's is used if the kind is namespaced.
+type ResourceID struct {
+	Group     string `json:"group,omitempty"`
+	Version   string `json:"version"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// Resource is one rendered resource. Manifest is JSON, without namespace or labels of ours.
+type Resource struct {
+	ResourceID
+	Stage    int             `json:"stage"`          // resources of a stage are applied in parallel, stages in order
+	Keep     bool            `json:"keep,omitempty"` // left in the cluster on terminate
+	Manifest json.RawMessage `json:"manifest"`
+}
+
+// Hook is a Helm hook, kept apart from the resources.
+type Hook struct {
+	ResourceID
+	Events         []string        `json:"events"`
+	Weight         int             `json:"weight,omitempty"`
+	DeletePolicies []string        `json:"deletePolicies,omitempty"`
+	Manifest       json.RawMessage `json:"manifest"`
+}
+
+// Bundle is all of one app's rendered resources in apply order. Its index positions are what leaf records
+// and notes refer to.
+type Bundle struct {
+	App       string     `json:"app"`
+	Resources []Resource `json:"resources"`
+	Hooks     []Hook     `json:"hooks,omitempty"`
+}
+
+// Target is one cluster that an app goes to.
+type Target struct {
+	domain.ClusterName
+	// Reason says why this cluster was taken: "allOf", or "anyOf: first of 3".
+	Reason string `json:"reason,omitempty"`
+}
+
+// App is one app of a plan.
+type App struct {
+	Name      string        `json:"name"`
+	Bundle    domain.Digest `json:"bundle"`
+	Resources []ResourceID  `json:"resources"` // of the bundle, by index
+	Targets   []Target      `json:"targets"`   // sorted by provider, name
+}
+
+// Plan is one app context's work.
+type Plan struct {
+	ContextID string     `json:"contextID"`
+	Owner     domain.Key `json:"owner"`
+	Release   string     `json:"release"`
+	Namespace string     `json:"namespace"`
+	Apps      []App      `json:"apps"` // in the order of the composite app
+}
+
+// App finds an app by name; nil when there is none.
+func (p *Plan) App(name string) *App {
+	for i := range p.Apps {
+		if p.Apps[i].Name == name {
+			return &p.Apps[i]
+		}
+	}
+	return nil
+}
+
+// SortTargets sorts targets as plans and status documents have them.
+func SortTargets(targets []Target) {
+	sort.Slice(targets, func(i, j int) bool {
+		a, b := targets[i].ClusterName, targets[j].ClusterName
+		if a.Provider != b.Provider {
+			return a.Provider < b.Provider
+		}
+		return a.Name < b.Name
+	})
+}

@@ -1,0 +1,106 @@
+package plan
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// DeploymentLabel marks everything in a cluster that belongs to one app of one app context (the seeds'
+// resource lifecycle, "Cluster resource status"); agents and status queries select by it.
+const DeploymentLabel = "emco/deployment-id"
+
+// maxLabel is the longest value of a Kubernetes label.
+const maxLabel = 63
+
+// DeploymentID is the value of DeploymentLabel: "<context id>-<app>". Where that is longer than a label may
+// be, the end is replaced by a hash of the whole, so that two long names stay apart. The result is a valid
+// label value as long as the parts are names (domain.NamePattern).
+func DeploymentID(contextID, app string) string {
+	id := contextID + "-" + app
+	if len(id) <= maxLabel {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	suffix := "-" + hex.EncodeToString(sum[:5])
+	return id[:maxLabel-len(suffix)] + suffix
+}
+
+// Stamp returns the manifest as it is applied: with the labels on the object, on the template of its pods
+// (spec.template) and, for a CronJob, on its jobs and their pods; what the manifest says of those labels
+// itself is overwritten. A namespace that is not "" is set where the manifest names none.
+// Numbers are kept to the digit. An error is Invalid: the manifest is not an object, or a member that has
+// to carry labels is not one.
+func Stamp(manifest []byte, namespace string, labels map[string]string) ([]byte, error) {
+	decoder := json.NewDecoder(bytes.NewReader(manifest))
+	decoder.UseNumber()
+	var object map[string]any
+	if err := decoder.Decode(&object); err != nil || object == nil {
+		return nil, fail.Wrap(err, fail.Invalid, "the manifest is not a JSON object")
+	}
+	if err := label(object, "", labels); err != nil {
+		return nil, err
+	}
+	if metadata := object["metadata"].(map[string]any); namespace != "" && isEmpty(metadata["namespace"]) {
+		metadata["namespace"] = namespace
+	}
+	spec, _ := object["spec"].(map[string]any)
+	if err := labelMember(spec, "template", "spec.template.", labels); err != nil {
+		return nil, err
+	}
+	if jobs, ok := spec["jobTemplate"].(map[string]any); ok && object["kind"] == "CronJob" {
+		if err := label(jobs, "spec.jobTemplate.", labels); err != nil {
+			return nil, err
+		}
+		jobSpec, _ := jobs["spec"].(map[string]any)
+		if err := labelMember(jobSpec, "template", "spec.jobTemplate.spec.template.", labels); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(object)
+}
+
+// labelMember labels the member of parent if there is one; a custom resource may use the name for
+// something else, which is left alone unless it is an object.
+func labelMember(parent map[string]any, member, path string, labels map[string]string) error {
+	object, ok := parent[member].(map[string]any)
+	if !ok {
+		return nil
+	}
+	return label(object, path, labels)
+}
+
+// label sets metadata.labels of object, which stands at path.
+func label(object map[string]any, path string, labels map[string]string) error {
+	metadata, err := child(object, "metadata", path)
+	if err != nil {
+		return err
+	}
+	have, err := child(metadata, "labels", path+"metadata.")
+	if err != nil {
+		return err
+	}
+	for k, v := range labels {
+		have[k] = v
+	}
+	return nil
+}
+
+// child finds the object at key, or makes it where there is nothing or null.
+func child(object map[string]any, key, path string) (map[string]any, error) {
+	switch v := object[key].(type) {
+	case map[string]any:
+		return v, nil
+	case nil:
+		made := map[string]any{}
+		object[key] = made
+		return made, nil
+	default:
+		return nil, fail.New(fail.Invalid, "%s%s is not an object", path, key)
+	}
+}
+
+func isEmpty(v any) bool { return v == nil || v == "" }

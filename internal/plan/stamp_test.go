@@ -1,0 +1,141 @@
+package plan_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+func TestStamp(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason    string
+		manifest  string
+		namespace string
+		want      string
+		wantErr   fail.Kind
+	}{
+		"labels an object that has none": {
+			manifest: `{"kind":"ConfigMap","metadata":{"name":"a"}}`,
+			want:     `{"kind":"ConfigMap","metadata":{"labels":{"id":"7-sink"},"name":"a"}}`,
+		},
+		"keeps the labels there are": {
+			manifest: `{"kind":"ConfigMap","metadata":{"labels":{"app":"a","id":"old"},"name":"a"}}`,
+			want:     `{"kind":"ConfigMap","metadata":{"labels":{"app":"a","id":"7-sink"},"name":"a"}}`,
+		},
+		"takes null for nothing": {
+			reason:   "charts write \"labels:\" with nothing behind it",
+			manifest: `{"kind":"ConfigMap","metadata":{"labels":null,"name":"a"}}`,
+			want:     `{"kind":"ConfigMap","metadata":{"labels":{"id":"7-sink"},"name":"a"}}`,
+		},
+		"labels the pods of a workload": {
+			reason:   "the agent reports pods by the label",
+			manifest: `{"kind":"Deployment","metadata":{"name":"a"},"spec":{"template":{"metadata":{"labels":{"app":"a"}},"spec":{}}}}`,
+			want: `{"kind":"Deployment","metadata":{"labels":{"id":"7-sink"},"name":"a"},
+				"spec":{"template":{"metadata":{"labels":{"app":"a","id":"7-sink"}},"spec":{}}}}`,
+		},
+		"labels a template without metadata": {
+			manifest: `{"kind":"Job","metadata":{"name":"a"},"spec":{"template":{"spec":{}}}}`,
+			want: `{"kind":"Job","metadata":{"labels":{"id":"7-sink"},"name":"a"},
+				"spec":{"template":{"metadata":{"labels":{"id":"7-sink"}},"spec":{}}}}`,
+		},
+		"labels the jobs and pods of a cron job": {
+			manifest: `{"kind":"CronJob","metadata":{"name":"a"},"spec":{"jobTemplate":{"spec":{"template":{"spec":{}}}}}}`,
+			want: `{"kind":"CronJob","metadata":{"labels":{"id":"7-sink"},"name":"a"},"spec":{"jobTemplate":{
+				"metadata":{"labels":{"id":"7-sink"}},
+				"spec":{"template":{"metadata":{"labels":{"id":"7-sink"}},"spec":{}}}}}}`,
+		},
+		"leaves another kind's jobTemplate alone": {
+			manifest: `{"kind":"Widget","metadata":{"name":"a"},"spec":{"jobTemplate":{"spec":{}}}}`,
+			want:     `{"kind":"Widget","metadata":{"labels":{"id":"7-sink"},"name":"a"},"spec":{"jobTemplate":{"spec":{}}}}`,
+		},
+		"leaves a template that is a text alone": {
+			reason:   "custom resources use the name for other things",
+			manifest: `{"kind":"Widget","metadata":{"name":"a"},"spec":{"template":"hello"}}`,
+			want:     `{"kind":"Widget","metadata":{"labels":{"id":"7-sink"},"name":"a"},"spec":{"template":"hello"}}`,
+		},
+		"sets the namespace where there is none": {
+			manifest:  `{"kind":"ConfigMap","metadata":{"name":"a"}}`,
+			namespace: "prod",
+			want:      `{"kind":"ConfigMap","metadata":{"labels":{"id":"7-sink"},"name":"a","namespace":"prod"}}`,
+		},
+		"keeps the manifest's own namespace": {
+			manifest:  `{"kind":"ConfigMap","metadata":{"name":"a","namespace":"kube-system"}}`,
+			namespace: "prod",
+			want:      `{"kind":"ConfigMap","metadata":{"labels":{"id":"7-sink"},"name":"a","namespace":"kube-system"}}`,
+		},
+		"keeps numbers to the digit": {
+			reason:   "a float64 would round them",
+			manifest: `{"kind":"Widget","metadata":{"name":"a"},"spec":{"big":9223372036854775807,"tiny":0.10}}`,
+			want:     `{"kind":"Widget","metadata":{"labels":{"id":"7-sink"},"name":"a"},"spec":{"big":9223372036854775807,"tiny":0.10}}`,
+		},
+		"refuses what is not an object": {manifest: `[]`, wantErr: fail.Invalid},
+		"refuses null":                  {manifest: `null`, wantErr: fail.Invalid},
+		"refuses labels that are a list": {
+			manifest: `{"kind":"ConfigMap","metadata":{"labels":["a"]}}`, wantErr: fail.Invalid,
+		},
+		"refuses template metadata that is a text": {
+			manifest: `{"kind":"Job","metadata":{"name":"a"},"spec":{"template":{"metadata":"x"}}}`, wantErr: fail.Invalid,
+		},
+		"refuses job metadata that is a text": {
+			manifest: `{"kind":"CronJob","metadata":{"name":"a"},"spec":{"jobTemplate":{"metadata":"x"}}}`, wantErr: fail.Invalid,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := plan.Stamp([]byte(c.manifest), c.namespace, map[string]string{"id": "7-sink"})
+			if c.wantErr != "" {
+				require.True(t, fail.Is(err, c.wantErr), "got %v", err)
+				return
+			}
+			require.NoError(t, err, c.reason)
+			want := regexp.MustCompile(`\s+`).ReplaceAllString(c.want, "")
+			require.Empty(t, cmp.Diff(want, string(got)), c.reason)
+		})
+	}
+}
+
+func TestDeploymentID(t *testing.T) {
+	t.Parallel()
+	const id = "2621114006130701074"
+	// What Kubernetes accepts as the value of a label.
+	label := regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
+	longest := strings.Repeat("a", 128)
+	cases := map[string]struct{ app, want string }{
+		"is the context and the app":    {app: "sink", want: id + "-sink"},
+		"fits to the last character":    {app: strings.Repeat("a", 43), want: id + "-" + strings.Repeat("a", 43)},
+		"is shortened beyond":           {app: strings.Repeat("a", 44), want: id + "-" + strings.Repeat("a", 32) + "-f526fe8873"},
+		"is shortened inside of a sign": {app: strings.Repeat("a.", 63) + "a", want: id + "-" + strings.Repeat("a.", 16) + "-92545fb4a6"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := plan.DeploymentID(id, c.app)
+			require.Equal(t, c.want, got)
+			require.Regexp(t, label, got)
+		})
+	}
+	t.Run("keeps long names apart that begin alike", func(t *testing.T) {
+		t.Parallel()
+		require.NotEqual(t, plan.DeploymentID(id, longest), plan.DeploymentID(id, longest[1:]))
+	})
+}
+
+func BenchmarkStamp(b *testing.B) {
+	manifest := []byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","labels":{"app":"a"}},
+		"spec":{"replicas":3,"selector":{"matchLabels":{"app":"a"}},"template":{"metadata":{"labels":{"app":"a"}},
+		"spec":{"containers":[{"name":"a","image":"a:1","env":[{"name":"X","value":"y"}],"ports":[{"containerPort":80}]}]}}}}`)
+	labels := map[string]string{plan.DeploymentLabel: plan.DeploymentID("2621114006130701074", "sink")}
+	for b.Loop() {
+		if _, err := plan.Stamp(manifest, "default", labels); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

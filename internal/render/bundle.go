@@ -1,0 +1,112 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/chart"
+
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// Helm's annotation for objects that outlive their release, with its only value.
+const (
+	policyAnnotation = "helm.sh/resource-policy"
+	policyKeep       = "keep"
+)
+
+const notesFile = "NOTES.txt"
+
+// bundle sorts the objects of the rendered files and of the crds directories into resources and hooks.
+func bundle(in Input, ch *chart.Chart, files map[string]string) (*plan.Bundle, error) {
+	b := &plan.Bundle{App: in.App, Resources: []plan.Resource{}}
+	c := claims{namespace: in.Namespace, files: map[plan.ResourceID]string{}}
+	definitions, err := crds(ch)
+	if err != nil {
+		return nil, err
+	}
+	for i := range definitions {
+		if err := c.claim(&definitions[i]); err != nil {
+			return nil, err
+		}
+		b.Resources = append(b.Resources, resource(&definitions[i], true))
+	}
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		if path.Base(file) == notesFile {
+			continue
+		}
+		found, err := objects(file, files[file])
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			o := &found[i]
+			if events, ok := o.annotations[hookAnnotation]; ok {
+				if h, ok := hook(o, events); ok {
+					b.Hooks = append(b.Hooks, h)
+				}
+				continue
+			}
+			if err := c.claim(o); err != nil {
+				return nil, err
+			}
+			keep := strings.EqualFold(strings.TrimSpace(o.annotations[policyAnnotation]), policyKeep)
+			b.Resources = append(b.Resources, resource(o, keep))
+		}
+	}
+	slices.SortStableFunc(b.Resources, inApplyOrder)
+	slices.SortStableFunc(b.Hooks, inHookOrder)
+	return b, nil
+}
+
+// crds gives the objects of the crds directories, which are not templates.
+func crds(ch *chart.Chart) ([]object, error) {
+	var all []object
+	for _, crd := range ch.CRDObjects() {
+		found, err := objects(crd.Filename, string(crd.File.Data))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// claims notes which file says what a resource is to be. Two that disagree would overwrite each other in
+// the cluster for ever.
+type claims struct {
+	namespace string // of objects that name none
+	files     map[plan.ResourceID]string
+}
+
+func (c *claims) claim(o *object) error {
+	id := o.ResourceID
+	id.Version = "" // versions of a kind are views of one object
+	id.Namespace = cmp.Or(id.Namespace, c.namespace)
+	if first, taken := c.files[id]; taken {
+		return fmt.Errorf("%s: %s is already rendered by %s", o.file, o, first)
+	}
+	c.files[id] = o.file
+	return nil
+}
+
+func resource(o *object, keep bool) plan.Resource {
+	return plan.Resource{
+		ResourceID: o.ResourceID, Stage: stage(o.Group, o.Kind), Keep: keep, Manifest: o.manifest,
+	}
+}
+
+func inApplyOrder(a, b plan.Resource) int {
+	return cmp.Or(
+		cmp.Compare(a.Stage, b.Stage),
+		cmp.Compare(rank(a.Kind), rank(b.Kind)),
+		cmp.Compare(a.Kind, b.Kind),
+		cmp.Compare(a.Name, b.Name),
+		cmp.Compare(a.Namespace, b.Namespace),
+		cmp.Compare(a.Group, b.Group),
+	)
+}

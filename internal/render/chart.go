@@ -1,0 +1,177 @@
+package render
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/ignore"
+
+	"github.com/drover-io/drover/internal/archive"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// CheckChart says whether the archive holds a chart that can be rendered as the app: it loads, it is an
+// application chart whose dependencies are complete, and its templates, its schemas and the objects in its
+// crds directory can be parsed. Nothing is rendered, so a chart that needs values passes. Errors are as of
+// Render.
+func CheckChart(app string, tgz []byte) error {
+	_, err := guarded(app, Limits{}, func(ctx context.Context, l Limits) (*chart.Chart, error) {
+		ch, err := loadChart(app, tgz, nil)
+		if err != nil {
+			return nil, err
+		}
+		e := engine{ctx: ctx, limits: l}
+		if _, err := e.parse(templatesOf(ch, chartutil.Values{})); err != nil {
+			return nil, err
+		}
+		if _, err := crds(ch); err != nil {
+			return nil, err
+		}
+		return ch, compileSchemas(ch)
+	})
+	return err
+}
+
+func compileSchemas(ch *chart.Chart) error {
+	if ch.Schema != nil {
+		if _, err := compileSchema(ch); err != nil {
+			return err
+		}
+	}
+	for _, dependency := range ch.Dependencies() {
+		if err := compileSchemas(dependency); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadChart loads the chart in the archive's directory app, after putting the extra files, whose paths
+// start at the root of the archive, into it.
+func loadChart(app string, tgz []byte, extra map[string][]byte) (*chart.Chart, error) {
+	files, err := unpack("chart", tgz)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(extra)) {
+		if !strings.HasPrefix(name, app+"/") {
+			return nil, fmt.Errorf("profile: chartpath %q is not in the chart's directory %q", name, app)
+		}
+		files[name] = extra[name]
+	}
+	if _, ok := files[app+"/"+chartutil.ChartfileName]; !ok {
+		return nil, fmt.Errorf("chart: there is no %s/%s in the archive; the chart's directory must have the app's name",
+			app, chartutil.ChartfileName)
+	}
+	kept, err := withoutIgnored(app, files)
+	if err != nil {
+		return nil, err
+	}
+	room := archive.DefaultLimits.Expanded
+	if kept, err = unpackDependencies(kept, &room, 0); err != nil {
+		return nil, err
+	}
+	ch, err := loader.LoadFiles(kept)
+	if err != nil {
+		return nil, fmt.Errorf("chart: %s", yamlText(err))
+	}
+	sortDependencies(ch)
+	return ch, checkMetadata(ch)
+}
+
+func checkMetadata(ch *chart.Chart) error {
+	if t := ch.Metadata.Type; t != "" && t != "application" {
+		return fmt.Errorf("chart %s is of type %s; only application charts can be deployed", ch.Name(), t)
+	}
+	if want := ch.Metadata.KubeVersion; want != "" && !chartutil.IsCompatibleRange(want, kubeVersion.Version) {
+		return fmt.Errorf("chart %s requires kubeVersion %s, which is incompatible with Kubernetes %s",
+			ch.Name(), want, kubeVersion.Version)
+	}
+	if missing := missingDependencies(ch); len(missing) > 0 {
+		return fmt.Errorf("chart %s: dependencies found in Chart.yaml, but missing in charts/: %s",
+			ch.Name(), strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// utf8BOM is dropped from files, as Helm's loaders do; YAML would take it for a part of the first key.
+var utf8BOM = []byte{0xEF, 0xBB, 0xBF}
+
+// withoutIgnored gives the files below dir, without those that .helmignore and Helm's defaults name: archives
+// made with plain tar still carry them (editors' backups, "._" files of macOS).
+func withoutIgnored(dir string, files map[string][]byte) ([]*loader.BufferedFile, error) {
+	rules := ignore.Empty()
+	if text, ok := files[dir+"/"+ignore.HelmIgnore]; ok {
+		var err error
+		if rules, err = ignore.Parse(bytes.NewReader(text)); err != nil {
+			return nil, fmt.Errorf("%s/%s: %w", dir, ignore.HelmIgnore, err)
+		}
+	}
+	rules.AddDefaults()
+	var kept []*loader.BufferedFile
+	for _, full := range slices.Sorted(maps.Keys(files)) {
+		name, below := strings.CutPrefix(full, dir+"/")
+		if !below || ignored(rules, name) {
+			continue
+		}
+		kept = append(kept, &loader.BufferedFile{Name: name, Data: bytes.TrimPrefix(files[full], utf8BOM)})
+	}
+	return kept, nil
+}
+
+// ignored says whether the rules leave out the file or a directory above it.
+func ignored(rules *ignore.Rules, name string) bool {
+	for i := range len(name) {
+		if name[i] == '/' && rules.Ignore(name[:i], entry{name[:i], true}) {
+			return true
+		}
+	}
+	return rules.Ignore(name, entry{name, false})
+}
+
+// entry is what rules ask of a file: its name and whether it is a directory.
+type entry struct {
+	path string
+	dir  bool
+}
+
+func (e entry) Name() string       { return path.Base(e.path) }
+func (e entry) IsDir() bool        { return e.dir }
+func (e entry) Size() int64        { return 0 }
+func (e entry) ModTime() time.Time { return time.Time{} }
+func (e entry) Sys() any           { return nil }
+func (e entry) Mode() fs.FileMode {
+	if e.dir {
+		return fs.ModeDir
+	}
+	return 0
+}
+
+// unpack reads an archive into files by path.
+func unpack(what string, tgz []byte) (map[string][]byte, error) {
+	entries, err := archive.Read(tgz, archive.Limits{})
+	if err != nil {
+		return nil, within(what, err)
+	}
+	files := make(map[string][]byte, len(entries))
+	for _, f := range entries {
+		files[f.Name] = f.Data
+	}
+	return files, nil
+}
+
+// within says where an error of the archive belongs, keeping its kind.
+func within(what string, err error) error {
+	return fail.Wrap(errors.Unwrap(err), fail.KindOf(err), "%s: %s", what, fail.TextOf(err))
+}

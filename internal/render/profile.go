@@ -1,0 +1,94 @@
+package render
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+
+	"sigs.k8s.io/yaml"
+)
+
+// profileManifest is manifest.yaml at the root of a profile archive (EMCO's profile format v1).
+type profileManifest struct {
+	Type struct {
+		Values         string `json:"values"` // Helm values file, relative to the root
+		ConfigResource []struct {
+			FilePath  string `json:"filepath"`  // in the profile
+			ChartPath string `json:"chartpath"` // in the chart archive, relative to its root
+		} `json:"configresource"`
+	} `json:"type"`
+}
+
+const manifestFile = "manifest.yaml"
+
+// profile is what a profile archive adds to a chart.
+type profile struct {
+	values    map[string]any
+	resources map[string][]byte // files by their path in the chart archive
+}
+
+// CheckProfile says whether the archive can serve as a profile, as far as that can be said without a chart:
+// manifest.yaml can be read, the files it names are there and the values are YAML. Errors are as of Render.
+func CheckProfile(tgz []byte) error {
+	_, err := guarded("", Limits{}, func(context.Context, Limits) (*profile, error) {
+		if len(tgz) == 0 {
+			return nil, errors.New("profile: the archive is empty")
+		}
+		return readProfile(tgz)
+	})
+	return err
+}
+
+// readProfile reads a profile archive; no archive is a profile that changes nothing.
+func readProfile(tgz []byte) (*profile, error) {
+	p := &profile{values: map[string]any{}, resources: map[string][]byte{}}
+	if len(tgz) == 0 {
+		return p, nil
+	}
+	files, err := unpack("profile", tgz)
+	if err != nil {
+		return nil, err
+	}
+	text, ok := files[manifestFile]
+	if !ok {
+		return nil, fmt.Errorf("profile: there is no %s at the root of the archive", manifestFile)
+	}
+	var manifest profileManifest
+	if err := yaml.Unmarshal(text, &manifest); err != nil {
+		return nil, fmt.Errorf("profile: %s: %s", manifestFile, yamlText(err))
+	}
+	if name := manifest.Type.Values; name != "" {
+		text, err := named(files, "type.values", name)
+		if err != nil {
+			return nil, err
+		}
+		if p.values, err = parseValues("profile: "+name, text); err != nil {
+			return nil, err
+		}
+	}
+	for i, r := range manifest.Type.ConfigResource {
+		field := fmt.Sprintf("type.configresource[%d]", i)
+		content, err := named(files, field+".filepath", r.FilePath)
+		if err != nil {
+			return nil, err
+		}
+		target := path.Clean(r.ChartPath)
+		if target == "." || !fs.ValidPath(target) {
+			return nil, fmt.Errorf("profile: %s: %s.chartpath: %q is not a path inside the chart archive",
+				manifestFile, field, r.ChartPath)
+		}
+		p.resources[target] = content
+	}
+	return p, nil
+}
+
+// named finds the file that a field of manifest.yaml names.
+func named(files map[string][]byte, field, name string) ([]byte, error) {
+	content, ok := files[path.Clean(name)]
+	if !ok {
+		return nil, fmt.Errorf("profile: %s: %s: %q is not in the archive", manifestFile, field, name)
+	}
+	return content, nil
+}

@@ -1,0 +1,169 @@
+// Package render turns an app's chart, its profile and override values into the resources that are applied:
+// bytes in, a plan.Bundle out, without a cluster, a network or a file. It does what `helm install
+// --dry-run=client` does, in the way EMCO uses Helm's library; charts, values, dependencies and hooks are
+// Helm's own code. The template engine is this package's, after Helm's, because Helm's cannot be stopped.
+//
+// The same input gives the same bundle, save for what templates draw from sprig's clock and random
+// functions (now, randAlphaNum, genCA and their like).
+package render
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// Input is all that a bundle depends on.
+type Input struct {
+	App     string
+	Chart   []byte // tgz with the chart in a directory named like the app
+	Profile []byte // tgz with manifest.yaml at its root; nil when the app has none
+	// OverrideValues are set as with Helm's --set, in the order of their keys: dots nest, types are
+	// inferred, commas and backslashes need Helm's escapes.
+	OverrideValues map[string]string
+	Release        string // Helm release name: the deployment intent group's spec.version
+	Namespace      string // the logical cloud's; objects that name none are not given it here
+	Limits         Limits
+}
+
+// Limits bound one rendering; a member that is 0 has its value of DefaultLimits.
+//
+// Loops, recursion and output of templates stop at the limits. What one call of a function takes is not
+// limited ("until 1000000000", values that are made to contain themselves), so a worker that renders
+// charts of strangers wants a memory limit around it.
+type Limits struct {
+	Time   time.Duration // of one Render, all steps together
+	Output int           // bytes of text that all templates write
+}
+
+// DefaultLimits are generous: charts with thousands of resources render in a second or two.
+var DefaultLimits = Limits{Time: 30 * time.Second, Output: 64 << 20}
+
+// Render makes the bundle of one app. Resources are in the order in which they are applied: by stage
+// (the table in stage.go), kind (Helm's InstallOrder), name. Hooks are ordered by weight and name; test hooks
+// are dropped. Manifests are compact JSON with sorted keys, as rendered, without namespace or labels of ours.
+//
+// An error is Invalid, or Malformed for an archive that cannot be read. Its message names the app, the file
+// and what Helm, the template or YAML says. Exceeding a limit is Invalid too: trying again does not help.
+func Render(in Input) (*plan.Bundle, error) {
+	return guarded(in.App, in.Limits, func(ctx context.Context, l Limits) (*plan.Bundle, error) {
+		return render(ctx, l, in)
+	})
+}
+
+func render(ctx context.Context, l Limits, in Input) (*plan.Bundle, error) {
+	if err := chartutil.ValidateReleaseName(in.Release); err != nil {
+		return nil, fmt.Errorf("release name %q: %w", in.Release, err)
+	}
+	p, err := readProfile(in.Profile)
+	if err != nil {
+		return nil, err
+	}
+	ch, err := loadChart(in.App, in.Chart, p.resources)
+	if err != nil {
+		return nil, err
+	}
+	values := p.values
+	for _, key := range slices.Sorted(maps.Keys(in.OverrideValues)) {
+		if err := set(values, key, in.OverrideValues[key]); err != nil {
+			return nil, err
+		}
+	}
+	scope, err := prepare(ch, values, in.Release, in.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	e := engine{ctx: ctx, limits: l}
+	files, err := e.render(ch, scope)
+	if err != nil {
+		return nil, err
+	}
+	return bundle(in, ch, files)
+}
+
+// prepare settles the dependencies of the chart and makes what its templates see as their root.
+func prepare(ch *chart.Chart, values map[string]any, release, namespace string) (chartutil.Values, error) {
+	if err := chartutil.ProcessDependenciesWithMerge(ch, values); err != nil {
+		return nil, err
+	}
+	served, err := capabilities()
+	if err != nil {
+		return nil, fail.Wrap(err, fail.Internal, "the API versions of Kubernetes cannot be listed")
+	}
+	options := chartutil.ReleaseOptions{Name: release, Namespace: namespace, Revision: 1, IsInstall: true}
+	scope, err := chartutil.ToRenderValuesWithSchemaValidation(ch, values, options, served, true)
+	if err != nil {
+		return nil, err
+	}
+	final, err := scope.Table("Values")
+	if err != nil {
+		return nil, err
+	}
+	return scope, checkSchemas(ch, final)
+}
+
+// guarded runs f under the limits and makes its error one that may be shown. A panic of the libraries
+// below is an error of the chart that caused it. When f does not return in time its goroutine is left
+// behind; its context has ended, which stops its templates.
+func guarded[T any](app string, l Limits, f func(context.Context, Limits) (T, error)) (T, error) {
+	if l.Time == 0 {
+		l.Time = DefaultLimits.Time
+	}
+	if l.Output == 0 {
+		l.Output = DefaultLimits.Output
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), l.Time, errTooLong)
+	defer cancel()
+	type outcome struct {
+		value T
+		err   error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		defer func() {
+			if p := recover(); p != nil {
+				o.err = fmt.Errorf("the chart cannot be processed: %v", p)
+			}
+			done <- o
+		}()
+		o.value, o.err = f(ctx, l)
+	}()
+	var o outcome
+	select {
+	case o = <-done:
+	case <-ctx.Done():
+		o.err = context.Cause(ctx)
+	}
+	if errors.Is(o.err, errTooLong) {
+		o.err = fmt.Errorf("%w than %s", errTooLong, l.Time)
+	}
+	if o.err != nil {
+		var none T
+		return none, classify(app, o.err)
+	}
+	return o.value, nil
+}
+
+// classify makes err an Invalid error about the app, unless something below knew better.
+func classify(app string, err error) error {
+	e := fail.New(fail.Invalid, "%s", strings.TrimSpace(err.Error()))
+	var known *fail.Error
+	if errors.As(err, &known) {
+		e = fail.Wrap(known.Cause, known.Kind, "%s", known.Text())
+	}
+	if app != "" {
+		e.Message = "app " + app + ": " + e.Message
+	}
+	return e
+}

@@ -1,0 +1,128 @@
+// Package secret seals what must not be readable in the store: AES-256-GCM with a random nonce, bound to
+// the key of the document that holds it, under a named key so that keys can rotate.
+package secret
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// keySize is that of AES-256, in bytes.
+const keySize = 32
+
+// Sealer seals with one key and opens with any that it has.
+type Sealer struct {
+	active string
+	keys   map[string]cipher.AEAD
+}
+
+// Parse reads keys of the form "id:base64 of 32 bytes", separated by commas or lines. The first one seals,
+// all of them open. An error never shows a key.
+func Parse(text string) (*Sealer, error) {
+	s := &Sealer{keys: map[string]cipher.AEAD{}}
+	for _, line := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '\n' || r == '\r' }) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		id, encoded, ok := strings.Cut(line, ":")
+		if !ok || id == "" {
+			return nil, errors.New("a secret key has the form id:base64")
+		}
+		key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
+		if err != nil || len(key) != keySize {
+			return nil, fmt.Errorf("secret key %q is not %d bytes in base64", id, keySize)
+		}
+		block, err := aes.NewCipher(key)
+		if err != nil {
+			return nil, fmt.Errorf("secret key %q: %w", id, err)
+		}
+		aead, err := cipher.NewGCM(block)
+		if err != nil {
+			return nil, fmt.Errorf("secret key %q: %w", id, err)
+		}
+		if _, twice := s.keys[id]; twice {
+			return nil, fmt.Errorf("secret key %q is there twice", id)
+		}
+		if s.active == "" {
+			s.active = id
+		}
+		s.keys[id] = aead
+	}
+	if s.active == "" {
+		return nil, errors.New("there is no secret key")
+	}
+	return s, nil
+}
+
+// LoadOrCreate reads keys from a file, and makes the file with a new key when there is none.
+func LoadOrCreate(path string) (*Sealer, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if text, err = create(path); errors.Is(err, fs.ErrExist) { // another process was faster
+			text, err = os.ReadFile(path)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read secret keys: %w", err)
+	}
+	return Parse(string(text))
+}
+
+func create(path string) ([]byte, error) {
+	key := make([]byte, keySize)
+	if _, err := rand.Read(key); err != nil {
+		return nil, err
+	}
+	text := []byte("local:" + base64.StdEncoding.EncodeToString(key) + "\n")
+	f, err := os.CreateTemp(filepath.Dir(path), ".keys-*") // mode 0600
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(f.Name())
+	if _, err := f.Write(text); err != nil {
+		return nil, err
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	return text, os.Link(f.Name(), path) // fails when the file has come to be
+}
+
+// Seal encrypts plain for the document with the key aad.
+func (s *Sealer) Seal(aad string, plain []byte) (domain.Sealed, error) {
+	aead := s.keys[s.active]
+	nonce := make([]byte, aead.NonceSize(), aead.NonceSize()+len(plain)+aead.Overhead())
+	if _, err := rand.Read(nonce); err != nil {
+		return domain.Sealed{}, fmt.Errorf("make a nonce: %w", err)
+	}
+	return domain.Sealed{KeyID: s.active, Data: aead.Seal(nonce, nonce, plain, []byte(aad))}, nil
+}
+
+// Open decrypts what was sealed for the document with the key aad.
+func (s *Sealer) Open(aad string, sealed domain.Sealed) ([]byte, error) {
+	aead, ok := s.keys[sealed.KeyID]
+	if !ok {
+		return nil, fail.New(fail.Internal, "the secret key %q is not configured", sealed.KeyID)
+	}
+	if len(sealed.Data) < aead.NonceSize() {
+		return nil, fail.New(fail.Internal, "the sealed data is cut off")
+	}
+	nonce, data := sealed.Data[:aead.NonceSize()], sealed.Data[aead.NonceSize():]
+	plain, err := aead.Open(nil, nonce, data, []byte(aad))
+	if err != nil {
+		return nil, fail.Wrap(err, fail.Internal, "the sealed data cannot be opened with the secret key %q", sealed.KeyID)
+	}
+	return plain, nil
+}

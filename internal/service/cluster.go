@@ -1,0 +1,69 @@
+package service
+
+import (
+	"context"
+	"slices"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// LabelledCluster is a cluster with its labels, sorted.
+type LabelledCluster struct {
+	domain.Metadata `json:"metadata"`
+	Labels          []*domain.ClusterLabel `json:"labels"`
+}
+
+// ClustersWithLabels lists the clusters of a provider with the labels of each.
+func (s *Service) ClustersWithLabels(ctx context.Context, provider domain.Key) ([]LabelledCluster, error) {
+	clusters, err := s.List(ctx, domain.ClustersNoun, provider)
+	if err != nil {
+		return nil, err
+	}
+	// One range for all of them: a fleet has thousands.
+	labels, err := s.store.ListUnder(ctx, domain.ClusterLabels, provider)
+	if err != nil {
+		return nil, err
+	}
+	of := map[domain.Key][]*domain.ClusterLabel{}
+	for _, o := range labels {
+		of[o.Base().Parent] = append(of[o.Base().Parent], o.(*domain.ClusterLabel))
+	}
+	list := make([]LabelledCluster, 0, len(clusters))
+	for _, o := range clusters {
+		c := LabelledCluster{Metadata: o.(*domain.Cluster).Metadata, Labels: of[domain.KeyOf(o)]}
+		if c.Labels == nil {
+			c.Labels = []*domain.ClusterLabel{}
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// ClustersByLabel names the clusters of a provider that carry the label, sorted.
+func (s *Service) ClustersByLabel(ctx context.Context, provider domain.Key, label string) ([]string, error) {
+	clusters, err := s.ClustersWithLabels(ctx, provider)
+	if err != nil {
+		return nil, err
+	}
+	names := []string{}
+	for _, c := range clusters {
+		if slices.ContainsFunc(c.Labels, func(l *domain.ClusterLabel) bool { return l.Label == label }) {
+			names = append(names, c.Name)
+		}
+	}
+	return names, nil
+}
+
+// ClusterValue reads one value of a cluster's key-value pairs; NotFound when the key is not there.
+func (s *Service) ClusterValue(ctx context.Context, pairs domain.Key, key string) (string, error) {
+	o, err := s.store.Get(ctx, domain.ClusterKVs, pairs)
+	if err != nil {
+		return "", err
+	}
+	value, ok := o.(*domain.ClusterKV).Spec.Value(key)
+	if !ok {
+		return "", fail.New(fail.NotFound, "Cluster KV pair key value not found: %q is not in %q", key, pairs.Name())
+	}
+	return value, nil
+}

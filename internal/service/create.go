@@ -1,0 +1,47 @@
+package service
+
+import (
+	"context"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// Create stores a new document. Errors: Invalid for a bad body; NotFound for a thing that it refers to;
+// NotFound or Conflict (EMCO has both) when its parent is not there; Conflict when it exists, or when the
+// state of what it belongs to forbids it.
+func (s *Service) Create(ctx context.Context, o domain.Object) error {
+	if err := validate(o); err != nil {
+		return err
+	}
+	if err := s.parent(ctx, o); err != nil {
+		return err
+	}
+	if err := s.references(ctx, o); err != nil {
+		return err
+	}
+	r, c := rules[o.Noun()], change{to: o}
+	if err := r.runBefore(ctx, s, c); err != nil {
+		return err
+	}
+	o.Base().Made = s.now().UTC()
+	if err := s.store.Create(ctx, o); err != nil {
+		return err
+	}
+	if err := s.confirm(ctx, r, c); err != nil {
+		return undo(ctx, err, func(ctx context.Context) error {
+			return s.store.Delete(ctx, o.Noun(), domain.KeyOf(o), o.Base().Revision)
+		})
+	}
+	return nil
+}
+
+// confirm looks again, after a write, at what was checked before it.
+func (s *Service) confirm(ctx context.Context, r rule, c change) error {
+	if err := s.parent(ctx, c.to); err != nil {
+		return err
+	}
+	if err := s.references(ctx, c.to); err != nil {
+		return err
+	}
+	return r.runAfter(ctx, s, c)
+}

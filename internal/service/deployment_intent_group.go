@@ -1,0 +1,82 @@
+package service
+
+import (
+	"context"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// changeGroup guards a deployment intent group itself and carries its history from write to write.
+func (s *Service) changeGroup(ctx context.Context, c change) error {
+	switch {
+	case c.from == nil:
+		c.to.(*domain.DeploymentIntentGroup).History = domain.NewHistory(s.now())
+		return nil
+	case c.to == nil:
+		_, err := s.decide(ctx, c.from.(*domain.DeploymentIntentGroup), domain.OpDelete)
+		return err
+	}
+	group := c.to.(*domain.DeploymentIntentGroup)
+	group.History = c.from.(*domain.DeploymentIntentGroup).History
+	t, err := s.decide(ctx, group, domain.OpChange)
+	if err == nil && !t.Same {
+		group.History.Append(t.To, "", 0, s.now())
+	}
+	return err
+}
+
+// forgetInstances removes what is recorded of the contexts of a group that is gone. It comes last: a
+// deletion that is refused must leave them.
+func (s *Service) forgetInstances(ctx context.Context, key domain.Key) error {
+	return s.instances.Forget(ctx, key)
+}
+
+// groupDepth is the number of segments in the key of a deployment intent group:
+// projects/p/composite-apps/ca/v1/deployment-intent-groups/dig.
+const groupDepth = 7
+
+// unapprove guards what hangs below a deployment intent group: refused while the group is instantiated,
+// and an approved group falls back to Created, since what was approved is not what is there any more. It
+// runs before the write and again after it, for an approval that came in between.
+func (s *Service) unapprove(ctx context.Context, c change) error {
+	key := domain.Join(c.object().Base().Parent.Segments()[:groupDepth]...)
+	for {
+		o, err := s.store.Get(ctx, domain.DeploymentIntentGroups, key)
+		if err != nil {
+			return err
+		}
+		group := o.(*domain.DeploymentIntentGroup)
+		t, err := s.decide(ctx, group, domain.OpChange)
+		if err != nil || t.Same {
+			return err
+		}
+		group.History.Append(t.To, "", 0, s.now())
+		if err := s.store.Replace(ctx, group); !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// decide asks the state machine.
+func (s *Service) decide(ctx context.Context, group *domain.DeploymentIntentGroup, op domain.Operation) (domain.Transition, error) {
+	observed, err := s.instances.ContextStatus(ctx, domain.KeyOf(group), group.History.ContextID())
+	if err != nil {
+		return domain.Transition{}, err
+	}
+	return domain.Decide(group.Name, group.History.State(), observed, op)
+}
+
+// Bindings are what the intents of a deployment intent group bind to it: EMCO's list of intents, one map
+// of controller to intent name per document, in the order of their names.
+func (s *Service) Bindings(ctx context.Context, group domain.Key) ([]map[string]string, error) {
+	list, err := s.List(ctx, domain.DeploymentIntents, group)
+	if err != nil {
+		return nil, err
+	}
+	maps := make([]map[string]string, 0, len(list))
+	for _, o := range list {
+		maps = append(maps, o.(*domain.DeploymentIntent).Spec.Intent)
+	}
+	return maps, nil
+}

@@ -1,0 +1,117 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// validate checks the body alone.
+func validate(o domain.Object) error {
+	if fill := rules[o.Noun()].fill; fill != nil {
+		fill(o)
+	}
+	var p fail.Problems
+	o.Validate(&p)
+	return p.Err()
+}
+
+// references checks that what o refers to is there.
+func (s *Service) references(ctx context.Context, o domain.Object) error {
+	r, ok := o.(domain.Referrer)
+	if !ok {
+		return nil
+	}
+	seen := map[domain.Key]bool{}
+	for _, ref := range r.References() {
+		if seen[ref.Key] {
+			continue
+		}
+		seen[ref.Key] = true
+		found, err := s.store.Exists(ctx, ref.Noun, ref.Key)
+		if err != nil {
+			return fmt.Errorf("look for %s: %w", ref.Key, err)
+		}
+		if !found {
+			return fail.New(fail.NotFound, "%s: %s not found", ref.Field, describe(ref.Noun, ref.Key))
+		}
+	}
+	return nil
+}
+
+// parent checks that what o belongs to is there.
+func (s *Service) parent(ctx context.Context, o domain.Object) error {
+	noun, key := o.Noun().Parent, o.Base().Parent
+	if noun == nil {
+		return nil
+	}
+	found, err := s.store.Exists(ctx, noun, key)
+	if err != nil {
+		return fmt.Errorf("look for %s: %w", key, err)
+	}
+	if found {
+		return nil
+	}
+	if rules[o.Noun()].orphan == fail.NotFound {
+		return fail.New(fail.NotFound, "%s not found", describe(noun, key))
+	}
+	return fail.New(fail.Conflict, "Cannot perform requested operation. Parent resource not found: %s", describe(noun, key))
+}
+
+// unused checks that nothing is below the document and nothing refers to it.
+func (s *Service) unused(ctx context.Context, noun *domain.Noun, key domain.Key) error {
+	for _, n := range domain.Nouns {
+		if n.Parent == noun {
+			child, found, err := s.store.FirstUnder(ctx, n, key)
+			if err != nil {
+				return fmt.Errorf("look for children of %s: %w", key, err)
+			}
+			if found {
+				return fail.New(fail.Conflict, "Cannot delete parent without deleting child references first: %s has %s",
+					describe(noun, key), describe(n, child))
+			}
+		}
+	}
+	for _, n := range domain.Nouns {
+		if _, refers := n.New().(domain.Referrer); !refers {
+			continue
+		}
+		holder, found, err := s.store.Referring(ctx, n, key)
+		if err != nil {
+			return fmt.Errorf("look for holders of %s: %w", key, err)
+		}
+		if found {
+			return fail.New(fail.Conflict, "Cannot delete without deleting or updating referencing resources first: %s is used by %s (%s)",
+				describe(noun, key), describe(n, holder), holder)
+		}
+	}
+	return nil
+}
+
+// describe names a document for people: `composite app "ca/v1"`.
+func describe(noun *domain.Noun, key domain.Key) string {
+	name := key.Name()
+	if segments := key.Segments(); noun == domain.CompositeApps && len(segments) > 1 {
+		name = segments[len(segments)-2] + "/" + name
+	}
+	return fmt.Sprintf("%s %q", noun.Title, name)
+}
+
+// undoTime bounds the taking back of a write.
+const undoTime = 10 * time.Second
+
+// undo takes a write back. It goes on when the caller has left: a write that was refused must not stay.
+// The refusal is the answer; when the taking back fails too, that is part of it.
+func undo(ctx context.Context, refusal error, take func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
+	defer cancel()
+	err := take(ctx)
+	// Changed or gone meanwhile: somebody else has written after us, and theirs was checked too.
+	if err == nil || fail.Is(err, fail.NotFound) || fail.Is(err, fail.Conflict) {
+		return refusal
+	}
+	return fail.Wrap(err, fail.KindOf(err), "%s; the write could not be taken back", fail.TextOf(refusal))
+}

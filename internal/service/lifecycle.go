@@ -1,0 +1,189 @@
+package service
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"strconv"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// Engine runs operations as workflows.
+type Engine interface {
+	// Start begins an operation and returns when it is accepted or refused.
+	Start(ctx context.Context, s domain.Scope, observed domain.ContextStatus) (warnings []string, err error)
+	// Stop ends a running operation in order and returns when that is recorded.
+	Stop(ctx context.Context, s domain.Scope) error
+	// Running says whether the operation's workflow is open.
+	Running(ctx context.Context, s domain.Scope) (bool, error)
+	// Counts are the states of a running operation's resources.
+	Counts(ctx context.Context, s domain.Scope) (map[domain.ResourceState]int, error)
+	// Open are the leaves of an app on which a running operation is at work.
+	Open(ctx context.Context, s domain.Scope, app string) ([]domain.Leaf, error)
+}
+
+// Records reads what operations left in the store.
+type Records interface {
+	Instance(ctx context.Context, contextID string) (*domain.Instance, error)
+	Leaves(ctx context.Context, contextID string) ([]domain.Leaf, error)
+	Blob(ctx context.Context, digest domain.Digest) ([]byte, error)
+	DeleteInstances(ctx context.Context, owner domain.Key) error
+}
+
+// Lifecycle runs the operations of deployment intent groups and tells where they stand.
+type Lifecycle struct {
+	store   Store
+	records Records
+	engine  Engine
+	now     Clock
+}
+
+// NewLifecycle makes the lifecycle commands and queries.
+func NewLifecycle(store Store, records Records, engine Engine, now Clock) *Lifecycle {
+	return &Lifecycle{store: store, records: records, engine: engine, now: now}
+}
+
+// Approve makes a group ready to be instantiated. An approved group stays as it is.
+func (l *Lifecycle) Approve(ctx context.Context, key domain.Key) error {
+	for {
+		group, observed, err := l.observe(ctx, key)
+		if err != nil {
+			return err
+		}
+		t, err := domain.Decide(group.Name, group.History.State(), observed, domain.OpApprove)
+		if err != nil || t.Same {
+			return err
+		}
+		group.History.Append(t.To, "", 0, l.now())
+		if err := l.store.Replace(ctx, group); !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// Instantiate starts a new app context. It returns when everything is rendered, placed, planned and
+// recorded; the warnings say what the user should know about the plan.
+func (l *Lifecycle) Instantiate(ctx context.Context, key domain.Key) (warnings []string, err error) {
+	group, observed, err := l.decide(ctx, key, domain.OpInstantiate)
+	if err != nil {
+		return nil, err
+	}
+	id, err := newContextID()
+	if err != nil {
+		return nil, err
+	}
+	return l.engine.Start(ctx, scope(group, id, domain.OpInstantiate), observed)
+}
+
+// Terminate starts to delete what the last app context put into clusters.
+func (l *Lifecycle) Terminate(ctx context.Context, key domain.Key) error {
+	group, observed, err := l.decide(ctx, key, domain.OpTerminate)
+	if err != nil {
+		return err
+	}
+	_, err = l.engine.Start(ctx, scope(group, group.History.ContextID(), domain.OpTerminate), observed)
+	return err
+}
+
+// Stop ends the running operation in order: what is done stays done.
+func (l *Lifecycle) Stop(ctx context.Context, key domain.Key) error {
+	group, observed, err := l.decide(ctx, key, domain.OpStop)
+	if err != nil {
+		return err
+	}
+	op := operationOf(observed)
+	err = l.engine.Stop(ctx, scope(group, group.History.ContextID(), op))
+	if fail.Is(err, fail.NotFound) {
+		return fail.Wrap(err, fail.Conflict, "deployment intent group %q is not instantiating or terminating: its operation has just ended", group.Name)
+	}
+	return err
+}
+
+// ContextStatus is where an app context stands: as recorded, unless the record says that an operation is
+// going on whose workflow somebody has ended by hand. A context that nobody recorded yet is instantiating.
+func (l *Lifecycle) ContextStatus(ctx context.Context, owner domain.Key, contextID string) (domain.ContextStatus, error) {
+	if contextID == "" {
+		return domain.ContextNone, nil
+	}
+	i, err := l.instance(ctx, owner, contextID)
+	if err != nil {
+		return "", err
+	}
+	if !i.Status.InProgress() {
+		return i.Status, nil
+	}
+	s := domain.Scope{Owner: owner, ContextID: contextID, Operation: operationOf(i.Status)}
+	running, err := l.engine.Running(ctx, s)
+	if err != nil || running {
+		return i.Status, err
+	}
+	// It may have ended between the two questions.
+	if i, err = l.instance(ctx, owner, contextID); err != nil || !i.Status.InProgress() {
+		return i.Status, err
+	}
+	if i.Status == domain.ContextTerminating {
+		return domain.ContextTerminateFailed, nil
+	}
+	return domain.ContextInstantiateFailed, nil
+}
+
+// Forget removes the records of all contexts of a resource that is deleted.
+func (l *Lifecycle) Forget(ctx context.Context, owner domain.Key) error {
+	return l.records.DeleteInstances(ctx, owner)
+}
+
+func (l *Lifecycle) instance(ctx context.Context, owner domain.Key, contextID string) (*domain.Instance, error) {
+	i, err := l.records.Instance(ctx, contextID)
+	if fail.Is(err, fail.NotFound) {
+		return &domain.Instance{ContextID: contextID, Owner: owner, Operation: domain.OpInstantiate, Status: domain.ContextInstantiating}, nil
+	}
+	return i, err
+}
+
+// observe reads a group and where its last context stands.
+func (l *Lifecycle) observe(ctx context.Context, key domain.Key) (*domain.DeploymentIntentGroup, domain.ContextStatus, error) {
+	o, err := l.store.Get(ctx, domain.DeploymentIntentGroups, key)
+	if err != nil {
+		return nil, "", err
+	}
+	group := o.(*domain.DeploymentIntentGroup)
+	observed, err := l.ContextStatus(ctx, key, group.History.ContextID())
+	return group, observed, err
+}
+
+// decide refuses early what the operation itself would refuse.
+func (l *Lifecycle) decide(ctx context.Context, key domain.Key, op domain.Operation) (*domain.DeploymentIntentGroup, domain.ContextStatus, error) {
+	group, observed, err := l.observe(ctx, key)
+	if err != nil {
+		return nil, "", err
+	}
+	_, err = domain.Decide(group.Name, group.History.State(), observed, op)
+	return group, observed, err
+}
+
+func scope(g *domain.DeploymentIntentGroup, contextID string, op domain.Operation) domain.Scope {
+	return domain.Scope{Owner: domain.KeyOf(g), ContextID: contextID, Operation: op}
+}
+
+// operationOf is the operation that is going on in a context of status s.
+func operationOf(s domain.ContextStatus) domain.Operation {
+	if s == domain.ContextTerminating {
+		return domain.OpTerminate
+	}
+	return domain.OpInstantiate
+}
+
+// newContextID is EMCO's form: a random positive 63-bit number in decimal.
+func newContextID() (string, error) {
+	var b [8]byte
+	for {
+		if _, err := rand.Read(b[:]); err != nil {
+			return "", fail.Wrap(err, fail.Internal, "make a context id")
+		}
+		if n := binary.BigEndian.Uint64(b[:]) >> 1; n > 1e18 { // always 19 digits, so that ids line up
+			return strconv.FormatUint(n, 10), nil
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package service
+
+import (
+	"context"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// Put replaces a document, or creates it when it is not there, and says which. Errors are as of Create.
+// A PUT has no precondition: when somebody else writes meanwhile, it is done again on top of that.
+func (s *Service) Put(ctx context.Context, o domain.Object) (created bool, err error) {
+	if err := validate(o); err != nil {
+		return false, err
+	}
+	noun, key := o.Noun(), domain.KeyOf(o)
+	for {
+		old, err := s.store.Get(ctx, noun, key)
+		switch {
+		case fail.Is(err, fail.NotFound):
+			err := s.Create(ctx, o)
+			if fail.Is(err, fail.Conflict) && ctx.Err() == nil {
+				if exists, lookErr := s.store.Exists(ctx, noun, key); lookErr == nil && exists {
+					continue
+				}
+			}
+			return err == nil, err
+		case err != nil:
+			return false, err
+		}
+		retry, err := s.replace(ctx, old, o)
+		if !retry || ctx.Err() != nil {
+			return false, err
+		}
+	}
+}
+
+// replace writes o over old; retry says that old is not what is stored any more.
+func (s *Service) replace(ctx context.Context, old, o domain.Object) (retry bool, err error) {
+	if err := s.references(ctx, o); err != nil {
+		return false, err
+	}
+	*o.Base() = *old.Base()
+	r, c := rules[o.Noun()], change{from: old, to: o}
+	if err := r.runBefore(ctx, s, c); err != nil {
+		return false, err
+	}
+	if err := s.store.Replace(ctx, o); err != nil {
+		return fail.Is(err, fail.Conflict) || fail.Is(err, fail.NotFound), err
+	}
+	if err := s.confirm(ctx, r, c); err != nil {
+		return false, undo(ctx, err, func(ctx context.Context) error {
+			old.Base().Revision = o.Base().Revision
+			return s.store.Replace(ctx, old)
+		})
+	}
+	return false, nil
+}

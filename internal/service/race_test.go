@@ -1,0 +1,344 @@
+package service_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/secret"
+	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
+)
+
+// meddler is the store with somebody else at work: meddle runs once, right after the first look (before
+// the write) or right after the write.
+type meddler struct {
+	*store.Store
+	before, after func(ctx context.Context) error
+}
+
+func (m *meddler) once(ctx context.Context, f *func(context.Context) error) error {
+	if *f == nil {
+		return nil
+	}
+	meddle := *f
+	*f = nil
+	return meddle(ctx)
+}
+
+func (m *meddler) around(ctx context.Context, write func() error) error {
+	if err := m.once(ctx, &m.before); err != nil {
+		return err
+	}
+	if err := write(); err != nil {
+		return err
+	}
+	return m.once(ctx, &m.after)
+}
+
+func (m *meddler) Create(ctx context.Context, o domain.Object) error {
+	return m.around(ctx, func() error { return m.Store.Create(ctx, o) })
+}
+
+func (m *meddler) Replace(ctx context.Context, o domain.Object) error {
+	return m.around(ctx, func() error { return m.Store.Replace(ctx, o) })
+}
+
+func (m *meddler) Delete(ctx context.Context, n *domain.Noun, key domain.Key, revision int64) error {
+	return m.around(ctx, func() error { return m.Store.Delete(ctx, n, key, revision) })
+}
+
+// settled says of every context what it is told.
+type settled struct{ status domain.ContextStatus }
+
+func (s *settled) ContextStatus(context.Context, domain.Key, string) (domain.ContextStatus, error) {
+	return s.status, nil
+}
+
+func (*settled) Forget(context.Context, domain.Key) error { return nil }
+
+type fixture struct {
+	*service.Service
+	store     *meddler
+	instances *settled
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	db, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close(context.Background())) })
+	sealer, err := secret.Parse("test:" + strings.Repeat("A", 43) + "=")
+	require.NoError(t, err)
+	f := &fixture{store: &meddler{Store: db}, instances: &settled{}}
+	f.Service = service.New(service.Deps{
+		Store: f.store, Sealer: sealer, Instances: f.instances,
+		Now: func() time.Time { return time.Date(2026, 11, 21, 5, 29, 7, 0, time.UTC) },
+		Checks: service.Checks{
+			Chart:      func(string, []byte) error { return nil },
+			Profile:    func([]byte) error { return nil },
+			Kubeconfig: func([]byte) error { return nil },
+		},
+	})
+	for _, o := range []domain.Object{
+		project("proj"), compositeApp("ca"), app("sink"), profiles("cp"), cloud("lc"), group("dig"),
+	} {
+		require.NoError(t, f.Create(t.Context(), o), domain.KeyOf(o))
+	}
+	return f
+}
+
+func identity(parent domain.Key) domain.Identity { return domain.Identity{Parent: parent} }
+
+func project(name string) *domain.Project {
+	return &domain.Project{Metadata: domain.Metadata{Name: name}}
+}
+
+func compositeApp(name string) *domain.CompositeApp {
+	return &domain.CompositeApp{Identity: identity("projects/proj"), Metadata: domain.Metadata{Name: name}, Spec: domain.CompositeAppSpec{Version: "v1"}}
+}
+
+const theComposite = domain.Key("projects/proj/composite-apps/ca/v1")
+
+func app(name string) *domain.App {
+	return &domain.App{Identity: identity(theComposite), Metadata: domain.Metadata{Name: name}}
+}
+
+func profiles(name string) *domain.CompositeProfile {
+	return &domain.CompositeProfile{Identity: identity(theComposite), Metadata: domain.Metadata{Name: name}}
+}
+
+func profile(name string) *domain.Profile {
+	return &domain.Profile{Identity: identity(theComposite + "/composite-profiles/cp"), Metadata: domain.Metadata{Name: name}, Spec: domain.ProfileSpec{App: "sink"}}
+}
+
+func cloud(name string) *domain.LogicalCloud {
+	return &domain.LogicalCloud{Identity: identity("projects/proj"), Metadata: domain.Metadata{Name: name}, Spec: domain.LogicalCloudSpec{Level: domain.LevelAdmin}}
+}
+
+func group(name string) *domain.DeploymentIntentGroup {
+	return &domain.DeploymentIntentGroup{Identity: identity(theComposite), Metadata: domain.Metadata{Name: name}, Spec: domain.DeploymentIntentGroupSpec{
+		CompositeProfile: "cp", Version: "r1", LogicalCloud: "lc", OverrideValues: []domain.OverrideValues{},
+	}}
+}
+
+func intent(name, binds string) *domain.DeploymentIntent {
+	return &domain.DeploymentIntent{Identity: identity(theGroup), Metadata: domain.Metadata{Name: name}, Spec: domain.DeploymentIntentSpec{Intent: map[string]string{"genericPlacementIntent": binds}}}
+}
+
+const theGroup = theComposite + "/deployment-intent-groups/dig"
+
+// reach appends a state to the group's history, as an operation does.
+func (f *fixture) reach(ctx context.Context, s domain.State) error {
+	o, err := f.store.Get(ctx, domain.DeploymentIntentGroups, theGroup)
+	if err != nil {
+		return err
+	}
+	o.(*domain.DeploymentIntentGroup).History.Append(s, "1", 0, time.Unix(0, 0))
+	return f.store.Store.Replace(ctx, o)
+}
+
+func (f *fixture) state(t *testing.T) domain.State {
+	t.Helper()
+	o, err := f.store.Get(t.Context(), domain.DeploymentIntentGroups, theGroup)
+	require.NoError(t, err)
+	return o.(*domain.DeploymentIntentGroup).History.State()
+}
+
+func (f *fixture) exists(t *testing.T, o domain.Object) bool {
+	t.Helper()
+	found, err := f.store.Exists(t.Context(), o.Noun(), domain.KeyOf(o))
+	require.NoError(t, err)
+	return found
+}
+
+// What somebody else does between the first look and the write is seen by the second look, and the write
+// is taken back.
+func TestCreateMeetsADeletion(t *testing.T) {
+	for name, c := range map[string]struct {
+		o    domain.Object
+		goes domain.Object
+		kind fail.Kind
+		text string
+	}{
+		"of the parent":          {o: profile("new"), goes: profiles("cp"), kind: fail.NotFound, text: `composite profile "cp" not found`},
+		"of what it refers to":   {o: profile("new"), goes: app("sink"), kind: fail.NotFound, text: `spec.app: app "sink" not found`},
+		"of the group above it":  {o: intent("new", "gpi"), goes: group("dig"), kind: fail.Conflict, text: `deployment intent group "dig"`},
+		"of a composite app":     {o: app("new"), goes: compositeApp("ca"), kind: fail.Conflict, text: `composite app "ca/v1"`},
+		"of the cloud it names":  {o: group("new"), goes: cloud("lc"), kind: fail.NotFound, text: `spec.logicalCloud: logical cloud "lc" not found`},
+		"of the project's cloud": {o: cloud("new"), goes: project("proj"), kind: fail.NotFound, text: `project "proj" not found`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.store.before = func(ctx context.Context) error {
+				return f.store.Store.Delete(ctx, c.goes.Noun(), domain.KeyOf(c.goes), 0)
+			}
+			err := f.Create(t.Context(), c.o)
+			require.True(t, fail.Is(err, c.kind), "%v", err)
+			require.Contains(t, fail.TextOf(err), c.text)
+			require.False(t, f.exists(t, c.o), "what was refused must not stay")
+		})
+	}
+}
+
+func TestDeleteMeetsACreation(t *testing.T) {
+	for name, c := range map[string]struct {
+		goes, comes domain.Object
+		text        string
+	}{
+		"of a child":  {goes: compositeApp("bare"), comes: &domain.App{Identity: identity("projects/proj/composite-apps/bare/v1"), Metadata: domain.Metadata{Name: "new"}}, text: `has app "new"`},
+		"of a holder": {goes: app("sink"), comes: profile("new"), text: `is used by profile "new"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			if !f.exists(t, c.goes) {
+				require.NoError(t, f.Create(t.Context(), c.goes))
+			}
+			f.store.before = func(ctx context.Context) error { return f.store.Store.Create(ctx, c.comes) }
+			err := f.Delete(t.Context(), c.goes.Noun(), domain.KeyOf(c.goes))
+			require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+			require.Contains(t, fail.TextOf(err), c.text)
+			require.True(t, f.exists(t, c.goes), "it must be put back")
+		})
+	}
+}
+
+func TestPutMeetsOtherWriters(t *testing.T) {
+	f := newFixture(t)
+	t.Run("a replacement: the PUT is done on top of it", func(t *testing.T) {
+		f.store.before = func(ctx context.Context) error { return f.reach(ctx, domain.Approved) }
+		g := group("dig")
+		g.Description = "new"
+		created, err := f.Put(t.Context(), g)
+		require.NoError(t, err)
+		require.False(t, created)
+		o, err := f.Get(t.Context(), domain.DeploymentIntentGroups, theGroup)
+		require.NoError(t, err)
+		require.Equal(t, "new", o.(*domain.DeploymentIntentGroup).Description)
+		require.Equal(t, domain.Created, f.state(t), "an approval in between must not approve what was put after it")
+	})
+	t.Run("a deletion: the PUT creates", func(t *testing.T) {
+		f.store.before = func(ctx context.Context) error {
+			return f.store.Store.Delete(ctx, domain.Apps, theComposite+"/apps/sink", 0)
+		}
+		created, err := f.Put(t.Context(), app("sink"))
+		require.NoError(t, err)
+		require.True(t, created)
+	})
+	t.Run("a creation: the PUT replaces", func(t *testing.T) {
+		f.store.before = func(ctx context.Context) error { return f.store.Store.Create(ctx, app("late")) }
+		created, err := f.Put(t.Context(), app("late"))
+		require.NoError(t, err)
+		require.False(t, created)
+	})
+	t.Run("the deletion of what it refers to: what was there is put back", func(t *testing.T) {
+		f.store.before = func(ctx context.Context) error {
+			return f.store.Store.Delete(ctx, domain.LogicalClouds, "projects/proj/logical-clouds/lc", 0)
+		}
+		g := group("dig")
+		g.Description = "refused"
+		_, err := f.Put(t.Context(), g)
+		require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+		o, err := f.Get(t.Context(), domain.DeploymentIntentGroups, theGroup)
+		require.NoError(t, err)
+		require.Equal(t, "new", o.(*domain.DeploymentIntentGroup).Description)
+	})
+}
+
+func TestWritesBelowAGroupMeetItsOperations(t *testing.T) {
+	for name, c := range map[string]struct {
+		write func(ctx context.Context, f *fixture) error
+		check func(t *testing.T, f *fixture, kept bool)
+	}{
+		"create": {
+			write: func(ctx context.Context, f *fixture) error { return f.Create(ctx, intent("new", "gpi")) },
+			check: func(t *testing.T, f *fixture, kept bool) { require.Equal(t, kept, f.exists(t, intent("new", ""))) },
+		},
+		"replace": {
+			write: func(ctx context.Context, f *fixture) error {
+				_, err := f.Put(ctx, intent("old", "other"))
+				return err
+			},
+			check: func(t *testing.T, f *fixture, kept bool) {
+				bindings, err := f.Bindings(t.Context(), theGroup)
+				require.NoError(t, err)
+				require.Equal(t, kept, bindings[0]["genericPlacementIntent"] == "other")
+			},
+		},
+		"delete": {
+			write: func(ctx context.Context, f *fixture) error {
+				return f.Delete(ctx, domain.DeploymentIntents, theGroup+"/intents/old")
+			},
+			check: func(t *testing.T, f *fixture, kept bool) { require.Equal(t, kept, !f.exists(t, intent("old", ""))) },
+		},
+	} {
+		for _, meeting := range []string{"an approval", "an instantiation"} {
+			t.Run(name+" meets "+meeting, func(t *testing.T) {
+				f := newFixture(t)
+				require.NoError(t, f.Create(t.Context(), intent("old", "gpi")))
+				f.store.after = func(ctx context.Context) error {
+					if meeting == "an approval" {
+						return f.reach(ctx, domain.Approved)
+					}
+					return errors.Join(f.reach(ctx, domain.Approved), f.reach(ctx, domain.Instantiated))
+				}
+				err := c.write(t.Context(), f)
+				if meeting == "an approval" {
+					require.NoError(t, err)
+					require.Equal(t, domain.Created, f.state(t))
+					c.check(t, f, true)
+					return
+				}
+				require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+				require.Equal(t, domain.Instantiated, f.state(t))
+				c.check(t, f, false)
+			})
+		}
+	}
+}
+
+func TestTwoProfilesOfAnAppAtOnce(t *testing.T) {
+	f := newFixture(t)
+	f.store.before = func(ctx context.Context) error { return f.store.Store.Create(ctx, profile("other")) }
+	err := f.Create(t.Context(), profile("mine"))
+	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+	require.False(t, f.exists(t, profile("mine")))
+	require.True(t, f.exists(t, profile("other")))
+}
+
+// The caller leaves when the write is done: what was refused must be taken back all the same.
+func TestUndoGoesOnWithoutTheCaller(t *testing.T) {
+	f := newFixture(t)
+	ctx, leave := context.WithCancel(t.Context())
+	f.store.after = func(context.Context) error { leave(); return nil }
+	err := f.Create(ctx, app("new"))
+	require.ErrorIs(t, err, context.Canceled)
+	require.False(t, f.exists(t, app("new")))
+}
+
+func TestKubeconfigsAreSealed(t *testing.T) {
+	f := newFixture(t)
+	require.NoError(t, f.Create(t.Context(), &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}}))
+	c := &domain.Cluster{Identity: identity("cluster-providers/p"), Metadata: domain.Metadata{Name: "c"}}
+	require.NoError(t, f.Attach(t.Context(), c, []byte("open sesame")))
+	require.NoError(t, f.Create(t.Context(), c))
+	o, err := f.Get(t.Context(), domain.ClustersNoun, domain.KeyOf(c))
+	require.NoError(t, err)
+	stored := o.(*domain.Cluster)
+	require.NotContains(t, string(stored.Kubeconfig.Data), "sesame")
+	require.Len(t, string(stored.KubeconfigDigest), 64)
+	file, err := f.File(t.Context(), stored)
+	require.NoError(t, err)
+	require.Equal(t, "open sesame", string(file))
+
+	stored.Name = "other" // sealed for one cluster, it cannot be opened as another's
+	_, err = f.File(t.Context(), stored)
+	require.Error(t, err)
+}

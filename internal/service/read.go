@@ -1,0 +1,36 @@
+package service
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// Get reads one document; NotFound when it is not there.
+func (s *Service) Get(ctx context.Context, noun *domain.Noun, key domain.Key) (domain.Object, error) {
+	return s.store.Get(ctx, noun, key)
+}
+
+// List reads the documents directly below parent, sorted by key; an empty list is not nil. Where EMCO
+// does so, a parent that is not there is NotFound.
+func (s *Service) List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([]domain.Object, error) {
+	if rules[noun].listOrphan {
+		found, err := s.store.Exists(ctx, noun.Parent, parent)
+		if err != nil {
+			return nil, fmt.Errorf("look for %s: %w", parent, err)
+		}
+		if !found {
+			return nil, fail.New(fail.NotFound, "%s not found", describe(noun.Parent, parent))
+		}
+	}
+	list, err := s.store.List(ctx, noun, parent)
+	if err != nil {
+		return nil, err
+	}
+	if list == nil {
+		list = []domain.Object{}
+	}
+	return list, nil
+}

@@ -1,0 +1,71 @@
+package service
+
+import (
+	"context"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// change is a write on its way: from is nil when a document is created, to is nil when it is deleted.
+type change struct{ from, to domain.Object }
+
+// object is the one that is there: the new one, or the one that goes.
+func (c change) object() domain.Object {
+	if c.to != nil {
+		return c.to
+	}
+	return c.from
+}
+
+// rule is what a noun has beyond the plain verbs; every member may be missing.
+type rule struct {
+	// fill completes a body before it is validated.
+	fill func(o domain.Object)
+	// before may refuse a write, or complete what is written.
+	before func(s *Service, ctx context.Context, c change) error
+	// after looks once more when the write is done; an error takes the write back.
+	after func(s *Service, ctx context.Context, c change) error
+	// gone cleans up after a deletion that stands.
+	gone func(s *Service, ctx context.Context, key domain.Key) error
+	// attach checks an uploaded file and keeps it with o; file reads it back.
+	attach func(s *Service, ctx context.Context, o domain.Object, file []byte) error
+	file   func(s *Service, ctx context.Context, o domain.Object) ([]byte, error)
+	// orphan is the kind of the refusal to create something below a parent that is not there; EMCO has
+	// both. Conflict when missing.
+	orphan fail.Kind
+	// listOrphan says that a list below a parent that is not there is NotFound rather than empty.
+	listOrphan bool
+}
+
+// rules of the nouns; one that is missing has none.
+var rules = map[*domain.Noun]rule{
+	domain.ClustersNoun: {attach: (*Service).attachKubeconfig, file: (*Service).kubeconfig, listOrphan: true},
+	domain.ClusterKVs:   {listOrphan: true},
+
+	domain.LogicalClouds:     {fill: fillCloud, before: (*Service).mayChangeCloud, orphan: fail.NotFound},
+	domain.ClusterReferences: {before: (*Service).mayChangeMembers, orphan: fail.NotFound, listOrphan: true},
+
+	domain.CompositeApps: {orphan: fail.NotFound, listOrphan: true},
+	domain.Apps:          {attach: (*Service).attachChart, file: (*Service).chart},
+	domain.Profiles:      {before: (*Service).oneProfilePerApp, after: (*Service).oneProfilePerApp, attach: (*Service).attachProfile, file: (*Service).profile, orphan: fail.NotFound},
+
+	domain.DeploymentIntentGroups: {before: (*Service).changeGroup, gone: (*Service).forgetInstances},
+	domain.DeploymentIntents:      {before: (*Service).unapprove, after: (*Service).unapprove},
+	domain.PlacementIntents:       {before: (*Service).unapprove, after: (*Service).unapprove},
+	domain.AppIntents:             {before: (*Service).unapprove, after: (*Service).unapprove},
+}
+
+func (r rule) runBefore(ctx context.Context, s *Service, c change) error {
+	if r.before == nil {
+		return nil
+	}
+	return r.before(s, ctx, c)
+}
+
+func (r rule) runAfter(ctx context.Context, s *Service, c change) error {
+	if r.after == nil {
+		return nil
+	}
+	return r.after(s, ctx, c)
+}

@@ -1,0 +1,88 @@
+// Package service holds the commands and queries of the product. The plain verbs are written once, over
+// domain.Object: validate, look for what the object refers to and belongs to, write, look again. What a
+// noun has beyond that is a rule in one table (rules.go). Lifecycle operations are in lifecycle.go.
+//
+// The store has no transactions. A verb that needs two documents to agree checks before its write and
+// again after it, and takes the write back when the second look says no; of two writers that meet, at
+// least one sees the other.
+package service
+
+import (
+	"context"
+	"time"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// Store keeps documents and blobs. Its errors are fail errors whose messages name the document.
+type Store interface {
+	// Create inserts o and sets its revision to 1; Conflict when its key is taken.
+	Create(ctx context.Context, o domain.Object) error
+	// Get reads one document; NotFound when it is not there.
+	Get(ctx context.Context, noun *domain.Noun, key domain.Key) (domain.Object, error)
+	// List reads the direct children of parent, sorted by key.
+	List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([]domain.Object, error)
+	// ListUnder reads everything of the noun below prefix, sorted by key.
+	ListUnder(ctx context.Context, noun *domain.Noun, prefix domain.Key) ([]domain.Object, error)
+	Exists(ctx context.Context, noun *domain.Noun, key domain.Key) (bool, error)
+	// Replace writes o if the stored revision is still o's, and counts o's revision up; Conflict when it
+	// is another, NotFound when the document is gone.
+	Replace(ctx context.Context, o domain.Object) error
+	// Delete removes the document if it has the revision; Conflict and NotFound as Replace. Revision 0
+	// stands for any.
+	Delete(ctx context.Context, noun *domain.Noun, key domain.Key, revision int64) error
+	// Referring finds a document of the noun that refers to key.
+	Referring(ctx context.Context, noun *domain.Noun, key domain.Key) (holder domain.Key, found bool, err error)
+	// FirstUnder finds a document of the noun below prefix.
+	FirstUnder(ctx context.Context, noun *domain.Noun, prefix domain.Key) (child domain.Key, found bool, err error)
+	PutBlob(ctx context.Context, data []byte) (domain.Digest, error)
+	Blob(ctx context.Context, digest domain.Digest) ([]byte, error)
+}
+
+// Sealer encrypts what must not lie open in the store. The aad ties the data to its place: what was
+// sealed for one document cannot be opened as another's.
+type Sealer interface {
+	Seal(aad string, plain []byte) (domain.Sealed, error)
+	Open(aad string, s domain.Sealed) ([]byte, error)
+}
+
+// Instances knows the app contexts of resources with a lifecycle. Lifecycle implements it.
+type Instances interface {
+	ContextStatus(ctx context.Context, owner domain.Key, contextID string) (domain.ContextStatus, error)
+	// Forget removes the records of all contexts of a resource that was deleted.
+	Forget(ctx context.Context, owner domain.Key) error
+}
+
+// Checks look into uploaded files when they arrive, so that a bad one is the upload's error and not a
+// workflow's. They return Malformed or Invalid.
+type Checks struct {
+	Chart      func(app string, tgz []byte) error
+	Profile    func(tgz []byte) error
+	Kubeconfig func(kubeconfig []byte) error
+}
+
+// Clock tells the time.
+type Clock func() time.Time
+
+// Deps are what the plain verbs need; all of them are required.
+type Deps struct {
+	Store     Store
+	Sealer    Sealer
+	Instances Instances
+	Checks    Checks
+	Now       Clock
+}
+
+// Service runs the plain verbs of every noun, and the lifecycle of logical clouds.
+type Service struct {
+	store     Store
+	sealer    Sealer
+	instances Instances
+	checks    Checks
+	now       Clock
+}
+
+// New makes a service.
+func New(d Deps) *Service {
+	return &Service{store: d.Store, sealer: d.Sealer, instances: d.Instances, checks: d.Checks, now: d.Now}
+}

@@ -1,0 +1,216 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/status"
+)
+
+// StatusDocument is the answer to a status query, ready to be written.
+type StatusDocument struct {
+	query  status.Query
+	source status.Source
+}
+
+// Write writes the document as JSON. A query that cannot be answered is refused before the first byte.
+func (d *StatusDocument) Write(w io.Writer) error { return status.Write(w, d.query, d.source) }
+
+// Status gathers what a status query of a group asks for. A summary without filters asks the running
+// operation's root only, or reads one record; everything else reads the plan and the leaves' records, and
+// asks the apps of a running operation for their open leaves.
+func (l *Lifecycle) Status(ctx context.Context, key domain.Key, parameters url.Values) (*StatusDocument, error) {
+	o, err := l.store.Get(ctx, domain.DeploymentIntentGroups, key)
+	if err != nil {
+		return nil, err
+	}
+	group := o.(*domain.DeploymentIntentGroup)
+	q, err := status.ParseQuery(parameters)
+	if err != nil {
+		return nil, err
+	}
+	segments := key.Segments()
+	d := &StatusDocument{query: q, source: status.Source{
+		Project: segments[1], CompositeApp: segments[3], Version: segments[4],
+		CompositeProfile: group.Spec.CompositeProfile, Name: group.Name, History: group.History,
+	}}
+	if d.source.ContextID, err = q.ContextID(group.History); err != nil {
+		return nil, err
+	}
+	if d.source.ContextID != "" {
+		err = l.gather(ctx, key, d)
+	}
+	return d, err
+}
+
+func (l *Lifecycle) gather(ctx context.Context, key domain.Key, d *StatusDocument) error {
+	i, err := l.instance(ctx, key, d.source.ContextID)
+	if err != nil {
+		return err
+	}
+	if d.source.Status, err = l.ContextStatus(ctx, key, i.ContextID); err != nil {
+		return err
+	}
+	if i.Profile != "" {
+		d.source.CompositeProfile = i.Profile
+	}
+	if i.Plan == "" { // accepted a moment ago
+		return nil
+	}
+	running := d.source.Status.InProgress()
+	s := domain.Scope{Owner: key, ContextID: i.ContextID, Operation: operationOf(d.source.Status)}
+	if d.query.CountsSuffice() {
+		if !running && i.Counts != nil && i.Status == d.source.Status {
+			d.source.Counts = i.Counts
+			return nil
+		}
+		if running {
+			if d.source.Counts, err = l.engine.Counts(ctx, s); err == nil && len(d.source.Counts) > 0 {
+				return nil
+			}
+		}
+	}
+	if err := l.gatherApps(ctx, d, i, s, running); err != nil {
+		return err
+	}
+	if d.query.CountsSuffice() {
+		all := d.query
+		all.Output = status.OutputAll
+		d.source.Counts, err = status.Summary(all, d.source)
+	}
+	return err
+}
+
+// gatherApps reads every leaf. The open ones are asked for before the records are read: a leaf that ends
+// in between is then found in both, and its record is the later word.
+func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain.Instance, s domain.Scope, running bool) error {
+	p, err := blob[plan.Plan](ctx, l.records, i.Plan)
+	if err != nil {
+		return err
+	}
+	known := map[string]domain.Leaf{}
+	if running {
+		if err := l.open(ctx, p, s, known); err != nil {
+			return err
+		}
+	}
+	leaves, err := l.records.Leaves(ctx, i.ContextID)
+	if err != nil {
+		return err
+	}
+	earlier := map[string]domain.Leaf{}
+	for _, leaf := range leaves {
+		if running && leaf.Operation != s.Operation {
+			earlier[leaf.ID] = leaf
+			continue
+		}
+		if open, ok := known[leaf.ID]; ok && !settled(leaf) && open.Open {
+			continue // of an earlier try of the same operation
+		}
+		known[leaf.ID] = leaf
+	}
+	for _, a := range p.Apps {
+		app := status.App{Name: a.Name, Resources: a.Resources, Clusters: make([]status.Cluster, 0, len(a.Targets))}
+		for _, t := range a.Targets {
+			id := domain.LeafID(i.ContextID, a.Name, t.ClusterName)
+			app.Clusters = append(app.Clusters, cluster(t.ClusterName, id, known, earlier, running, s.Operation))
+		}
+		d.source.Apps = append(d.source.Apps, app)
+	}
+	if d.query.Output == status.OutputDetail {
+		d.source.Manifest, err = l.manifests(ctx, p)
+	}
+	return err
+}
+
+// settled says whether nothing is left to be done on a leaf.
+func settled(leaf domain.Leaf) bool {
+	for _, m := range domain.DecodeMarks(leaf.Marks) {
+		switch m {
+		case domain.MarkApplied, domain.MarkDeleted, domain.MarkKept, domain.MarkRefused:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// cluster says what is known of one leaf: what the running operation or the last one recorded, else what
+// a terminate has before it, else nothing.
+func cluster(name domain.ClusterName, id string, known, earlier map[string]domain.Leaf, running bool, op domain.Operation) status.Cluster {
+	if leaf, ok := known[id]; ok {
+		return status.Cluster{
+			ClusterName: name, Connectivity: leaf.Connectivity, Marks: domain.DecodeMarks(leaf.Marks),
+			InProgress: leaf.Open, Notes: leaf.Notes, LastError: leaf.LastError,
+		}
+	}
+	c := status.Cluster{ClusterName: name, InProgress: running}
+	if leaf, ok := earlier[id]; ok && op == domain.OpTerminate {
+		c.Marks = domain.DecodeMarks(leaf.Marks).Doom()
+	}
+	return c
+}
+
+// open asks the apps of a running operation for their open leaves, side by side.
+func (l *Lifecycle) open(ctx context.Context, p *plan.Plan, s domain.Scope, known map[string]domain.Leaf) error {
+	answers := make([][]domain.Leaf, len(p.Apps))
+	g, ctx := errgroup.WithContext(ctx)
+	for i, a := range p.Apps {
+		g.Go(func() error {
+			leaves, err := l.engine.Open(ctx, s, a.Name)
+			if fail.Is(err, fail.NotFound) { // not begun, or over
+				return nil
+			}
+			answers[i] = leaves
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for _, leaves := range answers {
+		for _, leaf := range leaves {
+			known[leaf.ID] = leaf
+		}
+	}
+	return nil
+}
+
+// manifests reads the bundles of a plan.
+func (l *Lifecycle) manifests(ctx context.Context, p *plan.Plan) (func(string, int) json.RawMessage, error) {
+	bundles := make(map[string]*plan.Bundle, len(p.Apps))
+	for _, a := range p.Apps {
+		b, err := blob[plan.Bundle](ctx, l.records, a.Bundle)
+		if err != nil {
+			return nil, err
+		}
+		bundles[a.Name] = b
+	}
+	return func(app string, i int) json.RawMessage {
+		if b := bundles[app]; b != nil && i < len(b.Resources) {
+			return b.Resources[i].Manifest
+		}
+		return nil
+	}, nil
+}
+
+// blob reads a blob of JSON.
+func blob[T any](ctx context.Context, r Records, digest domain.Digest) (*T, error) {
+	data, err := r.Blob(ctx, digest)
+	if err != nil {
+		return nil, err
+	}
+	v := new(T)
+	if err := json.Unmarshal(data, v); err != nil {
+		return nil, fmt.Errorf("decode blob %s: %w", digest, err)
+	}
+	return v, nil
+}

@@ -1,0 +1,87 @@
+package service
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// Attach checks a file that was uploaded with o, and keeps it; o is still to be created or put. The body
+// is validated first, since the checks and the sealing depend on its names. nil stands for no file. It
+// must only be called for nouns that have files. Errors: Invalid and Malformed.
+func (s *Service) Attach(ctx context.Context, o domain.Object, file []byte) error {
+	if err := validate(o); err != nil {
+		return err
+	}
+	return rules[o.Noun()].attach(s, ctx, o, file)
+}
+
+// File reads the file that was uploaded with o. It must only be called for nouns that have files.
+func (s *Service) File(ctx context.Context, o domain.Object) ([]byte, error) {
+	return rules[o.Noun()].file(s, ctx, o)
+}
+
+func errNoFile() error { return fail.New(fail.Malformed, "Unable to process file") }
+
+func (s *Service) attachChart(ctx context.Context, o domain.Object, file []byte) (err error) {
+	if file == nil {
+		return errNoFile()
+	}
+	app := o.(*domain.App)
+	if err := s.checks.Chart(app.Name, file); err != nil {
+		return err
+	}
+	app.Chart, err = s.store.PutBlob(ctx, file)
+	return err
+}
+
+func (s *Service) chart(ctx context.Context, o domain.Object) ([]byte, error) {
+	return s.store.Blob(ctx, o.(*domain.App).Chart)
+}
+
+func (s *Service) attachProfile(ctx context.Context, o domain.Object, file []byte) (err error) {
+	if file == nil {
+		return errNoFile()
+	}
+	if err := s.checks.Profile(file); err != nil {
+		return err
+	}
+	o.(*domain.Profile).Archive, err = s.store.PutBlob(ctx, file)
+	return err
+}
+
+func (s *Service) profile(ctx context.Context, o domain.Object) ([]byte, error) {
+	return s.store.Blob(ctx, o.(*domain.Profile).Archive)
+}
+
+// attachKubeconfig seals the file: the store never sees it open. A cluster that is reached by GitOps
+// needs none.
+func (s *Service) attachKubeconfig(_ context.Context, o domain.Object, file []byte) (err error) {
+	cluster := o.(*domain.Cluster)
+	switch {
+	case file == nil && cluster.Spec.GitOps.Type != "":
+		return nil
+	case file == nil:
+		return errNoFile()
+	case len(file) == 0:
+		return fail.New(fail.Malformed, "Unable to process file: the kubeconfig is empty")
+	}
+	if err := s.checks.Kubeconfig(file); err != nil {
+		return err
+	}
+	sum := sha256.Sum256(file)
+	cluster.KubeconfigDigest = domain.Digest(hex.EncodeToString(sum[:]))
+	cluster.Kubeconfig, err = s.sealer.Seal(string(domain.KeyOf(o)), file)
+	return err
+}
+
+func (s *Service) kubeconfig(_ context.Context, o domain.Object) ([]byte, error) {
+	cluster := o.(*domain.Cluster)
+	if len(cluster.Kubeconfig.Data) == 0 {
+		return []byte{}, nil
+	}
+	return s.sealer.Open(string(domain.KeyOf(o)), cluster.Kubeconfig)
+}

@@ -1,0 +1,90 @@
+package status
+
+import "github.com/drover-io/drover/internal/domain"
+
+// camel is the form of EMCO 22.x, which the parameter status asks for. It has no state Retrying: such
+// resources are Pending and their cluster's connectivity says Retrying. Of its own Drover adds, in detail
+// only, lastError to a cluster and message to a resource as the other form does.
+var camel = form{
+	head:           func(s *Source) any { return camelHeadOf(s) },
+	overview:       camelOverviewOf,
+	cluster:        camelClusterOf,
+	target:         func(c domain.ClusterName) any { return camelTarget{c.Provider, c.Name} },
+	places:         camelPlaces,
+	clustersByApp:  "clustersByApp",
+	resourcesByApp: "resourcesByApp",
+	states:         stateMembers("deployedStatus"),
+	shown:          retryingIsPending,
+	sorted:         true,
+}
+
+func retryingIsPending(s domain.ResourceState) domain.ResourceState {
+	if s == domain.ResourceRetrying {
+		return domain.ResourcePending
+	}
+	return s
+}
+
+type camelHead struct {
+	Project          string `json:"project"`
+	CompositeApp     string `json:"compositeApp"`
+	Version          string `json:"compositeAppVersion"`
+	CompositeProfile string `json:"compositeProfile"`
+	Name             string `json:"name"`
+}
+
+func camelHeadOf(s *Source) camelHead {
+	return camelHead{
+		Project: s.Project, CompositeApp: s.CompositeApp, Version: s.Version,
+		CompositeProfile: s.CompositeProfile, Name: s.Name,
+	}
+}
+
+type camelOverview struct {
+	camelHead
+	States domain.History               `json:"states"`
+	Status domain.ContextStatus         `json:"deployedStatus,omitempty"`
+	Counts map[domain.ResourceState]int `json:"deployedCounts,omitempty"`
+}
+
+func camelOverviewOf(s *Source, counts map[domain.ResourceState]int) any {
+	states := domain.History{
+		StatusContextID: s.History.StatusContextID,
+		Actions:         make([]domain.Action, 0, len(s.History.Actions)),
+	}
+	for _, a := range s.History.Actions {
+		a.Time = stamp(a.Time)
+		states.Actions = append(states.Actions, a)
+	}
+	return camelOverview{camelHead: camelHeadOf(s), States: states, Status: s.Status, Counts: counts}
+}
+
+type camelTarget struct {
+	Provider string `json:"clusterProvider"`
+	Cluster  string `json:"cluster"`
+}
+
+type camelPlace struct {
+	listedApp
+	camelTarget
+}
+
+func camelPlaces(sec *section) []any {
+	places := make([]any, 0, len(sec.clusters))
+	for _, c := range sec.clusters {
+		places = append(places, camelPlace{listedApp{sec.app.Name}, camelTarget{c.Provider, c.Name}})
+	}
+	return places
+}
+
+type camelCluster struct {
+	camelTarget
+	Connectivity domain.Connectivity `json:"connectivity"`
+	LastError    string              `json:"lastError,omitempty"`
+}
+
+func camelClusterOf(c *Cluster, o Output) any {
+	return camelCluster{
+		camelTarget: camelTarget{c.Provider, c.Name}, Connectivity: c.connectivity(), LastError: lastError(c, o),
+	}
+}

@@ -1,0 +1,55 @@
+package status
+
+import (
+	"time"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// form is one way to write the documents: the names of members and their order, which clients rely on.
+// The members are those of the values that the functions return, marshalled by encoding/json; what can be
+// long (apps, clusters, resources) follows them and is named by the strings.
+type form struct {
+	head     func(*Source) any                               // members that begin every document
+	overview func(*Source, map[domain.ResourceState]int) any // head, then state, status and counts
+	cluster  func(*Cluster, Output) any                      // a cluster of a status document
+	target   func(domain.ClusterName) any                    // a cluster of a list
+	places   func(*section) []any                            // entries of the list of resources for one app
+
+	clustersByApp  string
+	resourcesByApp string
+	states         map[domain.ResourceState]string // the member that says a resource's state, encoded
+
+	// shown is how a resource's state appears.
+	shown func(domain.ResourceState) domain.ResourceState
+	// sorted puts the apps of a status document in lexical order; else they are as in the composite app.
+	sorted bool
+}
+
+func (t Type) form() *form {
+	if t == TypeDeployed || t == TypeReady {
+		return &camel
+	}
+	return &kebab
+}
+
+// stateMembers encodes a member of the given name for every state, to follow another member.
+func stateMembers(name string) map[domain.ResourceState]string {
+	m := make(map[domain.ResourceState]string, len(domain.ResourceStates))
+	for _, s := range domain.ResourceStates {
+		m[s] = `,"` + name + `":"` + string(s) + `"`
+	}
+	return m
+}
+
+// stamp is the time of an action as documents show it: UTC, milliseconds, trailing zeros dropped (by
+// time.Time's own MarshalJSON).
+func stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
+
+// lastError is shown in detail only.
+func lastError(c *Cluster, o Output) string {
+	if o != OutputDetail {
+		return ""
+	}
+	return c.LastError
+}

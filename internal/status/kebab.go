@@ -1,0 +1,83 @@
+package status
+
+import (
+	"time"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// kebab is the form of EMCO's "Resource Lifecycle and Status Operations" up to 21.03. Of its own Drover
+// adds, in detail only: to a cluster its connectivity and, if there is one, its last-error; to a resource
+// that is neither Applied nor Deleted the message that the cluster gave, if there is one.
+var kebab = form{
+	head:           func(s *Source) any { return kebabHeadOf(s) },
+	overview:       kebabOverviewOf,
+	cluster:        kebabClusterOf,
+	target:         func(c domain.ClusterName) any { return kebabTarget{c.Provider, c.Name} },
+	places:         func(sec *section) []any { return []any{listedApp{sec.app.Name}} },
+	clustersByApp:  "clusters-by-app",
+	resourcesByApp: "resources-by-app",
+	states:         stateMembers("rsync-status"),
+	shown:          func(s domain.ResourceState) domain.ResourceState { return s },
+}
+
+type kebabHead struct {
+	Project          string `json:"project"`
+	CompositeApp     string `json:"composite-app-name"`
+	Version          string `json:"composite-app-version"`
+	CompositeProfile string `json:"composite-profile-name"`
+	Name             string `json:"name"`
+}
+
+func kebabHeadOf(s *Source) kebabHead {
+	return kebabHead{
+		Project: s.Project, CompositeApp: s.CompositeApp, Version: s.Version,
+		CompositeProfile: s.CompositeProfile, Name: s.Name,
+	}
+}
+
+type kebabOverview struct {
+	kebabHead
+	State  kebabState                   `json:"state"`
+	Status domain.ContextStatus         `json:"status,omitempty"`
+	Counts map[domain.ResourceState]int `json:"rsync-status,omitempty"`
+}
+
+type kebabState struct {
+	Actions []kebabAction `json:"Actions"`
+}
+
+type kebabAction struct {
+	State     domain.State `json:"State"`
+	ContextID string       `json:"ContextId"`
+	TimeStamp time.Time    `json:"TimeStamp"`
+}
+
+func kebabOverviewOf(s *Source, counts map[domain.ResourceState]int) any {
+	actions := make([]kebabAction, 0, len(s.History.Actions))
+	for _, a := range s.History.Actions {
+		actions = append(actions, kebabAction{State: a.State, ContextID: a.ContextID, TimeStamp: stamp(a.Time)})
+	}
+	return kebabOverview{
+		kebabHead: kebabHeadOf(s), State: kebabState{Actions: actions}, Status: s.Status, Counts: counts,
+	}
+}
+
+type kebabTarget struct {
+	Provider string `json:"cluster-provider"`
+	Cluster  string `json:"cluster"`
+}
+
+type kebabCluster struct {
+	kebabTarget
+	Connectivity domain.Connectivity `json:"connectivity,omitempty"`
+	LastError    string              `json:"last-error,omitempty"`
+}
+
+func kebabClusterOf(c *Cluster, o Output) any {
+	k := kebabCluster{kebabTarget: kebabTarget{c.Provider, c.Name}, LastError: lastError(c, o)}
+	if o == OutputDetail {
+		k.Connectivity = c.connectivity()
+	}
+	return k
+}

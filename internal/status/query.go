@@ -1,0 +1,183 @@
+package status
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// Type says what a status document is about and in which form it is written. It joins EMCO's parameters
+// type (the seeds' kebab-case form) and status (the camelCase form of 22.x), of which status wins.
+type Type string
+
+// The types.
+const (
+	TypeRsync    Type = "rsync"    // what was done to the rsync resources, seeds' form; the default
+	TypeCluster  Type = "cluster"  // what the clusters report, seeds' form
+	TypeDeployed Type = "deployed" // what was done to the rsync resources, 22.x form
+	TypeReady    Type = "ready"    // what the clusters report, 22.x form
+)
+
+// Output says how much a status document tells.
+type Output string
+
+// The outputs.
+const (
+	OutputSummary Output = "summary" // state, status and counts
+	OutputAll     Output = "all"     // and every resource; the default
+	OutputDetail  Output = "detail"  // and its manifest, and what the cluster said about what did not succeed
+)
+
+// List selects a list in place of the status document.
+type List string
+
+// The lists, the first wins when a query has several.
+const (
+	ListNone      List = ""
+	ListApps      List = "apps"
+	ListClusters  List = "clusters"
+	ListResources List = "resources"
+)
+
+// Query is a status query as its parameters ask for it. Filters are nil when not given.
+type Query struct {
+	Instance  string // app context asked for, "" for the one shown by default
+	Type      Type
+	Output    Output
+	List      List
+	Apps      []string
+	Clusters  []domain.ClusterName
+	Resources []string
+}
+
+// ParseQuery reads the parameters of a status request; parameters it does not know are ignored, and of
+// those that are not repeatable the first value counts. An error is Invalid and begins with EMCO's text;
+// it names the first bad parameter in the order of the fields of Query.
+func ParseQuery(v url.Values) (Query, error) {
+	q := Query{Type: TypeRsync, Output: OutputAll, List: list(v)}
+	for _, read := range []func(*Query, url.Values) error{
+		readInstance, readType, readStatus, readOutput, readApps, readClusters, readResources,
+	} {
+		if err := read(&q, v); err != nil {
+			return Query{}, err
+		}
+	}
+	return q, nil
+}
+
+// ContextID is the app context that the query is about: the instance it names, else the one that h shows
+// by default, "" when there never was one. An instance that h does not know is NotFound.
+func (q Query) ContextID(h domain.History) (string, error) {
+	switch {
+	case q.Instance == "":
+		return h.StatusContextID, nil
+	case h.Knows(q.Instance):
+		return q.Instance, nil
+	default:
+		return "", fail.New(fail.NotFound, "No state information for %s; use an instance of the state history", q.Instance)
+	}
+}
+
+// CountsSuffice says that Source.Counts is enough to answer: neither apps nor clusters are looked at.
+func (q Query) CountsSuffice() bool {
+	return q.List == ListNone && q.Output == OutputSummary &&
+		q.Apps == nil && q.Clusters == nil && q.Resources == nil
+}
+
+func list(v url.Values) List {
+	for _, l := range []List{ListApps, ListClusters, ListResources} {
+		if v.Has(string(l)) {
+			return l
+		}
+	}
+	return ListNone
+}
+
+func readInstance(q *Query, v url.Values) error {
+	if !v.Has("instance") {
+		return nil
+	}
+	if q.Instance = v.Get("instance"); q.Instance == "" {
+		return fail.New(fail.Invalid, `Invalid query instance: ""; use an instance of the state history`)
+	}
+	return nil
+}
+
+func readType(q *Query, v url.Values) error {
+	if !v.Has("type") {
+		return nil
+	}
+	q.Type = Type(v.Get("type"))
+	if q.Type != TypeRsync && q.Type != TypeCluster {
+		return fail.New(fail.Invalid, "Invalid query type: %q; use rsync or cluster", q.Type)
+	}
+	return nil
+}
+
+func readStatus(q *Query, v url.Values) error {
+	if !v.Has("status") {
+		return nil
+	}
+	q.Type = Type(v.Get("status"))
+	if q.Type != TypeDeployed && q.Type != TypeReady {
+		return fail.New(fail.Invalid, "Invalid query status: %q; use deployed or ready", q.Type)
+	}
+	return nil
+}
+
+func readOutput(q *Query, v url.Values) error {
+	if !v.Has("output") {
+		return nil
+	}
+	q.Output = Output(v.Get("output"))
+	if !slices.Contains([]Output{OutputSummary, OutputAll, OutputDetail}, q.Output) {
+		return fail.New(fail.Invalid, "Invalid query output: %q; use summary, all or detail", q.Output)
+	}
+	return nil
+}
+
+func readApps(q *Query, v url.Values) error {
+	for _, name := range v["app"] {
+		if !isName(name) {
+			return fail.New(fail.Invalid, "Invalid app query: %q; use the name of an app", name)
+		}
+		q.Apps = append(q.Apps, name)
+	}
+	return nil
+}
+
+// readClusters takes a blank for the plus sign too: that is what a "+" becomes that a client did not
+// escape, and no name has either.
+func readClusters(q *Query, v url.Values) error {
+	for _, s := range v["cluster"] {
+		provider, name, _ := strings.Cut(strings.Replace(s, " ", "+", 1), "+")
+		if !isName(provider) || !isName(name) {
+			return fail.New(fail.Invalid, "Invalid cluster query: %q; use provider+cluster, with the + sent as %%2B", s)
+		}
+		q.Clusters = append(q.Clusters, domain.ClusterName{Provider: provider, Name: name})
+	}
+	return nil
+}
+
+// readResources takes what Kubernetes takes in a path: names such as "system:node" are not names of ours.
+func readResources(q *Query, v url.Values) error {
+	for _, name := range v["resource"] {
+		if name == "" || len(name) > maxResourceName || strings.ContainsAny(name, "/% \t\r\n") {
+			return fail.New(fail.Invalid, "Invalid resources query: %q; use the name of a resource", name)
+		}
+		q.Resources = append(q.Resources, name)
+	}
+	return nil
+}
+
+// maxResourceName is the longest name of a Kubernetes object, in bytes.
+const maxResourceName = 253
+
+func isName(s string) bool {
+	var p fail.Problems
+	domain.CheckName(&p, "name", s)
+	return p.Err() == nil
+}

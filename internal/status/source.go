@@ -1,0 +1,73 @@
+package status
+
+import (
+	"encoding/json"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// Source is what is known of a deployment intent group and one of its app contexts.
+type Source struct {
+	Project          string
+	CompositeApp     string
+	Version          string // of the composite app
+	CompositeProfile string
+	Name             string // of the deployment intent group
+	History          domain.History
+
+	// ContextID is the app context that the rest is about (Query.ContextID), "" when there never was one:
+	// then a document has no status and lists are empty.
+	ContextID string
+	Status    domain.ContextStatus
+
+	// Counts are those of the whole context, by state. They are used where Query.CountsSuffice; every
+	// other answer counts what it shows.
+	Counts map[domain.ResourceState]int
+
+	// Apps is in the order of the composite app.
+	Apps []App
+
+	// Manifest gives the rendered manifest of a resource by the app's name and the resource's index; nil
+	// for none. It is called for OutputDetail only, once for each resource shown of an app, and may itself
+	// be nil.
+	Manifest func(app string, index int) json.RawMessage
+}
+
+// App is one app of a context.
+type App struct {
+	Name      string
+	Resources []plan.ResourceID // in the order of the bundle
+	Clusters  []Cluster         // sorted as plan.SortTargets does
+}
+
+// Cluster is one app on one cluster, as its domain.Leaf has it.
+type Cluster struct {
+	domain.ClusterName
+	Connectivity domain.Connectivity
+	Marks        domain.Marks // one per resource of the app; what is missing counts as domain.MarkPending
+	InProgress   bool
+	Notes        []domain.Note // in any order; the last one of an index counts
+	LastError    string        // of the cluster as a whole; detail shows it as long as it is set
+}
+
+// mark is that of a resource by its index.
+func (c *Cluster) mark(i int) domain.Mark {
+	if i >= len(c.Marks) {
+		return domain.MarkPending
+	}
+	return c.Marks[i]
+}
+
+// state is how a mark is shown on this cluster.
+func (c *Cluster) state(m domain.Mark) domain.ResourceState {
+	return m.State(c.InProgress, c.Connectivity)
+}
+
+// connectivity is Unknown where nothing was said of it.
+func (c *Cluster) connectivity() domain.Connectivity {
+	if c.Connectivity == "" {
+		return domain.ConnectivityUnknown
+	}
+	return c.Connectivity
+}

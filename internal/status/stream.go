@@ -1,0 +1,93 @@
+package status
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// flushSize is the most that a document keeps in memory of what is written of it, in bytes.
+const flushSize = 32 << 10
+
+// stream writes a document piece by piece. After the first error it writes no more and keeps that error.
+type stream struct {
+	w   *bufio.Writer
+	err error
+}
+
+func newStream(w io.Writer) *stream { return &stream{w: bufio.NewWriterSize(w, flushSize)} }
+
+// text writes JSON that is already encoded.
+func (s *stream) text(encoded string) {
+	if s.err == nil {
+		_, err := s.w.WriteString(encoded)
+		s.wrote(err)
+	}
+}
+
+// bytes writes JSON that is already encoded.
+func (s *stream) bytes(encoded []byte) {
+	if s.err == nil {
+		_, err := s.w.Write(encoded)
+		s.wrote(err)
+	}
+}
+
+// comma separates the nth element of an array from the one before it.
+func (s *stream) comma(n int) {
+	if n > 0 {
+		s.text(",")
+	}
+}
+
+// value encodes and writes a whole value.
+func (s *stream) value(v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		s.fail(err)
+		return
+	}
+	s.bytes(b)
+}
+
+// open writes an object that has members, without its closing brace: the caller adds members and the brace.
+func (s *stream) open(v any) {
+	b, err := opened(v)
+	if err != nil {
+		s.fail(err)
+		return
+	}
+	s.bytes(b)
+}
+
+// close writes what is still held back and returns the first error.
+func (s *stream) close() error {
+	if s.err == nil {
+		s.wrote(s.w.Flush())
+	}
+	return s.err
+}
+
+func (s *stream) wrote(err error) {
+	if err != nil {
+		s.err = fmt.Errorf("write status document: %w", err)
+	}
+}
+
+func (s *stream) fail(cause error) {
+	if s.err == nil {
+		s.err = fail.Wrap(cause, fail.Internal, "status document cannot be encoded")
+	}
+}
+
+// opened encodes an object that has members, without its closing brace.
+func opened(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return b[:len(b)-1], nil
+}

@@ -1,0 +1,173 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+const (
+	// chunkSize is the part of a blob, compressed, that one document holds; documents may have 16 MiB.
+	chunkSize = 8 << 20
+	// maxBlob is the largest blob, in bytes.
+	maxBlob = 1 << 30
+	// touchInterval is how old the note may get that a blob was wanted; see SweepBlobs.
+	touchInterval = time.Hour
+)
+
+// blobHead is the document that makes a blob visible. A small blob is in it; a large one is in chunks,
+// which belong to one upload: two uploads at a time may have cut and compressed it differently.
+type blobHead struct {
+	ID     domain.Digest `bson:"_id"`
+	Size   int           `bson:"size"`   // bytes, not compressed
+	Wanted time.Time     `bson:"wanted"` // when it was put last, to within touchInterval
+	Data   []byte        `bson:"data"`   // zstd
+	Upload bson.ObjectID `bson:"upload"`
+	Chunks int           `bson:"chunks"`
+}
+
+type blobChunk struct {
+	ID   string `bson:"_id"`  // chunkID
+	Data []byte `bson:"data"` // part of the zstd stream
+}
+
+func chunkID(d domain.Digest, upload bson.ObjectID, i int) string {
+	return fmt.Sprintf("%s/%s/%06d", d, upload.Hex(), i)
+}
+
+// The options are constants, so neither can fail. Both may be used concurrently.
+var (
+	encoder, _ = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxBlob))
+)
+
+// PutBlob stores data under its digest, the sha256 of it; what is there is not written again. The chunks
+// come before the head, so that a crash leaves nothing that can be seen. Invalid when data has more than
+// 1 GiB.
+func (s *Store) PutBlob(ctx context.Context, data []byte) (domain.Digest, error) {
+	if len(data) > maxBlob {
+		return "", fail.New(fail.Invalid, "%d bytes are too many; at most %d can be stored", len(data), maxBlob)
+	}
+	digest := digestOf(data)
+	found, err := s.want(ctx, digest)
+	if err == nil && !found {
+		err = s.writeBlob(ctx, digest, data)
+	}
+	if err != nil {
+		return "", fmt.Errorf("store blob %s: %w", digest, err)
+	}
+	return digest, nil
+}
+
+// want notes that a blob is wanted; false when it is not there.
+func (s *Store) want(ctx context.Context, digest domain.Digest) (bool, error) {
+	head, err := s.head(ctx, digest, "wanted")
+	if fail.Is(err, fail.NotFound) {
+		return false, nil
+	}
+	if err != nil || s.now().Sub(head.Wanted) < touchInterval {
+		return err == nil, err
+	}
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	r, err := s.heads(digest).UpdateOne(ctx, byID(digest), bson.D{{Key: "$set", Value: bson.D{{Key: "wanted", Value: s.now()}}}})
+	if err != nil {
+		return false, kindOf(err)
+	}
+	return r.MatchedCount == 1, nil
+}
+
+// head reads the members of a head; all when none is named.
+func (s *Store) head(ctx context.Context, digest domain.Digest, members ...string) (blobHead, error) {
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	only := bson.D{}
+	for _, m := range members {
+		only = append(only, bson.E{Key: m, Value: 1})
+	}
+	var head blobHead
+	err := s.heads(digest).FindOne(ctx, byID(digest), options.FindOne().SetProjection(only)).Decode(&head)
+	return head, kindOf(err)
+}
+
+func (s *Store) writeBlob(ctx context.Context, digest domain.Digest, data []byte) error {
+	head := blobHead{ID: digest, Size: len(data), Wanted: s.now(), Data: encoder.EncodeAll(data, nil)}
+	if len(head.Data) > chunkSize {
+		rest := head.Data
+		head.Data, head.Upload = nil, bson.NewObjectIDFromTimestamp(s.now())
+		for ; len(rest) > 0; head.Chunks++ {
+			n := min(chunkSize, len(rest))
+			chunk := blobChunk{ID: chunkID(digest, head.Upload, head.Chunks), Data: rest[:n]}
+			if _, err := s.insertOnce(ctx, s.chunks(digest), chunk); err != nil {
+				return err
+			}
+			rest = rest[n:]
+		}
+	}
+	first, err := s.insertOnce(ctx, s.heads(digest), head)
+	if err == nil && !first { // another upload was faster: its chunks are the blob's
+		return s.deleteChunks(ctx, digest, head.Upload, head.Chunks)
+	}
+	return err
+}
+
+func (s *Store) deleteChunks(ctx context.Context, digest domain.Digest, upload bson.ObjectID, n int) error {
+	for i := range n {
+		if _, err := s.deleteOne(ctx, s.chunks(digest), byID(chunkID(digest, upload, i))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Blob reads a blob and checks its digest. The data must not be changed: it is shared. NotFound when it is
+// not there.
+func (s *Store) Blob(ctx context.Context, digest domain.Digest) ([]byte, error) {
+	return s.cache.get(ctx, digest, s.readBlob)
+}
+
+func (s *Store) readBlob(ctx context.Context, digest domain.Digest) ([]byte, error) {
+	head, err := s.head(ctx, digest)
+	if fail.Is(err, fail.NotFound) {
+		return nil, fail.New(fail.NotFound, "blob %s not found", digest)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read blob %s: %w", digest, err)
+	}
+	compressed := head.Data
+	for i := range head.Chunks {
+		var chunk blobChunk
+		if err := s.findOne(ctx, s.chunks(digest), chunkID(digest, head.Upload, i), &chunk); err != nil {
+			return nil, damaged(err, digest)
+		}
+		compressed = append(compressed, chunk.Data...)
+	}
+	data, err := decoder.DecodeAll(compressed, make([]byte, 0, head.Size))
+	if err != nil || digestOf(data) != digest {
+		return nil, damaged(err, digest)
+	}
+	return data, nil
+}
+
+// damaged is the error of a blob that is there but cannot be had; that the database does not answer says
+// nothing about the blob.
+func damaged(err error, digest domain.Digest) error {
+	if err != nil && fail.KindOf(err) != fail.NotFound && fail.KindOf(err) != fail.Internal {
+		return fmt.Errorf("read blob %s: %w", digest, err)
+	}
+	return fail.Wrap(err, fail.Internal, "blob %s is damaged", digest)
+}
+
+func digestOf(data []byte) domain.Digest {
+	sum := sha256.Sum256(data)
+	return domain.Digest(hex.EncodeToString(sum[:]))
+}

@@ -1,0 +1,157 @@
+package store
+
+import (
+	"context"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// Create stores a new document and sets its revision to 1. Conflict when there is one with its key.
+func (s *Store) Create(ctx context.Context, o domain.Object) error {
+	o.Base().Revision = 1
+	document, err := encode(o)
+	if err != nil {
+		return err
+	}
+	inserted, err := s.insertOnce(ctx, s.collection(o.Noun()), document)
+	if err == nil && !inserted {
+		return fail.New(fail.Conflict, "%s already exists", describe(o.Noun(), domain.KeyOf(o)))
+	}
+	return err
+}
+
+// Get reads a document. NotFound names it and its parent.
+func (s *Store) Get(ctx context.Context, n *domain.Noun, key domain.Key) (domain.Object, error) {
+	o := n.New()
+	switch err := s.findOne(ctx, s.collection(n), key, o); {
+	case fail.Is(err, fail.NotFound):
+		return nil, notFound(n, key)
+	case err != nil:
+		return nil, err
+	default:
+		return o, nil
+	}
+}
+
+// Exists says whether there is a document with the key.
+func (s *Store) Exists(ctx context.Context, n *domain.Noun, key domain.Key) (bool, error) {
+	_, found, err := s.first(ctx, n, byID(key))
+	return found, err
+}
+
+// List reads the direct children of parent, sorted by key; "" is the parent of what has none. What it
+// returns is not nil.
+func (s *Store) List(ctx context.Context, n *domain.Noun, parent domain.Key) ([]domain.Object, error) {
+	return s.objects(ctx, n, bson.D{{Key: "parent", Value: parent}})
+}
+
+// ListUnder reads everything of the noun below prefix, however deep, sorted by key; prefix "" is above
+// everything. What it returns is not nil.
+func (s *Store) ListUnder(ctx context.Context, n *domain.Noun, prefix domain.Key) ([]domain.Object, error) {
+	return s.objects(ctx, n, under(prefix))
+}
+
+func (s *Store) objects(ctx context.Context, n *domain.Noun, filter bson.D) ([]domain.Object, error) {
+	objects := []domain.Object{}
+	err := each(ctx, s, s.collection(n), filter, n.New, func(o domain.Object) { objects = append(objects, o) })
+	return objects, err
+}
+
+// Replace writes o if the stored revision is o's, and counts o's revision up. Conflict when it was changed
+// meanwhile, NotFound when it is gone; o keeps its revision then.
+func (s *Store) Replace(ctx context.Context, o domain.Object) error {
+	was, key := o.Base().Revision, domain.KeyOf(o)
+	o.Base().Revision++
+	replaced, err := s.replace(ctx, o, key, was)
+	if replaced {
+		return nil
+	}
+	o.Base().Revision = was
+	if err != nil {
+		return err
+	}
+	return s.unmatched(ctx, o.Noun(), key)
+}
+
+func (s *Store) replace(ctx context.Context, o domain.Object, key domain.Key, was int64) (bool, error) {
+	document, err := encode(o)
+	if err != nil {
+		return false, err
+	}
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	r, err := s.collection(o.Noun()).ReplaceOne(ctx, ofRevision(key, was), document)
+	if err != nil {
+		return false, kindOf(err)
+	}
+	return r.MatchedCount == 1, nil
+}
+
+// Delete removes a document of the revision; 0 means any. Errors are as for Replace.
+func (s *Store) Delete(ctx context.Context, n *domain.Noun, key domain.Key, revision int64) error {
+	filter := byID(key)
+	if revision != 0 {
+		filter = ofRevision(key, revision)
+	}
+	deleted, err := s.deleteOne(ctx, s.collection(n), filter)
+	if err != nil || deleted {
+		return err
+	}
+	return s.unmatched(ctx, n, key)
+}
+
+// ofRevision selects a document as it was read.
+func ofRevision(id any, revision int64) bson.D {
+	return append(byID(id), bson.E{Key: "revision", Value: revision})
+}
+
+// unmatched says why a write met no document.
+func (s *Store) unmatched(ctx context.Context, n *domain.Noun, key domain.Key) error {
+	found, err := s.Exists(ctx, n, key)
+	switch {
+	case err != nil:
+		return err
+	case found:
+		return fail.New(fail.Conflict, "%s was changed meanwhile; try again", describe(n, key))
+	default:
+		return notFound(n, key)
+	}
+}
+
+// Referring finds a document of the noun that refers to key.
+func (s *Store) Referring(ctx context.Context, n *domain.Noun, key domain.Key) (holder domain.Key, found bool, err error) {
+	return s.first(ctx, n, bson.D{{Key: "refs", Value: key}})
+}
+
+// FirstUnder finds a document of the noun below prefix.
+func (s *Store) FirstUnder(ctx context.Context, n *domain.Noun, prefix domain.Key) (key domain.Key, found bool, err error) {
+	return s.first(ctx, n, under(prefix))
+}
+
+// first is the first document by key that the filter selects, so that messages are the same each time.
+func (s *Store) first(ctx context.Context, n *domain.Noun, filter bson.D) (key domain.Key, found bool, err error) {
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	var id struct {
+		Key domain.Key `bson:"_id"`
+	}
+	err = kindOf(s.collection(n).FindOne(ctx, filter, options.FindOne().SetSort(sortedByID).SetProjection(byID(1))).Decode(&id))
+	if fail.Is(err, fail.NotFound) {
+		return "", false, nil
+	}
+	return id.Key, err == nil, err
+}
+
+func (s *Store) collection(n *domain.Noun) *mongo.Collection { return s.db.Collection(n.Kind) }
+
+func under(prefix domain.Key) bson.D {
+	if prefix == "" {
+		return bson.D{}
+	}
+	return below(string(prefix))
+}

@@ -1,0 +1,339 @@
+package store_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/store"
+)
+
+const (
+	composite domain.Key = "projects/p/composite-apps/c/v1"
+	group     domain.Key = composite + "/deployment-intent-groups/g"
+)
+
+func project(name string) *domain.Project {
+	return &domain.Project{Metadata: domain.Metadata{Name: name}}
+}
+
+func compositeApp(parent domain.Key, name, version string) *domain.CompositeApp {
+	return &domain.CompositeApp{
+		Identity: domain.Identity{Parent: parent}, Metadata: domain.Metadata{Name: name},
+		Spec: domain.CompositeAppSpec{Version: version},
+	}
+}
+
+// below is the identity of what has the parent.
+func below(parent domain.Key) domain.Identity {
+	return domain.Identity{Parent: parent, Made: time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.UTC)}
+}
+
+func named(name string) domain.Metadata {
+	return domain.Metadata{Name: name, Description: "ž \u2028 🐑 \x00", UserData1: `{"$x.y": 1}`}
+}
+
+// nounCases has an object of every noun, with every kind of value.
+func nounCases() map[string]domain.Object {
+	return map[string]domain.Object{
+		"a cluster provider": &domain.ClusterProvider{Identity: below(""), Metadata: named("p")},
+		"a cluster with sealed credentials": &domain.Cluster{
+			Identity: below("cluster-providers/p"), Metadata: named("c"), Spec: domain.ClusterSpec{GitOps: domain.GitOps{Type: "t"}},
+			Kubeconfig: domain.Sealed{KeyID: "k", Data: []byte{0, 1, 255}}, KubeconfigDigest: "d",
+		},
+		"a cluster label": &domain.ClusterLabel{Identity: below("cluster-providers/p/clusters/c"), Label: "edge"},
+		"pairs with odd keys, and none": &domain.ClusterKV{
+			Identity: below("cluster-providers/p/clusters/c"), Metadata: named("kv"),
+			Spec: domain.KVSpec{KV: []map[string]string{{"a.b": "c", "$x": "$y", "": "empty", "ž🐑": "ž", "a\x00b": "\x00"}, {}, nil}},
+		},
+		"a project": &domain.Project{Identity: below(""), Metadata: named("p")},
+		"a cloud with labels": &domain.LogicalCloud{
+			Identity: below("projects/p"), Metadata: named("l"),
+			Spec:    domain.LogicalCloudSpec{Level: "0", Labels: map[string]string{"example.org/tier": "1", "$": "."}},
+			History: domain.NewHistory(time.UnixMilli(1)),
+		},
+		"a cloud whose labels are not given": &domain.LogicalCloud{Identity: below("projects/p"), Metadata: named("bare")},
+		"a cluster reference":                &domain.ClusterReference{Identity: below("projects/p/logical-clouds/l"), Metadata: named("r"), Spec: domain.ClusterReferenceSpec{ClusterProvider: "p", Cluster: "c"}},
+		"a composite app":                    &domain.CompositeApp{Identity: below("projects/p"), Metadata: named("c"), Spec: domain.CompositeAppSpec{Version: "v1"}},
+		"an app":                             &domain.App{Identity: below(composite), Metadata: named("sink"), Chart: "0a"},
+		"a composite profile":                &domain.CompositeProfile{Identity: below(composite), Metadata: named("cp")},
+		"a profile":                          &domain.Profile{Identity: below(composite + "/composite-profiles/cp"), Metadata: named("x"), Spec: domain.ProfileSpec{App: "sink"}, Archive: "0b"},
+		"a group with overrides and a history": &domain.DeploymentIntentGroup{
+			Identity: below(composite), Metadata: named("g"),
+			Spec: domain.DeploymentIntentGroupSpec{
+				CompositeProfile: "cp", Version: "r", LogicalCloud: "l",
+				OverrideValues: []domain.OverrideValues{{App: "a", Values: map[string]string{"a.b[0]": "1", "$x": "2"}}, {App: "b", Values: map[string]string{}}, {App: "c"}},
+			},
+			History: domain.History{StatusContextID: "7", Actions: []domain.Action{{State: domain.Created, Time: time.UnixMilli(5).UTC(), Revision: 1}}},
+		},
+		"a deployment intent": &domain.DeploymentIntent{Identity: below(group), Metadata: named("i"), Spec: domain.DeploymentIntentSpec{Intent: map[string]string{domain.PlacementIntentKey: "x"}}},
+		"a placement intent":  &domain.PlacementIntent{Identity: below(group), Metadata: named("gpi")},
+		"an app intent with nested groups": &domain.AppIntent{
+			Identity: below(group + "/generic-placement-intents/gpi"), Metadata: domain.AppIntentMetadata{Name: "a"},
+			Spec: domain.AppIntentSpec{App: "sink", Intent: domain.Placement{
+				AllOf: []domain.AllOf{{Clusters: domain.Clusters{ClusterProvider: "p", Cluster: "c"}}, {AnyOf: []domain.Clusters{{ClusterProvider: "p", ClusterLabel: "edge"}}}},
+				AnyOf: []domain.Clusters{{ClusterProvider: "p", Cluster: "c"}},
+			}},
+		},
+		"a controller":     &domain.Controller{Identity: below(""), Metadata: named("rsync"), Spec: domain.ControllerSpec{Host: "h", Port: 9031, Priority: 1}},
+		"a clm controller": serviceController(domain.CLMControllers),
+		"a dtc controller": serviceController(domain.DTCControllers),
+	}
+}
+
+func serviceController(n *domain.Noun) domain.Object {
+	o := n.New().(*domain.ServiceController)
+	o.Identity, o.Metadata, o.Spec.Port = below(""), named("x"), 7
+	return o
+}
+
+func TestDocumentsComeBackAsTheyWere(t *testing.T) {
+	s := open(t)
+	tested := map[*domain.Noun]bool{}
+	for name, o := range nounCases() {
+		tested[o.Noun()] = true
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, s.Create(t.Context(), o))
+			require.EqualValues(t, 1, o.Base().Revision)
+			found, err := s.Exists(t.Context(), o.Noun(), domain.KeyOf(o))
+			require.NoError(t, err)
+			require.True(t, found)
+			requireSame(t, s, o)
+			require.NoError(t, s.Replace(t.Context(), o))
+			requireSame(t, s, o)
+			requireKind(t, s.Create(t.Context(), o), fail.Conflict)
+		})
+	}
+	for _, n := range domain.Nouns {
+		require.True(t, tested[n], "%s is not tested", n.Kind)
+	}
+}
+
+func requireSame(t *testing.T, s *store.Store, want domain.Object) {
+	t.Helper()
+	got, err := s.Get(t.Context(), want.Noun(), domain.KeyOf(want))
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(want, got,
+		cmp.AllowUnexported(domain.ServiceController{}), cmp.Comparer(func(a, b *domain.Noun) bool { return a == b })))
+}
+
+func TestWritesAreGuarded(t *testing.T) {
+	s, ctx := open(t), t.Context()
+	require.NoError(t, s.Create(ctx, project("a")))
+	read := func() domain.Object {
+		o, err := s.Get(ctx, domain.Projects, "projects/a")
+		require.NoError(t, err)
+		return o
+	}
+	one, two := read(), read()
+	require.NoError(t, s.Replace(ctx, one))
+	require.EqualValues(t, 2, one.Base().Revision)
+
+	requireKind(t, s.Replace(ctx, two), fail.Conflict)
+	require.EqualValues(t, 1, two.Base().Revision, "a refused write does not count")
+	requireKind(t, s.Delete(ctx, domain.Projects, "projects/a", 1), fail.Conflict)
+	require.NoError(t, s.Delete(ctx, domain.Projects, "projects/a", 2))
+	requireKind(t, s.Replace(ctx, one), fail.NotFound)
+	requireKind(t, s.Delete(ctx, domain.Projects, "projects/a", 0), fail.NotFound)
+	_, err := s.Get(ctx, domain.Projects, "projects/a")
+	requireKind(t, err, fail.NotFound)
+	found, err := s.Exists(ctx, domain.Projects, "projects/a")
+	require.NoError(t, err)
+	require.False(t, found)
+}
+
+func TestOfWritersThatMeetOneWins(t *testing.T) {
+	s, ctx := open(t), t.Context()
+	const writers = 8
+	// together runs a call for each writer and says how many succeeded; all others are Conflicts.
+	together := func(call func(o domain.Object) error, o func() domain.Object) int64 {
+		var won atomic.Int64
+		var wg sync.WaitGroup
+		errs := make([]error, writers)
+		objects := make([]domain.Object, writers)
+		for i := range writers {
+			objects[i] = o()
+		}
+		for i := range writers {
+			wg.Go(func() {
+				if errs[i] = call(objects[i]); errs[i] == nil {
+					won.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		for _, err := range errs {
+			require.True(t, err == nil || fail.Is(err, fail.Conflict) || fail.Is(err, fail.NotFound), "%v", err)
+		}
+		return won.Load()
+	}
+	stored := func() domain.Object {
+		o, err := s.Get(ctx, domain.Projects, "projects/a")
+		require.NoError(t, err)
+		return o
+	}
+	create := func(o domain.Object) error { return s.Create(ctx, o) }
+	replace := func(o domain.Object) error { return s.Replace(ctx, o) }
+	remove := func(o domain.Object) error {
+		return s.Delete(ctx, domain.Projects, "projects/a", o.Base().Revision)
+	}
+	for range 10 {
+		require.EqualValues(t, 1, together(create, func() domain.Object { return project("a") }))
+		for range 3 {
+			require.EqualValues(t, 1, together(replace, stored))
+		}
+		require.EqualValues(t, 4, stored().Base().Revision)
+		require.EqualValues(t, 1, together(remove, stored))
+	}
+}
+
+func TestRangesEndWhereTheParentDoes(t *testing.T) {
+	s, ctx := open(t), t.Context()
+	// Names whose keys sort next to "a/" and "a0" on either side.
+	for _, p := range []string{"a", "a-b", "a.b", "a0", "a00", "A", "b"} {
+		for _, v := range []string{"v1", "v10", "v1.b"} {
+			app := compositeApp(domain.Join("projects", p), "c", v)
+			require.NoError(t, s.Create(ctx, app))
+			require.NoError(t, s.Create(ctx, &domain.App{Identity: below(domain.KeyOf(app)), Metadata: domain.Metadata{Name: "x"}}))
+		}
+	}
+	keys := func(objects []domain.Object, err error) []domain.Key {
+		require.NoError(t, err)
+		require.NotNil(t, objects)
+		found := []domain.Key{}
+		for _, o := range objects {
+			found = append(found, domain.KeyOf(o))
+		}
+		return found
+	}
+	const a domain.Key = "projects/a/composite-apps/c/"
+	for name, c := range map[string]struct {
+		noun   *domain.Noun
+		prefix domain.Key
+		list   []domain.Key // direct children
+		under  []domain.Key
+	}{
+		"children of a project":      {domain.CompositeApps, "projects/a", []domain.Key{a + "v1", a + "v1.b", a + "v10"}, []domain.Key{a + "v1", a + "v1.b", a + "v10"}},
+		"grandchildren of a project": {domain.Apps, "projects/a", []domain.Key{}, []domain.Key{a + "v1.b/apps/x", a + "v1/apps/x", a + "v10/apps/x"}},
+		"children of a version":      {domain.Apps, a + "v1", []domain.Key{a + "v1/apps/x"}, []domain.Key{a + "v1/apps/x"}},
+		"nothing below":              {domain.CompositeApps, "projects/none", []domain.Key{}, []domain.Key{}},
+		"no document of the noun":    {domain.Profiles, "projects/a", []domain.Key{}, []domain.Key{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.list, keys(s.List(ctx, c.noun, c.prefix)))
+			require.Equal(t, c.under, keys(s.ListUnder(ctx, c.noun, c.prefix)))
+			first, found, err := s.FirstUnder(ctx, c.noun, c.prefix)
+			require.NoError(t, err)
+			require.Equal(t, len(c.under) > 0, found)
+			if found {
+				require.Equal(t, c.under[0], first)
+			}
+		})
+	}
+	t.Run("everything", func(t *testing.T) {
+		all := keys(s.ListUnder(ctx, domain.Apps, ""))
+		require.Len(t, all, 21)
+		require.True(t, slices.IsSorted(all))
+	})
+	t.Run("the top", func(t *testing.T) {
+		for _, name := range []string{"b", "a"} {
+			require.NoError(t, s.Create(ctx, project(name)))
+		}
+		require.Equal(t, []domain.Key{"projects/a", "projects/b"}, keys(s.List(ctx, domain.Projects, "")))
+	})
+}
+
+func TestReferringFindsTheHolder(t *testing.T) {
+	s, ctx := open(t), t.Context()
+	intent := nounCases()["an app intent with nested groups"]
+	require.NoError(t, s.Create(ctx, intent))
+	for name, c := range map[string]struct {
+		noun  *domain.Noun
+		key   domain.Key
+		found bool
+	}{
+		"an app":                   {domain.AppIntents, composite + "/apps/sink", true},
+		"a cluster":                {domain.AppIntents, "cluster-providers/p/clusters/c", true},
+		"a longer name":            {domain.AppIntents, "cluster-providers/p/clusters/cc", false},
+		"what only a label means":  {domain.AppIntents, "cluster-providers/p/clusters/edge", false},
+		"a noun that has none":     {domain.ClusterReferences, "cluster-providers/p/clusters/c", false},
+		"the parent of a referent": {domain.AppIntents, "cluster-providers/p", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			holder, found, err := s.Referring(ctx, c.noun, c.key)
+			require.NoError(t, err)
+			require.Equal(t, c.found, found)
+			if found {
+				require.Equal(t, domain.KeyOf(intent), holder)
+			}
+		})
+	}
+	t.Run("a replaced reference is gone", func(t *testing.T) {
+		intent.(*domain.AppIntent).Spec.Intent = domain.Placement{}
+		require.NoError(t, s.Replace(ctx, intent))
+		_, found, err := s.Referring(ctx, domain.AppIntents, "cluster-providers/p/clusters/c")
+		require.NoError(t, err)
+		require.False(t, found)
+	})
+}
+
+func TestMessagesNameTheThingAndItsParent(t *testing.T) {
+	s, ctx := open(t), t.Context()
+	for name, c := range map[string]struct {
+		noun *domain.Noun
+		key  domain.Key
+		want string
+	}{
+		"at the top":                  {domain.Projects, "projects/a", `project "a" not found`},
+		"two segments":                {domain.CompositeApps, "projects/p/composite-apps/c/v1", `composite app "c/v1" of project "p" not found`},
+		"below two segments":          {domain.Apps, composite + "/apps/sink", `app "sink" of composite app "c/v1" not found`},
+		"deep":                        {domain.AppIntents, group + "/generic-placement-intents/i/app-intents/a", `app intent "a" of generic placement intent "i" not found`},
+		"names that collections have": {domain.Apps, "projects/apps/composite-apps/apps/apps/apps/apps", `app "apps" of composite app "apps/apps" not found`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := s.Get(ctx, c.noun, c.key)
+			requireKind(t, err, fail.NotFound)
+			require.Equal(t, c.want, fail.TextOf(err))
+			require.Equal(t, c.want, fail.TextOf(s.Delete(ctx, c.noun, c.key, 0)))
+		})
+	}
+	t.Run("a duplicate", func(t *testing.T) {
+		require.NoError(t, s.Create(ctx, project("x")))
+		require.Equal(t, `project "x" already exists`, fail.TextOf(s.Create(ctx, project("x"))))
+	})
+}
+
+func BenchmarkDocuments(b *testing.B) {
+	s := open(b)
+	for i := range 100 {
+		require.NoError(b, s.Create(b.Context(), compositeApp("projects/p", "c", "v"+string(rune('a'+i/26))+string(rune('a'+i%26)))))
+	}
+	b.Run("get", func(b *testing.B) {
+		for b.Loop() {
+			_, err := s.Get(b.Context(), domain.CompositeApps, "projects/p/composite-apps/c/vaa")
+			require.NoError(b, err)
+		}
+	})
+	b.Run("replace", func(b *testing.B) {
+		o, err := s.Get(context.Background(), domain.CompositeApps, "projects/p/composite-apps/c/vaa")
+		require.NoError(b, err)
+		for b.Loop() {
+			require.NoError(b, s.Replace(b.Context(), o))
+		}
+	})
+	b.Run("list 100", func(b *testing.B) {
+		for b.Loop() {
+			objects, err := s.List(b.Context(), domain.CompositeApps, "projects/p")
+			require.NoError(b, err)
+			require.Len(b, objects, 100)
+		}
+	})
+}

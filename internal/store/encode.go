@@ -1,0 +1,47 @@
+package store
+
+import (
+	"bytes"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+var registry = newRegistry()
+
+// encode is the document of o: _id, the keys that it refers to, and its members.
+func encode(o domain.Object) (bson.D, error) {
+	refs := bson.A{}
+	if r, ok := o.(domain.Referrer); ok {
+		for _, ref := range r.References() {
+			refs = append(refs, ref.Key)
+		}
+	}
+	members, err := marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	d := bson.D{{Key: "_id", Value: domain.KeyOf(o)}, {Key: "refs", Value: refs}}
+	for _, m := range members {
+		d = append(d, bson.E{Key: m.Key(), Value: m.Value()})
+	}
+	return d, nil
+}
+
+// marshal encodes as the client does.
+func marshal(v any) ([]bson.RawElement, error) {
+	var b bytes.Buffer
+	e := bson.NewEncoder(bson.NewDocumentWriter(&b))
+	e.SetRegistry(registry)
+	e.UseJSONStructTags()
+	err := e.Encode(v)
+	if err == nil {
+		var elements []bson.RawElement
+		if elements, err = bson.Raw(b.Bytes()).Elements(); err == nil {
+			return elements, nil
+		}
+	}
+	return nil, fail.Wrap(err, fail.Internal, "the document cannot be stored")
+}

@@ -1,0 +1,50 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// MongoDB's codes for credentials that it does not accept, and for a server that is not the primary, or
+// not any more.
+var (
+	refusals   = []int{13, 18}                              // Unauthorized, AuthenticationFailed
+	notPrimary = []int{91, 189, 10107, 11600, 11602, 13435} // shutting down, stepping down, not primary
+)
+
+// kindOf turns the driver's errors into the product's. context.Canceled and errors of package fail pass
+// through. A duplicate key and an absent document are named by the callers, who know the thing.
+func kindOf(err error) error {
+	var (
+		known     *fail.Error
+		selection topology.ServerSelectionError
+	)
+	switch {
+	case err == nil, errors.Is(err, context.Canceled), errors.As(err, &known):
+		return err
+	case errors.Is(err, mongo.ErrNoDocuments):
+		return fail.Wrap(err, fail.NotFound, "not found")
+	case mongo.IsDuplicateKeyError(err):
+		return fail.Wrap(err, fail.Conflict, "already exists")
+	case hasCode(err, refusals): // ours, not the caller's: an operator can put it right meanwhile
+		return fail.Wrap(err, fail.Unavailable, "the database refuses the credentials")
+	case errors.As(err, &selection), hasCode(err, notPrimary), errors.Is(err, mongo.ErrClientDisconnected):
+		return fail.Wrap(err, fail.Unavailable, "the database cannot be reached")
+	case mongo.IsTimeout(err):
+		return fail.Wrap(err, fail.Timeout, "the database does not answer in time")
+	case mongo.IsNetworkError(err):
+		return fail.Wrap(err, fail.Unavailable, "the database cannot be reached")
+	default:
+		return fail.Wrap(err, fail.Internal, "the database failed")
+	}
+}
+
+func hasCode(err error, codes []int) bool {
+	return slices.ContainsFunc(mongo.ErrorCodes(err), func(c int) bool { return slices.Contains(codes, c) })
+}

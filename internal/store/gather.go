@@ -1,0 +1,91 @@
+package store
+
+import (
+	"context"
+	"sync"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// maxBatch bounds the items of one call.
+const maxBatch = 500
+
+// gatherer makes one call of many that come at the same time (group commit): what arrives while a call is
+// under way goes into the next one. A lone caller waits for nobody. What waits is bounded by the callers,
+// each of which has one item in it.
+type gatherer[T any] struct {
+	call func([]T) []error // an outcome for each item
+
+	mu      sync.Mutex
+	waiting []gathered[T]
+	running bool
+	closed  bool
+	done    sync.WaitGroup
+}
+
+type gathered[T any] struct {
+	item    T
+	outcome chan<- error
+}
+
+func newGatherer[T any](call func([]T) []error) *gatherer[T] { return &gatherer[T]{call: call} }
+
+// do puts item into the next call and returns its outcome. When ctx ends first, the item may still be in
+// a call. Unavailable after close.
+func (g *gatherer[T]) do(ctx context.Context, item T) error {
+	outcome := make(chan error, 1)
+	if !g.add(gathered[T]{item, outcome}) {
+		return fail.New(fail.Unavailable, "the store is closed")
+	}
+	select {
+	case err := <-outcome:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (g *gatherer[T]) add(w gathered[T]) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return false
+	}
+	g.waiting = append(g.waiting, w)
+	if !g.running {
+		g.running = true
+		g.done.Go(g.run)
+	}
+	return true
+}
+
+// run calls until nothing waits.
+func (g *gatherer[T]) run() {
+	for batch := g.next(); len(batch) > 0; batch = g.next() {
+		items := make([]T, len(batch))
+		for i := range batch {
+			items[i] = batch[i].item
+		}
+		for i, err := range g.call(items) {
+			batch[i].outcome <- err
+		}
+	}
+}
+
+func (g *gatherer[T]) next() []gathered[T] {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := min(len(g.waiting), maxBatch)
+	batch := g.waiting[:n:n]
+	g.waiting = g.waiting[n:]
+	g.running = n > 0
+	return batch
+}
+
+// close refuses what comes and waits for what is there.
+func (g *gatherer[T]) close() {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	g.done.Wait()
+}

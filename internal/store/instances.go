@@ -1,0 +1,135 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// instance is a record with the revision that guards it.
+type instance struct {
+	domain.Instance `bson:",inline"`
+	Revision        int64 `bson:"revision"`
+}
+
+func (s *Store) instances() *mongo.Collection { return s.db.Collection(instances) }
+
+// PutInstance stores the record of a new app context. One of the same owner that is there already stays as
+// it is: an activity may do it twice. Conflict when it is another owner's.
+func (s *Store) PutInstance(ctx context.Context, in *domain.Instance) error {
+	inserted, err := s.insertOnce(ctx, s.instances(), instance{Instance: *in, Revision: 1})
+	if err != nil || inserted {
+		return err
+	}
+	have, err := s.Instance(ctx, in.ContextID)
+	if err != nil {
+		return err
+	}
+	if have.Owner != in.Owner {
+		return fail.New(fail.Conflict, "app context %s belongs to %s already", in.ContextID, have.Owner)
+	}
+	return nil
+}
+
+// Instance reads a record. NotFound names the context.
+func (s *Store) Instance(ctx context.Context, contextID string) (*domain.Instance, error) {
+	i, err := s.instance(ctx, contextID)
+	if err != nil {
+		return nil, err
+	}
+	return &i.Instance, nil
+}
+
+func (s *Store) instance(ctx context.Context, contextID string) (*instance, error) {
+	i := &instance{}
+	err := s.findOne(ctx, s.instances(), contextID, i)
+	if fail.Is(err, fail.NotFound) {
+		return nil, fail.New(fail.NotFound, "app context %s not found", contextID)
+	}
+	return i, err
+}
+
+// Tries of UpdateInstance: how many, and the longest wait before another.
+const (
+	updateTries = 30
+	updateWait  = 20 * time.Millisecond
+)
+
+// UpdateInstance changes a record by compare-and-set; change is called again on a newer record when
+// somebody else was faster. Its error is returned as it is, and then nothing is written. Conflict when
+// somebody else always was faster.
+func (s *Store) UpdateInstance(ctx context.Context, contextID string, change func(*domain.Instance) error) error {
+	for range updateTries {
+		i, err := s.instance(ctx, contextID)
+		if err != nil {
+			return err
+		}
+		if err := change(&i.Instance); err != nil {
+			return err
+		}
+		if done, err := s.replaceInstance(ctx, i); done || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(rand.N(updateWait)):
+		}
+	}
+	return fail.New(fail.Conflict, "app context %s is being changed by others; try again", contextID)
+}
+
+func (s *Store) replaceInstance(ctx context.Context, i *instance) (bool, error) {
+	filter := ofRevision(i.ContextID, i.Revision)
+	i.Revision++
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	r, err := s.instances().ReplaceOne(ctx, filter, i)
+	if err != nil {
+		return false, kindOf(err)
+	}
+	return r.MatchedCount == 1, nil
+}
+
+// ActiveInstances are the records of contexts that may have something in clusters: all but those that are
+// terminated.
+func (s *Store) ActiveInstances(ctx context.Context) ([]*domain.Instance, error) {
+	return s.findInstances(ctx, bson.D{{Key: "status", Value: bson.D{{Key: "$ne", Value: domain.ContextTerminated}}}})
+}
+
+// InstancesOf are the records of an owner's contexts, sorted by id.
+func (s *Store) InstancesOf(ctx context.Context, owner domain.Key) ([]*domain.Instance, error) {
+	return s.findInstances(ctx, bson.D{{Key: "owner", Value: owner}})
+}
+
+func (s *Store) findInstances(ctx context.Context, filter bson.D) ([]*domain.Instance, error) {
+	found := []*domain.Instance{}
+	err := each(ctx, s, s.instances(), filter, func() *domain.Instance { return &domain.Instance{} },
+		func(i *domain.Instance) { found = append(found, i) })
+	return found, err
+}
+
+// DeleteInstances removes the records of all contexts of an owner, each after its leaves: what a crash
+// leaves is found by the next call.
+func (s *Store) DeleteInstances(ctx context.Context, owner domain.Key) error {
+	found, err := s.InstancesOf(ctx, owner)
+	if err != nil {
+		return err
+	}
+	for _, i := range found {
+		if err := s.deleteRange(ctx, s.leaves(i.ContextID), below(i.ContextID)); err != nil {
+			return fmt.Errorf("delete leaves of %s: %w", i.ContextID, err)
+		}
+		if _, err := s.deleteOne(ctx, s.instances(), byID(i.ContextID)); err != nil {
+			return fmt.Errorf("delete app context %s: %w", i.ContextID, err)
+		}
+	}
+	return nil
+}

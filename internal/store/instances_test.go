@@ -1,0 +1,146 @@
+package store_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+func instanceOf(contextID string, owner domain.Key, status domain.ContextStatus) *domain.Instance {
+	return &domain.Instance{
+		ContextID: contextID, Owner: owner, Operation: domain.OpInstantiate, Status: status, Namespace: "ns",
+		LogicalCloud: "projects/p/logical-clouds/l", Profile: "cp", Release: "r", Plan: "0a",
+		Counts: map[domain.ResourceState]int{domain.ResourceApplied: 2, domain.ResourceFailed: 0}, Accepted: time.UnixMilli(5).UTC(),
+	}
+}
+
+func TestInstancesComeBackAsTheyWere(t *testing.T) {
+	s, ctx := open(t), t.Context()
+	in := instanceOf("7", group, domain.ContextInstantiating)
+	require.NoError(t, s.PutInstance(ctx, in))
+	got, err := s.Instance(ctx, "7")
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(in, got))
+	require.True(t, got.Ended.IsZero())
+
+	require.NoError(t, s.PutInstance(ctx, instanceOf("7", group, domain.ContextTerminated)), "an activity that is done twice")
+	got, err = s.Instance(ctx, "7")
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(in, got), "the first one stays")
+
+	requireKind(t, s.PutInstance(ctx, instanceOf("7", "projects/other", domain.ContextInstantiating)), fail.Conflict)
+	_, err = s.Instance(ctx, "8")
+	requireKind(t, err, fail.NotFound)
+}
+
+func TestNoUpdateOfAnInstanceIsLost(t *testing.T) {
+	s, ctx := open(t), t.Context()
+	require.NoError(t, s.PutInstance(ctx, instanceOf("7", group, domain.ContextInstantiating)))
+	const writers, each = 4, 5
+	var wg sync.WaitGroup
+	errs := make([]error, writers)
+	for i := range writers {
+		wg.Go(func() {
+			for range each {
+				errs[i] = errors.Join(errs[i], s.UpdateInstance(ctx, "7", func(in *domain.Instance) error {
+					in.Counts[domain.ResourceApplied]++
+					return nil
+				}))
+			}
+		})
+	}
+	wg.Wait()
+	require.NoError(t, errors.Join(errs...))
+	got, err := s.Instance(ctx, "7")
+	require.NoError(t, err)
+	require.Equal(t, 2+writers*each, got.Counts[domain.ResourceApplied])
+}
+
+func TestUpdatesOfAnInstanceThatAreRefused(t *testing.T) {
+	s, ctx := open(t), t.Context()
+	in := instanceOf("7", group, domain.ContextInstantiating)
+	require.NoError(t, s.PutInstance(ctx, in))
+	t.Run("by the change", func(t *testing.T) {
+		refusal := errors.New("refused")
+		require.ErrorIs(t, s.UpdateInstance(ctx, "7", func(i *domain.Instance) error { i.Reason = "x"; return refusal }), refusal)
+		got, err := s.Instance(ctx, "7")
+		require.NoError(t, err)
+		require.Empty(t, cmp.Diff(in, got))
+	})
+	t.Run("when it is not there", func(t *testing.T) {
+		requireKind(t, s.UpdateInstance(ctx, "8", func(*domain.Instance) error { return nil }), fail.NotFound)
+	})
+	t.Run("when somebody else is always faster", func(t *testing.T) {
+		faster := func(*domain.Instance) error {
+			return s.UpdateInstance(ctx, "7", func(*domain.Instance) error { return nil })
+		}
+		requireKind(t, s.UpdateInstance(ctx, "7", faster), fail.Conflict)
+	})
+}
+
+func TestInstancesAreFoundAndForgotten(t *testing.T) {
+	s, ctx := open(t), t.Context()
+	for id, status := range map[string]domain.ContextStatus{
+		"1": domain.ContextInstantiating, "2": domain.ContextInstantiateFailed, "3": domain.ContextTerminated, "4": domain.ContextTerminateFailed,
+	} {
+		require.NoError(t, s.PutInstance(ctx, instanceOf(id, group, status)))
+		require.NoError(t, s.PutLeaf(ctx, leafOf(id, "a", 1)))
+	}
+	require.NoError(t, s.PutInstance(ctx, instanceOf("10", group+"x", domain.ContextInstantiated)))
+	require.NoError(t, s.PutLeaf(ctx, leafOf("10", "a", 1)))
+
+	require.Equal(t, []string{"1", "10", "2", "4"}, contexts(t)(s.ActiveInstances(ctx)))
+	require.Equal(t, []string{"1", "2", "3", "4"}, contexts(t)(s.InstancesOf(ctx, group)))
+
+	require.NoError(t, s.DeleteInstances(ctx, group))
+	require.NoError(t, s.DeleteInstances(ctx, group), "again")
+	require.Empty(t, contexts(t)(s.InstancesOf(ctx, group)))
+	for id, left := range map[string]int{"1": 0, "3": 0, "10": 1} {
+		leaves, err := s.Leaves(ctx, id)
+		require.NoError(t, err)
+		require.Len(t, leaves, left, "leaves of %s", id)
+	}
+	require.Equal(t, []string{"10"}, contexts(t)(s.ActiveInstances(ctx)))
+}
+
+// contexts are the ids of a listing.
+func contexts(t *testing.T) func([]*domain.Instance, error) []string {
+	return func(found []*domain.Instance, err error) []string {
+		t.Helper()
+		require.NoError(t, err)
+		ids := []string{}
+		for _, i := range found {
+			ids = append(ids, i.ContextID)
+		}
+		return ids
+	}
+}
+
+func TestReachability(t *testing.T) {
+	s, ctx := open(t), t.Context()
+	one, two := domain.ClusterName{Provider: "p", Name: "one"}, domain.ClusterName{Provider: "p", Name: "two"}
+	for _, step := range []struct {
+		name      string
+		cluster   domain.ClusterName
+		reachable bool
+		down      map[domain.ClusterName]bool
+	}{
+		{"one that was never down", one, true, map[domain.ClusterName]bool{}},
+		{"one goes", one, false, map[domain.ClusterName]bool{one: true}},
+		{"it is still gone", one, false, map[domain.ClusterName]bool{one: true}},
+		{"another goes", two, false, map[domain.ClusterName]bool{one: true, two: true}},
+		{"one is back", one, true, map[domain.ClusterName]bool{two: true}},
+	} {
+		require.NoError(t, s.SetReachable(ctx, step.cluster, step.reachable), step.name)
+		down, err := s.Unreachable(ctx)
+		require.NoError(t, err, step.name)
+		require.Equal(t, step.down, down, step.name)
+	}
+}

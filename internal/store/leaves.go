@@ -1,0 +1,155 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// leafRecord is a leaf as it is stored. Each operation has a record of its own, so that nearly every write
+// is an insert: the embedded database inserts hundreds of documents in the time that one replacement takes.
+type leafRecord struct {
+	ID          string `bson:"_id"`
+	domain.Leaf `bson:",inline"`
+}
+
+// operations, the later ones first: what a terminate recorded is a leaf's last word, in whatever order the
+// records arrive.
+var operations = []domain.Operation{domain.OpTerminate, domain.OpInstantiate}
+
+// recordID is a record's _id: no name has the '#' in it.
+func recordID(leaf string, op domain.Operation) string { return leaf + "#" + string(op) }
+
+// errTaken says that there is a record with the _id.
+var errTaken = errors.New("taken")
+
+// PutLeaf stores the record of a leaf, in place of an earlier one of the same operation. Its ID is made
+// from its other members. Calls that come together are written together: leaves end by the hundreds, and
+// a call costs the database more than a document. When ctx ends first, the record may still be written.
+func (s *Store) PutLeaf(ctx context.Context, leaf domain.Leaf) error {
+	if !slices.Contains(operations, leaf.Operation) {
+		return fail.New(fail.Internal, "a leaf of the operation %q cannot be stored", leaf.Operation)
+	}
+	leaf.ID = domain.LeafID(leaf.ContextID, leaf.App, leaf.Cluster)
+	record := leafRecord{ID: recordID(leaf.ID, leaf.Operation), Leaf: leaf}
+	err := s.leafWrites.do(ctx, record)
+	if errors.Is(err, errTaken) {
+		return s.replaceLeaf(ctx, record)
+	}
+	return err
+}
+
+// insertLeaves inserts records of any contexts; errTaken for those that are there already.
+func (s *Store) insertLeaves(records []leafRecord) []error {
+	outcomes := make([]error, len(records))
+	places := map[string][]int{}
+	for i, r := range records {
+		places[r.ContextID] = append(places[r.ContextID], i)
+	}
+	for contextID, at := range places {
+		part := make([]leafRecord, len(at))
+		for i, place := range at {
+			part[i] = records[place]
+		}
+		for i, err := range s.insertMany(s.leaves(contextID), part) {
+			outcomes[at[i]] = err
+		}
+	}
+	return outcomes
+}
+
+// insertMany belongs to many callers, so that no caller's context bounds it.
+func (s *Store) insertMany(c *mongo.Collection, records []leafRecord) []error {
+	outcomes := make([]error, len(records))
+	ctx, cancel := s.deadline(context.Background())
+	defer cancel()
+	_, err := c.InsertMany(ctx, records, options.InsertMany().SetOrdered(false))
+	var bulk mongo.BulkWriteException
+	if !errors.As(err, &bulk) || bulk.WriteConcernError != nil {
+		for i := range outcomes {
+			outcomes[i] = kindOf(err)
+		}
+		return outcomes
+	}
+	for _, e := range bulk.WriteErrors {
+		if outcomes[e.Index] = kindOf(e.WriteError); mongo.IsDuplicateKeyError(e.WriteError) {
+			outcomes[e.Index] = errTaken
+		}
+	}
+	return outcomes
+}
+
+func (s *Store) replaceLeaf(ctx context.Context, r leafRecord) error {
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	_, err := s.leaves(r.ContextID).ReplaceOne(ctx, byID(r.ID), r, options.Replace().SetUpsert(true))
+	return kindOf(err)
+}
+
+// Leaf reads the last record of one leaf. NotFound when it has none yet.
+func (s *Store) Leaf(ctx context.Context, id string) (*domain.Leaf, error) {
+	contextID, _, _ := strings.Cut(id, "/")
+	for _, op := range operations {
+		var r leafRecord
+		err := s.findOne(ctx, s.leaves(contextID), recordID(id, op), &r)
+		if fail.Is(err, fail.NotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		r.Leaf.ID = id
+		return &r.Leaf, nil
+	}
+	return nil, fail.New(fail.NotFound, "leaf %s not found", id)
+}
+
+// Leaves reads the last record of every leaf of an app context, sorted by ID. Notes must not be changed:
+// they are shared with other callers.
+func (s *Store) Leaves(ctx context.Context, contextID string) ([]domain.Leaf, error) {
+	return s.leavesBelow(ctx, contextID, contextID)
+}
+
+// LeavesOf is Leaves for one app.
+func (s *Store) LeavesOf(ctx context.Context, contextID, app string) ([]domain.Leaf, error) {
+	return s.leavesBelow(ctx, contextID, contextID+"/"+app)
+}
+
+func (s *Store) leavesBelow(ctx context.Context, contextID, prefix string) ([]domain.Leaf, error) {
+	leaves, err := s.leafReads.get(ctx, prefix, func(ctx context.Context) ([]domain.Leaf, error) {
+		records, err := all[leafRecord](ctx, s, s.leaves(contextID), below(prefix))
+		if err != nil {
+			return nil, err
+		}
+		return lastWords(records), nil
+	})
+	return slices.Clone(leaves), err
+}
+
+// lastWords picks the last record of each leaf and sorts by ID, which the records' own _id do not quite.
+func lastWords(records []leafRecord) []domain.Leaf {
+	last := make(map[string]int, len(records))
+	leaves := make([]domain.Leaf, 0, len(records))
+	for _, r := range records {
+		leaf := r.Leaf
+		leaf.ID = domain.LeafID(leaf.ContextID, leaf.App, leaf.Cluster)
+		i, ok := last[leaf.ID]
+		switch {
+		case !ok:
+			last[leaf.ID] = len(leaves)
+			leaves = append(leaves, leaf)
+		case slices.Index(operations, leaf.Operation) < slices.Index(operations, leaves[i].Operation):
+			leaves[i] = leaf
+		}
+	}
+	slices.SortFunc(leaves, func(a, b domain.Leaf) int { return cmp.Compare(a.ID, b.ID) })
+	return leaves
+}

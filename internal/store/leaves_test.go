@@ -1,0 +1,233 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
+)
+
+func leafOf(contextID, app string, n int) domain.Leaf {
+	return leafOn(contextID, app, fmt.Sprintf("c%04d", n))
+}
+
+func leafOn(contextID, app, cluster string) domain.Leaf {
+	c := domain.ClusterName{Provider: "p", Name: cluster}
+	return domain.Leaf{
+		ID: domain.LeafID(contextID, app, c), ContextID: contextID, Operation: domain.OpInstantiate, App: app, Cluster: c,
+		Connectivity: domain.ConnectivityAvailable, Marks: "3A1F", Notes: []domain.Note{{Index: 3, Message: "žluť $.\u2028"}},
+		LastError: "no", Open: true,
+	}
+}
+
+// putAll puts leaves at the same time.
+func putAll(t testing.TB, s *store.Store, leaves []domain.Leaf) {
+	t.Helper()
+	var wg sync.WaitGroup
+	errs := make([]error, len(leaves))
+	for i, leaf := range leaves {
+		wg.Go(func() { errs[i] = s.PutLeaf(t.Context(), leaf) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+}
+
+func TestLeavesThatEndTogetherAreAllStored(t *testing.T) {
+	s, ctx := open(t), t.Context()
+	var leaves []domain.Leaf
+	for n := range 250 {
+		leaves = append(leaves, leafOf("1", "a", n), leafOf("1", "b", n))
+	}
+	putAll(t, s, leaves)
+	slices.SortFunc(leaves, func(a, b domain.Leaf) int { return strings.Compare(a.ID, b.ID) })
+	got, err := s.Leaves(ctx, "1")
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(leaves, got))
+
+	for i := range leaves {
+		leaves[i].Operation, leaves[i].Marks, leaves[i].Notes = domain.OpTerminate, "4D", nil
+	}
+	putAll(t, s, leaves)
+	got, err = s.Leaves(ctx, "1")
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(leaves, got))
+	one, err := s.Leaf(ctx, leaves[7].ID)
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(&leaves[7], one))
+}
+
+func TestTheLastWordOfALeaf(t *testing.T) {
+	s, ctx := open(t), t.Context()
+	record := func(op domain.Operation, marks string) domain.Leaf {
+		leaf := leafOf("1", "a", 1)
+		leaf.Operation, leaf.Marks = op, marks
+		return leaf
+	}
+	for _, step := range []struct {
+		name string
+		put  domain.Leaf
+		want string
+	}{
+		{"the first", record(domain.OpInstantiate, "1F"), "1F"},
+		{"another try of the operation", record(domain.OpInstantiate, "1A"), "1A"},
+		{"a later operation", record(domain.OpTerminate, "1X"), "1X"},
+		{"another try of the later one", record(domain.OpTerminate, "1D"), "1D"},
+		{"a late one of the first", record(domain.OpInstantiate, "1s"), "1D"},
+	} {
+		require.NoError(t, s.PutLeaf(ctx, step.put), step.name)
+		got, err := s.Leaf(ctx, step.put.ID)
+		require.NoError(t, err, step.name)
+		require.Equal(t, step.want, got.Marks, step.name)
+		all, err := s.Leaves(ctx, "1")
+		require.NoError(t, err, step.name)
+		require.Empty(t, cmp.Diff([]domain.Leaf{*got}, all), step.name)
+	}
+}
+
+func TestLeavesOfOneContextAndApp(t *testing.T) {
+	s, ctx := open(t), t.Context()
+	// Neighbours in the order of keys; "c" before "c-1" is not the order of the records' own keys.
+	putAll(t, s, []domain.Leaf{
+		leafOn("1", "a", "c"), leafOn("1", "a", "c-1"), leafOn("1", "a", "c.1"), leafOn("1", "a-b", "c"), leafOn("1", "a0", "c"),
+		leafOn("10", "a", "c"), leafOn("11", "a", "c"), leafOn("2", "a", "c"),
+	})
+	ids := func(leaves []domain.Leaf, err error) []string {
+		require.NoError(t, err)
+		require.NotNil(t, leaves)
+		found := []string{}
+		for _, l := range leaves {
+			found = append(found, l.ID)
+		}
+		return found
+	}
+	for name, c := range map[string]struct {
+		got  []string
+		want []string
+	}{
+		"a context":         {ids(s.Leaves(ctx, "1")), []string{"1/a-b/p+c", "1/a/p+c", "1/a/p+c-1", "1/a/p+c.1", "1/a0/p+c"}},
+		"an app":            {ids(s.LeavesOf(ctx, "1", "a")), []string{"1/a/p+c", "1/a/p+c-1", "1/a/p+c.1"}},
+		"a longer context":  {ids(s.Leaves(ctx, "10")), []string{"10/a/p+c"}},
+		"no context":        {ids(s.Leaves(ctx, "3")), []string{}},
+		"an app of nothing": {ids(s.LeavesOf(ctx, "1", "none")), []string{}},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, c.got) })
+	}
+	_, err := s.Leaf(ctx, "1/a/p+none")
+	requireKind(t, err, fail.NotFound)
+}
+
+func TestReadersThatMeetSeeWhatWasWritten(t *testing.T) {
+	s := open(t)
+	var wg sync.WaitGroup
+	for reader := range 8 {
+		wg.Go(func() {
+			for n := range 10 {
+				leaf := leafOf("1", fmt.Sprint("app", reader), n)
+				if err := s.PutLeaf(t.Context(), leaf); err != nil {
+					t.Errorf("put: %v", err)
+				}
+				leaves, err := s.Leaves(t.Context(), "1")
+				if err != nil {
+					t.Errorf("read: %v", err)
+				}
+				if !slices.ContainsFunc(leaves, func(l domain.Leaf) bool { return l.ID == leaf.ID }) {
+					t.Errorf("%s was written before the read and is not there", leaf.ID)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestLeavesAreRefused(t *testing.T) {
+	t.Run("of an operation that leaves no records", func(t *testing.T) {
+		leaf := leafOf("1", "a", 1)
+		leaf.Operation = domain.OpApprove
+		requireKind(t, open(t).PutLeaf(t.Context(), leaf), fail.Internal)
+	})
+	t.Run("when the store is closed", func(t *testing.T) {
+		s, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t)})
+		require.NoError(t, err)
+		require.NoError(t, s.PutLeaf(t.Context(), leafOf("1", "a", 1)))
+		require.NoError(t, s.Close(t.Context()))
+		requireKind(t, s.PutLeaf(t.Context(), leafOf("1", "a", 2)), fail.Unavailable)
+	})
+}
+
+func BenchmarkPutLeaf(b *testing.B) {
+	s := open(b)
+	n := 0
+	b.Run("alone", func(b *testing.B) {
+		for b.Loop() {
+			n++
+			require.NoError(b, s.PutLeaf(b.Context(), leafOf("1", "a", n)))
+		}
+		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "leaves/s")
+	})
+	b.Run("64 together", func(b *testing.B) {
+		batch := make([]domain.Leaf, 64)
+		for b.Loop() {
+			for i := range batch {
+				n++
+				batch[i] = leafOf("2", "a", n)
+			}
+			putAll(b, s, batch)
+		}
+		b.ReportMetric(float64(b.N*len(batch))/b.Elapsed().Seconds(), "leaves/s")
+	})
+	b.Run("64 together, again", func(b *testing.B) {
+		batch := make([]domain.Leaf, 64)
+		for i := range batch {
+			batch[i] = leafOf("3", "a", i)
+		}
+		for b.Loop() {
+			putAll(b, s, batch)
+		}
+		b.ReportMetric(float64(b.N*len(batch))/b.Elapsed().Seconds(), "leaves/s")
+	})
+}
+
+func BenchmarkLeaves(b *testing.B) {
+	s := open(b)
+	for ctx := range 10 { // nine contexts that are not asked for
+		var leaves []domain.Leaf
+		for n := range 300 {
+			leaves = append(leaves, leafOf(fmt.Sprint(ctx), "a", n))
+		}
+		putAll(b, s, leaves)
+	}
+	b.Run("300 alone", func(b *testing.B) {
+		for b.Loop() {
+			leaves, err := s.Leaves(b.Context(), "7")
+			require.NoError(b, err)
+			require.Len(b, leaves, 300)
+		}
+	})
+	b.Run("300, 20 readers", func(b *testing.B) {
+		b.SetParallelism(10) // of two processors
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				if _, err := s.Leaves(b.Context(), "7"); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	})
+	b.Run("one of 300", func(b *testing.B) {
+		for b.Loop() {
+			_, err := s.Leaf(b.Context(), leafOf("7", "a", 3).ID)
+			require.NoError(b, err)
+		}
+	})
+}

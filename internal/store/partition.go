@@ -1,0 +1,39 @@
+package store
+
+import (
+	"fmt"
+	"hash/fnv"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// partitions is into how many collections leaves and blobs are divided. The embedded database reads a
+// whole collection for every query but an insert, so that without it the status of one context would cost
+// as much as all contexts there ever were. To MongoDB, which has the index on _id, it makes no difference.
+// The number decides where stored data is looked for: it never changes.
+const partitions = 64
+
+// partition is the part of a divided collection that holds everything with the key.
+func (s *Store) partition(collection, key string) *mongo.Collection {
+	h := fnv.New32a()
+	h.Write([]byte(key))
+	return s.part(collection, h.Sum32()%partitions)
+}
+
+func (s *Store) part(collection string, n uint32) *mongo.Collection {
+	return s.db.Collection(fmt.Sprintf("%s-%02d", collection, n))
+}
+
+// leaves are divided by context: all of a context's are in one collection.
+func (s *Store) leaves(contextID string) *mongo.Collection { return s.partition("leaves", contextID) }
+
+// heads and chunks of blobs are divided by digest.
+func (s *Store) heads(d domain.Digest) *mongo.Collection  { return s.partition(headsName, string(d)) }
+func (s *Store) chunks(d domain.Digest) *mongo.Collection { return s.partition(chunksName, string(d)) }
+
+const (
+	headsName  = "blobs"
+	chunksName = "blob-chunks"
+)

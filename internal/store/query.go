@@ -1,0 +1,126 @@
+package store
+
+import (
+	"context"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// maxReply is how many documents are asked for at a time; the default is 101, and every reply costs a
+// round trip.
+const maxReply = 5000
+
+func byID(id any) bson.D { return bson.D{{Key: "_id", Value: id}} }
+
+// below selects the _id of everything below a key: "/" sorts right before "0".
+func below(key string) bson.D {
+	return byID(bson.D{{Key: "$gt", Value: key + "/"}, {Key: "$lt", Value: key + "0"}})
+}
+
+var sortedByID = bson.D{{Key: "_id", Value: 1}}
+
+// each decodes every document that the filter selects into a T, in the order of _id, one after another.
+// The deadline is for each reply, not for all.
+func each[T any](ctx context.Context, s *Store, c *mongo.Collection, filter bson.D, make func() T, take func(T), opts ...options.Lister[options.FindOptions]) error {
+	call, cancel := s.deadline(ctx)
+	defer func() { cancel() }()
+	opts = append(opts, options.Find().SetSort(sortedByID).SetBatchSize(maxReply))
+	cursor, err := c.Find(call, filter, opts...)
+	if err != nil {
+		return kindOf(err)
+	}
+	defer cursor.Close(context.WithoutCancel(ctx))
+	for {
+		if cursor.RemainingBatchLength() == 0 {
+			cancel()
+			call, cancel = s.deadline(ctx)
+		}
+		if !cursor.Next(call) {
+			return kindOf(cursor.Err())
+		}
+		v := make()
+		if err := cursor.Decode(v); err != nil {
+			return fail.Wrap(err, fail.Internal, "a document of %s cannot be read", c.Name())
+		}
+		take(v)
+	}
+}
+
+// all is each, into a slice that is not nil.
+func all[T any](ctx context.Context, s *Store, c *mongo.Collection, filter bson.D) ([]T, error) {
+	found := []T{}
+	err := each(ctx, s, c, filter, func() *T { return new(T) }, func(v *T) { found = append(found, *v) })
+	return found, err
+}
+
+// findOne decodes the document with the id; NotFound when there is none.
+func (s *Store) findOne(ctx context.Context, c *mongo.Collection, id, into any) error {
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	return kindOf(c.FindOne(ctx, byID(id)).Decode(into))
+}
+
+// insertOnce inserts a document; false when there is one with its _id.
+func (s *Store) insertOnce(ctx context.Context, c *mongo.Collection, document any) (bool, error) {
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	_, err := c.InsertOne(ctx, document)
+	if mongo.IsDuplicateKeyError(err) {
+		return false, nil
+	}
+	return err == nil, kindOf(err)
+}
+
+// deleteOne removes a document; false when the filter selects none.
+func (s *Store) deleteOne(ctx context.Context, c *mongo.Collection, filter bson.D) (bool, error) {
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	r, err := c.DeleteOne(ctx, filter)
+	if err != nil {
+		return false, kindOf(err)
+	}
+	return r.DeletedCount == 1, nil
+}
+
+// maxDelete is how many documents one call deletes: the embedded database puts every _id into one
+// statement, which takes 32,766 at most.
+const maxDelete = 10_000
+
+// deleteRange removes everything that the filter of _id selects.
+func (s *Store) deleteRange(ctx context.Context, c *mongo.Collection, filter bson.D) error {
+	ids, err := s.ids(ctx, c, filter)
+	if err != nil {
+		return err
+	}
+	for len(ids) > 0 {
+		n := min(len(ids), maxDelete)
+		part := byID(bson.D{{Key: "$gte", Value: ids[0]}, {Key: "$lte", Value: ids[n-1]}})
+		if err := s.deleteMany(ctx, c, part); err != nil {
+			return err
+		}
+		ids = ids[n:]
+	}
+	return nil
+}
+
+func (s *Store) deleteMany(ctx context.Context, c *mongo.Collection, filter bson.D) error {
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	_, err := c.DeleteMany(ctx, filter)
+	return kindOf(err)
+}
+
+// ids are the _id of what the filter selects, sorted.
+func (s *Store) ids(ctx context.Context, c *mongo.Collection, filter bson.D) ([]string, error) {
+	type key struct {
+		ID string `bson:"_id"`
+	}
+	var ids []string
+	err := each(ctx, s, c, filter, func() *key { return &key{} }, func(k *key) { ids = append(ids, k.ID) },
+		options.Find().SetProjection(byID(1)))
+	return ids, err
+}

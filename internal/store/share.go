@@ -1,0 +1,73 @@
+package store
+
+import (
+	"context"
+	"sync"
+)
+
+// sharedReads lets callers that ask for the same thing at the same time share a read. A caller only ever
+// gets the result of a read that began after it asked, so it sees every write that ended before; those
+// that ask while a read is under way share the next one.
+type sharedReads[T any] struct {
+	mu   sync.Mutex
+	next map[string]*sharedRead[T] // not begun
+	busy map[string]bool
+}
+
+type sharedRead[T any] struct {
+	read  func() (T, error)
+	done  chan struct{}
+	value T
+	err   error
+}
+
+func newSharedReads[T any]() *sharedReads[T] {
+	return &sharedReads[T]{next: map[string]*sharedRead[T]{}, busy: map[string]bool{}}
+}
+
+// get reads what key names, or shares a read of it. The value may be shared too. The read has to bound
+// itself: it goes on for others when ctx ends.
+func (r *sharedReads[T]) get(ctx context.Context, key string, read func(context.Context) (T, error)) (T, error) {
+	shared := r.join(key, func() (T, error) { return read(context.WithoutCancel(ctx)) })
+	select {
+	case <-shared.done:
+		return shared.value, shared.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
+}
+
+func (r *sharedReads[T]) join(key string, read func() (T, error)) *sharedRead[T] {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	shared := r.next[key]
+	if shared == nil {
+		shared = &sharedRead[T]{read: read, done: make(chan struct{})}
+		r.next[key] = shared
+	}
+	if !r.busy[key] {
+		r.busy[key] = true
+		go r.run(key)
+	}
+	return shared
+}
+
+// run reads until nobody waits.
+func (r *sharedReads[T]) run(key string) {
+	for shared := r.begin(key); shared != nil; shared = r.begin(key) {
+		shared.value, shared.err = shared.read()
+		close(shared.done)
+	}
+}
+
+func (r *sharedReads[T]) begin(key string) *sharedRead[T] {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	shared := r.next[key]
+	delete(r.next, key)
+	if shared == nil {
+		delete(r.busy, key)
+	}
+	return shared
+}

@@ -1,0 +1,95 @@
+// Package store keeps documents, blobs and the records of operations in MongoDB's wire protocol. It uses
+// nothing that a small server lacks: no transactions, no change streams, no $lookup. Concurrency is by
+// natural keys (a second create is a duplicate key) and by compare-and-set on a revision.
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// Defaults of Config.
+const (
+	defaultTimeout = 10 * time.Second
+	defaultCache   = 128 << 20
+)
+
+// Config says where the store is.
+type Config struct {
+	URI      string // mongodb:// or mongodb+srv://
+	Database string
+	Timeout  time.Duration    // of one call to the database, 10 s when 0
+	Cache    int64            // bytes of blobs kept in memory, 128 MiB when 0
+	Now      func() time.Time // time.Now when nil
+}
+
+// Store is a connection to the database. Its methods may be called concurrently; their errors are those
+// of package fail.
+type Store struct {
+	client  *mongo.Client
+	db      *mongo.Database
+	timeout time.Duration
+	now     func() time.Time
+	cache   *blobCache
+	// leafWrites and leafReads make calls of many activities and many readers few.
+	leafWrites *gatherer[leafRecord]
+	leafReads  *sharedReads[[]domain.Leaf]
+}
+
+// Collections that hold no nouns and are not divided (see partition).
+const (
+	instances = "instances"
+	contacts  = "contacts" // clusters that do not answer
+)
+
+// Open makes a store. It does not connect: Ping says whether the database answers.
+func Open(c Config) (*Store, error) {
+	if c.Timeout == 0 {
+		c.Timeout = defaultTimeout
+	}
+	if c.Cache == 0 {
+		c.Cache = defaultCache
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	client, err := mongo.Connect(options.Client().ApplyURI(c.URI).
+		SetAppName("drover").
+		SetServerSelectionTimeout(c.Timeout).
+		SetBSONOptions(&options.BSONOptions{UseJSONStructTags: true}).
+		SetRegistry(registry))
+	if err != nil {
+		return nil, fmt.Errorf("connect to the database: %w", kindOf(err))
+	}
+	s := &Store{
+		client: client, db: client.Database(c.Database), timeout: c.Timeout, now: c.Now,
+		cache: newBlobCache(c.Cache), leafReads: newSharedReads[[]domain.Leaf](),
+	}
+	s.leafWrites = newGatherer(s.insertLeaves)
+	return s, nil
+}
+
+// Close waits for what is being written and closes the connections. Leaves put afterwards are refused.
+func (s *Store) Close(ctx context.Context) error {
+	s.leafWrites.close()
+	return kindOf(s.client.Disconnect(ctx))
+}
+
+// Ping says whether the database answers.
+func (s *Store) Ping(ctx context.Context) error {
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	return kindOf(s.db.RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}).Err())
+}
+
+// deadline bounds one call.
+func (s *Store) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, s.timeout)
+}

@@ -1,0 +1,67 @@
+package store_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
+)
+
+// open gives the test a database of its own.
+func open(t testing.TB) *store.Store {
+	t.Helper()
+	s := connect(t, store.Config{URI: storetest.URI(t), Database: storetest.Database(t)})
+	require.NoError(t, s.Ping(t.Context()))
+	require.NoError(t, s.EnsureIndexes(t.Context()))
+	return s
+}
+
+func connect(t testing.TB, c store.Config) *store.Store {
+	t.Helper()
+	s, err := store.Open(c)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close(context.Background())) })
+	return s
+}
+
+func requireKind(t testing.TB, err error, kind fail.Kind) {
+	t.Helper()
+	require.Error(t, err)
+	require.Equal(t, kind, fail.KindOf(err), "%v", err)
+}
+
+func TestIndexesCanBeEnsuredAgain(t *testing.T) {
+	s := open(t)
+	require.NoError(t, s.EnsureIndexes(t.Context()))
+}
+
+func TestOpenRefusesWhatIsNoURI(t *testing.T) {
+	_, err := store.Open(store.Config{URI: "http://127.0.0.1", Database: "x"})
+	require.Error(t, err)
+}
+
+func TestADatabaseThatIsNotThere(t *testing.T) {
+	s := connect(t, store.Config{URI: "mongodb://127.0.0.1:1", Database: "x", Timeout: 200 * time.Millisecond})
+	leaf := leafOf("1", "app", 1)
+	for name, call := range map[string]func(context.Context) error{
+		"ping":   s.Ping,
+		"get":    func(ctx context.Context) error { _, err := s.Get(ctx, domain.Projects, "projects/a"); return err },
+		"list":   func(ctx context.Context) error { _, err := s.List(ctx, domain.Projects, ""); return err },
+		"create": func(ctx context.Context) error { return s.Create(ctx, project("a")) },
+		"leaf":   func(ctx context.Context) error { return s.PutLeaf(ctx, leaf) },
+		"blob":   func(ctx context.Context) error { _, err := s.PutBlob(ctx, []byte("x")); return err },
+	} {
+		t.Run(name+" is unavailable", func(t *testing.T) { requireKind(t, call(t.Context()), fail.Unavailable) })
+		t.Run(name+" passes cancellation through", func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			require.ErrorIs(t, call(ctx), context.Canceled)
+		})
+	}
+}

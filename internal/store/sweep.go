@@ -1,0 +1,93 @@
+package store
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// SweepBlobs removes the blobs that keep does not want, and what uploads left that never came to their
+// end. Only what was put longer than olderThan ago goes, and never what was put in the last two hours:
+// whoever puts a blob stores the reference to it afterwards. removed counts blobs. Any number of sweeps
+// and puts may run at the same time.
+func (s *Store) SweepBlobs(ctx context.Context, keep func(domain.Digest) bool, olderThan time.Duration) (removed int, err error) {
+	before := s.now().Add(-max(olderThan, 2*touchInterval))
+	for n := range uint32(partitions) {
+		swept, err := s.sweepHeads(ctx, n, keep, before)
+		removed += swept
+		if err == nil {
+			err = s.sweepUploads(ctx, n, before)
+		}
+		if err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+func (s *Store) sweepHeads(ctx context.Context, n uint32, keep func(domain.Digest) bool, before time.Time) (removed int, err error) {
+	var old []*blobHead
+	err = each(ctx, s, s.part(headsName, n), bson.D{{Key: "wanted", Value: bson.D{{Key: "$lt", Value: before}}}},
+		func() *blobHead { return &blobHead{} }, func(h *blobHead) { old = append(old, h) },
+		options.Find().SetProjection(bson.D{{Key: "data", Value: 0}}))
+	if err != nil {
+		return 0, err
+	}
+	for _, h := range old {
+		if keep(h.ID) {
+			continue
+		}
+		// Whoever wants it meanwhile changes the time, and the blob stays.
+		gone, err := s.deleteOne(ctx, s.heads(h.ID), append(byID(h.ID), bson.E{Key: "wanted", Value: h.Wanted}))
+		if err != nil {
+			return removed, err
+		}
+		if !gone {
+			continue
+		}
+		removed++
+		s.cache.remove(h.ID)
+		if err := s.deleteChunks(ctx, h.ID, h.Upload, h.Chunks); err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+// sweepUploads removes chunks that no head names: of uploads that crashed, and of sweeps that did.
+func (s *Store) sweepUploads(ctx context.Context, n uint32, before time.Time) error {
+	ids, err := s.ids(ctx, s.part(chunksName, n), bson.D{})
+	if err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for _, id := range ids {
+		upload := id[:strings.LastIndexByte(id, '/')]
+		if seen[upload] {
+			continue
+		}
+		seen[upload] = true
+		digest, hex, _ := strings.Cut(upload, "/")
+		began, err := bson.ObjectIDFromHex(hex)
+		if err != nil || !began.Timestamp().Before(before) {
+			continue
+		}
+		head, err := s.head(ctx, domain.Digest(digest), "upload")
+		switch {
+		case err == nil && head.Upload == began:
+			continue
+		case err != nil && !fail.Is(err, fail.NotFound):
+			return err
+		}
+		if err := s.deleteRange(ctx, s.chunks(domain.Digest(digest)), below(upload)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

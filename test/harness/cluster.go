@@ -1,0 +1,203 @@
+package harness
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// ClusterNames are the clusters that all tests of a process share.
+var ClusterNames = []string{"edge01", "edge02"}
+
+var clusters = struct {
+	once sync.Once
+	dir  string
+	err  error
+	proc *Process
+}{}
+
+// StopClusters stops the shared clusters; TestMain calls it at the end.
+func StopClusters() {
+	if clusters.proc != nil {
+		clusters.proc.Kill()
+		_ = os.RemoveAll(clusters.dir)
+	}
+}
+
+// Kubeconfig is the administrator's kubeconfig of a shared cluster, which is started when first asked for.
+func Kubeconfig(t testing.TB, name string) []byte {
+	t.Helper()
+	path := Binary(t, "drover-kube")
+	clusters.once.Do(func() {
+		if clusters.dir, clusters.err = os.MkdirTemp("", "drover-clusters"); clusters.err != nil {
+			return
+		}
+		base := freePorts(1)[0]
+		clusters.proc, clusters.err = start("clusters", "ready", nil, path, "up", "--data-dir", clusters.dir,
+			"--cluster", ClusterNames[0]+","+ClusterNames[1], "--port-base", fmt.Sprint(base))
+	})
+	require.NoError(t, clusters.err)
+	data, err := os.ReadFile(filepath.Join(clusters.dir, name, "kubeconfig"))
+	require.NoError(t, err)
+	return data
+}
+
+// Cluster is a shared cluster seen through a proxy of the test's own, which can be told to do harm.
+type Cluster struct {
+	Name   string
+	direct *rest.Config
+	server *httptest.Server
+	addr   string
+	proxy  http.Handler
+	fault  atomic.Pointer[Fault]
+}
+
+// Fault handles a request in the proxy's place; next forwards it.
+type Fault func(w http.ResponseWriter, r *http.Request, next http.Handler)
+
+// NewCluster puts a proxy before a shared cluster.
+func NewCluster(t testing.TB, name string) *Cluster {
+	t.Helper()
+	config, err := clientcmd.RESTConfigFromKubeConfig(Kubeconfig(t, name))
+	require.NoError(t, err)
+	config.QPS = -1
+	transport, err := rest.TransportFor(config)
+	require.NoError(t, err)
+	target, err := url.Parse(config.Host)
+	require.NoError(t, err)
+	c := &Cluster{Name: name, direct: config}
+	c.proxy = &httputil.ReverseProxy{
+		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:    transport,
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	c.listen(t, "127.0.0.1:0")
+	t.Cleanup(c.Down)
+	return c
+}
+
+func (c *Cluster) listen(t testing.TB, addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", addr)
+	require.NoError(t, err)
+	c.addr = l.Addr().String()
+	c.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f := c.fault.Load(); f != nil {
+			(*f)(w, r, c.proxy)
+			return
+		}
+		c.proxy.ServeHTTP(w, r)
+	}))
+	c.server.Listener.Close()
+	c.server.Listener = l
+	c.server.EnableHTTP2 = true
+	c.server.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	c.server.StartTLS()
+}
+
+// Down makes the cluster refuse connections.
+func (c *Cluster) Down() {
+	c.server.CloseClientConnections()
+	c.server.Config.Close()
+}
+
+// Up makes it answer again, at the same address.
+func (c *Cluster) Up(t testing.TB) {
+	t.Helper()
+	c.listen(t, c.addr)
+}
+
+// Harm makes the proxy do f; nil ends it.
+func (c *Cluster) Harm(f Fault) {
+	if f == nil {
+		c.fault.Store(nil)
+		return
+	}
+	c.fault.Store(&f)
+}
+
+// Hang makes every request wait until its caller leaves.
+func Hang(_ http.ResponseWriter, r *http.Request, _ http.Handler) { <-r.Context().Done() }
+
+// Kubeconfig is a kubeconfig of the proxy.
+func (c *Cluster) Kubeconfig(t testing.TB) []byte {
+	t.Helper()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.server.Certificate().Raw})
+	config := clientcmdapi.NewConfig()
+	config.Clusters["c"] = &clientcmdapi.Cluster{Server: "https://" + c.addr, CertificateAuthorityData: ca}
+	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: "the-proxy-has-the-credentials"}
+	config.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	config.CurrentContext = "x"
+	data, err := clientcmd.Write(*config)
+	require.NoError(t, err)
+	return data
+}
+
+// Client asks the cluster itself, past the proxy.
+func (c *Cluster) Client(t testing.TB) kubernetes.Interface {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(c.direct)
+	require.NoError(t, err)
+	return client
+}
+
+// Config is the cluster's own, past the proxy.
+func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.direct) }
+
+// kinds are those that the tests' charts use.
+var kinds = []schema.GroupVersionResource{
+	{Version: "v1", Resource: "configmaps"}, {Version: "v1", Resource: "services"}, {Version: "v1", Resource: "secrets"},
+	{Group: "apps", Version: "v1", Resource: "deployments"},
+}
+
+// Labelled lists what the cluster holds of a context, as "kind/name", whatever the app.
+func (c *Cluster) Labelled(t testing.TB, contextID string) []string {
+	t.Helper()
+	client, err := dynamic.NewForConfig(c.direct)
+	require.NoError(t, err)
+	var found []string
+	for _, gvr := range kinds {
+		list, err := client.Resource(gvr).List(context.Background(), metav1.ListOptions{LabelSelector: "emco/deployment-id"})
+		require.NoError(t, err)
+		for _, o := range list.Items {
+			if id := o.GetLabels()["emco/deployment-id"]; len(id) > len(contextID) && id[:len(contextID)+1] == contextID+"-" {
+				found = append(found, gvr.Resource+"/"+o.GetName())
+			}
+		}
+	}
+	return found
+}
+
+// freePorts finds ports that are free now.
+func freePorts(n int) []int {
+	ports := make([]int, 0, n)
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			panic(err)
+		}
+		defer l.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports
+}

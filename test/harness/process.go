@@ -1,0 +1,167 @@
+// Package harness runs the real parts of the product as processes for end-to-end tests: servers, API,
+// worker, clusters, and a proxy before each cluster that can do harm.
+package harness
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Root is the repository's folder.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+}
+
+// Binary is the path of a built program; the test fails when `make build servers` was not run.
+func Binary(t testing.TB, name string) string {
+	t.Helper()
+	path := filepath.Join(Root(), "build", "bin", name)
+	if _, err := os.Stat(path); err != nil {
+		if os.Getenv("DROVER_TEST_REQUIRE") == "" {
+			t.Skipf("%s is not built: run make build servers", name)
+		}
+		t.Fatalf("%s is not built: run make build servers", name)
+	}
+	return path
+}
+
+// Process is a running program.
+type Process struct {
+	name string
+	cmd  *exec.Cmd
+	done chan struct{}
+	log  *tail
+}
+
+// Start runs a program until it prints a line that begins with ready. It dies with the test process.
+func Start(t testing.TB, name, ready string, env []string, path string, args ...string) *Process {
+	t.Helper()
+	p, err := start(name, ready, env, path, args...)
+	require.NoError(t, err)
+	t.Cleanup(func() { p.Kill() })
+	return p
+}
+
+func start(name, ready string, env []string, path string, args ...string) (*Process, error) {
+	p := &Process{name: name, cmd: exec.Command(path, args...), done: make(chan struct{}), log: &tail{}}
+	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p.cmd.Stderr = p.log
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	started, lines := make(chan error, 1), make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // the death of the thread that starts a process kills it too
+		err := p.cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		_ = p.cmd.Wait()
+		close(p.done)
+		runtime.UnlockOSThread()
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	go func() {
+		scanner, said := bufio.NewScanner(out), false
+		for scanner.Scan() {
+			fmt.Fprintln(p.log, scanner.Text())
+			if !said && strings.HasPrefix(scanner.Text(), ready) {
+				said = true
+				close(lines)
+			}
+		}
+	}()
+	select {
+	case <-lines:
+		return p, nil
+	case <-p.done:
+		return nil, fmt.Errorf("%s ended at once:\n%s", name, p.log)
+	case <-time.After(3 * time.Minute):
+		p.Kill()
+		return nil, fmt.Errorf("%s is not ready:\n%s", name, p.log)
+	}
+}
+
+// Kill ends the process as kill -9 does and waits until it is gone.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.done
+}
+
+// Stop asks the process to end and waits.
+func (p *Process) Stop(ctx context.Context) error {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	select {
+	case <-p.done:
+		if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+			return fmt.Errorf("%s: exit code %d:\n%s", p.name, code, p.log)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%s does not stop: %w\n%s", p.name, ctx.Err(), p.log)
+	}
+}
+
+// Alive says whether the process runs.
+func (p *Process) Alive() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// Log is the end of what the process wrote.
+func (p *Process) Log() string { return p.log.String() }
+
+// PID is the process's id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+const tailSize = 64 << 10
+
+var _ io.Writer = (*tail)(nil)
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.data = append(t.data, b...)
+	if n := len(t.data) - tailSize; n > 0 {
+		t.data = append(t.data[:0], t.data[n:]...)
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.data)
+}

@@ -1,0 +1,155 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"crypto/rand"
+
+	"github.com/stretchr/testify/require"
+	temporalclient "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/secret"
+)
+
+// Stack is the product and its servers, each a process of its own that a test may kill and start again on
+// the same data and the same ports.
+type Stack struct {
+	t                  testing.TB
+	dir                string
+	ports              [5]int // Temporal, Web UI, database, API, worker's metrics
+	Temporal, Database *Process
+	API, Worker        *Process
+	Client             *client.Client
+}
+
+// NewStack starts everything.
+func NewStack(t testing.TB) *Stack {
+	t.Helper()
+	s := &Stack{t: t, dir: t.TempDir(), ports: [5]int(freePorts(5))}
+	_, err := secret.LoadOrCreate(filepath.Join(s.dir, "keys"))
+	require.NoError(t, err)
+	s.StartTemporal()
+	s.StartDatabase()
+	s.StartAPI()
+	s.StartWorker()
+	s.Client = client.New(s.URL() + "/v2")
+	t.Cleanup(func() {
+		s.Client.Close()
+		if t.Failed() {
+			for _, p := range []*Process{s.API, s.Worker, s.Temporal, s.Database} {
+				t.Logf("the end of the log of %s:\n%s", p.name, last(p.Log(), 4000))
+			}
+		}
+	})
+	return s
+}
+
+func last(s string, n int) string { return s[max(0, len(s)-n):] }
+
+// URL is the API's, without /v2.
+func (s *Stack) URL() string { return fmt.Sprintf("http://127.0.0.1:%d", s.ports[3]) }
+
+// StartTemporal starts the Temporal server.
+func (s *Stack) StartTemporal() {
+	s.t.Helper()
+	s.Temporal = Start(s.t, "temporal", "ready", nil, Binary(s.t, "drover-local"), "temporal", "--db", filepath.Join(s.dir, "temporal.db"),
+		"--port", fmt.Sprint(s.ports[0]), "--ui-port", fmt.Sprint(s.ports[1]), "--namespace", "drover")
+}
+
+// StartDatabase starts the document store.
+func (s *Stack) StartDatabase() {
+	s.t.Helper()
+	s.Database = Start(s.t, "database", "ready", nil, Binary(s.t, "drover-local"), "mongo",
+		"--dir", filepath.Join(s.dir, "documents"), "--port", fmt.Sprint(s.ports[2]))
+}
+
+// StartAPI starts the API.
+func (s *Stack) StartAPI() {
+	s.t.Helper()
+	s.API = Start(s.t, "api", "ready", s.env(), Binary(s.t, "drover"), "api")
+}
+
+// StartWorker starts the worker.
+func (s *Stack) StartWorker() {
+	s.t.Helper()
+	s.Worker = Start(s.t, "worker", "ready", s.env(), Binary(s.t, "drover"), "worker")
+}
+
+func (s *Stack) env() []string {
+	return []string{
+		fmt.Sprintf("DROVER_TEMPORAL_ADDRESS=127.0.0.1:%d", s.ports[0]),
+		fmt.Sprintf("DROVER_MONGO_URI=mongodb://127.0.0.1:%d", s.ports[2]),
+		fmt.Sprintf("DROVER_LISTEN=127.0.0.1:%d", s.ports[3]),
+		fmt.Sprintf("DROVER_METRICS_LISTEN=127.0.0.1:%d", s.ports[4]),
+		"DROVER_SECRET_KEYS_FILE=" + filepath.Join(s.dir, "keys"),
+		"DROVER_LOG_LEVEL=" + level(),
+	}
+}
+
+func level() string {
+	if l := os.Getenv("DROVER_TEST_LOG_LEVEL"); l != "" {
+		return l
+	}
+	return "info"
+}
+
+// TemporalClient is what a person has in the Web UI.
+func (s *Stack) TemporalClient() temporalclient.Client {
+	s.t.Helper()
+	c, err := temporalclient.Dial(temporalclient.Options{
+		HostPort: fmt.Sprintf("127.0.0.1:%d", s.ports[0]), Namespace: "drover", Logger: log.NewStructuredLogger(nil),
+	})
+	require.NoError(s.t, err)
+	s.t.Cleanup(c.Close)
+	return c
+}
+
+// WebUI is the address of Temporal's Web UI.
+func (s *Stack) WebUI() string { return fmt.Sprintf("http://127.0.0.1:%d", s.ports[1]) }
+
+// Deployment describes apps on clusters, all registered, with names of the test's own.
+func (s *Stack) Deployment(ctx context.Context, clusters []*Cluster, apps ...client.App) *client.Deployment {
+	s.t.Helper()
+	id := strings.ToLower(rand.Text()[:8])
+	provider := "provider-" + id
+	kubeconfigs, names := map[string][]byte{}, []string{}
+	d := &client.Deployment{
+		Project: "project-" + id, CompositeApp: "composite", Version: "v1", Profile: "profile",
+		LogicalCloud: "admin", Group: "group-" + id, Release: "r" + id, Apps: apps,
+	}
+	for _, c := range clusters {
+		kubeconfigs[c.Name] = c.Kubeconfig(s.t)
+		names = append(names, c.Name)
+		d.Clusters = append(d.Clusters, client.Cluster{Provider: provider, Name: c.Name})
+	}
+	for i := range d.Apps {
+		if d.Apps[i].Intent == nil {
+			d.Apps[i].Intent = client.M{"allOf": []client.M{{"clusterProvider": provider, "clusterLabel": "edge"}}}
+		}
+		if d.Apps[i].Profile == nil {
+			d.Apps[i].Profile = Profile(s.t)
+		}
+	}
+	require.NoError(s.t, client.Register(ctx, s.Client, provider, kubeconfigs, names, []string{"edge"}, nil))
+	require.NoError(s.t, d.Create(ctx, s.Client, nil))
+	return d
+}
+
+// Poll is how often tests look.
+const Poll = 50 * time.Millisecond
+
+// Await waits for a status of the app context.
+func (s *Stack) Await(ctx context.Context, d *client.Deployment, status string) *client.Status {
+	s.t.Helper()
+	got, err := d.Wait(ctx, s.Client, Poll, func(g *client.Status) bool { return g.Status == status })
+	require.NoError(s.t, err)
+	return got
+}

@@ -1,0 +1,63 @@
+package test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/test/harness"
+)
+
+// twoApps are an app of a Deployment and a Service, and one of three ConfigMaps: 5 resources a cluster.
+func twoApps(t *testing.T) []client.App {
+	t.Helper()
+	return []client.App{
+		{Name: "web", Chart: harness.Chart(t, "web", harness.Web("web"))},
+		{Name: "settings", Chart: harness.Chart(t, "settings", harness.ConfigMaps("settings", 3))},
+	}
+}
+
+func TestInstantiateAndTerminate(t *testing.T) {
+	ctx, s, clusters := within(t, time.Minute), harness.NewStack(t), twoClusters(t)
+	d := s.Deployment(ctx, clusters, twoApps(t)...)
+
+	require.Equal(t, 409, code(t, d.Do(ctx, s.Client, "instantiate")), "before it is approved")
+	do(ctx, t, s, d, "approve", "instantiate")
+	require.Equal(t, 409, code(t, d.Do(ctx, s.Client, "instantiate")), "twice")
+	got := s.Await(ctx, d, "Instantiated")
+	require.Equal(t, map[string]int{"Applied": 10}, got.Rsync)
+	require.Equal(t, []string{"Created", "Approved", "Instantiated"}, states(got))
+	for _, c := range clusters {
+		require.Len(t, c.Labelled(t, got.ContextID()), 5, "on %s", c.Name)
+	}
+
+	do(ctx, t, s, d, "terminate")
+	got = s.Await(ctx, d, "Terminated")
+	require.Equal(t, map[string]int{"Deleted": 10}, got.Rsync)
+	for _, c := range clusters {
+		require.Empty(t, c.Labelled(t, got.ContextID()), "on %s", c.Name)
+	}
+	require.Equal(t, 409, code(t, d.Do(ctx, s.Client, "terminate")), "twice")
+
+	first := got.ContextID()
+	do(ctx, t, s, d, "instantiate")
+	again := s.Await(ctx, d, "Instantiated")
+	require.NotEqual(t, first, again.ContextID())
+	earlier, err := d.Status(ctx, s.Client, "output=summary&instance="+first)
+	require.NoError(t, err)
+	require.Equal(t, "Terminated", earlier.Status)
+	require.Equal(t, map[string]int{"Deleted": 10}, earlier.Rsync)
+	do(ctx, t, s, d, "terminate")
+	s.Await(ctx, d, "Terminated")
+}
+
+func states(s *client.Status) []string {
+	var states []string
+	for _, a := range s.State.Actions {
+		states = append(states, a.State)
+	}
+	return slices.Clip(states)
+}

@@ -1,0 +1,111 @@
+// Package worker runs the workflows and activities: registration, interceptors, options of each queue.
+package worker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/workflows"
+)
+
+// Options size a worker.
+type Options struct {
+	// Workflows and Activities bound what runs at a time on the lifecycle queue.
+	Workflows, Activities int
+	// Clusters bounds the activities on clusters. A hanging cluster holds one per app, and costs a
+	// goroutine; the bound is only there to bound memory.
+	Clusters int
+	// Cache is the number of workflows kept in memory between tasks.
+	Cache int
+	// Drain is how long activities may take to end when the worker stops.
+	Drain time.Duration
+	// Interceptors are put around all calls, for tracing.
+	Interceptors []interceptor.WorkerInterceptor
+}
+
+// heartbeatThrottle is how long the SDK may hold back heartbeats; the answers to them carry cancellation.
+const heartbeatThrottle = time.Second
+
+// Worker polls the product's queues.
+type Worker struct{ lifecycle, kube worker.Worker }
+
+// New makes a worker; Start starts it.
+func New(c client.Client, lifecycle *activities.Lifecycle, kube *activities.Kube, o Options) *Worker {
+	worker.SetStickyWorkflowCacheSize(o.Cache)
+	interceptors := append([]interceptor.WorkerInterceptor{&kinds{}}, o.Interceptors...)
+	w := &Worker{
+		lifecycle: worker.New(c, workflows.LifecycleQueue, worker.Options{
+			MaxConcurrentWorkflowTaskExecutionSize: o.Workflows,
+			MaxConcurrentWorkflowTaskPollers:       8,
+			MaxConcurrentActivityExecutionSize:     o.Activities,
+			MaxConcurrentActivityTaskPollers:       4,
+			MaxHeartbeatThrottleInterval:           heartbeatThrottle,
+			WorkerStopTimeout:                      o.Drain,
+			Interceptors:                           interceptors,
+		}),
+		kube: worker.New(c, workflows.KubeQueue, worker.Options{
+			DisableWorkflowWorker:              true,
+			MaxConcurrentActivityExecutionSize: o.Clusters,
+			MaxConcurrentActivityTaskPollers:   4,
+			MaxHeartbeatThrottleInterval:       heartbeatThrottle,
+			WorkerStopTimeout:                  o.Drain,
+			Interceptors:                       interceptors,
+		}),
+	}
+	workflows.Register(w.lifecycle)
+	w.lifecycle.RegisterActivity(lifecycle)
+	w.kube.RegisterActivity(kube)
+	return w
+}
+
+// Start begins to poll.
+func (w *Worker) Start() error {
+	if err := w.lifecycle.Start(); err != nil {
+		return fmt.Errorf("start lifecycle worker: %w", err)
+	}
+	if err := w.kube.Start(); err != nil {
+		w.lifecycle.Stop()
+		return fmt.Errorf("start kube worker: %w", err)
+	}
+	return nil
+}
+
+// Stop polls no more, and waits until what runs has ended or was handed over.
+func (w *Worker) Stop() {
+	done := make(chan struct{})
+	go func() { w.kube.Stop(); close(done) }()
+	w.lifecycle.Stop()
+	<-done
+}
+
+// kinds turns the errors of activities into Temporal's, once for all of them.
+type kinds struct {
+	interceptor.WorkerInterceptorBase
+}
+
+// InterceptActivity wraps one activity.
+func (*kinds) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	in := &kindsInbound{}
+	in.Next = next
+	return in
+}
+
+type kindsInbound struct {
+	interceptor.ActivityInboundInterceptorBase
+}
+
+// ExecuteActivity runs the activity and turns its error.
+func (k *kindsInbound) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+	out, err := k.Next.ExecuteActivity(ctx, in)
+	if ctx.Err() != nil && err != nil {
+		return out, ctx.Err()
+	}
+	return out, workflows.ToTemporal(err, activity.GetInfo(ctx).Attempt)
+}

@@ -1,0 +1,253 @@
+package workflows
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/status"
+)
+
+// AppInput is the work of one app on its clusters [From, To).
+type AppInput struct {
+	domain.Scope
+	App       activities.PreparedApp `json:"app"`
+	Plan      domain.Digest          `json:"plan"`
+	Namespace string                 `json:"namespace"`
+	Unsettled bool                   `json:"unsettled,omitempty"`
+	From      int                    `json:"from,omitempty"`
+	To        int                    `json:"to"`
+}
+
+// WorkApp applies an app to its clusters or deletes it from them. Many clusters are split into batches,
+// each a workflow of this kind again; else there is a child per cluster, with a sliding window.
+func WorkApp(ctx workflow.Context, in AppInput) (*AppProgress, error) {
+	a := &app{in: in, progress: AppProgress{App: in.App.Name, From: in.From, Clusters: in.To - in.From}}
+	a.whole, _ = workflow.NewDisconnectedContext(ctx)
+	if err := workflow.SetQueryHandler(ctx, ProgressQuery, a.detail); err != nil {
+		return nil, fmt.Errorf("set query handler: %w", err)
+	}
+	workflow.Go(a.whole, a.report)
+	err := a.run(ctx)
+	a.ended = true
+	if err != nil {
+		return nil, err
+	}
+	return a.count(), nil
+}
+
+// app is one run of WorkApp.
+type app struct {
+	in       AppInput
+	whole    workflow.Context // never cancelled
+	progress AppProgress
+	leaves   []leafState
+	batches  []AppProgress
+	batchIDs []string
+	changed  bool
+	ended    bool
+}
+
+// leafState is what the app knows of one cluster.
+type leafState struct {
+	ClusterProgress
+	started, done bool
+}
+
+func (a *app) run(ctx workflow.Context) error {
+	if a.in.To-a.in.From > batchSize {
+		return a.split(ctx)
+	}
+	var targets activities.Targets
+	in := activities.TargetsInput{Plan: a.in.Plan, App: a.in.App.Name, From: a.in.From, To: a.in.To}
+	if err := workflow.ExecuteActivity(quick(a.whole), lifecycle.Targets, in).Get(a.whole, &targets); err != nil {
+		return err
+	}
+	first := domain.NewMarks(a.in.App.Resources, domain.MarkPending).Encode()
+	if a.in.Operation == domain.OpTerminate {
+		first = domain.NewMarks(a.in.App.Resources, domain.MarkDoomed).Encode()
+	}
+	for _, c := range targets.Clusters {
+		a.leaves = append(a.leaves, leafState{ClusterProgress: ClusterProgress{
+			Cluster: c, Connectivity: domain.ConnectivityUnknown, Marks: first,
+		}})
+	}
+	workflow.Go(a.whole, a.listen)
+	return a.slide(ctx)
+}
+
+// split starts a child per batch and waits for all of them.
+func (a *app) split(ctx workflow.Context) error {
+	open := 0
+	for from := a.in.From; from < a.in.To; from += batchSize {
+		in, i := a.in, len(a.batches)
+		in.From, in.To = from, min(from+batchSize, a.in.To)
+		id := AppID(in.Scope, in.App.Name, in.From, in.To)
+		a.batches = append(a.batches, AppProgress{
+			From: from, Clusters: in.To - from,
+			Counts: Counts{domain.ResourcePending: in.App.Resources * (in.To - from)},
+		})
+		a.batchIDs = append(a.batchIDs, id)
+		open++
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			defer func() { open-- }()
+			var result AppProgress
+			if err := startApp(ctx, in, id).Get(a.whole, &result); err != nil {
+				workflow.GetLogger(ctx).Error("batch", "app", in.App.Name, "from", in.From, "error", err)
+				return
+			}
+			a.batches[i] = result
+			a.changed = true
+		})
+	}
+	workflow.Go(a.whole, a.listen)
+	return workflow.Await(a.whole, func() bool { return open == 0 })
+}
+
+// slide runs a child per cluster; a leaf leaves the window when it is done or its cluster does not answer.
+func (a *app) slide(ctx workflow.Context) error {
+	stopped := func() bool { return ctx.Err() != nil }
+	for i := range a.leaves {
+		if err := workflow.Await(a.whole, func() bool { return stopped() || a.atWork() < openLeaves }); err != nil {
+			return err
+		}
+		if stopped() {
+			break
+		}
+		a.start(ctx, &a.leaves[i])
+	}
+	return workflow.Await(a.whole, func() bool {
+		for i := range a.leaves {
+			if a.leaves[i].started && !a.leaves[i].done {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func (a *app) start(ctx workflow.Context, l *leafState) {
+	l.started = true
+	in := activities.LeafInput{
+		Scope: a.in.Scope, App: a.in.App.Name, Cluster: l.Cluster, Bundle: a.in.App.Bundle,
+		Resources: a.in.App.Resources, Namespace: a.in.Namespace, Unsettled: a.in.Unsettled,
+	}
+	name := ApplyToClusterName
+	if in.Operation == domain.OpTerminate {
+		name = DeleteFromClusterName
+	}
+	options := child(ctx, LeafID(in.Scope, in.App, in.Cluster),
+		searchAttributes(in.Scope, appAttribute.ValueSet(in.App), clusterAttribute.ValueSet(in.Cluster.String())),
+		in.App+" on "+in.Cluster.String())
+	future := workflow.ExecuteChildWorkflow(options, name, in)
+	workflow.Go(a.whole, func(c workflow.Context) {
+		var result ClusterProgress
+		if err := future.Get(c, &result); err != nil {
+			workflow.GetLogger(c).Error("cluster", "app", in.App, "cluster", in.Cluster, "error", err)
+		} else {
+			l.ClusterProgress = result
+		}
+		l.done = true
+		a.changed = true
+	})
+}
+
+// atWork counts the leaves that hold a place in the window.
+func (a *app) atWork() int {
+	n := 0
+	for i := range a.leaves {
+		if l := &a.leaves[i]; l.started && !l.done && l.Connectivity != domain.ConnectivityRetrying {
+			n++
+		}
+	}
+	return n
+}
+
+// listen takes what leaves and batches report about themselves.
+func (a *app) listen(ctx workflow.Context) {
+	if len(a.batches) > 0 {
+		reports := workflow.GetSignalChannel(ctx, ProgressSignal)
+		for {
+			var p AppProgress
+			reports.Receive(ctx, &p)
+			for i := range a.batches {
+				if a.batches[i].From == p.From && a.batches[i].Done <= p.Done {
+					a.batches[i] = p
+					a.changed = true
+				}
+			}
+		}
+	}
+	contacts := workflow.GetSignalChannel(ctx, ContactSignal)
+	for {
+		var p ClusterProgress
+		contacts.Receive(ctx, &p)
+		for i := range a.leaves {
+			if l := &a.leaves[i]; l.Cluster == p.Cluster && !l.done {
+				l.ClusterProgress = p
+				a.changed = true
+			}
+		}
+	}
+}
+
+// report tells the parent how far the app is, at most once an interval; the end is told by the result.
+func (a *app) report(ctx workflow.Context) {
+	parent := workflow.GetInfo(ctx).ParentWorkflowExecution
+	for parent != nil {
+		if err := workflow.Await(ctx, func() bool { return a.changed }); err != nil {
+			return
+		}
+		if err := workflow.Sleep(ctx, progressInterval); err != nil || a.ended {
+			return
+		}
+		a.changed = false
+		workflow.SignalExternalWorkflow(ctx, parent.ID, parent.RunID, ProgressSignal, a.count())
+	}
+}
+
+// count adds up what is known.
+func (a *app) count() *AppProgress {
+	p := a.progress
+	p.Counts = Counts{}
+	for i := range a.leaves {
+		l := &a.leaves[i]
+		p.Counts = status.Rollup(p.Counts, domain.DecodeMarks(l.Marks).Count(!l.done, l.Connectivity))
+		switch {
+		case l.done:
+			p.Done++
+		case l.Connectivity == domain.ConnectivityRetrying:
+			p.Retrying++
+		}
+	}
+	for i := range a.batches {
+		p.Counts = status.Rollup(p.Counts, a.batches[i].Counts)
+		p.Done += a.batches[i].Done
+		p.Retrying += a.batches[i].Retrying
+	}
+	return &p
+}
+
+// detail answers ProgressQuery.
+func (a *app) detail() (AppDetail, error) {
+	d := AppDetail{Batches: a.batchIDs}
+	for i := range a.leaves {
+		if a.leaves[i].started && !a.leaves[i].done {
+			d.Open = append(d.Open, a.leaves[i].ClusterProgress)
+		}
+	}
+	return d, nil
+}
+
+// startApp starts the child for an app or a batch of its clusters.
+func startApp(ctx workflow.Context, in AppInput, id string) workflow.ChildWorkflowFuture {
+	name := DeployAppName
+	if in.Operation == domain.OpTerminate {
+		name = RemoveAppName
+	}
+	return workflow.ExecuteChildWorkflow(child(ctx, id,
+		searchAttributes(in.Scope, appAttribute.ValueSet(in.App.Name)),
+		fmt.Sprintf("%s on %d clusters", in.App.Name, in.To-in.From)), name, in)
+}

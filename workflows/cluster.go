@@ -1,0 +1,111 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+)
+
+var kube *activities.Kube // names the methods; never called
+
+// WorkCluster applies one app to one cluster or deletes it from there: one activity, which is retried
+// until it gets through or the work is stopped.
+func WorkCluster(ctx workflow.Context, in activities.LeafInput) (*ClusterProgress, error) {
+	l := &leaf{in: in, state: ClusterProgress{Cluster: in.Cluster, Connectivity: domain.ConnectivityUnknown}}
+	l.whole, _ = workflow.NewDisconnectedContext(ctx)
+	if err := workflow.SetQueryHandler(ctx, ProgressQuery, func() (ClusterProgress, error) { return l.state, nil }); err != nil {
+		return nil, fmt.Errorf("set query handler: %w", err)
+	}
+	first := domain.MarkPending
+	if in.Operation == domain.OpTerminate {
+		first = domain.MarkDoomed
+	}
+	l.state.Marks = domain.NewMarks(in.Resources, first).Encode()
+	workflow.Go(l.whole, l.listen)
+	if err := l.run(ctx); err != nil {
+		return nil, err
+	}
+	return &l.state, nil
+}
+
+// leaf is one run of WorkCluster.
+type leaf struct {
+	in        activities.LeafInput
+	whole     workflow.Context
+	state     ClusterProgress
+	contacted bool // the activity has told of itself
+}
+
+func (l *leaf) run(ctx workflow.Context) error {
+	if ctx.Err() != nil { // stopped before anything was sent
+		return nil
+	}
+	activity := kube.ApplyToCluster
+	if l.in.Operation == domain.OpTerminate {
+		activity = kube.DeleteFromCluster
+	}
+	var end domain.Leaf
+	err := workflow.ExecuteActivity(clusterWork(ctx), activity, l.in).Get(l.whole, &end)
+	if err == nil {
+		l.state.Connectivity, l.state.Marks, l.state.Error = end.Connectivity, end.Marks, end.LastError
+		return nil
+	}
+	return l.record(err)
+}
+
+// record stores what is known of a leaf whose activity could not do so itself, because it was cancelled
+// between two attempts, its worker died, or it gave up.
+func (l *leaf) record(cause error) error {
+	var cancelled *temporal.CanceledError
+	gaveUp := !errors.As(cause, &cancelled)
+	marks := domain.DecodeMarks(l.state.Marks)
+	for i, m := range marks {
+		marks[i] = unsettled(m, gaveUp, l.contacted)
+	}
+	l.state.Marks = marks.Encode()
+	if gaveUp {
+		l.state.Error = cause.Error()
+	}
+	in := domain.Leaf{
+		ContextID: l.in.ContextID, Operation: l.in.Operation, App: l.in.App, Cluster: l.in.Cluster,
+		Connectivity: l.state.Connectivity, Marks: l.state.Marks, LastError: l.state.Error,
+	}
+	return workflow.ExecuteActivity(quick(l.whole), lifecycle.RecordLeaf, in).Get(l.whole, nil)
+}
+
+// unsettled is what must be believed of a resource when the activity left without a word. An activity
+// that has made itself heard announces what it sends from then on; one that never did may have sent all.
+func unsettled(m domain.Mark, gaveUp, contacted bool) domain.Mark {
+	if contacted && !gaveUp {
+		return m
+	}
+	switch m {
+	case domain.MarkPending:
+		return domain.MarkSent
+	case domain.MarkDoomed:
+		return domain.MarkDeleting
+	default:
+		return m
+	}
+}
+
+// listen takes what the activity says of the cluster and passes it on.
+func (l *leaf) listen(ctx workflow.Context) {
+	parent := workflow.GetInfo(ctx).ParentWorkflowExecution
+	contacts := workflow.GetSignalChannel(ctx, ContactSignal)
+	for {
+		var c activities.Contact
+		contacts.Receive(ctx, &c)
+		l.contacted = true
+		l.state.Connectivity, l.state.Marks, l.state.Error = c.Connectivity, c.Marks, c.Error
+		workflow.SetCurrentDetails(ctx, fmt.Sprintf("%s: %s", c.Connectivity, c.Error))
+		if parent != nil {
+			workflow.SignalExternalWorkflow(ctx, parent.ID, parent.RunID, ContactSignal, l.state)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package workflows
+
+import (
+	"errors"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// maxInternal is how often an activity that fails for a reason nobody classified is tried: a bug must not
+// be retried for ever.
+const maxInternal = 10
+
+// ToTemporal makes a failure of an activity's attempt Temporal's: the kind as type, the text that may be
+// shown as message and detail, retried when the kind says so, after the delay that the failing side asked
+// for. Cancellation and Temporal's own errors pass through.
+func ToTemporal(err error, attempt int32) error {
+	if err == nil || temporal.IsCanceledError(err) || isApplicationError(err) {
+		return err
+	}
+	kind := fail.KindOf(err)
+	var delay time.Duration
+	if kind.Retryable() {
+		delay = fail.RetryAfterOf(err)
+	}
+	return temporal.NewApplicationErrorWithOptions(err.Error(), string(kind), temporal.ApplicationErrorOptions{
+		NonRetryable:   !kind.Retryable() || (kind == fail.Internal && attempt >= maxInternal),
+		NextRetryDelay: delay,
+		Details:        []any{fail.MessageOf(err), fail.FieldsOf(err)},
+	})
+}
+
+func toTemporal(err error) error { return ToTemporal(err, maxInternal) }
+
+func isApplicationError(err error) bool {
+	var app *temporal.ApplicationError
+	return errors.As(err, &app)
+}
+
+// FromTemporal finds the failure of ours in an error of a workflow or update; ok is false when there is
+// none.
+func FromTemporal(err error) (*fail.Error, bool) {
+	var app *temporal.ApplicationError
+	if !errors.As(err, &app) {
+		return nil, false
+	}
+	e := &fail.Error{Kind: fail.Kind(app.Type()), Cause: err}
+	if app.HasDetails() {
+		if app.Details(&e.Message, &e.Fields) == nil {
+			return e, true
+		}
+	}
+	return e, false
+}

@@ -1,0 +1,127 @@
+// Package workflows holds the operations of the product as Temporal workflows. It is deterministic: no
+// clock, no randomness, no I/O but through activities.
+//
+// The tree of an operation:
+//
+//	Instantiate or Terminate          <owner>/<context id>/instantiate
+//	└ DeployApp or RemoveApp          …/<app>            (again …/<app>/<from>-<to> when there are many clusters)
+//	  └ ApplyToCluster or DeleteFromCluster   …/<app>/<provider>+<cluster>
+package workflows
+
+import (
+	"fmt"
+	"strings"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// Names of workflow types. Histories of running workflows hold them: they never change.
+const (
+	InstantiateName       = "Instantiate"
+	TerminateName         = "Terminate"
+	DeployAppName         = "DeployApp"
+	RemoveAppName         = "RemoveApp"
+	ApplyToClusterName    = "ApplyToCluster"
+	DeleteFromClusterName = "DeleteFromCluster"
+)
+
+// Task queues: work on clusters, which may hang, never takes a slot from lifecycle work.
+const (
+	LifecycleQueue = "drover-lifecycle"
+	KubeQueue      = "drover-kube"
+)
+
+// Messages.
+const (
+	// AcceptUpdate is answered when the operation is accepted or refused: Acceptance.
+	AcceptUpdate = "accept"
+	// StopUpdate is answered when the stop is recorded. Sending StopSignal does the same without an answer.
+	StopUpdate = "stop"
+	StopSignal = "stop"
+	// ContactSignal carries an activities.Contact to a leaf; ProgressSignal an AppProgress to the root
+	// or ClusterProgress to the app.
+	ContactSignal  = "contact"
+	ProgressSignal = "progress"
+	// ProgressQuery asks a root for OperationProgress, an app for AppDetail, a leaf for ClusterProgress.
+	ProgressQuery = "progress"
+)
+
+// Search attributes: a run can be found by any of them.
+var (
+	projectAttribute      = temporal.NewSearchAttributeKeyKeyword("DroverProject")
+	compositeAppAttribute = temporal.NewSearchAttributeKeyKeyword("DroverCompositeApp")
+	groupAttribute        = temporal.NewSearchAttributeKeyKeyword("DroverGroup")
+	appAttribute          = temporal.NewSearchAttributeKeyKeyword("DroverApp")
+	clusterAttribute      = temporal.NewSearchAttributeKeyKeyword("DroverCluster")
+	contextAttribute      = temporal.NewSearchAttributeKeyKeyword("DroverContext")
+	operationAttribute    = temporal.NewSearchAttributeKeyKeyword("DroverOperation")
+)
+
+// SearchAttributes names the attributes that a namespace must have, all of type Keyword.
+func SearchAttributes() []string {
+	keys := []temporal.SearchAttributeKeyKeyword{
+		projectAttribute, compositeAppAttribute, groupAttribute, appAttribute,
+		clusterAttribute, contextAttribute, operationAttribute,
+	}
+	names := make([]string, 0, len(keys))
+	for _, k := range keys {
+		names = append(names, k.GetName())
+	}
+	return names
+}
+
+// OperationName is the type of the root workflow of op.
+func OperationName(op domain.Operation) string {
+	if op == domain.OpTerminate {
+		return TerminateName
+	}
+	return InstantiateName
+}
+
+// OperationID is the id of the root workflow of an operation on a context.
+func OperationID(s domain.Scope) string {
+	return fmt.Sprintf("%s/%s/%s", s.Owner, s.ContextID, s.Operation)
+}
+
+// AppID is the id of the workflow for an app; all its clusters when from and to are 0.
+func AppID(s domain.Scope, app string, from, to int) string {
+	id := OperationID(s) + "/" + app
+	if to != 0 {
+		id += fmt.Sprintf("/%d-%d", from, to)
+	}
+	return id
+}
+
+// LeafID is the id of the workflow for an app on a cluster.
+func LeafID(s domain.Scope, app string, c domain.ClusterName) string {
+	return OperationID(s) + "/" + app + "/" + c.String()
+}
+
+// searchAttributes are those of every workflow of an operation; more are added by the caller.
+func searchAttributes(s domain.Scope, more ...temporal.SearchAttributeUpdate) temporal.SearchAttributes {
+	updates := []temporal.SearchAttributeUpdate{
+		contextAttribute.ValueSet(s.ContextID),
+		operationAttribute.ValueSet(string(s.Operation)),
+	}
+	if seg := s.Owner.Segments(); len(seg) >= 7 && seg[0] == domain.Projects.Collection {
+		updates = append(updates,
+			projectAttribute.ValueSet(seg[1]),
+			compositeAppAttribute.ValueSet(seg[3]+"/"+seg[4]),
+			groupAttribute.ValueSet(seg[6]))
+	}
+	return temporal.NewSearchAttributes(append(updates, more...)...)
+}
+
+// OperationAttributes are the search attributes of the root, which the API sets when it starts it.
+func OperationAttributes(s domain.Scope) temporal.SearchAttributes { return searchAttributes(s) }
+
+// Summary is the one line by which a person knows the run in the Web UI.
+func Summary(s domain.Scope) string {
+	seg := s.Owner.Segments()
+	if len(seg) < 7 {
+		return string(s.Operation) + " " + string(s.Owner)
+	}
+	return fmt.Sprintf("%s %s", s.Operation, strings.Join([]string{seg[1], seg[3], seg[4], seg[6]}, " / "))
+}

@@ -1,0 +1,244 @@
+package workflows
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// OperationInput starts an operation. Observed is the context's status as the API saw it.
+type OperationInput struct {
+	domain.Scope
+	Observed domain.ContextStatus `json:"observed,omitempty"`
+}
+
+var lifecycle *activities.Lifecycle // names the methods; never called
+
+// Instantiate renders, places and plans, records the new state, and applies every app to its clusters.
+func Instantiate(ctx workflow.Context, in OperationInput) (*activities.Outcome, error) {
+	o, err := begin(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	prepared, err := o.prepare()
+	if err == nil {
+		err = o.record(&prepared)
+	}
+	if o.settle(prepared, err); err != nil {
+		return nil, err
+	}
+	o.fanOut(prepared)
+	return o.finish(prepared)
+}
+
+// Terminate records the new state, ends whatever is still going on in the context, and deletes from the
+// clusters all that may be there.
+func Terminate(ctx workflow.Context, in OperationInput) (*activities.Outcome, error) {
+	o, err := begin(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	err = o.record(nil)
+	if o.settle(activities.Prepared{}, err); err != nil {
+		return nil, err
+	}
+	prepared, err := o.supersede()
+	if err != nil {
+		return nil, err
+	}
+	o.fanOut(prepared)
+	return o.finish(prepared)
+}
+
+// operation is one run of a root workflow.
+type operation struct {
+	in OperationInput
+	// whole is never cancelled: what must be recorded is recorded. work is cancelled by a stop.
+	whole, work workflow.Context
+	cancelWork  workflow.CancelFunc
+	cancelled   bool // from Temporal's side
+
+	settled    bool // accepted or refused
+	acceptance Acceptance
+	refusal    error
+
+	stopping, stopRecorded bool
+	ended                  bool // too late to stop
+
+	progress OperationProgress
+}
+
+func begin(ctx workflow.Context, in OperationInput) (*operation, error) {
+	o := &operation{in: in}
+	o.whole, _ = workflow.NewDisconnectedContext(ctx)
+	o.work, o.cancelWork = workflow.WithCancel(o.whole)
+	o.progress.Status = domain.ContextInstantiating
+	if in.Operation == domain.OpTerminate {
+		o.progress.Status = domain.ContextTerminating
+	}
+	if err := o.handle(); err != nil {
+		return nil, err
+	}
+	workflow.Go(o.whole, func(workflow.Context) { // a person cancels in the Web UI, or a terminate does
+		ctx.Done().Receive(o.whole, nil)
+		o.cancelled = true
+		o.stop()
+	})
+	workflow.Go(o.whole, func(c workflow.Context) {
+		workflow.GetSignalChannel(c, StopSignal).Receive(c, nil)
+		o.stop()
+	})
+	workflow.Go(o.whole, o.listen)
+	return o, nil
+}
+
+// handle registers what can be asked of the run.
+func (o *operation) handle() error {
+	if err := workflow.SetQueryHandler(o.whole, ProgressQuery, func() (OperationProgress, error) {
+		return o.progress, nil
+	}); err != nil {
+		return fmt.Errorf("set query handler: %w", err)
+	}
+	if err := workflow.SetUpdateHandler(o.whole, AcceptUpdate, func(ctx workflow.Context) (Acceptance, error) {
+		if err := workflow.Await(ctx, func() bool { return o.settled }); err != nil {
+			return Acceptance{}, err
+		}
+		return o.acceptance, o.refusal
+	}); err != nil {
+		return fmt.Errorf("set update handler: %w", err)
+	}
+	if err := workflow.SetUpdateHandler(o.whole, StopUpdate, func(ctx workflow.Context) error {
+		if !o.stop() {
+			return toTemporal(fail.New(fail.Conflict, "%s is not %s", o.in.Owner.Name(), o.progress.Status))
+		}
+		return workflow.Await(ctx, func() bool { return o.stopRecorded })
+	}); err != nil {
+		return fmt.Errorf("set update handler: %w", err)
+	}
+	return nil
+}
+
+// stop ends the work in order; false when there is nothing to stop any more.
+func (o *operation) stop() bool {
+	switch {
+	case o.stopping:
+		return true
+	case o.ended:
+		return false
+	}
+	o.stopping = true
+	o.cancelWork()
+	workflow.Go(o.whole, func(ctx workflow.Context) {
+		// Before the state change there is no state to fall back from.
+		_ = workflow.Await(ctx, func() bool { return o.settled })
+		if o.refusal == nil {
+			if err := workflow.ExecuteActivity(quick(ctx), lifecycle.RecordStop, o.in.Scope).Get(ctx, nil); err != nil {
+				workflow.GetLogger(ctx).Error("record stop", "error", err)
+			}
+		}
+		o.stopRecorded = true
+	})
+	return true
+}
+
+// prepare renders, places and plans.
+func (o *operation) prepare() (prepared activities.Prepared, err error) {
+	err = workflow.ExecuteActivity(preparing(o.work), lifecycle.Prepare, o.in.Scope).Get(o.work, &prepared)
+	return prepared, err
+}
+
+// record changes the owner's state by compare-and-set. From here on the context exists.
+func (o *operation) record(prepared *activities.Prepared) error {
+	if o.stopping {
+		return temporal.NewCanceledError()
+	}
+	in := activities.RecordInput{Scope: o.in.Scope, Observed: o.in.Observed, Prepared: prepared}
+	return workflow.ExecuteActivity(quick(o.whole), lifecycle.Record, in).Get(o.whole, nil)
+}
+
+// settle answers whoever waits for the operation to be accepted.
+func (o *operation) settle(prepared activities.Prepared, refusal error) {
+	o.acceptance = Acceptance{Warnings: prepared.Warnings}
+	o.refusal = refusal
+	o.settled = true
+	if refusal != nil {
+		_ = workflow.Await(o.whole, func() bool { return workflow.AllHandlersFinished(o.whole) })
+	}
+}
+
+// supersede ends the operation that may still be going on in the context, and loads the plan.
+func (o *operation) supersede() (prepared activities.Prepared, err error) {
+	err = workflow.ExecuteActivity(waiting(o.whole), lifecycle.Supersede, o.in.Scope).Get(o.whole, &prepared)
+	return prepared, err
+}
+
+// fanOut runs a child per app and waits for all of them.
+func (o *operation) fanOut(prepared activities.Prepared) {
+	open := 0
+	for _, app := range prepared.Apps {
+		p := AppProgress{App: app.Name, Clusters: app.Clusters, Counts: Counts{}}
+		p.Counts[domain.ResourcePending] = app.Resources * app.Clusters
+		o.progress.Apps = append(o.progress.Apps, p)
+	}
+	o.show()
+	for i, app := range prepared.Apps {
+		in := AppInput{
+			Scope: o.in.Scope, App: app, Plan: prepared.Plan, Namespace: prepared.Namespace,
+			Unsettled: prepared.Unsettled, To: app.Clusters,
+		}
+		open++
+		workflow.Go(o.work, func(ctx workflow.Context) {
+			defer func() { open-- }()
+			var result AppProgress
+			if err := startApp(ctx, in, AppID(in.Scope, app.Name, 0, 0)).Get(o.whole, &result); err != nil {
+				workflow.GetLogger(ctx).Error("app", "app", app.Name, "error", err)
+				return
+			}
+			o.progress.Apps[i] = result
+			o.show()
+		})
+	}
+	_ = workflow.Await(o.whole, func() bool { return open == 0 })
+}
+
+// listen takes the reports of the apps.
+func (o *operation) listen(ctx workflow.Context) {
+	reports := workflow.GetSignalChannel(ctx, ProgressSignal)
+	for {
+		var p AppProgress
+		reports.Receive(ctx, &p)
+		for i := range o.progress.Apps {
+			if o.progress.Apps[i].App == p.App && o.progress.Apps[i].Done <= p.Done {
+				o.progress.Apps[i] = p
+			}
+		}
+		o.show()
+	}
+}
+
+func (o *operation) show() { workflow.SetCurrentDetails(o.whole, o.progress.table()) }
+
+// finish records how the operation ended, from what the leaves left in the store.
+func (o *operation) finish(prepared activities.Prepared) (*activities.Outcome, error) {
+	o.ended = true
+	if o.stopping {
+		_ = workflow.Await(o.whole, func() bool { return o.stopRecorded })
+	}
+	in := activities.FinishInput{Scope: o.in.Scope, Plan: prepared.Plan, Stopped: o.stopping}
+	var out activities.Outcome
+	if err := workflow.ExecuteActivity(quick(o.whole), lifecycle.Finish, in).Get(o.whole, &out); err != nil {
+		return nil, err
+	}
+	o.progress.Status = out.Status
+	o.show()
+	_ = workflow.Await(o.whole, func() bool { return workflow.AllHandlersFinished(o.whole) })
+	if o.cancelled {
+		return nil, temporal.NewCanceledError(out.Status)
+	}
+	return &out, nil
+}

@@ -1,0 +1,68 @@
+package workflows
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// Counts are numbers of resources by state.
+type Counts map[domain.ResourceState]int
+
+// String lists the states that have resources.
+func (c Counts) String() string {
+	var parts []string
+	for _, s := range domain.ResourceStates {
+		if c[s] != 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", c[s], s))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Acceptance is the answer to AcceptUpdate.
+type Acceptance struct {
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// OperationProgress is the root's answer to ProgressQuery.
+type OperationProgress struct {
+	Status domain.ContextStatus `json:"status"`
+	Apps   []AppProgress        `json:"apps"`
+}
+
+// AppProgress is where one app stands over all its clusters, or over a batch of them.
+type AppProgress struct {
+	App      string `json:"app"`
+	From     int    `json:"from,omitempty"` // of a batch
+	Counts   Counts `json:"counts"`
+	Clusters int    `json:"clusters"`
+	Done     int    `json:"done"`     // clusters
+	Retrying int    `json:"retrying"` // clusters that do not answer
+}
+
+// AppDetail is an app's answer to ProgressQuery: its open clusters, or the ids of the workflows that have
+// them when the app was split.
+type AppDetail struct {
+	Open    []ClusterProgress `json:"open,omitempty"`
+	Batches []string          `json:"batches,omitempty"`
+}
+
+// ClusterProgress is where one app stands on one cluster.
+type ClusterProgress struct {
+	Cluster      domain.ClusterName  `json:"cluster"`
+	Connectivity domain.Connectivity `json:"connectivity"`
+	Marks        string              `json:"marks"`
+	Error        string              `json:"error,omitempty"`
+}
+
+// table shows progress in the Web UI.
+func (p OperationProgress) table() string {
+	var b strings.Builder
+	b.WriteString(fmt.Sprintf("**%s**\n\n| app | clusters done | not answering | resources |\n|---|---|---|---|\n", p.Status))
+	for _, a := range p.Apps {
+		b.WriteString(fmt.Sprintf("| %s | %d of %d | %d | %s |\n", a.App, a.Done, a.Clusters, a.Retrying, a.Counts))
+	}
+	return b.String()
+}

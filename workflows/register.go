@@ -1,0 +1,20 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+)
+
+// Register adds every workflow under its name. Worker, tests and the replayer share it.
+func Register(r worker.WorkflowRegistry) {
+	for name, fn := range map[string]any{
+		InstantiateName:       Instantiate,
+		TerminateName:         Terminate,
+		DeployAppName:         WorkApp,
+		RemoveAppName:         WorkApp,
+		ApplyToClusterName:    WorkCluster,
+		DeleteFromClusterName: WorkCluster,
+	} {
+		r.RegisterWorkflowWithOptions(fn, workflow.RegisterOptions{Name: name})
+	}
+}
