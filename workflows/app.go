@@ -94,7 +94,7 @@ func (a *app) split(ctx workflow.Context) error {
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			defer func() { open-- }()
 			var result AppProgress
-			if err := startApp(ctx, in, id).Get(a.whole, &result); err != nil {
+			if err := startApp(ctx, in, id).Get(ctx, &result); err != nil {
 				workflow.GetLogger(ctx).Error("batch", "app", in.App.Name, "from", in.From, "error", err)
 				return
 			}

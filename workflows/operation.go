@@ -84,8 +84,8 @@ func begin(ctx workflow.Context, in OperationInput) (*operation, error) {
 	if err := o.handle(); err != nil {
 		return nil, err
 	}
-	workflow.Go(o.whole, func(workflow.Context) { // a person cancels in the Web UI, or a terminate does
-		ctx.Done().Receive(o.whole, nil)
+	workflow.Go(o.whole, func(c workflow.Context) { // a person cancels in the Web UI, or a terminate does
+		ctx.Done().Receive(c, nil)
 		o.cancelled = true
 		o.stop()
 	})
@@ -195,7 +195,7 @@ func (o *operation) fanOut(prepared activities.Prepared) {
 		workflow.Go(o.work, func(ctx workflow.Context) {
 			defer func() { open-- }()
 			var result AppProgress
-			if err := startApp(ctx, in, AppID(in.Scope, app.Name, 0, 0)).Get(o.whole, &result); err != nil {
+			if err := startApp(ctx, in, AppID(in.Scope, app.Name, 0, 0)).Get(ctx, &result); err != nil {
 				workflow.GetLogger(ctx).Error("app", "app", app.Name, "error", err)
 				return
 			}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
@@ -94,22 +95,84 @@ func (s *Store) replaceLeaf(ctx context.Context, r leafRecord) error {
 	return kindOf(err)
 }
 
-// Leaf reads the last record of one leaf. NotFound when it has none yet.
+// leafRead is a wish for the last record of a leaf; found is nil when there is none.
+type leafRead struct {
+	id    string
+	found *domain.Leaf
+}
+
+// Leaf reads the last record of one leaf. NotFound when it has none yet. Calls that come together are read
+// together: a terminate begins with them.
 func (s *Store) Leaf(ctx context.Context, id string) (*domain.Leaf, error) {
-	contextID, _, _ := strings.Cut(id, "/")
+	read := &leafRead{id: id}
+	if err := s.leafLookups.do(ctx, read); err != nil {
+		return nil, err
+	}
+	if read.found == nil {
+		return nil, fail.New(fail.NotFound, "leaf %s not found", id)
+	}
+	return read.found, nil
+}
+
+// fewLookups is up to how many leaves are looked up one by one. The embedded database finds one _id
+// quicker than one of several.
+const fewLookups = 4
+
+// lookUp belongs to many callers, so that no caller's context bounds it.
+func (s *Store) lookUp(reads []*leafRead) []error {
+	ctx := context.Background()
+	outcomes := make([]error, len(reads))
+	if len(reads) <= fewLookups {
+		for i, r := range reads {
+			outcomes[i] = s.lookUpOne(ctx, r)
+		}
+		return outcomes
+	}
+	places := map[string][]int{}
+	for i, r := range reads {
+		contextID, _, _ := strings.Cut(r.id, "/")
+		places[contextID] = append(places[contextID], i)
+	}
+	for contextID, at := range places {
+		found, err := s.lookUpAll(ctx, contextID, reads, at)
+		for _, i := range at {
+			outcomes[i] = err
+			if leaf, ok := found[reads[i].id]; ok {
+				reads[i].found = &leaf
+			}
+		}
+	}
+	return outcomes
+}
+
+func (s *Store) lookUpOne(ctx context.Context, read *leafRead) error {
+	contextID, _, _ := strings.Cut(read.id, "/")
 	for _, op := range operations {
 		var r leafRecord
-		err := s.findOne(ctx, s.leaves(contextID), recordID(id, op), &r)
-		if fail.Is(err, fail.NotFound) {
-			continue
+		err := s.findOne(ctx, s.leaves(contextID), recordID(read.id, op), &r)
+		if err == nil {
+			read.found = &lastWords([]leafRecord{r})[0]
 		}
-		if err != nil {
-			return nil, err
+		if !fail.Is(err, fail.NotFound) {
+			return err
 		}
-		r.Leaf.ID = id
-		return &r.Leaf, nil
 	}
-	return nil, fail.New(fail.NotFound, "leaf %s not found", id)
+	return nil
+}
+
+func (s *Store) lookUpAll(ctx context.Context, contextID string, reads []*leafRead, at []int) (map[string]domain.Leaf, error) {
+	ids := make(bson.A, 0, len(at)*len(operations))
+	for _, i := range at {
+		for _, op := range operations {
+			ids = append(ids, recordID(reads[i].id, op))
+		}
+	}
+	records, err := all[leafRecord](ctx, s, s.leaves(contextID), byID(bson.D{{Key: "$in", Value: ids}}))
+	found := make(map[string]domain.Leaf, len(at))
+	for _, leaf := range lastWords(records) {
+		found[leaf.ID] = leaf
+	}
+	return found, err
 }
 
 // Leaves reads the last record of every leaf of an app context, sorted by ID. Notes must not be changed:

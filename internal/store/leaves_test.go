@@ -150,6 +150,33 @@ func TestReadersThatMeetSeeWhatWasWritten(t *testing.T) {
 	wg.Wait()
 }
 
+func TestLeavesThatAreLookedUpTogether(t *testing.T) {
+	s := open(t)
+	var leaves []domain.Leaf
+	for n := range 100 {
+		leaves = append(leaves, leafOf(fmt.Sprint(n%3), "a", n))
+	}
+	putAll(t, s, leaves)
+	late := leaves[5]
+	late.Operation, late.Marks = domain.OpTerminate, "4D"
+	require.NoError(t, s.PutLeaf(t.Context(), late))
+	leaves[5] = late
+
+	got, errs := make([]*domain.Leaf, len(leaves)), make([]error, len(leaves))
+	missing := make([]error, len(leaves))
+	var wg sync.WaitGroup
+	for i, leaf := range leaves {
+		wg.Go(func() { got[i], errs[i] = s.Leaf(t.Context(), leaf.ID) })
+		wg.Go(func() { _, missing[i] = s.Leaf(t.Context(), leaf.ID+"-none") })
+	}
+	wg.Wait()
+	for i := range leaves {
+		require.NoError(t, errs[i])
+		require.Empty(t, cmp.Diff(&leaves[i], got[i]))
+		requireKind(t, missing[i], fail.NotFound)
+	}
+}
+
 func TestLeavesAreRefused(t *testing.T) {
 	t.Run("of an operation that leaves no records", func(t *testing.T) {
 		leaf := leafOf("1", "a", 1)
@@ -199,35 +226,49 @@ func BenchmarkPutLeaf(b *testing.B) {
 }
 
 func BenchmarkLeaves(b *testing.B) {
-	s := open(b)
-	for ctx := range 10 { // nine contexts that are not asked for
-		var leaves []domain.Leaf
-		for n := range 300 {
-			leaves = append(leaves, leafOf(fmt.Sprint(ctx), "a", n))
-		}
-		putAll(b, s, leaves)
-	}
-	b.Run("300 alone", func(b *testing.B) {
-		for b.Loop() {
-			leaves, err := s.Leaves(b.Context(), "7")
-			require.NoError(b, err)
-			require.Len(b, leaves, 300)
-		}
-	})
-	b.Run("300, 20 readers", func(b *testing.B) {
-		b.SetParallelism(10) // of two processors
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				if _, err := s.Leaves(b.Context(), "7"); err != nil {
-					b.Error(err)
+	for _, size := range []int{300, 3000} {
+		s := open(b)
+		for ctx := range 3 { // two contexts that are not asked for
+			for n := range size / 300 {
+				var leaves []domain.Leaf
+				for i := range 300 {
+					leaves = append(leaves, leafOf(fmt.Sprint(ctx), "a", n*300+i))
 				}
+				putAll(b, s, leaves)
+			}
+		}
+		b.Run(fmt.Sprintf("all of %d", size), func(b *testing.B) {
+			for b.Loop() {
+				leaves, err := s.Leaves(b.Context(), "1")
+				require.NoError(b, err)
+				require.Len(b, leaves, size)
 			}
 		})
-	})
-	b.Run("one of 300", func(b *testing.B) {
-		for b.Loop() {
-			_, err := s.Leaf(b.Context(), leafOf("7", "a", 3).ID)
-			require.NoError(b, err)
-		}
-	})
+		b.Run(fmt.Sprintf("all of %d, 20 readers", size), func(b *testing.B) {
+			b.SetParallelism(10) // for each of two processors
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if _, err := s.Leaves(b.Context(), "1"); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+		})
+		b.Run(fmt.Sprintf("one of %d", size), func(b *testing.B) {
+			for b.Loop() {
+				_, err := s.Leaf(b.Context(), leafOf("1", "a", 3).ID)
+				require.NoError(b, err)
+			}
+		})
+		b.Run(fmt.Sprintf("one of %d, 100 readers", size), func(b *testing.B) {
+			b.SetParallelism(50)
+			b.RunParallel(func(pb *testing.PB) {
+				for n := 0; pb.Next(); n++ {
+					if _, err := s.Leaf(b.Context(), leafOf("1", "a", n%size).ID); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+		})
+	}
 }

@@ -38,9 +38,10 @@ type Store struct {
 	timeout time.Duration
 	now     func() time.Time
 	cache   *blobCache
-	// leafWrites and leafReads make calls of many activities and many readers few.
-	leafWrites *gatherer[leafRecord]
-	leafReads  *sharedReads[[]domain.Leaf]
+	// The calls of many activities and many readers at a time are made few.
+	leafWrites  *gatherer[leafRecord]
+	leafLookups *gatherer[*leafRead]
+	leafReads   *sharedReads[[]domain.Leaf]
 }
 
 // Collections that hold no nouns and are not divided (see partition).
@@ -72,13 +73,14 @@ func Open(c Config) (*Store, error) {
 		client: client, db: client.Database(c.Database), timeout: c.Timeout, now: c.Now,
 		cache: newBlobCache(c.Cache), leafReads: newSharedReads[[]domain.Leaf](),
 	}
-	s.leafWrites = newGatherer(s.insertLeaves)
+	s.leafWrites, s.leafLookups = newGatherer(s.insertLeaves), newGatherer(s.lookUp)
 	return s, nil
 }
 
-// Close waits for what is being written and closes the connections. Leaves put afterwards are refused.
+// Close waits for what is being written and closes the connections. Calls for leaves are refused afterwards.
 func (s *Store) Close(ctx context.Context) error {
 	s.leafWrites.close()
+	s.leafLookups.close()
 	return kindOf(s.client.Disconnect(ctx))
 }
 

@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/FerretDB/FerretDB/ferretdb"
@@ -40,7 +41,8 @@ var pragmas = url.Values{"_pragma": {"busy_timeout(10000)", "journal_mode(wal)",
 
 // Config says where the data is and where to listen.
 type Config struct {
-	// Dir holds one SQLite file per database; it is created when absent.
+	// Dir holds one SQLite file per database; it is created when absent. There
+	// must be no %, ? or # in its path.
 	Dir string
 	// Port serves the wire protocol on 127.0.0.1. 0 means a free port.
 	Port int
@@ -64,6 +66,9 @@ func Start(ctx context.Context, c Config) (_ *DB, err error) {
 		c.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
 	dir, err := filepath.Abs(c.Dir)
+	if err == nil && strings.ContainsAny(dir, "%?#") {
+		err = fmt.Errorf("%s: ferretdb cannot use a path with %%, ? or #", dir)
+	}
 	if err == nil {
 		err = os.MkdirAll(dir, 0o755)
 	}

@@ -8,10 +8,12 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // front stands between the clients and FerretDB, passes messages on as they are
-// and makes three things right:
+// and makes up for three things:
 //
 //   - FerretDB reads what an update's filter selects and then writes by _id, so
 //     that of two compare-and-set updates at a time both succeed. The front lets
@@ -20,6 +22,9 @@ import (
 //   - An update with many statements holds a database connection for each until
 //     it is done; from about a hundred on it waits for ever, and everybody with
 //     it. The front refuses such a command.
+//
+// (It also answers endSessions, which FerretDB does not know and would log at
+// every client that leaves.)
 //
 // A connection of a client has a connection to FerretDB of its own, and a
 // message is answered before the next is read.
@@ -81,10 +86,10 @@ func (f *front) serve(client net.Conn) error {
 	stop := context.AfterFunc(f.ctx, func() { client.SetReadDeadline(time.Now()) })
 	defer stop()
 
-	var request, answer []byte
+	var request, reply []byte
 	for {
-		if cap(request) > keepBuffer || cap(answer) > keepBuffer {
-			request, answer = nil, nil
+		if cap(request) > keepBuffer || cap(reply) > keepBuffer {
+			request, reply = nil, nil
 		}
 		if request, err = readMessage(client, request); err != nil {
 			return nil // gone, or we are stopping
@@ -93,13 +98,13 @@ func (f *front) serve(client net.Conn) error {
 		if err != nil {
 			return err
 		}
-		if answer, err = f.do(backend, c, request, answer); err != nil {
+		if reply, err = f.do(backend, c, request, reply); err != nil {
 			return err
 		}
 		if c.unanswered {
 			continue
 		}
-		if _, err := client.Write(answer); err != nil {
+		if _, err := client.Write(reply); err != nil {
 			return nil // gone
 		}
 	}
@@ -108,10 +113,11 @@ func (f *front) serve(client net.Conn) error {
 // do gets the answer to one message, into buf when it fits.
 func (f *front) do(backend net.Conn, c command, request, buf []byte) ([]byte, error) {
 	switch c.name {
+	case "endSessions":
+		return answer(request, bson.D{{Key: "ok", Value: 1.0}})
 	case "update", "delete", "findAndModify", "findandmodify":
 		if c.updates > maxUpdates {
-			return refusal(request, fmt.Sprintf("%d updates in one command are too many for the local database, the limit is %d",
-				c.updates, maxUpdates))
+			return answer(request, tooManyUpdates(c.updates))
 		}
 		f.write.Lock()
 		defer f.write.Unlock()
@@ -119,22 +125,34 @@ func (f *front) do(backend net.Conn, c command, request, buf []byte) ([]byte, er
 	if _, err := backend.Write(request); err != nil {
 		return nil, err
 	}
-	answer, err := readMessage(backend, buf)
+	reply, err := readMessage(backend, buf)
 	if err != nil {
 		return nil, err
 	}
-	return answer, f.index(c)
+	f.index(c)
+	return reply, nil
 }
 
-// index sees to the indexes of what a command may have made or dropped.
-func (f *front) index(c command) error {
+func tooManyUpdates(n int) bson.D {
+	return bson.D{
+		{Key: "ok", Value: 0.0},
+		{Key: "errmsg", Value: fmt.Sprintf("%d updates in one command are too many for the local database: the limit is %d", n, maxUpdates)},
+		{Key: "code", Value: int32(2)},
+		{Key: "codeName", Value: "BadValue"},
+	}
+}
+
+// index sees to the indexes of what a command may have made or dropped. Without
+// one everything works, slowly.
+func (f *front) index(c command) {
 	switch c.name {
 	case "insert", "update", "findAndModify", "findandmodify", "create", "createIndexes":
-		return f.indexes.ensure(context.WithoutCancel(f.ctx), c.database, c.collection)
+		if err := f.indexes.ensure(context.WithoutCancel(f.ctx), c.database, c.collection); err != nil {
+			f.log.Warn("index MongoDB collection", "error", err)
+		}
 	case "drop", "dropDatabase", "renameCollection":
 		f.indexes.forget()
 	}
-	return nil
 }
 
 // stop lets nobody in, answers what has been asked and ends all connections, or

@@ -124,21 +124,16 @@ func (c *command) addSequence(section []byte) error {
 	return nil
 }
 
-// refusal is the answer to a message that is not passed on.
-func refusal(msg []byte, reason string) ([]byte, error) {
-	doc, err := bson.Marshal(bson.D{
-		{Key: "ok", Value: 0.0},
-		{Key: "errmsg", Value: reason},
-		{Key: "code", Value: int32(2)},
-		{Key: "codeName", Value: "BadValue"},
-	})
+// answer makes the answer to a message.
+func answer(msg []byte, document bson.D) ([]byte, error) {
+	doc, err := bson.Marshal(document)
 	if err != nil {
 		return nil, err
 	}
-	b := make([]byte, headerSize+4+1, headerSize+4+1+len(doc))
+	b := make([]byte, headerSize+4+1, headerSize+4+1+len(doc)) // no flags, a section of kind 0
 	le := binary.LittleEndian
 	le.PutUint32(b, uint32(cap(b)))
-	copy(b[8:], msg[4:8]) // answers the request
+	copy(b[8:], msg[4:8])
 	le.PutUint32(b[12:], opMsg)
 	return append(b, doc...), nil
 }
