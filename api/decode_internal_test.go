@@ -35,7 +35,7 @@ func TestNoMemberOfAnAnswerIsUnknown(t *testing.T) {
 	for _, n := range domain.Nouns {
 		t.Run(n.Kind, func(t *testing.T) {
 			o := n.New()
-			populate(reflect.ValueOf(o).Elem())
+			populate(t, reflect.ValueOf(o).Elem())
 			body, err := json.Marshal(o)
 			require.NoError(t, err)
 			back := n.New()
@@ -50,21 +50,22 @@ func TestNoMemberOfAnAnswerIsUnknown(t *testing.T) {
 }
 
 // populate gives every exported member that can be sent a value that is not zero.
-func populate(v reflect.Value) {
+func populate(t *testing.T, v reflect.Value) {
+	t.Helper()
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if v.Field(i).CanSet() {
-				populate(v.Field(i))
+				populate(t, v.Field(i))
 			}
 		}
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-		populate(v.Index(0))
+		populate(t, v.Index(0))
 	case reflect.Map:
 		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-		populate(key)
-		populate(value)
+		populate(t, key)
+		populate(t, value)
 		v.Set(reflect.MakeMap(v.Type()))
 		v.SetMapIndex(key, value)
 	case reflect.String:
@@ -73,5 +74,7 @@ func populate(v reflect.Value) {
 		v.SetInt(1)
 	case reflect.Uint8:
 		v.SetUint(1)
+	default:
+		t.Fatalf("a member of kind %s: say how to fill it", v.Kind())
 	}
 }

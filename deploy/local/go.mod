@@ -236,7 +236,6 @@ require (
 	modernc.org/libc v1.72.3 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.11.0 // indirect
-	modernc.org/sqlite v1.51.0 // indirect
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.0 // indirect
@@ -248,6 +247,7 @@ require (
 	go.temporal.io/api v1.63.5
 	golang.org/x/sync v0.23.0
 	google.golang.org/protobuf v1.36.12
+	modernc.org/sqlite v1.51.0
 )
 
 replace github.com/drover-io/drover => ../..

@@ -24,7 +24,7 @@ import (
 const startTime = 2 * time.Minute
 
 // portBlock is how many ports in a row a local cluster takes.
-const portBlock = 10
+const portBlock = 3
 
 // components of the local cluster: what answers, and what finishes deletions. It has no nodes.
 const components = "etcd,kube-apiserver,kube-controller-manager"

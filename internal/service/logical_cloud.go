@@ -38,6 +38,11 @@ var cloudRefusals = map[domain.Operation]map[domain.ContextStatus]string{
 }
 
 func cloudMay(cloud *domain.LogicalCloud, op domain.Operation) error {
+	// Groups go only into a cloud that is Instantiated, and one that groups name cannot be terminated:
+	// without this way back, a stop would be for good.
+	if op == domain.OpInstantiate && cloud.History.State() == domain.InstantiateStopped {
+		return nil
+	}
 	if sentence, refused := cloudRefusals[op][contextOf(&cloud.History)]; refused {
 		return fail.New(fail.Conflict, "%s: logical cloud %q is in state %s", sentence, cloud.Name, cloud.History.State())
 	}

@@ -4,85 +4,148 @@ package storetest
 
 import (
 	"bufio"
+	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-var local struct {
-	once sync.Once
-	uri  string
-	err  error
-}
+// Environment of the tests.
+const (
+	uriVariable     = "DROVER_TEST_MONGODB_URI" // a database to use instead of the local one
+	requireVariable = "DROVER_TEST_REQUIRE"     // when set, a missing database is a failure
+)
 
-// startTime bounds the start of the local database.
-const startTime = 30 * time.Second
+// Bounds of what is waited for.
+const (
+	startTime = 30 * time.Second
+	dropTime  = 10 * time.Second
+)
+
+// local is the database of this process.
+var local = sync.OnceValues(func() (string, error) { return start(binary()) })
 
 // URI is the database's. The local one is started once for all tests of the process and dies with it.
+// Where it is not built the test is skipped, or fails if DROVER_TEST_REQUIRE is set.
 func URI(t testing.TB) string {
 	t.Helper()
-	if uri := os.Getenv("DROVER_TEST_MONGODB_URI"); uri != "" {
+	if uri := os.Getenv(uriVariable); uri != "" {
 		return uri
 	}
-	_, file, _, _ := runtime.Caller(0)
-	path := filepath.Join(filepath.Dir(file), "..", "..", "build", "bin", "drover-local")
-	if _, err := os.Stat(path); err != nil {
-		if os.Getenv("DROVER_TEST_REQUIRE") != "" {
-			t.Fatal("drover-local is not built: run make servers")
+	if _, err := os.Stat(binary()); err != nil {
+		if os.Getenv(requireVariable) != "" {
+			t.Fatal("there is no database: run make servers, or set " + uriVariable)
 		}
-		t.Skip("drover-local is not built: run make servers, or set DROVER_TEST_MONGODB_URI")
+		t.Skip("there is no database: run make servers, or set " + uriVariable)
 	}
-	local.once.Do(func() { local.uri, local.err = start(path) })
-	if local.err != nil {
-		t.Fatal(local.err)
+	uri, err := local()
+	if err != nil {
+		t.Fatalf("start the local database: %v", err)
 	}
-	return local.uri
+	return uri
 }
 
-// Database is a name that no other test uses.
-func Database(testing.TB) string { return "t" + strings.ToLower(rand.Text()) }
+// Database is a name that no other test uses. What the test leaves under it on a database that outlives
+// the tests is removed.
+func Database(t testing.TB) string {
+	t.Helper()
+	name := "t" + strings.ToLower(rand.Text())
+	if uri := os.Getenv(uriVariable); uri != "" {
+		t.Cleanup(func() {
+			if err := drop(uri, name); err != nil {
+				t.Errorf("drop the database %s: %v", name, err)
+			}
+		})
+	}
+	return name
+}
 
-func start(path string) (string, error) {
-	dir, err := os.MkdirTemp("", "drover-storetest")
+func drop(uri, name string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), dropTime)
+	defer cancel()
+	client, err := mongo.Connect(options.Client().ApplyURI(uri))
+	if err != nil {
+		return err
+	}
+	return errors.Join(client.Database(name).Drop(ctx), client.Disconnect(ctx))
+}
+
+// binary is where the local database is built.
+func binary() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..", "build", "bin", "drover-local")
+}
+
+// dirPrefix comes before the number of the process that a directory belongs to.
+const dirPrefix = "drover-storetest-"
+
+func start(path string) (uri string, err error) {
+	sweep()
+	dir, err := os.MkdirTemp("", dirPrefix+strconv.Itoa(os.Getpid())+"-")
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.Command(path, "mongo", "--dir", dir, "--port", "0")
+	cmd := exec.Command(path, "mongo", "--dir", dir, "--port", "0", "--log-level", "error")
+	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.StdoutPipe()
+	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return "", err
 	}
 	started := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for ever: the death of the thread that starts it kills the process
+		runtime.LockOSThread() // for ever: it is the death of the starting thread that kills the process
 		started <- cmd.Start()
 		select {}
 	}()
 	if err := <-started; err != nil {
 		return "", err
 	}
-	lines := make(chan string, 1)
-	go func() {
-		s := bufio.NewScanner(out)
-		for s.Scan() {
-			if _, uri, ok := strings.Cut(s.Text(), "uri="); ok && strings.HasPrefix(s.Text(), "ready") {
-				lines <- uri
-			}
-		}
-	}()
+	ready := make(chan string)
+	go func() { ready <- readyURI(stdout) }()
 	select {
-	case uri := <-lines:
+	case uri := <-ready:
+		if uri == "" {
+			return "", fmt.Errorf("%s ended before it was ready", path)
+		}
 		return uri, nil
 	case <-time.After(startTime):
-		return "", fmt.Errorf("%s is not ready", path)
+		return "", fmt.Errorf("%s is not ready after %s", path, startTime)
+	}
+}
+
+// readyURI reads up to the line "ready … uri=…"; "" when there is none.
+func readyURI(r io.Reader) string {
+	for lines := bufio.NewScanner(r); lines.Scan(); {
+		if _, uri, ok := strings.Cut(lines.Text(), " uri="); ok && strings.HasPrefix(lines.Text(), "ready ") {
+			return uri
+		}
+	}
+	return ""
+}
+
+// sweep removes what databases of earlier processes left: they were killed, and could not do it.
+func sweep() {
+	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), dirPrefix+"*")) // the pattern is well formed
+	for _, dir := range dirs {
+		owner, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), dirPrefix), "-")
+		pid, err := strconv.Atoi(owner)
+		if err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			_ = os.RemoveAll(dir) // another process may be at it too
+		}
 	}
 }

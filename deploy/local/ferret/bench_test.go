@@ -90,10 +90,10 @@ func BenchmarkBlob(b *testing.B) {
 	n := 0
 	for b.Loop() {
 		n++
-		if _, err := c.InsertOne(b.Context(), bson.M{"_id": n, "data": data}); err != nil {
+		if _, err := c.InsertOne(b.Context(), bson.M{"_id": id(n), "data": data}); err != nil {
 			b.Fatal(err)
 		}
-		if err := c.FindOne(b.Context(), bson.M{"_id": n}).Err(); err != nil {
+		if err := c.FindOne(b.Context(), bson.M{"_id": id(n)}).Err(); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,0 +1,452 @@
+package kubetest
+
+import (
+	"context"
+	_ "embed"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// kindsManifests has an object of each kind that charts commonly have.
+//
+//go:embed testdata/kinds.yaml
+var kindsManifests string
+
+// Suite is what applying to a cluster and deleting from it has to do, on the cluster of an administrator's
+// kubeconfig.
+func Suite(t *testing.T, kubeconfig []byte) {
+	for name, test := range map[string]func(*world){
+		"applies every common kind":                               appliesEveryKind,
+		"applies again without changing anything":                 appliesAgain,
+		"takes over fields of other managers":                     takesOver,
+		"labels objects and pods":                                 labels,
+		"refuses by resource and goes on":                         refuses,
+		"begins where the last attempt ended":                     resumes,
+		"keeps in mind what may be there although it was refused": remembersSent,
+		"applies custom resources with their CRD":                 appliesCustom,
+		"applies into a namespace of the same job":                appliesIntoNamespace,
+		"waits for a namespace that is being terminated":          waitsForNamespace,
+		"announces each stage before it sends anything":           announces,
+		"deletes in reverse order":                                deletesInReverse,
+		"counts what is absent as deleted":                        deletesAbsent,
+		"leaves what belongs to another deployment":               leavesForeign,
+		"leaves what is kept or settled":                          leavesKept,
+		"deletes by another version when the one wanted is gone":  deletesOtherVersion,
+		"says which finalizers a deletion waits for":              saysFinalizers,
+		"waits for an object that leaves in time":                 waitsForLeave,
+		"refuses when permissions are missing":                    forbidden,
+		"tries again when credentials are not accepted":           unauthorized,
+		"answers a ping":                                          pings,
+		"settles many resources with few requests at a time":      settlesMany,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(newWorld(t, kubeconfig))
+		})
+	}
+}
+
+func appliesEveryKind(w *world) {
+	resources := w.everyKind()
+	w.mustApply(resources)
+	outcome, watcher := w.delete(resources)
+	require.NoError(w, outcome.Retry)
+	require.Equal(w, domain.NewMarks(len(resources), domain.MarkDeleted), watcher.Marks, "notes: %v", watcher.Notes)
+}
+
+func (w *world) everyKind() []plan.Resource {
+	return Resources(w, true, strings.NewReplacer("NAME", w.name, "IN", w.namespace).Replace(kindsManifests))
+}
+
+func appliesAgain(w *world) {
+	resources := []plan.Resource{w.configMap(0, "a")}
+	w.mustApply(resources)
+	first := w.find("a")
+	w.mustApply(resources)
+	require.Equal(w, first.GetResourceVersion(), w.find("a").GetResourceVersion())
+}
+
+func takesOver(w *world) {
+	w.mustApply([]plan.Resource{w.configMap(0, "a")})
+	w.merge("a", `{"data":{"key":"of somebody else","other":"kept"}}`)
+	w.mustApply([]plan.Resource{w.configMap(0, "a")})
+	data, _, err := unstructured.NestedStringMap(w.find("a").Object, "data")
+	require.NoError(w, err)
+	require.Empty(w, cmp.Diff(map[string]string{"key": "value", "other": "kept"}, data))
+}
+
+func labels(w *world) {
+	w.mustApply(Resources(w, false, `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: a}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: a}}
+  template: {metadata: {labels: {app: a}}, spec: {containers: [{name: main, image: example.com/none}]}}
+`))
+	o := w.findIn(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, w.namespace, "a")
+	require.NotNil(w, o)
+	require.Equal(w, DeploymentID, o.GetLabels()[plan.DeploymentLabel])
+	pods, _, err := unstructured.NestedStringMap(o.Object, "spec", "template", "metadata", "labels")
+	require.NoError(w, err)
+	require.Empty(w, cmp.Diff(map[string]string{"app": "a", plan.DeploymentLabel: DeploymentID}, pods))
+	require.Equal(w, kube.FieldManager, o.GetManagedFields()[0].Manager)
+	require.Equal(w, metav1.ManagedFieldsOperationApply, o.GetManagedFields()[0].Operation)
+}
+
+func refuses(w *world) {
+	cases := []struct{ reason, manifest, note string }{
+		{"a value is not valid: 422", `
+apiVersion: v1
+kind: Service
+metadata: {name: bad-port}
+spec: {ports: [{port: 99999}]}`, `Service "bad-port" is invalid`},
+		{"the kind has no such field: API servers answer that with 500", `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: bad-field}
+dta: {a: b}`, "field not declared in schema"},
+		{"a field has another type: 500, too", `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: bad-type}
+data: {a: [b]}`, "expected string"},
+		{"the same entry twice: 500, too", `
+apiVersion: v1
+kind: Service
+metadata: {name: twice}
+spec: {ports: [{port: 80, name: a}, {port: 80, name: b}]}`, "duplicate"},
+		{"the namespace is not there", `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: not-there}`, `namespaces "not-there" not found`},
+		{"the cluster has no such kind", `
+apiVersion: example.com/v1
+kind: Nothing
+metadata: {name: a}`, `no matches for kind "Nothing" in version "example.com/v1"`},
+		{"the cluster has the kind in other versions", `
+apiVersion: policy/v1beta1
+kind: PodDisruptionBudget
+metadata: {name: a}`, `no matches for kind "PodDisruptionBudget" in version "policy/v1beta1"`},
+		{"the group has no such kind", `
+apiVersion: apps/v1
+kind: Nothing
+metadata: {name: a}`, `no matches for kind "Nothing" in version "apps/v1"`},
+		{"names made by the server cannot be applied", `
+apiVersion: v1
+kind: ConfigMap
+metadata: {generateName: a-}`, "metadata.name is required"},
+		{"a name that leads elsewhere", `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: ".."}`, "may not be"},
+		{"the object must have a version that it does not have: to try again does not help", `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: there, resourceVersion: "1"}`, "the object has been modified"},
+	}
+	manifests := make([]string, len(cases))
+	for i := range cases {
+		manifests[i] = cases[i].manifest
+	}
+	w.mustApply([]plan.Resource{w.configMap(0, "there")})
+
+	resources := append(Resources(w, false, strings.Join(manifests, "\n---\n")), w.configMap(1, "good"))
+	outcome, watcher := w.apply(resources)
+	require.Equal(w, kube.Outcome{Reached: true}, outcome)
+	want := append(domain.NewMarks(len(cases), domain.MarkRefused), domain.MarkApplied)
+	require.Equal(w, want, watcher.Marks, "notes: %v", watcher.Notes)
+	for i := range cases {
+		require.Contains(w, watcher.Notes[i], cases[i].note, cases[i].reason)
+	}
+	require.NotNil(w, w.find("good"))
+}
+
+func resumes(w *world) {
+	resources := []plan.Resource{w.configMap(0, "applied"), w.configMap(0, "refused"), w.configMap(0, "sent"), w.configMap(1, "pending")}
+	marks := domain.Marks{domain.MarkApplied, domain.MarkRefused, domain.MarkSent, domain.MarkPending}
+	j, watcher := w.job(resources, marks)
+	require.Equal(w, kube.Outcome{Reached: true}, w.cluster.Apply(w.Context(), j))
+	require.Equal(w, []Event{{2, domain.MarkSent}, {2, domain.MarkApplied}, {3, domain.MarkSent}, {3, domain.MarkApplied}}, watcher.Told)
+	require.Equal(w, domain.MarkSent, marks[2], "the caller's marks are the caller's")
+	require.Nil(w, w.find("applied"), "what is settled is not sent again")
+	require.Nil(w, w.find("refused"))
+	require.NotNil(w, w.find("sent"))
+	require.NotNil(w, w.find("pending"))
+}
+
+func remembersSent(w *world) {
+	w.mustApply([]plan.Resource{w.configMap(0, "a")})
+	changed := Resources(w, false, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"a":["b"]}}`)
+	j, watcher := w.job(changed, domain.Marks{domain.MarkSent})
+	require.NoError(w, w.cluster.Apply(w.Context(), j).Retry)
+	require.Equal(w, domain.Marks{domain.MarkUndeleted}, watcher.Marks)
+	require.Equal(w, domain.Marks{domain.MarkDoomed}, watcher.Marks.Doom(), "a terminate asks the cluster")
+}
+
+func (w *world) customManifests() (crd, object string, group string) {
+	group = w.name + ".example.com"
+	crd = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.` + group + `}
+spec:
+  group: ` + group + `
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+`
+	object = `
+apiVersion: ` + group + `/v1
+kind: Widget
+metadata: {name: a}
+spec: {size: 3}
+`
+	return crd, object, group
+}
+
+func appliesCustom(w *world) {
+	crd, object, group := w.customManifests()
+	resources := append(Resources(w, true, crd+"---"+object), w.configMap(1, "a"))
+	w.mustApply(resources)
+	widgets := schema.GroupVersionResource{Group: group, Version: "v1", Resource: "widgets"}
+	require.NotNil(w, w.findIn(widgets, w.namespace, "a"))
+
+	// The CRD first, as somebody else might: the widget's kind is gone, and the widget with it.
+	outcome, watcher := w.delete(resources[:1])
+	require.NoError(w, outcome.Retry)
+	require.Equal(w, domain.Marks{domain.MarkDeleted}, watcher.Marks)
+	outcome, watcher = w.delete(resources[1:2])
+	require.NoError(w, outcome.Retry)
+	require.Equal(w, domain.Marks{domain.MarkDeleted}, watcher.Marks)
+}
+
+func appliesIntoNamespace(w *world) {
+	other := Name("suite")
+	resources := Resources(w, true, `
+apiVersion: v1
+kind: Namespace
+metadata: {name: `+other+`}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: `+other+`}
+`)
+	w.mustApply(resources)
+	require.NotNil(w, w.findIn(configMaps, other, "a"))
+
+	outcome, watcher := w.delete(resources)
+	require.NoError(w, outcome.Retry)
+	require.Equal(w, domain.NewMarks(2, domain.MarkDeleted), watcher.Marks)
+
+	// One that the job brings, but that is not there yet, is waited for; one that was refused is not.
+	absent := Name("suite")
+	resources = Resources(w, true, `
+apiVersion: v1
+kind: Namespace
+metadata: {name: `+absent+`}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: `+absent+`}
+`)
+	j, watcher := w.job(resources, domain.Marks{domain.MarkRefused, domain.MarkPending})
+	require.NoError(w, w.cluster.Apply(w.Context(), j).Retry)
+	require.Equal(w, domain.Marks{domain.MarkRefused, domain.MarkRefused}, watcher.Marks)
+}
+
+func waitsForNamespace(w *world) {
+	w.mustApply([]plan.Resource{w.configMap(0, "held")})
+	w.hold("held")
+	require.NoError(w, w.dynamic.Resource(namespaces).Delete(w.Context(), w.namespace, metav1.DeleteOptions{}))
+
+	outcome, watcher := w.apply([]plan.Resource{w.configMap(0, "a")})
+	require.True(w, fail.Is(outcome.Retry, fail.Unavailable), "%v", outcome.Retry)
+	require.True(w, outcome.Reached)
+	require.Contains(w, fail.TextOf(outcome.Retry), "is being terminated")
+	require.Contains(w, fail.TextOf(outcome.Retry), "ConfigMap a", "it says which resource is waited for")
+	require.Equal(w, domain.Marks{domain.MarkSent}, watcher.Marks)
+}
+
+func announces(w *world) {
+	resources := []plan.Resource{w.configMap(2, "a"), w.configMap(1, "b"), w.configMap(1, "c"), w.configMap(1, "settled")}
+	j, watcher := w.job(resources, domain.Marks{domain.MarkPending, domain.MarkPending, domain.MarkSent, domain.MarkApplied})
+	var stages [][]int
+	j.BeforeStage = stageRecorder(w, &stages, watcher)
+	require.NoError(w, w.cluster.Apply(w.Context(), j).Retry)
+	require.Equal(w, [][]int{{1, 2}, {0}}, stages)
+
+	refusal := fail.New(fail.Unavailable, "the workflow does not answer")
+	j, watcher = w.job([]plan.Resource{w.configMap(0, "unannounced")}, domain.Marks{domain.MarkPending})
+	j.BeforeStage = func(context.Context, []int) error { return refusal }
+	require.Equal(w, kube.Outcome{Retry: refusal}, w.cluster.Apply(w.Context(), j))
+	require.Empty(w, watcher.Told)
+	require.Nil(w, w.find("unannounced"))
+}
+
+func deletesInReverse(w *world) {
+	resources := []plan.Resource{w.configMap(0, "a"), w.configMap(1, "b"), w.configMap(2, "c")}
+	w.mustApply(resources)
+	outcome, watcher := w.delete(resources)
+	require.Equal(w, kube.Outcome{Reached: true}, outcome)
+	require.Equal(w, []Event{
+		{2, domain.MarkDeleting}, {2, domain.MarkDeleted},
+		{1, domain.MarkDeleting}, {1, domain.MarkDeleted},
+		{0, domain.MarkDeleting}, {0, domain.MarkDeleted},
+	}, watcher.Told)
+	require.Nil(w, w.find("a"))
+	require.Nil(w, w.find("b"))
+	require.Nil(w, w.find("c"))
+}
+
+func deletesAbsent(w *world) {
+	_, object, _ := w.customManifests()
+	resources := append(Resources(w, false, object), w.configMap(0, "absent"))
+	elsewhere := w.configMap(0, "a")
+	elsewhere.Namespace = Name("not-there")
+	resources = append(resources, elsewhere)
+	outcome, watcher := w.delete(resources)
+	require.Equal(w, kube.Outcome{Reached: true}, outcome)
+	require.Equal(w, domain.NewMarks(3, domain.MarkDeleted), watcher.Marks)
+	require.Empty(w, watcher.Notes)
+}
+
+func leavesForeign(w *world) {
+	resources := []plan.Resource{w.configMap(0, "a"), w.configMap(0, "b")}
+	w.mustApply(resources)
+	w.merge("a", `{"metadata":{"labels":{"emco/deployment-id":"8-other"}}}`)
+	w.merge("b", `{"metadata":{"labels":{"emco/deployment-id":null}}}`)
+	outcome, watcher := w.delete(resources)
+	require.Equal(w, kube.Outcome{Reached: true}, outcome)
+	require.Equal(w, domain.NewMarks(2, domain.MarkDeleted), watcher.Marks)
+	require.Contains(w, watcher.Notes[0], "8-other")
+	require.Contains(w, watcher.Notes[1], "no longer carries the label")
+	require.NotNil(w, w.find("a"))
+	require.NotNil(w, w.find("b"))
+}
+
+func leavesKept(w *world) {
+	resources := []plan.Resource{w.configMap(0, "kept"), w.configMap(0, "deleted"), w.configMap(0, "doomed"), w.configMap(0, "deleting")}
+	w.mustApply(resources)
+	j, watcher := w.job(resources, domain.Marks{domain.MarkKept, domain.MarkDeleted, domain.MarkDoomed, domain.MarkDeleting})
+	require.NoError(w, w.cluster.Delete(w.Context(), j).Retry)
+	require.Equal(w, domain.Marks{domain.MarkKept, domain.MarkDeleted, domain.MarkDeleted, domain.MarkDeleted}, watcher.Marks)
+	require.NotNil(w, w.find("kept"))
+	require.NotNil(w, w.find("deleted"))
+	require.Nil(w, w.find("doomed"))
+	require.Nil(w, w.find("deleting"))
+}
+
+func deletesOtherVersion(w *world) {
+	w.mustApply(Resources(w, false, `
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: a}
+spec: {maxUnavailable: 1, selector: {matchLabels: {app: a}}}
+`))
+	old := plan.Resource{ResourceID: plan.ResourceID{Group: "policy", Version: "v1beta1", Kind: "PodDisruptionBudget", Name: "a"}}
+	outcome, watcher := w.delete([]plan.Resource{old})
+	require.NoError(w, outcome.Retry)
+	require.Equal(w, domain.Marks{domain.MarkDeleted}, watcher.Marks)
+	require.Nil(w, w.findIn(schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}, w.namespace, "a"))
+}
+
+// hold keeps a ConfigMap from going until the test ends or lets it go.
+func (w *world) hold(name string) {
+	w.Helper()
+	w.merge(name, `{"metadata":{"finalizers":["example.com/held"]}}`)
+	w.Cleanup(func() {
+		_, err := w.dynamic.Resource(configMaps).Namespace(w.namespace).Patch(context.WithoutCancel(w.Context()), name,
+			types.MergePatchType, []byte(letGo), metav1.PatchOptions{})
+		if !apierrors.IsNotFound(err) {
+			require.NoError(w, err)
+		}
+	})
+}
+
+// letGo is the patch that undoes hold.
+const letGo = `{"metadata":{"finalizers":null}}`
+
+func saysFinalizers(w *world) {
+	resources := []plan.Resource{w.configMap(0, "held"), w.configMap(0, "free")}
+	w.mustApply(resources)
+	w.hold("held")
+	w.cluster = Open(w, kube.Config{Settle: 50 * time.Millisecond}, w.kubeconfig)
+	for range 2 { // an attempt that finds the deletion asked for already says the same
+		outcome, watcher := w.delete(resources)
+		require.Equal(w, kube.Outcome{Reached: true}, outcome)
+		require.Equal(w, domain.NewMarks(2, domain.MarkDeleted), watcher.Marks)
+		require.Empty(w, cmp.Diff(map[int]string{0: "deletion was accepted; it waits for the finalizers example.com/held"}, watcher.Notes))
+	}
+}
+
+func waitsForLeave(w *world) {
+	resources := []plan.Resource{w.configMap(0, "held")}
+	w.mustApply(resources)
+	w.hold("held")
+	j, watcher := w.job(resources, domain.Marks{domain.MarkDoomed})
+	ended := make(chan kube.Outcome, 1)
+	go func() { ended <- w.cluster.Delete(w.Context(), j) }()
+	require.Eventually(w, func() bool { return w.find("held").GetDeletionTimestamp() != nil }, deadline, 10*time.Millisecond)
+	w.merge("held", letGo)
+	require.NoError(w, (<-ended).Retry)
+	require.Equal(w, domain.Marks{domain.MarkDeleted}, watcher.Marks)
+	require.Empty(w, watcher.Notes)
+	require.Nil(w, w.find("held"))
+}
+
+func forbidden(w *world) {
+	w.mustApply([]plan.Resource{w.configMap(0, "a")})
+	w.cluster = Open(w, kube.Config{}, as(w, w.kubeconfig))
+	resources := []plan.Resource{w.configMap(0, "a"), w.configMap(0, "b")}
+	outcome, watcher := w.apply(resources)
+	require.Equal(w, kube.Outcome{Reached: true}, outcome)
+	require.Equal(w, domain.NewMarks(2, domain.MarkRefused), watcher.Marks)
+	require.Contains(w, watcher.Notes[0], "is forbidden")
+
+	outcome, watcher = w.delete(resources)
+	require.Equal(w, kube.Outcome{Reached: true}, outcome)
+	require.Equal(w, domain.NewMarks(2, domain.MarkUndeleted), watcher.Marks)
+	require.Contains(w, watcher.Notes[0], "is forbidden")
+}
+
+func unauthorized(w *world) {
+	w.cluster = Open(w, kube.Config{}, withToken(w, w.kubeconfig, "not-a-token"))
+	outcome, watcher := w.apply([]plan.Resource{w.configMap(0, "a")})
+	require.True(w, fail.Is(outcome.Retry, fail.Unavailable), "%v", outcome.Retry)
+	require.True(w, outcome.Reached)
+	require.Contains(w, fail.TextOf(outcome.Retry), "does not accept the credentials")
+	require.Equal(w, domain.Marks{domain.MarkSent}, watcher.Marks)
+}
+
+func pings(w *world) { require.NoError(w, w.cluster.Ping(w.Context())) }
+
+func settlesMany(w *world) {
+	var resources []plan.Resource
+	for i := range 100 {
+		resources = append(resources, w.configMap(i/50, Name("many")))
+	}
+	w.mustApply(resources)
+	list, err := w.dynamic.Resource(configMaps).Namespace(w.namespace).
+		List(w.Context(), metav1.ListOptions{LabelSelector: plan.DeploymentLabel + "=" + DeploymentID})
+	require.NoError(w, err)
+	require.Len(w, list.Items, len(resources))
+	outcome, watcher := w.delete(resources)
+	require.NoError(w, outcome.Retry)
+	require.Equal(w, domain.NewMarks(len(resources), domain.MarkDeleted), watcher.Marks)
+}

@@ -1,0 +1,53 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+func TestKindOf(t *testing.T) {
+	duplicate := mongo.WriteException{WriteErrors: mongo.WriteErrors{{Code: 11000}}}
+	for name, c := range map[string]struct {
+		err  error
+		want fail.Kind
+	}{
+		"no document":                     {mongo.ErrNoDocuments, fail.NotFound},
+		"a duplicate":                     {duplicate, fail.Conflict},
+		"a duplicate of many":             {mongo.BulkWriteException{WriteErrors: []mongo.BulkWriteError{{WriteError: mongo.WriteError{Code: 11000}}}}, fail.Conflict},
+		"no server to send to":            {topology.ServerSelectionError{Wrapped: errors.New("server selection timeout")}, fail.Unavailable},
+		"no server until the deadline":    {topology.ServerSelectionError{Wrapped: context.DeadlineExceeded}, fail.Unavailable},
+		"a broken connection":             {mongo.CommandError{Labels: []string{"NetworkError"}}, fail.Unavailable},
+		"a server that is not primary":    {mongo.CommandError{Code: 10107}, fail.Unavailable},
+		"a primary that steps down":       {mongo.WriteException{WriteConcernError: &mongo.WriteConcernError{Code: 11602}}, fail.Unavailable},
+		"a closed client":                 {mongo.ErrClientDisconnected, fail.Unavailable},
+		"wrong credentials":               {mongo.CommandError{Code: 18}, fail.Unavailable},
+		"no right to do it":               {mongo.CommandError{Code: 13}, fail.Unavailable},
+		"a passed deadline":               {context.DeadlineExceeded, fail.Timeout},
+		"a passed deadline of the server": {mongo.CommandError{Code: 50}, fail.Timeout},
+		"a connection that timed out":     {mongo.CommandError{Labels: []string{"NetworkError", "NetworkTimeoutError"}}, fail.Timeout},
+		"a failure of the server":         {mongo.CommandError{Code: 8}, fail.Internal},
+		"anything else":                   {errors.New("?"), fail.Internal},
+		"what is classified already":      {fail.New(fail.Precondition, "x"), fail.Precondition},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.want, fail.KindOf(kindOf(c.err)))
+			cause := errors.New("cause")
+			got := kindOf(fmt.Errorf("%w: %w", cause, c.err))
+			require.Equal(t, c.want, fail.KindOf(got))
+			require.ErrorIs(t, got, cause, "it is kept for the log")
+		})
+	}
+	t.Run("nothing", func(t *testing.T) { require.NoError(t, kindOf(nil)) })
+	t.Run("cancellation passes through", func(t *testing.T) {
+		err := fmt.Errorf("wrapped: %w", context.Canceled)
+		require.Equal(t, err, kindOf(err))
+	})
+}

@@ -1,0 +1,79 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestSharedReadsBeginAfterTheyWereAskedFor(t *testing.T) {
+	r := newSharedReads[int]()
+	begun, proceed := make(chan int), make(chan struct{})
+	reads := 0
+	read := func(context.Context) (int, error) {
+		reads++
+		n := reads
+		begun <- n
+		<-proceed
+		return n, nil
+	}
+	type result struct {
+		value int
+		err   error
+	}
+	ask := func(ctx context.Context) <-chan result {
+		answer := make(chan result, 1)
+		go func() {
+			v, err := r.get(ctx, "key", read)
+			answer <- result{v, err}
+		}()
+		return answer
+	}
+	// joined waits until somebody waits for the read after the one under way.
+	joined := func() *sharedRead[int] {
+		for {
+			r.mu.Lock()
+			next := r.next["key"]
+			r.mu.Unlock()
+			if next != nil {
+				return next
+			}
+			runtime.Gosched()
+		}
+	}
+
+	first := ask(t.Context())
+	require.Equal(t, 1, <-begun)
+	second := ask(t.Context())
+	next := joined()
+	require.Same(t, next, r.join("key", nil), "all that ask while a read is under way share the next")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, (<-ask(ctx)).err, context.Canceled)
+
+	proceed <- struct{}{}
+	require.Equal(t, result{1, nil}, <-first)
+	require.Equal(t, 2, <-begun)
+	proceed <- struct{}{}
+	require.Equal(t, result{2, nil}, <-second)
+}
+
+func TestSharedReadsAreApartByKey(t *testing.T) {
+	r := newSharedReads[string]()
+	errRead := errors.New("read")
+	outer, err := r.get(t.Context(), "a", func(ctx context.Context) (string, error) {
+		inner, err := r.get(ctx, "b", func(context.Context) (string, error) { return "b", errRead })
+		require.ErrorIs(t, err, errRead)
+		return "a" + inner, nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, "ab", outer)
+	require.Eventually(t, func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.next)+len(r.busy) == 0
+	}, waitTime, waitTime/1000, "nothing is kept")
+}
