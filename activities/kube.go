@@ -155,6 +155,7 @@ type progress struct {
 	// nothing need be announced: the workflow assumes that everything may have been sent.
 	Announced    string              `json:"announced,omitempty"`
 	Connectivity domain.Connectivity `json:"connectivity"`
+	Error        string              `json:"error,omitempty"` // what stands in the way while Retrying
 }
 
 func (p progress) marks() domain.Marks { return domain.DecodeMarks(p.Marks) }
@@ -219,7 +220,7 @@ func (a *attempt) mark(i int, m domain.Mark, note string) {
 	defer a.mu.Unlock()
 	a.all[i] = m
 	if m == domain.MarkApplied || m == domain.MarkRefused || m == domain.MarkDeleted || m == domain.MarkUndeleted {
-		a.state.Connectivity = domain.ConnectivityAvailable
+		a.state.Connectivity, a.state.Error = domain.ConnectivityAvailable, ""
 	}
 	if note != "" && len(a.state.Notes) < maxNotes {
 		a.state.Notes = append(a.state.Notes, domain.Note{Index: i, Message: note})
@@ -239,23 +240,33 @@ func (a *attempt) snapshot() progress {
 // announce tells the workflow, before a stage is sent, that its resources may be in the cluster from now
 // on, if the workflow has heard of the leaf before.
 func (a *attempt) announce(ctx context.Context, stage []int) error {
+	a.try(stage)
 	p := a.snapshot()
 	if p.Announced == "" {
 		return nil
 	}
 	marks := p.marks()
 	for _, i := range stage {
-		switch marks[i] {
-		case domain.MarkPending:
+		if marks[i] == domain.MarkPending {
 			marks[i] = domain.MarkSent
-		case domain.MarkDoomed:
-			marks[i] = domain.MarkDeleting
 		}
 	}
 	if marks.Encode() == p.Announced {
 		return nil
 	}
-	return a.tell(ctx, Contact{Connectivity: p.Connectivity, Marks: marks.Encode()})
+	return a.tell(ctx, Contact{Connectivity: p.Connectivity, Marks: marks.Encode(), Error: p.Error})
+}
+
+// try marks what is about to be deleted: whether the request gets out or not, nobody can say from now on
+// that the resource is still there.
+func (a *attempt) try(stage []int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, i := range stage {
+		if a.all[i] == domain.MarkDoomed {
+			a.all[i] = domain.MarkDeleting
+		}
+	}
 }
 
 // retry tells the workflow that the cluster does not let the work through, unless it knows all of it.
@@ -263,7 +274,7 @@ func (a *attempt) retry(ctx context.Context, o kube.Outcome) error {
 	p := a.snapshot()
 	lost := p.Connectivity != domain.ConnectivityRetrying
 	a.mu.Lock()
-	a.state.Connectivity = domain.ConnectivityRetrying
+	a.state.Connectivity, a.state.Error = domain.ConnectivityRetrying, fail.TextOf(o.Retry)
 	a.mu.Unlock()
 	if lost || p.Marks != p.Announced {
 		contact := Contact{Connectivity: domain.ConnectivityRetrying, Marks: p.Marks, Error: fail.TextOf(o.Retry)}
@@ -297,7 +308,7 @@ func (a *attempt) end(ctx context.Context) (*domain.Leaf, error) {
 	slices.SortFunc(p.Notes, func(x, y domain.Note) int { return cmp.Compare(x.Index, y.Index) })
 	leaf := domain.Leaf{
 		ID: a.in.LeafID(), ContextID: a.in.ContextID, Operation: a.in.Operation, App: a.in.App, Cluster: a.in.Cluster,
-		Connectivity: p.Connectivity, Marks: p.Marks, Notes: p.Notes,
+		Connectivity: p.Connectivity, Marks: p.Marks, Notes: p.Notes, LastError: p.Error,
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()

@@ -11,12 +11,17 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
 
-// Config is every setting of the processes. Sizes are bytes.
+// Config is every setting of the processes. Sizes are bytes. Printed, it shows the settings that were read
+// and hides those that hold secrets.
 type Config struct {
+	shown string // what Format prints
+
 	Listen, MetricsListen string
 	Temporal              Temporal
 	MongoURI, Database    string
@@ -49,12 +54,28 @@ const (
 	Both = API | Worker
 )
 
-// setting declares one: where it goes and what it is.
+// String is the command that starts the process.
+func (p Process) String() string {
+	switch p {
+	case API:
+		return "api"
+	case Worker:
+		return "worker"
+	default:
+		return "api and worker"
+	}
+}
+
+// setting declares one: where it goes and what it is. set says what is wrong with a value; where the
+// value may hold a secret it does not repeat it.
 type setting struct {
 	name, fallback, help string
 	of                   Process
 	set                  func(c *Config, value string) error
 }
+
+// secrets are the settings whose values are never shown.
+var secrets = map[string]bool{"mongo-uri": true, "secret-keys": true}
 
 // settings are all of them; the variable of "mongo-uri" is DROVER_MONGO_URI.
 var settings = []setting{
@@ -75,11 +96,11 @@ var settings = []setting{
 	{"otlp-endpoint", "", "`URL` that traces are sent to by OTLP over HTTP; none when empty", Both, httpURL(func(c *Config) *string { return &c.OTLPEndpoint })},
 	{"web-ui", "", "base `URL` of Temporal's Web UI, for links", API, httpURL(func(c *Config) *string { return &c.WebUI })},
 	{"max-body", "268435456", "largest request body, in `bytes`", API, positive(func(c *Config, n int64) { c.MaxBody = n })},
-	{"drain", "25s", "how `long` a process may take to end its work when it is stopped", Both, duration(func(c *Config) *time.Duration { return &c.Drain })},
-	{"workflows", "200", "workflow tasks at a `time`", Worker, positive(func(c *Config, n int64) { c.Workflows = int(n) })},
-	{"activities", "100", "lifecycle activities at a `time`", Worker, positive(func(c *Config, n int64) { c.Activities = int(n) })},
-	{"clusters", "2000", "activities on clusters at a `time`", Worker, positive(func(c *Config, n int64) { c.Clusters = int(n) })},
-	{"cache", "4000", "workflows kept in `memory`", Worker, positive(func(c *Config, n int64) { c.Cache = int(n) })},
+	{"drain", "25s", "`duration` that a process may take to end its work when it is stopped", Both, duration(func(c *Config) *time.Duration { return &c.Drain })},
+	{"workflows", "200", "`number` of workflow tasks at a time", Worker, positive(func(c *Config, n int64) { c.Workflows = int(n) })},
+	{"activities", "100", "`number` of lifecycle activities at a time", Worker, positive(func(c *Config, n int64) { c.Activities = int(n) })},
+	{"clusters", "2000", "`number` of activities on clusters at a time", Worker, positive(func(c *Config, n int64) { c.Clusters = int(n) })},
+	{"cache", "4000", "`number` of workflows kept in memory", Worker, positive(func(c *Config, n int64) { c.Cache = int(n) })},
 }
 
 // Variable is the environment variable of a flag.
@@ -87,10 +108,16 @@ func Variable(name string) string {
 	return "DROVER_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
-// Read reads the settings of a process. The error lists everything that is wrong, or is flag.ErrHelp.
+// Read reads the settings of a process from args and, where they do not say, from the environment; an
+// empty variable counts as not set. The error lists everything that is wrong, each with its flag and its
+// variable, or is flag.ErrHelp after -h, for which the help is written to usage.
 func Read(p Process, args []string, getenv func(string) string, usage io.Writer) (*Config, error) {
 	flags := flag.NewFlagSet("drover", flag.ContinueOnError)
 	flags.SetOutput(usage)
+	flags.Usage = func() {
+		fmt.Fprintf(usage, "Usage of drover %s:\nEvery flag can also be given by the variable behind it; the flag wins.\n\n", p)
+		flags.PrintDefaults()
+	}
 	values := map[string]*string{}
 	for _, s := range settings {
 		if s.of&p != 0 {
@@ -116,22 +143,42 @@ func Read(p Process, args []string, getenv func(string) string, usage io.Writer)
 			*value = v
 		}
 		if err := s.set(c, *value); err != nil {
-			wrong = append(wrong, fmt.Errorf("--%s (%s): %w", s.name, Variable(s.name), err))
+			wrong = append(wrong, fmt.Errorf("%s: %w", both(s.name), err))
 		}
+		c.show(s.name, *value)
 	}
 	return c, errors.Join(append(wrong, c.check()...)...)
 }
 
+// both names a setting's flag and variable.
+func both(name string) string { return "--" + name + " (" + Variable(name) + ")" }
+
+func (c *Config) show(name, value string) {
+	if secrets[name] && value != "" {
+		value = "***"
+	}
+	if c.shown != "" {
+		c.shown += " "
+	}
+	c.shown += fmt.Sprintf("%s=%q", name, value)
+}
+
+// Format implements fmt.Formatter for every verb, so that no way of printing shows a secret.
+func (c Config) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(c.shown)) }
+
+// LogValue implements slog.LogValuer.
+func (c Config) LogValue() slog.Value { return slog.StringValue(c.shown) }
+
 // check looks at what settings say together.
 func (c *Config) check() (wrong []error) {
 	if c.SecretKeys == "" && c.SecretKeysFile == "" {
-		wrong = append(wrong, fmt.Errorf("--secret-keys (%s) or --secret-keys-file (%s) is required", Variable("secret-keys"), Variable("secret-keys-file")))
+		wrong = append(wrong, fmt.Errorf("%s or %s is required", both("secret-keys"), both("secret-keys-file")))
 	}
 	if c.SecretKeys != "" && c.SecretKeysFile != "" {
-		wrong = append(wrong, errors.New("--secret-keys and --secret-keys-file exclude each other"))
+		wrong = append(wrong, fmt.Errorf("%s and %s exclude each other", both("secret-keys"), both("secret-keys-file")))
 	}
 	if (c.Temporal.TLSCert == "") != (c.Temporal.TLSKey == "") {
-		wrong = append(wrong, errors.New("--temporal-tls-cert and --temporal-tls-key belong together"))
+		wrong = append(wrong, fmt.Errorf("%s and %s belong together", both("temporal-tls-cert"), both("temporal-tls-key")))
 	}
 	return wrong
 }
@@ -152,7 +199,7 @@ func required(at func(*Config) *string) func(*Config, string) error {
 func address(at func(*Config) *string) func(*Config, string) error {
 	return func(c *Config, v string) error {
 		*at(c) = v
-		if _, _, err := net.SplitHostPort(v); err != nil {
+		if _, port, err := net.SplitHostPort(v); err != nil || port == "" {
 			return fmt.Errorf("%q is not host:port", v)
 		}
 		return nil
@@ -173,11 +220,8 @@ func file(at func(*Config) *string) func(*Config, string) error {
 
 func oneOf(at func(*Config) *string, choices ...string) func(*Config, string) error {
 	return func(c *Config, v string) error {
-		*at(c) = v
-		for _, choice := range choices {
-			if v == choice {
-				return nil
-			}
+		if *at(c) = v; slices.Contains(choices, v) {
+			return nil
 		}
 		return fmt.Errorf("%q is none of %s", v, strings.Join(choices, ", "))
 	}
@@ -216,8 +260,8 @@ func duration(at func(*Config) *time.Duration) func(*Config, string) error {
 
 func positive(set func(*Config, int64)) func(*Config, string) error {
 	return func(c *Config, v string) error {
-		var n int64
-		if _, err := fmt.Sscanf(v, "%d", &n); err != nil || n <= 0 {
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil || n <= 0 {
 			return fmt.Errorf("%q is not a positive number", v)
 		}
 		set(c, n)

@@ -16,8 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// What is sent and asked for. An answer of metadata alone is what a server can write fastest of what it
-// offers for every kind.
+// What is sent and asked for. Metadata alone is the smallest answer that servers offer for every kind.
 const (
 	contentJSON  = "application/json"
 	contentApply = "application/apply-patch+yaml" // JSON is YAML

@@ -66,7 +66,8 @@ func Parse(text string) (*Sealer, error) {
 	return s, nil
 }
 
-// LoadOrCreate reads keys from a file, and makes the file with a new key when there is none.
+// LoadOrCreate reads keys from a file, and makes the file, readable by its owner alone, with a new key when
+// there is none. Processes that do so at the same time get the same key.
 func LoadOrCreate(path string) (*Sealer, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -90,14 +91,15 @@ func create(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.Remove(f.Name())
+	defer func() { _ = os.Remove(f.Name()) }() // the key stays under its other name
+	defer f.Close()
 	if _, err := f.Write(text); err != nil {
 		return nil, err
 	}
-	if err := f.Close(); err != nil {
+	if err := f.Sync(); err != nil { // a key that is lost after its use takes all it sealed with it
 		return nil, err
 	}
-	return text, os.Link(f.Name(), path) // fails when the file has come to be
+	return text, os.Link(f.Name(), path) // unlike a renaming, it fails when the file has come to be
 }
 
 // Seal encrypts plain for the document with the key aad.
@@ -110,7 +112,8 @@ func (s *Sealer) Seal(aad string, plain []byte) (domain.Sealed, error) {
 	return domain.Sealed{KeyID: s.active, Data: aead.Seal(nonce, nonce, plain, []byte(aad))}, nil
 }
 
-// Open decrypts what was sealed for the document with the key aad.
+// Open decrypts what was sealed for the document with the key aad. Internal when the key is not configured
+// any more, or the data was changed or belongs to another document.
 func (s *Sealer) Open(aad string, sealed domain.Sealed) ([]byte, error) {
 	aead, ok := s.keys[sealed.KeyID]
 	if !ok {

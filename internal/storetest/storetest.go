@@ -99,7 +99,7 @@ func start(path string) (uri string, err error) {
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.Command(path, "mongo", "--dir", dir, "--port", "0", "--log-level", "error")
+	cmd := exec.CommandContext(context.Background(), path, "mongo", "--dir", dir, "--port", "0", "--log-level", "error")
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stdout, err := cmd.StdoutPipe()

@@ -78,10 +78,19 @@ type Fault func(w http.ResponseWriter, r *http.Request, next http.Handler)
 // NewCluster puts a proxy before a shared cluster.
 func NewCluster(t testing.TB, name string) *Cluster {
 	t.Helper()
+	return NewClusterAs(t, name, "")
+}
+
+// NewClusterAs is NewCluster with the rights of a user, of whom the cluster knows nothing until a role is
+// bound; the administrator's when it is "".
+func NewClusterAs(t testing.TB, name, user string) *Cluster {
+	t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(Kubeconfig(t, name))
 	require.NoError(t, err)
 	config.QPS = -1
-	transport, err := rest.TransportFor(config)
+	as := rest.CopyConfig(config)
+	as.Impersonate.UserName = user
+	transport, err := rest.TransportFor(as)
 	require.NoError(t, err)
 	target, err := url.Parse(config.Host)
 	require.NoError(t, err)

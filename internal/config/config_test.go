@@ -1,0 +1,226 @@
+package config_test
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/config"
+)
+
+func read(p config.Process, env map[string]string, args ...string) (*config.Config, error) {
+	return config.Read(p, args, func(name string) string { return env[name] }, io.Discard)
+}
+
+// keys are what has no default.
+var keys = map[string]string{"DROVER_SECRET_KEYS": "k:aGlkZGVu"}
+
+func with(env map[string]string, more ...string) map[string]string {
+	all := map[string]string{}
+	for k, v := range env {
+		all[k] = v
+	}
+	for i := 0; i < len(more); i += 2 {
+		all[more[i]] = more[i+1]
+	}
+	return all
+}
+
+func TestDefaults(t *testing.T) {
+	api := config.Config{
+		Listen:     "127.0.0.1:9015",
+		Temporal:   config.Temporal{Address: "127.0.0.1:7233", Namespace: "drover"},
+		MongoURI:   "mongodb://127.0.0.1:27017",
+		Database:   "drover",
+		SecretKeys: "k:aGlkZGVu",
+		LogFormat:  "text",
+		MaxBody:    256 << 20,
+		Drain:      25 * time.Second,
+	}
+	worker := api
+	worker.Listen, worker.MaxBody = "", 0
+	worker.MetricsListen = "127.0.0.1:9465"
+	worker.Workflows, worker.Activities, worker.Clusters, worker.Cache = 200, 100, 2000, 4000
+	both := worker
+	both.Listen, both.MaxBody = api.Listen, api.MaxBody
+	for name, c := range map[string]struct {
+		process config.Process
+		want    config.Config
+	}{"api": {config.API, api}, "worker": {config.Worker, worker}, "both": {config.Both, both}} {
+		t.Run(name, func(t *testing.T) {
+			got, err := read(c.process, keys)
+			require.NoError(t, err)
+			require.Empty(t, cmp.Diff(&c.want, got, cmpopts.IgnoreUnexported(config.Config{})))
+		})
+	}
+}
+
+func TestFlagThenVariableThenDefault(t *testing.T) {
+	for name, c := range map[string]struct {
+		env  map[string]string
+		args []string
+		want string
+	}{
+		"the default":                  {keys, nil, "drover"},
+		"a variable":                   {with(keys, "DROVER_MONGO_DATABASE", "env"), nil, "env"},
+		"an empty variable":            {with(keys, "DROVER_MONGO_DATABASE", ""), nil, "drover"},
+		"a flag":                       {keys, []string{"--mongo-database", "flag"}, "flag"},
+		"a flag over a variable":       {with(keys, "DROVER_MONGO_DATABASE", "env"), []string{"-mongo-database=flag"}, "flag"},
+		"a flag that is as by default": {with(keys, "DROVER_MONGO_DATABASE", "env"), []string{"-mongo-database=drover"}, "drover"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := read(config.API, c.env, c.args...)
+			require.NoError(t, err)
+			require.Equal(t, c.want, got.Database)
+		})
+	}
+}
+
+func TestEverySettingCanBeSet(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	got, err := read(config.Both, nil,
+		"--listen", ":80", "--metrics-listen", "[::1]:81", "--temporal-address", "t:1", "--temporal-namespace", "n",
+		"--temporal-tls-cert", file, "--temporal-tls-key", file, "--temporal-tls-ca", file, "--temporal-tls-server-name", "s",
+		"--mongo-uri", "mongodb+srv://u:p@m", "--mongo-database", "d", "--secret-keys-file", file,
+		"--log-level", "debug", "--log-format", "json", "--otlp-endpoint", "http://o:4318", "--web-ui", "https://w/x",
+		"--max-body", "1", "--drain", "1m30s", "--workflows", "2", "--activities", "3", "--clusters", "4", "--cache", "5")
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(&config.Config{
+		Listen: ":80", MetricsListen: "[::1]:81",
+		Temporal: config.Temporal{Address: "t:1", Namespace: "n", TLSCert: file, TLSKey: file, TLSCA: file, TLSServer: "s"},
+		MongoURI: "mongodb+srv://u:p@m", Database: "d", SecretKeysFile: file,
+		LogLevel: slog.LevelDebug, LogFormat: "json", OTLPEndpoint: "http://o:4318", WebUI: "https://w/x",
+		MaxBody: 1, Drain: 90 * time.Second, Workflows: 2, Activities: 3, Clusters: 4, Cache: 5,
+	}, got, cmpopts.IgnoreUnexported(config.Config{})))
+}
+
+func TestWhatIsWrong(t *testing.T) {
+	for name, c := range map[string]struct {
+		process config.Process
+		env     map[string]string
+		args    []string
+		want    []string // each in the error
+	}{
+		"no keys":           {config.API, nil, nil, []string{"--secret-keys (DROVER_SECRET_KEYS) or --secret-keys-file (DROVER_SECRET_KEYS_FILE) is required"}},
+		"keys twice":        {config.API, keys, []string{"--secret-keys-file", os.DevNull}, []string{"exclude each other"}},
+		"half a key pair":   {config.API, keys, []string{"--temporal-tls-cert", os.DevNull}, []string{"--temporal-tls-key (DROVER_TEMPORAL_TLS_KEY) belong together"}},
+		"no address":        {config.API, keys, []string{"--listen", "localhost"}, []string{`--listen (DROVER_LISTEN): "localhost" is not host:port`}},
+		"no port":           {config.API, keys, []string{"--listen", "localhost:"}, []string{"is not host:port"}},
+		"an empty name":     {config.API, keys, []string{"--temporal-namespace", ""}, []string{"--temporal-namespace (DROVER_TEMPORAL_NAMESPACE): is required"}},
+		"no such file":      {config.API, nil, []string{"--secret-keys-file", "/nowhere"}, []string{`--secret-keys-file (DROVER_SECRET_KEYS_FILE): the file "/nowhere" cannot be read`}},
+		"a folder":          {config.API, nil, []string{"--secret-keys-file", os.TempDir()}, []string{"cannot be read"}},
+		"no level":          {config.API, keys, []string{"--log-level", "loud"}, []string{"--log-level (DROVER_LOG_LEVEL)", "loud"}},
+		"no format":         {config.API, keys, []string{"--log-format", "xml"}, []string{`"xml" is none of text, json`}},
+		"no URL":            {config.API, keys, []string{"--web-ui", "host:80"}, []string{"--web-ui (DROVER_WEB_UI)", "is not an http or https URL"}},
+		"no number":         {config.Worker, keys, []string{"--clusters", "12abc"}, []string{`"12abc" is not a positive number`}},
+		"not positive":      {config.API, keys, []string{"--max-body", "0"}, []string{"is not a positive number"}},
+		"no duration":       {config.API, keys, []string{"--drain", "20"}, []string{"is not a positive duration"}},
+		"by a variable":     {config.API, with(keys, "DROVER_DRAIN", "x"), nil, []string{"--drain (DROVER_DRAIN)"}},
+		"an argument":       {config.API, keys, []string{"serve"}, []string{`unexpected argument "serve"`}},
+		"all at once":       {config.API, nil, []string{"--listen", "x", "--drain", "y"}, []string{"--listen", "--drain", "--secret-keys"}},
+		"another process's": {config.API, keys, []string{"--clusters", "1"}, []string{"flag provided but not defined: -clusters"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := read(c.process, c.env, c.args...)
+			require.Error(t, err)
+			for _, part := range c.want {
+				require.ErrorContains(t, err, part)
+			}
+		})
+	}
+}
+
+func TestHelpNamesEveryFlagAndVariable(t *testing.T) {
+	var help bytes.Buffer
+	_, err := config.Read(config.API, []string{"-h"}, os.Getenv, &help)
+	require.ErrorIs(t, err, flag.ErrHelp)
+	for _, name := range []string{"listen", "mongo-uri", "temporal-address", "secret-keys-file", "web-ui", "max-body"} {
+		require.Contains(t, help.String(), "-"+name+" ")
+		require.Contains(t, help.String(), config.Variable(name))
+	}
+	require.Contains(t, help.String(), `(default "127.0.0.1:9015")`)
+	require.NotContains(t, help.String(), "-clusters", "that is the worker's")
+}
+
+func TestSecretsAreNeverShown(t *testing.T) {
+	const password, key = "pass-word", "k:aGlkZGVu"
+	c, err := read(config.API, nil, "--mongo-uri", "mongodb://u:"+password+"@h", "--secret-keys", key)
+	require.NoError(t, err)
+	var log bytes.Buffer
+	slog.New(slog.NewTextHandler(&log, nil)).Info("start", "config", c)
+	shown := log.String()
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%d", "%x"} {
+		shown += fmt.Sprintf(verb, c) + fmt.Sprintf(verb, *c)
+	}
+	_, err = read(config.API, nil, "--mongo-uri", "u:"+password+"@h", "--secret-keys", key, "--drain", "x")
+	shown += err.Error()
+	require.NotContains(t, shown, password)
+	require.NotContains(t, shown, key)
+	require.Contains(t, shown, `listen="127.0.0.1:9015"`)
+}
+
+func TestTLS(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		return path
+	}
+	certPEM, keyPEM := pair(t)
+	cert, key, empty := write("cert", certPEM), write("key", keyPEM), write("empty", "")
+	t.Run("none", func(t *testing.T) {
+		c, err := config.Temporal{}.TLS()
+		require.NoError(t, err)
+		require.Nil(t, c)
+	})
+	t.Run("all of it", func(t *testing.T) {
+		c, err := config.Temporal{TLSCert: cert, TLSKey: key, TLSCA: cert, TLSServer: "temporal"}.TLS()
+		require.NoError(t, err)
+		require.Len(t, c.Certificates, 1)
+		require.NotNil(t, c.RootCAs)
+		require.Equal(t, "temporal", c.ServerName)
+	})
+	for name, bad := range map[string]config.Temporal{
+		"a key that is not":      {TLSCert: cert, TLSKey: empty},
+		"a CA without any":       {TLSCA: empty},
+		"a CA that is not there": {TLSCA: filepath.Join(dir, "none")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := bad.TLS()
+			require.Error(t, err)
+			require.True(t, strings.Contains(err.Error(), "Temporal") || strings.Contains(err.Error(), dir), "%v", err)
+		})
+	}
+}
+
+// pair is a self-signed certificate and its key.
+func pair(t *testing.T) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	require.NoError(t, err)
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	require.NoError(t, err)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}))
+}

@@ -1,0 +1,13 @@
+package kube
+
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
+// KindOf is kindOf, for the table of its test.
+var KindOf = kindOf
+
+// BuiltInKinds lists the table of built-in kinds: resource, and whether it has a namespace.
+func BuiltInKinds(each func(gk schema.GroupKind, resource string, namespaced bool)) {
+	for gk, m := range builtInKinds {
+		each(gk, m.resource, m.namespaced)
+	}
+}

@@ -1,0 +1,337 @@
+package kube_test
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/kubetest"
+)
+
+// hang waits until the client leaves.
+func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+
+// abort cuts the connection, or resets the stream.
+func abort(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+
+func TestFaultsAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason      string
+		handle      http.HandlerFunc
+		wantKind    fail.Kind
+		wantText    string
+		wantAfter   time.Duration
+		unreached   bool
+		maxRequests int64 // of 100 resources, 8 at a time; 0 for all
+	}{
+		"hangs": {
+			reason: "each request costs a whole deadline", handle: hang, wantKind: fail.Timeout, wantText: "in time",
+			unreached: true, maxRequests: 8,
+		},
+		"cuts the connection after the request": {
+			handle: abort, wantKind: fail.Unavailable, wantText: "cannot be reached", unreached: true, maxRequests: 8,
+		},
+		"cuts the connection in the answer": {
+			handle: func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Length", "1000")
+				w.WriteHeader(http.StatusInternalServerError)
+				_, _ = w.Write([]byte(`{"kind":"Sta`))
+				abort(nil, nil)
+			},
+			wantKind: fail.Unavailable, wantText: "cannot be reached", unreached: true, maxRequests: 8,
+		},
+		"asks to be left alone": {
+			handle: func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Retry-After", "7")
+				answer(w, http.StatusTooManyRequests, status(429, metav1.StatusReasonTooManyRequests, "too many requests", nil))
+			},
+			wantKind: fail.Unavailable, wantText: "too many requests", wantAfter: 7 * time.Second, maxRequests: 8,
+		},
+		"asks to be left alone for a year": {
+			reason: "a cluster cannot park an operation",
+			handle: func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Retry-After", "31536000")
+				http.Error(w, "busy", http.StatusServiceUnavailable)
+			},
+			wantKind: fail.Unavailable, wantAfter: 5 * time.Minute, maxRequests: 8,
+		},
+		"is out of order": {
+			handle: func(w http.ResponseWriter, _ *http.Request) {
+				http.Error(w, "no backend", http.StatusServiceUnavailable)
+			},
+			wantKind: fail.Unavailable, wantText: "ConfigMap a0: ", maxRequests: 24,
+		},
+		"refuses the credentials": {
+			reason: "they can be replaced",
+			handle: func(w http.ResponseWriter, _ *http.Request) {
+				answer(w, http.StatusUnauthorized, status(401, metav1.StatusReasonUnauthorized, "Unauthorized", nil))
+			},
+			wantKind: fail.Unavailable, wantText: "does not accept the credentials: Unauthorized", maxRequests: 8,
+		},
+		"is a login page": {
+			reason: "its 200 says nothing about the resource",
+			handle: func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/html")
+				_, _ = w.Write([]byte("<html>log in</html>"))
+			},
+			wantKind: fail.Unavailable, wantText: "not an API server", maxRequests: 24,
+		},
+		"is a proxy that lost its way": {
+			reason: "a page of 404 says nothing about the resource",
+			handle: http.NotFound, wantKind: fail.Unavailable, wantText: "not an API server", maxRequests: 48,
+		},
+		"redirects": {
+			handle:   http.RedirectHandler("https://example.com/", http.StatusMovedPermanently).ServeHTTP,
+			wantKind: fail.Unavailable, wantText: "ConfigMap a0: ", maxRequests: 24,
+		},
+	}
+	for name, tc := range cases {
+		for _, p := range []protocol{http1, http2} {
+			t.Run(name+map[protocol]string{http1: ", HTTP/1", http2: ", HTTP/2"}[p], func(t *testing.T) {
+				t.Parallel()
+				s := serve(t, p, tc.handle)
+				c := s.open(t, kube.Config{Request: 300 * time.Millisecond})
+				for verb, run := range map[domain.Mark]func(kube.Job) kube.Outcome{
+					domain.MarkPending: func(j kube.Job) kube.Outcome { return c.Apply(t.Context(), j) },
+					domain.MarkDoomed:  func(j kube.Job) kube.Outcome { return c.Delete(t.Context(), j) },
+				} {
+					s.requests.Store(0)
+					j, watcher := job(configMaps(100, 0), verb)
+					outcome := run(j)
+					require.Error(t, outcome.Retry, tc.reason)
+					require.Equal(t, tc.wantKind, fail.KindOf(outcome.Retry), "%v", outcome.Retry)
+					require.Contains(t, fail.TextOf(outcome.Retry), tc.wantText)
+					require.Equal(t, tc.wantAfter, fail.RetryAfterOf(outcome.Retry))
+					require.Equal(t, !tc.unreached, outcome.Reached)
+					require.LessOrEqual(t, s.requests.Load(), tc.maxRequests, "the job goes on although it is of no use")
+					for i, m := range watcher.Marks {
+						require.Contains(t, []domain.Mark{verb, domain.MarkSent}, m, "resource %d", i)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	gone := serve(t, http2, hang)
+	stranger := serve(t, http2, hang)
+	cases := map[string]struct {
+		kubeconfig []byte
+		wantText   string
+	}{
+		"nobody listens": {kubeconfig: func() []byte {
+			data := gone.kubeconfig(t)
+			gone.Close()
+			return data
+		}(), wantText: "connection refused"},
+		"somebody else answers": {
+			kubeconfig: kubeconfig(t, clientcmdapi.Cluster{Server: stranger.URL}, clientcmdapi.AuthInfo{Token: "token"}),
+			wantText:   "certificate",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := kubetest.Open(t, kube.Config{}, tc.kubeconfig)
+			for range 2 { // the message is the same from try to try
+				j, _ := job(configMaps(100, 0), domain.MarkPending)
+				outcome := c.Apply(t.Context(), j)
+				require.True(t, fail.Is(outcome.Retry, fail.Unavailable), "%v", outcome.Retry)
+				require.Contains(t, fail.TextOf(outcome.Retry), tc.wantText)
+				require.NotContains(t, fail.TextOf(outcome.Retry), "/api/v1", "what the user reads has no URL")
+				require.False(t, outcome.Reached)
+			}
+			require.True(t, fail.Is(c.Ping(t.Context()), fail.Unavailable))
+		})
+	}
+}
+
+func TestOneResourceDoesNotHoldUpItsStage(t *testing.T) {
+	t.Parallel()
+	webhook := status(500, metav1.StatusReasonInternalError, `Internal error occurred: failed calling webhook "w": no endpoints`, nil)
+	s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/a3") || strings.HasSuffix(r.URL.Path, "/a7") {
+			answer(w, http.StatusInternalServerError, webhook)
+			return
+		}
+		found(w)
+	})
+	resources := append(configMaps(50, 0), configMaps(1, 1)...)
+	j, watcher := job(resources, domain.MarkPending)
+	outcome := s.open(t, kube.Config{}).Apply(t.Context(), j)
+	require.True(t, fail.Is(outcome.Retry, fail.Unavailable))
+	require.Equal(t, "ConfigMap a3: "+webhook.Message, fail.TextOf(outcome.Retry))
+	require.True(t, outcome.Reached)
+	want := domain.NewMarks(50, domain.MarkApplied)
+	want[3], want[7] = domain.MarkSent, domain.MarkSent
+	require.Equal(t, append(want, domain.MarkPending), watcher.Marks, "the next stage is not begun")
+}
+
+func TestAnswerIsKnownBeforeItsBody(t *testing.T) {
+	t.Parallel()
+	s := serve(t, http2, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		_ = http.NewResponseController(w).Flush()
+		abort(nil, nil)
+	})
+	j, watcher := job(configMaps(1, 0), domain.MarkPending)
+	require.NoError(t, s.open(t, kube.Config{}).Apply(t.Context(), j).Retry)
+	require.Equal(t, domain.Marks{domain.MarkApplied}, watcher.Marks)
+}
+
+func TestDeleteOfWhatIsReplaced(t *testing.T) {
+	t.Parallel()
+	conflict := status(409, metav1.StatusReasonConflict, "the UID in the precondition does not match", nil)
+	t.Run("looks again", func(t *testing.T) {
+		t.Parallel()
+		deleted := make(chan struct{}, 1)
+		s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.Method == http.MethodGet:
+				found(w)
+			case len(deleted) == 0:
+				deleted <- struct{}{}
+				answer(w, http.StatusConflict, conflict)
+			default:
+				answer(w, http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status"}})
+			}
+		})
+		j, watcher := job(configMaps(1, 0), domain.MarkDoomed)
+		require.NoError(t, s.open(t, kube.Config{}).Delete(t.Context(), j).Retry)
+		require.Equal(t, domain.Marks{domain.MarkDeleted}, watcher.Marks)
+	})
+	t.Run("but not for ever", func(t *testing.T) {
+		t.Parallel()
+		s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet {
+				found(w)
+				return
+			}
+			answer(w, http.StatusConflict, conflict)
+		})
+		j, watcher := job(configMaps(1, 0), domain.MarkDoomed)
+		outcome := s.open(t, kube.Config{}).Delete(t.Context(), j)
+		require.True(t, fail.Is(outcome.Retry, fail.Unavailable))
+		require.Equal(t, domain.Marks{domain.MarkDeleting}, watcher.Marks)
+	})
+}
+
+func TestMessagesAreBounded(t *testing.T) {
+	t.Parallel()
+	s := serve(t, http2, func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusUnprocessableEntity, status(422, metav1.StatusReasonInvalid, strings.Repeat("ä", 1<<20), nil))
+	})
+	j, watcher := job(configMaps(1, 0), domain.MarkPending)
+	require.NoError(t, s.open(t, kube.Config{}).Apply(t.Context(), j).Retry)
+	require.LessOrEqual(t, len(watcher.Notes[0]), 1024)
+	require.True(t, strings.HasSuffix(watcher.Notes[0], "ä…"))
+}
+
+func TestConnections(t *testing.T) {
+	t.Parallel()
+	t.Run("one is enough for HTTP/2, from the first request on", func(t *testing.T) {
+		t.Parallel()
+		s := serve(t, http2, func(w http.ResponseWriter, _ *http.Request) { found(w) })
+		j, _ := job(configMaps(100, 0), domain.MarkPending)
+		require.NoError(t, s.open(t, kube.Config{}).Apply(t.Context(), j).Retry)
+		require.EqualValues(t, 1, s.conns.Load())
+	})
+	t.Run("HTTP/1 gets one for each request at a time, and all are used again", func(t *testing.T) {
+		t.Parallel()
+		s := serve(t, http1, func(w http.ResponseWriter, r *http.Request) {
+			i, _ := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/api/v1/namespaces/default/configmaps/a"))
+			switch i % 3 {
+			case 0:
+				found(w)
+			case 1:
+				answer(w, http.StatusForbidden, status(403, metav1.StatusReasonForbidden, strings.Repeat("no ", 1000), nil))
+			default:
+				http.Error(w, strings.Repeat("no ", 10_000), http.StatusBadRequest)
+			}
+		})
+		c := s.open(t, kube.Config{})
+		for range 3 {
+			j, _ := job(configMaps(100, 0), domain.MarkPending)
+			require.NoError(t, c.Apply(t.Context(), j).Retry)
+		}
+		require.LessOrEqual(t, s.conns.Load(), int64(1+8), "an answer that is not read to its end costs a connection")
+	})
+	t.Run("a server that comes back is found", func(t *testing.T) {
+		t.Parallel()
+		s := serve(t, http2, func(w http.ResponseWriter, _ *http.Request) { found(w) })
+		c := s.open(t, kube.Config{})
+		for range 5 {
+			j, _ := job(configMaps(20, 0), domain.MarkPending)
+			require.NoError(t, c.Apply(t.Context(), j).Retry)
+			s.CloseClientConnections()
+			require.Eventually(t, func() bool { return c.Ping(t.Context()) == nil }, time.Minute, time.Millisecond)
+		}
+	})
+}
+
+func TestParallelIsBoundedPerCluster(t *testing.T) {
+	t.Parallel()
+	const parallel = 3
+	gate := newGate(parallel)
+	s := serve(t, http2, func(w http.ResponseWriter, _ *http.Request) {
+		gate.pass()
+		found(w)
+	})
+	c := s.open(t, kube.Config{Parallel: parallel})
+	done := make(chan kube.Outcome)
+	for range 2 { // two apps on one cluster
+		go func() {
+			j, _ := job(configMaps(30, 0), domain.MarkPending)
+			done <- c.Apply(t.Context(), j)
+		}()
+	}
+	for range 2 {
+		require.NoError(t, (<-done).Retry)
+	}
+	require.Equal(t, parallel, gate.most())
+}
+
+// gate lets a number of requests in before it lets the first one out, as long as so many come.
+type gate struct {
+	mu        sync.Mutex
+	in, peak  int
+	wanted    int
+	wasFull   chan struct{}
+	closeOnce sync.Once
+}
+
+func newGate(wanted int) *gate { return &gate{wanted: wanted, wasFull: make(chan struct{})} }
+
+func (g *gate) pass() {
+	g.mu.Lock()
+	g.in++
+	g.peak = max(g.peak, g.in)
+	if g.in == g.wanted {
+		g.closeOnce.Do(func() { close(g.wasFull) })
+	}
+	g.mu.Unlock()
+	<-g.wasFull
+	g.mu.Lock()
+	g.in--
+	g.mu.Unlock()
+}
+
+func (g *gate) most() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.peak
+}

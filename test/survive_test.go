@@ -1,0 +1,431 @@
+package test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/test/harness"
+)
+
+// What must survive. A lifecycle with one app of many ConfigMaps on slow clusters is long enough to be
+// disturbed in its middle.
+
+// many is an app of n ConfigMaps.
+func many(t *testing.T, n int) client.App {
+	t.Helper()
+	return client.App{Name: "many", Chart: harness.Chart(t, "many", harness.ConfigMaps("many", n))}
+}
+
+// slow lets each write take its time.
+func slow(d time.Duration) harness.Fault {
+	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.Method != http.MethodGet {
+			select {
+			case <-time.After(d):
+			case <-r.Context().Done():
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	}
+}
+
+func harm(clusters []*harness.Cluster, f harness.Fault) {
+	for _, c := range clusters {
+		c.Harm(f)
+	}
+}
+
+// midway waits until the first cluster holds something of the context but not all.
+func midway(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment, c *harness.Cluster) {
+	t.Helper()
+	got, err := d.Status(ctx, s.Client, "output=summary")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return len(c.Labelled(t, got.ContextID())) > 2 }, 20*time.Second, 20*time.Millisecond)
+}
+
+// holds checks that each cluster has exactly n resources of the deployment, all of its last context.
+func holds(t *testing.T, clusters []*harness.Cluster, got *client.Status, n int) {
+	t.Helper()
+	for _, c := range clusters {
+		require.Len(t, c.Labelled(t, got.ContextID()), n, "on %s", c.Name)
+	}
+}
+
+func TestWorkerKilledMidway(t *testing.T) {
+	ctx, s, clusters := within(t, 2*time.Minute), harness.NewStack(t), twoClusters(t)
+	d := s.Deployment(ctx, clusters, many(t, 60))
+	harm(clusters, slow(150*time.Millisecond))
+	do(ctx, t, s, d, "approve", "instantiate")
+	midway(ctx, t, s, d, clusters[0])
+	s.Worker.Kill()
+	killed := time.Now()
+	s.StartWorker()
+	got := s.Await(ctx, d, "Instantiated")
+	t.Logf("instantiated %s after the kill", time.Since(killed).Round(time.Millisecond))
+	require.Equal(t, map[string]int{"Applied": 120}, got.Rsync)
+	holds(t, clusters, got, 60)
+
+	do(ctx, t, s, d, "terminate")
+	s.Worker.Kill()
+	s.StartWorker()
+	got = s.Await(ctx, d, "Terminated")
+	require.Equal(t, map[string]int{"Deleted": 120}, got.Rsync)
+	holds(t, clusters, got, 0)
+}
+
+func TestWorkerDrainsWhenStopped(t *testing.T) {
+	ctx, s, clusters := within(t, 2*time.Minute), harness.NewStack(t), twoClusters(t)
+	d := s.Deployment(ctx, clusters, many(t, 60))
+	harm(clusters, slow(150*time.Millisecond))
+	do(ctx, t, s, d, "approve", "instantiate")
+	midway(ctx, t, s, d, clusters[0])
+	require.NoError(t, s.Worker.Stop(ctx))
+	require.NoError(t, s.API.Stop(ctx))
+	s.StartAPI()
+	s.StartWorker()
+	started := time.Now()
+	got := s.Await(ctx, d, "Instantiated")
+	require.Less(t, time.Since(started), 9*time.Second, "the work was handed over, not lost: no heartbeat timeout")
+	holds(t, clusters, got, 60)
+}
+
+func TestAPIKilledWhileItAnswers(t *testing.T) {
+	ctx, s, clusters := within(t, 2*time.Minute), harness.NewStack(t), twoClusters(t)
+	for i := range 6 {
+		d := s.Deployment(ctx, clusters, many(t, 3))
+		do(ctx, t, s, d, "approve")
+		answered := make(chan error, 1)
+		go func() { answered <- d.Do(ctx, s.Client, "instantiate") }()
+		time.Sleep(time.Duration(i*12) * time.Millisecond) //nolint:forbidigo // the moment of the kill is what is varied
+		s.API.Kill()
+		<-answered
+		s.StartAPI()
+		if err := d.Do(ctx, s.Client, "instantiate"); err != nil {
+			require.Equal(t, 409, code(t, err), "%v", err)
+		}
+		got := s.Await(ctx, d, "Instantiated")
+		n := 0
+		for _, state := range states(got) {
+			if state == "Instantiated" {
+				n++
+			}
+		}
+		require.Equal(t, 1, n, "one instance: %v", states(got))
+		require.Equal(t, map[string]int{"Applied": 6}, got.Rsync)
+		holds(t, clusters, got, 3)
+	}
+}
+
+func TestClusterDown(t *testing.T) {
+	s, clusters := harness.NewStack(t), twoClusters(t)
+	// begin instantiates with the second cluster down, and waits until that is seen.
+	begin := func(ctx context.Context, t *testing.T) (*client.Deployment, *client.Status) {
+		d := s.Deployment(ctx, clusters, twoApps(t)...)
+		clusters[1].Down()
+		do(ctx, t, s, d, "approve", "instantiate")
+		got, err := d.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool {
+			return g.Rsync["Applied"] == 5 && g.Rsync["Retrying"] == 5
+		})
+		require.NoError(t, err)
+		require.Equal(t, "Instantiating", got.Status)
+		all, err := d.Status(ctx, s.Client, "output=detail&cluster="+d.Clusters[1].Provider+"%2B"+clusters[1].Name)
+		require.NoError(t, err)
+		require.Equal(t, map[string]int{"Retrying": 5}, all.Rsync)
+		for _, a := range all.Apps {
+			require.Equal(t, "Retrying", a.Clusters[0].Connectivity)
+			require.Contains(t, a.Clusters[0].LastError, "refused")
+		}
+		return d, got
+	}
+	clean := func(ctx context.Context, t *testing.T, d *client.Deployment) {
+		do(ctx, t, s, d, "terminate")
+		got := s.Await(ctx, d, "Terminated")
+		require.Equal(t, map[string]int{"Deleted": 10}, got.Rsync)
+		holds(t, clusters, got, 0)
+	}
+
+	t.Run("and comes back", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		d, _ := begin(ctx, t)
+		clusters[1].Up(t)
+		got := s.Await(ctx, d, "Instantiated")
+		require.Equal(t, map[string]int{"Applied": 10}, got.Rsync)
+		holds(t, clusters, got, 5)
+		clean(ctx, t, d)
+	})
+	t.Run("and is stopped", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		d, _ := begin(ctx, t)
+		asked := time.Now()
+		do(ctx, t, s, d, "stop")
+		got := s.Await(ctx, d, "InstantiateFailed")
+		require.Less(t, time.Since(asked), 2*time.Second)
+		require.Equal(t, "InstantiateStopped", got.LastState())
+		require.Equal(t, 5, got.Rsync["Applied"])
+		require.Equal(t, 5, got.Rsync["Pending"]+got.Rsync["Failed"], "%v", got.Rsync)
+		holds(t, clusters[:1], got, 5)
+		require.Equal(t, 409, code(t, d.Do(ctx, s.Client, "stop")), "again")
+		clusters[1].Up(t)
+		clean(ctx, t, d)
+	})
+	t.Run("and is terminated until it returns", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		d, _ := begin(ctx, t)
+		do(ctx, t, s, d, "terminate")
+		got, err := d.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool {
+			return g.Rsync["Retrying"] > 0 && g.Rsync["Deleted"] >= 5
+		})
+		require.NoError(t, err)
+		require.Equal(t, "Terminating", got.Status)
+		require.Equal(t, []string{"Created", "Approved", "Instantiated", "Terminated"}, states(got))
+		holds(t, clusters[:1], got, 0)
+		require.Equal(t, 409, code(t, d.Do(ctx, s.Client, "instantiate")), "while it is terminating")
+		clusters[1].Up(t)
+		got = s.Await(ctx, d, "Terminated")
+		require.Equal(t, map[string]int{"Deleted": 10}, got.Rsync)
+		holds(t, clusters, got, 0)
+	})
+	t.Run("and its termination is stopped", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		d, _ := begin(ctx, t)
+		do(ctx, t, s, d, "terminate")
+		_, err := d.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Rsync["Retrying"] > 0 && g.Rsync["Deleted"] >= 5 })
+		require.NoError(t, err)
+		asked := time.Now()
+		do(ctx, t, s, d, "stop")
+		got := s.Await(ctx, d, "TerminateFailed")
+		require.Less(t, time.Since(asked), 2*time.Second)
+		require.Equal(t, "TerminateStopped", got.LastState())
+		require.Positive(t, got.Rsync["Failed"], "%v", got.Rsync)
+		clusters[1].Up(t)
+		clean(ctx, t, d)
+	})
+	t.Run("by hanging, and is stopped", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		d := s.Deployment(ctx, clusters, many(t, 4))
+		clusters[1].Harm(harness.Hang)
+		defer clusters[1].Harm(nil)
+		do(ctx, t, s, d, "approve", "instantiate")
+		_, err := d.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Rsync["Applied"] == 4 })
+		require.NoError(t, err)
+		asked := time.Now()
+		do(ctx, t, s, d, "stop")
+		got := s.Await(ctx, d, "InstantiateFailed")
+		require.Less(t, time.Since(asked), 2*time.Second)
+		require.Equal(t, "InstantiateStopped", got.LastState())
+		clusters[1].Harm(nil)
+		do(ctx, t, s, d, "terminate")
+		got, err = d.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Status == "Terminated" })
+		if err != nil {
+			detail, err := s.Client.Get(context.Background(), d.Path()+"/status?output=detail", nil)
+			require.NoError(t, err)
+			t.Fatalf("%s", detail.Body)
+		}
+		holds(t, clusters, got, 0)
+	})
+}
+
+func TestManifestsThatTheClusterRefuses(t *testing.T) {
+	ctx, s := within(t, time.Minute), harness.NewStack(t)
+	// A user who may write ConfigMaps only: the cluster's own 403.
+	user := "drover-test-limited"
+	limited := harness.NewClusterAs(t, harness.ClusterNames[0], user)
+	allow(ctx, t, limited, user)
+	d := s.Deployment(ctx, []*harness.Cluster{limited}, client.App{Name: "mixed", Chart: harness.Chart(t, "mixed", map[string]string{
+		"good.yaml":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}-good'}\ndata: {a: b}\n",
+		"name.yaml":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}-Not-A-Name'}\n",
+		"type.yaml":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}-type'}\ndata: {a: [1]}\n",
+		"right.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: '{{ .Release.Name }}-right'}\n",
+		"kind.yaml":  "apiVersion: none.example.com/v1\nkind: Nothing\nmetadata: {name: '{{ .Release.Name }}-kind'}\n",
+	})})
+	do(ctx, t, s, d, "approve", "instantiate")
+	got := s.Await(ctx, d, "InstantiateFailed")
+	require.Equal(t, map[string]int{"Applied": 1, "Failed": 4}, got.Rsync)
+	require.Equal(t, "Instantiated", got.LastState())
+	detail, err := d.Status(ctx, s.Client, "output=detail")
+	require.NoError(t, err)
+	for _, r := range detail.Apps[0].Clusters[0].Resources {
+		want := map[string]string{"good": "", "Not-A-Name": "RFC 1123", "type": "data", "right": "forbidden", "kind": "none.example.com"}
+		name := strings.TrimPrefix(r.Name, d.Release+"-")
+		require.Contains(t, r.Message, want[name], name)
+		require.Equal(t, want[name] == "", r.Rsync == "Applied", name)
+	}
+	do(ctx, t, s, d, "terminate")
+	got = s.Await(ctx, d, "Terminated")
+	require.Equal(t, map[string]int{"Deleted": 5}, got.Rsync)
+}
+
+func allow(ctx context.Context, t *testing.T, c *harness.Cluster, user string) {
+	t.Helper()
+	rbac := c.Client(t).RbacV1()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "patch", "create", "update", "delete"},
+	}}}
+	_, err := rbac.ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
+	require.NoError(t, err)
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}
+	_, err = rbac.ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx := context.Background()
+		_ = rbac.ClusterRoleBindings().Delete(ctx, user, metav1.DeleteOptions{})
+		_ = rbac.ClusterRoles().Delete(ctx, user, metav1.DeleteOptions{})
+	})
+}
+
+func TestAnswersAreLost(t *testing.T) {
+	ctx, s, clusters := within(t, time.Minute), harness.NewStack(t), twoClusters(t)
+	d := s.Deployment(ctx, clusters, many(t, 4))
+	var writes, cut atomic.Int32
+	harm(clusters, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.Method == http.MethodGet {
+			next.ServeHTTP(w, r)
+			return
+		}
+		writes.Add(1)
+		if cut.Add(1) > 4 {
+			next.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(httptest.NewRecorder(), r) // the cluster has written
+		panic(http.ErrAbortHandler)
+	})
+	do(ctx, t, s, d, "approve", "instantiate")
+	got := s.Await(ctx, d, "Instantiated")
+	require.Equal(t, map[string]int{"Applied": 8}, got.Rsync)
+	require.Greater(t, writes.Load(), int32(8), "what was cut off was sent again")
+	holds(t, clusters, got, 4)
+	cut.Store(0)
+	do(ctx, t, s, d, "terminate")
+	got = s.Await(ctx, d, "Terminated")
+	require.Equal(t, map[string]int{"Deleted": 8}, got.Rsync)
+	holds(t, clusters, got, 0)
+}
+
+func TestEndedByHandInTheWebUI(t *testing.T) {
+	s, clusters := harness.NewStack(t), twoClusters(t)
+	temporal := s.TemporalClient()
+	begin := func(ctx context.Context, t *testing.T) (d *client.Deployment, id string) {
+		d = s.Deployment(ctx, clusters, twoApps(t)...)
+		clusters[1].Down()
+		do(ctx, t, s, d, "approve", "instantiate")
+		got, err := d.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Rsync["Retrying"] == 5 && g.Rsync["Applied"] == 5 })
+		require.NoError(t, err)
+		return d, strings.TrimPrefix(d.Path(), "/") + "/" + got.ContextID()
+	}
+	terminate := func(ctx context.Context, t *testing.T, d *client.Deployment) {
+		do(ctx, t, s, d, "terminate")
+		got := s.Await(ctx, d, "Terminated")
+		require.Equal(t, map[string]int{"Deleted": 10}, got.Rsync)
+		holds(t, clusters, got, 0)
+	}
+	t.Run("cancelled", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		d, id := begin(ctx, t)
+		require.NoError(t, temporal.CancelWorkflow(ctx, id+"/instantiate", ""))
+		got := s.Await(ctx, d, "InstantiateFailed")
+		require.Equal(t, "InstantiateStopped", got.LastState())
+		clusters[1].Up(t)
+		terminate(ctx, t, d)
+	})
+	t.Run("signalled to stop", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		d, id := begin(ctx, t)
+		require.NoError(t, temporal.SignalWorkflow(ctx, id+"/instantiate", "", "stop", nil))
+		got := s.Await(ctx, d, "InstantiateFailed")
+		require.Equal(t, "InstantiateStopped", got.LastState())
+		clusters[1].Up(t)
+		terminate(ctx, t, d)
+	})
+	t.Run("terminated", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		d, id := begin(ctx, t)
+		require.NoError(t, temporal.TerminateWorkflow(ctx, id+"/instantiate", "", "by hand"))
+		got := s.Await(ctx, d, "InstantiateFailed")
+		require.Equal(t, "Instantiated", got.LastState())
+		require.Equal(t, 409, code(t, d.Do(ctx, s.Client, "stop")))
+		clusters[1].Up(t)
+		terminate(ctx, t, d)
+	})
+	t.Run("its terminate terminated", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		d, id := begin(ctx, t)
+		do(ctx, t, s, d, "terminate")
+		_, err := d.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Status == "Terminating" && g.Rsync["Retrying"] > 0 })
+		require.NoError(t, err)
+		require.NoError(t, temporal.TerminateWorkflow(ctx, id+"/terminate", "", "by hand"))
+		s.Await(ctx, d, "TerminateFailed")
+		clusters[1].Up(t)
+		terminate(ctx, t, d)
+	})
+}
+
+func TestServersRestartedMidway(t *testing.T) {
+	for name, restart := range map[string]func(s *harness.Stack){
+		"Temporal": func(s *harness.Stack) { s.Temporal.Kill(); s.StartTemporal() },
+		"database": func(s *harness.Stack) { s.Database.Kill(); s.StartDatabase() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, s, clusters := within(t, 2*time.Minute), harness.NewStack(t), twoClusters(t)
+			d := s.Deployment(ctx, clusters, many(t, 40))
+			harm(clusters, slow(150*time.Millisecond))
+			do(ctx, t, s, d, "approve", "instantiate")
+			midway(ctx, t, s, d, clusters[0])
+			restart(s)
+			got := s.Await(ctx, d, "Instantiated")
+			require.Equal(t, map[string]int{"Applied": 80}, got.Rsync)
+			holds(t, clusters, got, 40)
+			harm(clusters, nil)
+			do(ctx, t, s, d, "terminate")
+			restart(s)
+			got = s.Await(ctx, d, "Terminated")
+			require.Equal(t, map[string]int{"Deleted": 80}, got.Rsync)
+			holds(t, clusters, got, 0)
+		})
+	}
+}
+
+func TestSimultaneousInstantiates(t *testing.T) {
+	ctx, s, clusters := within(t, time.Minute), harness.NewStack(t), twoClusters(t)
+	d := s.Deployment(ctx, clusters, many(t, 3))
+	do(ctx, t, s, d, "approve")
+	const n = 8
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { errs[i] = d.Do(ctx, s.Client, "instantiate") })
+	}
+	wg.Wait()
+	accepted := 0
+	for _, err := range errs {
+		var refused *client.Error
+		switch {
+		case err == nil:
+			accepted++
+		case errors.As(err, &refused):
+			require.Equal(t, 409, refused.Code, "%v", err)
+		default:
+			require.NoError(t, err)
+		}
+	}
+	require.Equal(t, 1, accepted)
+	got := s.Await(ctx, d, "Instantiated")
+	require.Equal(t, []string{"Created", "Approved", "Instantiated"}, states(got))
+	holds(t, clusters, got, 3)
+}
