@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
@@ -222,14 +224,29 @@ func ensureSearchAttributes(ctx context.Context, c client.Client, namespace stri
 		}
 	}
 	if len(missing) == 0 {
-		return nil
+		return knowsSearchAttributes(ctx, c)
 	}
 	_, err = c.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{
 		Namespace: namespace, SearchAttributes: missing,
 	})
 	var exists *serviceerror.AlreadyExists
-	if errors.As(err, &exists) { // another worker was faster
-		return nil
+	if err != nil && !errors.As(err, &exists) { // another process may have been faster
+		return err
+	}
+	return knowsSearchAttributes(ctx, c)
+}
+
+// knowsSearchAttributes makes sure that the attributes can be used: servers learn of new ones with a delay,
+// and refuse workflows that have them until then.
+func knowsSearchAttributes(ctx context.Context, c client.Client) error {
+	terms := []string{}
+	for _, name := range workflows.SearchAttributes() {
+		terms = append(terms, name+" = 'none'")
+	}
+	_, err := c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: strings.Join(terms, " AND ")})
+	var unknown *serviceerror.InvalidArgument
+	if errors.As(err, &unknown) {
+		return fail.Wrap(err, fail.Unavailable, "the workflow engine does not know its search attributes yet")
 	}
 	return err
 }
@@ -237,7 +254,8 @@ func ensureSearchAttributes(ctx context.Context, c client.Client, namespace stri
 // kindOf turns Temporal's errors into the product's. What our own workflows and activities failed with
 // comes back as it was.
 func kindOf(err error) error {
-	if err == nil || errors.Is(err, context.Canceled) {
+	var known *fail.Error
+	if err == nil || errors.Is(err, context.Canceled) || errors.As(err, &known) {
 		return err
 	}
 	if e, ok := workflows.FromTemporal(err); ok {

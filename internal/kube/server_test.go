@@ -1,7 +1,6 @@
 package kube_test
 
 import (
-	"context"
 	"encoding/json"
 	"encoding/pem"
 	"io"
@@ -28,8 +27,9 @@ import (
 // harm.
 type server struct {
 	*httptest.Server
-	requests atomic.Int64
-	conns    atomic.Int64
+	requests  atomic.Int64
+	conns     atomic.Int64 // made so far
+	connected atomic.Int64 // now
 }
 
 // protocol is what a server speaks.
@@ -49,9 +49,14 @@ func serve(t testing.TB, p protocol, handle http.HandlerFunc) *server {
 		handle(w, r)
 	}))
 	s.EnableHTTP2 = bool(p)
-	s.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
-		s.conns.Add(1)
-		return ctx
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			s.conns.Add(1)
+			s.connected.Add(1)
+		case http.StateClosed:
+			s.connected.Add(-1)
+		}
 	}
 	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
 	s.StartTLS()

@@ -45,7 +45,7 @@ func (r *run) each(ctx context.Context, indices []int, step func(ctx context.Con
 	for range min(len(indices), r.config.Parallel) {
 		wg.Go(func() {
 			for work.Err() == nil {
-				i, ok := p.take()
+				i, answers, ok := p.take()
 				if !ok {
 					return
 				}
@@ -53,7 +53,7 @@ func (r *run) each(ctx context.Context, indices []int, step func(ctx context.Con
 				if work.Err() != nil && errors.Is(err, context.Canceled) {
 					return
 				}
-				p.done(i, err)
+				p.done(i, answers, err)
 				switch {
 				case isNoWay(err):
 					cut()
@@ -95,29 +95,33 @@ type pass struct {
 	mu      sync.Mutex
 	next    int // position of the first index that nobody took
 	settled int
+	answers int // steps that ended with an answer of the cluster's
 	streak  int // failures since the last success
 	over    bool
 	first   int // the lowest index that failed, so that the message is the same from try to try
 	err     error
 }
 
-// take gives out an index; ok is false when there are no more, or no more should be begun.
-func (p *pass) take() (i int, ok bool) {
+// take gives out an index, and how many answers there were until then; ok is false when there are no more
+// indices, or no more should be begun.
+func (p *pass) take() (i, answers int, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.over || p.next == len(p.indices) {
-		return 0, false
+		return 0, 0, false
 	}
 	p.next++
-	return p.indices[p.next-1], true
+	return p.indices[p.next-1], p.answers, true
 }
 
-// done takes the outcome of a step.
-func (p *pass) done(i int, err error) {
+// done takes the outcome of a step, and what take said. A step that was in vain for a whole deadline, while
+// no other was answered, says that nothing is.
+func (p *pass) done(i, answers int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err == nil {
 		p.settled++
+		p.answers++
 		p.streak = 0
 		return
 	}
@@ -125,8 +129,10 @@ func (p *pass) done(i int, err error) {
 		p.first, p.err = i, err
 	}
 	p.streak++
-	if isSlow(err) {
-		p.streak++ // each costs a whole deadline
+	if p.streak >= p.limit || isOfCluster(err) || isSlow(err) && p.answers == answers {
+		p.over = true
 	}
-	p.over = p.over || p.streak >= p.limit || isOfCluster(err)
+	if !isSlow(err) {
+		p.answers++
+	}
 }

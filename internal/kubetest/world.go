@@ -140,21 +140,22 @@ func newWorld(t testing.TB, kubeconfig []byte) *world {
 	t.Helper()
 	w := &world{TB: t, cluster: Open(t, kube.Config{}, kubeconfig), dynamic: Dynamic(t, kubeconfig), name: Name("suite"), kubeconfig: kubeconfig}
 	w.namespace = w.name
-	w.makeNamespace(w.namespace)
+	MakeNamespace(t, w.dynamic, w.namespace)
 	return w
 }
 
-func (w *world) makeNamespace(name string) {
-	w.Helper()
+// MakeNamespace makes a namespace that goes with the test.
+func MakeNamespace(t testing.TB, client dynamic.Interface, name string) {
+	t.Helper()
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion("v1")
 	o.SetKind("Namespace")
 	o.SetName(name)
-	_, err := w.dynamic.Resource(namespaces).Create(w.Context(), o, metav1.CreateOptions{})
-	require.NoError(w, err)
-	w.Cleanup(func() {
-		// Nothing waits for it; without the controller manager it would stay.
-		_ = w.dynamic.Resource(namespaces).Delete(context.WithoutCancel(w.Context()), name, metav1.DeleteOptions{})
+	_, err := client.Resource(namespaces).Create(t.Context(), o, metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		// Nothing waits for it, and a test may have deleted it.
+		_ = client.Resource(namespaces).Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{})
 	})
 }
 

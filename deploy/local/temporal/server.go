@@ -211,6 +211,9 @@ func (s *Server) UIURL() string {
 // files alone hold everything. Workflows are not touched; a later Start resumes
 // them. It takes at most half a minute, and an error says that something was
 // still running then. Call it once.
+//
+// The server never closes the connections between its services, so that some
+// sleeping goroutines stay behind, and their memory.
 func (s *Server) Stop() error {
 	s.running.Store(false)
 	if s.ui != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	uiserver "github.com/temporalio/ui-server/v2/server"
@@ -22,12 +23,13 @@ type webUI struct {
 // startUI serves the Web UI for the server at frontend and returns once it
 // accepts connections.
 func startUI(ctx context.Context, c Config, frontend string) (*webUI, error) {
-	addr := net.JoinHostPort(c.IP, strconv.Itoa(c.UIPort))
+	port := strconv.Itoa(c.UIPort)
+	addr := net.JoinHostPort(c.IP, port)
 	u := &webUI{
 		url: "http://" + addr,
 		server: uiserver.NewServer(uioptions.WithConfigProvider(&uiconfig.Config{
 			TemporalGRPCAddress: frontend,
-			Host:                urlHost(c.IP),
+			Host:                strings.TrimSuffix(addr, ":"+port), // an IPv6 address in brackets
 			Port:                c.UIPort,
 			EnableUI:            true,
 			DefaultNamespace:    c.Namespace,
@@ -60,16 +62,4 @@ func startUI(ctx context.Context, c Config, frontend string) (*webUI, error) {
 func (u *webUI) stop() {
 	u.server.Stop()
 	<-u.done
-}
-
-// urlHost puts brackets around an IPv6 address.
-func urlHost(ip string) string {
-	host, _, _ := net.SplitHostPort(net.JoinHostPort(ip, "0"))
-	if host != ip || len(ip) == 0 {
-		return ip
-	}
-	if net.ParseIP(ip).To4() == nil {
-		return "[" + ip + "]"
-	}
-	return ip
 }

@@ -1,0 +1,169 @@
+package kube_test
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
+)
+
+// source counts how often it is asked.
+type source struct {
+	asked  atomic.Int64
+	digest atomic.Value
+	data   []byte
+}
+
+func newSource(data []byte) *source {
+	s := &source{data: data}
+	s.digest.Store(domain.Digest("1"))
+	return s
+}
+
+func (s *source) get(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
+	s.asked.Add(1)
+	return s.data, s.digest.Load().(domain.Digest), nil
+}
+
+func newClusters(t *testing.T, config kube.Config, source kube.Source) *kube.Clusters {
+	t.Helper()
+	clusters, err := kube.NewClusters(config, source)
+	require.NoError(t, err)
+	t.Cleanup(clusters.Close)
+	return clusters
+}
+
+func named(name string) domain.ClusterName { return domain.ClusterName{Provider: "p", Name: name} }
+
+func TestGetKeepsClients(t *testing.T) {
+	t.Parallel()
+	s := serve(t, http2, func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusUnauthorized, status(401, metav1.StatusReasonUnauthorized, "Unauthorized", nil))
+	})
+	t.Run("asks for credentials once while they are fresh", func(t *testing.T) {
+		t.Parallel()
+		from := newSource(s.kubeconfig(t))
+		clusters := newClusters(t, kube.Config{Fresh: time.Hour}, from.get)
+		first, err := clusters.Get(t.Context(), named("a"))
+		require.NoError(t, err)
+		again, err := clusters.Get(t.Context(), named("a"))
+		require.NoError(t, err)
+		require.Same(t, first, again)
+		require.EqualValues(t, 1, from.asked.Load())
+	})
+	t.Run("keeps the client when the credentials are the same", func(t *testing.T) {
+		t.Parallel()
+		from := newSource(s.kubeconfig(t))
+		clusters := newClusters(t, kube.Config{Fresh: 1}, from.get)
+		first, err := clusters.Get(t.Context(), named("a"))
+		require.NoError(t, err)
+		again, err := clusters.Get(t.Context(), named("a"))
+		require.NoError(t, err)
+		require.Same(t, first, again)
+		require.EqualValues(t, 2, from.asked.Load())
+	})
+	t.Run("replaces it when they have changed", func(t *testing.T) {
+		t.Parallel()
+		from := newSource(s.kubeconfig(t))
+		clusters := newClusters(t, kube.Config{Fresh: 1}, from.get)
+		first, err := clusters.Get(t.Context(), named("a"))
+		require.NoError(t, err)
+		from.digest.Store(domain.Digest("2"))
+		second, err := clusters.Get(t.Context(), named("a"))
+		require.NoError(t, err)
+		require.NotSame(t, first, second)
+	})
+	t.Run("asks at once after the cluster refused them", func(t *testing.T) {
+		t.Parallel()
+		from := newSource(s.kubeconfig(t))
+		clusters := newClusters(t, kube.Config{Fresh: time.Hour}, from.get)
+		c, err := clusters.Get(t.Context(), named("a"))
+		require.NoError(t, err)
+		require.Error(t, c.Ping(t.Context()))
+		_, err = clusters.Get(t.Context(), named("a"))
+		require.NoError(t, err)
+		require.EqualValues(t, 2, from.asked.Load())
+	})
+	t.Run("forgets the least recently used one", func(t *testing.T) {
+		t.Parallel()
+		from := newSource(s.kubeconfig(t))
+		clusters := newClusters(t, kube.Config{Fresh: time.Hour, Clients: 2}, from.get)
+		for _, name := range []string{"a", "b", "a", "c", "a", "b"} {
+			_, err := clusters.Get(t.Context(), named(name))
+			require.NoError(t, err)
+		}
+		require.EqualValues(t, 4, from.asked.Load(), "a, b, c, and b again")
+	})
+}
+
+func TestGetPassesErrorsOn(t *testing.T) {
+	t.Parallel()
+	clusters := newClusters(t, kube.Config{}, func(_ context.Context, name domain.ClusterName) ([]byte, domain.Digest, error) {
+		if name.Name == "absent" {
+			return nil, "", fail.New(fail.NotFound, "no such cluster")
+		}
+		return []byte("kind: Config"), "1", nil
+	})
+	_, err := clusters.Get(t.Context(), named("absent"))
+	require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+	_, err = clusters.Get(t.Context(), named("bad"))
+	require.True(t, fail.Is(err, fail.Invalid), "%v", err)
+}
+
+func TestGetDoesNotWaitForOthers(t *testing.T) {
+	t.Parallel()
+	s := serve(t, http2, hang)
+	data := s.kubeconfig(t)
+	asked, release := make(chan struct{}), make(chan struct{})
+	clusters := newClusters(t, kube.Config{}, func(_ context.Context, name domain.ClusterName) ([]byte, domain.Digest, error) {
+		if name.Name == "slow" {
+			asked <- struct{}{}
+			<-release
+		}
+		return data, "1", nil
+	})
+	leaving, leave := context.WithCancel(t.Context())
+	left := make(chan error, 1)
+	go func() {
+		_, err := clusters.Get(leaving, named("slow"))
+		left <- err
+	}()
+	<-asked
+	stayed := make(chan error, 1)
+	go func() {
+		_, err := clusters.Get(t.Context(), named("slow"))
+		stayed <- err
+	}()
+	_, err := clusters.Get(t.Context(), named("fast"))
+	require.NoError(t, err, "another cluster is not held up")
+	leave()
+	require.Equal(t, context.Canceled, <-left, "who waits may leave")
+	close(release)
+	select {
+	case err := <-stayed:
+		require.NoError(t, err, "who stays gets the client")
+	case <-asked: // it came after the first one had left, and asks for itself
+		require.NoError(t, <-stayed)
+	}
+}
+
+func TestCloseClosesConnections(t *testing.T) {
+	t.Parallel()
+	s := serve(t, http2, func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, struct{}{}) })
+	from := newSource(s.kubeconfig(t))
+	clusters := newClusters(t, kube.Config{}, from.get)
+	c, err := clusters.Get(t.Context(), named("a"))
+	require.NoError(t, err)
+	require.NoError(t, c.Ping(t.Context()))
+	require.EqualValues(t, 1, s.connected.Load())
+	clusters.Close()
+	require.Eventually(t, func() bool { return s.connected.Load() == 0 }, time.Minute, time.Millisecond)
+}

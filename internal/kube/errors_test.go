@@ -1,0 +1,105 @@
+package kube_test
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
+)
+
+func TestKindOf(t *testing.T) {
+	t.Parallel()
+	pods := schema.GroupResource{Resource: "pods"}
+	pod := schema.GroupKind{Kind: "Pod"}
+	terminating := apierrors.NewForbidden(pods, "a", errors.New("unable to create new content in namespace n because it is being terminated"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	noReason := func(message string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500, Message: message}}
+	}
+	foreign := func(code int) error {
+		return apierrors.NewGenericServerResponse(code, "PATCH", schema.GroupResource{}, "", "a page", 0, true)
+	}
+	through := func(err error) error { return &url.Error{Op: "Patch", URL: "https://c/api/v1", Err: err} }
+	dial := func(err error) error { return through(&net.OpError{Op: "dial", Net: "tcp", Err: err}) }
+	cases := map[string]struct {
+		err   error
+		want  fail.Kind
+		after time.Duration
+	}{
+		"bad request":                    {err: apierrors.NewBadRequest("no"), want: fail.Invalid},
+		"invalid":                        {err: apierrors.NewInvalid(pod, "a", field.ErrorList{field.Required(field.NewPath("spec"), "")}), want: fail.Invalid},
+		"method not supported":           {err: apierrors.NewMethodNotSupported(pods, "patch"), want: fail.Invalid},
+		"too large":                      {err: apierrors.NewRequestEntityTooLargeError("no"), want: fail.Invalid},
+		"unsupported media type":         {err: foreign(http.StatusUnsupportedMediaType), want: fail.Invalid},
+		"does not fit the schema":        {err: noReason("failed to create typed patch object (n/a; /v1, Kind=Pod): .x: field not declared in schema"), want: fail.Invalid},
+		"credentials not accepted":       {err: apierrors.NewUnauthorized("no"), want: fail.Unavailable},
+		"forbidden":                      {err: apierrors.NewForbidden(pods, "a", errors.New("no")), want: fail.Forbidden},
+		"namespace is being terminated":  {err: terminating, want: fail.Unavailable},
+		"not found":                      {err: apierrors.NewNotFound(pods, "a"), want: fail.NotFound},
+		"gone":                           {err: apierrors.NewGone("no"), want: fail.NotFound},
+		"no match":                       {err: &meta.NoKindMatchError{GroupKind: pod, SearchedVersions: []string{"v9"}}, want: fail.NotFound},
+		"conflict of versions":           {err: apierrors.NewConflict(pods, "a", errors.New("the object has been modified")), want: fail.Unavailable},
+		"conflict of managers":           {err: apierrors.NewApplyConflict([]metav1.StatusCause{{Type: metav1.CauseTypeFieldManagerConflict}}, "no"), want: fail.Conflict},
+		"already exists":                 {err: apierrors.NewAlreadyExists(pods, "a"), want: fail.Conflict},
+		"request timeout":                {err: foreign(http.StatusRequestTimeout), want: fail.Timeout},
+		"timeout":                        {err: apierrors.NewTimeoutError("no", 3), want: fail.Timeout, after: 3 * time.Second},
+		"too many requests":              {err: apierrors.NewTooManyRequests("no", 5), want: fail.Unavailable, after: 5 * time.Second},
+		"too many requests for a day":    {err: apierrors.NewTooManyRequests("no", 86400), want: fail.Unavailable, after: 5 * time.Minute},
+		"internal error of a webhook":    {err: apierrors.NewInternalError(errors.New("failed calling webhook")), want: fail.Unavailable},
+		"unclassified error of etcd":     {err: noReason("etcdserver: request timed out"), want: fail.Unavailable},
+		"server timeout":                 {err: apierrors.NewServerTimeout(pods, "patch", 2), want: fail.Unavailable, after: 2 * time.Second},
+		"service unavailable":            {err: apierrors.NewServiceUnavailable("no"), want: fail.Unavailable},
+		"a gateway's bad gateway":        {err: foreign(http.StatusBadGateway), want: fail.Unavailable},
+		"a gateway's timeout":            {err: foreign(http.StatusGatewayTimeout), want: fail.Timeout},
+		"redirect":                       {err: foreign(http.StatusFound), want: fail.Unavailable},
+		"wrapped":                        {err: fmt.Errorf("apply: %w", apierrors.NewBadRequest("no")), want: fail.Invalid},
+		"connection refused":             {err: dial(os.NewSyscallError("connect", syscall.ECONNREFUSED)), want: fail.Unavailable},
+		"no route":                       {err: dial(os.NewSyscallError("connect", syscall.EHOSTUNREACH)), want: fail.Unavailable},
+		"no such host":                   {err: dial(&net.DNSError{Err: "no such host", Name: "c", IsNotFound: true}), want: fail.Unavailable},
+		"no connection in time":          {err: dial(os.ErrDeadlineExceeded), want: fail.Timeout},
+		"connection reset":               {err: through(&net.OpError{Op: "read", Err: syscall.ECONNRESET}), want: fail.Unavailable},
+		"end of connection":              {err: through(io.EOF), want: fail.Unavailable},
+		"end of connection in an answer": {err: io.ErrUnexpectedEOF, want: fail.Unavailable},
+		"unknown authority":              {err: through(x509.UnknownAuthorityError{}), want: fail.Unavailable},
+		"deadline":                       {err: through(context.DeadlineExceeded), want: fail.Timeout},
+		"judged already":                 {err: fmt.Errorf("apply: %w", fail.New(fail.Precondition, "no")), want: fail.Precondition},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := kube.KindOf(tc.err)
+			require.Equal(t, tc.want, fail.KindOf(err))
+			require.Equal(t, tc.after, fail.RetryAfterOf(err))
+			require.NotEmpty(t, fail.TextOf(err))
+			require.NotContains(t, fail.TextOf(err), "https://", "a user does not read URLs")
+			require.ErrorIs(t, err, tc.err, "logs have the cause")
+		})
+	}
+	t.Run("nil stays nil", func(t *testing.T) {
+		t.Parallel()
+		require.NoError(t, kube.KindOf(nil))
+	})
+	t.Run("cancellation is untouched", func(t *testing.T) {
+		t.Parallel()
+		require.Equal(t, context.Canceled, kube.KindOf(context.Canceled))
+	})
+}
