@@ -182,6 +182,8 @@ func TestWhatIsInUseStays(t *testing.T) {
 		{name: "a cluster without children, but named by an intent", method: "DELETE", url: theCluster + "/labels/edge", status: 204},
 		{method: "DELETE", url: theCluster + "/kv-pairs/kv", status: 204},
 		{method: "DELETE", url: theCluster, status: 409, contains: []string{holder, `cluster "c1" is used by app intent "ai"`}},
+		{method: "POST", url: theProvider + "/clusters", body: `{"metadata":{"name":"held"}}`, file: []byte(kubeconfig), status: 201},
+		{name: "a cluster that only an instance is on", method: "DELETE", url: theProvider + "/clusters/held", status: 409, contains: []string{`cluster "held" is used by projects/p/`, "terminate"}},
 	})
 }
 

@@ -164,6 +164,10 @@ func (o *operations) ContextStatus(context.Context, domain.Key, string) (domain.
 	return o.status, nil
 }
 
+func (o *operations) User(_ context.Context, c domain.ClusterName) (domain.Key, bool, error) {
+	return "projects/p/composite-apps/c/v1/deployment-intent-groups/holder", c.Name == "held", nil
+}
+
 func (o *operations) Forget(_ context.Context, owner domain.Key) error {
 	o.forgot = append(o.forgot, owner)
 	return nil

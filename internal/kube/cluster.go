@@ -20,6 +20,7 @@ type Cluster struct {
 	transport *transport
 	kinds     *kinds
 	slots     chan struct{} // holds one for each request that is under way
+	answers   atomic.Int64  // counts answers to requests
 	checked   atomic.Int64  // when the credentials were last known to be current, in ns since 1970
 }
 

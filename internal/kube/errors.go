@@ -37,7 +37,7 @@ func kindOf(err error) error {
 	var network net.Error
 	switch {
 	case errors.As(err, &status):
-		return kindOfStatus(status)
+		return kindOfStatus(err, status)
 	case meta.IsNoMatchError(err):
 		return fail.Wrap(err, fail.NotFound, "%s", clip(err.Error()))
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
@@ -47,9 +47,9 @@ func kindOf(err error) error {
 	}
 }
 
-func kindOfStatus(err *apierrors.StatusError) error {
-	s := err.ErrStatus
-	kind, message := statusKind(err), s.Message
+func kindOfStatus(err error, answer *apierrors.StatusError) error {
+	s := answer.ErrStatus
+	kind, message := statusKind(answer), s.Message
 	switch {
 	case s.Code == http.StatusUnauthorized:
 		message = "the cluster does not accept the credentials: " + message

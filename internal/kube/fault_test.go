@@ -1,6 +1,7 @@
 package kube_test
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"strings"
@@ -100,15 +101,12 @@ func TestFaultsAreTriedAgain(t *testing.T) {
 		for _, p := range []protocol{http1, http2} {
 			t.Run(name+map[protocol]string{http1: ", HTTP/1", http2: ", HTTP/2"}[p], func(t *testing.T) {
 				t.Parallel()
-				s := serve(t, p, tc.handle)
-				c := s.open(t, kube.Config{Request: 300 * time.Millisecond})
-				for verb, run := range map[domain.Mark]func(kube.Job) kube.Outcome{
-					domain.MarkPending: func(j kube.Job) kube.Outcome { return c.Apply(t.Context(), j) },
-					domain.MarkDoomed:  func(j kube.Job) kube.Outcome { return c.Delete(t.Context(), j) },
+				for verb, run := range map[domain.Mark]func(*kube.Cluster, context.Context, kube.Job) kube.Outcome{
+					domain.MarkPending: (*kube.Cluster).Apply, domain.MarkDoomed: (*kube.Cluster).Delete,
 				} {
-					s.requests.Store(0)
+					s := serve(t, p, tc.handle)
 					j, watcher := job(configMaps(100, 0), verb)
-					outcome := run(j)
+					outcome := run(s.open(t, kube.Config{Request: 300 * time.Millisecond}), t.Context(), j)
 					require.Error(t, outcome.Retry, tc.reason)
 					require.Equal(t, tc.wantKind, fail.KindOf(outcome.Retry), "%v", outcome.Retry)
 					require.Contains(t, fail.TextOf(outcome.Retry), tc.wantText)

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -43,7 +42,7 @@ type Outcome struct {
 	// retryable kind, with the delay that the cluster asked for; BeforeStage's error; or the cause of the
 	// context's end, untouched.
 	Retry error
-	// Reached says that something answered in the cluster's place at least once.
+	// Reached says that something answered in the cluster's place, to this job or another, meanwhile.
 	Reached bool
 }
 
@@ -61,13 +60,13 @@ func refusal(ctx context.Context, err error) (message string, ok bool) {
 type run struct {
 	*Cluster
 	Job
-	reached atomic.Bool
-	mu      sync.Mutex // guards Job.Marks
+	heard int64      // Cluster.answers at the beginning
+	mu    sync.Mutex // guards Job.Marks
 }
 
 func (c *Cluster) begin(j Job) *run {
 	j.Marks = slices.Clone(j.Marks)
-	return &run{Cluster: c, Job: j}
+	return &run{Cluster: c, Job: j, heard: c.answers.Load()}
 }
 
 // mark notes the mark and tells of it.
@@ -112,11 +111,7 @@ func (r *run) send(ctx context.Context, q request, before func()) ([]byte, error
 	if before != nil {
 		before()
 	}
-	body, err := r.do(ctx, q)
-	if err == nil || answerOf(err) != nil {
-		r.reached.Store(true)
-	}
-	return body, err
+	return r.do(ctx, q)
 }
 
 // place says how resource i is addressed; namespace is "" when its kind has none.

@@ -62,6 +62,7 @@ func (c *Cluster) do(ctx context.Context, r request) ([]byte, error) {
 		return nil, err
 	}
 	defer answer.Body.Close()
+	c.answers.Add(1)
 	limited := io.LimitReader(answer.Body, maxAnswer)
 	success := answer.StatusCode >= http.StatusOK && answer.StatusCode < http.StatusMultipleChoices
 	if success && !strings.HasPrefix(answer.Header.Get("Content-Type"), contentJSON) {

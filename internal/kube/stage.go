@@ -16,11 +16,13 @@ func (r *run) work(ctx context.Context, stages [][]int, do func(ctx context.Cont
 			err = do(ctx, stage)
 		}
 		if err != nil {
-			return Outcome{Retry: err, Reached: r.reached.Load()}
+			return Outcome{Retry: err, Reached: r.reached()}
 		}
 	}
-	return Outcome{Reached: r.reached.Load()}
+	return Outcome{Reached: r.reached()}
 }
+
+func (r *run) reached() bool { return r.answers.Load() != r.heard }
 
 func (r *run) announce(ctx context.Context, stage []int) error {
 	switch {
@@ -54,11 +56,8 @@ func (r *run) each(ctx context.Context, indices []int, step func(ctx context.Con
 					return
 				}
 				p.done(i, answers, err)
-				switch {
-				case isNoWay(err):
+				if isNoWay(err) {
 					cut()
-				case err != nil && !isSlow(err):
-					r.reached.Store(true)
 				}
 			}
 		})

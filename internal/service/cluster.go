@@ -67,3 +67,16 @@ func (s *Service) ClusterValue(ctx context.Context, pairs domain.Key, key string
 	}
 	return value, nil
 }
+
+// keepUsedCluster refuses to delete a cluster that may still hold something: nobody could clean it up.
+func (s *Service) keepUsedCluster(ctx context.Context, c change) error {
+	if c.to != nil {
+		return nil
+	}
+	cluster := c.from.(*domain.Cluster)
+	owner, found, err := s.instances.User(ctx, cluster.ClusterName())
+	if err != nil || !found {
+		return err
+	}
+	return fail.New(fail.Conflict, "cluster %q is used by %s; terminate that first", cluster.Name, owner)
+}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"slices"
 	"strconv"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
 )
 
 // Engine runs operations as workflows.
@@ -29,6 +31,7 @@ type Records interface {
 	Instance(ctx context.Context, contextID string) (*domain.Instance, error)
 	Leaves(ctx context.Context, contextID string) ([]domain.Leaf, error)
 	Blob(ctx context.Context, digest domain.Digest) ([]byte, error)
+	ActiveInstances(ctx context.Context) ([]*domain.Instance, error)
 	DeleteInstances(ctx context.Context, owner domain.Key) error
 }
 
@@ -132,6 +135,26 @@ func (l *Lifecycle) ContextStatus(ctx context.Context, owner domain.Key, context
 // Forget removes the records of all contexts of a resource that is deleted.
 func (l *Lifecycle) Forget(ctx context.Context, owner domain.Key) error {
 	return l.records.DeleteInstances(ctx, owner)
+}
+
+// User finds an owner whose app context, not terminated yet, goes to the cluster.
+func (l *Lifecycle) User(ctx context.Context, c domain.ClusterName) (owner domain.Key, found bool, err error) {
+	active, err := l.records.ActiveInstances(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	for _, i := range active {
+		p, err := blob[plan.Plan](ctx, l.records, i.Plan)
+		if err != nil {
+			return "", false, err
+		}
+		for _, a := range p.Apps {
+			if slices.ContainsFunc(a.Targets, func(t plan.Target) bool { return t.ClusterName == c }) {
+				return i.Owner, true, nil
+			}
+		}
+	}
+	return "", false, nil
 }
 
 func (l *Lifecycle) instance(ctx context.Context, owner domain.Key, contextID string) (*domain.Instance, error) {

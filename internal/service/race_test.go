@@ -62,6 +62,10 @@ func (s *settled) ContextStatus(context.Context, domain.Key, string) (domain.Con
 	return s.status, nil
 }
 
+func (*settled) User(context.Context, domain.ClusterName) (domain.Key, bool, error) {
+	return "", false, nil
+}
+
 func (*settled) Forget(context.Context, domain.Key) error { return nil }
 
 type fixture struct {

@@ -40,7 +40,7 @@ type rule struct {
 
 // rules of the nouns; one that is missing has none.
 var rules = map[*domain.Noun]rule{
-	domain.ClustersNoun: {attach: (*Service).attachKubeconfig, file: (*Service).kubeconfig, listOrphan: true},
+	domain.ClustersNoun: {before: (*Service).keepUsedCluster, after: (*Service).keepUsedCluster, attach: (*Service).attachKubeconfig, file: (*Service).kubeconfig, listOrphan: true},
 	domain.ClusterKVs:   {listOrphan: true},
 
 	domain.LogicalClouds:     {fill: fillCloud, before: (*Service).mayChangeCloud, orphan: fail.NotFound},

@@ -51,6 +51,8 @@ type Instances interface {
 	ContextStatus(ctx context.Context, owner domain.Key, contextID string) (domain.ContextStatus, error)
 	// Forget removes the records of all contexts of a resource that was deleted.
 	Forget(ctx context.Context, owner domain.Key) error
+	// User finds who may have something in the cluster.
+	User(ctx context.Context, c domain.ClusterName) (owner domain.Key, found bool, err error)
 }
 
 // Checks look into uploaded files when they arrive, so that a bad one is the upload's error and not a
