@@ -3,6 +3,7 @@ package activities
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -111,7 +112,7 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (*domain.Leaf, error) {
 	switch {
 	case ctx.Err() != nil:
 		return a.end(context.WithoutCancel(ctx))
-	case context.Cause(work) == errWorkerStops:
+	case errors.Is(context.Cause(work), errWorkerStops):
 		activity.RecordHeartbeat(ctx, a.snapshot())
 		return nil, errWorkerStops
 	case outcome.Retry != nil:

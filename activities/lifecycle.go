@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -87,7 +86,7 @@ func (l *Lifecycle) advance(ctx context.Context, group *domain.DeploymentIntentG
 	if id := group.History.ContextID(); id != "" {
 		i, err := l.Store.Instance(ctx, id)
 		switch {
-		case err == nil && !(i.Status.InProgress() && observed != domain.ContextNone):
+		case err == nil && (!i.Status.InProgress() || observed == domain.ContextNone):
 			observed = i.Status
 		case err != nil && !fail.Is(err, fail.NotFound):
 			return err
@@ -330,9 +329,4 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	}
-}
-
-// isCancelled says whether err is the end of ctx rather than a failure of what was tried.
-func isCancelled(ctx context.Context, err error) bool {
-	return ctx.Err() != nil || errors.Is(err, context.Canceled)
 }

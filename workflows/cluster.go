@@ -42,8 +42,8 @@ type leaf struct {
 }
 
 func (l *leaf) run(ctx workflow.Context) error {
-	if ctx.Err() != nil { // stopped before anything was sent
-		return nil
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // stopped before anything was sent, which is an end in order
 	}
 	activity := kube.ApplyToCluster
 	if l.in.Operation == domain.OpTerminate {

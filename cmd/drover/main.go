@@ -34,12 +34,11 @@ const usage = `usage: drover <command> [flags]
   api       serve the REST API
   worker    run workflows and work on clusters
 
-drover <command> -h lists the flags of a command; each can be set by an environment variable too.
-`
+drover <command> -h lists the flags of a command; each can be set by an environment variable too.`
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
-		fmt.Fprint(stderr, usage)
+		fmt.Fprintln(stderr, usage)
 		return flag.ErrHelp
 	}
 	commands := map[string]struct {
@@ -48,7 +47,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}{"api": {config.API, serveAPI}, "worker": {config.Worker, work}}
 	command, ok := commands[args[0]]
 	if !ok {
-		fmt.Fprint(stderr, usage)
+		fmt.Fprintln(stderr, usage)
 		if args[0] == "help" || args[0] == "-h" || args[0] == "--help" {
 			return flag.ErrHelp
 		}

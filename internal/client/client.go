@@ -140,7 +140,7 @@ func (c *Client) Delete(ctx context.Context, path string) (*Answer, error) {
 // Status is a status document of a deployment intent group in the form of the seeds.
 type Status struct {
 	State struct {
-		Actions []struct{ State, ContextId, TimeStamp string } //nolint:revive // the document's own names
+		Actions []struct{ State, ContextId, TimeStamp string }
 	} `json:"state"`
 	Status string         `json:"status"`
 	Rsync  map[string]int `json:"rsync-status"`

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -158,7 +159,7 @@ func (d *Deployment) Wait(ctx context.Context, c *Client, every time.Duration, d
 		}
 		select {
 		case <-ctx.Done():
-			return last, fmt.Errorf("wait for %s: %w (last status %+v, last error %v)", d.Group, context.Cause(ctx), last, err)
+			return last, fmt.Errorf("wait for %s: %w (last status %+v)", d.Group, errors.Join(context.Cause(ctx), err), last)
 		case <-t.C:
 		}
 	}

@@ -127,7 +127,7 @@ func (m Marks) Encode() string {
 func DecodeMarks(s string) Marks {
 	var marks Marks
 	n := 0
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		if c := s[i]; c >= '0' && c <= '9' {
 			n = n*10 + int(c-'0')
 			continue
@@ -149,6 +149,7 @@ func (m Mark) State(inProgress bool, c Connectivity) ResourceState {
 		return ResourceFailed
 	case MarkDeleted:
 		return ResourceDeleted
+	default: // not settled
 	}
 	switch {
 	case inProgress && c == ConnectivityRetrying:

@@ -55,7 +55,7 @@ func TestKindOf(t *testing.T) {
 		"forbidden":                      {err: apierrors.NewForbidden(pods, "a", errors.New("no")), want: fail.Forbidden},
 		"namespace is being terminated":  {err: terminating, want: fail.Unavailable},
 		"not found":                      {err: apierrors.NewNotFound(pods, "a"), want: fail.NotFound},
-		"gone":                           {err: apierrors.NewGone("no"), want: fail.NotFound},
+		"gone":                           {err: apierrors.NewResourceExpired("no"), want: fail.NotFound},
 		"no match":                       {err: &meta.NoKindMatchError{GroupKind: pod, SearchedVersions: []string{"v9"}}, want: fail.NotFound},
 		"conflict of versions":           {err: apierrors.NewConflict(pods, "a", errors.New("the object has been modified")), want: fail.Unavailable},
 		"conflict of managers":           {err: apierrors.NewApplyConflict([]metav1.StatusCause{{Type: metav1.CauseTypeFieldManagerConflict}}, "no"), want: fail.Conflict},

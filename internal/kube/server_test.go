@@ -56,6 +56,7 @@ func serve(t testing.TB, p protocol, handle http.HandlerFunc) *server {
 			s.connected.Add(1)
 		case http.StateClosed:
 			s.connected.Add(-1)
+		default: // it is neither made nor ended
 		}
 	}
 	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)

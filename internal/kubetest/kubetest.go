@@ -4,6 +4,7 @@ package kubetest
 
 import (
 	"bufio"
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -93,7 +94,7 @@ func start(path string) error {
 		return err
 	}
 	const name = "test"
-	cmd := exec.Command(path, "up", "--data-dir", dir, "--cluster", name, "--port-base", strconv.Itoa(base),
+	cmd := exec.CommandContext(context.Background(), path, "up", "--data-dir", dir, "--cluster", name, "--port-base", strconv.Itoa(base),
 		"--components", components, "--no-nodes", "--timeout", startTime.String())
 	dieWithParent(cmd)
 	out, err := cmd.StdoutPipe()
@@ -160,18 +161,23 @@ func freeBlock() (int, error) {
 			l.Close()
 		}
 	}()
-	first, err := net.Listen("tcp", "127.0.0.1:0")
+	first, err := listen(0)
 	if err != nil {
 		return 0, err
 	}
 	listeners = append(listeners, first)
 	base := first.Addr().(*net.TCPAddr).Port
 	for i := 1; i < portBlock; i++ {
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(base+i)))
+		l, err := listen(base + i)
 		if err != nil {
 			return 0, err
 		}
 		listeners = append(listeners, l)
 	}
 	return base, nil
+}
+
+func listen(port int) (net.Listener, error) {
+	var config net.ListenConfig
+	return config.Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 }
