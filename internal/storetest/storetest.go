@@ -22,12 +22,13 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/drover-io/drover/internal/built"
 )
 
 // Environment of the tests.
 const (
-	uriVariable     = "DROVER_TEST_MONGODB_URI" // a database to use instead of the local one
-	requireVariable = "DROVER_TEST_REQUIRE"     // when set, a missing database is a failure
+	uriVariable = "DROVER_TEST_MONGODB_URI" // a database to use instead of the local one
 )
 
 // Bounds of what is waited for.
@@ -37,7 +38,11 @@ const (
 )
 
 // local is the database of this process.
-var local = sync.OnceValues(func() (string, error) { return start(binary()) })
+var local struct {
+	once sync.Once
+	uri  string
+	err  error
+}
 
 // URI is the database's. The local one is started once for all tests of the process and dies with it.
 // Where it is not built the test is skipped, or fails if DROVER_TEST_REQUIRE is set.
@@ -46,13 +51,9 @@ func URI(t testing.TB) string {
 	if uri := os.Getenv(uriVariable); uri != "" {
 		return uri
 	}
-	if _, err := os.Stat(binary()); err != nil {
-		if os.Getenv(requireVariable) != "" {
-			t.Fatal("there is no database: run make servers, or set " + uriVariable)
-		}
-		t.Skip("there is no database: run make servers, or set " + uriVariable)
-	}
-	uri, err := local()
+	path := built.Binary(t, "drover-local")
+	local.once.Do(func() { local.uri, local.err = start(path) })
+	uri, err := local.uri, local.err
 	if err != nil {
 		t.Fatalf("start the local database: %v", err)
 	}
@@ -82,12 +83,6 @@ func drop(uri, name string) error {
 		return err
 	}
 	return errors.Join(client.Database(name).Drop(ctx), client.Disconnect(ctx))
-}
-
-// binary is where the local database is built.
-func binary() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..", "build", "bin", "drover-local")
 }
 
 // dirPrefix comes before the number of the process that a directory belongs to.

@@ -24,6 +24,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/drover-io/drover/internal/built"
 )
 
 // ClusterNames are the clusters that all tests of a process share.
@@ -47,7 +49,7 @@ func StopClusters() {
 // Kubeconfig is the administrator's kubeconfig of a shared cluster, which is started when first asked for.
 func Kubeconfig(t testing.TB, name string) []byte {
 	t.Helper()
-	path := Binary(t, "drover-kube")
+	path := built.Binary(t, "drover-kube")
 	clusters.once.Do(func() {
 		if clusters.dir, clusters.err = os.MkdirTemp("", "drover-clusters"); clusters.err != nil {
 			return

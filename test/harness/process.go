@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -20,25 +19,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
-
-// Root is the repository's folder.
-func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
-}
-
-// Binary is the path of a built program; the test fails when `make build servers` was not run.
-func Binary(t testing.TB, name string) string {
-	t.Helper()
-	path := filepath.Join(Root(), "build", "bin", name)
-	if _, err := os.Stat(path); err != nil {
-		if os.Getenv("DROVER_TEST_REQUIRE") == "" {
-			t.Skipf("%s is not built: run make build servers", name)
-		}
-		t.Fatalf("%s is not built: run make build servers", name)
-	}
-	return path
-}
 
 // Process is a running program.
 type Process struct {

@@ -15,6 +15,7 @@ import (
 	temporalclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
+	"github.com/drover-io/drover/internal/built"
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/secret"
 )
@@ -60,27 +61,27 @@ func (s *Stack) URL() string { return fmt.Sprintf("http://127.0.0.1:%d", s.ports
 // StartTemporal starts the Temporal server.
 func (s *Stack) StartTemporal() {
 	s.t.Helper()
-	s.Temporal = Start(s.t, "temporal", "ready", nil, Binary(s.t, "drover-local"), "temporal", "--db", filepath.Join(s.dir, "temporal.db"),
+	s.Temporal = Start(s.t, "temporal", "ready", nil, built.Binary(s.t, "drover-local"), "temporal", "--db", filepath.Join(s.dir, "temporal.db"),
 		"--port", fmt.Sprint(s.ports[0]), "--ui-port", fmt.Sprint(s.ports[1]), "--namespace", "drover")
 }
 
 // StartDatabase starts the document store.
 func (s *Stack) StartDatabase() {
 	s.t.Helper()
-	s.Database = Start(s.t, "database", "ready", nil, Binary(s.t, "drover-local"), "mongo",
+	s.Database = Start(s.t, "database", "ready", nil, built.Binary(s.t, "drover-local"), "mongo",
 		"--dir", filepath.Join(s.dir, "documents"), "--port", fmt.Sprint(s.ports[2]))
 }
 
 // StartAPI starts the API.
 func (s *Stack) StartAPI() {
 	s.t.Helper()
-	s.API = Start(s.t, "api", "ready", s.env(), Binary(s.t, "drover"), "api")
+	s.API = Start(s.t, "api", "ready", s.env(), built.Binary(s.t, "drover"), "api")
 }
 
 // StartWorker starts the worker.
 func (s *Stack) StartWorker() {
 	s.t.Helper()
-	s.Worker = Start(s.t, "worker", "ready", s.env(), Binary(s.t, "drover"), "worker")
+	s.Worker = Start(s.t, "worker", "ready", s.env(), built.Binary(s.t, "drover"), "worker")
 }
 
 func (s *Stack) env() []string {
