@@ -316,7 +316,7 @@ func (a *attempt) end(ctx context.Context) (*domain.Leaf, error) {
 	if err := a.kube.leaves.PutLeaf(ctx, leaf); err != nil {
 		return nil, err
 	}
-	if p.Announced != "" && p.Connectivity == domain.ConnectivityAvailable {
+	if (p.Announced != "" || a.in.Suspect) && p.Connectivity == domain.ConnectivityAvailable {
 		if err := a.kube.leaves.SetReachable(ctx, a.in.Cluster, true); err != nil {
 			activity.GetLogger(ctx).Warn("record reachability", "cluster", a.in.Cluster, "error", err)
 		}

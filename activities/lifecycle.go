@@ -155,9 +155,16 @@ func (l *Lifecycle) Targets(ctx context.Context, in TargetsInput) (*Targets, err
 	if app == nil || in.To > len(app.Targets) {
 		return nil, fail.New(fail.Invalid, "plan %s has no clusters %d to %d of app %q", in.Plan, in.From, in.To, in.App)
 	}
+	unreachable, err := l.Store.Unreachable(ctx)
+	if err != nil {
+		return nil, err
+	}
 	out := &Targets{Clusters: make([]domain.ClusterName, 0, in.To-in.From)}
-	for _, t := range app.Targets[in.From:in.To] {
+	for i, t := range app.Targets[in.From:in.To] {
 		out.Clusters = append(out.Clusters, t.ClusterName)
+		if unreachable[t.ClusterName] {
+			out.Suspect = append(out.Suspect, i)
+		}
 	}
 	return out, nil
 }

@@ -53,6 +53,8 @@ type TargetsInput struct {
 // Targets are clusters of an app, in the plan's order.
 type Targets struct {
 	Clusters []domain.ClusterName `json:"clusters"`
+	// Suspect are the indices of those that did not answer when they were last tried.
+	Suspect []int `json:"suspect,omitempty"`
 }
 
 // LeafInput is the work of one app on one cluster.
@@ -64,6 +66,7 @@ type LeafInput struct {
 	Resources int                `json:"resources"`
 	Namespace string             `json:"namespace"`
 	Unsettled bool               `json:"unsettled,omitempty"` // see Prepared
+	Suspect   bool               `json:"suspect,omitempty"`   // see Targets
 }
 
 // LeafID names the leaf's record.

@@ -54,6 +54,7 @@ type app struct {
 type leafState struct {
 	ClusterProgress
 	started, done bool
+	suspect       bool // see activities.Targets
 }
 
 func (a *app) run(ctx workflow.Context) error {
@@ -73,6 +74,9 @@ func (a *app) run(ctx workflow.Context) error {
 		a.leaves = append(a.leaves, leafState{ClusterProgress: ClusterProgress{
 			Cluster: c, Connectivity: domain.ConnectivityUnknown, Marks: first,
 		}})
+	}
+	for _, i := range targets.Suspect {
+		a.leaves[i].suspect = true
 	}
 	workflow.Go(a.whole, a.listen)
 	return a.slide(ctx)
@@ -132,7 +136,7 @@ func (a *app) start(ctx workflow.Context, l *leafState) {
 	l.started = true
 	in := activities.LeafInput{
 		Scope: a.in.Scope, App: a.in.App.Name, Cluster: l.Cluster, Bundle: a.in.App.Bundle,
-		Resources: a.in.App.Resources, Namespace: a.in.Namespace, Unsettled: a.in.Unsettled,
+		Resources: a.in.App.Resources, Namespace: a.in.Namespace, Unsettled: a.in.Unsettled, Suspect: l.suspect,
 	}
 	name := ApplyToClusterName
 	if in.Operation == domain.OpTerminate {

@@ -90,7 +90,7 @@ const (
 	MarkRefused   Mark = 'F' // apply answered with a refusal
 	MarkDoomed    Mark = 'd' // in the cluster, to be deleted, delete not sent
 	MarkDeleting  Mark = 'r' // delete sent, no answer known
-	MarkUndeleted Mark = 'X' // delete answered with a refusal: still in the cluster
+	MarkUndeleted Mark = 'X' // refused, and may be in the cluster
 	MarkDeleted   Mark = 'D' // not in the cluster
 	MarkKept      Mark = 'K' // left in the cluster on purpose (CRDs, helm.sh/resource-policy: keep)
 )

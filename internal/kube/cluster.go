@@ -3,7 +3,6 @@ package kube
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 type Cluster struct {
 	config    Config
 	digest    domain.Digest // of the kubeconfig
-	base      *url.URL      // of the API server
+	base      string        // URL of the API server, without a slash at its end
 	client    *http.Client
 	transport *transport
 	kinds     *kinds

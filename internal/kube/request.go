@@ -47,7 +47,7 @@ type request struct {
 func (c *Cluster) do(ctx context.Context, r request) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Request)
 	defer cancel()
-	h, err := http.NewRequestWithContext(ctx, r.method, c.base.String()+r.path, bytes.NewReader(r.body))
+	h, err := http.NewRequestWithContext(ctx, r.method, c.base+r.path, bytes.NewReader(r.body))
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -60,7 +61,7 @@ func (c *Cluster) connect(access *rest.Config) error {
 	if err != nil {
 		return fail.Wrap(err, fail.Invalid, "the kubeconfig's credentials cannot be used")
 	}
-	c.base = base
+	c.base = strings.TrimSuffix(base.String(), "/")
 	c.client = &http.Client{
 		Transport: authorized,
 		// An API server does not redirect, and a redirected PATCH would become a GET.

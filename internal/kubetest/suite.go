@@ -254,7 +254,7 @@ metadata: {name: a, namespace: `+other+`}
 	require.NoError(w, outcome.Retry)
 	require.Equal(w, domain.NewMarks(2, domain.MarkDeleted), watcher.Marks)
 
-	// One that the job brings, but that is not there yet, is waited for; one that was refused is not.
+	// One that the job brings, but that is not there, comes back; one that was refused does not.
 	absent := Name("suite")
 	resources = Resources(w, true, `
 apiVersion: v1
@@ -265,7 +265,11 @@ apiVersion: v1
 kind: ConfigMap
 metadata: {name: a, namespace: `+absent+`}
 `)
-	j, watcher := w.job(resources, domain.Marks{domain.MarkRefused, domain.MarkPending})
+	j, watcher := w.job(resources, domain.Marks{domain.MarkApplied, domain.MarkPending})
+	outcome = w.cluster.Apply(w.Context(), j)
+	require.True(w, fail.Is(outcome.Retry, fail.Unavailable), "%v", outcome.Retry)
+	require.Equal(w, domain.Marks{domain.MarkApplied, domain.MarkSent}, watcher.Marks)
+	j, watcher = w.job(resources, domain.Marks{domain.MarkRefused, domain.MarkPending})
 	require.NoError(w, w.cluster.Apply(w.Context(), j).Retry)
 	require.Equal(w, domain.Marks{domain.MarkRefused, domain.MarkRefused}, watcher.Marks)
 }
@@ -319,10 +323,11 @@ func deletesAbsent(w *world) {
 	resources := append(Resources(w, false, object), w.configMap(0, "absent"))
 	elsewhere := w.configMap(0, "a")
 	elsewhere.Namespace = Name("not-there")
-	resources = append(resources, elsewhere)
+	nameless := w.configMap(0, "")
+	resources = append(resources, elsewhere, nameless)
 	outcome, watcher := w.delete(resources)
 	require.Equal(w, kube.Outcome{Reached: true}, outcome)
-	require.Equal(w, domain.NewMarks(3, domain.MarkDeleted), watcher.Marks)
+	require.Equal(w, domain.NewMarks(4, domain.MarkDeleted), watcher.Marks)
 	require.Empty(w, watcher.Notes)
 }
 

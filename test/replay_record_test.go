@@ -1,0 +1,177 @@
+package test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	temporalclient "go.temporal.io/sdk/client"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/test/harness"
+)
+
+// recordVariable names the folder that TestRecordReplay writes to.
+const recordVariable = "DROVER_RECORD_REPLAY"
+
+// TestRecordReplay writes the histories of whole operations, for the replay test of package workflows.
+// Record from the code that is deployed, never from a change to it: new code replayed against its own
+// histories always passes.
+func TestRecordReplay(t *testing.T) {
+	folder := os.Getenv(recordVariable)
+	if folder == "" {
+		t.Skip(recordVariable + " is not set")
+	}
+	s, clusters := harness.NewStack(t), twoClusters(t)
+	r := &recorder{temporal: s.TemporalClient(), folder: folder, cluster: clusters[1].Name}
+
+	t.Run("plain", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		d := s.Deployment(ctx, clusters, twoApps(t)...)
+		do(ctx, t, s, d, "approve", "instantiate")
+		got := s.Await(ctx, d, "Instantiated")
+		do(ctx, t, s, d, "terminate")
+		s.Await(ctx, d, "Terminated")
+		r.record(ctx, t, d, got.ContextID(), "instantiate", "plain")
+		r.record(ctx, t, d, got.ContextID(), "terminate", "plain")
+	})
+	// begin instantiates with the second cluster down, and waits until that is seen.
+	begin := func(ctx context.Context, t *testing.T) (*client.Deployment, string) {
+		d := s.Deployment(ctx, clusters, twoApps(t)...)
+		clusters[1].Down()
+		do(ctx, t, s, d, "approve", "instantiate")
+		got, err := d.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool {
+			return g.Rsync["Applied"] == 5 && g.Rsync["Retrying"] == 5
+		})
+		require.NoError(t, err)
+		return d, got.ContextID()
+	}
+	t.Run("cluster down, then up", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		d, id := begin(ctx, t)
+		clusters[1].Up(t)
+		s.Await(ctx, d, "Instantiated")
+		do(ctx, t, s, d, "terminate")
+		s.Await(ctx, d, "Terminated")
+		r.record(ctx, t, d, id, "instantiate", "cluster-down-then-up")
+	})
+	t.Run("stopped while a cluster is down", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		d, id := begin(ctx, t)
+		do(ctx, t, s, d, "stop")
+		s.Await(ctx, d, "InstantiateFailed")
+		clusters[1].Up(t)
+		do(ctx, t, s, d, "terminate")
+		s.Await(ctx, d, "Terminated")
+		r.record(ctx, t, d, id, "instantiate", "stopped-while-cluster-down")
+		r.record(ctx, t, d, id, "terminate", "after-stop")
+	})
+	t.Run("terminated while a cluster is down", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		d, id := begin(ctx, t)
+		do(ctx, t, s, d, "terminate")
+		_, err := d.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool {
+			return g.Rsync["Retrying"] > 0 && g.Rsync["Deleted"] >= 5
+		})
+		require.NoError(t, err)
+		clusters[1].Up(t)
+		s.Await(ctx, d, "Terminated")
+		r.record(ctx, t, d, id, "instantiate", "terminated-while-cluster-down")
+		r.record(ctx, t, d, id, "terminate", "cluster-down-then-up")
+	})
+}
+
+// recorder writes histories to a folder per workflow type.
+type recorder struct {
+	temporal temporalclient.Client
+	folder   string
+	cluster  string // whose leaves are recorded
+}
+
+// record writes the histories of an operation's root, of an app, and of that app on the cluster.
+func (r *recorder) record(ctx context.Context, t *testing.T, d *client.Deployment, contextID, operation, situation string) {
+	t.Helper()
+	id := strings.Trim(d.Path(), "/") + "/" + contextID + "/" + operation
+	for _, suffix := range []string{"/" + d.Apps[0].Name, "+" + r.cluster, ""} {
+		// The status is there a moment before the workflow is closed.
+		_ = r.temporal.GetWorkflow(ctx, id, "").Get(ctx, nil) // how it ended does not matter
+		history := r.history(ctx, t, id)
+		r.write(t, history, situation)
+		id = childOf(history, suffix)
+	}
+}
+
+// childOf is the id of the child whose id ends with the suffix.
+func childOf(history *historypb.History, suffix string) string {
+	for _, event := range history.GetEvents() {
+		id := event.GetStartChildWorkflowExecutionInitiatedEventAttributes().GetWorkflowId()
+		if id != "" && strings.HasSuffix(id, suffix) {
+			return id
+		}
+	}
+	return ""
+}
+
+func (r *recorder) history(ctx context.Context, t *testing.T, id string) *historypb.History {
+	t.Helper()
+	history := &historypb.History{}
+	events := r.temporal.GetWorkflowHistory(ctx, id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		event, err := events.Next()
+		require.NoError(t, err, id)
+		history.Events = append(history.Events, event)
+	}
+	require.NotEmpty(t, history.GetEvents(), id)
+	return history
+}
+
+// write keeps one event to a line, so that two recordings can be compared.
+func (r *recorder) write(t *testing.T, history *historypb.History, situation string) {
+	t.Helper()
+	started := history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes()
+	var b bytes.Buffer
+	for i, event := range history.GetEvents() {
+		data, err := protojson.Marshal(event)
+		require.NoError(t, err)
+		var members any
+		require.NoError(t, json.Unmarshal(data, &members))
+		data, err = json.Marshal(anonymous(members))
+		require.NoError(t, err)
+		b.WriteString(map[bool]string{true: "{\"events\":[\n", false: ",\n"}[i == 0])
+		b.Write(data)
+	}
+	b.WriteString("\n]}\n")
+	path := filepath.Join(r.folder, started.GetWorkflowType().GetName(), situation+".json")
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, b.Bytes(), 0o644))
+	t.Logf("%s: %d events, %d bytes", path, len(history.GetEvents()), b.Len())
+}
+
+// anonymous takes out the names of the machine that recorded, and of its builds.
+func anonymous(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			switch name {
+			case "identity", "stackTrace", "binaryChecksum", "lastHeartbeatDetails":
+				delete(v, name)
+			default:
+				v[name] = anonymous(member)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = anonymous(v[i])
+		}
+	}
+	return v
+}
