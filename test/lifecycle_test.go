@@ -54,6 +54,46 @@ func TestInstantiateAndTerminate(t *testing.T) {
 	s.Await(ctx, d, "Terminated")
 }
 
+func TestPlacementIsRecordedAndShown(t *testing.T) {
+	ctx, s, clusters := within(t, time.Minute), harness.NewStack(t), twoClusters(t)
+	d := s.Deployment(ctx, clusters, many(t, 1))
+	place := func(intent client.M) error {
+		body := client.Named("many-placement", client.M{"app": "many", "intent": intent})
+		_, err := s.Client.Put(ctx, d.Path()+"/generic-placement-intents/placement/app-intents/many-placement", body)
+		return err
+	}
+	named := func(name string) client.M {
+		return client.M{"clusterProvider": d.Clusters[0].Provider, "cluster": name}
+	}
+	do(ctx, t, s, d, "approve")
+	require.NoError(t, place(client.M{"anyOf": []client.M{named(harness.ClusterNames[1]), named(harness.ClusterNames[0])}}))
+	got, err := d.Status(ctx, s.Client, "output=summary")
+	require.NoError(t, err)
+	require.Equal(t, []string{"Created", "Approved", "Created"}, states(got), "a change unapproves")
+	do(ctx, t, s, d, "approve", "instantiate")
+	s.Await(ctx, d, "Instantiated")
+	got, err = d.Status(ctx, s.Client, "output=detail")
+	require.NoError(t, err)
+	require.Len(t, got.Apps[0].Clusters, 1)
+	require.Equal(t, harness.ClusterNames[0], got.Apps[0].Clusters[0].Cluster)
+	require.Equal(t, "anyOf: first of 2", got.Apps[0].Clusters[0].Placement)
+	require.Equal(t, 409, code(t, place(client.M{"allOf": []client.M{named(harness.ClusterNames[0])}})), "while it is instantiated")
+	do(ctx, t, s, d, "terminate")
+	s.Await(ctx, d, "Terminated")
+
+	const outside = "outside"
+	_, err = s.Client.PostFile(ctx, "/cluster-providers/"+d.Clusters[0].Provider+"/clusters", client.Named(outside), clusters[0].Kubeconfig(t))
+	require.NoError(t, err)
+	require.NoError(t, place(client.M{"allOf": []client.M{named(outside)}}))
+	do(ctx, t, s, d, "approve")
+	err = d.Do(ctx, s.Client, "instantiate")
+	require.Equal(t, 400, code(t, err))
+	require.ErrorContains(t, err, outside)
+	got, err = d.Status(ctx, s.Client, "output=summary")
+	require.NoError(t, err)
+	require.Equal(t, "Approved", got.LastState(), "a refusal leaves nothing behind")
+}
+
 func states(s *client.Status) []string {
 	var states []string
 	for _, a := range s.State.Actions {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -224,19 +225,24 @@ func startClusters(ctx context.Context, s settings, failed chan<- error, say fun
 	program := filepath.Join(filepath.Dir(self), "drover-kube")
 	cmd := exec.Command(program, "up", "--data-dir", filepath.Join(s.data, "clusters"),
 		"--cluster", s.clusters, "--port-base", strconv.Itoa(s.kubePorts))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is ours to pass on, in our order
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Setpgid:   true,            // Ctrl-C is ours to pass on, in our order
+		Pdeathsig: syscall.SIGTERM, // they do not outlive us, however we end
+	}
 	var errs strings.Builder
 	cmd.Stderr = &errs
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start clusters: %w", err)
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start clusters: %w (make servers builds %s)", err, program)
-	}
-	ready, done := make(chan struct{}), make(chan error, 1)
+	started, ready, done := make(chan error, 1), make(chan struct{}), make(chan error, 1)
 	stopping := make(chan struct{})
 	go func() {
+		runtime.LockOSThread() // Pdeathsig is sent when the thread ends that started the process
+		err := cmd.Start()
+		if started <- err; err != nil {
+			return
+		}
 		lines := bufio.NewScanner(out)
 		for lines.Scan() {
 			if lines.Text() == "ready" {
@@ -251,6 +257,9 @@ func startClusters(ctx context.Context, s settings, failed chan<- error, say fun
 		}
 		done <- cmd.Wait()
 	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start clusters: %w (make servers builds %s)", err, program)
+	}
 	stop = func() error {
 		close(stopping)
 		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {

@@ -149,6 +149,7 @@ type Status struct {
 		Clusters []struct {
 			Provider     string `json:"cluster-provider"`
 			Cluster      string `json:"cluster"`
+			Placement    string `json:"placement"`
 			Connectivity string `json:"connectivity"`
 			LastError    string `json:"last-error"`
 			Resources    []struct {

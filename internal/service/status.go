@@ -121,7 +121,9 @@ func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain
 		app := status.App{Name: a.Name, Resources: a.Resources, Clusters: make([]status.Cluster, 0, len(a.Targets))}
 		for _, t := range a.Targets {
 			id := domain.LeafID(i.ContextID, a.Name, t.ClusterName)
-			app.Clusters = append(app.Clusters, cluster(t.ClusterName, id, known, earlier, running, s.Operation))
+			c := cluster(t.ClusterName, id, known, earlier, running, s.Operation)
+			c.Placement = t.Reason
+			app.Clusters = append(app.Clusters, c)
 		}
 		d.source.Apps = append(d.source.Apps, app)
 	}

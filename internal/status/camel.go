@@ -79,12 +79,17 @@ func camelPlaces(sec *section) []any {
 
 type camelCluster struct {
 	camelTarget
+	Placement    string              `json:"placement,omitempty"`
 	Connectivity domain.Connectivity `json:"connectivity"`
 	LastError    string              `json:"lastError,omitempty"`
 }
 
 func camelClusterOf(c *Cluster, o Output) any {
-	return camelCluster{
+	k := camelCluster{
 		camelTarget: camelTarget{c.Provider, c.Name}, Connectivity: c.connectivity(), LastError: lastError(c, o),
 	}
+	if o == OutputDetail {
+		k.Placement = c.Placement
+	}
+	return k
 }

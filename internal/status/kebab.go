@@ -70,6 +70,7 @@ type kebabTarget struct {
 
 type kebabCluster struct {
 	kebabTarget
+	Placement    string              `json:"placement,omitempty"`
 	Connectivity domain.Connectivity `json:"connectivity,omitempty"`
 	LastError    string              `json:"last-error,omitempty"`
 }
@@ -77,7 +78,7 @@ type kebabCluster struct {
 func kebabClusterOf(c *Cluster, o Output) any {
 	k := kebabCluster{kebabTarget: kebabTarget{c.Provider, c.Name}, LastError: lastError(c, o)}
 	if o == OutputDetail {
-		k.Connectivity = c.connectivity()
+		k.Placement, k.Connectivity = c.Placement, c.connectivity()
 	}
 	return k
 }

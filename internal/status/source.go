@@ -49,6 +49,7 @@ type Cluster struct {
 	InProgress   bool
 	Notes        []domain.Note // in any order; the last one of an index counts
 	LastError    string        // of the cluster as a whole; detail shows it as long as it is set
+	Placement    string        // why the app is here: plan.Target.Reason
 }
 
 // mark is that of a resource by its index.

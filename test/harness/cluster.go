@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/pem"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -54,7 +55,7 @@ func Kubeconfig(t testing.TB, name string) []byte {
 		if clusters.dir, clusters.err = os.MkdirTemp("", "drover-clusters"); clusters.err != nil {
 			return
 		}
-		base := freePorts(1)[0]
+		base := freePorts(blockOfPorts * len(ClusterNames))[0]
 		clusters.proc, clusters.err = start("clusters", "ready", nil, path, "up", "--data-dir", clusters.dir,
 			"--cluster", ClusterNames[0]+","+ClusterNames[1], "--port-base", fmt.Sprint(base))
 	})
@@ -199,16 +200,26 @@ func (c *Cluster) Labelled(t testing.TB, contextID string) []string {
 	return found
 }
 
-// freePorts finds ports that are free now.
+// freePorts finds n ports in a row that are free now, below those that the system gives to connections:
+// nothing else is likely to take them before they are listened on.
 func freePorts(n int) []int {
-	ports := make([]int, 0, n)
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			panic(err)
+	const first, last = 15_000, 32_000
+	for {
+		base := first + rand.IntN(last-first-n)
+		ports := make([]int, 0, n)
+		for port := base; port < base+n; port++ {
+			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+			if err != nil {
+				break
+			}
+			l.Close()
+			ports = append(ports, port)
 		}
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		if len(ports) == n {
+			return ports
+		}
 	}
-	return ports
 }
+
+// blockOfPorts is how many ports apart the clusters of one supervisor are.
+const blockOfPorts = 10

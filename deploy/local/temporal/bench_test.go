@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/workflow"
 
@@ -14,8 +16,19 @@ import (
 )
 
 // Touch is an activity that does nothing, so that a benchmark measures what it
-// costs to get there and back.
-func Touch(context.Context) (int, error) { return 1, nil }
+// costs to get there and back; unless a test sets a delay.
+func Touch(ctx context.Context) (int, error) {
+	if d := time.Duration(delay.Load()); d > 0 {
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
+		}
+	}
+	return 1, ctx.Err()
+}
+
+// delay is how long Touch takes, in nanoseconds.
+var delay atomic.Int64
 
 var touchOptions = workflow.ActivityOptions{StartToCloseTimeout: time.Minute}
 
@@ -38,6 +51,21 @@ func Accept(ctx workflow.Context) error {
 		return err
 	}
 	return workflow.Await(ctx, func() bool { return accepted })
+}
+
+// acceptance starts Accept, which must not be running, and waits for its answer.
+func acceptance(c client.Client, id string) client.UpdateWithStartWorkflowOptions {
+	return client.UpdateWithStartWorkflowOptions{
+		StartWorkflowOperation: c.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
+			ID:                       id,
+			TaskQueue:                taskQueue,
+			WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+		}, Accept),
+		UpdateOptions: client.UpdateWorkflowOptions{
+			UpdateName:   "accept",
+			WaitForStage: client.WorkflowUpdateStageCompleted,
+		},
+	}
 }
 
 // FanOut runs One as n children of which window are open at a time.
@@ -100,18 +128,7 @@ func BenchmarkUpdateWithStart(b *testing.B) {
 	i := 0
 	for b.Loop() {
 		i++
-		start := c.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
-			ID:                       fmt.Sprint("accept-", i),
-			TaskQueue:                taskQueue,
-			WorkflowIDConflictPolicy: conflictFail,
-		}, Accept)
-		update, err := c.UpdateWithStartWorkflow(b.Context(), client.UpdateWithStartWorkflowOptions{
-			StartWorkflowOperation: start,
-			UpdateOptions: client.UpdateWorkflowOptions{
-				UpdateName:   "accept",
-				WaitForStage: client.WorkflowUpdateStageCompleted,
-			},
-		})
+		update, err := c.UpdateWithStartWorkflow(b.Context(), acceptance(c, fmt.Sprint("accept-", i)))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -31,10 +31,9 @@ import (
 )
 
 const (
-	taskQueue    = "test"
-	conflictFail = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
-	keyword      = enumspb.INDEXED_VALUE_TYPE_KEYWORD
-	number       = enumspb.INDEXED_VALUE_TYPE_INT
+	taskQueue = "test"
+	keyword   = enumspb.INDEXED_VALUE_TYPE_KEYWORD
+	number    = enumspb.INDEXED_VALUE_TYPE_INT
 )
 
 // start runs a server until the test ends.
@@ -179,6 +178,51 @@ func TestSearchAttributeKeepsItsType(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "search attribute A") {
 		t.Errorf("error %v", err)
 	}
+}
+
+// An update-with-start may take many times longer than the server waits with its
+// answer, which we made short, and still be one update of one workflow.
+func TestUpdateWithStartMayTakeLong(t *testing.T) {
+	const late = 2 * time.Second
+	c := dial(t, start(t, temporal.Config{}))
+	call := func(id string) error {
+		update, err := c.UpdateWithStartWorkflow(t.Context(), acceptance(c, id))
+		if err != nil {
+			return err
+		}
+		return update.Get(t.Context(), nil)
+	}
+
+	t.Run("no worker yet", func(t *testing.T) {
+		time.AfterFunc(late, func() { t.Cleanup(work(t, c)) })
+		if err := call("no-worker"); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("slow activity", func(t *testing.T) {
+		delay.Store(int64(late))
+		defer delay.Store(0)
+		if err := call("slow"); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("second start is refused", func(t *testing.T) {
+		delay.Store(int64(late))
+		defer delay.Store(0)
+		first := make(chan error)
+		go func() { first <- call("twice") }()
+		eventually(t, "the first is running", func() error {
+			_, err := c.DescribeWorkflowExecution(t.Context(), "twice", "")
+			return err
+		})
+		var started *serviceerror.WorkflowExecutionAlreadyStarted
+		if err := call("twice"); !errors.As(err, &started) {
+			t.Errorf("the second call: %v", err)
+		}
+		if err := <-first; err != nil {
+			t.Errorf("the first call: %v", err)
+		}
+	})
 }
 
 func TestPortInUse(t *testing.T) {

@@ -1,0 +1,503 @@
+package workflows_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/workflows"
+)
+
+const contextID = "2621114006130701074"
+
+var begun = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// clusters stand for the activities on clusters. What a cluster does is decided by its name; "" applies
+// and deletes all.
+type clusters struct {
+	store *memory
+
+	mu    sync.Mutex
+	acts  map[string]func(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error)
+	asked map[string]int
+}
+
+func (c *clusters) ApplyToCluster(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error) {
+	return c.work(ctx, in, domain.MarkApplied)
+}
+
+func (c *clusters) DeleteFromCluster(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error) {
+	return c.work(ctx, in, domain.MarkDeleted)
+}
+
+func (c *clusters) work(ctx context.Context, in activities.LeafInput, m domain.Mark) (*domain.Leaf, error) {
+	c.mu.Lock()
+	c.asked[in.Cluster.Name]++
+	act := c.acts[in.Cluster.Name]
+	c.mu.Unlock()
+	if act != nil {
+		return act(ctx, in)
+	}
+	return c.end(ctx, in, domain.NewMarks(in.Resources, m))
+}
+
+// end records a leaf as the real activity does.
+func (c *clusters) end(ctx context.Context, in activities.LeafInput, marks domain.Marks) (*domain.Leaf, error) {
+	leaf := domain.Leaf{
+		ID: in.LeafID(), ContextID: in.ContextID, Operation: in.Operation, App: in.App, Cluster: in.Cluster,
+		Connectivity: domain.ConnectivityAvailable, Marks: marks.Encode(),
+	}
+	return &leaf, c.store.PutLeaf(ctx, leaf)
+}
+
+// dead does not answer: it tells the workflow once, and is tried again.
+func dead(marks string) func(context.Context, activities.LeafInput) (*domain.Leaf, error) {
+	return func(ctx context.Context, _ activities.LeafInput) (*domain.Leaf, error) {
+		err := fail.New(fail.Unavailable, "connection refused")
+		if activity.GetInfo(ctx).Attempt == 1 {
+			activity.RecordHeartbeat(ctx, activities.Contact{Connectivity: domain.ConnectivityRetrying, Marks: marks, Error: err.Message})
+		}
+		return nil, workflows.ToTemporal(err, activity.GetInfo(ctx).Attempt)
+	}
+}
+
+// refuses has refused the last resource.
+func (c *clusters) refuses(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error) {
+	marks := domain.NewMarks(in.Resources, domain.MarkApplied)
+	marks[in.Resources-1] = domain.MarkRefused
+	return c.end(ctx, in, marks)
+}
+
+// kinds turns the errors of activities into Temporal's, as the product's worker does.
+type kinds struct {
+	interceptor.WorkerInterceptorBase
+	interceptor.ActivityInboundInterceptorBase
+}
+
+func (*kinds) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	return &kinds{ActivityInboundInterceptorBase: interceptor.ActivityInboundInterceptorBase{Next: next}}
+}
+
+func (k *kinds) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+	out, err := k.Next.ExecuteActivity(ctx, in)
+	return out, workflows.ToTemporal(err, activity.GetInfo(ctx).Attempt)
+}
+
+// runs stands for the engine.
+type runs struct{ inOrder bool }
+
+func (r runs) Close(context.Context, domain.Scope) (bool, error) { return r.inOrder, nil }
+
+// world is an operation's surroundings.
+type world struct {
+	*testsuite.TestWorkflowEnvironment
+	t        *testing.T
+	store    *memory
+	clusters *clusters
+	scope    domain.Scope
+	refusal  error // what Prepare fails with
+}
+
+// newWorld has an approved group whose apps go to the clusters, two resources each.
+func newWorld(t *testing.T, op domain.Operation, apps int, names ...string) *world {
+	t.Helper()
+	var s testsuite.WorkflowTestSuite
+	s.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	w := &world{TestWorkflowEnvironment: s.NewTestWorkflowEnvironment(), t: t, store: newMemory()}
+	w.clusters = &clusters{store: w.store, asked: map[string]int{}, acts: map[string]func(context.Context, activities.LeafInput) (*domain.Leaf, error){}}
+	w.store.group = domain.DeploymentIntentGroup{
+		Identity: domain.Identity{Parent: "projects/p/composite-apps/ca/v1", Revision: 3},
+		Metadata: domain.Metadata{Name: "group"}, History: domain.NewHistory(begun),
+	}
+	w.store.group.History.Append(domain.Approved, "", 0, begun)
+	w.scope = domain.Scope{Owner: domain.KeyOf(&w.store.group), ContextID: contextID, Operation: op}
+
+	p := &plan.Plan{ContextID: contextID, Owner: w.scope.Owner, Namespace: "default"}
+	for i := range apps {
+		a := plan.App{Name: fmt.Sprintf("app%d", i), Resources: make([]plan.ResourceID, 2)}
+		for _, name := range names {
+			a.Targets = append(a.Targets, plan.Target{ClusterName: domain.ClusterName{Provider: "p", Name: name}})
+		}
+		p.Apps = append(p.Apps, a)
+	}
+	prepared := w.store.planned(t, p)
+	if op == domain.OpTerminate {
+		w.store.group.History.Append(domain.Instantiated, contextID, 1, begun)
+		w.store.instances[contextID] = domain.Instance{
+			ContextID: contextID, Owner: w.scope.Owner, Operation: domain.OpInstantiate, Status: domain.ContextInstantiated, Plan: prepared.Plan,
+		}
+	}
+	w.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&kinds{}}})
+	workflows.Register(w)
+	w.RegisterActivity(w.clusters)
+	w.register(prepared)
+	w.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.OperationID(w.scope), TaskQueue: workflows.LifecycleQueue})
+	w.SetTestTimeout(time.Minute)
+	w.SetOnActivityHeartbeatListener(func(info *activity.Info, details converter.EncodedValues) {
+		var c activities.Contact
+		if details.HasValues() && details.Get(&c) == nil && c.Marks != "" {
+			_ = w.SignalWorkflowByID(info.WorkflowExecution.ID, workflows.ContactSignal, c)
+		}
+	})
+	return w
+}
+
+// register has the real activities but for Prepare, which wants charts.
+func (w *world) register(prepared activities.Prepared) {
+	l := &activities.Lifecycle{Store: w.store, Runs: runs{inOrder: true}, Now: func() time.Time { return begun }}
+	w.RegisterActivity(l)
+	w.OnActivity(l.Prepare, mock.Anything, mock.Anything).Maybe().Return(
+		func(context.Context, domain.Scope) (*activities.Prepared, error) {
+			return &prepared, workflows.ToTemporal(w.refusal, 1)
+		})
+}
+
+// run runs the operation to its end.
+func (w *world) run() (*activities.Outcome, error) {
+	w.t.Helper()
+	w.ExecuteWorkflow(workflows.OperationName(w.scope.Operation), workflows.OperationInput{Scope: w.scope})
+	require.True(w.t, w.IsWorkflowCompleted(), "it has not ended")
+	if err := w.GetWorkflowError(); err != nil {
+		return nil, err
+	}
+	var out activities.Outcome
+	require.NoError(w.t, w.GetWorkflowResult(&out))
+	return &out, nil
+}
+
+// leaf is the record of app0 on a cluster.
+func (w *world) leaf(cluster string) domain.Leaf {
+	w.t.Helper()
+	leaf, err := w.store.Leaf(w.t.Context(), domain.LeafID(contextID, "app0", domain.ClusterName{Provider: "p", Name: cluster}))
+	require.NoError(w.t, err)
+	return *leaf
+}
+
+func (w *world) status() domain.ContextStatus { return w.store.instances[contextID].Status }
+
+// midway is when a dead cluster is known as such. The test environment gives up after 10 attempts, which
+// Temporal does not.
+const midway = 20 * time.Second
+
+// at does something in the middle of the run, and fails the test when the run has ended before.
+func (w *world) at(d time.Duration, f func()) {
+	done := false
+	w.RegisterDelayedCallback(func() { done = true; f() }, d)
+	w.t.Cleanup(func() { require.True(w.t, done, "the operation ended before %s", d) })
+}
+
+// answer takes the end of an update.
+type answer struct {
+	accepted, done bool
+	err            error
+}
+
+func (a *answer) callbacks() *testsuite.TestUpdateCallback {
+	return &testsuite.TestUpdateCallback{
+		OnAccept:   func() { a.accepted = true },
+		OnReject:   func(err error) { a.done, a.err = true, err },
+		OnComplete: func(_ any, err error) { a.done, a.err = true, err },
+	}
+}
+
+func (w *world) update(name string, after time.Duration) *answer {
+	a := &answer{}
+	w.at(after, func() { w.UpdateWorkflow(name, name, a.callbacks()) })
+	return a
+}
+
+// kindOf is the kind of a refusal that crossed Temporal.
+func kindOf(t *testing.T, err error) fail.Kind {
+	t.Helper()
+	e, ok := workflows.FromTemporal(err)
+	require.True(t, ok, "%v is no failure of ours", err)
+	return e.Kind
+}
+
+var instantiated = []domain.State{domain.Created, domain.Approved, domain.Instantiated}
+
+func TestInstantiateSucceeds(t *testing.T) {
+	w := newWorld(t, domain.OpInstantiate, 2, "a", "b", "c")
+	accepted := w.update(workflows.AcceptUpdate, 0)
+	out, err := w.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextInstantiated, out.Status)
+	require.Equal(t, map[domain.ResourceState]int{domain.ResourceApplied: 12}, out.Counts)
+	require.True(t, accepted.done)
+	require.NoError(t, accepted.err)
+	require.Equal(t, instantiated, w.store.states())
+	require.Equal(t, contextID, w.store.group.History.StatusContextID)
+	in := w.store.instances[contextID]
+	require.Equal(t, domain.ContextInstantiated, in.Status)
+	require.Equal(t, out.Counts, in.Counts)
+	require.Equal(t, begun, in.Ended)
+	require.Len(t, w.store.leaves, 6)
+}
+
+func TestInstantiateWithARefusal(t *testing.T) {
+	w := newWorld(t, domain.OpInstantiate, 1, "a", "b")
+	w.clusters.acts["b"] = w.clusters.refuses
+	out, err := w.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextInstantiateFailed, out.Status)
+	require.Equal(t, map[domain.ResourceState]int{domain.ResourceApplied: 3, domain.ResourceFailed: 1}, out.Counts)
+	require.Equal(t, instantiated, w.store.states())
+}
+
+func TestPrepareRefuses(t *testing.T) {
+	w := newWorld(t, domain.OpInstantiate, 1, "a")
+	w.refusal = fail.New(fail.Invalid, "chart of app %q is broken", "app0")
+	accepted := w.update(workflows.AcceptUpdate, 0)
+	_, err := w.run()
+	require.Equal(t, fail.Invalid, kindOf(t, err))
+	require.True(t, accepted.done)
+	require.Equal(t, fail.Invalid, kindOf(t, accepted.err))
+	e, _ := workflows.FromTemporal(accepted.err)
+	require.Equal(t, `chart of app "app0" is broken`, e.Message)
+	require.Equal(t, []domain.State{domain.Created, domain.Approved}, w.store.states())
+	require.Empty(t, w.store.instances)
+	require.Empty(t, w.clusters.asked)
+}
+
+func TestOwnerChangedWhilePreparing(t *testing.T) {
+	w := newWorld(t, domain.OpInstantiate, 1, "a")
+	w.store.group.Revision++
+	accepted := w.update(workflows.AcceptUpdate, 0)
+	_, err := w.run()
+	require.Equal(t, fail.Conflict, kindOf(t, err))
+	require.Equal(t, fail.Conflict, kindOf(t, accepted.err))
+	require.Equal(t, []domain.State{domain.Created, domain.Approved}, w.store.states())
+}
+
+// TestStop stops while one cluster does not answer and another has all.
+func TestStop(t *testing.T) {
+	for name, stop := range map[string]func(w *world) *answer{
+		"by update": func(w *world) *answer { return w.update(workflows.StopUpdate, midway) },
+		"by signal": func(w *world) *answer {
+			w.at(midway, func() { w.SignalWorkflow(workflows.StopSignal, nil) })
+			return nil
+		},
+		"twice": func(w *world) *answer {
+			w.at(midway, func() { w.SignalWorkflow(workflows.StopSignal, nil) })
+			return w.update(workflows.StopUpdate, midway)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, domain.OpInstantiate, 1, "a", "dead")
+			w.clusters.acts["dead"] = dead("1s1p")
+			stopped := stop(w)
+			out, err := w.run()
+			require.NoError(t, err)
+			require.Equal(t, domain.ContextInstantiateFailed, out.Status)
+			require.Equal(t, map[domain.ResourceState]int{
+				domain.ResourceApplied: 2, domain.ResourceFailed: 1, domain.ResourcePending: 1,
+			}, out.Counts, "what was applied stays")
+			require.Equal(t, append(instantiated[:3:3], domain.InstantiateStopped), w.store.states())
+			require.Equal(t, "2A", w.leaf("a").Marks)
+			require.Equal(t, "1s1p", w.leaf("dead").Marks, "as its activity said last")
+			require.Equal(t, domain.ConnectivityRetrying, w.leaf("dead").Connectivity)
+			require.Equal(t, "connection refused", w.leaf("dead").LastError)
+			if stopped != nil {
+				require.True(t, stopped.done)
+				require.NoError(t, stopped.err)
+			}
+		})
+	}
+}
+
+func TestCancel(t *testing.T) {
+	w := newWorld(t, domain.OpInstantiate, 1, "a", "dead")
+	w.clusters.acts["dead"] = dead("2p")
+	w.at(midway, w.CancelWorkflow)
+	_, err := w.run()
+	require.True(t, temporal.IsCanceledError(err), "%v", err)
+	require.Equal(t, append(instantiated[:3:3], domain.InstantiateStopped), w.store.states())
+	require.Equal(t, domain.ContextInstantiateFailed, w.status())
+	require.Equal(t, "2A", w.leaf("a").Marks)
+}
+
+func TestStopBeforeAcceptance(t *testing.T) {
+	w := newWorld(t, domain.OpInstantiate, 1, "a")
+	accepted, stopped := w.update(workflows.AcceptUpdate, 0), w.update(workflows.StopUpdate, 0)
+	_, err := w.run()
+	require.Error(t, err)
+	require.True(t, accepted.done)
+	require.Error(t, accepted.err)
+	require.True(t, stopped.done)
+	require.NoError(t, stopped.err)
+	require.Equal(t, []domain.State{domain.Created, domain.Approved}, w.store.states(), "nothing is recorded")
+	require.Empty(t, w.store.instances)
+	require.Empty(t, w.clusters.asked)
+}
+
+// TestSilentLeaf stops a leaf whose activity never said a word: it may have sent all.
+func TestSilentLeaf(t *testing.T) {
+	for name, c := range map[string]struct {
+		op   domain.Operation
+		want string
+	}{
+		"applying": {domain.OpInstantiate, "2s"},
+		"deleting": {domain.OpTerminate, "2r"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, c.op, 1, "silent")
+			w.clusters.acts["silent"] = func(ctx context.Context, _ activities.LeafInput) (*domain.Leaf, error) {
+				return nil, workflows.ToTemporal(fail.New(fail.Unavailable, "worker lost"), activity.GetInfo(ctx).Attempt)
+			}
+			w.update(workflows.StopUpdate, midway)
+			out, err := w.run()
+			require.NoError(t, err)
+			require.Equal(t, map[domain.ResourceState]int{domain.ResourceFailed: 2}, out.Counts)
+			require.Equal(t, c.want, w.leaf("silent").Marks)
+		})
+	}
+}
+
+// TestLeafThatGivesUp fails for good after its cluster was heard of: what it did meanwhile is not known.
+func TestLeafThatGivesUp(t *testing.T) {
+	w := newWorld(t, domain.OpInstantiate, 1, "broken")
+	w.clusters.acts["broken"] = func(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error) {
+		if activity.GetInfo(ctx).Attempt < 3 {
+			return dead("1A1p")(ctx, in)
+		}
+		return nil, workflows.ToTemporal(fail.New(fail.Invalid, "kubeconfig is broken"), 3)
+	}
+	out, err := w.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextInstantiateFailed, out.Status)
+	require.Equal(t, "1A1s", w.leaf("broken").Marks)
+	require.Contains(t, w.leaf("broken").LastError, "kubeconfig is broken")
+}
+
+func TestTerminate(t *testing.T) {
+	w := newWorld(t, domain.OpTerminate, 2, "a", "b")
+	accepted := w.update(workflows.AcceptUpdate, 0)
+	out, err := w.run()
+	require.NoError(t, err)
+	require.NoError(t, accepted.err)
+	require.Equal(t, domain.ContextTerminated, out.Status)
+	require.Equal(t, map[domain.ResourceState]int{domain.ResourceDeleted: 8}, out.Counts)
+	require.Equal(t, append(instantiated[:3:3], domain.Terminated), w.store.states())
+	require.Equal(t, domain.OpTerminate, w.store.instances[contextID].Operation)
+}
+
+func TestTerminateIsStopped(t *testing.T) {
+	w := newWorld(t, domain.OpTerminate, 1, "a", "dead")
+	w.clusters.acts["dead"] = dead("2d")
+	w.update(workflows.StopUpdate, midway)
+	out, err := w.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextTerminateFailed, out.Status)
+	require.Equal(t, map[domain.ResourceState]int{domain.ResourceDeleted: 2, domain.ResourceApplied: 2}, out.Counts)
+	require.Equal(t, domain.TerminateStopped, w.store.group.History.State())
+}
+
+func TestTerminateTwice(t *testing.T) {
+	w := newWorld(t, domain.OpTerminate, 1, "a")
+	w.store.group.History.Append(domain.Terminated, "another", 0, begun)
+	_, err := w.run()
+	require.Equal(t, fail.Conflict, kindOf(t, err))
+	require.Empty(t, w.clusters.asked)
+}
+
+// TestDeadClustersDoNotStarve has more dead clusters than may be at work at a time, all before a live one.
+func TestDeadClustersDoNotStarve(t *testing.T) {
+	var names []string
+	for i := range 40 {
+		names = append(names, fmt.Sprintf("dead%02d", i))
+	}
+	w := newWorld(t, domain.OpInstantiate, 1, append(names, "live")...)
+	for _, name := range names {
+		w.clusters.acts[name] = dead("2p")
+	}
+	w.at(midway, func() {
+		require.Equal(t, "2A", w.leaf("live").Marks)
+		root := ask[workflows.OperationProgress](w, workflows.OperationID(w.scope))
+		require.Equal(t, domain.ContextInstantiating, root.Status)
+		require.Equal(t, []workflows.AppProgress{{
+			App: "app0", Clusters: 41, Done: 1, Retrying: 40,
+			Counts: workflows.Counts{domain.ResourceApplied: 2, domain.ResourceRetrying: 80},
+		}}, root.Apps)
+		app := ask[workflows.AppDetail](w, workflows.AppID(w.scope, "app0", 0, 0))
+		require.Len(t, app.Open, 40)
+		require.Equal(t, domain.ConnectivityRetrying, app.Open[0].Connectivity)
+		leaf := ask[workflows.ClusterProgress](w, workflows.LeafID(w.scope, "app0", domain.ClusterName{Provider: "p", Name: "dead00"}))
+		require.Equal(t, app.Open[0], leaf)
+		require.Equal(t, "connection refused", leaf.Error)
+	})
+	w.update(workflows.StopUpdate, midway+time.Second)
+	_, err := w.run()
+	require.NoError(t, err)
+}
+
+// ask queries a run of the operation.
+func ask[T any](w *world, id string) T {
+	w.t.Helper()
+	value, err := w.QueryWorkflowByID(id, workflows.ProgressQuery)
+	require.NoError(w.t, err)
+	var out T
+	require.NoError(w.t, value.Get(&out))
+	return out
+}
+
+func TestManyClustersAreSplit(t *testing.T) {
+	var names []string
+	for i := range 501 {
+		names = append(names, fmt.Sprintf("c%03d", i))
+	}
+	w := newWorld(t, domain.OpInstantiate, 1, names...)
+	w.clusters.acts["c500"] = dead("2p")
+	w.at(midway, func() {
+		app := ask[workflows.AppDetail](w, workflows.AppID(w.scope, "app0", 0, 0))
+		require.Equal(t, []string{
+			workflows.AppID(w.scope, "app0", 0, 250), workflows.AppID(w.scope, "app0", 250, 500), workflows.AppID(w.scope, "app0", 500, 501),
+		}, app.Batches)
+		require.Empty(t, app.Open)
+		require.Len(t, ask[workflows.AppDetail](w, app.Batches[2]).Open, 1)
+		root := ask[workflows.OperationProgress](w, workflows.OperationID(w.scope))
+		require.Equal(t, 500, root.Apps[0].Done)
+		require.Equal(t, 1, root.Apps[0].Retrying)
+	})
+	w.update(workflows.StopUpdate, midway+time.Second)
+	out, err := w.run()
+	require.NoError(t, err)
+	require.Equal(t, 1000, out.Counts[domain.ResourceApplied])
+	for i := range 500 {
+		require.Equal(t, 1, w.clusters.asked[names[i]], names[i])
+	}
+}
+
+// TestStopWhileAnActivityHangs ends although the activity on a cluster does not.
+func TestStopWhileAnActivityHangs(t *testing.T) {
+	w := newWorld(t, domain.OpInstantiate, 1, "a", "hangs")
+	release := make(chan struct{})
+	w.clusters.acts["hangs"] = func(context.Context, activities.LeafInput) (*domain.Leaf, error) {
+		<-release
+		return nil, context.Canceled
+	}
+	w.SetOnActivityCanceledListener(func(*activity.Info) { close(release) })
+	w.at(100*time.Millisecond, func() { w.SignalWorkflow(workflows.StopSignal, nil) })
+	out, err := w.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextInstantiateFailed, out.Status)
+	require.Equal(t, "2A", w.leaf("a").Marks)
+	require.Equal(t, "2s", w.leaf("hangs").Marks)
+}
