@@ -243,29 +243,24 @@ func (a *attempt) snapshot() progress {
 func (a *attempt) announce(ctx context.Context, stage []int) error {
 	a.try(stage)
 	p := a.snapshot()
-	if p.Announced == "" {
+	if p.Announced == "" || p.Marks == p.Announced {
 		return nil
 	}
-	marks := p.marks()
-	for _, i := range stage {
-		if marks[i] == domain.MarkPending {
-			marks[i] = domain.MarkSent
-		}
-	}
-	if marks.Encode() == p.Announced {
-		return nil
-	}
-	return a.tell(ctx, Contact{Connectivity: p.Connectivity, Marks: marks.Encode(), Error: p.Error})
+	return a.tell(ctx, Contact{Connectivity: p.Connectivity, Marks: p.Marks, Error: p.Error})
 }
 
-// try marks what is about to be deleted: whether the request gets out or not, nobody can say from now on
-// that the resource is still there.
+// try marks a stage as sent before it is. What is announced stays so, whether its requests get out or not:
+// the workflow is told once, not with every attempt. And of what is about to be deleted nobody can say from
+// now on that it is still there.
 func (a *attempt) try(stage []int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, i := range stage {
-		if a.all[i] == domain.MarkDoomed {
+		switch {
+		case a.all[i] == domain.MarkDoomed:
 			a.all[i] = domain.MarkDeleting
+		case a.all[i] == domain.MarkPending && a.state.Announced != "":
+			a.all[i] = domain.MarkSent
 		}
 	}
 }

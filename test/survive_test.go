@@ -181,6 +181,32 @@ func TestClusterDown(t *testing.T) {
 		clusters[1].Up(t)
 		clean(ctx, t, d)
 	})
+	t.Run("and is tried again without making history", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		d, got := begin(ctx, t)
+		temporal := s.TemporalClient()
+		leaf := strings.TrimPrefix(d.Path(), "/") + "/" + got.ContextID() + "/instantiate/settings/" + d.Clusters[1].Provider + "+" + clusters[1].Name
+		// look is the number of attempts at the leaf and the length of its history.
+		look := func() (attempts int32, events int64) {
+			l, err := temporal.DescribeWorkflowExecution(ctx, leaf, "")
+			require.NoError(t, err)
+			require.Len(t, l.GetPendingActivities(), 1)
+			return l.GetPendingActivities()[0].GetAttempt(), l.GetWorkflowExecutionInfo().GetHistoryLength()
+		}
+		await := func(n int32) (events int64) {
+			require.Eventually(t, func() bool {
+				var attempts int32
+				attempts, events = look()
+				return attempts >= n
+			}, 30*time.Second, harness.Poll)
+			return events
+		}
+		third := await(3)
+		require.Equal(t, third, await(5))
+		clusters[1].Up(t)
+		s.Await(ctx, d, "Instantiated")
+		clean(ctx, t, d)
+	})
 	t.Run("and is terminated until it returns", func(t *testing.T) {
 		ctx := within(t, time.Minute)
 		d, _ := begin(ctx, t)

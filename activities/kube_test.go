@@ -1,0 +1,388 @@
+package activities_test
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// leaf is a leaf's surroundings: a cluster, which is a server of the test's own under the real client, and
+// a workflow that listens.
+type leaf struct {
+	t       *testing.T
+	store   *memory
+	in      activities.LeafInput
+	env     *testsuite.TestActivityEnvironment
+	kube    *activities.Kube
+	server  *httptest.Server
+	handle  http.HandlerFunc // nil answers as a cluster that has nothing and takes all
+	options worker.Options
+
+	mu       sync.Mutex
+	requests []string // method and name
+	contacts []activities.Contact
+	beats    []progress
+}
+
+// progress is what heartbeats carry.
+type progress struct {
+	Marks        string              `json:"marks"`
+	Announced    string              `json:"announced,omitempty"`
+	Connectivity domain.Connectivity `json:"connectivity"`
+}
+
+// newLeaf has ConfigMaps a0, a1 and so on, one for each stage given.
+func newLeaf(t *testing.T, op domain.Operation, stages ...int) *leaf {
+	t.Helper()
+	l := &leaf{t: t, store: newMemory()}
+	l.server = httptest.NewUnstartedServer(http.HandlerFunc(l.serve))
+	l.server.EnableHTTP2 = true
+	l.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
+	l.server.StartTLS()
+	t.Cleanup(l.down)
+
+	bundle := plan.Bundle{App: "app"}
+	for i, stage := range stages {
+		name := "a" + strconv.Itoa(i)
+		bundle.Resources = append(bundle.Resources, plan.Resource{
+			ResourceID: plan.ResourceID{Version: "v1", Kind: "ConfigMap", Name: name}, Stage: stage,
+			Manifest: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `"}}`),
+		})
+	}
+	l.in = activities.LeafInput{
+		Scope: domain.Scope{Owner: "owner", ContextID: "1", Operation: op}, App: "app", Cluster: domain.ClusterName{Provider: "p", Name: "c"},
+		Bundle: l.store.put(t, bundle), Resources: len(stages), Namespace: "default",
+	}
+	kubeconfig := l.kubeconfig()
+	clusters, err := kube.NewClusters(kube.Config{}, func(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
+		return kubeconfig, "digest", nil
+	})
+	require.NoError(t, err)
+	t.Cleanup(clusters.Close)
+	l.kube = activities.NewKube(clusters, l.store, l)
+
+	var s testsuite.WorkflowTestSuite
+	s.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	l.env = s.NewTestActivityEnvironment()
+	l.env.RegisterActivity(l.kube)
+	l.env.SetTestTimeout(time.Minute)
+	l.env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
+		var p progress
+		if details.HasValues() && details.Get(&p) == nil {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.beats = append(l.beats, p)
+		}
+	})
+	return l
+}
+
+func (l *leaf) down() {
+	l.server.CloseClientConnections()
+	l.server.Close()
+}
+
+func (l *leaf) kubeconfig() []byte {
+	l.t.Helper()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: l.server.Certificate().Raw})
+	data, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: l.server.URL, CertificateAuthorityData: ca}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: "token"}},
+		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
+		CurrentContext: "x",
+	})
+	require.NoError(l.t, err)
+	return data
+}
+
+func (l *leaf) serve(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	l.mu.Lock()
+	l.requests = append(l.requests, r.Method+" "+path.Base(r.URL.Path))
+	l.mu.Unlock()
+	switch {
+	case l.handle != nil:
+		l.handle(w, r)
+	case r.Method == http.MethodPatch:
+		answer(w, http.StatusCreated, map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": path.Base(r.URL.Path), "uid": "1"},
+		})
+	default:
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "not found")
+	}
+}
+
+func answer(w http.ResponseWriter, code int, document any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(document)
+}
+
+func refuse(w http.ResponseWriter, code int32, reason metav1.StatusReason, message string) {
+	answer(w, int(code), metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+		Code: code, Reason: reason, Message: message,
+	})
+}
+
+// Contact is the workflow's side.
+func (l *leaf) Contact(_ context.Context, _, _ string, c activities.Contact) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.contacts = append(l.contacts, c)
+	return nil
+}
+
+// told are the marks that the workflow has heard.
+func (l *leaf) told() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var marks []string
+	for _, c := range l.contacts {
+		marks = append(marks, c.Marks)
+	}
+	return marks
+}
+
+// run is one attempt. The error is the activity's own.
+func (l *leaf) run() (*domain.Leaf, error) {
+	l.t.Helper()
+	var failure error
+	l.options.Interceptors = append(l.options.Interceptors, &errorsOf{err: &failure})
+	l.env.SetWorkerOptions(l.options)
+	do := l.kube.ApplyToCluster
+	if l.in.Operation == domain.OpTerminate {
+		do = l.kube.DeleteFromCluster
+	}
+	value, err := l.env.ExecuteActivity(do, l.in)
+	if err != nil {
+		require.Error(l.t, failure, "%v", err)
+		return nil, failure
+	}
+	var out domain.Leaf
+	require.NoError(l.t, value.Get(&out))
+	return &out, nil
+}
+
+// recorded is the leaf's record.
+func (l *leaf) recorded() *domain.Leaf {
+	l.t.Helper()
+	leaf, err := l.store.Leaf(l.t.Context(), l.in.LeafID())
+	require.NoError(l.t, err)
+	return leaf
+}
+
+func TestApply(t *testing.T) {
+	l := newLeaf(t, domain.OpInstantiate, 0, 0, 1)
+	out, err := l.run()
+	require.NoError(t, err)
+	require.Equal(t, "3A", out.Marks)
+	require.Equal(t, domain.ConnectivityAvailable, out.Connectivity)
+	require.Equal(t, "3A", l.recorded().Marks)
+	require.Equal(t, domain.OpInstantiate, l.recorded().Operation)
+	require.Empty(t, l.contacts, "the workflow need not hear of a cluster that answers")
+	require.Empty(t, l.store.reachable)
+}
+
+func TestApplyIsRefused(t *testing.T) {
+	l := newLeaf(t, domain.OpInstantiate, 0, 0)
+	l.handle = func(w http.ResponseWriter, r *http.Request) {
+		if path.Base(r.URL.Path) == "a1" {
+			refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "data is wrong")
+			return
+		}
+		answer(w, http.StatusOK, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a0"}})
+	}
+	out, err := l.run()
+	require.NoError(t, err, "a refusal is an end")
+	require.Equal(t, "1A1F", out.Marks)
+	require.Empty(t, out.Notes, "histories stay small")
+	require.Len(t, l.recorded().Notes, 1)
+	require.Equal(t, 1, l.recorded().Notes[0].Index)
+	require.Contains(t, l.recorded().Notes[0].Message, "data is wrong")
+}
+
+func TestUnreachable(t *testing.T) {
+	l := newLeaf(t, domain.OpInstantiate, 0, 0)
+	l.down()
+	_, err := l.run()
+	require.Equal(t, fail.Unavailable, fail.KindOf(err), "%v", err)
+	require.Len(t, l.contacts, 1)
+	require.Equal(t, domain.ConnectivityRetrying, l.contacts[0].Connectivity)
+	require.Contains(t, l.contacts[0].Error, "refused")
+	require.Equal(t, []bool{false}, l.store.reachable)
+	require.Empty(t, l.store.leaves, "it has not ended")
+	last := l.beats[len(l.beats)-1]
+	require.Equal(t, progress{
+		Marks: l.contacts[0].Marks, Announced: l.contacts[0].Marks, Connectivity: domain.ConnectivityRetrying,
+	}, last, "the next attempt knows what was told")
+}
+
+// TestUnreachableAgain must not add to the history at every attempt.
+func TestUnreachableAgain(t *testing.T) {
+	l := newLeaf(t, domain.OpInstantiate, 0, 0)
+	l.down()
+	_, err := l.run()
+	require.Error(t, err)
+	told, last := len(l.contacts), l.beats[len(l.beats)-1]
+	for range 3 {
+		l.env.SetHeartbeatDetails(last)
+		_, err = l.run()
+		require.Equal(t, fail.Unavailable, fail.KindOf(err))
+		last = l.beats[len(l.beats)-1]
+	}
+	// The first stage is announced once; from then on all is known.
+	require.LessOrEqual(t, len(l.contacts), told+1, "%v", l.told())
+	require.Equal(t, []bool{false}, l.store.reachable)
+}
+
+func TestResume(t *testing.T) {
+	l := newLeaf(t, domain.OpInstantiate, 0, 0)
+	l.env.SetHeartbeatDetails(progress{Marks: "1A1p", Connectivity: domain.ConnectivityAvailable})
+	out, err := l.run()
+	require.NoError(t, err)
+	require.Equal(t, "2A", out.Marks)
+	require.Equal(t, []string{"PATCH a1"}, l.requests)
+}
+
+func TestResumeOfWhatIsDone(t *testing.T) {
+	l := newLeaf(t, domain.OpInstantiate, 0, 0)
+	l.env.SetHeartbeatDetails(progress{Marks: "1A1F", Connectivity: domain.ConnectivityAvailable})
+	out, err := l.run()
+	require.NoError(t, err)
+	require.Equal(t, "1A1F", out.Marks)
+	require.Empty(t, l.requests)
+	require.Equal(t, "1A1F", l.recorded().Marks)
+}
+
+// TestAnnounce: once the workflow has heard of the leaf it must know of every stage before it is sent.
+func TestAnnounce(t *testing.T) {
+	l := newLeaf(t, domain.OpInstantiate, 0, 1)
+	l.env.SetHeartbeatDetails(progress{Marks: "2p", Announced: "2p", Connectivity: domain.ConnectivityRetrying})
+	known := map[string][]string{}
+	l.handle = func(w http.ResponseWriter, r *http.Request) {
+		name := path.Base(r.URL.Path)
+		told := l.told()
+		l.mu.Lock()
+		known[name] = told
+		l.mu.Unlock()
+		answer(w, http.StatusOK, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}})
+	}
+	out, err := l.run()
+	require.NoError(t, err)
+	require.Equal(t, "2A", out.Marks)
+	require.Equal(t, []string{"1s1p"}, known["a0"])
+	require.Equal(t, []string{"1s1p", "1A1s"}, known["a1"])
+	require.Equal(t, domain.ConnectivityAvailable, l.contacts[1].Connectivity)
+	require.Equal(t, []bool{true}, l.store.reachable)
+}
+
+// TestCancel cancels a leaf whose cluster hangs: what was sent is recorded as such.
+func TestCancel(t *testing.T) {
+	l := newLeaf(t, domain.OpInstantiate, 0, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	l.options.BackgroundActivityContext = ctx
+	l.handle = func(_ http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+	}
+	out, err := l.run()
+	require.NoError(t, err)
+	require.Equal(t, "1s1p", out.Marks)
+	require.Equal(t, "1s1p", l.recorded().Marks)
+}
+
+func TestWorkerStops(t *testing.T) {
+	l := newLeaf(t, domain.OpInstantiate, 0)
+	stop := make(chan struct{})
+	l.env.SetWorkerStopChannel(stop)
+	l.handle = func(_ http.ResponseWriter, r *http.Request) {
+		close(stop)
+		<-r.Context().Done()
+	}
+	_, err := l.run()
+	require.Equal(t, fail.Unavailable, fail.KindOf(err), "%v", err)
+	require.Equal(t, "1s", l.beats[len(l.beats)-1].Marks)
+	require.Empty(t, l.store.leaves)
+}
+
+func TestDelete(t *testing.T) {
+	for name, c := range map[string]struct {
+		record    string // what the instantiate left; "" for none
+		unsettled bool
+		asked     []string
+		want      string
+	}{
+		"what was applied":                  {record: "1A1F", asked: []string{"a0"}, want: "2D"},
+		"what may have been applied":        {record: "1s1p", asked: []string{"a0"}, want: "2D"},
+		"nothing that was never sent":       {record: "2p", want: "2D"},
+		"nothing without a record":          {want: "2D"},
+		"all when the record may be wrong":  {record: "2p", unsettled: true, asked: []string{"a0", "a1"}, want: "2D"},
+		"all when there should be a record": {unsettled: true, asked: []string{"a0", "a1"}, want: "2D"},
+		"nothing that is kept":              {record: "2K", want: "2K"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLeaf(t, domain.OpTerminate, 0, 0)
+			l.in.Unsettled = c.unsettled
+			if c.record != "" {
+				require.NoError(t, l.store.PutLeaf(t.Context(), domain.Leaf{ID: l.in.LeafID(), Marks: c.record}))
+			}
+			out, err := l.run()
+			require.NoError(t, err)
+			require.Equal(t, c.want, out.Marks)
+			require.Equal(t, c.want, l.recorded().Marks)
+			require.Equal(t, domain.OpTerminate, l.recorded().Operation)
+			asked := map[string]bool{}
+			for _, r := range l.requests {
+				asked[path.Base("/"+r[len(r)-2:])] = true
+			}
+			require.Len(t, asked, len(c.asked), "%v", l.requests)
+			for _, a := range c.asked {
+				require.True(t, asked[a], "%v", l.requests)
+			}
+		})
+	}
+}
+
+// TestDeleteCutOff: a delete that got no answer may have happened.
+func TestDeleteCutOff(t *testing.T) {
+	l := newLeaf(t, domain.OpTerminate, 0)
+	require.NoError(t, l.store.PutLeaf(t.Context(), domain.Leaf{ID: l.in.LeafID(), Marks: "1A"}))
+	l.down()
+	_, err := l.run()
+	require.Equal(t, fail.Unavailable, fail.KindOf(err))
+	require.Equal(t, "1r", l.beats[len(l.beats)-1].Marks)
+}
+
+func TestNoBundle(t *testing.T) {
+	l := newLeaf(t, domain.OpInstantiate, 0)
+	l.in.Bundle = "none"
+	_, err := l.run()
+	require.Equal(t, fail.NotFound, fail.KindOf(err))
+	require.Empty(t, l.requests)
+}

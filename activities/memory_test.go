@@ -1,0 +1,169 @@
+package activities_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// memory is what lifecycle activities need of a store, but for what Prepare reads.
+type memory struct {
+	activities.Store
+
+	mu        sync.Mutex
+	group     domain.DeploymentIntentGroup
+	blobs     map[domain.Digest][]byte
+	instances map[string]domain.Instance
+	leaves    map[string]domain.Leaf
+
+	unreachable map[domain.ClusterName]bool
+	reachable   []bool // what was recorded
+}
+
+func newMemory() *memory {
+	return &memory{blobs: map[domain.Digest][]byte{}, instances: map[string]domain.Instance{}, leaves: map[string]domain.Leaf{}}
+}
+
+func (m *memory) Get(_ context.Context, _ *domain.Noun, key domain.Key) (domain.Object, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if key != domain.KeyOf(&m.group) {
+		return nil, fail.New(fail.NotFound, "%s not found", key)
+	}
+	g := m.group
+	g.History.Actions = append([]domain.Action(nil), m.group.History.Actions...)
+	return &g, nil
+}
+
+func (m *memory) Replace(_ context.Context, o domain.Object) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	g := *o.(*domain.DeploymentIntentGroup)
+	if g.Revision != m.group.Revision {
+		return fail.New(fail.Conflict, "changed meanwhile")
+	}
+	g.Revision++
+	m.group = g
+	return nil
+}
+
+func (m *memory) PutBlob(_ context.Context, data []byte) (domain.Digest, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	sum := sha256.Sum256(data)
+	digest := domain.Digest(hex.EncodeToString(sum[:]))
+	m.blobs[digest] = data
+	return digest, nil
+}
+
+func (m *memory) Blob(_ context.Context, digest domain.Digest) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	data, ok := m.blobs[digest]
+	if !ok {
+		return nil, fail.New(fail.NotFound, "blob %s not found", digest)
+	}
+	return data, nil
+}
+
+func (m *memory) PutInstance(_ context.Context, in *domain.Instance) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.instances[in.ContextID] = *in
+	return nil
+}
+
+func (m *memory) Instance(_ context.Context, contextID string) (*domain.Instance, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	in, ok := m.instances[contextID]
+	if !ok {
+		return nil, fail.New(fail.NotFound, "instance %s not found", contextID)
+	}
+	return &in, nil
+}
+
+func (m *memory) UpdateInstance(_ context.Context, contextID string, change func(*domain.Instance) error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	in, ok := m.instances[contextID]
+	if !ok {
+		return fail.New(fail.NotFound, "instance %s not found", contextID)
+	}
+	if err := change(&in); err != nil {
+		return err
+	}
+	m.instances[contextID] = in
+	return nil
+}
+
+func (m *memory) PutLeaf(_ context.Context, leaf domain.Leaf) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.leaves[leaf.ID] = leaf
+	return nil
+}
+
+func (m *memory) Leaf(_ context.Context, id string) (*domain.Leaf, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	leaf, ok := m.leaves[id]
+	if !ok {
+		return nil, fail.New(fail.NotFound, "leaf %s not found", id)
+	}
+	return &leaf, nil
+}
+
+func (m *memory) Leaves(_ context.Context, contextID string) ([]domain.Leaf, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var found []domain.Leaf
+	for id, leaf := range m.leaves {
+		if strings.HasPrefix(id, contextID+"/") {
+			found = append(found, leaf)
+		}
+	}
+	return found, nil
+}
+
+func (m *memory) Unreachable(context.Context) (map[domain.ClusterName]bool, error) {
+	return m.unreachable, nil
+}
+
+// states are those of the group's history.
+func (m *memory) states() []domain.State {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var states []domain.State
+	for _, a := range m.group.History.Actions {
+		states = append(states, a.State)
+	}
+	return states
+}
+
+// put stores a value as a blob of JSON.
+func (m *memory) put(t *testing.T, v any) domain.Digest {
+	t.Helper()
+	data, err := json.Marshal(v)
+	require.NoError(t, err)
+	digest, err := m.PutBlob(t.Context(), data)
+	require.NoError(t, err)
+	return digest
+}
+
+func (m *memory) SetReachable(_ context.Context, _ domain.ClusterName, reachable bool) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.reachable = append(m.reachable, reachable)
+	return nil
+}
