@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"path"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -133,7 +134,7 @@ func (l *leaf) serve(w http.ResponseWriter, r *http.Request) {
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": path.Base(r.URL.Path), "uid": "1"},
 		})
 	default:
-		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "not found")
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, path.Base(r.URL.Path))
 	}
 }
 
@@ -143,10 +144,11 @@ func answer(w http.ResponseWriter, code int, document any) {
 	_ = json.NewEncoder(w).Encode(document)
 }
 
-func refuse(w http.ResponseWriter, code int32, reason metav1.StatusReason, message string) {
+// refuse is a word on the ConfigMap of the name.
+func refuse(w http.ResponseWriter, code int32, reason metav1.StatusReason, name string) {
 	answer(w, int(code), metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
-		Code: code, Reason: reason, Message: message,
+		Code: code, Reason: reason, Message: "it is " + string(reason), Details: &metav1.StatusDetails{Kind: "configmaps", Name: name},
 	})
 }
 
@@ -213,7 +215,7 @@ func TestApplyIsRefused(t *testing.T) {
 	l := newLeaf(t, domain.OpInstantiate, 0, 0)
 	l.handle = func(w http.ResponseWriter, r *http.Request) {
 		if path.Base(r.URL.Path) == "a1" {
-			refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "data is wrong")
+			refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "a1")
 			return
 		}
 		answer(w, http.StatusOK, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a0"}})
@@ -224,7 +226,7 @@ func TestApplyIsRefused(t *testing.T) {
 	require.Empty(t, out.Notes, "histories stay small")
 	require.Len(t, l.recorded().Notes, 1)
 	require.Equal(t, 1, l.recorded().Notes[0].Index)
-	require.Contains(t, l.recorded().Notes[0].Message, "data is wrong")
+	require.Contains(t, l.recorded().Notes[0].Message, "it is Invalid")
 }
 
 func TestUnreachable(t *testing.T) {
@@ -359,7 +361,8 @@ func TestDelete(t *testing.T) {
 			require.Equal(t, domain.OpTerminate, l.recorded().Operation)
 			asked := map[string]bool{}
 			for _, r := range l.requests {
-				asked[path.Base("/"+r[len(r)-2:])] = true
+				_, name, _ := strings.Cut(r, " ")
+				asked[name] = true
 			}
 			require.Len(t, asked, len(c.asked), "%v", l.requests)
 			for _, a := range c.asked {

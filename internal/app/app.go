@@ -136,12 +136,15 @@ func dial(c *config.Config, logger *slog.Logger, tracing telemetry.Tracing) (cli
 const (
 	firstWait   = 200 * time.Millisecond
 	longestWait = 5 * time.Second
+	slowAnswer  = time.Second
 )
 
-// await calls until there is no error, saying what it waits for.
+// await calls until there is no error, saying what it waits for, also when the answer is what takes long.
 func await(ctx context.Context, logger *slog.Logger, name string, call func(context.Context) error) error {
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
+		slow := time.AfterFunc(slowAnswer, func() { logger.Warn("waiting for a dependency", "dependency", name) })
 		err := call(ctx)
+		slow.Stop()
 		if err == nil {
 			return nil
 		}

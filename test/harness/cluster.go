@@ -55,7 +55,7 @@ func Kubeconfig(t testing.TB, name string) []byte {
 		if clusters.dir, clusters.err = os.MkdirTemp("", "drover-clusters"); clusters.err != nil {
 			return
 		}
-		base := freePorts(blockOfPorts * len(ClusterNames))[0]
+		base := FreePorts(blockOfPorts * len(ClusterNames))[0]
 		clusters.proc, clusters.err = start("clusters", "ready", nil, path, "up", "--data-dir", clusters.dir,
 			"--cluster", ClusterNames[0]+","+ClusterNames[1], "--port-base", fmt.Sprint(base))
 	})
@@ -200,9 +200,9 @@ func (c *Cluster) Labelled(t testing.TB, contextID string) []string {
 	return found
 }
 
-// freePorts finds n ports in a row that are free now, below those that the system gives to connections:
+// FreePorts finds n ports in a row that are free now, below those that the system gives to connections:
 // nothing else is likely to take them before they are listened on.
-func freePorts(n int) []int {
+func FreePorts(n int) []int {
 	const first, last = 15_000, 32_000
 	for {
 		base := first + rand.IntN(last-first-n)

@@ -34,7 +34,7 @@ type Stack struct {
 // NewStack starts everything.
 func NewStack(t testing.TB) *Stack {
 	t.Helper()
-	s := &Stack{t: t, dir: t.TempDir(), ports: [5]int(freePorts(5))}
+	s := &Stack{t: t, dir: t.TempDir(), ports: [5]int(FreePorts(5))}
 	_, err := secret.LoadOrCreate(filepath.Join(s.dir, "keys"))
 	require.NoError(t, err)
 	s.StartTemporal()
@@ -75,16 +75,17 @@ func (s *Stack) StartDatabase() {
 // StartAPI starts the API.
 func (s *Stack) StartAPI() {
 	s.t.Helper()
-	s.API = Start(s.t, "api", "ready", s.env(), built.Binary(s.t, "drover"), "api")
+	s.API = Start(s.t, "api", "ready", s.Env(), built.Binary(s.t, "drover"), "api")
 }
 
 // StartWorker starts the worker.
 func (s *Stack) StartWorker() {
 	s.t.Helper()
-	s.Worker = Start(s.t, "worker", "ready", s.env(), built.Binary(s.t, "drover"), "worker")
+	s.Worker = Start(s.t, "worker", "ready", s.Env(), built.Binary(s.t, "drover"), "worker")
 }
 
-func (s *Stack) env() []string {
+// Env is the configuration of API and worker.
+func (s *Stack) Env() []string {
 	return []string{
 		fmt.Sprintf("DROVER_TEMPORAL_ADDRESS=127.0.0.1:%d", s.ports[0]),
 		fmt.Sprintf("DROVER_MONGO_URI=mongodb://127.0.0.1:%d", s.ports[2]),

@@ -1,0 +1,268 @@
+package activities_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+var begun = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// deployment is an approved group, and the plan of one app with two resources on clusters a and b.
+type deployment struct {
+	*activities.Lifecycle
+	store *memory
+	plan  domain.Digest
+}
+
+func newDeployment(t *testing.T) *deployment {
+	t.Helper()
+	d := &deployment{store: newMemory()}
+	d.Lifecycle = &activities.Lifecycle{Store: d.store, Now: func() time.Time { return begun }}
+	d.store.group = domain.DeploymentIntentGroup{
+		Identity: domain.Identity{Parent: "projects/p/composite-apps/ca/v1", Revision: 3},
+		Metadata: domain.Metadata{Name: "group"}, History: domain.NewHistory(begun),
+	}
+	d.store.group.History.Append(domain.Approved, "", 0, begun)
+	a := plan.App{Name: "app", Resources: make([]plan.ResourceID, 2)}
+	for _, name := range []string{"a", "b"} {
+		a.Targets = append(a.Targets, plan.Target{ClusterName: domain.ClusterName{Provider: "p", Name: name}})
+	}
+	d.plan = d.store.put(t, plan.Plan{ContextID: "1", Apps: []plan.App{a}})
+	return d
+}
+
+func (d *deployment) scope(op domain.Operation) domain.Scope {
+	return domain.Scope{Owner: domain.KeyOf(&d.store.group), ContextID: "1", Operation: op}
+}
+
+func (d *deployment) instantiate() activities.RecordInput {
+	return activities.RecordInput{
+		Scope:    d.scope(domain.OpInstantiate),
+		Prepared: &activities.Prepared{Plan: d.plan, Namespace: "default", OwnerRevision: 3},
+	}
+}
+
+func (d *deployment) leaf(t *testing.T, cluster, marks string) {
+	t.Helper()
+	require.NoError(t, d.RecordLeaf(t.Context(), domain.Leaf{
+		ContextID: "1", App: "app", Cluster: domain.ClusterName{Provider: "p", Name: cluster}, Marks: marks,
+	}))
+}
+
+var approved = []domain.State{domain.Created, domain.Approved}
+
+// after are the states after Created and Approved.
+func after(more ...domain.State) []domain.State { return append(approved[:2:2], more...) }
+
+func TestRecordTwice(t *testing.T) {
+	d := newDeployment(t)
+	for range 2 {
+		require.NoError(t, d.Record(t.Context(), d.instantiate()))
+		require.Equal(t, after(domain.Instantiated), d.store.states())
+		require.Equal(t, domain.ContextInstantiating, d.store.instances["1"].Status)
+	}
+	in := activities.RecordInput{Scope: d.scope(domain.OpTerminate)}
+	for range 2 {
+		require.NoError(t, d.Record(t.Context(), in))
+		require.Equal(t, after(domain.Instantiated, domain.Terminated), d.store.states())
+		require.Equal(t, domain.ContextTerminating, d.store.instances["1"].Status)
+		require.Equal(t, domain.OpTerminate, d.store.instances["1"].Operation)
+	}
+}
+
+// brokenOnce loses the first write of an instance's record.
+type brokenOnce struct {
+	*memory
+	broken bool
+}
+
+func (b *brokenOnce) PutInstance(ctx context.Context, in *domain.Instance) error {
+	if !b.broken {
+		b.broken = true
+		return fail.New(fail.Unavailable, "store is gone")
+	}
+	return b.memory.PutInstance(ctx, in)
+}
+
+func TestRecordAfterACrashInItsMiddle(t *testing.T) {
+	d := newDeployment(t)
+	d.Store = &brokenOnce{memory: d.store}
+	require.True(t, fail.Is(d.Record(t.Context(), d.instantiate()), fail.Unavailable))
+	require.Equal(t, after(domain.Instantiated), d.store.states())
+	require.Empty(t, d.store.instances)
+	require.NoError(t, d.Record(t.Context(), d.instantiate()))
+	require.Equal(t, after(domain.Instantiated), d.store.states())
+	require.Equal(t, d.plan, d.store.instances["1"].Plan)
+}
+
+func TestRecordRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(d *deployment, in *activities.RecordInput)
+	}{
+		"a group that was changed after it was planned": {func(d *deployment, _ *activities.RecordInput) { d.store.group.Revision++ }},
+		"a group that is not approved": {func(d *deployment, _ *activities.RecordInput) {
+			d.store.group.History = domain.NewHistory(begun)
+		}},
+		"a group that another instantiate has": {func(d *deployment, _ *activities.RecordInput) {
+			d.store.group.History.Append(domain.Instantiated, "2", 1, begun)
+		}},
+		"a termination of what is not instantiated": {func(_ *deployment, in *activities.RecordInput) {
+			in.Operation, in.Prepared = domain.OpTerminate, nil
+		}},
+		"a termination of an earlier context": {func(d *deployment, in *activities.RecordInput) {
+			d.store.group.History.Append(domain.Instantiated, "2", 1, begun)
+			in.Operation, in.Prepared = domain.OpTerminate, nil
+		}},
+		"an instantiate while the last context is terminating": {func(d *deployment, in *activities.RecordInput) {
+			d.store.group.History.Append(domain.Instantiated, "0", 1, begun)
+			d.store.group.History.Append(domain.Terminated, "0", 0, begun)
+			d.store.instances["0"] = domain.Instance{ContextID: "0", Status: domain.ContextTerminating}
+			in.Observed = domain.ContextTerminating
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDeployment(t)
+			in := d.instantiate()
+			c.change(d, &in)
+			before := d.store.states()
+			err := d.Record(t.Context(), in)
+			require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+			require.Equal(t, before, d.store.states())
+			require.NotContains(t, d.store.instances, "1")
+		})
+	}
+}
+
+// TestRecordTrustsTheRecord: what the API saw is out of date when the record says that the context has ended.
+func TestRecordTrustsTheRecord(t *testing.T) {
+	d := newDeployment(t)
+	d.store.group.History.Append(domain.Instantiated, "0", 1, begun)
+	d.store.group.History.Append(domain.Terminated, "0", 0, begun)
+	d.store.instances["0"] = domain.Instance{ContextID: "0", Status: domain.ContextTerminated}
+	in := d.instantiate()
+	in.Observed = domain.ContextTerminating
+	require.NoError(t, d.Record(t.Context(), in))
+}
+
+func TestRecordStop(t *testing.T) {
+	for name, c := range map[string]struct {
+		op       domain.Operation
+		states   []domain.State
+		appended domain.State
+	}{
+		"an instantiate": {domain.OpInstantiate, []domain.State{domain.Instantiated}, domain.InstantiateStopped},
+		"a terminate":    {domain.OpTerminate, []domain.State{domain.Instantiated, domain.Terminated}, domain.TerminateStopped},
+		"an instantiate that is stopped": {
+			op: domain.OpInstantiate, states: []domain.State{domain.Instantiated, domain.InstantiateStopped},
+		},
+		"an instantiate that a terminate cancels": {
+			op: domain.OpInstantiate, states: []domain.State{domain.Instantiated, domain.Terminated},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDeployment(t)
+			for _, s := range c.states {
+				d.store.group.History.Append(s, "1", 0, begun)
+			}
+			want := after(c.states...)
+			if c.appended != "" {
+				want = append(want, c.appended)
+			}
+			for range 2 {
+				require.NoError(t, d.RecordStop(t.Context(), d.scope(c.op)))
+				require.Equal(t, want, d.store.states())
+			}
+		})
+	}
+}
+
+func TestFinish(t *testing.T) {
+	for name, c := range map[string]struct {
+		op      domain.Operation
+		a, b    string // marks of the leaves; "" when there is no record
+		stopped bool
+		want    domain.ContextStatus
+		counts  map[domain.ResourceState]int
+	}{
+		"all applied": {
+			op: domain.OpInstantiate, a: "2A", b: "2A", want: domain.ContextInstantiated,
+			counts: map[domain.ResourceState]int{"Applied": 4},
+		},
+		"one refused": {
+			op: domain.OpInstantiate, a: "2A", b: "1A1F", want: domain.ContextInstantiateFailed,
+			counts: map[domain.ResourceState]int{"Applied": 3, "Failed": 1},
+		},
+		"a leaf without a record": {
+			op: domain.OpInstantiate, a: "2A", want: domain.ContextInstantiateFailed,
+			counts: map[domain.ResourceState]int{"Applied": 2, "Pending": 2},
+		},
+		"all applied, and stopped": {
+			op: domain.OpInstantiate, a: "2A", b: "2A", stopped: true, want: domain.ContextInstantiateFailed,
+			counts: map[domain.ResourceState]int{"Applied": 4},
+		},
+		"all deleted": {
+			op: domain.OpTerminate, a: "2D", b: "2D", want: domain.ContextTerminated,
+			counts: map[domain.ResourceState]int{"Deleted": 4},
+		},
+		"one kept": {
+			op: domain.OpTerminate, a: "1K1D", b: "2D", want: domain.ContextTerminated,
+			counts: map[domain.ResourceState]int{"Applied": 1, "Deleted": 3},
+		},
+		"one not come to": {
+			op: domain.OpTerminate, a: "2D", b: "1d1D", want: domain.ContextTerminateFailed,
+			counts: map[domain.ResourceState]int{"Applied": 1, "Deleted": 3},
+		},
+		"one not deleted": {
+			op: domain.OpTerminate, a: "2D", b: "1X1r", want: domain.ContextTerminateFailed,
+			counts: map[domain.ResourceState]int{"Failed": 2, "Deleted": 2},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDeployment(t)
+			d.store.instances["1"] = domain.Instance{ContextID: "1", Operation: c.op}
+			d.leaf(t, "a", c.a)
+			if c.b != "" {
+				d.leaf(t, "b", c.b)
+			}
+			for range 2 {
+				out, err := d.Finish(t.Context(), activities.FinishInput{Scope: d.scope(c.op), Plan: d.plan, Stopped: c.stopped})
+				require.NoError(t, err)
+				require.Equal(t, c.want, out.Status)
+				require.Equal(t, c.counts, out.Counts)
+				require.Equal(t, c.want, d.store.instances["1"].Status)
+				require.Equal(t, c.counts, d.store.instances["1"].Counts)
+				require.Equal(t, begun, d.store.instances["1"].Ended)
+			}
+		})
+	}
+}
+
+func TestFinishAfterATerminateTookOver(t *testing.T) {
+	d := newDeployment(t)
+	taken := domain.Instance{ContextID: "1", Operation: domain.OpTerminate, Status: domain.ContextTerminating}
+	d.store.instances["1"] = taken
+	_, err := d.Finish(t.Context(), activities.FinishInput{Scope: d.scope(domain.OpInstantiate), Plan: d.plan})
+	require.NoError(t, err)
+	require.Equal(t, taken, d.store.instances["1"])
+}
+
+func TestTargets(t *testing.T) {
+	d := newDeployment(t)
+	b := domain.ClusterName{Provider: "p", Name: "b"}
+	d.store.unreachable = map[domain.ClusterName]bool{b: true}
+	out, err := d.Targets(t.Context(), activities.TargetsInput{Plan: d.plan, App: "app", From: 1, To: 2})
+	require.NoError(t, err)
+	require.Equal(t, &activities.Targets{Clusters: []domain.ClusterName{b}, Suspect: []int{0}}, out)
+	for _, in := range []activities.TargetsInput{{Plan: d.plan, App: "app", To: 3}, {Plan: d.plan, App: "other", To: 1}} {
+		_, err = d.Targets(t.Context(), in)
+		require.True(t, fail.Is(err, fail.Invalid), "%v", err)
+	}
+}

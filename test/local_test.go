@@ -1,0 +1,106 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/built"
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/test/harness"
+)
+
+// localFlags put the local stack on ports of the test's own.
+func localFlags() (flags []string, api string) {
+	ports := harness.FreePorts(24)
+	for i, name := range []string{"--api-port", "--temporal-port", "--ui-port", "--mongo-port", "--kube-ports"} {
+		flags = append(flags, name, fmt.Sprint(ports[i]))
+	}
+	return flags, fmt.Sprintf("http://127.0.0.1:%d", ports[0])
+}
+
+func TestDemoTellsTheStoryAndLeavesNothing(t *testing.T) {
+	ctx, program := within(t, 3*time.Minute), built.Binary(t, "drover-local")
+	built.Binary(t, "drover-kube")
+	flags, _ := localFlags()
+	cmd := exec.CommandContext(ctx, program, append([]string{"demo"}, flags...)...)
+	t.Setenv("TMPDIR", t.TempDir())
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	story := string(out)
+	at := 0
+	for _, said := range []string{
+		"Web UI http://", "REST API", "12 of 12 resources Applied", `"Applied": 12`, `"packetgen"`, "12 of 12 resources Deleted",
+		`"State": "Created"`, `"State": "Approved"`, `"State": "Instantiated"`, `"State": "Terminated"`, `"Deleted": 12`, "Done in",
+	} {
+		i := strings.Index(story[at:], said)
+		require.GreaterOrEqual(t, i, 0, "%q after %q in:\n%s", said, last(story[:at]), story)
+		at += i
+	}
+	left, err := exec.CommandContext(ctx, "pgrep", "-af", "drover-demo-").Output()
+	require.Error(t, err, "what the demo left running:\n%s", left)
+}
+
+func last(s string) string { return s[max(0, len(s)-60):] }
+
+func TestRunCarriesOnWithItsData(t *testing.T) {
+	ctx, program := within(t, 2*time.Minute), built.Binary(t, "drover-local")
+	flags, url := localFlags()
+	flags = append([]string{"run", "--data", filepath.Join(t.TempDir(), "run"), "--clusters", ""}, flags...)
+	first := harness.Start(t, "run", "Running", nil, program, flags...)
+	c := client.New(url + "/v2")
+	defer c.Close()
+	_, err := c.Post(ctx, "/projects", client.Named("kept"))
+	require.NoError(t, err)
+
+	busy, err := exec.CommandContext(ctx, program, flags...).CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(busy), "--api-port")
+	require.Contains(t, string(busy), "in use")
+
+	require.NoError(t, first.Stop(ctx))
+	harness.Start(t, "run", "Running", nil, program, flags...)
+	_, err = c.Get(ctx, "/projects/kept", nil)
+	require.NoError(t, err)
+}
+
+func TestReadinessSaysWhatIsMissing(t *testing.T) {
+	ctx, s := within(t, time.Minute), harness.NewStack(t)
+	ask := func(path string) (code int) {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+path, nil)
+		require.NoError(t, err)
+		res, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		return res.StatusCode
+	}
+	require.Equal(t, 200, ask("/readyz"))
+	s.Database.Kill()
+	require.Equal(t, 503, ask("/readyz"))
+	require.Equal(t, 200, ask("/healthz"))
+	_, err := s.Client.Get(ctx, "/projects", nil)
+	require.Contains(t, []int{503, 504}, code(t, err))
+
+	// A process that starts now waits, and says for what.
+	waiting := exec.CommandContext(ctx, built.Binary(t, "drover"), "worker")
+	waiting.Env = append(waiting.Environ(), s.Env()...)
+	said := &strings.Builder{}
+	waiting.Stderr = said
+	short, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	require.NoError(t, waiting.Start())
+	<-short.Done()
+	require.NoError(t, waiting.Process.Kill())
+	_ = waiting.Wait()
+	require.Contains(t, said.String(), "waiting for a dependency")
+	require.Contains(t, said.String(), "database")
+	s.StartDatabase()
+	require.Eventually(t, func() bool { return ask("/readyz") == 200 }, 20*time.Second, harness.Poll)
+}
