@@ -36,8 +36,8 @@ test-race: build servers ## the root module's tests with the race detector
 	@DROVER_TEST_REQUIRE=1 go test -race ./...
 
 bench: build servers ## the figures, into build/bench/report.md and report.json
-	@mkdir -p build/bench
-	@cd test && DROVER_TEST_REQUIRE=1 go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./bench -report ../build/bench $(ARGS)
+	@cd test && DROVER_TEST_REQUIRE=1 DROVER_BENCH=$(CURDIR)/build/bench go test -count=1 -timeout 30m -run TestReport ./bench
+	@cat build/bench/report.md
 
 check: tools ## formatting, vet, lint, import rules, determinism, tidy and generated files
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run gofmt -w'; exit 1; }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -120,30 +121,50 @@ func (s *Stack) WebUI() string { return fmt.Sprintf("http://127.0.0.1:%d", s.por
 // Deployment describes apps on clusters, all registered, with names of the test's own.
 func (s *Stack) Deployment(ctx context.Context, clusters []*Cluster, apps ...client.App) *client.Deployment {
 	s.t.Helper()
-	id := strings.ToLower(rand.Text()[:8])
-	provider := "provider-" + id
-	kubeconfigs, names := map[string][]byte{}, []string{}
-	d := &client.Deployment{
-		Project: "project-" + id, CompositeApp: "composite", Version: "v1", Profile: "profile",
-		LogicalCloud: "admin", Group: "group-" + id, Release: "r" + id, Apps: apps,
-	}
+	provider := "provider-" + unique()
+	kubeconfigs, names, registered := map[string][]byte{}, []string{}, []client.Cluster{}
 	for _, c := range clusters {
 		kubeconfigs[c.Name] = c.Kubeconfig(s.t)
 		names = append(names, c.Name)
-		d.Clusters = append(d.Clusters, client.Cluster{Provider: provider, Name: c.Name})
+		registered = append(registered, client.Cluster{Provider: provider, Name: c.Name})
+	}
+	require.NoError(s.t, client.Register(ctx, s.Client, provider, kubeconfigs, names, []string{"edge"}, nil))
+	return s.On(ctx, registered, apps...)
+}
+
+// Register registers one cluster by its kubeconfig.
+func (s *Stack) Register(ctx context.Context, name string, kubeconfig []byte) client.Cluster {
+	s.t.Helper()
+	provider := "provider-" + unique()
+	require.NoError(s.t, client.Register(ctx, s.Client, provider, map[string][]byte{name: kubeconfig}, []string{name}, []string{"edge"}, nil))
+	return client.Cluster{Provider: provider, Name: name}
+}
+
+// On describes apps on registered clusters; an app without an intent goes to all of them.
+func (s *Stack) On(ctx context.Context, clusters []client.Cluster, apps ...client.App) *client.Deployment {
+	s.t.Helper()
+	id := unique()
+	everywhere := []client.M{}
+	for _, c := range clusters {
+		everywhere = append(everywhere, client.M{"clusterProvider": c.Provider, "clusterLabel": "edge"})
+	}
+	d := &client.Deployment{
+		Project: "project-" + id, CompositeApp: "composite", Version: "v1", Profile: "profile", LogicalCloud: "admin",
+		Group: "group-" + id, Release: "r" + id, Apps: slices.Clone(apps), Clusters: clusters,
 	}
 	for i := range d.Apps {
 		if d.Apps[i].Intent == nil {
-			d.Apps[i].Intent = client.M{"allOf": []client.M{{"clusterProvider": provider, "clusterLabel": "edge"}}}
+			d.Apps[i].Intent = client.M{"allOf": everywhere}
 		}
 		if d.Apps[i].Profile == nil {
 			d.Apps[i].Profile = Profile(s.t)
 		}
 	}
-	require.NoError(s.t, client.Register(ctx, s.Client, provider, kubeconfigs, names, []string{"edge"}, nil))
 	require.NoError(s.t, d.Create(ctx, s.Client, nil))
 	return d
 }
+
+func unique() string { return strings.ToLower(rand.Text()[:8]) }
 
 // Poll is how often tests look.
 const Poll = 50 * time.Millisecond

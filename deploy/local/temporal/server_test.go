@@ -184,6 +184,7 @@ func TestSearchAttributeKeepsItsType(t *testing.T) {
 // answer, which we made short, and still be one update of one workflow.
 func TestUpdateWithStartMayTakeLong(t *testing.T) {
 	const late = 2 * time.Second
+	parent := t
 	c := dial(t, start(t, temporal.Config{}))
 	call := func(id string) error {
 		update, err := c.UpdateWithStartWorkflow(t.Context(), acceptance(c, id))
@@ -194,8 +195,11 @@ func TestUpdateWithStartMayTakeLong(t *testing.T) {
 	}
 
 	t.Run("no worker yet", func(t *testing.T) {
-		time.AfterFunc(late, func() { t.Cleanup(work(t, c)) })
-		if err := call("no-worker"); err != nil {
+		done := make(chan error)
+		go func() { done <- call("no-worker") }()
+		<-time.After(late)
+		parent.Cleanup(work(parent, c))
+		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})

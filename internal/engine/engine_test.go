@@ -1,0 +1,251 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/engine"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/workflows"
+)
+
+var scope = domain.Scope{
+	Owner: "projects/p/composite-apps/ca/v1/deployment-intent-groups/d", ContextID: "1", Operation: domain.OpInstantiate,
+}
+
+// server stands for Temporal: it answers what a test says, and keeps what was asked.
+type server struct {
+	client.Client
+
+	err      error // of every call
+	statuses []enumspb.WorkflowExecutionStatus
+	update   error // what an update ends with
+	answers  map[string]any
+	asked    []string
+}
+
+func (s *server) CheckHealth(context.Context, *client.CheckHealthRequest) (*client.CheckHealthResponse, error) {
+	return nil, s.err
+}
+
+func (s *server) CancelWorkflow(_ context.Context, id, _ string) error {
+	s.asked = append(s.asked, "cancel "+id)
+	return s.err
+}
+
+func (s *server) SignalWorkflow(_ context.Context, id, _, name string, _ any) error {
+	s.asked = append(s.asked, "signal "+id+" "+name)
+	return s.err
+}
+
+// DescribeWorkflowExecution gives the statuses one after the other.
+func (s *server) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	switch {
+	case s.err != nil:
+		return nil, s.err
+	case len(s.statuses) == 0:
+		return nil, serviceerror.NewNotFound("no workflow")
+	}
+	status := s.statuses[0]
+	s.statuses = s.statuses[1:]
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: status}}, nil
+}
+
+func (s *server) GetWorkflow(context.Context, string, string) client.WorkflowRun { return run{} }
+
+type run struct{ client.WorkflowRun }
+
+func (run) Get(context.Context, any) error { return nil }
+
+func (s *server) NewWithStartWorkflowOperation(o client.StartWorkflowOptions, workflow any, _ ...any) client.WithStartWorkflowOperation {
+	s.asked = append(s.asked, "start "+o.ID+" "+workflow.(string))
+	return nil
+}
+
+func (s *server) UpdateWithStartWorkflow(_ context.Context, o client.UpdateWithStartWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+	s.asked = append(s.asked, "update "+o.UpdateOptions.UpdateName)
+	return handle{err: s.update}, s.err
+}
+
+func (s *server) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+	s.asked = append(s.asked, "update "+o.WorkflowID+" "+o.UpdateName)
+	return handle{err: s.update}, s.err
+}
+
+type handle struct {
+	client.WorkflowUpdateHandle
+	err error
+}
+
+func (h handle) Get(_ context.Context, into any) error {
+	if a, ok := into.(*workflows.Acceptance); ok && h.err == nil {
+		a.Warnings = []string{"beware"}
+	}
+	return h.err
+}
+
+func (s *server) QueryWorkflow(_ context.Context, id, _, _ string, _ ...any) (converter.EncodedValue, error) {
+	answer, ok := s.answers[id]
+	if !ok {
+		return nil, serviceerror.NewNotFound("no workflow")
+	}
+	payloads, err := converter.GetDefaultDataConverter().ToPayloads(answer)
+	return encoded{payloads}, err
+}
+
+type encoded struct{ payloads *commonpb.Payloads }
+
+func (e encoded) HasValue() bool { return true }
+
+func (e encoded) Get(into any) error {
+	return converter.GetDefaultDataConverter().FromPayloads(e.payloads, into)
+}
+
+func TestErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		kind fail.Kind
+	}{
+		"no server":        {serviceerror.NewUnavailable("x"), fail.Unavailable},
+		"too much":         {serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "x"), fail.Unavailable},
+		"no namespace":     {serviceerror.NewNamespaceNotFound("x"), fail.Unavailable},
+		"no access":        {serviceerror.NewPermissionDenied("x", "y"), fail.Unavailable},
+		"no workflow":      {serviceerror.NewNotFound("x"), fail.NotFound},
+		"runs already":     {serviceerror.NewWorkflowExecutionAlreadyStarted("x", "y", "z"), fail.Conflict},
+		"too late":         {serviceerror.NewDeadlineExceeded("x"), fail.Timeout},
+		"our own deadline": {context.DeadlineExceeded, fail.Timeout},
+		"cancelled":        {temporal.NewCanceledError(), fail.Conflict},
+		"a refusal of an activity": {
+			workflows.ToTemporal(fail.New(fail.Invalid, "chart is broken"), 1), fail.Invalid,
+		},
+		"anything else": {errors.New("x"), fail.Internal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.kind, fail.KindOf(engine.New(&server{err: c.err}).Ping(t.Context())))
+		})
+	}
+	require.NoError(t, engine.New(&server{}).Ping(t.Context()))
+	require.ErrorIs(t, engine.New(&server{err: context.Canceled}).Ping(t.Context()), context.Canceled)
+}
+
+func TestStart(t *testing.T) {
+	s := &server{}
+	warnings, err := engine.New(s).Start(t.Context(), scope, domain.ContextNone)
+	require.NoError(t, err)
+	require.Equal(t, []string{"beware"}, warnings)
+	require.Equal(t, []string{"start " + workflows.OperationID(scope) + " Instantiate", "update accept"}, s.asked)
+}
+
+func TestStartIsRefused(t *testing.T) {
+	s := &server{update: workflows.ToTemporal(fail.New(fail.Invalid, "chart is broken"), 1)}
+	_, err := engine.New(s).Start(t.Context(), scope, domain.ContextNone)
+	require.True(t, fail.Is(err, fail.Invalid), "%v", err)
+	require.Equal(t, "chart is broken", fail.MessageOf(err))
+}
+
+func TestStartTwice(t *testing.T) {
+	s := &server{err: serviceerror.NewMultiOperationExecution("x", []error{
+		serviceerror.NewWorkflowExecutionAlreadyStarted("x", "y", "z"), serviceerror.NewMultiOperationAborted("x"),
+	})}
+	_, err := engine.New(s).Start(t.Context(), scope, domain.ContextNone)
+	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+}
+
+func TestStop(t *testing.T) {
+	s := &server{}
+	require.NoError(t, engine.New(s).Stop(t.Context(), scope))
+	require.Equal(t, []string{"update " + workflows.OperationID(scope) + " stop"}, s.asked)
+	s.err = serviceerror.NewNotFound("x")
+	require.True(t, fail.Is(engine.New(s).Stop(t.Context(), scope), fail.NotFound))
+}
+
+func TestRunning(t *testing.T) {
+	for status, want := range map[enumspb.WorkflowExecutionStatus]bool{
+		enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING: true, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED: false,
+		enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED: false,
+	} {
+		got, err := engine.New(&server{statuses: []enumspb.WorkflowExecutionStatus{status}}).Running(t.Context(), scope)
+		require.NoError(t, err)
+		require.Equal(t, want, got, status)
+	}
+	got, err := engine.New(&server{}).Running(t.Context(), scope)
+	require.NoError(t, err, "an operation that is not known does not run")
+	require.False(t, got)
+	_, err = engine.New(&server{err: serviceerror.NewUnavailable("x")}).Running(t.Context(), scope)
+	require.Error(t, err)
+}
+
+func TestClose(t *testing.T) {
+	const running = enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+	for name, c := range map[string]struct {
+		statuses []enumspb.WorkflowExecutionStatus
+		inOrder  bool
+	}{
+		"ended long ago":     {[]enumspb.WorkflowExecutionStatus{enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED}, true},
+		"ends as cancelled":  {[]enumspb.WorkflowExecutionStatus{running, running, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED}, true},
+		"was killed by hand": {[]enumspb.WorkflowExecutionStatus{running, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED}, false},
+		"failed":             {[]enumspb.WorkflowExecutionStatus{enumspb.WORKFLOW_EXECUTION_STATUS_FAILED}, false},
+		"is not known":       {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &server{statuses: c.statuses}
+			inOrder, err := engine.New(s).Close(t.Context(), scope)
+			require.NoError(t, err)
+			require.Equal(t, c.inOrder, inOrder)
+			require.Equal(t, []string{"cancel " + workflows.OperationID(scope)}, s.asked)
+		})
+	}
+	_, err := engine.New(&server{err: serviceerror.NewUnavailable("x")}).Close(t.Context(), scope)
+	require.True(t, fail.Is(err, fail.Unavailable), "the terminate tries again")
+}
+
+func TestContact(t *testing.T) {
+	s := &server{}
+	require.NoError(t, engine.New(s).Contact(t.Context(), "id", "run", activities.Contact{}))
+	require.Equal(t, []string{"signal id contact"}, s.asked)
+}
+
+func TestProgress(t *testing.T) {
+	dead := workflows.ClusterProgress{
+		Cluster: domain.ClusterName{Provider: "p", Name: "c"}, Connectivity: domain.ConnectivityRetrying, Marks: "1A1p", Error: "down",
+	}
+	other := workflows.ClusterProgress{Cluster: domain.ClusterName{Provider: "p", Name: "d"}, Marks: "2p"}
+	batches := []string{workflows.AppID(scope, "big", 0, 250), workflows.AppID(scope, "big", 250, 500)}
+	e := engine.New(&server{answers: map[string]any{
+		workflows.OperationID(scope): workflows.OperationProgress{Apps: []workflows.AppProgress{
+			{App: "web", Counts: workflows.Counts{domain.ResourceApplied: 2}},
+			{App: "big", Counts: workflows.Counts{domain.ResourceApplied: 1, domain.ResourcePending: 3}},
+		}},
+		workflows.AppID(scope, "web", 0, 0): workflows.AppDetail{Open: []workflows.ClusterProgress{dead}},
+		workflows.AppID(scope, "big", 0, 0): workflows.AppDetail{Batches: batches},
+		batches[0]:                          workflows.AppDetail{Open: []workflows.ClusterProgress{dead}},
+		batches[1]:                          workflows.AppDetail{Open: []workflows.ClusterProgress{other}},
+	}})
+	counts, err := e.Counts(t.Context(), scope)
+	require.NoError(t, err)
+	require.Equal(t, map[domain.ResourceState]int{domain.ResourceApplied: 3, domain.ResourcePending: 3}, counts)
+
+	open, err := e.Open(t.Context(), scope, "web")
+	require.NoError(t, err)
+	require.Len(t, open, 1)
+	require.Equal(t, "1A1p", open[0].Marks)
+	require.Equal(t, dead.Cluster, open[0].Cluster)
+	require.Equal(t, "down", open[0].LastError)
+	require.True(t, open[0].Open)
+	open, err = e.Open(t.Context(), scope, "big")
+	require.NoError(t, err)
+	require.Len(t, open, 2, "of all batches")
+}

@@ -1,0 +1,67 @@
+package bench
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/deploy/examples"
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/test/harness"
+)
+
+// latencies measures what a caller waits for with the vFW app on two clusters: the POST of instantiate,
+// and the status.
+func latencies(ctx context.Context, t *testing.T, s *harness.Stack) []figure {
+	t.Helper()
+	var clusters []client.Cluster
+	for _, name := range harness.ClusterNames {
+		clusters = append(clusters, s.Register(ctx, name, harness.Kubeconfig(t, name)))
+	}
+	var apps []client.App
+	for _, name := range examples.Apps {
+		chart, err := examples.Chart(name)
+		require.NoError(t, err)
+		profile, err := examples.Profile(name)
+		require.NoError(t, err)
+		apps = append(apps, client.App{Name: name, Chart: chart, Profile: profile})
+	}
+	d := s.On(ctx, clusters, apps...)
+	require.NoError(t, d.Do(ctx, s.Client, "approve"))
+	var accepted, whole, summary, all []time.Duration
+	for round := range 21 {
+		begun := time.Now()
+		require.NoError(t, d.Do(ctx, s.Client, "instantiate"))
+		answered := time.Since(begun)
+		got, err := d.Wait(ctx, s.Client, poll, func(g *client.Status) bool { return g.Status != "Instantiating" })
+		require.NoError(t, err)
+		require.Equal(t, map[string]int{"Applied": 12}, got.Rsync)
+		if round > 0 {
+			accepted, whole = append(accepted, answered), append(whole, time.Since(begun))
+			for range 10 {
+				summary = append(summary, ask(ctx, t, s, d, "output=summary"))
+				all = append(all, ask(ctx, t, s, d, "output=all"))
+			}
+		}
+		require.NoError(t, d.Do(ctx, s.Client, "terminate"))
+		got, err = d.Wait(ctx, s.Client, 20*time.Millisecond, func(g *client.Status) bool { return g.Status != "Terminating" })
+		require.NoError(t, err)
+		require.Equal(t, map[string]int{"Deleted": 12}, got.Rsync)
+	}
+	return []figure{
+		measured("instantiate_vfw_accepted_ms", "vFW (3 apps, 2 clusters): POST instantiate until its answer", accepted),
+		measured("instantiate_vfw_ms", "vFW: POST instantiate to Instantiated", whole),
+		measured("status_summary_vfw_ms", "vFW: GET status, summary", summary),
+		measured("status_all_vfw_ms", "vFW: GET status, all", all),
+	}
+}
+
+func ask(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment, query string) time.Duration {
+	t.Helper()
+	begun := time.Now()
+	_, err := d.Status(ctx, s.Client, query)
+	require.NoError(t, err)
+	return time.Since(begun)
+}

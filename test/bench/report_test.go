@@ -1,0 +1,153 @@
+// Package bench measures the product against what it stands on: real Temporal, real store, a real cluster,
+// everything in one run, so that its ratios hold on a noisy machine. `make bench` runs it.
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/built"
+	"github.com/drover-io/drover/test/harness"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	harness.StopClusters()
+	os.Exit(code)
+}
+
+// figure is one measurement: the samples in milliseconds, or a ratio of medians.
+type figure struct {
+	Key    string  `json:"key"`
+	What   string  `json:"what"`
+	N      int     `json:"n"`
+	Min    float64 `json:"min"`
+	Median float64 `json:"median"`
+	P95    float64 `json:"p95"`
+	Max    float64 `json:"max"`
+	Unit   string  `json:"unit"`
+	Goal   string  `json:"goal,omitempty"`
+	Met    *bool   `json:"met,omitempty"`
+}
+
+func measured(key, what string, samples []time.Duration) figure {
+	s := slices.Sorted(slices.Values(samples))
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	return figure{
+		Key: key, What: what, N: len(s), Unit: "ms",
+		Min: ms(s[0]), Median: ms(s[len(s)/2]), P95: ms(s[min(len(s)-1, len(s)*95/100)]), Max: ms(s[len(s)-1]),
+	}
+}
+
+// ratio compares two measurements round by round.
+func ratio(key, what string, a, b []time.Duration, goal string, met func(float64) bool) figure {
+	rounds := make([]float64, 0, len(a))
+	for i := range a {
+		rounds = append(rounds, a[i].Seconds()/b[i].Seconds())
+	}
+	slices.Sort(rounds)
+	median := rounds[len(rounds)/2]
+	ok := met(median)
+	return figure{
+		Key: key, What: what, N: len(rounds), Unit: "ratio", Min: rounds[0], Median: median, P95: rounds[len(rounds)-1],
+		Max: rounds[len(rounds)-1], Goal: goal, Met: &ok,
+	}
+}
+
+// TestReport writes report.md and report.json into the folder that DROVER_BENCH names.
+func TestReport(t *testing.T) {
+	folder := os.Getenv("DROVER_BENCH")
+	if folder == "" {
+		t.Skip("DROVER_BENCH names no folder for the report; run make bench")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+	defer cancel()
+	s := harness.NewStack(t)
+	var figures []figure
+	figures = append(figures, apply(ctx, t, s)...)
+	figures = append(figures, latencies(ctx, t, s)...)
+	require.NoError(t, os.MkdirAll(folder, 0o755))
+	write(t, folder, figures)
+}
+
+func write(t *testing.T, folder string, figures []figure) {
+	t.Helper()
+	report := map[string]any{"machine": machine(), "versions": versions(t), "date": time.Now().UTC().Format(time.RFC3339), "figures": figures}
+	for _, f := range figures {
+		report[f.Key] = f.Median
+	}
+	data, err := json.MarshalIndent(report, "", "  ")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "report.json"), append(data, '\n'), 0o600))
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Figures\n\n%s\n\n", report["date"])
+	for _, k := range []string{"cpu", "cores", "memory", "kernel"} {
+		fmt.Fprintf(&b, "- %s: %s\n", k, machine()[k])
+	}
+	for _, module := range slices.Sorted(mapKeys(versions(t))) {
+		fmt.Fprintf(&b, "- %s %s\n", module, versions(t)[module])
+	}
+	b.WriteString("\n| what | key | n | min | median | p95 | max | goal | met |\n|---|---|---|---|---|---|---|---|---|\n")
+	for _, f := range figures {
+		met := ""
+		if f.Met != nil {
+			met = map[bool]string{true: "yes", false: "**no**"}[*f.Met]
+		}
+		fmt.Fprintf(&b, "| %s (%s) | %s | %d | %.2f | %.2f | %.2f | %.2f | %s | %s |\n", f.What, f.Unit, f.Key, f.N, f.Min, f.Median, f.P95, f.Max, f.Goal, met)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "report.md"), []byte(b.String()), 0o600))
+	t.Logf("\n%s", b.String())
+}
+
+func mapKeys(m map[string]string) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+func machine() map[string]string {
+	line := func(path, prefix string) string {
+		data, _ := os.ReadFile(path)
+		for l := range strings.Lines(string(data)) {
+			if strings.HasPrefix(l, prefix) {
+				return strings.TrimSpace(strings.TrimLeft(strings.TrimPrefix(l, prefix), " \t:"))
+			}
+		}
+		return "unknown"
+	}
+	return map[string]string{
+		"cpu": line("/proc/cpuinfo", "model name"), "cores": fmt.Sprint(runtime.NumCPU()),
+		"memory": line("/proc/meminfo", "MemTotal"), "kernel": line("/proc/version", "Linux version"), "go": runtime.Version(),
+	}
+}
+
+// versions of what is measured, from the modules that build it.
+func versions(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{"go": runtime.Version()}
+	for _, file := range []string{"deploy/local/go.mod", "deploy/local/kube/go.mod"} {
+		data, err := os.ReadFile(filepath.Join(built.Root(t), file))
+		require.NoError(t, err)
+		for l := range strings.Lines(string(data)) {
+			f := strings.Fields(l)
+			if len(f) > 1 && slices.Contains([]string{"go.temporal.io/server", "go.temporal.io/sdk", "github.com/FerretDB/FerretDB", "k8s.io/kubernetes", "go.etcd.io/etcd/server/v3"}, f[0]) {
+				found[f[0]] = f[1]
+			}
+		}
+	}
+	return found
+}
