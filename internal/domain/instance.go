@@ -123,14 +123,21 @@ func (m Marks) Encode() string {
 	return b.String()
 }
 
+// maxMarks bounds what DecodeMarks makes of a text.
+const maxMarks = 10_000_000
+
 // DecodeMarks reads the run-length form; malformed text ends the marks where it begins.
 func DecodeMarks(s string) Marks {
 	var marks Marks
-	n := 0
-	for i := range len(s) {
+	for i, n := 0, 0; i < len(s); i++ {
 		if c := s[i]; c >= '0' && c <= '9' {
-			n = n*10 + int(c-'0')
+			if n = n*10 + int(c-'0'); n > maxMarks {
+				return marks
+			}
 			continue
+		}
+		if n == 0 || len(marks)+n > maxMarks {
+			return marks
 		}
 		marks = append(marks, NewMarks(n, Mark(s[i]))...)
 		n = 0

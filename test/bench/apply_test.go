@@ -28,7 +28,7 @@ const (
 	resources = 500
 	rounds    = 7
 	parallel  = 8 // kube.Config's default for one cluster
-	poll      = 5 * time.Millisecond
+	poll      = 25 * time.Millisecond
 )
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
