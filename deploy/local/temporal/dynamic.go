@@ -15,7 +15,8 @@ const plenty = 100_000
 var dynamicConfig = dc.StaticClient{
 	// A history shard reads its queues at most 20 times a second by default. A
 	// single workflow runs into that: each of its workflow tasks waited up to
-	// 50 ms to be dispatched.
+	// 50 ms to be dispatched, and a workflow of one activity took 100 instead
+	// of 15.
 	dc.TransferProcessorMaxPollRPS.Key():   plenty,
 	dc.TimerProcessorMaxPollRPS.Key():      plenty,
 	dc.VisibilityProcessorMaxPollRPS.Key(): plenty,
@@ -33,7 +34,7 @@ var dynamicConfig = dc.StaticClient{
 	dc.HistoryLongPollExpirationInterval.Key(): 500 * time.Millisecond,
 
 	// A workflow may have as many children, activities and signals open as it
-	// likes, and end as many children as it has.
+	// likes.
 	dc.NumPendingChildExecutionsLimitError.Key(): plenty,
 	dc.NumPendingActivitiesLimitError.Key():      plenty,
 	dc.NumPendingSignalsLimitError.Key():         plenty,
