@@ -35,7 +35,7 @@ func latencies(ctx context.Context, t *testing.T, s *harness.Stack) []figure {
 		begun := time.Now()
 		require.NoError(t, d.Do(ctx, s.Client, "instantiate"))
 		answered := time.Since(begun)
-		got, err := d.Wait(ctx, s.Client, poll, func(g *client.Status) bool { return g.Status != "Instantiating" })
+		got, err := d.Wait(ctx, s.Client, calm, func(g *client.Status) bool { return g.Status != "Instantiating" })
 		require.NoError(t, err)
 		require.Equal(t, map[string]int{"Applied": 12}, got.Rsync)
 		if round > 0 {

@@ -45,7 +45,7 @@ func measured(key, what string, samples []time.Duration) figure {
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	return figure{
 		Key: key, What: what, N: len(s), Unit: "ms",
-		Min: ms(s[0]), Median: ms(s[len(s)/2]), P95: ms(s[min(len(s)-1, len(s)*95/100)]), Max: ms(s[len(s)-1]),
+		Min: ms(s[0]), Median: ms(s[len(s)/2]), P95: ms(s[(len(s)*95+99)/100-1]), Max: ms(s[len(s)-1]),
 	}
 }
 
