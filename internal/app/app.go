@@ -129,6 +129,8 @@ func dial(c *config.Config, logger *slog.Logger, tracing telemetry.Tracing) (cli
 		return nil, err
 	}
 	options.ConnectionOptions.TLS = tls
+	// Payloads are digests and counts: compressing them costs more than sending them.
+	options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
 	return client.NewLazyClient(options)
 }
 
