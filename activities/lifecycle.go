@@ -220,6 +220,8 @@ func sizes(p *plan.Plan, digest domain.Digest) Prepared {
 // Finish records how the operation ended. It counts what the leaves left in the store, so that the record
 // is true whatever the workflow knew.
 func (l *Lifecycle) Finish(ctx context.Context, in FinishInput) (*Outcome, error) {
+	stop := beat(ctx)
+	defer stop()
 	p, err := l.plan(ctx, in.Plan)
 	if err != nil {
 		return nil, err

@@ -18,6 +18,8 @@ import (
 // Prepare renders, places and plans an instantiation, and stores manifests and plan by digest. It changes
 // nothing else, so a refusal leaves nothing behind. Errors name the thing that is missing or wrong.
 func (l *Lifecycle) Prepare(ctx context.Context, s domain.Scope) (*Prepared, error) {
+	stop := beat(ctx)
+	defer stop()
 	w, err := l.wanted(ctx, s.Owner)
 	if err != nil {
 		return nil, err

@@ -231,7 +231,7 @@ func (o *operation) finish(prepared activities.Prepared) (*activities.Outcome, e
 	}
 	in := activities.FinishInput{Scope: o.in.Scope, Plan: prepared.Plan, Stopped: o.stopping}
 	var out activities.Outcome
-	if err := workflow.ExecuteActivity(quick(o.whole), lifecycle.Finish, in).Get(o.whole, &out); err != nil {
+	if err := workflow.ExecuteActivity(waiting(o.whole), lifecycle.Finish, in).Get(o.whole, &out); err != nil {
 		return nil, err
 	}
 	o.progress.Status = out.Status

@@ -23,11 +23,11 @@ const (
 )
 
 // quick is for calls to the store: they are tried until they get through, as without them there is no
-// truth to go on from.
+// truth to go on from. They are short enough to do without heartbeats.
 func quick(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           LifecycleQueue,
-		StartToCloseTimeout: 30 * time.Second,
+		StartToCloseTimeout: heartbeatTimeout,
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 5 * time.Second,
 		},
@@ -40,6 +40,7 @@ func preparing(ctx workflow.Context) workflow.Context {
 		TaskQueue:              LifecycleQueue,
 		StartToCloseTimeout:    2 * time.Minute,
 		ScheduleToCloseTimeout: 3 * time.Minute,
+		HeartbeatTimeout:       heartbeatTimeout,
 		WaitForCancellation:    true,
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 5 * time.Second,
@@ -47,7 +48,8 @@ func preparing(ctx workflow.Context) workflow.Context {
 	})
 }
 
-// waiting is for an activity that waits for another workflow to close.
+// waiting is for an activity that may take long, because it waits for another workflow to close or goes
+// over all leaves.
 func waiting(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           LifecycleQueue,
