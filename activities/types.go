@@ -93,5 +93,5 @@ type Outcome struct {
 	Counts map[domain.ResourceState]int `json:"counts"`
 }
 
-// bundleDeploymentID is the value of the label that ties the resources of an app to its context.
+// deploymentID is the value of the label that ties the resources of an app to its context.
 func (in LeafInput) deploymentID() string { return plan.DeploymentID(in.ContextID, in.App) }

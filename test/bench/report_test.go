@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -82,7 +83,8 @@ func TestReport(t *testing.T) {
 
 func write(t *testing.T, folder string, figures []figure) {
 	t.Helper()
-	report := map[string]any{"machine": machine(), "versions": versions(t), "date": time.Now().UTC().Format(time.RFC3339), "figures": figures}
+	host, modules := machine(), versions(t)
+	report := map[string]any{"machine": host, "versions": modules, "date": time.Now().UTC().Format(time.RFC3339), "figures": figures}
 	for _, f := range figures {
 		report[f.Key] = f.Median
 	}
@@ -92,10 +94,10 @@ func write(t *testing.T, folder string, figures []figure) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Figures\n\n%s\n\n", report["date"])
 	for _, k := range []string{"cpu", "cores", "memory", "kernel"} {
-		fmt.Fprintf(&b, "- %s: %s\n", k, machine()[k])
+		fmt.Fprintf(&b, "- %s: %s\n", k, host[k])
 	}
-	for _, module := range slices.Sorted(mapKeys(versions(t))) {
-		fmt.Fprintf(&b, "- %s %s\n", module, versions(t)[module])
+	for _, module := range slices.Sorted(maps.Keys(modules)) {
+		fmt.Fprintf(&b, "- %s %s\n", module, modules[module])
 	}
 	b.WriteString("\n| what | key | n | min | median | p95 | max | goal | met |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, f := range figures {
@@ -107,16 +109,6 @@ func write(t *testing.T, folder string, figures []figure) {
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "report.md"), []byte(b.String()), 0o600))
 	t.Logf("\n%s", b.String())
-}
-
-func mapKeys(m map[string]string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
 }
 
 func machine() map[string]string {

@@ -36,7 +36,7 @@ func TestTimeline(t *testing.T) {
 		since := func(at time.Time) float64 { return float64(at.Sub(begun).Microseconds()) / 1000 }
 		require.NoError(t, d.Do(ctx, s.Client, "instantiate"))
 		answered := time.Now()
-		got, err := d.Wait(ctx, s.Client, 5*time.Millisecond, func(g *client.Status) bool { return g.Status != "Instantiating" })
+		got, err := d.Wait(ctx, s.Client, eager, func(g *client.Status) bool { return g.Status != "Instantiating" })
 		seen := time.Now()
 		require.NoError(t, err)
 		require.Equal(t, "Instantiated", got.Status)
