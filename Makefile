@@ -13,8 +13,9 @@ MODULES     := . deploy/local deploy/local/kube test
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-build: ## the drover binary
+build: ## the drover binary, and the simulated fleet for tests and benchmarks
 	@go build -o $(BIN)/drover ./cmd/drover
+	@cd test && go build -o ../$(BIN)/fleet ./cmd/fleet
 
 servers: ## the local servers and clusters (minutes the first time, then cached)
 	@deploy/local/build.sh
@@ -36,7 +37,7 @@ test-race: build servers ## the root module's tests with the race detector
 	@DROVER_TEST_REQUIRE=1 go test -race ./...
 
 bench: build servers ## the figures, into build/bench/report.md and report.json
-	@cd test && DROVER_TEST_REQUIRE=1 DROVER_BENCH=$(CURDIR)/build/bench go test -count=1 -timeout 30m -run TestReport ./bench
+	@cd test && DROVER_TEST_REQUIRE=1 DROVER_BENCH=$(CURDIR)/build/bench go test -count=1 -timeout 60m -run TestReport ./bench
 	@cat build/bench/report.md
 
 check: tools ## formatting, vet, lint, import rules, determinism, tidy and generated files

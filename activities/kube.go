@@ -110,6 +110,9 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (*domain.Leaf, error) {
 		outcome = cluster.Apply(work, job)
 	}
 	switch {
+	case activity.GetInfo(ctx).IsLocalActivity && (work.Err() != nil || outcome.Retry != nil):
+		// The activity that comes after this one begins anew and is the one to tell of the cluster.
+		return nil, errNotAtOnce
 	case ctx.Err() != nil:
 		return a.end(context.WithoutCancel(ctx))
 	case errors.Is(context.Cause(work), errWorkerStops):
@@ -124,6 +127,9 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (*domain.Leaf, error) {
 
 // errWorkerStops hands the activity over to another worker.
 var errWorkerStops = &fail.Error{Kind: fail.Unavailable, Message: "worker stops", RetryAfter: 50 * time.Millisecond}
+
+// errNotAtOnce hands what could not be done in a workflow's task over to an activity.
+var errNotAtOnce = fail.New(fail.Unavailable, "not done at once")
 
 func (k *Kube) bundle(ctx context.Context, digest domain.Digest) (*plan.Bundle, error) {
 	if b, ok := k.bundles.Get(digest); ok {

@@ -159,14 +159,18 @@ func (l *Lifecycle) Targets(ctx context.Context, in TargetsInput) (*Targets, err
 	if err != nil {
 		return nil, err
 	}
-	out := &Targets{Clusters: make([]domain.ClusterName, 0, in.To-in.From)}
-	for i, t := range app.Targets[in.From:in.To] {
+	return targets(app.Targets[in.From:in.To], unreachable), nil
+}
+
+func targets(of []plan.Target, unreachable map[domain.ClusterName]bool) *Targets {
+	out := &Targets{Clusters: make([]domain.ClusterName, 0, len(of))}
+	for i, t := range of {
 		out.Clusters = append(out.Clusters, t.ClusterName)
 		if unreachable[t.ClusterName] {
 			out.Suspect = append(out.Suspect, i)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // RecordLeaf stores the end of a leaf for which the activity could not do it.
@@ -201,18 +205,27 @@ func (l *Lifecycle) Supersede(ctx context.Context, s domain.Scope) (*Prepared, e
 	if err != nil {
 		return nil, err
 	}
-	prepared := sizes(p, i.Plan)
+	unreachable, err := l.Store.Unreachable(ctx)
+	if err != nil {
+		return nil, err
+	}
+	prepared := sizes(p, i.Plan, unreachable)
 	prepared.Unsettled = !inOrder
 	return &prepared, nil
 }
 
+// fewTargets is up to how many clusters an app's targets come with its sizes: a payload of some KB.
+const fewTargets = 30
+
 // sizes is what workflows need of a plan.
-func sizes(p *plan.Plan, digest domain.Digest) Prepared {
+func sizes(p *plan.Plan, digest domain.Digest, unreachable map[domain.ClusterName]bool) Prepared {
 	out := Prepared{Plan: digest, Namespace: p.Namespace, Release: p.Release}
 	for _, a := range p.Apps {
-		out.Apps = append(out.Apps, PreparedApp{
-			Name: a.Name, Bundle: a.Bundle, Resources: len(a.Resources), Clusters: len(a.Targets),
-		})
+		app := PreparedApp{Name: a.Name, Bundle: a.Bundle, Resources: len(a.Resources), Clusters: len(a.Targets)}
+		if app.Clusters <= fewTargets {
+			app.Targets = targets(a.Targets, unreachable)
+		}
+		out.Apps = append(out.Apps, app)
 	}
 	return out
 }

@@ -56,7 +56,7 @@ func (l *Lifecycle) Prepare(ctx context.Context, s domain.Scope) (*Prepared, err
 	if err != nil {
 		return nil, err
 	}
-	out := sizes(p, digest)
+	out := sizes(p, digest, w.unreachable)
 	out.Warnings = append(warnings, sharedWithin(p)...)
 	out.OwnerRevision = w.group.Revision
 	out.Profile = w.group.Spec.CompositeProfile

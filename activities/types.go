@@ -32,6 +32,8 @@ type PreparedApp struct {
 	Bundle    domain.Digest `json:"bundle"`
 	Resources int           `json:"resources"` // per cluster
 	Clusters  int           `json:"clusters"`
+	// Targets are its clusters when they are few; else they are asked for.
+	Targets *Targets `json:"targets,omitempty"`
 }
 
 // RecordInput asks for the state change of an operation. Prepared is set for instantiate. Observed is the

@@ -61,6 +61,7 @@ func New(c client.Client, lifecycle *activities.Lifecycle, kube *activities.Kube
 	}
 	workflows.Register(w.lifecycle)
 	w.lifecycle.RegisterActivity(lifecycle)
+	w.lifecycle.RegisterActivity(kube) // for what a leaf does in its own task
 	w.kube.RegisterActivity(kube)
 	return w
 }

@@ -61,9 +61,8 @@ func (a *app) run(ctx workflow.Context) error {
 	if a.in.To-a.in.From > batchSize {
 		return a.split(ctx)
 	}
-	var targets activities.Targets
-	in := activities.TargetsInput{Plan: a.in.Plan, App: a.in.App.Name, From: a.in.From, To: a.in.To}
-	if err := workflow.ExecuteActivity(quick(a.whole), lifecycle.Targets, in).Get(a.whole, &targets); err != nil {
+	targets, err := a.targets()
+	if err != nil {
 		return err
 	}
 	first := domain.NewMarks(a.in.App.Resources, domain.MarkPending).Encode()
@@ -80,6 +79,16 @@ func (a *app) run(ctx workflow.Context) error {
 	}
 	workflow.Go(a.whole, a.listen)
 	return a.slide(ctx)
+}
+
+func (a *app) targets() (*activities.Targets, error) {
+	if a.in.App.Targets != nil {
+		return a.in.App.Targets, nil
+	}
+	var t activities.Targets
+	in := activities.TargetsInput{Plan: a.in.Plan, App: a.in.App.Name, From: a.in.From, To: a.in.To}
+	err := briefly(a.whole, lifecycle.Targets, in, &t)
+	return &t, err
 }
 
 // split starts a child per batch and waits for all of them.

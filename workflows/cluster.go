@@ -13,8 +13,8 @@ import (
 
 var kube *activities.Kube // names the methods; never called
 
-// WorkCluster applies one app to one cluster or deletes it from there: one activity, which is retried
-// until it gets through or the work is stopped.
+// WorkCluster applies one app to one cluster or deletes it from there: one activity, tried at once when the
+// work is little, and else or then retried until it gets through or the work is stopped.
 func WorkCluster(ctx workflow.Context, in activities.LeafInput) (*ClusterProgress, error) {
 	l := &leaf{in: in, state: ClusterProgress{Cluster: in.Cluster, Connectivity: domain.ConnectivityUnknown}}
 	l.whole, _ = workflow.NewDisconnectedContext(ctx)
@@ -50,13 +50,21 @@ func (l *leaf) run(ctx workflow.Context) error {
 		activity = kube.DeleteFromCluster
 	}
 	var end domain.Leaf
-	err := workflow.ExecuteActivity(clusterWork(ctx), activity, l.in).Get(l.whole, &end)
-	if err == nil {
-		l.state.Connectivity, l.state.Marks, l.state.Error = end.Connectivity, end.Marks, end.LastError
-		return nil
+	err := errNotTried
+	if l.in.Resources <= atOnceResources && !l.in.Suspect {
+		err = workflow.ExecuteLocalActivity(atOnce(l.whole), activity, l.in).Get(l.whole, &end)
 	}
-	return l.record(err)
+	if err != nil {
+		err = workflow.ExecuteActivity(clusterWork(ctx), activity, l.in).Get(l.whole, &end)
+	}
+	if err != nil {
+		return l.record(err)
+	}
+	l.state.Connectivity, l.state.Marks, l.state.Error = end.Connectivity, end.Marks, end.LastError
+	return nil
 }
+
+var errNotTried = errors.New("not tried")
 
 // record stores what is known of a leaf whose activity could not do so itself, because it was cancelled
 // between two attempts, its worker died, or it gave up.
@@ -75,7 +83,7 @@ func (l *leaf) record(cause error) error {
 		ContextID: l.in.ContextID, Operation: l.in.Operation, App: l.in.App, Cluster: l.in.Cluster,
 		Connectivity: l.state.Connectivity, Marks: l.state.Marks, LastError: l.state.Error,
 	}
-	return workflow.ExecuteActivity(quick(l.whole), lifecycle.RecordLeaf, in).Get(l.whole, nil)
+	return briefly(l.whole, lifecycle.RecordLeaf, in, nil)
 }
 
 // unsettled is what must be believed of a resource when the activity left without a word. An activity

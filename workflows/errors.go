@@ -54,3 +54,12 @@ func FromTemporal(err error) (*fail.Error, bool) {
 	}
 	return e, false
 }
+
+// retryable says whether another attempt may succeed where an activity's only one failed.
+func retryable(err error) bool {
+	var app *temporal.ApplicationError
+	if errors.As(err, &app) {
+		return !app.NonRetryable()
+	}
+	return !temporal.IsCanceledError(err)
+}

@@ -137,7 +137,7 @@ func (o *operation) stop() bool {
 		// Before the state change there is no state to fall back from.
 		_ = workflow.Await(ctx, func() bool { return o.settled })
 		if o.refusal == nil {
-			if err := workflow.ExecuteActivity(quick(ctx), lifecycle.RecordStop, o.in.Scope).Get(ctx, nil); err != nil {
+			if err := briefly(ctx, lifecycle.RecordStop, o.in.Scope, nil); err != nil {
 				workflow.GetLogger(ctx).Error("record stop", "error", err)
 			}
 		}
@@ -158,7 +158,7 @@ func (o *operation) record(prepared *activities.Prepared) error {
 		return temporal.NewCanceledError()
 	}
 	in := activities.RecordInput{Scope: o.in.Scope, Observed: o.in.Observed, Prepared: prepared}
-	return workflow.ExecuteActivity(quick(o.whole), lifecycle.Record, in).Get(o.whole, nil)
+	return briefly(o.whole, lifecycle.Record, in, nil)
 }
 
 // settle answers whoever waits for the operation to be accepted.
@@ -231,7 +231,7 @@ func (o *operation) finish(prepared activities.Prepared) (*activities.Outcome, e
 	}
 	in := activities.FinishInput{Scope: o.in.Scope, Plan: prepared.Plan, Stopped: o.stopping}
 	var out activities.Outcome
-	if err := workflow.ExecuteActivity(waiting(o.whole), lifecycle.Finish, in).Get(o.whole, &out); err != nil {
+	if err := briefly(o.whole, lifecycle.Finish, in, &out); err != nil {
 		return nil, err
 	}
 	o.progress.Status = out.Status

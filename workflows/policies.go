@@ -12,6 +12,12 @@ const (
 	// heartbeatTimeout is how long a dead worker is waited for; a new attempt then starts within the first
 	// retry interval. The budget from kill to going on is 15 s.
 	heartbeatTimeout = 10 * time.Second
+	// briefTimeout bounds a call in a workflow's task, well below the time that Temporal gives the task.
+	briefTimeout = 3 * time.Second
+	// atOnceTimeout bounds the first try at a cluster, well below the 2 s in which a stop takes effect.
+	atOnceTimeout = time.Second
+	// atOnceResources is how much is tried at once.
+	atOnceResources = 40
 	// progressInterval is the least time between two reports of an app to its operation.
 	progressInterval = 500 * time.Millisecond
 	// openLeaves bounds the leaves of one app that are at work at a time. Leaves whose cluster does not
@@ -22,16 +28,19 @@ const (
 	batchSize = 250
 )
 
-// quick is for calls to the store: they are tried until they get through, as without them there is no
-// truth to go on from. They are short enough to do without heartbeats.
-func quick(ctx workflow.Context) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue:           LifecycleQueue,
-		StartToCloseTimeout: heartbeatTimeout,
-		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 5 * time.Second,
-		},
+// briefly is for calls to the store, without which there is no truth to go on from. They are tried once in
+// the workflow's own task, which saves two rounds through Temporal, and if that does not get through they
+// are tried as an activity until they do: a database that is away for hours costs no history.
+func briefly(ctx workflow.Context, activity, in, out any) error {
+	local := workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+		StartToCloseTimeout: briefTimeout,
+		RetryPolicy:         &temporal.RetryPolicy{MaximumAttempts: 1},
 	})
+	err := workflow.ExecuteLocalActivity(local, activity, in).Get(ctx, out)
+	if err == nil || !retryable(err) {
+		return err
+	}
+	return workflow.ExecuteActivity(waiting(ctx), activity, in).Get(ctx, out)
 }
 
 // preparing is for rendering and planning, which a caller waits for.
@@ -48,8 +57,18 @@ func preparing(ctx workflow.Context) workflow.Context {
 	})
 }
 
-// waiting is for an activity that may take long, because it waits for another workflow to close or goes
-// over all leaves.
+// atOnce is for a first try at a cluster in the leaf's own task: little work on a cluster that answers is
+// done in less time than Temporal takes to hand out an activity. What it does not finish is taken up by an
+// activity. A stop is noticed when it is over, and it holds a place among the worker's workflow tasks.
+func atOnce(ctx workflow.Context) workflow.Context {
+	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+		StartToCloseTimeout: atOnceTimeout,
+		RetryPolicy:         &temporal.RetryPolicy{MaximumAttempts: 1},
+	})
+}
+
+// waiting is for an activity that may take long, because it waits for another workflow to close, goes over
+// all leaves, or for the store to answer again.
 func waiting(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           LifecycleQueue,

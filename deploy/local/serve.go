@@ -13,6 +13,7 @@ import (
 
 	"github.com/drover-io/drover/deploy/local/ferret"
 	"github.com/drover-io/drover/deploy/local/temporal"
+	"github.com/drover-io/drover/internal/telemetry"
 )
 
 // startTimeout bounds the start of a server, which normally takes well under a
@@ -25,6 +26,7 @@ var logLevel slog.LevelVar
 func runTemporal(ctx context.Context, args []string, stdout io.Writer) error {
 	c := temporal.Config{Logger: slog.Default(), SearchAttributes: map[string]enumspb.IndexedValueType{}}
 	fs := newFlags("temporal")
+	profiles := profileFlag(fs)
 	fs.StringVar(&c.DBFile, "db", "", "database `file`; in memory when empty")
 	fs.StringVar(&c.IP, "ip", "127.0.0.1", "`address` to listen on")
 	fs.IntVar(&c.FrontendPort, "port", 7233, "gRPC `port`; 0 for a free one")
@@ -34,6 +36,9 @@ func runTemporal(ctx context.Context, args []string, stdout io.Writer) error {
 	fs.Func("search-attribute", "custom search attribute to add when absent, as `name=type` (may be repeated)",
 		func(s string) error { return addAttribute(c.SearchAttributes, s) })
 	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	if err := telemetry.ServeProfiles(ctx, *profiles); err != nil {
 		return err
 	}
 	start, cancel := context.WithTimeout(ctx, startTimeout)
@@ -54,6 +59,7 @@ func runTemporal(ctx context.Context, args []string, stdout io.Writer) error {
 func runMongo(ctx context.Context, args []string, stdout io.Writer) error {
 	c := ferret.Config{Logger: slog.Default()}
 	fs := newFlags("mongo")
+	profiles := profileFlag(fs)
 	fs.StringVar(&c.Dir, "dir", "", "data `directory` (required)")
 	fs.IntVar(&c.Port, "port", 27017, "`port` to listen on; 0 for a free one")
 	if err := fs.Parse(args); err != nil {
@@ -61,6 +67,9 @@ func runMongo(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 	if c.Dir == "" {
 		return fmt.Errorf("mongo: --dir is required")
+	}
+	if err := telemetry.ServeProfiles(ctx, *profiles); err != nil {
+		return err
 	}
 	start, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -77,6 +86,10 @@ func newFlags(name string) *flag.FlagSet {
 	fs := flag.NewFlagSet("drover-local "+name, flag.ContinueOnError)
 	fs.TextVar(&logLevel, "log-level", &logLevel, "least `level` logged: debug, info, warn or error")
 	return fs
+}
+
+func profileFlag(fs *flag.FlagSet) *string {
+	return fs.String("profile-listen", "", "`address` of the runtime's profiles; none when empty")
 }
 
 // addAttribute parses name=type, where type is one of Temporal's: Keyword,

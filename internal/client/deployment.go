@@ -50,7 +50,7 @@ func (d *Deployment) Path() string {
 // Create makes the project, the admin logical cloud, the composite app and the group with its intents;
 // report, when not nil, is called before each step.
 func (d *Deployment) Create(ctx context.Context, c *Client, report func(what string)) error {
-	return run(ctx, c, append(d.CloudSteps(), d.GroupSteps()...), report)
+	return Run(ctx, c, append(d.CloudSteps(), d.GroupSteps()...), report)
 }
 
 // Step is one call.
@@ -60,7 +60,8 @@ type Step struct {
 	File       []byte
 }
 
-func run(ctx context.Context, c *Client, steps []Step, report func(string)) error {
+// Run makes the calls one after the other; report, when not nil, is called before each.
+func Run(ctx context.Context, c *Client, steps []Step, report func(what string)) error {
 	for _, s := range steps {
 		if report != nil {
 			report(s.What)
@@ -175,5 +176,5 @@ func Register(ctx context.Context, c *Client, provider string, kubeconfigs map[s
 			steps = append(steps, Step{What: "label " + label + " of cluster " + name, Path: clusters + "/" + name + "/labels", Body: M{"clusterLabel": label}})
 		}
 	}
-	return run(ctx, c, steps, report)
+	return Run(ctx, c, steps, report)
 }

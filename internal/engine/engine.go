@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/serviceerror"
@@ -34,10 +35,32 @@ const (
 )
 
 // Engine runs operations.
-type Engine struct{ temporal client.Client }
+type Engine struct {
+	temporal client.Client
+	// counts are the last answers to Counts, by operation. Callers that wait for an operation ask often, and
+	// the root learns of progress twice a second: asking it more than ten times as often tells nothing new.
+	counts *lru.Cache[string, counted]
+}
+
+// counted is an answer to Counts and its time.
+type counted struct {
+	at     time.Time
+	counts map[domain.ResourceState]int
+}
+
+const (
+	countsAge = 50 * time.Millisecond // for which an answer to Counts is good
+	countsMax = 1000                  // operations of which it is kept
+)
 
 // New makes an engine on a connection, which stays the caller's.
-func New(c client.Client) *Engine { return &Engine{temporal: c} }
+func New(c client.Client) *Engine {
+	counts, err := lru.New[string, counted](countsMax)
+	if err != nil {
+		panic(err) // the size is a constant
+	}
+	return &Engine{temporal: c, counts: counts}
+}
 
 // Ping says whether Temporal answers.
 func (e *Engine) Ping(ctx context.Context) error {
@@ -150,16 +173,22 @@ func (e *Engine) Contact(ctx context.Context, workflowID, runID string, c activi
 	})
 }
 
-// Counts asks the root of a running operation how many resources are in which state.
+// Counts asks the root of a running operation how many resources are in which state; the answer may be
+// countsAge old and must not be changed. NotFound when it does not run.
 func (e *Engine) Counts(ctx context.Context, s domain.Scope) (map[domain.ResourceState]int, error) {
+	id := workflows.OperationID(s)
+	if last, ok := e.counts.Get(id); ok && time.Since(last.at) < countsAge {
+		return last.counts, nil
+	}
 	var p workflows.OperationProgress
-	if err := e.query(ctx, workflows.OperationID(s), &p); err != nil {
+	if err := e.query(ctx, id, &p); err != nil {
 		return nil, err
 	}
 	counts := map[domain.ResourceState]int{}
 	for _, a := range p.Apps {
 		counts = status.Rollup(counts, a.Counts)
 	}
+	e.counts.Add(id, counted{at: time.Now(), counts: counts})
 	return counts, nil
 }
 
@@ -193,11 +222,18 @@ func leaves(s domain.Scope, app string, open []workflows.ClusterProgress) []doma
 
 func (e *Engine) query(ctx context.Context, id string, answer any) error {
 	return e.call(ctx, func(ctx context.Context) error {
-		v, err := e.temporal.QueryWorkflow(ctx, id, "", workflows.ProgressQuery)
-		if err != nil {
+		r, err := e.temporal.QueryWorkflowWithOptions(ctx, &client.QueryWorkflowWithOptionsRequest{
+			WorkflowID: id, QueryType: workflows.ProgressQuery,
+			QueryRejectCondition: enumspb.QUERY_REJECT_CONDITION_NOT_OPEN,
+		})
+		switch {
+		case err != nil:
 			return err
+		case r.QueryRejected != nil:
+			return fail.New(fail.NotFound, "%s is over", id)
+		default:
+			return r.QueryResult.Get(answer)
 		}
-		return v.Get(answer)
 	})
 }
 

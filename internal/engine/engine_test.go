@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	querypb "go.temporal.io/api/query/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -97,13 +98,16 @@ func (h handle) Get(_ context.Context, into any) error {
 	return h.err
 }
 
-func (s *server) QueryWorkflow(_ context.Context, id, _, _ string, _ ...any) (converter.EncodedValue, error) {
-	answer, ok := s.answers[id]
-	if !ok {
+func (s *server) QueryWorkflowWithOptions(_ context.Context, in *client.QueryWorkflowWithOptionsRequest) (*client.QueryWorkflowWithOptionsResponse, error) {
+	answer, ok := s.answers[in.WorkflowID]
+	switch {
+	case !ok:
 		return nil, serviceerror.NewNotFound("no workflow")
+	case answer == nil && in.QueryRejectCondition == enumspb.QUERY_REJECT_CONDITION_NOT_OPEN:
+		return &client.QueryWorkflowWithOptionsResponse{QueryRejected: &querypb.QueryRejected{Status: enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED}}, nil
 	}
 	payloads, err := converter.GetDefaultDataConverter().ToPayloads(answer)
-	return encoded{payloads}, err
+	return &client.QueryWorkflowWithOptionsResponse{QueryResult: encoded{payloads}}, err
 }
 
 type encoded struct{ payloads *commonpb.Payloads }
@@ -248,4 +252,8 @@ func TestProgress(t *testing.T) {
 	open, err = e.Open(t.Context(), scope, "big")
 	require.NoError(t, err)
 	require.Len(t, open, 2, "of all batches")
+
+	e = engine.New(&server{answers: map[string]any{workflows.OperationID(scope): nil}})
+	_, err = e.Counts(t.Context(), scope)
+	require.True(t, fail.Is(err, fail.NotFound), "somebody ended it by hand: %v", err)
 }

@@ -56,27 +56,27 @@ func (l *Lifecycle) gather(ctx context.Context, key domain.Key, d *StatusDocumen
 	if err != nil {
 		return err
 	}
-	if d.source.Status, err = l.ContextStatus(ctx, key, i.ContextID); err != nil {
-		return err
-	}
 	if i.Profile != "" {
 		d.source.CompositeProfile = i.Profile
+	}
+	if d.query.CountsSuffice() && i.Status.InProgress() {
+		s := domain.Scope{Owner: key, ContextID: i.ContextID, Operation: operationOf(i.Status)}
+		if counts, err := l.engine.Counts(ctx, s); err == nil && len(counts) > 0 {
+			d.source.Status, d.source.Counts = i.Status, counts
+			return nil
+		}
+	}
+	if d.source.Status, err = l.ContextStatus(ctx, key, i.ContextID); err != nil {
+		return err
 	}
 	if i.Plan == "" { // accepted a moment ago
 		return nil
 	}
 	running := d.source.Status.InProgress()
 	s := domain.Scope{Owner: key, ContextID: i.ContextID, Operation: operationOf(d.source.Status)}
-	if d.query.CountsSuffice() {
-		if !running && i.Counts != nil && i.Status == d.source.Status {
-			d.source.Counts = i.Counts
-			return nil
-		}
-		if running {
-			if d.source.Counts, err = l.engine.Counts(ctx, s); err == nil && len(d.source.Counts) > 0 {
-				return nil
-			}
-		}
+	if d.query.CountsSuffice() && !running && i.Counts != nil && i.Status == d.source.Status {
+		d.source.Counts = i.Counts
+		return nil
 	}
 	if err := l.gatherApps(ctx, d, i, s, running); err != nil {
 		return err

@@ -38,8 +38,9 @@ var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmap
 
 // apply measures one app of 500 ConfigMaps on one cluster: by Drover from the POST to Instantiated, by a
 // bare client-go loop, and by kubectl, in turns.
-func apply(ctx context.Context, t *testing.T, s *harness.Stack) []figure {
+func apply(ctx context.Context, t *testing.T) []figure {
 	t.Helper()
+	s := harness.NewStack(t)
 	name := harness.ClusterNames[0]
 	kubeconfig := harness.Kubeconfig(t, name)
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)

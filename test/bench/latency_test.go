@@ -14,8 +14,9 @@ import (
 
 // latencies measures what a caller waits for with the vFW app on two clusters: the POST of instantiate,
 // and the status.
-func latencies(ctx context.Context, t *testing.T, s *harness.Stack) []figure {
+func latencies(ctx context.Context, t *testing.T) []figure {
 	t.Helper()
+	s := harness.NewStack(t)
 	var clusters []client.Cluster
 	for _, name := range harness.ClusterNames {
 		clusters = append(clusters, s.Register(ctx, name, harness.Kubeconfig(t, name)))

@@ -65,18 +65,35 @@ func ratio(key, what string, a, b []time.Duration, goal string, met func(float64
 	}
 }
 
+// parts of the report. DROVER_BENCH_PARTS names those to measure, separated by commas; all when it is empty.
+var parts = []struct {
+	name    string
+	measure func(context.Context, *testing.T) []figure
+}{
+	{"apply", apply},
+	{"latency", latencies},
+	{"scale", scale},
+}
+
+const partTimeout = 20 * time.Minute
+
 // TestReport writes report.md and report.json into the folder that DROVER_BENCH names.
 func TestReport(t *testing.T) {
 	folder := os.Getenv("DROVER_BENCH")
 	if folder == "" {
 		t.Skip("DROVER_BENCH names no folder for the report; run make bench")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
-	defer cancel()
-	s := harness.NewStack(t)
 	var figures []figure
-	figures = append(figures, apply(ctx, t, s)...)
-	figures = append(figures, latencies(ctx, t, s)...)
+	for _, part := range parts {
+		if only := os.Getenv("DROVER_BENCH_PARTS"); only != "" && !slices.Contains(strings.Split(only, ","), part.name) {
+			continue
+		}
+		t.Run(part.name, func(t *testing.T) { // its processes end before the next part's begin
+			ctx, cancel := context.WithTimeout(t.Context(), partTimeout)
+			defer cancel()
+			figures = append(figures, part.measure(ctx, t)...)
+		})
+	}
 	require.NoError(t, os.MkdirAll(folder, 0o755))
 	write(t, folder, figures)
 }

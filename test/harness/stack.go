@@ -3,6 +3,8 @@ package harness
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	temporalclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/internal/built"
 	"github.com/drover-io/drover/internal/client"
@@ -26,7 +29,7 @@ import (
 type Stack struct {
 	t                  testing.TB
 	dir                string
-	ports              [5]int // Temporal, Web UI, database, API, worker's metrics
+	ports              [9]int // Temporal, Web UI, database, API, worker's metrics, profiles of all four
 	Temporal, Database *Process
 	API, Worker        *Process
 	Client             *client.Client
@@ -35,7 +38,7 @@ type Stack struct {
 // NewStack starts everything.
 func NewStack(t testing.TB) *Stack {
 	t.Helper()
-	s := &Stack{t: t, dir: t.TempDir(), ports: [5]int(FreePorts(5))}
+	s := &Stack{t: t, dir: t.TempDir(), ports: [9]int(FreePorts(9))}
 	_, err := secret.LoadOrCreate(filepath.Join(s.dir, "keys"))
 	require.NoError(t, err)
 	s.StartTemporal()
@@ -63,26 +66,55 @@ func (s *Stack) URL() string { return fmt.Sprintf("http://127.0.0.1:%d", s.ports
 func (s *Stack) StartTemporal() {
 	s.t.Helper()
 	s.Temporal = Start(s.t, "temporal", "ready", nil, built.Binary(s.t, "drover-local"), "temporal", "--db", filepath.Join(s.dir, "temporal.db"),
-		"--port", fmt.Sprint(s.ports[0]), "--ui-port", fmt.Sprint(s.ports[1]), "--namespace", "drover")
+		"--port", fmt.Sprint(s.ports[0]), "--ui-port", fmt.Sprint(s.ports[1]), "--namespace", "drover",
+		"--profile-listen", s.profiles(5))
 }
 
 // StartDatabase starts the document store.
 func (s *Stack) StartDatabase() {
 	s.t.Helper()
 	s.Database = Start(s.t, "database", "ready", nil, built.Binary(s.t, "drover-local"), "mongo",
-		"--dir", filepath.Join(s.dir, "documents"), "--port", fmt.Sprint(s.ports[2]))
+		"--dir", filepath.Join(s.dir, "documents"), "--port", fmt.Sprint(s.ports[2]), "--profile-listen", s.profiles(6))
 }
 
 // StartAPI starts the API.
 func (s *Stack) StartAPI() {
 	s.t.Helper()
-	s.API = Start(s.t, "api", "ready", s.Env(), built.Binary(s.t, "drover"), "api")
+	s.API = Start(s.t, "api", "ready", s.Env(), built.Binary(s.t, "drover"), "api", "--profile-listen", s.profiles(7))
 }
 
 // StartWorker starts the worker.
 func (s *Stack) StartWorker() {
 	s.t.Helper()
-	s.Worker = Start(s.t, "worker", "ready", s.Env(), built.Binary(s.t, "drover"), "worker")
+	s.Worker = Start(s.t, "worker", "ready", s.Env(), built.Binary(s.t, "drover"), "worker", "--profile-listen", s.profiles(8))
+}
+
+func (s *Stack) profiles(port int) string { return fmt.Sprintf("127.0.0.1:%d", s.ports[port]) }
+
+// Profile writes CPU profiles of all processes over a time, as <process>.pprof into a folder, and returns
+// when that is done.
+func (s *Stack) Profile(ctx context.Context, over time.Duration, folder string) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for i, name := range []string{"temporal", "database", "api", "worker"} {
+		g.Go(func() error {
+			url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%.0f", s.profiles(5+i), over.Seconds())
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+			if err != nil {
+				return err
+			}
+			answer, err := http.DefaultClient.Do(request)
+			if err != nil {
+				return err
+			}
+			defer answer.Body.Close()
+			data, err := io.ReadAll(answer.Body)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(folder, name+".pprof"), data, 0o600)
+		})
+	}
+	return g.Wait()
 }
 
 // Env is the configuration of API and worker.

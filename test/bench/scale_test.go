@@ -1,0 +1,269 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	temporalclient "go.temporal.io/sdk/client"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/test/harness"
+	"github.com/drover-io/drover/workflows"
+)
+
+// The composite app of the scale figures: the 3 apps of 4 resources each.
+const (
+	scaleApps      = 3
+	scaleResources = 4
+)
+
+// registerAtOnce bounds the calls that register a fleet.
+const registerAtOnce = 4
+
+// simulated is a stack with a fleet of simulated clusters, all in one logical cloud.
+type simulated struct {
+	*harness.Stack
+	fleet    *harness.Fleet
+	provider string
+	clusters []client.Cluster
+	cloud    *client.Deployment // the project with its logical cloud
+	temporal temporalclient.Client
+}
+
+// firstLabel is the label of the first n clusters.
+func firstLabel(n int) string { return fmt.Sprintf("first-%d", n) }
+
+// simulate starts a fleet of n clusters and registers all of them, labelled for each size of first.
+func simulate(ctx context.Context, t *testing.T, n int, first ...int) *simulated {
+	t.Helper()
+	f := &simulated{Stack: harness.NewStack(t), fleet: harness.StartFleet(t, n), provider: "fleet"}
+	f.temporal = f.TemporalClient()
+	_, err := f.Client.Post(ctx, "/cluster-providers", client.Named(f.provider))
+	require.NoError(t, err)
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(registerAtOnce)
+	under := "/cluster-providers/" + f.provider + "/clusters"
+	for i, name := range f.fleet.Names {
+		f.clusters = append(f.clusters, client.Cluster{Provider: f.provider, Name: name})
+		g.Go(func() error {
+			if _, err := f.Client.PostFile(gctx, under, client.Named(name), f.fleet.Kubeconfig(t, name)); err != nil {
+				return err
+			}
+			for _, size := range first {
+				if i >= size {
+					continue
+				}
+				if _, err := f.Client.Post(gctx, under+"/"+name+"/labels", client.M{"clusterLabel": firstLabel(size)}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(t, g.Wait())
+	f.cloud = &client.Deployment{Project: "scale", LogicalCloud: "admin", Clusters: f.clusters}
+	steps := f.cloud.CloudSteps()
+	last := len(steps) - 1
+	require.NoError(t, client.Run(ctx, f.Client, steps[:2], nil))
+	g, gctx = errgroup.WithContext(ctx)
+	g.SetLimit(registerAtOnce)
+	for _, step := range steps[2:last] {
+		g.Go(func() error { return client.Run(gctx, f.Client, []client.Step{step}, nil) })
+	}
+	require.NoError(t, g.Wait())
+	require.NoError(t, client.Run(ctx, f.Client, steps[last:], nil))
+	return f
+}
+
+// deployment is apps of ConfigMaps on the clusters with a label, approved.
+func (f *simulated) deployment(ctx context.Context, t *testing.T, name, label string, apps, resources int) *client.Deployment {
+	t.Helper()
+	d := *f.cloud
+	d.CompositeApp, d.Version, d.Profile, d.Group, d.Release = name, "v1", "profile", name, name
+	for i := range apps {
+		app := fmt.Sprintf("app%d", i)
+		d.Apps = append(d.Apps, client.App{
+			Name: app, Chart: harness.Chart(t, app, harness.ConfigMaps(app, resources)), Profile: harness.Profile(t),
+			Intent: client.M{"allOf": []client.M{{"clusterProvider": f.provider, "clusterLabel": label}}},
+		})
+	}
+	require.NoError(t, client.Run(ctx, f.Client, d.GroupSteps(), nil))
+	require.NoError(t, d.Do(ctx, f.Client, "approve"))
+	return &d
+}
+
+// run is one instantiate or terminate, with what it cost.
+type run struct {
+	took       time.Duration
+	cpu        map[string]time.Duration // by process
+	peakMiB    map[string]float64
+	contextID  string
+	leafMillis float64 // wall time per (app, cluster)
+}
+
+// processes are those whose cost is counted.
+func (f *simulated) processes() map[string]*harness.Process {
+	return map[string]*harness.Process{
+		"worker": f.Worker, "temporal": f.Temporal, "database": f.Database, "api": f.API, "fleet": f.fleet.Process,
+	}
+}
+
+// operate runs an operation to its end, and checks the end by status and by what is in the clusters.
+func (f *simulated) operate(ctx context.Context, t *testing.T, d *client.Deployment, operation string, clusters int) run {
+	t.Helper()
+	r := run{cpu: map[string]time.Duration{}, peakMiB: map[string]float64{}}
+	for name, p := range f.processes() {
+		p.ForgetPeak(t)
+		r.cpu[name] = -p.CPU(t)
+	}
+	under, ended, state, left := "Instantiating", "Instantiated", "Applied", true
+	if operation == "terminate" {
+		under, ended, state, left = "Terminating", "Terminated", "Deleted", false
+	}
+	begun := time.Now()
+	require.NoError(t, d.Do(ctx, f.Client, operation))
+	got, err := d.Wait(ctx, f.Client, calm*4, func(s *client.Status) bool { return s.Status != under })
+	r.took = time.Since(begun)
+	require.NoError(t, err)
+	require.Equal(t, ended, got.Status)
+	resources := 0
+	for range d.Apps {
+		resources += scaleResources * clusters
+	}
+	require.Equal(t, map[string]int{state: resources}, got.Rsync)
+	for name, p := range f.processes() {
+		r.cpu[name] += p.CPU(t)
+		r.peakMiB[name] = p.PeakMiB(t)
+	}
+	r.contextID = got.ContextID()
+	r.leafMillis = r.took.Seconds() * 1000 / float64(len(d.Apps)*clusters)
+	there := 0
+	for i := range d.Apps {
+		there += f.fleet.Count(t, fmt.Sprintf("emco/deployment-id=%s-app%d", r.contextID, i))
+	}
+	if left {
+		require.Equal(t, resources, there)
+	} else {
+		require.Zero(t, there)
+	}
+	return r
+}
+
+// history is the length and size of a workflow's history.
+func (f *simulated) history(ctx context.Context, t *testing.T, id string) (events, bytes int64) {
+	t.Helper()
+	d, err := f.temporal.DescribeWorkflowExecution(ctx, id, "")
+	require.NoError(t, err)
+	return d.GetWorkflowExecutionInfo().GetHistoryLength(), d.GetWorkflowExecutionInfo().GetHistorySizeBytes()
+}
+
+// scope is that of an operation on a deployment's context.
+func scope(d *client.Deployment, contextID string, op domain.Operation) domain.Scope {
+	return domain.Scope{Owner: domain.Key(d.Path()[1:]), ContextID: contextID, Operation: op}
+}
+
+// largest is the greatest history of an instantiate's workflows.
+func (f *simulated) largest(ctx context.Context, t *testing.T, d *client.Deployment, contextID string) (events, bytes int64) {
+	t.Helper()
+	s := scope(d, contextID, domain.OpInstantiate)
+	ids := []string{
+		workflows.OperationID(s), workflows.AppID(s, "app0", 0, 0),
+		workflows.LeafID(s, "app0", domain.ClusterName{Provider: f.provider, Name: f.fleet.Names[0]}),
+	}
+	if len(f.clusters) > 250 {
+		ids = append(ids, workflows.AppID(s, "app0", 0, 250))
+	}
+	for _, id := range ids {
+		e, b := f.history(ctx, t, id)
+		events, bytes = max(events, e), max(bytes, b)
+	}
+	return events, bytes
+}
+
+// scale measures 3 apps of 4 resources on 1, 10, 100 and 1,000 clusters.
+func scale(ctx context.Context, t *testing.T) []figure {
+	t.Helper()
+	rounds := map[int]int{1: 11, 10: 7, 100: 5, 1000: 3}
+	sizes := []int{1, 10, 100, 1000}
+	if quick := os.Getenv("DROVER_BENCH_QUICK"); quick != "" { // while working on what they measure
+		sizes, rounds[100] = sizes[:3], 3
+	}
+	f := simulate(ctx, t, sizes[len(sizes)-1], sizes...)
+	var figures []figure
+	perLeaf := map[int]float64{}
+	var events, bytes int64
+	for _, size := range sizes {
+		d := f.deployment(ctx, t, fmt.Sprintf("scale%d", size), firstLabel(size), scaleApps, scaleResources)
+		var applied, removed []run
+		for range rounds[size] {
+			applied = append(applied, f.operate(ctx, t, d, "instantiate", size))
+			removed = append(removed, f.operate(ctx, t, d, "terminate", size))
+		}
+		costs := f.costs(size, "leaf_ms", "instantiate", applied)
+		perLeaf[size] = costs[0].Median
+		figures = append(append(figures, costs...), f.costs(size, "leaf_terminate_ms", "terminate", removed)...)
+		e, b := f.largest(ctx, t, d, applied[0].contextID)
+		events, bytes = max(events, e), max(bytes, b)
+	}
+	if growth := perLeaf[1000] / perLeaf[100]; growth > 0 {
+		figures = append(figures, goal(values("leaf_growth_1000", "wall time per (app, cluster) at 1,000 clusters over that at 100",
+			"ratio", []float64{growth}), "≤ 1.3", growth <= 1.3))
+	}
+	figures = append(figures,
+		values("largest_history_events", "largest workflow's history", "events", []float64{float64(events)}),
+		values("largest_history_kib", "largest workflow's history", "KiB", []float64{float64(bytes) / 1024}),
+	)
+	for i := range figures {
+		switch f := &figures[i]; f.Key {
+		case "leaf_ms_100":
+			*f = goal(*f, "≤ 12", f.Median <= 12)
+		case "leaf_ms_1000_peak_mib_worker":
+			f.Key = "worker_peak_mib_1000"
+			*f = goal(*f, "≤ 1024", f.Max <= 1024)
+		}
+	}
+	return figures
+}
+
+// costs are the medians over runs.
+func (f *simulated) costs(size int, key, operation string, runs []run) []figure {
+	what := fmt.Sprintf("%s, %d apps × %d clusters × %d resources", operation, scaleApps, size, scaleResources)
+	per := make([]float64, 0, len(runs))
+	for _, r := range runs {
+		per = append(per, r.leafMillis)
+	}
+	figures := []figure{values(fmt.Sprintf("%s_%d", key, size), what+": wall time per (app, cluster)", "ms", per)}
+	for _, process := range []string{"worker", "temporal", "database", "api", "fleet"} {
+		cpu, peak := make([]float64, 0, len(runs)), make([]float64, 0, len(runs))
+		for _, r := range runs {
+			cpu = append(cpu, r.cpu[process].Seconds()*1000/float64(scaleApps*size))
+			peak = append(peak, r.peakMiB[process])
+		}
+		figures = append(figures,
+			values(fmt.Sprintf("%s_%d_cpu_%s", key, size, process), what+": CPU time of "+process+" per (app, cluster)", "ms", cpu),
+			values(fmt.Sprintf("%s_%d_peak_mib_%s", key, size, process), what+": peak memory of "+process, "MiB", peak))
+	}
+	return figures
+}
+
+// goal adds what a figure should be.
+func goal(f figure, is string, met bool) figure {
+	f.Goal, f.Met = is, &met
+	return f
+}
+
+// values is a figure of any unit.
+func values(key, what, unit string, samples []float64) figure {
+	s := slices.Sorted(slices.Values(samples))
+	return figure{
+		Key: key, What: what, N: len(s), Unit: unit,
+		Min: s[0], Median: s[len(s)/2], P95: s[(len(s)*95+99)/100-1], Max: s[len(s)-1],
+	}
+}

@@ -1,0 +1,59 @@
+package harness
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// clockTick is the unit of CPU time in /proc: USER_HZ, 100 on every Linux architecture.
+const clockTick = 10 * time.Millisecond
+
+// CPU is the time that the process has spent on processors, user and system.
+func (p *Process) CPU(t testing.TB) time.Duration {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
+	require.NoError(t, err)
+	_, rest, ok := strings.Cut(string(data), ") ") // the name before it may hold anything
+	require.True(t, ok)
+	fields := strings.Fields(rest)
+	var ticks int64
+	for _, f := range fields[11:13] { // utime and stime
+		n, err := strconv.ParseInt(f, 10, 64)
+		require.NoError(t, err)
+		ticks += n
+	}
+	return time.Duration(ticks) * clockTick
+}
+
+// PeakMiB is the most memory that was resident since the start or since ForgetPeak.
+func (p *Process) PeakMiB(t testing.TB) float64 { return p.memory(t, "VmHWM:") }
+
+// ResidentMiB is the memory that is resident now.
+func (p *Process) ResidentMiB(t testing.TB) float64 { return p.memory(t, "VmRSS:") }
+
+func (p *Process) memory(t testing.TB, field string) float64 {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
+	require.NoError(t, err)
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, field); ok {
+			kib, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			require.NoError(t, err)
+			return kib / 1024
+		}
+	}
+	require.FailNow(t, "no "+field)
+	return 0
+}
+
+// ForgetPeak makes PeakMiB begin at what is resident now.
+func (p *Process) ForgetPeak(t testing.TB) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.PID()), []byte("5"), 0))
+}
