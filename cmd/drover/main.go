@@ -1,4 +1,4 @@
-// Command drover is the product: the REST API and the worker, each a process of its own.
+// Command drover is the product: the REST API, the worker and the agent of member clusters, each a process of its own.
 package main
 
 import (
@@ -16,6 +16,7 @@ import (
 
 	"github.com/drover-io/drover/internal/app"
 	"github.com/drover-io/drover/internal/config"
+	"github.com/drover-io/drover/internal/telemetry"
 )
 
 func main() {
@@ -33,6 +34,7 @@ const usage = `usage: drover <command> [flags]
 
   api       serve the REST API
   worker    run workflows and work on clusters
+  monitor   tell in a member cluster what became of deployments
 
 drover <command> -h lists the flags of a command; each can be set by an environment variable too.`
 
@@ -44,7 +46,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	commands := map[string]struct {
 		process config.Process
 		run     func(context.Context, *config.Config, *slog.Logger, io.Writer) error
-	}{"api": {config.API, serveAPI}, "worker": {config.Worker, work}}
+	}{"api": {config.API, serveAPI}, "worker": {config.Worker, work}, "monitor": {config.Monitoring, watch}}
 	command, ok := commands[args[0]]
 	if !ok {
 		fmt.Fprintln(stderr, usage)
@@ -55,6 +57,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	c, err := config.Read(command.process, args[1:], os.Getenv, stderr)
 	if err != nil {
+		return err
+	}
+	if err := telemetry.ServeProfiles(ctx, c.ProfileListen); err != nil {
 		return err
 	}
 	return command.run(ctx, c, app.Logger(c, stderr), stdout)

@@ -1,5 +1,5 @@
-// Package config reads the settings of `drover api` and `drover worker` once, from flags and environment;
-// a flag wins. All that is wrong is said at once.
+// Package config reads the settings of `drover api`, `drover worker` and `drover monitor` once, from flags and
+// environment; a flag wins. All that is wrong is said at once.
 package config
 
 import (
@@ -23,6 +23,7 @@ type Config struct {
 	shown string // what Format prints
 
 	Listen, MetricsListen string
+	ProfileListen         string // "" for none
 	Temporal              Temporal
 	MongoURI, Database    string
 	SecretKeys            string // see secret.Parse
@@ -36,6 +37,17 @@ type Config struct {
 	Workflows, Activities int // at a time
 	Clusters              int // activities on clusters at a time
 	Cache                 int // workflows kept in memory
+	Monitor               Monitor
+}
+
+// Monitor is what the agent of a member cluster has of its own.
+type Monitor struct {
+	Kubeconfig    string // file; "" for that of the pod it runs in
+	Namespace     string // the agent's; "" for no Lease
+	WriteInterval time.Duration
+	MaxSize       int64  // of a status
+	KindsFile     string // see internal/monitor
+	Discover      bool
 }
 
 // Temporal says how to connect to Temporal.
@@ -51,7 +63,9 @@ type Process int
 const (
 	API Process = 1 << iota
 	Worker
+	Monitoring
 	Both = API | Worker
+	all  = Both | Monitoring
 )
 
 // String is the command that starts the process.
@@ -61,6 +75,8 @@ func (p Process) String() string {
 		return "api"
 	case Worker:
 		return "worker"
+	case Monitoring:
+		return "monitor"
 	default:
 		return "api and worker"
 	}
@@ -80,7 +96,8 @@ var secrets = map[string]bool{"mongo-uri": true, "secret-keys": true}
 // settings are all of them; the variable of "mongo-uri" is DROVER_MONGO_URI.
 var settings = []setting{
 	{"listen", "127.0.0.1:9015", "`address` of the REST API", API, address(func(c *Config) *string { return &c.Listen })},
-	{"metrics-listen", "127.0.0.1:9465", "`address` of the worker's health and metrics", Worker, address(func(c *Config) *string { return &c.MetricsListen })},
+	{"metrics-listen", "127.0.0.1:9465", "`address` of health and metrics", Worker | Monitoring, address(func(c *Config) *string { return &c.MetricsListen })},
+	{"profile-listen", "", "`address` of the runtime's profiles; none when empty", all, text(func(c *Config) *string { return &c.ProfileListen })},
 	{"temporal-address", "127.0.0.1:7233", "`address` of Temporal's frontend", Both, address(func(c *Config) *string { return &c.Temporal.Address })},
 	{"temporal-namespace", "drover", "Temporal `namespace`", Both, required(func(c *Config) *string { return &c.Temporal.Namespace })},
 	{"temporal-tls-cert", "", "client certificate `file` for Temporal", Both, file(func(c *Config) *string { return &c.Temporal.TLSCert })},
@@ -91,8 +108,8 @@ var settings = []setting{
 	{"mongo-database", "drover", "`name` of the database", Both, required(func(c *Config) *string { return &c.Database })},
 	{"secret-keys", "", "`keys` that seal credentials: id:base64 of 32 bytes, comma-separated, the first one seals", Both, text(func(c *Config) *string { return &c.SecretKeys })},
 	{"secret-keys-file", "", "`file` with the keys, one a line", Both, file(func(c *Config) *string { return &c.SecretKeysFile })},
-	{"log-level", "info", "least `level` that is logged: debug, info, warn, error", Both, func(c *Config, v string) error { return c.LogLevel.UnmarshalText([]byte(v)) }},
-	{"log-format", "text", "`format` of the log: text or json", Both, oneOf(func(c *Config) *string { return &c.LogFormat }, "text", "json")},
+	{"log-level", "info", "least `level` that is logged: debug, info, warn, error", all, func(c *Config, v string) error { return c.LogLevel.UnmarshalText([]byte(v)) }},
+	{"log-format", "text", "`format` of the log: text or json", all, oneOf(func(c *Config) *string { return &c.LogFormat }, "text", "json")},
 	{"otlp-endpoint", "", "`URL` that traces are sent to by OTLP over HTTP; none when empty", Both, httpURL(func(c *Config) *string { return &c.OTLPEndpoint })},
 	{"web-ui", "", "base `URL` of Temporal's Web UI, for links", API, httpURL(func(c *Config) *string { return &c.WebUI })},
 	{"max-body", "268435456", "largest request body, in `bytes`", API, positive(func(c *Config, n int64) { c.MaxBody = n })},
@@ -101,6 +118,12 @@ var settings = []setting{
 	{"activities", "100", "`number` of lifecycle activities at a time", Worker, positive(func(c *Config, n int64) { c.Activities = int(n) })},
 	{"clusters", "2000", "`number` of activities on clusters at a time", Worker, positive(func(c *Config, n int64) { c.Clusters = int(n) })},
 	{"cache", "4000", "`number` of workflows kept in memory", Worker, positive(func(c *Config, n int64) { c.Cache = int(n) })},
+	{"kubeconfig", "", "kubeconfig `file` of the cluster; that of the pod when empty", Monitoring, file(func(c *Config) *string { return &c.Monitor.Kubeconfig })},
+	{"namespace", "", "`name` of the namespace with the Lease that the agent renews; none when empty", Monitoring, text(func(c *Config) *string { return &c.Monitor.Namespace })},
+	{"write-interval", "1s", "shortest `duration` between two writes of one status", Monitoring, duration(func(c *Config) *time.Duration { return &c.Monitor.WriteInterval })},
+	{"max-status", "1048576", "largest status of one ResourceBundleState, in `bytes`; the rest goes to further ones", Monitoring, atLeast(64<<10, func(c *Config, n int64) { c.Monitor.MaxSize = n })},
+	{"kinds-file", "", "JSON `file` with a list of Group, Version, Kind that are watched in any case", Monitoring, file(func(c *Config) *string { return &c.Monitor.KindsFile })},
+	{"discover", "true", "whether every kind is watched that the agent may: `true` or false", Monitoring, boolean(func(c *Config) *bool { return &c.Monitor.Discover })},
 }
 
 // Variable is the environment variable of a flag.
@@ -147,7 +170,10 @@ func Read(p Process, args []string, getenv func(string) string, usage io.Writer)
 		}
 		c.show(s.name, *value)
 	}
-	return c, errors.Join(append(wrong, c.check()...)...)
+	if p&Both != 0 {
+		wrong = append(wrong, c.check()...)
+	}
+	return c, errors.Join(wrong...)
 }
 
 // both names a setting's flag and variable.
@@ -169,7 +195,7 @@ func (c Config) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(c.shown)) }
 // LogValue implements slog.LogValuer.
 func (c Config) LogValue() slog.Value { return slog.StringValue(c.shown) }
 
-// check looks at what settings say together.
+// check looks at what settings of API and worker say together.
 func (c *Config) check() (wrong []error) {
 	if c.SecretKeys == "" && c.SecretKeysFile == "" {
 		wrong = append(wrong, fmt.Errorf("%s or %s is required", both("secret-keys"), both("secret-keys-file")))
@@ -265,6 +291,28 @@ func positive(set func(*Config, int64)) func(*Config, string) error {
 			return fmt.Errorf("%q is not a positive number", v)
 		}
 		set(c, n)
+		return nil
+	}
+}
+
+func atLeast(least int64, set func(*Config, int64)) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil || n < least {
+			return fmt.Errorf("%q is not a number of %d at least", v, least)
+		}
+		set(c, n)
+		return nil
+	}
+}
+
+func boolean(at func(*Config) *bool) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		b, err := strconv.ParseBool(v)
+		if err != nil {
+			return fmt.Errorf("%q is not true or false", v)
+		}
+		*at(c) = b
 		return nil
 	}
 }

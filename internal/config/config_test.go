@@ -72,6 +72,31 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+func TestMonitorHasSettingsOfItsOwn(t *testing.T) {
+	got, err := read(config.Monitoring, nil) // no keys, no database
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(&config.Config{
+		MetricsListen: "127.0.0.1:9465", LogFormat: "text",
+		Monitor: config.Monitor{WriteInterval: time.Second, MaxSize: 1 << 20, Discover: true},
+	}, got, cmpopts.IgnoreUnexported(config.Config{})))
+
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	got, err = read(config.Monitoring, map[string]string{"DROVER_DISCOVER": "false"}, "--metrics-listen", ":1", "--log-level", "warn",
+		"--log-format", "json", "--kubeconfig", file, "--namespace", "n", "--write-interval", "2s", "--max-status", "65536", "--kinds-file", file)
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(&config.Config{
+		MetricsListen: ":1", LogLevel: slog.LevelWarn, LogFormat: "json",
+		Monitor: config.Monitor{Kubeconfig: file, Namespace: "n", WriteInterval: 2 * time.Second, MaxSize: 64 << 10, KindsFile: file},
+	}, got, cmpopts.IgnoreUnexported(config.Config{})))
+
+	_, err = read(config.Monitoring, nil, "--max-status", "65535", "--discover", "maybe")
+	require.ErrorContains(t, err, "--max-status (DROVER_MAX_STATUS)")
+	require.ErrorContains(t, err, "--discover (DROVER_DISCOVER)")
+	_, err = read(config.Monitoring, nil, "--mongo-uri", "mongodb://x")
+	require.Error(t, err, "it knows nothing of databases")
+}
+
 func TestFlagThenVariableThenDefault(t *testing.T) {
 	for name, c := range map[string]struct {
 		env  map[string]string

@@ -75,3 +75,31 @@ func BenchmarkWrite(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkReports writes whole documents of what clusters report: as many planned resources as in
+// BenchmarkWrite, and a Pod for each. All were judged on arrival.
+func BenchmarkReports(b *testing.B) {
+	for _, size := range []struct{ apps, clusters, resources int }{{3, 100, 4}, {3, 1000, 40}} {
+		n := 2 * size.apps * size.clusters * size.resources
+		s := reportedFleet(size.apps, size.clusters, size.resources)
+		for _, query := range []string{"type=cluster&output=summary", "type=cluster", "type=cluster&output=detail", "status=ready", "resources&type=cluster"} {
+			b.Run(fmt.Sprintf("%d/%s", n, query), func(b *testing.B) {
+				v, err := url.ParseQuery(query)
+				if err != nil {
+					b.Fatal(err)
+				}
+				q, err := status.ParseQuery(v)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					if err := status.Write(io.Discard, q, s); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/resource")
+			})
+		}
+	}
+}

@@ -14,6 +14,7 @@ var camel = form{
 	clustersByApp:  "clustersByApp",
 	resourcesByApp: "resourcesByApp",
 	states:         stateMembers("deployedStatus"),
+	report:         &camelReport,
 	shown:          retryingIsPending,
 	sorted:         true,
 }
@@ -48,6 +49,10 @@ type camelOverview struct {
 }
 
 func camelOverviewOf(s *Source, counts map[domain.ResourceState]int) any {
+	return camelOverview{camelHead: camelHeadOf(s), States: camelStatesOf(s), Status: s.Status, Counts: counts}
+}
+
+func camelStatesOf(s *Source) domain.History {
 	states := domain.History{
 		StatusContextID: s.History.StatusContextID,
 		Actions:         make([]domain.Action, 0, len(s.History.Actions)),
@@ -56,7 +61,7 @@ func camelOverviewOf(s *Source, counts map[domain.ResourceState]int) any {
 		a.Time = stamp(a.Time)
 		states.Actions = append(states.Actions, a)
 	}
-	return camelOverview{camelHead: camelHeadOf(s), States: states, Status: s.Status, Counts: counts}
+	return states
 }
 
 type camelTarget struct {

@@ -8,19 +8,17 @@ import (
 	"io"
 
 	"github.com/drover-io/drover/internal/domain"
-	"github.com/drover-io/drover/internal/fail"
 )
 
 // Write writes the document that q asks for as one line of JSON. Beyond s it holds some 32 KiB and, for one
 // app at a time, the identities (for OutputDetail the manifests) of its resources, whatever the number of
-// clusters.
+// clusters. Of what clusters report it holds the names and states of 50,000 resources at most, and one
+// observation at a time.
 //
 // A query that cannot be answered is Invalid and nothing has been written then. An error of w is returned
-// wrapped; a manifest that is not JSON is Internal; in both cases the document is cut off.
+// wrapped; a manifest that is not JSON is Internal; in both cases the document is cut off. So it is by an
+// error of Source.Observations, which is returned as it is, unless it came before the first counts.
 func Write(w io.Writer, q Query, s Source) error {
-	if err := q.answerable(); err != nil {
-		return err
-	}
 	s = s.visible()
 	out, f := newStream(w), q.Type.form()
 	if q.List == ListApps {
@@ -31,37 +29,30 @@ func Write(w io.Writer, q Query, s Source) error {
 	if err != nil {
 		return err
 	}
-	switch q.List {
-	case ListClusters:
+	switch {
+	case q.List == ListClusters:
 		writeClusters(out, f, &s, byName(secs))
-	case ListResources:
+	case q.List == ListResources && q.Reported():
+		writeReportedResources(out, f, q, &s, byName(secs))
+	case q.List == ListResources:
 		writeResources(out, f, &s, byName(secs))
+	case q.Reported():
+		writeReports(out, f, q, &s, secs)
 	default:
 		writeStatus(out, f, q, &s, secs)
 	}
 	return out.close()
 }
 
-// Summary counts the resources that q leaves of s, by state as the document of q shows them; states
+// Summary counts the rsync resources that q leaves of s, by state as the document of q shows them; states
 // without resources are absent. Errors are as for Write.
 func Summary(q Query, s Source) (map[domain.ResourceState]int, error) {
-	if err := q.answerable(); err != nil {
-		return nil, err
-	}
 	s = s.visible()
 	secs, err := sections(q, &s)
 	if err != nil {
 		return nil, err
 	}
 	return counts(q.Type.form(), q, &s, secs), nil
-}
-
-// answerable refuses what needs the state of resources in the clusters, which nothing collects yet.
-func (q Query) answerable() error {
-	if (q.Type == TypeCluster || q.Type == TypeReady) && (q.List == ListNone || q.List == ListResources) {
-		return fail.New(fail.Invalid, "cluster status is not available yet; use type=rsync or status=deployed")
-	}
-	return nil
 }
 
 // visible is s without what does not count as long as there is no app context.

@@ -125,11 +125,12 @@ func TestRefusals(t *testing.T) {
 		"an app that the context does not have, in a list": {
 			"?clusters&app=foo", "vfw", "Filter app foo not in list of apps for composite app compositevfw",
 		},
-		"type=cluster":                {"?type=cluster", "vfw", "cluster status is not available yet"},
-		"status=ready":                {"?status=ready", "vfw", "cluster status is not available yet"},
-		"status=ready over rsync":     {"?status=ready&type=rsync", "vfw", "cluster status is not available yet"},
-		"resources in the clusters":   {"?resources&type=cluster", "vfw", "cluster status is not available yet"},
-		"cluster status of a new one": {"?type=cluster", "vfw-approved", "cluster status is not available yet"},
+		"an app that the context does not have, in the clusters": {
+			"?type=cluster&app=foo", "vfw-reported", "Filter app foo not in list of apps for composite app compositevfw",
+		},
+		"an app that the context does not have, in a list of resources in the clusters": {
+			"?resources&status=ready&app=foo", "vfw-reported", "Filter app foo not in list of apps for composite app compositevfw",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q, s := parseQuery(t, c.query), newSource(t, c.source)

@@ -20,6 +20,9 @@ type form struct {
 	resourcesByApp string
 	states         map[domain.ResourceState]string // the member that says a resource's state, encoded
 
+	// report is how what clusters report is written in this form.
+	report *reportForm
+
 	// shown is how a resource's state appears.
 	shown func(domain.ResourceState) domain.ResourceState
 	// sorted puts the apps of a status document in lexical order; else they are as in the composite app.

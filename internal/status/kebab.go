@@ -18,6 +18,7 @@ var kebab = form{
 	clustersByApp:  "clusters-by-app",
 	resourcesByApp: "resources-by-app",
 	states:         stateMembers("rsync-status"),
+	report:         &kebabReport,
 	shown:          func(s domain.ResourceState) domain.ResourceState { return s },
 }
 
@@ -54,13 +55,15 @@ type kebabAction struct {
 }
 
 func kebabOverviewOf(s *Source, counts map[domain.ResourceState]int) any {
+	return kebabOverview{kebabHead: kebabHeadOf(s), State: kebabStateOf(s), Status: s.Status, Counts: counts}
+}
+
+func kebabStateOf(s *Source) kebabState {
 	actions := make([]kebabAction, 0, len(s.History.Actions))
 	for _, a := range s.History.Actions {
 		actions = append(actions, kebabAction{State: a.State, ContextID: a.ContextID, TimeStamp: stamp(a.Time)})
 	}
-	return kebabOverview{
-		kebabHead: kebabHeadOf(s), State: kebabState{Actions: actions}, Status: s.Status, Counts: counts,
-	}
+	return kebabState{Actions: actions}
 }
 
 type kebabTarget struct {

@@ -81,9 +81,16 @@ func (q Query) ContextID(h domain.History) (string, error) {
 	}
 }
 
+// Reported says that the answer is about what clusters report: Source.Observations is read, and of what is
+// known of the rsync resources only their identities and the connectivity of clusters are looked at. Lists
+// of apps and clusters do not ask what clusters report.
+func (q Query) Reported() bool {
+	return (q.Type == TypeCluster || q.Type == TypeReady) && (q.List == ListNone || q.List == ListResources)
+}
+
 // CountsSuffice says that Source.Counts is enough to answer: neither apps nor clusters are looked at.
 func (q Query) CountsSuffice() bool {
-	return q.List == ListNone && q.Output == OutputSummary &&
+	return !q.Reported() && q.List == ListNone && q.Output == OutputSummary &&
 		q.Apps == nil && q.Clusters == nil && q.Resources == nil
 }
 

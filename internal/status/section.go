@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
 )
@@ -59,14 +60,20 @@ func order(resources []plan.ResourceID, names set[string]) []int {
 			indices = append(indices, i)
 		}
 	}
-	slices.SortStableFunc(indices, func(i, j int) int {
-		a, b := &resources[i], &resources[j]
-		return cmp.Or(
-			cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind),
-			cmp.Compare(a.Group, b.Group), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Namespace, b.Namespace),
-		)
-	})
+	slices.SortStableFunc(indices, func(i, j int) int { return byResource(&resources[i], &resources[j]) })
 	return indices
+}
+
+func byResource(a, b *plan.ResourceID) int {
+	return cmp.Or(
+		cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind),
+		cmp.Compare(a.Group, b.Group), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Namespace, b.Namespace),
+	)
+}
+
+// compareNames is the order of plan.SortTargets.
+func compareNames(a, b domain.ClusterName) int {
+	return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Name, b.Name))
 }
 
 // byName puts sections in lexical order of their apps.

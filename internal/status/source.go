@@ -5,6 +5,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/readiness"
 )
 
 // Source is what is known of a deployment intent group and one of its app contexts.
@@ -27,6 +28,13 @@ type Source struct {
 
 	// Apps is in the order of the composite app.
 	Apps []App
+
+	// Namespace is the logical cloud's, where resources are that name none.
+	Namespace string
+	// Observations is what the clusters report, looked at where Query.Reported; nil for nothing.
+	Observations Observations
+	// Rules are those of users for the readiness of their kinds; nil for none.
+	Rules *readiness.Rules
 
 	// Manifest gives the rendered manifest of a resource by the app's name and the resource's index; nil
 	// for none. It is called for OutputDetail only, once for each resource shown of an app, and may itself

@@ -78,8 +78,13 @@ func (s *stream) wrote(err error) {
 }
 
 func (s *stream) fail(cause error) {
+	s.end(fail.Wrap(cause, fail.Internal, "status document cannot be encoded"))
+}
+
+// end keeps an error of what the document is made from.
+func (s *stream) end(err error) {
 	if s.err == nil {
-		s.err = fail.Wrap(cause, fail.Internal, "status document cannot be encoded")
+		s.err = err
 	}
 }
 

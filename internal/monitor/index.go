@@ -1,0 +1,339 @@
+package monitor
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// index is what the agent knows of the cluster, by deployment id.
+type index struct {
+	mu          sync.Mutex
+	changed     func(id string) // called, not under the lock, with each deployment whose view has changed
+	deployments map[string]*deployment
+	where       map[plan.ResourceID]string // the deployment that an object is in
+	kinds       map[schema.GroupKind]bool  // those whose objects are all known
+	synced      bool
+}
+
+// deployment is one deployment id's share. version counts what changes its status.
+type deployment struct {
+	version int64
+	objects map[plan.ResourceID]*tracked
+	bundles map[types.NamespacedName]*tracked
+	lost    map[types.UID]int // parts that went, by the UID of their first
+}
+
+func newIndex() *index {
+	return &index{
+		changed: func(string) {}, deployments: map[string]*deployment{},
+		where: map[plan.ResourceID]string{}, kinds: map[schema.GroupKind]bool{},
+	}
+}
+
+// view is what a status is made of. objects are shared and must not be changed.
+type view struct {
+	version int64
+	head    bundle.Head
+	objects []*bundle.Object
+	first   []first
+}
+
+// first is a ResourceBundleState to be filled, with the parts it has.
+type first struct {
+	bundle.Owner
+	parts []int // numbers
+	lost  int
+}
+
+// view returns what is known of a deployment; false when it has no ResourceBundleState, or while so little is
+// known yet that a status would say less than the one that is there.
+func (x *index) view(id string) (view, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	d := x.deployments[id]
+	if d == nil || len(d.bundles) == 0 || !x.synced {
+		return view{}, false
+	}
+	v := view{version: d.version, head: bundle.Head{Ready: len(d.objects) > 0}}
+	for kind := range x.kinds {
+		if kind == bundleKind {
+			continue
+		}
+		v.head.Kinds = append(v.head.Kinds, kind)
+	}
+	for _, t := range d.objects {
+		v.objects = append(v.objects, t.object)
+		v.head.Ready = v.head.Ready && t.ready
+	}
+	for _, b := range d.bundles {
+		if b.part == "" {
+			v.first = append(v.first, first{Owner: bundle.Owner{
+				Namespace: b.Namespace, Name: b.Name, UID: string(b.UID), DeploymentID: id,
+			}, lost: d.lost[b.UID]})
+		}
+	}
+	slices.SortFunc(v.first, func(a, b first) int { return cmp.Compare(a.UID, b.UID) })
+	for _, b := range d.bundles {
+		number, err := strconv.Atoi(b.part)
+		if err != nil || len(b.OwnerReferences) != 1 {
+			continue
+		}
+		for i := range v.first {
+			if v.first[i].UID == string(b.OwnerReferences[0].UID) {
+				v.first[i].parts = append(v.first[i].parts, number)
+			}
+		}
+	}
+	return v, true
+}
+
+// ids are the deployments that have a ResourceBundleState. The lock is held.
+func (x *index) ids() []string {
+	var ids []string
+	for id, d := range x.deployments {
+		if len(d.bundles) > 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// setChanged sets what is called, and calls it with every deployment.
+func (x *index) setChanged(changed func(id string)) {
+	x.mu.Lock()
+	x.changed = changed
+	x.mu.Unlock()
+	x.tellAll()
+}
+
+// setSynced says that everything which is there has been seen: from now on there are views.
+func (x *index) setSynced() {
+	x.mu.Lock()
+	x.synced = true
+	x.mu.Unlock()
+	x.tellAll()
+}
+
+// tellAll has every status looked at.
+func (x *index) tellAll() {
+	x.mu.Lock()
+	ids, changed := x.ids(), x.changed
+	x.mu.Unlock()
+	for _, id := range ids {
+		changed(id)
+	}
+}
+
+func (x *index) isSynced() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.synced
+}
+
+// observe says that all objects of the kind are known. The lock is held.
+func (x *index) observe(kind schema.GroupKind) []string {
+	if x.kinds[kind] {
+		return nil
+	}
+	x.kinds[kind] = true
+	for _, d := range x.deployments {
+		d.version++
+	}
+	return x.ids()
+}
+
+func (x *index) observes(kind schema.GroupKind) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.kinds[kind]
+}
+
+// of finds or makes a deployment. The lock is held.
+func (x *index) of(id string) *deployment {
+	d := x.deployments[id]
+	if d == nil {
+		d = &deployment{
+			objects: map[plan.ResourceID]*tracked{}, bundles: map[types.NamespacedName]*tracked{}, lost: map[types.UID]int{},
+		}
+		x.deployments[id] = d
+	}
+	return d
+}
+
+// drop forgets a deployment of which nothing is left. The lock is held.
+func (x *index) drop(id string) {
+	if d := x.deployments[id]; d != nil && len(d.objects) == 0 && len(d.bundles) == 0 {
+		delete(x.deployments, id)
+	}
+}
+
+// handler takes the events of one kind's informer.
+type handler struct {
+	index *index
+	kind  schema.GroupKind
+	// closed is set under the index's lock: events that come when the kind has been forgotten are too late.
+	closed bool
+}
+
+// OnAdd implements toolscache.ResourceEventHandler.
+func (h *handler) OnAdd(obj any, _ bool) { h.put(obj) }
+
+// OnUpdate implements toolscache.ResourceEventHandler.
+func (h *handler) OnUpdate(_, obj any) { h.put(obj) }
+
+// OnDelete implements toolscache.ResourceEventHandler.
+func (h *handler) OnDelete(obj any) {
+	if unknown, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+		obj = unknown.Obj
+	}
+	if t, ok := obj.(*tracked); ok {
+		h.tell(func() []string { return h.index.remove(t) })
+	}
+}
+
+func (h *handler) put(obj any) {
+	if t, ok := obj.(*tracked); ok {
+		h.tell(func() []string { return h.index.put(t) })
+	}
+}
+
+// observe says that OnAdd has been called for everything that is there.
+func (h *handler) observe() { h.tell(func() []string { return h.index.observe(h.kind) }) }
+
+// forget takes out all objects of the kind.
+func (h *handler) forget() {
+	h.tell(func() []string {
+		h.closed = true
+		return h.index.forget(h.kind)
+	})
+}
+
+// tell runs change under the lock, unless the handler is closed, and then says which deployments it changed.
+func (h *handler) tell(change func() []string) {
+	h.index.mu.Lock()
+	var ids []string
+	if !h.closed {
+		ids = change()
+	}
+	changed := h.index.changed
+	h.index.mu.Unlock()
+	for _, id := range ids {
+		changed(id)
+	}
+}
+
+// put notes an object or a ResourceBundleState as it is now. The lock is held.
+func (x *index) put(t *tracked) []string {
+	id := t.deployment
+	if t.GroupVersionKind().GroupKind() == bundleKind {
+		return x.putBundle(id, t)
+	}
+	if t.object == nil {
+		return nil
+	}
+	key := t.object.ResourceID
+	var ids []string
+	if before, ok := x.where[key]; ok && before != id {
+		ids = x.remove(x.deployments[before].objects[key])
+	}
+	d := x.of(id)
+	if old := d.objects[key]; old != nil && string(old.object.JSON) == string(t.object.JSON) {
+		return ids
+	}
+	d.objects[key] = t
+	x.where[key] = id
+	d.version++
+	return append(ids, id)
+}
+
+// putBundle is put for a ResourceBundleState. A new one makes a change, a new status does not: it is the agent's own.
+func (x *index) putBundle(id string, t *tracked) []string {
+	var ids []string
+	name := types.NamespacedName{Namespace: t.Namespace, Name: t.Name}
+	for other, d := range x.deployments { // labels change rarely, and bundles are few
+		if old := d.bundles[name]; old != nil && other != id {
+			ids = append(ids, x.removeBundle(other, old)...)
+		}
+	}
+	d := x.of(id)
+	if old := d.bundles[name]; old != nil {
+		if old.UID == t.UID {
+			d.bundles[name] = t
+			return ids
+		}
+		x.removeBundle(id, old)
+		d = x.of(id)
+	}
+	d.bundles[name] = t
+	d.version++
+	return append(ids, id)
+}
+
+// remove takes out what put noted. The lock is held.
+func (x *index) remove(t *tracked) []string {
+	if t.GroupVersionKind().GroupKind() == bundleKind {
+		return x.removeBundle(t.deployment, t)
+	}
+	if t.object == nil {
+		return nil
+	}
+	key := t.object.ResourceID
+	id, ok := x.where[key]
+	if !ok {
+		return nil
+	}
+	delete(x.where, key)
+	d := x.deployments[id]
+	delete(d.objects, key)
+	d.version++
+	x.drop(id)
+	return []string{id}
+}
+
+func (x *index) removeBundle(id string, t *tracked) []string {
+	d := x.deployments[id]
+	name := types.NamespacedName{Namespace: t.Namespace, Name: t.Name}
+	if d == nil || d.bundles[name] == nil {
+		return nil
+	}
+	delete(d.bundles, name)
+	delete(d.lost, t.UID)
+	for _, owner := range t.OwnerReferences {
+		d.lost[owner.UID]++
+	}
+	d.version++
+	x.drop(id)
+	return []string{id}
+}
+
+// forget takes out all objects of a kind, which is no longer observed. The lock is held.
+func (x *index) forget(kind schema.GroupKind) []string {
+	delete(x.kinds, kind)
+	var gone []*tracked
+	for _, d := range x.deployments {
+		d.version++
+		for key, t := range d.objects {
+			if key.Group == kind.Group && key.Kind == kind.Kind {
+				gone = append(gone, t)
+			}
+		}
+		for _, t := range d.bundles {
+			if kind == bundleKind {
+				gone = append(gone, t)
+			}
+		}
+	}
+	for _, t := range gone {
+		x.remove(t)
+	}
+	return x.ids()
+}

@@ -1,0 +1,217 @@
+package monitor
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+var (
+	podKind = schema.GroupKind{Kind: "Pod"}
+	rbs     = schema.GroupVersionKind{Group: bundle.Group, Version: bundle.Version, Kind: bundle.Kind}
+)
+
+// fixture is an index with its handlers, and the deployments that it said have changed.
+type fixture struct {
+	*index
+	pods, bundles *handler
+	told          []string
+}
+
+func newFixture() *fixture {
+	f := &fixture{index: newIndex()}
+	f.pods, f.bundles = &handler{index: f.index, kind: podKind}, &handler{index: f.index, kind: bundleKind}
+	f.pods.observe()
+	f.bundles.observe()
+	f.setSynced()
+	f.setChanged(func(id string) { f.told = append(f.told, id) })
+	return f
+}
+
+// changes are what was told since the last call.
+func (f *fixture) changes() []string {
+	told := f.told
+	f.told = nil
+	slices.Sort(told)
+	return slices.Compact(told)
+}
+
+// pod is as an informer hands it out.
+func pod(t *testing.T, id, name, phase string) *tracked {
+	t.Helper()
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Pod",
+		"metadata": map[string]any{"name": name, "namespace": "ns", "labels": map[string]any{plan.DeploymentLabel: id}},
+		"status":   map[string]any{"phase": phase},
+	}}
+	tr, err := track(o)
+	require.NoError(t, err)
+	return tr.(*tracked)
+}
+
+func state(t *testing.T, id, name, uid string, owner types.UID, part string) *tracked {
+	t.Helper()
+	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Namespace: "ns", UID: types.UID(uid), Labels: map[string]string{plan.DeploymentLabel: id},
+	}}
+	if part != "" {
+		o.Labels[bundle.PartLabel] = part
+		o.OwnerReferences = []metav1.OwnerReference{{UID: owner}}
+	}
+	o.SetGroupVersionKind(rbs)
+	tr, err := track(o)
+	require.NoError(t, err)
+	return tr.(*tracked)
+}
+
+func TestIndexFollowsObjects(t *testing.T) {
+	f := newFixture()
+	f.pods.OnAdd(pod(t, "1-a", "p", "Pending"), true)
+	_, ok := f.view("1-a")
+	require.False(t, ok, "without a ResourceBundleState there is nothing to write")
+	f.bundles.OnAdd(state(t, "1-a", "a-1", "u1", "", ""), false)
+	require.Equal(t, []string{"1-a"}, f.changes())
+	v, ok := f.view("1-a")
+	require.True(t, ok)
+	require.Len(t, v.objects, 1)
+	require.Equal(t, []schema.GroupKind{podKind}, v.head.Kinds)
+	require.False(t, v.head.Ready)
+
+	f.pods.OnUpdate(nil, pod(t, "1-a", "p", "Pending"))
+	require.Empty(t, f.changes(), "what looks the same is no change")
+	f.pods.OnUpdate(nil, pod(t, "1-a", "p", "Succeeded"))
+	require.Equal(t, []string{"1-a"}, f.changes())
+	v, _ = f.view("1-a")
+	require.True(t, v.head.Ready)
+
+	f.pods.OnUpdate(nil, pod(t, "2-b", "p", "Running"))
+	require.Equal(t, []string{"1-a", "2-b"}, f.changes(), "with a new label it moves")
+	v, _ = f.view("1-a")
+	require.Empty(t, v.objects)
+
+	f.pods.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "ns/p", Obj: pod(t, "2-b", "p", "Running")})
+	f.bundles.OnDelete(state(t, "1-a", "a-1", "u1", "", ""))
+	require.Empty(t, f.deployments, "nothing is left behind")
+	require.Empty(t, f.where)
+}
+
+func TestIndexTellsNothingBeforeItKnowsAll(t *testing.T) {
+	f := &fixture{index: newIndex()}
+	h := &handler{index: f.index, kind: bundleKind}
+	h.OnAdd(state(t, "1-a", "a-1", "u1", "", ""), true)
+	_, ok := f.view("1-a")
+	require.False(t, ok)
+	f.setSynced()
+	_, ok = f.view("1-a")
+	require.True(t, ok)
+}
+
+func TestIndexForgetsAKind(t *testing.T) {
+	f := newFixture()
+	f.bundles.OnAdd(state(t, "1-a", "a-1", "u1", "", ""), false)
+	f.pods.OnAdd(pod(t, "1-a", "p", "Running"), false)
+	f.changes()
+	f.pods.forget()
+	require.Equal(t, []string{"1-a"}, f.changes())
+	f.pods.OnAdd(pod(t, "1-a", "late", "Running"), false)
+	f.pods.observe()
+	v, _ := f.view("1-a")
+	require.Empty(t, v.objects, "events that come too late count for nothing")
+	require.Empty(t, v.head.Kinds)
+}
+
+func TestIndexKnowsParts(t *testing.T) {
+	f := newFixture()
+	f.bundles.OnAdd(state(t, "1-a", "a-1", "u1", "", ""), false)
+	f.bundles.OnAdd(state(t, "1-a", "a-1-2", "u2", "u1", "2"), false)
+	f.bundles.OnAdd(state(t, "1-a", "b-1", "u3", "", ""), false)
+	v, _ := f.view("1-a")
+	require.Len(t, v.first, 2, "every ResourceBundleState of the label is filled")
+	require.Equal(t, []int{2}, v.first[0].parts)
+	require.Zero(t, v.first[0].lost)
+
+	f.changes()
+	f.bundles.OnUpdate(nil, state(t, "1-a", "a-1-2", "u2", "u1", "2"))
+	require.Empty(t, f.changes(), "its own writes are no news")
+	f.bundles.OnDelete(state(t, "1-a", "a-1-2", "u2", "u1", "2"))
+	require.Equal(t, []string{"1-a"}, f.changes())
+	v, _ = f.view("1-a")
+	require.Equal(t, 1, v.first[0].lost)
+}
+
+func TestDerivedObjectsAreLeftOut(t *testing.T) {
+	yes := true
+	owned := []metav1.OwnerReference{{Kind: "Deployment", Name: "d", Controller: &yes}}
+	replicaSet := schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
+	for name, c := range map[string]struct {
+		kind    schema.GroupKind
+		meta    metav1.ObjectMeta
+		derived bool
+	}{
+		"a deployment's":         {replicaSet, metav1.ObjectMeta{OwnerReferences: owned}, true},
+		"a chart's":              {replicaSet, metav1.ObjectMeta{}, false},
+		"a pod has an owner too": {podKind, metav1.ObjectMeta{OwnerReferences: owned}, false},
+		"endpoints of a service": {schema.GroupKind{Kind: "Endpoints"}, metav1.ObjectMeta{Annotations: map[string]string{"endpoints.kubernetes.io/last-change-trigger-time": "x"}}, true},
+		"endpoints of a chart":   {schema.GroupKind{Kind: "Endpoints"}, metav1.ObjectMeta{}, false},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.derived, derived(c.kind, &c.meta)) })
+	}
+}
+
+func TestPauseGrowsWithTheSize(t *testing.T) {
+	for name, c := range map[string]struct {
+		size int
+		want time.Duration
+	}{
+		"nothing":  {0, time.Second},
+		"small":    {fullRate, time.Second},
+		"a MiB":    {1 << 20, 4 * time.Second},
+		"8 of 1MB": {8 << 20, 32 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, pause(time.Second, c.size)) })
+	}
+}
+
+func TestChoose(t *testing.T) {
+	both := metav1.Verbs{"list", "watch"}
+	served := []*metav1.APIResourceList{
+		{GroupVersion: "v1", APIResources: []metav1.APIResource{
+			{Name: "pods", Kind: "Pod", Verbs: both}, {Name: "events", Kind: "Event", Verbs: both},
+			{Name: "componentstatuses", Kind: "ComponentStatus", Verbs: metav1.Verbs{"list"}},
+			{Name: "pods/status", Kind: "Pod", Verbs: metav1.Verbs{"get"}},
+		}},
+		{GroupVersion: "example.com/v2", APIResources: []metav1.APIResource{{Name: "widgets", Kind: "Widget", Verbs: both}}},
+		{GroupVersion: "example.com/v1", APIResources: []metav1.APIResource{{Name: "widgets", Kind: "Widget", Verbs: both}}},
+	}
+	for name, c := range map[string]struct {
+		more     []extra
+		discover bool
+		want     []string
+	}{
+		"known kinds alone":                {nil, false, []string{"/v1, Kind=Pod"}},
+		"all that can be watched":          {nil, true, []string{"/v1, Kind=Pod", "example.com/v2, Kind=Widget"}},
+		"a configured kind":                {[]extra{{"example.com", "", "Widget"}}, false, []string{"/v1, Kind=Pod", "example.com/v2, Kind=Widget"}},
+		"a configured version":             {[]extra{{"example.com", "v1", "Widget"}}, true, []string{"/v1, Kind=Pod", "example.com/v1, Kind=Widget"}},
+		"a busy kind, if it is configured": {[]extra{{"", "v1", "Event"}}, true, []string{"/v1, Kind=Event", "/v1, Kind=Pod", "example.com/v2, Kind=Widget"}},
+		"one that nobody serves":           {[]extra{{"example.com", "v1", "Gadget"}}, false, []string{"/v1, Kind=Pod"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, k := range choose(served, c.more, c.discover) {
+				got = append(got, k.String())
+			}
+			slices.Sort(got)
+			require.Equal(t, c.want, got)
+		})
+	}
+}

@@ -1,0 +1,96 @@
+package monitor_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/monitor"
+)
+
+// many is the number of pods of the large bundle.
+const many = 2000
+
+func TestSplitsALargeBundle(t *testing.T) {
+	w := newWorld(t)
+	w.awaitAccount()
+	w.bundleState()
+	w.createPods(many)
+
+	before := heap()
+	w.agent(func(c *monitor.Config) { c.Interval = 200 * time.Millisecond }) // a large bundle waits longer
+	start := time.Now()
+	b := w.await("all pods are there", func(b bundle.Bundle) bool { return len(names(b, "Pod")) == many })
+	t.Logf("%d pods in %d parts, whole after %s; heap grew by %d KiB", many, len(w.parts()), time.Since(start).Round(time.Millisecond), (heap()-before)>>10)
+	require.Greater(t, len(w.parts()), 1)
+	for _, o := range b.Objects {
+		require.True(t, o.Summarised, "the mark says what is missing")
+		require.Contains(t, string(o.JSON), `"phase":"Pending"`, "a summary has the status")
+		require.NotContains(t, string(o.JSON), "padding")
+	}
+
+	w.delete(pods, "pod-0000")
+	w.await("one goes", func(b bundle.Bundle) bool { return len(b.Objects) == many-1 })
+
+	require.NoError(t, w.client.Resource(pods).Namespace(w.namespace).DeleteCollection(t.Context(), immediately(), metav1.ListOptions{}))
+	b = w.await("nothing is left", func(b bundle.Bundle) bool { return len(b.Objects) == 0 })
+	require.True(t, b.Filled)
+	require.Eventually(t, func() bool { return len(w.parts()) == 1 }, deadline, tick, "further parts go when they are not needed")
+}
+
+func TestPartsGoWithTheirFirst(t *testing.T) {
+	w := newWorld(t)
+	w.awaitAccount()
+	w.bundleState()
+	w.createPods(100)
+	w.agent(func(c *monitor.Config) { c.MaxSize = bundle.MinSize })
+	w.await("all pods are there", func(b bundle.Bundle) bool { return len(b.Objects) == 100 })
+	parts := w.parts()
+	require.Greater(t, len(parts), 1)
+
+	w.delete(bundles, bundle.PartName(bundle.Name(w.app, contextID), 2))
+	w.await("a part that somebody deletes is made again", func(b bundle.Bundle) bool { return len(b.Objects) == 100 && len(w.parts()) == len(parts) })
+
+	w.delete(bundles, bundle.Name(w.app, contextID))
+	require.Eventually(t, func() bool { return len(w.parts()) == 0 }, deadline, tick)
+}
+
+func immediately() metav1.DeleteOptions {
+	now := int64(0)
+	return metav1.DeleteOptions{GracePeriodSeconds: &now}
+}
+
+// createPods makes pods, each with what makes it some kilobytes large.
+func (w *world) createPods(n int) {
+	w.Helper()
+	var g errgroup.Group
+	g.SetLimit(16)
+	for i := range n {
+		g.Go(func() error {
+			o := w.stamped(fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"pod-%04d"},"spec":{"containers":[
+				{"name":"c","image":"example.com/c","env":[{"name":"LONG","value":%q}]}]}}`, i, strings.Repeat("padding ", 300)))
+			_, err := w.client.Resource(pods).Namespace(w.namespace).Create(w.Context(), o, metav1.CreateOptions{})
+			if apierrors.IsAlreadyExists(err) {
+				return nil // the answer to a first attempt was lost
+			}
+			return err
+		})
+	}
+	require.NoError(w, g.Wait())
+}
+
+// heap is what is in use, in bytes.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

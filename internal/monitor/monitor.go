@@ -1,0 +1,205 @@
+// Package monitor is the agent of a member cluster: it watches whatever carries the label of a deployment, in all
+// namespaces, and keeps the status of the ResourceBundleState with the same label as the cluster has it.
+//
+// The watcher decides which kinds are watched and has them watched, each with the label as the API server's
+// selector. What comes is stripped and kept as it will stand in a status (tracked), by deployment id (index). The
+// writer, a controller whose requests are deployment ids, writes the statuses: a first change at once, then at most
+// one an interval.
+//
+// All of that can be lost: an agent that starts finds the resources by their label and fills them from what is there.
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// Config is what the agent needs.
+type Config struct {
+	Cluster   *rest.Config
+	Listen    string        // address of health and metrics; "" for none
+	Interval  time.Duration // between two writes of a status
+	MaxSize   int           // of a status, in bytes; bundle.MinSize at least
+	KindsFile string        // JSON list of additional kinds, read again every minute; "" for none
+	Discover  bool          // watch every kind that the agent may
+	// Namespace is the agent's own, where its Lease is; "" for no Lease.
+	Namespace string
+	Log       *slog.Logger
+}
+
+// Limits of the agent's requests, a second; watches do not count.
+const (
+	requestRate  = 50
+	requestBurst = 200
+)
+
+// workers is how many deployments are written at a time.
+const workers = 4
+
+// How long a failed write waits for its next attempt: first, and at most.
+const (
+	retryFirst = 500 * time.Millisecond
+	retryMost  = 30 * time.Second
+)
+
+// Run runs the agent until ctx ends. An error is that of its start: the configuration is not valid, or the cluster
+// does not answer.
+func Run(ctx context.Context, c Config) error {
+	if c.MaxSize < bundle.MinSize || c.Interval <= 0 {
+		return fail.New(fail.Invalid, "a status may have %d bytes at least, and the interval has to be positive", bundle.MinSize)
+	}
+	if _, err := readExtra(c.KindsFile); err != nil {
+		return err
+	}
+	x := newIndex()
+	m, err := newManager(c, x)
+	if err != nil {
+		return err
+	}
+	w, err := newWatcher(c, m, x)
+	if err != nil {
+		return err
+	}
+	if err := watchDefinitions(ctx, m, w.lookNow); err != nil {
+		return err
+	}
+	if err := addWriter(c, m, x); err != nil {
+		return err
+	}
+	runnables := []manager.Runnable{w}
+	if c.Namespace != "" {
+		runnables = append(runnables, &pulse{client: m.GetClient(), log: c.Log, namespace: c.Namespace, now: time.Now})
+	}
+	for _, r := range runnables {
+		if err := m.Add(r); err != nil {
+			return err
+		}
+	}
+	return m.Start(ctx)
+}
+
+func newManager(c Config, x *index) (manager.Manager, error) {
+	cluster := rest.CopyConfig(c.Cluster)
+	cluster.UserAgent = "drover-monitor"
+	cluster.QPS, cluster.Burst = requestRate, requestBurst
+	labelled, err := labels.NewRequirement(plan.DeploymentLabel, selection.Exists, nil)
+	if err != nil {
+		return nil, err
+	}
+	listen := c.Listen
+	if listen == "" {
+		listen = "0" // the library's word for none
+	}
+	drain := 2 * time.Second // what is not written is written at the next start
+	return manager.New(cluster, manager.Options{
+		Logger: logr.FromSlogHandler(libraries{c.Log.Handler()}),
+		Cache:  cache.Options{DefaultLabelSelector: labels.NewSelector().Add(*labelled), DefaultTransform: track},
+		Metrics: metricsserver.Options{BindAddress: listen, ExtraHandlers: map[string]http.Handler{
+			"/healthz": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }),
+			"/readyz":  readyz(x),
+		}},
+		GracefulShutdownTimeout: &drain,
+	})
+}
+
+// readyz says whether statuses are being written.
+func readyz(x *index) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		switch {
+		case !x.isSynced():
+			http.Error(w, "the cluster's resources are still being listed", http.StatusServiceUnavailable)
+		case !x.observes(bundleKind):
+			http.Error(w, "the CustomResourceDefinition "+bundle.Resource+"."+bundle.Group+" is missing", http.StatusServiceUnavailable)
+		default:
+			fmt.Fprintln(w, "ok")
+		}
+	})
+}
+
+func newWatcher(c Config, m manager.Manager, x *index) (*watcher, error) {
+	asking := rest.CopyConfig(m.GetConfig())
+	asking.Timeout = requestTime
+	d, err := discovery.NewDiscoveryClientForConfig(asking)
+	if err != nil {
+		return nil, err
+	}
+	return &watcher{
+		index: x, cache: m.GetCache(), client: m.GetClient(), discovery: d, log: c.Log,
+		kindsFile: c.KindsFile, discover: c.Discover,
+		look: make(chan struct{}, 1), running: map[schema.GroupKind]*watch{},
+	}, nil
+}
+
+// watchDefinitions calls changed with every change of a CustomResourceDefinition, labelled or not. Where the agent
+// may not watch them, new kinds are found a minute later.
+func watchDefinitions(ctx context.Context, m manager.Manager, changed func()) error {
+	definitions, err := cache.New(m.GetConfig(), cache.Options{
+		HTTPClient: m.GetHTTPClient(), Mapper: m.GetRESTMapper(), Scheme: m.GetScheme(), DefaultTransform: track,
+	})
+	if err != nil {
+		return err
+	}
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	informer, err := definitions.GetInformer(ctx, o, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch CustomResourceDefinitions: %w", err)
+	}
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { changed() },
+		UpdateFunc: func(_, _ any) { changed() },
+		DeleteFunc: func(any) { changed() },
+	}); err != nil {
+		return err
+	}
+	// A plain runnable: the manager would wait for a cache to be filled, which it may not be allowed to.
+	return m.Add(manager.RunnableFunc(definitions.Start))
+}
+
+func addWriter(c Config, m manager.Manager, x *index) error {
+	w := &writer{
+		index: x, client: m.GetClient(), log: c.Log, interval: c.Interval, maxSize: c.MaxSize, now: time.Now,
+		shares: map[string]*share{},
+	}
+	skip := true // a process may have several agents, in tests
+	written, err := controller.NewTyped("bundles", m, controller.TypedOptions[string]{
+		Reconciler: w, MaxConcurrentReconciles: workers, SkipNameValidation: &skip,
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryFirst, retryMost),
+		LogConstructor: func(id *string) logr.Logger {
+			log := logr.FromSlogHandler(libraries{c.Log.Handler()})
+			if id != nil {
+				return log.WithValues("deploymentID", *id)
+			}
+			return log
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return written.Watch(source.TypedFunc[string](func(_ context.Context, queue workqueue.TypedRateLimitingInterface[string]) error {
+		x.setChanged(queue.Add)
+		return nil
+	}))
+}

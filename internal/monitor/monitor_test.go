@@ -1,0 +1,298 @@
+package monitor_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/drover-io/drover/deploy/crd"
+	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kubetest"
+	"github.com/drover-io/drover/internal/monitor"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+func TestFindsWhatIsThere(t *testing.T) {
+	w := newWorld(t)
+	w.configMap("a")
+	w.create(deployments, deployment("web", 2))
+	w.bundleState()
+	w.agent(nil)
+	b := w.await("pods of a deployment are found", func(b bundle.Bundle) bool { return len(names(b, "Pod")) == 2 })
+	require.Equal(t, []string{"a"}, names(b, "ConfigMap"))
+	require.Equal(t, []string{"web"}, names(b, "Deployment"))
+	require.Empty(t, names(b, "ReplicaSet"), "what controllers make for themselves is left out")
+	require.False(t, b.Ready, "there are no nodes for the pods")
+	require.Contains(t, b.Kinds, schema.GroupKind{Kind: "Pod"})
+	require.Contains(t, b.Kinds, schema.GroupKind{Group: "apps", Kind: "Deployment"})
+	for _, o := range b.Objects {
+		require.NotContains(t, string(o.JSON), "managedFields")
+		require.NotContains(t, string(o.JSON), "a value that nobody needs")
+		require.Contains(t, string(o.JSON), `"name":"`+o.Name+`"`)
+	}
+}
+
+func deployment(name string, replicas int) string {
+	return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":%q},"spec":{"replicas":%d,
+		"selector":{"matchLabels":{"app":%q}},"template":{"metadata":{"labels":{"app":%q}},
+		"spec":{"containers":[{"name":"c","image":"example.com/c"}]}}}}`, name, replicas, name, name)
+}
+
+func TestKeepsUpWithChanges(t *testing.T) {
+	w := newWorld(t)
+	w.bundleState()
+	w.agent(nil)
+	w.await("it is filled though there is nothing", has("ConfigMap"))
+	w.configMap("a")
+	w.configMap("b")
+	w.await("both are there", has("ConfigMap", "a", "b"))
+	w.delete(configMaps, "a")
+	w.await("what is deleted goes", has("ConfigMap", "b"))
+	require.True(t, w.await("a ConfigMap is ready when it is there", has("ConfigMap", "b")).Ready)
+
+	w.patch(configMaps, "b", map[string]any{"metadata": map[string]any{"labels": map[string]any{plan.DeploymentLabel: "1-other"}}})
+	b := w.await("what gets another label goes", has("ConfigMap"))
+	require.False(t, b.Ready, "nothing is not ready")
+}
+
+func TestReachesOtherNamespaces(t *testing.T) {
+	w := newWorld(t)
+	elsewhere := *w
+	elsewhere.namespace = w.namespace + "-2"
+	kubetest.MakeNamespace(t, w.client, elsewhere.namespace)
+	w.bundleState()
+	elsewhere.configMap("far")
+	w.create(schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
+		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"r"},"rules":[]}`)
+	w.agent(nil)
+	b := w.await("namespaces do not matter", has("ConfigMap", "far"))
+	require.Equal(t, []string{"r"}, names(b, "Role"))
+}
+
+func TestSecretsStayInTheCluster(t *testing.T) {
+	w := newWorld(t)
+	w.bundleState()
+	w.create(secrets, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","annotations":{
+		"kubectl.kubernetes.io/last-applied-configuration":"{\"stringData\":{\"p\":\"hunter2\"}}","copy":"hunter2"}},
+		"stringData":{"password":"hunter2"}}`)
+	w.agent(nil)
+	w.await("the secret is there", has("Secret", "s"))
+	list, err := w.client.Resource(bundles).Namespace(w.namespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	data, err := list.MarshalJSON()
+	require.NoError(t, err)
+	require.NotContains(t, string(data), "hunter2")
+	require.NotContains(t, string(data), "aHVudGVyM") // the same in base64
+}
+
+func TestWritesFirstChangeAtOnceAndThenOneAnInterval(t *testing.T) {
+	w := newWorld(t)
+	w.bundleState()
+	const interval = time.Second
+	var counted counter
+	w.agent(func(c *monitor.Config) { c.Interval, c.Cluster = interval, counted.of(w) })
+	w.await("it is filled", has("ConfigMap"))
+	before := counted.settle(t, interval)
+
+	start := time.Now()
+	w.configMap("first")
+	w.await("a first change is written at once", has("ConfigMap", "first"))
+	require.Less(t, time.Since(start), interval/2, "a change after a rest does not wait")
+
+	all := []string{"first"}
+	for i := range 100 {
+		all = append(all, fmt.Sprintf("more-%03d", i))
+		w.configMap(all[i+1])
+	}
+	w.await("the burst is there", has("ConfigMap", all...))
+	took := time.Since(start)
+	written := counted.settle(t, interval) - before
+	require.LessOrEqual(t, written, int64(took/interval)+1, "writes in %s", took)
+	require.GreaterOrEqual(t, written, int64(2))
+}
+
+// counter counts the statuses that an agent writes of one deployment.
+type counter struct {
+	id   string
+	sent atomic.Int64
+}
+
+// of is a way to the cluster that counts.
+func (c *counter) of(w *world) *rest.Config {
+	c.id = w.app
+	config := rest.CopyConfig(w.config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(r.URL.Path, "/status") && strings.Contains(r.URL.Path, c.id) {
+				c.sent.Add(1)
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	return config
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// settle waits until nothing has been written for two intervals, and returns how often it was.
+func (c *counter) settle(t *testing.T, interval time.Duration) int64 {
+	t.Helper()
+	last, since := c.sent.Load(), time.Now()
+	require.Eventually(t, func() bool {
+		if now := c.sent.Load(); now != last {
+			last, since = now, time.Now()
+		}
+		return time.Since(since) > 2*interval
+	}, deadline, tick)
+	return last
+}
+
+func TestFillsOneThatIsMadeAgain(t *testing.T) {
+	w := newWorld(t)
+	w.configMap("a")
+	w.bundleState()
+	w.agent(nil)
+	w.await("it is filled", has("ConfigMap", "a"))
+	name := bundle.Name(w.app, contextID)
+	w.delete(bundles, name)
+	w.bundleState()
+	w.await("it is filled again", has("ConfigMap", "a"))
+}
+
+func TestFindsItByLabelWhateverItsName(t *testing.T) {
+	w := newWorld(t)
+	w.configMap("a")
+	w.create(bundles, `{"apiVersion":"k8splugin.io/v1alpha1","kind":"ResourceBundleState","metadata":{"name":"anything"},
+		"spec":{"selector":{"matchLabels":{"emco/deployment-id":"`+w.id+`"}}}}`)
+	w.agent(nil)
+	b := w.await("it is filled", has("ConfigMap", "a"))
+	require.Equal(t, "anything", b.Name)
+}
+
+func TestCarriesOnAfterARestart(t *testing.T) {
+	w := newWorld(t)
+	w.configMap("a")
+	w.configMap("b")
+	w.bundleState()
+	stop := w.agent(nil)
+	w.await("it is filled", has("ConfigMap", "a", "b"))
+	stop()
+	w.delete(configMaps, "a")
+	w.configMap("c")
+	w.agent(nil)
+	w.await("what happened meanwhile is seen", has("ConfigMap", "b", "c"))
+}
+
+func TestFindsNewKinds(t *testing.T) {
+	w := newWorld(t)
+	w.bundleState()
+	w.agent(nil)
+	w.await("it is filled", has("ConfigMap"))
+	widget := w.defineWidget()
+	w.create(widget, `{"apiVersion":"test.drover.io/v1","kind":"Widget","metadata":{"name":"w"},"spec":{"size":9007199254740993}}`)
+	b := w.await("a kind that came later is found", has("Widget", "w"))
+	require.Contains(t, b.Kinds, widgetKind)
+	require.Contains(t, string(b.Objects[0].JSON), "9007199254740993", "numbers are kept to the digit")
+
+	w.undefine("widgets.test.drover.io")
+	b = w.await("with its kind it goes", has("Widget"))
+	require.Eventually(t, func() bool { return !slices.Contains(w.read().Kinds, widgetKind) }, deadline, tick)
+	require.Empty(t, b.Objects)
+}
+
+var widgetKind = schema.GroupKind{Group: "test.drover.io", Kind: "Widget"}
+
+func (w *world) defineWidget() schema.GroupVersionResource {
+	w.Helper()
+	w.define([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.test.drover.io"},
+		"spec":{"group":"test.drover.io","scope":"Namespaced","names":{"kind":"Widget","plural":"widgets"},"versions":[
+		{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`))
+	w.Cleanup(func() { w.undefine("widgets.test.drover.io") })
+	return schema.GroupVersionResource{Group: "test.drover.io", Version: "v1", Resource: "widgets"}
+}
+
+func TestWatchesConfiguredKindsWithoutDiscovery(t *testing.T) {
+	w := newWorld(t)
+	widget := w.defineWidget()
+	w.bundleState()
+	w.configMap("a")
+	w.create(widget, `{"apiVersion":"test.drover.io/v1","kind":"Widget","metadata":{"name":"w"}}`)
+	file := filepath.Join(t.TempDir(), "kinds.json")
+	require.NoError(t, os.WriteFile(file, []byte(`[]`), 0o600))
+	stop := w.agent(func(c *monitor.Config) { c.Discover, c.KindsFile = false, file })
+	b := w.await("known kinds are watched", has("ConfigMap", "a"))
+	require.Empty(t, names(b, "Widget"))
+	require.NotContains(t, b.Kinds, widgetKind, "nothing is said of a kind that is not watched")
+	stop()
+	require.NoError(t, os.WriteFile(file, []byte(`[{"Group":"test.drover.io","Version":"v1","Kind":"Widget","Resource":"widgets"}]`), 0o600))
+	w.agent(func(c *monitor.Config) { c.Discover, c.KindsFile = false, file })
+	w.await("configured kinds are watched", has("Widget", "w"))
+}
+
+func TestWaitsForTheDefinition(t *testing.T) {
+	w := newBareWorld(t)
+	w.undefine("resourcebundlestates.k8splugin.io")
+	w.configMap("a")
+	address := freeAddress(t)
+	w.agent(func(c *monitor.Config) { c.Listen = address })
+	require.Eventually(t, func() bool { return status(w, "http://"+address+"/healthz") == http.StatusOK }, deadline, tick)
+	require.Equal(t, http.StatusServiceUnavailable, status(w, "http://"+address+"/readyz"))
+	w.define(crd.ResourceBundleStates().Manifest)
+	w.bundleState()
+	w.await("it is filled when its kind is there", has("ConfigMap", "a"))
+	require.Equal(t, http.StatusOK, status(w, "http://"+address+"/readyz"))
+	require.Equal(t, http.StatusOK, status(w, "http://"+address+"/metrics"))
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	var config net.ListenConfig
+	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// status is that of an answer; 0 for none.
+func status(w *world, url string) int {
+	w.Helper()
+	request, err := http.NewRequestWithContext(w.Context(), http.MethodGet, url, nil)
+	require.NoError(w, err)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0
+	}
+	defer answer.Body.Close()
+	return answer.StatusCode
+}
+
+func TestRenewsItsLease(t *testing.T) {
+	w := newWorld(t)
+	w.agent(func(c *monitor.Config) { c.Namespace = w.namespace })
+	require.Eventually(t, func() bool {
+		lease, err := w.client.Resource(leases).Namespace(w.namespace).Get(t.Context(), monitor.LeaseName, metav1.GetOptions{})
+		return err == nil && lease.Object["spec"].(map[string]any)["renewTime"] != nil
+	}, deadline, tick)
+}
+
+func TestRefusesASettingThatCannotWork(t *testing.T) {
+	c := monitor.Config{Cluster: &rest.Config{}, Interval: time.Second, MaxSize: bundle.MinSize - 1}
+	require.True(t, fail.Is(monitor.Run(t.Context(), c), fail.Invalid))
+	c.MaxSize, c.KindsFile = bundle.MinSize, filepath.Join(t.TempDir(), "none")
+	require.True(t, fail.Is(monitor.Run(t.Context(), c), fail.Invalid))
+}

@@ -1,0 +1,102 @@
+package monitor
+
+import (
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/readiness"
+)
+
+// tracked is what memory holds of a labelled object: a few members of its metadata, and itself as it will stand in
+// a status. The caches store it instead of what they received. It never changes once made.
+type tracked struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta // name, namespace, UID, and resourceVersion: informers compare it
+
+	deployment string // the value of the label
+	part       string // of bundle.PartLabel, of a ResourceBundleState
+	// object is nil for a ResourceBundleState, and for what others derive from labelled objects.
+	object *bundle.Object
+	ready  bool
+}
+
+// DeepCopyObject makes it a runtime.Object.
+func (t *tracked) DeepCopyObject() runtime.Object {
+	c := *t
+	return &c
+}
+
+// bundleKind is the ResourceBundleState's.
+var bundleKind = schema.GroupKind{Group: bundle.Group, Kind: bundle.Kind}
+
+// track is the caches' transform. An informer may show it a second time what it returned before.
+func track(received any) (any, error) {
+	switch o := received.(type) {
+	case *unstructured.Unstructured:
+		return makeTracked(o, o.GroupVersionKind(), func() (map[string]any, error) { return o.Object, nil })
+	case *metav1.PartialObjectMetadata:
+		return makeTracked(o, o.GroupVersionKind(), func() (map[string]any, error) { return contentOf(o) })
+	case *tracked, toolscache.DeletedFinalStateUnknown:
+		return o, nil
+	default:
+		return nil, fmt.Errorf("the cache received a %T", received)
+	}
+}
+
+func makeTracked(o metav1.Object, gvk schema.GroupVersionKind, content func() (map[string]any, error)) (*tracked, error) {
+	t := &tracked{
+		ObjectMeta: metav1.ObjectMeta{Name: o.GetName(), Namespace: o.GetNamespace(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion()},
+		deployment: o.GetLabels()[plan.DeploymentLabel],
+		part:       o.GetLabels()[bundle.PartLabel],
+	}
+	t.SetGroupVersionKind(gvk)
+	if gvk.GroupKind() == bundleKind {
+		t.OwnerReferences = o.GetOwnerReferences()
+		return t, nil
+	}
+	if derived(gvk.GroupKind(), o) {
+		return t, nil
+	}
+	c, err := content()
+	if err != nil {
+		return nil, err
+	}
+	t.ready = readiness.Of(gvk, c).Status == readiness.Ready
+	id := plan.ResourceID{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Namespace: t.Namespace, Name: t.Name}
+	t.object, err = bundle.Observe(id, c)
+	return t, err
+}
+
+// contentOf is what JSON makes of metadata.
+func contentOf(o *metav1.PartialObjectMetadata) (map[string]any, error) {
+	o.ManagedFields = nil
+	data, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	return readiness.Decode(data)
+}
+
+// derived says whether the object is a controller's bookkeeping for another one, whose labels it has inherited:
+// nobody asked for it, and EMCO does not show it. One that a chart brings itself is not.
+func derived(kind schema.GroupKind, o metav1.Object) bool {
+	switch kind {
+	case schema.GroupKind{Group: "apps", Kind: "ReplicaSet"},
+		schema.GroupKind{Group: "apps", Kind: "ControllerRevision"},
+		schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}:
+		return metav1.GetControllerOf(o) != nil
+	case schema.GroupKind{Kind: "Endpoints"}:
+		return o.GetLabels()["endpoints.kubernetes.io/managed-by"] != "" ||
+			o.GetAnnotations()["endpoints.kubernetes.io/last-change-trigger-time"] != ""
+	default:
+		return false
+	}
+}

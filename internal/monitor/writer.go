@@ -1,0 +1,236 @@
+package monitor
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/drover-io/drover/internal/bundle"
+)
+
+// fieldManager is the name under which the agent owns what it writes. It is in every cluster and must not change.
+const fieldManager = "drover-monitor"
+
+// requestTime bounds one request of the agent.
+const requestTime = 30 * time.Second
+
+// fullRate is how many bytes may be written of one bundle in an interval. A bundle that writes more waits longer:
+// etcd keeps every version of an object until it compacts, and a megabyte a second would fill it.
+const fullRate = 256 << 10
+
+// pause is how long nothing is written after a write of size bytes.
+func pause(interval time.Duration, size int) time.Duration {
+	return max(interval, time.Duration(float64(interval)*float64(size)/fullRate))
+}
+
+// writer keeps the statuses of ResourceBundleStates as the index has them.
+type writer struct {
+	index    *index
+	client   client.Client
+	log      *slog.Logger
+	interval time.Duration
+	maxSize  int
+	now      func() time.Time
+
+	mu sync.Mutex
+	// shares by deployment id. A share is used by one Reconcile at a time.
+	shares map[string]*share
+}
+
+// share is what the writer remembers of a deployment.
+type share struct {
+	written   map[string]*written               // by UID of the first ResourceBundleState
+	summaries map[*bundle.Object]*bundle.Object // of objects that are in the present status
+}
+
+// written is what was last written of one bundle. The zero value was never written.
+type written struct {
+	version int64
+	lost    int
+	sums    [][sha256.Size]byte // of the parts' statuses
+	next    time.Time           // until then nothing more is written
+}
+
+// Reconcile implements reconcile.TypedReconciler: it brings the ResourceBundleStates of a deployment id up to date,
+// those at once that have not been written for an interval, the others when it has passed.
+func (w *writer) Reconcile(ctx context.Context, id string) (reconcile.Result, error) {
+	v, ok := w.index.view(id)
+	if !ok {
+		w.mu.Lock()
+		delete(w.shares, id)
+		w.mu.Unlock()
+		return reconcile.Result{}, nil
+	}
+	s := w.share(id)
+	s.keep(v.first)
+	var again time.Duration
+	var due []first
+	for _, f := range v.first {
+		state := s.written[f.UID]
+		if state.version == v.version {
+			continue
+		}
+		if wait := state.next.Sub(w.now()); wait > 0 {
+			if again == 0 || wait < again {
+				again = wait
+			}
+			continue
+		}
+		due = append(due, f)
+	}
+	if len(due) == 0 {
+		return reconcile.Result{RequeueAfter: again}, nil
+	}
+	statuses, err := bundle.Split(v.head, v.objects, w.maxSize, s.summarise)
+	if err != nil {
+		failures.Inc()
+		return reconcile.Result{}, fmt.Errorf("make the status of %s: %w", id, err)
+	}
+	s.forget(v.objects)
+	var wrong []error
+	for _, f := range due {
+		if err := w.write(ctx, f, v.version, statuses, s.written[f.UID]); err != nil {
+			failures.Inc()
+			wrong = append(wrong, fmt.Errorf("write %s/%s: %w", f.Namespace, f.Name, err))
+		}
+	}
+	return reconcile.Result{RequeueAfter: again}, errors.Join(wrong...)
+}
+
+func (w *writer) share(id string) *share {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.shares[id]
+	if s == nil {
+		s = &share{written: map[string]*written{}, summaries: map[*bundle.Object]*bundle.Object{}}
+		w.shares[id] = s
+	}
+	return s
+}
+
+// keep remembers these bundles and no others.
+func (s *share) keep(all []first) {
+	kept := make(map[string]*written, len(all))
+	for _, f := range all {
+		if kept[f.UID] = s.written[f.UID]; kept[f.UID] == nil {
+			kept[f.UID] = &written{version: -1}
+		}
+	}
+	s.written = kept
+}
+
+func (s *share) summarise(o *bundle.Object) (*bundle.Object, error) {
+	if short := s.summaries[o]; short != nil {
+		return short, nil
+	}
+	short, err := bundle.Summarise(o)
+	if err == nil {
+		s.summaries[o] = short
+	}
+	return short, err
+}
+
+// forget forgets the summaries of objects that are no more.
+func (s *share) forget(objects []*bundle.Object) {
+	if len(s.summaries) == 0 {
+		return
+	}
+	kept := make(map[*bundle.Object]*bundle.Object, len(s.summaries))
+	for _, o := range objects {
+		if short := s.summaries[o]; short != nil {
+			kept[o] = short
+		}
+	}
+	s.summaries = kept
+}
+
+// write writes the parts that have changed, the first one last: it says how many there are. Parts that are too
+// many go after that. A bundle that is gone is no error.
+func (w *writer) write(ctx context.Context, f first, version int64, statuses []json.RawMessage, state *written) error {
+	if f.lost != state.lost {
+		state.sums, state.lost = nil, f.lost
+	}
+	have := state.sums
+	if len(have) != len(statuses) {
+		have = make([][sha256.Size]byte, len(statuses))
+		copy(have, state.sums)
+	}
+	size := 0
+	for i := len(statuses) - 1; i >= 0; i-- {
+		sum := sha256.Sum256(statuses[i])
+		if sum == have[i] {
+			continue
+		}
+		if err := w.writePart(ctx, f.Owner, i+1, statuses[i]); err != nil {
+			if i == 0 && apierrors.IsNotFound(err) {
+				return nil
+			}
+			return fmt.Errorf("part %d: %w", i+1, err)
+		}
+		have[i] = sum
+		state.sums = have
+		size += len(statuses[i])
+		state.next = w.now().Add(pause(w.interval, size))
+		writes.Inc()
+		writtenBytes.Add(float64(len(statuses[i])))
+	}
+	for _, number := range f.parts {
+		if number > len(statuses) {
+			if err := w.deletePart(ctx, f.Owner, number); err != nil {
+				return fmt.Errorf("delete part %d: %w", number, err)
+			}
+		}
+	}
+	state.sums, state.version = have, version
+	w.log.Debug("status written", "bundle", f.Namespace+"/"+f.Name, "bytes", size, "parts", len(statuses))
+	return nil
+}
+
+// writePart applies a part, which it makes unless it is the first, and its status.
+func (w *writer) writePart(ctx context.Context, o bundle.Owner, number int, status json.RawMessage) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	target := partObject(o, number)
+	if number > 1 {
+		if err := w.client.Patch(ctx, target, client.RawPatch(types.ApplyPatchType, bundle.NewPart(o, number)), client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
+			return err
+		}
+	} else {
+		target.UID = types.UID(o.UID) // one of the same name that has taken its place is not meant
+	}
+	body, err := json.Marshal(map[string]any{
+		"apiVersion": bundle.Group + "/" + bundle.Version, "kind": bundle.Kind,
+		"metadata": map[string]any{"name": target.Name, "namespace": target.Namespace, "uid": target.UID},
+		"status":   status,
+	})
+	if err != nil {
+		return err
+	}
+	return w.client.Status().Patch(ctx, target, client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(fieldManager), client.ForceOwnership)
+}
+
+func (w *writer) deletePart(ctx context.Context, o bundle.Owner, number int) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	return client.IgnoreNotFound(w.client.Delete(ctx, partObject(o, number)))
+}
+
+// partObject names a part; the answers of the API server fill in the rest, without the status.
+func partObject(o bundle.Owner, number int) *metav1.PartialObjectMetadata {
+	p := &metav1.PartialObjectMetadata{}
+	p.SetGroupVersionKind(schema.GroupVersionKind{Group: bundle.Group, Version: bundle.Version, Kind: bundle.Kind})
+	p.Namespace, p.Name = o.Namespace, bundle.PartName(o.Name, number)
+	return p
+}

@@ -1,0 +1,13 @@
+package readiness
+
+import (
+	"testing"
+	"time"
+)
+
+// SetDeadline sets how long a rule may take for the time of a test.
+func SetDeadline(t *testing.T, d time.Duration) {
+	before := deadline
+	t.Cleanup(func() { deadline = before })
+	deadline = d
+}

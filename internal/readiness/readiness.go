@@ -1,0 +1,136 @@
+// Package readiness says of an object that a cluster reported whether it is ready: by the rules of kstatus
+// for every kind, and by expressions of users for kinds of their own. It decides from the object alone, as
+// it was received; it does no I/O.
+package readiness
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	k8sjson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// Status is where an object stands, as EMCO 22.x spells it.
+type Status string
+
+// The statuses. What kstatus calls Current is Ready; InProgress, Failed and Terminating are NotReady.
+const (
+	Ready      Status = "Ready"
+	NotReady   Status = "NotReady"
+	NotPresent Status = "NotPresent"
+)
+
+// State is the status of one object and, when it is not ready, why: one line for a person to read.
+type State struct {
+	Status  Status
+	Message string
+}
+
+// Of judges an object of a kind by the rules of kstatus; a nil one is NotPresent. The object need not
+// carry apiVersion and kind itself: objects in a ResourceBundleState mostly do not. It is not changed.
+//
+// In three cases kstatus is content with less than users mean by ready, and strict has the last word.
+func Of(gvk schema.GroupVersionKind, object map[string]any) State {
+	if object == nil {
+		return State{Status: NotPresent}
+	}
+	u := typed(gvk, object)
+	result, err := compute(u)
+	if err != nil {
+		return notReady("status cannot be read: " + err.Error())
+	}
+	if result.Status != status.CurrentStatus {
+		return notReady(result.Message)
+	}
+	if check := strict[gvk.GroupKind()]; check != nil {
+		if lacking := check(u.Object); lacking != "" {
+			return notReady(lacking)
+		}
+	}
+	return State{Status: Ready}
+}
+
+// Decode reads an object from JSON as Of and Rules.Of need it: whole numbers as int64. No bytes, and the
+// JSON null, are a nil object.
+func Decode(data json.RawMessage) (map[string]any, error) {
+	if len(data) == 0 {
+		return nil, nil
+	}
+	var object map[string]any
+	err := k8sjson.Unmarshal(data, &object)
+	return object, err
+}
+
+// compute is kstatus, which panics on members of unexpected types in a Pod's container statuses: what a
+// cluster sends must not bring a process down.
+func compute(u *unstructured.Unstructured) (result *status.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	return status.Compute(u)
+}
+
+func notReady(message string) State { return State{Status: NotReady, Message: message} }
+
+// typed is the object with its apiVersion and kind.
+func typed(gvk schema.GroupVersionKind, object map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: object}
+	if u.GroupVersionKind() == gvk {
+		return u
+	}
+	u.Object = maps.Clone(object)
+	u.SetGroupVersionKind(gvk)
+	return u
+}
+
+// strict says of what is Current what it still lacks to be ready, "" for nothing.
+var strict = map[schema.GroupKind]func(map[string]any) string{
+	{Kind: "Pod"}:                 podLacks,
+	{Kind: "Service"}:             serviceLacks,
+	{Group: "batch", Kind: "Job"}: jobLacks,
+}
+
+// podLacks: to kstatus a Pod that failed has come to its end. One of a Job is that Job's affair: another
+// Pod may have succeeded in its place.
+func podLacks(pod map[string]any) string {
+	phase, _, _ := unstructured.NestedString(pod, "status", "phase")
+	labels, _, _ := unstructured.NestedMap(pod, "metadata", "labels")
+	_, ofJob := labels["job-name"]
+	_, ofBatchJob := labels["batch.kubernetes.io/job-name"]
+	if phase == "Failed" && !ofJob && !ofBatchJob {
+		return "Pod has failed"
+	}
+	return ""
+}
+
+// serviceLacks: to kstatus a load balancer's Service needs no address to be reached at.
+func serviceLacks(service map[string]any) string {
+	kind, _, _ := unstructured.NestedString(service, "spec", "type")
+	if kind != "LoadBalancer" {
+		return ""
+	}
+	addresses, _, _ := unstructured.NestedSlice(service, "spec", "externalIPs")
+	ingress, _, _ := unstructured.NestedSlice(service, "status", "loadBalancer", "ingress")
+	if len(addresses)+len(ingress) == 0 {
+		return "load balancer has no address"
+	}
+	return ""
+}
+
+// jobLacks: to kstatus a Job that has started is Current.
+func jobLacks(job map[string]any) string {
+	conditions, _, _ := unstructured.NestedSlice(job, "status", "conditions")
+	for _, c := range conditions {
+		condition, _ := c.(map[string]any)
+		if condition["type"] == "Complete" && condition["status"] == "True" {
+			return ""
+		}
+	}
+	return "Job has not completed"
+}
