@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,6 +41,7 @@ type Kube struct {
 	clusters Clusters
 	leaves   Leaves
 	reporter Reporter
+	*reporting
 	// bundles are decoded manifests: a thousand clusters take the same ones.
 	bundles *lru.Cache[domain.Digest, *plan.Bundle]
 }
@@ -50,13 +52,15 @@ const decodedBundles = 64
 // maxNotes bounds the messages of a leaf; beyond it resources are Failed without their message.
 const maxNotes = 200
 
-// NewKube makes the activities.
-func NewKube(clusters Clusters, leaves Leaves, reporter Reporter) *Kube {
+// NewKube makes the activities. agent is what installs the agent into a cluster.
+func NewKube(clusters Clusters, leaves Leaves, reporter Reporter, reports Reports, agent []plan.Resource) *Kube {
 	bundles, err := lru.New[domain.Digest, *plan.Bundle](decodedBundles)
 	if err != nil {
 		panic(err) // the size is a constant
 	}
-	return &Kube{clusters: clusters, leaves: leaves, reporter: reporter, bundles: bundles}
+	return &Kube{
+		clusters: clusters, leaves: leaves, reporter: reporter, bundles: bundles, reporting: newReporting(reports, agent),
+	}
 }
 
 // ApplyToCluster applies one app's resources to one cluster, records the end and returns it. It fails,
@@ -80,7 +84,7 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (*domain.Leaf, error) {
 	if err := a.resume(ctx); err != nil {
 		return nil, err
 	}
-	if a.settled() {
+	if a.settled() && !a.state.Reported && !a.holds() {
 		return a.end(ctx)
 	}
 	cluster, err := k.clusters.Get(ctx, in.Cluster)
@@ -105,9 +109,9 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (*domain.Leaf, error) {
 	}
 	var outcome kube.Outcome
 	if in.Operation == domain.OpTerminate {
-		outcome = cluster.Delete(work, job)
+		outcome = a.remove(work, cluster, job)
 	} else {
-		outcome = cluster.Apply(work, job)
+		outcome = a.apply(work, cluster, job)
 	}
 	switch {
 	case activity.GetInfo(ctx).IsLocalActivity && (work.Err() != nil || outcome.Retry != nil):
@@ -163,6 +167,9 @@ type progress struct {
 	Announced    string              `json:"announced,omitempty"`
 	Connectivity domain.Connectivity `json:"connectivity"`
 	Error        string              `json:"error,omitempty"` // what stands in the way while Retrying
+	// Reported says, of a terminate, that there may be a ResourceBundleState; Report is domain.Leaf's.
+	Reported bool   `json:"reported,omitempty"`
+	Report   string `json:"report,omitempty"`
 }
 
 func (p progress) marks() domain.Marks { return domain.DecodeMarks(p.Marks) }
@@ -195,10 +202,12 @@ func (a *attempt) begin(ctx context.Context) (domain.Marks, error) {
 	marks := domain.NewMarks(n, domain.MarkDeleted) // never attempted
 	if a.in.Unsettled {
 		marks = domain.NewMarks(n, domain.MarkDoomed)
+		a.state.Reported = true
 	}
 	switch leaf, err := a.kube.leaves.Leaf(ctx, a.in.LeafID()); {
 	case err == nil && !a.in.Unsettled:
 		marks = domain.DecodeMarks(leaf.Marks).Doom()
+		a.state.Reported = reported(leaf)
 	case err != nil && !fail.Is(err, fail.NotFound):
 		return nil, err
 	}
@@ -208,6 +217,15 @@ func (a *attempt) begin(ctx context.Context) (domain.Marks, error) {
 		}
 	}
 	return marks, nil
+}
+
+// reported says whether there may be a ResourceBundleState of a leaf that was worked on before.
+func reported(leaf *domain.Leaf) bool {
+	if leaf.Operation == domain.OpTerminate {
+		gone := string([]rune{rune(domain.MarkDeleted), rune(domain.MarkKept)})
+		return leaf.Report != "" || strings.Trim(leaf.Marks, "0123456789"+gone) != ""
+	}
+	return strings.ContainsRune(leaf.Marks, rune(domain.MarkApplied))
 }
 
 func (a *attempt) settled() bool {
@@ -311,6 +329,7 @@ func (a *attempt) end(ctx context.Context) (*domain.Leaf, error) {
 	leaf := domain.Leaf{
 		ID: a.in.LeafID(), ContextID: a.in.ContextID, Operation: a.in.Operation, App: a.in.App, Cluster: a.in.Cluster,
 		Connectivity: p.Connectivity, Marks: p.Marks, Notes: p.Notes, LastError: p.Error,
+		Report: p.Report,
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()

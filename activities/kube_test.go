@@ -37,6 +37,7 @@ import (
 type leaf struct {
 	t       *testing.T
 	store   *memory
+	how     domain.Report // "" is none: the cluster is asked for nothing but the leaf's resources
 	in      activities.LeafInput
 	env     *testsuite.TestActivityEnvironment
 	kube    *activities.Kube
@@ -85,7 +86,7 @@ func newLeaf(t *testing.T, op domain.Operation, stages ...int) *leaf {
 	})
 	require.NoError(t, err)
 	t.Cleanup(clusters.Close)
-	l.kube = activities.NewKube(clusters, l.store, l)
+	l.kube = activities.NewKube(clusters, l.store, l, l, nil)
 
 	var s testsuite.WorkflowTestSuite
 	s.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
@@ -102,6 +103,9 @@ func newLeaf(t *testing.T, op domain.Operation, stages ...int) *leaf {
 	})
 	return l
 }
+
+// Report implements activities.Reports.
+func (l *leaf) Report(domain.ClusterName) domain.Report { return l.how }
 
 func (l *leaf) down() {
 	l.server.CloseClientConnections()

@@ -4,6 +4,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -22,6 +23,8 @@ type Options struct {
 	// Clusters bounds the activities on clusters. A hanging cluster holds one per app, and costs a
 	// goroutine; the bound is only there to bound memory.
 	Clusters int
+	// Watches bounds the activities that watch, each of which has a shard of all clusters.
+	Watches int
 	// Cache is the number of workflows kept in memory between tasks.
 	Cache int
 	// Drain is how long activities may take to end when the worker stops.
@@ -34,10 +37,10 @@ type Options struct {
 const heartbeatThrottle = time.Second
 
 // Worker polls the product's queues.
-type Worker struct{ lifecycle, kube worker.Worker }
+type Worker struct{ lifecycle, kube, watch worker.Worker }
 
 // New makes a worker; Start starts it.
-func New(c client.Client, lifecycle *activities.Lifecycle, kube *activities.Kube, o Options) *Worker {
+func New(c client.Client, lifecycle *activities.Lifecycle, kube *activities.Kube, watch *activities.Watch, o Options) *Worker {
 	worker.SetStickyWorkflowCacheSize(o.Cache)
 	interceptors := append([]interceptor.WorkerInterceptor{&kinds{}}, o.Interceptors...)
 	w := &Worker{
@@ -58,11 +61,21 @@ func New(c client.Client, lifecycle *activities.Lifecycle, kube *activities.Kube
 			WorkerStopTimeout:                  o.Drain,
 			Interceptors:                       interceptors,
 		}),
+		watch: worker.New(c, workflows.WatchQueue, worker.Options{
+			DisableWorkflowWorker:              true,
+			MaxConcurrentActivityExecutionSize: o.Watches,
+			MaxConcurrentActivityTaskPollers:   2,
+			MaxHeartbeatThrottleInterval:       heartbeatThrottle,
+			WorkerStopTimeout:                  o.Drain,
+			Interceptors:                       interceptors,
+		}),
 	}
 	workflows.Register(w.lifecycle)
 	w.lifecycle.RegisterActivity(lifecycle)
-	w.lifecycle.RegisterActivity(kube) // for what a leaf does in its own task
+	w.lifecycle.RegisterActivity(kube)  // for what a leaf does in its own task
+	w.lifecycle.RegisterActivity(watch) // to begin and end watches
 	w.kube.RegisterActivity(kube)
+	w.watch.RegisterActivity(watch)
 	return w
 }
 
@@ -75,15 +88,21 @@ func (w *Worker) Start() error {
 		w.lifecycle.Stop()
 		return fmt.Errorf("start kube worker: %w", err)
 	}
+	if err := w.watch.Start(); err != nil {
+		w.kube.Stop()
+		w.lifecycle.Stop()
+		return fmt.Errorf("start watch worker: %w", err)
+	}
 	return nil
 }
 
 // Stop polls no more, and waits until what runs has ended or was handed over.
 func (w *Worker) Stop() {
-	done := make(chan struct{})
-	go func() { w.kube.Stop(); close(done) }()
+	var wg sync.WaitGroup
+	wg.Go(w.watch.Stop)
+	wg.Go(w.kube.Stop)
 	w.lifecycle.Stop()
-	<-done
+	wg.Wait()
 }
 
 // kinds turns the errors of activities into Temporal's, once for all of them.

@@ -6,6 +6,8 @@
 //	Instantiate or Terminate          <owner>/<context id>/instantiate
 //	└ DeployApp or RemoveApp          …/<app>            (again …/<app>/<from>-<to> when there are many clusters)
 //	  └ ApplyToCluster or DeleteFromCluster   …/<app>/<provider>+<cluster>
+//
+// Beside them there is a WatchClusters for each shard of clusters that have something: watch/<shard>.
 package workflows
 
 import (
@@ -25,12 +27,15 @@ const (
 	RemoveAppName         = "RemoveApp"
 	ApplyToClusterName    = "ApplyToCluster"
 	DeleteFromClusterName = "DeleteFromCluster"
+	WatchClustersName     = "WatchClusters"
 )
 
-// Task queues: work on clusters, which may hang, never takes a slot from lifecycle work.
+// Task queues: work on clusters, which may hang, never takes a slot from lifecycle work, nor do the watches,
+// which last.
 const (
 	LifecycleQueue = "drover-lifecycle"
 	KubeQueue      = "drover-kube"
+	WatchQueue     = "drover-watch"
 )
 
 // Messages.
@@ -46,6 +51,13 @@ const (
 	ProgressSignal = "progress"
 	// ProgressQuery asks a root for OperationProgress, an app for AppDetail, a leaf for ClusterProgress.
 	ProgressQuery = "progress"
+	// WatchSignal carries an activities.Watching to WatchClusters and starts it where it does not run;
+	// UnwatchSignal the id of a context that has ended.
+	WatchSignal   = "watch"
+	UnwatchSignal = "unwatch"
+	// ChangesUpdate carries an activities.ChangesInput to WatchClusters and is answered with an
+	// activities.WatchSet when there is a newer one.
+	ChangesUpdate = "changes"
 )
 
 // Search attributes: a run can be found by any of them.
@@ -98,6 +110,9 @@ func AppID(s domain.Scope, app string, from, to int) string {
 func LeafID(s domain.Scope, app string, c domain.ClusterName) string {
 	return OperationID(s) + "/" + app + "/" + c.String()
 }
+
+// WatchID is the id of the workflow that watches the clusters of a shard.
+func WatchID(shard int) string { return fmt.Sprintf("watch/%d", shard) }
 
 // searchAttributes are those of every workflow of an operation; more are added by the caller.
 func searchAttributes(s domain.Scope, more ...temporal.SearchAttributeUpdate) temporal.SearchAttributes {

@@ -32,8 +32,9 @@ func Instantiate(ctx workflow.Context, in OperationInput) (*activities.Outcome, 
 	if o.settle(prepared, err); err != nil {
 		return nil, err
 	}
+	o.watch(watcher.StartWatching, prepared)
 	o.fanOut(prepared)
-	return o.finish(prepared)
+	return o.close(o.finish(prepared))
 }
 
 // Terminate records the new state, ends whatever is still going on in the context, and deletes from the
@@ -52,7 +53,11 @@ func Terminate(ctx workflow.Context, in OperationInput) (*activities.Outcome, er
 		return nil, err
 	}
 	o.fanOut(prepared)
-	return o.finish(prepared)
+	out, err := o.finish(prepared)
+	if err == nil && out.Status == domain.ContextTerminated {
+		o.watch(watcher.StopWatching, prepared)
+	}
+	return o.close(out, err)
 }
 
 // operation is one run of a root workflow.
@@ -69,6 +74,7 @@ type operation struct {
 
 	stopping, stopRecorded bool
 	ended                  bool // too late to stop
+	watching               int  // calls to the watches that are not answered
 
 	progress OperationProgress
 }
@@ -223,6 +229,18 @@ func (o *operation) listen(ctx workflow.Context) {
 
 func (o *operation) show() { workflow.SetCurrentDetails(o.whole, o.progress.table()) }
 
+// watch tells the watches of the context's clusters, beside whatever else goes on.
+func (o *operation) watch(activity any, prepared activities.Prepared) {
+	o.watching++
+	workflow.Go(o.whole, func(ctx workflow.Context) {
+		defer func() { o.watching-- }()
+		in := activities.WatchingInput{ContextID: o.in.ContextID, Plan: prepared.Plan}
+		if err := workflow.ExecuteActivity(waiting(ctx), activity, in).Get(ctx, nil); err != nil {
+			workflow.GetLogger(ctx).Error("watch", "error", err)
+		}
+	})
+}
+
 // finish records how the operation ended, from what the leaves left in the store.
 func (o *operation) finish(prepared activities.Prepared) (*activities.Outcome, error) {
 	o.ended = true
@@ -236,9 +254,14 @@ func (o *operation) finish(prepared activities.Prepared) (*activities.Outcome, e
 	}
 	o.progress.Status = out.Status
 	o.show()
-	_ = workflow.Await(o.whole, func() bool { return workflow.AllHandlersFinished(o.whole) })
-	if o.cancelled {
+	return &out, nil
+}
+
+// close waits for what goes on beside the operation, of which nobody who asks for its status need know.
+func (o *operation) close(out *activities.Outcome, err error) (*activities.Outcome, error) {
+	_ = workflow.Await(o.whole, func() bool { return o.watching == 0 && workflow.AllHandlersFinished(o.whole) })
+	if err == nil && o.cancelled {
 		return nil, temporal.NewCanceledError(out.Status)
 	}
-	return &out, nil
+	return out, err
 }

@@ -106,12 +106,46 @@ type runs struct{ inOrder bool }
 
 func (r runs) Close(context.Context, domain.Scope) (bool, error) { return r.inOrder, nil }
 
+// shards stand for the workflows that watch.
+type shards struct {
+	activities.Shards
+
+	mu        sync.Mutex
+	watched   map[string][]domain.ClusterName // by context
+	unwatched []string
+}
+
+func (s *shards) Watch(_ context.Context, _ int, w activities.Watching) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watched[w.ContextID] = append(s.watched[w.ContextID], w.Clusters...)
+	return nil
+}
+
+func (s *shards) Unwatch(_ context.Context, _ int, contextID string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unwatched = append(s.unwatched, contextID)
+	return nil
+}
+
+// plans are what it takes of a store to begin and end watches.
+type plans struct {
+	activities.Observations
+	memory *memory
+}
+
+func (p plans) Blob(ctx context.Context, digest domain.Digest) ([]byte, error) {
+	return p.memory.Blob(ctx, digest)
+}
+
 // world is an operation's surroundings.
 type world struct {
 	*testsuite.TestWorkflowEnvironment
 	t        *testing.T
 	store    *memory
 	clusters *clusters
+	shards   *shards
 	scope    domain.Scope
 	refusal  error // what Prepare fails with
 }
@@ -121,7 +155,7 @@ func newWorld(t *testing.T, op domain.Operation, apps int, names ...string) *wor
 	t.Helper()
 	var s testsuite.WorkflowTestSuite
 	s.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	w := &world{TestWorkflowEnvironment: s.NewTestWorkflowEnvironment(), t: t, store: newMemory()}
+	w := &world{TestWorkflowEnvironment: s.NewTestWorkflowEnvironment(), t: t, store: newMemory(), shards: &shards{watched: map[string][]domain.ClusterName{}}}
 	w.clusters = &clusters{store: w.store, asked: map[string]int{}, acts: map[string]func(context.Context, activities.LeafInput) (*domain.Leaf, error){}}
 	w.store.group = domain.DeploymentIntentGroup{
 		Identity: domain.Identity{Parent: "projects/p/composite-apps/ca/v1", Revision: 3},
@@ -164,6 +198,7 @@ func newWorld(t *testing.T, op domain.Operation, apps int, names ...string) *wor
 func (w *world) register(prepared activities.Prepared) {
 	l := &activities.Lifecycle{Store: w.store, Runs: runs{inOrder: true}, Now: func() time.Time { return begun }}
 	w.RegisterActivity(l)
+	w.RegisterActivity(&activities.Watch{Store: plans{memory: w.store}, Shards: w.shards})
 	w.OnActivity(l.Prepare, mock.Anything, mock.Anything).Maybe().Return(
 		func(context.Context, domain.Scope) (*activities.Prepared, error) {
 			return &prepared, workflows.ToTemporal(w.refusal, 1)
@@ -250,6 +285,9 @@ func TestInstantiateSucceeds(t *testing.T) {
 	require.Equal(t, out.Counts, in.Counts)
 	require.Equal(t, begun, in.Ended)
 	require.Len(t, w.store.leaves, 6)
+	require.ElementsMatch(t, []domain.ClusterName{{Provider: "p", Name: "a"}, {Provider: "p", Name: "b"}, {Provider: "p", Name: "c"}},
+		w.shards.watched[contextID], "each is watched once, whatever the number of apps")
+	require.Empty(t, w.shards.unwatched)
 }
 
 func TestInstantiateWithARefusal(t *testing.T) {

@@ -26,6 +26,11 @@ const (
 	// batchSize is the number of clusters from which an app's work is split, which keeps every history
 	// far below 10,000 events.
 	batchSize = 250
+	// watchEvents is the length of a watch's history from which it goes on as a new one: a change of the set of
+	// clusters costs some ten events.
+	watchEvents = 4000
+	// rewatchInterval is the wait after an activity that watches has given up.
+	rewatchInterval = 10 * time.Second
 )
 
 // briefly is for calls to the store, without which there is no truth to go on from. They are tried once in
@@ -90,6 +95,20 @@ func clusterWork(ctx workflow.Context) workflow.Context {
 		WaitForCancellation: true,
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: 500 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second,
+		},
+	})
+}
+
+// watching is for the activity that watches clusters: until it is cancelled. A day is as long as Temporal need
+// believe in one attempt; the next one begins at once.
+func watching(ctx workflow.Context) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:           WatchQueue,
+		StartToCloseTimeout: 24 * time.Hour,
+		HeartbeatTimeout:    heartbeatTimeout,
+		WaitForCancellation: true,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 5 * time.Second,
 		},
 	})
 }

@@ -14,6 +14,7 @@ func Register(r worker.WorkflowRegistry) {
 		RemoveAppName:         WorkApp,
 		ApplyToClusterName:    WorkCluster,
 		DeleteFromClusterName: WorkCluster,
+		WatchClustersName:     WatchClusters,
 	} {
 		r.RegisterWorkflowWithOptions(fn, workflow.RegisterOptions{Name: name})
 	}

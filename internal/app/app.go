@@ -16,9 +16,7 @@ import (
 	"go.temporal.io/sdk/log"
 
 	"github.com/drover-io/drover/internal/config"
-	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/engine"
-	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/telemetry"
@@ -157,20 +155,6 @@ func await(ctx context.Context, logger *slog.Logger, name string, call func(cont
 		case <-time.After(wait):
 		}
 	}
-}
-
-// credentials gives the kubeconfig of a cluster, opened.
-func (p *Parts) credentials(ctx context.Context, name domain.ClusterName) ([]byte, domain.Digest, error) {
-	o, err := p.store.Get(ctx, domain.ClustersNoun, name.Key())
-	if err != nil {
-		return nil, "", err
-	}
-	c := o.(*domain.Cluster)
-	if len(c.Kubeconfig.Data) == 0 {
-		return nil, "", fail.New(fail.Precondition, "cluster %s has no kubeconfig", name)
-	}
-	kubeconfig, err := p.sealer.Open(string(name.Key()), c.Kubeconfig)
-	return kubeconfig, c.KubeconfigDigest, err
 }
 
 // serve runs an HTTP server until ctx ends, then lets requests end for up to drain.

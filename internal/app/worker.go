@@ -10,23 +10,34 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/deploy/helm/monitor"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/observe"
 	"github.com/drover-io/drover/worker"
 )
 
 // Work runs the worker until ctx ends, then ends what runs or hands it over. ready is called when it polls.
 func (p *Parts) Work(ctx context.Context, ready func()) error {
-	clusters, err := kube.NewClusters(kube.Config{}, p.credentials)
+	registered := &registrations{parts: p}
+	clusters, err := kube.NewClusters(kube.Config{}, registered.credentials)
 	if err != nil {
 		return err
 	}
 	defer clusters.Close()
+	agent, err := monitor.Manifests(monitor.Options{Namespace: agentNamespace, Image: p.config.MonitorImage})
+	if err != nil {
+		return err
+	}
 	w := worker.New(p.temporal,
 		&activities.Lifecycle{Store: p.store, Runs: p.engine, Now: time.Now},
-		activities.NewKube(clusters, p.store, p.engine),
+		activities.NewKube(clusters, p.store, p.engine, registered, agent),
+		&activities.Watch{
+			Clusters: clusters, Reports: registered, Store: p.store, Shards: p.engine, Observe: observing, Now: time.Now,
+		},
 		worker.Options{
 			Workflows: p.config.Workflows, Activities: p.config.Activities, Clusters: p.config.Clusters,
-			Cache: p.config.Cache, Drain: p.config.Drain,
+			Watches: activities.WatchShards,
+			Cache:   p.config.Cache, Drain: p.config.Drain,
 		})
 	if err := w.Start(); err != nil {
 		return err
@@ -35,6 +46,18 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 	<-ctx.Done()
 	w.Stop()
 	return nil
+}
+
+// agentNamespace is where agents are installed.
+const agentNamespace = "drover-monitor"
+
+// observing is activities.Observe.
+func observing(ctx context.Context, c observe.Config) error {
+	w, err := observe.New(c)
+	if err != nil {
+		return err
+	}
+	return w.Run(ctx)
 }
 
 // WorkerHealth serves the worker's health and metrics until ctx ends.

@@ -34,9 +34,10 @@ type Config struct {
 	WebUI                 string // base URL of Temporal's Web UI; ""
 	MaxBody               int64
 	Drain                 time.Duration
-	Workflows, Activities int // at a time
-	Clusters              int // activities on clusters at a time
-	Cache                 int // workflows kept in memory
+	Workflows, Activities int    // at a time
+	Clusters              int    // activities on clusters at a time
+	Cache                 int    // workflows kept in memory
+	MonitorImage          string // of the agent in clusters that it is installed into; "" for the chart's
 	Monitor               Monitor
 }
 
@@ -118,6 +119,7 @@ var settings = []setting{
 	{"activities", "100", "`number` of lifecycle activities at a time", Worker, positive(func(c *Config, n int64) { c.Activities = int(n) })},
 	{"clusters", "2000", "`number` of activities on clusters at a time", Worker, positive(func(c *Config, n int64) { c.Clusters = int(n) })},
 	{"cache", "4000", "`number` of workflows kept in memory", Worker, positive(func(c *Config, n int64) { c.Cache = int(n) })},
+	{"monitor-image", "", "`image` of the agent in clusters registered with spec.report install; its chart's when empty", Worker, text(func(c *Config) *string { return &c.MonitorImage })},
 	{"kubeconfig", "", "kubeconfig `file` of the cluster; that of the pod when empty", Monitoring, file(func(c *Config) *string { return &c.Monitor.Kubeconfig })},
 	{"namespace", "", "`name` of the namespace with the Lease that the agent renews; none when empty", Monitoring, text(func(c *Config) *string { return &c.Monitor.Namespace })},
 	{"write-interval", "1s", "shortest `duration` between two writes of one status", Monitoring, duration(func(c *Config) *time.Duration { return &c.Monitor.WriteInterval })},

@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -39,9 +40,11 @@ type Cluster struct {
 	KubeconfigDigest Digest `json:"-" bson:"kubeconfigDigest"`
 }
 
-// ClusterSpec has EMCO's GitOps member, stored and shown as it was sent.
+// ClusterSpec has EMCO's GitOps member, stored and shown as it was sent, and how the cluster reports what became of
+// resources.
 type ClusterSpec struct {
 	GitOps GitOps `json:"gitOps"`
+	Report Report `json:"report,omitempty" bson:"report,omitempty"`
 }
 
 // GitOps is stored only.
@@ -64,6 +67,17 @@ func (*Cluster) Noun() *Noun { return ClustersNoun }
 func (c *Cluster) ClusterName() ClusterName {
 	return ClusterName{Provider: c.Parent.Name(), Name: c.Name}
 }
+
+// Validate checks the body.
+func (c *Cluster) Validate(p *fail.Problems) {
+	c.Metadata.Validate(p)
+	if c.Spec.Report != "" && !slices.Contains(Reports, c.Spec.Report) {
+		p.Add("spec.report", "%q is none of %s, %s, %s, %s", c.Spec.Report, ReportAgent, ReportInstall, ReportAgentless, ReportNone)
+	}
+}
+
+// Reporting is how the cluster reports.
+func (c *Cluster) Reporting() Report { return cmp.Or(c.Spec.Report, ReportAgent) }
 
 // ClusterLabel is a label of a cluster; placements select by it.
 type ClusterLabel struct {

@@ -209,8 +209,9 @@ type Leaf struct {
 	Connectivity Connectivity `bson:"conn" json:"conn"`
 	Marks        string       `bson:"marks" json:"marks"` // Marks.Encode, in the order of the app's bundle
 	Notes        []Note       `bson:"notes,omitempty" json:"notes,omitempty"`
-	LastError    string       `bson:"err,omitempty" json:"err,omitempty"` // of the cluster as a whole
-	Open         bool         `bson:"open" json:"open"`                   // work is going on
+	LastError    string       `bson:"err,omitempty" json:"err,omitempty"`       // of the cluster as a whole
+	Report       string       `bson:"report,omitempty" json:"report,omitempty"` // why the cluster does not report on it; "" when it should
+	Open         bool         `bson:"open" json:"open"`                         // work is going on
 }
 
 // Note is the message that came with one resource's mark, by its index in the bundle.

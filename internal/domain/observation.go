@@ -1,6 +1,11 @@
 package domain
 
-import "time"
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"time"
+)
 
 // Report is how what became of deployed resources in a cluster gets to the control plane.
 type Report string
@@ -16,11 +21,17 @@ const (
 // Reports are all of them.
 var Reports = []Report{ReportAgent, ReportInstall, ReportAgentless, ReportNone}
 
-// Observation is what a cluster last reported of one app of a context.
-type Observation struct {
+// ObservedApp names what an observation is of. App may be as the cluster has it, in a label, where the end of a
+// long name is a hash (plan.DeploymentID): both name the same observation.
+type ObservedApp struct {
 	ContextID string
 	App       string
 	Cluster   ClusterName
+}
+
+// Observation is what a cluster last reported of one app of a context.
+type Observation struct {
+	ObservedApp
 	// Kinds are the group kinds, as "Deployment.apps", that are watched; nil where the reporter does not say.
 	Kinds     []string
 	Resources []ObservedResource
@@ -32,6 +43,32 @@ type ObservedResource struct {
 	Group, Version, Kind, Namespace, Name string
 	Status, Message                       string
 	JSON                                  []byte
+}
+
+// Digest is the same for observations of an app that say the same, in the same order.
+func (o *Observation) Digest() Digest {
+	h := sha256.New()
+	part := func(b []byte) {
+		var n [8]byte
+		binary.LittleEndian.PutUint64(n[:], uint64(len(b)))
+		h.Write(n[:])
+		h.Write(b)
+	}
+	if o.Kinds != nil {
+		part([]byte("kinds"))
+	}
+	for _, k := range o.Kinds {
+		part([]byte(k))
+	}
+	part([]byte("resources"))
+	for i := range o.Resources {
+		r := &o.Resources[i]
+		for _, s := range []string{r.Group, r.Version, r.Kind, r.Namespace, r.Name, r.Status, r.Message} {
+			part([]byte(s))
+		}
+		part(r.JSON)
+	}
+	return Digest(hex.EncodeToString(h.Sum(nil)))
 }
 
 // Watch is whether a cluster can be heard.

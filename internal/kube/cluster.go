@@ -16,6 +16,7 @@ type Cluster struct {
 	digest    domain.Digest // of the kubeconfig
 	base      string        // URL of the API server, without a slash at its end
 	client    *http.Client
+	streams   *http.Client // for watches that do not fit into the connection of client
 	transport *transport
 	kinds     *kinds
 	slots     chan struct{} // holds one for each request that is under way

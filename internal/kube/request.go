@@ -47,6 +47,22 @@ type request struct {
 func (c *Cluster) do(ctx context.Context, r request) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Request)
 	defer cancel()
+	answer, err := c.open(ctx, c.client, r)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	limited := io.LimitReader(answer.Body, maxAnswer)
+	if r.discard {
+		_, _ = io.Copy(io.Discard, limited) // what the server did, it has said already
+		return nil, nil
+	}
+	return io.ReadAll(limited)
+}
+
+// open sends the request and returns a successful answer, with a body that is JSON and has to be closed. Errors
+// are as do has them.
+func (c *Cluster) open(ctx context.Context, client *http.Client, r request) (*http.Response, error) {
 	h, err := http.NewRequestWithContext(ctx, r.method, c.base+r.path, bytes.NewReader(r.body))
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
@@ -57,31 +73,34 @@ func (c *Cluster) do(ctx context.Context, r request) ([]byte, error) {
 	if r.contentType != "" {
 		h.Header.Set("Content-Type", r.contentType)
 	}
-	answer, err := c.client.Do(h)
+	answer, err := client.Do(h)
 	if err != nil {
 		return nil, err
 	}
-	defer answer.Body.Close()
 	c.answers.Add(1)
-	limited := io.LimitReader(answer.Body, maxAnswer)
-	success := answer.StatusCode >= http.StatusOK && answer.StatusCode < http.StatusMultipleChoices
-	if success && !strings.HasPrefix(answer.Header.Get("Content-Type"), contentJSON) {
-		return nil, notAnAPIServer(fmt.Errorf("the answer is of type %q", answer.Header.Get("Content-Type")))
-	}
-	if success && r.discard {
-		_, _ = io.Copy(io.Discard, limited) // what the server did, it has said already
-		return nil, nil
-	}
-	body, err := io.ReadAll(limited)
-	switch {
-	case err != nil:
+	if err := c.check(r.method, answer); err != nil {
+		answer.Body.Close()
 		return nil, err
-	case success:
-		return body, nil
-	case answer.StatusCode == http.StatusUnauthorized:
+	}
+	return answer, nil
+}
+
+// check makes an error of an answer that is not a success, or not an API server's.
+func (c *Cluster) check(method string, answer *http.Response) error {
+	if answer.StatusCode >= http.StatusOK && answer.StatusCode < http.StatusMultipleChoices {
+		if t := answer.Header.Get("Content-Type"); !strings.HasPrefix(t, contentJSON) {
+			return notAnAPIServer(fmt.Errorf("the answer is of type %q", t))
+		}
+		return nil
+	}
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if err != nil {
+		return err
+	}
+	if answer.StatusCode == http.StatusUnauthorized {
 		c.doubt()
 	}
-	return nil, statusError(r.method, answer, body)
+	return statusError(method, answer, body)
 }
 
 // read gets a document of the API server.

@@ -18,7 +18,12 @@ import (
 const (
 	silence = 8 * time.Second
 	mute    = 4 * time.Second
+	probes  = 2
 )
+
+// sharedStreams is how many watches go through the connection of the requests. API servers take some 100
+// requests at a time on a connection; the rest is for work.
+const sharedStreams = 32
 
 // resumed is the number of TLS sessions kept per cluster, so that a connection that idled out is made again
 // without the cost of certificates.
@@ -42,10 +47,14 @@ func (c *Cluster) connect(access *rest.Config) error {
 	if access.Proxy != nil {
 		proxy = access.Proxy
 	}
+	// The probes are for HTTP/1, which has no pings.
+	dialer := &net.Dialer{Timeout: c.config.Dial, KeepAliveConfig: net.KeepAliveConfig{
+		Enable: true, Idle: silence, Interval: mute / probes, Count: probes,
+	}}
 	build := func(connections int) *http.Transport {
 		return &http.Transport{
 			Proxy:               proxy,
-			DialContext:         (&net.Dialer{Timeout: c.config.Dial}).DialContext,
+			DialContext:         dialer.DialContext,
 			TLSClientConfig:     secure.Clone(),
 			TLSHandshakeTimeout: c.config.Handshake,
 			IdleConnTimeout:     c.config.Idle,
@@ -56,18 +65,26 @@ func (c *Cluster) connect(access *rest.Config) error {
 			HTTP2:               &http.HTTP2Config{SendPingTimeout: silence, PingTimeout: mute},
 		}
 	}
-	c.transport = &transport{shared: build(1), many: build(c.config.Parallel)}
-	authorized, err := rest.HTTPWrappersForConfig(access, c.transport)
-	if err != nil {
-		return fail.Wrap(err, fail.Invalid, "the kubeconfig's credentials cannot be used")
-	}
 	c.base = strings.TrimSuffix(base.String(), "/")
-	c.client = &http.Client{
-		Transport: authorized,
+	c.transport = &transport{shared: build(1), many: build(c.config.Parallel), streams: build(0)}
+	if c.client, err = authorized(access, c.transport); err != nil {
+		return err
+	}
+	c.streams, err = authorized(access, c.transport.streams)
+	return err
+}
+
+// authorized is a client with the kubeconfig's credentials.
+func authorized(access *rest.Config, t http.RoundTripper) (*http.Client, error) {
+	wrapped, err := rest.HTTPWrappersForConfig(access, t)
+	if err != nil {
+		return nil, fail.Wrap(err, fail.Invalid, "the kubeconfig's credentials cannot be used")
+	}
+	return &http.Client{
+		Transport: wrapped,
 		// An API server does not redirect, and a redirected PATCH would become a GET.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	return nil
+	}, nil
 }
 
 // transport makes one connection and sends everything through it, as HTTP/2 can. Without this bound, the
@@ -76,6 +93,15 @@ func (c *Cluster) connect(access *rest.Config) error {
 type transport struct {
 	shared, many *http.Transport
 	plain        atomic.Bool // the server speaks HTTP/1
+
+	streams *http.Transport // for the watches that are too many for shared; it makes what connections it needs
+	open    atomic.Int64    // watches
+}
+
+// stream says whether a watch that begins may use the shared connection; release has to be called at its end.
+func (t *transport) stream() (shared bool, release func()) {
+	n := t.open.Add(1)
+	return n <= sharedStreams && !t.plain.Load(), func() { t.open.Add(-1) }
 }
 
 // RoundTrip sends the request.
@@ -93,4 +119,5 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 func (t *transport) closeIdle() {
 	t.shared.CloseIdleConnections()
 	t.many.CloseIdleConnections()
+	t.streams.CloseIdleConnections()
 }

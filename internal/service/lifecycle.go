@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"encoding/json"
+	"iter"
 	"slices"
 	"strconv"
 
@@ -35,17 +37,33 @@ type Records interface {
 	DeleteInstances(ctx context.Context, owner domain.Key) error
 }
 
+// Heard is what clusters report, as watches left it in the store.
+type Heard interface {
+	// Watches says which clusters are heard; one that is missing is not.
+	Watches(ctx context.Context, clusters []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error)
+	// Observations reads what clusters say of an app, sorted as plan.SortTargets does; nil clusters are all. An error
+	// ends the sequence.
+	Observations(ctx context.Context, contextID, app string, clusters []domain.ClusterName) iter.Seq2[Observation, error]
+}
+
+// Observation is what a cluster says of an app, with the objects themselves on demand.
+type Observation struct {
+	*domain.Observation
+	Object func(index int) (json.RawMessage, error)
+}
+
 // Lifecycle runs the operations of deployment intent groups and tells where they stand.
 type Lifecycle struct {
 	store   Store
 	records Records
+	heard   Heard
 	engine  Engine
 	now     Clock
 }
 
 // NewLifecycle makes the lifecycle commands and queries.
-func NewLifecycle(store Store, records Records, engine Engine, now Clock) *Lifecycle {
-	return &Lifecycle{store: store, records: records, engine: engine, now: now}
+func NewLifecycle(store Store, records Records, heard Heard, engine Engine, now Clock) *Lifecycle {
+	return &Lifecycle{store: store, records: records, heard: heard, engine: engine, now: now}
 }
 
 // Approve makes a group ready to be instantiated. An approved group stays as it is.

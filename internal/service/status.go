@@ -127,7 +127,11 @@ func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain
 		}
 		d.source.Apps = append(d.source.Apps, app)
 	}
-	if d.query.Output == status.OutputDetail {
+	switch {
+	case d.query.Reported():
+		d.source.Namespace = i.Namespace
+		d.source.Observations, err = l.observations(ctx, d, known)
+	case d.query.Output == status.OutputDetail:
 		d.source.Manifest, err = l.manifests(ctx, p)
 	}
 	return err

@@ -116,12 +116,19 @@ func (s *Store) findInstances(ctx context.Context, filter bson.D) ([]*domain.Ins
 	return found, err
 }
 
-// DeleteInstances removes the records of all contexts of an owner, each after its leaves: what a crash
-// leaves is found by the next call.
+// DeleteInstances removes the records of all contexts of an owner, each after its leaves and what clusters
+// said of it: what a crash leaves is found by the next call.
 func (s *Store) DeleteInstances(ctx context.Context, owner domain.Key) error {
 	found, err := s.InstancesOf(ctx, owner)
-	if err != nil {
+	if err != nil || len(found) == 0 {
 		return err
+	}
+	contextIDs := make([]string, len(found))
+	for i := range found {
+		contextIDs[i] = found[i].ContextID
+	}
+	if err := s.deleteObservations(ctx, contextIDs); err != nil {
+		return fmt.Errorf("delete observations of %s: %w", owner, err)
 	}
 	for _, i := range found {
 		if err := s.deleteRange(ctx, s.leaves(i.ContextID), below(i.ContextID)); err != nil {

@@ -26,14 +26,22 @@ var sortedByID = bson.D{{Key: "_id", Value: 1}}
 // each decodes every document that the filter selects into a T, in the order of _id, one after another.
 // The deadline is for each reply, not for all.
 func each[T any](ctx context.Context, s *Store, c *mongo.Collection, filter bson.D, make func() T, take func(T), opts ...options.Lister[options.FindOptions]) error {
+	return while(ctx, s, c, filter, maxReply, make, func(v T) bool {
+		take(v)
+		return true
+	}, opts...)
+}
+
+// while is each until take has had enough, with a number of documents a reply.
+func while[T any](ctx context.Context, s *Store, c *mongo.Collection, filter bson.D, reply int32, make func() T, take func(T) bool, opts ...options.Lister[options.FindOptions]) error {
 	call, cancel := s.deadline(ctx)
 	defer func() { cancel() }()
-	opts = append(opts, options.Find().SetSort(sortedByID).SetBatchSize(maxReply))
+	opts = append(opts, options.Find().SetSort(sortedByID).SetBatchSize(reply))
 	cursor, err := c.Find(call, filter, opts...)
 	if err != nil {
 		return kindOf(err)
 	}
-	defer cursor.Close(context.WithoutCancel(ctx))
+	defer s.closeCursor(ctx, cursor)
 	for {
 		if cursor.RemainingBatchLength() == 0 {
 			cancel()
@@ -46,8 +54,17 @@ func each[T any](ctx context.Context, s *Store, c *mongo.Collection, filter bson
 		if err := cursor.Decode(v); err != nil {
 			return fail.Wrap(err, fail.Internal, "a document of %s cannot be read", c.Name())
 		}
-		take(v)
+		if !take(v) {
+			return nil
+		}
 	}
+}
+
+// closeCursor tells the server, if it has more, even when ctx has ended.
+func (s *Store) closeCursor(ctx context.Context, c *mongo.Cursor) {
+	ctx, cancel := s.deadline(context.WithoutCancel(ctx))
+	defer cancel()
+	_ = c.Close(ctx) // the server forgets it by itself
 }
 
 // all is each, into a slice that is not nil.

@@ -48,6 +48,8 @@ type Store struct {
 const (
 	instances = "instances"
 	contacts  = "contacts" // clusters that do not answer
+	watches   = "watches"  // whether clusters are heard
+	pulses    = "pulses"   // when those who watch were alive
 )
 
 // Open makes a store. It does not connect: Ping says whether the database answers.

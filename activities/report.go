@@ -1,0 +1,258 @@
+package activities
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"go.temporal.io/sdk/activity"
+
+	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// Reports says how a cluster reports what became of resources; it is asked of clusters whose client has been got.
+type Reports interface {
+	Report(c domain.ClusterName) domain.Report
+}
+
+// Why a cluster does not report on a leaf.
+const (
+	noDefinition = "the cluster has no ResourceBundleState CRD"
+	unconfirmed  = "the cluster's agent did not confirm that the resources are gone"
+)
+
+// agentDeployment is the value of plan.DeploymentLabel on the agent's own resources: that of no app context.
+const agentDeployment = "drover-monitor"
+
+const (
+	// confirmTime is how long a terminate waits for the agent to report that the resources are gone.
+	confirmTime = 5 * time.Second
+	// The first and the longest time between two looks at its report meanwhile.
+	firstLook   = 50 * time.Millisecond
+	longestLook = 500 * time.Millisecond
+	// lackingTime is how long a cluster without the CRD is not asked for it again.
+	lackingTime = 10 * time.Second
+	// knownClients bounds of how many clusters it is known what they have.
+	knownClients = 2000
+)
+
+// reporting makes clusters with an agent report: beside the resources of a leaf it puts a ResourceBundleState for
+// the agent to fill, and takes it away in the end. What a cluster refuses is no failure of the leaf; the leaf's
+// Report says it. A cluster that does not let the work through is one that is tried again, as with the resources.
+type reporting struct {
+	reports Reports
+	agent   []plan.Resource // what installs the agent
+	// By client: a cluster that is registered anew is another one.
+	installed *lru.Cache[*kube.Cluster, struct{}]
+	lacking   *lru.Cache[*kube.Cluster, time.Time] // when it was without the CRD
+}
+
+func newReporting(reports Reports, agent []plan.Resource) *reporting {
+	installed, err := lru.New[*kube.Cluster, struct{}](knownClients)
+	if err != nil {
+		panic(err) // the size is a constant
+	}
+	lacking, err := lru.New[*kube.Cluster, time.Time](knownClients)
+	if err != nil {
+		panic(err)
+	}
+	return &reporting{reports: reports, agent: agent, installed: installed, lacking: lacking}
+}
+
+// apply applies the leaf's resources, and then its ResourceBundleState.
+func (a *attempt) apply(ctx context.Context, cluster *kube.Cluster, job kube.Job) kube.Outcome {
+	how := a.kube.reports.Report(a.in.Cluster)
+	if how == domain.ReportInstall {
+		if outcome := a.install(ctx, cluster); outcome.Retry != nil {
+			return outcome
+		}
+	}
+	outcome := cluster.Apply(ctx, job)
+	// Where nothing was applied a terminate will not ask the cluster.
+	if outcome.Retry == nil && a.holds() && (how == domain.ReportAgent || how == domain.ReportInstall) {
+		outcome.Retry = a.applyState(ctx, cluster)
+	}
+	return outcome
+}
+
+// holds says whether the cluster has something of the leaf.
+func (a *attempt) holds() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Contains(a.all, domain.MarkApplied)
+}
+
+// install applies what makes the agent, once to a cluster as far as this process knows.
+func (a *attempt) install(ctx context.Context, cluster *kube.Cluster) kube.Outcome {
+	r := a.kube.reporting
+	if r.installed.Contains(cluster) {
+		return kube.Outcome{}
+	}
+	refusal, outcome := beside(ctx, cluster.Apply, kube.Job{
+		Resources: r.agent, Marks: domain.NewMarks(len(r.agent), domain.MarkPending), DeploymentID: agentDeployment,
+	})
+	switch {
+	case refusal != "":
+		a.say("the agent could not be installed: " + refusal)
+	case outcome.Retry == nil:
+		r.installed.Add(cluster, struct{}{})
+	}
+	return outcome
+}
+
+// applyState applies the ResourceBundleState. The error is that the cluster is to be tried again.
+func (a *attempt) applyState(ctx context.Context, cluster *kube.Cluster) error {
+	r := a.kube.reporting
+	job := a.stateJob(domain.MarkPending)
+	if r.installed.Contains(cluster) { // the definition may have been applied a moment ago: the job waits for it
+		job.Resources = append(job.Resources, r.agent...)
+		job.Marks = append(job.Marks, domain.NewMarks(len(r.agent), domain.MarkApplied)...)
+	} else if served, err := r.serves(ctx, cluster, job.Resources[0].ResourceID); err != nil {
+		return a.tolerate(ctx, err)
+	} else if !served {
+		a.say(noDefinition)
+		return nil
+	}
+	refusal, outcome := beside(ctx, cluster.Apply, job)
+	if refusal != "" {
+		a.say("the ResourceBundleState was refused: " + refusal)
+	}
+	return outcome.Retry
+}
+
+// tolerate keeps what the cluster said for good of its ResourceBundleStates; what may pass is returned.
+func (a *attempt) tolerate(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil || fail.KindOf(err).Retryable() {
+		return err
+	}
+	a.say("the ResourceBundleState cannot be looked for: " + fail.TextOf(err))
+	return nil
+}
+
+// serves says whether the cluster has the CRD.
+func (r *reporting) serves(ctx context.Context, cluster *kube.Cluster, id plan.ResourceID) (bool, error) {
+	if at, ok := r.lacking.Get(cluster); ok && time.Since(at) < lackingTime {
+		return false, nil
+	}
+	served, err := cluster.Serves(ctx, id)
+	if err == nil && !served {
+		r.lacking.Add(cluster, time.Now())
+	}
+	return served, err
+}
+
+// remove deletes the leaf's resources, and then its ResourceBundleState, which the agent needs until it has said
+// that they are gone. That takes agents a second or so, which is nothing for a workflow's own task.
+func (a *attempt) remove(ctx context.Context, cluster *kube.Cluster, job kube.Job) kube.Outcome {
+	how := a.kube.reports.Report(a.in.Cluster)
+	if !a.state.Reported || how != domain.ReportAgent && how != domain.ReportInstall {
+		return cluster.Delete(ctx, job)
+	}
+	present, local := true, activity.GetInfo(ctx).IsLocalActivity
+	if local {
+		s, err := a.look(ctx, cluster)
+		if err != nil || s.filled {
+			return kube.Outcome{Retry: errNotAtOnce}
+		}
+		present = s.present
+	}
+	outcome := cluster.Delete(ctx, job)
+	if outcome.Retry == nil && !local {
+		present, outcome.Retry = a.confirm(ctx, cluster)
+	}
+	if outcome.Retry == nil && present {
+		outcome.Retry = a.removeState(ctx, cluster)
+	}
+	return outcome
+}
+
+// confirm waits for the agent to report that nothing is left, and says whether there is a report at all. The error is
+// that the cluster is to be tried again, or the cause of ctx's end.
+func (a *attempt) confirm(ctx context.Context, cluster *kube.Cluster) (present bool, err error) {
+	deadline := time.Now().Add(confirmTime)
+	for wait := firstLook; ; wait = min(2*wait, longestLook) {
+		s, err := a.look(ctx, cluster)
+		if err != nil || !s.filled || s.empty {
+			return s.present && err == nil, a.tolerate(ctx, err)
+		}
+		if time.Now().After(deadline) {
+			a.say(unconfirmed)
+			return true, nil
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return true, err
+		}
+	}
+}
+
+// removeState deletes the ResourceBundleState. The error is that the cluster is to be tried again.
+func (a *attempt) removeState(ctx context.Context, cluster *kube.Cluster) error {
+	refusal, outcome := beside(ctx, cluster.Delete, a.stateJob(domain.MarkDoomed))
+	if refusal != "" {
+		a.say("the ResourceBundleState could not be deleted: " + refusal)
+	}
+	return outcome.Retry
+}
+
+// state is what is seen of a ResourceBundleState.
+type state struct {
+	present bool
+	filled  bool // an agent has written it
+	empty   bool // and says that nothing is in the cluster
+}
+
+// look reads the ResourceBundleState.
+func (a *attempt) look(ctx context.Context, cluster *kube.Cluster) (state, error) {
+	id := a.stateJob(domain.MarkDoomed).Resources[0].ResourceID
+	if served, err := a.kube.serves(ctx, cluster, id); err != nil || !served {
+		return state{}, err
+	}
+	data, err := cluster.Object(ctx, id)
+	if err != nil || data == nil {
+		return state{}, err
+	}
+	part, err := bundle.Decode(data)
+	if err != nil { // whatever wrote it, there is nothing to wait for
+		return state{present: true}, nil //nolint:nilerr // see above
+	}
+	return state{present: true, filled: part.Filled, empty: part.Count == 0}, nil
+}
+
+// stateJob is work on the ResourceBundleState alone.
+func (a *attempt) stateJob(m domain.Mark) kube.Job {
+	return kube.Job{
+		Resources: []plan.Resource{bundle.New(a.in.App, a.in.ContextID, a.in.Namespace)}, Marks: domain.NewMarks(1, m),
+		Namespace: a.in.Namespace, DeploymentID: a.in.deploymentID(),
+	}
+}
+
+// beside does work that is not counted among the leaf's. refusal is what the cluster said of the first resource that
+// it refused.
+func beside(ctx context.Context, do func(context.Context, kube.Job) kube.Outcome, job kube.Job) (refusal string, outcome kube.Outcome) {
+	var mu sync.Mutex
+	job.OnMark = func(i int, m domain.Mark, note string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if refusal == "" && (m == domain.MarkRefused || m == domain.MarkUndeleted) {
+			id := job.Resources[i].ResourceID
+			refusal = id.Kind + " " + id.Name + ": " + note
+		}
+	}
+	outcome = do(ctx, job)
+	return refusal, outcome
+}
+
+// say keeps why the cluster does not report; the first reason is the one.
+func (a *attempt) say(reason string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.state.Report == "" {
+		a.state.Report = reason
+	}
+}

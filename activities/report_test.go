@@ -1,0 +1,164 @@
+package activities_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// reports answers as a cluster that takes everything. What becomes of the ResourceBundleState is up to the test.
+type reports struct {
+	leaf    *leaf
+	defined bool
+	refused bool
+	status  []string // of the ResourceBundleState, from look to look; the last one stays
+}
+
+// newReports lets the leaf's cluster report by an agent.
+func newReports(l *leaf) *reports {
+	r := &reports{leaf: l, defined: true}
+	l.how, l.handle = domain.ReportAgent, r.serve
+	return r
+}
+
+func (r *reports) serve(w http.ResponseWriter, q *http.Request) {
+	name := path.Base(q.URL.Path)
+	object := map[string]any{
+		"apiVersion": "k8splugin.io/v1alpha1", "kind": "ResourceBundleState",
+		"metadata": map[string]any{"name": name, "uid": "1", "labels": map[string]any{"emco/deployment-id": "1-app"}},
+	}
+	switch whole := !strings.Contains(q.Header.Get("Accept"), "PartialObjectMetadata"); {
+	case strings.HasSuffix(q.URL.Path, "/k8splugin.io/v1alpha1") && r.defined:
+		answer(w, http.StatusOK, metav1.APIResourceList{
+			TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
+			APIResources: []metav1.APIResource{{Name: "resourcebundlestates", Kind: "ResourceBundleState", Namespaced: true}},
+		})
+	case strings.HasSuffix(q.URL.Path, "/k8splugin.io/v1alpha1"):
+		http.NotFound(w, q)
+	case q.URL.Path == "/apis":
+		answer(w, http.StatusOK, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}})
+	case q.Method == http.MethodPatch && name == "app-1" && r.refused:
+		refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden, name)
+	case q.Method == http.MethodPatch:
+		answer(w, http.StatusCreated, object)
+	case q.Method == http.MethodDelete:
+		answer(w, http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess})
+	case name == "app-1" && len(r.status) > 0:
+		if object["status"] = json.RawMessage(r.status[0]); whole && len(r.status) > 1 {
+			r.status = r.status[1:]
+		}
+		answer(w, http.StatusOK, object)
+	default:
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, name)
+	}
+}
+
+// asked are the requests about the report and its definition.
+func (r *reports) asked() (found []string) {
+	for _, q := range r.leaf.requests {
+		if name := strings.Fields(q)[1]; name == "app-1" || name == "v1alpha1" {
+			found = append(found, q)
+		}
+	}
+	return found
+}
+
+const (
+	filled = `{"ready":true,"resourceCount":1,"observedKinds":["ConfigMap"],"configMapStatuses":[{"metadata":{"name":"a0"}}]}`
+	empty  = `{"ready":false,"resourceCount":0,"observedKinds":["ConfigMap"]}`
+)
+
+func TestApplyReport(t *testing.T) {
+	for name, c := range map[string]struct {
+		set    func(l *leaf, r *reports)
+		report string
+		asked  []string
+	}{
+		"one request": {set: func(*leaf, *reports) {}, asked: []string{"GET v1alpha1", "PATCH app-1"}},
+		"no definition": {
+			set:    func(_ *leaf, r *reports) { r.defined = false },
+			report: "the cluster has no ResourceBundleState CRD", asked: []string{"GET v1alpha1"},
+		},
+		"refused": {
+			set:    func(_ *leaf, r *reports) { r.refused = true },
+			report: "the ResourceBundleState was refused: ResourceBundleState app-1: it is Forbidden", asked: []string{"GET v1alpha1", "PATCH app-1"},
+		},
+		"agentless": {set: func(l *leaf, _ *reports) { l.how = domain.ReportAgentless }},
+		"none":      {set: func(l *leaf, _ *reports) { l.how = domain.ReportNone }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLeaf(t, domain.OpInstantiate, 0, 0)
+			r := newReports(l)
+			c.set(l, r)
+			out, err := l.run()
+			require.NoError(t, err)
+			require.Equal(t, "2A", out.Marks, "the report is not counted")
+			require.Equal(t, c.report, l.recorded().Report)
+			require.Equal(t, c.asked, r.asked())
+
+			l.requests = nil
+			_, err = l.run()
+			require.NoError(t, err)
+			require.Equal(t, c.report, l.recorded().Report)
+			if len(c.asked) > 0 {
+				require.Equal(t, strings.Join(c.asked[1:], ", "), strings.Join(r.asked(), ", "), "the definition is looked for once")
+			}
+		})
+	}
+}
+
+// TestApplyReportOfNothing: what holds nothing need not report, and a terminate will not ask the cluster.
+func TestApplyReportOfNothing(t *testing.T) {
+	l := newLeaf(t, domain.OpInstantiate, 0)
+	r := newReports(l)
+	l.handle = func(w http.ResponseWriter, q *http.Request) {
+		if q.Method == http.MethodPatch {
+			refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden, "a0")
+			return
+		}
+		r.serve(w, q)
+	}
+	out, err := l.run()
+	require.NoError(t, err)
+	require.Equal(t, "1F", out.Marks)
+	require.Empty(t, r.asked())
+}
+
+func TestDeleteReport(t *testing.T) {
+	const look = "GET app-1"
+	remove := []string{look, "DELETE app-1"} // by its metadata
+	for name, c := range map[string]struct {
+		left   domain.Leaf
+		status []string
+		asked  []string
+	}{
+		"when it is empty":             {left: domain.Leaf{Marks: "1A"}, status: []string{filled, filled, empty}, asked: append([]string{"GET v1alpha1", look, look, look}, remove...)},
+		"at once when nobody fills it": {left: domain.Leaf{Marks: "1A"}, status: []string{"null"}, asked: append([]string{"GET v1alpha1", look}, remove...)},
+		"that is not there":            {left: domain.Leaf{Marks: "1A"}, asked: []string{"GET v1alpha1", look}},
+		"of what is kept":              {left: domain.Leaf{Marks: "1K", Operation: domain.OpTerminate, Report: "the ResourceBundleState could not be deleted"}, status: []string{empty}, asked: append([]string{"GET v1alpha1", look}, remove...)},
+		"that there never was":         {left: domain.Leaf{Marks: "1F"}},
+		"that has gone":                {left: domain.Leaf{Marks: "1D", Operation: domain.OpTerminate}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLeaf(t, domain.OpTerminate, 0)
+			r := newReports(l)
+			r.status = c.status
+			c.left.ID = l.in.LeafID()
+			require.NoError(t, l.store.PutLeaf(t.Context(), c.left))
+			_, err := l.run()
+			require.NoError(t, err)
+			require.Empty(t, l.recorded().Report)
+			require.Equal(t, c.asked, r.asked())
+			if i := strings.Index(strings.Join(l.requests, " "), "DELETE app-1"); i >= 0 {
+				require.Equal(t, "DELETE app-1", l.requests[len(l.requests)-1], "the agent needs it until everything is gone")
+			}
+		})
+	}
+}

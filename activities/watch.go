@@ -1,0 +1,341 @@
+package activities
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"hash/fnv"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/observe"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// WatchShards is the number of shards that clusters are watched in. Running workflows know their shard by its
+// number: more shards would leave clusters watched twice until those have ended.
+const WatchShards = 16
+
+// shardOf is the shard of a cluster.
+func shardOf(c domain.ClusterName) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(c.String()))
+	return int(h.Sum32() % WatchShards)
+}
+
+// WatchingInput asks that the clusters of a context be watched, or not any more.
+type WatchingInput struct {
+	ContextID string        `json:"contextID"`
+	Plan      domain.Digest `json:"plan"`
+}
+
+// Watching is the signal to a shard that its clusters have something of a context.
+type Watching struct {
+	ContextID string               `json:"contextID"`
+	Clusters  []domain.ClusterName `json:"clusters"`
+}
+
+// WatchShardInput is the work of one watching activity; Term counts those of its workflow.
+type WatchShardInput struct {
+	Shard int `json:"shard"`
+	Term  int `json:"term"`
+}
+
+// ChangesInput asks for the set of clusters that comes after a generation; 0 comes before all. Term and Attempt
+// are those of the activity that asks.
+type ChangesInput struct {
+	Term       int   `json:"term"`
+	Attempt    int32 `json:"attempt"`
+	Generation int   `json:"generation"`
+}
+
+// Before says whether another activity, or another attempt at it, has come after the one that asks.
+func (in ChangesInput) Before(other ChangesInput) bool {
+	return cmp.Or(cmp.Compare(in.Term, other.Term), cmp.Compare(in.Attempt, other.Attempt)) < 0
+}
+
+// WatchSet is the set of clusters that are to be watched. Over says that it is not the asker's any more.
+type WatchSet struct {
+	Generation int                  `json:"generation"`
+	Clusters   []domain.ClusterName `json:"clusters"`
+	Contexts   []string             `json:"contexts"` // that have something there
+	Over       bool                 `json:"over,omitempty"`
+}
+
+// Shards are the workflows that watch.
+type Shards interface {
+	// Watch tells a shard of the context's clusters, and starts it when it does not run.
+	Watch(ctx context.Context, shard int, w Watching) error
+	// Unwatch tells a shard, if it runs, that a context has nothing in its clusters any more.
+	Unwatch(ctx context.Context, shard int, contextID string) error
+	// Changes waits for a set of clusters that is newer than the one known, for as long as ctx allows.
+	Changes(ctx context.Context, shard int, in ChangesInput) (*WatchSet, error)
+}
+
+// Observations keeps what clusters report. An owner is one attempt at a watching activity.
+type Observations interface {
+	Blobs
+	Instance(ctx context.Context, contextID string) (*domain.Instance, error)
+	Observed(ctx context.Context, contextIDs []string) ([]domain.ObservedApp, error)
+	PutObservation(ctx context.Context, o *domain.Observation) error
+	DeleteObservation(ctx context.Context, o domain.ObservedApp) error
+	PutWatch(ctx context.Context, owner string, w domain.Watch) error
+	DeleteWatch(ctx context.Context, owner string, c domain.ClusterName) error
+	Pulse(ctx context.Context, owner string, at time.Time) error
+	EndPulse(ctx context.Context, owner string) error
+}
+
+// Observe watches one cluster until ctx ends; an error before that says why it cannot.
+type Observe func(ctx context.Context, c observe.Config) error
+
+// Watch watches clusters.
+type Watch struct {
+	Clusters observe.Clusters
+	Reports  Reports
+	Store    Observations
+	Shards   Shards
+	Observe  Observe
+	Now      func() time.Time
+}
+
+// StartWatching tells the watches that a context has something in its clusters.
+func (w *Watch) StartWatching(ctx context.Context, in WatchingInput) error {
+	return w.tell(ctx, in, func(ctx context.Context, shard int, clusters []domain.ClusterName) error {
+		return w.Shards.Watch(ctx, shard, Watching{ContextID: in.ContextID, Clusters: clusters})
+	})
+}
+
+// StopWatching tells them that it has nothing there any more.
+func (w *Watch) StopWatching(ctx context.Context, in WatchingInput) error {
+	return w.tell(ctx, in, func(ctx context.Context, shard int, _ []domain.ClusterName) error {
+		return w.Shards.Unwatch(ctx, shard, in.ContextID)
+	})
+}
+
+// tell calls tell for each shard that has clusters of the plan, side by side.
+func (w *Watch) tell(ctx context.Context, in WatchingInput, tell func(context.Context, int, []domain.ClusterName) error) error {
+	stop := beat(ctx)
+	defer stop()
+	p, err := load[plan.Plan](ctx, w.Store, in.Plan)
+	if err != nil {
+		return err
+	}
+	var shards [WatchShards][]domain.ClusterName
+	seen := map[domain.ClusterName]bool{}
+	for _, a := range p.Apps {
+		for _, t := range a.Targets {
+			if !seen[t.ClusterName] {
+				seen[t.ClusterName] = true
+				n := shardOf(t.ClusterName)
+				shards[n] = append(shards[n], t.ClusterName)
+			}
+		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for n, clusters := range shards {
+		if len(clusters) > 0 {
+			g.Go(func() error { return tell(ctx, n, clusters) })
+		}
+	}
+	return g.Wait()
+}
+
+const (
+	// pulseInterval is how often an owner proves that its watches are alive; three that are missing prove that they
+	// are not.
+	pulseInterval = 5 * time.Second
+	// askAgain is the wait before changes are asked for again when that has failed.
+	askAgain = time.Second
+	// beginFirst and beginMost bound the wait before a watch that could not be begun is tried again.
+	beginFirst = time.Second
+	beginMost  = 30 * time.Second
+)
+
+// unreported is the reason of a cluster that nobody watches.
+const unreported = "the cluster is registered with spec.report none"
+
+// WatchShard watches the clusters of a shard and stores what they report, until it is cancelled or another attempt
+// has taken over.
+func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
+	stop := beat(ctx)
+	defer stop()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-activity.GetWorkerStopChannel(ctx):
+			cancel(errWorkerStops)
+		case <-ctx.Done():
+		}
+	}()
+	s := &shard{Watch: w, owner: rand.Text(), watches: map[domain.ClusterName]context.CancelCauseFunc{}}
+	if err := w.Store.Pulse(ctx, s.owner, w.Now()); err != nil {
+		return err
+	}
+	defer s.end(ctx)
+	defer cancel(nil)
+	s.running.Go(func() { s.pulse(ctx) })
+	ask := ChangesInput{Term: in.Term, Attempt: activity.GetInfo(ctx).Attempt}
+	for {
+		set, err := w.Shards.Changes(ctx, in.Shard, ask)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case fail.Is(err, fail.NotFound): // somebody has ended the workflow by hand
+			return err
+		case err != nil: // the watches go on: whether they are still this attempt's, heartbeats tell
+			activity.GetLogger(ctx).Warn("ask for changes", "shard", in.Shard, "error", err)
+			if err := sleep(ctx, askAgain); err != nil {
+				return err
+			}
+			continue
+		}
+		if !set.Over || len(set.Clusters) == 0 {
+			if err := s.adjust(ctx, set); err != nil {
+				return err
+			}
+		}
+		if set.Over {
+			return nil
+		}
+		ask.Generation = set.Generation
+	}
+}
+
+// shard is one attempt at a shard.
+type shard struct {
+	*Watch
+	owner   string
+	running sync.WaitGroup
+	watches map[domain.ClusterName]context.CancelCauseFunc // of the clusters that are watched
+	begun   bool
+	ours    sync.Map // ids of contexts of this control plane; in clusters there may be another's
+}
+
+// errUnwatched ends the watch of a cluster for good.
+var errUnwatched = errors.New("nothing is deployed in the cluster")
+
+// adjust begins and ends watches so that the clusters of the set are the ones that are watched.
+func (s *shard) adjust(ctx context.Context, set *WatchSet) error {
+	known := map[domain.ClusterName][]domain.ObservedApp{}
+	if !s.begun { // what has gone from the clusters while nobody watched must be forgotten
+		apps, err := s.Store.Observed(ctx, set.Contexts)
+		if err != nil {
+			return err
+		}
+		for _, o := range apps {
+			known[o.Cluster] = append(known[o.Cluster], o)
+		}
+		s.begun = true
+	}
+	wanted := make(map[domain.ClusterName]bool, len(set.Clusters))
+	for _, c := range set.Clusters {
+		wanted[c] = true
+		if s.watches[c] != nil {
+			continue
+		}
+		ctx, cancel := context.WithCancelCause(ctx)
+		s.watches[c] = cancel
+		s.running.Go(func() {
+			defer cancel(nil)
+			s.watch(ctx, c, known[c])
+		})
+	}
+	for c, cancel := range s.watches {
+		if !wanted[c] {
+			cancel(errUnwatched)
+			delete(s.watches, c)
+		}
+	}
+	return nil
+}
+
+// end waits for all that the shard began, and then takes back that its clusters are heard.
+func (s *shard) end(ctx context.Context) {
+	s.running.Wait()
+	s.record(ctx, func(ctx context.Context) error { return s.Store.EndPulse(ctx, s.owner) })
+}
+
+// record makes a last write in spite of ctx's end.
+func (s *shard) record(ctx context.Context, write func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	if err := write(ctx); err != nil {
+		activity.GetLogger(ctx).Warn("record the end of a watch", "error", err)
+	}
+}
+
+// pulse proves until ctx ends that the watches are alive. One that cannot be stored is not made up for: the
+// statuses that depend on it cannot be asked for either.
+func (s *shard) pulse(ctx context.Context) {
+	for sleep(ctx, pulseInterval) == nil {
+		if err := s.Store.Pulse(ctx, s.owner, s.Now()); err != nil && ctx.Err() == nil {
+			activity.GetLogger(ctx).Warn("record pulse", "error", err)
+		}
+	}
+}
+
+// watch watches one cluster until ctx ends.
+func (s *shard) watch(ctx context.Context, c domain.ClusterName, known []domain.ObservedApp) {
+	for wait := beginFirst; ctx.Err() == nil; wait = min(2*wait, beginMost) {
+		err := s.observe(ctx, c, known)
+		if ctx.Err() != nil {
+			break
+		}
+		activity.GetLogger(ctx).Warn("watch", "cluster", c, "error", err)
+		if err := s.Store.PutWatch(ctx, s.owner, domain.Watch{Cluster: c, Reason: fail.TextOf(err)}); err != nil {
+			activity.GetLogger(ctx).Warn("record watch", "cluster", c, "error", err)
+		}
+		_ = sleep(ctx, wait)
+	}
+	if errors.Is(context.Cause(ctx), errUnwatched) {
+		s.record(ctx, func(ctx context.Context) error { return s.Store.DeleteWatch(ctx, s.owner, c) })
+	}
+}
+
+// observe watches one cluster until ctx ends, or until it cannot for the reason that is returned.
+func (s *shard) observe(ctx context.Context, c domain.ClusterName, known []domain.ObservedApp) error {
+	if _, err := s.Clusters.Get(ctx, c); err != nil {
+		return err
+	}
+	how := s.Reports.Report(c)
+	if how != domain.ReportNone {
+		return s.Observe(ctx, observe.Config{Cluster: c, Report: how, Clusters: s.Clusters, Sink: s, Known: known})
+	}
+	if err := s.Store.PutWatch(ctx, s.owner, domain.Watch{Cluster: c, Reason: unreported}); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// Put implements observe.Sink. What belongs to no context of ours is another control plane's.
+func (s *shard) Put(ctx context.Context, o *domain.Observation) error {
+	if _, ok := s.ours.Load(o.ContextID); !ok {
+		_, err := s.Store.Instance(ctx, o.ContextID)
+		if fail.Is(err, fail.NotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		s.ours.Store(o.ContextID, nil)
+	}
+	return s.Store.PutObservation(ctx, o)
+}
+
+// Delete implements observe.Sink.
+func (s *shard) Delete(ctx context.Context, o domain.ObservedApp) error {
+	return s.Store.DeleteObservation(ctx, o)
+}
+
+// Contact implements observe.Sink.
+func (s *shard) Contact(ctx context.Context, w domain.Watch) error {
+	return s.Store.PutWatch(ctx, s.owner, w)
+}

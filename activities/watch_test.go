@@ -1,0 +1,298 @@
+package activities_test
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/observe"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// sky is what a watching activity has around it: the workflow whose set of clusters the test changes, watchers of
+// clusters that the test speaks for, and a store.
+type sky struct {
+	*memory
+	t *testing.T
+
+	mu        sync.Mutex
+	sets      chan *activities.WatchSet
+	asked     []activities.ChangesInput
+	signals   map[int][]domain.ClusterName
+	unwatched []string
+	how       map[string]domain.Report
+	watchers  map[domain.ClusterName]observe.Config // that are running
+	watches   map[domain.ClusterName]domain.Watch
+	stored    []domain.ObservedApp
+	observed  []domain.ObservedApp
+	pulses    map[string]bool
+	changed   *sync.Cond
+}
+
+func newSky(t *testing.T) *sky {
+	t.Helper()
+	s := &sky{
+		memory: newMemory(), t: t, sets: make(chan *activities.WatchSet), signals: map[int][]domain.ClusterName{},
+		how: map[string]domain.Report{}, watchers: map[domain.ClusterName]observe.Config{},
+		watches: map[domain.ClusterName]domain.Watch{}, pulses: map[string]bool{},
+	}
+	s.changed = sync.NewCond(&s.mu)
+	return s
+}
+
+func (s *sky) do(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+	s.changed.Broadcast()
+}
+
+// until waits for what another goroutine does.
+func (s *sky) until(is func() bool) {
+	s.t.Helper()
+	over := time.AfterFunc(20*time.Second, func() { s.do(func() {}) })
+	defer over.Stop()
+	deadline := time.Now().Add(20 * time.Second)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !is() {
+		require.True(s.t, time.Now().Before(deadline), "it did not come to that")
+		s.changed.Wait()
+	}
+}
+
+func (s *sky) Watch(_ context.Context, shard int, w activities.Watching) error {
+	s.do(func() { s.signals[shard] = append(s.signals[shard], w.Clusters...) })
+	return nil
+}
+
+func (s *sky) Unwatch(_ context.Context, _ int, contextID string) error {
+	s.do(func() { s.unwatched = append(s.unwatched, contextID) })
+	return nil
+}
+
+func (s *sky) Changes(ctx context.Context, _ int, in activities.ChangesInput) (*activities.WatchSet, error) {
+	s.do(func() { s.asked = append(s.asked, in) })
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case set := <-s.sets:
+		return set, nil
+	}
+}
+
+func (s *sky) Report(c domain.ClusterName) domain.Report {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.how[c.Name]
+}
+
+// Get gives no client: the watchers are the test's.
+func (s *sky) Get(_ context.Context, c domain.ClusterName) (*kube.Cluster, error) {
+	if c.Name == "forgotten" {
+		return nil, fail.New(fail.NotFound, "cluster %s not found", c)
+	}
+	return nil, nil
+}
+
+func (s *sky) Observe(ctx context.Context, c observe.Config) error {
+	s.do(func() { s.watchers[c.Cluster] = c })
+	<-ctx.Done()
+	s.do(func() { delete(s.watchers, c.Cluster) })
+	return ctx.Err()
+}
+
+func (s *sky) Observed(context.Context, []string) ([]domain.ObservedApp, error) {
+	return s.observed, nil
+}
+
+func (s *sky) PutObservation(_ context.Context, o *domain.Observation) error {
+	s.do(func() { s.stored = append(s.stored, o.ObservedApp) })
+	return nil
+}
+
+func (s *sky) DeleteObservation(_ context.Context, o domain.ObservedApp) error {
+	s.do(func() { s.stored = slices.DeleteFunc(s.stored, func(x domain.ObservedApp) bool { return x == o }) })
+	return nil
+}
+
+func (s *sky) PutWatch(_ context.Context, _ string, w domain.Watch) error {
+	s.do(func() { s.watches[w.Cluster] = w })
+	return nil
+}
+
+func (s *sky) DeleteWatch(_ context.Context, _ string, c domain.ClusterName) error {
+	s.do(func() { delete(s.watches, c) })
+	return nil
+}
+
+func (s *sky) Pulse(_ context.Context, owner string, _ time.Time) error {
+	s.do(func() { s.pulses[owner] = true })
+	return nil
+}
+
+func (s *sky) EndPulse(_ context.Context, owner string) error {
+	s.do(func() { delete(s.pulses, owner) })
+	return nil
+}
+
+func (s *sky) activity() *activities.Watch {
+	return &activities.Watch{Clusters: s, Reports: s, Store: s, Shards: s, Observe: s.Observe, Now: time.Now}
+}
+
+func (s *sky) environment(o worker.Options) *testsuite.TestActivityEnvironment {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestActivityEnvironment()
+	env.SetWorkerOptions(o)
+	env.SetTestTimeout(time.Minute)
+	return env
+}
+
+// run runs the activity beside the test.
+func (s *sky) run(o worker.Options) (ended chan error) {
+	env, w := s.environment(o), s.activity()
+	env.RegisterActivity(w)
+	ended = make(chan error, 1)
+	go func() {
+		_, err := env.ExecuteActivity(w.WatchShard, activities.WatchShardInput{Shard: 3, Term: 2})
+		ended <- err
+	}()
+	return ended
+}
+
+func (s *sky) watching(names ...string) func() bool {
+	return func() bool {
+		got := []string{}
+		for c := range maps.Keys(s.watchers) {
+			got = append(got, c.Name)
+		}
+		slices.Sort(got)
+		return slices.Equal(got, names)
+	}
+}
+
+func far(names ...string) []domain.ClusterName {
+	clusters := []domain.ClusterName{}
+	for _, n := range names {
+		clusters = append(clusters, domain.ClusterName{Provider: "p", Name: n})
+	}
+	return clusters
+}
+
+func TestWatchShard(t *testing.T) {
+	s := newSky(t)
+	old := domain.ObservedApp{ContextID: "1", App: "app", Cluster: far("a")[0]}
+	s.observed = []domain.ObservedApp{old}
+	s.how["silent"] = domain.ReportNone
+	ended := s.run(worker.Options{})
+	s.sets <- &activities.WatchSet{Generation: 4, Clusters: far("a", "b"), Contexts: []string{"1"}}
+	s.until(s.watching("a", "b"))
+	require.Len(t, s.pulses, 1)
+	a := s.watchers[far("a")[0]]
+	require.Equal(t, []domain.ObservedApp{old}, a.Known, "what has gone meanwhile is forgotten")
+
+	s.sets <- &activities.WatchSet{Generation: 5, Clusters: far("a", "c", "forgotten", "silent"), Contexts: []string{"1", "2"}}
+	require.NoError(t, a.Sink.Contact(t.Context(), domain.Watch{Cluster: far("a")[0], Connected: true}))
+	s.until(s.watching("a", "c"))
+	s.until(func() bool {
+		return s.watches[far("silent")[0]].Reason != "" && s.watches[far("forgotten")[0]].Reason != ""
+	})
+	require.True(t, s.watches[far("a")[0]].Connected)
+	require.Equal(t, activities.ChangesInput{Term: 2, Attempt: 1, Generation: 5}, s.asked[len(s.asked)-1])
+
+	s.sets <- &activities.WatchSet{Generation: 6, Over: true}
+	require.NoError(t, <-ended)
+	require.Empty(t, s.watchers)
+	require.Empty(t, s.watches, "nothing is deployed there any more")
+	require.Empty(t, s.pulses)
+}
+
+// TestWatchShardTakenOver leaves to the other attempt what it has said.
+func TestWatchShardTakenOver(t *testing.T) {
+	s := newSky(t)
+	ended := s.run(worker.Options{})
+	s.sets <- &activities.WatchSet{Generation: 1, Clusters: far("a")}
+	s.until(s.watching("a"))
+	require.NoError(t, s.watchers[far("a")[0]].Sink.Contact(t.Context(), domain.Watch{Cluster: far("a")[0], Connected: true}))
+	s.sets <- &activities.WatchSet{Generation: 1, Clusters: far("a"), Over: true}
+	require.NoError(t, <-ended)
+	require.Empty(t, s.watchers)
+	require.Len(t, s.watches, 1)
+	require.Empty(t, s.pulses, "without a pulse it does not count")
+}
+
+func TestWatchShardOfAWorkerThatStops(t *testing.T) {
+	s := newSky(t)
+	stop := make(chan struct{})
+	env, w := s.environment(worker.Options{}), s.activity()
+	env.SetWorkerStopChannel(stop)
+	env.RegisterActivity(w)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := env.ExecuteActivity(w.WatchShard, activities.WatchShardInput{})
+		ended <- err
+	}()
+	s.sets <- &activities.WatchSet{Generation: 1, Clusters: far("a")}
+	s.until(s.watching("a"))
+	close(stop)
+	require.ErrorContains(t, <-ended, "worker stops")
+	require.Empty(t, s.watchers)
+}
+
+// TestForeignObservations: a cluster may belong to two control planes.
+func TestForeignObservations(t *testing.T) {
+	s := newSky(t)
+	s.instances["1"] = domain.Instance{ContextID: "1"}
+	ended := s.run(worker.Options{})
+	s.sets <- &activities.WatchSet{Generation: 1, Clusters: far("a")}
+	s.until(s.watching("a"))
+	sink := s.watchers[far("a")[0]].Sink
+	ours := domain.ObservedApp{ContextID: "1", App: "app", Cluster: far("a")[0]}
+	for range 2 {
+		require.NoError(t, sink.Put(t.Context(), &domain.Observation{ObservedApp: ours}))
+		require.NoError(t, sink.Put(t.Context(), &domain.Observation{ObservedApp: domain.ObservedApp{ContextID: "2", App: "app", Cluster: far("a")[0]}}))
+	}
+	require.Equal(t, []domain.ObservedApp{ours, ours}, s.stored)
+	require.NoError(t, sink.Delete(t.Context(), ours))
+	require.Empty(t, s.stored)
+	s.sets <- &activities.WatchSet{Generation: 2, Over: true}
+	require.NoError(t, <-ended)
+}
+
+// TestStartAndStopWatching tell every shard that has clusters of the plan, of each cluster once.
+func TestStartAndStopWatching(t *testing.T) {
+	s := newSky(t)
+	targets := []plan.Target{}
+	for _, c := range far("a", "b", "c", "d", "e", "f", "g", "h") {
+		targets = append(targets, plan.Target{ClusterName: c})
+	}
+	in := activities.WatchingInput{ContextID: "1", Plan: s.put(t, plan.Plan{Apps: []plan.App{{Name: "x", Targets: targets}, {Name: "y", Targets: targets[2:]}}})}
+	env, w := s.environment(worker.Options{}), s.activity()
+	env.RegisterActivity(w)
+	_, err := env.ExecuteActivity(w.StartWatching, in)
+	require.NoError(t, err)
+	var told []domain.ClusterName
+	for shard, clusters := range s.signals {
+		require.Less(t, shard, activities.WatchShards)
+		told = append(told, clusters...)
+	}
+	require.ElementsMatch(t, far("a", "b", "c", "d", "e", "f", "g", "h"), told)
+	require.Greater(t, len(s.signals), 1, "they are spread")
+	_, err = env.ExecuteActivity(w.StopWatching, in)
+	require.NoError(t, err)
+	require.Len(t, s.unwatched, len(s.signals))
+}

@@ -1,0 +1,52 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/workflows"
+)
+
+// Watch implements activities.Shards.
+func (e *Engine) Watch(ctx context.Context, shard int, w activities.Watching) error {
+	return e.call(ctx, func(ctx context.Context) error {
+		id := workflows.WatchID(shard)
+		_, err := e.temporal.SignalWithStartWorkflow(ctx, id, workflows.WatchSignal, w, client.StartWorkflowOptions{
+			ID: id, TaskQueue: workflows.LifecycleQueue, StaticSummary: "hears what clusters report",
+		}, workflows.WatchClustersName, workflows.WatchInput{Shard: shard})
+		return err
+	})
+}
+
+// Unwatch implements activities.Shards.
+func (e *Engine) Unwatch(ctx context.Context, shard int, contextID string) error {
+	err := e.call(ctx, func(ctx context.Context) error {
+		return e.temporal.SignalWorkflow(ctx, workflows.WatchID(shard), "", workflows.UnwatchSignal, contextID)
+	})
+	if fail.Is(err, fail.NotFound) {
+		return nil
+	}
+	return err
+}
+
+// Changes implements activities.Shards. Temporal is asked by long polls; a question is one update, however often it
+// is asked.
+func (e *Engine) Changes(ctx context.Context, shard int, in activities.ChangesInput) (*activities.WatchSet, error) {
+	handle, err := e.temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID: workflows.WatchID(shard), UpdateName: workflows.ChangesUpdate, Args: []any{in},
+		UpdateID:     fmt.Sprintf("%s/%d/%d/%d", workflows.ChangesUpdate, in.Term, in.Attempt, in.Generation),
+		WaitForStage: client.WorkflowUpdateStageAccepted,
+	})
+	if err != nil {
+		return nil, kindOf(err)
+	}
+	var set activities.WatchSet
+	if err := handle.Get(ctx, &set); err != nil {
+		return nil, kindOf(err)
+	}
+	return &set, nil
+}

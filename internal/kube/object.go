@@ -1,0 +1,43 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// Serves says whether the cluster has the kind, in the version given. Once it has, it is not asked again.
+func (c *Cluster) Serves(ctx context.Context, id plan.ResourceID) (bool, error) {
+	_, err := c.kinds.locate(ctx, gvkOf(id))
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	return err == nil, kindOf(err)
+}
+
+// Object gets one object; nil when it, or its kind, is not in the cluster.
+func (c *Cluster) Object(ctx context.Context, id plan.ResourceID) (json.RawMessage, error) {
+	gvk := gvkOf(id)
+	m, err := c.kinds.locate(ctx, gvk)
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, kindOf(err)
+	}
+	r := c.begin(Job{Resources: []plan.Resource{{ResourceID: id}}, Marks: domain.NewMarks(1, domain.MarkApplied)})
+	path, _, err := r.place(gvk.GroupVersion(), m, 0)
+	if err != nil {
+		return nil, err
+	}
+	body, err := r.send(ctx, request{method: http.MethodGet, path: path, accept: contentJSON}, nil)
+	if isAbsent(err) || isUnserved(err) {
+		return nil, nil
+	}
+	return body, kindOf(err)
+}

@@ -1,0 +1,242 @@
+package observe
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/readiness"
+)
+
+const bundlesPath = "/apis/" + bundle.Group + "/" + bundle.Version + "/" + bundle.Resource
+
+// Objects that are asked for at a time: names are small, a ResourceBundleState may have a megabyte.
+const (
+	pageOfNames   = 500
+	pageOfBundles = 8
+)
+
+// agent hears a cluster by the ResourceBundleStates that an agent writes. It follows their metadata, so that it holds
+// nothing but names and versions, and reads those that have changed.
+type agent struct {
+	queue   *queue
+	contact func(context.Context) error
+	bundles *feed
+	names   *names
+	lease   *lease
+}
+
+func newAgent(q *queue, silence time.Duration, contact func(context.Context) error) *agent {
+	a := &agent{queue: q, contact: contact, names: newNames(q), lease: newLease(silence)}
+	a.bundles = &feed{Collection: kube.Collection{Path: bundlesPath, Labels: labelled, Metadata: true, Page: pageOfNames}, follower: a.names}
+	return a
+}
+
+func (a *agent) sync(ctx context.Context, c *kube.Cluster) error {
+	if err := a.bundles.sync(ctx, c); err != nil {
+		return definitionMissing(err)
+	}
+	err := a.lease.feed.sync(ctx, c)
+	if kube.IsAnswer(err) {
+		return nil // whoever gave the credentials did not think of the lease
+	}
+	return err
+}
+
+func definitionMissing(err error) error {
+	if kube.IsUnserved(err) {
+		return errNoDefinition
+	}
+	return err
+}
+
+func (a *agent) follow(ctx context.Context, c *kube.Cluster) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return definitionMissing(a.bundles.follow(ctx, c)) })
+	g.Go(func() error {
+		if err := a.lease.feed.follow(ctx, c); !kube.IsAnswer(err) {
+			return err
+		}
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+	g.Go(func() error { return a.vigil(ctx) })
+	return g.Wait()
+}
+
+// vigil says when the agent falls silent, and when it is back.
+func (a *agent) vigil(ctx context.Context) error {
+	for {
+		if err := a.contact(ctx); err != nil {
+			return err
+		}
+		var late <-chan time.Time
+		if left, ok := a.lease.left(time.Now()); ok {
+			late = time.After(left)
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-a.lease.beat:
+		case <-late:
+		}
+	}
+}
+
+func (a *agent) silence(now time.Time) (string, time.Time) { return a.lease.silent(now) }
+
+// observe reads the ResourceBundleStates of a deployment.
+func (a *agent) observe(ctx context.Context, c *kube.Cluster, id string) (*domain.Observation, error) {
+	var parts []*bundle.Part
+	q := kube.Collection{Path: bundlesPath, Labels: deployment(id), Page: pageOfBundles}
+	_, err := c.List(ctx, q, func(object json.RawMessage) error {
+		part, err := bundle.Decode(object)
+		if err == nil {
+			parts = append(parts, part)
+		}
+		return nil // what nobody can read is no report
+	})
+	if err != nil {
+		return nil, definitionMissing(err)
+	}
+	for _, b := range bundle.Join(parts) {
+		switch {
+		case !b.Filled:
+		case !b.Complete:
+			return nil, errUnsettled
+		default:
+			return observation(b.Kinds, b.Objects), nil
+		}
+	}
+	return nil, nil
+}
+
+// observation judges the objects.
+func observation(kinds []schema.GroupKind, objects []bundle.Object) *domain.Observation {
+	o := &domain.Observation{Resources: make([]domain.ObservedResource, len(objects))}
+	if kinds != nil {
+		o.Kinds = make([]string, len(kinds))
+	}
+	for i, k := range kinds {
+		o.Kinds[i] = k.String()
+	}
+	for i := range objects {
+		b := &objects[i]
+		state := (*readiness.Rules)(nil).OfJSON(schema.GroupVersionKind{Group: b.Group, Version: b.Version, Kind: b.Kind}, b.JSON)
+		o.Resources[i] = observed(b, state)
+	}
+	return o
+}
+
+func observed(b *bundle.Object, state readiness.State) domain.ObservedResource {
+	return domain.ObservedResource{
+		Group: b.Group, Version: b.Version, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name,
+		Status: string(state.Status), Message: state.Message, JSON: b.JSON,
+	}
+}
+
+// names are the ResourceBundleStates that there are.
+type names struct {
+	queue *queue
+
+	mu    sync.Mutex
+	known map[name]place
+	stale map[name]bool // while a list is read: what was not in it so far
+}
+
+type name struct{ namespace, name string }
+
+type place struct{ deployment, version string }
+
+func newNames(q *queue) *names { return &names{queue: q, known: map[name]place{}} }
+
+// meta are the members of an object's metadata that matter here.
+type meta struct {
+	Metadata struct {
+		Name            string            `json:"name"`
+		Namespace       string            `json:"namespace"`
+		ResourceVersion string            `json:"resourceVersion"`
+		Labels          map[string]string `json:"labels"`
+	} `json:"metadata"`
+}
+
+func metaOf(object json.RawMessage) (*meta, error) {
+	m := &meta{}
+	if err := json.Unmarshal(object, m); err != nil {
+		return nil, unreadable(err)
+	}
+	return m, nil
+}
+
+// unreadable is the error of what a cluster sends that is no object.
+func unreadable(cause error) error {
+	return fail.Wrap(cause, fail.Unavailable, "the cluster sends an object that cannot be read")
+}
+
+func (n *names) put(object json.RawMessage) error {
+	m, err := metaOf(object)
+	if err != nil {
+		return err
+	}
+	at := name{m.Metadata.Namespace, m.Metadata.Name}
+	now := place{m.Metadata.Labels[plan.DeploymentLabel], m.Metadata.ResourceVersion}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.stale, at)
+	before, known := n.known[at]
+	if known && before == now {
+		return nil
+	}
+	n.known[at] = now
+	n.queue.add(now.deployment)
+	if known && before.deployment != now.deployment {
+		n.queue.add(before.deployment)
+	}
+	return nil
+}
+
+func (n *names) remove(object json.RawMessage) error {
+	m, err := metaOf(object)
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.drop(name{m.Metadata.Namespace, m.Metadata.Name})
+	return nil
+}
+
+// drop forgets a ResourceBundleState. The lock is held.
+func (n *names) drop(at name) {
+	if before, ok := n.known[at]; ok {
+		delete(n.known, at)
+		n.queue.add(before.deployment)
+	}
+}
+
+func (n *names) begin() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.stale = make(map[name]bool, len(n.known))
+	for at := range n.known {
+		n.stale[at] = true
+	}
+}
+
+func (n *names) end() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for at := range n.stale {
+		n.drop(at)
+	}
+	n.stale = nil
+}

@@ -1,0 +1,212 @@
+package observe_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/monitor"
+	"github.com/drover-io/drover/internal/observe"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/readiness"
+)
+
+func TestWhatAnAgentWrites(t *testing.T) {
+	w := newWorld(t)
+	w.makeBundle("early")
+	w.fill("early", bundle.MaxSize, object(t, "a", 10))
+	w.makeBundle("empty")
+	w.watch(domain.ReportAgent, nil)
+
+	o := w.await("early", there)
+	require.Equal(t, []string{"ConfigMap"}, o.Kinds)
+	require.Equal(t, cluster, o.Cluster)
+	require.Len(t, o.Resources, 1)
+	r := o.Resources[0]
+	require.Equal(t, "v1 ConfigMap ns a", strings.Join([]string{r.Version, r.Kind, r.Namespace, r.Name}, " "))
+	require.Equal(t, string(readiness.Ready), r.Status)
+	require.JSONEq(t, string(object(t, "a", 10).JSON), string(r.JSON))
+	require.True(t, w.said()[0].Connected)
+
+	w.makeBundle("late")
+	w.fill("late", bundle.MaxSize, object(t, "a", 10), object(t, "b", 10))
+	w.await("late", has(2))
+	w.fill("early", bundle.MaxSize, object(t, "a", 11))
+	w.await("early", func(o *domain.Observation) bool {
+		return string(o.Resources[0].JSON) == string(object(t, "a", 11).JSON)
+	})
+	require.Nil(t, w.observed("empty"), "nobody has filled it")
+
+	require.NoError(t, w.client.Resource(bundles).Namespace(w.namespace).Delete(t.Context(), bundle.Name("early", w.contextID), metav1.DeleteOptions{}))
+	w.await("early", gone)
+	require.NotNil(t, w.observed("late"))
+	require.Len(t, w.said(), 1, "nothing happened to the connection")
+}
+
+func TestWhatDoesNotChangeIsNotPutAgain(t *testing.T) {
+	w := newWorld(t)
+	w.makeBundle("app")
+	w.fill("app", bundle.MaxSize, object(t, "a", 10))
+	w.watch(domain.ReportAgent, nil)
+	w.await("app", there)
+	touch := []byte(`{"metadata":{"annotations":{"touched":"yes"}}}`)
+	_, err := w.client.Resource(bundles).Namespace(w.namespace).
+		Patch(t.Context(), bundle.Name("app", w.contextID), "application/merge-patch+json", touch, metav1.PatchOptions{})
+	require.NoError(t, err)
+	w.makeBundle("other") // what is seen after the touch
+	w.fill("other", bundle.MaxSize, object(t, "b", 10))
+	w.await("other", there)
+	require.Len(t, w.putsOf("app"), 1)
+}
+
+func TestAReportInParts(t *testing.T) {
+	w := newWorld(t)
+	w.makeBundle("app")
+	var all []*bundle.Object
+	for i := range 40 {
+		all = append(all, object(t, fmt.Sprintf("o%02d", i), 14<<10)) // too small to be summarised
+	}
+	w.watch(domain.ReportAgent, nil)
+	w.fill("app", bundle.MinSize, all...)
+	w.await("app", has(40))
+	all[7] = object(t, "o07", 13<<10)
+	w.fill("app", bundle.MinSize, all...)
+	o := w.await("app", func(o *domain.Observation) bool {
+		r := resource(o, "ConfigMap", "o07")
+		return r != nil && string(r.JSON) == string(all[7].JSON)
+	})
+	require.Len(t, o.Resources, 40)
+	for _, put := range w.putsOf("app") {
+		require.Len(t, put.Resources, 40, "half a report is none")
+	}
+}
+
+func TestAnAppWithALongName(t *testing.T) {
+	w := newWorld(t)
+	app := strings.Repeat("long", 25)
+	w.makeBundle(app)
+	w.fill(app, bundle.MaxSize, object(t, "a", 10))
+	w.watch(domain.ReportAgent, nil)
+	w.await(app, there)
+	require.NoError(t, w.client.Resource(bundles).Namespace(w.namespace).Delete(t.Context(), bundle.Name(app, w.contextID), metav1.DeleteOptions{}))
+	w.await(app, gone)
+}
+
+func TestWhatIsKnownAndGone(t *testing.T) {
+	w := newWorld(t)
+	known := domain.ObservedApp{ContextID: w.contextID, App: "gone", Cluster: cluster}
+	require.NoError(t, w.store.PutObservation(t.Context(), &domain.Observation{ObservedApp: known}))
+	stored, err := w.store.Observed(t.Context(), []string{w.contextID})
+	require.NoError(t, err)
+	require.Equal(t, []domain.ObservedApp{known}, stored)
+	w.watch(domain.ReportAgent, func(c *observe.Config) { c.Known = stored })
+	w.await("gone", gone)
+}
+
+func TestAConnectionThatBreaks(t *testing.T) {
+	w := newWorld(t)
+	p := w.behindProxy()
+	w.makeBundle("app")
+	w.fill("app", bundle.MaxSize, object(t, "a", 10))
+	w.watch(domain.ReportAgent, nil)
+	w.await("app", there)
+	require.Equal(t, 1, p.connections(), "all requests share a connection")
+
+	p.setState(cut)
+	require.Eventually(t, func() bool { s := w.said(); return !s[len(s)-1].Connected }, deadline, tick)
+	lost := w.said()[len(w.said())-1]
+	require.Contains(t, lost.Reason, "cannot be reached")
+	require.False(t, lost.LastSeen.IsZero())
+	w.fill("app", bundle.MaxSize, object(t, "a", 11))
+	p.setState(passing)
+	w.awaitContact(true, "")
+	w.await("app", func(o *domain.Observation) bool {
+		return string(o.Resources[0].JSON) == string(object(t, "a", 11).JSON)
+	})
+}
+
+func TestADeadConnectionIsNoticed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.behindProxy()
+	w.watch(domain.ReportAgent, nil)
+	w.awaitContact(true, "")
+	p.freeze()
+	began := time.Now()
+	require.Eventually(t, func() bool { s := w.said(); return !s[len(s)-1].Connected }, deadline, tick)
+	t.Logf("noticed after %s", time.Since(began).Round(100*time.Millisecond))
+	p.unfreeze()
+	p.breakAll()
+	w.awaitContact(true, "")
+}
+
+func TestAClusterThatIsNotThere(t *testing.T) {
+	w := newWorld(t)
+	p := w.behindProxy()
+	p.setState(cut)
+	w.watch(domain.ReportAgent, nil)
+	require.Eventually(t, func() bool { return len(w.said()) > 0 }, deadline, tick)
+	require.False(t, w.said()[0].Connected)
+	require.True(t, w.said()[0].LastSeen.IsZero())
+	p.setState(passing)
+	w.awaitContact(true, "")
+}
+
+func TestADefinitionThatComesLate(t *testing.T) {
+	w := newWorld(t)
+	w.undefine()
+	w.watch(domain.ReportAgent, func(c *observe.Config) { c.RetryMost = time.Hour })
+	w.awaitContact(false, "the cluster has no ResourceBundleState CRD")
+	w.define()
+	w.awaitContact(true, "")
+	w.makeBundle("app")
+	w.fill("app", bundle.MaxSize, object(t, "a", 10))
+	w.await("app", there)
+	w.undefine()
+	w.awaitContact(false, "the cluster has no ResourceBundleState CRD")
+	w.define()
+	w.awaitContact(true, "")
+	w.await("app", gone)
+}
+
+func TestAnAgentThatFallsSilent(t *testing.T) {
+	const silent = "the agent in the cluster does not answer"
+	w := newWorld(t)
+	renewed := func(at time.Time) {
+		o := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": map[string]any{"name": monitor.LeaseName},
+			"spec": map[string]any{"renewTime": metav1.NewMicroTime(at).UTC().Format("2006-01-02T15:04:05.000000Z")},
+		}}
+		_, err := w.client.Resource(leases).Namespace(w.namespace).
+			Apply(t.Context(), monitor.LeaseName, o, metav1.ApplyOptions{FieldManager: "agent", Force: true})
+		require.NoError(t, err)
+	}
+	old := time.Now().Add(-time.Hour)
+	renewed(old)
+	w.watch(domain.ReportAgent, func(c *observe.Config) { c.Silence = 2 * time.Second })
+	w.awaitContact(false, silent)
+	require.WithinDuration(t, old, w.said()[0].LastSeen, time.Second)
+	renewed(time.Now())
+	w.awaitContact(true, "")
+	w.awaitContact(false, silent)
+	require.NoError(t, w.client.Resource(leases).Namespace(w.namespace).Delete(t.Context(), monitor.LeaseName, metav1.DeleteOptions{}))
+	require.Equal(t, silent, w.said()[len(w.said())-1].Reason)
+}
+
+func TestDeploymentIDsAreFoundByEitherName(t *testing.T) {
+	id := plan.DeploymentID("4711", strings.Repeat("a", 100))
+	_, app, _ := strings.Cut(id, "-")
+	require.Equal(t, id, plan.DeploymentID("4711", app))
+}
+
+func TestNothingToWatch(t *testing.T) {
+	_, err := observe.New(observe.Config{Report: domain.ReportNone})
+	require.Error(t, err)
+}

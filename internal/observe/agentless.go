@@ -1,0 +1,204 @@
+package observe
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
+)
+
+// pageOfObjects is how many objects are asked for at a time.
+const pageOfObjects = 200
+
+// refusedPause is how long a kind that the cluster refuses is left alone: mostly it lacks a permission.
+const refusedPause = 5 * time.Minute
+
+// agentless hears a cluster by the labelled resources themselves. It holds them as they will be reported.
+type agentless struct {
+	queue       *queue
+	objects     *objects
+	kinds       map[schema.GroupKind]*kindFeed
+	definitions *definitions
+}
+
+// kindFeed follows one kind.
+type kindFeed struct {
+	*feed
+	gvk schema.GroupVersionKind
+}
+
+func newAgentless(q *queue) *agentless {
+	return &agentless{queue: q, objects: newObjects(q), kinds: map[schema.GroupKind]*kindFeed{}, definitions: newDefinitions()}
+}
+
+// sync finds out which kinds there are and lists those that are not known yet. One that the cluster refuses to list is
+// not observed; follow tries it again.
+func (a *agentless) sync(ctx context.Context, c *kube.Cluster) error {
+	if err := a.definitions.sync(ctx, c); err != nil && !kube.IsAnswer(err) {
+		return err
+	}
+	served, down, err := c.Served(ctx)
+	if err != nil {
+		return err
+	}
+	a.choose(served, down)
+	g, ctx := errgroup.WithContext(ctx)
+	for _, k := range a.kinds {
+		g.Go(func() error { return a.list(ctx, c, k) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	if !a.objects.observed() {
+		return fail.New(fail.Forbidden, "the cluster's credentials do not allow to watch any kind")
+	}
+	return nil
+}
+
+// choose begins to follow kinds that are new, and forgets those that are gone.
+func (a *agentless) choose(served []kube.Served, down map[string]bool) {
+	there := map[schema.GroupKind]bool{}
+	for _, s := range served {
+		gk := s.GroupKind()
+		if ignored[gk] {
+			continue
+		}
+		there[gk] = true
+		if k := a.kinds[gk]; k != nil && k.gvk == s.GroupVersionKind {
+			continue
+		}
+		a.kinds[gk] = &kindFeed{gvk: s.GroupVersionKind, feed: &feed{
+			Collection: kube.Collection{Path: s.Path, Labels: labelled, Metadata: bare[gk], Page: pageOfObjects},
+			follower:   &objectFollower{objects: a.objects, gvk: s.GroupVersionKind},
+		}}
+	}
+	for gk := range a.kinds {
+		if !there[gk] && !down[gk.Group] {
+			delete(a.kinds, gk)
+			a.objects.forget(gk)
+		}
+	}
+}
+
+// list lists a kind; that the cluster refuses is no error.
+func (a *agentless) list(ctx context.Context, c *kube.Cluster, k *kindFeed) error {
+	err := k.sync(ctx, c)
+	switch {
+	case err == nil:
+		a.objects.observe(k.gvk.GroupKind())
+	case kube.IsAnswer(err):
+		a.objects.forget(k.gvk.GroupKind())
+		return nil
+	}
+	return err
+}
+
+func (a *agentless) follow(ctx context.Context, c *kube.Cluster) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, k := range a.kinds {
+		g.Go(func() error { return a.followKind(ctx, c, k) })
+	}
+	g.Go(func() error {
+		if err := a.definitions.feed.follow(ctx, c); !kube.IsAnswer(err) {
+			return err
+		}
+		<-ctx.Done() // who may not see them learns of new kinds in the next session
+		return context.Cause(ctx)
+	})
+	g.Go(func() error { return a.definitions.await(ctx) })
+	return g.Wait()
+}
+
+// followKind follows a kind that may be refused, now and then.
+func (a *agentless) followKind(ctx context.Context, c *kube.Cluster, k *kindFeed) error {
+	for {
+		if err := a.list(ctx, c, k); err != nil {
+			return err
+		}
+		if k.version != "" {
+			err := k.follow(ctx, c)
+			if !kube.IsAnswer(err) {
+				return err
+			}
+			a.objects.forget(k.gvk.GroupKind())
+		}
+		if err := pause(ctx, refusedPause); err != nil {
+			return err
+		}
+	}
+}
+
+// silence: there is nobody in between who could fall silent.
+func (a *agentless) silence(time.Time) (string, time.Time) { return "", time.Time{} }
+
+// observe never has nothing to say: a deployment whose last resource is gone has none.
+func (a *agentless) observe(_ context.Context, _ *kube.Cluster, id string) (*domain.Observation, error) {
+	return a.objects.observation(id), nil
+}
+
+// definitions notices changes of the CustomResourceDefinitions.
+type definitions struct {
+	feed    *feed
+	changed chan struct{}   // has room for one
+	looks   []time.Duration // how long to wait until the kinds are looked at
+}
+
+// looksAfter says how soon after a change the kinds are looked at: changes come in bursts, and a kind is served a moment
+// after its definition has changed for the last time.
+var looksAfter = []time.Duration{time.Second, 5 * time.Second}
+
+func newDefinitions() *definitions {
+	d := &definitions{changed: make(chan struct{}, 1)}
+	d.feed = &feed{Collection: kube.Collection{Path: definitionsPath, Metadata: true, Page: pageOfNames}, follower: d}
+	return d
+}
+
+// sync lists the definitions for the first time. What is there then is no change: the kinds are looked at afterwards.
+func (d *definitions) sync(ctx context.Context, c *kube.Cluster) error {
+	if d.feed.version != "" {
+		return nil
+	}
+	err := d.feed.sync(ctx, c)
+	select {
+	case <-d.changed:
+	default:
+	}
+	return err
+}
+
+func (d *definitions) put(json.RawMessage) error { return d.remove(nil) }
+
+func (d *definitions) remove(json.RawMessage) error {
+	select {
+	case d.changed <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (d *definitions) begin() {}
+func (d *definitions) end()   {}
+
+// await ends with errKinds when it is time to look.
+func (d *definitions) await(ctx context.Context) error {
+	if len(d.looks) == 0 {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-d.changed:
+			d.looks = looksAfter
+		}
+	}
+	wait := d.looks[0]
+	d.looks = d.looks[1:]
+	if err := pause(ctx, wait); err != nil {
+		return err
+	}
+	return errKinds
+}

@@ -1,0 +1,199 @@
+package observe_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+
+	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/kubetest"
+	"github.com/drover-io/drover/internal/monitor"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// apply applies a manifest with an app's label, as an instantiation does.
+func (w *world) apply(resource schema.GroupVersionResource, app, manifest string) {
+	w.Helper()
+	data, err := yaml.YAMLToJSON([]byte(manifest))
+	require.NoError(w, err)
+	data, err = plan.Stamp(data, w.namespace, map[string]string{plan.DeploymentLabel: plan.DeploymentID(w.contextID, app)})
+	require.NoError(w, err)
+	var o unstructured.Unstructured
+	require.NoError(w, o.UnmarshalJSON(data))
+	_, err = w.client.Resource(resource).Namespace(w.namespace).Apply(w.Context(), o.GetName(), &o, metav1.ApplyOptions{FieldManager: "test", Force: true})
+	require.NoError(w, err)
+}
+
+func (w *world) delete(resource schema.GroupVersionResource, name string) {
+	w.Helper()
+	require.NoError(w, w.client.Resource(resource).Namespace(w.namespace).Delete(w.Context(), name, metav1.DeleteOptions{}))
+}
+
+func configMap(name, value string) string {
+	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, annotations: {note: %q}}, data: {secret: hidden}}", name, value)
+}
+
+const (
+	secret     = `{apiVersion: v1, kind: Secret, metadata: {name: s, annotations: {copy: hidden}}, stringData: {password: hidden}}`
+	deployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 2, selector: {matchLabels: {app: d}},
+		template: {metadata: {labels: {app: d}}, spec: {automountServiceAccountToken: false, containers: [{name: c, image: i}]}}}}`
+)
+
+func TestAgentless(t *testing.T) {
+	w := newWorld(t)
+	w.apply(configMaps, "app", configMap("c", "one"))
+	w.watch(domain.ReportAgentless, nil)
+	o := w.await("app", has(1))
+	require.Contains(t, o.Kinds, "Deployment.apps")
+	require.Contains(t, o.Kinds, "Pod")
+	require.NotContains(t, o.Kinds, "ResourceBundleState.k8splugin.io")
+	require.True(t, w.said()[0].Connected)
+
+	w.apply(deployments, "app", deployment)
+	w.apply(secrets, "app", secret)
+	o = w.await("app", has(5))
+	require.NotNil(t, resource(o, "Deployment", "d"))
+	pods := slices.DeleteFunc(slices.Clone(o.Resources), func(r domain.ObservedResource) bool { return r.Kind != "Pod" })
+	require.Len(t, pods, 2, "the template's label makes the Pods belong to the app, and the ReplicaSet is left out")
+	require.Equal(t, "NotReady", resource(o, "Deployment", "d").Status)
+	for _, r := range o.Resources {
+		require.NotContains(t, string(r.JSON), "managedFields")
+		require.NotContains(t, string(r.JSON), "hidden", "%s %s", r.Kind, r.Name)
+		require.NotContains(t, string(r.JSON), "aGlkZGVu", "base64")
+	}
+
+	w.apply(configMaps, "app", configMap("c", "two"))
+	w.await("app", func(o *domain.Observation) bool {
+		return strings.Contains(string(resource(o, "ConfigMap", "c").JSON), "two")
+	})
+	w.delete(secrets, "s")
+	w.await("app", has(4))
+	w.delete(deployments, "d")
+	w.await("app", has(1))
+	w.delete(configMaps, "c")
+	w.await("app", has(0))
+}
+
+func TestAgentlessSeesWhatTheAgentReports(t *testing.T) {
+	w := newWorld(t)
+	config, err := clientcmd.RESTConfigFromKubeConfig(w.kubeconfig)
+	require.NoError(t, err)
+	w.makeBundle("app")
+	w.apply(configMaps, "app", configMap("c", "one"))
+	w.apply(secrets, "app", secret)
+	w.apply(deployments, "app", deployment)
+	stop := w.watch(domain.ReportAgentless, nil)
+	settled := func(o *domain.Observation) bool {
+		return o != nil && len(o.Resources) == 5 && strings.Contains(string(resource(o, "Deployment", "d").JSON), `"unavailableReplicas":2`)
+	}
+	seen := w.await("app", settled)
+	stop()
+	require.NoError(t, w.store.DeleteObservation(t.Context(), seen.ObservedApp))
+
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	monitor.SetLog(slog.New(slog.DiscardHandler))
+	go func() {
+		ended <- monitor.Run(ctx, monitor.Config{
+			Cluster: config, Interval: 100 * time.Millisecond, MaxSize: bundle.MaxSize, Discover: true, Log: slog.New(slog.DiscardHandler),
+		})
+	}()
+	defer func() {
+		cancel()
+		require.NoError(t, <-ended)
+	}()
+	w.watch(domain.ReportAgent, nil)
+	reported := w.await("app", func(o *domain.Observation) bool { return settled(o) && len(o.Kinds) == len(seen.Kinds) })
+	require.Empty(t, cmp.Diff(seen, reported))
+}
+
+func TestABurstOfChanges(t *testing.T) {
+	w := newWorld(t)
+	const changes = 40
+	interval := 200 * time.Millisecond
+	w.watch(domain.ReportAgentless, nil)
+	w.awaitContact(true, "")
+	w.apply(configMaps, "app", configMap("c", "first"))
+	w.await("app", there)
+	began := time.Now()
+	for i := range changes {
+		w.apply(configMaps, "app", configMap("c", fmt.Sprintf("note%d.", i)))
+	}
+	last := fmt.Sprintf("note%d.", changes-1)
+	w.await("app", func(o *domain.Observation) bool {
+		return o != nil && len(o.Resources) == 1 && strings.Contains(string(o.Resources[0].JSON), last)
+	})
+	most := int(time.Since(began)/interval) + 2
+	require.LessOrEqual(t, len(w.putsOf("app"))-1, most)
+}
+
+func TestAgentlessFollowsNewKinds(t *testing.T) {
+	w := newWorld(t)
+	group := kubetest.Name("group") + ".example.com"
+	w.watch(domain.ReportAgentless, nil)
+	w.awaitContact(true, "")
+	var o unstructured.Unstructured
+	data, err := yaml.YAMLToJSON([]byte(fmt.Sprintf(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.%[1]s}
+spec:
+  group: %[1]s
+  scope: Namespaced
+  names: {kind: Widget, listKind: WidgetList, plural: widgets, singular: widget}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+`, group)))
+	require.NoError(t, err)
+	require.NoError(t, o.UnmarshalJSON(data))
+	_, err = w.client.Resource(definitions).Create(t.Context(), &o, metav1.CreateOptions{})
+	require.NoError(t, err)
+	remove := func() {
+		_ = w.client.Resource(definitions).Delete(context.WithoutCancel(t.Context()), o.GetName(), metav1.DeleteOptions{})
+	}
+	t.Cleanup(remove)
+	widgets := schema.GroupVersionResource{Group: group, Version: "v1", Resource: "widgets"}
+	require.Eventually(t, func() bool {
+		_, err := w.client.Resource(widgets).List(t.Context(), metav1.ListOptions{})
+		return err == nil
+	}, deadline, tick)
+	w.apply(widgets, "app", fmt.Sprintf("{apiVersion: %s/v1, kind: Widget, metadata: {name: w}}", group))
+	w.apply(configMaps, "app", configMap("c", "one"))
+	seen := w.await("app", has(2))
+	require.Contains(t, seen.Kinds, "Widget."+group)
+	remove()
+	w.await("app", has(1))
+	require.Len(t, w.said(), 1, "the cluster was heard all the time")
+	w.await("app", func(o *domain.Observation) bool { return !slices.Contains(o.Kinds, "Widget."+group) })
+}
+
+func TestAgentlessAfterABreak(t *testing.T) {
+	w := newWorld(t)
+	p := w.behindProxy()
+	w.apply(configMaps, "app", configMap("a", "one"))
+	w.apply(configMaps, "app", configMap("b", "one"))
+	w.watch(domain.ReportAgentless, nil)
+	w.await("app", has(2))
+	p.setState(cut)
+	require.Eventually(t, func() bool { s := w.said(); return !s[len(s)-1].Connected }, deadline, tick)
+	w.delete(configMaps, "a")
+	w.apply(secrets, "app", secret)
+	p.setState(passing)
+	w.awaitContact(true, "")
+	o := w.await("app", func(o *domain.Observation) bool {
+		return resource(o, "ConfigMap", "a") == nil && resource(o, "Secret", "s") != nil
+	})
+	require.NotNil(t, resource(o, "ConfigMap", "b"))
+}

@@ -1,0 +1,55 @@
+package observe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/kube"
+)
+
+const definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+// errEstablished ends the wait for a definition.
+var errEstablished = errors.New("the definition is there")
+
+// awaitDefinition waits until the cluster has the ResourceBundleState CRD; an error says that it cannot be waited for.
+func (w *Watcher) awaitDefinition(ctx context.Context) error {
+	c, err := w.config.Clusters.Get(ctx, w.config.Cluster)
+	if err != nil {
+		return err
+	}
+	f := &feed{
+		Collection: kube.Collection{Path: definitionsPath, Fields: "metadata.name=" + bundle.Resource + "." + bundle.Group, Page: 1},
+		follower:   awaited{},
+	}
+	if err := f.follow(ctx, c); !errors.Is(err, errEstablished) {
+		return err
+	}
+	return nil
+}
+
+// awaited is the follower of one definition.
+type awaited struct{}
+
+func (awaited) put(object json.RawMessage) error {
+	var o struct {
+		Status struct {
+			Conditions []struct{ Type, Status string } `json:"conditions"`
+		} `json:"status"`
+	}
+	if err := json.Unmarshal(object, &o); err != nil {
+		return unreadable(err)
+	}
+	for _, c := range o.Status.Conditions {
+		if c.Type == "Established" && c.Status == "True" {
+			return errEstablished
+		}
+	}
+	return nil
+}
+
+func (awaited) remove(json.RawMessage) error { return nil }
+func (awaited) begin()                       {}
+func (awaited) end()                         {}

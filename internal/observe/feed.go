@@ -1,0 +1,86 @@
+package observe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
+)
+
+// leastWatch is how long a cluster has to keep a watch open: one that closes it sooner would be asked all the time.
+const leastWatch = time.Second
+
+// follower takes what a feed reads. Its calls come one after another.
+type follower interface {
+	// put takes an object that is there, or was changed.
+	put(object json.RawMessage) error
+	// remove takes an object that is gone.
+	remove(object json.RawMessage) error
+	// begin and end enclose the puts of a list: of what was there before and was not put, nothing is left.
+	begin()
+	end()
+}
+
+// feed reads one collection into its follower. Its version is kept between sessions, so that the next one begins where
+// the last one ended.
+type feed struct {
+	kube.Collection
+	follower
+	version string
+}
+
+// sync lists, unless the version is known.
+func (f *feed) sync(ctx context.Context, c *kube.Cluster) error {
+	if f.version != "" {
+		return nil
+	}
+	f.begin()
+	version, err := c.List(ctx, f.Collection, f.put)
+	if err != nil {
+		return err
+	}
+	f.end()
+	f.version = version
+	return nil
+}
+
+// follow watches until ctx ends or the cluster cannot be asked; the error is never nil.
+func (f *feed) follow(ctx context.Context, c *kube.Cluster) error {
+	for {
+		if err := f.sync(ctx, c); err != nil {
+			return err
+		}
+		began := time.Now()
+		err := c.Watch(ctx, f.Collection, f.version, f.event)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, kube.ErrExpired):
+			f.version = ""
+		case kube.IsAnswer(err): // what comes after that cannot be known from the version
+			f.version = ""
+			return err
+		case err != nil:
+			return err
+		case time.Since(began) < leastWatch:
+			return fail.New(fail.Unavailable, "the cluster ends watches at once")
+		}
+	}
+}
+
+func (f *feed) event(version string, e *kube.Event) error {
+	if e != nil {
+		take := f.put
+		if e.Deleted {
+			take = f.remove
+		}
+		if err := take(e.Object); err != nil {
+			return err
+		}
+	}
+	f.version = version
+	return nil
+}

@@ -1,0 +1,192 @@
+package observe
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/readiness"
+)
+
+// objects are the labelled resources of a cluster, by deployment.
+type objects struct {
+	queue *queue
+
+	mu    sync.Mutex
+	of    map[string]map[plan.ResourceID]*domain.ObservedResource
+	where map[plan.ResourceID]string // the deployment that an object is in; the IDs have no version
+	kinds map[schema.GroupKind]bool  // those whose objects are all known
+}
+
+func newObjects(q *queue) *objects {
+	return &objects{
+		queue: q, of: map[string]map[plan.ResourceID]*domain.ObservedResource{},
+		where: map[plan.ResourceID]string{}, kinds: map[schema.GroupKind]bool{},
+	}
+}
+
+// put notes an object as it is now.
+func (x *objects) put(id string, at plan.ResourceID, o *domain.ObservedResource) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if before, ok := x.where[at]; ok && before != id {
+		x.drop(at)
+	}
+	if x.of[id] == nil {
+		x.of[id] = map[plan.ResourceID]*domain.ObservedResource{}
+	}
+	x.of[id][at] = o
+	x.where[at] = id
+	x.queue.add(id)
+}
+
+// remove forgets an object.
+func (x *objects) remove(at plan.ResourceID) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.drop(at)
+}
+
+// drop is remove; the lock is held.
+func (x *objects) drop(at plan.ResourceID) {
+	id, ok := x.where[at]
+	if !ok {
+		return
+	}
+	delete(x.where, at)
+	if delete(x.of[id], at); len(x.of[id]) == 0 {
+		delete(x.of, id)
+	}
+	x.queue.add(id)
+}
+
+// ofKind lists the objects of a kind.
+func (x *objects) ofKind(gk schema.GroupKind) []plan.ResourceID {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var found []plan.ResourceID
+	for at := range x.where {
+		if at.Group == gk.Group && at.Kind == gk.Kind {
+			found = append(found, at)
+		}
+	}
+	return found
+}
+
+// observe says that all objects of the kind are known.
+func (x *objects) observe(gk schema.GroupKind) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.kinds[gk] {
+		return
+	}
+	x.kinds[gk] = true
+	for id := range x.of {
+		x.queue.add(id)
+	}
+}
+
+// observed says whether there is a kind that is observed.
+func (x *objects) observed() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.kinds) > 0
+}
+
+// forget says that nothing is known any more of the kind.
+func (x *objects) forget(gk schema.GroupKind) {
+	for _, at := range x.ofKind(gk) {
+		x.remove(at)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.kinds[gk] {
+		return
+	}
+	delete(x.kinds, gk)
+	for id := range x.of {
+		x.queue.add(id)
+	}
+}
+
+// observation is what is known of a deployment.
+func (x *objects) observation(id string) *domain.Observation {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	o := &domain.Observation{Kinds: make([]string, 0, len(x.kinds)), Resources: make([]domain.ObservedResource, 0, len(x.of[id]))}
+	for gk := range x.kinds {
+		o.Kinds = append(o.Kinds, gk.String())
+	}
+	slices.Sort(o.Kinds)
+	for _, r := range x.of[id] {
+		o.Resources = append(o.Resources, *r)
+	}
+	slices.SortFunc(o.Resources, func(a, b domain.ObservedResource) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return o
+}
+
+// objectFollower puts what a kind's feed reads into objects.
+type objectFollower struct {
+	objects *objects
+	gvk     schema.GroupVersionKind
+	stale   map[plan.ResourceID]bool // while a list is read: what was not in it so far
+}
+
+func (f *objectFollower) at(namespace, name string) plan.ResourceID {
+	return plan.ResourceID{Group: f.gvk.Group, Kind: f.gvk.Kind, Namespace: namespace, Name: name}
+}
+
+func (f *objectFollower) put(object json.RawMessage) error {
+	content, err := readiness.Decode(object)
+	if err != nil || content == nil {
+		return unreadable(err)
+	}
+	u := &unstructured.Unstructured{Object: content}
+	id, at := u.GetLabels()[plan.DeploymentLabel], f.at(u.GetNamespace(), u.GetName())
+	if derived(f.gvk.GroupKind(), u) {
+		return nil
+	}
+	state := readiness.Of(f.gvk, content)
+	named := at
+	named.Version = f.gvk.Version
+	o, err := bundle.Observe(named, content)
+	if err != nil {
+		return unreadable(err)
+	}
+	delete(f.stale, at)
+	r := observed(o, state)
+	f.objects.put(id, at, &r)
+	return nil
+}
+
+func (f *objectFollower) remove(object json.RawMessage) error {
+	m, err := metaOf(object)
+	if err != nil {
+		return err
+	}
+	f.objects.remove(f.at(m.Metadata.Namespace, m.Metadata.Name))
+	return nil
+}
+
+func (f *objectFollower) begin() {
+	f.stale = map[plan.ResourceID]bool{}
+	for _, at := range f.objects.ofKind(f.gvk.GroupKind()) {
+		f.stale[at] = true
+	}
+}
+
+func (f *objectFollower) end() {
+	for at := range f.stale {
+		f.objects.remove(at)
+	}
+	f.stale = nil
+}

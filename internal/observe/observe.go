@@ -1,0 +1,123 @@
+// Package observe hears what a cluster says of the apps that are deployed in it, and hands on what changes. In a
+// cluster with an agent the source are the ResourceBundleStates that the agent writes, in one without the labelled
+// resources themselves.
+//
+// A Watcher runs sessions with its cluster. A session lists what there is (or what has changed since the last one),
+// follows it, and ends when the way to the cluster breaks; then there is another one. What has to be reported is kept
+// from one session to the next.
+package observe
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// Sink takes what is heard. A Watcher never calls it twice at a time for the same app. An error is tried again later.
+type Sink interface {
+	// Put replaces what is known of an app in a cluster.
+	Put(ctx context.Context, o *domain.Observation) error
+	// Delete forgets an app that is not in the cluster any more, or has no report there.
+	Delete(ctx context.Context, app domain.ObservedApp) error
+	// Contact says whether the cluster can be heard, when that changes and when a watch begins.
+	Contact(ctx context.Context, w domain.Watch) error
+}
+
+// Clusters gives clients with current credentials; *kube.Clusters does.
+type Clusters interface {
+	Get(ctx context.Context, name domain.ClusterName) (*kube.Cluster, error)
+}
+
+// Config is what a Watcher needs; the zero value of a duration means its default.
+type Config struct {
+	Cluster  domain.ClusterName
+	Report   domain.Report // agent, install or agentless
+	Clusters Clusters
+	Sink     Sink
+	// Known is what the sink holds of the cluster already: what is not there any more is deleted.
+	Known []domain.ObservedApp
+
+	RetryFirst time.Duration // how long to wait before another session, doubling, 500 ms
+	RetryMost  time.Duration // up to this, 30 s
+	Interval   time.Duration // least time between two reports of an app, agentless, 1 s
+	Silence    time.Duration // how long an agent may be silent, 30 s
+}
+
+func (c Config) withDefaults() Config {
+	for _, d := range []struct {
+		value    *time.Duration
+		fallback time.Duration
+	}{
+		{&c.RetryFirst, 500 * time.Millisecond},
+		{&c.RetryMost, 30 * time.Second},
+		{&c.Interval, time.Second},
+		{&c.Silence, 30 * time.Second},
+	} {
+		if *d.value == 0 {
+			*d.value = d.fallback
+		}
+	}
+	return c
+}
+
+// Watcher watches one cluster.
+type Watcher struct {
+	config Config
+	source source
+	queue  *queue
+
+	mu sync.Mutex
+	// sent are the digests of what the sink has, by deployment id; "" where only that it has something is known.
+	sent map[string]domain.Digest
+
+	said *domain.Watch // what the sink was told last
+}
+
+// source is one of the ways to hear a cluster.
+type source interface {
+	// sync lists what is not known yet.
+	sync(ctx context.Context, c *kube.Cluster) error
+	// follow has changes queued until ctx ends or the cluster cannot be asked; the error is never nil.
+	follow(ctx context.Context, c *kube.Cluster) error
+	// observe says what is known of a deployment. Without an error, nil when there is nothing to be known.
+	observe(ctx context.Context, c *kube.Cluster, id string) (*domain.Observation, error)
+	// silence is why what is heard may be old, since when; "" when it is not.
+	silence(now time.Time) (reason string, since time.Time)
+}
+
+// Errors of sources.
+var (
+	// errNoDefinition is permanent until somebody installs it.
+	errNoDefinition = fail.New(fail.NotFound, "the cluster has no ResourceBundleState CRD")
+	// errKinds says that the cluster serves other kinds than before.
+	errKinds = errors.New("the cluster's kinds have changed")
+	// errUnsettled says that what was read is being written.
+	errUnsettled = errors.New("a newer state is on its way")
+)
+
+// New makes a watcher. Invalid when nothing is to be watched.
+func New(c Config) (*Watcher, error) {
+	w := &Watcher{config: c.withDefaults(), sent: map[string]domain.Digest{}}
+	switch c.Report {
+	case domain.ReportAgent, domain.ReportInstall:
+		w.queue = newQueue(0) // agents have an interval of their own
+		w.source = newAgent(w.queue, w.config.Silence, w.contact)
+	case domain.ReportAgentless:
+		w.queue = newQueue(w.config.Interval)
+		w.source = newAgentless(w.queue)
+	default:
+		return nil, fail.New(fail.Invalid, "a cluster whose reports are %q is not watched", c.Report)
+	}
+	for _, known := range c.Known {
+		id := plan.DeploymentID(known.ContextID, known.App)
+		w.sent[id] = ""
+		w.queue.add(id)
+	}
+	return w, nil
+}

@@ -1,0 +1,100 @@
+package observe
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// queue holds the deployments that are to be reported, each once. It lets each out to one reporter at a time and at most
+// once an interval, but the first time at once.
+type queue struct {
+	interval time.Duration
+
+	mu   sync.Mutex
+	due  map[string]time.Time // when it may be reported
+	last map[string]time.Time // when it was reported; only within interval
+	busy map[string]bool      // those that were taken and are not done
+	wake chan struct{}        // has room for one
+}
+
+func newQueue(interval time.Duration) *queue {
+	return &queue{
+		interval: interval, due: map[string]time.Time{}, last: map[string]time.Time{}, busy: map[string]bool{}, wake: make(chan struct{}, 1),
+	}
+}
+
+// add asks for a report.
+func (q *queue) add(id string) {
+	q.mu.Lock()
+	if _, ok := q.due[id]; !ok {
+		q.due[id] = q.last[id].Add(q.interval)
+	}
+	q.mu.Unlock()
+	q.stir()
+}
+
+func (q *queue) stir() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// done says that what was taken is reported.
+func (q *queue) done(id string) {
+	q.mu.Lock()
+	delete(q.busy, id)
+	q.mu.Unlock()
+	q.stir()
+}
+
+// take waits for a deployment that is due and takes it out, until done; the error is the cause of ctx's end.
+func (q *queue) take(ctx context.Context) (string, error) {
+	for {
+		id, wait := q.next(time.Now())
+		if id != "" {
+			q.stir() // there may be more, for others
+			return id, nil
+		}
+		var timer <-chan time.Time
+		if wait > 0 {
+			timer = time.After(wait)
+		}
+		select {
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		case <-q.wake:
+		case <-timer:
+		}
+	}
+}
+
+// next is what is due, or how long until something is; 0 when there is nothing.
+func (q *queue) next(now time.Time) (id string, wait time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i, at := range q.last {
+		if now.Sub(at) > q.interval {
+			delete(q.last, i)
+		}
+	}
+	for i, at := range q.due {
+		if q.busy[i] {
+			continue
+		}
+		if d := at.Sub(now); d > 0 {
+			if wait == 0 || d < wait {
+				wait = d
+			}
+			continue
+		}
+		delete(q.due, i)
+		q.busy[i] = true
+		if q.interval > 0 {
+			q.last[i] = now
+		}
+		return i, 0
+	}
+	return "", wait
+}

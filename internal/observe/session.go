@@ -1,0 +1,210 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// reporters is how many apps are read and reported at a time.
+const reporters = 4
+
+// goodSession is how long a session has to last that another one may follow at once, before anybody is told: it is a
+// connection that broke, not a cluster that is gone.
+const goodSession = 5 * time.Second
+
+// Run watches until ctx ends, and returns the cause of that.
+func (w *Watcher) Run(ctx context.Context) error {
+	for wait := time.Duration(0); ; {
+		good, err := w.session(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, errKinds):
+			continue
+		case good:
+			wait = 0
+			continue
+		}
+		w.lost(ctx, err)
+		if errors.Is(err, errNoDefinition) && w.awaitDefinition(ctx) == nil {
+			wait = min(wait, w.config.RetryFirst) // it will be served in a moment
+		}
+		wait = min(max(2*wait, w.config.RetryFirst), w.config.RetryMost)
+		// Clusters that went together do not come back together.
+		if err := pause(ctx, wait/2+rand.N(wait/2+1)); err != nil {
+			return err
+		}
+	}
+}
+
+// session follows the cluster until it cannot be asked, and says whether that took a while.
+func (w *Watcher) session(ctx context.Context) (good bool, err error) {
+	c, err := w.config.Clusters.Get(ctx, w.config.Cluster)
+	if err != nil {
+		return false, err
+	}
+	if err := w.probe(ctx, c); err != nil {
+		return false, err
+	}
+	if err := w.source.sync(ctx, c); err != nil {
+		return false, err
+	}
+	if err := w.contact(ctx); err != nil {
+		return false, err
+	}
+	connected := time.Now()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return w.source.follow(ctx, c) })
+	for range reporters {
+		g.Go(func() error { return w.report(ctx, c) })
+	}
+	err = g.Wait()
+	return time.Since(connected) >= goodSession, err
+}
+
+// probeTime is how long a cluster may take to answer of which everybody believes that it is heard.
+const probeTime = 3 * time.Second
+
+// probe makes sure that the cluster answers: a session that goes on where the last one ended may have nothing to list.
+func (w *Watcher) probe(ctx context.Context, c *kube.Cluster) error {
+	if w.said != nil && w.said.Connected {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, probeTime)
+		defer cancel()
+	}
+	return c.Ping(ctx)
+}
+
+// report reports what is queued until ctx ends or something fails, which is queued again.
+func (w *Watcher) report(ctx context.Context, c *kube.Cluster) error {
+	for {
+		id, err := w.queue.take(ctx)
+		if err != nil {
+			return err
+		}
+		err = w.reportOne(ctx, c, id)
+		w.queue.done(id)
+		if err != nil {
+			w.queue.add(id)
+			return err
+		}
+	}
+}
+
+func (w *Watcher) reportOne(ctx context.Context, c *kube.Cluster, id string) error {
+	app := domain.ObservedApp{Cluster: w.config.Cluster}
+	var ok bool
+	if app.ContextID, app.App, ok = strings.Cut(id, "-"); !ok {
+		return nil // it is not a label of ours
+	}
+	o, err := w.source.observe(ctx, c, id)
+	if errors.Is(err, errUnsettled) {
+		return nil // what follows will be queued
+	}
+	if err != nil {
+		return err
+	}
+	before, known := w.has(id)
+	if o == nil {
+		if !known {
+			return nil
+		}
+		if err := w.config.Sink.Delete(ctx, app); err != nil {
+			return err
+		}
+		w.forget(id)
+		return nil
+	}
+	o.ObservedApp = app
+	digest := o.Digest()
+	if digest == before {
+		return nil
+	}
+	if err := w.config.Sink.Put(ctx, o); err != nil {
+		return err
+	}
+	w.remember(id, digest)
+	return nil
+}
+
+func (w *Watcher) has(id string) (domain.Digest, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	digest, ok := w.sent[id]
+	return digest, ok
+}
+
+func (w *Watcher) forget(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.sent, id)
+}
+
+func (w *Watcher) remember(id string, digest domain.Digest) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sent[id] = digest
+}
+
+// contact says that the cluster is heard, unless its agent is silent.
+func (w *Watcher) contact(ctx context.Context) error {
+	now := time.Now()
+	reason, since := w.source.silence(now)
+	if reason != "" {
+		return w.say(ctx, domain.Watch{Reason: reason, LastSeen: since})
+	}
+	return w.say(ctx, domain.Watch{Connected: true, LastSeen: now})
+}
+
+// lost says that the cluster is not heard. Where the sink does not answer it is said after the next session.
+func (w *Watcher) lost(ctx context.Context, err error) {
+	now := domain.Watch{Reason: fail.TextOf(err)}
+	switch {
+	case w.said == nil:
+	case w.said.Connected:
+		now.LastSeen = time.Now()
+	default:
+		now.LastSeen = w.said.LastSeen
+	}
+	_ = w.say(ctx, now)
+}
+
+// say tells the sink what has changed. A session's parts that call it are not at work at the same time.
+func (w *Watcher) say(ctx context.Context, now domain.Watch) error {
+	now.Cluster = w.config.Cluster
+	if w.said != nil && w.said.Connected == now.Connected && w.said.Reason == now.Reason {
+		return nil
+	}
+	if err := w.config.Sink.Contact(ctx, now); err != nil {
+		return err
+	}
+	w.said = &now
+	return nil
+}
+
+// pause waits, or returns the cause of ctx's end.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+// labelled selects what belongs to any deployment, and deployment what belongs to one.
+const labelled = plan.DeploymentLabel
+
+func deployment(id string) string { return plan.DeploymentLabel + "=" + id }

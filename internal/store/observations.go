@@ -1,0 +1,397 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// Sizes of observations, in bytes, compressed.
+const (
+	// inlineSize is what stays in an observation's document, twice: what is larger goes into chunks, so that who reads
+	// what hundreds of clusters say of their resources is not held up by what they are.
+	inlineSize = 32 << 10
+	// observedChunk is what one chunk holds.
+	observedChunk = 4 << 20
+	// observedReply is how many documents are asked for at a time: with 2 × inlineSize each.
+	observedReply = 128
+)
+
+// observation is the document of what a cluster says of an app.
+type observation struct {
+	ID     string        `bson:"_id"` // observationID
+	Digest domain.Digest `bson:"digest"`
+	Kinds  []string      `bson:"kinds"`
+	Upload bson.ObjectID `bson:"upload"` // of the chunks
+	Names  packed        `bson:"names"`  // JSON list of observedName
+	Bodies packed        `bson:"bodies"` // JSON list of the resources' JSON
+}
+
+// packed is a value, compressed: in place, or in chunks.
+type packed struct {
+	Data   []byte `bson:"data"`
+	Chunks int    `bson:"chunks"`
+}
+
+type observedChunkDoc struct {
+	ID   string `bson:"_id"` // chunkOf
+	Data []byte `bson:"data"`
+}
+
+// observedName is a resource without its JSON, by short names: there are many.
+type observedName struct {
+	Group     string `json:"g,omitempty"`
+	Version   string `json:"v"`
+	Kind      string `json:"k"`
+	Namespace string `json:"ns,omitempty"`
+	Name      string `json:"n"`
+	Status    string `json:"s,omitempty"`
+	Message   string `json:"m,omitempty"`
+}
+
+// Observations are divided by deployment, so that a status reads one app's and few others'. The blank sorts before
+// every character of a name: the order of _id is that of provider and name.
+func observationID(o domain.ObservedApp) string {
+	return plan.DeploymentID(o.ContextID, o.App) + "/" + o.Cluster.Provider + " " + o.Cluster.Name
+}
+
+func (s *Store) observations(deploymentID string) *mongo.Collection {
+	return s.partition(observationsName, deploymentID)
+}
+
+func (s *Store) observedChunks(deploymentID string) *mongo.Collection {
+	return s.partition(observedChunksName, deploymentID)
+}
+
+const (
+	observationsName   = "observations"
+	observedChunksName = "observation-chunks"
+)
+
+// The two values of an observation that may be in chunks.
+const (
+	namesPart  = "names"
+	bodiesPart = "bodies"
+)
+
+// chunkOf is the _id of a chunk: all of an observation's are below its own.
+func chunkOf(id string, upload bson.ObjectID, part string, i int) string {
+	return fmt.Sprintf("%s/%s/%s/%06d", id, upload.Hex(), part, i)
+}
+
+// PutObservation replaces what is known of an app in a cluster. What is there already is not written again. The chunks
+// come before the document that names them, and those that nothing names any more go after it.
+func (s *Store) PutObservation(ctx context.Context, o *domain.Observation) error {
+	deployment := plan.DeploymentID(o.ContextID, o.App)
+	now := observation{ID: observationID(o.ObservedApp), Digest: o.Digest(), Kinds: o.Kinds, Upload: bson.NewObjectIDFromTimestamp(s.now())}
+	var before observation
+	err := s.findOne(ctx, s.observations(deployment), now.ID, &before)
+	missing := fail.Is(err, fail.NotFound)
+	switch {
+	case err != nil && !missing:
+		return err
+	case !missing && before.Digest == now.Digest:
+		return nil
+	}
+	if err := s.pack(ctx, deployment, &now, o); err != nil {
+		return fmt.Errorf("store observation %s: %w", now.ID, err)
+	}
+	if missing {
+		if inserted, err := s.insertOnce(ctx, s.observations(deployment), now); inserted || err != nil {
+			return err
+		}
+	}
+	if _, err := s.put(ctx, s.observations(deployment), now.ID, now); err != nil {
+		return err
+	}
+	if before.Names.Chunks+before.Bodies.Chunks == 0 {
+		return nil
+	}
+	return s.deleteRange(ctx, s.observedChunks(deployment), below(before.ID+"/"+before.Upload.Hex()))
+}
+
+// pack compresses the resources into the document, and into chunks where they are large.
+func (s *Store) pack(ctx context.Context, deployment string, into *observation, o *domain.Observation) error {
+	names := make([]observedName, len(o.Resources))
+	bodies := make([]json.RawMessage, len(o.Resources))
+	for i := range o.Resources {
+		r := &o.Resources[i]
+		names[i] = observedName{r.Group, r.Version, r.Kind, r.Namespace, r.Name, r.Status, r.Message}
+		if bodies[i] = r.JSON; len(r.JSON) == 0 {
+			bodies[i] = json.RawMessage("null")
+		}
+	}
+	for _, part := range []struct {
+		name  string
+		value any
+		into  *packed
+	}{{namesPart, names, &into.Names}, {bodiesPart, bodies, &into.Bodies}} {
+		data, err := json.Marshal(part.value)
+		if err != nil {
+			return fail.Wrap(err, fail.Internal, "a resource cannot be stored")
+		}
+		part.into.Data = encoder.EncodeAll(data, nil)
+		if len(part.into.Data) <= inlineSize {
+			continue
+		}
+		for chunk := range slices.Chunk(part.into.Data, observedChunk) {
+			doc := observedChunkDoc{ID: chunkOf(into.ID, into.Upload, part.name, part.into.Chunks), Data: chunk}
+			if _, err := s.insertOnce(ctx, s.observedChunks(deployment), doc); err != nil {
+				return err
+			}
+			part.into.Chunks++
+		}
+		part.into.Data = nil
+	}
+	return nil
+}
+
+// unpack decodes what pack encoded.
+func (s *Store) unpack(ctx context.Context, o *observation, name string, p packed, into any) error {
+	deployment, _, _ := strings.Cut(o.ID, "/")
+	compressed := p.Data
+	for i := range p.Chunks {
+		var chunk observedChunkDoc
+		if err := s.findOne(ctx, s.observedChunks(deployment), chunkOf(o.ID, o.Upload, name, i), &chunk); err != nil {
+			return err
+		}
+		compressed = append(compressed, chunk.Data...)
+	}
+	data, err := decoder.DecodeAll(compressed, nil)
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		return fail.Wrap(err, fail.Internal, "observation %s is damaged", o.ID)
+	}
+	return nil
+}
+
+// DeleteObservation forgets what is known of an app in a cluster; that nothing is known is no error.
+func (s *Store) DeleteObservation(ctx context.Context, o domain.ObservedApp) error {
+	deployment, id := plan.DeploymentID(o.ContextID, o.App), observationID(o)
+	var have observation
+	err := s.findOne(ctx, s.observations(deployment), id, &have)
+	if fail.Is(err, fail.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := s.deleteOne(ctx, s.observations(deployment), byID(id)); err != nil || have.Names.Chunks+have.Bodies.Chunks == 0 {
+		return err
+	}
+	return s.deleteRange(ctx, s.observedChunks(deployment), below(id))
+}
+
+// deleteObservations forgets all that is known of contexts.
+func (s *Store) deleteObservations(ctx context.Context, contextIDs []string) error {
+	for _, name := range []string{observedChunksName, observationsName} {
+		for n := range uint32(partitions) {
+			if err := s.deleteOf(ctx, s.part(name, n), contextIDs); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Store) deleteOf(ctx context.Context, c *mongo.Collection, contextIDs []string) error {
+	ids, err := s.ids(ctx, c, bson.D{})
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if contextID, _, _ := strings.Cut(id, "-"); slices.Contains(contextIDs, contextID) {
+			if _, err := s.deleteOne(ctx, c, byID(id)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Observed lists what there are observations of, for contexts. The apps are named as in labels.
+func (s *Store) Observed(ctx context.Context, contextIDs []string) ([]domain.ObservedApp, error) {
+	found := []domain.ObservedApp{}
+	for n := range uint32(partitions) {
+		ids, err := s.ids(ctx, s.part(observationsName, n), bson.D{})
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range ids {
+			deployment, _, _ := strings.Cut(id, "/")
+			contextID, app, _ := strings.Cut(deployment, "-")
+			if slices.Contains(contextIDs, contextID) {
+				found = append(found, domain.ObservedApp{ContextID: contextID, App: app, Cluster: clusterOf(id)})
+			}
+		}
+	}
+	return found, nil
+}
+
+// StoredObservation is an observation as it is stored: what the resources are is read when it is asked for.
+type StoredObservation struct {
+	domain.Observation // the resources have no JSON
+	bodies             func() ([]json.RawMessage, error)
+}
+
+// Object is the JSON of a resource of Resources by its index; nil when there is none. Where the cluster has said
+// something newer meanwhile, it is of that.
+func (o *StoredObservation) Object(index int) (json.RawMessage, error) {
+	bodies, err := o.bodies()
+	if err != nil {
+		return nil, err
+	}
+	return bodies[index], nil
+}
+
+// fewObservations is up to how many clusters are read one by one.
+const fewObservations = 4
+
+// Observations reads what clusters say of an app, sorted by provider and name; nil clusters are all. Few are in memory
+// at a time. An error ends the sequence.
+func (s *Store) Observations(ctx context.Context, contextID, app string, clusters []domain.ClusterName) iter.Seq2[*StoredObservation, error] {
+	return func(yield func(*StoredObservation, error) bool) {
+		visit := func(o *observation) bool {
+			stored, err := s.stored(ctx, contextID, app, o)
+			if fail.Is(err, fail.NotFound) { // deleted meanwhile
+				return true
+			}
+			return yield(stored, err) && err == nil
+		}
+		var err error
+		if len(clusters) > 0 && len(clusters) <= fewObservations {
+			err = s.visitSome(ctx, contextID, app, clusters, visit)
+		} else {
+			err = s.visitAll(ctx, contextID, app, clusters, visit)
+		}
+		if err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+func (s *Store) visitSome(ctx context.Context, contextID, app string, clusters []domain.ClusterName, visit func(*observation) bool) error {
+	var ids []string
+	for _, c := range clusters {
+		ids = append(ids, observationID(domain.ObservedApp{ContextID: contextID, App: app, Cluster: c}))
+	}
+	slices.Sort(ids)
+	for _, id := range slices.Compact(ids) {
+		var o observation
+		err := s.findOne(ctx, s.observations(plan.DeploymentID(contextID, app)), id, &o)
+		switch {
+		case fail.Is(err, fail.NotFound):
+		case err != nil:
+			return err
+		case !visit(&o):
+			return nil
+		}
+	}
+	return nil
+}
+
+func (s *Store) visitAll(ctx context.Context, contextID, app string, clusters []domain.ClusterName, visit func(*observation) bool) error {
+	deployment := plan.DeploymentID(contextID, app)
+	wanted := map[domain.ClusterName]bool{}
+	for _, c := range clusters {
+		wanted[c] = true
+	}
+	return while(ctx, s, s.observations(deployment), below(deployment), observedReply,
+		func() *observation { return &observation{} },
+		func(o *observation) bool { return clusters != nil && !wanted[clusterOf(o.ID)] || visit(o) })
+}
+
+// clusterOf takes the cluster out of an observationID.
+func clusterOf(id string) (c domain.ClusterName) {
+	_, cluster, _ := strings.Cut(id, "/")
+	c.Provider, c.Name, _ = strings.Cut(cluster, " ")
+	return c
+}
+
+// stored makes an observation of its document. NotFound when there is none any more.
+func (s *Store) stored(ctx context.Context, contextID, app string, o *observation) (*StoredObservation, error) {
+	names, o, err := current[observedName](ctx, s, o, namesPart)
+	if err != nil {
+		return nil, err
+	}
+	out := &StoredObservation{Observation: domain.Observation{
+		ObservedApp: domain.ObservedApp{ContextID: contextID, App: app, Cluster: clusterOf(o.ID)},
+		Kinds:       o.Kinds, Resources: make([]domain.ObservedResource, len(names)),
+	}}
+	for i, n := range names {
+		out.Resources[i] = domain.ObservedResource{
+			Group: n.Group, Version: n.Version, Kind: n.Kind, Namespace: n.Namespace, Name: n.Name, Status: n.Status, Message: n.Message,
+		}
+	}
+	out.bodies = sync.OnceValues(func() ([]json.RawMessage, error) { return s.bodiesOf(ctx, o, names) })
+	return out, nil
+}
+
+// bodiesOf reads the JSON of the resources named.
+func (s *Store) bodiesOf(ctx context.Context, o *observation, names []observedName) ([]json.RawMessage, error) {
+	bodies, newer, err := current[json.RawMessage](ctx, s, o, bodiesPart)
+	switch {
+	case fail.Is(err, fail.NotFound):
+		return make([]json.RawMessage, len(names)), nil
+	case err != nil || newer == o:
+		return bodies, err
+	}
+	others, newest, err := current[observedName](ctx, s, newer, namesPart)
+	if err != nil {
+		return nil, err
+	}
+	if newest != newer {
+		return s.bodiesOf(ctx, newest, names)
+	}
+	places := map[plan.ResourceID]json.RawMessage{}
+	for i, n := range others {
+		places[n.id()] = bodies[i]
+	}
+	same := make([]json.RawMessage, len(names))
+	for i, n := range names {
+		same[i] = places[n.id()]
+	}
+	return same, nil
+}
+
+func (n observedName) id() plan.ResourceID {
+	return plan.ResourceID{Group: n.Group, Kind: n.Kind, Namespace: n.Namespace, Name: n.Name}
+}
+
+// reloads is how often an observation is read again that was replaced while its chunks were being read.
+const reloads = 5
+
+// current decodes a part of an observation, or of the one that has taken its place, which it returns too.
+func current[T any](ctx context.Context, s *Store, o *observation, part string) ([]T, *observation, error) {
+	for range reloads {
+		p := o.Names
+		if part == bodiesPart {
+			p = o.Bodies
+		}
+		var values []T
+		err := s.unpack(ctx, o, part, p, &values)
+		if !fail.Is(err, fail.NotFound) {
+			return values, o, err
+		}
+		deployment, _, _ := strings.Cut(o.ID, "/")
+		newer := &observation{}
+		if err := s.findOne(ctx, s.observations(deployment), o.ID, newer); err != nil {
+			return nil, nil, err
+		}
+		o = newer
+	}
+	return nil, nil, fail.New(fail.Unavailable, "observation %s changes too fast to be read", o.ID)
+}

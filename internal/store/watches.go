@@ -1,0 +1,135 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// PulseLife is how long a pulse proves that its owner is alive; who watches gives one every PulseEvery.
+const (
+	PulseEvery = 5 * time.Second
+	PulseLife  = 15 * time.Second
+)
+
+// pulseKept is after how long what an owner left that was killed is removed.
+const pulseKept = 24 * time.Hour
+
+// silent is the reason of a cluster whose watcher has no pulse.
+const silent = "the process that watched the cluster is gone; another one is to take over"
+
+// watchDoc is what a watcher says of its cluster. It holds only while the owner has a pulse.
+type watchDoc struct {
+	ID                 domain.Key `bson:"_id"` // the cluster's
+	domain.ClusterName `bson:",inline"`
+	Owner              string    `bson:"owner"`
+	Connected          bool      `bson:"connected"`
+	LastSeen           time.Time `bson:"lastSeen"`
+	Reason             string    `bson:"reason"`
+}
+
+type pulseDoc struct {
+	Owner string    `bson:"_id"`
+	At    time.Time `bson:"at"`
+}
+
+func (s *Store) watches() *mongo.Collection { return s.db.Collection(watches) }
+func (s *Store) pulses() *mongo.Collection  { return s.db.Collection(pulses) }
+
+// PutWatch notes whether a cluster is heard, in the name of who watches it: it holds as long as the owner gives
+// pulses, or until another owner says something of the cluster. A watch that never heard the cluster does not make
+// forget when another one did.
+func (s *Store) PutWatch(ctx context.Context, owner string, w domain.Watch) error {
+	if !w.Connected && w.LastSeen.IsZero() {
+		known, err := s.Watches(ctx, []domain.ClusterName{w.Cluster})
+		if err != nil {
+			return err
+		}
+		w.LastSeen = known[w.Cluster].LastSeen
+	}
+	d := watchDoc{ID: w.Cluster.Key(), ClusterName: w.Cluster, Owner: owner, Connected: w.Connected, LastSeen: w.LastSeen, Reason: w.Reason}
+	_, err := s.put(ctx, s.watches(), d.ID, d)
+	return err
+}
+
+// DeleteWatch forgets what the owner said of a cluster, which it does not watch any more; what another one said stays.
+func (s *Store) DeleteWatch(ctx context.Context, owner string, cluster domain.ClusterName) error {
+	_, err := s.deleteOne(ctx, s.watches(), append(byID(cluster.Key()), bson.E{Key: "owner", Value: owner}))
+	return err
+}
+
+// Watches says of which clusters it is known whether they are heard; nil clusters are all. A watch whose owner has had
+// no pulse for PulseLife is not connected, and was seen at that pulse for the last time.
+func (s *Store) Watches(ctx context.Context, clusters []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error) {
+	docs, err := all[watchDoc](ctx, s, s.watches(), bson.D{})
+	if err != nil {
+		return nil, err
+	}
+	beats, err := all[pulseDoc](ctx, s, s.pulses(), bson.D{})
+	if err != nil {
+		return nil, err
+	}
+	last := map[string]time.Time{}
+	for _, p := range beats {
+		last[p.Owner] = p.At
+	}
+	wanted := map[domain.ClusterName]bool{}
+	for _, c := range clusters {
+		wanted[c] = true
+	}
+	found := make(map[domain.ClusterName]domain.Watch, len(docs))
+	for _, d := range docs {
+		if clusters != nil && !wanted[d.ClusterName] {
+			continue
+		}
+		w := domain.Watch{Cluster: d.ClusterName, Connected: d.Connected, LastSeen: d.LastSeen, Reason: d.Reason}
+		switch at := last[d.Owner]; {
+		case !w.Connected:
+		case s.now().Sub(at) > PulseLife:
+			w.Connected, w.Reason = false, silent
+			w.LastSeen = slices.MaxFunc([]time.Time{at, w.LastSeen}, time.Time.Compare)
+		default:
+			w.LastSeen = at
+		}
+		found[d.ClusterName] = w
+	}
+	return found, nil
+}
+
+// Pulse proves that the owner was alive at a time, and with it all its watches. The first one removes what owners left
+// that were killed long ago.
+func (s *Store) Pulse(ctx context.Context, owner string, at time.Time) error {
+	first, err := s.put(ctx, s.pulses(), owner, pulseDoc{Owner: owner, At: at})
+	if err != nil || !first {
+		return err
+	}
+	old := bson.D{{Key: "at", Value: bson.D{{Key: "$lt", Value: at.Add(-pulseKept)}}}}
+	if err := s.deleteMany(ctx, s.pulses(), old); err != nil {
+		return fmt.Errorf("remove old pulses: %w", err)
+	}
+	return nil
+}
+
+// EndPulse says that the owner watches nothing any more.
+func (s *Store) EndPulse(ctx context.Context, owner string) error {
+	_, err := s.deleteOne(ctx, s.pulses(), byID(owner))
+	return err
+}
+
+// put stores a document in place of what has its _id; first when there was none.
+func (s *Store) put(ctx context.Context, c *mongo.Collection, id, document any) (first bool, err error) {
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	r, err := c.ReplaceOne(ctx, byID(id), document, options.Replace().SetUpsert(true))
+	if err != nil {
+		return false, kindOf(err)
+	}
+	return r.MatchedCount == 0, nil
+}

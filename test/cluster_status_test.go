@@ -1,0 +1,257 @@
+package test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/test/harness"
+)
+
+// What clusters report: real clusters whose Pods kwok runs, agents as processes, type=cluster and status=ready.
+
+// reportedResource is a resource in a cluster, in either form.
+type reportedResource struct {
+	GVK     struct{ Group, Version, Kind string }
+	Name    string          `json:"name"`
+	Cluster string          `json:"cluster-status"`
+	Ready   string          `json:"readyStatus"`
+	Message string          `json:"message"`
+	Detail  json.RawMessage `json:"detail"`
+}
+
+// reportedStatus is a status document of what clusters report, in either form.
+type reportedStatus struct {
+	Counts      map[string]int `json:"cluster-status"`
+	Ready       string         `json:"readyStatus"`
+	ReadyCounts map[string]int `json:"readyCounts"`
+	Apps        []struct {
+		Clusters []struct {
+			Name      string             `json:"cluster"`
+			Stale     bool               `json:"stale"`
+			LastSeen  *time.Time         `json:"last-seen"`
+			SeenLast  *time.Time         `json:"lastSeen"`
+			Reason    string             `json:"reason"`
+			Resources []reportedResource `json:"resources"`
+		} `json:"clusters"`
+	} `json:"apps"`
+}
+
+// of are the resources of a kind. Pods have names that nobody knows before.
+func (r *reportedStatus) of(kind string) (found []reportedResource) {
+	for _, a := range r.Apps {
+		for _, c := range a.Clusters {
+			for _, x := range c.Resources {
+				if x.GVK.Kind == kind {
+					found = append(found, x)
+				}
+			}
+		}
+	}
+	return found
+}
+
+func (r *reportedStatus) reason() string { return r.Apps[0].Clusters[0].Reason }
+func (r *reportedStatus) stale() bool    { return r.Apps[0].Clusters[0].Stale }
+
+// freshness is how soon a change is to be seen; the figure is measured in bench.
+const freshness = 5 * time.Second
+
+// reports waits until the status is as it should be, and returns how long that took.
+func reports(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment, query string, within time.Duration, is func(*reportedStatus) bool) *reportedStatus {
+	t.Helper()
+	var got *reportedStatus
+	var answer *client.Answer
+	began := time.Now()
+	for {
+		got = &reportedStatus{}
+		var err error
+		answer, err = s.Client.Get(ctx, d.Path()+"/status?"+query, got)
+		require.NoError(t, err)
+		if is(got) {
+			t.Logf("%s as expected after %s", query, time.Since(began).Round(10*time.Millisecond))
+			return got
+		}
+		if time.Since(began) > within {
+			require.FailNow(t, "the status is not what it should be", "%s after %s: %s", query, within, answer.Body)
+		}
+		select {
+		case <-ctx.Done():
+			require.NoError(t, ctx.Err())
+		case <-time.After(harness.Poll):
+		}
+	}
+}
+
+// ready says that everything is, and that there are n Pods.
+func ready(n int) func(*reportedStatus) bool {
+	return func(r *reportedStatus) bool { return r.Ready == "Ready" && len(r.of("Pod")) == n }
+}
+
+// reported is an app with a Deployment, a Service and two ConfigMaps.
+func reportedApp(t *testing.T) client.App {
+	t.Helper()
+	templates := harness.ConfigMaps("site", 2)
+	for name, text := range harness.Web("site") {
+		templates[name] = text
+	}
+	return client.App{Name: "site", Chart: harness.Chart(t, "site", templates)}
+}
+
+// terminate waits until nothing is left, the report included.
+func terminate(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment, c *harness.Cluster) {
+	t.Helper()
+	do(ctx, t, s, d, "terminate")
+	got := s.Await(ctx, d, "Terminated")
+	require.Empty(t, c.Labelled(t, got.ContextID()))
+	for name := range c.Reports(t) {
+		require.NotContains(t, name, got.ContextID())
+	}
+}
+
+func TestClusterStatus(t *testing.T) {
+	ctx, s, clusters := within(t, 4*time.Minute), harness.NewStack(t), twoClusters(t)
+	c := clusters[0]
+
+	t.Run("without the definition", func(t *testing.T) {
+		d := s.Deployment(ctx, clusters[:1], reportedApp(t))
+		do(ctx, t, s, d, "approve", "instantiate")
+		got := s.Await(ctx, d, "Instantiated")
+		require.Equal(t, map[string]int{"Applied": 4}, got.Rsync)
+		const lacking = "the cluster has no ResourceBundleState CRD"
+		unknown := reports(ctx, t, s, d, "type=cluster", freshness, func(r *reportedStatus) bool { return r.reason() == lacking })
+		require.Equal(t, map[string]int{"Unknown": 4}, unknown.Counts)
+		do(ctx, t, s, d, "terminate")
+		s.Await(ctx, d, "Terminated")
+	})
+
+	t.Run("in a way that there is not", func(t *testing.T) {
+		_, err := s.Client.PostFile(ctx, "/cluster-providers/none/clusters", client.Named(c.Name, client.M{"report": "telepathy"}), c.Kubeconfig(t))
+		require.Equal(t, 400, code(t, err))
+		require.ErrorContains(t, err, "spec.report")
+	})
+
+	t.Run("without an agent", func(t *testing.T) {
+		d := s.On(ctx, []client.Cluster{register(ctx, t, s, c, "agentless")}, reportedApp(t))
+		do(ctx, t, s, d, "approve", "instantiate")
+		changes(ctx, t, s, c, d, 10*time.Second)
+		require.Empty(t, c.Reports(t))
+		terminate(ctx, t, s, d, c)
+	})
+
+	clusters[1].DefineReports(t)
+	other := clusters[1].StartAgent(t)
+	silenced := s.Deployment(ctx, clusters[1:], reportedApp(t))
+	do(ctx, t, s, silenced, "approve", "instantiate")
+	reports(ctx, t, s, silenced, "status=ready", 20*time.Second, ready(1))
+	other.Kill() // it takes its time until it is missed
+
+	// kwok only seems to run the agent that is installed: it is started by hand.
+	d := s.On(ctx, []client.Cluster{register(ctx, t, s, c, "install")}, reportedApp(t))
+	c.UninstallAgent(t)
+	do(ctx, t, s, d, "approve", "instantiate")
+	s.Await(ctx, d, "Instantiated")
+	require.True(t, c.HasAgent(t))
+	require.Len(t, c.Reports(t), 1)
+	agent := c.StartAgent(t)
+	changes(ctx, t, s, c, d, 20*time.Second)
+
+	t.Run("worker killed", func(t *testing.T) {
+		reports(ctx, t, s, d, "status=ready", freshness, ready(1))
+		s.Worker.Kill()
+		killed := time.Now()
+		scale(ctx, t, c, d, 3)
+		s.StartWorker()
+		reports(ctx, t, s, d, "status=ready", 20*time.Second, ready(3))
+		t.Logf("what happened meanwhile is seen %s after the kill", time.Since(killed).Round(10*time.Millisecond))
+	})
+
+	t.Run("agent killed", func(t *testing.T) {
+		got := reports(ctx, t, s, silenced, "type=cluster", 45*time.Second, (*reportedStatus).stale)
+		require.Len(t, got.of("Pod"), 1, "what was last reported is still shown")
+		require.NotNil(t, got.Apps[0].Clusters[0].LastSeen)
+		scale(ctx, t, clusters[1], silenced, 2)
+		clusters[1].StartAgent(t)
+		reports(ctx, t, s, silenced, "status=ready", 20*time.Second, ready(2))
+	})
+
+	t.Run("terminate waits for the report", func(t *testing.T) {
+		require.Len(t, c.Reports(t), 1)
+		terminate(ctx, t, s, d, c)
+		terminate(ctx, t, s, silenced, clusters[1])
+	})
+
+	t.Run("terminate does not wait for an agent that is gone", func(t *testing.T) {
+		d := s.Deployment(ctx, clusters[:1], reportedApp(t))
+		do(ctx, t, s, d, "approve", "instantiate")
+		reports(ctx, t, s, d, "status=ready", 20*time.Second, ready(1))
+		agent.Kill()
+		began := time.Now()
+		terminate(ctx, t, s, d, c)
+		require.Less(t, time.Since(began), 15*time.Second)
+	})
+}
+
+// register registers a cluster that reports in some way.
+func register(ctx context.Context, t *testing.T, s *harness.Stack, c *harness.Cluster, how string) client.Cluster {
+	t.Helper()
+	provider := how + "-" + strings.ToLower(rand.Text()[:8])
+	_, err := s.Client.Post(ctx, "/cluster-providers", client.Named(provider))
+	require.NoError(t, err)
+	path := "/cluster-providers/" + provider + "/clusters"
+	_, err = s.Client.PostFile(ctx, path, client.Named(c.Name, client.M{"report": how}), c.Kubeconfig(t))
+	require.NoError(t, err)
+	_, err = s.Client.Post(ctx, path+"/"+c.Name+"/labels", client.M{"clusterLabel": "edge"})
+	require.NoError(t, err)
+	return client.Cluster{Provider: provider, Name: c.Name}
+}
+
+// changes makes changes in the cluster and looks for them in the status.
+func changes(ctx context.Context, t *testing.T, s *harness.Stack, c *harness.Cluster, d *client.Deployment, begin time.Duration) {
+	t.Helper()
+	kube, name := c.Client(t), d.Release+"-site"
+	// kwok takes a moment to run the Pod; until then the Deployment is not ready.
+	reports(ctx, t, s, d, "status=ready", begin, ready(1))
+	got := reports(ctx, t, s, d, "type=cluster", freshness, func(r *reportedStatus) bool { return r.Counts["Present"] > 4 })
+	require.Equal(t, []string{"Present"}, slices.Collect(maps.Keys(got.Counts)))
+
+	pod := got.of("Pod")[0].Name
+	require.NoError(t, kube.CoreV1().Pods("default").Delete(ctx, pod, metav1.DeleteOptions{}))
+	reports(ctx, t, s, d, "status=ready", freshness, func(r *reportedStatus) bool { return ready(1)(r) && r.of("Pod")[0].Name != pod })
+
+	configMaps := kube.CoreV1().ConfigMaps("default")
+	edit := []byte(`{"metadata":{"annotations":{"edited":"by hand"}}}`)
+	edited, err := configMaps.Patch(ctx, name+"-000", types.MergePatchType, edit, metav1.PatchOptions{})
+	require.NoError(t, err)
+	reports(ctx, t, s, d, "type=cluster&output=detail&resource="+name+"-000", freshness, func(r *reportedStatus) bool {
+		return strings.Contains(string(r.of("ConfigMap")[0].Detail), "by hand")
+	})
+
+	require.NoError(t, configMaps.Delete(ctx, name+"-001", metav1.DeleteOptions{}))
+	reports(ctx, t, s, d, "type=cluster", freshness, func(r *reportedStatus) bool { return r.Counts["NotPresent"] == 1 })
+	_, err = configMaps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name + "-001", Labels: edited.Labels}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	reports(ctx, t, s, d, "status=ready", freshness, ready(1))
+}
+
+// scale changes the Deployment by hand.
+func scale(ctx context.Context, t *testing.T, c *harness.Cluster, d *client.Deployment, replicas int32) {
+	t.Helper()
+	deployments, name := c.Client(t).AppsV1().Deployments("default"), d.Release+"-site"
+	to, err := deployments.GetScale(ctx, name, metav1.GetOptions{})
+	require.NoError(t, err)
+	to.Spec.Replicas = replicas
+	_, err = deployments.UpdateScale(ctx, name, to, metav1.UpdateOptions{})
+	require.NoError(t, err)
+}

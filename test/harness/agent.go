@@ -1,0 +1,97 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/drover-io/drover/deploy/crd"
+	"github.com/drover-io/drover/internal/built"
+)
+
+// agentNamespace is where agents have their Lease.
+const agentNamespace = "drover-monitor"
+
+// definitions and ResourceBundleStates are what agents need and what they write.
+var (
+	definitions          = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	resourceBundleStates = schema.GroupVersionResource{Group: "k8splugin.io", Version: "v1alpha1", Resource: "resourcebundlestates"}
+)
+
+// DefineReports installs the CustomResourceDefinition of reports, until the test ends.
+func (c *Cluster) DefineReports(t testing.TB) {
+	t.Helper()
+	definition := crd.ResourceBundleStates()
+	client := c.dynamic(t).Resource(definitions)
+	_, err := client.Patch(t.Context(), definition.Name, types.ApplyPatchType, definition.Manifest, metav1.PatchOptions{FieldManager: "test"})
+	require.NoError(t, err)
+	c.UninstallAgent(t)
+}
+
+// UninstallAgent deletes, when the test ends, the definition of reports and the agent that the control plane installed.
+func (c *Cluster) UninstallAgent(t testing.TB) {
+	t.Helper()
+	objects, kube := c.dynamic(t).Resource(definitions), c.Client(t)
+	t.Cleanup(func() {
+		ctx := context.Background()
+		_ = objects.Delete(ctx, crd.ResourceBundleStates().Name, metav1.DeleteOptions{})
+		_ = kube.AppsV1().Deployments(agentNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	})
+}
+
+// HasAgent says whether an agent is installed.
+func (c *Cluster) HasAgent(t testing.TB) bool {
+	t.Helper()
+	list, err := c.Client(t).AppsV1().Deployments(agentNamespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	return len(list.Items) > 0
+}
+
+// Reports are the ResourceBundleStates in the cluster by name; none where they are not defined.
+func (c *Cluster) Reports(t testing.TB) map[string]unstructured.Unstructured {
+	t.Helper()
+	list, err := c.dynamic(t).Resource(resourceBundleStates).List(t.Context(), metav1.ListOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	require.NoError(t, err)
+	found := map[string]unstructured.Unstructured{}
+	for _, o := range list.Items {
+		found[o.GetName()] = o
+	}
+	return found
+}
+
+// StartAgent starts the cluster's agent, past the proxy.
+func (c *Cluster) StartAgent(t testing.TB) *Process {
+	t.Helper()
+	_, err := c.Client(t).CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agentNamespace}}, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		require.NoError(t, err)
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(kubeconfig, Kubeconfig(t, c.Name), 0o600))
+	// An agent has nobody to tell on its standard output that it is there.
+	return Start(t, "agent of "+c.Name, "ready", nil, "/bin/sh", "-c", `echo ready; exec "$0" "$@"`, built.Binary(t, "drover"),
+		"monitor", "--kubeconfig", kubeconfig, "--namespace", agentNamespace,
+		"--metrics-listen", fmt.Sprintf("127.0.0.1:%d", FreePorts(1)[0]))
+}
+
+func (c *Cluster) dynamic(t testing.TB) dynamic.Interface {
+	t.Helper()
+	client, err := dynamic.NewForConfig(c.direct)
+	require.NoError(t, err)
+	return client
+}

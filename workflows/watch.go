@@ -1,0 +1,176 @@
+package workflows
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// WatchInput is what one run of WatchClusters hands to the next.
+type WatchInput struct {
+	Shard int `json:"shard"`
+	// Generation counts the changes of the set of clusters, Term the activities that were started.
+	Generation int       `json:"generation,omitempty"`
+	Term       int       `json:"term,omitempty"`
+	Watched    []Watched `json:"watched,omitempty"` // sorted by cluster
+}
+
+// Watched is a cluster and the app contexts, sorted, for which it is watched.
+type Watched struct {
+	Cluster  domain.ClusterName `json:"cluster"`
+	Contexts []string           `json:"contexts"`
+}
+
+var watcher *activities.Watch // names the methods; never called
+
+// WatchClusters watches the clusters of one shard for as long as an app context has something there: one
+// activity that holds all the watches, which learns of clusters that come and go by ChangesUpdate, and goes
+// to another worker when its own dies. It ends when there is nothing to watch; WatchSignal starts it again.
+func WatchClusters(ctx workflow.Context, in WatchInput) error {
+	w := &watch{WatchInput: in}
+	w.watches = workflow.GetSignalChannel(ctx, WatchSignal)
+	w.unwatches = workflow.GetSignalChannel(ctx, UnwatchSignal)
+	if err := workflow.SetUpdateHandler(ctx, ChangesUpdate, w.changes); err != nil {
+		return fmt.Errorf("set update handler: %w", err)
+	}
+	w.receive(ctx)
+	for len(w.Watched) > 0 && !w.full(ctx) {
+		if err := w.work(ctx); err != nil {
+			return err
+		}
+	}
+	w.over = true
+	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+		return err
+	}
+	w.receive(ctx)
+	if len(w.Watched) == 0 {
+		return nil
+	}
+	return workflow.NewContinueAsNewError(ctx, WatchClustersName, w.WatchInput)
+}
+
+// watch is one run of WatchClusters.
+type watch struct {
+	WatchInput
+	watches, unwatches workflow.ReceiveChannel
+	poller             activities.ChangesInput // of the last one who asked for changes
+	over               bool                    // the activity is to end
+}
+
+// work runs the activity until it ends, or there is nothing more for it to do in this run.
+func (w *watch) work(ctx workflow.Context) error {
+	w.Term++
+	activity, cancel := workflow.WithCancel(watching(ctx))
+	defer cancel()
+	in := activities.WatchShardInput{Shard: w.Shard, Term: w.Term}
+	future := workflow.ExecuteActivity(activity, watcher.WatchShard, in)
+	for len(w.Watched) > 0 && !w.full(ctx) && !future.IsReady() {
+		if err := workflow.Await(ctx, func() bool { return w.signalled() || w.full(ctx) || future.IsReady() }); err != nil {
+			return err
+		}
+		w.receive(ctx)
+	}
+	failed := future.IsReady()
+	w.over = !failed // who asks for changes is told so, and ends sooner than its next heartbeat
+	cancel()
+	err := future.Get(ctx, nil)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if failed {
+		workflow.GetLogger(ctx).Error("watch", "shard", w.Shard, "error", err)
+		return workflow.Sleep(ctx, rewatchInterval)
+	}
+	return nil
+}
+
+// full says that the history is long enough for a new run.
+func (w *watch) full(ctx workflow.Context) bool {
+	info := workflow.GetInfo(ctx)
+	return info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() > watchEvents
+}
+
+func (w *watch) signalled() bool { return w.watches.Len()+w.unwatches.Len() > 0 }
+
+// receive takes the signals that have come. Of one context the signal that ends it is the later one, so that the
+// others go first.
+func (w *watch) receive(ctx workflow.Context) {
+	before := len(w.Watched)
+	generation := w.Generation
+	for {
+		var s activities.Watching
+		if !w.watches.ReceiveAsync(&s) {
+			break
+		}
+		for _, c := range s.Clusters {
+			w.add(c, s.ContextID)
+		}
+	}
+	for {
+		var contextID string
+		if !w.unwatches.ReceiveAsync(&contextID) {
+			break
+		}
+		w.remove(contextID)
+	}
+	if generation != w.Generation || before != len(w.Watched) {
+		workflow.SetCurrentDetails(ctx, fmt.Sprintf("watches %d clusters", len(w.Watched)))
+	}
+}
+
+func (w *watch) add(c domain.ClusterName, contextID string) {
+	i, found := slices.BinarySearchFunc(w.Watched, c, func(a Watched, b domain.ClusterName) int {
+		return cmp.Or(cmp.Compare(a.Cluster.Provider, b.Provider), cmp.Compare(a.Cluster.Name, b.Name))
+	})
+	if !found {
+		w.Watched = slices.Insert(w.Watched, i, Watched{Cluster: c})
+		w.Generation++
+	}
+	contexts := w.Watched[i].Contexts
+	if at, found := slices.BinarySearch(contexts, contextID); !found {
+		w.Watched[i].Contexts = slices.Insert(contexts, at, contextID)
+	}
+}
+
+func (w *watch) remove(contextID string) {
+	kept := w.Watched[:0]
+	for _, x := range w.Watched {
+		if at, found := slices.BinarySearch(x.Contexts, contextID); found {
+			x.Contexts = slices.Delete(x.Contexts, at, at+1)
+		}
+		if len(x.Contexts) > 0 {
+			kept = append(kept, x)
+		}
+	}
+	if len(kept) < len(w.Watched) {
+		w.Generation++
+	}
+	clear(w.Watched[len(kept):])
+	w.Watched = kept
+}
+
+// changes answers ChangesUpdate: when the set is newer than the one that is known, when somebody else has asked
+// since, or when the activity is to end.
+func (w *watch) changes(ctx workflow.Context, in activities.ChangesInput) (*activities.WatchSet, error) {
+	if !in.Before(w.poller) {
+		w.poller = in
+	}
+	superseded := func() bool { return in.Before(w.poller) || in.Term < w.Term }
+	if err := workflow.Await(ctx, func() bool { return w.over || superseded() || w.Generation > in.Generation }); err != nil {
+		return nil, err
+	}
+	set := &activities.WatchSet{Generation: w.Generation, Over: w.over || superseded()}
+	for _, x := range w.Watched {
+		set.Clusters = append(set.Clusters, x.Cluster)
+		set.Contexts = append(set.Contexts, x.Contexts...)
+	}
+	slices.Sort(set.Contexts)
+	set.Contexts = slices.Compact(set.Contexts)
+	return set, nil
+}

@@ -1,0 +1,198 @@
+package workflows_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/workflows"
+)
+
+// watching stands for the activity: it lasts until it is cancelled, but for the first ones, which fail.
+type watching struct {
+	failures atomic.Int32
+	terms    atomic.Int32 // the last one
+}
+
+func (w *watching) WatchShard(ctx context.Context, in activities.WatchShardInput) error {
+	w.terms.Store(int32(in.Term)) // #nosec G115 -- a few
+	if w.failures.Add(-1) >= 0 {
+		return workflows.ToTemporal(errors.New("a bug"), 100)
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// watchWorld runs one WatchClusters.
+type watchWorld struct {
+	*testsuite.TestWorkflowEnvironment
+	t        *testing.T
+	activity *watching
+}
+
+func newWatchWorld(t *testing.T) *watchWorld {
+	t.Helper()
+	var s testsuite.WorkflowTestSuite
+	s.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	w := &watchWorld{TestWorkflowEnvironment: s.NewTestWorkflowEnvironment(), t: t, activity: &watching{}}
+	workflows.Register(w)
+	w.RegisterActivity(w.activity)
+	w.SetTestTimeout(time.Minute)
+	return w
+}
+
+func edge(names ...string) []domain.ClusterName {
+	clusters := []domain.ClusterName{}
+	for _, n := range names {
+		clusters = append(clusters, domain.ClusterName{Provider: "p", Name: n})
+	}
+	return clusters
+}
+
+func (w *watchWorld) watch(contextID string, names ...string) {
+	w.SignalWorkflow(workflows.WatchSignal, activities.Watching{ContextID: contextID, Clusters: edge(names...)})
+}
+
+// asked is an answer to ChangesUpdate, once there is one.
+type asked struct {
+	set  *activities.WatchSet
+	errs []error
+}
+
+// ask sends ChangesUpdate.
+func (w *watchWorld) ask(id string, in activities.ChangesInput) *asked {
+	a := &asked{}
+	w.UpdateWorkflow(workflows.ChangesUpdate, id, &testsuite.TestUpdateCallback{
+		OnAccept: func() {},
+		OnReject: func(err error) { a.errs = append(a.errs, err) },
+		OnComplete: func(answer any, err error) {
+			if err != nil {
+				a.errs = append(a.errs, err)
+				return
+			}
+			a.set = answer.(*activities.WatchSet)
+		},
+	}, in)
+	return a
+}
+
+// step is the time between what a test does: while an activity runs, it passes.
+const step = 20 * time.Millisecond
+
+// at does things one after another.
+func (w *watchWorld) at(steps ...func()) {
+	done := 0
+	for i, do := range steps {
+		w.RegisterDelayedCallback(func() { do(); done++ }, time.Duration(i)*step)
+	}
+	w.t.Cleanup(func() { require.Equal(w.t, len(steps), done, "the run ended before") })
+}
+
+func (w *watchWorld) run(in workflows.WatchInput) error {
+	w.t.Helper()
+	w.ExecuteWorkflow(workflows.WatchClustersName, in)
+	require.True(w.t, w.IsWorkflowCompleted(), "it has not ended")
+	return w.GetWorkflowError()
+}
+
+func TestWatch(t *testing.T) {
+	w := newWatchWorld(t)
+	var first, second, third *asked
+	w.at(
+		func() { w.watch("1", "b", "a") },
+		func() { first = w.ask("1", activities.ChangesInput{Term: 1, Attempt: 1}) },
+		func() {
+			require.Equal(t, edge("a", "b"), first.set.Clusters)
+			require.Equal(t, []string{"1"}, first.set.Contexts)
+			second = w.ask("2", activities.ChangesInput{Term: 1, Attempt: 1, Generation: first.set.Generation})
+		},
+		func() { w.watch("2", "b") },
+		func() {
+			require.Nil(t, second.set, "another context on the same cluster changes nothing")
+			w.watch("2", "c")
+		},
+		func() {
+			require.Equal(t, edge("a", "b", "c"), second.set.Clusters)
+			third = w.ask("3", activities.ChangesInput{Term: 1, Attempt: 1, Generation: second.set.Generation})
+			w.SignalWorkflow(workflows.UnwatchSignal, "1")
+		},
+		func() {
+			require.Equal(t, edge("b", "c"), third.set.Clusters)
+			require.False(t, third.set.Over)
+			third = w.ask("4", activities.ChangesInput{Term: 1, Attempt: 1, Generation: third.set.Generation})
+			w.SignalWorkflow(workflows.UnwatchSignal, "2")
+		},
+	)
+	require.NoError(t, w.run(workflows.WatchInput{Shard: 3}), "it ends with the last context")
+	require.True(t, third.set.Over)
+	require.Empty(t, third.set.Clusters)
+	for _, a := range []*asked{first, second, third} {
+		require.Empty(t, a.errs)
+	}
+}
+
+// TestWatchTakenOver: whoever asked before, in vain, is sent away; it may be a worker that only seemed to be dead.
+func TestWatchTakenOver(t *testing.T) {
+	w := newWatchWorld(t)
+	var before, after, late *asked
+	w.at(
+		func() { w.watch("1", "a") },
+		func() { before = w.ask("1", activities.ChangesInput{Term: 1, Attempt: 1, Generation: 1}) },
+		func() { after = w.ask("2", activities.ChangesInput{Term: 1, Attempt: 2, Generation: 1}) },
+		func() {
+			require.True(t, before.set.Over)
+			require.Nil(t, after.set)
+			late = w.ask("3", activities.ChangesInput{Term: 1, Attempt: 1, Generation: 0})
+		},
+		func() {
+			require.True(t, late.set.Over)
+			require.Nil(t, after.set)
+			w.SignalWorkflow(workflows.UnwatchSignal, "1")
+		},
+	)
+	require.NoError(t, w.run(workflows.WatchInput{}))
+	require.True(t, after.set.Over)
+}
+
+func TestWatchGoesOnAfterAFailure(t *testing.T) {
+	w := newWatchWorld(t)
+	w.activity.failures.Store(1)
+	w.at(func() { w.watch("1", "a") })
+	w.RegisterDelayedCallback(func() { w.SignalWorkflow(workflows.UnwatchSignal, "1") }, 10*time.Second+5*step)
+	require.NoError(t, w.run(workflows.WatchInput{}))
+	require.EqualValues(t, 2, w.activity.terms.Load())
+}
+
+// TestWatchContinuesAsNew with all that it knows, and with what came while it ended.
+func TestWatchContinuesAsNew(t *testing.T) {
+	w := newWatchWorld(t)
+	var open *asked
+	w.at(
+		func() { w.watch("1", "a") },
+		func() { open = w.ask("1", activities.ChangesInput{Term: 5, Attempt: 1, Generation: 8}) },
+		func() {
+			w.SetCurrentHistoryLength(5000)
+			w.watch("2", "a", "b")
+		},
+	)
+	err := w.run(workflows.WatchInput{Shard: 3, Generation: 7, Term: 4})
+	var again *workflow.ContinueAsNewError
+	require.ErrorAs(t, err, &again)
+	require.True(t, open.set.Over)
+	var in workflows.WatchInput
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(again.Input, &in))
+	require.Equal(t, workflows.WatchInput{Shard: 3, Generation: 9, Term: 5, Watched: []workflows.Watched{
+		{Cluster: edge("a")[0], Contexts: []string{"1", "2"}}, {Cluster: edge("b")[0], Contexts: []string{"2"}},
+	}}, in)
+}
