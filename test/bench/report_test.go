@@ -73,6 +73,12 @@ var parts = []struct {
 	{"apply", apply},
 	{"latency", latencies},
 	{"scale", scale},
+	{"place", place},
+	{"latency-to-clusters", latency},
+	{"dead", dead},
+	{"status", answers},
+	{"stop", stopping},
+	{"restart", restart},
 }
 
 const partTimeout = 20 * time.Minute

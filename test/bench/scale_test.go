@@ -102,6 +102,7 @@ func (f *simulated) deployment(ctx context.Context, t *testing.T, name, label st
 // run is one instantiate or terminate, with what it cost.
 type run struct {
 	took       time.Duration
+	accepted   time.Duration            // until the POST was answered
 	cpu        map[string]time.Duration // by process
 	peakMiB    map[string]float64
 	contextID  string
@@ -115,8 +116,15 @@ func (f *simulated) processes() map[string]*harness.Process {
 	}
 }
 
-// operate runs an operation to its end, and checks the end by status and by what is in the clusters.
+// operate runs an operation on apps of scaleResources to its end, and checks the end by status and by what
+// is in the clusters.
 func (f *simulated) operate(ctx context.Context, t *testing.T, d *client.Deployment, operation string, clusters int) run {
+	t.Helper()
+	return f.operateOn(ctx, t, d, operation, clusters, scaleResources)
+}
+
+// operateOn is operate for apps of so many resources.
+func (f *simulated) operateOn(ctx context.Context, t *testing.T, d *client.Deployment, operation string, clusters, perApp int) run {
 	t.Helper()
 	r := run{cpu: map[string]time.Duration{}, peakMiB: map[string]float64{}}
 	for name, p := range f.processes() {
@@ -129,14 +137,12 @@ func (f *simulated) operate(ctx context.Context, t *testing.T, d *client.Deploym
 	}
 	begun := time.Now()
 	require.NoError(t, d.Do(ctx, f.Client, operation))
+	r.accepted = time.Since(begun)
 	got, err := d.Wait(ctx, f.Client, calm*4, func(s *client.Status) bool { return s.Status != under })
 	r.took = time.Since(begun)
 	require.NoError(t, err)
 	require.Equal(t, ended, got.Status)
-	resources := 0
-	for range d.Apps {
-		resources += scaleResources * clusters
-	}
+	resources := len(d.Apps) * perApp * clusters
 	require.Equal(t, map[string]int{state: resources}, got.Rsync)
 	for name, p := range f.processes() {
 		r.cpu[name] += p.CPU(t)
@@ -170,14 +176,14 @@ func scope(d *client.Deployment, contextID string, op domain.Operation) domain.S
 }
 
 // largest is the greatest history of an instantiate's workflows.
-func (f *simulated) largest(ctx context.Context, t *testing.T, d *client.Deployment, contextID string) (events, bytes int64) {
+func (f *simulated) largest(ctx context.Context, t *testing.T, d *client.Deployment, contextID string, clusters int) (events, bytes int64) {
 	t.Helper()
 	s := scope(d, contextID, domain.OpInstantiate)
 	ids := []string{
 		workflows.OperationID(s), workflows.AppID(s, "app0", 0, 0),
 		workflows.LeafID(s, "app0", domain.ClusterName{Provider: f.provider, Name: f.fleet.Names[0]}),
 	}
-	if len(f.clusters) > 250 {
+	if clusters > 250 { // the app is split
 		ids = append(ids, workflows.AppID(s, "app0", 0, 250))
 	}
 	for _, id := range ids {
@@ -209,7 +215,7 @@ func scale(ctx context.Context, t *testing.T) []figure {
 		costs := f.costs(size, "leaf_ms", "instantiate", applied)
 		perLeaf[size] = costs[0].Median
 		figures = append(append(figures, costs...), f.costs(size, "leaf_terminate_ms", "terminate", removed)...)
-		e, b := f.largest(ctx, t, d, applied[0].contextID)
+		e, b := f.largest(ctx, t, d, applied[0].contextID, size)
 		events, bytes = max(events, e), max(bytes, b)
 	}
 	if growth := perLeaf[1000] / perLeaf[100]; growth > 0 {
