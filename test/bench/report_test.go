@@ -50,19 +50,18 @@ func measured(key, what string, samples []time.Duration) figure {
 	}
 }
 
-// ratio compares two measurements round by round.
+// ratio compares two measurements round by round; met, when there is a goal, says whether the median meets it.
 func ratio(key, what string, a, b []time.Duration, goal string, met func(float64) bool) figure {
 	rounds := make([]float64, 0, len(a))
 	for i := range a {
 		rounds = append(rounds, a[i].Seconds()/b[i].Seconds())
 	}
-	slices.Sort(rounds)
-	median := rounds[len(rounds)/2]
-	ok := met(median)
-	return figure{
-		Key: key, What: what, N: len(rounds), Unit: "ratio", Min: rounds[0], Median: median, P95: rounds[len(rounds)-1],
-		Max: rounds[len(rounds)-1], Goal: goal, Met: &ok,
+	f := values(key, what, "ratio", rounds)
+	if met != nil {
+		ok := met(f.Median)
+		f.Goal, f.Met = goal, &ok
 	}
+	return f
 }
 
 // parts of the report. DROVER_BENCH_PARTS names those to measure, separated by commas; all when it is empty.

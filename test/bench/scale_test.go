@@ -208,9 +208,16 @@ func scale(ctx context.Context, t *testing.T) []figure {
 	for _, size := range sizes {
 		d := f.deployment(ctx, t, fmt.Sprintf("scale%d", size), firstLabel(size), scaleApps, scaleResources)
 		var applied, removed []run
+		before := f.stored(ctx, t)
 		for range rounds[size] {
 			applied = append(applied, f.operate(ctx, t, d, "instantiate", size))
+			if len(applied) == 1 {
+				figures = append(figures, f.storage(ctx, t, "stored_bytes_per_leaf", size, "instantiated", before)...)
+			}
 			removed = append(removed, f.operate(ctx, t, d, "terminate", size))
+			if len(removed) == 1 {
+				figures = append(figures, f.storage(ctx, t, "stored_bytes_per_leaf_terminated", size, "instantiated and terminated", before)...)
+			}
 		}
 		costs := f.costs(size, "leaf_ms", "instantiate", applied)
 		perLeaf[size] = costs[0].Median
@@ -236,6 +243,20 @@ func scale(ctx context.Context, t *testing.T) []figure {
 		}
 	}
 	return figures
+}
+
+// storage is what has come into the store since before, per (app, cluster); of the largest size the key is
+// without the size.
+func (f *simulated) storage(ctx context.Context, t *testing.T, key string, size int, what string, before map[string]int) []figure {
+	t.Helper()
+	total, where := grown(before, f.stored(ctx, t))
+	per := float64(total) / float64(scaleApps*size)
+	stored := values(fmt.Sprintf("%s_%d", key, size), fmt.Sprintf("bytes stored per (app, cluster) at %d clusters, %s (%s)", size, what, where), "bytes", []float64{per})
+	if key == "stored_bytes_per_leaf" && size == len(f.clusters) {
+		stored.Key = key
+		stored = goal(stored, "≤ 4096", per <= 4096)
+	}
+	return []figure{stored}
 }
 
 // costs are the medians over runs.
