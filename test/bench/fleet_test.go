@@ -85,7 +85,7 @@ func latency(ctx context.Context, t *testing.T) []figure {
 // they refuse connections, or accept them and never answer.
 func dead(ctx context.Context, t *testing.T) []figure {
 	t.Helper()
-	const clusters, rounds = 100, 7
+	const clusters, rounds = 100, 5
 	f := simulate(ctx, t, clusters, clusters)
 	d := f.deployment(ctx, t, "dead", firstLabel(clusters), scaleApps, scaleResources)
 	type way struct {
@@ -113,7 +113,6 @@ func dead(ctx context.Context, t *testing.T) []figure {
 			require.NoError(t, err)
 			require.Equal(t, map[string]int{"Applied": scaleApps * scaleResources * clusters}, got.Rsync, "they are back")
 			f.operate(ctx, t, d, "terminate", clusters)
-			f.forget(ctx, t, d)
 			if round > 0 { // the first warms up
 				perLeaf[(i+round)%len(ways)] = append(perLeaf[(i+round)%len(ways)], took.Seconds()*1000/float64(clusters-w.dead))
 			}
@@ -148,13 +147,6 @@ func (f *simulated) live(ctx context.Context, t *testing.T, d *client.Deployment
 		time.Sleep(calm)
 	}
 	return time.Since(begun)
-}
-
-// forget makes the clusters of a deployment no longer known as dead, by a round in which all answer.
-func (f *simulated) forget(ctx context.Context, t *testing.T, d *client.Deployment) {
-	t.Helper()
-	f.operate(ctx, t, d, "instantiate", len(f.clusters))
-	f.operate(ctx, t, d, "terminate", len(f.clusters))
 }
 
 // stopping measures stop and terminate when all of 100 clusters hang.

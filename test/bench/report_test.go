@@ -66,18 +66,21 @@ func ratio(key, what string, a, b []time.Duration, goal string, met func(float64
 
 // parts of the report. DROVER_BENCH_PARTS names those to measure, separated by commas; all when it is empty.
 var parts = []struct {
-	name    string
-	measure func(context.Context, *testing.T) []figure
+	name     string
+	measure  func(context.Context, *testing.T) []figure
+	onDemand bool // measured only when it is named
 }{
-	{"apply", apply},
-	{"latency", latencies},
-	{"scale", scale},
-	{"place", place},
-	{"latency-to-clusters", latency},
-	{"dead", dead},
-	{"status", answers},
-	{"stop", stopping},
-	{"restart", restart},
+	{"apply", apply, false},
+	{"latency", latencies, false},
+	{"scale", scale, false},
+	{"place", place, false},
+	{"latency-to-clusters", latency, false},
+	{"dead", dead, false},
+	{"status", answers, false},
+	{"stop", stopping, false},
+	{"restart", restart, false},
+	{"ten-thousand", tenThousand, true},
+	{"workers", workers, true},
 }
 
 const partTimeout = 20 * time.Minute
@@ -90,7 +93,8 @@ func TestReport(t *testing.T) {
 	}
 	var figures []figure
 	for _, part := range parts {
-		if only := os.Getenv("DROVER_BENCH_PARTS"); only != "" && !slices.Contains(strings.Split(only, ","), part.name) {
+		only := os.Getenv("DROVER_BENCH_PARTS")
+		if only == "" && part.onDemand || only != "" && !slices.Contains(strings.Split(only, ","), part.name) {
 			continue
 		}
 		t.Run(part.name, func(t *testing.T) { // its processes end before the next part's begin

@@ -219,9 +219,9 @@ func scale(ctx context.Context, t *testing.T) []figure {
 				figures = append(figures, f.storage(ctx, t, "stored_bytes_per_leaf_terminated", size, "instantiated and terminated", before)...)
 			}
 		}
-		costs := f.costs(size, "leaf_ms", "instantiate", applied)
+		costs := f.costs(scaleApps, size, "leaf_ms", "instantiate", applied)
 		perLeaf[size] = costs[0].Median
-		figures = append(append(figures, costs...), f.costs(size, "leaf_terminate_ms", "terminate", removed)...)
+		figures = append(append(figures, costs...), f.costs(scaleApps, size, "leaf_terminate_ms", "terminate", removed)...)
 		e, b := f.largest(ctx, t, d, applied[0].contextID, size)
 		events, bytes = max(events, e), max(bytes, b)
 	}
@@ -245,6 +245,50 @@ func scale(ctx context.Context, t *testing.T) []figure {
 	return figures
 }
 
+// tenThousand measures one app on 10,000 clusters.
+func tenThousand(ctx context.Context, t *testing.T) []figure {
+	t.Helper()
+	const clusters = 10_000
+	f := simulate(ctx, t, clusters, clusters)
+	d := f.deployment(ctx, t, "ten-thousand", firstLabel(clusters), 1, scaleResources)
+	applied := f.operate(ctx, t, d, "instantiate", clusters)
+	events, bytes := f.largest(ctx, t, d, applied.contextID, clusters)
+	removed := f.operate(ctx, t, d, "terminate", clusters)
+	figures := append(f.costs(1, clusters, "leaf_ms", "instantiate", []run{applied}), f.costs(1, clusters, "leaf_terminate_ms", "terminate", []run{removed})...)
+	return append(figures,
+		measured("ten_thousand_accepted_ms", "one app on 10,000 clusters: until the POST was answered", []time.Duration{applied.accepted}),
+		values("ten_thousand_history_events", "one app on 10,000 clusters: largest workflow's history", "events", []float64{float64(events)}),
+		values("ten_thousand_history_kib", "one app on 10,000 clusters: largest workflow's history", "KiB", []float64{float64(bytes) / 1024}),
+	)
+}
+
+// workers measures the scale app on 100 clusters with one, two and four workers.
+func workers(ctx context.Context, t *testing.T) []figure {
+	t.Helper()
+	const clusters, rounds = 100, 5
+	f := simulate(ctx, t, clusters, clusters)
+	d := f.deployment(ctx, t, "workers", firstLabel(clusters), scaleApps, scaleResources)
+	var figures []figure
+	for n := 1; n <= 4; n++ {
+		if n > 1 {
+			f.AddWorker()
+		}
+		if n == 3 {
+			continue
+		}
+		var per []float64
+		for round := range rounds + 1 {
+			if r := f.operate(ctx, t, d, "instantiate", clusters); round > 0 { // the first warms up
+				per = append(per, r.leafMillis)
+			}
+			f.operate(ctx, t, d, "terminate", clusters)
+		}
+		figures = append(figures, values(fmt.Sprintf("leaf_ms_100_%d_workers", n),
+			fmt.Sprintf("instantiate, %d apps × %d clusters × %d resources, %d workers: wall time per (app, cluster)", scaleApps, clusters, scaleResources, n), "ms", per))
+	}
+	return figures
+}
+
 // storage is what has come into the store since before, per (app, cluster); of the largest size the key is
 // without the size.
 func (f *simulated) storage(ctx context.Context, t *testing.T, key string, size int, what string, before map[string]int) []figure {
@@ -260,8 +304,8 @@ func (f *simulated) storage(ctx context.Context, t *testing.T, key string, size 
 }
 
 // costs are the medians over runs.
-func (f *simulated) costs(size int, key, operation string, runs []run) []figure {
-	what := fmt.Sprintf("%s, %d apps × %d clusters × %d resources", operation, scaleApps, size, scaleResources)
+func (f *simulated) costs(apps, size int, key, operation string, runs []run) []figure {
+	what := fmt.Sprintf("%s, %d apps × %d clusters × %d resources", operation, apps, size, scaleResources)
 	per := make([]float64, 0, len(runs))
 	for _, r := range runs {
 		per = append(per, r.leafMillis)
@@ -270,7 +314,7 @@ func (f *simulated) costs(size int, key, operation string, runs []run) []figure 
 	for _, process := range []string{"worker", "temporal", "database", "api", "fleet"} {
 		cpu, peak := make([]float64, 0, len(runs)), make([]float64, 0, len(runs))
 		for _, r := range runs {
-			cpu = append(cpu, r.cpu[process].Seconds()*1000/float64(scaleApps*size))
+			cpu = append(cpu, r.cpu[process].Seconds()*1000/float64(apps*size))
 			peak = append(peak, r.peakMiB[process])
 		}
 		figures = append(figures,

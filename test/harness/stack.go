@@ -132,6 +132,13 @@ func (s *Stack) Profile(ctx context.Context, over time.Duration, folder string) 
 // DatabaseURI is how the document store is reached.
 func (s *Stack) DatabaseURI() string { return fmt.Sprintf("mongodb://127.0.0.1:%d", s.ports[2]) }
 
+// AddWorker starts one more worker, which ends with the test.
+func (s *Stack) AddWorker() {
+	s.t.Helper()
+	port := FreePorts(1)[0]
+	Start(s.t, "another worker", "ready", s.Env(), built.Binary(s.t, "drover"), "worker", "--metrics-listen", fmt.Sprintf("127.0.0.1:%d", port))
+}
+
 // Env is the configuration of API and worker.
 func (s *Stack) Env() []string {
 	return []string{
