@@ -44,6 +44,8 @@ type Kube struct {
 	*reporting
 	// bundles are decoded manifests: a thousand clusters take the same ones.
 	bundles *lru.Cache[domain.Digest, *plan.Bundle]
+	// running are the attempts of this worker, by the run of their workflow: a context.CancelCauseFunc.
+	running sync.Map
 }
 
 // decodedBundles bounds Kube.bundles.
@@ -101,6 +103,9 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (*domain.Leaf, error) {
 		case <-work.Done():
 		}
 	}()
+	run := activity.GetInfo(ctx).WorkflowExecution.RunID
+	k.running.Store(run, cancel)
+	defer k.running.Delete(run)
 	stop := beat(ctx, func() any { return a.snapshot() })
 	defer stop()
 	job := kube.Job{
@@ -117,7 +122,7 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (*domain.Leaf, error) {
 	case activity.GetInfo(ctx).IsLocalActivity && (work.Err() != nil || outcome.Retry != nil):
 		// The activity that comes after this one begins anew and is the one to tell of the cluster.
 		return nil, errNotAtOnce
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, errors.Is(context.Cause(work), errHalted):
 		return a.end(context.WithoutCancel(ctx))
 	case errors.Is(context.Cause(work), errWorkerStops):
 		activity.RecordHeartbeat(ctx, a.snapshot())
@@ -131,6 +136,17 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (*domain.Leaf, error) {
 
 // errWorkerStops hands the activity over to another worker.
 var errWorkerStops = &fail.Error{Kind: fail.Unavailable, Message: "worker stops", RetryAfter: 50 * time.Millisecond}
+
+// Halt ends the calling workflow's attempt if it is this worker's. A cancelled attempt learns of it by its
+// next heartbeat, which takes up to a second or so; mostly the worker that has the workflow's task has the attempt too.
+func (k *Kube) Halt(ctx context.Context) error {
+	if cancel, ok := k.running.Load(activity.GetInfo(ctx).WorkflowExecution.RunID); ok {
+		cancel.(context.CancelCauseFunc)(errHalted)
+	}
+	return nil
+}
+
+var errHalted = errors.New("halted")
 
 // errNotAtOnce hands what could not be done in a workflow's task over to an activity.
 var errNotAtOnce = fail.New(fail.Unavailable, "not done at once")

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"go.temporal.io/sdk/activity"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -49,6 +51,9 @@ type Lifecycle struct {
 	Store Store
 	Runs  Runs
 	Now   func() time.Time
+
+	once       sync.Once
+	footprints *lru.Cache[domain.Digest, plan.Footprint] // of the plans of other groups
 }
 
 // Record changes the owner's state by compare-and-set and writes the context's record. Doing it again

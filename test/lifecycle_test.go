@@ -6,9 +6,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/test/harness"
+	"github.com/drover-io/drover/workflows"
 )
 
 // twoApps are an app of a Deployment and a Service, and one of three ConfigMaps: 5 resources a cluster.
@@ -50,6 +53,31 @@ func TestInstantiateAndTerminate(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "Terminated", earlier.Status)
 	require.Equal(t, map[string]int{"Deleted": 10}, earlier.Rsync)
+	do(ctx, t, s, d, "terminate")
+	s.Await(ctx, d, "Terminated")
+}
+
+// TestLittleIsDoneAtOnce looks at the workflow of a leaf: its work, which is little, was done in its own task.
+func TestLittleIsDoneAtOnce(t *testing.T) {
+	ctx, s, clusters := within(t, time.Minute), harness.NewStack(t), twoClusters(t)
+	d := s.Deployment(ctx, clusters, many(t, 3))
+	do(ctx, t, s, d, "approve", "instantiate")
+	got := s.Await(ctx, d, "Instantiated")
+	scope := domain.Scope{Owner: domain.Key(d.Path()[1:]), ContextID: got.ContextID(), Operation: domain.OpInstantiate}
+	temporal := s.TemporalClient()
+	for _, c := range d.Clusters {
+		events := temporal.GetWorkflowHistory(ctx, workflows.LeafID(scope, "many", domain.ClusterName(c)), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+		tasks := 0
+		for events.HasNext() {
+			e, err := events.Next()
+			require.NoError(t, err)
+			require.NotEqual(t, enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, e.GetEventType())
+			if e.GetEventType() == enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
+				tasks++
+			}
+		}
+		require.Equal(t, 1, tasks)
+	}
 	do(ctx, t, s, d, "terminate")
 	s.Await(ctx, d, "Terminated")
 }

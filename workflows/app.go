@@ -19,6 +19,8 @@ type AppInput struct {
 	Unsettled bool                   `json:"unsettled,omitempty"`
 	From      int                    `json:"from,omitempty"`
 	To        int                    `json:"to"`
+	// Open bounds the leaves at work at a time.
+	Open int `json:"open"`
 }
 
 // WorkApp applies an app to its clusters or deletes it from them. Many clusters are split into batches,
@@ -94,9 +96,10 @@ func (a *app) targets() (*activities.Targets, error) {
 // split starts a child per batch and waits for all of them.
 func (a *app) split(ctx workflow.Context) error {
 	open := 0
+	batches := (a.in.To - a.in.From + batchSize - 1) / batchSize
 	for from := a.in.From; from < a.in.To; from += batchSize {
 		in, i := a.in, len(a.batches)
-		in.From, in.To = from, min(from+batchSize, a.in.To)
+		in.From, in.To, in.Open = from, min(from+batchSize, a.in.To), max(a.in.Open/batches, fewestOpen)
 		id := AppID(in.Scope, in.App.Name, in.From, in.To)
 		a.batches = append(a.batches, AppProgress{
 			From: from, Clusters: in.To - from,
@@ -123,7 +126,7 @@ func (a *app) split(ctx workflow.Context) error {
 func (a *app) slide(ctx workflow.Context) error {
 	stopped := func() bool { return ctx.Err() != nil }
 	for i := range a.leaves {
-		if err := workflow.Await(a.whole, func() bool { return stopped() || a.atWork() < openLeaves }); err != nil {
+		if err := workflow.Await(a.whole, func() bool { return stopped() || a.atWork() < a.in.Open }); err != nil {
 			return err
 		}
 		if stopped() {

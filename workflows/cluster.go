@@ -55,7 +55,12 @@ func (l *leaf) run(ctx workflow.Context) error {
 		err = workflow.ExecuteLocalActivity(atOnce(l.whole), activity, l.in).Get(l.whole, &end)
 	}
 	if err != nil {
-		err = workflow.ExecuteActivity(clusterWork(ctx), activity, l.in).Get(l.whole, &end)
+		attempts := workflow.ExecuteActivity(clusterWork(ctx), activity, l.in)
+		workflow.Go(l.whole, func(c workflow.Context) {
+			ctx.Done().Receive(c, nil)
+			_ = workflow.ExecuteLocalActivity(atOnce(c), kube.Halt).Get(c, nil) // its heartbeat tells it too
+		})
+		err = attempts.Get(l.whole, &end)
 	}
 	if err != nil {
 		return l.record(err)

@@ -38,6 +38,16 @@ type clusters struct {
 	mu    sync.Mutex
 	acts  map[string]func(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error)
 	asked map[string]int
+	// activities counts what was asked by way of Temporal, not in the workflow's own task.
+	activities map[string]int
+	halted     []string // workflow ids
+}
+
+func (c *clusters) Halt(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.halted = append(c.halted, activity.GetInfo(ctx).WorkflowExecution.ID)
+	return nil
 }
 
 func (c *clusters) ApplyToCluster(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error) {
@@ -51,6 +61,9 @@ func (c *clusters) DeleteFromCluster(ctx context.Context, in activities.LeafInpu
 func (c *clusters) work(ctx context.Context, in activities.LeafInput, m domain.Mark) (*domain.Leaf, error) {
 	c.mu.Lock()
 	c.asked[in.Cluster.Name]++
+	if !activity.GetInfo(ctx).IsLocalActivity {
+		c.activities[in.Cluster.Name]++
+	}
 	act := c.acts[in.Cluster.Name]
 	c.mu.Unlock()
 	if act != nil {
@@ -156,7 +169,7 @@ func newWorld(t *testing.T, op domain.Operation, apps int, names ...string) *wor
 	var s testsuite.WorkflowTestSuite
 	s.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	w := &world{TestWorkflowEnvironment: s.NewTestWorkflowEnvironment(), t: t, store: newMemory(), shards: &shards{watched: map[string][]domain.ClusterName{}}}
-	w.clusters = &clusters{store: w.store, asked: map[string]int{}, acts: map[string]func(context.Context, activities.LeafInput) (*domain.Leaf, error){}}
+	w.clusters = &clusters{store: w.store, asked: map[string]int{}, activities: map[string]int{}, acts: map[string]func(context.Context, activities.LeafInput) (*domain.Leaf, error){}}
 	w.store.group = domain.DeploymentIntentGroup{
 		Identity: domain.Identity{Parent: "projects/p/composite-apps/ca/v1", Revision: 3},
 		Metadata: domain.Metadata{Name: "group"}, History: domain.NewHistory(begun),
@@ -353,6 +366,9 @@ func TestStop(t *testing.T) {
 			require.Equal(t, "1s1p", w.leaf("dead").Marks, "as its activity said last")
 			require.Equal(t, domain.ConnectivityRetrying, w.leaf("dead").Connectivity)
 			require.Equal(t, "connection refused", w.leaf("dead").LastError)
+			require.Zero(t, w.clusters.activities["a"], "the cluster answers at once")
+			require.Positive(t, w.clusters.activities["dead"])
+			require.Equal(t, []string{workflows.LeafID(w.scope, "app0", w.leaf("dead").Cluster)}, w.clusters.halted)
 			if stopped != nil {
 				require.True(t, stopped.done)
 				require.NoError(t, stopped.err)

@@ -14,15 +14,18 @@ const (
 	heartbeatTimeout = 10 * time.Second
 	// briefTimeout bounds a call in a workflow's task, well below the time that Temporal gives the task.
 	briefTimeout = 3 * time.Second
-	// atOnceTimeout bounds the first try at a cluster, well below the 2 s in which a stop takes effect.
-	atOnceTimeout = time.Second
+	// atOnceTimeout bounds the first try at a cluster, well below the 2 s in which a stop takes effect, and
+	// enough for a connection, discovery and two stages to a cluster 100 ms away.
+	atOnceTimeout = 600 * time.Millisecond
 	// atOnceResources is how much is tried at once.
 	atOnceResources = 40
 	// progressInterval is the least time between two reports of an app to its operation.
 	progressInterval = 500 * time.Millisecond
-	// openLeaves bounds the leaves of one app that are at work at a time. Leaves whose cluster does not
-	// answer do not count: a dead cluster never holds up a live one.
+	// openLeaves bounds the leaves of one app that are at work at a time; the batches of a split app share
+	// it, but none has less than fewestOpen. How many are open at a time decides what each of them costs.
+	// Leaves whose cluster does not answer do not count: a dead cluster never holds up a live one.
 	openLeaves = 30
+	fewestOpen = 4
 	// batchSize is the number of clusters from which an app's work is split, which keeps every history
 	// far below 10,000 events.
 	batchSize = 250

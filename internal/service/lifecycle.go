@@ -59,11 +59,12 @@ type Lifecycle struct {
 	heard   Heard
 	engine  Engine
 	now     Clock
+	recall  *recall
 }
 
 // NewLifecycle makes the lifecycle commands and queries.
 func NewLifecycle(store Store, records Records, heard Heard, engine Engine, now Clock) *Lifecycle {
-	return &Lifecycle{store: store, records: records, heard: heard, engine: engine, now: now}
+	return &Lifecycle{store: store, records: records, heard: heard, engine: engine, now: now, recall: newRecall()}
 }
 
 // Approve makes a group ready to be instantiated. An approved group stays as it is.
@@ -162,7 +163,7 @@ func (l *Lifecycle) User(ctx context.Context, c domain.ClusterName) (owner domai
 		return "", false, err
 	}
 	for _, i := range active {
-		p, err := blob[plan.Plan](ctx, l.records, i.Plan)
+		p, err := l.recall.plan(ctx, l.records, i.Plan)
 		if err != nil {
 			return "", false, err
 		}

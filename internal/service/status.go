@@ -92,7 +92,7 @@ func (l *Lifecycle) gather(ctx context.Context, key domain.Key, d *StatusDocumen
 // gatherApps reads every leaf. The open ones are asked for before the records are read: a leaf that ends
 // in between is then found in both, and its record is the later word.
 func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain.Instance, s domain.Scope, running bool) error {
-	p, err := blob[plan.Plan](ctx, l.records, i.Plan)
+	p, err := l.recall.plan(ctx, l.records, i.Plan)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain
 			return err
 		}
 	}
-	leaves, err := l.records.Leaves(ctx, i.ContextID)
+	leaves, err := l.recall.leaves(ctx, l.records, i)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,10 +14,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chart/loader"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/drover-io/drover/internal/built"
@@ -25,9 +30,7 @@ import (
 )
 
 const (
-	resources = 500
-	rounds    = 7
-	parallel  = 8 // kube.Config's default for one cluster
+	parallel = 8 // kube.Config's default for one cluster
 	// How often a caller asks whether it is done. Every question costs the two cores some, so both ways of
 	// asking are measured: what is reported is always with its interval.
 	calm  = 25 * time.Millisecond
@@ -36,72 +39,119 @@ const (
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// apply measures one app of 500 ConfigMaps on one cluster: by Drover from the POST to Instantiated, by a
-// bare client-go loop, and by kubectl, in turns.
+// apply measures one app of ConfigMaps on one cluster: by Drover from the POST to Instantiated, by a bare
+// client-go loop, by kubectl and by Helm's SDK, in turns.
 func apply(ctx context.Context, t *testing.T) []figure {
 	t.Helper()
-	s := harness.NewStack(t)
 	name := harness.ClusterNames[0]
+	a := &applying{Stack: harness.NewStack(t), kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
 	kubeconfig := harness.Kubeconfig(t, name)
+	require.NoError(t, os.WriteFile(a.kubeconfig, kubeconfig, 0o600))
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	require.NoError(t, err)
 	config.QPS = -1
-	api, err := dynamic.NewForConfig(config)
+	a.api, err = dynamic.NewForConfig(config)
 	require.NoError(t, err)
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(file, kubeconfig, 0o600))
-	cluster := s.Register(ctx, name, kubeconfig)
+	a.cluster = a.Register(ctx, name, kubeconfig)
+	return append(a.compare(ctx, t, 500, 7, ""), a.compare(ctx, t, 5000, 3, "_5000")...)
+}
 
-	ways := []func(round int) time.Duration{
-		func(int) time.Duration { return applyByDrover(ctx, t, s, api, cluster, calm) },
-		func(round int) time.Duration { return applyByLoop(ctx, t, api, fmt.Sprintf("bare%d", round+1)) },
-		func(int) time.Duration { return applyByDrover(ctx, t, s, api, cluster, eager) },
-		func(round int) time.Duration {
-			return applyByKubectl(ctx, t, api, file, fmt.Sprintf("kubectl%d", round+1))
-		},
+// applying is a stack with one real cluster.
+type applying struct {
+	*harness.Stack
+	api        dynamic.Interface
+	kubeconfig string // file
+	cluster    client.Cluster
+}
+
+// compare applies n ConfigMaps in each way, in so many rounds; suffix ends the figures' keys.
+func (a *applying) compare(ctx context.Context, t *testing.T, n, rounds int, suffix string) []figure {
+	t.Helper()
+	ways := []func(prefix string) time.Duration{
+		func(string) time.Duration { return a.byDrover(ctx, t, n, calm) },
+		func(prefix string) time.Duration { return a.byLoop(ctx, t, n, prefix) },
+		func(string) time.Duration { return a.byDrover(ctx, t, n, eager) },
+		func(prefix string) time.Duration { return a.byKubectl(ctx, t, n, prefix) },
+		func(prefix string) time.Duration { return a.byHelm(ctx, t, n, prefix) },
 	}
 	samples := make([][]time.Duration, len(ways))
 	for round := -1; round < rounds; round++ { // the first warms up
 		took := make([]time.Duration, len(ways))
 		for i := range ways { // each way is first in its turn
 			way := (i + round + 1) % len(ways)
-			took[way] = ways[way](round)
+			took[way] = ways[way](fmt.Sprintf("way%d-round%d", way, round+1))
 		}
-		t.Logf("round %d: drover %s, client-go %s, drover asked eagerly %s, kubectl %s", round, took[0], took[1], took[2], took[3])
+		t.Logf("round %d: drover %s, client-go %s, drover asked eagerly %s, kubectl %s, helm %s", round, took[0], took[1], took[2], took[3], took[4])
 		for i := range ways {
 			if round >= 0 {
 				samples[i] = append(samples[i], took[i])
 			}
 		}
 	}
-	ours, bare, asked, kubectl := samples[0], samples[1], samples[2], samples[3]
-	what := fmt.Sprintf("%d ConfigMaps, one app, one cluster", resources)
+	ours, bare, asked, kubectl, helm := samples[0], samples[1], samples[2], samples[3], samples[4]
+	what := fmt.Sprintf("%d ConfigMaps, one app, one cluster", n)
 	return []figure{
-		ratio("apply_over_clientgo", what+": POST instantiate to Instantiated, status asked every 25 ms, over a bare client-go loop", ours, bare, "≤ 1.5", func(r float64) bool { return r <= 1.5 }),
-		ratio("apply_over_clientgo_asked_every_5ms", what+": the same, status asked every 5 ms", asked, bare, "≤ 1.5", func(r float64) bool { return r <= 1.5 }),
-		ratio("kubectl_over_apply", what+": kubectl apply --server-side over POST instantiate to Instantiated", kubectl, ours, "≥ 10", func(r float64) bool { return r >= 10 }),
-		measured("apply_ms", what+": POST instantiate to Instantiated, status asked every 25 ms", ours),
-		measured("apply_asked_every_5ms_ms", what+": the same, status asked every 5 ms", asked),
-		measured("clientgo_ms", what+": bare client-go loop", bare),
-		measured("kubectl_ms", what+": kubectl apply --server-side", kubectl),
+		ratio("apply_over_clientgo"+suffix, what+": POST instantiate to Instantiated, status asked every 25 ms, over a bare client-go loop", ours, bare, "≤ 1.5", func(r float64) bool { return r <= 1.5 }),
+		ratio("apply_over_clientgo_asked_every_5ms"+suffix, what+": the same, status asked every 5 ms", asked, bare, "≤ 1.5", func(r float64) bool { return r <= 1.5 }),
+		ratio("kubectl_over_apply"+suffix, what+": kubectl apply --server-side over POST instantiate to Instantiated", kubectl, ours, "≥ 10", func(r float64) bool { return r >= 10 }),
+		ratio("kubectl_over_clientgo"+suffix, what+": kubectl apply --server-side over a bare client-go loop, which no product can beat", kubectl, bare, "", nil),
+		ratio("helm_over_apply"+suffix, what+": helm install by the SDK over POST instantiate to Instantiated", helm, ours, "", nil),
+		measured("apply_ms"+suffix, what+": POST instantiate to Instantiated, status asked every 25 ms", ours),
+		measured("apply_asked_every_5ms_ms"+suffix, what+": the same, status asked every 5 ms", asked),
+		measured("clientgo_ms"+suffix, what+": bare client-go loop", bare),
+		measured("kubectl_ms"+suffix, what+": kubectl apply --server-side", kubectl),
+		measured("helm_ms"+suffix, what+": helm install by the SDK", helm),
 	}
 }
 
-func applyByDrover(ctx context.Context, t *testing.T, s *harness.Stack, api dynamic.Interface, cluster client.Cluster, poll time.Duration) time.Duration {
+func (a *applying) byDrover(ctx context.Context, t *testing.T, n int, poll time.Duration) time.Duration {
 	t.Helper()
-	d := s.On(ctx, []client.Cluster{cluster}, client.App{Name: "many", Chart: harness.Chart(t, "many", harness.ConfigMaps("many", resources))})
-	require.NoError(t, d.Do(ctx, s.Client, "approve"))
+	d := a.On(ctx, []client.Cluster{a.cluster}, client.App{Name: "many", Chart: harness.Chart(t, "many", harness.ConfigMaps("many", n))})
+	require.NoError(t, d.Do(ctx, a.Client, "approve"))
 	begun := time.Now()
-	require.NoError(t, d.Do(ctx, s.Client, "instantiate"))
-	got, err := d.Wait(ctx, s.Client, poll, func(g *client.Status) bool { return g.Status != "Instantiating" })
+	require.NoError(t, d.Do(ctx, a.Client, "instantiate"))
+	got, err := d.Wait(ctx, a.Client, poll, func(g *client.Status) bool { return g.Status != "Instantiating" })
 	took := time.Since(begun)
 	require.NoError(t, err)
 	require.Equal(t, "Instantiated", got.Status)
-	require.Equal(t, resources, count(ctx, t, api, "emco/deployment-id="+got.ContextID()+"-many"))
-	require.NoError(t, d.Do(ctx, s.Client, "terminate"))
-	got, err = d.Wait(ctx, s.Client, 50*time.Millisecond, func(g *client.Status) bool { return g.Status != "Terminating" })
+	require.Equal(t, n, a.count(ctx, t, "emco/deployment-id="+got.ContextID()+"-many"))
+	require.NoError(t, d.Do(ctx, a.Client, "terminate"))
+	got, err = d.Wait(ctx, a.Client, 50*time.Millisecond, func(g *client.Status) bool { return g.Status != "Terminating" })
 	require.NoError(t, err)
-	require.Equal(t, map[string]int{"Deleted": resources}, got.Rsync)
+	require.Equal(t, map[string]int{"Deleted": n}, got.Rsync)
+	return took
+}
+
+// byHelm installs the chart that byDrover deploys.
+func (a *applying) byHelm(ctx context.Context, t *testing.T, n int, release string) time.Duration {
+	t.Helper()
+	chart, err := loader.LoadArchive(bytes.NewReader(harness.Chart(t, "many", harness.ConfigMaps("many", n))))
+	require.NoError(t, err)
+	flags := genericclioptions.NewConfigFlags(false).WithWrapConfigFn(func(c *rest.Config) *rest.Config {
+		c.QPS = -1
+		return c
+	})
+	namespace := "default"
+	flags.KubeConfig, flags.Namespace = &a.kubeconfig, &namespace
+	var config action.Configuration
+	require.NoError(t, config.Init(flags, namespace, "secret", func(string, ...any) {}))
+	install := action.NewInstall(&config)
+	install.ReleaseName, install.Namespace = release, namespace
+	begun := time.Now()
+	_, err = install.RunWithContext(ctx, chart, nil)
+	took := time.Since(begun)
+	require.NoError(t, err)
+	list, err := a.api.Resource(configMaps).Namespace(namespace).List(ctx, metav1.ListOptions{})
+	require.NoError(t, err)
+	there := 0
+	for _, o := range list.Items {
+		if strings.HasPrefix(o.GetName(), release+"-many-") {
+			there++
+		}
+	}
+	require.Equal(t, n, there)
+	_, err = action.NewUninstall(&config).Run(release)
+	require.NoError(t, err)
 	return took
 }
 
@@ -116,16 +166,16 @@ func manifest(prefix string, i int) []byte {
 	return data
 }
 
-func applyByLoop(ctx context.Context, t *testing.T, api dynamic.Interface, prefix string) time.Duration {
+func (a *applying) byLoop(ctx context.Context, t *testing.T, n int, prefix string) time.Duration {
 	t.Helper()
-	work, errs := make(chan int), make(chan error, resources)
+	work, errs := make(chan int), make(chan error, n)
 	var wg sync.WaitGroup
 	force := true
 	begun := time.Now()
 	for range parallel {
 		wg.Go(func() {
 			for i := range work {
-				_, err := api.Resource(configMaps).Namespace("default").Patch(ctx, fmt.Sprintf("%s-%03d", prefix, i), types.ApplyPatchType,
+				_, err := a.api.Resource(configMaps).Namespace("default").Patch(ctx, fmt.Sprintf("%s-%03d", prefix, i), types.ApplyPatchType,
 					manifest(prefix, i), metav1.PatchOptions{FieldManager: "drover", Force: &force})
 				if err != nil {
 					errs <- err
@@ -133,44 +183,44 @@ func applyByLoop(ctx context.Context, t *testing.T, api dynamic.Interface, prefi
 			}
 		})
 	}
-	for i := range resources {
+	for i := range n {
 		work <- i
 	}
 	close(work)
 	wg.Wait()
 	took := time.Since(begun)
 	require.Empty(t, errs)
-	clear(ctx, t, api, prefix)
+	a.clear(ctx, t, n, prefix)
 	return took
 }
 
-func applyByKubectl(ctx context.Context, t *testing.T, api dynamic.Interface, kubeconfig, prefix string) time.Duration {
+func (a *applying) byKubectl(ctx context.Context, t *testing.T, n int, prefix string) time.Duration {
 	t.Helper()
 	var manifests strings.Builder
-	for i := range resources {
+	for i := range n {
 		manifests.WriteString("---\n" + string(manifest(prefix, i)) + "\n")
 	}
 	file := filepath.Join(t.TempDir(), "manifests.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(manifests.String()), 0o600))
-	cmd := exec.CommandContext(ctx, built.Binary(t, "drover-kube"), "kubectl", "--kubeconfig", kubeconfig, "apply", "--server-side", "-f", file)
+	cmd := exec.CommandContext(ctx, built.Binary(t, "drover-kube"), "kubectl", "--kubeconfig", a.kubeconfig, "apply", "--server-side", "-f", file)
 	begun := time.Now()
 	out, err := cmd.CombinedOutput()
 	took := time.Since(begun)
 	require.NoError(t, err, "%s", out)
-	clear(ctx, t, api, prefix)
+	a.clear(ctx, t, n, prefix)
 	return took
 }
 
-func count(ctx context.Context, t *testing.T, api dynamic.Interface, selector string) int {
+func (a *applying) count(ctx context.Context, t *testing.T, selector string) int {
 	t.Helper()
-	list, err := api.Resource(configMaps).Namespace("default").List(ctx, metav1.ListOptions{LabelSelector: selector})
+	list, err := a.api.Resource(configMaps).Namespace("default").List(ctx, metav1.ListOptions{LabelSelector: selector})
 	require.NoError(t, err)
 	return len(list.Items)
 }
 
 // clear checks that all of a round is there and deletes it.
-func clear(ctx context.Context, t *testing.T, api dynamic.Interface, prefix string) {
+func (a *applying) clear(ctx context.Context, t *testing.T, n int, prefix string) {
 	t.Helper()
-	require.Equal(t, resources, count(ctx, t, api, "bench="+prefix))
-	require.NoError(t, api.Resource(configMaps).Namespace("default").DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "bench=" + prefix}))
+	require.Equal(t, n, a.count(ctx, t, "bench="+prefix))
+	require.NoError(t, a.api.Resource(configMaps).Namespace("default").DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "bench=" + prefix}))
 }

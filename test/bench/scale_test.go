@@ -102,6 +102,7 @@ func (f *simulated) deployment(ctx context.Context, t *testing.T, name, label st
 // run is one instantiate or terminate, with what it cost.
 type run struct {
 	took       time.Duration
+	accepted   time.Duration            // until the POST was answered
 	cpu        map[string]time.Duration // by process
 	peakMiB    map[string]float64
 	contextID  string
@@ -115,8 +116,15 @@ func (f *simulated) processes() map[string]*harness.Process {
 	}
 }
 
-// operate runs an operation to its end, and checks the end by status and by what is in the clusters.
+// operate runs an operation on apps of scaleResources to its end, and checks the end by status and by what
+// is in the clusters.
 func (f *simulated) operate(ctx context.Context, t *testing.T, d *client.Deployment, operation string, clusters int) run {
+	t.Helper()
+	return f.operateOn(ctx, t, d, operation, clusters, scaleResources)
+}
+
+// operateOn is operate for apps of so many resources.
+func (f *simulated) operateOn(ctx context.Context, t *testing.T, d *client.Deployment, operation string, clusters, perApp int) run {
 	t.Helper()
 	r := run{cpu: map[string]time.Duration{}, peakMiB: map[string]float64{}}
 	for name, p := range f.processes() {
@@ -129,14 +137,12 @@ func (f *simulated) operate(ctx context.Context, t *testing.T, d *client.Deploym
 	}
 	begun := time.Now()
 	require.NoError(t, d.Do(ctx, f.Client, operation))
+	r.accepted = time.Since(begun)
 	got, err := d.Wait(ctx, f.Client, calm*4, func(s *client.Status) bool { return s.Status != under })
 	r.took = time.Since(begun)
 	require.NoError(t, err)
 	require.Equal(t, ended, got.Status)
-	resources := 0
-	for range d.Apps {
-		resources += scaleResources * clusters
-	}
+	resources := len(d.Apps) * perApp * clusters
 	require.Equal(t, map[string]int{state: resources}, got.Rsync)
 	for name, p := range f.processes() {
 		r.cpu[name] += p.CPU(t)
@@ -170,14 +176,14 @@ func scope(d *client.Deployment, contextID string, op domain.Operation) domain.S
 }
 
 // largest is the greatest history of an instantiate's workflows.
-func (f *simulated) largest(ctx context.Context, t *testing.T, d *client.Deployment, contextID string) (events, bytes int64) {
+func (f *simulated) largest(ctx context.Context, t *testing.T, d *client.Deployment, contextID string, clusters int) (events, bytes int64) {
 	t.Helper()
 	s := scope(d, contextID, domain.OpInstantiate)
 	ids := []string{
 		workflows.OperationID(s), workflows.AppID(s, "app0", 0, 0),
 		workflows.LeafID(s, "app0", domain.ClusterName{Provider: f.provider, Name: f.fleet.Names[0]}),
 	}
-	if len(f.clusters) > 250 {
+	if clusters > 250 { // the app is split
 		ids = append(ids, workflows.AppID(s, "app0", 0, 250))
 	}
 	for _, id := range ids {
@@ -202,14 +208,21 @@ func scale(ctx context.Context, t *testing.T) []figure {
 	for _, size := range sizes {
 		d := f.deployment(ctx, t, fmt.Sprintf("scale%d", size), firstLabel(size), scaleApps, scaleResources)
 		var applied, removed []run
+		before := f.stored(ctx, t)
 		for range rounds[size] {
 			applied = append(applied, f.operate(ctx, t, d, "instantiate", size))
+			if len(applied) == 1 {
+				figures = append(figures, f.storage(ctx, t, "stored_bytes_per_leaf", size, "instantiated", before)...)
+			}
 			removed = append(removed, f.operate(ctx, t, d, "terminate", size))
+			if len(removed) == 1 {
+				figures = append(figures, f.storage(ctx, t, "stored_bytes_per_leaf_terminated", size, "instantiated and terminated", before)...)
+			}
 		}
-		costs := f.costs(size, "leaf_ms", "instantiate", applied)
+		costs := f.costs(scaleApps, size, "leaf_ms", "instantiate", applied)
 		perLeaf[size] = costs[0].Median
-		figures = append(append(figures, costs...), f.costs(size, "leaf_terminate_ms", "terminate", removed)...)
-		e, b := f.largest(ctx, t, d, applied[0].contextID)
+		figures = append(append(figures, costs...), f.costs(scaleApps, size, "leaf_terminate_ms", "terminate", removed)...)
+		e, b := f.largest(ctx, t, d, applied[0].contextID, size)
 		events, bytes = max(events, e), max(bytes, b)
 	}
 	if growth := perLeaf[1000] / perLeaf[100]; growth > 0 {
@@ -232,9 +245,67 @@ func scale(ctx context.Context, t *testing.T) []figure {
 	return figures
 }
 
+// tenThousand measures one app on 10,000 clusters.
+func tenThousand(ctx context.Context, t *testing.T) []figure {
+	t.Helper()
+	const clusters = 10_000
+	f := simulate(ctx, t, clusters, clusters)
+	d := f.deployment(ctx, t, "ten-thousand", firstLabel(clusters), 1, scaleResources)
+	applied := f.operate(ctx, t, d, "instantiate", clusters)
+	events, bytes := f.largest(ctx, t, d, applied.contextID, clusters)
+	removed := f.operate(ctx, t, d, "terminate", clusters)
+	figures := append(f.costs(1, clusters, "leaf_ms", "instantiate", []run{applied}), f.costs(1, clusters, "leaf_terminate_ms", "terminate", []run{removed})...)
+	return append(figures,
+		measured("ten_thousand_accepted_ms", "one app on 10,000 clusters: until the POST was answered", []time.Duration{applied.accepted}),
+		values("ten_thousand_history_events", "one app on 10,000 clusters: largest workflow's history", "events", []float64{float64(events)}),
+		values("ten_thousand_history_kib", "one app on 10,000 clusters: largest workflow's history", "KiB", []float64{float64(bytes) / 1024}),
+	)
+}
+
+// workers measures the scale app on 100 clusters with one, two and four workers.
+func workers(ctx context.Context, t *testing.T) []figure {
+	t.Helper()
+	const clusters, rounds = 100, 5
+	f := simulate(ctx, t, clusters, clusters)
+	d := f.deployment(ctx, t, "workers", firstLabel(clusters), scaleApps, scaleResources)
+	var figures []figure
+	for n := 1; n <= 4; n++ {
+		if n > 1 {
+			f.AddWorker()
+		}
+		if n == 3 {
+			continue
+		}
+		var per []float64
+		for round := range rounds + 1 {
+			if r := f.operate(ctx, t, d, "instantiate", clusters); round > 0 { // the first warms up
+				per = append(per, r.leafMillis)
+			}
+			f.operate(ctx, t, d, "terminate", clusters)
+		}
+		figures = append(figures, values(fmt.Sprintf("leaf_ms_100_%d_workers", n),
+			fmt.Sprintf("instantiate, %d apps × %d clusters × %d resources, %d workers: wall time per (app, cluster)", scaleApps, clusters, scaleResources, n), "ms", per))
+	}
+	return figures
+}
+
+// storage is what has come into the store since before, per (app, cluster); of the largest size the key is
+// without the size.
+func (f *simulated) storage(ctx context.Context, t *testing.T, key string, size int, what string, before map[string]int) []figure {
+	t.Helper()
+	total, where := grown(before, f.stored(ctx, t))
+	per := float64(total) / float64(scaleApps*size)
+	stored := values(fmt.Sprintf("%s_%d", key, size), fmt.Sprintf("bytes stored per (app, cluster) at %d clusters, %s (%s)", size, what, where), "bytes", []float64{per})
+	if key == "stored_bytes_per_leaf" && size == len(f.clusters) {
+		stored.Key = key
+		stored = goal(stored, "≤ 4096", per <= 4096)
+	}
+	return []figure{stored}
+}
+
 // costs are the medians over runs.
-func (f *simulated) costs(size int, key, operation string, runs []run) []figure {
-	what := fmt.Sprintf("%s, %d apps × %d clusters × %d resources", operation, scaleApps, size, scaleResources)
+func (f *simulated) costs(apps, size int, key, operation string, runs []run) []figure {
+	what := fmt.Sprintf("%s, %d apps × %d clusters × %d resources", operation, apps, size, scaleResources)
 	per := make([]float64, 0, len(runs))
 	for _, r := range runs {
 		per = append(per, r.leafMillis)
@@ -243,7 +314,7 @@ func (f *simulated) costs(size int, key, operation string, runs []run) []figure 
 	for _, process := range []string{"worker", "temporal", "database", "api", "fleet"} {
 		cpu, peak := make([]float64, 0, len(runs)), make([]float64, 0, len(runs))
 		for _, r := range runs {
-			cpu = append(cpu, r.cpu[process].Seconds()*1000/float64(scaleApps*size))
+			cpu = append(cpu, r.cpu[process].Seconds()*1000/float64(apps*size))
 			peak = append(peak, r.peakMiB[process])
 		}
 		figures = append(figures,

@@ -30,7 +30,7 @@ func TestTimeline(t *testing.T) {
 	cluster := s.Register(ctx, name, harness.Kubeconfig(t, name))
 	temporal := s.TemporalClient()
 	for round := range 3 { // the first warms up
-		d := s.On(ctx, []client.Cluster{cluster}, client.App{Name: "many", Chart: harness.Chart(t, "many", harness.ConfigMaps("many", resources))})
+		d := s.On(ctx, []client.Cluster{cluster}, client.App{Name: "many", Chart: harness.Chart(t, "many", harness.ConfigMaps("many", 500))})
 		require.NoError(t, d.Do(ctx, s.Client, "approve"))
 		begun := time.Now()
 		since := func(at time.Time) float64 { return float64(at.Sub(begun).Microseconds()) / 1000 }

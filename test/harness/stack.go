@@ -91,6 +91,18 @@ func (s *Stack) StartWorker() {
 
 func (s *Stack) profiles(port int) string { return fmt.Sprintf("127.0.0.1:%d", s.ports[port]) }
 
+// Restart ends every process as kill -9 does and starts all of them again on their data, the servers first.
+func (s *Stack) Restart() {
+	s.t.Helper()
+	for _, p := range []*Process{s.API, s.Worker, s.Temporal, s.Database} {
+		p.Kill()
+	}
+	s.StartTemporal()
+	s.StartDatabase()
+	s.StartAPI()
+	s.StartWorker()
+}
+
 // Profile writes CPU profiles of all processes over a time, as <process>.pprof into a folder, and returns
 // when that is done.
 func (s *Stack) Profile(ctx context.Context, over time.Duration, folder string) error {
@@ -117,11 +129,21 @@ func (s *Stack) Profile(ctx context.Context, over time.Duration, folder string) 
 	return g.Wait()
 }
 
+// DatabaseURI is how the document store is reached.
+func (s *Stack) DatabaseURI() string { return fmt.Sprintf("mongodb://127.0.0.1:%d", s.ports[2]) }
+
+// AddWorker starts one more worker, which ends with the test.
+func (s *Stack) AddWorker() {
+	s.t.Helper()
+	port := FreePorts(1)[0]
+	Start(s.t, "another worker", "ready", s.Env(), built.Binary(s.t, "drover"), "worker", "--metrics-listen", fmt.Sprintf("127.0.0.1:%d", port))
+}
+
 // Env is the configuration of API and worker.
 func (s *Stack) Env() []string {
 	return []string{
 		fmt.Sprintf("DROVER_TEMPORAL_ADDRESS=127.0.0.1:%d", s.ports[0]),
-		fmt.Sprintf("DROVER_MONGO_URI=mongodb://127.0.0.1:%d", s.ports[2]),
+		"DROVER_MONGO_URI=" + s.DatabaseURI(),
 		fmt.Sprintf("DROVER_LISTEN=127.0.0.1:%d", s.ports[3]),
 		fmt.Sprintf("DROVER_METRICS_LISTEN=127.0.0.1:%d", s.ports[4]),
 		"DROVER_SECRET_KEYS_FILE=" + filepath.Join(s.dir, "keys"),

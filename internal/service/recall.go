@@ -1,0 +1,71 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// recall keeps what status queries read again and again and what does not change: plans, which have their
+// content's digest as a name, and the leaves of operations that have ended.
+type recall struct {
+	plans *lru.Cache[domain.Digest, *plan.Plan]
+	ended *lru.Cache[ending, []domain.Leaf]
+}
+
+// ending is one end of one operation on a context. The record's own time makes it another one when the
+// context is worked on again.
+type ending struct {
+	contextID string
+	status    domain.ContextStatus
+	at        time.Time
+}
+
+// Bounds of recall: plans and contexts are many or large, hardly ever both.
+const (
+	recallPlans  = 32
+	recallEnded  = 32
+	recallLeaves = 5000 // more leaves of one context are not kept
+)
+
+func newRecall() *recall {
+	plans, err := lru.New[domain.Digest, *plan.Plan](recallPlans)
+	if err != nil {
+		panic(err) // the sizes are constants
+	}
+	ended, err := lru.New[ending, []domain.Leaf](recallEnded)
+	if err != nil {
+		panic(err)
+	}
+	return &recall{plans: plans, ended: ended}
+}
+
+// plan reads a plan, which must not be changed.
+func (r *recall) plan(ctx context.Context, records Records, digest domain.Digest) (*plan.Plan, error) {
+	if p, ok := r.plans.Get(digest); ok {
+		return p, nil
+	}
+	p, err := blob[plan.Plan](ctx, records, digest)
+	if err == nil {
+		r.plans.Add(digest, p)
+	}
+	return p, err
+}
+
+// leaves reads the leaves of a context, which must not be changed. The record i was read before them: of an
+// operation that has ended, all leaves are in the store by then.
+func (r *recall) leaves(ctx context.Context, records Records, i *domain.Instance) ([]domain.Leaf, error) {
+	key := ending{i.ContextID, i.Status, i.Ended}
+	if leaves, ok := r.ended.Get(key); ok {
+		return leaves, nil
+	}
+	leaves, err := records.Leaves(ctx, i.ContextID)
+	if err == nil && !i.Ended.IsZero() && !i.Status.InProgress() && len(leaves) <= recallLeaves {
+		r.ended.Add(key, leaves)
+	}
+	return leaves, err
+}

@@ -1,0 +1,333 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/test/fleet"
+	"github.com/drover-io/drover/test/harness"
+)
+
+// place measures a new app for 100 of 1,000 clusters that carry 100 groups already.
+func place(ctx context.Context, t *testing.T) []figure {
+	t.Helper()
+	const clusters, of, attempts = 100, 1000, 10
+	f := simulate(ctx, t, of, clusters, of)
+	f.carry(ctx, t, seeded)
+	var took, accepted []time.Duration
+	for i := range attempts {
+		d := f.deployment(ctx, t, fmt.Sprintf("placed%d", i), firstLabel(clusters), 1, scaleResources)
+		r := f.operate(ctx, t, d, "instantiate", clusters)
+		took, accepted = append(took, r.took), append(accepted, r.accepted)
+	}
+	what := fmt.Sprintf("one new app onto %d of %d clusters that carry %d groups", clusters, of, seeded)
+	p90 := percentile(took, 90).Seconds()
+	return []figure{
+		goal(values("place_100_of_1000_p90_s", what+": p90", "s", []float64{p90}), "≤ 2", p90 <= 2),
+		measured("place_100_of_1000_ms", what, took),
+		measured("place_100_of_1000_accepted_ms", what+": until the POST was answered", accepted),
+	}
+}
+
+// percentile is the nearest-rank percentile.
+func percentile(samples []time.Duration, p int) time.Duration {
+	s := slices.Sorted(slices.Values(samples))
+	return s[max((len(s)*p+99)/100-1, 0)]
+}
+
+// atOnce is how many leaves of the scale app are at work at a time: 30 of each app.
+const atOnce = 30 * scaleApps
+
+// latency measures the scale app on 100 clusters that take 100 ms for every answer, against what the latency
+// alone would take (one round trip per leaf, atOnce leaves at a time) or what the work takes without latency,
+// whichever is more; and one app of many resources on one such cluster, where the latency decides.
+func latency(ctx context.Context, t *testing.T) []figure {
+	t.Helper()
+	const clusters, delay, rounds, many, inParallel = 100, 100 * time.Millisecond, 5, 400, 8
+	f := simulate(ctx, t, clusters, clusters, 1)
+	d := f.deployment(ctx, t, "latency", firstLabel(clusters), scaleApps, scaleResources)
+	big := f.deployment(ctx, t, "big", firstLabel(1), 1, many)
+	waves := math.Ceil(float64(clusters*scaleApps) / atOnce)
+	var near, far, bigFar []time.Duration
+	var ratios, bigRatios []float64
+	for range rounds {
+		near = append(near, f.operate(ctx, t, d, "instantiate", clusters).took)
+		f.operate(ctx, t, d, "terminate", clusters)
+		f.fleet.Harm(t, fleet.All, fleet.Fault{Latency: fleet.Duration(delay)})
+		far = append(far, f.operate(ctx, t, d, "instantiate", clusters).took)
+		r := f.operateOn(ctx, t, big, "instantiate", 1, many)
+		f.fleet.Harm(t, fleet.All)
+		bigFar = append(bigFar, r.took)
+		f.operate(ctx, t, d, "terminate", clusters)
+		f.operateOn(ctx, t, big, "terminate", 1, many)
+		last := len(near) - 1
+		ratios = append(ratios, far[last].Seconds()/max(near[last].Seconds(), waves*delay.Seconds()))
+		bigRatios = append(bigRatios, bigFar[last].Seconds()/(math.Ceil(many/inParallel)*delay.Seconds()))
+	}
+	what := fmt.Sprintf("%d apps × %d clusters × %d resources", scaleApps, clusters, scaleResources)
+	ratio := values("latency_over_ideal", what+": with 100 ms to every cluster over the greater of the latency alone and of the time without it", "ratio", ratios)
+	bigRatio := values("latency_over_ideal_big", fmt.Sprintf("one app of %d resources, one cluster 100 ms away: over the latency alone at %d in parallel", many, inParallel), "ratio", bigRatios)
+	return []figure{
+		goal(ratio, "≤ 1.5", ratio.Median <= 1.5), goal(bigRatio, "≤ 1.5", bigRatio.Median <= 1.5),
+		measured("latency_near_ms", what+": without latency", near), measured("latency_far_ms", what+": with 100 ms", far),
+	}
+}
+
+// dead measures how much later the clusters that answer are done when others of the same deployment do not:
+// they refuse connections, or accept them and never answer.
+func dead(ctx context.Context, t *testing.T) []figure {
+	t.Helper()
+	const clusters, rounds = 100, 5
+	f := simulate(ctx, t, clusters, clusters)
+	d := f.deployment(ctx, t, "dead", firstLabel(clusters), scaleApps, scaleResources)
+	type way struct {
+		key, what string
+		dead      int
+		fault     fleet.Fault
+	}
+	ways := []way{
+		{"", "", 0, fleet.Fault{}},
+		{"dead_cluster_shift_pct", "one cluster in 100 refuses", 1, fleet.Fault{Refuse: true}},
+		{"dead_10_shift_pct", "ten clusters in 100 refuse", 10, fleet.Fault{Refuse: true}},
+		{"hanging_cluster_shift_pct", "one cluster in 100 hangs", 1, fleet.Fault{Hang: true}},
+		{"hanging_10_shift_pct", "ten clusters in 100 hang", 10, fleet.Fault{Hang: true}},
+	}
+	perLeaf := make([][]float64, len(ways))
+	for round := range rounds + 1 {
+		for i := range ways {
+			w := ways[(i+round)%len(ways)]
+			for _, name := range f.fleet.Names[:w.dead] {
+				f.fleet.Harm(t, name, w.fault)
+			}
+			took := f.live(ctx, t, d, clusters-w.dead)
+			f.fleet.Harm(t, fleet.All)
+			got, err := d.Wait(ctx, f.Client, calm, func(s *client.Status) bool { return s.Status != "Instantiating" })
+			require.NoError(t, err)
+			require.Equal(t, map[string]int{"Applied": scaleApps * scaleResources * clusters}, got.Rsync, "they are back")
+			f.operate(ctx, t, d, "terminate", clusters)
+			if round > 0 { // the first warms up
+				perLeaf[(i+round)%len(ways)] = append(perLeaf[(i+round)%len(ways)], took.Seconds()*1000/float64(clusters-w.dead))
+			}
+		}
+	}
+	var figures []figure
+	for i, w := range ways[1:] {
+		shifts := make([]float64, 0, rounds)
+		for round := range perLeaf[0] {
+			shifts = append(shifts, 100*(perLeaf[i+1][round]/perLeaf[0][round]-1))
+		}
+		shift := values(w.key, w.what+": how much longer the others take, per cluster", "%", shifts)
+		figures = append(figures, goal(shift, "≤ 5", shift.Median <= 5))
+	}
+	return figures
+}
+
+// live instantiates and returns how long it took until everything was applied to so many clusters.
+func (f *simulated) live(ctx context.Context, t *testing.T, d *client.Deployment, clusters int) time.Duration {
+	t.Helper()
+	begun := time.Now()
+	require.NoError(t, d.Do(ctx, f.Client, "instantiate"))
+	got, err := d.Status(ctx, f.Client, "output=summary")
+	require.NoError(t, err)
+	want := clusters * scaleResources
+	for app := 0; app < scaleApps; {
+		if f.fleet.Count(t, fmt.Sprintf("emco/deployment-id=%s-app%d", got.ContextID(), app)) >= want {
+			app++
+			continue
+		}
+		require.NoError(t, ctx.Err())
+		time.Sleep(calm)
+	}
+	return time.Since(begun)
+}
+
+// stopping measures stop and terminate when all of 100 clusters hang.
+func stopping(ctx context.Context, t *testing.T) []figure {
+	t.Helper()
+	const clusters, rounds = 100, 10
+	f := simulate(ctx, t, clusters, clusters)
+	d := f.deployment(ctx, t, "stopped", firstLabel(clusters), scaleApps, scaleResources)
+	var stopped, replaced, stoppedAgain []time.Duration
+	for range rounds {
+		f.fleet.Harm(t, fleet.All, fleet.Fault{Hang: true})
+		require.NoError(t, d.Do(ctx, f.Client, "instantiate"))
+		f.asked(ctx, t, 2*atOnce) // the first try of each and the second
+		stopped = append(stopped, f.until(ctx, t, d, "stop", "InstantiateFailed"))
+
+		f.fleet.Harm(t, fleet.All)
+		f.operate(ctx, t, d, "terminate", clusters)
+		f.fleet.Harm(t, fleet.All, fleet.Fault{Hang: true})
+		require.NoError(t, d.Do(ctx, f.Client, "instantiate"))
+		f.asked(ctx, t, 2*atOnce) // the first try of each and the second
+		replaced = append(replaced, f.until(ctx, t, d, "terminate", "Terminating"))
+		f.asked(ctx, t, 2*atOnce) // the first try of each and the second
+		stoppedAgain = append(stoppedAgain, f.until(ctx, t, d, "stop", "TerminateFailed"))
+		f.fleet.Harm(t, fleet.All)
+		f.operate(ctx, t, d, "terminate", clusters)
+	}
+	p99 := percentile(append(slices.Clone(stopped), stoppedAgain...), 99).Seconds()
+	what := fmt.Sprintf("%d apps on %d clusters that all hang", scaleApps, clusters)
+	return []figure{
+		goal(values("stop_p99_s", what+": p99 of POST stop until the operation is over and its end recorded", "s", []float64{p99}), "≤ 2", p99 <= 2),
+		measured("stop_ms", what+": stop of an instantiate", stopped),
+		measured("stop_terminate_ms", what+": stop of a terminate", stoppedAgain),
+		measured("terminate_ms", what+": terminate during instantiate until it has taken over", replaced),
+	}
+}
+
+// asked waits until so many requests have reached the fleet since now: its clusters hang by then.
+func (f *simulated) asked(ctx context.Context, t *testing.T, requests int64) {
+	t.Helper()
+	total := func() (n int64) {
+		counts, err := f.fleet.Requests(ctx, fleet.All)
+		require.NoError(t, err)
+		for _, c := range counts {
+			n += c
+		}
+		return n
+	}
+	before := total()
+	require.Eventually(t, func() bool { return total() >= before+requests }, time.Minute, calm)
+}
+
+// until posts an operation and returns how long it takes until the app context has the status.
+func (f *simulated) until(ctx context.Context, t *testing.T, d *client.Deployment, operation, status string) time.Duration {
+	t.Helper()
+	begun := time.Now()
+	require.NoError(t, d.Do(ctx, f.Client, operation))
+	_, err := d.Wait(ctx, f.Client, calm, func(s *client.Status) bool { return s.Status == status })
+	require.NoError(t, err)
+	return time.Since(begun)
+}
+
+// restart measures how long it takes until work goes on after every process was killed, with 100 operations
+// open and 100,000 (app, cluster) pairs in the store.
+func restart(ctx context.Context, t *testing.T) []figure {
+	t.Helper()
+	const clusters, open, rounds = 1000, 100, 2
+	f := simulate(ctx, t, clusters, clusters)
+	f.carry(ctx, t, seeded)
+	var first, all []time.Duration
+	for round := range rounds {
+		deployments := make([]*client.Deployment, open)
+		f.fleet.Harm(t, fleet.All, fleet.Fault{Verb: "apply", Refuse: true})
+		for i := range deployments {
+			deployments[i] = f.single(ctx, t, fmt.Sprintf("open%d-%d", round, i), f.clusters[i])
+			require.NoError(t, deployments[i].Do(ctx, f.Client, "instantiate"))
+		}
+		before := time.Now()
+		f.Restart()
+		f.fleet.Harm(t, fleet.All)
+		label := "emco/deployment-id"
+		for f.fleet.Count(t, label) == round*open {
+			require.NoError(t, ctx.Err())
+			time.Sleep(calm)
+		}
+		first = append(first, time.Since(before))
+		for _, d := range deployments {
+			_, err := d.Wait(ctx, f.Client, calm, func(s *client.Status) bool { return s.Status == "Instantiated" })
+			require.NoError(t, err)
+		}
+		all = append(all, time.Since(before))
+		require.Equal(t, (round+1)*open, f.fleet.Count(t, label))
+	}
+	what := fmt.Sprintf("every process killed and started again, %d operations open, %d,000 pairs stored", open, seeded*clusters/1000)
+	worst := percentile(all, 100).Seconds()
+	return []figure{
+		goal(values("restart_s", what+": until the last of the operations has ended", "s", []float64{worst}), "≤ 15", worst <= 15),
+		measured("restart_first_ms", what+": until the first of them has applied something", first),
+		measured("restart_all_ms", what+": until the last of them has ended", all),
+	}
+}
+
+// single is one app of one ConfigMap for one cluster, approved.
+func (f *simulated) single(ctx context.Context, t *testing.T, name string, c client.Cluster) *client.Deployment {
+	t.Helper()
+	d := *f.cloud
+	d.CompositeApp, d.Version, d.Profile, d.Group, d.Release = name, "v1", "profile", name, name
+	d.Apps = []client.App{{
+		Name: "app0", Chart: harness.Chart(t, "app0", harness.ConfigMaps("app0", 1)), Profile: harness.Profile(t),
+		Intent: client.M{"allOf": []client.M{{"clusterProvider": c.Provider, "cluster": c.Name}}},
+	}}
+	require.NoError(t, client.Run(ctx, f.Client, d.GroupSteps(), nil))
+	require.NoError(t, d.Do(ctx, f.Client, "approve"))
+	return &d
+}
+
+// answers measures the status of 1,200 and of 120,000 resources, asked by one client and by twenty.
+func answers(ctx context.Context, t *testing.T) []figure {
+	t.Helper()
+	const clusters, manyResources = 1000, 40
+	f := simulate(ctx, t, clusters, clusters, 100)
+	small := f.deployment(ctx, t, "small", firstLabel(100), scaleApps, scaleResources)
+	f.operate(ctx, t, small, "instantiate", 100)
+	large := f.deployment(ctx, t, "large", firstLabel(clusters), scaleApps, manyResources)
+	f.operateOn(ctx, t, large, "instantiate", clusters, manyResources)
+	queries := []struct{ key, query string }{
+		{"summary", "output=summary"}, {"all", "output=all"}, {"detail", "output=detail"},
+		{"filtered", "output=all&app=app1&cluster=fleet%2Bedge0050"},
+	}
+	var figures []figure
+	for _, size := range []struct {
+		key        string
+		what       string
+		d          *client.Deployment
+		times      int
+		concurrent []int
+	}{
+		{"", "1,200 resources", small, 400, []int{1, 20}},
+		{"_120000", "120,000 resources", large, 10, []int{1, 4}},
+	} {
+		for _, q := range queries {
+			for _, clients := range size.concurrent {
+				f.API.ForgetPeak(t)
+				took, bytes := f.askAll(ctx, t, size.d, q.query, clients, size.times)
+				what := fmt.Sprintf("GET status, %s, %s, %d clients", q.key, size.what, clients)
+				key := fmt.Sprintf("status_%s%s_%d_clients", q.key, size.key, clients)
+				figures = append(figures,
+					measured(key+"_ms", what, took),
+					values(key+"_kib", what+": size of the answer", "KiB", []float64{float64(bytes) / 1024}),
+					values(key+"_peak_mib", what+": peak memory of the API", "MiB", []float64{f.API.PeakMiB(t)}))
+				if size.key == "" && clients == 20 && (q.key == "summary" || q.key == "all") {
+					limit := map[string]float64{"summary": 30, "all": 150}[q.key]
+					p99 := percentile(took, 99).Seconds() * 1000
+					figures = append(figures, goal(values("status_"+q.key+"_p99_ms", what+": p99", "ms", []float64{p99}), fmt.Sprintf("≤ %.0f", limit), p99 <= limit))
+				}
+			}
+		}
+	}
+	return figures
+}
+
+// askAll asks a query so many times, by clients side by side.
+func (f *simulated) askAll(ctx context.Context, t *testing.T, d *client.Deployment, query string, clients, times int) (took []time.Duration, bytes int) {
+	t.Helper()
+	each := make([][]time.Duration, clients)
+	g, ctx := errgroup.WithContext(ctx)
+	for i := range each {
+		g.Go(func() error {
+			for range max(times/clients, 1) {
+				begun := time.Now()
+				a, err := f.Client.Get(ctx, d.Path()+"/status?"+query, nil)
+				if err != nil {
+					return err
+				}
+				each[i] = append(each[i], time.Since(begun))
+				if i == 0 {
+					bytes = len(a.Body)
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(t, g.Wait())
+	return slices.Concat(each...), bytes
+}
