@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,11 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
 	temporalclient "go.temporal.io/sdk/client"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/test/harness"
+	"github.com/drover-io/drover/workflows"
 )
 
 // recordVariable names the folder that TestRecordReplay writes to.
@@ -88,6 +92,7 @@ func TestRecordReplay(t *testing.T) {
 		r.record(ctx, t, d, id, "instantiate", "terminated-while-cluster-down")
 		r.record(ctx, t, d, id, "terminate", "cluster-down-then-up")
 	})
+	t.Run("watches", func(t *testing.T) { r.recordWatch(within(t, time.Minute), t) })
 }
 
 // recorder writes histories to a folder per workflow type.
@@ -108,6 +113,25 @@ func (r *recorder) record(ctx context.Context, t *testing.T, d *client.Deploymen
 		r.write(t, history, situation)
 		id = childOf(history, suffix)
 	}
+}
+
+// recordWatch writes the longest history of the workflows that watched: nothing is watched any more.
+func (r *recorder) recordWatch(ctx context.Context, t *testing.T) {
+	t.Helper()
+	longest := &historypb.History{}
+	for shard := range activities.WatchShards {
+		id := workflows.WatchID(shard)
+		err := r.temporal.GetWorkflow(ctx, id, "").Get(ctx, nil)
+		var unknown *serviceerror.NotFound
+		if errors.As(err, &unknown) {
+			continue
+		}
+		require.NoError(t, err, id)
+		if h := r.history(ctx, t, id); len(h.GetEvents()) > len(longest.GetEvents()) {
+			longest = h
+		}
+	}
+	r.write(t, longest, "until-nothing-is-left")
 }
 
 // childOf is the id of the child whose id ends with the suffix.
