@@ -28,6 +28,7 @@ func runTemporal(ctx context.Context, args []string, stdout io.Writer) error {
 	fs := newFlags("temporal")
 	profiles := profileFlag(fs)
 	fs.StringVar(&c.DBFile, "db", "", "database `file`; in memory when empty")
+	fs.StringVar(&c.Postgres, "postgres", "", "`URL` of a PostgreSQL database, instead of a file; created when absent")
 	fs.StringVar(&c.IP, "ip", "127.0.0.1", "`address` to listen on")
 	fs.IntVar(&c.FrontendPort, "port", 7233, "gRPC `port`; 0 for a free one")
 	fs.IntVar(&c.UIPort, "ui-port", 8233, "Web UI `port`; 0 for none")

@@ -81,6 +81,7 @@ var parts = []struct {
 	{"restart", restart, false},
 	{"ten-thousand", tenThousand, true},
 	{"workers", workers, true},
+	{"postgres", postgres, true},
 }
 
 const partTimeout = 20 * time.Minute

@@ -43,7 +43,13 @@ func firstLabel(n int) string { return fmt.Sprintf("first-%d", n) }
 // simulate starts a fleet of n clusters and registers all of them, labelled for each size of first.
 func simulate(ctx context.Context, t *testing.T, n int, first ...int) *simulated {
 	t.Helper()
-	f := &simulated{Stack: harness.NewStack(t), fleet: harness.StartFleet(t, n), provider: "fleet"}
+	return simulateOn(ctx, t, harness.Servers{}, n, first...)
+}
+
+// simulateOn is simulate with a stack on servers that are there.
+func simulateOn(ctx context.Context, t *testing.T, servers harness.Servers, n int, first ...int) *simulated {
+	t.Helper()
+	f := &simulated{Stack: harness.NewStackOn(t, servers), fleet: harness.StartFleet(t, n), provider: "fleet"}
 	f.temporal = f.TemporalClient()
 	_, err := f.Client.Post(ctx, "/cluster-providers", client.Named(f.provider))
 	require.NoError(t, err)

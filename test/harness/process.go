@@ -38,9 +38,16 @@ func Start(t testing.TB, name, ready string, env []string, path string, args ...
 }
 
 func start(name, ready string, env []string, path string, args ...string) (*Process, error) {
-	p := &Process{name: name, cmd: exec.Command(path, args...), done: make(chan struct{}), log: &tail{}}
-	p.cmd.Env = append(os.Environ(), env...)
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd := exec.Command(path, args...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	return launch(name, ready, cmd)
+}
+
+// launch is start for a command with SysProcAttr.
+func launch(name, ready string, cmd *exec.Cmd) (*Process, error) {
+	p := &Process{name: name, cmd: cmd, done: make(chan struct{}), log: &tail{}}
+	p.cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	p.cmd.Stderr = p.log
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {

@@ -29,16 +29,29 @@ import (
 type Stack struct {
 	t                  testing.TB
 	dir                string
+	servers            Servers
 	ports              [9]int // Temporal, Web UI, database, API, worker's metrics, profiles of all four
 	Temporal, Database *Process
 	API, Worker        *Process
 	Client             *client.Client
 }
 
+// Servers are what a Stack uses of what is there; the zero value is nothing.
+type Servers struct {
+	// Postgres is the URL of Temporal's database. When it is empty Temporal has a SQLite file.
+	Postgres string
+}
+
 // NewStack starts everything.
 func NewStack(t testing.TB) *Stack {
 	t.Helper()
-	s := &Stack{t: t, dir: t.TempDir(), ports: [9]int(FreePorts(9))}
+	return NewStackOn(t, Servers{})
+}
+
+// NewStackOn is NewStack on servers that are there.
+func NewStackOn(t testing.TB, servers Servers) *Stack {
+	t.Helper()
+	s := &Stack{t: t, dir: t.TempDir(), servers: servers, ports: [9]int(FreePorts(9))}
 	_, err := secret.LoadOrCreate(filepath.Join(s.dir, "keys"))
 	require.NoError(t, err)
 	s.StartTemporal()
@@ -65,7 +78,11 @@ func (s *Stack) URL() string { return fmt.Sprintf("http://127.0.0.1:%d", s.ports
 // StartTemporal starts the Temporal server.
 func (s *Stack) StartTemporal() {
 	s.t.Helper()
-	s.Temporal = Start(s.t, "temporal", "ready", nil, built.Binary(s.t, "drover-local"), "temporal", "--db", filepath.Join(s.dir, "temporal.db"),
+	store := "--db=" + filepath.Join(s.dir, "temporal.db")
+	if s.servers.Postgres != "" {
+		store = "--postgres=" + s.servers.Postgres
+	}
+	s.Temporal = Start(s.t, "temporal", "ready", nil, built.Binary(s.t, "drover-local"), "temporal", store,
 		"--port", fmt.Sprint(s.ports[0]), "--ui-port", fmt.Sprint(s.ports[1]), "--namespace", "drover",
 		"--profile-listen", s.profiles(5))
 }

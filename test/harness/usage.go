@@ -17,18 +17,39 @@ const clockTick = 10 * time.Millisecond
 // CPU is the time that the process has spent on processors, user and system.
 func (p *Process) CPU(t testing.TB) time.Duration {
 	t.Helper()
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
+	s, err := readStat(p.PID())
 	require.NoError(t, err)
-	_, rest, ok := strings.Cut(string(data), ") ") // the name before it may hold anything
-	require.True(t, ok)
-	fields := strings.Fields(rest)
-	var ticks int64
-	for _, f := range fields[11:13] { // utime and stime
-		n, err := strconv.ParseInt(f, 10, 64)
-		require.NoError(t, err)
-		ticks += n
+	return s.own
+}
+
+// stat is a part of /proc/<pid>/stat.
+type stat struct {
+	parent int
+	own    time.Duration // CPU time, user and system
+	ended  time.Duration // that of children that have ended
+}
+
+func readStat(pid int) (stat, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return stat{}, err
 	}
-	return time.Duration(ticks) * clockTick
+	_, rest, ok := strings.Cut(string(data), ") ") // the name before it may hold anything
+	fields := strings.Fields(rest)
+	if !ok || len(fields) < 15 {
+		return stat{}, fmt.Errorf("/proc/%d/stat: %q", pid, data)
+	}
+	var n [5]int64
+	for i, f := range []int{1, 11, 12, 13, 14} { // ppid, utime, stime, cutime, cstime
+		if n[i], err = strconv.ParseInt(fields[f], 10, 64); err != nil {
+			return stat{}, fmt.Errorf("/proc/%d/stat: %w", pid, err)
+		}
+	}
+	return stat{
+		parent: int(n[0]),
+		own:    time.Duration(n[1]+n[2]) * clockTick,
+		ended:  time.Duration(n[3]+n[4]) * clockTick,
+	}, nil
 }
 
 // PeakMiB is the most memory that was resident since the start or since ForgetPeak.

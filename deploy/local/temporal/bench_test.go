@@ -140,9 +140,11 @@ func BenchmarkUpdateWithStart(b *testing.B) {
 
 // BenchmarkFanOut is a workflow with 100 children of one activity each, 30 open
 // at a time.
-func BenchmarkFanOut(b *testing.B) {
+func BenchmarkFanOut(b *testing.B) { fanOut(b, benchServer(b)) }
+
+func fanOut(b *testing.B, c client.Client) {
+	b.Helper()
 	const children, window = 100, 30
-	c := benchServer(b)
 	for b.Loop() {
 		run, err := c.ExecuteWorkflow(b.Context(), client.StartWorkflowOptions{TaskQueue: taskQueue}, FanOut, children, window)
 		if err != nil {

@@ -41,14 +41,14 @@ const unusedIndexes = `
 	by_temporal_keyword_01 by_temporal_keyword_02 by_temporal_keyword_03 by_temporal_keyword_04
 	by_temporal_low_cardinality_keyword_01`
 
-// database is one SQLite database with the server's schema.
+// database is one database with the server's schema.
 //
-// The server's driver opens one connection per database name and keeps it for
+// The server's driver for SQLite opens one connection per database name and keeps it for
 // the life of the process, whoever closes what; a second database of the same
 // name in the same process shares it.
 type database struct {
 	config *config.SQL
-	admin  sqlplugin.AdminDB
+	admin  sqlplugin.AdminDB // of SQLite; PostgreSQL needs none while the server runs
 }
 
 // memoryDatabases numbers the databases in memory, whose names have to differ
@@ -126,9 +126,12 @@ func (db *database) createSchema() error {
 	return nil
 }
 
-// close moves what is in the log into the database file. The connection itself
-// stays open, see database.
+// close moves what is in SQLite's log into the database file. The connection
+// itself stays open, see database.
 func (db *database) close() error {
+	if db.admin == nil {
+		return nil
+	}
 	err := db.admin.Exec("PRAGMA wal_checkpoint(TRUNCATE)")
 	return errors.Join(err, db.admin.Close())
 }

@@ -1,10 +1,11 @@
 // Package temporal runs a complete Temporal server, and its Web UI, inside the
-// calling process: all four services on one loopback address, one SQLite
-// database. It is meant for one developer's machine and for tests; the product
-// itself talks to whatever Temporal cluster it is pointed at.
+// calling process: all four services on one loopback address, with a SQLite
+// database or with PostgreSQL. It is meant for one developer's machine and for
+// tests; the product itself talks to whatever Temporal cluster it is pointed at.
 package temporal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,13 @@ type Config struct {
 	// goes to a second file beside it, with ".visibility" appended to the name.
 	// Empty means in memory: the server forgets everything when it stops.
 	DBFile string
+	// Postgres is, instead of DBFile, the URL of a PostgreSQL database to keep
+	// everything in: postgres://user:password@host:port/database?sslmode=…,
+	// without TLS when there is no sslmode. A second database, with
+	// "_visibility" appended to the name, holds what is needed to list and
+	// search workflows. Both are created when absent, for which the user needs
+	// the right.
+	Postgres string
 
 	// IP is the address every listener binds to, "127.0.0.1" when empty.
 	// Nothing here authenticates a caller: do not bind to a public address.
@@ -79,7 +87,7 @@ const stopTimeout = 30 * time.Second
 // Server is a running Temporal server.
 type Server struct {
 	addr       string
-	lock       *os.File // nil in memory
+	unlock     func() error // nil in memory
 	store      *database
 	visibility *database
 	server     temporal.Server
@@ -91,11 +99,14 @@ type Server struct {
 // and knows its search attributes. ctx bounds the start only; end the server
 // with Stop. When Start fails nothing is left running.
 //
-// A second Start on the same DBFile, in this process or a later one, carries on
-// with whatever workflows were running. Two servers at a time on one file are
-// refused.
+// A second Start on the same DBFile or Postgres, in this process or a later
+// one, carries on with whatever workflows were running. Two servers at a time
+// on one of them are refused.
 func Start(ctx context.Context, c Config) (_ *Server, err error) {
 	c = c.withDefaults()
+	if c.DBFile != "" && c.Postgres != "" {
+		return nil, errors.New("the temporal database is either a SQLite file or on PostgreSQL: give only one of --db and --postgres")
+	}
 	if err := c.claimPorts(); err != nil {
 		return nil, err
 	}
@@ -129,19 +140,31 @@ func Start(ctx context.Context, c Config) (_ *Server, err error) {
 }
 
 // openStores takes and opens both databases and makes sure of the namespace.
-func (s *Server) openStores(ctx context.Context, c Config) (err error) {
-	if s.lock, err = lockDatabase(c.DBFile); err != nil {
+func (s *Server) openStores(ctx context.Context, c Config) error {
+	open := s.openFiles
+	if c.Postgres != "" {
+		open = s.openPostgres
+	}
+	if err := open(ctx, cmp.Or(c.Postgres, c.DBFile)); err != nil {
 		return err
 	}
-	if s.store, err = openDatabase(c.DBFile); err != nil {
-		return err
-	}
-	if err := s.store.ensureNamespace(ctx, c); err != nil {
+	return s.store.ensureNamespace(ctx, c)
+}
+
+// openFiles takes and opens both databases as files, or in memory when there
+// is no name.
+func (s *Server) openFiles(_ context.Context, file string) error {
+	lock, err := lockDatabase(file)
+	if err != nil {
 		return err
 	}
 	visibility := ""
-	if c.DBFile != "" {
-		visibility = c.DBFile + visibilitySuffix
+	if lock != nil {
+		s.unlock = lock.Close
+		visibility = file + visibilitySuffix
+	}
+	if s.store, err = openDatabase(file); err != nil {
+		return err
 	}
 	s.visibility, err = openDatabase(visibility)
 	return err
@@ -207,10 +230,10 @@ func (s *Server) UIURL() string {
 }
 
 // Stop ends the server: requests under way are given a second, tasks being
-// processed are finished, and the databases are checkpointed, so that their
-// files alone hold everything. Workflows are not touched; a later Start resumes
-// them. It takes at most half a minute, and an error says that something was
-// still running then. Call it once.
+// processed are finished, and SQLite databases are checkpointed, so that
+// their files alone hold everything. Workflows are not touched; a later Start
+// resumes them. It takes at most half a minute, and an error says that something
+// was still running then. Call it once.
 //
 // The server never closes the connections between its services, so that some
 // sleeping goroutines stay behind, and their memory.
@@ -228,8 +251,8 @@ func (s *Server) Stop() error {
 			errs = append(errs, db.close())
 		}
 	}
-	if s.lock != nil {
-		errs = append(errs, s.lock.Close())
+	if s.unlock != nil {
+		errs = append(errs, s.unlock())
 	}
 	return errors.Join(errs...)
 }
