@@ -253,6 +253,12 @@ func (s *shard) adjust(ctx context.Context, set *WatchSet) error {
 			delete(s.watches, c)
 		}
 	}
+	s.ours.Range(func(id, _ any) bool { // the group of one that has ended may be deleted
+		if _, found := slices.BinarySearch(set.Contexts, id.(string)); !found {
+			s.ours.Delete(id)
+		}
+		return true
+	})
 	return nil
 }
 
