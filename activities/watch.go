@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"hash/fnv"
+	"slices"
 	"sync"
 	"time"
 
