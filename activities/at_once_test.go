@@ -50,10 +50,14 @@ func TestHalt(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	halted := make(chan error, 1)
+	var told domain.Leaf
 	go func() {
 		select {
 		case <-hangs:
-			_, err := l.env.ExecuteActivity(l.kube.Halt)
+			value, err := l.env.ExecuteActivity(l.kube.Halt)
+			if err == nil {
+				err = value.Get(&told)
+			}
 			halted <- err
 		case <-ctx.Done():
 			halted <- ctx.Err()
@@ -67,5 +71,6 @@ func TestHalt(t *testing.T) {
 	stored, err := l.store.Leaf(t.Context(), l.in.LeafID())
 	require.NoError(t, err)
 	require.Equal(t, stored.Marks, end.Marks)
+	require.Equal(t, stored.Marks, told.Marks)
 	require.Equal(t, domain.MarkPending, domain.DecodeMarks(end.Marks)[1], "the second stage was never sent")
 }

@@ -44,7 +44,7 @@ type Kube struct {
 	*reporting
 	// bundles are decoded manifests: a thousand clusters take the same ones.
 	bundles *lru.Cache[domain.Digest, *plan.Bundle]
-	// running are the attempts of this worker, by the run of their workflow: a context.CancelCauseFunc.
+	// running are the attempts of this worker, by the run of their workflow: a *halting.
 	running sync.Map
 }
 
@@ -77,7 +77,7 @@ func (k *Kube) DeleteFromCluster(ctx context.Context, in LeafInput) (*domain.Lea
 	return k.work(ctx, in)
 }
 
-func (k *Kube) work(ctx context.Context, in LeafInput) (*domain.Leaf, error) {
+func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err error) {
 	bundle, err := k.bundle(ctx, in.Bundle)
 	if err != nil {
 		return nil, err
@@ -103,9 +103,13 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (*domain.Leaf, error) {
 		case <-work.Done():
 		}
 	}()
-	run := activity.GetInfo(ctx).WorkflowExecution.RunID
-	k.running.Store(run, cancel)
-	defer k.running.Delete(run)
+	run, halt := activity.GetInfo(ctx).WorkflowExecution.RunID, &halting{cancel: cancel, done: make(chan struct{})}
+	k.running.Store(run, halt)
+	defer func() {
+		k.running.CompareAndDelete(run, halt)
+		halt.end = end
+		close(halt.done)
+	}()
 	stop := beat(ctx, func() any { return a.snapshot() })
 	defer stop()
 	job := kube.Job{
@@ -137,13 +141,28 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (*domain.Leaf, error) {
 // errWorkerStops hands the activity over to another worker.
 var errWorkerStops = &fail.Error{Kind: fail.Unavailable, Message: "worker stops", RetryAfter: 50 * time.Millisecond}
 
-// Halt ends the calling workflow's attempt if it is this worker's. A cancelled attempt learns of it by its
-// next heartbeat, which takes up to a second or so; mostly the worker that has the workflow's task has the attempt too.
-func (k *Kube) Halt(ctx context.Context) error {
-	if cancel, ok := k.running.Load(activity.GetInfo(ctx).WorkflowExecution.RunID); ok {
-		cancel.(context.CancelCauseFunc)(errHalted)
+// Halt ends the calling workflow's attempt if it is this worker's, and returns the leaf as the attempt has
+// recorded it; nil when it has not, or is another worker's, which learns of its cancellation by a heartbeat.
+func (k *Kube) Halt(ctx context.Context) (*domain.Leaf, error) {
+	running, ok := k.running.Load(activity.GetInfo(ctx).WorkflowExecution.RunID)
+	if !ok {
+		return nil, nil
 	}
-	return nil
+	r := running.(*halting)
+	r.cancel(errHalted)
+	select {
+	case <-r.done:
+		return r.end, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// halting is an attempt that can be halted.
+type halting struct {
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+	end    *domain.Leaf // once it is done: what it recorded, nil for nothing
 }
 
 var errHalted = errors.New("halted")

@@ -55,18 +55,34 @@ func (l *leaf) run(ctx workflow.Context) error {
 		err = workflow.ExecuteLocalActivity(atOnce(l.whole), activity, l.in).Get(l.whole, &end)
 	}
 	if err != nil {
-		attempts := workflow.ExecuteActivity(clusterWork(ctx), activity, l.in)
-		workflow.Go(l.whole, func(c workflow.Context) {
-			ctx.Done().Receive(c, nil)
-			_ = workflow.ExecuteLocalActivity(atOnce(c), kube.Halt).Get(c, nil) // its heartbeat tells it too
-		})
-		err = attempts.Get(l.whole, &end)
+		end, err = l.attempt(ctx, activity)
 	}
 	if err != nil {
 		return l.record(err)
 	}
 	l.state.Connectivity, l.state.Marks, l.state.Error = end.Connectivity, end.Marks, end.LastError
 	return nil
+}
+
+// attempt is the work as an activity. When it is cancelled, it ends as soon as its heartbeat tells it, or at
+// once where the worker that has the workflow's task has the attempt too.
+func (l *leaf) attempt(ctx workflow.Context, activity any) (end domain.Leaf, err error) {
+	attempts := workflow.ExecuteActivity(clusterWork(ctx), activity, l.in)
+	var halted *domain.Leaf
+	workflow.Go(l.whole, func(c workflow.Context) {
+		ctx.Done().Receive(c, nil)
+		if workflow.ExecuteLocalActivity(atOnce(c), kube.Halt).Get(c, &halted) != nil {
+			halted = nil
+		}
+	})
+	if err := workflow.Await(l.whole, func() bool { return attempts.IsReady() || halted != nil }); err != nil {
+		return end, err
+	}
+	if halted != nil {
+		return *halted, nil
+	}
+	err = attempts.Get(l.whole, &end)
+	return end, err
 }
 
 var errNotTried = errors.New("not tried")

@@ -234,6 +234,10 @@ func (o *operation) watch(activity any, prepared activities.Prepared) {
 	o.watching++
 	workflow.Go(o.whole, func(ctx workflow.Context) {
 		defer func() { o.watching-- }()
+		// Until then all that there is belongs to the operation: a short one is over before.
+		if _, err := workflow.AwaitWithTimeout(ctx, watchDelay, func() bool { return o.ended }); err != nil {
+			return
+		}
 		in := activities.WatchingInput{ContextID: o.in.ContextID, Plan: prepared.Plan}
 		if err := workflow.ExecuteActivity(waiting(ctx), activity, in).Get(ctx, nil); err != nil {
 			workflow.GetLogger(ctx).Error("watch", "error", err)

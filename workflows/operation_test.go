@@ -43,11 +43,11 @@ type clusters struct {
 	halted     []string // workflow ids
 }
 
-func (c *clusters) Halt(ctx context.Context) error {
+func (c *clusters) Halt(ctx context.Context) (*domain.Leaf, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.halted = append(c.halted, activity.GetInfo(ctx).WorkflowExecution.ID)
-	return nil
+	return nil, nil
 }
 
 func (c *clusters) ApplyToCluster(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error) {

@@ -32,6 +32,8 @@ const (
 	// watchEvents is the length of a watch's history from which it goes on as a new one: a change of the set of
 	// clusters costs some ten events.
 	watchEvents = 4000
+	// watchDelay is how long an operation that is not over keeps the watches waiting.
+	watchDelay = time.Second
 	// rewatchInterval is the wait after an activity that watches has given up.
 	rewatchInterval = 10 * time.Second
 )
