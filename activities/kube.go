@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -94,15 +93,8 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 		return nil, err
 	}
 
-	work, cancel := context.WithCancelCause(ctx)
+	work, cancel := untilWorkerStops(ctx)
 	defer cancel(nil)
-	go func() {
-		select {
-		case <-activity.GetWorkerStopChannel(ctx):
-			cancel(errWorkerStops)
-		case <-work.Done():
-		}
-	}()
 	run, halt := activity.GetInfo(ctx).WorkflowExecution.RunID, &halting{cancel: cancel, done: make(chan struct{})}
 	k.running.Store(run, halt)
 	defer func() {
@@ -140,6 +132,19 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 
 // errWorkerStops hands the activity over to another worker.
 var errWorkerStops = &fail.Error{Kind: fail.Unavailable, Message: "worker stops", RetryAfter: 50 * time.Millisecond}
+
+// untilWorkerStops ends with ctx, with errWorkerStops, or by cancel, which must be called.
+func untilWorkerStops(ctx context.Context) (work context.Context, cancel context.CancelCauseFunc) {
+	work, cancel = context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-activity.GetWorkerStopChannel(ctx):
+			cancel(errWorkerStops)
+		case <-work.Done():
+		}
+	}()
+	return work, cancel
+}
 
 // Halt ends the calling workflow's attempt if it is this worker's, and returns the leaf as the attempt has
 // recorded it; nil when it has not, or is another worker's, which learns of its cancellation by a heartbeat.
@@ -256,11 +261,13 @@ func (a *attempt) begin(ctx context.Context) (domain.Marks, error) {
 
 // reported says whether there may be a ResourceBundleState of a leaf that was worked on before.
 func reported(leaf *domain.Leaf) bool {
+	marks := domain.DecodeMarks(leaf.Marks)
 	if leaf.Operation == domain.OpTerminate {
-		gone := string([]rune{rune(domain.MarkDeleted), rune(domain.MarkKept)})
-		return leaf.Report != "" || strings.Trim(leaf.Marks, "0123456789"+gone) != ""
+		return leaf.Report != "" || slices.ContainsFunc(marks, func(m domain.Mark) bool {
+			return m != domain.MarkDeleted && m != domain.MarkKept
+		})
 	}
-	return strings.ContainsRune(leaf.Marks, rune(domain.MarkApplied))
+	return slices.Contains(marks, domain.MarkApplied)
 }
 
 func (a *attempt) settled() bool {

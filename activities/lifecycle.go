@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/status"
 )
@@ -198,7 +199,7 @@ func (l *Lifecycle) Supersede(ctx context.Context, s domain.Scope) (*Prepared, e
 		return nil, err
 	}
 	if !inOrder {
-		if err := sleep(ctx, grace); err != nil {
+		if err := pause.For(ctx, grace); err != nil {
 			return nil, err
 		}
 	}
@@ -345,15 +346,4 @@ func beat(ctx context.Context, details ...func() any) (stop func()) {
 		}
 	}()
 	return func() { cancel(); <-done }
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
 )
 
@@ -23,8 +24,7 @@ type Reports interface {
 
 // Why a cluster does not report on a leaf.
 const (
-	noDefinition = "the cluster has no ResourceBundleState CRD"
-	unconfirmed  = "the cluster's agent did not confirm that the resources are gone"
+	unconfirmed = "the cluster's agent did not confirm that the resources are gone"
 )
 
 // agentDeployment is the value of plan.DeploymentLabel on the agent's own resources: that of no app context.
@@ -116,7 +116,7 @@ func (a *attempt) applyState(ctx context.Context, cluster *kube.Cluster) error {
 	} else if served, err := r.serves(ctx, cluster, job.Resources[0].ResourceID); err != nil {
 		return a.tolerate(ctx, err)
 	} else if !served {
-		a.say(noDefinition)
+		a.say(bundle.Missing)
 		return nil
 	}
 	refusal, outcome := beside(ctx, cluster.Apply, job)
@@ -185,7 +185,7 @@ func (a *attempt) confirm(ctx context.Context, cluster *kube.Cluster) (present b
 			a.say(unconfirmed)
 			return true, nil
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := pause.For(ctx, wait); err != nil {
 			return true, err
 		}
 	}

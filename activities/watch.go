@@ -16,6 +16,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/observe"
+	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
 )
 
@@ -148,9 +149,6 @@ func (w *Watch) tell(ctx context.Context, in WatchingInput, tell func(context.Co
 }
 
 const (
-	// pulseInterval is how often an owner proves that its watches are alive; three that are missing prove that they
-	// are not.
-	pulseInterval = 5 * time.Second
 	// askAgain is the wait before changes are asked for again when that has failed.
 	askAgain = time.Second
 	// beginFirst and beginMost bound the wait before a watch that could not be begun is tried again.
@@ -166,15 +164,8 @@ const unreported = "the cluster is registered with spec.report none"
 func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
 	stop := beat(ctx)
 	defer stop()
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := untilWorkerStops(ctx)
 	defer cancel(nil)
-	go func() {
-		select {
-		case <-activity.GetWorkerStopChannel(ctx):
-			cancel(errWorkerStops)
-		case <-ctx.Done():
-		}
-	}()
 	s := &shard{Watch: w, owner: rand.Text(), watches: map[domain.ClusterName]context.CancelCauseFunc{}}
 	if err := w.Store.Pulse(ctx, s.owner, w.Now()); err != nil {
 		return err
@@ -192,7 +183,7 @@ func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
 			return err
 		case err != nil: // the watches go on: whether they are still this attempt's, heartbeats tell
 			activity.GetLogger(ctx).Warn("ask for changes", "shard", in.Shard, "error", err)
-			if err := sleep(ctx, askAgain); err != nil {
+			if err := pause.For(ctx, askAgain); err != nil {
 				return err
 			}
 			continue
@@ -281,7 +272,7 @@ func (s *shard) record(ctx context.Context, write func(context.Context) error) {
 // pulse proves until ctx ends that the watches are alive. One that cannot be stored is not made up for: the
 // statuses that depend on it cannot be asked for either.
 func (s *shard) pulse(ctx context.Context) {
-	for sleep(ctx, pulseInterval) == nil {
+	for pause.For(ctx, domain.PulseEvery) == nil {
 		if err := s.Store.Pulse(ctx, s.owner, s.Now()); err != nil && ctx.Err() == nil {
 			activity.GetLogger(ctx).Warn("record pulse", "error", err)
 		}
@@ -299,7 +290,7 @@ func (s *shard) watch(ctx context.Context, c domain.ClusterName, known []domain.
 		if err := s.Store.PutWatch(ctx, s.owner, domain.Watch{Cluster: c, Reason: fail.TextOf(err)}); err != nil {
 			activity.GetLogger(ctx).Warn("record watch", "cluster", c, "error", err)
 		}
-		_ = sleep(ctx, wait)
+		_ = pause.For(ctx, wait)
 	}
 	if errors.Is(context.Cause(ctx), errUnwatched) {
 		s.record(ctx, func(ctx context.Context) error { return s.Store.DeleteWatch(ctx, s.owner, c) })

@@ -19,8 +19,6 @@ type AppInput struct {
 	Unsettled bool                   `json:"unsettled,omitempty"`
 	From      int                    `json:"from,omitempty"`
 	To        int                    `json:"to"`
-	// Open bounds the leaves at work at a time.
-	Open int `json:"open"`
 }
 
 // WorkApp applies an app to its clusters or deletes it from them. Many clusters are split into batches,
@@ -96,10 +94,9 @@ func (a *app) targets() (*activities.Targets, error) {
 // split starts a child per batch and waits for all of them.
 func (a *app) split(ctx workflow.Context) error {
 	open := 0
-	batches := (a.in.To - a.in.From + batchSize - 1) / batchSize
 	for from := a.in.From; from < a.in.To; from += batchSize {
 		in, i := a.in, len(a.batches)
-		in.From, in.To, in.Open = from, min(from+batchSize, a.in.To), max(a.in.Open/batches, fewestOpen)
+		in.From, in.To = from, min(from+batchSize, a.in.To)
 		id := AppID(in.Scope, in.App.Name, in.From, in.To)
 		a.batches = append(a.batches, AppProgress{
 			From: from, Clusters: in.To - from,
@@ -125,8 +122,10 @@ func (a *app) split(ctx workflow.Context) error {
 // slide runs a child per cluster; a leaf leaves the window when it is done or its cluster does not answer.
 func (a *app) slide(ctx workflow.Context) error {
 	stopped := func() bool { return ctx.Err() != nil }
+	batches := (a.in.App.Clusters + batchSize - 1) / batchSize
+	window := max(openLeaves/max(batches, 1), fewestOpen)
 	for i := range a.leaves {
-		if err := workflow.Await(a.whole, func() bool { return stopped() || a.atWork() < a.in.Open }); err != nil {
+		if err := workflow.Await(a.whole, func() bool { return stopped() || a.atWork() < window }); err != nil {
 			return err
 		}
 		if stopped() {

@@ -195,7 +195,7 @@ func (o *operation) fanOut(prepared activities.Prepared) {
 	for i, app := range prepared.Apps {
 		in := AppInput{
 			Scope: o.in.Scope, App: app, Plan: prepared.Plan, Namespace: prepared.Namespace,
-			Unsettled: prepared.Unsettled, To: app.Clusters, Open: openLeaves,
+			Unsettled: prepared.Unsettled, To: app.Clusters,
 		}
 		open++
 		workflow.Go(o.work, func(ctx workflow.Context) {

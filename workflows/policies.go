@@ -42,15 +42,16 @@ const (
 // the workflow's own task, which saves two rounds through Temporal, and if that does not get through they
 // are tried as an activity until they do: a database that is away for hours costs no history.
 func briefly(ctx workflow.Context, activity, in, out any) error {
-	local := workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
-		StartToCloseTimeout: briefTimeout,
-		RetryPolicy:         &temporal.RetryPolicy{MaximumAttempts: 1},
-	})
-	err := workflow.ExecuteLocalActivity(local, activity, in).Get(ctx, out)
+	err := workflow.ExecuteLocalActivity(once(ctx, briefTimeout), activity, in).Get(ctx, out)
 	if err == nil || !retryable(err) {
 		return err
 	}
 	return workflow.ExecuteActivity(waiting(ctx), activity, in).Get(ctx, out)
+}
+
+// soon is the retry policy of all that depends on nothing but the store and Temporal.
+func soon() *temporal.RetryPolicy {
+	return &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 5 * time.Second}
 }
 
 // preparing is for rendering and planning, which a caller waits for.
@@ -61,18 +62,19 @@ func preparing(ctx workflow.Context) workflow.Context {
 		ScheduleToCloseTimeout: 3 * time.Minute,
 		HeartbeatTimeout:       heartbeatTimeout,
 		WaitForCancellation:    true,
-		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 5 * time.Second,
-		},
+		RetryPolicy:            soon(),
 	})
 }
 
 // atOnce is for a first try at a cluster in the leaf's own task: little work on a cluster that answers is
 // done in less time than Temporal takes to hand out an activity. What it does not finish is taken up by an
 // activity. A stop is noticed when it is over, and it holds a place among the worker's workflow tasks.
-func atOnce(ctx workflow.Context) workflow.Context {
+func atOnce(ctx workflow.Context) workflow.Context { return once(ctx, atOnceTimeout) }
+
+// once is for a single try in the workflow's own task.
+func once(ctx workflow.Context, limit time.Duration) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
-		StartToCloseTimeout: atOnceTimeout,
+		StartToCloseTimeout: limit,
 		RetryPolicy:         &temporal.RetryPolicy{MaximumAttempts: 1},
 	})
 }
@@ -84,9 +86,7 @@ func waiting(ctx workflow.Context) workflow.Context {
 		TaskQueue:           LifecycleQueue,
 		StartToCloseTimeout: 10 * time.Minute,
 		HeartbeatTimeout:    heartbeatTimeout,
-		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 5 * time.Second,
-		},
+		RetryPolicy:         soon(),
 	})
 }
 
@@ -112,9 +112,7 @@ func watching(ctx workflow.Context) workflow.Context {
 		StartToCloseTimeout: 24 * time.Hour,
 		HeartbeatTimeout:    heartbeatTimeout,
 		WaitForCancellation: true,
-		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 5 * time.Second,
-		},
+		RetryPolicy:         soon(),
 	})
 }
 

@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -126,7 +125,7 @@ func (w *watch) receive(ctx workflow.Context) {
 
 func (w *watch) add(c domain.ClusterName, contextID string) {
 	i, found := slices.BinarySearchFunc(w.Watched, c, func(a Watched, b domain.ClusterName) int {
-		return cmp.Or(cmp.Compare(a.Cluster.Provider, b.Provider), cmp.Compare(a.Cluster.Name, b.Name))
+		return a.Cluster.Compare(b)
 	})
 	if !found {
 		w.Watched = slices.Insert(w.Watched, i, Watched{Cluster: c})

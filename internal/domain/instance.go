@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -43,6 +44,11 @@ type ClusterName struct {
 
 // String is provider+name, the form of EMCO's queries.
 func (c ClusterName) String() string { return c.Provider + "+" + c.Name }
+
+// Compare is the order of plans and status documents: by provider, then by name.
+func (c ClusterName) Compare(other ClusterName) int {
+	return cmp.Or(cmp.Compare(c.Provider, other.Provider), cmp.Compare(c.Name, other.Name))
+}
 
 // Key is the key of the cluster's document.
 func (c ClusterName) Key() Key {

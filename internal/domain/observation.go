@@ -78,3 +78,10 @@ type Watch struct {
 	LastSeen  time.Time // when that was so for the last time; zero for never
 	Reason    string    // why it is not so
 }
+
+// PulseLife is how long a pulse proves that whoever gave it is alive, and its watches are; it gives one every
+// PulseEvery.
+const (
+	PulseEvery = 5 * time.Second
+	PulseLife  = 15 * time.Second
+)

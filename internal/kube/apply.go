@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
 )
 
@@ -64,7 +65,7 @@ func (r *run) applyServed(ctx context.Context, i int) error {
 		default:
 			return err
 		}
-		if err := pause(ctx, refreshInterval); err != nil {
+		if err := pause.For(ctx, refreshInterval); err != nil {
 			return err
 		}
 	}
@@ -148,16 +149,4 @@ func (r *run) provides(namespace string) bool {
 func (r *run) mayBeThere(i int) bool {
 	m := r.marked(i)
 	return m != domain.MarkRefused && m != domain.MarkUndeleted
-}
-
-// pause waits for d, or returns the cause of ctx's end.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
 }

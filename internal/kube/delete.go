@@ -16,6 +16,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
 )
 
@@ -213,7 +214,7 @@ func (r *run) awaitLeave(ctx context.Context, l *leaving) error {
 				r.mark(i, domain.MarkDeleted, "deletion was accepted; it waits for "+waitsFor(found))
 				return nil
 			}
-			if err := pause(ctx, wait); err != nil {
+			if err := pause.For(ctx, wait); err != nil {
 				return err
 			}
 		}

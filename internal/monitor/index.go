@@ -65,7 +65,7 @@ func (x *index) view(id string) (view, bool) {
 	}
 	v := view{version: d.version, head: bundle.Head{Ready: len(d.objects) > 0}}
 	for kind := range x.kinds {
-		if kind == bundleKind {
+		if kind == bundle.GroupKind {
 			continue
 		}
 		v.head.Kinds = append(v.head.Kinds, kind)
@@ -234,7 +234,7 @@ func (h *handler) tell(change func() []string) {
 // put notes an object or a ResourceBundleState as it is now. The lock is held.
 func (x *index) put(t *tracked) []string {
 	id := t.deployment
-	if t.GroupVersionKind().GroupKind() == bundleKind {
+	if t.GroupVersionKind().GroupKind() == bundle.GroupKind {
 		return x.putBundle(id, t)
 	}
 	if t.object == nil {
@@ -280,7 +280,7 @@ func (x *index) putBundle(id string, t *tracked) []string {
 
 // remove takes out what put noted. The lock is held.
 func (x *index) remove(t *tracked) []string {
-	if t.GroupVersionKind().GroupKind() == bundleKind {
+	if t.GroupVersionKind().GroupKind() == bundle.GroupKind {
 		return x.removeBundle(t.deployment, t)
 	}
 	if t.object == nil {
@@ -327,7 +327,7 @@ func (x *index) forget(kind schema.GroupKind) []string {
 			}
 		}
 		for _, t := range d.bundles {
-			if kind == bundleKind {
+			if kind == bundle.GroupKind {
 				gone = append(gone, t)
 			}
 		}

@@ -30,7 +30,7 @@ type fixture struct {
 
 func newFixture() *fixture {
 	f := &fixture{index: newIndex()}
-	f.pods, f.bundles = &handler{index: f.index, kind: podKind}, &handler{index: f.index, kind: bundleKind}
+	f.pods, f.bundles = &handler{index: f.index, kind: podKind}, &handler{index: f.index, kind: bundle.GroupKind}
 	f.pods.observe()
 	f.bundles.observe()
 	f.setSynced()
@@ -107,7 +107,7 @@ func TestIndexFollowsObjects(t *testing.T) {
 
 func TestIndexTellsNothingBeforeItKnowsAll(t *testing.T) {
 	f := &fixture{index: newIndex()}
-	h := &handler{index: f.index, kind: bundleKind}
+	h := &handler{index: f.index, kind: bundle.GroupKind}
 	h.OnAdd(state(t, "1-a", "a-1", "u1", "", ""), true)
 	_, ok := f.view("1-a")
 	require.False(t, ok)
@@ -149,25 +149,6 @@ func TestIndexKnowsParts(t *testing.T) {
 	require.Equal(t, 1, v.first[0].lost)
 }
 
-func TestDerivedObjectsAreLeftOut(t *testing.T) {
-	yes := true
-	owned := []metav1.OwnerReference{{Kind: "Deployment", Name: "d", Controller: &yes}}
-	replicaSet := schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
-	for name, c := range map[string]struct {
-		kind    schema.GroupKind
-		meta    metav1.ObjectMeta
-		derived bool
-	}{
-		"a deployment's":         {replicaSet, metav1.ObjectMeta{OwnerReferences: owned}, true},
-		"a chart's":              {replicaSet, metav1.ObjectMeta{}, false},
-		"a pod has an owner too": {podKind, metav1.ObjectMeta{OwnerReferences: owned}, false},
-		"endpoints of a service": {schema.GroupKind{Kind: "Endpoints"}, metav1.ObjectMeta{Annotations: map[string]string{"endpoints.kubernetes.io/last-change-trigger-time": "x"}}, true},
-		"endpoints of a chart":   {schema.GroupKind{Kind: "Endpoints"}, metav1.ObjectMeta{}, false},
-	} {
-		t.Run(name, func(t *testing.T) { require.Equal(t, c.derived, derived(c.kind, &c.meta)) })
-	}
-}
-
 func TestPauseGrowsWithTheSize(t *testing.T) {
 	for name, c := range map[string]struct {
 		size int
@@ -178,7 +159,7 @@ func TestPauseGrowsWithTheSize(t *testing.T) {
 		"a MiB":    {1 << 20, 4 * time.Second},
 		"8 of 1MB": {8 << 20, 32 * time.Second},
 	} {
-		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, pause(time.Second, c.size)) })
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, quiet(time.Second, c.size)) })
 	}
 }
 

@@ -22,7 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/pause"
 )
 
 // kind is one that is watched, under one of its versions.
@@ -31,41 +33,32 @@ type kind struct {
 	resource string
 }
 
-// known are the kinds that are watched even without discovery. Of those that are true nothing but metadata is
-// asked for: they have no status, and the rest of them is large, or nobody's business. The Helm chart
-// (deploy/helm/monitor) lists them too.
+// known are the kinds that are watched even without discovery. The Helm chart (deploy/helm/monitor) lists them
+// too.
 var known = map[schema.GroupKind]bool{
 	{Kind: "ConfigMap"}:                                     true,
-	{Kind: "Namespace"}:                                     false,
-	{Kind: "PersistentVolumeClaim"}:                         false,
-	{Kind: "Pod"}:                                           false,
-	{Kind: "ResourceQuota"}:                                 false,
+	{Kind: "Namespace"}:                                     true,
+	{Kind: "PersistentVolumeClaim"}:                         true,
+	{Kind: "Pod"}:                                           true,
+	{Kind: "ResourceQuota"}:                                 true,
 	{Kind: "Secret"}:                                        true,
-	{Kind: "Service"}:                                       false,
+	{Kind: "Service"}:                                       true,
 	{Kind: "ServiceAccount"}:                                true,
-	{Group: "apps", Kind: "DaemonSet"}:                      false,
-	{Group: "apps", Kind: "Deployment"}:                     false,
-	{Group: "apps", Kind: "StatefulSet"}:                    false,
-	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: false,
-	{Group: "batch", Kind: "CronJob"}:                       false,
-	{Group: "batch", Kind: "Job"}:                           false,
-	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}: false,
-	{Group: "networking.k8s.io", Kind: "Ingress"}:                     false,
-	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:               false,
-	{Group: "policy", Kind: "PodDisruptionBudget"}:                    false,
+	{Group: "apps", Kind: "DaemonSet"}:                      true,
+	{Group: "apps", Kind: "Deployment"}:                     true,
+	{Group: "apps", Kind: "StatefulSet"}:                    true,
+	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: true,
+	{Group: "batch", Kind: "CronJob"}:                       true,
+	{Group: "batch", Kind: "Job"}:                           true,
+	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}: true,
+	{Group: "networking.k8s.io", Kind: "Ingress"}:                     true,
+	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:               true,
+	{Group: "policy", Kind: "PodDisruptionBudget"}:                    true,
 	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:         true,
 	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}:  true,
 	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:                true,
 	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:         true,
-	bundleKind: true,
-}
-
-// busy are kinds that discovery leaves out: they change all the time, and the API server would have to
-// look at each change once more.
-var busy = map[schema.GroupKind]bool{
-	{Kind: "Event"}:                               true,
-	{Group: "events.k8s.io", Kind: "Event"}:       true,
-	{Group: "coordination.k8s.io", Kind: "Lease"}: true,
+	bundle.GroupKind: true,
 }
 
 // extra is a kind that the configuration adds, as EMCO's agent reads it; Version may be empty for the one that the
@@ -110,10 +103,9 @@ func choose(served []*metav1.APIResourceList, more []extra, discover bool) map[s
 			gvk := gv.WithKind(r.Kind)
 			gk := gvk.GroupKind()
 			version, configured := wanted[gk]
-			_, isKnown := known[gk]
 			switch {
 			case !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "watch"):
-			case !configured && !isKnown && (!discover || busy[gk]):
+			case !configured && !known[gk] && (!discover || bundle.Busy(gk)):
 			case version != "" && version != gv.Version:
 			default:
 				if _, ok := chosen[gk]; !ok {
@@ -198,7 +190,7 @@ func (w *watcher) Start(ctx context.Context) error {
 			return nil
 		case <-time.After(next):
 		case <-w.look:
-			if !wait(ctx, lookSoon) {
+			if pause.For(ctx, lookSoon) != nil {
 				return nil
 			}
 			select {
@@ -206,15 +198,6 @@ func (w *watcher) Start(ctx context.Context) error {
 			default:
 			}
 		}
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
 	}
 }
 
@@ -371,7 +354,7 @@ func (w *watcher) stopWatch(ctx context.Context, running *watch) error {
 
 // prototype tells the cache what of a kind to ask for.
 func prototype(k kind) client.Object {
-	if known[k.GroupKind()] {
+	if gk := k.GroupKind(); gk == bundle.GroupKind || bundle.MetadataOnly(gk) {
 		o := &metav1.PartialObjectMetadata{}
 		o.SetGroupVersionKind(k.GroupVersionKind)
 		return o

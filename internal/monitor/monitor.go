@@ -130,7 +130,7 @@ func readyz(x *index) http.Handler {
 		switch {
 		case !x.isSynced():
 			http.Error(w, "the cluster's resources are still being listed", http.StatusServiceUnavailable)
-		case !x.observes(bundleKind):
+		case !x.observes(bundle.GroupKind):
 			http.Error(w, "the CustomResourceDefinition "+bundle.Resource+"."+bundle.Group+" is missing", http.StatusServiceUnavailable)
 		default:
 			fmt.Fprintln(w, "ok")

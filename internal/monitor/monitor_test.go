@@ -255,7 +255,8 @@ func TestWaitsForTheDefinition(t *testing.T) {
 	w.define(crd.ResourceBundleStates().Manifest)
 	w.bundleState()
 	w.await("it is filled when its kind is there", has("ConfigMap", "a"))
-	require.Equal(t, http.StatusOK, status(w, "http://"+address+"/readyz"))
+	// It may be filled a moment before the list of all of them is known to be read.
+	require.Eventually(t, func() bool { return status(w, "http://"+address+"/readyz") == http.StatusOK }, deadline, tick)
 	require.Equal(t, http.StatusOK, status(w, "http://"+address+"/metrics"))
 }
 
@@ -285,7 +286,7 @@ func TestRenewsItsLease(t *testing.T) {
 	w := newWorld(t)
 	w.agent(func(c *monitor.Config) { c.Namespace = w.namespace })
 	require.Eventually(t, func() bool {
-		lease, err := w.client.Resource(leases).Namespace(w.namespace).Get(t.Context(), monitor.LeaseName, metav1.GetOptions{})
+		lease, err := w.client.Resource(leases).Namespace(w.namespace).Get(t.Context(), bundle.LeaseName, metav1.GetOptions{})
 		return err == nil && lease.Object["spec"].(map[string]any)["renewTime"] != nil
 	}, deadline, tick)
 }

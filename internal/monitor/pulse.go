@@ -11,15 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-)
 
-// LeaseName is the Lease in the agent's namespace that says until when the agent was alive: a status does not
-// change when nothing happens, nor when the agent is gone. It is renewed every LeaseRenewal and, where nobody
-// renews it for LeaseDuration, statuses in that cluster are old.
-const (
-	LeaseName     = "drover-monitor"
-	LeaseRenewal  = 10 * time.Second
-	LeaseDuration = 30 * time.Second
+	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/pause"
 )
 
 // pulse renews the Lease.
@@ -40,7 +34,7 @@ func (p *pulse) Start(ctx context.Context) error {
 		if err := p.renew(ctx, holder); err != nil && ctx.Err() == nil {
 			p.log.Warn("lease cannot be renewed", "namespace", p.namespace, "error", err)
 		}
-		if !wait(ctx, LeaseRenewal) {
+		if pause.For(ctx, bundle.LeaseRenewal) != nil {
 			return nil
 		}
 	}
@@ -52,9 +46,9 @@ func (p *pulse) renew(ctx context.Context, holder string) error {
 	gvk := schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}
 	body, err := json.Marshal(map[string]any{
 		"apiVersion": "coordination.k8s.io/v1", "kind": gvk.Kind,
-		"metadata": map[string]any{"name": LeaseName, "namespace": p.namespace},
+		"metadata": map[string]any{"name": bundle.LeaseName, "namespace": p.namespace},
 		"spec": map[string]any{
-			"holderIdentity": holder, "leaseDurationSeconds": int(LeaseDuration.Seconds()), "renewTime": metav1.NewMicroTime(p.now()),
+			"holderIdentity": holder, "leaseDurationSeconds": int(bundle.LeaseDuration.Seconds()), "renewTime": metav1.NewMicroTime(p.now()),
 		},
 	})
 	if err != nil {
@@ -62,6 +56,6 @@ func (p *pulse) renew(ctx context.Context, holder string) error {
 	}
 	lease := &metav1.PartialObjectMetadata{}
 	lease.SetGroupVersionKind(gvk)
-	lease.Namespace, lease.Name = p.namespace, LeaseName
+	lease.Namespace, lease.Name = p.namespace, bundle.LeaseName
 	return p.client.Patch(ctx, lease, client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(fieldManager), client.ForceOwnership)
 }

@@ -49,7 +49,7 @@ func TestRightsOfTheChartSuffice(t *testing.T) {
 			require.NoError(t, w.client.Resource(pods).Namespace(w.namespace).DeleteCollection(t.Context(), immediately(), metav1.ListOptions{}))
 			require.Eventually(t, func() bool { return len(w.parts()) == 1 }, deadline, tick, "it may delete them")
 			require.Eventually(t, func() bool {
-				_, err := w.client.Resource(leases).Namespace(w.namespace).Get(t.Context(), monitor.LeaseName, metav1.GetOptions{})
+				_, err := w.client.Resource(leases).Namespace(w.namespace).Get(t.Context(), bundle.LeaseName, metav1.GetOptions{})
 				return err == nil
 			}, deadline, tick, "it may renew its lease")
 		})

@@ -34,9 +34,6 @@ func (t *tracked) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// bundleKind is the ResourceBundleState's.
-var bundleKind = schema.GroupKind{Group: bundle.Group, Kind: bundle.Kind}
-
 // track is the caches' transform. An informer may show it a second time what it returned before.
 func track(received any) (any, error) {
 	switch o := received.(type) {
@@ -58,11 +55,11 @@ func makeTracked(o metav1.Object, gvk schema.GroupVersionKind, content func() (m
 		part:       o.GetLabels()[bundle.PartLabel],
 	}
 	t.SetGroupVersionKind(gvk)
-	if gvk.GroupKind() == bundleKind {
+	if gvk.GroupKind() == bundle.GroupKind {
 		t.OwnerReferences = o.GetOwnerReferences()
 		return t, nil
 	}
-	if derived(gvk.GroupKind(), o) {
+	if bundle.Derived(gvk.GroupKind(), o) {
 		return t, nil
 	}
 	c, err := content()
@@ -83,20 +80,4 @@ func contentOf(o *metav1.PartialObjectMetadata) (map[string]any, error) {
 		return nil, err
 	}
 	return readiness.Decode(data)
-}
-
-// derived says whether the object is a controller's bookkeeping for another one, whose labels it has inherited:
-// nobody asked for it, and EMCO does not show it. One that a chart brings itself is not.
-func derived(kind schema.GroupKind, o metav1.Object) bool {
-	switch kind {
-	case schema.GroupKind{Group: "apps", Kind: "ReplicaSet"},
-		schema.GroupKind{Group: "apps", Kind: "ControllerRevision"},
-		schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}:
-		return metav1.GetControllerOf(o) != nil
-	case schema.GroupKind{Kind: "Endpoints"}:
-		return o.GetLabels()["endpoints.kubernetes.io/managed-by"] != "" ||
-			o.GetAnnotations()["endpoints.kubernetes.io/last-change-trigger-time"] != ""
-	default:
-		return false
-	}
 }

@@ -30,8 +30,8 @@ const requestTime = 30 * time.Second
 // etcd keeps every version of an object until it compacts, and a megabyte a second would fill it.
 const fullRate = 256 << 10
 
-// pause is how long nothing is written after a write of size bytes.
-func pause(interval time.Duration, size int) time.Duration {
+// quiet is how long nothing is written after a write of size bytes.
+func quiet(interval time.Duration, size int) time.Duration {
 	return max(interval, time.Duration(float64(interval)*float64(size)/fullRate))
 }
 
@@ -182,7 +182,7 @@ func (w *writer) write(ctx context.Context, f first, version int64, statuses []j
 		have[i] = sum
 		state.sums = have
 		size += len(statuses[i])
-		state.next = w.now().Add(pause(w.interval, size))
+		state.next = w.now().Add(quiet(w.interval, size))
 		writes.Inc()
 		writtenBytes.Add(float64(len(statuses[i])))
 	}

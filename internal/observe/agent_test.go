@@ -12,7 +12,6 @@ import (
 
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/domain"
-	"github.com/drover-io/drover/internal/monitor"
 	"github.com/drover-io/drover/internal/observe"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
@@ -181,11 +180,11 @@ func TestAnAgentThatFallsSilent(t *testing.T) {
 	w := newWorld(t)
 	renewed := func(at time.Time) {
 		o := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": map[string]any{"name": monitor.LeaseName},
+			"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": map[string]any{"name": bundle.LeaseName},
 			"spec": map[string]any{"renewTime": metav1.NewMicroTime(at).UTC().Format("2006-01-02T15:04:05.000000Z")},
 		}}
 		_, err := w.client.Resource(leases).Namespace(w.namespace).
-			Apply(t.Context(), monitor.LeaseName, o, metav1.ApplyOptions{FieldManager: "agent", Force: true})
+			Apply(t.Context(), bundle.LeaseName, o, metav1.ApplyOptions{FieldManager: "agent", Force: true})
 		require.NoError(t, err)
 	}
 	old := time.Now().Add(-time.Hour)
@@ -196,7 +195,7 @@ func TestAnAgentThatFallsSilent(t *testing.T) {
 	renewed(time.Now())
 	w.awaitContact(true, "")
 	w.awaitContact(false, silent)
-	require.NoError(t, w.client.Resource(leases).Namespace(w.namespace).Delete(t.Context(), monitor.LeaseName, metav1.DeleteOptions{}))
+	require.NoError(t, w.client.Resource(leases).Namespace(w.namespace).Delete(t.Context(), bundle.LeaseName, metav1.DeleteOptions{}))
 	require.Equal(t, silent, w.said()[len(w.said())-1].Reason)
 }
 

@@ -8,9 +8,11 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/pause"
 )
 
 // pageOfObjects is how many objects are asked for at a time.
@@ -66,7 +68,7 @@ func (a *agentless) choose(served []kube.Served, down map[string]bool) {
 	there := map[schema.GroupKind]bool{}
 	for _, s := range served {
 		gk := s.GroupKind()
-		if ignored[gk] {
+		if gk == bundle.GroupKind || bundle.Busy(gk) {
 			continue
 		}
 		there[gk] = true
@@ -74,7 +76,7 @@ func (a *agentless) choose(served []kube.Served, down map[string]bool) {
 			continue
 		}
 		a.kinds[gk] = &kindFeed{gvk: s.GroupVersionKind, feed: &feed{
-			Collection: kube.Collection{Path: s.Path, Labels: labelled, Metadata: bare[gk], Page: pageOfObjects},
+			Collection: kube.Collection{Path: s.Path, Labels: labelled, Metadata: bundle.MetadataOnly(gk), Page: pageOfObjects},
 			follower:   &objectFollower{objects: a.objects, gvk: s.GroupVersionKind},
 		}}
 	}
@@ -128,7 +130,7 @@ func (a *agentless) followKind(ctx context.Context, c *kube.Cluster, k *kindFeed
 			}
 			a.objects.forget(k.gvk.GroupKind())
 		}
-		if err := pause(ctx, refusedPause); err != nil {
+		if err := pause.For(ctx, refusedPause); err != nil {
 			return err
 		}
 	}
@@ -197,7 +199,7 @@ func (d *definitions) await(ctx context.Context) error {
 	}
 	wait := d.looks[0]
 	d.looks = d.looks[1:]
-	if err := pause(ctx, wait); err != nil {
+	if err := pause.For(ctx, wait); err != nil {
 		return err
 	}
 	return errKinds

@@ -5,11 +5,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/kube"
 )
-
-// leaseName is that of the Lease which the agent renews; see package monitor, which a test compares it with.
-const leaseName = "drover-monitor"
 
 // lease knows whether an agent is alive. One without a Lease, as EMCO's, cannot be told from a dead one.
 type lease struct {
@@ -26,7 +24,7 @@ type lease struct {
 func newLease(period time.Duration) *lease {
 	l := &lease{period: period, beat: make(chan struct{}, 1), renewed: map[string]time.Time{}}
 	l.feed = &feed{
-		Collection: kube.Collection{Path: "/apis/coordination.k8s.io/v1/leases", Fields: "metadata.name=" + leaseName, Page: pageOfNames},
+		Collection: kube.Collection{Path: "/apis/coordination.k8s.io/v1/leases", Fields: "metadata.name=" + bundle.LeaseName, Page: pageOfNames},
 		follower:   l,
 	}
 	return l

@@ -152,7 +152,7 @@ func (f *objectFollower) put(object json.RawMessage) error {
 	}
 	u := &unstructured.Unstructured{Object: content}
 	id, at := u.GetLabels()[plan.DeploymentLabel], f.at(u.GetNamespace(), u.GetName())
-	if derived(f.gvk.GroupKind(), u) {
+	if bundle.Derived(f.gvk.GroupKind(), u) {
 		return nil
 	}
 	state := readiness.Of(f.gvk, content)

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
@@ -46,7 +47,7 @@ type Config struct {
 	RetryFirst time.Duration // how long to wait before another session, doubling, 500 ms
 	RetryMost  time.Duration // up to this, 30 s
 	Interval   time.Duration // least time between two reports of an app, agentless, 1 s
-	Silence    time.Duration // how long an agent may be silent, 30 s
+	Silence    time.Duration // how long an agent may be silent, bundle.LeaseDuration
 }
 
 func (c Config) withDefaults() Config {
@@ -57,7 +58,7 @@ func (c Config) withDefaults() Config {
 		{&c.RetryFirst, 500 * time.Millisecond},
 		{&c.RetryMost, 30 * time.Second},
 		{&c.Interval, time.Second},
-		{&c.Silence, 30 * time.Second},
+		{&c.Silence, bundle.LeaseDuration},
 	} {
 		if *d.value == 0 {
 			*d.value = d.fallback
@@ -94,7 +95,7 @@ type source interface {
 // Errors of sources.
 var (
 	// errNoDefinition is permanent until somebody installs it.
-	errNoDefinition = fail.New(fail.NotFound, "the cluster has no ResourceBundleState CRD")
+	errNoDefinition = fail.New(fail.NotFound, bundle.Missing)
 	// errKinds says that the cluster serves other kinds than before.
 	errKinds = errors.New("the cluster's kinds have changed")
 	// errUnsettled says that what was read is being written.

@@ -12,6 +12,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
 )
 
@@ -41,7 +42,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		}
 		wait = min(max(2*wait, w.config.RetryFirst), w.config.RetryMost)
 		// Clusters that went together do not come back together.
-		if err := pause(ctx, wait/2+rand.N(wait/2+1)); err != nil {
+		if err := pause.For(ctx, wait/2+rand.N(wait/2+1)); err != nil {
 			return err
 		}
 	}
@@ -190,18 +191,6 @@ func (w *Watcher) say(ctx context.Context, now domain.Watch) error {
 	}
 	w.said = &now
 	return nil
-}
-
-// pause waits, or returns the cause of ctx's end.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
 }
 
 // labelled selects what belongs to any deployment, and deployment what belongs to one.

@@ -5,7 +5,7 @@ package plan
 
 import (
 	"encoding/json"
-	"sort"
+	"slices"
 
 	"github.com/drover-io/drover/internal/domain"
 )
@@ -81,11 +81,5 @@ func (p *Plan) App(name string) *App {
 
 // SortTargets sorts targets as plans and status documents have them.
 func SortTargets(targets []Target) {
-	sort.Slice(targets, func(i, j int) bool {
-		a, b := targets[i].ClusterName, targets[j].ClusterName
-		if a.Provider != b.Provider {
-			return a.Provider < b.Provider
-		}
-		return a.Name < b.Name
-	})
+	slices.SortFunc(targets, func(a, b Target) int { return a.Compare(b.ClusterName) })
 }

@@ -133,16 +133,21 @@ func (l *Lifecycle) ContextStatus(ctx context.Context, owner domain.Key, context
 	if err != nil {
 		return "", err
 	}
+	return l.statusOf(ctx, i)
+}
+
+// statusOf is ContextStatus for a record that was read just now.
+func (l *Lifecycle) statusOf(ctx context.Context, i *domain.Instance) (domain.ContextStatus, error) {
 	if !i.Status.InProgress() {
 		return i.Status, nil
 	}
-	s := domain.Scope{Owner: owner, ContextID: contextID, Operation: operationOf(i.Status)}
+	s := domain.Scope{Owner: i.Owner, ContextID: i.ContextID, Operation: operationOf(i.Status)}
 	running, err := l.engine.Running(ctx, s)
 	if err != nil || running {
 		return i.Status, err
 	}
 	// It may have ended between the two questions.
-	if i, err = l.instance(ctx, owner, contextID); err != nil || !i.Status.InProgress() {
+	if i, err = l.instance(ctx, i.Owner, i.ContextID); err != nil || !i.Status.InProgress() {
 		return i.Status, err
 	}
 	if i.Status == domain.ContextTerminating {

@@ -1,10 +1,8 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"iter"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -19,83 +17,41 @@ const terminated = "the app context is terminated"
 
 // reported is what clusters report of the apps of one app context.
 type reported struct {
-	heard     Heard
-	contextID string
-	status    domain.ContextStatus
-	watches   map[domain.ClusterName]domain.Watch
-	apps      []status.App
-	leaves    map[string]domain.Leaf // by id
+	contextID  string
+	terminated bool
+	watches    map[domain.ClusterName]domain.Watch
+	leaves     map[string]domain.Leaf // by id
 }
 
-// observations joins, for the document, what clusters report with whether they are heard.
-func (l *Lifecycle) observations(ctx context.Context, d *StatusDocument, leaves map[string]domain.Leaf) (status.Observations, error) {
+// hear adds to the document what clusters report, joined with whether they are heard.
+func (l *Lifecycle) hear(ctx context.Context, d *StatusDocument, leaves map[string]domain.Leaf) error {
 	watches, err := l.heard.Watches(ctx, d.query.Clusters)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r := &reported{
-		heard: l.heard, contextID: d.source.ContextID, status: d.source.Status, watches: watches,
-		apps: d.source.Apps, leaves: leaves,
+		contextID: d.source.ContextID, terminated: d.source.Status == domain.ContextTerminated, watches: watches, leaves: leaves,
 	}
-	return func(app string, clusters []domain.ClusterName) iter.Seq2[*status.Observation, error] {
-		return r.of(ctx, app, clusters)
-	}, nil
-}
-
-// of goes over the clusters of an app, in order, with what each reports or why there is nothing.
-func (r *reported) of(ctx context.Context, app string, clusters []domain.ClusterName) iter.Seq2[*status.Observation, error] {
-	return func(yield func(*status.Observation, error) bool) {
-		targets := r.targets(app, clusters)
-		// silent yields the clusters before one, of which nothing is stored.
-		silent := func(before *domain.ClusterName) bool {
-			for len(targets) > 0 && (before == nil || byName(targets[0], *before) < 0) {
-				if !yield(r.observation(app, targets[0], Observation{}), nil) {
-					return false
-				}
-				targets = targets[1:]
-			}
-			return true
-		}
-		if r.status != domain.ContextTerminated {
-			for o, err := range r.heard.Observations(ctx, r.contextID, app, clusters) {
+	d.source.Unreported = func(app string, c domain.ClusterName) *status.Observation {
+		return r.observation(app, c, Observation{})
+	}
+	if r.terminated {
+		return nil
+	}
+	d.source.Observations = func(app string, clusters []domain.ClusterName) iter.Seq2[*status.Observation, error] {
+		return func(yield func(*status.Observation, error) bool) {
+			for o, err := range l.heard.Observations(ctx, r.contextID, app, clusters) {
 				if err != nil {
 					yield(nil, err)
 					return
 				}
-				if !silent(&o.Cluster) {
-					return
-				}
-				if len(targets) == 0 || targets[0] != o.Cluster {
-					continue // not a target
-				}
-				targets = targets[1:]
 				if !yield(r.observation(app, o.Cluster, o), nil) {
 					return
 				}
 			}
 		}
-		silent(nil)
 	}
-}
-
-// targets are the clusters of an app in order, those that are asked for.
-func (r *reported) targets(app string, clusters []domain.ClusterName) []domain.ClusterName {
-	var names []domain.ClusterName
-	for i := range r.apps {
-		if r.apps[i].Name != app {
-			continue
-		}
-		for _, c := range r.apps[i].Clusters {
-			if clusters == nil || slices.Contains(clusters, c.ClusterName) {
-				names = append(names, c.ClusterName)
-			}
-		}
-	}
-	return names
-}
-
-func byName(a, b domain.ClusterName) int {
-	return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Name, b.Name))
+	return nil
 }
 
 // observation is what is known of an app on a cluster; o is empty where nothing has arrived.
@@ -103,7 +59,7 @@ func (r *reported) observation(app string, name domain.ClusterName, o Observatio
 	w := r.watches[name]
 	out := &status.Observation{ClusterName: name, Seen: o.Observation != nil, Connected: w.Connected, LastSeen: w.LastSeen, Reason: w.Reason}
 	if !out.Seen {
-		if leaf := r.leaves[domain.LeafID(r.contextID, app, name)]; r.status == domain.ContextTerminated {
+		if leaf := r.leaves[domain.LeafID(r.contextID, app, name)]; r.terminated {
 			out.Reason = terminated
 		} else if leaf.Report != "" {
 			out.Reason = leaf.Report

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"slices"
 	"testing"
 	"time"
 
@@ -12,15 +11,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/status"
 )
 
-// said is what clusters have said of the one app, in order.
+// said is what clusters have said of the one app, in order, and whether they are heard.
 type said struct {
 	Heard
 	observations []Observation
 	err          error
+	watches      map[domain.ClusterName]domain.Watch
+}
+
+func (s said) Watches(context.Context, []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error) {
+	return s.watches, nil
 }
 
 func (s said) Observations(context.Context, string, string, []domain.ClusterName) iter.Seq2[Observation, error] {
@@ -44,75 +49,64 @@ func saying(name string, resources ...domain.ObservedResource) Observation {
 	}}
 }
 
-// newReported has the app on clusters b to f.
-func newReported(h Heard) *reported {
-	r := &reported{heard: h, contextID: "1", status: domain.ContextInstantiated, watches: map[domain.ClusterName]domain.Watch{}, leaves: map[string]domain.Leaf{}}
-	app := status.App{Name: "app"}
-	for _, name := range []string{"b", "c", "d", "e", "f"} {
-		app.Clusters = append(app.Clusters, status.Cluster{ClusterName: cluster0(name)})
+// hearing is the source of a status of a context after what was said, with the leaves of its app.
+func hearing(t *testing.T, s said, now domain.ContextStatus, leaves ...domain.Leaf) *status.Source {
+	t.Helper()
+	d := &StatusDocument{source: status.Source{ContextID: "1", Status: now}}
+	known := map[string]domain.Leaf{}
+	for _, leaf := range leaves {
+		known[leaf.ID] = leaf
 	}
-	r.apps = []status.App{{Name: "other", Clusters: app.Clusters[:1]}, app}
-	return r
+	require.NoError(t, (&Lifecycle{heard: s}).hear(t.Context(), d, known))
+	return &d.source
 }
 
-func (r *reported) collect(t *testing.T, clusters ...domain.ClusterName) (names string, all []*status.Observation) {
-	t.Helper()
-	for o, err := range r.of(t.Context(), "app", clusters) {
+func TestObservations(t *testing.T) {
+	seen := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	source := hearing(t, said{
+		observations: []Observation{
+			saying("c", domain.ObservedResource{Group: "apps", Version: "v1", Kind: "Deployment", Name: "web", Status: "NotReady", Message: "0/1"}),
+			saying("d"),
+		},
+		watches: map[domain.ClusterName]domain.Watch{
+			cluster0("c"): {Connected: true, LastSeen: seen},
+			cluster0("d"): {LastSeen: seen, Reason: "refused"},
+			cluster0("f"): {Connected: true},
+		},
+	}, domain.ContextInstantiated, domain.Leaf{ID: domain.LeafID("1", "app", cluster0("f")), Report: "no rights"})
+	var all []*status.Observation
+	for o, err := range source.Observations("app", nil) {
 		require.NoError(t, err)
-		names += o.Name
 		all = append(all, o)
 	}
-	return names, all
-}
-
-func TestObservationsOfEveryTarget(t *testing.T) {
-	seen := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	r := newReported(said{observations: []Observation{
-		saying("a"), saying("c", domain.ObservedResource{Group: "apps", Version: "v1", Kind: "Deployment", Name: "web", Status: "NotReady", Message: "0/1"}),
-		saying("d"), saying("g"),
-	}})
-	r.watches[cluster0("c")] = domain.Watch{Connected: true, LastSeen: seen}
-	r.watches[cluster0("d")] = domain.Watch{LastSeen: seen, Reason: "refused"}
-	r.watches[cluster0("f")] = domain.Watch{Connected: true}
-	r.leaves[domain.LeafID("1", "app", cluster0("f"))] = domain.Leaf{Report: "no rights"}
-	names, all := r.collect(t)
-	require.Equal(t, "bcdef", names, "those that are no targets are left out")
-
-	c := all[1]
-	require.True(t, c.Seen && c.Connected)
-	require.Equal(t, []schema.GroupKind{{Group: "apps", Kind: "Deployment"}}, c.Kinds)
-	require.Equal(t, "web", c.Resources[0].Name)
-	require.Equal(t, readiness.State{Status: readiness.NotReady, Message: "0/1"}, c.Resources[0].State)
-
-	require.Equal(t, &status.Observation{
-		ClusterName: cluster0("d"), Seen: true, LastSeen: seen, Reason: "refused",
-		Kinds: []schema.GroupKind{{Group: "apps", Kind: "Deployment"}}, Resources: []status.ObservedResource{},
-	}, all[2])
-	require.Equal(t, &status.Observation{ClusterName: cluster0("b")}, all[0], "nothing is known of it")
-	require.Equal(t, &status.Observation{ClusterName: cluster0("f"), Connected: true, Reason: "no rights"}, all[4])
-
-	names, _ = r.collect(t, cluster0("e"), cluster0("c"))
-	require.Equal(t, "ce", names)
+	kinds := []schema.GroupKind{{Group: "apps", Kind: "Deployment"}}
+	require.Equal(t, []*status.Observation{
+		{ClusterName: cluster0("c"), Seen: true, Connected: true, LastSeen: seen, Kinds: kinds, Resources: []status.ObservedResource{{
+			ResourceID: plan.ResourceID{Group: "apps", Version: "v1", Kind: "Deployment", Name: "web"},
+			State:      readiness.State{Status: readiness.NotReady, Message: "0/1"},
+		}}},
+		{ClusterName: cluster0("d"), Seen: true, LastSeen: seen, Reason: "refused", Kinds: kinds, Resources: []status.ObservedResource{}},
+	}, all)
+	require.Equal(t, &status.Observation{ClusterName: cluster0("b")}, source.Unreported("app", cluster0("b")), "nothing is known of it")
+	require.Equal(t, &status.Observation{ClusterName: cluster0("f"), Connected: true, Reason: "no rights"}, source.Unreported("app", cluster0("f")))
 }
 
 func TestObservationsOfWhatIsTerminated(t *testing.T) {
-	r := newReported(said{observations: []Observation{saying("c")}})
-	r.status = domain.ContextTerminated
-	names, all := r.collect(t)
-	require.Equal(t, "bcdef", names)
-	require.False(t, slices.ContainsFunc(all, func(o *status.Observation) bool { return o.Seen || o.Reason != terminated }))
+	source := hearing(t, said{observations: []Observation{saying("c")}}, domain.ContextTerminated)
+	require.Nil(t, source.Observations)
+	require.Equal(t, &status.Observation{ClusterName: cluster0("c"), Reason: terminated}, source.Unreported("app", cluster0("c")))
 }
 
 func TestObservationsThatCannotBeRead(t *testing.T) {
-	r := newReported(said{observations: []Observation{saying("b")}, err: errors.New("no")})
+	source := hearing(t, said{observations: []Observation{saying("b")}, err: errors.New("no")}, domain.ContextInstantiated)
+	var last error
 	n := 0
-	for _, err := range r.of(t.Context(), "app", nil) {
-		if n++; n == 2 {
-			require.ErrorContains(t, err, "no")
-		}
+	for _, last = range source.Observations("app", nil) {
+		n++
 	}
 	require.Equal(t, 2, n, "it ends with the error")
-	for range r.of(t.Context(), "app", nil) {
+	require.ErrorContains(t, last, "no")
+	for range source.Observations("app", nil) {
 		break // whoever has enough may leave
 	}
 }

@@ -66,7 +66,7 @@ func (l *Lifecycle) gather(ctx context.Context, key domain.Key, d *StatusDocumen
 			return nil
 		}
 	}
-	if d.source.Status, err = l.ContextStatus(ctx, key, i.ContextID); err != nil {
+	if d.source.Status, err = l.statusOf(ctx, i); err != nil {
 		return err
 	}
 	if i.Plan == "" { // accepted a moment ago
@@ -130,7 +130,7 @@ func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain
 	switch {
 	case d.query.Reported():
 		d.source.Namespace = i.Namespace
-		d.source.Observations, err = l.observations(ctx, d, known)
+		err = l.hear(ctx, d, known)
 	case d.query.Output == status.OutputDetail:
 		d.source.Manifest, err = l.manifests(ctx, p)
 	}

@@ -50,8 +50,13 @@ type ObservedResource struct {
 	State readiness.State
 }
 
-// gone stands for clusters that nothing ever arrived from.
-var gone = &Observation{}
+// unreported is what is known of a cluster of an app that nothing ever arrived from.
+func (s *Source) unreported(app string, c domain.ClusterName) *Observation {
+	if s.Unreported == nil {
+		return &Observation{}
+	}
+	return s.Unreported(app, c)
+}
 
 // confirmed says whether what was reported holds now.
 func (o *Observation) confirmed() bool { return o.Seen && o.Connected }
@@ -135,8 +140,8 @@ func (o *Observation) object(index int) (json.RawMessage, error) {
 func (s *Source) observe(q Query, sec *section, visit func(index int, o *Observation) error) error {
 	next := 0
 	until := func(name domain.ClusterName) error { // those before name have reported nothing
-		for ; next < len(sec.clusters) && compareNames(sec.clusters[next].ClusterName, name) < 0; next++ {
-			if err := visit(next, gone); err != nil {
+		for ; next < len(sec.clusters) && sec.clusters[next].ClusterName.Compare(name) < 0; next++ {
+			if err := visit(next, s.unreported(sec.app.Name, sec.clusters[next].ClusterName)); err != nil {
 				return err
 			}
 		}
@@ -148,7 +153,7 @@ func (s *Source) observe(q Query, sec *section, visit func(index int, o *Observa
 			if err != nil {
 				return err
 			}
-			if compareNames(last, o.ClusterName) >= 0 {
+			if last.Compare(o.ClusterName) >= 0 {
 				return fail.New(fail.Internal, "observations of %s come out of order: %s after %s", sec.app.Name, o.ClusterName, last)
 			}
 			last = o.ClusterName
@@ -168,7 +173,7 @@ func (s *Source) observe(q Query, sec *section, visit func(index int, o *Observa
 		}
 	}
 	for ; next < len(sec.clusters); next++ {
-		if err := visit(next, gone); err != nil {
+		if err := visit(next, s.unreported(sec.app.Name, sec.clusters[next].ClusterName)); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
 )
@@ -69,11 +68,6 @@ func byResource(a, b *plan.ResourceID) int {
 		cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind),
 		cmp.Compare(a.Group, b.Group), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Namespace, b.Namespace),
 	)
-}
-
-// compareNames is the order of plan.SortTargets.
-func compareNames(a, b domain.ClusterName) int {
-	return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Name, b.Name))
 }
 
 // byName puts sections in lexical order of their apps.

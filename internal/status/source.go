@@ -33,6 +33,8 @@ type Source struct {
 	Namespace string
 	// Observations is what the clusters report, looked at where Query.Reported; nil for nothing.
 	Observations Observations
+	// Unreported is what is known of a cluster that Observations leaves out; nil for nothing.
+	Unreported func(app string, c domain.ClusterName) *Observation
 	// Rules are those of users for the readiness of their kinds; nil for none.
 	Rules *readiness.Rules
 

@@ -89,10 +89,8 @@ func (s *Store) insertMany(c *mongo.Collection, records []leafRecord) []error {
 }
 
 func (s *Store) replaceLeaf(ctx context.Context, r leafRecord) error {
-	ctx, cancel := s.deadline(ctx)
-	defer cancel()
-	_, err := s.leaves(r.ContextID).ReplaceOne(ctx, byID(r.ID), r, options.Replace().SetUpsert(true))
-	return kindOf(err)
+	_, err := s.put(ctx, s.leaves(r.ContextID), r.ID, r)
+	return err
 }
 
 // leafRead is a wish for the last record of a leaf; found is nil when there is none.

@@ -182,7 +182,7 @@ func TestWatchesHoldAsLongAsTheirOwnerLives(t *testing.T) {
 	now = now.Add(10 * time.Second)
 	require.NoError(t, s.Pulse(ctx, "one", now))
 	last := now
-	now = now.Add(store.PulseLife + time.Millisecond)
+	now = now.Add(domain.PulseLife + time.Millisecond)
 	gone := watch(a)
 	require.False(t, gone.Connected)
 	require.Equal(t, last, gone.LastSeen)

@@ -81,6 +81,17 @@ func (s *Store) findOne(ctx context.Context, c *mongo.Collection, id, into any) 
 	return kindOf(c.FindOne(ctx, byID(id)).Decode(into))
 }
 
+// put stores a document in place of what has its _id; first when there was none.
+func (s *Store) put(ctx context.Context, c *mongo.Collection, id, document any) (first bool, err error) {
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	r, err := c.ReplaceOne(ctx, byID(id), document, options.Replace().SetUpsert(true))
+	if err != nil {
+		return false, kindOf(err)
+	}
+	return r.MatchedCount == 0, nil
+}
+
 // insertOnce inserts a document; false when there is one with its _id.
 func (s *Store) insertOnce(ctx context.Context, c *mongo.Collection, document any) (bool, error) {
 	ctx, cancel := s.deadline(ctx)

@@ -8,15 +8,9 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/drover-io/drover/internal/domain"
-)
-
-// PulseLife is how long a pulse proves that its owner is alive; who watches gives one every PulseEvery.
-const (
-	PulseEvery = 5 * time.Second
-	PulseLife  = 15 * time.Second
+	"github.com/drover-io/drover/internal/fail"
 )
 
 // pulseKept is after how long what an owner left that was killed is removed.
@@ -48,11 +42,11 @@ func (s *Store) pulses() *mongo.Collection  { return s.db.Collection(pulses) }
 // forget when another one did.
 func (s *Store) PutWatch(ctx context.Context, owner string, w domain.Watch) error {
 	if !w.Connected && w.LastSeen.IsZero() {
-		known, err := s.Watches(ctx, []domain.ClusterName{w.Cluster})
+		before, err := s.watch(ctx, w.Cluster)
 		if err != nil {
 			return err
 		}
-		w.LastSeen = known[w.Cluster].LastSeen
+		w.LastSeen = before.LastSeen
 	}
 	d := watchDoc{ID: w.Cluster.Key(), ClusterName: w.Cluster, Owner: owner, Connected: w.Connected, LastSeen: w.LastSeen, Reason: w.Reason}
 	_, err := s.put(ctx, s.watches(), d.ID, d)
@@ -66,7 +60,7 @@ func (s *Store) DeleteWatch(ctx context.Context, owner string, cluster domain.Cl
 }
 
 // Watches says of which clusters it is known whether they are heard; nil clusters are all. A watch whose owner has had
-// no pulse for PulseLife is not connected, and was seen at that pulse for the last time.
+// no pulse for domain.PulseLife is not connected, and was seen at that pulse for the last time.
 func (s *Store) Watches(ctx context.Context, clusters []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error) {
 	docs, err := all[watchDoc](ctx, s, s.watches(), bson.D{})
 	if err != nil {
@@ -89,18 +83,39 @@ func (s *Store) Watches(ctx context.Context, clusters []domain.ClusterName) (map
 		if clusters != nil && !wanted[d.ClusterName] {
 			continue
 		}
-		w := domain.Watch{Cluster: d.ClusterName, Connected: d.Connected, LastSeen: d.LastSeen, Reason: d.Reason}
-		switch at := last[d.Owner]; {
-		case !w.Connected:
-		case s.now().Sub(at) > PulseLife:
-			w.Connected, w.Reason = false, silent
-			w.LastSeen = slices.MaxFunc([]time.Time{at, w.LastSeen}, time.Time.Compare)
-		default:
-			w.LastSeen = at
-		}
-		found[d.ClusterName] = w
+		found[d.ClusterName] = d.watch(last[d.Owner], s.now())
 	}
 	return found, nil
+}
+
+// watch is Watches for one cluster; a zero Watch when nothing is known of it.
+func (s *Store) watch(ctx context.Context, c domain.ClusterName) (domain.Watch, error) {
+	var d watchDoc
+	if err := s.findOne(ctx, s.watches(), c.Key(), &d); err != nil {
+		if fail.Is(err, fail.NotFound) {
+			return domain.Watch{}, nil
+		}
+		return domain.Watch{}, err
+	}
+	var p pulseDoc
+	if err := s.findOne(ctx, s.pulses(), d.Owner, &p); err != nil && !fail.Is(err, fail.NotFound) {
+		return domain.Watch{}, err
+	}
+	return d.watch(p.At, s.now()), nil
+}
+
+// watch is what the document says when its owner had its last pulse at a time, zero for never.
+func (d *watchDoc) watch(at, now time.Time) domain.Watch {
+	w := domain.Watch{Cluster: d.ClusterName, Connected: d.Connected, LastSeen: d.LastSeen, Reason: d.Reason}
+	switch {
+	case !w.Connected:
+	case now.Sub(at) > domain.PulseLife:
+		w.Connected, w.Reason = false, silent
+		w.LastSeen = slices.MaxFunc([]time.Time{at, w.LastSeen}, time.Time.Compare)
+	default:
+		w.LastSeen = at
+	}
+	return w
 }
 
 // Pulse proves that the owner was alive at a time, and with it all its watches. The first one removes what owners left
@@ -121,15 +136,4 @@ func (s *Store) Pulse(ctx context.Context, owner string, at time.Time) error {
 func (s *Store) EndPulse(ctx context.Context, owner string) error {
 	_, err := s.deleteOne(ctx, s.pulses(), byID(owner))
 	return err
-}
-
-// put stores a document in place of what has its _id; first when there was none.
-func (s *Store) put(ctx context.Context, c *mongo.Collection, id, document any) (first bool, err error) {
-	ctx, cancel := s.deadline(ctx)
-	defer cancel()
-	r, err := c.ReplaceOne(ctx, byID(id), document, options.Replace().SetUpsert(true))
-	if err != nil {
-		return false, kindOf(err)
-	}
-	return r.MatchedCount == 0, nil
 }

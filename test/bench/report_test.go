@@ -42,12 +42,11 @@ type figure struct {
 }
 
 func measured(key, what string, samples []time.Duration) figure {
-	s := slices.Sorted(slices.Values(samples))
-	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-	return figure{
-		Key: key, What: what, N: len(s), Unit: "ms",
-		Min: ms(s[0]), Median: ms(s[len(s)/2]), P95: ms(s[(len(s)*95+99)/100-1]), Max: ms(s[len(s)-1]),
+	ms := make([]float64, 0, len(samples))
+	for _, d := range samples {
+		ms = append(ms, float64(d.Microseconds())/1000)
 	}
+	return values(key, what, "ms", ms)
 }
 
 // ratio compares two measurements round by round; met, when there is a goal, says whether the median meets it.
