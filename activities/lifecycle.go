@@ -60,16 +60,12 @@ type Lifecycle struct {
 // Record changes the owner's state by compare-and-set and writes the context's record. Doing it again
 // changes nothing. Conflict when the owner's state does not allow the operation, or changed meanwhile.
 func (l *Lifecycle) Record(ctx context.Context, in RecordInput) error {
-	group, err := l.group(ctx, in.Owner)
+	owner, err := l.owner(ctx, in.Owner)
 	if err != nil {
 		return err
 	}
-	want := domain.Instantiated
-	if in.Operation == domain.OpTerminate {
-		want = domain.Terminated
-	}
-	if !recorded(&group.History, want, in.ContextID) {
-		if err := l.advance(ctx, group, in, want); err != nil {
+	if !recorded(owner.Track(), in.Scope) {
+		if err := l.advance(ctx, owner, in); err != nil {
 			return err
 		}
 	}
@@ -87,9 +83,9 @@ func (l *Lifecycle) Record(ctx context.Context, in RecordInput) error {
 	})
 }
 
-func (l *Lifecycle) advance(ctx context.Context, group *domain.DeploymentIntentGroup, in RecordInput, want domain.State) error {
-	observed := in.Observed
-	if id := group.History.ContextID(); id != "" {
+func (l *Lifecycle) advance(ctx context.Context, owner domain.Owner, in RecordInput) error {
+	h, observed := owner.Track(), in.Observed
+	if id := h.ContextID(); id != "" {
 		i, err := l.Store.Instance(ctx, id)
 		switch {
 		case err == nil && (!i.Status.InProgress() || observed == domain.ContextNone):
@@ -98,53 +94,47 @@ func (l *Lifecycle) advance(ctx context.Context, group *domain.DeploymentIntentG
 			return err
 		}
 	}
-	if _, err := domain.Decide(group.Name, group.History.State(), observed, in.Operation); err != nil {
+	t, err := owner.Decide(observed, in.Operation)
+	switch {
+	case err != nil:
 		return err
+	case t.Same,
+		in.Prepared == nil && h.ContextID() != in.ContextID,
+		in.Prepared != nil && owner.Base().Revision != in.Prepared.OwnerRevision:
+		return fail.New(fail.Conflict, "%s %q was changed meanwhile; try again", owner.Noun().Title, owner.LocalName())
 	}
-	if in.Operation == domain.OpTerminate && group.History.ContextID() != in.ContextID {
-		return changedMeanwhile(group)
-	}
-	revision := 0
-	if in.Operation == domain.OpInstantiate {
-		if group.Revision != in.Prepared.OwnerRevision {
-			return changedMeanwhile(group)
-		}
-		revision = 1
-	}
-	group.History.Append(want, in.ContextID, revision, l.Now())
-	return l.Store.Replace(ctx, group)
+	h.Append(t.To, in.ContextID, t.Revision, l.Now())
+	return l.Store.Replace(ctx, owner)
 }
 
-func changedMeanwhile(g *domain.DeploymentIntentGroup) error {
-	return fail.New(fail.Conflict, "deployment intent group %q was changed meanwhile; try again", g.Name)
-}
-
-// recorded says whether the last action that belongs to a context is state with this context.
-func recorded(h *domain.History, state domain.State, contextID string) bool {
-	if len(h.Actions) == 0 {
-		return false
+// recorded says whether the history has the operation: one that makes a context by its id, and a terminate,
+// of which a context may see more than one, when it is the last action.
+func recorded(h *domain.History, s domain.Scope) bool {
+	if s.Operation == domain.OpTerminate {
+		return h.Last().State == domain.Terminated && h.Last().ContextID == s.ContextID
 	}
-	last := h.Actions[len(h.Actions)-1]
-	return last.State == state && last.ContextID == contextID
+	return h.Knows(s.ContextID)
 }
 
 // RecordStop appends the stopped state, unless the owner has gone on to another state: a terminate that
 // cancels an instantiate has recorded its own.
 func (l *Lifecycle) RecordStop(ctx context.Context, s domain.Scope) error {
-	from, to := domain.Instantiated, domain.InstantiateStopped
+	during := domain.ContextInstantiating
 	if s.Operation == domain.OpTerminate {
-		from, to = domain.Terminated, domain.TerminateStopped
+		during = domain.ContextTerminating
 	}
 	for {
-		group, err := l.group(ctx, s.Owner)
+		owner, err := l.owner(ctx, s.Owner)
 		if err != nil {
 			return err
 		}
-		if !recorded(&group.History, from, s.ContextID) {
-			return nil
+		h := owner.Track()
+		t, err := owner.Decide(during, domain.OpStop)
+		if err != nil || t.Same || h.Last().ContextID != s.ContextID {
+			return nil //nolint:nilerr // there is nothing to stop any more
 		}
-		group.History.Append(to, s.ContextID, 0, l.Now())
-		err = l.Store.Replace(ctx, group)
+		h.Append(t.To, s.ContextID, t.Revision, l.Now())
+		err = l.Store.Replace(ctx, owner)
 		if !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
 			return err
 		}
@@ -282,12 +272,16 @@ func outcome(p *plan.Plan, leaves []domain.Leaf, in FinishInput) *Outcome {
 	return out
 }
 
-func (l *Lifecycle) group(ctx context.Context, key domain.Key) (*domain.DeploymentIntentGroup, error) {
-	o, err := l.Store.Get(ctx, domain.DeploymentIntentGroups, key)
+func (l *Lifecycle) owner(ctx context.Context, key domain.Key) (domain.Owner, error) {
+	noun := domain.OwnerNoun(key)
+	if noun == nil {
+		return nil, fail.New(fail.Internal, "%s has no lifecycle", key)
+	}
+	o, err := l.Store.Get(ctx, noun, key)
 	if err != nil {
 		return nil, err
 	}
-	return o.(*domain.DeploymentIntentGroup), nil
+	return o.(domain.Owner), nil
 }
 
 func (l *Lifecycle) plan(ctx context.Context, digest domain.Digest) (*plan.Plan, error) {

@@ -17,53 +17,90 @@ import (
 	"github.com/drover-io/drover/internal/render"
 )
 
-// Prepare renders, places and plans an instantiation, and stores manifests and plan by digest. It changes
-// nothing else, so a refusal leaves nothing behind. Errors name the thing that is missing or wrong.
+// Prepare plans an instantiation, and stores manifests and plan by digest. It changes nothing else, so a
+// refusal leaves nothing behind. Errors name the thing that is missing or wrong.
 func (l *Lifecycle) Prepare(ctx context.Context, s domain.Scope) (*Prepared, error) {
 	stop := beat(ctx)
 	defer stop()
-	w, err := l.wanted(ctx, s.Owner)
+	owner, err := l.owner(ctx, s.Owner)
 	if err != nil {
 		return nil, err
 	}
-	p := &plan.Plan{
-		ContextID: s.ContextID, Owner: s.Owner, Release: w.group.Spec.Version, Namespace: w.cloud.Spec.Namespace,
+	d := &draft{plan: plan.Plan{ContextID: s.ContextID, Owner: s.Owner}}
+	if d.unreachable, err = l.Store.Unreachable(ctx); err != nil {
+		return nil, err
 	}
-	var warnings []string
+	if err := planners[owner.Noun()](l, ctx, owner, d); err != nil {
+		return nil, err
+	}
+	if err := l.checkCollisions(ctx, &d.plan); err != nil {
+		return nil, err
+	}
+	digest, err := save(ctx, l.Store, d.plan)
+	if err != nil {
+		return nil, err
+	}
+	out := sizes(&d.plan, digest, d.unreachable)
+	out.Warnings = append(d.warnings, sharedWithin(&d.plan)...)
+	out.OwnerRevision = owner.Base().Revision
+	out.Profile, out.LogicalCloud = d.profile, d.cloud
+	return &out, nil
+}
+
+// planners make the plans of the owners, by their nouns.
+var planners = map[*domain.Noun]func(l *Lifecycle, ctx context.Context, owner domain.Owner, d *draft) error{
+	domain.DeploymentIntentGroups: (*Lifecycle).planGroup,
+}
+
+// draft is a plan in the making.
+type draft struct {
+	plan        plan.Plan
+	warnings    []string
+	profile     string     // for the instance's record, as is
+	cloud       domain.Key // this
+	unreachable map[domain.ClusterName]bool
+}
+
+// add renders one more app of the plan.
+func (l *Lifecycle) add(ctx context.Context, d *draft, targets []plan.Target, bundle *plan.Bundle) error {
+	app := plan.App{Name: bundle.App, Targets: targets}
+	for i := range bundle.Resources {
+		app.Resources = append(app.Resources, bundle.Resources[i].ResourceID)
+	}
+	digest, err := save(ctx, l.Store, bundle)
+	if err != nil {
+		return err
+	}
+	app.Bundle = digest
+	d.plan.Apps = append(d.plan.Apps, app)
+	return nil
+}
+
+// planGroup renders and places the apps of a deployment intent group.
+func (l *Lifecycle) planGroup(ctx context.Context, owner domain.Owner, d *draft) error {
+	w, err := l.wanted(ctx, owner.(*domain.DeploymentIntentGroup), d.unreachable)
+	if err != nil {
+		return err
+	}
+	d.profile, d.cloud = w.group.Spec.CompositeProfile, domain.KeyOf(w.cloud)
+	d.plan.Release, d.plan.Namespace = w.group.Spec.Version, w.cloud.Spec.Namespace
 	for _, app := range w.apps {
 		targets, err := placement.Place(w.placement(app.Name))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		bundle, err := l.render(ctx, w, app)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if n := len(bundle.Hooks); n > 0 {
-			warnings = append(warnings, fmt.Sprintf("app %q: its %d Helm hooks are not run", app.Name, n))
+			d.warnings = append(d.warnings, fmt.Sprintf("app %q: its %d Helm hooks are not run", app.Name, n))
 		}
-		planned := plan.App{Name: app.Name, Targets: targets}
-		for i := range bundle.Resources {
-			planned.Resources = append(planned.Resources, bundle.Resources[i].ResourceID)
+		if err := l.add(ctx, d, targets, bundle); err != nil {
+			return err
 		}
-		if planned.Bundle, err = save(ctx, l.Store, bundle); err != nil {
-			return nil, err
-		}
-		p.Apps = append(p.Apps, planned)
 	}
-	if err := l.checkCollisions(ctx, p); err != nil {
-		return nil, err
-	}
-	digest, err := save(ctx, l.Store, p)
-	if err != nil {
-		return nil, err
-	}
-	out := sizes(p, digest, w.unreachable)
-	out.Warnings = append(warnings, sharedWithin(p)...)
-	out.OwnerRevision = w.group.Revision
-	out.Profile = w.group.Spec.CompositeProfile
-	out.LogicalCloud = domain.KeyOf(w.cloud)
-	return &out, nil
+	return nil
 }
 
 // wanted is all that the user said about a deployment, as it was in the store.
@@ -78,21 +115,14 @@ type wanted struct {
 	unreachable map[domain.ClusterName]bool
 }
 
-func (l *Lifecycle) wanted(ctx context.Context, owner domain.Key) (*wanted, error) {
-	group, err := l.group(ctx, owner)
-	if err != nil {
-		return nil, err
-	}
-	w := &wanted{group: group}
+func (l *Lifecycle) wanted(ctx context.Context, group *domain.DeploymentIntentGroup, unreachable map[domain.ClusterName]bool) (*wanted, error) {
+	w := &wanted{group: group, unreachable: unreachable}
 	for _, step := range []func(context.Context, *wanted) error{
 		l.loadCloud, l.loadApps, l.loadProfiles, l.loadIntents, l.loadLabels,
 	} {
 		if err := step(ctx, w); err != nil {
 			return nil, err
 		}
-	}
-	if w.unreachable, err = l.Store.Unreachable(ctx); err != nil {
-		return nil, err
 	}
 	return w, nil
 }

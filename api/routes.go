@@ -69,11 +69,11 @@ func (e *edge) operations() []endpoint {
 		return endpoint{method: http.MethodPost, path: path, summary: summary, out: map[int]any{ok: nil}, limit: limit, handle: handle}
 	}
 	return []endpoint{
-		post(group+"/approve", "Approve a deployment intent group", 202, plainTime, e.approve),
-		post(group+"/instantiate", "Instantiate a deployment intent group", 202, renderTime, e.instantiate),
-		post(group+"/terminate", "Terminate a deployment intent group", 202, plainTime, e.terminate),
-		post(group+"/stop", "Stop the running operation of a deployment intent group", 202, plainTime, e.stop),
-		{method: http.MethodGet, path: group + "/status", summary: "Show where a deployment intent group stands", out: map[int]any{200: anyDocument{}}, query: statusQuery, handle: e.status},
+		post(group+"/approve", "Approve a deployment intent group", 202, plainTime, operate(group, 202, e.lifecycle.Approve)),
+		post(group+"/instantiate", "Instantiate a deployment intent group", 202, renderTime, e.instantiate(group, 202)),
+		post(group+"/terminate", "Terminate a deployment intent group", 202, plainTime, operate(group, 202, e.lifecycle.Terminate)),
+		post(group+"/stop", "Stop the running operation of a deployment intent group", 202, plainTime, operate(group, 202, e.lifecycle.Stop)),
+		{method: http.MethodGet, path: group + "/status", summary: "Show where a deployment intent group stands", out: map[int]any{200: anyDocument{}}, query: statusQuery, handle: e.status(group)},
 		{method: http.MethodGet, path: group + "/intents/", summary: "Show what one intent of a deployment intent group binds", out: map[int]any{200: intentBinding{}}, query: intentQuery, handle: e.listIntents},
 		{method: http.MethodGet, path: placements + "/:genericPlacementIntent/app-intents/", summary: "Show the placement of one app", out: map[int]any{200: domain.AppIntentSpec{}}, query: appIntentListQuery, handle: e.listAppIntents},
 

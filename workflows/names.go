@@ -65,6 +65,7 @@ var (
 	projectAttribute      = temporal.NewSearchAttributeKeyKeyword("DroverProject")
 	compositeAppAttribute = temporal.NewSearchAttributeKeyKeyword("DroverCompositeApp")
 	groupAttribute        = temporal.NewSearchAttributeKeyKeyword("DroverGroup")
+	cloudAttribute        = temporal.NewSearchAttributeKeyKeyword("DroverLogicalCloud")
 	appAttribute          = temporal.NewSearchAttributeKeyKeyword("DroverApp")
 	clusterAttribute      = temporal.NewSearchAttributeKeyKeyword("DroverCluster")
 	contextAttribute      = temporal.NewSearchAttributeKeyKeyword("DroverContext")
@@ -74,7 +75,7 @@ var (
 // SearchAttributes names the attributes that a namespace must have, all of type Keyword.
 func SearchAttributes() []string {
 	keys := []temporal.SearchAttributeKeyKeyword{
-		projectAttribute, compositeAppAttribute, groupAttribute, appAttribute,
+		projectAttribute, compositeAppAttribute, groupAttribute, cloudAttribute, appAttribute,
 		clusterAttribute, contextAttribute, operationAttribute,
 	}
 	names := make([]string, 0, len(keys))
@@ -120,11 +121,17 @@ func searchAttributes(s domain.Scope, more ...temporal.SearchAttributeUpdate) te
 		contextAttribute.ValueSet(s.ContextID),
 		operationAttribute.ValueSet(string(s.Operation)),
 	}
-	if seg := s.Owner.Segments(); len(seg) >= 7 && seg[0] == domain.Projects.Collection {
+	seg := s.Owner.Segments()
+	switch domain.OwnerNoun(s.Owner) {
+	case domain.DeploymentIntentGroups:
 		updates = append(updates,
 			projectAttribute.ValueSet(seg[1]),
 			compositeAppAttribute.ValueSet(seg[3]+"/"+seg[4]),
 			groupAttribute.ValueSet(seg[6]))
+	case domain.LogicalClouds:
+		updates = append(updates, projectAttribute.ValueSet(seg[1]), cloudAttribute.ValueSet(seg[3]))
+	case domain.ClustersNoun:
+		updates = append(updates, clusterAttribute.ValueSet(domain.ClusterName{Provider: seg[1], Name: seg[3]}.String()))
 	}
 	return temporal.NewSearchAttributes(append(updates, more...)...)
 }
@@ -135,8 +142,14 @@ func OperationAttributes(s domain.Scope) temporal.SearchAttributes { return sear
 // Summary is the one line by which a person knows the run in the Web UI.
 func Summary(s domain.Scope) string {
 	seg := s.Owner.Segments()
-	if len(seg) < 7 {
+	switch domain.OwnerNoun(s.Owner) {
+	case domain.DeploymentIntentGroups:
+		return fmt.Sprintf("%s %s", s.Operation, strings.Join([]string{seg[1], seg[3], seg[4], seg[6]}, " / "))
+	case domain.LogicalClouds:
+		return fmt.Sprintf("%s logical cloud %s / %s", s.Operation, seg[1], seg[3])
+	case domain.ClustersNoun:
+		return fmt.Sprintf("%s networks of %s / %s", s.Operation, seg[1], seg[3])
+	default:
 		return string(s.Operation) + " " + string(s.Owner)
 	}
-	return fmt.Sprintf("%s %s", s.Operation, strings.Join([]string{seg[1], seg[3], seg[4], seg[6]}, " / "))
 }

@@ -25,7 +25,7 @@ func TestIDs(t *testing.T) {
 }
 
 func TestSearchAttributes(t *testing.T) {
-	require.Len(t, workflows.SearchAttributes(), 7)
+	require.Len(t, workflows.SearchAttributes(), 8)
 	a := workflows.OperationAttributes(domain.Scope{
 		Owner: "projects/p/composite-apps/ca/v1/deployment-intent-groups/d", ContextID: contextID, Operation: domain.OpInstantiate,
 	})

@@ -40,6 +40,9 @@ var DeploymentIntentGroups = &Noun{
 // Noun is DeploymentIntentGroups.
 func (d *DeploymentIntentGroup) Noun() *Noun { return DeploymentIntentGroups }
 
+// Track is the history.
+func (d *DeploymentIntentGroup) Track() *History { return &d.History }
+
 // Project is the name of the project that the group belongs to.
 func (d *DeploymentIntentGroup) Project() Key { return Join(d.Parent.Segments()[:2]...) }
 
@@ -84,4 +87,98 @@ func (d *DeploymentIntentGroup) References() []Reference {
 		refs = append(refs, Reference{fmt.Sprintf("spec.overrideValues[%d].app", i), Apps, d.Parent.Child(Apps.Collection, o.App)})
 	}
 	return refs
+}
+
+// Decide is the table of reference 2.3 (seeds: a change of an approved group sets it back to Created).
+func (d *DeploymentIntentGroup) Decide(c ContextStatus, op Operation) (Transition, error) {
+	name, s := d.Name, d.History.State()
+	refuse := func(format string, args ...any) (Transition, error) {
+		return Transition{}, fail.New(fail.Conflict, "deployment intent group %q cannot %s in state %s%s: "+format,
+			append([]any{name, op, s, ofContext(c)}, args...)...)
+	}
+	busy := c.InProgress()
+	switch op {
+	case OpApprove:
+		switch {
+		case s == Approved:
+			return Transition{To: Approved, Same: true}, nil
+		case s == Created, s == Terminated && !busy:
+			return Transition{To: Approved}, nil
+		case s == Terminated:
+			return refuse("wait until it is terminated, or stop it")
+		case s == Instantiated:
+			return refuse("it has already been instantiated; terminate it first")
+		default:
+			return refuse("instantiate or terminate it instead")
+		}
+	case OpInstantiate:
+		switch {
+		case s == Created:
+			return refuse("it must be approved before instantiating")
+		case s == Instantiated:
+			return refuse("it has already been instantiated; terminate it first")
+		case s == InstantiateStopped:
+			return refuse("terminate it first")
+		case busy:
+			return refuse("wait until the last operation has ended, or stop it")
+		default:
+			return Transition{To: Instantiated, Revision: 1}, nil
+		}
+	case OpTerminate:
+		switch {
+		case s == Instantiated, s == InstantiateStopped:
+			return Transition{To: Terminated}, nil
+		// EMCO has no way to finish a termination that failed or was stopped; leftovers would stay for ever.
+		case (s == TerminateStopped || s == Terminated) && c == ContextTerminateFailed:
+			return Transition{To: Terminated}, nil
+		case s == Terminated && busy:
+			return refuse("it is already being terminated")
+		case s == Terminated:
+			return refuse("it is already terminated")
+		default:
+			return refuse("it is not instantiated")
+		}
+	case OpStop:
+		switch {
+		case s == Instantiated && c == ContextInstantiating:
+			return Transition{To: InstantiateStopped}, nil
+		case s == Terminated && c == ContextTerminating:
+			return Transition{To: TerminateStopped}, nil
+		case (s == InstantiateStopped || s == TerminateStopped) && busy:
+			return Transition{To: s, Same: true}, nil
+		case s == InstantiateStopped, s == TerminateStopped:
+			return refuse("it is already stopped")
+		default:
+			return refuse("it is not instantiating or terminating")
+		}
+	case OpChange:
+		switch {
+		case s == Instantiated, s == InstantiateStopped:
+			return refuse("it is instantiated; terminate it first")
+		case busy:
+			return refuse("wait until it is terminated, or stop it")
+		case s == Created:
+			return Transition{To: Created, Same: true}, nil
+		default:
+			return Transition{To: Created}, nil
+		}
+	case OpDelete:
+		switch {
+		case s == Instantiated, s == InstantiateStopped:
+			return refuse("it is instantiated; terminate it first")
+		case busy:
+			return refuse("wait until it is terminated, or stop it")
+		default:
+			return Transition{To: s, Same: true}, nil
+		}
+	default:
+		return Transition{}, fail.New(fail.Internal, "unknown operation %q", op)
+	}
+}
+
+func ofContext(c ContextStatus) string {
+	if c == ContextNone {
+		return ""
+	}
+	return " (" + string(c) + ")"
 }

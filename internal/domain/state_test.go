@@ -60,7 +60,7 @@ func TestDecide(t *testing.T) {
 				t.Run(fmt.Sprintf("%s %s %s", op, s, short), func(t *testing.T) {
 					want, ok := cells[s]
 					ok = ok && contains(want.in, short)
-					got, err := domain.Decide("dig", s, c, op)
+					got, err := groupIn(s).Decide(c, op)
 					if !ok {
 						require.Equal(t, fail.Conflict, fail.KindOf(err), "%v", err)
 						require.Contains(t, fail.TextOf(err), `"dig"`)
@@ -77,8 +77,14 @@ func TestDecide(t *testing.T) {
 			}
 		}
 	}
-	_, err := domain.Decide("dig", created, domain.ContextNone, "migrate")
+	_, err := groupIn(created).Decide(domain.ContextNone, "dance")
 	require.Equal(t, fail.Internal, fail.KindOf(err))
+}
+
+func groupIn(s domain.State) *domain.DeploymentIntentGroup {
+	g := &domain.DeploymentIntentGroup{Metadata: domain.Metadata{Name: "dig"}}
+	g.History.Append(s, "", 0, time.Time{})
+	return g
 }
 
 func contains(in []string, s string) bool {

@@ -64,7 +64,7 @@ func (s *Service) decide(ctx context.Context, group *domain.DeploymentIntentGrou
 	if err != nil {
 		return domain.Transition{}, err
 	}
-	return domain.Decide(group.Name, group.History.State(), observed, op)
+	return group.Decide(observed, op)
 }
 
 // Bindings are what the intents of a deployment intent group bind to it: EMCO's list of intents, one map

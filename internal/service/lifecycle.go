@@ -52,7 +52,7 @@ type Observation struct {
 	Object func(index int) (json.RawMessage, error)
 }
 
-// Lifecycle runs the operations of deployment intent groups and tells where they stand.
+// Lifecycle runs the operations of owners and tells where they stand.
 type Lifecycle struct {
 	store   Store
 	records Records
@@ -70,16 +70,12 @@ func NewLifecycle(store Store, records Records, heard Heard, engine Engine, now 
 // Approve makes a group ready to be instantiated. An approved group stays as it is.
 func (l *Lifecycle) Approve(ctx context.Context, key domain.Key) error {
 	for {
-		group, observed, err := l.observe(ctx, key)
-		if err != nil {
-			return err
-		}
-		t, err := domain.Decide(group.Name, group.History.State(), observed, domain.OpApprove)
+		owner, t, _, err := l.decide(ctx, key, domain.OpApprove)
 		if err != nil || t.Same {
 			return err
 		}
-		group.History.Append(t.To, "", 0, l.now())
-		if err := l.store.Replace(ctx, group); !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
+		owner.Track().Append(t.To, "", t.Revision, l.now())
+		if err := l.store.Replace(ctx, owner); !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -88,37 +84,39 @@ func (l *Lifecycle) Approve(ctx context.Context, key domain.Key) error {
 // Instantiate starts a new app context. It returns when everything is rendered, placed, planned and
 // recorded; the warnings say what the user should know about the plan.
 func (l *Lifecycle) Instantiate(ctx context.Context, key domain.Key) (warnings []string, err error) {
-	group, observed, err := l.decide(ctx, key, domain.OpInstantiate)
-	if err != nil {
+	_, t, observed, err := l.decide(ctx, key, domain.OpInstantiate)
+	if err != nil || t.Same {
 		return nil, err
 	}
 	id, err := newContextID()
 	if err != nil {
 		return nil, err
 	}
-	return l.engine.Start(ctx, scope(group, id, domain.OpInstantiate), observed)
+	return l.engine.Start(ctx, domain.Scope{Owner: key, ContextID: id, Operation: domain.OpInstantiate}, observed)
 }
 
 // Terminate starts to delete what the last app context put into clusters.
 func (l *Lifecycle) Terminate(ctx context.Context, key domain.Key) error {
-	group, observed, err := l.decide(ctx, key, domain.OpTerminate)
-	if err != nil {
+	owner, t, observed, err := l.decide(ctx, key, domain.OpTerminate)
+	if err != nil || t.Same {
 		return err
 	}
-	_, err = l.engine.Start(ctx, scope(group, group.History.ContextID(), domain.OpTerminate), observed)
+	s := domain.Scope{Owner: key, ContextID: owner.Track().ContextID(), Operation: domain.OpTerminate}
+	_, err = l.engine.Start(ctx, s, observed)
 	return err
 }
 
 // Stop ends the running operation in order: what is done stays done.
 func (l *Lifecycle) Stop(ctx context.Context, key domain.Key) error {
-	group, observed, err := l.decide(ctx, key, domain.OpStop)
+	owner, _, observed, err := l.decide(ctx, key, domain.OpStop)
 	if err != nil {
 		return err
 	}
-	op := operationOf(observed)
-	err = l.engine.Stop(ctx, scope(group, group.History.ContextID(), op))
+	s := domain.Scope{Owner: key, ContextID: owner.Track().ContextID(), Operation: operationOf(observed)}
+	err = l.engine.Stop(ctx, s)
 	if fail.Is(err, fail.NotFound) {
-		return fail.Wrap(err, fail.Conflict, "deployment intent group %q is not instantiating or terminating: its operation has just ended", group.Name)
+		return fail.Wrap(err, fail.Conflict, "%s is not instantiating or terminating: its operation has just ended",
+			describe(owner.Noun(), key))
 	}
 	return err
 }
@@ -189,29 +187,32 @@ func (l *Lifecycle) instance(ctx context.Context, owner domain.Key, contextID st
 	return i, err
 }
 
-// observe reads a group and where its last context stands.
-func (l *Lifecycle) observe(ctx context.Context, key domain.Key) (*domain.DeploymentIntentGroup, domain.ContextStatus, error) {
-	o, err := l.store.Get(ctx, domain.DeploymentIntentGroups, key)
-	if err != nil {
-		return nil, "", err
+// owner reads a resource with a lifecycle.
+func (l *Lifecycle) owner(ctx context.Context, key domain.Key) (domain.Owner, error) {
+	noun := domain.OwnerNoun(key)
+	if noun == nil {
+		return nil, fail.New(fail.Internal, "%s has no lifecycle", key)
 	}
-	group := o.(*domain.DeploymentIntentGroup)
-	observed, err := l.ContextStatus(ctx, key, group.History.ContextID())
-	return group, observed, err
+	o, err := l.store.Get(ctx, noun, key)
+	if err != nil {
+		return nil, err
+	}
+	return o.(domain.Owner), nil
 }
 
-// decide refuses early what the operation itself would refuse.
-func (l *Lifecycle) decide(ctx context.Context, key domain.Key, op domain.Operation) (*domain.DeploymentIntentGroup, domain.ContextStatus, error) {
-	group, observed, err := l.observe(ctx, key)
+// decide asks the owner's state machine, which refuses early what the operation itself would refuse, and
+// says where the last context stands.
+func (l *Lifecycle) decide(ctx context.Context, key domain.Key, op domain.Operation) (domain.Owner, domain.Transition, domain.ContextStatus, error) {
+	owner, err := l.owner(ctx, key)
 	if err != nil {
-		return nil, "", err
+		return nil, domain.Transition{}, "", err
 	}
-	_, err = domain.Decide(group.Name, group.History.State(), observed, op)
-	return group, observed, err
-}
-
-func scope(g *domain.DeploymentIntentGroup, contextID string, op domain.Operation) domain.Scope {
-	return domain.Scope{Owner: domain.KeyOf(g), ContextID: contextID, Operation: op}
+	observed, err := l.ContextStatus(ctx, key, owner.Track().ContextID())
+	if err != nil {
+		return nil, domain.Transition{}, "", err
+	}
+	t, err := owner.Decide(observed, op)
+	return owner, t, observed, err
 }
 
 // operationOf is the operation that is going on in a context of status s.

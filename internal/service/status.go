@@ -24,31 +24,37 @@ type StatusDocument struct {
 // Write writes the document as JSON. A query that cannot be answered is refused before the first byte.
 func (d *StatusDocument) Write(w io.Writer) error { return status.Write(w, d.query, d.source) }
 
-// Status gathers what a status query of a group asks for. A summary without filters asks the running
+// Status gathers what a status query of an owner asks for. A summary without filters asks the running
 // operation's root only, or reads one record; everything else reads the plan and the leaves' records, and
 // asks the apps of a running operation for their open leaves.
 func (l *Lifecycle) Status(ctx context.Context, key domain.Key, parameters url.Values) (*StatusDocument, error) {
-	o, err := l.store.Get(ctx, domain.DeploymentIntentGroups, key)
+	owner, err := l.owner(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	group := o.(*domain.DeploymentIntentGroup)
 	q, err := status.ParseQuery(parameters)
 	if err != nil {
 		return nil, err
 	}
-	segments := key.Segments()
-	d := &StatusDocument{query: q, source: status.Source{
-		Project: segments[1], CompositeApp: segments[3], Version: segments[4],
-		CompositeProfile: group.Spec.CompositeProfile, Name: group.Name, History: group.History,
-	}}
-	if d.source.ContextID, err = q.ContextID(group.History); err != nil {
+	d := &StatusDocument{query: q, source: heading(owner)}
+	if d.source.ContextID, err = q.ContextID(d.source.History); err != nil {
 		return nil, err
 	}
 	if d.source.ContextID != "" {
 		err = l.gather(ctx, key, d)
 	}
 	return d, err
+}
+
+// heading is what a status document says of the owner itself.
+func heading(owner domain.Owner) status.Source {
+	h := status.Source{Name: owner.LocalName(), History: *owner.Track()}
+	segments := owner.Base().Parent.Segments()
+	if g, ok := owner.(*domain.DeploymentIntentGroup); ok {
+		h.Project, h.CompositeApp, h.Version = segments[1], segments[3], segments[4]
+		h.CompositeProfile = g.Spec.CompositeProfile
+	}
+	return h
 }
 
 func (l *Lifecycle) gather(ctx context.Context, key domain.Key, d *StatusDocument) error {
