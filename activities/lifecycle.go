@@ -26,11 +26,13 @@ type Store interface {
 
 	PutBlob(ctx context.Context, data []byte) (domain.Digest, error)
 	Blob(ctx context.Context, digest domain.Digest) ([]byte, error)
+	SweepBlobs(ctx context.Context, keep func(domain.Digest) bool, olderThan time.Duration) (removed int, err error)
 
 	PutInstance(ctx context.Context, in *domain.Instance) error
 	Instance(ctx context.Context, contextID string) (*domain.Instance, error)
 	UpdateInstance(ctx context.Context, contextID string, change func(*domain.Instance) error) error
 	ActiveInstances(ctx context.Context) ([]*domain.Instance, error)
+	Instances(ctx context.Context) ([]*domain.Instance, error)
 
 	PutLeaf(ctx context.Context, leaf domain.Leaf) error
 	Leaf(ctx context.Context, id string) (*domain.Leaf, error)

@@ -7,7 +7,8 @@
 //	└ DeployApp or RemoveApp          …/<app>            (again …/<app>/<from>-<to> when there are many clusters)
 //	  └ ApplyToCluster or DeleteFromCluster   …/<app>/<provider>+<cluster>
 //
-// Beside them there is a WatchClusters for each shard of clusters that have something: watch/<shard>.
+// Beside them there is a WatchClusters for each shard of clusters that have something: watch/<shard>, and once a
+// day a Sweep: sweep.
 package workflows
 
 import (
@@ -28,6 +29,7 @@ const (
 	ApplyToClusterName    = "ApplyToCluster"
 	DeleteFromClusterName = "DeleteFromCluster"
 	WatchClustersName     = "WatchClusters"
+	SweepName             = "Sweep"
 )
 
 // Task queues: work on clusters, which may hang, never takes a slot from lifecycle work, nor do the watches,
@@ -111,6 +113,9 @@ func AppID(s domain.Scope, app string, from, to int) string {
 func LeafID(s domain.Scope, app string, c domain.ClusterName) string {
 	return OperationID(s) + "/" + app + "/" + c.String()
 }
+
+// SweepSchedule is the id of the schedule of Sweep.
+const SweepSchedule = "sweep"
 
 // WatchID is the id of the workflow that watches the clusters of a shard.
 func WatchID(shard int) string { return fmt.Sprintf("watch/%d", shard) }

@@ -34,6 +34,8 @@ const (
 	watchEvents = 4000
 	// watchDelay is how long an operation that is not over keeps the watches waiting.
 	watchDelay = time.Second
+	// SweepInterval is the time from one Sweep to the next.
+	SweepInterval = 24 * time.Hour
 	// rewatchInterval is the wait after an activity that watches has given up.
 	rewatchInterval = 10 * time.Second
 )

@@ -15,6 +15,7 @@ func Register(r worker.WorkflowRegistry) {
 		ApplyToClusterName:    WorkCluster,
 		DeleteFromClusterName: WorkCluster,
 		WatchClustersName:     WatchClusters,
+		SweepName:             Sweep,
 	} {
 		r.RegisterWorkflowWithOptions(fn, workflow.RegisterOptions{Name: name})
 	}

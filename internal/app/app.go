@@ -76,6 +76,7 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts
 		{"Temporal namespace " + c.Temporal.Namespace, func(ctx context.Context) error {
 			return p.engine.EnsureSearchAttributes(ctx, c.Temporal.Namespace)
 		}},
+		{"Temporal schedules", p.engine.EnsureSchedules},
 	} {
 		if err := await(ctx, logger, dependency.name, dependency.call); err != nil {
 			return nil, err
@@ -121,6 +122,10 @@ func dial(c *config.Config, logger *slog.Logger, tracing telemetry.Tracing) (cli
 	options := client.Options{
 		HostPort: c.Temporal.Address, Namespace: c.Temporal.Namespace,
 		Logger: log.NewStructuredLogger(logger), Interceptors: tracing.ClientInterceptors(),
+	}
+	var err error
+	if options.MetricsHandler, err = telemetry.TemporalMetrics(); err != nil {
+		return nil, err
 	}
 	tls, err := c.Temporal.TLS()
 	if err != nil {

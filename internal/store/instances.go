@@ -104,6 +104,11 @@ func (s *Store) ActiveInstances(ctx context.Context) ([]*domain.Instance, error)
 	return s.findInstances(ctx, bson.D{{Key: "status", Value: bson.D{{Key: "$ne", Value: domain.ContextTerminated}}}})
 }
 
+// Instances are the records of all contexts.
+func (s *Store) Instances(ctx context.Context) ([]*domain.Instance, error) {
+	return s.findInstances(ctx, bson.D{})
+}
+
 // InstancesOf are the records of an owner's contexts, sorted by id.
 func (s *Store) InstancesOf(ctx context.Context, owner domain.Key) ([]*domain.Instance, error) {
 	return s.findInstances(ctx, bson.D{{Key: "owner", Value: owner}})

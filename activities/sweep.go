@@ -1,0 +1,61 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// sweepAge is how long nobody must have wanted a blob before it is removed. An upload that is refused, or an
+// instantiate, may have stored it a moment before what refers to it.
+const sweepAge = 24 * time.Hour
+
+// Sweep removes the blobs that nothing refers to any more: charts and profiles of apps that are gone or were
+// replaced, and the plans and manifests of instances that were forgotten. It returns how many.
+func (l *Lifecycle) Sweep(ctx context.Context) (removed int, err error) {
+	stop := beat(ctx)
+	defer stop()
+	wanted, err := l.referred(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return l.Store.SweepBlobs(ctx, func(d domain.Digest) bool { return wanted[d] }, sweepAge)
+}
+
+// referred are the blobs that documents and instances name.
+func (l *Lifecycle) referred(ctx context.Context) (map[domain.Digest]bool, error) {
+	wanted := map[domain.Digest]bool{}
+	apps, err := list[*domain.App](l.Store.ListUnder(ctx, domain.Apps, ""))
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range apps {
+		wanted[a.Chart] = true
+	}
+	profiles, err := list[*domain.Profile](l.Store.ListUnder(ctx, domain.Profiles, ""))
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range profiles {
+		wanted[p.Archive] = true
+	}
+	instances, err := l.Store.Instances(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range instances {
+		if wanted[i.Plan] || i.Plan == "" {
+			continue
+		}
+		p, err := l.plan(ctx, i.Plan)
+		if err != nil {
+			return nil, err
+		}
+		wanted[i.Plan] = true
+		for _, a := range p.Apps {
+			wanted[a.Bundle] = true
+		}
+	}
+	return wanted, nil
+}

@@ -1,0 +1,26 @@
+package telemetry
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"go.opentelemetry.io/otel/exporters/prometheus"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/opentelemetry"
+)
+
+// TemporalMetrics makes the metrics of the Temporal SDK (temporal_*: slots, pollers, latencies, failures by
+// workflow and activity type) part of what the process serves at /metrics. All clients of a process share them.
+var TemporalMetrics = sync.OnceValues(func() (client.MetricsHandler, error) {
+	exporter, err := prometheus.New(prometheus.WithoutScopeInfo(), prometheus.WithoutTargetInfo())
+	if err != nil {
+		return nil, fmt.Errorf("start metrics of Temporal: %w", err)
+	}
+	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter))
+	return opentelemetry.NewMetricsHandler(opentelemetry.MetricsHandlerOptions{
+		Meter:   provider.Meter("temporal"),
+		OnError: func(err error) { slog.Warn("metrics of Temporal", "error", err) },
+	}), nil
+})
