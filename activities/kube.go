@@ -95,7 +95,8 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 
 	work, cancel := untilWorkerStops(ctx)
 	defer cancel(nil)
-	run, halt := activity.GetInfo(ctx).WorkflowExecution.RunID, &halting{cancel: cancel, done: make(chan struct{})}
+	info := activity.GetInfo(ctx)
+	run, halt := info.WorkflowExecution.RunID, &halting{in: in, local: info.IsLocalActivity, cancel: cancel, done: make(chan struct{})}
 	k.running.Store(run, halt)
 	defer func() {
 		k.running.CompareAndDelete(run, halt)
@@ -115,7 +116,7 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 		outcome = a.apply(work, cluster, job)
 	}
 	switch {
-	case activity.GetInfo(ctx).IsLocalActivity && (work.Err() != nil || outcome.Retry != nil):
+	case info.IsLocalActivity && (work.Err() != nil || outcome.Retry != nil):
 		// The activity that comes after this one begins anew and is the one to tell of the cluster.
 		return nil, errNotAtOnce
 	case ctx.Err() != nil, errors.Is(context.Cause(work), errHalted):
@@ -163,8 +164,24 @@ func (k *Kube) Halt(ctx context.Context) (*domain.Leaf, error) {
 	}
 }
 
+// HaltApp ends all attempts that this worker has at an app in an operation, and returns on which clusters. Each
+// records how far it came, and its activity succeeds.
+func (k *Kube) HaltApp(_ context.Context, in HaltInput) (halted []domain.ClusterName, err error) {
+	k.running.Range(func(_, running any) bool {
+		r := running.(*halting)
+		if !r.local && r.in.Scope == in.Scope && r.in.App == in.App {
+			r.cancel(errHalted)
+			halted = append(halted, r.in.Cluster)
+		}
+		return true
+	})
+	return halted, nil
+}
+
 // halting is an attempt that can be halted.
 type halting struct {
+	in     LeafInput
+	local  bool // in the workflow's own task, after which comes another attempt
 	cancel context.CancelCauseFunc
 	done   chan struct{}
 	end    *domain.Leaf // once it is done: what it recorded, nil for nothing

@@ -59,6 +59,12 @@ type Targets struct {
 	Suspect []int `json:"suspect,omitempty"`
 }
 
+// HaltInput asks for the end of the attempts at an app.
+type HaltInput struct {
+	domain.Scope
+	App string `json:"app"`
+}
+
 // LeafInput is the work of one app on one cluster.
 type LeafInput struct {
 	domain.Scope

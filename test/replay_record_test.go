@@ -92,6 +92,12 @@ func TestRecordReplay(t *testing.T) {
 		r.record(ctx, t, d, id, "instantiate", "terminated-while-cluster-down")
 		r.record(ctx, t, d, id, "terminate", "cluster-down-then-up")
 	})
+	t.Run("sweep", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		id := sweep(ctx, t, r.temporal)
+		require.NoError(t, r.temporal.GetWorkflow(ctx, id, "").Get(ctx, nil))
+		r.write(t, r.history(ctx, t, id), "scheduled")
+	})
 	t.Run("watches", func(t *testing.T) { r.recordWatch(within(t, time.Minute), t) })
 }
 

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -55,6 +56,7 @@ type leafState struct {
 	ClusterProgress
 	started, done bool
 	suspect       bool // see activities.Targets
+	cancel        workflow.CancelFunc
 }
 
 func (a *app) run(ctx workflow.Context) error {
@@ -122,6 +124,10 @@ func (a *app) split(ctx workflow.Context) error {
 // slide runs a child per cluster; a leaf leaves the window when it is done or its cluster does not answer.
 func (a *app) slide(ctx workflow.Context) error {
 	stopped := func() bool { return ctx.Err() != nil }
+	workflow.Go(a.whole, func(c workflow.Context) {
+		ctx.Done().Receive(c, nil)
+		a.stop(c)
+	})
 	batches := (a.in.App.Clusters + batchSize - 1) / batchSize
 	window := max(openLeaves/max(batches, 1), fewestOpen)
 	for i := range a.leaves {
@@ -131,20 +137,42 @@ func (a *app) slide(ctx workflow.Context) error {
 		if stopped() {
 			break
 		}
-		a.start(ctx, &a.leaves[i])
+		a.start(&a.leaves[i])
 	}
-	return workflow.Await(a.whole, func() bool {
-		for i := range a.leaves {
-			if a.leaves[i].started && !a.leaves[i].done {
-				return false
-			}
-		}
-		return true
-	})
+	return workflow.Await(a.whole, a.quiet)
 }
 
-func (a *app) start(ctx workflow.Context, l *leafState) {
-	l.started = true
+// quiet says whether no leaf is at work.
+func (a *app) quiet() bool {
+	return !slices.ContainsFunc(a.leaves, func(l leafState) bool { return l.started && !l.done })
+}
+
+// stop ends the leaves that are at work. Those whose attempts this worker has come to their end by themselves
+// once it halts them, which takes half the rounds through Temporal of a cancellation; all others are cancelled.
+func (a *app) stop(ctx workflow.Context) {
+	var halted []domain.ClusterName
+	in := activities.HaltInput{Scope: a.in.Scope, App: a.in.App.Name}
+	if err := workflow.ExecuteLocalActivity(once(ctx, haltTimeout), kube.HaltApp, in).Get(ctx, &halted); err != nil {
+		halted = nil
+	}
+	a.cancel(func(c domain.ClusterName) bool { return !slices.Contains(halted, c) })
+	if _, err := workflow.AwaitWithTimeout(ctx, haltGrace, a.quiet); err != nil {
+		return
+	}
+	a.cancel(func(domain.ClusterName) bool { return true })
+}
+
+func (a *app) cancel(which func(domain.ClusterName) bool) {
+	for i := range a.leaves {
+		if l := &a.leaves[i]; l.started && !l.done && which(l.Cluster) {
+			l.cancel()
+		}
+	}
+}
+
+func (a *app) start(l *leafState) {
+	ctx, cancel := workflow.WithCancel(a.whole)
+	l.started, l.cancel = true, cancel
 	in := activities.LeafInput{
 		Scope: a.in.Scope, App: a.in.App.Name, Cluster: l.Cluster, Bundle: a.in.App.Bundle,
 		Resources: a.in.App.Resources, Namespace: a.in.Namespace, Unsettled: a.in.Unsettled, Suspect: l.suspect,

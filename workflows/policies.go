@@ -17,6 +17,10 @@ const (
 	// atOnceTimeout bounds the first try at a cluster, well below the 2 s in which a stop takes effect, and
 	// enough for a connection, discovery and two stages to a cluster 100 ms away.
 	atOnceTimeout = 600 * time.Millisecond
+	// haltTimeout bounds the halting of a worker's own attempts, and haltGrace is how long what was halted may take
+	// to end by itself.
+	haltTimeout = 200 * time.Millisecond
+	haltGrace   = time.Second
 	// atOnceResources is how much is tried at once.
 	atOnceResources = 40
 	// progressInterval is the least time between two reports of an app to its operation.
