@@ -9,9 +9,11 @@ import (
 
 // All timeouts, retries and bounds of the workflows.
 const (
-	// heartbeatTimeout is how long a dead worker is waited for; a new attempt then starts within the first
-	// retry interval. The budget from kill to going on is 15 s.
-	heartbeatTimeout = 10 * time.Second
+	// heartbeatTimeout and TaskTimeout are how long a dead worker is waited for, by its activities and by the
+	// workflows whose tasks it had; a new attempt then starts within the first retry interval. Heartbeats come every
+	// second. The budget from kill to going on is 15 s, and what goes on competes with all else that does.
+	heartbeatTimeout = 5 * time.Second
+	TaskTimeout      = 5 * time.Second
 	// briefTimeout bounds a call in a workflow's task, well below the time that Temporal gives the task.
 	briefTimeout = 3 * time.Second
 	// atOnceTimeout bounds the first try at a cluster, well below the 2 s in which a stop takes effect, and
@@ -129,6 +131,7 @@ func child(ctx workflow.Context, id string, attributes temporal.SearchAttributes
 		WorkflowID:            id,
 		TaskQueue:             LifecycleQueue,
 		WaitForCancellation:   true,
+		WorkflowTaskTimeout:   TaskTimeout,
 		TypedSearchAttributes: attributes,
 		StaticSummary:         summary,
 	})

@@ -78,6 +78,7 @@ func (e *Engine) Start(ctx context.Context, s domain.Scope, observed domain.Cont
 	options := client.StartWorkflowOptions{
 		ID:                       workflows.OperationID(s),
 		TaskQueue:                workflows.LifecycleQueue,
+		WorkflowTaskTimeout:      workflows.TaskTimeout,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		TypedSearchAttributes:    workflows.OperationAttributes(s),
 		StaticSummary:            workflows.Summary(s),
