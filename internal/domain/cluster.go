@@ -30,14 +30,15 @@ type Sealed struct {
 	Data  []byte `bson:"data"` // nonce, then ciphertext with tag
 }
 
-// Cluster is a registered Kubernetes cluster.
+// Cluster is a registered Kubernetes cluster. It carries the history of its network intents.
 type Cluster struct {
 	Identity   `bson:",inline"`
 	Metadata   `json:"metadata"`
 	Spec       ClusterSpec `json:"spec"`
 	Kubeconfig Sealed      `json:"-" bson:"kubeconfig"`
 	// KubeconfigDigest tells clients of the cluster when their credentials are out of date.
-	KubeconfigDigest Digest `json:"-" bson:"kubeconfigDigest"`
+	KubeconfigDigest Digest  `json:"-" bson:"kubeconfigDigest"`
+	History          History `json:"-" bson:"history"`
 }
 
 // ClusterSpec has EMCO's GitOps member, stored and shown as it was sent, and how the cluster reports what became of
@@ -107,6 +108,12 @@ type ClusterKV struct {
 	Spec     KVSpec `json:"spec"`
 }
 
+// KeyValues is an Object that is a set of key-value pairs.
+type KeyValues interface {
+	Object
+	Pairs() KVSpec
+}
+
 // KVSpec is EMCO's list of maps.
 type KVSpec struct {
 	KV []map[string]string `json:"kv"`
@@ -121,13 +128,20 @@ var ClusterKVs = &Noun{
 // Noun is ClusterKVs.
 func (*ClusterKV) Noun() *Noun { return ClusterKVs }
 
+// Pairs are its pairs.
+func (o *ClusterKV) Pairs() KVSpec { return o.Spec }
+
 // Validate checks the body.
 func (o *ClusterKV) Validate(p *fail.Problems) {
 	o.Metadata.Validate(p)
-	if o.Spec.KV == nil {
+	o.Spec.validate(p)
+}
+
+func (s KVSpec) validate(p *fail.Problems) {
+	if s.KV == nil {
 		p.Add("spec.kv", "Invalid type. Expected: array, given: null")
 	}
-	for i, m := range o.Spec.KV {
+	for i, m := range s.KV {
 		for _, k := range slices.Sorted(maps.Keys(m)) {
 			CheckLength(p, fmt.Sprintf("spec.kv[%d][%s]", i, k), m[k], 128)
 		}

@@ -3,7 +3,7 @@ package domain
 // Nouns lists every kind of document, parents before children. What walks the whole model (children and
 // holders of a resource, the store's collections, the routes) walks this list.
 var Nouns = []*Noun{
-	ClusterProviders, ClustersNoun, ClusterLabels, ClusterKVs,
+	ClusterProviders, ClusterSyncObjects, ClustersNoun, ClusterLabels, ClusterKVs, Networks, ProviderNetworks,
 	Projects, LogicalClouds, ClusterReferences,
 	CompositeApps, Apps, CompositeProfiles, Profiles,
 	DeploymentIntentGroups, DeploymentIntents, PlacementIntents, AppIntents,

@@ -47,12 +47,27 @@ func nounCases() map[string]domain.Object {
 		"a cluster provider": &domain.ClusterProvider{Identity: below(""), Metadata: named("p")},
 		"a cluster with sealed credentials": &domain.Cluster{
 			Identity: below("cluster-providers/p"), Metadata: named("c"), Spec: domain.ClusterSpec{GitOps: domain.GitOps{Type: "t"}},
-			Kubeconfig: domain.Sealed{KeyID: "k", Data: []byte{0, 1, 255}}, KubeconfigDigest: "d",
+			Kubeconfig: domain.Sealed{KeyID: "k", Data: []byte{0, 1, 255}}, KubeconfigDigest: "d", History: domain.NewHistory(time.UnixMilli(1)),
 		},
-		"a cluster label": &domain.ClusterLabel{Identity: below("cluster-providers/p/clusters/c"), Label: "edge"},
+		"a cluster sync object": &domain.ClusterSyncObject{Identity: below("cluster-providers/p"), Metadata: named("s"), Spec: domain.KVSpec{KV: []map[string]string{{"a.b": "c"}}}},
+		"a cluster label":       &domain.ClusterLabel{Identity: below("cluster-providers/p/clusters/c"), Label: "edge"},
 		"pairs with odd keys, and none": &domain.ClusterKV{
 			Identity: below("cluster-providers/p/clusters/c"), Metadata: named("kv"),
 			Spec: domain.KVSpec{KV: []map[string]string{{"a.b": "c", "$x": "$y", "": "empty", "ž🐑": "ž", "a\x00b": "\x00"}, {}, nil}},
+		},
+		"a network of both families": &domain.Network{
+			Identity: below("cluster-providers/p/clusters/c"), Metadata: named("n"),
+			Spec: domain.NetworkSpec{
+				CNIType: "ovn4nfv", IPv4Subnets: []domain.Subnet{{Name: "s", Subnet: "10.1.0.0/24", Gateway: "10.1.0.1/24", ExcludeIPs: "10.1.0.2"}},
+				IPv6Subnets: []domain.Subnet{{Name: "t", Subnet: "fd00::/64"}},
+			},
+		},
+		"a provider network": &domain.ProviderNetwork{
+			Identity: below("cluster-providers/p/clusters/c"), Metadata: named("n"),
+			Spec: domain.ProviderNetworkSpec{
+				NetworkSpec: domain.NetworkSpec{CNIType: "ovn4nfv", IPv4Subnets: []domain.Subnet{{Name: "s", Subnet: "10.1.0.0/24"}}}, ProviderNetType: "VLAN",
+				VLAN: domain.VLAN{ID: "100", ProviderInterfaceName: "eth1", LogicalInterfaceName: "eth1.100", NodeSelector: "specific", NodeLabelList: []string{"a.b/c=d"}},
+			},
 		},
 		"a project": &domain.Project{Identity: below(""), Metadata: named("p")},
 		"a cloud with labels": &domain.LogicalCloud{

@@ -1,0 +1,116 @@
+package domain
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// ProviderNetwork is a network intent of a cluster: a network that nodes reach through interfaces of theirs.
+type ProviderNetwork struct {
+	Identity `bson:",inline"`
+	Metadata `json:"metadata"`
+	Spec     ProviderNetworkSpec `json:"spec"`
+}
+
+// ProviderNetworkSpec in EMCO's order of members.
+type ProviderNetworkSpec struct {
+	NetworkSpec     `bson:",inline"`
+	ProviderNetType string `json:"providerNetType"`
+	VLAN            VLAN   `json:"vlan"`
+}
+
+// VLAN says which interfaces of which nodes the network is on.
+type VLAN struct {
+	ID                    string   `json:"vlanID"` // a number
+	ProviderInterfaceName string   `json:"providerInterfaceName"`
+	LogicalInterfaceName  string   `json:"logicalInterfaceName"`
+	NodeSelector          string   `json:"vlanNodeSelector"`
+	NodeLabelList         []string `json:"nodeLabelList,omitempty"` // key=value
+}
+
+// ProviderNetworks is the noun.
+var ProviderNetworks = &Noun{
+	Kind: "provider-networks", Title: "provider network", Collection: "provider-networks",
+	Parent: ClustersNoun, New: func() Object { return &ProviderNetwork{} },
+}
+
+// Noun is ProviderNetworks.
+func (*ProviderNetwork) Noun() *Noun { return ProviderNetworks }
+
+// The words of provider networks; EMCO takes them in any case.
+const (
+	ProviderNetVLAN   = "VLAN"
+	ProviderNetDirect = "DIRECT"
+	NodesAny          = "any"
+	NodesSpecific     = "specific"
+)
+
+// maxVLAN is the largest number of a VLAN that EMCO takes.
+const maxVLAN = 4095
+
+// Validate checks the body (reference 1.3).
+func (o *ProviderNetwork) Validate(p *fail.Problems) {
+	o.Metadata.Validate(p)
+	checkResourceName(p, o.Name, MaxName)
+	o.Spec.validate(p)
+	if t := strings.ToUpper(o.Spec.ProviderNetType); !slices.Contains([]string{ProviderNetVLAN, ProviderNetDirect}, t) {
+		p.Add("spec.providerNetType", "Invalid provider network type: %s; use %s or %s", o.Spec.ProviderNetType, ProviderNetVLAN, ProviderNetDirect)
+	}
+	o.Spec.VLAN.validate(p)
+}
+
+func (v *VLAN) validate(p *fail.Problems) {
+	if problem := vlanProblem(v.ID); problem != "" {
+		p.Add("spec.vlan.vlanID", "Invalid VlAN ID %s - error: [%s]", v.ID, problem)
+	}
+	CheckLength(p, "spec.vlan.providerInterfaceName", v.ProviderInterfaceName, 128)
+	CheckLength(p, "spec.vlan.logicalInterfaceName", v.LogicalInterfaceName, 128)
+	switch strings.ToLower(v.NodeSelector) {
+	case NodesAny:
+	case NodesSpecific:
+		if len(v.NodeLabelList) == 0 {
+			p.Add("spec.vlan.nodeLabelList", "Node Labels required for VlAN node selector %q", NodesSpecific)
+		}
+	default:
+		p.Add("spec.vlan.vlanNodeSelector", "Invalid VlAN Node Selector %s; use %s or %s", v.NodeSelector, NodesAny, NodesSpecific)
+	}
+	for i, label := range v.NodeLabelList {
+		key, value, found := strings.Cut(label, "=")
+		if !found || !isLabelKey(key) || !isLabelValue(value) {
+			p.Add(fmt.Sprintf("spec.vlan.nodeLabelList[%d]", i), "Invalid Label=%s; use key=value", label)
+		}
+	}
+}
+
+func vlanProblem(id string) string {
+	switch n, err := strconv.Atoi(id); {
+	case err != nil:
+		return "value is not a number"
+	case n < 0:
+		return "value less than minimum"
+	case n > maxVLAN:
+		return "value greater than maximum"
+	default:
+		return ""
+	}
+}
+
+// maxLabelPrefix is the longest prefix of the key of a Kubernetes label.
+const maxLabelPrefix = 253
+
+// isLabelKey says whether s is the key of a Kubernetes label, with or without a prefix.
+func isLabelKey(s string) bool {
+	if prefix, name, prefixed := strings.Cut(s, "/"); prefixed {
+		return len(prefix) <= maxLabelPrefix && resourceNamePattern.MatchString(prefix) && name != "" && isLabelValue(name)
+	}
+	return s != "" && isLabelValue(s)
+}
+
+// isLabelValue says whether s is the value of a Kubernetes label; names have the same pattern.
+func isLabelValue(s string) bool {
+	return s == "" || len(s) <= maxLabelValue && namePattern.MatchString(s)
+}
