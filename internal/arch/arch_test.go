@@ -51,6 +51,7 @@ var rules = map[string]rule{
 	"internal/readiness": {"decisions do no I/O; a context bounds what rules of users may take", append([]string{"net", "net/http", "os", clientGo, mongo, helm, temporal, echo}, adapters...)},
 	"internal/placement": {"decisions do no I/O", pure},
 	"internal/plan":      {"decisions do no I/O", pure},
+	"internal/network":   {"decisions do no I/O", pure},
 	"internal/status":    {"decisions do no I/O", pure},
 	"internal/domain":    {"the nouns know nothing but failures", append([]string{module + "internal/plan", module + "internal/status", module + "internal/placement"}, pure...)},
 	"internal/fail":      {"the vocabulary of errors knows nothing", []string{module}},
