@@ -1,4 +1,4 @@
-// Package crd holds the CustomResourceDefinition of the ResourceBundleState.
+// Package crd holds CustomResourceDefinitions: of the ResourceBundleState, and of what network intents become.
 package crd
 
 import (
@@ -12,17 +12,38 @@ import (
 //go:embed resourcebundlestates.yaml
 var resourceBundleStates []byte
 
-// ResourceBundleStates is the definition as it is applied to a cluster. It is kept there when anything else goes.
+//go:embed networks.yaml
+var networks []byte
+
+//go:embed providernetworks.yaml
+var providerNetworks []byte
+
+//go:embed networkattachmentdefinitions.yaml
+var networkAttachmentDefinitions []byte
+
+// ResourceBundleStates is the definition as it is applied to a cluster.
 func ResourceBundleStates() plan.Resource {
-	manifest, err := yaml.YAMLToJSON(resourceBundleStates)
+	return definition("resourcebundlestates.k8splugin.io", resourceBundleStates)
+}
+
+// Networks are the definitions of what network intents become. The network plugin and Multus have their own.
+func Networks() []plan.Resource {
+	return []plan.Resource{
+		definition("networks.k8s.plugin.opnfv.org", networks),
+		definition("providernetworks.k8s.plugin.opnfv.org", providerNetworks),
+		definition("network-attachment-definitions.k8s.cni.cncf.io", networkAttachmentDefinitions),
+	}
+}
+
+// definition is kept in a cluster when anything else goes.
+func definition(name string, text []byte) plan.Resource {
+	manifest, err := yaml.YAMLToJSON(text)
 	if err != nil {
 		panic("crd: the embedded definition is not YAML: " + err.Error()) // a test reads it
 	}
 	return plan.Resource{
-		ResourceID: plan.ResourceID{
-			Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "resourcebundlestates.k8splugin.io",
-		},
-		Keep:     true,
-		Manifest: manifest,
+		ResourceID: plan.ResourceID{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: name},
+		Keep:       true,
+		Manifest:   manifest,
 	}
 }
