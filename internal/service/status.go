@@ -36,7 +36,8 @@ func (l *Lifecycle) Status(ctx context.Context, key domain.Key, parameters url.V
 	if err != nil {
 		return nil, err
 	}
-	d := &StatusDocument{query: q, source: heading(owner)}
+	d := &StatusDocument{source: heading(owner)}
+	d.query = q.For(d.source.Subject)
 	if d.source.ContextID, err = q.ContextID(d.source.History); err != nil {
 		return nil, err
 	}
@@ -50,9 +51,12 @@ func (l *Lifecycle) Status(ctx context.Context, key domain.Key, parameters url.V
 func heading(owner domain.Owner) status.Source {
 	h := status.Source{Name: owner.LocalName(), History: *owner.Track()}
 	segments := owner.Base().Parent.Segments()
-	if g, ok := owner.(*domain.DeploymentIntentGroup); ok {
+	switch o := owner.(type) {
+	case *domain.DeploymentIntentGroup:
 		h.Project, h.CompositeApp, h.Version = segments[1], segments[3], segments[4]
-		h.CompositeProfile = g.Spec.CompositeProfile
+		h.CompositeProfile = o.Spec.CompositeProfile
+	case *domain.Cluster:
+		h.Subject, h.Name = status.SubjectNetworks, o.ClusterName().String()
 	}
 	return h
 }

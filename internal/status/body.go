@@ -7,7 +7,7 @@ import (
 	"github.com/drover-io/drover/internal/plan"
 )
 
-// body writes the apps of a status document: apps, in them clusters, in them resources.
+// body writes what follows the overview of a status document: apps, in them clusters, in them resources.
 type body struct {
 	out      *stream
 	form     *form
@@ -35,6 +35,9 @@ type bodyApp struct {
 }
 
 func (b *body) apps(secs []section) {
+	if len(secs) == 0 {
+		return
+	}
 	b.out.text(`,"apps":[`)
 	for i := range secs {
 		b.out.comma(i)

@@ -14,6 +14,7 @@ var camel = form{
 	clustersByApp:  "clustersByApp",
 	resourcesByApp: "resourcesByApp",
 	states:         stateMembers("deployedStatus"),
+	body:           (*body).apps,
 	report:         &camelReport,
 	shown:          retryingIsPending,
 	sorted:         true,

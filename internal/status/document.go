@@ -1,5 +1,5 @@
 // Package status makes the documents of the status API: it reads the query, and writes what is known of a
-// deployment intent group and one of its app contexts in the form that the query asks for. The examples
+// resource with a lifecycle and one of its app contexts in the form that the query asks for. The examples
 // in testdata/seed decide names, order of members and order of elements. It also rolls counts up to the
 // status of an app context. It does no I/O but to the writer that it is given.
 package status
@@ -20,7 +20,7 @@ import (
 // error of Source.Observations, which is returned as it is, unless it came before the first counts.
 func Write(w io.Writer, q Query, s Source) error {
 	s = s.visible()
-	out, f := newStream(w), q.Type.form()
+	out, f := newStream(w), s.form(q.Type)
 	if q.List == ListApps {
 		writeApps(out, f, &s)
 		return out.close()
@@ -52,7 +52,7 @@ func Summary(q Query, s Source) (map[domain.ResourceState]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	return counts(q.Type.form(), q, &s, secs), nil
+	return counts(s.form(q.Type), q, &s, secs), nil
 }
 
 // visible is s without what does not count as long as there is no app context.
@@ -68,9 +68,9 @@ func writeStatus(out *stream, f *form, q Query, s *Source, secs []section) {
 	if f.sorted {
 		secs = byName(secs)
 	}
-	if secs = occupied(secs); q.Output != OutputSummary && len(secs) > 0 {
-		b := body{out: out, form: f, output: q.Output, manifest: s.Manifest}
-		b.apps(secs)
+	if q.Output == OutputSummary {
+		secs = nil
 	}
+	f.body(&body{out: out, form: f, output: q.Output, manifest: s.Manifest}, occupied(secs))
 	out.text("}\n")
 }

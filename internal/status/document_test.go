@@ -159,24 +159,19 @@ func TestCountsAgreeWithWhatIsListed(t *testing.T) {
 				var doc struct {
 					Kebab map[domain.ResourceState]int `json:"rsync-status"`
 					Camel map[domain.ResourceState]int `json:"deployedCounts"`
-					Apps  []struct {
-						Clusters []struct {
-							Resources []struct {
-								Kebab domain.ResourceState `json:"rsync-status"`
-								Camel domain.ResourceState `json:"deployedStatus"`
-							}
+					shownClusters[struct {
+						Resources []struct {
+							Kebab domain.ResourceState `json:"rsync-status"`
+							Camel domain.ResourceState `json:"deployedStatus"`
 						}
-					}
+					}]
 				}
 				require.NoError(t, json.Unmarshal([]byte(write(t, q, s)), &doc))
 				listed := map[domain.ResourceState]int{}
-				for _, app := range doc.Apps {
-					require.NotEmpty(t, app.Clusters)
-					for _, c := range app.Clusters {
-						require.NotEmpty(t, c.Resources)
-						for _, r := range c.Resources {
-							listed[r.Kebab+r.Camel]++
-						}
+				for _, c := range doc.clusters(t, s) {
+					require.True(t, len(c.Resources) > 0 || s.Subject == status.SubjectNetworks, "nothing is empty but the one cluster")
+					for _, r := range c.Resources {
+						listed[r.Kebab+r.Camel]++
 					}
 				}
 				shown := status.Rollup(doc.Kebab, doc.Camel)
@@ -187,6 +182,26 @@ func TestCountsAgreeWithWhatIsListed(t *testing.T) {
 			})
 		}
 	}
+}
+
+// shownClusters are the clusters that a document shows: in its apps, or the one.
+type shownClusters[C any] struct {
+	Apps    []struct{ Clusters []C }
+	Cluster *C
+}
+
+func (d shownClusters[C]) clusters(t *testing.T, s status.Source) (all []C) {
+	t.Helper()
+	require.Equal(t, s.Subject == status.SubjectNetworks, d.Cluster != nil)
+	if d.Cluster != nil {
+		require.Empty(t, d.Apps)
+		return []C{*d.Cluster}
+	}
+	for _, app := range d.Apps {
+		require.NotEmpty(t, app.Clusters)
+		all = append(all, app.Clusters...)
+	}
+	return all
 }
 
 func TestCountsOfTheContextAnswerASummary(t *testing.T) {

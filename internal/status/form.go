@@ -20,6 +20,10 @@ type form struct {
 	resourcesByApp string
 	states         map[domain.ResourceState]string // the member that says a resource's state, encoded
 
+	// body writes what the document has of the sections, of which it gets only those with resources and none for
+	// OutputSummary.
+	body func(*body, []section)
+
 	// report is how what clusters report is written in this form.
 	report *reportForm
 
@@ -29,11 +33,19 @@ type form struct {
 	sorted bool
 }
 
-func (t Type) form() *form {
+// form is the one in which documents of type t are written.
+func (s *Source) form(t Type) *form {
+	f := forms[s.Subject]
 	if t == TypeDeployed || t == TypeReady {
-		return &camel
+		return f.camel
 	}
-	return &kebab
+	return f.kebab
+}
+
+// forms are those of EMCO up to 21.03 and of 22.x.
+var forms = map[Subject]struct{ kebab, camel *form }{
+	SubjectGroup:    {&kebab, &camel},
+	SubjectNetworks: {&kebabNetworks, &camelNetworks},
 }
 
 // stateMembers encodes a member of the given name for every state, to follow another member.

@@ -18,6 +18,7 @@ var kebab = form{
 	clustersByApp:  "clusters-by-app",
 	resourcesByApp: "resources-by-app",
 	states:         stateMembers("rsync-status"),
+	body:           (*body).apps,
 	report:         &kebabReport,
 	shown:          func(s domain.ResourceState) domain.ResourceState { return s },
 }

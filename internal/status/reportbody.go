@@ -71,7 +71,7 @@ func (k *keeper) keep(by *reporter, rep *report) {
 	k.reports = append(k.reports, keptReport{by, rep})
 }
 
-// reportBody writes the apps of a document, report by report.
+// reportBody writes the apps of a document, or its one cluster, report by report.
 type reportBody struct {
 	out      *stream
 	f        *reportForm
@@ -117,21 +117,29 @@ func (b *reportBody) report(by *reporter, rep *report, o *Observation) {
 }
 
 func (b *reportBody) begin(by *reporter) {
-	if b.app == nil {
+	switch {
+	case b.f.single:
+		b.out.text(`,"cluster":`)
+	case b.app == nil:
 		b.out.text(`,"apps":[`)
-	} else {
+	default:
 		b.out.text("]},")
 	}
 	b.app, b.clusters, b.names = by, 0, make([][]byte, 0, len(by.sec.order))
 	for _, i := range by.sec.order {
 		b.names = append(b.names, b.name(&by.sec.app.Resources[i]))
 	}
-	b.out.open(bodyApp{by.sec.app.Name})
-	b.out.text(`,"clusters":[`)
+	if !b.f.single {
+		b.out.open(bodyApp{by.sec.app.Name})
+		b.out.text(`,"clusters":[`)
+	}
 }
 
 func (b *reportBody) end() {
-	if b.app != nil {
+	switch {
+	case b.f.single && b.app == nil:
+		b.out.text(`,"cluster":{}`)
+	case !b.f.single && b.app != nil:
 		b.out.text("]}]")
 	}
 }

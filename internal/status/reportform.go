@@ -28,6 +28,9 @@ type reportForm struct {
 	// unproven replaces states of which a report is no proof when it is not confirmed.
 	unproven map[ClusterState]ClusterState
 
+	// single writes one cluster in place of apps.
+	single bool
+
 	order func(a, b *plan.ResourceID) int
 	// merged puts what only the cluster knows among the planned resources; else it follows them.
 	merged bool

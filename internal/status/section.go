@@ -21,7 +21,7 @@ type section struct {
 func sections(q Query, s *Source) ([]section, error) {
 	for _, name := range q.Apps {
 		if s.ContextID != "" && !slices.ContainsFunc(s.Apps, func(a App) bool { return a.Name == name }) {
-			return nil, fail.New(fail.Invalid, "Filter app %s not in list of apps for composite app %s", name, s.CompositeApp)
+			return nil, fail.New(fail.Invalid, "Filter app %s not in list of apps for %s", name, s.holder())
 		}
 	}
 	apps, clusters, resources := setOf(q.Apps), setOf(q.Clusters), setOf(q.Resources)
@@ -47,6 +47,14 @@ func sections(q Query, s *Source) ([]section, error) {
 		kept = append(kept, sec)
 	}
 	return kept, nil
+}
+
+// holder is what the apps of a context belong to.
+func (s *Source) holder() string {
+	if s.Subject == SubjectNetworks {
+		return "cluster " + s.Name
+	}
+	return "composite app " + s.CompositeApp
 }
 
 // order gives the indices of the resources whose names are in the set, sorted by name, then kind, as the

@@ -8,14 +8,26 @@ import (
 	"github.com/drover-io/drover/internal/readiness"
 )
 
-// Source is what is known of a deployment intent group and one of its app contexts.
+// Subject is what a document is about.
+type Subject string
+
+// The subjects.
+const (
+	SubjectGroup    Subject = ""         // a deployment intent group
+	SubjectNetworks Subject = "networks" // the network intents of a cluster
+)
+
+// Source is what is known of a resource with a lifecycle and one of its app contexts.
 type Source struct {
+	Subject Subject
+	// Of a deployment intent group.
 	Project          string
 	CompositeApp     string
 	Version          string // of the composite app
 	CompositeProfile string
-	Name             string // of the deployment intent group
-	History          domain.History
+
+	Name    string // of the deployment intent group; of a cluster, with that of its provider: "provider+cluster"
+	History domain.History
 
 	// ContextID is the app context that the rest is about (Query.ContextID), "" when there never was one:
 	// then a document has no status and lists are empty.

@@ -1,0 +1,119 @@
+package status
+
+import (
+	"time"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// The forms of the network intents of a cluster differ from those of a deployment intent group in the members
+// at the top, and in that one cluster object stands for apps and clusters (seeds, 21.03): empty in a summary, and
+// where there is no resource to show.
+var (
+	kebabNetworks = func() form {
+		f, report := kebab, kebabReport
+		f.head = networksHeadOf
+		f.overview = kebabNetworksOf
+		f.body = (*body).one
+		report.overview = kebabNetworksReportOf
+		report.single = true
+		f.report = &report
+		return f
+	}()
+	camelNetworks = func() form {
+		f, report := camel, camelReport
+		f.head = networksHeadOf
+		f.overview = camelNetworksOf
+		f.body = (*body).one
+		report.overview = camelNetworksReportOf
+		report.single = true
+		f.report = &report
+		return f
+	}()
+)
+
+// one writes the one cluster of the one section.
+func (b *body) one(secs []section) {
+	b.out.text(`,"cluster":`)
+	if len(secs) == 0 {
+		b.out.text("{}")
+		return
+	}
+	b.cluster(&secs[0], secs[0].clusters[0], b.resources(&secs[0]))
+}
+
+type networksHead struct {
+	Name string `json:"name"`
+}
+
+func networksHeadOf(s *Source) any { return networksHead{s.Name} }
+
+// kebabNetworksHead has the states in 21.03's spelling.
+type kebabNetworksHead struct {
+	networksHead
+	States networksStates       `json:"states"`
+	Status domain.ContextStatus `json:"status,omitempty"`
+}
+
+type networksStates struct {
+	Actions []networksAction `json:"actions"`
+}
+
+type networksAction struct {
+	State     domain.State `json:"state"`
+	ContextID string       `json:"instance"`
+	Time      time.Time    `json:"time"`
+}
+
+func kebabNetworksHeadOf(s *Source) kebabNetworksHead {
+	actions := make([]networksAction, 0, len(s.History.Actions))
+	for _, a := range s.History.Actions {
+		actions = append(actions, networksAction{State: a.State, ContextID: a.ContextID, Time: stamp(a.Time)})
+	}
+	return kebabNetworksHead{networksHead: networksHead{s.Name}, States: networksStates{actions}, Status: s.Status}
+}
+
+func kebabNetworksOf(s *Source, counts map[domain.ResourceState]int) any {
+	return struct {
+		kebabNetworksHead
+		Counts map[domain.ResourceState]int `json:"rsync-status,omitempty"`
+	}{kebabNetworksHeadOf(s), counts}
+}
+
+func kebabNetworksReportOf(s *Source, t *tally) any {
+	return struct {
+		kebabNetworksHead
+		Counts      map[ClusterState]int `json:"cluster-status,omitempty"`
+		Unconfirmed int                  `json:"unconfirmed-clusters,omitempty"`
+	}{kebabNetworksHeadOf(s), t.counts, len(t.unconfirmed)}
+}
+
+type camelNetworksHead struct {
+	networksHead
+	States domain.History       `json:"states"`
+	Status domain.ContextStatus `json:"deployedStatus,omitempty"`
+}
+
+func camelNetworksHeadOf(s *Source) camelNetworksHead {
+	return camelNetworksHead{networksHead: networksHead{s.Name}, States: camelStatesOf(s), Status: s.Status}
+}
+
+func camelNetworksOf(s *Source, counts map[domain.ResourceState]int) any {
+	return struct {
+		camelNetworksHead
+		Counts map[domain.ResourceState]int `json:"deployedCounts,omitempty"`
+	}{camelNetworksHeadOf(s), counts}
+}
+
+func camelNetworksReportOf(s *Source, t *tally) any {
+	var ready ClusterState
+	if s.ContextID != "" {
+		ready = t.ready()
+	}
+	return struct {
+		camelNetworksHead
+		Ready       ClusterState         `json:"readyStatus,omitempty"`
+		Counts      map[ClusterState]int `json:"readyCounts,omitempty"`
+		Unconfirmed int                  `json:"unconfirmedClusters,omitempty"`
+	}{camelNetworksHeadOf(s), ready, t.counts, len(t.unconfirmed)}
+}
