@@ -50,6 +50,7 @@ func (l *Lifecycle) Prepare(ctx context.Context, s domain.Scope) (*Prepared, err
 // planners make the plans of the owners, by their nouns.
 var planners = map[*domain.Noun]func(l *Lifecycle, ctx context.Context, owner domain.Owner, d *draft) error{
 	domain.DeploymentIntentGroups: (*Lifecycle).planGroup,
+	domain.ClustersNoun:           (*Lifecycle).planNetworks,
 }
 
 // draft is a plan in the making.
@@ -305,7 +306,7 @@ func (l *Lifecycle) checkCollisions(ctx context.Context, p *plan.Plan) error {
 			return err
 		}
 		if c, ok := plan.Collide(p, other); ok {
-			return fail.New(fail.Conflict, "app %q: %s %q on cluster %s belongs to %s already (app %q); use another release name (spec.version) or logical cloud",
+			return fail.New(fail.Conflict, "app %q: %s %q on cluster %s belongs to %s already (app %q); use another name, release name (spec.version) or logical cloud",
 				c.App, c.Resource.Kind, c.Resource.Name, c.Cluster, i.Owner, c.OtherApp)
 		}
 	}

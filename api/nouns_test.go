@@ -48,6 +48,25 @@ func TestPlainVerbsOfEveryNoun(t *testing.T) {
 			invalid: named, names: "spec.kv: Invalid type. Expected: array, given: null",
 			orphan: theProvider + "/clusters/none/kv-pairs", orphanStatus: 409, orphans: `cluster "none"`,
 		},
+		"network": {
+			path: theCluster + "/networks", item: "/NAME", replaced: 201, put: 201,
+			body:  `{"metadata":` + full + `,"spec":{"cniType":"ovn4nfv","ipv4Subnets":[{"name":"s1","subnet":"10.1.0.0/24","gateway":"10.1.0.1/24","excludeIps":"10.1.0.2 10.1.0.5..10.1.0.9"}],"ipv6Subnets":[{"name":"s2","subnet":"fd00::/64"}]}}`,
+			wrong: `{"metadata":{"name":"NAME"},"spec":{"ipv4Subnets":{}}}`, wrongText: "ipv4Subnets: cannot be object, must be array",
+			invalid: `{"metadata":{"name":"x"},"spec":{"cniType":"calico","ipv4Subnets":[{"name":"s","subnet":"fd00::/64"}]}}`, names: "Invalid cni type: calico",
+			orphan: theProvider + "/clusters/none/networks", orphanStatus: 404, orphans: `cluster "none"`,
+		},
+		"provider network": {
+			path: theCluster + "/provider-networks", item: "/NAME", replaced: 201, put: 201,
+			body:  `{"metadata":` + full + `,"spec":{"cniType":"ovn4nfv","ipv4Subnets":[{"name":"s1","subnet":"10.1.0.0/24"}],"providerNetType":"VLAN","vlan":{"vlanID":"100","providerInterfaceName":"eth1","logicalInterfaceName":"eth1.100","vlanNodeSelector":"specific","nodeLabelList":["kubernetes.io/hostname=localhost"]}}}`,
+			wrong: `{"metadata":{"name":"NAME"},"spec":{"vlan":{"vlanID":100}}}`, wrongText: "vlan.vlanID: cannot be number, must be string",
+			invalid: `{"metadata":{"name":"x"},"spec":{"cniType":"ovn4nfv","ipv4Subnets":[{"name":"s1","subnet":"10.1.0.0/24"}],"providerNetType":"VLAN","vlan":{"vlanID":"5000","vlanNodeSelector":"any"}}}`, names: "Invalid VlAN ID 5000 - error: [value greater than maximum]",
+			orphan: theProvider + "/clusters/none/provider-networks", orphanStatus: 404, orphans: `cluster "none"`,
+		},
+		"cluster sync object": {
+			path: theProvider + "/cluster-sync-objects", item: "/NAME", body: `{"metadata":` + full + `,"spec":{"kv":[{"a":"b"}]}}`, replaced: 201, put: 201,
+			invalid: named, names: "spec.kv: Invalid type. Expected: array, given: null",
+			orphan: "/v2/cluster-providers/none/cluster-sync-objects", orphanStatus: 409, orphans: `cluster provider "none"`,
+		},
 		"project": {path: "/v2/projects", item: "/NAME", body: `{"metadata":` + full + `}`, replaced: 200, put: 200},
 		"logical cloud": {
 			path: theProject + "/logical-clouds", item: "/NAME", replaced: 201, put: 201, mismatch: 409,

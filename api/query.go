@@ -51,24 +51,27 @@ type kvValue struct {
 	Value string `json:"value"`
 }
 
-func (e *edge) getKV(c echo.Context) error {
-	ctx := c.Request().Context()
-	key, err := keyOf(c, cluster+"/kv-pairs/:kvPair")
-	if err != nil {
-		return err
-	}
-	if wanted := c.QueryParam("key"); wanted != "" {
-		value, err := e.service.ClusterValue(ctx, key, wanted)
+// getPairs answers with a set of key-value pairs, or with the value of one key.
+func (e *edge) getPairs(noun *domain.Noun, template string) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		ctx := c.Request().Context()
+		key, err := keyOf(c, template)
 		if err != nil {
 			return err
 		}
-		return c.JSON(http.StatusOK, kvValue{value})
+		if wanted := c.QueryParam("key"); wanted != "" {
+			value, err := e.service.Value(ctx, noun, key, wanted)
+			if err != nil {
+				return err
+			}
+			return c.JSON(http.StatusOK, kvValue{value})
+		}
+		o, err := e.service.Get(ctx, noun, key)
+		if err != nil {
+			return err
+		}
+		return c.JSON(http.StatusOK, o)
 	}
-	o, err := e.service.Get(ctx, domain.ClusterKVs, key)
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, o)
 }
 
 // listProfiles answers with the profiles, or with the one of an app, to which the rules of Accept apply.

@@ -13,19 +13,20 @@ import (
 
 // The templates of the paths, below /v2. A template's segments are those of the keys of its documents.
 const (
-	projects   = "/projects"
-	project    = projects + "/:project"
-	clouds     = project + "/logical-clouds"
-	cloud      = clouds + "/:logicalCloud"
-	compositeA = project + "/composite-apps"
-	composite  = compositeA + "/:compositeApp/:compositeAppVersion"
-	profiles   = composite + "/composite-profiles"
-	groups     = composite + "/deployment-intent-groups"
-	group      = groups + "/:deploymentIntentGroup"
-	placements = group + "/generic-placement-intents"
-	providers  = "/cluster-providers"
-	clusters   = providers + "/:clusterProvider/clusters"
-	cluster    = clusters + "/:cluster"
+	projects    = "/projects"
+	project     = projects + "/:project"
+	clouds      = project + "/logical-clouds"
+	cloud       = clouds + "/:logicalCloud"
+	compositeA  = project + "/composite-apps"
+	composite   = compositeA + "/:compositeApp/:compositeAppVersion"
+	profiles    = composite + "/composite-profiles"
+	groups      = composite + "/deployment-intent-groups"
+	group       = groups + "/:deploymentIntentGroup"
+	placements  = group + "/generic-placement-intents"
+	providers   = "/cluster-providers"
+	syncObjects = providers + "/:clusterProvider/cluster-sync-objects"
+	clusters    = providers + "/:clusterProvider/clusters"
+	cluster     = clusters + "/:cluster"
 )
 
 // How long a request may take. The client command waits longer than all but uploads.
@@ -41,7 +42,10 @@ func (e *edge) resources() []resource {
 		{noun: domain.ClusterProviders, path: providers, item: "/:clusterProvider", put: always(201)},
 		{noun: domain.ClustersNoun, path: clusters, item: "/:cluster", file: "kubeconfig", list: e.listClusters, query: clusterListQuery},
 		{noun: domain.ClusterLabels, path: cluster + "/labels", item: "/:clusterLabel", put: always(201)},
-		{noun: domain.ClusterKVs, path: cluster + "/kv-pairs", item: "/:kvPair", put: always(201), get: e.getKV, itemQuery: kvQuery},
+		{noun: domain.ClusterKVs, path: cluster + "/kv-pairs", item: "/:kvPair", put: always(201), get: e.getPairs(domain.ClusterKVs, cluster+"/kv-pairs/:kvPair"), itemQuery: kvQuery},
+		{noun: domain.Networks, path: cluster + "/networks", item: "/:network", put: always(201)},
+		{noun: domain.ProviderNetworks, path: cluster + "/provider-networks", item: "/:providerNetwork", put: always(201)},
+		{noun: domain.ClusterSyncObjects, path: syncObjects, item: "/:clusterSyncObject", put: always(201), get: e.getPairs(domain.ClusterSyncObjects, syncObjects+"/:clusterSyncObject"), itemQuery: kvQuery},
 
 		{noun: domain.Projects, path: projects, item: "/:project", put: always(200)},
 		{noun: domain.LogicalClouds, path: clouds, item: "/:logicalCloud", put: always(201), mismatch: fail.Conflict},
@@ -76,6 +80,11 @@ func (e *edge) operations() []endpoint {
 		{method: http.MethodGet, path: group + "/status", summary: "Show where a deployment intent group stands", out: map[int]any{200: anyDocument{}}, query: statusQuery, handle: e.status(group)},
 		{method: http.MethodGet, path: group + "/intents/", summary: "Show what one intent of a deployment intent group binds", out: map[int]any{200: intentBinding{}}, query: intentQuery, handle: e.listIntents},
 		{method: http.MethodGet, path: placements + "/:genericPlacementIntent/app-intents/", summary: "Show the placement of one app", out: map[int]any{200: domain.AppIntentSpec{}}, query: appIntentListQuery, handle: e.listAppIntents},
+
+		post(cluster+"/apply", "Apply the network intents of a cluster", 204, renderTime, e.instantiate(cluster, 204)),
+		post(cluster+"/terminate", "Terminate the network intents of a cluster", 204, plainTime, operate(cluster, 204, e.lifecycle.Terminate)),
+		post(cluster+"/stop", "Stop the running operation on the network intents of a cluster", 204, plainTime, operate(cluster, 204, e.lifecycle.Stop)),
+		{method: http.MethodGet, path: cluster + "/status", summary: "Show where the network intents of a cluster stand", out: map[int]any{200: anyDocument{}}, query: networkStatusQuery, handle: e.status(cluster)},
 
 		post(cloud+"/instantiate", "Instantiate a logical cloud", 202, plainTime, e.instantiateCloud),
 		post(cloud+"/terminate", "Terminate a logical cloud", 202, plainTime, e.terminateCloud),
@@ -114,5 +123,6 @@ var (
 		{name: "clusters", about: "list the clusters by app"},
 		{name: "resources", about: "list the resources by app"},
 	}
-	cloudStatusQuery = []parameter{{name: "instance", about: "the context id; the last one when missing"}}
+	networkStatusQuery = statusQuery[:7] // one cluster has no lists
+	cloudStatusQuery   = []parameter{{name: "instance", about: "the context id; the last one when missing"}}
 )

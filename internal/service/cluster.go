@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -55,25 +56,43 @@ func (s *Service) ClustersByLabel(ctx context.Context, provider domain.Key, labe
 	return names, nil
 }
 
-// ClusterValue reads one value of a cluster's key-value pairs; NotFound when the key is not there.
-func (s *Service) ClusterValue(ctx context.Context, pairs domain.Key, key string) (string, error) {
-	o, err := s.store.Get(ctx, domain.ClusterKVs, pairs)
+// Value reads one value of a set of key-value pairs; NotFound when the key is not there. The noun must be one of
+// domain.KeyValues.
+func (s *Service) Value(ctx context.Context, noun *domain.Noun, pairs domain.Key, key string) (string, error) {
+	o, err := s.store.Get(ctx, noun, pairs)
 	if err != nil {
 		return "", err
 	}
-	value, ok := o.(*domain.ClusterKV).Spec.Value(key)
+	value, ok := o.(domain.KeyValues).Pairs().Value(key)
 	if !ok {
-		return "", fail.New(fail.NotFound, "Cluster KV pair key value not found: %q is not in %q", key, pairs.Name())
+		return "", fail.New(fail.NotFound, "%s key value not found: %q is not in %q",
+			strings.ToUpper(noun.Title[:1])+noun.Title[1:], key, pairs.Name())
 	}
 	return value, nil
 }
 
-// keepUsedCluster refuses to delete a cluster that may still hold something: nobody could clean it up.
+// changeCluster begins the history of a cluster, and refuses to delete one that may still hold something: nobody
+// could clean it up.
+func (s *Service) changeCluster(ctx context.Context, c change) error {
+	if c.to != nil {
+		c.to.(*domain.Cluster).History = domain.NewHistory(s.now())
+		return nil
+	}
+	return s.keepUsedCluster(ctx, c)
+}
+
 func (s *Service) keepUsedCluster(ctx context.Context, c change) error {
 	if c.to != nil {
 		return nil
 	}
 	cluster := c.from.(*domain.Cluster)
+	observed, err := s.instances.ContextStatus(ctx, domain.KeyOf(cluster), cluster.History.ContextID())
+	if err != nil {
+		return err
+	}
+	if _, err := cluster.Decide(observed, domain.OpDelete); err != nil {
+		return err
+	}
 	owner, found, err := s.instances.User(ctx, cluster.ClusterName())
 	if err != nil || !found {
 		return err

@@ -26,7 +26,7 @@ func (s *Service) changeGroup(ctx context.Context, c change) error {
 	return err
 }
 
-// forgetInstances removes what is recorded of the contexts of a group that is gone. It comes last: a
+// forgetInstances removes what is recorded of the contexts of an owner that is gone. It comes last: a
 // deletion that is refused must leave them.
 func (s *Service) forgetInstances(ctx context.Context, key domain.Key) error {
 	return s.instances.Forget(ctx, key)

@@ -159,13 +159,17 @@ func (l *Lifecycle) Forget(ctx context.Context, owner domain.Key) error {
 	return l.records.DeleteInstances(ctx, owner)
 }
 
-// User finds an owner whose app context, not terminated yet, goes to the cluster.
+// User finds an owner whose app context, not terminated yet, goes to the cluster. A cluster is no user of itself:
+// its own state says whether it may be deleted.
 func (l *Lifecycle) User(ctx context.Context, c domain.ClusterName) (owner domain.Key, found bool, err error) {
 	active, err := l.records.ActiveInstances(ctx)
 	if err != nil {
 		return "", false, err
 	}
 	for _, i := range active {
+		if i.Owner == c.Key() {
+			continue
+		}
 		p, err := l.recall.plan(ctx, l.records, i.Plan)
 		if err != nil {
 			return "", false, err

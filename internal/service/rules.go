@@ -40,8 +40,10 @@ type rule struct {
 
 // rules of the nouns; one that is missing has none.
 var rules = map[*domain.Noun]rule{
-	domain.ClustersNoun: {before: (*Service).keepUsedCluster, after: (*Service).keepUsedCluster, attach: (*Service).attachKubeconfig, file: (*Service).kubeconfig, listOrphan: true},
-	domain.ClusterKVs:   {listOrphan: true},
+	domain.ClustersNoun:     {before: (*Service).changeCluster, after: (*Service).keepUsedCluster, gone: (*Service).forgetInstances, attach: (*Service).attachKubeconfig, file: (*Service).kubeconfig, listOrphan: true},
+	domain.ClusterKVs:       {listOrphan: true},
+	domain.Networks:         {before: (*Service).mayChangeNetworks, after: (*Service).changedNetworks, orphan: fail.NotFound},
+	domain.ProviderNetworks: {before: (*Service).mayChangeNetworks, after: (*Service).changedNetworks, orphan: fail.NotFound},
 
 	domain.LogicalClouds:     {fill: fillCloud, before: (*Service).mayChangeCloud, orphan: fail.NotFound},
 	domain.ClusterReferences: {before: (*Service).mayChangeMembers, orphan: fail.NotFound, listOrphan: true},

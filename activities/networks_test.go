@@ -1,0 +1,167 @@
+package activities_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
+)
+
+const edge = domain.Key("cluster-providers/p/clusters/edge01")
+
+// networked is a cluster in a real store, and the activities on it.
+type networked struct {
+	*activities.Lifecycle
+	store *store.Store
+	env   *testsuite.TestActivityEnvironment
+}
+
+func newNetworked(t *testing.T) *networked {
+	t.Helper()
+	db, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close(context.Background())) })
+	n := &networked{store: db, Lifecycle: &activities.Lifecycle{Store: db, Now: func() time.Time { return begun }}}
+	var suite testsuite.WorkflowTestSuite
+	n.env = suite.NewTestActivityEnvironment()
+	n.env.RegisterActivity(n.Lifecycle)
+	n.create(t, &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}})
+	n.create(t, &domain.Cluster{Identity: domain.Identity{Parent: "cluster-providers/p"}, Metadata: domain.Metadata{Name: "edge01"}, History: domain.NewHistory(begun)})
+	return n
+}
+
+func (n *networked) create(t *testing.T, objects ...domain.Object) {
+	t.Helper()
+	for _, o := range objects {
+		require.NoError(t, n.store.Create(t.Context(), o))
+	}
+}
+
+func (n *networked) prepare(t *testing.T, contextID string) activities.Prepared {
+	t.Helper()
+	value, err := n.env.ExecuteActivity(n.Prepare, n.scope(contextID))
+	require.NoError(t, err)
+	var prepared activities.Prepared
+	require.NoError(t, value.Get(&prepared))
+	return prepared
+}
+
+func (n *networked) scope(contextID string) domain.Scope {
+	return domain.Scope{Owner: edge, ContextID: contextID, Operation: domain.OpInstantiate}
+}
+
+func blob[T any](t *testing.T, db *store.Store, digest domain.Digest) T {
+	t.Helper()
+	data, err := db.Blob(t.Context(), digest)
+	require.NoError(t, err)
+	var v T
+	require.NoError(t, json.Unmarshal(data, &v))
+	return v
+}
+
+func subnets() domain.NetworkSpec {
+	return domain.NetworkSpec{CNIType: "ovn4nfv", IPv4Subnets: []domain.Subnet{{Name: "s", Subnet: "10.1.0.0/24"}}}
+}
+
+func TestPlanOfNetworks(t *testing.T) {
+	n := newNetworked(t)
+	n.create(t,
+		&domain.Network{Identity: domain.Identity{Parent: edge}, Metadata: domain.Metadata{Name: "net"}, Spec: subnets()},
+		&domain.ProviderNetwork{Identity: domain.Identity{Parent: edge}, Metadata: domain.Metadata{Name: "pnet"}, Spec: domain.ProviderNetworkSpec{
+			NetworkSpec: subnets(), ProviderNetType: "VLAN", VLAN: domain.VLAN{ID: "1", NodeSelector: "any", NodeLabelList: []string{"a=b"}},
+		}},
+		&domain.ClusterKV{Identity: domain.Identity{Parent: edge}, Metadata: domain.Metadata{Name: "kv"}, Spec: domain.KVSpec{KV: []map[string]string{
+			{"CNI-Networking-Multi-VM-CNI-Wrapper": "multus"},
+		}}},
+		// Of another cluster, whose name begins alike.
+		&domain.Network{Identity: domain.Identity{Parent: edge + "0"}, Metadata: domain.Metadata{Name: "other"}, Spec: subnets()},
+	)
+	prepared := n.prepare(t, "1")
+	require.Equal(t, "default", prepared.Namespace)
+	require.Len(t, prepared.Apps, 1)
+	require.Equal(t, 1, prepared.Apps[0].Clusters)
+	p := blob[plan.Plan](t, n.store, prepared.Plan)
+	require.Equal(t, edge, p.Owner)
+	require.Equal(t, []plan.Target{{ClusterName: domain.ClusterName{Provider: "p", Name: "edge01"}}}, p.Apps[0].Targets)
+	var names []string
+	for _, r := range p.Apps[0].Resources {
+		names = append(names, r.Name+"+"+r.Kind)
+	}
+	require.Equal(t, []string{"net+Network", "net+NetworkAttachmentDefinition", "pnet+ProviderNetwork", "pnet+NetworkAttachmentDefinition"}, names)
+	bundle := blob[plan.Bundle](t, n.store, p.Apps[0].Bundle)
+	require.JSONEq(t, `{"apiVersion":"k8s.plugin.opnfv.org/v1alpha1","kind":"ProviderNetwork","metadata":{"name":"pnet"},"spec":{"cniType":"ovn4nfv",
+		"ipv4Subnets":[{"name":"s","subnet":"10.1.0.0/24"}],"providerNetType":"VLAN",
+		"vlan":{"vlanId":"1","providerInterfaceName":"","vlanNodeSelector":"any","nodeLabelList":["a=b"]}}}`, string(bundle.Resources[2].Manifest))
+}
+
+func TestPlanOfNoNetworks(t *testing.T) {
+	n := newNetworked(t)
+	prepared := n.prepare(t, "1")
+	require.Len(t, prepared.Apps, 1)
+	require.Zero(t, prepared.Apps[0].Resources)
+	require.NoError(t, n.Record(t.Context(), activities.RecordInput{Scope: n.scope("1"), Prepared: &prepared}))
+	out, err := n.finish(t, prepared.Plan)
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextInstantiated, out.Status)
+}
+
+func (n *networked) finish(t *testing.T, digest domain.Digest) (*activities.Outcome, error) {
+	t.Helper()
+	value, err := n.env.ExecuteActivity(n.Finish, activities.FinishInput{Scope: n.scope("1"), Plan: digest})
+	if err != nil {
+		return nil, err
+	}
+	var out activities.Outcome
+	return &out, value.Get(&out)
+}
+
+// Of two applies one is recorded; what it recorded is Applied, with the context whose status is shown.
+func TestRecordOfNetworks(t *testing.T) {
+	n := newNetworked(t)
+	first, second := n.prepare(t, "1"), n.prepare(t, "2")
+	for range 2 { // an activity may run twice
+		require.NoError(t, n.Record(t.Context(), activities.RecordInput{Scope: n.scope("1"), Prepared: &first}))
+	}
+	err := n.Record(t.Context(), activities.RecordInput{Scope: n.scope("2"), Prepared: &second})
+	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+	o, err := n.store.Get(t.Context(), domain.ClustersNoun, edge)
+	require.NoError(t, err)
+	h := o.(*domain.Cluster).History
+	require.Equal(t, "1", h.StatusContextID)
+	require.Equal(t, []domain.Action{
+		{State: domain.Created, Time: begun}, {State: domain.Applied, ContextID: "1", Time: begun},
+	}, h.Actions)
+
+	require.NoError(t, n.RecordStop(t.Context(), n.scope("1")))
+	o, err = n.store.Get(t.Context(), domain.ClustersNoun, edge)
+	require.NoError(t, err)
+	require.Equal(t, domain.InstantiateStopped, o.(*domain.Cluster).History.State())
+}
+
+// A group's chart that has one of the cluster's networks would take it over.
+func TestNetworksCollide(t *testing.T) {
+	n := newNetworked(t)
+	n.create(t, &domain.Network{Identity: domain.Identity{Parent: edge}, Metadata: domain.Metadata{Name: "net"}, Spec: subnets()})
+	theirs := plan.Plan{ContextID: "7", Owner: "projects/p/…/group", Namespace: "default", Apps: []plan.App{{
+		Name:      "web",
+		Resources: []plan.ResourceID{{Group: "k8s.plugin.opnfv.org", Version: "v1alpha1", Kind: "Network", Name: "net"}},
+		Targets:   []plan.Target{{ClusterName: domain.ClusterName{Provider: "p", Name: "edge01"}}},
+	}}}
+	data, err := json.Marshal(theirs)
+	require.NoError(t, err)
+	digest, err := n.store.PutBlob(t.Context(), data)
+	require.NoError(t, err)
+	require.NoError(t, n.store.PutInstance(t.Context(), &domain.Instance{ContextID: "7", Owner: theirs.Owner, Status: domain.ContextInstantiated, Plan: digest}))
+	_, err = n.env.ExecuteActivity(n.Prepare, n.scope("1"))
+	require.ErrorContains(t, err, `Network "net" on cluster p+edge01 belongs to projects/p/…/group already`)
+}
