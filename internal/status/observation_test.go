@@ -210,11 +210,9 @@ func webEMCO(t *testing.T) status.Source {
 // same names in several namespaces, another version than the manifest's, and a kind with a user's rule.
 func webReported(t *testing.T) status.Source {
 	s := web(t)
-	rules, err := readiness.Compile(readiness.Rule{
-		Name: "knative", Group: "serving.knative.dev", Kind: "Service", Expression: `object.status.url != ""`,
+	s.Namespace, s.Rules = "ns1", readiness.Compile(readiness.Rule{
+		Name: "knative", Group: "serving.knative.dev", Kind: "Service", Ready: `object.status.url != ""`,
 	})
-	require.NoError(t, err)
-	s.Namespace, s.Rules = "ns1", rules
 	knative := func(version, state string) object {
 		return judged(t, fmt.Sprintf(`{"apiVersion":"serving.knative.dev/%s","kind":"Service","metadata":{"name":"r1","namespace":"ns1"},"status":%s}`, version, state),
 			readiness.State{Status: readiness.Ready})

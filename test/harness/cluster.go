@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"math/rand/v2"
@@ -15,6 +16,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -63,6 +65,21 @@ func Kubeconfig(t testing.TB, name string) []byte {
 	data, err := os.ReadFile(filepath.Join(clusters.dir, name, "kubeconfig"))
 	require.NoError(t, err)
 	return data
+}
+
+// KillAPIServer ends the cluster's API server as kill -9 does. Its supervisor starts it again, which takes a few
+// seconds.
+func (c *Cluster) KillAPIServer(t testing.TB) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(clusters.dir, c.Name, "state.json"))
+	require.NoError(t, err)
+	var state struct {
+		Components map[string]struct{ PID int }
+	}
+	require.NoError(t, json.Unmarshal(data, &state))
+	pid := state.Components["kube-apiserver"].PID
+	require.NotZero(t, pid, "%s", data)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 }
 
 // Cluster is a shared cluster seen through a proxy of the test's own, which can be told to do harm.
