@@ -206,11 +206,11 @@ func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
 // shard is one attempt at a shard.
 type shard struct {
 	*Watch
-	owner   string
-	running sync.WaitGroup
-	watches map[domain.ClusterName]context.CancelCauseFunc // of the clusters that are watched
-	begun   bool
-	ours    sync.Map // ids of contexts of this control plane; in clusters there may be another's
+	owner    string
+	running  sync.WaitGroup
+	watches  map[domain.ClusterName]context.CancelCauseFunc // of the clusters that are watched
+	begun    bool
+	ours     sync.Map // ids of contexts of this control plane; in clusters there may be another's
 	contacts contacts
 }
 

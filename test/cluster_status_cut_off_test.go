@@ -2,11 +2,13 @@ package test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	sdkpb "go.temporal.io/api/sdk/v1"
 	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/drover-io/drover/internal/client"
@@ -66,32 +68,28 @@ func TestClusterStatusOfAClusterThatIsCutOff(t *testing.T) {
 	require.True(t, agent.Alive(), "the agent has outlived its API server")
 }
 
-// watched waits until a person sees lines of a watch in the Web UI.
+// watched waits until a person sees a watch whose details have all of the lines in the Web UI. They are 15 s old at
+// the most.
 func watched(ctx context.Context, t *testing.T, s *harness.Stack, lines ...string) {
 	t.Helper()
-	temporal, last := s.TemporalClient(), ""
-	require.Eventually(t, func() bool {
+	temporal, seen := s.TemporalClient(), []string{}
+	for deadline := time.Now().Add(40 * time.Second); ; time.Sleep(4 * harness.Poll) { //nolint:forbidigo // it is looked at, not awaited
 		runs, err := temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 			Namespace: "drover", Query: `DroverOperation = "watch" AND ExecutionStatus = "Running"`,
 		})
 		require.NoError(t, err)
+		seen = seen[:0]
 		for _, run := range runs.GetExecutions() {
-			var metadata struct{ CurrentDetails string }
+			var metadata sdkpb.WorkflowMetadata
 			answer, err := temporal.QueryWorkflow(ctx, run.GetExecution().GetWorkflowId(), "", "__temporal_workflow_metadata")
-			if err != nil || answer.Get(&metadata) != nil {
-				continue
+			require.NoError(t, err)
+			require.NoError(t, answer.Get(&metadata))
+			details := metadata.GetCurrentDetails()
+			if !slices.ContainsFunc(lines, func(line string) bool { return !strings.Contains(details, line) }) {
+				return
 			}
-			last = metadata.CurrentDetails
-			found := 0
-			for _, line := range lines {
-				if strings.Contains(last, line) {
-					found++
-				}
-			}
-			if found == len(lines) {
-				return true
-			}
+			seen = append(seen, details)
 		}
-		return false
-	}, 40*time.Second, harness.Poll*4, "%s", &last)
+		require.True(t, time.Now().Before(deadline), "none of the watches has %q: %q", lines, seen)
+	}
 }

@@ -96,8 +96,8 @@ func TestConnectRefusesWhatCannotWork(t *testing.T) {
 		change func(*config.Config)
 		text   string
 	}{
-		"keys that are none":  {func(c *config.Config) { c.SecretKeys = "test:short" }, "key"},
-		"a file that is none": {func(c *config.Config) { c.SecretKeysFile = t.TempDir() + "/none" }, "read secret keys"},
+		"keys that are none":      {func(c *config.Config) { c.SecretKeys = "test:short" }, "key"},
+		"a file that is none":     {func(c *config.Config) { c.SecretKeysFile = t.TempDir() + "/none" }, "read secret keys"},
 		"a database that is none": {func(c *config.Config) { c.MongoURI = "http://db" }, "scheme"},
 	} {
 		t.Run(name, func(t *testing.T) {

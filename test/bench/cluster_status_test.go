@@ -109,7 +109,11 @@ func (f *changing) change(ctx context.Context, t *testing.T) (sent time.Time) {
 // seen is the number of the last change that the API shows; 0 for none.
 func (f *changing) seen(ctx context.Context) (int, error) {
 	var answer struct {
-		Apps []struct{ Clusters []struct{ Resources []struct{ Detail json.RawMessage } } }
+		Apps []struct {
+			Clusters []struct {
+				Resources []struct{ Detail json.RawMessage }
+			}
+		}
 	}
 	if _, err := f.Client.Get(ctx, f.query, &answer); err != nil {
 		return 0, err

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -88,7 +89,7 @@ type Cluster struct {
 	direct *rest.Config
 	server *httptest.Server
 	addr   string
-	proxy  http.Handler
+	proxy  *httputil.ReverseProxy
 	fault  atomic.Pointer[Fault]
 }
 
@@ -119,6 +120,7 @@ func NewClusterAs(t testing.TB, name, user string) *Cluster {
 		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:    transport,
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		ErrorLog:     slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // what breaks is meant to
 	}
 	c.listen(t, "127.0.0.1:0")
 	t.Cleanup(c.Down)
@@ -140,6 +142,7 @@ func (c *Cluster) listen(t testing.TB, addr string) {
 	c.server.Listener.Close()
 	c.server.Listener = l
 	c.server.EnableHTTP2 = true
+	c.server.Config.ErrorLog = c.proxy.ErrorLog
 	c.server.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	c.server.StartTLS()
 }
