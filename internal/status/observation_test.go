@@ -1,6 +1,7 @@
 package status_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -235,4 +236,17 @@ func webReported(t *testing.T) status.Source {
 	}
 	s.Observations = reported{"web": {emco, drover}}.observations
 	return s
+}
+
+// TestARuleAndASummary: what a rule does not find may be what an agent has left out.
+func TestARuleAndASummary(t *testing.T) {
+	s := webReported(t)
+	short := decoded(t, `{"apiVersion":"serving.knative.dev/v1","kind":"Service","metadata":{"name":"r1","namespace":"ns1",`+
+		`"annotations":{"k8splugin.io/summarised":"true"}},"status":{}}`)
+	o := observation("k1", short)
+	o.Provider = "kprov"
+	s.Observations = reported{"web": {o}}.observations
+	var b bytes.Buffer
+	require.NoError(t, status.Write(&b, status.Query{Type: status.TypeReady, Output: status.OutputDetail}, s))
+	require.Contains(t, b.String(), `"message":"rule knative: no such key: url (by a summary of the object)"`)
 }
