@@ -26,6 +26,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/deploy/crd"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
@@ -86,7 +87,7 @@ func newLeaf(t *testing.T, op domain.Operation, stages ...int) *leaf {
 	})
 	require.NoError(t, err)
 	t.Cleanup(clusters.Close)
-	l.kube = activities.NewKube(clusters, l.store, l, l, nil)
+	l.kube = activities.NewKube(clusters, l.store, l, l, agent())
 
 	var s testsuite.WorkflowTestSuite
 	s.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
@@ -102,6 +103,14 @@ func newLeaf(t *testing.T, op domain.Operation, stages ...int) *leaf {
 		}
 	})
 	return l
+}
+
+// agent stands for what installs one: the definition and something else.
+func agent() []plan.Resource {
+	return []plan.Resource{crd.ResourceBundleStates(), {
+		ResourceID: plan.ResourceID{Version: "v1", Kind: "ConfigMap", Namespace: "agents", Name: "agent"}, Stage: 1,
+		Manifest: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"agent","namespace":"agents"}}`),
+	}}
 }
 
 // Report implements activities.Reports.

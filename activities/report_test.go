@@ -11,13 +11,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 )
 
 // reports answers as a cluster that takes everything. What becomes of the ResourceBundleState is up to the test.
 type reports struct {
 	leaf    *leaf
 	defined bool
-	refused bool
+	after   int    // how often the definition is asked for in vain before
+	refused bool   // the ResourceBundleState
+	harmed  string // what is answered with code in place of all else
+	code    int32
 	status  []string // of the ResourceBundleState, from look to look; the last one stays
 }
 
@@ -33,6 +37,15 @@ func (r *reports) serve(w http.ResponseWriter, q *http.Request) {
 	object := map[string]any{
 		"apiVersion": "k8splugin.io/v1alpha1", "kind": "ResourceBundleState",
 		"metadata": map[string]any{"name": name, "uid": "1", "labels": map[string]any{"emco/deployment-id": "1-app"}},
+	}
+	if name == r.harmed {
+		refuse(w, r.code, metav1.StatusReason(http.StatusText(int(r.code))), name)
+		return
+	}
+	if strings.HasSuffix(q.URL.Path, "/k8splugin.io/v1alpha1") && r.after > 0 {
+		r.after--
+		http.NotFound(w, q)
+		return
 	}
 	switch whole := !strings.Contains(q.Header.Get("Accept"), "PartialObjectMetadata"); {
 	case strings.HasSuffix(q.URL.Path, "/k8splugin.io/v1alpha1") && r.defined:
@@ -112,6 +125,74 @@ func TestApplyReport(t *testing.T) {
 			}
 		})
 	}
+}
+
+// patched are the names of what was applied.
+func (l *leaf) patched() (names []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, q := range l.requests {
+		if name, ok := strings.CutPrefix(q, http.MethodPatch+" "); ok {
+			names = append(names, name)
+		}
+	}
+	l.requests = nil
+	return names
+}
+
+// TestInstall: with spec.report install the agent comes before the first leaf, once.
+func TestInstall(t *testing.T) {
+	const definition = "resourcebundlestates.k8splugin.io"
+	newInstall := func(t *testing.T) (*leaf, *reports) {
+		l := newLeaf(t, domain.OpInstantiate, 0)
+		r := newReports(l)
+		l.how = domain.ReportInstall
+		return l, r
+	}
+	t.Run("once, before the leaf", func(t *testing.T) {
+		l, _ := newInstall(t)
+		for _, want := range [][]string{{definition, "agent", "a0", "app-1"}, {"a0", "app-1"}} {
+			out, err := l.run()
+			require.NoError(t, err)
+			require.Equal(t, "1A", out.Marks, "the agent is not counted")
+			require.Empty(t, l.recorded().Report)
+			require.Equal(t, want, l.patched())
+		}
+	})
+	t.Run("waits until the definition is served", func(t *testing.T) {
+		l, r := newInstall(t)
+		r.after = 2
+		_, err := l.run()
+		require.NoError(t, err)
+		require.Empty(t, l.recorded().Report)
+		require.Equal(t, []string{definition, "agent", "a0", "app-1"}, l.patched())
+	})
+	t.Run("refused: the leaf is applied, and the next one tries again", func(t *testing.T) {
+		l, r := newInstall(t)
+		r.harmed, r.code = "agent", http.StatusForbidden
+		for range 2 {
+			out, err := l.run()
+			require.NoError(t, err)
+			require.Equal(t, "1A", out.Marks)
+			require.Equal(t, "the agent could not be installed: ConfigMap agent: it is Forbidden", l.recorded().Report)
+			require.Equal(t, []string{definition, "agent", "a0", "app-1"}, l.patched())
+		}
+		r.harmed = ""
+		_, err := l.run()
+		require.NoError(t, err)
+		require.Empty(t, l.recorded().Report)
+	})
+	t.Run("a cluster that does not answer: nothing of the leaf is sent, and all is tried again", func(t *testing.T) {
+		l, r := newInstall(t)
+		r.harmed, r.code = definition, http.StatusServiceUnavailable
+		_, err := l.run()
+		require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+		require.NotContains(t, l.patched(), "a0")
+		r.harmed = ""
+		_, err = l.run()
+		require.NoError(t, err)
+		require.Equal(t, []string{definition, "agent", "a0", "app-1"}, l.patched())
+	})
 }
 
 // TestApplyReportOfNothing: what holds nothing need not report, and a terminate will not ask the cluster.

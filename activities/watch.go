@@ -78,6 +78,8 @@ type Shards interface {
 	Unwatch(ctx context.Context, shard int, contextID string) error
 	// Changes waits for a set of clusters that is newer than the one known, for as long as ctx allows.
 	Changes(ctx context.Context, shard int, in ChangesInput) (*WatchSet, error)
+	// Heard tells a shard, if it runs, which of its clusters are heard.
+	Heard(ctx context.Context, shard int, h Heard) error
 }
 
 // Observations keeps what clusters report. An owner is one attempt at a watching activity.
@@ -173,6 +175,7 @@ func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
 	defer s.end(ctx)
 	defer cancel(nil)
 	s.running.Go(func() { s.pulse(ctx) })
+	s.running.Go(func() { s.tell(ctx, in.Shard) })
 	ask := ChangesInput{Term: in.Term, Attempt: activity.GetInfo(ctx).Attempt}
 	for {
 		set, err := w.Shards.Changes(ctx, in.Shard, ask)
@@ -203,11 +206,12 @@ func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
 // shard is one attempt at a shard.
 type shard struct {
 	*Watch
-	owner   string
-	running sync.WaitGroup
-	watches map[domain.ClusterName]context.CancelCauseFunc // of the clusters that are watched
-	begun   bool
-	ours    sync.Map // ids of contexts of this control plane; in clusters there may be another's
+	owner    string
+	running  sync.WaitGroup
+	watches  map[domain.ClusterName]context.CancelCauseFunc // of the clusters that are watched
+	begun    bool
+	ours     sync.Map // ids of contexts of this control plane; in clusters there may be another's
+	contacts contacts
 }
 
 // errUnwatched ends the watch of a cluster for good.
@@ -287,12 +291,13 @@ func (s *shard) watch(ctx context.Context, c domain.ClusterName, known []domain.
 			break
 		}
 		activity.GetLogger(ctx).Warn("watch", "cluster", c, "error", err)
-		if err := s.Store.PutWatch(ctx, s.owner, domain.Watch{Cluster: c, Reason: fail.TextOf(err)}); err != nil {
+		if err := s.Contact(ctx, domain.Watch{Cluster: c, Reason: fail.TextOf(err)}); err != nil {
 			activity.GetLogger(ctx).Warn("record watch", "cluster", c, "error", err)
 		}
 		_ = pause.For(ctx, wait)
 	}
 	if errors.Is(context.Cause(ctx), errUnwatched) {
+		s.contacts.forget(c)
 		s.record(ctx, func(ctx context.Context) error { return s.Store.DeleteWatch(ctx, s.owner, c) })
 	}
 }
@@ -306,7 +311,7 @@ func (s *shard) observe(ctx context.Context, c domain.ClusterName, known []domai
 	if how != domain.ReportNone {
 		return s.Observe(ctx, observe.Config{Cluster: c, Report: how, Clusters: s.Clusters, Sink: s, Known: known})
 	}
-	if err := s.Store.PutWatch(ctx, s.owner, domain.Watch{Cluster: c, Reason: unreported}); err != nil {
+	if err := s.Contact(ctx, domain.Watch{Cluster: c, Reason: unreported}); err != nil {
 		return err
 	}
 	<-ctx.Done()
@@ -335,5 +340,6 @@ func (s *shard) Delete(ctx context.Context, o domain.ObservedApp) error {
 
 // Contact implements observe.Sink.
 func (s *shard) Contact(ctx context.Context, w domain.Watch) error {
+	s.contacts.put(w)
 	return s.Store.PutWatch(ctx, s.owner, w)
 }

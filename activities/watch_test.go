@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -39,6 +40,7 @@ type sky struct {
 	stored    []domain.ObservedApp
 	observed  []domain.ObservedApp
 	pulses    map[string]bool
+	heard     []activities.Heard
 	changed   *sync.Cond
 }
 
@@ -92,6 +94,11 @@ func (s *sky) Changes(ctx context.Context, _ int, in activities.ChangesInput) (*
 	case set := <-s.sets:
 		return set, nil
 	}
+}
+
+func (s *sky) Heard(_ context.Context, _ int, h activities.Heard) error {
+	s.do(func() { s.heard = append(s.heard, h) })
+	return nil
 }
 
 func (s *sky) Report(c domain.ClusterName) domain.Report {
@@ -251,6 +258,36 @@ func TestWatchShardOfAWorkerThatStops(t *testing.T) {
 	close(stop)
 	require.ErrorContains(t, <-ended, "worker stops")
 	require.Empty(t, s.watchers)
+}
+
+// TestWhoIsHeard: the workflow is told when it changes.
+func TestWhoIsHeard(t *testing.T) {
+	activities.SetTellEvery(t, 5*time.Millisecond)
+	s := newSky(t)
+	ended := s.run(worker.Options{})
+	s.sets <- &activities.WatchSet{Generation: 1, Clusters: far("a", "b")}
+	s.until(s.watching("a", "b"))
+	says := func(name string, w domain.Watch) {
+		w.Cluster = far(name)[0]
+		require.NoError(t, s.watchers[w.Cluster].Sink.Contact(t.Context(), w))
+	}
+	told := func(want activities.Heard) func() bool {
+		return func() bool { return len(s.heard) > 0 && reflect.DeepEqual(want, s.heard[len(s.heard)-1]) }
+	}
+	says("b", domain.Watch{Reason: "refused"})
+	s.until(told(activities.Heard{Lost: 1, Reasons: []activities.Unheard{{Cluster: far("b")[0], Reason: "refused"}}}))
+	says("b", domain.Watch{Connected: true})
+	says("a", domain.Watch{Connected: true})
+	s.until(told(activities.Heard{Clusters: 2}))
+	s.sets <- &activities.WatchSet{Generation: 2, Clusters: far("a")}
+	s.until(told(activities.Heard{Clusters: 1}))
+	s.do(func() {
+		for i := range s.heard[1:] {
+			require.NotEqual(t, s.heard[i], s.heard[i+1], "nothing is told twice")
+		}
+	})
+	s.sets <- &activities.WatchSet{Generation: 3, Over: true}
+	require.NoError(t, <-ended)
 }
 
 // TestForeignObservations: a cluster may belong to two control planes.

@@ -121,6 +121,11 @@ func TestPlainVerbsOfEveryNoun(t *testing.T) {
 			invalid: `{"metadata":{"name":"x"},"spec":{"port":50001}}`, names: "spec.port: Must be less than or equal to 50000",
 		},
 		"clm controller": {path: "/v2/clm-controllers", item: "/NAME", body: `{"metadata":` + full + `,"spec":{"host":"h","port":1,"priority":1}}`, replaced: 200, put: 200},
+		"readiness rule": {
+			path: "/v2/readiness-rules", item: "/NAME", replaced: 200, put: 201,
+			body:    `{"metadata":` + full + `,"spec":{"group":"example.com","kind":"Database","ready":"object.status.phase == 'Up'"}}`,
+			invalid: `{"metadata":{"name":"x"},"spec":{"kind":"Database","ready":"object.status.phase"}}`, names: "spec.ready: is of type dyn, not bool",
+		},
 		"dtc controller": {path: "/v2/dtc-controllers", item: "/NAME", body: `{"metadata":` + full + `,"spec":{"host":"h","port":1,"priority":1}}`, replaced: 200, put: 201},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -225,7 +230,7 @@ func TestEmptyCollections(t *testing.T) {
 	missing := "/v2/projects/none/composite-apps/none/v1"
 	var calls []call
 	for _, url := range []string{
-		"/v2/projects", "/v2/cluster-providers", "/v2/controllers", "/v2/clm-controllers", "/v2/dtc-controllers",
+		"/v2/projects", "/v2/cluster-providers", "/v2/controllers", "/v2/clm-controllers", "/v2/dtc-controllers", "/v2/readiness-rules",
 		missing + "/apps", missing + "/composite-profiles", missing + "/deployment-intent-groups", "/v2/projects/none/logical-clouds",
 	} {
 		calls = append(calls, call{method: "GET", url: url, status: 200, is: "[]"})

@@ -64,6 +64,8 @@ func (e *edge) resources() []resource {
 		{noun: domain.Controllers, path: "/controllers", item: "/:controller", put: always(201)},
 		{noun: domain.CLMControllers, path: "/clm-controllers", item: "/:controller", put: always(200)},
 		{noun: domain.DTCControllers, path: "/dtc-controllers", item: "/:controller", put: upsert},
+
+		{noun: domain.ReadinessRules, path: "/readiness-rules", item: "/:readinessRule", put: upsert},
 	}
 }
 

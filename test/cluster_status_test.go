@@ -26,7 +26,9 @@ type reportedResource struct {
 	GVK     struct{ Group, Version, Kind string }
 	Name    string          `json:"name"`
 	Cluster string          `json:"cluster-status"`
+	Last    string          `json:"last-cluster-status"`
 	Ready   string          `json:"readyStatus"`
+	Was     string          `json:"lastReadyStatus"`
 	Message string          `json:"message"`
 	Detail  json.RawMessage `json:"detail"`
 }
@@ -38,12 +40,13 @@ type reportedStatus struct {
 	ReadyCounts map[string]int `json:"readyCounts"`
 	Apps        []struct {
 		Clusters []struct {
-			Name      string             `json:"cluster"`
-			Stale     bool               `json:"stale"`
-			LastSeen  *time.Time         `json:"last-seen"`
-			SeenLast  *time.Time         `json:"lastSeen"`
-			Reason    string             `json:"reason"`
-			Resources []reportedResource `json:"resources"`
+			Name         string             `json:"cluster"`
+			Connectivity string             `json:"connectivity"`
+			Stale        bool               `json:"stale"`
+			LastSeen     *time.Time         `json:"last-seen"`
+			SeenLast     *time.Time         `json:"lastSeen"`
+			Reason       string             `json:"reason"`
+			Resources    []reportedResource `json:"resources"`
 		} `json:"clusters"`
 	} `json:"apps"`
 }

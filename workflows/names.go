@@ -17,6 +17,7 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
 )
 
@@ -57,6 +58,8 @@ const (
 	// UnwatchSignal the id of a context that has ended.
 	WatchSignal   = "watch"
 	UnwatchSignal = "unwatch"
+	// HeardSignal carries an activities.Heard to WatchClusters, which shows it.
+	HeardSignal = "heard"
 	// ChangesUpdate carries an activities.ChangesInput to WatchClusters and is answered with an
 	// activities.WatchSet when there is a newer one.
 	ChangesUpdate = "changes"
@@ -119,6 +122,16 @@ const SweepSchedule = "sweep"
 
 // WatchID is the id of the workflow that watches the clusters of a shard.
 func WatchID(shard int) string { return fmt.Sprintf("watch/%d", shard) }
+
+// WatchSummary is the one line by which a person knows a watch in the Web UI.
+func WatchSummary(shard int) string {
+	return fmt.Sprintf("hears what clusters report, shard %d of %d", shard, activities.WatchShards)
+}
+
+// WatchAttributes are the search attributes of all watches.
+func WatchAttributes() temporal.SearchAttributes {
+	return temporal.NewSearchAttributes(operationAttribute.ValueSet("watch"))
+}
 
 // searchAttributes are those of every workflow of an operation; more are added by the caller.
 func searchAttributes(s domain.Scope, more ...temporal.SearchAttributeUpdate) temporal.SearchAttributes {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
 )
 
@@ -64,6 +65,40 @@ func (p OperationProgress) table() string {
 	b.WriteString(fmt.Sprintf("**%s**\n\n| app | clusters done | not answering | resources |\n|---|---|---|---|\n", p.Status)) //nolint:staticcheck // see above
 	for _, a := range p.Apps {
 		b.WriteString(fmt.Sprintf("| %s | %d of %d | %d | %s |\n", a.App, a.Done, a.Clusters, a.Retrying, a.Counts)) //nolint:staticcheck // see above
+	}
+	return b.String()
+}
+
+// watchRows is how many clusters the table of a watch has.
+const watchRows = 100
+
+// cell makes text fit into a table.
+var cell = strings.NewReplacer("|", "\\|", "\n", " ")
+
+// watchTable shows a watch in the Web UI: how many clusters there are and are heard, those first that are not.
+func watchTable(watched []Watched, heard activities.Heard) string {
+	lost := map[domain.ClusterName]string{}
+	for _, u := range heard.Reasons {
+		lost[u.Cluster] = u.Reason
+	}
+	var b strings.Builder
+	b.WriteString("| clusters | heard | not heard | just begun |\n|---|---|---|---|\n")
+	begun := max(len(watched)-heard.Clusters-heard.Lost, 0)
+	b.WriteString(fmt.Sprintf("| %d | %d | %d | %d |\n", len(watched), heard.Clusters, heard.Lost, begun)) //nolint:staticcheck // see above
+	b.WriteString("\n| cluster | app contexts | not heard because |\n|---|---|---|\n")
+	rows := 0
+	for _, unheard := range []bool{true, false} {
+		for _, w := range watched {
+			reason, known := lost[w.Cluster]
+			if known != unheard || rows == watchRows {
+				continue
+			}
+			rows++
+			b.WriteString(fmt.Sprintf("| %s | %d | %s |\n", w.Cluster, len(w.Contexts), cell.Replace(reason))) //nolint:staticcheck // see above
+		}
+	}
+	if more := len(watched) - rows; more > 0 {
+		b.WriteString(fmt.Sprintf("\nand %d more\n", more)) //nolint:staticcheck // see above
 	}
 	return b.String()
 }

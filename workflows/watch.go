@@ -34,6 +34,7 @@ func WatchClusters(ctx workflow.Context, in WatchInput) error {
 	w := &watch{WatchInput: in}
 	w.watches = workflow.GetSignalChannel(ctx, WatchSignal)
 	w.unwatches = workflow.GetSignalChannel(ctx, UnwatchSignal)
+	w.hears = workflow.GetSignalChannel(ctx, HeardSignal)
 	if err := workflow.SetUpdateHandler(ctx, ChangesUpdate, w.changes); err != nil {
 		return fmt.Errorf("set update handler: %w", err)
 	}
@@ -57,9 +58,10 @@ func WatchClusters(ctx workflow.Context, in WatchInput) error {
 // watch is one run of WatchClusters.
 type watch struct {
 	WatchInput
-	watches, unwatches workflow.ReceiveChannel
-	poller             activities.ChangesInput // of the last one who asked for changes
-	over               bool                    // the activity is to end
+	watches, unwatches, hears workflow.ReceiveChannel
+	poller                    activities.ChangesInput // of the last one who asked for changes
+	heard                     activities.Heard        // as the activity last said
+	over                      bool                    // the activity is to end
 }
 
 // work runs the activity until it ends, or there is nothing more for it to do in this run.
@@ -95,13 +97,11 @@ func (w *watch) full(ctx workflow.Context) bool {
 	return info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() > watchEvents
 }
 
-func (w *watch) signalled() bool { return w.watches.Len()+w.unwatches.Len() > 0 }
+func (w *watch) signalled() bool { return w.watches.Len()+w.unwatches.Len()+w.hears.Len() > 0 }
 
 // receive takes the signals that have come. Of one context the signal that ends it is the later one, so that the
 // others go first.
 func (w *watch) receive(ctx workflow.Context) {
-	before := len(w.Watched)
-	generation := w.Generation
 	for {
 		var s activities.Watching
 		if !w.watches.ReceiveAsync(&s) {
@@ -118,9 +118,14 @@ func (w *watch) receive(ctx workflow.Context) {
 		}
 		w.remove(contextID)
 	}
-	if generation != w.Generation || before != len(w.Watched) {
-		workflow.SetCurrentDetails(ctx, fmt.Sprintf("watches %d clusters", len(w.Watched)))
+	for {
+		var h activities.Heard
+		if !w.hears.ReceiveAsync(&h) {
+			break
+		}
+		w.heard = h
 	}
+	workflow.SetCurrentDetails(ctx, watchTable(w.Watched, w.heard))
 }
 
 func (w *watch) add(c domain.ClusterName, contextID string) {

@@ -29,7 +29,7 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 
 // ServeAPI answers REST requests on the listener until ctx ends, then drains.
 func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
-	lifecycle := service.NewLifecycle(p.store, p.store, heard{p.store}, p.engine, time.Now)
+	lifecycle := service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	handler, err := api.New(api.Deps{

@@ -17,6 +17,7 @@ import (
 
 	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/engine"
+	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/telemetry"
@@ -39,6 +40,7 @@ type Parts struct {
 	sealer   *secret.Sealer
 	temporal client.Client
 	engine   *engine.Engine
+	rules    *readiness.Book
 	tracing  telemetry.Tracing
 }
 
@@ -66,6 +68,7 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts
 		return nil, err
 	}
 	p.engine = engine.New(p.temporal)
+	p.rules = rulesIn(p.store)
 	for _, dependency := range []struct {
 		name string
 		call func(context.Context) error

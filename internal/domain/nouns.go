@@ -8,4 +8,5 @@ var Nouns = []*Noun{
 	CompositeApps, Apps, CompositeProfiles, Profiles,
 	DeploymentIntentGroups, DeploymentIntents, PlacementIntents, AppIntents,
 	Controllers, CLMControllers, DTCControllers,
+	ReadinessRules,
 }

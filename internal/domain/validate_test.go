@@ -59,6 +59,21 @@ func TestValidate(t *testing.T) {
 		"out of range":     {o: &domain.Controller{Metadata: meta("a"), Spec: domain.ControllerSpec{Port: -1, Priority: 101}}, want: []fail.Field{{Path: "spec.port", Message: "Must be greater than or equal to 0"}, {Path: "spec.priority", Message: "Must be less than or equal to 100"}}},
 		"of clm, likewise": {o: &domain.ServiceController{Metadata: meta("a"), Spec: domain.ServiceControllerSpec{Port: 50001}}, want: []fail.Field{{Path: "spec.port", Message: "Must be less than or equal to 50000"}}},
 
+		"a readiness rule":  {o: &domain.ReadinessRule{Metadata: meta("a"), Spec: domain.ReadinessRuleSpec{Group: "example.com", Version: "v1beta1", Kind: "Database", Ready: "true"}}},
+		"of the core group": {o: &domain.ReadinessRule{Metadata: meta("a"), Spec: domain.ReadinessRuleSpec{Kind: "Pod", Ready: "true"}}},
+		"an empty rule": {o: &domain.ReadinessRule{Metadata: meta("a"), Spec: domain.ReadinessRuleSpec{Ready: " "}}, want: []fail.Field{
+			{Path: "spec.kind", Message: "is required"}, {Path: "spec.ready", Message: "is required"},
+		}},
+		"a rule with everything wrong": {
+			o: &domain.ReadinessRule{Metadata: meta("a"), Spec: domain.ReadinessRuleSpec{Group: "Example.com", Version: "1", Kind: strings.Repeat("k", 64) + " ", Ready: "true"}},
+			want: []fail.Field{
+				{Path: "spec.group", Message: "Does not match pattern '^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$'"},
+				{Path: "spec.version", Message: "Does not match pattern '^([a-z]([-a-z0-9]*[a-z0-9])?)?$'"},
+				{Path: "spec.kind", Message: "Does not match pattern '^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$'"},
+				{Path: "spec.kind", Message: "String length must be less than or equal to 63"},
+			},
+		},
+
 		"a profile without app": {o: &domain.Profile{Metadata: meta("a")}, want: []fail.Field{{Path: "spec.app", Message: "is required"}}},
 
 		"a group": {o: &domain.DeploymentIntentGroup{Metadata: meta("a"), Spec: domain.DeploymentIntentGroupSpec{

@@ -16,7 +16,8 @@ func (e *Engine) Watch(ctx context.Context, shard int, w activities.Watching) er
 	return e.call(ctx, func(ctx context.Context) error {
 		id := workflows.WatchID(shard)
 		_, err := e.temporal.SignalWithStartWorkflow(ctx, id, workflows.WatchSignal, w, client.StartWorkflowOptions{
-			ID: id, TaskQueue: workflows.LifecycleQueue, StaticSummary: "hears what clusters report",
+			ID: id, TaskQueue: workflows.LifecycleQueue,
+			TypedSearchAttributes: workflows.WatchAttributes(), StaticSummary: workflows.WatchSummary(shard),
 		}, workflows.WatchClustersName, workflows.WatchInput{Shard: shard})
 		return err
 	})
@@ -24,8 +25,18 @@ func (e *Engine) Watch(ctx context.Context, shard int, w activities.Watching) er
 
 // Unwatch implements activities.Shards.
 func (e *Engine) Unwatch(ctx context.Context, shard int, contextID string) error {
+	return e.signalWatch(ctx, shard, workflows.UnwatchSignal, contextID)
+}
+
+// Heard implements activities.Shards.
+func (e *Engine) Heard(ctx context.Context, shard int, h activities.Heard) error {
+	return e.signalWatch(ctx, shard, workflows.HeardSignal, h)
+}
+
+// signalWatch signals a shard; one that does not run need not know.
+func (e *Engine) signalWatch(ctx context.Context, shard int, signal string, arg any) error {
 	err := e.call(ctx, func(ctx context.Context) error {
-		return e.temporal.SignalWorkflow(ctx, workflows.WatchID(shard), "", workflows.UnwatchSignal, contextID)
+		return e.temporal.SignalWorkflow(ctx, workflows.WatchID(shard), "", signal, arg)
 	})
 	if fail.Is(err, fail.NotFound) {
 		return nil

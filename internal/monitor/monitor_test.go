@@ -244,6 +244,22 @@ func TestWatchesConfiguredKindsWithoutDiscovery(t *testing.T) {
 	w.await("configured kinds are watched", has("Widget", "w"))
 }
 
+// TestReadsConfiguredKindsAgain: a ConfigMap that is mounted changes under the agent. It is read with every look at the
+// kinds, of which a new definition causes one.
+func TestReadsConfiguredKindsAgain(t *testing.T) {
+	w := newWorld(t)
+	w.bundleState()
+	w.configMap("a")
+	file := filepath.Join(t.TempDir(), "kinds.json")
+	require.NoError(t, os.WriteFile(file, []byte(`[]`), 0o600))
+	w.agent(func(c *monitor.Config) { c.Discover, c.KindsFile = false, file })
+	w.await("known kinds are watched", has("ConfigMap", "a"))
+	require.NoError(t, os.WriteFile(file, []byte(`[{"Group":"test.drover.io","Kind":"Widget"}]`), 0o600))
+	widget := w.defineWidget()
+	w.create(widget, `{"apiVersion":"test.drover.io/v1","kind":"Widget","metadata":{"name":"w"}}`)
+	w.await("the kind that was added is watched", has("Widget", "w"))
+}
+
 func TestWaitsForTheDefinition(t *testing.T) {
 	w := newBareWorld(t)
 	w.undefine("resourcebundlestates.k8splugin.io")

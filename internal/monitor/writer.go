@@ -30,7 +30,7 @@ const requestTime = 30 * time.Second
 // etcd keeps every version of an object until it compacts, and a megabyte a second would fill it.
 const fullRate = 256 << 10
 
-// quiet is how long nothing is written after a write of size bytes.
+// quiet is the time from the beginning of a write of size bytes to that of the next one.
 func quiet(interval time.Duration, size int) time.Duration {
 	return max(interval, time.Duration(float64(interval)*float64(size)/fullRate))
 }
@@ -173,6 +173,7 @@ func (w *writer) write(ctx context.Context, f first, version int64, statuses []j
 		if sum == have[i] {
 			continue
 		}
+		began := w.now()
 		if err := w.writePart(ctx, f.Owner, i+1, statuses[i]); err != nil {
 			if i == 0 && apierrors.IsNotFound(err) {
 				return nil
@@ -182,7 +183,7 @@ func (w *writer) write(ctx context.Context, f first, version int64, statuses []j
 		have[i] = sum
 		state.sums = have
 		size += len(statuses[i])
-		state.next = w.now().Add(quiet(w.interval, size))
+		state.next = began.Add(quiet(w.interval, size)) // however long a write takes, the next may begin then
 		writes.Inc()
 		writtenBytes.Add(float64(len(statuses[i])))
 	}

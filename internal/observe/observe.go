@@ -46,7 +46,7 @@ type Config struct {
 
 	RetryFirst time.Duration // how long to wait before another session, doubling, 500 ms
 	RetryMost  time.Duration // up to this, 30 s
-	Interval   time.Duration // least time between two reports of an app, agentless, 1 s
+	Interval   time.Duration // least time between two reports of an app, agentless, 500 ms
 	Silence    time.Duration // how long an agent may be silent, bundle.LeaseDuration
 }
 
@@ -57,7 +57,7 @@ func (c Config) withDefaults() Config {
 	}{
 		{&c.RetryFirst, 500 * time.Millisecond},
 		{&c.RetryMost, 30 * time.Second},
-		{&c.Interval, time.Second},
+		{&c.Interval, 500 * time.Millisecond},
 		{&c.Silence, bundle.LeaseDuration},
 	} {
 		if *d.value == 0 {

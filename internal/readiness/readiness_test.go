@@ -94,12 +94,10 @@ func FuzzOf(f *testing.F) {
 		}
 		f.Add(string(asJSON))
 	}
-	rules, err := readiness.Compile(readiness.Rule{
-		Name: "r", Group: "example.com", Kind: "Database", Expression: `object.status.conditions.all(c, c.status == "True")`,
+	rules := readiness.Compile(readiness.Rule{
+		Name: "r", Group: "example.com", Kind: "Database", Ready: `object.status.conditions.all(c, c.status == "True")`,
+		Message: `string(object.status.conditions[0].message)`,
 	})
-	if err != nil {
-		f.Fatal(err)
-	}
 	f.Fuzz(func(t *testing.T, data string) {
 		object, err := readiness.Decode(json.RawMessage(data))
 		if err != nil {

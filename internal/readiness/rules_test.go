@@ -16,7 +16,7 @@ import (
 var database = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Database"}
 
 func rule(expression string) readiness.Rule {
-	return readiness.Rule{Name: "db", Group: database.Group, Kind: database.Kind, Expression: expression}
+	return readiness.Rule{Name: "db", Group: database.Group, Kind: database.Kind, Ready: expression}
 }
 
 func parsed(t *testing.T, text string) map[string]any {
@@ -56,8 +56,8 @@ func TestRules(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rules, err := readiness.Compile(rule(c.expression))
-			require.NoError(t, err)
+			require.NoError(t, readiness.Check(rule(c.expression)))
+			rules := readiness.Compile(rule(c.expression))
 			got := rules.Of(database, parsed(t, c.object))
 			require.Equal(t, c.want, got.Status, "%s", got.Message)
 			require.True(t, strings.HasPrefix(got.Message, c.message), "%q", got.Message)
@@ -67,19 +67,18 @@ func TestRules(t *testing.T) {
 
 func TestARuleThatTakesTooLongIsNotReady(t *testing.T) {
 	readiness.SetDeadline(t, -time.Second)
-	rules, err := readiness.Compile(rule(`object.a.all(x, x > 0)`))
-	require.NoError(t, err)
+	rules := readiness.Compile(rule(`object.a.all(x, x > 0)`))
 	got := rules.Of(database, parsed(t, `{a: [`+strings.Repeat("1,", 999)+`1]}`))
 	require.Equal(t, readiness.State{Status: readiness.NotReady, Message: "rule db: takes too long"}, got)
 }
 
 func TestWhichRuleApplies(t *testing.T) {
-	rules, err := readiness.Compile(
-		readiness.Rule{Name: "any", Group: "example.com", Kind: "Database", Expression: `object.v == "any"`},
-		readiness.Rule{Name: "v2", Group: "example.com", Version: "v2", Kind: "Database", Expression: `object.v == "v2"`},
-		readiness.Rule{Name: "pods", Kind: "Pod", Expression: `true`},
+	rules := readiness.Compile(
+		readiness.Rule{Name: "any", Group: "example.com", Kind: "Database", Ready: `object.v == "any"`},
+		readiness.Rule{Name: "v2", Group: "example.com", Version: "v2", Kind: "Database", Ready: `object.v == "v2"`},
+		readiness.Rule{Name: "pods", Kind: "Pod", Ready: `true`},
+		readiness.Rule{Name: "too late", Kind: "Pod", Ready: `false`},
 	)
-	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		gvk  schema.GroupVersionKind
 		v    string
@@ -103,29 +102,56 @@ func TestWhichRuleApplies(t *testing.T) {
 	require.False(t, none.Has(database))
 }
 
+func TestMessages(t *testing.T) {
+	long := strings.Repeat("é", 2000)
+	for name, c := range map[string]struct{ expression, object, want string }{
+		"says what is lacking":    {`"has " + string(object.ready) + " of 3"`, `{ready: 2}`, "rule db: has 2 of 3"},
+		"none":                    {"", `{ready: 2}`, "rule db: not fulfilled"},
+		"an empty one":            {`string(object.?note.orValue(" "))`, `{ready: 2}`, "rule db: not fulfilled"},
+		"one that fails":          {`string(object.none)`, `{ready: 2}`, "rule db: not fulfilled"},
+		"one of several lines":    {`"a\n\t b"`, `{ready: 2}`, "rule db: a b"},
+		"one that is too long":    {`string(object.long)`, `{ready: 2, long: ` + long + `}`, "rule db: " + long[:1024] + "…"},
+		"what fails says so":      {`"a message"`, `{ready: many}`, "rule db: no such overload"},
+		"nothing when it is not":  {`"a message"`, `{ready: 3}`, ""},
+		"nothing when it is gone": {`"a message"`, `{ready: 2, metadata: {deletionTimestamp: "2020-08-21T05:39:34Z"}}`, "being deleted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := rule(`object.ready >= 3`)
+			r.Message = c.expression
+			require.NoError(t, readiness.Check(r))
+			require.Equal(t, c.want, readiness.Compile(r).Of(database, parsed(t, c.object)).Message)
+		})
+	}
+}
+
 func TestRulesThatAreRefused(t *testing.T) {
+	ready := func(expression string) readiness.Rule { return rule(expression) }
+	message := func(expression string) readiness.Rule {
+		return readiness.Rule{Name: "db", Kind: "Database", Ready: "true", Message: expression}
+	}
 	for name, c := range map[string]struct {
-		rules []readiness.Rule
-		want  []string // "rule: what is wrong", how each begins
+		rule readiness.Rule
+		want []string // "field: what is wrong", how each begins
 	}{
-		"no expression":  {[]readiness.Rule{rule(" ")}, []string{"db: has no expression"}},
-		"no kind":        {[]readiness.Rule{{Name: "x", Expression: "true"}}, []string{"x: names no kind"}},
-		"syntax":         {[]readiness.Rule{rule("object.status ==")}, []string{"db: line 1, column 17: Syntax error"}},
-		"second line":    {[]readiness.Rule{rule("true &&\n  objekt.a == 1")}, []string{"db: line 2, column 3: undeclared reference to 'objekt'"}},
-		"two faults":     {[]readiness.Rule{rule("a && b")}, []string{"db: line 1, column 1: undeclared reference to 'a'", "db: line 1, column 6: undeclared reference to 'b'"}},
-		"a string":       {[]readiness.Rule{rule(`"yes"`)}, []string{"db: is of type string, not bool"}},
-		"a member":       {[]readiness.Rule{rule("object.status.ready")}, []string{"db: is of type dyn, not bool"}},
-		"a bad pattern":  {[]readiness.Rule{rule(`object.a.matches("(")`)}, []string{"db: line 1, column 18: invalid matches argument"}},
-		"too long":       {[]readiness.Rule{rule(strings.Repeat("true || ", 600) + "true")}, []string{"db: expression code point size exceeds limit"}},
-		"too deep":       {[]readiness.Rule{rule(`[1].all(a, [1].all(b, [1].all(c, [1].all(d, true))))`)}, []string{"db: line 1, column 41: comprehension exceeds nesting limit"}},
-		"not a function": {[]readiness.Rule{rule(`now() == 1`)}, []string{"db: line 1, column 4: undeclared reference to 'now'"}},
-		"a kind twice": {
-			[]readiness.Rule{rule("true"), {Name: "db2", Group: "example.com", Kind: "Database", Expression: "true"}},
-			[]string{"db2: Database.example.com has a rule already: db"},
+		"no expression":       {ready(" "), []string{"spec.ready: has no expression"}},
+		"syntax":              {ready("object.status =="), []string{"spec.ready: line 1, column 17: Syntax error"}},
+		"second line":         {ready("true &&\n  objekt.a == 1"), []string{"spec.ready: line 2, column 3: undeclared reference to 'objekt'"}},
+		"two faults":          {ready("a && b"), []string{"spec.ready: line 1, column 1: undeclared reference to 'a'", "spec.ready: line 1, column 6: undeclared reference to 'b'"}},
+		"a string":            {ready(`"yes"`), []string{"spec.ready: is of type string, not bool; compare it"}},
+		"a member":            {ready("object.status.ready"), []string{"spec.ready: is of type dyn, not bool; compare it"}},
+		"a bad pattern":       {ready(`object.a.matches("(")`), []string{"spec.ready: line 1, column 18: invalid matches argument"}},
+		"too long":            {ready(strings.Repeat("true || ", 600) + "true"), []string{"spec.ready: expression code point size exceeds limit"}},
+		"too deep":            {ready(`[1].all(a, [1].all(b, [1].all(c, [1].all(d, true))))`), []string{"spec.ready: line 1, column 41: comprehension exceeds nesting limit"}},
+		"not a function":      {ready(`now() == 1`), []string{"spec.ready: line 1, column 4: undeclared reference to 'now'"}},
+		"a message of a kind": {message(`1`), []string{"spec.message: is of type int, not string; convert it"}},
+		"a member as message": {message(`object.status.reason`), []string{"spec.message: is of type dyn, not string; convert it"}},
+		"both": {
+			readiness.Rule{Kind: "Database", Ready: "a", Message: "b"},
+			[]string{"spec.ready: line 1, column 1: undeclared reference to 'a'", "spec.message: line 1, column 1: undeclared reference to 'b'"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := readiness.Compile(c.rules...)
+			err := readiness.Check(c.rule)
 			require.True(t, fail.Is(err, fail.Invalid), "%v", err)
 			fields := fail.FieldsOf(err)
 			require.Len(t, fields, len(c.want), "%v", err)
@@ -136,9 +162,20 @@ func TestRulesThatAreRefused(t *testing.T) {
 	}
 }
 
+// TestARuleThatDoesNotCompileAnyMore: one that an earlier version has let pass must not spoil a status.
+func TestARuleThatDoesNotCompileAnyMore(t *testing.T) {
+	bad := rule("gone(object)")
+	bad.Message = "gone(object)"
+	got := readiness.Compile(bad).Of(database, map[string]any{})
+	require.Equal(t, readiness.NotReady, got.Status)
+	require.Contains(t, got.Message, "rule db: line 1, column 5: undeclared reference to 'gone'")
+	good := rule("false")
+	good.Message = "gone(object)"
+	require.Equal(t, "rule db: not fulfilled", readiness.Compile(good).Of(database, map[string]any{}).Message)
+}
+
 func TestRulesMayBeUsedByManyAtOnce(t *testing.T) {
-	rules, err := readiness.Compile(rule(`object.a.all(x, x > 0)`))
-	require.NoError(t, err)
+	rules := readiness.Compile(rule(`object.a.all(x, x > 0)`))
 	done := make(chan readiness.State)
 	for i := range 8 {
 		go func() {

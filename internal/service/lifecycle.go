@@ -12,6 +12,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/readiness"
 )
 
 // Engine runs operations as workflows.
@@ -44,6 +45,8 @@ type Heard interface {
 	// Observations reads what clusters say of an app, sorted as plan.SortTargets does; nil clusters are all. An error
 	// ends the sequence.
 	Observations(ctx context.Context, contextID, app string, clusters []domain.ClusterName) iter.Seq2[Observation, error]
+	// Rules are those of users by which it is judged, as they were readiness.Freshness ago or later.
+	Rules(ctx context.Context) (*readiness.Rules, error)
 }
 
 // Observation is what a cluster says of an app, with the objects themselves on demand.

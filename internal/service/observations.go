@@ -29,6 +29,9 @@ func (l *Lifecycle) hear(ctx context.Context, d *StatusDocument, leaves map[stri
 	if err != nil {
 		return err
 	}
+	if d.source.Rules, err = l.heard.Rules(ctx); err != nil {
+		return err
+	}
 	r := &reported{
 		contextID: d.source.ContextID, terminated: d.source.Status == domain.ContextTerminated, watches: watches, leaves: leaves,
 	}

@@ -22,11 +22,14 @@ type said struct {
 	observations []Observation
 	err          error
 	watches      map[domain.ClusterName]domain.Watch
+	rules        *readiness.Rules
 }
 
 func (s said) Watches(context.Context, []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error) {
 	return s.watches, nil
 }
+
+func (s said) Rules(context.Context) (*readiness.Rules, error) { return s.rules, nil }
 
 func (s said) Observations(context.Context, string, string, []domain.ClusterName) iter.Seq2[Observation, error] {
 	return func(yield func(Observation, error) bool) {
@@ -63,7 +66,9 @@ func hearing(t *testing.T, s said, now domain.ContextStatus, leaves ...domain.Le
 
 func TestObservations(t *testing.T) {
 	seen := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	rules := readiness.Compile()
 	source := hearing(t, said{
+		rules: rules,
 		observations: []Observation{
 			saying("c", domain.ObservedResource{Group: "apps", Version: "v1", Kind: "Deployment", Name: "web", Status: "NotReady", Message: "0/1"}),
 			saying("d"),
@@ -74,6 +79,7 @@ func TestObservations(t *testing.T) {
 			cluster0("f"): {Connected: true},
 		},
 	}, domain.ContextInstantiated, domain.Leaf{ID: domain.LeafID("1", "app", cluster0("f")), Report: "no rights"})
+	require.Same(t, rules, source.Rules)
 	var all []*status.Observation
 	for o, err := range source.Observations("app", nil) {
 		require.NoError(t, err)

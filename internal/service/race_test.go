@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/store"
@@ -315,6 +316,21 @@ func TestTwoProfilesOfAnAppAtOnce(t *testing.T) {
 	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
 	require.False(t, f.exists(t, profile("mine")))
 	require.True(t, f.exists(t, profile("other")))
+}
+
+func TestTwoReadinessRulesOfAKindAtOnce(t *testing.T) {
+	f := newFixture(t)
+	rule := func(name string) *domain.ReadinessRule {
+		return &domain.ReadinessRule{Metadata: domain.Metadata{Name: name}, Spec: domain.ReadinessRuleSpec{Kind: "Database", Ready: "true"}}
+	}
+	f.store.before = func(ctx context.Context) error { return f.store.Store.Create(ctx, rule("other")) }
+	err := f.Create(t.Context(), rule("mine"))
+	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+	require.Contains(t, fail.TextOf(err), `Database has a readiness rule already: "other"`)
+	require.False(t, f.exists(t, rule("mine")))
+	rules, err := service.ReadinessRules(t.Context(), f.store)
+	require.NoError(t, err)
+	require.Equal(t, []readiness.Rule{{Name: "other", Kind: "Database", Ready: "true"}}, rules)
 }
 
 // The caller leaves when the write is done: what was refused must be taken back all the same.

@@ -56,6 +56,8 @@ var rules = map[*domain.Noun]rule{
 	domain.DeploymentIntents:      {before: (*Service).unapprove, after: (*Service).unapprove},
 	domain.PlacementIntents:       {before: (*Service).unapprove, after: (*Service).unapprove},
 	domain.AppIntents:             {before: (*Service).unapprove, after: (*Service).unapprove},
+
+	domain.ReadinessRules: {before: (*Service).acceptReadinessRule, after: (*Service).oneRulePerKind},
 }
 
 func (r rule) runBefore(ctx context.Context, s *Service, c change) error {

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"bytes"
 	"encoding/json"
 	"iter"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
@@ -125,8 +127,14 @@ func (o *Observation) ready(index int, rules *readiness.Rules) (readiness.State,
 	if state.Status == readiness.NotPresent { // it is there, but the report has only its name
 		state = readiness.State{Status: readiness.NotReady, Message: "the report of it has no status"}
 	}
+	if state.Message != "" && bytes.Contains(data, summarised) { // what the rule looks at may have been left out
+		state.Message += " (by a summary of the object)"
+	}
 	return state, nil
 }
+
+// summarised is how an object says of itself that it is a summary.
+var summarised = []byte(`"` + bundle.SummarisedAnnotation + `":"true"`)
 
 func (o *Observation) object(index int) (json.RawMessage, error) {
 	if o.Object == nil {

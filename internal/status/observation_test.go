@@ -1,6 +1,7 @@
 package status_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -210,11 +211,9 @@ func webEMCO(t *testing.T) status.Source {
 // same names in several namespaces, another version than the manifest's, and a kind with a user's rule.
 func webReported(t *testing.T) status.Source {
 	s := web(t)
-	rules, err := readiness.Compile(readiness.Rule{
-		Name: "knative", Group: "serving.knative.dev", Kind: "Service", Expression: `object.status.url != ""`,
+	s.Namespace, s.Rules = "ns1", readiness.Compile(readiness.Rule{
+		Name: "knative", Group: "serving.knative.dev", Kind: "Service", Ready: `object.status.url != ""`,
 	})
-	require.NoError(t, err)
-	s.Namespace, s.Rules = "ns1", rules
 	knative := func(version, state string) object {
 		return judged(t, fmt.Sprintf(`{"apiVersion":"serving.knative.dev/%s","kind":"Service","metadata":{"name":"r1","namespace":"ns1"},"status":%s}`, version, state),
 			readiness.State{Status: readiness.Ready})
@@ -237,4 +236,17 @@ func webReported(t *testing.T) status.Source {
 	}
 	s.Observations = reported{"web": {emco, drover}}.observations
 	return s
+}
+
+// TestARuleAndASummary: what a rule does not find may be what an agent has left out.
+func TestARuleAndASummary(t *testing.T) {
+	s := webReported(t)
+	short := decoded(t, `{"apiVersion":"serving.knative.dev/v1","kind":"Service","metadata":{"name":"r1","namespace":"ns1",`+
+		`"annotations":{"k8splugin.io/summarised":"true"}},"status":{}}`)
+	o := observation("k1", short)
+	o.Provider = "kprov"
+	s.Observations = reported{"web": {o}}.observations
+	var b bytes.Buffer
+	require.NoError(t, status.Write(&b, status.Query{Type: status.TypeReady, Output: status.OutputDetail}, s))
+	require.Contains(t, b.String(), `"message":"rule knative: no such key: url (by a summary of the object)"`)
 }

@@ -101,6 +101,9 @@ func nounCases() map[string]domain.Object {
 		"a controller":     &domain.Controller{Identity: below(""), Metadata: named("rsync"), Spec: domain.ControllerSpec{Host: "h", Port: 9031, Priority: 1}},
 		"a clm controller": serviceController(domain.CLMControllers),
 		"a dtc controller": serviceController(domain.DTCControllers),
+		"a readiness rule": &domain.ReadinessRule{Identity: below(""), Metadata: named("db"), Spec: domain.ReadinessRuleSpec{
+			Group: "example.com", Version: "v1", Kind: "Database", Ready: `object.status.phase == "Up"`, Message: `"$a.b"`,
+		}},
 	}
 }
 

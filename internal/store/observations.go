@@ -11,6 +11,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -24,8 +25,8 @@ const (
 	inlineSize = 32 << 10
 	// observedChunk is what one chunk holds.
 	observedChunk = 4 << 20
-	// observedReply is how many documents are asked for at a time: with 2 × inlineSize each.
-	observedReply = 128
+	// observedPage is how many documents are read at a time: with 2 × inlineSize each.
+	observedPage = 128
 )
 
 // observation is the document of what a cluster says of an app.
@@ -309,9 +310,36 @@ func (s *Store) visitAll(ctx context.Context, contextID, app string, clusters []
 	for _, c := range clusters {
 		wanted[c] = true
 	}
-	return while(ctx, s, s.observations(deployment), below(deployment), observedReply,
-		func() *observation { return &observation{} },
-		func(o *observation) bool { return clusters != nil && !wanted[clusterOf(o.ID)] || visit(o) })
+	for after := deployment + "/"; ; {
+		page, err := s.observedAfter(ctx, deployment, after)
+		if err != nil {
+			return err
+		}
+		for _, o := range page {
+			if clusters != nil && !wanted[clusterOf(o.ID)] {
+				continue
+			}
+			if !visit(o) {
+				return nil
+			}
+		}
+		if len(page) < observedPage {
+			return nil
+		}
+		after = page[len(page)-1].ID
+	}
+}
+
+// observedAfter reads the observations of a deployment that come after an _id, observedPage at the most. Callers that
+// ask at the same time share them: they must not be changed.
+func (s *Store) observedAfter(ctx context.Context, deployment, after string) ([]*observation, error) {
+	return s.observedReads.get(ctx, after, func(ctx context.Context) ([]*observation, error) {
+		var page []*observation
+		rest := byID(bson.D{{Key: "$gt", Value: after}, {Key: "$lt", Value: deployment + "0"}})
+		err := each(ctx, s, s.observations(deployment), rest, func() *observation { return &observation{} },
+			func(o *observation) { page = append(page, o) }, options.Find().SetLimit(observedPage))
+		return page, err
+	})
 }
 
 // clusterOf takes the cluster out of an observationID.

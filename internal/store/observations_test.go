@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/store"
@@ -201,6 +203,38 @@ func TestWatchesHoldAsLongAsTheirOwnerLives(t *testing.T) {
 	all, err := s.Watches(ctx, nil)
 	require.NoError(t, err)
 	require.Len(t, all, 1)
+}
+
+// TestObservationsOfManyClusters: more than are read at a time, by many at the same time.
+func TestObservationsOfManyClusters(t *testing.T) {
+	s, ctx := open(t), t.Context()
+	const n = 128 + 128 + 3
+	var want []domain.ClusterName
+	for i := range n {
+		c := clusterAt("p", fmt.Sprintf("c%03d", i))
+		want = append(want, c)
+		require.NoError(t, s.PutObservation(ctx, observationOf("1", "app", c, resourceOf("a", "x"))))
+	}
+	require.NoError(t, s.PutObservation(ctx, observationOf("1", "app-2", want[0])))
+	require.NoError(t, s.PutObservation(ctx, observationOf("1", "ap", want[0])))
+	var g errgroup.Group
+	for range 8 {
+		g.Go(func() error {
+			var found []domain.ClusterName
+			for o, err := range s.Observations(ctx, "1", "app", nil) {
+				if err != nil {
+					return err
+				}
+				found = append(found, o.Cluster)
+			}
+			if !slices.Equal(want, found) {
+				return fmt.Errorf("found %d of %d: %v", len(found), n, found)
+			}
+			return nil
+		})
+	}
+	require.NoError(t, g.Wait())
+	require.Len(t, read(t, s, "1", "app", append(slices.Clone(want[120:140]), clusterAt("p", "none"))), 20)
 }
 
 // BenchmarkObservations writes and reads what 1,000 clusters say of an app of four resources.

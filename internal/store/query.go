@@ -26,17 +26,9 @@ var sortedByID = bson.D{{Key: "_id", Value: 1}}
 // each decodes every document that the filter selects into a T, in the order of _id, one after another.
 // The deadline is for each reply, not for all.
 func each[T any](ctx context.Context, s *Store, c *mongo.Collection, filter bson.D, make func() T, take func(T), opts ...options.Lister[options.FindOptions]) error {
-	return while(ctx, s, c, filter, maxReply, make, func(v T) bool {
-		take(v)
-		return true
-	}, opts...)
-}
-
-// while is each until take has had enough, with a number of documents a reply.
-func while[T any](ctx context.Context, s *Store, c *mongo.Collection, filter bson.D, reply int32, make func() T, take func(T) bool, opts ...options.Lister[options.FindOptions]) error {
 	call, cancel := s.deadline(ctx)
 	defer func() { cancel() }()
-	opts = append(opts, options.Find().SetSort(sortedByID).SetBatchSize(reply))
+	opts = append(opts, options.Find().SetSort(sortedByID).SetBatchSize(maxReply))
 	cursor, err := c.Find(call, filter, opts...)
 	if err != nil {
 		return kindOf(err)
@@ -54,9 +46,7 @@ func while[T any](ctx context.Context, s *Store, c *mongo.Collection, filter bso
 		if err := cursor.Decode(v); err != nil {
 			return fail.Wrap(err, fail.Internal, "a document of %s cannot be read", c.Name())
 		}
-		if !take(v) {
-			return nil
-		}
+		take(v)
 	}
 }
 

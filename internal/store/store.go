@@ -42,6 +42,8 @@ type Store struct {
 	leafWrites  *gatherer[leafRecord]
 	leafLookups *gatherer[*leafRead]
 	leafReads   *sharedReads[[]domain.Leaf]
+	// Who asks for the same status at the same time, as many do who wait for the same thing, shares what is read.
+	observedReads *sharedReads[[]*observation]
 }
 
 // Collections that hold no nouns and are not divided (see partition).
@@ -74,6 +76,7 @@ func Open(c Config) (*Store, error) {
 	s := &Store{
 		client: client, db: client.Database(c.Database), timeout: c.Timeout, now: c.Now,
 		cache: newBlobCache(c.Cache), leafReads: newSharedReads[[]domain.Leaf](),
+		observedReads: newSharedReads[[]*observation](),
 	}
 	s.leafWrites, s.leafLookups = newGatherer(s.insertLeaves), newGatherer(s.lookUp)
 	return s, nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/test/harness"
 )
 
@@ -28,7 +29,7 @@ func postgres(ctx context.Context, t *testing.T) []figure {
 func onStore(ctx context.Context, t *testing.T, kind string, servers harness.Servers, server *harness.Postgres) []figure {
 	t.Helper()
 	const clusters, rounds = 100, 5
-	f := simulateOn(ctx, t, servers, clusters, clusters)
+	f := simulateOn(ctx, t, servers, domain.ReportAgent, clusters, clusters)
 	d := f.deployment(ctx, t, "on-"+kind, firstLabel(clusters), scaleApps, scaleResources)
 	serverCPU := func() time.Duration {
 		if server == nil {

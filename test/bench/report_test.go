@@ -78,6 +78,7 @@ var parts = []struct {
 	{"status", answers, false},
 	{"stop", stopping, false},
 	{"restart", restart, false},
+	{"cluster-status", clusterStatus, false},
 	{"ten-thousand", tenThousand, true},
 	{"workers", workers, true},
 	{"postgres", postgres, true},

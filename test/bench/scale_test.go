@@ -43,11 +43,11 @@ func firstLabel(n int) string { return fmt.Sprintf("first-%d", n) }
 // simulate starts a fleet of n clusters and registers all of them, labelled for each size of first.
 func simulate(ctx context.Context, t *testing.T, n int, first ...int) *simulated {
 	t.Helper()
-	return simulateOn(ctx, t, harness.Servers{}, n, first...)
+	return simulateOn(ctx, t, harness.Servers{}, domain.ReportAgent, n, first...)
 }
 
-// simulateOn is simulate with a stack on servers that are there.
-func simulateOn(ctx context.Context, t *testing.T, servers harness.Servers, n int, first ...int) *simulated {
+// simulateOn is simulate with a stack on servers that are there, and clusters that report in some way.
+func simulateOn(ctx context.Context, t *testing.T, servers harness.Servers, how domain.Report, n int, first ...int) *simulated {
 	t.Helper()
 	f := &simulated{Stack: harness.NewStackOn(t, servers), fleet: harness.StartFleet(t, n), provider: "fleet"}
 	f.temporal = f.TemporalClient()
@@ -59,7 +59,7 @@ func simulateOn(ctx context.Context, t *testing.T, servers harness.Servers, n in
 	for i, name := range f.fleet.Names {
 		f.clusters = append(f.clusters, client.Cluster{Provider: f.provider, Name: name})
 		g.Go(func() error {
-			if _, err := f.Client.PostFile(gctx, under, client.Named(name), f.fleet.Kubeconfig(t, name)); err != nil {
+			if _, err := f.Client.PostFile(gctx, under, client.Named(name, client.M{"report": how}), f.fleet.Kubeconfig(t, name)); err != nil {
 				return err
 			}
 			for _, size := range first {

@@ -3,8 +3,10 @@ package harness
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -15,6 +17,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,13 +68,28 @@ func Kubeconfig(t testing.TB, name string) []byte {
 	return data
 }
 
+// KillAPIServer ends the cluster's API server as kill -9 does. Its supervisor starts it again, which takes a few
+// seconds.
+func (c *Cluster) KillAPIServer(t testing.TB) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(clusters.dir, c.Name, "state.json"))
+	require.NoError(t, err)
+	var state struct {
+		Components map[string]struct{ PID int }
+	}
+	require.NoError(t, json.Unmarshal(data, &state))
+	pid := state.Components["kube-apiserver"].PID
+	require.NotZero(t, pid, "%s", data)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+}
+
 // Cluster is a shared cluster seen through a proxy of the test's own, which can be told to do harm.
 type Cluster struct {
 	Name   string
 	direct *rest.Config
 	server *httptest.Server
 	addr   string
-	proxy  http.Handler
+	proxy  *httputil.ReverseProxy
 	fault  atomic.Pointer[Fault]
 }
 
@@ -102,6 +120,7 @@ func NewClusterAs(t testing.TB, name, user string) *Cluster {
 		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:    transport,
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		ErrorLog:     slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // what breaks is meant to
 	}
 	c.listen(t, "127.0.0.1:0")
 	t.Cleanup(c.Down)
@@ -123,6 +142,7 @@ func (c *Cluster) listen(t testing.TB, addr string) {
 	c.server.Listener.Close()
 	c.server.Listener = l
 	c.server.EnableHTTP2 = true
+	c.server.Config.ErrorLog = c.proxy.ErrorLog
 	c.server.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	c.server.StartTLS()
 }

@@ -1,0 +1,229 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/drover-io/drover/internal/config"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/engine"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/readiness"
+	"github.com/drover-io/drover/internal/secret"
+	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
+)
+
+// nobody is an address that nobody listens at.
+const nobody = "127.0.0.1:1"
+
+func configured(t *testing.T) *config.Config {
+	t.Helper()
+	return &config.Config{
+		MongoURI: storetest.URI(t), Database: storetest.Database(t), SecretKeys: "test:" + strings.Repeat("A", 43) + "=",
+		Temporal: config.Temporal{Address: nobody, Namespace: "drover"}, LogLevel: slog.LevelInfo, LogFormat: "text",
+	}
+}
+
+// partial are parts without a Temporal that answers.
+func partial(t *testing.T) *Parts {
+	t.Helper()
+	c := configured(t)
+	p := &Parts{config: c, log: slog.New(slog.DiscardHandler)}
+	var err error
+	p.store, err = store.Open(store.Config{URI: c.MongoURI, Database: c.Database})
+	require.NoError(t, err)
+	p.sealer, err = secret.Parse(c.SecretKeys)
+	require.NoError(t, err)
+	p.temporal, err = dial(c, p.log, p.tracing)
+	require.NoError(t, err)
+	p.engine = engine.New(p.temporal)
+	p.rules = rulesIn(p.store)
+	t.Cleanup(p.Close)
+	return p
+}
+
+// said is a log that may be read while it is written.
+type said struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *said) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+func (s *said) has(text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Contains(s.text.String(), text)
+}
+
+func TestConnectSaysWhatItWaitsFor(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c, log := configured(t), &said{}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := Connect(ctx, c, Logger(c, log))
+		ended <- err
+	}()
+	require.Eventually(t, func() bool { return log.has(`dependency="Temporal at ` + nobody) }, 30*time.Second, 10*time.Millisecond)
+	cancel()
+	err := <-ended
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "wait for Temporal at "+nobody)
+	require.False(t, log.has(`dependency=database error`), "the database was there")
+}
+
+func TestConnectRefusesWhatCannotWork(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*config.Config)
+		text   string
+	}{
+		"keys that are none":      {func(c *config.Config) { c.SecretKeys = "test:short" }, "key"},
+		"a file that is none":     {func(c *config.Config) { c.SecretKeysFile = t.TempDir() + "/none" }, "read secret keys"},
+		"a database that is none": {func(c *config.Config) { c.MongoURI = "http://db" }, "scheme"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			broken := configured(t)
+			c.change(broken)
+			_, err := Connect(t.Context(), broken, slog.New(slog.DiscardHandler))
+			require.ErrorContains(t, err, c.text)
+		})
+	}
+}
+
+func TestLogger(t *testing.T) {
+	c, log := configured(t), &said{}
+	Logger(c, log).Info("word")
+	require.True(t, log.has("level=INFO msg=word"))
+	c.LogFormat = "json"
+	Logger(c, log).Warn("word")
+	require.True(t, log.has(`"msg":"word"`))
+	Logger(c, log).Debug("quiet")
+	require.False(t, log.has("quiet"))
+}
+
+func TestRegistrations(t *testing.T) {
+	p := partial(t)
+	s := service.New(service.Deps{
+		Store: p.store, Sealer: p.sealer, Instances: service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now), Now: time.Now,
+		Checks: service.Checks{Kubeconfig: func([]byte) error { return nil }},
+	})
+	require.NoError(t, s.Create(t.Context(), &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}}))
+	register := func(name string, how domain.Report) domain.ClusterName {
+		c := &domain.Cluster{Identity: domain.Identity{Parent: "cluster-providers/p"}, Metadata: domain.Metadata{Name: name}, Spec: domain.ClusterSpec{Report: how}}
+		if name != "bare" {
+			require.NoError(t, s.Attach(t.Context(), c, []byte("kubeconfig of "+name)))
+		}
+		require.NoError(t, s.Create(t.Context(), c))
+		return c.ClusterName()
+	}
+	far, bare := register("far", domain.ReportAgentless), register("bare", "")
+	r := &registrations{parts: p}
+	require.Equal(t, domain.ReportAgent, r.Report(far), "what most are, as long as nobody has asked")
+	opened, digest, err := r.credentials(t.Context(), far)
+	require.NoError(t, err)
+	require.Equal(t, "kubeconfig of far", string(opened))
+	require.NotEmpty(t, digest)
+	require.Equal(t, domain.ReportAgentless, r.Report(far))
+
+	_, _, err = r.credentials(t.Context(), bare)
+	require.True(t, fail.Is(err, fail.Precondition), "%v", err)
+	_, _, err = r.credentials(t.Context(), domain.ClusterName{Provider: "p", Name: "none"})
+	require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+}
+
+// TestHeard: what the store has of a context, and the rules of users.
+func TestHeard(t *testing.T) {
+	p := partial(t)
+	var h service.Heard = heard{p.store, p.rules}
+	app := domain.ObservedApp{ContextID: "1", App: "app", Cluster: domain.ClusterName{Provider: "p", Name: "c"}}
+	require.NoError(t, p.store.PutObservation(t.Context(), &domain.Observation{ObservedApp: app, Resources: []domain.ObservedResource{
+		{Group: "example.com", Version: "v1", Kind: "Database", Name: "d", JSON: []byte(`{"status":{"phase":"Up"}}`)},
+	}}))
+	n := 0
+	for o, err := range h.Observations(t.Context(), "1", "app", nil) {
+		n++
+		require.NoError(t, err)
+		require.Equal(t, app, o.ObservedApp)
+		data, err := o.Object(0)
+		require.NoError(t, err)
+		require.JSONEq(t, `{"status":{"phase":"Up"}}`, string(data))
+	}
+	require.Equal(t, 1, n)
+	for range h.Observations(t.Context(), "1", "app", nil) {
+		break // whoever has enough may leave
+	}
+
+	rule := &domain.ReadinessRule{Metadata: domain.Metadata{Name: "db"}, Spec: domain.ReadinessRuleSpec{Group: "example.com", Kind: "Database", Ready: "false"}}
+	require.NoError(t, p.store.Create(t.Context(), rule))
+	rules, err := h.Rules(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, readiness.State{Status: readiness.NotReady, Message: "rule db: not fulfilled"},
+		rules.OfJSON(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Database"}, []byte(`{}`)))
+
+	require.NoError(t, p.store.Close(t.Context()))
+	for _, err := range h.Observations(t.Context(), "1", "app", nil) {
+		require.Error(t, err)
+	}
+}
+
+func TestWorkerHealth(t *testing.T) {
+	p := partial(t)
+	l, err := Listen(t.Context(), "127.0.0.1:0")
+	require.NoError(t, err)
+	address := l.Addr().String()
+	_, err = Listen(t.Context(), address)
+	require.ErrorContains(t, err, "--listen")
+	require.NoError(t, l.Close())
+	p.config.MetricsListen = address
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.WorkerHealth(ctx) }()
+	get := func(path string) (int, string) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://%s/%s", address, path), nil)
+		require.NoError(t, err)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return 0, ""
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		return answer.StatusCode, string(text)
+	}
+	require.Eventually(t, func() bool {
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+		if err == nil {
+			err = c.Close()
+		}
+		return err == nil
+	}, 10*time.Second, 10*time.Millisecond)
+	code, _ := get("healthz")
+	require.Equal(t, http.StatusOK, code)
+	code, text := get("readyz")
+	require.Equal(t, http.StatusServiceUnavailable, code)
+	require.Equal(t, "temporal is missing\n", text)
+	code, text = get("metrics")
+	require.Equal(t, http.StatusOK, code)
+	require.Contains(t, text, "go_goroutines")
+	cancel()
+	require.NoError(t, <-ended)
+}
