@@ -42,6 +42,8 @@ type Store struct {
 	leafWrites  *gatherer[leafRecord]
 	leafLookups *gatherer[*leafRead]
 	leafReads   *sharedReads[[]domain.Leaf]
+	// Clusters that say something new of one app context at the same time give it one new version.
+	versionWrites *gatherer[string]
 }
 
 // Collections that hold no nouns and are not divided (see partition).
@@ -50,6 +52,7 @@ const (
 	contacts  = "contacts" // clusters that do not answer
 	watches   = "watches"  // whether clusters are heard
 	pulses    = "pulses"   // when those who watch were alive
+	versions  = "versions" // of what clusters say of app contexts
 )
 
 // Open makes a store. It does not connect: Ping says whether the database answers.
@@ -76,13 +79,16 @@ func Open(c Config) (*Store, error) {
 		cache: newBlobCache(c.Cache), leafReads: newSharedReads[[]domain.Leaf](),
 	}
 	s.leafWrites, s.leafLookups = newGatherer(s.insertLeaves), newGatherer(s.lookUp)
+	s.versionWrites = newGatherer(s.putVersions)
 	return s, nil
 }
 
-// Close waits for what is being written and closes the connections. Calls for leaves are refused afterwards.
+// Close waits for what is being written and closes the connections. Calls for leaves and observations are refused
+// afterwards.
 func (s *Store) Close(ctx context.Context) error {
 	s.leafWrites.close()
 	s.leafLookups.close()
+	s.versionWrites.close()
 	return kindOf(s.client.Disconnect(ctx))
 }
 
