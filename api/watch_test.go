@@ -3,11 +3,9 @@ package api_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -15,36 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/api"
+	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/status"
 )
-
-// event is a server-sent event as a client reads it.
-type event struct{ id, kind, data string }
-
-// readEvent reads the next event; comments and what says when to connect again are left out.
-func readEvent(r *bufio.Reader) (e event, err error) {
-	for {
-		line, err := r.ReadString('\n')
-		if err != nil {
-			return event{}, err
-		}
-		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
-		switch name {
-		case "id":
-			e.id = value
-		case "event":
-			e.kind = value
-		case "data":
-			e.data = value
-		case "":
-			if e.kind != "" {
-				return e, nil
-			}
-		}
-	}
-}
 
 // served is the world behind a real listener, with the middleware and the deadlines of the product.
 func served(t *testing.T, w *world) (url string, stop func()) {
@@ -82,24 +55,20 @@ func (n narrow) Accept() (net.Conn, error) {
 }
 
 // watch begins to watch the group.
-func watch(t *testing.T, url, parameters, after string) (*http.Response, *bufio.Reader) {
+func watch(t *testing.T, url, parameters, after string) *client.Watch {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+theGroup+"/status?"+parameters, nil)
+	c := client.New(url)
+	w, err := c.Watch(t.Context(), theGroup+"/status?"+parameters, after)
 	require.NoError(t, err)
-	if after != "" {
-		r.Header.Set("Last-Event-ID", after)
-	}
-	answer, err := http.DefaultClient.Do(r)
-	require.NoError(t, err)
-	t.Cleanup(func() { answer.Body.Close() })
-	return answer, bufio.NewReader(answer.Body)
+	t.Cleanup(func() { w.Close(); c.Close() })
+	return w
 }
 
-func expect(t *testing.T, r *bufio.Reader, kind string) event {
+func expect(t *testing.T, w interface{ Next() (client.Event, error) }, kind string) client.Event {
 	t.Helper()
-	e, err := readEvent(r)
+	e, err := w.Next()
 	require.NoError(t, err)
-	require.Equal(t, kind, e.kind, e.data)
+	require.Equal(t, kind, e.Kind, e.Data)
 	return e
 }
 
@@ -122,45 +91,45 @@ func TestWatchIsAsked(t *testing.T) {
 func TestWatchStatus(t *testing.T) {
 	w := newWorld(t)
 	url, _ := served(t, w)
-	answer, r := watch(t, url, "watch=true", "")
-	require.Equal(t, http.StatusOK, answer.StatusCode)
-	require.Equal(t, "text/event-stream", answer.Header.Get("Content-Type"))
-	require.Equal(t, "no-store", answer.Header.Get("Cache-Control"))
+	r := watch(t, url, "watch=true", "")
+	require.Equal(t, "text/event-stream", r.Header.Get("Content-Type"))
+	require.Equal(t, "no-store", r.Header.Get("Cache-Control"))
 	first := expect(t, r, "status")
-	require.Contains(t, first.data, `"rsync-status":{"Pending":2}`)
+	require.Contains(t, first.Data, `"rsync-status":{"Pending":2}`)
 	w.statuses.Mark(0, 0, 0, domain.MarkApplied)
 	change := expect(t, r, "change")
-	require.Contains(t, change.data, `"rsync-status":{"Applied":1,"Pending":1}`)
-	answer.Body.Close()
+	require.Contains(t, change.Data, `"rsync-status":{"Applied":1,"Pending":1}`)
+	r.Close()
 
 	w.statuses.Mark(0, 0, 1, domain.MarkApplied)
-	_, r = watch(t, url, "watch=true", first.id)
+	r = watch(t, url, "watch=true", first.ID)
 	require.Equal(t, change, expect(t, r, "change"))
-	require.Contains(t, expect(t, r, "change").data, `{"Applied":2}`)
+	require.Contains(t, expect(t, r, "change").Data, `{"Applied":2}`)
 
-	_, camel := watch(t, url, "watch=true&status=deployed&resource=component-1", first.id)
-	require.Contains(t, expect(t, camel, "status").data, `"deployedCounts":{"Applied":1}`)
+	other := watch(t, url, "watch=true&status=deployed&resource=component-1", first.ID)
+	require.Contains(t, expect(t, other, "status").Data, `"deployedCounts":{"Applied":1}`)
 
 	w.statuses.Fail(fail.New(fail.NotFound, "deployment intent group not found"))
 	end := expect(t, r, "end")
-	require.Empty(t, end.id)
-	require.Contains(t, end.data, `"kind":"NotFound"`)
-	_, err := readEvent(r)
+	require.Empty(t, end.ID)
+	require.Contains(t, end.Data, `"kind":"NotFound"`)
+	_, err := r.Next()
 	require.ErrorIs(t, err, io.EOF)
 }
 
 func TestWatchEndsWithTheProcess(t *testing.T) {
 	w := newWorld(t)
 	url, stop := served(t, w)
-	_, r := watch(t, url, "watch=true", "")
+	r := watch(t, url, "watch=true", "")
 	expect(t, r, "status")
 	stop()
-	require.Contains(t, expect(t, r, "end").data, "stops")
-	_, err := readEvent(r)
+	require.Contains(t, expect(t, r, "end").Data, "stops")
+	_, err := r.Next()
 	require.ErrorIs(t, err, io.EOF)
 	require.NotContains(t, w.log.String(), "level=ERROR")
 }
 
+// TestWatchDropsWhoDoesNotRead has a reader that stops, on a connection of its own.
 func TestWatchDropsWhoDoesNotRead(t *testing.T) {
 	w := newWorld(t)
 	url, _ := served(t, w)
@@ -168,15 +137,17 @@ func TestWatchDropsWhoDoesNotRead(t *testing.T) {
 	connection, err := dialer.DialContext(t.Context(), "tcp", strings.TrimPrefix(url, "http://"))
 	require.NoError(t, err)
 	defer connection.Close()
-	_, err = fmt.Fprintf(connection, "GET %s/status?watch=true&status=deployed HTTP/1.1\r\nHost: drover\r\n\r\n", theGroup)
-	require.NoError(t, err)
 	require.NoError(t, connection.(*net.TCPConn).SetReadBuffer(onItsWay))
+	_, err = fmt.Fprintf(connection, "GET %s/status?watch=true&status=deployed HTTP/1.1\r\nHost: drover\r\nConnection: close\r\n\r\n", theGroup)
+	require.NoError(t, err)
 	slow := bufio.NewReader(connection)
-	expect(t, slow, "status")
+	first, err := client.ReadEvent(slow)
+	require.NoError(t, err)
+	require.Equal(t, "status", first.Kind)
 
 	// What is on its way is not the server's to judge: it is much less than this.
 	const changes, size = 40, onItsWay
-	_, quick := watch(t, url, "watch=true&status=deployed", "")
+	quick := watch(t, url, "watch=true&status=deployed", "")
 	expect(t, quick, "status")
 	for i := range changes {
 		w.statuses.Change(func(s *status.Source) {
@@ -185,17 +156,16 @@ func TestWatchDropsWhoDoesNotRead(t *testing.T) {
 		})
 		expect(t, quick, "change")
 	}
-	seen, last := 0, event{}
+	seen, last := 0, client.Event{}
 	for err == nil {
-		var e event
-		if e, err = readEvent(slow); err == nil {
+		var e client.Event
+		if e, err = client.ReadEvent(slow); err == nil {
 			seen, last = seen+1, e
 		}
 	}
-	require.True(t, errors.Is(err, io.EOF), "%v", err)
-	require.Equal(t, "dropped", last.kind)
-	require.Contains(t, last.data, "too slow")
+	require.ErrorIs(t, err, io.EOF)
+	require.Equal(t, "dropped", last.Kind)
+	require.Contains(t, last.Data, "too slow")
 	require.Less(t, seen, changes)
-	_, r := watch(t, url, "watch=true&status=deployed", "")
-	expect(t, r, "status")
+	expect(t, watch(t, url, "watch=true&status=deployed", ""), "status")
 }
