@@ -108,11 +108,11 @@ func limitBody(limit int64) echo.MiddlewareFunc {
 
 // within gives a request its deadline; plainTime when limit is 0, none when it is unlimited.
 func within(limit time.Duration, next echo.HandlerFunc) echo.HandlerFunc {
-	switch limit {
-	case 0:
-		limit = plainTime
-	case unlimited:
+	if limit == unlimited {
 		return next
+	}
+	if limit == 0 {
+		limit = plainTime
 	}
 	return func(c echo.Context) error {
 		ctx, cancel := context.WithTimeout(c.Request().Context(), limit)

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"sync"
 
@@ -53,7 +54,7 @@ func (r *register) StatusRegister(in *statusnotify.StatusRegistration, stream gr
 		defer s.Close()
 		err = notifications(ctx, s, in, stream)
 	}
-	if context.Cause(ctx) == errDeregistered {
+	if errors.Is(context.Cause(ctx), errDeregistered) {
 		return nil
 	}
 	return err

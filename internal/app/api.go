@@ -40,7 +40,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	lifecycle := service.NewLifecycle(p.store, p.store, heard{p.store}, p.engine, time.Now)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	hub, err := notify.New(statuses{lifecycle}, notify.Options{}, registry)
+	hub, err := notify.New(statuses{lifecycle}, notify.Options{Log: p.log}, registry)
 	if err != nil {
 		return err
 	}
@@ -64,8 +64,8 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	if err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, hub.Close)() // watches would not end by themselves
 	g, ctx := errgroup.WithContext(ctx)
+	defer context.AfterFunc(ctx, hub.Close)() // watches would not end by themselves
 	g.Go(func() error { return api.Serve(ctx, l, handler, p.config.Drain) })
 	g.Go(func() error { return p.serveRPC(ctx, hub) })
 	return g.Wait()

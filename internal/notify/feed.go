@@ -2,6 +2,7 @@ package notify
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -18,6 +19,7 @@ type feed struct {
 	// What the feed's own goroutine knows.
 	sign      string
 	evaluated time.Time // the last time that went well
+	failing   bool      // the last look failed
 }
 
 func newFeed(h *Hub, key feedKey) *feed {
@@ -51,6 +53,7 @@ func (f *feed) run() {
 		if ctx.Err() != nil {
 			continue
 		}
+		f.log(err)
 		if end := f.verdict(err); end != nil {
 			f.finish(end)
 			return
@@ -126,6 +129,15 @@ func (f *feed) publish(renderings []rendering) {
 func (f *feed) remove(v *view) {
 	delete(f.views, v.query.ID())
 	f.hub.views--
+}
+
+// log logs the first of looks that fail in a row. That a group is not there is no failure.
+func (f *feed) log(err error) {
+	failed := err != nil && !fail.Is(err, fail.NotFound)
+	if failed && !f.failing {
+		f.hub.options.Log.Warn("a status that is watched cannot be evaluated", slog.String("owner", string(f.key.group)), slog.Any("error", err))
+	}
+	f.failing = failed
 }
 
 // verdict says how the feed ends after a look, nil when it does not. What may succeed later is tried again for as long

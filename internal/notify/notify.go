@@ -11,6 +11,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -87,6 +88,7 @@ type Options struct {
 	Watchers int // at a time; more are refused: DefaultWatchers
 	Views    int // different queries at a time; more are refused: DefaultViews
 	Now      func() time.Time
+	Log      *slog.Logger // of what cannot be evaluated; none when nil
 }
 
 // The defaults.
@@ -132,6 +134,9 @@ func (o Options) withDefaults() Options {
 	orNumber(&o.Views, DefaultViews)
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return o
 }

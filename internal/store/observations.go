@@ -93,10 +93,7 @@ func chunkOf(id string, upload bson.ObjectID, part string, i int) string {
 // PutObservation replaces what is known of an app in a cluster. What is there already is not written again.
 func (s *Store) PutObservation(ctx context.Context, o *domain.Observation) error {
 	changed, err := s.putObservation(ctx, o)
-	if err != nil || !changed {
-		return err
-	}
-	return s.newVersion(ctx, o.ContextID)
+	return s.observed(ctx, o.ContextID, changed, err)
 }
 
 // putObservation is PutObservation. The chunks come before the document that names them, and those that nothing names
@@ -190,10 +187,7 @@ func (s *Store) unpack(ctx context.Context, o *observation, name string, p packe
 // DeleteObservation forgets what is known of an app in a cluster; that nothing is known is no error.
 func (s *Store) DeleteObservation(ctx context.Context, o domain.ObservedApp) error {
 	changed, err := s.deleteObservation(ctx, o)
-	if err != nil || !changed {
-		return err
-	}
-	return s.newVersion(ctx, o.ContextID)
+	return s.observed(ctx, o.ContextID, changed, err)
 }
 
 func (s *Store) deleteObservation(ctx context.Context, o domain.ObservedApp) (changed bool, err error) {

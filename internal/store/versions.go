@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -28,9 +29,13 @@ func (s *Store) ObservationsVersion(ctx context.Context, contextID string) (stri
 	return d.Version.Hex(), err
 }
 
-// newVersion makes the version of a context another one. Calls that come together are written together.
-func (s *Store) newVersion(ctx context.Context, contextID string) error {
-	return s.versionWrites.do(ctx, contextID)
+// observed makes the version of a context another one when an observation has changed, even if not all that goes with
+// that has been done. Calls that come together are written together.
+func (s *Store) observed(ctx context.Context, contextID string, changed bool, err error) error {
+	if !changed {
+		return err
+	}
+	return errors.Join(err, s.versionWrites.do(ctx, contextID))
 }
 
 // putVersions belongs to many callers, so that no caller's context bounds it.
