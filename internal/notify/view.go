@@ -67,7 +67,7 @@ func (v *view) render(s Snapshot) rendering {
 	if bytes.Equal(r.document, v.document) {
 		return rendering{view: v}
 	}
-	if r.image, r.err = status.NewImage(v.query, r.document); r.err == nil && v.image != nil {
+	if r.image, r.err = status.NewImage(v.query, r.document, v.image); r.err == nil && v.image != nil {
 		r.change, r.err = status.Change(v.image, r.image)
 	}
 	return r

@@ -129,6 +129,9 @@ func (p *place) since(before *Image) (resources []json.RawMessage, changed bool)
 		return resources, true
 	}
 	old := &before.places[n]
+	if bytes.Equal(p.encoded, old.encoded) {
+		return nil, false
+	}
 	for _, k := range p.resources {
 		at, known := old.index[k.resourceID]
 		if !known || !slices.EqualFunc(k.entries, old.resources[at].entries, equal) {

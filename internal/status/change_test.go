@@ -18,9 +18,9 @@ import (
 // changed is the change from one document to another.
 func changed(t testing.TB, q status.Query, before, after string) []byte {
 	t.Helper()
-	old, err := status.NewImage(q, []byte(before))
+	old, err := status.NewImage(q, []byte(before), nil)
 	require.NoError(t, err)
-	now, err := status.NewImage(q, []byte(after))
+	now, err := status.NewImage(q, []byte(after), old)
 	require.NoError(t, err)
 	change, err := status.Change(old, now)
 	require.NoError(t, err)
@@ -278,12 +278,12 @@ func BenchmarkChange(b *testing.B) {
 	before := write(b, q, s)
 	s.Apps[1].Clusters[50].Marks[2] = domain.MarkRefused
 	after := write(b, q, s)
-	old, err := status.NewImage(q, []byte(before))
+	old, err := status.NewImage(q, []byte(before), nil)
 	require.NoError(b, err)
 	b.ReportAllocs()
 	b.SetBytes(int64(len(after)))
 	for b.Loop() {
-		now, err := status.NewImage(q, []byte(after))
+		now, err := status.NewImage(q, []byte(after), old)
 		require.NoError(b, err)
 		_, err = status.Change(old, now)
 		require.NoError(b, err)

@@ -39,6 +39,7 @@ type placeID struct{ app, provider, cluster string }
 // place is an app on a cluster as the document has it.
 type place struct {
 	placeID
+	encoded   json.RawMessage
 	members   []member // of the cluster, without its resources
 	resources []kindred
 	index     map[resourceID]int // into resources
@@ -57,8 +58,12 @@ type kindred struct {
 	entries []json.RawMessage
 }
 
-// NewImage takes apart what Write wrote for q.
-func NewImage(q Query, document []byte) (*Image, error) {
+// NewImage takes apart what Write wrote for q. What is as in an image from before, nil for none, is taken from that: most
+// clusters of a large document are the same from one to the next.
+func NewImage(q Query, document []byte, before *Image) (*Image, error) {
+	if before == nil {
+		before = &Image{}
+	}
 	i := &Image{index: map[placeID]int{}}
 	var apps json.RawMessage
 	err := members(document, func(m member) {
@@ -69,7 +74,7 @@ func NewImage(q Query, document []byte) (*Image, error) {
 		i.members = append(i.members, m)
 	})
 	if err == nil && apps != nil {
-		err = i.addApps(apps)
+		err = i.addApps(apps, before)
 	}
 	if err != nil {
 		return nil, fail.Wrap(err, fail.Internal, "status document cannot be taken apart")
@@ -77,7 +82,7 @@ func NewImage(q Query, document []byte) (*Image, error) {
 	return i, nil
 }
 
-func (i *Image) addApps(encoded json.RawMessage) error {
+func (i *Image) addApps(encoded json.RawMessage, before *Image) error {
 	var apps []struct {
 		Name     string            `json:"name"`
 		Clusters []json.RawMessage `json:"clusters"`
@@ -87,9 +92,12 @@ func (i *Image) addApps(encoded json.RawMessage) error {
 	}
 	for _, a := range apps {
 		for _, c := range a.Clusters {
-			p, err := newPlace(a.Name, c)
-			if err != nil {
-				return err
+			p, same := before.at(len(i.places), a.Name, c)
+			if !same {
+				var err error
+				if p, err = newPlace(a.Name, c); err != nil {
+					return err
+				}
 			}
 			i.index[p.placeID] = len(i.places)
 			i.places = append(i.places, p)
@@ -98,8 +106,16 @@ func (i *Image) addApps(encoded json.RawMessage) error {
 	return nil
 }
 
+// at is the place with a number, if it is the app's and is encoded so.
+func (i *Image) at(n int, app string, encoded json.RawMessage) (place, bool) {
+	if n >= len(i.places) || i.places[n].app != app || !bytes.Equal(i.places[n].encoded, encoded) {
+		return place{}, false
+	}
+	return i.places[n], true
+}
+
 func newPlace(app string, encoded json.RawMessage) (place, error) {
-	p := place{placeID: placeID{app: app}, index: map[resourceID]int{}}
+	p := place{placeID: placeID{app: app}, encoded: encoded, index: map[resourceID]int{}}
 	var resources []json.RawMessage
 	var wrong error
 	err := members(encoded, func(m member) {
