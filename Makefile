@@ -5,7 +5,7 @@ BIN         := build/bin
 
 # One set of flags for builds and tests, so that neither compiles what the other has.
 export GOFLAGS := $(shell go env GOFLAGS) -trimpath
-MODULES     := . deploy/local deploy/local/kube test
+MODULES     := . deploy/local deploy/local/kube deploy/tools/protogen test
 
 .DEFAULT_GOAL := help
 .PHONY: help demo run build servers test test-race bench check tools generate clean record-replay tidy
@@ -46,7 +46,12 @@ check: tools ## formatting, vet, lint, import rules, determinism, tidy and gener
 	@$(BIN)/golangci-lint run ./...
 	@$(BIN)/workflowcheck ./workflows/...
 	@go test ./internal/arch
+	@$(MAKE) -s generate
+	@git diff --exit-code --stat -- internal/statusnotify || { echo 'commit what make generate made'; exit 1; }
 	@for m in $(MODULES); do (cd $$m && go mod tidy -diff); done
+
+generate: ## the Go code of the gRPC messages and services
+	@go generate ./internal/statusnotify
 
 tools: ## the linters, built from pinned versions into build/bin
 	@deploy/tools/build.sh

@@ -52,17 +52,29 @@ func (e *edge) instantiate(template string, ok int) echo.HandlerFunc {
 	}
 }
 
+// status answers a status query of the owner at a template, once or with a watch, which has no deadline.
 func (e *edge) status(template string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		key, err := keyOf(c, template)
 		if err != nil {
 			return err
 		}
-		document, err := e.statusQuery(c.Request().Context(), key, c.QueryParams())
+		watch, err := wantsWatch(c)
 		if err != nil {
 			return err
 		}
-		c.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
-		return document.Write(c.Response())
+		if watch {
+			return e.watch(c, key)
+		}
+		return within(plainTime, func(c echo.Context) error { return e.statusNow(c, key) })(c)
 	}
+}
+
+func (e *edge) statusNow(c echo.Context, key domain.Key) error {
+	document, err := e.statusQuery(c.Request().Context(), key, c.QueryParams())
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+	return document.Write(c.Response())
 }

@@ -38,7 +38,9 @@ func (e *edge) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		if route == "" {
 			route = "unknown" // an unknown path must not become a label
 		}
-		e.seconds.WithLabelValues(route, methodLabel(r.Method), strconv.Itoa(status)).Observe(took.Seconds())
+		if c.Response().Header().Get(echo.HeaderContentType) != eventStream { // how long somebody watched is no time to answer
+			e.seconds.WithLabelValues(route, methodLabel(r.Method), strconv.Itoa(status)).Observe(took.Seconds())
+		}
 		if !isAPI(r) {
 			return nil
 		}

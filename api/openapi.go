@@ -26,6 +26,7 @@ type endpoint struct {
 	upload       bool        // the body is a form of metadata and file
 	out          map[int]any // success code to a value of the body's type, nil for none
 	download     bool        // the answer may be the file, or a form of metadata and file
+	events       bool        // the answer may be server-sent events
 	query        []parameter
 }
 
@@ -132,6 +133,9 @@ func (g schemas) operation(p endpoint, names []string) (*openapi3.Operation, err
 			if p.download {
 				content[echo.MIMEOctetStream] = openapi3.NewMediaType().WithSchema(fileSchema())
 				content[echo.MIMEMultipartForm] = formContent(body)[echo.MIMEMultipartForm]
+			}
+			if p.events {
+				content[eventStream] = openapi3.NewMediaType().WithSchema(openapi3.NewStringSchema())
 			}
 			response.WithContent(content)
 		}

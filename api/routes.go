@@ -34,6 +34,7 @@ const (
 	plainTime  = 30 * time.Second
 	renderTime = 80 * time.Second // instantiate answers when everything is rendered and placed
 	uploadTime = 5 * time.Minute
+	unlimited  = -1 // the handler bounds what it does
 )
 
 // resources are the nouns: the plain verbs of each, with what EMCO does differently for it.
@@ -79,7 +80,7 @@ func (e *edge) operations() []endpoint {
 		post(group+"/instantiate", "Instantiate a deployment intent group", 202, renderTime, e.instantiate(group, 202)),
 		post(group+"/terminate", "Terminate a deployment intent group", 202, plainTime, operate(group, 202, e.lifecycle.Terminate)),
 		post(group+"/stop", "Stop the running operation of a deployment intent group", 202, plainTime, operate(group, 202, e.lifecycle.Stop)),
-		{method: http.MethodGet, path: group + "/status", summary: "Show where a deployment intent group stands", out: map[int]any{200: anyDocument{}}, query: statusQuery, handle: e.status(group)},
+		{method: http.MethodGet, path: group + "/status", summary: "Show where a deployment intent group stands", out: map[int]any{200: anyDocument{}}, events: true, limit: unlimited, query: statusQuery, handle: e.status(group)},
 		{method: http.MethodGet, path: group + "/intents/", summary: "Show what one intent of a deployment intent group binds", out: map[int]any{200: intentBinding{}}, query: intentQuery, handle: e.listIntents},
 		{method: http.MethodGet, path: placements + "/:genericPlacementIntent/app-intents/", summary: "Show the placement of one app", out: map[int]any{200: domain.AppIntentSpec{}}, query: appIntentListQuery, handle: e.listAppIntents},
 
@@ -124,6 +125,7 @@ var (
 		{name: "apps", about: "list the apps"},
 		{name: "clusters", about: "list the clusters by app"},
 		{name: "resources", about: "list the resources by app"},
+		{name: "watch", about: "true: answer with server-sent events: the document (status), then what changes of it (change), with ids to go on from by Last-Event-ID; end, error and dropped are the last event", enum: []string{"true", "false"}},
 	}
 	networkStatusQuery = statusQuery[:7] // one cluster has no lists
 	cloudStatusQuery   = []parameter{{name: "instance", about: "the context id; the last one when missing"}}

@@ -16,11 +16,14 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/api"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/notify"
+	"github.com/drover-io/drover/internal/notify/notifytest"
 	"github.com/drover-io/drover/internal/render"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/service"
@@ -187,6 +190,8 @@ type world struct {
 	store      *store.Store
 	service    *service.Service
 	operations *operations
+	statuses   *notifytest.Statuses
+	watches    *notify.Hub
 	ready      map[string]func(context.Context) error
 	log        *bytes.Buffer
 }
@@ -205,8 +210,12 @@ func newWorld(t testing.TB) *world {
 		Store: db, Sealer: sealer, Instances: w.operations, Now: func() time.Time { return now },
 		Checks: service.Checks{Chart: render.CheckChart, Profile: render.CheckProfile, Kubeconfig: kube.CheckKubeconfig},
 	})
+	w.statuses = notifytest.New(1, 1, 2)
+	w.watches, err = notify.New(w.statuses, notify.Options{Interval: time.Millisecond, Backlog: 5, Now: func() time.Time { return now }}, prometheus.NewRegistry())
+	require.NoError(t, err)
+	t.Cleanup(w.watches.Close)
 	w.router, err = api.New(api.Deps{
-		Service: w.service, Lifecycle: w.operations, Ready: w.ready, MaxBody: 1 << 20,
+		Service: w.service, Lifecycle: w.operations, Watches: w.watches, Ready: w.ready, MaxBody: 1 << 20,
 		Status: func(_ context.Context, group domain.Key, q url.Values) (api.Document, error) {
 			return text(`{"name":"` + group.Name() + `","output":"` + q.Get("output") + `"}` + "\n"), w.operations.err
 		},

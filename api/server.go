@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 
+	"github.com/drover-io/drover/internal/notify"
 	"github.com/drover-io/drover/internal/service"
 )
 
@@ -27,6 +28,7 @@ type Deps struct {
 	Service   *service.Service
 	Lifecycle Lifecycle
 	Status    StatusQuery
+	Watches   *notify.Hub // of statuses
 	// Ready are the questions of /readyz, by the name of what is asked.
 	Ready map[string]func(context.Context) error
 	Log   *slog.Logger
@@ -44,6 +46,7 @@ type edge struct {
 	service     *service.Service
 	lifecycle   Lifecycle
 	statusQuery StatusQuery
+	watches     *notify.Hub
 	ready       map[string]func(context.Context) error
 	log         *slog.Logger
 	seconds     *prometheus.HistogramVec
@@ -58,7 +61,7 @@ func New(d Deps) (*echo.Echo, error) {
 		d.MaxBody = DefaultMaxBody
 	}
 	e := &edge{
-		service: d.Service, lifecycle: d.Lifecycle, statusQuery: d.Status, ready: d.Ready, log: d.Log,
+		service: d.Service, lifecycle: d.Lifecycle, statusQuery: d.Status, watches: d.Watches, ready: d.Ready, log: d.Log,
 		seconds: newHistogram(),
 	}
 	if err := d.Metrics.Register(e.seconds); err != nil {
@@ -103,8 +106,11 @@ func limitBody(limit int64) echo.MiddlewareFunc {
 	}
 }
 
-// within gives a request its deadline; plainTime when limit is 0.
+// within gives a request its deadline; plainTime when limit is 0, none when it is unlimited.
 func within(limit time.Duration, next echo.HandlerFunc) echo.HandlerFunc {
+	if limit == unlimited {
+		return next
+	}
 	if limit == 0 {
 		limit = plainTime
 	}

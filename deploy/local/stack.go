@@ -31,13 +31,14 @@ import (
 
 // settings say where the local stack listens and keeps its data.
 type settings struct {
-	data                                                string
-	apiPort, temporalPort, uiPort, mongoPort, kubePorts int
-	clusters                                            string
+	data                                                         string
+	apiPort, rpcPort, temporalPort, uiPort, mongoPort, kubePorts int
+	clusters                                                     string
 }
 
 func (s *settings) declare(fs *flag.FlagSet) {
 	fs.IntVar(&s.apiPort, "api-port", 9015, "`port` of the REST API")
+	fs.IntVar(&s.rpcPort, "grpc-port", 9016, "`port` of the API's gRPC services")
 	fs.IntVar(&s.temporalPort, "temporal-port", 7233, "gRPC `port` of Temporal")
 	fs.IntVar(&s.uiPort, "ui-port", 8233, "`port` of Temporal's Web UI")
 	fs.IntVar(&s.mongoPort, "mongo-port", 27017, "`port` of the document store")
@@ -64,7 +65,8 @@ func (s *settings) checkPorts(ctx context.Context) error {
 		port          int
 		purpose, flag string
 	}{
-		{s.apiPort, "the REST API", "--api-port"}, {s.temporalPort, "Temporal", "--temporal-port"},
+		{s.apiPort, "the REST API", "--api-port"}, {s.rpcPort, "gRPC", "--grpc-port"},
+		{s.temporalPort, "Temporal", "--temporal-port"},
 		{s.uiPort, "the Web UI", "--ui-port"}, {s.mongoPort, "the document store", "--mongo-port"},
 	} {
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(loopback, strconv.Itoa(p.port)))
@@ -158,7 +160,8 @@ func (k *stack) startProduct(ctx context.Context, log *slog.Logger, failed chan<
 		return err
 	}
 	c, err := config.Read(config.Both, []string{
-		"--listen", net.JoinHostPort(loopback, strconv.Itoa(k.apiPort)), "--secret-keys-file", keys,
+		"--listen", net.JoinHostPort(loopback, strconv.Itoa(k.apiPort)),
+		"--grpc-listen", net.JoinHostPort(loopback, strconv.Itoa(k.rpcPort)), "--secret-keys-file", keys,
 		"--temporal-address", net.JoinHostPort(loopback, strconv.Itoa(k.temporalPort)),
 		"--mongo-uri", fmt.Sprintf("mongodb://%s:%d", loopback, k.mongoPort), "--web-ui", k.uiURL, "--drain", "5s",
 	}, func(string) string { return "" }, io.Discard)

@@ -9,29 +9,42 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/api"
+	"github.com/drover-io/drover/api/rpc"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/notify"
 	"github.com/drover-io/drover/internal/render"
 	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/status"
 )
 
 // Listen takes the API's address, so that one in use is an error before anything is waited for.
 func Listen(ctx context.Context, address string) (net.Listener, error) {
+	return listen(ctx, address, "the REST API (--listen)")
+}
+
+func listen(ctx context.Context, address, purpose string) (net.Listener, error) {
 	var c net.ListenConfig
 	l, err := c.Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("listen for the REST API (--listen): %w", err)
+		return nil, fmt.Errorf("listen for %s: %w", purpose, err)
 	}
 	return l, nil
 }
 
-// ServeAPI answers REST requests on the listener until ctx ends, then drains.
+// ServeAPI answers REST requests on the listener, and calls on the gRPC address, until ctx ends, then drains.
 func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	lifecycle := service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	hub, err := notify.New(statuses{lifecycle}, notify.Options{Log: p.log}, registry)
+	if err != nil {
+		return err
+	}
+	defer hub.Close()
 	handler, err := api.New(api.Deps{
 		Service: service.New(service.Deps{
 			Store: p.store, Sealer: p.sealer, Instances: lifecycle, Now: time.Now,
@@ -45,10 +58,39 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 			}
 			return d, nil
 		},
-		Ready: p.ready(), Log: p.log, Metrics: registry, MaxBody: p.config.MaxBody,
+		Watches: hub,
+		Ready:   p.ready(), Log: p.log, Metrics: registry, MaxBody: p.config.MaxBody,
 	})
 	if err != nil {
 		return err
 	}
-	return api.Serve(ctx, l, handler, p.config.Drain)
+	g, ctx := errgroup.WithContext(ctx)
+	defer context.AfterFunc(ctx, hub.Close)() // watches would not end by themselves
+	g.Go(func() error { return api.Serve(ctx, l, handler, p.config.Drain) })
+	g.Go(func() error { return p.serveRPC(ctx, hub) })
+	return g.Wait()
+}
+
+// serveRPC serves gRPC where that is wanted.
+func (p *Parts) serveRPC(ctx context.Context, hub *notify.Hub) error {
+	if p.config.GRPCListen == "" {
+		return nil
+	}
+	l, err := listen(ctx, p.config.GRPCListen, "gRPC (--grpc-listen)")
+	if err != nil {
+		return err
+	}
+	return rpc.Serve(ctx, l, hub, p.log, p.config.Drain)
+}
+
+// statuses are those of a Lifecycle as notify.Statuses.
+type statuses struct{ *service.Lifecycle }
+
+// Snapshot implements notify.Statuses.
+func (s statuses) Snapshot(ctx context.Context, group domain.Key, e status.Extent) (notify.Snapshot, error) {
+	snapshot, err := s.Lifecycle.Snapshot(ctx, group, e)
+	if err != nil {
+		return nil, err // a nil snapshot must not hide in the interface
+	}
+	return snapshot, nil
 }

@@ -23,6 +23,7 @@ type Config struct {
 	shown string // what Format prints
 
 	Listen, MetricsListen string
+	GRPCListen            string // "" for none
 	ProfileListen         string // "" for none
 	Temporal              Temporal
 	MongoURI, Database    string
@@ -97,6 +98,7 @@ var secrets = map[string]bool{"mongo-uri": true, "secret-keys": true}
 // settings are all of them; the variable of "mongo-uri" is DROVER_MONGO_URI.
 var settings = []setting{
 	{"listen", "127.0.0.1:9015", "`address` of the REST API", API, address(func(c *Config) *string { return &c.Listen })},
+	{"grpc-listen", "127.0.0.1:9016", "`address` of the API's gRPC services; none when empty", API, optional(address(func(c *Config) *string { return &c.GRPCListen }))},
 	{"metrics-listen", "127.0.0.1:9465", "`address` of health and metrics", Worker | Monitoring, address(func(c *Config) *string { return &c.MetricsListen })},
 	{"profile-listen", "", "`address` of the runtime's profiles; none when empty", all, text(func(c *Config) *string { return &c.ProfileListen })},
 	{"temporal-address", "127.0.0.1:7233", "`address` of Temporal's frontend", Both, address(func(c *Config) *string { return &c.Temporal.Address })},
@@ -231,6 +233,16 @@ func address(at func(*Config) *string) func(*Config, string) error {
 			return fmt.Errorf("%q is not host:port", v)
 		}
 		return nil
+	}
+}
+
+// optional takes an empty value for what it is.
+func optional(set func(*Config, string) error) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		if v == "" {
+			return nil
+		}
+		return set(c, v)
 	}
 }
 

@@ -46,6 +46,7 @@ func with(env map[string]string, more ...string) map[string]string {
 func TestDefaults(t *testing.T) {
 	api := config.Config{
 		Listen:     "127.0.0.1:9015",
+		GRPCListen: "127.0.0.1:9016",
 		Temporal:   config.Temporal{Address: "127.0.0.1:7233", Namespace: "drover"},
 		MongoURI:   "mongodb://127.0.0.1:27017",
 		Database:   "drover",
@@ -55,11 +56,11 @@ func TestDefaults(t *testing.T) {
 		Drain:      25 * time.Second,
 	}
 	worker := api
-	worker.Listen, worker.MaxBody = "", 0
+	worker.Listen, worker.GRPCListen, worker.MaxBody = "", "", 0
 	worker.MetricsListen = "127.0.0.1:9465"
 	worker.Workflows, worker.Activities, worker.Clusters, worker.Cache = 200, 100, 2000, 4000
 	both := worker
-	both.Listen, both.MaxBody = api.Listen, api.MaxBody
+	both.Listen, both.GRPCListen, both.MaxBody = api.Listen, api.GRPCListen, api.MaxBody
 	for name, c := range map[string]struct {
 		process config.Process
 		want    config.Config
@@ -122,7 +123,7 @@ func TestEverySettingCanBeSet(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	got, err := read(config.Both, nil,
-		"--listen", ":80", "--metrics-listen", "[::1]:81", "--temporal-address", "t:1", "--temporal-namespace", "n",
+		"--listen", ":80", "--grpc-listen", "", "--metrics-listen", "[::1]:81", "--temporal-address", "t:1", "--temporal-namespace", "n",
 		"--temporal-tls-cert", file, "--temporal-tls-key", file, "--temporal-tls-ca", file, "--temporal-tls-server-name", "s",
 		"--mongo-uri", "mongodb+srv://u:p@m", "--mongo-database", "d", "--secret-keys-file", file,
 		"--log-level", "debug", "--log-format", "json", "--otlp-endpoint", "http://o:4318", "--web-ui", "https://w/x",

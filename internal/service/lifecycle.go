@@ -40,6 +40,9 @@ type Records interface {
 
 // Heard is what clusters report, as watches left it in the store.
 type Heard interface {
+	// ObservationsVersion is another one after what clusters say of a context has changed; "" before they have said
+	// anything.
+	ObservationsVersion(ctx context.Context, contextID string) (string, error)
 	// Watches says which clusters are heard; one that is missing is not.
 	Watches(ctx context.Context, clusters []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error)
 	// Observations reads what clusters say of an app, sorted as plan.SortTargets does; nil clusters are all. An error
@@ -63,6 +66,7 @@ type Lifecycle struct {
 	engine  Engine
 	now     Clock
 	recall  *recall
+	recent  recentWatches
 }
 
 // NewLifecycle makes the lifecycle commands and queries.

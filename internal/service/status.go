@@ -36,7 +36,11 @@ func (l *Lifecycle) Status(ctx context.Context, key domain.Key, parameters url.V
 	if err != nil {
 		return nil, err
 	}
-	d := &StatusDocument{source: heading(owner)}
+	return l.document(ctx, key, owner, q)
+}
+
+func (l *Lifecycle) document(ctx context.Context, key domain.Key, owner domain.Owner, q status.Query) (d *StatusDocument, err error) {
+	d = &StatusDocument{source: heading(owner)}
 	d.query = q.For(d.source.Subject)
 	if d.source.ContextID, err = q.ContextID(d.source.History); err != nil {
 		return nil, err

@@ -87,7 +87,7 @@ func document(t *testing.T, a *txtar.Archive) string {
 	return indent(t, write(t, q, s))
 }
 
-func parseQuery(t *testing.T, query string) status.Query {
+func parseQuery(t testing.TB, query string) status.Query {
 	t.Helper()
 	u, err := url.Parse(query)
 	require.NoError(t, err)
@@ -96,7 +96,7 @@ func parseQuery(t *testing.T, query string) status.Query {
 	return q
 }
 
-func write(t *testing.T, q status.Query, s status.Source) string {
+func write(t testing.TB, q status.Query, s status.Source) string {
 	t.Helper()
 	var b strings.Builder
 	require.NoError(t, status.Write(&b, q, s))

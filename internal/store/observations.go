@@ -91,35 +91,41 @@ func chunkOf(id string, upload bson.ObjectID, part string, i int) string {
 	return fmt.Sprintf("%s/%s/%s/%06d", id, upload.Hex(), part, i)
 }
 
-// PutObservation replaces what is known of an app in a cluster. What is there already is not written again. The chunks
-// come before the document that names them, and those that nothing names any more go after it.
+// PutObservation replaces what is known of an app in a cluster. What is there already is not written again.
 func (s *Store) PutObservation(ctx context.Context, o *domain.Observation) error {
+	changed, err := s.putObservation(ctx, o)
+	return s.observed(ctx, o.ContextID, changed, err)
+}
+
+// putObservation is PutObservation. The chunks come before the document that names them, and those that nothing names
+// any more go after it.
+func (s *Store) putObservation(ctx context.Context, o *domain.Observation) (changed bool, err error) {
 	deployment := plan.DeploymentID(o.ContextID, o.App)
 	now := observation{ID: observationID(o.ObservedApp), Digest: o.Digest(), Kinds: o.Kinds, Upload: bson.NewObjectIDFromTimestamp(s.now())}
 	var before observation
-	err := s.findOne(ctx, s.observations(deployment), now.ID, &before)
+	err = s.findOne(ctx, s.observations(deployment), now.ID, &before)
 	missing := fail.Is(err, fail.NotFound)
 	switch {
 	case err != nil && !missing:
-		return err
+		return false, err
 	case !missing && before.Digest == now.Digest:
-		return nil
+		return false, nil
 	}
 	if err := s.pack(ctx, deployment, &now, o); err != nil {
-		return fmt.Errorf("store observation %s: %w", now.ID, err)
+		return false, fmt.Errorf("store observation %s: %w", now.ID, err)
 	}
 	if missing {
 		if inserted, err := s.insertOnce(ctx, s.observations(deployment), now); inserted || err != nil {
-			return err
+			return inserted, err
 		}
 	}
 	if _, err := s.put(ctx, s.observations(deployment), now.ID, now); err != nil {
-		return err
+		return false, err
 	}
 	if before.Names.Chunks+before.Bodies.Chunks == 0 {
-		return nil
+		return true, nil
 	}
-	return s.deleteRange(ctx, s.observedChunks(deployment), below(before.ID+"/"+before.Upload.Hex()))
+	return true, s.deleteRange(ctx, s.observedChunks(deployment), below(before.ID+"/"+before.Upload.Hex()))
 }
 
 // pack compresses the resources into the document, and into chunks where they are large.
@@ -181,19 +187,24 @@ func (s *Store) unpack(ctx context.Context, o *observation, name string, p packe
 
 // DeleteObservation forgets what is known of an app in a cluster; that nothing is known is no error.
 func (s *Store) DeleteObservation(ctx context.Context, o domain.ObservedApp) error {
+	changed, err := s.deleteObservation(ctx, o)
+	return s.observed(ctx, o.ContextID, changed, err)
+}
+
+func (s *Store) deleteObservation(ctx context.Context, o domain.ObservedApp) (changed bool, err error) {
 	deployment, id := plan.DeploymentID(o.ContextID, o.App), observationID(o)
 	var have observation
-	err := s.findOne(ctx, s.observations(deployment), id, &have)
+	err = s.findOne(ctx, s.observations(deployment), id, &have)
 	if fail.Is(err, fail.NotFound) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
-	if _, err := s.deleteOne(ctx, s.observations(deployment), byID(id)); err != nil || have.Names.Chunks+have.Bodies.Chunks == 0 {
-		return err
+	if changed, err = s.deleteOne(ctx, s.observations(deployment), byID(id)); err != nil || have.Names.Chunks+have.Bodies.Chunks == 0 {
+		return changed, err
 	}
-	return s.deleteRange(ctx, s.observedChunks(deployment), below(id))
+	return changed, s.deleteRange(ctx, s.observedChunks(deployment), below(id))
 }
 
 // deleteObservations forgets all that is known of contexts.
@@ -203,6 +214,11 @@ func (s *Store) deleteObservations(ctx context.Context, contextIDs []string) err
 			if err := s.deleteOf(ctx, s.part(name, n), contextIDs); err != nil {
 				return err
 			}
+		}
+	}
+	for _, id := range contextIDs {
+		if _, err := s.deleteOne(ctx, s.versions(), byID(id)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -44,6 +44,8 @@ type Store struct {
 	leafReads   *sharedReads[[]domain.Leaf]
 	// Who asks for the same status at the same time, as many do who wait for the same thing, shares what is read.
 	observedReads *sharedReads[[]*observation]
+	// Clusters that say something new of one app context at the same time give it one new version.
+	versionWrites *gatherer[string]
 }
 
 // Collections that hold no nouns and are not divided (see partition).
@@ -52,6 +54,7 @@ const (
 	contacts  = "contacts" // clusters that do not answer
 	watches   = "watches"  // whether clusters are heard
 	pulses    = "pulses"   // when those who watch were alive
+	versions  = "versions" // of what clusters say of app contexts
 )
 
 // Open makes a store. It does not connect: Ping says whether the database answers.
@@ -79,13 +82,16 @@ func Open(c Config) (*Store, error) {
 		observedReads: newSharedReads[[]*observation](),
 	}
 	s.leafWrites, s.leafLookups = newGatherer(s.insertLeaves), newGatherer(s.lookUp)
+	s.versionWrites = newGatherer(s.putVersions)
 	return s, nil
 }
 
-// Close waits for what is being written and closes the connections. Calls for leaves are refused afterwards.
+// Close waits for what is being written and closes the connections. Calls for leaves and observations are refused
+// afterwards.
 func (s *Store) Close(ctx context.Context) error {
 	s.leafWrites.close()
 	s.leafLookups.close()
+	s.versionWrites.close()
 	return kindOf(s.client.Disconnect(ctx))
 }
 

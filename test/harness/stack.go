@@ -30,7 +30,7 @@ type Stack struct {
 	t                  testing.TB
 	dir                string
 	servers            Servers
-	ports              [9]int // Temporal, Web UI, database, API, worker's metrics, profiles of all four
+	ports              [10]int // Temporal, Web UI, database, API, worker's metrics, profiles of all four, gRPC
 	Temporal, Database *Process
 	API, Worker        *Process
 	Client             *client.Client
@@ -51,7 +51,7 @@ func NewStack(t testing.TB) *Stack {
 // NewStackOn is NewStack on servers that are there.
 func NewStackOn(t testing.TB, servers Servers) *Stack {
 	t.Helper()
-	s := &Stack{t: t, dir: t.TempDir(), servers: servers, ports: [9]int(FreePorts(9))}
+	s := &Stack{t: t, dir: t.TempDir(), servers: servers, ports: [10]int(FreePorts(10))}
 	_, err := secret.LoadOrCreate(filepath.Join(s.dir, "keys"))
 	require.NoError(t, err)
 	s.StartTemporal()
@@ -74,6 +74,9 @@ func last(s string, n int) string { return s[max(0, len(s)-n):] }
 
 // URL is the API's, without /v2.
 func (s *Stack) URL() string { return fmt.Sprintf("http://127.0.0.1:%d", s.ports[3]) }
+
+// RPC is the address of the API's gRPC services.
+func (s *Stack) RPC() string { return fmt.Sprintf("127.0.0.1:%d", s.ports[9]) }
 
 // StartTemporal starts the Temporal server.
 func (s *Stack) StartTemporal() {
@@ -162,6 +165,7 @@ func (s *Stack) Env() []string {
 		fmt.Sprintf("DROVER_TEMPORAL_ADDRESS=127.0.0.1:%d", s.ports[0]),
 		"DROVER_MONGO_URI=" + s.DatabaseURI(),
 		fmt.Sprintf("DROVER_LISTEN=127.0.0.1:%d", s.ports[3]),
+		"DROVER_GRPC_LISTEN=" + s.RPC(),
 		fmt.Sprintf("DROVER_METRICS_LISTEN=127.0.0.1:%d", s.ports[4]),
 		"DROVER_SECRET_KEYS_FILE=" + filepath.Join(s.dir, "keys"),
 		"DROVER_LOG_LEVEL=" + level(),

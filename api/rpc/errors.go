@@ -1,0 +1,44 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+const internalCode = codes.Internal
+
+// kinds is the one place where a Kind becomes a gRPC code.
+var kinds = map[fail.Kind]codes.Code{
+	fail.Invalid:      codes.InvalidArgument,
+	fail.Malformed:    codes.InvalidArgument,
+	fail.Unauthorized: codes.Unauthenticated,
+	fail.Forbidden:    codes.PermissionDenied,
+	fail.NotFound:     codes.NotFound,
+	fail.Conflict:     codes.AlreadyExists,
+	fail.Precondition: codes.FailedPrecondition,
+	fail.Unavailable:  codes.Unavailable,
+	fail.Timeout:      codes.DeadlineExceeded,
+	fail.Internal:     codes.Internal,
+}
+
+// toStatus says what a client may know of an error. What has a code already keeps it.
+func toStatus(err error) *status.Status {
+	var known *fail.Error
+	switch {
+	case err == nil:
+		return status.New(codes.OK, "")
+	case errors.As(err, &known), errors.Is(err, context.DeadlineExceeded):
+		return status.New(kinds[fail.KindOf(err)], fail.TextOf(err))
+	case errors.Is(err, context.Canceled):
+		return status.New(codes.Canceled, "the client closed the call")
+	}
+	if s, ok := status.FromError(err); ok {
+		return s
+	}
+	return status.New(codes.Internal, fail.TextOf(err))
+}

@@ -1,0 +1,97 @@
+package rpc
+
+import (
+	"encoding/json"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/statusnotify"
+)
+
+// document is what notifications need of a status document in the form of EMCO 22.x.
+type document struct {
+	Status domain.ContextStatus `json:"deployedStatus"`
+	Ready  status.ClusterState  `json:"readyStatus"`
+	Apps   []struct {
+		Name     string    `json:"name"`
+		Clusters []cluster `json:"clusters"`
+	} `json:"apps"`
+}
+
+type cluster struct {
+	Provider  string     `json:"clusterProvider"`
+	Name      string     `json:"cluster"`
+	Reason    string     `json:"reason"` // why the cluster's reports are not confirmed
+	Resources []resource `json:"resources"`
+}
+
+type resource struct {
+	GVK struct {
+		Group, Version, Kind string
+	} `json:"GVK"`
+	Name     string               `json:"name"`
+	Deployed domain.ResourceState `json:"deployedStatus"`
+	Ready    status.ClusterState  `json:"readyStatus"`
+}
+
+// notification is what a registered client is told of a document. READY is a context that is instantiated and ready,
+// DEPLOYED one that is instantiated. An app or a cluster is what all its resources are; resources of which nobody says
+// whether they are ready are left out.
+func notification(in *statusnotify.StatusRegistration, encoded []byte) (*statusnotify.StatusNotification, error) {
+	var d document
+	if err := json.Unmarshal(encoded, &d); err != nil {
+		return nil, fail.Wrap(err, fail.Internal, "status document cannot be read")
+	}
+	ready := in.GetStatusType() == statusnotify.StatusValue_READY
+	n := &statusnotify.StatusNotification{
+		StatusValue: value(ready, d.Status == domain.ContextInstantiated && (!ready || d.Ready == status.ClusterReady)),
+	}
+	if in.GetOutput() != statusnotify.OutputType_ALL {
+		return n, nil
+	}
+	for _, a := range d.Apps {
+		app, good := &statusnotify.AppStatus{App: a.Name}, true
+		for i := range a.Clusters {
+			c, ok := a.Clusters[i].status(ready)
+			good = good && ok
+			app.Clusters = append(app.Clusters, c)
+		}
+		app.StatusValue = value(ready, good)
+		n.Details = append(n.Details, &statusnotify.StatusDetail{StatusDetail: &statusnotify.StatusDetail_App{App: app}})
+	}
+	return n, nil
+}
+
+func (c *cluster) status(ready bool) (told *statusnotify.ClusterStatus, good bool) {
+	told, good = &statusnotify.ClusterStatus{ClusterProvider: c.Provider, Cluster: c.Name}, c.Reason == ""
+	for i := range c.Resources {
+		r := &c.Resources[i]
+		if ready && r.Ready == "" {
+			continue
+		}
+		ok := r.Deployed == domain.ResourceApplied
+		if ready {
+			ok = r.Ready == status.ClusterReady
+		}
+		good = good && ok
+		told.Resources = append(told.Resources, &statusnotify.ResourceStatus{
+			Name: r.Name, Gvk: &statusnotify.GVK{Group: r.GVK.Group, Version: r.GVK.Version, Kind: r.GVK.Kind}, StatusValue: value(ready, ok),
+		})
+	}
+	told.StatusValue = value(ready, good)
+	return told, good
+}
+
+func value(ready, good bool) statusnotify.StatusValue {
+	switch {
+	case ready && good:
+		return statusnotify.StatusValue_READY
+	case ready:
+		return statusnotify.StatusValue_NOT_READY
+	case good:
+		return statusnotify.StatusValue_DEPLOYED
+	default:
+		return statusnotify.StatusValue_NOT_DEPLOYED
+	}
+}

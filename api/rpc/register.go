@@ -1,0 +1,166 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/notify"
+	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/statusnotify"
+)
+
+// maxClientID is the longest id of a client, in bytes.
+const maxClientID = 256
+
+// register has the clients of this process that are registered.
+type register struct {
+	statusnotify.UnimplementedStatusNotifyServer
+	hub *notify.Hub
+
+	mu      sync.Mutex
+	clients map[string]context.CancelCauseFunc
+}
+
+func newRegister(hub *notify.Hub) *register {
+	return &register{hub: hub, clients: map[string]context.CancelCauseFunc{}}
+}
+
+// errDeregistered ends a stream in order.
+var errDeregistered = fail.New(fail.Conflict, "the client has deregistered")
+
+// StatusRegister tells a client the status after each change that makes it another one. A client that reads slowly is
+// told less often.
+func (r *register) StatusRegister(in *statusnotify.StatusRegistration, stream grpc.ServerStreamingServer[statusnotify.StatusNotification]) error {
+	group, q, err := target(in)
+	if err != nil {
+		return err
+	}
+	ctx, err := r.enter(stream.Context(), in.GetClientId())
+	if err != nil {
+		return err
+	}
+	defer r.leave(in.GetClientId())
+	s, err := r.hub.Subscribe(ctx, group, q, "")
+	if err == nil {
+		defer s.Close()
+		err = notifications(ctx, s, in, stream)
+	}
+	if errors.Is(context.Cause(ctx), errDeregistered) {
+		return nil
+	}
+	return err
+}
+
+// notifications sends what is new until the watch ends. The first document is what the first change is compared with.
+func notifications(ctx context.Context, s *notify.Subscription, in *statusnotify.StatusRegistration, stream grpc.ServerStreamingServer[statusnotify.StatusNotification]) error {
+	var before *statusnotify.StatusNotification
+	for {
+		document, err := s.Latest(ctx)
+		if err != nil {
+			return err
+		}
+		now, err := notification(in, document)
+		if err != nil {
+			return err
+		}
+		if before != nil && !proto.Equal(before, now) {
+			if err := stream.Send(now); err != nil {
+				return err
+			}
+		}
+		before = now
+	}
+}
+
+// StatusDeregister ends the stream of a client that has registered with this process.
+func (r *register) StatusDeregister(_ context.Context, in *statusnotify.StatusDeregistration) (*statusnotify.StatusDeregistrationResponse, error) {
+	r.mu.Lock()
+	end := r.clients[in.GetClientId()]
+	r.mu.Unlock()
+	if end != nil {
+		end(errDeregistered)
+	}
+	return &statusnotify.StatusDeregistrationResponse{}, nil
+}
+
+// enter takes a client in under its id. The context ends when it deregisters.
+func (r *register) enter(ctx context.Context, id string) (context.Context, error) {
+	if id == "" || len(id) > maxClientID {
+		return nil, fail.New(fail.Invalid, "Invalid client ID: it needs 1 to %d bytes", maxClientID)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, taken := r.clients[id]; taken {
+		return nil, fail.New(fail.Conflict, "Duplicate client ID: %s is registered; deregister it or use another one", id)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	r.clients[id] = cancel
+	return ctx, nil
+}
+
+func (r *register) leave(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.clients[id](nil)
+	delete(r.clients, id)
+}
+
+// target is what a registration is about: the group and the status query that tells what it asks for.
+func target(in *statusnotify.StatusRegistration) (group domain.Key, q status.Query, err error) {
+	v := url.Values{}
+	switch in.GetStatusType() {
+	case statusnotify.StatusValue_READY:
+		v.Set("status", string(status.TypeReady))
+	case statusnotify.StatusValue_DEPLOYED:
+		v.Set("status", string(status.TypeDeployed))
+	default:
+		return "", q, fail.New(fail.Invalid, "Invalid status type: %s; use READY or DEPLOYED", in.GetStatusType())
+	}
+	switch in.GetOutput() {
+	case statusnotify.OutputType_SUMMARY:
+		v.Set("output", string(status.OutputSummary))
+	case statusnotify.OutputType_ALL:
+		v.Set("output", string(status.OutputAll))
+	default:
+		return "", q, fail.New(fail.Invalid, "Invalid output type: %s; use SUMMARY or ALL", in.GetOutput())
+	}
+	for name, filter := range map[string][]string{"app": in.GetApps(), "cluster": in.GetClusters(), "resource": in.GetResources()} {
+		if len(filter) > 0 {
+			v[name] = filter
+		}
+	}
+	if group, err = groupOf(in); err != nil {
+		return "", q, err
+	}
+	q, err = status.ParseQuery(v)
+	return group, q, err
+}
+
+func groupOf(in *statusnotify.StatusRegistration) (domain.Key, error) {
+	switch key := in.GetKey().(type) {
+	case *statusnotify.StatusRegistration_DigKey:
+		k := key.DigKey
+		var p fail.Problems
+		domain.CheckName(&p, "digKey.project", k.GetProject())
+		domain.CheckName(&p, "digKey.compositeApp", k.GetCompositeApp())
+		domain.CheckName(&p, "digKey.compositeAppVersion", k.GetCompositeAppVersion())
+		domain.CheckName(&p, "digKey.deploymentIntentGroup", k.GetDeploymentIntentGroup())
+		return domain.Join("projects", k.GetProject(), "composite-apps", k.GetCompositeApp(), k.GetCompositeAppVersion(),
+			domain.DeploymentIntentGroups.Collection, k.GetDeploymentIntentGroup()), p.Err()
+	case *statusnotify.StatusRegistration_LcKey:
+		return "", grpcstatus.Error(codes.Unimplemented, "the status of a logical cloud cannot be watched; ask for it: GET /v2/projects/{project}/logical-clouds/{logicalCloud}/status")
+	case *statusnotify.StatusRegistration_ClusterKey:
+		return "", grpcstatus.Error(codes.Unimplemented, "the status of a cluster's networks cannot be watched")
+	default:
+		return "", fail.New(fail.Invalid, "Invalid key: name a deployment intent group (digKey)")
+	}
+}

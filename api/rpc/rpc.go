@@ -1,0 +1,95 @@
+// Package rpc is the gRPC edge: EMCO's StatusNotify, and the health service. errors.go has the one table of kinds and
+// codes.
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/drover-io/drover/internal/notify"
+	"github.com/drover-io/drover/internal/statusnotify"
+)
+
+// What connections may do. A peer that does not answer a ping is gone; one that asks too often is sent away.
+const (
+	pingAfter    = 30 * time.Second // of silence
+	pingTime     = 10 * time.Second // to answer
+	pingLeast    = 10 * time.Second // between two pings of a client
+	setupTime    = 10 * time.Second
+	maxStreams   = 1_000   // of a connection
+	maxRequest   = 1 << 20 // bytes
+	maxHeaders   = 64 << 10
+	writeBuffers = 32 << 10
+)
+
+// Serve answers calls on the listener until ctx ends; then it takes no more, and gives those that are being answered
+// the drain time to end. Watches end with the hub, which must be closed by then. nil stands for a clean end.
+func Serve(ctx context.Context, l net.Listener, hub *notify.Hub, log *slog.Logger, drain time.Duration) error {
+	server := grpc.NewServer(
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTime}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingLeast, PermitWithoutStream: true}),
+		grpc.ConnectionTimeout(setupTime),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxRecvMsgSize(maxRequest),
+		grpc.MaxHeaderListSize(maxHeaders),
+		grpc.WriteBufferSize(writeBuffers),
+		grpc.StreamInterceptor(streams(log)),
+		grpc.UnaryInterceptor(calls(log)),
+	)
+	statusnotify.RegisterStatusNotifyServer(server, newRegister(hub))
+	alive := health.NewServer()
+	grpc_health_v1.RegisterHealthServer(server, alive)
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve gRPC: %w", err)
+	case <-ctx.Done():
+	}
+	alive.Shutdown()
+	late := time.AfterFunc(drain, server.Stop)
+	defer late.Stop()
+	server.GracefulStop()
+	return nil
+}
+
+// streams turns the errors of streams into codes, and logs their ends.
+func streams(log *slog.Logger) grpc.StreamServerInterceptor {
+	return func(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
+		begun := time.Now()
+		defer func() { err = ended(stream.Context(), log, info.FullMethod, begun, recover(), err) }()
+		return handle(service, stream)
+	}
+}
+
+// calls is streams for calls with one answer.
+func calls(log *slog.Logger) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (answer any, err error) {
+		begun := time.Now()
+		defer func() { err = ended(ctx, log, info.FullMethod, begun, recover(), err) }()
+		return handle(ctx, request)
+	}
+}
+
+// ended logs the end of a call and gives what its caller is told.
+func ended(ctx context.Context, log *slog.Logger, method string, begun time.Time, panicked any, err error) error {
+	if panicked != nil {
+		err = fmt.Errorf("panic: %v", panicked)
+	}
+	told := toStatus(err)
+	level := slog.LevelInfo
+	if told.Code() == internalCode {
+		level = slog.LevelError
+	}
+	log.Log(ctx, level, "call", slog.String("method", method), slog.String("code", told.Code().String()),
+		slog.Duration("took", time.Since(begun)), slog.Any("error", err))
+	return told.Err()
+}

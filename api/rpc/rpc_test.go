@@ -1,0 +1,230 @@
+package rpc_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	grpcstatus "google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/drover-io/drover/api/rpc"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/notify"
+	"github.com/drover-io/drover/internal/notify/notifytest"
+	"github.com/drover-io/drover/internal/readiness"
+	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/statusnotify"
+)
+
+type world struct {
+	*testing.T
+	ctx      context.Context
+	statuses *notifytest.Statuses
+	metrics  *prometheus.Registry
+	client   statusnotify.StatusNotifyClient
+	health   grpc_health_v1.HealthClient
+	stop     func() // the server, in order
+	log      *bytes.Buffer
+}
+
+// newWorld serves one app with a resource on one cluster.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{T: t, statuses: notifytest.New(1, 1, 1), metrics: prometheus.NewRegistry(), log: &bytes.Buffer{}}
+	hub, err := notify.New(w.statuses, notify.Options{Interval: time.Millisecond}, w.metrics)
+	require.NoError(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- rpc.Serve(ctx, l, hub, slog.New(slog.NewTextHandler(w.log, nil)), 10*time.Second)
+	}()
+	stopped := false
+	w.stop = func() {
+		if !stopped {
+			stopped = true
+			cancel()
+			hub.Close()
+			require.NoError(t, <-ended)
+		}
+	}
+	t.Cleanup(w.stop)
+	connection, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() { connection.Close() })
+	w.client, w.health = statusnotify.NewStatusNotifyClient(connection), grpc_health_v1.NewHealthClient(connection)
+	bounded, done := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(done)
+	w.ctx = bounded
+	return w
+}
+
+func registration(client string, kind statusnotify.StatusValue, output statusnotify.OutputType) *statusnotify.StatusRegistration {
+	return &statusnotify.StatusRegistration{
+		ClientId: client, StatusType: kind, Output: output,
+		Key: &statusnotify.StatusRegistration_DigKey{DigKey: &statusnotify.DigKey{
+			Project: "fleet", CompositeApp: "collectd", CompositeAppVersion: "v1", DeploymentIntentGroup: "everywhere",
+		}},
+	}
+}
+
+type stream = grpc.ServerStreamingClient[statusnotify.StatusNotification]
+
+// register registers, and waits until the client is known and knows what to compare with.
+func (w *world) register(in *statusnotify.StatusRegistration) stream {
+	w.Helper()
+	before, _ := w.statuses.Asked()
+	s, err := w.client.StatusRegister(w.ctx, in)
+	require.NoError(w, err)
+	require.Eventually(w, func() bool {
+		signs, _ := w.statuses.Asked()
+		return w.watchers() > 0 && signs > before+3
+	}, 10*time.Second, time.Millisecond)
+	return s
+}
+
+func (w *world) watchers() float64 {
+	w.Helper()
+	families, err := w.metrics.Gather()
+	require.NoError(w, err)
+	for _, f := range families {
+		if f.GetName() == "drover_status_watchers" {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	return 0
+}
+
+func (w *world) told(s stream) *statusnotify.StatusNotification {
+	w.Helper()
+	n, err := s.Recv()
+	require.NoError(w, err)
+	return n
+}
+
+// refused reads how a stream ended.
+func (w *world) refused(s stream, code codes.Code, text string) {
+	w.Helper()
+	_, err := s.Recv()
+	require.Equal(w, code, grpcstatus.Code(err), "%v", err)
+	require.ErrorContains(w, err, text)
+}
+
+func TestNotificationsFollowChanges(t *testing.T) {
+	w := newWorld(t)
+	s := w.register(registration("a", statusnotify.StatusValue_DEPLOYED, statusnotify.OutputType_SUMMARY))
+	w.statuses.Mark(0, 0, 0, domain.MarkApplied) // not another notification
+	w.statuses.Change(func(s *status.Source) { s.Status = domain.ContextInstantiated })
+	require.Equal(t, statusnotify.StatusValue_DEPLOYED, w.told(s).GetStatusValue(), "the first one is of the first change")
+	w.statuses.Change(func(s *status.Source) { s.Status = domain.ContextTerminating })
+	require.Equal(t, statusnotify.StatusValue_NOT_DEPLOYED, w.told(s).GetStatusValue())
+	_, err := w.client.StatusDeregister(w.ctx, &statusnotify.StatusDeregistration{ClientId: "a"})
+	require.NoError(t, err)
+	_, err = s.Recv()
+	require.ErrorIs(t, err, io.EOF)
+	_, err = w.client.StatusDeregister(w.ctx, &statusnotify.StatusDeregistration{ClientId: "a"})
+	require.NoError(t, err, "nor is it an error that there is none")
+	require.Eventually(t, func() bool { return w.watchers() == 0 }, 10*time.Second, time.Millisecond)
+}
+
+func TestDetails(t *testing.T) {
+	w := newWorld(t)
+	w.statuses.Report(readiness.NotReady, true)
+	ready := w.register(registration("ready", statusnotify.StatusValue_READY, statusnotify.OutputType_ALL))
+	is := func(n *statusnotify.StatusNotification, overall, parts string) {
+		t.Helper()
+		got, err := protojson.Marshal(n)
+		require.NoError(t, err)
+		require.JSONEq(t, `{"statusValue":"`+overall+`","details":[{"app":{"app":"app-0","statusValue":"`+parts+`","clusters":[
+			{"clusterProvider":"provider","cluster":"edge-0000","statusValue":"`+parts+`","resources":[
+			{"name":"component-0","gvk":{"group":"apps","version":"v1","kind":"Deployment"},"statusValue":"`+parts+`"}]}]}}]}`, string(got))
+	}
+	w.statuses.Report(readiness.Ready, true)
+	is(w.told(ready), "NOT_READY", "READY") // the context is still instantiating
+	w.statuses.Change(func(s *status.Source) { s.Status = domain.ContextInstantiated })
+	is(w.told(ready), "READY", "READY")
+	w.statuses.Report(readiness.Ready, false)
+	is(w.told(ready), "NOT_READY", "NOT_READY")
+
+	deployed := w.register(registration("deployed", statusnotify.StatusValue_DEPLOYED, statusnotify.OutputType_ALL))
+	w.statuses.Mark(0, 0, 0, domain.MarkApplied)
+	is(w.told(deployed), "DEPLOYED", "DEPLOYED")
+	w.statuses.Mark(0, 0, 0, domain.MarkRefused)
+	is(w.told(deployed), "DEPLOYED", "NOT_DEPLOYED")
+}
+
+func TestRegistrationsThatAreRefused(t *testing.T) {
+	w := newWorld(t)
+	good := func(change func(*statusnotify.StatusRegistration)) *statusnotify.StatusRegistration {
+		r := registration("good", statusnotify.StatusValue_READY, statusnotify.OutputType_ALL)
+		change(r)
+		return r
+	}
+	for name, c := range map[string]struct {
+		registration *statusnotify.StatusRegistration
+		code         codes.Code
+		text         string
+	}{
+		"no client":        {good(func(r *statusnotify.StatusRegistration) { r.ClientId = "" }), codes.InvalidArgument, "client ID"},
+		"no type":          {good(func(r *statusnotify.StatusRegistration) { r.StatusType = 0 }), codes.InvalidArgument, "STATUS_ERROR"},
+		"a negative type":  {good(func(r *statusnotify.StatusRegistration) { r.StatusType = 1 }), codes.InvalidArgument, "NOT_READY"},
+		"unknown output":   {good(func(r *statusnotify.StatusRegistration) { r.Output = 7 }), codes.InvalidArgument, "output"},
+		"no key":           {good(func(r *statusnotify.StatusRegistration) { r.Key = nil }), codes.InvalidArgument, "digKey"},
+		"half a key":       {good(func(r *statusnotify.StatusRegistration) { r.GetDigKey().CompositeApp = "" }), codes.InvalidArgument, "digKey.compositeApp"},
+		"bad cluster":      {good(func(r *statusnotify.StatusRegistration) { r.Clusters = []string{"c"} }), codes.InvalidArgument, "cluster query"},
+		"unknown app":      {good(func(r *statusnotify.StatusRegistration) { r.Apps = []string{"none"} }), codes.InvalidArgument, "none"},
+		"a logical cloud":  {good(func(r *statusnotify.StatusRegistration) { r.Key = &statusnotify.StatusRegistration_LcKey{} }), codes.Unimplemented, "logical cloud"},
+		"a cluster's nets": {good(func(r *statusnotify.StatusRegistration) { r.Key = &statusnotify.StatusRegistration_ClusterKey{} }), codes.Unimplemented, "networks"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.T = t
+			s, err := w.client.StatusRegister(w.ctx, c.registration)
+			require.NoError(t, err)
+			w.refused(s, c.code, c.text)
+		})
+	}
+	w.T = t
+	w.statuses.Fail(fail.New(fail.NotFound, "deployment intent group not found"))
+	s, err := w.client.StatusRegister(w.ctx, good(func(*statusnotify.StatusRegistration) {}))
+	require.NoError(t, err)
+	w.refused(s, codes.NotFound, "deployment intent group not found")
+}
+
+func TestOneStreamAClient(t *testing.T) {
+	w := newWorld(t)
+	in := registration("one", statusnotify.StatusValue_DEPLOYED, statusnotify.OutputType_SUMMARY)
+	first := w.register(in)
+	second, err := w.client.StatusRegister(w.ctx, in)
+	require.NoError(t, err)
+	w.refused(second, codes.AlreadyExists, "Duplicate client ID: one")
+	w.statuses.Change(func(s *status.Source) { s.Status = domain.ContextInstantiated })
+	w.told(first)
+}
+
+func TestStreamsEndInOrder(t *testing.T) {
+	w := newWorld(t)
+	answer, err := w.health.Check(w.ctx, &grpc_health_v1.HealthCheckRequest{})
+	require.NoError(t, err)
+	require.Equal(t, grpc_health_v1.HealthCheckResponse_SERVING, answer.GetStatus())
+	gone := w.register(registration("a", statusnotify.StatusValue_DEPLOYED, statusnotify.OutputType_SUMMARY))
+	w.statuses.Fail(fail.New(fail.NotFound, "deployment intent group not found"))
+	w.refused(gone, codes.NotFound, "not found")
+	w.statuses.Fail(nil)
+	stopped := w.register(registration("a", statusnotify.StatusValue_DEPLOYED, statusnotify.OutputType_SUMMARY))
+	w.stop()
+	w.refused(stopped, codes.Unavailable, "stops")
+	require.NotContains(t, w.log.String(), "level=ERROR")
+}

@@ -1,0 +1,136 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/notify"
+	"github.com/drover-io/drover/internal/status"
+)
+
+// Watches of a status are server-sent events: https://html.spec.whatwg.org/multipage/server-sent-events.html.
+
+const (
+	eventStream     = "text/event-stream"
+	lastEventID     = "Last-Event-ID"
+	retryAfterBreak = 2 * time.Second // what a client waits before it connects again
+)
+
+// Times of a watch. A connection over which nothing goes is cut by proxies, mostly after a minute; a reader that takes
+// nothing for as long as writeTime is gone.
+const (
+	heartbeat = 15 * time.Second
+	writeTime = 20 * time.Second
+)
+
+// wantsWatch reads the parameter.
+func wantsWatch(c echo.Context) (bool, error) {
+	if !c.QueryParams().Has("watch") {
+		return false, nil
+	}
+	text := c.QueryParam("watch")
+	watch, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, fail.New(fail.Invalid, "Invalid query watch: %q; use true or false", text)
+	}
+	return watch, nil
+}
+
+// watch answers with the status and then with what changes of it, until the client leaves, the group is gone or the
+// process stops. What is wrong with the query is refused before the first event.
+func (e *edge) watch(c echo.Context, key domain.Key) error {
+	q, err := status.ParseQuery(c.QueryParams())
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	s, err := e.watches.Subscribe(ctx, key, q, c.Request().Header.Get(lastEventID))
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	w, err := newEventWriter(c)
+	if err != nil {
+		return err
+	}
+	for err == nil {
+		err = w.next(ctx, s)
+	}
+	// The end of a watch, by either side, is no failed request.
+	if ctx.Err() == nil && !errors.Is(err, io.EOF) {
+		e.log.InfoContext(ctx, "watch broken off", slog.String("path", c.Request().URL.Path), slog.Any("error", err))
+	}
+	return nil
+}
+
+// eventWriter writes events to a connection, which keeps no deadline but that of each event.
+type eventWriter struct {
+	w       io.Writer
+	control *http.ResponseController
+	buffer  bytes.Buffer
+}
+
+func newEventWriter(c echo.Context) (*eventWriter, error) {
+	w := &eventWriter{w: c.Response(), control: http.NewResponseController(c.Response())}
+	// That of the server is for requests; it would end a watch.
+	if err := w.control.SetReadDeadline(time.Time{}); err != nil {
+		return nil, fail.Wrap(err, fail.Internal, "the connection cannot be watched over")
+	}
+	h := c.Response().Header()
+	h.Set(echo.HeaderContentType, eventStream)
+	h.Set(echo.HeaderCacheControl, "no-store")
+	h.Set("X-Accel-Buffering", "no") // nginx would keep events back
+	c.Response().WriteHeader(http.StatusOK)
+	w.buffer.WriteString("retry: " + strconv.FormatInt(retryAfterBreak.Milliseconds(), 10) + "\n\n")
+	return w, w.flush()
+}
+
+// next writes the next event, or that there is none.
+func (w *eventWriter) next(ctx context.Context, s *notify.Subscription) error {
+	wait, cancel := context.WithTimeout(ctx, heartbeat)
+	defer cancel()
+	event, err := s.Next(wait)
+	switch {
+	case err == nil:
+		w.event(event)
+	case wait.Err() != nil && ctx.Err() == nil:
+		w.buffer.WriteString(": nothing new\n\n")
+	default:
+		return err
+	}
+	return w.flush()
+}
+
+// event writes an event. Its data is one line.
+func (w *eventWriter) event(e notify.Event) {
+	if e.ID != "" {
+		w.buffer.WriteString("id: " + e.ID + "\n")
+	}
+	w.buffer.WriteString("event: " + string(e.Kind) + "\ndata: ")
+	w.buffer.Write(e.Data)
+	w.buffer.WriteString("\n\n")
+}
+
+func (w *eventWriter) flush() error {
+	if err := w.control.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
+		return fail.Wrap(err, fail.Internal, "the connection cannot be given a deadline")
+	}
+	if _, err := w.buffer.WriteTo(w.w); err != nil {
+		return fail.Wrap(err, fail.Timeout, "the reader of a watch takes nothing any more")
+	}
+	if err := w.control.Flush(); err != nil {
+		return fail.Wrap(err, fail.Timeout, "the reader of a watch takes nothing any more")
+	}
+	w.buffer = bytes.Buffer{} // a large document is not kept
+	return nil
+}

@@ -1,0 +1,199 @@
+package notify
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// feed looks at one group for all who watch it and need the same knowledge.
+type feed struct {
+	hub    *Hub
+	key    feedKey
+	views  map[string]*view // by query; guarded by the hub's mutex
+	hasten chan struct{}    // has one in it when somebody waits for a document
+
+	// What the feed's own goroutine knows.
+	sign      string
+	evaluated time.Time // the last time that went well
+	failing   bool      // the last look failed
+}
+
+func newFeed(h *Hub, key feedKey) *feed {
+	return &feed{hub: h, key: key, views: map[string]*view{}, hasten: make(chan struct{}, 1)}
+}
+
+// hurry makes the feed look at once.
+func (f *feed) hurry() {
+	select {
+	case f.hasten <- struct{}{}:
+	default:
+	}
+}
+
+// run looks until nobody watches any more, there is nothing to watch, or the hub is closed.
+func (f *feed) run() {
+	o, ctx := &f.hub.options, f.hub.ctx
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	f.evaluated = o.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			f.finish(last(End, errStopping))
+			return
+		case <-f.hasten:
+		case <-pause.C:
+		}
+		begun := o.Now()
+		err := f.look(ctx)
+		if ctx.Err() != nil {
+			continue
+		}
+		f.log(err)
+		if end := f.verdict(err); end != nil {
+			f.finish(end)
+			return
+		}
+		if f.abandoned() {
+			return
+		}
+		pause.Reset(max(o.Interval, min(share*o.Now().Sub(begun), longest)))
+	}
+}
+
+// look looks at the sign, and evaluates the status when that says so.
+func (f *feed) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	// The sign comes first: what changes after it makes the next one another.
+	sign, err := f.hub.statuses.Sign(ctx, f.key.group, f.key.extent)
+	if err != nil {
+		return err
+	}
+	views, fresh := f.all()
+	if sign == f.sign && !fresh && f.hub.options.Now().Sub(f.evaluated) < f.hub.options.Anew {
+		return nil
+	}
+	f.hub.metrics.evaluations.Inc()
+	snapshot, err := f.hub.statuses.Snapshot(ctx, f.key.group, f.key.extent)
+	if err != nil {
+		return err
+	}
+	renderings := make([]rendering, 0, len(views))
+	for _, v := range views {
+		r := v.render(snapshot)
+		if r.err != nil && fail.KindOf(r.err).Retryable() {
+			return r.err
+		}
+		renderings = append(renderings, r)
+	}
+	f.publish(renderings)
+	f.sign, f.evaluated = sign, f.hub.options.Now()
+	return nil
+}
+
+// all are the views, and whether one of them has no document yet.
+func (f *feed) all() (views []*view, fresh bool) {
+	f.hub.mu.Lock()
+	defer f.hub.mu.Unlock()
+	for _, v := range f.views {
+		if v.end == nil {
+			views = append(views, v)
+			fresh = fresh || v.document == nil
+		}
+	}
+	return views, fresh
+}
+
+func (f *feed) publish(renderings []rendering) {
+	h := f.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range renderings {
+		if r.err != nil { // of this query alone
+			r.view.finish(last(Failed, r.err))
+			f.remove(r.view)
+			continue
+		}
+		if r.view.take(r, &h.options) {
+			h.metrics.changes.Inc()
+		}
+	}
+}
+
+// remove forgets a view. Those who watch it still see how it ended. With the mutex.
+func (f *feed) remove(v *view) {
+	delete(f.views, v.query.ID())
+	f.hub.views--
+}
+
+// log logs the first of looks that fail in a row. That a group is not there is no failure.
+func (f *feed) log(err error) {
+	failed := err != nil && !fail.Is(err, fail.NotFound)
+	if failed && !f.failing {
+		f.hub.options.Log.Warn("a status that is watched cannot be evaluated", slog.String("owner", string(f.key.group)), slog.Any("error", err))
+	}
+	f.failing = failed
+}
+
+// verdict says how the feed ends after a look, nil when it does not. What may succeed later is tried again for as long
+// as the last document may stand; who waits for a first one is told at once.
+func (f *feed) verdict(err error) *Event {
+	switch {
+	case err == nil:
+		return nil
+	case fail.Is(err, fail.NotFound):
+		return last(End, err, "there is nothing to watch any more")
+	case !fail.KindOf(err).Retryable(), f.hub.options.Now().Sub(f.evaluated) > f.patience():
+		return last(Failed, err, "nobody knows the status any more")
+	}
+	f.hub.mu.Lock()
+	defer f.hub.mu.Unlock()
+	for _, v := range f.views {
+		if v.document == nil {
+			v.finish(last(Failed, err))
+			f.remove(v)
+		}
+	}
+	return nil
+}
+
+// patience is for how long a document may stand while the status cannot be evaluated.
+func (f *feed) patience() time.Duration {
+	if f.key.extent.Reported {
+		return min(f.hub.options.Patience, domain.PulseLife)
+	}
+	return f.hub.options.Patience
+}
+
+// finish ends all watches, and the feed.
+func (f *feed) finish(e *Event) {
+	f.hub.mu.Lock()
+	defer f.hub.mu.Unlock()
+	for _, v := range f.views {
+		v.finish(e)
+		f.remove(v)
+	}
+	delete(f.hub.feeds, f.key)
+}
+
+// abandoned forgets views that nobody has watched for long, and the feed when it has no more.
+func (f *feed) abandoned() bool {
+	h := f.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, v := range f.views {
+		if v.watchers == 0 && h.options.Now().Sub(v.left) > h.options.Linger {
+			f.remove(v)
+		}
+	}
+	if len(f.views) > 0 {
+		return false
+	}
+	delete(h.feeds, f.key)
+	return true
+}

@@ -1,0 +1,127 @@
+package notify
+
+import (
+	"context"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/status"
+)
+
+// Hub has the watchers of one process.
+type Hub struct {
+	statuses Statuses
+	options  Options
+	metrics  *metrics
+	ctx      context.Context // of the feeds; ends with Close
+	stop     context.CancelFunc
+	running  sync.WaitGroup // feeds
+
+	mu       sync.Mutex
+	feeds    map[feedKey]*feed
+	watchers int
+	views    int
+	closed   bool
+}
+
+// feedKey tells apart what is looked at: what groups of queries need to know.
+type feedKey struct {
+	group  domain.Key
+	extent status.Extent
+}
+
+// New makes a hub, whose figures the registerer shows.
+func New(statuses Statuses, o Options, r prometheus.Registerer) (*Hub, error) {
+	m, err := newMetrics(r)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	return &Hub{
+		statuses: statuses, options: o.withDefaults(), metrics: m, ctx: ctx, stop: stop, feeds: map[feedKey]*feed{},
+	}, nil
+}
+
+// Close ends all watches in order, refuses more, and waits until nothing is looked at any more.
+func (h *Hub) Close() {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	h.stop()
+	h.running.Wait()
+}
+
+// errStopping is why watches end with their process.
+var errStopping = fail.New(fail.Unavailable, "the server stops; connect again to go on")
+
+// Subscribe watches the answer to a query. The first event is the whole document, unless after is the id of an event
+// of the same query and what came after it is still known: then it is the first change after that. Errors are those
+// of the query itself; Unavailable when there are too many watchers.
+func (h *Hub) Subscribe(ctx context.Context, group domain.Key, q status.Query, after string) (*Subscription, error) {
+	v, err := h.join(group, q)
+	if err != nil {
+		return nil, err
+	}
+	s := &Subscription{hub: h, view: v}
+	select {
+	case <-v.begun:
+	case <-ctx.Done():
+		s.Close()
+		return nil, context.Cause(ctx)
+	}
+	if err := s.begin(after); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// join finds the view of a query, or makes it, and the feed that it needs.
+func (h *Hub) join(group domain.Key, q status.Query) (*view, error) {
+	key, id := feedKey{group, q.Extent()}, q.ID()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.closed:
+		return nil, errStopping
+	case h.watchers >= h.options.Watchers:
+		return nil, fail.New(fail.Unavailable, "%d statuses are being watched, which is as many as can be; try again later", h.watchers)
+	}
+	f := h.feeds[key]
+	var v *view
+	if f != nil {
+		v = f.views[id]
+	}
+	if v == nil && h.views >= h.options.Views {
+		return nil, fail.New(fail.Unavailable, "%d different queries are being watched, which is as many as can be; try again later", h.views)
+	}
+	if f == nil {
+		f = newFeed(h, key)
+		h.feeds[key] = f
+		h.running.Go(f.run)
+	}
+	if v == nil {
+		v = newView(q)
+		f.views[id] = v
+		h.views++
+		f.hurry()
+	}
+	v.watchers++
+	h.watchers++
+	h.metrics.watchers.Set(float64(h.watchers))
+	return v, nil
+}
+
+// leave counts a watcher out.
+func (h *Hub) leave(v *view) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.watchers--
+	h.metrics.watchers.Set(float64(h.watchers))
+	if v.watchers--; v.watchers == 0 {
+		v.left = h.options.Now()
+	}
+}

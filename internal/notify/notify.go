@@ -1,0 +1,173 @@
+// Package notify tells watchers how the status of a deployment intent group changes. The store has no change streams,
+// so somebody has to look again and again: one feed does so for all watchers of a group that need the same knowledge,
+// at a cheap sign first, and evaluates the status only when the sign has become another one. From one evaluation the
+// documents of all their queries are made, each once, and compared with the ones before.
+//
+// What changed is kept once a query, for a bounded while, and every watcher has a place in it: a watcher costs no
+// memory of its own, and one that falls behind what is kept is dropped.
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/status"
+)
+
+// Statuses is what is watched.
+type Statuses interface {
+	// Sign is a short text that is another one when the answers to queries of the extent may have become others. It is
+	// asked for some times a second. NotFound when there is no such group.
+	Sign(ctx context.Context, group domain.Key, e status.Extent) (string, error)
+	// Snapshot evaluates the status.
+	Snapshot(ctx context.Context, group domain.Key, e status.Extent) (Snapshot, error)
+}
+
+// Snapshot is a status at a time, for every query of the extent that it was made for.
+type Snapshot interface {
+	Write(w io.Writer, q status.Query) error
+}
+
+// Kind is what an event is about.
+type Kind string
+
+// The kinds. The last three end a watch.
+const (
+	Status  Kind = "status"  // the whole document
+	Change  Kind = "change"  // what changed: status.Change
+	End     Kind = "end"     // there is nothing more to watch here: the group is gone, or the process stops
+	Failed  Kind = "error"   // the status cannot be told any more
+	Dropped Kind = "dropped" // the watcher was too slow
+)
+
+// Event is what a watcher is told.
+type Event struct {
+	// ID is where a later watch may go on; "" for events that end the watch.
+	ID   string
+	Kind Kind
+	// Data is one line of JSON: the document, the change, or a Reason.
+	Data []byte
+	// Cause is why the watch ends, nil for other events.
+	Cause error
+}
+
+// Reason is the data of an event that ends a watch.
+type Reason struct {
+	Kind   fail.Kind `json:"kind"`
+	Reason string    `json:"reason"`
+}
+
+// last makes an event that ends a watch. The texts tell what the cause means for it.
+func last(kind Kind, cause error, texts ...string) *Event {
+	reason := strings.Join(append(texts, fail.TextOf(cause)), ": ")
+	data, err := json.Marshal(Reason{fail.KindOf(cause), reason})
+	if err != nil {
+		panic(err) // two strings
+	}
+	return &Event{Kind: kind, Data: data, Cause: cause}
+}
+
+// Options are the measures of a Hub; what is zero has the default.
+type Options struct {
+	Interval time.Duration // between two looks at a sign; longer when looking takes long: DefaultInterval
+	Anew     time.Duration // after which a status is evaluated whatever its sign says: DefaultAnew
+	Linger   time.Duration // for which what nobody watches is kept for who comes back: DefaultLinger
+	// Patience is for how long a status that cannot be evaluated is left as it was: DefaultPatience. What clusters report
+	// stands no longer than domain.PulseLife.
+	Patience time.Duration
+	Backlog  int // changes that are kept of a query: DefaultBacklog
+	Size     int // bytes of changes that are kept of a query: DefaultSize
+	Watchers int // at a time; more are refused: DefaultWatchers
+	Views    int // different queries at a time; more are refused: DefaultViews
+	Now      func() time.Time
+	Log      *slog.Logger // of what cannot be evaluated; none when nil
+}
+
+// The defaults.
+const (
+	DefaultInterval = 250 * time.Millisecond
+	DefaultAnew     = 10 * time.Second
+	DefaultLinger   = 30 * time.Second
+	DefaultPatience = time.Minute
+	DefaultBacklog  = 256
+	DefaultSize     = 1 << 20
+	DefaultWatchers = 10_000
+	DefaultViews    = 1_000
+)
+
+// A look that takes long is followed by a wait that is share times as long, up to longest: a feed takes a fifth of a
+// core, and of the database's time, at most.
+const (
+	share   = 4
+	longest = 5 * time.Second
+)
+
+// lookTime bounds one look.
+const lookTime = 30 * time.Second
+
+func (o Options) withDefaults() Options {
+	orDuration := func(d *time.Duration, otherwise time.Duration) {
+		if *d == 0 {
+			*d = otherwise
+		}
+	}
+	orNumber := func(n *int, otherwise int) {
+		if *n == 0 {
+			*n = otherwise
+		}
+	}
+	orDuration(&o.Interval, DefaultInterval)
+	orDuration(&o.Anew, DefaultAnew)
+	orDuration(&o.Linger, DefaultLinger)
+	orDuration(&o.Patience, DefaultPatience)
+	orNumber(&o.Backlog, DefaultBacklog)
+	orNumber(&o.Size, DefaultSize)
+	orNumber(&o.Watchers, DefaultWatchers)
+	orNumber(&o.Views, DefaultViews)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// metrics are what a Hub counts.
+type metrics struct {
+	watchers    prometheus.Gauge
+	evaluations prometheus.Counter
+	changes     prometheus.Counter
+	dropped     prometheus.Counter
+}
+
+func newMetrics(r prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		watchers: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "drover_status_watchers", Help: "Watchers of statuses that are connected now.",
+		}),
+		evaluations: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "drover_status_evaluations_total", Help: "Statuses that were evaluated for watchers.",
+		}),
+		changes: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "drover_status_changes_total", Help: "Changes of documents, each told to all who watch the same query.",
+		}),
+		dropped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "drover_status_watchers_dropped_total", Help: "Watchers that were dropped because they were too slow.",
+		}),
+	}
+	for _, c := range []prometheus.Collector{m.watchers, m.evaluations, m.changes, m.dropped} {
+		if err := r.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}

@@ -1,0 +1,162 @@
+package service
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/status"
+)
+
+// StatusSnapshot is what is known of an owner at a time, for every query of an extent. Its documents read the rest of
+// what they need in the context that the snapshot was made with.
+type StatusSnapshot struct{ source status.Source }
+
+// Write writes the document of a query of the extent.
+func (s *StatusSnapshot) Write(w io.Writer, q status.Query) error {
+	return status.Write(w, q, s.source)
+}
+
+// Snapshot gathers what queries of an extent ask for.
+func (l *Lifecycle) Snapshot(ctx context.Context, key domain.Key, e status.Extent) (*StatusSnapshot, error) {
+	owner, err := l.owner(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	d, err := l.document(ctx, key, owner, e.Query())
+	if err != nil {
+		return nil, err
+	}
+	return &StatusSnapshot{d.source}, nil
+}
+
+// sign is what a status depends on, as cheap as it can be had. Counts are nil while nobody can tell them.
+type sign struct {
+	Made     time.Time
+	Revision int64
+	Instance *domain.Instance             `json:",omitempty"`
+	Counts   map[domain.ResourceState]int `json:",omitempty"`
+	Observed string                       `json:",omitempty"`
+	Watches  []domain.Watch               `json:",omitempty"`
+}
+
+// Sign is a short text that is another one when the answers to queries of an extent may have become others. What it
+// does not tell is what open leaves say of their clusters beyond their counts, and what clusters said in the moment
+// in which the process that heard them died: whoever compares signs looks at the status itself from time to time.
+func (l *Lifecycle) Sign(ctx context.Context, key domain.Key, e status.Extent) (string, error) {
+	owner, err := l.owner(ctx, key)
+	if err != nil {
+		return "", err
+	}
+	s := sign{Made: owner.Base().Made, Revision: owner.Base().Revision}
+	contextID, err := e.Query().ContextID(*owner.Track())
+	if err != nil {
+		return "", err
+	}
+	if contextID != "" {
+		err = l.signContext(ctx, &s, key, contextID, e)
+	}
+	if err != nil {
+		return "", err
+	}
+	data, err := json.Marshal(s)
+	if err != nil {
+		return "", fail.Wrap(err, fail.Internal, "sign of a status")
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+func (l *Lifecycle) signContext(ctx context.Context, s *sign, key domain.Key, contextID string, e status.Extent) error {
+	i, err := l.instance(ctx, key, contextID)
+	if err != nil {
+		return err
+	}
+	s.Instance = i
+	if i.Status.InProgress() {
+		s.Counts = l.countsNow(ctx, domain.Scope{Owner: key, ContextID: contextID, Operation: operationOf(i.Status)})
+	}
+	if !e.Reported || i.Plan == "" {
+		return nil
+	}
+	if s.Observed, err = l.heard.ObservationsVersion(ctx, contextID); err != nil {
+		return err
+	}
+	s.Watches, err = l.watchesOf(ctx, i.Plan)
+	return err
+}
+
+// countsTime is how long an operation may take to say where it stands: it does not answer while no worker has it.
+const countsTime = time.Second
+
+// countsNow are the counts of a running operation. That there are none is a sign too: it has not begun, is over, or no
+// worker takes care of it.
+func (l *Lifecycle) countsNow(ctx context.Context, s domain.Scope) map[domain.ResourceState]int {
+	ctx, cancel := context.WithTimeout(ctx, countsTime)
+	defer cancel()
+	counts, err := l.engine.Counts(ctx, s)
+	if err != nil {
+		return nil
+	}
+	return counts
+}
+
+// watchesOf says which clusters of a plan are heard, in the plan's order; of those that are, not when.
+func (l *Lifecycle) watchesOf(ctx context.Context, digest domain.Digest) ([]domain.Watch, error) {
+	p, err := l.recall.plan(ctx, l.records, digest)
+	if err != nil {
+		return nil, err
+	}
+	heard, err := l.recent.get(ctx, l.heard, l.now)
+	if err != nil {
+		return nil, err
+	}
+	var watches []domain.Watch
+	seen := map[domain.ClusterName]bool{}
+	for _, a := range p.Apps {
+		for _, t := range a.Targets {
+			if seen[t.ClusterName] {
+				continue
+			}
+			seen[t.ClusterName] = true
+			w := heard[t.ClusterName]
+			if w.Connected {
+				w.LastSeen = time.Time{}
+			}
+			watches = append(watches, w)
+		}
+	}
+	return watches, nil
+}
+
+// watchesAge is how old the watches of a sign may be: they are those of all clusters, for all groups that somebody
+// watches, and a pulse that fails is noticed after domain.PulseLife only.
+const watchesAge = time.Second
+
+// recentWatches keeps the last answer of Heard.Watches. Callers that find it too old wait for one of them.
+type recentWatches struct {
+	mu      sync.Mutex
+	at      time.Time
+	watches map[domain.ClusterName]domain.Watch
+}
+
+func (r *recentWatches) get(ctx context.Context, heard Heard, now Clock) (map[domain.ClusterName]domain.Watch, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.watches != nil && now().Sub(r.at) < watchesAge {
+		return r.watches, nil
+	}
+	begun := now()
+	watches, err := heard.Watches(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.at, r.watches = begun, watches
+	return watches, nil
+}

@@ -1,0 +1,52 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+func TestObservationsVersion(t *testing.T) {
+	s := open(t)
+	version := func(contextID string) string {
+		t.Helper()
+		v, err := s.ObservationsVersion(t.Context(), contextID)
+		require.NoError(t, err)
+		return v
+	}
+	require.Empty(t, version("1"))
+	o := &domain.Observation{ObservedApp: domain.ObservedApp{ContextID: "1", App: "a", Cluster: domain.ClusterName{Provider: "p", Name: "c"}}}
+	require.NoError(t, s.PutObservation(t.Context(), o))
+	first := version("1")
+	require.NotEmpty(t, first)
+	require.Empty(t, version("2"), "of each context its own")
+	require.NoError(t, s.PutObservation(t.Context(), o))
+	require.Equal(t, first, version("1"), "it says nothing new")
+	o.Kinds = []string{"Pod"}
+	require.NoError(t, s.PutObservation(t.Context(), o))
+	second := version("1")
+	require.NotEqual(t, first, second)
+	require.NoError(t, s.DeleteObservation(t.Context(), o.ObservedApp))
+	third := version("1")
+	require.NotEqual(t, second, third)
+	require.NoError(t, s.DeleteObservation(t.Context(), o.ObservedApp))
+	require.Equal(t, third, version("1"), "there was nothing to delete")
+
+	var g errgroup.Group
+	for i := range 50 {
+		o := *o
+		o.Cluster.Name = fmt.Sprint(i)
+		g.Go(func() error { return s.PutObservation(t.Context(), &o) })
+	}
+	require.NoError(t, g.Wait())
+	require.NotEqual(t, third, version("1"))
+
+	owner := domain.Key("projects/p")
+	require.NoError(t, s.PutInstance(t.Context(), &domain.Instance{ContextID: "1", Owner: owner}))
+	require.NoError(t, s.DeleteInstances(t.Context(), owner))
+	require.Empty(t, version("1"))
+}

@@ -1,0 +1,234 @@
+package test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/statusnotify"
+	"github.com/drover-io/drover/test/harness"
+)
+
+// watched follows a stream until one of its statuses is as wanted, and gives the statuses that it saw and the id of
+// the last event.
+func watched(t *testing.T, w *client.Watch, wanted string) (statuses []string, id string) {
+	t.Helper()
+	for {
+		e, err := w.Next()
+		require.NoError(t, err)
+		require.Contains(t, []string{"status", "change"}, e.Kind, e.Data)
+		var now client.Status
+		require.NoError(t, json.Unmarshal([]byte(e.Data), &now))
+		if now.Status != "" {
+			statuses = append(statuses, now.Status)
+		}
+		if now.Status == wanted {
+			return statuses, e.ID
+		}
+	}
+}
+
+// metrics are those of the API that have no labels.
+func metrics(ctx context.Context, t *testing.T, s *harness.Stack) map[string]float64 {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+"/metrics", nil)
+	require.NoError(t, err)
+	answer, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	data, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	found := map[string]float64{}
+	for line := range strings.Lines(string(data)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if n, err := strconv.ParseFloat(value, 64); err == nil {
+			found[name] = n
+		}
+	}
+	return found
+}
+
+// notified begins a stream of notifications of a deployment.
+func notified(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment, in *statusnotify.StatusRegistration) (statusnotify.StatusNotifyClient, grpc.ServerStreamingClient[statusnotify.StatusNotification]) {
+	t.Helper()
+	connection, err := grpc.NewClient(s.RPC(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() { connection.Close() })
+	in.Key = &statusnotify.StatusRegistration_DigKey{DigKey: &statusnotify.DigKey{
+		Project: d.Project, CompositeApp: d.CompositeApp, CompositeAppVersion: d.Version, DeploymentIntentGroup: d.Group,
+	}}
+	c := statusnotify.NewStatusNotifyClient(connection)
+	stream, err := c.StatusRegister(ctx, in)
+	require.NoError(t, err)
+	return c, stream
+}
+
+// until reads notifications until one has the value.
+func until(t *testing.T, stream grpc.ServerStreamingClient[statusnotify.StatusNotification], value statusnotify.StatusValue) *statusnotify.StatusNotification {
+	t.Helper()
+	for {
+		n, err := stream.Recv()
+		require.NoError(t, err)
+		if n.GetStatusValue() == value {
+			return n
+		}
+	}
+}
+
+// crowd watches in great number. Each one counts what it is told, and says how it ended.
+type crowd struct {
+	wait  sync.WaitGroup
+	mu    sync.Mutex
+	told  []int
+	ended map[string]int
+}
+
+func gather(ctx context.Context, t *testing.T, s *harness.Stack, path string, n int) *crowd {
+	t.Helper()
+	c := &crowd{told: make([]int, n), ended: map[string]int{}}
+	for i := range n {
+		w, err := s.Client.Watch(ctx, path, "")
+		require.NoError(t, err)
+		first, err := w.Next()
+		require.NoError(t, err)
+		require.Equal(t, "status", first.Kind)
+		c.wait.Go(func() {
+			defer w.Close()
+			for {
+				e, err := w.Next()
+				c.mu.Lock()
+				switch {
+				case err != nil:
+					c.ended[err.Error()]++
+				case e.Kind == "change":
+					c.told[i]++
+				default:
+					c.ended[e.Kind]++
+				}
+				c.mu.Unlock()
+				if err != nil || e.Kind != "change" {
+					return
+				}
+			}
+		})
+	}
+	return c
+}
+
+func TestStatusIsWatched(t *testing.T) {
+	const many = 500
+	ctx, s, clusters := within(t, 3*time.Minute), harness.NewStack(t), twoClusters(t)
+	c := clusters[0]
+	d := s.On(ctx, []client.Cluster{register(ctx, t, s, c, "agentless")}, reportedApp(t))
+	path := d.Path() + "/status?watch=true"
+	do(ctx, t, s, d, "approve")
+	w, err := s.Client.Watch(ctx, path, "")
+	require.NoError(t, err)
+	rpc, notifications := notified(ctx, t, s, d, &statusnotify.StatusRegistration{
+		ClientId: "test", StatusType: statusnotify.StatusValue_READY, Output: statusnotify.OutputType_ALL,
+	})
+	_, twice := notified(ctx, t, s, d, &statusnotify.StatusRegistration{
+		ClientId: "test", StatusType: statusnotify.StatusValue_READY,
+	})
+	_, err = twice.Recv()
+	require.Equal(t, codes.AlreadyExists, grpcstatus.Code(err), "%v", err)
+
+	harm(clusters, slow(400*time.Millisecond))
+	do(ctx, t, s, d, "instantiate")
+	statuses, id := watched(t, w, "Instantiated")
+	require.Contains(t, statuses, "Instantiating")
+	t.Logf("seen by events: %v", statuses)
+	require.NoError(t, w.Close())
+	ready := until(t, notifications, statusnotify.StatusValue_READY)
+	require.Len(t, ready.GetDetails(), 1)
+	require.Equal(t, statusnotify.StatusValue_READY, ready.GetDetails()[0].GetApp().GetClusters()[0].GetStatusValue())
+	harm(clusters, nil)
+
+	t.Run("many watchers cost one evaluation a change", func(t *testing.T) {
+		crowd := gather(ctx, t, s, path+"&status=ready", many)
+		require.Eventually(t, func() bool { return metrics(ctx, t, s)["drover_status_watchers"] == many+1 }, 10*time.Second, harness.Poll)
+		before, began := metrics(ctx, t, s), time.Now()
+		reporter, err := s.Client.Watch(ctx, path+"&status=ready&output=summary", "")
+		require.NoError(t, err)
+		defer reporter.Close()
+		const replicas = 4
+		scale(ctx, t, c, d, replicas)
+		reports(ctx, t, s, d, "status=ready", 20*time.Second, func(r *reportedStatus) bool { return r.Ready == "Ready" && len(r.of("Pod")) == replicas })
+		var told int
+		require.Eventually(t, func() bool { // all have been told the same
+			crowd.mu.Lock()
+			defer crowd.mu.Unlock()
+			told = crowd.told[0]
+			for _, n := range crowd.told {
+				if n != told {
+					return false
+				}
+			}
+			return told > 0
+		}, 10*time.Second, harness.Poll)
+		after, took := metrics(ctx, t, s), time.Since(began)
+		evaluations := after["drover_status_evaluations_total"] - before["drover_status_evaluations_total"]
+		t.Logf("%d watchers were told of %d changes in %s: %.0f evaluations", many, told, took.Round(time.Millisecond), evaluations)
+		// A change is evaluated once, and so is what a cluster says that the documents do not show.
+		require.Less(t, evaluations, 4*took.Seconds()+5, "no more than looks")
+		require.Zero(t, after["drover_status_watchers_dropped_total"])
+
+		stopping := time.Now()
+		require.NoError(t, s.API.Stop(ctx))
+		crowd.wait.Wait()
+		t.Logf("the API stopped after %s", time.Since(stopping).Round(time.Millisecond))
+		require.Equal(t, map[string]int{"end": many}, crowd.ended)
+	})
+	_, err = notifications.Recv()
+	for err == nil {
+		_, err = notifications.Recv()
+	}
+	require.Equal(t, codes.Unavailable, grpcstatus.Code(err), "%v", err)
+	s.StartAPI()
+
+	t.Run("resume", func(t *testing.T) {
+		w, err := s.Client.Watch(ctx, path, id)
+		require.NoError(t, err)
+		first, err := w.Next()
+		require.NoError(t, err)
+		require.Equal(t, "status", first.Kind, "the API is another process")
+		require.NoError(t, w.Close())
+		do(ctx, t, s, d, "terminate")
+		w, err = s.Client.Watch(ctx, path, first.ID)
+		require.NoError(t, err)
+		next, err := w.Next()
+		require.NoError(t, err)
+		require.Equal(t, "change", next.Kind, "what came meanwhile: %s", next.Data)
+		if !strings.Contains(next.Data, `"status":"Terminated"`) {
+			watched(t, w, "Terminated")
+		}
+		for _, below := range []string{"/intents/intent", "/generic-placement-intents/placement/app-intents/site-placement", "/generic-placement-intents/placement", ""} {
+			_, err = s.Client.Delete(ctx, d.Path()+below)
+			require.NoError(t, err)
+		}
+		for next.Kind != "end" {
+			next, err = w.Next()
+			require.NoError(t, err)
+		}
+		require.Contains(t, next.Data, "NotFound")
+		_, err = w.Next()
+		require.ErrorIs(t, err, io.EOF)
+		_, err = s.Client.Watch(ctx, path, first.ID)
+		require.Equal(t, 404, code(t, err))
+	})
+	_, err = rpc.StatusDeregister(ctx, &statusnotify.StatusDeregistration{ClientId: "test"})
+	require.NoError(t, err)
+}
