@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/service"
 )
@@ -74,6 +75,7 @@ func (e *edge) operations() []endpoint {
 		post(group+"/terminate", "Terminate a deployment intent group", 202, plainTime, operate(group, 202, e.lifecycle.Terminate)),
 		post(group+"/stop", "Stop the running operation of a deployment intent group", 202, plainTime, operate(group, 202, e.lifecycle.Stop)),
 		{method: http.MethodGet, path: group + "/status", summary: "Show where a deployment intent group stands", out: map[int]any{200: anyDocument{}}, query: statusQuery, handle: e.status(group)},
+		{method: http.MethodGet, path: group + "/explain", summary: "Say why a deployment intent group is not as it was wished", out: map[int]any{200: explain.Explanation{}}, query: explainQuery, handle: e.explain(group)},
 		{method: http.MethodGet, path: group + "/intents/", summary: "Show what one intent of a deployment intent group binds", out: map[int]any{200: intentBinding{}}, query: intentQuery, handle: e.listIntents},
 		{method: http.MethodGet, path: placements + "/:genericPlacementIntent/app-intents/", summary: "Show the placement of one app", out: map[int]any{200: domain.AppIntentSpec{}}, query: appIntentListQuery, handle: e.listAppIntents},
 
@@ -114,5 +116,6 @@ var (
 		{name: "clusters", about: "list the clusters by app"},
 		{name: "resources", about: "list the resources by app"},
 	}
+	explainQuery     = []parameter{{name: "output", about: "the form; what is accepted when missing", enum: []string{"json", "text"}}}
 	cloudStatusQuery = []parameter{{name: "instance", about: "the context id; the last one when missing"}}
 )

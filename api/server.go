@@ -27,6 +27,7 @@ type Deps struct {
 	Service   *service.Service
 	Lifecycle Lifecycle
 	Status    StatusQuery
+	Explain   ExplainQuery
 	// Ready are the questions of /readyz, by the name of what is asked.
 	Ready map[string]func(context.Context) error
 	Log   *slog.Logger
@@ -41,12 +42,13 @@ const DefaultMaxBody = 1 << 30
 
 // edge holds what the handlers need.
 type edge struct {
-	service     *service.Service
-	lifecycle   Lifecycle
-	statusQuery StatusQuery
-	ready       map[string]func(context.Context) error
-	log         *slog.Logger
-	seconds     *prometheus.HistogramVec
+	service      *service.Service
+	lifecycle    Lifecycle
+	statusQuery  StatusQuery
+	explainQuery ExplainQuery
+	ready        map[string]func(context.Context) error
+	log          *slog.Logger
+	seconds      *prometheus.HistogramVec
 }
 
 // New makes the router.
@@ -58,7 +60,7 @@ func New(d Deps) (*echo.Echo, error) {
 		d.MaxBody = DefaultMaxBody
 	}
 	e := &edge{
-		service: d.Service, lifecycle: d.Lifecycle, statusQuery: d.Status, ready: d.Ready, log: d.Log,
+		service: d.Service, lifecycle: d.Lifecycle, statusQuery: d.Status, explainQuery: d.Explain, ready: d.Ready, log: d.Log,
 		seconds: newHistogram(),
 	}
 	if err := d.Metrics.Register(e.seconds); err != nil {
@@ -73,6 +75,7 @@ func New(d Deps) (*echo.Echo, error) {
 		e.observe,
 		middleware.RecoverWithConfig(middleware.RecoverConfig{DisableErrorHandler: true, LogErrorFunc: e.logPanic}),
 		limitBody(d.MaxBody),
+		identify,
 	)
 	endpoints := e.operations()
 	for _, r := range e.resources() {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/drover-io/drover/api"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/render"
 	"github.com/drover-io/drover/internal/service"
@@ -45,6 +47,9 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 			}
 			return d, nil
 		},
+		Explain: service.NewExplainer(lifecycle, p.engine, explain.WebUI{
+			URL: strings.TrimSuffix(p.config.WebUI, "/"), Namespace: p.config.Temporal.Namespace,
+		}).Explain,
 		Ready: p.ready(), Log: p.log, Metrics: registry, MaxBody: p.config.MaxBody,
 	})
 	if err != nil {
