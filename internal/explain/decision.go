@@ -113,6 +113,11 @@ func (d *decision) deleting() bool { return d.s.Run.Operation == domain.OpTermin
 // running says whether an operation is known to go on.
 func (d *decision) running() bool { return d.s.Status.InProgress() && d.s.Silent == "" }
 
+// abandoned says that the workflow of the last operation has ended without recording an end.
+func (d *decision) abandoned() bool {
+	return d.s.Instance != nil && d.s.Instance.Status.InProgress() && !d.s.Status.InProgress()
+}
+
 // patience is how long a workflow's task may wait for a worker before that is worth a word.
 const patience = 3 * time.Second
 
@@ -130,7 +135,7 @@ func (d *decision) operation() {
 	if s.Starting != nil {
 		run = s.Starting
 	}
-	if s.Instance != nil && s.Instance.Status.InProgress() && !s.Status.InProgress() {
+	if d.abandoned() {
 		d.say(WorkflowGone, "the workflow of the %s has ended without recording an end: %s", d.verb(run.Operation), gone(run))
 	}
 	if s.Instance != nil && s.Instance.Reason != "" {
@@ -222,6 +227,8 @@ func (d *decision) leaf(app *status.App, c *status.Cluster) {
 		d.add(AtWork, "", marks.unsettled(), at)
 	case d.ended():
 		return
+	case d.abandoned() && c.Connectivity == "": // it may have been sent all the same
+		d.add(Unrecorded, "", 0, at)
 	default:
 		d.over(c, marks, at)
 	}

@@ -168,7 +168,7 @@ type Example struct {
 	Since       *time.Time `json:"since,omitempty"`
 	LastSeen    *time.Time `json:"lastSeen,omitempty"`
 	Attempt     int        `json:"attempt,omitempty"`
-	Trying      bool       `json:"trying,omitempty"` // it is being tried now
+	Trying      bool       `json:"trying,omitempty"` // it is being tried now; else, and without NextAttempt, it waits for a worker
 	LastAttempt *time.Time `json:"lastAttempt,omitempty"`
 	NextAttempt *time.Time `json:"nextAttempt,omitempty"`
 	Workflow    *Workflow  `json:"workflow,omitempty"`

@@ -243,6 +243,14 @@ var situations = map[string]func() *explain.Situation{
 		}}
 		return s
 	},
+	"waiting-for-a-worker": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
+		s.Apps = []status.App{app("sink", 2, func(int) status.Cluster {
+			return status.Cluster{InProgress: true, Connectivity: domain.ConnectivityUnknown, Marks: domain.DecodeMarks("3p")}
+		})}
+		s.Attempts = map[explain.Place]explain.Attempt{{App: "sink", Cluster: cluster(1)}: {Step: "ApplyToCluster", Since: before(20 * time.Second), Number: 1}}
+		return s
+	},
 	"finishing": func() *explain.Situation {
 		s := of(domain.Terminated, domain.ContextTerminating, domain.OpStop)
 		s.Apps = []status.App{app("sink", 2, marked("3D"))}

@@ -24,7 +24,7 @@ const (
 	Stopped          Kind = "Stopped"          // a person has stopped the operation
 	Leftover         Kind = "Leftover"         // not deleted, because the terminate ended before
 	NeverSent        Kind = "NeverSent"        // not applied, because the instantiate ended before
-	Unrecorded       Kind = "Unrecorded"       // the store does not know, and the engine cannot be asked
+	Unrecorded       Kind = "Unrecorded"       // the store does not know, and there is nobody to ask
 	AtWork           Kind = "AtWork"           // under way
 	Queued           Kind = "Queued"           // its turn has not come
 	Finishing        Kind = "Finishing"        // all is done but the operation's own last steps
@@ -74,7 +74,7 @@ func (d *decision) text(g *group) string {
 	case NeverSent:
 		return fmt.Sprintf("%s never sent to %s: the operation ended before", were(g.resources, "resource"), of)
 	case Unrecorded:
-		return fmt.Sprintf("nothing is recorded yet of the work on %s", of)
+		return fmt.Sprintf("nothing is recorded of the work on %s", of)
 	case AtWork:
 		return fmt.Sprintf("work on %s is under way", of)
 	case Queued:

@@ -121,10 +121,12 @@ func (t *text) example(e *Example) {
 	switch {
 	case e.Trying:
 		when = append(when, "being tried now")
-	case e.NextAttempt != nil && e.NextAttempt.After(t.now):
+	case e.NextAttempt != nil && e.NextAttempt.Sub(t.now) >= time.Second:
 		when = append(when, "next one in "+span(e.NextAttempt.Sub(t.now)))
 	case e.NextAttempt != nil:
 		when = append(when, "next one now")
+	case e.Attempt > 0:
+		when = append(when, "waiting for a worker")
 	}
 	t.line("   - %s%s", strings.Join(where, " "), because(strings.Join(when, ", ")))
 	if e.Workflow != nil && e.Workflow.Link != "" {

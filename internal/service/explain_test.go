@@ -108,11 +108,11 @@ func TestExplain(t *testing.T) {
 		},
 		"its workflow was killed": {
 			engine: away{described: explain.Run{Operation: domain.OpInstantiate, Status: explain.Terminated}}, statuses: going,
-			kinds: []explain.Kind{explain.WorkflowGone, explain.NeverSent},
+			kinds: []explain.Kind{explain.WorkflowGone, explain.Unrecorded},
 		},
 		"the engine does not know it any more": {
 			engine: away{run: fail.New(fail.NotFound, "no workflow")}, statuses: going,
-			kinds: []explain.Kind{explain.WorkflowGone, explain.NeverSent},
+			kinds: []explain.Kind{explain.WorkflowGone, explain.Unrecorded},
 		},
 		"the engine is down": {
 			engine: away{run: down}, statuses: going, kinds: []explain.Kind{explain.EngineSilent, explain.Unrecorded},

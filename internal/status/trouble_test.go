@@ -54,7 +54,7 @@ func TestTroublesAreThoseOfTheDocument(t *testing.T) {
 			}
 			for x, err := range status.Troubles(newSource(t, source)) {
 				require.NoError(t, err)
-				got = append(got, trouble{x.App, x.ClusterName.Name, x.Resource.Name, x.Message, x.State})
+				got = append(got, trouble{x.App, x.Name, x.Resource.Name, x.Message, x.State})
 			}
 			byApp := func(a, b trouble) int { return cmp.Compare(a.App, b.App) } // the document has them in its own order
 			slices.SortStableFunc(want, byApp)
