@@ -29,6 +29,11 @@ const (
 	cluster    = clusters + "/:cluster"
 )
 
+// owners are the templates of owners, by their nouns.
+var owners = map[*domain.Noun]string{
+	domain.DeploymentIntentGroups: group, domain.LogicalClouds: cloud, domain.ClustersNoun: cluster,
+}
+
 // How long a request may take. The client command waits longer than all but uploads.
 const (
 	plainTime  = 30 * time.Second
@@ -69,13 +74,12 @@ func (e *edge) operations() []endpoint {
 	post := func(path, summary string, ok int, limit time.Duration, handle echo.HandlerFunc) endpoint {
 		return endpoint{method: http.MethodPost, path: path, summary: summary, out: map[int]any{ok: nil}, limit: limit, handle: handle}
 	}
-	return []endpoint{
+	all := []endpoint{
 		post(group+"/approve", "Approve a deployment intent group", 202, plainTime, operate(group, 202, e.lifecycle.Approve)),
 		post(group+"/instantiate", "Instantiate a deployment intent group", 202, renderTime, e.instantiate(group, 202)),
 		post(group+"/terminate", "Terminate a deployment intent group", 202, plainTime, operate(group, 202, e.lifecycle.Terminate)),
 		post(group+"/stop", "Stop the running operation of a deployment intent group", 202, plainTime, operate(group, 202, e.lifecycle.Stop)),
 		{method: http.MethodGet, path: group + "/status", summary: "Show where a deployment intent group stands", out: map[int]any{200: anyDocument{}}, query: statusQuery, handle: e.status(group)},
-		{method: http.MethodGet, path: group + "/explain", summary: "Say why a deployment intent group is not as it was wished", out: map[int]any{200: explain.Explanation{}}, query: explainQuery, handle: e.explain(group)},
 		{method: http.MethodGet, path: group + "/intents/", summary: "Show what one intent of a deployment intent group binds", out: map[int]any{200: intentBinding{}}, query: intentQuery, handle: e.listIntents},
 		{method: http.MethodGet, path: placements + "/:genericPlacementIntent/app-intents/", summary: "Show the placement of one app", out: map[int]any{200: domain.AppIntentSpec{}}, query: appIntentListQuery, handle: e.listAppIntents},
 
@@ -84,6 +88,13 @@ func (e *edge) operations() []endpoint {
 		post(cloud+"/stop", "Stop the last operation of a logical cloud", 200, plainTime, e.stopCloud),
 		{method: http.MethodGet, path: cloud + "/status", summary: "Show where a logical cloud stands", out: map[int]any{200: service.CloudStatus{}}, query: cloudStatusQuery, handle: e.statusOfCloud},
 	}
+	for _, noun := range domain.Owners {
+		all = append(all, endpoint{
+			method: http.MethodGet, path: owners[noun] + "/explain", summary: "Say why a " + noun.Title + " is not as it was wished",
+			out: map[int]any{200: explain.Explanation{}}, query: explainQuery, handle: e.explain(owners[noun]),
+		})
+	}
+	return all
 }
 
 // always answers a PUT with one code; upsert tells a new document from a replaced one.

@@ -139,7 +139,7 @@ func TestExplain(t *testing.T) {
 		require.Eventually(t, func() bool {
 			x, _ = explanation(ctx, t, s, d)
 			return x.Operation.Workflow.RunID == ""
-		}, 20*time.Second, harness.Poll)
+		}, time.Minute, harness.Poll)
 		require.True(t, x.AsWished)
 		require.Empty(t, x.Operation.Workflow.Link)
 	})
