@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/explain"
@@ -120,6 +121,27 @@ func TestExplain(t *testing.T) {
 		require.Equal(t, 2, x.Reasons[0].Clusters)
 		require.Contains(t, x.Reasons[0].Error, "data")
 		require.Equal(t, "ConfigMap/"+d.Release+"-bad", x.Reasons[0].Examples[0].Resource)
+	})
+
+	t.Run("what clusters report", func(t *testing.T) {
+		c := clusters[0]
+		d := s.On(ctx, []client.Cluster{register(ctx, t, s, c, "agentless")}, reportedApp(t))
+		do(ctx, t, s, d, "approve", "instantiate")
+		reports(ctx, t, s, d, "status=ready", 10*time.Second, ready(1))
+		x, text := explanation(ctx, t, s, d)
+		require.True(t, x.AsWished, "%s", text)
+		require.Equal(t, "everything is as wished: 4 resources are applied on 1 cluster and ready", x.Summary)
+
+		require.NoError(t, c.Client(t).CoreV1().ConfigMaps("default").Delete(ctx, d.Release+"-site-001", metav1.DeleteOptions{}))
+		x, _ = explains(ctx, t, s, d, explain.ResourceMissing, nil)
+		require.Equal(t, "ConfigMap/"+d.Release+"-site-001", x.Reasons[0].Examples[0].Resource)
+
+		c.Down()
+		x, _ = explains(ctx, t, s, d, explain.ClusterUnheard, nil)
+		require.Len(t, x.Reasons, 1, "nobody knows what is missing there now: %+v", x.Reasons)
+		require.WithinDuration(t, time.Now(), *x.Reasons[0].Examples[0].LastSeen, time.Minute)
+		c.Up(t)
+		terminate(ctx, t, s, d, c)
 	})
 
 	t.Run("what is long over", func(t *testing.T) {

@@ -213,21 +213,15 @@ func (d *decision) leaf(app *status.App, c *status.Cluster) {
 	d.refused(app, c, at)
 	switch {
 	case marks.unsettled() == 0:
-	case d.s.Silent != "" && d.s.Status.InProgress():
-		if c.Connectivity == "" {
-			d.add(Unrecorded, "", 0, at)
-			return
-		}
-		d.add(Unanswered, c.LastError, marks.unsettled(), at)
-	case d.running() && c.Connectivity == domain.ConnectivityRetrying:
+	case c.InProgress && c.Connectivity == domain.ConnectivityRetrying:
 		d.add(ClusterHoldsUp, c.LastError, marks.unsettled(), at)
-	case d.running() && c.Connectivity == "":
+	case c.InProgress && c.Connectivity == "":
 		d.add(Queued, "", marks.unsettled(), at)
-	case d.running():
+	case c.InProgress:
 		d.add(AtWork, "", marks.unsettled(), at)
 	case d.ended():
 		return
-	case d.abandoned() && c.Connectivity == "": // it may have been sent all the same
+	case c.Connectivity == "" && (d.abandoned() || d.s.Status.InProgress()): // it may have been sent all the same
 		d.add(Unrecorded, "", 0, at)
 	default:
 		d.over(c, marks, at)
@@ -262,7 +256,7 @@ func (d *decision) over(c *status.Cluster, marks marks, at place) {
 
 // refused adds the resources that the cluster refuses, with what it says of each.
 func (d *decision) refused(app *status.App, c *status.Cluster, at place) {
-	if !d.running() && d.ended() {
+	if d.ended() {
 		return
 	}
 	notes := map[int]string{}

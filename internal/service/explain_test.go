@@ -123,7 +123,7 @@ func TestExplain(t *testing.T) {
 		},
 		"the engine goes down when attempts are asked for": {
 			engine: away{running: true, described: running, tries: down}, statuses: going,
-			kinds: []explain.Kind{explain.EngineSilent, explain.Unanswered}, asked: 1,
+			kinds: []explain.Kind{explain.EngineSilent, explain.ClusterHoldsUp}, asked: 1,
 		},
 		"the engine is down and nothing goes on": {
 			engine: away{run: down}, statuses: []domain.ContextStatus{domain.ContextInstantiated},
