@@ -196,13 +196,13 @@ func TestConformance(t *testing.T) {
 		{method: "POST", url: theProject + "/logical-clouds/free/cluster-references", body: `{"metadata":{"name":"ref"},"spec":{"clusterProvider":"p1","cluster":"c1"}}`, status: 201},
 	})
 	t.Run("verbs", func(t *testing.T) { walkVerbs(t, w) })
-	t.Run("what is below an instantiated group is frozen", func(t *testing.T) {
-		put(t, w, theGroupKey, stands[3])
+	t.Run("what is below a group that is being terminated is frozen", func(t *testing.T) {
+		put(t, w, theGroupKey, stands[7])
 		for _, noun := range domain.Nouns {
 			if row := nouns(t)[noun.Title]; strings.HasPrefix(row.path, theGroup+"/") {
 				check(t, w.router, []call{{
 					name: noun.Title, method: "POST", url: row.path, body: strings.ReplaceAll(row.body, "NAME", "x"), status: 409,
-					contains: []string{`deployment intent group "dig" cannot change in state Instantiated`},
+					contains: []string{`deployment intent group "dig" cannot change in state Terminated (Terminating)`},
 				}})
 			}
 		}
@@ -248,10 +248,15 @@ func put(t *testing.T, w *world, key domain.Key, s stand) {
 	id := "c" + strings.Repeat("x", w.contexts)
 	for _, state := range s.history {
 		context := id
-		if state == domain.Approved {
+		revision := 0
+		switch state {
+		case domain.Approved:
 			context = ""
+		case domain.Instantiated:
+			revision = 1
+		default:
 		}
-		h.Append(state, context, 0, now)
+		h.Append(state, context, revision, now)
 	}
 	switch o := o.(type) {
 	case *domain.LogicalCloud:
