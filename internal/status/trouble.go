@@ -28,7 +28,7 @@ func Troubles(s Source) iter.Seq2[Trouble, error] {
 	return func(yield func(Trouble, error) bool) {
 		s := s.visible()
 		q := Query{Type: TypeReady, Output: OutputDetail} // in detail resources have messages
-		f := q.Type.form().report
+		f := &camelReport
 		secs, err := sections(q, &s)
 		for i := 0; i < len(secs) && err == nil; i++ {
 			err = newReporter(q, &s, f, &secs[i]).reports(func(rep *report, o *Observation) error {
