@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/service"
 )
@@ -28,6 +29,11 @@ const (
 	clusters    = providers + "/:clusterProvider/clusters"
 	cluster     = clusters + "/:cluster"
 )
+
+// owners are the templates of owners, by their nouns.
+var owners = map[*domain.Noun]string{
+	domain.DeploymentIntentGroups: group, domain.LogicalClouds: cloud, domain.ClustersNoun: cluster,
+}
 
 // How long a request may take. The client command waits longer than all but uploads.
 const (
@@ -75,7 +81,7 @@ func (e *edge) operations() []endpoint {
 	post := func(path, summary string, ok int, limit time.Duration, handle echo.HandlerFunc) endpoint {
 		return endpoint{method: http.MethodPost, path: path, summary: summary, out: map[int]any{ok: nil}, limit: limit, handle: handle}
 	}
-	return []endpoint{
+	all := []endpoint{
 		post(group+"/approve", "Approve a deployment intent group", 202, plainTime, operate(group, 202, e.lifecycle.Approve)),
 		post(group+"/instantiate", "Instantiate a deployment intent group", 202, renderTime, e.instantiate(group, 202)),
 		post(group+"/terminate", "Terminate a deployment intent group", 202, plainTime, operate(group, 202, e.lifecycle.Terminate)),
@@ -94,6 +100,13 @@ func (e *edge) operations() []endpoint {
 		post(cloud+"/stop", "Stop the last operation of a logical cloud", 200, plainTime, e.stopCloud),
 		{method: http.MethodGet, path: cloud + "/status", summary: "Show where a logical cloud stands", out: map[int]any{200: service.CloudStatus{}}, query: cloudStatusQuery, handle: e.statusOfCloud},
 	}
+	for _, noun := range domain.Owners {
+		all = append(all, endpoint{
+			method: http.MethodGet, path: owners[noun] + "/explain", summary: "Say why a " + noun.Title + " is not as it was wished",
+			out: map[int]any{200: explain.Explanation{}}, query: explainQuery, handle: e.explain(owners[noun]),
+		})
+	}
+	return all
 }
 
 // always answers a PUT with one code; upsert tells a new document from a replaced one.
@@ -128,5 +141,6 @@ var (
 		{name: "watch", about: "true: answer with server-sent events: the document (status), then what changes of it (change), with ids to go on from by Last-Event-ID; end, error and dropped are the last event", enum: []string{"true", "false"}},
 	}
 	networkStatusQuery = statusQuery[:7] // one cluster has no lists
+	explainQuery       = []parameter{{name: "output", about: "the form; what is accepted when missing", enum: []string{"json", "text"}}}
 	cloudStatusQuery   = []parameter{{name: "instance", about: "the context id; the last one when missing"}}
 )

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/api"
+	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/notify"
@@ -145,6 +146,7 @@ type operations struct {
 	panics   bool
 	status   domain.ContextStatus
 	forgot   []domain.Key
+	caller   string // who asked for the last instantiate
 }
 
 func (o *operations) ask(what string, group domain.Key) error {
@@ -159,7 +161,8 @@ func (o *operations) Approve(_ context.Context, g domain.Key) error   { return o
 func (o *operations) Terminate(_ context.Context, g domain.Key) error { return o.ask("terminate", g) }
 func (o *operations) Stop(_ context.Context, g domain.Key) error      { return o.ask("stop", g) }
 
-func (o *operations) Instantiate(_ context.Context, g domain.Key) ([]string, error) {
+func (o *operations) Instantiate(ctx context.Context, g domain.Key) ([]string, error) {
+	o.caller = caller.Of(ctx)
 	return o.warnings, o.ask("instantiate", g)
 }
 
@@ -194,11 +197,18 @@ type world struct {
 	watches    *notify.Hub
 	ready      map[string]func(context.Context) error
 	log        *bytes.Buffer
+	contexts   int // made by put
 }
 
 var now = time.Date(2026, 11, 21, 5, 29, 7, 36e6, time.UTC)
 
 func newWorld(t testing.TB) *world {
+	t.Helper()
+	return newWorldWith(t, nil)
+}
+
+// newWorldWith lets change put other parts in; it may be nil.
+func newWorldWith(t testing.TB, change func(w *world, d *api.Deps, instances *service.Instances)) *world {
 	t.Helper()
 	db, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t)})
 	require.NoError(t, err)
@@ -206,21 +216,27 @@ func newWorld(t testing.TB) *world {
 	sealer, err := secret.Parse("test:" + strings.Repeat("A", 43) + "=")
 	require.NoError(t, err)
 	w := &world{store: db, operations: &operations{}, ready: map[string]func(context.Context) error{}, log: &bytes.Buffer{}}
-	w.service = service.New(service.Deps{
-		Store: db, Sealer: sealer, Instances: w.operations, Now: func() time.Time { return now },
-		Checks: service.Checks{Chart: render.CheckChart, Profile: render.CheckProfile, Kubeconfig: kube.CheckKubeconfig},
-	})
 	w.statuses = notifytest.New(1, 1, 2)
 	w.watches, err = notify.New(w.statuses, notify.Options{Interval: time.Millisecond, Backlog: 5, Now: func() time.Time { return now }}, prometheus.NewRegistry())
 	require.NoError(t, err)
 	t.Cleanup(w.watches.Close)
-	w.router, err = api.New(api.Deps{
-		Service: w.service, Lifecycle: w.operations, Watches: w.watches, Ready: w.ready, MaxBody: 1 << 20,
+	var instances service.Instances = w.operations
+	d := api.Deps{
+		Lifecycle: w.operations, Watches: w.watches, Ready: w.ready, MaxBody: 1 << 20,
 		Status: func(_ context.Context, group domain.Key, q url.Values) (api.Document, error) {
 			return text(`{"name":"` + group.Name() + `","output":"` + q.Get("output") + `"}` + "\n"), w.operations.err
 		},
 		Log: slog.New(slog.NewTextHandler(w.log, nil)),
+	}
+	if change != nil {
+		change(w, &d, &instances)
+	}
+	w.service = service.New(service.Deps{
+		Store: db, Sealer: sealer, Instances: instances, Now: func() time.Time { return now },
+		Checks: service.Checks{Chart: render.CheckChart, Profile: render.CheckProfile, Kubeconfig: kube.CheckKubeconfig},
 	})
+	d.Service = w.service
+	w.router, err = api.New(d)
 	require.NoError(t, err)
 	return w
 }

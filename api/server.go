@@ -29,6 +29,7 @@ type Deps struct {
 	Lifecycle Lifecycle
 	Status    StatusQuery
 	Watches   *notify.Hub // of statuses
+	Explain   ExplainQuery
 	// Ready are the questions of /readyz, by the name of what is asked.
 	Ready map[string]func(context.Context) error
 	Log   *slog.Logger
@@ -43,13 +44,14 @@ const DefaultMaxBody = 1 << 30
 
 // edge holds what the handlers need.
 type edge struct {
-	service     *service.Service
-	lifecycle   Lifecycle
-	statusQuery StatusQuery
-	watches     *notify.Hub
-	ready       map[string]func(context.Context) error
-	log         *slog.Logger
-	seconds     *prometheus.HistogramVec
+	service      *service.Service
+	lifecycle    Lifecycle
+	statusQuery  StatusQuery
+	explainQuery ExplainQuery
+	watches      *notify.Hub
+	ready        map[string]func(context.Context) error
+	log          *slog.Logger
+	seconds      *prometheus.HistogramVec
 }
 
 // New makes the router.
@@ -61,7 +63,8 @@ func New(d Deps) (*echo.Echo, error) {
 		d.MaxBody = DefaultMaxBody
 	}
 	e := &edge{
-		service: d.Service, lifecycle: d.Lifecycle, statusQuery: d.Status, watches: d.Watches, ready: d.Ready, log: d.Log,
+		service: d.Service, lifecycle: d.Lifecycle, statusQuery: d.Status, explainQuery: d.Explain, watches: d.Watches,
+		ready: d.Ready, log: d.Log,
 		seconds: newHistogram(),
 	}
 	if err := d.Metrics.Register(e.seconds); err != nil {
@@ -76,6 +79,7 @@ func New(d Deps) (*echo.Echo, error) {
 		e.observe,
 		middleware.RecoverWithConfig(middleware.RecoverConfig{DisableErrorHandler: true, LogErrorFunc: e.logPanic}),
 		limitBody(d.MaxBody),
+		identify,
 	)
 	endpoints := e.operations()
 	for _, r := range e.resources() {

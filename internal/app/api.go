@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,6 +15,7 @@ import (
 	"github.com/drover-io/drover/api"
 	"github.com/drover-io/drover/api/rpc"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/notify"
 	"github.com/drover-io/drover/internal/render"
@@ -58,6 +60,9 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 			}
 			return d, nil
 		},
+		Explain: service.NewExplainer(lifecycle, p.engine, explain.WebUI{
+			URL: strings.TrimSuffix(p.config.WebUI, "/"), Namespace: p.config.Temporal.Namespace,
+		}).Explain,
 		Watches: hub,
 		Ready:   p.ready(), Log: p.log, Metrics: registry, MaxBody: p.config.MaxBody,
 	})

@@ -82,6 +82,7 @@ func (e *Engine) Start(ctx context.Context, s domain.Scope, observed domain.Cont
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		TypedSearchAttributes:    workflows.OperationAttributes(s),
 		StaticSummary:            workflows.Summary(s),
+		Memo:                     memo(ctx),
 	}
 	start := e.temporal.NewWithStartWorkflowOperation(options, workflows.OperationName(s.Operation),
 		workflows.OperationInput{Scope: s, Observed: observed})

@@ -168,6 +168,7 @@ func (s *Stack) Env() []string {
 		"DROVER_GRPC_LISTEN=" + s.RPC(),
 		fmt.Sprintf("DROVER_METRICS_LISTEN=127.0.0.1:%d", s.ports[4]),
 		"DROVER_SECRET_KEYS_FILE=" + filepath.Join(s.dir, "keys"),
+		"DROVER_WEB_UI=" + s.WebUI(),
 		"DROVER_LOG_LEVEL=" + level(),
 	}
 }

@@ -1,0 +1,325 @@
+package api_test
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/api"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/explain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/service"
+)
+
+// The lists of reference 1, walked: nouns (nouns_test.go) has the plain verbs, verbs the operations by state, queries
+// the rest, and deviations what is answered otherwise than EMCO does, and why. A route without a row fails the test,
+// and so does a row without a route.
+
+// Texts of refusals to delete.
+const (
+	hasChildren = "Cannot delete parent without deleting child references first"
+	inUse       = "Cannot delete without deleting or updating referencing resources first"
+)
+
+// holders says of nouns, by their titles, which of furnish's documents cannot be deleted and why; nothing holds those
+// that are missing.
+var holders = map[string]struct {
+	url  string
+	says []string
+}{
+	"cluster provider":         {theProvider, []string{hasChildren, `cluster provider "p1" has cluster "c1"`}},
+	"cluster":                  {theCluster, []string{hasChildren, `cluster "c1" has cluster label "edge"`}},
+	"project":                  {theProject, []string{hasChildren, `project "proj" has`}},
+	"logical cloud":            {theCloud, []string{hasChildren, `logical cloud "lc" has cluster reference "ref"`}},
+	"composite app":            {theComposite, []string{hasChildren, `composite app "ca/v1" has`}},
+	"app":                      {theComposite + "/apps/sink", []string{inUse, `app "sink" is used by`}},
+	"composite profile":        {theProfile, []string{hasChildren, `composite profile "cp" has profile "sinkp"`}},
+	"deployment intent group":  {theGroup, []string{hasChildren, `deployment intent group "dig" has`}},
+	"generic placement intent": {thePlacement, []string{hasChildren, `generic placement intent "gpi" has app intent "ai"`}},
+}
+
+// stand is where an owner stands: what its history has after Created, and its last context's status.
+type stand struct {
+	name    string
+	history []domain.State
+	context domain.ContextStatus
+}
+
+// stands are the columns of verbs.
+var stands = [12]stand{
+	{"created", nil, domain.ContextNone},
+	{"approved", []domain.State{domain.Approved}, domain.ContextNone},
+	{"instantiating", []domain.State{domain.Approved, domain.Instantiated}, domain.ContextInstantiating},
+	{"instantiated", []domain.State{domain.Approved, domain.Instantiated}, domain.ContextInstantiated},
+	{"instantiate failed", []domain.State{domain.Approved, domain.Instantiated}, domain.ContextInstantiateFailed},
+	{"instantiate stopping", []domain.State{domain.Instantiated, domain.InstantiateStopped}, domain.ContextInstantiating},
+	{"instantiate stopped", []domain.State{domain.Instantiated, domain.InstantiateStopped}, domain.ContextInstantiateFailed},
+	{"terminating", []domain.State{domain.Instantiated, domain.Terminated}, domain.ContextTerminating},
+	{"terminated", []domain.State{domain.Instantiated, domain.Terminated}, domain.ContextTerminated},
+	{"terminate failed", []domain.State{domain.Instantiated, domain.Terminated}, domain.ContextTerminateFailed},
+	{"terminate stopping", []domain.State{domain.Terminated, domain.TerminateStopped}, domain.ContextTerminating},
+	{"terminate stopped", []domain.State{domain.Terminated, domain.TerminateStopped}, domain.ContextTerminateFailed},
+}
+
+// codes are an answer for each of stands, 0 where the owner cannot stand so.
+type codes [len(stands)]int
+
+// verb is a call on an owner.
+type verb struct {
+	owner        domain.Key
+	method, path string // below the owner's
+	body         string
+	codes        codes
+}
+
+const (
+	theCloudKey = domain.Key("projects/proj/logical-clouds/lc")
+	aCloudKey   = domain.Key("projects/proj/logical-clouds/free") // which no group names
+)
+
+// ok is 200 whatever the owner does.
+var ok = codes{200, 200, 200, 200, 200, 200, 200, 200, 200, 200, 200, 200}
+
+// verbs are the operations (reference 2.3 and 2.6) and the queries that are answered in every state. Logical clouds of
+// level 0 have only three states: nothing ever goes on in them.
+var verbs = []verb{
+	{theGroupKey, "POST", "/approve", `{"metadata":{"name":""}}`, codes{202, 202, 409, 409, 409, 409, 409, 409, 202, 202, 409, 409}},
+	{theGroupKey, "POST", "/instantiate", "", codes{409, 202, 409, 409, 409, 409, 409, 409, 202, 202, 409, 202}},
+	{theGroupKey, "POST", "/terminate", `{}`, codes{409, 409, 202, 202, 202, 202, 202, 409, 409, 202, 409, 202}},
+	{theGroupKey, "POST", "/stop", "\x00", codes{409, 409, 202, 409, 409, 202, 409, 202, 409, 409, 202, 409}},
+	{theGroupKey, "PUT", "", groupBody, codes{200, 200, 409, 409, 409, 409, 409, 409, 200, 200, 409, 200}},
+	{theGroupKey, "GET", "/status", "", ok},
+	{theGroupKey, "GET", "/explain", "", ok},
+
+	{aCloudKey, "POST", "/instantiate", "", codes{0: 202, 3: 409, 8: 202}},
+	{aCloudKey, "POST", "/terminate", "", codes{0: 409, 3: 202, 8: 409}},
+	{aCloudKey, "POST", "/stop", "", codes{0: 409, 3: 200, 8: 200}},
+	{aCloudKey, "GET", "/status", "", codes{0: 200, 3: 200, 8: 200}},
+	{theCloudKey, "POST", "/terminate", "", codes{3: 400}}, // a group names it
+}
+
+// queries are the lists and documents that a parameter turns into something else.
+var queries = []call{
+	{method: "GET", url: theProvider + "/clusters?label=edge", status: 200, is: `["c1"]`},
+	{method: "GET", url: theProvider + "/clusters?withLabels=true", status: 200, contains: []string{`"labels":[{"clusterLabel":"edge"}]`}},
+	{method: "GET", url: theCluster + "/kv-pairs/kv?key=a", status: 200, is: `{"value":"b"}`},
+	{method: "GET", url: theCluster + "/kv-pairs/kv?key=none", status: 404},
+	{method: "GET", url: theProfile + "/profiles?app=sink", status: 200, contains: []string{`"name":"sinkp"`}},
+	{method: "GET", url: theGroup + "/intents", status: 200, is: `{"intent":[{"genericPlacementIntent":"gpi"}]}`},
+	{method: "GET", url: theGroup + "/intents/?intent=intent", status: 200, is: `{"intent":{"genericPlacementIntent":"gpi"}}`},
+	{method: "GET", url: theGroup + "/intents/?intent=none", status: 404},
+	{method: "GET", url: thePlacement + "/app-intents/?app=x&app-name=sink", status: 200, contains: []string{`"app":"sink"`}},
+	{method: "GET", url: thePlacement + "/app-intents?app=x", status: 400, contains: []string{"Missing appName"}},
+	{method: "GET", url: theGroup + "/status?instance=7", status: 404, contains: []string{"No state information for 7"}},
+	{method: "GET", url: theGroup + "/status?type=telepathy", status: 400, contains: []string{"Invalid query type"}},
+	{method: "GET", url: theGroup + "/explain?output=song", status: 400, contains: []string{"Invalid query output"}},
+}
+
+// deviation is a call that EMCO answers with another code.
+type deviation struct {
+	emco   int
+	reason string
+	call
+}
+
+// deviations are what is answered otherwise than EMCO does: where EMCO answers 500 to a caller's mistake, it is said
+// what it is (section "EMCO: how it behaves", 3); the rest have their reason with them.
+func deviations(t *testing.T) []deviation {
+	return []deviation{
+		{500, "the group is not there", call{method: "POST", url: theComposite + "/deployment-intent-groups/none/approve", status: 404}},
+		{500, "the group is not there", call{method: "POST", url: theComposite + "/deployment-intent-groups/none/terminate", status: 404}},
+		{500, "the group is not there", call{method: "POST", url: theComposite + "/deployment-intent-groups/none/stop", status: 404}},
+		{400, "the group is not there, as for every other call on it", call{method: "GET", url: theComposite + "/deployment-intent-groups/none/status", status: 404}},
+		{500, "a wrong state is a conflict", call{method: "POST", url: theGroup + "/instantiate", status: 409}},
+		{500, "a wrong state is a conflict", call{method: "POST", url: theGroup + "/terminate", status: 409}},
+		{500, "a wrong state is a conflict", call{method: "POST", url: theGroup + "/stop", status: 409}},
+		{400, "an empty collection is no mistake", call{method: "GET", url: theProject + "/logical-clouds/free/cluster-references", status: 200, is: "[]"}},
+		{201, "what a body refers to must be there (decision 0004)", call{method: "POST", url: thePlacement + "/app-intents", body: `{"metadata":{"name":"x"},"spec":{"app":"none","intent":{}}}`, status: 404, contains: []string{`app "none"`}}},
+		{201, "a version that is missing would match every other", call{method: "POST", url: theProject + "/composite-apps", body: `{"metadata":{"name":"x"}}`, status: 400}},
+		{300, "*/* means JSON", call{method: "GET", url: theComposite + "/apps/sink", header: map[string]string{"Accept": "*/*"}, status: 200, contains: []string{`"sink"`}}},
+		{406, "no Accept header means JSON", call{method: "GET", url: theComposite + "/apps/sink", status: 200, contains: []string{`"sink"`}}},
+		{406, "of a list in Accept the best form is taken", call{method: "GET", url: theCluster, header: map[string]string{"Accept": "text/html, application/json;q=0.9"}, status: 200, contains: []string{`"c1"`}}},
+		{201, "an unreadable chart is refused when it is sent, not when it is instantiated", call{method: "POST", url: theComposite + "/apps", body: `{"metadata":{"name":"other"}}`, file: tgz(t, "other/values.yaml", ""), status: 400}},
+	}
+}
+
+func TestConformance(t *testing.T) {
+	w := newRealWorld(t)
+	furnish(t, w)
+	check(t, w.router, []call{ // there is one profile for an app
+		{method: "POST", url: theComposite + "/apps", body: `{"metadata":{"name":"spare"}}`, file: chartOf(t, "spare"), status: 201},
+	})
+	succeeded := map[string]bool{} // routes, as "GET /v2/projects"
+	w.router.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			err := next(c)
+			succeeded[c.Request().Method+" "+c.Path()] = succeeded[c.Request().Method+" "+c.Path()] || err == nil
+			return err
+		}
+	})
+	rows := nouns(t)
+	t.Run("nouns", func(t *testing.T) {
+		for _, noun := range domain.Nouns {
+			t.Run(noun.Title, func(t *testing.T) {
+				row, found := rows[noun.Title]
+				require.True(t, found, "add a row to nouns")
+				check(t, w.router, row.calls(t))
+				if h, held := holders[noun.Title]; held {
+					check(t, w.router, []call{{name: "in use", method: "DELETE", url: h.url, status: 409, contains: h.says}})
+				}
+			})
+			delete(rows, noun.Title)
+		}
+		require.Empty(t, rows, "there are no such nouns")
+	})
+	t.Run("queries", func(t *testing.T) { check(t, w.router, queries) })
+	check(t, w.router, []call{
+		{method: "POST", url: theProject + "/logical-clouds", body: `{"metadata":{"name":"free"},"spec":{"level":"0"}}`, status: 201},
+	})
+	t.Run("deviations", func(t *testing.T) {
+		for _, d := range deviations(t) {
+			d.name = d.reason + ": " + d.method + " " + d.url
+			require.NotEqual(t, d.emco, d.status, d.name)
+			check(t, w.router, []call{d.call})
+		}
+	})
+	check(t, w.router, []call{
+		{method: "POST", url: theProject + "/logical-clouds/free/cluster-references", body: `{"metadata":{"name":"ref"},"spec":{"clusterProvider":"p1","cluster":"c1"}}`, status: 201},
+	})
+	t.Run("verbs", func(t *testing.T) { walkVerbs(t, w) })
+	t.Run("what is below a group that is being terminated is frozen", func(t *testing.T) {
+		put(t, w, theGroupKey, stands[7])
+		for _, noun := range domain.Nouns {
+			if row := nouns(t)[noun.Title]; strings.HasPrefix(row.path, theGroup+"/") {
+				check(t, w.router, []call{{
+					name: noun.Title, method: "POST", url: row.path, body: strings.ReplaceAll(row.body, "NAME", "x"), status: 409,
+					contains: []string{`deployment intent group "dig" cannot change in state Terminated (Terminating)`},
+				}})
+			}
+		}
+	})
+	for _, r := range w.router.Routes() {
+		if strings.HasPrefix(r.Path, "/v2/") && !strings.HasPrefix(r.Path, "/v2/*") {
+			require.True(t, succeeded[r.Method+" "+r.Path], "no row has %s %s succeed", r.Method, r.Path)
+		}
+	}
+}
+
+// walkVerbs makes every call in every state, and on an owner that is not there.
+func walkVerbs(t *testing.T, w *world) {
+	for _, v := range verbs {
+		url := "/v2/" + string(v.owner) + v.path
+		for i, code := range v.codes {
+			if code == 0 {
+				continue
+			}
+			put(t, w, v.owner, stands[i])
+			c := call{name: v.method + " " + url + " when " + stands[i].name, method: v.method, url: url, body: v.body, status: code}
+			if code == http.StatusConflict {
+				c.contains = []string{v.owner.Name()}
+			}
+			check(t, w.router, []call{c})
+		}
+		if v.path != "" {
+			none := strings.TrimSuffix(string(v.owner), v.owner.Name()) + "none"
+			check(t, w.router, []call{{name: v.method + " " + v.path + " of none", method: v.method, url: "/v2/" + none + v.path, body: v.body, status: 404, contains: []string{`"none"`}}})
+		}
+	}
+}
+
+// put makes an owner stand somewhere, in a new app context, as an operation would have left it.
+func put(t *testing.T, w *world, key domain.Key, s stand) {
+	t.Helper()
+	segments := key.Segments()
+	noun := domain.Nouns[slices.IndexFunc(domain.Nouns, func(n *domain.Noun) bool { return n.Collection == segments[len(segments)-2] })]
+	o, err := w.store.Get(t.Context(), noun, key)
+	require.NoError(t, err)
+	h := domain.NewHistory(now)
+	w.contexts++
+	id := "c" + strings.Repeat("x", w.contexts)
+	for _, state := range s.history {
+		context := id
+		revision := 0
+		switch state {
+		case domain.Approved:
+			context = ""
+		case domain.Instantiated:
+			revision = 1
+		default:
+		}
+		h.Append(state, context, revision, now)
+	}
+	switch o := o.(type) {
+	case *domain.LogicalCloud:
+		o.History = h
+	case domain.Owner:
+		*o.Track() = h
+	}
+	require.NoError(t, w.store.Replace(t.Context(), o))
+	if s.context == domain.ContextNone {
+		return
+	}
+	op := domain.OpInstantiate
+	if s.context == domain.ContextTerminating || s.context == domain.ContextTerminated || s.context == domain.ContextTerminateFailed {
+		op = domain.OpTerminate
+	}
+	require.NoError(t, w.store.PutInstance(t.Context(), &domain.Instance{ContextID: id, Owner: key, Operation: op, Status: s.context, Accepted: now}))
+}
+
+// newRealWorld is newWorld with the real lifecycle; only the workflow engine is not there.
+func newRealWorld(t *testing.T) *world {
+	t.Helper()
+	return newWorldWith(t, func(w *world, d *api.Deps, instances *service.Instances) {
+		lifecycle := service.NewLifecycle(w.store, w.store, deaf{}, willing{}, func() time.Time { return now })
+		explainer := service.NewExplainer(lifecycle, willing{}, explain.WebUI{})
+		*instances, d.Lifecycle, d.Explain = lifecycle, lifecycle, explainer.Explain
+		d.Status = func(ctx context.Context, owner domain.Key, q url.Values) (api.Document, error) {
+			return lifecycle.Status(ctx, owner, q)
+		}
+	})
+}
+
+// willing is an engine that takes every operation and never comes to its end.
+type willing struct{}
+
+func (willing) Start(context.Context, domain.Scope, domain.ContextStatus) ([]string, error) {
+	return nil, nil
+}
+func (willing) Stop(context.Context, domain.Scope) error            { return nil }
+func (willing) Running(context.Context, domain.Scope) (bool, error) { return true, nil }
+
+func (willing) Counts(context.Context, domain.Scope) (map[domain.ResourceState]int, error) {
+	return nil, fail.New(fail.NotFound, "not asked yet")
+}
+
+func (willing) Open(context.Context, domain.Scope, string) ([]domain.Leaf, error) { return nil, nil }
+
+func (willing) Run(context.Context, domain.Scope) (explain.Run, error) {
+	return explain.Run{Status: explain.Running}, nil
+}
+
+func (willing) Starting(context.Context, domain.Key, string) (*explain.Run, error) { return nil, nil }
+
+func (willing) Attempts(context.Context, domain.Scope, []explain.Place) (map[explain.Place]explain.Attempt, error) {
+	return nil, nil
+}
+
+// deaf hears no cluster.
+type deaf struct{}
+
+func (deaf) Watches(context.Context, []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error) {
+	return nil, nil
+}
+
+func (deaf) Observations(context.Context, string, string, []domain.ClusterName) iter.Seq2[service.Observation, error] {
+	return func(func(service.Observation, error) bool) {}
+}

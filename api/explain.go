@@ -1,0 +1,74 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/explain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// ExplainQuery says why an owner is not as it was wished.
+type ExplainQuery func(ctx context.Context, owner domain.Key) (*explain.Explanation, error)
+
+// explain answers as JSON, or as text to those who accept that rather or ask for output=text.
+func (e *edge) explain(template string) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		key, err := keyOf(c, template)
+		if err != nil {
+			return err
+		}
+		form, err := formOf(c)
+		if err != nil {
+			return err
+		}
+		x, err := e.explainQuery(c.Request().Context(), key)
+		if err != nil {
+			return err
+		}
+		if form == echo.MIMEApplicationJSON {
+			return c.JSON(http.StatusOK, x)
+		}
+		c.Response().Header().Set(echo.HeaderContentType, echo.MIMETextPlainCharsetUTF8)
+		return x.WriteText(c.Response())
+	}
+}
+
+// formOf is the media type of an explanation.
+func formOf(c echo.Context) (string, error) {
+	switch output := c.QueryParam("output"); output {
+	case "json":
+		return echo.MIMEApplicationJSON, nil
+	case "text":
+		return echo.MIMETextPlain, nil
+	case "":
+		form, ok := negotiate(c.Request().Header.Values(echo.HeaderAccept), []string{echo.MIMEApplicationJSON, echo.MIMETextPlain})
+		if !ok {
+			return "", echo.NewHTTPError(http.StatusNotAcceptable, "set Accept: application/json or text/plain")
+		}
+		return form, nil
+	default:
+		return "", fail.New(fail.Invalid, "Invalid query output: %q; use json or text", output)
+	}
+}
+
+// headerUser is the user as a proxy that authenticates says it. Nothing checks it here: it is shown, and decides
+// nothing.
+const headerUser = "X-Forwarded-User"
+
+// maxUser bounds a user's name, in bytes.
+const maxUser = 128
+
+// identify notes who asks.
+func identify(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if name := c.Request().Header.Get(headerUser); name != "" && len(name) <= maxUser {
+			c.SetRequest(c.Request().WithContext(caller.With(c.Request().Context(), name)))
+		}
+		return next(c)
+	}
+}

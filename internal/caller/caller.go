@@ -1,0 +1,18 @@
+// Package caller carries through a context who asks for something, as far as somebody says so: it is for people to
+// read, never for deciding what is allowed.
+package caller
+
+import "context"
+
+type key struct{}
+
+// With is ctx with the caller's name.
+func With(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, key{}, name)
+}
+
+// Of is the caller's name, "" when nobody said it.
+func Of(ctx context.Context) string {
+	name, _ := ctx.Value(key{}).(string)
+	return name
+}

@@ -1,0 +1,221 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	failurepb "go.temporal.io/api/failure/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/explain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/workflows"
+)
+
+const (
+	// describeTimeout bounds all calls of one question about runs: who asks wants to know soon that Temporal does not answer.
+	describeTimeout = 3 * time.Second
+	// describeLimit is how many runs are described at a time.
+	describeLimit = 8
+	// callerMemo is the memo of an operation's run that says who asked for it.
+	callerMemo = "requestedBy"
+)
+
+// memo is what a run keeps of who asked for it, nil when nobody said.
+func memo(ctx context.Context) map[string]any {
+	if name := caller.Of(ctx); name != "" {
+		return map[string]any{callerMemo: name}
+	}
+	return nil
+}
+
+// Run describes the last run of an operation. With an error, which is NotFound for a run that Temporal does not know
+// (any more), it has the id alone.
+func (e *Engine) Run(ctx context.Context, s domain.Scope) (explain.Run, error) {
+	run := explain.Run{Operation: s.Operation, ID: workflows.OperationID(s)}
+	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
+	defer cancel()
+	d, err := e.temporal.DescribeWorkflowExecution(ctx, run.ID, "")
+	if err != nil {
+		return run, kindOf(err)
+	}
+	return e.run(ctx, run, d)
+}
+
+// Starting finds an operation of the owner that runs, beside the one whose run has the id; nil when there is none. It
+// asks Temporal's visibility, which may be a moment late.
+func (e *Engine) Starting(ctx context.Context, owner domain.Key, beside string) (*explain.Run, error) {
+	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
+	defer cancel()
+	found, err := e.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: 2, Query: fmt.Sprintf(
+		"ExecutionStatus = 'Running' AND WorkflowType IN (%s) AND WorkflowId STARTS_WITH '%s/'", rootTypes, owner)})
+	if err != nil {
+		return nil, kindOf(err)
+	}
+	for _, x := range found.GetExecutions() {
+		id := x.GetExecution().GetWorkflowId()
+		if id == beside {
+			continue
+		}
+		d, err := e.temporal.DescribeWorkflowExecution(ctx, id, x.GetExecution().GetRunId())
+		if err != nil {
+			return nil, kindOf(err)
+		}
+		operation := domain.Operation(id[strings.LastIndexByte(id, '/')+1:])
+		run, err := e.run(ctx, explain.Run{Operation: operation, ID: id}, d)
+		return &run, err
+	}
+	return nil, nil
+}
+
+// rootTypes are the types of operations' runs, as a query lists them.
+var rootTypes = func() string {
+	var names []string
+	for _, op := range []domain.Operation{domain.OpInstantiate, domain.OpTerminate, domain.OpUpdate, domain.OpRollback, domain.OpMigrate} {
+		if name := "'" + workflows.OperationName(op) + "'"; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}()
+
+// run completes what is known of a run.
+func (e *Engine) run(ctx context.Context, run explain.Run, d *workflowservice.DescribeWorkflowExecutionResponse) (explain.Run, error) {
+	info := d.GetWorkflowExecutionInfo()
+	run.RunID = info.GetExecution().GetRunId()
+	run.Status = runStatuses[info.GetStatus()]
+	run.Started = moment(info.GetStartTime())
+	if payload := info.GetMemo().GetFields()[callerMemo]; payload != nil {
+		if err := converter.GetDefaultDataConverter().FromPayload(payload, &run.By); err != nil {
+			run.By = "" // not one of ours
+		}
+	}
+	for _, p := range d.GetPendingActivities() {
+		run.Steps = append(run.Steps, attemptOf(p))
+	}
+	if t := d.GetPendingWorkflowTask(); t.GetState() == enumspb.PENDING_WORKFLOW_TASK_STATE_SCHEDULED {
+		run.Task = &explain.Task{Since: moment(t.GetOriginalScheduledTime()), Attempt: int(t.GetAttempt())}
+	}
+	switch run.Status {
+	case explain.Terminated, explain.Failed:
+		return run, e.end(ctx, &run)
+	default:
+		return run, nil
+	}
+}
+
+// end reads why a run was closed from the last event of its history.
+func (e *Engine) end(ctx context.Context, run *explain.Run) error {
+	events := e.temporal.GetWorkflowHistory(ctx, run.ID, run.RunID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+	for events.HasNext() {
+		event, err := events.Next()
+		if err != nil {
+			return kindOf(err)
+		}
+		if a := event.GetWorkflowExecutionTerminatedEventAttributes(); a != nil {
+			run.End = strings.TrimPrefix(a.GetReason()+", by "+a.GetIdentity(), ", ")
+		}
+		if a := event.GetWorkflowExecutionFailedEventAttributes(); a != nil {
+			run.End = said(a.GetFailure())
+		}
+	}
+	return nil
+}
+
+var runStatuses = map[enumspb.WorkflowExecutionStatus]explain.RunStatus{
+	enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:    explain.Running,
+	enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:  explain.Completed,
+	enumspb.WORKFLOW_EXECUTION_STATUS_FAILED:     explain.Failed,
+	enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:   explain.Canceled,
+	enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED: explain.Terminated,
+	enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:  explain.TimedOut,
+}
+
+// Attempts describes where the work of an operation stands at places, side by side. Places without a run are left out.
+// With an error it has what was found until then.
+func (e *Engine) Attempts(ctx context.Context, s domain.Scope, places []explain.Place) (map[explain.Place]explain.Attempt, error) {
+	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
+	defer cancel()
+	var mu sync.Mutex
+	found := make(map[explain.Place]explain.Attempt, len(places))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(describeLimit)
+	for _, p := range places {
+		g.Go(func() error {
+			a, err := e.attempt(ctx, workflows.LeafID(s, p.App, p.Cluster))
+			if fail.Is(err, fail.NotFound) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			found[p] = a
+			return nil
+		})
+	}
+	err := g.Wait()
+	return found, err
+}
+
+// attempt describes the activity that a leaf's workflow waits for.
+func (e *Engine) attempt(ctx context.Context, id string) (explain.Attempt, error) {
+	d, err := e.temporal.DescribeWorkflowExecution(ctx, id, "")
+	if err != nil {
+		return explain.Attempt{}, kindOf(err)
+	}
+	var a explain.Attempt
+	if pending := d.GetPendingActivities(); len(pending) > 0 {
+		a = attemptOf(pending[0])
+	}
+	info := d.GetWorkflowExecutionInfo()
+	a.ID, a.RunID, a.Since = id, info.GetExecution().GetRunId(), moment(info.GetStartTime())
+	return a, nil
+}
+
+func attemptOf(p *workflowpb.PendingActivityInfo) explain.Attempt {
+	return explain.Attempt{
+		Step: p.GetActivityType().GetName(), Number: int(p.GetAttempt()),
+		Trying: p.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED,
+		Last:   moment(p.GetLastAttemptCompleteTime()), Next: moment(p.GetNextAttemptScheduleTime()),
+		Error: said(p.GetLastFailure()),
+	}
+}
+
+// said is what may be shown of a failure, "" for none.
+func said(f *failurepb.Failure) string {
+	if f == nil {
+		return ""
+	}
+	if t := f.GetTimeoutFailureInfo(); t != nil {
+		if t.GetTimeoutType() == enumspb.TIMEOUT_TYPE_HEARTBEAT {
+			return "the worker that was at it was not heard of any more"
+		}
+		return "it took too long"
+	}
+	if e, ok := workflows.FromTemporal(temporal.GetDefaultFailureConverter().FailureToError(f)); ok {
+		return fail.TextOf(e)
+	}
+	return "internal error; the worker's log has it"
+}
+
+// moment is a time, zero when it is not set.
+func moment(t *timestamppb.Timestamp) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.AsTime()
+}

@@ -1,0 +1,224 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	failurepb "go.temporal.io/api/failure/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/engine"
+	"github.com/drover-io/drover/internal/explain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/workflows"
+)
+
+// describing is a server with runs that it describes, by their ids, and the events that closed them.
+type describing struct {
+	client.Client
+	runs    map[string]*workflowservice.DescribeWorkflowExecutionResponse
+	closed  *historypb.HistoryEvent
+	queried string
+	down    bool
+	memo    map[string]any
+}
+
+func (s *describing) DescribeWorkflowExecution(_ context.Context, id, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	switch {
+	case s.down:
+		return nil, serviceerror.NewUnavailable("down")
+	case s.runs[id] == nil:
+		return nil, serviceerror.NewNotFound("no workflow")
+	}
+	return s.runs[id], nil
+}
+
+func (s *describing) ListWorkflow(_ context.Context, r *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	s.queried = r.GetQuery()
+	found := &workflowservice.ListWorkflowExecutionsResponse{}
+	for _, id := range []string{workflows.OperationID(scope), string(scope.Owner) + "/2/terminate"} {
+		if s.runs[id] != nil {
+			found.Executions = append(found.Executions, &workflowpb.WorkflowExecutionInfo{Execution: &commonpb.WorkflowExecution{WorkflowId: id}})
+		}
+	}
+	return found, nil
+}
+
+func (s *describing) GetWorkflowHistory(context.Context, string, string, bool, enumspb.HistoryEventFilterType) client.HistoryEventIterator {
+	return &events{s.closed}
+}
+
+func (s *describing) NewWithStartWorkflowOperation(o client.StartWorkflowOptions, _ any, _ ...any) client.WithStartWorkflowOperation {
+	s.memo = o.Memo
+	return nil
+}
+
+func (s *describing) UpdateWithStartWorkflow(context.Context, client.UpdateWithStartWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+	return handle{}, nil
+}
+
+type events struct{ next *historypb.HistoryEvent }
+
+func (e *events) HasNext() bool { return e.next != nil }
+
+func (e *events) Next() (*historypb.HistoryEvent, error) {
+	next := e.next
+	e.next = nil
+	return next, nil
+}
+
+var (
+	second = time.Date(2026, 11, 21, 14, 0, 1, 0, time.UTC)
+	later  = second.Add(time.Minute)
+)
+
+func described(status enumspb.WorkflowExecutionStatus, pending ...*workflowpb.PendingActivityInfo) *workflowservice.DescribeWorkflowExecutionResponse {
+	return &workflowservice.DescribeWorkflowExecutionResponse{
+		WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+			Status: status, Execution: &commonpb.WorkflowExecution{RunId: "run"}, StartTime: timestamppb.New(second),
+		},
+		PendingActivities: pending,
+	}
+}
+
+// pending is an activity that has failed with an error of the product's.
+func pending(name string, err error) *workflowpb.PendingActivityInfo {
+	return &workflowpb.PendingActivityInfo{
+		ActivityType: &commonpb.ActivityType{Name: name}, Attempt: 3, State: enumspb.PENDING_ACTIVITY_STATE_SCHEDULED,
+		LastAttemptCompleteTime: timestamppb.New(second), NextAttemptScheduleTime: timestamppb.New(later),
+		LastFailure: temporal.GetDefaultFailureConverter().ErrorToFailure(workflows.ToTemporal(err, 2)),
+	}
+}
+
+func TestRun(t *testing.T) {
+	id := workflows.OperationID(scope)
+	want := explain.Run{Operation: domain.OpInstantiate, ID: id, RunID: "run", Started: second}
+	with := func(change func(r *explain.Run)) explain.Run {
+		r := want
+		change(&r)
+		return r
+	}
+	alice, err := converter.GetDefaultDataConverter().ToPayload("alice")
+	require.NoError(t, err)
+	running := described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
+		pending("Prepare", fail.Wrap(context.DeadlineExceeded, fail.Unavailable, "the database is away")))
+	running.WorkflowExecutionInfo.Memo = &commonpb.Memo{Fields: map[string]*commonpb.Payload{"requestedBy": alice}}
+	running.PendingWorkflowTask = &workflowpb.PendingWorkflowTaskInfo{
+		State: enumspb.PENDING_WORKFLOW_TASK_STATE_SCHEDULED, OriginalScheduledTime: timestamppb.New(later), Attempt: 2,
+	}
+	for name, c := range map[string]struct {
+		run    *workflowservice.DescribeWorkflowExecutionResponse
+		closed *historypb.HistoryEvent
+		want   explain.Run
+	}{
+		"running": {run: running, want: with(func(r *explain.Run) {
+			r.Status, r.By = explain.Running, "alice"
+			r.Steps = []explain.Attempt{{Step: "Prepare", Number: 3, Last: second, Next: later, Error: "the database is away"}}
+			r.Task = &explain.Task{Since: later, Attempt: 2}
+		})},
+		"completed": {
+			run:  described(enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED),
+			want: with(func(r *explain.Run) { r.Status = explain.Completed }),
+		},
+		"terminated by hand": {
+			run: described(enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED),
+			closed: &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionTerminatedEventAttributes{
+				WorkflowExecutionTerminatedEventAttributes: &historypb.WorkflowExecutionTerminatedEventAttributes{Reason: "enough", Identity: "me"},
+			}},
+			want: with(func(r *explain.Run) { r.Status, r.End = explain.Terminated, "enough, by me" }),
+		},
+		"failed": {
+			run: described(enumspb.WORKFLOW_EXECUTION_STATUS_FAILED),
+			closed: &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionFailedEventAttributes{
+				WorkflowExecutionFailedEventAttributes: &historypb.WorkflowExecutionFailedEventAttributes{
+					Failure: &failurepb.Failure{Message: "secret"},
+				},
+			}},
+			want: with(func(r *explain.Run) { r.Status, r.End = explain.Failed, "internal error; the worker's log has it" }),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &describing{runs: map[string]*workflowservice.DescribeWorkflowExecutionResponse{id: c.run}, closed: c.closed}
+			got, err := engine.New(s).Run(t.Context(), scope)
+			require.NoError(t, err)
+			require.Empty(t, cmp.Diff(c.want, got))
+		})
+	}
+
+	got, err := engine.New(&describing{}).Run(t.Context(), scope)
+	require.Equal(t, fail.NotFound, fail.KindOf(err))
+	require.Equal(t, explain.Run{Operation: domain.OpInstantiate, ID: id}, got)
+	_, err = engine.New(&describing{down: true}).Run(t.Context(), scope)
+	require.Equal(t, fail.Unavailable, fail.KindOf(err))
+}
+
+func TestStarting(t *testing.T) {
+	run := described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)
+	s := &describing{runs: map[string]*workflowservice.DescribeWorkflowExecutionResponse{workflows.OperationID(scope): run}}
+	got, err := engine.New(s).Starting(t.Context(), scope.Owner, workflows.OperationID(scope))
+	require.NoError(t, err)
+	require.Nil(t, got, "that one is known")
+	require.Contains(t, s.queried, "'Instantiate', 'Terminate'")
+
+	s.runs[string(scope.Owner)+"/2/terminate"] = run
+	got, err = engine.New(s).Starting(t.Context(), scope.Owner, workflows.OperationID(scope))
+	require.NoError(t, err)
+	require.Equal(t, domain.OpTerminate, got.Operation)
+	require.Equal(t, "run", got.RunID)
+}
+
+func TestAttempts(t *testing.T) {
+	places := []explain.Place{}
+	runs := map[string]*workflowservice.DescribeWorkflowExecutionResponse{}
+	for _, c := range []string{"dead", "silent", "young", "gone"} {
+		places = append(places, explain.Place{App: "sink", Cluster: domain.ClusterName{Provider: "p", Name: c}})
+	}
+	id := func(i int) string { return workflows.LeafID(scope, "sink", places[i].Cluster) }
+	dead := pending("ApplyToCluster", fail.New(fail.Unavailable, "connection refused"))
+	dead.State = enumspb.PENDING_ACTIVITY_STATE_STARTED
+	silent := pending("ApplyToCluster", nil)
+	silent.LastFailure = &failurepb.Failure{FailureInfo: &failurepb.Failure_TimeoutFailureInfo{
+		TimeoutFailureInfo: &failurepb.TimeoutFailureInfo{TimeoutType: enumspb.TIMEOUT_TYPE_HEARTBEAT},
+	}}
+	runs[id(0)] = described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, dead)
+	runs[id(1)] = described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, silent)
+	runs[id(2)] = described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)
+	s := &describing{runs: runs}
+	got, err := engine.New(s).Attempts(t.Context(), scope, places)
+	require.NoError(t, err)
+	attempt := explain.Attempt{Step: "ApplyToCluster", RunID: "run", Since: second, Number: 3, Last: second, Next: later}
+	first, other := attempt, attempt
+	first.ID, first.Trying, first.Error = id(0), true, "connection refused"
+	other.ID, other.Error = id(1), "the worker that was at it was not heard of any more"
+	require.Empty(t, cmp.Diff(map[explain.Place]explain.Attempt{
+		places[0]: first, places[1]: other, places[2]: {ID: id(2), RunID: "run", Since: second},
+	}, got))
+
+	s.down = true
+	_, err = engine.New(s).Attempts(t.Context(), scope, places)
+	require.Equal(t, fail.Unavailable, fail.KindOf(err))
+}
+
+func TestWhoAsks(t *testing.T) {
+	s := &describing{}
+	_, err := engine.New(s).Start(t.Context(), scope, domain.ContextNone)
+	require.NoError(t, err)
+	require.Nil(t, s.memo, "nobody said")
+	_, err = engine.New(s).Start(caller.With(t.Context(), "alice"), scope, domain.ContextNone)
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"requestedBy": "alice"}, s.memo)
+}

@@ -1,0 +1,438 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/status"
+)
+
+// decision collects the reasons of a situation.
+type decision struct {
+	s       *Situation
+	groups  map[groupKey]*group
+	unknown []string
+
+	// Of the app context: its clusters, those of them on which everything is settled, and its resources there.
+	clusters, settled, resources int
+
+	noted   int                             // places
+	unheard map[domain.ClusterName]struct{} // whose reports never came
+	unread  bool                            // the reports, or some of them
+	silence string                          // why one of them does not report
+}
+
+// group is what shares a reason.
+type group struct {
+	kind      Kind
+	said      string // the error, or of kinds that are no errors the text
+	clusters  map[domain.ClusterName]struct{}
+	resources int
+	places    int
+	examples  []place
+}
+
+// place is where a reason holds.
+type place struct {
+	Place
+	resource string
+	said     string
+	lastSeen time.Time
+	step     *Attempt
+}
+
+// groupKey is equal for reasons that are the same but for the names and numbers in what was said.
+type groupKey struct {
+	kind  Kind
+	error string
+}
+
+// particular is what the same error of two clusters differs in: quoted names, hosts, numbers.
+var particular = regexp.MustCompile(`"[^"]*"|[A-Za-z0-9][-A-Za-z0-9_]*(\.[-A-Za-z0-9_]+)+|[0-9]+`)
+
+// add notes that a reason holds at a place, for a number of resources there.
+func (d *decision) add(kind Kind, said string, resources int, at place) {
+	key := groupKey{kind, particular.ReplaceAllString(said, "*")}
+	g := d.groups[key]
+	if g == nil {
+		if d.groups == nil {
+			d.groups = map[groupKey]*group{}
+		}
+		g = &group{kind: kind, said: said, clusters: map[domain.ClusterName]struct{}{}}
+		d.groups[key] = g
+	}
+	if at.Cluster != (domain.ClusterName{}) {
+		g.clusters[at.Cluster] = struct{}{}
+	}
+	g.resources += resources
+	g.places++
+	d.noted++
+	if len(g.examples) < maxExamples {
+		at.said = said
+		g.examples = append(g.examples, at)
+	}
+}
+
+// add is the set with one more cluster.
+func add(set map[domain.ClusterName]struct{}, c domain.ClusterName) map[domain.ClusterName]struct{} {
+	if set == nil {
+		set = map[domain.ClusterName]struct{}{}
+	}
+	set[c] = struct{}{}
+	return set
+}
+
+// say notes a reason that is about the operation as a whole.
+func (d *decision) say(kind Kind, format string, args ...any) {
+	d.add(kind, fmt.Sprintf(format, args...), 0, place{})
+}
+
+// sorted are the groups: the gravest first, then those with the most clusters, then by what was said.
+func (d *decision) sorted() []*group {
+	groups := make([]*group, 0, len(d.groups))
+	for _, g := range d.groups {
+		groups = append(groups, g)
+	}
+	slices.SortFunc(groups, func(a, b *group) int {
+		return cmp.Or(
+			cmp.Compare(a.kind.rank(), b.kind.rank()), cmp.Compare(len(b.clusters), len(a.clusters)),
+			cmp.Compare(b.resources, a.resources), cmp.Compare(a.said, b.said),
+		)
+	})
+	return groups
+}
+
+// deleting says whether the last operation takes things away.
+func (d *decision) deleting() bool { return d.s.Run.Operation == domain.OpTerminate }
+
+// running says whether an operation is known to go on.
+func (d *decision) running() bool { return d.s.Status.InProgress() && d.s.Silent == "" }
+
+// abandoned says that the workflow of the last operation has ended without recording an end.
+func (d *decision) abandoned() bool {
+	return d.s.Instance != nil && d.s.Instance.Status.InProgress() && !d.s.Status.InProgress()
+}
+
+// patience is how long a workflow's task may wait for a worker before that is worth a word.
+const patience = 3 * time.Second
+
+// operation finds what is wrong with the operation itself.
+func (d *decision) operation() {
+	s := d.s
+	switch {
+	case s.Silent == "":
+	case s.Status.InProgress():
+		d.say(EngineSilent, "how far it is cannot be asked: %s", s.Silent)
+	default:
+		d.unknown = append(d.unknown, "whether an operation is under way: "+s.Silent)
+	}
+	run := &s.Run
+	if s.Starting != nil {
+		run = s.Starting
+	}
+	if d.abandoned() {
+		d.say(WorkflowGone, "the workflow of the %s has ended without recording an end: %s", d.verb(run.Operation), gone(run))
+	}
+	if s.Instance != nil && s.Instance.Reason != "" {
+		d.say(WorkGaveUp, "%s", s.Instance.Reason)
+	}
+	if run.Status == Running {
+		d.run(run)
+	}
+	if s.Starting != nil && len(d.groups) == 0 {
+		d.say(Preparing, "%s is being prepared: charts are rendered, placed and planned", d.verb(run.Operation))
+	}
+}
+
+// run finds what is wrong with a run that goes on.
+func (d *decision) run(run *Run) {
+	if t := run.Task; t != nil && d.s.Now.Sub(t.Since) > patience {
+		if t.Attempt > 1 {
+			d.say(NoWorker, "no worker has done the workflow's task since %s: attempt %d", d.ago(t.Since), t.Attempt)
+		} else {
+			d.say(NoWorker, "no worker has taken the workflow's task for %s", span(d.s.Now.Sub(t.Since)))
+		}
+	}
+	for i := range run.Steps {
+		if step := &run.Steps[i]; step.Error != "" {
+			d.add(StepFails, step.Error, 0, place{step: step})
+		}
+	}
+}
+
+// gone says how a run came to its end.
+func gone(r *Run) string {
+	switch r.Status {
+	case Terminated:
+		return "it was terminated by hand" + because(r.End)
+	case Canceled:
+		return "it was cancelled" + because(r.End)
+	case Failed:
+		return "it failed" + because(r.End)
+	case TimedOut:
+		return "its time was up"
+	default:
+		return "the workflow engine does not know it any more"
+	}
+}
+
+func because(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ": " + why
+}
+
+// leaves goes over every app on every cluster.
+func (d *decision) leaves() {
+	clusters, open := map[domain.ClusterName]struct{}{}, map[domain.ClusterName]struct{}{}
+	for i := range d.s.Apps {
+		app := &d.s.Apps[i]
+		for j := range app.Clusters {
+			c := &app.Clusters[j]
+			clusters[c.ClusterName] = struct{}{}
+			d.resources += len(app.Resources)
+			before := d.noted
+			if d.leaf(app, c); d.noted != before {
+				open[c.ClusterName] = struct{}{}
+			}
+		}
+	}
+	d.clusters, d.settled = len(clusters), len(clusters)-len(open)
+}
+
+// leaf finds what is wrong with one app on one cluster.
+func (d *decision) leaf(app *status.App, c *status.Cluster) {
+	at := place{Place: Place{App: app.Name, Cluster: c.ClusterName}}
+	marks := tally(app, c)
+	d.refused(app, c, at)
+	switch {
+	case marks.unsettled() == 0:
+	case c.InProgress && c.Connectivity == domain.ConnectivityRetrying:
+		d.add(ClusterHoldsUp, c.LastError, marks.unsettled(), at)
+	case c.InProgress && c.Connectivity == "":
+		d.add(Queued, "", marks.unsettled(), at)
+	case c.InProgress:
+		d.add(AtWork, "", marks.unsettled(), at)
+	case d.ended():
+		return
+	case c.Connectivity == "" && (d.abandoned() || d.s.Status.InProgress()): // it may have been sent all the same
+		d.add(Unrecorded, "", 0, at)
+	default:
+		d.over(c, marks, at)
+	}
+}
+
+// ended says that there is nothing in clusters, and nothing is wished to be.
+func (d *decision) ended() bool {
+	return d.s.Status == domain.ContextTerminated || d.s.Status == domain.ContextNone
+}
+
+// over finds what is unsettled although nothing goes on.
+func (d *decision) over(c *status.Cluster, marks marks, at place) {
+	switch {
+	case c.LastError != "" && c.Connectivity != domain.ConnectivityRetrying:
+		d.add(WorkGaveUp, c.LastError, marks.unsettled(), at)
+		return
+	case marks.sent > 0:
+		d.add(Unanswered, c.LastError, marks.sent, at)
+	}
+	if marks.doomed > 0 {
+		d.add(Leftover, c.LastError, marks.doomed, at)
+	}
+	if marks.pending > 0 {
+		kind := NeverSent
+		if d.deleting() {
+			kind = Leftover // a terminate that died before it looked
+		}
+		d.add(kind, c.LastError, marks.pending, at)
+	}
+}
+
+// refused adds the resources that the cluster refuses, with what it says of each.
+func (d *decision) refused(app *status.App, c *status.Cluster, at place) {
+	if d.ended() {
+		return
+	}
+	notes := map[int]string{}
+	for _, n := range c.Notes {
+		notes[n.Index] = n.Message
+	}
+	for i, m := range c.Marks {
+		if m != domain.MarkRefused && m != domain.MarkUndeleted || i >= len(app.Resources) {
+			continue
+		}
+		at.resource = name(&app.Resources[i])
+		d.add(ResourceRefused, notes[i], 1, at)
+	}
+}
+
+// marks are the numbers of marks of a leaf that are not settled.
+type marks struct{ pending, sent, doomed int }
+
+func (m marks) unsettled() int { return m.pending + m.sent + m.doomed }
+
+// tally counts a leaf's marks; of what is missing nothing was sent.
+func tally(app *status.App, c *status.Cluster) marks {
+	n := marks{pending: max(0, len(app.Resources)-len(c.Marks))}
+	for _, m := range c.Marks {
+		switch m {
+		case domain.MarkPending:
+			n.pending++
+		case domain.MarkSent, domain.MarkDeleting:
+			n.sent++
+		case domain.MarkDoomed:
+			n.doomed++
+		default: // settled
+		}
+	}
+	return n
+}
+
+// reported finds what clusters report that is not as it should be, where everything has been applied.
+func (d *decision) reported() {
+	if d.s.Reported == nil || d.s.Status != domain.ContextInstantiated {
+		return
+	}
+	for t, err := range d.s.Reported {
+		if err != nil {
+			d.unknown = append(d.unknown, "whether what is in clusters is ready: their reports could not be read")
+			d.unread = true
+			return
+		}
+		at := place{Place: Place{App: t.App, Cluster: t.ClusterName}, lastSeen: t.LastSeen}
+		switch {
+		case t.Resource == (plan.ResourceID{}) && t.Heard:
+			d.add(ClusterUnheard, t.Message, 0, at)
+		case t.Resource == (plan.ResourceID{}):
+			d.unheard, d.silence = add(d.unheard, t.ClusterName), t.Message
+		case t.State == status.ClusterNotPresent:
+			at.resource = name(&t.Resource)
+			d.add(ResourceMissing, t.Message, 1, at)
+		default:
+			at.resource = name(&t.Resource)
+			d.add(ResourceNotReady, t.Message, 1, at)
+		}
+	}
+	if n := len(d.unheard); n > 0 {
+		d.unknown = append(d.unknown, fmt.Sprintf("whether what is on %s is ready: %s", count(n, "cluster"), d.silence))
+	}
+}
+
+// asked finds what waits for a person.
+func (d *decision) asked() {
+	s := d.s
+	since := d.ago(s.History.Last().Time)
+	switch state := s.History.State(); {
+	case s.Starting != nil:
+	case state == domain.Created && slices.Contains(s.May, domain.OpApprove):
+		d.say(NotAsked, "nobody has approved it: it was created or changed %s", since)
+	case state == domain.Created:
+		d.say(NotAsked, "nobody has asked for it to be deployed since it was created or changed %s", since)
+	case state == domain.Approved:
+		d.say(NotAsked, "it was approved %s, and nobody has asked for it to be deployed", since)
+	case state == domain.InstantiateStopped, state == domain.TerminateStopped:
+		if s.Status.InProgress() {
+			d.say(Stopped, "its %s was stopped %s and is ending", d.verb(s.Run.Operation), since)
+		} else {
+			d.say(Stopped, "its %s was stopped %s", d.verb(s.Run.Operation), since)
+		}
+	case len(d.groups) > 0:
+	case d.running():
+		d.say(Finishing, "what there is to do on clusters is done, or has not begun; the operation goes on")
+	case s.Status == domain.ContextInstantiateFailed, s.Status == domain.ContextTerminateFailed:
+		d.say(WorkGaveUp, "the last operation failed, and no work on a cluster says why")
+	}
+}
+
+// reason shows a group.
+func (d *decision) reason(g *group) Reason {
+	r := Reason{Kind: g.kind, Text: d.text(g), Clusters: len(g.clusters), Resources: g.resources, Do: d.advice(g.kind)}
+	if r.Text != g.said {
+		r.Error = g.said
+	}
+	if g.kind == StepFails {
+		r.Text = "a step of the operation fails and is tried again"
+		r.Error = g.said
+	}
+	for i := range g.examples {
+		p := &g.examples[i]
+		if p.Cluster == (domain.ClusterName{}) && p.step == nil {
+			continue
+		}
+		e := Example{App: p.App, Resource: p.resource, LastSeen: at(p.lastSeen)}
+		if p.Cluster != (domain.ClusterName{}) {
+			e.Cluster = p.Cluster.String()
+		}
+		if p.said != g.said {
+			e.Error = p.said
+		}
+		if a, ok := d.s.Attempts[p.Place]; ok && g.kind.tried() {
+			d.attempt(&e, &a)
+		}
+		if p.step != nil {
+			d.attempt(&e, p.step)
+		}
+		r.Examples = append(r.Examples, e)
+	}
+	if len(r.Examples) > 0 {
+		r.More = g.places - len(r.Examples)
+	}
+	return r
+}
+
+// attempt adds where an attempt stands.
+func (d *decision) attempt(e *Example, a *Attempt) {
+	e.Step, e.Since, e.Attempt, e.Trying = a.Step, at(a.Since), a.Number, a.Trying
+	e.LastAttempt, e.NextAttempt = at(a.Last), at(a.Next)
+	if a.ID != "" {
+		e.Workflow = &Workflow{ID: a.ID, RunID: a.RunID, Status: Running, Link: d.s.UI.link(a.ID, a.RunID)}
+	}
+}
+
+// summary says it in one sentence.
+func (d *decision) summary(e *Explanation) string {
+	s := d.s
+	switch {
+	case s.Starting != nil:
+		return d.verb(s.Starting.Operation) + " is being prepared"
+	case s.Status.InProgress() && s.Silent != "":
+		return fmt.Sprintf("not as wished: it was last known to be %s", s.Status)
+	case s.Status.InProgress():
+		return fmt.Sprintf("not as wished yet: %s goes on, %d of %s done", d.verb(s.Run.Operation), d.settled, count(d.clusters, "cluster"))
+	case !e.AsWished && e.Reasons[0].Kind == NotAsked:
+		return "nothing is deployed: " + e.Reasons[0].Text
+	case !e.AsWished:
+		return "not as wished: " + e.Reasons[0].Text
+	case s.Status == domain.ContextTerminated:
+		return "everything is as wished: nothing is left in clusters" + d.kept()
+	case len(d.unheard) > 0, d.unread:
+		return fmt.Sprintf("everything is applied as wished, %s on %s; whether all of it is ready is not known",
+			count(d.resources, "resource"), count(d.clusters, "cluster"))
+	default:
+		return fmt.Sprintf("everything is as wished: %s applied on %s and ready",
+			are(d.resources, "resource"), count(d.clusters, "cluster"))
+	}
+}
+
+// kept says what a terminate has left on purpose.
+func (d *decision) kept() string {
+	n := 0
+	for _, app := range d.s.Apps {
+		for _, c := range app.Clusters {
+			n += status.Kept(c.Marks)
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" but %s that %s meant to stay", count(n, "resource"), is(n))
+}
+
+// name shows a resource as Kind/name.
+func name(r *plan.ResourceID) string { return r.Kind + "/" + r.Name }

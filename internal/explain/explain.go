@@ -1,0 +1,262 @@
+// Package explain says why a resource with a lifecycle is not as it was wished: which operation, by whom and since
+// when, waits for which cluster, app or resource, what was said last and when it is tried again. It does no I/O:
+// what is known comes as a Situation, and what it means goes out as an Explanation that fits on one screen, however
+// many clusters there are.
+package explain
+
+import (
+	"fmt"
+	"iter"
+	"net/url"
+	"time"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/status"
+)
+
+// Situation is all that is known of an owner and of its last app context.
+type Situation struct {
+	Now     time.Time
+	Key     domain.Key
+	Noun    *domain.Noun
+	History domain.History
+	// May are the operations that the owner's state allows now.
+	May []domain.Operation
+
+	// Instance is the record of the last app context, nil when there never was one; Status is where it stands, which
+	// differs from the record's when the workflow of an operation is gone.
+	Instance *domain.Instance
+	Status   domain.ContextStatus
+	// Run is that of the last operation on the context. Starting is an operation that runs and is not accepted yet,
+	// nil for none.
+	Run      Run
+	Starting *Run
+	// Silent is why the workflow engine could not be asked, "" when it answered.
+	Silent string
+
+	Apps     []status.App      // as far as they are known
+	Attempts map[Place]Attempt // at work that goes on; what Places asked for
+	// Reported is what clusters report and what is not as it should be, nil for nothing; status.Troubles. An error
+	// ends it.
+	Reported iter.Seq2[status.Trouble, error]
+
+	UI WebUI
+}
+
+// Run is the run of a workflow.
+type Run struct {
+	Operation domain.Operation
+	ID        string
+	RunID     string // "" when the engine does not know the run, any more or yet
+	Status    RunStatus
+	By        string // who asked for it, "" when nobody said
+	Started   time.Time
+	// End is why the run is closed although it did not come to its own end.
+	End string
+	// Steps are the activities of the run itself that are under way.
+	Steps []Attempt
+	// Task is set while the run waits for a worker that takes its next step.
+	Task *Task
+}
+
+// RunStatus is where a run stands.
+type RunStatus string
+
+// The statuses of a run. The empty status stands for a run that the engine does not know.
+const (
+	Running    RunStatus = "Running"
+	Completed  RunStatus = "Completed"
+	Failed     RunStatus = "Failed"
+	Canceled   RunStatus = "Canceled"
+	Terminated RunStatus = "Terminated"
+	TimedOut   RunStatus = "TimedOut"
+)
+
+// Task is a workflow's task that no worker has done.
+type Task struct {
+	Since   time.Time
+	Attempt int
+}
+
+// Place is a piece of work, one app on one cluster.
+type Place struct {
+	App     string
+	Cluster domain.ClusterName
+}
+
+// Attempt is where work stands that is tried until it gets through.
+type Attempt struct {
+	Step      string // the activity; "" when none is under way
+	ID, RunID string // of the workflow
+	Since     time.Time
+	Number    int       // of the attempt, from 1
+	Trying    bool      // it is being tried now
+	Last      time.Time // when the last attempt ended, zero for never
+	Next      time.Time // when the next one begins, zero when that is not known
+	Error     string    // what the last attempt failed with
+}
+
+// WebUI is where runs can be looked at; the zero value is nowhere.
+type WebUI struct{ URL, Namespace string }
+
+// link is the page of a run.
+func (w WebUI) link(id, runID string) string {
+	if w.URL == "" || runID == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s/namespaces/%s/workflows/%s/%s", w.URL, url.PathEscape(w.Namespace), url.PathEscape(id), url.PathEscape(runID))
+}
+
+// Explanation is the answer. Its times are UTC.
+type Explanation struct {
+	Resource domain.Key `json:"resource"` // its path below /v2
+	Title    string     `json:"kind"`     // "deployment intent group"
+	// AsWished says that what was asked for last is done and holds, as far as anybody can say: see Unknown.
+	AsWished  bool                 `json:"asWished"`
+	Summary   string               `json:"summary"`
+	State     domain.State         `json:"state"`
+	Since     time.Time            `json:"since"`
+	Status    domain.ContextStatus `json:"status,omitempty"`
+	ContextID string               `json:"instance,omitempty"`
+	Operation *Operation           `json:"operation,omitempty"`
+	// Reasons are why it is not as wished, the gravest first; MoreReasons is how many were left out.
+	Reasons     []Reason `json:"reasons"`
+	MoreReasons int      `json:"moreReasons,omitempty"`
+	// Unknown is what could not be found out.
+	Unknown []string `json:"unknown,omitempty"`
+
+	now time.Time
+}
+
+// Operation is the last one.
+type Operation struct {
+	Operation domain.Operation `json:"operation"`
+	By        string           `json:"by,omitempty"`
+	Since     time.Time        `json:"since"`
+	Ended     *time.Time       `json:"ended,omitempty"`
+	Workflow  *Workflow        `json:"workflow,omitempty"`
+}
+
+// Workflow names a run; Link is its page in the Web UI where that is configured.
+type Workflow struct {
+	ID     string    `json:"id"`
+	RunID  string    `json:"runID,omitempty"`
+	Status RunStatus `json:"status,omitempty"`
+	Link   string    `json:"link,omitempty"`
+}
+
+// Reason is one reason, for all that share it.
+type Reason struct {
+	Kind Kind   `json:"kind"`
+	Text string `json:"text"`
+	// Error is what was said: of the first where more share it.
+	Error     string    `json:"error,omitempty"`
+	Clusters  int       `json:"clusters,omitempty"`
+	Resources int       `json:"resources,omitempty"`
+	Examples  []Example `json:"examples,omitempty"`
+	More      int       `json:"more,omitempty"` // places beside the examples
+	Do        string    `json:"do,omitempty"`
+}
+
+// Example is one of those that share a reason.
+type Example struct {
+	App         string     `json:"app,omitempty"`
+	Cluster     string     `json:"cluster,omitempty"` // provider+cluster
+	Resource    string     `json:"resource,omitempty"`
+	Step        string     `json:"step,omitempty"`
+	Error       string     `json:"error,omitempty"` // where it is not the reason's
+	Since       *time.Time `json:"since,omitempty"`
+	LastSeen    *time.Time `json:"lastSeen,omitempty"`
+	Attempt     int        `json:"attempt,omitempty"`
+	Trying      bool       `json:"trying,omitempty"` // it is being tried now; else, and without NextAttempt, it waits for a worker
+	LastAttempt *time.Time `json:"lastAttempt,omitempty"`
+	NextAttempt *time.Time `json:"nextAttempt,omitempty"`
+	Workflow    *Workflow  `json:"workflow,omitempty"`
+}
+
+// One screen.
+const (
+	maxReasons  = 5
+	maxExamples = 3
+)
+
+// Of explains a situation. It reads Situation.Reported to its end, once, where it matters.
+func Of(s *Situation) *Explanation {
+	d := &decision{s: s}
+	d.operation()
+	d.leaves()
+	d.reported()
+	d.asked()
+	return d.explanation()
+}
+
+// Places are the pieces of work about which Attempts has to say something: the examples of Of.
+func Places(s *Situation) []Place {
+	d := &decision{s: s}
+	d.leaves()
+	var places []Place
+	for _, r := range d.sorted() {
+		if !r.kind.tried() {
+			continue
+		}
+		for _, at := range r.examples {
+			places = append(places, at.Place)
+		}
+	}
+	return places
+}
+
+// explanation puts the answer together.
+func (d *decision) explanation() *Explanation {
+	s := d.s
+	last := s.History.Last()
+	e := &Explanation{
+		Resource: s.Key, Title: s.Noun.Title, State: s.History.State(), Since: last.Time.UTC(), Status: s.Status,
+		Reasons: []Reason{}, Unknown: d.unknown, now: s.Now.UTC(),
+	}
+	if s.Instance != nil {
+		e.ContextID = s.Instance.ContextID
+	}
+	e.Operation = d.lastOperation()
+	groups := d.sorted()
+	for _, g := range groups[:min(len(groups), maxReasons)] {
+		e.Reasons = append(e.Reasons, d.reason(g))
+	}
+	e.MoreReasons = len(groups) - len(e.Reasons)
+	e.AsWished = len(groups) == 0 && !s.Status.InProgress()
+	e.Summary = d.summary(e)
+	return e
+}
+
+// lastOperation is the operation that the reasons are about, nil when there never was one.
+func (d *decision) lastOperation() *Operation {
+	s := d.s
+	run := &s.Run
+	o := &Operation{Operation: run.Operation}
+	switch {
+	case s.Starting != nil:
+		run = s.Starting
+		o.Operation, o.Since = run.Operation, run.Started
+	case s.Instance == nil:
+		return nil
+	case run.Started.IsZero(): // the engine does not know it: the record has when its context began
+		o.Since = s.Instance.Accepted
+	default:
+		o.Since = run.Started
+	}
+	o.By, o.Since = run.By, o.Since.UTC()
+	if s.Starting == nil && !s.Instance.Ended.IsZero() {
+		o.Ended = at(s.Instance.Ended)
+	}
+	o.Workflow = &Workflow{ID: run.ID, RunID: run.RunID, Status: run.Status, Link: s.UI.link(run.ID, run.RunID)}
+	return o
+}
+
+// at is a time as it is shown, nil for never.
+func at(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC().Truncate(time.Millisecond)
+	return &t
+}

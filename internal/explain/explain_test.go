@@ -1,0 +1,398 @@
+package explain_test
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/txtar"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/explain"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/status"
+)
+
+var update = flag.Bool("update", false, "rewrite the results in testdata")
+
+const (
+	theKey     = domain.Key("projects/p/composite-apps/ca/v1/deployment-intent-groups/dig")
+	theContext = "2621114006130701074"
+	refused    = "the cluster cannot be reached: dial tcp 127.0.0.1:%d: connect: connection refused"
+)
+
+var now = time.Date(2026, 11, 21, 14, 3, 23, 0, time.UTC)
+
+func before(d time.Duration) time.Time { return now.Add(-d) }
+
+// a situation of the group, to be changed by a case.
+func of(state domain.State, context domain.ContextStatus, may ...domain.Operation) *explain.Situation {
+	s := &explain.Situation{
+		Now: now, Key: theKey, Noun: domain.DeploymentIntentGroups, Status: context, May: may,
+		UI:      explain.WebUI{URL: "http://127.0.0.1:8233", Namespace: "drover"},
+		History: domain.History{Actions: []domain.Action{{State: domain.Created, Time: before(2 * time.Hour)}}},
+	}
+	if state != domain.Created {
+		s.History.Append(state, theContext, 0, before(200*time.Second))
+	}
+	if context == domain.ContextNone {
+		return s
+	}
+	s.Instance = &domain.Instance{ContextID: theContext, Owner: theKey, Operation: domain.OpInstantiate, Status: context, Accepted: before(201 * time.Second)}
+	if context == domain.ContextTerminating || context == domain.ContextTerminated || context == domain.ContextTerminateFailed {
+		s.Instance.Operation = domain.OpTerminate
+	}
+	s.Run = explain.Run{
+		Operation: s.Instance.Operation, ID: string(theKey) + "/" + theContext + "/" + string(s.Instance.Operation),
+		RunID: "run-1", Status: explain.Running, By: "alice", Started: before(202 * time.Second),
+	}
+	if !context.InProgress() {
+		s.Run.Status = explain.Completed
+		s.Instance.Ended = before(time.Minute)
+	}
+	return s
+}
+
+func cluster(n int) domain.ClusterName {
+	return domain.ClusterName{Provider: "p1", Name: fmt.Sprintf("c%03d", n)}
+}
+
+// app has three resources on n clusters; each says where one of them stands.
+func app(name string, n int, each func(i int) status.Cluster) status.App {
+	a := status.App{Name: name, Resources: []plan.ResourceID{
+		{Version: "v1", Kind: "ConfigMap", Name: "r1-" + name}, {Version: "v1", Kind: "Service", Name: "r1-" + name},
+		{Group: "apps", Version: "v1", Kind: "Deployment", Name: "r1-" + name},
+	}}
+	for i := range n {
+		c := each(i)
+		c.ClusterName = cluster(i)
+		a.Clusters = append(a.Clusters, c)
+	}
+	return a
+}
+
+func applied(int) status.Cluster {
+	return status.Cluster{Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("3A")}
+}
+
+func marked(marks string) func(int) status.Cluster {
+	return func(int) status.Cluster {
+		return status.Cluster{Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks(marks)}
+	}
+}
+
+func troubles(list ...status.Trouble) iter.Seq2[status.Trouble, error] {
+	return func(yield func(status.Trouble, error) bool) {
+		for _, t := range list {
+			if !yield(t, nil) {
+				return
+			}
+		}
+	}
+}
+
+// situations are the cases, by the name of their file in testdata.
+var situations = map[string]func() *explain.Situation{
+	"never-approved": func() *explain.Situation {
+		return of(domain.Created, domain.ContextNone, domain.OpApprove)
+	},
+	"approved": func() *explain.Situation {
+		return of(domain.Approved, domain.ContextNone, domain.OpInstantiate)
+	},
+	"a-cluster-without-networks": func() *explain.Situation {
+		s := of(domain.Created, domain.ContextNone, domain.OpInstantiate)
+		s.Key, s.Noun = "cluster-providers/p1/clusters/c1", domain.ClustersNoun
+		return s
+	},
+	"preparing": func() *explain.Situation {
+		s := of(domain.Approved, domain.ContextNone, domain.OpInstantiate)
+		s.Starting = &explain.Run{
+			Operation: domain.OpInstantiate, ID: string(theKey) + "/7/instantiate", RunID: "run-2", Status: explain.Running,
+			By: "bob", Started: before(4 * time.Second),
+		}
+		return s
+	},
+	"preparing-fails": func() *explain.Situation {
+		s := of(domain.Approved, domain.ContextNone, domain.OpInstantiate)
+		s.Starting = &explain.Run{
+			Operation: domain.OpInstantiate, ID: string(theKey) + "/7/instantiate", RunID: "run-2", Status: explain.Running,
+			Started: before(40 * time.Second),
+			Steps:   []explain.Attempt{{Step: "Prepare", Number: 9, Last: before(time.Second), Next: now.Add(4 * time.Second), Error: "the database does not answer"}},
+		}
+		return s
+	},
+	"no-worker": func() *explain.Situation {
+		s := of(domain.Approved, domain.ContextNone, domain.OpInstantiate)
+		s.Starting = &explain.Run{
+			Operation: domain.OpInstantiate, ID: string(theKey) + "/7/instantiate", RunID: "run-2", Status: explain.Running,
+			Started: before(40 * time.Second), Task: &explain.Task{Since: before(40 * time.Second), Attempt: 1},
+		}
+		return s
+	},
+	"as-wished": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
+		s.Apps = []status.App{app("sink", 2, applied), app("web", 1, applied)}
+		s.Reported = troubles()
+		return s
+	},
+	"applied-and-nobody-reports": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
+		s.Apps = []status.App{app("sink", 2, applied)}
+		s.Reported = troubles(
+			status.Trouble{App: "sink", ClusterName: cluster(0), Message: "the cluster has no ResourceBundleState CRD"},
+			status.Trouble{App: "sink", ClusterName: cluster(1), Message: "the cluster has no ResourceBundleState CRD"})
+		return s
+	},
+	"not-ready": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
+		s.Apps = []status.App{app("sink", 9, applied)}
+		list := []status.Trouble{{App: "sink", ClusterName: cluster(0), Message: "the cluster cannot be heard", Heard: true, LastSeen: before(90 * time.Second)}}
+		for i := 1; i < 9; i++ {
+			list = append(list, status.Trouble{
+				App: "sink", ClusterName: cluster(i), State: status.ClusterNotReady, Message: fmt.Sprintf("Available: %d/3", i%3),
+				Resource: plan.ResourceID{Group: "apps", Version: "v1", Kind: "Deployment", Name: "r1-sink"},
+			})
+		}
+		s.Reported = troubles(append(list, status.Trouble{
+			App: "sink", ClusterName: cluster(8), State: status.ClusterNotPresent, Resource: plan.ResourceID{Version: "v1", Kind: "Service", Name: "r1-sink"},
+		})...)
+		return s
+	},
+	"one-dead-cluster": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
+		s.Apps = []status.App{app("sink", 3, func(i int) status.Cluster {
+			if i == 1 {
+				return status.Cluster{InProgress: true, Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("1A2s"), LastError: fmt.Sprintf(refused, 41001)}
+			}
+			return applied(i)
+		})}
+		s.Attempts = map[explain.Place]explain.Attempt{{App: "sink", Cluster: cluster(1)}: {
+			Step: "ApplyToCluster", ID: s.Run.ID + "/sink/p1+c001", RunID: "run-3", Since: before(200 * time.Second), Number: 17,
+			Last: before(4 * time.Second), Next: now.Add(6 * time.Second), Error: fmt.Sprintf(refused, 41001),
+		}}
+		return s
+	},
+	"a-hundred-dead-clusters": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
+		s.Apps = []status.App{app("sink", 1000, func(i int) status.Cluster {
+			switch {
+			case i%10 == 0:
+				return status.Cluster{InProgress: true, Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("3s"), LastError: fmt.Sprintf(refused, 40000+i)}
+			case i > 900:
+				return status.Cluster{InProgress: true}
+			case i > 890:
+				return status.Cluster{InProgress: true, Connectivity: domain.ConnectivityUnknown, Marks: domain.DecodeMarks("3p")}
+			}
+			return applied(i)
+		})}
+		s.Attempts = map[explain.Place]explain.Attempt{}
+		for _, p := range explain.Places(s) {
+			s.Attempts[p] = explain.Attempt{Step: "ApplyToCluster", Since: before(3 * time.Minute), Number: 2, Trying: true}
+		}
+		return s
+	},
+	"resource-refused": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiateFailed, domain.OpTerminate)
+		s.Apps = []status.App{app("sink", 4, func(i int) status.Cluster {
+			return status.Cluster{
+				Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("2A1F"),
+				Notes: []domain.Note{{Index: 2, Message: fmt.Sprintf("Deployment.apps \"r1-sink-%d\" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0", i)}},
+			}
+		}), app("web", 1, func(int) status.Cluster {
+			return status.Cluster{
+				Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("1A1F1A"),
+				Notes: []domain.Note{{Index: 1, Message: `services "r1-web" is forbidden: User "limited" cannot patch resource "services"`}},
+			}
+		})}
+		return s
+	},
+	"stopping": func() *explain.Situation {
+		s := of(domain.InstantiateStopped, domain.ContextInstantiating, domain.OpTerminate)
+		s.Apps = []status.App{app("sink", 2, applied)}
+		return s
+	},
+	"stopped": func() *explain.Situation {
+		s := of(domain.InstantiateStopped, domain.ContextInstantiateFailed, domain.OpTerminate)
+		s.Apps = []status.App{app("sink", 3, func(i int) status.Cluster {
+			if i == 2 {
+				return status.Cluster{Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("1A1s1p"), LastError: fmt.Sprintf(refused, 41001)}
+			}
+			return applied(i)
+		})}
+		return s
+	},
+	"terminating": func() *explain.Situation {
+		s := of(domain.Terminated, domain.ContextTerminating, domain.OpStop)
+		s.Apps = []status.App{app("sink", 2, func(i int) status.Cluster {
+			if i == 1 {
+				return status.Cluster{InProgress: true, Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("2D1r")}
+			}
+			return marked("3D")(i)
+		})}
+		s.Attempts = map[explain.Place]explain.Attempt{{App: "sink", Cluster: cluster(1)}: {
+			Step: "DeleteFromCluster", ID: s.Run.ID + "/sink/p1+c001", RunID: "run-3", Since: before(20 * time.Second), Number: 1, Trying: true,
+		}}
+		return s
+	},
+	"waiting-for-a-worker": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
+		s.Apps = []status.App{app("sink", 2, func(int) status.Cluster {
+			return status.Cluster{InProgress: true, Connectivity: domain.ConnectivityUnknown, Marks: domain.DecodeMarks("3p")}
+		})}
+		s.Attempts = map[explain.Place]explain.Attempt{{App: "sink", Cluster: cluster(1)}: {Step: "ApplyToCluster", Since: before(20 * time.Second), Number: 1}}
+		return s
+	},
+	"finishing": func() *explain.Situation {
+		s := of(domain.Terminated, domain.ContextTerminating, domain.OpStop)
+		s.Apps = []status.App{app("sink", 2, marked("3D"))}
+		return s
+	},
+	"terminated": func() *explain.Situation {
+		s := of(domain.Terminated, domain.ContextTerminated, domain.OpApprove, domain.OpInstantiate)
+		s.Apps = []status.App{app("sink", 2, marked("2D1K"))}
+		return s
+	},
+	"terminate-failed": func() *explain.Situation {
+		s := of(domain.Terminated, domain.ContextTerminateFailed, domain.OpTerminate)
+		s.Apps = []status.App{app("sink", 2, func(i int) status.Cluster {
+			if i == 1 {
+				return status.Cluster{
+					Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("1D1X1d"),
+					Notes: []domain.Note{{Index: 1, Message: `services "r1-sink" is forbidden`}},
+				}
+			}
+			return marked("3D")(i)
+		})}
+		return s
+	},
+	"killed-by-hand": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate)
+		s.Status = domain.ContextInstantiateFailed
+		s.Run.Status, s.Run.End = explain.Terminated, "by hand, by 17@laptop"
+		s.Apps = []status.App{app("sink", 3, func(i int) status.Cluster {
+			if i == 2 {
+				return status.Cluster{}
+			}
+			return applied(i)
+		})}
+		return s
+	},
+	"history-gone": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate)
+		s.Status = domain.ContextInstantiateFailed
+		s.Run = explain.Run{Operation: s.Run.Operation, ID: s.Run.ID}
+		s.Apps = []status.App{app("sink", 1, func(int) status.Cluster { return status.Cluster{} })}
+		return s
+	},
+	"long-ago": func() *explain.Situation { // nothing is known of the run any more, and nothing need be
+		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
+		s.Now = now.Add(300 * time.Hour)
+		s.Run = explain.Run{Operation: s.Run.Operation, ID: s.Run.ID}
+		s.Apps = []status.App{app("sink", 1, applied)}
+		s.Reported = troubles()
+		return s
+	},
+	"engine-silent": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
+		s.Run = explain.Run{Operation: s.Run.Operation, ID: s.Run.ID}
+		s.Silent = "the workflow engine is not available"
+		s.Apps = []status.App{app("sink", 3, func(i int) status.Cluster {
+			if i == 2 {
+				return status.Cluster{}
+			}
+			return applied(i)
+		})}
+		return s
+	},
+	"engine-silent-and-nothing-to-do": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
+		s.Run = explain.Run{Operation: s.Run.Operation, ID: s.Run.ID}
+		s.Silent = "the workflow engine is not available"
+		s.Apps = []status.App{app("sink", 1, applied)}
+		s.Reported = troubles()
+		return s
+	},
+	"gave-up": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiateFailed, domain.OpTerminate)
+		s.Apps = []status.App{app("sink", 1, func(int) status.Cluster {
+			return status.Cluster{Connectivity: domain.ConnectivityUnknown, Marks: domain.DecodeMarks("3s"), LastError: "cluster \"c000\" not found"}
+		})}
+		return s
+	},
+	"failed-without-a-reason": func() *explain.Situation {
+		return of(domain.Instantiated, domain.ContextInstantiateFailed, domain.OpTerminate)
+	},
+	"reports-cannot-be-read": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
+		s.Apps = []status.App{app("sink", 1, applied)}
+		s.Reported = func(yield func(status.Trouble, error) bool) { yield(status.Trouble{}, errors.New("secret")) }
+		return s
+	},
+	"more-than-a-screen": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiateFailed, domain.OpTerminate)
+		s.Apps = []status.App{app("sink", 26, func(i int) status.Cluster {
+			return status.Cluster{
+				Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("2A1F"),
+				Notes: []domain.Note{{Index: 2, Message: strings.Repeat(string(rune('a'+i)), 2000)}},
+			}
+		})}
+		return s
+	},
+}
+
+func TestExplain(t *testing.T) {
+	seen := map[string]bool{}
+	for name, make := range situations {
+		seen[name+".txtar"] = true
+		t.Run(name, func(t *testing.T) {
+			x := explain.Of(make())
+			var text strings.Builder
+			require.NoError(t, x.WriteText(&text))
+			require.LessOrEqual(t, strings.Count(text.String(), "\n"), 45, "one screen")
+			encoded, err := json.MarshalIndent(x, "", "  ")
+			require.NoError(t, err)
+			got := txtar.Format(&txtar.Archive{Files: []txtar.File{
+				{Name: "text", Data: []byte(text.String())}, {Name: "json", Data: append(encoded, '\n')},
+			}})
+			file := filepath.Join("testdata", name+".txtar")
+			if *update {
+				require.NoError(t, os.WriteFile(file, got, 0o600))
+				return
+			}
+			want, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.Empty(t, cmp.Diff(string(want), string(got)))
+		})
+	}
+	files, err := os.ReadDir("testdata")
+	require.NoError(t, err)
+	for _, f := range files {
+		require.True(t, seen[f.Name()], "no case is named as testdata/%s", f.Name())
+	}
+}
+
+func TestOnlyWhatIsTriedIsAskedFor(t *testing.T) {
+	places := explain.Places(situations["a-hundred-dead-clusters"]())
+	require.Len(t, places, 6, "three examples of those that hold up the work, three of those at work: %v", places)
+	require.Empty(t, explain.Places(situations["resource-refused"]()))
+}
+
+// The time of an explanation of very many leaves.
+func BenchmarkOf(b *testing.B) {
+	s := situations["a-hundred-dead-clusters"]()
+	for len(s.Apps) < 10 {
+		s.Apps = append(s.Apps, s.Apps[0])
+	}
+	for b.Loop() {
+		explain.Of(s)
+	}
+}

@@ -1,0 +1,162 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// Kind is what sort of reason a Reason is.
+type Kind string
+
+// The kinds.
+const (
+	EngineSilent     Kind = "EngineSilent"     // Temporal does not answer
+	WorkflowGone     Kind = "WorkflowGone"     // an operation's workflow has ended without its own end
+	NoWorker         Kind = "NoWorker"         // no worker takes up the workflow
+	StepFails        Kind = "StepFails"        // a step of the operation itself is tried again and again
+	Preparing        Kind = "Preparing"        // an operation is not accepted yet
+	ResourceRefused  Kind = "ResourceRefused"  // a cluster refuses a resource, or its deletion
+	WorkGaveUp       Kind = "WorkGaveUp"       // the work on a cluster ended with an error
+	ClusterHoldsUp   Kind = "ClusterHoldsUp"   // a cluster does not let the work through; it is tried again
+	Unanswered       Kind = "Unanswered"       // sent to a cluster, and nobody knows what became of it
+	Stopped          Kind = "Stopped"          // a person has stopped the operation
+	Leftover         Kind = "Leftover"         // not deleted, because the terminate ended before
+	NeverSent        Kind = "NeverSent"        // not applied, because the instantiate ended before
+	Unrecorded       Kind = "Unrecorded"       // the store does not know, and there is nobody to ask
+	AtWork           Kind = "AtWork"           // under way
+	Queued           Kind = "Queued"           // its turn has not come
+	Finishing        Kind = "Finishing"        // all is done but the operation's own last steps
+	ResourceMissing  Kind = "ResourceMissing"  // applied, and not in the cluster any more
+	ResourceNotReady Kind = "ResourceNotReady" // in the cluster, and not ready
+	ClusterUnheard   Kind = "ClusterUnheard"   // a cluster that was heard is not heard any more
+	NotAsked         Kind = "NotAsked"         // a person has to ask for it
+)
+
+// kinds are all of them, the gravest first.
+var kinds = []Kind{
+	EngineSilent, WorkflowGone, NoWorker, StepFails, Preparing, Stopped, ResourceRefused, WorkGaveUp, ClusterHoldsUp,
+	Unanswered, Leftover, NeverSent, Unrecorded, AtWork, Queued, Finishing,
+	ResourceMissing, ResourceNotReady, ClusterUnheard, NotAsked,
+}
+
+func (k Kind) rank() int { return slices.Index(kinds, k) }
+
+// tried says whether it is about work that goes on, so that there are attempts at it.
+func (k Kind) tried() bool { return k == ClusterHoldsUp || k == AtWork }
+
+// text says a reason in one line.
+func (d *decision) text(g *group) string {
+	resources, clusters := count(g.resources, "resource"), count(len(g.clusters), "cluster")
+	of := clusters
+	if all := d.clusters; all > len(g.clusters) {
+		of = fmt.Sprintf("%d of %s", len(g.clusters), count(all, "cluster"))
+	}
+	deleting := d.deleting()
+	switch g.kind {
+	case ResourceRefused:
+		if deleting {
+			return fmt.Sprintf("the deletion of %s is refused by %s", resources, of)
+		}
+		return fmt.Sprintf("%s refused by %s", are(g.resources, "resource"), of)
+	case WorkGaveUp:
+		if len(g.clusters) == 0 {
+			return g.said
+		}
+		return fmt.Sprintf("the work on %s ended with an error", of)
+	case ClusterHoldsUp:
+		return fmt.Sprintf("%s %s not let the work through; it is tried again until %s", of, do(len(g.clusters)), does(len(g.clusters)))
+	case Unanswered:
+		return fmt.Sprintf("%s sent to %s, and what became of %s is not known", were(g.resources, "resource"), of, them(g.resources))
+	case Leftover:
+		return fmt.Sprintf("%s still on %s: the terminate ended before", are(g.resources, "resource"), of)
+	case NeverSent:
+		return fmt.Sprintf("%s never sent to %s: the operation ended before", were(g.resources, "resource"), of)
+	case Unrecorded:
+		return fmt.Sprintf("nothing is recorded of the work on %s", of)
+	case AtWork:
+		return fmt.Sprintf("work on %s is under way", of)
+	case Queued:
+		return fmt.Sprintf("work on %s has not begun: it waits for its turn", of)
+	case ResourceMissing:
+		return fmt.Sprintf("%s not on %s any more", are(g.resources, "resource"), of)
+	case ResourceNotReady:
+		return fmt.Sprintf("%s not ready on %s", are(g.resources, "resource"), of)
+	case ClusterUnheard:
+		return fmt.Sprintf("%s %s not heard any more: what is there now is not known", of, is(len(g.clusters)))
+	default:
+		return g.said
+	}
+}
+
+// advice says what a person can do about a reason, "" for nothing but wait.
+func (d *decision) advice(k Kind) string {
+	switch k {
+	case EngineSilent:
+		return "see that Temporal runs and can be reached; operations go on by themselves when it is back"
+	case NoWorker:
+		return "see that a worker (drover worker) runs and look at its log"
+	case WorkflowGone, Leftover:
+		return d.ask("nobody carries it on by itself; what may be in clusters is deleted by", domain.OpTerminate)
+	case ResourceRefused, WorkGaveUp, Unanswered, NeverSent:
+		switch {
+		case d.s.Status.InProgress():
+			return "the rest goes on"
+		case d.deleting():
+			return d.ask("mend the cause, then try again by", domain.OpTerminate)
+		default:
+			return d.ask("mend the cause, then begin anew by", domain.OpTerminate)
+		}
+	case Stopped:
+		return d.ask("what is there is deleted by", domain.OpTerminate)
+	case ClusterHoldsUp:
+		return d.ask("mend the cluster; waiting for it is ended by", domain.OpStop, domain.OpTerminate)
+	case ClusterUnheard:
+		return "see that the cluster can be reached and that its agent runs"
+	case NotAsked:
+		return d.ask("ask for it by", domain.OpApprove, domain.OpInstantiate, domain.OpTerminate)
+	default:
+		return ""
+	}
+}
+
+// ask names the first of the operations that is allowed now.
+func (d *decision) ask(what string, operations ...domain.Operation) string {
+	for _, op := range operations {
+		if slices.Contains(d.s.May, op) {
+			return fmt.Sprintf("%s POST /v2/%s/%s", what, d.s.Key, d.verb(op))
+		}
+	}
+	return ""
+}
+
+// verb is an operation as URLs have it.
+func (d *decision) verb(op domain.Operation) string {
+	if d.s.Noun == domain.ClustersNoun && op == domain.OpInstantiate {
+		return "apply"
+	}
+	return string(op)
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func plural(n int, one, more string) string {
+	if n == 1 {
+		return one
+	}
+	return more
+}
+
+func is(n int) string   { return plural(n, "is", "are") }
+func do(n int) string   { return plural(n, "does", "do") }
+func does(n int) string { return plural(n, "it does", "they do") }
+func them(n int) string { return plural(n, "it", "them") }
+
+func are(n int, noun string) string  { return count(n, noun) + " " + is(n) }
+func were(n int, noun string) string { return count(n, noun) + plural(n, " was", " were") }

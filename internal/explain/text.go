@@ -1,0 +1,168 @@
+package explain
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// WriteText writes the explanation for a person, some 40 lines at most.
+func (e *Explanation) WriteText(w io.Writer) error {
+	t := &text{now: e.now}
+	t.line("%s %s", e.Title, e.Resource.Name())
+	t.line("  %s", e.Resource)
+	t.line("  state %s since %s%s", e.State, t.moment(e.Since), context(e))
+	if o := e.Operation; o != nil {
+		t.operation(o)
+	}
+	t.line("")
+	t.line("%s", e.headline())
+	for i := range e.Reasons {
+		t.reason(i+1, &e.Reasons[i])
+	}
+	if e.MoreReasons > 0 {
+		t.line("and %s; the status with output=detail has everything", count(e.MoreReasons, "more reason"))
+	}
+	for _, u := range e.Unknown {
+		t.line("not known: %s", clip(u))
+	}
+	_, err := io.WriteString(w, t.b.String())
+	return err
+}
+
+// headline is the summary without the first reason, which follows.
+func (e *Explanation) headline() string {
+	if len(e.Reasons) == 0 {
+		return e.Summary
+	}
+	return strings.TrimSuffix(e.Summary, " "+e.Reasons[0].Text)
+}
+
+func context(e *Explanation) string {
+	if e.ContextID == "" {
+		return ""
+	}
+	return fmt.Sprintf("; instance %s is %s", e.ContextID, e.Status)
+}
+
+// text is what is being written.
+type text struct {
+	b   strings.Builder
+	now time.Time
+	did string // the last advice, which is not repeated
+}
+
+func (t *text) line(format string, args ...any) {
+	t.b.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " "))
+	t.b.WriteByte('\n')
+}
+
+func (t *text) operation(o *Operation) {
+	by := ""
+	if o.By != "" {
+		by = " by " + o.By
+	}
+	ended := ""
+	if o.Ended != nil {
+		ended = ", ended " + t.moment(*o.Ended)
+	}
+	t.line("  %s asked for%s %s%s", o.Operation, by, t.moment(o.Since), ended)
+	t.workflow("  ", o.Workflow)
+}
+
+// workflow shows a run: by its link where there is one, else by its id.
+func (t *text) workflow(indent string, w *Workflow) {
+	switch {
+	case w == nil:
+	case w.Link != "":
+		t.line("%s%s", indent, w.Link)
+	default:
+		t.line("%sworkflow %s", indent, w.ID)
+	}
+}
+
+func (t *text) reason(n int, r *Reason) {
+	t.line("%d. %s", n, r.Text)
+	if r.Error != "" {
+		t.line("   %s", clip(r.Error))
+	}
+	for i := range r.Examples {
+		t.example(&r.Examples[i])
+	}
+	if r.More > 0 {
+		t.line("   - and %d more", r.More)
+	}
+	if r.Do != "" && r.Do != t.did {
+		t.did = r.Do
+		t.line("   > %s", r.Do)
+	}
+}
+
+func (t *text) example(e *Example) {
+	var where, when []string
+	for _, s := range []string{e.App, e.Resource, e.Step} {
+		if s != "" {
+			where = append(where, s)
+		}
+	}
+	if e.Cluster != "" {
+		where = append(where, "on "+e.Cluster)
+	}
+	if e.Since != nil {
+		when = append(when, "since "+t.moment(*e.Since))
+	}
+	if e.LastSeen != nil {
+		when = append(when, "last heard "+t.moment(*e.LastSeen))
+	}
+	if e.Attempt > 0 {
+		when = append(when, fmt.Sprintf("attempt %d", e.Attempt))
+	}
+	switch {
+	case e.Trying:
+		when = append(when, "being tried now")
+	case e.NextAttempt != nil && e.NextAttempt.Sub(t.now) >= time.Second:
+		when = append(when, "next one in "+span(e.NextAttempt.Sub(t.now)))
+	case e.NextAttempt != nil:
+		when = append(when, "next one now")
+	case e.Attempt > 0:
+		when = append(when, "waiting for a worker")
+	}
+	t.line("   - %s%s", strings.Join(where, " "), because(strings.Join(when, ", ")))
+	if e.Workflow != nil && e.Workflow.Link != "" {
+		t.line("     %s", e.Workflow.Link)
+	}
+}
+
+// moment is a time, and how long ago that is.
+func (t *text) moment(at time.Time) string {
+	return fmt.Sprintf("%s (%s ago)", at.Format("2006-01-02 15:04:05 UTC"), span(t.now.Sub(at)))
+}
+
+// ago is a time in a sentence.
+func (d *decision) ago(t time.Time) string { return span(d.s.Now.Sub(t)) + " ago" }
+
+// span is a duration in its two largest units.
+func span(d time.Duration) string {
+	d = max(d, 0)
+	switch {
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%d days", d/(24*time.Hour))
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm%ds", d/time.Minute, d%time.Minute/time.Second)
+	default:
+		return fmt.Sprintf("%ds", d/time.Second)
+	}
+}
+
+// clip keeps a message on few lines.
+func clip(s string) string {
+	const most, more = 300, "…"
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most-len(more)], "") + more
+}

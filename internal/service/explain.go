@@ -1,0 +1,131 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/explain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/status"
+)
+
+// Runs describes the runs of operations.
+type Runs interface {
+	// Run describes the last run of an operation; with an error, NotFound when it is not known, its id alone.
+	Run(ctx context.Context, s domain.Scope) (explain.Run, error)
+	// Starting finds a run of an operation of the owner, beside the one with the id; nil when there is none.
+	Starting(ctx context.Context, owner domain.Key, beside string) (*explain.Run, error)
+	// Attempts describes the work at places; with an error, what was found until then.
+	Attempts(ctx context.Context, s domain.Scope, places []explain.Place) (map[explain.Place]explain.Attempt, error)
+}
+
+// Explainer says why owners are not as they were wished.
+type Explainer struct {
+	lifecycle *Lifecycle
+	runs      Runs
+	ui        explain.WebUI
+}
+
+// NewExplainer makes the query. ui is where runs can be looked at.
+func NewExplainer(l *Lifecycle, runs Runs, ui explain.WebUI) *Explainer {
+	return &Explainer{lifecycle: l, runs: runs, ui: ui}
+}
+
+// engineTimeout bounds all that is asked of the engine for one explanation: an explanation without it must come soon.
+const engineTimeout = 6 * time.Second
+
+// Explain says why an owner is not as it was wished, from its history, the records of its last app context, the run of
+// the last operation and the work that is under way, and what clusters report. Without the engine it says what the
+// store knows. Errors: NotFound; those of the store.
+func (x *Explainer) Explain(ctx context.Context, key domain.Key) (*explain.Explanation, error) {
+	owner, err := x.lifecycle.owner(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	s := &explain.Situation{Now: x.lifecycle.now(), Key: key, Noun: owner.Noun(), History: *owner.Track(), UI: x.ui}
+	asking, cancel := context.WithTimeout(ctx, engineTimeout)
+	defer cancel()
+	if id := s.History.ContextID(); id != "" {
+		if err := x.instance(ctx, asking, s, id); err != nil {
+			return nil, err
+		}
+	}
+	if s.Silent == "" && !s.Status.InProgress() {
+		s.Starting, err = x.runs.Starting(asking, key, s.Run.ID)
+		silent(s, err)
+	}
+	for _, op := range []domain.Operation{domain.OpApprove, domain.OpInstantiate, domain.OpTerminate, domain.OpStop} {
+		if t, err := owner.Decide(s.Status, op); err == nil && !t.Same {
+			s.May = append(s.May, op)
+		}
+	}
+	return explain.Of(s), nil
+}
+
+// silent notes that the engine did not answer.
+func silent(s *explain.Situation, err error) {
+	if err != nil && s.Silent == "" {
+		s.Silent = fail.TextOf(err)
+	}
+}
+
+// instance gathers what is known of the last app context.
+func (x *Explainer) instance(ctx, asking context.Context, s *explain.Situation, id string) error {
+	l := x.lifecycle
+	i, err := l.instance(ctx, s.Key, id)
+	if err != nil {
+		return err
+	}
+	scope := domain.Scope{Owner: i.Owner, ContextID: i.ContextID, Operation: i.Operation}
+	s.Status = i.Status
+	if s.Run, err = x.runs.Run(asking, scope); !fail.Is(err, fail.NotFound) {
+		silent(s, err)
+	}
+	if s.Silent == "" && i.Status.InProgress() {
+		if s.Status, err = l.statusOf(asking, i); err != nil {
+			s.Status = i.Status
+			silent(s, err)
+		} else if !s.Status.InProgress() { // it has ended just now, or its workflow is gone
+			if i, err = l.instance(ctx, s.Key, id); err != nil {
+				return err
+			}
+		}
+	}
+	s.Instance = i
+	if i.Plan == "" {
+		return nil
+	}
+	if err := x.apps(ctx, asking, s, scope); err != nil {
+		return err
+	}
+	if places := explain.Places(s); len(places) > 0 {
+		s.Attempts, err = x.runs.Attempts(asking, scope, places)
+		silent(s, err)
+	}
+	return nil
+}
+
+// apps reads where every app stands on every cluster: what has been recorded, and, as long as the engine answers, what
+// is under way.
+func (x *Explainer) apps(ctx, asking context.Context, s *explain.Situation, scope domain.Scope) error {
+	gather := func(ctx context.Context, running bool) error {
+		d := &StatusDocument{
+			query:  status.Query{Type: status.TypeReady, Output: status.OutputDetail},
+			source: status.Source{History: s.History, ContextID: scope.ContextID, Status: s.Status},
+		}
+		if err := x.lifecycle.gatherApps(ctx, d, s.Instance, scope, running); err != nil {
+			return err
+		}
+		s.Apps, s.Reported = d.source.Apps, status.Troubles(d.source)
+		return nil
+	}
+	if s.Status.InProgress() && s.Silent == "" {
+		err := gather(asking, true)
+		if err == nil {
+			return nil
+		}
+		silent(s, err)
+	}
+	return gather(ctx, false)
+}

@@ -1,0 +1,160 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/explain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+const explained = domain.Key("projects/p/composite-apps/ca/v1/deployment-intent-groups/dig")
+
+// shelf has one group, instantiated.
+type shelf struct{ Store }
+
+func (shelf) Get(context.Context, *domain.Noun, domain.Key) (domain.Object, error) {
+	g := &domain.DeploymentIntentGroup{History: domain.NewHistory(time.Unix(0, 0))}
+	g.History.Append(domain.Approved, "", 0, time.Unix(1, 0))
+	g.History.Append(domain.Instantiated, "1", 1, time.Unix(2, 0))
+	return g, nil
+}
+
+// written has the record of the group's context, as it is read one time after the other, of two clusters, of which one
+// has a leaf.
+type written struct {
+	Records
+	statuses []domain.ContextStatus
+	read     int
+	err      error
+}
+
+func (w *written) Instance(context.Context, string) (*domain.Instance, error) {
+	i := &domain.Instance{
+		ContextID: "1", Owner: explained, Operation: domain.OpInstantiate, Plan: "plan",
+		Status: w.statuses[min(w.read, len(w.statuses)-1)],
+	}
+	w.read++
+	return i, nil
+}
+
+func (w *written) Blob(context.Context, domain.Digest) ([]byte, error) {
+	return json.Marshal(plan.Plan{ContextID: "1", Owner: explained, Apps: []plan.App{{
+		Name: "app", Resources: []plan.ResourceID{{Version: "v1", Kind: "ConfigMap", Name: "cm"}},
+		Targets: []plan.Target{{ClusterName: cluster0("c0")}, {ClusterName: cluster0("c1")}},
+	}}})
+}
+
+func (w *written) Leaves(context.Context, string) ([]domain.Leaf, error) {
+	return []domain.Leaf{{
+		ID: domain.LeafID("1", "app", cluster0("c0")), ContextID: "1", App: "app", Cluster: cluster0("c0"),
+		Operation: domain.OpInstantiate, Connectivity: domain.ConnectivityAvailable, Marks: "1A",
+	}}, w.err
+}
+
+// away is an engine of which parts do not answer.
+type away struct {
+	Engine
+	running                  bool
+	run, open, starts, tries error
+	described                explain.Run
+	asked                    []explain.Place
+}
+
+func (a *away) Running(context.Context, domain.Scope) (bool, error) { return a.running, nil }
+
+func (a *away) Open(_ context.Context, s domain.Scope, app string) ([]domain.Leaf, error) {
+	return []domain.Leaf{{
+		ID: domain.LeafID(s.ContextID, app, cluster0("c1")), App: app, Cluster: cluster0("c1"),
+		Connectivity: domain.ConnectivityRetrying, Marks: "1s", LastError: "connection refused", Open: true,
+	}}, a.open
+}
+
+func (a *away) Run(context.Context, domain.Scope) (explain.Run, error) { return a.described, a.run }
+
+func (a *away) Starting(context.Context, domain.Key, string) (*explain.Run, error) {
+	return nil, a.starts
+}
+
+func (a *away) Attempts(_ context.Context, _ domain.Scope, places []explain.Place) (map[explain.Place]explain.Attempt, error) {
+	a.asked = places
+	return map[explain.Place]explain.Attempt{places[0]: {Number: 7}}, a.tries
+}
+
+func TestExplain(t *testing.T) {
+	down := fail.New(fail.Unavailable, "the workflow engine is not available")
+	running := explain.Run{Operation: domain.OpInstantiate, Status: explain.Running}
+	going := []domain.ContextStatus{domain.ContextInstantiating}
+	for name, c := range map[string]struct {
+		engine   away
+		statuses []domain.ContextStatus
+		kinds    []explain.Kind
+		unknown  int
+		asked    int // places
+	}{
+		"a cluster does not answer": {
+			engine: away{running: true, described: running}, statuses: going,
+			kinds: []explain.Kind{explain.ClusterHoldsUp}, asked: 1,
+		},
+		"it ends while it is asked": {
+			engine: away{described: running}, statuses: []domain.ContextStatus{domain.ContextInstantiating, domain.ContextInstantiated},
+			kinds: []explain.Kind{explain.NeverSent}, unknown: 1, // what the records say
+		},
+		"its workflow was killed": {
+			engine: away{described: explain.Run{Operation: domain.OpInstantiate, Status: explain.Terminated}}, statuses: going,
+			kinds: []explain.Kind{explain.WorkflowGone, explain.Unrecorded},
+		},
+		"the engine does not know it any more": {
+			engine: away{run: fail.New(fail.NotFound, "no workflow")}, statuses: going,
+			kinds: []explain.Kind{explain.WorkflowGone, explain.Unrecorded},
+		},
+		"the engine is down": {
+			engine: away{run: down}, statuses: going, kinds: []explain.Kind{explain.EngineSilent, explain.Unrecorded},
+		},
+		"the engine goes down before leaves are asked for": {
+			engine: away{running: true, described: running, open: down}, statuses: going,
+			kinds: []explain.Kind{explain.EngineSilent, explain.Unrecorded},
+		},
+		"the engine goes down when attempts are asked for": {
+			engine: away{running: true, described: running, tries: down}, statuses: going,
+			kinds: []explain.Kind{explain.EngineSilent, explain.ClusterHoldsUp}, asked: 1,
+		},
+		"the engine is down and nothing goes on": {
+			engine: away{run: down}, statuses: []domain.ContextStatus{domain.ContextInstantiated},
+			kinds: []explain.Kind{explain.NeverSent}, unknown: 2,
+		},
+		"the engine cannot say whether something begins": {
+			engine: away{starts: down}, statuses: []domain.ContextStatus{domain.ContextInstantiated},
+			kinds: []explain.Kind{explain.NeverSent}, unknown: 2,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			records := &written{statuses: c.statuses}
+			l := NewLifecycle(shelf{}, records, said{}, &c.engine, func() time.Time { return time.Unix(100, 0) })
+			x, err := NewExplainer(l, &c.engine, explain.WebUI{}).Explain(t.Context(), explained)
+			require.NoError(t, err)
+			var kinds []explain.Kind
+			for _, r := range x.Reasons {
+				kinds = append(kinds, r.Kind)
+			}
+			require.Equal(t, c.kinds, kinds)
+			require.False(t, x.AsWished)
+			require.Len(t, x.Unknown, c.unknown)
+			require.Len(t, c.engine.asked, c.asked)
+			if c.asked > 0 && c.engine.tries == nil {
+				require.Equal(t, 7, x.Reasons[0].Examples[0].Attempt)
+			}
+
+			records.err = fail.New(fail.Unavailable, "the database does not answer")
+			l = NewLifecycle(shelf{}, records, said{}, &c.engine, l.now)
+			_, err = NewExplainer(l, &c.engine, explain.WebUI{}).Explain(t.Context(), explained)
+			require.ErrorContains(t, err, "the database does not answer", "of the store nothing can be said without it")
+		})
+	}
+}

@@ -1,0 +1,197 @@
+package test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/explain"
+	"github.com/drover-io/drover/test/harness"
+)
+
+// ask makes a request with headers, and returns the body of its 2xx answer.
+func ask(ctx context.Context, t *testing.T, method, url string, header map[string]string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, method, url, nil)
+	require.NoError(t, err)
+	for k, v := range header {
+		r.Header.Set(k, v)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.Equal(t, 2, answer.StatusCode/100, "%s %s: %d %s", method, url, answer.StatusCode, body)
+	return string(body)
+}
+
+// explanation is the answer as JSON, and as text.
+func explanation(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment) (*explain.Explanation, string) {
+	t.Helper()
+	url := s.URL() + "/v2" + d.Path() + "/explain"
+	text := ask(ctx, t, http.MethodGet, url, map[string]string{"Accept": "text/plain"})
+	require.LessOrEqual(t, strings.Count(text, "\n"), 45, "%s", text)
+	x := &explain.Explanation{}
+	require.NoError(t, json.Unmarshal([]byte(ask(ctx, t, http.MethodGet, url, nil)), x))
+	return x, text
+}
+
+// explains waits until the gravest reason is of the kind.
+func explains(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment, kind explain.Kind, is func(*explain.Explanation) bool) (*explain.Explanation, string) {
+	t.Helper()
+	var x *explain.Explanation
+	var text string
+	var took time.Duration
+	require.Eventually(t, func() bool {
+		asked := time.Now()
+		x, text = explanation(ctx, t, s, d)
+		took = time.Since(asked) / 2
+		return len(x.Reasons) > 0 && x.Reasons[0].Kind == kind && (is == nil || is(x))
+	}, 20*time.Second, harness.Poll)
+	t.Logf("explained in %s\n%s", took.Round(time.Millisecond), text)
+	return x, text
+}
+
+func TestExplain(t *testing.T) {
+	ctx, s, clusters := within(t, 4*time.Minute), harness.NewStack(t), twoClusters(t)
+	temporal := s.TemporalClient()
+
+	t.Run("one cluster is dead", func(t *testing.T) {
+		d := s.Deployment(ctx, clusters, twoApps(t)...)
+		explains(ctx, t, s, d, explain.NotAsked, nil)
+		clusters[1].Down()
+		do(ctx, t, s, d, "approve")
+		ask(ctx, t, http.MethodPost, s.URL()+"/v2"+d.Path()+"/instantiate", map[string]string{"X-Forwarded-User": "alice"})
+		tried := func(x *explain.Explanation) bool {
+			e := x.Reasons[0].Examples
+			return len(e) == 2 && e[0].Attempt > 2 && e[1].Attempt > 2 && e[0].NextAttempt != nil
+		}
+		x, text := explains(ctx, t, s, d, explain.ClusterHoldsUp, tried)
+		require.Len(t, x.Reasons, 1, "the other cluster is done: %+v", x.Reasons)
+		require.Contains(t, x.Summary, "1 of 2 clusters done")
+		require.Equal(t, "alice", x.Operation.By)
+		require.WithinDuration(t, time.Now(), x.Operation.Since, time.Minute)
+		reason := x.Reasons[0]
+		require.Equal(t, 1, reason.Clusters)
+		require.Contains(t, reason.Error, "refused")
+		require.Contains(t, reason.Do, d.Path()+"/stop")
+		for _, e := range reason.Examples {
+			require.Equal(t, d.Clusters[1].Provider+"+"+clusters[1].Name, e.Cluster)
+			require.WithinDuration(t, time.Now(), *e.Since, time.Minute)
+			require.Greater(t, e.Attempt, 1)
+			require.Contains(t, text, e.App+" ApplyToCluster on "+e.Cluster)
+			require.Contains(t, ask(ctx, t, http.MethodGet, e.Workflow.Link, nil), "<html")
+		}
+		id := strings.TrimPrefix(d.Path(), "/") + "/" + x.ContextID + "/instantiate"
+		require.Equal(t, id, x.Operation.Workflow.ID)
+		require.True(t, strings.HasPrefix(x.Operation.Workflow.Link, s.WebUI()+"/namespaces/drover/workflows/"), x.Operation.Workflow.Link)
+		require.True(t, strings.HasSuffix(x.Operation.Workflow.Link, "/"+x.Operation.Workflow.RunID))
+
+		require.NoError(t, temporal.TerminateWorkflow(ctx, id, "", "lost patience"))
+		x, _ = explains(ctx, t, s, d, explain.WorkflowGone, nil)
+		require.Contains(t, x.Reasons[0].Text, "terminated by hand: lost patience")
+		require.Contains(t, x.Reasons[0].Do, d.Path()+"/terminate")
+		clusters[1].Up(t)
+		do(ctx, t, s, d, "terminate")
+		s.Await(ctx, d, "Terminated")
+		x, text = explanation(ctx, t, s, d)
+		require.True(t, x.AsWished, "%s", text)
+	})
+
+	t.Run("a resource is refused", func(t *testing.T) {
+		d := s.Deployment(ctx, clusters, client.App{Name: "mixed", Chart: harness.Chart(t, "mixed", map[string]string{
+			"good.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}-good'}\ndata: {a: b}\n",
+			"bad.yaml":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}-bad'}\ndata: {a: [1]}\n",
+		})})
+		do(ctx, t, s, d, "approve", "instantiate")
+		s.Await(ctx, d, "InstantiateFailed")
+		x, _ := explains(ctx, t, s, d, explain.ResourceRefused, nil)
+		require.Len(t, x.Reasons, 1, "two clusters say the same: %+v", x.Reasons)
+		require.Equal(t, 2, x.Reasons[0].Clusters)
+		require.Contains(t, x.Reasons[0].Error, "data")
+		require.Equal(t, "ConfigMap/"+d.Release+"-bad", x.Reasons[0].Examples[0].Resource)
+	})
+
+	t.Run("what clusters report", func(t *testing.T) {
+		c := clusters[0]
+		d := s.On(ctx, []client.Cluster{register(ctx, t, s, c, "agentless")}, reportedApp(t))
+		do(ctx, t, s, d, "approve", "instantiate")
+		reports(ctx, t, s, d, "status=ready", 10*time.Second, ready(1))
+		x, text := explanation(ctx, t, s, d)
+		require.True(t, x.AsWished, "%s", text)
+		require.Equal(t, "everything is as wished: 4 resources are applied on 1 cluster and ready", x.Summary)
+
+		require.NoError(t, c.Client(t).CoreV1().ConfigMaps("default").Delete(ctx, d.Release+"-site-001", metav1.DeleteOptions{}))
+		x, _ = explains(ctx, t, s, d, explain.ResourceMissing, nil)
+		require.Equal(t, "ConfigMap/"+d.Release+"-site-001", x.Reasons[0].Examples[0].Resource)
+
+		c.Down()
+		x, _ = explains(ctx, t, s, d, explain.ClusterUnheard, nil)
+		require.Len(t, x.Reasons, 1, "nobody knows what is missing there now: %+v", x.Reasons)
+		require.WithinDuration(t, time.Now(), *x.Reasons[0].Examples[0].LastSeen, time.Minute)
+		c.Up(t)
+		terminate(ctx, t, s, d, c)
+	})
+
+	t.Run("what is long over", func(t *testing.T) {
+		d := s.Deployment(ctx, clusters[:1], many(t, 3))
+		do(ctx, t, s, d, "approve", "instantiate")
+		s.Await(ctx, d, "Instantiated")
+		var x *explain.Explanation
+		require.Eventually(t, func() bool { // the watches begin when the operation is over
+			x, _ = explanation(ctx, t, s, d)
+			return x.Operation.Workflow.Status == explain.Completed
+		}, 20*time.Second, harness.Poll)
+		require.True(t, x.AsWished)
+		_, err := temporal.WorkflowService().DeleteWorkflowExecution(ctx, &workflowservice.DeleteWorkflowExecutionRequest{
+			Namespace: "drover", WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: x.Operation.Workflow.ID},
+		})
+		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			x, _ = explanation(ctx, t, s, d)
+			return x.Operation.Workflow.RunID == ""
+		}, time.Minute, harness.Poll)
+		require.True(t, x.AsWished)
+		require.Empty(t, x.Operation.Workflow.Link)
+	})
+
+	t.Run("the worker is gone", func(t *testing.T) {
+		d := s.Deployment(ctx, clusters[:1], many(t, 3))
+		do(ctx, t, s, d, "approve")
+		s.Worker.Kill()
+		go func() { _ = d.Do(ctx, s.Client, "instantiate") }() // it is answered when the worker is back
+		x, _ := explains(ctx, t, s, d, explain.NoWorker, nil)
+		require.Equal(t, "instantiate is being prepared", x.Summary)
+		s.StartWorker()
+		s.Await(ctx, d, "Instantiated")
+	})
+
+	t.Run("the engine is gone", func(t *testing.T) {
+		d := s.Deployment(ctx, clusters, twoApps(t)...)
+		clusters[1].Down()
+		do(ctx, t, s, d, "approve", "instantiate")
+		explains(ctx, t, s, d, explain.ClusterHoldsUp, nil)
+		s.Temporal.Kill()
+		asked := time.Now()
+		x, text := explanation(ctx, t, s, d)
+		require.Less(t, time.Since(asked), 20*time.Second, "for both forms")
+		require.Equal(t, explain.EngineSilent, x.Reasons[0].Kind, "%s", text)
+		require.Equal(t, "Instantiating", string(x.Status))
+		require.Contains(t, text, "nothing is recorded of the work on 1 of 2 clusters")
+		t.Log("\n" + text)
+		s.StartTemporal()
+		clusters[1].Up(t)
+		s.Await(ctx, d, "Instantiated")
+	})
+}
