@@ -316,6 +316,8 @@ func (willing) Attempts(context.Context, domain.Scope, []explain.Place) (map[exp
 // deaf hears no cluster.
 type deaf struct{}
 
+func (deaf) ObservationsVersion(context.Context, string) (string, error) { return "", nil }
+
 func (deaf) Watches(context.Context, []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error) {
 	return nil, nil
 }

@@ -22,9 +22,9 @@ import (
 	"github.com/drover-io/drover/test/harness"
 )
 
-// watched follows a stream until one of its statuses is as wanted, and gives the statuses that it saw and the id of
+// followed follows a stream until one of its statuses is as wanted, and gives the statuses that it saw and the id of
 // the last event.
-func watched(t *testing.T, w *client.Watch, wanted string) (statuses []string, id string) {
+func followed(t *testing.T, w *client.Watch, wanted string) (statuses []string, id string) {
 	t.Helper()
 	for {
 		e, err := w.Next()
@@ -148,7 +148,7 @@ func TestStatusIsWatched(t *testing.T) {
 
 	harm(clusters, slow(400*time.Millisecond))
 	do(ctx, t, s, d, "instantiate")
-	statuses, id := watched(t, w, "Instantiated")
+	statuses, id := followed(t, w, "Instantiated")
 	require.Contains(t, statuses, "Instantiating")
 	t.Logf("seen by events: %v", statuses)
 	require.NoError(t, w.Close())
@@ -213,7 +213,7 @@ func TestStatusIsWatched(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "change", next.Kind, "what came meanwhile: %s", next.Data)
 		if !strings.Contains(next.Data, `"status":"Terminated"`) {
-			watched(t, w, "Terminated")
+			followed(t, w, "Terminated")
 		}
 		for _, below := range []string{"/intents/intent", "/generic-placement-intents/placement/app-intents/site-placement", "/generic-placement-intents/placement", ""} {
 			_, err = s.Client.Delete(ctx, d.Path()+below)
