@@ -17,6 +17,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/service"
 )
 
@@ -84,12 +85,17 @@ type verb struct {
 const (
 	theCloudKey = domain.Key("projects/proj/logical-clouds/lc")
 	aCloudKey   = domain.Key("projects/proj/logical-clouds/free") // which no group names
+
+	theClusterKey = domain.Key("cluster-providers/p1/clusters/c1")
 )
 
 // ok is 200 whatever the owner does.
 var ok = codes{200, 200, 200, 200, 200, 200, 200, 200, 200, 200, 200, 200}
 
-// verbs are the operations (reference 2.3 and 2.6) and the queries that are answered in every state. Logical clouds of
+// networks is ok for a cluster's networks, which nobody approves.
+var networks = codes{200, 0, 200, 200, 200, 200, 200, 200, 200, 200, 200, 200}
+
+// verbs are the operations (reference 1.3, 2.3 and 2.6) and the queries that are answered in every state. Logical clouds of
 // level 0 have only three states: nothing ever goes on in them.
 var verbs = []verb{
 	{theGroupKey, "POST", "/approve", `{"metadata":{"name":""}}`, codes{202, 202, 409, 409, 409, 409, 409, 409, 202, 202, 409, 409}},
@@ -105,6 +111,12 @@ var verbs = []verb{
 	{aCloudKey, "POST", "/stop", "", codes{0: 409, 3: 200, 8: 200}},
 	{aCloudKey, "GET", "/status", "", codes{0: 200, 3: 200, 8: 200}},
 	{theCloudKey, "POST", "/terminate", "", codes{3: 400}}, // a group names it
+
+	{theClusterKey, "POST", "/apply", "", codes{204, 0, 204, 204, 204, 204, 204, 409, 204, 204, 409, 204}},
+	{theClusterKey, "POST", "/terminate", "", codes{409, 0, 204, 204, 204, 204, 204, 204, 204, 204, 204, 204}},
+	{theClusterKey, "POST", "/stop", "", codes{409, 0, 204, 409, 409, 409, 409, 204, 409, 409, 409, 409}},
+	{theClusterKey, "GET", "/status", "", networks},
+	{theClusterKey, "GET", "/explain", "", networks},
 }
 
 // queries are the lists and documents that a parameter turns into something else.
@@ -247,6 +259,9 @@ func put(t *testing.T, w *world, key domain.Key, s stand) {
 	w.contexts++
 	id := "c" + strings.Repeat("x", w.contexts)
 	for _, state := range s.history {
+		if state == domain.Instantiated && noun == domain.ClustersNoun {
+			state = domain.Applied
+		}
 		context := id
 		revision := 0
 		switch state {
@@ -315,6 +330,8 @@ func (willing) Attempts(context.Context, domain.Scope, []explain.Place) (map[exp
 
 // deaf hears no cluster.
 type deaf struct{}
+
+func (deaf) Rules(context.Context) (*readiness.Rules, error) { return nil, nil }
 
 func (deaf) ObservationsVersion(context.Context, string) (string, error) { return "", nil }
 
