@@ -289,7 +289,7 @@ func newRealWorld(t *testing.T) *world {
 }
 
 // willing is an engine that takes every operation and never comes to its end.
-type willing struct{}
+type willing struct{ service.Engine }
 
 func (willing) Start(context.Context, domain.Scope, domain.ContextStatus) ([]string, error) {
 	return nil, nil
@@ -314,7 +314,7 @@ func (willing) Attempts(context.Context, domain.Scope, []explain.Place) (map[exp
 }
 
 // deaf hears no cluster.
-type deaf struct{}
+type deaf struct{ service.Heard }
 
 func (deaf) Watches(context.Context, []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error) {
 	return nil, nil
