@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -43,12 +42,18 @@ type leaf struct {
 	kube    *activities.Kube
 	server  *httptest.Server
 	handle  http.HandlerFunc // nil answers as a cluster that has nothing and takes all
+	body    func(w http.ResponseWriter, r *http.Request, body []byte)
 	options worker.Options
 
 	mu       sync.Mutex
 	requests []string // method and name
 	contacts []activities.Contact
 	beats    []progress
+	raw      map[string]any // the last heartbeat, with all that it has
+	lacking  []activities.Lacking
+
+	onContact func(activities.Contact)
+	onLacking func()
 }
 
 // progress is what heartbeats carry.
@@ -99,6 +104,8 @@ func newLeaf(t *testing.T, op domain.Operation, stages ...int) *leaf {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.beats = append(l.beats, p)
+			l.raw = nil
+			_ = details.Get(&l.raw)
 		}
 	})
 	return l
@@ -126,11 +133,13 @@ func (l *leaf) kubeconfig() []byte {
 }
 
 func (l *leaf) serve(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body)
+	body := bodyOf(r)
 	l.mu.Lock()
 	l.requests = append(l.requests, r.Method+" "+path.Base(r.URL.Path))
 	l.mu.Unlock()
 	switch {
+	case l.body != nil:
+		l.body(w, r, body)
 	case l.handle != nil:
 		l.handle(w, r)
 	case r.Method == http.MethodPatch:
@@ -161,6 +170,20 @@ func (l *leaf) Contact(_ context.Context, _, _ string, c activities.Contact) err
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.contacts = append(l.contacts, c)
+	if l.onContact != nil {
+		l.onContact(c)
+	}
+	return nil
+}
+
+// Lacking is the operation's side.
+func (l *leaf) Lacking(_ context.Context, _, _ string, x activities.Lacking) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lacking = append(l.lacking, x)
+	if l.onLacking != nil {
+		l.onLacking()
+	}
 	return nil
 }
 

@@ -219,7 +219,10 @@ const fewTargets = 30
 func sizes(p *plan.Plan, digest domain.Digest, unreachable map[domain.ClusterName]bool) Prepared {
 	out := Prepared{Plan: digest, Namespace: p.Namespace, Release: p.Release}
 	for _, a := range p.Apps {
-		app := PreparedApp{Name: a.Name, Bundle: a.Bundle, Resources: len(a.Resources), Clusters: len(a.Targets)}
+		app := PreparedApp{
+			Name: a.Name, Bundle: a.Bundle, Resources: len(a.Resources), Clusters: len(a.Targets),
+			Needs: a.Needs, Events: a.Events,
+		}
 		if app.Clusters <= fewTargets {
 			app.Targets = targets(a.Targets, unreachable)
 		}
@@ -246,7 +249,7 @@ func (l *Lifecycle) Finish(ctx context.Context, in FinishInput) (*Outcome, error
 		if i.Operation != in.Operation {
 			return nil // a terminate has taken over
 		}
-		i.Status, i.Counts, i.Ended = out.Status, out.Counts, l.Now()
+		i.Status, i.Counts, i.Ended, i.Held = out.Status, out.Counts, l.Now(), in.Held
 		return nil
 	})
 }
@@ -258,7 +261,7 @@ func outcome(p *plan.Plan, leaves []domain.Leaf, in FinishInput) *Outcome {
 		done[leaf.ID] = leaf
 	}
 	out := &Outcome{Counts: map[domain.ResourceState]int{}}
-	kept := 0
+	kept, idle := 0, 0
 	for _, a := range p.Apps {
 		for _, t := range a.Targets {
 			leaf, ok := done[domain.LeafID(in.ContextID, a.Name, t.ClusterName)]
@@ -268,9 +271,10 @@ func outcome(p *plan.Plan, leaves []domain.Leaf, in FinishInput) *Outcome {
 			}
 			out.Counts = status.Rollup(out.Counts, marks.Count(false, leaf.Connectivity))
 			kept += status.Kept(marks)
+			idle += status.Idle(marks)
 		}
 	}
-	out.Status = status.ContextStatusOf(in.Operation, out.Counts, kept, in.Stopped)
+	out.Status = status.ContextStatusOf(in.Operation, out.Counts, kept, idle, in.Stopped)
 	return out
 }
 

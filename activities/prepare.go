@@ -63,7 +63,7 @@ type draft struct {
 
 // add renders one more app of the plan.
 func (l *Lifecycle) add(ctx context.Context, d *draft, targets []plan.Target, bundle *plan.Bundle) error {
-	app := plan.App{Name: bundle.App, Targets: targets}
+	app := plan.App{Name: bundle.App, Targets: targets, Events: plan.EventsOf(bundle.Resources)}
 	for i := range bundle.Resources {
 		app.Resources = append(app.Resources, bundle.Resources[i].ResourceID)
 	}
@@ -93,12 +93,10 @@ func (l *Lifecycle) planGroup(ctx context.Context, owner domain.Owner, d *draft)
 		if err != nil {
 			return err
 		}
-		if n := len(bundle.Hooks); n > 0 {
-			d.warnings = append(d.warnings, fmt.Sprintf("app %q: its %d Helm hooks are not run", app.Name, n))
-		}
 		if err := l.add(ctx, d, targets, bundle); err != nil {
 			return err
 		}
+		d.plan.Apps[len(d.plan.Apps)-1].Needs = w.needs[app.Name]
 	}
 	return nil
 }
@@ -113,12 +111,13 @@ type wanted struct {
 	intents     map[string][]domain.AppIntent
 	labelled    map[string][]string // provider/label to cluster names
 	unreachable map[domain.ClusterName]bool
+	needs       map[string][]plan.Dependency // by app
 }
 
 func (l *Lifecycle) wanted(ctx context.Context, group *domain.DeploymentIntentGroup, unreachable map[domain.ClusterName]bool) (*wanted, error) {
 	w := &wanted{group: group, unreachable: unreachable}
 	for _, step := range []func(context.Context, *wanted) error{
-		l.loadCloud, l.loadApps, l.loadProfiles, l.loadIntents, l.loadLabels,
+		l.loadCloud, l.loadApps, l.loadNeeds, l.loadProfiles, l.loadIntents, l.loadLabels,
 	} {
 		if err := step(ctx, w); err != nil {
 			return nil, err

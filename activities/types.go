@@ -4,6 +4,8 @@
 package activities
 
 import (
+	"time"
+
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
 )
@@ -28,10 +30,12 @@ type Prepared struct {
 
 // PreparedApp is one app of a plan.
 type PreparedApp struct {
-	Name      string        `json:"name"`
-	Bundle    domain.Digest `json:"bundle"`
-	Resources int           `json:"resources"` // per cluster
-	Clusters  int           `json:"clusters"`
+	Name      string            `json:"name"`
+	Bundle    domain.Digest     `json:"bundle"`
+	Resources int               `json:"resources"` // per cluster
+	Clusters  int               `json:"clusters"`
+	Needs     []plan.Dependency `json:"needs,omitempty"`  // see plan.App
+	Events    []string          `json:"events,omitempty"` // see plan.App
 	// Targets are its clusters when they are few; else they are asked for.
 	Targets *Targets `json:"targets,omitempty"`
 }
@@ -75,6 +79,12 @@ type LeafInput struct {
 	Namespace string             `json:"namespace"`
 	Unsettled bool               `json:"unsettled,omitempty"` // see Prepared
 	Suspect   bool               `json:"suspect,omitempty"`   // see Targets
+	// Hooked is set when the operation runs hooks. Then the work has more than one step: Step is the one to be
+	// done, and domain.Leaf's Next says which follows.
+	Hooked bool `json:"hooked,omitempty"`
+	Step   int  `json:"step,omitempty"`
+	// HookTime is how long a hook is waited for that does not say it itself.
+	HookTime time.Duration `json:"hookTime,omitempty"`
 }
 
 // LeafID names the leaf's record.
@@ -86,6 +96,7 @@ type Contact struct {
 	Connectivity domain.Connectivity `json:"connectivity"`
 	Marks        string              `json:"marks"`
 	Error        string              `json:"error,omitempty"`
+	Reason       string              `json:"reason,omitempty"` // what is waited for, of a cluster that answers
 }
 
 // FinishInput asks for the end of an operation to be recorded.
@@ -93,6 +104,23 @@ type FinishInput struct {
 	domain.Scope
 	Plan    domain.Digest `json:"plan"`
 	Stopped bool          `json:"stopped,omitempty"`
+	// Held are the apps that were not started, and why.
+	Held map[string]string `json:"held,omitempty"`
+}
+
+// ReadyInput asks for an app to be Ready on its clusters [From, To).
+type ReadyInput struct {
+	Plan      domain.Digest `json:"plan"`
+	App       string        `json:"app"`
+	Namespace string        `json:"namespace"`
+	From      int           `json:"from"`
+	To        int           `json:"to"`
+}
+
+// Lacking is what an app lacks to be Ready, for people.
+type Lacking struct {
+	App    string `json:"app"`
+	Reason string `json:"reason"`
 }
 
 // Outcome is how an operation ended.

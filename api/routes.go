@@ -49,6 +49,7 @@ func (e *edge) resources() []resource {
 
 		{noun: domain.CompositeApps, path: compositeA, item: "/:compositeApp/:compositeAppVersion", put: always(201)},
 		{noun: domain.Apps, path: composite + "/apps", item: "/:app", put: always(201), file: "fileContent"},
+		{noun: domain.AppDependencies, path: composite + "/apps/:app/dependency", item: "/:dependency", put: always(201)},
 		{noun: domain.CompositeProfiles, path: profiles, item: "/:compositeProfile", put: always(201)},
 		{noun: domain.Profiles, path: profiles + "/:compositeProfile/profiles", item: "/:profile", put: always(201), file: "fileContent", list: e.listProfiles, query: profileListQuery},
 

@@ -245,6 +245,7 @@ func furnish(t testing.TB, w *world) {
 		{url: theCloud + "/instantiate", status: 202},
 		{url: theProject + "/composite-apps", body: `{"metadata":{"name":"ca"},"spec":{"compositeAppVersion":"v1"}}`},
 		{url: theComposite + "/apps", body: `{"metadata":{"name":"sink"}}`, file: chartOf(t, "sink")},
+		{url: theComposite + "/apps", body: `{"metadata":{"name":"web"}}`, file: chartOf(t, "web")},
 		{url: theComposite + "/composite-profiles", body: `{"metadata":{"name":"cp"}}`},
 		{url: theProfile + "/profiles", body: `{"metadata":{"name":"sinkp"},"spec":{"app":"sink"}}`, file: profileOf(t)},
 		{url: theComposite + "/deployment-intent-groups", body: groupBody},

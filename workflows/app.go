@@ -8,6 +8,7 @@ import (
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/status"
 )
 
@@ -121,7 +122,8 @@ func (a *app) split(ctx workflow.Context) error {
 	return workflow.Await(a.whole, func() bool { return open == 0 })
 }
 
-// slide runs a child per cluster; a leaf leaves the window when it is done or its cluster does not answer.
+// slide runs a child per cluster; a leaf leaves the window when it is done, its cluster does not answer,
+// or it waits for something there.
 func (a *app) slide(ctx workflow.Context) error {
 	stopped := func() bool { return ctx.Err() != nil }
 	workflow.Go(a.whole, func(c workflow.Context) {
@@ -176,6 +178,7 @@ func (a *app) start(l *leafState) {
 	in := activities.LeafInput{
 		Scope: a.in.Scope, App: a.in.App.Name, Cluster: l.Cluster, Bundle: a.in.App.Bundle,
 		Resources: a.in.App.Resources, Namespace: a.in.Namespace, Unsettled: a.in.Unsettled, Suspect: l.suspect,
+		Hooked: plan.HasHooks(a.in.App.Events, a.in.Operation), HookTime: hookTime,
 	}
 	name := ApplyToClusterName
 	if in.Operation == domain.OpTerminate {
@@ -201,7 +204,7 @@ func (a *app) start(l *leafState) {
 func (a *app) atWork() int {
 	n := 0
 	for i := range a.leaves {
-		if l := &a.leaves[i]; l.started && !l.done && l.Connectivity != domain.ConnectivityRetrying {
+		if l := &a.leaves[i]; l.started && !l.done && l.Connectivity != domain.ConnectivityRetrying && l.Reason == "" {
 			n++
 		}
 	}
@@ -257,10 +260,14 @@ func (a *app) count() *AppProgress {
 	p.Counts = Counts{}
 	for i := range a.leaves {
 		l := &a.leaves[i]
-		p.Counts = status.Rollup(p.Counts, domain.DecodeMarks(l.Marks).Count(!l.done, l.Connectivity))
+		marks := domain.DecodeMarks(l.Marks)
+		p.Counts = status.Rollup(p.Counts, marks.Count(!l.done, l.Connectivity))
 		switch {
 		case l.done:
 			p.Done++
+			if !status.Succeeded(a.in.Operation, marks) {
+				p.Failed++
+			}
 		case l.Connectivity == domain.ConnectivityRetrying:
 			p.Retrying++
 		}
@@ -269,6 +276,7 @@ func (a *app) count() *AppProgress {
 		p.Counts = status.Rollup(p.Counts, a.batches[i].Counts)
 		p.Done += a.batches[i].Done
 		p.Retrying += a.batches[i].Retrying
+		p.Failed += a.batches[i].Failed
 	}
 	return &p
 }

@@ -160,7 +160,7 @@ func (m *memory) planned(t *testing.T, p *plan.Plan) activities.Prepared {
 	require.NoError(t, err)
 	out := activities.Prepared{Plan: digest, Namespace: p.Namespace, OwnerRevision: m.group.Revision}
 	for _, a := range p.Apps {
-		out.Apps = append(out.Apps, activities.PreparedApp{Name: a.Name, Resources: len(a.Resources), Clusters: len(a.Targets)})
+		out.Apps = append(out.Apps, activities.PreparedApp{Name: a.Name, Resources: len(a.Resources), Clusters: len(a.Targets), Needs: a.Needs, Events: a.Events})
 	}
 	return out
 }

@@ -33,11 +33,12 @@ const (
 )
 
 // Task queues: work on clusters, which may hang, never takes a slot from lifecycle work, nor do the watches,
-// which last.
+// which last, nor what waits for something in a cluster.
 const (
 	LifecycleQueue = "drover-lifecycle"
 	KubeQueue      = "drover-kube"
 	WatchQueue     = "drover-watch"
+	WaitQueue      = "drover-wait"
 )
 
 // Messages.
@@ -51,6 +52,8 @@ const (
 	// or ClusterProgress to the app.
 	ContactSignal  = "contact"
 	ProgressSignal = "progress"
+	// LackingSignal carries an activities.Lacking to the root.
+	LackingSignal = "lacking"
 	// ProgressQuery asks a root for OperationProgress, an app for AppDetail, a leaf for ClusterProgress.
 	ProgressQuery = "progress"
 	// WatchSignal carries an activities.Watching to WatchClusters and starts it where it does not run;

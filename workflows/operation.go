@@ -77,6 +77,7 @@ type operation struct {
 	watching               int  // calls to the watches that are not answered
 
 	progress OperationProgress
+	apps     []*appRun // as in progress
 }
 
 func begin(ctx workflow.Context, in OperationInput) (*operation, error) {
@@ -100,6 +101,7 @@ func begin(ctx workflow.Context, in OperationInput) (*operation, error) {
 		o.stop()
 	})
 	workflow.Go(o.whole, o.listen)
+	workflow.Go(o.whole, o.lack)
 	return o, nil
 }
 
@@ -183,13 +185,14 @@ func (o *operation) supersede() (prepared activities.Prepared, err error) {
 	return prepared, err
 }
 
-// fanOut runs a child per app and waits for all of them.
+// fanOut runs a child per app, when the apps that it needs are there, and waits for all of them.
 func (o *operation) fanOut(prepared activities.Prepared) {
 	open := 0
 	for _, app := range prepared.Apps {
 		p := AppProgress{App: app.Name, Clusters: app.Clusters, Counts: Counts{}}
 		p.Counts[domain.ResourcePending] = app.Resources * app.Clusters
 		o.progress.Apps = append(o.progress.Apps, p)
+		o.apps = append(o.apps, &appRun{PreparedApp: app, prepared: prepared})
 	}
 	o.show()
 	for i, app := range prepared.Apps {
@@ -199,13 +202,17 @@ func (o *operation) fanOut(prepared activities.Prepared) {
 		}
 		open++
 		workflow.Go(o.work, func(ctx workflow.Context) {
-			defer func() { open-- }()
+			defer func() { open--; o.apps[i].ended = true }()
+			if !o.admit(ctx, i) {
+				return
+			}
 			var result AppProgress
 			if err := startApp(ctx, in, AppID(in.Scope, app.Name, 0, 0)).Get(ctx, &result); err != nil {
 				workflow.GetLogger(ctx).Error("app", "app", app.Name, "error", err)
 				return
 			}
 			o.progress.Apps[i] = result
+			o.apps[i].deployed = result.Done == result.Clusters && result.Failed == 0
 			o.show()
 		})
 	}
@@ -251,7 +258,7 @@ func (o *operation) finish(prepared activities.Prepared) (*activities.Outcome, e
 	if o.stopping {
 		_ = workflow.Await(o.whole, func() bool { return o.stopRecorded })
 	}
-	in := activities.FinishInput{Scope: o.in.Scope, Plan: prepared.Plan, Stopped: o.stopping}
+	in := activities.FinishInput{Scope: o.in.Scope, Plan: prepared.Plan, Stopped: o.stopping, Held: o.held()}
 	var out activities.Outcome
 	if err := briefly(o.whole, lifecycle.Finish, in, &out); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package domain
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ type Instance struct {
 	Profile      string                `bson:"profile"`
 	Release      string                `bson:"release"`
 	Plan         Digest                `bson:"plan"`   // blob: plan.Plan
+	Held         map[string]string     `bson:"held"`   // apps that were not started, and why
 	Counts       map[ResourceState]int `bson:"counts"` // at the end of the last operation
 	Accepted     time.Time             `bson:"accepted"`
 	Ended        time.Time             `bson:"ended"` // zero while an operation is going on
@@ -99,6 +101,7 @@ const (
 	MarkUndeleted Mark = 'X' // refused, and may be in the cluster
 	MarkDeleted   Mark = 'D' // not in the cluster
 	MarkKept      Mark = 'K' // left in the cluster on purpose (CRDs, helm.sh/resource-policy: keep)
+	MarkIdle      Mark = 'h' // a hook of other operations: never sent, and not to be
 )
 
 // Marks holds one Mark per resource, in the order of the app's bundle. It is stored and sent run-length
@@ -165,9 +168,9 @@ func (m Mark) State(inProgress bool, c Connectivity) ResourceState {
 	default: // not settled
 	}
 	switch {
-	case inProgress && c == ConnectivityRetrying:
+	case inProgress && c == ConnectivityRetrying && m != MarkIdle:
 		return ResourceRetrying
-	case inProgress:
+	case inProgress, m == MarkIdle:
 		return ResourcePending
 	case m == MarkSent, m == MarkDeleting:
 		return ResourceFailed
@@ -187,13 +190,18 @@ func (m Marks) Count(inProgress bool, c Connectivity) map[ResourceState]int {
 	return counts
 }
 
+// Failed says whether the cluster has refused something.
+func (m Marks) Failed() bool {
+	return slices.Contains(m, MarkRefused) || slices.Contains(m, MarkUndeleted)
+}
+
 // Doom turns the marks that an instantiate left into those with which a terminate begins: what was never
 // sent or was refused is Deleted without asking the cluster; what may be there is to be deleted.
 func (m Marks) Doom() Marks {
 	out := make(Marks, len(m))
 	for i, x := range m {
 		switch x {
-		case MarkPending, MarkRefused, MarkDeleted:
+		case MarkPending, MarkIdle, MarkRefused, MarkDeleted:
 			out[i] = MarkDeleted
 		case MarkDeleting, MarkKept:
 			out[i] = x
@@ -218,6 +226,8 @@ type Leaf struct {
 	LastError    string       `bson:"err,omitempty" json:"err,omitempty"`       // of the cluster as a whole
 	Report       string       `bson:"report,omitempty" json:"report,omitempty"` // why the cluster does not report on it; "" when it should
 	Open         bool         `bson:"open" json:"open"`                         // work is going on
+	Next         int          `bson:"-" json:"next,omitempty"`                  // the step that follows; 0 for none
+	Reason       string       `bson:"-" json:"reason,omitempty"`                // what is waited for
 }
 
 // Note is the message that came with one resource's mark, by its index in the bundle.

@@ -5,7 +5,7 @@ package domain
 var Nouns = []*Noun{
 	ClusterProviders, ClustersNoun, ClusterLabels, ClusterKVs,
 	Projects, LogicalClouds, ClusterReferences,
-	CompositeApps, Apps, CompositeProfiles, Profiles,
+	CompositeApps, Apps, AppDependencies, CompositeProfiles, Profiles,
 	DeploymentIntentGroups, DeploymentIntents, PlacementIntents, AppIntents,
 	Controllers, CLMControllers, DTCControllers,
 }

@@ -174,6 +174,28 @@ func (e *Engine) Contact(ctx context.Context, workflowID, runID string, c activi
 	})
 }
 
+// Lacking implements activities.Reporter.
+func (e *Engine) Lacking(ctx context.Context, workflowID, runID string, l activities.Lacking) error {
+	return e.call(ctx, func(ctx context.Context) error {
+		return e.temporal.SignalWorkflow(ctx, workflowID, runID, workflows.LackingSignal, l)
+	})
+}
+
+// Held asks the root of a running operation which apps wait, and for what. NotFound when it does not run.
+func (e *Engine) Held(ctx context.Context, s domain.Scope) (map[string]string, error) {
+	var p workflows.OperationProgress
+	if err := e.query(ctx, workflows.OperationID(s), &p); err != nil {
+		return nil, err
+	}
+	held := map[string]string{}
+	for _, a := range p.Apps {
+		if a.Reason != "" {
+			held[a.App] = a.Reason
+		}
+	}
+	return held, nil
+}
+
 // Counts asks the root of a running operation how many resources are in which state; the answer may be
 // countsAge old and must not be changed. NotFound when it does not run.
 func (e *Engine) Counts(ctx context.Context, s domain.Scope) (map[domain.ResourceState]int, error) {
@@ -215,7 +237,7 @@ func leaves(s domain.Scope, app string, open []workflows.ClusterProgress) []doma
 	for _, c := range open {
 		out = append(out, domain.Leaf{
 			ID: domain.LeafID(s.ContextID, app, c.Cluster), ContextID: s.ContextID, Operation: s.Operation,
-			App: app, Cluster: c.Cluster, Connectivity: c.Connectivity, Marks: c.Marks, LastError: c.Error, Open: true,
+			App: app, Cluster: c.Cluster, Connectivity: c.Connectivity, Marks: c.Marks, LastError: c.Error, Reason: c.Reason, Open: true,
 		})
 	}
 	return out

@@ -25,24 +25,15 @@ type Resource struct {
 	ResourceID
 	Stage    int             `json:"stage"`          // resources of a stage are applied in parallel, stages in order
 	Keep     bool            `json:"keep,omitempty"` // left in the cluster on terminate
+	Hook     *Hook           `json:"hook,omitempty"` // set for a Helm hook
 	Manifest json.RawMessage `json:"manifest"`
 }
 
-// Hook is a Helm hook, kept apart from the resources.
-type Hook struct {
-	ResourceID
-	Events         []string        `json:"events"`
-	Weight         int             `json:"weight,omitempty"`
-	DeletePolicies []string        `json:"deletePolicies,omitempty"`
-	Manifest       json.RawMessage `json:"manifest"`
-}
-
-// Bundle is all of one app's rendered resources in apply order. Its index positions are what leaf records
-// and notes refer to.
+// Bundle is all of one app's rendered resources: those of its release in apply order, then its hooks in the
+// order in which those of an event are run. Its index positions are what leaf records and notes refer to.
 type Bundle struct {
 	App       string     `json:"app"`
 	Resources []Resource `json:"resources"`
-	Hooks     []Hook     `json:"hooks,omitempty"`
 }
 
 // Target is one cluster that an app goes to.
@@ -55,6 +46,8 @@ type Target struct {
 // App is one app of a plan.
 type App struct {
 	Name      string        `json:"name"`
+	Needs     []Dependency  `json:"needs,omitempty"`  // apps of the plan that it waits for
+	Events    []string      `json:"events,omitempty"` // of the bundle's hooks: EventsOf
 	Bundle    domain.Digest `json:"bundle"`
 	Resources []ResourceID  `json:"resources"` // of the bundle, by index
 	Targets   []Target      `json:"targets"`   // sorted by provider, name

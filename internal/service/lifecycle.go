@@ -24,6 +24,8 @@ type Engine interface {
 	Running(ctx context.Context, s domain.Scope) (bool, error)
 	// Counts are the states of a running operation's resources.
 	Counts(ctx context.Context, s domain.Scope) (map[domain.ResourceState]int, error)
+	// Held are the apps that a running operation has not started, and why. NotFound when it does not run.
+	Held(ctx context.Context, s domain.Scope) (map[string]string, error)
 	// Open are the leaves of an app on which a running operation is at work.
 	Open(ctx context.Context, s domain.Scope, app string) ([]domain.Leaf, error)
 }

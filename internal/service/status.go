@@ -1,11 +1,13 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -108,6 +110,10 @@ func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain
 			return err
 		}
 	}
+	held, err := l.held(ctx, p, i, s, running)
+	if err != nil {
+		return err
+	}
 	leaves, err := l.recall.leaves(ctx, l.records, i)
 	if err != nil {
 		return err
@@ -129,6 +135,7 @@ func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain
 			id := domain.LeafID(i.ContextID, a.Name, t.ClusterName)
 			c := cluster(t.ClusterName, id, known, earlier, running, s.Operation)
 			c.Placement = t.Reason
+			c.Reason = cmp.Or(held[a.Name], c.Reason)
 			app.Clusters = append(app.Clusters, c)
 		}
 		d.source.Apps = append(d.source.Apps, app)
@@ -161,7 +168,7 @@ func cluster(name domain.ClusterName, id string, known, earlier map[string]domai
 	if leaf, ok := known[id]; ok {
 		return status.Cluster{
 			ClusterName: name, Connectivity: leaf.Connectivity, Marks: domain.DecodeMarks(leaf.Marks),
-			InProgress: leaf.Open, Notes: leaf.Notes, LastError: leaf.LastError,
+			InProgress: leaf.Open, Notes: leaf.Notes, LastError: leaf.LastError, Reason: leaf.Reason,
 		}
 	}
 	c := status.Cluster{ClusterName: name, InProgress: running}
@@ -169,6 +176,19 @@ func cluster(name domain.ClusterName, id string, known, earlier map[string]domai
 		c.Marks = domain.DecodeMarks(leaf.Marks).Doom()
 	}
 	return c
+}
+
+// held are the apps that were not started because of others, and why.
+func (l *Lifecycle) held(ctx context.Context, p *plan.Plan, i *domain.Instance, s domain.Scope, running bool) (map[string]string, error) {
+	waits := slices.ContainsFunc(p.Apps, func(a plan.App) bool { return len(a.Needs) > 0 })
+	if !waits || !running {
+		return i.Held, nil
+	}
+	held, err := l.engine.Held(ctx, s)
+	if fail.Is(err, fail.NotFound) { // not begun, or over
+		return nil, nil
+	}
+	return held, err
 }
 
 // open asks the apps of a running operation for their open leaves, side by side.

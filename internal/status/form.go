@@ -49,6 +49,14 @@ func stateMembers(name string) map[domain.ResourceState]string {
 // time.Time's own MarshalJSON).
 func stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
+// reason is shown in detail only.
+func reason(c *Cluster, o Output) string {
+	if o != OutputDetail {
+		return ""
+	}
+	return c.Reason
+}
+
 // lastError is shown in detail only.
 func lastError(c *Cluster, o Output) string {
 	if o != OutputDetail {

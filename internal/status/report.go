@@ -175,7 +175,9 @@ func (r *reporter) report(c *Cluster, o *Observation) (*report, error) {
 	for place, i := range r.sec.order {
 		if e := &rep.planned[place]; !e.observed {
 			e.id = &r.sec.app.Resources[i]
-			e.state = r.f.missing(o, kindOf(e.id))
+			if e.state = r.f.missing(o, kindOf(e.id)); r.f.judged && r.s.absent(c.mark(i)) {
+				e.state = ""
+			}
 		}
 	}
 	slices.SortStableFunc(rep.others, func(a, b entry) int { return r.f.order(a.id, b.id) })
