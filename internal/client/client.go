@@ -152,6 +152,7 @@ type Status struct {
 			Placement    string `json:"placement"`
 			Connectivity string `json:"connectivity"`
 			LastError    string `json:"last-error"`
+			Reason       string `json:"reason"`
 			Resources    []struct {
 				GVK     struct{ Group, Version, Kind string }
 				Name    string `json:"name"`
