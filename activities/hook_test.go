@@ -139,6 +139,19 @@ func TestHooksAreRunInSteps(t *testing.T) {
 	require.Empty(t, o.kept)
 }
 
+// TestHookOfTwoEvents is run for each of them, by whatever is left of the first.
+func TestHookOfTwoEvents(t *testing.T) {
+	both := on("pre-install", "post-install")
+	l, o := hooked(t, domain.OpInstantiate, jobHook("job", both))
+	require.Equal(t, []string{"1p1A", "2A", "2A"}, l.through())
+	require.Equal(t, []string{"PATCH job", "PATCH main", "DELETE job", "PATCH job"}, o.writes)
+
+	both.DeletePolicies = []string{"hook-succeeded"}
+	l, o = hooked(t, domain.OpInstantiate, jobHook("job", both))
+	require.Equal(t, []string{"1p1A", "1p1D", "1A1D", "2A", "1A1D"}, l.through())
+	require.Equal(t, []string{"PATCH job", "DELETE job", "PATCH main", "PATCH job", "DELETE job"}, o.writes)
+}
+
 func TestHookFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		policies []string

@@ -83,7 +83,7 @@ type readying struct {
 func (r *readying) await(ctx context.Context, c domain.ClusterName) {
 	next := 0
 	for wait := firstReadyLook; ctx.Err() == nil; wait = min(2*wait, longestReadyLook) {
-		lacks := ""
+		var lacks string
 		if cluster, err := r.kube.clusters.Get(ctx, c); err != nil {
 			lacks = fail.TextOf(err)
 		} else {

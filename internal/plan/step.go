@@ -125,6 +125,13 @@ func Next(steps []Step, at int, failed bool) int {
 	return 0
 }
 
+// Again says whether the hook of a step has been run by an earlier one: for another event.
+func Again(steps []Step, at int) bool {
+	return slices.ContainsFunc(steps[:at], func(s Step) bool {
+		return s.Work == WorkHook && slices.Equal(s.Resources, steps[at].Resources)
+	})
+}
+
 // Fresh are the marks of a leaf that nothing was done on: hooks of other operations are idle.
 func Fresh(resources []Resource, op domain.Operation) domain.Marks {
 	marks := domain.NewMarks(len(resources), domain.MarkPending)

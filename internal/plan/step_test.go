@@ -89,6 +89,14 @@ func TestNext(t *testing.T) {
 	}
 }
 
+func TestAgain(t *testing.T) {
+	t.Parallel()
+	steps := plan.Steps(bundleOf("r", "pre-install", "pre-install,post-install"), domain.OpInstantiate)
+	for at, want := range []bool{false, false, false, true} {
+		require.Equal(t, want, plan.Again(steps, at), "%s", told(steps[at:]))
+	}
+}
+
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	events := plan.EventsOf(bundleOf("r", "pre-install,post-install", "post-install,pre-delete"))
