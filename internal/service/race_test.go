@@ -317,6 +317,21 @@ func TestTwoProfilesOfAnAppAtOnce(t *testing.T) {
 	require.True(t, f.exists(t, profile("other")))
 }
 
+func TestTwoDependenciesThatMakeACycleAtOnce(t *testing.T) {
+	f := newFixture(t)
+	require.NoError(t, f.Create(t.Context(), app("web")))
+	needs := func(a, b string) *domain.AppDependency {
+		return &domain.AppDependency{
+			Identity: identity(theComposite.Child("apps", a)), Metadata: domain.Metadata{Name: b}, Spec: domain.AppDependencySpec{App: b, OpStatus: "Ready"},
+		}
+	}
+	f.store.before = func(ctx context.Context) error { return f.store.Store.Create(ctx, needs("web", "sink")) }
+	err := f.Create(t.Context(), needs("sink", "web"))
+	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+	require.False(t, f.exists(t, needs("sink", "web")))
+	require.True(t, f.exists(t, needs("web", "sink")))
+}
+
 // The caller leaves when the write is done: what was refused must be taken back all the same.
 func TestUndoGoesOnWithoutTheCaller(t *testing.T) {
 	f := newFixture(t)
