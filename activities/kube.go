@@ -256,7 +256,7 @@ func (a *attempt) begin(ctx context.Context) (domain.Marks, error) {
 		return a.goOn(ctx)
 	}
 	if a.in.Operation != domain.OpTerminate {
-		return plan.Fresh(a.resources, a.in.Operation), nil
+		return plan.Due(a.resources, a.in.Operation, domain.NewMarks(len(a.resources), domain.MarkPending)), nil
 	}
 	n := len(a.resources)
 	marks := domain.NewMarks(n, domain.MarkDeleted) // never attempted

@@ -85,15 +85,13 @@ func (a *attempt) job(s plan.Step) kube.Job {
 	}
 }
 
-// doom marks what of a step's resources may be in the cluster to be deleted: hooks that were run.
+// doom marks the hooks among a step's resources to be deleted that were run meanwhile.
 func (a *attempt) doom(s plan.Step) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, i := range s.Resources {
-		switch a.all[i] {
-		case domain.MarkApplied, domain.MarkSent:
+		if m := a.all[i]; a.resources[i].Hook != nil && (m == domain.MarkApplied || m == domain.MarkSent) {
 			a.all[i] = domain.MarkDoomed
-		default:
 		}
 	}
 }

@@ -132,12 +132,28 @@ func Again(steps []Step, at int) bool {
 	})
 }
 
-// Fresh are the marks of a leaf that nothing was done on: hooks of other operations are idle.
-func Fresh(resources []Resource, op domain.Operation) domain.Marks {
-	marks := domain.NewMarks(len(resources), domain.MarkPending)
-	for i := range resources {
-		if h := resources[i].Hook; h != nil && !HasHooks(h.Events, op) {
+// Due are the marks with which an operation that applies begins on a leaf, of which held says what is there: the
+// operation's hooks are to be run, those of other operations are idle or stay what they are. What is to be deleted
+// is no hook any more.
+func Due(resources []Resource, op domain.Operation, held domain.Marks) domain.Marks {
+	marks := slices.Clone(held)
+	for i := range min(len(resources), len(marks)) {
+		h := resources[i].Hook
+		if h == nil {
+			continue
+		}
+		due := HasHooks(h.Events, op)
+		switch held[i] {
+		case domain.MarkPending, domain.MarkIdle, domain.MarkRefused, domain.MarkDeleted:
 			marks[i] = domain.MarkIdle
+			if due {
+				marks[i] = domain.MarkPending
+			}
+		case domain.MarkApplied, domain.MarkSent, domain.MarkUndeleted:
+			if due {
+				marks[i] = domain.MarkSent // something of it may be there
+			}
+		default:
 		}
 	}
 	return marks

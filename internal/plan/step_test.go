@@ -110,7 +110,10 @@ func TestEvents(t *testing.T) {
 func TestMarksOfHooks(t *testing.T) {
 	t.Parallel()
 	bundle := bundleOf("r", "pre-install", "pre-delete", "post-install,post-delete", "pre-upgrade")
-	require.Equal(t, "2p1h1p1h", plan.Fresh(bundle, domain.OpInstantiate).Encode())
+	require.Equal(t, "2p1h1p1h", plan.Due(bundle, domain.OpInstantiate, domain.NewMarks(5, domain.MarkPending)).Encode())
+	require.Equal(t, "2A1h1A1p", plan.Due(bundle, domain.OpUpdate, domain.DecodeMarks("2A1h1A1h")).Encode())
+	require.Equal(t, "1A2h1d1s", plan.Due(bundle, domain.OpUpdate, domain.DecodeMarks("1A1D1p1d1X")).Encode())
+	require.Equal(t, "4A1d", plan.Due(bundle, domain.OpUpdate, domain.DecodeMarks("4A1d")).Encode(), "it is pruned")
 	for name, c := range map[string]struct {
 		was  string
 		by   domain.Operation
