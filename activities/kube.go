@@ -110,7 +110,7 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 		DeploymentID: in.deploymentID(), BeforeStage: a.announce, OnMark: a.mark,
 	}
 	var outcome kube.Outcome
-	if in.Operation == domain.OpTerminate {
+	if in.Deletes() {
 		outcome = a.remove(work, cluster, job)
 	} else {
 		outcome = a.apply(work, cluster, job)
@@ -252,21 +252,31 @@ func (a *attempt) resume(ctx context.Context) error {
 
 // begin is the first attempt's marks.
 func (a *attempt) begin(ctx context.Context) (domain.Marks, error) {
-	n := len(a.resources)
-	if a.in.Operation != domain.OpTerminate {
-		return domain.NewMarks(n, domain.MarkPending), nil
+	held := domain.NewMarks(len(a.resources), domain.MarkPending)
+	if a.in.Held != "" {
+		held = domain.DecodeMarks(a.in.Held)
 	}
-	marks := domain.NewMarks(n, domain.MarkDeleted) // never attempted
-	if a.in.Unsettled {
-		marks = domain.NewMarks(n, domain.MarkDoomed)
-		a.state.Reported = true
+	if !a.in.Deletes() {
+		return held, nil
 	}
-	switch leaf, err := a.kube.leaves.Leaf(ctx, a.in.LeafID()); {
-	case err == nil && !a.in.Unsettled:
-		marks = domain.DecodeMarks(leaf.Marks).Doom()
-		a.state.Reported = reported(leaf)
-	case err != nil && !fail.Is(err, fail.NotFound):
+	leaf, err := a.kube.leaves.Leaf(ctx, a.in.LeafID())
+	if err != nil && !fail.Is(err, fail.NotFound) {
 		return nil, err
+	}
+	if err != nil { // nothing was done on it in this context
+		leaf = &domain.Leaf{Operation: domain.OpUpdate, Marks: held.Encode()}
+	}
+	marks := domain.DecodeMarks(leaf.Marks)
+	switch {
+	case a.in.Prune:
+		a.state.Reported = !marks.Has(func(m domain.Mark) bool { return !m.ToDelete() && m != domain.MarkGone })
+		return marks, nil
+	case a.in.Unsettled:
+		a.state.Reported = true
+		marks = unsettled(held)
+	default:
+		a.state.Reported = reported(leaf)
+		marks = marks.Doom()
 	}
 	for i := range a.resources {
 		if a.resources[i].Keep && marks[i] == domain.MarkDoomed {
@@ -276,26 +286,36 @@ func (a *attempt) begin(ctx context.Context) (domain.Marks, error) {
 	return marks, nil
 }
 
+// unsettled are the marks of a leaf whose record may know less than was sent: all may be there but what was gone
+// before.
+func unsettled(held domain.Marks) domain.Marks {
+	marks := domain.NewMarks(len(held), domain.MarkDoomed)
+	for i, m := range held {
+		if m == domain.MarkGone {
+			marks[i] = m
+		}
+	}
+	return marks
+}
+
 // reported says whether there may be a ResourceBundleState of a leaf that was worked on before.
 func reported(leaf *domain.Leaf) bool {
 	marks := domain.DecodeMarks(leaf.Marks)
-	if leaf.Operation == domain.OpTerminate {
-		return leaf.Report != "" || slices.ContainsFunc(marks, func(m domain.Mark) bool {
-			return m != domain.MarkDeleted && m != domain.MarkKept
-		})
+	switch {
+	case leaf.Operation == domain.OpTerminate:
+		return leaf.Report != "" || marks.Has(func(m domain.Mark) bool { return m.MayBeThere() && m != domain.MarkKept })
+	case leaf.Operation.TakesOver():
+		return marks.Has(domain.Mark.MayBeThere) // an earlier context may have been reported on
+	default:
+		return slices.Contains(marks, domain.MarkApplied)
 	}
-	return slices.Contains(marks, domain.MarkApplied)
 }
 
 func (a *attempt) settled() bool {
-	return !slices.ContainsFunc(a.all, func(m domain.Mark) bool {
-		switch m {
-		case domain.MarkPending, domain.MarkSent, domain.MarkDoomed, domain.MarkDeleting:
-			return true
-		default:
-			return false
-		}
-	})
+	if a.in.Deletes() {
+		return !a.all.Has(domain.Mark.ToDelete)
+	}
+	return !a.all.Has(domain.Mark.ToApply)
 }
 
 // mark takes the progress of one resource.
@@ -303,6 +323,9 @@ func (a *attempt) mark(i int, m domain.Mark, note string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.all[i] = m
+	if m == domain.MarkDeleted && a.in.Prune {
+		a.all[i] = domain.MarkGone
+	}
 	if m == domain.MarkApplied || m == domain.MarkRefused || m == domain.MarkDeleted || m == domain.MarkUndeleted {
 		a.state.Connectivity, a.state.Error = domain.ConnectivityAvailable, ""
 	}
@@ -342,7 +365,7 @@ func (a *attempt) try(stage []int) {
 		switch {
 		case a.all[i] == domain.MarkDoomed:
 			a.all[i] = domain.MarkDeleting
-		case a.all[i] == domain.MarkPending && a.state.Announced != "":
+		case (a.all[i] == domain.MarkPending || a.all[i] == domain.MarkOutdated) && a.state.Announced != "":
 			a.all[i] = domain.MarkSent
 		}
 	}

@@ -4,6 +4,8 @@
 package activities
 
 import (
+	"cmp"
+
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
 )
@@ -24,6 +26,31 @@ type Prepared struct {
 	Release      string     `json:"release,omitempty"`
 	Profile      string     `json:"profile,omitempty"`
 	LogicalCloud domain.Key `json:"logicalCloud,omitempty"`
+	// Label is domain.Instance's.
+	Label string `json:"label,omitempty"`
+	// From is the context that is taken over from, nil where there is none.
+	From *From `json:"from,omitempty"`
+	// Unchanged says that what is wanted is there: nothing is to be done and nothing to be recorded.
+	Unchanged bool `json:"unchanged,omitempty"`
+	// Revision is that of the instance when all is done.
+	Revision int `json:"revision,omitempty"`
+	// Leaving says that an app leaves a cluster.
+	Leaving bool `json:"leaving,omitempty"`
+}
+
+// From is the context that another one takes over from.
+type From struct {
+	ContextID string `json:"contextID"`
+	// Owner, whose document has the revision, is another group than the new context's in a migrate.
+	Owner         domain.Key `json:"owner"`
+	OwnerRevision int64      `json:"ownerRevision"`
+}
+
+// Work is what an operation that takes over has to do for an app: on how many clusters it applies and from how many it
+// prunes.
+type Work struct {
+	Apply int `json:"apply,omitempty"`
+	Prune int `json:"prune,omitempty"`
 }
 
 // PreparedApp is one app of a plan.
@@ -34,6 +61,10 @@ type PreparedApp struct {
 	Clusters  int           `json:"clusters"`
 	// Targets are its clusters when they are few; else they are asked for.
 	Targets *Targets `json:"targets,omitempty"`
+	// Work is nil when there is work on all clusters: for operations that take over from no other context.
+	Work *Work `json:"work,omitempty"`
+	// Counts are the states of its resources before the work.
+	Counts map[domain.ResourceState]int `json:"counts,omitempty"`
 }
 
 // RecordInput asks for the state change of an operation. Prepared is set for instantiate. Observed is the
@@ -57,6 +88,16 @@ type Targets struct {
 	Clusters []domain.ClusterName `json:"clusters"`
 	// Suspect are the indices of those that did not answer when they were last tried.
 	Suspect []int `json:"suspect,omitempty"`
+	// Marks are plan.Held's, "" where nothing is held; nil when nothing is held anywhere.
+	Marks []string `json:"marks,omitempty"`
+}
+
+// Held are the marks of the cluster with an index.
+func (t *Targets) Held(i int) string {
+	if t.Marks == nil {
+		return ""
+	}
+	return t.Marks[i]
 }
 
 // HaltInput asks for the end of the attempts at an app.
@@ -75,7 +116,16 @@ type LeafInput struct {
 	Namespace string             `json:"namespace"`
 	Unsettled bool               `json:"unsettled,omitempty"` // see Prepared
 	Suspect   bool               `json:"suspect,omitempty"`   // see Targets
+	Label     string             `json:"label,omitempty"`     // see domain.Instance
+	Held      string             `json:"held,omitempty"`      // the marks of what earlier contexts left, see Targets
+	Prune     bool               `json:"prune,omitempty"`     // what is not wanted any more is to be deleted
 }
+
+// Deletes says whether the work is to delete.
+func (in LeafInput) Deletes() bool { return in.Operation == domain.OpTerminate || in.Prune }
+
+// labelID is the context id by which the cluster knows the resources.
+func (in LeafInput) labelID() string { return cmp.Or(in.Label, in.ContextID) }
 
 // LeafID names the leaf's record.
 func (in LeafInput) LeafID() string { return domain.LeafID(in.ContextID, in.App, in.Cluster) }
@@ -93,6 +143,7 @@ type FinishInput struct {
 	domain.Scope
 	Plan    domain.Digest `json:"plan"`
 	Stopped bool          `json:"stopped,omitempty"`
+	Reason  string        `json:"reason,omitempty"` // why it did not come to its end
 }
 
 // Outcome is how an operation ended.
@@ -102,4 +153,4 @@ type Outcome struct {
 }
 
 // deploymentID is the value of the label that ties the resources of an app to its context.
-func (in LeafInput) deploymentID() string { return plan.DeploymentID(in.ContextID, in.App) }
+func (in LeafInput) deploymentID() string { return plan.DeploymentID(in.labelID(), in.App) }

@@ -18,8 +18,41 @@ type AppInput struct {
 	Plan      domain.Digest          `json:"plan"`
 	Namespace string                 `json:"namespace"`
 	Unsettled bool                   `json:"unsettled,omitempty"`
+	Label     string                 `json:"label,omitempty"`
+	Prune     bool                   `json:"prune,omitempty"`
 	From      int                    `json:"from,omitempty"`
 	To        int                    `json:"to"`
+}
+
+// deletes says whether the work is to delete.
+func (in AppInput) deletes() bool { return in.Operation == domain.OpTerminate || in.Prune }
+
+// first are the marks with which the work on a cluster begins that holds what held says.
+func (in AppInput) first(held string) domain.Marks {
+	if held == "" {
+		return domain.NewMarks(in.App.Resources, untouched(in.deletes()))
+	}
+	marks := domain.DecodeMarks(held)
+	if in.Operation == domain.OpTerminate {
+		for i := range marks {
+			if marks[i] != domain.MarkGone {
+				marks[i] = domain.MarkDoomed
+			}
+		}
+	}
+	return marks
+}
+
+// idle says whether an operation that takes over has nothing to do where the marks are these.
+func (in AppInput) idle(marks domain.Marks) bool {
+	switch {
+	case !in.Operation.TakesOver():
+		return false
+	case in.Prune:
+		return !marks.Has(domain.Mark.ToDelete)
+	default:
+		return !marks.Has(domain.Mark.ToApply)
+	}
 }
 
 // WorkApp applies an app to its clusters or deletes it from them. Many clusters are split into batches,
@@ -55,7 +88,8 @@ type app struct {
 type leafState struct {
 	ClusterProgress
 	started, done bool
-	suspect       bool // see activities.Targets
+	suspect       bool   // see activities.Targets
+	held          string // see activities.LeafInput
 	cancel        workflow.CancelFunc
 }
 
@@ -67,14 +101,12 @@ func (a *app) run(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	first := domain.NewMarks(a.in.App.Resources, domain.MarkPending).Encode()
-	if a.in.Operation == domain.OpTerminate {
-		first = domain.NewMarks(a.in.App.Resources, domain.MarkDoomed).Encode()
-	}
-	for _, c := range targets.Clusters {
-		a.leaves = append(a.leaves, leafState{ClusterProgress: ClusterProgress{
-			Cluster: c, Connectivity: domain.ConnectivityUnknown, Marks: first,
-		}})
+	for i, c := range targets.Clusters {
+		marks := a.in.first(targets.Held(i))
+		a.leaves = append(a.leaves, leafState{
+			ClusterProgress: ClusterProgress{Cluster: c, Connectivity: domain.ConnectivityUnknown, Marks: marks.Encode()},
+			done:            a.in.idle(marks), held: targets.Held(i),
+		})
 	}
 	for _, i := range targets.Suspect {
 		a.leaves[i].suspect = true
@@ -131,6 +163,9 @@ func (a *app) slide(ctx workflow.Context) error {
 	batches := (a.in.App.Clusters + batchSize - 1) / batchSize
 	window := max(openLeaves/max(batches, 1), fewestOpen)
 	for i := range a.leaves {
+		if a.leaves[i].done {
+			continue
+		}
 		if err := workflow.Await(a.whole, func() bool { return stopped() || a.atWork() < window }); err != nil {
 			return err
 		}
@@ -176,9 +211,10 @@ func (a *app) start(l *leafState) {
 	in := activities.LeafInput{
 		Scope: a.in.Scope, App: a.in.App.Name, Cluster: l.Cluster, Bundle: a.in.App.Bundle,
 		Resources: a.in.App.Resources, Namespace: a.in.Namespace, Unsettled: a.in.Unsettled, Suspect: l.suspect,
+		Label: a.in.Label, Held: l.held, Prune: a.in.Prune,
 	}
 	name := ApplyToClusterName
-	if in.Operation == domain.OpTerminate {
+	if in.Deletes() {
 		name = DeleteFromClusterName
 	}
 	options := child(ctx, LeafID(in.Scope, in.App, in.Cluster),
@@ -257,7 +293,10 @@ func (a *app) count() *AppProgress {
 	p.Counts = Counts{}
 	for i := range a.leaves {
 		l := &a.leaves[i]
-		p.Counts = status.Rollup(p.Counts, domain.DecodeMarks(l.Marks).Count(!l.done, l.Connectivity))
+		marks := domain.DecodeMarks(l.Marks)
+		toPrune := a.in.Operation.TakesOver() && marks.Has(domain.Mark.ToDelete)
+		p.Counts = status.Rollup(p.Counts, marks.Count(!l.done || toPrune, l.Connectivity))
+		p.Unapplied += a.unapplied(marks)
 		switch {
 		case l.done:
 			p.Done++
@@ -267,10 +306,24 @@ func (a *app) count() *AppProgress {
 	}
 	for i := range a.batches {
 		p.Counts = status.Rollup(p.Counts, a.batches[i].Counts)
+		p.Unapplied += a.batches[i].Unapplied
 		p.Done += a.batches[i].Done
 		p.Retrying += a.batches[i].Retrying
 	}
 	return &p
+}
+
+// unapplied counts what an operation that takes over has not applied.
+func (a *app) unapplied(marks domain.Marks) (n int) {
+	if !a.in.Operation.TakesOver() || a.in.Prune {
+		return 0
+	}
+	for _, m := range marks {
+		if m.ToApply() || m == domain.MarkRefused || m == domain.MarkUndeleted {
+			n++
+		}
+	}
+	return n
 }
 
 // detail answers ProgressQuery.
@@ -287,7 +340,7 @@ func (a *app) detail() (AppDetail, error) {
 // startApp starts the child for an app or a batch of its clusters.
 func startApp(ctx workflow.Context, in AppInput, id string) workflow.ChildWorkflowFuture {
 	name := DeployAppName
-	if in.Operation == domain.OpTerminate {
+	if in.deletes() {
 		name = RemoveAppName
 	}
 	return workflow.ExecuteChildWorkflow(child(ctx, id,

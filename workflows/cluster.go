@@ -21,16 +21,23 @@ func WorkCluster(ctx workflow.Context, in activities.LeafInput) (*ClusterProgres
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, func() (ClusterProgress, error) { return l.state, nil }); err != nil {
 		return nil, fmt.Errorf("set query handler: %w", err)
 	}
-	first := domain.MarkPending
-	if in.Operation == domain.OpTerminate {
-		first = domain.MarkDoomed
+	l.state.Marks = in.Held
+	if in.Held == "" || in.Operation == domain.OpTerminate {
+		l.state.Marks = domain.NewMarks(in.Resources, untouched(in.Deletes())).Encode()
 	}
-	l.state.Marks = domain.NewMarks(in.Resources, first).Encode()
 	workflow.Go(l.whole, l.listen)
 	if err := l.run(ctx); err != nil {
 		return nil, err
 	}
 	return &l.state, nil
+}
+
+// untouched is the mark of what nobody has worked on yet.
+func untouched(deletes bool) domain.Mark {
+	if deletes {
+		return domain.MarkDoomed
+	}
+	return domain.MarkPending
 }
 
 // leaf is one run of WorkCluster.
@@ -46,7 +53,7 @@ func (l *leaf) run(ctx workflow.Context) error {
 		return nil //nolint:nilerr // stopped before anything was sent, which is an end in order
 	}
 	activity := kube.ApplyToCluster
-	if l.in.Operation == domain.OpTerminate {
+	if l.in.Deletes() {
 		activity = kube.DeleteFromCluster
 	}
 	var end domain.Leaf
@@ -94,7 +101,9 @@ func (l *leaf) record(cause error) error {
 	gaveUp := !errors.As(cause, &cancelled)
 	marks := domain.DecodeMarks(l.state.Marks)
 	for i, m := range marks {
-		marks[i] = unsettled(m, gaveUp, l.contacted)
+		if m.ToDelete() == l.in.Deletes() { // the other round's are as they were
+			marks[i] = unsettled(m, gaveUp, l.contacted)
+		}
 	}
 	l.state.Marks = marks.Encode()
 	if gaveUp {
@@ -114,7 +123,7 @@ func unsettled(m domain.Mark, gaveUp, contacted bool) domain.Mark {
 		return m
 	}
 	switch m {
-	case domain.MarkPending:
+	case domain.MarkPending, domain.MarkOutdated:
 		return domain.MarkSent
 	case domain.MarkDoomed:
 		return domain.MarkDeleting

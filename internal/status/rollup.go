@@ -26,15 +26,15 @@ func Kept(marks domain.Marks) int {
 	return n
 }
 
-// ContextStatusOf is where an app context stands after op has ended, which is OpInstantiate or
-// OpTerminate; for any other operation it is ContextNone. An instantiate has succeeded when all resources
+// ContextStatusOf is where an app context stands after op has ended, which is one that makes a context or
+// OpTerminate; for any other operation it is ContextNone. One that makes a context has succeeded when all resources
 // are Applied, a terminate when all are Deleted but the kept ones (Kept), which are Applied. An operation
 // that was stopped has failed, whatever it came to (seeds, AppContext State).
 func ContextStatusOf(op domain.Operation, counts map[domain.ResourceState]int, kept int, stopped bool) domain.ContextStatus {
 	unsettled := counts[domain.ResourcePending] + counts[domain.ResourceRetrying] + counts[domain.ResourceFailed]
 	failed := stopped || unsettled > 0
 	switch op {
-	case domain.OpInstantiate:
+	case domain.OpInstantiate, domain.OpUpdate, domain.OpRollback, domain.OpMigrate:
 		if failed || counts[domain.ResourceDeleted] > 0 {
 			return domain.ContextInstantiateFailed
 		}
