@@ -53,8 +53,8 @@ var planners = map[*domain.Noun]func(l *Lifecycle, ctx context.Context, owner do
 type draft struct {
 	plan        plan.Plan
 	warnings    []string
-	profile     string     // for the instance's record, as is
-	cloud       domain.Key // this
+	profile     string                  // for the instance's record, as is
+	cloud       domain.Key              // this
 	bundles     map[string]*plan.Bundle // by app
 	unreachable map[domain.ClusterName]bool
 }

@@ -84,8 +84,8 @@ func TestWritesToAGroupByState(t *testing.T) {
 		refused bool
 		want    []domain.State // after the write, when it is not refused
 	}{
-		"created":        {want: []domain.State{domain.Created}},
-		"approved":       {reach: []domain.State{domain.Approved}, want: []domain.State{domain.Created, domain.Approved, domain.Created}},
+		"created":  {want: []domain.State{domain.Created}},
+		"approved": {reach: []domain.State{domain.Approved}, want: []domain.State{domain.Created, domain.Approved, domain.Created}},
 		// The instance has its own plan: what is written is for the next update (docs/decisions).
 		"instantiated":   {reach: []domain.State{domain.Approved, domain.Instantiated}, context: domain.ContextInstantiated, want: []domain.State{domain.Created, domain.Approved, domain.Instantiated}},
 		"instantiating":  {reach: []domain.State{domain.Instantiated}, context: domain.ContextInstantiating, want: []domain.State{domain.Created, domain.Instantiated}},

@@ -110,7 +110,7 @@ func (d *differ) prepare() {
 			stays := next != nil && next.goesTo(t.ClusterName)
 			for _, n := range candidates {
 				at := d.place(app.Resources[n])
-				if marks[n].MayBeThere() && !(stays && keeps[at]) {
+				if marks[n].MayBeThere() && (!stays || !keeps[at]) {
 					d.moving[placed{at, t.ClusterName}] = append(d.moving[placed{at, t.ClusterName}], app.Name)
 				}
 			}

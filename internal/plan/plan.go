@@ -79,8 +79,8 @@ type App struct {
 	Resources []ResourceID  `json:"resources"` // of the bundle, by index
 	// Pruned is how many of the resources, the last ones, are not wanted any more: they are to go from wherever
 	// an earlier context applied them.
-	Pruned    int           `json:"pruned,omitempty"`
-	Targets   []Target      `json:"targets"`   // sorted by provider, name
+	Pruned  int      `json:"pruned,omitempty"`
+	Targets []Target `json:"targets"` // sorted by provider, name
 }
 
 // Plan is one app context's work.
