@@ -245,17 +245,16 @@ func (a *attempt) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.all = marks
-	a.state.Marks = marks.Encode()
+	// A bundle may have more than its plan, which leaves out what has gone.
+	a.all = domain.NewMarks(len(a.resources), domain.MarkGone)
+	copy(a.all, marks)
+	a.state.Marks = a.all.Encode()
 	return nil
 }
 
 // begin is the first attempt's marks.
 func (a *attempt) begin(ctx context.Context) (domain.Marks, error) {
-	held := domain.NewMarks(len(a.resources), domain.MarkPending)
-	if a.in.Held != "" {
-		held = domain.DecodeMarks(a.in.Held)
-	}
+	held := First("", false, a.in.Held, len(a.resources))
 	if !a.in.Deletes() {
 		return held, nil
 	}
@@ -273,29 +272,17 @@ func (a *attempt) begin(ctx context.Context) (domain.Marks, error) {
 		return marks, nil
 	case a.in.Unsettled:
 		a.state.Reported = true
-		marks = unsettled(held)
+		marks = First(domain.OpTerminate, false, a.in.Held, len(a.resources))
 	default:
 		a.state.Reported = reported(leaf)
 		marks = marks.Doom()
 	}
-	for i := range a.resources {
+	for i := range marks {
 		if a.resources[i].Keep && marks[i] == domain.MarkDoomed {
 			marks[i] = domain.MarkKept
 		}
 	}
 	return marks, nil
-}
-
-// unsettled are the marks of a leaf whose record may know less than was sent: all may be there but what was gone
-// before.
-func unsettled(held domain.Marks) domain.Marks {
-	marks := domain.NewMarks(len(held), domain.MarkDoomed)
-	for i, m := range held {
-		if m == domain.MarkGone {
-			marks[i] = m
-		}
-	}
-	return marks
 }
 
 // reported says whether there may be a ResourceBundleState of a leaf that was worked on before.

@@ -27,22 +27,6 @@ type AppInput struct {
 // deletes says whether the work is to delete.
 func (in AppInput) deletes() bool { return in.Operation == domain.OpTerminate || in.Prune }
 
-// first are the marks with which the work on a cluster begins that holds what held says.
-func (in AppInput) first(held string) domain.Marks {
-	if held == "" {
-		return domain.NewMarks(in.App.Resources, untouched(in.deletes()))
-	}
-	marks := domain.DecodeMarks(held)
-	if in.Operation == domain.OpTerminate {
-		for i := range marks {
-			if marks[i] != domain.MarkGone {
-				marks[i] = domain.MarkDoomed
-			}
-		}
-	}
-	return marks
-}
-
 // idle says whether an operation that takes over has nothing to do where the marks are these.
 func (in AppInput) idle(marks domain.Marks) bool {
 	switch {
@@ -102,7 +86,7 @@ func (a *app) run(ctx workflow.Context) error {
 		return err
 	}
 	for i, c := range targets.Clusters {
-		marks := a.in.first(targets.Held(i))
+		marks := activities.First(a.in.Operation, a.in.Prune, targets.Held(i), a.in.App.Resources)
 		a.leaves = append(a.leaves, leafState{
 			ClusterProgress: ClusterProgress{Cluster: c, Connectivity: domain.ConnectivityUnknown, Marks: marks.Encode()},
 			done:            a.in.idle(marks), held: targets.Held(i),

@@ -21,23 +21,12 @@ func WorkCluster(ctx workflow.Context, in activities.LeafInput) (*ClusterProgres
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, func() (ClusterProgress, error) { return l.state, nil }); err != nil {
 		return nil, fmt.Errorf("set query handler: %w", err)
 	}
-	l.state.Marks = in.Held
-	if in.Held == "" || in.Operation == domain.OpTerminate {
-		l.state.Marks = domain.NewMarks(in.Resources, untouched(in.Deletes())).Encode()
-	}
+	l.state.Marks = activities.First(in.Operation, in.Prune, in.Held, in.Resources).Encode()
 	workflow.Go(l.whole, l.listen)
 	if err := l.run(ctx); err != nil {
 		return nil, err
 	}
 	return &l.state, nil
-}
-
-// untouched is the mark of what nobody has worked on yet.
-func untouched(deletes bool) domain.Mark {
-	if deletes {
-		return domain.MarkDoomed
-	}
-	return domain.MarkPending
 }
 
 // leaf is one run of WorkCluster.
