@@ -83,7 +83,7 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 	if err != nil {
 		return nil, err
 	}
-	a := &attempt{kube: k, in: in, resources: bundle.Resources, steps: plan.Steps(bundle.Resources, in.Operation)}
+	a := &attempt{kube: k, in: in, resources: bundle.Resources, steps: in.steps(bundle.Resources)}
 	if err := a.resume(ctx); err != nil {
 		return nil, err
 	}
@@ -245,8 +245,10 @@ func (a *attempt) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.all = marks
-	a.state.Marks = marks.Encode()
+	// A bundle may have more than its plan, which leaves out what has gone.
+	a.all = domain.NewMarks(len(a.resources), domain.MarkGone)
+	copy(a.all, marks)
+	a.state.Marks = a.all.Encode()
 	return nil
 }
 
@@ -255,23 +257,30 @@ func (a *attempt) begin(ctx context.Context) (domain.Marks, error) {
 	if a.in.Step > 0 {
 		return a.goOn(ctx)
 	}
-	if a.in.Operation != domain.OpTerminate {
-		return plan.Due(a.resources, a.in.Operation, domain.NewMarks(len(a.resources), domain.MarkPending)), nil
+	held := First("", false, a.in.Held, len(a.resources))
+	if !a.in.Deletes() {
+		return plan.Due(a.resources, a.in.occasion(), held), nil
 	}
-	n := len(a.resources)
-	marks := domain.NewMarks(n, domain.MarkDeleted) // never attempted
-	if a.in.Unsettled {
-		marks = plan.Doom(a.resources, domain.NewMarks(n, domain.MarkSent), domain.OpInstantiate)
-		a.state.Reported = true
-	}
-	switch leaf, err := a.kube.leaves.Leaf(ctx, a.in.LeafID()); {
-	case err == nil && !a.in.Unsettled:
-		marks = plan.Doom(a.resources, domain.DecodeMarks(leaf.Marks), leaf.Operation)
-		a.state.Reported = reported(leaf)
-	case err != nil && !fail.Is(err, fail.NotFound):
+	leaf, err := a.kube.leaves.Leaf(ctx, a.in.LeafID())
+	if err != nil && !fail.Is(err, fail.NotFound) {
 		return nil, err
 	}
-	for i := range a.resources {
+	if err != nil { // nothing was done on it in this context
+		leaf = &domain.Leaf{Operation: domain.OpUpdate, Marks: held.Encode()}
+	}
+	marks := domain.DecodeMarks(leaf.Marks)
+	switch {
+	case a.in.Prune:
+		a.state.Reported = !marks.Has(func(m domain.Mark) bool { return !m.ToDelete() && m != domain.MarkGone })
+		return marks, nil
+	case a.in.Unsettled:
+		a.state.Reported = true
+		marks = plan.Doom(a.resources, held.Doubt(), domain.OpUpdate)
+	default:
+		a.state.Reported = reported(leaf)
+		marks = plan.Doom(a.resources, marks, leaf.Operation)
+	}
+	for i := range marks {
 		if a.resources[i].Keep && marks[i] == domain.MarkDoomed {
 			marks[i] = domain.MarkKept
 		}
@@ -282,23 +291,21 @@ func (a *attempt) begin(ctx context.Context) (domain.Marks, error) {
 // reported says whether there may be a ResourceBundleState of a leaf that was worked on before.
 func reported(leaf *domain.Leaf) bool {
 	marks := domain.DecodeMarks(leaf.Marks)
-	if leaf.Operation == domain.OpTerminate {
-		return leaf.Report != "" || slices.ContainsFunc(marks, func(m domain.Mark) bool {
-			return m != domain.MarkDeleted && m != domain.MarkKept
-		})
+	switch {
+	case leaf.Operation == domain.OpTerminate:
+		return leaf.Report != "" || marks.Has(func(m domain.Mark) bool { return m.MayBeThere() && m != domain.MarkKept })
+	case leaf.Operation.TakesOver():
+		return marks.Has(domain.Mark.MayBeThere) // an earlier context may have been reported on
+	default:
+		return slices.Contains(marks, domain.MarkApplied)
 	}
-	return slices.Contains(marks, domain.MarkApplied)
 }
 
 func (a *attempt) settled() bool {
-	return !slices.ContainsFunc(a.all, func(m domain.Mark) bool {
-		switch m {
-		case domain.MarkPending, domain.MarkSent, domain.MarkDoomed, domain.MarkDeleting:
-			return true
-		default:
-			return false
-		}
-	})
+	if a.in.Prune {
+		return !a.all.Has(domain.Mark.ToDelete)
+	}
+	return !a.all.Has(domain.Mark.ToDelete) && !a.all.Has(domain.Mark.ToApply)
 }
 
 // mark takes the progress of one resource.
@@ -306,6 +313,9 @@ func (a *attempt) mark(i int, m domain.Mark, note string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.all[i] = m
+	if m == domain.MarkDeleted && a.in.Prune {
+		a.all[i] = domain.MarkGone
+	}
 	if m == domain.MarkApplied || m == domain.MarkRefused || m == domain.MarkDeleted || m == domain.MarkUndeleted {
 		a.state.Connectivity, a.state.Error = domain.ConnectivityAvailable, ""
 	}
@@ -345,7 +355,7 @@ func (a *attempt) try(stage []int) {
 		switch {
 		case a.all[i] == domain.MarkDoomed:
 			a.all[i] = domain.MarkDeleting
-		case a.all[i] == domain.MarkPending && a.state.Announced != "":
+		case (a.all[i] == domain.MarkPending || a.all[i] == domain.MarkOutdated) && a.state.Announced != "":
 			a.all[i] = domain.MarkSent
 		}
 	}

@@ -205,7 +205,7 @@ func (l *leaf) run() (*domain.Leaf, error) {
 	l.options.Interceptors = append(l.options.Interceptors, &errorsOf{err: &failure})
 	l.env.SetWorkerOptions(l.options)
 	do := l.kube.ApplyToCluster
-	if l.in.Operation == domain.OpTerminate {
+	if l.in.Deletes() {
 		do = l.kube.DeleteFromCluster
 	}
 	value, err := l.env.ExecuteActivity(do, l.in)

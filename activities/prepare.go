@@ -26,14 +26,11 @@ func (l *Lifecycle) Prepare(ctx context.Context, s domain.Scope) (*Prepared, err
 	if err != nil {
 		return nil, err
 	}
-	d := &draft{plan: plan.Plan{ContextID: s.ContextID, Owner: s.Owner}}
-	if d.unreachable, err = l.Store.Unreachable(ctx); err != nil {
+	d, err := l.draft(ctx, owner, s)
+	if err != nil {
 		return nil, err
 	}
-	if err := planners[owner.Noun()](l, ctx, owner, d); err != nil {
-		return nil, err
-	}
-	if err := l.checkCollisions(ctx, &d.plan); err != nil {
+	if err := l.checkCollisions(ctx, &d.plan, ""); err != nil {
 		return nil, err
 	}
 	digest, err := save(ctx, l.Store, d.plan)
@@ -56,9 +53,19 @@ var planners = map[*domain.Noun]func(l *Lifecycle, ctx context.Context, owner do
 type draft struct {
 	plan        plan.Plan
 	warnings    []string
-	profile     string     // for the instance's record, as is
-	cloud       domain.Key // this
+	profile     string                  // for the instance's record, as is
+	cloud       domain.Key              // this
+	bundles     map[string]*plan.Bundle // by app
 	unreachable map[domain.ClusterName]bool
+}
+
+// draft plans what the owner wants.
+func (l *Lifecycle) draft(ctx context.Context, owner domain.Owner, s domain.Scope) (d *draft, err error) {
+	d = &draft{plan: plan.Plan{ContextID: s.ContextID, Owner: s.Owner}, bundles: map[string]*plan.Bundle{}}
+	if d.unreachable, err = l.Store.Unreachable(ctx); err != nil {
+		return nil, err
+	}
+	return d, planners[owner.Noun()](l, ctx, owner, d)
 }
 
 // add renders one more app of the plan.
@@ -72,6 +79,7 @@ func (l *Lifecycle) add(ctx context.Context, d *draft, targets []plan.Target, bu
 		return err
 	}
 	app.Bundle = digest
+	d.bundles[app.Name] = bundle
 	d.plan.Apps = append(d.plan.Apps, app)
 	return nil
 }
@@ -281,15 +289,16 @@ func (l *Lifecycle) render(ctx context.Context, w *wanted, app *domain.App) (*pl
 }
 
 // checkCollisions refuses a plan that would put a resource where another group's instance has the same
-// one: the second apply would take it over and the first terminate would delete it.
-func (l *Lifecycle) checkCollisions(ctx context.Context, p *plan.Plan) error {
+// one: the second apply would take it over and the first terminate would delete it. The plan may take over
+// from the context from, whosever it is.
+func (l *Lifecycle) checkCollisions(ctx context.Context, p *plan.Plan, from string) error {
 	instances, err := l.Store.ActiveInstances(ctx)
 	if err != nil {
 		return err
 	}
 	mine := plan.FootprintOf(p)
 	for _, i := range instances {
-		if i.Owner == p.Owner {
+		if i.Owner == p.Owner || i.ContextID == from {
 			continue
 		}
 		meets, err := l.meets(ctx, mine, i.Plan)

@@ -12,6 +12,31 @@ import (
 // The work on a leaf with hooks is done in the steps of plan.Steps, an activity each. What a step came to is in
 // the leaf's record before the next one begins: there the next one goes on.
 
+// occasion is the operation whose hooks are run: where an update brings an app to, it is installed.
+func (in LeafInput) occasion() domain.Operation {
+	if in.Operation.TakesOver() && !domain.DecodeMarks(in.Held).Has(domain.Mark.MayBeThere) {
+		return domain.OpInstantiate
+	}
+	return in.Operation
+}
+
+// Runs says whether the work runs hooks of the events. Pruning does not.
+func (in LeafInput) Runs(events []string) bool {
+	return !in.Prune && plan.HasHooks(events, in.occasion())
+}
+
+// steps are those of the work on a bundle.
+func (in LeafInput) steps(resources []plan.Resource) []plan.Step {
+	if !in.Prune {
+		return plan.Steps(resources, in.occasion())
+	}
+	all := plan.Step{Work: plan.WorkDelete}
+	for i := range resources {
+		all.Resources = append(all.Resources, i)
+	}
+	return []plan.Step{all}
+}
+
 // step does the attempt's step.
 func (a *attempt) step(ctx context.Context, cluster *kube.Cluster) kube.Outcome {
 	s, last := a.steps[a.in.Step], a.in.Step == len(a.steps)-1
@@ -21,7 +46,9 @@ func (a *attempt) step(ctx context.Context, cluster *kube.Cluster) kube.Outcome 
 	case plan.WorkTidy:
 		return a.tidy(ctx, cluster, s)
 	case plan.WorkDelete:
-		a.doom(s)
+		if a.in.Operation == domain.OpTerminate {
+			a.doom(s)
+		}
 		if !last { // the cluster is to report on what follows
 			return cluster.Delete(ctx, a.job(s))
 		}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"mime/multipart"
@@ -158,6 +159,18 @@ func (o *operations) Stop(_ context.Context, g domain.Key) error      { return o
 
 func (o *operations) Instantiate(_ context.Context, g domain.Key) ([]string, error) {
 	return o.warnings, o.ask("instantiate", g)
+}
+
+func (o *operations) Update(_ context.Context, g domain.Key) (int, []string, error) {
+	return 2, o.warnings, o.ask("update", g)
+}
+
+func (o *operations) Rollback(_ context.Context, g domain.Key, revision int) ([]string, error) {
+	return o.warnings, o.ask(fmt.Sprintf("rollback to %d", revision), g)
+}
+
+func (o *operations) Migrate(_ context.Context, g domain.Key, version, target string) ([]string, error) {
+	return o.warnings, o.ask("migrate to "+version+"/"+target, g)
 }
 
 func (o *operations) ContextStatus(context.Context, domain.Key, string) (domain.ContextStatus, error) {

@@ -22,11 +22,7 @@ func WorkCluster(ctx workflow.Context, in activities.LeafInput) (*ClusterProgres
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, func() (ClusterProgress, error) { return l.state, nil }); err != nil {
 		return nil, fmt.Errorf("set query handler: %w", err)
 	}
-	first := domain.MarkPending
-	if in.Operation == domain.OpTerminate {
-		first = domain.MarkDoomed
-	}
-	l.state.Marks = domain.NewMarks(in.Resources, first).Encode()
+	l.state.Marks = activities.First(in.Operation, in.Prune, in.Held, in.Resources).Encode()
 	workflow.Go(l.whole, l.listen)
 	if err := l.run(ctx); err != nil {
 		return nil, err
@@ -66,7 +62,7 @@ func (l *leaf) run(ctx workflow.Context) error {
 // do does a step, at once when that is likely to be enough.
 func (l *leaf) do(ctx workflow.Context) (end domain.Leaf, err error) {
 	activity := kube.ApplyToCluster
-	if l.in.Operation == domain.OpTerminate {
+	if l.in.Deletes() {
 		activity = kube.DeleteFromCluster
 	}
 	if l.in.Resources <= atOnceResources && !l.in.Suspect && !l.in.Hooked {
@@ -109,7 +105,9 @@ func (l *leaf) record(cause error) error {
 	gaveUp := !errors.As(cause, &cancelled)
 	marks := domain.DecodeMarks(l.state.Marks)
 	for i, m := range marks {
-		marks[i] = unsettled(m, gaveUp, l.contacted)
+		if m.ToDelete() == l.in.Deletes() { // the other round's are as they were
+			marks[i] = unsettled(m, gaveUp, l.contacted)
+		}
 	}
 	l.state.Marks = marks.Encode()
 	if gaveUp {
@@ -129,7 +127,7 @@ func unsettled(m domain.Mark, gaveUp, contacted bool) domain.Mark {
 		return m
 	}
 	switch m {
-	case domain.MarkPending:
+	case domain.MarkPending, domain.MarkOutdated:
 		return domain.MarkSent
 	case domain.MarkDoomed:
 		return domain.MarkDeleting

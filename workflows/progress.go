@@ -24,6 +24,7 @@ func (c Counts) String() string {
 // Acceptance is the answer to AcceptUpdate.
 type Acceptance struct {
 	Warnings []string `json:"warnings,omitempty"`
+	Revision int      `json:"revision,omitempty"` // of an operation that takes over
 }
 
 // OperationProgress is the root's answer to ProgressQuery.
@@ -42,6 +43,8 @@ type AppProgress struct {
 	Retrying int    `json:"retrying"`         // clusters that do not answer
 	Failed   int    `json:"failed,omitempty"` // clusters among Done on which not all came to be as planned
 	Reason   string `json:"reason,omitempty"` // what an app waits for that is not started, or why it never will be
+	// Unapplied is how many resources an operation that takes over has still to apply, or was refused.
+	Unapplied int `json:"unapplied,omitempty"`
 }
 
 // AppDetail is an app's answer to ProgressQuery: its open clusters, or the ids of the workflows that have

@@ -73,6 +73,18 @@ func (e *Engine) Ping(ctx context.Context) error {
 // Start begins an operation and waits until it is accepted: rendered, planned and recorded in its owner's
 // state. A refusal is the operation's own error. Conflict when the same operation runs already.
 func (e *Engine) Start(ctx context.Context, s domain.Scope, observed domain.ContextStatus) (warnings []string, err error) {
+	accepted, err := e.start(ctx, workflows.OperationInput{Scope: s, Observed: observed})
+	return accepted.Warnings, err
+}
+
+// Change is Start for an operation whose context takes over from another one; revision is that of the instance then.
+func (e *Engine) Change(ctx context.Context, s domain.Scope, observed domain.ContextStatus, goal domain.Goal) (revision int, warnings []string, err error) {
+	accepted, err := e.start(ctx, workflows.OperationInput{Scope: s, Observed: observed, Goal: goal})
+	return accepted.Revision, accepted.Warnings, err
+}
+
+func (e *Engine) start(ctx context.Context, in workflows.OperationInput) (accepted workflows.Acceptance, err error) {
+	s := in.Scope
 	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
 	defer cancel()
 	options := client.StartWorkflowOptions{
@@ -83,22 +95,20 @@ func (e *Engine) Start(ctx context.Context, s domain.Scope, observed domain.Cont
 		TypedSearchAttributes:    workflows.OperationAttributes(s),
 		StaticSummary:            workflows.Summary(s),
 	}
-	start := e.temporal.NewWithStartWorkflowOperation(options, workflows.OperationName(s.Operation),
-		workflows.OperationInput{Scope: s, Observed: observed})
+	start := e.temporal.NewWithStartWorkflowOperation(options, workflows.OperationName(s.Operation), in)
 	handle, err := e.temporal.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: start,
 		UpdateOptions: client.UpdateWorkflowOptions{
 			UpdateName: workflows.AcceptUpdate, WaitForStage: client.WorkflowUpdateStageCompleted,
 		},
 	})
+	if err == nil {
+		err = handle.Get(ctx, &accepted)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", s.Operation, s.Owner, kindOf(err))
+		return accepted, fmt.Errorf("%s %s: %w", s.Operation, s.Owner, kindOf(err))
 	}
-	var accepted workflows.Acceptance
-	if err := handle.Get(ctx, &accepted); err != nil {
-		return nil, fmt.Errorf("%s %s: %w", s.Operation, s.Owner, kindOf(err))
-	}
-	return accepted.Warnings, nil
+	return accepted, nil
 }
 
 // Stop ends a running operation in order and returns when that is recorded. NotFound when it does not run.

@@ -149,7 +149,7 @@ func Due(resources []Resource, op domain.Operation, held domain.Marks) domain.Ma
 			if due {
 				marks[i] = domain.MarkPending
 			}
-		case domain.MarkApplied, domain.MarkSent, domain.MarkUndeleted:
+		case domain.MarkApplied, domain.MarkOutdated, domain.MarkSent, domain.MarkUndeleted:
 			if due {
 				marks[i] = domain.MarkSent // something of it may be there
 			}
@@ -166,7 +166,7 @@ func Doom(resources []Resource, was domain.Marks, by domain.Operation) domain.Ma
 	var due []int
 	for i := range min(len(resources), len(marks)) {
 		h := resources[i].Hook
-		if h != nil && HasHooks(h.Events, domain.OpTerminate) && (by != domain.OpTerminate || !completed(was[i])) {
+		if h != nil && was[i] != domain.MarkGone && HasHooks(h.Events, domain.OpTerminate) && (by != domain.OpTerminate || !completed(was[i])) {
 			due = append(due, i)
 		}
 	}

@@ -74,10 +74,10 @@ type camelPlace struct {
 	camelTarget
 }
 
-func camelPlaces(sec *section) []any {
-	places := make([]any, 0, len(sec.clusters))
-	for _, c := range sec.clusters {
-		places = append(places, camelPlace{listedApp{sec.app.Name}, camelTarget{c.Provider, c.Name}})
+func camelPlaces(sec *section) []place {
+	places := make([]place, 0, len(sec.clusters))
+	for i, c := range sec.clusters {
+		places = append(places, place{camelPlace{listedApp{sec.app.Name}, camelTarget{c.Provider, c.Name}}, sec.clusters[i : i+1]})
 	}
 	return places
 }

@@ -14,7 +14,7 @@ type form struct {
 	overview func(*Source, map[domain.ResourceState]int) any // head, then state, status and counts
 	cluster  func(*Cluster, Output) any                      // a cluster of a status document
 	target   func(domain.ClusterName) any                    // a cluster of a list
-	places   func(*section) []any                            // entries of the list of resources for one app
+	places   func(*section) []place                          // entries of the list of resources for one app
 
 	clustersByApp  string
 	resourcesByApp string
@@ -27,6 +27,12 @@ type form struct {
 	shown func(domain.ResourceState) domain.ResourceState
 	// sorted puts the apps of a status document in lexical order; else they are as in the composite app.
 	sorted bool
+}
+
+// place is an entry of a list of resources: the members that begin it, and the clusters whose resources it lists.
+type place struct {
+	head any
+	of   []*Cluster
 }
 
 func (t Type) form() *form {

@@ -14,7 +14,7 @@ var kebab = form{
 	overview:       kebabOverviewOf,
 	cluster:        kebabClusterOf,
 	target:         func(c domain.ClusterName) any { return kebabTarget{c.Provider, c.Name} },
-	places:         func(sec *section) []any { return []any{listedApp{sec.app.Name}} },
+	places:         func(sec *section) []place { return []place{{listedApp{sec.app.Name}, sec.clusters}} },
 	clustersByApp:  "clusters-by-app",
 	resourcesByApp: "resources-by-app",
 	states:         stateMembers("rsync-status"),

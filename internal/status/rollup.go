@@ -42,8 +42,8 @@ func Succeeded(op domain.Operation, marks domain.Marks) bool {
 	}
 }
 
-// ContextStatusOf is where an app context stands after op has ended, which is OpInstantiate or
-// OpTerminate; for any other operation it is ContextNone. An instantiate has succeeded when all resources
+// ContextStatusOf is where an app context stands after op has ended, which is one that makes a context or
+// OpTerminate; for any other operation it is ContextNone. One that makes a context has succeeded when all resources
 // are Applied, or Deleted as hooks that have done their work, but the idle ones (Idle), which are Pending; a
 // terminate when all are Deleted but the kept ones (Kept), which are Applied. An operation that was stopped
 // has failed, whatever it came to (seeds, AppContext State).
@@ -51,7 +51,7 @@ func ContextStatusOf(op domain.Operation, counts map[domain.ResourceState]int, k
 	unsettled := counts[domain.ResourcePending] - idle + counts[domain.ResourceRetrying] + counts[domain.ResourceFailed]
 	failed := stopped || unsettled > 0
 	switch op {
-	case domain.OpInstantiate:
+	case domain.OpInstantiate, domain.OpUpdate, domain.OpRollback, domain.OpMigrate:
 		if failed {
 			return domain.ContextInstantiateFailed
 		}

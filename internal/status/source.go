@@ -87,6 +87,14 @@ func (c *Cluster) state(m domain.Mark) domain.ResourceState {
 	return m.State(c.InProgress, c.Connectivity)
 }
 
+// has says whether the resource is one of the context's on this cluster.
+func (c *Cluster) has(i int) bool { return c.mark(i) != domain.MarkGone }
+
+// departed says whether the app has left the cluster.
+func (c *Cluster) departed() bool {
+	return len(c.Marks) > 0 && !c.Marks.Has(func(m domain.Mark) bool { return m != domain.MarkGone })
+}
+
 // connectivity is Unknown where nothing was said of it.
 func (c *Cluster) connectivity() domain.Connectivity {
 	if c.Connectivity == "" {
