@@ -302,3 +302,59 @@ func TestHooksOnATerminate(t *testing.T) {
 	require.Equal(t, map[string]int{"Deleted": 2}, got.Rsync)
 	holds(t, clusters[:1], got, 0)
 }
+
+// TestHooksOnAnUpdate runs the hooks of an update where the app is, and those of an install where it brings it to.
+func TestHooksOnAnUpdate(t *testing.T) {
+	ctx, s, clusters := within(t, 2*time.Minute), harness.NewStack(t), twoClusters(t)
+	hooks := map[string]string{
+		"install": hookJob("install", "pre-install", "", ""), "upgrade": hookJob("upgrade", "pre-upgrade", "", ""),
+		"upgraded": hookJob("upgraded", "post-upgrade", "", ""), "back": hookJob("back", "pre-rollback", "", ""),
+	}
+	// version is a chart of n ConfigMaps, the first of which says something.
+	version := func(n int, says string) []byte {
+		templates := harness.ConfigMaps("web", n)
+		templates["says.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}-says'}\ndata: {says: " + says + "}\n"
+		for name, text := range hooks {
+			templates[name+"-job.yaml"] = text
+		}
+		return harness.Chart(t, "web", templates)
+	}
+	d := s.Deployment(ctx, clusters, client.App{Name: "web", Chart: version(1, "one")})
+	c := &changing{t: t, s: s, clusters: clusters, Deployment: d}
+	c.place(ctx, "web", clusters[0])
+	writes, elsewhere := watchWrites(clusters[0]), watchWrites(clusters[1])
+	do(ctx, t, s, d, "approve", "instantiate")
+	got := s.Await(ctx, d, "Instantiated")
+	require.Equal(t, map[string]int{"Applied": 3, "Pending": 3}, got.Rsync)
+	replace := func(chart []byte) {
+		_, err := s.Client.PutFile(ctx, d.CompositeAppPath()+"/apps/web", client.Named("web"), chart)
+		require.NoError(t, err)
+	}
+	require.Equal(t, 1, c.update(ctx), "hooks alone are no difference")
+
+	replace(version(2, "two"))
+	c.place(ctx, "web", clusters...)
+	before := len(writes.list())
+	got = c.updated(ctx)
+	require.Equal(t, "PATCH upgrade", writes.list()[before])
+	require.ElementsMatch(t, []string{"PATCH says", "PATCH web-001"}, writes.list()[before+1:before+3])
+	require.Equal(t, []string{"PATCH upgraded"}, writes.list()[before+3:])
+	require.Equal(t, "PATCH install", elsewhere.list()[0])
+	require.Zero(t, elsewhere.count("PATCH upgrade")+elsewhere.count("PATCH upgraded"))
+	require.Equal(t, map[string]int{"Applied": 6 + 4, "Pending": 1 + 3}, got.Rsync)
+
+	before = len(writes.list())
+	require.NoError(t, c.rollback(ctx, "1"))
+	got = s.Await(ctx, d, "Instantiated")
+	require.Equal(t, "PATCH back", writes.list()[before])
+	require.Equal(t, 1, writes.count("PATCH back"))
+	require.Equal(t, map[string]int{"Applied": 6}, got.Rsync, "of one cluster, with all its hooks")
+
+	do(ctx, t, s, d, "terminate")
+	s.Await(ctx, d, "Terminated")
+	for _, k := range clusters {
+		for _, name := range []string{"install", "upgrade", "upgraded", "back"} {
+			require.Eventually(t, func() bool { return job(ctx, t, k, d, name) == nil }, 10*time.Second, harness.Poll, "%s on %s", name, k.Name)
+		}
+	}
+}
