@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/test/harness"
 )
@@ -565,9 +566,9 @@ func TestUpdateIsReported(t *testing.T) {
 	c.updated(ctx)
 	reports(ctx, t, s, c.Deployment, "type=cluster", 30*time.Second, present(3))
 	names := func(k *harness.Cluster) []string {
-		return slices.DeleteFunc(slices.Collect(maps.Keys(k.Reports(t))), func(name string) bool { return !strings.HasPrefix(name, c.label) })
+		return slices.DeleteFunc(slices.Collect(maps.Keys(k.Reports(t))), func(name string) bool { return !strings.Contains(name, c.label) })
 	}
-	require.Equal(t, []string{c.label + "-web"}, names(clusters[0]))
+	require.Equal(t, []string{bundle.Name("web", c.label)}, names(clusters[0]))
 	require.Empty(t, names(clusters[1]))
 	c.place(ctx, "web", c.clusters...)
 	c.updated(ctx)
