@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/test/harness"
 )
@@ -542,4 +544,37 @@ func TestUpdateInItsMiddle(t *testing.T) {
 		require.Equal(t, []string{"web/a=1", "web/b=1"}, c.holds(c.clusters[0]))
 		c.end(ctx)
 	})
+}
+
+// TestUpdateIsReported: what clusters report goes on under the first context's id, and reports of apps that are gone go
+// with them.
+func TestUpdateIsReported(t *testing.T) {
+	ctx, s := within(t, 2*time.Minute), harness.NewStack(t)
+	clusters := twoClusters(t)
+	for _, k := range clusters {
+		k.DefineReports(t)
+		k.StartAgent(t)
+	}
+	c := instantiated(ctx, t, s, "web:a=1 b=1", "log:x=1")
+	present := func(n int) func(*reportedStatus) bool {
+		return func(r *reportedStatus) bool { return r.Counts["Present"] == n && len(r.Counts) == 1 }
+	}
+	reports(ctx, t, s, c.Deployment, "type=cluster", 30*time.Second, present(6))
+	c.chart(ctx, "web", "a=1 d=1 e=1")
+	c.drop(ctx, "log")
+	c.place(ctx, "web", c.clusters[0])
+	c.updated(ctx)
+	reports(ctx, t, s, c.Deployment, "type=cluster", 30*time.Second, present(3))
+	names := func(k *harness.Cluster) []string {
+		return slices.DeleteFunc(slices.Collect(maps.Keys(k.Reports(t))), func(name string) bool { return !strings.Contains(name, c.label) })
+	}
+	require.Equal(t, []string{bundle.Name("web", c.label)}, names(clusters[0]))
+	require.Empty(t, names(clusters[1]))
+	c.place(ctx, "web", c.clusters...)
+	c.updated(ctx)
+	reports(ctx, t, s, c.Deployment, "type=cluster", 30*time.Second, present(6))
+	c.end(ctx)
+	for _, k := range clusters {
+		require.Empty(t, names(k))
+	}
 }

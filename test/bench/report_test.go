@@ -77,6 +77,7 @@ var parts = []struct {
 	{"dead", dead, false},
 	{"status", answers, false},
 	{"stop", stopping, false},
+	{"update", updates, false},
 	{"restart", restart, false},
 	{"ten-thousand", tenThousand, true},
 	{"workers", workers, true},
