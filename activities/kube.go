@@ -33,6 +33,8 @@ type Leaves interface {
 // Reporter tells the workflow of a leaf what its activity sees.
 type Reporter interface {
 	Contact(ctx context.Context, workflowID, runID string, c Contact) error
+	// Lacking tells the workflow of an operation what an app lacks to be Ready.
+	Lacking(ctx context.Context, workflowID, runID string, l Lacking) error
 }
 
 // Kube applies to clusters and deletes from them.
@@ -81,11 +83,12 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 	if err != nil {
 		return nil, err
 	}
-	a := &attempt{kube: k, in: in, resources: bundle.Resources}
+	a := &attempt{kube: k, in: in, resources: bundle.Resources, steps: in.steps(bundle.Resources)}
 	if err := a.resume(ctx); err != nil {
 		return nil, err
 	}
-	if a.settled() && !a.state.Reported && !a.holds() {
+	if in.Step == 0 && a.settled() && !a.state.Reported && !a.holds() {
+		a.halted = true
 		return a.end(ctx)
 	}
 	cluster, err := k.clusters.Get(ctx, in.Cluster)
@@ -105,21 +108,13 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 	}()
 	stop := beat(ctx, func() any { return a.snapshot() })
 	defer stop()
-	job := kube.Job{
-		Resources: a.resources, Marks: slices.Clone(a.state.marks()), Namespace: in.Namespace,
-		DeploymentID: in.deploymentID(), BeforeStage: a.announce, OnMark: a.mark,
-	}
-	var outcome kube.Outcome
-	if in.Operation == domain.OpTerminate {
-		outcome = a.remove(work, cluster, job)
-	} else {
-		outcome = a.apply(work, cluster, job)
-	}
+	outcome := a.step(work, cluster)
 	switch {
 	case info.IsLocalActivity && (work.Err() != nil || outcome.Retry != nil):
 		// The activity that comes after this one begins anew and is the one to tell of the cluster.
 		return nil, errNotAtOnce
 	case ctx.Err() != nil, errors.Is(context.Cause(work), errHalted):
+		a.halted = true
 		return a.end(context.WithoutCancel(ctx))
 	case errors.Is(context.Cause(work), errWorkerStops):
 		activity.RecordHeartbeat(ctx, a.snapshot())
@@ -209,6 +204,8 @@ type attempt struct {
 	kube      *Kube
 	in        LeafInput
 	resources []plan.Resource
+	steps     []plan.Step
+	halted    bool // no step follows
 
 	mu    sync.Mutex
 	state progress
@@ -227,6 +224,9 @@ type progress struct {
 	// Reported says, of a terminate, that there may be a ResourceBundleState; Report is domain.Leaf's.
 	Reported bool   `json:"reported,omitempty"`
 	Report   string `json:"report,omitempty"`
+	// Reason is what the workflow was told that is waited for, and Since when that began.
+	Reason string    `json:"reason,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
 }
 
 func (p progress) marks() domain.Marks { return domain.DecodeMarks(p.Marks) }
@@ -245,30 +245,42 @@ func (a *attempt) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.all = marks
-	a.state.Marks = marks.Encode()
+	// A bundle may have more than its plan, which leaves out what has gone.
+	a.all = domain.NewMarks(len(a.resources), domain.MarkGone)
+	copy(a.all, marks)
+	a.state.Marks = a.all.Encode()
 	return nil
 }
 
 // begin is the first attempt's marks.
 func (a *attempt) begin(ctx context.Context) (domain.Marks, error) {
-	n := len(a.resources)
-	if a.in.Operation != domain.OpTerminate {
-		return domain.NewMarks(n, domain.MarkPending), nil
+	if a.in.Step > 0 {
+		return a.goOn(ctx)
 	}
-	marks := domain.NewMarks(n, domain.MarkDeleted) // never attempted
-	if a.in.Unsettled {
-		marks = domain.NewMarks(n, domain.MarkDoomed)
-		a.state.Reported = true
+	held := First("", false, a.in.Held, len(a.resources))
+	if !a.in.Deletes() {
+		return plan.Due(a.resources, a.in.occasion(), held), nil
 	}
-	switch leaf, err := a.kube.leaves.Leaf(ctx, a.in.LeafID()); {
-	case err == nil && !a.in.Unsettled:
-		marks = domain.DecodeMarks(leaf.Marks).Doom()
-		a.state.Reported = reported(leaf)
-	case err != nil && !fail.Is(err, fail.NotFound):
+	leaf, err := a.kube.leaves.Leaf(ctx, a.in.LeafID())
+	if err != nil && !fail.Is(err, fail.NotFound) {
 		return nil, err
 	}
-	for i := range a.resources {
+	if err != nil { // nothing was done on it in this context
+		leaf = &domain.Leaf{Operation: domain.OpUpdate, Marks: held.Encode()}
+	}
+	marks := domain.DecodeMarks(leaf.Marks)
+	switch {
+	case a.in.Prune:
+		a.state.Reported = !marks.Has(func(m domain.Mark) bool { return !m.ToDelete() && m != domain.MarkGone })
+		return marks, nil
+	case a.in.Unsettled:
+		a.state.Reported = true
+		marks = plan.Doom(a.resources, held.Doubt(), domain.OpUpdate)
+	default:
+		a.state.Reported = reported(leaf)
+		marks = plan.Doom(a.resources, marks, leaf.Operation)
+	}
+	for i := range marks {
 		if a.resources[i].Keep && marks[i] == domain.MarkDoomed {
 			marks[i] = domain.MarkKept
 		}
@@ -279,23 +291,21 @@ func (a *attempt) begin(ctx context.Context) (domain.Marks, error) {
 // reported says whether there may be a ResourceBundleState of a leaf that was worked on before.
 func reported(leaf *domain.Leaf) bool {
 	marks := domain.DecodeMarks(leaf.Marks)
-	if leaf.Operation == domain.OpTerminate {
-		return leaf.Report != "" || slices.ContainsFunc(marks, func(m domain.Mark) bool {
-			return m != domain.MarkDeleted && m != domain.MarkKept
-		})
+	switch {
+	case leaf.Operation == domain.OpTerminate:
+		return leaf.Report != "" || marks.Has(func(m domain.Mark) bool { return m.MayBeThere() && m != domain.MarkKept })
+	case leaf.Operation.TakesOver():
+		return marks.Has(domain.Mark.MayBeThere) // an earlier context may have been reported on
+	default:
+		return slices.Contains(marks, domain.MarkApplied)
 	}
-	return slices.Contains(marks, domain.MarkApplied)
 }
 
 func (a *attempt) settled() bool {
-	return !slices.ContainsFunc(a.all, func(m domain.Mark) bool {
-		switch m {
-		case domain.MarkPending, domain.MarkSent, domain.MarkDoomed, domain.MarkDeleting:
-			return true
-		default:
-			return false
-		}
-	})
+	if a.in.Prune {
+		return !a.all.Has(domain.Mark.ToDelete)
+	}
+	return !a.all.Has(domain.Mark.ToDelete) && !a.all.Has(domain.Mark.ToApply)
 }
 
 // mark takes the progress of one resource.
@@ -303,6 +313,9 @@ func (a *attempt) mark(i int, m domain.Mark, note string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.all[i] = m
+	if m == domain.MarkDeleted && a.in.Prune {
+		a.all[i] = domain.MarkGone
+	}
 	if m == domain.MarkApplied || m == domain.MarkRefused || m == domain.MarkDeleted || m == domain.MarkUndeleted {
 		a.state.Connectivity, a.state.Error = domain.ConnectivityAvailable, ""
 	}
@@ -329,7 +342,7 @@ func (a *attempt) announce(ctx context.Context, stage []int) error {
 	if p.Announced == "" || p.Marks == p.Announced {
 		return nil
 	}
-	return a.tell(ctx, Contact{Connectivity: p.Connectivity, Marks: p.Marks, Error: p.Error})
+	return a.tell(ctx, Contact{Connectivity: p.Connectivity, Marks: p.Marks, Error: p.Error, Reason: p.Reason})
 }
 
 // try marks a stage as sent before it is. What is announced stays so, whether its requests get out or not:
@@ -342,7 +355,7 @@ func (a *attempt) try(stage []int) {
 		switch {
 		case a.all[i] == domain.MarkDoomed:
 			a.all[i] = domain.MarkDeleting
-		case a.all[i] == domain.MarkPending && a.state.Announced != "":
+		case (a.all[i] == domain.MarkPending || a.all[i] == domain.MarkOutdated) && a.state.Announced != "":
 			a.all[i] = domain.MarkSent
 		}
 	}
@@ -353,7 +366,7 @@ func (a *attempt) retry(ctx context.Context, o kube.Outcome) error {
 	p := a.snapshot()
 	lost := p.Connectivity != domain.ConnectivityRetrying
 	a.mu.Lock()
-	a.state.Connectivity, a.state.Error = domain.ConnectivityRetrying, fail.TextOf(o.Retry)
+	a.state.Connectivity, a.state.Error, a.state.Reason = domain.ConnectivityRetrying, fail.TextOf(o.Retry), ""
 	a.mu.Unlock()
 	if lost || p.Marks != p.Announced {
 		contact := Contact{Connectivity: domain.ConnectivityRetrying, Marks: p.Marks, Error: fail.TextOf(o.Retry)}
@@ -388,7 +401,7 @@ func (a *attempt) end(ctx context.Context) (*domain.Leaf, error) {
 	leaf := domain.Leaf{
 		ID: a.in.LeafID(), ContextID: a.in.ContextID, Operation: a.in.Operation, App: a.in.App, Cluster: a.in.Cluster,
 		Connectivity: p.Connectivity, Marks: p.Marks, Notes: p.Notes, LastError: p.Error,
-		Report: p.Report,
+		Report: p.Report, Next: a.next(),
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()

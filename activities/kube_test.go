@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -44,12 +43,18 @@ type leaf struct {
 	kube    *activities.Kube
 	server  *httptest.Server
 	handle  http.HandlerFunc // nil answers as a cluster that has nothing and takes all
+	body    func(w http.ResponseWriter, r *http.Request, body []byte)
 	options worker.Options
 
 	mu       sync.Mutex
 	requests []string // method and name
 	contacts []activities.Contact
 	beats    []progress
+	raw      map[string]any // the last heartbeat, with all that it has
+	lacking  []activities.Lacking
+
+	onContact func(activities.Contact)
+	onLacking func()
 }
 
 // progress is what heartbeats carry.
@@ -100,6 +105,8 @@ func newLeaf(t *testing.T, op domain.Operation, stages ...int) *leaf {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.beats = append(l.beats, p)
+			l.raw = nil
+			_ = details.Get(&l.raw)
 		}
 	})
 	return l
@@ -135,11 +142,13 @@ func (l *leaf) kubeconfig() []byte {
 }
 
 func (l *leaf) serve(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body)
+	body := bodyOf(r)
 	l.mu.Lock()
 	l.requests = append(l.requests, r.Method+" "+path.Base(r.URL.Path))
 	l.mu.Unlock()
 	switch {
+	case l.body != nil:
+		l.body(w, r, body)
 	case l.handle != nil:
 		l.handle(w, r)
 	case r.Method == http.MethodPatch:
@@ -170,6 +179,20 @@ func (l *leaf) Contact(_ context.Context, _, _ string, c activities.Contact) err
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.contacts = append(l.contacts, c)
+	if l.onContact != nil {
+		l.onContact(c)
+	}
+	return nil
+}
+
+// Lacking is the operation's side.
+func (l *leaf) Lacking(_ context.Context, _, _ string, x activities.Lacking) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lacking = append(l.lacking, x)
+	if l.onLacking != nil {
+		l.onLacking()
+	}
 	return nil
 }
 
@@ -191,7 +214,7 @@ func (l *leaf) run() (*domain.Leaf, error) {
 	l.options.Interceptors = append(l.options.Interceptors, &errorsOf{err: &failure})
 	l.env.SetWorkerOptions(l.options)
 	do := l.kube.ApplyToCluster
-	if l.in.Operation == domain.OpTerminate {
+	if l.in.Deletes() {
 		do = l.kube.DeleteFromCluster
 	}
 	value, err := l.env.ExecuteActivity(do, l.in)

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -29,6 +30,7 @@ type Store interface {
 	SweepBlobs(ctx context.Context, keep func(domain.Digest) bool, olderThan time.Duration) (removed int, err error)
 
 	PutInstance(ctx context.Context, in *domain.Instance) error
+	DeleteInstance(ctx context.Context, contextID string) error
 	Instance(ctx context.Context, contextID string) (*domain.Instance, error)
 	UpdateInstance(ctx context.Context, contextID string, change func(*domain.Instance) error) error
 	ActiveInstances(ctx context.Context) ([]*domain.Instance, error)
@@ -66,6 +68,9 @@ func (l *Lifecycle) Record(ctx context.Context, in RecordInput) error {
 	if err != nil {
 		return err
 	}
+	if in.Prepared != nil && in.Prepared.From != nil {
+		return l.takeOver(ctx, owner, in)
+	}
 	if !recorded(owner.Track(), in.Scope) {
 		if err := l.advance(ctx, owner, in); err != nil {
 			return err
@@ -77,12 +82,17 @@ func (l *Lifecycle) Record(ctx context.Context, in RecordInput) error {
 			return nil
 		})
 	}
+	return l.Store.PutInstance(ctx, l.instance(in))
+}
+
+// instance is the record of a context that begins.
+func (l *Lifecycle) instance(in RecordInput) *domain.Instance {
 	p := in.Prepared
-	return l.Store.PutInstance(ctx, &domain.Instance{
-		ContextID: in.ContextID, Owner: in.Owner, Operation: in.Operation, Status: domain.ContextInstantiating,
+	return &domain.Instance{
+		ContextID: in.ContextID, Owner: in.Owner, Origin: in.Operation, Operation: in.Operation, Status: domain.ContextInstantiating,
 		Namespace: p.Namespace, LogicalCloud: p.LogicalCloud, Profile: p.Profile, Release: p.Release,
-		Plan: p.Plan, Accepted: l.Now(),
-	})
+		Plan: p.Plan, Accepted: l.Now(), Label: p.Label,
+	}
 }
 
 func (l *Lifecycle) advance(ctx context.Context, owner domain.Owner, in RecordInput) error {
@@ -96,7 +106,11 @@ func (l *Lifecycle) advance(ctx context.Context, owner domain.Owner, in RecordIn
 			return err
 		}
 	}
-	t, err := owner.Decide(observed, in.Operation)
+	op := in.Operation
+	if op == domain.OpMigrate {
+		op = domain.OpReceive
+	}
+	t, err := owner.Decide(observed, op)
 	switch {
 	case err != nil:
 		return err
@@ -105,7 +119,13 @@ func (l *Lifecycle) advance(ctx context.Context, owner domain.Owner, in RecordIn
 		in.Prepared != nil && owner.Base().Revision != in.Prepared.OwnerRevision:
 		return fail.New(fail.Conflict, "%s %q was changed meanwhile; try again", owner.Noun().Title, owner.LocalName())
 	}
+	if t.Leaves {
+		h.Leave(h.ContextID(), in.ContextID, t.Revision-1, l.Now())
+	}
 	h.Append(t.To, in.ContextID, t.Revision, l.Now())
+	if in.Prepared != nil && in.Prepared.Label != "" {
+		h.StatusContextID = in.Prepared.Label
+	}
 	return l.Store.Replace(ctx, owner)
 }
 
@@ -167,6 +187,13 @@ func targets(of []plan.Target, unreachable map[domain.ClusterName]bool) *Targets
 		if unreachable[t.ClusterName] {
 			out.Suspect = append(out.Suspect, i)
 		}
+		if t.Held == nil {
+			continue
+		}
+		if out.Marks == nil {
+			out.Marks = make([]string, len(of))
+		}
+		out.Marks[i] = t.Held.Marks
 	}
 	return out
 }
@@ -181,22 +208,21 @@ func (l *Lifecycle) RecordLeaf(ctx context.Context, leaf domain.Leaf) error {
 // activities learn of it by their next heartbeat.
 const grace = 3 * time.Second
 
-// Supersede ends an instantiate that may still run in the context, and says what a terminate has to work
-// through.
+// Supersede ends the operation that made the context, which may still run, and says what a terminate has to
+// work through.
 func (l *Lifecycle) Supersede(ctx context.Context, s domain.Scope) (*Prepared, error) {
 	stop := beat(ctx)
 	defer stop()
-	inOrder, err := l.Runs.Close(ctx, domain.Scope{Owner: s.Owner, ContextID: s.ContextID, Operation: domain.OpInstantiate})
+	i, err := l.Store.Instance(ctx, s.ContextID)
 	if err != nil {
 		return nil, err
 	}
-	if !inOrder {
-		if err := pause.For(ctx, grace); err != nil {
-			return nil, err
-		}
-	}
-	i, err := l.Store.Instance(ctx, s.ContextID)
+	inOrder, err := l.closeOrigin(ctx, i)
 	if err != nil {
+		return nil, err
+	}
+	// Its end may have left a shorter plan.
+	if i, err = l.Store.Instance(ctx, s.ContextID); err != nil {
 		return nil, err
 	}
 	p, err := l.plan(ctx, i.Plan)
@@ -208,8 +234,19 @@ func (l *Lifecycle) Supersede(ctx context.Context, s domain.Scope) (*Prepared, e
 		return nil, err
 	}
 	prepared := sizes(p, i.Plan, unreachable)
-	prepared.Unsettled = !inOrder
+	prepared.Unsettled, prepared.Label = !inOrder, i.Label
 	return &prepared, nil
+}
+
+// closeOrigin ends the operation that made a context. After an end that was not in order it waits for what is on its
+// way.
+func (l *Lifecycle) closeOrigin(ctx context.Context, i *domain.Instance) (inOrder bool, err error) {
+	origin := cmp.Or(i.Origin, domain.OpInstantiate)
+	inOrder, err = l.Runs.Close(ctx, domain.Scope{Owner: i.Owner, ContextID: i.ContextID, Operation: origin})
+	if err == nil && !inOrder {
+		err = pause.For(ctx, grace)
+	}
+	return inOrder, err
 }
 
 // fewTargets is up to how many clusters an app's targets come with its sizes: a payload of some KB.
@@ -219,7 +256,10 @@ const fewTargets = 30
 func sizes(p *plan.Plan, digest domain.Digest, unreachable map[domain.ClusterName]bool) Prepared {
 	out := Prepared{Plan: digest, Namespace: p.Namespace, Release: p.Release}
 	for _, a := range p.Apps {
-		app := PreparedApp{Name: a.Name, Bundle: a.Bundle, Resources: len(a.Resources), Clusters: len(a.Targets)}
+		app := PreparedApp{
+			Name: a.Name, Bundle: a.Bundle, Resources: len(a.Resources), Clusters: len(a.Targets),
+			Needs: a.Needs, Events: a.Events,
+		}
 		if app.Clusters <= fewTargets {
 			app.Targets = targets(a.Targets, unreachable)
 		}
@@ -241,36 +281,54 @@ func (l *Lifecycle) Finish(ctx context.Context, in FinishInput) (*Outcome, error
 	if err != nil {
 		return nil, err
 	}
-	out := outcome(p, leaves, in)
+	left := ends(in.ContextID, leaves)
+	out := outcome(p, left, in)
+	digest := in.Plan
+	if in.Operation.TakesOver() {
+		if digest, err = l.trim(ctx, p, digest, left); err != nil {
+			return nil, err
+		}
+	}
 	return out, l.Store.UpdateInstance(ctx, in.ContextID, func(i *domain.Instance) error {
 		if i.Operation != in.Operation {
 			return nil // a terminate has taken over
 		}
-		i.Status, i.Counts, i.Ended = out.Status, out.Counts, l.Now()
+		i.Status, i.Counts, i.Reason, i.Plan, i.Ended = out.Status, out.Counts, in.Reason, digest, l.Now()
+		i.Held = in.Held
 		return nil
 	})
 }
 
-// outcome adds up the leaves of a plan.
-func outcome(p *plan.Plan, leaves []domain.Leaf, in FinishInput) *Outcome {
+// ends says how the leaves of a context have ended: as recorded, or as they began.
+func ends(contextID string, leaves []domain.Leaf) func(*plan.App, *plan.Target) domain.Leaf {
 	done := make(map[string]domain.Leaf, len(leaves))
 	for _, leaf := range leaves {
 		done[leaf.ID] = leaf
 	}
+	return func(a *plan.App, t *plan.Target) domain.Leaf {
+		leaf, ok := done[domain.LeafID(contextID, a.Name, t.ClusterName)]
+		if !ok {
+			leaf.Marks = t.Begin(len(a.Resources)).Encode()
+		}
+		return leaf
+	}
+}
+
+// outcome adds up the leaves of a plan.
+func outcome(p *plan.Plan, left func(*plan.App, *plan.Target) domain.Leaf, in FinishInput) *Outcome {
 	out := &Outcome{Counts: map[domain.ResourceState]int{}}
-	kept := 0
-	for _, a := range p.Apps {
-		for _, t := range a.Targets {
-			leaf, ok := done[domain.LeafID(in.ContextID, a.Name, t.ClusterName)]
+	kept, idle := 0, 0
+	for i := range p.Apps {
+		a := &p.Apps[i]
+		for j := range a.Targets {
+			leaf := left(a, &a.Targets[j])
 			marks := domain.DecodeMarks(leaf.Marks)
-			if !ok {
-				marks = domain.NewMarks(len(a.Resources), domain.MarkPending)
-			}
 			out.Counts = status.Rollup(out.Counts, marks.Count(false, leaf.Connectivity))
 			kept += status.Kept(marks)
+			idle += status.Idle(marks)
 		}
 	}
-	out.Status = status.ContextStatusOf(in.Operation, out.Counts, kept, in.Stopped)
+	out.Status = status.ContextStatusOf(in.Operation, out.Counts, kept, idle, in.Stopped)
 	return out
 }
 

@@ -83,6 +83,13 @@ func (m *memory) PutInstance(_ context.Context, in *domain.Instance) error {
 	return nil
 }
 
+func (m *memory) DeleteInstance(_ context.Context, contextID string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.instances, contextID)
+	return nil
+}
+
 func (m *memory) Instance(_ context.Context, contextID string) (*domain.Instance, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

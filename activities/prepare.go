@@ -26,14 +26,11 @@ func (l *Lifecycle) Prepare(ctx context.Context, s domain.Scope) (*Prepared, err
 	if err != nil {
 		return nil, err
 	}
-	d := &draft{plan: plan.Plan{ContextID: s.ContextID, Owner: s.Owner}}
-	if d.unreachable, err = l.Store.Unreachable(ctx); err != nil {
+	d, err := l.draft(ctx, owner, s)
+	if err != nil {
 		return nil, err
 	}
-	if err := planners[owner.Noun()](l, ctx, owner, d); err != nil {
-		return nil, err
-	}
-	if err := l.checkCollisions(ctx, &d.plan); err != nil {
+	if err := l.checkCollisions(ctx, &d.plan, ""); err != nil {
 		return nil, err
 	}
 	digest, err := save(ctx, l.Store, d.plan)
@@ -57,14 +54,24 @@ var planners = map[*domain.Noun]func(l *Lifecycle, ctx context.Context, owner do
 type draft struct {
 	plan        plan.Plan
 	warnings    []string
-	profile     string     // for the instance's record, as is
-	cloud       domain.Key // this
+	profile     string                  // for the instance's record, as is
+	cloud       domain.Key              // this
+	bundles     map[string]*plan.Bundle // by app
 	unreachable map[domain.ClusterName]bool
+}
+
+// draft plans what the owner wants.
+func (l *Lifecycle) draft(ctx context.Context, owner domain.Owner, s domain.Scope) (d *draft, err error) {
+	d = &draft{plan: plan.Plan{ContextID: s.ContextID, Owner: s.Owner}, bundles: map[string]*plan.Bundle{}}
+	if d.unreachable, err = l.Store.Unreachable(ctx); err != nil {
+		return nil, err
+	}
+	return d, planners[owner.Noun()](l, ctx, owner, d)
 }
 
 // add renders one more app of the plan.
 func (l *Lifecycle) add(ctx context.Context, d *draft, targets []plan.Target, bundle *plan.Bundle) error {
-	app := plan.App{Name: bundle.App, Targets: targets}
+	app := plan.App{Name: bundle.App, Targets: targets, Events: plan.EventsOf(bundle.Resources)}
 	for i := range bundle.Resources {
 		app.Resources = append(app.Resources, bundle.Resources[i].ResourceID)
 	}
@@ -73,6 +80,7 @@ func (l *Lifecycle) add(ctx context.Context, d *draft, targets []plan.Target, bu
 		return err
 	}
 	app.Bundle = digest
+	d.bundles[app.Name] = bundle
 	d.plan.Apps = append(d.plan.Apps, app)
 	return nil
 }
@@ -94,12 +102,10 @@ func (l *Lifecycle) planGroup(ctx context.Context, owner domain.Owner, d *draft)
 		if err != nil {
 			return err
 		}
-		if n := len(bundle.Hooks); n > 0 {
-			d.warnings = append(d.warnings, fmt.Sprintf("app %q: its %d Helm hooks are not run", app.Name, n))
-		}
 		if err := l.add(ctx, d, targets, bundle); err != nil {
 			return err
 		}
+		d.plan.Apps[len(d.plan.Apps)-1].Needs = w.needs[app.Name]
 	}
 	return nil
 }
@@ -114,12 +120,13 @@ type wanted struct {
 	intents     map[string][]domain.AppIntent
 	labelled    map[string][]string // provider/label to cluster names
 	unreachable map[domain.ClusterName]bool
+	needs       map[string][]plan.Dependency // by app
 }
 
 func (l *Lifecycle) wanted(ctx context.Context, group *domain.DeploymentIntentGroup, unreachable map[domain.ClusterName]bool) (*wanted, error) {
 	w := &wanted{group: group, unreachable: unreachable}
 	for _, step := range []func(context.Context, *wanted) error{
-		l.loadCloud, l.loadApps, l.loadProfiles, l.loadIntents, l.loadLabels,
+		l.loadCloud, l.loadApps, l.loadNeeds, l.loadProfiles, l.loadIntents, l.loadLabels,
 	} {
 		if err := step(ctx, w); err != nil {
 			return nil, err
@@ -283,15 +290,16 @@ func (l *Lifecycle) render(ctx context.Context, w *wanted, app *domain.App) (*pl
 }
 
 // checkCollisions refuses a plan that would put a resource where another group's instance has the same
-// one: the second apply would take it over and the first terminate would delete it.
-func (l *Lifecycle) checkCollisions(ctx context.Context, p *plan.Plan) error {
+// one: the second apply would take it over and the first terminate would delete it. The plan may take over
+// from the context from, whosever it is.
+func (l *Lifecycle) checkCollisions(ctx context.Context, p *plan.Plan, from string) error {
 	instances, err := l.Store.ActiveInstances(ctx)
 	if err != nil {
 		return err
 	}
 	mine := plan.FootprintOf(p)
 	for _, i := range instances {
-		if i.Owner == p.Owner {
+		if i.Owner == p.Owner || i.ContextID == from {
 			continue
 		}
 		meets, err := l.meets(ctx, mine, i.Plan)

@@ -227,7 +227,7 @@ func (a *attempt) look(ctx context.Context, cluster *kube.Cluster) (state, error
 // stateJob is work on the ResourceBundleState alone.
 func (a *attempt) stateJob(m domain.Mark) kube.Job {
 	return kube.Job{
-		Resources: []plan.Resource{bundle.New(a.in.App, a.in.ContextID, a.in.Namespace)}, Marks: domain.NewMarks(1, m),
+		Resources: []plan.Resource{bundle.New(a.in.App, a.in.labelID(), a.in.Namespace)}, Marks: domain.NewMarks(1, m),
 		Namespace: a.in.Namespace, DeploymentID: a.in.deploymentID(),
 	}
 }

@@ -4,6 +4,9 @@
 package activities
 
 import (
+	"cmp"
+	"time"
+
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
 )
@@ -24,16 +27,47 @@ type Prepared struct {
 	Release      string     `json:"release,omitempty"`
 	Profile      string     `json:"profile,omitempty"`
 	LogicalCloud domain.Key `json:"logicalCloud,omitempty"`
+	// Label is domain.Instance's.
+	Label string `json:"label,omitempty"`
+	// From is the context that is taken over from, nil where there is none.
+	From *From `json:"from,omitempty"`
+	// Unchanged says that what is wanted is there: nothing is to be done and nothing to be recorded.
+	Unchanged bool `json:"unchanged,omitempty"`
+	// Revision is that of the instance when all is done.
+	Revision int `json:"revision,omitempty"`
+	// Leaving says that an app leaves a cluster.
+	Leaving bool `json:"leaving,omitempty"`
+}
+
+// From is the context that another one takes over from.
+type From struct {
+	ContextID string `json:"contextID"`
+	// Owner, whose document has the revision, is another group than the new context's in a migrate.
+	Owner         domain.Key `json:"owner"`
+	OwnerRevision int64      `json:"ownerRevision"`
+}
+
+// Work is what an operation that takes over has to do for an app: on how many clusters it applies and from how many it
+// prunes.
+type Work struct {
+	Apply int `json:"apply,omitempty"`
+	Prune int `json:"prune,omitempty"`
 }
 
 // PreparedApp is one app of a plan.
 type PreparedApp struct {
-	Name      string        `json:"name"`
-	Bundle    domain.Digest `json:"bundle"`
-	Resources int           `json:"resources"` // per cluster
-	Clusters  int           `json:"clusters"`
+	Name      string            `json:"name"`
+	Bundle    domain.Digest     `json:"bundle"`
+	Resources int               `json:"resources"` // per cluster
+	Clusters  int               `json:"clusters"`
+	Needs     []plan.Dependency `json:"needs,omitempty"`  // see plan.App
+	Events    []string          `json:"events,omitempty"` // see plan.App
 	// Targets are its clusters when they are few; else they are asked for.
 	Targets *Targets `json:"targets,omitempty"`
+	// Work is nil when there is work on all clusters: for operations that take over from no other context.
+	Work *Work `json:"work,omitempty"`
+	// Counts are the states of its resources before the work.
+	Counts map[domain.ResourceState]int `json:"counts,omitempty"`
 }
 
 // RecordInput asks for the state change of an operation. Prepared is set for instantiate. Observed is the
@@ -57,6 +91,16 @@ type Targets struct {
 	Clusters []domain.ClusterName `json:"clusters"`
 	// Suspect are the indices of those that did not answer when they were last tried.
 	Suspect []int `json:"suspect,omitempty"`
+	// Marks are plan.Held's, "" where nothing is held; nil when nothing is held anywhere.
+	Marks []string `json:"marks,omitempty"`
+}
+
+// Held are the marks of the cluster with an index.
+func (t *Targets) Held(i int) string {
+	if t.Marks == nil {
+		return ""
+	}
+	return t.Marks[i]
 }
 
 // HaltInput asks for the end of the attempts at an app.
@@ -75,7 +119,40 @@ type LeafInput struct {
 	Namespace string             `json:"namespace"`
 	Unsettled bool               `json:"unsettled,omitempty"` // see Prepared
 	Suspect   bool               `json:"suspect,omitempty"`   // see Targets
+	// Hooked is set when the operation runs hooks. Then the work has more than one step: Step is the one to be
+	// done, and domain.Leaf's Next says which follows.
+	Hooked bool `json:"hooked,omitempty"`
+	Step   int  `json:"step,omitempty"`
+	// HookTime is how long a hook is waited for that does not say it itself.
+	HookTime time.Duration `json:"hookTime,omitempty"`
+	Label    string        `json:"label,omitempty"` // see domain.Instance
+	Held     string        `json:"held,omitempty"`  // the marks of what earlier contexts left, see Targets
+	Prune    bool          `json:"prune,omitempty"` // what is not wanted any more is to be deleted
 }
+
+// Deletes says whether the work is to delete.
+func (in LeafInput) Deletes() bool { return in.Operation == domain.OpTerminate || in.Prune }
+
+// First are the marks of n resources before anything of the work is done, where held is what earlier contexts left, ""
+// for nothing. Of a terminate they are all that may have to be deleted; pruning begins when all is applied.
+func First(op domain.Operation, prune bool, held string, n int) domain.Marks {
+	marks := domain.NewMarks(n, domain.MarkPending)
+	if held != "" {
+		marks = domain.DecodeMarks(held)
+	}
+	for i, m := range marks {
+		switch {
+		case op == domain.OpTerminate && m != domain.MarkGone:
+			marks[i] = domain.MarkDoomed
+		case prune && m.ToApply():
+			marks[i] = domain.MarkApplied
+		}
+	}
+	return marks
+}
+
+// labelID is the context id by which the cluster knows the resources.
+func (in LeafInput) labelID() string { return cmp.Or(in.Label, in.ContextID) }
 
 // LeafID names the leaf's record.
 func (in LeafInput) LeafID() string { return domain.LeafID(in.ContextID, in.App, in.Cluster) }
@@ -86,6 +163,7 @@ type Contact struct {
 	Connectivity domain.Connectivity `json:"connectivity"`
 	Marks        string              `json:"marks"`
 	Error        string              `json:"error,omitempty"`
+	Reason       string              `json:"reason,omitempty"` // what is waited for, of a cluster that answers
 }
 
 // FinishInput asks for the end of an operation to be recorded.
@@ -93,6 +171,24 @@ type FinishInput struct {
 	domain.Scope
 	Plan    domain.Digest `json:"plan"`
 	Stopped bool          `json:"stopped,omitempty"`
+	Reason  string        `json:"reason,omitempty"` // why it did not come to its end
+	// Held are the apps that were not started, and why.
+	Held map[string]string `json:"held,omitempty"`
+}
+
+// ReadyInput asks for an app to be Ready on its clusters [From, To).
+type ReadyInput struct {
+	Plan      domain.Digest `json:"plan"`
+	App       string        `json:"app"`
+	Namespace string        `json:"namespace"`
+	From      int           `json:"from"`
+	To        int           `json:"to"`
+}
+
+// Lacking is what an app lacks to be Ready, for people.
+type Lacking struct {
+	App    string `json:"app"`
+	Reason string `json:"reason"`
 }
 
 // Outcome is how an operation ended.
@@ -102,4 +198,4 @@ type Outcome struct {
 }
 
 // deploymentID is the value of the label that ties the resources of an app to its context.
-func (in LeafInput) deploymentID() string { return plan.DeploymentID(in.ContextID, in.App) }
+func (in LeafInput) deploymentID() string { return plan.DeploymentID(in.labelID(), in.App) }

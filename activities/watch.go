@@ -41,6 +41,7 @@ type WatchingInput struct {
 type Watching struct {
 	ContextID string               `json:"contextID"`
 	Clusters  []domain.ClusterName `json:"clusters"`
+	Only      bool                 `json:"only,omitempty"` // it has nothing in others any more
 }
 
 // WatchShardInput is the work of one watching activity; Term counts those of its workflow.
@@ -111,7 +112,20 @@ type Watch struct {
 // StartWatching tells the watches that a context has something in its clusters.
 func (w *Watch) StartWatching(ctx context.Context, in WatchingInput) error {
 	return w.tell(ctx, in, func(ctx context.Context, shard int, clusters []domain.ClusterName) error {
+		if len(clusters) == 0 {
+			return nil
+		}
 		return w.Shards.Watch(ctx, shard, Watching{ContextID: in.ContextID, Clusters: clusters})
+	})
+}
+
+// NarrowWatching tells them that it has nothing any more in those of its clusters that apps have left.
+func (w *Watch) NarrowWatching(ctx context.Context, in WatchingInput) error {
+	return w.tell(ctx, in, func(ctx context.Context, shard int, clusters []domain.ClusterName) error {
+		if len(clusters) == 0 {
+			return w.Shards.Unwatch(ctx, shard, in.ContextID)
+		}
+		return w.Shards.Watch(ctx, shard, Watching{ContextID: in.ContextID, Clusters: clusters, Only: true})
 	})
 }
 
@@ -122,7 +136,7 @@ func (w *Watch) StopWatching(ctx context.Context, in WatchingInput) error {
 	})
 }
 
-// tell calls tell for each shard that has clusters of the plan, side by side.
+// tell calls tell for each shard that has clusters of the plan, side by side, with those that apps stay on.
 func (w *Watch) tell(ctx context.Context, in WatchingInput, tell func(context.Context, int, []domain.ClusterName) error) error {
 	stop := beat(ctx)
 	defer stop()
@@ -131,19 +145,21 @@ func (w *Watch) tell(ctx context.Context, in WatchingInput, tell func(context.Co
 		return err
 	}
 	var shards [WatchShards][]domain.ClusterName
+	var concerned [WatchShards]bool
 	seen := map[domain.ClusterName]bool{}
 	for _, a := range p.Apps {
 		for _, t := range a.Targets {
-			if !seen[t.ClusterName] {
+			n := shardOf(t.ClusterName)
+			concerned[n] = true
+			if !seen[t.ClusterName] && !t.Leaving {
 				seen[t.ClusterName] = true
-				n := shardOf(t.ClusterName)
 				shards[n] = append(shards[n], t.ClusterName)
 			}
 		}
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for n, clusters := range shards {
-		if len(clusters) > 0 {
+		if concerned[n] {
 			g.Go(func() error { return tell(ctx, n, clusters) })
 		}
 	}

@@ -16,6 +16,7 @@ type Lifecycle interface {
 	Instantiate(ctx context.Context, owner domain.Key) (warnings []string, err error)
 	Terminate(ctx context.Context, owner domain.Key) error
 	Stop(ctx context.Context, owner domain.Key) error
+	Changes
 }
 
 // Document is an answer that writes itself as JSON, piece by piece.
@@ -44,9 +45,7 @@ func (e *edge) instantiate(template string, ok int) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		return operate(template, ok, func(ctx context.Context, owner domain.Key) error {
 			warnings, err := e.lifecycle.Instantiate(ctx, owner)
-			for _, text := range warnings[:min(len(warnings), maxWarnings)] {
-				warn(c, "%s", text)
-			}
+			warnAll(c, warnings)
 			return err
 		})(c)
 	}

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +39,16 @@ func TestLifecycleRoutes(t *testing.T) {
 		"instantiate":                    {call: call{method: "POST", url: theGroup + "/instantiate", status: 202, answers: map[string]string{"Warning": ""}}, asked: []string{"instantiate dig"}},
 		"instantiate with a warning":     {call: call{method: "POST", url: theGroup + "/instantiate", status: 202, answers: map[string]string{"Warning": `299 - "hook \"a\u00e4\" is not run"`}}, warnings: []string{`hook "aä" is not run`}, asked: []string{"instantiate dig"}},
 		"terminate with a body of bytes": {call: call{method: "POST", url: theGroup + "/terminate", body: "\x00", status: 202}, asked: []string{"terminate dig"}},
+		"update":                         {call: call{method: "POST", url: theGroup + "/update", body: `{"metadata":{"name":""}}`, status: 202, is: "2\n", answers: map[string]string{"Content-Type": "application/json"}}, asked: []string{"update dig"}},
+		"update without a difference":    {call: call{method: "POST", url: theGroup + "/update", status: 202, is: "2\n", answers: map[string]string{"Warning": `299 - "nothing"`}}, warnings: []string{"nothing"}, asked: []string{"update dig"}},
+		"update refused":                 {call: call{method: "POST", url: theGroup + "/update", status: 409, contains: []string{"no\n"}}, err: fail.New(fail.Conflict, "no"), asked: []string{"update dig"}},
+		"rollback":                       {call: call{method: "POST", url: theGroup + "/rollback", body: `{"metadata":{"description":"d"},"spec":{"revision":"3"}}`, status: 202}, asked: []string{"rollback to 3 dig"}},
+		"rollback without a revision":    {call: call{method: "POST", url: theGroup + "/rollback", body: `{"spec":{}}`, status: 400, contains: []string{"spec.revision"}}},
+		"rollback to no number":          {call: call{method: "POST", url: theGroup + "/rollback", body: `{"spec":{"revision":"one"}}`, status: 400, contains: []string{"spec.revision", "one"}}},
+		"rollback to a number":           {call: call{method: "POST", url: theGroup + "/rollback", body: `{"spec":{"revision":1}}`, status: 422, contains: []string{"spec.revision"}}},
+		"rollback without a body":        {call: call{method: "POST", url: theGroup + "/rollback", status: 400, contains: []string{"Empty body"}}},
+		"migrate":                        {call: call{method: "POST", url: theGroup + "/migrate", body: `{"spec":{"targetCompositeAppVersion":"v2","targetDeploymentIntentGroup":"next"},"more":1}`, status: 202, answers: map[string]string{"Warning": `299 - "unknown field \"more\""`}}, asked: []string{"migrate to v2/next dig"}},
+		"migrate to no group":            {call: call{method: "POST", url: theGroup + "/migrate", body: `{"spec":{"targetCompositeAppVersion":"v2"}}`, status: 400, contains: []string{"spec.targetDeploymentIntentGroup"}}},
 		"stop":                           {call: call{method: "POST", url: theGroup + "/stop", status: 202}, asked: []string{"stop dig"}},
 		"refused":                        {call: call{method: "POST", url: theGroup + "/approve", status: 409, contains: []string{"no\n"}}, err: fail.New(fail.Conflict, "no"), asked: []string{"approve dig"}},
 		"status":                         {call: call{method: "GET", url: theGroup + "/status?output=summary", status: 200, is: `{"name":"dig","output":"summary"}`, answers: map[string]string{"Content-Type": "application/json"}}},
@@ -73,10 +84,13 @@ func TestWritesToAGroupByState(t *testing.T) {
 		refused bool
 		want    []domain.State // after the write, when it is not refused
 	}{
-		"created":        {want: []domain.State{domain.Created}},
-		"approved":       {reach: []domain.State{domain.Approved}, want: []domain.State{domain.Created, domain.Approved, domain.Created}},
-		"instantiated":   {reach: []domain.State{domain.Approved, domain.Instantiated}, context: domain.ContextInstantiated, refused: true},
-		"stopped":        {reach: []domain.State{domain.Instantiated, domain.InstantiateStopped}, context: domain.ContextInstantiateFailed, refused: true},
+		"created":  {want: []domain.State{domain.Created}},
+		"approved": {reach: []domain.State{domain.Approved}, want: []domain.State{domain.Created, domain.Approved, domain.Created}},
+		// The instance has its own plan: what is written is for the next update (docs/decisions).
+		"instantiated":   {reach: []domain.State{domain.Approved, domain.Instantiated}, context: domain.ContextInstantiated, want: []domain.State{domain.Created, domain.Approved, domain.Instantiated}},
+		"instantiating":  {reach: []domain.State{domain.Instantiated}, context: domain.ContextInstantiating, want: []domain.State{domain.Created, domain.Instantiated}},
+		"stopped":        {reach: []domain.State{domain.Instantiated, domain.InstantiateStopped}, context: domain.ContextInstantiateFailed, want: []domain.State{domain.Created, domain.Instantiated, domain.InstantiateStopped}},
+		"migrated":       {reach: []domain.State{domain.Instantiated, domain.Updated}, context: domain.ContextUpdated, want: []domain.State{domain.Created, domain.Instantiated, domain.Updated, domain.Created}},
 		"terminating":    {reach: []domain.State{domain.Instantiated, domain.Terminated}, context: domain.ContextTerminating, refused: true},
 		"terminated":     {reach: []domain.State{domain.Instantiated, domain.Terminated}, context: domain.ContextTerminated, want: []domain.State{domain.Created, domain.Instantiated, domain.Terminated, domain.Created}},
 		"half-way ended": {reach: []domain.State{domain.Instantiated, domain.TerminateStopped}, context: domain.ContextTerminateFailed, want: []domain.State{domain.Created, domain.Instantiated, domain.TerminateStopped, domain.Created}},
@@ -106,6 +120,23 @@ func TestWritesToAGroupByState(t *testing.T) {
 	}
 }
 
+// TestReleaseOfAnInstance: what decides the names and the namespace of resources stays as long as there is an instance.
+func TestReleaseOfAnInstance(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	record(t, w, domain.Instantiated, "1")
+	w.operations.status = domain.ContextInstantiated
+	body := strings.Replace(groupBody, `"version":"`, `"version":"other-`, 1)
+	require.NotEqual(t, groupBody, body)
+	check(t, w.router, []call{
+		{method: "PUT", url: theGroup, body: body, status: 409, contains: []string{"spec.version", "Instantiated"}},
+		{method: "PUT", url: theGroup, body: groupBody, status: 200},
+	})
+	record(t, w, domain.Terminated, "1")
+	w.operations.status = domain.ContextTerminated
+	check(t, w.router, []call{{method: "PUT", url: theGroup, body: body, status: 200}})
+}
+
 func TestDeleteOfAGroup(t *testing.T) {
 	for name, c := range map[string]struct {
 		reach   []domain.State
@@ -117,6 +148,7 @@ func TestDeleteOfAGroup(t *testing.T) {
 		"instantiated":                   {reach: []domain.State{domain.Instantiated}, context: domain.ContextInstantiated, status: 409},
 		"terminating":                    {reach: []domain.State{domain.Terminated}, context: domain.ContextTerminating, status: 409},
 		"terminated":                     {reach: []domain.State{domain.Terminated}, context: domain.ContextTerminated, status: 204},
+		"migrated":                       {reach: []domain.State{domain.Instantiated, domain.Updated}, context: domain.ContextUpdated, status: 204},
 		"terminate stopped and over":     {reach: []domain.State{domain.TerminateStopped}, context: domain.ContextTerminateFailed, status: 204},
 		"terminate stopped, not yet off": {reach: []domain.State{domain.TerminateStopped}, context: domain.ContextTerminating, status: 409},
 	} {

@@ -87,6 +87,13 @@ func nouns(t *testing.T) map[string]walk {
 			path: theComposite + "/apps", item: "/NAME", body: named, want: `{"metadata":` + full + `}`, file: chartOf(t, "NAME"), replaced: 201, put: 201,
 			orphan: theProject + "/composite-apps/ca/v2/apps", orphanStatus: 409, orphans: `composite app "ca/v2"`,
 		},
+		"app dependency": {
+			path: theComposite + "/apps/web/dependency", item: "/NAME", replaced: 201, put: 201,
+			body:  `{"metadata":` + full + `,"spec":{"app":"sink","opStatus":"ready","wait":10}}`,
+			wrong: `{"metadata":{"name":"NAME"},"spec":{"wait":"long"}}`, wrongText: "spec.wait: cannot be string, must be",
+			invalid: `{"metadata":{"name":"x"},"spec":{"app":"sink","opStatus":"Running"}}`, names: "spec.opStatus",
+			orphan: theComposite + "/apps/none/dependency", orphanStatus: 409, orphans: `app "none"`,
+		},
 		"composite profile": {
 			path: theComposite + "/composite-profiles", item: "/NAME", body: `{"metadata":` + full + `}`, replaced: 201, put: 201,
 			orphan: theProject + "/composite-apps/none/v1/composite-profiles", orphanStatus: 409, orphans: `composite app "none/v1"`,
@@ -218,10 +225,35 @@ func TestWhatIsReferredToMustBeThere(t *testing.T) {
 		{method: "POST", url: theCloud + "/cluster-references", body: `{"metadata":{"name":"x"},"spec":{"clusterProvider":"p1","cluster":"none"}}`, status: 404, contains: []string{`spec.cluster: cluster "none" not found`}},
 		{method: "POST", url: theProfile + "/profiles", body: `{"metadata":{"name":"x"},"spec":{"app":"none"}}`, file: profileOf(t), status: 404, contains: []string{`spec.app: app "none" not found`}},
 		{method: "POST", url: theComposite + "/deployment-intent-groups", body: strings.NewReplacer(`"cp"`, `"none"`, `"dig"`, `"x"`).Replace(groupBody), status: 404, contains: []string{`spec.compositeProfile: composite profile "none" not found`}},
+		{method: "POST", url: theComposite + "/apps/sink/dependency", body: `{"metadata":{"name":"x"},"spec":{"app":"none","opStatus":"Ready"}}`, status: 404, contains: []string{`spec.app: app "none" not found`}},
 		{method: "PUT", url: theGroup, body: strings.Replace(groupBody, `"lc"`, `"none"`, 1), status: 404, contains: []string{`spec.logicalCloud: logical cloud "none" not found`}},
 		{method: "PUT", url: theGroup, body: strings.Replace(groupBody, `"sink"`, `"none"`, 1), status: 404, contains: []string{`spec.overrideValues[0].app: app "none" not found`}},
 		{method: "POST", url: thePlacement + "/app-intents", body: `{"metadata":{"name":"x"},"spec":{"app":"sink","intent":{"allOf":[{"anyOf":[{"clusterProvider":"p1","cluster":"none"}]}]}}}`, status: 404, contains: []string{`spec.intent.allOf[0].anyOf[0].cluster: cluster "none" not found`}},
 		{name: "an intent may be named before it is there", method: "POST", url: theGroup + "/intents", body: `{"metadata":{"name":"x"},"spec":{"intent":{"genericPlacementIntent":"later"}}}`, status: 201},
+	})
+}
+
+func TestAppDependencies(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	of := func(app string) string { return theComposite + "/apps/" + app + "/dependency" }
+	on := func(name, app string) string {
+		return `{"metadata":{"name":"` + name + `"},"spec":{"app":"` + app + `","opStatus":"DEPLOYED"}}`
+	}
+	check(t, w.router, []call{
+		{method: "GET", url: of("web"), status: 200, is: "[]"},
+		{name: "an app that waits for itself", method: "POST", url: of("web"), body: on("x", "web"), status: 409, contains: []string{"web needs web"}},
+		{method: "POST", url: of("web"), body: on("x", "sink"), status: 201},
+		{name: "each other", method: "POST", url: of("sink"), body: on("back", "web"), status: 409, contains: []string{"sink needs web needs sink"}},
+		{name: "by PUT", method: "PUT", url: of("sink") + "/back", body: on("back", "web"), status: 409, contains: []string{"sink needs web needs sink"}},
+		{name: "a refusal stores nothing", method: "GET", url: of("sink"), status: 200, is: "[]"},
+		{name: "another name", method: "PUT", url: of("web") + "/x", body: on("y", "sink"), status: 400, contains: []string{"Mismatched name in PUT request"}},
+		{name: "and stores nothing", method: "GET", url: of("web"), status: 200, is: `[{"metadata":` + strings.ReplaceAll(full, "NAME", "x") + `,"spec":{"app":"sink","opStatus":"DEPLOYED"}}]`},
+		{name: "a replacement is no second one", method: "PUT", url: of("web") + "/x", body: on("x", "sink"), status: 201},
+		{name: "an app that is needed", method: "DELETE", url: theComposite + "/apps/sink", status: 409},
+		{name: "an app that needs another", method: "DELETE", url: theComposite + "/apps/web", status: 409, contains: []string{`app "web" has app dependency "x"`}},
+		{method: "DELETE", url: of("web") + "/x", status: 204},
+		{method: "POST", url: of("sink"), body: on("back", "web"), status: 201},
 	})
 }
 

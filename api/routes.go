@@ -60,6 +60,7 @@ func (e *edge) resources() []resource {
 
 		{noun: domain.CompositeApps, path: compositeA, item: "/:compositeApp/:compositeAppVersion", put: always(201)},
 		{noun: domain.Apps, path: composite + "/apps", item: "/:app", put: always(201), file: "fileContent"},
+		{noun: domain.AppDependencies, path: composite + "/apps/:app/dependency", item: "/:dependency", put: always(201)},
 		{noun: domain.CompositeProfiles, path: profiles, item: "/:compositeProfile", put: always(201)},
 		{noun: domain.Profiles, path: profiles + "/:compositeProfile/profiles", item: "/:profile", put: always(201), file: "fileContent", list: e.listProfiles, query: profileListQuery},
 
@@ -86,6 +87,9 @@ func (e *edge) operations() []endpoint {
 		post(group+"/instantiate", "Instantiate a deployment intent group", 202, renderTime, e.instantiate(group, 202)),
 		post(group+"/terminate", "Terminate a deployment intent group", 202, plainTime, operate(group, 202, e.lifecycle.Terminate)),
 		post(group+"/stop", "Stop the running operation of a deployment intent group", 202, plainTime, operate(group, 202, e.lifecycle.Stop)),
+		{method: http.MethodPost, path: group + "/update", summary: "Bring the instance of a deployment intent group in line with its intents, profiles and apps", out: map[int]any{202: 0}, limit: renderTime, handle: e.update},
+		{method: http.MethodPost, path: group + "/rollback", summary: "Bring the instance of a deployment intent group back to a revision", in: rollbackBody{}, out: map[int]any{202: nil}, limit: renderTime, handle: e.rollback},
+		{method: http.MethodPost, path: group + "/migrate", summary: "Hand the instance of a deployment intent group over to a group of another composite app version", in: migrateBody{}, out: map[int]any{202: nil}, limit: renderTime, handle: e.migrate},
 		{method: http.MethodGet, path: group + "/status", summary: "Show where a deployment intent group stands", out: map[int]any{200: anyDocument{}}, events: true, limit: unlimited, query: statusQuery, handle: e.status(group)},
 		{method: http.MethodGet, path: group + "/intents/", summary: "Show what one intent of a deployment intent group binds", out: map[int]any{200: intentBinding{}}, query: intentQuery, handle: e.listIntents},
 		{method: http.MethodGet, path: placements + "/:genericPlacementIntent/app-intents/", summary: "Show the placement of one app", out: map[int]any{200: domain.AppIntentSpec{}}, query: appIntentListQuery, handle: e.listAppIntents},

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"mime/multipart"
@@ -166,6 +167,18 @@ func (o *operations) Instantiate(ctx context.Context, g domain.Key) ([]string, e
 	return o.warnings, o.ask("instantiate", g)
 }
 
+func (o *operations) Update(_ context.Context, g domain.Key) (int, []string, error) {
+	return 2, o.warnings, o.ask("update", g)
+}
+
+func (o *operations) Rollback(_ context.Context, g domain.Key, revision int) ([]string, error) {
+	return o.warnings, o.ask(fmt.Sprintf("rollback to %d", revision), g)
+}
+
+func (o *operations) Migrate(_ context.Context, g domain.Key, version, target string) ([]string, error) {
+	return o.warnings, o.ask("migrate to "+version+"/"+target, g)
+}
+
 func (o *operations) ContextStatus(context.Context, domain.Key, string) (domain.ContextStatus, error) {
 	return o.status, nil
 }
@@ -270,6 +283,7 @@ func furnish(t testing.TB, w *world) {
 		{url: theCloud + "/instantiate", status: 202},
 		{url: theProject + "/composite-apps", body: `{"metadata":{"name":"ca"},"spec":{"compositeAppVersion":"v1"}}`},
 		{url: theComposite + "/apps", body: `{"metadata":{"name":"sink"}}`, file: chartOf(t, "sink")},
+		{url: theComposite + "/apps", body: `{"metadata":{"name":"web"}}`, file: chartOf(t, "web")},
 		{url: theComposite + "/composite-profiles", body: `{"metadata":{"name":"cp"}}`},
 		{url: theProfile + "/profiles", body: `{"metadata":{"name":"sinkp"},"spec":{"app":"sink"}}`, file: profileOf(t)},
 		{url: theComposite + "/deployment-intent-groups", body: groupBody},

@@ -105,7 +105,14 @@ func TestPlacementIsRecordedAndShown(t *testing.T) {
 	require.Len(t, got.Apps[0].Clusters, 1)
 	require.Equal(t, harness.ClusterNames[0], got.Apps[0].Clusters[0].Cluster)
 	require.Equal(t, "anyOf: first of 2", got.Apps[0].Clusters[0].Placement)
-	require.Equal(t, 409, code(t, place(client.M{"allOf": []client.M{named(harness.ClusterNames[0])}})), "while it is instantiated")
+	// What is written while it is instantiated is for the next update; the instance stays what it is.
+	require.NoError(t, place(client.M{"allOf": []client.M{named(harness.ClusterNames[1])}}))
+	got, err = d.Status(ctx, s.Client, "output=all")
+	require.NoError(t, err)
+	require.Equal(t, "Instantiated", got.LastState())
+	require.Equal(t, harness.ClusterNames[0], got.Apps[0].Clusters[0].Cluster)
+	_, err = s.Client.Delete(ctx, d.Path())
+	require.Equal(t, 409, code(t, err), "while it is instantiated")
 	do(ctx, t, s, d, "terminate")
 	s.Await(ctx, d, "Terminated")
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +93,7 @@ func TestRecordReplay(t *testing.T) {
 		r.record(ctx, t, d, id, "instantiate", "terminated-while-cluster-down")
 		r.record(ctx, t, d, id, "terminate", "cluster-down-then-up")
 	})
+	t.Run("update, rollback and migrate", func(t *testing.T) { r.recordChanges(within(t, 2*time.Minute), t, s) })
 	t.Run("sweep", func(t *testing.T) {
 		ctx := within(t, time.Minute)
 		id := sweep(ctx, t, r.temporal)
@@ -119,6 +121,50 @@ func (r *recorder) record(ctx context.Context, t *testing.T, d *client.Deploymen
 		r.write(t, history, situation)
 		id = childOf(history, suffix)
 	}
+}
+
+// recordChanges writes what makes of one instance another.
+func (r *recorder) recordChanges(ctx context.Context, t *testing.T, s *harness.Stack) {
+	t.Helper()
+	c := instantiated(ctx, t, s, "web:a=1 b=1 c=1", "log:x=1")
+	last := func(operation, situation string) {
+		t.Helper()
+		got := s.Await(ctx, c.Deployment, "Instantiated")
+		r.record(ctx, t, c.Deployment, got.ContextID(), operation, situation)
+	}
+	c.chart(ctx, "web", "a=1 b=2 d=1")
+	c.update(ctx)
+	last("update", "applies-and-prunes")
+	c.chart(ctx, "web", "a=1 b=3 d=1")
+	c.update(ctx)
+	last("update", "applies")
+	require.NoError(t, c.rollback(ctx, "1"))
+	last("rollback", "rolled-back")
+
+	c.clusters[1].Down()
+	c.update(ctx)
+	got, err := c.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Rsync["Retrying"] > 0 })
+	require.NoError(t, err)
+	do(ctx, t, s, c.Deployment, "stop")
+	s.Await(ctx, c.Deployment, "InstantiateFailed")
+	r.record(ctx, t, c.Deployment, got.ContextID(), "update", "update-stopped-while-cluster-down")
+	c.clusters[1].Up(t)
+
+	next := *c.Deployment
+	next.Version, next.Group = "v2", "next-"+next.Group
+	next.Apps = slices.Clone(next.Apps[:1])
+	next.Apps[0].Chart = says(t, "web", "a=2")
+	require.NoError(t, client.Run(ctx, s.Client, next.GroupSteps(), nil))
+	do(ctx, t, s, &next, "approve")
+	_, err = s.Client.Post(ctx, c.Path()+"/migrate", client.M{"spec": client.M{
+		"targetCompositeAppVersion": next.Version, "targetDeploymentIntentGroup": next.Group,
+	}})
+	require.NoError(t, err)
+	c.Deployment = &next
+	last("migrate", "migrated")
+	do(ctx, t, s, &next, "terminate")
+	got = s.Await(ctx, &next, "Terminated")
+	r.record(ctx, t, &next, got.ContextID(), "terminate", "after-migrate")
 }
 
 // recordWatch writes the longest history of the workflows that watched: nothing is watched any more.

@@ -25,6 +25,8 @@ type Options struct {
 	Clusters int
 	// Watches bounds the activities that watch, each of which has a shard of all clusters.
 	Watches int
+	// Waits bounds the activities that wait for something in a cluster: a hook, or an app to be Ready.
+	Waits int
 	// Cache is the number of workflows kept in memory between tasks.
 	Cache int
 	// Drain is how long activities may take to end when the worker stops.
@@ -37,7 +39,7 @@ type Options struct {
 const heartbeatThrottle = time.Second
 
 // Worker polls the product's queues.
-type Worker struct{ lifecycle, kube, watch worker.Worker }
+type Worker struct{ lifecycle, kube, watch, wait worker.Worker }
 
 // New makes a worker; Start starts it.
 func New(c client.Client, lifecycle *activities.Lifecycle, kube *activities.Kube, watch *activities.Watch, o Options) *Worker {
@@ -70,28 +72,38 @@ func New(c client.Client, lifecycle *activities.Lifecycle, kube *activities.Kube
 			Interceptors:                       interceptors,
 		}),
 	}
+	w.wait = worker.New(c, workflows.WaitQueue, worker.Options{
+		DisableWorkflowWorker:              true,
+		MaxConcurrentActivityExecutionSize: o.Waits,
+		MaxConcurrentActivityTaskPollers:   2,
+		MaxHeartbeatThrottleInterval:       heartbeatThrottle,
+		WorkerStopTimeout:                  o.Drain,
+		Interceptors:                       interceptors,
+	})
 	workflows.Register(w.lifecycle)
 	w.lifecycle.RegisterActivity(lifecycle)
 	w.lifecycle.RegisterActivity(kube)  // for what a leaf does in its own task
 	w.lifecycle.RegisterActivity(watch) // to begin and end watches
 	w.kube.RegisterActivity(kube)
 	w.watch.RegisterActivity(watch)
+	w.wait.RegisterActivity(kube)
 	return w
 }
 
 // Start begins to poll.
 func (w *Worker) Start() error {
-	if err := w.lifecycle.Start(); err != nil {
-		return fmt.Errorf("start lifecycle worker: %w", err)
-	}
-	if err := w.kube.Start(); err != nil {
-		w.lifecycle.Stop()
-		return fmt.Errorf("start kube worker: %w", err)
-	}
-	if err := w.watch.Start(); err != nil {
-		w.kube.Stop()
-		w.lifecycle.Stop()
-		return fmt.Errorf("start watch worker: %w", err)
+	var started []worker.Worker
+	for _, q := range []struct {
+		name   string
+		worker worker.Worker
+	}{{"lifecycle", w.lifecycle}, {"kube", w.kube}, {"watch", w.watch}, {"wait", w.wait}} {
+		if err := q.worker.Start(); err != nil {
+			for _, s := range started {
+				s.Stop()
+			}
+			return fmt.Errorf("start %s worker: %w", q.name, err)
+		}
+		started = append(started, q.worker)
 	}
 	return nil
 }
@@ -99,6 +111,7 @@ func (w *Worker) Start() error {
 // Stop polls no more, and waits until what runs has ended or was handed over.
 func (w *Worker) Stop() {
 	var wg sync.WaitGroup
+	wg.Go(w.wait.Stop)
 	wg.Go(w.watch.Stop)
 	wg.Go(w.kube.Stop)
 	w.lifecycle.Stop()

@@ -18,8 +18,25 @@ type AppInput struct {
 	Plan      domain.Digest          `json:"plan"`
 	Namespace string                 `json:"namespace"`
 	Unsettled bool                   `json:"unsettled,omitempty"`
+	Label     string                 `json:"label,omitempty"`
+	Prune     bool                   `json:"prune,omitempty"`
 	From      int                    `json:"from,omitempty"`
 	To        int                    `json:"to"`
+}
+
+// deletes says whether the work is to delete.
+func (in AppInput) deletes() bool { return in.Operation == domain.OpTerminate || in.Prune }
+
+// idle says whether an operation that takes over has nothing to do where the marks are these.
+func (in AppInput) idle(marks domain.Marks) bool {
+	switch {
+	case !in.Operation.TakesOver():
+		return false
+	case in.Prune:
+		return !marks.Has(domain.Mark.ToDelete)
+	default:
+		return !marks.Has(domain.Mark.ToApply)
+	}
 }
 
 // WorkApp applies an app to its clusters or deletes it from them. Many clusters are split into batches,
@@ -55,7 +72,8 @@ type app struct {
 type leafState struct {
 	ClusterProgress
 	started, done bool
-	suspect       bool // see activities.Targets
+	suspect       bool   // see activities.Targets
+	held          string // see activities.LeafInput
 	cancel        workflow.CancelFunc
 }
 
@@ -67,14 +85,12 @@ func (a *app) run(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	first := domain.NewMarks(a.in.App.Resources, domain.MarkPending).Encode()
-	if a.in.Operation == domain.OpTerminate {
-		first = domain.NewMarks(a.in.App.Resources, domain.MarkDoomed).Encode()
-	}
-	for _, c := range targets.Clusters {
-		a.leaves = append(a.leaves, leafState{ClusterProgress: ClusterProgress{
-			Cluster: c, Connectivity: domain.ConnectivityUnknown, Marks: first,
-		}})
+	for i, c := range targets.Clusters {
+		marks := activities.First(a.in.Operation, a.in.Prune, targets.Held(i), a.in.App.Resources)
+		a.leaves = append(a.leaves, leafState{
+			ClusterProgress: ClusterProgress{Cluster: c, Connectivity: domain.ConnectivityUnknown, Marks: marks.Encode()},
+			done:            a.in.idle(marks), held: targets.Held(i),
+		})
 	}
 	for _, i := range targets.Suspect {
 		a.leaves[i].suspect = true
@@ -121,7 +137,8 @@ func (a *app) split(ctx workflow.Context) error {
 	return workflow.Await(a.whole, func() bool { return open == 0 })
 }
 
-// slide runs a child per cluster; a leaf leaves the window when it is done or its cluster does not answer.
+// slide runs a child per cluster; a leaf leaves the window when it is done, its cluster does not answer,
+// or it waits for something there.
 func (a *app) slide(ctx workflow.Context) error {
 	stopped := func() bool { return ctx.Err() != nil }
 	workflow.Go(a.whole, func(c workflow.Context) {
@@ -131,6 +148,9 @@ func (a *app) slide(ctx workflow.Context) error {
 	batches := (a.in.App.Clusters + batchSize - 1) / batchSize
 	window := max(openLeaves/max(batches, 1), fewestOpen)
 	for i := range a.leaves {
+		if a.leaves[i].done {
+			continue
+		}
 		if err := workflow.Await(a.whole, func() bool { return stopped() || a.atWork() < window }); err != nil {
 			return err
 		}
@@ -176,9 +196,11 @@ func (a *app) start(l *leafState) {
 	in := activities.LeafInput{
 		Scope: a.in.Scope, App: a.in.App.Name, Cluster: l.Cluster, Bundle: a.in.App.Bundle,
 		Resources: a.in.App.Resources, Namespace: a.in.Namespace, Unsettled: a.in.Unsettled, Suspect: l.suspect,
+		HookTime: hookTime, Label: a.in.Label, Held: l.held, Prune: a.in.Prune,
 	}
+	in.Hooked = in.Runs(a.in.App.Events)
 	name := ApplyToClusterName
-	if in.Operation == domain.OpTerminate {
+	if in.Deletes() {
 		name = DeleteFromClusterName
 	}
 	options := child(ctx, LeafID(in.Scope, in.App, in.Cluster),
@@ -201,7 +223,7 @@ func (a *app) start(l *leafState) {
 func (a *app) atWork() int {
 	n := 0
 	for i := range a.leaves {
-		if l := &a.leaves[i]; l.started && !l.done && l.Connectivity != domain.ConnectivityRetrying {
+		if l := &a.leaves[i]; l.started && !l.done && l.Connectivity != domain.ConnectivityRetrying && l.Reason == "" {
 			n++
 		}
 	}
@@ -257,20 +279,41 @@ func (a *app) count() *AppProgress {
 	p.Counts = Counts{}
 	for i := range a.leaves {
 		l := &a.leaves[i]
-		p.Counts = status.Rollup(p.Counts, domain.DecodeMarks(l.Marks).Count(!l.done, l.Connectivity))
+		marks := domain.DecodeMarks(l.Marks)
+		toPrune := a.in.Operation.TakesOver() && marks.Has(domain.Mark.ToDelete)
+		p.Counts = status.Rollup(p.Counts, marks.Count(!l.done || toPrune, l.Connectivity))
+		p.Unapplied += a.unapplied(marks)
 		switch {
 		case l.done:
 			p.Done++
+			if !status.Succeeded(a.in.Operation, marks) {
+				p.Failed++
+			}
 		case l.Connectivity == domain.ConnectivityRetrying:
 			p.Retrying++
 		}
 	}
 	for i := range a.batches {
 		p.Counts = status.Rollup(p.Counts, a.batches[i].Counts)
+		p.Unapplied += a.batches[i].Unapplied
 		p.Done += a.batches[i].Done
 		p.Retrying += a.batches[i].Retrying
+		p.Failed += a.batches[i].Failed
 	}
 	return &p
+}
+
+// unapplied counts what an operation that takes over has not applied.
+func (a *app) unapplied(marks domain.Marks) (n int) {
+	if !a.in.Operation.TakesOver() || a.in.Prune {
+		return 0
+	}
+	for _, m := range marks {
+		if m.ToApply() || m == domain.MarkRefused || m == domain.MarkUndeleted {
+			n++
+		}
+	}
+	return n
 }
 
 // detail answers ProgressQuery.
@@ -287,7 +330,7 @@ func (a *app) detail() (AppDetail, error) {
 // startApp starts the child for an app or a batch of its clusters.
 func startApp(ctx workflow.Context, in AppInput, id string) workflow.ChildWorkflowFuture {
 	name := DeployAppName
-	if in.Operation == domain.OpTerminate {
+	if in.deletes() {
 		name = RemoveAppName
 	}
 	return workflow.ExecuteChildWorkflow(child(ctx, id,

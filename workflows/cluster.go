@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -21,11 +22,7 @@ func WorkCluster(ctx workflow.Context, in activities.LeafInput) (*ClusterProgres
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, func() (ClusterProgress, error) { return l.state, nil }); err != nil {
 		return nil, fmt.Errorf("set query handler: %w", err)
 	}
-	first := domain.MarkPending
-	if in.Operation == domain.OpTerminate {
-		first = domain.MarkDoomed
-	}
-	l.state.Marks = domain.NewMarks(in.Resources, first).Encode()
+	l.state.Marks = activities.First(in.Operation, in.Prune, in.Held, in.Resources).Encode()
 	workflow.Go(l.whole, l.listen)
 	if err := l.run(ctx); err != nil {
 		return nil, err
@@ -41,36 +38,52 @@ type leaf struct {
 	contacted bool // the activity has told of itself
 }
 
+// run does the work, which has several steps when there are hooks. A stop between two of them is an end in
+// order: what was done is recorded.
 func (l *leaf) run(ctx workflow.Context) error {
-	if ctx.Err() != nil {
-		return nil //nolint:nilerr // stopped before anything was sent, which is an end in order
+	for ctx.Err() == nil {
+		end, err := l.do(ctx)
+		if err != nil {
+			return l.record(err)
+		}
+		waited := l.state.Reason != ""
+		l.state.Connectivity, l.state.Marks, l.state.Error, l.state.Reason = end.Connectivity, end.Marks, end.LastError, ""
+		if end.Next == 0 {
+			return nil
+		}
+		l.in.Step, l.contacted = end.Next, false
+		if waited {
+			l.tell(l.whole)
+		}
 	}
+	return nil
+}
+
+// do does a step, at once when that is likely to be enough.
+func (l *leaf) do(ctx workflow.Context) (end domain.Leaf, err error) {
 	activity := kube.ApplyToCluster
-	if l.in.Operation == domain.OpTerminate {
+	if l.in.Deletes() {
 		activity = kube.DeleteFromCluster
 	}
-	var end domain.Leaf
-	err := errNotTried
-	if l.in.Resources <= atOnceResources && !l.in.Suspect {
-		err = workflow.ExecuteLocalActivity(atOnce(l.whole), activity, l.in).Get(l.whole, &end)
+	if l.in.Resources <= atOnceResources && !l.in.Suspect && !l.in.Hooked {
+		err := workflow.ExecuteLocalActivity(atOnce(l.whole), activity, l.in).Get(l.whole, &end)
+		if err == nil {
+			return end, nil
+		}
 	}
-	if err != nil {
-		end, err = l.attempt(ctx, activity)
-	}
-	if err != nil {
-		return l.record(err)
-	}
-	l.state.Connectivity, l.state.Marks, l.state.Error = end.Connectivity, end.Marks, end.LastError
-	return nil
+	return l.attempt(ctx, activity)
 }
 
 // attempt is the work as an activity. When it is cancelled, it ends as soon as its heartbeat tells it, or at
 // once where the worker that has the workflow's task has the attempt too.
 func (l *leaf) attempt(ctx workflow.Context, activity any) (end domain.Leaf, err error) {
-	attempts := workflow.ExecuteActivity(clusterWork(ctx), activity, l.in)
+	attempts := workflow.ExecuteActivity(clusterWork(ctx, l.in.Hooked), activity, l.in)
 	var halted *domain.Leaf
 	workflow.Go(l.whole, func(c workflow.Context) {
 		ctx.Done().Receive(c, nil)
+		if attempts.IsReady() { // a step that is over
+			return
+		}
 		if workflow.ExecuteLocalActivity(atOnce(c), kube.Halt).Get(c, &halted) != nil {
 			halted = nil
 		}
@@ -85,8 +98,6 @@ func (l *leaf) attempt(ctx workflow.Context, activity any) (end domain.Leaf, err
 	return end, err
 }
 
-var errNotTried = errors.New("not tried")
-
 // record stores what is known of a leaf whose activity could not do so itself, because it was cancelled
 // between two attempts, its worker died, or it gave up.
 func (l *leaf) record(cause error) error {
@@ -94,7 +105,9 @@ func (l *leaf) record(cause error) error {
 	gaveUp := !errors.As(cause, &cancelled)
 	marks := domain.DecodeMarks(l.state.Marks)
 	for i, m := range marks {
-		marks[i] = unsettled(m, gaveUp, l.contacted)
+		if m.ToDelete() == l.in.Deletes() { // the other round's are as they were
+			marks[i] = unsettled(m, gaveUp, l.contacted)
+		}
 	}
 	l.state.Marks = marks.Encode()
 	if gaveUp {
@@ -114,7 +127,7 @@ func unsettled(m domain.Mark, gaveUp, contacted bool) domain.Mark {
 		return m
 	}
 	switch m {
-	case domain.MarkPending:
+	case domain.MarkPending, domain.MarkOutdated:
 		return domain.MarkSent
 	case domain.MarkDoomed:
 		return domain.MarkDeleting
@@ -125,16 +138,20 @@ func unsettled(m domain.Mark, gaveUp, contacted bool) domain.Mark {
 
 // listen takes what the activity says of the cluster and passes it on.
 func (l *leaf) listen(ctx workflow.Context) {
-	parent := workflow.GetInfo(ctx).ParentWorkflowExecution
 	contacts := workflow.GetSignalChannel(ctx, ContactSignal)
 	for {
 		var c activities.Contact
 		contacts.Receive(ctx, &c)
 		l.contacted = true
-		l.state.Connectivity, l.state.Marks, l.state.Error = c.Connectivity, c.Marks, c.Error
-		workflow.SetCurrentDetails(ctx, fmt.Sprintf("%s: %s", c.Connectivity, c.Error))
-		if parent != nil {
-			workflow.SignalExternalWorkflow(ctx, parent.ID, parent.RunID, ContactSignal, l.state)
-		}
+		l.state.Connectivity, l.state.Marks, l.state.Error, l.state.Reason = c.Connectivity, c.Marks, c.Error, c.Reason
+		l.tell(ctx)
+	}
+}
+
+// tell shows where the leaf stands, also to its app.
+func (l *leaf) tell(ctx workflow.Context) {
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("%s: %s", l.state.Connectivity, cmp.Or(l.state.Error, l.state.Reason)))
+	if parent := workflow.GetInfo(ctx).ParentWorkflowExecution; parent != nil {
+		workflow.SignalExternalWorkflow(ctx, parent.ID, parent.RunID, ContactSignal, l.state)
 	}
 }

@@ -83,6 +83,13 @@ func (m *memory) PutInstance(_ context.Context, in *domain.Instance) error {
 	return nil
 }
 
+func (m *memory) DeleteInstance(_ context.Context, contextID string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.instances, contextID)
+	return nil
+}
+
 func (m *memory) Instance(_ context.Context, contextID string) (*domain.Instance, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -160,7 +167,7 @@ func (m *memory) planned(t *testing.T, p *plan.Plan) activities.Prepared {
 	require.NoError(t, err)
 	out := activities.Prepared{Plan: digest, Namespace: p.Namespace, OwnerRevision: m.group.Revision}
 	for _, a := range p.Apps {
-		out.Apps = append(out.Apps, activities.PreparedApp{Name: a.Name, Resources: len(a.Resources), Clusters: len(a.Targets)})
+		out.Apps = append(out.Apps, activities.PreparedApp{Name: a.Name, Resources: len(a.Resources), Clusters: len(a.Targets), Needs: a.Needs, Events: a.Events})
 	}
 	return out
 }

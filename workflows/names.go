@@ -3,9 +3,12 @@
 //
 // The tree of an operation:
 //
-//	Instantiate or Terminate          <owner>/<context id>/instantiate
+//	Instantiate, Update or Terminate  <owner>/<context id>/instantiate
 //	└ DeployApp or RemoveApp          …/<app>            (again …/<app>/<from>-<to> when there are many clusters)
 //	  └ ApplyToCluster or DeleteFromCluster   …/<app>/<provider>+<cluster>
+//
+// An Update has two rounds: DeployApp for all apps, and when all that is applied RemoveApp for those of which something
+// is to be pruned, under the same ids. Apps and clusters without work have no workflow.
 //
 // Beside them there is a WatchClusters for each shard of clusters that have something: watch/<shard>, and once a
 // day a Sweep: sweep.
@@ -25,6 +28,9 @@ import (
 const (
 	InstantiateName       = "Instantiate"
 	TerminateName         = "Terminate"
+	UpdateName            = "Update"
+	RollbackName          = "Rollback"
+	MigrateName           = "Migrate"
 	DeployAppName         = "DeployApp"
 	RemoveAppName         = "RemoveApp"
 	ApplyToClusterName    = "ApplyToCluster"
@@ -34,11 +40,12 @@ const (
 )
 
 // Task queues: work on clusters, which may hang, never takes a slot from lifecycle work, nor do the watches,
-// which last.
+// which last, nor what waits for something in a cluster.
 const (
 	LifecycleQueue = "drover-lifecycle"
 	KubeQueue      = "drover-kube"
 	WatchQueue     = "drover-watch"
+	WaitQueue      = "drover-wait"
 )
 
 // Messages.
@@ -52,6 +59,8 @@ const (
 	// or ClusterProgress to the app.
 	ContactSignal  = "contact"
 	ProgressSignal = "progress"
+	// LackingSignal carries an activities.Lacking to the root.
+	LackingSignal = "lacking"
 	// ProgressQuery asks a root for OperationProgress, an app for AppDetail, a leaf for ClusterProgress.
 	ProgressQuery = "progress"
 	// WatchSignal carries an activities.Watching to WatchClusters and starts it where it does not run;
@@ -92,10 +101,18 @@ func SearchAttributes() []string {
 
 // OperationName is the type of the root workflow of op.
 func OperationName(op domain.Operation) string {
-	if op == domain.OpTerminate {
+	switch op {
+	case domain.OpTerminate:
 		return TerminateName
+	case domain.OpUpdate:
+		return UpdateName
+	case domain.OpRollback:
+		return RollbackName
+	case domain.OpMigrate:
+		return MigrateName
+	default:
+		return InstantiateName
 	}
-	return InstantiateName
 }
 
 // OperationID is the id of the root workflow of an operation on a context.

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"fmt"
 
 	"go.temporal.io/sdk/temporal"
@@ -15,6 +16,7 @@ import (
 type OperationInput struct {
 	domain.Scope
 	Observed domain.ContextStatus `json:"observed,omitempty"`
+	Goal     domain.Goal          `json:"goal,omitzero"`
 }
 
 var lifecycle *activities.Lifecycle // names the methods; never called
@@ -33,8 +35,9 @@ func Instantiate(ctx workflow.Context, in OperationInput) (*activities.Outcome, 
 		return nil, err
 	}
 	o.watch(watcher.StartWatching, prepared)
-	o.fanOut(prepared)
-	return o.close(o.finish(prepared))
+	o.expect(prepared)
+	o.fanOut(prepared, false)
+	return o.close(o.finish(prepared, ""))
 }
 
 // Terminate records the new state, ends whatever is still going on in the context, and deletes from the
@@ -52,8 +55,9 @@ func Terminate(ctx workflow.Context, in OperationInput) (*activities.Outcome, er
 	if err != nil {
 		return nil, err
 	}
-	o.fanOut(prepared)
-	out, err := o.finish(prepared)
+	o.expect(prepared)
+	o.fanOut(prepared, false)
+	out, err := o.finish(prepared, "")
 	if err == nil && out.Status == domain.ContextTerminated {
 		o.watch(watcher.StopWatching, prepared)
 	}
@@ -75,8 +79,10 @@ type operation struct {
 	stopping, stopRecorded bool
 	ended                  bool // too late to stop
 	watching               int  // calls to the watches that are not answered
+	failed                 int  // resources of apps of whose end nothing is known
 
 	progress OperationProgress
+	apps     []*appRun // as in progress
 }
 
 func begin(ctx workflow.Context, in OperationInput) (*operation, error) {
@@ -100,6 +106,7 @@ func begin(ctx workflow.Context, in OperationInput) (*operation, error) {
 		o.stop()
 	})
 	workflow.Go(o.whole, o.listen)
+	workflow.Go(o.whole, o.lack)
 	return o, nil
 }
 
@@ -169,7 +176,7 @@ func (o *operation) record(prepared *activities.Prepared) error {
 
 // settle answers whoever waits for the operation to be accepted.
 func (o *operation) settle(prepared activities.Prepared, refusal error) {
-	o.acceptance = Acceptance{Warnings: prepared.Warnings}
+	o.acceptance = Acceptance{Warnings: prepared.Warnings, Revision: prepared.Revision}
 	o.refusal = refusal
 	o.settled = true
 	if refusal != nil {
@@ -183,29 +190,47 @@ func (o *operation) supersede() (prepared activities.Prepared, err error) {
 	return prepared, err
 }
 
-// fanOut runs a child per app and waits for all of them.
-func (o *operation) fanOut(prepared activities.Prepared) {
-	open := 0
+// expect shows what is before the operation.
+func (o *operation) expect(prepared activities.Prepared) {
 	for _, app := range prepared.Apps {
-		p := AppProgress{App: app.Name, Clusters: app.Clusters, Counts: Counts{}}
-		p.Counts[domain.ResourcePending] = app.Resources * app.Clusters
+		p := AppProgress{App: app.Name, Clusters: app.Clusters, Counts: Counts(app.Counts)}
+		if app.Counts == nil {
+			p.Counts = Counts{domain.ResourcePending: app.Resources * app.Clusters}
+		}
 		o.progress.Apps = append(o.progress.Apps, p)
+		o.apps = append(o.apps, &appRun{PreparedApp: app, prepared: prepared})
 	}
 	o.show()
+}
+
+// fanOut runs a child per app that has work, when the apps that it needs are there, and waits for all of them.
+func (o *operation) fanOut(prepared activities.Prepared, prune bool) {
+	open := 0
 	for i, app := range prepared.Apps {
+		if app.Work != nil && (prune && app.Work.Prune == 0 || !prune && app.Work.Apply == 0) {
+			o.progress.Apps[i].Done = app.Clusters
+			o.apps[i].ended, o.apps[i].deployed = true, true
+			continue
+		}
+		o.progress.Apps[i].Done = 0 // each round goes over all clusters
 		in := AppInput{
 			Scope: o.in.Scope, App: app, Plan: prepared.Plan, Namespace: prepared.Namespace,
-			Unsettled: prepared.Unsettled, To: app.Clusters,
+			Unsettled: prepared.Unsettled, To: app.Clusters, Label: prepared.Label, Prune: prune,
 		}
 		open++
 		workflow.Go(o.work, func(ctx workflow.Context) {
-			defer func() { open-- }()
+			defer func() { open--; o.apps[i].ended = true }()
+			if !prune && !o.admit(ctx, i) {
+				return
+			}
 			var result AppProgress
 			if err := startApp(ctx, in, AppID(in.Scope, app.Name, 0, 0)).Get(ctx, &result); err != nil {
 				workflow.GetLogger(ctx).Error("app", "app", app.Name, "error", err)
+				o.failed += app.Resources * app.Clusters
 				return
 			}
 			o.progress.Apps[i] = result
+			o.apps[i].deployed = result.Done == result.Clusters && result.Failed == 0
 			o.show()
 		})
 	}
@@ -238,7 +263,7 @@ func (o *operation) watch(activity any, prepared activities.Prepared) {
 		if _, err := workflow.AwaitWithTimeout(ctx, watchDelay, func() bool { return o.ended }); err != nil {
 			return
 		}
-		in := activities.WatchingInput{ContextID: o.in.ContextID, Plan: prepared.Plan}
+		in := activities.WatchingInput{ContextID: cmp.Or(prepared.Label, o.in.ContextID), Plan: prepared.Plan}
 		if err := workflow.ExecuteActivity(waiting(ctx), activity, in).Get(ctx, nil); err != nil {
 			workflow.GetLogger(ctx).Error("watch", "error", err)
 		}
@@ -246,12 +271,12 @@ func (o *operation) watch(activity any, prepared activities.Prepared) {
 }
 
 // finish records how the operation ended, from what the leaves left in the store.
-func (o *operation) finish(prepared activities.Prepared) (*activities.Outcome, error) {
+func (o *operation) finish(prepared activities.Prepared, reason string) (*activities.Outcome, error) {
 	o.ended = true
 	if o.stopping {
 		_ = workflow.Await(o.whole, func() bool { return o.stopRecorded })
 	}
-	in := activities.FinishInput{Scope: o.in.Scope, Plan: prepared.Plan, Stopped: o.stopping}
+	in := activities.FinishInput{Scope: o.in.Scope, Plan: prepared.Plan, Stopped: o.stopping, Reason: reason, Held: o.held()}
 	var out activities.Outcome
 	if err := briefly(o.whole, lifecycle.Finish, in, &out); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -40,7 +41,21 @@ type clusters struct {
 	asked map[string]int
 	// activities counts what was asked by way of Temporal, not in the workflow's own task.
 	activities map[string]int
-	halted     []string // workflow ids
+	halted     []string                                                  // workflow ids
+	ready      func(ctx context.Context, in activities.ReadyInput) error // nil: at once
+	order      []string                                                  // apps, as they were first asked for
+	inputs     []activities.LeafInput
+}
+
+func (c *clusters) AwaitReady(ctx context.Context, in activities.ReadyInput) error {
+	c.mu.Lock()
+	c.order = append(c.order, in.App+" is ready?")
+	ready := c.ready
+	c.mu.Unlock()
+	if ready != nil {
+		return ready(ctx, in)
+	}
+	return nil
 }
 
 func (c *clusters) Halt(ctx context.Context) (*domain.Leaf, error) {
@@ -61,6 +76,10 @@ func (c *clusters) DeleteFromCluster(ctx context.Context, in activities.LeafInpu
 func (c *clusters) work(ctx context.Context, in activities.LeafInput, m domain.Mark) (*domain.Leaf, error) {
 	c.mu.Lock()
 	c.asked[in.Cluster.Name]++
+	c.inputs = append(c.inputs, in)
+	if !slices.Contains(c.order, in.App) {
+		c.order = append(c.order, in.App)
+	}
 	if !activity.GetInfo(ctx).IsLocalActivity {
 		c.activities[in.Cluster.Name]++
 	}
@@ -166,6 +185,12 @@ type world struct {
 // newWorld has an approved group whose apps go to the clusters, two resources each.
 func newWorld(t *testing.T, op domain.Operation, apps int, names ...string) *world {
 	t.Helper()
+	return newWorldOf(t, op, func(*plan.Plan) {}, apps, names...)
+}
+
+// newWorldOf is newWorld with a change of the plan.
+func newWorldOf(t *testing.T, op domain.Operation, change func(*plan.Plan), apps int, names ...string) *world {
+	t.Helper()
 	var s testsuite.WorkflowTestSuite
 	s.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	w := &world{TestWorkflowEnvironment: s.NewTestWorkflowEnvironment(), t: t, store: newMemory(), shards: &shards{watched: map[string][]domain.ClusterName{}}}
@@ -185,6 +210,7 @@ func newWorld(t *testing.T, op domain.Operation, apps int, names ...string) *wor
 		}
 		p.Apps = append(p.Apps, a)
 	}
+	change(p)
 	prepared := w.store.planned(t, p)
 	if op == domain.OpTerminate {
 		w.store.group.History.Append(domain.Instantiated, contextID, 1, begun)

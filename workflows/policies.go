@@ -35,6 +35,9 @@ const (
 	// batchSize is the number of clusters from which an app's work is split, which keeps every history
 	// far below 10,000 events.
 	batchSize = 250
+	// hookTime is how long a hook is waited for that does not say it itself. EMCO has no bound and Helm one of
+	// 5 minutes, which a person may change and a chart may not: this one is for what will never come.
+	hookTime = time.Hour
 	// watchEvents is the length of a watch's history from which it goes on as a new one: a change of the set of
 	// clusters costs some ten events.
 	watchEvents = 4000
@@ -42,6 +45,8 @@ const (
 	watchDelay = time.Second
 	// SweepInterval is the time from one Sweep to the next.
 	SweepInterval = 24 * time.Hour
+	// readyInterval is the wait after an activity that waits for an app to be Ready has given up.
+	readyInterval = 10 * time.Second
 	// rewatchInterval is the wait after an activity that watches has given up.
 	rewatchInterval = 10 * time.Second
 )
@@ -99,16 +104,30 @@ func waiting(ctx workflow.Context) workflow.Context {
 }
 
 // clusterWork is for applying and deleting: for ever, until stop or terminate. The interval's cap is how
-// long a cluster that is back may have to wait.
-func clusterWork(ctx workflow.Context) workflow.Context {
+// long a cluster that is back may have to wait. Work that waits has a queue of its own.
+func clusterWork(ctx workflow.Context, waits bool) workflow.Context {
+	queue := KubeQueue
+	if waits {
+		queue = WaitQueue
+	}
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue:           KubeQueue,
+		TaskQueue:           queue,
 		StartToCloseTimeout: 24 * time.Hour,
 		HeartbeatTimeout:    heartbeatTimeout,
 		WaitForCancellation: true,
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: 500 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second,
 		},
+	})
+}
+
+// readying is for waiting until an app is Ready: for ever, until a stop, which need not wait for it.
+func readying(ctx workflow.Context) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:           WaitQueue,
+		StartToCloseTimeout: 24 * time.Hour,
+		HeartbeatTimeout:    heartbeatTimeout,
+		RetryPolicy:         soon(),
 	})
 }
 

@@ -25,6 +25,7 @@ func (c Counts) String() string {
 // Acceptance is the answer to AcceptUpdate.
 type Acceptance struct {
 	Warnings []string `json:"warnings,omitempty"`
+	Revision int      `json:"revision,omitempty"` // of an operation that takes over
 }
 
 // OperationProgress is the root's answer to ProgressQuery.
@@ -39,8 +40,12 @@ type AppProgress struct {
 	From     int    `json:"from,omitempty"` // of a batch
 	Counts   Counts `json:"counts"`
 	Clusters int    `json:"clusters"`
-	Done     int    `json:"done"`     // clusters
-	Retrying int    `json:"retrying"` // clusters that do not answer
+	Done     int    `json:"done"`             // clusters
+	Retrying int    `json:"retrying"`         // clusters that do not answer
+	Failed   int    `json:"failed,omitempty"` // clusters among Done on which not all came to be as planned
+	Reason   string `json:"reason,omitempty"` // what an app waits for that is not started, or why it never will be
+	// Unapplied is how many resources an operation that takes over has still to apply, or was refused.
+	Unapplied int `json:"unapplied,omitempty"`
 }
 
 // AppDetail is an app's answer to ProgressQuery: its open clusters, or the ids of the workflows that have
@@ -56,6 +61,7 @@ type ClusterProgress struct {
 	Connectivity domain.Connectivity `json:"connectivity"`
 	Marks        string              `json:"marks"`
 	Error        string              `json:"error,omitempty"`
+	Reason       string              `json:"reason,omitempty"` // what is waited for in the cluster
 }
 
 // table shows progress in the Web UI. (Fprintf to a builder would do, but workflowcheck holds every Fprintf
@@ -65,6 +71,11 @@ func (p OperationProgress) table() string {
 	b.WriteString(fmt.Sprintf("**%s**\n\n| app | clusters done | not answering | resources |\n|---|---|---|---|\n", p.Status)) //nolint:staticcheck // see above
 	for _, a := range p.Apps {
 		b.WriteString(fmt.Sprintf("| %s | %d of %d | %d | %s |\n", a.App, a.Done, a.Clusters, a.Retrying, a.Counts)) //nolint:staticcheck // see above
+	}
+	for _, a := range p.Apps {
+		if a.Reason != "" {
+			b.WriteString(fmt.Sprintf("\n%s: %s\n", a.App, a.Reason)) //nolint:staticcheck // see above
+		}
 	}
 	return b.String()
 }

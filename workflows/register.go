@@ -10,6 +10,9 @@ func Register(r worker.WorkflowRegistry) {
 	for name, fn := range map[string]any{
 		InstantiateName:       Instantiate,
 		TerminateName:         Terminate,
+		UpdateName:            Update,
+		RollbackName:          Update,
+		MigrateName:           Update,
 		DeployAppName:         WorkApp,
 		RemoveAppName:         WorkApp,
 		ApplyToClusterName:    WorkCluster,

@@ -110,13 +110,16 @@ func (w *watch) receive(ctx workflow.Context) {
 		for _, c := range s.Clusters {
 			w.add(c, s.ContextID)
 		}
+		if s.Only {
+			w.remove(s.ContextID, s.Clusters)
+		}
 	}
 	for {
 		var contextID string
 		if !w.unwatches.ReceiveAsync(&contextID) {
 			break
 		}
-		w.remove(contextID)
+		w.remove(contextID, nil)
 	}
 	for {
 		var h activities.Heard
@@ -142,10 +145,11 @@ func (w *watch) add(c domain.ClusterName, contextID string) {
 	}
 }
 
-func (w *watch) remove(contextID string) {
+// remove forgets that a context has something in clusters other than those it stays in.
+func (w *watch) remove(contextID string, stays []domain.ClusterName) {
 	kept := w.Watched[:0]
 	for _, x := range w.Watched {
-		if at, found := slices.BinarySearch(x.Contexts, contextID); found {
+		if at, found := slices.BinarySearch(x.Contexts, contextID); found && !slices.Contains(stays, x.Cluster) {
 			x.Contexts = slices.Delete(x.Contexts, at, at+1)
 		}
 		if len(x.Contexts) > 0 {

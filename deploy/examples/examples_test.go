@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/deploy/examples"
+	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/render"
 )
 
@@ -31,7 +32,7 @@ func TestVFWRendersWhatItsDocumentationShows(t *testing.T) {
 				App: app, Chart: chart, Profile: profile, Release: "fw0", Namespace: "default",
 			})
 			require.NoError(t, err)
-			require.Empty(t, bundle.Hooks)
+			require.Empty(t, plan.EventsOf(bundle.Resources))
 			var got []string
 			for _, r := range bundle.Resources {
 				got = append(got, r.Kind+" "+r.Name)

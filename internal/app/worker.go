@@ -36,8 +36,8 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 		},
 		worker.Options{
 			Workflows: p.config.Workflows, Activities: p.config.Activities, Clusters: p.config.Clusters,
-			Watches: activities.WatchShards,
-			Cache:   p.config.Cache, Drain: p.config.Drain,
+			Watches: activities.WatchShards, Waits: waits,
+			Cache: p.config.Cache, Drain: p.config.Drain,
 		})
 	if err := w.Start(); err != nil {
 		return err
@@ -47,6 +47,9 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 	w.Stop()
 	return nil
 }
+
+// waits is how many activities may wait for something in a cluster at a time: each costs three goroutines.
+const waits = 2000
 
 // agentNamespace is where agents are installed.
 const agentNamespace = "drover-monitor"

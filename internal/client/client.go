@@ -98,6 +98,15 @@ func (c *Client) send(ctx context.Context, method, path string, v any) (*Answer,
 
 // PostFile sends metadata as JSON and a file, as a multipart form.
 func (c *Client) PostFile(ctx context.Context, path string, metadata any, file []byte) (*Answer, error) {
+	return c.sendFile(ctx, http.MethodPost, path, metadata, file)
+}
+
+// PutFile is PostFile for what is there already.
+func (c *Client) PutFile(ctx context.Context, path string, metadata any, file []byte) (*Answer, error) {
+	return c.sendFile(ctx, http.MethodPut, path, metadata, file)
+}
+
+func (c *Client) sendFile(ctx context.Context, method, path string, metadata any, file []byte) (*Answer, error) {
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
 	data, err := json.Marshal(metadata)
@@ -117,7 +126,7 @@ func (c *Client) PostFile(ctx context.Context, path string, metadata any, file [
 	if err := form.Close(); err != nil {
 		return nil, fmt.Errorf("write form: %w", err)
 	}
-	return c.Do(ctx, http.MethodPost, path, form.FormDataContentType(), &body)
+	return c.Do(ctx, method, path, form.FormDataContentType(), &body)
 }
 
 // Get reads JSON into v; nil to look at the answer alone.
@@ -152,6 +161,7 @@ type Status struct {
 			Placement    string `json:"placement"`
 			Connectivity string `json:"connectivity"`
 			LastError    string `json:"last-error"`
+			Reason       string `json:"reason"`
 			Resources    []struct {
 				GVK     struct{ Group, Version, Kind string }
 				Name    string `json:"name"`

@@ -133,7 +133,7 @@ func (d *Deployment) GroupSteps() []Step {
 	return steps
 }
 
-// Do posts a lifecycle operation: approve, instantiate, terminate, stop.
+// Do posts a lifecycle operation without a body: approve, instantiate, terminate, stop, update.
 func (d *Deployment) Do(ctx context.Context, c *Client, operation string) error {
 	_, err := c.Post(ctx, d.Path()+"/"+operation, nil)
 	return err

@@ -89,6 +89,12 @@ func (d *DeploymentIntentGroup) References() []Reference {
 	return refs
 }
 
+// SameInstance says whether an instance of the group can become one of next by an update: what decides the
+// names and the namespace of its resources must stay.
+func (d *DeploymentIntentGroup) SameInstance(next *DeploymentIntentGroup) bool {
+	return d.Spec.Version == next.Spec.Version && d.Spec.LogicalCloud == next.Spec.LogicalCloud
+}
+
 // Decide is the table of reference 2.3 (seeds: a change of an approved group sets it back to Created).
 func (d *DeploymentIntentGroup) Decide(c ContextStatus, op Operation) (Transition, error) {
 	name, s := d.Name, d.History.State()
@@ -104,6 +110,8 @@ func (d *DeploymentIntentGroup) Decide(c ContextStatus, op Operation) (Transitio
 			return Transition{To: Approved, Same: true}, nil
 		case s == Created, s == Terminated && !busy:
 			return Transition{To: Approved}, nil
+		case s == Updated:
+			return Transition{To: Approved}, nil
 		case s == Terminated:
 			return refuse("wait until it is terminated, or stop it")
 		case s == Instantiated:
@@ -113,7 +121,7 @@ func (d *DeploymentIntentGroup) Decide(c ContextStatus, op Operation) (Transitio
 		}
 	case OpInstantiate:
 		switch {
-		case s == Created:
+		case s == Created, s == Updated:
 			return refuse("it must be approved before instantiating")
 		case s == Instantiated:
 			return refuse("it has already been instantiated; terminate it first")
@@ -135,9 +143,29 @@ func (d *DeploymentIntentGroup) Decide(c ContextStatus, op Operation) (Transitio
 			return refuse("it is already being terminated")
 		case s == Terminated:
 			return refuse("it is already terminated")
+		case s == Updated:
+			return refuse(migrated)
 		default:
 			return refuse("it is not instantiated")
 		}
+	case OpUpdate, OpRollback, OpMigrate:
+		switch {
+		case s == Updated:
+			return refuse(migrated)
+		case s != Instantiated && s != InstantiateStopped:
+			return refuse("it is not instantiated")
+		case busy:
+			return refuse("wait until the last operation has ended, or stop it")
+		case op == OpMigrate:
+			return Transition{To: Updated}, nil
+		default:
+			return Transition{To: Instantiated, Revision: d.History.Revision() + 1, Leaves: true}, nil
+		}
+	case OpReceive:
+		if s != Approved {
+			return refuse("it is not approved")
+		}
+		return Transition{To: Instantiated}, nil
 	case OpStop:
 		switch {
 		case s == Instantiated && c == ContextInstantiating:
@@ -153,8 +181,8 @@ func (d *DeploymentIntentGroup) Decide(c ContextStatus, op Operation) (Transitio
 		}
 	case OpChange:
 		switch {
-		case s == Instantiated, s == InstantiateStopped:
-			return refuse("it is instantiated; terminate it first")
+		case s == Instantiated, s == InstantiateStopped: // the instance has its own plan; an update takes it over
+			return Transition{To: s, Same: true}, nil
 		case busy:
 			return refuse("wait until it is terminated, or stop it")
 		case s == Created:
@@ -175,6 +203,8 @@ func (d *DeploymentIntentGroup) Decide(c ContextStatus, op Operation) (Transitio
 		return Transition{}, fail.New(fail.Internal, "unknown operation %q", op)
 	}
 }
+
+const migrated = "its instance belongs to the deployment intent group that it was migrated to"
 
 func ofContext(c ContextStatus) string {
 	if c == ContextNone {

@@ -2,6 +2,7 @@ package domain
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +17,8 @@ type Digest string
 type Instance struct {
 	ContextID    string                `bson:"_id"`
 	Owner        Key                   `bson:"owner"`
-	Operation    Operation             `bson:"operation"` // the last one: instantiate or terminate
+	Origin       Operation             `bson:"origin"`    // the one that made it: instantiate, update, rollback or migrate
+	Operation    Operation             `bson:"operation"` // the last one: Origin or terminate
 	Status       ContextStatus         `bson:"status"`
 	Reason       string                `bson:"reason"` // why it failed; "" otherwise
 	Namespace    string                `bson:"namespace"`
@@ -24,9 +26,24 @@ type Instance struct {
 	Profile      string                `bson:"profile"`
 	Release      string                `bson:"release"`
 	Plan         Digest                `bson:"plan"`   // blob: plan.Plan
+	Held         map[string]string     `bson:"held"`   // apps that were not started, and why
 	Counts       map[ResourceState]int `bson:"counts"` // at the end of the last operation
 	Accepted     time.Time             `bson:"accepted"`
 	Ended        time.Time             `bson:"ended"` // zero while an operation is going on
+	// Label is the context whose id is in the labels of what is in clusters, "" for its own: that of the first
+	// one when this one has taken over.
+	Label string `bson:"label,omitempty"`
+}
+
+// LabelID is the context id by which clusters know the instance's resources.
+func (i *Instance) LabelID() string { return cmp.Or(i.Label, i.ContextID) }
+
+// Working is the operation that is going on while the context is in progress, or was the last one.
+func (i *Instance) Working() Operation {
+	if i.Status == ContextTerminating || i.Status == ContextTerminated || i.Status == ContextTerminateFailed {
+		return OpTerminate
+	}
+	return cmp.Or(i.Origin, OpInstantiate)
 }
 
 // Scope says which operation on which app context a piece of work belongs to.
@@ -34,6 +51,14 @@ type Scope struct {
 	Owner     Key       `json:"owner"`
 	ContextID string    `json:"contextID"`
 	Operation Operation `json:"operation"`
+}
+
+// Goal says, of an operation that takes over from another context, what Scope does not.
+type Goal struct {
+	// Revert is, of a rollback, the context whose plan is wanted again.
+	Revert string `json:"revert,omitempty"`
+	// Source is, of a migrate, the group whose context is taken over.
+	Source Key `json:"source,omitempty"`
 }
 
 // ClusterName identifies a cluster as status documents do.
@@ -91,6 +116,7 @@ type Mark byte
 // The marks.
 const (
 	MarkPending   Mark = 'p' // never sent
+	MarkOutdated  Mark = 'o' // in the cluster as an earlier context applied it, to be applied anew, not sent
 	MarkSent      Mark = 's' // apply sent, no answer known: may be in the cluster
 	MarkApplied   Mark = 'A' // apply answered: in the cluster
 	MarkRefused   Mark = 'F' // apply answered with a refusal
@@ -99,7 +125,25 @@ const (
 	MarkUndeleted Mark = 'X' // refused, and may be in the cluster
 	MarkDeleted   Mark = 'D' // not in the cluster
 	MarkKept      Mark = 'K' // left in the cluster on purpose (CRDs, helm.sh/resource-policy: keep)
+	MarkIdle      Mark = 'h' // a hook of other operations: never sent, and not to be
+	MarkGone      Mark = 'G' // not the context's: it was pruned, or is an earlier context's that this cluster never had
 )
+
+// MayBeThere says whether the cluster may hold the resource by the context's doing.
+func (m Mark) MayBeThere() bool {
+	switch m {
+	case MarkPending, MarkIdle, MarkRefused, MarkDeleted, MarkGone:
+		return false
+	default:
+		return true
+	}
+}
+
+// ToApply says whether the resource is to be applied.
+func (m Mark) ToApply() bool { return m == MarkPending || m == MarkOutdated || m == MarkSent }
+
+// ToDelete says whether the resource is to be deleted.
+func (m Mark) ToDelete() bool { return m == MarkDoomed || m == MarkDeleting }
 
 // Marks holds one Mark per resource, in the order of the app's bundle. It is stored and sent run-length
 // encoded ("500A2F"), so that a leaf of uniform resources costs a few bytes.
@@ -151,7 +195,7 @@ func DecodeMarks(s string) Marks {
 	return marks
 }
 
-// State is how a mark is shown. While work goes on, what is not settled is Pending, or Retrying when the
+// State is how a mark is shown, "" when it is not. While work goes on, what is not settled is Pending, or Retrying when the
 // cluster does not answer. After it has ended nothing more is tried: what was sent without an answer is
 // Failed, and what a terminate never came to is still Applied.
 func (m Mark) State(inProgress bool, c Connectivity) ResourceState {
@@ -162,12 +206,14 @@ func (m Mark) State(inProgress bool, c Connectivity) ResourceState {
 		return ResourceFailed
 	case MarkDeleted:
 		return ResourceDeleted
+	case MarkGone:
+		return ""
 	default: // not settled
 	}
 	switch {
-	case inProgress && c == ConnectivityRetrying:
+	case inProgress && c == ConnectivityRetrying && m != MarkIdle:
 		return ResourceRetrying
-	case inProgress:
+	case inProgress, m == MarkIdle:
 		return ResourcePending
 	case m == MarkSent, m == MarkDeleting:
 		return ResourceFailed
@@ -182,9 +228,30 @@ func (m Mark) State(inProgress bool, c Connectivity) ResourceState {
 func (m Marks) Count(inProgress bool, c Connectivity) map[ResourceState]int {
 	counts := map[ResourceState]int{}
 	for _, x := range m {
-		counts[x.State(inProgress, c)]++
+		if s := x.State(inProgress, c); s != "" {
+			counts[s]++
+		}
 	}
 	return counts
+}
+
+// Failed says whether the cluster has refused something.
+func (m Marks) Failed() bool {
+	return slices.Contains(m, MarkRefused) || slices.Contains(m, MarkUndeleted)
+}
+
+// Has says whether a mark is as is says.
+func (m Marks) Has(is func(Mark) bool) bool { return slices.ContainsFunc(m, is) }
+
+// Doubt are the marks when nobody knows what was sent.
+func (m Marks) Doubt() Marks {
+	out := NewMarks(len(m), MarkSent)
+	for i, x := range m {
+		if x == MarkGone {
+			out[i] = x
+		}
+	}
+	return out
 }
 
 // Doom turns the marks that an instantiate left into those with which a terminate begins: what was never
@@ -193,9 +260,9 @@ func (m Marks) Doom() Marks {
 	out := make(Marks, len(m))
 	for i, x := range m {
 		switch x {
-		case MarkPending, MarkRefused, MarkDeleted:
+		case MarkPending, MarkIdle, MarkRefused, MarkDeleted:
 			out[i] = MarkDeleted
-		case MarkDeleting, MarkKept:
+		case MarkDeleting, MarkKept, MarkGone:
 			out[i] = x
 		default:
 			out[i] = MarkDoomed
@@ -209,7 +276,7 @@ func (m Marks) Doom() Marks {
 type Leaf struct {
 	ID           string       `bson:"-" json:"-"` // LeafID
 	ContextID    string       `bson:"ctx" json:"ctx"`
-	Operation    Operation    `bson:"op" json:"op"` // whose record this is: instantiate or terminate
+	Operation    Operation    `bson:"op" json:"op"` // whose record this is
 	App          string       `bson:"app" json:"app"`
 	Cluster      ClusterName  `bson:"cluster" json:"cluster"`
 	Connectivity Connectivity `bson:"conn" json:"conn"`
@@ -218,6 +285,8 @@ type Leaf struct {
 	LastError    string       `bson:"err,omitempty" json:"err,omitempty"`       // of the cluster as a whole
 	Report       string       `bson:"report,omitempty" json:"report,omitempty"` // why the cluster does not report on it; "" when it should
 	Open         bool         `bson:"open" json:"open"`                         // work is going on
+	Next         int          `bson:"-" json:"next,omitempty"`                  // the step that follows; 0 for none
+	Reason       string       `bson:"-" json:"reason,omitempty"`                // what is waited for
 }
 
 // Note is the message that came with one resource's mark, by its index in the bundle.

@@ -5,7 +5,7 @@ package domain
 var Nouns = []*Noun{
 	ClusterProviders, ClusterSyncObjects, ClustersNoun, ClusterLabels, ClusterKVs, Networks, ProviderNetworks,
 	Projects, LogicalClouds, ClusterReferences,
-	CompositeApps, Apps, CompositeProfiles, Profiles,
+	CompositeApps, Apps, AppDependencies, CompositeProfiles, Profiles,
 	DeploymentIntentGroups, DeploymentIntents, PlacementIntents, AppIntents,
 	Controllers, CLMControllers, DTCControllers,
 	ReadinessRules,

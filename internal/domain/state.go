@@ -13,7 +13,8 @@ const (
 	Terminated         State = "Terminated"
 	InstantiateStopped State = "InstantiateStopped"
 	TerminateStopped   State = "TerminateStopped"
-	// Updated is that of a context which another one has taken over from.
+	// Updated is that of a context which another one has taken over from. As a group's last state it says that
+	// the other one belongs to the group that it was migrated to.
 	Updated State = "Updated"
 	// Applied is Instantiated in the words of cluster network intents.
 	Applied State = "Applied"
@@ -31,6 +32,7 @@ const (
 	ContextTerminating       ContextStatus = "Terminating"
 	ContextTerminated        ContextStatus = "Terminated"
 	ContextTerminateFailed   ContextStatus = "TerminateFailed"
+	ContextUpdated           ContextStatus = "Updated" // another context has taken over from it
 )
 
 // InProgress says whether work is still going on in the context.
@@ -44,10 +46,12 @@ type Action struct {
 	ContextID string    `json:"instance"`
 	Time      time.Time `json:"time"`
 	Revision  int       `json:"revision"`
+	// By is, with Updated, the context that took over.
+	By string `json:"-" bson:"by,omitempty"`
 }
 
-// History is what was asked of a resource, oldest first. StatusContextID names the context whose status
-// is shown by default.
+// History is what was asked of a resource, oldest first. StatusContextID names the context by whose id clusters
+// know the resources: the first one since the last instantiate.
 type History struct {
 	StatusContextID string   `json:"statusctxid"`
 	Actions         []Action `json:"actions"`
@@ -94,12 +98,43 @@ func (h *History) Last() Action {
 	return h.Actions[len(h.Actions)-1]
 }
 
-// Append records a state. A context id given with Instantiated or Applied becomes the one whose status is shown.
+// Revision is that of the last instance, 0 when there was none.
+func (h *History) Revision() int {
+	for i := len(h.Actions) - 1; i >= 0; i-- {
+		if h.Actions[i].State == Instantiated {
+			return h.Actions[i].Revision
+		}
+	}
+	return 0
+}
+
+// Revisions are the instances since the last one that took over from none, newest first. Revisions are counted
+// anew with every such one, so that those before it are not meant.
+func (h *History) Revisions() []Action {
+	var found []Action
+	for i := len(h.Actions) - 1; i >= 0; i-- {
+		if h.Actions[i].State != Instantiated {
+			continue
+		}
+		found = append(found, h.Actions[i])
+		if i == 0 || h.Actions[i-1].State != Updated {
+			break
+		}
+	}
+	return found
+}
+
+// Append records a state. A context id given with Instantiated or Applied becomes StatusContextID.
 func (h *History) Append(s State, contextID string, revision int, now time.Time) {
 	if s == Instantiated || s == Applied {
 		h.StatusContextID = contextID
 	}
 	h.Actions = append(h.Actions, Action{State: s, ContextID: contextID, Time: stamp(now), Revision: revision})
+}
+
+// Leave records that another context takes over from one, which had the revision.
+func (h *History) Leave(contextID, by string, revision int, now time.Time) {
+	h.Actions = append(h.Actions, Action{State: Updated, ContextID: contextID, Time: stamp(now), Revision: revision, By: by})
 }
 
 // stamp is the precision that MongoDB keeps and EMCO shows.
@@ -119,7 +154,14 @@ const (
 	OpMigrate     Operation = "migrate"
 	OpChange      Operation = "change"
 	OpDelete      Operation = "delete"
+	// OpReceive is OpMigrate from the side of the group that is migrated to.
+	OpReceive Operation = "be migrated to"
 )
+
+// TakesOver says whether the operation makes an app context that takes over from another one.
+func (o Operation) TakesOver() bool {
+	return o == OpUpdate || o == OpRollback || o == OpMigrate
+}
 
 // Transition is the answer of the state machine: the state to append and its revision, or, when Same is
 // true, that the resource is already there and nothing is to be done.
@@ -127,4 +169,7 @@ type Transition struct {
 	To       State
 	Revision int
 	Same     bool
+	// Leaves says that an action Updated goes before it, of the context that there is and with the revision
+	// before.
+	Leaves bool
 }

@@ -15,6 +15,7 @@ import (
 var contexts = map[string]domain.ContextStatus{
 	"-": domain.ContextNone, "i": domain.ContextInstantiating, "I": domain.ContextInstantiated, "IF": domain.ContextInstantiateFailed,
 	"t": domain.ContextTerminating, "T": domain.ContextTerminated, "TF": domain.ContextTerminateFailed,
+	"U": domain.ContextUpdated,
 }
 
 // TestDecide goes through every operation in every state with every status of the context. What a cell does
@@ -23,9 +24,10 @@ func TestDecide(t *testing.T) {
 	const (
 		created, approved, instantiated  = domain.Created, domain.Approved, domain.Instantiated
 		terminated, iStopped, terStopped = domain.Terminated, domain.InstantiateStopped, domain.TerminateStopped
+		updated                          = domain.Updated
 	)
-	any7 := []string{"-", "i", "I", "IF", "t", "T", "TF"}
-	ended := []string{"-", "I", "IF", "T", "TF"}
+	any8 := []string{"-", "i", "I", "IF", "t", "T", "TF", "U"}
+	ended := []string{"-", "I", "IF", "T", "TF", "U"}
 	busy := []string{"i", "t"}
 	type cell struct {
 		in []string // statuses of the context
@@ -33,13 +35,13 @@ func TestDecide(t *testing.T) {
 	}
 	allowed := map[domain.Operation]map[domain.State]cell{
 		domain.OpApprove: {
-			created: {any7, approved}, approved: {any7, approved}, terminated: {ended, approved},
+			created: {any8, approved}, approved: {any8, approved}, terminated: {ended, approved}, updated: {any8, approved},
 		},
 		domain.OpInstantiate: {
 			approved: {ended, instantiated}, terminated: {ended, instantiated}, terStopped: {ended, instantiated},
 		},
 		domain.OpTerminate: {
-			instantiated: {any7, terminated}, iStopped: {any7, terminated},
+			instantiated: {any8, terminated}, iStopped: {any8, terminated},
 			// what is left over of a termination can be terminated again
 			terminated: {[]string{"TF"}, terminated}, terStopped: {[]string{"TF"}, terminated},
 		},
@@ -49,13 +51,21 @@ func TestDecide(t *testing.T) {
 		},
 		domain.OpChange: {
 			created: {ended, created}, approved: {ended, created}, terminated: {ended, created}, terStopped: {ended, created},
+			updated: {ended, created},
+			// the instance has its own plan
+			instantiated: {any8, instantiated}, iStopped: {any8, iStopped},
 		},
+		domain.OpUpdate:   {instantiated: {ended, instantiated}, iStopped: {ended, instantiated}},
+		domain.OpRollback: {instantiated: {ended, instantiated}, iStopped: {ended, instantiated}},
+		domain.OpMigrate:  {instantiated: {ended, updated}, iStopped: {ended, updated}},
+		domain.OpReceive:  {approved: {any8, instantiated}},
 		domain.OpDelete: {
 			created: {ended, created}, approved: {ended, approved}, terminated: {ended, terminated}, terStopped: {ended, terStopped},
+			updated: {ended, updated},
 		},
 	}
 	for op, cells := range allowed {
-		for _, s := range []domain.State{created, approved, instantiated, terminated, iStopped, terStopped} {
+		for _, s := range []domain.State{created, approved, instantiated, terminated, iStopped, terStopped, updated} {
 			for short, c := range contexts {
 				t.Run(fmt.Sprintf("%s %s %s", op, s, short), func(t *testing.T) {
 					want, ok := cells[s]
@@ -71,7 +81,7 @@ func TestDecide(t *testing.T) {
 					}
 					require.NoError(t, err)
 					require.Equal(t, want.to, got.To)
-					same := s == want.to && op != domain.OpTerminate
+					same := s == want.to && op != domain.OpTerminate && !op.TakesOver()
 					require.Equal(t, same, got.Same, "nothing is recorded when nothing changes")
 				})
 			}
@@ -94,6 +104,44 @@ func contains(in []string, s string) bool {
 		}
 	}
 	return false
+}
+
+// TestRevisions goes through two instances; revisions are counted anew with the second one.
+func TestRevisions(t *testing.T) {
+	var g domain.DeploymentIntentGroup
+	h := &g.History
+	take := func(next string) {
+		tr, err := g.Decide(domain.ContextInstantiated, domain.OpUpdate)
+		require.NoError(t, err)
+		require.True(t, tr.Leaves)
+		h.Leave(h.ContextID(), next, tr.Revision-1, time.Time{})
+		h.Append(tr.To, next, tr.Revision, time.Time{})
+	}
+	require.Zero(t, h.Revision())
+	require.Empty(t, h.Revisions())
+	h.Append(domain.Instantiated, "1", 1, time.Time{})
+	take("2")
+	take("3")
+	h.Append(domain.InstantiateStopped, "3", 0, time.Time{})
+	require.Equal(t, 3, h.Revision())
+	take("4")
+	require.Equal(t, []int{1, 1, 2, 2, 3, 0, 3, 4}, revisions(h.Actions))
+	require.Equal(t, []int{4, 3, 2, 1}, revisions(h.Revisions()))
+	h.Append(domain.Terminated, "4", 0, time.Time{})
+	h.Append(domain.Instantiated, "5", 1, time.Time{})
+	take("6")
+	require.Equal(t, []int{2, 1}, revisions(h.Revisions()))
+	require.Equal(t, "5", h.Revisions()[1].ContextID)
+	require.Equal(t, "6", h.Actions[len(h.Actions)-2].By)
+	require.Equal(t, "6", h.ContextID())
+}
+
+func revisions(actions []domain.Action) []int {
+	var out []int
+	for _, a := range actions {
+		out = append(out, a.Revision)
+	}
+	return out
 }
 
 func TestHistory(t *testing.T) {

@@ -54,6 +54,11 @@ func TestValidate(t *testing.T) {
 			want: []fail.Field{{Path: "spec.kv[0][a]", Message: tooLong}, {Path: "spec.kv[0][b]", Message: tooLong}},
 		},
 
+		"a dependency":                  {o: &domain.AppDependency{Metadata: meta("a"), Spec: domain.AppDependencySpec{App: "db", OpStatus: "rEADY", Wait: 4096}}},
+		"a dependency that says little": {o: &domain.AppDependency{Metadata: meta("a")}, want: []fail.Field{{Path: "spec.app", Message: "is required"}, {Path: "spec.opStatus", Message: "is required"}}},
+		"a dependency out of range":     {o: &domain.AppDependency{Metadata: meta("a"), Spec: domain.AppDependencySpec{App: "db", OpStatus: "Running", Wait: 4097}}, want: []fail.Field{{Path: "spec.opStatus", Message: "must be Deployed or Ready"}, {Path: "spec.wait", Message: "Must be less than or equal to 4096"}}},
+		"a dependency in the past":      {o: &domain.AppDependency{Metadata: meta("a"), Spec: domain.AppDependencySpec{App: "db", OpStatus: "Deployed", Wait: -1}}, want: []fail.Field{{Path: "spec.wait", Message: "Must be greater than or equal to 0"}}},
+
 		"a controller":     {o: &domain.Controller{Metadata: meta("rsync"), Spec: domain.ControllerSpec{Host: "h", Port: 50000, Priority: 100}}},
 		"a bare one":       {o: &domain.Controller{Metadata: meta("rsync")}},
 		"out of range":     {o: &domain.Controller{Metadata: meta("a"), Spec: domain.ControllerSpec{Port: -1, Priority: 101}}, want: []fail.Field{{Path: "spec.port", Message: "Must be greater than or equal to 0"}, {Path: "spec.priority", Message: "Must be less than or equal to 100"}}},

@@ -73,6 +73,18 @@ func (e *Engine) Ping(ctx context.Context) error {
 // Start begins an operation and waits until it is accepted: rendered, planned and recorded in its owner's
 // state. A refusal is the operation's own error. Conflict when the same operation runs already.
 func (e *Engine) Start(ctx context.Context, s domain.Scope, observed domain.ContextStatus) (warnings []string, err error) {
+	accepted, err := e.start(ctx, workflows.OperationInput{Scope: s, Observed: observed})
+	return accepted.Warnings, err
+}
+
+// Change is Start for an operation whose context takes over from another one; revision is that of the instance then.
+func (e *Engine) Change(ctx context.Context, s domain.Scope, observed domain.ContextStatus, goal domain.Goal) (revision int, warnings []string, err error) {
+	accepted, err := e.start(ctx, workflows.OperationInput{Scope: s, Observed: observed, Goal: goal})
+	return accepted.Revision, accepted.Warnings, err
+}
+
+func (e *Engine) start(ctx context.Context, in workflows.OperationInput) (accepted workflows.Acceptance, err error) {
+	s := in.Scope
 	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
 	defer cancel()
 	options := client.StartWorkflowOptions{
@@ -84,22 +96,20 @@ func (e *Engine) Start(ctx context.Context, s domain.Scope, observed domain.Cont
 		StaticSummary:            workflows.Summary(s),
 		Memo:                     memo(ctx),
 	}
-	start := e.temporal.NewWithStartWorkflowOperation(options, workflows.OperationName(s.Operation),
-		workflows.OperationInput{Scope: s, Observed: observed})
+	start := e.temporal.NewWithStartWorkflowOperation(options, workflows.OperationName(s.Operation), in)
 	handle, err := e.temporal.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: start,
 		UpdateOptions: client.UpdateWorkflowOptions{
 			UpdateName: workflows.AcceptUpdate, WaitForStage: client.WorkflowUpdateStageCompleted,
 		},
 	})
+	if err == nil {
+		err = handle.Get(ctx, &accepted)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", s.Operation, s.Owner, kindOf(err))
+		return accepted, fmt.Errorf("%s %s: %w", s.Operation, s.Owner, kindOf(err))
 	}
-	var accepted workflows.Acceptance
-	if err := handle.Get(ctx, &accepted); err != nil {
-		return nil, fmt.Errorf("%s %s: %w", s.Operation, s.Owner, kindOf(err))
-	}
-	return accepted.Warnings, nil
+	return accepted, nil
 }
 
 // Stop ends a running operation in order and returns when that is recorded. NotFound when it does not run.
@@ -175,6 +185,28 @@ func (e *Engine) Contact(ctx context.Context, workflowID, runID string, c activi
 	})
 }
 
+// Lacking implements activities.Reporter.
+func (e *Engine) Lacking(ctx context.Context, workflowID, runID string, l activities.Lacking) error {
+	return e.call(ctx, func(ctx context.Context) error {
+		return e.temporal.SignalWorkflow(ctx, workflowID, runID, workflows.LackingSignal, l)
+	})
+}
+
+// Held asks the root of a running operation which apps wait, and for what. NotFound when it does not run.
+func (e *Engine) Held(ctx context.Context, s domain.Scope) (map[string]string, error) {
+	var p workflows.OperationProgress
+	if err := e.query(ctx, workflows.OperationID(s), &p); err != nil {
+		return nil, err
+	}
+	held := map[string]string{}
+	for _, a := range p.Apps {
+		if a.Reason != "" {
+			held[a.App] = a.Reason
+		}
+	}
+	return held, nil
+}
+
 // Counts asks the root of a running operation how many resources are in which state; the answer may be
 // countsAge old and must not be changed. NotFound when it does not run.
 func (e *Engine) Counts(ctx context.Context, s domain.Scope) (map[domain.ResourceState]int, error) {
@@ -216,7 +248,7 @@ func leaves(s domain.Scope, app string, open []workflows.ClusterProgress) []doma
 	for _, c := range open {
 		out = append(out, domain.Leaf{
 			ID: domain.LeafID(s.ContextID, app, c.Cluster), ContextID: s.ContextID, Operation: s.Operation,
-			App: app, Cluster: c.Cluster, Connectivity: c.Connectivity, Marks: c.Marks, LastError: c.Error, Open: true,
+			App: app, Cluster: c.Cluster, Connectivity: c.Connectivity, Marks: c.Marks, LastError: c.Error, Reason: c.Reason, Open: true,
 		})
 	}
 	return out

@@ -19,13 +19,13 @@ import (
 // are there twice, which a stamped manifest cannot have; server-side apply refuses unknown fields itself.
 const applyQuery = "fieldManager=" + FieldManager + "&force=true&fieldValidation=Ignore"
 
-// Apply applies the job's resources that are marked MarkPending or MarkSent by server-side apply, one
-// request a resource. They become MarkSent before the request, then MarkApplied or, with the cluster's
-// message, MarkRefused. A refused resource of which an earlier request was not answered may be in the
-// cluster nevertheless: it becomes MarkUndeleted, so that a terminate asks for it.
+// Apply applies the job's resources that are marked MarkPending, MarkOutdated or MarkSent by server-side apply,
+// one request a resource. They become MarkSent before the request, then MarkApplied or, with the cluster's
+// message, MarkRefused. A refused resource that was outdated, or of which an earlier request was not answered, may
+// be in the cluster nevertheless: it becomes MarkUndeleted, so that a terminate asks for it.
 func (c *Cluster) Apply(ctx context.Context, j Job) Outcome {
 	r := c.begin(j)
-	return r.work(ctx, r.stages(domain.MarkPending, domain.MarkSent), func(ctx context.Context, stage []int) error {
+	return r.work(ctx, r.stages(domain.MarkPending, domain.MarkOutdated, domain.MarkSent), func(ctx context.Context, stage []int) error {
 		return r.each(ctx, stage, r.apply)
 	})
 }
@@ -33,7 +33,7 @@ func (c *Cluster) Apply(ctx context.Context, j Job) Outcome {
 // apply settles resource i.
 func (r *run) apply(ctx context.Context, i int) error {
 	refused := domain.MarkRefused
-	if r.marked(i) == domain.MarkSent {
+	if m := r.marked(i); m == domain.MarkSent || m == domain.MarkOutdated {
 		refused = domain.MarkUndeleted
 	}
 	err := r.applyServed(ctx, i)
@@ -148,5 +148,5 @@ func (r *run) provides(namespace string) bool {
 
 func (r *run) mayBeThere(i int) bool {
 	m := r.marked(i)
-	return m != domain.MarkRefused && m != domain.MarkUndeleted
+	return m != domain.MarkRefused && m != domain.MarkUndeleted && m != domain.MarkGone
 }

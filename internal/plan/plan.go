@@ -25,24 +25,15 @@ type Resource struct {
 	ResourceID
 	Stage    int             `json:"stage"`          // resources of a stage are applied in parallel, stages in order
 	Keep     bool            `json:"keep,omitempty"` // left in the cluster on terminate
+	Hook     *Hook           `json:"hook,omitempty"` // set for a Helm hook
 	Manifest json.RawMessage `json:"manifest"`
 }
 
-// Hook is a Helm hook, kept apart from the resources.
-type Hook struct {
-	ResourceID
-	Events         []string        `json:"events"`
-	Weight         int             `json:"weight,omitempty"`
-	DeletePolicies []string        `json:"deletePolicies,omitempty"`
-	Manifest       json.RawMessage `json:"manifest"`
-}
-
-// Bundle is all of one app's rendered resources in apply order. Its index positions are what leaf records
-// and notes refer to.
+// Bundle is all of one app's rendered resources: those of its release in apply order, then its hooks in the
+// order in which those of an event are run. Its index positions are what leaf records and notes refer to.
 type Bundle struct {
 	App       string     `json:"app"`
 	Resources []Resource `json:"resources"`
-	Hooks     []Hook     `json:"hooks,omitempty"`
 }
 
 // Target is one cluster that an app goes to.
@@ -50,19 +41,45 @@ type Target struct {
 	domain.ClusterName
 	// Reason says why this cluster was taken: "allOf", or "anyOf: first of 3".
 	Reason string `json:"reason,omitempty"`
+	// Leaving says that the app does not go to the cluster any more: all that it has there is to be pruned.
+	Leaving bool `json:"leaving,omitempty"`
+	// Held is what the cluster holds already when the context begins, nil for nothing.
+	Held *Held `json:"held,omitempty"`
+}
+
+// Held is what earlier contexts left of one app on one cluster. It stands in for the leaf's record as long as
+// there is none, which for a leaf without work is for good.
+type Held struct {
+	Marks        string              `json:"marks"` // domain.Marks.Encode, of the bundle's resources
+	Connectivity domain.Connectivity `json:"connectivity,omitempty"`
+	Report       string              `json:"report,omitempty"` // see domain.Leaf
+}
+
+// Begin are the marks with which the context begins on the cluster, of n resources.
+func (t *Target) Begin(n int) domain.Marks {
+	if t.Held == nil {
+		return domain.NewMarks(n, domain.MarkPending)
+	}
+	return domain.DecodeMarks(t.Held.Marks)
 }
 
 // App is one app of a plan.
 type App struct {
 	Name      string        `json:"name"`
+	Needs     []Dependency  `json:"needs,omitempty"`  // apps of the plan that it waits for
+	Events    []string      `json:"events,omitempty"` // of the bundle's hooks: EventsOf
 	Bundle    domain.Digest `json:"bundle"`
 	Resources []ResourceID  `json:"resources"` // of the bundle, by index
-	Targets   []Target      `json:"targets"`   // sorted by provider, name
+	// Pruned is how many of the resources, the last ones, are not wanted any more: they are to go from wherever
+	// an earlier context applied them.
+	Pruned  int      `json:"pruned,omitempty"`
+	Targets []Target `json:"targets"` // sorted by provider, name
 }
 
 // Plan is one app context's work.
 type Plan struct {
 	ContextID string     `json:"contextID"`
+	Label     string     `json:"label,omitempty"` // see domain.Instance
 	Owner     domain.Key `json:"owner"`
 	Release   string     `json:"release"`
 	Namespace string     `json:"namespace"`

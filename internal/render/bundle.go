@@ -21,19 +21,18 @@ const (
 
 const notesFile = "NOTES.txt"
 
-// bundle sorts the objects of the rendered files and of the crds directories into resources and hooks.
+// bundle sorts the objects of the rendered files and of the crds directories into resources of the release
+// and hooks.
 func bundle(in Input, ch *chart.Chart, files map[string]string) (*plan.Bundle, error) {
-	b := &plan.Bundle{App: in.App, Resources: []plan.Resource{}}
-	c := claims{namespace: in.Namespace, files: map[plan.ResourceID]string{}}
+	p := &parts{resources: []plan.Resource{}, claims: claims{namespace: in.Namespace, files: map[plan.ResourceID]string{}}}
 	definitions, err := crds(ch)
 	if err != nil {
 		return nil, err
 	}
 	for i := range definitions {
-		if err := c.claim(&definitions[i]); err != nil {
+		if err := p.release(&definitions[i], true); err != nil {
 			return nil, err
 		}
-		b.Resources = append(b.Resources, resource(&definitions[i], true))
 	}
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		if path.Base(file) == notesFile {
@@ -44,23 +43,44 @@ func bundle(in Input, ch *chart.Chart, files map[string]string) (*plan.Bundle, e
 			return nil, err
 		}
 		for i := range found {
-			o := &found[i]
-			if events, ok := o.annotations[hookAnnotation]; ok {
-				if h, ok := hook(o, events); ok {
-					b.Hooks = append(b.Hooks, h)
-				}
-				continue
-			}
-			if err := c.claim(o); err != nil {
+			if err := p.add(&found[i]); err != nil {
 				return nil, err
 			}
-			keep := strings.EqualFold(strings.TrimSpace(o.annotations[policyAnnotation]), policyKeep)
-			b.Resources = append(b.Resources, resource(o, keep))
 		}
 	}
-	slices.SortStableFunc(b.Resources, inApplyOrder)
-	slices.SortStableFunc(b.Hooks, inHookOrder)
-	return b, nil
+	slices.SortStableFunc(p.resources, inApplyOrder)
+	slices.SortStableFunc(p.hooks, inHookOrder)
+	return &plan.Bundle{App: in.App, Resources: append(p.resources, p.hooks...)}, nil
+}
+
+// parts are the resources of a bundle in the making.
+type parts struct {
+	claims           claims
+	resources, hooks []plan.Resource
+}
+
+// add takes one object of a template.
+func (p *parts) add(o *object) error {
+	events, hooked := o.annotations[hookAnnotation]
+	if !hooked {
+		return p.release(o, strings.EqualFold(strings.TrimSpace(o.annotations[policyAnnotation]), policyKeep))
+	}
+	if isDefinition(o) && slices.Equal(words(events), []string{crdInstall}) {
+		return p.release(o, true)
+	}
+	h, err := hook(o, events)
+	if h != nil {
+		r := resource(o, false)
+		r.Hook = h
+		p.hooks = append(p.hooks, r)
+	}
+	return err
+}
+
+// release takes what is applied as it is.
+func (p *parts) release(o *object, keep bool) error {
+	p.resources = append(p.resources, resource(o, keep))
+	return p.claims.claim(o)
 }
 
 // crds gives the objects of the crds directories, which are not templates.
@@ -98,6 +118,10 @@ func resource(o *object, keep bool) plan.Resource {
 	return plan.Resource{
 		ResourceID: o.ResourceID, Stage: stage(o.Group, o.Kind), Keep: keep, Manifest: o.manifest,
 	}
+}
+
+func isDefinition(o *object) bool {
+	return o.Kind == "CustomResourceDefinition" && o.Group == "apiextensions.k8s.io"
 }
 
 func inApplyOrder(a, b plan.Resource) int {

@@ -2,8 +2,10 @@ package render
 
 import (
 	"cmp"
+	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"helm.sh/helm/v3/pkg/release"
 
@@ -11,6 +13,13 @@ import (
 )
 
 const hookAnnotation = release.HookAnnotation
+
+// timeoutAnnotation bounds how long a hook is waited for, as Helm's --timeout does, which is no part of a chart.
+const timeoutAnnotation = "drover.io/hook-timeout"
+
+// crdInstall is the event of Helm 2 with which charts had CRDs applied before all else. Such a CRD is treated
+// as one of the crds directory, which came in its place.
+const crdInstall = "crd-install"
 
 // hookEvents are the events of Helm's hooks that have a place in a lifecycle. Tests, which a person starts,
 // have none.
@@ -27,18 +36,21 @@ var hookEvents = map[string]bool{
 	"test-success":                    false, // Helm 2's name for test
 }
 
-// hook makes a hook of an object annotated with events; false for one that is never run: a test, or as in
-// Helm one with an event that nobody knows (crd-install of Helm 2 is the usual one).
-func hook(o *object, events string) (plan.Hook, bool) {
-	h := plan.Hook{ResourceID: o.ResourceID, Manifest: o.manifest}
+// hook makes a hook of an object annotated with events; nil for one that is never run: a test, or as in Helm
+// one with an event that nobody knows.
+func hook(o *object, events string) (*plan.Hook, error) {
+	h := &plan.Hook{}
 	for _, event := range words(events) {
 		runs, known := hookEvents[event]
 		if !known {
-			return h, false
+			return nil, nil
 		}
 		if runs {
 			h.Events = append(h.Events, event)
 		}
+	}
+	if len(h.Events) == 0 {
+		return nil, nil
 	}
 	if weight, err := strconv.Atoi(o.annotations[release.HookWeightAnnotation]); err == nil {
 		h.Weight = weight // anything else is no weight to Helm
@@ -46,7 +58,14 @@ func hook(o *object, events string) (plan.Hook, bool) {
 	if policies, ok := o.annotations[release.HookDeleteAnnotation]; ok {
 		h.DeletePolicies = words(policies)
 	}
-	return h, len(h.Events) > 0
+	if text, ok := o.annotations[timeoutAnnotation]; ok {
+		timeout, err := time.ParseDuration(text)
+		if err != nil || timeout <= 0 {
+			return nil, fmt.Errorf("%s: %s: annotation %s: %q is not a duration such as 10m", o.file, o, timeoutAnnotation, text)
+		}
+		h.Timeout = timeout
+	}
+	return h, nil
 }
 
 // words splits a list of an annotation.
@@ -58,11 +77,12 @@ func words(list string) []string {
 	return all
 }
 
-func inHookOrder(a, b plan.Hook) int {
+// inHookOrder is the order that Helm documents: by weight, kind and name.
+func inHookOrder(a, b plan.Resource) int {
 	return cmp.Or(
-		cmp.Compare(a.Weight, b.Weight),
-		cmp.Compare(a.Name, b.Name),
+		cmp.Compare(a.Hook.Weight, b.Hook.Weight),
 		cmp.Compare(rank(a.Kind), rank(b.Kind)),
 		cmp.Compare(a.Kind, b.Kind),
+		cmp.Compare(a.Name, b.Name),
 	)
 }

@@ -17,9 +17,13 @@ func (s *Service) changeGroup(ctx context.Context, c change) error {
 		_, err := s.decide(ctx, c.from.(*domain.DeploymentIntentGroup), domain.OpDelete)
 		return err
 	}
-	group := c.to.(*domain.DeploymentIntentGroup)
-	group.History = c.from.(*domain.DeploymentIntentGroup).History
+	old, group := c.from.(*domain.DeploymentIntentGroup), c.to.(*domain.DeploymentIntentGroup)
+	group.History = old.History
 	t, err := s.decide(ctx, group, domain.OpChange)
+	if err == nil && t.To != domain.Created && !old.SameInstance(group) {
+		return fail.New(fail.Conflict, "deployment intent group %q cannot change its spec.version or spec.logicalCloud in state %s; terminate it first",
+			old.Name, t.To)
+	}
 	if err == nil && !t.Same {
 		group.History.Append(t.To, "", 0, s.now())
 	}
@@ -36,9 +40,9 @@ func (s *Service) forgetInstances(ctx context.Context, key domain.Key) error {
 // projects/p/composite-apps/ca/v1/deployment-intent-groups/dig.
 const groupDepth = 7
 
-// unapprove guards what hangs below a deployment intent group: refused while the group is instantiated,
-// and an approved group falls back to Created, since what was approved is not what is there any more. It
-// runs before the write and again after it, for an approval that came in between.
+// unapprove guards what hangs below a deployment intent group: an approved group falls back to Created, since
+// what was approved is not what is there any more; an instantiated one keeps its instance as it is until it is
+// updated. It runs before the write and again after it, for an approval that came in between.
 func (s *Service) unapprove(ctx context.Context, c change) error {
 	key := domain.Join(c.object().Base().Parent.Segments()[:groupDepth]...)
 	for {

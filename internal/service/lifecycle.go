@@ -19,12 +19,17 @@ import (
 type Engine interface {
 	// Start begins an operation and returns when it is accepted or refused.
 	Start(ctx context.Context, s domain.Scope, observed domain.ContextStatus) (warnings []string, err error)
+	// Change is Start for an operation whose context takes over from another one. The revision is that of the
+	// instance then; it is the one there was when nothing is to be done, which a warning says.
+	Change(ctx context.Context, s domain.Scope, observed domain.ContextStatus, goal domain.Goal) (revision int, warnings []string, err error)
 	// Stop ends a running operation in order and returns when that is recorded.
 	Stop(ctx context.Context, s domain.Scope) error
 	// Running says whether the operation's workflow is open.
 	Running(ctx context.Context, s domain.Scope) (bool, error)
 	// Counts are the states of a running operation's resources.
 	Counts(ctx context.Context, s domain.Scope) (map[domain.ResourceState]int, error)
+	// Held are the apps that a running operation has not started, and why. NotFound when it does not run.
+	Held(ctx context.Context, s domain.Scope) (map[string]string, error)
 	// Open are the leaves of an app on which a running operation is at work.
 	Open(ctx context.Context, s domain.Scope, app string) ([]domain.Leaf, error)
 }
@@ -115,12 +120,15 @@ func (l *Lifecycle) Terminate(ctx context.Context, key domain.Key) error {
 
 // Stop ends the running operation in order: what is done stays done.
 func (l *Lifecycle) Stop(ctx context.Context, key domain.Key) error {
-	owner, _, observed, err := l.decide(ctx, key, domain.OpStop)
+	owner, _, _, err := l.decide(ctx, key, domain.OpStop)
 	if err != nil {
 		return err
 	}
-	s := domain.Scope{Owner: key, ContextID: owner.Track().ContextID(), Operation: operationOf(observed)}
-	err = l.engine.Stop(ctx, s)
+	i, err := l.instance(ctx, key, owner.Track().ContextID())
+	if err != nil {
+		return err
+	}
+	err = l.engine.Stop(ctx, working(i))
 	if fail.Is(err, fail.NotFound) {
 		return fail.Wrap(err, fail.Conflict, "%s is not instantiating or terminating: its operation has just ended",
 			describe(owner.Noun(), key))
@@ -146,8 +154,7 @@ func (l *Lifecycle) statusOf(ctx context.Context, i *domain.Instance) (domain.Co
 	if !i.Status.InProgress() {
 		return i.Status, nil
 	}
-	s := domain.Scope{Owner: i.Owner, ContextID: i.ContextID, Operation: operationOf(i.Status)}
-	running, err := l.engine.Running(ctx, s)
+	running, err := l.engine.Running(ctx, working(i))
 	if err != nil || running {
 		return i.Status, err
 	}
@@ -226,12 +233,9 @@ func (l *Lifecycle) decide(ctx context.Context, key domain.Key, op domain.Operat
 	return owner, t, observed, err
 }
 
-// operationOf is the operation that is going on in a context of status s.
-func operationOf(s domain.ContextStatus) domain.Operation {
-	if s == domain.ContextTerminating {
-		return domain.OpTerminate
-	}
-	return domain.OpInstantiate
+// working is the operation that is going on in a context, or was the last one.
+func working(i *domain.Instance) domain.Scope {
+	return domain.Scope{Owner: i.Owner, ContextID: i.ContextID, Operation: i.Working()}
 }
 
 // newContextID is EMCO's form: a random positive 63-bit number in decimal.

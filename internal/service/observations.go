@@ -12,19 +12,22 @@ import (
 	"github.com/drover-io/drover/internal/status"
 )
 
-// terminated is why nothing is reported of an app context that has nothing in clusters any more.
-const terminated = "the app context is terminated"
+// over are the reasons why nothing is reported of an app context that has nothing in clusters any more.
+var over = map[domain.ContextStatus]string{
+	domain.ContextTerminated: "the app context is terminated",
+	domain.ContextUpdated:    "another app context has taken over from it",
+}
 
 // reported is what clusters report of the apps of one app context.
 type reported struct {
-	contextID  string
-	terminated bool
-	watches    map[domain.ClusterName]domain.Watch
-	leaves     map[string]domain.Leaf // by id
+	contextID string
+	over      string // why nothing is reported; "" when something should be
+	watches   map[domain.ClusterName]domain.Watch
+	leaves    map[string]domain.Leaf // by id
 }
 
-// hear adds to the document what clusters report, joined with whether they are heard.
-func (l *Lifecycle) hear(ctx context.Context, d *StatusDocument, leaves map[string]domain.Leaf) error {
+// hear adds to the document what clusters report under the label, joined with whether they are heard.
+func (l *Lifecycle) hear(ctx context.Context, d *StatusDocument, label string, leaves map[string]domain.Leaf) error {
 	watches, err := l.heard.Watches(ctx, d.query.Clusters)
 	if err != nil {
 		return err
@@ -33,17 +36,17 @@ func (l *Lifecycle) hear(ctx context.Context, d *StatusDocument, leaves map[stri
 		return err
 	}
 	r := &reported{
-		contextID: d.source.ContextID, terminated: d.source.Status == domain.ContextTerminated, watches: watches, leaves: leaves,
+		contextID: d.source.ContextID, over: over[d.source.Status], watches: watches, leaves: leaves,
 	}
 	d.source.Unreported = func(app string, c domain.ClusterName) *status.Observation {
 		return r.observation(app, c, Observation{})
 	}
-	if r.terminated {
+	if r.over != "" {
 		return nil
 	}
 	d.source.Observations = func(app string, clusters []domain.ClusterName) iter.Seq2[*status.Observation, error] {
 		return func(yield func(*status.Observation, error) bool) {
-			for o, err := range l.heard.Observations(ctx, r.contextID, app, clusters) {
+			for o, err := range l.heard.Observations(ctx, label, app, clusters) {
 				if err != nil {
 					yield(nil, err)
 					return
@@ -62,8 +65,8 @@ func (r *reported) observation(app string, name domain.ClusterName, o Observatio
 	w := r.watches[name]
 	out := &status.Observation{ClusterName: name, Seen: o.Observation != nil, Connected: w.Connected, LastSeen: w.LastSeen, Reason: w.Reason}
 	if !out.Seen {
-		if leaf := r.leaves[domain.LeafID(r.contextID, app, name)]; r.terminated {
-			out.Reason = terminated
+		if leaf := r.leaves[domain.LeafID(r.contextID, app, name)]; r.over != "" {
+			out.Reason = r.over
 		} else if leaf.Report != "" {
 			out.Reason = leaf.Report
 		}

@@ -60,7 +60,7 @@ func hearing(t *testing.T, s said, now domain.ContextStatus, leaves ...domain.Le
 	for _, leaf := range leaves {
 		known[leaf.ID] = leaf
 	}
-	require.NoError(t, (&Lifecycle{heard: s}).hear(t.Context(), d, known))
+	require.NoError(t, (&Lifecycle{heard: s}).hear(t.Context(), d, "1", known))
 	return &d.source
 }
 
@@ -98,9 +98,14 @@ func TestObservations(t *testing.T) {
 }
 
 func TestObservationsOfWhatIsTerminated(t *testing.T) {
-	source := hearing(t, said{observations: []Observation{saying("c")}}, domain.ContextTerminated)
-	require.Nil(t, source.Observations)
-	require.Equal(t, &status.Observation{ClusterName: cluster0("c"), Reason: terminated}, source.Unreported("app", cluster0("c")))
+	for now, reason := range map[domain.ContextStatus]string{
+		domain.ContextTerminated: "the app context is terminated",
+		domain.ContextUpdated:    "another app context has taken over from it",
+	} {
+		source := hearing(t, said{observations: []Observation{saying("c")}}, now)
+		require.Nil(t, source.Observations)
+		require.Equal(t, &status.Observation{ClusterName: cluster0("c"), Reason: reason}, source.Unreported("app", cluster0("c")))
+	}
 }
 
 func TestObservationsThatCannotBeRead(t *testing.T) {

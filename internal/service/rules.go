@@ -48,9 +48,10 @@ var rules = map[*domain.Noun]rule{
 	domain.LogicalClouds:     {fill: fillCloud, before: (*Service).mayChangeCloud, orphan: fail.NotFound},
 	domain.ClusterReferences: {before: (*Service).mayChangeMembers, orphan: fail.NotFound, listOrphan: true},
 
-	domain.CompositeApps: {orphan: fail.NotFound, listOrphan: true},
-	domain.Apps:          {attach: (*Service).attachChart, file: (*Service).chart},
-	domain.Profiles:      {before: (*Service).oneProfilePerApp, after: (*Service).oneProfilePerApp, attach: (*Service).attachProfile, file: (*Service).profile, orphan: fail.NotFound},
+	domain.CompositeApps:   {orphan: fail.NotFound, listOrphan: true},
+	domain.Apps:            {attach: (*Service).attachChart, file: (*Service).chart},
+	domain.AppDependencies: {before: (*Service).noCycle, after: (*Service).noCycle},
+	domain.Profiles:        {before: (*Service).oneProfilePerApp, after: (*Service).oneProfilePerApp, attach: (*Service).attachProfile, file: (*Service).profile, orphan: fail.NotFound},
 
 	domain.DeploymentIntentGroups: {before: (*Service).changeGroup, gone: (*Service).forgetInstances},
 	domain.DeploymentIntents:      {before: (*Service).unapprove, after: (*Service).unapprove},

@@ -1,11 +1,13 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -74,8 +76,7 @@ func (l *Lifecycle) gather(ctx context.Context, key domain.Key, d *StatusDocumen
 		d.source.CompositeProfile = i.Profile
 	}
 	if d.query.CountsSuffice() && i.Status.InProgress() {
-		s := domain.Scope{Owner: key, ContextID: i.ContextID, Operation: operationOf(i.Status)}
-		if counts, err := l.engine.Counts(ctx, s); err == nil && len(counts) > 0 {
+		if counts, err := l.engine.Counts(ctx, working(i)); err == nil && len(counts) > 0 {
 			d.source.Status, d.source.Counts = i.Status, counts
 			return nil
 		}
@@ -87,7 +88,7 @@ func (l *Lifecycle) gather(ctx context.Context, key domain.Key, d *StatusDocumen
 		return nil
 	}
 	running := d.source.Status.InProgress()
-	s := domain.Scope{Owner: key, ContextID: i.ContextID, Operation: operationOf(d.source.Status)}
+	s := working(i)
 	if d.query.CountsSuffice() && !running && i.Counts != nil && i.Status == d.source.Status {
 		d.source.Counts = i.Counts
 		return nil
@@ -116,6 +117,10 @@ func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain
 			return err
 		}
 	}
+	held, err := l.held(ctx, p, i, s, running)
+	if err != nil {
+		return err
+	}
 	leaves, err := l.recall.leaves(ctx, l.records, i)
 	if err != nil {
 		return err
@@ -135,8 +140,8 @@ func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain
 		app := status.App{Name: a.Name, Resources: a.Resources, Clusters: make([]status.Cluster, 0, len(a.Targets))}
 		for _, t := range a.Targets {
 			id := domain.LeafID(i.ContextID, a.Name, t.ClusterName)
-			c := cluster(t.ClusterName, id, known, earlier, running, s.Operation)
-			c.Placement = t.Reason
+			c := cluster(&t, id, known, earlier, running, s.Operation)
+			c.Reason = cmp.Or(held[a.Name], c.Reason)
 			app.Clusters = append(app.Clusters, c)
 		}
 		d.source.Apps = append(d.source.Apps, app)
@@ -144,7 +149,7 @@ func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain
 	switch {
 	case d.query.Reported():
 		d.source.Namespace = i.Namespace
-		err = l.hear(ctx, d, known)
+		err = l.hear(ctx, d, i.LabelID(), known)
 	case d.query.Output == status.OutputDetail:
 		d.source.Manifest, err = l.manifests(ctx, p)
 	}
@@ -155,7 +160,7 @@ func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain
 func settled(leaf domain.Leaf) bool {
 	for _, m := range domain.DecodeMarks(leaf.Marks) {
 		switch m {
-		case domain.MarkApplied, domain.MarkDeleted, domain.MarkKept, domain.MarkRefused:
+		case domain.MarkApplied, domain.MarkDeleted, domain.MarkKept, domain.MarkRefused, domain.MarkGone:
 		default:
 			return false
 		}
@@ -164,19 +169,39 @@ func settled(leaf domain.Leaf) bool {
 }
 
 // cluster says what is known of one leaf: what the running operation or the last one recorded, else what
-// a terminate has before it, else nothing.
-func cluster(name domain.ClusterName, id string, known, earlier map[string]domain.Leaf, running bool, op domain.Operation) status.Cluster {
-	if leaf, ok := known[id]; ok {
-		return status.Cluster{
-			ClusterName: name, Connectivity: leaf.Connectivity, Marks: domain.DecodeMarks(leaf.Marks),
-			InProgress: leaf.Open, Notes: leaf.Notes, LastError: leaf.LastError,
-		}
+// a terminate has before it, else what earlier contexts left.
+func cluster(t *plan.Target, id string, known, earlier map[string]domain.Leaf, running bool, op domain.Operation) status.Cluster {
+	c := status.Cluster{ClusterName: t.ClusterName, Placement: t.Reason, InProgress: running}
+	leaf, ok := known[id]
+	if ok {
+		c.Connectivity, c.Marks = leaf.Connectivity, domain.DecodeMarks(leaf.Marks)
+		c.Notes, c.LastError, c.Reason = leaf.Notes, leaf.LastError, leaf.Reason
+		// What an update has to prune there is still before it when all is applied.
+		c.InProgress = leaf.Open || running && op.TakesOver() && c.Marks.Has(domain.Mark.ToDelete)
+		return c
 	}
-	c := status.Cluster{ClusterName: name, InProgress: running}
-	if leaf, ok := earlier[id]; ok && op == domain.OpTerminate {
-		c.Marks = domain.DecodeMarks(leaf.Marks).Doom()
+	if leaf, ok = earlier[id]; ok {
+		c.Marks = domain.DecodeMarks(leaf.Marks)
+	} else if t.Held != nil {
+		c.Connectivity, c.Marks = t.Held.Connectivity, domain.DecodeMarks(t.Held.Marks)
+	}
+	if running && op == domain.OpTerminate && c.Marks != nil {
+		c.Marks = c.Marks.Doom()
 	}
 	return c
+}
+
+// held are the apps that were not started because of others, and why.
+func (l *Lifecycle) held(ctx context.Context, p *plan.Plan, i *domain.Instance, s domain.Scope, running bool) (map[string]string, error) {
+	waits := slices.ContainsFunc(p.Apps, func(a plan.App) bool { return len(a.Needs) > 0 })
+	if !waits || !running {
+		return i.Held, nil
+	}
+	held, err := l.engine.Held(ctx, s)
+	if fail.Is(err, fail.NotFound) { // not begun, or over
+		return nil, nil
+	}
+	return held, err
 }
 
 // open asks the apps of a running operation for their open leaves, side by side.

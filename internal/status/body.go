@@ -85,11 +85,17 @@ func (b *body) cluster(sec *section, c *Cluster, resources [][]byte) {
 	b.out.text(`,"resources":[`)
 	messages := b.messages(c)
 	last, state := domain.Mark(0), domain.ResourceState("")
+	written := 0
 	for n, i := range sec.order {
-		if m := c.mark(i); m != last { // neighbours mostly share a mark
+		m := c.mark(i)
+		if m == domain.MarkGone {
+			continue
+		}
+		if m != last { // neighbours mostly share a mark
 			last, state = m, b.form.shown(c.state(m))
 		}
-		b.out.comma(n)
+		b.out.comma(written)
+		written++
 		b.out.bytes(resources[n])
 		b.out.text(b.form.states[state])
 		if m := messages[i]; m != "" && state != domain.ResourceApplied && state != domain.ResourceDeleted {

@@ -4,7 +4,7 @@ import "github.com/drover-io/drover/internal/domain"
 
 // camel is the form of EMCO 22.x, which the parameter status asks for. It has no state Retrying: such
 // resources are Pending and their cluster's connectivity says Retrying. Of its own Drover adds, in detail
-// only, lastError to a cluster and message to a resource as the other form does.
+// only, lastError and reason to a cluster and message to a resource as the other form does.
 var camel = form{
 	head:           func(s *Source) any { return camelHeadOf(s) },
 	overview:       camelOverviewOf,
@@ -75,10 +75,10 @@ type camelPlace struct {
 	camelTarget
 }
 
-func camelPlaces(sec *section) []any {
-	places := make([]any, 0, len(sec.clusters))
-	for _, c := range sec.clusters {
-		places = append(places, camelPlace{listedApp{sec.app.Name}, camelTarget{c.Provider, c.Name}})
+func camelPlaces(sec *section) []listing {
+	places := make([]listing, 0, len(sec.clusters))
+	for i, c := range sec.clusters {
+		places = append(places, listing{camelPlace{listedApp{sec.app.Name}, camelTarget{c.Provider, c.Name}}, sec.clusters[i : i+1]})
 	}
 	return places
 }
@@ -88,11 +88,12 @@ type camelCluster struct {
 	Placement    string              `json:"placement,omitempty"`
 	Connectivity domain.Connectivity `json:"connectivity"`
 	LastError    string              `json:"lastError,omitempty"`
+	Reason       string              `json:"reason,omitempty"`
 }
 
 func camelClusterOf(c *Cluster, o Output) any {
 	k := camelCluster{
-		camelTarget: camelTarget{c.Provider, c.Name}, Connectivity: c.connectivity(), LastError: lastError(c, o),
+		camelTarget: camelTarget{c.Provider, c.Name}, Connectivity: c.connectivity(), LastError: lastError(c, o), Reason: reason(c, o),
 	}
 	if o == OutputDetail {
 		k.Placement = c.Placement

@@ -30,7 +30,9 @@ func countCluster(total map[domain.ResourceState]int, f *form, c *Cluster, order
 		for j < len(order) && c.mark(order[j]) == m {
 			j++
 		}
-		total[f.shown(c.state(m))] += j - i
+		if m != domain.MarkGone {
+			total[f.shown(c.state(m))] += j - i
+		}
 		i = j
 	}
 }

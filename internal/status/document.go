@@ -6,6 +6,7 @@ package status
 
 import (
 	"io"
+	"slices"
 
 	"github.com/drover-io/drover/internal/domain"
 )
@@ -55,10 +56,24 @@ func Summary(q Query, s Source) (map[domain.ResourceState]int, error) {
 	return counts(s.form(q.Type), q, &s, secs), nil
 }
 
-// visible is s without what does not count as long as there is no app context.
+// visible is s without what does not count as long as there is no app context, and without the clusters that apps
+// have left.
 func (s Source) visible() Source {
 	if s.ContextID == "" {
 		s.Status, s.Counts, s.Apps = domain.ContextNone, nil, nil
+	}
+	departed := func(c Cluster) bool { return c.departed() }
+	var apps []App
+	for i, a := range s.Apps {
+		if slices.ContainsFunc(a.Clusters, departed) {
+			if apps == nil {
+				apps = slices.Clone(s.Apps)
+			}
+			apps[i].Clusters = slices.DeleteFunc(slices.Clone(a.Clusters), departed)
+		}
+	}
+	if apps != nil {
+		s.Apps = slices.DeleteFunc(apps, func(a App) bool { return len(a.Clusters) == 0 })
 	}
 	return s
 }

@@ -14,7 +14,7 @@ type form struct {
 	overview func(*Source, map[domain.ResourceState]int) any // head, then state, status and counts
 	cluster  func(*Cluster, Output) any                      // a cluster of a status document
 	target   func(domain.ClusterName) any                    // a cluster of a list
-	places   func(*section) []any                            // entries of the list of resources for one app
+	places   func(*section) []listing                        // entries of the list of resources for one app
 
 	clustersByApp  string
 	resourcesByApp string
@@ -31,6 +31,12 @@ type form struct {
 	shown func(domain.ResourceState) domain.ResourceState
 	// sorted puts the apps of a status document in lexical order; else they are as in the composite app.
 	sorted bool
+}
+
+// listing is one entry of the list of resources: the members that begin it, and the clusters whose resources it lists.
+type listing struct {
+	head any
+	of   []*Cluster
 }
 
 // form is the one in which documents of type t are written.
@@ -60,6 +66,14 @@ func stateMembers(name string) map[domain.ResourceState]string {
 // stamp is the time of an action as documents show it: UTC, milliseconds, trailing zeros dropped (by
 // time.Time's own MarshalJSON).
 func stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
+
+// reason is shown in detail only.
+func reason(c *Cluster, o Output) string {
+	if o != OutputDetail {
+		return ""
+	}
+	return c.Reason
+}
 
 // lastError is shown in detail only.
 func lastError(c *Cluster, o Output) string {

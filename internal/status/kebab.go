@@ -7,14 +7,14 @@ import (
 )
 
 // kebab is the form of EMCO's "Resource Lifecycle and Status Operations" up to 21.03. Of its own Drover
-// adds, in detail only: to a cluster its connectivity and, if there is one, its last-error; to a resource
+// adds, in detail only: to a cluster its connectivity and, if there are any, its last-error and the reason why it waits; to a resource
 // that is neither Applied nor Deleted the message that the cluster gave, if there is one.
 var kebab = form{
 	head:           func(s *Source) any { return kebabHeadOf(s) },
 	overview:       kebabOverviewOf,
 	cluster:        kebabClusterOf,
 	target:         func(c domain.ClusterName) any { return kebabTarget{c.Provider, c.Name} },
-	places:         func(sec *section) []any { return []any{listedApp{sec.app.Name}} },
+	places:         func(sec *section) []listing { return []listing{{listedApp{sec.app.Name}, sec.clusters}} },
 	clustersByApp:  "clusters-by-app",
 	resourcesByApp: "resources-by-app",
 	states:         stateMembers("rsync-status"),
@@ -77,10 +77,11 @@ type kebabCluster struct {
 	Placement    string              `json:"placement,omitempty"`
 	Connectivity domain.Connectivity `json:"connectivity,omitempty"`
 	LastError    string              `json:"last-error,omitempty"`
+	Reason       string              `json:"reason,omitempty"`
 }
 
 func kebabClusterOf(c *Cluster, o Output) any {
-	k := kebabCluster{kebabTarget: kebabTarget{c.Provider, c.Name}, LastError: lastError(c, o)}
+	k := kebabCluster{kebabTarget: kebabTarget{c.Provider, c.Name}, LastError: lastError(c, o), Reason: reason(c, o)}
 	if o == OutputDetail {
 		k.Placement, k.Connectivity = c.Placement, c.connectivity()
 	}

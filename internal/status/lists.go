@@ -49,14 +49,16 @@ func writeResources(out *stream, f *form, s *Source, secs []section) {
 	out.text(`,"` + f.resourcesByApp + `":[`)
 	written := 0
 	for _, sec := range occupied(secs) {
-		list := make([]listed, 0, len(sec.order))
-		for _, i := range sec.order {
-			id := &sec.app.Resources[i]
-			list = append(list, listed{Name: id.Name, GVK: gvkOf(id)})
-		}
 		for _, place := range f.places(&sec) {
+			list := make([]listed, 0, len(sec.order))
+			for _, i := range sec.order {
+				if slices.ContainsFunc(place.of, func(c *Cluster) bool { return c.has(i) }) {
+					id := &sec.app.Resources[i]
+					list = append(list, listed{Name: id.Name, GVK: gvkOf(id)})
+				}
+			}
 			out.comma(written)
-			out.open(place)
+			out.open(place.head)
 			out.text(`,"resources":`)
 			out.value(list)
 			out.text("}")

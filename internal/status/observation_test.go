@@ -156,6 +156,17 @@ func init() {
 			decoded(t, pod("fw0-sink-8b7557f65-b8lvm", true)))
 		return withReports(t, r)
 	}
+	// The Service of edge01 is a hook that is not run, and that of edge02 one that has done its work.
+	sources["vfw-hooks"] = func(t *testing.T) status.Source {
+		r := vfwReported(t)
+		for i, cluster := range []string{"edge01", "edge02"} {
+			r["sink"][i] = observation(cluster, decoded(t, sinkConfigMap("07f9b01f-c26d-462a-8eee-8e4f4553dda5", 152135, "2020-08-21T05:39:34Z")),
+				judged(t, deployment("fw0-sink", 1), readiness.State{Status: readiness.Ready}))
+		}
+		s := withReports(t, r)
+		s.Apps[2].Clusters[0].Marks, s.Apps[2].Clusters[1].Marks = marks("AhA"), marks("ADA")
+		return s
+	}
 	// edge02 cannot be heard any more, and of one app there never was a report from it.
 	sources["vfw-cut-off"] = func(t *testing.T) status.Source {
 		r := vfwReported(t)

@@ -68,12 +68,12 @@ func ParseQuery(v url.Values) (Query, error) {
 	return q, nil
 }
 
-// ContextID is the app context that the query is about: the instance it names, else the one that h shows
-// by default, "" when there never was one. An instance that h does not know is NotFound.
+// ContextID is the app context that the query is about: the instance it names, else the last one of h, "" when
+// there never was one. An instance that h does not know is NotFound.
 func (q Query) ContextID(h domain.History) (string, error) {
 	switch {
 	case q.Instance == "":
-		return h.StatusContextID, nil
+		return h.ContextID(), nil
 	case h.Knows(q.Instance):
 		return q.Instance, nil
 	default:

@@ -79,6 +79,7 @@ type entry struct {
 	id       *plan.ResourceID
 	state    ClusterState // as last reported
 	observed bool
+	gone     bool   // not the context's on this cluster, and not reported
 	message  string // why it is not ready; OutputDetail only
 	index    int    // in the observation, when observed
 }
@@ -94,15 +95,20 @@ func (r *report) shown(f *reportForm, e *entry) ClusterState {
 // entries gives the resources of a report in the order of the form, with their place in the section, -1
 // for those that the plan does not know.
 func (r *report) entries(f *reportForm, yield func(place int, e *entry)) {
+	planned := func(n int) {
+		if e := &r.planned[n]; !e.gone {
+			yield(n, e)
+		}
+	}
 	n := 0
 	for i := range r.others {
 		for ; n < len(r.planned) && (!f.merged || f.order(r.planned[n].id, r.others[i].id) <= 0); n++ {
-			yield(n, &r.planned[n])
+			planned(n)
 		}
 		yield(-1, &r.others[i])
 	}
 	for ; n < len(r.planned); n++ {
-		yield(n, &r.planned[n])
+		planned(n)
 	}
 }
 
@@ -175,7 +181,10 @@ func (r *reporter) report(c *Cluster, o *Observation) (*report, error) {
 	for place, i := range r.sec.order {
 		if e := &rep.planned[place]; !e.observed {
 			e.id = &r.sec.app.Resources[i]
-			e.state = r.f.missing(o, kindOf(e.id))
+			if e.state = r.f.missing(o, kindOf(e.id)); r.f.judged && r.s.absent(c.mark(i)) {
+				e.state = ""
+			}
+			e.gone = !c.has(i)
 		}
 	}
 	slices.SortStableFunc(rep.others, func(a, b entry) int { return r.f.order(a.id, b.id) })

@@ -50,7 +50,9 @@ func TestContextStatusOf(t *testing.T) {
 		"instantiate: one refused":           {domain.OpInstantiate, "AFA", false, domain.ContextInstantiateFailed},
 		"instantiate: one never sent":        {domain.OpInstantiate, "AAp", false, domain.ContextInstantiateFailed},
 		"instantiate: one without an answer": {domain.OpInstantiate, "AAs", false, domain.ContextInstantiateFailed},
-		"instantiate: one deleted":           {domain.OpInstantiate, "AAD", false, domain.ContextInstantiateFailed},
+		"instantiate: a hook that is gone":   {domain.OpInstantiate, "AAD", false, domain.ContextInstantiated},
+		"instantiate: a hook to come":        {domain.OpInstantiate, "AAh", false, domain.ContextInstantiated},
+		"instantiate: that, and never sent":  {domain.OpInstantiate, "Aph", false, domain.ContextInstantiateFailed},
 		"instantiate: stopped at the end":    {domain.OpInstantiate, "AAA", true, domain.ContextInstantiateFailed},
 		"terminate: all deleted":             {domain.OpTerminate, "DDD", false, domain.ContextTerminated},
 		"terminate: nothing to delete":       {domain.OpTerminate, "", false, domain.ContextTerminated},
@@ -67,11 +69,15 @@ func TestContextStatusOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := marks(c.marks)
 			counts := m.Count(false, domain.ConnectivityAvailable)
-			require.Equal(t, c.want, status.ContextStatusOf(c.op, counts, status.Kept(m), c.stopped))
+			require.Equal(t, c.want, status.ContextStatusOf(c.op, counts, status.Kept(m), status.Idle(m), c.stopped))
+			if !c.stopped {
+				done := c.want == domain.ContextInstantiated || c.want == domain.ContextTerminated
+				require.Equal(t, done, status.Succeeded(c.op, m))
+			}
 		})
 	}
 	t.Run("instantiate: retrying is not applied", func(t *testing.T) {
 		counts := stateCounts{domain.ResourceApplied: 2, domain.ResourceRetrying: 1}
-		require.Equal(t, domain.ContextInstantiateFailed, status.ContextStatusOf(domain.OpInstantiate, counts, 0, false))
+		require.Equal(t, domain.ContextInstantiateFailed, status.ContextStatusOf(domain.OpInstantiate, counts, 0, 0, false))
 	})
 }

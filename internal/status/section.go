@@ -34,16 +34,15 @@ func sections(q Query, s *Source) ([]section, error) {
 		if !apps.has(app.Name) {
 			continue
 		}
-		sec := section{app: app}
+		sec := section{app: app, order: order(app.Resources, resources)}
 		for j := range app.Clusters {
-			if c := &app.Clusters[j]; clusters.has(c.ClusterName) {
+			if c := &app.Clusters[j]; clusters.has(c.ClusterName) && sec.shows(c) {
 				sec.clusters = append(sec.clusters, c)
 			}
 		}
 		if len(sec.clusters) == 0 {
 			continue
 		}
-		sec.order = order(app.Resources, resources)
 		kept = append(kept, sec)
 	}
 	return kept, nil
@@ -55,6 +54,11 @@ func (s *Source) holder() string {
 		return "cluster " + s.Name
 	}
 	return "composite app " + s.CompositeApp
+}
+
+// shows says whether the section has something on the cluster, or nothing anywhere.
+func (s *section) shows(c *Cluster) bool {
+	return len(s.order) == 0 || slices.ContainsFunc(s.order, c.has)
 }
 
 // order gives the indices of the resources whose names are in the set, sorted by name, then kind, as the

@@ -71,6 +71,7 @@ type Cluster struct {
 	InProgress   bool
 	Notes        []domain.Note // in any order; the last one of an index counts
 	LastError    string        // of the cluster as a whole; detail shows it as long as it is set
+	Reason       string        // what is waited for, or why nothing was done; shown as LastError is
 	Placement    string        // why the app is here: plan.Target.Reason
 }
 
@@ -82,9 +83,28 @@ func (c *Cluster) mark(i int) domain.Mark {
 	return c.Marks[i]
 }
 
+// absent says whether a resource with the mark is not to be in its cluster, as long as the context is to be
+// there: a hook that is not run, or that was deleted when it had done its work.
+func (s *Source) absent(m domain.Mark) bool {
+	switch s.Status {
+	case domain.ContextTerminating, domain.ContextTerminated, domain.ContextTerminateFailed:
+		return false
+	default:
+		return m == domain.MarkIdle || m == domain.MarkDeleted
+	}
+}
+
 // state is how a mark is shown on this cluster.
 func (c *Cluster) state(m domain.Mark) domain.ResourceState {
 	return m.State(c.InProgress, c.Connectivity)
+}
+
+// has says whether the resource is one of the context's on this cluster.
+func (c *Cluster) has(i int) bool { return c.mark(i) != domain.MarkGone }
+
+// departed says whether the app has left the cluster.
+func (c *Cluster) departed() bool {
+	return len(c.Marks) > 0 && !c.Marks.Has(func(m domain.Mark) bool { return m != domain.MarkGone })
 }
 
 // connectivity is Unknown where nothing was said of it.

@@ -82,6 +82,19 @@ var sources = map[string]func(*testing.T) status.Source{
 		c.Notes = []domain.Note{{Index: 1, Message: "services \"sink-service\" is forbidden"}}
 		return s
 	},
+	// One app waits for a hook, another for the first.
+	"vfw-waiting": func(t *testing.T) status.Source {
+		s := vfw(t, secondContext, domain.ContextInstantiating, vfwTwice, domain.MarkApplied)
+		sink := &s.Apps[2]
+		sink.Clusters[0].InProgress, sink.Clusters[0].Marks = true, marks("Ash")
+		sink.Clusters[0].Reason = "waits for the pre-install hook Service sink-service"
+		firewall := &s.Apps[1]
+		for i := range firewall.Clusters {
+			c := &firewall.Clusters[i]
+			c.Connectivity, c.InProgress, c.Marks, c.Reason = "", true, nil, "waits until app sink is Deployed"
+		}
+		return s
+	},
 	// A chart with a CRD, the same names in several kinds and namespaces, and characters that JSON escapes.
 	"web": web,
 }

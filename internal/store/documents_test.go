@@ -98,6 +98,10 @@ func nounCases() map[string]domain.Object {
 				AnyOf: []domain.Clusters{{ClusterProvider: "p", Cluster: "c"}},
 			}},
 		},
+		"an app dependency": &domain.AppDependency{
+			Identity: below("projects/p/composite-apps/ca/v1/apps/web"), Metadata: named("db"),
+			Spec: domain.AppDependencySpec{App: "db", OpStatus: "ready", Wait: 10},
+		},
 		"a controller":     &domain.Controller{Identity: below(""), Metadata: named("rsync"), Spec: domain.ControllerSpec{Host: "h", Port: 9031, Priority: 1}},
 		"a clm controller": serviceController(domain.CLMControllers),
 		"a dtc controller": serviceController(domain.DTCControllers),

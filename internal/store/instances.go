@@ -38,6 +38,12 @@ func (s *Store) PutInstance(ctx context.Context, in *domain.Instance) error {
 	return nil
 }
 
+// DeleteInstance removes the record of a context that did not come about; that there is none is no error.
+func (s *Store) DeleteInstance(ctx context.Context, contextID string) error {
+	_, err := s.deleteOne(ctx, s.instances(), byID(contextID))
+	return err
+}
+
 // Instance reads a record. NotFound names the context.
 func (s *Store) Instance(ctx context.Context, contextID string) (*domain.Instance, error) {
 	i, err := s.instance(ctx, contextID)
@@ -99,9 +105,10 @@ func (s *Store) replaceInstance(ctx context.Context, i *instance) (bool, error) 
 }
 
 // ActiveInstances are the records of contexts that may have something in clusters: all but those that are
-// terminated.
+// terminated, and those that others have taken over from.
 func (s *Store) ActiveInstances(ctx context.Context) ([]*domain.Instance, error) {
-	return s.findInstances(ctx, bson.D{{Key: "status", Value: bson.D{{Key: "$ne", Value: domain.ContextTerminated}}}})
+	over := bson.A{domain.ContextTerminated, domain.ContextUpdated}
+	return s.findInstances(ctx, bson.D{{Key: "status", Value: bson.D{{Key: "$nin", Value: over}}}})
 }
 
 // Instances are the records of all contexts.

@@ -89,6 +89,7 @@ func TestInstancesAreFoundAndForgotten(t *testing.T) {
 	s, ctx := open(t), t.Context()
 	for id, status := range map[string]domain.ContextStatus{
 		"1": domain.ContextInstantiating, "2": domain.ContextInstantiateFailed, "3": domain.ContextTerminated, "4": domain.ContextTerminateFailed,
+		"5": domain.ContextUpdated,
 	} {
 		require.NoError(t, s.PutInstance(ctx, instanceOf(id, group, status)))
 		require.NoError(t, s.PutLeaf(ctx, leafOf(id, "a", 1)))
@@ -97,6 +98,11 @@ func TestInstancesAreFoundAndForgotten(t *testing.T) {
 	require.NoError(t, s.PutLeaf(ctx, leafOf("10", "a", 1)))
 
 	require.Equal(t, []string{"1", "10", "2", "4"}, contexts(t)(s.ActiveInstances(ctx)))
+	require.Equal(t, []string{"1", "2", "3", "4", "5"}, contexts(t)(s.InstancesOf(ctx, group)))
+
+	for range 2 {
+		require.NoError(t, s.DeleteInstance(ctx, "5"))
+	}
 	require.Equal(t, []string{"1", "2", "3", "4"}, contexts(t)(s.InstancesOf(ctx, group)))
 
 	require.NoError(t, s.DeleteInstances(ctx, group))

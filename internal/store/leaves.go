@@ -23,11 +23,19 @@ type leafRecord struct {
 }
 
 // operations, the later ones first: what a terminate recorded is a leaf's last word, in whatever order the
-// records arrive.
+// records arrive. Instantiate stands for every operation that makes a context, of which each has one.
 var operations = []domain.Operation{domain.OpTerminate, domain.OpInstantiate}
 
+// class is the member of operations that an operation belongs to.
+func class(op domain.Operation) domain.Operation {
+	if op.TakesOver() {
+		return domain.OpInstantiate
+	}
+	return op
+}
+
 // recordID is a record's _id: no name has the '#' in it.
-func recordID(leaf string, op domain.Operation) string { return leaf + "#" + string(op) }
+func recordID(leaf string, op domain.Operation) string { return leaf + "#" + string(class(op)) }
 
 // errTaken says that there is a record with the _id.
 var errTaken = errors.New("taken")
@@ -36,7 +44,7 @@ var errTaken = errors.New("taken")
 // from its other members. Calls that come together are written together: leaves end by the hundreds, and
 // a call costs the database more than a document. When ctx ends first, the record may still be written.
 func (s *Store) PutLeaf(ctx context.Context, leaf domain.Leaf) error {
-	if !slices.Contains(operations, leaf.Operation) {
+	if !slices.Contains(operations, class(leaf.Operation)) {
 		return fail.New(fail.Internal, "a leaf of the operation %q cannot be stored", leaf.Operation)
 	}
 	leaf.ID = domain.LeafID(leaf.ContextID, leaf.App, leaf.Cluster)
@@ -207,7 +215,7 @@ func lastWords(records []leafRecord) []domain.Leaf {
 		case !ok:
 			last[leaf.ID] = len(leaves)
 			leaves = append(leaves, leaf)
-		case slices.Index(operations, leaf.Operation) < slices.Index(operations, leaves[i].Operation):
+		case slices.Index(operations, class(leaf.Operation)) < slices.Index(operations, class(leaves[i].Operation)):
 			leaves[i] = leaf
 		}
 	}

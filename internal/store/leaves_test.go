@@ -84,6 +84,7 @@ func TestTheLastWordOfALeaf(t *testing.T) {
 		{"a later operation", record(domain.OpTerminate, "1X"), "1X"},
 		{"another try of the later one", record(domain.OpTerminate, "1D"), "1D"},
 		{"a late one of the first", record(domain.OpInstantiate, "1s"), "1D"},
+		{"a late one of an update", record(domain.OpUpdate, "1A"), "1D"},
 	} {
 		require.NoError(t, s.PutLeaf(ctx, step.put), step.name)
 		got, err := s.Leaf(ctx, step.put.ID)

@@ -77,6 +77,7 @@ var parts = []struct {
 	{"dead", dead, false},
 	{"status", answers, false},
 	{"stop", stopping, false},
+	{"update", updates, false},
 	{"restart", restart, false},
 	{"cluster-status", clusterStatus, false},
 	{"ten-thousand", tenThousand, true},

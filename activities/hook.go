@@ -1,0 +1,251 @@
+package activities
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/pause"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/readiness"
+)
+
+// longestHookLook is the longest time between two looks at a hook.
+const longestHookLook = time.Second
+
+// runAnnotation is on the object of a hook: which run of which event made it. An attempt that finds the object
+// of its own run waits for it, whatever its predecessor could still tell; any other object is an earlier run's.
+const runAnnotation = "drover.io/hook-run"
+
+// hookRun is a hook on its way.
+type hookRun struct {
+	*attempt
+	cluster *kube.Cluster
+	step    plan.Step
+	index   int
+	id      plan.ResourceID // with the namespace that it is in, where its kind has namespaces
+	run     string          // the value of runAnnotation
+}
+
+// hook runs one hook to its completion. A hook that fails is MarkUndeleted: its object may be in the cluster.
+func (a *attempt) hook(ctx context.Context, cluster *kube.Cluster, s plan.Step) kube.Outcome {
+	h := &hookRun{attempt: a, cluster: cluster, step: s, index: s.Resources[0]}
+	h.id = a.resources[h.index].ResourceID
+	h.id.Namespace = cmp.Or(h.id.Namespace, a.in.Namespace)
+	h.run = activity.GetInfo(ctx).WorkflowExecution.RunID + "/" + s.Event
+	heard := cluster.Answers()
+	outcome := h.do(ctx)
+	outcome.Reached = outcome.Reached || cluster.Answers() != heard
+	return outcome
+}
+
+func (h *hookRun) do(ctx context.Context) kube.Outcome {
+	if m := h.marked(h.index); m != domain.MarkPending && m != domain.MarkSent {
+		return kube.Outcome{} // an earlier attempt, or an earlier terminate, came to its end
+	}
+	found, err := h.look(ctx)
+	if err != nil {
+		return kube.Outcome{Retry: h.refused(ctx, err)}
+	}
+	if found == nil || found.Metadata.Annotations[runAnnotation] != h.run {
+		outcome := h.clear(ctx, found)
+		if outcome.Retry == nil && !h.failed() {
+			outcome = h.send(ctx)
+		}
+		if outcome.Retry != nil || h.failed() || !readiness.Awaited(h.gvk()) {
+			return outcome
+		}
+	}
+	return kube.Outcome{Retry: h.await(ctx)}
+}
+
+// object is what is looked at of a hook's object.
+type object struct {
+	Metadata struct {
+		Labels      map[string]string `json:"labels"`
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	raw json.RawMessage
+}
+
+// look reads the hook's object; nil when there is none.
+func (h *hookRun) look(ctx context.Context) (*object, error) {
+	data, err := h.cluster.Object(ctx, h.id)
+	if err != nil || data == nil {
+		return nil, err
+	}
+	o := &object{raw: data}
+	if err := json.Unmarshal(data, o); err != nil {
+		return nil, fail.Wrap(err, fail.Unavailable, "%s %s cannot be read", h.id.Kind, h.id.Name)
+	}
+	return o, nil
+}
+
+// clear takes an earlier run's object out of the way, as the hook's policy says.
+func (h *hookRun) clear(ctx context.Context, found *object) kube.Outcome {
+	if found == nil {
+		return kube.Outcome{}
+	}
+	owner, runsOnce := found.Metadata.Labels[plan.DeploymentLabel], readiness.RunsOnce(h.gvk())
+	switch {
+	case !h.resources[h.index].Hook.Has(plan.BeforeCreation) && runsOnce:
+		h.mark(h.index, domain.MarkUndeleted, "it is there already, from an earlier run; it would have to have the policy "+string(plan.BeforeCreation))
+		return kube.Outcome{}
+	case !h.resources[h.index].Hook.Has(plan.BeforeCreation):
+		return kube.Outcome{}
+	case owner == "" && runsOnce:
+		h.mark(h.index, domain.MarkRefused, "an object of its name, that does not carry the label "+plan.DeploymentLabel+", is there already")
+		return kube.Outcome{}
+	case owner == "":
+		return kube.Outcome{}
+	}
+	refusal, outcome := beside(ctx, h.cluster.Delete, kube.Job{
+		Resources: []plan.Resource{{ResourceID: h.id}}, Marks: domain.NewMarks(1, domain.MarkDoomed),
+		Namespace: h.in.Namespace, DeploymentID: owner,
+	})
+	if refusal != "" {
+		h.mark(h.index, domain.MarkUndeleted, "what an earlier run has left cannot be deleted: "+refusal)
+		return outcome
+	}
+	if outcome.Retry != nil {
+		return outcome
+	}
+	left, err := h.look(ctx)
+	if outcome.Retry = h.refused(ctx, err); left != nil {
+		outcome.Retry = fail.New(fail.Unavailable, "%s %s of an earlier run is still being deleted", h.id.Kind, h.id.Name)
+	}
+	return outcome
+}
+
+// send applies the hook's object with the mark of its run.
+func (h *hookRun) send(ctx context.Context) kube.Outcome {
+	job := h.job(h.step)
+	job.Resources = slices.Clone(job.Resources)
+	manifest, err := plan.HookManifest(job.Resources[h.index].Manifest, map[string]string{runAnnotation: h.run})
+	if err != nil {
+		h.mark(h.index, domain.MarkRefused, fail.TextOf(err))
+		return kube.Outcome{}
+	}
+	job.Resources[h.index].Manifest = manifest
+	job.OnMark = func(i int, m domain.Mark, note string) {
+		if m == domain.MarkApplied && readiness.Awaited(h.gvk()) {
+			m = domain.MarkSent // it is settled when it has completed
+		}
+		h.mark(i, m, note)
+	}
+	return h.cluster.Apply(ctx, job)
+}
+
+// await waits until the hook has completed or failed. The error is that the cluster is to be tried again, or the
+// cause of ctx's end.
+func (h *hookRun) await(ctx context.Context) error {
+	timeout := cmp.Or(h.resources[h.index].Hook.Timeout, h.in.HookTime)
+	since := h.began()
+	for wait := firstLook; ; wait = min(2*wait, longestHookLook) {
+		found, err := h.look(ctx)
+		if err != nil {
+			return h.refused(ctx, err)
+		}
+		if found == nil {
+			h.mark(h.index, domain.MarkRefused, "it was deleted before it had completed")
+			return nil
+		}
+		end := readiness.Hook(h.gvk(), found.raw)
+		switch {
+		case end.Done:
+			h.mark(h.index, domain.MarkApplied, "")
+			return nil
+		case end.Failure != "":
+			h.mark(h.index, domain.MarkUndeleted, end.Failure)
+			return nil
+		case timeout > 0 && time.Since(since) > timeout:
+			h.mark(h.index, domain.MarkUndeleted, fmt.Sprintf("it has not completed within %s: %s", timeout, end.Lacks))
+			return nil
+		}
+		if err := h.waits(ctx); err != nil {
+			return err
+		}
+		if err := pause.For(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// began is when the hook was first waited for.
+func (h *hookRun) began() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.state.Since.IsZero() {
+		h.state.Since = time.Now()
+	}
+	return h.state.Since
+}
+
+// waits tells the workflow what is waited for, unless it knows: what waits holds up no other leaf.
+func (h *hookRun) waits(ctx context.Context) error {
+	reason := fmt.Sprintf("waits for the %s hook %s %s", h.step.Event, h.id.Kind, h.id.Name)
+	h.mu.Lock()
+	told := h.state.Reason == reason && h.state.Connectivity == domain.ConnectivityAvailable
+	h.state.Reason, h.state.Connectivity, h.state.Error = reason, domain.ConnectivityAvailable, ""
+	h.mu.Unlock()
+	if told {
+		return nil
+	}
+	p := h.snapshot()
+	return h.tell(ctx, Contact{Connectivity: p.Connectivity, Marks: p.Marks, Reason: reason})
+}
+
+// refused settles the hook when the cluster does not let it be looked at; what may pass is returned.
+func (h *hookRun) refused(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil || fail.KindOf(err).Retryable() {
+		return err
+	}
+	h.mark(h.index, domain.MarkUndeleted, fail.TextOf(err))
+	return nil
+}
+
+func (h *hookRun) failed() bool {
+	m := h.marked(h.index)
+	return m == domain.MarkRefused || m == domain.MarkUndeleted
+}
+
+func (h *hookRun) gvk() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: h.id.Group, Version: h.id.Version, Kind: h.id.Kind}
+}
+
+// tidy deletes the objects of hooks as their policies say: MarkDeleted then, or MarkRefused of those that had
+// failed. One that cannot be deleted stays what it was.
+func (a *attempt) tidy(ctx context.Context, cluster *kube.Cluster, s plan.Step) kube.Outcome {
+	job := a.job(s)
+	ends := map[int]domain.Mark{}
+	for _, i := range s.Resources {
+		switch m := job.Marks[i]; {
+		case m == domain.MarkApplied && a.resources[i].Hook.Has(plan.WhenSucceeded):
+			ends[i], job.Marks[i] = domain.MarkDeleted, domain.MarkDoomed
+		case m == domain.MarkUndeleted && a.resources[i].Hook.Has(plan.WhenFailed):
+			ends[i], job.Marks[i] = domain.MarkRefused, domain.MarkDoomed
+		default:
+			job.Marks[i] = domain.MarkApplied // stays
+		}
+	}
+	job.BeforeStage = nil
+	job.OnMark = func(i int, m domain.Mark, note string) {
+		switch m {
+		case domain.MarkDeleted:
+			a.mark(i, ends[i], "")
+		case domain.MarkUndeleted:
+			activity.GetLogger(ctx).Warn("delete hook", "cluster", a.in.Cluster, "hook", a.resources[i].Name, "reason", note)
+		default:
+		}
+	}
+	return cluster.Delete(ctx, job)
+}

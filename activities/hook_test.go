@@ -1,0 +1,344 @@
+package activities_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// objects is a cluster that keeps what is applied. What a Job comes to is decided by its name.
+type objects struct {
+	mu     sync.Mutex
+	kept   map[string]map[string]any
+	ends   map[string]string // of Jobs: the condition that is True once it has been looked at; Complete when missing, "" for none
+	writes []string          // PATCH and DELETE, in order
+}
+
+func (o *objects) ServeHTTP(w http.ResponseWriter, r *http.Request, body []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	name := path.Base(r.URL.Path)
+	if r.Method != http.MethodGet {
+		o.writes = append(o.writes, r.Method+" "+name)
+	}
+	switch kept, there := o.kept[name]; {
+	case r.Method == http.MethodPatch:
+		object := map[string]any{}
+		_ = json.Unmarshal(body, &object)
+		object["metadata"].(map[string]any)["uid"] = fmt.Sprint(len(o.writes))
+		o.kept[name] = object
+		answer(w, http.StatusCreated, object)
+	case !there:
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, name)
+	case r.Method == http.MethodDelete:
+		delete(o.kept, name)
+		answer(w, http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess})
+	default:
+		answer(w, http.StatusOK, kept)
+		end, said := o.ends[name]
+		if !said {
+			end = "Complete"
+		}
+		if kept["kind"] == "Job" && end != "" {
+			kept["status"] = map[string]any{"conditions": []any{map[string]any{"type": end, "status": "True", "reason": "R", "message": "M"}}}
+		}
+	}
+}
+
+// put has an object in the cluster.
+func (o *objects) put(name string, metadata map[string]any) {
+	metadata["name"], metadata["uid"] = name, "of-before"
+	o.kept[name] = map[string]any{"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata}
+}
+
+// hooked is a leaf with a ConfigMap "main" and hooks.
+func hooked(t *testing.T, op domain.Operation, hooks ...plan.Resource) (*leaf, *objects) {
+	t.Helper()
+	l := newLeaf(t, op, 0)
+	bundle := plan.Bundle{App: "app", Resources: append([]plan.Resource{{
+		ResourceID: plan.ResourceID{Version: "v1", Kind: "ConfigMap", Name: "main"},
+		Manifest:   json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"main"}}`),
+	}}, hooks...)}
+	l.in.Bundle, l.in.Resources, l.in.Hooked, l.in.HookTime = l.store.put(t, bundle), len(bundle.Resources), true, time.Minute
+	o := &objects{kept: map[string]map[string]any{}, ends: map[string]string{}}
+	l.body = func(w http.ResponseWriter, r *http.Request, body []byte) { o.ServeHTTP(w, r, body) }
+	return l, o
+}
+
+func jobHook(name string, hook plan.Hook) plan.Resource {
+	return plan.Resource{
+		ResourceID: plan.ResourceID{Group: "batch", Version: "v1", Kind: "Job", Name: name}, Stage: 4, Hook: &hook,
+		Manifest: json.RawMessage(`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"` + name + `"},"spec":{"template":{}}}`),
+	}
+}
+
+func settingsHook(name string, hook plan.Hook) plan.Resource {
+	return plan.Resource{
+		ResourceID: plan.ResourceID{Version: "v1", Kind: "ConfigMap", Name: name}, Stage: 3, Hook: &hook,
+		Manifest: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `"}}`),
+	}
+}
+
+func on(events ...string) plan.Hook { return plan.Hook{Events: events} }
+
+// through runs all steps, and returns the marks after each.
+func (l *leaf) through() []string {
+	l.t.Helper()
+	var marks []string
+	for {
+		end, err := l.run()
+		require.NoError(l.t, err)
+		marks = append(marks, end.Marks)
+		if l.in.Step = end.Next; end.Next == 0 {
+			return marks
+		}
+	}
+}
+
+// run of the annotation: the test's activities are all of one run.
+const runOfTest = "default-test-run-id/"
+
+func TestHooksAreRunInSteps(t *testing.T) {
+	tidied := on("pre-install")
+	tidied.DeletePolicies = []string{"hook-succeeded", "before-hook-creation"}
+	l, o := hooked(t, domain.OpInstantiate,
+		settingsHook("settings", on("pre-install")), jobHook("migrate", tidied), jobHook("announce", on("post-install")), jobHook("bye", on("pre-delete")))
+	require.Equal(t, []string{"1p1A2p1h", "1p2A1p1h", "1p1A1D1p1h", "2A1D1p1h", "2A1D1A1h"}, l.through())
+	require.Equal(t, []string{"PATCH settings", "PATCH migrate", "DELETE migrate", "PATCH main", "PATCH announce"}, o.writes)
+	require.Equal(t, "2A1D1A1h", l.recorded().Marks)
+	var reasons []string
+	for _, c := range l.contacts {
+		require.Equal(t, domain.ConnectivityAvailable, c.Connectivity)
+		reasons = append(reasons, c.Reason)
+	}
+	require.Equal(t, []string{"waits for the pre-install hook Job migrate", "waits for the post-install hook Job announce"}, reasons,
+		"each is told once, and what is not waited for is not")
+
+	l.in.Operation, l.in.Step = domain.OpTerminate, 0
+	o.writes = nil
+	require.Equal(t, []string{"2d1D1d1A", "1D1d1D1d1A", "5D"}, l.through())
+	require.Equal(t, "PATCH bye", o.writes[0])
+	require.Equal(t, "DELETE main", o.writes[1])
+	require.ElementsMatch(t, []string{"DELETE settings", "DELETE announce", "DELETE bye"}, o.writes[2:])
+	require.Empty(t, o.kept)
+}
+
+// TestHookOfTwoEvents is run for each of them, by whatever is left of the first.
+func TestHookOfTwoEvents(t *testing.T) {
+	both := on("pre-install", "post-install")
+	l, o := hooked(t, domain.OpInstantiate, jobHook("job", both))
+	require.Equal(t, []string{"1p1A", "2A", "2A"}, l.through())
+	require.Equal(t, []string{"PATCH job", "PATCH main", "DELETE job", "PATCH job"}, o.writes)
+
+	both.DeletePolicies = []string{"hook-succeeded"}
+	l, o = hooked(t, domain.OpInstantiate, jobHook("job", both))
+	require.Equal(t, []string{"1p1A", "1p1D", "1A1D", "2A", "1A1D"}, l.through())
+	require.Equal(t, []string{"PATCH job", "DELETE job", "PATCH main", "PATCH job", "DELETE job"}, o.writes)
+}
+
+func TestHookFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		policies []string
+		want     []string
+		left     bool
+	}{
+		"and stays":   {nil, []string{"2p1X1p"}, true},
+		"and is gone": {[]string{"hook-failed"}, []string{"2p1X1p", "2p1F1p"}, false},
+		"and only if it had succeeded it would be gone": {[]string{"hook-succeeded"}, []string{"2p1X1p", "2p1X1p"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hook := on("pre-install")
+			hook.DeletePolicies = c.policies
+			l, o := hooked(t, domain.OpInstantiate, jobHook("later", on("post-install")), jobHook("fails", hook), jobHook("after", on("pre-install")))
+			o.ends["fails"] = "Failed"
+			require.Equal(t, c.want, l.through())
+			require.NotContains(t, o.writes, "PATCH main")
+			require.NotContains(t, o.writes, "PATCH after")
+			require.Equal(t, c.left, o.kept["fails"] != nil)
+			note := l.recorded().Notes[0]
+			require.Equal(t, 2, note.Index)
+			require.Equal(t, "the Job has failed: R: M", note.Message)
+		})
+	}
+}
+
+func TestHookTakesTooLong(t *testing.T) {
+	hook := on("pre-install")
+	hook.Timeout = 100 * time.Millisecond
+	l, o := hooked(t, domain.OpInstantiate, jobHook("slow", hook))
+	o.ends["slow"] = ""
+	require.Equal(t, []string{"1p1X"}, l.through())
+	require.Equal(t, "it has not completed within 100ms: the Job has not completed", l.recorded().Notes[0].Message)
+}
+
+// TestHookThatWasSent is an attempt after one that was lost: nothing but the cluster knows what it did.
+func TestHookThatWasSent(t *testing.T) {
+	labels := map[string]any{plan.DeploymentLabel: "1-app"}
+	annotated := func(run string) map[string]any { return map[string]any{"drover.io/hook-run": run} }
+	for name, c := range map[string]struct {
+		metadata map[string]any
+		policies []string
+		writes   []string
+		want     string
+		note     string
+	}{
+		"is waited for": {
+			metadata: map[string]any{"labels": labels, "annotations": annotated(runOfTest + "pre-install")}, want: "1p1A",
+		},
+		"by another event is run": {
+			metadata: map[string]any{"labels": labels, "annotations": annotated(runOfTest + "post-install")},
+			writes:   []string{"DELETE job", "PATCH job"}, want: "1p1A",
+		},
+		"by an earlier context is run": {
+			metadata: map[string]any{"labels": map[string]any{plan.DeploymentLabel: "0-app"}, "annotations": annotated("other/pre-install")},
+			writes:   []string{"DELETE job", "PATCH job"}, want: "1p1A",
+		},
+		"earlier, and may not be deleted": {
+			metadata: map[string]any{"labels": labels, "annotations": annotated("other/pre-install")}, policies: []string{"hook-succeeded"},
+			want: "1p1X", note: "it is there already, from an earlier run; it would have to have the policy before-hook-creation",
+		},
+		"by nobody of ours stays": {
+			metadata: map[string]any{}, want: "1p1F", note: "an object of its name, that does not carry the label emco/deployment-id, is there already",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hook := on("pre-install")
+			hook.DeletePolicies = c.policies
+			l, o := hooked(t, domain.OpInstantiate, jobHook("job", hook))
+			o.put("job", c.metadata)
+			end, err := l.run()
+			require.NoError(t, err)
+			require.Equal(t, c.want, end.Marks)
+			require.Equal(t, c.writes, slices.Clip(o.writes))
+			if c.note != "" {
+				require.Equal(t, c.note, l.recorded().Notes[0].Message)
+			}
+		})
+	}
+}
+
+func TestHookIsDeletedByHand(t *testing.T) {
+	l, o := hooked(t, domain.OpInstantiate, jobHook("job", on("pre-install")))
+	o.ends["job"] = ""
+	l.onContact = func(activities.Contact) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		delete(o.kept, "job")
+	}
+	require.Equal(t, []string{"1p1F"}, l.through())
+	require.Equal(t, "it was deleted before it had completed", l.recorded().Notes[0].Message)
+}
+
+func TestStopWhileAHookRuns(t *testing.T) {
+	l, o := hooked(t, domain.OpInstantiate, jobHook("job", on("pre-install")))
+	o.ends["job"] = ""
+	ctx, cancel := context.WithCancel(t.Context())
+	l.options.BackgroundActivityContext = ctx
+	l.onContact = func(activities.Contact) { cancel() }
+	end, err := l.run()
+	require.NoError(t, err)
+	require.Equal(t, "1p1s", end.Marks)
+	require.Zero(t, end.Next, "nothing follows a stop")
+	require.Equal(t, "1p1s", l.recorded().Marks)
+}
+
+// TestClusterIsLostWhileAHookRuns comes back to a hook that has ended meanwhile.
+func TestClusterIsLostWhileAHookRuns(t *testing.T) {
+	l, o := hooked(t, domain.OpInstantiate, jobHook("job", on("pre-install")))
+	o.ends["job"] = ""
+	lost := false
+	serve := l.body
+	l.body = func(w http.ResponseWriter, r *http.Request, body []byte) {
+		if lost {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		serve(w, r, body)
+	}
+	l.onContact = func(c activities.Contact) { lost = c.Reason != "" }
+	_, err := l.run()
+	require.Equal(t, fail.Unavailable, fail.KindOf(err), "%v", err)
+	require.Equal(t, domain.ConnectivityRetrying, l.contacts[1].Connectivity)
+	require.Empty(t, l.contacts[1].Reason)
+
+	lost = false
+	o.mu.Lock()
+	delete(o.ends, "job")
+	o.mu.Unlock()
+	l.onContact = nil
+	l.env.SetHeartbeatDetails(l.raw)
+	end, err := l.run()
+	require.NoError(t, err)
+	require.Equal(t, "1p1A", end.Marks)
+	require.Equal(t, []string{"PATCH job"}, o.writes, "it was not run twice")
+}
+
+// TestNothingToDelete asks a cluster for nothing that never got anything: no hook is run there either.
+func TestNothingToDelete(t *testing.T) {
+	l, o := hooked(t, domain.OpTerminate, jobHook("bye", on("pre-delete")))
+	require.Equal(t, []string{"2D"}, l.through())
+	require.Empty(t, o.writes)
+	require.Empty(t, l.requests)
+}
+
+// TestTerminateAgain runs the hook that failed once more, and not the one that did not.
+func TestTerminateAgain(t *testing.T) {
+	l, o := hooked(t, domain.OpTerminate, jobHook("first", on("pre-delete")), jobHook("second", on("pre-delete")))
+	require.NoError(t, l.store.PutLeaf(t.Context(), domain.Leaf{ID: l.in.LeafID(), Operation: domain.OpInstantiate, Marks: "1A2h"}))
+	o.ends["second"] = "Failed"
+	require.Equal(t, []string{"1d1A1p", "1d1A1X"}, l.through())
+	delete(o.ends, "second")
+	o.kept["second"]["metadata"].(map[string]any)["annotations"] = map[string]any{"drover.io/hook-run": "an earlier one"}
+	o.writes, l.in.Step = nil, 0
+	marks := l.through()
+	require.Equal(t, "3D", marks[len(marks)-1])
+	require.Equal(t, []string{"DELETE second", "PATCH second"}, o.writes[:2])
+	require.NotContains(t, o.writes, "PATCH first")
+}
+
+func TestAwaitReady(t *testing.T) {
+	l, o := hooked(t, domain.OpInstantiate, jobHook("hook", on("pre-delete")))
+	job := jobHook("work", plan.Hook{})
+	job.Hook = nil
+	bundle := plan.Bundle{App: "app", Resources: []plan.Resource{job, jobHook("hook", on("pre-delete"))}}
+	p := plan.Plan{Apps: []plan.App{{Name: "app", Bundle: l.store.put(t, bundle), Targets: []plan.Target{{ClusterName: l.in.Cluster}}}}}
+	in := activities.ReadyInput{Plan: l.store.put(t, p), App: "app", Namespace: "default", To: 1}
+	l.onLacking = func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.put("work", map[string]any{})
+		o.kept["work"]["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+	}
+	_, err := l.env.ExecuteActivity(l.kube.AwaitReady, in)
+	require.NoError(t, err)
+	require.Equal(t, []activities.Lacking{{App: "app", Reason: "on p+c: Job work: NotPresent"}}, l.lacking)
+	require.Empty(t, o.writes)
+	for _, r := range l.requests {
+		require.False(t, strings.HasSuffix(r, " hook"), "hooks are not waited for")
+	}
+	in.To = 2
+	_, err = l.env.ExecuteActivity(l.kube.AwaitReady, in)
+	require.Error(t, err, "more clusters than the plan has")
+}
+
+// bodyOf reads a request's body.
+func bodyOf(r *http.Request) []byte {
+	data, _ := io.ReadAll(r.Body)
+	return data
+}

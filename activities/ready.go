@@ -1,0 +1,159 @@
+package activities
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/pause"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/readiness"
+)
+
+const (
+	// The first and the longest time between two looks at an app that is not Ready. Later looks are the rarer
+	// the longer it takes; an app that takes minutes need not be seen within a second.
+	firstReadyLook   = 200 * time.Millisecond
+	longestReadyLook = 5 * time.Second
+	// The first and the longest time between two words on what an app lacks: they make history.
+	firstLacking   = time.Second
+	longestLacking = 5 * time.Minute
+)
+
+// AwaitReady waits until all resources of an app, but for its hooks, are Ready on its clusters. It looks at the
+// objects themselves, so that it does not matter whether and how the clusters report. A cluster that does not
+// answer is one that is not Ready yet.
+func (k *Kube) AwaitReady(ctx context.Context, in ReadyInput) error {
+	p, err := load[plan.Plan](ctx, k.leaves, in.Plan)
+	if err != nil {
+		return err
+	}
+	app := p.App(in.App)
+	if app == nil || in.To > len(app.Targets) {
+		return fail.New(fail.Invalid, "plan %s has no clusters %d to %d of app %q", in.Plan, in.From, in.To, in.App)
+	}
+	bundle, err := k.bundle(ctx, app.Bundle)
+	if err != nil {
+		return err
+	}
+	r := &readying{kube: k, in: in, resources: bundle.Resources, lacks: map[domain.ClusterName]string{}}
+	for _, t := range app.Targets[in.From:in.To] {
+		r.lacks[t.ClusterName] = "not looked at yet"
+	}
+	work, cancel := untilWorkerStops(ctx)
+	defer cancel(nil)
+	stop := beat(ctx)
+	defer stop()
+	var wg sync.WaitGroup
+	for _, t := range app.Targets[in.From:in.To] {
+		wg.Go(func() { r.await(work, t.ClusterName) })
+	}
+	talking, silence := context.WithCancel(work)
+	var talk sync.WaitGroup
+	talk.Go(func() { r.talk(talking) })
+	wg.Wait()
+	silence()
+	talk.Wait()
+	if work.Err() != nil {
+		return context.Cause(work)
+	}
+	return nil
+}
+
+// readying is an app that is waited for.
+type readying struct {
+	kube      *Kube
+	in        ReadyInput
+	resources []plan.Resource
+
+	mu    sync.Mutex
+	lacks map[domain.ClusterName]string // of the clusters that are not Ready
+}
+
+// await waits for one cluster, or for ctx's end. What was Ready once is not looked at again.
+func (r *readying) await(ctx context.Context, c domain.ClusterName) {
+	next := 0
+	for wait := firstReadyLook; ctx.Err() == nil; wait = min(2*wait, longestReadyLook) {
+		var lacks string
+		if cluster, err := r.kube.clusters.Get(ctx, c); err != nil {
+			lacks = fail.TextOf(err)
+		} else {
+			next, lacks = r.look(ctx, cluster, next)
+		}
+		r.mu.Lock()
+		if lacks == "" {
+			delete(r.lacks, c)
+		} else {
+			r.lacks[c] = lacks
+		}
+		r.mu.Unlock()
+		if lacks == "" || pause.For(ctx, wait) != nil {
+			return
+		}
+	}
+}
+
+// look goes over the resources from an index on, up to the first that is not Ready, and says what that lacks.
+func (r *readying) look(ctx context.Context, cluster *kube.Cluster, from int) (next int, lacks string) {
+	for i := from; i < len(r.resources); i++ {
+		if r.resources[i].Hook != nil {
+			continue
+		}
+		id := r.resources[i].ResourceID
+		id.Namespace = cmp.Or(id.Namespace, r.in.Namespace)
+		data, err := cluster.Object(ctx, id)
+		if err != nil {
+			return i, fail.TextOf(err)
+		}
+		var rules *readiness.Rules
+		state := rules.OfJSON(schema.GroupVersionKind{Group: id.Group, Version: id.Version, Kind: id.Kind}, data)
+		if state.Status != readiness.Ready {
+			return i, fmt.Sprintf("%s %s: %s", id.Kind, id.Name, cmp.Or(state.Message, string(state.Status)))
+		}
+	}
+	return len(r.resources), ""
+}
+
+// talk tells the workflow what is lacking, when that is something else, the rarer the longer it takes.
+func (r *readying) talk(ctx context.Context) {
+	run, last := activity.GetInfo(ctx).WorkflowExecution, ""
+	for wait := firstLacking; pause.For(ctx, wait) == nil; wait = min(2*wait, longestLacking) {
+		reason := r.summary()
+		if reason == last {
+			continue
+		}
+		if err := r.kube.reporter.Lacking(ctx, run.ID, run.RunID, Lacking{App: r.in.App, Reason: reason}); err != nil {
+			activity.GetLogger(ctx).Warn("tell what an app lacks", "app", r.in.App, "error", err)
+			continue
+		}
+		last = reason
+	}
+}
+
+// summary names the first cluster that is not Ready, what it lacks, and how many there are.
+func (r *readying) summary() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clusters := make([]domain.ClusterName, 0, len(r.lacks))
+	for c := range r.lacks {
+		clusters = append(clusters, c)
+	}
+	if len(clusters) == 0 {
+		return ""
+	}
+	first := slices.MinFunc(clusters, domain.ClusterName.Compare)
+	text := fmt.Sprintf("on %s: %s", first, r.lacks[first])
+	if more := len(clusters) - 1; more > 0 {
+		text += fmt.Sprintf(" (and %d clusters more)", more)
+	}
+	return text
+}

@@ -1,0 +1,299 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/status"
+)
+
+// ChangeInput asks for the plan of an operation that takes over from another context.
+type ChangeInput struct {
+	domain.Scope
+	domain.Goal `json:"goal"`
+}
+
+// PrepareChange plans the way from what the owner's context has in clusters, or for a migrate another group's, to what
+// is wanted now, or for a rollback was wanted by an earlier context. Like Prepare it changes nothing.
+func (l *Lifecycle) PrepareChange(ctx context.Context, in ChangeInput) (*Prepared, error) {
+	stop := beat(ctx)
+	defer stop()
+	owner, err := l.owner(ctx, in.Owner)
+	if err != nil {
+		return nil, err
+	}
+	source := owner
+	if in.Operation == domain.OpMigrate {
+		if source, err = l.owner(ctx, in.Source); err != nil {
+			return nil, err
+		}
+	}
+	from, err := l.Store.Instance(ctx, source.Track().ContextID())
+	if err != nil {
+		return nil, err
+	}
+	d, err := l.goal(ctx, owner, in)
+	if err != nil {
+		return nil, err
+	}
+	if d.cloud != from.LogicalCloud || d.plan.Namespace != from.Namespace {
+		return nil, fail.New(fail.Conflict, "the instance %s is in logical cloud %q, namespace %s; it cannot become one in %q, namespace %s: terminate it first",
+			from.ContextID, from.LogicalCloud.Name(), from.Namespace, d.cloud.Name(), d.plan.Namespace)
+	}
+	installed, err := l.installed(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	revision := source.Track().Revision()
+	change := plan.Diff(*installed, plan.Side{Plan: &d.plan, Bundles: d.bundles})
+	if change.Empty() && in.Operation != domain.OpMigrate && from.Status == domain.ContextInstantiated {
+		return &Prepared{Unchanged: true, Revision: revision, Warnings: []string{
+			fmt.Sprintf("nothing to %s: what is wanted is what revision %d has", in.Operation, revision),
+		}}, nil
+	}
+	out, err := l.plannedChange(ctx, d, change, from)
+	if err != nil {
+		return nil, err
+	}
+	if in.Operation != domain.OpMigrate {
+		out.Revision = revision + 1
+	}
+	out.OwnerRevision = owner.Base().Revision
+	out.From = &From{ContextID: from.ContextID, Owner: from.Owner, OwnerRevision: source.Base().Revision}
+	return out, nil
+}
+
+// goal drafts what is wanted.
+func (l *Lifecycle) goal(ctx context.Context, owner domain.Owner, in ChangeInput) (*draft, error) {
+	if in.Operation != domain.OpRollback {
+		return l.draft(ctx, owner, in.Scope)
+	}
+	i, err := l.Store.Instance(ctx, in.Revert)
+	if err != nil {
+		return nil, err
+	}
+	side, err := l.side(ctx, i.Plan)
+	if err != nil {
+		return nil, err
+	}
+	wanted := plan.Wanted(*side)
+	d := &draft{plan: *wanted.Plan, bundles: wanted.Bundles, profile: i.Profile, cloud: i.LogicalCloud}
+	d.plan.ContextID, d.plan.Owner = in.ContextID, in.Owner
+	if d.unreachable, err = l.Store.Unreachable(ctx); err != nil {
+		return nil, err
+	}
+	return d, l.checkMembers(ctx, owner, d)
+}
+
+// checkMembers refuses a plan that goes to a cluster which has left the logical cloud meanwhile.
+func (l *Lifecycle) checkMembers(ctx context.Context, owner domain.Owner, d *draft) error {
+	group, ok := owner.(*domain.DeploymentIntentGroup)
+	if !ok {
+		return nil
+	}
+	w := &wanted{group: group}
+	if err := l.loadCloud(ctx, w); err != nil {
+		return err
+	}
+	for _, a := range d.plan.Apps {
+		for _, t := range a.Targets {
+			if !w.members[t.ClusterName] {
+				return fail.New(fail.Conflict, "app %q was on cluster %s, which is no longer in logical cloud %q; add it again, or update instead",
+					a.Name, t.ClusterName, w.cloud.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// side reads a plan and its bundles.
+func (l *Lifecycle) side(ctx context.Context, digest domain.Digest) (*plan.Side, error) {
+	p, err := l.plan(ctx, digest)
+	if err != nil {
+		return nil, err
+	}
+	s := &plan.Side{Plan: p, Bundles: make(map[string]*plan.Bundle, len(p.Apps))}
+	for _, a := range p.Apps {
+		if s.Bundles[a.Name], err = load[plan.Bundle](ctx, l.Store, a.Bundle); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// installed reads what a context has in clusters. Of one whose operation did not come to its own end nothing is taken
+// at its word.
+func (l *Lifecycle) installed(ctx context.Context, from *domain.Instance) (*plan.Installed, error) {
+	out := &plan.Installed{}
+	if from.Status.InProgress() {
+		inOrder, err := l.closeOrigin(ctx, from)
+		if err != nil {
+			return nil, err
+		}
+		out.Unsettled = !inOrder
+	}
+	side, err := l.side(ctx, from.Plan)
+	if err != nil {
+		return nil, err
+	}
+	out.Side = *side
+	leaves, err := l.Store.Leaves(ctx, from.ContextID)
+	if err != nil {
+		return nil, err
+	}
+	out.Leaves = make(map[string]domain.Leaf, len(leaves))
+	for _, leaf := range leaves {
+		out.Leaves[leaf.ID] = leaf
+	}
+	return out, nil
+}
+
+// plannedChange stores the plan of a change.
+func (l *Lifecycle) plannedChange(ctx context.Context, d *draft, change *plan.Change, from *domain.Instance) (*Prepared, error) {
+	p := change.Plan
+	p.Label = from.LabelID()
+	for i := range p.Apps {
+		a := &p.Apps[i]
+		if a.Bundle != "" {
+			continue
+		}
+		var err error
+		if a.Bundle, err = save(ctx, l.Store, change.Bundles[a.Name]); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.checkCollisions(ctx, p, from.ContextID); err != nil {
+		return nil, err
+	}
+	digest, err := save(ctx, l.Store, p)
+	if err != nil {
+		return nil, err
+	}
+	out := sizes(p, digest, d.unreachable)
+	for i := range out.Apps {
+		out.Apps[i].Work, out.Apps[i].Counts = work(&p.Apps[i])
+		out.Leaving = out.Leaving || slices.ContainsFunc(p.Apps[i].Targets, func(t plan.Target) bool { return t.Leaving })
+	}
+	out.Warnings = append(d.warnings, sharedWithin(&d.plan)...)
+	out.Profile, out.LogicalCloud, out.Label = d.profile, d.cloud, p.Label
+	return &out, nil
+}
+
+// work says on how many clusters there is work for an app, and what states its resources have before it.
+func work(a *plan.App) (*Work, map[domain.ResourceState]int) {
+	w, counts := &Work{}, map[domain.ResourceState]int{}
+	for i := range a.Targets {
+		marks := a.Targets[i].Begin(len(a.Resources))
+		if marks.Has(domain.Mark.ToApply) {
+			w.Apply++
+		}
+		if marks.Has(domain.Mark.ToDelete) {
+			w.Prune++
+		}
+		counts = status.Rollup(counts, marks.Count(true, domain.ConnectivityUnknown))
+	}
+	return w, counts
+}
+
+// takeOver is Record for an operation whose context takes over from another one. The new context's record comes
+// first: it is what says from then on what may be in clusters. A refusal takes it back.
+func (l *Lifecycle) takeOver(ctx context.Context, owner domain.Owner, in RecordInput) error {
+	if err := l.Store.PutInstance(ctx, l.instance(in)); err != nil {
+		return err
+	}
+	if !recorded(owner.Track(), in.Scope) {
+		err := l.leaveSource(ctx, in)
+		if err == nil {
+			err = l.advance(ctx, owner, in)
+		}
+		if err != nil && !fail.KindOf(err).Retryable() {
+			return l.withdraw(ctx, in, err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	from := in.Prepared.From.ContextID
+	for _, id := range slices.Compact([]string{from, in.Prepared.Label}) {
+		err := l.Store.UpdateInstance(ctx, id, func(i *domain.Instance) error {
+			i.Owner = in.Owner // with its last instance a group that was migrated gives the records away
+			if id == from {
+				i.Status = domain.ContextUpdated
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leaveSource takes a migrate's context from the group that has it.
+func (l *Lifecycle) leaveSource(ctx context.Context, in RecordInput) error {
+	from := in.Prepared.From
+	if from.Owner == in.Owner {
+		return nil
+	}
+	source, err := l.owner(ctx, from.Owner)
+	if err != nil {
+		return err
+	}
+	h := source.Track()
+	if h.Last().By == in.ContextID {
+		return nil
+	}
+	i, err := l.Store.Instance(ctx, from.ContextID)
+	if err != nil {
+		return err
+	}
+	t, err := source.Decide(i.Status, domain.OpMigrate)
+	switch {
+	case err != nil && source.Base().Revision == from.OwnerRevision:
+		return err
+	case source.Base().Revision != from.OwnerRevision:
+		return fail.New(fail.Conflict, "%s %q was changed meanwhile; try again", source.Noun().Title, source.LocalName())
+	}
+	h.Leave(from.ContextID, in.ContextID, t.Revision, l.Now())
+	return l.Store.Replace(ctx, source)
+}
+
+// withdraw takes back what a takeover that is refused has written, and returns the refusal.
+func (l *Lifecycle) withdraw(ctx context.Context, in RecordInput, refusal error) error {
+	from := in.Prepared.From
+	for from.Owner != in.Owner {
+		source, err := l.owner(ctx, from.Owner)
+		if err != nil {
+			return err
+		}
+		h := source.Track()
+		if h.Last().By != in.ContextID {
+			break
+		}
+		h.Actions = h.Actions[:len(h.Actions)-1]
+		err = l.Store.Replace(ctx, source)
+		if err == nil {
+			break
+		}
+		if !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
+			return err
+		}
+	}
+	if err := l.Store.DeleteInstance(ctx, in.ContextID); err != nil {
+		return err
+	}
+	return refusal
+}
+
+// trim stores the plan without what has gone from the clusters.
+func (l *Lifecycle) trim(ctx context.Context, p *plan.Plan, digest domain.Digest, left func(*plan.App, *plan.Target) domain.Leaf) (domain.Digest, error) {
+	trimmed := p.Trim(func(a *plan.App, t *plan.Target) domain.Marks { return domain.DecodeMarks(left(a, t).Marks) })
+	if trimmed == p {
+		return digest, nil
+	}
+	return save(ctx, l.Store, trimmed)
+}

@@ -1,0 +1,168 @@
+package activities_test
+
+import (
+	"context"
+	"net/http"
+	"path"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// TestRoundsOfAnUpdate goes through the rounds on a cluster that has everything, labelled by the first context.
+func TestRoundsOfAnUpdate(t *testing.T) {
+	for name, c := range map[string]struct {
+		op       domain.Operation
+		prune    bool
+		held     string
+		recorded string // marks of the context's own record, "" for none
+		unsound  bool   // the operation before did not end in order
+		want     string
+		requests []string
+	}{
+		"applies what is new or says something else": {
+			op: domain.OpUpdate, held: "1A1o1p1d", want: "3A1d", requests: []string{"PATCH a1", "PATCH a2"},
+		},
+		"prunes what is not wanted": {
+			op: domain.OpUpdate, prune: true, held: "1A1o1p1d", recorded: "3A1d", want: "3A1G", requests: []string{"DELETE a3", "GET a3"},
+		},
+		"prunes where nothing was to be applied": {
+			op: domain.OpRollback, prune: true, held: "2A1G1d", want: "2A2G", requests: []string{"DELETE a3", "GET a3"},
+		},
+		"terminates what it took over": {
+			op: domain.OpTerminate, held: "2A1G1d", want: "2D1G1D",
+			requests: []string{"DELETE a0", "DELETE a1", "DELETE a3", "GET a0", "GET a1", "GET a3"},
+		},
+		"terminates what it knows of itself": {
+			op: domain.OpTerminate, held: "1A1p1p1d", recorded: "2A1p1G", want: "3D1G",
+			requests: []string{"DELETE a0", "DELETE a1", "GET a0", "GET a1"},
+		},
+		"terminates all but what was gone before when it knows nothing": {
+			op: domain.OpTerminate, held: "1A1p1p1G", recorded: "1A1p1p1G", unsound: true, want: "3D1G",
+			requests: []string{"DELETE a0", "DELETE a1", "DELETE a2", "GET a0", "GET a1", "GET a2"},
+		},
+		"takes a record that is shorter than the bundle": {
+			op: domain.OpTerminate, recorded: "2A", want: "2D2G", requests: []string{"DELETE a0", "DELETE a1", "GET a0", "GET a1"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLeaf(t, c.op, 0, 0, 0, 0)
+			l.in.ContextID, l.in.Label, l.in.Held, l.in.Prune, l.in.Unsettled = "2", "1", c.held, c.prune, c.unsound
+			if c.recorded != "" {
+				require.NoError(t, l.store.PutLeaf(t.Context(), domain.Leaf{ID: l.in.LeafID(), Operation: domain.OpUpdate, Marks: c.recorded}))
+			}
+			l.handle = func(w http.ResponseWriter, r *http.Request) {
+				name := path.Base(r.URL.Path)
+				if r.Method == http.MethodDelete {
+					answer(w, http.StatusOK, map[string]any{"apiVersion": "v1", "kind": "Status", "status": "Success"})
+					return
+				}
+				answer(w, http.StatusOK, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
+					"name": name, "uid": name, "labels": map[string]any{"emco/deployment-id": "1-app"},
+				}})
+			}
+			out, err := l.run()
+			require.NoError(t, err)
+			require.Equal(t, c.want, out.Marks)
+			require.Equal(t, c.want, l.recorded().Marks)
+			require.ElementsMatch(t, c.requests, l.requests)
+		})
+	}
+}
+
+// TestOutdatedAndRefused: what is in the cluster in its earlier form is not forgotten.
+func TestOutdatedAndRefused(t *testing.T) {
+	l := newLeaf(t, domain.OpUpdate, 0, 0)
+	l.in.Held = "1o1p"
+	l.handle = func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, http.StatusUnprocessableEntity, "Invalid", path.Base(r.URL.Path))
+	}
+	out, err := l.run()
+	require.NoError(t, err)
+	require.Equal(t, "1X1F", out.Marks)
+}
+
+// updating is a deployment whose context 1 is to be taken over by 2.
+func updating(t *testing.T) (*deployment, activities.RecordInput) {
+	t.Helper()
+	d := newDeployment(t)
+	require.NoError(t, d.Record(t.Context(), d.instantiate()))
+	require.NoError(t, d.store.UpdateInstance(t.Context(), "1", func(i *domain.Instance) error {
+		i.Status = domain.ContextInstantiated
+		return nil
+	}))
+	in := d.instantiate()
+	in.Operation, in.ContextID = domain.OpUpdate, "2"
+	in.Prepared.Label, in.Prepared.OwnerRevision = "1", d.store.group.Revision
+	in.Prepared.From = &activities.From{ContextID: "1", Owner: in.Owner, OwnerRevision: d.store.group.Revision}
+	return d, in
+}
+
+func TestTakeOverTwice(t *testing.T) {
+	d, in := updating(t)
+	for range 2 {
+		require.NoError(t, d.Record(t.Context(), in))
+		require.Equal(t, after(domain.Instantiated, domain.Updated, domain.Instantiated), d.store.states())
+		require.Equal(t, domain.ContextUpdated, d.store.instances["1"].Status)
+		require.Equal(t, domain.ContextInstantiating, d.store.instances["2"].Status)
+		require.Equal(t, "1", d.store.instances["2"].Label)
+		require.Equal(t, domain.OpUpdate, d.store.instances["2"].Origin)
+		require.Equal(t, 2, d.store.group.History.Revision())
+		require.Equal(t, "1", d.store.group.History.StatusContextID)
+	}
+}
+
+// TestTakeOverAfterALostAnswer: the write of the group's state got through, its answer did not.
+func TestTakeOverAfterALostAnswer(t *testing.T) {
+	d, in := updating(t)
+	lost := &lostOnce{memory: d.store}
+	d.Store = lost
+	require.True(t, fail.Is(d.Record(t.Context(), in), fail.Unavailable))
+	require.Contains(t, d.store.instances, "2", "the inventory is there before the state")
+	require.NoError(t, d.Record(t.Context(), in))
+	require.Equal(t, after(domain.Instantiated, domain.Updated, domain.Instantiated), d.store.states())
+	require.Equal(t, domain.ContextUpdated, d.store.instances["1"].Status)
+}
+
+func TestTakeOverRefused(t *testing.T) {
+	for name, spoil := range map[string]func(d *deployment){
+		"changed meanwhile": func(d *deployment) { d.store.group.Revision++ },
+		"terminated meanwhile": func(d *deployment) {
+			d.store.group.History.Append(domain.Terminated, "1", 0, begun)
+		},
+		"another update": func(d *deployment) {
+			d.store.group.History.Leave("1", "3", 1, begun)
+			d.store.group.History.Append(domain.Instantiated, "3", 2, begun)
+			d.store.group.Revision++
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, in := updating(t)
+			spoil(d)
+			before := d.store.states()
+			require.True(t, fail.Is(d.Record(t.Context(), in), fail.Conflict))
+			require.Equal(t, before, d.store.states())
+			require.NotContains(t, d.store.instances, "2")
+			require.Equal(t, domain.ContextInstantiated, d.store.instances["1"].Status)
+		})
+	}
+}
+
+// lostOnce loses the answer to the first write of the group.
+type lostOnce struct {
+	*memory
+	lost bool
+}
+
+func (l *lostOnce) Replace(ctx context.Context, o domain.Object) error {
+	err := l.memory.Replace(ctx, o)
+	if err == nil && !l.lost {
+		l.lost = true
+		return fail.New(fail.Unavailable, "store is gone")
+	}
+	return err
+}

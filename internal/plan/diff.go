@@ -1,0 +1,384 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"slices"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// Side is a plan with the bundles of its apps.
+type Side struct {
+	Plan    *Plan
+	Bundles map[string]*Bundle // by app
+}
+
+// Installed is what an app context put into clusters.
+type Installed struct {
+	Side
+	// Leaves are its records by id; where there is none, Target.Held says what was there before it.
+	Leaves map[string]domain.Leaf
+	// Unsettled says that the records may know less than was sent to the clusters.
+	Unsettled bool
+}
+
+// Change is what it takes to get from what is installed to what is wanted.
+type Change struct {
+	Side
+	// Numbers of resources, each counted once a cluster.
+	Added, Changed, Removed, Unchanged int
+}
+
+// Empty says that there is nothing to do.
+func (c *Change) Empty() bool { return c.Added+c.Changed+c.Removed == 0 }
+
+// Diff plans the way from what is installed to what is wanted. The result has all that is wanted, and behind it
+// what has to go, so that one plan says all that its clusters may hold: the resources of an app are the wanted
+// ones followed by those to be pruned, its targets the wanted ones and those that it leaves. Held says how each
+// begins: what is there unchanged is domain.MarkApplied and needs no request; what is there otherwise
+// is domain.MarkOutdated; what must go is domain.MarkDoomed.
+//
+// Only what the records say that we applied, or may have, is pruned, and not what is to be kept. A resource that
+// another app of the plan takes over is applied by that one, which gives it another label; by that label its
+// pruning, which comes later, leaves it alone.
+//
+// Manifests are compared by what they say, not by how they are written. Digests of the bundles that are made are left
+// to the caller. Both plans must have the same namespace.
+func Diff(old Installed, wanted Side) *Change {
+	d := &differ{old: old, wanted: wanted}
+	d.change.Bundles = make(map[string]*Bundle, len(wanted.Bundles))
+	p := *wanted.Plan
+	p.Apps = nil
+	d.change.Plan = &p
+	d.prepare()
+	for i := range wanted.Plan.Apps {
+		d.app(&wanted.Plan.Apps[i], old.Plan.App(wanted.Plan.Apps[i].Name))
+	}
+	for i := range old.Plan.Apps {
+		if gone := &old.Plan.Apps[i]; wanted.Plan.App(gone.Name) == nil {
+			d.app(&App{Name: gone.Name}, gone)
+		}
+	}
+	return &d.change
+}
+
+// differ is one Diff.
+type differ struct {
+	old    Installed
+	wanted Side
+	change Change
+	// moving has, by the place of a resource and the cluster, the apps that may have it there and give it up.
+	moving map[placed][]string
+}
+
+type placed struct {
+	id      ResourceID
+	cluster domain.ClusterName
+}
+
+// prepare finds what apps give up. Resources that other apps want may be among them.
+func (d *differ) prepare() {
+	owners := map[ResourceID]string{} // of what is wanted; the last one, as any will do
+	for i := range d.wanted.Plan.Apps {
+		for _, r := range d.wanted.Plan.Apps[i].Resources {
+			owners[d.place(r)] = d.wanted.Plan.Apps[i].Name
+		}
+	}
+	d.moving = map[placed][]string{}
+	for i := range d.old.Plan.Apps {
+		app := &d.old.Plan.Apps[i]
+		next := d.wanted.Plan.App(app.Name)
+		keeps := map[ResourceID]bool{}
+		if next != nil {
+			for _, r := range next.Resources {
+				keeps[d.place(r)] = true
+			}
+		}
+		var candidates []int
+		for n, r := range app.Resources {
+			if owner, ok := owners[d.place(r)]; ok && owner != app.Name {
+				candidates = append(candidates, n)
+			}
+		}
+		if len(candidates) == 0 {
+			continue
+		}
+		for _, t := range app.Targets {
+			marks := d.marks(app, t)
+			stays := next != nil && next.goesTo(t.ClusterName)
+			for _, n := range candidates {
+				at := d.place(app.Resources[n])
+				if marks[n].MayBeThere() && (!stays || !keeps[at]) {
+					d.moving[placed{at, t.ClusterName}] = append(d.moving[placed{at, t.ClusterName}], app.Name)
+				}
+			}
+		}
+	}
+}
+
+func (d *differ) place(r ResourceID) ResourceID { return place(r, d.wanted.Plan.Namespace) }
+
+// marks are what is known of an app on one of its clusters before the change, one for each resource.
+func (d *differ) marks(app *App, t Target) domain.Marks {
+	begin := t.Begin(len(app.Resources))
+	marks := begin
+	if leaf, ok := d.old.Leaves[domain.LeafID(d.old.Plan.ContextID, app.Name, t.ClusterName)]; ok {
+		marks = domain.DecodeMarks(leaf.Marks)
+	}
+	out := domain.NewMarks(len(app.Resources), domain.MarkPending)
+	copy(out, marks)
+	if d.old.Unsettled {
+		for i := range out {
+			if i >= len(begin) || begin[i] != domain.MarkGone {
+				out[i] = domain.MarkSent
+			}
+		}
+	}
+	return out
+}
+
+// app adds an app to the plan; old is nil for a new one, and next has nothing for one that is not wanted.
+func (d *differ) app(next, old *App) {
+	m := match(d.wanted.Bundles[next.Name], d.bundleOf(old), d.place)
+	leaves := d.targets(next, old, m)
+	leaves = slices.DeleteFunc(leaves, func(l leafChange) bool {
+		return l.target.Leaving && !l.marks.Has(domain.Mark.ToDelete)
+	})
+	if len(leaves) == 0 {
+		return
+	}
+	pruned := m.pruned(leaves)
+	bundle := &Bundle{App: next.Name}
+	if b := d.wanted.Bundles[next.Name]; b != nil {
+		bundle.Resources = slices.Clone(b.Resources)
+	}
+	for _, n := range pruned {
+		bundle.Resources = append(bundle.Resources, d.bundleOf(old).Resources[n])
+	}
+	app := App{Name: next.Name, Needs: next.Needs, Events: next.Events, Bundle: next.Bundle, Pruned: len(pruned)}
+	if len(pruned) > 0 || next.Bundle == "" {
+		app.Bundle = ""
+	}
+	for i := range bundle.Resources {
+		app.Resources = append(app.Resources, bundle.Resources[i].ResourceID)
+	}
+	for _, l := range leaves {
+		marks := slices.Clone(l.marks[:m.wanted])
+		for _, n := range pruned {
+			marks = append(marks, l.marks[m.wanted+n])
+		}
+		d.count(marks)
+		if marks.Has(func(x domain.Mark) bool { return x != domain.MarkPending }) {
+			l.target.Held = &Held{Marks: marks.Encode(), Connectivity: l.connectivity, Report: l.report}
+		}
+		app.Targets = append(app.Targets, l.target)
+	}
+	SortTargets(app.Targets)
+	d.change.Plan.Apps = append(d.change.Plan.Apps, app)
+	d.change.Bundles[app.Name] = bundle
+}
+
+func (d *differ) bundleOf(old *App) *Bundle {
+	if old == nil {
+		return nil
+	}
+	return d.old.Bundles[old.Name]
+}
+
+func (d *differ) count(marks domain.Marks) {
+	for _, m := range marks {
+		switch m {
+		case domain.MarkPending:
+			d.change.Added++
+		case domain.MarkOutdated:
+			d.change.Changed++
+		case domain.MarkDoomed:
+			d.change.Removed++
+		case domain.MarkApplied:
+			d.change.Unchanged++
+		default: // domain.MarkGone: nothing of it is here
+		}
+	}
+}
+
+// leafChange is the change of one app on one cluster. Its marks are those of all wanted resources, and behind them
+// of all old ones.
+type leafChange struct {
+	target       Target
+	marks        domain.Marks
+	connectivity domain.Connectivity
+	report       string
+}
+
+// targets makes the changes on all clusters that an app goes to or comes from.
+func (d *differ) targets(next, old *App, m *matching) []leafChange {
+	var out []leafChange
+	add := func(t Target, before *Target) {
+		l := leafChange{target: t}
+		was := domain.NewMarks(len(m.old), domain.MarkGone)
+		if before != nil {
+			copy(was, d.marks(old, *before))
+			l.connectivity, l.report = d.seen(old, before)
+		}
+		l.marks = m.marks(was, !t.Leaving, func(id ResourceID) bool {
+			return slices.ContainsFunc(d.moving[placed{d.place(id), t.ClusterName}], func(app string) bool { return app != next.Name })
+		})
+		out = append(out, l)
+	}
+	before := map[domain.ClusterName]*Target{}
+	if old != nil {
+		for i := range old.Targets {
+			before[old.Targets[i].ClusterName] = &old.Targets[i]
+		}
+	}
+	for _, t := range next.Targets {
+		add(t, before[t.ClusterName])
+		delete(before, t.ClusterName)
+	}
+	if old != nil {
+		for i := range old.Targets {
+			if t := &old.Targets[i]; before[t.ClusterName] != nil {
+				add(Target{ClusterName: t.ClusterName, Reason: t.Reason, Leaving: true}, t)
+			}
+		}
+	}
+	return out
+}
+
+// seen is what the last work on a leaf saw of its cluster.
+func (d *differ) seen(app *App, t *Target) (domain.Connectivity, string) {
+	if leaf, ok := d.old.Leaves[domain.LeafID(d.old.Plan.ContextID, app.Name, t.ClusterName)]; ok {
+		return leaf.Connectivity, leaf.Report
+	}
+	if t.Held != nil {
+		return t.Held.Connectivity, t.Held.Report
+	}
+	return "", ""
+}
+
+// matching is how the wanted resources of an app and those that it had belong together.
+type matching struct {
+	wanted int
+	ids    []ResourceID // of the wanted ones
+	hook   []bool       // whether they are hooks
+	before []int        // by wanted resource: the old one, -1 for none
+	same   []bool       // by wanted resource: it says the same as the old one
+	old    []Resource
+	after  []bool // by old resource: it is wanted
+}
+
+// match finds resources by what they are in a cluster. Of several of an app that are the same one, each has its own
+// counterpart, in their order.
+func match(wanted, old *Bundle, place func(ResourceID) ResourceID) *matching {
+	type key struct {
+		id ResourceID
+		n  int
+	}
+	m := &matching{}
+	if old != nil {
+		m.old = old.Resources
+	}
+	m.after = make([]bool, len(m.old))
+	at := make(map[key]int, len(m.old))
+	for i := range m.old {
+		k := key{id: place(m.old[i].ResourceID)}
+		for _, taken := at[k]; taken; _, taken = at[k] {
+			k.n++
+		}
+		at[k] = i
+	}
+	if wanted == nil {
+		return m
+	}
+	m.wanted = len(wanted.Resources)
+	seen := make(map[ResourceID]int, m.wanted)
+	for i := range wanted.Resources {
+		r := &wanted.Resources[i]
+		id := place(r.ResourceID)
+		before, found := at[key{id, seen[id]}]
+		seen[id]++
+		m.ids, m.hook = append(m.ids, r.ResourceID), append(m.hook, r.Hook != nil)
+		if !found {
+			m.before, m.same = append(m.before, -1), append(m.same, false)
+			continue
+		}
+		m.before, m.same = append(m.before, before), append(m.same, sameManifest(r.Manifest, m.old[before].Manifest))
+		m.after[before] = true
+	}
+	return m
+}
+
+// marks are those with which a leaf begins that had the marks was: of the wanted resources, then of the old ones.
+func (m *matching) marks(was domain.Marks, wanted bool, moves func(ResourceID) bool) domain.Marks {
+	out := make(domain.Marks, 0, m.wanted+len(m.old))
+	for i, before := range m.before {
+		there, applied := false, false
+		if before >= 0 {
+			there, applied = was[before].MayBeThere(), was[before] == domain.MarkApplied
+		}
+		switch {
+		case !wanted && there:
+			out = append(out, doomed(m.old[before]))
+		case !wanted:
+			out = append(out, domain.MarkGone)
+		case m.hook[i] && there: // it is not applied anew, but run when it is its turn
+			out = append(out, domain.MarkApplied)
+		case m.hook[i]:
+			out = append(out, domain.MarkIdle)
+		case moves(m.ids[i]): // it has another app's label
+			out = append(out, domain.MarkOutdated)
+		case applied && m.same[i]:
+			out = append(out, domain.MarkApplied)
+		case there:
+			out = append(out, domain.MarkOutdated)
+		default:
+			out = append(out, domain.MarkPending)
+		}
+	}
+	for i := range m.old {
+		if !m.after[i] && was[i].MayBeThere() {
+			out = append(out, doomed(m.old[i]))
+		} else {
+			out = append(out, domain.MarkGone)
+		}
+	}
+	return out
+}
+
+func doomed(r Resource) domain.Mark {
+	if r.Keep {
+		return domain.MarkGone // it stays, as nobody's
+	}
+	return domain.MarkDoomed
+}
+
+// pruned are the indices of the old resources that are not wanted and still are somewhere.
+func (m *matching) pruned(leaves []leafChange) (indices []int) {
+	for i := range m.old {
+		if !m.after[i] && slices.ContainsFunc(leaves, func(l leafChange) bool { return l.marks[m.wanted+i].ToDelete() }) {
+			indices = append(indices, i)
+		}
+	}
+	return indices
+}
+
+func (a *App) goesTo(c domain.ClusterName) bool {
+	return slices.ContainsFunc(a.Targets, func(t Target) bool { return t.ClusterName == c && !t.Leaving })
+}
+
+// sameManifest says whether two manifests say the same. Numbers are compared as they are written.
+func sameManifest(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	var x, y any
+	return decode(a, &x) && decode(b, &y) && reflect.DeepEqual(x, y)
+}
+
+func decode(data []byte, v *any) bool {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	return d.Decode(v) == nil
+}

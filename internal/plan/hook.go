@@ -1,0 +1,69 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// Hook is what makes a resource a Helm hook: a step in the life of its release.
+type Hook struct {
+	Events         []string      `json:"events"`
+	Weight         int           `json:"weight,omitempty"`
+	DeletePolicies []string      `json:"deletePolicies,omitempty"`
+	Timeout        time.Duration `json:"timeout,omitempty"` // how long it is waited for; 0 when the chart does not say
+}
+
+// DeletePolicy says when the object of a hook is deleted.
+type DeletePolicy string
+
+// The policies, as Helm has them. One that names none has BeforeCreation.
+const (
+	BeforeCreation DeletePolicy = "before-hook-creation"
+	WhenSucceeded  DeletePolicy = "hook-succeeded"
+	WhenFailed     DeletePolicy = "hook-failed"
+)
+
+// Has says whether the hook has the policy.
+func (h *Hook) Has(p DeletePolicy) bool {
+	if len(h.DeletePolicies) == 0 {
+		return p == BeforeCreation
+	}
+	return slices.Contains(h.DeletePolicies, string(p))
+}
+
+// leastTTL is how long a hook's Job stays at least after it has finished, in seconds: its end must be seen, also
+// by a worker that was away for a while.
+const leastTTL = 600
+
+// HookManifest returns the manifest of a hook as it is sent: with the annotations, and a Job with a
+// ttlSecondsAfterFinished of leastTTL or more, if it has one. An error is Invalid, as Stamp's.
+func HookManifest(manifest []byte, annotations map[string]string) ([]byte, error) {
+	decoder := json.NewDecoder(bytes.NewReader(manifest))
+	decoder.UseNumber()
+	var object map[string]any
+	if err := decoder.Decode(&object); err != nil || object == nil {
+		return nil, fail.Wrap(err, fail.Invalid, "the manifest is not a JSON object")
+	}
+	metadata, err := child(object, "metadata", "")
+	if err != nil {
+		return nil, err
+	}
+	have, err := child(metadata, "annotations", "metadata.")
+	if err != nil {
+		return nil, err
+	}
+	for k, v := range annotations {
+		have[k] = v
+	}
+	spec, _ := object["spec"].(map[string]any)
+	if ttl, ok := spec["ttlSecondsAfterFinished"].(json.Number); ok && object["kind"] == "Job" {
+		if seconds, err := ttl.Int64(); err == nil && seconds < leastTTL {
+			spec["ttlSecondsAfterFinished"] = leastTTL
+		}
+	}
+	return json.Marshal(object)
+}

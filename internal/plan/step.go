@@ -1,0 +1,194 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// Events are those of the hooks that are run before and after the work of an operation.
+func Events(op domain.Operation) (before, after string) {
+	switch op {
+	case domain.OpInstantiate:
+		return "pre-install", "post-install"
+	case domain.OpTerminate:
+		return "pre-delete", "post-delete"
+	case domain.OpUpdate, domain.OpMigrate:
+		return "pre-upgrade", "post-upgrade"
+	case domain.OpRollback:
+		return "pre-rollback", "post-rollback"
+	default:
+		return "", ""
+	}
+}
+
+// HasHooks says whether one of the events is of the operation.
+func HasHooks(events []string, op domain.Operation) bool {
+	before, after := Events(op)
+	return slices.Contains(events, before) || slices.Contains(events, after)
+}
+
+// EventsOf are the events of all hooks among the resources, sorted.
+func EventsOf(resources []Resource) []string {
+	var events []string
+	for i := range resources {
+		if h := resources[i].Hook; h != nil {
+			events = append(events, h.Events...)
+		}
+	}
+	slices.Sort(events)
+	return slices.Compact(events)
+}
+
+// Work is what a step does.
+type Work string
+
+// The kinds of steps.
+const (
+	WorkApply  Work = "apply"
+	WorkHook   Work = "hook"   // one, to its completion
+	WorkTidy   Work = "tidy"   // deletes the hooks of an event as their policies say
+	WorkDelete Work = "delete" // all steps' resources
+)
+
+// Step is a part of the work on a leaf. What came of it is recorded before the next step begins, so that
+// nothing is done twice.
+type Step struct {
+	Work  Work
+	Event string // of the hooks
+	// Resources are indices in the bundle.
+	Resources []int
+}
+
+// Steps are those of an operation on a bundle, in order: at least one. CRDs come before the hooks, as in EMCO.
+// A terminate leaves nothing of the hooks behind.
+func Steps(resources []Resource, op domain.Operation) []Step {
+	var definitions, release, hooks []int
+	for i := range resources {
+		switch {
+		case resources[i].Hook != nil:
+			hooks = append(hooks, i)
+		case resources[i].Kind == "CustomResourceDefinition":
+			definitions = append(definitions, i)
+		default:
+			release = append(release, i)
+		}
+	}
+	before, after := Events(op)
+	first, last := hookSteps(resources, hooks, before), hookSteps(resources, hooks, after)
+	var steps []Step
+	if op == domain.OpTerminate {
+		release = append(release, definitions...)
+		if len(first)+len(last) == 0 {
+			return []Step{{Work: WorkDelete, Resources: append(release, hooks...)}}
+		}
+		steps = append(append(first, Step{Work: WorkDelete, Resources: release}), last...)
+		return append(steps, Step{Work: WorkDelete, Resources: hooks})
+	}
+	if len(first) > 0 && len(definitions) > 0 {
+		steps = append(steps, Step{Work: WorkApply, Resources: definitions})
+	} else {
+		release = append(release, definitions...)
+	}
+	steps = append(steps, first...)
+	return append(append(steps, Step{Work: WorkApply, Resources: release}), last...)
+}
+
+// hookSteps run the hooks of an event, and tidy up after them.
+func hookSteps(resources []Resource, hooks []int, event string) []Step {
+	var steps []Step
+	tidy := Step{Work: WorkTidy, Event: event}
+	for _, i := range hooks {
+		h := resources[i].Hook
+		if !slices.Contains(h.Events, event) {
+			continue
+		}
+		steps = append(steps, Step{Work: WorkHook, Event: event, Resources: []int{i}})
+		if h.Has(WhenSucceeded) || h.Has(WhenFailed) {
+			tidy.Resources = append(tidy.Resources, i)
+		}
+	}
+	if len(tidy.Resources) > 0 {
+		steps = append(steps, tidy)
+	}
+	return steps
+}
+
+// Next is the step that follows one, 0 when it was the last. After a failure there is nothing but tidying up.
+func Next(steps []Step, at int, failed bool) int {
+	for next := at + 1; next < len(steps); next++ {
+		tidies := steps[next].Work == WorkTidy && steps[at].Work == WorkHook && steps[next].Event == steps[at].Event
+		if !failed || tidies {
+			return next
+		}
+	}
+	return 0
+}
+
+// Again says whether the hook of a step has been run by an earlier one: for another event.
+func Again(steps []Step, at int) bool {
+	return slices.ContainsFunc(steps[:at], func(s Step) bool {
+		return s.Work == WorkHook && slices.Equal(s.Resources, steps[at].Resources)
+	})
+}
+
+// Due are the marks with which an operation that applies begins on a leaf, of which held says what is there: the
+// operation's hooks are to be run, those of other operations are idle or stay what they are. What is to be deleted
+// is no hook any more.
+func Due(resources []Resource, op domain.Operation, held domain.Marks) domain.Marks {
+	marks := slices.Clone(held)
+	for i := range min(len(resources), len(marks)) {
+		h := resources[i].Hook
+		if h == nil {
+			continue
+		}
+		due := HasHooks(h.Events, op)
+		switch held[i] {
+		case domain.MarkPending, domain.MarkIdle, domain.MarkRefused, domain.MarkDeleted:
+			marks[i] = domain.MarkIdle
+			if due {
+				marks[i] = domain.MarkPending
+			}
+		case domain.MarkApplied, domain.MarkOutdated, domain.MarkSent, domain.MarkUndeleted:
+			if due {
+				marks[i] = domain.MarkSent // something of it may be there
+			}
+		default:
+		}
+	}
+	return marks
+}
+
+// Doom are the marks with which a terminate begins on a leaf that an operation has left with the marks was:
+// its own hooks are to be run, unless there is nothing to delete, or an earlier terminate has completed them.
+func Doom(resources []Resource, was domain.Marks, by domain.Operation) domain.Marks {
+	marks := was.Doom()
+	var due []int
+	for i := range min(len(resources), len(marks)) {
+		h := resources[i].Hook
+		if h != nil && was[i] != domain.MarkGone && HasHooks(h.Events, domain.OpTerminate) && (by != domain.OpTerminate || !completed(was[i])) {
+			due = append(due, i)
+		}
+	}
+	if by != domain.OpTerminate && !slices.Contains(marks, domain.MarkDoomed) && !slices.Contains(marks, domain.MarkDeleting) {
+		return marks
+	}
+	for _, i := range due {
+		if marks[i] == domain.MarkDeleted {
+			marks[i] = domain.MarkPending
+		} else {
+			marks[i] = domain.MarkSent // something of it may be there
+		}
+	}
+	return marks
+}
+
+// completed says whether a terminate has come to the end of a hook that it left with the mark.
+func completed(m domain.Mark) bool {
+	switch m {
+	case domain.MarkApplied, domain.MarkDoomed, domain.MarkDeleting, domain.MarkDeleted:
+		return true
+	default:
+		return false
+	}
+}

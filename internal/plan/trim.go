@@ -1,0 +1,66 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// Trim is the plan without what has gone from all clusters, as the marks say that are left: clusters that an app has
+// left, apps that have left all of theirs, and resources that are nowhere any more. What it leaves keeps its place in
+// its bundle. It returns p itself when nothing is to be left out.
+func (p *Plan) Trim(marks func(app *App, t *Target) domain.Marks) *Plan {
+	out := *p
+	out.Apps = nil
+	trimmed := false
+	for i := range p.Apps {
+		app := p.Apps[i]
+		rest := app.Pruned == 0
+		app.Targets = slices.DeleteFunc(slices.Clone(app.Targets), func(t Target) bool {
+			m := marks(&p.Apps[i], &t)
+			there := m.Has(func(x domain.Mark) bool { return x != domain.MarkGone })
+			if first := len(app.Resources) - app.Pruned; first < len(m) {
+				rest = rest || m[first:].Has(func(x domain.Mark) bool { return x != domain.MarkGone })
+			}
+			return t.Leaving && !there
+		})
+		if !rest {
+			app.Resources, app.Pruned = app.Resources[:len(app.Resources)-app.Pruned], 0
+			trimmed = true
+		}
+		if trimmed = trimmed || len(app.Targets) < len(p.Apps[i].Targets); len(app.Targets) > 0 {
+			out.Apps = append(out.Apps, app)
+		}
+	}
+	if !trimmed {
+		return p
+	}
+	return &out
+}
+
+// Wanted is what the plan wants, without what it prunes: another context can be made of it again. The bundles of side
+// are cut to the apps' wanted resources; digests of those that change are left to the caller.
+func Wanted(s Side) Side {
+	p := *s.Plan
+	p.Apps = nil
+	out := Side{Plan: &p, Bundles: map[string]*Bundle{}}
+	for _, app := range s.Plan.Apps {
+		app.Targets = slices.DeleteFunc(slices.Clone(app.Targets), func(t Target) bool { return t.Leaving })
+		if len(app.Targets) == 0 {
+			continue
+		}
+		for i := range app.Targets {
+			app.Targets[i].Held = nil
+		}
+		bundle := *s.Bundles[app.Name]
+		app.Resources = app.Resources[:len(app.Resources)-app.Pruned]
+		app.Pruned = 0
+		if len(bundle.Resources) > len(app.Resources) {
+			bundle.Resources = bundle.Resources[:len(app.Resources):len(app.Resources)]
+			app.Bundle = ""
+		}
+		out.Bundles[app.Name] = &bundle
+		p.Apps = append(p.Apps, app)
+	}
+	return out
+}

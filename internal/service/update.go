@@ -1,0 +1,78 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// Update brings what an owner has in clusters in line with what is wanted now. It returns when the way there is
+// planned and recorded, with the revision that the instance has then: the one it had when there is no difference, of
+// which a warning tells.
+func (l *Lifecycle) Update(ctx context.Context, key domain.Key) (revision int, warnings []string, err error) {
+	_, _, observed, err := l.decide(ctx, key, domain.OpUpdate)
+	if err != nil {
+		return 0, nil, err
+	}
+	return l.change(ctx, key, domain.OpUpdate, observed, domain.Goal{})
+}
+
+// Rollback brings what an owner has in clusters back to what it was at a revision since the last instantiate; what
+// the owner wants stays as it is, and is what the next update goes by. NotFound names a revision that is not there.
+func (l *Lifecycle) Rollback(ctx context.Context, key domain.Key, revision int) (warnings []string, err error) {
+	owner, _, observed, err := l.decide(ctx, key, domain.OpRollback)
+	if err != nil {
+		return nil, err
+	}
+	known := []string{}
+	for _, a := range owner.Track().Revisions() {
+		if a.Revision == revision {
+			_, warnings, err = l.change(ctx, key, domain.OpRollback, observed, domain.Goal{Revert: a.ContextID})
+			return warnings, err
+		}
+		known = append(known, fmt.Sprint(a.Revision))
+	}
+	return nil, fail.New(fail.NotFound, "No matching ContextId found: %s has no revision %d; there are %s",
+		describe(owner.Noun(), key), revision, strings.Join(known, ", "))
+}
+
+// Migrate hands what a group has in clusters over to an approved group of another version of the same composite app, and
+// brings it in line with what that one wants.
+func (l *Lifecycle) Migrate(ctx context.Context, source domain.Key, version, group string) (warnings []string, err error) {
+	_, _, _, err = l.decide(ctx, source, domain.OpMigrate)
+	if err != nil {
+		return nil, err
+	}
+	target, err := targetOf(source, version, group)
+	if err != nil {
+		return nil, err
+	}
+	_, _, observed, err := l.decide(ctx, target, domain.OpReceive)
+	if err != nil {
+		return nil, err
+	}
+	_, warnings, err = l.change(ctx, target, domain.OpMigrate, observed, domain.Goal{Source: source})
+	return warnings, err
+}
+
+// targetOf is the key of a group of another version of the composite app that source is a group of.
+func targetOf(source domain.Key, version, group string) (domain.Key, error) {
+	segments := source.Segments()
+	if segments[4] == version {
+		return "", fail.New(fail.Invalid, "spec.targetCompositeAppVersion: %s is the version of the group itself; use update", version)
+	}
+	segments[4], segments[6] = version, group
+	return domain.Join(segments...), nil
+}
+
+// change starts an operation whose context takes over from another one.
+func (l *Lifecycle) change(ctx context.Context, key domain.Key, op domain.Operation, observed domain.ContextStatus, goal domain.Goal) (int, []string, error) {
+	id, err := newContextID()
+	if err != nil {
+		return 0, nil, err
+	}
+	return l.engine.Change(ctx, domain.Scope{Owner: key, ContextID: id, Operation: op}, observed, goal)
+}

@@ -1,0 +1,360 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/test/harness"
+)
+
+// The clusters' own controller runs the Jobs of hooks, and their pods succeed at once; one that is suspended, or
+// for which there is no node, does not.
+
+// hookJob is a template of a Job that is a hook. spec are members of its own spec.
+func hookJob(name, events, annotations, spec string) string {
+	return fmt.Sprintf(`apiVersion: batch/v1
+kind: Job
+metadata:
+  name: '{{ .Release.Name }}-%s'
+  annotations: {helm.sh/hook: "%s"%s}
+spec: {%s template: {spec: {restartPolicy: Never, containers: [{name: c, image: busybox}]}}}
+`, name, events, annotations, spec)
+}
+
+// unplaced keeps the pods of a Job from being run.
+func unplaced(job string) string {
+	return strings.Replace(job, "restartPolicy: Never", "restartPolicy: Never, nodeSelector: {there: is-none}", 1)
+}
+
+const suspended = "suspend: true,"
+
+// hookApp is an app of one ConfigMap and hooks.
+func hookApp(t *testing.T, name string, hooks map[string]string) client.App {
+	t.Helper()
+	templates := harness.ConfigMaps(name, 1)
+	for file, text := range hooks {
+		templates[file+".yaml"] = text
+	}
+	return client.App{Name: name, Chart: harness.Chart(t, name, templates)}
+}
+
+// written are the names of what was written to a cluster, with their methods, as the release's parts of them.
+type written struct {
+	mu  sync.Mutex
+	all []string
+}
+
+// watch notes what is written by way of a cluster's proxy.
+func watchWrites(c *harness.Cluster) *written {
+	w := &written{}
+	c.Harm(func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "resourcebundlestates") {
+			w.mu.Lock()
+			_, name, _ := strings.Cut(r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:], "-")
+			w.all = append(w.all, r.Method+" "+name)
+			w.mu.Unlock()
+		}
+		next.ServeHTTP(rw, r)
+	})
+	return w
+}
+
+func (w *written) list() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string(nil), w.all...)
+}
+
+func (w *written) count(entry string) int {
+	n := 0
+	for _, e := range w.list() {
+		if e == entry {
+			n++
+		}
+	}
+	return n
+}
+
+// job reads a hook's Job past the proxy; nil when there is none.
+func job(ctx context.Context, t *testing.T, c *harness.Cluster, d *client.Deployment, name string) *batchv1.Job {
+	t.Helper()
+	list, err := c.Client(t).BatchV1().Jobs("default").List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + d.Release + "-" + name})
+	require.NoError(t, err)
+	if len(list.Items) == 0 {
+		return nil
+	}
+	return &list.Items[0]
+}
+
+// release lets a suspended Job run.
+func release(ctx context.Context, t *testing.T, c *harness.Cluster, d *client.Deployment, name string) {
+	t.Helper()
+	jobs := c.Client(t).BatchV1().Jobs("default")
+	require.Eventually(t, func() bool {
+		j, err := jobs.Get(ctx, d.Release+"-"+name, metav1.GetOptions{})
+		if err != nil {
+			return false
+		}
+		run := false
+		j.Spec.Suspend = &run
+		_, err = jobs.Update(ctx, j, metav1.UpdateOptions{})
+		return err == nil
+	}, 20*time.Second, harness.Poll)
+}
+
+// reasons are the clusters' in a status in detail, by app.
+func reasons(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment) map[string]string {
+	t.Helper()
+	got, err := d.Status(ctx, s.Client, "output=detail")
+	require.NoError(t, err)
+	found := map[string]string{}
+	for _, a := range got.Apps {
+		for _, c := range a.Clusters {
+			if c.Reason != "" {
+				found[a.Name] = c.Reason
+			}
+		}
+	}
+	return found
+}
+
+func awaitReason(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment, app, reason string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return strings.Contains(reasons(ctx, t, s, d)[app], reason) }, 20*time.Second, harness.Poll, "%s", reason)
+}
+
+func TestHooks(t *testing.T) {
+	ctx, s, clusters := within(t, 2*time.Minute), harness.NewStack(t), twoClusters(t)
+	d := s.Deployment(ctx, clusters[:1], hookApp(t, "web", map[string]string{
+		"late":    hookJob("late", "pre-install", `, helm.sh/hook-weight: "5", helm.sh/hook-delete-policy: hook-succeeded`, ""),
+		"early":   hookJob("early", "pre-install", `, helm.sh/hook-weight: "-5"`, ""),
+		"after":   hookJob("after", "post-install", "", "ttlSecondsAfterFinished: 0,"),
+		"upgrade": hookJob("upgrade", "pre-upgrade", "", ""),
+		"leave":   hookJob("leave", "pre-delete", "", ""),
+		"left":    hookJob("left", "post-delete", "", ""),
+		"test":    hookJob("test", "test", "", ""),
+		"settings": `apiVersion: v1
+kind: ConfigMap
+metadata: {name: '{{ .Release.Name }}-settings', annotations: {helm.sh/hook: pre-install, helm.sh/hook-weight: "-9"}}
+`,
+	}))
+	writes := watchWrites(clusters[0])
+	do(ctx, t, s, d, "approve", "instantiate")
+	got := s.Await(ctx, d, "Instantiated")
+	require.Equal(t, []string{"PATCH settings", "PATCH early", "PATCH late", "DELETE late", "PATCH web-000", "PATCH after"}, writes.list())
+	require.Equal(t, map[string]int{"Applied": 4, "Deleted": 1, "Pending": 3}, got.Rsync, "hooks of other operations are idle")
+	require.NotNil(t, job(ctx, t, clusters[0], d, "early"), "Helm leaves it")
+	require.Nil(t, job(ctx, t, clusters[0], d, "late"))
+
+	do(ctx, t, s, d, "terminate")
+	got = s.Await(ctx, d, "Terminated")
+	require.Equal(t, map[string]int{"Deleted": 8}, got.Rsync)
+	require.Equal(t, []string{"PATCH leave", "DELETE web-000", "PATCH left"}, writes.list()[6:9])
+	for _, name := range []string{"early", "late", "after", "upgrade", "leave", "left", "test"} {
+		require.Eventually(t, func() bool { return job(ctx, t, clusters[0], d, name) == nil }, 10*time.Second, harness.Poll, name)
+	}
+	holds(t, clusters[:1], got, 0)
+}
+
+func TestHookThatFails(t *testing.T) {
+	ctx, s, clusters := within(t, 2*time.Minute), harness.NewStack(t), twoClusters(t)
+	d := s.Deployment(ctx, clusters, hookApp(t, "web", map[string]string{
+		"fails": unplaced(hookJob("fails", "pre-install", "", "activeDeadlineSeconds: 1,")),
+	}), hookApp(t, "other", nil))
+	writes := watchWrites(clusters[0])
+	do(ctx, t, s, d, "approve", "instantiate")
+	got := s.Await(ctx, d, "InstantiateFailed")
+	require.Equal(t, map[string]int{"Applied": 2, "Failed": 2, "Pending": 2}, got.Rsync, "the other app is not held up")
+	require.Zero(t, writes.count("PATCH web-000"), "a later step")
+	detail, err := d.Status(ctx, s.Client, "output=detail&app=web")
+	require.NoError(t, err)
+	for _, r := range detail.Apps[0].Clusters[0].Resources {
+		if strings.HasSuffix(r.Name, "fails") {
+			require.Equal(t, "the Job has failed: DeadlineExceeded: Job was active longer than specified deadline", r.Message)
+		}
+	}
+	require.Equal(t, 409, code(t, d.Do(ctx, s.Client, "stop")), "it is over")
+	do(ctx, t, s, d, "terminate")
+	got = s.Await(ctx, d, "Terminated")
+	require.Equal(t, map[string]int{"Deleted": 6}, got.Rsync)
+	for _, c := range clusters {
+		require.Eventually(t, func() bool { return job(ctx, t, c, d, "fails") == nil }, 10*time.Second, harness.Poll)
+	}
+	// The same again: the Job of before is not taken for this one's.
+	do(ctx, t, s, d, "instantiate")
+	s.Await(ctx, d, "InstantiateFailed")
+	do(ctx, t, s, d, "terminate")
+	s.Await(ctx, d, "Terminated")
+}
+
+func TestWhileAHookRuns(t *testing.T) {
+	s, clusters := harness.NewStack(t), twoClusters(t)
+	// begin waits for a hook that does not end before it is let.
+	begin := func(ctx context.Context, t *testing.T) (*client.Deployment, *written) {
+		t.Helper()
+		d := s.Deployment(ctx, clusters[:1], hookApp(t, "web", map[string]string{"slow": hookJob("slow", "pre-install", "", suspended)}))
+		writes := watchWrites(clusters[0])
+		do(ctx, t, s, d, "approve", "instantiate")
+		awaitReason(ctx, t, s, d, "web", "waits for the pre-install hook Job "+d.Release+"-slow")
+		got, err := d.Status(ctx, s.Client, "output=summary")
+		require.NoError(t, err)
+		require.Equal(t, "Instantiating", got.Status)
+		require.Equal(t, map[string]int{"Pending": 2}, got.Rsync)
+		return d, writes
+	}
+	end := func(ctx context.Context, t *testing.T, d *client.Deployment) {
+		t.Helper()
+		do(ctx, t, s, d, "terminate")
+		got := s.Await(ctx, d, "Terminated")
+		require.Equal(t, map[string]int{"Deleted": 2}, got.Rsync)
+		require.Eventually(t, func() bool { return job(ctx, t, clusters[0], d, "slow") == nil }, 10*time.Second, harness.Poll)
+		holds(t, clusters[:1], got, 0)
+	}
+	t.Run("it ends", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		d, _ := begin(ctx, t)
+		require.Equal(t, 409, code(t, d.Do(ctx, s.Client, "instantiate")), "it is under way")
+		release(ctx, t, clusters[0], d, "slow")
+		got := s.Await(ctx, d, "Instantiated")
+		require.Equal(t, map[string]int{"Applied": 2}, got.Rsync)
+		require.Empty(t, reasons(ctx, t, s, d))
+		end(ctx, t, d)
+	})
+	t.Run("it is stopped", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		d, writes := begin(ctx, t)
+		asked := time.Now()
+		do(ctx, t, s, d, "stop")
+		got := s.Await(ctx, d, "InstantiateFailed")
+		require.Less(t, time.Since(asked), 2*time.Second)
+		require.Equal(t, "InstantiateStopped", got.LastState())
+		require.Equal(t, map[string]int{"Failed": 1, "Pending": 1}, got.Rsync)
+		require.Zero(t, writes.count("PATCH web-000"))
+		end(ctx, t, d)
+	})
+	t.Run("it is terminated", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		d, _ := begin(ctx, t)
+		end(ctx, t, d)
+	})
+	t.Run("its worker is killed", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		d, writes := begin(ctx, t)
+		s.Worker.Kill()
+		release(ctx, t, clusters[0], d, "slow")
+		s.StartWorker()
+		started := time.Now()
+		s.Await(ctx, d, "Instantiated")
+		t.Logf("instantiated %s after the worker was there again", time.Since(started).Round(time.Millisecond))
+		require.Equal(t, 1, writes.count("PATCH slow"), "the hook was run once: %v", writes.list())
+		require.Zero(t, writes.count("DELETE slow"))
+		end(ctx, t, d)
+	})
+	t.Run("its cluster goes down", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		d, writes := begin(ctx, t)
+		clusters[0].Down()
+		_, err := d.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Rsync["Retrying"] == 2 })
+		require.NoError(t, err)
+		release(ctx, t, clusters[0], d, "slow")
+		clusters[0].Up(t)
+		s.Await(ctx, d, "Instantiated")
+		require.Equal(t, 1, writes.count("PATCH slow"), "the hook was run once: %v", writes.list())
+		end(ctx, t, d)
+	})
+}
+
+// TestHooksOnATerminate has one that fails at first: nothing is deleted before it has succeeded.
+func TestHooksOnATerminate(t *testing.T) {
+	ctx, s, clusters := within(t, 2*time.Minute), harness.NewStack(t), twoClusters(t)
+	d := s.Deployment(ctx, clusters[:1], hookApp(t, "web", map[string]string{
+		"leave": hookJob("leave", "pre-delete", `, drover.io/hook-timeout: 2s`, suspended),
+	}))
+	do(ctx, t, s, d, "approve", "instantiate")
+	s.Await(ctx, d, "Instantiated")
+	do(ctx, t, s, d, "terminate")
+	awaitReason(ctx, t, s, d, "web", "waits for the pre-delete hook Job")
+	got := s.Await(ctx, d, "TerminateFailed")
+	require.Equal(t, map[string]int{"Applied": 1, "Failed": 1}, got.Rsync)
+	holds(t, clusters[:1], got, 1)
+	detail, err := d.Status(ctx, s.Client, "output=detail")
+	require.NoError(t, err)
+	require.Equal(t, "it has not completed within 2s: the Job is suspended", detail.Apps[0].Clusters[0].Resources[0].Message)
+
+	first := job(ctx, t, clusters[0], d, "leave").UID
+	do(ctx, t, s, d, "terminate")
+	require.Eventually(t, func() bool {
+		j := job(ctx, t, clusters[0], d, "leave")
+		return j != nil && j.UID != first
+	}, 20*time.Second, harness.Poll, "it is run again")
+	release(ctx, t, clusters[0], d, "leave")
+	got = s.Await(ctx, d, "Terminated")
+	require.Equal(t, map[string]int{"Deleted": 2}, got.Rsync)
+	holds(t, clusters[:1], got, 0)
+}
+
+// TestHooksOnAnUpdate runs the hooks of an update where the app is, and those of an install where it brings it to.
+func TestHooksOnAnUpdate(t *testing.T) {
+	ctx, s, clusters := within(t, 2*time.Minute), harness.NewStack(t), twoClusters(t)
+	hooks := map[string]string{
+		"install": hookJob("install", "pre-install", "", ""), "upgrade": hookJob("upgrade", "pre-upgrade", "", ""),
+		"upgraded": hookJob("upgraded", "post-upgrade", "", ""), "back": hookJob("back", "pre-rollback", "", ""),
+	}
+	// version is a chart of n ConfigMaps, the first of which says something.
+	version := func(n int, says string) []byte {
+		templates := harness.ConfigMaps("web", n)
+		templates["says.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}-says'}\ndata: {says: " + says + "}\n"
+		for name, text := range hooks {
+			templates[name+"-job.yaml"] = text
+		}
+		return harness.Chart(t, "web", templates)
+	}
+	d := s.Deployment(ctx, clusters, client.App{Name: "web", Chart: version(1, "one")})
+	c := &changing{t: t, s: s, clusters: clusters, Deployment: d}
+	c.place(ctx, "web", clusters[0])
+	writes, elsewhere := watchWrites(clusters[0]), watchWrites(clusters[1])
+	do(ctx, t, s, d, "approve", "instantiate")
+	got := s.Await(ctx, d, "Instantiated")
+	require.Equal(t, map[string]int{"Applied": 3, "Pending": 3}, got.Rsync)
+	replace := func(chart []byte) {
+		_, err := s.Client.PutFile(ctx, d.CompositeAppPath()+"/apps/web", client.Named("web"), chart)
+		require.NoError(t, err)
+	}
+	require.Equal(t, 1, c.update(ctx), "hooks alone are no difference")
+
+	replace(version(2, "two"))
+	c.place(ctx, "web", clusters...)
+	before := len(writes.list())
+	got = c.updated(ctx)
+	require.Equal(t, "PATCH upgrade", writes.list()[before])
+	require.ElementsMatch(t, []string{"PATCH says", "PATCH web-001"}, writes.list()[before+1:before+3])
+	require.Equal(t, []string{"PATCH upgraded"}, writes.list()[before+3:])
+	require.Equal(t, "PATCH install", elsewhere.list()[0])
+	require.Zero(t, elsewhere.count("PATCH upgrade")+elsewhere.count("PATCH upgraded"))
+	require.Equal(t, map[string]int{"Applied": 6 + 4, "Pending": 1 + 3}, got.Rsync)
+
+	before = len(writes.list())
+	require.NoError(t, c.rollback(ctx, "1"))
+	got = s.Await(ctx, d, "Instantiated")
+	require.Equal(t, "PATCH back", writes.list()[before])
+	require.Equal(t, 1, writes.count("PATCH back"))
+	require.Equal(t, map[string]int{"Applied": 6}, got.Rsync, "of one cluster, with all its hooks")
+
+	do(ctx, t, s, d, "terminate")
+	s.Await(ctx, d, "Terminated")
+	for _, k := range clusters {
+		for _, name := range []string{"install", "upgrade", "upgraded", "back"} {
+			require.Eventually(t, func() bool { return job(ctx, t, k, d, name) == nil }, 10*time.Second, harness.Poll, "%s on %s", name, k.Name)
+		}
+	}
+}

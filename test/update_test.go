@@ -1,0 +1,580 @@
+package test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/test/harness"
+)
+
+// changing is a deployment that is instantiated and then changed.
+type changing struct {
+	*client.Deployment
+	t        *testing.T
+	s        *harness.Stack
+	clusters []*harness.Cluster
+	label    string // the context id in the labels of what is in the clusters
+}
+
+// says is a chart of ConfigMaps: "a=1 b=2", name and what it says.
+func says(t *testing.T, app, text string) []byte {
+	t.Helper()
+	templates := map[string]string{}
+	for _, word := range strings.Fields(text) {
+		name, value, _ := strings.Cut(word, "=")
+		templates[name+".yaml"] = fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}-%s'}\ndata: {says: '%s'}\n", name, value)
+	}
+	return harness.Chart(t, app, templates)
+}
+
+// instantiated deploys apps, given as chart texts by name, on both clusters.
+func instantiated(ctx context.Context, t *testing.T, s *harness.Stack, apps ...string) *changing {
+	t.Helper()
+	var list []client.App
+	for _, a := range apps {
+		name, text, _ := strings.Cut(a, ":")
+		list = append(list, client.App{Name: name, Chart: says(t, name, text)})
+	}
+	c := &changing{t: t, s: s, clusters: twoClusters(t)}
+	c.Deployment = s.Deployment(ctx, c.clusters, list...)
+	do(ctx, t, s, c.Deployment, "approve", "instantiate")
+	c.label = s.Await(ctx, c.Deployment, "Instantiated").ContextID()
+	return c
+}
+
+// chart replaces an app's chart.
+func (c *changing) chart(ctx context.Context, app, text string) {
+	c.t.Helper()
+	_, err := c.s.Client.PutFile(ctx, c.CompositeAppPath()+"/apps/"+app, client.Named(app), says(c.t, app, text))
+	require.NoError(c.t, err)
+}
+
+// place puts an app on clusters.
+func (c *changing) place(ctx context.Context, app string, clusters ...*harness.Cluster) {
+	c.t.Helper()
+	all := []client.M{}
+	for _, k := range clusters {
+		all = append(all, client.M{"clusterProvider": c.Clusters[0].Provider, "cluster": k.Name})
+	}
+	path := c.Path() + "/generic-placement-intents/placement/app-intents/" + app + "-placement"
+	_, err := c.s.Client.Put(ctx, path, client.Named(app+"-placement", client.M{"app": app, "intent": client.M{"allOf": all}}))
+	require.NoError(c.t, err)
+}
+
+// add adds an app.
+func (c *changing) add(ctx context.Context, app, text string, clusters ...*harness.Cluster) {
+	c.t.Helper()
+	profiles := c.CompositeAppPath() + "/composite-profiles/" + c.Profile + "/profiles"
+	require.NoError(c.t, client.Run(ctx, c.s.Client, []client.Step{
+		{What: "app", Path: c.CompositeAppPath() + "/apps", Body: client.Named(app), File: says(c.t, app, text)},
+		{What: "profile", Path: profiles, Body: client.Named(app+"-profile", client.M{"app": app}), File: harness.Profile(c.t)},
+	}, nil))
+	c.place(ctx, app, clusters...)
+}
+
+// drop takes an app away.
+func (c *changing) drop(ctx context.Context, app string) {
+	c.t.Helper()
+	for _, path := range []string{
+		c.Path() + "/generic-placement-intents/placement/app-intents/" + app + "-placement",
+		c.CompositeAppPath() + "/composite-profiles/" + c.Profile + "/profiles/" + app + "-profile",
+		c.CompositeAppPath() + "/apps/" + app,
+	} {
+		_, err := c.s.Client.Delete(ctx, path)
+		require.NoError(c.t, err)
+	}
+}
+
+// update updates and returns the revision.
+func (c *changing) update(ctx context.Context) int {
+	c.t.Helper()
+	answer, err := c.s.Client.Post(ctx, c.Path()+"/update", nil)
+	require.NoError(c.t, err)
+	require.Equal(c.t, 202, answer.Code)
+	var revision int
+	require.NoError(c.t, json.Unmarshal(answer.Body, &revision))
+	return revision
+}
+
+// updated updates and waits for the end.
+func (c *changing) updated(ctx context.Context) *client.Status {
+	c.t.Helper()
+	c.update(ctx)
+	return c.s.Await(ctx, c.Deployment, "Instantiated")
+}
+
+func (c *changing) rollback(ctx context.Context, revision string) error {
+	_, err := c.s.Client.Post(ctx, c.Path()+"/rollback", client.M{"spec": client.M{"revision": revision}})
+	return err
+}
+
+// holds is what a cluster has of the deployment, as "app/name=value", sorted, with the given labels' context.
+func (c *changing) holds(k *harness.Cluster) []string {
+	c.t.Helper()
+	list, err := k.Client(c.t).CoreV1().ConfigMaps("default").List(c.t.Context(), metav1.ListOptions{LabelSelector: "emco/deployment-id"})
+	require.NoError(c.t, err)
+	found := []string{}
+	for _, m := range list.Items {
+		if app, ok := strings.CutPrefix(m.Labels["emco/deployment-id"], c.label+"-"); ok {
+			found = append(found, app+"/"+strings.TrimPrefix(m.Name, c.Release+"-")+"="+m.Data["says"])
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// versions are the resource versions of what a cluster has.
+func (c *changing) versions(k *harness.Cluster) map[string]string {
+	c.t.Helper()
+	list, err := k.Client(c.t).CoreV1().ConfigMaps("default").List(c.t.Context(), metav1.ListOptions{LabelSelector: "emco/deployment-id"})
+	require.NoError(c.t, err)
+	found := map[string]string{}
+	for _, m := range list.Items {
+		if name, ok := strings.CutPrefix(m.Name, c.Release+"-"); ok {
+			found[name] = m.ResourceVersion
+		}
+	}
+	return found
+}
+
+// shown is what the status lists on a cluster, as "app/name=state", sorted.
+func (c *changing) shown(ctx context.Context, query string, k *harness.Cluster) []string {
+	c.t.Helper()
+	got, err := c.Status(ctx, c.s.Client, query)
+	require.NoError(c.t, err)
+	found := []string{}
+	for _, a := range got.Apps {
+		for _, l := range a.Clusters {
+			for _, r := range l.Resources {
+				if l.Cluster == k.Name {
+					found = append(found, a.Name+"/"+strings.TrimPrefix(r.Name, c.Release+"-")+"="+r.Rsync)
+				}
+			}
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// end terminates and looks for leftovers.
+func (c *changing) end(ctx context.Context) {
+	c.t.Helper()
+	do(ctx, c.t, c.s, c.Deployment, "terminate")
+	c.s.Await(ctx, c.Deployment, "Terminated")
+	for _, k := range c.clusters {
+		require.Empty(c.t, c.holds(k), "on %s", k.Name)
+	}
+}
+
+// revisions are the states and revisions of the history.
+func (c *changing) revisions(ctx context.Context) string {
+	c.t.Helper()
+	var got struct {
+		States struct {
+			StatusCtxID string `json:"statusctxid"`
+			Actions     []struct {
+				State    string
+				Revision int
+			}
+		}
+	}
+	_, err := c.s.Client.Get(ctx, c.Path()+"/status?status=deployed&output=summary", &got)
+	require.NoError(c.t, err)
+	require.Equal(c.t, c.label, got.States.StatusCtxID)
+	var words []string
+	for _, a := range got.States.Actions {
+		words = append(words, fmt.Sprintf("%s %d", a.State, a.Revision))
+	}
+	return strings.Join(words, ", ")
+}
+
+func TestUpdate(t *testing.T) {
+	ctx, s := within(t, 3*time.Minute), harness.NewStack(t)
+	c := instantiated(ctx, t, s, "web:a=1 b=1 c=1", "log:x=1")
+	one, two := c.clusters[0], c.clusters[1]
+	first := []string{"log/x=1", "web/a=1", "web/b=1", "web/c=1"}
+	require.Equal(t, first, c.holds(one))
+
+	t.Run("without a difference touches nothing", func(t *testing.T) {
+		before := c.versions(one)
+		answer, err := s.Client.Post(ctx, c.Path()+"/update", nil)
+		require.NoError(t, err)
+		require.Equal(t, "1\n", string(answer.Body))
+		require.Contains(t, answer.Header.Get("Warning"), "nothing to update")
+		require.Equal(t, before, c.versions(one))
+		require.Equal(t, "Created 0, Approved 0, Instantiated 1", c.revisions(ctx))
+	})
+	t.Run("of resources", func(t *testing.T) {
+		before := c.versions(one)
+		c.chart(ctx, "web", "a=1 b=2 d=1")
+		require.Equal(t, "Created 0, Approved 0, Instantiated 1", c.revisions(ctx), "a change of what is wanted changes no state")
+		require.Equal(t, 2, c.update(ctx))
+		got := s.Await(ctx, c.Deployment, "Instantiated")
+		require.Equal(t, map[string]int{"Applied": 8}, got.Rsync)
+		for _, k := range c.clusters {
+			require.Equal(t, []string{"log/x=1", "web/a=1", "web/b=2", "web/d=1"}, c.holds(k), "on %s", k.Name)
+			require.Equal(t, []string{"log/x=Applied", "web/a=Applied", "web/b=Applied", "web/d=Applied"}, c.shown(ctx, "", k))
+		}
+		after := c.versions(one)
+		require.Equal(t, before["a"], after["a"], "what is the same is not touched")
+		require.Equal(t, before["x"], after["x"])
+		require.NotEqual(t, before["b"], after["b"])
+		require.Equal(t, "Created 0, Approved 0, Instantiated 1, Updated 1, Instantiated 2", c.revisions(ctx))
+		require.Equal(t, []string{"log/x=Applied", "web/a=Applied", "web/b=Applied", "web/c=Applied"}, c.shown(ctx, "instance="+c.label, one),
+			"the context before answers with its own records")
+		old, err := c.Status(ctx, s.Client, "output=summary&instance="+c.label)
+		require.NoError(t, err)
+		require.Equal(t, "Updated", old.Status)
+	})
+	t.Run("of clusters", func(t *testing.T) {
+		c.place(ctx, "web", one)
+		require.Equal(t, map[string]int{"Applied": 5}, c.updated(ctx).Rsync)
+		require.Equal(t, []string{"log/x=1", "web/a=1", "web/b=2", "web/d=1"}, c.holds(one))
+		require.Equal(t, []string{"log/x=1"}, c.holds(two))
+		require.Equal(t, []string{"log/x=Applied"}, c.shown(ctx, "", two))
+		c.place(ctx, "web", two)
+		require.Equal(t, map[string]int{"Applied": 5}, c.updated(ctx).Rsync)
+		require.Equal(t, []string{"log/x=1"}, c.holds(one))
+		require.Equal(t, []string{"log/x=1", "web/a=1", "web/b=2", "web/d=1"}, c.holds(two))
+	})
+	t.Run("of apps", func(t *testing.T) {
+		c.add(ctx, "more", "m=1", one, two)
+		c.drop(ctx, "log")
+		require.Equal(t, map[string]int{"Applied": 5}, c.updated(ctx).Rsync)
+		require.Equal(t, []string{"more/m=1"}, c.holds(one))
+		require.Equal(t, []string{"more/m=1", "web/a=1", "web/b=2", "web/d=1"}, c.holds(two))
+		require.Equal(t, []string{"more/m=Applied"}, c.shown(ctx, "", one))
+	})
+	t.Run("of a resource that goes from one app to another", func(t *testing.T) {
+		before := c.versions(two)
+		c.chart(ctx, "web", "b=2 d=1")
+		c.chart(ctx, "more", "m=1 a=1")
+		c.updated(ctx)
+		require.Equal(t, []string{"more/a=1", "more/m=1", "web/b=2", "web/d=1"}, c.holds(two))
+		require.NotEqual(t, before["a"], c.versions(two)["a"], "it has another label")
+	})
+	t.Run("rolled back", func(t *testing.T) {
+		require.Equal(t, 404, code(t, c.rollback(ctx, "9")))
+		require.NoError(t, c.rollback(ctx, "1"))
+		require.Equal(t, map[string]int{"Applied": 8}, s.Await(ctx, c.Deployment, "Instantiated").Rsync)
+		for _, k := range c.clusters {
+			require.Equal(t, first, c.holds(k), "on %s", k.Name)
+		}
+		require.True(t, strings.HasSuffix(c.revisions(ctx), "Instantiated 6, Updated 6, Instantiated 7"), c.revisions(ctx))
+		answer, err := s.Client.Post(ctx, c.Path()+"/rollback", client.M{"spec": client.M{"revision": "7"}})
+		require.NoError(t, err)
+		require.Contains(t, answer.Header.Get("Warning"), "nothing to rollback")
+		require.NoError(t, c.rollback(ctx, "2"))
+		require.Equal(t, map[string]int{"Applied": 8}, s.Await(ctx, c.Deployment, "Instantiated").Rsync)
+		require.Equal(t, []string{"log/x=1", "web/a=1", "web/b=2", "web/d=1"}, c.holds(two))
+		// What is wanted did not change; the next update goes by it.
+		c.updated(ctx)
+		require.Equal(t, []string{"more/a=1", "more/m=1", "web/b=2", "web/d=1"}, c.holds(two))
+	})
+	t.Run("and ended", func(t *testing.T) {
+		c.end(ctx)
+		for _, op := range []string{"update", "terminate"} {
+			require.Equal(t, 409, code(t, c.Do(ctx, s.Client, op)), op)
+		}
+		require.Equal(t, 409, code(t, c.rollback(ctx, "1")))
+		do(ctx, t, s, c.Deployment, "instantiate")
+		c.label = s.Await(ctx, c.Deployment, "Instantiated").ContextID()
+		require.Equal(t, 404, code(t, c.rollback(ctx, "2")), "revisions begin anew")
+		c.chart(ctx, "web", "b=3")
+		c.updated(ctx)
+		require.NoError(t, c.rollback(ctx, "1"))
+		s.Await(ctx, c.Deployment, "Instantiated")
+		require.Equal(t, []string{"more/a=1", "more/m=1", "web/b=2", "web/d=1"}, c.holds(two), "the first revision of this instance")
+		c.end(ctx)
+	})
+}
+
+func TestUpdateLeavesWhatIsSomebodyElses(t *testing.T) {
+	ctx, s := within(t, time.Minute), harness.NewStack(t)
+	c := instantiated(ctx, t, s, "web:a=1 b=1 c=1")
+	maps := c.clusters[0].Client(t).CoreV1().ConfigMaps("default")
+	// Somebody has made b anew, and has put another label on c.
+	require.NoError(t, maps.Delete(ctx, c.Release+"-b", metav1.DeleteOptions{}))
+	b, err := c.clusters[1].Client(t).CoreV1().ConfigMaps("default").Get(ctx, c.Release+"-b", metav1.GetOptions{})
+	require.NoError(t, err)
+	b.ObjectMeta = metav1.ObjectMeta{Name: b.Name}
+	_, err = maps.Create(ctx, b, metav1.CreateOptions{})
+	require.NoError(t, err)
+	other, err := maps.Get(ctx, c.Release+"-c", metav1.GetOptions{})
+	require.NoError(t, err)
+	other.Labels["emco/deployment-id"] = "1234567890123456789-other"
+	_, err = maps.Update(ctx, other, metav1.UpdateOptions{})
+	require.NoError(t, err)
+
+	c.chart(ctx, "web", "a=1")
+	require.Equal(t, map[string]int{"Applied": 2}, c.updated(ctx).Rsync)
+	for _, name := range []string{"a", "b", "c"} {
+		_, err := maps.Get(ctx, c.Release+"-"+name, metav1.GetOptions{})
+		require.NoError(t, err, name)
+	}
+	require.Equal(t, []string{"web/a=1"}, c.holds(c.clusters[1]))
+	c.end(ctx)
+	for _, name := range []string{"b", "c"} {
+		require.NoError(t, maps.Delete(ctx, c.Release+"-"+name, metav1.DeleteOptions{}))
+	}
+}
+
+func TestMigrate(t *testing.T) {
+	ctx, s := within(t, 2*time.Minute), harness.NewStack(t)
+	c := instantiated(ctx, t, s, "web:a=1 b=1 c=1", "log:x=1")
+	source := *c.Deployment
+	next := source
+	next.Version, next.Group = "v2", "next-"+source.Group
+	next.Apps = slices.Clone(source.Apps[:1])
+	next.Apps[0].Chart = says(t, "web", "a=1 b=2 d=1")
+	migrate := func(from *client.Deployment, version, group string) error {
+		_, err := s.Client.Post(ctx, from.Path()+"/migrate", client.M{"spec": client.M{
+			"targetCompositeAppVersion": version, "targetDeploymentIntentGroup": group,
+		}})
+		return err
+	}
+	require.Equal(t, 404, code(t, migrate(&source, "v2", next.Group)), "there is no such group")
+	require.NoError(t, client.Run(ctx, s.Client, next.GroupSteps(), nil))
+	require.Equal(t, 409, code(t, migrate(&source, "v2", next.Group)), "it is not approved")
+	require.Equal(t, 400, code(t, migrate(&source, "v1", source.Group)), "it is the same version")
+	require.Equal(t, "Created 0, Approved 0, Instantiated 1", c.revisions(ctx), "a refusal leaves nothing behind")
+	do(ctx, t, s, &next, "approve")
+	require.Equal(t, 409, code(t, migrate(&next, "v1", source.Group)), "it is not instantiated")
+	before := c.versions(c.clusters[0])
+
+	require.NoError(t, migrate(&source, "v2", next.Group))
+	c.Deployment = &next
+	require.Equal(t, map[string]int{"Applied": 6}, s.Await(ctx, &next, "Instantiated").Rsync)
+	for _, k := range c.clusters {
+		require.Equal(t, []string{"web/a=1", "web/b=2", "web/d=1"}, c.holds(k), "on %s", k.Name)
+	}
+	require.Equal(t, before["a"], c.versions(c.clusters[0])["a"], "what is the same is not touched")
+	require.Equal(t, "Created 0, Approved 0, Instantiated 0", c.revisions(ctx))
+	got, err := source.Status(ctx, s.Client, "output=summary")
+	require.NoError(t, err)
+	require.Equal(t, []string{"Created", "Approved", "Instantiated", "Updated"}, states(got))
+	require.Equal(t, "Updated", got.Status)
+	for _, op := range []string{"terminate", "update", "stop", "instantiate"} {
+		require.Equal(t, 409, code(t, source.Do(ctx, s.Client, op)), op)
+	}
+	require.Equal(t, 409, code(t, migrate(&source, "v2", next.Group)), "again")
+
+	c.chart(ctx, "web", "a=3")
+	require.Equal(t, 1, c.update(ctx))
+	s.Await(ctx, &next, "Instantiated")
+	require.Equal(t, []string{"web/a=3"}, c.holds(c.clusters[0]))
+	require.NoError(t, c.rollback(ctx, "0"), "back to what the migrate made")
+	s.Await(ctx, &next, "Instantiated")
+	require.Equal(t, []string{"web/a=1", "web/b=2", "web/d=1"}, c.holds(c.clusters[0]))
+
+	// The source is free: with all that hangs below it, it can be deleted, and its instance stays.
+	for _, path := range []string{
+		"/generic-placement-intents/placement/app-intents/web-placement", "/generic-placement-intents/placement/app-intents/log-placement",
+		"/generic-placement-intents/placement", "/intents/intent", "",
+	} {
+		_, err := s.Client.Delete(ctx, source.Path()+path)
+		require.NoError(t, err, path)
+	}
+	require.Equal(t, []string{"web/a=Applied", "web/b=Applied", "web/d=Applied"}, c.shown(ctx, "", c.clusters[0]))
+	c.end(ctx)
+}
+
+func TestUpdateInItsMiddle(t *testing.T) {
+	s := harness.NewStack(t)
+	old, wanted := "web:", ""
+	var before, after []string
+	for i := range 30 {
+		old += fmt.Sprintf(" old%02d=1", i)
+		wanted += fmt.Sprintf(" new%02d=1", i)
+		before = append(before, fmt.Sprintf("web/old%02d=1", i))
+		after = append(after, fmt.Sprintf("web/new%02d=1", i))
+	}
+	// begin updates slow clusters and waits until the first one holds some of what is new.
+	begin := func(ctx context.Context, t *testing.T) *changing {
+		t.Helper()
+		c := instantiated(ctx, t, s, old)
+		c.t = t
+		harm(c.clusters, slow(100*time.Millisecond))
+		c.chart(ctx, "web", wanted)
+		require.Equal(t, 2, c.update(ctx))
+		require.Eventually(t, func() bool { return len(c.holds(c.clusters[0])) > len(before)+2 }, 20*time.Second, 20*time.Millisecond)
+		return c
+	}
+	// finish updates to the end and terminates.
+	finish := func(ctx context.Context, t *testing.T, c *changing) {
+		t.Helper()
+		harm(c.clusters, nil)
+		got := c.updated(ctx)
+		require.Equal(t, map[string]int{"Applied": 60}, got.Rsync)
+		for _, k := range c.clusters {
+			require.Equal(t, after, c.holds(k), "on %s", k.Name)
+		}
+		c.end(ctx)
+	}
+
+	t.Run("stopped, nothing is pruned, and another one goes on", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		c := begin(ctx, t)
+		require.Equal(t, 409, code(t, c.Do(ctx, s.Client, "update")), "while it goes on")
+		do(ctx, t, s, c.Deployment, "stop")
+		got := s.Await(ctx, c.Deployment, "InstantiateFailed")
+		require.Equal(t, "InstantiateStopped", got.LastState())
+		for _, k := range c.clusters {
+			require.Subset(t, c.holds(k), before, "on %s", k.Name)
+			require.Less(t, len(c.holds(k)), 60)
+		}
+		finish(ctx, t, c)
+	})
+	t.Run("stopped and rolled back", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		c := begin(ctx, t)
+		do(ctx, t, s, c.Deployment, "stop")
+		s.Await(ctx, c.Deployment, "InstantiateFailed")
+		harm(c.clusters, nil)
+		require.NoError(t, c.rollback(ctx, "1"))
+		require.Equal(t, map[string]int{"Applied": 60}, s.Await(ctx, c.Deployment, "Instantiated").Rsync)
+		for _, k := range c.clusters {
+			require.Equal(t, before, c.holds(k), "on %s", k.Name)
+		}
+		c.end(ctx)
+	})
+	t.Run("terminated, nothing is left", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		c := begin(ctx, t)
+		do(ctx, t, s, c.Deployment, "terminate")
+		harm(c.clusters, nil)
+		got := s.Await(ctx, c.Deployment, "Terminated")
+		require.Equal(t, 120, got.Rsync["Deleted"], "%v", got.Rsync)
+		for _, k := range c.clusters {
+			require.Empty(t, c.holds(k), "on %s", k.Name)
+		}
+	})
+	t.Run("with the worker killed", func(t *testing.T) {
+		ctx := within(t, 2*time.Minute)
+		c := begin(ctx, t)
+		s.Worker.Kill()
+		s.StartWorker()
+		require.Equal(t, map[string]int{"Applied": 60}, s.Await(ctx, c.Deployment, "Instantiated").Rsync)
+		for _, k := range c.clusters {
+			require.Equal(t, after, c.holds(k), "on %s", k.Name)
+		}
+		harm(c.clusters, nil)
+		c.end(ctx)
+	})
+	t.Run("with the worker killed while it prunes", func(t *testing.T) {
+		ctx := within(t, 2*time.Minute)
+		c := begin(ctx, t)
+		require.Eventually(t, func() bool {
+			holds := c.holds(c.clusters[0])
+			return len(holds) < 58 && slices.Contains(holds, after[29])
+		}, 20*time.Second, 20*time.Millisecond)
+		s.Worker.Kill()
+		s.StartWorker()
+		require.Equal(t, map[string]int{"Applied": 60}, s.Await(ctx, c.Deployment, "Instantiated").Rsync)
+		for _, k := range c.clusters {
+			require.Equal(t, after, c.holds(k), "on %s", k.Name)
+		}
+		harm(c.clusters, nil)
+		c.end(ctx)
+	})
+	t.Run("with a cluster down, which comes back", func(t *testing.T) {
+		ctx := within(t, 2*time.Minute)
+		c := instantiated(ctx, t, s, old)
+		c.t = t
+		c.chart(ctx, "web", wanted)
+		c.clusters[1].Down()
+		c.update(ctx)
+		got, err := c.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Rsync["Applied"] == 30 && g.Rsync["Retrying"] > 0 })
+		require.NoError(t, err)
+		require.Equal(t, "Instantiating", got.Status)
+		require.Len(t, c.holds(c.clusters[0]), 60, "nothing is pruned before all is applied")
+		c.clusters[1].Up(t)
+		require.Equal(t, map[string]int{"Applied": 60}, s.Await(ctx, c.Deployment, "Instantiated").Rsync)
+		for _, k := range c.clusters {
+			require.Equal(t, after, c.holds(k), "on %s", k.Name)
+		}
+		c.end(ctx)
+	})
+	t.Run("with a cluster down, stopped, and updated away from it", func(t *testing.T) {
+		ctx := within(t, 2*time.Minute)
+		c := instantiated(ctx, t, s, "web:a=1")
+		c.t = t
+		c.chart(ctx, "web", "b=1")
+		c.clusters[1].Down()
+		c.update(ctx)
+		_, err := c.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Rsync["Retrying"] > 0 })
+		require.NoError(t, err)
+		do(ctx, t, s, c.Deployment, "stop")
+		s.Await(ctx, c.Deployment, "InstantiateFailed")
+		c.place(ctx, "web", c.clusters[0])
+		c.update(ctx)
+		got, err := c.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Rsync["Retrying"] > 0 })
+		require.NoError(t, err)
+		require.Equal(t, "Instantiating", got.Status, "what the cluster holds is known")
+		require.Contains(t, c.shown(ctx, "", c.clusters[1]), "web/a=Retrying")
+		require.Equal(t, []string{"web/b=1"}, c.holds(c.clusters[0]))
+		c.clusters[1].Up(t)
+		s.Await(ctx, c.Deployment, "Instantiated")
+		require.Empty(t, c.holds(c.clusters[1]))
+		require.Empty(t, c.shown(ctx, "", c.clusters[1]))
+		c.end(ctx)
+	})
+	t.Run("with a refusal, nothing is pruned", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		c := instantiated(ctx, t, s, "web:a=1 b=1")
+		c.t = t
+		c.chart(ctx, "web", "a=1 Not-A-Name=1")
+		c.update(ctx)
+		got := s.Await(ctx, c.Deployment, "InstantiateFailed")
+		require.Equal(t, 2, got.Rsync["Failed"])
+		require.Equal(t, []string{"web/a=1", "web/b=1"}, c.holds(c.clusters[0]))
+		require.NoError(t, c.rollback(ctx, "1"))
+		s.Await(ctx, c.Deployment, "Instantiated")
+		require.Equal(t, []string{"web/a=1", "web/b=1"}, c.holds(c.clusters[0]))
+		c.end(ctx)
+	})
+}
+
+// TestUpdateIsReported: what clusters report goes on under the first context's id, and reports of apps that are gone go
+// with them.
+func TestUpdateIsReported(t *testing.T) {
+	ctx, s := within(t, 2*time.Minute), harness.NewStack(t)
+	clusters := twoClusters(t)
+	for _, k := range clusters {
+		k.DefineReports(t)
+		k.StartAgent(t)
+	}
+	c := instantiated(ctx, t, s, "web:a=1 b=1", "log:x=1")
+	present := func(n int) func(*reportedStatus) bool {
+		return func(r *reportedStatus) bool { return r.Counts["Present"] == n && len(r.Counts) == 1 }
+	}
+	reports(ctx, t, s, c.Deployment, "type=cluster", 30*time.Second, present(6))
+	c.chart(ctx, "web", "a=1 d=1 e=1")
+	c.drop(ctx, "log")
+	c.place(ctx, "web", c.clusters[0])
+	c.updated(ctx)
+	reports(ctx, t, s, c.Deployment, "type=cluster", 30*time.Second, present(3))
+	names := func(k *harness.Cluster) []string {
+		return slices.DeleteFunc(slices.Collect(maps.Keys(k.Reports(t))), func(name string) bool { return !strings.Contains(name, c.label) })
+	}
+	require.Equal(t, []string{bundle.Name("web", c.label)}, names(clusters[0]))
+	require.Empty(t, names(clusters[1]))
+	c.place(ctx, "web", c.clusters...)
+	c.updated(ctx)
+	reports(ctx, t, s, c.Deployment, "type=cluster", 30*time.Second, present(6))
+	c.end(ctx)
+	for _, k := range clusters {
+		require.Empty(t, names(k))
+	}
+}

@@ -1,0 +1,149 @@
+package workflows
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// appRun is what others that need the app know of it.
+type appRun struct {
+	activities.PreparedApp
+	prepared        activities.Prepared
+	ended, deployed bool
+	asked, ready    bool // whether it is Ready
+}
+
+// admit waits for all that an app needs before it is started; false when it is never to be. What is needed is
+// waited for side by side.
+func (o *operation) admit(ctx workflow.Context, i int) bool {
+	needs := o.apps[i].Needs
+	if o.in.Operation == domain.OpTerminate || len(needs) == 0 {
+		return true
+	}
+	open, held := len(needs), false
+	for _, need := range needs {
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			defer func() { open-- }()
+			if !o.meet(ctx, i, need) {
+				held = true
+			}
+		})
+	}
+	err := workflow.Await(ctx, func() bool { return open == 0 || held })
+	switch {
+	case ctx.Err() != nil:
+		o.reason(i, "not started: the operation was stopped while the app waited for others")
+		return false
+	case err != nil || held:
+		return false
+	}
+	o.reason(i, "")
+	return true
+}
+
+// meet waits for one app that another one needs; false when that will never be what it has to, or by a stop.
+func (o *operation) meet(ctx workflow.Context, i int, need plan.Dependency) bool {
+	needed := o.app(need.App)
+	if needed == nil { // another operation's
+		return true
+	}
+	o.reason(i, fmt.Sprintf("waits until app %s is %s", need.App, need.Until()))
+	if workflow.Await(ctx, func() bool { return needed.ended }) != nil {
+		return false
+	}
+	if !needed.deployed {
+		o.reason(i, fmt.Sprintf("not started: app %s, which it needs, is not Deployed", need.App))
+		return false
+	}
+	if need.Ready {
+		o.ask(needed)
+		if workflow.Await(ctx, func() bool { return needed.ready }) != nil {
+			return false
+		}
+	}
+	if need.Wait == 0 {
+		return true
+	}
+	o.reason(i, fmt.Sprintf("waits for %s since app %s is %s", need.Wait, need.App, need.Until()))
+	return workflow.Sleep(ctx, need.Wait) == nil
+}
+
+// ask finds out when an app is Ready on all its clusters, once for all that need it.
+func (o *operation) ask(app *appRun) {
+	if app.asked {
+		return
+	}
+	app.asked = true
+	open := 0
+	for from := 0; from < app.Clusters; from += batchSize {
+		in := activities.ReadyInput{
+			Plan: app.prepared.Plan, App: app.Name, Namespace: app.prepared.Namespace,
+			From: from, To: min(from+batchSize, app.Clusters),
+		}
+		open++
+		workflow.Go(o.work, func(ctx workflow.Context) {
+			err := workflow.ExecuteActivity(readying(ctx), kube.AwaitReady, in).Get(ctx, nil)
+			for err != nil && ctx.Err() == nil { // it has given up, which is no end to what others wait for
+				workflow.GetLogger(ctx).Error("await ready", "app", in.App, "error", err)
+				if workflow.Sleep(ctx, readyInterval) != nil {
+					return
+				}
+				err = workflow.ExecuteActivity(readying(ctx), kube.AwaitReady, in).Get(ctx, nil)
+			}
+			if open--; open == 0 {
+				app.ready = ctx.Err() == nil
+			}
+		})
+	}
+}
+
+// lack takes what an app lacks to be Ready, and tells it of those that need it.
+func (o *operation) lack(ctx workflow.Context) {
+	words := workflow.GetSignalChannel(ctx, LackingSignal)
+	for {
+		var l activities.Lacking
+		words.Receive(ctx, &l)
+		app := o.app(l.App)
+		for i := range o.apps {
+			for _, need := range o.apps[i].Needs {
+				if need.Ready && need.App == l.App && app != nil && !app.ready && o.progress.Apps[i].Reason != "" {
+					o.reason(i, fmt.Sprintf("waits until app %s is Ready: %s", l.App, l.Reason))
+				}
+			}
+		}
+	}
+}
+
+// reason says why an app is not started.
+func (o *operation) reason(i int, reason string) {
+	if o.apps[i].ended {
+		return
+	}
+	o.progress.Apps[i].Reason = reason
+	o.show()
+}
+
+// held are the apps that were not started, with the reason.
+func (o *operation) held() map[string]string {
+	held := map[string]string{}
+	for _, a := range o.progress.Apps {
+		if a.Reason != "" {
+			held[a.App] = a.Reason
+		}
+	}
+	return held
+}
+
+func (o *operation) app(name string) *appRun {
+	for _, a := range o.apps {
+		if a.Name == name {
+			return a
+		}
+	}
+	return nil
+}

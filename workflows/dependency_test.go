@@ -1,0 +1,169 @@
+package workflows_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/workflows"
+)
+
+// needs makes app0 need others.
+func needs(d ...plan.Dependency) func(*plan.Plan) {
+	return func(p *plan.Plan) { p.Apps[0].Needs = d }
+}
+
+func TestDeployedIsWaitedFor(t *testing.T) {
+	w := newWorldOf(t, domain.OpInstantiate, needs(plan.Dependency{App: "app1", Wait: 30 * time.Second}), 2, "a", "b")
+	w.at(20*time.Second, func() {
+		root := ask[workflows.OperationProgress](w, workflows.OperationID(w.scope))
+		require.Equal(t, "waits for 30s since app app1 is Deployed", root.Apps[0].Reason)
+		require.Equal(t, 4, root.Apps[0].Counts[domain.ResourcePending])
+		require.Equal(t, 2, root.Apps[1].Done)
+	})
+	out, err := w.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextInstantiated, out.Status)
+	require.Equal(t, []string{"app1", "app0"}, w.clusters.order)
+	require.Empty(t, w.store.instances[contextID].Held)
+}
+
+func TestReadyIsWaitedFor(t *testing.T) {
+	w := newWorldOf(t, domain.OpInstantiate, func(p *plan.Plan) {
+		p.Apps[0].Needs = []plan.Dependency{{App: "app1", Ready: true}, {App: "app2"}}
+		p.Apps[3].Needs = []plan.Dependency{{App: "app1", Ready: true, Wait: time.Second}}
+	}, 4, "a")
+	w.clusters.ready = func(ctx context.Context, in activities.ReadyInput) error {
+		require.Equal(t, activities.ReadyInput{Plan: in.Plan, App: "app1", Namespace: "default", To: 1}, in)
+		if activity.GetInfo(ctx).Attempt < 5 {
+			return workflows.ToTemporal(fail.New(fail.Unavailable, "worker stops"), activity.GetInfo(ctx).Attempt)
+		}
+		return nil
+	}
+	w.at(200*time.Millisecond, func() {
+		w.SignalWorkflow(workflows.LackingSignal, activities.Lacking{App: "app1", Reason: "on p+a: Deployment x: replicas: 0/1"})
+	})
+	w.at(300*time.Millisecond, func() {
+		root := ask[workflows.OperationProgress](w, workflows.OperationID(w.scope))
+		require.Equal(t, "waits until app app1 is Ready: on p+a: Deployment x: replicas: 0/1", root.Apps[0].Reason)
+	})
+	out, err := w.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextInstantiated, out.Status)
+	require.Subset(t, w.clusters.order[:2], []string{"app1", "app2"})
+	require.Equal(t, "app0", w.clusters.order[len(w.clusters.order)-2])
+	require.Equal(t, "app3", w.clusters.order[len(w.clusters.order)-1])
+}
+
+// TestNeededAppFails: what needs it, directly or not, is not started.
+func TestNeededAppFails(t *testing.T) {
+	w := newWorldOf(t, domain.OpInstantiate, func(p *plan.Plan) {
+		p.Apps[0].Needs = []plan.Dependency{{App: "app1"}, {App: "app2", Wait: time.Hour}}
+		p.Apps[1].Needs = []plan.Dependency{{App: "app2"}}
+		p.Apps[1].Resources = nil // all of it is there at once
+		p.Apps[2].Resources = make([]plan.ResourceID, 1)
+	}, 3, "a")
+	w.clusters.acts["a"] = w.clusters.refuses
+	out, err := w.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextInstantiateFailed, out.Status)
+	require.Equal(t, map[domain.ResourceState]int{domain.ResourceFailed: 1, domain.ResourcePending: 2}, out.Counts)
+	require.Equal(t, []string{"app2"}, w.clusters.order)
+	require.Equal(t, map[string]string{
+		"app0": "not started: app app2, which it needs, is not Deployed",
+		"app1": "not started: app app2, which it needs, is not Deployed",
+	}, w.store.instances[contextID].Held)
+}
+
+func TestStopWhileAnAppWaits(t *testing.T) {
+	for name, need := range map[string]plan.Dependency{
+		"for a cluster that does not answer": {App: "app1"},
+		"for a time":                         {App: "app1", Wait: time.Hour},
+		"for it to be ready":                 {App: "app1", Ready: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorldOf(t, domain.OpInstantiate, needs(need), 2, "a")
+			switch {
+			case need.Ready:
+				w.clusters.ready = func(ctx context.Context, _ activities.ReadyInput) error {
+					return workflows.ToTemporal(fail.New(fail.Unavailable, "not ready"), activity.GetInfo(ctx).Attempt)
+				}
+			case need.Wait == 0:
+				w.clusters.acts["a"] = dead("2p")
+			}
+			stopped := w.update(workflows.StopUpdate, 2*time.Second)
+			out, err := w.run()
+			require.NoError(t, err)
+			require.NoError(t, stopped.err)
+			require.Equal(t, domain.ContextInstantiateFailed, out.Status)
+			require.Equal(t, []domain.State{domain.Created, domain.Approved, domain.Instantiated, domain.InstantiateStopped}, w.store.states())
+			require.Equal(t, map[string]string{"app0": "not started: the operation was stopped while the app waited for others"}, w.store.instances[contextID].Held)
+			for _, in := range w.clusters.inputs {
+				require.NotEqual(t, "app0", in.App)
+			}
+		})
+	}
+}
+
+func TestTerminateWaitsForNothing(t *testing.T) {
+	w := newWorldOf(t, domain.OpTerminate, needs(plan.Dependency{App: "app1", Wait: time.Hour}), 2, "a")
+	before := w.Now()
+	out, err := w.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextTerminated, out.Status)
+	require.Less(t, w.Now().Sub(before), time.Minute)
+}
+
+// TestStepsOfALeaf does one after the other, each as an activity, until none follows.
+func TestStepsOfALeaf(t *testing.T) {
+	w := newWorldOf(t, domain.OpInstantiate, func(p *plan.Plan) { p.Apps[0].Events = []string{"pre-install"} }, 1, "a")
+	w.clusters.acts["a"] = func(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error) {
+		end, err := w.clusters.end(ctx, in, domain.DecodeMarks([]string{"1A1p", "1A1p", "2A"}[in.Step]))
+		if in.Step < 2 {
+			end.Next = in.Step + 1
+		}
+		return end, err
+	}
+	out, err := w.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextInstantiated, out.Status)
+	require.Equal(t, 3, w.clusters.activities["a"])
+	for i, in := range w.clusters.inputs {
+		require.Equal(t, i, in.Step)
+		require.True(t, in.Hooked)
+		require.Positive(t, in.HookTime)
+	}
+}
+
+// TestWaitingLeavesDoNotStarve has more leaves that wait for a hook than may be at work at a time.
+func TestWaitingLeavesDoNotStarve(t *testing.T) {
+	names := []string{}
+	for i := range 40 {
+		names = append(names, string(rune('A'+i)))
+	}
+	w := newWorldOf(t, domain.OpInstantiate, func(p *plan.Plan) { p.Apps[0].Events = []string{"pre-install"} }, 1, append(names, "zz")...)
+	for _, name := range names {
+		w.clusters.acts[name] = func(ctx context.Context, _ activities.LeafInput) (*domain.Leaf, error) {
+			if activity.GetInfo(ctx).Attempt == 1 {
+				activity.RecordHeartbeat(ctx, activities.Contact{Connectivity: domain.ConnectivityAvailable, Marks: "1s1p", Reason: "waits for a hook"})
+			}
+			return nil, workflows.ToTemporal(fail.New(fail.Unavailable, "worker stops"), activity.GetInfo(ctx).Attempt)
+		}
+	}
+	w.at(midway, func() {
+		require.Equal(t, "2A", w.leaf("zz").Marks)
+		app := ask[workflows.AppDetail](w, workflows.AppID(w.scope, "app0", 0, 0))
+		require.Len(t, app.Open, 40)
+		require.Equal(t, "waits for a hook", app.Open[0].Reason)
+	})
+	w.update(workflows.StopUpdate, midway+time.Second)
+	_, err := w.run()
+	require.NoError(t, err)
+}

@@ -1,0 +1,66 @@
+package workflows
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// Update is update, rollback and migrate: it plans the way from what an app context has in clusters to what is wanted,
+// records that a new context takes over, applies what is new or says something else, and when all of that is applied
+// prunes what is not wanted any more. Without a difference it ends before it has recorded anything.
+func Update(ctx workflow.Context, in OperationInput) (*activities.Outcome, error) {
+	o, err := begin(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	prepared, err := o.prepareChange()
+	if err == nil && !prepared.Unchanged {
+		err = o.record(&prepared)
+	}
+	if o.settle(prepared, err); err != nil {
+		return nil, err
+	}
+	if prepared.Unchanged {
+		o.ended = true
+		return o.close(&activities.Outcome{Status: domain.ContextInstantiated}, nil)
+	}
+	o.watch(watcher.StartWatching, prepared)
+	o.expect(prepared)
+	o.fanOut(prepared, false)
+	reason := o.unapplied()
+	if reason == "" {
+		o.fanOut(prepared, true)
+	}
+	out, err := o.finish(prepared, reason)
+	if err == nil && out.Status == domain.ContextInstantiated && prepared.Leaving {
+		o.watch(watcher.NarrowWatching, prepared)
+	}
+	return o.close(out, err)
+}
+
+// prepareChange plans the way from what is there to what is wanted.
+func (o *operation) prepareChange() (prepared activities.Prepared, err error) {
+	in := activities.ChangeInput{Scope: o.in.Scope, Goal: o.in.Goal}
+	err = workflow.ExecuteActivity(preparing(o.work), lifecycle.PrepareChange, in).Get(o.work, &prepared)
+	return prepared, err
+}
+
+// unapplied is why nothing may be pruned, "" when everything is applied.
+func (o *operation) unapplied() string {
+	n := o.failed
+	for i := range o.progress.Apps {
+		n += o.progress.Apps[i].Unapplied
+	}
+	switch {
+	case o.stopping:
+		return "stopped: nothing was pruned"
+	case n > 0:
+		return fmt.Sprintf("%d resources could not be applied: nothing was pruned", n)
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,275 @@
+package workflows_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/workflows"
+)
+
+const nextID = "3114006130701074262"
+
+// held is a target of app0 with the marks that it begins with.
+func held(cluster, marks string) plan.Target {
+	t := plan.Target{ClusterName: domain.ClusterName{Provider: "p", Name: cluster}}
+	if marks != "" {
+		t.Held = &plan.Held{Marks: marks}
+	}
+	return t
+}
+
+// newUpdate has an instantiated group, and the plan of its update with the apps; of each the last of two resources is to
+// be pruned. What is not idle or gone is applied and deleted by the mark.
+func newUpdate(t *testing.T, apps ...plan.App) (*world, *activities.Prepared) {
+	t.Helper()
+	w := newWorld(t, domain.OpUpdate, 0)
+	w.store.group.History.Append(domain.Instantiated, contextID, 1, begun)
+	w.store.instances[contextID] = domain.Instance{
+		ContextID: contextID, Owner: w.scope.Owner, Operation: domain.OpInstantiate, Status: domain.ContextInstantiated,
+	}
+	w.scope.ContextID = nextID
+	p := &plan.Plan{ContextID: nextID, Owner: w.scope.Owner, Namespace: "default", Label: contextID}
+	for _, a := range apps {
+		a.Resources, a.Pruned = make([]plan.ResourceID, 2), 1
+		p.Apps = append(p.Apps, a)
+	}
+	prepared := w.store.planned(t, p)
+	prepared.Label, prepared.Revision = contextID, 2
+	prepared.From = &activities.From{ContextID: contextID, Owner: w.scope.Owner, OwnerRevision: w.store.group.Revision}
+	for i, a := range p.Apps {
+		work, targets := &activities.Work{}, &activities.Targets{}
+		for _, target := range a.Targets {
+			marks := target.Begin(2)
+			if marks.Has(domain.Mark.ToApply) {
+				work.Apply++
+			}
+			if marks.Has(domain.Mark.ToDelete) {
+				work.Prune++
+			}
+			targets.Clusters = append(targets.Clusters, target.ClusterName)
+			targets.Marks = append(targets.Marks, marks.Encode())
+			prepared.Leaving = prepared.Leaving || target.Leaving
+		}
+		prepared.Apps[i].Work, prepared.Apps[i].Targets = work, targets
+		prepared.Apps[i].Counts = map[domain.ResourceState]int{domain.ResourceApplied: 1}
+	}
+	var l *activities.Lifecycle
+	w.OnActivity(l.PrepareChange, mock.Anything, mock.Anything).Maybe().Return(
+		func(context.Context, activities.ChangeInput) (*activities.Prepared, error) {
+			return &prepared, workflows.ToTemporal(w.refusal, 1)
+		})
+	for _, a := range p.Apps {
+		for _, target := range a.Targets {
+			w.clusters.acts[target.Name] = w.clusters.settle
+		}
+	}
+	return w, &prepared
+}
+
+// settle does what the marks ask for, as the real activity does.
+func (c *clusters) settle(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error) {
+	marks := domain.DecodeMarks(in.Held)
+	if leaf, err := c.store.Leaf(ctx, in.LeafID()); in.Prune && err == nil {
+		marks = domain.DecodeMarks(leaf.Marks)
+	}
+	for i, m := range marks {
+		switch {
+		case in.Prune && m.ToDelete():
+			marks[i] = domain.MarkGone
+		case !in.Prune && m.ToApply():
+			marks[i] = domain.MarkApplied
+		}
+	}
+	return c.end(ctx, in, marks)
+}
+
+// next is the record of app0 on a cluster in the new context, "" for none.
+func (w *world) next(cluster string) string {
+	leaf, err := w.store.Leaf(w.t.Context(), domain.LeafID(nextID, "app0", domain.ClusterName{Provider: "p", Name: cluster}))
+	if fail.Is(err, fail.NotFound) {
+		return ""
+	}
+	require.NoError(w.t, err)
+	return leaf.Marks
+}
+
+func TestUpdateAppliesThenPrunes(t *testing.T) {
+	leaving := held("left", "1G1d")
+	leaving.Leaving = true
+	w, prepared := newUpdate(t,
+		plan.App{Name: "app0", Targets: []plan.Target{held("changed", "1o1d"), held("idle", "1A1G"), leaving, held("new", "1p1G"), held("pruned", "1A1d")}},
+		plan.App{Name: "idle", Targets: []plan.Target{held("idle", "1A1G")}},
+	)
+	var order []string
+	settle := w.clusters.acts["changed"]
+	for _, name := range []string{"changed", "left", "new", "pruned", "idle"} {
+		w.clusters.acts[name] = func(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error) {
+			require.Equal(t, contextID, in.Label)
+			what := "apply "
+			if in.Deletes() {
+				what = "prune "
+			}
+			w.clusters.mu.Lock()
+			order = append(order, what+name)
+			w.clusters.mu.Unlock()
+			return settle(ctx, in)
+		}
+	}
+	accepted := w.update(workflows.AcceptUpdate, 0)
+	out, err := w.run()
+	require.NoError(t, err)
+	require.NoError(t, accepted.err)
+	require.Equal(t, domain.ContextInstantiated, out.Status)
+	require.Equal(t, map[domain.ResourceState]int{domain.ResourceApplied: 5}, out.Counts)
+	require.Len(t, order, 5)
+	require.ElementsMatch(t, []string{"apply changed", "apply new"}, order[:2], "nothing is pruned before all is applied")
+	require.ElementsMatch(t, []string{"prune changed", "prune left", "prune pruned"}, order[2:])
+	require.Equal(t, "1A1G", w.next("changed"))
+	require.Empty(t, w.next("idle"), "a leaf without work has no record and no workflow")
+	require.Equal(t, []domain.State{domain.Created, domain.Approved, domain.Instantiated, domain.Updated, domain.Instantiated}, w.store.states())
+	require.Equal(t, contextID, w.store.group.History.StatusContextID)
+	require.Equal(t, domain.ContextUpdated, w.status())
+	i := w.store.instances[nextID]
+	require.Equal(t, domain.ContextInstantiated, i.Status)
+	require.Equal(t, contextID, i.Label)
+	require.Empty(t, i.Reason)
+	trimmed := w.plan(i.Plan)
+	require.NotEqual(t, prepared.Plan, i.Plan)
+	require.Len(t, trimmed.Apps[0].Targets, 4, "the cluster that was left is not the context's any more")
+	require.Len(t, trimmed.Apps[0].Resources, 1)
+	require.NotContains(t, w.shards.watched[contextID], leaving.ClusterName)
+	require.Contains(t, w.shards.watched[contextID], domain.ClusterName{Provider: "p", Name: "new"})
+}
+
+func TestUpdateWithoutADifference(t *testing.T) {
+	w, prepared := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{held("a", "1A1G")}})
+	*prepared = activities.Prepared{Unchanged: true, Revision: 1, Warnings: []string{"nothing to update"}}
+	before := w.store.instances[contextID]
+	accepted := w.update(workflows.AcceptUpdate, 0)
+	_, err := w.run()
+	require.NoError(t, err)
+	require.True(t, accepted.done)
+	require.NoError(t, accepted.err)
+	require.Equal(t, instantiated, w.store.states())
+	require.Equal(t, map[string]domain.Instance{contextID: before}, w.store.instances)
+	require.Empty(t, w.clusters.asked)
+	require.Empty(t, w.shards.watched)
+}
+
+func TestUpdateIsRefused(t *testing.T) {
+	t.Run("in prepare", func(t *testing.T) {
+		w, _ := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{held("a", "1p1G")}})
+		w.refusal = fail.New(fail.Invalid, "broken")
+		_, err := w.run()
+		require.Equal(t, fail.Invalid, kindOf(t, err))
+		require.Equal(t, instantiated, w.store.states())
+	})
+	t.Run("when the group was changed meanwhile", func(t *testing.T) {
+		w, _ := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{held("a", "1p1G")}})
+		w.store.group.Revision++
+		_, err := w.run()
+		require.Equal(t, fail.Conflict, kindOf(t, err))
+		require.Equal(t, instantiated, w.store.states())
+		require.NotContains(t, w.store.instances, nextID, "it is taken back")
+		require.Equal(t, domain.ContextInstantiated, w.status())
+	})
+}
+
+// TestUpdatePrunesNothing when not all is applied.
+func TestUpdatePrunesNothing(t *testing.T) {
+	apps := func() plan.App {
+		return plan.App{Name: "app0", Targets: []plan.Target{held("a", "1o1d"), held("b", "1A1d")}}
+	}
+	t.Run("after a refusal", func(t *testing.T) {
+		w, _ := newUpdate(t, apps())
+		w.clusters.acts["a"] = func(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error) {
+			return w.clusters.end(ctx, in, domain.DecodeMarks("1X1d"))
+		}
+		out, err := w.run()
+		require.NoError(t, err)
+		require.Equal(t, domain.ContextInstantiateFailed, out.Status)
+		require.Zero(t, w.clusters.asked["b"])
+		require.Equal(t, "1 resources could not be applied: nothing was pruned", w.store.instances[nextID].Reason)
+		require.Equal(t, map[domain.ResourceState]int{domain.ResourceFailed: 1, domain.ResourceApplied: 3}, out.Counts)
+	})
+	t.Run("when it is stopped", func(t *testing.T) {
+		w, _ := newUpdate(t, apps())
+		w.clusters.acts["a"] = dead("1s1d")
+		stopped := w.update(workflows.StopUpdate, midway)
+		out, err := w.run()
+		require.NoError(t, err)
+		require.NoError(t, stopped.err)
+		require.Equal(t, domain.ContextInstantiateFailed, out.Status)
+		require.Equal(t, domain.InstantiateStopped, w.store.group.History.State())
+		require.Zero(t, w.clusters.asked["b"])
+		require.Equal(t, "1s1d", w.next("a"))
+		require.Contains(t, w.store.instances[nextID].Reason, "stopped")
+	})
+}
+
+// TestUpdateStoppedWhileItPrunes: what a silent attempt at pruning may have deleted is known to be in doubt, and what was
+// applied is not.
+func TestUpdateStoppedWhileItPrunes(t *testing.T) {
+	w, _ := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{held("a", "1o1d")}})
+	settle := w.clusters.acts["a"]
+	w.clusters.acts["a"] = func(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error) {
+		if !in.Prune {
+			return settle(ctx, in)
+		}
+		return nil, workflows.ToTemporal(fail.New(fail.Unavailable, "worker lost"), activity.GetInfo(ctx).Attempt)
+	}
+	w.update(workflows.StopUpdate, midway)
+	out, err := w.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextInstantiateFailed, out.Status)
+	require.Equal(t, "1A1r", w.next("a"))
+}
+
+func TestRollbackIsAnUpdate(t *testing.T) {
+	w, _ := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{held("a", "1o1d")}})
+	w.scope.Operation = domain.OpRollback
+	out, err := w.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextInstantiated, out.Status)
+	require.Equal(t, domain.OpRollback, w.store.instances[nextID].Origin)
+}
+
+// TestTerminateOfAnUpdate begins with what the context took over.
+func TestTerminateOfAnUpdate(t *testing.T) {
+	w := newWorld(t, domain.OpTerminate, 1, "a")
+	i := w.store.instances[contextID]
+	i.Label, i.Origin = "1", domain.OpUpdate
+	p := w.plan(i.Plan)
+	p.Apps[0].Targets[0].Held = &plan.Held{Marks: "1A1G"}
+	i.Plan = w.store.planned(t, p).Plan
+	w.store.instances[contextID] = i
+	w.clusters.acts["a"] = func(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error) {
+		require.Equal(t, "1", in.Label)
+		require.Equal(t, "1A1G", in.Held)
+		require.False(t, in.Prune)
+		return w.clusters.end(ctx, in, domain.DecodeMarks("1D1G"))
+	}
+	out, err := w.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextTerminated, out.Status)
+	require.Equal(t, map[domain.ResourceState]int{domain.ResourceDeleted: 1}, out.Counts, "what an update pruned does not count")
+	require.Equal(t, []string{"1"}, w.shards.unwatched)
+}
+
+func (w *world) plan(digest domain.Digest) *plan.Plan {
+	w.t.Helper()
+	data, err := w.store.Blob(w.t.Context(), digest)
+	require.NoError(w.t, err)
+	var p plan.Plan
+	require.NoError(w.t, json.Unmarshal(data, &p))
+	return &p
+}
