@@ -80,12 +80,12 @@ func (l *Lifecycle) signContext(ctx context.Context, s *sign, key domain.Key, co
 	}
 	s.Instance = i
 	if i.Status.InProgress() {
-		s.Counts = l.countsNow(ctx, domain.Scope{Owner: key, ContextID: contextID, Operation: operationOf(i.Status)})
+		s.Counts = l.countsNow(ctx, working(i))
 	}
 	if !e.Reported || i.Plan == "" {
 		return nil
 	}
-	if s.Observed, err = l.heard.ObservationsVersion(ctx, contextID); err != nil {
+	if s.Observed, err = l.heard.ObservationsVersion(ctx, i.LabelID()); err != nil {
 		return err
 	}
 	s.Watches, err = l.watchesOf(ctx, i.Plan)
