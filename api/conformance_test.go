@@ -89,6 +89,9 @@ const (
 	theClusterKey = domain.Key("cluster-providers/p1/clusters/c1")
 )
 
+// theOther is another version of theComposite.
+const theOther = theProject + "/composite-apps/ca/v2"
+
 // ok is 200 whatever the owner does.
 var ok = codes{200, 200, 200, 200, 200, 200, 200, 200, 200, 200, 200, 200}
 
@@ -102,7 +105,10 @@ var verbs = []verb{
 	{theGroupKey, "POST", "/instantiate", "", codes{409, 202, 409, 409, 409, 409, 409, 409, 202, 202, 409, 202}},
 	{theGroupKey, "POST", "/terminate", `{}`, codes{409, 409, 202, 202, 202, 202, 202, 409, 409, 202, 409, 202}},
 	{theGroupKey, "POST", "/stop", "\x00", codes{409, 409, 202, 409, 409, 202, 409, 202, 409, 409, 202, 409}},
-	{theGroupKey, "PUT", "", groupBody, codes{200, 200, 409, 409, 409, 409, 409, 409, 200, 200, 409, 200}},
+	{theGroupKey, "PUT", "", groupBody, codes{200, 200, 200, 200, 200, 200, 200, 409, 200, 200, 409, 200}},
+	{theGroupKey, "POST", "/update", "", codes{409, 409, 409, 202, 202, 409, 202, 409, 409, 409, 409, 409}},
+	{theGroupKey, "POST", "/rollback", `{"metadata":{"description":""},"spec":{"revision":"1"}}`, codes{409, 409, 409, 202, 202, 409, 202, 409, 409, 409, 409, 409}},
+	{theGroupKey, "POST", "/migrate", `{"spec":{"targetCompositeAppVersion":"v2","targetDeploymentIntentGroup":"dig2"}}`, codes{409, 409, 409, 202, 202, 409, 202, 409, 409, 409, 409, 409}},
 	{theGroupKey, "GET", "/status", "", ok},
 	{theGroupKey, "GET", "/explain", "", ok},
 
@@ -207,6 +213,12 @@ func TestConformance(t *testing.T) {
 	check(t, w.router, []call{
 		{method: "POST", url: theProject + "/logical-clouds/free/cluster-references", body: `{"metadata":{"name":"ref"},"spec":{"clusterProvider":"p1","cluster":"c1"}}`, status: 201},
 	})
+	check(t, w.router, []call{ // what a group can migrate to
+		{method: "POST", url: theProject + "/composite-apps", body: `{"metadata":{"name":"ca"},"spec":{"compositeAppVersion":"v2"}}`, status: 201},
+		{method: "POST", url: theOther + "/composite-profiles", body: `{"metadata":{"name":"cp"}}`, status: 201},
+		{method: "POST", url: theOther + "/deployment-intent-groups", body: `{"metadata":{"name":"dig2"},"spec":{"compositeProfile":"cp","version":"r1","logicalCloud":"lc","overrideValues":[]}}`, status: 201},
+		{method: "POST", url: theOther + "/deployment-intent-groups/dig2/approve", status: 202},
+	})
 	t.Run("verbs", func(t *testing.T) { walkVerbs(t, w) })
 	t.Run("what is below a group that is being terminated is frozen", func(t *testing.T) {
 		put(t, w, theGroupKey, stands[7])
@@ -308,6 +320,9 @@ type willing struct{ service.Engine }
 
 func (willing) Start(context.Context, domain.Scope, domain.ContextStatus) ([]string, error) {
 	return nil, nil
+}
+func (willing) Change(context.Context, domain.Scope, domain.ContextStatus, domain.Goal) (int, []string, error) {
+	return 2, nil, nil
 }
 func (willing) Stop(context.Context, domain.Scope) error            { return nil }
 func (willing) Running(context.Context, domain.Scope) (bool, error) { return true, nil }
