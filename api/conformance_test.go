@@ -304,7 +304,7 @@ func newRealWorld(t *testing.T) *world {
 }
 
 // willing is an engine that takes every operation and never comes to its end.
-type willing struct{}
+type willing struct{ service.Engine }
 
 func (willing) Start(context.Context, domain.Scope, domain.ContextStatus) ([]string, error) {
 	return nil, nil
@@ -329,7 +329,7 @@ func (willing) Attempts(context.Context, domain.Scope, []explain.Place) (map[exp
 }
 
 // deaf hears no cluster.
-type deaf struct{}
+type deaf struct{ service.Heard }
 
 func (deaf) Rules(context.Context) (*readiness.Rules, error) { return nil, nil }
 
