@@ -144,6 +144,9 @@ var situations = map[string]func() *explain.Situation{
 		s.Reported = troubles()
 		return s
 	},
+	"nothing-to-put-into-clusters": func() *explain.Situation {
+		return of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
+	},
 	"applied-and-nobody-reports": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
 		s.Apps = []status.App{app("sink", 2, applied)}
