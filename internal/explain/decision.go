@@ -336,18 +336,24 @@ func (d *decision) asked() {
 		d.say(NotAsked, "nobody has asked for it to be deployed since it was created or changed %s", since)
 	case state == domain.Approved:
 		d.say(NotAsked, "it was approved %s, and nobody has asked for it to be deployed", since)
-	case state == domain.InstantiateStopped, state == domain.TerminateStopped:
-		if s.Status.InProgress() {
-			d.say(Stopped, "its %s was stopped %s and is ending", d.verb(s.Run.Operation), since)
-		} else {
-			d.say(Stopped, "its %s was stopped %s", d.verb(s.Run.Operation), since)
-		}
+	case state == domain.InstantiateStopped:
+		d.say(Stopped, "its %s was stopped %s%s", d.verb(domain.OpInstantiate), since, d.ending())
+	case state == domain.TerminateStopped:
+		d.say(Stopped, "its %s was stopped %s%s", d.verb(domain.OpTerminate), since, d.ending())
 	case len(d.groups) > 0:
 	case d.running():
 		d.say(Finishing, "what there is to do on clusters is done, or has not begun; the operation goes on")
 	case s.Status == domain.ContextInstantiateFailed, s.Status == domain.ContextTerminateFailed:
 		d.say(WorkGaveUp, "the last operation failed, and no work on a cluster says why")
 	}
+}
+
+// ending says of what was stopped that it has not ended yet.
+func (d *decision) ending() string {
+	if d.s.Status.InProgress() {
+		return " and is ending"
+	}
+	return ""
 }
 
 // reason shows a group.
@@ -414,6 +420,8 @@ func (d *decision) summary(e *Explanation) string {
 	case len(d.unheard) > 0, d.unread:
 		return fmt.Sprintf("everything is applied as wished, %s on %s; whether all of it is ready is not known",
 			count(d.resources, "resource"), count(d.clusters, "cluster"))
+	case d.resources == 0:
+		return fmt.Sprintf("everything is as wished: it is %s, and there is nothing to put into clusters", s.Status)
 	default:
 		return fmt.Sprintf("everything is as wished: %s applied on %s and ready",
 			are(d.resources, "resource"), count(d.clusters, "cluster"))

@@ -128,7 +128,7 @@ type Explanation struct {
 	now time.Time
 }
 
-// Operation is the last one.
+// Operation is the last one, as its URL has it.
 type Operation struct {
 	Operation domain.Operation `json:"operation"`
 	By        string           `json:"by,omitempty"`
@@ -244,7 +244,7 @@ func (d *decision) lastOperation() *Operation {
 	default:
 		o.Since = run.Started
 	}
-	o.By, o.Since = run.By, o.Since.UTC()
+	o.Operation, o.By, o.Since = domain.Operation(d.verb(o.Operation)), run.By, o.Since.UTC()
 	if s.Starting == nil && !s.Instance.Ended.IsZero() {
 		o.Ended = at(s.Instance.Ended)
 	}

@@ -113,6 +113,14 @@ var situations = map[string]func() *explain.Situation{
 		s.Key, s.Noun = "cluster-providers/p1/clusters/c1", domain.ClustersNoun
 		return s
 	},
+	"networks-being-applied": func() *explain.Situation {
+		s := of(domain.Applied, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
+		s.Key, s.Noun = "cluster-providers/p1/clusters/c000", domain.ClustersNoun
+		s.Apps = []status.App{app("network-intents", 1, func(int) status.Cluster {
+			return status.Cluster{InProgress: true, Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("3s"), LastError: "the cluster does not answer in time"}
+		})}
+		return s
+	},
 	"preparing": func() *explain.Situation {
 		s := of(domain.Approved, domain.ContextNone, domain.OpInstantiate)
 		s.Starting = &explain.Run{
@@ -143,6 +151,9 @@ var situations = map[string]func() *explain.Situation{
 		s.Apps = []status.App{app("sink", 2, applied), app("web", 1, applied)}
 		s.Reported = troubles()
 		return s
+	},
+	"nothing-to-put-into-clusters": func() *explain.Situation {
+		return of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
 	},
 	"applied-and-nobody-reports": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
