@@ -11,7 +11,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -21,12 +20,10 @@ import (
 // Sizes of observations, in bytes, compressed.
 const (
 	// inlineSize is what stays in an observation's document, twice: what is larger goes into chunks, so that who reads
-	// what hundreds of clusters say of their resources is not held up by what they are.
-	inlineSize = 32 << 10
+	// what thousands of clusters say of their resources has not in memory what these are.
+	inlineSize = 8 << 10
 	// observedChunk is what one chunk holds.
 	observedChunk = 4 << 20
-	// observedPage is how many documents are read at a time: with 2 × inlineSize each.
-	observedPage = 128
 )
 
 // observation is the document of what a cluster says of an app.
@@ -277,8 +274,8 @@ func (o *StoredObservation) Object(index int) (json.RawMessage, error) {
 // fewObservations is up to how many clusters are read one by one.
 const fewObservations = 4
 
-// Observations reads what clusters say of an app, sorted by provider and name; nil clusters are all. Few are in memory
-// at a time. An error ends the sequence.
+// Observations reads what clusters say of an app, sorted by provider and name; nil clusters are all. What is large of
+// them is in memory one after the other. An error ends the sequence.
 func (s *Store) Observations(ctx context.Context, contextID, app string, clusters []domain.ClusterName) iter.Seq2[*StoredObservation, error] {
 	return func(yield func(*StoredObservation, error) bool) {
 		visit := func(o *observation) bool {
@@ -326,36 +323,23 @@ func (s *Store) visitAll(ctx context.Context, contextID, app string, clusters []
 	for _, c := range clusters {
 		wanted[c] = true
 	}
-	for after := deployment + "/"; ; {
-		page, err := s.observedAfter(ctx, deployment, after)
-		if err != nil {
-			return err
+	// Callers that ask at the same time share what is read, which must not be changed. It is read in one go: where no
+	// index is used for a range, every part of it would cost as much as the whole.
+	found, err := s.observedReads.get(ctx, deployment, func(ctx context.Context) ([]*observation, error) {
+		return all[*observation](ctx, s, s.observations(deployment), below(deployment))
+	})
+	if err != nil {
+		return err
+	}
+	for _, o := range found {
+		if clusters != nil && !wanted[clusterOf(o.ID)] {
+			continue
 		}
-		for _, o := range page {
-			if clusters != nil && !wanted[clusterOf(o.ID)] {
-				continue
-			}
-			if !visit(o) {
-				return nil
-			}
-		}
-		if len(page) < observedPage {
+		if !visit(o) {
 			return nil
 		}
-		after = page[len(page)-1].ID
 	}
-}
-
-// observedAfter reads the observations of a deployment that come after an _id, observedPage at the most. Callers that
-// ask at the same time share them: they must not be changed.
-func (s *Store) observedAfter(ctx context.Context, deployment, after string) ([]*observation, error) {
-	return s.observedReads.get(ctx, after, func(ctx context.Context) ([]*observation, error) {
-		var page []*observation
-		rest := byID(bson.D{{Key: "$gt", Value: after}, {Key: "$lt", Value: deployment + "0"}})
-		err := each(ctx, s, s.observations(deployment), rest, func() *observation { return &observation{} },
-			func(o *observation) { page = append(page, o) }, options.Find().SetLimit(observedPage))
-		return page, err
-	})
+	return nil
 }
 
 // clusterOf takes the cluster out of an observationID.

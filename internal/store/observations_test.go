@@ -205,10 +205,10 @@ func TestWatchesHoldAsLongAsTheirOwnerLives(t *testing.T) {
 	require.Len(t, all, 1)
 }
 
-// TestObservationsOfManyClusters: more than are read at a time, by many at the same time.
+// TestObservationsOfManyClusters are read by many at the same time.
 func TestObservationsOfManyClusters(t *testing.T) {
 	s, ctx := open(t), t.Context()
-	const n = 128 + 128 + 3
+	const n = 150
 	var want []domain.ClusterName
 	for i := range n {
 		c := clusterAt("p", fmt.Sprintf("c%03d", i))
