@@ -215,6 +215,8 @@ func (d *decision) leaf(app *status.App, c *status.Cluster) {
 	case marks.unsettled() == 0:
 	case c.InProgress && c.Connectivity == domain.ConnectivityRetrying:
 		d.add(ClusterHoldsUp, c.LastError, marks.unsettled(), at)
+	case c.InProgress && c.Reason != "":
+		d.add(Waiting, c.Reason, marks.unsettled(), at)
 	case c.InProgress && c.Connectivity == "":
 		d.add(Queued, "", marks.unsettled(), at)
 	case c.InProgress:
@@ -235,22 +237,23 @@ func (d *decision) ended() bool {
 
 // over finds what is unsettled although nothing goes on.
 func (d *decision) over(c *status.Cluster, marks marks, at place) {
+	said := cmp.Or(c.LastError, c.Reason)
 	switch {
 	case c.LastError != "" && c.Connectivity != domain.ConnectivityRetrying:
 		d.add(WorkGaveUp, c.LastError, marks.unsettled(), at)
 		return
 	case marks.sent > 0:
-		d.add(Unanswered, c.LastError, marks.sent, at)
+		d.add(Unanswered, said, marks.sent, at)
 	}
 	if marks.doomed > 0 {
-		d.add(Leftover, c.LastError, marks.doomed, at)
+		d.add(Leftover, said, marks.doomed, at)
 	}
 	if marks.pending > 0 {
 		kind := NeverSent
 		if d.deleting() {
 			kind = Leftover // a terminate that died before it looked
 		}
-		d.add(kind, c.LastError, marks.pending, at)
+		d.add(kind, said, marks.pending, at)
 	}
 }
 

@@ -262,6 +262,24 @@ var situations = map[string]func() *explain.Situation{
 		s.Attempts = map[explain.Place]explain.Attempt{{App: "sink", Cluster: cluster(1)}: {Step: "ApplyToCluster", Since: before(20 * time.Second), Number: 1}}
 		return s
 	},
+	"waiting-for-an-app-and-a-hook": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
+		s.Apps = []status.App{app("db", 2, func(i int) status.Cluster {
+			return status.Cluster{InProgress: true, Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("1A2p"), Reason: fmt.Sprintf("waits for hook Job/migrate-%d", i)}
+		}), app("web", 2, func(int) status.Cluster {
+			return status.Cluster{InProgress: true, Reason: "waits until app db is Ready"}
+		})}
+		return s
+	},
+	"never-started-for-an-app": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiateFailed, domain.OpTerminate)
+		s.Apps = []status.App{app("db", 1, func(int) status.Cluster {
+			return status.Cluster{Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("2A1F"), Notes: []domain.Note{{Index: 2, Message: "no"}}}
+		}), app("web", 2, func(int) status.Cluster {
+			return status.Cluster{Reason: "not started: app db, which it needs, is not Deployed"}
+		})}
+		return s
+	},
 	"finishing": func() *explain.Situation {
 		s := of(domain.Terminated, domain.ContextTerminating, domain.OpStop)
 		s.Apps = []status.App{app("sink", 2, marked("3D"))}

@@ -25,6 +25,7 @@ const (
 	Leftover         Kind = "Leftover"         // not deleted, because the terminate ended before
 	NeverSent        Kind = "NeverSent"        // not applied, because the instantiate ended before
 	Unrecorded       Kind = "Unrecorded"       // the store does not know, and there is nobody to ask
+	Waiting          Kind = "Waiting"          // for another app, or for a hook
 	AtWork           Kind = "AtWork"           // under way
 	Queued           Kind = "Queued"           // its turn has not come
 	Finishing        Kind = "Finishing"        // all is done but the operation's own last steps
@@ -37,14 +38,14 @@ const (
 // kinds are all of them, the gravest first.
 var kinds = []Kind{
 	EngineSilent, WorkflowGone, NoWorker, StepFails, Preparing, Stopped, ResourceRefused, WorkGaveUp, ClusterHoldsUp,
-	Unanswered, Leftover, NeverSent, Unrecorded, AtWork, Queued, Finishing,
+	Unanswered, Leftover, NeverSent, Unrecorded, Waiting, AtWork, Queued, Finishing,
 	ResourceMissing, ResourceNotReady, ClusterUnheard, NotAsked,
 }
 
 func (k Kind) rank() int { return slices.Index(kinds, k) }
 
 // tried says whether it is about work that goes on, so that there are attempts at it.
-func (k Kind) tried() bool { return k == ClusterHoldsUp || k == AtWork }
+func (k Kind) tried() bool { return k == ClusterHoldsUp || k == Waiting || k == AtWork }
 
 // text says a reason in one line.
 func (d *decision) text(g *group) string {
@@ -75,6 +76,8 @@ func (d *decision) text(g *group) string {
 		return fmt.Sprintf("%s never sent to %s: the operation ended before", were(g.resources, "resource"), of)
 	case Unrecorded:
 		return fmt.Sprintf("nothing is recorded of the work on %s", of)
+	case Waiting:
+		return fmt.Sprintf("work on %s waits", of)
 	case AtWork:
 		return fmt.Sprintf("work on %s is under way", of)
 	case Queued:
@@ -110,6 +113,8 @@ func (d *decision) advice(k Kind) string {
 		}
 	case Stopped:
 		return d.ask("what is there is deleted by", domain.OpTerminate)
+	case Waiting:
+		return d.ask("waiting is ended by", domain.OpStop, domain.OpTerminate)
 	case ClusterHoldsUp:
 		return d.ask("mend the cluster; waiting for it is ended by", domain.OpStop, domain.OpTerminate)
 	case ClusterUnheard:
