@@ -232,7 +232,7 @@ func (d *decision) leaf(app *status.App, c *status.Cluster) {
 
 // ended says that there is nothing in clusters, and nothing is wished to be.
 func (d *decision) ended() bool {
-	return d.s.Status == domain.ContextTerminated || d.s.Status == domain.ContextNone
+	return d.s.Status == domain.ContextTerminated || d.s.Status == domain.ContextUpdated || d.s.Status == domain.ContextNone
 }
 
 // over finds what is unsettled although nothing goes on.
@@ -285,7 +285,7 @@ func tally(app *status.App, c *status.Cluster) marks {
 	n := marks{pending: max(0, len(app.Resources)-len(c.Marks))}
 	for _, m := range c.Marks {
 		switch m {
-		case domain.MarkPending:
+		case domain.MarkPending, domain.MarkOutdated:
 			n.pending++
 		case domain.MarkSent, domain.MarkDeleting:
 			n.sent++
@@ -418,6 +418,8 @@ func (d *decision) summary(e *Explanation) string {
 		return "nothing is deployed: " + e.Reasons[0].Text
 	case !e.AsWished:
 		return "not as wished: " + e.Reasons[0].Text
+	case s.Status == domain.ContextUpdated:
+		return "everything is as wished: another group's instance has taken over what is in clusters"
 	case s.Status == domain.ContextTerminated:
 		return "everything is as wished: nothing is left in clusters" + d.kept()
 	case len(d.unheard) > 0, d.unread:

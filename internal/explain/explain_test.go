@@ -350,6 +350,11 @@ var situations = map[string]func() *explain.Situation{
 		s.Reported = troubles()
 		return s
 	},
+	"migrated": func() *explain.Situation {
+		s := of(domain.Updated, domain.ContextUpdated)
+		s.Apps = []status.App{app("sink", 2, applied)}
+		return s
+	},
 	"gave-up": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiateFailed, domain.OpTerminate)
 		s.Apps = []status.App{app("sink", 1, func(int) status.Cluster {
