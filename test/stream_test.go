@@ -199,6 +199,31 @@ func TestStatusIsWatched(t *testing.T) {
 	require.Equal(t, codes.Unavailable, grpcstatus.Code(err), "%v", err)
 	s.StartAPI()
 
+	t.Run("nothing is said to be ready that nobody confirms", func(t *testing.T) {
+		w, err := s.Client.Watch(ctx, path+"&status=ready&output=summary", "")
+		require.NoError(t, err)
+		defer w.Close()
+		is := func(ready string) {
+			t.Helper()
+			began := time.Now()
+			for {
+				e, err := w.Next()
+				require.NoError(t, err)
+				var now reportedStatus
+				require.NoError(t, json.Unmarshal([]byte(e.Data), &now))
+				if now.Ready == ready {
+					t.Logf("%s after %s", ready, time.Since(began).Round(10*time.Millisecond))
+					return
+				}
+			}
+		}
+		is("Ready")
+		s.Worker.Kill()
+		is("NotReady")
+		s.StartWorker()
+		is("Ready")
+	})
+
 	t.Run("resume", func(t *testing.T) {
 		w, err := s.Client.Watch(ctx, path, id)
 		require.NoError(t, err)
