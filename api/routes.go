@@ -82,6 +82,9 @@ func (e *edge) operations() []endpoint {
 	post := func(path, summary string, ok int, limit time.Duration, handle echo.HandlerFunc) endpoint {
 		return endpoint{method: http.MethodPost, path: path, summary: summary, out: map[int]any{ok: nil}, limit: limit, handle: handle}
 	}
+	statusOf := func(owner, summary string, query []parameter) endpoint {
+		return endpoint{method: http.MethodGet, path: owner + "/status", summary: summary, out: map[int]any{200: anyDocument{}}, events: true, query: query, limit: unlimited, handle: e.status(owner)}
+	}
 	all := []endpoint{
 		post(group+"/approve", "Approve a deployment intent group", 202, plainTime, operate(group, 202, e.lifecycle.Approve)),
 		post(group+"/instantiate", "Instantiate a deployment intent group", 202, renderTime, e.instantiate(group, 202)),
@@ -90,14 +93,14 @@ func (e *edge) operations() []endpoint {
 		{method: http.MethodPost, path: group + "/update", summary: "Bring the instance of a deployment intent group in line with its intents, profiles and apps", out: map[int]any{202: 0}, limit: renderTime, handle: e.update},
 		{method: http.MethodPost, path: group + "/rollback", summary: "Bring the instance of a deployment intent group back to a revision", in: rollbackBody{}, out: map[int]any{202: nil}, limit: renderTime, handle: e.rollback},
 		{method: http.MethodPost, path: group + "/migrate", summary: "Hand the instance of a deployment intent group over to a group of another composite app version", in: migrateBody{}, out: map[int]any{202: nil}, limit: renderTime, handle: e.migrate},
-		{method: http.MethodGet, path: group + "/status", summary: "Show where a deployment intent group stands", out: map[int]any{200: anyDocument{}}, events: true, limit: unlimited, query: statusQuery, handle: e.status(group)},
+		statusOf(group, "Show where a deployment intent group stands", statusQuery),
 		{method: http.MethodGet, path: group + "/intents/", summary: "Show what one intent of a deployment intent group binds", out: map[int]any{200: intentBinding{}}, query: intentQuery, handle: e.listIntents},
 		{method: http.MethodGet, path: placements + "/:genericPlacementIntent/app-intents/", summary: "Show the placement of one app", out: map[int]any{200: domain.AppIntentSpec{}}, query: appIntentListQuery, handle: e.listAppIntents},
 
 		post(cluster+"/apply", "Apply the network intents of a cluster", 204, renderTime, e.instantiate(cluster, 204)),
 		post(cluster+"/terminate", "Terminate the network intents of a cluster", 204, plainTime, operate(cluster, 204, e.lifecycle.Terminate)),
 		post(cluster+"/stop", "Stop the running operation on the network intents of a cluster", 204, plainTime, operate(cluster, 204, e.lifecycle.Stop)),
-		{method: http.MethodGet, path: cluster + "/status", summary: "Show where the network intents of a cluster stand", out: map[int]any{200: anyDocument{}}, query: networkStatusQuery, handle: e.status(cluster)},
+		statusOf(cluster, "Show where the network intents of a cluster stand", networkStatusQuery),
 
 		post(cloud+"/instantiate", "Instantiate a logical cloud", 202, plainTime, e.instantiateCloud),
 		post(cloud+"/terminate", "Terminate a logical cloud", 202, plainTime, e.terminateCloud),
@@ -131,6 +134,7 @@ var (
 		{name: "app", about: "answer with the placement of one app; app-name must be given too"},
 		{name: "app-name", about: "the app"},
 	}
+	watchQuery  = parameter{name: "watch", about: "true: answer with server-sent events: the document (status), then what changes of it (change), with ids to go on from by Last-Event-ID; end, error and dropped are the last event", enum: []string{"true", "false"}}
 	statusQuery = []parameter{
 		{name: "instance", about: "the context id; the last one when missing"},
 		{name: "type", about: "form of the seeds", enum: []string{"rsync", "cluster"}},
@@ -142,9 +146,9 @@ var (
 		{name: "apps", about: "list the apps"},
 		{name: "clusters", about: "list the clusters by app"},
 		{name: "resources", about: "list the resources by app"},
-		{name: "watch", about: "true: answer with server-sent events: the document (status), then what changes of it (change), with ids to go on from by Last-Event-ID; end, error and dropped are the last event", enum: []string{"true", "false"}},
+		watchQuery,
 	}
-	networkStatusQuery = statusQuery[:7] // one cluster has no lists
+	networkStatusQuery = append(statusQuery[:7:7], watchQuery) // one cluster has no lists
 	explainQuery       = []parameter{{name: "output", about: "the form; what is accepted when missing", enum: []string{"json", "text"}}}
 	cloudStatusQuery   = []parameter{{name: "instance", about: "the context id; the last one when missing"}}
 )

@@ -17,6 +17,7 @@ type document struct {
 		Name     string    `json:"name"`
 		Clusters []cluster `json:"clusters"`
 	} `json:"apps"`
+	Cluster cluster `json:"cluster"` // of the networks of one; without a name while there are none
 }
 
 type cluster struct {
@@ -59,6 +60,10 @@ func notification(in *statusnotify.StatusRegistration, encoded []byte) (*statusn
 		}
 		app.StatusValue = value(ready, good)
 		n.Details = append(n.Details, &statusnotify.StatusDetail{StatusDetail: &statusnotify.StatusDetail_App{App: app}})
+	}
+	if d.Cluster.Name != "" {
+		c, _ := d.Cluster.status(ready)
+		n.Details = append(n.Details, &statusnotify.StatusDetail{StatusDetail: &statusnotify.StatusDetail_Cluster{Cluster: c}})
 	}
 	return n, nil
 }

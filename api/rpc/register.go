@@ -40,7 +40,7 @@ var errDeregistered = fail.New(fail.Conflict, "the client has deregistered")
 // StatusRegister tells a client the status after each change that makes it another one. A client that reads slowly is
 // told less often.
 func (r *register) StatusRegister(in *statusnotify.StatusRegistration, stream grpc.ServerStreamingServer[statusnotify.StatusNotification]) error {
-	group, q, err := target(in)
+	owner, q, err := target(in)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (r *register) StatusRegister(in *statusnotify.StatusRegistration, stream gr
 		return err
 	}
 	defer r.leave(in.GetClientId())
-	s, err := r.hub.Subscribe(ctx, group, q, "")
+	s, err := r.hub.Subscribe(ctx, owner, q, "")
 	if err == nil {
 		defer s.Close()
 		err = notifications(ctx, s, in, stream)
@@ -114,8 +114,8 @@ func (r *register) leave(id string) {
 	delete(r.clients, id)
 }
 
-// target is what a registration is about: the group and the status query that tells what it asks for.
-func target(in *statusnotify.StatusRegistration) (group domain.Key, q status.Query, err error) {
+// target is what a registration is about: the owner and the status query that tells what it asks for.
+func target(in *statusnotify.StatusRegistration) (owner domain.Key, q status.Query, err error) {
 	v := url.Values{}
 	switch in.GetStatusType() {
 	case statusnotify.StatusValue_READY:
@@ -138,18 +138,18 @@ func target(in *statusnotify.StatusRegistration) (group domain.Key, q status.Que
 			v[name] = filter
 		}
 	}
-	if group, err = groupOf(in); err != nil {
+	if owner, err = ownerOf(in); err != nil {
 		return "", q, err
 	}
 	q, err = status.ParseQuery(v)
-	return group, q, err
+	return owner, q, err
 }
 
-func groupOf(in *statusnotify.StatusRegistration) (domain.Key, error) {
+func ownerOf(in *statusnotify.StatusRegistration) (domain.Key, error) {
+	var p fail.Problems
 	switch key := in.GetKey().(type) {
 	case *statusnotify.StatusRegistration_DigKey:
 		k := key.DigKey
-		var p fail.Problems
 		domain.CheckName(&p, "digKey.project", k.GetProject())
 		domain.CheckName(&p, "digKey.compositeApp", k.GetCompositeApp())
 		domain.CheckName(&p, "digKey.compositeAppVersion", k.GetCompositeAppVersion())
@@ -159,8 +159,11 @@ func groupOf(in *statusnotify.StatusRegistration) (domain.Key, error) {
 	case *statusnotify.StatusRegistration_LcKey:
 		return "", grpcstatus.Error(codes.Unimplemented, "the status of a logical cloud cannot be watched; ask for it: GET /v2/projects/{project}/logical-clouds/{logicalCloud}/status")
 	case *statusnotify.StatusRegistration_ClusterKey:
-		return "", grpcstatus.Error(codes.Unimplemented, "the status of a cluster's networks cannot be watched")
+		c := domain.ClusterName{Provider: key.ClusterKey.GetClusterProvider(), Name: key.ClusterKey.GetCluster()}
+		domain.CheckName(&p, "clusterKey.clusterProvider", c.Provider)
+		domain.CheckName(&p, "clusterKey.cluster", c.Name)
+		return c.Key(), p.Err()
 	default:
-		return "", fail.New(fail.Invalid, "Invalid key: name a deployment intent group (digKey)")
+		return "", fail.New(fail.Invalid, "Invalid key: name a deployment intent group (digKey) or a cluster (clusterKey)")
 	}
 }

@@ -166,6 +166,23 @@ func TestDetails(t *testing.T) {
 	is(w.told(deployed), "DEPLOYED", "NOT_DEPLOYED")
 }
 
+func TestNetworksOfACluster(t *testing.T) {
+	w := newWorld(t)
+	w.statuses.Change(func(s *status.Source) {
+		s.Subject, s.Status, s.Name = status.SubjectNetworks, domain.ContextInstantiated, "provider+edge-0000"
+	})
+	in := registration("networks", statusnotify.StatusValue_DEPLOYED, statusnotify.OutputType_ALL)
+	in.Key = &statusnotify.StatusRegistration_ClusterKey{ClusterKey: &statusnotify.ClusterKey{ClusterProvider: "provider", Cluster: "edge-0000"}}
+	s := w.register(in)
+	w.statuses.Mark(0, 0, 0, domain.MarkApplied)
+	n := w.told(s)
+	require.Equal(t, statusnotify.StatusValue_DEPLOYED, n.GetStatusValue())
+	require.Len(t, n.GetDetails(), 1)
+	c := n.GetDetails()[0].GetCluster()
+	require.Equal(t, "edge-0000", c.GetCluster())
+	require.Equal(t, statusnotify.StatusValue_DEPLOYED, c.GetResources()[0].GetStatusValue())
+}
+
 func TestRegistrationsThatAreRefused(t *testing.T) {
 	w := newWorld(t)
 	good := func(change func(*statusnotify.StatusRegistration)) *statusnotify.StatusRegistration {
@@ -178,16 +195,18 @@ func TestRegistrationsThatAreRefused(t *testing.T) {
 		code         codes.Code
 		text         string
 	}{
-		"no client":        {good(func(r *statusnotify.StatusRegistration) { r.ClientId = "" }), codes.InvalidArgument, "client ID"},
-		"no type":          {good(func(r *statusnotify.StatusRegistration) { r.StatusType = 0 }), codes.InvalidArgument, "STATUS_ERROR"},
-		"a negative type":  {good(func(r *statusnotify.StatusRegistration) { r.StatusType = 1 }), codes.InvalidArgument, "NOT_READY"},
-		"unknown output":   {good(func(r *statusnotify.StatusRegistration) { r.Output = 7 }), codes.InvalidArgument, "output"},
-		"no key":           {good(func(r *statusnotify.StatusRegistration) { r.Key = nil }), codes.InvalidArgument, "digKey"},
-		"half a key":       {good(func(r *statusnotify.StatusRegistration) { r.GetDigKey().CompositeApp = "" }), codes.InvalidArgument, "digKey.compositeApp"},
-		"bad cluster":      {good(func(r *statusnotify.StatusRegistration) { r.Clusters = []string{"c"} }), codes.InvalidArgument, "cluster query"},
-		"unknown app":      {good(func(r *statusnotify.StatusRegistration) { r.Apps = []string{"none"} }), codes.InvalidArgument, "none"},
-		"a logical cloud":  {good(func(r *statusnotify.StatusRegistration) { r.Key = &statusnotify.StatusRegistration_LcKey{} }), codes.Unimplemented, "logical cloud"},
-		"a cluster's nets": {good(func(r *statusnotify.StatusRegistration) { r.Key = &statusnotify.StatusRegistration_ClusterKey{} }), codes.Unimplemented, "networks"},
+		"no client":       {good(func(r *statusnotify.StatusRegistration) { r.ClientId = "" }), codes.InvalidArgument, "client ID"},
+		"no type":         {good(func(r *statusnotify.StatusRegistration) { r.StatusType = 0 }), codes.InvalidArgument, "STATUS_ERROR"},
+		"a negative type": {good(func(r *statusnotify.StatusRegistration) { r.StatusType = 1 }), codes.InvalidArgument, "NOT_READY"},
+		"unknown output":  {good(func(r *statusnotify.StatusRegistration) { r.Output = 7 }), codes.InvalidArgument, "output"},
+		"no key":          {good(func(r *statusnotify.StatusRegistration) { r.Key = nil }), codes.InvalidArgument, "digKey"},
+		"half a key":      {good(func(r *statusnotify.StatusRegistration) { r.GetDigKey().CompositeApp = "" }), codes.InvalidArgument, "digKey.compositeApp"},
+		"bad cluster":     {good(func(r *statusnotify.StatusRegistration) { r.Clusters = []string{"c"} }), codes.InvalidArgument, "cluster query"},
+		"unknown app":     {good(func(r *statusnotify.StatusRegistration) { r.Apps = []string{"none"} }), codes.InvalidArgument, "none"},
+		"a logical cloud": {good(func(r *statusnotify.StatusRegistration) { r.Key = &statusnotify.StatusRegistration_LcKey{} }), codes.Unimplemented, "logical cloud"},
+		"half a cluster": {good(func(r *statusnotify.StatusRegistration) {
+			r.Key = &statusnotify.StatusRegistration_ClusterKey{ClusterKey: &statusnotify.ClusterKey{Cluster: "c"}}
+		}), codes.InvalidArgument, "clusterKey.clusterProvider"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.T = t

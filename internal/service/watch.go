@@ -20,7 +20,7 @@ type StatusSnapshot struct{ source status.Source }
 
 // Write writes the document of a query of the extent.
 func (s *StatusSnapshot) Write(w io.Writer, q status.Query) error {
-	return status.Write(w, q, s.source)
+	return status.Write(w, q.For(s.source.Subject), s.source)
 }
 
 // Snapshot gathers what queries of an extent ask for.

@@ -1,7 +1,6 @@
 package status_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -140,7 +139,14 @@ func unordered(v any) any {
 		for i := range v {
 			v[i] = unordered(v[i])
 		}
-		slices.SortFunc(v, func(a, b any) int { return bytes.Compare([]byte(fmt.Sprint(a)), []byte(fmt.Sprint(b))) })
+		texts := map[string][]any{}
+		for _, x := range v {
+			texts[fmt.Sprint(x)] = append(texts[fmt.Sprint(x)], x)
+		}
+		v = v[:0]
+		for _, text := range slices.Sorted(maps.Keys(texts)) {
+			v = append(v, texts[text]...)
+		}
 	}
 	return v
 }
