@@ -36,8 +36,8 @@ type resource struct {
 	Ready    status.ClusterState  `json:"readyStatus"`
 }
 
-// notification is what a registered client is told of a document. READY is a context that is instantiated and ready,
-// DEPLOYED one that is instantiated. An app or a cluster is what all its resources are; resources of which nobody says
+// notification is what a registered client is told of a document. READY is a context that is instantiated, or
+// updated, and ready; DEPLOYED one that is instantiated or updated. An app or a cluster is what all its resources are; resources of which nobody says
 // whether they are ready are left out.
 func notification(in *statusnotify.StatusRegistration, encoded []byte) (*statusnotify.StatusNotification, error) {
 	var d document
@@ -45,9 +45,8 @@ func notification(in *statusnotify.StatusRegistration, encoded []byte) (*statusn
 		return nil, fail.Wrap(err, fail.Internal, "status document cannot be read")
 	}
 	ready := in.GetStatusType() == statusnotify.StatusValue_READY
-	n := &statusnotify.StatusNotification{
-		StatusValue: value(ready, d.Status == domain.ContextInstantiated && (!ready || d.Ready == status.ClusterReady)),
-	}
+	there := d.Status == domain.ContextInstantiated || d.Status == domain.ContextUpdated
+	n := &statusnotify.StatusNotification{StatusValue: value(ready, there && (!ready || d.Ready == status.ClusterReady))}
 	if in.GetOutput() != statusnotify.OutputType_ALL {
 		return n, nil
 	}

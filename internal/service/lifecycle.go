@@ -71,7 +71,7 @@ type Lifecycle struct {
 	engine  Engine
 	now     Clock
 	recall  *recall
-	recent  recentWatches
+	recent  recent
 }
 
 // NewLifecycle makes the lifecycle commands and queries.

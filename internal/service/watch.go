@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/status"
 )
 
@@ -44,6 +45,7 @@ type sign struct {
 	Counts   map[domain.ResourceState]int `json:",omitempty"`
 	Observed string                       `json:",omitempty"`
 	Watches  []domain.Watch               `json:",omitempty"`
+	Rules    int                          // of readiness, by number
 }
 
 // Sign is a short text that is another one when the answers to queries of an extent may have become others. What it
@@ -88,6 +90,11 @@ func (l *Lifecycle) signContext(ctx context.Context, s *sign, key domain.Key, co
 	if s.Observed, err = l.heard.ObservationsVersion(ctx, i.LabelID()); err != nil {
 		return err
 	}
+	rules, err := l.heard.Rules(ctx)
+	if err != nil {
+		return err
+	}
+	s.Rules = l.recent.number(rules)
 	s.Watches, err = l.watchesOf(ctx, i.Plan)
 	return err
 }
@@ -139,14 +146,27 @@ func (l *Lifecycle) watchesOf(ctx context.Context, digest domain.Digest) ([]doma
 // watches, and a pulse that fails is noticed after domain.PulseLife only.
 const watchesAge = time.Second
 
-// recentWatches keeps the last answer of Heard.Watches. Callers that find it too old wait for one of them.
-type recentWatches struct {
+// recent keeps the last answers of Heard. Callers that find the watches too old wait for one of them.
+type recent struct {
 	mu      sync.Mutex
 	at      time.Time
 	watches map[domain.ClusterName]domain.Watch
+	rules   *readiness.Rules
+	changes int // of rules
 }
 
-func (r *recentWatches) get(ctx context.Context, heard Heard, now Clock) (map[domain.ClusterName]domain.Watch, error) {
+// number is that of rules: another one when they are not those of the last time.
+func (r *recent) number(rules *readiness.Rules) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.rules != rules {
+		r.rules = rules
+		r.changes++
+	}
+	return r.changes
+}
+
+func (r *recent) get(ctx context.Context, heard Heard, now Clock) (map[domain.ClusterName]domain.Watch, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.watches != nil && now().Sub(r.at) < watchesAge {

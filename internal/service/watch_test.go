@@ -12,6 +12,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/store"
@@ -33,13 +34,16 @@ func (c *counting) Counts(context.Context, domain.Scope) (map[domain.ResourceSta
 type heard struct {
 	service.Heard
 	store *store.Store
+	rules *readiness.Rules
 }
 
-func (h heard) ObservationsVersion(ctx context.Context, contextID string) (string, error) {
+func (h *heard) Rules(context.Context) (*readiness.Rules, error) { return h.rules, nil }
+
+func (h *heard) ObservationsVersion(ctx context.Context, contextID string) (string, error) {
 	return h.store.ObservationsVersion(ctx, contextID)
 }
 
-func (h heard) Watches(ctx context.Context, clusters []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error) {
+func (h *heard) Watches(ctx context.Context, clusters []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error) {
 	return h.store.Watches(ctx, clusters)
 }
 
@@ -51,7 +55,8 @@ func TestSign(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close(context.Background())) })
 	running := &counting{counts: map[domain.ResourceState]int{domain.ResourcePending: 2}}
-	l := service.NewLifecycle(db, db, heard{store: db}, running, clock)
+	clusters := &heard{store: db}
+	l := service.NewLifecycle(db, db, clusters, running, clock)
 
 	dig := group("dig")
 	key := domain.KeyOf(dig)
@@ -107,6 +112,8 @@ func TestSign(t *testing.T) {
 
 	require.NoError(t, db.PutObservation(t.Context(), &domain.Observation{ObservedApp: domain.ObservedApp{ContextID: contextID, App: "sink", Cluster: cluster}}))
 	after("an observation", reported)
+	clusters.rules = readiness.Compile()
+	after("a rule", reported)
 	beat := func() {
 		t.Helper()
 		now = now.Add(domain.PulseEvery)
