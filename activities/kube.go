@@ -43,6 +43,9 @@ type Kube struct {
 	leaves   Leaves
 	reporter Reporter
 	*reporting
+	// Users and References are for logical clouds of level 1: to act for their users, and to keep their certificates.
+	Users      Users
+	References References
 	// bundles are decoded manifests: a thousand clusters take the same ones.
 	bundles *lru.Cache[domain.Digest, *plan.Bundle]
 	// running are the attempts of this worker, by the run of their workflow: a *halting.
@@ -91,7 +94,7 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 		a.halted = true
 		return a.end(ctx)
 	}
-	cluster, err := k.clusters.Get(ctx, in.Cluster)
+	cluster, admin, err := k.clients(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +111,7 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 	}()
 	stop := beat(ctx, func() any { return a.snapshot() })
 	defer stop()
-	outcome := a.step(work, cluster)
+	outcome := a.step(work, cluster, admin)
 	switch {
 	case info.IsLocalActivity && (work.Err() != nil || outcome.Retry != nil):
 		// The activity that comes after this one begins anew and is the one to tell of the cluster.
@@ -124,6 +127,16 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 	default:
 		return a.end(ctx)
 	}
+}
+
+// clients are those of the leaf's cluster: one for its resources, and the administrator's for what makes the cluster
+// report. They are the same but in a logical cloud of level 1.
+func (k *Kube) clients(ctx context.Context, in LeafInput) (cluster, admin *kube.Cluster, err error) {
+	if admin, err = k.clusters.Get(ctx, in.Cluster); err != nil || in.User == "" {
+		return admin, admin, err
+	}
+	cluster, err = k.Users.Get(ctx, kube.User{Cloud: in.User, ClusterName: in.Cluster})
+	return cluster, admin, err
 }
 
 // errWorkerStops hands the activity over to another worker.
@@ -266,12 +279,15 @@ func (a *attempt) begin(ctx context.Context) (domain.Marks, error) {
 		return nil, err
 	}
 	if err != nil { // nothing was done on it in this context
-		leaf = &domain.Leaf{Operation: domain.OpUpdate, Marks: held.Encode()}
+		leaf = &domain.Leaf{Operation: domain.OpUpdate, Marks: held.Encode(), Report: a.in.Report}
 	}
 	marks := domain.DecodeMarks(leaf.Marks)
 	switch {
 	case a.in.Prune:
 		a.state.Reported = !marks.Has(func(m domain.Mark) bool { return !m.ToDelete() && m != domain.MarkGone })
+		if !a.state.Reported { // what stays is reported on as before
+			a.state.Report = leaf.Report
+		}
 		return marks, nil
 	case a.in.Unsettled:
 		a.state.Reported = true

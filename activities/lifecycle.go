@@ -56,6 +56,11 @@ type Lifecycle struct {
 	Store Store
 	Runs  Runs
 	Now   func() time.Time
+	// Of logical clouds: what seals the keys of their users, what renews their certificates, and how long those
+	// are to be good; 0 leaves it to the clusters.
+	Sealer             Sealer
+	Keepers            Keepers
+	CertificateSeconds int32
 
 	once       sync.Once
 	footprints *lru.Cache[domain.Digest, plan.Footprint] // of the plans of other groups
@@ -194,6 +199,12 @@ func targets(of []plan.Target, unreachable map[domain.ClusterName]bool) *Targets
 			out.Marks = make([]string, len(of))
 		}
 		out.Marks[i] = t.Held.Marks
+		if t.Held.Report != "" {
+			if out.Reports == nil {
+				out.Reports = map[int]string{}
+			}
+			out.Reports[i] = t.Held.Report
+		}
 	}
 	return out
 }
@@ -213,6 +224,11 @@ const grace = 3 * time.Second
 func (l *Lifecycle) Supersede(ctx context.Context, s domain.Scope) (*Prepared, error) {
 	stop := beat(ctx)
 	defer stop()
+	if domain.OwnerNoun(s.Owner) == domain.LogicalClouds {
+		if err := l.Keepers.Release(ctx, s.Owner); err != nil {
+			return nil, err
+		}
+	}
 	i, err := l.Store.Instance(ctx, s.ContextID)
 	if err != nil {
 		return nil, err
@@ -254,7 +270,7 @@ const fewTargets = 30
 
 // sizes is what workflows need of a plan.
 func sizes(p *plan.Plan, digest domain.Digest, unreachable map[domain.ClusterName]bool) Prepared {
-	out := Prepared{Plan: digest, Namespace: p.Namespace, Release: p.Release}
+	out := Prepared{Plan: digest, Namespace: p.Namespace, Release: p.Release, User: p.User}
 	for _, a := range p.Apps {
 		app := PreparedApp{
 			Name: a.Name, Bundle: a.Bundle, Resources: len(a.Resources), Clusters: len(a.Targets),

@@ -47,6 +47,7 @@ func (l *Lifecycle) Prepare(ctx context.Context, s domain.Scope) (*Prepared, err
 // planners make the plans of the owners, by their nouns.
 var planners = map[*domain.Noun]func(l *Lifecycle, ctx context.Context, owner domain.Owner, d *draft) error{
 	domain.DeploymentIntentGroups: (*Lifecycle).planGroup,
+	domain.LogicalClouds:          (*Lifecycle).planCloud,
 	domain.ClustersNoun:           (*Lifecycle).planNetworks,
 }
 
@@ -93,6 +94,9 @@ func (l *Lifecycle) planGroup(ctx context.Context, owner domain.Owner, d *draft)
 	}
 	d.profile, d.cloud = w.group.Spec.CompositeProfile, domain.KeyOf(w.cloud)
 	d.plan.Release, d.plan.Namespace = w.group.Spec.Version, w.cloud.Spec.Namespace
+	if !w.cloud.Admin() {
+		d.plan.User = d.cloud
+	}
 	for _, app := range w.apps {
 		targets, err := placement.Place(w.placement(app.Name))
 		if err != nil {
@@ -144,9 +148,8 @@ func (l *Lifecycle) loadCloud(ctx context.Context, w *wanted) error {
 		return err
 	}
 	w.cloud = o.(*domain.LogicalCloud)
-	if w.cloud.History.State() != domain.Instantiated {
-		return fail.New(fail.Conflict, "logical cloud %q is in state %s; instantiate it first",
-			w.cloud.Name, w.cloud.History.State())
+	if err := l.checkCloud(ctx, w.cloud); err != nil {
+		return err
 	}
 	references, err := list[*domain.ClusterReference](l.Store.List(ctx, domain.ClusterReferences, domain.KeyOf(w.cloud)))
 	if err != nil {

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -65,18 +66,29 @@ func newReporting(reports Reports, agent []plan.Resource) *reporting {
 	return &reporting{reports: reports, agent: agent, installed: installed, lacking: lacking}
 }
 
-// apply applies the leaf's resources, and then its ResourceBundleState.
-func (a *attempt) apply(ctx context.Context, cluster *kube.Cluster, job kube.Job) kube.Outcome {
+// apply applies the leaf's resources, and then its ResourceBundleState, with the administrator's rights: users need
+// none on the reports.
+func (a *attempt) apply(ctx context.Context, cluster, admin *kube.Cluster, job kube.Job) kube.Outcome {
 	how := a.kube.reports.Report(a.in.Cluster)
 	if how == domain.ReportInstall {
-		if outcome := a.install(ctx, cluster); outcome.Retry != nil {
+		if outcome := a.install(ctx, admin); outcome.Retry != nil {
 			return outcome
+		}
+	}
+	ofCloud := domain.OwnerNoun(a.in.Owner) == domain.LogicalClouds
+	if ofCloud {
+		if err := a.spare(ctx, cluster, job); err != nil {
+			return kube.Outcome{Retry: err}
 		}
 	}
 	outcome := cluster.Apply(ctx, job)
 	// Where nothing was applied a terminate will not ask the cluster.
 	if outcome.Retry == nil && a.holds() && (how == domain.ReportAgent || how == domain.ReportInstall) {
-		outcome.Retry = a.applyState(ctx, cluster)
+		outcome.Retry = a.applyState(ctx, admin)
+	}
+	if outcome.Retry == nil && ofCloud {
+		outcome.Retry = a.certify(ctx, cluster)
+		outcome.Reached = outcome.Reached || errors.Is(outcome.Retry, errNotIssued)
 	}
 	return outcome
 }
@@ -149,14 +161,14 @@ func (r *reporting) serves(ctx context.Context, cluster *kube.Cluster, id plan.R
 
 // remove deletes the leaf's resources, and then its ResourceBundleState, which the agent needs until it has said
 // that they are gone. That takes agents a second or so, which is nothing for a workflow's own task.
-func (a *attempt) remove(ctx context.Context, cluster *kube.Cluster, job kube.Job) kube.Outcome {
+func (a *attempt) remove(ctx context.Context, cluster, admin *kube.Cluster, job kube.Job) kube.Outcome {
 	how := a.kube.reports.Report(a.in.Cluster)
 	if !a.state.Reported || how != domain.ReportAgent && how != domain.ReportInstall {
 		return cluster.Delete(ctx, job)
 	}
 	present, local := true, activity.GetInfo(ctx).IsLocalActivity
 	if local {
-		s, err := a.look(ctx, cluster)
+		s, err := a.look(ctx, admin)
 		if err != nil || s.filled {
 			return kube.Outcome{Retry: errNotAtOnce}
 		}
@@ -164,10 +176,10 @@ func (a *attempt) remove(ctx context.Context, cluster *kube.Cluster, job kube.Jo
 	}
 	outcome := cluster.Delete(ctx, job)
 	if outcome.Retry == nil && !local {
-		present, outcome.Retry = a.confirm(ctx, cluster)
+		present, outcome.Retry = a.confirm(ctx, admin)
 	}
 	if outcome.Retry == nil && present {
-		outcome.Retry = a.removeState(ctx, cluster)
+		outcome.Retry = a.removeState(ctx, admin)
 	}
 	return outcome
 }

@@ -38,7 +38,7 @@ func (in LeafInput) steps(resources []plan.Resource) []plan.Step {
 }
 
 // step does the attempt's step.
-func (a *attempt) step(ctx context.Context, cluster *kube.Cluster) kube.Outcome {
+func (a *attempt) step(ctx context.Context, cluster, admin *kube.Cluster) kube.Outcome {
 	s, last := a.steps[a.in.Step], a.in.Step == len(a.steps)-1
 	switch s.Work {
 	case plan.WorkHook:
@@ -52,9 +52,9 @@ func (a *attempt) step(ctx context.Context, cluster *kube.Cluster) kube.Outcome 
 		if !last { // the cluster is to report on what follows
 			return cluster.Delete(ctx, a.job(s))
 		}
-		return a.remove(ctx, cluster, a.job(s))
+		return a.remove(ctx, cluster, admin, a.job(s))
 	default:
-		return a.apply(ctx, cluster, a.job(s))
+		return a.apply(ctx, cluster, admin, a.job(s))
 	}
 }
 

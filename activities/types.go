@@ -23,6 +23,9 @@ type Prepared struct {
 	// Unsettled is set when an earlier operation on the context did not end in order, so that its leaf
 	// records may know less than was sent to the clusters.
 	Unsettled bool `json:"unsettled,omitempty"`
+	// User is the logical cloud with whose user's rights the apps are put into clusters; "" for the rights of the
+	// clusters' registrations.
+	User domain.Key `json:"user,omitempty"`
 	// Release, Profile and LogicalCloud are for the instance's record.
 	Release      string     `json:"release,omitempty"`
 	Profile      string     `json:"profile,omitempty"`
@@ -93,6 +96,8 @@ type Targets struct {
 	Suspect []int `json:"suspect,omitempty"`
 	// Marks are plan.Held's, "" where nothing is held; nil when nothing is held anywhere.
 	Marks []string `json:"marks,omitempty"`
+	// Reports are plan.Held's, by index; nil when all clusters report.
+	Reports map[int]string `json:"reports,omitempty"`
 }
 
 // Held are the marks of the cluster with an index.
@@ -119,15 +124,17 @@ type LeafInput struct {
 	Namespace string             `json:"namespace"`
 	Unsettled bool               `json:"unsettled,omitempty"` // see Prepared
 	Suspect   bool               `json:"suspect,omitempty"`   // see Targets
+	Label     string             `json:"label,omitempty"`     // see domain.Instance
+	Held      string             `json:"held,omitempty"`      // the marks of what earlier contexts left, see Targets
+	Report    string             `json:"report,omitempty"`    // plan.Held's, see Targets
+	Prune     bool               `json:"prune,omitempty"`     // what is not wanted any more is to be deleted
+	User      domain.Key         `json:"user,omitempty"`      // see Prepared
 	// Hooked is set when the operation runs hooks. Then the work has more than one step: Step is the one to be
 	// done, and domain.Leaf's Next says which follows.
 	Hooked bool `json:"hooked,omitempty"`
 	Step   int  `json:"step,omitempty"`
 	// HookTime is how long a hook is waited for that does not say it itself.
 	HookTime time.Duration `json:"hookTime,omitempty"`
-	Label    string        `json:"label,omitempty"` // see domain.Instance
-	Held     string        `json:"held,omitempty"`  // the marks of what earlier contexts left, see Targets
-	Prune    bool          `json:"prune,omitempty"` // what is not wanted any more is to be deleted
 }
 
 // Deletes says whether the work is to delete.

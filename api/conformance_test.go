@@ -115,7 +115,9 @@ var verbs = []verb{
 	{aCloudKey, "POST", "/instantiate", "", codes{0: 202, 3: 409, 8: 202}},
 	{aCloudKey, "POST", "/terminate", "", codes{0: 409, 3: 202, 8: 409}},
 	{aCloudKey, "POST", "/stop", "", codes{0: 409, 3: 200, 8: 200}},
+	{aCloudKey, "POST", "/update", "", codes{0: 202, 3: 202, 8: 202}},
 	{aCloudKey, "GET", "/status", "", codes{0: 200, 3: 200, 8: 200}},
+	{aCloudKey, "GET", "/explain", "", codes{0: 200, 3: 200, 8: 200}},
 	{theCloudKey, "POST", "/terminate", "", codes{3: 400}}, // a group names it
 
 	{theClusterKey, "POST", "/apply", "", codes{204, 0, 204, 204, 204, 204, 204, 409, 204, 204, 409, 204}},
@@ -220,6 +222,16 @@ func TestConformance(t *testing.T) {
 		{method: "POST", url: theOther + "/deployment-intent-groups/dig2/approve", status: 202},
 	})
 	t.Run("verbs", func(t *testing.T) { walkVerbs(t, w) })
+	t.Run("the kubeconfig of a logical cloud's user", func(t *testing.T) {
+		one := theProject + "/logical-clouds/standard"
+		check(t, w.router, []call{{method: "POST", url: one + "/cluster-references", body: `{"metadata":{"name":"ref"},"spec":{"clusterProvider":"p1","cluster":"c1"}}`, status: 201}})
+		put(t, w, domain.Key(strings.TrimPrefix(one, "/v2/")), stands[3])
+		o, err := w.store.Get(t.Context(), domain.ClusterReferences, domain.Key(strings.TrimPrefix(one, "/v2/")).Child("cluster-references", "ref"))
+		require.NoError(t, err)
+		o.(*domain.ClusterReference).Spec.Certificate = "issued"
+		require.NoError(t, w.store.Replace(t.Context(), o))
+		check(t, w.router, []call{{method: "GET", url: one + "/cluster-references/ref/kubeconfig", status: 200, contains: []string{"issued"}}})
+	})
 	t.Run("what is below a group that is being terminated is frozen", func(t *testing.T) {
 		put(t, w, theGroupKey, stands[7])
 		for _, noun := range domain.Nouns {

@@ -40,11 +40,15 @@ func operate(template string, ok int, operation func(ctx context.Context, owner 
 	}
 }
 
-// instantiate is operate with the warnings of the plan.
 func (e *edge) instantiate(template string, ok int) echo.HandlerFunc {
+	return warned(template, ok, e.lifecycle.Instantiate)
+}
+
+// warned is operate with the warnings of the plan.
+func warned(template string, ok int, operation func(ctx context.Context, owner domain.Key) (warnings []string, err error)) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		return operate(template, ok, func(ctx context.Context, owner domain.Key) error {
-			warnings, err := e.lifecycle.Instantiate(ctx, owner)
+			warnings, err := operation(ctx, owner)
 			warnAll(c, warnings)
 			return err
 		})(c)

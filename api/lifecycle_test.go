@@ -191,7 +191,7 @@ func TestLogicalCloudLifecycle(t *testing.T) {
 	for _, url := range []string{thePlacement + "/app-intents/ai", thePlacement, theGroup + "/intents/intent"} {
 		require.Equal(t, 204, do(t, w.router, call{method: "DELETE", url: url}).Code)
 	}
-	standard, bare := theProject+"/logical-clouds/standard", theProject+"/logical-clouds/bare"
+	bare := theProject + "/logical-clouds/bare"
 	cloud := `{"metadata":{"name":"lc"},"spec":{"level":"0"}}`
 	check(t, w.router, []call{
 		{name: "instantiated", method: "GET", url: theCloud + "/status", status: 200, contains: []string{`"project":"proj","name":"lc"`, `"deployedStatus":"Instantiated","readyStatus":"Ready"`, `"state":"Instantiated"`, `"revision":1`}},
@@ -203,6 +203,8 @@ func TestLogicalCloudLifecycle(t *testing.T) {
 		{name: "delete its member", method: "DELETE", url: theCloud + "/cluster-references/ref", status: 204},
 		{name: "delete while instantiated", method: "DELETE", url: theCloud, status: 409, contains: []string{"The Logical Cloud is instantiated, please terminate first"}},
 		{name: "terminate without clusters", method: "POST", url: theCloud + "/terminate", status: 400, contains: []string{"No Cluster References associated"}},
+		{name: "update", method: "POST", url: theCloud + "/update", status: 202, is: `{"metadata":{"name":"","description":"","userData1":"","userData2":""},"spec":{"namespace":"","labels":null,"level":"","user":{"userName":"","type":""}}}`},
+		{name: "updated", method: "GET", url: theCloud + "/status", status: 200, contains: []string{`"state":"Updated"`, `"revision":2`, `"deployedStatus":"Instantiated","readyStatus":"Ready"`}},
 		{name: "a member again", method: "POST", url: theCloud + "/cluster-references", body: `{"metadata":{"name":"ref"},"spec":{"clusterProvider":"p1","cluster":"c1"}}`, status: 201},
 		{name: "stop", method: "POST", url: theCloud + "/stop", status: 200},
 		{name: "stop again", method: "POST", url: theCloud + "/stop", status: 409, contains: []string{"instantiation already stopped"}},
@@ -211,22 +213,97 @@ func TestLogicalCloudLifecycle(t *testing.T) {
 		{name: "and stopped again", method: "POST", url: theCloud + "/stop", status: 200},
 		{name: "terminate", method: "POST", url: theCloud + "/terminate", status: 202},
 		{name: "terminate again", method: "POST", url: theCloud + "/terminate", status: 409, contains: []string{"has already been terminated"}},
-		{name: "terminated", method: "GET", url: theCloud + "/status", status: 200, contains: []string{`"deployedStatus":"Terminated"`, `"revision":5`}, lacks: []string{"readyStatus"}},
+		{name: "terminated", method: "GET", url: theCloud + "/status", status: 200, contains: []string{`"deployedStatus":"Terminated"`, `"revision":6`}, lacks: []string{"readyStatus"}},
 		{name: "instantiate a terminated one", method: "POST", url: theCloud + "/instantiate", status: 202},
-		{name: "unknown instance", method: "GET", url: theCloud + "/status?instance=7", status: 400, contains: []string{"No state information for 7"}},
+		{name: "unknown instance", method: "GET", url: theCloud + "/status?instance=7", status: 404, contains: []string{"No state information for 7"}},
 		{name: "empty instance", method: "GET", url: theCloud + "/status?instance=", status: 400, contains: []string{"Invalid query instance"}},
 		{name: "status of none", method: "GET", url: theProject + "/logical-clouds/none/status", status: 404, contains: []string{`"none"`}},
 
-		{method: "POST", url: theProject + "/logical-clouds", body: `{"metadata":{"name":"standard"}}`, status: 201, contains: []string{`"level":"1"`}},
-		{method: "POST", url: standard + "/cluster-references", body: `{"metadata":{"name":"ref"},"spec":{"clusterProvider":"p1","cluster":"c1"}}`, status: 201},
-		{name: "only level 0", method: "POST", url: standard + "/instantiate", status: 400, contains: []string{"only clouds of level 0"}},
-		{name: "never instantiated", method: "GET", url: standard + "/status", status: 200, lacks: []string{"deployedStatus"}},
-		{name: "terminate never instantiated", method: "POST", url: standard + "/terminate", status: 409, contains: []string{"The Logical Cloud is not instantiated"}},
-		{name: "stop never instantiated", method: "POST", url: standard + "/stop", status: 409, contains: []string{"has not been asked to instantiate"}},
 		{method: "POST", url: theProject + "/logical-clouds", body: `{"metadata":{"name":"bare"},"spec":{"level":"0"}}`, status: 201},
+		{name: "never instantiated", method: "GET", url: bare + "/status", status: 200, lacks: []string{"deployedStatus", "readyStatus"}},
+		{name: "terminate never instantiated", method: "POST", url: bare + "/terminate", status: 409, contains: []string{"The Logical Cloud is not instantiated"}},
+		{name: "stop never instantiated", method: "POST", url: bare + "/stop", status: 409, contains: []string{"has not been asked to instantiate"}},
+		{name: "no quotas", method: "POST", url: bare + "/cluster-quotas", body: `{"metadata":{"name":"q"},"spec":{"limits.cpu":"4"}}`, status: 400, contains: []string{"Cluster Quotas not allowed for Logical Cloud Level 0"}},
+		{name: "nothing to update", method: "POST", url: bare + "/update", status: 202},
 		{name: "no clusters", method: "POST", url: bare + "/instantiate", status: 400, contains: []string{"No Cluster References associated"}},
 		{name: "delete", method: "DELETE", url: bare, status: 204},
 	})
+}
+
+// A cloud of level 1 is an owner like any other; what is special is what hangs below it.
+func TestLogicalCloudOfLevel1(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	one := theProject + "/logical-clouds/standard"
+	references := one + "/cluster-references"
+	reference := `{"metadata":{"name":"ref"},"spec":{"clusterProvider":"p1","cluster":"c1","certificate":"forged"}}`
+	check(t, w.router, []call{
+		{method: "POST", url: references, body: reference, status: 201, contains: []string{`"certificate":""`}},
+		{name: "no kubeconfig before it is instantiated", method: "GET", url: references + "/ref/kubeconfig", status: 409, contains: []string{"Logical Cloud hasn't been instantiated"}},
+		{name: "nor of an admin cloud", method: "GET", url: theCloud + "/cluster-references/ref/kubeconfig", status: 409, contains: []string{"level 0"}},
+		{name: "nor of none", method: "GET", url: references + "/none/kubeconfig", status: 404, contains: []string{`"none"`}},
+		{method: "POST", url: one + "/instantiate", status: 202},
+	})
+	require.Equal(t, []string{"instantiate standard"}, w.operations.asked)
+	key := domain.Key("projects/proj/logical-clouds/standard")
+	read := func() *domain.LogicalCloud {
+		o, err := w.store.Get(t.Context(), domain.LogicalClouds, key)
+		require.NoError(t, err)
+		return o.(*domain.LogicalCloud)
+	}
+	cloud := read()
+	cloud.History.Append(domain.Instantiated, "7", 1, now)
+	cloud.Key, cloud.Request = domain.Sealed{KeyID: "k"}, []byte("request")
+	require.NoError(t, w.store.Replace(t.Context(), cloud))
+
+	w.operations.status = domain.ContextInstantiating
+	another := `{"metadata":{"name":"another"},"spec":{"clusterProvider":"p1","cluster":"c1"}}`
+	check(t, w.router, []call{
+		{name: "half-way, nobody comes", method: "POST", url: references, body: another, status: 409, contains: []string{"Cluster References cannot be added/removed"}},
+		{name: "and nobody goes", method: "DELETE", url: references + "/ref", status: 409, contains: []string{"Cluster References cannot be added/removed"}},
+		{name: "no kubeconfig without a certificate", method: "GET", url: references + "/ref/kubeconfig", status: 409, contains: []string{"has not issued the certificate"}},
+		{name: "delete", method: "DELETE", url: one, status: 409, contains: []string{"has cluster reference"}},
+		{name: "another user", method: "PUT", url: one, body: `{"metadata":{"name":"standard"},"spec":{"user":{"userName":"eve"}}}`, status: 409, contains: []string{"terminate it first"}},
+	})
+	w.operations.status, w.operations.tenants = domain.ContextInstantiated, true
+	revision := read().Revision
+	check(t, w.router, []call{
+		{name: "more clusters", method: "POST", url: references, body: another, status: 201},
+		{name: "not one that a group is in", method: "DELETE", url: references + "/another", status: 409, contains: []string{"tenant", "p1+c1"}},
+		{name: "a permission", method: "POST", url: one + "/user-permissions", body: `{"metadata":{"name":"p"},"spec":{"apiGroups":[],"resources":[],"verbs":[]}}`, status: 201},
+		{name: "a quota", method: "POST", url: one + "/cluster-quotas", body: `{"metadata":{"name":"q"},"spec":{}}`, status: 201},
+		{name: "quotas have no PUT", method: "PUT", url: one + "/cluster-quotas/q", body: `{"metadata":{"name":"q"},"spec":{}}`, status: 405},
+		{name: "PUT keeps what is not of the body", method: "PUT", url: one, body: `{"metadata":{"name":"standard","description":"new"}}`, status: 201},
+	})
+	require.Equal(t, revision+4, read().Revision, "what was planned before each write is refused")
+	require.Equal(t, []byte("request"), read().Request)
+	require.Equal(t, "k", read().Key.KeyID)
+
+	o, err := w.store.Get(t.Context(), domain.ClusterReferences, key.Child("cluster-references", "ref"))
+	require.NoError(t, err)
+	o.(*domain.ClusterReference).Spec.Certificate = "issued"
+	require.NoError(t, w.store.Replace(t.Context(), o))
+	w.operations.tenants = false
+	check(t, w.router, []call{
+		{name: "the kubeconfig", method: "GET", url: references + "/ref/kubeconfig", status: 200, contains: []string{"certificate: issued"}, answers: map[string]string{"Content-Type": "application/yaml", "Cache-Control": "no-store"}},
+		{name: "one that nobody is in may go", method: "DELETE", url: references + "/another", status: 204},
+		{method: "POST", url: one + "/update", status: 202, contains: []string{`"level":""`}, answers: map[string]string{"Content-Type": "application/json"}},
+		{method: "POST", url: one + "/stop", status: 200},
+		{method: "POST", url: one + "/terminate", status: 202},
+	})
+	require.Equal(t, []string{"instantiate standard", "update standard", "stop standard", "terminate standard"}, w.operations.asked)
+	w.operations.status = domain.ContextTerminated
+	cloud = read()
+	cloud.History.Append(domain.Terminated, "7", 2, now)
+	require.NoError(t, w.store.Replace(t.Context(), cloud))
+	check(t, w.router, []call{
+		{name: "no kubeconfig any more", method: "GET", url: references + "/ref/kubeconfig", status: 409, contains: []string{"hasn't been instantiated"}},
+		{method: "DELETE", url: references + "/ref", status: 204},
+		{method: "DELETE", url: one + "/user-permissions/p", status: 204},
+		{method: "DELETE", url: one + "/cluster-quotas/q", status: 204},
+		{name: "delete", method: "DELETE", url: one, status: 204},
+	})
+	require.Equal(t, []domain.Key{key}, w.operations.forgot)
 }
 
 func TestHistoryHasTheServicesTime(t *testing.T) {

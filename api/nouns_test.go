@@ -78,6 +78,25 @@ func nouns(t *testing.T) map[string]walk {
 			invalid: `{"metadata":{"name":"x"},"spec":{"clusterProvider":"p1"}}`, names: "spec.cluster",
 			orphan: theProject + "/logical-clouds/none/cluster-references", orphanStatus: 404, orphans: `logical cloud "none"`,
 		},
+		"user permission": {
+			path: theCloud + "/user-permissions", item: "/NAME",
+			body:  `{"metadata":` + full + `,"spec":{"namespace":"","apiGroups":["*"],"resources":["pods"],"verbs":["get"]}}`,
+			wrong: `{"metadata":{"name":"NAME"},"spec":{"verbs":"get"}}`, wrongText: "spec.verbs: cannot be string, must be array",
+			invalid: `{"metadata":{"name":"x"},"spec":{"apiGroups":[],"resources":[]}}`, names: "spec.verbs",
+			orphan: theProject + "/logical-clouds/none/user-permissions", orphanStatus: 404, orphans: `logical cloud "none"`,
+		},
+		"cluster quota": {
+			path: theProject + "/logical-clouds/standard/cluster-quotas", item: "/NAME",
+			body:  `{"metadata":` + full + `,"spec":{"limits.cpu":"4"}}`,
+			wrong: `{"metadata":{"name":"NAME"},"spec":{"limits.cpu":4}}`, wrongText: "must be string",
+			invalid: `{"metadata":{"name":"x"},"spec":{"limits.cpu":"four"}}`, names: "spec[limits.cpu]",
+			orphan: theProject + "/logical-clouds/none/cluster-quotas", orphanStatus: 404, orphans: `logical cloud "none"`,
+		},
+		"logical cloud KV pair": {
+			path: theCloud + "/kv-pairs", item: "/NAME", body: `{"metadata":` + full + `,"spec":{"kv":[{"a":"b"}]}}`,
+			invalid: named, names: "spec.kv: Invalid type. Expected: array, given: null",
+			orphan: theProject + "/logical-clouds/none/kv-pairs", orphanStatus: 404, orphans: `logical cloud "none"`,
+		},
 		"composite app": {
 			path: theProject + "/composite-apps", item: "/NAME/v1", body: `{"metadata":` + full + `,"spec":{"compositeAppVersion":"v1"}}`, replaced: 201, put: 201,
 			invalid: `{"metadata":{"name":"x"}}`, names: "spec.compositeAppVersion",

@@ -9,7 +9,6 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
-	"github.com/drover-io/drover/internal/service"
 )
 
 // The templates of the paths, below /v2. A template's segments are those of the keys of its documents.
@@ -18,6 +17,7 @@ const (
 	project     = projects + "/:project"
 	clouds      = project + "/logical-clouds"
 	cloud       = clouds + "/:logicalCloud"
+	references  = cloud + "/cluster-references"
 	compositeA  = project + "/composite-apps"
 	composite   = compositeA + "/:compositeApp/:compositeAppVersion"
 	profiles    = composite + "/composite-profiles"
@@ -56,7 +56,10 @@ func (e *edge) resources() []resource {
 
 		{noun: domain.Projects, path: projects, item: "/:project", put: always(200)},
 		{noun: domain.LogicalClouds, path: clouds, item: "/:logicalCloud", put: always(201), mismatch: fail.Conflict},
-		{noun: domain.ClusterReferences, path: cloud + "/cluster-references", item: "/:clusterReference"},
+		{noun: domain.ClusterReferences, path: references, item: "/:clusterReference"},
+		{noun: domain.UserPermissions, path: cloud + "/user-permissions", item: "/:userPermission"},
+		{noun: domain.ClusterQuotas, path: cloud + "/cluster-quotas", item: "/:clusterQuota"},
+		{noun: domain.LogicalCloudKVs, path: cloud + "/kv-pairs", item: "/:kvPair"},
 
 		{noun: domain.CompositeApps, path: compositeA, item: "/:compositeApp/:compositeAppVersion", put: always(201)},
 		{noun: domain.Apps, path: composite + "/apps", item: "/:app", put: always(201), file: "fileContent"},
@@ -102,10 +105,12 @@ func (e *edge) operations() []endpoint {
 		post(cluster+"/stop", "Stop the running operation on the network intents of a cluster", 204, plainTime, operate(cluster, 204, e.lifecycle.Stop)),
 		statusOf(cluster, "Show where the network intents of a cluster stand", networkStatusQuery),
 
-		post(cloud+"/instantiate", "Instantiate a logical cloud", 202, plainTime, e.instantiateCloud),
-		post(cloud+"/terminate", "Terminate a logical cloud", 202, plainTime, e.terminateCloud),
-		post(cloud+"/stop", "Stop the last operation of a logical cloud", 200, plainTime, e.stopCloud),
-		{method: http.MethodGet, path: cloud + "/status", summary: "Show where a logical cloud stands", out: map[int]any{200: service.CloudStatus{}}, query: cloudStatusQuery, handle: e.statusOfCloud},
+		post(cloud+"/instantiate", "Instantiate a logical cloud", 202, renderTime, warned(cloud, 202, e.service.InstantiateCloud)),
+		post(cloud+"/terminate", "Terminate a logical cloud", 202, plainTime, operate(cloud, 202, e.service.TerminateCloud)),
+		{method: http.MethodPost, path: cloud + "/update", summary: "Bring the clusters of a logical cloud in line with its references, permissions and quotas", out: map[int]any{202: &domain.LogicalCloud{}}, limit: renderTime, handle: e.updateCloud},
+		post(cloud+"/stop", "Stop the last operation of a logical cloud", 200, plainTime, operate(cloud, 200, e.service.StopCloud)),
+		{method: http.MethodGet, path: cloud + "/status", summary: "Show where a logical cloud stands", out: map[int]any{200: anyDocument{}}, query: cloudStatusQuery, handle: e.status(cloud)},
+		{method: http.MethodGet, path: references + "/:clusterReference/kubeconfig", summary: "Download the kubeconfig of a logical cloud's user for one cluster", out: map[int]any{200: nil}, handle: e.userKubeconfig},
 	}
 	for _, noun := range domain.Owners {
 		all = append(all, endpoint{
@@ -150,5 +155,13 @@ var (
 	}
 	networkStatusQuery = append(statusQuery[:7:7], watchQuery) // one cluster has no lists
 	explainQuery       = []parameter{{name: "output", about: "the form; what is accepted when missing", enum: []string{"json", "text"}}}
-	cloudStatusQuery   = []parameter{{name: "instance", about: "the context id; the last one when missing"}}
+	cloudStatusQuery   = []parameter{
+		{name: "instance", about: "the context id; the last one when missing"},
+		{name: "status", about: "ready when missing", enum: []string{"deployed", "ready"}},
+		{name: "output", about: "how much", enum: []string{"summary", "all", "detail"}},
+		{name: "cluster", about: "only this cluster, as provider+cluster", repeats: true},
+		{name: "resource", about: "only resources of this name", repeats: true},
+		{name: "clusters", about: "list the clusters"},
+		{name: "resources", about: "list the resources by cluster"},
+	}
 )

@@ -100,6 +100,22 @@ func TestRecordReplay(t *testing.T) {
 		require.NoError(t, r.temporal.GetWorkflow(ctx, id, "").Get(ctx, nil))
 		r.write(t, r.history(ctx, t, id), "scheduled")
 	})
+	t.Run("certificates", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		c := newLevel1(ctx, t, s)
+		_, err := c.do("instantiate")
+		require.NoError(t, err)
+		c.awaitStatus(ctx, "Instantiated")
+		before := c.certificate(0)
+		require.Eventually(t, func() bool { // it is started when the status is there
+			return r.temporal.SignalWorkflow(ctx, c.keeper(), "", workflows.RenewSignal, nil) == nil
+		}, 5*time.Second, harness.Poll)
+		require.Eventually(t, func() bool { return c.certificate(0).SerialNumber.Cmp(before.SerialNumber) != 0 }, 20*time.Second, harness.Poll)
+		_, err = c.do("terminate")
+		require.NoError(t, err)
+		c.awaitStatus(ctx, "Terminated")
+		r.write(t, r.history(ctx, t, c.keeper()), "renewed-then-terminated")
+	})
 	t.Run("watches", func(t *testing.T) { r.recordWatch(within(t, time.Minute), t) })
 }
 

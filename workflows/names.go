@@ -10,8 +10,8 @@
 // An Update has two rounds: DeployApp for all apps, and when all that is applied RemoveApp for those of which something
 // is to be pruned, under the same ids. Apps and clusters without work have no workflow.
 //
-// Beside them there is a WatchClusters for each shard of clusters that have something: watch/<shard>, and once a
-// day a Sweep: sweep.
+// Beside them there is a WatchClusters for each shard of clusters that have something: watch/<shard>, once a
+// day a Sweep: sweep, and a KeepCertificates for each logical cloud of level 1: <cloud>/certificates.
 package workflows
 
 import (
@@ -37,6 +37,7 @@ const (
 	DeleteFromClusterName = "DeleteFromCluster"
 	WatchClustersName     = "WatchClusters"
 	SweepName             = "Sweep"
+	KeepCertificatesName  = "KeepCertificates"
 )
 
 // Task queues: work on clusters, which may hang, never takes a slot from lifecycle work, nor do the watches,
@@ -72,6 +73,10 @@ const (
 	// ChangesUpdate carries an activities.ChangesInput to WatchClusters and is answered with an
 	// activities.WatchSet when there is a newer one.
 	ChangesUpdate = "changes"
+	// KeepSignal has KeepCertificates look again, and starts it where it does not run; RenewSignal, which a person
+	// may send too, has all certificates replaced.
+	KeepSignal  = "keep"
+	RenewSignal = "renew"
 )
 
 // Search attributes: a run can be found by any of them.
@@ -140,6 +145,9 @@ const SweepSchedule = "sweep"
 // WatchID is the id of the workflow that watches the clusters of a shard.
 func WatchID(shard int) string { return fmt.Sprintf("watch/%d", shard) }
 
+// CertificatesID is the id of the workflow that keeps the certificates of a logical cloud.
+func CertificatesID(cloud domain.Key) string { return string(cloud) + "/certificates" }
+
 // WatchSummary is the one line by which a person knows a watch in the Web UI.
 func WatchSummary(shard int) string {
 	return fmt.Sprintf("hears what clusters report, shard %d of %d", shard, activities.WatchShards)
@@ -173,6 +181,11 @@ func searchAttributes(s domain.Scope, more ...temporal.SearchAttributeUpdate) te
 
 // OperationAttributes are the search attributes of the root, which the API sets when it starts it.
 func OperationAttributes(s domain.Scope) temporal.SearchAttributes { return searchAttributes(s) }
+
+// CloudAttributes are the search attributes of the workflow that keeps the certificates of a logical cloud.
+func CloudAttributes(cloud domain.Key) temporal.SearchAttributes {
+	return temporal.NewSearchAttributes(projectAttribute.ValueSet(cloud.Segments()[1]), cloudAttribute.ValueSet(cloud.Name()))
+}
 
 // Summary is the one line by which a person knows the run in the Web UI.
 func Summary(s domain.Scope) string {

@@ -37,7 +37,11 @@ func Instantiate(ctx workflow.Context, in OperationInput) (*activities.Outcome, 
 	o.watch(watcher.StartWatching, prepared)
 	o.expect(prepared)
 	o.fanOut(prepared, false)
-	return o.close(o.finish(prepared, ""))
+	out, err := o.finish(prepared, "")
+	if err == nil {
+		o.keep(out)
+	}
+	return o.close(out, err)
 }
 
 // Terminate records the new state, ends whatever is still going on in the context, and deletes from the
@@ -215,7 +219,7 @@ func (o *operation) fanOut(prepared activities.Prepared, prune bool) {
 		o.progress.Apps[i].Done = 0 // each round goes over all clusters
 		in := AppInput{
 			Scope: o.in.Scope, App: app, Plan: prepared.Plan, Namespace: prepared.Namespace,
-			Unsettled: prepared.Unsettled, To: app.Clusters, Label: prepared.Label, Prune: prune,
+			User: prepared.User, Unsettled: prepared.Unsettled, To: app.Clusters, Label: prepared.Label, Prune: prune,
 		}
 		open++
 		workflow.Go(o.work, func(ctx workflow.Context) {

@@ -45,6 +45,11 @@ const (
 	watchDelay = time.Second
 	// SweepInterval is the time from one Sweep to the next.
 	SweepInterval = 24 * time.Hour
+	// keepAgain is the wait after certificates were renewed, or could not be, before they are looked at, longestKeep that
+	// before certificates are looked at in any case, and keepEvents the length of a history that goes on as a new one.
+	keepAgain   = time.Minute
+	longestKeep = 30 * 24 * time.Hour
+	keepEvents  = 4000
 	// readyInterval is the wait after an activity that waits for an app to be Ready has given up.
 	readyInterval = 10 * time.Second
 	// rewatchInterval is the wait after an activity that watches has given up.
@@ -115,6 +120,20 @@ func clusterWork(ctx workflow.Context, waits bool) workflow.Context {
 		StartToCloseTimeout: 24 * time.Hour,
 		HeartbeatTimeout:    heartbeatTimeout,
 		WaitForCancellation: true,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: 500 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second,
+		},
+	})
+}
+
+// renewing is for replacing one certificate: what does not get through comes up again in another round.
+func renewing(ctx workflow.Context) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:              KubeQueue,
+		StartToCloseTimeout:    time.Minute,
+		ScheduleToCloseTimeout: 5 * time.Minute,
+		HeartbeatTimeout:       heartbeatTimeout,
+		WaitForCancellation:    true,
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: 500 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second,
 		},

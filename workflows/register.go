@@ -19,6 +19,7 @@ func Register(r worker.WorkflowRegistry) {
 		DeleteFromClusterName: WorkCluster,
 		WatchClustersName:     WatchClusters,
 		SweepName:             Sweep,
+		KeepCertificatesName:  KeepCertificates,
 	} {
 		r.RegisterWorkflowWithOptions(fn, workflow.RegisterOptions{Name: name})
 	}

@@ -39,6 +39,9 @@ func Update(ctx workflow.Context, in OperationInput) (*activities.Outcome, error
 	if err == nil && out.Status == domain.ContextInstantiated && prepared.Leaving {
 		o.watch(watcher.NarrowWatching, prepared)
 	}
+	if err == nil {
+		o.keep(out)
+	}
 	return o.close(out, err)
 }
 

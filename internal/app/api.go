@@ -49,8 +49,9 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	defer hub.Close()
 	handler, err := api.New(api.Deps{
 		Service: service.New(service.Deps{
-			Store: p.store, Sealer: p.sealer, Instances: lifecycle, Now: time.Now,
-			Checks: service.Checks{Chart: render.CheckChart, Profile: render.CheckProfile, Kubeconfig: kube.CheckKubeconfig},
+			Store: p.store, Sealer: p.sealer, Instances: lifecycle, Operations: lifecycle, Now: time.Now,
+			UserKubeconfig: (&registrations{parts: p}).userKubeconfig,
+			Checks:         service.Checks{Chart: render.CheckChart, Profile: render.CheckProfile, Kubeconfig: kube.CheckKubeconfig},
 		}),
 		Lifecycle: lifecycle,
 		Status: func(ctx context.Context, group domain.Key, parameters url.Values) (api.Document, error) {

@@ -2,10 +2,14 @@ package app
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
 	"sync"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
 )
 
 // registrations reads the documents of clusters: the kubeconfig for their clients, which ask often enough, and by
@@ -30,6 +34,48 @@ func (r *registrations) credentials(ctx context.Context, name domain.ClusterName
 		r.reports.Store(name, c.Reporting())
 	}
 	return kubeconfig, c.KubeconfigDigest, err
+}
+
+// user gives the kubeconfig of a logical cloud's user in a cluster. One whose certificate is not there yet can be
+// tried again.
+func (r *registrations) user(ctx context.Context, u kube.User) ([]byte, domain.Digest, error) {
+	references, err := r.parts.store.List(ctx, domain.ClusterReferences, u.Cloud)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, o := range references {
+		if ref := o.(*domain.ClusterReference); ref.ClusterName() == u.ClusterName && ref.Spec.Certificate != "" {
+			kubeconfig, err := r.userKubeconfig(ctx, ref)
+			sum := sha256.Sum256(kubeconfig)
+			return kubeconfig, domain.Digest(hex.EncodeToString(sum[:])), err
+		}
+	}
+	return nil, "", fail.New(fail.Unavailable, "logical cloud %q has no certificate for cluster %s yet; update the logical cloud if its reference is new",
+		u.Cloud.Name(), u.ClusterName)
+}
+
+// userKubeconfig is the kubeconfig of a logical cloud's user in the cluster of a reference that has a certificate.
+func (r *registrations) userKubeconfig(ctx context.Context, ref *domain.ClusterReference) ([]byte, error) {
+	o, err := r.parts.store.Get(ctx, domain.LogicalClouds, ref.Parent)
+	if err != nil {
+		return nil, err
+	}
+	cloud := o.(*domain.LogicalCloud)
+	certificate, err := base64.StdEncoding.DecodeString(ref.Spec.Certificate)
+	if err != nil {
+		return nil, fail.Wrap(err, fail.Internal, "the certificate of cluster reference %q cannot be read", ref.Name)
+	}
+	key, err := r.parts.sealer.Open(string(ref.Parent), cloud.Key)
+	if err != nil {
+		return nil, err
+	}
+	admin, _, err := r.credentials(ctx, ref.ClusterName())
+	if err != nil {
+		return nil, err
+	}
+	return kube.UserKubeconfig(admin, kube.Credentials{
+		Cluster: ref.Name, User: cloud.Spec.User.UserName, Namespace: cloud.Spec.Namespace, Certificate: certificate, Key: key,
+	})
 }
 
 // Report implements activities.Reports, of clusters whose credentials have been asked for.

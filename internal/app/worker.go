@@ -24,13 +24,23 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 		return err
 	}
 	defer clusters.Close()
+	users, err := kube.NewUsers(kube.Config{}, registered.user)
+	if err != nil {
+		return err
+	}
+	defer users.Close()
 	agent, err := monitor.Manifests(monitor.Options{Namespace: agentNamespace, Image: p.config.MonitorImage})
 	if err != nil {
 		return err
 	}
+	work := activities.NewKube(clusters, p.store, p.engine, registered, agent)
+	work.Users, work.References = users, p.store
 	w := worker.New(p.temporal,
-		&activities.Lifecycle{Store: p.store, Runs: p.engine, Now: time.Now},
-		activities.NewKube(clusters, p.store, p.engine, registered, agent),
+		&activities.Lifecycle{
+			Store: p.store, Runs: p.engine, Now: time.Now, Sealer: p.sealer, Keepers: p.engine,
+			CertificateSeconds: int32(p.config.CertificateLifetime.Seconds()), // #nosec G115 -- bounded by the configuration
+		},
+		work,
 		&activities.Watch{
 			Clusters: clusters, Reports: registered, Store: p.store, Shards: p.engine, Observe: observing, Now: time.Now,
 		},

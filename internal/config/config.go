@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/url"
 	"os"
@@ -35,10 +36,11 @@ type Config struct {
 	WebUI                 string // base URL of Temporal's Web UI; ""
 	MaxBody               int64
 	Drain                 time.Duration
-	Workflows, Activities int    // at a time
-	Clusters              int    // activities on clusters at a time
-	Cache                 int    // workflows kept in memory
-	MonitorImage          string // of the agent in clusters that it is installed into; "" for the chart's
+	Workflows, Activities int           // at a time
+	Clusters              int           // activities on clusters at a time
+	Cache                 int           // workflows kept in memory
+	CertificateLifetime   time.Duration // of the users of logical clouds; 0 leaves it to the clusters
+	MonitorImage          string        // of the agent in clusters that it is installed into; "" for the chart's
 	Monitor               Monitor
 }
 
@@ -121,6 +123,7 @@ var settings = []setting{
 	{"activities", "100", "`number` of lifecycle activities at a time", Worker, positive(func(c *Config, n int64) { c.Activities = int(n) })},
 	{"clusters", "2000", "`number` of activities on clusters at a time", Worker, positive(func(c *Config, n int64) { c.Clusters = int(n) })},
 	{"cache", "4000", "`number` of workflows kept in memory", Worker, positive(func(c *Config, n int64) { c.Cache = int(n) })},
+	{"certificate-lifetime", "", "`duration` for which certificates of logical clouds' users are good, at least 10m; as clusters have it when empty", Worker, certificateLifetime},
 	{"monitor-image", "", "`image` of the agent in clusters registered with spec.report install; its chart's when empty", Worker, text(func(c *Config) *string { return &c.MonitorImage })},
 	{"kubeconfig", "", "kubeconfig `file` of the cluster; that of the pod when empty", Monitoring, file(func(c *Config) *string { return &c.Monitor.Kubeconfig })},
 	{"namespace", "", "`name` of the namespace with the Lease that the agent renews; none when empty", Monitoring, text(func(c *Config) *string { return &c.Monitor.Namespace })},
@@ -329,4 +332,19 @@ func boolean(at func(*Config) *bool) func(*Config, string) error {
 		*at(c) = b
 		return nil
 	}
+}
+
+// leastLifetime is the shortest life of a certificate that clusters grant.
+const leastLifetime = 10 * time.Minute
+
+func certificateLifetime(c *Config, v string) error {
+	if v == "" {
+		return nil
+	}
+	d, err := time.ParseDuration(v)
+	if err != nil || d < leastLifetime || d.Seconds() > math.MaxInt32 {
+		return fmt.Errorf("%q is not a duration from %s on, such as 720h", v, leastLifetime)
+	}
+	c.CertificateLifetime = d
+	return nil
 }

@@ -158,6 +158,7 @@ func TestWhatIsWrong(t *testing.T) {
 		"no URL":            {config.API, keys, []string{"--web-ui", "host:80"}, []string{"--web-ui (DROVER_WEB_UI)", "is not an http or https URL"}},
 		"no number":         {config.Worker, keys, []string{"--clusters", "12abc"}, []string{`"12abc" is not a positive number`}},
 		"not positive":      {config.API, keys, []string{"--max-body", "0"}, []string{"is not a positive number"}},
+		"a short life":      {config.Worker, keys, []string{"--certificate-lifetime", "9m"}, []string{"is not a duration from 10m0s on"}},
 		"no duration":       {config.API, keys, []string{"--drain", "20"}, []string{"is not a positive duration"}},
 		"by a variable":     {config.API, with(keys, "DROVER_DRAIN", "x"), nil, []string{"--drain (DROVER_DRAIN)"}},
 		"an argument":       {config.API, keys, []string{"serve"}, []string{`unexpected argument "serve"`}},

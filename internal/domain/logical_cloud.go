@@ -15,6 +15,10 @@ type LogicalCloud struct {
 	Metadata `json:"metadata"`
 	Spec     LogicalCloudSpec `json:"spec"`
 	History  History          `json:"-" bson:"history"`
+	// Key is the user's private key (PEM), sealed; Request the certificate request (PEM) that was made with
+	// it. They are made when a cloud of level 1 is first instantiated, and stay for as long as the user does.
+	Key     Sealed `json:"-" bson:"key"`
+	Request []byte `json:"-" bson:"request"`
 }
 
 // LogicalCloudSpec has all members in every answer.
@@ -46,6 +50,25 @@ const (
 // Noun is LogicalClouds.
 func (*LogicalCloud) Noun() *Noun { return LogicalClouds }
 
+// Track is the history.
+func (o *LogicalCloud) Track() *History { return &o.History }
+
+// Admin says whether the cloud is of level 0.
+func (o *LogicalCloud) Admin() bool { return o.Spec.Level == LevelAdmin }
+
+// AdminStatus is where the last context of a cloud of level 0 stands. There is nothing to put into its
+// clusters, so every operation is over when it is recorded, and a stop changes nothing.
+func (o *LogicalCloud) AdminStatus() ContextStatus {
+	switch o.History.State() {
+	case Instantiated, InstantiateStopped, Updated:
+		return ContextInstantiated
+	case Terminated, TerminateStopped:
+		return ContextTerminated
+	default:
+		return ContextNone
+	}
+}
+
 // Default fills in what EMCO does: level 1, and for the admin cloud the namespace default.
 func (o *LogicalCloud) Default() {
 	if o.Spec.Level == "" {
@@ -59,12 +82,17 @@ func (o *LogicalCloud) Default() {
 // namespacePattern is Kubernetes' (RFC 1123 label): EMCO takes more, and clusters refuse it later.
 var namespacePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
+// checkNamespace adds a problem unless s is "" or the name of a namespace.
+func checkNamespace(p *fail.Problems, path, s string) {
+	if s != "" && (len(s) > 63 || !namespacePattern.MatchString(s)) {
+		p.Add(path, "must be the name of a Kubernetes namespace: at most 63 of a-z, 0-9 and -, not - first or last")
+	}
+}
+
 // Validate checks the body.
 func (o *LogicalCloud) Validate(p *fail.Problems) {
 	o.Metadata.Validate(p)
-	if ns := o.Spec.Namespace; ns != "" && (len(ns) > 63 || !namespacePattern.MatchString(ns)) {
-		p.Add("spec.namespace", "must be the name of a Kubernetes namespace: at most 63 of a-z, 0-9 and -, not - first or last")
-	}
+	checkNamespace(p, "spec.namespace", o.Spec.Namespace)
 	CheckLength(p, "spec.user.userName", o.Spec.User.UserName, 20)
 	CheckLength(p, "spec.user.type", o.Spec.User.Type, 128)
 	if o.Spec.Level != LevelAdmin && o.Spec.Level != LevelStandard {
@@ -72,6 +100,89 @@ func (o *LogicalCloud) Validate(p *fail.Problems) {
 	}
 	for _, k := range slices.Sorted(maps.Keys(o.Spec.Labels)) {
 		CheckLength(p, "spec.labels["+k+"]", o.Spec.Labels[k], 128)
+	}
+}
+
+// cloudRefusals are EMCO's sentences, by operation and status of the last context; what is not in it is
+// allowed. Beyond EMCO, an instantiate that is going on can be terminated (the seeds promise it), and so
+// can what a terminate that has failed left over.
+var cloudRefusals = map[Operation]map[ContextStatus]string{
+	OpInstantiate: {
+		ContextInstantiating:     "The Logical Cloud is already instantiating",
+		ContextInstantiated:      "The Logical Cloud is already instantiated",
+		ContextInstantiateFailed: "The Logical Cloud has failed instantiating before, please terminate and try again",
+		ContextTerminating:       "The Logical Cloud can't be re-instantiated yet, it is being terminated",
+		ContextTerminateFailed:   "The Logical Cloud has failed terminating, please delete the Logical Cloud or terminate it again",
+	},
+	OpTerminate: {
+		ContextNone:        "The Logical Cloud is not instantiated",
+		ContextTerminating: "The Logical Cloud is already being terminated",
+		ContextTerminated:  "The Logical Cloud has already been terminated",
+	},
+	OpChange: {
+		ContextInstantiating:     "Cluster References cannot be added/removed unless the Logical Cloud is fully Instantiated or Terminated",
+		ContextInstantiateFailed: "Cluster References cannot be added/removed unless the Logical Cloud is fully Instantiated or Terminated",
+		ContextTerminating:       "Cluster References cannot be added/removed unless the Logical Cloud is fully Instantiated or Terminated",
+	},
+	OpDelete: {
+		ContextInstantiating:     "The Logical Cloud is instantiating, please wait and then terminate",
+		ContextInstantiated:      "The Logical Cloud is instantiated, please terminate first",
+		ContextInstantiateFailed: "The Logical Cloud has failed instantiating, for safety please terminate and try again",
+		ContextTerminating:       "The Logical Cloud can't be deleted yet, it is being terminated",
+	},
+}
+
+// Decide is the table of reference 2.6. OpChange is a write to the cluster references.
+func (o *LogicalCloud) Decide(c ContextStatus, op Operation) (Transition, error) {
+	s, next := o.History.State(), o.History.Last().Revision+1
+	sentence, refused := cloudRefusals[op][c]
+	stopped := o.Admin() && (s == InstantiateStopped || s == TerminateStopped)
+	switch {
+	// Without this way back the stop of an admin cloud would be for good.
+	case stopped && op == OpInstantiate:
+		refused = false
+	case stopped && op == OpChange:
+		sentence, refused = cloudRefusals[OpChange][ContextInstantiating], true
+	}
+	if refused {
+		return Transition{}, fail.New(fail.Conflict, "%s: logical cloud %q is in state %s%s", sentence, o.Name, s, ofContext(c))
+	}
+	switch op {
+	case OpInstantiate:
+		return Transition{To: Instantiated, Revision: next}, nil
+	case OpTerminate:
+		return Transition{To: Terminated, Revision: next}, nil
+	case OpUpdate:
+		if c != ContextInstantiated && c != ContextInstantiateFailed { // EMCO answers 202 all the same
+			return Transition{To: s, Same: true}, nil
+		}
+		return Transition{To: Updated, Revision: next}, nil
+	case OpStop:
+		return o.decideStop(c, next)
+	case OpChange, OpDelete:
+		return Transition{To: s, Same: true}, nil
+	default:
+		return Transition{}, fail.New(fail.Internal, "unknown operation %q", op)
+	}
+}
+
+func (o *LogicalCloud) decideStop(c ContextStatus, next int) (Transition, error) {
+	s := o.History.State()
+	switch {
+	case s == Created:
+		return Transition{}, fail.New(fail.Conflict, "LogicalCloud has not been asked to instantiate: %s", o.Name)
+	case (s == InstantiateStopped || s == TerminateStopped) && c.InProgress():
+		return Transition{To: s, Same: true}, nil
+	case s == InstantiateStopped:
+		return Transition{}, fail.New(fail.Conflict, "LogicalCloud instantiation already stopped: %s", o.Name)
+	case s == TerminateStopped:
+		return Transition{}, fail.New(fail.Conflict, "LogicalCloud termination already stopped: %s", o.Name)
+	case s == Terminated && (o.Admin() || c == ContextTerminating):
+		return Transition{To: TerminateStopped, Revision: next}, nil
+	case s != Terminated && (o.Admin() || c == ContextInstantiating):
+		return Transition{To: InstantiateStopped, Revision: next}, nil
+	default:
+		return Transition{}, fail.New(fail.Invalid, "LogicalCloud is not instantiating or terminating: %s is in state %s%s", o.Name, s, ofContext(c))
 	}
 }
 

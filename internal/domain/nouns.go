@@ -4,7 +4,7 @@ package domain
 // holders of a resource, the store's collections, the routes) walks this list.
 var Nouns = []*Noun{
 	ClusterProviders, ClusterSyncObjects, ClustersNoun, ClusterLabels, ClusterKVs, Networks, ProviderNetworks,
-	Projects, LogicalClouds, ClusterReferences,
+	Projects, LogicalClouds, ClusterReferences, UserPermissions, ClusterQuotas, LogicalCloudKVs,
 	CompositeApps, Apps, AppDependencies, CompositeProfiles, Profiles,
 	DeploymentIntentGroups, DeploymentIntents, PlacementIntents, AppIntents,
 	Controllers, CLMControllers, DTCControllers,

@@ -12,7 +12,7 @@ type Owner interface {
 }
 
 // Owners are the nouns whose documents are Owners.
-var Owners = []*Noun{DeploymentIntentGroups, ClustersNoun}
+var Owners = []*Noun{DeploymentIntentGroups, LogicalClouds, ClustersNoun}
 
 // OwnerNoun is the noun of an owner's key, nil when it is no owner's.
 func OwnerNoun(key Key) *Noun {

@@ -142,7 +142,19 @@ func TestValidate(t *testing.T) {
 				{Path: "spec.labels[a]", Message: tooLong},
 			},
 		},
-		"a cluster reference": {o: &domain.ClusterReference{Metadata: meta("a"), Spec: domain.ClusterReferenceSpec{ClusterProvider: "p", Cluster: "c", LoadBalancerIP: "255.255.255.255"}}},
+		"a permission": {o: &domain.UserPermission{Metadata: meta("a"), Spec: domain.UserPermissionSpec{APIGroups: []string{""}, Resources: []string{"*"}, Verbs: []string{"get"}}}},
+		"a permission that says nothing": {o: &domain.UserPermission{Metadata: meta("a"), Spec: domain.UserPermissionSpec{Namespace: "A"}}, want: []fail.Field{
+			{Path: "spec.namespace", Message: "must be the name of a Kubernetes namespace: at most 63 of a-z, 0-9 and -, not - first or last"},
+			{Path: "spec.apiGroups", Message: "Invalid type. Expected: array, given: null"}, {Path: "spec.resources", Message: "Invalid type. Expected: array, given: null"},
+			{Path: "spec.verbs", Message: "Invalid type. Expected: array, given: null"},
+		}},
+		"a quota": {o: &domain.ClusterQuota{Metadata: meta("a"), Spec: map[string]string{"limits.cpu": "4", "requests.memory": "1.5Gi", "pods": "1e3", "requests.cpu": "500m"}}},
+		"a quota of nothing that counts": {o: &domain.ClusterQuota{Metadata: meta("A_1"), Spec: map[string]string{"pods": "many"}}, want: []fail.Field{
+			{Path: "metadata.name", Message: "must be the name of a ResourceQuota: a-z, 0-9, - and ., no - or . first or last"},
+			{Path: "spec[pods]", Message: `"many" is not a quantity such as 4, 500m or 16Gi`},
+		}},
+		"a cloud's pairs missing": {o: &domain.LogicalCloudKV{Metadata: meta("a")}, want: []fail.Field{{Path: "spec.kv", Message: "Invalid type. Expected: array, given: null"}}},
+		"a cluster reference":     {o: &domain.ClusterReference{Metadata: meta("a"), Spec: domain.ClusterReferenceSpec{ClusterProvider: "p", Cluster: "c", LoadBalancerIP: "255.255.255.255"}}},
 		"a reference to nothing": {
 			o:    &domain.ClusterReference{Metadata: meta("a"), Spec: domain.ClusterReferenceSpec{LoadBalancerIP: "2001:db8::1234:5678"}},
 			want: []fail.Field{{Path: "spec.clusterProvider", Message: "is required"}, {Path: "spec.cluster", Message: "is required"}, {Path: "spec.loadBalancerIP", Message: "String length must be less than or equal to 16"}},

@@ -128,17 +128,17 @@ func (e *Engine) Stop(ctx context.Context, s domain.Scope) error {
 
 // Running says whether the operation's workflow is open.
 func (e *Engine) Running(ctx context.Context, s domain.Scope) (bool, error) {
-	status, err := e.status(ctx, s)
+	status, err := e.status(ctx, workflows.OperationID(s))
 	if fail.Is(err, fail.NotFound) {
 		return false, nil
 	}
 	return status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, err
 }
 
-func (e *Engine) status(ctx context.Context, s domain.Scope) (enumspb.WorkflowExecutionStatus, error) {
+func (e *Engine) status(ctx context.Context, id string) (enumspb.WorkflowExecutionStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	d, err := e.temporal.DescribeWorkflowExecution(ctx, workflows.OperationID(s), "")
+	d, err := e.temporal.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
 		return 0, kindOf(err)
 	}
@@ -147,13 +147,17 @@ func (e *Engine) status(ctx context.Context, s domain.Scope) (enumspb.WorkflowEx
 
 // Close implements activities.Runs. A workflow that does not end in closeTimeout is terminated.
 func (e *Engine) Close(ctx context.Context, s domain.Scope) (inOrder bool, err error) {
-	id := workflows.OperationID(s)
+	return e.shut(ctx, workflows.OperationID(s))
+}
+
+// shut cancels a workflow and waits until it is closed.
+func (e *Engine) shut(ctx context.Context, id string) (inOrder bool, err error) {
 	if err := e.call(ctx, func(ctx context.Context) error { return e.temporal.CancelWorkflow(ctx, id, "") }); err != nil && !fail.Is(err, fail.NotFound) {
 		return false, err
 	}
 	deadline := time.Now().Add(closeTimeout)
 	for {
-		status, err := e.status(ctx, s)
+		status, err := e.status(ctx, id)
 		switch {
 		case fail.Is(err, fail.NotFound):
 			return false, nil

@@ -50,22 +50,55 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Source gives a cluster's credentials and their digest. Its errors are passed on as they are.
-type Source func(ctx context.Context, name domain.ClusterName) (kubeconfig []byte, digest domain.Digest, err error)
+// Name names the clients of a Clients.
+type Name interface {
+	comparable
+	fmt.Stringer
+}
 
-// Clusters keeps a client per cluster; the least recently used ones are closed. No lock is held while a
+// User is the user of a logical cloud in one of its clusters.
+type User struct {
+	Cloud domain.Key
+	domain.ClusterName
+}
+
+// String is the cluster, then the cloud.
+func (u User) String() string { return u.ClusterName.String() + " in " + string(u.Cloud) }
+
+// SourceOf gives credentials and their digest. Its errors are passed on as they are.
+type SourceOf[K Name] func(ctx context.Context, name K) (kubeconfig []byte, digest domain.Digest, err error)
+
+type (
+	// Clusters keeps a client per cluster, with the rights of the cluster's registration.
+	Clusters = Clients[domain.ClusterName]
+	// Source gives the credentials of clusters' registrations.
+	Source = SourceOf[domain.ClusterName]
+	// Users keeps a client for each user of a logical cloud in a cluster.
+	Users = Clients[User]
+)
+
+// Clients keeps clients of clusters; the least recently used ones are closed. No lock is held while a
 // cluster or the source is asked, so a dead cluster holds up nobody.
-type Clusters struct {
+type Clients[K Name] struct {
 	config  Config
-	source  Source
-	flights singleflight.Group // by cluster
-	clients *lru.Cache[domain.ClusterName, *Cluster]
+	source  SourceOf[K]
+	flights singleflight.Group // by name
+	clients *lru.Cache[K, *Cluster]
 }
 
 // NewClusters makes an empty set of clients. It fails only when config.Clients is negative.
 func NewClusters(config Config, source Source) (*Clusters, error) {
-	k := &Clusters{config: config.withDefaults(), source: source}
-	clients, err := lru.NewWithEvict(k.config.Clients, func(_ domain.ClusterName, c *Cluster) { c.close() })
+	return newClients(config, source)
+}
+
+// NewUsers is NewClusters for users.
+func NewUsers(config Config, source SourceOf[User]) (*Users, error) {
+	return newClients(config, source)
+}
+
+func newClients[K Name](config Config, source SourceOf[K]) (*Clients[K], error) {
+	k := &Clients[K]{config: config.withDefaults(), source: source}
+	clients, err := lru.NewWithEvict(k.config.Clients, func(_ K, c *Cluster) { c.close() })
 	if err != nil {
 		return nil, fmt.Errorf("make client cache: %w", err)
 	}
@@ -76,7 +109,7 @@ func NewClusters(config Config, source Source) (*Clusters, error) {
 // Get returns the client of a cluster, without talking to the cluster. The client's credentials are those
 // of at most Config.Fresh ago, and newer when the cluster refused them since. Errors are the source's, or
 // Malformed or Invalid when the kubeconfig cannot be used, or the context's.
-func (k *Clusters) Get(ctx context.Context, name domain.ClusterName) (*Cluster, error) {
+func (k *Clients[K]) Get(ctx context.Context, name K) (*Cluster, error) {
 	if c, ok := k.clients.Get(name); ok && c.fresh() {
 		return c, nil
 	}
@@ -98,7 +131,7 @@ func (k *Clusters) Get(ctx context.Context, name domain.ClusterName) (*Cluster, 
 }
 
 // load asks for the credentials, and makes a new client if they are not those of the present one.
-func (k *Clusters) load(ctx context.Context, name domain.ClusterName) (*Cluster, error) {
+func (k *Clients[K]) load(ctx context.Context, name K) (*Cluster, error) {
 	asked := time.Now()
 	kubeconfig, digest, err := k.source(ctx, name)
 	if err != nil {
@@ -119,4 +152,4 @@ func (k *Clusters) load(ctx context.Context, name domain.ClusterName) (*Cluster,
 }
 
 // Close closes the clients. Work that still goes on with one is not cut off.
-func (k *Clusters) Close() { k.clients.Purge() }
+func (k *Clients[K]) Close() { k.clients.Purge() }

@@ -18,6 +18,37 @@ func CheckKubeconfig(data []byte) error {
 	return err
 }
 
+// Credentials are those of a logical cloud's user in one cluster, which the kubeconfig calls Cluster.
+type Credentials struct {
+	Cluster, User, Namespace string
+	Certificate, Key         []byte // PEM
+}
+
+// UserKubeconfig is a kubeconfig of the user for the cluster that the administrator's kubeconfig is for: the same
+// server and authority, and a context "<user>@<cluster>" in the namespace. Errors are those of CheckKubeconfig.
+func UserKubeconfig(admin []byte, c Credentials) ([]byte, error) {
+	file, err := clientcmd.Load(admin)
+	if err != nil {
+		return nil, fail.Wrap(err, fail.Malformed, "the kubeconfig cannot be read: it is not one in YAML or JSON")
+	}
+	var p fail.Problems
+	checkCurrent(&p, file)
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	name := c.User + "@" + c.Cluster
+	config := clientcmdapi.NewConfig()
+	config.Clusters[c.Cluster] = file.Clusters[file.Contexts[file.CurrentContext].Cluster]
+	config.AuthInfos[c.User] = &clientcmdapi.AuthInfo{ClientCertificateData: c.Certificate, ClientKeyData: c.Key}
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: c.Cluster, AuthInfo: c.User, Namespace: c.Namespace}
+	config.CurrentContext = name
+	data, err := clientcmd.Write(*config)
+	if err != nil {
+		return nil, fail.Wrap(err, fail.Internal, "the kubeconfig cannot be written")
+	}
+	return data, nil
+}
+
 // restConfig reads the current context.
 func restConfig(data []byte) (*rest.Config, error) {
 	file, err := clientcmd.Load(data)

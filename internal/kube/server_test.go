@@ -42,10 +42,18 @@ const (
 
 func serve(t testing.TB, p protocol, handle http.HandlerFunc) *server {
 	t.Helper()
+	return serveAll(t, p, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		handle(w, r)
+	})
+}
+
+// serveAll is serve for those who look at what is sent.
+func serveAll(t testing.TB, p protocol, handle http.HandlerFunc) *server {
+	t.Helper()
 	s := &server{}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.requests.Add(1)
-		_, _ = io.Copy(io.Discard, r.Body)
 		handle(w, r)
 	}))
 	s.EnableHTTP2 = bool(p)

@@ -83,7 +83,8 @@ type Plan struct {
 	Owner     domain.Key `json:"owner"`
 	Release   string     `json:"release"`
 	Namespace string     `json:"namespace"`
-	Apps      []App      `json:"apps"` // in the order of the composite app
+	User      domain.Key `json:"user,omitempty"` // the logical cloud with whose user's rights it is applied
+	Apps      []App      `json:"apps"`           // in the order of the composite app
 }
 
 // App finds an app by name; nil when there is none.

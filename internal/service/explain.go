@@ -46,7 +46,13 @@ func (x *Explainer) Explain(ctx context.Context, key domain.Key) (*explain.Expla
 	s := &explain.Situation{Now: x.lifecycle.now(), Key: key, Noun: owner.Noun(), History: *owner.Track(), UI: x.ui}
 	asking, cancel := context.WithTimeout(ctx, engineTimeout)
 	defer cancel()
-	if id := s.History.ContextID(); id != "" {
+	cloud, ofCloud := owner.(*domain.LogicalCloud)
+	switch id := s.History.ContextID(); {
+	case id == "":
+	case ofCloud && cloud.Admin(): // there is nothing but its document
+		s.Status = cloud.AdminStatus()
+		s.Instance = &domain.Instance{Owner: key, ContextID: id, Status: s.Status}
+	default:
 		if err := x.instance(ctx, asking, s, id); err != nil {
 			return nil, err
 		}

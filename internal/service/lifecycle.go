@@ -176,12 +176,21 @@ func (l *Lifecycle) Forget(ctx context.Context, owner domain.Key) error {
 // User finds an owner whose app context, not terminated yet, goes to the cluster. A cluster is no user of itself:
 // its own state says whether it may be deleted.
 func (l *Lifecycle) User(ctx context.Context, c domain.ClusterName) (owner domain.Key, found bool, err error) {
+	return l.user(ctx, c, func(*domain.Instance) bool { return true })
+}
+
+// Tenant is User for what is in the logical cloud, which is not the cloud's own.
+func (l *Lifecycle) Tenant(ctx context.Context, cloud domain.Key, c domain.ClusterName) (owner domain.Key, found bool, err error) {
+	return l.user(ctx, c, func(i *domain.Instance) bool { return i.LogicalCloud == cloud && i.Owner != cloud })
+}
+
+func (l *Lifecycle) user(ctx context.Context, c domain.ClusterName, counts func(*domain.Instance) bool) (owner domain.Key, found bool, err error) {
 	active, err := l.records.ActiveInstances(ctx)
 	if err != nil {
 		return "", false, err
 	}
 	for _, i := range active {
-		if i.Owner == c.Key() {
+		if i.Owner == c.Key() || !counts(i) {
 			continue
 		}
 		p, err := l.recall.plan(ctx, l.records, i.Plan)

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"slices"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -9,212 +10,256 @@ import (
 
 // The lifecycle of an admin logical cloud (level 0) is in its document alone: there is nothing to put
 // into its clusters, so every operation is over when it is recorded, and the status of its context
-// follows from its history. EMCO's rules and sentences are in the tables of this file.
+// follows from its history. Clouds of level 1 are operations like those of every other owner.
 
 func fillCloud(o domain.Object) { o.(*domain.LogicalCloud).Default() }
 
-// contextOf is where the last context of a cloud stands. Stopping changes nothing: there is never
-// anything going on.
-func contextOf(h *domain.History) domain.ContextStatus {
-	switch h.State() {
-	case domain.Instantiated, domain.InstantiateStopped:
-		return domain.ContextInstantiated
-	case domain.Terminated, domain.TerminateStopped:
-		return domain.ContextTerminated
-	default:
-		return domain.ContextNone
+// decideCloud asks the state machine.
+func (s *Service) decideCloud(ctx context.Context, cloud *domain.LogicalCloud, op domain.Operation) (domain.Transition, error) {
+	status, err := s.cloudStatus(ctx, cloud)
+	if err != nil {
+		return domain.Transition{}, err
 	}
+	return cloud.Decide(status, op)
 }
 
-// cloudRefusals are EMCO's sentences, by operation and status of the last context; what is not in it is
-// allowed.
-var cloudRefusals = map[domain.Operation]map[domain.ContextStatus]string{
-	domain.OpInstantiate: {domain.ContextInstantiated: "The Logical Cloud is already instantiated"},
-	domain.OpTerminate: {
-		domain.ContextNone:       "The Logical Cloud is not instantiated",
-		domain.ContextTerminated: "The Logical Cloud has already been terminated",
-	},
-	domain.OpDelete: {domain.ContextInstantiated: "The Logical Cloud is instantiated, please terminate first"},
+// cloudStatus is where the last context of a cloud stands.
+func (s *Service) cloudStatus(ctx context.Context, cloud *domain.LogicalCloud) (domain.ContextStatus, error) {
+	if cloud.Admin() {
+		return cloud.AdminStatus(), nil
+	}
+	return s.instances.ContextStatus(ctx, domain.KeyOf(cloud), cloud.History.ContextID())
 }
 
-func cloudMay(cloud *domain.LogicalCloud, op domain.Operation) error {
-	// Groups go only into a cloud that is Instantiated, and one that groups name cannot be terminated:
-	// without this way back, a stop would be for good.
-	if op == domain.OpInstantiate && cloud.History.State() == domain.InstantiateStopped {
-		return nil
-	}
-	if sentence, refused := cloudRefusals[op][contextOf(&cloud.History)]; refused {
-		return fail.New(fail.Conflict, "%s: logical cloud %q is in state %s", sentence, cloud.Name, cloud.History.State())
-	}
-	return nil
-}
-
-// mayChangeCloud guards the document of a cloud and carries its history from write to write.
-func (s *Service) mayChangeCloud(_ context.Context, c change) error {
+// mayChangeCloud guards the document of a cloud and carries from write to write what is not of its body.
+func (s *Service) mayChangeCloud(ctx context.Context, c change) error {
 	switch {
 	case c.from == nil:
 		c.to.(*domain.LogicalCloud).History = domain.NewHistory(s.now())
 		return nil
 	case c.to == nil:
-		return cloudMay(c.from.(*domain.LogicalCloud), domain.OpDelete)
+		_, err := s.decideCloud(ctx, c.from.(*domain.LogicalCloud), domain.OpDelete)
+		return err
 	}
 	old, cloud := c.from.(*domain.LogicalCloud), c.to.(*domain.LogicalCloud)
-	cloud.History = old.History
-	if contextOf(&old.History) == domain.ContextInstantiated &&
-		(old.Spec.Level != cloud.Spec.Level || old.Spec.Namespace != cloud.Spec.Namespace) {
-		return fail.New(fail.Conflict, "logical cloud %q cannot change its level or namespace in state %s; terminate it first",
+	cloud.History, cloud.Key, cloud.Request = old.History, old.Key, old.Request
+	if old.Spec.Level == cloud.Spec.Level && old.Spec.Namespace == cloud.Spec.Namespace && old.Spec.User.UserName == cloud.Spec.User.UserName {
+		return nil
+	}
+	// What may be deleted has nothing in clusters.
+	if _, err := s.decideCloud(ctx, old, domain.OpDelete); err != nil {
+		return fail.New(fail.Conflict, "logical cloud %q cannot change its level, namespace or user in state %s; terminate it first",
 			old.Name, old.History.State())
 	}
 	return nil
 }
 
+// cloudOf reads the cloud that a document belongs to.
+func (s *Service) cloudOf(ctx context.Context, o domain.Object) (*domain.LogicalCloud, error) {
+	cloud, err := s.store.Get(ctx, domain.LogicalClouds, o.Base().Parent)
+	if err != nil {
+		return nil, err
+	}
+	return cloud.(*domain.LogicalCloud), nil
+}
+
 // mayChangeMembers guards the cluster references of a cloud. EMCO lets them come and go with an
-// instantiated cloud as without one, but not while it is stopped half-way.
+// instantiated cloud as without one, but not while it is half-way. What is in a cluster with the rights of the
+// cloud's user could not be taken out again without the reference.
 func (s *Service) mayChangeMembers(ctx context.Context, c change) error {
-	o, err := s.store.Get(ctx, domain.LogicalClouds, c.object().Base().Parent)
+	cloud, err := s.cloudOf(ctx, c.object())
 	if err != nil {
 		return err
 	}
-	cloud := o.(*domain.LogicalCloud)
-	switch state := cloud.History.State(); state {
-	case domain.InstantiateStopped, domain.TerminateStopped:
-		return fail.New(fail.Conflict, "Cluster References cannot be added/removed unless the Logical Cloud is fully Instantiated or Terminated: logical cloud %q is in state %s",
-			cloud.Name, state)
-	default:
+	if _, err := s.decideCloud(ctx, cloud, domain.OpChange); err != nil {
+		return err
+	}
+	if c.to != nil { // the cluster fills it in
+		c.to.(*domain.ClusterReference).Spec.Certificate = ""
 		return nil
 	}
+	if cloud.Admin() {
+		return nil
+	}
+	reference := c.from.(*domain.ClusterReference)
+	tenant, found, err := s.instances.Tenant(ctx, domain.KeyOf(cloud), reference.ClusterName())
+	if err != nil || !found {
+		return err
+	}
+	return fail.New(fail.Conflict, "Can't remove Cluster Reference: %s has something in cluster %s; terminate that first", tenant, reference.ClusterName())
 }
 
-// InstantiateCloud makes a cloud ready to take deployment intent groups. Errors: Conflict in a wrong
-// state; Invalid when it has no clusters, or is not an admin cloud.
-func (s *Service) InstantiateCloud(ctx context.Context, key domain.Key) error {
-	return s.operateCloud(ctx, key, domain.OpInstantiate, func(cloud *domain.LogicalCloud) error {
-		if cloud.Spec.Level != domain.LevelAdmin {
-			return fail.New(fail.Invalid, "logical cloud %q is of level %s; only clouds of level 0 (admin) can be instantiated",
-				cloud.Name, cloud.Spec.Level)
-		}
-		id, err := newContextID()
+// changedMembers looks once more when a reference is written.
+func (s *Service) changedMembers(ctx context.Context, c change) error {
+	if err := s.mayChangeMembers(ctx, c); err != nil {
+		return err
+	}
+	return s.changedCloud(ctx, c)
+}
+
+// changedCloud counts a write below a cloud as one of the cloud's document: an instantiate that was planned before
+// is refused.
+func (s *Service) changedCloud(ctx context.Context, c change) error {
+	for {
+		cloud, err := s.cloudOf(ctx, c.object())
 		if err != nil {
 			return err
 		}
-		s.record(cloud, domain.Instantiated, id)
-		return nil
+		if err := s.store.Replace(ctx, cloud); !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// mayHaveQuotas refuses quotas of a cloud that has no namespace of its own.
+func (s *Service) mayHaveQuotas(ctx context.Context, c change) error {
+	cloud, err := s.cloudOf(ctx, c.object())
+	if err != nil {
+		return err
+	}
+	if c.to != nil && cloud.Admin() {
+		return fail.New(fail.Invalid, "Cluster Quotas not allowed for Logical Cloud Level 0: logical cloud %q", cloud.Name)
+	}
+	return nil
+}
+
+// InstantiateCloud makes a cloud ready to take deployment intent groups. Errors: Conflict in a wrong
+// state or without the permission that level 1 needs; Invalid when it has no clusters.
+func (s *Service) InstantiateCloud(ctx context.Context, key domain.Key) (warnings []string, err error) {
+	cloud, err := s.cloud(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if !cloud.Admin() {
+		return s.operations.Instantiate(ctx, key)
+	}
+	return nil, s.operateAdmin(ctx, key, domain.OpInstantiate, func(*domain.LogicalCloud) (string, error) {
+		if err := s.hasMembers(ctx, cloud); err != nil {
+			return "", err
+		}
+		return newContextID()
 	})
 }
 
 // TerminateCloud takes a cloud out of service. Errors: Conflict in a wrong state; Invalid, as in EMCO,
-// when it has no clusters or a deployment intent group names it.
+// when a deployment intent group names it, or an admin cloud has no clusters.
 func (s *Service) TerminateCloud(ctx context.Context, key domain.Key) error {
-	return s.operateCloud(ctx, key, domain.OpTerminate, func(cloud *domain.LogicalCloud) error {
-		group, found, err := s.store.Referring(ctx, domain.DeploymentIntentGroups, key)
-		if err != nil {
-			return err
+	cloud, err := s.cloud(ctx, key)
+	if err != nil {
+		return err
+	}
+	if _, err := s.decideCloud(ctx, cloud, domain.OpTerminate); err != nil {
+		return err
+	}
+	group, found, err := s.store.Referring(ctx, domain.DeploymentIntentGroups, key)
+	if err != nil {
+		return err
+	}
+	if found {
+		return fail.New(fail.Invalid, "Found at least one DIG associated with Logical Cloud attempted to be terminated: %s (%s)",
+			describe(domain.DeploymentIntentGroups, group), group)
+	}
+	if !cloud.Admin() {
+		return s.operations.Terminate(ctx, key)
+	}
+	return s.operateAdmin(ctx, key, domain.OpTerminate, func(cloud *domain.LogicalCloud) (string, error) {
+		if err := s.hasMembers(ctx, cloud); err != nil {
+			return "", err
 		}
-		if found {
-			return fail.New(fail.Invalid, "Found at least one DIG associated with Logical Cloud attempted to be terminated: %s (%s)",
-				describe(domain.DeploymentIntentGroups, group), group)
-		}
-		id := cloud.History.ContextID()
-		cloud.History.StatusContextID = id
-		s.record(cloud, domain.Terminated, id)
-		return nil
+		cloud.History.StatusContextID = cloud.History.ContextID()
+		return cloud.History.ContextID(), nil
 	})
 }
 
-// operateCloud checks that the cloud may, lets act record it, and writes; again when somebody else has
-// written meanwhile.
-func (s *Service) operateCloud(ctx context.Context, key domain.Key, op domain.Operation, act func(*domain.LogicalCloud) error) error {
-	for {
-		o, err := s.store.Get(ctx, domain.LogicalClouds, key)
-		if err != nil {
-			return err
-		}
-		cloud := o.(*domain.LogicalCloud)
-		if err := cloudMay(cloud, op); err != nil {
-			return err
-		}
-		_, found, err := s.store.FirstUnder(ctx, domain.ClusterReferences, key)
-		if err != nil {
-			return err
-		}
-		if !found {
-			return fail.New(fail.Invalid, "No Cluster References associated: logical cloud %q has no clusters", cloud.Name)
-		}
-		if err := act(cloud); err != nil {
-			return err
-		}
-		if err := s.store.Replace(ctx, cloud); !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
-			return err
-		}
-	}
-}
-
-// StopCloud records that the last operation is to be stopped; it is over already, as it always is.
-// Conflict when there was none, or it is stopped already.
+// StopCloud records that the last operation is to be stopped; that of an admin cloud is over already, as it
+// always is. Conflict when there was none, or it is stopped already; Invalid when it is over.
 func (s *Service) StopCloud(ctx context.Context, key domain.Key) error {
-	for {
-		o, err := s.store.Get(ctx, domain.LogicalClouds, key)
-		if err != nil {
-			return err
-		}
-		cloud := o.(*domain.LogicalCloud)
-		switch cloud.History.State() {
-		case domain.Instantiated:
-			s.record(cloud, domain.InstantiateStopped, cloud.History.ContextID())
-		case domain.Terminated:
-			s.record(cloud, domain.TerminateStopped, cloud.History.ContextID())
-		case domain.InstantiateStopped:
-			return fail.New(fail.Conflict, "LogicalCloud instantiation already stopped: %s", cloud.Name)
-		case domain.TerminateStopped:
-			return fail.New(fail.Conflict, "LogicalCloud termination already stopped: %s", cloud.Name)
-		default:
-			return fail.New(fail.Conflict, "LogicalCloud has not been asked to instantiate: %s", cloud.Name)
-		}
-		if err := s.store.Replace(ctx, cloud); !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
-			return err
-		}
+	cloud, err := s.cloud(ctx, key)
+	if err != nil {
+		return err
 	}
-}
-
-// record appends to the history; every action of a cloud counts its revision up.
-func (s *Service) record(cloud *domain.LogicalCloud, state domain.State, contextID string) {
-	h := &cloud.History
-	revision := 0
-	if n := len(h.Actions); n > 0 {
-		revision = h.Actions[n-1].Revision + 1
+	if !cloud.Admin() {
+		return s.operations.Stop(ctx, key)
 	}
-	h.Append(state, contextID, revision, s.now())
+	return s.operateAdmin(ctx, key, domain.OpStop, func(cloud *domain.LogicalCloud) (string, error) {
+		return cloud.History.ContextID(), nil
+	})
 }
 
-// CloudStatus is the answer to a status query of an admin cloud (reference 4.7): no counts and no
-// clusters.
-type CloudStatus struct {
-	Project        string               `json:"project"`
-	Name           string               `json:"name"`
-	States         domain.History       `json:"states"`
-	DeployedStatus domain.ContextStatus `json:"deployedStatus,omitempty"`
-	ReadyStatus    string               `json:"readyStatus,omitempty"`
+// UpdateCloud brings the clusters of an instantiated cloud in line with its references, permissions and quotas. A cloud
+// that is not instantiated is left alone, as in EMCO: an instantiate takes what there is.
+func (s *Service) UpdateCloud(ctx context.Context, key domain.Key) (warnings []string, err error) {
+	cloud, err := s.cloud(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if !cloud.Admin() {
+		_, warnings, err = s.operations.Update(ctx, key)
+		return warnings, err
+	}
+	return nil, s.operateAdmin(ctx, key, domain.OpUpdate, func(*domain.LogicalCloud) (string, error) { return newContextID() })
 }
 
-// StatusOfCloud answers a status query; instance is the context asked for, "" for the last one. Errors:
-// NotFound; Invalid for an instance that the cloud does not have.
-func (s *Service) StatusOfCloud(ctx context.Context, key domain.Key, instance string) (*CloudStatus, error) {
+func (s *Service) cloud(ctx context.Context, key domain.Key) (*domain.LogicalCloud, error) {
 	o, err := s.store.Get(ctx, domain.LogicalClouds, key)
 	if err != nil {
 		return nil, err
 	}
-	cloud := o.(*domain.LogicalCloud)
-	h := cloud.History
-	status := &CloudStatus{Project: key.Segments()[1], Name: cloud.Name, States: h, DeployedStatus: contextOf(&h)}
-	if instance != "" && instance != h.ContextID() {
-		if !h.Knows(instance) {
-			return nil, fail.New(fail.Invalid, "No state information for %s", instance)
+	return o.(*domain.LogicalCloud), nil
+}
+
+// hasMembers refuses a cloud without clusters.
+func (s *Service) hasMembers(ctx context.Context, cloud *domain.LogicalCloud) error {
+	_, found, err := s.store.FirstUnder(ctx, domain.ClusterReferences, domain.KeyOf(cloud))
+	if err != nil || found {
+		return err
+	}
+	return fail.New(fail.Invalid, "No Cluster References associated: logical cloud %q has no clusters", cloud.Name)
+}
+
+// operateAdmin checks that the cloud may, lets act name the context, and records; again when somebody else has
+// written meanwhile.
+func (s *Service) operateAdmin(ctx context.Context, key domain.Key, op domain.Operation, act func(*domain.LogicalCloud) (contextID string, err error)) error {
+	for {
+		cloud, err := s.cloud(ctx, key)
+		if err != nil {
+			return err
 		}
-		// A new context begins when the one before it is terminated.
-		status.DeployedStatus = domain.ContextTerminated
+		t, err := cloud.Decide(cloud.AdminStatus(), op)
+		if err != nil || t.Same {
+			return err
+		}
+		id, err := act(cloud)
+		if err != nil {
+			return err
+		}
+		cloud.History.Append(t.To, id, t.Revision, s.now())
+		if err := s.store.Replace(ctx, cloud); !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
+			return err
+		}
 	}
-	if status.DeployedStatus == domain.ContextInstantiated {
-		status.ReadyStatus = "Ready"
+}
+
+// UserKubeconfig is the kubeconfig of the cloud's user for the cluster of a reference. Conflict as long as there is
+// no certificate, and for an admin cloud, which has no user.
+func (s *Service) UserKubeconfig(ctx context.Context, key domain.Key) ([]byte, error) {
+	o, err := s.store.Get(ctx, domain.ClusterReferences, key)
+	if err != nil {
+		return nil, err
 	}
-	return status, nil
+	reference := o.(*domain.ClusterReference)
+	cloud, err := s.cloudOf(ctx, reference)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case cloud.Admin():
+		return nil, fail.New(fail.Conflict, "logical cloud %q is of level 0: it has no user; use the kubeconfig of cluster %s", cloud.Name, reference.ClusterName())
+	case !slices.Contains([]domain.State{domain.Instantiated, domain.InstantiateStopped, domain.Updated}, cloud.History.State()):
+		return nil, fail.New(fail.Conflict, "Logical Cloud hasn't been instantiated: %s", cloud.Name)
+	case reference.Spec.Certificate == "":
+		return nil, fail.New(fail.Conflict, "cluster %s has not issued the certificate of logical cloud %q yet; see its status", reference.ClusterName(), cloud.Name)
+	default:
+		return s.userKubeconfig(ctx, reference)
+	}
 }

@@ -67,6 +67,10 @@ func (*settled) User(context.Context, domain.ClusterName) (domain.Key, bool, err
 	return "", false, nil
 }
 
+func (*settled) Tenant(context.Context, domain.Key, domain.ClusterName) (domain.Key, bool, error) {
+	return "", false, nil
+}
+
 func (*settled) Forget(context.Context, domain.Key) error { return nil }
 
 type fixture struct {

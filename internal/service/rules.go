@@ -45,8 +45,11 @@ var rules = map[*domain.Noun]rule{
 	domain.Networks:         {before: (*Service).mayChangeNetworks, after: (*Service).changedNetworks, orphan: fail.NotFound},
 	domain.ProviderNetworks: {before: (*Service).mayChangeNetworks, after: (*Service).changedNetworks, orphan: fail.NotFound},
 
-	domain.LogicalClouds:     {fill: fillCloud, before: (*Service).mayChangeCloud, orphan: fail.NotFound},
-	domain.ClusterReferences: {before: (*Service).mayChangeMembers, orphan: fail.NotFound, listOrphan: true},
+	domain.LogicalClouds:     {fill: fillCloud, before: (*Service).mayChangeCloud, gone: (*Service).forgetInstances, orphan: fail.NotFound},
+	domain.ClusterReferences: {before: (*Service).mayChangeMembers, after: (*Service).changedMembers, orphan: fail.NotFound, listOrphan: true},
+	domain.UserPermissions:   {after: (*Service).changedCloud, orphan: fail.NotFound, listOrphan: true},
+	domain.ClusterQuotas:     {before: (*Service).mayHaveQuotas, after: (*Service).changedCloud, orphan: fail.NotFound, listOrphan: true},
+	domain.LogicalCloudKVs:   {orphan: fail.NotFound, listOrphan: true},
 
 	domain.CompositeApps:   {orphan: fail.NotFound, listOrphan: true},
 	domain.Apps:            {attach: (*Service).attachChart, file: (*Service).chart},

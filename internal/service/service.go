@@ -51,8 +51,18 @@ type Instances interface {
 	ContextStatus(ctx context.Context, owner domain.Key, contextID string) (domain.ContextStatus, error)
 	// Forget removes the records of all contexts of a resource that was deleted.
 	Forget(ctx context.Context, owner domain.Key) error
-	// User finds who may have something in the cluster.
+	// User finds who may have something in the cluster, and Tenant who may have it there with the rights of the
+	// logical cloud's user.
 	User(ctx context.Context, c domain.ClusterName) (owner domain.Key, found bool, err error)
+	Tenant(ctx context.Context, cloud domain.Key, c domain.ClusterName) (owner domain.Key, found bool, err error)
+}
+
+// Operations run what takes its time. Lifecycle implements it.
+type Operations interface {
+	Instantiate(ctx context.Context, owner domain.Key) (warnings []string, err error)
+	Terminate(ctx context.Context, owner domain.Key) error
+	Stop(ctx context.Context, owner domain.Key) error
+	Update(ctx context.Context, owner domain.Key) (revision int, warnings []string, err error)
 }
 
 // Checks look into uploaded files when they arrive, so that a bad one is the upload's error and not a
@@ -68,23 +78,31 @@ type Clock func() time.Time
 
 // Deps are what the plain verbs need; all of them are required.
 type Deps struct {
-	Store     Store
-	Sealer    Sealer
-	Instances Instances
-	Checks    Checks
-	Now       Clock
+	Store      Store
+	Sealer     Sealer
+	Instances  Instances
+	Operations Operations
+	Checks     Checks
+	// UserKubeconfig makes the kubeconfig of a logical cloud's user for a reference that has a certificate.
+	UserKubeconfig func(ctx context.Context, reference *domain.ClusterReference) ([]byte, error)
+	Now            Clock
 }
 
 // Service runs the plain verbs of every noun, and the lifecycle of logical clouds.
 type Service struct {
-	store     Store
-	sealer    Sealer
-	instances Instances
-	checks    Checks
-	now       Clock
+	store          Store
+	sealer         Sealer
+	instances      Instances
+	operations     Operations
+	checks         Checks
+	userKubeconfig func(ctx context.Context, reference *domain.ClusterReference) ([]byte, error)
+	now            Clock
 }
 
 // New makes a service.
 func New(d Deps) *Service {
-	return &Service{store: d.Store, sealer: d.Sealer, instances: d.Instances, checks: d.Checks, now: d.Now}
+	return &Service{
+		store: d.Store, sealer: d.Sealer, instances: d.Instances, operations: d.Operations, checks: d.Checks,
+		userKubeconfig: d.UserKubeconfig, now: d.Now,
+	}
 }

@@ -47,10 +47,22 @@ func (l *Lifecycle) document(ctx context.Context, key domain.Key, owner domain.O
 	if d.source.ContextID, err = q.ContextID(d.source.History); err != nil {
 		return nil, err
 	}
-	if d.source.ContextID != "" {
+	switch cloud, ok := owner.(*domain.LogicalCloud); {
+	case d.source.ContextID == "":
+	case ok && cloud.Admin(): // there is nothing but its document
+		d.source.Status = adminStatus(cloud, d.source.ContextID)
+	default:
 		err = l.gather(ctx, key, d)
 	}
 	return d, err
+}
+
+// adminStatus is where a context of an admin cloud stands: a new one begins when the one before it is over.
+func adminStatus(cloud *domain.LogicalCloud, contextID string) domain.ContextStatus {
+	if contextID != cloud.History.ContextID() {
+		return domain.ContextTerminated
+	}
+	return cloud.AdminStatus()
 }
 
 // heading is what a status document says of the owner itself.
@@ -61,6 +73,8 @@ func heading(owner domain.Owner) status.Source {
 	case *domain.DeploymentIntentGroup:
 		h.Project, h.CompositeApp, h.Version = segments[1], segments[3], segments[4]
 		h.CompositeProfile = o.Spec.CompositeProfile
+	case *domain.LogicalCloud:
+		h.Subject, h.Project = status.SubjectCloud, segments[1]
 	case *domain.Cluster:
 		h.Subject, h.Name = status.SubjectNetworks, o.ClusterName().String()
 	}
@@ -141,6 +155,9 @@ func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain
 		for _, t := range a.Targets {
 			id := domain.LeafID(i.ContextID, a.Name, t.ClusterName)
 			c := cluster(&t, id, known, earlier, running, s.Operation)
+			if _, ok := known[id]; !ok && t.Held != nil {
+				known[id] = domain.Leaf{Report: t.Held.Report} // for whoever hears of it
+			}
 			c.Reason = cmp.Or(held[a.Name], c.Reason)
 			app.Clusters = append(app.Clusters, c)
 		}

@@ -13,8 +13,8 @@ import (
 // planned and recorded, with the revision that the instance has then: the one it had when there is no difference, of
 // which a warning tells.
 func (l *Lifecycle) Update(ctx context.Context, key domain.Key) (revision int, warnings []string, err error) {
-	_, _, observed, err := l.decide(ctx, key, domain.OpUpdate)
-	if err != nil {
+	_, t, observed, err := l.decide(ctx, key, domain.OpUpdate)
+	if err != nil || t.Same {
 		return 0, nil, err
 	}
 	return l.change(ctx, key, domain.OpUpdate, observed, domain.Goal{})

@@ -47,9 +47,14 @@ func (b *body) apps(secs []section) {
 }
 
 func (b *body) app(sec *section) {
-	resources := b.resources(sec)
 	b.out.open(bodyApp{sec.app.Name})
 	b.out.text(`,"clusters":[`)
+	b.clusters(sec)
+	b.out.text("]}")
+}
+
+func (b *body) clusters(sec *section) {
+	resources := b.resources(sec)
 	for i, c := range sec.clusters {
 		if b.out.err != nil {
 			return // the reader has gone: the other clusters would be encoded for nobody
@@ -57,7 +62,6 @@ func (b *body) app(sec *section) {
 		b.out.comma(i)
 		b.cluster(sec, c, resources)
 	}
-	b.out.text("]}")
 }
 
 // resources encodes the resources of a section once for all its clusters, in their order, each without

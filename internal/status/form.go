@@ -52,6 +52,7 @@ func (s *Source) form(t Type) *form {
 var forms = map[Subject]struct{ kebab, camel *form }{
 	SubjectGroup:    {&kebab, &camel},
 	SubjectNetworks: {&kebabNetworks, &camelNetworks},
+	SubjectCloud:    {&camelCloud, &camelCloud}, // EMCO up to 21.03 has none
 }
 
 // stateMembers encodes a member of the given name for every state, to follow another member.

@@ -83,8 +83,18 @@ func (q Query) ContextID(h domain.History) (string, error) {
 
 // For is the query as it asks for a document of the subject: what such documents do not have it does not ask for.
 func (q Query) For(subject Subject) Query {
-	if subject == SubjectNetworks { // EMCO ignores it
+	switch subject {
+	case SubjectNetworks: // EMCO ignores it
 		q.List = ListNone
+	case SubjectCloud: // EMCO has neither the old types nor apps
+		if q.Type != TypeDeployed {
+			q.Type = TypeReady
+		}
+		if q.List == ListApps {
+			q.List = ListNone
+		}
+		q.Apps = nil
+	default:
 	}
 	return q
 }

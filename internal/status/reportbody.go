@@ -71,7 +71,7 @@ func (k *keeper) keep(by *reporter, rep *report) {
 	k.reports = append(k.reports, keptReport{by, rep})
 }
 
-// reportBody writes the apps of a document, or its one cluster, report by report.
+// reportBody writes the apps of a document, its one cluster, or the clusters of its one app, report by report.
 type reportBody struct {
 	out      *stream
 	f        *reportForm
@@ -118,6 +118,8 @@ func (b *reportBody) report(by *reporter, rep *report, o *Observation) {
 
 func (b *reportBody) begin(by *reporter) {
 	switch {
+	case b.f.flat:
+		b.out.text(`,"clusters":[`)
 	case b.f.single:
 		b.out.text(`,"cluster":`)
 	case b.app == nil:
@@ -129,7 +131,7 @@ func (b *reportBody) begin(by *reporter) {
 	for _, i := range by.sec.order {
 		b.names = append(b.names, b.name(&by.sec.app.Resources[i]))
 	}
-	if !b.f.single {
+	if !b.f.flat && !b.f.single {
 		b.out.open(bodyApp{by.sec.app.Name})
 		b.out.text(`,"clusters":[`)
 	}
@@ -139,7 +141,10 @@ func (b *reportBody) end() {
 	switch {
 	case b.f.single && b.app == nil:
 		b.out.text(`,"cluster":{}`)
-	case !b.f.single && b.app != nil:
+	case b.f.single, b.app == nil:
+	case b.f.flat:
+		b.out.text("]")
+	default:
 		b.out.text("]}]")
 	}
 }

@@ -28,6 +28,8 @@ type reportForm struct {
 	// unproven replaces states of which a report is no proof when it is not confirmed.
 	unproven map[ClusterState]ClusterState
 
+	// flat writes the clusters of the one app in place of apps.
+	flat bool
 	// single writes one cluster in place of apps.
 	single bool
 
@@ -133,7 +135,8 @@ var camelReport = reportForm{
 	last:   map[ClusterState]string{ClusterReady: `,"lastReadyStatus":"Ready"`},
 	judged: true,
 	missing: func(o *Observation, kind schema.GroupKind) ClusterState {
-		if o.watches(kind, camelRanks) {
+		// Certificate requests go by themselves when they are answered: that one is missing says nothing.
+		if kind != requestKind && o.watches(kind, camelRanks) {
 			return ClusterNotPresent
 		}
 		return ""
@@ -141,6 +144,8 @@ var camelReport = reportForm{
 	unproven: map[ClusterState]ClusterState{ClusterReady: ClusterNotReady},
 	order:    byResource,
 }
+
+var requestKind = schema.GroupKind{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}
 
 // camelRanks has the kinds that an agent of EMCO 22.x reports: it has given up Secrets and Ingresses.
 var camelRanks = func() map[schema.GroupKind]int {

@@ -50,10 +50,14 @@ func sections(q Query, s *Source) ([]section, error) {
 
 // holder is what the apps of a context belong to.
 func (s *Source) holder() string {
-	if s.Subject == SubjectNetworks {
+	switch s.Subject {
+	case SubjectNetworks:
 		return "cluster " + s.Name
+	case SubjectCloud:
+		return "logical cloud " + s.Name
+	default:
+		return "composite app " + s.CompositeApp
 	}
-	return "composite app " + s.CompositeApp
 }
 
 // shows says whether the section has something on the cluster, or nothing anywhere.

@@ -15,18 +15,19 @@ type Subject string
 const (
 	SubjectGroup    Subject = ""         // a deployment intent group
 	SubjectNetworks Subject = "networks" // the network intents of a cluster
+	SubjectCloud    Subject = "cloud"    // a logical cloud
 )
 
 // Source is what is known of a resource with a lifecycle and one of its app contexts.
 type Source struct {
 	Subject Subject
+	Project string
 	// Of a deployment intent group.
-	Project          string
 	CompositeApp     string
 	Version          string // of the composite app
 	CompositeProfile string
 
-	Name    string // of the deployment intent group; of a cluster, with that of its provider: "provider+cluster"
+	Name    string // of the subject; of a cluster, with that of its provider: "provider+cluster"
 	History domain.History
 
 	// ContextID is the app context that the rest is about (Query.ContextID), "" when there never was one:

@@ -77,10 +77,20 @@ func nounCases() map[string]domain.Object {
 		},
 		"a cloud whose labels are not given": &domain.LogicalCloud{Identity: below("projects/p"), Metadata: named("bare")},
 		"a cluster reference":                &domain.ClusterReference{Identity: below("projects/p/logical-clouds/l"), Metadata: named("r"), Spec: domain.ClusterReferenceSpec{ClusterProvider: "p", Cluster: "c"}},
-		"a composite app":                    &domain.CompositeApp{Identity: below("projects/p"), Metadata: named("c"), Spec: domain.CompositeAppSpec{Version: "v1"}},
-		"an app":                             &domain.App{Identity: below(composite), Metadata: named("sink"), Chart: "0a"},
-		"a composite profile":                &domain.CompositeProfile{Identity: below(composite), Metadata: named("cp")},
-		"a profile":                          &domain.Profile{Identity: below(composite + "/composite-profiles/cp"), Metadata: named("x"), Spec: domain.ProfileSpec{App: "sink"}, Archive: "0b"},
+		"a cloud with a user": &domain.LogicalCloud{
+			Identity: below("projects/p"), Metadata: named("one"), Spec: domain.LogicalCloudSpec{Level: "1", Namespace: "ns", User: domain.CloudUser{UserName: "bob"}},
+			Key: domain.Sealed{KeyID: "k", Data: []byte{0, 1}}, Request: []byte("PEM"),
+		},
+		"a user permission": &domain.UserPermission{
+			Identity: below("projects/p/logical-clouds/l"), Metadata: named("u"),
+			Spec: domain.UserPermissionSpec{Namespace: "ns", APIGroups: []string{"", "*"}, Resources: []string{"pods/log"}, Verbs: []string{}},
+		},
+		"a cluster quota":     &domain.ClusterQuota{Identity: below("projects/p/logical-clouds/l"), Metadata: named("q"), Spec: map[string]string{"limits.cpu": "4", "count/configmaps": "1"}},
+		"pairs of a cloud":    &domain.LogicalCloudKV{Identity: below("projects/p/logical-clouds/l"), Metadata: named("kv"), Spec: domain.KVSpec{KV: []map[string]string{{"a.b": "c"}}}},
+		"a composite app":     &domain.CompositeApp{Identity: below("projects/p"), Metadata: named("c"), Spec: domain.CompositeAppSpec{Version: "v1"}},
+		"an app":              &domain.App{Identity: below(composite), Metadata: named("sink"), Chart: "0a"},
+		"a composite profile": &domain.CompositeProfile{Identity: below(composite), Metadata: named("cp")},
+		"a profile":           &domain.Profile{Identity: below(composite + "/composite-profiles/cp"), Metadata: named("x"), Spec: domain.ProfileSpec{App: "sink"}, Archive: "0b"},
 		"a group with overrides and a history": &domain.DeploymentIntentGroup{
 			Identity: below(composite), Metadata: named("g"),
 			Spec: domain.DeploymentIntentGroupSpec{

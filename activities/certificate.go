@@ -1,0 +1,247 @@
+package activities
+
+import (
+	"context"
+	"encoding/base64"
+	"slices"
+	"time"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/logicalcloud"
+	"github.com/drover-io/drover/internal/pause"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// Users are the clients of clusters with the rights of logical clouds' users.
+type Users interface {
+	Get(ctx context.Context, user kube.User) (*kube.Cluster, error)
+}
+
+// References are the cluster references of logical clouds, which keep the certificates of their users.
+type References interface {
+	List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([]domain.Object, error)
+	Replace(ctx context.Context, o domain.Object) error
+}
+
+// signTime is how long an attempt waits for a cluster to issue a certificate; that of a healthy one takes less than
+// a second.
+const signTime = 10 * time.Second
+
+var errNotIssued = fail.New(fail.Unavailable, "the cluster has not issued the certificate of the logical cloud's user yet; does its controller manager sign?")
+
+// spare leaves a namespace alone that was in the cluster before the cloud: it would go with the cloud, and all that
+// others have in it.
+func (a *attempt) spare(ctx context.Context, cluster *kube.Cluster, job kube.Job) error {
+	for i := range a.resources {
+		id := a.resources[i].ResourceID
+		if id.Kind != "Namespace" || job.Marks[i] != domain.MarkPending {
+			continue
+		}
+		labels, present, err := cluster.Labels(ctx, id)
+		if err != nil {
+			return err
+		}
+		if present && labels[plan.DeploymentLabel] == "" {
+			job.Marks[i] = domain.MarkKept
+			a.mark(i, domain.MarkKept, "the namespace was there before the logical cloud: it is left as it is, and stays")
+		}
+	}
+	return nil
+}
+
+// certify has the cluster issue the certificate of the cloud's user, and stores it. The error is that the cluster is
+// to be tried again; what it refuses for good is a failure of the certificate request. Doing it again changes nothing.
+func (a *attempt) certify(ctx context.Context, cluster *kube.Cluster) error {
+	i := slices.IndexFunc(a.resources, isRequest)
+	if i < 0 || a.marked(i) != domain.MarkApplied {
+		return nil
+	}
+	certificate, err := a.kube.sign(ctx, cluster, a.resources[i], a.in)
+	if err == nil {
+		err = a.kube.keep(ctx, a.in, certificate)
+	}
+	if err == nil || ctx.Err() != nil || fail.KindOf(err).Retryable() {
+		return err
+	}
+	a.mark(i, domain.MarkUndeleted, fail.TextOf(err))
+	return nil
+}
+
+func isRequest(r plan.Resource) bool { return r.Kind == "CertificateSigningRequest" }
+
+// sign approves the request, makes it anew when the cluster has removed it, and waits for the certificate.
+func (k *Kube) sign(ctx context.Context, cluster *kube.Cluster, request plan.Resource, in LeafInput) ([]byte, error) {
+	deadline := time.Now().Add(signTime)
+	for wait := firstLook; ; wait = min(2*wait, longestLook) {
+		s, err := cluster.Approve(ctx, request, logicalcloud.ApprovalReason, logicalcloud.ApprovalMessage)
+		switch {
+		case err != nil:
+			return nil, err
+		case s.Refusal != "":
+			return nil, fail.New(fail.Conflict, "%s", s.Refusal)
+		case len(s.Certificate) > 0:
+			return s.Certificate, nil
+		case !s.Present:
+			if err := k.request(ctx, cluster.Apply, request, in, domain.MarkPending); err != nil {
+				return nil, err
+			}
+			continue
+		case time.Now().After(deadline):
+			return nil, errNotIssued
+		}
+		if err := pause.For(ctx, wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// request does work on the certificate request alone.
+func (k *Kube) request(ctx context.Context, do func(context.Context, kube.Job) kube.Outcome, request plan.Resource, in LeafInput, m domain.Mark) error {
+	refusal, outcome := beside(ctx, do, kube.Job{
+		Resources: []plan.Resource{request}, Marks: domain.NewMarks(1, m), DeploymentID: in.deploymentID(),
+	})
+	if refusal != "" {
+		return fail.New(fail.Conflict, "%s", refusal)
+	}
+	return outcome.Retry
+}
+
+// keep stores a certificate with the references of the cloud to the cluster, if there are still any.
+func (k *Kube) keep(ctx context.Context, in LeafInput, certificate []byte) error {
+	encoded := base64.StdEncoding.EncodeToString(certificate)
+	for {
+		references, err := list[*domain.ClusterReference](k.References.List(ctx, domain.ClusterReferences, in.Owner))
+		if err != nil {
+			return err
+		}
+		changed := false
+		for _, r := range references {
+			if r.ClusterName() != in.Cluster || r.Spec.Certificate == encoded {
+				continue
+			}
+			r.Spec.Certificate = encoded
+			switch err := k.References.Replace(ctx, r); {
+			case fail.Is(err, fail.Conflict):
+				changed = true
+			case err != nil && !fail.Is(err, fail.NotFound):
+				return err
+			}
+		}
+		if !changed || ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Renewals says which certificates of a logical cloud are to be replaced, and when.
+type Renewals struct {
+	// Over says that nothing of the cloud is in clusters any more, or is to be.
+	Over bool      `json:"over,omitempty"`
+	Due  []Renewal `json:"due,omitempty"`
+}
+
+// Renewal is one cluster's.
+type Renewal struct {
+	At   time.Time `json:"at"`
+	Leaf LeafInput `json:"leaf"`
+}
+
+// Renewals reads when the certificates of a cloud are to be replaced. A cluster that has none yet is due at once. An
+// update that goes on, or has failed, is no reason to let the others expire.
+func (l *Lifecycle) Renewals(ctx context.Context, cloudKey domain.Key) (*Renewals, error) {
+	owner, err := l.owner(ctx, cloudKey)
+	if fail.Is(err, fail.NotFound) {
+		return &Renewals{Over: true}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	cloud := owner.(*domain.LogicalCloud)
+	i, err := l.Store.Instance(ctx, cloud.History.ContextID())
+	switch {
+	case fail.Is(err, fail.NotFound):
+		return &Renewals{Over: true}, nil
+	case err != nil:
+		return nil, err
+	case i.Working() == domain.OpTerminate:
+		return &Renewals{Over: true}, nil
+	}
+	p, err := l.plan(ctx, i.Plan)
+	if err != nil {
+		return nil, err
+	}
+	references, err := list[*domain.ClusterReference](l.Store.List(ctx, domain.ClusterReferences, cloudKey))
+	if err != nil {
+		return nil, err
+	}
+	out := &Renewals{}
+	app := p.App(logicalcloud.App)
+	for _, t := range app.Targets {
+		at := slices.IndexFunc(references, func(r *domain.ClusterReference) bool { return r.ClusterName() == t.ClusterName })
+		if at < 0 {
+			continue // until the cloud is updated
+		}
+		out.Due = append(out.Due, Renewal{At: renewal(references[at], cloud.Request), Leaf: LeafInput{
+			Scope: domain.Scope{Owner: cloudKey, ContextID: i.ContextID, Operation: i.Working()}, Label: i.Label,
+			App: app.Name, Cluster: t.ClusterName, Bundle: app.Bundle, Resources: len(app.Resources), Namespace: p.Namespace,
+		}})
+	}
+	return out, nil
+}
+
+// renewal is when the certificate of a reference is to be replaced; at once when there is none that is good.
+func renewal(r *domain.ClusterReference, request []byte) time.Time {
+	certificate, err := base64.StdEncoding.DecodeString(r.Spec.Certificate)
+	if err != nil {
+		return time.Time{}
+	}
+	c, err := logicalcloud.Read(certificate, request)
+	if err != nil {
+		return time.Time{}
+	}
+	return c.Renewal()
+}
+
+// RenewCertificate has a cluster issue another certificate of the cloud's user. The request that it may still have
+// is answered already, so a new one takes its place.
+func (k *Kube) RenewCertificate(ctx context.Context, in LeafInput) error {
+	stop := beat(ctx)
+	defer stop()
+	bundle, err := k.bundle(ctx, in.Bundle)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(bundle.Resources, isRequest)
+	if i < 0 {
+		return fail.New(fail.Invalid, "bundle %s has no certificate request", in.Bundle)
+	}
+	cluster, err := k.clusters.Get(ctx, in.Cluster)
+	if err != nil {
+		return err
+	}
+	work, cancel := untilWorkerStops(ctx)
+	defer cancel(nil)
+	if err := k.request(work, cluster.Delete, bundle.Resources[i], in, domain.MarkDoomed); err != nil {
+		return err
+	}
+	certificate, err := k.sign(work, cluster, bundle.Resources[i], in)
+	if err != nil {
+		return err
+	}
+	return k.keep(ctx, in, certificate)
+}
+
+// Keepers are the workflows that keep the certificates of logical clouds good.
+type Keepers interface {
+	// Keep starts the workflow of a cloud, or has it look again.
+	Keep(ctx context.Context, cloud domain.Key) error
+	// Release ends the workflow and waits until it is closed.
+	Release(ctx context.Context, cloud domain.Key) error
+}
+
+// KeepCertificates sees to it that the certificates of a cloud are renewed from now on.
+func (l *Lifecycle) KeepCertificates(ctx context.Context, cloud domain.Key) error {
+	return l.Keepers.Keep(ctx, cloud)
+}

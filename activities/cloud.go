@@ -1,0 +1,124 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/logicalcloud"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// Sealer seals what must not lie open in the store, for the document with the key aad.
+type Sealer interface {
+	Seal(aad string, plain []byte) (domain.Sealed, error)
+}
+
+// cloudNamespace is where a cloud's own reports are: its namespace goes before they do (reference 3.9).
+const cloudNamespace = "default"
+
+// planCloud renders what a logical cloud of level 1 has in each of its clusters.
+func (l *Lifecycle) planCloud(ctx context.Context, owner domain.Owner, d *draft) error {
+	cloud := owner.(*domain.LogicalCloud)
+	key := domain.KeyOf(cloud)
+	references, err := list[*domain.ClusterReference](l.Store.List(ctx, domain.ClusterReferences, key))
+	if err != nil {
+		return err
+	}
+	if len(references) == 0 {
+		return fail.New(fail.Invalid, "No Cluster References associated: logical cloud %q has no clusters", cloud.Name)
+	}
+	c := logicalcloud.Cloud{LogicalCloud: cloud, Lifetime: l.CertificateSeconds}
+	if c.Permissions, err = list[*domain.UserPermission](l.Store.List(ctx, domain.UserPermissions, key)); err != nil {
+		return err
+	}
+	if c.Quotas, err = list[*domain.ClusterQuota](l.Store.List(ctx, domain.ClusterQuotas, key)); err != nil {
+		return err
+	}
+	if err := c.Check(); err != nil {
+		return err
+	}
+	if err := l.ensureKey(ctx, cloud); err != nil {
+		return err
+	}
+	bundle, err := logicalcloud.Render(c)
+	if err != nil {
+		return err
+	}
+	d.cloud, d.plan.Namespace = key, cloudNamespace
+	return l.add(ctx, d, cloudTargets(references), bundle)
+}
+
+// cloudTargets are the clusters of the references, each once.
+func cloudTargets(references []*domain.ClusterReference) []plan.Target {
+	var targets []plan.Target
+	seen := map[domain.ClusterName]bool{}
+	for _, r := range references {
+		if c := r.ClusterName(); !seen[c] {
+			seen[c] = true
+			targets = append(targets, plan.Target{ClusterName: c, Reason: fmt.Sprintf("cluster reference %s", r.Name)})
+		}
+	}
+	plan.SortTargets(targets)
+	return targets
+}
+
+// ensureKey gives the cloud's user a key and a request for certificates, unless it has them. They are stored
+// before they are used: whoever comes again finds the same.
+func (l *Lifecycle) ensureKey(ctx context.Context, cloud *domain.LogicalCloud) error {
+	if logicalcloud.MadeFor(cloud.Request, cloud.Spec.User.UserName) {
+		return nil
+	}
+	key, request, err := logicalcloud.NewKey(cloud.Spec.User.UserName)
+	if err != nil {
+		return err
+	}
+	if cloud.Key, err = l.Sealer.Seal(string(domain.KeyOf(cloud)), key); err != nil {
+		return err
+	}
+	cloud.Request = request
+	return l.Store.Replace(ctx, cloud)
+}
+
+// cloudSentences are EMCO's refusals of a group whose cloud is not instantiated, by the status of the cloud's context.
+var cloudSentences = map[domain.ContextStatus]string{
+	domain.ContextNone:              "The Logical Cloud has never been instantiated",
+	domain.ContextInstantiating:     "The Logical Cloud is still instantiating, please wait and try again.",
+	domain.ContextInstantiateFailed: "The Logical Cloud has failed instantiating, so it can't receive DIGs.",
+	domain.ContextTerminating:       "The Logical Cloud is terminating, so it can no longer receive DIGs.",
+	domain.ContextTerminated:        "The Logical Cloud is not currently instantiated (has been terminated).",
+	domain.ContextTerminateFailed:   "The Logical Cloud has failed terminating, so for safety it can no longer receive DIGs.",
+}
+
+// checkCloud refuses a cloud that groups cannot be put into. An admin cloud that is stopped takes none either.
+func (l *Lifecycle) checkCloud(ctx context.Context, cloud *domain.LogicalCloud) error {
+	status, err := l.cloudStatus(ctx, cloud)
+	if err != nil {
+		return err
+	}
+	sentence, refused := cloudSentences[status]
+	if !refused && cloud.History.State() == domain.InstantiateStopped {
+		sentence, refused = "The Logical Cloud is stopped", true
+	}
+	if !refused {
+		return nil
+	}
+	return fail.New(fail.Conflict, "%s: logical cloud %q is in state %s; instantiate it first", sentence, cloud.Name, cloud.History.State())
+}
+
+// cloudStatus is where the cloud's last context stands.
+func (l *Lifecycle) cloudStatus(ctx context.Context, cloud *domain.LogicalCloud) (domain.ContextStatus, error) {
+	id := cloud.History.ContextID()
+	if cloud.Admin() || id == "" {
+		return cloud.AdminStatus(), nil
+	}
+	i, err := l.Store.Instance(ctx, id)
+	if fail.Is(err, fail.NotFound) { // its state is recorded first
+		return domain.ContextInstantiating, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return i.Status, nil
+}

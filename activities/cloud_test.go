@@ -1,0 +1,301 @@
+package activities_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/logicalcloud"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+const (
+	cloudKey = domain.Key("projects/p/logical-clouds/lc")
+	above    = domain.Key("projects/p")
+)
+
+// documents is a store of a logical cloud and what is below it.
+type documents struct {
+	*memory
+	mu       sync.Mutex
+	byKey    map[domain.Key]domain.Object
+	replaces int
+}
+
+func newDocuments(objects ...domain.Object) *documents {
+	d := &documents{memory: newMemory(), byKey: map[domain.Key]domain.Object{}}
+	for _, o := range objects {
+		d.byKey[domain.KeyOf(o)] = o
+	}
+	return d
+}
+
+func (d *documents) Get(_ context.Context, n *domain.Noun, key domain.Key) (domain.Object, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if o, ok := d.byKey[key]; ok && o.Noun() == n {
+		return copied(o), nil
+	}
+	return nil, fail.New(fail.NotFound, "%s not found", key)
+}
+
+func (d *documents) List(_ context.Context, n *domain.Noun, parent domain.Key) ([]domain.Object, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var found []domain.Object
+	for _, o := range d.byKey {
+		if o.Noun() == n && o.Base().Parent == parent {
+			found = append(found, copied(o))
+		}
+	}
+	slices.SortFunc(found, func(a, b domain.Object) int { return strings.Compare(a.LocalName(), b.LocalName()) })
+	return found, nil
+}
+
+func (d *documents) Replace(_ context.Context, o domain.Object) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.replaces++
+	if d.byKey[domain.KeyOf(o)].Base().Revision != o.Base().Revision {
+		return fail.New(fail.Conflict, "changed meanwhile")
+	}
+	o.Base().Revision++
+	d.byKey[domain.KeyOf(o)] = copied(o)
+	return nil
+}
+
+func (d *documents) ActiveInstances(context.Context) ([]*domain.Instance, error) { return nil, nil }
+
+func copied(o domain.Object) domain.Object {
+	switch o := o.(type) {
+	case *domain.LogicalCloud:
+		c := *o
+		return &c
+	case *domain.ClusterReference:
+		c := *o
+		return &c
+	default:
+		return o
+	}
+}
+
+// open seals by doing nothing.
+type open struct{}
+
+func (open) Seal(aad string, plain []byte) (domain.Sealed, error) {
+	return domain.Sealed{KeyID: aad, Data: plain}, nil
+}
+
+func level1() *domain.LogicalCloud {
+	c := &domain.LogicalCloud{Identity: domain.Identity{Parent: above, Revision: 5}, Metadata: domain.Metadata{Name: "lc"}, History: domain.NewHistory(begun)}
+	c.Spec = domain.LogicalCloudSpec{Level: "1", Namespace: "ns", User: domain.CloudUser{UserName: "bob"}}
+	return c
+}
+
+func reference(name, cluster string) *domain.ClusterReference {
+	return &domain.ClusterReference{
+		Identity: domain.Identity{Parent: cloudKey}, Metadata: domain.Metadata{Name: name},
+		Spec: domain.ClusterReferenceSpec{ClusterProvider: "p", Cluster: cluster},
+	}
+}
+
+func permission(namespace string) *domain.UserPermission {
+	return &domain.UserPermission{
+		Identity: domain.Identity{Parent: cloudKey}, Metadata: domain.Metadata{Name: "in-" + namespace},
+		Spec: domain.UserPermissionSpec{Namespace: namespace, APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+	}
+}
+
+func TestPrepareALogicalCloud(t *testing.T) {
+	store := newDocuments(level1(), reference("r2", "b"), reference("r1", "b"), reference("r3", "a"), permission("ns"))
+	l := &activities.Lifecycle{Store: store, Sealer: open{}, Now: func() time.Time { return begun }}
+	scope := domain.Scope{Owner: cloudKey, ContextID: "1", Operation: domain.OpInstantiate}
+	prepared, err := l.Prepare(t.Context(), scope)
+	require.NoError(t, err)
+	require.Equal(t, cloudKey, prepared.LogicalCloud)
+	require.Empty(t, prepared.User, "its own resources take the administrator's rights")
+	require.Equal(t, "default", prepared.Namespace)
+	require.Len(t, prepared.Apps, 1)
+	require.Equal(t, 4, prepared.Apps[0].Resources)
+	require.Equal(t, []domain.ClusterName{{Provider: "p", Name: "a"}, {Provider: "p", Name: "b"}}, prepared.Apps[0].Targets.Clusters)
+
+	cloud := store.byKey[cloudKey].(*domain.LogicalCloud)
+	require.Equal(t, prepared.OwnerRevision, cloud.Revision, "the key was stored before the plan was made")
+	require.True(t, logicalcloud.MadeFor(cloud.Request, "bob"))
+	require.Equal(t, string(cloudKey), cloud.Key.KeyID, "the key is sealed for this cloud")
+	again, err := l.Prepare(t.Context(), scope)
+	require.NoError(t, err)
+	require.Equal(t, prepared, again, "with the same key")
+
+	cloud.Spec.User.UserName = "eve"
+	_, err = l.Prepare(t.Context(), scope)
+	require.NoError(t, err)
+	require.True(t, logicalcloud.MadeFor(store.byKey[cloudKey].(*domain.LogicalCloud).Request, "eve"), "another user has another key")
+}
+
+func TestPrepareRefusesALogicalCloud(t *testing.T) {
+	for name, c := range map[string]struct {
+		objects []domain.Object
+		kind    fail.Kind
+		text    string
+	}{
+		"without clusters":   {[]domain.Object{level1(), permission("ns")}, fail.Invalid, "No Cluster References associated"},
+		"without permission": {[]domain.Object{level1(), reference("r", "a"), permission("")}, fail.Conflict, "Level-1 Logical Clouds require a User Permission"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := newDocuments(c.objects...)
+			l := &activities.Lifecycle{Store: store, Sealer: open{}}
+			_, err := l.Prepare(t.Context(), domain.Scope{Owner: cloudKey, ContextID: "1", Operation: domain.OpInstantiate})
+			require.Equal(t, c.kind, fail.KindOf(err), "%v", err)
+			require.Contains(t, fail.TextOf(err), c.text)
+			require.Zero(t, store.replaces, "a refusal leaves nothing behind")
+		})
+	}
+}
+
+func TestRenewals(t *testing.T) {
+	cloud := level1()
+	cloud.History.Append(domain.Instantiated, "1", 1, begun)
+	store := newDocuments(cloud, reference("r", "a"))
+	store.instances["1"] = domain.Instance{ContextID: "1", Status: domain.ContextInstantiated, Label: "0", Plan: store.put(t, plan.Plan{
+		ContextID: "1", Namespace: "default", Apps: []plan.App{{Name: logicalcloud.App, Bundle: "digest", Resources: make([]plan.ResourceID, 4), Targets: []plan.Target{
+			{ClusterName: domain.ClusterName{Provider: "p", Name: "a"}}, {ClusterName: domain.ClusterName{Provider: "p", Name: "gone"}},
+		}}},
+	})}
+	l := &activities.Lifecycle{Store: store}
+	got, err := l.Renewals(t.Context(), cloudKey)
+	require.NoError(t, err)
+	require.Equal(t, &activities.Renewals{Due: []activities.Renewal{{Leaf: activities.LeafInput{
+		Scope: domain.Scope{Owner: cloudKey, ContextID: "1", Operation: domain.OpInstantiate}, Label: "0", App: logicalcloud.App, Cluster: domain.ClusterName{Provider: "p", Name: "a"}, Bundle: "digest", Resources: 4, Namespace: "default",
+	}}}}, got, "what has no certificate is due; what has no reference waits for an update")
+
+	for name, change := range map[string]func(){
+		"one that is terminated":          func() { store.instances["1"] = domain.Instance{Status: domain.ContextTerminating} },
+		"one that was never instantiated": func() { delete(store.instances, "1") },
+		"one that is gone":                func() { delete(store.byKey, cloudKey) },
+	} {
+		change()
+		got, err := l.Renewals(t.Context(), cloudKey)
+		require.NoError(t, err, name)
+		require.Equal(t, &activities.Renewals{Over: true}, got, name)
+	}
+}
+
+// cloudLeaf is a leaf of a logical cloud on a cluster that holds what is applied, and signs or does not.
+type cloudLeaf struct {
+	*leaf
+	documents *documents
+	space     bool // the namespace was there before
+	condition certificatesv1.RequestConditionType
+	csr       *certificatesv1.CertificateSigningRequest
+}
+
+func newCloudLeaf(t *testing.T) *cloudLeaf {
+	t.Helper()
+	c := &cloudLeaf{leaf: newLeaf(t, domain.OpInstantiate), documents: newDocuments(reference("r", "c"))}
+	cloud := level1()
+	_, request, err := logicalcloud.NewKey("bob")
+	require.NoError(t, err)
+	cloud.Request = request
+	bundle, err := logicalcloud.Render(logicalcloud.Cloud{LogicalCloud: cloud, Permissions: []*domain.UserPermission{permission("ns")}})
+	require.NoError(t, err)
+	c.in.Owner, c.in.App, c.in.Bundle, c.in.Resources = cloudKey, logicalcloud.App, c.store.put(t, bundle), len(bundle.Resources)
+	c.kube.References = c.documents
+	c.handle = c.serve
+	c.condition = certificatesv1.CertificateApproved
+	return c
+}
+
+func (c *cloudLeaf) serve(w http.ResponseWriter, r *http.Request) {
+	ofCSR := strings.Contains(r.URL.Path, "certificatesigningrequests")
+	switch {
+	case r.Method == http.MethodPatch:
+		if ofCSR && c.csr == nil {
+			c.csr = &certificatesv1.CertificateSigningRequest{TypeMeta: metav1.TypeMeta{APIVersion: "certificates.k8s.io/v1", Kind: "CertificateSigningRequest"}}
+			require.NoError(c.t, json.Unmarshal(c.manifest(), c.csr))
+		}
+		answer(w, http.StatusCreated, map[string]any{"apiVersion": "v1", "kind": "Object", "metadata": map[string]any{"uid": "1"}})
+	case r.Method == http.MethodPut:
+		c.csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: c.condition, Reason: "because", Message: "of this"}}
+		if c.condition == certificatesv1.CertificateApproved {
+			c.csr.Status.Certificate = []byte("certificate")
+		}
+		answer(w, http.StatusOK, c.csr)
+	case ofCSR && c.csr != nil:
+		answer(w, http.StatusOK, c.csr)
+	case strings.HasSuffix(r.URL.Path, "/namespaces/ns") && c.space:
+		answer(w, http.StatusOK, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "ns", "uid": "1"}})
+	default:
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, path.Base(r.URL.Path))
+	}
+}
+
+// manifest is the certificate request's.
+func (c *cloudLeaf) manifest() []byte {
+	data, err := c.store.Blob(c.t.Context(), c.in.Bundle)
+	require.NoError(c.t, err)
+	var bundle plan.Bundle
+	require.NoError(c.t, json.Unmarshal(data, &bundle))
+	return bundle.Resources[1].Manifest
+}
+
+func (c *cloudLeaf) certificate() string {
+	r := c.documents.byKey[cloudKey.Child("cluster-references", "r")].(*domain.ClusterReference)
+	return r.Spec.Certificate
+}
+
+func TestACloudsLeafEndsWithItsCertificate(t *testing.T) {
+	c := newCloudLeaf(t)
+	out, err := c.run()
+	require.NoError(t, err)
+	require.Equal(t, "4A", out.Marks)
+	require.Equal(t, base64.StdEncoding.EncodeToString([]byte("certificate")), c.certificate())
+
+	c.csr = nil // the cluster has removed it meanwhile, and the attempt was lost
+	c.env.SetHeartbeatDetails(progress{Marks: "4A", Connectivity: domain.ConnectivityAvailable})
+	out, err = c.run()
+	require.NoError(t, err)
+	require.Equal(t, "4A", out.Marks)
+	require.NotNil(t, c.csr, "it was made anew")
+}
+
+func TestACloudsCertificateIsDenied(t *testing.T) {
+	c := newCloudLeaf(t)
+	c.condition = certificatesv1.CertificateDenied
+	out, err := c.run()
+	require.NoError(t, err, "a refusal is an end")
+	require.Equal(t, "1A1X2A", out.Marks)
+	require.Equal(t, []domain.Note{{Index: 1, Message: "Denied: because: of this"}}, c.recorded().Notes)
+	require.Empty(t, c.certificate())
+}
+
+func TestACloudSparesANamespaceThatWasThere(t *testing.T) {
+	c := newCloudLeaf(t)
+	c.space = true
+	out, err := c.run()
+	require.NoError(t, err)
+	require.Equal(t, "1K3A", out.Marks)
+	require.NotContains(t, c.requests, "PATCH ns")
+}
+
+func TestRenewCertificate(t *testing.T) {
+	c := newCloudLeaf(t)
+	_, err := c.env.ExecuteActivity(c.kube.RenewCertificate, c.in)
+	require.NoError(t, err)
+	require.NotEmpty(t, c.certificate())
+	require.Equal(t, "GET lc-ns-user-csr", c.requests[0], "what there may be of an earlier one goes first")
+}

@@ -1,0 +1,67 @@
+package domain
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// ClusterQuota bounds what the namespace of a logical cloud may take on each of its clusters.
+type ClusterQuota struct {
+	Identity `bson:",inline"`
+	Metadata `json:"metadata"`
+	// Spec is resource name to quantity, as the hard limits of a ResourceQuota: "limits.cpu" to "4".
+	Spec map[string]string `json:"spec"`
+}
+
+// ClusterQuotas is the noun.
+var ClusterQuotas = &Noun{
+	Kind: "cluster-quotas", Title: "cluster quota", Collection: "cluster-quotas",
+	Parent: LogicalClouds, New: func() Object { return &ClusterQuota{} },
+}
+
+// Noun is ClusterQuotas.
+func (*ClusterQuota) Noun() *Noun { return ClusterQuotas }
+
+// subdomainPattern is what Kubernetes takes as the name of an object (RFC 1123 subdomain).
+var subdomainPattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+
+// quantityPattern is Kubernetes' form of a quantity.
+var quantityPattern = regexp.MustCompile(`^[+-]?(\d+|\d+\.\d*|\.\d+)([eE][+-]?\d+|[numkMGTPE]|[KMGTPE]i)?$`)
+
+// Validate checks the body.
+func (o *ClusterQuota) Validate(p *fail.Problems) {
+	o.Metadata.Validate(p)
+	if !subdomainPattern.MatchString(o.Name) {
+		p.Add("metadata.name", "must be the name of a ResourceQuota: a-z, 0-9, - and ., no - or . first or last")
+	}
+	for _, k := range slices.Sorted(maps.Keys(o.Spec)) {
+		if !quantityPattern.MatchString(o.Spec[k]) {
+			p.Add("spec["+k+"]", "%q is not a quantity such as 4, 500m or 16Gi", o.Spec[k])
+		}
+	}
+}
+
+// LogicalCloudKV is a set of key-value pairs of a logical cloud.
+type LogicalCloudKV struct {
+	Identity `bson:",inline"`
+	Metadata `json:"metadata"`
+	Spec     KVSpec `json:"spec"`
+}
+
+// LogicalCloudKVs is the noun.
+var LogicalCloudKVs = &Noun{
+	Kind: "logical-cloud-kv-pairs", Title: "logical cloud KV pair", Collection: "kv-pairs",
+	Parent: LogicalClouds, New: func() Object { return &LogicalCloudKV{} },
+}
+
+// Noun is LogicalCloudKVs.
+func (*LogicalCloudKV) Noun() *Noun { return LogicalCloudKVs }
+
+// Validate checks the body.
+func (o *LogicalCloudKV) Validate(p *fail.Problems) {
+	o.Metadata.Validate(p)
+	o.Spec.validate(p)
+}

@@ -1,0 +1,142 @@
+package domain_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+func cloudIn(level string, s domain.State) *domain.LogicalCloud {
+	c := &domain.LogicalCloud{Metadata: domain.Metadata{Name: "lc"}, Spec: domain.LogicalCloudSpec{Level: level}}
+	c.History.Append(s, "", 3, time.Time{})
+	return c
+}
+
+// TestDecideCloud is the table of reference 2.6 for level 1: by the status of the context where nothing else is
+// said. What a cell does not name is refused.
+func TestDecideCloud(t *testing.T) {
+	const none = domain.State("")
+	type cell struct {
+		in []string // statuses of the context, by the short names of TestDecide
+		to domain.State
+	}
+	for op, c := range map[domain.Operation]cell{
+		domain.OpInstantiate: {[]string{"-", "T"}, domain.Instantiated},
+		domain.OpTerminate:   {[]string{"i", "I", "IF", "TF"}, domain.Terminated},
+		domain.OpChange:      {[]string{"-", "I", "T", "TF"}, none},
+		domain.OpDelete:      {[]string{"-", "T", "TF"}, none},
+	} {
+		for short, status := range contexts {
+			if status == domain.ContextUpdated { // never a cloud's last one
+				continue
+			}
+			t.Run(fmt.Sprintf("%s %s", op, short), func(t *testing.T) {
+				cloud := cloudIn(domain.LevelStandard, domain.Instantiated)
+				got, err := cloud.Decide(status, op)
+				if !slices.Contains(c.in, short) {
+					require.Equal(t, fail.Conflict, fail.KindOf(err), "%v", err)
+					require.Contains(t, fail.TextOf(err), `"lc"`)
+					require.Contains(t, fail.TextOf(err), string(domain.Instantiated))
+					require.Contains(t, fail.TextOf(err), string(status))
+					return
+				}
+				require.NoError(t, err)
+				require.Equal(t, c.to == none, got.Same)
+				if c.to != none {
+					require.Equal(t, domain.Transition{To: c.to, Revision: 4}, got)
+				}
+			})
+		}
+	}
+	_, err := cloudIn(domain.LevelStandard, domain.Created).Decide(domain.ContextNone, "dance")
+	require.Equal(t, fail.Internal, fail.KindOf(err))
+}
+
+func TestDecideUpdateOfACloud(t *testing.T) {
+	for short, want := range map[string]domain.State{"I": domain.Updated, "IF": domain.Updated} {
+		got, err := cloudIn(domain.LevelStandard, domain.Instantiated).Decide(contexts[short], domain.OpUpdate)
+		require.NoError(t, err)
+		require.Equal(t, domain.Transition{To: want, Revision: 4}, got)
+	}
+	for _, short := range []string{"-", "i", "t", "T", "TF"} {
+		got, err := cloudIn(domain.LevelStandard, domain.Instantiated).Decide(contexts[short], domain.OpUpdate)
+		require.NoError(t, err)
+		require.True(t, got.Same, "EMCO accepts it and does nothing: %s", short)
+	}
+}
+
+func TestDecideStopOfACloud(t *testing.T) {
+	for name, c := range map[string]struct {
+		level   string
+		state   domain.State
+		context string
+		to      domain.State
+		same    bool
+		refused fail.Kind
+	}{
+		"never instantiated":           {level: "1", state: domain.Created, context: "-", refused: fail.Conflict},
+		"instantiating":                {level: "1", state: domain.Instantiated, context: "i", to: domain.InstantiateStopped},
+		"updating":                     {level: "1", state: domain.Updated, context: "i", to: domain.InstantiateStopped},
+		"instantiated":                 {level: "1", state: domain.Instantiated, context: "I", refused: fail.Invalid},
+		"failed":                       {level: "1", state: domain.Instantiated, context: "IF", refused: fail.Invalid},
+		"being stopped":                {level: "1", state: domain.InstantiateStopped, context: "i", to: domain.InstantiateStopped, same: true},
+		"stopped":                      {level: "1", state: domain.InstantiateStopped, context: "IF", refused: fail.Conflict},
+		"terminating":                  {level: "1", state: domain.Terminated, context: "t", to: domain.TerminateStopped},
+		"terminated":                   {level: "1", state: domain.Terminated, context: "T", refused: fail.Invalid},
+		"a termination that stopped":   {level: "1", state: domain.TerminateStopped, context: "TF", refused: fail.Conflict},
+		"an admin cloud":               {level: "0", state: domain.Instantiated, context: "I", to: domain.InstantiateStopped},
+		"an admin cloud, updated":      {level: "0", state: domain.Updated, context: "I", to: domain.InstantiateStopped},
+		"an admin cloud, terminated":   {level: "0", state: domain.Terminated, context: "T", to: domain.TerminateStopped},
+		"an admin cloud that is ended": {level: "0", state: domain.TerminateStopped, context: "T", refused: fail.Conflict},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := cloudIn(c.level, c.state).Decide(contexts[c.context], domain.OpStop)
+			if c.refused != "" {
+				require.Equal(t, c.refused, fail.KindOf(err), "%v", err)
+				require.Contains(t, fail.TextOf(err), "lc")
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, c.to, got.To)
+			require.Equal(t, c.same, got.Same)
+		})
+	}
+}
+
+func TestAStoppedAdminCloudCanBeInstantiatedAndNotChanged(t *testing.T) {
+	cloud := cloudIn(domain.LevelAdmin, domain.InstantiateStopped)
+	got, err := cloud.Decide(cloud.AdminStatus(), domain.OpInstantiate)
+	require.NoError(t, err)
+	require.Equal(t, domain.Transition{To: domain.Instantiated, Revision: 4}, got)
+	_, err = cloud.Decide(cloud.AdminStatus(), domain.OpChange)
+	require.Equal(t, fail.Conflict, fail.KindOf(err))
+}
+
+func TestAdminStatus(t *testing.T) {
+	for state, want := range map[domain.State]domain.ContextStatus{
+		domain.Created: domain.ContextNone, domain.Instantiated: domain.ContextInstantiated, domain.Updated: domain.ContextInstantiated,
+		domain.InstantiateStopped: domain.ContextInstantiated, domain.Terminated: domain.ContextTerminated, domain.TerminateStopped: domain.ContextTerminated,
+	} {
+		require.Equal(t, want, cloudIn(domain.LevelAdmin, state).AdminStatus(), state)
+	}
+}
+
+func TestOwnerNouns(t *testing.T) {
+	for key, want := range map[domain.Key]*domain.Noun{
+		"projects/p/logical-clouds/lc":                               domain.LogicalClouds,
+		"projects/p/composite-apps/ca/v1/deployment-intent-groups/d": domain.DeploymentIntentGroups,
+		"projects/p/logical-clouds/lc/cluster-references/r":          nil,
+		"projects": nil,
+	} {
+		require.Same(t, want, domain.OwnerNoun(key), key)
+	}
+	for _, n := range domain.Owners {
+		require.Implements(t, (*domain.Owner)(nil), n.New(), n.Kind)
+	}
+}

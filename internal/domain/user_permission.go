@@ -1,0 +1,51 @@
+package domain
+
+import (
+	"fmt"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// UserPermission is a right of a logical cloud's user, on every cluster of the cloud.
+type UserPermission struct {
+	Identity `bson:",inline"`
+	Metadata `json:"metadata"`
+	Spec     UserPermissionSpec `json:"spec"`
+}
+
+// UserPermissionSpec is a rule of Kubernetes' RBAC in one namespace; with namespace "" it holds for the
+// whole cluster.
+type UserPermissionSpec struct {
+	Namespace string   `json:"namespace"`
+	APIGroups []string `json:"apiGroups"`
+	Resources []string `json:"resources"`
+	Verbs     []string `json:"verbs"`
+}
+
+// UserPermissions is the noun.
+var UserPermissions = &Noun{
+	Kind: "user-permissions", Title: "user permission", Collection: "user-permissions",
+	Parent: LogicalClouds, New: func() Object { return &UserPermission{} },
+}
+
+// Noun is UserPermissions.
+func (*UserPermission) Noun() *Noun { return UserPermissions }
+
+// Validate checks the body.
+func (o *UserPermission) Validate(p *fail.Problems) {
+	o.Metadata.Validate(p)
+	checkNamespace(p, "spec.namespace", o.Spec.Namespace)
+	for _, list := range []struct {
+		path   string
+		values []string
+	}{
+		{"spec.apiGroups", o.Spec.APIGroups}, {"spec.resources", o.Spec.Resources}, {"spec.verbs", o.Spec.Verbs},
+	} {
+		if list.values == nil {
+			p.Add(list.path, "Invalid type. Expected: array, given: null")
+		}
+		for i, v := range list.values {
+			CheckLength(p, fmt.Sprintf("%s[%d]", list.path, i), v, 253)
+		}
+	}
+}
