@@ -266,12 +266,15 @@ func (a *attempt) begin(ctx context.Context) (domain.Marks, error) {
 		return nil, err
 	}
 	if err != nil { // nothing was done on it in this context
-		leaf = &domain.Leaf{Operation: domain.OpUpdate, Marks: held.Encode()}
+		leaf = &domain.Leaf{Operation: domain.OpUpdate, Marks: held.Encode(), Report: a.in.Report}
 	}
 	marks := domain.DecodeMarks(leaf.Marks)
 	switch {
 	case a.in.Prune:
 		a.state.Reported = !marks.Has(func(m domain.Mark) bool { return !m.ToDelete() && m != domain.MarkGone })
+		if !a.state.Reported { // what stays is reported on as before
+			a.state.Report = leaf.Report
+		}
 		return marks, nil
 	case a.in.Unsettled:
 		a.state.Reported = true

@@ -194,6 +194,12 @@ func targets(of []plan.Target, unreachable map[domain.ClusterName]bool) *Targets
 			out.Marks = make([]string, len(of))
 		}
 		out.Marks[i] = t.Held.Marks
+		if t.Held.Report != "" {
+			if out.Reports == nil {
+				out.Reports = map[int]string{}
+			}
+			out.Reports[i] = t.Held.Report
+		}
 	}
 	return out
 }

@@ -93,6 +93,8 @@ type Targets struct {
 	Suspect []int `json:"suspect,omitempty"`
 	// Marks are plan.Held's, "" where nothing is held; nil when nothing is held anywhere.
 	Marks []string `json:"marks,omitempty"`
+	// Reports are plan.Held's, by index; nil when all clusters report.
+	Reports map[int]string `json:"reports,omitempty"`
 }
 
 // Held are the marks of the cluster with an index.
@@ -125,9 +127,10 @@ type LeafInput struct {
 	Step   int  `json:"step,omitempty"`
 	// HookTime is how long a hook is waited for that does not say it itself.
 	HookTime time.Duration `json:"hookTime,omitempty"`
-	Label    string        `json:"label,omitempty"` // see domain.Instance
-	Held     string        `json:"held,omitempty"`  // the marks of what earlier contexts left, see Targets
-	Prune    bool          `json:"prune,omitempty"` // what is not wanted any more is to be deleted
+	Label    string        `json:"label,omitempty"`  // see domain.Instance
+	Held     string        `json:"held,omitempty"`   // the marks of what earlier contexts left, see Targets
+	Report   string        `json:"report,omitempty"` // plan.Held's, see Targets
+	Prune    bool          `json:"prune,omitempty"`  // what is not wanted any more is to be deleted
 }
 
 // Deletes says whether the work is to delete.

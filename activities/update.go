@@ -264,29 +264,35 @@ func (l *Lifecycle) leaveSource(ctx context.Context, in RecordInput) error {
 
 // withdraw takes back what a takeover that is refused has written, and returns the refusal.
 func (l *Lifecycle) withdraw(ctx context.Context, in RecordInput, refusal error) error {
+	if err := l.rejoinSource(ctx, in); err != nil {
+		return err
+	}
+	if err := l.Store.DeleteInstance(ctx, in.ContextID); err != nil {
+		return err
+	}
+	return refusal
+}
+
+// rejoinSource takes leaveSource back.
+func (l *Lifecycle) rejoinSource(ctx context.Context, in RecordInput) error {
 	from := in.Prepared.From
-	for from.Owner != in.Owner {
+	if from.Owner == in.Owner {
+		return nil
+	}
+	for {
 		source, err := l.owner(ctx, from.Owner)
 		if err != nil {
 			return err
 		}
 		h := source.Track()
 		if h.Last().By != in.ContextID {
-			break
+			return nil
 		}
 		h.Actions = h.Actions[:len(h.Actions)-1]
-		err = l.Store.Replace(ctx, source)
-		if err == nil {
-			break
-		}
-		if !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
+		if err := l.Store.Replace(ctx, source); !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
 			return err
 		}
 	}
-	if err := l.Store.DeleteInstance(ctx, in.ContextID); err != nil {
-		return err
-	}
-	return refusal
 }
 
 // trim stores the plan without what has gone from the clusters.

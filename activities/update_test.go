@@ -166,3 +166,86 @@ func (l *lostOnce) Replace(ctx context.Context, o domain.Object) error {
 	}
 	return err
 }
+
+// twoGroups has the group that a migrate takes its context from beside the one that it goes to.
+type twoGroups struct {
+	*memory
+	source domain.DeploymentIntentGroup
+}
+
+func (s *twoGroups) Get(ctx context.Context, noun *domain.Noun, key domain.Key) (domain.Object, error) {
+	if key != domain.KeyOf(&s.source) {
+		return s.memory.Get(ctx, noun, key)
+	}
+	g := s.source
+	g.History.Actions = append([]domain.Action(nil), s.source.History.Actions...)
+	return &g, nil
+}
+
+func (s *twoGroups) Replace(ctx context.Context, o domain.Object) error {
+	g := *o.(*domain.DeploymentIntentGroup)
+	if domain.KeyOf(&g) != domain.KeyOf(&s.source) {
+		return s.memory.Replace(ctx, o)
+	}
+	if g.Revision != s.source.Revision {
+		return fail.New(fail.Conflict, "changed meanwhile")
+	}
+	g.Revision++
+	s.source = g
+	return nil
+}
+
+func migrating(t *testing.T) (*deployment, *twoGroups, activities.RecordInput) {
+	t.Helper()
+	d := newDeployment(t)
+	s := &twoGroups{memory: d.store, source: domain.DeploymentIntentGroup{
+		Identity: domain.Identity{Parent: "projects/p/composite-apps/ca/v0", Revision: 7}, Metadata: domain.Metadata{Name: "source"},
+	}}
+	d.Store = s
+	s.source.History.Append(domain.Instantiated, "1", 4, begun)
+	source := domain.KeyOf(&s.source)
+	s.instances["0"] = domain.Instance{ContextID: "0", Owner: source, Status: domain.ContextUpdated}
+	s.instances["1"] = domain.Instance{ContextID: "1", Owner: source, Label: "0", Status: domain.ContextInstantiated}
+	in := d.instantiate()
+	in.Operation, in.ContextID = domain.OpMigrate, "2"
+	in.Prepared.Label = "0"
+	in.Prepared.From = &activities.From{ContextID: "1", Owner: source, OwnerRevision: 7}
+	return d, s, in
+}
+
+func TestMigrateTwice(t *testing.T) {
+	d, s, in := migrating(t)
+	for range 2 {
+		require.NoError(t, d.Record(t.Context(), in))
+		require.Equal(t, after(domain.Instantiated), d.store.states())
+		require.Equal(t, "0", d.store.group.History.StatusContextID)
+		require.Equal(t, domain.Updated, s.source.History.State())
+		require.Len(t, s.source.History.Actions, 2)
+		for _, id := range []string{"0", "1", "2"} {
+			require.Equal(t, in.Owner, s.instances[id].Owner, "the label's record must outlive the source")
+		}
+		require.Equal(t, domain.ContextUpdated, s.instances["1"].Status)
+	}
+}
+
+func TestMigrateRefused(t *testing.T) {
+	for name, spoil := range map[string]func(d *deployment, s *twoGroups){
+		"by the target":                 func(d *deployment, _ *twoGroups) { d.store.group.Revision++ },
+		"by the source":                 func(_ *deployment, s *twoGroups) { s.source.Revision++ },
+		"by the source, terminated":     func(_ *deployment, s *twoGroups) { s.source.History.Append(domain.Terminated, "1", 0, begun) },
+		"by the target, not approved":   func(d *deployment, _ *twoGroups) { d.store.group.History.Append(domain.Created, "", 0, begun) },
+		"as the source went to another": func(_ *deployment, s *twoGroups) { s.source.History.Leave("1", "3", 0, begun); s.source.Revision++ },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, s, in := migrating(t)
+			spoil(d, s)
+			target, source := d.store.states(), len(s.source.History.Actions)
+			require.True(t, fail.Is(d.Record(t.Context(), in), fail.Conflict))
+			require.Equal(t, target, d.store.states())
+			require.Len(t, s.source.History.Actions, source, "what was taken from the source is given back")
+			require.NotContains(t, s.instances, "2")
+			require.Equal(t, domain.ContextInstantiated, s.instances["1"].Status)
+			require.Equal(t, domain.KeyOf(&s.source), s.instances["1"].Owner)
+		})
+	}
+}

@@ -460,6 +460,16 @@ func TestUpdateInItsMiddle(t *testing.T) {
 			require.Empty(t, c.holds(k), "on %s", k.Name)
 		}
 	})
+	t.Run("ended by hand in the Web UI, and another one goes on", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		c := begin(ctx, t)
+		got, err := c.Status(ctx, s.Client, "output=summary")
+		require.NoError(t, err)
+		id := strings.TrimPrefix(c.Path(), "/") + "/" + got.ContextID() + "/update"
+		require.NoError(t, s.TemporalClient().TerminateWorkflow(ctx, id, "", "by hand"))
+		s.Await(ctx, c.Deployment, "InstantiateFailed")
+		finish(ctx, t, c)
+	})
 	t.Run("with the worker killed", func(t *testing.T) {
 		ctx := within(t, 2*time.Minute)
 		c := begin(ctx, t)

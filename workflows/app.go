@@ -73,7 +73,7 @@ type leafState struct {
 	ClusterProgress
 	started, done bool
 	suspect       bool   // see activities.Targets
-	held          string // see activities.LeafInput
+	held, report  string // see activities.LeafInput
 	cancel        workflow.CancelFunc
 }
 
@@ -89,7 +89,7 @@ func (a *app) run(ctx workflow.Context) error {
 		marks := activities.First(a.in.Operation, a.in.Prune, targets.Held(i), a.in.App.Resources)
 		a.leaves = append(a.leaves, leafState{
 			ClusterProgress: ClusterProgress{Cluster: c, Connectivity: domain.ConnectivityUnknown, Marks: marks.Encode()},
-			done:            a.in.idle(marks), held: targets.Held(i),
+			done:            a.in.idle(marks), held: targets.Held(i), report: targets.Reports[i],
 		})
 	}
 	for _, i := range targets.Suspect {
@@ -196,7 +196,7 @@ func (a *app) start(l *leafState) {
 	in := activities.LeafInput{
 		Scope: a.in.Scope, App: a.in.App.Name, Cluster: l.Cluster, Bundle: a.in.App.Bundle,
 		Resources: a.in.App.Resources, Namespace: a.in.Namespace, Unsettled: a.in.Unsettled, Suspect: l.suspect,
-		HookTime: hookTime, Label: a.in.Label, Held: l.held, Prune: a.in.Prune,
+		HookTime: hookTime, Label: a.in.Label, Held: l.held, Report: l.report, Prune: a.in.Prune,
 	}
 	in.Hooked = in.Runs(a.in.App.Events)
 	name := ApplyToClusterName

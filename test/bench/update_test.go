@@ -21,7 +21,7 @@ func updates(ctx context.Context, t *testing.T) []figure {
 	const clusters, rounds = 100, 5
 	f := simulate(ctx, t, clusters, clusters, clusters-1)
 	d := f.deployment(ctx, t, "updated", firstLabel(clusters), scaleApps, scaleResources)
-	f.operate(ctx, t, d, "instantiate", clusters)
+	first := f.operate(ctx, t, d, "instantiate", clusters).took
 	all := scaleApps * scaleResources * clusters
 	f.chart(ctx, t, d, "one", "0")
 	f.change(ctx, t, d, all+clusters)
@@ -41,6 +41,7 @@ func updates(ctx context.Context, t *testing.T) []figure {
 	}
 	what := fmt.Sprintf("update of %d apps × %d clusters × %d resources", scaleApps, clusters, scaleResources)
 	return []figure{
+		measured("update_instantiate_ms", what+": the instantiate before", []time.Duration{first}),
 		measured("update_none_ms", what+": nothing differs", none),
 		measured("update_one_ms", what+": one resource of one app says something else", one),
 		measured("update_pruned_ms", what+": one resource of one app goes, and another one comes", pruned),
