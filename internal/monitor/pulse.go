@@ -34,8 +34,8 @@ func (p *pulse) Start(ctx context.Context) error {
 		if err := p.renew(ctx, holder); err != nil && ctx.Err() == nil {
 			p.log.Warn("lease cannot be renewed", "namespace", p.namespace, "error", err)
 		}
-		if pause.For(ctx, bundle.LeaseRenewal) != nil {
-			return nil
+		if err := pause.For(ctx, bundle.LeaseRenewal); err != nil {
+			return nil //nolint:nilerr // the end of ctx is no failure
 		}
 	}
 }

@@ -159,6 +159,9 @@ func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain
 				known[id] = domain.Leaf{Report: t.Held.Report} // for whoever hears of it
 			}
 			c.Reason = cmp.Or(held[a.Name], c.Reason)
+			if _, ok := known[id]; !ok && t.Held != nil {
+				known[id] = domain.Leaf{Report: t.Held.Report} // for whoever hears of it
+			}
 			app.Clusters = append(app.Clusters, c)
 		}
 		d.source.Apps = append(d.source.Apps, app)

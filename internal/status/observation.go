@@ -148,7 +148,7 @@ func (o *Observation) object(index int) (json.RawMessage, error) {
 func (s *Source) observe(q Query, sec *section, visit func(index int, o *Observation) error) error {
 	next := 0
 	until := func(name domain.ClusterName) error { // those before name have reported nothing
-		for ; next < len(sec.clusters) && sec.clusters[next].ClusterName.Compare(name) < 0; next++ {
+		for ; next < len(sec.clusters) && sec.clusters[next].Compare(name) < 0; next++ {
 			if err := visit(next, s.unreported(sec.app.Name, sec.clusters[next].ClusterName)); err != nil {
 				return err
 			}
