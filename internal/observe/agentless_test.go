@@ -96,8 +96,8 @@ func TestAgentlessSeesWhatTheAgentReports(t *testing.T) {
 	w.apply(secrets, "app", secret)
 	w.apply(deployments, "app", deployment)
 	stop := w.watch(domain.ReportAgentless, nil)
-	settled := func(o *domain.Observation) bool {
-		return o != nil && len(o.Resources) == 5 && strings.Contains(string(resource(o, "Deployment", "d").JSON), `"unavailableReplicas":2`)
+	settled := func(o *domain.Observation) bool { // nothing runs the Pods
+		return o != nil && len(o.Resources) == 5 && strings.Contains(string(resource(o, "Deployment", "d").JSON), `"updatedReplicas":2`)
 	}
 	seen := w.await("app", settled)
 	stop()
