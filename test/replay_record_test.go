@@ -100,22 +100,29 @@ func TestRecordReplay(t *testing.T) {
 		require.NoError(t, r.temporal.GetWorkflow(ctx, id, "").Get(ctx, nil))
 		r.write(t, r.history(ctx, t, id), "scheduled")
 	})
-	t.Run("certificates", func(t *testing.T) {
+	t.Run("hooks", func(t *testing.T) { r.recordHooks(within(t, time.Minute), t, s, clusters) })
+	t.Run("an app that waits for another", func(t *testing.T) {
 		ctx := within(t, time.Minute)
-		c := newLevel1(ctx, t, s)
-		_, err := c.do("instantiate")
-		require.NoError(t, err)
-		c.awaitStatus(ctx, "Instantiated")
-		before := c.certificate(0)
-		require.Eventually(t, func() bool { // it is started when the status is there
-			return r.temporal.SignalWorkflow(ctx, c.keeper(), "", workflows.RenewSignal, nil) == nil
-		}, 5*time.Second, harness.Poll)
-		require.Eventually(t, func() bool { return c.certificate(0).SerialNumber.Cmp(before.SerialNumber) != 0 }, 20*time.Second, harness.Poll)
-		_, err = c.do("terminate")
-		require.NoError(t, err)
-		c.awaitStatus(ctx, "Terminated")
-		r.write(t, r.history(ctx, t, c.keeper()), "renewed-then-terminated")
+		d := s.Deployment(ctx, clusters, client.App{Name: "front", Chart: harness.Chart(t, "front", harness.ConfigMaps("front", 1))},
+			client.App{Name: "db", Chart: harness.Chart(t, "db", harness.Web("db"))})
+		require.NoError(t, depend(ctx, s, d, "front", "db", "Ready", 1))
+		do(ctx, t, s, d, "approve", "instantiate")
+		got := s.Await(ctx, d, "Instantiated")
+		do(ctx, t, s, d, "terminate")
+		s.Await(ctx, d, "Terminated")
+		r.record(ctx, t, d, got.ContextID(), "instantiate", "waits-for-another-app")
 	})
+	t.Run("networks", func(t *testing.T) {
+		ctx := within(t, time.Minute)
+		n := newNetworks(ctx, t, s, clusters[1], "none")
+		n.create(ctx, 1)
+		n.do(ctx, "apply")
+		id := n.awaitStatus(ctx, "Instantiated").contextID()
+		n.clean(ctx)
+		r.recordApp(ctx, t, n.path, "network-intents", id, "instantiate", "networks")
+		r.recordApp(ctx, t, n.path, "network-intents", id, "terminate", "networks")
+	})
+	t.Run("logical cloud", func(t *testing.T) { r.recordCloud(within(t, 2*time.Minute), t, s) })
 	t.Run("watches", func(t *testing.T) { r.recordWatch(within(t, time.Minute), t) })
 }
 
@@ -126,11 +133,17 @@ type recorder struct {
 	cluster  string // whose leaves are recorded
 }
 
-// record writes the histories of an operation's root, of an app, and of that app on the cluster.
+// record writes the histories of an operation's root, of its group's first app, and of that app on the cluster.
 func (r *recorder) record(ctx context.Context, t *testing.T, d *client.Deployment, contextID, operation, situation string) {
 	t.Helper()
-	id := strings.Trim(d.Path(), "/") + "/" + contextID + "/" + operation
-	for _, suffix := range []string{"/" + d.Apps[0].Name, "+" + r.cluster, ""} {
+	r.recordApp(ctx, t, d.Path(), d.Apps[0].Name, contextID, operation, situation)
+}
+
+// recordApp is record for an app of any owner.
+func (r *recorder) recordApp(ctx context.Context, t *testing.T, owner, app, contextID, operation, situation string) {
+	t.Helper()
+	id := strings.Trim(owner, "/") + "/" + contextID + "/" + operation
+	for _, suffix := range []string{"/" + app, "+" + r.cluster, ""} {
 		// The status is there a moment before the workflow is closed.
 		_ = r.temporal.GetWorkflow(ctx, id, "").Get(ctx, nil) // how it ended does not matter
 		history := r.history(ctx, t, id)
@@ -181,6 +194,66 @@ func (r *recorder) recordChanges(ctx context.Context, t *testing.T, s *harness.S
 	do(ctx, t, s, &next, "terminate")
 	got = s.Await(ctx, &next, "Terminated")
 	r.record(ctx, t, &next, got.ContextID(), "terminate", "after-migrate")
+}
+
+// recordHooks writes what has hooks before and after it, and what is stopped while one of them runs.
+func (r *recorder) recordHooks(ctx context.Context, t *testing.T, s *harness.Stack, clusters []*harness.Cluster) {
+	t.Helper()
+	d := s.Deployment(ctx, clusters, hookApp(t, "web", map[string]string{
+		"before": hookJob("before", "pre-install", ", helm.sh/hook-delete-policy: hook-succeeded", ""),
+		"after": `apiVersion: v1
+kind: ConfigMap
+metadata: {name: '{{ .Release.Name }}-after', annotations: {helm.sh/hook: post-install}}
+`,
+		"leave": hookJob("leave", "pre-delete", "", ""),
+	}))
+	do(ctx, t, s, d, "approve", "instantiate")
+	got := s.Await(ctx, d, "Instantiated")
+	do(ctx, t, s, d, "terminate")
+	s.Await(ctx, d, "Terminated")
+	r.record(ctx, t, d, got.ContextID(), "instantiate", "hooks")
+	r.record(ctx, t, d, got.ContextID(), "terminate", "hooks")
+
+	d = s.Deployment(ctx, clusters, hookApp(t, "web", map[string]string{"slow": hookJob("slow", "pre-install", "", suspended)}))
+	do(ctx, t, s, d, "approve", "instantiate")
+	awaitReason(ctx, t, s, d, "web", "waits for the pre-install hook Job "+d.Release+"-slow")
+	do(ctx, t, s, d, "stop")
+	got = s.Await(ctx, d, "InstantiateFailed")
+	do(ctx, t, s, d, "terminate")
+	s.Await(ctx, d, "Terminated")
+	r.record(ctx, t, d, got.ContextID(), "instantiate", "stopped-while-a-hook-runs")
+}
+
+// recordCloud writes the operations on a logical cloud of level 1, and what keeps its certificates.
+func (r *recorder) recordCloud(ctx context.Context, t *testing.T, s *harness.Stack) {
+	t.Helper()
+	const app, situation = "logical-cloud", "logical-cloud"
+	c := newLevel1(ctx, t, s)
+	// ask gives the instance that an operation made or ended.
+	ask := func(operation, status string) string {
+		t.Helper()
+		_, err := c.do(operation)
+		require.NoError(t, err)
+		actions := c.awaitStatus(ctx, status).States.Actions
+		return actions[len(actions)-1].Instance
+	}
+	first := ask("instantiate", "Instantiated")
+	r.recordApp(ctx, t, c.path, app, first, "instantiate", situation)
+
+	before := c.certificate(0)
+	require.Eventually(t, func() bool { // it is started when the status is there
+		return r.temporal.SignalWorkflow(ctx, c.keeper(), "", workflows.RenewSignal, nil) == nil
+	}, 5*time.Second, harness.Poll)
+	require.Eventually(t, func() bool { return c.certificate(0).SerialNumber.Cmp(before.SerialNumber) != 0 }, 20*time.Second, harness.Poll)
+
+	permission := client.M{"namespace": "kube-public", "apiGroups": []string{""}, "resources": []string{"secrets"}, "verbs": []string{"list"}}
+	c.post(c.path+"/user-permissions", client.Named("public", permission))
+	updated := ask("update", "Instantiated")
+	require.NotEqual(t, first, updated)
+	r.recordApp(ctx, t, c.path, app, updated, "update", situation)
+
+	r.recordApp(ctx, t, c.path, app, ask("terminate", "Terminated"), "terminate", situation)
+	r.write(t, r.history(ctx, t, c.keeper()), "renewed-then-terminated")
 }
 
 // recordWatch writes the longest history of the workflows that watched: nothing is watched any more.
@@ -248,10 +321,14 @@ func (r *recorder) write(t *testing.T, history *historypb.History, situation str
 	t.Logf("%s: %d events, %d bytes", path, len(history.GetEvents()), b.Len())
 }
 
-// anonymous takes out the names of the machine that recorded, and of its builds.
+// anonymous takes out the names of the machine that recorded, and of its builds. A worker's own queue is called
+// after its machine.
 func anonymous(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
+		if v["kind"] == "TASK_QUEUE_KIND_STICKY" {
+			v["name"] = "sticky"
+		}
 		for name, member := range v {
 			switch name {
 			case "identity", "stackTrace", "binaryChecksum", "lastHeartbeatDetails":
