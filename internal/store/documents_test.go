@@ -157,6 +157,24 @@ func requireSame(t *testing.T, s *store.Store, want domain.Object) {
 		cmp.AllowUnexported(domain.ServiceController{}), cmp.Comparer(func(a, b *domain.Noun) bool { return a == b })))
 }
 
+// TestReadersOfOneDocumentHaveTheirOwn: what is read is shared, and every reader may change what it got.
+func TestReadersOfOneDocumentHaveTheirOwn(t *testing.T) {
+	s := connect(t, shared(t))
+	require.NoError(t, s.Create(t.Context(), project("p")))
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			o, err := s.Get(t.Context(), domain.Projects, "projects/p")
+			if err != nil || o.(*domain.Project).Description != "" {
+				t.Errorf("%v: %+v", err, o)
+				return
+			}
+			o.(*domain.Project).Description = "mine"
+		})
+	}
+	wg.Wait()
+}
+
 func TestWritesAreGuarded(t *testing.T) {
 	s, ctx := open(t), t.Context()
 	require.NoError(t, s.Create(ctx, project("a")))

@@ -45,3 +45,11 @@ func marshal(v any) ([]bson.RawElement, error) {
 	}
 	return nil, fail.Wrap(err, fail.Internal, "the document cannot be stored")
 }
+
+// decode decodes as the client does.
+func decode(document bson.Raw, into any) error {
+	d := bson.NewDecoder(bson.NewDocumentReader(bytes.NewReader(document)))
+	d.SetRegistry(registry)
+	d.UseJSONStructTags()
+	return d.Decode(into)
+}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -64,11 +65,18 @@ func all[T any](ctx context.Context, s *Store, c *mongo.Collection, filter bson.
 	return found, err
 }
 
-// findOne decodes the document with the id; NotFound when there is none.
+// findOne decodes the document with the id; NotFound when there is none. Those who ask for the same one at the
+// same time, as all who wait for one operation do, share what is read, but not what it is decoded into.
 func (s *Store) findOne(ctx context.Context, c *mongo.Collection, id, into any) error {
-	ctx, cancel := s.deadline(ctx)
-	defer cancel()
-	return kindOf(c.FindOne(ctx, byID(id)).Decode(into))
+	raw, err := s.documentReads.get(ctx, fmt.Sprint(c.Name(), "/", id), func(ctx context.Context) (bson.Raw, error) {
+		ctx, cancel := s.deadline(ctx)
+		defer cancel()
+		return c.FindOne(ctx, byID(id)).Raw()
+	})
+	if err == nil {
+		err = decode(raw, into)
+	}
+	return kindOf(err)
 }
 
 // put stores a document in place of what has its _id; first when there was none.

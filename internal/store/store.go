@@ -44,6 +44,7 @@ type Store struct {
 	leafReads   *sharedReads[[]domain.Leaf]
 	// Who asks for the same status at the same time, as many do who wait for the same thing, shares what is read.
 	observedReads *sharedReads[[]*observation]
+	documentReads *sharedReads[bson.Raw]
 	// Clusters that say something new of one app context at the same time give it one new version.
 	versionWrites *gatherer[string]
 }
@@ -78,7 +79,7 @@ func Open(c Config) (*Store, error) {
 	}
 	s := &Store{
 		client: client, db: client.Database(c.Database), timeout: c.Timeout, now: c.Now,
-		cache: newBlobCache(c.Cache), leafReads: newSharedReads[[]domain.Leaf](),
+		cache: newBlobCache(c.Cache), documentReads: newSharedReads[bson.Raw](), leafReads: newSharedReads[[]domain.Leaf](),
 		observedReads: newSharedReads[[]*observation](),
 	}
 	s.leafWrites, s.leafLookups = newGatherer(s.insertLeaves), newGatherer(s.lookUp)
