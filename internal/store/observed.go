@@ -32,40 +32,52 @@ type saidOfCluster struct {
 	resources []domain.ObservedResource // nil where they are not decoded yet
 }
 
-// saidOf is what clusters said of an app, with every observation whose version was written before the call.
+// saidOf is what clusters said of an app, with every observation whose version was written before the call. Who asks
+// while it gets old has it read anew for those to come, and does not wait.
 func (s *Store) saidOf(ctx context.Context, contextID, app string) (*saidOfApp, error) {
 	deployment := plan.DeploymentID(contextID, app)
-	if kept, _, err := s.keptOf(ctx, contextID, deployment); kept != nil || err != nil {
-		return kept, err
+	kept, _, err := s.keptOf(ctx, contextID, deployment, observedAge)
+	if err != nil {
+		return nil, err
 	}
-	return s.observedReads.get(ctx, deployment, func(ctx context.Context) (*saidOfApp, error) {
-		// Those who asked a moment before may have read it.
-		kept, now, err := s.keptOf(ctx, contextID, deployment)
-		if kept != nil || err != nil {
-			return kept, err
-		}
-		// It is read in one go: where no index is used for a range, every part of it would cost as much as the whole.
-		found, err := all[*observation](ctx, s, s.observations(deployment), below(deployment))
-		if err != nil {
-			return nil, err
-		}
-		now.clusters = s.decoded(ctx, found, deployment)
-		s.observedApps.add(deployment, now)
-		return now, nil
-	})
+	read := func(ctx context.Context) (*saidOfApp, error) { return s.readSaid(ctx, contextID, deployment) }
+	if kept == nil {
+		return s.observedReads.get(ctx, deployment, read)
+	}
+	if s.now().Sub(kept.at) >= observedAge/2 {
+		s.observedReads.start(ctx, deployment, read)
+	}
+	return kept, nil
 }
 
-// keptOf is what is in memory of an app, nil when it does not hold any more: then now is what it is to be read into.
-func (s *Store) keptOf(ctx context.Context, contextID, deployment string) (kept, now *saidOfApp, err error) {
+// readSaid reads what clusters said of an app, unless those who asked a moment before have done it.
+func (s *Store) readSaid(ctx context.Context, contextID, deployment string) (*saidOfApp, error) {
+	kept, now, err := s.keptOf(ctx, contextID, deployment, observedAge/2)
+	if kept != nil || err != nil {
+		return kept, err
+	}
+	// It is read in one go: where no index is used for a range, every part of it would cost as much as the whole.
+	found, err := all[*observation](ctx, s, s.observations(deployment), below(deployment))
+	if err != nil {
+		return nil, err
+	}
+	now.clusters = s.decoded(ctx, found, deployment)
+	s.observedApps.add(deployment, now)
+	return now, nil
+}
+
+// keptOf is what is in memory of an app, nil when there is none of the version that there is and younger than age: then
+// now is what it is to be read into.
+func (s *Store) keptOf(ctx context.Context, contextID, deployment string, age time.Duration) (kept, now *saidOfApp, err error) {
 	now = &saidOfApp{at: s.now()}
 	if now.version, err = s.ObservationsVersion(ctx, contextID); err != nil {
 		return nil, nil, err
 	}
 	kept, ok := s.observedApps.lookup(deployment)
-	if !ok || kept.version != now.version || now.at.Sub(kept.at) >= observedAge {
+	if !ok || kept.version != now.version || now.at.Sub(kept.at) >= age {
 		return nil, now, nil
 	}
-	return kept, nil, nil
+	return kept, now, nil
 }
 
 // decoded decodes what is in place; what is in chunks is large, and stays where it is. What was decoded before is taken

@@ -43,7 +43,8 @@ type Store struct {
 	leafWrites  *gatherer[leafRecord]
 	leafLookups *gatherer[*leafRead]
 	leafReads   *sharedReads[[]domain.Leaf]
-	// Who asks for the same status at the same time, as many do who wait for the same thing, shares what is read.
+	// Who asks for the same status at the same time, as many do who wait for the same thing, shares what is read, and
+	// those who ask soon after have it from memory.
 	observedReads *sharedReads[*saidOfApp]
 	observedApps  *bounded[string, *saidOfApp] // by deployment
 	versionReads  *sharedReads[string]
