@@ -30,7 +30,7 @@ import (
 // nobody is an address that nobody listens at.
 const nobody = "127.0.0.1:1"
 
-func configured(t *testing.T) *config.Config {
+func configured(t testing.TB) *config.Config {
 	t.Helper()
 	return &config.Config{
 		MongoURI: storetest.URI(t), Database: storetest.Database(t), SecretKeys: "test:" + strings.Repeat("A", 43) + "=",
@@ -39,7 +39,7 @@ func configured(t *testing.T) *config.Config {
 }
 
 // partial are parts without a Temporal that answers.
-func partial(t *testing.T) *Parts {
+func partial(t testing.TB) *Parts {
 	t.Helper()
 	c := configured(t)
 	p := &Parts{config: c, log: slog.New(slog.DiscardHandler)}

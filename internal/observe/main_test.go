@@ -181,6 +181,7 @@ func (w *world) observed(app string) *domain.Observation {
 	w.Helper()
 	for o, err := range w.store.Observations(w.Context(), w.contextID, app, nil) {
 		require.NoError(w, err)
+		o.Resources = slices.Clone(o.Resources) // they are shared
 		for i := range o.Resources {
 			o.Resources[i].JSON, err = o.Object(i)
 			require.NoError(w, err)

@@ -257,7 +257,7 @@ func (s *Store) Observed(ctx context.Context, contextIDs []string) ([]domain.Obs
 
 // StoredObservation is an observation as it is stored: what the resources are is read when it is asked for.
 type StoredObservation struct {
-	domain.Observation // the resources have no JSON
+	domain.Observation // the resources have no JSON; other callers may have them too, so that they must not be changed
 	bodies             func() ([]json.RawMessage, error)
 }
 
@@ -278,7 +278,7 @@ const fewObservations = 4
 // them is in memory one after the other. An error ends the sequence.
 func (s *Store) Observations(ctx context.Context, contextID, app string, clusters []domain.ClusterName) iter.Seq2[*StoredObservation, error] {
 	return func(yield func(*StoredObservation, error) bool) {
-		visit := func(o *observation) bool {
+		visit := func(o *saidOfCluster) bool {
 			stored, err := s.stored(ctx, contextID, app, o)
 			if fail.Is(err, fail.NotFound) { // deleted meanwhile
 				return true
@@ -297,41 +297,36 @@ func (s *Store) Observations(ctx context.Context, contextID, app string, cluster
 	}
 }
 
-func (s *Store) visitSome(ctx context.Context, contextID, app string, clusters []domain.ClusterName, visit func(*observation) bool) error {
+func (s *Store) visitSome(ctx context.Context, contextID, app string, clusters []domain.ClusterName, visit func(*saidOfCluster) bool) error {
 	var ids []string
 	for _, c := range clusters {
 		ids = append(ids, observationID(domain.ObservedApp{ContextID: contextID, App: app, Cluster: c}))
 	}
 	slices.Sort(ids)
 	for _, id := range slices.Compact(ids) {
-		var o observation
-		err := s.findOne(ctx, s.observations(plan.DeploymentID(contextID, app)), id, &o)
+		o := &saidOfCluster{observation: &observation{}}
+		err := s.findOne(ctx, s.observations(plan.DeploymentID(contextID, app)), id, o.observation)
 		switch {
 		case fail.Is(err, fail.NotFound):
 		case err != nil:
 			return err
-		case !visit(&o):
+		case !visit(o):
 			return nil
 		}
 	}
 	return nil
 }
 
-func (s *Store) visitAll(ctx context.Context, contextID, app string, clusters []domain.ClusterName, visit func(*observation) bool) error {
-	deployment := plan.DeploymentID(contextID, app)
+func (s *Store) visitAll(ctx context.Context, contextID, app string, clusters []domain.ClusterName, visit func(*saidOfCluster) bool) error {
 	wanted := map[domain.ClusterName]bool{}
 	for _, c := range clusters {
 		wanted[c] = true
 	}
-	// Callers that ask at the same time share what is read, which must not be changed. It is read in one go: where no
-	// index is used for a range, every part of it would cost as much as the whole.
-	found, err := s.observedReads.get(ctx, deployment, func(ctx context.Context) ([]*observation, error) {
-		return all[*observation](ctx, s, s.observations(deployment), below(deployment))
-	})
+	found, err := s.saidOf(ctx, contextID, app)
 	if err != nil {
 		return err
 	}
-	for _, o := range found {
+	for _, o := range found.clusters {
 		if clusters != nil && !wanted[clusterOf(o.ID)] {
 			continue
 		}
@@ -350,53 +345,68 @@ func clusterOf(id string) (c domain.ClusterName) {
 }
 
 // stored makes an observation of its document. NotFound when there is none any more.
-func (s *Store) stored(ctx context.Context, contextID, app string, o *observation) (*StoredObservation, error) {
+func (s *Store) stored(ctx context.Context, contextID, app string, said *saidOfCluster) (*StoredObservation, error) {
+	o, resources := said.observation, said.resources
+	if resources == nil {
+		var err error
+		if resources, o, err = s.resourcesOf(ctx, o); err != nil {
+			return nil, err
+		}
+	}
+	return &StoredObservation{
+		Observation: domain.Observation{
+			ObservedApp: domain.ObservedApp{ContextID: contextID, App: app, Cluster: clusterOf(o.ID)},
+			Kinds:       o.Kinds, Resources: resources,
+		},
+		bodies: sync.OnceValues(func() ([]json.RawMessage, error) { return s.bodiesOf(ctx, o, resources) }),
+	}, nil
+}
+
+// resourcesOf decodes what an observation, or the one that has taken its place, says of resources.
+func (s *Store) resourcesOf(ctx context.Context, o *observation) ([]domain.ObservedResource, *observation, error) {
 	names, o, err := current[observedName](ctx, s, o, namesPart)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	out := &StoredObservation{Observation: domain.Observation{
-		ObservedApp: domain.ObservedApp{ContextID: contextID, App: app, Cluster: clusterOf(o.ID)},
-		Kinds:       o.Kinds, Resources: make([]domain.ObservedResource, len(names)),
-	}}
+	resources := make([]domain.ObservedResource, len(names))
 	for i, n := range names {
-		out.Resources[i] = domain.ObservedResource{
+		resources[i] = domain.ObservedResource{
 			Group: n.Group, Version: n.Version, Kind: n.Kind, Namespace: n.Namespace, Name: n.Name, Status: n.Status, Message: n.Message,
 		}
 	}
-	out.bodies = sync.OnceValues(func() ([]json.RawMessage, error) { return s.bodiesOf(ctx, o, names) })
-	return out, nil
+	return resources, o, nil
 }
 
-// bodiesOf reads the JSON of the resources named.
-func (s *Store) bodiesOf(ctx context.Context, o *observation, names []observedName) ([]json.RawMessage, error) {
+// bodiesOf reads the JSON of the resources.
+func (s *Store) bodiesOf(ctx context.Context, o *observation, resources []domain.ObservedResource) ([]json.RawMessage, error) {
 	bodies, newer, err := current[json.RawMessage](ctx, s, o, bodiesPart)
 	switch {
 	case fail.Is(err, fail.NotFound):
-		return make([]json.RawMessage, len(names)), nil
+		return make([]json.RawMessage, len(resources)), nil
 	case err != nil || newer == o:
 		return bodies, err
 	}
-	others, newest, err := current[observedName](ctx, s, newer, namesPart)
+	others, newest, err := s.resourcesOf(ctx, newer)
 	if err != nil {
 		return nil, err
 	}
 	if newest != newer {
-		return s.bodiesOf(ctx, newest, names)
+		return s.bodiesOf(ctx, newest, resources)
 	}
 	places := map[plan.ResourceID]json.RawMessage{}
-	for i, n := range others {
-		places[n.id()] = bodies[i]
+	for i := range others {
+		places[identityOf(&others[i])] = bodies[i]
 	}
-	same := make([]json.RawMessage, len(names))
-	for i, n := range names {
-		same[i] = places[n.id()]
+	same := make([]json.RawMessage, len(resources))
+	for i := range resources {
+		same[i] = places[identityOf(&resources[i])]
 	}
 	return same, nil
 }
 
-func (n observedName) id() plan.ResourceID {
-	return plan.ResourceID{Group: n.Group, Kind: n.Kind, Namespace: n.Namespace, Name: n.Name}
+// identityOf is the same for a resource in every version.
+func identityOf(r *domain.ObservedResource) plan.ResourceID {
+	return plan.ResourceID{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
 // reloads is how often an observation is read again that was replaced while its chunks were being read.

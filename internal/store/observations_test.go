@@ -48,6 +48,7 @@ func read(t testing.TB, s *store.Store, contextID, app string, clusters []domain
 	found := []*domain.Observation{}
 	for o, err := range s.Observations(t.Context(), contextID, app, clusters) {
 		require.NoError(t, err)
+		o.Resources = slices.Clone(o.Resources) // they are shared
 		for i := range o.Resources {
 			data, err := o.Object(i)
 			require.NoError(t, err)

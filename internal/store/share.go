@@ -38,6 +38,11 @@ func (r *sharedReads[T]) get(ctx context.Context, key string, read func(context.
 	}
 }
 
+// start is get for those to come: nobody waits.
+func (r *sharedReads[T]) start(ctx context.Context, key string, read func(context.Context) (T, error)) {
+	r.join(key, func() (T, error) { return read(context.WithoutCancel(ctx)) })
+}
+
 func (r *sharedReads[T]) join(key string, read func() (T, error)) *sharedRead[T] {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,6 +6,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -42,9 +43,16 @@ type Store struct {
 	leafWrites  *gatherer[leafRecord]
 	leafLookups *gatherer[*leafRead]
 	leafReads   *sharedReads[[]domain.Leaf]
-	// Who asks for the same status at the same time, as many do who wait for the same thing, shares what is read.
-	observedReads *sharedReads[[]*observation]
+	// Who asks for the same thing at the same time, as many do who wait for the same operation, shares what is read, and
+	// those who ask for what clusters say soon after have it from memory.
 	documentReads *sharedReads[bson.Raw]
+	observedReads *sharedReads[*saidOfApp]
+	observedApps  *bounded[string, *saidOfApp] // by deployment
+	versionReads  *sharedReads[string]
+	watchReads    *sharedReads[*said]
+	watchesSaid   atomic.Pointer[said]
+	// watchesChanged counts what this Store has written of watches and pulses.
+	watchesChanged atomic.Int64
 	// Clusters that say something new of one app context at the same time give it one new version.
 	versionWrites *gatherer[string]
 }
@@ -80,7 +88,8 @@ func Open(c Config) (*Store, error) {
 	s := &Store{
 		client: client, db: client.Database(c.Database), timeout: c.Timeout, now: c.Now,
 		cache: newBlobCache(c.Cache), documentReads: newSharedReads[bson.Raw](), leafReads: newSharedReads[[]domain.Leaf](),
-		observedReads: newSharedReads[[]*observation](),
+		observedReads: newSharedReads[*saidOfApp](), versionReads: newSharedReads[string](), watchReads: newSharedReads[*said](),
+		observedApps: newBounded[string](observedBytes, (*saidOfApp).size),
 	}
 	s.leafWrites, s.leafLookups = newGatherer(s.insertLeaves), newGatherer(s.lookUp)
 	s.versionWrites = newGatherer(s.putVersions)

@@ -21,12 +21,14 @@ func (s *Store) versions() *mongo.Collection { return s.db.Collection(versions) 
 // ObservationsVersion is another one after an observation of the context has been written or deleted; "" before the
 // first. A process that dies between the two writes leaves the old one.
 func (s *Store) ObservationsVersion(ctx context.Context, contextID string) (string, error) {
-	var d versionDoc
-	err := s.findOne(ctx, s.versions(), contextID, &d)
-	if fail.Is(err, fail.NotFound) {
-		return "", nil
-	}
-	return d.Version.Hex(), err
+	return s.versionReads.get(ctx, contextID, func(ctx context.Context) (string, error) {
+		var d versionDoc
+		err := s.findOne(ctx, s.versions(), contextID, &d)
+		if fail.Is(err, fail.NotFound) {
+			return "", nil
+		}
+		return d.Version.Hex(), err
+	})
 }
 
 // observed makes the version of a context another one when an observation has changed, even if not all that goes with

@@ -48,6 +48,7 @@ func (s *Store) PutWatch(ctx context.Context, owner string, w domain.Watch) erro
 		}
 		w.LastSeen = before.LastSeen
 	}
+	defer s.watchesChanged.Add(1)
 	d := watchDoc{ID: w.Cluster.Key(), ClusterName: w.Cluster, Owner: owner, Connected: w.Connected, LastSeen: w.LastSeen, Reason: w.Reason}
 	_, err := s.put(ctx, s.watches(), d.ID, d)
 	return err
@@ -55,37 +56,80 @@ func (s *Store) PutWatch(ctx context.Context, owner string, w domain.Watch) erro
 
 // DeleteWatch forgets what the owner said of a cluster, which it does not watch any more; what another one said stays.
 func (s *Store) DeleteWatch(ctx context.Context, owner string, cluster domain.ClusterName) error {
+	defer s.watchesChanged.Add(1)
 	_, err := s.deleteOne(ctx, s.watches(), append(byID(cluster.Key()), bson.E{Key: "owner", Value: owner}))
 	return err
 }
 
-// Watches says of which clusters it is known whether they are heard; nil clusters are all. A watch whose owner has had
-// no pulse for domain.PulseLife is not connected, and was seen at that pulse for the last time.
+// watchesAge is for how long what watchers said is not read again. Whether their pulses still prove it is judged each
+// time: an old pulse can only prove less.
+const watchesAge = 250 * time.Millisecond
+
+// said is what watchers said at a time.
+type said struct {
+	at      time.Time
+	changes int64 // of watchesChanged, before it was read
+	watches []watchDoc
+	pulses  map[string]time.Time // by owner
+}
+
+// Watches says of which clusters it is known whether they are heard, as it was watchesAge ago or later; nil clusters
+// are all. A watch whose owner has had no pulse for domain.PulseLife is not connected, and was seen at that pulse for
+// the last time. What has been said with this Store counts at once.
 func (s *Store) Watches(ctx context.Context, clusters []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error) {
-	docs, err := all[watchDoc](ctx, s, s.watches(), bson.D{})
+	heard, err := s.said(ctx)
 	if err != nil {
 		return nil, err
-	}
-	beats, err := all[pulseDoc](ctx, s, s.pulses(), bson.D{})
-	if err != nil {
-		return nil, err
-	}
-	last := map[string]time.Time{}
-	for _, p := range beats {
-		last[p.Owner] = p.At
 	}
 	wanted := map[domain.ClusterName]bool{}
 	for _, c := range clusters {
 		wanted[c] = true
 	}
-	found := make(map[domain.ClusterName]domain.Watch, len(docs))
-	for _, d := range docs {
+	now := s.now()
+	found := make(map[domain.ClusterName]domain.Watch, len(heard.watches))
+	for i := range heard.watches {
+		d := &heard.watches[i]
 		if clusters != nil && !wanted[d.ClusterName] {
 			continue
 		}
-		found[d.ClusterName] = d.watch(last[d.Owner], s.now())
+		found[d.ClusterName] = d.watch(heard.pulses[d.Owner], now)
 	}
 	return found, nil
+}
+
+// said is what watchers said last, for all who ask.
+func (s *Store) said(ctx context.Context) (*said, error) {
+	if kept := s.lastSaid(); kept != nil {
+		return kept, nil
+	}
+	return s.watchReads.get(ctx, "", func(ctx context.Context) (*said, error) {
+		if kept := s.lastSaid(); kept != nil { // those who asked a moment before have read it
+			return kept, nil
+		}
+		heard := &said{at: s.now(), changes: s.watchesChanged.Load(), pulses: map[string]time.Time{}}
+		var err error
+		if heard.watches, err = all[watchDoc](ctx, s, s.watches(), bson.D{}); err != nil {
+			return nil, err
+		}
+		pulses, err := all[pulseDoc](ctx, s, s.pulses(), bson.D{})
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range pulses {
+			heard.pulses[p.Owner] = p.At
+		}
+		s.watchesSaid.Store(heard)
+		return heard, nil
+	})
+}
+
+// lastSaid is what was read last, nil if that is too long ago.
+func (s *Store) lastSaid() *said {
+	kept := s.watchesSaid.Load()
+	if kept == nil || kept.changes != s.watchesChanged.Load() || s.now().Sub(kept.at) >= watchesAge {
+		return nil
+	}
+	return kept
 }
 
 // watch is Watches for one cluster; a zero Watch when nothing is known of it.
@@ -121,6 +165,7 @@ func (d *watchDoc) watch(at, now time.Time) domain.Watch {
 // Pulse proves that the owner was alive at a time, and with it all its watches. The first one removes what owners left
 // that were killed long ago.
 func (s *Store) Pulse(ctx context.Context, owner string, at time.Time) error {
+	defer s.watchesChanged.Add(1)
 	first, err := s.put(ctx, s.pulses(), owner, pulseDoc{Owner: owner, At: at})
 	if err != nil || !first {
 		return err
@@ -134,6 +179,7 @@ func (s *Store) Pulse(ctx context.Context, owner string, at time.Time) error {
 
 // EndPulse says that the owner watches nothing any more.
 func (s *Store) EndPulse(ctx context.Context, owner string) error {
+	defer s.watchesChanged.Add(1)
 	_, err := s.deleteOne(ctx, s.pulses(), byID(owner))
 	return err
 }

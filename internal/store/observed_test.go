@@ -1,0 +1,140 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/storetest"
+)
+
+// pair are the stores of two processes on one database, with one clock.
+type pair struct {
+	*testing.T
+	reader, writer *Store
+	now            time.Time
+	app            domain.ObservedApp
+}
+
+func newPair(t *testing.T) *pair {
+	t.Helper()
+	p := &pair{T: t, now: time.UnixMilli(1_000_000), app: domain.ObservedApp{ContextID: "1", App: "app", Cluster: domain.ClusterName{Provider: "p", Name: "c"}}}
+	database := storetest.Database(t)
+	for _, s := range []**Store{&p.reader, &p.writer} {
+		var err error
+		*s, err = Open(Config{URI: storetest.URI(t), Database: database, Now: func() time.Time { return p.now }})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, (*s).Close(context.Background())) })
+	}
+	return p
+}
+
+func (p *pair) observation(status string) *domain.Observation {
+	return &domain.Observation{ObservedApp: p.app, Resources: []domain.ObservedResource{{Kind: "Pod", Name: "a", Status: status, JSON: []byte(`"` + status + `"`)}}}
+}
+
+// said is the status that the reader sees, "" for none, and that its object is of the same time.
+func (p *pair) said() (status string) {
+	p.Helper()
+	for o, err := range p.reader.Observations(p.Context(), p.app.ContextID, p.app.App, nil) {
+		require.NoError(p, err)
+		status = o.Resources[0].Status
+		data, err := o.Object(0)
+		require.NoError(p, err)
+		require.JSONEq(p, `"`+status+`"`, string(data))
+	}
+	return status
+}
+
+func TestWhatAnotherProcessObservedIsSeenAtOnce(t *testing.T) {
+	p := newPair(t)
+	require.Empty(t, p.said())
+	for i := range 5 {
+		status := fmt.Sprint("status", i)
+		require.NoError(t, p.writer.PutObservation(t.Context(), p.observation(status)))
+		require.Equal(t, status, p.said())
+	}
+	require.NoError(t, p.writer.DeleteObservation(t.Context(), p.app))
+	require.Empty(t, p.said())
+}
+
+func TestAnObservationWhoseWriterDiedIsSeenSoon(t *testing.T) {
+	p := newPair(t)
+	require.NoError(t, p.writer.PutObservation(t.Context(), p.observation("Ready")))
+	require.Equal(t, "Ready", p.said())
+	changed, err := p.writer.putObservation(t.Context(), p.observation("NotReady")) // the version is not written any more
+	require.NoError(t, err)
+	require.True(t, changed)
+	require.Equal(t, "Ready", p.said(), "it is kept")
+	p.now = p.now.Add(observedAge)
+	require.Equal(t, "NotReady", p.said())
+}
+
+func TestWhoAsksWhileItGetsOldHasItReadForOthers(t *testing.T) {
+	p := newPair(t)
+	require.NoError(t, p.writer.PutObservation(t.Context(), p.observation("Ready")))
+	require.Equal(t, "Ready", p.said())
+	_, err := p.writer.putObservation(t.Context(), p.observation("NotReady"))
+	require.NoError(t, err)
+	p.now = p.now.Add(observedAge / 2)
+	require.Eventually(t, func() bool { return p.said() == "NotReady" }, waitTime, time.Millisecond)
+}
+
+func TestWhatDidNotChangeIsNotDecodedAgain(t *testing.T) {
+	p := newPair(t)
+	other := p.observation("Ready")
+	other.Cluster.Name = "other"
+	require.NoError(t, p.writer.PutObservation(t.Context(), other))
+	require.NoError(t, p.writer.PutObservation(t.Context(), p.observation("Ready")))
+	before, err := p.reader.saidOf(t.Context(), "1", "app")
+	require.NoError(t, err)
+	require.NoError(t, p.writer.PutObservation(t.Context(), p.observation("NotReady")))
+	after, err := p.reader.saidOf(t.Context(), "1", "app")
+	require.NoError(t, err)
+	require.NotSame(t, before.clusters[0], after.clusters[0])
+	require.Same(t, before.clusters[1], after.clusters[1])
+}
+
+func TestObservationsAreNotKeptBeyondTheirBound(t *testing.T) {
+	p := newPair(t)
+	require.NoError(t, p.writer.PutObservation(t.Context(), p.observation("Ready")))
+	p.reader.observedApps.limit = 100
+	require.Equal(t, "Ready", p.said())
+	require.Zero(t, p.reader.observedApps.bytes)
+	p.reader.observedApps.limit = 1 << 20
+	for _, status := range []string{"Ready", "NotReady", "Ready"} { // each takes the place of the one before
+		require.NoError(t, p.writer.PutObservation(t.Context(), p.observation(status)))
+		require.Equal(t, status, p.said())
+		kept, ok := p.reader.observedApps.lookup("1-app")
+		require.True(t, ok)
+		require.Equal(t, kept.size(), p.reader.observedApps.bytes)
+	}
+}
+
+func TestWatchesAreReadOnceInAWhile(t *testing.T) {
+	p := newPair(t)
+	ctx, cluster := t.Context(), p.app.Cluster
+	connected := func() bool {
+		t.Helper()
+		found, err := p.reader.Watches(ctx, nil)
+		require.NoError(t, err)
+		return found[cluster].Connected
+	}
+	require.NoError(t, p.writer.Pulse(ctx, "owner", p.now))
+	require.NoError(t, p.writer.PutWatch(ctx, "owner", domain.Watch{Cluster: cluster, Connected: true}))
+	require.True(t, connected())
+	require.NoError(t, p.writer.PutWatch(ctx, "owner", domain.Watch{Cluster: cluster, Reason: "dead"}))
+	require.True(t, connected(), "it is kept")
+	p.now = p.now.Add(watchesAge)
+	require.False(t, connected())
+	require.NoError(t, p.reader.PutWatch(ctx, "owner", domain.Watch{Cluster: cluster, Connected: true}))
+	require.True(t, connected(), "what is said with the same store counts at once")
+	p.now = p.now.Add(domain.PulseLife - watchesAge)
+	require.True(t, connected())
+	p.now = p.now.Add(time.Millisecond)
+	require.False(t, connected(), "whether a pulse still proves it is judged each time")
+}
