@@ -18,6 +18,18 @@ const (
 	SubjectCloud    Subject = "cloud"    // a logical cloud
 )
 
+// SubjectOf is what the documents of an owner are about.
+func SubjectOf(owner domain.Key) Subject {
+	switch domain.OwnerNoun(owner) {
+	case domain.ClustersNoun:
+		return SubjectNetworks
+	case domain.LogicalClouds:
+		return SubjectCloud
+	default:
+		return SubjectGroup
+	}
+}
+
 // Source is what is known of a resource with a lifecycle and one of its app contexts.
 type Source struct {
 	Subject Subject
