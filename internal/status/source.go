@@ -97,13 +97,14 @@ func (c *Cluster) mark(i int) domain.Mark {
 }
 
 // absent says whether a resource with the mark is not to be in its cluster, as long as the context is to be
-// there: a hook that is not run, or that was deleted when it had done its work.
+// there: a hook that is not run, or that was deleted when it had done its work, and what was there before and is left
+// as it is, which does not carry the context's label.
 func (s *Source) absent(m domain.Mark) bool {
 	switch s.Status {
 	case domain.ContextTerminating, domain.ContextTerminated, domain.ContextTerminateFailed:
 		return false
 	default:
-		return m == domain.MarkIdle || m == domain.MarkDeleted
+		return m == domain.MarkIdle || m == domain.MarkDeleted || m == domain.MarkKept
 	}
 }
 
