@@ -199,7 +199,8 @@ func TestRenewals(t *testing.T) {
 type cloudLeaf struct {
 	*leaf
 	documents *documents
-	space     bool // the namespace was there before
+	space     bool   // the namespace was there before
+	label     string // with this plan.DeploymentLabel
 	condition certificatesv1.RequestConditionType
 	csr       *certificatesv1.CertificateSigningRequest
 }
@@ -238,7 +239,7 @@ func (c *cloudLeaf) serve(w http.ResponseWriter, r *http.Request) {
 	case ofCSR && c.csr != nil:
 		answer(w, http.StatusOK, c.csr)
 	case strings.HasSuffix(r.URL.Path, "/namespaces/ns") && c.space:
-		answer(w, http.StatusOK, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "ns", "uid": "1"}})
+		answer(w, http.StatusOK, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "ns", "uid": "1", "labels": map[string]string{plan.DeploymentLabel: c.label}}})
 	default:
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, path.Base(r.URL.Path))
 	}
@@ -284,12 +285,21 @@ func TestACloudsCertificateIsDenied(t *testing.T) {
 }
 
 func TestACloudSparesANamespaceThatWasThere(t *testing.T) {
-	c := newCloudLeaf(t)
-	c.space = true
-	out, err := c.run()
-	require.NoError(t, err)
-	require.Equal(t, "1K3A", out.Marks)
-	require.NotContains(t, c.requests, "PATCH ns")
+	for name, c := range map[string]struct{ held, label string }{
+		"nothing was done yet":                {},
+		"another cloud's, of another Drover":  {label: "7-logical-cloud"},
+		"an update changes it":                {held: "1o3A"},
+		"an instantiate was killed before it": {held: "4s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newCloudLeaf(t)
+			l.space, l.label, l.in.Held = true, c.label, c.held
+			out, err := l.run()
+			require.NoError(t, err)
+			require.Equal(t, "1K3A", out.Marks)
+			require.NotContains(t, l.requests, "PATCH ns")
+		})
+	}
 }
 
 func TestRenewCertificate(t *testing.T) {

@@ -86,6 +86,8 @@ const (
 	theCloudKey = domain.Key("projects/proj/logical-clouds/lc")
 	aCloudKey   = domain.Key("projects/proj/logical-clouds/free") // which no group names
 
+	theUsersKey = domain.Key("projects/proj/logical-clouds/standard") // of level 1
+
 	theClusterKey = domain.Key("cluster-providers/p1/clusters/c1")
 )
 
@@ -95,8 +97,8 @@ const theOther = theProject + "/composite-apps/ca/v2"
 // ok is 200 whatever the owner does.
 var ok = codes{200, 200, 200, 200, 200, 200, 200, 200, 200, 200, 200, 200}
 
-// networks is ok for a cluster's networks, which nobody approves.
-var networks = codes{200, 0, 200, 200, 200, 200, 200, 200, 200, 200, 200, 200}
+// okUnapproved is ok for what nobody approves.
+var okUnapproved = codes{200, 0, 200, 200, 200, 200, 200, 200, 200, 200, 200, 200}
 
 // verbs are the operations (reference 1.3, 2.3 and 2.6) and the queries that are answered in every state. Logical clouds of
 // level 0 have only three states: nothing ever goes on in them.
@@ -120,11 +122,18 @@ var verbs = []verb{
 	{aCloudKey, "GET", "/explain", "", codes{0: 200, 3: 200, 8: 200}},
 	{theCloudKey, "POST", "/terminate", "", codes{3: 400}}, // a group names it
 
+	{theUsersKey, "POST", "/instantiate", "", codes{202, 0, 409, 409, 409, 409, 409, 409, 202, 409, 409, 409}},
+	{theUsersKey, "POST", "/terminate", "", codes{409, 0, 202, 202, 202, 202, 202, 409, 409, 202, 409, 202}},
+	{theUsersKey, "POST", "/stop", "", codes{409, 0, 200, 400, 400, 200, 409, 200, 400, 400, 200, 409}},
+	{theUsersKey, "POST", "/update", "", codes{202, 0, 202, 202, 202, 202, 202, 202, 202, 202, 202, 202}},
+	{theUsersKey, "GET", "/status", "", okUnapproved},
+	{theUsersKey, "GET", "/explain", "", okUnapproved},
+
 	{theClusterKey, "POST", "/apply", "", codes{204, 0, 204, 204, 204, 204, 204, 409, 204, 204, 409, 204}},
 	{theClusterKey, "POST", "/terminate", "", codes{409, 0, 204, 204, 204, 204, 204, 204, 204, 204, 204, 204}},
 	{theClusterKey, "POST", "/stop", "", codes{409, 0, 204, 409, 409, 409, 409, 204, 409, 409, 409, 409}},
-	{theClusterKey, "GET", "/status", "", networks},
-	{theClusterKey, "GET", "/explain", "", networks},
+	{theClusterKey, "GET", "/status", "", okUnapproved},
+	{theClusterKey, "GET", "/explain", "", okUnapproved},
 }
 
 // queries are the lists and documents that a parameter turns into something else.

@@ -109,7 +109,7 @@ func (e *edge) operations() []endpoint {
 		post(cloud+"/terminate", "Terminate a logical cloud", 202, plainTime, operate(cloud, 202, e.service.TerminateCloud)),
 		{method: http.MethodPost, path: cloud + "/update", summary: "Bring the clusters of a logical cloud in line with its references, permissions and quotas", out: map[int]any{202: &domain.LogicalCloud{}}, limit: renderTime, handle: e.updateCloud},
 		post(cloud+"/stop", "Stop the last operation of a logical cloud", 200, plainTime, operate(cloud, 200, e.service.StopCloud)),
-		{method: http.MethodGet, path: cloud + "/status", summary: "Show where a logical cloud stands", out: map[int]any{200: anyDocument{}}, query: cloudStatusQuery, handle: e.status(cloud)},
+		statusOf(cloud, "Show where a logical cloud stands", cloudStatusQuery),
 		{method: http.MethodGet, path: references + "/:clusterReference/kubeconfig", summary: "Download the kubeconfig of a logical cloud's user for one cluster", out: map[int]any{200: nil}, handle: e.userKubeconfig},
 	}
 	for _, noun := range domain.Owners {
@@ -163,5 +163,6 @@ var (
 		{name: "resource", about: "only resources of this name", repeats: true},
 		{name: "clusters", about: "list the clusters"},
 		{name: "resources", about: "list the resources by cluster"},
+		watchQuery,
 	}
 )

@@ -16,6 +16,7 @@ import (
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/status"
 )
 
@@ -115,6 +116,21 @@ func TestWatchStatus(t *testing.T) {
 	require.Contains(t, end.Data, `"kind":"NotFound"`)
 	_, err := r.Next()
 	require.ErrorIs(t, err, io.EOF)
+}
+
+func TestWatchALogicalCloud(t *testing.T) {
+	w := newWorld(t)
+	w.statuses.Change(func(s *status.Source) { s.Subject, s.Name = status.SubjectCloud, "lc" })
+	w.statuses.Report(readiness.NotReady, true)
+	url, _ := served(t, w)
+	c := client.New(url)
+	defer c.Close()
+	r, err := c.Watch(t.Context(), theCloud+"/status?watch=true", "")
+	require.NoError(t, err)
+	defer r.Close()
+	require.Contains(t, expect(t, r, "status").Data, `"readyCounts":{"NotReady":`, "it is asked for what is ready when nothing is said")
+	w.statuses.Report(readiness.Ready, true)
+	require.Contains(t, expect(t, r, "change").Data, `"readyStatus":"Ready"`)
 }
 
 func TestWatchEndsWithTheProcess(t *testing.T) {

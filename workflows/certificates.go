@@ -67,7 +67,7 @@ func (k *keeper) round(ctx workflow.Context, certificates []activities.Renewal) 
 			continue
 		}
 		if err := workflow.Await(ctx, func() bool { return open < openLeaves }); err != nil {
-			return next, err
+			break
 		}
 		open++
 		begun = true
@@ -79,7 +79,9 @@ func (k *keeper) round(ctx workflow.Context, certificates []activities.Renewal) 
 		})
 	}
 	k.all = false
-	if err := workflow.Await(ctx, func() bool { return open == 0 }); err != nil {
+	// Who cancels the workflow deletes next what a renewal may still make.
+	whole, _ := workflow.NewDisconnectedContext(ctx)
+	if err := workflow.Await(whole, func() bool { return open == 0 }); err != nil {
 		return next, err
 	}
 	if begun { // what did not get through is due again, and the others say when they are

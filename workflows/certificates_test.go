@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
@@ -30,6 +31,7 @@ type keeping struct {
 	looks   []time.Time
 	renewed []string
 	over    func(*keeping) bool
+	slow    chan struct{} // renewals wait until it is closed, if there is one
 }
 
 const renewedAfter = 60 * 24 * time.Hour
@@ -62,6 +64,9 @@ func (a *keeper) Renewals(_ context.Context, cloud domain.Key) (*activities.Rene
 
 func (a *keeper) RenewCertificate(_ context.Context, in activities.LeafInput) error {
 	k := a.k
+	if k.slow != nil {
+		<-k.slow
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.dead[in.Cluster.Name] > 0 {
@@ -123,6 +128,19 @@ func TestCertificatesOfMoreClustersAreLookedAt(t *testing.T) {
 	k.run()
 	require.NoError(t, k.GetWorkflowError())
 	require.Equal(t, time.Hour, k.looks[1].Sub(begun))
+}
+
+func TestKeepingEndsAfterTheRenewalsUnderWay(t *testing.T) {
+	k := newKeeping(t, func(*keeping) bool { return false })
+	k.slow = make(chan struct{})
+	t.Cleanup(func() { close(k.slow) })
+	k.RegisterDelayedCallback(k.CancelWorkflow, 10*time.Millisecond)
+	cancelled := 0
+	k.SetOnActivityCanceledListener(func(*activity.Info) { cancelled++ })
+	k.run()
+	var ended *temporal.CanceledError
+	require.ErrorAs(t, k.GetWorkflowError(), &ended)
+	require.Equal(t, 2, cancelled, "a terminate deletes next what a renewal may still make")
 }
 
 func TestKeepingEndsWhenItIsCancelled(t *testing.T) {

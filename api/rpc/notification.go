@@ -17,7 +17,8 @@ type document struct {
 		Name     string    `json:"name"`
 		Clusters []cluster `json:"clusters"`
 	} `json:"apps"`
-	Cluster cluster `json:"cluster"` // of the networks of one; without a name while there are none
+	Clusters []cluster `json:"clusters"` // of a logical cloud
+	Cluster  cluster   `json:"cluster"`  // of the networks of one; without a name while there are none
 }
 
 type cluster struct {
@@ -61,7 +62,10 @@ func notification(in *statusnotify.StatusRegistration, encoded []byte) (*statusn
 		n.Details = append(n.Details, &statusnotify.StatusDetail{StatusDetail: &statusnotify.StatusDetail_App{App: app}})
 	}
 	if d.Cluster.Name != "" {
-		c, _ := d.Cluster.status(ready)
+		d.Clusters = append(d.Clusters, d.Cluster)
+	}
+	for i := range d.Clusters {
+		c, _ := d.Clusters[i].status(ready)
 		n.Details = append(n.Details, &statusnotify.StatusDetail{StatusDetail: &statusnotify.StatusDetail_Cluster{Cluster: c}})
 	}
 	return n, nil

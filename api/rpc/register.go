@@ -7,8 +7,6 @@ import (
 	"sync"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -157,13 +155,16 @@ func ownerOf(in *statusnotify.StatusRegistration) (domain.Key, error) {
 		return domain.Join("projects", k.GetProject(), "composite-apps", k.GetCompositeApp(), k.GetCompositeAppVersion(),
 			domain.DeploymentIntentGroups.Collection, k.GetDeploymentIntentGroup()), p.Err()
 	case *statusnotify.StatusRegistration_LcKey:
-		return "", grpcstatus.Error(codes.Unimplemented, "the status of a logical cloud cannot be watched; ask for it: GET /v2/projects/{project}/logical-clouds/{logicalCloud}/status")
+		k := key.LcKey
+		domain.CheckName(&p, "lcKey.project", k.GetProject())
+		domain.CheckName(&p, "lcKey.logicalCloud", k.GetLogicalCloud())
+		return domain.Join("projects", k.GetProject(), domain.LogicalClouds.Collection, k.GetLogicalCloud()), p.Err()
 	case *statusnotify.StatusRegistration_ClusterKey:
 		c := domain.ClusterName{Provider: key.ClusterKey.GetClusterProvider(), Name: key.ClusterKey.GetCluster()}
 		domain.CheckName(&p, "clusterKey.clusterProvider", c.Provider)
 		domain.CheckName(&p, "clusterKey.cluster", c.Name)
 		return c.Key(), p.Err()
 	default:
-		return "", fail.New(fail.Invalid, "Invalid key: name a deployment intent group (digKey) or a cluster (clusterKey)")
+		return "", fail.New(fail.Invalid, "Invalid key: name a deployment intent group (digKey), a logical cloud (lcKey) or a cluster (clusterKey)")
 	}
 }

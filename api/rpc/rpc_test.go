@@ -183,6 +183,23 @@ func TestNetworksOfACluster(t *testing.T) {
 	require.Equal(t, statusnotify.StatusValue_DEPLOYED, c.GetResources()[0].GetStatusValue())
 }
 
+func TestALogicalCloud(t *testing.T) {
+	w := newWorld(t)
+	w.statuses.Change(func(s *status.Source) { s.Subject, s.Name = status.SubjectCloud, "lc" })
+	in := registration("cloud", statusnotify.StatusValue_DEPLOYED, statusnotify.OutputType_ALL)
+	in.Key = &statusnotify.StatusRegistration_LcKey{LcKey: &statusnotify.LcKey{Project: "fleet", LogicalCloud: "lc"}}
+	s := w.register(in)
+	w.statuses.Change(func(s *status.Source) {
+		s.Status, s.Apps[0].Clusters[0].Marks[0] = domain.ContextInstantiated, domain.MarkApplied
+	})
+	n := w.told(s)
+	require.Equal(t, statusnotify.StatusValue_DEPLOYED, n.GetStatusValue())
+	require.Len(t, n.GetDetails(), 1)
+	c := n.GetDetails()[0].GetCluster()
+	require.Equal(t, "edge-0000", c.GetCluster())
+	require.Equal(t, statusnotify.StatusValue_DEPLOYED, c.GetResources()[0].GetStatusValue())
+}
+
 func TestRegistrationsThatAreRefused(t *testing.T) {
 	w := newWorld(t)
 	good := func(change func(*statusnotify.StatusRegistration)) *statusnotify.StatusRegistration {
@@ -203,7 +220,7 @@ func TestRegistrationsThatAreRefused(t *testing.T) {
 		"half a key":      {good(func(r *statusnotify.StatusRegistration) { r.GetDigKey().CompositeApp = "" }), codes.InvalidArgument, "digKey.compositeApp"},
 		"bad cluster":     {good(func(r *statusnotify.StatusRegistration) { r.Clusters = []string{"c"} }), codes.InvalidArgument, "cluster query"},
 		"unknown app":     {good(func(r *statusnotify.StatusRegistration) { r.Apps = []string{"none"} }), codes.InvalidArgument, "none"},
-		"a logical cloud": {good(func(r *statusnotify.StatusRegistration) { r.Key = &statusnotify.StatusRegistration_LcKey{} }), codes.Unimplemented, "logical cloud"},
+		"half a cloud":    {good(func(r *statusnotify.StatusRegistration) { r.Key = &statusnotify.StatusRegistration_LcKey{} }), codes.InvalidArgument, "lcKey.project"},
 		"half a cluster": {good(func(r *statusnotify.StatusRegistration) {
 			r.Key = &statusnotify.StatusRegistration_ClusterKey{ClusterKey: &statusnotify.ClusterKey{Cluster: "c"}}
 		}), codes.InvalidArgument, "clusterKey.clusterProvider"},

@@ -124,7 +124,7 @@ const (
 	MarkDeleting  Mark = 'r' // delete sent, no answer known
 	MarkUndeleted Mark = 'X' // refused, and may be in the cluster
 	MarkDeleted   Mark = 'D' // not in the cluster
-	MarkKept      Mark = 'K' // left in the cluster on purpose (CRDs, helm.sh/resource-policy: keep)
+	MarkKept      Mark = 'K' // left in the cluster on purpose (CRDs, helm.sh/resource-policy: keep), or as it was there before
 	MarkIdle      Mark = 'h' // a hook of other operations: never sent, and not to be
 	MarkGone      Mark = 'G' // not the context's: it was pruned, or is an earlier context's that this cluster never had
 )

@@ -2,7 +2,9 @@ package notify
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -65,8 +67,14 @@ func (f *feed) run() {
 	}
 }
 
-// look looks at the sign, and evaluates the status when that says so.
-func (f *feed) look(ctx context.Context) error {
+// look looks at the sign, and evaluates the status when that says so. A status that makes it panic ends its own watches
+// and not the process.
+func (f *feed) look(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	// The sign comes first: what changes after it makes the next one another.

@@ -61,7 +61,7 @@ var errStopping = fail.New(fail.Unavailable, "the server stops; connect again to
 // of the same query and what came after it is still known: then it is the first change after that. Errors are those
 // of the query itself; Unavailable when there are too many watchers.
 func (h *Hub) Subscribe(ctx context.Context, group domain.Key, q status.Query, after string) (*Subscription, error) {
-	v, err := h.join(group, q)
+	v, err := h.join(group, q.For(status.SubjectOf(group)))
 	if err != nil {
 		return nil, err
 	}

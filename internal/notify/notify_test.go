@@ -408,3 +408,19 @@ func BenchmarkChange(b *testing.B) {
 		})
 	}
 }
+
+// broken panics when a status is evaluated.
+type broken struct{ *notifytest.Statuses }
+
+func (broken) Snapshot(context.Context, domain.Key, status.Extent) (notify.Snapshot, error) {
+	panic("a status that nobody thought of")
+}
+
+func TestAPanicEndsAWatchAndNotTheProcess(t *testing.T) {
+	hub, err := notify.New(broken{notifytest.New(1, 1, 1)}, notify.Options{Interval: time.Millisecond}, prometheus.NewRegistry())
+	require.NoError(t, err)
+	t.Cleanup(hub.Close)
+	_, err = hub.Subscribe(t.Context(), group, status.Query{Type: status.TypeRsync, Output: status.OutputAll}, "")
+	require.Equal(t, fail.Internal, fail.KindOf(err))
+	require.NotContains(t, fail.TextOf(err), "nobody thought of")
+}

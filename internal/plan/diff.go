@@ -110,7 +110,7 @@ func (d *differ) prepare() {
 			stays := next != nil && next.goesTo(t.ClusterName)
 			for _, n := range candidates {
 				at := d.place(app.Resources[n])
-				if marks[n].MayBeThere() && (!stays || !keeps[at]) {
+				if ours(marks[n]) && (!stays || !keeps[at]) {
 					d.moving[placed{at, t.ClusterName}] = append(d.moving[placed{at, t.ClusterName}], app.Name)
 				}
 			}
@@ -314,9 +314,9 @@ func match(wanted, old *Bundle, place func(ResourceID) ResourceID) *matching {
 func (m *matching) marks(was domain.Marks, wanted bool, moves func(ResourceID) bool) domain.Marks {
 	out := make(domain.Marks, 0, m.wanted+len(m.old))
 	for i, before := range m.before {
-		there, applied := false, false
+		there, applied, spared := false, false, false
 		if before >= 0 {
-			there, applied = was[before].MayBeThere(), was[before] == domain.MarkApplied
+			there, applied, spared = ours(was[before]), was[before] == domain.MarkApplied, was[before] == domain.MarkKept
 		}
 		switch {
 		case !wanted && there:
@@ -329,8 +329,8 @@ func (m *matching) marks(was domain.Marks, wanted bool, moves func(ResourceID) b
 			out = append(out, domain.MarkIdle)
 		case moves(m.ids[i]): // it has another app's label
 			out = append(out, domain.MarkOutdated)
-		case applied && m.same[i]:
-			out = append(out, domain.MarkApplied)
+		case (applied || spared) && m.same[i]:
+			out = append(out, was[before])
 		case there:
 			out = append(out, domain.MarkOutdated)
 		default:
@@ -338,7 +338,7 @@ func (m *matching) marks(was domain.Marks, wanted bool, moves func(ResourceID) b
 		}
 	}
 	for i := range m.old {
-		if !m.after[i] && was[i].MayBeThere() {
+		if !m.after[i] && ours(was[i]) {
 			out = append(out, doomed(m.old[i]))
 		} else {
 			out = append(out, domain.MarkGone)
@@ -346,6 +346,9 @@ func (m *matching) marks(was domain.Marks, wanted bool, moves func(ResourceID) b
 	}
 	return out
 }
+
+// ours says whether a resource may be in the cluster because of us. What an apply has left as it was is not.
+func ours(m domain.Mark) bool { return m.MayBeThere() && m != domain.MarkKept }
 
 func doomed(r Resource) domain.Mark {
 	if r.Keep {

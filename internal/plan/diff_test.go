@@ -96,6 +96,14 @@ func TestDiff(t *testing.T) {
 			old: "web on a b: svc=1 dep=1", leaves: "web/a=2A web/b=2A", wanted: "web on a b: svc=1 dep=1",
 			want: "web: svc dep; a 2A; b 2A\n", numbers: [4]int{0, 0, 0, 4},
 		},
+		"what was spared is not ours": {
+			old: "web on a b: ns=1 old=1 dep=1", leaves: "web/a=1K1K1A web/b=1K1K1A", wanted: "web on a: ns=1 dep=1",
+			want: "web: ns dep; a 1K1A; b (1G1d)\n", numbers: [4]int{0, 0, 1, 1},
+		},
+		"what was spared is looked at again when it changes": {
+			old: "web on a: ns=1", leaves: "web/a=1K", wanted: "web on a: ns=2",
+			want: "web: ns; a 1p\n", numbers: [4]int{1, 0, 0, 0},
+		},
 		"another order is none": {
 			old: "web on a: svc=1 dep=2", leaves: "web/a=2A", wanted: "web on a: dep=2 svc=1",
 			want: "web: dep svc; a 2A\n", numbers: [4]int{0, 0, 0, 2},

@@ -38,12 +38,11 @@ func (l *Lifecycle) Status(ctx context.Context, key domain.Key, parameters url.V
 	if err != nil {
 		return nil, err
 	}
-	return l.document(ctx, key, owner, q)
+	return l.document(ctx, key, owner, q.For(status.SubjectOf(key)))
 }
 
 func (l *Lifecycle) document(ctx context.Context, key domain.Key, owner domain.Owner, q status.Query) (d *StatusDocument, err error) {
-	d = &StatusDocument{source: heading(owner)}
-	d.query = q.For(d.source.Subject)
+	d = &StatusDocument{query: q, source: heading(owner)}
 	if d.source.ContextID, err = q.ContextID(d.source.History); err != nil {
 		return nil, err
 	}
@@ -67,16 +66,16 @@ func adminStatus(cloud *domain.LogicalCloud, contextID string) domain.ContextSta
 
 // heading is what a status document says of the owner itself.
 func heading(owner domain.Owner) status.Source {
-	h := status.Source{Name: owner.LocalName(), History: *owner.Track()}
+	h := status.Source{Subject: status.SubjectOf(domain.KeyOf(owner)), Name: owner.LocalName(), History: *owner.Track()}
 	segments := owner.Base().Parent.Segments()
 	switch o := owner.(type) {
 	case *domain.DeploymentIntentGroup:
 		h.Project, h.CompositeApp, h.Version = segments[1], segments[3], segments[4]
 		h.CompositeProfile = o.Spec.CompositeProfile
 	case *domain.LogicalCloud:
-		h.Subject, h.Project = status.SubjectCloud, segments[1]
+		h.Project = segments[1]
 	case *domain.Cluster:
-		h.Subject, h.Name = status.SubjectNetworks, o.ClusterName().String()
+		h.Name = o.ClusterName().String()
 	}
 	return h
 }
@@ -155,9 +154,6 @@ func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain
 		for _, t := range a.Targets {
 			id := domain.LeafID(i.ContextID, a.Name, t.ClusterName)
 			c := cluster(&t, id, known, earlier, running, s.Operation)
-			if _, ok := known[id]; !ok && t.Held != nil {
-				known[id] = domain.Leaf{Report: t.Held.Report} // for whoever hears of it
-			}
 			c.Reason = cmp.Or(held[a.Name], c.Reason)
 			if _, ok := known[id]; !ok && t.Held != nil {
 				known[id] = domain.Leaf{Report: t.Held.Report} // for whoever hears of it

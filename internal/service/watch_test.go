@@ -3,6 +3,7 @@ package service_test
 import (
 	"context"
 	"encoding/json"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -128,6 +129,35 @@ func TestSign(t *testing.T) {
 	after("a pulse")
 	now = now.Add(domain.PulseLife + time.Second)
 	after("silence", reported)
+}
+
+// An admin cloud's context is in its document alone.
+func TestSnapshotOfAnAdminCloud(t *testing.T) {
+	f := newFixture(t)
+	admin := cloud("admin")
+	require.NoError(t, f.Create(t.Context(), admin))
+	admin.History.Append(domain.Instantiated, "7", 1, time.Now())
+	require.NoError(t, f.store.Replace(t.Context(), admin))
+	key := domain.KeyOf(admin)
+	l := service.NewLifecycle(f.store, f.store, nil, nil, time.Now)
+	for _, text := range []string{"", "status=deployed", "status=deployed&output=summary", "output=summary"} {
+		v, err := url.ParseQuery(text)
+		require.NoError(t, err)
+		q, err := status.ParseQuery(v)
+		require.NoError(t, err)
+		e := q.For(status.SubjectCloud).Extent()
+		_, err = l.Sign(t.Context(), key, e)
+		require.NoError(t, err)
+		snapshot, err := l.Snapshot(t.Context(), key, e)
+		require.NoError(t, err)
+		plain, err := l.Status(t.Context(), key, v)
+		require.NoError(t, err)
+		var want, got strings.Builder
+		require.NoError(t, plain.Write(&want))
+		require.NoError(t, snapshot.Write(&got, q))
+		require.Equal(t, want.String(), got.String())
+		require.Contains(t, got.String(), `"deployedStatus":"Instantiated"`)
+	}
 }
 
 func TestSnapshotAnswersEveryQueryOfItsExtent(t *testing.T) {

@@ -98,3 +98,13 @@ func TestDocumentsOfAnAdminCloud(t *testing.T) {
 	ready.List = status.ListResources
 	require.Equal(t, cloudHead+`,"resourcesByApp":[]}`+"\n", write(t, ready, s))
 }
+
+// A namespace that was there before the cloud does not carry its label, so no cluster reports it.
+func TestASparedNamespaceIsNotMissing(t *testing.T) {
+	s := cloud()
+	s.Status = domain.ContextInstantiated
+	s.Apps[0].Resources = append(s.Apps[0].Resources, plan.ResourceID{Version: "v1", Kind: "Namespace", Name: "before"})
+	s.Apps[0].Clusters = s.Apps[0].Clusters[:1]
+	s.Apps[0].Clusters[0].Marks = domain.DecodeMarks("2A1K")
+	require.Contains(t, write(t, parseQuery(t, "?status=ready&output=summary"), s), `"readyStatus":"Ready","readyCounts":{"Ready":1}`)
+}

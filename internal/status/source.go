@@ -18,6 +18,18 @@ const (
 	SubjectCloud    Subject = "cloud"    // a logical cloud
 )
 
+// SubjectOf is what the documents of an owner are about.
+func SubjectOf(owner domain.Key) Subject {
+	switch domain.OwnerNoun(owner) {
+	case domain.ClustersNoun:
+		return SubjectNetworks
+	case domain.LogicalClouds:
+		return SubjectCloud
+	default:
+		return SubjectGroup
+	}
+}
+
 // Source is what is known of a resource with a lifecycle and one of its app contexts.
 type Source struct {
 	Subject Subject
@@ -85,13 +97,14 @@ func (c *Cluster) mark(i int) domain.Mark {
 }
 
 // absent says whether a resource with the mark is not to be in its cluster, as long as the context is to be
-// there: a hook that is not run, or that was deleted when it had done its work.
+// there: a hook that is not run, or that was deleted when it had done its work, and what was there before and is left
+// as it is, which does not carry the context's label.
 func (s *Source) absent(m domain.Mark) bool {
 	switch s.Status {
 	case domain.ContextTerminating, domain.ContextTerminated, domain.ContextTerminateFailed:
 		return false
 	default:
-		return m == domain.MarkIdle || m == domain.MarkDeleted
+		return m == domain.MarkIdle || m == domain.MarkDeleted || m == domain.MarkKept
 	}
 }
 
