@@ -42,6 +42,8 @@ type clusters struct {
 	// activities counts what was asked by way of Temporal, not in the workflow's own task.
 	activities map[string]int
 	halted     []string                                                  // workflow ids
+	onHalt     func()                                                    // nil for nothing
+	attempts   map[string]chan struct{}                                  // by cluster: those that HaltApp ends
 	ready      func(ctx context.Context, in activities.ReadyInput) error // nil: at once
 	order      []string                                                  // apps, as they were first asked for
 	inputs     []activities.LeafInput
@@ -62,7 +64,20 @@ func (c *clusters) Halt(ctx context.Context) (*domain.Leaf, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.halted = append(c.halted, activity.GetInfo(ctx).WorkflowExecution.ID)
+	if c.onHalt != nil {
+		c.onHalt()
+	}
 	return nil, nil
+}
+
+func (c *clusters) HaltApp(context.Context, activities.HaltInput) (halted []domain.ClusterName, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, attempt := range c.attempts {
+		close(attempt)
+		halted = append(halted, domain.ClusterName{Provider: "p", Name: name})
+	}
+	return halted, nil
 }
 
 func (c *clusters) ApplyToCluster(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error) {
@@ -572,7 +587,7 @@ func TestStopWhileAnActivityHangs(t *testing.T) {
 		<-release
 		return nil, context.Canceled
 	}
-	w.SetOnActivityCanceledListener(func(*activity.Info) { close(release) })
+	w.clusters.onHalt = func() { close(release) }
 	w.at(100*time.Millisecond, func() { w.SignalWorkflow(workflows.StopSignal, nil) })
 	out, err := w.run()
 	require.NoError(t, err)
@@ -580,4 +595,28 @@ func TestStopWhileAnActivityHangs(t *testing.T) {
 	require.Equal(t, "2A", w.leaf("a").Marks)
 	require.Equal(t, "2s", w.leaf("hangs").Marks)
 	require.Equal(t, []string{workflows.LeafID(w.scope, "app0", w.leaf("hangs").Cluster)}, w.clusters.halted)
+}
+
+// TestStopOfAttemptsOfTheSameWorker ends the leaves whose attempts it has halted without cancelling them.
+func TestStopOfAttemptsOfTheSameWorker(t *testing.T) {
+	w := newWorld(t, domain.OpInstantiate, 1, "a", "hangs")
+	attempt := make(chan struct{})
+	w.clusters.attempts = map[string]chan struct{}{"hangs": attempt}
+	w.clusters.acts["hangs"] = func(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error) {
+		if activity.GetInfo(ctx).IsLocalActivity {
+			return nil, fail.New(fail.Unavailable, "not done at once")
+		}
+		<-attempt
+		leaf := domain.Leaf{
+			ID: in.LeafID(), ContextID: in.ContextID, Operation: in.Operation, App: in.App, Cluster: in.Cluster,
+			Connectivity: domain.ConnectivityAvailable, Marks: "1A1s",
+		}
+		return &leaf, w.store.PutLeaf(ctx, leaf)
+	}
+	w.at(time.Second, func() { w.SignalWorkflow(workflows.StopSignal, nil) })
+	out, err := w.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextInstantiateFailed, out.Status)
+	require.Equal(t, "1A1s", w.leaf("hangs").Marks)
+	require.Empty(t, w.clusters.halted, "nothing was cancelled")
 }
