@@ -469,7 +469,7 @@ func TestLogicalCloudWithAClusterDown(t *testing.T) {
 		_, err = s.Client.Delete(ctx, c.reference(1))
 		require.Equal(t, 409, code(t, err))
 	}
-	end := func(t *testing.T) {
+	end := func() {
 		c.awaitStatus(ctx, "Terminated")
 		for i := range c.pipes {
 			c.gone(ctx, i)
@@ -484,7 +484,7 @@ func TestLogicalCloudWithAClusterDown(t *testing.T) {
 		require.NoError(t, err)
 		_, err = c.do("terminate")
 		require.NoError(t, err)
-		end(t)
+		end()
 	})
 	t.Run("and a stop", func(t *testing.T) {
 		begin(t)
@@ -504,7 +504,7 @@ func TestLogicalCloudWithAClusterDown(t *testing.T) {
 		_, err = c.do("terminate")
 		require.NoError(t, err)
 		c.pipes[1].Up(t)
-		end(t)
+		end()
 	})
 	t.Run("and a terminate in the middle", func(t *testing.T) {
 		begin(t)
@@ -514,7 +514,7 @@ func TestLogicalCloudWithAClusterDown(t *testing.T) {
 		require.Equal(t, 409, refused)
 		require.ErrorContains(t, err, "already being terminated")
 		c.pipes[1].Up(t)
-		end(t)
+		end()
 	})
 }
 
