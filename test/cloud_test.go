@@ -26,11 +26,11 @@ import (
 
 // level1 is a logical cloud of level 1, and the clusters it refers to.
 type level1 struct {
-	t                          *testing.T
-	s                          *harness.Stack
-	project, name, path, space string
-	pipes                      []*harness.Pipe
-	clusters                   []client.Cluster
+	t                                *testing.T
+	s                                *harness.Stack
+	project, name, path, space, user string
+	pipes                            []*harness.Pipe
+	clusters                         []client.Cluster
 }
 
 var everything = client.M{"apiGroups": []string{"*"}, "resources": []string{"*"}, "verbs": []string{"*"}}
@@ -39,7 +39,7 @@ var everything = client.M{"apiGroups": []string{"*"}, "resources": []string{"*"}
 func newLevel1(ctx context.Context, t *testing.T, s *harness.Stack) *level1 {
 	t.Helper()
 	id := strings.ToLower(rand.Text()[:8])
-	c := &level1{t: t, s: s, project: "project-" + id, name: "lc", space: "space-" + id}
+	c := &level1{t: t, s: s, project: "project-" + id, name: "lc", space: "space-" + id, user: "user-" + id}
 	for _, name := range harness.ClusterNames {
 		pipe := harness.NewPipe(t, name)
 		c.pipes = append(c.pipes, pipe)
@@ -53,7 +53,7 @@ func newLevel1(ctx context.Context, t *testing.T, s *harness.Stack) *level1 {
 	}
 	c.post("/projects", client.Named(c.project))
 	c.post(clouds, client.Named(c.name, client.M{
-		"level": "1", "namespace": c.space, "labels": client.M{"team": "a"}, "user": client.M{"userName": "user-" + id, "type": "certificate"},
+		"level": "1", "namespace": c.space, "labels": client.M{"team": "a"}, "user": client.M{"userName": c.user, "type": "certificate"},
 	}))
 	c.post(c.path+"/user-permissions", client.Named("primary", permission))
 	c.post(c.path+"/cluster-quotas", client.Named("quota", client.M{"count/configmaps": "100"}))
@@ -469,7 +469,7 @@ func TestLogicalCloudWithAClusterDown(t *testing.T) {
 		_, err = s.Client.Delete(ctx, c.reference(1))
 		require.Equal(t, 409, code(t, err))
 	}
-	end := func(t *testing.T) {
+	end := func() {
 		c.awaitStatus(ctx, "Terminated")
 		for i := range c.pipes {
 			c.gone(ctx, i)
@@ -484,7 +484,7 @@ func TestLogicalCloudWithAClusterDown(t *testing.T) {
 		require.NoError(t, err)
 		_, err = c.do("terminate")
 		require.NoError(t, err)
-		end(t)
+		end()
 	})
 	t.Run("and a stop", func(t *testing.T) {
 		begin(t)
@@ -504,7 +504,7 @@ func TestLogicalCloudWithAClusterDown(t *testing.T) {
 		_, err = c.do("terminate")
 		require.NoError(t, err)
 		c.pipes[1].Up(t)
-		end(t)
+		end()
 	})
 	t.Run("and a terminate in the middle", func(t *testing.T) {
 		begin(t)
@@ -514,7 +514,7 @@ func TestLogicalCloudWithAClusterDown(t *testing.T) {
 		require.Equal(t, 409, refused)
 		require.ErrorContains(t, err, "already being terminated")
 		c.pipes[1].Up(t)
-		end(t)
+		end()
 	})
 }
 
@@ -548,4 +548,32 @@ func TestLogicalCloudSurvivesItsWorker(t *testing.T) {
 	for i := range c.pipes {
 		c.gone(ctx, i)
 	}
+}
+
+// What was in a cluster before the cloud stays as it is, whatever the cloud goes through.
+func TestLogicalCloudInANamespaceThatWasThere(t *testing.T) {
+	ctx, s := within(t, 2*time.Minute), harness.NewStack(t)
+	c := newLevel1(ctx, t, s)
+	admin := c.pipes[0].Client(t)
+	before, err := admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.space}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = c.do("instantiate")
+	require.NoError(t, err)
+	c.awaitStatus(ctx, "Instantiated")
+	_, err = s.Client.Put(ctx, c.path, client.Named(c.name, client.M{
+		"level": "1", "namespace": c.space, "labels": client.M{"team": "b"}, "user": client.M{"userName": c.user, "type": "certificate"},
+	}))
+	require.NoError(t, err)
+	_, err = c.do("update")
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{"Applied": 10}, c.awaitStatus(ctx, "Instantiated").DeployedCounts)
+	require.Equal(t, []string{"Created", "Instantiated", "Updated"}, c.states(ctx))
+	_, err = c.do("terminate")
+	require.NoError(t, err)
+	c.awaitStatus(ctx, "Terminated")
+	c.gone(ctx, 1)
+	after, err := admin.CoreV1().Namespaces().Get(ctx, c.space, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, before.Labels, after.Labels)
+	require.Nil(t, after.DeletionTimestamp)
 }

@@ -62,7 +62,7 @@ func (l *Lifecycle) Sign(ctx context.Context, key domain.Key, e status.Extent) (
 		return "", err
 	}
 	cloud, ok := owner.(*domain.LogicalCloud)
-	if contextID != "" && !(ok && cloud.Admin()) { // there is nothing but its document
+	if contextID != "" && (!ok || !cloud.Admin()) { // there is nothing but its document
 		err = l.signContext(ctx, &s, key, contextID, e)
 	}
 	if err != nil {
