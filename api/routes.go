@@ -142,8 +142,8 @@ var (
 	watchQuery  = parameter{name: "watch", about: "true: answer with server-sent events: the document (status), then what changes of it (change), with ids to go on from by Last-Event-ID; end, error and dropped are the last event", enum: []string{"true", "false"}}
 	statusQuery = []parameter{
 		{name: "instance", about: "the context id; the last one when missing"},
-		{name: "type", about: "form of the seeds", enum: []string{"rsync", "cluster"}},
-		{name: "status", about: "form of EMCO 22, overrides type", enum: []string{"deployed", "ready"}},
+		{name: "type", about: "what was done (rsync) or what clusters report (cluster), in the form of EMCO up to 21.03", enum: []string{"rsync", "cluster"}},
+		{name: "status", about: "the same in the form of EMCO 22; overrides type", enum: []string{"deployed", "ready"}},
 		{name: "output", about: "how much", enum: []string{"summary", "all", "detail"}},
 		{name: "app", about: "only this app", repeats: true},
 		{name: "cluster", about: "only this cluster, as provider+cluster", repeats: true},
