@@ -128,6 +128,7 @@ func (a *app) split(ctx workflow.Context) error {
 			var result AppProgress
 			if err := startApp(ctx, in, id).Get(ctx, &result); err != nil {
 				workflow.GetLogger(ctx).Error("batch", "app", in.App.Name, "from", in.From, "error", err)
+				a.batches[i].Unapplied = in.App.Resources * (in.To - in.From) // nobody knows better
 				return
 			}
 			a.batches[i] = result
