@@ -129,7 +129,7 @@ func (l *Lifecycle) side(ctx context.Context, digest domain.Digest) (*plan.Side,
 // at its word.
 func (l *Lifecycle) installed(ctx context.Context, from *domain.Instance) (*plan.Installed, error) {
 	out := &plan.Installed{}
-	if from.Status.InProgress() {
+	if from.Status != domain.ContextInstantiated {
 		inOrder, err := l.closeOrigin(ctx, from)
 		if err != nil {
 			return nil, err

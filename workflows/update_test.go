@@ -292,9 +292,9 @@ func TestUpdatePrunesNothingWhenABatchIsLost(t *testing.T) {
 			}
 			return workflows.WorkApp(ctx, in)
 		})
-	out, err := w.run()
-	require.NoError(t, err)
-	require.Equal(t, domain.ContextInstantiateFailed, out.Status)
+	_, err := w.run()
+	require.Error(t, err, "its records are not to be trusted")
+	require.Equal(t, domain.ContextInstantiateFailed, w.store.instances[nextID].Status)
 	require.Equal(t, "1A1d", w.next("c250"))
 	require.Equal(t, "500 resources could not be applied: nothing was pruned", w.store.instances[nextID].Reason)
 }
