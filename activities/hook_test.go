@@ -317,7 +317,9 @@ func TestAwaitReady(t *testing.T) {
 	job := jobHook("work", plan.Hook{})
 	job.Hook = nil
 	bundle := plan.Bundle{App: "app", Resources: []plan.Resource{job, jobHook("hook", on("pre-delete"))}}
-	p := plan.Plan{Apps: []plan.App{{Name: "app", Bundle: l.store.put(t, bundle), Targets: []plan.Target{{ClusterName: l.in.Cluster}}}}}
+	p := plan.Plan{Apps: []plan.App{{
+		Name: "app", Bundle: l.store.put(t, bundle), Resources: make([]plan.ResourceID, 2), Targets: []plan.Target{{ClusterName: l.in.Cluster}},
+	}}}
 	in := activities.ReadyInput{Plan: l.store.put(t, p), App: "app", Namespace: "default", To: 1}
 	l.onLacking = func() {
 		o.mu.Lock()
@@ -335,6 +337,32 @@ func TestAwaitReady(t *testing.T) {
 	in.To = 2
 	_, err = l.env.ExecuteActivity(l.kube.AwaitReady, in)
 	require.Error(t, err, "more clusters than the plan has")
+}
+
+// TestAwaitReadyInAnUpdate waits for nothing that is to go, which may never have been Ready, nor there at all.
+func TestAwaitReadyInAnUpdate(t *testing.T) {
+	l, o := hooked(t, domain.OpUpdate)
+	work, old := jobHook("work", plan.Hook{}), jobHook("old", plan.Hook{})
+	work.Hook, old.Hook = nil, nil
+	p := plan.Plan{Apps: []plan.App{{
+		Name: "app", Bundle: l.store.put(t, plan.Bundle{App: "app", Resources: []plan.Resource{work, old}}),
+		Resources: []plan.ResourceID{work.ResourceID, old.ResourceID}, Pruned: 1,
+		Targets: []plan.Target{{ClusterName: l.in.Cluster}, {ClusterName: domain.ClusterName{Provider: "p", Name: "left"}, Leaving: true}},
+	}}}
+	complete := func(name string) {
+		o.put(name, map[string]any{})
+		o.kept[name]["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+	}
+	complete("work")
+	l.onLacking = func() { // so that it ends all the same
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		complete("old")
+	}
+	_, err := l.env.ExecuteActivity(l.kube.AwaitReady, activities.ReadyInput{Plan: l.store.put(t, p), App: "app", Namespace: "default", To: 2})
+	require.NoError(t, err)
+	require.Empty(t, l.lacking)
+	require.Equal(t, []string{"GET work"}, l.requests)
 }
 
 // bodyOf reads a request's body.

@@ -30,17 +30,26 @@ func (l *Lifecycle) Prepare(ctx context.Context, s domain.Scope) (*Prepared, err
 	if err != nil {
 		return nil, err
 	}
-	if err := l.checkCollisions(ctx, &d.plan, ""); err != nil {
-		return nil, err
-	}
-	digest, err := save(ctx, l.Store, d.plan)
+	out, err := l.planned(ctx, d, &d.plan, "")
 	if err != nil {
 		return nil, err
 	}
-	out := sizes(&d.plan, digest, d.unreachable)
-	out.Warnings = append(d.warnings, sharedWithin(&d.plan)...)
 	out.OwnerRevision = owner.Base().Revision
-	out.Profile, out.LogicalCloud = d.profile, d.cloud
+	return out, nil
+}
+
+// planned stores the plan that a draft has come to, which takes over from a context where one is named.
+func (l *Lifecycle) planned(ctx context.Context, d *draft, p *plan.Plan, from string) (*Prepared, error) {
+	if err := l.checkCollisions(ctx, p, from); err != nil {
+		return nil, err
+	}
+	digest, err := save(ctx, l.Store, p)
+	if err != nil {
+		return nil, err
+	}
+	out := sizes(p, digest, d.unreachable)
+	out.Warnings = append(d.warnings, sharedWithin(&d.plan)...)
+	out.Profile, out.LogicalCloud, out.Label = d.profile, d.cloud, p.Label
 	return &out, nil
 }
 

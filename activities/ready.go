@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -29,9 +30,9 @@ const (
 	longestLacking = 5 * time.Minute
 )
 
-// AwaitReady waits until all resources of an app, but for its hooks, are Ready on its clusters. It looks at the
-// objects themselves, so that it does not matter whether and how the clusters report. A cluster that does not
-// answer is one that is not Ready yet.
+// AwaitReady waits until all resources of an app, but for its hooks and what is to be pruned, are Ready on the clusters
+// that it stays on. It looks at the objects themselves, so that it does not matter whether and how the clusters report.
+// A cluster that does not answer is one that is not Ready yet.
 func (k *Kube) AwaitReady(ctx context.Context, in ReadyInput) error {
 	p, err := load[plan.Plan](ctx, k.leaves, in.Plan)
 	if err != nil {
@@ -45,17 +46,20 @@ func (k *Kube) AwaitReady(ctx context.Context, in ReadyInput) error {
 	if err != nil {
 		return err
 	}
-	r := &readying{kube: k, in: in, resources: bundle.Resources, lacks: map[domain.ClusterName]string{}}
+	r := &readying{kube: k, in: in, resources: bundle.Resources[:app.Wanted()], lacks: map[domain.ClusterName]string{}}
 	for _, t := range app.Targets[in.From:in.To] {
-		r.lacks[t.ClusterName] = "not looked at yet"
+		if !t.Leaving {
+			r.lacks[t.ClusterName] = "not looked at yet"
+		}
 	}
+	clusters := slices.Collect(maps.Keys(r.lacks))
 	work, cancel := untilWorkerStops(ctx)
 	defer cancel(nil)
 	stop := beat(ctx)
 	defer stop()
 	var wg sync.WaitGroup
-	for _, t := range app.Targets[in.From:in.To] {
-		wg.Go(func() { r.await(work, t.ClusterName) })
+	for _, c := range clusters {
+		wg.Go(func() { r.await(work, c) })
 	}
 	talking, silence := context.WithCancel(work)
 	var talk sync.WaitGroup

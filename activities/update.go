@@ -129,7 +129,7 @@ func (l *Lifecycle) side(ctx context.Context, digest domain.Digest) (*plan.Side,
 // at its word.
 func (l *Lifecycle) installed(ctx context.Context, from *domain.Instance) (*plan.Installed, error) {
 	out := &plan.Installed{}
-	if from.Status.InProgress() {
+	if from.Status != domain.ContextInstantiated {
 		inOrder, err := l.closeOrigin(ctx, from)
 		if err != nil {
 			return nil, err
@@ -166,21 +166,15 @@ func (l *Lifecycle) plannedChange(ctx context.Context, d *draft, change *plan.Ch
 			return nil, err
 		}
 	}
-	if err := l.checkCollisions(ctx, p, from.ContextID); err != nil {
-		return nil, err
-	}
-	digest, err := save(ctx, l.Store, p)
+	out, err := l.planned(ctx, d, p, from.ContextID)
 	if err != nil {
 		return nil, err
 	}
-	out := sizes(p, digest, d.unreachable)
 	for i := range out.Apps {
 		out.Apps[i].Work, out.Apps[i].Counts = work(&p.Apps[i])
 		out.Leaving = out.Leaving || slices.ContainsFunc(p.Apps[i].Targets, func(t plan.Target) bool { return t.Leaving })
 	}
-	out.Warnings = append(d.warnings, sharedWithin(&d.plan)...)
-	out.Profile, out.LogicalCloud, out.Label = d.profile, d.cloud, p.Label
-	return &out, nil
+	return out, nil
 }
 
 // work says on how many clusters there is work for an app, and what states its resources have before it.

@@ -73,6 +73,7 @@ type app struct {
 type leafState struct {
 	ClusterProgress
 	started, done bool
+	lost          bool   // see AppProgress
 	suspect       bool   // see activities.Targets
 	held, report  string // see activities.LeafInput
 	cancel        workflow.CancelFunc
@@ -128,6 +129,7 @@ func (a *app) split(ctx workflow.Context) error {
 			var result AppProgress
 			if err := startApp(ctx, in, id).Get(ctx, &result); err != nil {
 				workflow.GetLogger(ctx).Error("batch", "app", in.App.Name, "from", in.From, "error", err)
+				a.batches[i].Unapplied, a.batches[i].Lost = in.App.Resources*(in.To-in.From), in.To-in.From // nobody knows better
 				return
 			}
 			a.batches[i] = result
@@ -212,6 +214,7 @@ func (a *app) start(l *leafState) {
 		var result ClusterProgress
 		if err := future.Get(c, &result); err != nil {
 			workflow.GetLogger(c).Error("cluster", "app", in.App, "cluster", in.Cluster, "error", err)
+			l.lost = true
 		} else {
 			l.ClusterProgress = result
 		}
@@ -284,6 +287,9 @@ func (a *app) count() *AppProgress {
 		toPrune := a.in.Operation.TakesOver() && marks.Has(domain.Mark.ToDelete)
 		p.Counts = status.Rollup(p.Counts, marks.Count(!l.done || toPrune, l.Connectivity))
 		p.Unapplied += a.unapplied(marks)
+		if l.lost {
+			p.Lost++
+		}
 		switch {
 		case l.done:
 			p.Done++
@@ -297,6 +303,7 @@ func (a *app) count() *AppProgress {
 	for i := range a.batches {
 		p.Counts = status.Rollup(p.Counts, a.batches[i].Counts)
 		p.Unapplied += a.batches[i].Unapplied
+		p.Lost += a.batches[i].Lost
 		p.Done += a.batches[i].Done
 		p.Retrying += a.batches[i].Retrying
 		p.Failed += a.batches[i].Failed

@@ -84,6 +84,7 @@ type operation struct {
 	ended                  bool // too late to stop
 	watching               int  // calls to the watches that are not answered
 	failed                 int  // resources of apps of whose end nothing is known
+	lost                   int  // see AppProgress
 
 	progress OperationProgress
 	apps     []*appRun // as in progress
@@ -231,8 +232,10 @@ func (o *operation) fanOut(prepared activities.Prepared, prune bool) {
 			if err := startApp(ctx, in, AppID(in.Scope, app.Name, 0, 0)).Get(ctx, &result); err != nil {
 				workflow.GetLogger(ctx).Error("app", "app", app.Name, "error", err)
 				o.failed += app.Resources * app.Clusters
+				o.lost += app.Clusters
 				return
 			}
+			o.lost += result.Lost
 			o.progress.Apps[i] = result
 			o.apps[i].deployed = result.Done == result.Clusters && result.Failed == 0
 			o.show()
@@ -290,9 +293,13 @@ func (o *operation) finish(prepared activities.Prepared, reason string) (*activi
 	return &out, nil
 }
 
-// close waits for what goes on beside the operation, of which nobody who asks for its status need know.
+// close waits for what goes on beside the operation, of which nobody who asks for its status need know. A run that fails
+// is one whose records are not to be trusted.
 func (o *operation) close(out *activities.Outcome, err error) (*activities.Outcome, error) {
 	_ = workflow.Await(o.whole, func() bool { return o.watching == 0 && workflow.AllHandlersFinished(o.whole) })
+	if err == nil && o.lost > 0 {
+		return nil, toTemporal(fail.New(fail.Internal, "the work on %d clusters did not come to its own end", o.lost))
+	}
 	if err == nil && o.cancelled {
 		return nil, temporal.NewCanceledError(out.Status)
 	}

@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
@@ -479,6 +481,22 @@ func TestLeafThatGivesUp(t *testing.T) {
 	require.Equal(t, domain.ContextInstantiateFailed, out.Status)
 	require.Equal(t, "1A1s", w.leaf("broken").Marks)
 	require.Contains(t, w.leaf("broken").LastError, "kubeconfig is broken")
+}
+
+// TestLeafThatIsEndedByHand fails the whole run, so that a terminate does not believe that nothing was sent.
+func TestLeafThatIsEndedByHand(t *testing.T) {
+	w := newWorld(t, domain.OpInstantiate, 1, "a", "b")
+	w.OnWorkflow(workflows.ApplyToClusterName, mock.Anything, mock.Anything).Return(
+		func(ctx workflow.Context, in activities.LeafInput) (*workflows.ClusterProgress, error) {
+			if in.Cluster.Name == "a" {
+				return nil, errors.New("ended by hand")
+			}
+			return workflows.WorkCluster(ctx, in)
+		})
+	_, err := w.run()
+	require.ErrorContains(t, err, "the work on 1 clusters did not come to its own end")
+	require.Equal(t, domain.ContextInstantiateFailed, w.status())
+	require.Equal(t, "2A", w.leaf("b").Marks)
 }
 
 func TestTerminate(t *testing.T) {

@@ -46,6 +46,8 @@ type AppProgress struct {
 	Reason   string `json:"reason,omitempty"` // what an app waits for that is not started, or why it never will be
 	// Unapplied is how many resources an operation that takes over has still to apply, or was refused.
 	Unapplied int `json:"unapplied,omitempty"`
+	// Lost is the number of clusters the workflow for which has ended without recording what it came to.
+	Lost int `json:"lost,omitempty"`
 }
 
 // AppDetail is an app's answer to ProgressQuery: its open clusters, or the ids of the workflows that have

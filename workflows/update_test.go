@@ -3,11 +3,14 @@ package workflows_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
@@ -272,4 +275,26 @@ func (w *world) plan(digest domain.Digest) *plan.Plan {
 	var p plan.Plan
 	require.NoError(w.t, json.Unmarshal(data, &p))
 	return &p
+}
+
+// TestUpdatePrunesNothingWhenABatchIsLost: what a workflow that was ended by hand has applied, nobody knows.
+func TestUpdatePrunesNothingWhenABatchIsLost(t *testing.T) {
+	app := plan.App{Name: "app0"}
+	for i := range 251 {
+		app.Targets = append(app.Targets, held(fmt.Sprintf("c%03d", i), "1o1d"))
+	}
+	w, prepared := newUpdate(t, app)
+	prepared.Apps[0].Targets = nil
+	w.OnWorkflow(workflows.DeployAppName, mock.Anything, mock.Anything).Return(
+		func(ctx workflow.Context, in workflows.AppInput) (*workflows.AppProgress, error) {
+			if in.From == 0 && in.To == 250 {
+				return nil, errors.New("ended by hand")
+			}
+			return workflows.WorkApp(ctx, in)
+		})
+	_, err := w.run()
+	require.Error(t, err, "its records are not to be trusted")
+	require.Equal(t, domain.ContextInstantiateFailed, w.store.instances[nextID].Status)
+	require.Equal(t, "1A1d", w.next("c250"))
+	require.Equal(t, "500 resources could not be applied: nothing was pruned", w.store.instances[nextID].Reason)
 }

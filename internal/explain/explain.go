@@ -124,6 +124,8 @@ type Explanation struct {
 	MoreReasons int      `json:"moreReasons,omitempty"`
 	// Unknown is what could not be found out.
 	Unknown []string `json:"unknown,omitempty"`
+	// May are the operations that can be asked for now, as their URLs have them.
+	May []string `json:"may,omitempty"`
 
 	now time.Time
 }
@@ -218,6 +220,9 @@ func (d *decision) explanation() *Explanation {
 		e.ContextID = s.Instance.ContextID
 	}
 	e.Operation = d.lastOperation()
+	for _, op := range s.May {
+		e.May = append(e.May, d.verb(op))
+	}
 	groups := d.sorted()
 	for _, g := range groups[:min(len(groups), maxReasons)] {
 		e.Reasons = append(e.Reasons, d.reason(g))

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -109,7 +110,7 @@ func (d *decision) advice(k Kind) string {
 		case d.deleting():
 			return d.ask("mend the cause, then try again by", domain.OpTerminate)
 		default:
-			return d.ask("mend the cause, then begin anew by", domain.OpTerminate)
+			return cmp.Or(d.ask("mend the cause, then try again by", domain.OpUpdate), d.ask("mend the cause, then begin anew by", domain.OpTerminate))
 		}
 	case Stopped:
 		return d.ask("what is there is deleted by", domain.OpTerminate)

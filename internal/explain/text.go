@@ -27,6 +27,9 @@ func (e *Explanation) WriteText(w io.Writer) error {
 	for _, u := range e.Unknown {
 		t.line("not known: %s", clip(u))
 	}
+	if len(e.May) > 0 {
+		t.line("can be asked for now: %s", strings.Join(e.May, ", "))
+	}
 	_, err := io.WriteString(w, t.b.String())
 	return err
 }

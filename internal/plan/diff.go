@@ -225,6 +225,9 @@ func (d *differ) targets(next, old *App, m *matching) []leafChange {
 		l.marks = m.marks(was, !t.Leaving, func(id ResourceID) bool {
 			return slices.ContainsFunc(d.moving[placed{d.place(id), t.ClusterName}], func(app string) bool { return app != next.Name })
 		})
+		if before == nil && !l.marks[:m.wanted].Has(func(x domain.Mark) bool { return x != domain.MarkIdle }) { // hooks are all the work
+			copy(l.marks, Due(d.wanted.Bundles[next.Name].Resources, domain.OpInstantiate, l.marks[:m.wanted]))
+		}
 		out = append(out, l)
 	}
 	before := map[domain.ClusterName]*Target{}

@@ -44,3 +44,19 @@ func TestDiffOfHooks(t *testing.T) {
 		})
 	}
 }
+
+// TestDiffOfNothingButHooks: an app that comes to a cluster runs those of an install, which are all that it has.
+func TestDiffOfNothingButHooks(t *testing.T) {
+	t.Parallel()
+	install := func(s plan.Side) plan.Side {
+		for i := range s.Bundles["web"].Resources {
+			s.Bundles["web"].Resources[i].Hook = &plan.Hook{Events: []string{"post-install"}}
+		}
+		return s
+	}
+	old := plan.Installed{Side: install(sideOf("1", "web on a: hook=1")), Leaves: leavesOf("1", "web/a=1D")}
+	change := plan.Diff(old, install(sideOf("2", "web on a b: hook=1")))
+	require.Equal(t, "web: hook; a 1h; b 1p\n", show(change.Plan))
+	require.False(t, change.Empty())
+	require.True(t, plan.Diff(old, install(sideOf("2", "web on a: hook=1"))).Empty(), "what was run is not run again")
+}

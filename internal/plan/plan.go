@@ -76,6 +76,9 @@ type App struct {
 	Targets []Target `json:"targets"` // sorted by provider, name
 }
 
+// Wanted is how many of the resources, the first ones, are wanted.
+func (a *App) Wanted() int { return len(a.Resources) - a.Pruned }
+
 // Plan is one app context's work.
 type Plan struct {
 	ContextID string     `json:"contextID"`

@@ -19,13 +19,13 @@ func (p *Plan) Trim(marks func(app *App, t *Target) domain.Marks) *Plan {
 		app.Targets = slices.DeleteFunc(slices.Clone(app.Targets), func(t Target) bool {
 			m := marks(&p.Apps[i], &t)
 			there := m.Has(func(x domain.Mark) bool { return x != domain.MarkGone })
-			if first := len(app.Resources) - app.Pruned; first < len(m) {
+			if first := app.Wanted(); first < len(m) {
 				rest = rest || m[first:].Has(func(x domain.Mark) bool { return x != domain.MarkGone })
 			}
 			return t.Leaving && !there
 		})
 		if !rest {
-			app.Resources, app.Pruned = app.Resources[:len(app.Resources)-app.Pruned], 0
+			app.Resources, app.Pruned = app.Resources[:app.Wanted()], 0
 			trimmed = true
 		}
 		if trimmed = trimmed || len(app.Targets) < len(p.Apps[i].Targets); len(app.Targets) > 0 {
@@ -53,7 +53,7 @@ func Wanted(s Side) Side {
 			app.Targets[i].Held = nil
 		}
 		bundle := *s.Bundles[app.Name]
-		app.Resources = app.Resources[:len(app.Resources)-app.Pruned]
+		app.Resources = app.Resources[:app.Wanted()]
 		app.Pruned = 0
 		if len(bundle.Resources) > len(app.Resources) {
 			bundle.Resources = bundle.Resources[:len(app.Resources):len(app.Resources)]

@@ -61,7 +61,9 @@ func (x *Explainer) Explain(ctx context.Context, key domain.Key) (*explain.Expla
 		s.Starting, err = x.runs.Starting(asking, key, s.Run.ID)
 		silent(s, err)
 	}
-	for _, op := range []domain.Operation{domain.OpApprove, domain.OpInstantiate, domain.OpTerminate, domain.OpStop} {
+	for _, op := range []domain.Operation{
+		domain.OpApprove, domain.OpInstantiate, domain.OpUpdate, domain.OpRollback, domain.OpMigrate, domain.OpTerminate, domain.OpStop,
+	} {
 		if t, err := owner.Decide(s.Status, op); err == nil && !t.Same {
 			s.May = append(s.May, op)
 		}

@@ -148,6 +148,9 @@ func TestExplain(t *testing.T) {
 			require.Equal(t, c.kinds, kinds)
 			require.False(t, x.AsWished)
 			require.Len(t, x.Unknown, c.unknown)
+			if len(c.statuses) == 1 && !c.statuses[0].InProgress() {
+				require.Equal(t, []string{"update", "rollback", "migrate", "terminate"}, x.May)
+			}
 			require.Len(t, c.engine.asked, c.asked)
 			if c.asked > 0 && c.engine.tries == nil {
 				require.Equal(t, 7, x.Reasons[0].Examples[0].Attempt)

@@ -155,9 +155,6 @@ func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain
 			id := domain.LeafID(i.ContextID, a.Name, t.ClusterName)
 			c := cluster(&t, id, known, earlier, running, s.Operation)
 			c.Reason = cmp.Or(held[a.Name], c.Reason)
-			if _, ok := known[id]; !ok && t.Held != nil {
-				known[id] = domain.Leaf{Report: t.Held.Report} // for whoever hears of it
-			}
 			app.Clusters = append(app.Clusters, c)
 		}
 		d.source.Apps = append(d.source.Apps, app)
@@ -176,7 +173,7 @@ func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain
 func settled(leaf domain.Leaf) bool {
 	for _, m := range domain.DecodeMarks(leaf.Marks) {
 		switch m {
-		case domain.MarkApplied, domain.MarkDeleted, domain.MarkKept, domain.MarkRefused, domain.MarkGone:
+		case domain.MarkApplied, domain.MarkDeleted, domain.MarkKept, domain.MarkRefused, domain.MarkGone, domain.MarkIdle:
 		default:
 			return false
 		}
