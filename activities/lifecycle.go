@@ -122,7 +122,7 @@ func (l *Lifecycle) advance(ctx context.Context, owner domain.Owner, in RecordIn
 	case t.Same,
 		in.Prepared == nil && h.ContextID() != in.ContextID,
 		in.Prepared != nil && owner.Base().Revision != in.Prepared.OwnerRevision:
-		return fail.New(fail.Conflict, "%s %q was changed meanwhile; try again", owner.Noun().Title, owner.LocalName())
+		return changedMeanwhile(owner)
 	}
 	if t.Leaves {
 		h.Leave(h.ContextID(), in.ContextID, t.Revision-1, l.Now())
@@ -132,6 +132,10 @@ func (l *Lifecycle) advance(ctx context.Context, owner domain.Owner, in RecordIn
 		h.StatusContextID = in.Prepared.Label
 	}
 	return l.Store.Replace(ctx, owner)
+}
+
+func changedMeanwhile(o domain.Owner) error {
+	return fail.New(fail.Conflict, "%s %q was changed meanwhile; try again", o.Noun().Title, o.LocalName())
 }
 
 // recorded says whether the history has the operation: one that makes a context by its id, and a terminate,

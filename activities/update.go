@@ -250,7 +250,7 @@ func (l *Lifecycle) leaveSource(ctx context.Context, in RecordInput) error {
 	case err != nil && source.Base().Revision == from.OwnerRevision:
 		return err
 	case source.Base().Revision != from.OwnerRevision:
-		return fail.New(fail.Conflict, "%s %q was changed meanwhile; try again", source.Noun().Title, source.LocalName())
+		return changedMeanwhile(source)
 	}
 	h.Leave(from.ContextID, in.ContextID, t.Revision, l.Now())
 	return l.Store.Replace(ctx, source)

@@ -5,7 +5,6 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -284,8 +283,7 @@ func walkVerbs(t *testing.T, w *world) {
 // put makes an owner stand somewhere, in a new app context, as an operation would have left it.
 func put(t *testing.T, w *world, key domain.Key, s stand) {
 	t.Helper()
-	segments := key.Segments()
-	noun := domain.Nouns[slices.IndexFunc(domain.Nouns, func(n *domain.Noun) bool { return n.Collection == segments[len(segments)-2] })]
+	noun := domain.OwnerNoun(key)
 	o, err := w.store.Get(t.Context(), noun, key)
 	require.NoError(t, err)
 	h := domain.NewHistory(now)
@@ -306,12 +304,7 @@ func put(t *testing.T, w *world, key domain.Key, s stand) {
 		}
 		h.Append(state, context, revision, now)
 	}
-	switch o := o.(type) {
-	case *domain.LogicalCloud:
-		o.History = h
-	case domain.Owner:
-		*o.Track() = h
-	}
+	*o.(domain.Owner).Track() = h
 	require.NoError(t, w.store.Replace(t.Context(), o))
 	if s.context == domain.ContextNone {
 		return

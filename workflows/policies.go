@@ -72,6 +72,11 @@ func soon() *temporal.RetryPolicy {
 	return &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 5 * time.Second}
 }
 
+// patient is the retry policy of what depends on a cluster.
+func patient() *temporal.RetryPolicy {
+	return &temporal.RetryPolicy{InitialInterval: 500 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second}
+}
+
 // preparing is for rendering and planning, which a caller waits for.
 func preparing(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
@@ -120,9 +125,7 @@ func clusterWork(ctx workflow.Context, waits bool) workflow.Context {
 		StartToCloseTimeout: 24 * time.Hour,
 		HeartbeatTimeout:    heartbeatTimeout,
 		WaitForCancellation: true,
-		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval: 500 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second,
-		},
+		RetryPolicy:         patient(),
 	})
 }
 
@@ -134,9 +137,7 @@ func renewing(ctx workflow.Context) workflow.Context {
 		ScheduleToCloseTimeout: 5 * time.Minute,
 		HeartbeatTimeout:       heartbeatTimeout,
 		WaitForCancellation:    true,
-		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval: 500 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second,
-		},
+		RetryPolicy:            patient(),
 	})
 }
 

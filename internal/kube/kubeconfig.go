@@ -27,13 +27,8 @@ type Credentials struct {
 // UserKubeconfig is a kubeconfig of the user for the cluster that the administrator's kubeconfig is for: the same
 // server and authority, and a context "<user>@<cluster>" in the namespace. Errors are those of CheckKubeconfig.
 func UserKubeconfig(admin []byte, c Credentials) ([]byte, error) {
-	file, err := clientcmd.Load(admin)
+	file, err := load(admin)
 	if err != nil {
-		return nil, fail.Wrap(err, fail.Malformed, "the kubeconfig cannot be read: it is not one in YAML or JSON")
-	}
-	var p fail.Problems
-	checkCurrent(&p, file)
-	if err := p.Err(); err != nil {
 		return nil, err
 	}
 	name := c.User + "@" + c.Cluster
@@ -49,15 +44,21 @@ func UserKubeconfig(admin []byte, c Credentials) ([]byte, error) {
 	return data, nil
 }
 
-// restConfig reads the current context.
-func restConfig(data []byte) (*rest.Config, error) {
+// load reads a kubeconfig and checks its current context.
+func load(data []byte) (*clientcmdapi.Config, error) {
 	file, err := clientcmd.Load(data)
 	if err != nil {
 		return nil, fail.Wrap(err, fail.Malformed, "the kubeconfig cannot be read: it is not one in YAML or JSON")
 	}
 	var p fail.Problems
 	checkCurrent(&p, file)
-	if err := p.Err(); err != nil {
+	return file, p.Err()
+}
+
+// restConfig reads the current context.
+func restConfig(data []byte) (*rest.Config, error) {
+	file, err := load(data)
+	if err != nil {
 		return nil, err
 	}
 	access, err := clientcmd.NewDefaultClientConfig(*file, nil).ClientConfig()

@@ -10,27 +10,16 @@ import (
 // at the top, and in that one cluster object stands for apps and clusters (seeds, 21.03): empty in a summary, and
 // where there is no resource to show.
 var (
-	kebabNetworks = func() form {
-		f, report := kebab, kebabReport
-		f.head = networksHeadOf
-		f.overview = kebabNetworksOf
-		f.body = (*body).one
-		report.overview = kebabNetworksReportOf
-		report.single = true
-		f.report = &report
-		return f
-	}()
-	camelNetworks = func() form {
-		f, report := camel, camelReport
-		f.head = networksHeadOf
-		f.overview = camelNetworksOf
-		f.body = (*body).one
-		report.overview = camelNetworksReportOf
-		report.single = true
-		f.report = &report
-		return f
-	}()
+	kebabNetworks = networksForm(kebab, kebabReport, kebabNetworksOf, kebabNetworksReportOf)
+	camelNetworks = networksForm(camel, camelReport, camelNetworksOf, camelNetworksReportOf)
 )
+
+func networksForm(f form, report reportForm, overview func(*Source, map[domain.ResourceState]int) any, reported func(*Source, *tally) any) form {
+	f.head, f.overview, f.body = networksHeadOf, overview, (*body).one
+	report.overview, report.single = reported, true
+	f.report = &report
+	return f
+}
 
 // one writes the one cluster of the one section.
 func (b *body) one(secs []section) {
