@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -70,15 +71,16 @@ func TestWatchMissesNothing(t *testing.T) {
 	a := newAPI(t, fleet.Config{})
 	const writers, each = 4, 50
 	w := a.watching(metav1.ListOptions{ResourceVersion: "1"})
+	var writing sync.WaitGroup
 	for i := range writers {
-		go func() {
+		writing.Go(func() {
 			for n := range each {
 				_, err := a.of(configMaps).Create(a.Context(), configMap(a, "a"+strconv.Itoa(i*each+n), `{}`), metav1.CreateOptions{})
 				if err != nil {
 					a.Error(err)
 				}
 			}
-		}()
+		})
 	}
 	seen, last := map[string]bool{}, uint64(0)
 	for range writers * each {
@@ -88,6 +90,7 @@ func TestWatchMissesNothing(t *testing.T) {
 		require.Greater(t, version(a, o), last)
 		seen[o.GetName()], last = true, version(a, o)
 	}
+	writing.Wait() // an event may be here before its write is answered
 }
 
 // client-go's informers are what agents watch with.
