@@ -38,6 +38,10 @@ type Options struct {
 // heartbeatThrottle is how long the SDK may hold back heartbeats; the answers to them carry cancellation.
 const heartbeatThrottle = time.Second
 
+// deadlock is how long a workflow may take to decide before the SDK fails its task; it is the SDK's second, times five,
+// since a busy machine takes a second for nothing.
+const deadlock = 5 * time.Second
+
 // Worker polls the product's queues.
 type Worker struct{ lifecycle, kube, watch, wait worker.Worker }
 
@@ -49,6 +53,7 @@ func New(c client.Client, lifecycle *activities.Lifecycle, kube *activities.Kube
 		lifecycle: worker.New(c, workflows.LifecycleQueue, worker.Options{
 			MaxConcurrentWorkflowTaskExecutionSize: o.Workflows,
 			MaxConcurrentWorkflowTaskPollers:       8,
+			DeadlockDetectionTimeout:               deadlock,
 			MaxConcurrentActivityExecutionSize:     o.Activities,
 			MaxConcurrentActivityTaskPollers:       4,
 			MaxHeartbeatThrottleInterval:           heartbeatThrottle,

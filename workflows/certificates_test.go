@@ -2,7 +2,6 @@ package workflows_test
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
@@ -38,12 +36,9 @@ const renewedAfter = 60 * 24 * time.Hour
 
 func newKeeping(t *testing.T, over func(*keeping) bool) *keeping {
 	t.Helper()
-	var s testsuite.WorkflowTestSuite
-	s.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	k := &keeping{TestWorkflowEnvironment: s.NewTestWorkflowEnvironment(), t: t, due: map[string]time.Time{}, dead: map[string]int{}, over: over}
+	k := &keeping{TestWorkflowEnvironment: newEnvironment(), t: t, due: map[string]time.Time{}, dead: map[string]int{}, over: over}
 	workflows.Register(k)
 	k.RegisterActivity(&keeper{k})
-	k.SetTestTimeout(time.Minute)
 	return k
 }
 

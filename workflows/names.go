@@ -126,7 +126,18 @@ func OperationName(op domain.Operation) string {
 func OperationID(s domain.Scope) string { return fit(operationPath(s)) }
 
 func operationPath(s domain.Scope) string {
-	return fmt.Sprintf("%s/%s/%s", s.Owner, s.ContextID, s.Operation)
+	return fmt.Sprintf("%s/%s/%s", ownerPath(s.Owner), s.ContextID, s.Operation)
+}
+
+// ownerPath is the owner's key with few of the names of collections in it, so that the Web UI's list has room for
+// what comes after it: testvfw/compositevfw/v1/vfw, testvfw/logical-clouds/lc1, vfw-provider/clusters/edge01. The number of
+// segments, or what is before the last one, tells owners of different nouns from each other.
+func ownerPath(owner domain.Key) string {
+	seg := owner.Segments()
+	if domain.OwnerNoun(owner) == domain.DeploymentIntentGroups {
+		return strings.Join([]string{seg[1], seg[3], seg[4], seg[6]}, "/")
+	}
+	return strings.Join(seg[1:], "/")
 }
 
 // AppID is the id of the workflow for an app; all its clusters when from and to are 0.
@@ -163,7 +174,7 @@ const SweepSchedule = "sweep"
 func WatchID(shard int) string { return fmt.Sprintf("watch/%d", shard) }
 
 // CertificatesID is the id of the workflow that keeps the certificates of a logical cloud.
-func CertificatesID(cloud domain.Key) string { return fit(string(cloud) + "/certificates") }
+func CertificatesID(cloud domain.Key) string { return fit(ownerPath(cloud) + "/certificates") }
 
 // WatchSummary is the one line by which a person knows a watch in the Web UI.
 func WatchSummary(shard int) string {
@@ -181,19 +192,40 @@ func searchAttributes(s domain.Scope, more ...temporal.SearchAttributeUpdate) te
 		contextAttribute.ValueSet(s.ContextID),
 		operationAttribute.ValueSet(string(s.Operation)),
 	}
-	seg := s.Owner.Segments()
-	switch domain.OwnerNoun(s.Owner) {
-	case domain.DeploymentIntentGroups:
-		updates = append(updates,
-			projectAttribute.ValueSet(seg[1]),
-			compositeAppAttribute.ValueSet(fit(seg[3]+"/"+seg[4])),
-			groupAttribute.ValueSet(seg[6]))
-	case domain.LogicalClouds:
-		updates = append(updates, projectAttribute.ValueSet(seg[1]), cloudAttribute.ValueSet(seg[3]))
-	case domain.ClustersNoun:
-		updates = append(updates, clusterAttribute.ValueSet(fit(domain.ClusterName{Provider: seg[1], Name: seg[3]}.String())))
+	for _, a := range ownerAttributes(s.Owner) {
+		updates = append(updates, a.key.ValueSet(a.value))
 	}
 	return temporal.NewSearchAttributes(append(updates, more...)...)
+}
+
+// attribute is a search attribute with its value.
+type attribute struct {
+	key   temporal.SearchAttributeKeyKeyword
+	value string
+}
+
+// ownerAttributes tell an owner from all others of its noun.
+func ownerAttributes(owner domain.Key) []attribute {
+	seg := owner.Segments()
+	switch domain.OwnerNoun(owner) {
+	case domain.DeploymentIntentGroups:
+		return []attribute{{projectAttribute, seg[1]}, {compositeAppAttribute, fit(seg[3] + "/" + seg[4])}, {groupAttribute, seg[6]}}
+	case domain.LogicalClouds:
+		return []attribute{{projectAttribute, seg[1]}, {cloudAttribute, seg[3]}}
+	case domain.ClustersNoun:
+		return []attribute{{clusterAttribute, fit(domain.ClusterName{Provider: seg[1], Name: seg[3]}.String())}}
+	default:
+		return nil
+	}
+}
+
+// OwnerQuery selects an owner's runs in Temporal's visibility, and those of its apps and clusters.
+func OwnerQuery(owner domain.Key) string {
+	var terms []string
+	for _, a := range ownerAttributes(owner) {
+		terms = append(terms, fmt.Sprintf("%s = '%s'", a.key.GetName(), a.value))
+	}
+	return strings.Join(terms, " AND ")
 }
 
 // OperationAttributes are the search attributes of the root, which the API sets when it starts it.

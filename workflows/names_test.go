@@ -15,12 +15,14 @@ func TestIDs(t *testing.T) {
 	s := domain.Scope{
 		Owner: "projects/p/composite-apps/ca/v1/deployment-intent-groups/d", ContextID: contextID, Operation: domain.OpInstantiate,
 	}
-	root := "projects/p/composite-apps/ca/v1/deployment-intent-groups/d/" + contextID + "/instantiate"
+	root := "p/ca/v1/d/" + contextID + "/instantiate"
 	require.Equal(t, root, workflows.OperationID(s))
 	require.Equal(t, root+"/web", workflows.AppID(s, "web", 0, 0))
 	require.Equal(t, root+"/web/0-250", workflows.AppID(s, "web", 0, 250))
 	require.Equal(t, root+"/web/p+c", workflows.LeafID(s, "web", domain.ClusterName{Provider: "p", Name: "c"}))
 	require.Equal(t, "instantiate p / ca / v1 / d", workflows.Summary(s))
+	require.Equal(t, "DroverProject = 'p' AND DroverCompositeApp = 'ca/v1' AND DroverGroup = 'd'", workflows.OwnerQuery(s.Owner))
+	require.Equal(t, "p/logical-clouds/lc/certificates", workflows.CertificatesID("projects/p/logical-clouds/lc"))
 	require.Equal(t, "Instantiate", workflows.OperationName(s.Operation))
 	require.Equal(t, "Terminate", workflows.OperationName(domain.OpTerminate))
 }
@@ -43,7 +45,7 @@ func TestLongIDs(t *testing.T) {
 		workflows.CertificatesID(cloud),
 	} {
 		require.LessOrEqual(t, len(id), 255)
-		require.True(t, strings.HasPrefix(id, "projects/ppp"), "a person knows it: %s", id)
+		require.True(t, strings.HasPrefix(id, "ppp"), "a person knows it: %s", id)
 		require.False(t, seen[id], id)
 		seen[id] = true
 	}

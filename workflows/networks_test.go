@@ -12,7 +12,7 @@ import (
 // The networks of a cluster are found by the cluster, as its leaves are.
 func TestNetworksInTheWebUI(t *testing.T) {
 	s := domain.Scope{Owner: "cluster-providers/p/clusters/c", ContextID: contextID, Operation: domain.OpInstantiate}
-	require.Equal(t, "cluster-providers/p/clusters/c/"+contextID+"/instantiate", workflows.OperationID(s))
+	require.Equal(t, "p/clusters/c/"+contextID+"/instantiate", workflows.OperationID(s))
 	require.Equal(t, "instantiate networks of p / c", workflows.Summary(s))
 	got := map[string]any{}
 	for key, value := range workflows.OperationAttributes(s).GetUntypedValues() {

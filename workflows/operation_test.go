@@ -205,12 +205,22 @@ func newWorld(t *testing.T, op domain.Operation, apps int, names ...string) *wor
 	return newWorldOf(t, op, func(*plan.Plan) {}, apps, names...)
 }
 
+// newEnvironment has times that a loaded machine cannot miss.
+func newEnvironment() *testsuite.TestWorkflowEnvironment {
+	var s testsuite.WorkflowTestSuite
+	s.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := s.NewTestWorkflowEnvironment()
+	env.SetTestTimeout(2 * time.Minute)
+	env.SetWorkerOptions(worker.Options{
+		DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&kinds{}},
+	})
+	return env
+}
+
 // newWorldOf is newWorld with a change of the plan.
 func newWorldOf(t *testing.T, op domain.Operation, change func(*plan.Plan), apps int, names ...string) *world {
 	t.Helper()
-	var s testsuite.WorkflowTestSuite
-	s.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	w := &world{TestWorkflowEnvironment: s.NewTestWorkflowEnvironment(), t: t, store: newMemory(), shards: &shards{watched: map[string][]domain.ClusterName{}}}
+	w := &world{TestWorkflowEnvironment: newEnvironment(), t: t, store: newMemory(), shards: &shards{watched: map[string][]domain.ClusterName{}}}
 	w.clusters = &clusters{store: w.store, asked: map[string]int{}, activities: map[string]int{}, acts: map[string]func(context.Context, activities.LeafInput) (*domain.Leaf, error){}}
 	w.store.group = domain.DeploymentIntentGroup{
 		Identity: domain.Identity{Parent: "projects/p/composite-apps/ca/v1", Revision: 3},
@@ -235,12 +245,10 @@ func newWorldOf(t *testing.T, op domain.Operation, change func(*plan.Plan), apps
 			ContextID: contextID, Owner: w.scope.Owner, Operation: domain.OpInstantiate, Status: domain.ContextInstantiated, Plan: prepared.Plan,
 		}
 	}
-	w.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&kinds{}}})
 	workflows.Register(w)
 	w.RegisterActivity(w.clusters)
 	w.register(prepared)
 	w.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.OperationID(w.scope), TaskQueue: workflows.LifecycleQueue})
-	w.SetTestTimeout(time.Minute)
 	w.SetOnActivityHeartbeatListener(func(info *activity.Info, details converter.EncodedValues) {
 		var c activities.Contact
 		if details.HasValues() && details.Get(&c) == nil && c.Marks != "" {

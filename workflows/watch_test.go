@@ -3,14 +3,12 @@ package workflows_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/converter"
-	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
@@ -43,12 +41,9 @@ type watchWorld struct {
 
 func newWatchWorld(t *testing.T) *watchWorld {
 	t.Helper()
-	var s testsuite.WorkflowTestSuite
-	s.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	w := &watchWorld{TestWorkflowEnvironment: s.NewTestWorkflowEnvironment(), t: t, activity: &watching{}}
+	w := &watchWorld{TestWorkflowEnvironment: newEnvironment(), t: t, activity: &watching{}}
 	workflows.Register(w)
 	w.RegisterActivity(w.activity)
-	w.SetTestTimeout(time.Minute)
 	return w
 }
 

@@ -60,7 +60,7 @@ func (e *Engine) Starting(ctx context.Context, owner domain.Key, beside string) 
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
 	found, err := e.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: 2, Query: fmt.Sprintf(
-		"ExecutionStatus = 'Running' AND WorkflowType IN (%s) AND WorkflowId STARTS_WITH '%s/'", rootTypes, owner)})
+		"ExecutionStatus = 'Running' AND WorkflowType IN (%s) AND %s", rootTypes, workflows.OwnerQuery(owner))})
 	if err != nil {
 		return nil, kindOf(err)
 	}
@@ -73,20 +73,23 @@ func (e *Engine) Starting(ctx context.Context, owner domain.Key, beside string) 
 		if err != nil {
 			return nil, kindOf(err)
 		}
-		operation := domain.Operation(id[strings.LastIndexByte(id, '/')+1:])
+		operation := rootOperations[slices.IndexFunc(rootOperations, func(op domain.Operation) bool {
+			return workflows.OperationName(op) == x.GetType().GetName()
+		})]
 		run, err := e.run(ctx, explain.Run{Operation: operation, ID: id}, d)
 		return &run, err
 	}
 	return nil, nil
 }
 
+// rootOperations are those that have a run.
+var rootOperations = []domain.Operation{domain.OpInstantiate, domain.OpTerminate, domain.OpUpdate, domain.OpRollback, domain.OpMigrate}
+
 // rootTypes are the types of operations' runs, as a query lists them.
 var rootTypes = func() string {
-	var names []string
-	for _, op := range []domain.Operation{domain.OpInstantiate, domain.OpTerminate, domain.OpUpdate, domain.OpRollback, domain.OpMigrate} {
-		if name := "'" + workflows.OperationName(op) + "'"; !slices.Contains(names, name) {
-			names = append(names, name)
-		}
+	names := make([]string, 0, len(rootOperations))
+	for _, op := range rootOperations {
+		names = append(names, "'"+workflows.OperationName(op)+"'")
 	}
 	return strings.Join(names, ", ")
 }()

@@ -47,12 +47,18 @@ func (s *describing) DescribeWorkflowExecution(_ context.Context, id, _ string) 
 	return s.runs[id], nil
 }
 
+// other is another operation of the scope's owner.
+var other = domain.Scope{Owner: scope.Owner, ContextID: "2", Operation: domain.OpTerminate}
+
 func (s *describing) ListWorkflow(_ context.Context, r *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	s.queried = r.GetQuery()
 	found := &workflowservice.ListWorkflowExecutionsResponse{}
-	for _, id := range []string{workflows.OperationID(scope), string(scope.Owner) + "/2/terminate"} {
-		if s.runs[id] != nil {
-			found.Executions = append(found.Executions, &workflowpb.WorkflowExecutionInfo{Execution: &commonpb.WorkflowExecution{WorkflowId: id}})
+	for _, o := range []domain.Scope{scope, other} {
+		if id := workflows.OperationID(o); s.runs[id] != nil {
+			found.Executions = append(found.Executions, &workflowpb.WorkflowExecutionInfo{
+				Execution: &commonpb.WorkflowExecution{WorkflowId: id},
+				Type:      &commonpb.WorkflowType{Name: workflows.OperationName(o.Operation)},
+			})
 		}
 	}
 	return found, nil
@@ -174,7 +180,7 @@ func TestStarting(t *testing.T) {
 	require.Nil(t, got, "that one is known")
 	require.Contains(t, s.queried, "'Instantiate', 'Terminate'")
 
-	s.runs[string(scope.Owner)+"/2/terminate"] = run
+	s.runs[workflows.OperationID(other)] = run
 	got, err = engine.New(s).Starting(t.Context(), scope.Owner, workflows.OperationID(scope))
 	require.NoError(t, err)
 	require.Equal(t, domain.OpTerminate, got.Operation)
