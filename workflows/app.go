@@ -207,7 +207,7 @@ func (a *app) start(l *leafState) {
 		name = DeleteFromClusterName
 	}
 	options := child(ctx, LeafID(in.Scope, in.App, in.Cluster),
-		searchAttributes(in.Scope, appAttribute.ValueSet(in.App), clusterAttribute.ValueSet(in.Cluster.String())),
+		searchAttributes(in.Scope, appAttribute.ValueSet(in.App), clusterAttribute.ValueSet(fit(in.Cluster.String()))),
 		in.App+" on "+in.Cluster.String())
 	future := workflow.ExecuteChildWorkflow(options, name, in)
 	workflow.Go(a.whole, func(c workflow.Context) {

@@ -15,6 +15,8 @@
 package workflows
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strings"
 
@@ -121,22 +123,37 @@ func OperationName(op domain.Operation) string {
 }
 
 // OperationID is the id of the root workflow of an operation on a context.
-func OperationID(s domain.Scope) string {
+func OperationID(s domain.Scope) string { return fit(operationPath(s)) }
+
+func operationPath(s domain.Scope) string {
 	return fmt.Sprintf("%s/%s/%s", s.Owner, s.ContextID, s.Operation)
 }
 
 // AppID is the id of the workflow for an app; all its clusters when from and to are 0.
 func AppID(s domain.Scope, app string, from, to int) string {
-	id := OperationID(s) + "/" + app
+	id := operationPath(s) + "/" + app
 	if to != 0 {
 		id += fmt.Sprintf("/%d-%d", from, to)
 	}
-	return id
+	return fit(id)
 }
 
 // LeafID is the id of the workflow for an app on a cluster.
 func LeafID(s domain.Scope, app string, c domain.ClusterName) string {
-	return OperationID(s) + "/" + app + "/" + c.String()
+	return fit(operationPath(s) + "/" + app + "/" + c.String())
+}
+
+// longest is how much Temporal can keep of an id and of a search attribute in a SQL database, in bytes.
+const longest = 255
+
+// fit puts a hash in the place of the end of what is too long, the same one every time.
+func fit(id string) string {
+	if len(id) <= longest {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	end := "-" + hex.EncodeToString(sum[:])
+	return id[:longest-len(end)] + end
 }
 
 // SweepSchedule is the id of the schedule of Sweep.
@@ -146,7 +163,7 @@ const SweepSchedule = "sweep"
 func WatchID(shard int) string { return fmt.Sprintf("watch/%d", shard) }
 
 // CertificatesID is the id of the workflow that keeps the certificates of a logical cloud.
-func CertificatesID(cloud domain.Key) string { return string(cloud) + "/certificates" }
+func CertificatesID(cloud domain.Key) string { return fit(string(cloud) + "/certificates") }
 
 // WatchSummary is the one line by which a person knows a watch in the Web UI.
 func WatchSummary(shard int) string {
@@ -169,12 +186,12 @@ func searchAttributes(s domain.Scope, more ...temporal.SearchAttributeUpdate) te
 	case domain.DeploymentIntentGroups:
 		updates = append(updates,
 			projectAttribute.ValueSet(seg[1]),
-			compositeAppAttribute.ValueSet(seg[3]+"/"+seg[4]),
+			compositeAppAttribute.ValueSet(fit(seg[3]+"/"+seg[4])),
 			groupAttribute.ValueSet(seg[6]))
 	case domain.LogicalClouds:
 		updates = append(updates, projectAttribute.ValueSet(seg[1]), cloudAttribute.ValueSet(seg[3]))
 	case domain.ClustersNoun:
-		updates = append(updates, clusterAttribute.ValueSet(domain.ClusterName{Provider: seg[1], Name: seg[3]}.String()))
+		updates = append(updates, clusterAttribute.ValueSet(fit(domain.ClusterName{Provider: seg[1], Name: seg[3]}.String())))
 	}
 	return temporal.NewSearchAttributes(append(updates, more...)...)
 }

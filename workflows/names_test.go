@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,6 +23,35 @@ func TestIDs(t *testing.T) {
 	require.Equal(t, "instantiate p / ca / v1 / d", workflows.Summary(s))
 	require.Equal(t, "Instantiate", workflows.OperationName(s.Operation))
 	require.Equal(t, "Terminate", workflows.OperationName(domain.OpTerminate))
+}
+
+// TestLongIDs: SQL databases keep 255 bytes of an id and of a search attribute, and all names may have 128.
+func TestLongIDs(t *testing.T) {
+	long := func(c string) string { return strings.Repeat(c, domain.MaxName) }
+	scope := domain.Scope{
+		Owner:     domain.Join("projects", long("p"), "composite-apps", long("c"), long("v"), "deployment-intent-groups", long("d")),
+		ContextID: contextID, Operation: domain.OpInstantiate,
+	}
+	other := scope
+	other.ContextID = contextID[1:] + "0"
+	cluster := domain.ClusterName{Provider: long("k"), Name: long("e")}
+	cloud := domain.Join("projects", long("p"), "logical-clouds", long("l"))
+	seen := map[string]bool{}
+	for _, id := range []string{
+		workflows.OperationID(scope), workflows.OperationID(other), workflows.AppID(scope, "web", 0, 0), workflows.AppID(scope, "web", 0, 250),
+		workflows.AppID(scope, "db", 0, 0), workflows.LeafID(scope, "web", cluster), workflows.LeafID(scope, "web", domain.ClusterName{Provider: "k", Name: "e"}),
+		workflows.CertificatesID(cloud),
+	} {
+		require.LessOrEqual(t, len(id), 255)
+		require.True(t, strings.HasPrefix(id, "projects/ppp"), "a person knows it: %s", id)
+		require.False(t, seen[id], id)
+		seen[id] = true
+	}
+	for _, owner := range []domain.Key{scope.Owner, cluster.Key(), cloud} {
+		for key, value := range workflows.OperationAttributes(domain.Scope{Owner: owner, ContextID: contextID, Operation: domain.OpInstantiate}).GetUntypedValues() {
+			require.LessOrEqual(t, len(value.(string)), 255, key.GetName())
+		}
+	}
 }
 
 func TestSearchAttributes(t *testing.T) {
