@@ -425,7 +425,7 @@ func TestUpdateALogicalCloud(t *testing.T) {
 	t.Run("a reference that came again gets a certificate", func(t *testing.T) {
 		remove(0)
 		c.refer(0)
-		require.NoError(t, s.TemporalClient().SignalWorkflow(ctx, c.keeper(), "", workflows.KeepSignal, nil))
+		update()
 		require.Eventually(t, func() bool {
 			_, err := s.Client.Get(ctx, c.reference(0)+"/kubeconfig", nil)
 			return err == nil
