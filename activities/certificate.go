@@ -83,13 +83,12 @@ func (k *Kube) sign(ctx context.Context, cluster *kube.Cluster, request plan.Res
 			return nil, fail.New(fail.Conflict, "%s", s.Refusal)
 		case len(s.Certificate) > 0:
 			return s.Certificate, nil
+		case time.Now().After(deadline):
+			return nil, errNotIssued
 		case !s.Present:
 			if err := k.request(ctx, cluster.Apply, request, in, domain.MarkPending); err != nil {
 				return nil, err
 			}
-			continue
-		case time.Now().After(deadline):
-			return nil, errNotIssued
 		}
 		if err := pause.For(ctx, wait); err != nil {
 			return nil, err
@@ -112,13 +111,13 @@ func (k *Kube) request(ctx context.Context, do func(context.Context, kube.Job) k
 func (k *Kube) keep(ctx context.Context, in LeafInput, certificate []byte) error {
 	encoded := base64.StdEncoding.EncodeToString(certificate)
 	for {
-		references, err := list[*domain.ClusterReference](k.References.List(ctx, domain.ClusterReferences, in.Owner))
+		references, err := k.references(ctx, in)
 		if err != nil {
 			return err
 		}
 		changed := false
 		for _, r := range references {
-			if r.ClusterName() != in.Cluster || r.Spec.Certificate == encoded {
+			if r.Spec.Certificate == encoded {
 				continue
 			}
 			r.Spec.Certificate = encoded
@@ -204,8 +203,7 @@ func renewal(r *domain.ClusterReference, request []byte) time.Time {
 	return c.Renewal()
 }
 
-// RenewCertificate has a cluster issue another certificate of the cloud's user. The request that it may still have
-// is answered already, so a new one takes its place.
+// RenewCertificate has a cluster issue another certificate of the cloud's user.
 func (k *Kube) RenewCertificate(ctx context.Context, in LeafInput) error {
 	stop := beat(ctx)
 	defer stop()
@@ -223,7 +221,7 @@ func (k *Kube) RenewCertificate(ctx context.Context, in LeafInput) error {
 	}
 	work, cancel := untilWorkerStops(ctx)
 	defer cancel(nil)
-	if err := k.request(work, cluster.Delete, bundle.Resources[i], in, domain.MarkDoomed); err != nil {
+	if err := k.withdraw(work, cluster, bundle.Resources[i], in); err != nil {
 		return err
 	}
 	certificate, err := k.sign(work, cluster, bundle.Resources[i], in)
@@ -231,6 +229,39 @@ func (k *Kube) RenewCertificate(ctx context.Context, in LeafInput) error {
 		return err
 	}
 	return k.keep(ctx, in, certificate)
+}
+
+// withdraw deletes the request of an earlier certificate, and one that the cluster has refused. What the cluster has yet
+// to sign stays, or a signer that takes longer than an attempt would never come to its end, and so does what it has
+// signed for an attempt that could not store it.
+func (k *Kube) withdraw(ctx context.Context, cluster *kube.Cluster, request plan.Resource, in LeafInput) error {
+	s, err := cluster.Signing(ctx, request)
+	if err != nil || !s.Present {
+		return err
+	}
+	if s.Refusal == "" {
+		kept, err := k.kept(ctx, in, s.Certificate)
+		if err != nil || !kept {
+			return err
+		}
+	}
+	return k.request(ctx, cluster.Delete, request, in, domain.MarkDoomed)
+}
+
+// kept says whether a reference of the cloud to the cluster has the certificate.
+func (k *Kube) kept(ctx context.Context, in LeafInput, certificate []byte) (bool, error) {
+	if len(certificate) == 0 {
+		return false, nil
+	}
+	references, err := k.references(ctx, in)
+	encoded := base64.StdEncoding.EncodeToString(certificate)
+	return slices.ContainsFunc(references, func(r *domain.ClusterReference) bool { return r.Spec.Certificate == encoded }), err
+}
+
+// references are those of the cloud to the cluster.
+func (k *Kube) references(ctx context.Context, in LeafInput) ([]*domain.ClusterReference, error) {
+	all, err := list[*domain.ClusterReference](k.References.List(ctx, domain.ClusterReferences, in.Owner))
+	return slices.DeleteFunc(all, func(r *domain.ClusterReference) bool { return r.ClusterName() != in.Cluster }), err
 }
 
 // Keepers are the workflows that keep the certificates of logical clouds good.

@@ -202,6 +202,7 @@ type cloudLeaf struct {
 	space     bool   // the namespace was there before
 	label     string // with this plan.DeploymentLabel
 	condition certificatesv1.RequestConditionType
+	looks     int // at an approved request until it is signed
 	csr       *certificatesv1.CertificateSigningRequest
 }
 
@@ -226,23 +227,44 @@ func (c *cloudLeaf) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodPatch:
 		if ofCSR && c.csr == nil {
-			c.csr = &certificatesv1.CertificateSigningRequest{TypeMeta: metav1.TypeMeta{APIVersion: "certificates.k8s.io/v1", Kind: "CertificateSigningRequest"}}
-			require.NoError(c.t, json.Unmarshal(c.manifest(), c.csr))
+			c.csr = c.request()
 		}
 		answer(w, http.StatusCreated, map[string]any{"apiVersion": "v1", "kind": "Object", "metadata": map[string]any{"uid": "1"}})
 	case r.Method == http.MethodPut:
-		c.csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: c.condition, Reason: "because", Message: "of this"}}
-		if c.condition == certificatesv1.CertificateApproved {
+		c.decide(c.csr)
+		answer(w, http.StatusOK, c.csr)
+	case ofCSR && r.Method == http.MethodDelete:
+		c.csr = nil
+		answer(w, http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess})
+	case ofCSR && c.csr != nil:
+		if c.looks--; c.looks < 0 && isApproved(c.csr) && c.csr.Status.Certificate == nil {
 			c.csr.Status.Certificate = []byte("certificate")
 		}
-		answer(w, http.StatusOK, c.csr)
-	case ofCSR && c.csr != nil:
 		answer(w, http.StatusOK, c.csr)
 	case strings.HasSuffix(r.URL.Path, "/namespaces/ns") && c.space:
 		answer(w, http.StatusOK, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "ns", "uid": "1", "labels": map[string]string{plan.DeploymentLabel: c.label}}})
 	default:
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, path.Base(r.URL.Path))
 	}
+}
+
+// request is the certificate request as it was applied.
+func (c *cloudLeaf) request() *certificatesv1.CertificateSigningRequest {
+	r := &certificatesv1.CertificateSigningRequest{TypeMeta: metav1.TypeMeta{APIVersion: "certificates.k8s.io/v1", Kind: "CertificateSigningRequest"}}
+	require.NoError(c.t, json.Unmarshal(c.manifest(), r))
+	r.UID, r.Labels = "1", map[string]string{plan.DeploymentLabel: "1-" + logicalcloud.App}
+	return r
+}
+
+// decide answers a request.
+func (c *cloudLeaf) decide(csr *certificatesv1.CertificateSigningRequest) {
+	csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: c.condition, Reason: "because", Message: "of this"}}
+}
+
+func isApproved(csr *certificatesv1.CertificateSigningRequest) bool {
+	return slices.ContainsFunc(csr.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+		return c.Type == certificatesv1.CertificateApproved
+	})
 }
 
 // manifest is the certificate request's.
@@ -303,9 +325,49 @@ func TestACloudSparesANamespaceThatWasThere(t *testing.T) {
 }
 
 func TestRenewCertificate(t *testing.T) {
-	c := newCloudLeaf(t)
-	_, err := c.env.ExecuteActivity(c.kube.RenewCertificate, c.in)
-	require.NoError(t, err)
-	require.NotEmpty(t, c.certificate())
-	require.Equal(t, "GET lc-ns-user-csr", c.requests[0], "what there may be of an earlier one goes first")
+	const kept = "kept"
+	for name, c := range map[string]struct {
+		found func(*cloudLeaf, *certificatesv1.CertificateSigningRequest) // what became of the request in the cluster; nil: there is none
+		anew  bool                                                        // it is deleted, and made again
+	}{
+		"there is none": {},
+		"of the certificate that is to be replaced": {anew: true, found: func(l *cloudLeaf, r *certificatesv1.CertificateSigningRequest) {
+			l.decide(r)
+			r.Status.Certificate = []byte(kept)
+		}},
+		"denied": {anew: true, found: func(l *cloudLeaf, r *certificatesv1.CertificateSigningRequest) {
+			l.condition = certificatesv1.CertificateDenied
+			l.decide(r)
+			l.condition = certificatesv1.CertificateApproved
+		}},
+		"another's": {anew: true, found: func(_ *cloudLeaf, r *certificatesv1.CertificateSigningRequest) {
+			r.Spec.Request = []byte("of an earlier key")
+		}},
+		"not approved yet": {found: func(*cloudLeaf, *certificatesv1.CertificateSigningRequest) {}},
+		"not signed yet": {found: func(l *cloudLeaf, r *certificatesv1.CertificateSigningRequest) {
+			l.decide(r)
+			l.looks = 3
+		}},
+		"signed for an attempt that could not store it": {found: func(l *cloudLeaf, r *certificatesv1.CertificateSigningRequest) {
+			l.decide(r)
+			r.Status.Certificate = []byte("certificate")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newCloudLeaf(t)
+			r := reference("r", "c")
+			r.Spec.Certificate = base64.StdEncoding.EncodeToString([]byte(kept))
+			l.documents.byKey[domain.KeyOf(r)] = r
+			if c.found != nil {
+				csr := l.request()
+				c.found(l, csr)
+				l.csr = csr
+			}
+			_, err := l.env.ExecuteActivity(l.kube.RenewCertificate, l.in)
+			require.NoError(t, err)
+			require.Equal(t, base64.StdEncoding.EncodeToString([]byte("certificate")), l.certificate())
+			require.Equal(t, c.anew, slices.Contains(l.requests, "DELETE lc-ns-user-csr"), "%v", l.requests)
+			require.Equal(t, c.anew || c.found == nil, slices.Contains(l.requests, "PATCH lc-ns-user-csr"), "%v", l.requests)
+		})
+	}
 }

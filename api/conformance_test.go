@@ -170,6 +170,7 @@ func deviations(t *testing.T) []deviation {
 		{500, "a wrong state is a conflict", call{method: "POST", url: theGroup + "/instantiate", status: 409}},
 		{500, "a wrong state is a conflict", call{method: "POST", url: theGroup + "/terminate", status: 409}},
 		{500, "a wrong state is a conflict", call{method: "POST", url: theGroup + "/stop", status: 409}},
+		{500, "a profile is named in one way at a time", call{method: "GET", url: theProfile + "/profiles/sinkp?app=sink", status: 400, contains: []string{"contains both appProfile and app"}}},
 		{400, "an empty collection is no mistake", call{method: "GET", url: theProject + "/logical-clouds/free/cluster-references", status: 200, is: "[]"}},
 		{201, "what a body refers to must be there (decision 0004)", call{method: "POST", url: thePlacement + "/app-intents", body: `{"metadata":{"name":"x"},"spec":{"app":"none","intent":{}}}`, status: 404, contains: []string{`app "none"`}}},
 		{201, "a version that is missing would match every other", call{method: "POST", url: theProject + "/composite-apps", body: `{"metadata":{"name":"x"}}`, status: 400}},
@@ -232,8 +233,8 @@ func TestConformance(t *testing.T) {
 	t.Run("verbs", func(t *testing.T) { walkVerbs(t, w) })
 	t.Run("the kubeconfig of a logical cloud's user", func(t *testing.T) {
 		one := theProject + "/logical-clouds/standard"
-		check(t, w.router, []call{{method: "POST", url: one + "/cluster-references", body: `{"metadata":{"name":"ref"},"spec":{"clusterProvider":"p1","cluster":"c1"}}`, status: 201}})
 		put(t, w, domain.Key(strings.TrimPrefix(one, "/v2/")), stands[3])
+		check(t, w.router, []call{{method: "POST", url: one + "/cluster-references", body: `{"metadata":{"name":"ref"},"spec":{"clusterProvider":"p1","cluster":"c1"}}`, status: 201}})
 		o, err := w.store.Get(t.Context(), domain.ClusterReferences, domain.Key(strings.TrimPrefix(one, "/v2/")).Child("cluster-references", "ref"))
 		require.NoError(t, err)
 		o.(*domain.ClusterReference).Spec.Certificate = "issued"

@@ -31,7 +31,7 @@ func (e *edge) receive(c echo.Context, r resource) (o domain.Object, file []byte
 		return nil, nil, err
 	}
 	var body []byte
-	if r.file != "" {
+	if r.upload {
 		body, file, err = form(c.Request())
 	} else {
 		body, err = readAll(c.Request().Body, maxJSON)

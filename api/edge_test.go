@@ -49,6 +49,10 @@ func TestBodies(t *testing.T) {
 			body:    `{"metadata":{"name":"deep"},"spec":{"app":"sink","intent":{"allOf":[{"clusterProvider":"p1","clusterLabel":"edge","selector":1}]}}}`,
 			answers: map[string]string{"Warning": `299 - "unknown field \"spec.intent.allOf[0].selector\""`},
 		},
+		{
+			name: "as far as headers go", method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"wide"},"` + strings.Repeat("é", 100_000) + `":1}`, status: 201,
+			answers: map[string]string{"Warning": `299 - "unknown field \"` + strings.Repeat(`\u00e9`, 120) + `..."`},
+		},
 		{name: "keys of maps are not members", method: "POST", url: theGroup + "/intents", body: `{"metadata":{"name":"maps"},"spec":{"intent":{"any":"name"}}}`, status: 201, answers: map[string]string{"Warning": ""}},
 		{name: "names match whatever their case", method: "POST", url: "/v2/projects", body: `{"MetaData":{"NAME":"case","userdata1":"u"}}`, status: 201, contains: []string{`"userData1":"u"`}, answers: map[string]string{"Warning": ""}},
 		{name: "any content type", method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"plain"}}`, header: map[string]string{"Content-Type": "text/plain"}, status: 201},
@@ -122,6 +126,18 @@ func TestAccept(t *testing.T) {
 			}
 		})
 	}
+	t.Run("the file of a profile has no name", func(t *testing.T) {
+		for _, url := range []string{theProfile + "/profiles/sinkp", theProfile + "/profiles?app=sink"} {
+			answer := do(t, w.router, call{method: "GET", url: url, header: map[string]string{"Accept": "multipart/form-data"}})
+			require.Equal(t, http.StatusOK, answer.Code)
+			_, parameters, err := mime.ParseMediaType(answer.Header().Get("Content-Type"))
+			require.NoError(t, err)
+			form, err := multipart.NewReader(answer.Body, parameters["boundary"]).ReadForm(1 << 20)
+			require.NoError(t, err)
+			require.Empty(t, form.File)
+			require.Equal(t, string(profileOf(t)), form.Value["file"][0])
+		}
+	})
 	t.Run("a cluster gives its kubeconfig back", func(t *testing.T) {
 		answer := do(t, w.router, call{method: "GET", url: theCluster, header: map[string]string{"Accept": "application/octet-stream"}})
 		require.Equal(t, kubeconfig, answer.Body.String())

@@ -42,8 +42,12 @@ func form(r *http.Request) (metadata, file []byte, err error) {
 	}
 }
 
-// writeForm answers with a document and its file as EMCO does.
+// writeForm answers with a document and its file as EMCO does, which gives some files no name.
 func writeForm(c echo.Context, metadata []byte, name string, file []byte) error {
+	disposition := `form-data; name="file"`
+	if name != "" {
+		disposition += `; filename="` + name + `"`
+	}
 	w := multipart.NewWriter(c.Response())
 	c.Response().Header().Set(echo.HeaderContentType, w.FormDataContentType())
 	c.Response().WriteHeader(http.StatusOK)
@@ -52,7 +56,7 @@ func writeForm(c echo.Context, metadata []byte, name string, file []byte) error 
 		data                     []byte
 	}{
 		{`form-data; name="metadata"`, echo.MIMEApplicationJSON, metadata},
-		{`form-data; name="file"; filename="` + name + `"`, echo.MIMEOctetStream, file},
+		{disposition, echo.MIMEOctetStream, file},
 	} {
 		part, err := w.CreatePart(textproto.MIMEHeader{
 			echo.HeaderContentDisposition: {p.disposition}, echo.HeaderContentType: {p.contentType},

@@ -86,13 +86,29 @@ func (e *edge) listProfiles(c echo.Context) error {
 		if err != nil {
 			return err
 		}
-		return e.answer(c, o, "fileContent")
+		return e.answer(c, o, "")
 	}
 	list, err := e.service.List(ctx, domain.Profiles, parent)
 	if err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, list)
+}
+
+// getProfile refuses what would be two ways to name a profile.
+func (e *edge) getProfile(c echo.Context) error {
+	if c.QueryParams().Has("app") {
+		return fail.New(fail.Invalid, "Invalid query - contains both appProfile and app: leave one of them out")
+	}
+	key, err := keyOf(c, profiles+"/:compositeProfile/profiles/:profile")
+	if err != nil {
+		return err
+	}
+	o, err := e.service.Get(c.Request().Context(), domain.Profiles, key)
+	if err != nil {
+		return err
+	}
+	return e.answer(c, o, "")
 }
 
 // intentList is EMCO's form of the list of a group's intents, and intentBinding that of one of them.

@@ -21,8 +21,9 @@ type resource struct {
 	// mismatch is the kind of the refusal of a PUT whose body has another name than the URL; Invalid
 	// when missing.
 	mismatch fail.Kind
-	// file is the name under which the uploaded file is given back; "" when the noun has no file.
-	file string
+	// upload says that a file comes with the document; fileName is the name under which a form gives it back, "" for none.
+	upload   bool
+	fileName string
 	// list and get stand in for the plain handlers; listed is what list answers with, as openapi shows
 	// it, when that is not a list of documents.
 	list, get        echo.HandlerFunc
@@ -36,7 +37,7 @@ type putCodes struct{ created, replaced int }
 func (r resource) endpoints(e *edge) []endpoint {
 	title, one := r.noun.Title, r.noun.New()
 	limit := plainTime
-	if r.file != "" {
+	if r.upload {
 		limit = uploadTime
 	}
 	list, get, listed := r.list, r.get, r.listed
@@ -50,14 +51,14 @@ func (r resource) endpoints(e *edge) []endpoint {
 		listed = listOf(one)
 	}
 	all := []endpoint{
-		{method: http.MethodPost, path: r.path, summary: "Create a " + title, in: one, upload: r.file != "", out: map[int]any{http.StatusCreated: one}, limit: limit, handle: e.create(r)},
+		{method: http.MethodPost, path: r.path, summary: "Create a " + title, in: one, upload: r.upload, out: map[int]any{http.StatusCreated: one}, limit: limit, handle: e.create(r)},
 		{method: http.MethodGet, path: r.path, summary: "List each " + title, out: map[int]any{http.StatusOK: listed}, query: r.query, limit: limit, handle: list},
-		{method: http.MethodGet, path: r.path + r.item, summary: "Show a " + title, out: map[int]any{http.StatusOK: one}, query: r.itemQuery, download: r.file != "", limit: limit, handle: get},
+		{method: http.MethodGet, path: r.path + r.item, summary: "Show a " + title, out: map[int]any{http.StatusOK: one}, query: r.itemQuery, download: r.upload, limit: limit, handle: get},
 		{method: http.MethodDelete, path: r.path + r.item, summary: "Delete a " + title, out: map[int]any{http.StatusNoContent: nil}, handle: e.delete(r)},
 	}
 	if r.put != (putCodes{}) {
 		out := map[int]any{r.put.created: one, r.put.replaced: one}
-		all = append(all, endpoint{method: http.MethodPut, path: r.path + r.item, summary: "Replace a " + title + ", or create it", in: one, upload: r.file != "", out: out, limit: limit, handle: e.replace(r)})
+		all = append(all, endpoint{method: http.MethodPut, path: r.path + r.item, summary: "Replace a " + title + ", or create it", in: one, upload: r.upload, out: out, limit: limit, handle: e.replace(r)})
 	}
 	return all
 }
@@ -68,7 +69,7 @@ func (e *edge) create(r resource) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		if r.file != "" {
+		if r.upload {
 			if err := e.service.Attach(c.Request().Context(), o, file); err != nil {
 				return err
 			}
@@ -89,7 +90,7 @@ func (e *edge) replace(r resource) echo.HandlerFunc {
 		if err := sameName(c, r, o); err != nil {
 			return err
 		}
-		if r.file != "" {
+		if r.upload {
 			if err := e.service.Attach(c.Request().Context(), o, file); err != nil {
 				return err
 			}
@@ -145,8 +146,8 @@ func (e *edge) get(r resource) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		if r.file != "" {
-			return e.answer(c, o, r.file)
+		if r.upload {
+			return e.answer(c, o, r.fileName)
 		}
 		return c.JSON(http.StatusOK, o)
 	}
@@ -210,7 +211,14 @@ func keyOf(c echo.Context, template string) (domain.Key, error) {
 	return domain.Key(strings.TrimPrefix(expand(c, template), "/")), nil
 }
 
+// maxWarning bounds a warning, in bytes: clients and proxies do not take headers of any size.
+const maxWarning = 256
+
 // warn names something in a Warning header (RFC 7234, 5.5), as kube-apiserver does.
 func warn(c echo.Context, format string, args ...any) {
-	c.Response().Header().Add("Warning", fmt.Sprintf("299 - %+q", fmt.Sprintf(format, args...)))
+	text := fmt.Sprintf(format, args...)
+	if len(text) > maxWarning {
+		text = strings.ToValidUTF8(text[:maxWarning], "") + "..."
+	}
+	c.Response().Header().Add("Warning", fmt.Sprintf("299 - %+q", text))
 }

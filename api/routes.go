@@ -47,7 +47,7 @@ const (
 func (e *edge) resources() []resource {
 	return []resource{
 		{noun: domain.ClusterProviders, path: providers, item: "/:clusterProvider", put: always(201)},
-		{noun: domain.ClustersNoun, path: clusters, item: "/:cluster", file: "kubeconfig", list: e.listClusters, query: clusterListQuery},
+		{noun: domain.ClustersNoun, path: clusters, item: "/:cluster", upload: true, fileName: "kubeconfig", list: e.listClusters, query: clusterListQuery},
 		{noun: domain.ClusterLabels, path: cluster + "/labels", item: "/:clusterLabel", put: always(201)},
 		{noun: domain.ClusterKVs, path: cluster + "/kv-pairs", item: "/:kvPair", put: always(201), get: e.getPairs(domain.ClusterKVs, cluster+"/kv-pairs/:kvPair"), itemQuery: kvQuery},
 		{noun: domain.Networks, path: cluster + "/networks", item: "/:network", put: always(201)},
@@ -62,10 +62,10 @@ func (e *edge) resources() []resource {
 		{noun: domain.LogicalCloudKVs, path: cloud + "/kv-pairs", item: "/:kvPair"},
 
 		{noun: domain.CompositeApps, path: compositeA, item: "/:compositeApp/:compositeAppVersion", put: always(201)},
-		{noun: domain.Apps, path: composite + "/apps", item: "/:app", put: always(201), file: "fileContent"},
+		{noun: domain.Apps, path: composite + "/apps", item: "/:app", put: always(201), upload: true, fileName: "fileContent"},
 		{noun: domain.AppDependencies, path: composite + "/apps/:app/dependency", item: "/:dependency", put: always(201)},
 		{noun: domain.CompositeProfiles, path: profiles, item: "/:compositeProfile", put: always(201)},
-		{noun: domain.Profiles, path: profiles + "/:compositeProfile/profiles", item: "/:profile", put: always(201), file: "fileContent", list: e.listProfiles, query: profileListQuery},
+		{noun: domain.Profiles, path: profiles + "/:compositeProfile/profiles", item: "/:profile", put: always(201), upload: true, list: e.listProfiles, get: e.getProfile, query: profileListQuery},
 
 		{noun: domain.DeploymentIntentGroups, path: groups, item: "/:deploymentIntentGroup", put: upsert},
 		{noun: domain.DeploymentIntents, path: group + "/intents", item: "/:intent", put: upsert, list: e.listIntents, listed: intentList{}},

@@ -425,7 +425,7 @@ func TestUpdateALogicalCloud(t *testing.T) {
 	t.Run("a reference that came again gets a certificate", func(t *testing.T) {
 		remove(0)
 		c.refer(0)
-		require.NoError(t, s.TemporalClient().SignalWorkflow(ctx, c.keeper(), "", workflows.KeepSignal, nil))
+		update()
 		require.Eventually(t, func() bool {
 			_, err := s.Client.Get(ctx, c.reference(0)+"/kubeconfig", nil)
 			return err == nil
@@ -487,7 +487,13 @@ func TestLogicalCloudWithAClusterDown(t *testing.T) {
 		end()
 	})
 	t.Run("and a stop", func(t *testing.T) {
+		_, err := s.Client.Put(ctx, c.path, client.Named(c.name, client.M{
+			"level": "1", "namespace": c.space, "user": client.M{"userName": "next-" + c.user[5:], "type": "certificate"},
+		}))
+		require.NoError(t, err)
 		begin(t)
+		_, err = s.Client.Get(ctx, c.reference(1)+"/kubeconfig", nil)
+		require.Equal(t, 409, code(t, err), "the certificate that there is, is the earlier user's")
 		asked := time.Now()
 		stopped, err := c.do("stop")
 		require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 )
 
 var kube *activities.Kube // names the methods; never called
@@ -112,6 +113,9 @@ func (l *leaf) record(cause error) error {
 	l.state.Marks = marks.Encode()
 	if gaveUp {
 		l.state.Error = cause.Error()
+		if known, ok := FromTemporal(cause); ok && known.Kind != fail.Internal {
+			l.state.Error = fail.TextOf(known)
+		}
 	}
 	in := domain.Leaf{
 		ContextID: l.in.ContextID, Operation: l.in.Operation, App: l.in.App, Cluster: l.in.Cluster,

@@ -488,7 +488,7 @@ func TestLeafThatGivesUp(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, domain.ContextInstantiateFailed, out.Status)
 	require.Equal(t, "1A1s", w.leaf("broken").Marks)
-	require.Contains(t, w.leaf("broken").LastError, "kubeconfig is broken")
+	require.Equal(t, "kubeconfig is broken", w.leaf("broken").LastError)
 }
 
 // TestLeafThatIsEndedByHand fails the whole run, so that a terminate does not believe that nothing was sent.

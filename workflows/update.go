@@ -26,7 +26,9 @@ func Update(ctx workflow.Context, in OperationInput) (*activities.Outcome, error
 	}
 	if prepared.Unchanged {
 		o.ended = true
-		return o.close(&activities.Outcome{Status: domain.ContextInstantiated}, nil)
+		out := &activities.Outcome{Status: domain.ContextInstantiated}
+		o.keep(out) // references that came again have no certificates yet
+		return o.close(out, nil)
 	}
 	o.watch(watcher.StartWatching, prepared)
 	o.expect(prepared)

@@ -168,6 +168,23 @@ func TestUpdateWithoutADifference(t *testing.T) {
 	require.Empty(t, w.shards.watched)
 }
 
+// TestUpdateWithoutADifferenceOfACloud: a reference that was deleted and made again has no certificate, and makes no
+// difference in clusters.
+func TestUpdateWithoutADifferenceOfACloud(t *testing.T) {
+	w, prepared := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{held("a", "1A1G")}})
+	*prepared = activities.Prepared{Unchanged: true, Revision: 1}
+	w.scope.Owner = "projects/p/logical-clouds/lc"
+	var kept []domain.Key
+	var l *activities.Lifecycle
+	w.OnActivity(l.KeepCertificates, mock.Anything, mock.Anything).Return(func(_ context.Context, cloud domain.Key) error {
+		kept = append(kept, cloud)
+		return nil
+	})
+	_, err := w.run()
+	require.NoError(t, err)
+	require.Equal(t, []domain.Key{w.scope.Owner}, kept)
+}
+
 func TestUpdateIsRefused(t *testing.T) {
 	t.Run("in prepare", func(t *testing.T) {
 		w, _ := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{held("a", "1p1G")}})

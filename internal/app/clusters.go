@@ -10,6 +10,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/logicalcloud"
 )
 
 // registrations reads the documents of clusters: the kubeconfig for their clients, which ask often enough, and by
@@ -44,17 +45,23 @@ func (r *registrations) user(ctx context.Context, u kube.User) ([]byte, domain.D
 		return nil, "", err
 	}
 	for _, o := range references {
-		if ref := o.(*domain.ClusterReference); ref.ClusterName() == u.ClusterName && ref.Spec.Certificate != "" {
-			kubeconfig, err := r.userKubeconfig(ctx, ref)
-			sum := sha256.Sum256(kubeconfig)
-			return kubeconfig, domain.Digest(hex.EncodeToString(sum[:])), err
+		ref := o.(*domain.ClusterReference)
+		if ref.ClusterName() != u.ClusterName || ref.Spec.Certificate == "" {
+			continue
 		}
+		kubeconfig, err := r.userKubeconfig(ctx, ref)
+		if fail.Is(err, fail.Conflict) {
+			continue
+		}
+		sum := sha256.Sum256(kubeconfig)
+		return kubeconfig, domain.Digest(hex.EncodeToString(sum[:])), err
 	}
 	return nil, "", fail.New(fail.Unavailable, "logical cloud %q has no certificate for cluster %s yet; update the logical cloud if its reference is new",
 		u.Cloud.Name(), u.ClusterName)
 }
 
-// userKubeconfig is the kubeconfig of a logical cloud's user in the cluster of a reference that has a certificate.
+// userKubeconfig is the kubeconfig of a logical cloud's user in the cluster of a reference that has a certificate;
+// Conflict when that is an earlier user's.
 func (r *registrations) userKubeconfig(ctx context.Context, ref *domain.ClusterReference) ([]byte, error) {
 	o, err := r.parts.store.Get(ctx, domain.LogicalClouds, ref.Parent)
 	if err != nil {
@@ -64,6 +71,9 @@ func (r *registrations) userKubeconfig(ctx context.Context, ref *domain.ClusterR
 	certificate, err := base64.StdEncoding.DecodeString(ref.Spec.Certificate)
 	if err != nil {
 		return nil, fail.Wrap(err, fail.Internal, "the certificate of cluster reference %q cannot be read", ref.Name)
+	}
+	if _, err := logicalcloud.Read(certificate, cloud.Request); err != nil {
+		return nil, fail.Wrap(err, fail.Conflict, "cluster %s has not issued the certificate of logical cloud %q yet: %s", ref.ClusterName(), cloud.Name, fail.TextOf(err))
 	}
 	key, err := r.parts.sealer.Open(string(ref.Parent), cloud.Key)
 	if err != nil {

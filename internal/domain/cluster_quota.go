@@ -38,6 +38,9 @@ func (o *ClusterQuota) Validate(p *fail.Problems) {
 		p.Add("metadata.name", "must be the name of a ResourceQuota: a-z, 0-9, - and ., no - or . first or last")
 	}
 	for _, k := range slices.Sorted(maps.Keys(o.Spec)) {
+		if !isLabelKey(k) { // both are what Kubernetes calls qualified names
+			p.Add("spec["+k+"]", "is not the name of a resource such as limits.cpu or count/pods")
+		}
 		if !quantityPattern.MatchString(o.Spec[k]) {
 			p.Add("spec["+k+"]", "%q is not a quantity such as 4, 500m or 16Gi", o.Spec[k])
 		}

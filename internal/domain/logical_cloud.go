@@ -99,7 +99,12 @@ func (o *LogicalCloud) Validate(p *fail.Problems) {
 		p.Add("spec.level", "must be %q or %q", LevelAdmin, LevelStandard)
 	}
 	for _, k := range slices.Sorted(maps.Keys(o.Spec.Labels)) {
-		CheckLength(p, "spec.labels["+k+"]", o.Spec.Labels[k], 128)
+		switch v := o.Spec.Labels[k]; {
+		case o.Spec.Level == LevelStandard && !(isLabelKey(k) && isLabelValue(v)):
+			p.Add("spec.labels["+k+"]", "%q is not a label of a Kubernetes namespace", k+"="+v)
+		default:
+			CheckLength(p, "spec.labels["+k+"]", v, 128)
+		}
 	}
 }
 
@@ -123,6 +128,7 @@ var cloudRefusals = map[Operation]map[ContextStatus]string{
 		ContextInstantiating:     "Cluster References cannot be added/removed unless the Logical Cloud is fully Instantiated or Terminated",
 		ContextInstantiateFailed: "Cluster References cannot be added/removed unless the Logical Cloud is fully Instantiated or Terminated",
 		ContextTerminating:       "Cluster References cannot be added/removed unless the Logical Cloud is fully Instantiated or Terminated",
+		ContextTerminateFailed:   "Cluster References cannot be added/removed unless the Logical Cloud is fully Instantiated or Terminated",
 	},
 	OpDelete: {
 		ContextInstantiating:     "The Logical Cloud is instantiating, please wait and then terminate",
@@ -132,7 +138,17 @@ var cloudRefusals = map[Operation]map[ContextStatus]string{
 	},
 }
 
-// Decide is the table of reference 2.6. OpChange is a write to the cluster references.
+// MayRefer says whether a cluster reference may be made or, when gone, deleted (reference 1.4): what is left over of a
+// terminate that has failed does not keep references from going.
+func (o *LogicalCloud) MayRefer(c ContextStatus, gone bool) error {
+	if gone && c == ContextTerminateFailed {
+		return nil
+	}
+	_, err := o.Decide(c, OpChange)
+	return err
+}
+
+// Decide is the table of reference 2.6. OpChange is the making of a cluster reference.
 func (o *LogicalCloud) Decide(c ContextStatus, op Operation) (Transition, error) {
 	s, next := o.History.State(), o.History.Last().Revision+1
 	sentence, refused := cloudRefusals[op][c]

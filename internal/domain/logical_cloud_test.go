@@ -29,7 +29,7 @@ func TestDecideCloud(t *testing.T) {
 	for op, c := range map[domain.Operation]cell{
 		domain.OpInstantiate: {[]string{"-", "T"}, domain.Instantiated},
 		domain.OpTerminate:   {[]string{"i", "I", "IF", "TF"}, domain.Terminated},
-		domain.OpChange:      {[]string{"-", "I", "T", "TF"}, none},
+		domain.OpChange:      {[]string{"-", "I", "T"}, none},
 		domain.OpDelete:      {[]string{"-", "T", "TF"}, none},
 	} {
 		for short, status := range contexts {
@@ -116,6 +116,16 @@ func TestAStoppedAdminCloudCanBeInstantiatedAndNotChanged(t *testing.T) {
 	require.Equal(t, domain.Transition{To: domain.Instantiated, Revision: 4}, got)
 	_, err = cloud.Decide(cloud.AdminStatus(), domain.OpChange)
 	require.Equal(t, fail.Conflict, fail.KindOf(err))
+}
+
+// TestReferencesLeaveACloudThatCouldNotBeTerminated: EMCO lets them go then, not come.
+func TestReferencesLeaveACloudThatCouldNotBeTerminated(t *testing.T) {
+	for short, status := range contexts {
+		cloud := cloudIn(domain.LevelStandard, domain.Terminated)
+		_, refused := cloud.Decide(status, domain.OpChange)
+		require.Equal(t, refused == nil, cloud.MayRefer(status, false) == nil, short)
+		require.Equal(t, refused == nil || short == "TF", cloud.MayRefer(status, true) == nil, short)
+	}
 }
 
 func TestAdminStatus(t *testing.T) {

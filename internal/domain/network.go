@@ -46,10 +46,11 @@ func (o *Network) Validate(p *fail.Problems) {
 	o.Metadata.Validate(p)
 	// The name is the value of a label, too.
 	checkResourceName(p, o.Name, maxLabelValue)
-	o.Spec.validate(p)
+	o.Spec.validate(p, 1024)
 }
 
-func (s NetworkSpec) validate(p *fail.Problems) {
+// validate checks what both kinds of networks have, of which EMCO bounds the lists of excluded addresses differently.
+func (s NetworkSpec) validate(p *fail.Problems, maxExcluded int) {
 	if s.CNIType != cniType {
 		p.Add("spec.cniType", "Invalid cni type: %s; use %s", s.CNIType, cniType)
 	}
@@ -57,17 +58,17 @@ func (s NetworkSpec) validate(p *fail.Problems) {
 		p.Add("spec", "ipv4Subnets or ipv6Subnets is required")
 	}
 	for i := range s.IPv4Subnets {
-		s.IPv4Subnets[i].validate(p, fmt.Sprintf("spec.ipv4Subnets[%d]", i), "ipv4")
+		s.IPv4Subnets[i].validate(p, fmt.Sprintf("spec.ipv4Subnets[%d]", i), "ipv4", maxExcluded)
 	}
 	for i := range s.IPv6Subnets {
-		s.IPv6Subnets[i].validate(p, fmt.Sprintf("spec.ipv6Subnets[%d]", i), "ipv6")
+		s.IPv6Subnets[i].validate(p, fmt.Sprintf("spec.ipv6Subnets[%d]", i), "ipv6", maxExcluded)
 	}
 }
 
 // cniType is the only network plugin that has network intents.
 const cniType = "ovn4nfv"
 
-func (s *Subnet) validate(p *fail.Problems, path, family string) {
+func (s *Subnet) validate(p *fail.Problems, path, family string, maxExcluded int) {
 	CheckName(p, path+".name", s.Name)
 	if !isCIDR(s.Subnet, family) {
 		p.Add(path+".subnet", "invalid subnet: could not parse %s cidr %q", family, s.Subnet)
@@ -75,7 +76,7 @@ func (s *Subnet) validate(p *fail.Problems, path, family string) {
 	if s.Gateway != "" && !isCIDR(s.Gateway, family) {
 		p.Add(path+".gateway", "invalid gateway: could not parse %s cidr %q", family, s.Gateway)
 	}
-	CheckLength(p, path+".excludeIps", s.ExcludeIPs, 128)
+	CheckLength(p, path+".excludeIps", s.ExcludeIPs, maxExcluded)
 	for _, excluded := range strings.Fields(s.ExcludeIPs) {
 		first, last, isRange := strings.Cut(excluded, "..")
 		if !isAddress(first, family) || isRange && !isAddress(last, family) {

@@ -60,8 +60,15 @@ func TestValidateNetworks(t *testing.T) {
 				{Path: "spec.ipv6Subnets[0].excludeIps", Message: `invalid ipv6 exclude list: "10.1.0.2" is neither an address nor a range such as a..b`},
 			},
 		},
-		"a long list of exclusions": {
-			o:    &domain.Network{Metadata: meta("n"), Spec: ipv4(domain.Subnet{Name: "s", Subnet: "10.1.0.0/24", ExcludeIPs: strings.Repeat("10.1.0.2 ", 15)})},
+		"a long list of exclusions": {o: &domain.Network{Metadata: meta("n"), Spec: ipv4(domain.Subnet{Name: "s", Subnet: "10.1.0.0/24", ExcludeIPs: strings.Repeat("10.1.0.2 ", 113)})}},
+		"a longer one": {
+			o:    &domain.Network{Metadata: meta("n"), Spec: ipv4(domain.Subnet{Name: "s", Subnet: "10.1.0.0/24", ExcludeIPs: strings.Repeat("10.1.0.2 ", 114)})},
+			want: []fail.Field{{Path: "spec.ipv4Subnets[0].excludeIps", Message: "String length must be less than or equal to 1024"}},
+		},
+		"that of a provider network is shorter": {
+			o: vlan(func(s *domain.ProviderNetworkSpec) {
+				s.IPv4Subnets = []domain.Subnet{{Name: "s", Subnet: "10.1.0.0/24", ExcludeIPs: strings.Repeat("10.1.0.2 ", 15)}}
+			}),
 			want: []fail.Field{{Path: "spec.ipv4Subnets[0].excludeIps", Message: "String length must be less than or equal to 128"}},
 		},
 		"a name that Kubernetes does not take": {

@@ -56,7 +56,7 @@ const maxVLAN = 4095
 func (o *ProviderNetwork) Validate(p *fail.Problems) {
 	o.Metadata.Validate(p)
 	checkResourceName(p, o.Name, MaxName)
-	o.Spec.validate(p)
+	o.Spec.validate(p, 128)
 	if t := strings.ToUpper(o.Spec.ProviderNetType); !slices.Contains([]string{ProviderNetVLAN, ProviderNetDirect}, t) {
 		p.Add("spec.providerNetType", "Invalid provider network type: %s; use %s or %s", o.Spec.ProviderNetType, ProviderNetVLAN, ProviderNetDirect)
 	}

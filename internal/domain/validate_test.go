@@ -142,6 +142,15 @@ func TestValidate(t *testing.T) {
 				{Path: "spec.labels[a]", Message: tooLong},
 			},
 		},
+		"labels of a namespace": {o: &domain.LogicalCloud{Metadata: meta("a"), Spec: domain.LogicalCloudSpec{Level: "1", Labels: map[string]string{"geo": "usa-nw", "example.com/a": ""}}}},
+		"labels that no namespace can have": {
+			o: &domain.LogicalCloud{Metadata: meta("a"), Spec: domain.LogicalCloudSpec{Level: "1", Labels: map[string]string{"": "x", "geo": "usa nw"}}},
+			want: []fail.Field{
+				{Path: "spec.labels[]", Message: `"=x" is not a label of a Kubernetes namespace`},
+				{Path: "spec.labels[geo]", Message: `"geo=usa nw" is not a label of a Kubernetes namespace`},
+			},
+		},
+		"an admin cloud has no namespace to label": {o: &domain.LogicalCloud{Metadata: meta("a"), Spec: domain.LogicalCloudSpec{Level: "0", Labels: map[string]string{"geo": "usa nw"}}}},
 		"a permission": {o: &domain.UserPermission{Metadata: meta("a"), Spec: domain.UserPermissionSpec{APIGroups: []string{""}, Resources: []string{"*"}, Verbs: []string{"get"}}}},
 		"a permission that says nothing": {o: &domain.UserPermission{Metadata: meta("a"), Spec: domain.UserPermissionSpec{Namespace: "A"}}, want: []fail.Field{
 			{Path: "spec.namespace", Message: "must be the name of a Kubernetes namespace: at most 63 of a-z, 0-9 and -, not - first or last"},
@@ -152,6 +161,10 @@ func TestValidate(t *testing.T) {
 		"a quota of nothing that counts": {o: &domain.ClusterQuota{Metadata: meta("A_1"), Spec: map[string]string{"pods": "many"}}, want: []fail.Field{
 			{Path: "metadata.name", Message: "must be the name of a ResourceQuota: a-z, 0-9, - and ., no - or . first or last"},
 			{Path: "spec[pods]", Message: `"many" is not a quantity such as 4, 500m or 16Gi`},
+		}},
+		"quotas of every kind": {o: &domain.ClusterQuota{Metadata: meta("a"), Spec: map[string]string{"count/deployments.apps": "4", "requests.nvidia.com/gpu": "1", "services.nodeports": "0"}}},
+		"a quota of no name": {o: &domain.ClusterQuota{Metadata: meta("a"), Spec: map[string]string{"limits cpu": "4"}}, want: []fail.Field{
+			{Path: "spec[limits cpu]", Message: "is not the name of a resource such as limits.cpu or count/pods"},
 		}},
 		"a cloud's pairs missing": {o: &domain.LogicalCloudKV{Metadata: meta("a")}, want: []fail.Field{{Path: "spec.kv", Message: "Invalid type. Expected: array, given: null"}}},
 		"a cluster reference":     {o: &domain.ClusterReference{Metadata: meta("a"), Spec: domain.ClusterReferenceSpec{ClusterProvider: "p", Cluster: "c", LoadBalancerIP: "255.255.255.255"}}},

@@ -71,7 +71,11 @@ func (s *Service) mayChangeMembers(ctx context.Context, c change) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.decideCloud(ctx, cloud, domain.OpChange); err != nil {
+	status, err := s.cloudStatus(ctx, cloud)
+	if err != nil {
+		return err
+	}
+	if err := cloud.MayRefer(status, c.to == nil); err != nil {
 		return err
 	}
 	if c.to != nil { // the cluster fills it in

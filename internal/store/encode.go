@@ -11,7 +11,11 @@ import (
 
 var registry = newRegistry()
 
-// encode is the document of o: _id, the keys that it refers to, and its members.
+// maxDocument is the size of the largest document that MongoDB takes.
+const maxDocument = 16 << 20
+
+// encode is the document of o: _id, the keys that it refers to, and its members. Malformed when the database would not
+// take it.
 func encode(o domain.Object) (bson.D, error) {
 	refs := bson.A{}
 	if r, ok := o.(domain.Referrer); ok {
@@ -24,8 +28,17 @@ func encode(o domain.Object) (bson.D, error) {
 		return nil, err
 	}
 	d := bson.D{{Key: "_id", Value: domain.KeyOf(o)}, {Key: "refs", Value: refs}}
+	head, err := bson.Marshal(d)
+	if err != nil {
+		return nil, fail.Wrap(err, fail.Internal, "the document cannot be stored")
+	}
+	size := len(head)
 	for _, m := range members {
 		d = append(d, bson.E{Key: m.Key(), Value: m.Value()})
+		size += len(m)
+	}
+	if size > maxDocument {
+		return nil, fail.New(fail.Malformed, "%s is too large to be stored: it takes %d bytes of %d", describe(o.Noun(), domain.KeyOf(o)), size, maxDocument)
 	}
 	return d, nil
 }
