@@ -282,7 +282,7 @@ func (l *Lifecycle) rejoinSource(ctx context.Context, in RecordInput) error {
 		if h.Last().By != in.ContextID {
 			return nil
 		}
-		h.Actions = h.Actions[:len(h.Actions)-1]
+		h.TakeBack()
 		if err := l.Store.Replace(ctx, source); !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
 			return err
 		}
