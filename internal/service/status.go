@@ -173,7 +173,7 @@ func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain
 func settled(leaf domain.Leaf) bool {
 	for _, m := range domain.DecodeMarks(leaf.Marks) {
 		switch m {
-		case domain.MarkApplied, domain.MarkDeleted, domain.MarkKept, domain.MarkRefused, domain.MarkGone, domain.MarkIdle:
+		case domain.MarkApplied, domain.MarkDeleted, domain.MarkKept, domain.MarkRefused, domain.MarkGone, domain.MarkIdle, domain.MarkLeft:
 		default:
 			return false
 		}

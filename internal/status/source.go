@@ -104,7 +104,7 @@ func (s *Source) absent(m domain.Mark) bool {
 	case domain.ContextTerminating, domain.ContextTerminated, domain.ContextTerminateFailed:
 		return false
 	default:
-		return m == domain.MarkIdle || m == domain.MarkDeleted || m == domain.MarkKept
+		return m.Idle() || m == domain.MarkDeleted || m == domain.MarkKept
 	}
 }
 
