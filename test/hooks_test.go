@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/test/harness"
 )
 
@@ -184,6 +185,9 @@ func TestHookThatFails(t *testing.T) {
 		}
 	}
 	require.Equal(t, 409, code(t, d.Do(ctx, s.Client, "stop")), "it is over")
+	x, _ := explains(ctx, t, s, d, explain.HookFailed, nil)
+	require.Equal(t, "2 hooks failed on 2 clusters", x.Reasons[0].Text)
+	require.Contains(t, x.Reasons[0].Do, d.Path()+"/update")
 
 	// An update runs it again: the Job of before is not taken for this one's.
 	c := &changing{t: t, s: s, clusters: clusters, Deployment: d}
@@ -221,6 +225,8 @@ func TestWhileAHookRuns(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "Instantiating", got.Status)
 		require.Equal(t, map[string]int{"Pending": 2}, got.Rsync)
+		x, _ := explains(ctx, t, s, d, explain.Waiting, nil)
+		require.Equal(t, "work on 1 cluster waits for the pre-install hook Job "+d.Release+"-slow", x.Reasons[0].Text)
 		return d, writes
 	}
 	end := func(ctx context.Context, t *testing.T, d *client.Deployment) {

@@ -97,10 +97,10 @@ func TestWhatWouldLoseTheInstance(t *testing.T) {
 
 	f, l, _ = halfway(t)
 	changed := group("dig")
-	changed.Metadata.Description = "new"
+	changed.Description = "new"
 	_, err := f.with(l).Put(t.Context(), changed)
 	require.NoError(t, err)
-	require.Equal(t, "new", f.group(t, theGroup).Metadata.Description)
+	require.Equal(t, "new", f.group(t, theGroup).Description)
 	require.Equal(t, domain.Instantiated, f.group(t, theGroup).History.State())
 }
 

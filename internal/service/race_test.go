@@ -71,7 +71,9 @@ func (*settled) Tenant(context.Context, domain.Key, domain.ClusterName) (domain.
 	return "", false, nil
 }
 
-func (*settled) Reclaim(_ context.Context, owner domain.Owner) (domain.Owner, error) { return owner, nil }
+func (*settled) Reclaim(_ context.Context, owner domain.Owner) (domain.Owner, error) {
+	return owner, nil
+}
 
 func (*settled) Forget(context.Context, domain.Key) error { return nil }
 

@@ -150,7 +150,7 @@ func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain
 		known[leaf.ID] = leaf
 	}
 	for _, a := range p.Apps {
-		app := status.App{Name: a.Name, Resources: a.Resources, Clusters: make([]status.Cluster, 0, len(a.Targets))}
+		app := status.App{Name: a.Name, Resources: a.Resources, Hook: a.Hook, Clusters: make([]status.Cluster, 0, len(a.Targets))}
 		for _, t := range a.Targets {
 			id := domain.LeafID(i.ContextID, a.Name, t.ClusterName)
 			c := cluster(&t, id, known, earlier, running, s.Operation)
