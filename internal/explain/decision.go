@@ -342,11 +342,15 @@ func (d *decision) asked() {
 	case state == domain.Created && slices.Contains(s.May, domain.OpApprove):
 		d.say(NotAsked, "nobody has approved it: it was created or changed %s", since)
 	case state == domain.Created:
-		d.say(NotAsked, "nobody has asked for it to be deployed since it was created or changed %s", since)
+		d.say(NotAsked, "nobody has asked for %s since it was created or changed %s", d.verb(domain.OpInstantiate), since)
 	case state == domain.Approved:
-		d.say(NotAsked, "it was approved %s, and nobody has asked for it to be deployed", since)
+		d.say(NotAsked, "it was approved %s, and nobody has asked for %s", since, d.verb(domain.OpInstantiate))
 	case state == domain.InstantiateStopped:
-		d.say(Stopped, "its %s was stopped %s%s", d.verb(domain.OpInstantiate), since, d.ending())
+		op := domain.OpInstantiate
+		if s.Run.Operation.TakesOver() {
+			op = s.Run.Operation
+		}
+		d.say(Stopped, "its %s was stopped %s%s", d.verb(op), since, d.ending())
 	case state == domain.TerminateStopped:
 		d.say(Stopped, "its %s was stopped %s%s", d.verb(domain.OpTerminate), since, d.ending())
 	case len(d.groups) > 0:

@@ -155,6 +155,12 @@ var situations = map[string]func() *explain.Situation{
 	"nothing-to-put-into-clusters": func() *explain.Situation {
 		return of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
 	},
+	"an-admin-cloud": func() *explain.Situation { // nothing of it is a workflow
+		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
+		s.Key, s.Noun = "projects/p/logical-clouds/lc", domain.LogicalClouds
+		s.Instance, s.Run = &domain.Instance{ContextID: theContext, Owner: s.Key, Status: s.Status}, explain.Run{}
+		return s
+	},
 	"applied-and-nobody-reports": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
 		s.Apps = []status.App{app("sink", 2, applied)}
@@ -245,7 +251,7 @@ var situations = map[string]func() *explain.Situation{
 		return s
 	},
 	"stopped": func() *explain.Situation {
-		s := of(domain.InstantiateStopped, domain.ContextInstantiateFailed, domain.OpTerminate)
+		s := of(domain.InstantiateStopped, domain.ContextInstantiateFailed, domain.OpUpdate, domain.OpTerminate)
 		s.Apps = []status.App{app("sink", 3, func(i int) status.Cluster {
 			if i == 2 {
 				return status.Cluster{Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("1A1s1p"), LastError: fmt.Sprintf(refused, 41001)}
@@ -317,7 +323,7 @@ var situations = map[string]func() *explain.Situation{
 		return s
 	},
 	"killed-by-hand": func() *explain.Situation {
-		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate)
+		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpUpdate, domain.OpTerminate)
 		s.Status = domain.ContextInstantiateFailed
 		s.Run.Status, s.Run.End = explain.Terminated, "by hand, by 17@laptop"
 		s.Apps = []status.App{app("sink", 3, func(i int) status.Cluster {

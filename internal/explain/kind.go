@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/drover-io/drover/internal/domain"
 )
@@ -106,7 +107,7 @@ func (d *decision) advice(k Kind) string {
 	case NoWorker:
 		return "see that a worker (drover worker) runs and look at its log"
 	case WorkflowGone, Leftover:
-		return d.ask("nobody carries it on by itself; what may be in clusters is deleted by", domain.OpTerminate)
+		return both(d.ask("nobody carries it on by itself; it goes on by", d.again()), d.ask("what may be in clusters is deleted by", domain.OpTerminate))
 	case ResourceRefused, HookFailed, WorkGaveUp, Unanswered, NeverSent:
 		switch {
 		case d.s.Status.InProgress():
@@ -117,7 +118,7 @@ func (d *decision) advice(k Kind) string {
 			return cmp.Or(d.ask("mend the cause, then try again by", domain.OpUpdate), d.ask("mend the cause, then begin anew by", domain.OpTerminate))
 		}
 	case Stopped:
-		return d.ask("what is there is deleted by", domain.OpTerminate)
+		return both(d.ask("it goes on by", d.again()), d.ask("what is there is deleted by", domain.OpTerminate))
 	case Waiting, NotStarted:
 		return d.ask("waiting is ended by", domain.OpStop, domain.OpTerminate)
 	case ClusterHoldsUp:
@@ -129,6 +130,24 @@ func (d *decision) advice(k Kind) string {
 	default:
 		return ""
 	}
+}
+
+// again is the operation that takes up where the last one has ended before its end.
+func (d *decision) again() domain.Operation {
+	switch op := d.s.Run.Operation; op {
+	case domain.OpRollback, domain.OpTerminate:
+		return op
+	default:
+		return domain.OpUpdate
+	}
+}
+
+// both joins two pieces of advice, each of which may be missing, or be the same.
+func both(first, second string) string {
+	if first == "" || second == "" || strings.HasSuffix(first, second[strings.Index(second, "POST"):]) {
+		return cmp.Or(first, second)
+	}
+	return first + "; " + second
 }
 
 // ask names the first of the operations that is allowed now.
