@@ -13,19 +13,25 @@ func TestHooksOfAnUpdate(t *testing.T) {
 	for name, c := range map[string]struct {
 		op     domain.Operation
 		held   string
+		first  bool // it is installed there
 		want   string
 		writes []string
 	}{
-		"an update":             {domain.OpUpdate, "1o1A2h", "2A1h1A", []string{"PATCH upgraded", "PATCH main"}},
-		"a second update":       {domain.OpUpdate, "1o1A1h1A", "2A1h1A", []string{"PATCH upgraded", "PATCH main"}},
-		"a rollback":            {domain.OpRollback, "1o1A2h", "2A2h", []string{"PATCH main"}},
-		"where nothing is yet":  {domain.OpUpdate, "", "2A2h", []string{"PATCH install", "PATCH main"}},
-		"where it was and left": {domain.OpMigrate, "1p1h1h1G", "2A1h1G", []string{"PATCH install", "PATCH main"}},
+		"an update":       {op: domain.OpUpdate, held: "1o1A2h", want: "2A1h1A", writes: []string{"PATCH upgraded", "PATCH main"}},
+		"a second update": {op: domain.OpUpdate, held: "1o1A1h1A", want: "2A1h1A", writes: []string{"PATCH upgraded", "PATCH main"}},
+		"an update after one that failed and was rolled back": {op: domain.OpUpdate, held: "1o1A1h1H", want: "2A1h1A", writes: []string{"PATCH upgraded", "PATCH main"}},
+		"a rollback":               {op: domain.OpRollback, held: "1o1A2h", want: "2A2h", writes: []string{"PATCH main"}},
+		"a rollback after it":      {op: domain.OpRollback, held: "1o1A1h1H", want: "2A1h1H", writes: []string{"PATCH main"}},
+		"where nothing is yet":     {op: domain.OpUpdate, held: "2p2h", first: true, want: "2A2h", writes: []string{"PATCH install", "PATCH main"}},
+		"where it was and left":    {op: domain.OpMigrate, held: "2p1h1G", first: true, want: "2A1h1G", writes: []string{"PATCH install", "PATCH main"}},
+		"where its hook failed":    {op: domain.OpUpdate, held: "1p1s2h", first: true, want: "2A2h", writes: []string{"PATCH install", "PATCH main"}},
+		"where its hook succeeded": {op: domain.OpUpdate, held: "1p1A2h", first: true, want: "2A2h", writes: []string{"PATCH main"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, o := hooked(t, c.op, jobHook("install", on("pre-install")), jobHook("back", on("post-install-never")), jobHook("upgraded", on("pre-upgrade")))
-			l.in.Held = c.held
-			require.Equal(t, c.want, l.through()[len(c.writes)-1])
+			l.in.Held, l.in.Installs = c.held, c.first
+			marks := l.through()
+			require.Equal(t, c.want, marks[len(marks)-1])
 			require.Equal(t, c.writes, o.writes)
 		})
 	}

@@ -271,8 +271,11 @@ func (a *attempt) begin(ctx context.Context) (domain.Marks, error) {
 		return a.goOn(ctx)
 	}
 	held := First("", false, a.in.Held, len(a.resources))
-	if !a.in.Deletes() {
-		return plan.Due(a.resources, a.in.occasion(), held), nil
+	switch {
+	case a.in.Installs: // the plan says which hooks have been run
+		return held, nil
+	case !a.in.Deletes():
+		return plan.Due(a.resources, a.in.Operation, held), nil
 	}
 	leaf, err := a.kube.leaves.Leaf(ctx, a.in.LeafID())
 	if err != nil && !fail.Is(err, fail.NotFound) {

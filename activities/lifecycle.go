@@ -196,6 +196,9 @@ func targets(of []plan.Target, unreachable map[domain.ClusterName]bool) *Targets
 		if unreachable[t.ClusterName] {
 			out.Suspect = append(out.Suspect, i)
 		}
+		if t.Installs {
+			out.Installs = append(out.Installs, i)
+		}
 		if t.Held == nil {
 			continue
 		}

@@ -84,6 +84,9 @@ func (l *Lifecycle) add(ctx context.Context, d *draft, targets []plan.Target, bu
 	app := plan.App{Name: bundle.App, Targets: targets, Events: plan.EventsOf(bundle.Resources)}
 	for i := range bundle.Resources {
 		app.Resources = append(app.Resources, bundle.Resources[i].ResourceID)
+		if bundle.Resources[i].Hook != nil {
+			app.Hooks++
+		}
 	}
 	digest, err := save(ctx, l.Store, bundle)
 	if err != nil {

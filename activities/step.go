@@ -12,9 +12,10 @@ import (
 // The work on a leaf with hooks is done in the steps of plan.Steps, an activity each. What a step came to is in
 // the leaf's record before the next one begins: there the next one goes on.
 
-// occasion is the operation whose hooks are run: where an update brings an app to, it is installed.
+// occasion is the operation whose hooks are run: where an update brings an app to, or finds its install unfinished, it is
+// installed.
 func (in LeafInput) occasion() domain.Operation {
-	if in.Operation.TakesOver() && !domain.DecodeMarks(in.Held).Has(domain.Mark.MayBeThere) {
+	if in.Installs {
 		return domain.OpInstantiate
 	}
 	return in.Operation

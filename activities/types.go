@@ -94,6 +94,8 @@ type Targets struct {
 	Clusters []domain.ClusterName `json:"clusters"`
 	// Suspect are the indices of those that did not answer when they were last tried.
 	Suspect []int `json:"suspect,omitempty"`
+	// Installs are the indices of those of which plan.Target says so.
+	Installs []int `json:"installs,omitempty"`
 	// Marks are plan.Held's, "" where nothing is held; nil when nothing is held anywhere.
 	Marks []string `json:"marks,omitempty"`
 	// Reports are plan.Held's, by index; nil when all clusters report.
@@ -129,6 +131,7 @@ type LeafInput struct {
 	Report    string             `json:"report,omitempty"`    // plan.Held's, see Targets
 	Prune     bool               `json:"prune,omitempty"`     // what is not wanted any more is to be deleted
 	User      domain.Key         `json:"user,omitempty"`      // see Prepared
+	Installs  bool               `json:"installs,omitempty"`  // plan.Target's, see Targets
 	// Hooked is set when the operation runs hooks. Then the work has more than one step: Step is the one to be
 	// done, and domain.Leaf's Next says which follows.
 	Hooked bool `json:"hooked,omitempty"`

@@ -49,7 +49,7 @@ func (l *Lifecycle) PrepareChange(ctx context.Context, in ChangeInput) (*Prepare
 		return nil, err
 	}
 	revision := source.Track().Revision()
-	change := plan.Diff(*installed, plan.Side{Plan: &d.plan, Bundles: d.bundles})
+	change := plan.Diff(*installed, plan.Side{Plan: &d.plan, Bundles: d.bundles}, in.Operation)
 	if change.Empty() && in.Operation != domain.OpMigrate && from.Status == domain.ContextInstantiated {
 		return &Prepared{Unchanged: true, Revision: revision, Warnings: []string{
 			fmt.Sprintf("nothing to %s: what is wanted is what revision %d has", in.Operation, revision),
@@ -128,7 +128,7 @@ func (l *Lifecycle) side(ctx context.Context, digest domain.Digest) (*plan.Side,
 // installed reads what a context has in clusters. Of one whose operation did not come to its own end nothing is taken
 // at its word.
 func (l *Lifecycle) installed(ctx context.Context, from *domain.Instance) (*plan.Installed, error) {
-	out := &plan.Installed{}
+	out := &plan.Installed{Origin: from.Origin}
 	if from.Status != domain.ContextInstantiated {
 		inOrder, err := l.closeOrigin(ctx, from)
 		if err != nil {
@@ -282,7 +282,7 @@ func (l *Lifecycle) rejoinSource(ctx context.Context, in RecordInput) error {
 		if h.Last().By != in.ContextID {
 			return nil
 		}
-		h.Actions = h.Actions[:len(h.Actions)-1]
+		h.TakeBack()
 		if err := l.Store.Replace(ctx, source); !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ func TestForms(t *testing.T) {
 	check(t, w.router, []call{
 		{name: "no Accept", method: "GET", url: explain, status: 200, contains: []string{`"asWished":false`, `"kind":"NotAsked"`}, answers: is(json)},
 		{name: "anything", method: "GET", url: explain, header: accept("*/*"), status: 200, answers: is(json)},
-		{name: "text", method: "GET", url: explain, header: accept("text/plain"), status: 200, contains: []string{"deployment intent group dig\n", "nobody has approved it"}, answers: is(text)},
+		{name: "text", method: "GET", url: explain, header: accept("text/plain"), status: 200, contains: []string{"deployment intent group dig: nothing is deployed: nobody has approved it"}, answers: is(text)},
 		{name: "text rather than JSON", method: "GET", url: explain, header: accept("application/json;q=0.5, text/*"), status: 200, answers: is(text)},
 		{name: "a picture", method: "GET", url: explain, header: accept("image/png"), status: 406},
 		{name: "text whatever is accepted", method: "GET", url: explain + "?output=text", header: accept("image/png"), status: 200, answers: is(text)},

@@ -184,6 +184,10 @@ func (o *operations) ContextStatus(context.Context, domain.Key, string) (domain.
 	return o.status, nil
 }
 
+func (*operations) Reclaim(_ context.Context, owner domain.Owner) (domain.Owner, error) {
+	return owner, nil
+}
+
 func (o *operations) User(_ context.Context, c domain.ClusterName) (domain.Key, bool, error) {
 	return "projects/p/composite-apps/c/v1/deployment-intent-groups/holder", c.Name == "held", nil
 }

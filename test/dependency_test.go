@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/test/harness"
 )
 
@@ -49,6 +50,8 @@ func TestDependencies(t *testing.T) {
 	do(ctx, t, s, d, "approve", "instantiate")
 	awaitReason(ctx, t, s, d, "logic", "waits until app db is Ready: on "+d.Clusters[1].Provider+"+"+clusters[1].Name)
 	require.Contains(t, reasons(ctx, t, s, d)["front"], "waits until app logic is Deployed")
+	x, _ := explains(ctx, t, s, d, explain.NotStarted, nil)
+	require.Contains(t, x.Reasons[0].Text, "waits until app")
 	got, err := d.Status(ctx, s.Client, "output=summary")
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{"Applied": 4, "Pending": 4}, got.Rsync)

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/test/harness"
 )
 
@@ -184,17 +185,31 @@ func TestHookThatFails(t *testing.T) {
 		}
 	}
 	require.Equal(t, 409, code(t, d.Do(ctx, s.Client, "stop")), "it is over")
+	x, _ := explains(ctx, t, s, d, explain.HookFailed, nil)
+	require.Equal(t, "2 hooks failed on 2 clusters", x.Reasons[0].Text)
+	require.Contains(t, x.Reasons[0].Do, d.Path()+"/update")
+
+	// An update runs it again: the Job of before is not taken for this one's.
+	c := &changing{t: t, s: s, clusters: clusters, Deployment: d}
+	first := job(ctx, t, clusters[0], d, "fails").UID
+	require.Equal(t, 2, c.update(ctx))
+	got = s.Await(ctx, d, "InstantiateFailed")
+	require.Equal(t, map[string]int{"Applied": 2, "Failed": 2, "Pending": 2}, got.Rsync)
+	require.NotEqual(t, first, job(ctx, t, clusters[0], d, "fails").UID)
+	require.Zero(t, writes.count("PATCH web-000"))
+
+	// Mended, it succeeds, and the app is installed.
+	mended := hookApp(t, "web", map[string]string{"fails": hookJob("fails", "pre-install", "", "")})
+	_, err = s.Client.PutFile(ctx, d.CompositeAppPath()+"/apps/web", client.Named("web"), mended.Chart)
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{"Applied": 6}, c.updated(ctx).Rsync)
+	require.Equal(t, []string{"DELETE fails", "PATCH fails", "PATCH web-000"}, writes.list()[len(writes.list())-3:])
 	do(ctx, t, s, d, "terminate")
 	got = s.Await(ctx, d, "Terminated")
 	require.Equal(t, map[string]int{"Deleted": 6}, got.Rsync)
 	for _, c := range clusters {
-		require.Eventually(t, func() bool { return job(ctx, t, c, d, "fails") == nil }, 10*time.Second, harness.Poll)
+		require.Eventually(t, func() bool { return job(ctx, t, c, d, "fails") == nil }, 30*time.Second, harness.Poll)
 	}
-	// The same again: the Job of before is not taken for this one's.
-	do(ctx, t, s, d, "instantiate")
-	s.Await(ctx, d, "InstantiateFailed")
-	do(ctx, t, s, d, "terminate")
-	s.Await(ctx, d, "Terminated")
 }
 
 func TestWhileAHookRuns(t *testing.T) {
@@ -210,6 +225,8 @@ func TestWhileAHookRuns(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "Instantiating", got.Status)
 		require.Equal(t, map[string]int{"Pending": 2}, got.Rsync)
+		x, _ := explains(ctx, t, s, d, explain.Waiting, nil)
+		require.Equal(t, "work on 1 cluster waits for the pre-install hook Job "+d.Release+"-slow", x.Reasons[0].Text)
 		return d, writes
 	}
 	end := func(ctx context.Context, t *testing.T, d *client.Deployment) {

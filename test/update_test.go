@@ -330,20 +330,29 @@ func TestUpdateLeavesWhatIsSomebodyElses(t *testing.T) {
 	}
 }
 
+// successor is a group of another version of the composite app, which has the first of its apps alone.
+func (c *changing) successor(text string) client.Deployment {
+	c.t.Helper()
+	next := *c.Deployment
+	next.Version, next.Group = "v2", "next-"+next.Group
+	next.Apps = slices.Clone(next.Apps[:1])
+	next.Apps[0].Chart = says(c.t, next.Apps[0].Name, text)
+	return next
+}
+
+func migrate(ctx context.Context, s *harness.Stack, from *client.Deployment, version, group string) error {
+	_, err := s.Client.Post(ctx, from.Path()+"/migrate", client.M{"spec": client.M{
+		"targetCompositeAppVersion": version, "targetDeploymentIntentGroup": group,
+	}})
+	return err
+}
+
 func TestMigrate(t *testing.T) {
 	ctx, s := within(t, 2*time.Minute), harness.NewStack(t)
 	c := instantiated(ctx, t, s, "web:a=1 b=1 c=1", "log:x=1")
 	source := *c.Deployment
-	next := source
-	next.Version, next.Group = "v2", "next-"+source.Group
-	next.Apps = slices.Clone(source.Apps[:1])
-	next.Apps[0].Chart = says(t, "web", "a=1 b=2 d=1")
-	migrate := func(from *client.Deployment, version, group string) error {
-		_, err := s.Client.Post(ctx, from.Path()+"/migrate", client.M{"spec": client.M{
-			"targetCompositeAppVersion": version, "targetDeploymentIntentGroup": group,
-		}})
-		return err
-	}
+	next := c.successor("a=1 b=2 d=1")
+	migrate := func(from *client.Deployment, version, group string) error { return migrate(ctx, s, from, version, group) }
 	require.Equal(t, 404, code(t, migrate(&source, "v2", next.Group)), "there is no such group")
 	require.NoError(t, client.Run(ctx, s.Client, next.GroupSteps(), nil))
 	require.Equal(t, 409, code(t, migrate(&source, "v2", next.Group)), "it is not approved")
@@ -497,6 +506,32 @@ func TestUpdateInItsMiddle(t *testing.T) {
 		}
 		harm(c.clusters, nil)
 		c.end(ctx)
+	})
+	t.Run("as a migrate with a cluster down and the worker killed, stopped, and updated to its end", func(t *testing.T) {
+		ctx := within(t, 2*time.Minute)
+		c := instantiated(ctx, t, s, old)
+		c.t = t
+		source, next := *c.Deployment, c.successor(strings.TrimPrefix(wanted, "web:"))
+		require.NoError(t, client.Run(ctx, s.Client, next.GroupSteps(), nil))
+		do(ctx, t, s, &next, "approve")
+		c.clusters[1].Down()
+		require.NoError(t, migrate(ctx, s, &source, next.Version, next.Group))
+		_, err := next.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Rsync["Applied"] == 30 && g.Rsync["Retrying"] > 0 })
+		require.NoError(t, err)
+		s.Worker.Kill()
+		s.StartWorker()
+		require.Equal(t, 409, code(t, migrate(ctx, s, &source, next.Version, next.Group)), "it is under way")
+		do(ctx, t, s, &next, "stop")
+		require.Equal(t, "InstantiateStopped", s.Await(ctx, &next, "InstantiateFailed").LastState())
+		for _, op := range []string{"stop", "terminate", "update"} {
+			require.Equal(t, 409, code(t, source.Do(ctx, s.Client, op)), op)
+		}
+		for _, k := range c.clusters {
+			require.Subset(t, c.holds(k), before, "on %s: nothing is pruned", k.Name)
+		}
+		c.clusters[1].Up(t)
+		c.Deployment = &next
+		finish(ctx, t, c)
 	})
 	t.Run("with a cluster down, which comes back", func(t *testing.T) {
 		ctx := within(t, 2*time.Minute)

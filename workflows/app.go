@@ -75,6 +75,7 @@ type leafState struct {
 	started, done bool
 	lost          bool   // see AppProgress
 	suspect       bool   // see activities.Targets
+	installs      bool   // see activities.Targets
 	held, report  string // see activities.LeafInput
 	cancel        workflow.CancelFunc
 }
@@ -96,6 +97,9 @@ func (a *app) run(ctx workflow.Context) error {
 	}
 	for _, i := range targets.Suspect {
 		a.leaves[i].suspect = true
+	}
+	for _, i := range targets.Installs {
+		a.leaves[i].installs = true
 	}
 	workflow.Go(a.whole, a.listen)
 	return a.slide(ctx)
@@ -200,6 +204,7 @@ func (a *app) start(l *leafState) {
 		Scope: a.in.Scope, App: a.in.App.Name, Cluster: l.Cluster, Bundle: a.in.App.Bundle,
 		Resources: a.in.App.Resources, Namespace: a.in.Namespace, Unsettled: a.in.Unsettled, Suspect: l.suspect,
 		HookTime: hookTime, Label: a.in.Label, Held: l.held, Report: l.report, Prune: a.in.Prune, User: a.in.User,
+		Installs: l.installs && !a.in.deletes(),
 	}
 	in.Hooked = in.Runs(a.in.App.Events)
 	name := ApplyToClusterName

@@ -107,7 +107,7 @@ func (l *leaf) record(cause error) error {
 	marks := domain.DecodeMarks(l.state.Marks)
 	for i, m := range marks {
 		if m.ToDelete() == l.in.Deletes() { // the other round's are as they were
-			marks[i] = unsettled(m, gaveUp, l.contacted)
+			marks[i] = l.unsettled(m, gaveUp)
 		}
 	}
 	l.state.Marks = marks.Encode()
@@ -126,15 +126,16 @@ func (l *leaf) record(cause error) error {
 
 // unsettled is what must be believed of a resource when the activity left without a word. An activity
 // that has made itself heard announces what it sends from then on; one that never did may have sent all.
-func unsettled(m domain.Mark, gaveUp, contacted bool) domain.Mark {
-	if contacted && !gaveUp {
+func (l *leaf) unsettled(m domain.Mark, gaveUp bool) domain.Mark {
+	switch {
+	case l.contacted && !gaveUp:
 		return m
-	}
-	switch m {
-	case domain.MarkPending, domain.MarkOutdated:
+	case m == domain.MarkPending, m == domain.MarkOutdated:
 		return domain.MarkSent
-	case domain.MarkDoomed:
+	case m == domain.MarkDoomed:
 		return domain.MarkDeleting
+	case m == domain.MarkIdle && l.in.Hooked: // which of them the operation runs, the activity knows
+		return domain.MarkLeft
 	default:
 		return m
 	}

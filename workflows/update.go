@@ -64,7 +64,7 @@ func (o *operation) unapplied() string {
 	case o.stopping:
 		return "stopped: nothing was pruned"
 	case n > 0:
-		return fmt.Sprintf("%d resources could not be applied: nothing was pruned", n)
+		return fmt.Sprintf("nothing was pruned: %d of the resources could not be applied", n)
 	default:
 		return ""
 	}

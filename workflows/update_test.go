@@ -218,7 +218,7 @@ func TestUpdatePrunesNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, domain.ContextInstantiateFailed, out.Status)
 		require.Zero(t, w.clusters.asked["b"])
-		require.Equal(t, "1 resources could not be applied: nothing was pruned", w.store.instances[nextID].Reason)
+		require.Equal(t, "nothing was pruned: 1 of the resources could not be applied", w.store.instances[nextID].Reason)
 		require.Equal(t, map[domain.ResourceState]int{domain.ResourceFailed: 1, domain.ResourceApplied: 3}, out.Counts)
 	})
 	t.Run("when it is stopped", func(t *testing.T) {
@@ -313,5 +313,5 @@ func TestUpdatePrunesNothingWhenABatchIsLost(t *testing.T) {
 	require.Error(t, err, "its records are not to be trusted")
 	require.Equal(t, domain.ContextInstantiateFailed, w.store.instances[nextID].Status)
 	require.Equal(t, "1A1d", w.next("c250"))
-	require.Equal(t, "500 resources could not be applied: nothing was pruned", w.store.instances[nextID].Reason)
+	require.Equal(t, "nothing was pruned: 500 of the resources could not be applied", w.store.instances[nextID].Reason)
 }

@@ -126,6 +126,7 @@ const (
 	MarkDeleted   Mark = 'D' // not in the cluster
 	MarkKept      Mark = 'K' // left in the cluster on purpose (CRDs, helm.sh/resource-policy: keep), or as it was there before
 	MarkIdle      Mark = 'h' // a hook of other operations: never sent, and not to be
+	MarkLeft      Mark = 'H' // a hook of other operations, of which a run that has not succeeded may have left something
 	MarkGone      Mark = 'G' // not the context's: it was pruned, or is an earlier context's that this cluster never had
 )
 
@@ -138,6 +139,9 @@ func (m Mark) MayBeThere() bool {
 		return true
 	}
 }
+
+// Idle says whether it is a hook that the operation does not run.
+func (m Mark) Idle() bool { return m == MarkIdle || m == MarkLeft }
 
 // ToApply says whether the resource is to be applied.
 func (m Mark) ToApply() bool { return m == MarkPending || m == MarkOutdated || m == MarkSent }
@@ -211,9 +215,11 @@ func (m Mark) State(inProgress bool, c Connectivity) ResourceState {
 	default: // not settled
 	}
 	switch {
-	case inProgress && c == ConnectivityRetrying && m != MarkIdle:
+	case m.Idle():
+		return ResourcePending
+	case inProgress && c == ConnectivityRetrying:
 		return ResourceRetrying
-	case inProgress, m == MarkIdle:
+	case inProgress:
 		return ResourcePending
 	case m == MarkSent, m == MarkDeleting:
 		return ResourceFailed

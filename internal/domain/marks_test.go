@@ -10,13 +10,14 @@ import (
 )
 
 // letters are all marks. They are stored: a letter that changes its meaning breaks what is deployed.
-const letters = "psAFdrXDKhoG"
+const letters = "psAFdrXDKhoGH"
 
 func TestMarksAreTheirLetters(t *testing.T) {
 	require.Equal(t, letters, string([]byte{
 		byte(domain.MarkPending), byte(domain.MarkSent), byte(domain.MarkApplied), byte(domain.MarkRefused), byte(domain.MarkDoomed),
 		byte(domain.MarkDeleting), byte(domain.MarkUndeleted), byte(domain.MarkDeleted), byte(domain.MarkKept),
 		byte(domain.MarkIdle), byte(domain.MarkOutdated), byte(domain.MarkGone),
+		byte(domain.MarkLeft),
 	}))
 }
 
@@ -28,7 +29,7 @@ func TestMarksEncode(t *testing.T) {
 		"ApA":                           "1A1p1A",
 		strings.Repeat("A", 500) + "FF": "500A2F",
 		strings.Repeat("p", 10_000):     "10000p",
-		letters:                         "1p1s1A1F1d1r1X1D1K1h1o1G",
+		letters:                         "1p1s1A1F1d1r1X1D1K1h1o1G1H",
 	} {
 		marks := domain.Marks(text)
 		require.Equal(t, want, marks.Encode())
@@ -58,6 +59,7 @@ func TestMarkState(t *testing.T) {
 		domain.MarkDeleted:   {"Deleted", "Deleted", "Deleted"},
 		domain.MarkKept:      {"Applied", "Applied", "Applied"},
 		domain.MarkIdle:      {"Pending", "Pending", "Pending"},
+		domain.MarkLeft:      {"Pending", "Pending", "Pending"},
 		domain.MarkOutdated:  {"Pending", "Retrying", "Pending"},
 		domain.MarkGone:      {"", "", ""},
 	} {
@@ -81,8 +83,8 @@ func TestMarksCount(t *testing.T) {
 // TestDoom deletes all that may be in the cluster, and asks no cluster for what cannot be there.
 func TestDoom(t *testing.T) {
 	for from, want := range map[byte]byte{
-		'p': 'D', 'F': 'D', 'D': 'D', // never there
-		's': 'd', 'A': 'd', 'd': 'd', 'X': 'd', 'o': 'd', // may be there
+		'p': 'D', 'F': 'D', 'D': 'D', 'h': 'D', // never there
+		's': 'd', 'A': 'd', 'd': 'd', 'X': 'd', 'o': 'd', 'H': 'd', // may be there
 		'r': 'r', 'K': 'K', 'G': 'G',
 	} {
 		require.Equal(t, string(want), letter(domain.Marks{domain.Mark(from)}.Doom()), string(from))

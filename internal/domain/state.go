@@ -137,6 +137,13 @@ func (h *History) Leave(contextID, by string, revision int, now time.Time) {
 	h.Actions = append(h.Actions, Action{State: Updated, ContextID: contextID, Time: stamp(now), Revision: revision, By: by})
 }
 
+// TakeBack undoes Leave, when it was the last action.
+func (h *History) TakeBack() {
+	if h.Last().By != "" {
+		h.Actions = h.Actions[:len(h.Actions)-1]
+	}
+}
+
 // stamp is the precision that MongoDB keeps and EMCO shows.
 func stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 

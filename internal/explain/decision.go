@@ -215,6 +215,8 @@ func (d *decision) leaf(app *status.App, c *status.Cluster) {
 	case marks.unsettled() == 0:
 	case c.InProgress && c.Connectivity == domain.ConnectivityRetrying:
 		d.add(ClusterHoldsUp, c.LastError, marks.unsettled(), at)
+	case c.InProgress && c.Reason != "" && c.Connectivity == "":
+		d.add(NotStarted, c.Reason, marks.unsettled(), at)
 	case c.InProgress && c.Reason != "":
 		d.add(Waiting, c.Reason, marks.unsettled(), at)
 	case c.InProgress && c.Connectivity == "":
@@ -271,7 +273,11 @@ func (d *decision) refused(app *status.App, c *status.Cluster, at place) {
 			continue
 		}
 		at.resource = name(&app.Resources[i])
-		d.add(ResourceRefused, notes[i], 1, at)
+		kind := ResourceRefused
+		if app.Hook != nil && app.Hook(i) {
+			kind = HookFailed
+		}
+		d.add(kind, notes[i], 1, at)
 	}
 }
 
@@ -336,11 +342,15 @@ func (d *decision) asked() {
 	case state == domain.Created && slices.Contains(s.May, domain.OpApprove):
 		d.say(NotAsked, "nobody has approved it: it was created or changed %s", since)
 	case state == domain.Created:
-		d.say(NotAsked, "nobody has asked for it to be deployed since it was created or changed %s", since)
+		d.say(NotAsked, "nobody has asked for %s since it was created or changed %s", d.verb(domain.OpInstantiate), since)
 	case state == domain.Approved:
-		d.say(NotAsked, "it was approved %s, and nobody has asked for it to be deployed", since)
+		d.say(NotAsked, "it was approved %s, and nobody has asked for %s", since, d.verb(domain.OpInstantiate))
 	case state == domain.InstantiateStopped:
-		d.say(Stopped, "its %s was stopped %s%s", d.verb(domain.OpInstantiate), since, d.ending())
+		op := domain.OpInstantiate
+		if s.Run.Operation.TakesOver() {
+			op = s.Run.Operation
+		}
+		d.say(Stopped, "its %s was stopped %s%s", d.verb(op), since, d.ending())
 	case state == domain.TerminateStopped:
 		d.say(Stopped, "its %s was stopped %s%s", d.verb(domain.OpTerminate), since, d.ending())
 	case len(d.groups) > 0:
@@ -362,12 +372,11 @@ func (d *decision) ending() string {
 // reason shows a group.
 func (d *decision) reason(g *group) Reason {
 	r := Reason{Kind: g.kind, Text: d.text(g), Clusters: len(g.clusters), Resources: g.resources, Do: d.advice(g.kind)}
-	if r.Text != g.said {
-		r.Error = g.said
-	}
 	if g.kind == StepFails {
 		r.Text = "a step of the operation fails and is tried again"
-		r.Error = g.said
+	}
+	if g.kind != Waiting && g.kind != NotStarted && r.Text != g.said { // what is waited for is no error
+		r.Error = clip(g.said)
 	}
 	for i := range g.examples {
 		p := &g.examples[i]
@@ -379,7 +388,7 @@ func (d *decision) reason(g *group) Reason {
 			e.Cluster = p.Cluster.String()
 		}
 		if p.said != g.said {
-			e.Error = p.said
+			e.Error = clip(p.said)
 		}
 		if a, ok := d.s.Attempts[p.Place]; ok && g.kind.tried() {
 			d.attempt(&e, &a)
@@ -404,16 +413,19 @@ func (d *decision) attempt(e *Example, a *Attempt) {
 	}
 }
 
-// summary says it in one sentence.
+// summary says it in one sentence, which names the gravest reason.
 func (d *decision) summary(e *Explanation) string {
 	s := d.s
 	switch {
+	case s.Starting != nil && e.Reasons[0].Kind == Preparing:
+		return e.Reasons[0].Text
 	case s.Starting != nil:
-		return d.verb(s.Starting.Operation) + " is being prepared"
+		return fmt.Sprintf("%s is being prepared: %s", d.verb(s.Starting.Operation), e.Reasons[0].Text)
 	case s.Status.InProgress() && s.Silent != "":
-		return fmt.Sprintf("not as wished: it was last known to be %s", s.Status)
+		return fmt.Sprintf("not as wished, it was last known to be %s: %s", s.Status, e.Reasons[0].Text)
 	case s.Status.InProgress():
-		return fmt.Sprintf("not as wished yet: %s goes on, %d of %s done", d.verb(s.Run.Operation), d.settled, count(d.clusters, "cluster"))
+		return fmt.Sprintf("not as wished yet, %s goes on (%d of %s done): %s",
+			d.verb(s.Run.Operation), d.settled, count(d.clusters, "cluster"), e.Reasons[0].Text)
 	case !e.AsWished && e.Reasons[0].Kind == NotAsked:
 		return "nothing is deployed: " + e.Reasons[0].Text
 	case !e.AsWished:

@@ -242,7 +242,7 @@ func (d *decision) lastOperation() *Operation {
 	case s.Starting != nil:
 		run = s.Starting
 		o.Operation, o.Since = run.Operation, run.Started
-	case s.Instance == nil:
+	case s.Instance == nil, run.ID == "": // there was none, or none that is a workflow
 		return nil
 	case run.Started.IsZero(): // the engine does not know it: the record has when its context began
 		o.Since = s.Instance.Accepted

@@ -155,6 +155,12 @@ var situations = map[string]func() *explain.Situation{
 	"nothing-to-put-into-clusters": func() *explain.Situation {
 		return of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
 	},
+	"an-admin-cloud": func() *explain.Situation { // nothing of it is a workflow
+		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
+		s.Key, s.Noun = "projects/p/logical-clouds/lc", domain.LogicalClouds
+		s.Instance, s.Run = &domain.Instance{ContextID: theContext, Owner: s.Key, Status: s.Status}, explain.Run{}
+		return s
+	},
 	"applied-and-nobody-reports": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
 		s.Apps = []status.App{app("sink", 2, applied)}
@@ -226,13 +232,26 @@ var situations = map[string]func() *explain.Situation{
 		})}
 		return s
 	},
+	"hook-failed": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiateFailed, domain.OpUpdate, domain.OpTerminate)
+		sink := app("sink", 2, func(int) status.Cluster {
+			return status.Cluster{
+				Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("2p1X"),
+				Notes: []domain.Note{{Index: 2, Message: "the Job has failed: BackoffLimitExceeded: Job has reached the specified backoff limit"}},
+			}
+		})
+		sink.Resources[2] = plan.ResourceID{Group: "batch", Version: "v1", Kind: "Job", Name: "r1-migrate"}
+		sink.Hook = func(i int) bool { return i == 2 }
+		s.Apps = []status.App{sink}
+		return s
+	},
 	"stopping": func() *explain.Situation {
 		s := of(domain.InstantiateStopped, domain.ContextInstantiating, domain.OpTerminate)
 		s.Apps = []status.App{app("sink", 2, applied)}
 		return s
 	},
 	"stopped": func() *explain.Situation {
-		s := of(domain.InstantiateStopped, domain.ContextInstantiateFailed, domain.OpTerminate)
+		s := of(domain.InstantiateStopped, domain.ContextInstantiateFailed, domain.OpUpdate, domain.OpTerminate)
 		s.Apps = []status.App{app("sink", 3, func(i int) status.Cluster {
 			if i == 2 {
 				return status.Cluster{Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("1A1s1p"), LastError: fmt.Sprintf(refused, 41001)}
@@ -265,7 +284,7 @@ var situations = map[string]func() *explain.Situation{
 	"waiting-for-an-app-and-a-hook": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
 		s.Apps = []status.App{app("db", 2, func(i int) status.Cluster {
-			return status.Cluster{InProgress: true, Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("1A2p"), Reason: fmt.Sprintf("waits for hook Job/migrate-%d", i)}
+			return status.Cluster{InProgress: true, Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("1A2p"), Reason: fmt.Sprintf("waits for the pre-install hook Job migrate-%d", i)}
 		}), app("web", 2, func(int) status.Cluster {
 			return status.Cluster{InProgress: true, Reason: "waits until app db is Ready"}
 		})}
@@ -304,7 +323,7 @@ var situations = map[string]func() *explain.Situation{
 		return s
 	},
 	"killed-by-hand": func() *explain.Situation {
-		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate)
+		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpUpdate, domain.OpTerminate)
 		s.Status = domain.ContextInstantiateFailed
 		s.Run.Status, s.Run.End = explain.Terminated, "by hand, by 17@laptop"
 		s.Apps = []status.App{app("sink", 3, func(i int) status.Cluster {
@@ -394,6 +413,13 @@ func TestExplain(t *testing.T) {
 			require.LessOrEqual(t, strings.Count(text.String(), "\n"), 45, "one screen")
 			encoded, err := json.MarshalIndent(x, "", "  ")
 			require.NoError(t, err)
+			compact, err := json.Marshal(x)
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(compact), 6<<10, "one screen")
+			if len(x.Reasons) > 0 {
+				require.Contains(t, x.Summary, x.Reasons[0].Text, "it names the gravest reason")
+				require.Contains(t, strings.SplitN(text.String(), "\n", 2)[0], x.Reasons[0].Text, "so does the first line")
+			}
 			got := txtar.Format(&txtar.Archive{Files: []txtar.File{
 				{Name: "text", Data: []byte(text.String())}, {Name: "json", Data: append(encoded, '\n')},
 			}})

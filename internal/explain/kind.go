@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/drover-io/drover/internal/domain"
 )
@@ -19,6 +20,7 @@ const (
 	StepFails        Kind = "StepFails"        // a step of the operation itself is tried again and again
 	Preparing        Kind = "Preparing"        // an operation is not accepted yet
 	ResourceRefused  Kind = "ResourceRefused"  // a cluster refuses a resource, or its deletion
+	HookFailed       Kind = "HookFailed"       // a hook has not done its work, or could not be run
 	WorkGaveUp       Kind = "WorkGaveUp"       // the work on a cluster ended with an error
 	ClusterHoldsUp   Kind = "ClusterHoldsUp"   // a cluster does not let the work through; it is tried again
 	Unanswered       Kind = "Unanswered"       // sent to a cluster, and nobody knows what became of it
@@ -26,8 +28,9 @@ const (
 	Leftover         Kind = "Leftover"         // not deleted, because the terminate ended before
 	NeverSent        Kind = "NeverSent"        // not applied, because the instantiate ended before
 	Unrecorded       Kind = "Unrecorded"       // the store does not know, and there is nobody to ask
-	Waiting          Kind = "Waiting"          // for another app, or for a hook
+	Waiting          Kind = "Waiting"          // for a hook
 	AtWork           Kind = "AtWork"           // under way
+	NotStarted       Kind = "NotStarted"       // an app waits for another one, or for a time after it
 	Queued           Kind = "Queued"           // its turn has not come
 	Finishing        Kind = "Finishing"        // all is done but the operation's own last steps
 	ResourceMissing  Kind = "ResourceMissing"  // applied, and not in the cluster any more
@@ -38,8 +41,8 @@ const (
 
 // kinds are all of them, the gravest first.
 var kinds = []Kind{
-	EngineSilent, WorkflowGone, NoWorker, StepFails, Preparing, Stopped, ResourceRefused, WorkGaveUp, ClusterHoldsUp,
-	Unanswered, Leftover, NeverSent, Unrecorded, Waiting, AtWork, Queued, Finishing,
+	EngineSilent, WorkflowGone, NoWorker, StepFails, Preparing, Stopped, ResourceRefused, HookFailed, WorkGaveUp,
+	ClusterHoldsUp, Unanswered, Leftover, NeverSent, Unrecorded, Waiting, AtWork, NotStarted, Queued, Finishing,
 	ResourceMissing, ResourceNotReady, ClusterUnheard, NotAsked,
 }
 
@@ -62,6 +65,8 @@ func (d *decision) text(g *group) string {
 			return fmt.Sprintf("the deletion of %s is refused by %s", resources, of)
 		}
 		return fmt.Sprintf("%s refused by %s", are(g.resources, "resource"), of)
+	case HookFailed:
+		return fmt.Sprintf("%s failed on %s", count(g.resources, "hook"), of)
 	case WorkGaveUp:
 		if len(g.clusters) == 0 {
 			return g.said
@@ -77,8 +82,8 @@ func (d *decision) text(g *group) string {
 		return fmt.Sprintf("%s never sent to %s: the operation ended before", were(g.resources, "resource"), of)
 	case Unrecorded:
 		return fmt.Sprintf("nothing is recorded of the work on %s", of)
-	case Waiting:
-		return fmt.Sprintf("work on %s waits", of)
+	case Waiting, NotStarted:
+		return fmt.Sprintf("work on %s %s", of, clip(g.said))
 	case AtWork:
 		return fmt.Sprintf("work on %s is under way", of)
 	case Queued:
@@ -102,8 +107,8 @@ func (d *decision) advice(k Kind) string {
 	case NoWorker:
 		return "see that a worker (drover worker) runs and look at its log"
 	case WorkflowGone, Leftover:
-		return d.ask("nobody carries it on by itself; what may be in clusters is deleted by", domain.OpTerminate)
-	case ResourceRefused, WorkGaveUp, Unanswered, NeverSent:
+		return both(d.ask("nobody carries it on by itself; it goes on by", d.again()), d.ask("what may be in clusters is deleted by", domain.OpTerminate))
+	case ResourceRefused, HookFailed, WorkGaveUp, Unanswered, NeverSent:
 		switch {
 		case d.s.Status.InProgress():
 			return "the rest goes on"
@@ -113,8 +118,8 @@ func (d *decision) advice(k Kind) string {
 			return cmp.Or(d.ask("mend the cause, then try again by", domain.OpUpdate), d.ask("mend the cause, then begin anew by", domain.OpTerminate))
 		}
 	case Stopped:
-		return d.ask("what is there is deleted by", domain.OpTerminate)
-	case Waiting:
+		return both(d.ask("it goes on by", d.again()), d.ask("what is there is deleted by", domain.OpTerminate))
+	case Waiting, NotStarted:
 		return d.ask("waiting is ended by", domain.OpStop, domain.OpTerminate)
 	case ClusterHoldsUp:
 		return d.ask("mend the cluster; waiting for it is ended by", domain.OpStop, domain.OpTerminate)
@@ -125,6 +130,24 @@ func (d *decision) advice(k Kind) string {
 	default:
 		return ""
 	}
+}
+
+// again is the operation that takes up where the last one has ended before its end.
+func (d *decision) again() domain.Operation {
+	switch op := d.s.Run.Operation; op {
+	case domain.OpRollback, domain.OpTerminate:
+		return op
+	default:
+		return domain.OpUpdate
+	}
+}
+
+// both joins two pieces of advice, each of which may be missing, or be the same.
+func both(first, second string) string {
+	if first == "" || second == "" || strings.HasSuffix(first, second[strings.Index(second, "POST"):]) {
+		return cmp.Or(first, second)
+	}
+	return first + "; " + second
 }
 
 // ask names the first of the operations that is allowed now.

@@ -10,14 +10,15 @@ import (
 // WriteText writes the explanation for a person, some 40 lines at most.
 func (e *Explanation) WriteText(w io.Writer) error {
 	t := &text{now: e.now}
-	t.line("%s %s", e.Title, e.Resource.Name())
+	t.line("%s %s: %s", e.Title, e.Resource.Name(), e.Summary)
 	t.line("  %s", e.Resource)
 	t.line("  state %s since %s%s", e.State, t.moment(e.Since), context(e))
 	if o := e.Operation; o != nil {
 		t.operation(o)
 	}
-	t.line("")
-	t.line("%s", e.headline())
+	if len(e.Reasons)+len(e.Unknown)+len(e.May) > 0 {
+		t.line("")
+	}
 	for i := range e.Reasons {
 		t.reason(i+1, &e.Reasons[i])
 	}
@@ -32,14 +33,6 @@ func (e *Explanation) WriteText(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, t.b.String())
 	return err
-}
-
-// headline is the summary without the first reason, which follows.
-func (e *Explanation) headline() string {
-	if len(e.Reasons) == 0 {
-		return e.Summary
-	}
-	return strings.TrimSuffix(e.Summary, " "+e.Reasons[0].Text)
 }
 
 func context(e *Explanation) string {
@@ -88,7 +81,7 @@ func (t *text) workflow(indent string, w *Workflow) {
 func (t *text) reason(n int, r *Reason) {
 	t.line("%d. %s", n, r.Text)
 	if r.Error != "" {
-		t.line("   %s", clip(r.Error))
+		t.line("   %s", r.Error)
 	}
 	for i := range r.Examples {
 		t.example(&r.Examples[i])

@@ -22,6 +22,8 @@ type Installed struct {
 	Leaves map[string]domain.Leaf
 	// Unsettled says that the records may know less than was sent to the clusters.
 	Unsettled bool
+	// Origin is the operation that made the context; "" stands for an instantiate.
+	Origin domain.Operation
 }
 
 // Change is what it takes to get from what is installed to what is wanted.
@@ -44,10 +46,15 @@ func (c *Change) Empty() bool { return c.Added+c.Changed+c.Removed == 0 }
 // another app of the plan takes over is applied by that one, which gives it another label; by that label its
 // pruning, which comes later, leaves it alone.
 //
+// Hooks are no difference, but for those that have not succeeded: on a cluster where an install's have not all done so,
+// the operation goes on with the install, and runs those that have not, as they are now; elsewhere the hooks of the
+// operation itself that failed the last time, or were not come to, are a reason for it to run. Of any other hook what is
+// there of it stays.
+//
 // Manifests are compared by what they say, not by how they are written. Digests of the bundles that are made are left
 // to the caller. Both plans must have the same namespace.
-func Diff(old Installed, wanted Side) *Change {
-	d := &differ{old: old, wanted: wanted}
+func Diff(old Installed, wanted Side, op domain.Operation) *Change {
+	d := &differ{old: old, wanted: wanted, op: op}
 	d.change.Bundles = make(map[string]*Bundle, len(wanted.Bundles))
 	p := *wanted.Plan
 	p.Apps = nil
@@ -68,6 +75,7 @@ func Diff(old Installed, wanted Side) *Change {
 type differ struct {
 	old    Installed
 	wanted Side
+	op     domain.Operation
 	change Change
 	// moving has, by the place of a resource and the cluster, the apps that may have it there and give it up.
 	moving map[placed][]string
@@ -131,13 +139,22 @@ func (d *differ) marks(app *App, t Target) domain.Marks {
 	copy(out, marks)
 	if d.old.Unsettled {
 		for i := range out {
-			if i >= len(begin) || begin[i] != domain.MarkGone {
+			recorded := d.isHook(app, i) && succeeded(out[i]) // before the next step began
+			if !recorded && (i >= len(begin) || begin[i] != domain.MarkGone) {
 				out[i] = domain.MarkSent
 			}
 		}
 	}
 	return out
 }
+
+func (d *differ) isHook(app *App, i int) bool {
+	b := d.old.Bundles[app.Name]
+	return b != nil && i < len(b.Resources) && b.Resources[i].Hook != nil
+}
+
+// succeeded says whether a hook with the mark has done its work.
+func succeeded(m domain.Mark) bool { return m == domain.MarkApplied || m == domain.MarkDeleted }
 
 // app adds an app to the plan; old is nil for a new one, and next has nothing for one that is not wanted.
 func (d *differ) app(next, old *App) {
@@ -157,7 +174,7 @@ func (d *differ) app(next, old *App) {
 	for _, n := range pruned {
 		bundle.Resources = append(bundle.Resources, d.bundleOf(old).Resources[n])
 	}
-	app := App{Name: next.Name, Needs: next.Needs, Events: next.Events, Bundle: next.Bundle, Pruned: len(pruned)}
+	app := App{Name: next.Name, Needs: next.Needs, Events: next.Events, Bundle: next.Bundle, Hooks: next.Hooks, Pruned: len(pruned)}
 	if len(pruned) > 0 || next.Bundle == "" {
 		app.Bundle = ""
 	}
@@ -192,13 +209,13 @@ func (d *differ) count(marks domain.Marks) {
 		switch m {
 		case domain.MarkPending:
 			d.change.Added++
-		case domain.MarkOutdated:
+		case domain.MarkOutdated, domain.MarkSent:
 			d.change.Changed++
 		case domain.MarkDoomed:
 			d.change.Removed++
 		case domain.MarkApplied:
 			d.change.Unchanged++
-		default: // domain.MarkGone: nothing of it is here
+		default: // hooks, and domain.MarkGone: nothing of it is here
 		}
 	}
 }
@@ -218,15 +235,22 @@ func (d *differ) targets(next, old *App, m *matching) []leafChange {
 	add := func(t Target, before *Target) {
 		l := leafChange{target: t}
 		was := domain.NewMarks(len(m.old), domain.MarkGone)
+		unfinished := false
 		if before != nil {
 			copy(was, d.marks(old, *before))
 			l.connectivity, l.report = d.seen(old, before)
+			unfinished = d.unfinished(before, was, m)
 		}
-		l.marks = m.marks(was, !t.Leaving, func(id ResourceID) bool {
-			return slices.ContainsFunc(d.moving[placed{d.place(id), t.ClusterName}], func(app string) bool { return app != next.Name })
+		l.target.Installs = unfinished
+		l.marks = m.marks(was, changing{
+			wanted: !t.Leaving,
+			moves: func(id ResourceID) bool {
+				return slices.ContainsFunc(d.moving[placed{d.place(id), t.ClusterName}], func(app string) bool { return app != next.Name })
+			},
+			hook: func(i int, was domain.Mark) domain.Mark { return d.hook(m, i, was, unfinished) },
 		})
-		if before == nil && !l.marks[:m.wanted].Has(func(x domain.Mark) bool { return x != domain.MarkIdle }) { // hooks are all the work
-			copy(l.marks, Due(d.wanted.Bundles[next.Name].Resources, domain.OpInstantiate, l.marks[:m.wanted]))
+		if !t.Leaving && !unfinished && !was.Has(ours) {
+			d.arrive(&l, before == nil, m)
 		}
 		out = append(out, l)
 	}
@@ -250,6 +274,60 @@ func (d *differ) targets(next, old *App, m *matching) []leafChange {
 	return out
 }
 
+// arrive has a leaf of which nothing is there installed, if there is something to be applied. On a cluster that is
+// new to the app its hooks may be all there is.
+func (d *differ) arrive(l *leafChange, isNew bool, m *matching) {
+	if !isNew && !l.marks[:m.wanted].Has(domain.Mark.ToApply) {
+		return
+	}
+	l.target.Installs = true
+	for i, h := range m.hooks {
+		if h != nil && HasHooks(h.Events, domain.OpInstantiate) {
+			l.marks[i] = domain.MarkPending
+		}
+	}
+}
+
+// unfinished says whether a hook of the install that has put the app there has not succeeded.
+func (d *differ) unfinished(before *Target, was domain.Marks, m *matching) bool {
+	if d.old.Origin.TakesOver() && !before.Installs {
+		return false
+	}
+	for i := range m.old {
+		h := m.old[i].Hook
+		if h != nil && HasHooks(h.Events, domain.OpInstantiate) && was[i] != domain.MarkGone && !succeeded(was[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// hook is the mark of a wanted hook, of which was says what is there.
+func (d *differ) hook(m *matching, i int, was domain.Mark, unfinished bool) domain.Mark {
+	due := false
+	switch events := m.hooks[i].Events; {
+	case unfinished && HasHooks(events, domain.OpInstantiate):
+		if succeeded(was) && m.same[i] {
+			return was
+		}
+		due = true
+	case !unfinished && HasHooks(events, d.op):
+		due = was == domain.MarkPending || was == domain.MarkSent || was == domain.MarkRefused || was == domain.MarkUndeleted
+	}
+	switch {
+	case due && ours(was):
+		return domain.MarkSent // something of it may be there
+	case due:
+		return domain.MarkPending
+	case was == domain.MarkApplied:
+		return was
+	case ours(was):
+		return domain.MarkLeft
+	default:
+		return domain.MarkIdle
+	}
+}
+
 // seen is what the last work on a leaf saw of its cluster.
 func (d *differ) seen(app *App, t *Target) (domain.Connectivity, string) {
 	if leaf, ok := d.old.Leaves[domain.LeafID(d.old.Plan.ContextID, app.Name, t.ClusterName)]; ok {
@@ -265,7 +343,7 @@ func (d *differ) seen(app *App, t *Target) (domain.Connectivity, string) {
 type matching struct {
 	wanted int
 	ids    []ResourceID // of the wanted ones
-	hook   []bool       // whether they are hooks
+	hooks  []*Hook      // of the wanted ones, nil for what is none
 	before []int        // by wanted resource: the old one, -1 for none
 	same   []bool       // by wanted resource: it says the same as the old one
 	old    []Resource
@@ -302,7 +380,7 @@ func match(wanted, old *Bundle, place func(ResourceID) ResourceID) *matching {
 		id := place(r.ResourceID)
 		before, found := at[key{id, seen[id]}]
 		seen[id]++
-		m.ids, m.hook = append(m.ids, r.ResourceID), append(m.hook, r.Hook != nil)
+		m.ids, m.hooks = append(m.ids, r.ResourceID), append(m.hooks, r.Hook)
 		if !found {
 			m.before, m.same = append(m.before, -1), append(m.same, false)
 			continue
@@ -313,28 +391,33 @@ func match(wanted, old *Bundle, place func(ResourceID) ResourceID) *matching {
 	return m
 }
 
+// changing is what a leaf's marks depend on beside what is there.
+type changing struct {
+	wanted bool                                     // the app stays on the cluster, or comes to it
+	moves  func(id ResourceID) bool                 // another app may have given the resource its label
+	hook   func(i int, was domain.Mark) domain.Mark // the mark of a wanted hook
+}
+
 // marks are those with which a leaf begins that had the marks was: of the wanted resources, then of the old ones.
-func (m *matching) marks(was domain.Marks, wanted bool, moves func(ResourceID) bool) domain.Marks {
+func (m *matching) marks(was domain.Marks, c changing) domain.Marks {
 	out := make(domain.Marks, 0, m.wanted+len(m.old))
 	for i, before := range m.before {
-		there, applied, spared := false, false, false
+		had := domain.MarkGone
 		if before >= 0 {
-			there, applied, spared = ours(was[before]), was[before] == domain.MarkApplied, was[before] == domain.MarkKept
+			had = was[before]
 		}
 		switch {
-		case !wanted && there:
+		case !c.wanted && ours(had):
 			out = append(out, doomed(m.old[before]))
-		case !wanted:
+		case !c.wanted:
 			out = append(out, domain.MarkGone)
-		case m.hook[i] && there: // it is not applied anew, but run when it is its turn
-			out = append(out, domain.MarkApplied)
-		case m.hook[i]:
-			out = append(out, domain.MarkIdle)
-		case moves(m.ids[i]): // it has another app's label
+		case m.hooks[i] != nil:
+			out = append(out, c.hook(i, had))
+		case c.moves(m.ids[i]): // it has another app's label
 			out = append(out, domain.MarkOutdated)
-		case (applied || spared) && m.same[i]:
-			out = append(out, was[before])
-		case there:
+		case (had == domain.MarkApplied || had == domain.MarkKept) && m.same[i]:
+			out = append(out, had)
+		case ours(had):
 			out = append(out, domain.MarkOutdated)
 		default:
 			out = append(out, domain.MarkPending)

@@ -1,11 +1,13 @@
 package plan_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
 )
 
@@ -37,7 +39,7 @@ func TestDiffOfHooks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			old := plan.Installed{Side: hooked(sideOf("1", c.old)), Leaves: leavesOf("1", c.marks)}
-			change := plan.Diff(old, hooked(sideOf("2", c.wanted)))
+			change := plan.Diff(old, hooked(sideOf("2", c.wanted)), domain.OpUpdate)
 			require.Equal(t, c.want, show(change.Plan))
 			quiet := strings.HasSuffix(name, "alone") || name == "unchanged" || name == "gone and never run"
 			require.Equal(t, quiet, change.Empty())
@@ -55,8 +57,126 @@ func TestDiffOfNothingButHooks(t *testing.T) {
 		return s
 	}
 	old := plan.Installed{Side: install(sideOf("1", "web on a: hook=1")), Leaves: leavesOf("1", "web/a=1D")}
-	change := plan.Diff(old, install(sideOf("2", "web on a b: hook=1")))
+	change := plan.Diff(old, install(sideOf("2", "web on a b: hook=1")), domain.OpUpdate)
 	require.Equal(t, "web: hook; a 1h; b 1p\n", show(change.Plan))
 	require.False(t, change.Empty())
-	require.True(t, plan.Diff(old, install(sideOf("2", "web on a: hook=1"))).Empty(), "what was run is not run again")
+	require.True(t, plan.Diff(old, install(sideOf("2", "web on a: hook=1")), domain.OpUpdate).Empty(), "what was run is not run again")
+}
+
+// TestDiffOfHooksThatHaveNotSucceeded: what an install has not come to the end of goes on as an install; of updates the
+// hooks that are run again are those of the operation; what another one's has left is not said to be applied.
+func TestDiffOfHooksThatHaveNotSucceeded(t *testing.T) {
+	t.Parallel()
+	events := map[string][]string{
+		"pre": {"pre-install"}, "post": {"post-install"}, "up": {"pre-upgrade"}, "upped": {"post-upgrade"},
+		"back": {"pre-rollback"}, "both": {"pre-install", "pre-upgrade"},
+	}
+	side := func(contextID, text string) plan.Side {
+		s := sideOf(contextID, text)
+		for i := range s.Plan.Apps {
+			app := &s.Plan.Apps[i]
+			resources := s.Bundles[app.Name].Resources
+			for n := range resources {
+				if e := events[resources[n].Name]; e != nil {
+					resources[n].Hook = &plan.Hook{Events: e}
+				}
+			}
+			app.Events = plan.EventsOf(resources)
+		}
+		return s
+	}
+	for name, c := range map[string]struct {
+		origin, op domain.Operation
+		installs   bool // what was there was being installed by the context before
+		unsettled  bool
+		old, marks string
+		wanted     string // old's when empty
+		want       string
+		install    bool // what is wanted is
+		empty      bool
+	}{
+		"the first hook of an install failed": {
+			old: "web on a: svc=1 pre=1 post=1 up=1", marks: "1p1X1p1h", want: "1p1s1p1h", install: true,
+		},
+		"and was deleted": {
+			old: "web on a: svc=1 pre=1 post=1 up=1", marks: "1p1F1p1h", want: "3p1h", install: true,
+		},
+		"the last hook of an install failed": {
+			old: "web on a: svc=1 pre=1 post=1", marks: "2A1X", want: "2A1s", install: true,
+		},
+		"the last hook was not come to": {
+			old: "web on a: svc=1 pre=1 post=1", marks: "1F1D1p", want: "1p1D1p", install: true,
+		},
+		"what has succeeded says something else now": {
+			old: "web on a: svc=1 pre=1 post=1", marks: "2A1X", wanted: "web on a: svc=1 pre=2 post=1", want: "1A2s", install: true,
+		},
+		"a hook of both kinds that has succeeded": {
+			old: "web on a: svc=1 both=1 post=1", marks: "2A1X", want: "2A1s", install: true,
+		},
+		"in a rollback": {
+			op: domain.OpRollback, old: "web on a: svc=1 pre=1 back=1", marks: "1p1X1h", want: "1p1s1h", install: true,
+		},
+		"all hooks of an install have succeeded": {
+			old: "web on a: svc=1 x=1 pre=1 up=1", marks: "1A1F1D1h", want: "1A1p2h",
+		},
+		"there are none of an install": {
+			old: "web on a: svc=1 x=1 up=1", marks: "1A1F1h", want: "1A1p1h",
+		},
+		"an app that an update has brought and whose hook failed": {
+			origin: domain.OpUpdate, installs: true, old: "web on a: svc=1 pre=1 up=1", marks: "1p1X1h", want: "1p1s1h", install: true,
+		},
+		"an app that an update has brought": {
+			origin: domain.OpUpdate, installs: true, old: "web on a: svc=1 pre=1 up=1", marks: "2A1h", want: "2A1h", empty: true,
+		},
+		"the hook of an install that an update has nothing to do with": {
+			origin: domain.OpUpdate, old: "web on a: svc=1 pre=1 up=1", marks: "1A2h", want: "1A2h", empty: true,
+		},
+		"the last hook of an update failed": {
+			origin: domain.OpUpdate, old: "web on a: svc=1 up=1 upped=1", marks: "2A1X", want: "2A1s",
+		},
+		"the last hook of a migrate was not come to": {
+			origin: domain.OpMigrate, old: "web on a: svc=1 up=1 upped=1", marks: "2A1p", want: "2A1p",
+		},
+		"and it is rolled back": {
+			origin: domain.OpUpdate, op: domain.OpRollback, old: "web on a: svc=1 up=1 back=1", marks: "1A1X1h", want: "1A1H1h", empty: true,
+		},
+		"and rolled back after it was deleted": {
+			origin: domain.OpUpdate, op: domain.OpRollback, old: "web on a: svc=1 up=1 back=1", marks: "1A1F1h", want: "1A2h", empty: true,
+		},
+		"what a rollback had left stays known": {
+			origin: domain.OpRollback, old: "web on a: svc=1 up=1", marks: "1A1H", want: "1A1H", empty: true,
+		},
+		"what a rollback had left goes with its hook": {
+			origin: domain.OpRollback, old: "web on a: svc=1 up=1", marks: "1A1H", wanted: "web on a: svc=1", want: "1A1d",
+		},
+		"an install of which nothing is certain": {
+			unsettled: true, old: "web on a: svc=1 pre=1 post=1 up=1", marks: "1A1A1p1h", want: "1o1A1s1H", install: true,
+		},
+		"an update of which nothing is certain": {
+			origin: domain.OpUpdate, unsettled: true, old: "web on a: svc=1 pre=1 up=1 back=1", marks: "1A1D1p1h", want: "1o1h1s1H",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old := plan.Installed{Side: side("1", c.old), Leaves: leavesOf("1", "web/a="+c.marks), Unsettled: c.unsettled, Origin: c.origin}
+			old.Plan.Apps[0].Targets[0].Installs = c.installs
+			change := plan.Diff(old, side("2", cmp.Or(c.wanted, c.old)), cmp.Or(c.op, domain.OpUpdate))
+			target := change.Plan.Apps[0].Targets[0]
+			require.Equal(t, c.want, target.Held.Marks)
+			require.Equal(t, c.install, target.Installs)
+			require.Equal(t, c.empty, change.Empty())
+		})
+	}
+}
+
+// TestDiffInstallsWhereItBringsAnAppTo also where a resource is there that another app had.
+func TestDiffInstallsWhereItBringsAnAppTo(t *testing.T) {
+	t.Parallel()
+	old := plan.Installed{Side: sideOf("1", "log on a: x=1 job=1\nweb on b: svc=1"), Leaves: leavesOf("1", "log/a=2A web/b=1A")}
+	change := plan.Diff(old, sideOf("2", "log on a: job=1\nweb on a b: svc=1 x=1"), domain.OpUpdate)
+	web := change.Plan.App("web")
+	require.Equal(t, "1p1o", web.Targets[0].Held.Marks)
+	require.True(t, web.Targets[0].Installs)
+	require.False(t, web.Targets[1].Installs)
+	require.False(t, plan.Wanted(change.Side).Plan.App("web").Targets[0].Installs, "it was then")
 }

@@ -172,7 +172,7 @@ func TestDiff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			old := plan.Installed{Side: sideOf("1", c.old), Leaves: leavesOf("1", c.leaves), Unsettled: c.unsettled}
-			got := plan.Diff(old, sideOf("2", c.wanted))
+			got := plan.Diff(old, sideOf("2", c.wanted), domain.OpUpdate)
 			require.Equal(t, c.want, show(got.Plan), c.reason)
 			require.Equal(t, c.numbers, [4]int{got.Added, got.Changed, got.Removed, got.Unchanged})
 			require.Equal(t, c.numbers[0]+c.numbers[1]+c.numbers[2] == 0, got.Empty())
@@ -203,7 +203,7 @@ func TestDiffComparesWhatManifestsSay(t *testing.T) {
 			old, wanted := sideOf("1", "web on a: x=1"), sideOf("2", "web on a: x=1")
 			old.Bundles["web"].Resources[0].Manifest = json.RawMessage(c.a)
 			wanted.Bundles["web"].Resources[0].Manifest = json.RawMessage(c.b)
-			got := plan.Diff(plan.Installed{Side: old, Leaves: leavesOf("1", "web/a=1A")}, wanted)
+			got := plan.Diff(plan.Installed{Side: old, Leaves: leavesOf("1", "web/a=1A")}, wanted, domain.OpUpdate)
 			require.Equal(t, c.same, got.Empty())
 		})
 	}
@@ -213,18 +213,18 @@ func TestDiffComparesWhatManifestsSay(t *testing.T) {
 func TestDiffTakesWhatItMade(t *testing.T) {
 	t.Parallel()
 	first := plan.Diff(plan.Installed{Side: sideOf("1", "web on a b: svc=1 old=1"), Leaves: leavesOf("1", "web/a=2A web/b=2A")},
-		sideOf("2", "web on a c: svc=2"))
+		sideOf("2", "web on a c: svc=2"), domain.OpUpdate)
 	require.Equal(t, "web: svc -old; a 1o1d; b (2d); c 1p1G\n", show(first.Plan))
 
 	// On a it was applied; of c nothing is known; nothing was pruned.
 	stopped := plan.Installed{Side: first.Side, Leaves: leavesOf("2", "web/a=1A1d")}
-	again := plan.Diff(stopped, sideOf("3", "web on a c: svc=2"))
+	again := plan.Diff(stopped, sideOf("3", "web on a c: svc=2"), domain.OpUpdate)
 	require.Equal(t, "web: svc -old; a 1A1d; b (2d); c 1p1G\n", show(again.Plan), "the rest of it")
-	back := plan.Diff(stopped, sideOf("3", "web on a b: svc=1 old=1"))
+	back := plan.Diff(stopped, sideOf("3", "web on a b: svc=1 old=1"), domain.OpRollback)
 	require.Equal(t, "web: svc old; a 2o; b 2o\n", show(back.Plan), "back to what was there")
 	require.Equal(t, "why", again.Plan.Apps[0].Targets[0].Held.Report)
 
-	third := plan.Diff(plan.Installed{Side: again.Side, Leaves: leavesOf("3", "web/a=1A1G web/b=2G web/c=1A1G")}, sideOf("4", "web on a c: svc=2"))
+	third := plan.Diff(plan.Installed{Side: again.Side, Leaves: leavesOf("3", "web/a=1A1G web/b=2G web/c=1A1G")}, sideOf("4", "web on a c: svc=2"), domain.OpUpdate)
 	require.Equal(t, "web: svc; a 1A; c 1A\n", show(third.Plan), "what has gone is not carried on")
 	require.True(t, third.Empty())
 }
@@ -235,7 +235,7 @@ func TestTrim(t *testing.T) {
 		return plan.Diff(plan.Installed{
 			Side:   sideOf("1", "web on a b: svc=1 old=1\ndb on a: dep=1"),
 			Leaves: leavesOf("1", "web/a=2A web/b=2A db/a=1A"),
-		}, sideOf("2", "web on a: svc=1")).Plan
+		}, sideOf("2", "web on a: svc=1"), domain.OpUpdate).Plan
 	}
 	require.Equal(t, "web: svc -old; a 1A1d; b (2d)\ndb: -dep; a (1d)\n", show(made()))
 	for name, c := range map[string]struct {
@@ -267,7 +267,7 @@ func TestWanted(t *testing.T) {
 	change := plan.Diff(plan.Installed{
 		Side:   sideOf("1", "web on a b: svc=1 old=1\ndb on a: dep=1"),
 		Leaves: leavesOf("1", "web/a=2A web/b=2A db/a=1A"),
-	}, sideOf("2", "web on a c: svc=2 new=1\nlog on a: job=1"))
+	}, sideOf("2", "web on a c: svc=2 new=1\nlog on a: job=1"), domain.OpMigrate)
 	got := plan.Wanted(change.Side)
 	require.Equal(t, "web: svc new; a 2p; c 2p\nlog: job; a 1p\n", show(got.Plan))
 	require.Len(t, got.Bundles["web"].Resources, 2)

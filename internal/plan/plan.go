@@ -43,6 +43,9 @@ type Target struct {
 	Reason string `json:"reason,omitempty"`
 	// Leaving says that the app does not go to the cluster any more: all that it has there is to be pruned.
 	Leaving bool `json:"leaving,omitempty"`
+	// Installs says, of a context that takes over from another one, that on this cluster it is an install's hooks that
+	// are run: of the app there is nothing, or an install's hooks have not all succeeded.
+	Installs bool `json:"installs,omitempty"`
 	// Held is what the cluster holds already when the context begins, nil for nothing.
 	Held *Held `json:"held,omitempty"`
 }
@@ -70,6 +73,8 @@ type App struct {
 	Events    []string      `json:"events,omitempty"` // of the bundle's hooks: EventsOf
 	Bundle    domain.Digest `json:"bundle"`
 	Resources []ResourceID  `json:"resources"` // of the bundle, by index
+	// Hooks is how many of the wanted resources, the last ones, are hooks.
+	Hooks int `json:"hooks,omitempty"`
 	// Pruned is how many of the resources, the last ones, are not wanted any more: they are to go from wherever
 	// an earlier context applied them.
 	Pruned  int      `json:"pruned,omitempty"`
@@ -78,6 +83,9 @@ type App struct {
 
 // Wanted is how many of the resources, the first ones, are wanted.
 func (a *App) Wanted() int { return len(a.Resources) - a.Pruned }
+
+// Hook says whether the resource with an index is a hook, of those that are wanted.
+func (a *App) Hook(i int) bool { return i < a.Wanted() && i >= a.Wanted()-a.Hooks }
 
 // Plan is one app context's work.
 type Plan struct {

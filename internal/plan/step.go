@@ -149,7 +149,7 @@ func Due(resources []Resource, op domain.Operation, held domain.Marks) domain.Ma
 			if due {
 				marks[i] = domain.MarkPending
 			}
-		case domain.MarkApplied, domain.MarkOutdated, domain.MarkSent, domain.MarkUndeleted:
+		case domain.MarkApplied, domain.MarkOutdated, domain.MarkSent, domain.MarkUndeleted, domain.MarkLeft:
 			if due {
 				marks[i] = domain.MarkSent // something of it may be there
 			}

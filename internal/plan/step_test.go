@@ -114,20 +114,22 @@ func TestMarksOfHooks(t *testing.T) {
 	require.Equal(t, "2A1h1A1p", plan.Due(bundle, domain.OpUpdate, domain.DecodeMarks("2A1h1A1h")).Encode())
 	require.Equal(t, "1A2h1d1s", plan.Due(bundle, domain.OpUpdate, domain.DecodeMarks("1A1D1p1d1X")).Encode())
 	require.Equal(t, "4A1d", plan.Due(bundle, domain.OpUpdate, domain.DecodeMarks("4A1d")).Encode(), "it is pruned")
+	require.Equal(t, "1A1h1H1A1s", plan.Due(bundle, domain.OpUpdate, domain.DecodeMarks("1A1h1H1A1H")).Encode())
 	for name, c := range map[string]struct {
 		was  string
 		by   domain.Operation
 		want string
 	}{
 		"after all": {"2A1h1A1h", domain.OpInstantiate, "2d1p1s1D"},
-		"a hook was deleted when it had succeeded": {"1A1D1h1A1h", domain.OpInstantiate, "1d1D1p1s1D"},
-		"nothing was sent":                         {"2p1h1p1h", domain.OpInstantiate, "5D"},
-		"all was refused":                          {"1F1p1h1p1h", domain.OpInstantiate, "5D"},
-		"a hook failed":                            {"1p1X1h1p1h", domain.OpInstantiate, "1D1d2p1D"},
-		"again, after its hook failed":             {"1d1d1X1s1D", domain.OpTerminate, "2d2s1D"},
-		"again, after its first hook":              {"1d1d1A1s1D", domain.OpTerminate, "3d1s1D"},
-		"again, before its last hook":              {"1D1D1D1p1D", domain.OpTerminate, "3D1p1D"},
-		"again, at the very end":                   {"1D1r1D1A1D", domain.OpTerminate, "1D1r1D1d1D"},
+		"a hook was deleted when it had succeeded":          {"1A1D1h1A1h", domain.OpInstantiate, "1d1D1p1s1D"},
+		"a hook of an earlier operation has left something": {"1A1H1h1A1h", domain.OpRollback, "2d1p1s1D"},
+		"nothing was sent":             {"2p1h1p1h", domain.OpInstantiate, "5D"},
+		"all was refused":              {"1F1p1h1p1h", domain.OpInstantiate, "5D"},
+		"a hook failed":                {"1p1X1h1p1h", domain.OpInstantiate, "1D1d2p1D"},
+		"again, after its hook failed": {"1d1d1X1s1D", domain.OpTerminate, "2d2s1D"},
+		"again, after its first hook":  {"1d1d1A1s1D", domain.OpTerminate, "3d1s1D"},
+		"again, before its last hook":  {"1D1D1D1p1D", domain.OpTerminate, "3D1p1D"},
+		"again, at the very end":       {"1D1r1D1A1D", domain.OpTerminate, "1D1r1D1d1D"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -18,8 +18,8 @@ func (s *Service) changeGroup(ctx context.Context, c change) error {
 		return err
 	}
 	old, group := c.from.(*domain.DeploymentIntentGroup), c.to.(*domain.DeploymentIntentGroup)
+	t, err := s.decide(ctx, old, domain.OpChange)
 	group.History = old.History
-	t, err := s.decide(ctx, group, domain.OpChange)
 	if err == nil && t.To != domain.Created && !old.SameInstance(group) {
 		return fail.New(fail.Conflict, "deployment intent group %q cannot change its spec.version or spec.logicalCloud in state %s; terminate it first",
 			old.Name, t.To)
@@ -64,11 +64,15 @@ func (s *Service) unapprove(ctx context.Context, c change) error {
 
 // decide asks the state machine.
 func (s *Service) decide(ctx context.Context, group *domain.DeploymentIntentGroup, op domain.Operation) (domain.Transition, error) {
-	observed, err := s.instances.ContextStatus(ctx, domain.KeyOf(group), group.History.ContextID())
+	owner, err := s.instances.Reclaim(ctx, group)
 	if err != nil {
 		return domain.Transition{}, err
 	}
-	return group.Decide(observed, op)
+	observed, err := s.instances.ContextStatus(ctx, domain.KeyOf(group), owner.Track().ContextID())
+	if err != nil {
+		return domain.Transition{}, err
+	}
+	return owner.Decide(observed, op)
 }
 
 // Bindings are what the intents of a deployment intent group bind to it: EMCO's list of intents, one map

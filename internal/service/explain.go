@@ -46,16 +46,8 @@ func (x *Explainer) Explain(ctx context.Context, key domain.Key) (*explain.Expla
 	s := &explain.Situation{Now: x.lifecycle.now(), Key: key, Noun: owner.Noun(), History: *owner.Track(), UI: x.ui}
 	asking, cancel := context.WithTimeout(ctx, engineTimeout)
 	defer cancel()
-	cloud, ofCloud := owner.(*domain.LogicalCloud)
-	switch id := s.History.ContextID(); {
-	case id == "":
-	case ofCloud && cloud.Admin(): // there is nothing but its document
-		s.Status = cloud.AdminStatus()
-		s.Instance = &domain.Instance{Owner: key, ContextID: id, Status: s.Status}
-	default:
-		if err := x.instance(ctx, asking, s, id); err != nil {
-			return nil, err
-		}
+	if err := x.context(ctx, asking, s, owner); err != nil {
+		return nil, err
 	}
 	if s.Silent == "" && !s.Status.InProgress() {
 		s.Starting, err = x.runs.Starting(asking, key, s.Run.ID)
@@ -69,6 +61,32 @@ func (x *Explainer) Explain(ctx context.Context, key domain.Key) (*explain.Expla
 		}
 	}
 	return explain.Of(s), nil
+}
+
+// context gathers what is known of the last app context. In the middle of a migrate that is the one that takes over; of
+// a migrate that has ended there the owner is taken as any operation will leave it first.
+func (x *Explainer) context(ctx, asking context.Context, s *explain.Situation, owner domain.Owner) error {
+	id := s.History.ContextID()
+	h, err := x.lifecycle.handover(ctx, owner)
+	if err != nil {
+		return err
+	}
+	if h != nil {
+		id = h.ContextID
+	}
+	if id == "" {
+		return nil
+	}
+	if cloud, ok := owner.(*domain.LogicalCloud); ok && cloud.Admin() { // there is nothing but its document
+		s.Status = cloud.AdminStatus()
+		s.Instance = &domain.Instance{Owner: s.Key, ContextID: id, Status: s.Status}
+		return nil
+	}
+	err = x.instance(ctx, asking, s, id)
+	if h != nil && !s.Status.InProgress() {
+		owner.Track().TakeBack()
+	}
+	return err
 }
 
 // silent notes that the engine did not answer.

@@ -40,6 +40,8 @@ type Records interface {
 	Leaves(ctx context.Context, contextID string) ([]domain.Leaf, error)
 	Blob(ctx context.Context, digest domain.Digest) ([]byte, error)
 	ActiveInstances(ctx context.Context) ([]*domain.Instance, error)
+	// DeleteInstance removes the record of a context that did not come about.
+	DeleteInstance(ctx context.Context, contextID string) error
 	DeleteInstances(ctx context.Context, owner domain.Key) error
 }
 
@@ -231,6 +233,9 @@ func (l *Lifecycle) owner(ctx context.Context, key domain.Key) (domain.Owner, er
 // says where the last context stands.
 func (l *Lifecycle) decide(ctx context.Context, key domain.Key, op domain.Operation) (domain.Owner, domain.Transition, domain.ContextStatus, error) {
 	owner, err := l.owner(ctx, key)
+	if err == nil {
+		owner, err = l.Reclaim(ctx, owner)
+	}
 	if err != nil {
 		return nil, domain.Transition{}, "", err
 	}

@@ -71,6 +71,10 @@ func (*settled) Tenant(context.Context, domain.Key, domain.ClusterName) (domain.
 	return "", false, nil
 }
 
+func (*settled) Reclaim(_ context.Context, owner domain.Owner) (domain.Owner, error) {
+	return owner, nil
+}
+
 func (*settled) Forget(context.Context, domain.Key) error { return nil }
 
 type fixture struct {

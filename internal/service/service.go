@@ -49,6 +49,8 @@ type Sealer interface {
 // Instances knows the app contexts of resources with a lifecycle. Lifecycle implements it.
 type Instances interface {
 	ContextStatus(ctx context.Context, owner domain.Key, contextID string) (domain.ContextStatus, error)
+	// Reclaim gives an owner back what a migrate has taken from it that was ended by hand, and returns it as it is then.
+	Reclaim(ctx context.Context, owner domain.Owner) (domain.Owner, error)
 	// Forget removes the records of all contexts of a resource that was deleted.
 	Forget(ctx context.Context, owner domain.Key) error
 	// User finds who may have something in the cluster, and Tenant who may have it there with the rights of the

@@ -150,7 +150,7 @@ func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain
 		known[leaf.ID] = leaf
 	}
 	for _, a := range p.Apps {
-		app := status.App{Name: a.Name, Resources: a.Resources, Clusters: make([]status.Cluster, 0, len(a.Targets))}
+		app := status.App{Name: a.Name, Resources: a.Resources, Hook: a.Hook, Clusters: make([]status.Cluster, 0, len(a.Targets))}
 		for _, t := range a.Targets {
 			id := domain.LeafID(i.ContextID, a.Name, t.ClusterName)
 			c := cluster(&t, id, known, earlier, running, s.Operation)
@@ -173,7 +173,7 @@ func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain
 func settled(leaf domain.Leaf) bool {
 	for _, m := range domain.DecodeMarks(leaf.Marks) {
 		switch m {
-		case domain.MarkApplied, domain.MarkDeleted, domain.MarkKept, domain.MarkRefused, domain.MarkGone, domain.MarkIdle:
+		case domain.MarkApplied, domain.MarkDeleted, domain.MarkKept, domain.MarkRefused, domain.MarkGone, domain.MarkIdle, domain.MarkLeft:
 		default:
 			return false
 		}

@@ -16,15 +16,17 @@ func Rollup(parts ...map[domain.ResourceState]int) map[domain.ResourceState]int 
 }
 
 // Kept is how many resources a terminate leaves in the cluster on purpose; they count as Applied.
-func Kept(marks domain.Marks) int { return number(marks, domain.MarkKept) }
+func Kept(marks domain.Marks) int {
+	return number(marks, func(m domain.Mark) bool { return m == domain.MarkKept })
+}
 
 // Idle is how many resources are hooks of other operations; they count as Pending.
-func Idle(marks domain.Marks) int { return number(marks, domain.MarkIdle) }
+func Idle(marks domain.Marks) int { return number(marks, domain.Mark.Idle) }
 
-func number(marks domain.Marks, of domain.Mark) int {
+func number(marks domain.Marks, of func(domain.Mark) bool) int {
 	n := 0
 	for _, m := range marks {
-		if m == of {
+		if of(m) {
 			n++
 		}
 	}

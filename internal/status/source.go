@@ -73,6 +73,7 @@ type Source struct {
 type App struct {
 	Name      string
 	Resources []plan.ResourceID // in the order of the bundle
+	Hook      func(i int) bool  // says of a resource, by its index, whether it is a hook; nil for none
 	Clusters  []Cluster         // sorted as plan.SortTargets does
 }
 
@@ -104,7 +105,7 @@ func (s *Source) absent(m domain.Mark) bool {
 	case domain.ContextTerminating, domain.ContextTerminated, domain.ContextTerminateFailed:
 		return false
 	default:
-		return m == domain.MarkIdle || m == domain.MarkDeleted || m == domain.MarkKept
+		return m.Idle() || m == domain.MarkDeleted || m == domain.MarkKept
 	}
 }
 
