@@ -55,10 +55,10 @@ func TestStrip(t *testing.T) {
 			`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"type":"Opaque"}`,
 		},
 		"config map": {
-			"the data of ConfigMaps is large, and no status",
+			"the data of ConfigMaps is large, and no status; that it was edited is seen by the version",
 			"ConfigMap",
-			`{"metadata":{"name":"c","annotations":{"a":"b"}},"data":{"k":"v"},"binaryData":{"k":"v"}}`,
-			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","annotations":{"a":"b"}}}`,
+			`{"metadata":{"name":"c","resourceVersion":"7","annotations":{"a":"b"}},"data":{"k":"v"},"binaryData":{"k":"v"}}`,
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","resourceVersion":"7","annotations":{"a":"b"}}}`,
 		},
 		"other": {
 			"what repeats the object, or changes without it, goes",
