@@ -137,7 +137,7 @@ func TestSummaryIsSmall(t *testing.T) {
 	}
 }
 
-var head = bundle.Head{Ready: true, Kinds: []schema.GroupKind{{Kind: "Pod"}, {Group: "example.com", Kind: "Widget"}}}
+var head = bundle.Head{Lease: "agents", Ready: true, Kinds: []schema.GroupKind{{Kind: "Pod"}, {Group: "example.com", Kind: "Widget"}}}
 
 // split writes the parts of a bundle as ResourceBundleStates and reads them.
 func split(t testing.TB, objects []*bundle.Object, maxSize int) ([]json.RawMessage, []*bundle.Part) {
@@ -198,6 +198,7 @@ func TestSplit(t *testing.T) {
 			b := joined[0]
 			require.True(t, b.Filled && b.Complete && b.Ready)
 			require.Equal(t, head.Kinds, b.Kinds)
+			require.Equal(t, head.Lease, b.Lease)
 			require.Len(t, b.Objects, c.objects)
 			summarised := 0
 			for _, o := range b.Objects {

@@ -114,6 +114,9 @@ func (a *agent) observe(ctx context.Context, c *kube.Cluster, id string) (*domai
 		case !b.Complete:
 			return nil, errUnsettled
 		default:
+			if b.Lease != "" {
+				a.lease.expect()
+			}
 			return observation(b.Kinds, b.Objects), nil
 		}
 	}
