@@ -208,6 +208,7 @@ func TestAnAgentThatIsGone(t *testing.T) {
 	w.watch(domain.ReportAgent, nil)
 	w.await("app", there)
 	w.awaitContact(false, "the agent in the cluster does not answer")
+	require.Len(t, w.said(), 1, "nobody was told that it is heard")
 }
 
 func TestDeploymentIDsAreFoundByEitherName(t *testing.T) {

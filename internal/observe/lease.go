@@ -63,6 +63,13 @@ func (l *lease) put(object json.RawMessage) error {
 	return nil
 }
 
+// missing says that there is no Lease, which is no news where there need not be one.
+func (l *lease) missing() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.listed && l.heard.IsZero() && !l.expected
+}
+
 // expect says that an agent which wrote something has a Lease.
 func (l *lease) expect() {
 	l.mu.Lock()
