@@ -20,6 +20,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/readiness"
 )
 
 // objects is a cluster that keeps what is applied. What a Job comes to is decided by its name.
@@ -337,6 +338,37 @@ func TestAwaitReady(t *testing.T) {
 	in.To = 2
 	_, err = l.env.ExecuteActivity(l.kube.AwaitReady, in)
 	require.Error(t, err, "more clusters than the plan has")
+}
+
+// TestAwaitReadyByRulesOfUsers: an app is Ready when its status says so, which knows of ConfigMaps their metadata alone.
+func TestAwaitReadyByRulesOfUsers(t *testing.T) {
+	l, o := hooked(t, domain.OpInstantiate)
+	l.rules = readiness.Compile(
+		readiness.Rule{Name: "job", Group: "batch", Kind: "Job", Ready: `object.status.phase == "Up"`},
+		readiness.Rule{Name: "settings", Kind: "ConfigMap", Ready: `!has(object.data)`},
+	)
+	work, settings := jobHook("work", plan.Hook{}), settingsHook("settings", plan.Hook{})
+	work.Hook, settings.Hook = nil, nil
+	p := plan.Plan{Apps: []plan.App{{
+		Name: "app", Bundle: l.store.put(t, plan.Bundle{App: "app", Resources: []plan.Resource{work, settings}}),
+		Resources: []plan.ResourceID{work.ResourceID, settings.ResourceID}, Targets: []plan.Target{{ClusterName: l.in.Cluster}},
+	}}}
+	set := func(phase string) {
+		o.put("work", map[string]any{})
+		o.ends["work"], o.kept["work"]["status"] = "", map[string]any{"phase": phase}
+	}
+	set("Starting")
+	o.kept["settings"] = map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "settings"}, "data": map[string]any{"k": "v"},
+	}
+	l.onLacking = func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		set("Up")
+	}
+	_, err := l.env.ExecuteActivity(l.kube.AwaitReady, activities.ReadyInput{Plan: l.store.put(t, p), App: "app", Namespace: "default", To: 1})
+	require.NoError(t, err)
+	require.Equal(t, []activities.Lacking{{App: "app", Reason: "on p+c: Job work: rule job: not fulfilled"}}, l.lacking)
 }
 
 // TestAwaitReadyInAnUpdate waits for nothing that is to go, which may never have been Ready, nor there at all.

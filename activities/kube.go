@@ -46,6 +46,8 @@ type Kube struct {
 	// Users and References are for logical clouds of level 1: to act for their users, and to keep their certificates.
 	Users      Users
 	References References
+	// Rules are for apps that are waited for.
+	Rules ReadinessRules
 	// bundles are decoded manifests: a thousand clusters take the same ones.
 	bundles *lru.Cache[domain.Digest, *plan.Bundle]
 	// running are the attempts of this worker, by the run of their workflow: a *halting.

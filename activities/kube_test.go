@@ -30,6 +30,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/readiness"
 )
 
 // leaf is a leaf's surroundings: a cluster, which is a server of the test's own under the real client, and
@@ -52,6 +53,7 @@ type leaf struct {
 	beats    []progress
 	raw      map[string]any // the last heartbeat, with all that it has
 	lacking  []activities.Lacking
+	rules    *readiness.Rules
 
 	onContact func(activities.Contact)
 	onLacking func()
@@ -93,6 +95,7 @@ func newLeaf(t *testing.T, op domain.Operation, stages ...int) *leaf {
 	require.NoError(t, err)
 	t.Cleanup(clusters.Close)
 	l.kube = activities.NewKube(clusters, l.store, l, l, agent())
+	l.kube.Rules = l
 
 	var s testsuite.WorkflowTestSuite
 	s.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
@@ -122,6 +125,9 @@ func agent() []plan.Resource {
 
 // Report implements activities.Reports.
 func (l *leaf) Report(domain.ClusterName) domain.Report { return l.how }
+
+// Rules implements activities.ReadinessRules.
+func (l *leaf) Rules(context.Context) (*readiness.Rules, error) { return l.rules, nil }
 
 func (l *leaf) down() {
 	l.server.CloseClientConnections()

@@ -311,6 +311,9 @@ func (l *Lifecycle) Finish(ctx context.Context, in FinishInput) (*Outcome, error
 		if digest, err = l.trim(ctx, p, digest, left); err != nil {
 			return nil, err
 		}
+		if digest != in.Plan {
+			out.Plan = digest
+		}
 	}
 	return out, l.Store.UpdateInstance(ctx, in.ContextID, func(i *domain.Instance) error {
 		if i.Operation != in.Operation {

@@ -3,6 +3,7 @@ package activities
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
@@ -30,9 +32,14 @@ const (
 	longestLacking = 5 * time.Minute
 )
 
+// ReadinessRules are those of users for the readiness of their kinds.
+type ReadinessRules interface {
+	Rules(ctx context.Context) (*readiness.Rules, error)
+}
+
 // AwaitReady waits until all resources of an app, but for its hooks and what is to be pruned, are Ready on the clusters
-// that it stays on. It looks at the objects themselves, so that it does not matter whether and how the clusters report.
-// A cluster that does not answer is one that is not Ready yet.
+// that it stays on. It looks at the objects themselves, so that it does not matter whether and how the clusters report,
+// and judges them as the status does. A cluster that does not answer is one that is not Ready yet.
 func (k *Kube) AwaitReady(ctx context.Context, in ReadyInput) error {
 	p, err := load[plan.Plan](ctx, k.leaves, in.Plan)
 	if err != nil {
@@ -108,6 +115,10 @@ func (r *readying) await(ctx context.Context, c domain.ClusterName) {
 
 // look goes over the resources from an index on, up to the first that is not Ready, and says what that lacks.
 func (r *readying) look(ctx context.Context, cluster *kube.Cluster, from int) (next int, lacks string) {
+	rules, err := r.kube.Rules.Rules(ctx)
+	if err != nil {
+		return from, fail.TextOf(err)
+	}
 	for i := from; i < len(r.resources); i++ {
 		if r.resources[i].Hook != nil {
 			continue
@@ -118,13 +129,22 @@ func (r *readying) look(ctx context.Context, cluster *kube.Cluster, from int) (n
 		if err != nil {
 			return i, fail.TextOf(err)
 		}
-		var rules *readiness.Rules
-		state := rules.OfJSON(schema.GroupVersionKind{Group: id.Group, Version: id.Version, Kind: id.Kind}, data)
-		if state.Status != readiness.Ready {
+		if state := judge(rules, id, data); state.Status != readiness.Ready {
 			return i, fmt.Sprintf("%s %s: %s", id.Kind, id.Name, cmp.Or(state.Message, string(state.Status)))
 		}
 	}
 	return len(r.resources), ""
+}
+
+// judge is what a status says of an object when a cluster reports it.
+func judge(rules *readiness.Rules, id plan.ResourceID, data json.RawMessage) readiness.State {
+	gvk := schema.GroupVersionKind{Group: id.Group, Version: id.Version, Kind: id.Kind}
+	object, err := readiness.Decode(data)
+	if err != nil {
+		return rules.OfJSON(gvk, data) // which says so
+	}
+	bundle.Reduce(gvk.GroupKind(), object)
+	return rules.Of(gvk, object)
 }
 
 // talk tells the workflow what is lacking, when that is something else, the rarer the longer it takes.

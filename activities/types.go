@@ -205,6 +205,8 @@ type Lacking struct {
 type Outcome struct {
 	Status domain.ContextStatus         `json:"status"`
 	Counts map[domain.ResourceState]int `json:"counts"`
+	// Plan is what is left of the operation's plan when that is less, see plan.Plan.Trim.
+	Plan domain.Digest `json:"plan,omitempty"`
 }
 
 // deploymentID is the value of the label that ties the resources of an app to its context.

@@ -35,6 +35,7 @@ func shardOf(c domain.ClusterName) int {
 type WatchingInput struct {
 	ContextID string        `json:"contextID"`
 	Plan      domain.Digest `json:"plan"`
+	Left      domain.Digest `json:"left,omitempty"` // what is left of the plan, see NarrowWatching
 }
 
 // Watching is the signal to a shard that its clusters have something of a context.
@@ -119,7 +120,7 @@ func (w *Watch) StartWatching(ctx context.Context, in WatchingInput) error {
 	})
 }
 
-// NarrowWatching tells them that it has nothing any more in those of its clusters that apps have left.
+// NarrowWatching tells them that of the clusters of its plan it has something only in those of what is left of it.
 func (w *Watch) NarrowWatching(ctx context.Context, in WatchingInput) error {
 	return w.tell(ctx, in, func(ctx context.Context, shard int, clusters []domain.ClusterName) error {
 		if len(clusters) == 0 {
@@ -136,7 +137,8 @@ func (w *Watch) StopWatching(ctx context.Context, in WatchingInput) error {
 	})
 }
 
-// tell calls tell for each shard that has clusters of the plan, side by side, with those that apps stay on.
+// tell calls tell for each shard that has clusters of the plan, side by side, with those in which something stays: what
+// is left, or without that those that no app is to leave.
 func (w *Watch) tell(ctx context.Context, in WatchingInput, tell func(context.Context, int, []domain.ClusterName) error) error {
 	stop := beat(ctx)
 	defer stop()
@@ -144,18 +146,21 @@ func (w *Watch) tell(ctx context.Context, in WatchingInput, tell func(context.Co
 	if err != nil {
 		return err
 	}
-	var shards [WatchShards][]domain.ClusterName
-	var concerned [WatchShards]bool
-	seen := map[domain.ClusterName]bool{}
-	for _, a := range p.Apps {
-		for _, t := range a.Targets {
-			n := shardOf(t.ClusterName)
-			concerned[n] = true
-			if !seen[t.ClusterName] && !t.Leaving {
-				seen[t.ClusterName] = true
-				shards[n] = append(shards[n], t.ClusterName)
-			}
+	staying := clustersOf(p, func(t *plan.Target) bool { return !t.Leaving })
+	if in.Left != "" {
+		left, err := load[plan.Plan](ctx, w.Store, in.Left)
+		if err != nil {
+			return err
 		}
+		staying = clustersOf(left, anyTarget)
+	}
+	var shards [WatchShards][]domain.ClusterName
+	for _, c := range staying {
+		shards[shardOf(c)] = append(shards[shardOf(c)], c)
+	}
+	var concerned [WatchShards]bool
+	for _, c := range clustersOf(p, anyTarget) {
+		concerned[shardOf(c)] = true
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for n, clusters := range shards {
@@ -165,6 +170,22 @@ func (w *Watch) tell(ctx context.Context, in WatchingInput, tell func(context.Co
 	}
 	return g.Wait()
 }
+
+// clustersOf are the clusters of a plan that have a target that counts, each once.
+func clustersOf(p *plan.Plan, counts func(*plan.Target) bool) (clusters []domain.ClusterName) {
+	seen := map[domain.ClusterName]bool{}
+	for i := range p.Apps {
+		for j := range p.Apps[i].Targets {
+			if t := &p.Apps[i].Targets[j]; !seen[t.ClusterName] && counts(t) {
+				seen[t.ClusterName] = true
+				clusters = append(clusters, t.ClusterName)
+			}
+		}
+	}
+	return clusters
+}
+
+func anyTarget(*plan.Target) bool { return true }
 
 const (
 	// askAgain is the wait before changes are asked for again when that has failed.

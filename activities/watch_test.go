@@ -333,3 +333,32 @@ func TestStartAndStopWatching(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, s.unwatched, len(s.signals))
 }
+
+// TestNarrowWatching: every shard of the plan is told in which of its clusters something is left.
+func TestNarrowWatching(t *testing.T) {
+	s := newSky(t)
+	env, w := s.environment(worker.Options{}), s.activity()
+	env.RegisterActivity(w)
+	all := func(names ...string) (targets []plan.Target) {
+		for _, c := range far(names...) {
+			targets = append(targets, plan.Target{ClusterName: c, Leaving: c.Name > "d"})
+		}
+		return targets
+	}
+	stays := plan.App{Name: "x", Targets: all("a", "b", "c", "d")}
+	whole := s.put(t, plan.Plan{Apps: []plan.App{stays, {Name: "y", Targets: all("e", "f", "g", "h", "i", "j", "k")}}})
+	left := s.put(t, plan.Plan{Apps: []plan.App{stays, {Name: "y", Targets: all("h")}}})
+	_, err := env.ExecuteActivity(w.StopWatching, activities.WatchingInput{ContextID: "1", Plan: whole})
+	require.NoError(t, err)
+	shards := len(s.unwatched)
+	s.unwatched = nil
+	_, err = env.ExecuteActivity(w.NarrowWatching, activities.WatchingInput{ContextID: "1", Plan: whole, Left: left})
+	require.NoError(t, err)
+	var told []domain.ClusterName
+	for _, clusters := range s.signals {
+		told = append(told, clusters...)
+	}
+	require.ElementsMatch(t, far("a", "b", "c", "d", "h"), told)
+	require.NotEmpty(t, s.unwatched, "the clusters of some shards are empty")
+	require.Equal(t, shards, len(s.signals)+len(s.unwatched))
+}

@@ -34,7 +34,7 @@ func Instantiate(ctx workflow.Context, in OperationInput) (*activities.Outcome, 
 	if o.settle(prepared, err); err != nil {
 		return nil, err
 	}
-	o.watch(watcher.StartWatching, prepared)
+	o.watch(watcher.StartWatching, prepared, "")
 	o.expect(prepared)
 	o.fanOut(prepared, false)
 	out, err := o.finish(prepared, "")
@@ -63,7 +63,7 @@ func Terminate(ctx workflow.Context, in OperationInput) (*activities.Outcome, er
 	o.fanOut(prepared, false)
 	out, err := o.finish(prepared, "")
 	if err == nil && out.Status == domain.ContextTerminated {
-		o.watch(watcher.StopWatching, prepared)
+		o.watch(watcher.StopWatching, prepared, "")
 	}
 	return o.close(out, err)
 }
@@ -261,8 +261,8 @@ func (o *operation) listen(ctx workflow.Context) {
 
 func (o *operation) show() { workflow.SetCurrentDetails(o.whole, o.progress.table()) }
 
-// watch tells the watches of the context's clusters, beside whatever else goes on.
-func (o *operation) watch(activity any, prepared activities.Prepared) {
+// watch tells the watches of the context's clusters, beside whatever else goes on; left is for NarrowWatching.
+func (o *operation) watch(activity any, prepared activities.Prepared, left domain.Digest) {
 	o.watching++
 	workflow.Go(o.whole, func(ctx workflow.Context) {
 		defer func() { o.watching-- }()
@@ -270,7 +270,7 @@ func (o *operation) watch(activity any, prepared activities.Prepared) {
 		if _, err := workflow.AwaitWithTimeout(ctx, watchDelay, func() bool { return o.ended }); err != nil {
 			return
 		}
-		in := activities.WatchingInput{ContextID: cmp.Or(prepared.Label, o.in.ContextID), Plan: prepared.Plan}
+		in := activities.WatchingInput{ContextID: cmp.Or(prepared.Label, o.in.ContextID), Plan: prepared.Plan, Left: left}
 		if err := workflow.ExecuteActivity(waiting(ctx), activity, in).Get(ctx, nil); err != nil {
 			workflow.GetLogger(ctx).Error("watch", "error", err)
 		}

@@ -161,6 +161,7 @@ type shards struct {
 
 	mu        sync.Mutex
 	watched   map[string][]domain.ClusterName // by context
+	narrowed  []domain.ClusterName            // to which a context was
 	unwatched []string
 }
 
@@ -168,6 +169,9 @@ func (s *shards) Watch(_ context.Context, _ int, w activities.Watching) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watched[w.ContextID] = append(s.watched[w.ContextID], w.Clusters...)
+	if w.Only {
+		s.narrowed = append(s.narrowed, w.Clusters...)
+	}
 	return nil
 }
 

@@ -30,7 +30,7 @@ func Update(ctx workflow.Context, in OperationInput) (*activities.Outcome, error
 		o.keep(out) // references that came again have no certificates yet
 		return o.close(out, nil)
 	}
-	o.watch(watcher.StartWatching, prepared)
+	o.watch(watcher.StartWatching, prepared, "")
 	o.expect(prepared)
 	o.fanOut(prepared, false)
 	reason := o.unapplied()
@@ -38,8 +38,9 @@ func Update(ctx workflow.Context, in OperationInput) (*activities.Outcome, error
 		o.fanOut(prepared, true)
 	}
 	out, err := o.finish(prepared, reason)
-	if err == nil && out.Status == domain.ContextInstantiated && prepared.Leaving {
-		o.watch(watcher.NarrowWatching, prepared)
+	// One that has failed may have emptied clusters all the same.
+	if err == nil && prepared.Leaving && (out.Plan != "" || out.Status == domain.ContextInstantiated) {
+		o.watch(watcher.NarrowWatching, prepared, out.Plan)
 	}
 	if err == nil {
 		o.keep(out)

@@ -254,6 +254,21 @@ func TestUpdateStoppedWhileItPrunes(t *testing.T) {
 	require.Equal(t, "1A1r", w.next("a"))
 }
 
+// TestUpdateThatFailsLeavesClusters: one that has nothing any more is not watched any longer, one of which something could
+// not be deleted is.
+func TestUpdateThatFailsLeavesClusters(t *testing.T) {
+	emptied, stuck := held("emptied", "1G1d"), held("stuck", "1G1d")
+	emptied.Leaving, stuck.Leaving = true, true
+	w, _ := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{held("a", "1o1G"), emptied, stuck}})
+	w.clusters.acts["stuck"] = func(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error) {
+		return w.clusters.end(ctx, in, domain.DecodeMarks("1G1X"))
+	}
+	out, err := w.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextInstantiateFailed, out.Status)
+	require.ElementsMatch(t, []domain.ClusterName{{Provider: "p", Name: "a"}, {Provider: "p", Name: "stuck"}}, w.shards.narrowed)
+}
+
 func TestRollbackIsAnUpdate(t *testing.T) {
 	w, _ := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{held("a", "1o1d")}})
 	w.scope.Operation = domain.OpRollback

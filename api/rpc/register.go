@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/url"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -25,28 +26,38 @@ type register struct {
 	hub *notify.Hub
 
 	mu      sync.Mutex
-	clients map[string]context.CancelCauseFunc
+	clients map[string]*registered
 }
+
+// registered is a client that is registered; end ends its stream.
+type registered struct{ end context.CancelCauseFunc }
 
 func newRegister(hub *notify.Hub) *register {
-	return &register{hub: hub, clients: map[string]context.CancelCauseFunc{}}
+	return &register{hub: hub, clients: map[string]*registered{}}
 }
 
-// errDeregistered ends a stream in order.
-var errDeregistered = fail.New(fail.Conflict, "the client has deregistered")
+var (
+	// errDeregistered ends a stream in order.
+	errDeregistered = fail.New(fail.Conflict, "the client has deregistered")
+	// errSlow ends that of a client that does not read.
+	errSlow = fail.New(fail.Unavailable, "the client reads too slowly: more notifications are not kept for it; register again to go on")
+)
+
+// sendTime is how long a client may take for a notification: the connection keeps a few for it, and no more.
+var sendTime = 20 * time.Second
 
 // StatusRegister tells a client the status after each change that makes it another one. A client that reads slowly is
-// told less often.
+// told less often, one that does not read is dropped.
 func (r *register) StatusRegister(in *statusnotify.StatusRegistration, stream grpc.ServerStreamingServer[statusnotify.StatusNotification]) error {
 	owner, q, err := target(in)
 	if err != nil {
 		return err
 	}
-	ctx, err := r.enter(stream.Context(), in.GetClientId())
+	ctx, leave, err := r.enter(stream.Context(), in.GetClientId())
 	if err != nil {
 		return err
 	}
-	defer r.leave(in.GetClientId())
+	defer leave()
 	s, err := r.hub.Subscribe(ctx, owner, q, "")
 	if err == nil {
 		defer s.Close()
@@ -71,7 +82,7 @@ func notifications(ctx context.Context, s *notify.Subscription, in *statusnotify
 			return err
 		}
 		if before != nil && !proto.Equal(before, now) {
-			if err := stream.Send(now); err != nil {
+			if err := send(ctx, stream, now); err != nil {
 				return err
 			}
 		}
@@ -79,37 +90,59 @@ func notifications(ctx context.Context, s *notify.Subscription, in *statusnotify
 	}
 }
 
-// StatusDeregister ends the stream of a client that has registered with this process.
+// send sends a notification, for as long as the client may take for it and ctx lasts. When it gives up the stream has to
+// be ended: what is on its way then goes with it.
+func send(ctx context.Context, stream grpc.ServerStreamingServer[statusnotify.StatusNotification], n *statusnotify.StatusNotification) error {
+	late := time.NewTimer(sendTime)
+	defer late.Stop()
+	sent := make(chan error, 1)
+	go func() { sent <- stream.Send(n) }()
+	select {
+	case err := <-sent:
+		return err
+	case <-late.C:
+		return errSlow
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// StatusDeregister ends the stream of a client that has registered with this process. Its id is free at once.
 func (r *register) StatusDeregister(_ context.Context, in *statusnotify.StatusDeregistration) (*statusnotify.StatusDeregistrationResponse, error) {
 	r.mu.Lock()
-	end := r.clients[in.GetClientId()]
+	client := r.clients[in.GetClientId()]
+	delete(r.clients, in.GetClientId())
 	r.mu.Unlock()
-	if end != nil {
-		end(errDeregistered)
+	if client != nil {
+		client.end(errDeregistered)
 	}
 	return &statusnotify.StatusDeregistrationResponse{}, nil
 }
 
-// enter takes a client in under its id. The context ends when it deregisters.
-func (r *register) enter(ctx context.Context, id string) (context.Context, error) {
+// enter takes a client in under its id, until leave is called. The context ends when it deregisters.
+func (r *register) enter(ctx context.Context, id string) (entered context.Context, leave func(), err error) {
 	if id == "" || len(id) > maxClientID {
-		return nil, fail.New(fail.Invalid, "Invalid client ID: it needs 1 to %d bytes", maxClientID)
+		return nil, nil, fail.New(fail.Invalid, "Invalid client ID: it needs 1 to %d bytes", maxClientID)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, taken := r.clients[id]; taken {
-		return nil, fail.New(fail.Conflict, "Duplicate client ID: %s is registered; deregister it or use another one", id)
+	if r.clients[id] != nil {
+		return nil, nil, fail.New(fail.Conflict, "Duplicate client ID: %s is registered; deregister it or use another one", id)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	r.clients[id] = cancel
-	return ctx, nil
+	ctx, end := context.WithCancelCause(ctx)
+	client := &registered{end}
+	r.clients[id] = client
+	return ctx, func() { r.leave(id, client) }, nil
 }
 
-func (r *register) leave(id string) {
+// leave takes a client out, unless that has been done and another one has its id.
+func (r *register) leave(id string, client *registered) {
+	client.end(nil)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.clients[id](nil)
-	delete(r.clients, id)
+	if r.clients[id] == client {
+		delete(r.clients, id)
+	}
 }
 
 // target is what a registration is about: the owner and the status query that tells what it asks for.

@@ -42,7 +42,13 @@ type world struct {
 // newWorld serves one app with a resource on one cluster.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, statuses: notifytest.New(1, 1, 1), metrics: prometheus.NewRegistry(), log: &bytes.Buffer{}}
+	return newWorldOf(t, 1)
+}
+
+// newWorldOf is newWorld with more resources.
+func newWorldOf(t *testing.T, resources int) *world {
+	t.Helper()
+	w := &world{T: t, statuses: notifytest.New(1, 1, resources), metrics: prometheus.NewRegistry(), log: &bytes.Buffer{}}
 	hub, err := notify.New(w.statuses, notify.Options{Interval: time.Millisecond}, w.metrics)
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -66,7 +72,7 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	t.Cleanup(func() { connection.Close() })
 	w.client, w.health = statusnotify.NewStatusNotifyClient(connection), grpc_health_v1.NewHealthClient(connection)
-	bounded, done := context.WithTimeout(t.Context(), 30*time.Second)
+	bounded, done := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(done)
 	w.ctx = bounded
 	return w
@@ -248,6 +254,59 @@ func TestOneStreamAClient(t *testing.T) {
 	w.refused(second, codes.AlreadyExists, "Duplicate client ID: one")
 	w.statuses.Change(func(s *status.Source) { s.Status = domain.ContextInstantiated })
 	w.told(first)
+}
+
+// manyResources make notifications of which a connection takes few.
+const manyResources = 1000
+
+// change makes a change, and waits until the hub has seen it.
+func (w *world) change(n int) {
+	w.Helper()
+	_, before := w.statuses.Asked()
+	w.statuses.Mark(0, 0, 0, []domain.Mark{domain.MarkApplied, domain.MarkRefused}[n%2])
+	require.Eventually(w, func() bool {
+		_, after := w.statuses.Asked()
+		return after > before
+	}, 30*time.Second, time.Millisecond)
+}
+
+func TestWhoDoesNotReadIsDropped(t *testing.T) {
+	rpc.SetSendTime(t, 100*time.Millisecond)
+	w := newWorldOf(t, manyResources)
+	s := w.register(registration("slow", statusnotify.StatusValue_DEPLOYED, statusnotify.OutputType_ALL))
+	for n := 0; w.watchers() > 0; n++ {
+		w.change(n)
+	}
+	_, err := s.Recv()
+	for err == nil {
+		_, err = s.Recv()
+	}
+	require.Equal(t, codes.Unavailable, grpcstatus.Code(err), "%v", err)
+	require.ErrorContains(t, err, "too slowly")
+}
+
+// TestTheIDOfWhoDoesNotReadIsFree as soon as it has deregistered.
+func TestTheIDOfWhoDoesNotReadIsFree(t *testing.T) {
+	w := newWorldOf(t, manyResources)
+	in := registration("one", statusnotify.StatusValue_DEPLOYED, statusnotify.OutputType_ALL)
+	w.register(in)
+	for n := range 3 {
+		w.change(n)
+	}
+	_, err := w.client.StatusDeregister(w.ctx, &statusnotify.StatusDeregistration{ClientId: "one"})
+	require.NoError(t, err)
+	again, err := w.client.StatusRegister(w.ctx, in)
+	require.NoError(t, err)
+	told := make(chan error, 1)
+	go func() {
+		_, err := again.Recv()
+		told <- err
+	}()
+	for n := 3; len(told) == 0; n++ {
+		w.change(n)
+	}
+	require.NoError(t, <-told)
+	require.Eventually(t, func() bool { return w.watchers() == 1 }, 30*time.Second, time.Millisecond, "nothing of the first one is left")
 }
 
 func TestStreamsEndInOrder(t *testing.T) {

@@ -34,7 +34,7 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 		return err
 	}
 	work := activities.NewKube(clusters, p.store, p.engine, registered, agent)
-	work.Users, work.References = users, p.store
+	work.Users, work.References, work.Rules = users, p.store, rulesIn(p.store)
 	w := worker.New(p.temporal,
 		&activities.Lifecycle{
 			Store: p.store, Runs: p.engine, Now: time.Now, Sealer: p.sealer, Keepers: p.engine,

@@ -55,10 +55,10 @@ func TestStrip(t *testing.T) {
 			`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"type":"Opaque"}`,
 		},
 		"config map": {
-			"the data of ConfigMaps is large, and no status",
+			"the data of ConfigMaps is large, and no status; that it was edited is seen by the version",
 			"ConfigMap",
-			`{"metadata":{"name":"c","annotations":{"a":"b"}},"data":{"k":"v"},"binaryData":{"k":"v"}}`,
-			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","annotations":{"a":"b"}}}`,
+			`{"metadata":{"name":"c","resourceVersion":"7","annotations":{"a":"b"}},"data":{"k":"v"},"binaryData":{"k":"v"}}`,
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","resourceVersion":"7","annotations":{"a":"b"}}}`,
 		},
 		"other": {
 			"what repeats the object, or changes without it, goes",
@@ -137,7 +137,7 @@ func TestSummaryIsSmall(t *testing.T) {
 	}
 }
 
-var head = bundle.Head{Ready: true, Kinds: []schema.GroupKind{{Kind: "Pod"}, {Group: "example.com", Kind: "Widget"}}}
+var head = bundle.Head{Lease: "agents", Ready: true, Kinds: []schema.GroupKind{{Kind: "Pod"}, {Group: "example.com", Kind: "Widget"}}}
 
 // split writes the parts of a bundle as ResourceBundleStates and reads them.
 func split(t testing.TB, objects []*bundle.Object, maxSize int) ([]json.RawMessage, []*bundle.Part) {
@@ -198,6 +198,7 @@ func TestSplit(t *testing.T) {
 			b := joined[0]
 			require.True(t, b.Filled && b.Complete && b.Ready)
 			require.Equal(t, head.Kinds, b.Kinds)
+			require.Equal(t, head.Lease, b.Lease)
 			require.Len(t, b.Objects, c.objects)
 			summarised := 0
 			for _, o := range b.Objects {

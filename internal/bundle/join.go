@@ -23,6 +23,7 @@ type Part struct {
 	Kinds   []schema.GroupKind
 	Parts   int // 1 where the status does not say, as EMCO's agent
 	Count   int // of objects in all parts; only the first part's counts
+	Lease   string
 	Objects []Object
 }
 
@@ -32,6 +33,7 @@ type written struct {
 	ResourceCount int       `json:"resourceCount"`
 	ObservedKinds *[]string `json:"observedKinds"`
 	Parts         int       `json:"parts"`
+	Lease         string    `json:"lease"`
 	Generic       []generic `json:"resourceStatuses"`
 }
 
@@ -92,7 +94,7 @@ func (p *Part) decodeStatus(data []byte) error {
 			return err
 		}
 	}
-	p.Ready, p.Count, p.Parts = w.Ready, w.ResourceCount, max(w.Parts, 1)
+	p.Ready, p.Count, p.Parts, p.Lease = w.Ready, w.ResourceCount, max(w.Parts, 1), w.Lease
 	p.Filled = w.ObservedKinds != nil || p.Number > 1 || len(p.Objects) > 0
 	if w.ObservedKinds != nil {
 		p.Kinds = make([]schema.GroupKind, 0, len(*w.ObservedKinds))
@@ -136,6 +138,7 @@ type Bundle struct {
 	Complete bool // all its parts were there and belong together; else a newer state is on its way
 	Ready    bool
 	Kinds    []schema.GroupKind // that the agent observes; nil where it does not say (EMCO's)
+	Lease    string             // see Head
 	Objects  []Object           // sorted by group, kind, namespace, name
 }
 
@@ -167,7 +170,7 @@ func Join(parts []*Part) []Bundle {
 func join(first *Part, rest []*Part) Bundle {
 	b := Bundle{
 		Name: first.Name, Namespace: first.Namespace, DeploymentID: first.DeploymentID,
-		Filled: first.Filled, Ready: first.Ready, Kinds: first.Kinds,
+		Filled: first.Filled, Ready: first.Ready, Kinds: first.Kinds, Lease: first.Lease,
 	}
 	seen := map[plan.ResourceID]bool{}
 	for _, p := range append([]*Part{first}, rest...) {

@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"maps"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,6 +39,17 @@ var metadataOnly = map[schema.GroupKind]bool{
 // MetadataOnly says whether nothing but metadata is asked for of a kind: it has no status, and the rest of it is
 // large, or nobody's business. The data of a Secret never leaves its cluster.
 func MetadataOnly(kind schema.GroupKind) bool { return metadataOnly[kind] }
+
+// Reduce leaves of an object, which it changes, what is reported of it, whoever has read the whole of it: see Strip and
+// MetadataOnly.
+func Reduce(kind schema.GroupKind, content map[string]any) {
+	if MetadataOnly(kind) {
+		maps.DeleteFunc(content, func(member string, _ any) bool {
+			return member != "apiVersion" && member != "kind" && member != "metadata"
+		})
+	}
+	Strip(kind.Group, kind.Kind, content)
+}
 
 var busy = map[schema.GroupKind]bool{
 	{Kind: "Event"}:                               true,

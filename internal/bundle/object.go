@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"unicode/utf8"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/drover-io/drover/internal/plan"
 )
 
@@ -39,7 +41,8 @@ func Observe(id plan.ResourceID, content map[string]any) (*Object, error) {
 
 // Strip takes out of an object what must not or need not leave the cluster: the data of Secrets and all their
 // annotations, the data of ConfigMaps, managed fields, copies of the object in annotations, and
-// resourceVersion, which changes when nothing else does.
+// resourceVersion, which changes when nothing else does. It stays where only metadata is reported (MetadataOnly): it is
+// what tells that the rest was edited.
 func Strip(group, kind string, content map[string]any) {
 	secret := group == "" && kind == "Secret"
 	if secret || group == "" && kind == "ConfigMap" {
@@ -48,8 +51,11 @@ func Strip(group, kind string, content map[string]any) {
 		}
 	}
 	metadata, _ := content["metadata"].(map[string]any)
-	for _, member := range []string{"managedFields", "resourceVersion", "selfLink"} {
+	for _, member := range []string{"managedFields", "selfLink"} {
 		delete(metadata, member)
+	}
+	if !MetadataOnly(schema.GroupKind{Group: group, Kind: kind}) {
+		delete(metadata, "resourceVersion")
 	}
 	annotations, _ := metadata["annotations"].(map[string]any)
 	for _, a := range lastApplied {

@@ -82,10 +82,12 @@ func weight(o *Object) int {
 }
 
 // Head is what is said of the bundle as a whole. Kinds are those that the agent observes, in any order: of a kind
-// that is not among them nobody knows whether an object is there.
+// that is not among them nobody knows whether an object is there. Lease is the namespace of the Lease (LeaseName) that the
+// agent renews: where there is none, there is no agent any more. "" is for an agent without one.
 type Head struct {
 	Ready bool
 	Kinds []schema.GroupKind
+	Lease string
 }
 
 // Split writes the statuses of a bundle's parts, the first resource's first, each no longer than maxSize, which
@@ -218,6 +220,9 @@ func encode(head *Head, parts, count int, objects []*Object) (json.RawMessage, e
 			return nil, err
 		}
 		fmt.Fprintf(&b, `"ready":%t,"observedKinds":%s,"parts":%d,`, head.Ready, kinds, parts)
+		if head.Lease != "" {
+			fmt.Fprintf(&b, `"lease":%q,`, head.Lease) // a DNS label
+		}
 	}
 	b.WriteString(`"resourceCount":` + strconv.Itoa(count))
 	for _, l := range append(slices.Clone(lists), list{member: genericMember}) {

@@ -126,7 +126,7 @@ var settings = []setting{
 	{"certificate-lifetime", "", "`duration` for which certificates of logical clouds' users are good, at least 10m; as clusters have it when empty", Worker, certificateLifetime},
 	{"monitor-image", "", "`image` of the agent in clusters registered with spec.report install; its chart's when empty", Worker, text(func(c *Config) *string { return &c.MonitorImage })},
 	{"kubeconfig", "", "kubeconfig `file` of the cluster; that of the pod when empty", Monitoring, file(func(c *Config) *string { return &c.Monitor.Kubeconfig })},
-	{"namespace", "", "`name` of the namespace with the Lease that the agent renews; none when empty", Monitoring, text(func(c *Config) *string { return &c.Monitor.Namespace })},
+	{"namespace", "default", "`name` of the namespace with the Lease that the agent renews; none when empty", Monitoring, text(func(c *Config) *string { return &c.Monitor.Namespace })},
 	{"write-interval", "1s", "shortest `duration` between two writes of one status", Monitoring, duration(func(c *Config) *time.Duration { return &c.Monitor.WriteInterval })},
 	{"max-status", "1048576", "largest status of one ResourceBundleState, in `bytes`; the rest goes to further ones", Monitoring, atLeast(64<<10, func(c *Config, n int64) { c.Monitor.MaxSize = n })},
 	{"kinds-file", "", "JSON `file` with a list of Group, Version, Kind that are watched in any case", Monitoring, file(func(c *Config) *string { return &c.Monitor.KindsFile })},

@@ -78,7 +78,7 @@ func TestMonitorHasSettingsOfItsOwn(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(&config.Config{
 		MetricsListen: "127.0.0.1:9465", LogFormat: "text",
-		Monitor: config.Monitor{WriteInterval: time.Second, MaxSize: 1 << 20, Discover: true},
+		Monitor: config.Monitor{Namespace: "default", WriteInterval: time.Second, MaxSize: 1 << 20, Discover: true},
 	}, got, cmpopts.IgnoreUnexported(config.Config{})))
 
 	file := filepath.Join(t.TempDir(), "file")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"go.temporal.io/sdk/client"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/fail"
@@ -26,6 +27,15 @@ func (e *Engine) Watch(ctx context.Context, shard int, w activities.Watching) er
 // Unwatch implements activities.Shards.
 func (e *Engine) Unwatch(ctx context.Context, shard int, contextID string) error {
 	return e.signalWatch(ctx, shard, workflows.UnwatchSignal, contextID)
+}
+
+// StopWatching implements service.Engine. Which shards have clusters of the context nobody need know.
+func (e *Engine) StopWatching(ctx context.Context, contextID string) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for shard := range activities.WatchShards {
+		g.Go(func() error { return e.Unwatch(ctx, shard, contextID) })
+	}
+	return g.Wait()
 }
 
 // Heard implements activities.Shards.

@@ -16,6 +16,7 @@ import (
 
 // index is what the agent knows of the cluster, by deployment id.
 type index struct {
+	lease       string // see bundle.Head
 	mu          sync.Mutex
 	changed     func(id string) // called, not under the lock, with each deployment whose view has changed
 	deployments map[string]*deployment
@@ -32,9 +33,9 @@ type deployment struct {
 	lost    map[types.UID]int // parts that went, by the UID of their first
 }
 
-func newIndex() *index {
+func newIndex(lease string) *index {
 	return &index{
-		changed: func(string) {}, deployments: map[string]*deployment{},
+		lease: lease, changed: func(string) {}, deployments: map[string]*deployment{},
 		where: map[plan.ResourceID]string{}, kinds: map[schema.GroupKind]bool{},
 	}
 }
@@ -63,7 +64,7 @@ func (x *index) view(id string) (view, bool) {
 	if d == nil || len(d.bundles) == 0 || !x.synced {
 		return view{}, false
 	}
-	v := view{version: d.version, head: bundle.Head{Ready: len(d.objects) > 0}}
+	v := view{version: d.version, head: bundle.Head{Ready: len(d.objects) > 0, Lease: x.lease}}
 	for kind := range x.kinds {
 		if kind == bundle.GroupKind {
 			continue

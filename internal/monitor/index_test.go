@@ -29,7 +29,7 @@ type fixture struct {
 }
 
 func newFixture() *fixture {
-	f := &fixture{index: newIndex()}
+	f := &fixture{index: newIndex("")}
 	f.pods, f.bundles = &handler{index: f.index, kind: podKind}, &handler{index: f.index, kind: bundle.GroupKind}
 	f.pods.observe()
 	f.bundles.observe()
@@ -106,7 +106,7 @@ func TestIndexFollowsObjects(t *testing.T) {
 }
 
 func TestIndexTellsNothingBeforeItKnowsAll(t *testing.T) {
-	f := &fixture{index: newIndex()}
+	f := &fixture{index: newIndex("")}
 	h := &handler{index: f.index, kind: bundle.GroupKind}
 	h.OnAdd(state(t, "1-a", "a-1", "u1", "", ""), true)
 	_, ok := f.view("1-a")

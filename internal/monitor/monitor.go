@@ -73,7 +73,7 @@ func Run(ctx context.Context, c Config) error {
 	if _, err := readExtra(c.KindsFile); err != nil {
 		return err
 	}
-	x := newIndex()
+	x := newIndex(c.Namespace)
 	m, err := newManager(c, x)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
 	"time"
 
@@ -46,10 +47,36 @@ func (a *agent) sync(ctx context.Context, c *kube.Cluster) error {
 		return definitionMissing(err)
 	}
 	err := a.lease.feed.sync(ctx, c)
-	if kube.IsAnswer(err) {
+	switch {
+	case kube.IsAnswer(err):
 		return nil // whoever gave the credentials did not think of the lease
+	case err == nil && a.lease.missing():
+		return a.ask(ctx, c)
 	}
 	return err
+}
+
+// errEnough ends a list of which the rest is of no interest.
+var errEnough = errors.New("enough")
+
+// ask finds out, where there is no Lease, whether there has to be one: before anybody is told that the cluster is heard.
+func (a *agent) ask(ctx context.Context, c *kube.Cluster) error {
+	var filled *bundle.Part
+	q := kube.Collection{Path: bundlesPath, Labels: labelled, Page: pageOfBundles}
+	_, err := c.List(ctx, q, func(object json.RawMessage) error {
+		if part, err := bundle.Decode(object); err == nil && part.Number == 1 && part.Filled {
+			filled = part
+			return errEnough
+		}
+		return nil
+	})
+	if filled == nil {
+		return definitionMissing(err)
+	}
+	if filled.Lease != "" {
+		a.lease.expect()
+	}
+	return nil
 }
 
 func definitionMissing(err error) error {
@@ -114,6 +141,9 @@ func (a *agent) observe(ctx context.Context, c *kube.Cluster, id string) (*domai
 		case !b.Complete:
 			return nil, errUnsettled
 		default:
+			if b.Lease != "" {
+				a.lease.expect()
+			}
 			return observation(b.Kinds, b.Objects), nil
 		}
 	}

@@ -199,6 +199,18 @@ func TestAnAgentThatFallsSilent(t *testing.T) {
 	require.Equal(t, silent, w.said()[len(w.said())-1].Reason)
 }
 
+// TestAnAgentThatIsGone: it was removed with its Lease before anybody watched.
+func TestAnAgentThatIsGone(t *testing.T) {
+	w := newWorld(t)
+	w.lease = w.namespace
+	w.makeBundle("app")
+	w.fill("app", bundle.MaxSize, object(t, "a", 10))
+	w.watch(domain.ReportAgent, nil)
+	w.await("app", there)
+	w.awaitContact(false, "the agent in the cluster does not answer")
+	require.Len(t, w.said(), 1, "nobody was told that it is heard")
+}
+
 func TestDeploymentIDsAreFoundByEitherName(t *testing.T) {
 	id := plan.DeploymentID("4711", strings.Repeat("a", 100))
 	_, app, _ := strings.Cut(id, "-")

@@ -9,16 +9,19 @@ import (
 	"github.com/drover-io/drover/internal/kube"
 )
 
-// lease knows whether an agent is alive. One without a Lease, as EMCO's, cannot be told from a dead one.
+// lease knows whether an agent is alive. One without a Lease, as EMCO's, cannot be told from a dead one; one that had a
+// Lease says so in what it wrote.
 type lease struct {
 	feed   *feed
 	period time.Duration // of silence that is too long
 	beat   chan struct{} // has room for one; a word in it says that the agent was heard
 
-	mu      sync.Mutex
-	listing bool
-	renewed map[string]time.Time // by namespace, by the agent's clock
-	heard   time.Time            // by our clock; zero where there was no Lease
+	mu       sync.Mutex
+	listing  bool
+	listed   bool                 // it is known whether there is one
+	expected bool                 // there has to be one
+	renewed  map[string]time.Time // by namespace, by the agent's clock
+	heard    time.Time            // by our clock; zero where there was no Lease
 }
 
 func newLease(period time.Duration) *lease {
@@ -56,11 +59,33 @@ func (l *lease) put(object json.RawMessage) error {
 		return nil
 	}
 	l.heard = at
+	l.stir()
+	return nil
+}
+
+// missing says that there is no Lease, which is no news where there need not be one.
+func (l *lease) missing() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.listed && l.heard.IsZero() && !l.expected
+}
+
+// expect says that an agent which wrote something has a Lease.
+func (l *lease) expect() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.expected {
+		l.expected = true
+		l.stir()
+	}
+}
+
+// stir has silent looked at again.
+func (l *lease) stir() {
 	select {
 	case l.beat <- struct{}{}:
 	default:
 	}
-	return nil
 }
 
 // remove leaves things as they are: the agent is silent from now on.
@@ -72,7 +97,7 @@ func (l *lease) end()   { l.setListing(false) }
 func (l *lease) setListing(listing bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.listing = listing
+	l.listing, l.listed = listing, l.listed || !listing
 }
 
 // left is how long the agent may still be silent; false when that is of no importance: it is already, or it has no
@@ -84,11 +109,11 @@ func (l *lease) left(now time.Time) (time.Duration, bool) {
 	return d, !l.heard.IsZero() && d > 0
 }
 
-// silent is why an agent cannot vouch for its reports, and since when; "" when it can.
+// silent is why an agent cannot vouch for its reports, and since when, zero where nobody knows; "" when it can.
 func (l *lease) silent(now time.Time) (reason string, since time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.heard.IsZero() || now.Sub(l.heard) < l.period {
+	if l.heard.IsZero() && (!l.expected || !l.listed) || now.Sub(l.heard) < l.period {
 		return "", time.Time{}
 	}
 	return "the agent in the cluster does not answer", l.heard

@@ -1,10 +1,12 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"slices"
 	"strconv"
@@ -32,6 +34,8 @@ type Engine interface {
 	Held(ctx context.Context, s domain.Scope) (map[string]string, error)
 	// Open are the leaves of an app on which a running operation is at work.
 	Open(ctx context.Context, s domain.Scope, app string) ([]domain.Leaf, error)
+	// StopWatching ends that clusters are watched for an app context.
+	StopWatching(ctx context.Context, contextID string) error
 }
 
 // Records reads what operations left in the store.
@@ -42,6 +46,7 @@ type Records interface {
 	ActiveInstances(ctx context.Context) ([]*domain.Instance, error)
 	// DeleteInstance removes the record of a context that did not come about.
 	DeleteInstance(ctx context.Context, contextID string) error
+	InstancesOf(ctx context.Context, owner domain.Key) ([]*domain.Instance, error)
 	DeleteInstances(ctx context.Context, owner domain.Key) error
 }
 
@@ -170,9 +175,23 @@ func (l *Lifecycle) statusOf(ctx context.Context, i *domain.Instance) (domain.Co
 	return domain.ContextInstantiateFailed, nil
 }
 
-// Forget removes the records of all contexts of a resource that is deleted.
+// Forget removes the records of all contexts of a resource that is deleted. For one that has not come to its end, as
+// after a terminate that failed, clusters are still watched: that ends too.
 func (l *Lifecycle) Forget(ctx context.Context, owner domain.Key) error {
-	return l.records.DeleteInstances(ctx, owner)
+	contexts, err := l.records.InstancesOf(ctx, owner)
+	if err != nil {
+		return err
+	}
+	var watched error
+	for _, i := range contexts {
+		if over[i.Status] != "" {
+			continue
+		}
+		if err := l.engine.StopWatching(ctx, i.LabelID()); err != nil {
+			watched = fmt.Errorf("stop watching clusters for %s: %w", i.ContextID, err)
+		}
+	}
+	return cmp.Or(l.records.DeleteInstances(ctx, owner), watched)
 }
 
 // User finds an owner whose app context, not terminated yet, goes to the cluster. A cluster is no user of itself:

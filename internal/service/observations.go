@@ -65,10 +65,13 @@ func (r *reported) observation(app string, name domain.ClusterName, o Observatio
 	w := r.watches[name]
 	out := &status.Observation{ClusterName: name, Seen: o.Observation != nil, Connected: w.Connected, LastSeen: w.LastSeen, Reason: w.Reason}
 	if !out.Seen {
-		if leaf := r.leaves[domain.LeafID(r.contextID, app, name)]; r.over != "" {
+		switch said := r.leaves[domain.LeafID(r.contextID, app, name)].Report; {
+		case r.over != "" && said != "":
+			out.Reason = r.over + "; " + said
+		case r.over != "":
 			out.Reason = r.over
-		} else if leaf.Report != "" {
-			out.Reason = leaf.Report
+		case said != "":
+			out.Reason = said
 		}
 		return out
 	}

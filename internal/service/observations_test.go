@@ -106,6 +106,9 @@ func TestObservationsOfWhatIsTerminated(t *testing.T) {
 		require.Nil(t, source.Observations)
 		require.Equal(t, &status.Observation{ClusterName: cluster0("c"), Reason: reason}, source.Unreported("app", cluster0("c")))
 	}
+	source := hearing(t, said{}, domain.ContextTerminated, domain.Leaf{ID: domain.LeafID("1", "app", cluster0("c")), Report: "nobody confirmed it"})
+	require.Equal(t, "the app context is terminated; nobody confirmed it", source.Unreported("app", cluster0("c")).Reason)
+	require.Equal(t, "the app context is terminated", source.Unreported("app", cluster0("d")).Reason)
 }
 
 func TestObservationsThatCannotBeRead(t *testing.T) {
