@@ -36,7 +36,7 @@ func newRegister(hub *notify.Hub) *register {
 var errDeregistered = fail.New(fail.Conflict, "the client has deregistered")
 
 // StatusRegister tells a client the status after each change that makes it another one. A client that reads slowly is
-// told less often.
+// told less often. The header is sent when it is registered: of what changes after that it is told.
 func (r *register) StatusRegister(in *statusnotify.StatusRegistration, stream grpc.ServerStreamingServer[statusnotify.StatusNotification]) error {
 	owner, q, err := target(in)
 	if err != nil {
@@ -70,10 +70,14 @@ func notifications(ctx context.Context, s *notify.Subscription, in *statusnotify
 		if err != nil {
 			return err
 		}
-		if before != nil && !proto.Equal(before, now) {
-			if err := stream.Send(now); err != nil {
-				return err
-			}
+		switch {
+		case before == nil:
+			err = stream.SendHeader(nil)
+		case !proto.Equal(before, now):
+			err = stream.Send(now)
+		}
+		if err != nil {
+			return err
 		}
 		before = now
 	}
