@@ -33,8 +33,8 @@ const (
 
 // Bounds of what is waited for.
 const (
-	startTime = 30 * time.Second
-	dropTime  = 10 * time.Second
+	startTime = 2 * time.Minute
+	dropTime  = time.Minute
 )
 
 // local is the database of this process.
