@@ -18,6 +18,7 @@ import (
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
+	"github.com/drover-io/drover/internal/stored"
 )
 
 const (
@@ -34,7 +35,7 @@ const (
 // that it stays on. It looks at the objects themselves, so that it does not matter whether and how the clusters report.
 // A cluster that does not answer is one that is not Ready yet.
 func (k *Kube) AwaitReady(ctx context.Context, in ReadyInput) error {
-	p, err := load[plan.Plan](ctx, k.leaves, in.Plan)
+	p, err := stored.JSON[plan.Plan](ctx, k.leaves, in.Plan)
 	if err != nil {
 		return err
 	}
