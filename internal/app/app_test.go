@@ -45,7 +45,7 @@ func partial(t testing.TB) *Parts {
 	c := configured(t)
 	p := &Parts{config: c, log: slog.New(slog.DiscardHandler)}
 	var err error
-	p.store, err = store.Open(store.Config{URI: c.MongoURI, Database: c.Database})
+	p.store, err = store.Open(store.Config{URI: c.MongoURI, Database: c.Database, Timeout: storetest.Timeout})
 	require.NoError(t, err)
 	p.sealer, err = secret.Parse(c.SecretKeys)
 	require.NoError(t, err)

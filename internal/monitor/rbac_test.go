@@ -49,7 +49,7 @@ func TestRightsOfTheChartSuffice(t *testing.T) {
 			require.Equal(t, discover, len(b.Kinds) > len(emcoKinds), "%v", b.Kinds)
 			require.Greater(t, len(w.parts()), 1, "it may make further parts")
 
-			require.NoError(t, w.client.Resource(pods).Namespace(w.namespace).DeleteCollection(t.Context(), immediately(), metav1.ListOptions{}))
+			w.deletePods()
 			require.Eventually(t, func() bool { return len(w.parts()) == 1 }, deadline, tick, "it may delete them")
 			require.Eventually(t, func() bool {
 				_, err := w.client.Resource(leases).Namespace(w.namespace).Get(t.Context(), bundle.LeaseName, metav1.GetOptions{})

@@ -70,7 +70,7 @@ func newWorld(t testing.TB) *world {
 	w.namespace = kubetest.Name("observe")
 	w.contextID = kubetest.Name("c")[2:]
 	kubetest.MakeNamespace(t, w.client, w.namespace)
-	s, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t)})
+	s, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Timeout: storetest.Timeout})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close(context.Background())) })
 	w.store = s
