@@ -47,7 +47,7 @@ func TestHalt(t *testing.T) {
 		}
 		<-r.Context().Done()
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	halted := make(chan error, 1)
 	var told domain.Leaf

@@ -8,13 +8,14 @@ import (
 	"sync"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"go.temporal.io/sdk/activity"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/stored"
 )
 
 // Clusters does the work on clusters.
@@ -24,7 +25,7 @@ type Clusters interface {
 
 // Leaves keeps the ends of leaves, and which clusters answer.
 type Leaves interface {
-	Blobs
+	stored.Blobs
 	PutLeaf(ctx context.Context, leaf domain.Leaf) error
 	Leaf(ctx context.Context, id string) (*domain.Leaf, error)
 	SetReachable(ctx context.Context, c domain.ClusterName, reachable bool) error
@@ -62,12 +63,9 @@ const maxNotes = 200
 
 // NewKube makes the activities. agent is what installs the agent into a cluster.
 func NewKube(clusters Clusters, leaves Leaves, reporter Reporter, reports Reports, agent []plan.Resource) *Kube {
-	bundles, err := lru.New[domain.Digest, *plan.Bundle](decodedBundles)
-	if err != nil {
-		panic(err) // the size is a constant
-	}
 	return &Kube{
-		clusters: clusters, leaves: leaves, reporter: reporter, bundles: bundles, reporting: newReporting(reports, agent),
+		clusters: clusters, leaves: leaves, reporter: reporter, reporting: newReporting(reports, agent),
+		bundles: lru.New[domain.Digest, *plan.Bundle](decodedBundles),
 	}
 }
 
@@ -206,7 +204,7 @@ func (k *Kube) bundle(ctx context.Context, digest domain.Digest) (*plan.Bundle, 
 	if b, ok := k.bundles.Get(digest); ok {
 		return b, nil
 	}
-	b, err := load[plan.Bundle](ctx, k.leaves, digest)
+	b, err := stored.JSON[plan.Bundle](ctx, k.leaves, digest)
 	if err != nil {
 		return nil, err
 	}

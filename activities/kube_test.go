@@ -43,6 +43,7 @@ type leaf struct {
 	env     *testsuite.TestActivityEnvironment
 	kube    *activities.Kube
 	server  *httptest.Server
+	url     string           // the server's
 	handle  http.HandlerFunc // nil answers as a cluster that has nothing and takes all
 	body    func(w http.ResponseWriter, r *http.Request, body []byte)
 	options worker.Options
@@ -74,7 +75,8 @@ func newLeaf(t *testing.T, op domain.Operation, stages ...int) *leaf {
 	l.server.EnableHTTP2 = true
 	l.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
 	l.server.StartTLS()
-	t.Cleanup(l.down)
+	l.url = l.server.URL
+	t.Cleanup(l.stop)
 
 	bundle := plan.Bundle{App: "app"}
 	for i, stage := range stages {
@@ -88,9 +90,8 @@ func newLeaf(t *testing.T, op domain.Operation, stages ...int) *leaf {
 		Scope: domain.Scope{Owner: "owner", ContextID: "1", Operation: op}, App: "app", Cluster: domain.ClusterName{Provider: "p", Name: "c"},
 		Bundle: l.store.put(t, bundle), Resources: len(stages), Namespace: "default",
 	}
-	kubeconfig := l.kubeconfig()
-	clusters, err := kube.NewClusters(kube.Config{}, func(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
-		return kubeconfig, "digest", nil
+	clusters, err := kube.NewClusters(kube.Config{Request: time.Minute}, func(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
+		return l.kubeconfig(), "digest", nil
 	})
 	require.NoError(t, err)
 	t.Cleanup(clusters.Close)
@@ -129,16 +130,18 @@ func (l *leaf) Report(domain.ClusterName) domain.Report { return l.how }
 // Rules implements activities.ReadinessRules.
 func (l *leaf) Rules(context.Context) (*readiness.Rules, error) { return l.rules, nil }
 
-func (l *leaf) down() {
+func (l *leaf) stop() {
 	l.server.CloseClientConnections()
 	l.server.Close()
 }
 
+// down has the cluster, which has not been asked for anything yet, where nobody listens.
+func (l *leaf) down() { l.url = "https://127.0.0.1:1" }
+
 func (l *leaf) kubeconfig() []byte {
-	l.t.Helper()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: l.server.Certificate().Raw})
 	data, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: l.server.URL, CertificateAuthorityData: ca}},
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: l.url, CertificateAuthorityData: ca}},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: "token"}},
 		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
 		CurrentContext: "x",
@@ -273,7 +276,7 @@ func TestApplyIsRefused(t *testing.T) {
 
 func TestUnreachable(t *testing.T) {
 	l := newLeaf(t, domain.OpInstantiate, 0, 0)
-	l.down()
+	l.stop()
 	_, err := l.run()
 	require.Equal(t, fail.Unavailable, fail.KindOf(err), "%v", err)
 	require.Len(t, l.contacts, 1)
@@ -290,7 +293,7 @@ func TestUnreachable(t *testing.T) {
 // TestUnreachableAgain must not add to the history at every attempt.
 func TestUnreachableAgain(t *testing.T) {
 	l := newLeaf(t, domain.OpInstantiate, 0, 0)
-	l.down()
+	l.stop()
 	_, err := l.run()
 	require.Error(t, err)
 	told, last := len(l.contacts), l.beats[len(l.beats)-1]
@@ -418,7 +421,7 @@ func TestDelete(t *testing.T) {
 func TestDeleteCutOff(t *testing.T) {
 	l := newLeaf(t, domain.OpTerminate, 0)
 	require.NoError(t, l.store.PutLeaf(t.Context(), domain.Leaf{ID: l.in.LeafID(), Marks: "1A"}))
-	l.down()
+	l.stop()
 	_, err := l.run()
 	require.Equal(t, fail.Unavailable, fail.KindOf(err))
 	require.Equal(t, "1r", l.beats[len(l.beats)-1].Marks)

@@ -8,14 +8,15 @@ import (
 	"sync"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"go.temporal.io/sdk/activity"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/stored"
 )
 
 // Store is what lifecycle activities need of the store.
@@ -359,37 +360,11 @@ func outcome(p *plan.Plan, left func(*plan.App, *plan.Target) domain.Leaf, in Fi
 }
 
 func (l *Lifecycle) owner(ctx context.Context, key domain.Key) (domain.Owner, error) {
-	noun := domain.OwnerNoun(key)
-	if noun == nil {
-		return nil, fail.New(fail.Internal, "%s has no lifecycle", key)
-	}
-	o, err := l.Store.Get(ctx, noun, key)
-	if err != nil {
-		return nil, err
-	}
-	return o.(domain.Owner), nil
+	return stored.Owner(ctx, l.Store, key)
 }
 
 func (l *Lifecycle) plan(ctx context.Context, digest domain.Digest) (*plan.Plan, error) {
-	return load[plan.Plan](ctx, l.Store, digest)
-}
-
-// Blobs reads blobs.
-type Blobs interface {
-	Blob(ctx context.Context, digest domain.Digest) ([]byte, error)
-}
-
-// load reads a blob of JSON.
-func load[T any](ctx context.Context, blobs Blobs, digest domain.Digest) (*T, error) {
-	data, err := blobs.Blob(ctx, digest)
-	if err != nil {
-		return nil, err
-	}
-	v := new(T)
-	if err := json.Unmarshal(data, v); err != nil {
-		return nil, fmt.Errorf("decode blob %s: %w", digest, err)
-	}
-	return v, nil
+	return stored.JSON[plan.Plan](ctx, l.Store, digest)
 }
 
 // save writes v as a blob of JSON.

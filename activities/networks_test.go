@@ -28,7 +28,7 @@ type networked struct {
 
 func newNetworked(t *testing.T) *networked {
 	t.Helper()
-	db, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t)})
+	db, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Timeout: storetest.Timeout})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close(context.Background())) })
 	n := &networked{store: db, Lifecycle: &activities.Lifecycle{Store: db, Now: func() time.Time { return begun }}}

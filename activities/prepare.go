@@ -8,10 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/placement"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/render"
@@ -342,12 +341,7 @@ const footprints = 10_000
 
 // meets says whether the plan with the digest may collide with the one whose footprint is mine.
 func (l *Lifecycle) meets(ctx context.Context, mine plan.Footprint, digest domain.Digest) (bool, error) {
-	l.once.Do(func() {
-		var err error
-		if l.footprints, err = lru.New[domain.Digest, plan.Footprint](footprints); err != nil {
-			panic(err) // the size is a constant
-		}
-	})
+	l.once.Do(func() { l.footprints = lru.New[domain.Digest, plan.Footprint](footprints) })
 	f, ok := l.footprints.Get(digest)
 	if !ok {
 		p, err := l.plan(ctx, digest)

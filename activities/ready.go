@@ -20,6 +20,7 @@ import (
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
+	"github.com/drover-io/drover/internal/stored"
 )
 
 const (
@@ -41,7 +42,7 @@ type ReadinessRules interface {
 // that it stays on. It looks at the objects themselves, so that it does not matter whether and how the clusters report,
 // and judges them as the status does. A cluster that does not answer is one that is not Ready yet.
 func (k *Kube) AwaitReady(ctx context.Context, in ReadyInput) error {
-	p, err := load[plan.Plan](ctx, k.leaves, in.Plan)
+	p, err := stored.JSON[plan.Plan](ctx, k.leaves, in.Plan)
 	if err != nil {
 		return err
 	}

@@ -7,13 +7,13 @@ import (
 	"sync"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"go.temporal.io/sdk/activity"
 
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
 )
@@ -55,15 +55,10 @@ type reporting struct {
 }
 
 func newReporting(reports Reports, agent []plan.Resource) *reporting {
-	installed, err := lru.New[*kube.Cluster, struct{}](knownClients)
-	if err != nil {
-		panic(err) // the size is a constant
+	return &reporting{
+		reports: reports, agent: agent,
+		installed: lru.New[*kube.Cluster, struct{}](knownClients), lacking: lru.New[*kube.Cluster, time.Time](knownClients),
 	}
-	lacking, err := lru.New[*kube.Cluster, time.Time](knownClients)
-	if err != nil {
-		panic(err)
-	}
-	return &reporting{reports: reports, agent: agent, installed: installed, lacking: lacking}
 }
 
 // apply applies the leaf's resources, and then its ResourceBundleState, with the administrator's rights: users need

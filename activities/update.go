@@ -9,6 +9,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/stored"
 )
 
 // ChangeInput asks for the plan of an operation that takes over from another context.
@@ -118,7 +119,7 @@ func (l *Lifecycle) side(ctx context.Context, digest domain.Digest) (*plan.Side,
 	}
 	s := &plan.Side{Plan: p, Bundles: make(map[string]*plan.Bundle, len(p.Apps))}
 	for _, a := range p.Apps {
-		if s.Bundles[a.Name], err = load[plan.Bundle](ctx, l.Store, a.Bundle); err != nil {
+		if s.Bundles[a.Name], err = stored.JSON[plan.Bundle](ctx, l.Store, a.Bundle); err != nil {
 			return nil, err
 		}
 	}

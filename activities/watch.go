@@ -18,6 +18,7 @@ import (
 	"github.com/drover-io/drover/internal/observe"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/stored"
 )
 
 // WatchShards is the number of shards that clusters are watched in. Running workflows know their shard by its
@@ -86,7 +87,7 @@ type Shards interface {
 
 // Observations keeps what clusters report. An owner is one attempt at a watching activity.
 type Observations interface {
-	Blobs
+	stored.Blobs
 	Instance(ctx context.Context, contextID string) (*domain.Instance, error)
 	Observed(ctx context.Context, contextIDs []string) ([]domain.ObservedApp, error)
 	PutObservation(ctx context.Context, o *domain.Observation) error
@@ -142,13 +143,13 @@ func (w *Watch) StopWatching(ctx context.Context, in WatchingInput) error {
 func (w *Watch) tell(ctx context.Context, in WatchingInput, tell func(context.Context, int, []domain.ClusterName) error) error {
 	stop := beat(ctx)
 	defer stop()
-	p, err := load[plan.Plan](ctx, w.Store, in.Plan)
+	p, err := stored.JSON[plan.Plan](ctx, w.Store, in.Plan)
 	if err != nil {
 		return err
 	}
 	staying := clustersOf(p, func(t *plan.Target) bool { return !t.Leaving })
 	if in.Left != "" {
-		left, err := load[plan.Plan](ctx, w.Store, in.Left)
+		left, err := stored.JSON[plan.Plan](ctx, w.Store, in.Left)
 		if err != nil {
 			return err
 		}

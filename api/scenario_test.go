@@ -232,7 +232,7 @@ func newWorld(t testing.TB) *world {
 // newWorldWith lets change put other parts in; it may be nil.
 func newWorldWith(t testing.TB, change func(w *world, d *api.Deps, instances *service.Instances)) *world {
 	t.Helper()
-	db, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t)})
+	db, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Timeout: storetest.Timeout})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close(context.Background())) })
 	sealer, err := secret.Parse("test:" + strings.Repeat("A", 43) + "=")

@@ -29,7 +29,7 @@ func served(t *testing.T, w *world) (url string, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	context.AfterFunc(ctx, w.watches.Close)
-	go func() { ended <- api.Serve(ctx, l, w.router, 10*time.Second) }()
+	go func() { ended <- api.Serve(ctx, l, w.router, time.Minute) }()
 	stopped := false
 	stop = func() {
 		if !stopped {

@@ -296,9 +296,9 @@ func (w *world) leaf(cluster string) domain.Leaf {
 
 func (w *world) status() domain.ContextStatus { return w.store.instances[contextID].Status }
 
-// midway is when a dead cluster is known as such. The test environment gives up after 10 attempts, which
-// Temporal does not.
-const midway = 20 * time.Second
+// midway is when a dead cluster is known as such, and everything else is done: while activities run, the environment's
+// time is that of the machine. It gives up after 10 attempts, nearly a minute, which Temporal does not.
+const midway = 45 * time.Second
 
 // at does something in the middle of the run, and fails the test when the run has ended before.
 func (w *world) at(d time.Duration, f func()) {
@@ -612,13 +612,22 @@ func TestManyClustersAreSplit(t *testing.T) {
 // TestStopWhileAnActivityHangs ends although the activity on a cluster does not.
 func TestStopWhileAnActivityHangs(t *testing.T) {
 	w := newWorld(t, domain.OpInstantiate, 1, "a", "hangs")
-	release := make(chan struct{})
-	w.clusters.acts["hangs"] = func(context.Context, activities.LeafInput) (*domain.Leaf, error) {
+	release, others := make(chan struct{}), make(chan struct{})
+	w.SetOnChildWorkflowCompletedListener(func(i *workflow.Info, _ converter.EncodedValue, _ error) {
+		if i.WorkflowExecution.ID == workflows.LeafID(w.scope, "app0", domain.ClusterName{Provider: "p", Name: "a"}) {
+			close(others)
+		}
+	})
+	w.clusters.acts["hangs"] = func(ctx context.Context, _ activities.LeafInput) (*domain.Leaf, error) {
+		if activity.GetInfo(ctx).IsLocalActivity {
+			return nil, fail.New(fail.Unavailable, "not done at once")
+		}
+		<-others
+		w.SignalWorkflow(workflows.StopSignal, nil)
 		<-release
 		return nil, context.Canceled
 	}
 	w.clusters.onHalt = func() { close(release) }
-	w.at(100*time.Millisecond, func() { w.SignalWorkflow(workflows.StopSignal, nil) })
 	out, err := w.run()
 	require.NoError(t, err)
 	require.Equal(t, domain.ContextInstantiateFailed, out.Status)
@@ -636,6 +645,7 @@ func TestStopOfAttemptsOfTheSameWorker(t *testing.T) {
 		if activity.GetInfo(ctx).IsLocalActivity {
 			return nil, fail.New(fail.Unavailable, "not done at once")
 		}
+		w.SignalWorkflow(workflows.StopSignal, nil)
 		<-attempt
 		leaf := domain.Leaf{
 			ID: in.LeafID(), ContextID: in.ContextID, Operation: in.Operation, App: in.App, Cluster: in.Cluster,
@@ -643,7 +653,6 @@ func TestStopOfAttemptsOfTheSameWorker(t *testing.T) {
 		}
 		return &leaf, w.store.PutLeaf(ctx, leaf)
 	}
-	w.at(time.Second, func() { w.SignalWorkflow(workflows.StopSignal, nil) })
 	out, err := w.run()
 	require.NoError(t, err)
 	require.Equal(t, domain.ContextInstantiateFailed, out.Status)

@@ -20,11 +20,13 @@ import (
 // watching stands for the activity: it lasts until it is cancelled, but for the first ones, which fail.
 type watching struct {
 	failures atomic.Int32
-	terms    atomic.Int32 // the last one
+	begins   func(term int) // nil for nothing
 }
 
 func (w *watching) WatchShard(ctx context.Context, in activities.WatchShardInput) error {
-	w.terms.Store(int32(in.Term)) // #nosec G115 -- a few
+	if w.begins != nil {
+		w.begins(in.Term)
+	}
 	if w.failures.Add(-1) >= 0 {
 		return workflows.ToTemporal(errors.New("a bug"), 100)
 	}
@@ -163,10 +165,15 @@ func TestWatchTakenOver(t *testing.T) {
 func TestWatchGoesOnAfterAFailure(t *testing.T) {
 	w := newWatchWorld(t)
 	w.activity.failures.Store(1)
+	var terms []int
+	w.activity.begins = func(term int) {
+		if terms = append(terms, term); term == 2 {
+			w.SignalWorkflow(workflows.UnwatchSignal, "1")
+		}
+	}
 	w.at(func() { w.watch("1", "a") })
-	w.RegisterDelayedCallback(func() { w.SignalWorkflow(workflows.UnwatchSignal, "1") }, 10*time.Second+5*step)
 	require.NoError(t, w.run(workflows.WatchInput{}))
-	require.EqualValues(t, 2, w.activity.terms.Load())
+	require.Equal(t, []int{1, 2}, terms)
 }
 
 // TestWatchContinuesAsNew with all that it knows, and with what came while it ended.

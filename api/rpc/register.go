@@ -47,7 +47,8 @@ var (
 var sendTime = 20 * time.Second
 
 // StatusRegister tells a client the status after each change that makes it another one. A client that reads slowly is
-// told less often, one that does not read is dropped.
+// told less often, one that does not read is dropped. The header is sent when it is registered: of what changes after
+// that it is told.
 func (r *register) StatusRegister(in *statusnotify.StatusRegistration, stream grpc.ServerStreamingServer[statusnotify.StatusNotification]) error {
 	owner, q, err := target(in)
 	if err != nil {
@@ -81,10 +82,14 @@ func notifications(ctx context.Context, s *notify.Subscription, in *statusnotify
 		if err != nil {
 			return err
 		}
-		if before != nil && !proto.Equal(before, now) {
-			if err := send(ctx, stream, now); err != nil {
-				return err
-			}
+		switch {
+		case before == nil:
+			err = stream.SendHeader(nil)
+		case !proto.Equal(before, now):
+			err = send(ctx, stream, now)
+		}
+		if err != nil {
+			return err
 		}
 		before = now
 	}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/log"
 
 	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/engine"
@@ -124,7 +123,7 @@ func sealer(c *config.Config) (*secret.Sealer, error) {
 func dial(c *config.Config, logger *slog.Logger, tracing telemetry.Tracing) (client.Client, error) {
 	options := client.Options{
 		HostPort: c.Temporal.Address, Namespace: c.Temporal.Namespace,
-		Logger: log.NewStructuredLogger(logger), Interceptors: tracing.ClientInterceptors(),
+		Logger: telemetry.TemporalLogger(logger), Interceptors: tracing.ClientInterceptors(),
 	}
 	var err error
 	if options.MetricsHandler, err = telemetry.TemporalMetrics(); err != nil {

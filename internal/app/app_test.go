@@ -20,6 +20,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/engine"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/freeport"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/service"
@@ -44,7 +45,7 @@ func partial(t testing.TB) *Parts {
 	c := configured(t)
 	p := &Parts{config: c, log: slog.New(slog.DiscardHandler)}
 	var err error
-	p.store, err = store.Open(store.Config{URI: c.MongoURI, Database: c.Database})
+	p.store, err = store.Open(store.Config{URI: c.MongoURI, Database: c.Database, Timeout: storetest.Timeout})
 	require.NoError(t, err)
 	p.sealer, err = secret.Parse(c.SecretKeys)
 	require.NoError(t, err)
@@ -83,7 +84,7 @@ func TestConnectSaysWhatItWaitsFor(t *testing.T) {
 		_, err := Connect(ctx, c, Logger(c, log))
 		ended <- err
 	}()
-	require.Eventually(t, func() bool { return log.has(`dependency="Temporal at ` + nobody) }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return log.has(`dependency="Temporal at ` + nobody) }, time.Minute, 10*time.Millisecond)
 	cancel()
 	err := <-ended
 	require.ErrorIs(t, err, context.Canceled)
@@ -187,9 +188,9 @@ func TestHeard(t *testing.T) {
 
 func TestWorkerHealth(t *testing.T) {
 	p := partial(t)
-	l, err := Listen(t.Context(), "127.0.0.1:0")
+	address := freeport.Address()
+	l, err := Listen(t.Context(), address)
 	require.NoError(t, err)
-	address := l.Addr().String()
 	_, err = Listen(t.Context(), address)
 	require.ErrorContains(t, err, "--listen")
 	require.NoError(t, l.Close())
@@ -215,7 +216,7 @@ func TestWorkerHealth(t *testing.T) {
 			err = c.Close()
 		}
 		return err == nil
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	code, _ := get("healthz")
 	require.Equal(t, http.StatusOK, code)
 	code, text := get("readyz")

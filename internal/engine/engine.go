@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/serviceerror"
@@ -20,6 +19,7 @@ import (
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/workflows"
 )
@@ -55,11 +55,7 @@ const (
 
 // New makes an engine on a connection, which stays the caller's.
 func New(c client.Client) *Engine {
-	counts, err := lru.New[string, counted](countsMax)
-	if err != nil {
-		panic(err) // the size is a constant
-	}
-	return &Engine{temporal: c, counts: counts}
+	return &Engine{temporal: c, counts: lru.New[string, counted](countsMax)}
 }
 
 // Ping says whether Temporal answers.

@@ -34,10 +34,11 @@ func TestFaultsAreTriedAgain(t *testing.T) {
 		wantText    string
 		wantAfter   time.Duration
 		unreached   bool
-		maxRequests int64 // of 100 resources, 8 at a time; 0 for all
+		maxRequests int64         // of 100 resources, 8 at a time; 0 for all
+		request     time.Duration // as patient takes it
 	}{
 		"hangs": {
-			reason: "each request costs a whole deadline", handle: hang, wantKind: fail.Timeout, wantText: "in time",
+			reason: "each request costs a whole deadline", handle: hang, request: 300 * time.Millisecond, wantKind: fail.Timeout, wantText: "in time",
 			unreached: true, maxRequests: 8,
 		},
 		"cuts the connection after the request": {
@@ -106,7 +107,7 @@ func TestFaultsAreTriedAgain(t *testing.T) {
 				} {
 					s := serve(t, p, tc.handle)
 					j, watcher := job(configMaps(100, 0), verb)
-					outcome := run(s.open(t, kube.Config{Request: 300 * time.Millisecond}), t.Context(), j)
+					outcome := run(s.open(t, kube.Config{Request: tc.request}), t.Context(), j)
 					require.Error(t, outcome.Retry, tc.reason)
 					require.Equal(t, tc.wantKind, fail.KindOf(outcome.Retry), "%v", outcome.Retry)
 					require.Contains(t, fail.TextOf(outcome.Retry), tc.wantText)
@@ -124,17 +125,15 @@ func TestFaultsAreTriedAgain(t *testing.T) {
 
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
-	gone := serve(t, http2, hang)
 	stranger := serve(t, http2, hang)
 	cases := map[string]struct {
 		kubeconfig []byte
 		wantText   string
 	}{
-		"nobody listens": {kubeconfig: func() []byte {
-			data := gone.kubeconfig(t)
-			gone.Close()
-			return data
-		}(), wantText: "connection refused"},
+		"nobody listens": {
+			kubeconfig: kubeconfig(t, clientcmdapi.Cluster{Server: "https://127.0.0.1:1"}, clientcmdapi.AuthInfo{Token: "token"}),
+			wantText:   "connection refused",
+		},
 		"somebody else answers": {
 			kubeconfig: kubeconfig(t, clientcmdapi.Cluster{Server: stranger.URL}, clientcmdapi.AuthInfo{Token: "token"}),
 			wantText:   "certificate",
@@ -143,7 +142,7 @@ func TestUnreachable(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := kubetest.Open(t, kube.Config{}, tc.kubeconfig)
+			c := kubetest.Open(t, patient(kube.Config{}), tc.kubeconfig)
 			for range 2 { // the message is the same from try to try
 				j, _ := job(configMaps(100, 0), domain.MarkPending)
 				outcome := c.Apply(t.Context(), j)

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,13 +20,14 @@ import (
 	"time"
 
 	"github.com/drover-io/drover/internal/built"
+	"github.com/drover-io/drover/internal/freeport"
 )
 
 // startTime bounds the start of the local cluster.
 const startTime = 2 * time.Minute
 
-// portBlock is how many ports in a row a local cluster takes.
-const portBlock = 3
+// ports is how many in a row a local cluster takes.
+const ports = 3
 
 // components of the local cluster: what answers, and what finishes deletions. It has no nodes.
 const components = "etcd,kube-apiserver,kube-controller-manager"
@@ -84,12 +84,8 @@ func start(path string) error {
 		return err
 	}
 	local.dir = dir
-	base, err := freePorts()
-	if err != nil {
-		return err
-	}
 	const name = "test"
-	cmd := exec.CommandContext(context.Background(), path, "up", "--data-dir", dir, "--cluster", name, "--port-base", strconv.Itoa(base),
+	cmd := exec.CommandContext(context.Background(), path, "up", "--data-dir", dir, "--cluster", name, "--port-base", strconv.Itoa(freeport.Block(ports)[0]),
 		"--components", components, "--no-nodes", "--timeout", startTime.String())
 	dieWithParent(cmd)
 	out, err := cmd.StdoutPipe()
@@ -136,43 +132,4 @@ func awaitReady(out io.Reader) error {
 	case <-time.After(startTime):
 		return errors.New("it is not ready in time")
 	}
-}
-
-// freePorts finds a block of ports that nobody listens on now.
-func freePorts() (int, error) {
-	for range 50 {
-		base, err := freeBlock()
-		if err == nil {
-			return base, nil
-		}
-	}
-	return 0, errors.New("no block of free ports")
-}
-
-func freeBlock() (int, error) {
-	var listeners []net.Listener
-	defer func() {
-		for _, l := range listeners {
-			l.Close()
-		}
-	}()
-	first, err := listen(0)
-	if err != nil {
-		return 0, err
-	}
-	listeners = append(listeners, first)
-	base := first.Addr().(*net.TCPAddr).Port
-	for i := 1; i < portBlock; i++ {
-		l, err := listen(base + i)
-		if err != nil {
-			return 0, err
-		}
-		listeners = append(listeners, l)
-	}
-	return base, nil
-}
-
-func listen(port int) (net.Listener, error) {
-	var config net.ListenConfig
-	return config.Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 }

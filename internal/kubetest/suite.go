@@ -407,7 +407,7 @@ func waitsForLeave(w *world) {
 	j, watcher := w.job(resources, domain.Marks{domain.MarkDoomed})
 	ended := make(chan kube.Outcome, 1)
 	go func() { ended <- w.cluster.Delete(w.Context(), j) }()
-	require.Eventually(w, func() bool { return w.find("held").GetDeletionTimestamp() != nil }, deadline, 10*time.Millisecond)
+	require.Eventually(w, func() bool { return w.find("held").GetDeletionTimestamp() != nil }, Deadline, Tick)
 	w.merge("held", letGo)
 	require.NoError(w, (<-ended).Retry)
 	require.Equal(w, domain.Marks{domain.MarkDeleted}, watcher.Marks)

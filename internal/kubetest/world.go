@@ -133,12 +133,16 @@ type world struct {
 	kubeconfig []byte
 }
 
-// deadline bounds every wait; only a defect or a very busy machine reaches it.
-const deadline = time.Minute
+// Deadline bounds every wait of tests with clusters; only a defect or a very busy machine reaches it. Tick is how often a
+// condition is looked at.
+const (
+	Deadline = 2 * time.Minute
+	Tick     = 20 * time.Millisecond
+)
 
 func newWorld(t testing.TB, kubeconfig []byte) *world {
 	t.Helper()
-	w := &world{TB: t, cluster: Open(t, kube.Config{}, kubeconfig), dynamic: Dynamic(t, kubeconfig), name: Name("suite"), kubeconfig: kubeconfig}
+	w := &world{TB: t, cluster: Open(t, kube.Config{Settle: Deadline}, kubeconfig), dynamic: Dynamic(t, kubeconfig), name: Name("suite"), kubeconfig: kubeconfig}
 	w.namespace = w.name
 	MakeNamespace(t, w.dynamic, w.namespace)
 	return w

@@ -16,8 +16,11 @@ import (
 	"github.com/drover-io/drover/internal/monitor"
 )
 
-// many is the number of pods of the large bundle.
-const many = 2000
+// many is the number of pods of the large bundle, and large its size in bytes that is too much for one part.
+const (
+	many  = 500
+	large = bundle.MaxSize / 4
+)
 
 func TestSplitsALargeBundle(t *testing.T) {
 	w := newWorld(t)
@@ -26,7 +29,7 @@ func TestSplitsALargeBundle(t *testing.T) {
 	w.createPods(many)
 
 	before := heap()
-	w.agent(func(c *monitor.Config) { c.Interval = 200 * time.Millisecond }) // a large bundle waits longer
+	w.agent(func(c *monitor.Config) { c.Interval, c.MaxSize = 200*time.Millisecond, large }) // a large bundle waits longer
 	start := time.Now()
 	b := w.await("all pods are there", func(b bundle.Bundle) bool { return len(names(b, "Pod")) == many })
 	t.Logf("%d pods in %d parts, whole after %s; heap grew by %d KiB", many, len(w.parts()), time.Since(start).Round(time.Millisecond), (heap()-before)>>10)
@@ -40,7 +43,7 @@ func TestSplitsALargeBundle(t *testing.T) {
 	w.delete(pods, "pod-0000")
 	w.await("one goes", func(b bundle.Bundle) bool { return len(b.Objects) == many-1 })
 
-	require.NoError(t, w.client.Resource(pods).Namespace(w.namespace).DeleteCollection(t.Context(), immediately(), metav1.ListOptions{}))
+	w.deletePods()
 	b = w.await("nothing is left", func(b bundle.Bundle) bool { return len(b.Objects) == 0 })
 	require.True(t, b.Filled)
 	require.Eventually(t, func() bool { return len(w.parts()) == 1 }, deadline, tick, "further parts go when they are not needed")
@@ -63,9 +66,14 @@ func TestPartsGoWithTheirFirst(t *testing.T) {
 	require.Eventually(t, func() bool { return len(w.parts()) == 0 }, deadline, tick)
 }
 
-func immediately() metav1.DeleteOptions {
+// deletePods deletes all of them, of which a busy cluster manages a part at a time.
+func (w *world) deletePods() {
+	w.Helper()
 	now := int64(0)
-	return metav1.DeleteOptions{GracePeriodSeconds: &now}
+	require.Eventually(w, func() bool {
+		return w.client.Resource(pods).Namespace(w.namespace).
+			DeleteCollection(w.Context(), metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{}) == nil
+	}, deadline, tick)
 }
 
 // createPods makes pods, each with what makes it some kilobytes large.

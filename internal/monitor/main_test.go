@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,15 +32,13 @@ func TestMain(m *testing.M) {
 	os.Exit(kubetest.Main(m))
 }
 
-// deadline bounds every wait; only a defect or a very busy machine reaches it.
-const deadline = time.Minute
-
-// tick is how often a condition is looked at.
-const tick = 20 * time.Millisecond
+const (
+	deadline = kubetest.Deadline
+	tick     = kubetest.Tick
+)
 
 var (
 	bundles     = schema.GroupVersionResource{Group: bundle.Group, Version: bundle.Version, Resource: bundle.Resource}
-	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	configMaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	secrets     = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	pods        = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
@@ -65,7 +62,7 @@ const contextID = "4711"
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := newBareWorld(t)
-	w.define(crd.ResourceBundleStates().Manifest)
+	kubetest.Define(t, w.client, crd.ResourceBundleStates().Manifest)
 	return w
 }
 
@@ -79,36 +76,6 @@ func newBareWorld(t testing.TB) *world {
 	w.id = plan.DeploymentID(contextID, w.app)
 	kubetest.MakeNamespace(t, w.client, w.namespace)
 	return w
-}
-
-// define applies a CustomResourceDefinition and waits until it is served.
-func (w *world) define(manifest []byte) {
-	w.Helper()
-	var o unstructured.Unstructured
-	require.NoError(w, o.UnmarshalJSON(manifest))
-	_, err := w.client.Resource(definitions).Apply(w.Context(), o.GetName(), &o, metav1.ApplyOptions{FieldManager: "test", Force: true})
-	require.NoError(w, err)
-	group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
-	plural, _, _ := unstructured.NestedString(o.Object, "spec", "names", "plural")
-	versions, _, _ := unstructured.NestedSlice(o.Object, "spec", "versions")
-	resource := schema.GroupVersionResource{Group: group, Resource: plural, Version: versions[0].(map[string]any)["name"].(string)}
-	require.Eventually(w, func() bool {
-		_, err := w.client.Resource(resource).List(w.Context(), metav1.ListOptions{})
-		return err == nil
-	}, deadline, tick)
-}
-
-func (w *world) undefine(name string) {
-	w.Helper()
-	ctx := context.WithoutCancel(w.Context()) // cleanups call it
-	err := w.client.Resource(definitions).Delete(ctx, name, metav1.DeleteOptions{})
-	if !apierrors.IsNotFound(err) {
-		require.NoError(w, err)
-	}
-	require.Eventually(w, func() bool {
-		_, err := w.client.Resource(definitions).Get(ctx, name, metav1.GetOptions{})
-		return apierrors.IsNotFound(err)
-	}, deadline, tick)
 }
 
 // agent starts an agent, which ends with the test or when stop is called.

@@ -2,7 +2,6 @@ package monitor_test
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 	"github.com/drover-io/drover/deploy/crd"
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/freeport"
 	"github.com/drover-io/drover/internal/kubetest"
 	"github.com/drover-io/drover/internal/monitor"
 	"github.com/drover-io/drover/internal/plan"
@@ -105,17 +105,25 @@ func TestWritesFirstChangeAtOnceAndThenOneAnInterval(t *testing.T) {
 	var counted counter
 	w.agent(func(c *monitor.Config) { c.Interval, c.Cluster = interval, counted.of(w) })
 	w.await("it is filled", has("ConfigMap"))
-	before := counted.settle(t, interval)
+	var all []string
+	more := func() {
+		all = append(all, fmt.Sprintf("c-%03d", len(all)))
+		w.configMap(all[len(all)-1])
+	}
+	var before int64
+	var start time.Time
+	for try := range 10 { // a machine may be busy, but not each time
+		before, start = counted.settle(t, interval), time.Now()
+		more()
+		w.await("a first change is written", has("ConfigMap", all...))
+		if time.Since(start) < interval {
+			break
+		}
+		require.Less(t, try, 9, "a change after a rest does not wait")
+	}
 
-	start := time.Now()
-	w.configMap("first")
-	w.await("a first change is written at once", has("ConfigMap", "first"))
-	require.Less(t, time.Since(start), interval/2, "a change after a rest does not wait")
-
-	all := []string{"first"}
-	for i := range 100 {
-		all = append(all, fmt.Sprintf("more-%03d", i))
-		w.configMap(all[i+1])
+	for range 100 {
+		more()
 	}
 	w.await("the burst is there", has("ConfigMap", all...))
 	took := time.Since(start)
@@ -209,7 +217,7 @@ func TestFindsNewKinds(t *testing.T) {
 	require.Contains(t, b.Kinds, widgetKind)
 	require.Contains(t, string(b.Objects[0].JSON), "9007199254740993", "numbers are kept to the digit")
 
-	w.undefine("widgets.test.drover.io")
+	kubetest.Undefine(t, w.client, widget)
 	b = w.await("with its kind it goes", has("Widget"))
 	require.Eventually(t, func() bool { return !slices.Contains(w.read().Kinds, widgetKind) }, deadline, tick)
 	require.Empty(t, b.Objects)
@@ -219,11 +227,11 @@ var widgetKind = schema.GroupKind{Group: "test.drover.io", Kind: "Widget"}
 
 func (w *world) defineWidget() schema.GroupVersionResource {
 	w.Helper()
-	w.define([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.test.drover.io"},
+	widget := kubetest.Define(w, w.client, []byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.test.drover.io"},
 		"spec":{"group":"test.drover.io","scope":"Namespaced","names":{"kind":"Widget","plural":"widgets"},"versions":[
 		{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`))
-	w.Cleanup(func() { w.undefine("widgets.test.drover.io") })
-	return schema.GroupVersionResource{Group: "test.drover.io", Version: "v1", Resource: "widgets"}
+	w.Cleanup(func() { kubetest.Undefine(w, w.client, widget) })
+	return widget
 }
 
 func TestWatchesConfiguredKindsWithoutDiscovery(t *testing.T) {
@@ -262,27 +270,18 @@ func TestReadsConfiguredKindsAgain(t *testing.T) {
 
 func TestWaitsForTheDefinition(t *testing.T) {
 	w := newBareWorld(t)
-	w.undefine("resourcebundlestates.k8splugin.io")
+	kubetest.Undefine(t, w.client, bundles)
 	w.configMap("a")
-	address := freeAddress(t)
+	address := freeport.Address()
 	w.agent(func(c *monitor.Config) { c.Listen = address })
 	require.Eventually(t, func() bool { return status(w, "http://"+address+"/healthz") == http.StatusOK }, deadline, tick)
 	require.Equal(t, http.StatusServiceUnavailable, status(w, "http://"+address+"/readyz"))
-	w.define(crd.ResourceBundleStates().Manifest)
+	kubetest.Define(t, w.client, crd.ResourceBundleStates().Manifest)
 	w.bundleState()
 	w.await("it is filled when its kind is there", has("ConfigMap", "a"))
 	// It may be filled a moment before the list of all of them is known to be read.
 	require.Eventually(t, func() bool { return status(w, "http://"+address+"/readyz") == http.StatusOK }, deadline, tick)
 	require.Equal(t, http.StatusOK, status(w, "http://"+address+"/metrics"))
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	var config net.ListenConfig
-	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // status is that of an answer; 0 for none.

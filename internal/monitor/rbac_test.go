@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	chart "github.com/drover-io/drover/deploy/helm/monitor"
@@ -32,12 +33,14 @@ func TestRightsOfTheChartSuffice(t *testing.T) {
 			w := newWorld(t)
 			w.awaitAccount()
 			w.install(chart.Options{Namespace: w.namespace, Image: "example.com/drover:1", NoDiscovery: !discover})
+			agent := rest.CopyConfig(w.config)
+			agent.Impersonate.UserName = "system:serviceaccount:" + w.namespace + ":drover-monitor"
+			w.awaitRights(agent, discover)
 			w.bundleState()
 			w.create(secrets, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"}}`)
 			w.createPods(100)
 			w.agent(func(c *monitor.Config) {
-				c.Discover, c.MaxSize, c.Namespace, c.Cluster = discover, bundle.MinSize, w.namespace, rest.CopyConfig(w.config)
-				c.Cluster.Impersonate.UserName = "system:serviceaccount:" + w.namespace + ":drover-monitor"
+				c.Discover, c.MaxSize, c.Namespace, c.Cluster = discover, bundle.MinSize, w.namespace, agent
 			})
 			b := w.await("everything is told", func(b bundle.Bundle) bool { return len(b.Objects) == 101 })
 			for _, name := range emcoKinds {
@@ -46,7 +49,7 @@ func TestRightsOfTheChartSuffice(t *testing.T) {
 			require.Equal(t, discover, len(b.Kinds) > len(emcoKinds), "%v", b.Kinds)
 			require.Greater(t, len(w.parts()), 1, "it may make further parts")
 
-			require.NoError(t, w.client.Resource(pods).Namespace(w.namespace).DeleteCollection(t.Context(), immediately(), metav1.ListOptions{}))
+			w.deletePods()
 			require.Eventually(t, func() bool { return len(w.parts()) == 1 }, deadline, tick, "it may delete them")
 			require.Eventually(t, func() bool {
 				_, err := w.client.Resource(leases).Namespace(w.namespace).Get(t.Context(), bundle.LeaseName, metav1.GetOptions{})
@@ -54,6 +57,18 @@ func TestRightsOfTheChartSuffice(t *testing.T) {
 			}, deadline, tick, "it may renew its lease")
 		})
 	}
+}
+
+// awaitRights waits until the cluster knows what the agent may: it is told of rights a moment after they are stored.
+func (w *world) awaitRights(agent *rest.Config, everything bool) {
+	w.Helper()
+	client, err := dynamic.NewForConfig(agent)
+	require.NoError(w, err)
+	require.Eventually(w, func() bool {
+		_, pods := client.Resource(pods).List(w.Context(), metav1.ListOptions{Limit: 1})
+		_, leases := client.Resource(leases).List(w.Context(), metav1.ListOptions{Limit: 1})
+		return pods == nil && (leases == nil) == everything
+	}, deadline, tick)
 }
 
 // install applies the chart as a control plane does. The cluster's own parts of it go with the test.

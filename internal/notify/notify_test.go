@@ -41,6 +41,9 @@ func (c *clock) pass(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
+// deadline bounds every wait; only a defect or a very busy machine reaches it.
+const deadline = time.Minute
+
 type world struct {
 	*testing.T
 	statuses *notifytest.Statuses
@@ -80,7 +83,7 @@ func (w *world) subscribe(text, after string) *notify.Subscription {
 
 func (w *world) next(s *notify.Subscription, kind notify.Kind) notify.Event {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(w.Context(), deadline)
 	defer cancel()
 	e, err := s.Next(ctx)
 	require.NoError(w, err)
@@ -111,7 +114,7 @@ func (w *world) metric(name string) float64 {
 
 func (w *world) eventually(is func() bool) {
 	w.Helper()
-	require.Eventually(w, is, 10*time.Second, time.Millisecond)
+	require.Eventually(w, is, deadline, time.Millisecond)
 }
 
 // looks waits until everything that was there to be seen has been seen.

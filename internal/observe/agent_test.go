@@ -2,6 +2,7 @@ package observe_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -192,8 +193,10 @@ func TestAnAgentThatFallsSilent(t *testing.T) {
 	w.watch(domain.ReportAgent, func(c *observe.Config) { c.Silence = 2 * time.Second })
 	w.awaitContact(false, silent)
 	require.WithinDuration(t, old, w.said()[0].LastSeen, time.Second)
-	renewed(time.Now())
-	w.awaitContact(true, "")
+	require.Eventually(t, func() bool { // that it is heard may be over before anybody looks
+		renewed(time.Now())
+		return slices.ContainsFunc(w.said(), func(c domain.Watch) bool { return c.Connected })
+	}, deadline, tick)
 	w.awaitContact(false, silent)
 	require.NoError(t, w.client.Resource(leases).Namespace(w.namespace).Delete(t.Context(), bundle.LeaseName, metav1.DeleteOptions{}))
 	require.Equal(t, silent, w.said()[len(w.said())-1].Reason)

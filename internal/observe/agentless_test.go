@@ -145,7 +145,6 @@ func TestAgentlessFollowsNewKinds(t *testing.T) {
 	group := kubetest.Name("group") + ".example.com"
 	w.watch(domain.ReportAgentless, nil)
 	w.awaitContact(true, "")
-	var o unstructured.Unstructured
 	data, err := yaml.YAMLToJSON([]byte(fmt.Sprintf(`
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -157,18 +156,9 @@ spec:
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
 `, group)))
 	require.NoError(t, err)
-	require.NoError(t, o.UnmarshalJSON(data))
-	_, err = w.client.Resource(definitions).Create(t.Context(), &o, metav1.CreateOptions{})
-	require.NoError(t, err)
-	remove := func() {
-		_ = w.client.Resource(definitions).Delete(context.WithoutCancel(t.Context()), o.GetName(), metav1.DeleteOptions{})
-	}
+	widgets := kubetest.Define(w, w.client, data)
+	remove := func() { kubetest.Undefine(w, w.client, widgets) }
 	t.Cleanup(remove)
-	widgets := schema.GroupVersionResource{Group: group, Version: "v1", Resource: "widgets"}
-	require.Eventually(t, func() bool {
-		_, err := w.client.Resource(widgets).List(t.Context(), metav1.ListOptions{})
-		return err == nil
-	}, deadline, tick)
 	w.apply(widgets, "app", fmt.Sprintf("{apiVersion: %s/v1, kind: Widget, metadata: {name: w}}", group))
 	w.apply(configMaps, "app", configMap("c", "one"))
 	seen := w.await("app", has(2))

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,17 +32,13 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-// deadline bounds every wait; only a defect or a very busy machine reaches it.
-const deadline = time.Minute
-
-// tick is how often a condition is looked at.
-const tick = 20 * time.Millisecond
-
-const definition = bundle.Resource + "." + bundle.Group
+const (
+	deadline = kubetest.Deadline
+	tick     = kubetest.Tick
+)
 
 var (
 	bundles     = schema.GroupVersionResource{Group: bundle.Group, Version: bundle.Version, Resource: bundle.Resource}
-	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	configMaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	secrets     = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
@@ -76,7 +71,7 @@ func newWorld(t testing.TB) *world {
 	w.namespace = kubetest.Name("observe")
 	w.contextID = kubetest.Name("c")[2:]
 	kubetest.MakeNamespace(t, w.client, w.namespace)
-	s, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t)})
+	s, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Timeout: storetest.Timeout})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close(context.Background())) })
 	w.store = s
@@ -86,26 +81,12 @@ func newWorld(t testing.TB) *world {
 
 func (w *world) define() {
 	w.Helper()
-	var o unstructured.Unstructured
-	require.NoError(w, o.UnmarshalJSON(crd.ResourceBundleStates().Manifest))
-	require.Eventually(w, func() bool { // it may be on its way out
-		_, err := w.client.Resource(definitions).Apply(w.Context(), o.GetName(), &o, metav1.ApplyOptions{FieldManager: "test", Force: true})
-		if err != nil {
-			return false
-		}
-		_, err = w.client.Resource(bundles).List(w.Context(), metav1.ListOptions{})
-		return err == nil
-	}, deadline, tick)
+	kubetest.Define(w, w.client, crd.ResourceBundleStates().Manifest)
 }
 
 func (w *world) undefine() {
 	w.Helper()
-	err := w.client.Resource(definitions).Delete(w.Context(), definition, metav1.DeleteOptions{})
-	require.NoError(w, err)
-	require.Eventually(w, func() bool {
-		_, err := w.client.Resource(definitions).Get(w.Context(), definition, metav1.GetOptions{})
-		return apierrors.IsNotFound(err)
-	}, deadline, tick)
+	kubetest.Undefine(w, w.client, bundles)
 }
 
 // Put, Delete and Contact are the watcher's sink: the store, and notes of what was called.

@@ -11,3 +11,6 @@ func SetDeadline(t *testing.T, d time.Duration) {
 	t.Cleanup(func() { deadline = before })
 	deadline = d
 }
+
+// Nothing but what a rule costs ends it in tests, however busy the machine is.
+func init() { deadline = time.Hour }

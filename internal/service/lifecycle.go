@@ -15,6 +15,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
+	"github.com/drover-io/drover/internal/stored"
 )
 
 // Engine runs operations as workflows.
@@ -237,15 +238,7 @@ func (l *Lifecycle) instance(ctx context.Context, owner domain.Key, contextID st
 
 // owner reads a resource with a lifecycle.
 func (l *Lifecycle) owner(ctx context.Context, key domain.Key) (domain.Owner, error) {
-	noun := domain.OwnerNoun(key)
-	if noun == nil {
-		return nil, fail.New(fail.Internal, "%s has no lifecycle", key)
-	}
-	o, err := l.store.Get(ctx, noun, key)
-	if err != nil {
-		return nil, err
-	}
-	return o.(domain.Owner), nil
+	return stored.Owner(ctx, l.store, key)
 }
 
 // decide asks the owner's state machine, which refuses early what the operation itself would refuse, and

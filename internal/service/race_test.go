@@ -85,7 +85,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	db, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t)})
+	db, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Timeout: storetest.Timeout})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close(context.Background())) })
 	sealer, err := secret.Parse("test:" + strings.Repeat("A", 43) + "=")

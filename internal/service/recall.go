@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/stored"
 )
 
 // recall keeps what status queries read again and again and what does not change: plans, which have their
@@ -33,15 +33,7 @@ const (
 )
 
 func newRecall() *recall {
-	plans, err := lru.New[domain.Digest, *plan.Plan](recallPlans)
-	if err != nil {
-		panic(err) // the sizes are constants
-	}
-	ended, err := lru.New[ending, []domain.Leaf](recallEnded)
-	if err != nil {
-		panic(err)
-	}
-	return &recall{plans: plans, ended: ended}
+	return &recall{plans: lru.New[domain.Digest, *plan.Plan](recallPlans), ended: lru.New[ending, []domain.Leaf](recallEnded)}
 }
 
 // plan reads a plan, which must not be changed.
@@ -49,7 +41,7 @@ func (r *recall) plan(ctx context.Context, records Records, digest domain.Digest
 	if p, ok := r.plans.Get(digest); ok {
 		return p, nil
 	}
-	p, err := blob[plan.Plan](ctx, records, digest)
+	p, err := stored.JSON[plan.Plan](ctx, records, digest)
 	if err == nil {
 		r.plans.Add(digest, p)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/url"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/stored"
 )
 
 // StatusDocument is the answer to a status query, ready to be written.
@@ -246,7 +246,7 @@ func (l *Lifecycle) open(ctx context.Context, p *plan.Plan, s domain.Scope, know
 func (l *Lifecycle) manifests(ctx context.Context, p *plan.Plan) (func(string, int) json.RawMessage, error) {
 	bundles := make(map[string]*plan.Bundle, len(p.Apps))
 	for _, a := range p.Apps {
-		b, err := blob[plan.Bundle](ctx, l.records, a.Bundle)
+		b, err := stored.JSON[plan.Bundle](ctx, l.records, a.Bundle)
 		if err != nil {
 			return nil, err
 		}
@@ -258,17 +258,4 @@ func (l *Lifecycle) manifests(ctx context.Context, p *plan.Plan) (func(string, i
 		}
 		return nil
 	}, nil
-}
-
-// blob reads a blob of JSON.
-func blob[T any](ctx context.Context, r Records, digest domain.Digest) (*T, error) {
-	data, err := r.Blob(ctx, digest)
-	if err != nil {
-		return nil, err
-	}
-	v := new(T)
-	if err := json.Unmarshal(data, v); err != nil {
-		return nil, fmt.Errorf("decode blob %s: %w", digest, err)
-	}
-	return v, nil
 }

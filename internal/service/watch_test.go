@@ -52,7 +52,7 @@ func (h *heard) Watches(ctx context.Context, clusters []domain.ClusterName) (map
 func TestSign(t *testing.T) {
 	now := time.Date(2026, 11, 21, 5, 29, 7, 0, time.UTC)
 	clock := func() time.Time { return now }
-	db, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Now: clock})
+	db, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Timeout: storetest.Timeout, Now: clock})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close(context.Background())) })
 	running := &counting{counts: map[domain.ResourceState]int{domain.ResourcePending: 2}}

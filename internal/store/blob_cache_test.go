@@ -12,7 +12,7 @@ import (
 )
 
 // waitTime bounds what tests wait for.
-const waitTime = 10 * time.Second
+const waitTime = time.Minute
 
 // sized reads blobs of as many bytes as the first letter of the digest says, and counts reads.
 func sized(reads map[domain.Digest]int) func(context.Context, domain.Digest) ([]byte, error) {

@@ -28,7 +28,7 @@ func noise(n int) []byte {
 
 // shared is a database that several stores of a test are connected to.
 func shared(t testing.TB) store.Config {
-	return store.Config{URI: storetest.URI(t), Database: storetest.Database(t)}
+	return store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Timeout: storetest.Timeout}
 }
 
 func TestBlobsComeBackAsTheyWere(t *testing.T) {

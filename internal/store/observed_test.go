@@ -26,7 +26,7 @@ func newPair(t *testing.T) *pair {
 	database := storetest.Database(t)
 	for _, s := range []**Store{&p.reader, &p.writer} {
 		var err error
-		*s, err = Open(Config{URI: storetest.URI(t), Database: database, Now: func() time.Time { return p.now }})
+		*s, err = Open(Config{URI: storetest.URI(t), Database: database, Timeout: storetest.Timeout, Now: func() time.Time { return p.now }})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, (*s).Close(context.Background())) })
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -75,5 +76,5 @@ func TestSharedReadsAreApartByKey(t *testing.T) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return len(r.next)+len(r.busy) == 0
-	}, waitTime, waitTime/1000, "nothing is kept")
+	}, waitTime, time.Millisecond, "nothing is kept")
 }

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ func open(t testing.TB) *store.Store {
 
 func connect(t testing.TB, c store.Config) *store.Store {
 	t.Helper()
+	c.Timeout = cmp.Or(c.Timeout, storetest.Timeout)
 	s, err := store.Open(c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close(context.Background())) })

@@ -31,10 +31,13 @@ const (
 	uriVariable = "DROVER_TEST_MONGODB_URI" // a database to use instead of the local one
 )
 
+// Timeout is that of calls to the database in tests; only a defect or a very busy machine reaches it.
+const Timeout = 2 * time.Minute
+
 // Bounds of what is waited for.
 const (
-	startTime = 30 * time.Second
-	dropTime  = 10 * time.Second
+	startTime = 2 * time.Minute
+	dropTime  = time.Minute
 )
 
 // local is the database of this process.

@@ -21,7 +21,7 @@ import (
 )
 
 // deadline bounds every wait; only a defect or a very busy machine reaches it.
-const deadline = time.Minute
+const deadline = kubetest.Deadline
 
 var (
 	configMaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
@@ -392,9 +392,13 @@ func (a *api) next(w watch.Interface) (watch.EventType, *unstructured.Unstructur
 	}
 }
 
+// expect wants the next event to be of the type and about the name. A server sends bookmarks when it likes.
 func (a *api) expect(w watch.Interface, is watch.EventType, name string) *unstructured.Unstructured {
 	a.Helper()
 	got, o := a.next(w)
+	for got == watch.Bookmark {
+		got, o = a.next(w)
+	}
 	require.Equal(a, is, got)
 	require.Equal(a, name, o.GetName())
 	return o

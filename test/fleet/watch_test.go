@@ -82,6 +82,7 @@ func TestWatchMissesNothing(t *testing.T) {
 			}
 		})
 	}
+	defer writing.Wait() // an event may be here before its write is answered
 	seen, last := map[string]bool{}, uint64(0)
 	for range writers * each {
 		is, o := a.next(w)
@@ -90,7 +91,6 @@ func TestWatchMissesNothing(t *testing.T) {
 		require.Greater(t, version(a, o), last)
 		seen[o.GetName()], last = true, version(a, o)
 	}
-	writing.Wait() // an event may be here before its write is answered
 }
 
 // client-go's informers are what agents watch with.

@@ -16,19 +16,19 @@ import (
 )
 
 // Touch is an activity that does nothing, so that a benchmark measures what it
-// costs to get there and back; unless a test sets a delay.
+// costs to get there and back; unless a test holds it up.
 func Touch(ctx context.Context) (int, error) {
-	if d := time.Duration(delay.Load()); d > 0 {
+	if until := hold.Load(); until != nil {
 		select {
-		case <-time.After(d):
+		case <-*until:
 		case <-ctx.Done():
 		}
 	}
 	return 1, ctx.Err()
 }
 
-// delay is how long Touch takes, in nanoseconds.
-var delay atomic.Int64
+// hold is closed when Touch may end; nil for at once.
+var hold atomic.Pointer[chan struct{}]
 
 var touchOptions = workflow.ActivityOptions{StartToCloseTimeout: time.Minute}
 

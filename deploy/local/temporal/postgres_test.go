@@ -1,31 +1,23 @@
 package temporal_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"os/user"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	sdktemporal "go.temporal.io/sdk/temporal"
 
 	"github.com/drover-io/drover/deploy/local/temporal"
+	"github.com/drover-io/drover/internal/postgrestest"
 )
 
 func TestWorkflowOnPostgres(t *testing.T) {
 	c := temporal.Config{
-		Postgres:         startPostgres(t),
+		Postgres:         postgrestest.Start(t).URL,
 		SearchAttributes: map[string]enumspb.IndexedValueType{"DroverProject": keyword},
 	}
 	s := mustStart(t, c)
@@ -90,7 +82,7 @@ func TestPostgresConfigIsChecked(t *testing.T) {
 		"no user":          {temporal.Config{Postgres: "postgres://127.0.0.1/temporal"}, "postgres://"},
 		"no database":      {temporal.Config{Postgres: "postgres://u:secret@127.0.0.1/"}, "postgres://"},
 		"not a URL":        {temporal.Config{Postgres: "postgres://u:secret%@127.0.0.1/temporal"}, "postgres://"},
-		"nobody listening": {temporal.Config{Postgres: fmt.Sprintf("postgres://u:secret@127.0.0.1:%d/temporal", freePort(t))}, "create temporal databases on 127.0.0.1"},
+		"nobody listening": {temporal.Config{Postgres: "postgres://u:secret@127.0.0.1:1/temporal"}, "create temporal databases on 127.0.0.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := temporal.Start(t.Context(), test.config)
@@ -110,79 +102,7 @@ func TestPostgresConfigIsChecked(t *testing.T) {
 
 // BenchmarkFanOutOnPostgres is BenchmarkFanOut on PostgreSQL.
 func BenchmarkFanOutOnPostgres(b *testing.B) {
-	c := dial(b, start(b, temporal.Config{Postgres: startPostgres(b)}))
+	c := dial(b, start(b, temporal.Config{Postgres: postgrestest.Start(b).URL}))
 	b.Cleanup(work(b, c))
 	fanOut(b, c)
-}
-
-// startPostgres runs a PostgreSQL server until the test ends and returns the URL
-// of a database that does not exist in it yet.
-func startPostgres(tb testing.TB) string {
-	tb.Helper()
-	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
-	if len(found) == 0 {
-		tb.Skip("PostgreSQL is not installed: there is no /usr/lib/postgresql/*/bin")
-	}
-	bin := found[len(found)-1]
-	dir, err := os.MkdirTemp("", "drover-postgres") // not the test's, into which no other user may look
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { os.RemoveAll(dir) })
-	as := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if os.Getuid() == 0 { // as whom it refuses to run
-		as.Credential = postgresUser(tb)
-		if err := os.Chown(dir, int(as.Credential.Uid), int(as.Credential.Gid)); err != nil {
-			tb.Fatal(err)
-		}
-	}
-	command := func(program string, args ...string) *exec.Cmd {
-		cmd := exec.Command(filepath.Join(bin, program), args...)
-		cmd.SysProcAttr, cmd.Dir = as, dir
-		return cmd
-	}
-	data := filepath.Join(dir, "data")
-	if out, err := command("initdb", "--pgdata", data, "--username", "postgres", "--auth", "trust", "--no-locale", "--encoding", "UTF8", "--no-sync").CombinedOutput(); err != nil {
-		tb.Fatalf("initdb: %v\n%s", err, out)
-	}
-	port := fmt.Sprint(freePort(tb))
-	var log strings.Builder
-	server := command("postgres", "-D", data, "-k", dir, "-h", "127.0.0.1", "-p", port)
-	server.Stderr = &log
-	runtime.LockOSThread() // with whose end Pdeathsig comes
-	if err := server.Start(); err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := errors.Join(server.Process.Signal(syscall.SIGINT), server.Wait()); err != nil {
-			tb.Errorf("stop PostgreSQL: %v\n%s", err, log.String())
-		}
-		runtime.UnlockOSThread()
-	})
-	url := "postgres://postgres@127.0.0.1:" + port
-	eventually(tb, "PostgreSQL answers", func() error {
-		conn, err := pgx.Connect(tb.Context(), url+"/postgres")
-		if err != nil {
-			return err
-		}
-		return conn.Close(context.WithoutCancel(tb.Context()))
-	})
-	return url + "/temporal?sslmode=disable"
-}
-
-func postgresUser(tb testing.TB) *syscall.Credential {
-	tb.Helper()
-	u, err := user.Lookup("postgres")
-	if err != nil {
-		tb.Skip("PostgreSQL does not run as root, and there is no user postgres")
-	}
-	uid, err := strconv.ParseUint(u.Uid, 10, 32)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	gid, err := strconv.ParseUint(u.Gid, 10, 32)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 }

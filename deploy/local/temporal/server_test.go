@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -29,6 +28,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/drover-io/drover/deploy/local/temporal"
+	"github.com/drover-io/drover/internal/freeport"
 )
 
 const (
@@ -196,7 +196,7 @@ func TestUpdateWithStartMayTakeLong(t *testing.T) {
 	}
 
 	t.Run("no worker yet", func(t *testing.T) {
-		done := make(chan error)
+		done := make(chan error, 1)
 		go func() { done <- call("no-worker") }()
 		<-time.After(late)
 		parent.Cleanup(work(parent, c))
@@ -204,17 +204,24 @@ func TestUpdateWithStartMayTakeLong(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	// held holds up activities, until release is called.
+	held := func() (release func()) {
+		until := make(chan struct{})
+		hold.Store(&until)
+		return func() {
+			hold.Store(nil)
+			close(until)
+		}
+	}
 	t.Run("slow activity", func(t *testing.T) {
-		delay.Store(int64(late))
-		defer delay.Store(0)
+		time.AfterFunc(late, held())
 		if err := call("slow"); err != nil {
 			t.Error(err)
 		}
 	})
 	t.Run("second start is refused", func(t *testing.T) {
-		delay.Store(int64(late))
-		defer delay.Store(0)
-		first := make(chan error)
+		release := held()
+		first := make(chan error, 1)
 		go func() { first <- call("twice") }()
 		eventually(t, "the first is running", func() error {
 			_, err := c.DescribeWorkflowExecution(t.Context(), "twice", "")
@@ -224,6 +231,7 @@ func TestUpdateWithStartMayTakeLong(t *testing.T) {
 		if err := call("twice"); !errors.As(err, &started) {
 			t.Errorf("the second call: %v", err)
 		}
+		release()
 		if err := <-first; err != nil {
 			t.Errorf("the first call: %v", err)
 		}
@@ -273,7 +281,7 @@ func TestServersInMemoryAreSeparate(t *testing.T) {
 }
 
 func TestWebUI(t *testing.T) {
-	s := start(t, temporal.Config{UIPort: freePort(t)})
+	s := start(t, temporal.Config{UIPort: freeport.Block(1)[0]})
 	for path, want := range map[string]string{
 		"/":                         "<html",
 		"/api/v1/namespaces/drover": "NAMESPACE_STATE_REGISTERED",
@@ -290,25 +298,16 @@ func TestWebUI(t *testing.T) {
 	}
 }
 
-func freePort(t testing.TB) int {
-	t.Helper()
-	const first, last = 15_000, 32_000 // below those that the system gives to connections
-	for {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(last-first)))
-		if err == nil {
-			defer l.Close()
-			return l.Addr().(*net.TCPAddr).Port
-		}
-	}
-}
-
 // Nothing in here asks who is calling, so nothing may listen anywhere else.
 func TestListensOnlyOnTheGivenAddress(t *testing.T) {
 	start(t, temporal.Config{IP: "127.0.0.2"})
-	listeners := slices.DeleteFunc(ownListeners(t), func(a string) bool { return strings.HasPrefix(a, "127.0.0.2:") })
-	if len(listeners) > 0 {
-		t.Errorf("also listens on %v", listeners)
-	}
+	eventually(t, "the servers of other tests are gone, and this one has no other address", func() error {
+		listeners := slices.DeleteFunc(ownListeners(t), func(a string) bool { return strings.HasPrefix(a, "127.0.0.2:") })
+		if len(listeners) > 0 {
+			return fmt.Errorf("also listens on %v", listeners)
+		}
+		return nil
+	})
 }
 
 // ownListeners reads the addresses this process listens on from /proc.
@@ -367,7 +366,7 @@ var leaks = map[string]string{
 
 func TestStopLeavesNothingRunning(t *testing.T) {
 	run := func() {
-		s := mustStart(t, temporal.Config{DBFile: filepath.Join(t.TempDir(), "temporal.db"), UIPort: freePort(t)})
+		s := mustStart(t, temporal.Config{DBFile: filepath.Join(t.TempDir(), "temporal.db"), UIPort: freeport.Block(1)[0]})
 		cl := dial(t, s)
 		stopWorker := work(t, cl)
 		r, err := cl.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: taskQueue}, One)
@@ -412,10 +411,11 @@ func goroutines() map[string]int {
 	return count
 }
 
-// eventually fails the test when f keeps failing for ten seconds.
+// eventually fails the test when f keeps failing for longer than a busy machine can
+// make it.
 func eventually(t testing.TB, what string, f func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -1,0 +1,54 @@
+package telemetry_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/drover-io/drover/internal/telemetry"
+)
+
+// failing is an activity whose attempt fails, under the SDK's own code.
+type failing struct{ err error }
+
+func (f *failing) Fail(context.Context) error { return f.err }
+
+func TestAttemptsThatFail(t *testing.T) {
+	for name, c := range map[string]struct {
+		err   error
+		level string
+	}{
+		"and are made again": {temporal.NewApplicationErrorWithCause("refused", "Unavailable", errors.New("dial\nrefused")), "WARN"},
+		"for good":           {temporal.NewNonRetryableApplicationError("refused", "Invalid", nil), "ERROR"},
+		"as was asked for":   {temporal.NewCanceledError(), "WARN"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var said bytes.Buffer
+			var suite testsuite.WorkflowTestSuite
+			suite.SetLogger(telemetry.TemporalLogger(slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+			env := suite.NewTestActivityEnvironment()
+			f := &failing{c.err}
+			env.RegisterActivity(f)
+			_, err := env.ExecuteActivity(f.Fail)
+			require.Error(t, err)
+			require.Equal(t, 1, strings.Count(said.String(), "\n"), said.String())
+			require.Contains(t, said.String(), "level="+c.level+` msg="Activity error."`)
+			require.Contains(t, said.String(), "ActivityType=Fail")
+		})
+	}
+}
+
+func TestOtherErrorsStayErrors(t *testing.T) {
+	var said bytes.Buffer
+	l := log.With(telemetry.TemporalLogger(slog.New(slog.NewTextHandler(&said, nil))), "Queue", "q")
+	l.Error("Cannot poll", "Error", errors.New("no namespace"))
+	require.Contains(t, said.String(), `level=ERROR msg="Cannot poll" Queue=q Error="no namespace"`)
+}
