@@ -101,6 +101,9 @@ func (s *Stack) StartDatabase() {
 func (s *Stack) StartAPI() {
 	s.t.Helper()
 	s.API = Start(s.t, "api", "ready", s.Env(), built.Binary(s.t, "drover"), "api", "--profile-listen", s.profiles(7))
+	if s.Client != nil {
+		s.Client.Close() // the connections to the one before
+	}
 }
 
 // StartWorker starts the worker.
@@ -241,9 +244,6 @@ func (s *Stack) On(ctx context.Context, clusters []client.Cluster, apps ...clien
 }
 
 func unique() string { return strings.ToLower(rand.Text()[:8]) }
-
-// Poll is how often tests look.
-const Poll = 50 * time.Millisecond
 
 // Await waits for a status of the app context.
 func (s *Stack) Await(ctx context.Context, d *client.Deployment, status string) *client.Status {
