@@ -242,7 +242,7 @@ func configMap(name string) *corev1.ConfigMap {
 
 func TestLogicalCloudOfLevel1(t *testing.T) {
 	t.Parallel()
-	ctx, s := within(t), harness.NewStack(t)
+	ctx, s := within(t), harness.SharedStack(t)
 	c := newLevel1(ctx, t, s)
 	refused, err := c.do("terminate")
 	require.Equal(t, 409, refused)
@@ -381,7 +381,7 @@ func (c *level1) forget(ctx context.Context, d *client.Deployment) {
 
 func TestUpdateALogicalCloud(t *testing.T) {
 	t.Parallel()
-	ctx, s := within(t), harness.NewStack(t)
+	ctx, s := within(t), harness.SharedStack(t)
 	c := newLevel1(ctx, t, s)
 	update := func() {
 		t.Helper()
@@ -476,7 +476,7 @@ func TestUpdateALogicalCloud(t *testing.T) {
 
 func TestLogicalCloudWithAClusterDown(t *testing.T) {
 	t.Parallel()
-	ctx, s := within(t), harness.NewStack(t)
+	ctx, s := within(t), harness.SharedStack(t)
 	c := newLevel1(ctx, t, s)
 	// begin instantiates with the second cluster down, and waits until that is seen.
 	begin := func(t *testing.T) {
@@ -583,7 +583,7 @@ func TestLogicalCloudSurvivesItsWorker(t *testing.T) {
 // What was in a cluster before the cloud stays as it is, whatever the cloud goes through.
 func TestLogicalCloudInANamespaceThatWasThere(t *testing.T) {
 	t.Parallel()
-	ctx, s := within(t), harness.NewStack(t)
+	ctx, s := within(t), harness.SharedStack(t)
 	c := newLevel1(ctx, t, s)
 	admin := c.pipes[0].Client(t)
 	before, err := admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.space}}, metav1.CreateOptions{})

@@ -16,7 +16,7 @@ import (
 // TestClusterStatusOfThousandsOfPods: a report that is larger than an object may be.
 func TestClusterStatusOfThousandsOfPods(t *testing.T) {
 	const pods = 2000
-	ctx, s := within(t), harness.NewStack(t)
+	ctx, s := within(t), harness.SharedStack(t)
 	c := harness.NewCluster(t, harness.ClusterNames[0])
 	c.DefineReports(t)
 	c.StartAgent(t)

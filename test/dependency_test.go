@@ -108,7 +108,7 @@ func TestDependencies(t *testing.T) {
 // TestDependencyOnWhatFails does not start what needs it.
 func TestDependencyOnWhatFails(t *testing.T) {
 	t.Parallel()
-	ctx, s, clusters := within(t), harness.NewStack(t), twoClusters(t)
+	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
 	bad := harness.ConfigMaps("bad", 1)
 	bad["bad.yaml"] = "apiVersion: none.example.com/v1\nkind: Nothing\nmetadata: {name: nothing}\n"
 	d := s.Deployment(ctx, clusters[:1], client.App{Name: "bad", Chart: harness.Chart(t, "bad", bad)},

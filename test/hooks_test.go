@@ -138,7 +138,7 @@ func awaitReason(ctx context.Context, t *testing.T, s *harness.Stack, d *client.
 
 func TestHooks(t *testing.T) {
 	t.Parallel()
-	ctx, s, clusters := within(t), harness.NewStack(t), twoClusters(t)
+	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
 	d := s.Deployment(ctx, clusters[:1], hookApp(t, "web", map[string]string{
 		"late":    hookJob("late", "pre-install", `, helm.sh/hook-weight: "5", helm.sh/hook-delete-policy: hook-succeeded`, ""),
 		"early":   hookJob("early", "pre-install", `, helm.sh/hook-weight: "-5"`, ""),
@@ -173,7 +173,7 @@ metadata: {name: '{{ .Release.Name }}-settings', annotations: {helm.sh/hook: pre
 
 func TestHookThatFails(t *testing.T) {
 	t.Parallel()
-	ctx, s, clusters := within(t), harness.NewStack(t), twoClusters(t)
+	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
 	d := s.Deployment(ctx, clusters, hookApp(t, "web", map[string]string{
 		"fails": unplaced(hookJob("fails", "pre-install", "", "activeDeadlineSeconds: 1,")),
 	}), hookApp(t, "other", nil))
@@ -282,7 +282,7 @@ func TestWhileAHookRuns(t *testing.T) {
 // TestHooksOnATerminate has one that fails at first: nothing is deleted before it has succeeded.
 func TestHooksOnATerminate(t *testing.T) {
 	t.Parallel()
-	ctx, s, clusters := within(t), harness.NewStack(t), twoClusters(t)
+	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
 	d := s.Deployment(ctx, clusters[:1], hookApp(t, "web", map[string]string{
 		"leave": hookJob("leave", "pre-delete", `, drover.io/hook-timeout: 4s`, suspended),
 	}))
@@ -315,7 +315,7 @@ func TestHooksOnATerminate(t *testing.T) {
 // TestHooksOnAnUpdate runs the hooks of an update where the app is, and those of an install where it brings it to.
 func TestHooksOnAnUpdate(t *testing.T) {
 	t.Parallel()
-	ctx, s, clusters := within(t), harness.NewStack(t), twoClusters(t)
+	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
 	hooks := map[string]string{
 		"install": hookJob("install", "pre-install", "", ""), "upgrade": hookJob("upgrade", "pre-upgrade", "", ""),
 		"upgraded": hookJob("upgraded", "post-upgrade", "", ""), "back": hookJob("back", "pre-rollback", "", ""),

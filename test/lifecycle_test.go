@@ -24,7 +24,7 @@ func twoApps(t *testing.T) []client.App {
 
 func TestInstantiateAndTerminate(t *testing.T) {
 	t.Parallel()
-	ctx, s, clusters := within(t), harness.NewStack(t), twoClusters(t)
+	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
 	d := s.Deployment(ctx, clusters, twoApps(t)...)
 
 	require.Equal(t, 409, code(t, d.Do(ctx, s.Client, "instantiate")), "before it is approved")
@@ -60,7 +60,7 @@ func TestInstantiateAndTerminate(t *testing.T) {
 // TestLittleIsDoneAtOnce looks at the workflows of leaves: their work, which is little, is done in their own task. On a
 // machine that is busy it may take too long for that, now and then.
 func TestLittleIsDoneAtOnce(t *testing.T) {
-	ctx, s, clusters := within(t), harness.NewStack(t), twoClusters(t)
+	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
 	temporal := s.TemporalClient()
 	atOnce := func() bool {
 		d := s.Deployment(ctx, clusters, many(t, 3))
@@ -94,7 +94,7 @@ func TestLittleIsDoneAtOnce(t *testing.T) {
 
 func TestPlacementIsRecordedAndShown(t *testing.T) {
 	t.Parallel()
-	ctx, s, clusters := within(t), harness.NewStack(t), twoClusters(t)
+	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
 	d := s.Deployment(ctx, clusters, many(t, 1))
 	place := func(intent client.M) error {
 		body := client.Named("many-placement", client.M{"app": "many", "intent": intent})

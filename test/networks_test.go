@@ -163,7 +163,7 @@ func (n *networks) clean(ctx context.Context) {
 
 func TestNetworks(t *testing.T) {
 	t.Parallel()
-	ctx, s := within(t), harness.NewStack(t)
+	ctx, s := within(t), harness.SharedStack(t)
 	n := newNetworks(ctx, t, s, harness.NewCluster(t, harness.ClusterNames[0]), "none")
 	const terminateFirst = "Existing cluster network intents must be terminated before creating"
 
@@ -236,7 +236,7 @@ func TestNetworks(t *testing.T) {
 
 func TestNetworksWithMultusAndWithout(t *testing.T) {
 	t.Parallel()
-	ctx, s := within(t), harness.NewStack(t)
+	ctx, s := within(t), harness.SharedStack(t)
 	n := newNetworks(ctx, t, s, harness.NewCluster(t, harness.ClusterNames[0]), "none")
 	n.do(ctx, "apply") // there are none
 	got := n.awaitStatus(ctx, "Instantiated")
@@ -255,7 +255,7 @@ func TestNetworksWithMultusAndWithout(t *testing.T) {
 // TestNetworksAreReported looks at the networks as they are in the cluster.
 func TestNetworksAreReported(t *testing.T) {
 	t.Parallel()
-	ctx, s := within(t), harness.NewStack(t)
+	ctx, s := within(t), harness.SharedStack(t)
 	n := newNetworks(ctx, t, s, harness.NewCluster(t, harness.ClusterNames[0]), "agentless")
 	n.create(ctx, 2)
 	n.do(ctx, "apply")
@@ -267,7 +267,7 @@ func TestNetworksAreReported(t *testing.T) {
 
 func TestNetworksOfAClusterThatIsDown(t *testing.T) {
 	t.Parallel()
-	s, c := harness.NewStack(t), harness.NewCluster(t, harness.ClusterNames[0])
+	s, c := harness.SharedStack(t), harness.NewCluster(t, harness.ClusterNames[0])
 	// begin applies with the cluster down, and waits until that is seen.
 	begin := func(ctx context.Context, t *testing.T) *networks {
 		n := newNetworks(ctx, t, s, c, "none")
@@ -396,7 +396,7 @@ func TestWorkerKilledWhileNetworksAreApplied(t *testing.T) {
 // before the apply is in the plan, and every other is refused.
 func TestNetworksAppliedAtOnce(t *testing.T) {
 	t.Parallel()
-	ctx, s := within(t), harness.NewStack(t)
+	ctx, s := within(t), harness.SharedStack(t)
 	n := newNetworks(ctx, t, s, harness.NewCluster(t, harness.ClusterNames[0]), "none")
 	const writers, appliers = 12, 4
 	created, applied := make([]error, writers), make([]error, appliers)

@@ -57,7 +57,7 @@ func (d databases) set(ctx context.Context, t *testing.T, name, phase string) {
 
 // TestReadinessRule: a kind of the user's own, judged by a rule of the user's, with an agent and without.
 func TestReadinessRule(t *testing.T) {
-	ctx, s, clusters := within(t), harness.NewStack(t), twoClusters(t)
+	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
 	clusters[1].DefineReports(t)
 	clusters[1].StartAgent(t)
 	var registered []client.Cluster

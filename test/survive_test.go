@@ -162,7 +162,7 @@ func TestAPIKilledWhileItAnswers(t *testing.T) {
 
 func TestClusterDown(t *testing.T) {
 	t.Parallel()
-	s, clusters := harness.NewStack(t), twoClusters(t)
+	s, clusters := harness.SharedStack(t), twoClusters(t)
 	// begin instantiates with the second cluster down, and waits until that is seen.
 	begin := func(ctx context.Context, t *testing.T) (*client.Deployment, *client.Status) {
 		d := s.Deployment(ctx, clusters, twoApps(t)...)
@@ -289,7 +289,7 @@ func TestClusterDown(t *testing.T) {
 
 func TestManifestsThatTheClusterRefuses(t *testing.T) {
 	t.Parallel()
-	ctx, s := within(t), harness.NewStack(t)
+	ctx, s := within(t), harness.SharedStack(t)
 	// A user who may write ConfigMaps only: the cluster's own 403.
 	user := "drover-test-limited"
 	limited := harness.NewClusterAs(t, harness.ClusterNames[0], user)
@@ -349,7 +349,7 @@ func allow(ctx context.Context, t *testing.T, c *harness.Cluster, user string) {
 
 func TestAnswersAreLost(t *testing.T) {
 	t.Parallel()
-	ctx, s, clusters := within(t), harness.NewStack(t), twoClusters(t)
+	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
 	d := s.Deployment(ctx, clusters, many(t, 4))
 	var writes, cut atomic.Int32
 	harm(clusters, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -379,7 +379,7 @@ func TestAnswersAreLost(t *testing.T) {
 
 func TestEndedByHandInTheWebUI(t *testing.T) {
 	t.Parallel()
-	s, clusters := harness.NewStack(t), twoClusters(t)
+	s, clusters := harness.SharedStack(t), twoClusters(t)
 	temporal := s.TemporalClient()
 	begin := func(ctx context.Context, t *testing.T) (d *client.Deployment, id string) {
 		d = s.Deployment(ctx, clusters, twoApps(t)...)
@@ -471,7 +471,7 @@ func TestServersRestartedMidway(t *testing.T) {
 
 func TestSimultaneousInstantiates(t *testing.T) {
 	t.Parallel()
-	ctx, s, clusters := within(t), harness.NewStack(t), twoClusters(t)
+	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
 	d := s.Deployment(ctx, clusters, many(t, 3))
 	do(ctx, t, s, d, "approve")
 	const n = 8
@@ -497,4 +497,6 @@ func TestSimultaneousInstantiates(t *testing.T) {
 	got := s.Await(ctx, d, "Instantiated")
 	require.Equal(t, []string{"Created", "Approved", "Instantiated"}, states(got))
 	holds(t, clusters, got, 3)
+	do(ctx, t, s, d, "terminate")
+	s.Await(ctx, d, "Terminated")
 }

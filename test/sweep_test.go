@@ -15,7 +15,7 @@ import (
 // TestSweepIsScheduled sees that the schedule is there, and that what it starts comes to its end.
 func TestSweepIsScheduled(t *testing.T) {
 	t.Parallel()
-	s := harness.NewStack(t)
+	s := harness.SharedStack(t)
 	ctx := within(t)
 	temporal := s.TemporalClient()
 	asked := time.Now()

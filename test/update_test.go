@@ -201,7 +201,7 @@ func (c *changing) revisions(ctx context.Context) string {
 
 func TestUpdate(t *testing.T) {
 	t.Parallel()
-	ctx, s := within(t), harness.NewStack(t)
+	ctx, s := within(t), harness.SharedStack(t)
 	c := instantiated(ctx, t, s, "web:a=1 b=1 c=1", "log:x=1")
 	one, two := c.clusters[0], c.clusters[1]
 	first := []string{"log/x=1", "web/a=1", "web/b=1", "web/c=1"}
@@ -303,7 +303,7 @@ func TestUpdate(t *testing.T) {
 
 func TestUpdateLeavesWhatIsSomebodyElses(t *testing.T) {
 	t.Parallel()
-	ctx, s := within(t), harness.NewStack(t)
+	ctx, s := within(t), harness.SharedStack(t)
 	c := instantiated(ctx, t, s, "web:a=1 b=1 c=1")
 	maps := c.clusters[0].Client(t).CoreV1().ConfigMaps("default")
 	// Somebody has made b anew, and has put another label on c.
@@ -334,7 +334,7 @@ func TestUpdateLeavesWhatIsSomebodyElses(t *testing.T) {
 
 func TestMigrate(t *testing.T) {
 	t.Parallel()
-	ctx, s := within(t), harness.NewStack(t)
+	ctx, s := within(t), harness.SharedStack(t)
 	c := instantiated(ctx, t, s, "web:a=1 b=1 c=1", "log:x=1")
 	source := *c.Deployment
 	next := source
@@ -569,7 +569,7 @@ func TestUpdateInItsMiddle(t *testing.T) {
 // TestUpdateIsReported: what clusters report goes on under the first context's id, and reports of apps that are gone go
 // with them.
 func TestUpdateIsReported(t *testing.T) {
-	ctx, s := within(t), harness.NewStack(t)
+	ctx, s := within(t), harness.SharedStack(t)
 	clusters := twoClusters(t)
 	for _, k := range clusters {
 		k.DefineReports(t)

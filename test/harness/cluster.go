@@ -39,14 +39,6 @@ var clusters = struct {
 	proc *Process
 }{}
 
-// StopClusters stops the shared clusters; TestMain calls it at the end.
-func StopClusters() {
-	if clusters.proc != nil {
-		clusters.proc.Kill()
-		_ = os.RemoveAll(clusters.dir)
-	}
-}
-
 // Kubeconfig is the administrator's kubeconfig of a shared cluster, which is started when first asked for.
 func Kubeconfig(t testing.TB, name string) []byte {
 	t.Helper()
@@ -68,23 +60,25 @@ func Kubeconfig(t testing.TB, name string) []byte {
 // portsOfCluster is how many ports apart the clusters of one supervisor are.
 const portsOfCluster = 10
 
-// KillAPIServer ends the cluster's API server as kill -9 does, and keeps its supervisor from starting another one before
-// again is called, or the test ends.
-func (c *Cluster) KillAPIServer(t testing.TB) (again func()) {
+// KillAPIServers ends the API servers of the shared clusters as kill -9 does, and keeps their supervisor from starting
+// others before again is called, or the test ends.
+func KillAPIServers(t testing.TB) (again func()) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(clusters.dir, c.Name, "state.json"))
-	require.NoError(t, err)
-	var state struct {
-		Components map[string]struct{ PID int }
-	}
-	require.NoError(t, json.Unmarshal(data, &state))
-	pid := state.Components["kube-apiserver"].PID
-	require.NotZero(t, pid, "%s", data)
 	supervisor := clusters.proc.cmd.Process
 	again = func() { require.NoError(t, supervisor.Signal(syscall.SIGCONT)) }
 	t.Cleanup(again)
 	require.NoError(t, supervisor.Signal(syscall.SIGSTOP))
-	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	for _, name := range ClusterNames {
+		data, err := os.ReadFile(filepath.Join(clusters.dir, name, "state.json"))
+		require.NoError(t, err)
+		var state struct {
+			Components map[string]struct{ PID int }
+		}
+		require.NoError(t, json.Unmarshal(data, &state))
+		pid := state.Components["kube-apiserver"].PID
+		require.NotZero(t, pid, "%s", data)
+		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	}
 	return again
 }
 
