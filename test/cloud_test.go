@@ -285,6 +285,7 @@ func TestLogicalCloudOfLevel1(t *testing.T) {
 	require.Equal(t, 409, code(t, err))
 
 	t.Run("groups go into its namespace with its user's rights", func(t *testing.T) {
+		ctx := within(t)
 		d := c.group(ctx, twoApps(t)...)
 		do(ctx, t, s, d, "approve", "instantiate")
 		all := s.Await(ctx, d, "Instantiated")
@@ -304,6 +305,7 @@ func TestLogicalCloudOfLevel1(t *testing.T) {
 		c.forget(ctx, d)
 	})
 	t.Run("what the user may not is refused by the cluster", func(t *testing.T) {
+		ctx := within(t)
 		elsewhere := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-elsewhere\n  namespace: default\n"
 		d := c.group(ctx, client.App{Name: "app", Chart: harness.Chart(t, "app", map[string]string{
 			"elsewhere.yaml": elsewhere, "here.yaml": strings.NewReplacer("  namespace: default\n", "", "elsewhere", "here").Replace(elsewhere),
@@ -322,6 +324,7 @@ func TestLogicalCloudOfLevel1(t *testing.T) {
 		c.forget(ctx, d)
 	})
 	t.Run("a certificate is renewed without a break", func(t *testing.T) {
+		ctx := within(t)
 		before := c.certificate(0)
 		_, old := c.kubeconfig(0)
 		c.signal(ctx, workflows.RenewSignal)
@@ -426,6 +429,7 @@ func TestUpdateALogicalCloud(t *testing.T) {
 	c.forget(ctx, d)
 
 	t.Run("a permission more", func(t *testing.T) {
+		ctx := within(t)
 		_, err := user.CoreV1().Secrets("kube-public").List(ctx, metav1.ListOptions{})
 		require.True(t, apierrors.IsForbidden(err), "%v", err)
 		c.post(c.path+"/user-permissions", client.Named("public", client.M{
@@ -447,6 +451,7 @@ func TestUpdateALogicalCloud(t *testing.T) {
 		})
 	})
 	t.Run("a reference that came again gets a certificate", func(t *testing.T) {
+		ctx := within(t)
 		remove(0)
 		c.refer(0)
 		c.signal(ctx, workflows.KeepSignal)
@@ -456,6 +461,7 @@ func TestUpdateALogicalCloud(t *testing.T) {
 		})
 	})
 	t.Run("a cluster that leaves while it is down", func(t *testing.T) {
+		ctx := within(t)
 		c.pipes[1].Down()
 		remove(1)
 		update()
@@ -501,6 +507,7 @@ func TestLogicalCloudWithAClusterDown(t *testing.T) {
 		}
 	}
 	t.Run("which comes back", func(t *testing.T) {
+		ctx := within(t)
 		begin(t)
 		c.pipes[1].Up(t)
 		c.awaitStatus(ctx, "Instantiated")
@@ -511,6 +518,7 @@ func TestLogicalCloudWithAClusterDown(t *testing.T) {
 		end()
 	})
 	t.Run("and a stop", func(t *testing.T) {
+		ctx := within(t)
 		begin(t)
 		got := &cloudStatus{}
 		stopsSoon(ctx, t, func() error {

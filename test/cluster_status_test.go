@@ -136,6 +136,7 @@ func TestClusterStatus(t *testing.T) {
 	c := clusters[0]
 
 	t.Run("without the definition", func(t *testing.T) {
+		ctx := within(t)
 		d := s.Deployment(ctx, clusters[:1], reportedApp(t))
 		do(ctx, t, s, d, "approve", "instantiate")
 		got := s.Await(ctx, d, "Instantiated")
@@ -148,12 +149,14 @@ func TestClusterStatus(t *testing.T) {
 	})
 
 	t.Run("in a way that there is not", func(t *testing.T) {
+		ctx := within(t)
 		_, err := s.Client.PostFile(ctx, "/cluster-providers/none/clusters", client.Named(c.Name, client.M{"report": "telepathy"}), c.Kubeconfig(t))
 		require.Equal(t, 400, code(t, err))
 		require.ErrorContains(t, err, "spec.report")
 	})
 
 	t.Run("without an agent", func(t *testing.T) {
+		ctx := within(t)
 		d := s.On(ctx, []client.Cluster{register(ctx, t, s, c, "agentless")}, reportedApp(t))
 		do(ctx, t, s, d, "approve", "instantiate")
 		changes(ctx, t, s, c, d)
@@ -179,6 +182,7 @@ func TestClusterStatus(t *testing.T) {
 	changes(ctx, t, s, c, d)
 
 	t.Run("worker killed", func(t *testing.T) {
+		ctx := within(t)
 		fresh(ctx, t, s, d, "status=ready", ready(1))
 		s.Worker.Kill()
 		killed := time.Now()
@@ -189,6 +193,7 @@ func TestClusterStatus(t *testing.T) {
 	})
 
 	t.Run("agent killed", func(t *testing.T) {
+		ctx := within(t)
 		got := reports(ctx, t, s, silenced, "type=cluster", (*reportedStatus).stale)
 		require.Len(t, got.of("Pod"), 1, "what was last reported is still shown")
 		require.NotNil(t, got.Apps[0].Clusters[0].LastSeen)
@@ -198,12 +203,14 @@ func TestClusterStatus(t *testing.T) {
 	})
 
 	t.Run("terminate waits for the report", func(t *testing.T) {
+		ctx := within(t)
 		require.Len(t, c.Reports(t), 1)
 		terminate(ctx, t, s, d, c)
 		terminate(ctx, t, s, silenced, clusters[1])
 	})
 
 	t.Run("terminate does not wait for an agent that is gone", func(t *testing.T) {
+		ctx := within(t)
 		d := s.Deployment(ctx, clusters[:1], reportedApp(t))
 		do(ctx, t, s, d, "approve", "instantiate")
 		reports(ctx, t, s, d, "status=ready", ready(1))

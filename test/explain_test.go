@@ -91,6 +91,7 @@ func TestExplain(t *testing.T) {
 	})
 
 	t.Run("one cluster is dead", func(t *testing.T) {
+		ctx := within(t)
 		d := s.Deployment(ctx, clusters, twoApps(t)...)
 		explains(ctx, t, s, d, explain.NotAsked, nil)
 		clusters[1].Down()
@@ -132,6 +133,7 @@ func TestExplain(t *testing.T) {
 	})
 
 	t.Run("a resource is refused", func(t *testing.T) {
+		ctx := within(t)
 		d := s.Deployment(ctx, clusters, client.App{Name: "mixed", Chart: harness.Chart(t, "mixed", map[string]string{
 			"good.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}-good'}\ndata: {a: b}\n",
 			"bad.yaml":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}-bad'}\ndata: {a: [1]}\n",
@@ -146,6 +148,7 @@ func TestExplain(t *testing.T) {
 	})
 
 	t.Run("what clusters report", func(t *testing.T) {
+		ctx := within(t)
 		c := clusters[0]
 		d := s.On(ctx, []client.Cluster{register(ctx, t, s, c, "agentless")}, reportedApp(t))
 		do(ctx, t, s, d, "approve", "instantiate")
@@ -169,6 +172,7 @@ func TestExplain(t *testing.T) {
 	})
 
 	t.Run("what is long over", func(t *testing.T) {
+		ctx := within(t)
 		var x *explain.Explanation
 		harness.Until(ctx, t, "forgotten", func() bool {
 			x, _ = explanation(ctx, t, s, old)
@@ -179,6 +183,7 @@ func TestExplain(t *testing.T) {
 	})
 
 	t.Run("the worker is gone", func(t *testing.T) {
+		ctx := within(t)
 		d := s.Deployment(ctx, clusters[:1], many(t, 3))
 		do(ctx, t, s, d, "approve")
 		s.Worker.Kill()
@@ -192,6 +197,7 @@ func TestExplain(t *testing.T) {
 	})
 
 	t.Run("the engine is gone", func(t *testing.T) {
+		ctx := within(t)
 		d := s.Deployment(ctx, clusters, twoApps(t)...)
 		clusters[1].Down()
 		do(ctx, t, s, d, "approve", "instantiate")

@@ -154,6 +154,7 @@ func TestStatusIsWatched(t *testing.T) {
 	require.Equal(t, statusnotify.StatusValue_READY, ready.GetDetails()[0].GetApp().GetClusters()[0].GetStatusValue())
 
 	t.Run("many watchers cost one evaluation a change", func(t *testing.T) {
+		ctx := within(t)
 		crowd := gather(ctx, t, s, path+"&status=ready", many)
 		harness.Until(ctx, t, "all counted", func() bool { return metrics(ctx, t, s)["drover_status_watchers"] == many+1 })
 		before, began := metrics(ctx, t, s), time.Now()
@@ -196,6 +197,7 @@ func TestStatusIsWatched(t *testing.T) {
 	s.StartAPI()
 
 	t.Run("nothing is said to be ready that nobody confirms", func(t *testing.T) {
+		ctx := within(t)
 		w, err := s.Client.Watch(ctx, path+"&status=ready&output=summary", "")
 		require.NoError(t, err)
 		defer w.Close()
@@ -221,6 +223,7 @@ func TestStatusIsWatched(t *testing.T) {
 	})
 
 	t.Run("resume", func(t *testing.T) {
+		ctx := within(t)
 		w, err := s.Client.Watch(ctx, path, id)
 		require.NoError(t, err)
 		first, err := w.Next()

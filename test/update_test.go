@@ -208,6 +208,7 @@ func TestUpdate(t *testing.T) {
 	require.Equal(t, first, c.holds(one))
 
 	t.Run("without a difference touches nothing", func(t *testing.T) {
+		ctx := within(t)
 		before := c.versions(one)
 		answer, err := s.Client.Post(ctx, c.Path()+"/update", nil)
 		require.NoError(t, err)
@@ -217,6 +218,7 @@ func TestUpdate(t *testing.T) {
 		require.Equal(t, "Created 0, Approved 0, Instantiated 1", c.revisions(ctx))
 	})
 	t.Run("of resources", func(t *testing.T) {
+		ctx := within(t)
 		before := c.versions(one)
 		c.chart(ctx, "web", "a=1 b=2 d=1")
 		require.Equal(t, "Created 0, Approved 0, Instantiated 1", c.revisions(ctx), "a change of what is wanted changes no state")
@@ -239,6 +241,7 @@ func TestUpdate(t *testing.T) {
 		require.Equal(t, "Updated", old.Status)
 	})
 	t.Run("of clusters", func(t *testing.T) {
+		ctx := within(t)
 		c.place(ctx, "web", one)
 		require.Equal(t, map[string]int{"Applied": 5}, c.updated(ctx).Rsync)
 		require.Equal(t, []string{"log/x=1", "web/a=1", "web/b=2", "web/d=1"}, c.holds(one))
@@ -250,6 +253,7 @@ func TestUpdate(t *testing.T) {
 		require.Equal(t, []string{"log/x=1", "web/a=1", "web/b=2", "web/d=1"}, c.holds(two))
 	})
 	t.Run("of apps", func(t *testing.T) {
+		ctx := within(t)
 		c.add(ctx, "more", "m=1", one, two)
 		c.drop(ctx, "log")
 		require.Equal(t, map[string]int{"Applied": 5}, c.updated(ctx).Rsync)
@@ -258,6 +262,7 @@ func TestUpdate(t *testing.T) {
 		require.Equal(t, []string{"more/m=Applied"}, c.shown(ctx, "", one))
 	})
 	t.Run("of a resource that goes from one app to another", func(t *testing.T) {
+		ctx := within(t)
 		before := c.versions(two)
 		c.chart(ctx, "web", "b=2 d=1")
 		c.chart(ctx, "more", "m=1 a=1")
@@ -266,6 +271,7 @@ func TestUpdate(t *testing.T) {
 		require.NotEqual(t, before["a"], c.versions(two)["a"], "it has another label")
 	})
 	t.Run("rolled back", func(t *testing.T) {
+		ctx := within(t)
 		require.Equal(t, 404, code(t, c.rollback(ctx, "9")))
 		require.NoError(t, c.rollback(ctx, "1"))
 		require.Equal(t, map[string]int{"Applied": 8}, s.Await(ctx, c.Deployment, "Instantiated").Rsync)
@@ -284,6 +290,7 @@ func TestUpdate(t *testing.T) {
 		require.Equal(t, []string{"more/a=1", "more/m=1", "web/b=2", "web/d=1"}, c.holds(two))
 	})
 	t.Run("and ended", func(t *testing.T) {
+		ctx := within(t)
 		c.end(ctx)
 		for _, op := range []string{"update", "terminate"} {
 			require.Equal(t, 409, code(t, c.Do(ctx, s.Client, op)), op)
