@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-io/drover/activities"
@@ -249,9 +250,9 @@ func TestHookIsDeletedByHand(t *testing.T) {
 func TestStopWhileAHookRuns(t *testing.T) {
 	l, o := hooked(t, domain.OpInstantiate, jobHook("job", on("pre-install")))
 	o.ends["job"] = ""
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancelCause(t.Context())
 	l.options.BackgroundActivityContext = ctx
-	l.onContact = func(activities.Contact) { cancel() }
+	l.onContact = func(activities.Contact) { cancel(temporal.NewCanceledError()) }
 	end, err := l.run()
 	require.NoError(t, err)
 	require.Equal(t, "1p1s", end.Marks)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -116,9 +117,11 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 	case info.IsLocalActivity && (work.Err() != nil || outcome.Retry != nil):
 		// The activity that comes after this one begins anew and is the one to tell of the cluster.
 		return nil, errNotAtOnce
-	case ctx.Err() != nil, errors.Is(context.Cause(work), errHalted):
+	case temporal.IsCanceledError(context.Cause(ctx)), errors.Is(context.Cause(work), errHalted):
 		a.halted = true
 		return a.end(context.WithoutCancel(ctx))
+	case ctx.Err() != nil: // nobody has stopped it: a heartbeat did not get through, say. Another attempt goes on
+		return nil, context.Cause(ctx)
 	case errors.Is(context.Cause(work), errWorkerStops):
 		activity.RecordHeartbeat(ctx, a.snapshot())
 		return nil, errWorkerStops

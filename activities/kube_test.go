@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -15,9 +16,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -352,16 +355,33 @@ func TestAnnounce(t *testing.T) {
 // TestCancel cancels a leaf whose cluster hangs: what was sent is recorded as such.
 func TestCancel(t *testing.T) {
 	l := newLeaf(t, domain.OpInstantiate, 0, 1)
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancelCause(t.Context())
 	l.options.BackgroundActivityContext = ctx
 	l.handle = func(_ http.ResponseWriter, r *http.Request) {
-		cancel()
+		cancel(temporal.NewCanceledError())
 		<-r.Context().Done()
 	}
 	out, err := l.run()
 	require.NoError(t, err)
 	require.Equal(t, "1s1p", out.Marks)
 	require.Equal(t, "1s1p", l.recorded().Marks)
+}
+
+// TestHeartbeatIsLost has the SDK end an attempt because it could not tell Temporal of it in time: nobody has stopped the
+// work, and another attempt does it.
+func TestHeartbeatIsLost(t *testing.T) {
+	l := newLeaf(t, domain.OpInstantiate, 0, 1)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	l.options.BackgroundActivityContext = ctx
+	l.handle = func(_ http.ResponseWriter, r *http.Request) {
+		cancel(serviceerror.NewDeadlineExceeded("no answer"))
+		<-r.Context().Done()
+	}
+	_, err := l.run()
+	require.Error(t, err)
+	var app *temporal.ApplicationError
+	require.False(t, errors.As(err, &app) && app.NonRetryable(), "%v", err)
+	require.Empty(t, l.store.leaves)
 }
 
 func TestWorkerStops(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 // TestClusterStatusOfThousandsOfPods: a report that is larger than an object may be.
 func TestClusterStatusOfThousandsOfPods(t *testing.T) {
 	const pods = 2000
-	ctx, s := within(t, 4*time.Minute), harness.NewStack(t)
+	ctx, s := within(t), harness.SharedStack(t)
 	c := harness.NewCluster(t, harness.ClusterNames[0])
 	c.DefineReports(t)
 	c.StartAgent(t)
@@ -27,10 +27,10 @@ func TestClusterStatusOfThousandsOfPods(t *testing.T) {
 	c.RunPods(ctx, t, label, pods)
 	t.Logf("%d Pods made in %s", pods, time.Since(began).Round(time.Millisecond))
 
-	reports(ctx, t, s, d, "status=ready", time.Minute, func(r *reportedStatus) bool {
+	reports(ctx, t, s, d, "status=ready", func(r *reportedStatus) bool {
 		return r.Ready == "Ready" && r.ReadyCounts["Ready"] == pods+1
 	})
-	reports(ctx, t, s, d, "type=cluster&output=summary", freshness, func(r *reportedStatus) bool { return r.Counts["Present"] == pods+1 })
+	fresh(ctx, t, s, d, "type=cluster&output=summary", func(r *reportedStatus) bool { return r.Counts["Present"] == pods+1 })
 	parts := 0
 	for name, r := range c.Reports(t) {
 		if strings.Contains(name, contextID) {
@@ -45,12 +45,12 @@ func TestClusterStatusOfThousandsOfPods(t *testing.T) {
 	// One among thousands is seen. So much is not written every second: etcd keeps each version for a while.
 	failed := harness.PodName(1234)
 	c.FailPod(ctx, t, failed)
-	got := reports(ctx, t, s, d, "status=ready", 30*time.Second, func(r *reportedStatus) bool { return r.ReadyCounts["NotReady"] == 1 })
+	got := reports(ctx, t, s, d, "status=ready", func(r *reportedStatus) bool { return r.ReadyCounts["NotReady"] == 1 })
 	require.Equal(t, "NotReady", got.Ready)
 	found := got.of("Pod")
 	i := slices.IndexFunc(found, func(x reportedResource) bool { return x.Ready == "NotReady" })
 	require.Equal(t, failed, found[i].Name)
 	c.RemovePods(t, label)
-	reports(ctx, t, s, d, "status=ready", time.Minute, ready(0))
+	reports(ctx, t, s, d, "status=ready", ready(0))
 	terminate(ctx, t, s, d, c)
 }

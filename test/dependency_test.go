@@ -2,11 +2,15 @@ package test
 
 import (
 	"context"
+	"encoding/json"
+	"maps"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/explain"
@@ -32,31 +36,45 @@ func created(ctx context.Context, t *testing.T, c *harness.Cluster, d *client.De
 }
 
 func TestDependencies(t *testing.T) {
-	ctx, s, clusters := within(t, 2*time.Minute), harness.NewStack(t), twoClusters(t)
+	t.Parallel()
+	ctx, s, clusters := within(t), harness.NewStack(t), twoClusters(t)
 	one := func(name string) client.App {
 		return client.App{Name: name, Chart: harness.Chart(t, name, harness.ConfigMaps(name, 1))}
 	}
-	db := client.App{Name: "db", Chart: harness.Chart(t, "db", harness.Web("db"))}
+	// The Deployment becomes ready on a cluster when a node there has the release's label.
+	web := harness.Web("db")
+	for name := range web {
+		web[name] = strings.Replace(web[name], "containers:", "nodeSelector: {'{{ .Release.Name }}': runs}, containers:", 1)
+	}
+	db := client.App{Name: "db", Chart: harness.Chart(t, "db", web)}
 	d := s.Deployment(ctx, clusters, one("front"), one("logic"), db)
 	require.NoError(t, depend(ctx, s, d, "front", "logic", "deployed", 2))
 	require.NoError(t, depend(ctx, s, d, "logic", "db", "READY", 0))
 	err := depend(ctx, s, d, "db", "front", "Ready", 0)
 	require.Equal(t, 409, code(t, err))
 	require.ErrorContains(t, err, "db needs front needs logic needs db")
+	// waits lets it become ready on the first cluster only, and waits until all but what waits for the other one is done.
+	waits := func() {
+		t.Helper()
+		run(ctx, t, clusters[0], d, true)
+		run(ctx, t, clusters[1], d, false)
+		do(ctx, t, s, d, "instantiate")
+		harness.Until(ctx, t, "waited for", func() bool {
+			why := reasons(ctx, t, s, d)
+			got, err := d.Status(ctx, s.Client, "output=summary")
+			require.NoError(t, err)
+			return strings.Contains(why["logic"], "waits until app db is Ready: on "+d.Clusters[1].Provider+"+"+clusters[1].Name) &&
+				strings.Contains(why["front"], "waits until app logic is Deployed") &&
+				maps.Equal(got.Rsync, map[string]int{"Applied": 4, "Pending": 4})
+		})
+	}
 
-	// The Deployment cannot become ready on one cluster as long as its nodes take no pods.
-	cordon(ctx, t, clusters[1], true)
-	t.Cleanup(func() { cordon(context.Background(), t, clusters[1], false) })
-	do(ctx, t, s, d, "approve", "instantiate")
-	awaitReason(ctx, t, s, d, "logic", "waits until app db is Ready: on "+d.Clusters[1].Provider+"+"+clusters[1].Name)
-	require.Contains(t, reasons(ctx, t, s, d)["front"], "waits until app logic is Deployed")
+	do(ctx, t, s, d, "approve")
+	waits()
 	x, _ := explains(ctx, t, s, d, explain.NotStarted, nil)
 	require.Contains(t, x.Reasons[0].Text, "waits until app")
-	got, err := d.Status(ctx, s.Client, "output=summary")
-	require.NoError(t, err)
-	require.Equal(t, map[string]int{"Applied": 4, "Pending": 4}, got.Rsync)
-	cordon(ctx, t, clusters[1], false)
-	got = s.Await(ctx, d, "Instantiated")
+	run(ctx, t, clusters[1], d, true)
+	got := s.Await(ctx, d, "Instantiated")
 	require.Equal(t, map[string]int{"Applied": 8}, got.Rsync)
 	require.Empty(t, reasons(ctx, t, s, d))
 	for _, c := range clusters {
@@ -69,9 +87,7 @@ func TestDependencies(t *testing.T) {
 	holds(t, clusters, got, 0)
 
 	// The same again, stopped while it waits, with a worker that died meanwhile.
-	cordon(ctx, t, clusters[1], true)
-	do(ctx, t, s, d, "instantiate")
-	awaitReason(ctx, t, s, d, "logic", "waits until app db is Ready")
+	waits()
 	s.Worker.Kill()
 	s.StartWorker()
 	asked := time.Now()
@@ -85,8 +101,7 @@ func TestDependencies(t *testing.T) {
 	require.Equal(t, map[string]int{"Deleted": 8}, got.Rsync)
 
 	// And terminated while it waits.
-	do(ctx, t, s, d, "instantiate")
-	awaitReason(ctx, t, s, d, "logic", "waits until app db is Ready")
+	waits()
 	do(ctx, t, s, d, "terminate")
 	got = s.Await(ctx, d, "Terminated")
 	require.Equal(t, map[string]int{"Deleted": 8}, got.Rsync)
@@ -95,7 +110,8 @@ func TestDependencies(t *testing.T) {
 
 // TestDependencyOnWhatFails does not start what needs it.
 func TestDependencyOnWhatFails(t *testing.T) {
-	ctx, s, clusters := within(t, time.Minute), harness.NewStack(t), twoClusters(t)
+	t.Parallel()
+	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
 	bad := harness.ConfigMaps("bad", 1)
 	bad["bad.yaml"] = "apiVersion: none.example.com/v1\nkind: Nothing\nmetadata: {name: nothing}\n"
 	d := s.Deployment(ctx, clusters[:1], client.App{Name: "bad", Chart: harness.Chart(t, "bad", bad)},
@@ -109,22 +125,20 @@ func TestDependencyOnWhatFails(t *testing.T) {
 	s.Await(ctx, d, "Terminated")
 }
 
-// cordon keeps pods off all nodes of a cluster, or lets them.
-func cordon(ctx context.Context, t *testing.T, c *harness.Cluster, off bool) {
+// run lets pods that ask for the deployment's release run on the nodes of a cluster, or keeps new ones off.
+func run(ctx context.Context, t *testing.T, c *harness.Cluster, d *client.Deployment, runs bool) {
 	t.Helper()
+	var value any // none takes the label away
+	if runs {
+		value = "runs"
+	}
+	change, err := json.Marshal(client.M{"metadata": client.M{"labels": client.M{d.Release: value}}})
+	require.NoError(t, err)
 	nodes := c.Client(t).CoreV1().Nodes()
 	list, err := nodes.List(ctx, metav1.ListOptions{})
 	require.NoError(t, err)
 	for i := range list.Items {
-		name := list.Items[i].Name
-		require.Eventually(t, func() bool {
-			n, err := nodes.Get(ctx, name, metav1.GetOptions{})
-			if err != nil {
-				return false
-			}
-			n.Spec.Unschedulable = off
-			_, err = nodes.Update(ctx, n, metav1.UpdateOptions{})
-			return err == nil
-		}, 10*time.Second, harness.Poll)
+		_, err := nodes.Patch(ctx, list.Items[i].Name, types.MergePatchType, change, metav1.PatchOptions{})
+		require.NoError(t, err)
 	}
 }

@@ -53,42 +53,65 @@ func explains(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Dep
 	var x *explain.Explanation
 	var text string
 	var took time.Duration
-	require.Eventually(t, func() bool {
+	harness.Until(ctx, t, string(kind), func() bool {
 		asked := time.Now()
 		x, text = explanation(ctx, t, s, d)
 		took = time.Since(asked) / 2
 		return len(x.Reasons) > 0 && x.Reasons[0].Kind == kind && (is == nil || is(x))
-	}, 20*time.Second, harness.Poll)
+	})
 	t.Logf("explained in %s\n%s", took.Round(time.Millisecond), text)
 	return x, text
 }
 
+// oneOfTwoDone says that the work on the other cluster is done and recorded.
+func oneOfTwoDone(x *explain.Explanation) bool {
+	return len(x.Reasons) == 1 && strings.Contains(x.Summary, "1 of 2 clusters done")
+}
+
 func TestExplain(t *testing.T) {
-	ctx, s, clusters := within(t, 4*time.Minute), harness.NewStack(t), twoClusters(t)
+	t.Parallel()
+	ctx, s, clusters := within(t), harness.NewStack(t), twoClusters(t)
 	temporal := s.TemporalClient()
 
+	// Temporal takes its time to forget an operation: it has it while other things are looked at.
+	old := s.Deployment(ctx, clusters[:1], many(t, 3))
+	do(ctx, t, s, old, "approve", "instantiate")
+	s.Await(ctx, old, "Instantiated")
+	harness.Until(ctx, t, "completed", func() bool { // the watches begin when the operation is over
+		x, _ := explanation(ctx, t, s, old)
+		if x.Operation.Workflow.Status != explain.Completed {
+			return false
+		}
+		require.True(t, x.AsWished)
+		_, err := temporal.WorkflowService().DeleteWorkflowExecution(ctx, &workflowservice.DeleteWorkflowExecutionRequest{
+			Namespace: "drover", WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: x.Operation.Workflow.ID},
+		})
+		require.NoError(t, err)
+		return true
+	})
+
 	t.Run("one cluster is dead", func(t *testing.T) {
+		ctx := within(t)
 		d := s.Deployment(ctx, clusters, twoApps(t)...)
 		explains(ctx, t, s, d, explain.NotAsked, nil)
 		clusters[1].Down()
 		do(ctx, t, s, d, "approve")
+		asked := time.Now().Truncate(time.Second)
 		ask(ctx, t, http.MethodPost, s.URL()+"/v2"+d.Path()+"/instantiate", map[string]string{"X-Forwarded-User": "alice"})
 		tried := func(x *explain.Explanation) bool {
 			e := x.Reasons[0].Examples
-			return len(e) == 2 && e[0].Attempt > 2 && e[1].Attempt > 2 && e[0].NextAttempt != nil
+			return oneOfTwoDone(x) && len(e) == 2 && e[0].Attempt > 2 && e[1].Attempt > 2 && e[0].NextAttempt != nil
 		}
 		x, text := explains(ctx, t, s, d, explain.ClusterHoldsUp, tried)
-		require.Len(t, x.Reasons, 1, "the other cluster is done: %+v", x.Reasons)
-		require.Contains(t, x.Summary, "1 of 2 clusters done")
 		require.Equal(t, "alice", x.Operation.By)
-		require.WithinDuration(t, time.Now(), x.Operation.Since, time.Minute)
+		require.WithinRange(t, x.Operation.Since, asked, time.Now())
 		reason := x.Reasons[0]
 		require.Equal(t, 1, reason.Clusters)
 		require.Contains(t, reason.Error, "refused")
 		require.Contains(t, reason.Do, d.Path()+"/stop")
 		for _, e := range reason.Examples {
 			require.Equal(t, d.Clusters[1].Provider+"+"+clusters[1].Name, e.Cluster)
-			require.WithinDuration(t, time.Now(), *e.Since, time.Minute)
+			require.WithinRange(t, *e.Since, asked, time.Now())
 			require.Greater(t, e.Attempt, 1)
 			require.Contains(t, text, e.App+" ApplyToCluster on "+e.Cluster)
 			require.Contains(t, ask(ctx, t, http.MethodGet, e.Workflow.Link, nil), "<html")
@@ -110,6 +133,7 @@ func TestExplain(t *testing.T) {
 	})
 
 	t.Run("a resource is refused", func(t *testing.T) {
+		ctx := within(t)
 		d := s.Deployment(ctx, clusters, client.App{Name: "mixed", Chart: harness.Chart(t, "mixed", map[string]string{
 			"good.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}-good'}\ndata: {a: b}\n",
 			"bad.yaml":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}-bad'}\ndata: {a: [1]}\n",
@@ -124,68 +148,62 @@ func TestExplain(t *testing.T) {
 	})
 
 	t.Run("what clusters report", func(t *testing.T) {
+		ctx := within(t)
 		c := clusters[0]
 		d := s.On(ctx, []client.Cluster{register(ctx, t, s, c, "agentless")}, reportedApp(t))
 		do(ctx, t, s, d, "approve", "instantiate")
-		reports(ctx, t, s, d, "status=ready", 10*time.Second, ready(1))
-		x, text := explanation(ctx, t, s, d)
-		require.True(t, x.AsWished, "%s", text)
-		require.Equal(t, "everything is as wished: 4 resources are applied on 1 cluster and ready", x.Summary)
+		reports(ctx, t, s, d, "status=ready", ready(1))
+		harness.Until(ctx, t, "as wished", func() bool {
+			x, _ := explanation(ctx, t, s, d)
+			return x.AsWished && x.Summary == "everything is as wished: 4 resources are applied on 1 cluster and ready"
+		})
 
 		require.NoError(t, c.Client(t).CoreV1().ConfigMaps("default").Delete(ctx, d.Release+"-site-001", metav1.DeleteOptions{}))
-		x, _ = explains(ctx, t, s, d, explain.ResourceMissing, nil)
+		x, _ := explains(ctx, t, s, d, explain.ResourceMissing, nil)
 		require.Equal(t, "ConfigMap/"+d.Release+"-site-001", x.Reasons[0].Examples[0].Resource)
 
+		down := time.Now().Truncate(time.Second)
 		c.Down()
 		x, _ = explains(ctx, t, s, d, explain.ClusterUnheard, nil)
 		require.Len(t, x.Reasons, 1, "nobody knows what is missing there now: %+v", x.Reasons)
-		require.WithinDuration(t, time.Now(), *x.Reasons[0].Examples[0].LastSeen, time.Minute)
+		require.WithinRange(t, *x.Reasons[0].Examples[0].LastSeen, down, time.Now())
 		c.Up(t)
 		terminate(ctx, t, s, d, c)
 	})
 
 	t.Run("what is long over", func(t *testing.T) {
-		d := s.Deployment(ctx, clusters[:1], many(t, 3))
-		do(ctx, t, s, d, "approve", "instantiate")
-		s.Await(ctx, d, "Instantiated")
+		ctx := within(t)
 		var x *explain.Explanation
-		require.Eventually(t, func() bool { // the watches begin when the operation is over
-			x, _ = explanation(ctx, t, s, d)
-			return x.Operation.Workflow.Status == explain.Completed
-		}, 20*time.Second, harness.Poll)
-		require.True(t, x.AsWished)
-		_, err := temporal.WorkflowService().DeleteWorkflowExecution(ctx, &workflowservice.DeleteWorkflowExecutionRequest{
-			Namespace: "drover", WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: x.Operation.Workflow.ID},
-		})
-		require.NoError(t, err)
-		require.Eventually(t, func() bool {
-			x, _ = explanation(ctx, t, s, d)
+		harness.Until(ctx, t, "forgotten", func() bool {
+			x, _ = explanation(ctx, t, s, old)
 			return x.Operation.Workflow.RunID == ""
-		}, time.Minute, harness.Poll)
+		})
 		require.True(t, x.AsWished)
 		require.Empty(t, x.Operation.Workflow.Link)
 	})
 
 	t.Run("the worker is gone", func(t *testing.T) {
+		ctx := within(t)
 		d := s.Deployment(ctx, clusters[:1], many(t, 3))
 		do(ctx, t, s, d, "approve")
 		s.Worker.Kill()
-		go func() { _ = d.Do(ctx, s.Client, "instantiate") }() // it is answered when the worker is back
+		answered := make(chan error, 1)
+		go func() { answered <- d.Do(ctx, s.Client, "instantiate") }() // it is answered when the worker is back
 		x, _ := explains(ctx, t, s, d, explain.NoWorker, nil)
 		require.Contains(t, x.Summary, "instantiate is being prepared: no worker")
 		s.StartWorker()
 		s.Await(ctx, d, "Instantiated")
+		<-answered // an error where that took too long
 	})
 
 	t.Run("the engine is gone", func(t *testing.T) {
+		ctx := within(t)
 		d := s.Deployment(ctx, clusters, twoApps(t)...)
 		clusters[1].Down()
 		do(ctx, t, s, d, "approve", "instantiate")
-		explains(ctx, t, s, d, explain.ClusterHoldsUp, nil)
+		explains(ctx, t, s, d, explain.ClusterHoldsUp, oneOfTwoDone)
 		s.Temporal.Kill()
-		asked := time.Now()
 		x, text := explanation(ctx, t, s, d)
-		require.Less(t, time.Since(asked), 20*time.Second, "for both forms")
 		require.Equal(t, explain.EngineSilent, x.Reasons[0].Kind, "%s", text)
 		require.Equal(t, "Instantiating", string(x.Status))
 		require.Contains(t, text, "nothing is recorded of the work on 1 of 2 clusters")

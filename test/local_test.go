@@ -1,14 +1,14 @@
 package test
 
 import (
-	"context"
+	"bufio"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -27,11 +27,13 @@ func localFlags() (flags []string, api string) {
 }
 
 func TestDemoTellsTheStoryAndLeavesNothing(t *testing.T) {
-	ctx, program := within(t, 3*time.Minute), built.Binary(t, "drover-local")
+	t.Parallel()
+	ctx, program := within(t), built.Binary(t, "drover-local")
 	built.Binary(t, "drover-kube")
 	flags, _ := localFlags()
 	cmd := exec.CommandContext(ctx, program, append([]string{"demo"}, flags...)...)
-	t.Setenv("TMPDIR", t.TempDir())
+	folder := t.TempDir()
+	cmd.Env = append(cmd.Environ(), "TMPDIR="+folder)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	story := string(out)
@@ -44,14 +46,18 @@ func TestDemoTellsTheStoryAndLeavesNothing(t *testing.T) {
 		require.GreaterOrEqual(t, i, 0, "%q after %q in:\n%s", said, last(story[:at]), story)
 		at += i
 	}
-	left, err := exec.CommandContext(ctx, "pgrep", "-af", "drover-demo-").Output()
+	left, err := exec.CommandContext(ctx, "pgrep", "-af", folder).Output()
 	require.Error(t, err, "what the demo left running:\n%s", left)
+	files, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Empty(t, files, "what the demo left on the disk")
 }
 
 func last(s string) string { return s[max(0, len(s)-60):] }
 
 func TestRunCarriesOnWithItsData(t *testing.T) {
-	ctx, program := within(t, 2*time.Minute), built.Binary(t, "drover-local")
+	t.Parallel()
+	ctx, program := within(t), built.Binary(t, "drover-local")
 	flags, url := localFlags()
 	flags = append([]string{"run", "--data", filepath.Join(t.TempDir(), "run"), "--clusters", ""}, flags...)
 	first := harness.Start(t, "run", "Running", nil, program, flags...)
@@ -72,7 +78,8 @@ func TestRunCarriesOnWithItsData(t *testing.T) {
 }
 
 func TestReadinessSaysWhatIsMissing(t *testing.T) {
-	ctx, s := within(t, time.Minute), harness.NewStack(t)
+	t.Parallel()
+	ctx, s := within(t), harness.NewStack(t)
 	ask := func(path string) (code int) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+path, nil)
 		require.NoError(t, err)
@@ -91,16 +98,18 @@ func TestReadinessSaysWhatIsMissing(t *testing.T) {
 	// A process that starts now waits, and says for what.
 	waiting := exec.CommandContext(ctx, built.Binary(t, "drover"), "worker")
 	waiting.Env = append(waiting.Environ(), s.Env()...)
-	said := &strings.Builder{}
-	waiting.Stderr = said
-	short, cancel := context.WithTimeout(ctx, 3*time.Second)
-	defer cancel()
+	said, err := waiting.StderrPipe()
+	require.NoError(t, err)
 	require.NoError(t, waiting.Start())
-	<-short.Done()
+	lines := bufio.NewScanner(said)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), "waiting for a dependency") && strings.Contains(lines.Text(), "database") {
+			break
+		}
+	}
+	require.Contains(t, lines.Text(), "database")
 	require.NoError(t, waiting.Process.Kill())
 	_ = waiting.Wait()
-	require.Contains(t, said.String(), "waiting for a dependency")
-	require.Contains(t, said.String(), "database")
 	s.StartDatabase()
-	require.Eventually(t, func() bool { return ask("/readyz") == 200 }, 20*time.Second, harness.Poll)
+	harness.Until(ctx, t, "ready again", func() bool { return ask("/readyz") == 200 })
 }

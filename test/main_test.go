@@ -15,16 +15,61 @@ import (
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	harness.StopClusters()
+	harness.Stop()
 	os.Exit(code)
 }
 
-// within bounds a test.
-func within(t *testing.T, d time.Duration) context.Context {
+// within bounds a test, or a part of it.
+func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), d)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*harness.Patience)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// soon looks until something is as it should be, which may take a time at the most. That is measured in answers: as many
+// as there would be in the time on a machine that answers at once. One that is slow, or busy for a moment, has more time in
+// the measure in which its answers take longer.
+func soon(ctx context.Context, t *testing.T, most time.Duration, is func() bool, otherwise func() string) {
+	t.Helper()
+	begun := time.Now()
+	for left := int(most / harness.Poll); ; left-- {
+		looked := time.Now()
+		if is() {
+			t.Logf("it took %s", time.Since(begun).Round(time.Millisecond))
+			return
+		}
+		if left <= 0 {
+			require.FailNow(t, "too late", "after %s: %s", time.Since(begun), otherwise())
+		}
+		select {
+		case <-ctx.Done():
+			require.FailNow(t, "never", "%v: %s", context.Cause(ctx), otherwise())
+		case <-time.After(max(harness.Poll, 4*time.Since(looked))):
+		}
+	}
+}
+
+// stopsSoon stops an operation, and waits until that has taken effect.
+func stopsSoon(ctx context.Context, t *testing.T, stop func() error, over func() bool) {
+	t.Helper()
+	const most = 2 * time.Second
+	answered := make(chan error, 1)
+	go func() { answered <- stop() }()
+	soon(ctx, t, most, over, func() string { return "the stop has not taken effect" })
+	require.NoError(t, <-answered)
+}
+
+// stopped stops the operation on a deployment, and gives the status when it is as it should be after that.
+func stopped(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment, status string) *client.Status {
+	t.Helper()
+	var got *client.Status
+	stopsSoon(ctx, t, func() error { return d.Do(ctx, s.Client, "stop") }, func() bool {
+		var err error
+		got, err = d.Status(ctx, s.Client, "output=summary")
+		return err == nil && got.Status == status
+	})
+	return got
 }
 
 // twoClusters are edge01 and edge02, each behind a proxy of the test's own.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,13 +34,16 @@ func defineDatabases(ctx context.Context, t *testing.T, c *harness.Cluster) data
 	_, err = definitions.Create(ctx, &o, metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		_ = definitions.Delete(context.WithoutCancel(ctx), o.GetName(), metav1.DeleteOptions{})
+		ctx := context.WithoutCancel(ctx)
+		harness.Until(ctx, t, "gone: "+o.GetName(), func() bool {
+			return apierrors.IsNotFound(definitions.Delete(ctx, o.GetName(), metav1.DeleteOptions{}))
+		})
 	})
 	d := databases{cluster.Resource(schema.GroupVersionResource{Group: "test.drover.io", Version: "v1", Resource: "databases"}).Namespace("default")}
-	require.Eventually(t, func() bool {
+	harness.Until(ctx, t, "served: "+o.GetName(), func() bool {
 		_, err := d.List(ctx, metav1.ListOptions{})
 		return err == nil
-	}, 20*time.Second, harness.Poll)
+	})
 	return d
 }
 
@@ -54,7 +57,7 @@ func (d databases) set(ctx context.Context, t *testing.T, name, phase string) {
 
 // TestReadinessRule: a kind of the user's own, judged by a rule of the user's, with an agent and without.
 func TestReadinessRule(t *testing.T) {
-	ctx, s, clusters := within(t, 2*time.Minute), harness.NewStack(t), twoClusters(t)
+	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
 	clusters[1].DefineReports(t)
 	clusters[1].StartAgent(t)
 	var registered []client.Cluster
@@ -71,7 +74,7 @@ func TestReadinessRule(t *testing.T) {
 	// shows waits until both databases are so, with the message.
 	shows := func(state, message string) {
 		t.Helper()
-		reports(ctx, t, s, d, "status=ready&output=detail", 20*time.Second, func(r *reportedStatus) bool {
+		reports(ctx, t, s, d, "status=ready&output=detail", func(r *reportedStatus) bool {
 			found := r.of("Database")
 			for _, x := range found {
 				if x.Ready != state || x.Message != message {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -40,7 +39,7 @@ func TestRecordReplay(t *testing.T) {
 	r := &recorder{temporal: s.TemporalClient(), folder: folder, cluster: clusters[1].Name}
 
 	t.Run("plain", func(t *testing.T) {
-		ctx := within(t, time.Minute)
+		ctx := within(t)
 		d := s.Deployment(ctx, clusters, twoApps(t)...)
 		do(ctx, t, s, d, "approve", "instantiate")
 		got := s.Await(ctx, d, "Instantiated")
@@ -61,7 +60,7 @@ func TestRecordReplay(t *testing.T) {
 		return d, got.ContextID()
 	}
 	t.Run("cluster down, then up", func(t *testing.T) {
-		ctx := within(t, time.Minute)
+		ctx := within(t)
 		d, id := begin(ctx, t)
 		clusters[1].Up(t)
 		s.Await(ctx, d, "Instantiated")
@@ -70,7 +69,7 @@ func TestRecordReplay(t *testing.T) {
 		r.record(ctx, t, d, id, "instantiate", "cluster-down-then-up")
 	})
 	t.Run("stopped while a cluster is down", func(t *testing.T) {
-		ctx := within(t, time.Minute)
+		ctx := within(t)
 		d, id := begin(ctx, t)
 		do(ctx, t, s, d, "stop")
 		s.Await(ctx, d, "InstantiateFailed")
@@ -81,7 +80,7 @@ func TestRecordReplay(t *testing.T) {
 		r.record(ctx, t, d, id, "terminate", "after-stop")
 	})
 	t.Run("terminated while a cluster is down", func(t *testing.T) {
-		ctx := within(t, time.Minute)
+		ctx := within(t)
 		d, id := begin(ctx, t)
 		do(ctx, t, s, d, "terminate")
 		_, err := d.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool {
@@ -93,16 +92,16 @@ func TestRecordReplay(t *testing.T) {
 		r.record(ctx, t, d, id, "instantiate", "terminated-while-cluster-down")
 		r.record(ctx, t, d, id, "terminate", "cluster-down-then-up")
 	})
-	t.Run("update, rollback and migrate", func(t *testing.T) { r.recordChanges(within(t, 2*time.Minute), t, s) })
+	t.Run("update, rollback and migrate", func(t *testing.T) { r.recordChanges(within(t), t, s) })
 	t.Run("sweep", func(t *testing.T) {
-		ctx := within(t, time.Minute)
+		ctx := within(t)
 		id := sweep(ctx, t, r.temporal)
 		require.NoError(t, r.temporal.GetWorkflow(ctx, id, "").Get(ctx, nil))
 		r.write(t, r.history(ctx, t, id), "scheduled")
 	})
-	t.Run("hooks", func(t *testing.T) { r.recordHooks(within(t, time.Minute), t, s, clusters) })
+	t.Run("hooks", func(t *testing.T) { r.recordHooks(within(t), t, s, clusters) })
 	t.Run("an app that waits for another", func(t *testing.T) {
-		ctx := within(t, time.Minute)
+		ctx := within(t)
 		d := s.Deployment(ctx, clusters, client.App{Name: "front", Chart: harness.Chart(t, "front", harness.ConfigMaps("front", 1))},
 			client.App{Name: "db", Chart: harness.Chart(t, "db", harness.Web("db"))})
 		require.NoError(t, depend(ctx, s, d, "front", "db", "Ready", 1))
@@ -113,7 +112,7 @@ func TestRecordReplay(t *testing.T) {
 		r.record(ctx, t, d, got.ContextID(), "instantiate", "waits-for-another-app")
 	})
 	t.Run("networks", func(t *testing.T) {
-		ctx := within(t, time.Minute)
+		ctx := within(t)
 		n := newNetworks(ctx, t, s, clusters[1], "none")
 		n.create(ctx, 1)
 		n.do(ctx, "apply")
@@ -122,8 +121,8 @@ func TestRecordReplay(t *testing.T) {
 		r.recordApp(ctx, t, n.path, "network-intents", id, "instantiate", "networks")
 		r.recordApp(ctx, t, n.path, "network-intents", id, "terminate", "networks")
 	})
-	t.Run("logical cloud", func(t *testing.T) { r.recordCloud(within(t, 2*time.Minute), t, s) })
-	t.Run("watches", func(t *testing.T) { r.recordWatch(within(t, time.Minute), t) })
+	t.Run("logical cloud", func(t *testing.T) { r.recordCloud(within(t), t, s) })
+	t.Run("watches", func(t *testing.T) { r.recordWatch(within(t), t) })
 }
 
 // recorder writes histories to a folder per workflow type.
@@ -241,10 +240,8 @@ func (r *recorder) recordCloud(ctx context.Context, t *testing.T, s *harness.Sta
 	r.recordApp(ctx, t, c.path, app, first, "instantiate", situation)
 
 	before := c.certificate(0)
-	require.Eventually(t, func() bool { // it is started when the status is there
-		return r.temporal.SignalWorkflow(ctx, c.keeper(), "", workflows.RenewSignal, nil) == nil
-	}, 5*time.Second, harness.Poll)
-	require.Eventually(t, func() bool { return c.certificate(0).SerialNumber.Cmp(before.SerialNumber) != 0 }, 20*time.Second, harness.Poll)
+	c.signal(ctx, workflows.RenewSignal)
+	harness.Until(ctx, t, "renewed", func() bool { return c.certificate(0).SerialNumber.Cmp(before.SerialNumber) != 0 })
 
 	permission := client.M{"namespace": "kube-public", "apiGroups": []string{""}, "resources": []string{"secrets"}, "verbs": []string{"list"}}
 	c.post(c.path+"/user-permissions", client.Named("public", permission))

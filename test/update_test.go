@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -200,13 +200,15 @@ func (c *changing) revisions(ctx context.Context) string {
 }
 
 func TestUpdate(t *testing.T) {
-	ctx, s := within(t, 3*time.Minute), harness.NewStack(t)
+	t.Parallel()
+	ctx, s := within(t), harness.SharedStack(t)
 	c := instantiated(ctx, t, s, "web:a=1 b=1 c=1", "log:x=1")
 	one, two := c.clusters[0], c.clusters[1]
 	first := []string{"log/x=1", "web/a=1", "web/b=1", "web/c=1"}
 	require.Equal(t, first, c.holds(one))
 
 	t.Run("without a difference touches nothing", func(t *testing.T) {
+		ctx := within(t)
 		before := c.versions(one)
 		answer, err := s.Client.Post(ctx, c.Path()+"/update", nil)
 		require.NoError(t, err)
@@ -216,6 +218,7 @@ func TestUpdate(t *testing.T) {
 		require.Equal(t, "Created 0, Approved 0, Instantiated 1", c.revisions(ctx))
 	})
 	t.Run("of resources", func(t *testing.T) {
+		ctx := within(t)
 		before := c.versions(one)
 		c.chart(ctx, "web", "a=1 b=2 d=1")
 		require.Equal(t, "Created 0, Approved 0, Instantiated 1", c.revisions(ctx), "a change of what is wanted changes no state")
@@ -238,6 +241,7 @@ func TestUpdate(t *testing.T) {
 		require.Equal(t, "Updated", old.Status)
 	})
 	t.Run("of clusters", func(t *testing.T) {
+		ctx := within(t)
 		c.place(ctx, "web", one)
 		require.Equal(t, map[string]int{"Applied": 5}, c.updated(ctx).Rsync)
 		require.Equal(t, []string{"log/x=1", "web/a=1", "web/b=2", "web/d=1"}, c.holds(one))
@@ -249,6 +253,7 @@ func TestUpdate(t *testing.T) {
 		require.Equal(t, []string{"log/x=1", "web/a=1", "web/b=2", "web/d=1"}, c.holds(two))
 	})
 	t.Run("of apps", func(t *testing.T) {
+		ctx := within(t)
 		c.add(ctx, "more", "m=1", one, two)
 		c.drop(ctx, "log")
 		require.Equal(t, map[string]int{"Applied": 5}, c.updated(ctx).Rsync)
@@ -257,6 +262,7 @@ func TestUpdate(t *testing.T) {
 		require.Equal(t, []string{"more/m=Applied"}, c.shown(ctx, "", one))
 	})
 	t.Run("of a resource that goes from one app to another", func(t *testing.T) {
+		ctx := within(t)
 		before := c.versions(two)
 		c.chart(ctx, "web", "b=2 d=1")
 		c.chart(ctx, "more", "m=1 a=1")
@@ -265,6 +271,7 @@ func TestUpdate(t *testing.T) {
 		require.NotEqual(t, before["a"], c.versions(two)["a"], "it has another label")
 	})
 	t.Run("rolled back", func(t *testing.T) {
+		ctx := within(t)
 		require.Equal(t, 404, code(t, c.rollback(ctx, "9")))
 		require.NoError(t, c.rollback(ctx, "1"))
 		require.Equal(t, map[string]int{"Applied": 8}, s.Await(ctx, c.Deployment, "Instantiated").Rsync)
@@ -283,6 +290,7 @@ func TestUpdate(t *testing.T) {
 		require.Equal(t, []string{"more/a=1", "more/m=1", "web/b=2", "web/d=1"}, c.holds(two))
 	})
 	t.Run("and ended", func(t *testing.T) {
+		ctx := within(t)
 		c.end(ctx)
 		for _, op := range []string{"update", "terminate"} {
 			require.Equal(t, 409, code(t, c.Do(ctx, s.Client, op)), op)
@@ -301,7 +309,8 @@ func TestUpdate(t *testing.T) {
 }
 
 func TestUpdateLeavesWhatIsSomebodyElses(t *testing.T) {
-	ctx, s := within(t, time.Minute), harness.NewStack(t)
+	t.Parallel()
+	ctx, s := within(t), harness.SharedStack(t)
 	c := instantiated(ctx, t, s, "web:a=1 b=1 c=1")
 	maps := c.clusters[0].Client(t).CoreV1().ConfigMaps("default")
 	// Somebody has made b anew, and has put another label on c.
@@ -348,11 +357,14 @@ func migrate(ctx context.Context, s *harness.Stack, from *client.Deployment, ver
 }
 
 func TestMigrate(t *testing.T) {
-	ctx, s := within(t, 2*time.Minute), harness.NewStack(t)
+	t.Parallel()
+	ctx, s := within(t), harness.SharedStack(t)
 	c := instantiated(ctx, t, s, "web:a=1 b=1 c=1", "log:x=1")
 	source := *c.Deployment
 	next := c.successor("a=1 b=2 d=1")
-	migrate := func(from *client.Deployment, version, group string) error { return migrate(ctx, s, from, version, group) }
+	migrate := func(from *client.Deployment, version, group string) error {
+		return migrate(ctx, s, from, version, group)
+	}
 	require.Equal(t, 404, code(t, migrate(&source, "v2", next.Group)), "there is no such group")
 	require.NoError(t, client.Run(ctx, s.Client, next.GroupSteps(), nil))
 	require.Equal(t, 409, code(t, migrate(&source, "v2", next.Group)), "it is not approved")
@@ -400,6 +412,7 @@ func TestMigrate(t *testing.T) {
 }
 
 func TestUpdateInItsMiddle(t *testing.T) {
+	t.Parallel()
 	s := harness.NewStack(t)
 	old, wanted := "web:", ""
 	var before, after []string
@@ -409,21 +422,20 @@ func TestUpdateInItsMiddle(t *testing.T) {
 		before = append(before, fmt.Sprintf("web/old%02d=1", i))
 		after = append(after, fmt.Sprintf("web/new%02d=1", i))
 	}
-	// begin updates slow clusters and waits until the first one holds some of what is new.
-	begin := func(ctx context.Context, t *testing.T) *changing {
+	// begin updates, and waits until the first cluster holds some of what is new, which stays so until the update is let
+	// go on.
+	begin := func(ctx context.Context, t *testing.T) (c *changing, goOn func()) {
 		t.Helper()
-		c := instantiated(ctx, t, s, old)
-		c.t = t
-		harm(c.clusters, slow(100*time.Millisecond))
+		c = instantiated(ctx, t, s, old)
 		c.chart(ctx, "web", wanted)
+		goOn = hold(c.clusters)
 		require.Equal(t, 2, c.update(ctx))
-		require.Eventually(t, func() bool { return len(c.holds(c.clusters[0])) > len(before)+2 }, 20*time.Second, 20*time.Millisecond)
-		return c
+		harness.Until(ctx, t, "midway", func() bool { return len(c.holds(c.clusters[0])) > len(before)+2 })
+		return c, goOn
 	}
 	// finish updates to the end and terminates.
 	finish := func(ctx context.Context, t *testing.T, c *changing) {
 		t.Helper()
-		harm(c.clusters, nil)
 		got := c.updated(ctx)
 		require.Equal(t, map[string]int{"Applied": 60}, got.Rsync)
 		for _, k := range c.clusters {
@@ -433,8 +445,8 @@ func TestUpdateInItsMiddle(t *testing.T) {
 	}
 
 	t.Run("stopped, nothing is pruned, and another one goes on", func(t *testing.T) {
-		ctx := within(t, time.Minute)
-		c := begin(ctx, t)
+		ctx := within(t)
+		c, goOn := begin(ctx, t)
 		require.Equal(t, 409, code(t, c.Do(ctx, s.Client, "update")), "while it goes on")
 		do(ctx, t, s, c.Deployment, "stop")
 		got := s.Await(ctx, c.Deployment, "InstantiateFailed")
@@ -443,14 +455,15 @@ func TestUpdateInItsMiddle(t *testing.T) {
 			require.Subset(t, c.holds(k), before, "on %s", k.Name)
 			require.Less(t, len(c.holds(k)), 60)
 		}
+		goOn()
 		finish(ctx, t, c)
 	})
 	t.Run("stopped and rolled back", func(t *testing.T) {
-		ctx := within(t, time.Minute)
-		c := begin(ctx, t)
+		ctx := within(t)
+		c, goOn := begin(ctx, t)
 		do(ctx, t, s, c.Deployment, "stop")
 		s.Await(ctx, c.Deployment, "InstantiateFailed")
-		harm(c.clusters, nil)
+		goOn()
 		require.NoError(t, c.rollback(ctx, "1"))
 		require.Equal(t, map[string]int{"Applied": 60}, s.Await(ctx, c.Deployment, "Instantiated").Rsync)
 		for _, k := range c.clusters {
@@ -459,10 +472,10 @@ func TestUpdateInItsMiddle(t *testing.T) {
 		c.end(ctx)
 	})
 	t.Run("terminated, nothing is left", func(t *testing.T) {
-		ctx := within(t, time.Minute)
-		c := begin(ctx, t)
+		ctx := within(t)
+		c, goOn := begin(ctx, t)
 		do(ctx, t, s, c.Deployment, "terminate")
-		harm(c.clusters, nil)
+		goOn()
 		got := s.Await(ctx, c.Deployment, "Terminated")
 		require.Equal(t, 120, got.Rsync["Deleted"], "%v", got.Rsync)
 		for _, k := range c.clusters {
@@ -470,41 +483,50 @@ func TestUpdateInItsMiddle(t *testing.T) {
 		}
 	})
 	t.Run("ended by hand in the Web UI, and another one goes on", func(t *testing.T) {
-		ctx := within(t, time.Minute)
-		c := begin(ctx, t)
+		ctx := within(t)
+		c, goOn := begin(ctx, t)
 		got, err := c.Status(ctx, s.Client, "output=summary")
 		require.NoError(t, err)
 		id := strings.TrimPrefix(c.Path(), "/") + "/" + got.ContextID() + "/update"
 		require.NoError(t, s.TemporalClient().TerminateWorkflow(ctx, id, "", "by hand"))
 		s.Await(ctx, c.Deployment, "InstantiateFailed")
+		goOn()
 		finish(ctx, t, c)
 	})
 	t.Run("with the worker killed", func(t *testing.T) {
-		ctx := within(t, 2*time.Minute)
-		c := begin(ctx, t)
+		ctx := within(t)
+		c, goOn := begin(ctx, t)
 		s.Worker.Kill()
+		goOn()
 		s.StartWorker()
 		require.Equal(t, map[string]int{"Applied": 60}, s.Await(ctx, c.Deployment, "Instantiated").Rsync)
 		for _, k := range c.clusters {
 			require.Equal(t, after, c.holds(k), "on %s", k.Name)
 		}
-		harm(c.clusters, nil)
 		c.end(ctx)
 	})
 	t.Run("with the worker killed while it prunes", func(t *testing.T) {
-		ctx := within(t, 2*time.Minute)
-		c := begin(ctx, t)
-		require.Eventually(t, func() bool {
+		ctx := within(t)
+		c := instantiated(ctx, t, s, old)
+		c.chart(ctx, "web", wanted)
+		var gates []*harness.Gate
+		for _, k := range c.clusters {
+			gates = append(gates, k.Gate(http.MethodDelete, some))
+		}
+		c.update(ctx)
+		harness.Until(ctx, t, "pruning", func() bool {
 			holds := c.holds(c.clusters[0])
 			return len(holds) < 58 && slices.Contains(holds, after[29])
-		}, 20*time.Second, 20*time.Millisecond)
+		})
 		s.Worker.Kill()
+		for _, g := range gates {
+			g.Open()
+		}
 		s.StartWorker()
 		require.Equal(t, map[string]int{"Applied": 60}, s.Await(ctx, c.Deployment, "Instantiated").Rsync)
 		for _, k := range c.clusters {
 			require.Equal(t, after, c.holds(k), "on %s", k.Name)
 		}
-		harm(c.clusters, nil)
 		c.end(ctx)
 	})
 	t.Run("as a migrate with a cluster down and the worker killed, stopped, and updated to its end", func(t *testing.T) {
@@ -534,9 +556,8 @@ func TestUpdateInItsMiddle(t *testing.T) {
 		finish(ctx, t, c)
 	})
 	t.Run("with a cluster down, which comes back", func(t *testing.T) {
-		ctx := within(t, 2*time.Minute)
+		ctx := within(t)
 		c := instantiated(ctx, t, s, old)
-		c.t = t
 		c.chart(ctx, "web", wanted)
 		c.clusters[1].Down()
 		c.update(ctx)
@@ -552,9 +573,8 @@ func TestUpdateInItsMiddle(t *testing.T) {
 		c.end(ctx)
 	})
 	t.Run("with a cluster down, stopped, and updated away from it", func(t *testing.T) {
-		ctx := within(t, 2*time.Minute)
+		ctx := within(t)
 		c := instantiated(ctx, t, s, "web:a=1")
-		c.t = t
 		c.chart(ctx, "web", "b=1")
 		c.clusters[1].Down()
 		c.update(ctx)
@@ -568,7 +588,7 @@ func TestUpdateInItsMiddle(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "Instantiating", got.Status, "what the cluster holds is known")
 		require.Contains(t, c.shown(ctx, "", c.clusters[1]), "web/a=Retrying")
-		require.Equal(t, []string{"web/b=1"}, c.holds(c.clusters[0]))
+		harness.Until(ctx, t, "pruned", func() bool { return slices.Equal(c.holds(c.clusters[0]), []string{"web/b=1"}) })
 		c.clusters[1].Up(t)
 		s.Await(ctx, c.Deployment, "Instantiated")
 		require.Empty(t, c.holds(c.clusters[1]))
@@ -576,9 +596,8 @@ func TestUpdateInItsMiddle(t *testing.T) {
 		c.end(ctx)
 	})
 	t.Run("with a refusal, nothing is pruned", func(t *testing.T) {
-		ctx := within(t, time.Minute)
+		ctx := within(t)
 		c := instantiated(ctx, t, s, "web:a=1 b=1")
-		c.t = t
 		c.chart(ctx, "web", "a=1 Not-A-Name=1")
 		c.update(ctx)
 		got := s.Await(ctx, c.Deployment, "InstantiateFailed")
@@ -594,7 +613,7 @@ func TestUpdateInItsMiddle(t *testing.T) {
 // TestUpdateIsReported: what clusters report goes on under the first context's id, and reports of apps that are gone go
 // with them.
 func TestUpdateIsReported(t *testing.T) {
-	ctx, s := within(t, 2*time.Minute), harness.NewStack(t)
+	ctx, s := within(t), harness.SharedStack(t)
 	clusters := twoClusters(t)
 	for _, k := range clusters {
 		k.DefineReports(t)
@@ -604,12 +623,12 @@ func TestUpdateIsReported(t *testing.T) {
 	present := func(n int) func(*reportedStatus) bool {
 		return func(r *reportedStatus) bool { return r.Counts["Present"] == n && len(r.Counts) == 1 }
 	}
-	reports(ctx, t, s, c.Deployment, "type=cluster", 30*time.Second, present(6))
+	reports(ctx, t, s, c.Deployment, "type=cluster", present(6))
 	c.chart(ctx, "web", "a=1 d=1 e=1")
 	c.drop(ctx, "log")
 	c.place(ctx, "web", c.clusters[0])
 	c.updated(ctx)
-	reports(ctx, t, s, c.Deployment, "type=cluster", 30*time.Second, present(3))
+	reports(ctx, t, s, c.Deployment, "type=cluster", present(3))
 	names := func(k *harness.Cluster) []string {
 		return slices.DeleteFunc(slices.Collect(maps.Keys(k.Reports(t))), func(name string) bool { return !strings.Contains(name, c.label) })
 	}
@@ -617,7 +636,7 @@ func TestUpdateIsReported(t *testing.T) {
 	require.Empty(t, names(clusters[1]))
 	c.place(ctx, "web", c.clusters...)
 	c.updated(ctx)
-	reports(ctx, t, s, c.Deployment, "type=cluster", 30*time.Second, present(6))
+	reports(ctx, t, s, c.Deployment, "type=cluster", present(6))
 	c.end(ctx)
 	for _, k := range clusters {
 		require.Empty(t, names(k))

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	harness.StopClusters()
+	harness.Stop()
 	os.Exit(code)
 }
 

@@ -2,7 +2,6 @@ package harness
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -37,6 +36,7 @@ func (c *Cluster) DefineReports(t testing.TB) {
 	_, err := client.Patch(t.Context(), definition.Name, types.ApplyPatchType, definition.Manifest, metav1.PatchOptions{FieldManager: "test"})
 	require.NoError(t, err)
 	c.UninstallAgent(t)
+	c.awaitServed(t, resourceBundleStates)
 }
 
 // UninstallAgent deletes, when the test ends, the definition of reports and the agent that the control plane installed.
@@ -44,9 +44,11 @@ func (c *Cluster) UninstallAgent(t testing.TB) {
 	t.Helper()
 	objects, kube := c.dynamic(t).Resource(definitions), c.Client(t)
 	t.Cleanup(func() {
-		ctx := context.Background()
-		_ = objects.Delete(ctx, crd.ResourceBundleStates().Name, metav1.DeleteOptions{})
+		ctx, name := context.WithoutCancel(t.Context()), crd.ResourceBundleStates().Name
 		_ = kube.AppsV1().Deployments(agentNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+		Until(ctx, t, "gone: the definition of reports", func() bool { // the next test may define them
+			return apierrors.IsNotFound(objects.Delete(ctx, name, metav1.DeleteOptions{}))
+		})
 	})
 }
 
@@ -86,7 +88,7 @@ func (c *Cluster) StartAgent(t testing.TB) *Process {
 	// An agent has nobody to tell on its standard output that it is there.
 	return Start(t, "agent of "+c.Name, "ready", nil, "/bin/sh", "-c", `echo ready; exec "$0" "$@"`, built.Binary(t, "drover"),
 		"monitor", "--kubeconfig", kubeconfig, "--namespace", agentNamespace,
-		"--metrics-listen", fmt.Sprintf("127.0.0.1:%d", FreePorts(1)[0]))
+		"--metrics-listen", local(FreePorts(1)[0]))
 }
 
 func (c *Cluster) dynamic(t testing.TB) dynamic.Interface {

@@ -1,14 +1,11 @@
 package harness
 
 import (
-	"context"
 	"crypto/tls"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -42,14 +39,6 @@ var clusters = struct {
 	proc *Process
 }{}
 
-// StopClusters stops the shared clusters; TestMain calls it at the end.
-func StopClusters() {
-	if clusters.proc != nil {
-		clusters.proc.Kill()
-		_ = os.RemoveAll(clusters.dir)
-	}
-}
-
 // Kubeconfig is the administrator's kubeconfig of a shared cluster, which is started when first asked for.
 func Kubeconfig(t testing.TB, name string) []byte {
 	t.Helper()
@@ -58,7 +47,7 @@ func Kubeconfig(t testing.TB, name string) []byte {
 		if clusters.dir, clusters.err = os.MkdirTemp("", "drover-clusters"); clusters.err != nil {
 			return
 		}
-		base := FreePorts(blockOfPorts * len(ClusterNames))[0]
+		base := FreePorts(portsOfCluster * len(ClusterNames))[0]
 		clusters.proc, clusters.err = start("clusters", "ready", nil, path, "up", "--data-dir", clusters.dir,
 			"--cluster", ClusterNames[0]+","+ClusterNames[1], "--port-base", fmt.Sprint(base))
 	})
@@ -68,33 +57,41 @@ func Kubeconfig(t testing.TB, name string) []byte {
 	return data
 }
 
-// KillAPIServer ends the cluster's API server as kill -9 does. Its supervisor starts it again, which takes a few
-// seconds.
-func (c *Cluster) KillAPIServer(t testing.TB) {
+// portsOfCluster is how many ports apart the clusters of one supervisor are.
+const portsOfCluster = 10
+
+// KillAPIServers ends the API servers of the shared clusters as kill -9 does, and keeps their supervisor from starting
+// others before again is called, or the test ends.
+func KillAPIServers(t testing.TB) (again func()) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(clusters.dir, c.Name, "state.json"))
-	require.NoError(t, err)
-	var state struct {
-		Components map[string]struct{ PID int }
+	supervisor := clusters.proc.cmd.Process
+	again = func() { require.NoError(t, supervisor.Signal(syscall.SIGCONT)) }
+	t.Cleanup(again)
+	require.NoError(t, supervisor.Signal(syscall.SIGSTOP))
+	for _, name := range ClusterNames {
+		data, err := os.ReadFile(filepath.Join(clusters.dir, name, "state.json"))
+		require.NoError(t, err)
+		var state struct {
+			Components map[string]struct{ PID int }
+		}
+		require.NoError(t, json.Unmarshal(data, &state))
+		pid := state.Components["kube-apiserver"].PID
+		require.NotZero(t, pid, "%s", data)
+		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 	}
-	require.NoError(t, json.Unmarshal(data, &state))
-	pid := state.Components["kube-apiserver"].PID
-	require.NotZero(t, pid, "%s", data)
-	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	return again
 }
 
 // Cluster is a shared cluster seen through a proxy of the test's own, which can be told to do harm.
 type Cluster struct {
 	Name   string
 	direct *rest.Config
+	addr   string // of the proxy
+	line   *line
 	server *httptest.Server
-	addr   string
 	proxy  *httputil.ReverseProxy
 	fault  atomic.Pointer[Fault]
 }
-
-// Fault handles a request in the proxy's place; next forwards it.
-type Fault func(w http.ResponseWriter, r *http.Request, next http.Handler)
 
 // NewCluster puts a proxy before a shared cluster.
 func NewCluster(t testing.TB, name string) *Cluster {
@@ -115,23 +112,22 @@ func NewClusterAs(t testing.TB, name, user string) *Cluster {
 	require.NoError(t, err)
 	target, err := url.Parse(config.Host)
 	require.NoError(t, err)
-	c := &Cluster{Name: name, direct: config}
+	c := &Cluster{Name: name, direct: config, addr: local(FreePorts(1)[0])}
 	c.proxy = &httputil.ReverseProxy{
 		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:    transport,
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 		ErrorLog:     slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // what breaks is meant to
 	}
-	c.listen(t, "127.0.0.1:0")
+	c.Up(t)
 	t.Cleanup(c.Down)
 	return c
 }
 
-func (c *Cluster) listen(t testing.TB, addr string) {
+// Up makes the cluster answer, at the same address as ever.
+func (c *Cluster) Up(t testing.TB) {
 	t.Helper()
-	l, err := net.Listen("tcp", addr)
-	require.NoError(t, err)
-	c.addr = l.Addr().String()
+	c.line = listen(t, c.addr)
 	c.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if f := c.fault.Load(); f != nil {
 			(*f)(w, r, c.proxy)
@@ -140,36 +136,18 @@ func (c *Cluster) listen(t testing.TB, addr string) {
 		c.proxy.ServeHTTP(w, r)
 	}))
 	c.server.Listener.Close()
-	c.server.Listener = l
+	c.server.Listener = c.line
 	c.server.EnableHTTP2 = true
 	c.server.Config.ErrorLog = c.proxy.ErrorLog
 	c.server.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	c.server.StartTLS()
 }
 
-// Down makes the cluster refuse connections.
+// Down makes it refuse connections, and ends those that there are.
 func (c *Cluster) Down() {
-	c.server.CloseClientConnections()
+	c.line.cut()
 	c.server.Config.Close()
 }
-
-// Up makes it answer again, at the same address.
-func (c *Cluster) Up(t testing.TB) {
-	t.Helper()
-	c.listen(t, c.addr)
-}
-
-// Harm makes the proxy do f; nil ends it.
-func (c *Cluster) Harm(f Fault) {
-	if f == nil {
-		c.fault.Store(nil)
-		return
-	}
-	c.fault.Store(&f)
-}
-
-// Hang makes every request wait until its caller leaves.
-func Hang(_ http.ResponseWriter, r *http.Request, _ http.Handler) { <-r.Context().Done() }
 
 // Kubeconfig is a kubeconfig of the proxy.
 func (c *Cluster) Kubeconfig(t testing.TB) []byte {
@@ -209,7 +187,7 @@ func (c *Cluster) Labelled(t testing.TB, contextID string) []string {
 	require.NoError(t, err)
 	var found []string
 	for _, gvr := range kinds {
-		list, err := client.Resource(gvr).List(context.Background(), metav1.ListOptions{LabelSelector: "emco/deployment-id"})
+		list, err := client.Resource(gvr).List(t.Context(), metav1.ListOptions{LabelSelector: "emco/deployment-id"})
 		require.NoError(t, err)
 		for _, o := range list.Items {
 			if id := o.GetLabels()["emco/deployment-id"]; len(id) > len(contextID) && id[:len(contextID)+1] == contextID+"-" {
@@ -219,27 +197,3 @@ func (c *Cluster) Labelled(t testing.TB, contextID string) []string {
 	}
 	return found
 }
-
-// FreePorts finds n ports in a row that are free now, below those that the system gives to connections:
-// nothing else is likely to take them before they are listened on.
-func FreePorts(n int) []int {
-	const first, last = 15_000, 32_000
-	for {
-		base := first + rand.IntN(last-first-n)
-		ports := make([]int, 0, n)
-		for port := base; port < base+n; port++ {
-			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-			if err != nil {
-				break
-			}
-			l.Close()
-			ports = append(ports, port)
-		}
-		if len(ports) == n {
-			return ports
-		}
-	}
-}
-
-// blockOfPorts is how many ports apart the clusters of one supervisor are.
-const blockOfPorts = 10

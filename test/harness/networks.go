@@ -3,7 +3,6 @@ package harness
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,14 +29,21 @@ func (c *Cluster) DefineNetworks(t testing.TB) {
 		require.NoError(t, err)
 	}
 	for _, gvr := range networks {
-		require.Eventually(t, func() bool {
-			_, err := client.Resource(gvr).List(t.Context(), metav1.ListOptions{})
-			if !apierrors.IsNotFound(err) {
-				require.NoError(t, err)
-			}
-			return err == nil
-		}, 20*time.Second, Poll)
+		c.awaitServed(t, gvr)
 	}
+}
+
+// awaitServed waits until the cluster serves a kind that was defined a moment ago.
+func (c *Cluster) awaitServed(t testing.TB, gvr schema.GroupVersionResource) {
+	t.Helper()
+	client := c.dynamic(t)
+	Until(t.Context(), t, "served: "+gvr.String(), func() bool {
+		_, err := client.Resource(gvr).List(t.Context(), metav1.ListOptions{})
+		if !apierrors.IsNotFound(err) {
+			require.NoError(t, err)
+		}
+		return err == nil
+	})
 }
 
 // Networks are the networks in the cluster that belong to a context, as "resource/name", sorted.

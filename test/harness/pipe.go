@@ -4,7 +4,6 @@ import (
 	"io"
 	"net"
 	"net/url"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,10 +22,7 @@ type Pipe struct {
 	target string
 	addr   string
 	delay  atomic.Int64
-
-	mu       sync.Mutex
-	listener net.Listener
-	conns    map[net.Conn]bool
+	line   *line
 }
 
 // NewPipe puts a forwarder before a shared cluster.
@@ -37,7 +33,7 @@ func NewPipe(t testing.TB, name string) *Pipe {
 	config.QPS = -1
 	target, err := url.Parse(config.Host)
 	require.NoError(t, err)
-	p := &Pipe{Name: name, config: config, target: target.Host, addr: "127.0.0.1:0", conns: map[net.Conn]bool{}}
+	p := &Pipe{Name: name, config: config, target: target.Host, addr: local(FreePorts(1)[0])}
 	p.Up(t)
 	t.Cleanup(p.Down)
 	return p
@@ -46,23 +42,12 @@ func NewPipe(t testing.TB, name string) *Pipe {
 // Up makes the cluster answer, at the same address as ever.
 func (p *Pipe) Up(t testing.TB) {
 	t.Helper()
-	l, err := net.Listen("tcp", p.addr)
-	require.NoError(t, err)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.addr, p.listener = l.Addr().String(), l
-	go p.accept(l)
+	p.line = listen(t, p.addr)
+	go p.accept(p.line)
 }
 
 // Down makes it refuse connections and ends those that there are.
-func (p *Pipe) Down() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.listener.Close()
-	for c := range p.conns {
-		c.Close()
-	}
-}
+func (p *Pipe) Down() { p.line.cut() }
 
 // Slow lets everything that is sent to the cluster take its time.
 func (p *Pipe) Slow(d time.Duration) { p.delay.Store(int64(d)) }
@@ -83,9 +68,6 @@ func (p *Pipe) forward(from net.Conn) {
 		from.Close()
 		return
 	}
-	p.mu.Lock()
-	p.conns[from], p.conns[to] = true, true
-	p.mu.Unlock()
 	go p.copy(from, to, false)
 	p.copy(to, from, true)
 }
@@ -93,9 +75,6 @@ func (p *Pipe) forward(from net.Conn) {
 // copy forwards until either side ends, and ends both.
 func (p *Pipe) copy(to, from net.Conn, slowly bool) {
 	defer func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.conns, from)
 		from.Close()
 		to.Close()
 	}()

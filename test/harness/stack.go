@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -59,15 +60,75 @@ func NewStackOn(t testing.TB, servers Servers) *Stack {
 	s.StartAPI()
 	s.StartWorker()
 	s.Client = client.New(s.URL() + "/v2")
-	t.Cleanup(func() {
-		s.Client.Close()
-		if t.Failed() {
-			for _, p := range []*Process{s.API, s.Worker, s.Temporal, s.Database} {
-				t.Logf("the end of the log of %s:\n%s", p.name, last(p.Log(), 4000))
-			}
+	t.Cleanup(s.Client.Close)
+	s.tellOfFailure()
+	return s
+}
+
+// tellOfFailure shows the logs of a test that has failed.
+func (s *Stack) tellOfFailure() {
+	s.t.Cleanup(func() {
+		if !s.t.Failed() {
+			return
+		}
+		for _, p := range []*Process{s.API, s.Worker, s.Temporal, s.Database} {
+			s.t.Logf("the end of the log of %s:\n%s", p.name, last(p.Log(), 4000))
 		}
 	})
-	return s
+}
+
+// shared is the stack of all tests of a process that disturb nobody else on it.
+var shared struct {
+	once  sync.Once
+	stack *Stack
+	life  *lifetime
+}
+
+// SharedStack is a stack that others use too: it is started when first asked for, and nothing of it may be killed.
+func SharedStack(t testing.TB) *Stack {
+	t.Helper()
+	shared.once.Do(func() {
+		shared.life = &lifetime{TB: t}
+		shared.stack = NewStack(shared.life)
+	})
+	require.NotNil(t, shared.stack, "the shared stack could not be started")
+	s := *shared.stack
+	s.t = t
+	s.tellOfFailure()
+	return &s
+}
+
+// lifetime is that of the process, for what a test starts and does not end.
+type lifetime struct {
+	testing.TB
+	ends []func()
+}
+
+// Cleanup has f called when the process ends.
+func (l *lifetime) Cleanup(f func()) { l.ends = append(l.ends, f) }
+
+// TempDir is a folder until then.
+func (l *lifetime) TempDir() string {
+	dir, err := os.MkdirTemp("", "drover-stack")
+	require.NoError(l, err)
+	l.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// Failed says nothing: each test tells of its own failure.
+func (l *lifetime) Failed() bool { return false }
+
+// Stop ends what tests share; TestMain calls it at the end.
+func Stop() {
+	if shared.life != nil {
+		for _, end := range slices.Backward(shared.life.ends) {
+			end()
+		}
+	}
+	if clusters.proc != nil {
+		clusters.proc.Kill()
+		_ = os.RemoveAll(clusters.dir)
+	}
 }
 
 func last(s string, n int) string { return s[max(0, len(s)-n):] }
@@ -101,6 +162,9 @@ func (s *Stack) StartDatabase() {
 func (s *Stack) StartAPI() {
 	s.t.Helper()
 	s.API = Start(s.t, "api", "ready", s.Env(), built.Binary(s.t, "drover"), "api", "--profile-listen", s.profiles(7))
+	if s.Client != nil {
+		s.Client.Close() // the connections to the one before
+	}
 }
 
 // StartWorker starts the worker.
@@ -241,9 +305,6 @@ func (s *Stack) On(ctx context.Context, clusters []client.Cluster, apps ...clien
 }
 
 func unique() string { return strings.ToLower(rand.Text()[:8]) }
-
-// Poll is how often tests look.
-const Poll = 50 * time.Millisecond
 
 // Await waits for a status of the app context.
 func (s *Stack) Await(ctx context.Context, d *client.Deployment, status string) *client.Status {
