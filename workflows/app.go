@@ -66,6 +66,8 @@ type app struct {
 	batches  []AppProgress
 	batchIDs []string
 	changed  bool
+	crowded  bool // a leaf waits for a place in the window
+	moves    int  // how often a leaf has ended or has left the window
 	ended    bool
 }
 
@@ -75,6 +77,7 @@ type leafState struct {
 	started, done bool
 	lost          bool   // see AppProgress
 	suspect       bool   // see activities.Targets
+	slow          bool   // it has lost its place in the window, see loosen
 	held, report  string // see activities.LeafInput
 	cancel        workflow.CancelFunc
 }
@@ -141,7 +144,7 @@ func (a *app) split(ctx workflow.Context) error {
 }
 
 // slide runs a child per cluster; a leaf leaves the window when it is done, its cluster does not answer,
-// or it waits for something there.
+// it waits for something there, or it is slow.
 func (a *app) slide(ctx workflow.Context) error {
 	stopped := func() bool { return ctx.Err() != nil }
 	workflow.Go(a.whole, func(c workflow.Context) {
@@ -150,19 +153,49 @@ func (a *app) slide(ctx workflow.Context) error {
 	})
 	batches := (a.in.App.Clusters + batchSize - 1) / batchSize
 	window := max(openLeaves/max(batches, 1), fewestOpen)
-	for i := range a.leaves {
-		if a.leaves[i].done {
-			continue
-		}
+	workflow.Go(a.whole, a.loosen)
+	for _, l := range a.order() {
+		a.crowded = a.atWork() >= window
 		if err := workflow.Await(a.whole, func() bool { return stopped() || a.atWork() < window }); err != nil {
 			return err
 		}
 		if stopped() {
 			break
 		}
-		a.start(&a.leaves[i])
+		a.start(l)
 	}
+	a.crowded = false
 	return workflow.Await(a.whole, a.quiet)
+}
+
+// order is that in which leaves are started that have work: those last whose clusters did not answer when they were last
+// tried, so that none waits for a place that one of them has.
+func (a *app) order() (order []*leafState) {
+	for _, suspect := range []bool{false, true} {
+		for i := range a.leaves {
+			if l := &a.leaves[i]; !l.done && l.suspect == suspect {
+				order = append(order, l)
+			}
+		}
+	}
+	return order
+}
+
+// loosen gives the places of all leaves to others when for patience nobody has left the window, though some wait for a place:
+// that a cluster hangs is known only when its requests have reached their deadline, and no cluster waits so long for another.
+func (a *app) loosen(ctx workflow.Context) {
+	for {
+		if err := workflow.Await(ctx, func() bool { return a.crowded }); err != nil {
+			return
+		}
+		moves := a.moves
+		if err := workflow.Sleep(ctx, patience); err != nil || a.ended {
+			return
+		}
+		for i := range a.leaves {
+			a.leaves[i].slow = a.leaves[i].slow || a.leaves[i].started && a.moves == moves
+		}
+	}
 }
 
 // quiet says whether no leaf is at work.
@@ -219,6 +252,7 @@ func (a *app) start(l *leafState) {
 			l.ClusterProgress = result
 		}
 		l.done = true
+		a.moves++
 		a.changed = true
 	})
 }
@@ -227,7 +261,7 @@ func (a *app) start(l *leafState) {
 func (a *app) atWork() int {
 	n := 0
 	for i := range a.leaves {
-		if l := &a.leaves[i]; l.started && !l.done && l.Connectivity != domain.ConnectivityRetrying && l.Reason == "" {
+		if l := &a.leaves[i]; l.started && !l.done && !l.slow && l.Connectivity != domain.ConnectivityRetrying && l.Reason == "" {
 			n++
 		}
 	}
@@ -256,6 +290,7 @@ func (a *app) listen(ctx workflow.Context) {
 		for i := range a.leaves {
 			if l := &a.leaves[i]; l.Cluster == p.Cluster && !l.done {
 				l.ClusterProgress = p
+				a.moves++
 				a.changed = true
 			}
 		}
