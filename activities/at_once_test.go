@@ -105,3 +105,18 @@ func TestTriesAreBounded(t *testing.T) {
 	_, err = l.env.ExecuteLocalActivity(l.kube.ApplyToCluster, l.in)
 	require.NoError(t, err, "the place was given back")
 }
+
+// TestGatherersAreBounded has two gather where one may: the other one comes back at once.
+func TestGatherersAreBounded(t *testing.T) {
+	l := newLeaf(t, domain.OpInstantiate, 0)
+	activities.BoundTasks(l.kube, 4)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 2)
+	for range cap(ended) {
+		go func() { ended <- l.kube.Gather(ctx, time.Hour) }()
+	}
+	require.NoError(t, <-ended)
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	require.NoError(t, l.kube.Gather(t.Context(), 0))
+}

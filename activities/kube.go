@@ -50,7 +50,8 @@ type Kube struct {
 	bundles *lru.Cache[domain.Digest, *plan.Bundle]
 	// running are the attempts of this worker, by the run of their workflow: a *halting.
 	running sync.Map
-	tries   places // of leaves in their workflow's own task
+	// tries are leaves in their workflow's own task; gatherers see Gather.
+	tries, gatherers places
 }
 
 // decodedBundles bounds Kube.bundles.

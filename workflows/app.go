@@ -3,6 +3,7 @@ package workflows
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -68,6 +69,7 @@ type app struct {
 	changed  bool
 	crowded  bool // a leaf waits for a place in the window
 	moves    int  // how often a leaf has ended or has left the window
+	stirred  bool // something has come of the leaves, see gather
 	ended    bool
 }
 
@@ -154,6 +156,7 @@ func (a *app) slide(ctx workflow.Context) error {
 	batches := (a.in.App.Clusters + batchSize - 1) / batchSize
 	window := max(openLeaves/max(batches, 1), fewestOpen)
 	workflow.Go(a.whole, a.loosen)
+	workflow.Go(a.whole, a.gather)
 	for _, l := range a.order() {
 		a.crowded = a.atWork() >= window
 		if err := workflow.Await(a.whole, func() bool { return stopped() || a.atWork() < window }); err != nil {
@@ -179,6 +182,19 @@ func (a *app) order() (order []*leafState) {
 		}
 	}
 	return order
+}
+
+// gather keeps the app's task for a moment when something has come of its leaves and much is at work, so that a task takes
+// what comes of many. For each event that finds none Temporal makes a task of its own, which takes it as long as the event.
+func (a *app) gather(ctx workflow.Context) {
+	for {
+		if err := workflow.Await(ctx, func() bool { return a.stirred && a.atWork() >= gatherLeast }); err != nil {
+			return
+		}
+		a.stirred = false
+		d := min(time.Duration(a.atWork())*gatherEach, gatherMost)
+		_ = workflow.ExecuteLocalActivity(once(ctx, briefTimeout), kube.Gather, d).Get(ctx, nil)
+	}
 }
 
 // loosen gives the places of all leaves to others when for patience nobody has left the window, though some wait for a place:
@@ -244,6 +260,9 @@ func (a *app) start(l *leafState) {
 		in.App+" on "+in.Cluster.String())
 	future := workflow.ExecuteChildWorkflow(options, name, in)
 	workflow.Go(a.whole, func(c workflow.Context) {
+		if future.GetChildWorkflowExecution().Get(c, nil) == nil {
+			a.stirred = true
+		}
 		var result ClusterProgress
 		if err := future.Get(c, &result); err != nil {
 			workflow.GetLogger(c).Error("cluster", "app", in.App, "cluster", in.Cluster, "error", err)
@@ -253,7 +272,7 @@ func (a *app) start(l *leafState) {
 		}
 		l.done = true
 		a.moves++
-		a.changed = true
+		a.changed, a.stirred = true, true
 	})
 }
 

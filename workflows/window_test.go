@@ -66,3 +66,16 @@ func TestSuspectsComeLast(t *testing.T) {
 
 // openLeaves is how many leaves may be at work at a time.
 const openLeaves = 30
+
+// TestWhatComesOfManyLeavesIsGathered gathers where it saves tasks, and only there.
+func TestWhatComesOfManyLeavesIsGathered(t *testing.T) {
+	many := newWorld(t, domain.OpInstantiate, 1, crowd("c")...)
+	_, err := many.run()
+	require.NoError(t, err)
+	require.Positive(t, many.clusters.gathered)
+
+	few := newWorld(t, domain.OpInstantiate, 3, "a", "b", "c")
+	_, err = few.run()
+	require.NoError(t, err)
+	require.Zero(t, few.clusters.gathered, "who waits for little does not wait longer")
+}
