@@ -54,6 +54,8 @@ type Kube struct {
 	bundles *lru.Cache[domain.Digest, *plan.Bundle]
 	// running are the attempts of this worker, by the run of their workflow: a *halting.
 	running sync.Map
+	// tries are leaves in their workflow's own task; gatherers see Gather.
+	tries, gatherers places
 }
 
 // decodedBundles bounds Kube.bundles.
@@ -83,6 +85,14 @@ func (k *Kube) DeleteFromCluster(ctx context.Context, in LeafInput) (*domain.Lea
 }
 
 func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err error) {
+	info := activity.GetInfo(ctx)
+	if info.IsLocalActivity {
+		leave, ok := k.tries.enter()
+		if !ok {
+			return nil, errNotAtOnce
+		}
+		defer leave()
+	}
 	bundle, err := k.bundle(ctx, in.Bundle)
 	if err != nil {
 		return nil, err
@@ -102,7 +112,6 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 
 	work, cancel := untilWorkerStops(ctx)
 	defer cancel(nil)
-	info := activity.GetInfo(ctx)
 	run, halt := info.WorkflowExecution.RunID, &halting{in: in, local: info.IsLocalActivity, cancel: cancel, done: make(chan struct{})}
 	k.running.Store(run, halt)
 	defer func() {
@@ -199,9 +208,6 @@ type halting struct {
 }
 
 var errHalted = errors.New("halted")
-
-// errNotAtOnce hands what could not be done in a workflow's task over to an activity.
-var errNotAtOnce = fail.New(fail.Unavailable, "not done at once")
 
 func (k *Kube) bundle(ctx context.Context, digest domain.Digest) (*plan.Bundle, error) {
 	if b, ok := k.bundles.Get(digest); ok {

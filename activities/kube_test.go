@@ -101,12 +101,18 @@ func newLeaf(t *testing.T, op domain.Operation, stages ...int) *leaf {
 	l.kube = activities.NewKube(clusters, l.store, l, l, agent())
 	l.kube.Rules = l
 
+	l.env = l.environment()
+	return l
+}
+
+// environment is one in which the activities run.
+func (l *leaf) environment() *testsuite.TestActivityEnvironment {
 	var s testsuite.WorkflowTestSuite
 	s.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	l.env = s.NewTestActivityEnvironment()
-	l.env.RegisterActivity(l.kube)
-	l.env.SetTestTimeout(time.Minute)
-	l.env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
+	env := s.NewTestActivityEnvironment()
+	env.RegisterActivity(l.kube)
+	env.SetTestTimeout(time.Minute)
+	env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
 		var p progress
 		if details.HasValues() && details.Get(&p) == nil {
 			l.mu.Lock()
@@ -116,7 +122,14 @@ func newLeaf(t *testing.T, op domain.Operation, stages ...int) *leaf {
 			_ = details.Get(&l.raw)
 		}
 	})
-	return l
+	return env
+}
+
+// asked counts the requests.
+func (l *leaf) asked() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.requests)
 }
 
 // agent stands for what installs one: the definition and something else.

@@ -530,7 +530,7 @@ func TestUpdateInItsMiddle(t *testing.T) {
 		c.end(ctx)
 	})
 	t.Run("as a migrate with a cluster down and the worker killed, stopped, and updated to its end", func(t *testing.T) {
-		ctx := within(t, 2*time.Minute)
+		ctx := within(t)
 		c := instantiated(ctx, t, s, old)
 		c.t = t
 		source, next := *c.Deployment, c.successor(strings.TrimPrefix(wanted, "web:"))

@@ -48,6 +48,7 @@ type Worker struct{ lifecycle, kube, watch, wait worker.Worker }
 // New makes a worker; Start starts it.
 func New(c client.Client, lifecycle *activities.Lifecycle, kube *activities.Kube, watch *activities.Watch, o Options) *Worker {
 	worker.SetStickyWorkflowCacheSize(o.Cache)
+	activities.BoundTasks(kube, o.Workflows)
 	interceptors := append([]interceptor.WorkerInterceptor{&kinds{}}, o.Interceptors...)
 	w := &Worker{
 		lifecycle: worker.New(c, workflows.LifecycleQueue, worker.Options{

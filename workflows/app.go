@@ -3,6 +3,7 @@ package workflows
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -66,6 +67,9 @@ type app struct {
 	batches  []AppProgress
 	batchIDs []string
 	changed  bool
+	crowded  bool // a leaf waits for a place in the window
+	moves    int  // how often a leaf has ended or has left the window
+	stirred  bool // something has come of the leaves, see gather
 	ended    bool
 }
 
@@ -76,6 +80,7 @@ type leafState struct {
 	lost          bool   // see AppProgress
 	suspect       bool   // see activities.Targets
 	installs      bool   // see activities.Targets
+	slow          bool   // it has lost its place in the window, see loosen
 	held, report  string // see activities.LeafInput
 	cancel        workflow.CancelFunc
 }
@@ -145,7 +150,7 @@ func (a *app) split(ctx workflow.Context) error {
 }
 
 // slide runs a child per cluster; a leaf leaves the window when it is done, its cluster does not answer,
-// or it waits for something there.
+// it waits for something there, or it is slow.
 func (a *app) slide(ctx workflow.Context) error {
 	stopped := func() bool { return ctx.Err() != nil }
 	workflow.Go(a.whole, func(c workflow.Context) {
@@ -154,19 +159,63 @@ func (a *app) slide(ctx workflow.Context) error {
 	})
 	batches := (a.in.App.Clusters + batchSize - 1) / batchSize
 	window := max(openLeaves/max(batches, 1), fewestOpen)
-	for i := range a.leaves {
-		if a.leaves[i].done {
-			continue
-		}
+	workflow.Go(a.whole, a.loosen)
+	workflow.Go(a.whole, a.gather)
+	for _, l := range a.order() {
+		a.crowded = a.atWork() >= window
 		if err := workflow.Await(a.whole, func() bool { return stopped() || a.atWork() < window }); err != nil {
 			return err
 		}
 		if stopped() {
 			break
 		}
-		a.start(&a.leaves[i])
+		a.start(l)
 	}
+	a.crowded = false
 	return workflow.Await(a.whole, a.quiet)
+}
+
+// order is that in which leaves are started that have work: those last whose clusters did not answer when they were last
+// tried, so that none waits for a place that one of them has.
+func (a *app) order() (order []*leafState) {
+	for _, suspect := range []bool{false, true} {
+		for i := range a.leaves {
+			if l := &a.leaves[i]; !l.done && l.suspect == suspect {
+				order = append(order, l)
+			}
+		}
+	}
+	return order
+}
+
+// gather keeps the app's task for a moment when something has come of its leaves and much is at work, so that a task takes
+// what comes of many. For each event that finds none Temporal makes a task of its own, which takes it as long as the event.
+func (a *app) gather(ctx workflow.Context) {
+	for {
+		if err := workflow.Await(ctx, func() bool { return a.stirred && a.atWork() >= gatherLeast }); err != nil {
+			return
+		}
+		a.stirred = false
+		d := min(time.Duration(a.atWork())*gatherEach, gatherMost)
+		_ = workflow.ExecuteLocalActivity(once(ctx, briefTimeout), kube.Gather, d).Get(ctx, nil)
+	}
+}
+
+// loosen gives the places of all leaves to others when for patience nobody has left the window, though some wait for a place:
+// that a cluster hangs is known only when its requests have reached their deadline, and no cluster waits so long for another.
+func (a *app) loosen(ctx workflow.Context) {
+	for {
+		if err := workflow.Await(ctx, func() bool { return a.crowded }); err != nil {
+			return
+		}
+		moves := a.moves
+		if err := workflow.Sleep(ctx, patience); err != nil || a.ended {
+			return
+		}
+		for i := range a.leaves {
+			a.leaves[i].slow = a.leaves[i].slow || a.leaves[i].started && a.moves == moves
+		}
+	}
 }
 
 // quiet says whether no leaf is at work.
@@ -216,6 +265,9 @@ func (a *app) start(l *leafState) {
 		in.App+" on "+in.Cluster.String())
 	future := workflow.ExecuteChildWorkflow(options, name, in)
 	workflow.Go(a.whole, func(c workflow.Context) {
+		if future.GetChildWorkflowExecution().Get(c, nil) == nil {
+			a.stirred = true
+		}
 		var result ClusterProgress
 		if err := future.Get(c, &result); err != nil {
 			workflow.GetLogger(c).Error("cluster", "app", in.App, "cluster", in.Cluster, "error", err)
@@ -224,7 +276,8 @@ func (a *app) start(l *leafState) {
 			l.ClusterProgress = result
 		}
 		l.done = true
-		a.changed = true
+		a.moves++
+		a.changed, a.stirred = true, true
 	})
 }
 
@@ -232,7 +285,7 @@ func (a *app) start(l *leafState) {
 func (a *app) atWork() int {
 	n := 0
 	for i := range a.leaves {
-		if l := &a.leaves[i]; l.started && !l.done && l.Connectivity != domain.ConnectivityRetrying && l.Reason == "" {
+		if l := &a.leaves[i]; l.started && !l.done && !l.slow && l.Connectivity != domain.ConnectivityRetrying && l.Reason == "" {
 			n++
 		}
 	}
@@ -261,6 +314,7 @@ func (a *app) listen(ctx workflow.Context) {
 		for i := range a.leaves {
 			if l := &a.leaves[i]; l.Cluster == p.Cluster && !l.done {
 				l.ClusterProgress = p
+				a.moves++
 				a.changed = true
 			}
 		}

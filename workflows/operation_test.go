@@ -49,6 +49,7 @@ type clusters struct {
 	ready      func(ctx context.Context, in activities.ReadyInput) error // nil: at once
 	order      []string                                                  // apps, as they were first asked for
 	inputs     []activities.LeafInput
+	gathered   int // calls of Gather
 }
 
 func (c *clusters) AwaitReady(ctx context.Context, in activities.ReadyInput) error {
@@ -70,6 +71,13 @@ func (c *clusters) Halt(ctx context.Context) (*domain.Leaf, error) {
 		c.onHalt()
 	}
 	return nil, nil
+}
+
+func (c *clusters) Gather(context.Context, time.Duration) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gathered++
+	return nil
 }
 
 func (c *clusters) HaltApp(context.Context, activities.HaltInput) (halted []domain.ClusterName, err error) {

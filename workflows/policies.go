@@ -32,6 +32,15 @@ const (
 	// Leaves whose cluster does not answer do not count: a dead cluster never holds up a live one.
 	openLeaves = 30
 	fewestOpen = 4
+	// gatherEach is how long an app gathers what comes of its leaves for each that is at work, gatherMost the longest,
+	// and gatherLeast the fewest leaves for which it does at all. A leaf takes two cores some 10 ms, so that
+	// no leaf is late by more than those before it. Temporal takes 100 events meanwhile.
+	gatherEach  = 4 * time.Millisecond
+	gatherMost  = 100 * time.Millisecond
+	gatherLeast = 4
+	// patience is how long all places may be taken by leaves none of which comes to an end, before others get them: well
+	// below the 15 s after which a request to a cluster that hangs is given up.
+	patience = 2 * time.Second
 	// batchSize is the number of clusters from which an app's work is split, which keeps every history
 	// far below 10,000 events.
 	batchSize = 250

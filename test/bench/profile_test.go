@@ -30,6 +30,10 @@ func TestProfile(t *testing.T) {
 		for _, operation := range []string{"instantiate", "terminate"} {
 			r := f.operate(ctx, t, d, operation, clusters)
 			t.Logf("%s: %.1f ms per (app, cluster); CPU %v", operation, r.leafMillis, r.cpu)
+			if operation == "instantiate" {
+				events, bytes := f.largest(ctx, t, d, r.contextID, clusters)
+				t.Logf("largest history: %d events, %d bytes", events, bytes)
+			}
 		}
 	}
 	require.NoError(t, <-profiled)

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"testing"
@@ -340,7 +341,22 @@ func goal(f figure, is string, met bool) figure {
 func values(key, what, unit string, samples []float64) figure {
 	s := slices.Sorted(slices.Values(samples))
 	return figure{
-		Key: key, What: what, N: len(s), Unit: unit,
+		Key: key, What: what, N: len(s), Unit: unit, sorted: s,
 		Min: s[0], Median: s[len(s)/2], P95: s[(len(s)*95+99)/100-1], Max: s[len(s)-1],
 	}
+}
+
+// confident adds the interval that has the true median with 95 % confidence, whatever the samples' distribution: so
+// many of n samples are below the median as so many of n coins show heads.
+func confident(f figure) figure {
+	n, outside := f.N, 0.0
+	chance := math.Pow(0.5, float64(n)) // of k heads
+	for k := range n / 2 {
+		if outside += 2 * chance; outside > 0.05 {
+			break
+		}
+		f.Low, f.High = &f.sorted[k], &f.sorted[n-1-k]
+		chance *= float64(n-k) / float64(k+1)
+	}
+	return f
 }

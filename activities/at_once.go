@@ -1,0 +1,47 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/pause"
+)
+
+// errNotAtOnce hands what could not be done in a workflow's task over to an activity.
+var errNotAtOnce = fail.New(fail.Unavailable, "not done at once")
+
+// BoundTasks bounds how many of the workflow tasks that a worker does at a time may wait: what is to be done in others must
+// not have to wait for those. Half of them may try leaves at once, of which one whose cluster hangs holds its task until
+// it is given up; what comes beyond is left to activities. A quarter may gather. Without it there is no bound. Call it
+// before the worker starts. (It is no method: those are activities.)
+func BoundTasks(k *Kube, tasks int) {
+	k.tries, k.gatherers = make(places, max(tasks/2, 1)), make(places, max(tasks/4, 1))
+}
+
+// Gather keeps the calling workflow's task for a time: what happens meanwhile to the workflow comes together in the next
+// task. Where too many gather, it does not.
+func (k *Kube) Gather(ctx context.Context, d time.Duration) error {
+	leave, ok := k.gatherers.enter()
+	if !ok {
+		return nil
+	}
+	defer leave()
+	return pause.For(ctx, d)
+}
+
+// places bound what goes on at a time; nil bounds nothing.
+type places chan struct{}
+
+// enter takes a place, which leave gives back; ok is false when there is none.
+func (p places) enter() (leave func(), ok bool) {
+	if p == nil {
+		return func() {}, true
+	}
+	select {
+	case p <- struct{}{}:
+		return func() { <-p }, true
+	default:
+		return nil, false
+	}
+}
