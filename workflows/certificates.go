@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -59,6 +60,8 @@ func (k *keeper) receive() {
 func (k *keeper) round(ctx workflow.Context, certificates []activities.Renewal) (next time.Time, err error) {
 	now, open, begun := workflow.Now(ctx), 0, false
 	next = now.Add(longestKeep)
+	// What has long been due has been tried before: it comes last, so that nothing waits for clusters that do not answer.
+	slices.SortStableFunc(certificates, func(x, y activities.Renewal) int { return y.At.Compare(x.At) })
 	for _, c := range certificates {
 		if !k.all && c.At.After(now) {
 			if c.At.Before(next) {

@@ -113,6 +113,9 @@ func dead(ctx context.Context, t *testing.T) []figure {
 		{"dead_10", "ten clusters in 100 refuse", 10, fleet.Fault{Refuse: true}, 7},
 		{"hanging_10", "ten clusters in 100 hang", 10, fleet.Fault{Hang: true}, 7},
 	} {
+		if quick() {
+			w.pairs = 2
+		}
 		beside, with := []live{run(w.dead)}, []live(nil)
 		for range w.pairs {
 			with = append(with, run(w.dead, w.fault))

@@ -200,12 +200,15 @@ func (f *simulated) largest(ctx context.Context, t *testing.T, d *client.Deploym
 	return events, bytes
 }
 
+// quick says that the parts need only show that they work, and how they change while one works on what they measure.
+func quick() bool { return os.Getenv("DROVER_BENCH_QUICK") != "" }
+
 // scale measures 3 apps of 4 resources on 1, 10, 100 and 1,000 clusters.
 func scale(ctx context.Context, t *testing.T) []figure {
 	t.Helper()
 	rounds := map[int]int{1: 11, 10: 7, 100: 5, 1000: 3}
 	sizes := []int{1, 10, 100, 1000}
-	if quick := os.Getenv("DROVER_BENCH_QUICK"); quick != "" { // while working on what they measure
+	if quick() {
 		sizes, rounds[100] = sizes[:3], 3
 	}
 	f := simulate(ctx, t, sizes[len(sizes)-1], sizes...)
