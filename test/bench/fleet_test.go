@@ -96,6 +96,11 @@ func dead(ctx context.Context, t *testing.T) []figure {
 		l := f.live(ctx, t, d, clusters, dead, faults...)
 		got, err := d.Wait(ctx, f.Client, calm, func(s *client.Status) bool { return s.Status != "Instantiating" })
 		require.NoError(t, err)
+		if got.Status != "Instantiated" {
+			why, err := f.Client.Get(ctx, d.Path()+"/status?output=detail&cluster="+f.provider+"%2B"+f.fleet.Names[0], nil)
+			require.NoError(t, err)
+			t.Logf("%s", why.Body)
+		}
 		require.Equal(t, map[string]int{"Applied": apps * scaleResources * clusters}, got.Rsync, "they are back")
 		f.operate(ctx, t, d, "terminate", clusters)
 		return l
