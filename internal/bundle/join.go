@@ -24,6 +24,7 @@ type Part struct {
 	Parts   int // 1 where the status does not say, as EMCO's agent
 	Count   int // of objects in all parts; only the first part's counts
 	Lease   string
+	Error   string // why the agent cannot write it
 	Objects []Object
 }
 
@@ -33,8 +34,9 @@ type written struct {
 	ResourceCount int       `json:"resourceCount"`
 	ObservedKinds *[]string `json:"observedKinds"`
 	Parts         int       `json:"parts"`
-	Lease         string    `json:"lease"`
-	Generic       []generic `json:"resourceStatuses"`
+	Lease         string    `json:"lease,omitempty"`
+	Error         string    `json:"error,omitempty"`
+	Generic       []generic `json:"resourceStatuses,omitempty"`
 }
 
 // Decode reads a ResourceBundleState as the API server returns it, whether this program's agent or EMCO's wrote its
@@ -94,7 +96,7 @@ func (p *Part) decodeStatus(data []byte) error {
 			return err
 		}
 	}
-	p.Ready, p.Count, p.Parts, p.Lease = w.Ready, w.ResourceCount, max(w.Parts, 1), w.Lease
+	p.Ready, p.Count, p.Parts, p.Lease, p.Error = w.Ready, w.ResourceCount, max(w.Parts, 1), w.Lease, w.Error
 	p.Filled = w.ObservedKinds != nil || p.Number > 1 || len(p.Objects) > 0
 	if w.ObservedKinds != nil {
 		p.Kinds = make([]schema.GroupKind, 0, len(*w.ObservedKinds))
@@ -139,6 +141,7 @@ type Bundle struct {
 	Ready    bool
 	Kinds    []schema.GroupKind // that the agent observes; nil where it does not say (EMCO's)
 	Lease    string             // see Head
+	Error    string             // why the agent cannot write it: nothing is known
 	Objects  []Object           // sorted by group, kind, namespace, name
 }
 
@@ -170,7 +173,7 @@ func Join(parts []*Part) []Bundle {
 func join(first *Part, rest []*Part) Bundle {
 	b := Bundle{
 		Name: first.Name, Namespace: first.Namespace, DeploymentID: first.DeploymentID,
-		Filled: first.Filled, Ready: first.Ready, Kinds: first.Kinds, Lease: first.Lease,
+		Filled: first.Filled, Ready: first.Ready, Kinds: first.Kinds, Lease: first.Lease, Error: first.Error,
 	}
 	seen := map[plan.ResourceID]bool{}
 	for _, p := range append([]*Part{first}, rest...) {

@@ -124,6 +124,18 @@ func Split(head Head, objects []*Object, maxSize int, summarise func(*Object) (*
 	return nil, fmt.Errorf("%d objects do not fit into %d parts of %d bytes", len(objects), maxParts, maxSize)
 }
 
+// maxError is how much of an error a status has, in bytes.
+const maxError = 1 << 10
+
+// Unwritten is the status of a bundle that cannot be written: why, in place of its count objects.
+func Unwritten(head Head, count int, cause error) (json.RawMessage, error) {
+	text := cause.Error()
+	if len(text) > maxError {
+		text = cut(text, maxError)
+	}
+	return json.Marshal(written{ResourceCount: count, ObservedKinds: &[]string{}, Parts: 1, Lease: head.Lease, Error: text})
+}
+
 // envelope bounds what a status takes beside its entries.
 func envelope(head Head) int {
 	n := 1 << 10 // the names of the members

@@ -35,6 +35,8 @@ type Observation struct {
 	// Kinds are the group kinds, as "Deployment.apps", that are watched; nil where the reporter does not say.
 	Kinds     []string
 	Resources []ObservedResource
+	// Error is why the cluster cannot report; then nothing is known.
+	Error string
 }
 
 // ObservedResource is one resource as it was received. Status and Message are readiness.Of's; JSON is
@@ -59,6 +61,10 @@ func (o *Observation) Digest() Digest {
 	}
 	for _, k := range o.Kinds {
 		part([]byte(k))
+	}
+	if o.Error != "" {
+		part([]byte("error"))
+		part([]byte(o.Error))
 	}
 	part([]byte("resources"))
 	for i := range o.Resources {

@@ -66,6 +66,31 @@ func TestPartsGoWithTheirFirst(t *testing.T) {
 	require.Eventually(t, func() bool { return len(w.parts()) == 0 }, deadline, tick)
 }
 
+// TestABundleThatCannotBeWritten says so: no status is shown for a true one that is old.
+func TestABundleThatCannotBeWritten(t *testing.T) {
+	w := newWorld(t)
+	w.awaitAccount()
+	w.bundleState()
+	w.agent(func(c *monitor.Config) { c.MaxSize = 8 << 20 }) // more than etcd takes
+	w.await("it is filled", func(b bundle.Bundle) bool { return b.Filled })
+	for i := range 10 {
+		o := w.stamped(fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"pod-%04d"},"spec":{"containers":[
+			{"name":"c","image":"example.com/c","env":[{"name":"LONG","value":%q}]}]}}`, i, strings.Repeat("padding ", 25_000)))
+		_, err := w.client.Resource(pods).Namespace(w.namespace).Create(t.Context(), o, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	var b bundle.Bundle
+	require.Eventually(t, func() bool {
+		b = w.read()
+		return b.Error != ""
+	}, deadline, tick)
+	require.Contains(t, b.Error, "too large")
+	require.Empty(t, b.Objects)
+	require.False(t, b.Ready || b.Complete)
+	w.deletePods()
+	w.await("what fits is written again", func(b bundle.Bundle) bool { return b.Error == "" })
+}
+
 // deletePods deletes all of them, of which a busy cluster manages a part at a time.
 func (w *world) deletePods() {
 	w.Helper()

@@ -61,7 +61,12 @@ type written struct {
 	lost    int
 	sums    [][sha256.Size]byte // of the parts' statuses
 	next    time.Time           // until then nothing more is written
+	failed  int                 // writes in a row
+	error   string              // that stands in its place
 }
+
+// patience is how many writes of a bundle may fail in a row before it says so itself.
+const patience = 3
 
 // Reconcile implements reconcile.TypedReconciler: it brings the ResourceBundleStates of a deployment id up to date,
 // those at once that have not been written for an interval, the others when it has passed.
@@ -94,19 +99,41 @@ func (w *writer) Reconcile(ctx context.Context, id string) (reconcile.Result, er
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
 	statuses, err := bundle.Split(v.head, v.objects, w.maxSize, s.summarise)
-	if err != nil {
-		failures.Inc()
-		return reconcile.Result{}, fmt.Errorf("make the status of %s: %w", id, err)
+	if err == nil {
+		s.forget(v.objects)
 	}
-	s.forget(v.objects)
 	var wrong []error
 	for _, f := range due {
-		if err := w.write(ctx, f, v.version, statuses, s.written[f.UID]); err != nil {
+		if err := w.bring(ctx, f, v, statuses, err, s.written[f.UID]); err != nil {
 			failures.Inc()
 			wrong = append(wrong, fmt.Errorf("write %s/%s: %w", f.Namespace, f.Name, err))
 		}
 	}
 	return reconcile.Result{RequeueAfter: again}, errors.Join(wrong...)
+}
+
+// bring brings a bundle up to date, or has it say why that is not possible: what it says is old by then. unmade is why
+// there are no statuses.
+func (w *writer) bring(ctx context.Context, f first, v view, statuses []json.RawMessage, unmade error, state *written) error {
+	err := unmade
+	if err == nil {
+		err = w.write(ctx, f, v.version, statuses, state)
+	}
+	if err == nil {
+		state.failed, state.error = 0, ""
+		return nil
+	}
+	if state.failed++; state.failed < patience || state.error == err.Error() {
+		return err
+	}
+	status, unsaid := bundle.Unwritten(v.head, len(v.objects), err)
+	if unsaid == nil {
+		unsaid = w.writePart(ctx, f.Owner, 1, status)
+	}
+	if unsaid == nil {
+		state.error, state.sums = err.Error(), nil
+	}
+	return errors.Join(err, unsaid)
 }
 
 func (w *writer) share(id string) *share {

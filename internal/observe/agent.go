@@ -138,6 +138,8 @@ func (a *agent) observe(ctx context.Context, c *kube.Cluster, id string) (*domai
 	for _, b := range bundle.Join(parts) {
 		switch {
 		case !b.Filled:
+		case b.Error != "":
+			return &domain.Observation{Error: b.Error}, nil
 		case !b.Complete:
 			return nil, errUnsettled
 		default:

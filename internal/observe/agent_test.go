@@ -1,6 +1,7 @@
 package observe_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/domain"
@@ -200,6 +202,23 @@ func TestAnAgentThatFallsSilent(t *testing.T) {
 	w.awaitContact(false, silent)
 	require.NoError(t, w.client.Resource(leases).Namespace(w.namespace).Delete(t.Context(), bundle.LeaseName, metav1.DeleteOptions{}))
 	require.Equal(t, silent, w.said()[len(w.said())-1].Reason)
+}
+
+func TestAReportThatCannotBeWritten(t *testing.T) {
+	w := newWorld(t)
+	w.makeBundle("app")
+	w.fill("app", bundle.MaxSize, object(t, "a", 10))
+	w.watch(domain.ReportAgent, nil)
+	w.await("app", there)
+	status, err := bundle.Unwritten(bundle.Head{}, 1, errors.New("it is too large"))
+	require.NoError(t, err)
+	patch := []byte(`[{"op":"replace","path":"/status","value":` + string(status) + `}]`)
+	_, err = w.client.Resource(bundles).Namespace(w.namespace).
+		Patch(t.Context(), bundle.Name("app", w.contextID), types.JSONPatchType, patch, metav1.PatchOptions{}, "status")
+	require.NoError(t, err)
+	o := w.await("app", func(o *domain.Observation) bool { return o != nil && o.Error != "" })
+	require.Equal(t, "it is too large", o.Error)
+	require.Empty(t, o.Resources, "what was reported before is not taken for what is")
 }
 
 // TestAnAgentThatIsGone: it was removed with its Lease before anybody watched.

@@ -63,9 +63,12 @@ func (l *Lifecycle) hear(ctx context.Context, d *StatusDocument, label string, l
 // observation is what is known of an app on a cluster; o is empty where nothing has arrived.
 func (r *reported) observation(app string, name domain.ClusterName, o Observation) *status.Observation {
 	w := r.watches[name]
-	out := &status.Observation{ClusterName: name, Seen: o.Observation != nil, Connected: w.Connected, LastSeen: w.LastSeen, Reason: w.Reason}
+	known := o.Observation != nil
+	out := &status.Observation{ClusterName: name, Seen: known && o.Error == "", Connected: w.Connected, LastSeen: w.LastSeen, Reason: w.Reason}
 	if !out.Seen {
 		switch said := r.leaves[domain.LeafID(r.contextID, app, name)].Report; {
+		case known && r.over == "":
+			out.Reason = "the cluster's agent cannot report: " + o.Error
 		case r.over != "" && said != "":
 			out.Reason = r.over + "; " + said
 		case r.over != "":

@@ -97,6 +97,18 @@ func TestObservations(t *testing.T) {
 	require.Equal(t, &status.Observation{ClusterName: cluster0("f"), Connected: true, Reason: "no rights"}, source.Unreported("app", cluster0("f")))
 }
 
+func TestObservationsThatCouldNotBeWritten(t *testing.T) {
+	unwritten := saying("c")
+	unwritten.Error = "it is too large"
+	source := hearing(t, said{
+		observations: []Observation{unwritten}, watches: map[domain.ClusterName]domain.Watch{cluster0("c"): {Connected: true}},
+	}, domain.ContextInstantiated)
+	for o, err := range source.Observations("app", nil) {
+		require.NoError(t, err)
+		require.Equal(t, &status.Observation{ClusterName: cluster0("c"), Connected: true, Reason: "the cluster's agent cannot report: it is too large"}, o)
+	}
+}
+
 func TestObservationsOfWhatIsTerminated(t *testing.T) {
 	for now, reason := range map[domain.ContextStatus]string{
 		domain.ContextTerminated: "the app context is terminated",
