@@ -396,8 +396,11 @@ func save(ctx context.Context, store Store, v any) (domain.Digest, error) {
 // heartbeatInterval is how soon an activity learns that it is cancelled.
 const heartbeatInterval = 500 * time.Millisecond
 
-// beat heartbeats until the returned function is called.
+// beat heartbeats until the returned function is called. Outside an activity nobody hears it.
 func beat(ctx context.Context, details ...func() any) (stop func()) {
+	if !activity.IsActivity(ctx) {
+		return func() {}
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
