@@ -152,7 +152,6 @@ func (l *leaf) stop() {
 }
 
 // down has the cluster, which has not been asked for anything yet, where nobody listens.
-func (l *leaf) down() { l.url = "https://127.0.0.1:1" }
 
 func (l *leaf) kubeconfig() []byte {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: l.server.Certificate().Raw})

@@ -83,12 +83,29 @@ func (l *Lifecycle) Record(ctx context.Context, in RecordInput) error {
 		}
 	}
 	if in.Operation == domain.OpTerminate {
-		return l.Store.UpdateInstance(ctx, in.ContextID, func(i *domain.Instance) error {
+		err := l.Store.UpdateInstance(ctx, in.ContextID, func(i *domain.Instance) error {
 			i.Operation, i.Status, i.Reason, i.Ended = in.Operation, domain.ContextTerminating, "", time.Time{}
 			return nil
 		})
+		if fail.Is(err, fail.NotFound) {
+			return l.terminateNothing(ctx, in.Scope)
+		}
+		return err
 	}
 	return l.Store.PutInstance(ctx, l.instance(in))
+}
+
+// terminateNothing makes the record of a context whose instantiate somebody ended by hand before it had one: it has sent
+// nothing to any cluster.
+func (l *Lifecycle) terminateNothing(ctx context.Context, s domain.Scope) error {
+	digest, err := save(ctx, l.Store, &plan.Plan{ContextID: s.ContextID, Owner: s.Owner})
+	if err != nil {
+		return err
+	}
+	return l.Store.PutInstance(ctx, &domain.Instance{
+		ContextID: s.ContextID, Owner: s.Owner, Origin: domain.OpInstantiate, Operation: s.Operation,
+		Status: domain.ContextTerminating, Plan: digest, Accepted: l.Now(),
+	})
 }
 
 // instance is the record of a context that begins.
@@ -379,8 +396,11 @@ func save(ctx context.Context, store Store, v any) (domain.Digest, error) {
 // heartbeatInterval is how soon an activity learns that it is cancelled.
 const heartbeatInterval = 500 * time.Millisecond
 
-// beat heartbeats until the returned function is called.
+// beat heartbeats until the returned function is called. Outside an activity nobody hears it.
 func beat(ctx context.Context, details ...func() any) (stop func()) {
+	if !activity.IsActivity(ctx) {
+		return func() {}
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {

@@ -103,6 +103,32 @@ func TestRecordAfterACrashInItsMiddle(t *testing.T) {
 	require.Equal(t, d.plan, d.store.instances["1"].Plan)
 }
 
+// closed are operations that are over.
+type closed struct{}
+
+func (closed) Close(context.Context, domain.Scope) (inOrder bool, err error) { return true, nil }
+
+// TestTerminateOfWhatWasNeverRecorded is one of a context of which the group knows and nobody else: its instantiate was
+// ended by hand between its two writes.
+func TestTerminateOfWhatWasNeverRecorded(t *testing.T) {
+	d := newDeployment(t)
+	d.Runs = closed{}
+	d.store.group.History.Append(domain.Instantiated, "1", 1, begun)
+	in := activities.RecordInput{Scope: d.scope(domain.OpTerminate), Observed: domain.ContextInstantiateFailed}
+	for range 2 {
+		require.NoError(t, d.Record(t.Context(), in))
+		require.Equal(t, after(domain.Instantiated, domain.Terminated), d.store.states())
+		require.Equal(t, domain.ContextTerminating, d.store.instances["1"].Status)
+	}
+	prepared, err := d.Supersede(t.Context(), in.Scope)
+	require.NoError(t, err)
+	require.Empty(t, prepared.Apps)
+	out, err := d.Finish(t.Context(), activities.FinishInput{Scope: in.Scope, Plan: prepared.Plan})
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextTerminated, out.Status)
+	require.Equal(t, domain.ContextTerminated, d.store.instances["1"].Status)
+}
+
 func TestRecordRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(d *deployment, in *activities.RecordInput)
