@@ -91,7 +91,7 @@ func TestDependencies(t *testing.T) {
 	s.Worker.Kill()
 	s.StartWorker()
 	asked := time.Now()
-	do(ctx, t, s, d, "stop")
+	stopAtLast(ctx, t, s, d)
 	got = s.Await(ctx, d, "InstantiateFailed")
 	t.Logf("stopped after %s", time.Since(asked).Round(time.Millisecond))
 	require.Equal(t, map[string]int{"Applied": 4, "Pending": 4}, got.Rsync)

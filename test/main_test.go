@@ -72,6 +72,26 @@ func stopped(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Depl
 	return got
 }
 
+// stopAtLast stops an operation whose worker has just come back: a stop that is not answered in time may get through, and
+// is asked for again.
+func stopAtLast(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment) {
+	t.Helper()
+	late := false
+	harness.Until(ctx, t, "stopped", func() bool {
+		err := d.Do(ctx, s.Client, "stop")
+		if err == nil {
+			return true
+		}
+		answer := code(t, err)
+		if late && answer == 409 {
+			return true
+		}
+		require.Equal(t, 504, answer, "%v", err)
+		late = true
+		return false
+	})
+}
+
 // twoClusters are edge01 and edge02, each behind a proxy of the test's own.
 func twoClusters(t *testing.T) []*harness.Cluster {
 	t.Helper()

@@ -543,7 +543,7 @@ func TestUpdateInItsMiddle(t *testing.T) {
 		s.Worker.Kill()
 		s.StartWorker()
 		require.Equal(t, 409, code(t, migrate(ctx, s, &source, next.Version, next.Group)), "it is under way")
-		do(ctx, t, s, &next, "stop")
+		stopAtLast(ctx, t, s, &next)
 		require.Equal(t, "InstantiateStopped", s.Await(ctx, &next, "InstantiateFailed").LastState())
 		for _, op := range []string{"stop", "terminate", "update"} {
 			require.Equal(t, 409, code(t, source.Do(ctx, s.Client, op)), op)
