@@ -14,12 +14,13 @@ import (
 
 	"github.com/drover-io/drover/internal/built"
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/freeport"
 	"github.com/drover-io/drover/test/harness"
 )
 
 // localFlags put the local stack on ports of the test's own.
 func localFlags() (flags []string, api string) {
-	ports := harness.FreePorts(25)
+	ports := freeport.Block(25)
 	for i, name := range []string{"--api-port", "--grpc-port", "--temporal-port", "--ui-port", "--mongo-port", "--kube-ports"} {
 		flags = append(flags, name, fmt.Sprint(ports[i]))
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/drover-io/drover/deploy/crd"
 	"github.com/drover-io/drover/internal/built"
+	"github.com/drover-io/drover/internal/freeport"
 )
 
 // agentNamespace is where agents have their Lease.
@@ -88,7 +89,7 @@ func (c *Cluster) StartAgent(t testing.TB) *Process {
 	// An agent has nobody to tell on its standard output that it is there.
 	return Start(t, "agent of "+c.Name, "ready", nil, "/bin/sh", "-c", `echo ready; exec "$0" "$@"`, built.Binary(t, "drover"),
 		"monitor", "--kubeconfig", kubeconfig, "--namespace", agentNamespace,
-		"--metrics-listen", local(FreePorts(1)[0]))
+		"--metrics-listen", freeport.Address())
 }
 
 func (c *Cluster) dynamic(t testing.TB) dynamic.Interface {

@@ -27,6 +27,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/drover-io/drover/internal/built"
+	"github.com/drover-io/drover/internal/freeport"
 )
 
 // ClusterNames are the clusters that all tests of a process share.
@@ -47,7 +48,7 @@ func Kubeconfig(t testing.TB, name string) []byte {
 		if clusters.dir, clusters.err = os.MkdirTemp("", "drover-clusters"); clusters.err != nil { //nolint:usetesting // it is that of all tests
 			return
 		}
-		base := FreePorts(portsOfCluster * len(ClusterNames))[0]
+		base := freeport.Block(portsOfCluster * len(ClusterNames))[0]
 		clusters.proc, clusters.err = start("clusters", "ready", nil, path, "up", "--data-dir", clusters.dir,
 			"--cluster", ClusterNames[0]+","+ClusterNames[1], "--port-base", fmt.Sprint(base))
 	})
@@ -112,7 +113,7 @@ func NewClusterAs(t testing.TB, name, user string) *Cluster {
 	require.NoError(t, err)
 	target, err := url.Parse(config.Host)
 	require.NoError(t, err)
-	c := &Cluster{Name: name, direct: config, addr: local(FreePorts(1)[0])}
+	c := &Cluster{Name: name, direct: config, addr: freeport.Address()}
 	c.proxy = &httputil.ReverseProxy{
 		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:    transport,

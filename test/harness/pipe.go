@@ -12,6 +12,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/drover-io/drover/internal/freeport"
 )
 
 // Pipe is a shared cluster behind a forwarder of the test's own. Unlike a Cluster's proxy it does not see what it
@@ -33,7 +35,7 @@ func NewPipe(t testing.TB, name string) *Pipe {
 	config.QPS = -1
 	target, err := url.Parse(config.Host)
 	require.NoError(t, err)
-	p := &Pipe{Name: name, config: config, target: target.Host, addr: local(FreePorts(1)[0])}
+	p := &Pipe{Name: name, config: config, target: target.Host, addr: freeport.Address()}
 	p.Up(t)
 	t.Cleanup(p.Down)
 	return p

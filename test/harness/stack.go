@@ -22,6 +22,7 @@ import (
 
 	"github.com/drover-io/drover/internal/built"
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/freeport"
 	"github.com/drover-io/drover/internal/secret"
 )
 
@@ -52,7 +53,7 @@ func NewStack(t testing.TB) *Stack {
 // NewStackOn is NewStack on servers that are there.
 func NewStackOn(t testing.TB, servers Servers) *Stack {
 	t.Helper()
-	s := &Stack{t: t, dir: t.TempDir(), servers: servers, ports: [10]int(FreePorts(10))}
+	s := &Stack{t: t, dir: t.TempDir(), servers: servers, ports: [10]int(freeport.Block(10))}
 	_, err := secret.LoadOrCreate(filepath.Join(s.dir, "keys"))
 	require.NoError(t, err)
 	s.StartTemporal()
@@ -219,7 +220,7 @@ func (s *Stack) DatabaseURI() string { return fmt.Sprintf("mongodb://127.0.0.1:%
 // AddWorker starts one more worker, which ends with the test.
 func (s *Stack) AddWorker() {
 	s.t.Helper()
-	port := FreePorts(1)[0]
+	port := freeport.Block(1)[0]
 	Start(s.t, "another worker", "ready", s.Env(), built.Binary(s.t, "drover"), "worker", "--metrics-listen", fmt.Sprintf("127.0.0.1:%d", port))
 }
 
