@@ -32,7 +32,7 @@ func runDemo(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	if s.data, err = os.MkdirTemp("", "drover-demo-"); err != nil {
 		return fmt.Errorf("make data folder: %w", err)
 	}
-	defer os.RemoveAll(s.data)
+	defer func() { err = errors.Join(err, os.RemoveAll(s.data)) }()
 	d := &demo{out: stdout, begun: time.Now()}
 	d.chapter("Starting the local stack and the clusters %s", s.clusters)
 	k, err := startStack(ctx, s, slog.Default(), d.say)
@@ -51,7 +51,7 @@ func runDemo(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	case err = <-story:
 	case err = <-k.failed:
 		cancel()
-		<-story
+		_ = <-story // it was cut off
 	}
 	if err == nil {
 		d.say("Done in %s.", time.Since(d.begun).Round(100*time.Millisecond))

@@ -226,7 +226,7 @@ func startClusters(ctx context.Context, s settings, failed chan<- error, say fun
 		return nil, fmt.Errorf("find drover-kube: %w", err)
 	}
 	program := filepath.Join(filepath.Dir(self), "drover-kube")
-	cmd := exec.Command(program, "up", "--data-dir", filepath.Join(s.data, "clusters"),
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, "up", "--data-dir", filepath.Join(s.data, "clusters"),
 		"--cluster", s.clusters, "--port-base", strconv.Itoa(s.kubePorts))
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setpgid:   true,            // Ctrl-C is ours to pass on, in our order

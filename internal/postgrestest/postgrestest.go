@@ -37,7 +37,7 @@ func Start(t testing.TB) *Server {
 	if len(found) == 0 {
 		t.Skip("PostgreSQL is not installed: there is no /usr/lib/postgresql/*/bin")
 	}
-	dir, err := os.MkdirTemp("", "drover-postgres") // not the test's, into which no other user may look
+	dir, err := os.MkdirTemp("", "drover-postgres") //nolint:usetesting // into the test's own no other user may look
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	attributes := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -45,7 +45,7 @@ func Kubeconfig(t testing.TB, name string) []byte {
 	t.Helper()
 	path := built.Binary(t, "drover-kube")
 	clusters.once.Do(func() {
-		if clusters.dir, clusters.err = os.MkdirTemp("", "drover-clusters"); clusters.err != nil {
+		if clusters.dir, clusters.err = os.MkdirTemp("", "drover-clusters"); clusters.err != nil { //nolint:usetesting // it is that of all tests
 			return
 		}
 		base := freeport.Block(portsOfCluster * len(ClusterNames))[0]

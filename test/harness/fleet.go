@@ -36,7 +36,7 @@ func StartFleet(t testing.TB, n int) *Fleet {
 	var err error
 	f.Remote, err = fleet.NewRemote(ready)
 	require.NoError(t, err)
-	t.Cleanup(f.Remote.Close)
+	t.Cleanup(f.Close)
 	for i := range n {
 		f.Names = append(f.Names, fleet.Name(i+1))
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/drover-io/drover/internal/pause"
 )
 
 // front stands between the clients and FerretDB, passes messages on as they are
@@ -63,7 +65,7 @@ func (f *front) accept() {
 			return
 		case err != nil:
 			f.log.Warn("accept MongoDB client", "error", err)
-			time.Sleep(100 * time.Millisecond) // out of file descriptors, say
+			_ = pause.For(f.ctx, 100*time.Millisecond) // out of file descriptors, say
 			continue
 		}
 		f.clients.Go(func() {
@@ -77,13 +79,13 @@ func (f *front) accept() {
 // serve passes on messages until the client leaves or the front stops.
 func (f *front) serve(client net.Conn) error {
 	defer client.Close()
-	backend, err := net.Dial("unix", f.socket)
+	backend, err := (&net.Dialer{}).DialContext(f.ctx, "unix", f.socket)
 	if err != nil {
 		return err
 	}
 	defer backend.Close()
 	// On stop the wait for a next message ends; an answer still goes out.
-	stop := context.AfterFunc(f.ctx, func() { client.SetReadDeadline(time.Now()) })
+	stop := context.AfterFunc(f.ctx, func() { _ = client.SetReadDeadline(time.Now()) })
 	defer stop()
 
 	var request, reply []byte

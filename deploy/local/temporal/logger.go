@@ -62,7 +62,7 @@ func (l logger) log(level slog.Level, msg string, tags []tag.Tag) {
 	for i, t := range tags {
 		attrs[i] = slog.Any(t.Key(), t.Value())
 	}
-	l.l.LogAttrs(ctx, level, msg, attrs...)
+	l.l.LogAttrs(ctx, level, msg, attrs...) //nolint:sloglint // the words are the server's
 }
 
 func (l logger) die(msg string, tags []tag.Tag) {

@@ -1,6 +1,7 @@
 package temporal
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"strconv"
@@ -13,26 +14,26 @@ import (
 // when they cannot, so the port has to be tried beforehand. What another
 // process grabs in the moment between still ends in an error from Start, only
 // a less friendly one.
-func (c *Config) claimPorts() error {
+func (c *Config) claimPorts(ctx context.Context) error {
 	if c.FrontendPort == 0 {
-		ports, err := freePorts(c.IP, 1)
+		ports, err := freePorts(ctx, c.IP, 1)
 		if err != nil {
 			return fmt.Errorf("find a port for the temporal API: %w", err)
 		}
 		c.FrontendPort = ports[0]
-	} else if err := tryPort(c.IP, c.FrontendPort); err != nil {
+	} else if err := tryPort(ctx, c.IP, c.FrontendPort); err != nil {
 		return fmt.Errorf("temporal API (gRPC) port %d: %w", c.FrontendPort, err)
 	}
 	if c.UIPort != 0 {
-		if err := tryPort(c.IP, c.UIPort); err != nil {
+		if err := tryPort(ctx, c.IP, c.UIPort); err != nil {
 			return fmt.Errorf("temporal Web UI port %d: %w", c.UIPort, err)
 		}
 	}
 	return nil
 }
 
-func tryPort(ip string, port int) error {
-	l, err := net.Listen("tcp", net.JoinHostPort(ip, strconv.Itoa(port)))
+func tryPort(ctx context.Context, ip string, port int) error {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(ip, strconv.Itoa(port)))
 	if err != nil {
 		return err
 	}
@@ -44,15 +45,15 @@ func tryPort(ip string, port int) error {
 // first by the listening side, and stays in TIME_WAIT. That keeps it from
 // being chosen for somebody's port 0 or as an outgoing port, and does not keep
 // us from binding it.
-func freePorts(ip string, n int) ([]int, error) {
+func freePorts(ctx context.Context, ip string, n int) ([]int, error) {
 	ports := make([]int, 0, n)
 	for range n {
-		l, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(ip, "0"))
 		if err != nil {
 			return nil, err
 		}
 		defer l.Close() // only when all are found, so that all differ
-		if err := touch(l); err != nil {
+		if err := touch(ctx, l); err != nil {
 			return nil, err
 		}
 		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
@@ -60,8 +61,8 @@ func freePorts(ip string, n int) ([]int, error) {
 	return ports, nil
 }
 
-func touch(l net.Listener) error {
-	out, err := net.Dial("tcp", l.Addr().String())
+func touch(ctx context.Context, l net.Listener) error {
+	out, err := (&net.Dialer{}).DialContext(ctx, "tcp", l.Addr().String())
 	if err != nil {
 		return err
 	}

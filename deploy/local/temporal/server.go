@@ -107,10 +107,10 @@ func Start(ctx context.Context, c Config) (_ *Server, err error) {
 	if c.DBFile != "" && c.Postgres != "" {
 		return nil, errors.New("the temporal database is either a SQLite file or on PostgreSQL: give only one of --db and --postgres")
 	}
-	if err := c.claimPorts(); err != nil {
+	if err := c.claimPorts(ctx); err != nil {
 		return nil, err
 	}
-	internal, err := freePorts(c.IP, len(internalServices))
+	internal, err := freePorts(ctx, c.IP, len(internalServices))
 	if err != nil {
 		return nil, fmt.Errorf("find ports for the internal services: %w", err)
 	}

@@ -11,6 +11,8 @@ import (
 	uiserver "github.com/temporalio/ui-server/v2/server"
 	uiconfig "github.com/temporalio/ui-server/v2/server/config"
 	uioptions "github.com/temporalio/ui-server/v2/server/server_options"
+
+	"github.com/drover-io/drover/internal/pause"
 )
 
 // webUI is a running Web UI.
@@ -50,11 +52,10 @@ func startUI(ctx context.Context, c Config, frontend string) (*webUI, error) {
 		if err == nil {
 			return u, conn.Close()
 		}
-		if ctx.Err() != nil {
+		if pause.For(ctx, 5*time.Millisecond) != nil {
 			u.stop()
 			return nil, fmt.Errorf("wait for the temporal Web UI on %s: %w", addr, err)
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 }
 
