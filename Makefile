@@ -61,7 +61,7 @@ tidy: ## go mod tidy in every module
 	@for m in $(MODULES); do (cd $$m && go mod tidy); done
 
 record-replay: build servers ## record workflow histories from the present code as replay fixtures
-	@cd test && DROVER_TEST_REQUIRE=1 DROVER_RECORD_REPLAY=$(CURDIR)/workflows/testdata/replay go test -count=1 -run TestRecordReplay ./...
+	@cd test && DROVER_TEST_REQUIRE=1 DROVER_RECORD_REPLAY=$(CURDIR)/workflows/testdata/replay go test -count=1 -timeout 30m -run TestRecordReplay ./...
 
 clean: ## remove everything that was built or run here
 	@rm -rf build
