@@ -100,7 +100,7 @@ func (o *LogicalCloud) Validate(p *fail.Problems) {
 	}
 	for _, k := range slices.Sorted(maps.Keys(o.Spec.Labels)) {
 		switch v := o.Spec.Labels[k]; {
-		case o.Spec.Level == LevelStandard && !(isLabelKey(k) && isLabelValue(v)):
+		case o.Spec.Level == LevelStandard && (!isLabelKey(k) || !isLabelValue(v)):
 			p.Add("spec.labels["+k+"]", "%q is not a label of a Kubernetes namespace", k+"="+v)
 		default:
 			CheckLength(p, "spec.labels["+k+"]", v, 128)
