@@ -208,7 +208,11 @@ func TestReferences(t *testing.T) {
 		o    domain.Referrer
 		want map[string]domain.Key
 	}{
-		"profile":           {&domain.Profile{Identity: domain.Identity{Parent: composite + "/composite-profiles/cp"}, Spec: domain.ProfileSpec{App: "sink"}}, map[string]domain.Key{"spec.app": composite + "/apps/sink"}},
+		"profile": {&domain.Profile{Identity: domain.Identity{Parent: composite + "/composite-profiles/cp"}, Spec: domain.ProfileSpec{App: "sink"}}, map[string]domain.Key{"spec.app": composite + "/apps/sink"}},
+		"deployment intent": {
+			&domain.DeploymentIntent{Spec: domain.DeploymentIntentSpec{Intent: map[string]string{"genericPlacementIntent": "gpi", "dtc": "x"}}},
+			map[string]domain.Key{"spec.intent[dtc]": "controllers/dtc"},
+		},
 		"cluster reference": {&domain.ClusterReference{Spec: domain.ClusterReferenceSpec{ClusterProvider: "p", Cluster: "c"}}, map[string]domain.Key{"spec.cluster": cluster}},
 		"app intent": {intent, map[string]domain.Key{
 			"spec.app": composite + "/apps/sink", "spec.intent.allOf[1].anyOf[0].cluster": cluster, "spec.intent.anyOf[0].cluster": cluster,
