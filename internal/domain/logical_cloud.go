@@ -69,12 +69,13 @@ func (o *LogicalCloud) AdminStatus() ContextStatus {
 	}
 }
 
-// Default fills in what EMCO does: level 1, and for the admin cloud the namespace default.
+// Default fills in what EMCO does: level 1, and for the admin cloud the namespace default, whatever is given: it is the
+// one that a cluster's own credentials mean.
 func (o *LogicalCloud) Default() {
 	if o.Spec.Level == "" {
 		o.Spec.Level = LevelStandard
 	}
-	if o.Spec.Level == LevelAdmin && o.Spec.Namespace == "" {
+	if o.Spec.Level == LevelAdmin {
 		o.Spec.Namespace = "default"
 	}
 }

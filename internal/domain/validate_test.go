@@ -185,7 +185,8 @@ func TestDefaultOfALogicalCloud(t *testing.T) {
 	for name, c := range map[string]struct{ spec, want domain.LogicalCloudSpec }{
 		"level 1 when none is given":  {want: domain.LogicalCloudSpec{Level: "1"}},
 		"the admin cloud's namespace": {spec: domain.LogicalCloudSpec{Level: "0"}, want: domain.LogicalCloudSpec{Level: "0", Namespace: "default"}},
-		"what is given stays":         {spec: domain.LogicalCloudSpec{Level: "0", Namespace: "ns"}, want: domain.LogicalCloudSpec{Level: "0", Namespace: "ns"}},
+		"and no other":                {spec: domain.LogicalCloudSpec{Level: "0", Namespace: "ns"}, want: domain.LogicalCloudSpec{Level: "0", Namespace: "default"}},
+		"what is given stays":         {spec: domain.LogicalCloudSpec{Level: "1", Namespace: "ns"}, want: domain.LogicalCloudSpec{Level: "1", Namespace: "ns"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := domain.LogicalCloud{Spec: c.spec}
