@@ -73,6 +73,26 @@ func subnets() domain.NetworkSpec {
 	return domain.NetworkSpec{CNIType: "ovn4nfv", IPv4Subnets: []domain.Subnet{{Name: "s", Subnet: "10.1.0.0/24"}}}
 }
 
+// TestNetworksAfterATerminateThatWasStopped: what is left over is nobody's, and that is said.
+func TestNetworksAfterATerminateThatWasStopped(t *testing.T) {
+	n := newNetworked(t)
+	require.Empty(t, n.prepare(t, "1").Warnings)
+	o, err := n.store.Get(t.Context(), domain.ClustersNoun, edge)
+	require.NoError(t, err)
+	cluster := o.(*domain.Cluster)
+	cluster.History.Append(domain.Applied, "1", 0, begun)
+	cluster.History.Append(domain.Terminated, "1", 0, begun)
+	require.NoError(t, n.store.Replace(t.Context(), cluster))
+	require.Empty(t, n.prepare(t, "2").Warnings, "what is not recorded has nothing in clusters")
+	require.NoError(t, n.store.PutInstance(t.Context(), &domain.Instance{ContextID: "1", Owner: edge, Status: domain.ContextTerminated}))
+	require.Empty(t, n.prepare(t, "2").Warnings)
+	require.NoError(t, n.store.UpdateInstance(t.Context(), "1", func(i *domain.Instance) error {
+		i.Status = domain.ContextTerminateFailed
+		return nil
+	}))
+	require.Equal(t, []string{"instance 1 is TerminateFailed: what it has left in clusters, and this one has not, stays there"}, n.prepare(t, "2").Warnings)
+}
+
 func TestPlanOfNetworks(t *testing.T) {
 	n := newNetworked(t)
 	n.create(t,

@@ -29,6 +29,9 @@ func (l *Lifecycle) Prepare(ctx context.Context, s domain.Scope) (*Prepared, err
 	if err != nil {
 		return nil, err
 	}
+	if d.warnings, err = l.leftover(ctx, owner, d.warnings); err != nil {
+		return nil, err
+	}
 	out, err := l.planned(ctx, d, &d.plan, "")
 	if err != nil {
 		return nil, err

@@ -227,6 +227,11 @@ func TestWhatIsInUseStays(t *testing.T) {
 	w := newWorld(t)
 	furnish(t, w)
 	check(t, w.router, []call{
+		{name: "a controller that was named before it was there", method: "POST", url: theGroup + "/intents", body: `{"metadata":{"name":"traffic"},"spec":{"intent":{"dtc":"later"}}}`, status: 201},
+		{method: "POST", url: "/v2/controllers", body: `{"metadata":{"name":"dtc"}}`, status: 201},
+		{method: "DELETE", url: "/v2/controllers/dtc", status: 409, contains: []string{inUse, `controller "dtc" is used by deployment intent "traffic"`}},
+		{method: "DELETE", url: theGroup + "/intents/traffic", status: 204},
+		{method: "DELETE", url: "/v2/controllers/dtc", status: 204},
 		{method: "DELETE", url: theCloud + "/cluster-references/ref", status: 204},
 		{name: "a cloud without children, but named by a group", method: "DELETE", url: theCloud, status: 409, contains: []string{inUse, `logical cloud "lc" is used by deployment intent group "dig"`}},
 		{method: "DELETE", url: theCluster + "/labels/edge", status: 204},

@@ -18,10 +18,11 @@ type ControllerSpec struct {
 	Priority int    `json:"priority"`
 }
 
-// Controllers is the noun of the orchestrator's controllers.
+// Controllers is the noun of the orchestrator's controllers. Intents may name one that is never registered: nothing is
+// called through it.
 var Controllers = &Noun{
 	Kind: "controllers", Title: "controller", Collection: "controllers",
-	New: func() Object { return &Controller{} },
+	New: func() Object { return &Controller{} }, Late: true,
 }
 
 // Noun is Controllers.

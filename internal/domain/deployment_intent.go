@@ -32,6 +32,17 @@ var DeploymentIntents = &Noun{
 // Noun is DeploymentIntents.
 func (*DeploymentIntent) Noun() *Noun { return DeploymentIntents }
 
+// References are the controllers.
+func (o *DeploymentIntent) References() []Reference {
+	var refs []Reference
+	for _, k := range slices.Sorted(maps.Keys(o.Spec.Intent)) {
+		if k != PlacementIntentKey {
+			refs = append(refs, Reference{"spec.intent[" + k + "]", Controllers, Join(Controllers.Collection, k)})
+		}
+	}
+	return refs
+}
+
 // Validate checks the body. The intents named need not exist yet: EMCO's examples create them afterwards.
 func (o *DeploymentIntent) Validate(p *fail.Problems) {
 	o.Metadata.Validate(p)

@@ -71,6 +71,8 @@ type Noun struct {
 	Collection string // URL segment below the parent: "composite-apps"
 	Parent     *Noun  // nil at the top
 	New        func() Object
+	// Late says that what is not there yet may be referred to.
+	Late bool
 }
 
 // Reference is a use of another resource by the body of an object; the target cannot be deleted while

@@ -69,12 +69,13 @@ func (o *LogicalCloud) AdminStatus() ContextStatus {
 	}
 }
 
-// Default fills in what EMCO does: level 1, and for the admin cloud the namespace default.
+// Default fills in what EMCO does: level 1, and for the admin cloud the namespace default, whatever is given: it is the
+// one that a cluster's own credentials mean.
 func (o *LogicalCloud) Default() {
 	if o.Spec.Level == "" {
 		o.Spec.Level = LevelStandard
 	}
-	if o.Spec.Level == LevelAdmin && o.Spec.Namespace == "" {
+	if o.Spec.Level == LevelAdmin {
 		o.Spec.Namespace = "default"
 	}
 }
@@ -100,7 +101,7 @@ func (o *LogicalCloud) Validate(p *fail.Problems) {
 	}
 	for _, k := range slices.Sorted(maps.Keys(o.Spec.Labels)) {
 		switch v := o.Spec.Labels[k]; {
-		case o.Spec.Level == LevelStandard && !(isLabelKey(k) && isLabelValue(v)):
+		case o.Spec.Level == LevelStandard && (!isLabelKey(k) || !isLabelValue(v)):
 			p.Add("spec.labels["+k+"]", "%q is not a label of a Kubernetes namespace", k+"="+v)
 		default:
 			CheckLength(p, "spec.labels["+k+"]", v, 128)

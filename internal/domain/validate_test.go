@@ -185,7 +185,8 @@ func TestDefaultOfALogicalCloud(t *testing.T) {
 	for name, c := range map[string]struct{ spec, want domain.LogicalCloudSpec }{
 		"level 1 when none is given":  {want: domain.LogicalCloudSpec{Level: "1"}},
 		"the admin cloud's namespace": {spec: domain.LogicalCloudSpec{Level: "0"}, want: domain.LogicalCloudSpec{Level: "0", Namespace: "default"}},
-		"what is given stays":         {spec: domain.LogicalCloudSpec{Level: "0", Namespace: "ns"}, want: domain.LogicalCloudSpec{Level: "0", Namespace: "ns"}},
+		"and no other":                {spec: domain.LogicalCloudSpec{Level: "0", Namespace: "ns"}, want: domain.LogicalCloudSpec{Level: "0", Namespace: "default"}},
+		"what is given stays":         {spec: domain.LogicalCloudSpec{Level: "1", Namespace: "ns"}, want: domain.LogicalCloudSpec{Level: "1", Namespace: "ns"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := domain.LogicalCloud{Spec: c.spec}
@@ -208,7 +209,11 @@ func TestReferences(t *testing.T) {
 		o    domain.Referrer
 		want map[string]domain.Key
 	}{
-		"profile":           {&domain.Profile{Identity: domain.Identity{Parent: composite + "/composite-profiles/cp"}, Spec: domain.ProfileSpec{App: "sink"}}, map[string]domain.Key{"spec.app": composite + "/apps/sink"}},
+		"profile": {&domain.Profile{Identity: domain.Identity{Parent: composite + "/composite-profiles/cp"}, Spec: domain.ProfileSpec{App: "sink"}}, map[string]domain.Key{"spec.app": composite + "/apps/sink"}},
+		"deployment intent": {
+			&domain.DeploymentIntent{Spec: domain.DeploymentIntentSpec{Intent: map[string]string{"genericPlacementIntent": "gpi", "dtc": "x"}}},
+			map[string]domain.Key{"spec.intent[dtc]": "controllers/dtc"},
+		},
 		"cluster reference": {&domain.ClusterReference{Spec: domain.ClusterReferenceSpec{ClusterProvider: "p", Cluster: "c"}}, map[string]domain.Key{"spec.cluster": cluster}},
 		"app intent": {intent, map[string]domain.Key{
 			"spec.app": composite + "/apps/sink", "spec.intent.allOf[1].anyOf[0].cluster": cluster, "spec.intent.anyOf[0].cluster": cluster,

@@ -19,7 +19,7 @@ func validate(o domain.Object) error {
 	return p.Err()
 }
 
-// references checks that what o refers to is there.
+// references checks that what o refers to is there, if it must be.
 func (s *Service) references(ctx context.Context, o domain.Object) error {
 	r, ok := o.(domain.Referrer)
 	if !ok {
@@ -27,7 +27,7 @@ func (s *Service) references(ctx context.Context, o domain.Object) error {
 	}
 	seen := map[domain.Key]bool{}
 	for _, ref := range r.References() {
-		if seen[ref.Key] {
+		if ref.Noun.Late || seen[ref.Key] {
 			continue
 		}
 		seen[ref.Key] = true
