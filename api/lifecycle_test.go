@@ -215,7 +215,7 @@ func TestLogicalCloudLifecycle(t *testing.T) {
 		{name: "terminate again", method: "POST", url: theCloud + "/terminate", status: 409, contains: []string{"has already been terminated"}},
 		{name: "terminated", method: "GET", url: theCloud + "/status", status: 200, contains: []string{`"deployedStatus":"Terminated"`, `"revision":6`}, lacks: []string{"readyStatus"}},
 		{name: "instantiate a terminated one", method: "POST", url: theCloud + "/instantiate", status: 202},
-		{name: "unknown instance", method: "GET", url: theCloud + "/status?instance=7", status: 400, contains: []string{"No state information for 7"}},
+		{name: "unknown instance", method: "GET", url: theCloud + "/status?instance=7", status: 404, contains: []string{"No state information for 7"}},
 		{name: "empty instance", method: "GET", url: theCloud + "/status?instance=", status: 400, contains: []string{"Invalid query instance"}},
 		{name: "status of none", method: "GET", url: theProject + "/logical-clouds/none/status", status: 404, contains: []string{`"none"`}},
 

@@ -222,7 +222,7 @@ func TestNetworks(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{"Deleted": 3}, earlier.Rsync)
 	_, err = n.status(ctx, "instance=1234567890123456789")
-	require.Equal(t, 400, code(t, err))
+	require.Equal(t, 404, code(t, err))
 	_, err = n.status(ctx, "app=web")
 	require.Equal(t, 400, code(t, err))
 	_, err = s.Client.Post(ctx, "/cluster-providers/none/clusters/none/apply", nil)

@@ -139,10 +139,9 @@ func (f *feed) remove(v *view) {
 	f.hub.views--
 }
 
-// log logs the first of looks that fail in a row. That a group, or its instance that is asked for, is not there is no
-// failure.
+// log logs the first of looks that fail in a row. That a group is not there is no failure.
 func (f *feed) log(err error) {
-	failed := err != nil && !fail.Is(err, fail.NotFound) && !fail.Is(err, fail.Invalid)
+	failed := err != nil && !fail.Is(err, fail.NotFound)
 	if failed && !f.failing {
 		f.hub.options.Log.Warn("a status that is watched cannot be evaluated", slog.String("owner", string(f.key.group)), slog.Any("error", err))
 	}

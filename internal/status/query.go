@@ -69,7 +69,7 @@ func ParseQuery(v url.Values) (Query, error) {
 }
 
 // ContextID is the app context that the query is about: the instance it names, else the last one of h, "" when
-// there never was one. An instance that h does not know is Invalid, as in EMCO.
+// there never was one. An instance that h does not know is NotFound.
 func (q Query) ContextID(h domain.History) (string, error) {
 	switch {
 	case q.Instance == "":
@@ -77,7 +77,7 @@ func (q Query) ContextID(h domain.History) (string, error) {
 	case h.Knows(q.Instance):
 		return q.Instance, nil
 	default:
-		return "", fail.New(fail.Invalid, "No state information for %s; use an instance of the state history", q.Instance)
+		return "", fail.New(fail.NotFound, "No state information for %s; use an instance of the state history", q.Instance)
 	}
 }
 

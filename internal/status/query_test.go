@@ -113,7 +113,7 @@ func TestContextID(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := status.Query{Instance: c.instance}.ContextID(c.history)
 			if c.refused != "" {
-				require.True(t, fail.Is(err, fail.Invalid), "%v", err)
+				require.True(t, fail.Is(err, fail.NotFound), "%v", err)
 				require.True(t, strings.HasPrefix(fail.TextOf(err), c.refused), "%v", err)
 				return
 			}
