@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"context"
 	"crypto/tls"
 	"net"
 	"net/http"
@@ -21,9 +22,9 @@ const (
 	probes  = 2
 )
 
-// sharedStreams is how many watches go through the connection of the requests. API servers take some 100
-// requests at a time on a connection; the rest is for work.
-const sharedStreams = 32
+// sharedStreams is how many watches go through the connection of the requests, which is one for each of the kinds of a
+// common cluster. API servers take some 100 requests at a time on a connection; the rest is for work.
+const sharedStreams = 80
 
 // resumed is the number of TLS sessions kept per cluster, so that a connection that idled out is made again
 // without the cost of certificates.
@@ -66,7 +67,10 @@ func (c *Cluster) connect(access *rest.Config) error {
 		}
 	}
 	c.base = strings.TrimSuffix(base.String(), "/")
-	c.transport = &transport{shared: build(1), many: build(c.config.Parallel), streams: build(0)}
+	c.transport = &transport{
+		shared: build(1), many: build(c.config.Parallel), streams: build(0),
+		seats: make(chan struct{}, sharedStreams), opening: make(chan struct{}, 1),
+	}
 	if c.client, err = authorized(access, c.transport); err != nil {
 		return err
 	}
@@ -95,13 +99,35 @@ type transport struct {
 	plain        atomic.Bool // the server speaks HTTP/1
 
 	streams *http.Transport // for the watches that are too many for shared; it makes what connections it needs
-	open    atomic.Int64    // watches
+	seats   chan struct{}   // holds one for each watch that goes through shared
+	opening chan struct{}   // holds one while a watch begins on streams
 }
 
-// stream says whether a watch that begins may use the shared connection; release has to be called at its end.
-func (t *transport) stream() (shared bool, release func()) {
-	n := t.open.Add(1)
-	return n <= sharedStreams && !t.plain.Load(), func() { t.open.Add(-1) }
+// seat is where a watch goes through.
+type seat struct {
+	client *http.Client
+	opened func() // to be called when the watch has begun, or has not
+	leave  func() // to be called at its end
+}
+
+// seat finds a watch's place. Those on streams begin one after the other: each finds the connection that one before it
+// made, where all would make one otherwise.
+func (c *Cluster) seat(ctx context.Context) (seat, error) {
+	t := c.transport
+	if t.plain.Load() {
+		return seat{c.streams, func() {}, func() {}}, nil
+	}
+	select {
+	case t.seats <- struct{}{}:
+		return seat{c.client, func() {}, func() { <-t.seats }}, nil
+	default:
+	}
+	select {
+	case <-ctx.Done():
+		return seat{}, context.Cause(ctx)
+	case t.opening <- struct{}{}:
+		return seat{c.streams, func() { <-t.opening }, func() {}}, nil
+	}
 }
 
 // RoundTrip sends the request.

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -162,86 +163,113 @@ func expect(d *json.Decoder, want json.Delim) error {
 // the cluster ends the watch: then it returns nil after some minutes. A connection that is dead is noticed after some
 // seconds. Errors are those of List.
 func (c *Cluster) Watch(ctx context.Context, q Collection, version string, each func(version string, e *Event) error) error {
-	seconds := watchLeast + rand.IntN(watchMost-watchLeast)
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second+watchGrace)
-	defer cancel()
-	shared, done := c.transport.stream()
-	defer done()
-	client := c.streams
-	if shared {
-		client = c.client
+	w, err := c.watch(ctx, q, version)
+	if err == nil {
+		err = readEvents(w.body, each)
+		w.end()
 	}
+	return classified(err)
+}
+
+// watch opens one.
+func (c *Cluster) watch(ctx context.Context, q Collection, version string) (w stream, err error) {
+	seconds := watchLeast + rand.IntN(watchMost-watchLeast)
 	query := q.query()
 	query.Set("watch", "true")
 	query.Set("allowWatchBookmarks", "true")
 	query.Set("resourceVersion", version)
 	query.Set("timeoutSeconds", strconv.Itoa(seconds))
-	answer, err := c.stream(ctx, client, request{
-		method: http.MethodGet, path: q.Path, query: query.Encode(), accept: q.accept("PartialObjectMetadata"),
+	r := request{method: http.MethodGet, path: q.Path, query: query.Encode(), accept: q.accept("PartialObjectMetadata")}
+	err = apart(func() error {
+		w, err = c.stream(ctx, time.Duration(seconds)*time.Second+watchGrace, r)
+		return err
 	})
-	if err != nil {
-		return classified(err)
-	}
-	defer answer.Body.Close()
-	return classified(readEvents(answer.Body, each))
+	return w, err
 }
 
-// stream opens one: the answer has to begin within Config.Request, and may go on for as long as ctx does. Few
+// apart has f done by a goroutine of its own. A cluster has a watch for each of its kinds, and most wait for hours: the
+// stack of one that waits is small as long as what needs more of it is done apart.
+func apart(f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	return <-done
+}
+
+// stream is an answer that goes on.
+type stream struct {
+	body io.Reader
+	end  func() // has to be called
+}
+
+// stream opens an answer that has to begin within Config.Request and is cut off when it lasts longer than most. Few
 // begin at a time, so that they find the connection that the first of them made.
-func (c *Cluster) stream(ctx context.Context, client *http.Client, r request) (*http.Response, error) {
+func (c *Cluster) stream(ctx context.Context, most time.Duration, r request) (stream, error) {
+	s, err := c.seat(ctx)
+	if err != nil {
+		return stream{}, err
+	}
+	defer s.opened()
 	release, err := c.slot(ctx)
 	if err != nil {
-		return nil, err
+		s.leave()
+		return stream{}, err
 	}
 	defer release()
-	ctx, cancel := context.WithCancelCause(ctx)
-	late := time.AfterFunc(c.config.Request, func() { cancel(context.DeadlineExceeded) })
-	answer, err := c.open(ctx, client, r)
-	if err == nil && late.Stop() {
-		answer.Body = &ending{answer.Body, cancel}
-		return answer, nil
+	streamed, cancel := context.WithTimeout(ctx, most)
+	late := time.AfterFunc(c.config.Request, cancel)
+	answer, err := c.open(streamed, s.client, r)
+	inTime := late.Stop()
+	end := func() {
+		if answer != nil {
+			answer.Body.Close()
+		}
+		cancel()
+		s.leave()
 	}
-	late.Stop()
-	cancel(nil)
-	if answer != nil {
-		answer.Body.Close()
+	if err == nil && inTime {
+		answer.Request, answer.Header = nil, nil // net/http holds the answer for as long as it lasts
+		return stream{answer.Body, end}, nil
 	}
-	if cause := context.Cause(ctx); errors.Is(cause, context.DeadlineExceeded) {
-		return nil, cause
+	end()
+	if !inTime && ctx.Err() == nil {
+		err = context.DeadlineExceeded
 	}
-	return nil, err
+	return stream{}, err
 }
 
-// ending is a body that ends its request's context with itself.
-type ending struct {
-	io.ReadCloser
-	cancel context.CancelCauseFunc
-}
-
-// Close closes the body.
-func (e *ending) Close() error {
-	defer e.cancel(nil)
-	return e.ReadCloser.Close()
-}
-
-// maxBuffer is what a decoder's buffer may have grown to before it is made anew, in bytes: an event may be large, and
-// the next one hours away.
-const maxBuffer = 64 << 10
-
+// readEvents calls each with what a watch tells. While there is nothing it has no buffer.
 func readEvents(r io.Reader, each func(version string, e *Event) error) error {
+	first := make([]byte, 1)
+	for {
+		n, err := r.Read(first)
+		switch {
+		case n > 0 && !isSpace(first[0]):
+			if err := apart(func() error { return readSome(io.MultiReader(bytes.NewReader(first), r), each) }); err != nil {
+				return err
+			}
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// readSome reads events until it has got all that was sent so far.
+func readSome(r io.Reader, each func(version string, e *Event) error) error {
 	for d := json.NewDecoder(r); ; {
 		var e metav1.WatchEvent
-		before := d.InputOffset()
 		if err := d.Decode(&e); err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
 			return err
 		}
 		if watch.EventType(e.Type) == watch.Error {
 			return errorEvent(e.Object.Raw)
 		}
-		var object metav1.PartialObjectMetadata
+		var object struct {
+			Metadata struct {
+				ResourceVersion string `json:"resourceVersion"`
+			} `json:"metadata"`
+		}
 		if err := json.Unmarshal(e.Object.Raw, &object); err != nil {
 			return notAnAPIServer(err)
 		}
@@ -249,15 +277,29 @@ func readEvents(r io.Reader, each func(version string, e *Event) error) error {
 		if watch.EventType(e.Type) != watch.Bookmark {
 			change = &Event{Deleted: watch.EventType(e.Type) == watch.Deleted, Object: e.Object.Raw}
 		}
-		if err := each(object.ResourceVersion, change); err != nil {
+		if err := each(object.Metadata.ResourceVersion, change); err != nil {
 			return err
 		}
-		if d.InputOffset()-before > maxBuffer {
-			r = io.MultiReader(d.Buffered(), r)
-			d = json.NewDecoder(r)
+		if !hasMore(d.Buffered()) {
+			return nil
 		}
 	}
 }
+
+// hasMore says whether there is anything but space.
+func hasMore(r io.Reader) bool {
+	for next := make([]byte, 1); ; {
+		if n, _ := r.Read(next); n == 0 {
+			return false
+		}
+		if !isSpace(next[0]) {
+			return true
+		}
+	}
+}
+
+// isSpace says whether JSON may have the byte between two values.
+func isSpace(b byte) bool { return b == ' ' || b == '\t' || b == '\r' || b == '\n' }
 
 // errorEvent is what the server ends a watch with when something is wrong with it.
 func errorEvent(data []byte) error {

@@ -209,7 +209,8 @@ func TestManyWatches(t *testing.T) {
 			open.Wait()
 			require.NoError(t, c.Ping(t.Context()))
 			if p == http2 {
-				require.Eventually(t, func() bool { return s.connected.Load() <= 12 }, time.Minute, time.Millisecond, "those too many are closed")
+				// A connection takes 250 requests; none is made for nothing.
+				require.LessOrEqual(t, s.conns.Load(), int64(3))
 			}
 			cancel()
 			ended.Wait()

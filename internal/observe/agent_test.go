@@ -90,6 +90,20 @@ func TestAReportInParts(t *testing.T) {
 	}
 }
 
+func TestAReportThatCannotBeStoredIsStoredLater(t *testing.T) {
+	w := newWorld(t)
+	for i := range 6 { // more than are reported at a time
+		app := fmt.Sprintf("app%d", i)
+		w.makeBundle(app)
+		w.fill(app, bundle.MaxSize, object(t, "a", 10))
+	}
+	w.refusals = 8
+	w.watch(domain.ReportAgent, nil)
+	for i := range 6 {
+		w.await(fmt.Sprintf("app%d", i), there)
+	}
+}
+
 func TestAnAppWithALongName(t *testing.T) {
 	w := newWorld(t)
 	app := strings.Repeat("long", 25)

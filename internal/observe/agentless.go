@@ -18,6 +18,9 @@ import (
 // pageOfObjects is how many objects are asked for at a time.
 const pageOfObjects = 200
 
+// listsAtOnce is how many kinds are listed at a time: no more than the client lets through.
+const listsAtOnce = 8
+
 // refusedPause is how long a kind that the cluster refuses is left alone: mostly it lacks a permission.
 const refusedPause = 5 * time.Minute
 
@@ -51,6 +54,7 @@ func (a *agentless) sync(ctx context.Context, c *kube.Cluster) error {
 	}
 	a.choose(served, down)
 	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(listsAtOnce)
 	for _, k := range a.kinds {
 		g.Go(func() error { return a.list(ctx, c, k) })
 	}

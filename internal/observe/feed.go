@@ -55,20 +55,28 @@ func (f *feed) follow(ctx context.Context, c *kube.Cluster) error {
 		}
 		began := time.Now()
 		err := c.Watch(ctx, f.Collection, f.version, f.event)
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case errors.Is(err, kube.ErrExpired):
-			f.version = ""
-		case kube.IsAnswer(err): // what comes after that cannot be known from the version
-			f.version = ""
+		if err := f.ended(ctx, time.Since(began), err); err != nil {
 			return err
-		case err != nil:
-			return err
-		case time.Since(began) < leastWatch:
-			return fail.New(fail.Unavailable, "the cluster ends watches at once")
 		}
 	}
+}
+
+// ended says why nothing follows a watch that lasted so long; nil when another one does.
+func (f *feed) ended(ctx context.Context, lasted time.Duration, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, kube.ErrExpired):
+		f.version = ""
+	case kube.IsAnswer(err): // what comes after that cannot be known from the version
+		f.version = ""
+		return err
+	case err != nil:
+		return err
+	case lasted < leastWatch:
+		return fail.New(fail.Unavailable, "the cluster ends watches at once")
+	}
+	return nil
 }
 
 func (f *feed) event(version string, e *kube.Event) error {

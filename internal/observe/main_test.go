@@ -3,6 +3,7 @@ package observe_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/url"
 	"os"
@@ -61,6 +62,7 @@ type world struct {
 
 	mu       sync.Mutex
 	puts     []domain.Observation
+	refusals int // Puts that fail from now on
 	contacts []domain.Watch
 }
 
@@ -93,7 +95,14 @@ func (w *world) undefine() {
 func (w *world) Put(ctx context.Context, o *domain.Observation) error {
 	w.mu.Lock()
 	w.puts = append(w.puts, *o)
+	refused := w.refusals > 0
+	if refused {
+		w.refusals--
+	}
 	w.mu.Unlock()
+	if refused {
+		return errors.New("the store does not answer")
+	}
 	return w.store.PutObservation(ctx, o)
 }
 

@@ -49,9 +49,13 @@ func (q *queue) done(id string) {
 	q.stir()
 }
 
-// take waits for a deployment that is due and takes it out, until done; the error is the cause of ctx's end.
+// take waits for a deployment that is due and takes it out, until done; the error is the cause of ctx's end, after
+// which nothing is taken.
 func (q *queue) take(ctx context.Context) (string, error) {
 	for {
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
 		id, wait := q.next(time.Now())
 		if id != "" {
 			q.stir() // there may be more, for others

@@ -66,9 +66,7 @@ func (w *Watcher) session(ctx context.Context) (good bool, err error) {
 	connected := time.Now()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.source.follow(ctx, c) })
-	for range reporters {
-		g.Go(func() error { return w.report(ctx, c) })
-	}
+	g.Go(func() error { return w.report(ctx, c) })
 	err = g.Wait()
 	return time.Since(connected) >= goodSession, err
 }
@@ -88,17 +86,22 @@ func (w *Watcher) probe(ctx context.Context, c *kube.Cluster) error {
 
 // report reports what is queued until ctx ends or something fails, which is queued again.
 func (w *Watcher) report(ctx context.Context, c *kube.Cluster) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(reporters)
 	for {
 		id, err := w.queue.take(ctx)
 		if err != nil {
+			_ = g.Wait() // its error is the cause of ctx's end, which err is
 			return err
 		}
-		err = w.reportOne(ctx, c, id)
-		w.queue.done(id)
-		if err != nil {
-			w.queue.add(id)
+		g.Go(func() error {
+			defer w.queue.done(id)
+			err := w.reportOne(ctx, c, id)
+			if err != nil {
+				w.queue.add(id)
+			}
 			return err
-		}
+		})
 	}
 }
 

@@ -66,7 +66,7 @@ func (f *forget) rewrite(r *http.Request) {
 	defer f.mu.Unlock()
 	switch {
 	case query.Get("watch") == "":
-		if query.Get("labelSelector") == "emco/deployment-id" {
+		if strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata") { // others read whole objects
 			f.lists++
 		}
 	case f.left > 0:
