@@ -66,7 +66,7 @@ func TestLittleIsDoneAtOnce(t *testing.T) {
 		d := s.Deployment(ctx, clusters, many(t, 3))
 		do(ctx, t, s, d, "approve", "instantiate")
 		got := s.Await(ctx, d, "Instantiated")
-		scope := domain.Scope{Owner: domain.Key(d.Path()[1:]), ContextID: got.ContextID(), Operation: domain.OpInstantiate}
+		scope := scopeOf(d, got.ContextID(), domain.OpInstantiate)
 		tasks, activities := 0, 0
 		for _, c := range d.Clusters {
 			events := temporal.GetWorkflowHistory(ctx, workflows.LeafID(scope, "many", domain.ClusterName(c)), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
