@@ -142,7 +142,7 @@ func (w *world) awaitContact(connected bool, reason string) {
 // watch starts a watcher of the world's cluster, which ends with the test or when stop is called.
 func (w *world) watch(report domain.Report, change func(*observe.Config)) (stop func()) {
 	w.Helper()
-	clusters, err := kube.NewClusters(kube.Config{}, func(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
+	clusters, err := kube.NewClusters(kubetest.Patient(kube.Config{}), func(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
 		return w.kubeconfig, "digest", nil
 	})
 	require.NoError(w, err)
