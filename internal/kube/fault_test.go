@@ -35,7 +35,7 @@ func TestFaultsAreTriedAgain(t *testing.T) {
 		wantAfter   time.Duration
 		unreached   bool
 		maxRequests int64         // of 100 resources, 8 at a time; 0 for all
-		request     time.Duration // as patient takes it
+		request     time.Duration // 0: one that is not reached
 	}{
 		"hangs": {
 			reason: "each request costs a whole deadline", handle: hang, request: 300 * time.Millisecond, wantKind: fail.Timeout, wantText: "in time",
@@ -142,7 +142,7 @@ func TestUnreachable(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := kubetest.Open(t, patient(kube.Config{}), tc.kubeconfig)
+			c := kubetest.Open(t, kube.Config{}, tc.kubeconfig)
 			for range 2 { // the message is the same from try to try
 				j, _ := job(configMaps(100, 0), domain.MarkPending)
 				outcome := c.Apply(t.Context(), j)

@@ -1,7 +1,6 @@
 package kube_test
 
 import (
-	"cmp"
 	"encoding/json"
 	"encoding/pem"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -99,15 +97,7 @@ func kubeconfig(t testing.TB, cluster clientcmdapi.Cluster, user clientcmdapi.Au
 
 func (s *server) open(t testing.TB, config kube.Config) *kube.Cluster {
 	t.Helper()
-	return kubetest.Open(t, patient(config), s.kubeconfig(t))
-}
-
-// patient is the configuration with deadlines that a busy machine does not come to, where it has none.
-func patient(c kube.Config) kube.Config {
-	for _, d := range []*time.Duration{&c.Dial, &c.Handshake, &c.Request} {
-		*d = cmp.Or(*d, time.Minute)
-	}
-	return c
+	return kubetest.Open(t, config, s.kubeconfig(t))
 }
 
 // answer writes a document as an API server does.

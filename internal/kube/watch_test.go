@@ -134,7 +134,7 @@ func TestWatchErrors(t *testing.T) {
 	cases := map[string]struct {
 		handle  http.HandlerFunc
 		want    func(error) bool
-		request time.Duration // as patient takes it
+		request time.Duration // 0: one that is not reached
 	}{
 		"ended by the server": {
 			handle: events(`{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7"}}}`),

@@ -2,6 +2,7 @@ package kubetest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,10 +36,10 @@ var (
 	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 )
 
-// Open makes a client of the cluster.
+// Open makes a client of the cluster, with Patient's deadlines.
 func Open(t testing.TB, config kube.Config, kubeconfig []byte) *kube.Cluster {
 	t.Helper()
-	clusters, err := kube.NewClusters(config, func(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
+	clusters, err := kube.NewClusters(Patient(config), func(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
 		return kubeconfig, "digest", nil
 	})
 	require.NoError(t, err)
@@ -140,9 +141,17 @@ const (
 	Tick     = 20 * time.Millisecond
 )
 
+// Patient is the configuration with deadlines that a busy machine does not come to, where it has none.
+func Patient(c kube.Config) kube.Config {
+	for _, d := range []*time.Duration{&c.Dial, &c.Handshake, &c.Request, &c.Settle} {
+		*d = cmp.Or(*d, Deadline)
+	}
+	return c
+}
+
 func newWorld(t testing.TB, kubeconfig []byte) *world {
 	t.Helper()
-	w := &world{TB: t, cluster: Open(t, kube.Config{Settle: Deadline}, kubeconfig), dynamic: Dynamic(t, kubeconfig), name: Name("suite"), kubeconfig: kubeconfig}
+	w := &world{TB: t, cluster: Open(t, kube.Config{}, kubeconfig), dynamic: Dynamic(t, kubeconfig), name: Name("suite"), kubeconfig: kubeconfig}
 	w.namespace = w.name
 	MakeNamespace(t, w.dynamic, w.namespace)
 	return w

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -73,6 +74,13 @@ func newWorld(t testing.TB) *world {
 	w.namespace = kubetest.Name("observe")
 	w.contextID = kubetest.Name("c")[2:]
 	kubetest.MakeNamespace(t, w.client, w.namespace)
+	t.Cleanup(func() { // watchers see all namespaces, and one takes its time to go
+		err := w.client.Resource(bundles).Namespace(w.namespace).
+			DeleteCollection(context.WithoutCancel(t.Context()), metav1.DeleteOptions{}, metav1.ListOptions{})
+		if !apierrors.IsNotFound(err) {
+			require.NoError(t, err)
+		}
+	})
 	s, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Timeout: storetest.Timeout})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close(context.Background())) })
@@ -142,7 +150,7 @@ func (w *world) awaitContact(connected bool, reason string) {
 // watch starts a watcher of the world's cluster, which ends with the test or when stop is called.
 func (w *world) watch(report domain.Report, change func(*observe.Config)) (stop func()) {
 	w.Helper()
-	clusters, err := kube.NewClusters(kube.Config{}, func(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
+	clusters, err := kube.NewClusters(kubetest.Patient(kube.Config{}), func(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
 		return w.kubeconfig, "digest", nil
 	})
 	require.NoError(w, err)

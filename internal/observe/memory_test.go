@@ -13,6 +13,7 @@ import (
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/kubetest"
 	"github.com/drover-io/drover/internal/observe"
 )
 
@@ -53,7 +54,7 @@ func TestMemoryOfClustersThatAreWatched(t *testing.T) {
 	w := newWorld(t)
 	w.makeBundle("app")
 	w.fill("app", bundle.MaxSize, object(t, "a", 500<<10))
-	clusters, err := kube.NewClusters(kube.Config{}, func(_ context.Context, name domain.ClusterName) ([]byte, domain.Digest, error) {
+	clusters, err := kube.NewClusters(kubetest.Patient(kube.Config{}), func(_ context.Context, name domain.ClusterName) ([]byte, domain.Digest, error) {
 		return w.kubeconfig, domain.Digest(name.Name), nil
 	})
 	require.NoError(t, err)

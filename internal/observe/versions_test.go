@@ -23,7 +23,7 @@ import (
 type forget struct {
 	mu    sync.Mutex
 	left  int // watches to be led astray
-	lists int
+	lists int // of names
 }
 
 func (w *world) behindForget(n int) *forget {
