@@ -15,8 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/test/harness"
+	"github.com/drover-io/drover/workflows"
 )
 
 // ask makes a request with headers, and returns the body of its 2xx answer.
@@ -116,7 +118,7 @@ func TestExplain(t *testing.T) {
 			require.Contains(t, text, e.App+" ApplyToCluster on "+e.Cluster)
 			require.Contains(t, ask(ctx, t, http.MethodGet, e.Workflow.Link, nil), "<html")
 		}
-		id := strings.TrimPrefix(d.Path(), "/") + "/" + x.ContextID + "/instantiate"
+		id := workflows.OperationID(scope(d, x.ContextID, domain.OpInstantiate))
 		require.Equal(t, id, x.Operation.Workflow.ID)
 		require.True(t, strings.HasPrefix(x.Operation.Workflow.Link, s.WebUI()+"/namespaces/drover/workflows/"), x.Operation.Workflow.Link)
 		require.True(t, strings.HasSuffix(x.Operation.Workflow.Link, "/"+x.Operation.Workflow.RunID))

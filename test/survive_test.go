@@ -116,10 +116,10 @@ func TestWorkerDrainsWhenStopped(t *testing.T) {
 	got := s.Await(ctx, d, "Instantiated")
 	t.Logf("instantiated %s after the worker was there again", time.Since(started).Round(time.Millisecond))
 	holds(t, clusters, got, 60)
-	scope := domain.Scope{Owner: domain.Key(d.Path()[1:]), ContextID: got.ContextID(), Operation: domain.OpInstantiate}
+	instantiate := scope(d, got.ContextID(), domain.OpInstantiate)
 	for _, c := range d.Clusters {
 		attempts := int32(0)
-		events := s.TemporalClient().GetWorkflowHistory(ctx, workflows.LeafID(scope, "many", domain.ClusterName(c)), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+		events := s.TemporalClient().GetWorkflowHistory(ctx, workflows.LeafID(instantiate, "many", domain.ClusterName(c)), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 		for events.HasNext() {
 			e, err := events.Next()
 			require.NoError(t, err)
@@ -214,7 +214,7 @@ func TestClusterDown(t *testing.T) {
 		ctx := within(t)
 		d, got := begin(ctx, t)
 		temporal := s.TemporalClient()
-		leaf := strings.TrimPrefix(d.Path(), "/") + "/" + got.ContextID() + "/instantiate/settings/" + d.Clusters[1].Provider + "+" + clusters[1].Name
+		leaf := workflows.LeafID(scope(d, got.ContextID(), domain.OpInstantiate), "settings", domain.ClusterName(d.Clusters[1]))
 		// look is the number of attempts at the leaf and the length of its history.
 		look := func() (attempts int32, events int64) {
 			l, err := temporal.DescribeWorkflowExecution(ctx, leaf, "")
@@ -381,13 +381,13 @@ func TestEndedByHandInTheWebUI(t *testing.T) {
 	t.Parallel()
 	s, clusters := harness.SharedStack(t), twoClusters(t)
 	temporal := s.TemporalClient()
-	begin := func(ctx context.Context, t *testing.T) (d *client.Deployment, id string) {
+	begin := func(ctx context.Context, t *testing.T) (d *client.Deployment, id func(domain.Operation) string) {
 		d = s.Deployment(ctx, clusters, twoApps(t)...)
 		clusters[1].Down()
 		do(ctx, t, s, d, "approve", "instantiate")
 		got, err := d.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Rsync["Retrying"] == 5 && g.Rsync["Applied"] == 5 })
 		require.NoError(t, err)
-		return d, strings.TrimPrefix(d.Path(), "/") + "/" + got.ContextID()
+		return d, func(op domain.Operation) string { return workflows.OperationID(scope(d, got.ContextID(), op)) }
 	}
 	terminate := func(ctx context.Context, t *testing.T, d *client.Deployment) {
 		do(ctx, t, s, d, "terminate")
@@ -398,7 +398,7 @@ func TestEndedByHandInTheWebUI(t *testing.T) {
 	t.Run("cancelled", func(t *testing.T) {
 		ctx := within(t)
 		d, id := begin(ctx, t)
-		require.NoError(t, temporal.CancelWorkflow(ctx, id+"/instantiate", ""))
+		require.NoError(t, temporal.CancelWorkflow(ctx, id(domain.OpInstantiate), ""))
 		got := s.Await(ctx, d, "InstantiateFailed")
 		require.Equal(t, "InstantiateStopped", got.LastState())
 		clusters[1].Up(t)
@@ -407,7 +407,7 @@ func TestEndedByHandInTheWebUI(t *testing.T) {
 	t.Run("signalled to stop", func(t *testing.T) {
 		ctx := within(t)
 		d, id := begin(ctx, t)
-		require.NoError(t, temporal.SignalWorkflow(ctx, id+"/instantiate", "", "stop", nil))
+		require.NoError(t, temporal.SignalWorkflow(ctx, id(domain.OpInstantiate), "", "stop", nil))
 		got := s.Await(ctx, d, "InstantiateFailed")
 		require.Equal(t, "InstantiateStopped", got.LastState())
 		clusters[1].Up(t)
@@ -416,7 +416,7 @@ func TestEndedByHandInTheWebUI(t *testing.T) {
 	t.Run("terminated", func(t *testing.T) {
 		ctx := within(t)
 		d, id := begin(ctx, t)
-		require.NoError(t, temporal.TerminateWorkflow(ctx, id+"/instantiate", "", "by hand"))
+		require.NoError(t, temporal.TerminateWorkflow(ctx, id(domain.OpInstantiate), "", "by hand"))
 		got := s.Await(ctx, d, "InstantiateFailed")
 		require.Equal(t, "Instantiated", got.LastState())
 		require.Equal(t, 409, code(t, d.Do(ctx, s.Client, "stop")))
@@ -429,7 +429,7 @@ func TestEndedByHandInTheWebUI(t *testing.T) {
 		do(ctx, t, s, d, "terminate")
 		_, err := d.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Status == "Terminating" && g.Rsync["Retrying"] > 0 })
 		require.NoError(t, err)
-		require.NoError(t, temporal.TerminateWorkflow(ctx, id+"/terminate", "", "by hand"))
+		require.NoError(t, temporal.TerminateWorkflow(ctx, id(domain.OpTerminate), "", "by hand"))
 		s.Await(ctx, d, "TerminateFailed")
 		clusters[1].Up(t)
 		terminate(ctx, t, d)
