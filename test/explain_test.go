@@ -118,7 +118,7 @@ func TestExplain(t *testing.T) {
 			require.Contains(t, text, e.App+" ApplyToCluster on "+e.Cluster)
 			require.Contains(t, ask(ctx, t, http.MethodGet, e.Workflow.Link, nil), "<html")
 		}
-		id := workflows.OperationID(scopeOf(d, x.ContextID, domain.OpInstantiate))
+		id := workflows.OperationID(scope(d, x.ContextID, domain.OpInstantiate))
 		require.Equal(t, id, x.Operation.Workflow.ID)
 		require.True(t, strings.HasPrefix(x.Operation.Workflow.Link, s.WebUI()+"/namespaces/drover/workflows/"), x.Operation.Workflow.Link)
 		require.True(t, strings.HasSuffix(x.Operation.Workflow.Link, "/"+x.Operation.Workflow.RunID))

@@ -66,10 +66,10 @@ func TestLittleIsDoneAtOnce(t *testing.T) {
 		d := s.Deployment(ctx, clusters, many(t, 3))
 		do(ctx, t, s, d, "approve", "instantiate")
 		got := s.Await(ctx, d, "Instantiated")
-		scope := scopeOf(d, got.ContextID(), domain.OpInstantiate)
+		instantiate := scope(d, got.ContextID(), domain.OpInstantiate)
 		tasks, activities := 0, 0
 		for _, c := range d.Clusters {
-			events := temporal.GetWorkflowHistory(ctx, workflows.LeafID(scope, "many", domain.ClusterName(c)), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+			events := temporal.GetWorkflowHistory(ctx, workflows.LeafID(instantiate, "many", domain.ClusterName(c)), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 			for events.HasNext() {
 				e, err := events.Next()
 				require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/test/harness"
 )
 
@@ -90,6 +91,11 @@ func stopAtLast(ctx context.Context, t *testing.T, s *harness.Stack, d *client.D
 		late = true
 		return false
 	})
+}
+
+// scope is that of an operation on a deployment's instance.
+func scope(d *client.Deployment, contextID string, operation domain.Operation) domain.Scope {
+	return domain.Scope{Owner: domain.Key(d.Path()[1:]), ContextID: contextID, Operation: operation}
 }
 
 // twoClusters are edge01 and edge02, each behind a proxy of the test's own.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/test/harness"
 	"github.com/drover-io/drover/workflows"
 )
@@ -141,7 +142,7 @@ func (r *recorder) record(ctx context.Context, t *testing.T, d *client.Deploymen
 // recordApp is record for an app of any owner.
 func (r *recorder) recordApp(ctx context.Context, t *testing.T, owner, app, contextID, operation, situation string) {
 	t.Helper()
-	id := strings.Trim(owner, "/") + "/" + contextID + "/" + operation
+	id := workflows.OperationID(domain.Scope{Owner: domain.Key(strings.Trim(owner, "/")), ContextID: contextID, Operation: domain.Operation(operation)})
 	for _, suffix := range []string{"/" + app, "+" + r.cluster, ""} {
 		// The status is there a moment before the workflow is closed.
 		_ = r.temporal.GetWorkflow(ctx, id, "").Get(ctx, nil) // how it ended does not matter

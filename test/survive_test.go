@@ -116,10 +116,10 @@ func TestWorkerDrainsWhenStopped(t *testing.T) {
 	got := s.Await(ctx, d, "Instantiated")
 	t.Logf("instantiated %s after the worker was there again", time.Since(started).Round(time.Millisecond))
 	holds(t, clusters, got, 60)
-	scope := scopeOf(d, got.ContextID(), domain.OpInstantiate)
+	instantiate := scope(d, got.ContextID(), domain.OpInstantiate)
 	for _, c := range d.Clusters {
 		attempts := int32(0)
-		events := s.TemporalClient().GetWorkflowHistory(ctx, workflows.LeafID(scope, "many", domain.ClusterName(c)), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+		events := s.TemporalClient().GetWorkflowHistory(ctx, workflows.LeafID(instantiate, "many", domain.ClusterName(c)), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 		for events.HasNext() {
 			e, err := events.Next()
 			require.NoError(t, err)
@@ -214,7 +214,7 @@ func TestClusterDown(t *testing.T) {
 		ctx := within(t)
 		d, got := begin(ctx, t)
 		temporal := s.TemporalClient()
-		leaf := workflows.LeafID(scopeOf(d, got.ContextID(), domain.OpInstantiate), "settings", domain.ClusterName(d.Clusters[1]))
+		leaf := workflows.LeafID(scope(d, got.ContextID(), domain.OpInstantiate), "settings", domain.ClusterName(d.Clusters[1]))
 		// look is the number of attempts at the leaf and the length of its history.
 		look := func() (attempts int32, events int64) {
 			l, err := temporal.DescribeWorkflowExecution(ctx, leaf, "")
@@ -377,11 +377,6 @@ func TestAnswersAreLost(t *testing.T) {
 	holds(t, clusters, got, 0)
 }
 
-// scopeOf is what the ids of an operation's workflows are made of.
-func scopeOf(d *client.Deployment, contextID string, op domain.Operation) domain.Scope {
-	return domain.Scope{Owner: domain.Key(d.Path()[1:]), ContextID: contextID, Operation: op}
-}
-
 func TestEndedByHandInTheWebUI(t *testing.T) {
 	t.Parallel()
 	s, clusters := harness.SharedStack(t), twoClusters(t)
@@ -392,7 +387,7 @@ func TestEndedByHandInTheWebUI(t *testing.T) {
 		do(ctx, t, s, d, "approve", "instantiate")
 		got, err := d.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Rsync["Retrying"] == 5 && g.Rsync["Applied"] == 5 })
 		require.NoError(t, err)
-		return d, func(op domain.Operation) string { return workflows.OperationID(scopeOf(d, got.ContextID(), op)) }
+		return d, func(op domain.Operation) string { return workflows.OperationID(scope(d, got.ContextID(), op)) }
 	}
 	terminate := func(ctx context.Context, t *testing.T, d *client.Deployment) {
 		do(ctx, t, s, d, "terminate")

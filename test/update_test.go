@@ -15,7 +15,9 @@ import (
 
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/test/harness"
+	"github.com/drover-io/drover/workflows"
 )
 
 // changing is a deployment that is instantiated and then changed.
@@ -487,7 +489,7 @@ func TestUpdateInItsMiddle(t *testing.T) {
 		c, goOn := begin(ctx, t)
 		got, err := c.Status(ctx, s.Client, "output=summary")
 		require.NoError(t, err)
-		id := strings.TrimPrefix(c.Path(), "/") + "/" + got.ContextID() + "/update"
+		id := workflows.OperationID(scope(c.Deployment, got.ContextID(), domain.OpUpdate))
 		require.NoError(t, s.TemporalClient().TerminateWorkflow(ctx, id, "", "by hand"))
 		s.Await(ctx, c.Deployment, "InstantiateFailed")
 		goOn()
