@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,7 +52,7 @@ func runDemo(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	case err = <-story:
 	case err = <-k.failed:
 		cancel()
-		_ = <-story // it was cut off
+		err = cmp.Or(err, <-story) // which was cut off
 	}
 	if err == nil {
 		d.say("Done in %s.", time.Since(d.begun).Round(100*time.Millisecond))
