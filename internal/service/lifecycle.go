@@ -236,6 +236,25 @@ func (l *Lifecycle) instance(ctx context.Context, owner domain.Key, contextID st
 	return i, err
 }
 
+// Planned is what a context of one app puts into clusters, nil for a context that there is no record of.
+func (l *Lifecycle) Planned(ctx context.Context, contextID string) (*plan.Bundle, error) {
+	i, err := l.records.Instance(ctx, contextID)
+	if fail.Is(err, fail.NotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	p, err := stored.JSON[plan.Plan](ctx, l.records, i.Plan)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.Apps) == 0 {
+		return &plan.Bundle{}, nil
+	}
+	return stored.JSON[plan.Bundle](ctx, l.records, p.Apps[0].Bundle)
+}
+
 // owner reads a resource with a lifecycle.
 func (l *Lifecycle) owner(ctx context.Context, key domain.Key) (domain.Owner, error) {
 	return stored.Owner(ctx, l.store, key)

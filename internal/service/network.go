@@ -1,10 +1,14 @@
 package service
 
 import (
+	"bytes"
 	"context"
+	"slices"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/network"
+	"github.com/drover-io/drover/internal/plan"
 )
 
 // mayChangeNetworks refuses changes of a cluster's network intents while they are, or may be, in the cluster.
@@ -15,11 +19,16 @@ func (s *Service) mayChangeNetworks(ctx context.Context, c change) error {
 
 // changedNetworks looks again after the write, and counts the cluster's revision up: an apply that has read the
 // intents before the write finds that its plan is out of date, and one that comes later reads them as they are.
-// Without that an apply could be recorded after the look with a plan that lacks the write. One that both reads and
-// records between write and look may have the write in its plan although it is refused; a terminate takes it out.
+// Without that an apply could be recorded after the look with a plan that lacks the write.
 func (s *Service) changedNetworks(ctx context.Context, c change) error {
 	for {
 		cluster, err := s.clusterOf(ctx, c)
+		if cluster != nil && err != nil {
+			// Of an apply that both reads and records between write and look, the write is a part.
+			if first, unknown := s.cameFirst(ctx, cluster, c); first || unknown != nil {
+				return unknown
+			}
+		}
 		if err != nil {
 			return err
 		}
@@ -27,6 +36,31 @@ func (s *Service) changedNetworks(ctx context.Context, c change) error {
 			return err
 		}
 	}
+}
+
+// cameFirst says whether a write of an intent was there when the intents were read that the cluster's context applies.
+func (s *Service) cameFirst(ctx context.Context, cluster *domain.Cluster, c change) (bool, error) {
+	planned, err := s.instances.Planned(ctx, cluster.History.ContextID())
+	if err != nil || planned == nil {
+		return false, err
+	}
+	var in network.Intents
+	switch o := c.object().(type) {
+	case *domain.Network:
+		in.Networks = append(in.Networks, o)
+	case *domain.ProviderNetwork:
+		in.ProviderNetworks = append(in.ProviderNetworks, o)
+	}
+	rendered, err := network.Render(in)
+	if err != nil {
+		return false, err
+	}
+	intent := rendered.Resources[0]
+	i := slices.IndexFunc(planned.Resources, func(r plan.Resource) bool { return r.ResourceID == intent.ResourceID })
+	if c.to == nil {
+		return i < 0, nil
+	}
+	return i >= 0 && bytes.Equal(planned.Resources[i].Manifest, intent.Manifest), nil
 }
 
 // clusterOf reads the cluster of an intent, if it may be changed.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	rendering "github.com/drover-io/drover/internal/network"
 )
 
 const theCluster = domain.Key("cluster-providers/p/clusters/c")
@@ -101,6 +102,32 @@ func TestWritesOfNetworksMeetAnApply(t *testing.T) {
 			require.Error(t, err)
 			require.Contains(t, fail.TextOf(err), "must be terminated before")
 			require.False(t, c.happened(t, f), "what was refused must not stay")
+		})
+	}
+}
+
+// An apply that both reads and is recorded between the write and the second look has the write in its plan.
+func TestWritesOfNetworksComeBeforeAnApply(t *testing.T) {
+	for name, c := range writes {
+		t.Run(name, func(t *testing.T) {
+			f := withCluster(t)
+			require.NoError(t, f.Create(t.Context(), network("10.1.0.0/24")))
+			f.store.after = func(ctx context.Context) error {
+				networks, err := f.List(ctx, domain.Networks, theCluster)
+				if err != nil {
+					return err
+				}
+				var in rendering.Intents
+				for _, o := range networks {
+					in.Networks = append(in.Networks, o.(*domain.Network))
+				}
+				if f.instances.planned, err = rendering.Render(in); err != nil {
+					return err
+				}
+				return f.applyNetworks(ctx, 0)
+			}
+			require.NoError(t, c.write(t.Context(), f))
+			require.True(t, c.happened(t, f), "what is applied must stay")
 		})
 	}
 }

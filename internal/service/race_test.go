@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/service"
@@ -57,7 +58,12 @@ func (m *meddler) Delete(ctx context.Context, n *domain.Noun, key domain.Key, re
 }
 
 // settled says of every context what it is told.
-type settled struct{ status domain.ContextStatus }
+type settled struct {
+	status  domain.ContextStatus
+	planned *plan.Bundle
+}
+
+func (s *settled) Planned(context.Context, string) (*plan.Bundle, error) { return s.planned, nil }
 
 func (s *settled) ContextStatus(context.Context, domain.Key, string) (domain.ContextStatus, error) {
 	return s.status, nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
 )
 
 // Store keeps documents and blobs. Its errors are fail errors whose messages name the document.
@@ -51,6 +52,8 @@ type Instances interface {
 	ContextStatus(ctx context.Context, owner domain.Key, contextID string) (domain.ContextStatus, error)
 	// Reclaim gives an owner back what a migrate has taken from it that was ended by hand, and returns it as it is then.
 	Reclaim(ctx context.Context, owner domain.Owner) (domain.Owner, error)
+	// Planned is what a context of one app puts into clusters, nil for a context that there is no record of.
+	Planned(ctx context.Context, contextID string) (*plan.Bundle, error)
 	// Forget removes the records of all contexts of a resource that was deleted.
 	Forget(ctx context.Context, owner domain.Key) error
 	// User finds who may have something in the cluster, and Tenant who may have it there with the rights of the
