@@ -26,6 +26,7 @@ import (
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/notify"
 	"github.com/drover-io/drover/internal/notify/notifytest"
+	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/render"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/service"
@@ -187,6 +188,8 @@ func (o *operations) ContextStatus(context.Context, domain.Key, string) (domain.
 func (*operations) Reclaim(_ context.Context, owner domain.Owner) (domain.Owner, error) {
 	return owner, nil
 }
+
+func (*operations) Planned(context.Context, string) (*plan.Bundle, error) { return nil, nil }
 
 func (o *operations) User(_ context.Context, c domain.ClusterName) (domain.Key, bool, error) {
 	return "projects/p/composite-apps/c/v1/deployment-intent-groups/holder", c.Name == "held", nil
