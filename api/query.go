@@ -100,15 +100,7 @@ func (e *edge) getProfile(c echo.Context) error {
 	if c.QueryParams().Has("app") {
 		return fail.New(fail.Invalid, "Invalid query - contains both appProfile and app: leave one of them out")
 	}
-	key, err := keyOf(c, profiles+"/:compositeProfile/profiles/:profile")
-	if err != nil {
-		return err
-	}
-	o, err := e.service.Get(c.Request().Context(), domain.Profiles, key)
-	if err != nil {
-		return err
-	}
-	return e.answer(c, o, "")
+	return e.get(resource{noun: domain.Profiles, path: profiles + "/:compositeProfile/profiles", item: "/:profile", upload: true})(c)
 }
 
 // intentList is EMCO's form of the list of a group's intents, and intentBinding that of one of them.

@@ -212,8 +212,11 @@ func (a *app) loosen(ctx workflow.Context) {
 		if err := workflow.Sleep(ctx, patience); err != nil || a.ended {
 			return
 		}
+		if a.moves != moves {
+			continue
+		}
 		for i := range a.leaves {
-			a.leaves[i].slow = a.leaves[i].slow || a.leaves[i].started && a.moves == moves
+			a.leaves[i].slow = a.leaves[i].slow || a.leaves[i].started
 		}
 	}
 }

@@ -245,7 +245,7 @@ func (l *Lifecycle) Planned(ctx context.Context, contextID string) (*plan.Bundle
 	if err != nil {
 		return nil, err
 	}
-	p, err := stored.JSON[plan.Plan](ctx, l.records, i.Plan)
+	p, err := l.recall.plan(ctx, l.records, i.Plan)
 	if err != nil {
 		return nil, err
 	}

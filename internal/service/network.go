@@ -23,13 +23,14 @@ func (s *Service) mayChangeNetworks(ctx context.Context, c change) error {
 func (s *Service) changedNetworks(ctx context.Context, c change) error {
 	for {
 		cluster, err := s.clusterOf(ctx, c)
-		if cluster != nil && err != nil {
-			// Of an apply that both reads and records between write and look, the write is a part.
-			if first, unknown := s.cameFirst(ctx, cluster, c); first || unknown != nil {
+		switch {
+		case cluster == nil:
+			return err
+		case err != nil: // of an apply that both reads and records between write and look, the write is a part
+			first, unknown := s.cameFirst(ctx, cluster, c)
+			if first || unknown != nil {
 				return unknown
 			}
-		}
-		if err != nil {
 			return err
 		}
 		if err := s.store.Replace(ctx, cluster); !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
