@@ -141,6 +141,25 @@ func TestHooksAreRunInSteps(t *testing.T) {
 	require.Empty(t, o.kept)
 }
 
+// TestHooksThatAreKept have the objects of others' deployments depend on them: Helm deletes no CRD that is a hook.
+func TestHooksThatAreKept(t *testing.T) {
+	never := on("pre-install", "pre-upgrade")
+	never.DeletePolicies = []string{string(plan.Never)}
+	kept := settingsHook("kept", never)
+	kept.Keep = true
+	leaves := settingsHook("leaves", on("pre-delete"))
+	leaves.Keep = true
+	l, o := hooked(t, domain.OpInstantiate, kept, leaves)
+	o.put("kept", map[string]any{"labels": map[string]any{plan.DeploymentLabel: "0-app"}})
+	require.Equal(t, []string{"1p1A1h", "2A1h"}, l.through())
+	require.Equal(t, []string{"PATCH kept", "PATCH main"}, o.writes, "what is there stays there")
+
+	l.in.Operation, l.in.Step = domain.OpTerminate, 0
+	o.writes = nil
+	require.Equal(t, []string{"1d1K1A", "1D1K1A", "1D2K"}, l.through())
+	require.Equal(t, []string{"PATCH leaves", "DELETE main"}, o.writes)
+}
+
 // TestHookOfTwoEvents is run for each of them, by whatever is left of the first.
 func TestHookOfTwoEvents(t *testing.T) {
 	both := on("pre-install", "post-install")

@@ -113,12 +113,16 @@ func (a *attempt) job(s plan.Step) kube.Job {
 	}
 }
 
-// doom marks the hooks among a step's resources to be deleted that were run meanwhile.
+// doom marks the hooks among a step's resources to be deleted that were run meanwhile, but those to be kept.
 func (a *attempt) doom(s plan.Step) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, i := range s.Resources {
-		if m := a.all[i]; a.resources[i].Hook != nil && (m == domain.MarkApplied || m == domain.MarkSent) {
+		switch m := a.all[i]; {
+		case a.resources[i].Hook == nil || m != domain.MarkApplied && m != domain.MarkSent:
+		case a.resources[i].Keep:
+			a.all[i] = domain.MarkKept
+		default:
 			a.all[i] = domain.MarkDoomed
 		}
 	}

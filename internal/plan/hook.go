@@ -20,11 +20,13 @@ type Hook struct {
 // DeletePolicy says when the object of a hook is deleted.
 type DeletePolicy string
 
-// The policies, as Helm has them. One that names none has BeforeCreation.
+// The policies, as Helm has them. One that names none has BeforeCreation. Never is that of CRDs, for which Helm has no
+// word.
 const (
 	BeforeCreation DeletePolicy = "before-hook-creation"
 	WhenSucceeded  DeletePolicy = "hook-succeeded"
 	WhenFailed     DeletePolicy = "hook-failed"
+	Never          DeletePolicy = "never"
 )
 
 // Has says whether the hook has the policy.

@@ -24,7 +24,7 @@ type ResourceID struct {
 type Resource struct {
 	ResourceID
 	Stage    int             `json:"stage"`          // resources of a stage are applied in parallel, stages in order
-	Keep     bool            `json:"keep,omitempty"` // left in the cluster on terminate
+	Keep     bool            `json:"keep,omitempty"` // left in the cluster on terminate, and when it is not wanted any more
 	Hook     *Hook           `json:"hook,omitempty"` // set for a Helm hook
 	Manifest json.RawMessage `json:"manifest"`
 }

@@ -62,15 +62,16 @@ type parts struct {
 // add takes one object of a template.
 func (p *parts) add(o *object) error {
 	events, hooked := o.annotations[hookAnnotation]
+	keep := strings.EqualFold(strings.TrimSpace(o.annotations[policyAnnotation]), policyKeep)
 	if !hooked {
-		return p.release(o, strings.EqualFold(strings.TrimSpace(o.annotations[policyAnnotation]), policyKeep))
+		return p.release(o, keep)
 	}
 	if isDefinition(o) && slices.Equal(words(events), []string{crdInstall}) {
 		return p.release(o, true)
 	}
 	h, err := hook(o, events)
 	if h != nil {
-		r := resource(o, false)
+		r := resource(o, keep || isDefinition(o))
 		r.Hook = h
 		p.hooks = append(p.hooks, r)
 	}

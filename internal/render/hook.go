@@ -55,7 +55,10 @@ func hook(o *object, events string) (*plan.Hook, error) {
 	if weight, err := strconv.Atoi(o.annotations[release.HookWeightAnnotation]); err == nil {
 		h.Weight = weight // anything else is no weight to Helm
 	}
-	if policies, ok := o.annotations[release.HookDeleteAnnotation]; ok {
+	switch policies, ok := o.annotations[release.HookDeleteAnnotation]; {
+	case isDefinition(o): // all resources of its kind would go with it
+		h.DeletePolicies = []string{string(plan.Never)}
+	case ok:
 		h.DeletePolicies = words(policies)
 	}
 	if text, ok := o.annotations[timeoutAnnotation]; ok {
