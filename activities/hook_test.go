@@ -160,17 +160,75 @@ func TestHooksThatAreKept(t *testing.T) {
 	require.Equal(t, []string{"PATCH leaves", "DELETE main"}, o.writes)
 }
 
-// TestHookOfTwoEvents is run for each of them, by whatever is left of the first.
+// runsOf are the entries of a hook in a bundle.
+func runsOf(name string, hook plan.Hook) (runs []plan.Resource) {
+	for _, run := range hook.Runs() {
+		runs = append(runs, jobHook(name, *run))
+	}
+	return runs
+}
+
+// TestHookOfTwoEvents is run for each of them, whatever is left of the first run, and each has its own mark.
 func TestHookOfTwoEvents(t *testing.T) {
 	both := on("pre-install", "post-install")
-	l, o := hooked(t, domain.OpInstantiate, jobHook("job", both))
-	require.Equal(t, []string{"1p1A", "2A", "2A"}, l.through())
+	l, o := hooked(t, domain.OpInstantiate, runsOf("job", both)...)
+	require.Equal(t, []string{"1p1A1p", "2A1p", "3A"}, l.through())
 	require.Equal(t, []string{"PATCH job", "PATCH main", "DELETE job", "PATCH job"}, o.writes)
 
 	both.DeletePolicies = []string{"hook-succeeded"}
-	l, o = hooked(t, domain.OpInstantiate, jobHook("job", both))
-	require.Equal(t, []string{"1p1A", "1p1D", "1A1D", "2A", "1A1D"}, l.through())
+	l, o = hooked(t, domain.OpInstantiate, runsOf("job", both)...)
+	require.Equal(t, []string{"1p1A1p", "1p1D1p", "1A1D1p", "1A1D1A", "1A2D"}, l.through())
 	require.Equal(t, []string{"PATCH job", "DELETE job", "PATCH main", "PATCH job", "DELETE job"}, o.writes)
+
+	l, o = hooked(t, domain.OpTerminate, runsOf("job", on("pre-delete", "post-delete"))...)
+	require.NoError(t, l.store.PutLeaf(t.Context(), domain.Leaf{ID: l.in.LeafID(), Operation: domain.OpInstantiate, Marks: "1A2h"}))
+	o.put("main", map[string]any{"labels": map[string]any{plan.DeploymentLabel: "1-app"}})
+	require.Equal(t, []string{"1d1A1p", "1D1A1p", "1D2A", "3D"}, l.through())
+	require.Equal(t, []string{"PATCH job", "DELETE main", "DELETE job", "PATCH job"}, o.writes[:4])
+	require.Empty(t, o.kept)
+}
+
+// TestHookOfTwoEventsGoesOn where an operation before this one has come to: a run that has succeeded is not run again.
+func TestHookOfTwoEventsGoesOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		held   string // see plan.Diff
+		was    string // the run of the object that is there
+		want   string
+		writes []string
+	}{
+		"before its first run": {"3p", "", "3A", []string{"PATCH job", "PATCH main", "DELETE job", "PATCH job"}},
+		"in its first run":     {"1p1s1p", "pre-install", "3A", []string{"DELETE job", "PATCH job", "PATCH main", "DELETE job", "PATCH job"}},
+		"between its runs":     {"1p1A1p", "pre-install", "3A", []string{"PATCH main", "DELETE job", "PATCH job"}},
+		"in its second run":    {"2A1s", "post-install", "3A", []string{"DELETE job", "PATCH job"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, o := hooked(t, domain.OpUpdate, runsOf("job", on("pre-install", "post-install"))...)
+			l.in.Held, l.in.Installs = c.held, true
+			if c.was != "" {
+				o.put("job", map[string]any{
+					"labels": map[string]any{plan.DeploymentLabel: "1-app"}, "annotations": map[string]any{"drover.io/hook-run": "earlier/" + c.was},
+				})
+			}
+			marks := l.through()
+			require.Equal(t, c.want, marks[len(marks)-1])
+			require.Equal(t, c.writes, o.writes)
+		})
+	}
+}
+
+// TestSecondRunOfAHookFails: its first run has succeeded all the same.
+func TestSecondRunOfAHookFails(t *testing.T) {
+	l, o := hooked(t, domain.OpInstantiate, runsOf("job", on("pre-install", "post-install"))...)
+	l.onContact = func(c activities.Contact) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if strings.Contains(c.Reason, "pre-install") { // of which the end is decided
+			o.ends["job"] = "Failed"
+		}
+	}
+	marks := l.through()
+	require.Equal(t, "2A1X", marks[len(marks)-1])
+	require.Equal(t, 2, l.recorded().Notes[0].Index)
 }
 
 func TestHookFails(t *testing.T) {

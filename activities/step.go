@@ -70,15 +70,7 @@ func (a *attempt) goOn(ctx context.Context) (domain.Marks, error) {
 	}
 	a.state.Notes, a.state.Report, a.state.Connectivity = leaf.Notes, leaf.Report, leaf.Connectivity
 	a.state.Reported = a.in.Operation == domain.OpTerminate
-	marks := domain.DecodeMarks(leaf.Marks)
-	if s := a.steps[a.in.Step]; s.Work == plan.WorkHook && plan.Again(a.steps, a.in.Step) {
-		if i := s.Resources[0]; marks[i] == domain.MarkDeleted {
-			marks[i] = domain.MarkPending
-		} else {
-			marks[i] = domain.MarkSent
-		}
-	}
-	return marks, nil
+	return domain.DecodeMarks(leaf.Marks), nil
 }
 
 // next is the step that follows the attempt's, 0 for none.

@@ -69,16 +69,17 @@ func TestDiffOfHooksThatHaveNotSucceeded(t *testing.T) {
 	t.Parallel()
 	events := map[string][]string{
 		"pre": {"pre-install"}, "post": {"post-install"}, "up": {"pre-upgrade"}, "upped": {"post-upgrade"},
-		"back": {"pre-rollback"}, "both": {"pre-install", "pre-upgrade"},
+		"back": {"pre-rollback"}, "both": {"pre-install", "pre-upgrade"}, "twice": {"pre-install", "post-install"},
 	}
 	side := func(contextID, text string) plan.Side {
 		s := sideOf(contextID, text)
 		for i := range s.Plan.Apps {
 			app := &s.Plan.Apps[i]
-			resources := s.Bundles[app.Name].Resources
+			resources, seen := s.Bundles[app.Name].Resources, map[string]int{}
 			for n := range resources {
 				if e := events[resources[n].Name]; e != nil {
-					resources[n].Hook = &plan.Hook{Events: e}
+					resources[n].Hook = (&plan.Hook{Events: e}).Runs()[seen[resources[n].Name]]
+					seen[resources[n].Name]++
 				}
 			}
 			app.Events = plan.EventsOf(resources)
@@ -112,6 +113,15 @@ func TestDiffOfHooksThatHaveNotSucceeded(t *testing.T) {
 		},
 		"a hook of both kinds that has succeeded": {
 			old: "web on a: svc=1 both=1 post=1", marks: "2A1X", want: "2A1s", install: true,
+		},
+		"between the two runs of a hook": {
+			old: "web on a: svc=1 twice=1 twice=1", marks: "1F1A1p", want: "1p1A1p", install: true,
+		},
+		"in the second run of a hook": {
+			old: "web on a: svc=1 twice=1 twice=1", marks: "2A1X", want: "2A1s", install: true,
+		},
+		"in the first run of a hook": {
+			old: "web on a: svc=1 twice=1 twice=1", marks: "1p1X1p", want: "1p1s1p", install: true,
 		},
 		"in a rollback": {
 			op: domain.OpRollback, old: "web on a: svc=1 pre=1 back=1", marks: "1p1X1h", want: "1p1s1h", install: true,

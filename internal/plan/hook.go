@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/drover-io/drover/internal/fail"
@@ -15,6 +16,27 @@ type Hook struct {
 	Weight         int           `json:"weight,omitempty"`
 	DeletePolicies []string      `json:"deletePolicies,omitempty"`
 	Timeout        time.Duration `json:"timeout,omitempty"` // how long it is waited for; 0 when the chart does not say
+}
+
+// Runs are the hook as a bundle has it: twice when there is an operation that runs it before the release and after it,
+// so that what came of each run has a mark of its own. Then the first has the events before, the second those after.
+func (h *Hook) Runs() []*Hook {
+	var before, after []string
+	twice := false
+	for _, event := range h.Events {
+		if operation, ok := strings.CutPrefix(event, "pre-"); ok {
+			before = append(before, event)
+			twice = twice || slices.Contains(h.Events, "post-"+operation)
+		} else {
+			after = append(after, event)
+		}
+	}
+	if !twice {
+		return []*Hook{h}
+	}
+	first, second := *h, *h
+	first.Events, second.Events = before, after
+	return []*Hook{&first, &second}
 }
 
 // DeletePolicy says when the object of a hook is deleted.

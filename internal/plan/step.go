@@ -125,13 +125,6 @@ func Next(steps []Step, at int, failed bool) int {
 	return 0
 }
 
-// Again says whether the hook of a step has been run by an earlier one: for another event.
-func Again(steps []Step, at int) bool {
-	return slices.ContainsFunc(steps[:at], func(s Step) bool {
-		return s.Work == WorkHook && slices.Equal(s.Resources, steps[at].Resources)
-	})
-}
-
 // Due are the marks with which an operation that applies begins on a leaf, of which held says what is there: the
 // operation's hooks are to be run, those of other operations are idle or stay what they are. What is to be deleted
 // is no hook any more.

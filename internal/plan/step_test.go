@@ -62,7 +62,6 @@ func TestSteps(t *testing.T) {
 		"hooks of another operation":         {[]string{"r", "pre-delete"}, domain.OpInstantiate, "apply 0"},
 		"before and after":                   {[]string{"r", "pre-install", "post-install", "pre-install"}, domain.OpInstantiate, "hook pre-install 1; hook pre-install 3; apply 0; hook post-install 2"},
 		"CRDs come before the hooks":         {[]string{"c", "r", "pre-install"}, domain.OpInstantiate, "apply 0; hook pre-install 2; apply 1"},
-		"one hook before and after":          {[]string{"r", "pre-install,post-install"}, domain.OpInstantiate, "hook pre-install 1; apply 0; hook post-install 1"},
 		"policies":                           {[]string{"r", "pre-install:hook-succeeded", "pre-install", "post-install:hook-failed"}, domain.OpInstantiate, "hook pre-install 1; hook pre-install 2; tidy pre-install 1; apply 0; hook post-install 3; tidy post-install 3"},
 		"an update":                          {[]string{"r", "pre-install", "pre-upgrade", "post-upgrade"}, domain.OpUpdate, "hook pre-upgrade 2; apply 0; hook post-upgrade 3"},
 		"a rollback":                         {[]string{"r", "pre-rollback", "post-rollback"}, domain.OpRollback, "hook pre-rollback 1; apply 0; hook post-rollback 2"},
@@ -89,11 +88,25 @@ func TestNext(t *testing.T) {
 	}
 }
 
-func TestAgain(t *testing.T) {
+// TestRuns: a hook has an entry for each of its runs when one operation has two of them.
+func TestRuns(t *testing.T) {
 	t.Parallel()
-	steps := plan.Steps(bundleOf("r", "pre-install", "pre-install,post-install"), domain.OpInstantiate)
-	for at, want := range []bool{false, false, false, true} {
-		require.Equal(t, want, plan.Again(steps, at), "%s", told(steps[at:]))
+	for events, want := range map[string]string{
+		"pre-install":                                        "pre-install",
+		"pre-install,pre-upgrade":                            "pre-install,pre-upgrade",
+		"post-delete,pre-install":                            "post-delete,pre-install",
+		"pre-install,post-upgrade":                           "pre-install,post-upgrade",
+		"post-install,pre-install":                           "pre-install; post-install",
+		"pre-install,post-install,pre-upgrade,post-rollback": "pre-install,pre-upgrade; post-install,post-rollback",
+	} {
+		h := plan.Hook{Events: strings.Split(events, ","), Weight: 7}
+		var got []string
+		for _, run := range h.Runs() {
+			require.Equal(t, 7, run.Weight)
+			got = append(got, strings.Join(run.Events, ","))
+		}
+		require.Equal(t, want, strings.Join(got, "; "), events)
+		require.Equal(t, events, strings.Join(h.Events, ","), "the hook itself stays")
 	}
 }
 

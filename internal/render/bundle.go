@@ -70,12 +70,15 @@ func (p *parts) add(o *object) error {
 		return p.release(o, true)
 	}
 	h, err := hook(o, events)
-	if h != nil {
+	if err != nil || h == nil {
+		return err
+	}
+	for _, run := range h.Runs() {
 		r := resource(o, keep || isDefinition(o))
-		r.Hook = h
+		r.Hook = run
 		p.hooks = append(p.hooks, r)
 	}
-	return err
+	return nil
 }
 
 // release takes what is applied as it is.
