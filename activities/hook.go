@@ -22,8 +22,9 @@ import (
 // longestHookLook is the longest time between two looks at a hook.
 const longestHookLook = time.Second
 
-// runAnnotation is on the object of a hook: which run of which event made it. An attempt that finds the object
-// of its own run waits for it, whatever its predecessor could still tell; any other object is an earlier run's.
+// runAnnotation is on the object of a hook: which run of the leaf made it, for which event, and by its index as which
+// hook, as several may be the same object. An attempt that finds the object of its own run waits for it, whatever its
+// predecessor could still tell; any other object is an earlier run's.
 const runAnnotation = "drover.io/hook-run"
 
 // hookRun is a hook on its way.
@@ -41,7 +42,7 @@ func (a *attempt) hook(ctx context.Context, cluster *kube.Cluster, s plan.Step) 
 	h := &hookRun{attempt: a, cluster: cluster, step: s, index: s.Resources[0]}
 	h.id = a.resources[h.index].ResourceID
 	h.id.Namespace = cmp.Or(h.id.Namespace, a.in.Namespace)
-	h.run = activity.GetInfo(ctx).WorkflowExecution.RunID + "/" + s.Event
+	h.run = fmt.Sprintf("%s/%s/%d", activity.GetInfo(ctx).WorkflowExecution.RunID, s.Event, h.index)
 	heard := cluster.Answers()
 	outcome := h.do(ctx)
 	outcome.Reached = outcome.Reached || cluster.Answers() != heard

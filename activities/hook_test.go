@@ -278,10 +278,10 @@ func TestHookThatWasSent(t *testing.T) {
 		note     string
 	}{
 		"is waited for": {
-			metadata: map[string]any{"labels": labels, "annotations": annotated(runOfTest + "pre-install")}, want: "1p1A",
+			metadata: map[string]any{"labels": labels, "annotations": annotated(runOfTest + "pre-install/1")}, want: "1p1A",
 		},
 		"by another event is run": {
-			metadata: map[string]any{"labels": labels, "annotations": annotated(runOfTest + "post-install")},
+			metadata: map[string]any{"labels": labels, "annotations": annotated(runOfTest + "post-install/1")},
 			writes:   []string{"DELETE job", "PATCH job"}, want: "1p1A",
 		},
 		"by an earlier context is run": {
@@ -310,6 +310,13 @@ func TestHookThatWasSent(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHooksOfOneName are run each, as charts have them that are there twice under different names.
+func TestHooksOfOneName(t *testing.T) {
+	l, o := hooked(t, domain.OpInstantiate, jobHook("job", on("pre-install")), jobHook("job", on("pre-install")))
+	require.Equal(t, []string{"1p1A1p", "1p2A", "3A"}, l.through())
+	require.Equal(t, []string{"PATCH job", "DELETE job", "PATCH job", "PATCH main"}, o.writes)
 }
 
 func TestHookIsDeletedByHand(t *testing.T) {
