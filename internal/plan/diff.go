@@ -240,6 +240,7 @@ func (d *differ) targets(next, old *App, m *matching) []leafChange {
 			copy(was, d.marks(old, *before))
 			l.connectivity, l.report = d.seen(old, before)
 			unfinished = d.unfinished(before, was, m)
+			m.inherit(was)
 		}
 		l.target.Installs = unfinished
 		l.marks = m.marks(was, changing{
@@ -347,11 +348,15 @@ type matching struct {
 	before []int        // by wanted resource: the old one, -1 for none
 	same   []bool       // by wanted resource: it says the same as the old one
 	old    []Resource
-	after  []bool // by old resource: it is wanted
+	after  []bool  // by old resource: it is wanted
+	spares []spare // old ones without a counterpart that are wanted all the same
 }
 
+// spare is the object of an old resource of which there are fewer now: a hook with fewer runs, say.
+type spare struct{ old, heir int } // heir is another old one that is the same object, and is wanted
+
 // match finds resources by what they are in a cluster. Of several of an app that are the same one, each has its own
-// counterpart, in their order.
+// counterpart, in their order, as far as there is one; what there is once less is not pruned.
 func match(wanted, old *Bundle, place func(ResourceID) ResourceID) *matching {
 	type key struct {
 		id ResourceID
@@ -388,7 +393,30 @@ func match(wanted, old *Bundle, place func(ResourceID) ResourceID) *matching {
 		m.before, m.same = append(m.before, before), append(m.same, sameManifest(r.Manifest, m.old[before].Manifest))
 		m.after[before] = true
 	}
+	for i := range m.old {
+		if id := place(m.old[i].ResourceID); !m.after[i] && seen[id] > 0 {
+			m.after[i] = true
+			m.spares = append(m.spares, spare{old: i, heir: at[key{id, 0}]})
+		}
+	}
 	return m
+}
+
+// inherit has what may be there of spares known of those that stay.
+func (m *matching) inherit(was domain.Marks) {
+	for _, s := range m.spares {
+		if !ours(was[s.old]) || was[s.heir].MayBeThere() {
+			continue
+		}
+		switch was[s.heir] {
+		case domain.MarkDeleted:
+			was[s.heir] = domain.MarkApplied // it has done its work
+		case domain.MarkIdle, domain.MarkGone:
+			was[s.heir] = domain.MarkLeft
+		default:
+			was[s.heir] = domain.MarkSent
+		}
+	}
 }
 
 // changing is what a leaf's marks depend on beside what is there.

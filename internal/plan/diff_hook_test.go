@@ -27,14 +27,19 @@ func hooked(s plan.Side) plan.Side {
 func TestDiffOfHooks(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ old, marks, wanted, want string }{
-		"unchanged":              {"web on a: svc=1 hook=1", "web/a=1A1h", "web on a: svc=1 hook=1", "web: svc hook; a 1A1h\n"},
-		"changed alone":          {"web on a: svc=1 hook=1", "web/a=2A", "web on a: svc=1 hook=2", "web: svc hook; a 2A\n"},
-		"new alone":              {"web on a: svc=1", "web/a=1A", "web on a: svc=1 hook=1", "web: svc hook; a 1A1h\n"},
-		"done and deleted":       {"web on a: svc=1 hook=1", "web/a=1A1D", "web on a: svc=2 hook=1", "web: svc hook; a 1o1h\n"},
-		"gone from the chart":    {"web on a: svc=1 hook=1", "web/a=2A", "web on a: svc=1", "web: svc -hook; a 1A1d\n"},
-		"gone and never run":     {"web on a: svc=1 hook=1", "web/a=1A1h", "web on a: svc=1", "web: svc; a 1A\n"},
-		"of an app that leaves":  {"web on a b: svc=1 hook=1", "web/a=1A1h web/b=2A", "web on a: svc=1 hook=1", "web: svc hook; a 1A1h; b (2d)\n"},
-		"of an app that arrives": {"web on a: svc=1 hook=1", "web/a=1A1h", "web on a b: svc=1 hook=1", "web: svc hook; a 1A1h; b 1p1h\n"},
+		"unchanged":                            {"web on a: svc=1 hook=1", "web/a=1A1h", "web on a: svc=1 hook=1", "web: svc hook; a 1A1h\n"},
+		"changed alone":                        {"web on a: svc=1 hook=1", "web/a=2A", "web on a: svc=1 hook=2", "web: svc hook; a 2A\n"},
+		"new alone":                            {"web on a: svc=1", "web/a=1A", "web on a: svc=1 hook=1", "web: svc hook; a 1A1h\n"},
+		"done and deleted":                     {"web on a: svc=1 hook=1", "web/a=1A1D", "web on a: svc=2 hook=1", "web: svc hook; a 1o1h\n"},
+		"gone from the chart":                  {"web on a: svc=1 hook=1", "web/a=2A", "web on a: svc=1", "web: svc -hook; a 1A1d\n"},
+		"gone and never run":                   {"web on a: svc=1 hook=1", "web/a=1A1h", "web on a: svc=1", "web: svc; a 1A\n"},
+		"one of two alone":                     {"web on a: svc=1 hook=1 hook=2", "web/a=3A", "web on a: svc=1 hook=1", "web: svc hook; a 2A\n"},
+		"one that is there alone":              {"web on a: svc=1 hook=1 hook=2", "web/a=1A1D1A", "web on a: svc=1 hook=1", "web: svc hook; a 2A\n"},
+		"one that failed alone":                {"web on a: svc=1 hook=1 hook=2", "web/a=1A1h1H", "web on a: svc=1 hook=1", "web: svc hook; a 1A1H\n"},
+		"one to be run, and one that is there": {"web on a: svc=1 hook=1 hook=2", "web/a=1A1p1A", "web on a: svc=1 hook=1", "web: svc hook; a 1A1s\n"},
+		"one of two where the app leaves":      {"web on a b: svc=1 hook=1 hook=2", "web/a=2A1h web/b=1A1D1A", "web on a: svc=1 hook=1", "web: svc hook; a 2A; b (2d)\n"},
+		"of an app that leaves":                {"web on a b: svc=1 hook=1", "web/a=1A1h web/b=2A", "web on a: svc=1 hook=1", "web: svc hook; a 1A1h; b (2d)\n"},
+		"of an app that arrives":               {"web on a: svc=1 hook=1", "web/a=1A1h", "web on a b: svc=1 hook=1", "web: svc hook; a 1A1h; b 1p1h\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
