@@ -1,6 +1,10 @@
 package status
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/drover-io/drover/internal/plan"
+)
 
 // listed is a resource in a list: unlike in a status document the name comes first.
 type listed struct {
@@ -51,9 +55,14 @@ func writeResources(out *stream, f *form, s *Source, secs []section) {
 	for _, sec := range occupied(secs) {
 		for _, place := range f.places(&sec) {
 			list := make([]listed, 0, len(sec.order))
+			var last plan.ResourceID
 			for _, i := range sec.order {
+				id := &sec.app.Resources[i]
+				if *id == last { // of a hook with two runs
+					continue
+				}
 				if slices.ContainsFunc(place.of, func(c *Cluster) bool { return c.has(i) }) {
-					id := &sec.app.Resources[i]
+					last = *id
 					list = append(list, listed{Name: id.Name, GVK: gvkOf(id)})
 				}
 			}

@@ -124,29 +124,48 @@ type reporter struct {
 	sec     *section
 	names   set[string]
 	planned map[identity]int // to the place in the section
+	twins   map[int][]int    // by index of a resource: others that are the same object
 }
 
-// newReporter puts the section in the order of the form.
+// newReporter puts the section in the order of the form. Of resources that are the same object, as a hook that is run
+// twice, or that the release has too, the first one stands for all.
 func newReporter(q Query, s *Source, f *reportForm, sec *section) *reporter {
-	r := &reporter{q: q, s: s, f: f, sec: sec, names: setOf(q.Resources), planned: map[identity]int{}}
+	r := &reporter{q: q, s: s, f: f, sec: sec, names: setOf(q.Resources), planned: map[identity]int{}, twins: map[int][]int{}}
 	if q.List == ListResources {
 		r.names = nil // as in EMCO
 	}
 	slices.SortStableFunc(sec.order, func(i, j int) int {
 		return f.order(&sec.app.Resources[i], &sec.app.Resources[j])
 	})
-	for place, i := range sec.order {
-		id := &sec.app.Resources[i]
-		namespace := cmp.Or(id.Namespace, s.Namespace)
-		r.planned[identity{id.Group, id.Kind, namespace, id.Name}] = place
+	kept := sec.order[:0]
+	for _, i := range sec.order {
+		id := r.identity(i)
+		if place, taken := r.planned[id]; taken && r.identity(kept[place]) == id {
+			r.twins[kept[place]] = append(r.twins[kept[place]], i)
+			continue
+		}
+		place := len(kept)
+		kept = append(kept, i)
+		r.planned[id] = place
 		// A kind without namespaces is reported without, whatever the manifest says.
-		if whole := (identity{id.Group, id.Kind, "", id.Name}); namespace != "" {
+		if whole := (identity{id.group, id.kind, "", id.name}); id.namespace != "" {
 			if _, taken := r.planned[whole]; !taken {
 				r.planned[whole] = place
 			}
 		}
 	}
+	sec.order = kept
 	return r
+}
+
+func (r *reporter) identity(i int) identity {
+	id := &r.sec.app.Resources[i]
+	return identity{id.Group, id.Kind, cmp.Or(id.Namespace, r.s.Namespace), id.Name}
+}
+
+// none says whether it is so neither of a resource nor of what is the same object.
+func (r *reporter) none(i int, is func(i int) bool) bool {
+	return !is(i) && !slices.ContainsFunc(r.twins[i], is)
 }
 
 // report matches an observation with the plan.
@@ -179,16 +198,24 @@ func (r *reporter) report(c *Cluster, o *Observation) (*report, error) {
 		rep.others = append(rep.others, e)
 	}
 	for place, i := range r.sec.order {
-		if e := &rep.planned[place]; !e.observed {
+		e := &rep.planned[place]
+		if !e.observed {
 			e.id = &r.sec.app.Resources[i]
-			if e.state = r.f.missing(o, kindOf(e.id)); r.f.judged && r.s.absent(c.mark(i)) {
-				e.state = ""
-			}
-			e.gone = !c.has(i)
+			e.state = r.f.missing(o, kindOf(e.id))
+			e.gone = r.none(i, c.has)
+		}
+		if r.f.judged && e.state != ClusterReady && r.none(i, func(i int) bool { return r.matters(c, e, i) }) {
+			e.state, e.message = "", ""
 		}
 	}
 	slices.SortStableFunc(rep.others, func(a, b entry) int { return r.f.order(a.id, b.id) })
 	return rep, nil
+}
+
+// matters says whether it counts that an entry is not Ready.
+func (r *reporter) matters(c *Cluster, e *entry, i int) bool {
+	m := c.mark(i)
+	return !r.s.over(r.sec.app, i, m) && (e.observed || !r.s.absent(m))
 }
 
 // reports reads what the clusters of the section report and calls visit, in their order, for each that has

@@ -101,11 +101,22 @@ func (c *Cluster) mark(i int) domain.Mark {
 // there: a hook that is not run, or that was deleted when it had done its work, and what was there before and is left
 // as it is, which does not carry the context's label.
 func (s *Source) absent(m domain.Mark) bool {
+	return !s.deleting() && (m.Idle() || m == domain.MarkDeleted || m == domain.MarkKept)
+}
+
+// over says whether a resource with the mark is a hook that has done its work, or that is not run, as long as the
+// context is to be there: what is left of it, and in which state, says nothing of the app.
+func (s *Source) over(app *App, i int, m domain.Mark) bool {
+	return !s.deleting() && app.Hook != nil && app.Hook(i) && (m.Idle() || m == domain.MarkApplied || m == domain.MarkDeleted)
+}
+
+// deleting says whether the context is not to be there any more.
+func (s *Source) deleting() bool {
 	switch s.Status {
 	case domain.ContextTerminating, domain.ContextTerminated, domain.ContextTerminateFailed:
-		return false
+		return true
 	default:
-		return m.Idle() || m == domain.MarkDeleted || m == domain.MarkKept
+		return false
 	}
 }
 
