@@ -150,21 +150,21 @@ func TestHooks(t *testing.T) {
 		"test":    hookJob("test", "test", "", ""),
 		"settings": `apiVersion: v1
 kind: ConfigMap
-metadata: {name: '{{ .Release.Name }}-settings', annotations: {helm.sh/hook: pre-install, helm.sh/hook-weight: "-9"}}
+metadata: {name: '{{ .Release.Name }}-settings', annotations: {helm.sh/hook: 'pre-install,post-install', helm.sh/hook-weight: "-9"}}
 `,
 	}))
 	writes := watchWrites(clusters[0])
 	do(ctx, t, s, d, "approve", "instantiate")
 	got := s.Await(ctx, d, "Instantiated")
-	require.Equal(t, []string{"PATCH settings", "PATCH early", "PATCH late", "DELETE late", "PATCH web-000", "PATCH after"}, writes.list())
-	require.Equal(t, map[string]int{"Applied": 4, "Deleted": 1, "Pending": 3}, got.Rsync, "hooks of other operations are idle")
+	require.Equal(t, []string{"PATCH settings", "PATCH early", "PATCH late", "DELETE late", "PATCH web-000", "DELETE settings", "PATCH after"}, writes.list())
+	require.Equal(t, map[string]int{"Applied": 5, "Deleted": 1, "Pending": 3}, got.Rsync, "hooks of other operations are idle")
 	require.NotNil(t, job(ctx, t, clusters[0], d, "early"), "Helm leaves it")
 	require.Nil(t, job(ctx, t, clusters[0], d, "late"))
 
 	writes.forget()
 	do(ctx, t, s, d, "terminate")
 	got = s.Await(ctx, d, "Terminated")
-	require.Equal(t, map[string]int{"Deleted": 8}, got.Rsync)
+	require.Equal(t, map[string]int{"Deleted": 9}, got.Rsync)
 	require.Equal(t, []string{"PATCH leave", "DELETE web-000", "PATCH left"}, writes.list()[:3])
 	for _, name := range []string{"early", "late", "after", "upgrade", "leave", "left", "test"} {
 		goes(ctx, t, clusters[0], d, name)
