@@ -38,8 +38,10 @@ type resource struct {
 }
 
 // notification is what a registered client is told of a document. READY is a context that is instantiated, or
-// updated, and ready; DEPLOYED one that is instantiated or updated. An app or a cluster is what all its resources are; resources of which nobody says
-// whether they are ready are left out.
+// updated, and ready; DEPLOYED one that is instantiated or updated. An app or a cluster is what all its resources are.
+// Left out are resources of which nobody says whether they are ready, and hooks that are not in clusters of a context
+// that is instantiated, as they are not to be: those of other operations, and those that were deleted when they had
+// done their work.
 func notification(in *statusnotify.StatusRegistration, encoded []byte) (*statusnotify.StatusNotification, error) {
 	var d document
 	if err := json.Unmarshal(encoded, &d); err != nil {
@@ -54,7 +56,7 @@ func notification(in *statusnotify.StatusRegistration, encoded []byte) (*statusn
 	for _, a := range d.Apps {
 		app, good := &statusnotify.AppStatus{App: a.Name}, true
 		for i := range a.Clusters {
-			c, ok := a.Clusters[i].status(ready)
+			c, ok := a.Clusters[i].status(ready, there)
 			good = good && ok
 			app.Clusters = append(app.Clusters, c)
 		}
@@ -65,22 +67,22 @@ func notification(in *statusnotify.StatusRegistration, encoded []byte) (*statusn
 		d.Clusters = append(d.Clusters, d.Cluster)
 	}
 	for i := range d.Clusters {
-		c, _ := d.Clusters[i].status(ready)
+		c, _ := d.Clusters[i].status(ready, there)
 		n.Details = append(n.Details, &statusnotify.StatusDetail{StatusDetail: &statusnotify.StatusDetail_Cluster{Cluster: c}})
 	}
 	return n, nil
 }
 
-func (c *cluster) status(ready bool) (told *statusnotify.ClusterStatus, good bool) {
+func (c *cluster) status(ready, there bool) (told *statusnotify.ClusterStatus, good bool) {
 	told, good = &statusnotify.ClusterStatus{ClusterProvider: c.Provider, Cluster: c.Name}, c.Reason == ""
 	for i := range c.Resources {
 		r := &c.Resources[i]
-		if ready && r.Ready == "" {
-			continue
-		}
 		ok := r.Deployed == domain.ResourceApplied
 		if ready {
 			ok = r.Ready == status.ClusterReady
+		}
+		if ready && r.Ready == "" || there && (r.Deployed == domain.ResourcePending || r.Deployed == domain.ResourceDeleted) {
+			continue
 		}
 		good = good && ok
 		told.Resources = append(told.Resources, &statusnotify.ResourceStatus{

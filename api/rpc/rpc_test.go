@@ -23,6 +23,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/notify"
 	"github.com/drover-io/drover/internal/notify/notifytest"
+	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/statusnotify"
@@ -168,6 +169,12 @@ func TestDetails(t *testing.T) {
 	is(w.told(deployed), "DEPLOYED", "DEPLOYED")
 	w.statuses.Mark(0, 0, 0, domain.MarkRefused)
 	is(w.told(deployed), "DEPLOYED", "NOT_DEPLOYED")
+	w.statuses.Change(func(s *status.Source) { // hooks: one that is not run, and one that was deleted
+		id := s.Apps[0].Resources[0]
+		s.Apps[0].Resources = []plan.ResourceID{id, id, id}
+		s.Apps[0].Clusters[0].Marks = domain.Marks{domain.MarkApplied, domain.MarkIdle, domain.MarkDeleted}
+	})
+	is(w.told(deployed), "DEPLOYED", "DEPLOYED")
 }
 
 func TestNetworksOfACluster(t *testing.T) {
