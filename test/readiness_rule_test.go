@@ -6,14 +6,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/kubetest"
 	"github.com/drover-io/drover/test/harness"
 )
 
@@ -24,27 +22,12 @@ const databaseDefinition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"Cust
 // databases are the objects of a kind of the test's own in a cluster.
 type databases struct{ dynamic.ResourceInterface }
 
-func defineDatabases(ctx context.Context, t *testing.T, c *harness.Cluster) databases {
+func defineDatabases(t *testing.T, c *harness.Cluster) databases {
 	t.Helper()
-	cluster, err := dynamic.NewForConfig(c.Config())
-	require.NoError(t, err)
-	definitions := cluster.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	var o unstructured.Unstructured
-	require.NoError(t, o.UnmarshalJSON([]byte(databaseDefinition)))
-	_, err = definitions.Create(ctx, &o, metav1.CreateOptions{})
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(ctx)
-		harness.Until(ctx, t, "gone: "+o.GetName(), func() bool {
-			return apierrors.IsNotFound(definitions.Delete(ctx, o.GetName(), metav1.DeleteOptions{}))
-		})
-	})
-	d := databases{cluster.Resource(schema.GroupVersionResource{Group: "test.drover.io", Version: "v1", Resource: "databases"}).Namespace("default")}
-	harness.Until(ctx, t, "served: "+o.GetName(), func() bool {
-		_, err := d.List(ctx, metav1.ListOptions{})
-		return err == nil
-	})
-	return d
+	objects := c.Dynamic(t)
+	defined := kubetest.Define(t, objects, []byte(databaseDefinition))
+	t.Cleanup(func() { kubetest.Undefine(t, objects, defined) })
+	return databases{objects.Resource(defined).Namespace(metav1.NamespaceDefault)}
 }
 
 func (d databases) set(ctx context.Context, t *testing.T, name, phase string) {
@@ -64,7 +47,7 @@ func TestReadinessRule(t *testing.T) {
 	var kinds []databases
 	for i, how := range []string{"agentless", "agent"} {
 		registered = append(registered, register(ctx, t, s, clusters[i], how))
-		kinds = append(kinds, defineDatabases(ctx, t, clusters[i]))
+		kinds = append(kinds, defineDatabases(t, clusters[i]))
 	}
 	d := s.On(ctx, registered, client.App{Name: "site", Chart: harness.Chart(t, "site", map[string]string{
 		"database.yaml": "apiVersion: test.drover.io/v1\nkind: Database\nmetadata: {name: {{ .Release.Name }}-db}\nspec: {size: 3}\n",

@@ -106,20 +106,36 @@ func SearchAttributes() []string {
 	return names
 }
 
-// OperationName is the type of the root workflow of op.
+// roots are the operations that run, each with the type of its root workflow.
+var roots = []struct {
+	operation domain.Operation
+	name      string
+}{
+	{domain.OpInstantiate, InstantiateName},
+	{domain.OpTerminate, TerminateName},
+	{domain.OpUpdate, UpdateName},
+	{domain.OpRollback, RollbackName},
+	{domain.OpMigrate, MigrateName},
+}
+
+// OperationName is the type of the root workflow of op; "" of an operation that does not run.
 func OperationName(op domain.Operation) string {
-	switch op {
-	case domain.OpTerminate:
-		return TerminateName
-	case domain.OpUpdate:
-		return UpdateName
-	case domain.OpRollback:
-		return RollbackName
-	case domain.OpMigrate:
-		return MigrateName
-	default:
-		return InstantiateName
+	for _, r := range roots {
+		if r.operation == op {
+			return r.name
+		}
 	}
+	return ""
+}
+
+// OperationOf is the operation whose root workflow is of the type; "" of any other workflow.
+func OperationOf(name string) domain.Operation {
+	for _, r := range roots {
+		if r.name == name {
+			return r.operation
+		}
+	}
+	return ""
 }
 
 // OperationID is the id of the root workflow of an operation on a context.
@@ -219,9 +235,13 @@ func ownerAttributes(owner domain.Key) []attribute {
 	}
 }
 
-// OwnerQuery selects an owner's runs in Temporal's visibility, and those of its apps and clusters.
-func OwnerQuery(owner domain.Key) string {
-	var terms []string
+// RootQuery selects an owner's operations in Temporal's visibility, without what runs for their apps and clusters.
+func RootQuery(owner domain.Key) string {
+	types := make([]string, 0, len(roots))
+	for _, r := range roots {
+		types = append(types, "'"+r.name+"'")
+	}
+	terms := []string{fmt.Sprintf("WorkflowType IN (%s)", strings.Join(types, ", "))}
 	for _, a := range ownerAttributes(owner) {
 		terms = append(terms, fmt.Sprintf("%s = '%s'", a.key.GetName(), a.value))
 	}

@@ -21,10 +21,14 @@ func TestIDs(t *testing.T) {
 	require.Equal(t, root+"/web/0-250", workflows.AppID(s, "web", 0, 250))
 	require.Equal(t, root+"/web/p+c", workflows.LeafID(s, "web", domain.ClusterName{Provider: "p", Name: "c"}))
 	require.Equal(t, "instantiate p / ca / v1 / d", workflows.Summary(s))
-	require.Equal(t, "DroverProject = 'p' AND DroverCompositeApp = 'ca/v1' AND DroverGroup = 'd'", workflows.OwnerQuery(s.Owner))
+	require.Equal(t, "WorkflowType IN ('Instantiate', 'Terminate', 'Update', 'Rollback', 'Migrate') AND "+
+		"DroverProject = 'p' AND DroverCompositeApp = 'ca/v1' AND DroverGroup = 'd'", workflows.RootQuery(s.Owner))
 	require.Equal(t, "p/logical-clouds/lc/certificates", workflows.CertificatesID("projects/p/logical-clouds/lc"))
 	require.Equal(t, "Instantiate", workflows.OperationName(s.Operation))
 	require.Equal(t, "Terminate", workflows.OperationName(domain.OpTerminate))
+	require.Empty(t, workflows.OperationName(domain.OpStop), "it is a message to one that runs")
+	require.Equal(t, domain.OpTerminate, workflows.OperationOf("Terminate"))
+	require.Empty(t, workflows.OperationOf("DeployApp"))
 }
 
 // TestLongIDs: SQL databases keep 255 bytes of an id and of a search attribute, and all names may have 128.

@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -59,8 +57,9 @@ func (e *Engine) Run(ctx context.Context, s domain.Scope) (explain.Run, error) {
 func (e *Engine) Starting(ctx context.Context, owner domain.Key, beside string) (*explain.Run, error) {
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
-	found, err := e.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: 2, Query: fmt.Sprintf(
-		"ExecutionStatus = 'Running' AND WorkflowType IN (%s) AND %s", rootTypes, workflows.OwnerQuery(owner))})
+	found, err := e.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		PageSize: 2, Query: "ExecutionStatus = 'Running' AND " + workflows.RootQuery(owner),
+	})
 	if err != nil {
 		return nil, kindOf(err)
 	}
@@ -73,26 +72,11 @@ func (e *Engine) Starting(ctx context.Context, owner domain.Key, beside string) 
 		if err != nil {
 			return nil, kindOf(err)
 		}
-		operation := rootOperations[slices.IndexFunc(rootOperations, func(op domain.Operation) bool {
-			return workflows.OperationName(op) == x.GetType().GetName()
-		})]
-		run, err := e.run(ctx, explain.Run{Operation: operation, ID: id}, d)
+		run, err := e.run(ctx, explain.Run{Operation: workflows.OperationOf(x.GetType().GetName()), ID: id}, d)
 		return &run, err
 	}
 	return nil, nil
 }
-
-// rootOperations are those that have a run.
-var rootOperations = []domain.Operation{domain.OpInstantiate, domain.OpTerminate, domain.OpUpdate, domain.OpRollback, domain.OpMigrate}
-
-// rootTypes are the types of operations' runs, as a query lists them.
-var rootTypes = func() string {
-	names := make([]string, 0, len(rootOperations))
-	for _, op := range rootOperations {
-		names = append(names, "'"+workflows.OperationName(op)+"'")
-	}
-	return strings.Join(names, ", ")
-}()
 
 // run completes what is known of a run.
 func (e *Engine) run(ctx context.Context, run explain.Run, d *workflowservice.DescribeWorkflowExecutionResponse) (explain.Run, error) {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Definitions are the CustomResourceDefinitions.
-var Definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+// definitions are the CustomResourceDefinitions.
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // Define applies a CustomResourceDefinition, which may be on its way out, waits until it is served, and returns what it
 // defines in its first version.
@@ -29,7 +29,7 @@ func Define(t testing.TB, client dynamic.Interface, manifest []byte) schema.Grou
 	require.NoError(t, err)
 	defined := schema.GroupVersionResource{Group: group, Version: versions[0].(map[string]any)["name"].(string), Resource: plural}
 	require.Eventually(t, func() bool {
-		_, err := client.Resource(Definitions).Apply(t.Context(), o.GetName(), &o, metav1.ApplyOptions{FieldManager: "test", Force: true})
+		_, err := client.Resource(definitions).Apply(t.Context(), o.GetName(), &o, metav1.ApplyOptions{FieldManager: "test", Force: true})
 		return err == nil && served(t.Context(), client, defined) == nil
 	}, Deadline, Tick)
 	return defined
@@ -39,11 +39,8 @@ func Define(t testing.TB, client dynamic.Interface, manifest []byte) schema.Grou
 func Undefine(t testing.TB, client dynamic.Interface, defined schema.GroupVersionResource) {
 	t.Helper()
 	ctx, name := context.WithoutCancel(t.Context()), defined.GroupResource().String()
-	if err := client.Resource(Definitions).Delete(ctx, name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
-		require.NoError(t, err)
-	}
 	require.Eventually(t, func() bool {
-		_, err := client.Resource(Definitions).Get(ctx, name, metav1.GetOptions{})
+		err := client.Resource(definitions).Delete(ctx, name, metav1.DeleteOptions{})
 		return apierrors.IsNotFound(err) && apierrors.IsNotFound(served(ctx, client, defined))
 	}, Deadline, Tick)
 }

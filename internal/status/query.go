@@ -132,34 +132,24 @@ func readInstance(q *Query, v url.Values) error {
 }
 
 func readType(q *Query, v url.Values) error {
-	if !v.Has("type") {
-		return nil
-	}
-	q.Type = Type(v.Get("type"))
-	if q.Type != TypeRsync && q.Type != TypeCluster {
-		return fail.New(fail.Invalid, "Invalid query type: %q; use rsync or cluster", q.Type)
-	}
-	return nil
+	return readWord(&q.Type, v, "type", "rsync or cluster", TypeRsync, TypeCluster)
 }
 
 func readStatus(q *Query, v url.Values) error {
-	if !v.Has("status") {
-		return nil
-	}
-	q.Type = Type(v.Get("status"))
-	if q.Type != TypeDeployed && q.Type != TypeReady {
-		return fail.New(fail.Invalid, "Invalid query status: %q; use deployed or ready", q.Type)
-	}
-	return nil
+	return readWord(&q.Type, v, "status", "deployed or ready", TypeDeployed, TypeReady)
 }
 
 func readOutput(q *Query, v url.Values) error {
-	if !v.Has("output") {
+	return readWord(&q.Output, v, "output", "summary, all or detail", OutputSummary, OutputAll, OutputDetail)
+}
+
+// readWord reads a parameter that is one of some words, which use names to a user.
+func readWord[T ~string](into *T, v url.Values, name, use string, words ...T) error {
+	if !v.Has(name) {
 		return nil
 	}
-	q.Output = Output(v.Get("output"))
-	if !slices.Contains([]Output{OutputSummary, OutputAll, OutputDetail}, q.Output) {
-		return fail.New(fail.Invalid, "Invalid query output: %q; use summary, all or detail", q.Output)
+	if *into = T(v.Get(name)); !slices.Contains(words, *into) {
+		return fail.New(fail.Invalid, "Invalid query %s: %q; use %s", name, *into, use)
 	}
 	return nil
 }

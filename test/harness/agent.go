@@ -12,44 +12,34 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/drover-io/drover/deploy/crd"
 	"github.com/drover-io/drover/internal/built"
 	"github.com/drover-io/drover/internal/freeport"
+	"github.com/drover-io/drover/internal/kubetest"
 )
 
 // agentNamespace is where agents have their Lease.
 const agentNamespace = "drover-monitor"
 
-// definitions and ResourceBundleStates are what agents need and what they write.
-var (
-	definitions          = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	resourceBundleStates = schema.GroupVersionResource{Group: "k8splugin.io", Version: "v1alpha1", Resource: "resourcebundlestates"}
-)
+// resourceBundleStates are what agents write.
+var resourceBundleStates = schema.GroupVersionResource{Group: "k8splugin.io", Version: "v1alpha1", Resource: "resourcebundlestates"}
 
 // DefineReports installs the CustomResourceDefinition of reports, until the test ends.
 func (c *Cluster) DefineReports(t testing.TB) {
 	t.Helper()
-	definition := crd.ResourceBundleStates()
-	client := c.dynamic(t).Resource(definitions)
-	_, err := client.Patch(t.Context(), definition.Name, types.ApplyPatchType, definition.Manifest, metav1.PatchOptions{FieldManager: "test"})
-	require.NoError(t, err)
 	c.UninstallAgent(t)
-	c.awaitServed(t, resourceBundleStates)
+	kubetest.Define(t, c.Dynamic(t), crd.ResourceBundleStates().Manifest)
 }
 
 // UninstallAgent deletes, when the test ends, the definition of reports and the agent that the control plane installed.
 func (c *Cluster) UninstallAgent(t testing.TB) {
 	t.Helper()
-	objects, kube := c.dynamic(t).Resource(definitions), c.Client(t)
+	client, kube := c.Dynamic(t), c.Client(t)
 	t.Cleanup(func() {
-		ctx, name := context.WithoutCancel(t.Context()), crd.ResourceBundleStates().Name
+		ctx := context.WithoutCancel(t.Context())
 		_ = kube.AppsV1().Deployments(agentNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
-		Until(ctx, t, "gone: the definition of reports", func() bool { // the next test may define them
-			return apierrors.IsNotFound(objects.Delete(ctx, name, metav1.DeleteOptions{}))
-		})
+		kubetest.Undefine(t, client, resourceBundleStates) // the next test may define them
 	})
 }
 
@@ -64,7 +54,7 @@ func (c *Cluster) HasAgent(t testing.TB) bool {
 // Reports are the ResourceBundleStates in the cluster by name; none where they are not defined.
 func (c *Cluster) Reports(t testing.TB) map[string]unstructured.Unstructured {
 	t.Helper()
-	list, err := c.dynamic(t).Resource(resourceBundleStates).List(t.Context(), metav1.ListOptions{})
+	list, err := c.Dynamic(t).Resource(resourceBundleStates).List(t.Context(), metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -90,11 +80,4 @@ func (c *Cluster) StartAgent(t testing.TB) *Process {
 	return Start(t, "agent of "+c.Name, "ready", nil, "/bin/sh", "-c", `echo ready; exec "$0" "$@"`, built.Binary(t, "drover"),
 		"monitor", "--kubeconfig", kubeconfig, "--namespace", agentNamespace,
 		"--metrics-listen", freeport.Address())
-}
-
-func (c *Cluster) dynamic(t testing.TB) dynamic.Interface {
-	t.Helper()
-	client, err := dynamic.NewForConfig(c.direct)
-	require.NoError(t, err)
-	return client
 }

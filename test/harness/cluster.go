@@ -172,8 +172,13 @@ func (c *Cluster) Client(t testing.TB) kubernetes.Interface {
 	return client
 }
 
-// Config is the cluster's own, past the proxy.
-func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.direct) }
+// Dynamic is Client for objects of every kind.
+func (c *Cluster) Dynamic(t testing.TB) dynamic.Interface {
+	t.Helper()
+	client, err := dynamic.NewForConfig(c.direct)
+	require.NoError(t, err)
+	return client
+}
 
 // kinds are those that the tests' charts use.
 var kinds = []schema.GroupVersionResource{
@@ -184,8 +189,7 @@ var kinds = []schema.GroupVersionResource{
 // Labelled lists what the cluster holds of a context, as "kind/name", whatever the app.
 func (c *Cluster) Labelled(t testing.TB, contextID string) []string {
 	t.Helper()
-	client, err := dynamic.NewForConfig(c.direct)
-	require.NoError(t, err)
+	client := c.Dynamic(t)
 	var found []string
 	for _, gvr := range kinds {
 		list, err := client.Resource(gvr).List(t.Context(), metav1.ListOptions{LabelSelector: "emco/deployment-id"})

@@ -5,12 +5,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drover-io/drover/deploy/crd"
+	"github.com/drover-io/drover/internal/kubetest"
 )
 
 // networks are what network intents become.
@@ -23,27 +22,9 @@ var networks = []schema.GroupVersionResource{
 // DefineNetworks installs the definitions of networks, which stay, and waits until the cluster serves them.
 func (c *Cluster) DefineNetworks(t testing.TB) {
 	t.Helper()
-	client := c.dynamic(t)
 	for _, d := range crd.Networks() {
-		_, err := client.Resource(definitions).Patch(t.Context(), d.Name, types.ApplyPatchType, d.Manifest, metav1.PatchOptions{FieldManager: "test"})
-		require.NoError(t, err)
+		kubetest.Define(t, c.Dynamic(t), d.Manifest)
 	}
-	for _, gvr := range networks {
-		c.awaitServed(t, gvr)
-	}
-}
-
-// awaitServed waits until the cluster serves a kind that was defined a moment ago.
-func (c *Cluster) awaitServed(t testing.TB, gvr schema.GroupVersionResource) {
-	t.Helper()
-	client := c.dynamic(t)
-	Until(t.Context(), t, "served: "+gvr.String(), func() bool {
-		_, err := client.Resource(gvr).List(t.Context(), metav1.ListOptions{})
-		if !apierrors.IsNotFound(err) {
-			require.NoError(t, err)
-		}
-		return err == nil
-	})
 }
 
 // Networks are the networks in the cluster that belong to a context, as "resource/name", sorted.
@@ -51,7 +32,7 @@ func (c *Cluster) Networks(t testing.TB, contextID string) []string {
 	t.Helper()
 	found := []string{}
 	for _, gvr := range networks {
-		list, err := c.dynamic(t).Resource(gvr).Namespace(metav1.NamespaceDefault).List(t.Context(),
+		list, err := c.Dynamic(t).Resource(gvr).Namespace(metav1.NamespaceDefault).List(t.Context(),
 			metav1.ListOptions{LabelSelector: "emco/deployment-id=" + contextID + "-network-intents"})
 		require.NoError(t, err)
 		for _, o := range list.Items {
