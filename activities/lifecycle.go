@@ -45,11 +45,13 @@ type Store interface {
 	Unreachable(ctx context.Context) (map[domain.ClusterName]bool, error)
 }
 
-// Runs is what a terminate needs of the workflow engine.
+// Runs are the operations as the workflow engine knows them.
 type Runs interface {
 	// Close cancels the operation and waits until it is closed; inOrder says that it came to its own end.
 	// An operation that is not known any more counts as not in order.
 	Close(ctx context.Context, s domain.Scope) (inOrder bool, err error)
+	// Running says whether the operation's workflow is open.
+	Running(ctx context.Context, s domain.Scope) (bool, error)
 }
 
 // Lifecycle records what operations do to their owner and their context.
@@ -111,11 +113,15 @@ func (l *Lifecycle) terminateNothing(ctx context.Context, s domain.Scope) error 
 // instance is the record of a context that begins.
 func (l *Lifecycle) instance(in RecordInput) *domain.Instance {
 	p := in.Prepared
-	return &domain.Instance{
+	i := &domain.Instance{
 		ContextID: in.ContextID, Owner: in.Owner, Origin: in.Operation, Operation: in.Operation, Status: domain.ContextInstantiating,
 		Namespace: p.Namespace, LogicalCloud: p.LogicalCloud, Profile: p.Profile, Release: p.Release,
 		Plan: p.Plan, Accepted: l.Now(), Label: p.Label,
 	}
+	if p.From != nil {
+		i.From = p.From.ContextID
+	}
+	return i
 }
 
 func (l *Lifecycle) advance(ctx context.Context, owner domain.Owner, in RecordInput) error {
@@ -258,7 +264,7 @@ func (l *Lifecycle) Supersede(ctx context.Context, s domain.Scope) (*Prepared, e
 	if err != nil {
 		return nil, err
 	}
-	inOrder, err := l.closeOrigin(ctx, i)
+	inOrder, err := l.end(ctx, i, i.Origin)
 	if err != nil {
 		return nil, err
 	}
@@ -279,11 +285,10 @@ func (l *Lifecycle) Supersede(ctx context.Context, s domain.Scope) (*Prepared, e
 	return &prepared, nil
 }
 
-// closeOrigin ends the operation that made a context. After an end that was not in order it waits for what is on its
-// way.
-func (l *Lifecycle) closeOrigin(ctx context.Context, i *domain.Instance) (inOrder bool, err error) {
-	origin := cmp.Or(i.Origin, domain.OpInstantiate)
-	inOrder, err = l.Runs.Close(ctx, domain.Scope{Owner: i.Owner, ContextID: i.ContextID, Operation: origin})
+// end ends an operation on a context, "" for an instantiate. After an end that was not in order it waits for what is on
+// its way.
+func (l *Lifecycle) end(ctx context.Context, i *domain.Instance, op domain.Operation) (inOrder bool, err error) {
+	inOrder, err = l.Runs.Close(ctx, domain.Scope{Owner: i.Owner, ContextID: i.ContextID, Operation: cmp.Or(op, domain.OpInstantiate)})
 	if err == nil && !inOrder {
 		err = pause.For(ctx, grace)
 	}

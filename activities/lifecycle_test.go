@@ -108,6 +108,8 @@ type closed struct{}
 
 func (closed) Close(context.Context, domain.Scope) (inOrder bool, err error) { return true, nil }
 
+func (closed) Running(context.Context, domain.Scope) (bool, error) { return false, nil }
+
 // TestTerminateOfWhatWasNeverRecorded is one of a context of which the group knows and nobody else: its instantiate was
 // ended by hand between its two writes.
 func TestTerminateOfWhatWasNeverRecorded(t *testing.T) {

@@ -73,6 +73,11 @@ func subnets() domain.NetworkSpec {
 	return domain.NetworkSpec{CNIType: "ovn4nfv", IPv4Subnets: []domain.Subnet{{Name: "s", Subnet: "10.1.0.0/24"}}}
 }
 
+func (n *networked) network(t *testing.T, name string) {
+	t.Helper()
+	n.create(t, &domain.Network{Identity: domain.Identity{Parent: edge}, Metadata: domain.Metadata{Name: name}, Spec: subnets()})
+}
+
 // TestNetworksAfterATerminateThatWasStopped: what is left over is nobody's, and that is said.
 func TestNetworksAfterATerminateThatWasStopped(t *testing.T) {
 	n := newNetworked(t)
@@ -92,6 +97,11 @@ func TestNetworksAfterATerminateThatWasStopped(t *testing.T) {
 	}))
 	require.Equal(t, []string{"instance 1 is TerminateFailed: what it has left in clusters, and this one has not, stays there"}, n.prepare(t, "2").Warnings)
 }
+
+// going are operations that go on.
+type going struct{ closed }
+
+func (going) Running(context.Context, domain.Scope) (bool, error) { return true, nil }
 
 func TestPlanOfNetworks(t *testing.T) {
 	n := newNetworked(t)
@@ -170,18 +180,50 @@ func TestRecordOfNetworks(t *testing.T) {
 
 // A group's chart that has one of the cluster's networks would take it over.
 func TestNetworksCollide(t *testing.T) {
-	n := newNetworked(t)
-	n.create(t, &domain.Network{Identity: domain.Identity{Parent: edge}, Metadata: domain.Metadata{Name: "net"}, Spec: subnets()})
-	theirs := plan.Plan{ContextID: "7", Owner: "projects/p/…/group", Namespace: "default", Apps: []plan.App{{
+	theirs := plan.Plan{ContextID: "7", Owner: "projects/p/composite-apps/ca/v1/deployment-intent-groups/group", Namespace: "default", Apps: []plan.App{{
 		Name:      "web",
 		Resources: []plan.ResourceID{{Group: "k8s.plugin.opnfv.org", Version: "v1alpha1", Kind: "Network", Name: "net"}},
 		Targets:   []plan.Target{{ClusterName: domain.ClusterName{Provider: "p", Name: "edge01"}}},
 	}}}
-	data, err := json.Marshal(theirs)
-	require.NoError(t, err)
-	digest, err := n.store.PutBlob(t.Context(), data)
-	require.NoError(t, err)
-	require.NoError(t, n.store.PutInstance(t.Context(), &domain.Instance{ContextID: "7", Owner: theirs.Owner, Status: domain.ContextInstantiated, Plan: digest}))
-	_, err = n.env.ExecuteActivity(n.Prepare, n.scope("1"))
-	require.ErrorContains(t, err, `Network "net" on cluster p+edge01 belongs to projects/p/…/group already`)
+	for name, c := range map[string]struct {
+		runs     activities.Runs
+		history  func(h *domain.History)
+		collides bool
+	}{
+		"with what is instantiated":      {closed{}, func(h *domain.History) { h.Append(domain.Instantiated, "7", 1, begun) }, true},
+		"with what is being recorded":    {going{}, func(*domain.History) {}, true},
+		"not with what never came about": {closed{}, func(*domain.History) {}, false},
+		"not with what another context has taken over": {closed{}, func(h *domain.History) {
+			h.Append(domain.Instantiated, "7", 1, begun)
+			h.Leave("7", "8", 1, begun)
+			h.Append(domain.Instantiated, "8", 2, begun)
+		}, false},
+		"with what another context was to take over": {closed{}, func(h *domain.History) {
+			h.Append(domain.Instantiated, "7", 1, begun)
+			h.Leave("7", "9", 1, begun)
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNetworked(t)
+			n.Runs = c.runs
+			n.network(t, "net")
+			group := &domain.DeploymentIntentGroup{
+				Identity: domain.Identity{Parent: "projects/p/composite-apps/ca/v1"}, Metadata: domain.Metadata{Name: "group"}, History: domain.NewHistory(begun),
+			}
+			c.history(&group.History)
+			n.create(t, group)
+			data, err := json.Marshal(theirs)
+			require.NoError(t, err)
+			digest, err := n.store.PutBlob(t.Context(), data)
+			require.NoError(t, err)
+			require.NoError(t, n.store.PutInstance(t.Context(), &domain.Instance{ContextID: "7", Owner: theirs.Owner, Status: domain.ContextInstantiated, Plan: digest}))
+			require.NoError(t, n.store.PutInstance(t.Context(), &domain.Instance{ContextID: "8", Owner: theirs.Owner, Status: domain.ContextTerminated, Plan: digest}))
+			_, err = n.env.ExecuteActivity(n.Prepare, n.scope("1"))
+			if c.collides {
+				require.ErrorContains(t, err, `Network "net" on cluster p+edge01 belongs to `+string(theirs.Owner)+` already`)
+				return
+			}
+			require.NoError(t, err)
+		})
+	}
 }

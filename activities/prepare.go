@@ -330,7 +330,14 @@ func (l *Lifecycle) checkCollisions(ctx context.Context, p *plan.Plan, from stri
 		if err != nil {
 			return err
 		}
-		if c, ok := plan.Collide(p, other); ok {
+		c, ok := plan.Collide(p, other)
+		if ok {
+			ok, err = l.holds(ctx, i)
+		}
+		if err != nil {
+			return err
+		}
+		if ok {
 			return fail.New(fail.Conflict, "app %q: %s %q on cluster %s belongs to %s already (app %q); use another name, release name (spec.version) or logical cloud",
 				c.App, c.Resource.Kind, c.Resource.Name, c.Cluster, i.Owner, c.OtherApp)
 		}

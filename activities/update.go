@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -131,7 +132,7 @@ func (l *Lifecycle) side(ctx context.Context, digest domain.Digest) (*plan.Side,
 func (l *Lifecycle) installed(ctx context.Context, from *domain.Instance) (*plan.Installed, error) {
 	out := &plan.Installed{Origin: from.Origin}
 	if from.Status != domain.ContextInstantiated {
-		inOrder, err := l.closeOrigin(ctx, from)
+		inOrder, err := l.end(ctx, from, from.Origin)
 		if err != nil {
 			return nil, err
 		}
@@ -197,7 +198,8 @@ func work(a *plan.App) (*Work, map[domain.ResourceState]int) {
 // takeOver is Record for an operation whose context takes over from another one. The new context's record comes
 // first: it is what says from then on what may be in clusters. A refusal takes it back.
 func (l *Lifecycle) takeOver(ctx context.Context, owner domain.Owner, in RecordInput) error {
-	if err := l.Store.PutInstance(ctx, l.instance(in)); err != nil {
+	next := l.instance(in)
+	if err := l.Store.PutInstance(ctx, next); err != nil {
 		return err
 	}
 	if !recorded(owner.Track(), in.Scope) {
@@ -212,16 +214,8 @@ func (l *Lifecycle) takeOver(ctx context.Context, owner domain.Owner, in RecordI
 			return err
 		}
 	}
-	from := in.Prepared.From.ContextID
-	for _, id := range slices.Compact([]string{from, in.Prepared.Label}) {
-		err := l.Store.UpdateInstance(ctx, id, func(i *domain.Instance) error {
-			i.Owner = in.Owner // with its last instance a group that was migrated gives the records away
-			if id == from {
-				i.Status = domain.ContextUpdated
-			}
-			return nil
-		})
-		if err != nil {
+	for _, earlier := range slices.Compact([]string{next.From, cmp.Or(next.Label, next.From)}) {
+		if err := l.Store.UpdateInstance(ctx, earlier, func(i *domain.Instance) error { i.PassOn(next); return nil }); err != nil {
 			return err
 		}
 	}

@@ -185,7 +185,7 @@ func (o *operations) ContextStatus(context.Context, domain.Key, string) (domain.
 	return o.status, nil
 }
 
-func (*operations) Reclaim(_ context.Context, owner domain.Owner) (domain.Owner, error) {
+func (*operations) Settle(_ context.Context, owner domain.Owner) (domain.Owner, error) {
 	return owner, nil
 }
 

@@ -163,6 +163,8 @@ type runs struct{ inOrder bool }
 
 func (r runs) Close(context.Context, domain.Scope) (bool, error) { return r.inOrder, nil }
 
+func (runs) Running(context.Context, domain.Scope) (bool, error) { return false, nil }
+
 // shards stand for the workflows that watch.
 type shards struct {
 	activities.Shards
@@ -208,7 +210,8 @@ type world struct {
 	clusters *clusters
 	shards   *shards
 	scope    domain.Scope
-	refusal  error // what Prepare fails with
+	prepared *activities.Prepared // what Prepare returns, or
+	refusal  error                // fails with
 }
 
 // newWorld has an approved group whose apps go to the clusters, two resources each.
@@ -275,9 +278,10 @@ func (w *world) register(prepared activities.Prepared) {
 	l := &activities.Lifecycle{Store: w.store, Runs: runs{inOrder: true}, Now: func() time.Time { return begun }}
 	w.RegisterActivity(l)
 	w.RegisterActivity(&activities.Watch{Store: plans{memory: w.store}, Shards: w.shards})
+	w.prepared = &prepared
 	w.OnActivity(l.Prepare, mock.Anything, mock.Anything).Maybe().Return(
 		func(context.Context, domain.Scope) (*activities.Prepared, error) {
-			return &prepared, workflows.ToTemporal(w.refusal, 1)
+			return w.prepared, workflows.ToTemporal(w.refusal, 1)
 		})
 }
 

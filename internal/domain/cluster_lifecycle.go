@@ -29,7 +29,8 @@ func (c *Cluster) Decide(observed ContextStatus, op Operation) (Transition, erro
 		case s == Applied, s == InstantiateStopped:
 			return Transition{To: Terminated}, nil
 		// EMCO has no way to finish a termination that failed or was stopped; leftovers would stay for ever.
-		case observed == ContextTerminateFailed:
+		// Nor to end an instantiate that goes on after its terminate was ended by hand.
+		case observed == ContextTerminateFailed, observed == ContextInstantiating:
 			return Transition{To: Terminated}, nil
 		default:
 			return Transition{To: s, Same: true}, nil

@@ -34,7 +34,7 @@ func TestDecideOfNetworks(t *testing.T) {
 		to   domain.State
 		same bool
 	}
-	notFailed := []string{"-", "i", "I", "IF", "t", "T"}
+	again, done := []string{"TF", "i"}, []string{"-", "I", "IF", "t", "T"}
 	allowed := map[domain.Operation]map[domain.State][]cell{
 		domain.OpInstantiate: {
 			created: {{ended, applied, false}}, terminated: {{ended, applied, false}}, terStopped: {{ended, applied, false}},
@@ -42,9 +42,9 @@ func TestDecideOfNetworks(t *testing.T) {
 		},
 		domain.OpTerminate: {
 			applied: {{all, terminated, false}}, iStopped: {{all, terminated, false}},
-			// what is left over of a termination can be terminated again
-			terminated: {{[]string{"TF"}, terminated, false}, {notFailed, terminated, true}},
-			terStopped: {{[]string{"TF"}, terminated, false}, {notFailed, terStopped, true}},
+			// what is left over of a termination can be terminated again, and so can what goes on after one
+			terminated: {{again, terminated, false}, {done, terminated, true}},
+			terStopped: {{again, terminated, false}, {done, terStopped, true}},
 		},
 		domain.OpStop: {
 			applied: {{[]string{"i"}, iStopped, false}}, terminated: {{[]string{"t"}, terStopped, false}},

@@ -137,7 +137,8 @@ func (d *DeploymentIntentGroup) Decide(c ContextStatus, op Operation) (Transitio
 		case s == Instantiated, s == InstantiateStopped:
 			return Transition{To: Terminated}, nil
 		// EMCO has no way to finish a termination that failed or was stopped; leftovers would stay for ever.
-		case (s == TerminateStopped || s == Terminated) && c == ContextTerminateFailed:
+		// Nor to end an instantiate that goes on after its terminate was ended by hand.
+		case (s == TerminateStopped || s == Terminated) && (c == ContextTerminateFailed || c == ContextInstantiating):
 			return Transition{To: Terminated}, nil
 		case s == Terminated && busy:
 			return refuse("it is already being terminated")

@@ -33,6 +33,17 @@ type Instance struct {
 	// Label is the context whose id is in the labels of what is in clusters, "" for its own: that of the first
 	// one when this one has taken over.
 	Label string `bson:"label,omitempty"`
+	// From is the context that this one takes over from, "" for none.
+	From string `bson:"from,omitempty"`
+}
+
+// PassOn records that another context has taken over from this one, or from one that came after it: with its last instance
+// a group that was migrated gives the records away.
+func (i *Instance) PassOn(to *Instance) {
+	i.Owner = to.Owner
+	if i.ContextID == to.From {
+		i.Status = ContextUpdated
+	}
 }
 
 // LabelID is the context id by which clusters know the instance's resources.

@@ -137,9 +137,9 @@ func (h *History) Leave(contextID, by string, revision int, now time.Time) {
 	h.Actions = append(h.Actions, Action{State: Updated, ContextID: contextID, Time: stamp(now), Revision: revision, By: by})
 }
 
-// TakeBack undoes Leave, when it was the last action.
+// TakeBack undoes Leave, or a terminate, when it was the last action.
 func (h *History) TakeBack() {
-	if h.Last().By != "" {
+	if h.Last().By != "" || h.Last().State == Terminated {
 		h.Actions = h.Actions[:len(h.Actions)-1]
 	}
 }

@@ -42,8 +42,8 @@ func TestDecide(t *testing.T) {
 		},
 		domain.OpTerminate: {
 			instantiated: {any8, terminated}, iStopped: {any8, terminated},
-			// what is left over of a termination can be terminated again
-			terminated: {[]string{"TF"}, terminated}, terStopped: {[]string{"TF"}, terminated},
+			// what is left over of a termination can be terminated again, and so can what goes on after one
+			terminated: {[]string{"TF", "i"}, terminated}, terStopped: {[]string{"TF", "i"}, terminated},
 		},
 		domain.OpStop: {
 			instantiated: {[]string{"i"}, iStopped}, terminated: {[]string{"t"}, terStopped},

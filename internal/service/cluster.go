@@ -86,11 +86,7 @@ func (s *Service) keepUsedCluster(ctx context.Context, c change) error {
 		return nil
 	}
 	cluster := c.from.(*domain.Cluster)
-	observed, err := s.instances.ContextStatus(ctx, domain.KeyOf(cluster), cluster.History.ContextID())
-	if err != nil {
-		return err
-	}
-	if _, err := cluster.Decide(observed, domain.OpDelete); err != nil {
+	if _, err := s.decide(ctx, cluster, domain.OpDelete); err != nil {
 		return err
 	}
 	owner, found, err := s.instances.User(ctx, cluster.ClusterName())

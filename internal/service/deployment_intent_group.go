@@ -62,17 +62,23 @@ func (s *Service) unapprove(ctx context.Context, c change) error {
 	}
 }
 
-// decide asks the state machine.
-func (s *Service) decide(ctx context.Context, group *domain.DeploymentIntentGroup, op domain.Operation) (domain.Transition, error) {
-	owner, err := s.instances.Reclaim(ctx, group)
-	if err != nil {
-		return domain.Transition{}, err
-	}
-	observed, err := s.instances.ContextStatus(ctx, domain.KeyOf(group), owner.Track().ContextID())
+// decide asks an owner's state machine.
+func (s *Service) decide(ctx context.Context, owner domain.Owner, op domain.Operation) (domain.Transition, error) {
+	owner, observed, err := s.observe(ctx, owner)
 	if err != nil {
 		return domain.Transition{}, err
 	}
 	return owner.Decide(observed, op)
+}
+
+// observe settles an owner, and says where its last context stands.
+func (s *Service) observe(ctx context.Context, owner domain.Owner) (domain.Owner, domain.ContextStatus, error) {
+	owner, err := s.instances.Settle(ctx, owner)
+	if err != nil {
+		return nil, "", err
+	}
+	observed, err := s.instances.ContextStatus(ctx, domain.KeyOf(owner), owner.Track().ContextID())
+	return owner, observed, err
 }
 
 // Bindings are what the intents of a deployment intent group bind to it: EMCO's list of intents, one map

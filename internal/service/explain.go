@@ -43,9 +43,11 @@ func (x *Explainer) Explain(ctx context.Context, key domain.Key) (*explain.Expla
 	if err != nil {
 		return nil, err
 	}
-	s := &explain.Situation{Now: x.lifecycle.now(), Key: key, Noun: owner.Noun(), History: *owner.Track(), UI: x.ui}
+	s := &explain.Situation{Now: x.lifecycle.now(), Key: key, Noun: owner.Noun(), UI: x.ui}
 	asking, cancel := context.WithTimeout(ctx, engineTimeout)
 	defer cancel()
+	silent(s, x.lifecycle.foresee(asking, owner))
+	s.History = *owner.Track()
 	if err := x.context(ctx, asking, s, owner); err != nil {
 		return nil, err
 	}
@@ -119,6 +121,11 @@ func (x *Explainer) instance(ctx, asking context.Context, s *explain.Situation, 
 		}
 	}
 	s.Instance = i
+	if goesOn := at(i, s.Status); s.Status.InProgress() && goesOn != scope { // after a terminate that somebody has ended
+		scope = goesOn
+		s.Run, err = x.runs.Run(asking, scope)
+		silent(s, err)
+	}
 	if i.Plan == "" {
 		return nil
 	}

@@ -42,34 +42,20 @@ func (l *Lifecycle) handover(ctx context.Context, owner domain.Owner) (*handover
 	return &handover{Scope: working(i), target: target}, nil
 }
 
-// Reclaim gives an owner back what a migrate has taken from it whose workflow has ended before the other group had it,
-// and returns the owner as it is then. Conflict when the migrate goes on.
-func (l *Lifecycle) Reclaim(ctx context.Context, owner domain.Owner) (domain.Owner, error) {
-	key := domain.KeyOf(owner)
-	for ctx.Err() == nil {
-		h, err := l.handover(ctx, owner)
-		if err != nil || h == nil {
-			return owner, err
-		}
-		running, err := l.engine.Running(ctx, h.Scope)
-		if err != nil {
-			return nil, err
-		}
-		if running {
-			return nil, fail.New(fail.Conflict, "%s is being migrated to %s: wait until that is recorded", describe(owner.Noun(), key), h.Owner)
-		}
-		err = l.takeBack(ctx, owner, h)
-		if err == nil {
-			return owner, nil
-		}
-		if !fail.Is(err, fail.Conflict) {
-			return nil, err
-		}
-		if owner, err = l.owner(ctx, key); err != nil {
-			return nil, err
-		}
+// reclaim gives an owner back what a migrate has taken from it whose workflow has ended before the other group had it.
+func (l *Lifecycle) reclaim(ctx context.Context, owner domain.Owner) error {
+	h, err := l.handover(ctx, owner)
+	if err != nil || h == nil {
+		return err
 	}
-	return nil, context.Cause(ctx)
+	running, err := l.engine.Running(ctx, h.Scope)
+	if err != nil {
+		return err
+	}
+	if running {
+		return fail.New(fail.Conflict, "%s is being migrated to %s: wait until that is recorded", describe(owner.Noun(), domain.KeyOf(owner)), h.Owner)
+	}
+	return changed(l.takeBack(ctx, owner, h))
 }
 
 // takeBack undoes the first write. A last attempt at the second one may still be on its way, in a worker that does not

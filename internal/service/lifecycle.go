@@ -45,6 +45,7 @@ type Records interface {
 	Leaves(ctx context.Context, contextID string) ([]domain.Leaf, error)
 	Blob(ctx context.Context, digest domain.Digest) ([]byte, error)
 	ActiveInstances(ctx context.Context) ([]*domain.Instance, error)
+	UpdateInstance(ctx context.Context, contextID string, change func(*domain.Instance) error) error
 	// DeleteInstance removes the record of a context that did not come about.
 	DeleteInstance(ctx context.Context, contextID string) error
 	InstancesOf(ctx context.Context, owner domain.Key) ([]*domain.Instance, error)
@@ -170,10 +171,14 @@ func (l *Lifecycle) statusOf(ctx context.Context, i *domain.Instance) (domain.Co
 	if i, err = l.instance(ctx, i.Owner, i.ContextID); err != nil || !i.Status.InProgress() {
 		return i.Status, err
 	}
-	if i.Status == domain.ContextTerminating {
-		return domain.ContextTerminateFailed, nil
+	if i.Status == domain.ContextInstantiating {
+		return domain.ContextInstantiateFailed, nil
 	}
-	return domain.ContextInstantiateFailed, nil
+	// What it was to end may go on.
+	if running, err = l.engine.Running(ctx, at(i, domain.ContextInstantiating)); err != nil || running {
+		return domain.ContextInstantiating, err
+	}
+	return domain.ContextTerminateFailed, nil
 }
 
 // Forget removes the records of all contexts of a resource that is deleted. For one that has not come to its end, as
@@ -219,10 +224,14 @@ func (l *Lifecycle) user(ctx context.Context, c domain.ClusterName, counts func(
 		if err != nil {
 			return "", false, err
 		}
-		for _, a := range p.Apps {
-			if slices.ContainsFunc(a.Targets, func(t plan.Target) bool { return t.ClusterName == c }) {
-				return i.Owner, true, nil
-			}
+		goes := slices.ContainsFunc(p.Apps, func(a plan.App) bool {
+			return slices.ContainsFunc(a.Targets, func(t plan.Target) bool { return t.ClusterName == c })
+		})
+		if !goes {
+			continue
+		}
+		if found, err := l.stands(ctx, i); err != nil || found {
+			return i.Owner, found, err
 		}
 	}
 	return "", false, nil
@@ -265,7 +274,7 @@ func (l *Lifecycle) owner(ctx context.Context, key domain.Key) (domain.Owner, er
 func (l *Lifecycle) decide(ctx context.Context, key domain.Key, op domain.Operation) (domain.Owner, domain.Transition, domain.ContextStatus, error) {
 	owner, err := l.owner(ctx, key)
 	if err == nil {
-		owner, err = l.Reclaim(ctx, owner)
+		owner, err = l.Settle(ctx, owner)
 	}
 	if err != nil {
 		return nil, domain.Transition{}, "", err
@@ -279,8 +288,13 @@ func (l *Lifecycle) decide(ctx context.Context, key domain.Key, op domain.Operat
 }
 
 // working is the operation that is going on in a context, or was the last one.
-func working(i *domain.Instance) domain.Scope {
-	return domain.Scope{Owner: i.Owner, ContextID: i.ContextID, Operation: i.Working()}
+func working(i *domain.Instance) domain.Scope { return at(i, i.Status) }
+
+// at is working for a context that stands elsewhere than its record says.
+func at(i *domain.Instance, status domain.ContextStatus) domain.Scope {
+	stands := *i
+	stands.Status = status
+	return domain.Scope{Owner: i.Owner, ContextID: i.ContextID, Operation: stands.Working()}
 }
 
 // newContextID is EMCO's form: a random positive 63-bit number in decimal.

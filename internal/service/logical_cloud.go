@@ -28,7 +28,8 @@ func (s *Service) cloudStatus(ctx context.Context, cloud *domain.LogicalCloud) (
 	if cloud.Admin() {
 		return cloud.AdminStatus(), nil
 	}
-	return s.instances.ContextStatus(ctx, domain.KeyOf(cloud), cloud.History.ContextID())
+	_, observed, err := s.observe(ctx, cloud)
+	return observed, err
 }
 
 // mayChangeCloud guards the document of a cloud and carries from write to write what is not of its body.

@@ -71,6 +71,10 @@ func (s *Service) clusterOf(ctx context.Context, c change) (*domain.Cluster, err
 	if err != nil {
 		return nil, err
 	}
-	cluster := o.(*domain.Cluster)
+	owner, err := s.instances.Settle(ctx, o.(*domain.Cluster))
+	if err != nil {
+		return nil, err
+	}
+	cluster := owner.(*domain.Cluster)
 	return cluster, cluster.MayChange(intent.Noun(), c.to == nil)
 }

@@ -77,7 +77,7 @@ func (*settled) Tenant(context.Context, domain.Key, domain.ClusterName) (domain.
 	return "", false, nil
 }
 
-func (*settled) Reclaim(_ context.Context, owner domain.Owner) (domain.Owner, error) {
+func (*settled) Settle(_ context.Context, owner domain.Owner) (domain.Owner, error) {
 	return owner, nil
 }
 

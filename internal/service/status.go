@@ -38,10 +38,13 @@ func (l *Lifecycle) Status(ctx context.Context, key domain.Key, parameters url.V
 	if err != nil {
 		return nil, err
 	}
-	return l.document(ctx, key, owner, q.For(status.SubjectOf(key)))
+	return l.document(ctx, owner, q.For(status.SubjectOf(key)))
 }
 
-func (l *Lifecycle) document(ctx context.Context, key domain.Key, owner domain.Owner, q status.Query) (d *StatusDocument, err error) {
+func (l *Lifecycle) document(ctx context.Context, owner domain.Owner, q status.Query) (d *StatusDocument, err error) {
+	if err := l.foresee(ctx, owner); err != nil {
+		return nil, err
+	}
 	d = &StatusDocument{query: q, source: heading(owner)}
 	if d.source.ContextID, err = q.ContextID(d.source.History); err != nil {
 		return nil, err
@@ -51,7 +54,7 @@ func (l *Lifecycle) document(ctx context.Context, key domain.Key, owner domain.O
 	case ok && cloud.Admin(): // there is nothing but its document
 		d.source.Status = adminStatus(cloud, d.source.ContextID)
 	default:
-		err = l.gather(ctx, key, d)
+		err = l.gather(ctx, owner, d)
 	}
 	return d, err
 }
@@ -80,8 +83,8 @@ func heading(owner domain.Owner) status.Source {
 	return h
 }
 
-func (l *Lifecycle) gather(ctx context.Context, key domain.Key, d *StatusDocument) error {
-	i, err := l.instance(ctx, key, d.source.ContextID)
+func (l *Lifecycle) gather(ctx context.Context, owner domain.Owner, d *StatusDocument) error {
+	i, err := l.instance(ctx, domain.KeyOf(owner), d.source.ContextID)
 	if err != nil {
 		return err
 	}
@@ -94,14 +97,14 @@ func (l *Lifecycle) gather(ctx context.Context, key domain.Key, d *StatusDocumen
 			return nil
 		}
 	}
-	if d.source.Status, err = l.statusOf(ctx, i); err != nil {
+	if d.source.Status, err = l.shown(ctx, owner, i); err != nil {
 		return err
 	}
 	if i.Plan == "" { // accepted a moment ago
 		return nil
 	}
 	running := d.source.Status.InProgress()
-	s := working(i)
+	s := at(i, d.source.Status)
 	if d.query.CountsSuffice() && !running && i.Counts != nil && i.Status == d.source.Status {
 		d.source.Counts = i.Counts
 		return nil

@@ -30,7 +30,7 @@ func (l *Lifecycle) Snapshot(ctx context.Context, key domain.Key, e status.Exten
 	if err != nil {
 		return nil, err
 	}
-	d, err := l.document(ctx, key, owner, e.Query())
+	d, err := l.document(ctx, owner, e.Query())
 	if err != nil {
 		return nil, err
 	}
