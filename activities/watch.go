@@ -37,6 +37,7 @@ type WatchingInput struct {
 	ContextID string        `json:"contextID"`
 	Plan      domain.Digest `json:"plan"`
 	Left      domain.Digest `json:"left,omitempty"` // what is left of the plan, see NarrowWatching
+	Began     time.Time     `json:"began,omitzero"` // see Watching
 }
 
 // Watching is the signal to a shard that its clusters have something of a context.
@@ -44,6 +45,8 @@ type Watching struct {
 	ContextID string               `json:"contextID"`
 	Clusters  []domain.ClusterName `json:"clusters"`
 	Only      bool                 `json:"only,omitempty"` // it has nothing in others any more
+	// Began is when the operation that says so began: a word may arrive after that of a later one.
+	Began time.Time `json:"began,omitzero"`
 }
 
 // WatchShardInput is the work of one watching activity; Term counts those of its workflow.
@@ -75,7 +78,7 @@ type WatchSet struct {
 
 // Shards are the workflows that watch.
 type Shards interface {
-	// Watch tells a shard of the context's clusters, and starts it when it does not run.
+	// Watch tells a shard of the context's clusters, and starts it when there are any and it does not run.
 	Watch(ctx context.Context, shard int, w Watching) error
 	// Unwatch tells a shard, if it runs, that a context has nothing in its clusters any more.
 	Unwatch(ctx context.Context, shard int, contextID string) error
@@ -117,17 +120,14 @@ func (w *Watch) StartWatching(ctx context.Context, in WatchingInput) error {
 		if len(clusters) == 0 {
 			return nil
 		}
-		return w.Shards.Watch(ctx, shard, Watching{ContextID: in.ContextID, Clusters: clusters})
+		return w.Shards.Watch(ctx, shard, Watching{ContextID: in.ContextID, Clusters: clusters, Began: in.Began})
 	})
 }
 
 // NarrowWatching tells them that of the clusters of its plan it has something only in those of what is left of it.
 func (w *Watch) NarrowWatching(ctx context.Context, in WatchingInput) error {
 	return w.tell(ctx, in, func(ctx context.Context, shard int, clusters []domain.ClusterName) error {
-		if len(clusters) == 0 {
-			return w.Shards.Unwatch(ctx, shard, in.ContextID)
-		}
-		return w.Shards.Watch(ctx, shard, Watching{ContextID: in.ContextID, Clusters: clusters, Only: true})
+		return w.Shards.Watch(ctx, shard, Watching{ContextID: in.ContextID, Clusters: clusters, Only: true, Began: in.Began})
 	})
 }
 
@@ -206,7 +206,7 @@ func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
 	defer stop()
 	ctx, cancel := untilWorkerStops(ctx)
 	defer cancel(nil)
-	s := &shard{Watch: w, owner: rand.Text(), watches: map[domain.ClusterName]context.CancelCauseFunc{}}
+	s := &shard{Watch: w, owner: rand.Text(), watches: map[domain.ClusterName]watched{}, left: map[domain.ClusterName]<-chan struct{}{}}
 	if err := w.Store.Pulse(ctx, s.owner, w.Now()); err != nil {
 		return err
 	}
@@ -246,10 +246,17 @@ type shard struct {
 	*Watch
 	owner    string
 	running  sync.WaitGroup
-	watches  map[domain.ClusterName]context.CancelCauseFunc // of the clusters that are watched
+	watches  map[domain.ClusterName]watched         // of the clusters that are watched
+	left     map[domain.ClusterName]<-chan struct{} // closed with the end of the last watch of a cluster that was left
 	begun    bool
 	ours     sync.Map // ids of contexts of this control plane; in clusters there may be another's
 	contacts contacts
+}
+
+// watched is the watch of a cluster.
+type watched struct {
+	end   context.CancelCauseFunc
+	ended <-chan struct{}
 }
 
 // errUnwatched ends the watch of a cluster for good.
@@ -257,33 +264,25 @@ var errUnwatched = errors.New("nothing is deployed in the cluster")
 
 // adjust begins and ends watches so that the clusters of the set are the ones that are watched.
 func (s *shard) adjust(ctx context.Context, set *WatchSet) error {
-	known := map[domain.ClusterName][]domain.ObservedApp{}
+	var known map[domain.ClusterName][]domain.ObservedApp
 	if !s.begun { // what has gone from the clusters while nobody watched must be forgotten
-		apps, err := s.Store.Observed(ctx, set.Contexts)
-		if err != nil {
+		var err error
+		if known, err = s.observed(ctx, set.Contexts); err != nil {
 			return err
-		}
-		for _, o := range apps {
-			known[o.Cluster] = append(known[o.Cluster], o)
 		}
 		s.begun = true
 	}
 	wanted := make(map[domain.ClusterName]bool, len(set.Clusters))
 	for _, c := range set.Clusters {
 		wanted[c] = true
-		if s.watches[c] != nil {
-			continue
+		if _, ok := s.watches[c]; !ok {
+			s.begin(ctx, c, set.Contexts, known[c])
 		}
-		ctx, cancel := context.WithCancelCause(ctx)
-		s.watches[c] = cancel
-		s.running.Go(func() {
-			defer cancel(nil)
-			s.watch(ctx, c, known[c])
-		})
 	}
-	for c, cancel := range s.watches {
+	for c, x := range s.watches {
 		if !wanted[c] {
-			cancel(errUnwatched)
+			x.end(errUnwatched)
+			s.left[c] = x.ended
 			delete(s.watches, c)
 		}
 	}
@@ -294,6 +293,42 @@ func (s *shard) adjust(ctx context.Context, set *WatchSet) error {
 		return true
 	})
 	return nil
+}
+
+// begin begins the watch of a cluster of which so much is stored. When this attempt has watched it before, that is found
+// out after the end of the watch before, which may have stored something, and whose last word is that the cluster is not
+// watched.
+func (s *shard) begin(ctx context.Context, c domain.ClusterName, contextIDs []string, known []domain.ObservedApp) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	s.watches[c] = watched{cancel, ended}
+	left, again := s.left[c]
+	s.running.Go(func() {
+		defer close(ended)
+		defer cancel(nil)
+		knows := func(context.Context) ([]domain.ObservedApp, error) { return known, nil }
+		if again {
+			<-left
+			knows = func(ctx context.Context) ([]domain.ObservedApp, error) {
+				all, err := s.observed(ctx, contextIDs)
+				return all[c], err
+			}
+		}
+		s.watch(ctx, c, knows)
+	})
+}
+
+// observed is what is stored of the contexts, by cluster.
+func (s *shard) observed(ctx context.Context, contextIDs []string) (map[domain.ClusterName][]domain.ObservedApp, error) {
+	apps, err := s.Store.Observed(ctx, contextIDs)
+	if err != nil {
+		return nil, err
+	}
+	known := map[domain.ClusterName][]domain.ObservedApp{}
+	for _, o := range apps {
+		known[o.Cluster] = append(known[o.Cluster], o)
+	}
+	return known, nil
 }
 
 // end waits for all that the shard began, and then takes back that its clusters are heard.
@@ -321,10 +356,10 @@ func (s *shard) pulse(ctx context.Context) {
 	}
 }
 
-// watch watches one cluster until ctx ends.
-func (s *shard) watch(ctx context.Context, c domain.ClusterName, known []domain.ObservedApp) {
+// watch watches one cluster until ctx ends. knows says what is stored of it.
+func (s *shard) watch(ctx context.Context, c domain.ClusterName, knows func(context.Context) ([]domain.ObservedApp, error)) {
 	for wait := beginFirst; ctx.Err() == nil; wait = min(2*wait, beginMost) {
-		err := s.observe(ctx, c, known)
+		err := s.observe(ctx, c, knows)
 		if ctx.Err() != nil {
 			break
 		}
@@ -341,12 +376,16 @@ func (s *shard) watch(ctx context.Context, c domain.ClusterName, known []domain.
 }
 
 // observe watches one cluster until ctx ends, or until it cannot for the reason that is returned.
-func (s *shard) observe(ctx context.Context, c domain.ClusterName, known []domain.ObservedApp) error {
+func (s *shard) observe(ctx context.Context, c domain.ClusterName, knows func(context.Context) ([]domain.ObservedApp, error)) error {
 	if _, err := s.Clusters.Get(ctx, c); err != nil {
 		return err
 	}
 	how := s.Reports.Report(c)
 	if how != domain.ReportNone {
+		known, err := knows(ctx)
+		if err != nil {
+			return err
+		}
 		return s.Observe(ctx, observe.Config{Cluster: c, Report: how, Clusters: s.Clusters, Sink: s, Known: known})
 	}
 	if err := s.Contact(ctx, domain.Watch{Cluster: c, Reason: unreported}); err != nil {

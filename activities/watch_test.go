@@ -41,6 +41,9 @@ type sky struct {
 	observed  []domain.ObservedApp
 	pulses    map[string]bool
 	heard     []activities.Heard
+	begun     int             // watchers
+	overlap   bool            // there were two of a cluster at a time
+	linger    <-chan struct{} // watchers end when it is closed; nil for at once
 	changed   *sync.Cond
 }
 
@@ -116,13 +119,23 @@ func (s *sky) Get(_ context.Context, c domain.ClusterName) (*kube.Cluster, error
 }
 
 func (s *sky) Observe(ctx context.Context, c observe.Config) error {
-	s.do(func() { s.watchers[c.Cluster] = c })
+	s.do(func() {
+		_, there := s.watchers[c.Cluster]
+		s.overlap = s.overlap || there
+		s.watchers[c.Cluster] = c
+		s.begun++
+	})
 	<-ctx.Done()
+	if s.linger != nil {
+		<-s.linger
+	}
 	s.do(func() { delete(s.watchers, c.Cluster) })
 	return ctx.Err()
 }
 
 func (s *sky) Observed(context.Context, []string) ([]domain.ObservedApp, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.observed, nil
 }
 
@@ -246,6 +259,32 @@ func TestWatchShardTakenOver(t *testing.T) {
 	require.Empty(t, s.pulses, "without a pulse it does not count")
 }
 
+// TestWatchShardOfAClusterThatComesBack: the watch that has ended must not take back what the new one says, and what it
+// left in the store is looked at again.
+func TestWatchShardOfAClusterThatComesBack(t *testing.T) {
+	s := newSky(t)
+	linger := make(chan struct{})
+	s.linger = linger
+	ended := s.run(worker.Options{})
+	s.sets <- &activities.WatchSet{Generation: 1, Clusters: far("a", "b"), Contexts: []string{"1"}}
+	s.until(s.watching("a", "b"))
+	s.sets <- &activities.WatchSet{Generation: 2, Clusters: far("b"), Contexts: []string{"1"}}
+	old := domain.ObservedApp{ContextID: "1", App: "app", Cluster: far("a")[0]}
+	s.do(func() { s.observed = []domain.ObservedApp{old} }) // what the first one has stored since it began
+	s.sets <- &activities.WatchSet{Generation: 3, Clusters: far("a", "b"), Contexts: []string{"1"}}
+	s.until(func() bool { return s.asked[len(s.asked)-1].Generation == 3 })
+	close(linger)
+	s.until(func() bool { return s.begun == 3 })
+	require.False(t, s.overlap)
+	var again observe.Config
+	s.do(func() { again = s.watchers[far("a")[0]] })
+	require.Equal(t, []domain.ObservedApp{old}, again.Known)
+	require.NoError(t, again.Sink.Contact(t.Context(), domain.Watch{Cluster: far("a")[0], Connected: true}))
+	s.sets <- &activities.WatchSet{Generation: 3, Clusters: far("a", "b"), Over: true}
+	require.NoError(t, <-ended)
+	require.True(t, s.watches[far("a")[0]].Connected)
+}
+
 func TestWatchShardOfAWorkerThatStops(t *testing.T) {
 	s := newSky(t)
 	stop := make(chan struct{})
@@ -363,6 +402,7 @@ func TestNarrowWatching(t *testing.T) {
 		told = append(told, clusters...)
 	}
 	require.ElementsMatch(t, far("a", "b", "c", "d", "h"), told)
-	require.NotEmpty(t, s.unwatched, "the clusters of some shards are empty")
-	require.Equal(t, shards, len(s.signals)+len(s.unwatched))
+	require.Contains(t, slices.Collect(maps.Values(s.signals)), []domain.ClusterName(nil), "the clusters of some shards are empty")
+	require.Len(t, s.signals, shards)
+	require.Empty(t, s.unwatched, "the context has not ended")
 }

@@ -270,7 +270,10 @@ func (o *operation) watch(activity any, prepared activities.Prepared, left domai
 		if _, err := workflow.AwaitWithTimeout(ctx, watchDelay, func() bool { return o.ended }); err != nil {
 			return
 		}
-		in := activities.WatchingInput{ContextID: cmp.Or(prepared.Label, o.in.ContextID), Plan: prepared.Plan, Left: left}
+		in := activities.WatchingInput{
+			ContextID: cmp.Or(prepared.Label, o.in.ContextID), Plan: prepared.Plan, Left: left,
+			Began: workflow.GetInfo(ctx).WorkflowStartTime,
+		}
 		if err := workflow.ExecuteActivity(waiting(ctx), activity, in).Get(ctx, nil); err != nil {
 			workflow.GetLogger(ctx).Error("watch", "error", err)
 		}

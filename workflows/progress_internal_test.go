@@ -15,7 +15,9 @@ func TestTheTableOfAWatch(t *testing.T) {
 	named := func(i int) domain.ClusterName {
 		return domain.ClusterName{Provider: "p", Name: fmt.Sprintf("c%03d", i)}
 	}
-	watched := []Watched{{named(1), []string{"1", "2"}}, {named(2), []string{"2"}}, {named(3), []string{"3"}}}
+	watched := []Watched{
+		{named(1), []Claim{{ContextID: "1"}, {ContextID: "2"}}}, {named(2), []Claim{{ContextID: "2"}}}, {named(3), []Claim{{ContextID: "3"}}},
+	}
 	heard := activities.Heard{Clusters: 1, Lost: 1, Reasons: []activities.Unheard{{Cluster: named(3), Reason: "a|b\nc"}}}
 	require.Equal(t, `| clusters | heard | not heard | just begun |
 |---|---|---|---|
@@ -30,7 +32,7 @@ func TestTheTableOfAWatch(t *testing.T) {
 
 	watched = nil
 	for i := range 103 {
-		watched = append(watched, Watched{named(i), []string{"1"}})
+		watched = append(watched, Watched{named(i), []Claim{{ContextID: "1"}}})
 	}
 	many := watchTable(watched, activities.Heard{Clusters: 104})
 	require.Contains(t, many, "| 103 | 104 | 0 | 0 |")

@@ -3,6 +3,8 @@ package workflows
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -19,10 +21,16 @@ type WatchInput struct {
 	Watched    []Watched `json:"watched,omitempty"` // sorted by cluster
 }
 
-// Watched is a cluster and the app contexts, sorted, for which it is watched.
+// Watched is a cluster and the app contexts, sorted by id, for which it is watched.
 type Watched struct {
 	Cluster  domain.ClusterName `json:"cluster"`
-	Contexts []string           `json:"contexts"`
+	Contexts []Claim            `json:"contexts"`
+}
+
+// Claim is the word that a context has something in a cluster, of the operation on it that began last.
+type Claim struct {
+	ContextID string    `json:"contextID"`
+	Began     time.Time `json:"began"`
 }
 
 var watcher *activities.Watch // names the methods; never called
@@ -99,8 +107,8 @@ func (w *watch) full(ctx workflow.Context) bool {
 
 func (w *watch) signalled() bool { return w.watches.Len()+w.unwatches.Len()+w.hears.Len() > 0 }
 
-// receive takes the signals that have come. Of one context the signal that ends it is the later one, so that the
-// others go first.
+// receive takes the signals that have come: those about clusters in their order, since an update may bring a context
+// back to a cluster that it has just left. The one that ends a context is the last about it, so that the others go first.
 func (w *watch) receive(ctx workflow.Context) {
 	for {
 		var s activities.Watching
@@ -108,10 +116,12 @@ func (w *watch) receive(ctx workflow.Context) {
 			break
 		}
 		for _, c := range s.Clusters {
-			w.add(c, s.ContextID)
+			w.add(c, Claim{s.ContextID, s.Began})
 		}
-		if s.Only {
-			w.remove(s.ContextID, s.Clusters)
+		if s.Only { // a word that comes late says nothing of what operations after it have brought
+			w.remove(s.ContextID, func(c domain.ClusterName, began time.Time) bool {
+				return !began.After(s.Began) && !slices.Contains(s.Clusters, c)
+			})
 		}
 	}
 	for {
@@ -119,7 +129,7 @@ func (w *watch) receive(ctx workflow.Context) {
 		if !w.unwatches.ReceiveAsync(&contextID) {
 			break
 		}
-		w.remove(contextID, nil)
+		w.remove(contextID, func(domain.ClusterName, time.Time) bool { return true })
 	}
 	for {
 		var h activities.Heard
@@ -131,7 +141,7 @@ func (w *watch) receive(ctx workflow.Context) {
 	workflow.SetCurrentDetails(ctx, watchTable(w.Watched, w.heard))
 }
 
-func (w *watch) add(c domain.ClusterName, contextID string) {
+func (w *watch) add(c domain.ClusterName, claim Claim) {
 	i, found := slices.BinarySearchFunc(w.Watched, c, func(a Watched, b domain.ClusterName) int {
 		return a.Cluster.Compare(b)
 	})
@@ -140,16 +150,25 @@ func (w *watch) add(c domain.ClusterName, contextID string) {
 		w.Generation++
 	}
 	contexts := w.Watched[i].Contexts
-	if at, found := slices.BinarySearch(contexts, contextID); !found {
-		w.Watched[i].Contexts = slices.Insert(contexts, at, contextID)
+	switch at, found := claimOf(contexts, claim.ContextID); {
+	case !found:
+		w.Watched[i].Contexts = slices.Insert(contexts, at, claim)
+	case claim.Began.After(contexts[at].Began):
+		contexts[at] = claim
 	}
 }
 
-// remove forgets that a context has something in clusters other than those it stays in.
-func (w *watch) remove(contextID string, stays []domain.ClusterName) {
+// claimOf finds a context's among claims, or the place for it.
+func claimOf(claims []Claim, contextID string) (at int, found bool) {
+	return slices.BinarySearchFunc(claims, contextID, func(c Claim, id string) int { return strings.Compare(c.ContextID, id) })
+}
+
+// remove forgets that a context has something in the clusters that it leaves, where an operation that began then has
+// claimed it.
+func (w *watch) remove(contextID string, leaves func(c domain.ClusterName, began time.Time) bool) {
 	kept := w.Watched[:0]
 	for _, x := range w.Watched {
-		if at, found := slices.BinarySearch(x.Contexts, contextID); found && !slices.Contains(stays, x.Cluster) {
+		if at, found := claimOf(x.Contexts, contextID); found && leaves(x.Cluster, x.Contexts[at].Began) {
 			x.Contexts = slices.Delete(x.Contexts, at, at+1)
 		}
 		if len(x.Contexts) > 0 {
@@ -164,19 +183,22 @@ func (w *watch) remove(contextID string, stays []domain.ClusterName) {
 }
 
 // changes answers ChangesUpdate: when the set is newer than the one that is known, when somebody else has asked
-// since, or when the activity is to end.
+// since, or when the activity is to end. An activity of another term, of this shard's workflow before it ended and was
+// started again too, is over.
 func (w *watch) changes(ctx workflow.Context, in activities.ChangesInput) (*activities.WatchSet, error) {
-	if !in.Before(w.poller) {
+	if in.Term == w.Term && !in.Before(w.poller) {
 		w.poller = in
 	}
-	superseded := func() bool { return in.Before(w.poller) || in.Term < w.Term }
+	superseded := func() bool { return in.Term != w.Term || in.Before(w.poller) }
 	if err := workflow.Await(ctx, func() bool { return w.over || superseded() || w.Generation > in.Generation }); err != nil {
 		return nil, err
 	}
 	set := &activities.WatchSet{Generation: w.Generation, Over: w.over || superseded()}
 	for _, x := range w.Watched {
 		set.Clusters = append(set.Clusters, x.Cluster)
-		set.Contexts = append(set.Contexts, x.Contexts...)
+		for _, claim := range x.Contexts {
+			set.Contexts = append(set.Contexts, claim.ContextID)
+		}
 	}
 	slices.Sort(set.Contexts)
 	set.Contexts = slices.Compact(set.Contexts)

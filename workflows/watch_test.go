@@ -17,6 +17,12 @@ import (
 	"github.com/drover-io/drover/workflows"
 )
 
+// only says in which clusters a context has something, by the word of an operation that began then, and that it has
+// nothing in others.
+func (w *watchWorld) only(contextID string, began time.Time, names ...string) {
+	w.SignalWorkflow(workflows.WatchSignal, activities.Watching{ContextID: contextID, Clusters: edge(names...), Only: true, Began: began})
+}
+
 // watching stands for the activity: it lasts until it is cancelled, but for the first ones, which fail.
 type watching struct {
 	failures atomic.Int32
@@ -142,7 +148,7 @@ func TestWatch(t *testing.T) {
 // TestWatchTakenOver: whoever asked before, in vain, is sent away; it may be a worker that only seemed to be dead.
 func TestWatchTakenOver(t *testing.T) {
 	w := newWatchWorld(t)
-	var before, after, late *asked
+	var before, after, late, former *asked
 	w.at(
 		func() { w.watch("1", "a") },
 		func() { before = w.ask("1", activities.ChangesInput{Term: 1, Attempt: 1, Generation: 1}) },
@@ -151,15 +157,64 @@ func TestWatchTakenOver(t *testing.T) {
 			require.True(t, before.set.Over)
 			require.Nil(t, after.set)
 			late = w.ask("3", activities.ChangesInput{Term: 1, Attempt: 1, Generation: 0})
+			former = w.ask("4", activities.ChangesInput{Term: 7, Attempt: 1, Generation: 9})
 		},
 		func() {
 			require.True(t, late.set.Over)
+			require.True(t, former.set.Over, "it is of the workflow that was there before")
 			require.Nil(t, after.set)
 			w.SignalWorkflow(workflows.UnwatchSignal, "1")
 		},
 	)
 	require.NoError(t, w.run(workflows.WatchInput{}))
 	require.True(t, after.set.Over)
+}
+
+// TestWatchOfAClusterThatIsLeftAndComesBack: both signals are taken at once, as the workflow waits after a failure.
+func TestWatchOfAClusterThatIsLeftAndComesBack(t *testing.T) {
+	w := newWatchWorld(t)
+	w.activity.failures.Store(1)
+	w.RegisterDelayedCallback(func() {
+		w.only("1", time.Unix(1, 0))
+		w.watch("1", "a")
+	}, 5*time.Second)
+	again := false
+	w.activity.begins = func(term int) {
+		if again = term == 2; again {
+			w.SignalWorkflow(workflows.UnwatchSignal, "1")
+		}
+	}
+	require.NoError(t, w.run(workflows.WatchInput{Watched: []workflows.Watched{
+		{Cluster: edge("a")[0], Contexts: []workflows.Claim{{ContextID: "1"}}},
+	}}))
+	require.True(t, again, "the cluster is watched")
+}
+
+// TestWatchWhenAWordComesLate: of what a later operation has brought, an earlier one does not know.
+func TestWatchWhenAWordComesLate(t *testing.T) {
+	w := newWatchWorld(t)
+	first, second := time.Unix(1, 0), time.Unix(2, 0)
+	watch := func(began time.Time, names ...string) {
+		w.SignalWorkflow(workflows.WatchSignal, activities.Watching{ContextID: "1", Clusters: edge(names...), Began: began})
+	}
+	var seen *asked
+	w.at(
+		func() { watch(first, "a", "b", "c") },
+		func() { watch(second, "b", "d") },
+		func() { watch(first, "d") },
+		func() { w.only("1", first, "a") },
+		func() { seen = w.ask("1", activities.ChangesInput{Term: 1, Attempt: 1}) },
+		func() {
+			require.Equal(t, edge("a", "b", "d"), seen.set.Clusters)
+			w.only("1", second, "d")
+		},
+		func() { seen = w.ask("2", activities.ChangesInput{Term: 1, Attempt: 1}) },
+		func() {
+			require.Equal(t, edge("d"), seen.set.Clusters)
+			w.only("1", second)
+		},
+	)
+	require.NoError(t, w.run(workflows.WatchInput{}))
 }
 
 func TestWatchGoesOnAfterAFailure(t *testing.T) {
@@ -195,6 +250,7 @@ func TestWatchContinuesAsNew(t *testing.T) {
 	var in workflows.WatchInput
 	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(again.Input, &in))
 	require.Equal(t, workflows.WatchInput{Shard: 3, Generation: 9, Term: 5, Watched: []workflows.Watched{
-		{Cluster: edge("a")[0], Contexts: []string{"1", "2"}}, {Cluster: edge("b")[0], Contexts: []string{"2"}},
+		{Cluster: edge("a")[0], Contexts: []workflows.Claim{{ContextID: "1"}, {ContextID: "2"}}},
+		{Cluster: edge("b")[0], Contexts: []workflows.Claim{{ContextID: "2"}}},
 	}}, in)
 }

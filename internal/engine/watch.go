@@ -14,6 +14,9 @@ import (
 
 // Watch implements activities.Shards.
 func (e *Engine) Watch(ctx context.Context, shard int, w activities.Watching) error {
+	if len(w.Clusters) == 0 {
+		return e.signalWatch(ctx, shard, workflows.WatchSignal, w)
+	}
 	return e.call(ctx, func(ctx context.Context) error {
 		id := workflows.WatchID(shard)
 		_, err := e.temporal.SignalWithStartWorkflow(ctx, id, workflows.WatchSignal, w, client.StartWorkflowOptions{
