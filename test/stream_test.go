@@ -137,6 +137,8 @@ func TestStatusIsWatched(t *testing.T) {
 	rpc, notifications := notified(ctx, t, s, d, &statusnotify.StatusRegistration{
 		ClientId: "test", StatusType: statusnotify.StatusValue_READY, Output: statusnotify.OutputType_ALL,
 	})
+	_, err = notifications.Header() // comes when it is registered: the other one, on its own connection, may be first otherwise
+	require.NoError(t, err)
 	_, twice := notified(ctx, t, s, d, &statusnotify.StatusRegistration{
 		ClientId: "test", StatusType: statusnotify.StatusValue_READY,
 	})
