@@ -33,8 +33,15 @@ test: build servers ## all tests, end to end on real components included
 	@cd deploy/local/kube && go test ./...
 	@cd test && DROVER_TEST_REQUIRE=1 go test -timeout 30m ./...
 
-test-race: build servers ## the root module's tests with the race detector
-	@DROVER_TEST_REQUIRE=1 go test -race ./...
+test-race: servers ## all tests of the product with the race detector, in API, worker and agent too
+	@rm -rf build/race && mkdir -p build/race
+	@go build -race -o $(BIN)/drover ./cmd/drover # until the next make build
+	@cd test && go build -race -o ../$(BIN)/fleet ./cmd/fleet
+	@export DROVER_TEST_REQUIRE=1 GORACE=log_path=$(CURDIR)/build/race/report; \
+		go test -race ./... || failed=1; \
+		(cd test && go test -race -timeout 60m ./...) || failed=1; \
+		cat build/race/* 2>/dev/null && failed=1; \
+		test -z "$${failed:-}" # a process that a test kills has reported, too
 
 bench: build servers ## the figures, into build/bench/report.md and report.json
 	@cd test && DROVER_TEST_REQUIRE=1 DROVER_BENCH=$(CURDIR)/build/bench go test -count=1 -timeout 60m -run TestReport ./bench
