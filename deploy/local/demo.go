@@ -105,7 +105,7 @@ func (d *demo) describe(ctx context.Context, _ *stack) error {
 	d.vfw.Project, d.vfw.CompositeApp, d.vfw.Version = "testvfw", "compositevfw", "v1"
 	d.vfw.Profile, d.vfw.LogicalCloud = "vfw_composite-profile", "admin"
 	d.vfw.Group, d.vfw.Release = "vfw_deployment_intent_group", "fw0"
-	for _, name := range []string{"packetgen", "firewall", "sink"} {
+	for _, name := range examples.Apps {
 		chart, err := examples.Chart(name)
 		if err != nil {
 			return err
