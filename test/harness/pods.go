@@ -65,11 +65,22 @@ func setReady(ctx context.Context, kube kubernetes.Interface, pod string, is cor
 	return err
 }
 
-// RemovePods deletes the Pods with a label at once.
+// removeTime is as long as an API server takes for one request: for deleting thousands a busy one needs more.
+const removeTime = time.Minute
+
+// RemovePods deletes the Pods with a label without grace, and asks for it again until none is left.
 func (c *Cluster) RemovePods(t testing.TB, label string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
 	pods := c.Client(t).CoreV1().Pods(metav1.NamespaceDefault)
-	require.NoError(t, pods.DeleteCollection(ctx, *metav1.NewDeleteOptions(0), metav1.ListOptions{LabelSelector: label}))
+	labelled := metav1.ListOptions{LabelSelector: label}
+	Until(context.Background(), t, "gone: the Pods with "+label, func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), removeTime)
+		defer cancel()
+		if err := pods.DeleteCollection(ctx, *metav1.NewDeleteOptions(0), labelled); err != nil {
+			t.Logf("remove Pods: %v", err)
+			return false
+		}
+		left, err := pods.List(ctx, labelled)
+		return err == nil && len(left.Items) == 0
+	})
 }
