@@ -305,7 +305,7 @@ func (a *attempt) begin(ctx context.Context) (domain.Marks, error) {
 		a.state.Reported = true
 		marks = plan.Doom(a.resources, held.Doubt(), domain.OpUpdate)
 	default:
-		a.state.Reported = reported(leaf)
+		a.state.Reported = reported(leaf, a.in.Label != "")
 		marks = plan.Doom(a.resources, marks, leaf.Operation)
 	}
 	for i := range marks {
@@ -316,13 +316,14 @@ func (a *attempt) begin(ctx context.Context) (domain.Marks, error) {
 	return marks, nil
 }
 
-// reported says whether there may be a ResourceBundleState of a leaf that was worked on before.
-func reported(leaf *domain.Leaf) bool {
+// reported says whether there may be a ResourceBundleState of a leaf that was worked on before, in a context that has
+// taken over from another one or in one that has not.
+func reported(leaf *domain.Leaf, tookOver bool) bool {
 	marks := domain.DecodeMarks(leaf.Marks)
 	switch {
 	case leaf.Operation == domain.OpTerminate:
 		return leaf.Report != "" || marks.Has(func(m domain.Mark) bool { return m.MayBeThere() && m != domain.MarkKept })
-	case leaf.Operation.TakesOver():
+	case tookOver:
 		return marks.Has(domain.Mark.MayBeThere) // an earlier context may have been reported on
 	default:
 		return slices.Contains(marks, domain.MarkApplied)

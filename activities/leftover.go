@@ -7,25 +7,70 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
 )
 
-// leftover adds a warning of what the owner's last instance may still have in clusters because its terminate did not come to its
-// end. What the next one has too goes over to it; nobody deletes the rest.
-func (l *Lifecycle) leftover(ctx context.Context, owner domain.Owner, warnings []string) ([]string, error) {
+// leftover is the record of the owner's last context when a terminate has not brought it to its end, nil for none.
+// Conflict while that terminate goes on. The owner was read before, so that one that begins later finds a newer revision of it,
+// or makes it.
+func (l *Lifecycle) leftover(ctx context.Context, owner domain.Owner) (*domain.Instance, error) {
 	id := owner.Track().ContextID()
 	if id == "" {
-		return warnings, nil
+		return nil, nil
 	}
 	i, err := l.Store.Instance(ctx, id)
 	switch {
 	case fail.Is(err, fail.NotFound):
-		return warnings, nil
+		return nil, nil
 	case err != nil:
 		return nil, err
-	case i.Status == domain.ContextTerminateFailed:
-		warnings = append(warnings, fmt.Sprintf("instance %s is %s: what it has left in clusters, and this one has not, stays there", id, i.Status))
+	case i.Working() != domain.OpTerminate || i.Status == domain.ContextTerminated:
+		return nil, nil
 	}
-	return warnings, nil
+	running, err := l.Runs.Running(ctx, domain.Scope{Owner: i.Owner, ContextID: id, Operation: domain.OpTerminate})
+	if err != nil {
+		return nil, err
+	}
+	if running {
+		return nil, fail.New(fail.Conflict, "instance %s is being terminated: wait until that has ended, or stop it", id)
+	}
+	// It may have ended between the two questions.
+	if i, err = l.Store.Instance(ctx, id); err != nil || i.Status == domain.ContextTerminated {
+		return nil, err
+	}
+	return i, nil
+}
+
+// inherit plans the way from what a terminate has left in clusters to what is wanted now: all that is wanted is applied,
+// and then the rest pruned. Conflict when that is not in the same logical cloud.
+func (l *Lifecycle) inherit(ctx context.Context, d *draft, left *domain.Instance) (*Prepared, error) {
+	inOrder, err := l.end(ctx, left, domain.OpTerminate)
+	if err != nil {
+		return nil, err
+	}
+	installed, err := l.installed(ctx, left)
+	if err != nil {
+		return nil, err
+	}
+	installed.Unsettled = installed.Unsettled || !inOrder
+	rest := installed.Rest()
+	var out *Prepared
+	switch {
+	case rest == nil:
+		out, err = l.planned(ctx, d, &d.plan, left.ContextID)
+	case d.cloud != left.LogicalCloud || d.plan.Namespace != left.Namespace:
+		return nil, fail.New(fail.Conflict, "instance %s was not terminated to its end, and what it has left is in logical cloud %q, namespace %s, not in %q, namespace %s: go back to that, instantiate and terminate, or leave it there by deleting this and creating it anew",
+			left.ContextID, left.LogicalCloud.Name(), left.Namespace, d.cloud.Name(), d.plan.Namespace)
+	default:
+		d.warnings = append(d.warnings, fmt.Sprintf(
+			"instance %s was not terminated to its end: what it has left in clusters goes over to this one, which prunes what it does not want", left.ContextID))
+		out, err = l.plannedChange(ctx, d, plan.Diff(*rest, plan.Side{Plan: &d.plan, Bundles: d.bundles}, domain.OpInstantiate), left)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out.From = &From{ContextID: left.ContextID, Owner: left.Owner}
+	return out, nil
 }
 
 // holds says whether an active record tells what may be in clusters. It does not when the workflow was ended by hand that

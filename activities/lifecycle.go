@@ -79,10 +79,14 @@ func (l *Lifecycle) Record(ctx context.Context, in RecordInput) error {
 	if in.Prepared != nil && in.Prepared.From != nil {
 		return l.takeOver(ctx, owner, in)
 	}
-	if !recorded(owner.Track(), in.Scope) {
-		if err := l.advance(ctx, owner, in); err != nil {
-			return err
-		}
+	switch {
+	case !recorded(owner.Track(), in.Scope):
+		err = l.advance(ctx, owner, in)
+	case in.Operation == domain.OpTerminate:
+		err = l.renew(ctx, owner, in.Scope)
+	}
+	if err != nil {
+		return err
 	}
 	if in.Operation == domain.OpTerminate {
 		err := l.Store.UpdateInstance(ctx, in.ContextID, func(i *domain.Instance) error {
@@ -122,6 +126,23 @@ func (l *Lifecycle) instance(in RecordInput) *domain.Instance {
 		i.From = p.From.ContextID
 	}
 	return i
+}
+
+// renew counts the revision of an owner up whose state tells of the terminate already: an instantiate that is to take
+// over from the context, and was planned before, is refused then.
+func (l *Lifecycle) renew(ctx context.Context, owner domain.Owner, s domain.Scope) error {
+	for {
+		err := l.Store.Replace(ctx, owner)
+		if !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
+			return err
+		}
+		if owner, err = l.owner(ctx, s.Owner); err != nil {
+			return err
+		}
+		if !recorded(owner.Track(), s) {
+			return changedMeanwhile(owner)
+		}
+	}
 }
 
 func (l *Lifecycle) advance(ctx context.Context, owner domain.Owner, in RecordInput) error {
@@ -330,7 +351,7 @@ func (l *Lifecycle) Finish(ctx context.Context, in FinishInput) (*Outcome, error
 	left := ends(in.ContextID, leaves)
 	out := outcome(p, left, in)
 	digest := in.Plan
-	if in.Operation.TakesOver() {
+	if in.Operation != domain.OpTerminate && p.Label != "" { // it has taken over from another context
 		if digest, err = l.trim(ctx, p, digest, left); err != nil {
 			return nil, err
 		}

@@ -73,35 +73,104 @@ func subnets() domain.NetworkSpec {
 	return domain.NetworkSpec{CNIType: "ovn4nfv", IPv4Subnets: []domain.Subnet{{Name: "s", Subnet: "10.1.0.0/24"}}}
 }
 
+// left has context 1 of the cluster's networks terminated, but for the leaf's marks.
+func (n *networked) left(t *testing.T, marks string) {
+	t.Helper()
+	first := n.prepare(t, "1")
+	require.NoError(t, n.Record(t.Context(), activities.RecordInput{Scope: n.scope("1"), Prepared: &first}))
+	o, err := n.store.Get(t.Context(), domain.ClustersNoun, edge)
+	require.NoError(t, err)
+	cluster := o.(*domain.Cluster)
+	cluster.History.Append(domain.Terminated, "1", 0, begun)
+	cluster.History.Append(domain.TerminateStopped, "1", 0, begun)
+	require.NoError(t, n.store.Replace(t.Context(), cluster))
+	require.NoError(t, n.store.UpdateInstance(t.Context(), "1", func(i *domain.Instance) error {
+		i.Operation, i.Status = domain.OpTerminate, domain.ContextTerminateFailed
+		return nil
+	}))
+	require.NoError(t, n.store.PutLeaf(t.Context(), domain.Leaf{
+		ContextID: "1", Operation: domain.OpTerminate, App: "network-intents", Cluster: domain.ClusterName{Provider: "p", Name: "edge01"}, Marks: marks,
+	}))
+}
+
 func (n *networked) network(t *testing.T, name string) {
 	t.Helper()
 	n.create(t, &domain.Network{Identity: domain.Identity{Parent: edge}, Metadata: domain.Metadata{Name: name}, Spec: subnets()})
 }
 
-// TestNetworksAfterATerminateThatWasStopped: what is left over is nobody's, and that is said.
+// TestNetworksAfterATerminateThatWasStopped: the next apply takes over what is left, and prunes what it has not.
 func TestNetworksAfterATerminateThatWasStopped(t *testing.T) {
 	n := newNetworked(t)
-	require.Empty(t, n.prepare(t, "1").Warnings)
+	n.Runs = closed{}
+	n.network(t, "gone")
+	n.network(t, "net")
+	n.left(t, "1X1D")
+	require.NoError(t, n.store.Delete(t.Context(), domain.Networks, edge+"/networks/gone", 0))
+	prepared := n.prepare(t, "2")
+	require.Equal(t, &activities.From{ContextID: "1", Owner: edge}, prepared.From)
+	require.Equal(t, "1", prepared.Label, "by which the cluster knows what is left")
+	require.Equal(t, &activities.Work{Apply: 1, Prune: 1}, prepared.Apps[0].Work)
+	require.Equal(t, []string{"1p1d"}, prepared.Apps[0].Targets.Marks)
+	require.Equal(t, []string{"instance 1 was not terminated to its end: what it has left in clusters goes over to this one, which prunes what it does not want"}, prepared.Warnings)
+	for range 2 { // an activity may run twice
+		require.NoError(t, n.Record(t.Context(), activities.RecordInput{Scope: n.scope("2"), Prepared: &prepared, Observed: domain.ContextTerminateFailed}))
+	}
 	o, err := n.store.Get(t.Context(), domain.ClustersNoun, edge)
 	require.NoError(t, err)
-	cluster := o.(*domain.Cluster)
-	cluster.History.Append(domain.Applied, "1", 0, begun)
-	cluster.History.Append(domain.Terminated, "1", 0, begun)
-	require.NoError(t, n.store.Replace(t.Context(), cluster))
-	require.Empty(t, n.prepare(t, "2").Warnings, "what is not recorded has nothing in clusters")
-	require.NoError(t, n.store.PutInstance(t.Context(), &domain.Instance{ContextID: "1", Owner: edge, Status: domain.ContextTerminated}))
-	require.Empty(t, n.prepare(t, "2").Warnings)
-	require.NoError(t, n.store.UpdateInstance(t.Context(), "1", func(i *domain.Instance) error {
-		i.Status = domain.ContextTerminateFailed
-		return nil
-	}))
-	require.Equal(t, []string{"instance 1 is TerminateFailed: what it has left in clusters, and this one has not, stays there"}, n.prepare(t, "2").Warnings)
+	h := o.(*domain.Cluster).History
+	require.Equal(t, domain.Action{State: domain.Applied, ContextID: "2", Time: begun}, h.Last())
+	require.Equal(t, "1", h.StatusContextID)
+	for id, want := range map[string]domain.ContextStatus{"1": domain.ContextUpdated, "2": domain.ContextInstantiating} {
+		i, err := n.store.Instance(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, want, i.Status)
+	}
+}
+
+// TestNetworksAfterATerminateThatHasLeftNothing begin anew; the context before is over all the same.
+func TestNetworksAfterATerminateThatHasLeftNothing(t *testing.T) {
+	n := newNetworked(t)
+	n.Runs = closed{}
+	n.network(t, "net")
+	n.left(t, "1D")
+	prepared := n.prepare(t, "2")
+	require.Empty(t, prepared.Warnings)
+	require.Nil(t, prepared.Apps[0].Work)
+	require.NoError(t, n.Record(t.Context(), activities.RecordInput{Scope: n.scope("2"), Prepared: &prepared, Observed: domain.ContextTerminateFailed}))
+	o, err := n.store.Get(t.Context(), domain.ClustersNoun, edge)
+	require.NoError(t, err)
+	require.Equal(t, "2", o.(*domain.Cluster).History.StatusContextID)
+	i, err := n.store.Instance(t.Context(), "1")
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextUpdated, i.Status)
 }
 
 // going are operations that go on.
 type going struct{ closed }
 
 func (going) Running(context.Context, domain.Scope) (bool, error) { return true, nil }
+
+// TestNetworksWhileATerminateIsRepeated: of a terminate and an apply that both were accepted to begin, one is refused.
+func TestNetworksWhileATerminateIsRepeated(t *testing.T) {
+	n := newNetworked(t)
+	n.network(t, "net")
+	n.left(t, "1X")
+	n.Runs = going{}
+	_, err := n.env.ExecuteActivity(n.Prepare, n.scope("2"))
+	require.ErrorContains(t, err, "instance 1 is being terminated")
+
+	n.Runs = closed{}
+	prepared := n.prepare(t, "2")
+	again := n.scope("1")
+	again.Operation = domain.OpTerminate
+	for range 2 { // with the state that it has already
+		require.NoError(t, n.Record(t.Context(), activities.RecordInput{Scope: again, Observed: domain.ContextTerminateFailed}))
+	}
+	err = n.Record(t.Context(), activities.RecordInput{Scope: n.scope("2"), Prepared: &prepared, Observed: domain.ContextTerminateFailed})
+	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+	_, err = n.store.Instance(t.Context(), "2")
+	require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+}
 
 func TestPlanOfNetworks(t *testing.T) {
 	n := newNetworked(t)

@@ -29,10 +29,16 @@ func (l *Lifecycle) Prepare(ctx context.Context, s domain.Scope) (*Prepared, err
 	if err != nil {
 		return nil, err
 	}
-	if d.warnings, err = l.leftover(ctx, owner, d.warnings); err != nil {
+	left, err := l.leftover(ctx, owner)
+	if err != nil {
 		return nil, err
 	}
-	out, err := l.planned(ctx, d, &d.plan, "")
+	var out *Prepared
+	if left == nil {
+		out, err = l.planned(ctx, d, &d.plan, "")
+	} else {
+		out, err = l.inherit(ctx, d, left)
+	}
 	if err != nil {
 		return nil, err
 	}

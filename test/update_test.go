@@ -597,6 +597,26 @@ func TestUpdateInItsMiddle(t *testing.T) {
 		require.Empty(t, c.shown(ctx, "", c.clusters[1]))
 		c.end(ctx)
 	})
+	t.Run("an instantiate goes on from what a stopped terminate has left", func(t *testing.T) {
+		ctx := within(t)
+		c := instantiated(ctx, t, s, "web:a=1 b=1")
+		c.clusters[1].Down()
+		do(ctx, t, s, c.Deployment, "terminate")
+		_, err := c.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Rsync["Retrying"] == 2 && g.Rsync["Deleted"] == 2 })
+		require.NoError(t, err)
+		require.Equal(t, "TerminateStopped", stopped(ctx, t, s, c.Deployment, "TerminateFailed").LastState())
+		c.clusters[1].Up(t)
+		require.Equal(t, []string{"web/a=1", "web/b=1"}, c.holds(c.clusters[1]))
+		c.chart(ctx, "web", "b=2 c=1")
+		do(ctx, t, s, c.Deployment, "instantiate")
+		got := s.Await(ctx, c.Deployment, "Instantiated")
+		require.Equal(t, map[string]int{"Applied": 4}, got.Rsync)
+		require.Equal(t, []string{"Created", "Approved", "Instantiated", "Terminated", "TerminateStopped", "Instantiated"}, states(got))
+		for _, k := range c.clusters {
+			require.Equal(t, []string{"web/b=2", "web/c=1"}, c.holds(k), "on %s", k.Name)
+		}
+		c.end(ctx)
+	})
 	t.Run("with a refusal, nothing is pruned", func(t *testing.T) {
 		ctx := within(t)
 		c := instantiated(ctx, t, s, "web:a=1 b=1")

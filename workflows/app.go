@@ -29,10 +29,13 @@ type AppInput struct {
 // deletes says whether the work is to delete.
 func (in AppInput) deletes() bool { return in.Operation == domain.OpTerminate || in.Prune }
 
+// tookOver says whether the work is to make of what another context has left in clusters what is wanted now.
+func (in AppInput) tookOver() bool { return in.Operation != domain.OpTerminate && in.Label != "" }
+
 // idle says whether an operation that takes over has nothing to do where the marks are these.
 func (in AppInput) idle(marks domain.Marks) bool {
 	switch {
-	case !in.Operation.TakesOver():
+	case !in.tookOver():
 		return false
 	case in.Prune:
 		return !marks.Has(domain.Mark.ToDelete)
@@ -346,7 +349,7 @@ func (a *app) count() *AppProgress {
 	for i := range a.leaves {
 		l := &a.leaves[i]
 		marks := domain.DecodeMarks(l.Marks)
-		toPrune := a.in.Operation.TakesOver() && marks.Has(domain.Mark.ToDelete)
+		toPrune := a.in.tookOver() && marks.Has(domain.Mark.ToDelete)
 		p.Counts = status.Rollup(p.Counts, marks.Count(!l.done || toPrune, l.Connectivity))
 		p.Unapplied += a.unapplied(marks)
 		if l.lost {
@@ -375,7 +378,7 @@ func (a *app) count() *AppProgress {
 
 // unapplied counts what an operation that takes over has not applied.
 func (a *app) unapplied(marks domain.Marks) (n int) {
-	if !a.in.Operation.TakesOver() || a.in.Prune {
+	if !a.in.tookOver() || a.in.Prune {
 		return 0
 	}
 	for _, m := range marks {

@@ -8,7 +8,8 @@
 //	  └ ApplyToCluster or DeleteFromCluster   …/<app>/<provider>+<cluster>
 //
 // An Update has two rounds: DeployApp for all apps, and when all that is applied RemoveApp for those of which something
-// is to be pruned, under the same ids. Apps and clusters without work have no workflow.
+// is to be pruned, under the same ids. Apps and clusters without work have no workflow. So has an Instantiate that takes
+// over what a terminate has left.
 //
 // Beside them there is a WatchClusters for each shard of clusters that have something: watch/<shard>, once a
 // day a Sweep: sweep, and a KeepCertificates for each logical cloud of level 1: <cloud>/certificates.

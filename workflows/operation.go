@@ -21,7 +21,8 @@ type OperationInput struct {
 
 var lifecycle *activities.Lifecycle // names the methods; never called
 
-// Instantiate renders, places and plans, records the new state, and applies every app to its clusters.
+// Instantiate renders, places and plans, records the new state, and applies every app to its clusters. What a terminate
+// has left of the context before is then pruned.
 func Instantiate(ctx workflow.Context, in OperationInput) (*activities.Outcome, error) {
 	o, err := begin(ctx, in)
 	if err != nil {
@@ -34,14 +35,7 @@ func Instantiate(ctx workflow.Context, in OperationInput) (*activities.Outcome, 
 	if o.settle(prepared, err); err != nil {
 		return nil, err
 	}
-	o.watch(watcher.StartWatching, prepared, "")
-	o.expect(prepared)
-	o.fanOut(prepared, false)
-	out, err := o.finish(prepared, "")
-	if err == nil {
-		o.keep(out)
-	}
-	return o.close(out, err)
+	return o.bring(prepared)
 }
 
 // Terminate records the new state, ends whatever is still going on in the context, and deletes from the

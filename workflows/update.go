@@ -30,11 +30,20 @@ func Update(ctx workflow.Context, in OperationInput) (*activities.Outcome, error
 		o.keep(out) // references that came again have no certificates yet
 		return o.close(out, nil)
 	}
+	return o.bring(prepared)
+}
+
+// bring brings clusters in line with the plan: it applies, and when all of that is applied prunes what there is of a
+// context that this one takes over from.
+func (o *operation) bring(prepared activities.Prepared) (*activities.Outcome, error) {
 	o.watch(watcher.StartWatching, prepared, "")
 	o.expect(prepared)
 	o.fanOut(prepared, false)
-	reason := o.unapplied()
-	if reason == "" {
+	reason := ""
+	if prepared.Label != "" {
+		reason = o.unapplied()
+	}
+	if prepared.Label != "" && reason == "" {
 		o.fanOut(prepared, true)
 	}
 	out, err := o.finish(prepared, reason)

@@ -153,6 +153,35 @@ func TestUpdateAppliesThenPrunes(t *testing.T) {
 	require.Contains(t, w.shards.watched[contextID], domain.ClusterName{Provider: "p", Name: "new"})
 }
 
+// TestInstantiateTakesOverWhatATerminateHasLeft applies, then prunes.
+func TestInstantiateTakesOverWhatATerminateHasLeft(t *testing.T) {
+	leaving := held("left", "1G1d")
+	leaving.Leaving = true
+	w, prepared := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{held("gone", "1p1G"), leaving, held("there", "1o1d")}})
+	w.store.group.History.Append(domain.Terminated, contextID, 0, begun)
+	w.store.group.History.Append(domain.TerminateStopped, contextID, 0, begun)
+	require.NoError(t, w.store.UpdateInstance(t.Context(), contextID, func(i *domain.Instance) error {
+		i.Operation, i.Status = domain.OpTerminate, domain.ContextTerminateFailed
+		return nil
+	}))
+	w.scope.Operation, w.prepared = domain.OpInstantiate, prepared
+	out, err := w.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextInstantiated, out.Status)
+	require.Equal(t, map[domain.ResourceState]int{domain.ResourceApplied: 2}, out.Counts)
+	for i, in := range w.clusters.inputs {
+		require.Equal(t, i >= 2, in.Prune, "nothing is pruned before all is applied")
+	}
+	require.Len(t, w.clusters.inputs, 4)
+	require.Equal(t, "1A1G", w.next("there"))
+	require.Equal(t, "2G", w.next("left"))
+	require.Equal(t, domain.ContextUpdated, w.status())
+	trimmed := w.plan(w.store.instances[nextID].Plan)
+	require.Len(t, trimmed.Apps[0].Targets, 2, "the cluster that was left is not the context's any more")
+	require.Len(t, trimmed.Apps[0].Resources, 1)
+	require.NotContains(t, w.shards.watched[contextID], leaving.ClusterName)
+}
+
 func TestUpdateWithoutADifference(t *testing.T) {
 	w, prepared := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{held("a", "1A1G")}})
 	*prepared = activities.Prepared{Unchanged: true, Revision: 1, Warnings: []string{"nothing to update"}}

@@ -193,7 +193,7 @@ func cluster(t *plan.Target, id string, known, earlier map[string]domain.Leaf, r
 		c.Connectivity, c.Marks = leaf.Connectivity, domain.DecodeMarks(leaf.Marks)
 		c.Notes, c.LastError, c.Reason = leaf.Notes, leaf.LastError, leaf.Reason
 		// What an update has to prune there is still before it when all is applied.
-		c.InProgress = leaf.Open || running && op.TakesOver() && c.Marks.Has(domain.Mark.ToDelete)
+		c.InProgress = leaf.Open || running && op != domain.OpTerminate && c.Marks.Has(domain.Mark.ToDelete)
 		return c
 	}
 	if leaf, ok = earlier[id]; ok {

@@ -1,0 +1,33 @@
+package plan
+
+import "github.com/drover-io/drover/internal/domain"
+
+// Rest is what is installed after a terminate that did not come to its end, for an instantiate to take over from: what may
+// still be there is to be applied anew or pruned, and no hook has been run. It is nil when nothing is there any more.
+func (in *Installed) Rest() *Installed {
+	d := &differ{old: *in}
+	rest := &Installed{Side: in.Side, Leaves: make(map[string]domain.Leaf, len(in.Leaves))}
+	left := false
+	for i := range in.Plan.Apps {
+		app := &in.Plan.Apps[i]
+		for j := range app.Targets {
+			t := &app.Targets[j]
+			marks := d.marks(app, *t)
+			for n, m := range marks {
+				switch {
+				case ours(m):
+					marks[n], left = domain.MarkSent, true
+				case m != domain.MarkGone:
+					marks[n] = domain.MarkPending
+				}
+			}
+			leaf := domain.Leaf{Marks: marks.Encode()}
+			leaf.Connectivity, leaf.Report = d.seen(app, t)
+			rest.Leaves[domain.LeafID(in.Plan.ContextID, app.Name, t.ClusterName)] = leaf
+		}
+	}
+	if !left {
+		return nil
+	}
+	return rest
+}
