@@ -54,7 +54,6 @@ type Config struct {
 // DB is a running database server.
 type DB struct {
 	front  *front
-	socket string // directory of FerretDB's own socket
 	cancel context.CancelFunc
 	done   chan error
 }
@@ -80,34 +79,30 @@ func Start(ctx context.Context, c Config) (_ *DB, err error) {
 		return nil, fmt.Errorf("MongoDB wire protocol port %d: %w", c.Port, err)
 	}
 	db := &DB{done: make(chan error, 1)}
-	if err := db.startFerret(ctx, dir, c.Logger); err != nil {
+	backend, err := db.startFerret(ctx, dir, c.Logger)
+	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	db.front = newFront(listener, filepath.Join(db.socket, socketName), newIndexes(dir), c.Logger)
+	db.front = newFront(listener, backend, newIndexes(dir), c.Logger)
 	return db, nil
 }
 
-const socketName = "ferretdb.sock"
-
-// startFerret runs FerretDB on a socket that only this user can reach.
-func (db *DB) startFerret(ctx context.Context, dir string, l *slog.Logger) (err error) {
-	// Not in dir: the path of a socket is limited to about a hundred bytes.
-	if db.socket, err = os.MkdirTemp("", "drover-ferretdb-"); err != nil {
-		return fmt.Errorf("ferretdb socket: %w", err)
-	}
+// startFerret runs FerretDB, and says on which address: a port of its own. A Unix socket would be a file, which a process
+// that is killed leaves behind, and which cannot be in dir: its path is limited to about a hundred bytes.
+func (db *DB) startFerret(ctx context.Context, dir string, l *slog.Logger) (address string, err error) {
 	server, err := ferretdb.New(&ferretdb.Config{
-		Listener:  ferretdb.ListenerConfig{Unix: filepath.Join(db.socket, socketName)},
+		Listener:  ferretdb.ListenerConfig{TCP: net.JoinHostPort(ip, "0")},
 		Logger:    l,
 		Handler:   "sqlite",
 		SQLiteURL: sqliteURL(dir + "/"),
 	})
 	if err != nil {
-		return errors.Join(fmt.Errorf("start ferretdb: %w", err), os.RemoveAll(db.socket))
+		return "", fmt.Errorf("start ferretdb: %w", err)
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	db.cancel = cancel
 	go func() { db.done <- server.Run(run) }()
-	return nil
+	return strings.TrimSuffix(strings.TrimPrefix(server.MongoDBURI(), "mongodb://"), "/"), nil
 }
 
 // sqliteURL is SQLite's name for a file, or FerretDB's for a directory.
@@ -130,5 +125,5 @@ func (db *DB) Stop() error {
 	case <-time.After(stopTimeout):
 		err = errors.Join(err, fmt.Errorf("ferretdb did not stop within %v", stopTimeout))
 	}
-	return errors.Join(err, os.RemoveAll(db.socket))
+	return err
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -107,6 +108,20 @@ func TestDataSurvivesRestart(t *testing.T) {
 		if err := db.Stop(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestNothingIsWrittenBesideTheData: a process that is killed could not remove it.
+func TestNothingIsWrittenBesideTheData(t *testing.T) {
+	beside := t.TempDir()
+	t.Setenv("TMPDIR", beside)
+	client := connect(t, start(t, ferret.Config{Dir: t.TempDir()}).URI())
+	if _, err := client.Database("test").Collection("documents").InsertOne(t.Context(), bson.D{{Key: "_id", Value: "a"}}); err != nil {
+		t.Fatal(err)
+	}
+	found, err := os.ReadDir(beside)
+	if err != nil || len(found) > 0 {
+		t.Fatal(found, err)
 	}
 }
 

@@ -32,7 +32,7 @@ import (
 // message is answered before the next is read.
 type front struct {
 	listener net.Listener
-	socket   string
+	backend  string // FerretDB's address
 	indexes  *indexes
 	log      *slog.Logger
 
@@ -50,8 +50,8 @@ const keepBuffer = 1 << 20
 // connections for all clients.
 const maxUpdates = 50
 
-func newFront(l net.Listener, socket string, x *indexes, log *slog.Logger) *front {
-	f := &front{listener: l, socket: socket, indexes: x, log: log}
+func newFront(l net.Listener, backend string, x *indexes, log *slog.Logger) *front {
+	f := &front{listener: l, backend: backend, indexes: x, log: log}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	f.clients.Go(f.accept)
 	return f
@@ -79,7 +79,7 @@ func (f *front) accept() {
 // serve passes on messages until the client leaves or the front stops.
 func (f *front) serve(client net.Conn) error {
 	defer client.Close()
-	backend, err := (&net.Dialer{}).DialContext(f.ctx, "unix", f.socket)
+	backend, err := (&net.Dialer{}).DialContext(f.ctx, "tcp", f.backend)
 	if err != nil {
 		return err
 	}
