@@ -21,6 +21,7 @@ import (
 
 	"github.com/drover-io/drover/internal/built"
 	"github.com/drover-io/drover/internal/freeport"
+	"github.com/drover-io/drover/internal/tempdir"
 )
 
 // startTime bounds the start of the local cluster.
@@ -79,7 +80,7 @@ func Main(m *testing.M) int {
 func Name(prefix string) string { return prefix + "-" + strings.ToLower(rand.Text()[:8]) }
 
 func start(path string) error {
-	dir, err := os.MkdirTemp("", "drover-kubetest")
+	dir, err := tempdir.Make("drover-kubetest")
 	if err != nil {
 		return err
 	}

@@ -11,9 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,6 +22,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/drover-io/drover/internal/built"
+	"github.com/drover-io/drover/internal/tempdir"
 )
 
 // Environment of the tests.
@@ -88,12 +87,8 @@ func drop(uri, name string) error {
 	return errors.Join(client.Database(name).Drop(ctx), client.Disconnect(ctx))
 }
 
-// dirPrefix comes before the number of the process that a directory belongs to.
-const dirPrefix = "drover-storetest-"
-
 func start(path string) (uri string, err error) {
-	sweep()
-	dir, err := os.MkdirTemp("", dirPrefix+strconv.Itoa(os.Getpid())+"-")
+	dir, err := tempdir.Make("drover-storetest")
 	if err != nil {
 		return "", err
 	}
@@ -134,16 +129,4 @@ func readyURI(r io.Reader) string {
 		}
 	}
 	return ""
-}
-
-// sweep removes what databases of earlier processes left: they were killed, and could not do it.
-func sweep() {
-	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), dirPrefix+"*")) // the pattern is well formed
-	for _, dir := range dirs {
-		owner, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), dirPrefix), "-")
-		pid, err := strconv.Atoi(owner)
-		if err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
-			_ = os.RemoveAll(dir) // another process may be at it too
-		}
-	}
 }

@@ -2,9 +2,7 @@ package storetest
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -56,20 +54,4 @@ func TestReadyURI(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, readyURI(strings.NewReader(c.lines))) })
 	}
-}
-
-func TestSweepRemovesWhatTheDeadLeft(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	dead := exec.Command("true")
-	require.NoError(t, dead.Run())
-	left := filepath.Join(os.TempDir(), dirPrefix+strconv.Itoa(dead.Process.Pid)+"-1")
-	mine := filepath.Join(os.TempDir(), dirPrefix+strconv.Itoa(os.Getpid())+"-1")
-	other := filepath.Join(os.TempDir(), dirPrefix+"not-ours")
-	for _, dir := range []string{left, mine, other} {
-		require.NoError(t, os.Mkdir(dir, 0o700))
-	}
-	sweep()
-	require.NoDirExists(t, left)
-	require.DirExists(t, mine)
-	require.DirExists(t, other)
 }

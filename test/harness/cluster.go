@@ -28,6 +28,7 @@ import (
 
 	"github.com/drover-io/drover/internal/built"
 	"github.com/drover-io/drover/internal/freeport"
+	"github.com/drover-io/drover/internal/tempdir"
 )
 
 // ClusterNames are the clusters that all tests of a process share.
@@ -45,7 +46,7 @@ func Kubeconfig(t testing.TB, name string) []byte {
 	t.Helper()
 	path := built.Binary(t, "drover-kube")
 	clusters.once.Do(func() {
-		if clusters.dir, clusters.err = os.MkdirTemp("", "drover-clusters"); clusters.err != nil { //nolint:usetesting // it is that of all tests
+		if clusters.dir, clusters.err = tempdir.Make("drover-clusters"); clusters.err != nil {
 			return
 		}
 		base := freeport.Block(portsOfCluster * len(ClusterNames))[0]

@@ -24,6 +24,7 @@ import (
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/freeport"
 	"github.com/drover-io/drover/internal/secret"
+	"github.com/drover-io/drover/internal/tempdir"
 )
 
 // Stack is the product and its servers, each a process of its own that a test may kill and start again on
@@ -110,7 +111,7 @@ func (l *lifetime) Cleanup(f func()) { l.ends = append(l.ends, f) }
 
 // TempDir is a folder until then.
 func (l *lifetime) TempDir() string {
-	dir, err := os.MkdirTemp("", "drover-stack")
+	dir, err := tempdir.Make("drover-stack")
 	require.NoError(l, err)
 	l.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
