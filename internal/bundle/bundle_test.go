@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -137,7 +138,13 @@ func TestSummaryIsSmall(t *testing.T) {
 	}
 }
 
-var head = bundle.Head{Lease: "agents", Ready: true, Kinds: []schema.GroupKind{{Kind: "Pod"}, {Group: "example.com", Kind: "Widget"}}}
+var head = bundle.Head{
+	Lease: "agents", Ready: true, Kinds: []schema.GroupKind{{Kind: "Pod"}, {Group: "example.com", Kind: "Widget"}},
+	Unheard: []bundle.Unheard{
+		{GroupKind: schema.GroupKind{Group: "example.com", Kind: "Widget"}, Since: time.Unix(1, 5).UTC(), Reason: `"no"`},
+		{GroupKind: schema.GroupKind{Kind: "Secret"}, Reason: "forbidden"},
+	},
+}
 
 // split writes the parts of a bundle as ResourceBundleStates and reads them.
 func split(t testing.TB, objects []*bundle.Object, maxSize int) ([]json.RawMessage, []*bundle.Part) {
@@ -199,6 +206,7 @@ func TestSplit(t *testing.T) {
 			require.True(t, b.Filled && b.Complete && b.Ready)
 			require.Equal(t, head.Kinds, b.Kinds)
 			require.Equal(t, head.Lease, b.Lease)
+			require.Equal(t, head.Unheard, b.Unheard)
 			require.Len(t, b.Objects, c.objects)
 			summarised := 0
 			for _, o := range b.Objects {

@@ -21,6 +21,7 @@ type Part struct {
 	Filled  bool // an agent has written its status
 	Ready   bool // of the whole bundle; only the first part says it, as what follows
 	Kinds   []schema.GroupKind
+	Unheard []Unheard
 	Parts   int // 1 where the status does not say, as EMCO's agent
 	Count   int // of objects in all parts; only the first part's counts
 	Lease   string
@@ -33,6 +34,7 @@ type written struct {
 	Ready         bool      `json:"ready"`
 	ResourceCount int       `json:"resourceCount"`
 	ObservedKinds *[]string `json:"observedKinds"`
+	UnheardKinds  []unheard `json:"unheardKinds,omitempty"`
 	Parts         int       `json:"parts"`
 	Lease         string    `json:"lease,omitempty"`
 	Error         string    `json:"error,omitempty"`
@@ -106,6 +108,13 @@ func (p *Part) decodeStatus(data []byte) error {
 	} else {
 		p.Count = len(p.Objects) // EMCO's agent never counts
 	}
+	for _, u := range w.UnheardKinds {
+		heard := Unheard{GroupKind: schema.ParseGroupKind(u.Kind), Reason: u.Reason}
+		if u.Since != nil {
+			heard.Since = *u.Since
+		}
+		p.Unheard = append(p.Unheard, heard)
+	}
 	return nil
 }
 
@@ -140,6 +149,7 @@ type Bundle struct {
 	Complete bool // all its parts were there and belong together; else a newer state is on its way
 	Ready    bool
 	Kinds    []schema.GroupKind // that the agent observes; nil where it does not say (EMCO's)
+	Unheard  []Unheard          // see Head
 	Lease    string             // see Head
 	Error    string             // why the agent cannot write it: nothing is known
 	Objects  []Object           // sorted by group, kind, namespace, name
@@ -173,7 +183,7 @@ func Join(parts []*Part) []Bundle {
 func join(first *Part, rest []*Part) Bundle {
 	b := Bundle{
 		Name: first.Name, Namespace: first.Namespace, DeploymentID: first.DeploymentID,
-		Filled: first.Filled, Ready: first.Ready, Kinds: first.Kinds, Lease: first.Lease, Error: first.Error,
+		Filled: first.Filled, Ready: first.Ready, Kinds: first.Kinds, Unheard: first.Unheard, Lease: first.Lease, Error: first.Error,
 	}
 	seen := map[plan.ResourceID]bool{}
 	for _, p := range append([]*Part{first}, rest...) {

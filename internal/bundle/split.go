@@ -9,6 +9,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -83,11 +84,52 @@ func weight(o *Object) int {
 
 // Head is what is said of the bundle as a whole. Kinds are those that the agent observes, in any order: of a kind
 // that is not among them nobody knows whether an object is there. Lease is the namespace of the Lease (LeaseName) that the
-// agent renews: where there is none, there is no agent any more. "" is for an agent without one.
+// agent renews: where there is none, there is no agent any more. "" is for an agent without one. Unheard are kinds that the
+// agent watches and cannot hear, in the order in which they are to be written.
 type Head struct {
-	Ready bool
-	Kinds []schema.GroupKind
-	Lease string
+	Ready   bool
+	Kinds   []schema.GroupKind
+	Unheard []Unheard
+	Lease   string
+}
+
+// Unheard is a kind of whose objects nobody knows whether they still are as they were reported: since when, zero for ever,
+// and why.
+type Unheard struct {
+	schema.GroupKind
+	Since  time.Time
+	Reason string
+}
+
+// unheard is how Unheard is written.
+type unheard struct {
+	Kind   string     `json:"kind"`
+	Since  *time.Time `json:"since,omitempty"`
+	Reason string     `json:"reason"`
+}
+
+// maxReason is how much of a reason a status has, in bytes.
+const maxReason = 256
+
+// encodeUnheard writes the member for kinds that are not heard, "" for none.
+func encodeUnheard(head *Head) (string, error) {
+	if len(head.Unheard) == 0 {
+		return "", nil
+	}
+	list := make([]unheard, 0, len(head.Unheard))
+	for _, u := range head.Unheard {
+		w := unheard{Kind: u.String(), Reason: u.Reason}
+		if len(w.Reason) > maxReason {
+			w.Reason = cut(w.Reason, maxReason)
+		}
+		if !u.Since.IsZero() {
+			since := u.Since.UTC()
+			w.Since = &since
+		}
+		list = append(list, w)
+	}
+	data, err := json.Marshal(list)
+	return `"unheardKinds":` + string(data) + `,`, err
 }
 
 // Split writes the statuses of a bundle's parts, the first resource's first, each no longer than maxSize, which
@@ -96,7 +138,11 @@ type Head struct {
 // summarise is Summarise or a function that remembers what it returned.
 func Split(head Head, objects []*Object, maxSize int, summarise func(*Object) (*Object, error)) ([]json.RawMessage, error) {
 	objects = slices.SortedFunc(slices.Values(objects), byID)
-	budget := maxSize - envelope(head)
+	unheard, err := encodeUnheard(&head)
+	if err != nil {
+		return nil, err
+	}
+	budget := maxSize - envelope(head) - len(unheard)
 	if fits, err := shrink(objects, budget, summarise); err != nil {
 		return nil, err
 	} else if fits {
@@ -231,7 +277,11 @@ func encode(head *Head, parts, count int, objects []*Object) (json.RawMessage, e
 		if err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(&b, `"ready":%t,"observedKinds":%s,"parts":%d,`, head.Ready, kinds, parts)
+		unheard, err := encodeUnheard(head)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&b, `"ready":%t,"observedKinds":%s,%s"parts":%d,`, head.Ready, kinds, unheard, parts)
 		if head.Lease != "" {
 			fmt.Fprintf(&b, `"lease":%q,`, head.Lease) // a DNS label
 		}

@@ -33,10 +33,19 @@ type ObservedApp struct {
 type Observation struct {
 	ObservedApp
 	// Kinds are the group kinds, as "Deployment.apps", that are watched; nil where the reporter does not say.
-	Kinds     []string
+	Kinds []string
+	// Unheard are kinds that are to be watched and cannot be: what is said of their resources may be old.
+	Unheard   []UnheardKind
 	Resources []ObservedResource
 	// Error is why the cluster cannot report; then nothing is known.
 	Error string
+}
+
+// UnheardKind is a kind, as in Observation.Kinds, that cannot be watched: since when, zero for ever, and why.
+type UnheardKind struct {
+	Kind   string
+	Since  time.Time
+	Reason string
 }
 
 // ObservedResource is one resource as it was received. Status and Message are readiness.Of's; JSON is
@@ -61,6 +70,12 @@ func (o *Observation) Digest() Digest {
 	}
 	for _, k := range o.Kinds {
 		part([]byte(k))
+	}
+	for _, u := range o.Unheard {
+		part([]byte("unheard"))
+		for _, s := range []string{u.Kind, u.Since.UTC().Format(time.RFC3339Nano), u.Reason} {
+			part([]byte(s))
+		}
 	}
 	if o.Error != "" {
 		part([]byte("error"))

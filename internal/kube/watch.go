@@ -52,6 +52,16 @@ func IsAnswer(err error) bool {
 	return errors.As(err, &status) && !isOfCluster(status)
 }
 
+// IsBusy says whether err, of List or Watch, is that the cluster takes too long, or wants to be left alone for a while. That
+// may be about the collection alone: API servers say so, too, where objects have to be converted and cannot be.
+func IsBusy(err error) bool {
+	var status *apierrors.StatusError
+	if errors.As(err, &status) {
+		return isOfCluster(status) && status.ErrStatus.Code != http.StatusUnauthorized
+	}
+	return fail.Is(err, fail.Timeout)
+}
+
 // What one watch may take, in seconds: the server ends it somewhere in between, so that not all end at once. One
 // that does not end by itself is cut off a little later.
 const (

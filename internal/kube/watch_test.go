@@ -146,7 +146,9 @@ func TestWatchErrors(t *testing.T) {
 		},
 		"cut off": {
 			handle: events(`{"type":"ADDED","obj`),
-			want:   func(err error) bool { return fail.Is(err, fail.Unavailable) && !kube.IsAnswer(err) },
+			want: func(err error) bool {
+				return fail.Is(err, fail.Unavailable) && !kube.IsAnswer(err) && !kube.IsBusy(err)
+			},
 		},
 		"forbidden": {
 			handle: func(w http.ResponseWriter, _ *http.Request) {
@@ -158,11 +160,21 @@ func TestWatchErrors(t *testing.T) {
 			handle: func(w http.ResponseWriter, _ *http.Request) {
 				answer(w, http.StatusUnauthorized, status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "no", nil))
 			},
-			want: func(err error) bool { return fail.Is(err, fail.Unavailable) && !kube.IsAnswer(err) },
+			want: func(err error) bool {
+				return fail.Is(err, fail.Unavailable) && !kube.IsAnswer(err) && !kube.IsBusy(err)
+			},
+		},
+		"left alone": {
+			handle: func(w http.ResponseWriter, _ *http.Request) {
+				answer(w, http.StatusTooManyRequests, status(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "storage is (re)initializing", nil))
+			},
+			want: func(err error) bool {
+				return fail.Is(err, fail.Unavailable) && !kube.IsAnswer(err) && kube.IsBusy(err)
+			},
 		},
 		"never answered": {
 			handle: hang, request: 300 * time.Millisecond,
-			want: func(err error) bool { return fail.Is(err, fail.Timeout) },
+			want: func(err error) bool { return fail.Is(err, fail.Timeout) && kube.IsBusy(err) },
 		},
 	}
 	for name, tc := range cases {

@@ -22,6 +22,7 @@ type index struct {
 	deployments map[string]*deployment
 	where       map[plan.ResourceID]string // the deployment that an object is in
 	kinds       map[schema.GroupKind]bool  // those whose objects are all known
+	unheard     []bundle.Unheard           // never changed, but replaced
 	synced      bool
 }
 
@@ -64,7 +65,7 @@ func (x *index) view(id string) (view, bool) {
 	if d == nil || len(d.bundles) == 0 || !x.synced {
 		return view{}, false
 	}
-	v := view{version: d.version, head: bundle.Head{Ready: len(d.objects) > 0, Lease: x.lease}}
+	v := view{version: d.version, head: bundle.Head{Ready: len(d.objects) > 0, Lease: x.lease, Unheard: x.unheard}}
 	for kind := range x.kinds {
 		if kind == bundle.GroupKind {
 			continue
@@ -73,7 +74,7 @@ func (x *index) view(id string) (view, bool) {
 	}
 	for _, t := range d.objects {
 		v.objects = append(v.objects, t.object)
-		v.head.Ready = v.head.Ready && t.ready
+		v.head.Ready = v.head.Ready && t.ready && !x.silent(t.GroupVersionKind().GroupKind())
 	}
 	for _, b := range d.bundles {
 		if b.part == "" {
@@ -132,6 +133,27 @@ func (x *index) tellAll() {
 	for _, id := range ids {
 		changed(id)
 	}
+}
+
+// setUnheard says which of the kinds that are watched cannot be heard.
+func (x *index) setUnheard(list []bundle.Unheard) {
+	x.mu.Lock()
+	same := slices.Equal(x.unheard, list)
+	if !same {
+		x.unheard = list
+		for _, d := range x.deployments {
+			d.version++
+		}
+	}
+	x.mu.Unlock()
+	if !same {
+		x.tellAll()
+	}
+}
+
+// silent says whether the kind cannot be heard. The lock is held.
+func (x *index) silent(kind schema.GroupKind) bool {
+	return slices.ContainsFunc(x.unheard, func(u bundle.Unheard) bool { return u.GroupKind == kind })
 }
 
 func (x *index) isSynced() bool {

@@ -132,6 +132,7 @@ const syncTime = 30 * time.Second
 // watcher keeps the kinds that are watched those that choose says.
 type watcher struct {
 	index     *index
+	ears      *ears
 	cache     cache.Cache
 	client    client.Client
 	discovery discovery.DiscoveryInterface
@@ -282,12 +283,16 @@ func unknown(partly *discovery.ErrGroupDiscoveryFailed, group string) bool {
 	return false
 }
 
-// allowed takes out of chosen what the agent may not list and watch.
+// allowed takes out of chosen what the agent may not list and watch. Of a kind that is watched already its watch will say
+// so: what is known of it is old then, but not forgotten.
 func (w *watcher) allowed(ctx context.Context, chosen map[schema.GroupKind]kind) error {
 	if all, err := w.may(ctx, "*", "*"); all || err != nil {
 		return err
 	}
 	for gk, k := range chosen {
+		if w.running[gk] != nil {
+			continue
+		}
 		ok, err := w.may(ctx, k.Group, k.resource)
 		if err != nil {
 			return err
@@ -346,6 +351,7 @@ func (w *watcher) stopWatch(ctx context.Context, running *watch) error {
 	if err := w.cache.RemoveInformer(ctx, running.object); err != nil {
 		return err
 	}
+	w.ears.forget(running.GroupKind())
 	running.handler.forget()
 	delete(w.running, running.GroupKind())
 	w.log.Debug("kind is no longer watched", "kind", running.String())

@@ -74,11 +74,12 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	x := newIndex(c.Namespace)
-	m, err := newManager(c, x)
+	e := newEars(x, time.Now)
+	m, err := newManager(c, x, e)
 	if err != nil {
 		return err
 	}
-	w, err := newWatcher(c, m, x)
+	w, err := newWatcher(c, m, x, e)
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func Run(ctx context.Context, c Config) error {
 	if err := addWriter(c, m, x); err != nil {
 		return err
 	}
-	runnables := []manager.Runnable{w}
+	runnables := []manager.Runnable{w, e}
 	if c.Namespace != "" {
 		runnables = append(runnables, &pulse{client: m.GetClient(), log: c.Log, namespace: c.Namespace, now: time.Now})
 	}
@@ -100,7 +101,7 @@ func Run(ctx context.Context, c Config) error {
 	return m.Start(ctx)
 }
 
-func newManager(c Config, x *index) (manager.Manager, error) {
+func newManager(c Config, x *index, e *ears) (manager.Manager, error) {
 	cluster := rest.CopyConfig(c.Cluster)
 	cluster.UserAgent = "drover-monitor"
 	cluster.QPS, cluster.Burst = requestRate, requestBurst
@@ -115,7 +116,9 @@ func newManager(c Config, x *index) (manager.Manager, error) {
 	drain := 2 * time.Second // what is not written is written at the next start
 	return manager.New(cluster, manager.Options{
 		Logger: logr.FromSlogHandler(libraries{c.Log.Handler()}),
-		Cache:  cache.Options{DefaultLabelSelector: labels.NewSelector().Add(*labelled), DefaultTransform: track},
+		Cache: cache.Options{
+			DefaultLabelSelector: labels.NewSelector().Add(*labelled), DefaultTransform: track, NewInformer: e.informer,
+		},
 		Metrics: metricsserver.Options{BindAddress: listen, ExtraHandlers: map[string]http.Handler{
 			"/healthz": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }),
 			"/readyz":  readyz(x),
@@ -138,7 +141,7 @@ func readyz(x *index) http.Handler {
 	})
 }
 
-func newWatcher(c Config, m manager.Manager, x *index) (*watcher, error) {
+func newWatcher(c Config, m manager.Manager, x *index, e *ears) (*watcher, error) {
 	asking := rest.CopyConfig(m.GetConfig())
 	asking.Timeout = requestTime
 	d, err := discovery.NewDiscoveryClientForConfig(asking)
@@ -146,7 +149,7 @@ func newWatcher(c Config, m manager.Manager, x *index) (*watcher, error) {
 		return nil, err
 	}
 	return &watcher{
-		index: x, cache: m.GetCache(), client: m.GetClient(), discovery: d, log: c.Log,
+		index: x, ears: e, cache: m.GetCache(), client: m.GetClient(), discovery: d, log: c.Log,
 		kindsFile: c.KindsFile, discover: c.Discover,
 		look: make(chan struct{}, 1), running: map[schema.GroupKind]*watch{},
 	}, nil

@@ -146,25 +146,28 @@ func (a *agent) observe(ctx context.Context, c *kube.Cluster, id string) (*domai
 			if b.Lease != "" {
 				a.lease.expect()
 			}
-			return observation(b.Kinds, b.Objects), nil
+			return observation(&b), nil
 		}
 	}
 	return nil, nil
 }
 
 // observation judges the objects.
-func observation(kinds []schema.GroupKind, objects []bundle.Object) *domain.Observation {
-	o := &domain.Observation{Resources: make([]domain.ObservedResource, len(objects))}
-	if kinds != nil {
-		o.Kinds = make([]string, len(kinds))
+func observation(b *bundle.Bundle) *domain.Observation {
+	o := &domain.Observation{Resources: make([]domain.ObservedResource, len(b.Objects))}
+	if b.Kinds != nil {
+		o.Kinds = make([]string, len(b.Kinds))
 	}
-	for i, k := range kinds {
+	for i, k := range b.Kinds {
 		o.Kinds[i] = k.String()
 	}
-	for i := range objects {
-		b := &objects[i]
-		state := (*readiness.Rules)(nil).OfJSON(schema.GroupVersionKind{Group: b.Group, Version: b.Version, Kind: b.Kind}, b.JSON)
-		o.Resources[i] = observed(b, state)
+	for _, u := range b.Unheard {
+		o.Unheard = append(o.Unheard, domain.UnheardKind{Kind: u.String(), Since: u.Since, Reason: u.Reason})
+	}
+	for i := range b.Objects {
+		object := &b.Objects[i]
+		gvk := schema.GroupVersionKind{Group: object.Group, Version: object.Version, Kind: object.Kind}
+		o.Resources[i] = observed(object, (*readiness.Rules)(nil).OfJSON(gvk, object.JSON))
 	}
 	return o
 }

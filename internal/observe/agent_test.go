@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drover-io/drover/internal/bundle"
@@ -45,6 +46,10 @@ func TestWhatAnAgentWrites(t *testing.T) {
 		return string(o.Resources[0].JSON) == string(object(t, "a", 11).JSON)
 	})
 	require.Nil(t, w.observed("empty"), "nobody has filled it")
+	w.unheard = []bundle.Unheard{{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Since: time.Unix(1, 0).UTC(), Reason: "forbidden"}}
+	w.fill("early", bundle.MaxSize, object(t, "a", 11))
+	o = w.await("early", func(o *domain.Observation) bool { return o.Unheard != nil })
+	require.Equal(t, []domain.UnheardKind{{Kind: "ConfigMap", Since: time.Unix(1, 0).UTC(), Reason: "forbidden"}}, o.Unheard)
 
 	require.NoError(t, w.client.Resource(bundles).Namespace(w.namespace).Delete(t.Context(), bundle.Name("early", w.contextID), metav1.DeleteOptions{}))
 	w.await("early", gone)

@@ -21,8 +21,12 @@ const pageOfObjects = 200
 // listsAtOnce is how many kinds are listed at a time: no more than the client lets through.
 const listsAtOnce = 8
 
-// refusedPause is how long a kind that the cluster refuses is left alone: mostly it lacks a permission.
-const refusedPause = 5 * time.Minute
+// How long a kind that the cluster refuses is left alone: first, since it may be a moment's, and at most, for mostly it
+// lacks a permission. It doubles in between.
+const (
+	refusedFirst = 5 * time.Second
+	refusedMost  = 5 * time.Minute
+)
 
 // agentless hears a cluster by the labelled resources themselves. It holds them as they will be reported.
 type agentless struct {
@@ -43,7 +47,7 @@ func newAgentless(q *queue) *agentless {
 }
 
 // sync finds out which kinds there are and lists those that are not known yet. One that the cluster refuses to list is
-// not observed; follow tries it again.
+// not heard; follow tries it again.
 func (a *agentless) sync(ctx context.Context, c *kube.Cluster) error {
 	if err := a.definitions.sync(ctx, c); err != nil && !kube.IsAnswer(err) {
 		return err
@@ -94,15 +98,28 @@ func (a *agentless) choose(served []kube.Served, down map[string]bool) {
 
 // list lists a kind; that the cluster refuses is no error.
 func (a *agentless) list(ctx context.Context, c *kube.Cluster, k *kindFeed) error {
-	err := k.sync(ctx, c)
-	switch {
-	case err == nil:
-		a.objects.observe(k.gvk.GroupKind())
-	case kube.IsAnswer(err):
-		a.objects.forget(k.gvk.GroupKind())
-		return nil
+	if err := k.sync(ctx, c); err != nil {
+		return a.lose(ctx, c, k, err)
 	}
-	return err
+	a.objects.observe(k.gvk.GroupKind())
+	return nil
+}
+
+// lose says that a kind cannot be heard, for the reason err, if that is about the kind alone; else it returns err.
+func (a *agentless) lose(ctx context.Context, c *kube.Cluster, k *kindFeed, err error) error {
+	if !kube.IsAnswer(err) && (!kube.IsBusy(err) || !answers(ctx, c)) {
+		return err
+	}
+	k.version = "" // what comes after it is not known
+	a.objects.lose(k.gvk.GroupKind(), err)
+	return nil
+}
+
+// answers says whether the cluster answers soon.
+func answers(ctx context.Context, c *kube.Cluster) bool {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	return c.Ping(ctx) == nil
 }
 
 func (a *agentless) follow(ctx context.Context, c *kube.Cluster) error {
@@ -123,18 +140,20 @@ func (a *agentless) follow(ctx context.Context, c *kube.Cluster) error {
 
 // followKind follows a kind that may be refused, now and then.
 func (a *agentless) followKind(ctx context.Context, c *kube.Cluster, k *kindFeed) error {
-	for {
+	for wait := refusedFirst; ; wait = min(2*wait, refusedMost) {
 		if err := a.list(ctx, c, k); err != nil {
 			return err
 		}
 		if k.version != "" {
-			err := k.follow(ctx, c)
-			if !kube.IsAnswer(err) {
+			began := time.Now()
+			if err := a.lose(ctx, c, k, k.follow(ctx, c)); err != nil {
 				return err
 			}
-			a.objects.forget(k.gvk.GroupKind())
+			if time.Since(began) > refusedMost {
+				wait = refusedFirst
+			}
 		}
-		if err := pause.For(ctx, refusedPause); err != nil {
+		if err := pause.For(ctx, wait); err != nil {
 			return err
 		}
 	}

@@ -169,6 +169,35 @@ spec:
 	w.await("app", func(o *domain.Observation) bool { return !slices.Contains(o.Kinds, "Widget."+group) })
 }
 
+// TestAgentlessWithAKindThatCannotBeListed: what was heard of it stays, as old, and the other kinds are heard.
+func TestAgentlessWithAKindThatCannotBeListed(t *testing.T) {
+	w := newWorld(t)
+	group := kubetest.Name("group") + ".example.com"
+	widgets := kubetest.Widgets(t, w.client, group, false)
+	t.Cleanup(func() { kubetest.Undefine(t, w.client, widgets) })
+	w.apply(widgets, "app", fmt.Sprintf("{apiVersion: %s/v1, kind: Widget, metadata: {name: w}}", group))
+	w.watch(domain.ReportAgentless, nil)
+	o := w.await("app", has(1))
+	require.Empty(t, o.Unheard)
+
+	kubetest.Widgets(t, w.client, group, true)
+	w.apply(widgets, "app", fmt.Sprintf("{apiVersion: %s/v1, kind: Widget, metadata: {name: w}, spec: changed}", group))
+	o = w.await("app", func(o *domain.Observation) bool { return len(o.Unheard) > 0 })
+	require.Len(t, o.Unheard, 1)
+	require.Equal(t, "Widget."+group, o.Unheard[0].Kind)
+	require.Contains(t, o.Unheard[0].Reason, "conversion webhook")
+	require.False(t, o.Unheard[0].Since.IsZero())
+	require.Contains(t, o.Kinds, o.Unheard[0].Kind)
+	require.NotNil(t, resource(o, "Widget", "w"))
+	w.apply(configMaps, "app", configMap("c", "one"))
+	w.await("app", has(2))
+
+	w.delete(widgets, "w")
+	kubetest.Widgets(t, w.client, group, false)
+	w.await("app", func(o *domain.Observation) bool { return len(o.Unheard) == 0 && len(o.Resources) == 1 })
+	require.Len(t, w.said(), 1, "the cluster was heard all the time")
+}
+
 func TestAgentlessAfterABreak(t *testing.T) {
 	w := newWorld(t)
 	p := w.behindProxy()

@@ -60,6 +60,7 @@ type world struct {
 	namespace  string
 	contextID  string
 	lease      string // the agent's, of what is filled
+	unheard    []bundle.Unheard
 
 	mu       sync.Mutex
 	puts     []domain.Observation
@@ -232,7 +233,7 @@ func (w *world) makeBundle(app string) {
 // fill writes the status as an agent does; with a small size in several parts.
 func (w *world) fill(app string, size int, objects ...*bundle.Object) {
 	w.Helper()
-	statuses, err := bundle.Split(bundle.Head{Kinds: []schema.GroupKind{{Kind: "ConfigMap"}}, Lease: w.lease}, objects, size, bundle.Summarise)
+	statuses, err := bundle.Split(bundle.Head{Kinds: []schema.GroupKind{{Kind: "ConfigMap"}}, Lease: w.lease, Unheard: w.unheard}, objects, size, bundle.Summarise)
 	require.NoError(w, err)
 	name := bundle.Name(app, w.contextID)
 	client := w.client.Resource(bundles).Namespace(w.namespace)

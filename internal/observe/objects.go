@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
 )
@@ -22,13 +24,15 @@ type objects struct {
 	mu    sync.Mutex
 	of    map[string]map[plan.ResourceID]*domain.ObservedResource
 	where map[plan.ResourceID]string // the deployment that an object is in; the IDs have no version
-	kinds map[schema.GroupKind]bool  // those whose objects are all known
+	kinds map[schema.GroupKind]bool  // those whose objects are, or were, all known
+	// unheard are the kinds that cannot be watched: what is known of their objects may be old.
+	unheard map[schema.GroupKind]domain.UnheardKind
 }
 
 func newObjects(q *queue) *objects {
 	return &objects{
 		queue: q, of: map[string]map[plan.ResourceID]*domain.ObservedResource{},
-		where: map[plan.ResourceID]string{}, kinds: map[schema.GroupKind]bool{},
+		where: map[plan.ResourceID]string{}, kinds: map[schema.GroupKind]bool{}, unheard: map[schema.GroupKind]domain.UnheardKind{},
 	}
 }
 
@@ -84,10 +88,32 @@ func (x *objects) ofKind(gk schema.GroupKind) []plan.ResourceID {
 func (x *objects) observe(gk schema.GroupKind) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.kinds[gk] {
+	_, unheard := x.unheard[gk]
+	if x.kinds[gk] && !unheard {
 		return
 	}
 	x.kinds[gk] = true
+	delete(x.unheard, gk)
+	x.reportAll()
+}
+
+// lose says that the kind cannot be watched, and why. What is known of its objects stays, as old.
+func (x *objects) lose(gk schema.GroupKind, cause error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if _, lost := x.unheard[gk]; lost {
+		return
+	}
+	u := domain.UnheardKind{Kind: gk.String(), Reason: fail.TextOf(cause)}
+	if x.kinds[gk] {
+		u.Since = time.Now()
+	}
+	x.unheard[gk] = u
+	x.reportAll()
+}
+
+// reportAll is for what concerns all deployments; the lock is held.
+func (x *objects) reportAll() {
 	for id := range x.of {
 		x.queue.add(id)
 	}
@@ -97,7 +123,12 @@ func (x *objects) observe(gk schema.GroupKind) {
 func (x *objects) observed() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return len(x.kinds) > 0
+	for gk := range x.kinds {
+		if _, lost := x.unheard[gk]; !lost {
+			return true
+		}
+	}
+	return false
 }
 
 // forget says that nothing is known any more of the kind.
@@ -107,13 +138,9 @@ func (x *objects) forget(gk schema.GroupKind) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if !x.kinds[gk] {
-		return
-	}
 	delete(x.kinds, gk)
-	for id := range x.of {
-		x.queue.add(id)
-	}
+	delete(x.unheard, gk)
+	x.reportAll()
 }
 
 // observation is what is known of a deployment.
@@ -125,6 +152,10 @@ func (x *objects) observation(id string) *domain.Observation {
 		o.Kinds = append(o.Kinds, gk.String())
 	}
 	slices.Sort(o.Kinds)
+	for _, u := range x.unheard {
+		o.Unheard = append(o.Unheard, u)
+	}
+	slices.SortFunc(o.Unheard, func(a, b domain.UnheardKind) int { return cmp.Compare(a.Kind, b.Kind) })
 	for _, r := range x.of[id] {
 		o.Resources = append(o.Resources, *r)
 	}

@@ -85,6 +85,9 @@ func (r *reported) observation(app string, name domain.ClusterName, o Observatio
 			out.Kinds = append(out.Kinds, schema.ParseGroupKind(k))
 		}
 	}
+	for _, u := range o.Unheard {
+		out.Unheard = append(out.Unheard, status.UnheardKind{GroupKind: schema.ParseGroupKind(u.Kind), Since: u.Since, Reason: u.Reason})
+	}
 	out.Resources = make([]status.ObservedResource, 0, len(o.Resources))
 	for _, x := range o.Resources {
 		out.Resources = append(out.Resources, status.ObservedResource{

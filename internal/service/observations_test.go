@@ -67,11 +67,13 @@ func hearing(t *testing.T, s said, now domain.ContextStatus, leaves ...domain.Le
 func TestObservations(t *testing.T) {
 	seen := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	rules := readiness.Compile()
+	deaf := saying("d")
+	deaf.Unheard = []domain.UnheardKind{{Kind: "Deployment.apps", Since: seen, Reason: "forbidden"}}
 	source := hearing(t, said{
 		rules: rules,
 		observations: []Observation{
 			saying("c", domain.ObservedResource{Group: "apps", Version: "v1", Kind: "Deployment", Name: "web", Status: "NotReady", Message: "0/1"}),
-			saying("d"),
+			deaf,
 		},
 		watches: map[domain.ClusterName]domain.Watch{
 			cluster0("c"): {Connected: true, LastSeen: seen},
@@ -91,7 +93,9 @@ func TestObservations(t *testing.T) {
 			ResourceID: plan.ResourceID{Group: "apps", Version: "v1", Kind: "Deployment", Name: "web"},
 			State:      readiness.State{Status: readiness.NotReady, Message: "0/1"},
 		}}},
-		{ClusterName: cluster0("d"), Seen: true, LastSeen: seen, Reason: "refused", Kinds: kinds, Resources: []status.ObservedResource{}},
+		{ClusterName: cluster0("d"), Seen: true, LastSeen: seen, Reason: "refused", Kinds: kinds, Resources: []status.ObservedResource{}, Unheard: []status.UnheardKind{
+			{GroupKind: kinds[0], Since: seen, Reason: "forbidden"},
+		}},
 	}, all)
 	require.Equal(t, &status.Observation{ClusterName: cluster0("b")}, source.Unreported("app", cluster0("b")), "nothing is known of it")
 	require.Equal(t, &status.Observation{ClusterName: cluster0("f"), Connected: true, Reason: "no rights"}, source.Unreported("app", cluster0("f")))

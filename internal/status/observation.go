@@ -35,12 +35,21 @@ type Observation struct {
 	// Kinds are those that the agent says it watches: a resource of theirs that is missing from the report is
 	// missing from the cluster. It is nil where the agent does not say (EMCO's); then EMCO's kinds count.
 	Kinds []schema.GroupKind
+	// Unheard are kinds of which what is reported is not confirmed, though the cluster is heard.
+	Unheard []UnheardKind
 
 	Resources []ObservedResource // in any order
 
 	// Object gives a resource of Resources by its index as it was received: its metadata, spec and status.
 	// It is called only for OutputDetail, and where State does not say enough; no bytes stand for none.
 	Object func(index int) (json.RawMessage, error)
+}
+
+// UnheardKind is a kind that whoever watches the cluster cannot hear: since when, zero for ever, and why.
+type UnheardKind struct {
+	schema.GroupKind
+	Since  time.Time
+	Reason string
 }
 
 // ObservedResource is one resource in a cluster. Its namespace is the real one, "" only where the kind has
@@ -100,6 +109,20 @@ func (o *Observation) reason() string {
 	default:
 		return "no report has arrived from the cluster"
 	}
+}
+
+// unheard says why resources of a kind are not confirmed though the cluster is heard; nil when they are.
+func (o *Observation) unheard(kind schema.GroupKind) *UnheardKind {
+	i := slices.IndexFunc(o.Unheard, func(u UnheardKind) bool { return u.GroupKind == kind })
+	if i < 0 || !o.confirmed() {
+		return nil
+	}
+	return &o.Unheard[i]
+}
+
+// reason is why nobody vouches for resources of the kind.
+func (u *UnheardKind) reason() string {
+	return "the kind " + u.String() + " cannot be watched: " + u.Reason
 }
 
 // watches says whether the agent would report a resource of the kind, if there were one. An agent that does

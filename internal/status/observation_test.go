@@ -178,6 +178,18 @@ func init() {
 			cutOff, "dial tcp 192.0.2.7:6443: i/o timeout")
 		return withReports(t, r)
 	}
+	// All is heard but Deployments in edge01 of the sink, and of its Services, of which nothing was ever heard.
+	sources["vfw-unheard"] = func(t *testing.T) status.Source {
+		r := vfwReported(t)
+		o := r["sink"][0]
+		o.Kinds = []schema.GroupKind{{Kind: "ConfigMap"}, {Kind: "Pod"}, {Group: "apps", Kind: "Deployment"}}
+		o.Unheard = []status.UnheardKind{
+			{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Since: cutOff, Reason: "deployments.apps is forbidden"},
+			{GroupKind: schema.GroupKind{Kind: "Service"}, Reason: "services is forbidden"},
+		}
+		o.Resources = o.Resources[:3] // without the Service
+		return withReports(t, r)
+	}
 	// No report has arrived: edge01 is heard but has no agent, edge02 was never tried.
 	sources["vfw-no-report"] = func(t *testing.T) status.Source {
 		r := reported{}

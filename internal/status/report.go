@@ -79,14 +79,15 @@ type entry struct {
 	id       *plan.ResourceID
 	state    ClusterState // as last reported
 	observed bool
-	gone     bool   // not the context's on this cluster, and not reported
-	message  string // why it is not ready; OutputDetail only
-	index    int    // in the observation, when observed
+	gone     bool         // not the context's on this cluster, and not reported
+	message  string       // why it is not ready; OutputDetail only
+	unheard  *UnheardKind // why it is not confirmed though the cluster is
+	index    int          // in the observation, when observed
 }
 
 // shown is the state that the form vouches for: nothing good is said of what is not confirmed.
 func (r *report) shown(f *reportForm, e *entry) ClusterState {
-	if worse, ok := f.unproven[e.state]; ok && !r.from.confirmed() {
+	if worse, ok := f.unproven[e.state]; ok && (!r.from.confirmed() || e.unheard != nil) {
 		return worse
 	}
 	return e.state
@@ -177,7 +178,7 @@ func (r *reporter) report(c *Cluster, o *Observation) (*report, error) {
 		if !r.names.has(id.Name) {
 			continue
 		}
-		e := entry{observed: true, index: i, state: ClusterPresent}
+		e := entry{observed: true, index: i, state: ClusterPresent, unheard: o.unheard(kindOf(id))}
 		if r.f.judged && r.q.List == ListNone {
 			state, err := o.ready(i, r.s.Rules)
 			if err != nil {
@@ -201,11 +202,12 @@ func (r *reporter) report(c *Cluster, o *Observation) (*report, error) {
 		e := &rep.planned[place]
 		if !e.observed {
 			e.id = &r.sec.app.Resources[i]
+			e.unheard = o.unheard(kindOf(e.id))
 			e.state = r.f.missing(o, kindOf(e.id))
 			e.gone = r.none(i, c.has)
 		}
 		if r.f.judged && e.state != ClusterReady && r.none(i, func(i int) bool { return r.matters(c, e, i) }) {
-			e.state, e.message = "", ""
+			e.state, e.message, e.unheard = "", "", nil // what does not matter need not be heard
 		}
 	}
 	slices.SortStableFunc(rep.others, func(a, b entry) int { return r.f.order(a.id, b.id) })
@@ -233,7 +235,7 @@ func (r *reporter) reports(visit func(*report, *Observation) error) error {
 // tally is what a document says of all its resources together.
 type tally struct {
 	counts      map[ClusterState]int
-	unconfirmed map[domain.ClusterName]struct{} // clusters whose reports do not hold now, or that have none
+	unconfirmed map[domain.ClusterName]struct{} // clusters whose reports do not hold now, or in part, or that have none
 }
 
 func newTally() *tally {
@@ -245,6 +247,9 @@ func (t *tally) add(f *reportForm, r *report) {
 		t.unconfirmed[r.cluster.ClusterName] = struct{}{}
 	}
 	r.entries(f, func(_ int, e *entry) {
+		if e.unheard != nil {
+			t.unconfirmed[r.cluster.ClusterName] = struct{}{}
+		}
 		if state := r.shown(f, e); state != "" {
 			t.counts[state]++
 		}

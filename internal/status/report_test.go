@@ -27,9 +27,10 @@ type reportedDocument struct {
 		Connectivity domain.Connectivity `json:"connectivity"`
 		Stale        bool                `json:"stale"`
 		Resources    []struct {
-			Name  string              `json:"name"`
-			Kebab status.ClusterState `json:"cluster-status"`
-			Camel status.ClusterState `json:"readyStatus"`
+			Name   string              `json:"name"`
+			Reason string              `json:"reason"`
+			Kebab  status.ClusterState `json:"cluster-status"`
+			Camel  status.ClusterState `json:"readyStatus"`
 		}
 	}]
 }
@@ -61,9 +62,9 @@ func TestReportedCountsAgreeWithWhatIsListed(t *testing.T) {
 						if state != "" {
 							listed[state]++
 						}
-						if c.Stale {
+						if c.Stale || r.Reason != "" {
 							require.NotContains(t, []status.ClusterState{status.ClusterPresent, status.ClusterReady}, state, r.Name)
-							require.Equal(t, domain.ConnectivityRetrying, c.Connectivity)
+							require.Equal(t, c.Stale, c.Connectivity == domain.ConnectivityRetrying)
 							require.NotEqual(t, status.ClusterReady, doc.Ready)
 						}
 					}
@@ -112,6 +113,10 @@ func TestWhenEverythingIsReady(t *testing.T) {
 		"no report at all":               {"?status=ready", "vfw-no-report", status.ClusterNotReady},
 		"a report, but the cluster cannot be heard": {
 			"?status=ready&output=summary", "vfw-cut-off", status.ClusterNotReady,
+		},
+		"a kind that cannot be heard": {"?status=ready&output=summary", "vfw-unheard", status.ClusterNotReady},
+		"a kind that cannot be heard, behind a filter": {
+			"?status=ready&resource=sink-configmap", "vfw-unheard", status.ClusterReady,
 		},
 		"never instantiated": {"?status=ready", "vfw-reported-approved", ""},
 	} {

@@ -171,11 +171,28 @@ func (b *reportBody) entry(rep *report, place int, e *entry, o *Observation) {
 	if state != e.state {
 		b.out.text(b.f.last[e.state])
 	}
+	b.unheard(e)
 	if e.message != "" {
 		b.out.text(`,"message":`)
 		b.out.value(e.message)
 	}
 	b.out.text("}")
+}
+
+// unheard writes, of an entry whose kind cannot be heard, what a cluster says that cannot be.
+func (b *reportBody) unheard(e *entry) {
+	if e.unheard == nil {
+		return
+	}
+	if e.observed {
+		b.out.text(`,"stale":true`)
+	}
+	if !e.unheard.Since.IsZero() {
+		b.out.text(`,"` + b.f.seen + `":`)
+		b.out.value(stamp(e.unheard.Since))
+	}
+	b.out.text(`,"reason":`)
+	b.out.value(e.unheard.reason())
 }
 
 // object writes the detail of an entry. What is not JSON is left out: one cluster must not spoil the

@@ -12,7 +12,7 @@ import (
 // reportForm is one way to write what clusters report, as form is for rsync resources. Of its own Drover
 // says of a cluster whose reports are not confirmed when it was last heard of and why, of a resource
 // there what was last reported if that is not vouched for any more, and at the top how many such clusters
-// there are. In detail a resource that is not ready has a message.
+// there are. Of a kind that cannot be heard in a cluster that is, each resource says when and why. In detail a resource that is not ready has a message.
 type reportForm struct {
 	overview func(*Source, *tally) any
 	cluster  func(*report) any
@@ -20,6 +20,7 @@ type reportForm struct {
 
 	states map[ClusterState]string // the member that says a resource's state, encoded
 	last   map[ClusterState]string // the member that says what was last reported of a stale one, encoded
+	seen   string                  // the name of the member that says when a resource's kind was last heard
 
 	// judged says that resources which are there are Ready or NotReady; else they are Present.
 	judged bool
@@ -59,6 +60,7 @@ var kebabReport = reportForm{
 		ClusterPresent:    `,"last-cluster-status":"Present"`,
 		ClusterNotPresent: `,"last-cluster-status":"NotPresent"`,
 	},
+	seen: "last-seen",
 	missing: func(o *Observation, kind schema.GroupKind) ClusterState {
 		if o.Seen && o.watches(kind, bundleRanks) {
 			return ClusterNotPresent
@@ -133,10 +135,11 @@ var camelReport = reportForm{
 		ClusterNotPresent: `,"readyStatus":"NotPresent"`,
 	},
 	last:   map[ClusterState]string{ClusterReady: `,"lastReadyStatus":"Ready"`},
+	seen:   "lastSeen",
 	judged: true,
 	missing: func(o *Observation, kind schema.GroupKind) ClusterState {
 		// Certificate requests go by themselves when they are answered: that one is missing says nothing.
-		if kind != requestKind && o.watches(kind, camelRanks) {
+		if kind != requestKind && (o.watches(kind, camelRanks) || o.unheard(kind) != nil) {
 			return ClusterNotPresent
 		}
 		return ""

@@ -10,7 +10,8 @@ import (
 )
 
 // Trouble is something that clusters report, or fail to, which keeps an app from being Ready: a resource that is
-// NotReady or NotPresent, or, without a resource, a cluster whose report nobody has confirmed lately.
+// NotReady or NotPresent, as nobody has confirmed lately what it is or because of what was reported, or, without a
+// resource, a cluster whose report nobody has confirmed lately.
 type Trouble struct {
 	App string
 	domain.ClusterName
@@ -19,7 +20,7 @@ type Trouble struct {
 	State    ClusterState    // of the resource
 	Message  string          // why
 	Heard    bool            // the cluster was heard before
-	LastSeen time.Time       // when it was heard for the last time; zero for now and for never
+	LastSeen time.Time       // when it, or the resource's kind, was heard for the last time; zero for now and for never
 }
 
 // Troubles are those of an app context by the rules of TypeReady, in the order of apps and clusters. It holds one
@@ -56,10 +57,14 @@ func troubles(app string, rep *report, f *reportForm, lastSeen time.Time, yield 
 	}
 	var end error
 	rep.entries(f, func(_ int, e *entry) {
-		if end != nil || e.state != ClusterNotReady && e.state != ClusterNotPresent {
+		state := rep.shown(f, e)
+		if end != nil || state != ClusterNotReady && state != ClusterNotPresent {
 			return
 		}
-		t.Resource, t.State, t.Message = *e.id, e.state, e.message
+		t.Resource, t.State, t.Message, t.LastSeen = *e.id, state, e.message, time.Time{}
+		if e.unheard != nil {
+			t.Message, t.LastSeen = e.unheard.reason(), e.unheard.Since
+		}
 		if !yield(t, nil) {
 			end = errEnough
 		}

@@ -28,8 +28,8 @@ func TestTroublesAreThoseOfTheDocument(t *testing.T) {
 			type cluster struct {
 				Cluster, Reason string
 				Resources       []struct {
-					Name, Message string
-					State         status.ClusterState `json:"readyStatus"`
+					Name, Message, Reason string
+					State                 status.ClusterState `json:"readyStatus"`
 				}
 			}
 			type app struct {
@@ -53,7 +53,7 @@ func TestTroublesAreThoseOfTheDocument(t *testing.T) {
 					}
 					for _, r := range c.Resources {
 						if r.State == status.ClusterNotReady || r.State == status.ClusterNotPresent {
-							want = append(want, trouble{a.Name, c.Cluster, r.Name, r.Message, r.State})
+							want = append(want, trouble{a.Name, c.Cluster, r.Name, cmp.Or(r.Reason, r.Message), r.State})
 						}
 					}
 				}

@@ -28,13 +28,14 @@ const (
 
 // observation is the document of what a cluster says of an app.
 type observation struct {
-	ID     string        `bson:"_id"` // observationID
-	Digest domain.Digest `bson:"digest"`
-	Kinds  []string      `bson:"kinds"`
-	Error  string        `bson:"error,omitempty"`
-	Upload bson.ObjectID `bson:"upload"` // of the chunks
-	Names  packed        `bson:"names"`  // JSON list of observedName
-	Bodies packed        `bson:"bodies"` // JSON list of the resources' JSON
+	ID      string               `bson:"_id"` // observationID
+	Digest  domain.Digest        `bson:"digest"`
+	Kinds   []string             `bson:"kinds"`
+	Unheard []domain.UnheardKind `bson:"unheard,omitempty"`
+	Error   string               `bson:"error,omitempty"`
+	Upload  bson.ObjectID        `bson:"upload"` // of the chunks
+	Names   packed               `bson:"names"`  // JSON list of observedName
+	Bodies  packed               `bson:"bodies"` // JSON list of the resources' JSON
 }
 
 // packed is a value, compressed: in place, or in chunks.
@@ -99,7 +100,7 @@ func (s *Store) PutObservation(ctx context.Context, o *domain.Observation) error
 // any more go after it.
 func (s *Store) putObservation(ctx context.Context, o *domain.Observation) (changed bool, err error) {
 	deployment := plan.DeploymentID(o.ContextID, o.App)
-	now := observation{ID: observationID(o.ObservedApp), Digest: o.Digest(), Kinds: o.Kinds, Error: o.Error, Upload: bson.NewObjectIDFromTimestamp(s.now())}
+	now := observation{ID: observationID(o.ObservedApp), Digest: o.Digest(), Kinds: o.Kinds, Unheard: o.Unheard, Error: o.Error, Upload: bson.NewObjectIDFromTimestamp(s.now())}
 	var before observation
 	err = s.findOne(ctx, s.observations(deployment), now.ID, &before)
 	missing := fail.Is(err, fail.NotFound)
@@ -357,7 +358,7 @@ func (s *Store) stored(ctx context.Context, contextID, app string, said *saidOfC
 	return &StoredObservation{
 		Observation: domain.Observation{
 			ObservedApp: domain.ObservedApp{ContextID: contextID, App: app, Cluster: clusterOf(o.ID)},
-			Kinds:       o.Kinds, Resources: resources, Error: o.Error,
+			Kinds:       o.Kinds, Unheard: o.Unheard, Resources: resources, Error: o.Error,
 		},
 		bodies: sync.OnceValues(func() ([]json.RawMessage, error) { return s.bodiesOf(ctx, o, resources) }),
 	}, nil

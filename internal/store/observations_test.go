@@ -63,9 +63,13 @@ func TestObservationsComeBackAsTheyWere(t *testing.T) {
 	s, ctx := open(t), t.Context()
 	long := strings.Repeat("long", 30)
 	for name, o := range map[string]*domain.Observation{
-		"small":      observationOf("1", "small", clusterAt("p", "c"), resourceOf("a", "x"), resourceOf("b", "y")),
-		"none":       observationOf("1", "none", clusterAt("p", "c")),
-		"no kinds":   {ObservedApp: domain.ObservedApp{ContextID: "1", App: "kinds", Cluster: clusterAt("p", "c")}, Resources: []domain.ObservedResource{}},
+		"small":    observationOf("1", "small", clusterAt("p", "c"), resourceOf("a", "x"), resourceOf("b", "y")),
+		"none":     observationOf("1", "none", clusterAt("p", "c")),
+		"no kinds": {ObservedApp: domain.ObservedApp{ContextID: "1", App: "kinds", Cluster: clusterAt("p", "c")}, Resources: []domain.ObservedResource{}},
+		"unheard": {
+			ObservedApp: domain.ObservedApp{ContextID: "1", App: "unheard", Cluster: clusterAt("p", "c")},
+			Unheard:     []domain.UnheardKind{{Kind: "Pod", Since: time.Unix(1, 0).UTC(), Reason: "forbidden"}, {Kind: "Secret", Reason: "forbidden"}},
+		},
 		"long name":  observationOf("1", long, clusterAt("p", "c"), resourceOf("a", "x")),
 		"chunks":     observationOf("1", "chunks", clusterAt("p", "c"), resourceOf("a", text(1<<20)), resourceOf("b", "y")),
 		"many names": observationOf("1", "names", clusterAt("p", "c"), many(10_000)...),

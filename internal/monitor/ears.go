@@ -1,0 +1,212 @@
+package monitor
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/pause"
+)
+
+var (
+	// unheardAfter is how long a kind may go without a watch until its statuses are old. With what passes until that is
+	// looked at, it is as long as the agent itself may be silent.
+	unheardAfter = bundle.LeaseDuration - bundle.LeaseRenewal
+	// listenEvery is how often that is looked at.
+	listenEvery = bundle.LeaseRenewal
+)
+
+// mostSilence is how long a watch may say nothing that has sent bookmarks, as API servers do every minute: one that is
+// stuck is made anew.
+const mostSilence = 5 * time.Minute
+
+// ears know which kinds are heard: those whose informer has a watch open. An informer tells nobody when its lists fail, for
+// ever perhaps, and goes on showing what it knew; so its requests, which it makes anyway, are listened to.
+type ears struct {
+	index *index
+	now   func() time.Time
+
+	mu sync.Mutex
+	of map[schema.GroupKind]*ear
+}
+
+// ear is what is known of one kind's requests.
+type ear struct {
+	ears    *ears
+	open    *stream   // the watch; nil for none
+	heard   bool      // there was a watch at some time
+	since   time.Time // there is none
+	failure error     // why there is none; nil where no request has failed since
+}
+
+func newEars(x *index, now func() time.Time) *ears {
+	return &ears{index: x, now: now, of: map[schema.GroupKind]*ear{}}
+}
+
+// informer makes one whose requests are listened to. It is a cache.Options.NewInformer.
+func (e *ears) informer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	heard := &ear{ears: e, since: e.now()}
+	e.mu.Lock()
+	e.of[o.GetObjectKind().GroupVersionKind().GroupKind()] = heard
+	e.mu.Unlock()
+	requests := toolscache.ToListerWatcherWithContext(lw)
+	return toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list, err := requests.ListWithContext(ctx, options)
+			heard.answered(err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
+			w, err := requests.WatchWithContext(ctx, options)
+			heard.answered(err)
+			if err != nil {
+				return nil, err
+			}
+			return heard.listen(w, options.SendInitialEvents != nil && *options.SendInitialEvents), nil
+		},
+	}, o, resync, indexers)
+}
+
+// forget says that the kind is not watched any more.
+func (e *ears) forget(kind schema.GroupKind) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.of, kind)
+}
+
+// Start has the statuses say which kinds are not heard, until ctx ends. It implements manager.Runnable.
+func (e *ears) Start(ctx context.Context) error {
+	for pause.For(ctx, listenEvery) == nil {
+		e.index.setUnheard(e.unheard())
+	}
+	return nil
+}
+
+// unheard are the kinds that are not heard, sorted. Watches that are stuck are ended.
+func (e *ears) unheard() []bundle.Unheard {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.now()
+	var list []bundle.Unheard
+	for kind, x := range e.of {
+		switch {
+		case x.open != nil && x.open.bookmarked && now.Sub(x.open.last) > mostSilence:
+			x.open.Interface.Stop()
+		case x.open == nil && now.Sub(x.since) > unheardAfter:
+			u := bundle.Unheard{GroupKind: kind, Reason: "the API server does not answer"}
+			if x.heard {
+				u.Since = x.since
+			}
+			if x.failure != nil {
+				u.Reason = x.failure.Error()
+			}
+			list = append(list, u)
+		}
+	}
+	slices.SortFunc(list, func(a, b bundle.Unheard) int { return strings.Compare(a.String(), b.String()) })
+	return list
+}
+
+// answered notes how a request was answered.
+func (x *ear) answered(err error) {
+	x.ears.mu.Lock()
+	defer x.ears.mu.Unlock()
+	x.fail(err)
+}
+
+// fail notes why there is no watch, and not the same failure again, which may be called another word each time: that would
+// have the statuses written again and again. The lock is held.
+func (x *ear) fail(err error) {
+	if err != nil && (x.failure == nil || apierrors.ReasonForError(err) != apierrors.ReasonForError(x.failure)) {
+		x.failure = err
+	}
+}
+
+// hear says that a watch tells of changes. The lock is held.
+func (x *ear) hear(s *stream) { x.open, x.heard, x.failure = s, true, nil }
+
+// listen passes on what a watch tells. One that begins with all objects says nothing of changes until it has told them.
+func (x *ear) listen(w apiwatch.Interface, initial bool) apiwatch.Interface {
+	s := &stream{Interface: w, ear: x, initial: initial, result: make(chan apiwatch.Event), done: make(chan struct{})}
+	x.ears.mu.Lock()
+	defer x.ears.mu.Unlock()
+	s.last = x.ears.now()
+	if !initial {
+		x.hear(s)
+	}
+	go s.pass()
+	return s
+}
+
+// stream is a watch that is listened to.
+type stream struct {
+	apiwatch.Interface
+	ear     *ear
+	result  chan apiwatch.Event
+	done    chan struct{} // closed by stop
+	stop    sync.Once
+	initial bool // it tells what there is
+
+	last       time.Time // when it said something
+	bookmarked bool      // it has sent a bookmark
+}
+
+// ResultChan implements apiwatch.Interface.
+func (s *stream) ResultChan() <-chan apiwatch.Event { return s.result }
+
+// Stop implements apiwatch.Interface.
+func (s *stream) Stop() {
+	s.stop.Do(func() { close(s.done) })
+	s.Interface.Stop()
+}
+
+// pass passes on events until there are no more, or nobody wants them.
+func (s *stream) pass() {
+	defer close(s.result)
+	defer s.ended()
+	for event := range s.Interface.ResultChan() {
+		s.note(event)
+		select {
+		case s.result <- event:
+		case <-s.done:
+			return
+		}
+	}
+}
+
+// note takes note of an event.
+func (s *stream) note(event apiwatch.Event) {
+	s.ear.ears.mu.Lock()
+	defer s.ear.ears.mu.Unlock()
+	s.last = s.ear.ears.now()
+	switch event.Type {
+	case apiwatch.Error:
+		s.ear.fail(apierrors.FromObject(event.Object))
+	case apiwatch.Bookmark:
+		s.bookmarked = true
+		if s.initial {
+			s.initial = false
+			s.ear.hear(s)
+		}
+	default: // a change, which need not be understood here
+	}
+}
+
+// ended says that the watch is over.
+func (s *stream) ended() {
+	s.ear.ears.mu.Lock()
+	defer s.ear.ears.mu.Unlock()
+	if s.ear.open == s {
+		s.ear.open, s.ear.since = nil, s.ear.ears.now()
+	}
+}

@@ -1,0 +1,98 @@
+package monitor
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drover-io/drover/internal/bundle"
+)
+
+// listener is an ear for Pods, and its clock.
+type listener struct {
+	*ear
+	now time.Time
+}
+
+func newListener() *listener {
+	l := &listener{now: time.Unix(1000, 0)}
+	e := newEars(newIndex(""), func() time.Time { return l.now })
+	l.ear = &ear{ears: e, since: l.now}
+	e.of[podKind] = l.ear
+	return l
+}
+
+func TestWhatIsNotHeard(t *testing.T) {
+	l := newListener()
+	require.Empty(t, l.ears.unheard(), "it has just begun")
+	l.now = l.now.Add(unheardAfter + 1)
+	require.Equal(t, []bundle.Unheard{{GroupKind: podKind, Reason: "the API server does not answer"}}, l.ears.unheard())
+
+	first := apiwatch.NewRaceFreeFake()
+	s := l.listen(first, true)
+	require.Len(t, l.ears.unheard(), 1, "it tells what there is, and may not come to an end")
+	first.Action(apiwatch.Bookmark, &metav1.PartialObjectMetadata{})
+	<-s.ResultChan()
+	require.Empty(t, l.ears.unheard())
+
+	first.Stop()
+	_, open := <-s.ResultChan()
+	require.False(t, open)
+	require.Empty(t, l.ears.unheard(), "another one may follow")
+	ended := l.now
+	l.now = l.now.Add(unheardAfter + 1)
+	l.answered(errors.New("refused on port 5000"))
+	l.answered(errors.New("refused on port 5001"))
+	l.answered(nil)
+	require.Equal(t, []bundle.Unheard{{GroupKind: podKind, Since: ended, Reason: "refused on port 5000"}}, l.ears.unheard())
+	l.answered(apierrors.NewUnauthorized("who are you"))
+	require.Equal(t, []bundle.Unheard{{GroupKind: podKind, Since: ended, Reason: "who are you"}}, l.ears.unheard())
+
+	s = l.listen(apiwatch.NewRaceFreeFake(), false)
+	require.Empty(t, l.ears.unheard())
+	s.Stop()
+	l.ears.forget(podKind)
+	l.now = l.now.Add(unheardAfter + 1)
+	require.Empty(t, l.ears.unheard(), "nobody wants to hear it")
+}
+
+func TestAWatchThatFallsSilentIsEnded(t *testing.T) {
+	l := newListener()
+	w := apiwatch.NewRaceFreeFake()
+	s := l.listen(w, false)
+	l.now = l.now.Add(mostSilence + 1)
+	require.Empty(t, l.ears.unheard())
+	require.False(t, w.IsStopped(), "it may be of a server without bookmarks")
+	w.Action(apiwatch.Bookmark, &metav1.PartialObjectMetadata{})
+	<-s.ResultChan()
+	l.now = l.now.Add(mostSilence + 1)
+	require.Empty(t, l.ears.unheard(), "another one may follow")
+	_, open := <-s.ResultChan()
+	require.False(t, open)
+}
+
+func TestTheStatusSaysWhatIsNotHeard(t *testing.T) {
+	f := newFixture()
+	f.bundles.OnAdd(state(t, "1-a", "a-1", "u1", "", ""), false)
+	f.pods.OnAdd(pod(t, "1-a", "p", "Succeeded"), false)
+	f.changes()
+	unheard := []bundle.Unheard{{GroupKind: podKind, Reason: "forbidden"}}
+	f.setUnheard(unheard)
+	require.Equal(t, []string{"1-a"}, f.changes())
+	v, _ := f.view("1-a")
+	require.Equal(t, unheard, v.head.Unheard)
+	require.Len(t, v.objects, 1)
+	require.False(t, v.head.Ready)
+	f.setUnheard(slices.Clone(unheard))
+	require.Empty(t, f.changes())
+	f.setUnheard(nil)
+	require.Equal(t, []string{"1-a"}, f.changes())
+	v, _ = f.view("1-a")
+	require.True(t, v.head.Ready)
+}
