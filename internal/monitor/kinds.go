@@ -132,7 +132,7 @@ const syncTime = 30 * time.Second
 // watcher keeps the kinds that are watched those that choose says.
 type watcher struct {
 	index     *index
-	ears      *ears
+	health    *health
 	cache     cache.Cache
 	client    client.Client
 	discovery discovery.DiscoveryInterface
@@ -351,7 +351,7 @@ func (w *watcher) stopWatch(ctx context.Context, running *watch) error {
 	if err := w.cache.RemoveInformer(ctx, running.object); err != nil {
 		return err
 	}
-	w.ears.forget(running.GroupKind())
+	w.health.forget(running.GroupKind())
 	running.handler.forget()
 	delete(w.running, running.GroupKind())
 	w.log.Debug("kind is no longer watched", "kind", running.String())

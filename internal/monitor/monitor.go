@@ -74,7 +74,7 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	x := newIndex(c.Namespace)
-	e := newEars(x, time.Now)
+	e := newHealth(x, time.Now)
 	m, err := newManager(c, x, e)
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func Run(ctx context.Context, c Config) error {
 	return m.Start(ctx)
 }
 
-func newManager(c Config, x *index, e *ears) (manager.Manager, error) {
+func newManager(c Config, x *index, e *health) (manager.Manager, error) {
 	cluster := rest.CopyConfig(c.Cluster)
 	cluster.UserAgent = "drover-monitor"
 	cluster.QPS, cluster.Burst = requestRate, requestBurst
@@ -141,7 +141,7 @@ func readyz(x *index) http.Handler {
 	})
 }
 
-func newWatcher(c Config, m manager.Manager, x *index, e *ears) (*watcher, error) {
+func newWatcher(c Config, m manager.Manager, x *index, e *health) (*watcher, error) {
 	asking := rest.CopyConfig(m.GetConfig())
 	asking.Timeout = requestTime
 	d, err := discovery.NewDiscoveryClientForConfig(asking)
@@ -149,7 +149,7 @@ func newWatcher(c Config, m manager.Manager, x *index, e *ears) (*watcher, error
 		return nil, err
 	}
 	return &watcher{
-		index: x, ears: e, cache: m.GetCache(), client: m.GetClient(), discovery: d, log: c.Log,
+		index: x, health: e, cache: m.GetCache(), client: m.GetClient(), discovery: d, log: c.Log,
 		kindsFile: c.KindsFile, discover: c.Discover,
 		look: make(chan struct{}, 1), running: map[schema.GroupKind]*watch{},
 	}, nil

@@ -14,52 +14,52 @@ import (
 	"github.com/drover-io/drover/internal/bundle"
 )
 
-// listener is an ear for Pods, and its clock.
+// listener is the health of Pods, and its clock.
 type listener struct {
-	*ear
+	*kindHealth
 	now time.Time
 }
 
 func newListener() *listener {
 	l := &listener{now: time.Unix(1000, 0)}
-	e := newEars(newIndex(""), func() time.Time { return l.now })
-	l.ear = &ear{ears: e, since: l.now}
-	e.of[podKind] = l.ear
+	e := newHealth(newIndex(""), func() time.Time { return l.now })
+	l.kindHealth = &kindHealth{health: e, since: l.now}
+	e.of[podKind] = l.kindHealth
 	return l
 }
 
 func TestWhatIsNotHeard(t *testing.T) {
 	l := newListener()
-	require.Empty(t, l.ears.unheard(), "it has just begun")
+	require.Empty(t, l.health.unheard(), "it has just begun")
 	l.now = l.now.Add(unheardAfter + 1)
-	require.Equal(t, []bundle.Unheard{{GroupKind: podKind, Reason: "the API server does not answer"}}, l.ears.unheard())
+	require.Equal(t, []bundle.Unheard{{GroupKind: podKind, Reason: "the API server does not answer"}}, l.health.unheard())
 
 	first := apiwatch.NewRaceFreeFake()
 	s := l.listen(first, true)
-	require.Len(t, l.ears.unheard(), 1, "it tells what there is, and may not come to an end")
+	require.Len(t, l.health.unheard(), 1, "it tells what there is, and may not come to an end")
 	first.Action(apiwatch.Bookmark, &metav1.PartialObjectMetadata{})
 	<-s.ResultChan()
-	require.Empty(t, l.ears.unheard())
+	require.Empty(t, l.health.unheard())
 
 	first.Stop()
 	_, open := <-s.ResultChan()
 	require.False(t, open)
-	require.Empty(t, l.ears.unheard(), "another one may follow")
+	require.Empty(t, l.health.unheard(), "another one may follow")
 	ended := l.now
 	l.now = l.now.Add(unheardAfter + 1)
 	l.answered(errors.New("refused on port 5000"))
 	l.answered(errors.New("refused on port 5001"))
 	l.answered(nil)
-	require.Equal(t, []bundle.Unheard{{GroupKind: podKind, Since: ended, Reason: "refused on port 5000"}}, l.ears.unheard())
+	require.Equal(t, []bundle.Unheard{{GroupKind: podKind, Since: ended, Reason: "refused on port 5000"}}, l.health.unheard())
 	l.answered(apierrors.NewUnauthorized("who are you"))
-	require.Equal(t, []bundle.Unheard{{GroupKind: podKind, Since: ended, Reason: "who are you"}}, l.ears.unheard())
+	require.Equal(t, []bundle.Unheard{{GroupKind: podKind, Since: ended, Reason: "who are you"}}, l.health.unheard())
 
 	s = l.listen(apiwatch.NewRaceFreeFake(), false)
-	require.Empty(t, l.ears.unheard())
+	require.Empty(t, l.health.unheard())
 	s.Stop()
-	l.ears.forget(podKind)
+	l.health.forget(podKind)
 	l.now = l.now.Add(unheardAfter + 1)
-	require.Empty(t, l.ears.unheard(), "nobody wants to hear it")
+	require.Empty(t, l.health.unheard(), "nobody wants to hear it")
 }
 
 func TestAWatchThatFallsSilentIsEnded(t *testing.T) {
@@ -67,12 +67,12 @@ func TestAWatchThatFallsSilentIsEnded(t *testing.T) {
 	w := apiwatch.NewRaceFreeFake()
 	s := l.listen(w, false)
 	l.now = l.now.Add(mostSilence + 1)
-	require.Empty(t, l.ears.unheard())
+	require.Empty(t, l.health.unheard())
 	require.False(t, w.IsStopped(), "it may be of a server without bookmarks")
 	w.Action(apiwatch.Bookmark, &metav1.PartialObjectMetadata{})
 	<-s.ResultChan()
 	l.now = l.now.Add(mostSilence + 1)
-	require.Empty(t, l.ears.unheard(), "another one may follow")
+	require.Empty(t, l.health.unheard(), "another one may follow")
 	_, open := <-s.ResultChan()
 	require.False(t, open)
 }

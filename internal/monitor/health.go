@@ -30,32 +30,32 @@ var (
 // stuck is made anew.
 const mostSilence = 5 * time.Minute
 
-// ears know which kinds are heard: those whose informer has a watch open. An informer tells nobody when its lists fail, for
+// health knows which kinds are heard: those whose informer has a watch open. An informer tells nobody when its lists fail, for
 // ever perhaps, and goes on showing what it knew; so its requests, which it makes anyway, are listened to.
-type ears struct {
+type health struct {
 	index *index
 	now   func() time.Time
 
 	mu sync.Mutex
-	of map[schema.GroupKind]*ear
+	of map[schema.GroupKind]*kindHealth
 }
 
-// ear is what is known of one kind's requests.
-type ear struct {
-	ears    *ears
+// kindHealth is what is known of one kind's requests.
+type kindHealth struct {
+	health  *health
 	open    *stream   // the watch; nil for none
 	heard   bool      // there was a watch at some time
 	since   time.Time // there is none
 	failure error     // why there is none; nil where no request has failed since
 }
 
-func newEars(x *index, now func() time.Time) *ears {
-	return &ears{index: x, now: now, of: map[schema.GroupKind]*ear{}}
+func newHealth(x *index, now func() time.Time) *health {
+	return &health{index: x, now: now, of: map[schema.GroupKind]*kindHealth{}}
 }
 
 // informer makes one whose requests are listened to. It is a cache.Options.NewInformer.
-func (e *ears) informer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-	heard := &ear{ears: e, since: e.now()}
+func (e *health) informer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	heard := &kindHealth{health: e, since: e.now()}
 	e.mu.Lock()
 	e.of[o.GetObjectKind().GroupVersionKind().GroupKind()] = heard
 	e.mu.Unlock()
@@ -78,14 +78,14 @@ func (e *ears) informer(lw toolscache.ListerWatcher, o runtime.Object, resync ti
 }
 
 // forget says that the kind is not watched any more.
-func (e *ears) forget(kind schema.GroupKind) {
+func (e *health) forget(kind schema.GroupKind) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.of, kind)
 }
 
 // Start has the statuses say which kinds are not heard, until ctx ends. It implements manager.Runnable.
-func (e *ears) Start(ctx context.Context) error {
+func (e *health) Start(ctx context.Context) error {
 	for pause.For(ctx, listenEvery) == nil {
 		e.index.setUnheard(e.unheard())
 	}
@@ -93,7 +93,7 @@ func (e *ears) Start(ctx context.Context) error {
 }
 
 // unheard are the kinds that are not heard, sorted. Watches that are stuck are ended.
-func (e *ears) unheard() []bundle.Unheard {
+func (e *health) unheard() []bundle.Unheard {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.now()
@@ -118,29 +118,29 @@ func (e *ears) unheard() []bundle.Unheard {
 }
 
 // answered notes how a request was answered.
-func (x *ear) answered(err error) {
-	x.ears.mu.Lock()
-	defer x.ears.mu.Unlock()
+func (x *kindHealth) answered(err error) {
+	x.health.mu.Lock()
+	defer x.health.mu.Unlock()
 	x.fail(err)
 }
 
 // fail notes why there is no watch, and not the same failure again, which may be called another word each time: that would
 // have the statuses written again and again. The lock is held.
-func (x *ear) fail(err error) {
+func (x *kindHealth) fail(err error) {
 	if err != nil && (x.failure == nil || apierrors.ReasonForError(err) != apierrors.ReasonForError(x.failure)) {
 		x.failure = err
 	}
 }
 
 // hear says that a watch tells of changes. The lock is held.
-func (x *ear) hear(s *stream) { x.open, x.heard, x.failure = s, true, nil }
+func (x *kindHealth) hear(s *stream) { x.open, x.heard, x.failure = s, true, nil }
 
 // listen passes on what a watch tells. One that begins with all objects says nothing of changes until it has told them.
-func (x *ear) listen(w apiwatch.Interface, initial bool) apiwatch.Interface {
-	s := &stream{Interface: w, ear: x, initial: initial, result: make(chan apiwatch.Event), done: make(chan struct{})}
-	x.ears.mu.Lock()
-	defer x.ears.mu.Unlock()
-	s.last = x.ears.now()
+func (x *kindHealth) listen(w apiwatch.Interface, initial bool) apiwatch.Interface {
+	s := &stream{Interface: w, kindHealth: x, initial: initial, result: make(chan apiwatch.Event), done: make(chan struct{})}
+	x.health.mu.Lock()
+	defer x.health.mu.Unlock()
+	s.last = x.health.now()
 	if !initial {
 		x.hear(s)
 	}
@@ -151,11 +151,11 @@ func (x *ear) listen(w apiwatch.Interface, initial bool) apiwatch.Interface {
 // stream is a watch that is listened to.
 type stream struct {
 	apiwatch.Interface
-	ear     *ear
-	result  chan apiwatch.Event
-	done    chan struct{} // closed by stop
-	stop    sync.Once
-	initial bool // it tells what there is
+	kindHealth *kindHealth
+	result     chan apiwatch.Event
+	done       chan struct{} // closed by stop
+	stop       sync.Once
+	initial    bool // it tells what there is
 
 	last       time.Time // when it said something
 	bookmarked bool      // it has sent a bookmark
@@ -186,17 +186,17 @@ func (s *stream) pass() {
 
 // note takes note of an event.
 func (s *stream) note(event apiwatch.Event) {
-	s.ear.ears.mu.Lock()
-	defer s.ear.ears.mu.Unlock()
-	s.last = s.ear.ears.now()
+	s.kindHealth.health.mu.Lock()
+	defer s.kindHealth.health.mu.Unlock()
+	s.last = s.kindHealth.health.now()
 	switch event.Type {
 	case apiwatch.Error:
-		s.ear.fail(apierrors.FromObject(event.Object))
+		s.kindHealth.fail(apierrors.FromObject(event.Object))
 	case apiwatch.Bookmark:
 		s.bookmarked = true
 		if s.initial {
 			s.initial = false
-			s.ear.hear(s)
+			s.kindHealth.hear(s)
 		}
 	default: // a change, which need not be understood here
 	}
@@ -204,9 +204,9 @@ func (s *stream) note(event apiwatch.Event) {
 
 // ended says that the watch is over.
 func (s *stream) ended() {
-	s.ear.ears.mu.Lock()
-	defer s.ear.ears.mu.Unlock()
-	if s.ear.open == s {
-		s.ear.open, s.ear.since = nil, s.ear.ears.now()
+	s.kindHealth.health.mu.Lock()
+	defer s.kindHealth.health.mu.Unlock()
+	if s.kindHealth.open == s {
+		s.kindHealth.open, s.kindHealth.since = nil, s.kindHealth.health.now()
 	}
 }
