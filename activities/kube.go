@@ -54,8 +54,8 @@ type Kube struct {
 	bundles *lru.Cache[domain.Digest, *plan.Bundle]
 	// running are the attempts of this worker, by the run of their workflow: a *halting.
 	running sync.Map
-	// tries are leaves in their workflow's own task; gatherers see Gather.
-	tries, gatherers places
+	// tries are leaves in their workflow's own task; gatherers see Gather, and silent BoundSilent.
+	tries, gatherers, silent places
 }
 
 // decodedBundles bounds Kube.bundles.
@@ -105,6 +105,11 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 		a.halted = true
 		return a.end(ctx)
 	}
+	leave, err := a.turn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	cluster, admin, err := k.clients(ctx, in)
 	if err != nil {
 		return nil, err

@@ -20,8 +20,8 @@ import (
 type Options struct {
 	// Workflows and Activities bound what runs at a time on the lifecycle queue.
 	Workflows, Activities int
-	// Clusters bounds the activities on clusters. A hanging cluster holds one per app, and costs a
-	// goroutine; the bound is only there to bound memory.
+	// Clusters bounds the activities on clusters, half of which may be at clusters that do not answer. A hanging cluster
+	// holds one per app, for 15 s of every 25, and costs a goroutine; the bound is only there to bound memory.
 	Clusters int
 	// Watches bounds the activities that watch, each of which has a shard of all clusters.
 	Watches int
@@ -55,6 +55,7 @@ type Worker struct{ lifecycle, kube, watch, wait worker.Worker }
 func New(c client.Client, lifecycle *activities.Lifecycle, kube *activities.Kube, watch *activities.Watch, o Options) *Worker {
 	worker.SetStickyWorkflowCacheSize(o.Cache)
 	activities.BoundTasks(kube, o.Workflows)
+	activities.BoundSilent(kube, o.Clusters)
 	interceptors := append([]interceptor.WorkerInterceptor{&kinds{}}, o.Interceptors...)
 	w := &Worker{
 		lifecycle: worker.New(c, workflows.LifecycleQueue, worker.Options{

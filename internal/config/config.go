@@ -121,7 +121,7 @@ var settings = []setting{
 	{"drain", "25s", "`duration` that a process may take to end its work when it is stopped", Both, duration(func(c *Config) *time.Duration { return &c.Drain })},
 	{"workflows", "200", "`number` of workflow tasks at a time", Worker, positive(func(c *Config, n int64) { c.Workflows = int(n) })},
 	{"activities", "100", "`number` of lifecycle activities at a time", Worker, positive(func(c *Config, n int64) { c.Activities = int(n) })},
-	{"clusters", "2000", "`number` of activities on clusters at a time", Worker, positive(func(c *Config, n int64) { c.Clusters = int(n) })},
+	{"clusters", "2000", "`number` of activities on clusters at a time, half of which may be at clusters that do not answer", Worker, positive(func(c *Config, n int64) { c.Clusters = int(n) })},
 	{"cache", "4000", "`number` of workflows kept in memory", Worker, positive(func(c *Config, n int64) { c.Cache = int(n) })},
 	{"certificate-lifetime", "", "`duration` for which certificates of logical clouds' users are good, at least 10m; as clusters have it when empty", Worker, certificateLifetime},
 	{"monitor-image", "", "`image` of the agent in clusters registered with spec.report install; its chart's when empty", Worker, text(func(c *Config) *string { return &c.MonitorImage })},
