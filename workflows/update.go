@@ -41,10 +41,9 @@ func (o *operation) bring(prepared activities.Prepared) (*activities.Outcome, er
 	o.fanOut(prepared, false)
 	reason := ""
 	if prepared.Label != "" {
-		reason = o.unapplied()
-	}
-	if prepared.Label != "" && reason == "" {
-		o.fanOut(prepared, true)
+		if reason = o.unapplied(); reason == "" {
+			o.fanOut(prepared, true)
+		}
 	}
 	out, err := o.finish(prepared, reason)
 	// One that has failed may have emptied clusters all the same.

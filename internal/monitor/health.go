@@ -54,11 +54,11 @@ func newHealth(x *index, now func() time.Time) *health {
 }
 
 // informer makes one whose requests are listened to. It is a cache.Options.NewInformer.
-func (e *health) informer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-	heard := &kindHealth{health: e, since: e.now()}
-	e.mu.Lock()
-	e.of[o.GetObjectKind().GroupVersionKind().GroupKind()] = heard
-	e.mu.Unlock()
+func (h *health) informer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	heard := &kindHealth{health: h, since: h.now()}
+	h.mu.Lock()
+	h.of[o.GetObjectKind().GroupVersionKind().GroupKind()] = heard
+	h.mu.Unlock()
 	requests := toolscache.ToListerWatcherWithContext(lw)
 	return toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -78,27 +78,27 @@ func (e *health) informer(lw toolscache.ListerWatcher, o runtime.Object, resync 
 }
 
 // forget says that the kind is not watched any more.
-func (e *health) forget(kind schema.GroupKind) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.of, kind)
+func (h *health) forget(kind schema.GroupKind) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.of, kind)
 }
 
 // Start has the statuses say which kinds are not heard, until ctx ends. It implements manager.Runnable.
-func (e *health) Start(ctx context.Context) error {
+func (h *health) Start(ctx context.Context) error {
 	for pause.For(ctx, listenEvery) == nil {
-		e.index.setUnheard(e.unheard())
+		h.index.setUnheard(h.unheard())
 	}
 	return nil
 }
 
 // unheard are the kinds that are not heard, sorted. Watches that are stuck are ended.
-func (e *health) unheard() []bundle.Unheard {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := e.now()
+func (h *health) unheard() []bundle.Unheard {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.now()
 	var list []bundle.Unheard
-	for kind, x := range e.of {
+	for kind, x := range h.of {
 		switch {
 		case x.open != nil && x.open.bookmarked && now.Sub(x.open.last) > mostSilence:
 			x.open.Interface.Stop()

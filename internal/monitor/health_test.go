@@ -22,9 +22,9 @@ type listener struct {
 
 func newListener() *listener {
 	l := &listener{now: time.Unix(1000, 0)}
-	e := newHealth(newIndex(""), func() time.Time { return l.now })
-	l.kindHealth = &kindHealth{health: e, since: l.now}
-	e.of[podKind] = l.kindHealth
+	h := newHealth(newIndex(""), func() time.Time { return l.now })
+	l.kindHealth = &kindHealth{health: h, since: l.now}
+	h.of[podKind] = l.kindHealth
 	return l
 }
 

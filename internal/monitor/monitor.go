@@ -74,12 +74,12 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	x := newIndex(c.Namespace)
-	e := newHealth(x, time.Now)
-	m, err := newManager(c, x, e)
+	h := newHealth(x, time.Now)
+	m, err := newManager(c, x, h)
 	if err != nil {
 		return err
 	}
-	w, err := newWatcher(c, m, x, e)
+	w, err := newWatcher(c, m, x, h)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func Run(ctx context.Context, c Config) error {
 	if err := addWriter(c, m, x); err != nil {
 		return err
 	}
-	runnables := []manager.Runnable{w, e}
+	runnables := []manager.Runnable{w, h}
 	if c.Namespace != "" {
 		runnables = append(runnables, &pulse{client: m.GetClient(), log: c.Log, namespace: c.Namespace, now: time.Now})
 	}
@@ -101,7 +101,7 @@ func Run(ctx context.Context, c Config) error {
 	return m.Start(ctx)
 }
 
-func newManager(c Config, x *index, e *health) (manager.Manager, error) {
+func newManager(c Config, x *index, h *health) (manager.Manager, error) {
 	cluster := rest.CopyConfig(c.Cluster)
 	cluster.UserAgent = "drover-monitor"
 	cluster.QPS, cluster.Burst = requestRate, requestBurst
@@ -117,7 +117,7 @@ func newManager(c Config, x *index, e *health) (manager.Manager, error) {
 	return manager.New(cluster, manager.Options{
 		Logger: logr.FromSlogHandler(libraries{c.Log.Handler()}),
 		Cache: cache.Options{
-			DefaultLabelSelector: labels.NewSelector().Add(*labelled), DefaultTransform: track, NewInformer: e.informer,
+			DefaultLabelSelector: labels.NewSelector().Add(*labelled), DefaultTransform: track, NewInformer: h.informer,
 		},
 		Metrics: metricsserver.Options{BindAddress: listen, ExtraHandlers: map[string]http.Handler{
 			"/healthz": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }),
@@ -141,7 +141,7 @@ func readyz(x *index) http.Handler {
 	})
 }
 
-func newWatcher(c Config, m manager.Manager, x *index, e *health) (*watcher, error) {
+func newWatcher(c Config, m manager.Manager, x *index, h *health) (*watcher, error) {
 	asking := rest.CopyConfig(m.GetConfig())
 	asking.Timeout = requestTime
 	d, err := discovery.NewDiscoveryClientForConfig(asking)
@@ -149,7 +149,7 @@ func newWatcher(c Config, m manager.Manager, x *index, e *health) (*watcher, err
 		return nil, err
 	}
 	return &watcher{
-		index: x, health: e, cache: m.GetCache(), client: m.GetClient(), discovery: d, log: c.Log,
+		index: x, health: h, cache: m.GetCache(), client: m.GetClient(), discovery: d, log: c.Log,
 		kindsFile: c.KindsFile, discover: c.Discover,
 		look: make(chan struct{}, 1), running: map[schema.GroupKind]*watch{},
 	}, nil
