@@ -14,6 +14,7 @@ import (
 	"github.com/drover-io/drover/internal/placement"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/render"
+	"github.com/drover-io/drover/internal/stored"
 )
 
 // Prepare plans an instantiation, and stores manifests and plan by digest. It changes nothing else, so a
@@ -112,6 +113,7 @@ func (l *Lifecycle) planGroup(ctx context.Context, owner domain.Owner, d *draft)
 	if err != nil {
 		return err
 	}
+	d.warnings = append(d.warnings, w.warnings...)
 	d.profile, d.cloud = w.group.Spec.CompositeProfile, domain.KeyOf(w.cloud)
 	d.plan.Release, d.plan.Namespace = w.group.Spec.Version, w.cloud.Spec.Namespace
 	if !w.cloud.Admin() {
@@ -145,6 +147,7 @@ type wanted struct {
 	labelled    map[string][]string // provider/label to cluster names
 	unreachable map[domain.ClusterName]bool
 	needs       map[string][]plan.Dependency // by app
+	warnings    []string                     // what the user said and does not get
 }
 
 func (l *Lifecycle) wanted(ctx context.Context, group *domain.DeploymentIntentGroup, unreachable map[domain.ClusterName]bool) (*wanted, error) {
@@ -218,8 +221,11 @@ func (l *Lifecycle) loadProfiles(ctx context.Context, w *wanted) error {
 
 func (l *Lifecycle) loadIntents(ctx context.Context, w *wanted) error {
 	key := domain.KeyOf(w.group)
-	bindings, err := list[*domain.DeploymentIntent](l.Store.List(ctx, domain.DeploymentIntents, key))
+	bindings, err := stored.DeploymentIntents(ctx, l.Store, key)
 	if err != nil {
+		return err
+	}
+	if err := l.loadUnenforced(ctx, w, bindings); err != nil {
 		return err
 	}
 	name := ""
@@ -241,6 +247,21 @@ func (l *Lifecycle) loadIntents(ctx context.Context, w *wanted) error {
 	w.intents = map[string][]domain.AppIntent{}
 	for _, i := range intents {
 		w.intents[i.Spec.App] = append(w.intents[i.Spec.App], *i)
+	}
+	return nil
+}
+
+// loadUnenforced refuses controllers that are not registered, as EMCO does, and notes the intents that nothing enforces.
+func (l *Lifecycle) loadUnenforced(ctx context.Context, w *wanted, bindings []*domain.DeploymentIntent) error {
+	unenforced, err := stored.Unenforced(ctx, l.Store, bindings)
+	if err != nil {
+		return err
+	}
+	for _, u := range unenforced {
+		if err := u.Refusal(); err != nil {
+			return err
+		}
+		w.warnings = append(w.warnings, u.String())
 	}
 	return nil
 }

@@ -53,9 +53,9 @@ func (l *Lifecycle) PrepareChange(ctx context.Context, in ChangeInput) (*Prepare
 	revision := source.Track().Revision()
 	change := plan.Diff(*installed, plan.Side{Plan: &d.plan, Bundles: d.bundles}, in.Operation)
 	if change.Empty() && in.Operation != domain.OpMigrate && from.Status == domain.ContextInstantiated {
-		return &Prepared{Unchanged: true, Revision: revision, Warnings: []string{
+		return &Prepared{Unchanged: true, Revision: revision, Warnings: append([]string{
 			fmt.Sprintf("nothing to %s: what is wanted is what revision %d has", in.Operation, revision),
-		}}, nil
+		}, d.warnings...)}, nil
 	}
 	out, err := l.plannedChange(ctx, d, change, from)
 	if err != nil {

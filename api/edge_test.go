@@ -175,7 +175,9 @@ func TestQueries(t *testing.T) {
 		{method: "GET", url: intents + "/?intent=none", status: 404},
 		{name: "without the slash the query is ignored", method: "GET", url: intents + "?intent=intent", status: 200, is: `{"intent":[{"genericPlacementIntent":"gpi"}]}`},
 		{method: "GET", url: appIntents + "/?app=sink&app-name=sink", status: 200, is: `{"app":"sink","intent":{"allOf":[{"clusterProvider":"p1","cluster":"c1"}]}}`},
-		{method: "GET", url: appIntents + "?app=sink", status: 400, contains: []string{"Missing appName in GET request"}},
+		{method: "GET", url: appIntents + "/?app=sink", status: 400, contains: []string{"Missing appName in GET request"}},
+		{name: "without the slash the query is ignored here too", method: "GET", url: appIntents + "?app=none", status: 200, is: `[
+			{"metadata":{"name":"ai"},"spec":{"app":"sink","intent":{"allOf":[{"clusterProvider":"p1","cluster":"c1"}]}}}]`},
 		{method: "GET", url: appIntents + "/?app=x&app-name=none", status: 404, contains: []string{"AppIntent not found"}},
 	})
 }

@@ -12,7 +12,7 @@ import (
 
 // Lifecycle runs the operations of owners. service.Lifecycle implements it.
 type Lifecycle interface {
-	Approve(ctx context.Context, owner domain.Key) error
+	Approve(ctx context.Context, owner domain.Key) (warnings []string, err error)
 	Instantiate(ctx context.Context, owner domain.Key) (warnings []string, err error)
 	Terminate(ctx context.Context, owner domain.Key) error
 	Stop(ctx context.Context, owner domain.Key) error

@@ -195,6 +195,11 @@ func TestLogicalCloudLifecycle(t *testing.T) {
 	cloud := `{"metadata":{"name":"lc"},"spec":{"level":"0"}}`
 	check(t, w.router, []call{
 		{name: "instantiated", method: "GET", url: theCloud + "/status", status: 200, contains: []string{`"project":"proj","name":"lc"`, `"deployedStatus":"Instantiated","readyStatus":"Ready"`, `"state":"Instantiated"`, `"revision":1`}},
+		{name: "its clusters are in lists alone", method: "GET", url: theCloud + "/status", status: 200, lacks: []string{"lusters"}},
+		{name: "its clusters", method: "GET", url: theCloud + "/status?clusters", status: 200, is: `{"project":"proj","name":"lc","clustersByApp":[{"app":"logical-cloud","clusters":[{"clusterProvider":"p1","cluster":"c1"}]}]}`},
+		{name: "of which one is asked for", method: "GET", url: theCloud + "/status?clusters&cluster=p1%2Bc2", status: 200, is: `{"project":"proj","name":"lc","clustersByApp":[]}`},
+		{name: "and nothing in them", method: "GET", url: theCloud + "/status?resources", status: 200, is: `{"project":"proj","name":"lc","resourcesByApp":[{"app":"logical-cloud","clusterProvider":"p1","cluster":"c1","resources":[]}]}`},
+		{name: "whatever the form", method: "GET", url: theCloud + "/status?resources&status=deployed", status: 200, contains: []string{`"cluster":"c1","resources":[]`}},
 		{name: "instantiate again", method: "POST", url: theCloud + "/instantiate", status: 409, contains: []string{"The Logical Cloud is already instantiated"}},
 		{name: "a group names it", method: "POST", url: theCloud + "/terminate", status: 400, contains: []string{"Found at least one DIG associated", `"dig"`}},
 		{name: "PUT keeps the history", method: "PUT", url: theCloud, body: cloud, status: 201},

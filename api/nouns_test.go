@@ -227,8 +227,16 @@ func TestWhatIsInUseStays(t *testing.T) {
 	w := newWorld(t)
 	furnish(t, w)
 	check(t, w.router, []call{
-		{name: "a controller that was named before it was there", method: "POST", url: theGroup + "/intents", body: `{"metadata":{"name":"traffic"},"spec":{"intent":{"dtc":"later"}}}`, status: 201},
+		{
+			name: "a controller that was named before it was there", method: "POST", url: theGroup + "/intents", body: `{"metadata":{"name":"traffic"},"spec":{"intent":{"dtc":"later"}}}`, status: 201,
+			answers: map[string]string{"Warning": `299 - "deployment intent \"traffic\": intent \"later\" of controller \"dtc\" is not enforced: the controller is not registered, and until it is instantiate, update and migrate are refused"`},
+		},
 		{method: "POST", url: "/v2/controllers", body: `{"metadata":{"name":"dtc"}}`, status: 201},
+		{
+			name: "one that is there and does nothing", method: "PUT", url: theGroup + "/intents/traffic", body: `{"metadata":{"name":"traffic"},"spec":{"intent":{"dtc":"later"}}}`, status: 200,
+			is:      `{"metadata":{"name":"traffic","description":"","userData1":"","userData2":""},"spec":{"intent":{"dtc":"later"}}}`,
+			answers: map[string]string{"Warning": `299 - "deployment intent \"traffic\": intent \"later\" of controller \"dtc\" is not enforced: Drover does not act for this controller"`},
+		},
 		{method: "DELETE", url: "/v2/controllers/dtc", status: 409, contains: []string{inUse, `controller "dtc" is used by deployment intent "traffic"`}},
 		{method: "DELETE", url: theGroup + "/intents/traffic", status: 204},
 		{method: "DELETE", url: "/v2/controllers/dtc", status: 204},

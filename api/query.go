@@ -135,14 +135,15 @@ func (e *edge) listIntents(c echo.Context) error {
 	return c.JSON(http.StatusOK, intentList{bindings})
 }
 
-// listAppIntents answers with the intents, or with the placement of one app.
+// listAppIntents answers with the intents, or with the placement of one app. Only the path with a slash at its end has the
+// query, as in EMCO.
 func (e *edge) listAppIntents(c echo.Context) error {
 	ctx := c.Request().Context()
 	parent, err := keyOf(c, placements+"/:genericPlacementIntent")
 	if err != nil {
 		return err
 	}
-	if c.QueryParam("app") != "" {
+	if c.QueryParam("app") != "" && c.Path() != base+placements+"/:genericPlacementIntent/app-intents" {
 		name := c.QueryParam("app-name")
 		if name == "" {
 			return fail.New(fail.Invalid, "Missing appName in GET request")

@@ -77,6 +77,7 @@ func (e *edge) create(r resource) echo.HandlerFunc {
 		if err := e.service.Create(c.Request().Context(), o); err != nil {
 			return err
 		}
+		warnAll(c, e.service.Remarks(c.Request().Context(), o))
 		return c.JSON(http.StatusCreated, o)
 	}
 }
@@ -99,6 +100,7 @@ func (e *edge) replace(r resource) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
+		warnAll(c, e.service.Remarks(c.Request().Context(), o))
 		if created {
 			return c.JSON(r.put.created, o)
 		}

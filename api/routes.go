@@ -70,7 +70,7 @@ func (e *edge) resources() []resource {
 		{noun: domain.DeploymentIntentGroups, path: groups, item: "/:deploymentIntentGroup", put: upsert},
 		{noun: domain.DeploymentIntents, path: group + "/intents", item: "/:intent", put: upsert, list: e.listIntents, listed: intentList{}},
 		{noun: domain.PlacementIntents, path: placements, item: "/:genericPlacementIntent", put: upsert},
-		{noun: domain.AppIntents, path: placements + "/:genericPlacementIntent/app-intents", item: "/:appIntent", put: upsert, list: e.listAppIntents, query: appIntentListQuery},
+		{noun: domain.AppIntents, path: placements + "/:genericPlacementIntent/app-intents", item: "/:appIntent", put: upsert, list: e.listAppIntents},
 
 		{noun: domain.Controllers, path: "/controllers", item: "/:controller", put: always(201)},
 		{noun: domain.CLMControllers, path: "/clm-controllers", item: "/:controller", put: always(200)},
@@ -89,7 +89,7 @@ func (e *edge) operations() []endpoint {
 		return endpoint{method: http.MethodGet, path: owner + "/status", summary: summary, out: map[int]any{200: anyDocument{}}, events: true, query: query, limit: unlimited, handle: e.status(owner)}
 	}
 	all := []endpoint{
-		post(group+"/approve", "Approve a deployment intent group", 202, plainTime, operate(group, 202, e.lifecycle.Approve)),
+		post(group+"/approve", "Approve a deployment intent group", 202, plainTime, warned(group, 202, e.lifecycle.Approve)),
 		post(group+"/instantiate", "Instantiate a deployment intent group", 202, renderTime, e.instantiate(group, 202)),
 		post(group+"/terminate", "Terminate a deployment intent group", 202, plainTime, operate(group, 202, e.lifecycle.Terminate)),
 		post(group+"/stop", "Stop the running operation of a deployment intent group", 202, plainTime, operate(group, 202, e.lifecycle.Stop)),

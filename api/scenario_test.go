@@ -160,7 +160,10 @@ func (o *operations) ask(what string, group domain.Key) error {
 	return o.err
 }
 
-func (o *operations) Approve(_ context.Context, g domain.Key) error   { return o.ask("approve", g) }
+func (o *operations) Approve(_ context.Context, g domain.Key) ([]string, error) {
+	return o.warnings, o.ask("approve", g)
+}
+
 func (o *operations) Terminate(_ context.Context, g domain.Key) error { return o.ask("terminate", g) }
 func (o *operations) Stop(_ context.Context, g domain.Key) error      { return o.ask("stop", g) }
 

@@ -2,8 +2,8 @@ package domain
 
 import "github.com/drover-io/drover/internal/fail"
 
-// Controller is the registration of one of EMCO's controllers: stored so that EMCO's set-up files apply
-// unchanged; nothing is called through it.
+// Controller is the registration of one of EMCO's controllers. Nothing is called through it: a deployment intent may name
+// it all the same, and whether its intents hold is what Enforced says.
 type Controller struct {
 	Identity `bson:",inline"`
 	Metadata `json:"metadata"`
@@ -18,8 +18,7 @@ type ControllerSpec struct {
 	Priority int    `json:"priority"`
 }
 
-// Controllers is the noun of the orchestrator's controllers. Intents may name one that is never registered: nothing is
-// called through it.
+// Controllers is the noun of the orchestrator's controllers. Intents may name one that is not registered yet.
 var Controllers = &Noun{
 	Kind: "controllers", Title: "controller", Collection: "controllers",
 	New: func() Object { return &Controller{} }, Late: true,

@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -41,6 +42,50 @@ func (o *DeploymentIntent) References() []Reference {
 		}
 	}
 	return refs
+}
+
+// Enforced says whether Drover itself brings about what a deployment intent binds to its group under a name. It is the one
+// place that decides what is built in. The registration is that of the name, nil when there is none: EMCO lets users
+// choose the names of controllers, so that one which is built in may have to be known by its host.
+func Enforced(name string, _ *Controller) bool { return name == PlacementIntentKey }
+
+// Unenforced is a binding of a deployment intent that nothing brings about.
+type Unenforced struct {
+	DeploymentIntent string
+	Controller       string
+	Intent           string // of the controller
+	Registered       bool   // the controller is
+}
+
+// UnenforcedOf finds what nothing brings about of deployment intents, in their order and by controller.
+func UnenforcedOf(intents []*DeploymentIntent, registered map[string]*Controller) []Unenforced {
+	var found []Unenforced
+	for _, i := range intents {
+		for _, name := range slices.Sorted(maps.Keys(i.Spec.Intent)) {
+			if c := registered[name]; !Enforced(name, c) {
+				found = append(found, Unenforced{i.Name, name, i.Spec.Intent[name], c != nil})
+			}
+		}
+	}
+	return found
+}
+
+// String says it to a user.
+func (u Unenforced) String() string {
+	what := fmt.Sprintf("deployment intent %q: intent %q of controller %q is not enforced: ", u.DeploymentIntent, u.Intent, u.Controller)
+	if !u.Registered {
+		return what + "the controller is not registered, and until it is instantiate, update and migrate are refused"
+	}
+	return what + "Drover does not act for this controller"
+}
+
+// Refusal is why a group with the binding cannot be deployed, nil when it can.
+func (u Unenforced) Refusal() error {
+	if u.Registered {
+		return nil
+	}
+	return fail.New(fail.NotFound, "Controller not found: deployment intent %q names controller %q, which is not registered; register it at /v2/controllers, or take it out of the intent",
+		u.DeploymentIntent, u.Controller)
 }
 
 // Validate checks the body. The intents named need not exist yet: EMCO's examples create them afterwards.

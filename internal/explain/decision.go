@@ -426,6 +426,8 @@ func (d *decision) summary(e *Explanation) string {
 	case s.Status.InProgress():
 		return fmt.Sprintf("not as wished yet, %s goes on (%d of %s done): %s",
 			d.verb(s.Run.Operation), d.settled, count(d.clusters, "cluster"), e.Reasons[0].Text)
+	case !e.AsWished && len(e.Reasons) == 0:
+		return "everything is applied, but not all of it is as wished: " + s.Warnings[0]
 	case !e.AsWished && e.Reasons[0].Kind == NotAsked:
 		return "nothing is deployed: " + e.Reasons[0].Text
 	case !e.AsWished:

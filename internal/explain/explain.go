@@ -31,6 +31,8 @@ type Situation struct {
 	// nil for none.
 	Run      Run
 	Starting *Run
+	// Warnings are what was asked for and is not done for anybody, however the operations end.
+	Warnings []string
 	// Silent is why the workflow engine could not be asked, "" when it answered.
 	Silent string
 
@@ -122,6 +124,8 @@ type Explanation struct {
 	// Reasons are why it is not as wished, the gravest first; MoreReasons is how many were left out.
 	Reasons     []Reason `json:"reasons"`
 	MoreReasons int      `json:"moreReasons,omitempty"`
+	// Warnings are what was asked for and nothing brings about.
+	Warnings []string `json:"warnings,omitempty"`
 	// Unknown is what could not be found out.
 	Unknown []string `json:"unknown,omitempty"`
 	// May are the operations that can be asked for now, as their URLs have them.
@@ -214,7 +218,7 @@ func (d *decision) explanation() *Explanation {
 	last := s.History.Last()
 	e := &Explanation{
 		Resource: s.Key, Title: s.Noun.Title, State: s.History.State(), Since: last.Time.UTC(), Status: s.Status,
-		Reasons: []Reason{}, Unknown: d.unknown, now: s.Now.UTC(),
+		Reasons: []Reason{}, Warnings: s.Warnings, Unknown: d.unknown, now: s.Now.UTC(),
 	}
 	if s.Instance != nil {
 		e.ContextID = s.Instance.ContextID
@@ -228,7 +232,7 @@ func (d *decision) explanation() *Explanation {
 		e.Reasons = append(e.Reasons, d.reason(g))
 	}
 	e.MoreReasons = len(groups) - len(e.Reasons)
-	e.AsWished = len(groups) == 0 && !s.Status.InProgress()
+	e.AsWished = len(groups) == 0 && !s.Status.InProgress() && (len(s.Warnings) == 0 || d.ended())
 	e.Summary = d.summary(e)
 	return e
 }

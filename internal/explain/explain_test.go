@@ -108,6 +108,15 @@ var situations = map[string]func() *explain.Situation{
 	"approved": func() *explain.Situation {
 		return of(domain.Approved, domain.ContextNone, domain.OpInstantiate)
 	},
+	"intents-that-nothing-enforces": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
+		s.Apps = []status.App{app("web", 2, applied)}
+		s.Reported = troubles()
+		for i := range 7 {
+			s.Warnings = append(s.Warnings, fmt.Sprintf("deployment intent \"all\": intent \"t%d\" of controller \"dtc\" is not enforced: Drover does not act for this controller", i))
+		}
+		return s
+	},
 	"a-cluster-without-networks": func() *explain.Situation {
 		s := of(domain.Created, domain.ContextNone, domain.OpInstantiate)
 		s.Key, s.Noun = "cluster-providers/p1/clusters/c1", domain.ClustersNoun

@@ -16,7 +16,7 @@ func (e *Explanation) WriteText(w io.Writer) error {
 	if o := e.Operation; o != nil {
 		t.operation(o)
 	}
-	if len(e.Reasons)+len(e.Unknown)+len(e.May) > 0 {
+	if len(e.Reasons)+len(e.Warnings)+len(e.Unknown)+len(e.May) > 0 {
 		t.line("")
 	}
 	for i := range e.Reasons {
@@ -24,6 +24,12 @@ func (e *Explanation) WriteText(w io.Writer) error {
 	}
 	if e.MoreReasons > 0 {
 		t.line("and %s; the status with output=detail has everything", count(e.MoreReasons, "more reason"))
+	}
+	for _, w := range e.Warnings[:min(len(e.Warnings), maxReasons)] {
+		t.line("warning: %s", clip(w))
+	}
+	if more := len(e.Warnings) - maxReasons; more > 0 {
+		t.line("and %s; the status has all of them", count(more, "more warning"))
 	}
 	for _, u := range e.Unknown {
 		t.line("not known: %s", clip(u))

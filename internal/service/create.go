@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 )
 
 // Create stores a new document. Errors: Invalid for a bad body; NotFound for a thing that it refers to;
@@ -33,6 +34,19 @@ func (s *Service) Create(ctx context.Context, o domain.Object) error {
 		})
 	}
 	return nil
+}
+
+// Remarks are what the user should know of a document that was just stored as it was sent.
+func (s *Service) Remarks(ctx context.Context, o domain.Object) (warnings []string) {
+	remark := rules[o.Noun()].remark
+	if remark == nil {
+		return nil
+	}
+	warnings, err := remark(s, ctx, o)
+	if err != nil { // the write stands
+		return append(warnings, "it is stored, but could not be looked at: "+fail.TextOf(err))
+	}
+	return warnings
 }
 
 // confirm looks again, after a write, at what was checked before it.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/stored"
 )
 
 // changeGroup guards a deployment intent group itself and carries its history from write to write.
@@ -60,6 +61,30 @@ func (s *Service) unapprove(ctx context.Context, c change) error {
 			return err
 		}
 	}
+}
+
+// unenforced warns of what a deployment intent binds to its group and nothing brings about.
+func (s *Service) unenforced(ctx context.Context, o domain.Object) ([]string, error) {
+	return warningsOf(stored.Unenforced(ctx, s.store, []*domain.DeploymentIntent{o.(*domain.DeploymentIntent)}))
+}
+
+// unenforced warns of the same for all that is bound to an owner.
+func (l *Lifecycle) unenforced(ctx context.Context, owner domain.Key) ([]string, error) {
+	if domain.OwnerNoun(owner) != domain.DeploymentIntentGroups {
+		return nil, nil
+	}
+	intents, err := stored.DeploymentIntents(ctx, l.store, owner)
+	if err != nil {
+		return nil, err
+	}
+	return warningsOf(stored.Unenforced(ctx, l.store, intents))
+}
+
+func warningsOf(unenforced []domain.Unenforced, err error) (warnings []string, _ error) {
+	for _, u := range unenforced {
+		warnings = append(warnings, u.String())
+	}
+	return warnings, err
 }
 
 // decide asks an owner's state machine.

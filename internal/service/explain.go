@@ -48,6 +48,9 @@ func (x *Explainer) Explain(ctx context.Context, key domain.Key) (*explain.Expla
 	defer cancel()
 	silent(s, x.lifecycle.foresee(asking, owner))
 	s.History = *owner.Track()
+	if s.Warnings, err = x.lifecycle.unenforced(ctx, key); err != nil {
+		return nil, err
+	}
 	if err := x.context(ctx, asking, s, owner); err != nil {
 		return nil, err
 	}

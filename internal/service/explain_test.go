@@ -26,6 +26,11 @@ func (shelf) Get(context.Context, *domain.Noun, domain.Key) (domain.Object, erro
 	return g, nil
 }
 
+// List finds nothing that is bound to it.
+func (shelf) List(context.Context, *domain.Noun, domain.Key) ([]domain.Object, error) {
+	return nil, nil
+}
+
 // written has the record of the group's context, as it is read one time after the other, of two clusters, of which one
 // has a leaf.
 type written struct {

@@ -88,7 +88,8 @@ func TestTerminateAfterAMigrateThatWasEndedHalfway(t *testing.T) {
 // TestWhatWouldLoseTheInstance of a migrate that was ended halfway is refused.
 func TestWhatWouldLoseTheInstance(t *testing.T) {
 	f, l, _ := halfway(t)
-	require.True(t, fail.Is(l.Approve(t.Context(), theGroup), fail.Conflict))
+	_, err := l.Approve(t.Context(), theGroup)
+	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
 	require.Equal(t, domain.Instantiated, f.group(t, theGroup).History.State())
 
 	f, l, _ = halfway(t)
@@ -98,7 +99,7 @@ func TestWhatWouldLoseTheInstance(t *testing.T) {
 	f, l, _ = halfway(t)
 	changed := group("dig")
 	changed.Description = "new"
-	_, err := f.with(l).Put(t.Context(), changed)
+	_, err = f.with(l).Put(t.Context(), changed)
 	require.NoError(t, err)
 	require.Equal(t, "new", f.group(t, theGroup).Description)
 	require.Equal(t, domain.Instantiated, f.group(t, theGroup).History.State())

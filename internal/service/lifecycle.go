@@ -88,16 +88,23 @@ func NewLifecycle(store Store, records Records, heard Heard, engine Engine, now 
 	return &Lifecycle{store: store, records: records, heard: heard, engine: engine, now: now, recall: newRecall()}
 }
 
-// Approve makes a group ready to be instantiated. An approved group stays as it is.
-func (l *Lifecycle) Approve(ctx context.Context, key domain.Key) error {
+// Approve makes a group ready to be instantiated; the warnings say what of it will not hold. An approved group stays as it
+// is.
+func (l *Lifecycle) Approve(ctx context.Context, key domain.Key) (warnings []string, err error) {
+	if warnings, err = l.unenforced(ctx, key); err != nil {
+		return nil, err
+	}
 	for {
 		owner, t, _, err := l.decide(ctx, key, domain.OpApprove)
-		if err != nil || t.Same {
-			return err
+		if err != nil {
+			return nil, err
+		}
+		if t.Same {
+			return warnings, nil
 		}
 		owner.Track().Append(t.To, "", t.Revision, l.now())
 		if err := l.store.Replace(ctx, owner); !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
-			return err
+			return warnings, err
 		}
 	}
 }

@@ -28,6 +28,8 @@ type rule struct {
 	after func(s *Service, ctx context.Context, c change) error
 	// gone cleans up after a deletion that stands.
 	gone func(s *Service, ctx context.Context, key domain.Key) error
+	// remark says what the user should know of a document that is stored as it was sent.
+	remark func(s *Service, ctx context.Context, o domain.Object) (warnings []string, err error)
 	// attach checks an uploaded file and keeps it with o; file reads it back.
 	attach func(s *Service, ctx context.Context, o domain.Object, file []byte) error
 	file   func(s *Service, ctx context.Context, o domain.Object) ([]byte, error)
@@ -57,7 +59,7 @@ var rules = map[*domain.Noun]rule{
 	domain.Profiles:        {before: (*Service).oneProfilePerApp, after: (*Service).oneProfilePerApp, attach: (*Service).attachProfile, file: (*Service).profile, orphan: fail.NotFound},
 
 	domain.DeploymentIntentGroups: {before: (*Service).changeGroup, gone: (*Service).forgetInstances},
-	domain.DeploymentIntents:      {before: (*Service).unapprove, after: (*Service).unapprove},
+	domain.DeploymentIntents:      {before: (*Service).unapprove, after: (*Service).unapprove, remark: (*Service).unenforced},
 	domain.PlacementIntents:       {before: (*Service).unapprove, after: (*Service).unapprove},
 	domain.AppIntents:             {before: (*Service).unapprove, after: (*Service).unapprove},
 

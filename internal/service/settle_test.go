@@ -277,7 +277,7 @@ func TestMigrateOfWhichTheRecordsDoNotKnow(t *testing.T) {
 		"deletes the one that had it": func(ctx context.Context, o *owned) error {
 			return o.verbs.Delete(ctx, domain.DeploymentIntentGroups, theGroup)
 		},
-		"approves the one that had it":          func(ctx context.Context, o *owned) error { return o.Approve(ctx, theGroup) },
+		"approves the one that had it":          func(ctx context.Context, o *owned) error { _, err := o.Approve(ctx, theGroup); return err },
 		"terminates the other one":              func(ctx context.Context, o *owned) error { return o.Terminate(ctx, givenTo) },
 		"deletes a cluster that both have left": func(ctx context.Context, o *owned) error { return o.deleteCluster(ctx, "edge01") },
 	} {

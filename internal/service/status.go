@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/logicalcloud"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/stored"
@@ -46,17 +47,35 @@ func (l *Lifecycle) document(ctx context.Context, owner domain.Owner, q status.Q
 		return nil, err
 	}
 	d = &StatusDocument{query: q, source: heading(owner)}
+	if d.source.Warnings, err = l.unenforced(ctx, domain.KeyOf(owner)); err != nil {
+		return nil, err
+	}
 	if d.source.ContextID, err = q.ContextID(d.source.History); err != nil {
 		return nil, err
 	}
 	switch cloud, ok := owner.(*domain.LogicalCloud); {
 	case d.source.ContextID == "":
-	case ok && cloud.Admin(): // there is nothing but its document
+	case ok && cloud.Admin(): // there is nothing but its document, and the clusters that it refers to
 		d.source.Status = adminStatus(cloud, d.source.ContextID)
+		d.source.Apps, err = l.adminApps(ctx, cloud)
 	default:
 		err = l.gather(ctx, owner, d)
 	}
 	return d, err
+}
+
+// adminApps is the one app of an admin cloud, which puts nothing into its clusters.
+func (l *Lifecycle) adminApps(ctx context.Context, cloud *domain.LogicalCloud) ([]status.App, error) {
+	references, err := l.store.List(ctx, domain.ClusterReferences, domain.KeyOf(cloud))
+	if err != nil {
+		return nil, err
+	}
+	app := status.App{Name: logicalcloud.App}
+	for _, r := range references {
+		app.Clusters = append(app.Clusters, status.Cluster{ClusterName: r.(*domain.ClusterReference).ClusterName()})
+	}
+	slices.SortFunc(app.Clusters, func(a, b status.Cluster) int { return a.Compare(b.ClusterName) })
+	return []status.App{app}, nil
 }
 
 // adminStatus is where a context of an admin cloud stands: a new one begins when the one before it is over.

@@ -84,7 +84,8 @@ func TestSign(t *testing.T) {
 	}
 	after("the first look", applied, reported)
 	after("nothing")
-	require.NoError(t, l.Approve(t.Context(), key))
+	_, err = l.Approve(t.Context(), key)
+	require.NoError(t, err)
 	after("approve", applied, reported)
 
 	const contextID = "2621114006130701074"

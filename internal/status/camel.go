@@ -47,10 +47,11 @@ type camelOverview struct {
 	States domain.History               `json:"states"`
 	Status domain.ContextStatus         `json:"deployedStatus,omitempty"`
 	Counts map[domain.ResourceState]int `json:"deployedCounts,omitempty"`
+	warned
 }
 
 func camelOverviewOf(s *Source, counts map[domain.ResourceState]int) any {
-	return camelOverview{camelHead: camelHeadOf(s), States: camelStatesOf(s), Status: s.Status, Counts: counts}
+	return camelOverview{camelHead: camelHeadOf(s), States: camelStatesOf(s), Status: s.Status, Counts: counts, warned: warned{s.Warnings}}
 }
 
 func camelStatesOf(s *Source) domain.History {

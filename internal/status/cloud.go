@@ -51,7 +51,7 @@ func cloudReportOf(s *Source, t *tally) any {
 	}
 	switch {
 	case s.ContextID == "":
-	case len(s.Apps) > 0:
+	case !s.bare():
 		o.Ready = t.ready()
 	case s.Status == domain.ContextInstantiated: // an admin cloud has nothing in its clusters
 		o.Ready = ClusterReady

@@ -30,10 +30,13 @@ func Write(w io.Writer, q Query, s Source) error {
 	if err != nil {
 		return err
 	}
+	if s.Subject == SubjectCloud && s.bare() && q.List == ListNone { // EMCO shows its clusters in lists alone
+		secs = nil
+	}
 	switch {
 	case q.List == ListClusters:
 		writeClusters(out, f, &s, byName(secs))
-	case q.List == ListResources && q.Reported():
+	case q.List == ListResources && q.Reported() && !s.bare():
 		writeReportedResources(out, f, q, &s, byName(secs))
 	case q.List == ListResources:
 		writeResources(out, f, &s, byName(secs))

@@ -33,6 +33,11 @@ type form struct {
 	sorted bool
 }
 
+// warned is a member of Drover's own in every form of a group's status; it is there only when it says something.
+type warned struct {
+	Warnings []string `json:"warnings,omitempty"`
+}
+
 // listing is one entry of the list of resources: the members that begin it, and the clusters whose resources it lists.
 type listing struct {
 	head any

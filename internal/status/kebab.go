@@ -43,6 +43,7 @@ type kebabOverview struct {
 	State  kebabState                   `json:"state"`
 	Status domain.ContextStatus         `json:"status,omitempty"`
 	Counts map[domain.ResourceState]int `json:"rsync-status,omitempty"`
+	warned
 }
 
 type kebabState struct {
@@ -56,7 +57,7 @@ type kebabAction struct {
 }
 
 func kebabOverviewOf(s *Source, counts map[domain.ResourceState]int) any {
-	return kebabOverview{kebabHead: kebabHeadOf(s), State: kebabStateOf(s), Status: s.Status, Counts: counts}
+	return kebabOverview{kebabHead: kebabHeadOf(s), State: kebabStateOf(s), Status: s.Status, Counts: counts, warned: warned{s.Warnings}}
 }
 
 func kebabStateOf(s *Source) kebabState {

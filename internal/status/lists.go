@@ -47,12 +47,16 @@ func writeClusters(out *stream, f *form, s *Source, secs []section) {
 	out.text("]}\n")
 }
 
-// writeResources lists the resources of each app, or of each app on each cluster, as the form has it.
+// writeResources lists the resources of each app, or of each app on each cluster, as the form has it. A logical cloud of
+// level 0 has none, and EMCO lists its clusters all the same.
 func writeResources(out *stream, f *form, s *Source, secs []section) {
 	out.open(f.head(s))
 	out.text(`,"` + f.resourcesByApp + `":[`)
 	written := 0
-	for _, sec := range occupied(secs) {
+	if s.Subject != SubjectCloud {
+		secs = occupied(secs)
+	}
+	for _, sec := range secs {
 		for _, place := range f.places(&sec) {
 			list := make([]listed, 0, len(sec.order))
 			var last plan.ResourceID

@@ -45,7 +45,7 @@ var kebabReport = reportForm{
 	overview: func(s *Source, t *tally) any {
 		return kebabReportOverview{
 			kebabHead: kebabHeadOf(s), State: kebabStateOf(s), Status: s.Status,
-			Counts: t.counts, Unconfirmed: len(t.unconfirmed),
+			Counts: t.counts, Unconfirmed: len(t.unconfirmed), warned: warned{s.Warnings},
 		}
 	},
 	cluster: func(r *report) any { return kebabReporterOf(r) },
@@ -80,6 +80,7 @@ type kebabReportOverview struct {
 	Status      domain.ContextStatus `json:"status,omitempty"`
 	Counts      map[ClusterState]int `json:"cluster-status,omitempty"`
 	Unconfirmed int                  `json:"unconfirmed-clusters,omitempty"`
+	warned
 }
 
 // kebabReporter is a cluster; what follows its name is there only when its reports are not confirmed.
@@ -114,7 +115,7 @@ var camelReport = reportForm{
 	overview: func(s *Source, t *tally) any {
 		o := camelReportOverview{
 			camelHead: camelHeadOf(s), States: camelStatesOf(s), Status: s.Status,
-			Counts: t.counts, Unconfirmed: len(t.unconfirmed),
+			Counts: t.counts, Unconfirmed: len(t.unconfirmed), warned: warned{s.Warnings},
 		}
 		if s.ContextID != "" {
 			o.Ready = t.ready()
@@ -165,6 +166,7 @@ type camelReportOverview struct {
 	Ready       ClusterState         `json:"readyStatus,omitempty"`
 	Counts      map[ClusterState]int `json:"readyCounts,omitempty"`
 	Unconfirmed int                  `json:"unconfirmedClusters,omitempty"`
+	warned
 }
 
 type camelReporter struct {

@@ -2,6 +2,7 @@ package status
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
@@ -38,6 +39,9 @@ type Source struct {
 	CompositeApp     string
 	Version          string // of the composite app
 	CompositeProfile string
+
+	// Warnings are what was asked for and nothing brings about; shown where there are any.
+	Warnings []string
 
 	Name    string // of the subject; of a cluster, with that of its provider: "provider+cluster"
 	History domain.History
@@ -108,6 +112,11 @@ func (s *Source) absent(m domain.Mark) bool {
 // context is to be there: what is left of it, and in which state, says nothing of the app.
 func (s *Source) over(app *App, i int, m domain.Mark) bool {
 	return !s.deleting() && app.Hook != nil && app.Hook(i) && (m.Idle() || m == domain.MarkApplied || m == domain.MarkDeleted)
+}
+
+// bare says whether there are no resources at all.
+func (s *Source) bare() bool {
+	return !slices.ContainsFunc(s.Apps, func(a App) bool { return len(a.Resources) > 0 })
 }
 
 // deleting says whether the context is not to be there any more.
