@@ -29,11 +29,6 @@ func bundle(in Input, ch *chart.Chart, files map[string]string) (*plan.Bundle, e
 	if err != nil {
 		return nil, err
 	}
-	for i := range definitions {
-		if err := p.release(&definitions[i], true); err != nil {
-			return nil, err
-		}
-	}
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		if path.Base(file) == notesFile {
 			continue
@@ -46,6 +41,16 @@ func bundle(in Input, ch *chart.Chart, files map[string]string) (*plan.Bundle, e
 			if err := p.add(&found[i]); err != nil {
 				return nil, err
 			}
+		}
+	}
+	// As in Helm, what a template renders holds when the crds directory has it too (prometheus-operator).
+	templated := maps.Clone(p.claims.files)
+	for i := range definitions {
+		if _, ok := templated[p.claims.id(&definitions[i])]; ok {
+			continue
+		}
+		if err := p.release(&definitions[i], true); err != nil {
+			return nil, err
 		}
 	}
 	slices.SortStableFunc(p.resources, inApplyOrder)
@@ -107,10 +112,16 @@ type claims struct {
 	files     map[plan.ResourceID]string
 }
 
-func (c *claims) claim(o *object) error {
+// id is what two objects that are the same one share.
+func (c *claims) id(o *object) plan.ResourceID {
 	id := o.ResourceID
 	id.Version = "" // versions of a kind are views of one object
 	id.Namespace = cmp.Or(id.Namespace, c.namespace)
+	return id
+}
+
+func (c *claims) claim(o *object) error {
+	id := c.id(o)
 	if first, taken := c.files[id]; taken {
 		return fmt.Errorf("%s: %s is already rendered by %s", o.file, o, first)
 	}
