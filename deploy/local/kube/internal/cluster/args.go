@@ -77,6 +77,8 @@ func (l Layout) apiServerArgs(ports Ports, running []string) []string {
 		"--service-account-signing-key-file=" + l.serviceAccountKey(),
 		"--service-cluster-ip-range=" + serviceCIDR,
 		"--event-ttl=10m",
+		// As in every cluster that is installed with kubeadm: agents of nodes run privileged.
+		"--allow-privileged",
 	}
 	if !slices.Contains(running, ControllerManager) {
 		// Nobody makes service accounts, so pods must do without.
