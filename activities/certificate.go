@@ -9,6 +9,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/logicalcloud"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
@@ -120,6 +121,9 @@ func (k *Kube) keep(ctx context.Context, in LeafInput, certificate []byte) error
 			if r.Spec.Certificate == encoded {
 				continue
 			}
+			if err := lease.Check(ctx); err != nil {
+				return err
+			}
 			r.Spec.Certificate = encoded
 			switch err := k.References.Replace(ctx, r); {
 			case fail.Is(err, fail.Conflict):
@@ -219,7 +223,7 @@ func (k *Kube) RenewCertificate(ctx context.Context, in LeafInput) error {
 	if err != nil {
 		return err
 	}
-	work, cancel := untilWorkerStops(ctx)
+	work, cancel := whileHeld(ctx)
 	defer cancel(nil)
 	if err := k.withdraw(work, cluster, bundle.Resources[i], in); err != nil {
 		return err

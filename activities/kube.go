@@ -14,6 +14,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/stored"
@@ -105,6 +106,8 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 		a.halted = true
 		return a.end(ctx)
 	}
+	stop := beat(ctx, func() any { return a.snapshot() })
+	defer stop()
 	leave, err := a.turn(ctx)
 	if err != nil {
 		return nil, err
@@ -115,7 +118,7 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 		return nil, err
 	}
 
-	work, cancel := untilWorkerStops(ctx)
+	work, cancel := whileHeld(ctx)
 	defer cancel(nil)
 	run, halt := info.WorkflowExecution.RunID, &halting{in: in, local: info.IsLocalActivity, cancel: cancel, done: make(chan struct{})}
 	k.running.Store(run, halt)
@@ -124,13 +127,14 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 		halt.end = end
 		close(halt.done)
 	}()
-	stop := beat(ctx, func() any { return a.snapshot() })
-	defer stop()
 	outcome := a.step(work, cluster, admin)
+	lost := lease.Check(ctx)
 	switch {
 	case info.IsLocalActivity && (work.Err() != nil || outcome.Retry != nil):
 		// The activity that comes after this one begins anew and is the one to tell of the cluster.
 		return nil, errNotAtOnce
+	case lost != nil: // what it has seen is no word on the cluster: it may be another attempt's doing
+		return nil, lost
 	case temporal.IsCanceledError(context.Cause(ctx)), errors.Is(context.Cause(work), errHalted):
 		a.halted = true
 		return a.end(context.WithoutCancel(ctx))
@@ -166,6 +170,20 @@ func untilWorkerStops(ctx context.Context) (work context.Context, cancel context
 		select {
 		case <-activity.GetWorkerStopChannel(ctx):
 			cancel(errWorkerStops)
+		case <-work.Done():
+		}
+	}()
+	return work, cancel
+}
+
+// whileHeld is untilWorkerStops for what works on clusters: it ends with lease.ErrLost, too, when the lease is lost. It is
+// no more than a hint: before a write the lease itself is asked.
+func whileHeld(ctx context.Context) (work context.Context, cancel context.CancelCauseFunc) {
+	work, cancel = untilWorkerStops(ctx)
+	go func() {
+		select {
+		case <-lease.Lost(ctx):
+			cancel(lease.ErrLost)
 		case <-work.Done():
 		}
 	}()
@@ -418,6 +436,9 @@ func (a *attempt) retry(ctx context.Context, o kube.Outcome) error {
 }
 
 func (a *attempt) tell(ctx context.Context, c Contact) error {
+	if err := lease.Check(ctx); err != nil {
+		return err
+	}
 	run := activity.GetInfo(ctx).WorkflowExecution
 	if err := a.kube.reporter.Contact(ctx, run.ID, run.RunID, c); err != nil {
 		return err
@@ -428,7 +449,7 @@ func (a *attempt) tell(ctx context.Context, c Contact) error {
 	return nil
 }
 
-// end records the leaf.
+// end records the leaf, unless another attempt may have done so.
 func (a *attempt) end(ctx context.Context) (*domain.Leaf, error) {
 	p := a.snapshot()
 	slices.SortFunc(p.Notes, func(x, y domain.Note) int { return cmp.Compare(x.Index, y.Index) })
@@ -439,6 +460,9 @@ func (a *attempt) end(ctx context.Context) (*domain.Leaf, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
+	if err := lease.Check(ctx); err != nil {
+		return nil, err
+	}
 	if err := a.kube.leaves.PutLeaf(ctx, leaf); err != nil {
 		return nil, err
 	}

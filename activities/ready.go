@@ -17,6 +17,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
@@ -153,7 +154,7 @@ func (r *readying) talk(ctx context.Context) {
 	run, last := activity.GetInfo(ctx).WorkflowExecution, ""
 	for wait := firstLacking; pause.For(ctx, wait) == nil; wait = min(2*wait, longestLacking) {
 		reason := r.summary()
-		if reason == last {
+		if reason == last || lease.Check(ctx) != nil {
 			continue
 		}
 		if err := r.kube.reporter.Lacking(ctx, run.ID, run.RunID, Lacking{App: r.in.App, Reason: reason}); err != nil {

@@ -33,6 +33,9 @@ type Options struct {
 	Drain time.Duration
 	// Interceptors are put around all calls, for tracing.
 	Interceptors []interceptor.WorkerInterceptor
+	// Leases has to listen to the connection to Temporal. Without it an attempt does not notice that its worker was
+	// frozen.
+	Leases *Leases
 }
 
 // heartbeatThrottle is how long the SDK may hold back heartbeats; the answers to them carry cancellation.
@@ -49,15 +52,26 @@ const deadlock = 5 * time.Second
 const stickyTimeout = 2 * time.Second
 
 // Worker polls the product's queues.
-type Worker struct{ lifecycle, kube, watch, wait worker.Worker }
+type Worker struct {
+	lifecycle, kube, watch, wait worker.Worker
+
+	leases *Leases
+	alive  sync.WaitGroup
+	end    context.CancelFunc
+}
 
 // New makes a worker; Start starts it.
 func New(c client.Client, lifecycle *activities.Lifecycle, kube *activities.Kube, watch *activities.Watch, o Options) *Worker {
 	worker.SetStickyWorkflowCacheSize(o.Cache)
 	activities.BoundTasks(kube, o.Workflows)
 	activities.BoundSilent(kube, o.Clusters)
-	interceptors := append([]interceptor.WorkerInterceptor{&kinds{}}, o.Interceptors...)
+	interceptors := []interceptor.WorkerInterceptor{&kinds{}}
+	if o.Leases != nil {
+		interceptors = append(interceptors, &leasing{leases: o.Leases})
+	}
+	interceptors = append(interceptors, o.Interceptors...)
 	w := &Worker{
+		leases: o.Leases,
 		lifecycle: worker.New(c, workflows.LifecycleQueue, worker.Options{
 			MaxConcurrentWorkflowTaskExecutionSize: o.Workflows,
 			MaxConcurrentWorkflowTaskPollers:       8,
@@ -106,6 +120,11 @@ func New(c client.Client, lifecycle *activities.Lifecycle, kube *activities.Kube
 
 // Start begins to poll.
 func (w *Worker) Start() error {
+	ctx, end := context.WithCancel(context.Background())
+	w.end = end
+	if w.leases != nil {
+		w.alive.Go(func() { w.leases.run(ctx) })
+	}
 	var started []worker.Worker
 	for _, q := range []struct {
 		name   string
@@ -115,6 +134,8 @@ func (w *Worker) Start() error {
 			for _, s := range started {
 				s.Stop()
 			}
+			w.end()
+			w.alive.Wait()
 			return fmt.Errorf("start %s worker: %w", q.name, err)
 		}
 		started = append(started, q.worker)
@@ -130,6 +151,8 @@ func (w *Worker) Stop() {
 	wg.Go(w.kube.Stop)
 	w.lifecycle.Stop()
 	wg.Wait()
+	w.end()
+	w.alive.Wait()
 }
 
 // kinds turns the errors of activities into Temporal's, once for all of them.

@@ -13,13 +13,16 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
+	"google.golang.org/grpc"
 
 	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/engine"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/telemetry"
+	"github.com/drover-io/drover/worker"
 )
 
 // Logger logs to w as configured.
@@ -41,12 +44,13 @@ type Parts struct {
 	engine   *engine.Engine
 	rules    *readiness.Book
 	tracing  telemetry.Tracing
+	leases   *worker.Leases
 }
 
 // Connect makes the parts and waits, until ctx ends, for the dependencies to answer, saying which one it
 // waits for.
 func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts, error) {
-	p := &Parts{config: c, log: logger}
+	p := &Parts{config: c, log: logger, leases: worker.NewLeases(lease.Now)}
 	ok := false
 	defer func() {
 		if !ok {
@@ -63,7 +67,7 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts
 	if p.store, err = store.Open(store.Config{URI: c.MongoURI, Database: c.Database}); err != nil {
 		return nil, err
 	}
-	if p.temporal, err = dial(c, logger, p.tracing); err != nil {
+	if p.temporal, err = dial(c, logger, p.tracing, p.leases); err != nil {
 		return nil, err
 	}
 	p.engine = engine.New(p.temporal)
@@ -120,7 +124,7 @@ func sealer(c *config.Config) (*secret.Sealer, error) {
 }
 
 // dial makes a client that connects when it is first used.
-func dial(c *config.Config, logger *slog.Logger, tracing telemetry.Tracing) (client.Client, error) {
+func dial(c *config.Config, logger *slog.Logger, tracing telemetry.Tracing, leases *worker.Leases) (client.Client, error) {
 	options := client.Options{
 		HostPort: c.Temporal.Address, Namespace: c.Temporal.Namespace,
 		Logger: telemetry.TemporalLogger(logger), Interceptors: tracing.ClientInterceptors(),
@@ -136,6 +140,7 @@ func dial(c *config.Config, logger *slog.Logger, tracing telemetry.Tracing) (cli
 	options.ConnectionOptions.TLS = tls
 	// Payloads are digests and counts: compressing them costs more than sending them.
 	options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
+	options.ConnectionOptions.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(leases.Listen)}
 	return client.NewLazyClient(options)
 }
 

@@ -21,11 +21,13 @@ import (
 	"github.com/drover-io/drover/internal/engine"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/freeport"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/storetest"
+	"github.com/drover-io/drover/worker"
 )
 
 // nobody is an address that nobody listens at.
@@ -43,13 +45,13 @@ func configured(t testing.TB) *config.Config {
 func partial(t testing.TB) *Parts {
 	t.Helper()
 	c := configured(t)
-	p := &Parts{config: c, log: slog.New(slog.DiscardHandler)}
+	p := &Parts{config: c, log: slog.New(slog.DiscardHandler), leases: worker.NewLeases(lease.Now)}
 	var err error
 	p.store, err = store.Open(store.Config{URI: c.MongoURI, Database: c.Database, Timeout: storetest.Timeout})
 	require.NoError(t, err)
 	p.sealer, err = secret.Parse(c.SecretKeys)
 	require.NoError(t, err)
-	p.temporal, err = dial(c, p.log, p.tracing)
+	p.temporal, err = dial(c, p.log, p.tracing, p.leases)
 	require.NoError(t, err)
 	p.engine = engine.New(p.temporal)
 	p.rules = rulesIn(p.store)

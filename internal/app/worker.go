@@ -47,7 +47,7 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 		worker.Options{
 			Workflows: p.config.Workflows, Activities: p.config.Activities, Clusters: p.config.Clusters,
 			Watches: activities.WatchShards, Waits: waits,
-			Cache: p.config.Cache, Drain: p.config.Drain,
+			Cache: p.config.Cache, Drain: p.config.Drain, Leases: p.leases,
 		})
 	if err := w.Start(); err != nil {
 		return err

@@ -130,8 +130,12 @@ func (c *Cluster) seat(ctx context.Context) (seat, error) {
 	}
 }
 
-// RoundTrip sends the request.
+// RoundTrip sends the request, unless it is a write of who has lost the lease to write.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	r, err := guarded(r)
+	if err != nil {
+		return nil, err
+	}
 	if t.plain.Load() {
 		return t.many.RoundTrip(r)
 	}
