@@ -10,19 +10,27 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 )
 
 // fileOffers are the forms of a document that has a file, the preferred one first.
 var fileOffers = []string{echo.MIMEApplicationJSON, echo.MIMEOctetStream, echo.MIMEMultipartForm}
 
-// answer gives a document that has a file in the form that the client accepts: JSON, the file, or both.
-func (e *edge) answer(c echo.Context, o domain.Object, name string) error {
-	offer, ok := negotiate(c.Request().Header.Values(echo.HeaderAccept), fileOffers)
+// answer gives a document that has a file in the form that the client accepts: JSON, the file, or both. Where the file
+// is not given away, a client that takes the document alone gets that.
+func (e *edge) answer(c echo.Context, o domain.Object, r resource) error {
+	accept, kept := c.Request().Header.Values(echo.HeaderAccept), r.secret && !e.kubeconfigs
+	if _, plain := negotiate(accept, fileOffers[:1]); plain && kept {
+		return c.JSON(http.StatusOK, o)
+	}
+	offer, ok := negotiate(accept, fileOffers)
 	switch {
 	case !ok:
 		return echo.NewHTTPError(http.StatusNotAcceptable, "set Accept: multipart/form-data, application/json or application/octet-stream")
 	case offer == echo.MIMEApplicationJSON:
 		return c.JSON(http.StatusOK, o)
+	case kept:
+		return fail.New(fail.Forbidden, "the %s of %s %q is not given away; --allow-kubeconfig-download changes that", r.fileName, r.noun.Title, o.LocalName())
 	}
 	file, err := e.service.File(c.Request().Context(), o)
 	if err != nil {
@@ -35,7 +43,7 @@ func (e *edge) answer(c echo.Context, o domain.Object, name string) error {
 	if err != nil {
 		return err
 	}
-	return writeForm(c, metadata, name, file)
+	return writeForm(c, metadata, r.fileName, file)
 }
 
 // negotiate picks the offer that the Accept header ranks highest; the first of those that rank equal in

@@ -86,7 +86,7 @@ func (e *edge) listProfiles(c echo.Context) error {
 		if err != nil {
 			return err
 		}
-		return e.answer(c, o, "")
+		return e.answer(c, o, resource{})
 	}
 	list, err := e.service.List(ctx, domain.Profiles, parent)
 	if err != nil {

@@ -24,6 +24,8 @@ type resource struct {
 	// upload says that a file comes with the document; fileName is the name under which a form gives it back, "" for none.
 	upload   bool
 	fileName string
+	// secret says that the file is given back only where that is allowed.
+	secret bool
 	// list and get stand in for the plain handlers; listed is what list answers with, as openapi shows
 	// it, when that is not a list of documents.
 	list, get        echo.HandlerFunc
@@ -149,7 +151,7 @@ func (e *edge) get(r resource) echo.HandlerFunc {
 			return err
 		}
 		if r.upload {
-			return e.answer(c, o, r.fileName)
+			return e.answer(c, o, r)
 		}
 		return c.JSON(http.StatusOK, o)
 	}

@@ -56,8 +56,11 @@ func do(t testing.TB, h http.Handler, c call) *httptest.ResponseRecorder {
 	}
 	r := httptest.NewRequestWithContext(t.Context(), c.method, c.url, body)
 	r.Header.Set("Content-Type", contentType)
+	r.Host = "127.0.0.1:9015"
 	for k, v := range c.header {
-		r.Header.Set(k, v)
+		if r.Header.Set(k, v); v == "" {
+			r.Header.Del(k)
+		}
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
@@ -250,7 +253,7 @@ func newWorldWith(t testing.TB, change func(w *world, d *api.Deps, instances *se
 	t.Cleanup(w.watches.Close)
 	var instances service.Instances = w.operations
 	d := api.Deps{
-		Lifecycle: w.operations, Watches: w.watches, Ready: w.ready, MaxBody: 1 << 20,
+		Lifecycle: w.operations, Watches: w.watches, Ready: w.ready, MaxBody: 1 << 20, Listen: "127.0.0.1:9015", KubeconfigDownload: true,
 		Status: func(ctx context.Context, group domain.Key, q url.Values) (api.Document, error) {
 			if domain.OwnerNoun(group) == domain.LogicalClouds { // one of level 0 has no contexts to ask for
 				d, err := service.NewLifecycle(db, db, nil, nil, time.Now).Status(ctx, group, q)

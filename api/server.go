@@ -37,6 +37,12 @@ type Deps struct {
 	Metrics *prometheus.Registry
 	// MaxBody bounds a request's body in bytes; DefaultMaxBody when 0.
 	MaxBody int64
+	// Listen is the address that is listened at. Its name, loopback's and Hosts are those that requests may be for;
+	// Origins are the pages of other sites that may write.
+	Listen         string
+	Hosts, Origins []string
+	// KubeconfigDownload lets a cluster's kubeconfig be read back.
+	KubeconfigDownload bool
 }
 
 // DefaultMaxBody is EMCO's limit of an upload.
@@ -50,6 +56,7 @@ type edge struct {
 	explainQuery ExplainQuery
 	watches      *notify.Hub
 	ready        map[string]func(context.Context) error
+	kubeconfigs  bool // may be read back
 	log          *slog.Logger
 	seconds      *prometheus.HistogramVec
 }
@@ -64,8 +71,12 @@ func New(d Deps) (*echo.Echo, error) {
 	}
 	e := &edge{
 		service: d.Service, lifecycle: d.Lifecycle, statusQuery: d.Status, explainQuery: d.Explain, watches: d.Watches,
-		ready: d.Ready, log: d.Log,
+		ready: d.Ready, kubeconfigs: d.KubeconfigDownload, log: d.Log,
 		seconds: newHistogram(),
+	}
+	guarded, err := guard(d.Listen, d.Hosts, d.Origins)
+	if err != nil {
+		return nil, err
 	}
 	if err := d.Metrics.Register(e.seconds); err != nil {
 		return nil, err
@@ -78,6 +89,7 @@ func New(d Deps) (*echo.Echo, error) {
 		echo.WrapMiddleware(otelhttp.NewMiddleware("drover api", otelhttp.WithFilter(isAPI))),
 		e.observe,
 		middleware.RecoverWithConfig(middleware.RecoverConfig{DisableErrorHandler: true, LogErrorFunc: e.logPanic}),
+		guarded,
 		limitBody(d.MaxBody),
 		identify,
 	)

@@ -154,7 +154,7 @@ func TestWatchDropsWhoDoesNotRead(t *testing.T) {
 	require.NoError(t, err)
 	defer connection.Close()
 	require.NoError(t, connection.(*net.TCPConn).SetReadBuffer(onItsWay))
-	_, err = fmt.Fprintf(connection, "GET %s/status?watch=true&status=deployed HTTP/1.1\r\nHost: drover\r\nConnection: close\r\n\r\n", theGroup)
+	_, err = fmt.Fprintf(connection, "GET %s/status?watch=true&status=deployed HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", theGroup)
 	require.NoError(t, err)
 	slow := bufio.NewReader(connection)
 	first, err := client.ReadEvent(slow)

@@ -2,7 +2,9 @@ package test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -60,12 +62,14 @@ func TestRunCarriesOnWithItsData(t *testing.T) {
 	t.Parallel()
 	ctx, program := within(t), built.Binary(t, "drover-local")
 	flags, url := localFlags()
-	flags = append([]string{"run", "--data", filepath.Join(t.TempDir(), "run"), "--clusters", ""}, flags...)
+	folder := filepath.Join(t.TempDir(), "run")
+	flags = append([]string{"run", "--data", folder, "--clusters", ""}, flags...)
 	first := harness.Start(t, "run", "Running", nil, program, flags...)
 	c := client.New(url + "/v2")
 	defer c.Close()
 	_, err := c.Post(ctx, "/projects", client.Named("kept"))
 	require.NoError(t, err)
+	requirePrivate(t, folder)
 
 	busy, err := exec.CommandContext(ctx, program, flags...).CombinedOutput()
 	require.Error(t, err)
@@ -76,6 +80,27 @@ func TestRunCarriesOnWithItsData(t *testing.T) {
 	harness.Start(t, "run", "Running", nil, program, flags...)
 	_, err = c.Get(ctx, "/projects/kept", nil)
 	require.NoError(t, err)
+}
+
+// requirePrivate looks at all files below a folder: nobody but their owner may read them.
+func requirePrivate(t *testing.T, folder string) {
+	t.Helper()
+	files := 0
+	require.NoError(t, filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) { // SQLite comes and goes
+			return nil
+		}
+		require.NoError(t, err)
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		require.NoError(t, err)
+		require.Zero(t, info.Mode().Perm()&0o077, "%s: %s", path, info.Mode())
+		files++
+		return nil
+	}))
+	require.Greater(t, files, 5)
 }
 
 func TestReadinessSaysWhatIsMissing(t *testing.T) {

@@ -35,6 +35,7 @@ var commands = []command{
 const gcPercent = 300
 
 func main() {
+	syscall.Umask(0o077) // data, keys and kubeconfigs are their owner's alone, whoever writes them
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}

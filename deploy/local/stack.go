@@ -79,6 +79,16 @@ func (s *settings) checkPorts(ctx context.Context) error {
 	return errors.Join(taken...)
 }
 
+// private makes a folder that nobody else can look into. One that is there becomes such a one: what is in it may be older
+// than that rule.
+func private(folder string) error {
+	const mode = 0o700
+	if err := os.MkdirAll(folder, mode); err != nil {
+		return err
+	}
+	return os.Chmod(folder, mode)
+}
+
 // stack is the running local stack.
 type stack struct {
 	settings
@@ -93,7 +103,7 @@ func startStack(ctx context.Context, s settings, log *slog.Logger, say func(form
 	if err := s.checkPorts(ctx); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(s.data, 0o755); err != nil {
+	if err := private(s.data); err != nil {
 		return nil, fmt.Errorf("make data folder: %w", err)
 	}
 	failed := make(chan error, 3)

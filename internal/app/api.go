@@ -66,6 +66,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 		}).Explain,
 		Watches: hub,
 		Ready:   p.ready(), Log: p.log, Metrics: registry, MaxBody: p.config.MaxBody,
+		Listen: p.config.Listen, Hosts: p.config.AllowedHosts, Origins: p.config.AllowedOrigins, KubeconfigDownload: p.config.KubeconfigDownload,
 	})
 	if err != nil {
 		return err

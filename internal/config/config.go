@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"slices"
@@ -25,6 +26,9 @@ type Config struct {
 
 	Listen, MetricsListen string
 	GRPCListen            string // "" for none
+	AllowedHosts          []string
+	AllowedOrigins        []string
+	KubeconfigDownload    bool
 	ProfileListen         string // "" for none
 	Temporal              Temporal
 	MongoURI, Database    string
@@ -101,6 +105,9 @@ var secrets = map[string]bool{"mongo-uri": true, "secret-keys": true}
 var settings = []setting{
 	{"listen", "127.0.0.1:9015", "`address` of the REST API", API, address(func(c *Config) *string { return &c.Listen })},
 	{"grpc-listen", "127.0.0.1:9016", "`address` of the API's gRPC services; none when empty", API, optional(address(func(c *Config) *string { return &c.GRPCListen }))},
+	{"allowed-hosts", "", "`names` that the REST API is asked by, comma-separated, beside loopback's and the address it listens at; * for any", API, list(func(c *Config) *[]string { return &c.AllowedHosts })},
+	{"allowed-origins", "", "`origins` of pages of other sites that may change something by the REST API, comma-separated, such as https://gui.example.com", API, origins},
+	{"allow-kubeconfig-download", "false", "whether the REST API gives the kubeconfigs of clusters back: `true` or false", API, boolean(func(c *Config) *bool { return &c.KubeconfigDownload })},
 	{"metrics-listen", "127.0.0.1:9465", "`address` of health and metrics", Worker | Monitoring, address(func(c *Config) *string { return &c.MetricsListen })},
 	{"profile-listen", "", "`address` of the runtime's profiles; none when empty", all, text(func(c *Config) *string { return &c.ProfileListen })},
 	{"temporal-address", "127.0.0.1:7233", "`address` of Temporal's frontend", Both, address(func(c *Config) *string { return &c.Temporal.Address })},
@@ -151,7 +158,14 @@ func Read(p Process, args []string, getenv func(string) string, usage io.Writer)
 	values := map[string]*string{}
 	for _, s := range settings {
 		if s.of&p != 0 {
-			values[s.name] = flags.String(s.name, s.fallback, s.help+" ("+Variable(s.name)+")")
+			help := s.help + " (" + Variable(s.name) + ")"
+			if s.fallback == "false" {
+				v := alone(s.fallback)
+				flags.Var(&v, s.name, help)
+				values[s.name] = (*string)(&v)
+				continue
+			}
+			values[s.name] = flags.String(s.name, s.fallback, help)
 		}
 	}
 	if err := flags.Parse(args); err != nil {
@@ -182,6 +196,18 @@ func Read(p Process, args []string, getenv func(string) string, usage io.Writer)
 	}
 	return c, errors.Join(wrong...)
 }
+
+// alone is the value of a flag that turns something on, with a value or without.
+type alone string
+
+// String implements flag.Value.
+func (v *alone) String() string { return string(*v) }
+
+// Set implements flag.Value.
+func (v *alone) Set(s string) error { *v = alone(s); return nil }
+
+// IsBoolFlag lets the flag stand alone.
+func (v *alone) IsBoolFlag() bool { return true }
 
 // both names a setting's flag and variable.
 func both(name string) string { return "--" + name + " (" + Variable(name) + ")" }
@@ -268,6 +294,26 @@ func oneOf(at func(*Config) *string, choices ...string) func(*Config, string) er
 		}
 		return fmt.Errorf("%q is none of %s", v, strings.Join(choices, ", "))
 	}
+}
+
+func list(at func(*Config) *[]string) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		for _, word := range strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' }) {
+			*at(c) = append(*at(c), word)
+		}
+		return nil
+	}
+}
+
+// origins are a scheme and a host, as browsers send them.
+func origins(c *Config, v string) error {
+	_ = list(func(c *Config) *[]string { return &c.AllowedOrigins })(c, v)
+	for _, origin := range c.AllowedOrigins {
+		if err := http.NewCrossOriginProtection().AddTrustedOrigin(origin); err != nil {
+			return fmt.Errorf("%q is not an origin such as https://gui.example.com", origin)
+		}
+	}
+	return nil
 }
 
 func httpURL(at func(*Config) *string) func(*Config, string) error {

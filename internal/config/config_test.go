@@ -127,10 +127,12 @@ func TestEverySettingCanBeSet(t *testing.T) {
 		"--temporal-tls-cert", file, "--temporal-tls-key", file, "--temporal-tls-ca", file, "--temporal-tls-server-name", "s",
 		"--mongo-uri", "mongodb+srv://u:p@m", "--mongo-database", "d", "--secret-keys-file", file,
 		"--log-level", "debug", "--log-format", "json", "--otlp-endpoint", "http://o:4318", "--web-ui", "https://w/x",
+		"--allowed-hosts", "a.example, b", "--allowed-origins", "https://g.example,http://h:8080", "--allow-kubeconfig-download",
 		"--max-body", "1", "--drain", "1m30s", "--workflows", "2", "--activities", "3", "--clusters", "4", "--cache", "5")
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(&config.Config{
 		Listen: ":80", MetricsListen: "[::1]:81",
+		AllowedHosts: []string{"a.example", "b"}, AllowedOrigins: []string{"https://g.example", "http://h:8080"}, KubeconfigDownload: true,
 		Temporal: config.Temporal{Address: "t:1", Namespace: "n", TLSCert: file, TLSKey: file, TLSCA: file, TLSServer: "s"},
 		MongoURI: "mongodb+srv://u:p@m", Database: "d", SecretKeysFile: file,
 		LogLevel: slog.LevelDebug, LogFormat: "json", OTLPEndpoint: "http://o:4318", WebUI: "https://w/x",

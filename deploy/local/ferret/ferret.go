@@ -69,7 +69,7 @@ func Start(ctx context.Context, c Config) (_ *DB, err error) {
 		err = fmt.Errorf("%s: ferretdb cannot use a path with %%, ? or #", dir)
 	}
 	if err == nil {
-		err = os.MkdirAll(dir, 0o755)
+		err = os.MkdirAll(dir, 0o700)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("ferretdb directory: %w", err)

@@ -6,12 +6,14 @@ package main
 import (
 	"fmt"
 	"os"
+	"syscall"
 
 	"github.com/drover-io/drover/deploy/local/kube/internal/component"
 	"github.com/drover-io/drover/deploy/local/kube/internal/supervisor"
 )
 
 func main() {
+	syscall.Umask(0o077) // keys, kubeconfigs and data are their owner's alone, whichever component writes them
 	if len(os.Args) > 1 {
 		if run, ok := component.Lookup(os.Args[1]); ok {
 			// The components read os.Args themselves, and some of them more

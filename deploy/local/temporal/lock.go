@@ -22,10 +22,10 @@ func lockDatabase(file string) (*os.File, error) {
 	if file == "" {
 		return nil, nil
 	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return nil, fmt.Errorf("temporal database: %w", err)
 	}
-	lock, err := os.OpenFile(file+lockSuffix, os.O_CREATE|os.O_RDWR, 0o644)
+	lock, err := os.OpenFile(file+lockSuffix, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("temporal database: %w", err)
 	}

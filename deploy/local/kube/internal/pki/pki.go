@@ -33,8 +33,7 @@ const (
 	certificateBlock = "CERTIFICATE"
 	privateKeyBlock  = "EC PRIVATE KEY"
 
-	publicMode  = 0o644
-	privateMode = 0o600
+	mode = 0o600 // of every file
 )
 
 // Pair names the files of a certificate and of its private key.
@@ -144,7 +143,7 @@ func issue(files Pair, template *x509.Certificate, by *Authority) error {
 	if err != nil {
 		return fmt.Errorf("sign %s: %w", files.Cert, err)
 	}
-	return writePEM(files.Cert, certificateBlock, der, publicMode)
+	return writePEM(files.Cert, certificateBlock, der, mode)
 }
 
 func newKey(path string) (*ecdsa.PrivateKey, error) {
@@ -156,7 +155,7 @@ func newKey(path string) (*ecdsa.PrivateKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", path, err)
 	}
-	return key, writePEM(path, privateKeyBlock, der, privateMode)
+	return key, writePEM(path, privateKeyBlock, der, mode)
 }
 
 func loadAuthority(files Pair) (*Authority, error) {

@@ -1,0 +1,94 @@
+package api
+
+import (
+	"fmt"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// Nobody logs in here, so whoever reaches the API may do everything. A page in a browser on the same machine reaches it
+// too. These are the checks that a page of somebody else does not pass, and that no other client notices:
+//
+//   - the Host is a name of ours: a page may let its own name lead to this address (DNS rebinding), and then counts as
+//     one of ours, but the browser still says the name;
+//   - what a browser says of a write's page (Sec-Fetch-Site, Origin) is that it is ours or trusted;
+//   - a body is JSON or a form: other types are those that a page may send anywhere without being asked first.
+
+// anyHost as a name lets every Host pass.
+const anyHost = "*"
+
+// bodyTypes are the types of a body.
+var bodyTypes = []string{echo.MIMEApplicationJSON, echo.MIMEMultipartForm}
+
+// guard refuses what pages of others send. hosts are names beside loopback's and that of the listen address, origins
+// those of pages that are trusted, as https://gui.example.com.
+func guard(listen string, hosts, origins []string) (echo.MiddlewareFunc, error) {
+	names := []string{hostName(listen)}
+	for _, h := range hosts {
+		names = append(names, hostName(h))
+	}
+	pages := http.NewCrossOriginProtection()
+	for _, origin := range origins {
+		if err := pages.AddTrustedOrigin(origin); err != nil {
+			return nil, fmt.Errorf("--allowed-origins: %w", err)
+		}
+	}
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			r := c.Request()
+			if !slices.Contains(names, anyHost) && !ours(r, names) {
+				return fail.New(fail.Forbidden, "%q is not a name of this API; --allowed-hosts adds names to it", r.Host)
+			}
+			if err := pages.Check(r); err != nil {
+				return fail.Wrap(err, fail.Forbidden, "a page of another site asks for this; --allowed-origins says which may")
+			}
+			if !readable(r) {
+				c.Response().Header().Set("Accept-Post", strings.Join(bodyTypes, ", "))
+				return echo.NewHTTPError(http.StatusUnsupportedMediaType,
+					fmt.Sprintf("the Content-Type is %q; send %s", r.Header.Get(echo.HeaderContentType), strings.Join(bodyTypes, " or ")))
+			}
+			return next(c)
+		}
+	}, nil
+}
+
+// ours says whether the Host is a name of this API: loopback's, one of names, or the address that the request came to.
+func ours(r *http.Request, names []string) bool {
+	name := hostName(r.Host)
+	if name == "" || name == "localhost" || slices.Contains(names, name) {
+		return true // a browser always says a name
+	}
+	ip, err := netip.ParseAddr(name)
+	if err != nil {
+		return false
+	}
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return ip.IsLoopback() || local != nil && local.AddrPort().Addr().Unmap() == ip.Unmap()
+}
+
+// hostName is the name of host or host:port, in the one spelling in which names are compared.
+func hostName(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+}
+
+// readable says whether the type of a write's body is one that is read. A body without a type is read as what the
+// operation takes: EMCO's GUI sends such, and of pages Origin tells.
+func readable(r *http.Request) bool {
+	text := r.Header.Get(echo.HeaderContentType)
+	if text == "" || r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions {
+		return true
+	}
+	media, _, err := mime.ParseMediaType(text)
+	return err == nil && slices.Contains(bodyTypes, media)
+}
