@@ -78,7 +78,7 @@ func (l *Lifecycle) ensureKey(ctx context.Context, cloud *domain.LogicalCloud) e
 		return err
 	}
 	cloud.Request = request
-	return l.Store.Replace(ctx, cloud)
+	return l.replace(ctx, cloud)
 }
 
 // cloudSentences are EMCO's refusals of a group whose cloud is not instantiated, by the status of the cloud's context.

@@ -147,6 +147,26 @@ func TestPrepareALogicalCloud(t *testing.T) {
 	require.True(t, logicalcloud.MadeFor(store.byKey[cloudKey].(*domain.LogicalCloud).Request, "eve"), "another user has another key")
 }
 
+// doneTwice does a write a second time, whose answer counts.
+type doneTwice struct{ *documents }
+
+func (d doneTwice) Replace(ctx context.Context, o domain.Object) error {
+	if err := d.documents.Replace(ctx, copied(o)); err != nil {
+		return err
+	}
+	return d.documents.Replace(ctx, o)
+}
+
+// TestPrepareKnowsItsOwnKey is of a slow database, see TestSlowStore.
+func TestPrepareKnowsItsOwnKey(t *testing.T) {
+	store := newDocuments(level1(), reference("r", "a"), permission("ns"))
+	l := &activities.Lifecycle{Store: doneTwice{store}, Sealer: open{}, Now: func() time.Time { return begun }}
+	prepared, err := l.Prepare(t.Context(), domain.Scope{Owner: cloudKey, ContextID: "1", Operation: domain.OpInstantiate})
+	require.NoError(t, err)
+	require.Equal(t, prepared.OwnerRevision, store.byKey[cloudKey].Base().Revision)
+	require.Equal(t, 2, store.replaces, "the key is the one that is stored")
+}
+
 func TestPrepareRefusesALogicalCloud(t *testing.T) {
 	for name, c := range map[string]struct {
 		objects []domain.Object

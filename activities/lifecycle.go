@@ -70,8 +70,13 @@ type Lifecycle struct {
 }
 
 // Record changes the owner's state by compare-and-set and writes the context's record. Doing it again
-// changes nothing. Conflict when the owner's state does not allow the operation, or changed meanwhile.
+// changes nothing. Conflict when the owner's state does not allow the operation, or changed meanwhile; then nothing of it
+// is there, and what an earlier attempt may have sent comes to nothing.
 func (l *Lifecycle) Record(ctx context.Context, in RecordInput) error {
+	return again(ctx, func() error { return l.record(ctx, in) })
+}
+
+func (l *Lifecycle) record(ctx context.Context, in RecordInput) error {
 	owner, err := l.owner(ctx, in.Owner)
 	if err != nil {
 		return err
@@ -83,22 +88,26 @@ func (l *Lifecycle) Record(ctx context.Context, in RecordInput) error {
 	case !recorded(owner.Track(), in.Scope):
 		err = l.advance(ctx, owner, in)
 	case in.Operation == domain.OpTerminate:
-		err = l.renew(ctx, owner, in.Scope)
+		err = l.replace(ctx, owner) // an instantiate that was planned before, and is to take over from the context, is refused then
 	}
 	if err != nil {
 		return err
 	}
 	if in.Operation == domain.OpTerminate {
-		err := l.Store.UpdateInstance(ctx, in.ContextID, func(i *domain.Instance) error {
-			i.Operation, i.Status, i.Reason, i.Ended = in.Operation, domain.ContextTerminating, "", time.Time{}
-			return nil
-		})
+		err := l.terminating(ctx, in.Scope)
 		if fail.Is(err, fail.NotFound) {
 			return l.terminateNothing(ctx, in.Scope)
 		}
 		return err
 	}
 	return l.Store.PutInstance(ctx, l.instance(in))
+}
+
+func (l *Lifecycle) terminating(ctx context.Context, s domain.Scope) error {
+	return l.Store.UpdateInstance(ctx, s.ContextID, func(i *domain.Instance) error {
+		i.Operation, i.Status, i.Reason, i.Ended = s.Operation, domain.ContextTerminating, "", time.Time{}
+		return nil
+	})
 }
 
 // terminateNothing makes the record of a context whose instantiate somebody ended by hand before it had one: it has sent
@@ -108,10 +117,14 @@ func (l *Lifecycle) terminateNothing(ctx context.Context, s domain.Scope) error 
 	if err != nil {
 		return err
 	}
-	return l.Store.PutInstance(ctx, &domain.Instance{
+	err = l.Store.PutInstance(ctx, &domain.Instance{
 		ContextID: s.ContextID, Owner: s.Owner, Origin: domain.OpInstantiate, Operation: s.Operation,
 		Status: domain.ContextTerminating, Plan: digest, Accepted: l.Now(),
 	})
+	if err != nil {
+		return err
+	}
+	return l.terminating(ctx, s) // of the instantiate's own record, should that have come after all
 }
 
 // instance is the record of a context that begins.
@@ -126,23 +139,6 @@ func (l *Lifecycle) instance(in RecordInput) *domain.Instance {
 		i.From = p.From.ContextID
 	}
 	return i
-}
-
-// renew counts the revision of an owner up whose state tells of the terminate already: an instantiate that is to take
-// over from the context, and was planned before, is refused then.
-func (l *Lifecycle) renew(ctx context.Context, owner domain.Owner, s domain.Scope) error {
-	for {
-		err := l.Store.Replace(ctx, owner)
-		if !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
-			return err
-		}
-		if owner, err = l.owner(ctx, s.Owner); err != nil {
-			return err
-		}
-		if !recorded(owner.Track(), s) {
-			return changedMeanwhile(owner)
-		}
-	}
 }
 
 func (l *Lifecycle) advance(ctx context.Context, owner domain.Owner, in RecordInput) error {
@@ -160,14 +156,16 @@ func (l *Lifecycle) advance(ctx context.Context, owner domain.Owner, in RecordIn
 	if op == domain.OpMigrate {
 		op = domain.OpReceive
 	}
+	if in.Prepared != nil && owner.Base().Revision != in.Prepared.OwnerRevision { // no earlier attempt gets through either
+		_, err := owner.Decide(observed, op)
+		return cmp.Or(err, changedMeanwhile(owner))
+	}
 	t, err := owner.Decide(observed, op)
-	switch {
-	case err != nil:
-		return err
-	case t.Same,
-		in.Prepared == nil && h.ContextID() != in.ContextID,
-		in.Prepared != nil && owner.Base().Revision != in.Prepared.OwnerRevision:
-		return changedMeanwhile(owner)
+	if err == nil && (t.Same || in.Prepared == nil && h.ContextID() != in.ContextID) {
+		err = changedMeanwhile(owner)
+	}
+	if err != nil {
+		return l.refuse(ctx, owner, err)
 	}
 	if t.Leaves {
 		h.Leave(h.ContextID(), in.ContextID, t.Revision-1, l.Now())
@@ -176,7 +174,7 @@ func (l *Lifecycle) advance(ctx context.Context, owner domain.Owner, in RecordIn
 	if in.Prepared != nil && in.Prepared.Label != "" {
 		h.StatusContextID = in.Prepared.Label
 	}
-	return l.Store.Replace(ctx, owner)
+	return l.replace(ctx, owner)
 }
 
 func changedMeanwhile(o domain.Owner) error {
@@ -199,7 +197,7 @@ func (l *Lifecycle) RecordStop(ctx context.Context, s domain.Scope) error {
 	if s.Operation == domain.OpTerminate {
 		during = domain.ContextTerminating
 	}
-	for {
+	return again(ctx, func() error {
 		owner, err := l.owner(ctx, s.Owner)
 		if err != nil {
 			return err
@@ -210,11 +208,8 @@ func (l *Lifecycle) RecordStop(ctx context.Context, s domain.Scope) error {
 			return nil //nolint:nilerr // there is nothing to stop any more
 		}
 		h.Append(t.To, s.ContextID, t.Revision, l.Now())
-		err = l.Store.Replace(ctx, owner)
-		if !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
-			return err
-		}
-	}
+		return l.replace(ctx, owner)
+	})
 }
 
 // Targets reads a part of an app's clusters from the plan.
@@ -360,8 +355,8 @@ func (l *Lifecycle) Finish(ctx context.Context, in FinishInput) (*Outcome, error
 		}
 	}
 	return out, l.Store.UpdateInstance(ctx, in.ContextID, func(i *domain.Instance) error {
-		if i.Operation != in.Operation {
-			return nil // a terminate has taken over
+		if i.Operation != in.Operation || i.Status == domain.ContextUpdated {
+			return nil // another operation has taken over since an attempt wrote this
 		}
 		i.Status, i.Counts, i.Reason, i.Plan, i.Ended = out.Status, out.Counts, in.Reason, digest, l.Now()
 		i.Held = in.Held

@@ -19,9 +19,17 @@ import (
 
 // Prepare plans an instantiation, and stores manifests and plan by digest. It changes nothing else, so a
 // refusal leaves nothing behind. Errors name the thing that is missing or wrong.
-func (l *Lifecycle) Prepare(ctx context.Context, s domain.Scope) (*Prepared, error) {
+func (l *Lifecycle) Prepare(ctx context.Context, s domain.Scope) (out *Prepared, err error) {
 	stop := beat(ctx)
 	defer stop()
+	err = again(ctx, func() error {
+		out, err = l.prepare(ctx, s)
+		return err
+	})
+	return out, err
+}
+
+func (l *Lifecycle) prepare(ctx context.Context, s domain.Scope) (*Prepared, error) {
 	owner, err := l.owner(ctx, s.Owner)
 	if err != nil {
 		return nil, err

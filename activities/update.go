@@ -3,6 +3,7 @@ package activities
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -21,9 +22,17 @@ type ChangeInput struct {
 
 // PrepareChange plans the way from what the owner's context has in clusters, or for a migrate another group's, to what
 // is wanted now, or for a rollback was wanted by an earlier context. Like Prepare it changes nothing.
-func (l *Lifecycle) PrepareChange(ctx context.Context, in ChangeInput) (*Prepared, error) {
+func (l *Lifecycle) PrepareChange(ctx context.Context, in ChangeInput) (out *Prepared, err error) {
 	stop := beat(ctx)
 	defer stop()
+	err = again(ctx, func() error {
+		out, err = l.prepareChange(ctx, in)
+		return err
+	})
+	return out, err
+}
+
+func (l *Lifecycle) prepareChange(ctx context.Context, in ChangeInput) (*Prepared, error) {
 	owner, err := l.owner(ctx, in.Owner)
 	if err != nil {
 		return nil, err
@@ -207,7 +216,7 @@ func (l *Lifecycle) takeOver(ctx context.Context, owner domain.Owner, in RecordI
 		if err == nil {
 			err = l.advance(ctx, owner, in)
 		}
-		if err != nil && !fail.KindOf(err).Retryable() {
+		if err != nil && !errors.Is(err, errOvertaken) && !fail.KindOf(err).Retryable() {
 			return l.withdraw(ctx, in, err)
 		}
 		if err != nil {
@@ -215,7 +224,8 @@ func (l *Lifecycle) takeOver(ctx context.Context, owner domain.Owner, in RecordI
 		}
 	}
 	for _, earlier := range slices.Compact([]string{next.From, cmp.Or(next.Label, next.From)}) {
-		if err := l.Store.UpdateInstance(ctx, earlier, func(i *domain.Instance) error { i.PassOn(next); return nil }); err != nil {
+		err := l.Store.UpdateInstance(ctx, earlier, func(i *domain.Instance) error { i.PassOn(next); return nil })
+		if err != nil && !fail.Is(err, fail.NotFound) {
 			return err
 		}
 	}
@@ -240,15 +250,15 @@ func (l *Lifecycle) leaveSource(ctx context.Context, in RecordInput) error {
 	if err != nil {
 		return err
 	}
-	t, err := source.Decide(i.Status, domain.OpMigrate)
-	switch {
-	case err != nil && source.Base().Revision == from.OwnerRevision:
-		return err
-	case source.Base().Revision != from.OwnerRevision:
+	if source.Base().Revision != from.OwnerRevision {
 		return changedMeanwhile(source)
 	}
+	t, err := source.Decide(i.Status, domain.OpMigrate)
+	if err != nil {
+		return l.refuse(ctx, source, err)
+	}
 	h.Leave(from.ContextID, in.ContextID, t.Revision, l.Now())
-	return l.Store.Replace(ctx, source)
+	return l.replace(ctx, source)
 }
 
 // withdraw takes back what a takeover that is refused has written, and returns the refusal.
@@ -268,7 +278,7 @@ func (l *Lifecycle) rejoinSource(ctx context.Context, in RecordInput) error {
 	if from.Owner == in.Owner {
 		return nil
 	}
-	for {
+	return again(ctx, func() error {
 		source, err := l.owner(ctx, from.Owner)
 		if err != nil {
 			return err
@@ -278,10 +288,8 @@ func (l *Lifecycle) rejoinSource(ctx context.Context, in RecordInput) error {
 			return nil
 		}
 		h.TakeBack()
-		if err := l.Store.Replace(ctx, source); !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
-			return err
-		}
-	}
+		return l.replace(ctx, source)
+	})
 }
 
 // trim stores the plan without what has gone from the clusters.

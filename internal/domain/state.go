@@ -50,6 +50,11 @@ type Action struct {
 	By string `json:"-" bson:"by,omitempty"`
 }
 
+// Is says whether both are the same entry.
+func (a Action) Is(b Action) bool {
+	return a.State == b.State && a.ContextID == b.ContextID && a.Time.Equal(b.Time) && a.Revision == b.Revision && a.By == b.By
+}
+
 // History is what was asked of a resource, oldest first. StatusContextID names the context by whose id clusters
 // know the resources: the first one since the last instantiate.
 type History struct {

@@ -223,12 +223,16 @@ func (s *Service) hasMembers(ctx context.Context, cloud *domain.LogicalCloud) er
 }
 
 // operateAdmin checks that the cloud may, lets act name the context, and records; again when somebody else has
-// written meanwhile.
+// written meanwhile, but for itself: a database may do a write of which it has lost its own answer.
 func (s *Service) operateAdmin(ctx context.Context, key domain.Key, op domain.Operation, act func(*domain.LogicalCloud) (contextID string, err error)) error {
+	var own domain.Action
 	for {
 		cloud, err := s.cloud(ctx, key)
 		if err != nil {
 			return err
+		}
+		if own.State != "" && own.Is(cloud.History.Last()) {
+			return nil
 		}
 		t, err := cloud.Decide(cloud.AdminStatus(), op)
 		if err != nil || t.Same {
@@ -239,6 +243,7 @@ func (s *Service) operateAdmin(ctx context.Context, key domain.Key, op domain.Op
 			return err
 		}
 		cloud.History.Append(t.To, id, t.Revision, s.now())
+		own = cloud.History.Last()
 		if err := s.store.Replace(ctx, cloud); !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
 			return err
 		}

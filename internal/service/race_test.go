@@ -24,6 +24,7 @@ import (
 type meddler struct {
 	*store.Store
 	before, after func(ctx context.Context) error
+	twice         bool // each replacement is done a second time, whose answer counts
 }
 
 func (m *meddler) once(ctx context.Context, f *func(context.Context) error) error {
@@ -50,6 +51,12 @@ func (m *meddler) Create(ctx context.Context, o domain.Object) error {
 }
 
 func (m *meddler) Replace(ctx context.Context, o domain.Object) error {
+	if m.twice {
+		if err := m.Store.Replace(ctx, o); err != nil {
+			return err
+		}
+		o.Base().Revision--
+	}
 	return m.around(ctx, func() error { return m.Store.Replace(ctx, o) })
 }
 
@@ -387,4 +394,30 @@ func TestKubeconfigsAreSealed(t *testing.T) {
 	stored.Name = "other" // sealed for one cluster, it cannot be opened as another's
 	_, err = f.File(t.Context(), stored)
 	require.Error(t, err)
+}
+
+// TestAdminCloudKnowsItsOwnWrites when the database has done one and lost its answer.
+func TestAdminCloudKnowsItsOwnWrites(t *testing.T) {
+	f := newFixture(t)
+	key := domain.Key("projects/proj/logical-clouds/lc")
+	require.NoError(t, f.store.Delete(t.Context(), domain.DeploymentIntentGroups, theGroup, 0))
+	require.NoError(t, f.Create(t.Context(), &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}}))
+	require.NoError(t, f.Create(t.Context(), &domain.Cluster{Identity: identity("cluster-providers/p"), Metadata: domain.Metadata{Name: "c"}}))
+	require.NoError(t, f.Create(t.Context(), &domain.ClusterReference{
+		Identity: identity(key), Metadata: domain.Metadata{Name: "r"}, Spec: domain.ClusterReferenceSpec{ClusterProvider: "p", Cluster: "c"},
+	}))
+	f.store.twice = true
+	_, err := f.InstantiateCloud(t.Context(), key)
+	require.NoError(t, err)
+	_, err = f.UpdateCloud(t.Context(), key)
+	require.NoError(t, err)
+	require.NoError(t, f.TerminateCloud(t.Context(), key))
+	require.NoError(t, f.StopCloud(t.Context(), key))
+	o, err := f.store.Get(t.Context(), domain.LogicalClouds, key)
+	require.NoError(t, err)
+	var states []domain.State
+	for _, a := range o.(*domain.LogicalCloud).History.Actions {
+		states = append(states, a.State)
+	}
+	require.Equal(t, []domain.State{domain.Created, domain.Instantiated, domain.Updated, domain.Terminated, domain.TerminateStopped}, states)
 }

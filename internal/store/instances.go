@@ -69,8 +69,8 @@ const (
 )
 
 // UpdateInstance changes a record by compare-and-set; change is called again on a newer record when
-// somebody else was faster. Its error is returned as it is, and then nothing is written. Conflict when
-// somebody else always was faster.
+// somebody else was faster, or an earlier attempt whose answer was lost. Its error is returned as it is, and then
+// nothing is written. Unavailable when somebody else always was faster.
 func (s *Store) UpdateInstance(ctx context.Context, contextID string, change func(*domain.Instance) error) error {
 	for range updateTries {
 		i, err := s.instance(ctx, contextID)
@@ -89,7 +89,7 @@ func (s *Store) UpdateInstance(ctx context.Context, contextID string, change fun
 		case <-time.After(rand.N(updateWait)):
 		}
 	}
-	return fail.New(fail.Conflict, "app context %s is being changed by others; try again", contextID)
+	return fail.New(fail.Unavailable, "app context %s is being changed by others; try again", contextID)
 }
 
 func (s *Store) replaceInstance(ctx context.Context, i *instance) (bool, error) {

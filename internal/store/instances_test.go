@@ -81,7 +81,7 @@ func TestUpdatesOfAnInstanceThatAreRefused(t *testing.T) {
 		faster := func(*domain.Instance) error {
 			return s.UpdateInstance(ctx, "7", func(*domain.Instance) error { return nil })
 		}
-		requireKind(t, s.UpdateInstance(ctx, "7", faster), fail.Conflict)
+		requireKind(t, s.UpdateInstance(ctx, "7", faster), fail.Unavailable)
 	})
 }
 

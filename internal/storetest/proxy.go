@@ -1,0 +1,326 @@
+package storetest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// Proxy stands between a store and its database, and lets happen to writes what happens when a database is slow or a network is cut:
+// whoever has sent one is told that it took too long, and it is done all the same.
+type Proxy struct {
+	target string
+	l      net.Listener
+
+	mu     sync.Mutex
+	faults []*fault
+	held   *held
+	writes []string
+	conns  map[net.Conn]bool
+	done   sync.WaitGroup
+	err    error // of the proxy itself
+}
+
+// Fault is what becomes of a write.
+type Fault struct {
+	// Lost: it is done, and its sender told that it took too long. Twice: it is done twice, and the second answer is the one that counts.
+	Lost, Twice bool
+	// After, when not 0: its sender is told that it took too long, and it is done right before the After'th command that follows, or with
+	// Settle when there are less.
+	After int
+	// Late, when not 0, is how long it takes until the database has it.
+	Late time.Duration
+}
+
+type fault struct {
+	collection string // "" for any
+	nth        int    // write of it that is met next, from 1
+	Fault
+}
+
+// held is a write that is done later.
+type held struct {
+	message []byte
+	after   int
+}
+
+// writing are the commands that change something.
+var writing = []string{"insert", "update", "delete", "findAndModify"}
+
+// aside are the commands that a driver sends by itself.
+var aside = []string{"hello", "isMaster", "ismaster", "ping", "endSessions"}
+
+// NewProxy starts one before the database at a URI of one host.
+func NewProxy(t testing.TB, uri string) *Proxy {
+	t.Helper()
+	_, rest, _ := strings.Cut(uri, "://")
+	host, _, _ := strings.Cut(rest[strings.LastIndexByte(rest, '@')+1:], "/")
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a listener on loopback answers at once
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{target: host, l: l, conns: map[net.Conn]bool{}}
+	p.done.Go(p.accept)
+	t.Cleanup(func() {
+		p.close()
+		if p.err != nil {
+			t.Errorf("proxy of the database: %v", p.err)
+		}
+	})
+	return p
+}
+
+// URI is how the database is reached through it.
+func (p *Proxy) URI() string { return "mongodb://" + p.l.Addr().String() + "/?directConnection=true" }
+
+// Meet has the nth write of a collection from now on, "" for any, suffer a fault.
+func (p *Proxy) Meet(collection string, nth int, f Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults = append(p.faults, &fault{collection: collection, nth: nth, Fault: f})
+}
+
+// Settle does what is held, and says which collections were written since the last Settle, and whether a fault has not met its write. It
+// begins anew.
+func (p *Proxy) Settle() (writes []string, unmet bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.release()
+	writes, unmet = p.writes, len(p.faults) > 0
+	p.faults, p.writes = nil, nil
+	return writes, unmet
+}
+
+func (p *Proxy) close() {
+	_ = p.l.Close()
+	p.mu.Lock()
+	for c := range p.conns {
+		_ = c.Close()
+	}
+	p.mu.Unlock()
+	p.done.Wait()
+}
+
+func (p *Proxy) accept() {
+	for {
+		c, err := p.l.Accept()
+		if err != nil {
+			return
+		}
+		p.done.Go(func() { p.serve(c) })
+	}
+}
+
+func (p *Proxy) track(c net.Conn, open bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.conns[c] = open; !open {
+		delete(p.conns, c)
+	}
+}
+
+// serve forwards one connection's messages, each with its answer.
+func (p *Proxy) serve(from net.Conn) {
+	p.track(from, true)
+	defer p.track(from, false)
+	defer from.Close()
+	to, err := p.dial()
+	if err != nil {
+		return
+	}
+	defer p.track(to, false)
+	defer to.Close()
+	for {
+		message, err := read(from)
+		if err != nil {
+			return
+		}
+		f := p.meet(message)
+		switch {
+		case f.After > 0:
+			p.hold(&held{message: message, after: f.After})
+			_, err = from.Write(tooLong(message))
+		case f.Lost:
+			if err = ask(to, io.Discard, message); err == nil {
+				_, err = from.Write(tooLong(message))
+			}
+		default:
+			err = p.pass(to, from, message, f)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// pass forwards a message, twice or late when it is to be, and its answer.
+func (p *Proxy) pass(to io.ReadWriter, from io.Writer, message []byte, f Fault) error {
+	if f.Late > 0 {
+		<-time.After(f.Late)
+	}
+	if f.Twice {
+		if err := ask(to, io.Discard, message); err != nil {
+			return err
+		}
+	}
+	return ask(to, from, message)
+}
+
+func (p *Proxy) dial() (net.Conn, error) {
+	c, err := net.Dial("tcp", p.target) //nolint:noctx // on loopback, and the test ends it
+	if err == nil {
+		p.track(c, true)
+	}
+	return c, err
+}
+
+// meet says what becomes of a message; what is held and due is done first.
+func (p *Proxy) meet(message []byte) Fault {
+	command, collection := commandOf(message)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if slices.Contains(aside, command) {
+		return Fault{}
+	}
+	if p.held != nil {
+		if p.held.after--; p.held.after == 0 {
+			p.release()
+		}
+	}
+	if !slices.Contains(writing, command) {
+		return Fault{}
+	}
+	p.writes = append(p.writes, collection)
+	for i, f := range p.faults {
+		if f.collection != "" && f.collection != collection {
+			continue
+		}
+		if f.nth--; f.nth == 0 {
+			p.faults = slices.Delete(p.faults, i, i+1)
+			return f.Fault
+		}
+	}
+	return Fault{}
+}
+
+func (p *Proxy) hold(h *held) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = h
+}
+
+// release does what is held, by a connection of its own.
+func (p *Proxy) release() {
+	if p.held == nil {
+		return
+	}
+	c, err := net.Dial("tcp", p.target) //nolint:noctx // as above
+	if err == nil {
+		err = errors.Join(ask(c, io.Discard, p.held.message), c.Close())
+	}
+	p.held, p.err = nil, errors.Join(p.err, err)
+}
+
+// Bounds of messages (MongoDB's are 48 MB), and what of them the proxy knows.
+const (
+	headerSize = 16
+	maxMessage = 64 << 20
+	opMessage  = 2013
+	moreToCome = 2
+)
+
+// read takes one message, its header with it.
+func read(from io.Reader) ([]byte, error) {
+	header := make([]byte, headerSize)
+	if _, err := io.ReadFull(from, header); err != nil {
+		return nil, err
+	}
+	n := binary.LittleEndian.Uint32(header)
+	if n < headerSize || n > maxMessage {
+		return nil, fmt.Errorf("a message of %d bytes", n)
+	}
+	message := append(header, make([]byte, n-headerSize)...)
+	_, err := io.ReadFull(from, message[headerSize:])
+	return message, err
+}
+
+// ask sends a message and copies the answer, or as many as the database announces.
+func ask(to io.ReadWriter, from io.Writer, message []byte) error {
+	if _, err := to.Write(message); err != nil {
+		return err
+	}
+	for {
+		answer, err := read(to)
+		if err != nil {
+			return err
+		}
+		if _, err := from.Write(answer); err != nil {
+			return err
+		}
+		if opcode(answer) != opMessage || flags(answer)&moreToCome == 0 {
+			return nil
+		}
+	}
+}
+
+func opcode(message []byte) uint32 { return binary.LittleEndian.Uint32(message[12:]) }
+
+func flags(message []byte) uint32 { return binary.LittleEndian.Uint32(message[headerSize:]) }
+
+// commandOf is the name of a message's command and its collection; "" of what is none.
+func commandOf(message []byte) (command, collection string) {
+	if opcode(message) != opMessage {
+		return aside[0], ""
+	}
+	for sections := message[headerSize+4:]; len(sections) > 4; {
+		kind, rest := sections[0], sections[1:]
+		n := int(binary.LittleEndian.Uint32(rest))
+		if n > len(rest) {
+			return "", ""
+		}
+		if kind != 0 {
+			sections = rest[n:]
+			continue
+		}
+		first, err := bson.ReadDocument(bytes.NewReader(rest[:n]))
+		if err != nil {
+			return "", ""
+		}
+		element, err := first.IndexErr(0)
+		if err != nil {
+			return "", ""
+		}
+		collection, _ = element.Value().StringValueOK()
+		return element.Key(), collection
+	}
+	return "", ""
+}
+
+// maxTimeExpired is MongoDB's code for what has taken too long.
+const maxTimeExpired = 50
+
+// tooLong is the answer to a message whose command has taken too long.
+func tooLong(message []byte) []byte {
+	body, err := bson.Marshal(bson.D{
+		{Key: "ok", Value: 0.0}, {Key: "code", Value: int32(maxTimeExpired)},
+		{Key: "codeName", Value: "MaxTimeMSExpired"}, {Key: "errmsg", Value: "operation exceeded time limit"},
+	})
+	if err != nil {
+		panic(err) // of constants
+	}
+	answer := make([]byte, headerSize+5, headerSize+5+len(body))
+	binary.LittleEndian.PutUint32(answer, uint32(cap(answer)))                         //nolint:gosec // a hundred bytes
+	binary.LittleEndian.PutUint32(answer[8:], binary.LittleEndian.Uint32(message[4:])) // the request that it answers
+	binary.LittleEndian.PutUint32(answer[12:], opMessage)
+	return append(answer, body...)
+}
