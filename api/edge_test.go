@@ -73,9 +73,12 @@ func TestBodies(t *testing.T) {
 		{name: "an empty kubeconfig", method: "POST", url: theProvider + "/clusters", body: `{"metadata":{"name":"c9"}}`, file: []byte{}, status: 422, contains: []string{"the kubeconfig is empty"}},
 		{name: "a kubeconfig that runs a program", method: "POST", url: theProvider + "/clusters", body: `{"metadata":{"name":"c9"}}`, file: []byte(strings.Replace(kubeconfig, "token: sesame", "exec: {command: sh, apiVersion: client.authentication.k8s.io/v1}", 1)), status: 400, contains: []string{".exec", "program"}},
 		{
-			name: "a GitOps cluster needs no file", method: "POST", url: theProvider + "/clusters", body: "--b\r\nContent-Disposition: form-data; name=\"metadata\"\r\n\r\n{\"metadata\":{\"name\":\"git\"},\"spec\":{\"gitOps\":{\"gitOpsType\":\"fluxcd\"}}}\r\n--b--\r\n",
-			header: map[string]string{"Content-Type": "multipart/form-data; boundary=b"}, status: 201, contains: []string{`"gitOpsType":"fluxcd"`},
+			name: "a cluster that is reached by GitOps", method: "POST", url: theProvider + "/clusters", body: "--b\r\nContent-Disposition: form-data; name=\"metadata\"\r\n\r\n{\"metadata\":{\"name\":\"git\"},\"spec\":{\"gitOps\":{\"gitOpsType\":\"fluxcd\"}}}\r\n--b--\r\n",
+			header: map[string]string{"Content-Type": "multipart/form-data; boundary=b"}, status: 400, contains: []string{"spec.gitOps.gitOpsType", `"fluxcd" is not supported`, "kubeconfig"},
 		},
+		{name: "a cluster that is reached by GitOps, with a kubeconfig", method: "POST", url: theProvider + "/clusters", body: `{"metadata":{"name":"git"},"spec":{"gitOps":{"gitOpsType":"azureArcV2"}}}`, file: []byte(kubeconfig), status: 400, contains: []string{"spec.gitOps.gitOpsType"}},
+		{name: "a cluster with an object of GitOps", method: "POST", url: theProvider + "/clusters", body: `{"metadata":{"name":"git"},"spec":{"gitOps":{"gitOpsReferenceObject":"o"}}}`, file: []byte(kubeconfig), status: 400, contains: []string{"spec.gitOps.gitOpsReferenceObject"}},
+		{name: "none of those is there", method: "GET", url: theProvider + "/clusters", status: 200, lacks: []string{`"git"`, `"c9"`}},
 	})
 }
 

@@ -41,14 +41,13 @@ type Cluster struct {
 	History          History `json:"-" bson:"history"`
 }
 
-// ClusterSpec has EMCO's GitOps member, stored and shown as it was sent, and how the cluster reports what became of
-// resources.
+// ClusterSpec has EMCO's GitOps member, which is empty, and how the cluster reports what became of resources.
 type ClusterSpec struct {
 	GitOps GitOps `json:"gitOps"`
 	Report Report `json:"report,omitempty" bson:"report,omitempty"`
 }
 
-// GitOps is stored only.
+// GitOps is EMCO's member for clusters that are reached through a git repository or a cloud's service. Those are refused.
 type GitOps struct {
 	Type            string `json:"gitOpsType"`
 	ReferenceObject string `json:"gitOpsReferenceObject"`
@@ -72,8 +71,21 @@ func (c *Cluster) ClusterName() ClusterName {
 // Validate checks the body.
 func (c *Cluster) Validate(p *fail.Problems) {
 	c.Metadata.Validate(p)
+	c.Spec.GitOps.validate(p)
 	if c.Spec.Report != "" && !slices.Contains(Reports, c.Spec.Report) {
 		p.Add("spec.report", "%q is none of %s, %s, %s, %s", c.Spec.Report, ReportAgent, ReportInstall, ReportAgentless, ReportNone)
+	}
+}
+
+// validate refuses what nobody would act on: nothing would ever get to such a cluster.
+func (g GitOps) validate(p *fail.Problems) {
+	switch {
+	case g.Type != "":
+		p.Add("spec.gitOps.gitOpsType", "%q is not supported: clusters are reached by their Kubernetes API alone; leave it empty and send the cluster's kubeconfig", g.Type)
+	case g.ReferenceObject != "":
+		p.Add("spec.gitOps.gitOpsReferenceObject", "is for clusters that are reached by GitOps, which is not supported; leave it empty")
+	case g.ResourceObject != "":
+		p.Add("spec.gitOps.gitOpsResourceObject", "is for clusters that are reached by GitOps, which is not supported; leave it empty")
 	}
 }
 

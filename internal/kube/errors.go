@@ -2,10 +2,12 @@ package kube
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -42,9 +44,21 @@ func kindOf(err error) error {
 		return fail.Wrap(err, fail.NotFound, "%s", clip(err.Error()))
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return fail.Wrap(err, fail.Timeout, "the cluster does not answer in time")
+	case isGarbage(err):
+		return notAnAPIServer(err)
 	default:
 		return fail.Wrap(err, fail.Unavailable, "the cluster cannot be reached: %s", clip(withoutURL(err).Error()))
 	}
+}
+
+// garbage is what net/http says of an answer that it cannot read, with a piece of it in quotes.
+var garbage = regexp.MustCompile(`malformed |bad Content-Length|Location header|unsupported transfer encoding|invalid header`)
+
+// isGarbage says whether err is about an answer that is no HTTP, or no JSON, and repeats some of it: what that is says
+// somebody who is no API server.
+func isGarbage(err error) bool {
+	var syntax *json.SyntaxError
+	return errors.As(err, &syntax) || garbage.MatchString(err.Error())
 }
 
 func kindOfStatus(err error, answer *apierrors.StatusError) error {

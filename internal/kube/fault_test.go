@@ -2,6 +2,7 @@ package kube_test
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"strconv"
 	"strings"
@@ -118,6 +119,89 @@ func TestFaultsAreTriedAgain(t *testing.T) {
 						require.Contains(t, []domain.Mark{verb, domain.MarkSent}, m, "resource %d", i)
 					}
 				}
+			})
+		}
+	}
+}
+
+// TestWhatIsNoAPIServersIsNotShown: whoever registers a cluster reads what is said of it. Of what is behind an address that is
+// none, a page or a service that gives out credentials, nothing may be in there.
+func TestWhatIsNoAPIServersIsNotShown(t *testing.T) {
+	t.Parallel()
+	const secret = "AKIA-SESAME"
+	raw := func(w http.ResponseWriter, answer string) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		_, _ = conn.Write([]byte(answer))
+		_ = conn.Close()
+	}
+	cases := map[string]struct {
+		handle http.HandlerFunc
+		http1  bool // alone
+	}{
+		"JSON with a status of its own": {handle: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusTeapot)
+			_, _ = w.Write([]byte(`{"AccessKeyId":"` + secret + `"}`))
+		}},
+		"another header": {http1: true, handle: func(w http.ResponseWriter, _ *http.Request) {
+			raw(w, "HTTP/1.1 200 OK\r\n"+secret+"\r\n\r\n")
+		}},
+		"no HTTP": {http1: true, handle: func(w http.ResponseWriter, _ *http.Request) {
+			raw(w, "+PONG "+secret+"\r\n")
+		}},
+		"a place that cannot be read": {handle: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", "http://%zz"+secret)
+			w.WriteHeader(http.StatusFound)
+		}},
+		"no JSON": {handle: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(secret))
+		}},
+	}
+	for _, code := range []int{200, 302, 400, 401, 403, 404, 405, 409, 415, 422, 429, 500, 502, 503, 504} {
+		cases["a page with "+strconv.Itoa(code)] = struct {
+			handle http.HandlerFunc
+			http1  bool
+		}{handle: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			w.WriteHeader(code)
+			_, _ = w.Write([]byte("<html>" + secret + "</html>"))
+		}}
+	}
+	for name, tc := range cases {
+		for _, p := range []protocol{http1, http2} {
+			if p == http2 && tc.http1 {
+				continue
+			}
+			t.Run(name+map[protocol]string{http1: ", HTTP/1", http2: ", HTTP/2"}[p], func(t *testing.T) {
+				t.Parallel()
+				c := serve(t, p, tc.handle).open(t, kube.Config{})
+				said := map[string]error{}
+				for verb, run := range map[domain.Mark]func(*kube.Cluster, context.Context, kube.Job) kube.Outcome{
+					domain.MarkPending: (*kube.Cluster).Apply, domain.MarkDoomed: (*kube.Cluster).Delete,
+				} {
+					j, watcher := job(configMaps(1, 0), verb)
+					outcome := run(c, t.Context(), j)
+					said[string(verb)] = outcome.Retry
+					for _, note := range watcher.Notes {
+						require.NotContains(t, note, secret)
+					}
+				}
+				if err := c.Ping(t.Context()); err != nil { // a version may be any JSON
+					said["ping"] = err
+				}
+				_, said["list"] = c.List(t.Context(), kube.Collection{Path: "/api/v1/pods", Page: 1}, func(json.RawMessage) error { return nil })
+				said["watch"] = c.Watch(t.Context(), kube.Collection{Path: "/api/v1/pods"}, "1", func(string, *kube.Event) error { return nil })
+				_, _, said["served"] = c.Served(t.Context())
+				for what, err := range said {
+					if err != nil {
+						require.NotContains(t, fail.TextOf(err), secret, what)
+					}
+				}
+				require.Error(t, said["served"])
 			})
 		}
 	}

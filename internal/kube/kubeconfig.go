@@ -1,11 +1,18 @@
 package kube
 
 import (
+	"fmt"
+	"maps"
 	"net/url"
+	"reflect"
+	"slices"
+	"strings"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/drover-io/drover/internal/fail"
 )
@@ -52,7 +59,54 @@ func load(data []byte) (*clientcmdapi.Config, error) {
 	}
 	var p fail.Problems
 	checkCurrent(&p, file)
+	checkSpelling(&p, data)
 	return file, p.Err()
+}
+
+// checkSpelling refuses members that differ from those of a kubeconfig in the case of letters alone, such as Exec.
+// client-go does not read them, and other programs that the file may be given to do: nobody could tell from what was
+// checked here what the file does there.
+func checkSpelling(p *fail.Problems, data []byte) {
+	var document any
+	if err := yaml.Unmarshal(data, &document); err != nil {
+		return // what client-go has read is YAML
+	}
+	misspelt(p, reflect.TypeFor[clientcmdv1.Config](), document, "")
+}
+
+// misspelt goes over what a document has where the type has members.
+func misspelt(p *fail.Problems, t reflect.Type, document any, path string) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch d := document.(type) {
+	case []any:
+		if t.Kind() != reflect.Slice {
+			return
+		}
+		for i, x := range d {
+			at := fmt.Sprint(i)
+			if m, ok := x.(map[string]any); ok && m["name"] != nil {
+				at = fmt.Sprint(m["name"])
+			}
+			misspelt(p, t.Elem(), x, path+"["+at+"]")
+		}
+	case map[string]any:
+		if t.Kind() != reflect.Struct {
+			return
+		}
+		for _, name := range slices.Sorted(maps.Keys(d)) {
+			at := strings.TrimPrefix(path+"."+name, ".")
+			for _, f := range reflect.VisibleFields(t) {
+				switch tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); {
+				case tag == name:
+					misspelt(p, f.Type, d[name], at)
+				case strings.EqualFold(tag, name):
+					p.Add(at, "is not a member of a kubeconfig: it is spelt %q", tag)
+				}
+			}
+		}
+	}
 }
 
 // restConfig reads the current context.

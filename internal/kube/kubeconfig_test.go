@@ -2,6 +2,7 @@ package kube_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -55,6 +56,19 @@ func TestCheckKubeconfig(t *testing.T) {
 				"clusters[c].cluster.certificate-authority", "users[u].user.client-certificate",
 				"users[u].user.client-key", "users[u].user.tokenFile",
 			},
+		},
+		"runs a program in another letter case": {
+			reason: "client-go does not read Exec, others that get the file do",
+			kubeconfig: []byte(strings.Replace(string(kubeconfig(t, good, clientcmdapi.AuthInfo{Token: "t"})), "token: t",
+				"Exec: {command: sh}\n    TokenFile: /etc/passwd\n    Auth-Provider: {name: gcp}", 1)),
+			wantKind: fail.Invalid, wantFields: []string{"users[u].user.Auth-Provider", "users[u].user.Exec", "users[u].user.TokenFile"},
+		},
+		"has other members in another letter case": {
+			kubeconfig: []byte("Users: []\n" + string(kubeconfig(t, good, clientcmdapi.AuthInfo{}))),
+			wantKind:   fail.Invalid, wantFields: []string{"Users"},
+		},
+		"is accepted with members that nobody knows": {
+			kubeconfig: []byte("made-by: hand\n" + string(kubeconfig(t, good, clientcmdapi.AuthInfo{}))),
 		},
 		"has a server that is no URL": {
 			kubeconfig: kubeconfig(t, clientcmdapi.Cluster{Server: "ftp://192.0.2.1"}, clientcmdapi.AuthInfo{}),

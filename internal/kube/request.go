@@ -109,15 +109,16 @@ func (c *Cluster) read(ctx context.Context, path string) ([]byte, error) {
 }
 
 // statusError makes an error of an answer that is not a success. What is not a Status of the API server
-// (a proxy's page, say) becomes one with the cause UnexpectedServerResponse.
+// (a proxy's page, say) becomes one with the cause UnexpectedServerResponse. Of such a body nothing is kept: whoever may
+// register a cluster could read by it what is behind any address that the worker reaches.
 func statusError(method string, answer *http.Response, body []byte) *apierrors.StatusError {
 	var status metav1.Status
 	e := &apierrors.StatusError{}
 	if err := json.Unmarshal(body, &status); err == nil && status.Kind == "Status" {
 		e.ErrStatus = status
 	} else {
-		text := strings.TrimSpace(string(body[:min(len(body), maxMessage)]))
-		e = apierrors.NewGenericServerResponse(answer.StatusCode, method, schema.GroupResource{}, "", text, 0, true)
+		e = apierrors.NewGenericServerResponse(answer.StatusCode, method, schema.GroupResource{}, "", "", 0, true)
+		e.ErrStatus.Message = fmt.Sprintf("what is in its place answered %d %s, and not as an API server does", answer.StatusCode, http.StatusText(answer.StatusCode))
 	}
 	e.ErrStatus.Code = int32(answer.StatusCode) // #nosec G115 -- an HTTP status has three digits
 	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && seconds > 0 {

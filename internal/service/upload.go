@@ -57,13 +57,10 @@ func (s *Service) profile(ctx context.Context, o domain.Object) ([]byte, error) 
 	return s.store.Blob(ctx, o.(*domain.Profile).Archive)
 }
 
-// attachKubeconfig seals the file: the store never sees it open. A cluster that is reached by GitOps
-// needs none.
+// attachKubeconfig seals the file: the store never sees it open.
 func (s *Service) attachKubeconfig(_ context.Context, o domain.Object, file []byte) (err error) {
 	cluster := o.(*domain.Cluster)
 	switch {
-	case file == nil && cluster.Spec.GitOps.Type != "":
-		return nil
 	case file == nil:
 		return errNoFile()
 	case len(file) == 0:
