@@ -143,6 +143,9 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 	case errors.Is(context.Cause(work), errWorkerStops):
 		activity.RecordHeartbeat(ctx, a.snapshot())
 		return nil, errWorkerStops
+	case errors.Is(outcome.Retry, kube.ErrReplaced): // the cluster has done nothing: the next attempt goes on at once
+		activity.RecordHeartbeat(ctx, a.snapshot())
+		return nil, outcome.Retry
 	case outcome.Retry != nil:
 		return nil, a.retry(ctx, outcome)
 	default:

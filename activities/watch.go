@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/observe"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
@@ -244,6 +246,7 @@ func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
 // shard is one attempt at a shard.
 type shard struct {
 	*Watch
+	set      atomic.Pointer[WatchSet] // the last one
 	owner    string
 	running  sync.WaitGroup
 	watches  map[domain.ClusterName]watched         // of the clusters that are watched
@@ -272,6 +275,7 @@ func (s *shard) adjust(ctx context.Context, set *WatchSet) error {
 		}
 		s.begun = true
 	}
+	s.set.Store(set)
 	wanted := make(map[domain.ClusterName]bool, len(set.Clusters))
 	for _, c := range set.Clusters {
 		wanted[c] = true
@@ -363,6 +367,14 @@ func (s *shard) watch(ctx context.Context, c domain.ClusterName, knows func(cont
 		if ctx.Err() != nil {
 			break
 		}
+		if errors.Is(err, kube.ErrReplaced) { // what is known of it stays until the new watch says something else
+			wait = beginFirst / 2
+			knows = func(ctx context.Context) ([]domain.ObservedApp, error) {
+				all, err := s.observed(ctx, s.set.Load().Contexts)
+				return all[c], err
+			}
+			continue
+		}
 		activity.GetLogger(ctx).Warn("watch", "cluster", c, "error", err)
 		if err := s.Contact(ctx, domain.Watch{Cluster: c, Reason: fail.TextOf(err)}); err != nil {
 			activity.GetLogger(ctx).Warn("record watch", "cluster", c, "error", err)
@@ -375,11 +387,15 @@ func (s *shard) watch(ctx context.Context, c domain.ClusterName, knows func(cont
 	}
 }
 
-// observe watches one cluster until ctx ends, or until it cannot for the reason that is returned.
+// observe watches one cluster until ctx ends, or until it cannot for the reason that is returned: kube.ErrReplaced when its
+// registration has been replaced.
 func (s *shard) observe(ctx context.Context, c domain.ClusterName, knows func(context.Context) ([]domain.ObservedApp, error)) error {
-	if _, err := s.Clusters.Get(ctx, c); err != nil {
+	client, err := s.Clusters.Get(ctx, c)
+	if err != nil {
 		return err
 	}
+	ctx, leave := client.While(ctx)
+	defer leave()
 	how := s.Reports.Report(c)
 	if how != domain.ReportNone {
 		known, err := knows(ctx)

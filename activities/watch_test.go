@@ -27,7 +27,8 @@ import (
 // clusters that the test speaks for, and a store.
 type sky struct {
 	*memory
-	t *testing.T
+	t       *testing.T
+	clients *kube.Clusters
 
 	mu        sync.Mutex
 	sets      chan *activities.WatchSet
@@ -55,6 +56,10 @@ func newSky(t *testing.T) *sky {
 		watches: map[domain.ClusterName]domain.Watch{}, pulses: map[string]bool{},
 	}
 	s.changed = sync.NewCond(&s.mu)
+	var err error
+	s.clients, err = kube.NewClusters(kube.Config{}, s.registration)
+	require.NoError(t, err)
+	t.Cleanup(s.clients.Close)
 	return s
 }
 
@@ -110,12 +115,20 @@ func (s *sky) Report(c domain.ClusterName) domain.Report {
 	return s.how[c.Name]
 }
 
-// Get gives no client: the watchers are the test's.
-func (s *sky) Get(_ context.Context, c domain.ClusterName) (*kube.Cluster, error) {
+// registration is what clients are made of; nobody answers there, and the watchers are the test's.
+func (s *sky) registration(_ context.Context, c domain.ClusterName) ([]byte, domain.Digest, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if c.Name == "forgotten" {
-		return nil, fail.New(fail.NotFound, "cluster %s not found", c)
+		return nil, "", fail.New(fail.NotFound, "cluster %s not found", c)
 	}
-	return nil, nil
+	const kubeconfig = `{"current-context": "x", "contexts": [{"name": "x", "context": {"cluster": "c"}}],
+		"clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}]}`
+	return []byte(kubeconfig), domain.Digest(s.how[c.Name]), nil
+}
+
+func (s *sky) Get(ctx context.Context, c domain.ClusterName) (*kube.Cluster, error) {
+	return s.clients.Get(ctx, c)
 }
 
 func (s *sky) Observe(ctx context.Context, c observe.Config) error {
@@ -130,7 +143,7 @@ func (s *sky) Observe(ctx context.Context, c observe.Config) error {
 		<-s.linger
 	}
 	s.do(func() { delete(s.watchers, c.Cluster) })
-	return ctx.Err()
+	return context.Cause(ctx)
 }
 
 func (s *sky) Observed(context.Context, []string) ([]domain.ObservedApp, error) {
@@ -243,6 +256,39 @@ func TestWatchShard(t *testing.T) {
 	require.Empty(t, s.watchers)
 	require.Empty(t, s.watches, "nothing is deployed there any more")
 	require.Empty(t, s.pulses)
+}
+
+// TestWatchShardOfReplacedRegistrations: a cluster that is to report in another way is watched in that way, at once, with what is
+// known of it; the others are left alone, and nothing is said of what was heard before.
+func TestWatchShardOfReplacedRegistrations(t *testing.T) {
+	s := newSky(t)
+	a := far("a")[0]
+	s.how["a"] = domain.ReportAgent
+	ended := s.run(worker.Options{})
+	s.sets <- &activities.WatchSet{Generation: 1, Clusters: far("a", "b"), Contexts: []string{"1"}}
+	s.until(s.watching("a", "b"))
+	said := domain.Watch{Cluster: a, Connected: true}
+	known := domain.ObservedApp{ContextID: "1", App: "app", Cluster: a}
+	require.NoError(t, s.watchers[a].Sink.Contact(t.Context(), said))
+	all := func(domain.ClusterName) bool { return true }
+	for begun, how := range []domain.Report{domain.ReportAgentless, domain.ReportNone, domain.ReportInstall} {
+		s.do(func() { s.how["a"], s.observed = how, []domain.ObservedApp{known} })
+		require.NoError(t, s.clients.Renew(t.Context(), all))
+		if how == domain.ReportNone {
+			s.until(s.watching("b"))
+			s.until(func() bool { return !s.watches[a].Connected })
+			continue
+		}
+		s.until(func() bool { return s.watchers[a].Report == how })
+		s.do(func() {
+			require.Equal(t, []domain.ObservedApp{known}, s.watchers[a].Known)
+			require.Equal(t, begun == 0, s.watches[a] == said, "what it says is said by who watches it")
+			require.Equal(t, 3+begun/2, s.begun, "the other one goes on")
+			require.False(t, s.overlap)
+		})
+	}
+	s.sets <- &activities.WatchSet{Generation: 2, Over: true}
+	require.NoError(t, <-ended)
 }
 
 // TestWatchShardTakenOver leaves to the other attempt what it has said.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"mime"
 	"net/http"
 	"reflect"
 	"slices"
@@ -31,7 +32,7 @@ func (e *edge) receive(c echo.Context, r resource) (o domain.Object, file []byte
 		return nil, nil, err
 	}
 	var body []byte
-	if r.upload {
+	if r.upload && !(r.keeps && alone(c.Request())) {
 		body, file, err = form(c.Request())
 	} else {
 		body, err = readAll(c.Request().Body, maxJSON)
@@ -49,6 +50,12 @@ func (e *edge) receive(c echo.Context, r resource) (o domain.Object, file []byte
 	}
 	o.Base().Parent = parent
 	return o, file, nil
+}
+
+// alone says whether a PUT brings a document without its file.
+func alone(r *http.Request) bool {
+	media, _, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))
+	return r.Method == http.MethodPut && err == nil && media == echo.MIMEApplicationJSON
 }
 
 // readAll reads at most limit bytes; more is Malformed.

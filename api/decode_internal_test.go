@@ -72,6 +72,8 @@ func populate(t *testing.T, v reflect.Value) {
 		v.SetString("x")
 	case reflect.Int, reflect.Int64:
 		v.SetInt(1)
+	case reflect.Bool:
+		v.SetBool(true)
 	case reflect.Uint8:
 		v.SetUint(1)
 	default:

@@ -27,7 +27,7 @@ func TestUnroutedRequests(t *testing.T) {
 		{method: "GET", url: "/v2/nothing", status: 404, is: "", contains: []string{"404 page not found\n"}, answers: map[string]string{"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}},
 		{name: "a composite app without version", method: "GET", url: theProject + "/composite-apps/ca", status: 404, contains: []string{"404 page not found"}},
 		{method: "PATCH", url: "/v2/projects", status: 405, answers: map[string]string{"Content-Type": ""}},
-		{name: "clusters have no PUT", method: "PUT", url: theCluster, status: 405},
+		{name: "permissions have no PUT", method: "PUT", url: theCloud + "/user-permissions/p", status: 405},
 		{name: "a name with a slash", method: "GET", url: "/v2/projects/a%2Fb", status: 404, contains: []string{"is not a name"}},
 		{name: "a name that is escaped without need", method: "GET", url: "/v2/projects/pro%6A", status: 200, contains: []string{`"proj"`}},
 		{name: "a name that leads up", method: "GET", url: "/v2/projects/..", status: 404},

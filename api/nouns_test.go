@@ -3,6 +3,11 @@ package api_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 )
 
 // walk is what differs between the nouns when their plain verbs are tried.
@@ -30,7 +35,8 @@ func nouns(t *testing.T) map[string]walk {
 		"cluster provider": {path: "/v2/cluster-providers", item: "/NAME", body: named, want: `{"metadata":` + full + `}`, replaced: 201, put: 201},
 		"cluster": {
 			path: theProvider + "/clusters", item: "/NAME", body: named, file: []byte(kubeconfig),
-			want:   `{"metadata":` + full + `,"spec":{"gitOps":{"gitOpsType":"","gitOpsReferenceObject":"","gitOpsResourceObject":""}}}`,
+			want:     `{"metadata":` + full + `,"spec":{"gitOps":{"gitOpsType":"","gitOpsReferenceObject":"","gitOpsResourceObject":""}}}`,
+			replaced: 200, put: 201,
 			orphan: "/v2/cluster-providers/none/clusters", orphanStatus: 409, orphans: `cluster provider "none"`,
 		},
 		"cluster label": {
@@ -305,4 +311,76 @@ func TestEmptyCollections(t *testing.T) {
 		call{method: "GET", url: "/v2/cluster-providers/none/clusters", status: 404, contains: []string{`cluster provider "none" not found`}},
 		call{method: "GET", url: "/v2/cluster-providers/none/clusters/none/kv-pairs", status: 404, contains: []string{`cluster "none" not found`}},
 	))
+}
+
+// TestPutCluster: what of a registration may be replaced, and what stays of it, while things run in the cluster.
+func TestPutCluster(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	other := strings.Replace(kubeconfig, "sesame", "barley", 1)
+	w.reached = nil
+	const spec = `"spec":{"gitOps":{"gitOpsType":"","gitOpsReferenceObject":"","gitOpsResourceObject":""}`
+	file := map[string]string{"Accept": "application/octet-stream"}
+	key := domain.Key("cluster-providers/p1/clusters/c1")
+	stored := func() *domain.Cluster {
+		o, err := w.store.Get(t.Context(), domain.ClustersNoun, key)
+		require.NoError(t, err)
+		return o.(*domain.Cluster)
+	}
+	renewed := func() string {
+		all, err := w.store.Renewals(t.Context())
+		require.NoError(t, err)
+		return all[stored().ClusterName()]
+	}
+	before := stored()
+	require.Empty(t, renewed())
+
+	check(t, w.router, []call{
+		{name: "the description, as JSON", method: "PUT", url: theCluster, body: `{"metadata":{"name":"c1","description":"new","userData1":"u"}}`, status: 200,
+			is: `{"metadata":{"name":"c1","description":"new","userData1":"u","userData2":""},` + spec + `}}`},
+		{name: "its kubeconfig stays", method: "GET", url: theCluster, header: file, status: 200, contains: []string{"sesame"}},
+	})
+	require.Empty(t, renewed(), "nobody who works with it needs to know")
+	require.Equal(t, []string{kubeconfig}, w.reached, "it is tried all the same")
+	require.Equal(t, before.History, stored().History)
+	require.Equal(t, before.Kubeconfig, stored().Kubeconfig)
+
+	check(t, w.router, []call{
+		{name: "how it reports", method: "PUT", url: theCluster, body: `{"metadata":{"name":"c1"},"spec":{"report":"agentless"}}`, status: 200,
+			is: `{"metadata":{"name":"c1","description":"","userData1":"","userData2":""},` + spec + `,"report":"agentless"}}`},
+	})
+	first := renewed()
+	require.NotEmpty(t, first)
+
+	check(t, w.router, []call{
+		{name: "the kubeconfig", method: "PUT", url: theCluster, body: `{"metadata":{"name":"c1"},"spec":{"report":"agentless"}}`, file: []byte(other), status: 200},
+		{method: "GET", url: theCluster, header: file, status: 200, contains: []string{"barley"}, lacks: []string{"sesame"}},
+		{name: "its labels stay", method: "GET", url: theCluster + "/labels", status: 200, contains: []string{"clusterLabel"}},
+	})
+	second := renewed()
+	require.NotEqual(t, first, second)
+	require.NotEqual(t, before.KubeconfigDigest, stored().KubeconfigDigest)
+	require.Equal(t, domain.Trial{At: now}, stored().Tried)
+
+	w.unreached = fail.New(fail.Unavailable, "nobody answers")
+	check(t, w.router, []call{
+		{name: "a cluster that cannot be reached is no refusal", method: "PUT", url: theCluster, body: `{"metadata":{"name":"c1"}}`, file: []byte(kubeconfig), status: 200,
+			answers: map[string]string{"Warning": `299 - "cluster \"c1\" cannot be used with its kubeconfig at the moment: nobody answers; what is to be done there waits until it can, or until the kubeconfig is replaced (PUT)"`}},
+		{name: "one that is registered neither", method: "POST", url: theProvider + "/clusters", body: `{"metadata":{"name":"far"}}`, file: []byte(kubeconfig), status: 201,
+			is: `{"metadata":{"name":"far","description":"","userData1":"","userData2":""},` + spec + `}}`},
+	})
+	require.Equal(t, domain.Trial{At: now, Error: "nobody answers"}, stored().Tried)
+
+	check(t, w.router, []call{
+		{name: "another name", method: "PUT", url: theCluster, body: `{"metadata":{"name":"c2"}}`, status: 400, contains: []string{`"c2" in the body, "c1" in the URL`}},
+		{name: "a report that there is not", method: "PUT", url: theCluster, body: `{"metadata":{"name":"c1"},"spec":{"report":"smoke"}}`, status: 400, contains: []string{"spec.report"}},
+		{name: "a kubeconfig that runs a program", method: "PUT", url: theCluster, body: `{"metadata":{"name":"c1"}}`, file: []byte(strings.Replace(kubeconfig, "token: sesame", "exec: {command: sh}", 1)), status: 400, contains: []string{".exec"}},
+		{name: "GitOps", method: "PUT", url: theCluster, body: `{"metadata":{"name":"c1"},"spec":{"gitOps":{"gitOpsType":"fluxcd"}}}`, status: 400, contains: []string{"gitOpsType"}},
+		{name: "an empty kubeconfig", method: "PUT", url: theCluster, body: `{"metadata":{"name":"c1"}}`, file: []byte{}, status: 422, contains: []string{"the kubeconfig is empty"}},
+		{name: "one that is not there, without a kubeconfig", method: "PUT", url: theProvider + "/clusters/new", body: `{"metadata":{"name":"new"}}`, status: 422, contains: []string{"Unable to process file"}},
+		{name: "is not made", method: "GET", url: theProvider + "/clusters/new", status: 404},
+		{name: "one that is not there", method: "PUT", url: theProvider + "/clusters/new", body: `{"metadata":{"name":"new"}}`, file: []byte(kubeconfig), status: 201},
+		{name: "a registration without a kubeconfig", method: "POST", url: theProvider + "/clusters", body: `{"metadata":{"name":"n"}}`, status: 422, contains: []string{"multipart/form-data"}},
+	})
+	require.Equal(t, before.KubeconfigDigest, stored().KubeconfigDigest, "what was refused has changed nothing")
 }

@@ -22,8 +22,9 @@ type resource struct {
 	// when missing.
 	mismatch fail.Kind
 	// upload says that a file comes with the document; fileName is the name under which a form gives it back, "" for none.
-	upload   bool
-	fileName string
+	// keeps says that a PUT may come without the file, as JSON too: the one that is stored stays.
+	upload, keeps bool
+	fileName      string
 	// secret says that the file is given back only where that is allowed.
 	secret bool
 	// list and get stand in for the plain handlers; listed is what list answers with, as openapi shows

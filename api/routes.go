@@ -47,7 +47,7 @@ const (
 func (e *edge) resources() []resource {
 	return []resource{
 		{noun: domain.ClusterProviders, path: providers, item: "/:clusterProvider", put: always(201)},
-		{noun: domain.ClustersNoun, path: clusters, item: "/:cluster", upload: true, fileName: "kubeconfig", secret: true, list: e.listClusters, query: clusterListQuery},
+		{noun: domain.ClustersNoun, path: clusters, item: "/:cluster", put: upsert, upload: true, keeps: true, fileName: "kubeconfig", secret: true, list: e.listClusters, query: clusterListQuery},
 		{noun: domain.ClusterLabels, path: cluster + "/labels", item: "/:clusterLabel", put: always(201)},
 		{noun: domain.ClusterKVs, path: cluster + "/kv-pairs", item: "/:kvPair", put: always(201), get: e.getPairs(domain.ClusterKVs, cluster+"/kv-pairs/:kvPair"), itemQuery: kvQuery},
 		{noun: domain.Networks, path: cluster + "/networks", item: "/:network", put: always(201)},

@@ -228,7 +228,14 @@ type world struct {
 	watches    *notify.Hub
 	ready      map[string]func(context.Context) error
 	log        *bytes.Buffer
-	contexts   int // made by put
+	contexts   int      // made by put
+	reached    []string // kubeconfigs that were tried
+	unreached  error    // why clusters cannot be reached
+}
+
+func (w *world) reach(_ context.Context, kubeconfig []byte) error {
+	w.reached = append(w.reached, string(kubeconfig))
+	return w.unreached
 }
 
 var now = time.Date(2026, 11, 21, 5, 29, 7, 36e6, time.UTC)
@@ -274,7 +281,8 @@ func newWorldWith(t testing.TB, change func(w *world, d *api.Deps, instances *se
 		UserKubeconfig: func(_ context.Context, r *domain.ClusterReference) ([]byte, error) {
 			return []byte("certificate: " + r.Spec.Certificate), nil
 		},
-		Checks: service.Checks{Chart: render.CheckChart, Profile: render.CheckProfile, Kubeconfig: kube.CheckKubeconfig},
+		Checks:   service.Checks{Chart: render.CheckChart, Profile: render.CheckProfile, Kubeconfig: kube.CheckKubeconfig, Reach: w.reach},
+		Renewing: db.Renewing,
 	})
 	d.Service = w.service
 	w.router, err = api.New(d)

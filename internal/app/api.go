@@ -51,7 +51,10 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 		Service: service.New(service.Deps{
 			Store: p.store, Sealer: p.sealer, Instances: lifecycle, Operations: lifecycle, Now: time.Now,
 			UserKubeconfig: (&registrations{parts: p}).userKubeconfig,
-			Checks:         service.Checks{Chart: render.CheckChart, Profile: render.CheckProfile, Kubeconfig: kube.CheckKubeconfig},
+			Renewing:       p.store.Renewing,
+			Checks: service.Checks{
+				Chart: render.CheckChart, Profile: render.CheckProfile, Kubeconfig: kube.CheckKubeconfig, Reach: kube.Reach,
+			},
 		}),
 		Lifecycle: lifecycle,
 		Status: func(ctx context.Context, group domain.Key, parameters url.Values) (api.Document, error) {

@@ -21,6 +21,7 @@ import (
 	"github.com/drover-io/drover/internal/engine"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/freeport"
+	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/secret"
@@ -127,7 +128,7 @@ func TestRegistrations(t *testing.T) {
 	p := partial(t)
 	s := service.New(service.Deps{
 		Store: p.store, Sealer: p.sealer, Instances: service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now), Now: time.Now,
-		Checks: service.Checks{Kubeconfig: func([]byte) error { return nil }},
+		Checks: service.Checks{Kubeconfig: func([]byte) error { return nil }}, Renewing: p.store.Renewing,
 	})
 	require.NoError(t, s.Create(t.Context(), &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}}))
 	register := func(name string, how domain.Report) domain.ClusterName {
@@ -151,6 +152,50 @@ func TestRegistrations(t *testing.T) {
 	require.True(t, fail.Is(err, fail.Precondition), "%v", err)
 	_, _, err = r.credentials(t.Context(), domain.ClusterName{Provider: "p", Name: "none"})
 	require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+}
+
+// TestReplacedRegistrations: what goes on with a registration ends when another process has replaced it.
+func TestReplacedRegistrations(t *testing.T) {
+	p := partial(t)
+	s := service.New(service.Deps{
+		Store: p.store, Sealer: p.sealer, Instances: service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now), Now: time.Now,
+		Checks: service.Checks{Kubeconfig: kube.CheckKubeconfig}, Renewing: p.store.Renewing,
+	})
+	require.NoError(t, s.Create(t.Context(), &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}}))
+	cluster := func(how domain.Report, token string) *domain.Cluster {
+		c := &domain.Cluster{Identity: domain.Identity{Parent: "cluster-providers/p"}, Metadata: domain.Metadata{Name: "c"}, Spec: domain.ClusterSpec{Report: how}}
+		var file []byte
+		if token != "" {
+			file = fmt.Appendf(nil, `{"current-context": "x", "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+				"clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}], "users": [{"name": "u", "user": {"token": %q}}]}`, token)
+		}
+		require.NoError(t, s.Attach(t.Context(), c, file))
+		return c
+	}
+	require.NoError(t, s.Create(t.Context(), cluster("", "old")))
+	r := &registrations{parts: p}
+	clusters, err := kube.NewClusters(kube.Config{Fresh: time.Hour}, r.credentials)
+	require.NoError(t, err)
+	defer clusters.Close()
+	users, err := kube.NewUsers(kube.Config{}, r.user)
+	require.NoError(t, err)
+	defer users.Close()
+	go r.follow(t.Context(), clusters, users)
+	name := cluster("", "").ClusterName()
+	for _, change := range []*domain.Cluster{cluster("", "new"), cluster(domain.ReportAgentless, "")} {
+		c, err := clusters.Get(t.Context(), name)
+		require.NoError(t, err)
+		while, leave := c.While(t.Context())
+		_, err = s.Put(t.Context(), change)
+		require.NoError(t, err)
+		<-while.Done()
+		require.Equal(t, kube.ErrReplaced, context.Cause(while))
+		leave()
+		kubeconfig, _, err := r.credentials(t.Context(), name)
+		require.NoError(t, err)
+		require.Contains(t, string(kubeconfig), `"new"`)
+		require.Equal(t, change.Reporting(), r.Report(name))
+	}
 }
 
 // TestHeard: what the store has of a context, and the rules of users.

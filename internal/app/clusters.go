@@ -6,11 +6,13 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"sync"
+	"time"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/logicalcloud"
+	"github.com/drover-io/drover/internal/pause"
 )
 
 // registrations reads the documents of clusters: the kubeconfig for their clients, which ask often enough, and by
@@ -34,7 +36,41 @@ func (r *registrations) credentials(ctx context.Context, name domain.ClusterName
 	if err == nil {
 		r.reports.Store(name, c.Reporting())
 	}
-	return kubeconfig, c.KubeconfigDigest, err
+	// One that reports in another way is watched anew, as one with other credentials is.
+	return kubeconfig, c.KubeconfigDigest + domain.Digest("-"+c.Reporting()), err
+}
+
+// How often it is asked which registrations were replaced, and for how long one that was is looked at each time: the word
+// comes before the write.
+const (
+	renewEvery = 2 * time.Second
+	renewing   = time.Minute
+)
+
+// follow keeps clients up with registrations that are replaced, until ctx ends. A store that does not answer is asked
+// again.
+func (r *registrations) follow(ctx context.Context, clusters *kube.Clusters, users *kube.Users) {
+	known, until := map[domain.ClusterName]string{}, map[domain.ClusterName]time.Time{}
+	for pause.For(ctx, renewEvery) == nil {
+		said, err := r.parts.store.Renewals(ctx)
+		if err != nil {
+			continue
+		}
+		now := time.Now()
+		for c, token := range said {
+			if known[c] != token {
+				known[c], until[c] = token, now.Add(renewing)
+			}
+		}
+		for c, end := range until {
+			if now.After(end) {
+				delete(until, c)
+			}
+			// Whoever works with a client whose credentials cannot be read finds that out as well.
+			_ = clusters.Renew(ctx, func(name domain.ClusterName) bool { return name == c })
+			_ = users.Renew(ctx, func(u kube.User) bool { return u.ClusterName == c })
+		}
+	}
 }
 
 // user gives the kubeconfig of a logical cloud's user in a cluster. One whose certificate is not there yet can be

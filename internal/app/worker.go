@@ -29,6 +29,7 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 		return err
 	}
 	defer users.Close()
+	go registered.follow(ctx, clusters, users)
 	agent, err := monitor.Manifests(monitor.Options{Namespace: agentNamespace, Image: p.config.MonitorImage})
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/drover-io/drover/internal/fail"
 )
@@ -39,6 +40,16 @@ type Cluster struct {
 	// KubeconfigDigest tells clients of the cluster when their credentials are out of date.
 	KubeconfigDigest Digest  `json:"-" bson:"kubeconfigDigest"`
 	History          History `json:"-" bson:"history"`
+	// Tried is what was found when the cluster was registered, or its registration last replaced.
+	Tried Trial `json:"-" bson:"tried"`
+	// KeepKubeconfig says of one that comes in place of another that it came without a kubeconfig: that of the other stays.
+	KeepKubeconfig bool `json:"-" bson:"-"`
+}
+
+// Trial is one look whether a cluster can be reached with its kubeconfig; the zero value is none.
+type Trial struct {
+	At    time.Time `bson:"at"`
+	Error string    `bson:"error"` // why it cannot, "" when it can
 }
 
 // ClusterSpec has EMCO's GitOps member, which is empty, and how the cluster reports what became of resources.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 )
 
 // Cluster is the client of one cluster. It may be used by any number of goroutines, also after its
@@ -22,6 +23,33 @@ type Cluster struct {
 	slots     chan struct{} // holds one for each request that is under way
 	answers   atomic.Int64  // counts answers to requests
 	checked   atomic.Int64  // when the credentials were last known to be current, in ns since 1970
+	life      context.Context
+	end       context.CancelFunc // of life: others have come in place of the credentials
+}
+
+// ErrReplaced ends what goes on with credentials, or is begun with them, when others have come in their place. It is not
+// about the cluster: the client that its Clients gives then goes on.
+var ErrReplaced = &fail.Error{
+	Kind: fail.Unavailable, Message: "the cluster's registration was replaced; the work goes on with the new one", RetryAfter: 50 * time.Millisecond,
+}
+
+// While is ctx for as long as nothing has come in place of the client's credentials; the cause of its end is ErrReplaced
+// then. leave must be called.
+func (c *Cluster) While(ctx context.Context) (while context.Context, leave func()) {
+	while, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(c.life, func() { cancel(ErrReplaced) })
+	return while, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// said is err, of a request within ctx, or ErrReplaced when that is why it was cut off.
+func (c *Cluster) said(ctx context.Context, err error) error {
+	if err != nil && c.life.Err() != nil && ctx.Err() == nil && answerOf(err) == nil {
+		return ErrReplaced
+	}
+	return err
 }
 
 func newCluster(kubeconfig []byte, digest domain.Digest, config Config) (*Cluster, error) {
@@ -34,6 +62,7 @@ func newCluster(kubeconfig []byte, digest domain.Digest, config Config) (*Cluste
 		return nil, err
 	}
 	c.kinds = newKinds(c.read, config.Request)
+	c.life, c.end = context.WithCancel(context.Background())
 	return c, nil
 }
 
@@ -52,6 +81,19 @@ func (c *Cluster) close() { c.transport.closeIdle() }
 
 // pingTimeout bounds Ping: who asks wants to know whether a cluster answers at all.
 const pingTimeout = 5 * time.Second
+
+// Reach says whether a cluster can be reached with a kubeconfig, by nothing that work on it would not do: it asks for the
+// groups that the API serves, as any work does first. Errors are those of CheckKubeconfig, and as Apply's Outcome.Retry has
+// them; ctx bounds it.
+func Reach(ctx context.Context, kubeconfig []byte) error {
+	c, err := newCluster(kubeconfig, "", Config{}.withDefaults())
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	_, err = c.preferred(ctx)
+	return kindOf(err)
+}
 
 // Ping says whether the cluster's API answers: nil, or an error as Apply's Outcome.Retry has it.
 func (c *Cluster) Ping(ctx context.Context) error {

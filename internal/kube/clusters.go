@@ -4,6 +4,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -146,9 +147,29 @@ func (k *Clients[K]) load(ctx context.Context, name K) (*Cluster, error) {
 		return nil, err
 	}
 	c.checked.Store(asked.UnixNano())
+	old, _ := k.clients.Peek(name)
 	k.clients.Remove(name) // closes the one with the old credentials
 	k.clients.Add(name, c)
+	if old != nil {
+		old.end()
+	}
 	return c, nil
+}
+
+// Renew asks for the credentials of the clients there are whose names are wanted. What goes on with credentials that have
+// been replaced ends with ErrReplaced.
+func (k *Clients[K]) Renew(ctx context.Context, wanted func(K) bool) error {
+	var errs []error
+	for _, name := range k.clients.Keys() {
+		c, ok := k.clients.Peek(name)
+		if !ok || !wanted(name) {
+			continue
+		}
+		c.doubt()
+		_, err := k.Get(ctx, name)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // Close closes the clients. Work that still goes on with one is not cut off.

@@ -2,6 +2,7 @@ package kube_test
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -166,4 +167,101 @@ func TestCloseClosesConnections(t *testing.T) {
 	require.EqualValues(t, 1, s.connected.Load())
 	clusters.Close()
 	require.Eventually(t, func() bool { return s.connected.Load() == 0 }, time.Minute, time.Millisecond)
+}
+
+// TestReplacedCredentials: what goes on with credentials ends when others have come in their place, and the next client has
+// those.
+func TestReplacedCredentials(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(context.Context, *kube.Cluster) error{
+		"a request": func(ctx context.Context, c *kube.Cluster) error { return c.Ping(ctx) },
+		"a job": func(ctx context.Context, c *kube.Cluster) error {
+			j, _ := job(configMaps(20, 0), domain.MarkPending)
+			return c.Apply(ctx, j).Retry
+		},
+		"a list": func(ctx context.Context, c *kube.Cluster) error {
+			_, err := c.List(ctx, kube.Collection{Path: "/api/v1/pods", Page: 1}, func(json.RawMessage) error { return nil })
+			return err
+		},
+		"a watch that begins": func(ctx context.Context, c *kube.Cluster) error {
+			return c.Watch(ctx, kube.Collection{Path: "/api/v1/pods"}, "1", func(string, *kube.Event) error { return nil })
+		},
+		"a watch": func(ctx context.Context, c *kube.Cluster) error {
+			return c.Watch(ctx, kube.Collection{Path: "/api/v1/nodes"}, "1", func(string, *kube.Event) error { return nil })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked := make(chan struct{}, 1)
+			s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/api/v1/nodes" {
+					w.Header().Set("Content-Type", "application/json")
+					w.WriteHeader(http.StatusOK)
+					_ = http.NewResponseController(w).Flush()
+				}
+				select {
+				case asked <- struct{}{}:
+				default:
+				}
+				hang(w, r)
+			})
+			from := newSource(s.kubeconfig(t))
+			clusters := newClusters(t, kube.Config{Fresh: time.Hour, Request: time.Hour}, from.get)
+			first, err := clusters.Get(t.Context(), named("a"))
+			require.NoError(t, err)
+			ended := make(chan error, 1)
+			go func() { ended <- begin(t.Context(), first) }()
+			<-asked
+			while, leave := first.While(t.Context())
+			defer leave()
+
+			only := func(n domain.ClusterName) bool { return n == named("a") }
+			require.NoError(t, clusters.Renew(t.Context(), only), "nothing has come in their place")
+			require.NoError(t, while.Err())
+			from.digest.Store(domain.Digest("2"))
+			require.NoError(t, clusters.Renew(t.Context(), func(n domain.ClusterName) bool { return !only(n) }))
+			require.NoError(t, while.Err(), "another cluster was asked for")
+			require.NoError(t, clusters.Renew(t.Context(), only))
+			require.ErrorIs(t, <-ended, kube.ErrReplaced)
+			<-while.Done()
+			require.Equal(t, kube.ErrReplaced, context.Cause(while))
+			require.ErrorIs(t, first.Ping(t.Context()), kube.ErrReplaced, "nothing is begun with them any more")
+			second, err := clusters.Get(t.Context(), named("a"))
+			require.NoError(t, err)
+			require.NotSame(t, first, second)
+			gone, cancel := context.WithCancel(t.Context())
+			cancel()
+			require.ErrorIs(t, second.Ping(gone), context.Canceled, "the end of a context passes through")
+		})
+	}
+}
+
+func TestReach(t *testing.T) {
+	t.Parallel()
+	groups := func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}})
+	}
+	good := serve(t, http2, groups)
+	require.NoError(t, kube.Reach(t.Context(), good.kubeconfig(t)))
+	require.Eventually(t, func() bool { return good.connected.Load() == 0 }, time.Minute, time.Millisecond, "nothing is left open")
+
+	refuses := serve(t, http2, func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusUnauthorized, status(401, metav1.StatusReasonUnauthorized, "Unauthorized", nil))
+	})
+	require.ErrorContains(t, kube.Reach(t.Context(), refuses.kubeconfig(t)), "does not accept the credentials")
+
+	other := serve(t, http2, func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, map[string]string{"AccessKeyId": "sesame"})
+	})
+	err := kube.Reach(t.Context(), other.kubeconfig(t))
+	require.ErrorContains(t, err, "not an API server")
+	require.NotContains(t, fail.TextOf(err), "sesame")
+
+	elsewhere := serve(t, http2, http.RedirectHandler(good.URL+"/apis", http.StatusFound).ServeHTTP)
+	require.ErrorContains(t, kube.Reach(t.Context(), elsewhere.kubeconfig(t)), "302")
+	require.EqualValues(t, 1, good.requests.Load(), "nobody is sent on")
+
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	require.True(t, fail.Is(kube.Reach(ctx, serve(t, http2, hang).kubeconfig(t)), fail.Timeout))
 }

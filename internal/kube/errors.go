@@ -176,6 +176,9 @@ func isNoWay(err error) bool {
 // isOfCluster says whether err is about the cluster as a whole, so that to go on with other resources is
 // of no use now: no way to it, credentials refused, or the wish to be left alone for a while.
 func isOfCluster(err error) bool {
+	if errors.Is(err, ErrReplaced) {
+		return true
+	}
 	if a := answerOf(err); a != nil {
 		s := a.ErrStatus
 		return s.Code == http.StatusUnauthorized || s.Code == http.StatusTooManyRequests ||

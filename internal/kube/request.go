@@ -45,8 +45,15 @@ type request struct {
 // *apierrors.StatusError when there was an answer, else the context's or the transport's. The connection
 // is free for the next request in any case.
 func (c *Cluster) do(ctx context.Context, r request) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.config.Request)
+	while, leave := c.While(ctx)
+	defer leave()
+	while, cancel := context.WithTimeout(while, c.config.Request)
 	defer cancel()
+	body, err := c.exchange(while, r)
+	return body, c.said(ctx, err)
+}
+
+func (c *Cluster) exchange(ctx context.Context, r request) ([]byte, error) {
 	answer, err := c.open(ctx, c.client, r)
 	if err != nil {
 		return nil, err

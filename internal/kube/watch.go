@@ -93,8 +93,12 @@ func (c *Cluster) page(ctx context.Context, q Collection, next string, each func
 		return meta, err
 	}
 	defer release()
+	asked := ctx
+	ctx, leave := c.While(ctx)
+	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, c.config.Request)
 	defer cancel()
+	defer func() { err = c.said(asked, err) }()
 	query := q.query()
 	query.Set("limit", strconv.Itoa(q.Page))
 	if next != "" {
@@ -178,7 +182,7 @@ func (c *Cluster) Watch(ctx context.Context, q Collection, version string, each 
 		err = readEvents(w.body, each)
 		w.end()
 	}
-	return classified(err)
+	return classified(c.said(ctx, err))
 }
 
 // watch opens one.
@@ -226,6 +230,7 @@ func (c *Cluster) stream(ctx context.Context, most time.Duration, r request) (st
 	}
 	defer release()
 	streamed, cancel := context.WithTimeout(ctx, most)
+	replaced := context.AfterFunc(c.life, cancel)
 	late := time.AfterFunc(c.config.Request, cancel)
 	answer, err := c.open(streamed, s.client, r)
 	inTime := late.Stop()
@@ -233,6 +238,7 @@ func (c *Cluster) stream(ctx context.Context, most time.Duration, r request) (st
 		if answer != nil {
 			answer.Body.Close()
 		}
+		replaced()
 		cancel()
 		s.leave()
 	}

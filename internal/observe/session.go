@@ -30,7 +30,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.Is(err, errKinds):
+		case errors.Is(err, errKinds), errors.Is(err, kube.ErrReplaced):
 			continue
 		case good:
 			wait = 0

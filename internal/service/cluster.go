@@ -2,8 +2,10 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -71,14 +73,65 @@ func (s *Service) Value(ctx context.Context, noun *domain.Noun, pairs domain.Key
 	return value, nil
 }
 
-// changeCluster begins the history of a cluster, and refuses to delete one that may still hold something: nobody
-// could clean it up.
+// changeCluster begins the history of a cluster, or goes on with it, and refuses to delete one that may still hold
+// something: nobody could clean it up.
 func (s *Service) changeCluster(ctx context.Context, c change) error {
-	if c.to != nil {
-		c.to.(*domain.Cluster).History = domain.NewHistory(s.now())
+	if c.to == nil {
+		return s.keepUsedCluster(ctx, c)
+	}
+	to := c.to.(*domain.Cluster)
+	if c.from == nil {
+		if to.KeepKubeconfig {
+			return errNoFile()
+		}
+		to.History = domain.NewHistory(s.now())
+		return s.try(ctx, to)
+	}
+	from := c.from.(*domain.Cluster)
+	to.History = from.History
+	if to.KeepKubeconfig {
+		to.Kubeconfig, to.KubeconfigDigest = from.Kubeconfig, from.KubeconfigDigest
+	}
+	if err := s.try(ctx, to); err != nil || to.KubeconfigDigest == from.KubeconfigDigest && to.Reporting() == from.Reporting() {
+		return err
+	}
+	// Before the write: whoever dies between the two has told of what did not come, which costs a look.
+	return s.renewing(ctx, to.ClusterName())
+}
+
+// tryTime bounds the look whether a cluster can be reached.
+const tryTime = 5 * time.Second
+
+// try notes whether the cluster can be reached with its kubeconfig. That it cannot is no refusal: clusters are registered
+// before they are up.
+func (s *Service) try(ctx context.Context, c *domain.Cluster) error {
+	if s.checks.Reach == nil {
 		return nil
 	}
-	return s.keepUsedCluster(ctx, c)
+	kubeconfig, err := s.kubeconfig(ctx, c)
+	if err == nil {
+		trying, cancel := context.WithTimeout(ctx, tryTime)
+		defer cancel()
+		err = s.checks.Reach(trying, kubeconfig)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	c.Tried = domain.Trial{At: s.now().UTC()}
+	if err != nil {
+		c.Tried.Error = fail.TextOf(err)
+	}
+	return nil
+}
+
+// unreached says that a cluster cannot be reached with its kubeconfig.
+func (*Service) unreached(_ context.Context, o domain.Object) ([]string, error) {
+	c := o.(*domain.Cluster)
+	if c.Tried.Error == "" {
+		return nil, nil
+	}
+	return []string{fmt.Sprintf("cluster %q cannot be used with its kubeconfig at the moment: %s; what is to be done there waits until it can, or until the kubeconfig is replaced (PUT)",
+		c.Name, c.Tried.Error)}, nil
 }
 
 func (s *Service) keepUsedCluster(ctx context.Context, c change) error {

@@ -77,6 +77,9 @@ type Checks struct {
 	Chart      func(app string, tgz []byte) error
 	Profile    func(tgz []byte) error
 	Kubeconfig func(kubeconfig []byte) error
+	// Reach says whether a cluster can be reached with a kubeconfig, in tryTime at most. Its error says why not, in words
+	// that may be shown. nil for a service that tries none.
+	Reach func(ctx context.Context, kubeconfig []byte) error
 }
 
 // Clock tells the time.
@@ -91,7 +94,9 @@ type Deps struct {
 	Checks     Checks
 	// UserKubeconfig makes the kubeconfig of a logical cloud's user for a reference that has a certificate.
 	UserKubeconfig func(ctx context.Context, reference *domain.ClusterReference) ([]byte, error)
-	Now            Clock
+	// Renewing tells those who work with the registration of a cluster that it is about to be replaced.
+	Renewing func(ctx context.Context, c domain.ClusterName) error
+	Now      Clock
 }
 
 // Service runs the plain verbs of every noun, and the lifecycle of logical clouds.
@@ -102,6 +107,7 @@ type Service struct {
 	operations     Operations
 	checks         Checks
 	userKubeconfig func(ctx context.Context, reference *domain.ClusterReference) ([]byte, error)
+	renewing       func(ctx context.Context, c domain.ClusterName) error
 	now            Clock
 }
 
@@ -109,6 +115,6 @@ type Service struct {
 func New(d Deps) *Service {
 	return &Service{
 		store: d.Store, sealer: d.Sealer, instances: d.Instances, operations: d.Operations, checks: d.Checks,
-		userKubeconfig: d.UserKubeconfig, now: d.Now,
+		userKubeconfig: d.UserKubeconfig, renewing: d.Renewing, now: d.Now,
 	}
 }

@@ -57,12 +57,13 @@ func (s *Service) profile(ctx context.Context, o domain.Object) ([]byte, error) 
 	return s.store.Blob(ctx, o.(*domain.Profile).Archive)
 }
 
-// attachKubeconfig seals the file: the store never sees it open.
+// attachKubeconfig seals the file: the store never sees it open. Whether it may be missing depends on what is stored.
 func (s *Service) attachKubeconfig(_ context.Context, o domain.Object, file []byte) (err error) {
 	cluster := o.(*domain.Cluster)
 	switch {
 	case file == nil:
-		return errNoFile()
+		cluster.KeepKubeconfig = true
+		return nil
 	case len(file) == 0:
 		return fail.New(fail.Malformed, "Unable to process file: the kubeconfig is empty")
 	}

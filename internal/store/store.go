@@ -64,6 +64,7 @@ const (
 	watches   = "watches"  // whether clusters are heard
 	pulses    = "pulses"   // when those who watch were alive
 	versions  = "versions" // of what clusters say of app contexts
+	renewals  = "renewals" // clusters whose registrations were replaced
 )
 
 // Open makes a store. It does not connect: Ping says whether the database answers.
