@@ -57,6 +57,7 @@ type Kube struct {
 	running sync.Map
 	// tries are leaves in their workflow's own task; gatherers see Gather, and silent BoundSilent.
 	tries, gatherers, silent places
+	outages                  outages
 }
 
 // decodedBundles bounds Kube.bundles.
@@ -420,6 +421,7 @@ func (a *attempt) try(stage []int) {
 func (a *attempt) retry(ctx context.Context, o kube.Outcome) error {
 	p := a.snapshot()
 	lost := p.Connectivity != domain.ConnectivityRetrying
+	a.kube.outages.gone(activity.GetLogger(ctx), "work", a.in.Cluster, o.Retry)
 	a.mu.Lock()
 	a.state.Connectivity, a.state.Error, a.state.Reason = domain.ConnectivityRetrying, fail.TextOf(o.Retry), ""
 	a.mu.Unlock()
@@ -473,6 +475,9 @@ func (a *attempt) end(ctx context.Context) (*domain.Leaf, error) {
 		if err := a.kube.leaves.SetReachable(ctx, a.in.Cluster, true); err != nil {
 			activity.GetLogger(ctx).Warn("record reachability", "cluster", a.in.Cluster, "error", err)
 		}
+	}
+	if p.Connectivity == domain.ConnectivityAvailable {
+		a.kube.outages.back(activity.GetLogger(ctx), "work", a.in.Cluster)
 	}
 	leaf.Notes = nil // they are in the store; histories stay small
 	return &leaf, nil

@@ -203,10 +203,12 @@ type Lacking struct {
 
 // Outcome is how an operation ended.
 type Outcome struct {
-	Status domain.ContextStatus         `json:"status"`
-	Counts map[domain.ResourceState]int `json:"counts"`
+	Status domain.ContextStatus         `json:"status,omitempty"`
+	Counts map[domain.ResourceState]int `json:"counts,omitempty"`
 	// Plan is what is left of the operation's plan when that is less, see plan.Plan.Trim.
 	Plan domain.Digest `json:"plan,omitempty"`
+	// Refused is why the operation was not begun; nothing else is set then.
+	Refused string `json:"refused,omitempty"`
 }
 
 // deploymentID is the value of the label that ties the resources of an app to its context.

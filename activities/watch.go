@@ -254,6 +254,7 @@ type shard struct {
 	begun    bool
 	ours     sync.Map // ids of contexts of this control plane; in clusters there may be another's
 	contacts contacts
+	outages  outages
 }
 
 // watched is the watch of a cluster.
@@ -375,7 +376,7 @@ func (s *shard) watch(ctx context.Context, c domain.ClusterName, knows func(cont
 			}
 			continue
 		}
-		activity.GetLogger(ctx).Warn("watch", "cluster", c, "error", err)
+		s.outages.gone(activity.GetLogger(ctx), "watching", c, err)
 		if err := s.Contact(ctx, domain.Watch{Cluster: c, Reason: fail.TextOf(err)}); err != nil {
 			activity.GetLogger(ctx).Warn("record watch", "cluster", c, "error", err)
 		}
@@ -434,5 +435,8 @@ func (s *shard) Delete(ctx context.Context, o domain.ObservedApp) error {
 // Contact implements observe.Sink.
 func (s *shard) Contact(ctx context.Context, w domain.Watch) error {
 	s.contacts.put(w)
+	if w.Connected {
+		s.outages.back(activity.GetLogger(ctx), "watching", w.Cluster)
+	}
 	return s.Store.PutWatch(ctx, s.owner, w)
 }

@@ -33,7 +33,7 @@ func Instantiate(ctx workflow.Context, in OperationInput) (*activities.Outcome, 
 		err = o.record(&prepared)
 	}
 	if o.settle(prepared, err); err != nil {
-		return nil, err
+		return o.refused(err)
 	}
 	return o.bring(prepared)
 }
@@ -47,7 +47,7 @@ func Terminate(ctx workflow.Context, in OperationInput) (*activities.Outcome, er
 	}
 	err = o.record(nil)
 	if o.settle(activities.Prepared{}, err); err != nil {
-		return nil, err
+		return o.refused(err)
 	}
 	prepared, err := o.supersede()
 	if err != nil {
@@ -181,6 +181,16 @@ func (o *operation) settle(prepared activities.Prepared, refusal error) {
 	if refusal != nil {
 		_ = workflow.Await(o.whole, func() bool { return workflow.AllHandlersFinished(o.whole) })
 	}
+}
+
+// refused is the end of a run that did nothing. What is for whoever asked to mend is the run's result, as nothing has
+// failed; in the Web UI it is Completed, and says what was refused.
+func (o *operation) refused(err error) (*activities.Outcome, error) {
+	if e, ok := FromTemporal(err); ok && !e.Kind.Retryable() {
+		workflow.SetCurrentDetails(o.whole, "Refused: "+e.Text())
+		return &activities.Outcome{Refused: e.Text()}, nil
+	}
+	return nil, err
 }
 
 // supersede ends the operation that may still be going on in the context, and loads the plan.

@@ -384,8 +384,9 @@ func TestPrepareRefuses(t *testing.T) {
 	w := newWorld(t, domain.OpInstantiate, 1, "a")
 	w.refusal = fail.New(fail.Invalid, "chart of app %q is broken", "app0")
 	accepted := w.update(workflows.AcceptUpdate, 0)
-	_, err := w.run()
-	require.Equal(t, fail.Invalid, kindOf(t, err))
+	out, err := w.run()
+	require.NoError(t, err, "nothing has failed")
+	require.Equal(t, &activities.Outcome{Refused: `chart of app "app0" is broken`}, out)
 	require.True(t, accepted.done)
 	require.Equal(t, fail.Invalid, kindOf(t, accepted.err))
 	e, _ := workflows.FromTemporal(accepted.err)
@@ -399,8 +400,9 @@ func TestOwnerChangedWhilePreparing(t *testing.T) {
 	w := newWorld(t, domain.OpInstantiate, 1, "a")
 	w.store.group.Revision++
 	accepted := w.update(workflows.AcceptUpdate, 0)
-	_, err := w.run()
-	require.Equal(t, fail.Conflict, kindOf(t, err))
+	out, err := w.run()
+	require.NoError(t, err)
+	require.NotEmpty(t, out.Refused)
 	require.Equal(t, fail.Conflict, kindOf(t, accepted.err))
 	require.Equal(t, []domain.State{domain.Created, domain.Approved}, w.store.states())
 }
@@ -549,8 +551,9 @@ func TestTerminateIsStopped(t *testing.T) {
 func TestTerminateTwice(t *testing.T) {
 	w := newWorld(t, domain.OpTerminate, 1, "a")
 	w.store.group.History.Append(domain.Terminated, "another", 0, begun)
-	_, err := w.run()
-	require.Equal(t, fail.Conflict, kindOf(t, err))
+	out, err := w.run()
+	require.NoError(t, err)
+	require.NotEmpty(t, out.Refused)
 	require.Empty(t, w.clusters.asked)
 }
 

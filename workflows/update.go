@@ -22,7 +22,7 @@ func Update(ctx workflow.Context, in OperationInput) (*activities.Outcome, error
 		err = o.record(&prepared)
 	}
 	if o.settle(prepared, err); err != nil {
-		return nil, err
+		return o.refused(err)
 	}
 	if prepared.Unchanged {
 		o.ended = true

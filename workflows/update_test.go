@@ -218,15 +218,17 @@ func TestUpdateIsRefused(t *testing.T) {
 	t.Run("in prepare", func(t *testing.T) {
 		w, _ := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{held("a", "1p1G")}})
 		w.refusal = fail.New(fail.Invalid, "broken")
-		_, err := w.run()
-		require.Equal(t, fail.Invalid, kindOf(t, err))
+		out, err := w.run()
+		require.NoError(t, err)
+		require.Equal(t, &activities.Outcome{Refused: "broken"}, out)
 		require.Equal(t, instantiated, w.store.states())
 	})
 	t.Run("when the group was changed meanwhile", func(t *testing.T) {
 		w, _ := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{held("a", "1p1G")}})
 		w.store.group.Revision++
-		_, err := w.run()
-		require.Equal(t, fail.Conflict, kindOf(t, err))
+		out, err := w.run()
+		require.NoError(t, err)
+		require.NotEmpty(t, out.Refused)
 		require.Equal(t, instantiated, w.store.states())
 		require.NotContains(t, w.store.instances, nextID, "it is taken back")
 		require.Equal(t, domain.ContextInstantiated, w.status())

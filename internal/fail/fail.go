@@ -31,6 +31,16 @@ const (
 // Retryable says whether the same call may succeed later without a change by the caller.
 func (k Kind) Retryable() bool { return k == Unavailable || k == Timeout || k == Internal }
 
+// Known says whether k is one of the kinds.
+func (k Kind) Known() bool {
+	switch k {
+	case Invalid, Malformed, Unauthorized, Forbidden, NotFound, Conflict, Precondition, Unavailable, Timeout, Internal:
+		return true
+	default:
+		return false
+	}
+}
+
 // Field is one problem of a request: Path names the member as the caller wrote it ("spec.app"), Message
 // says what is wrong with it.
 type Field struct {

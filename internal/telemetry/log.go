@@ -7,10 +7,13 @@ import (
 
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
+
+	"github.com/drover-io/drover/internal/fail"
 )
 
-// TemporalLogger logs what the Temporal SDK says. It calls every attempt at an activity that fails an error; here one
-// that is followed by another, or that was cancelled, is a warning in one line.
+// TemporalLogger logs what the Temporal SDK says. It calls every attempt at an activity that fails an error. Here the
+// first one that is followed by another is a warning in one line, as is one that was cancelled, those after it are for
+// debugging, and one that was refused for what somebody asked for is no fault at all.
 func TemporalLogger(l *slog.Logger) log.Logger { return logger{log.NewStructuredLogger(l)} }
 
 type logger struct{ log.Logger }
@@ -21,13 +24,42 @@ func (l logger) With(pairs ...any) log.Logger { return logger{log.With(l.Logger,
 // Error implements log.Logger.
 func (l logger) Error(message string, pairs ...any) {
 	for i, value := range pairs {
-		if err, ok := value.(error); ok && passes(err) {
-			pairs[i] = err.Error()
-			l.Warn(message, pairs...)
-			return
+		err, ok := value.(error)
+		if !ok {
+			continue
 		}
+		say := l.Logger.Error
+		switch {
+		case passes(err) && again(pairs):
+			say = l.Debug
+		case passes(err):
+			say = l.Warn
+		case refuses(err):
+			say = l.Info
+		default:
+			continue
+		}
+		pairs[i] = err.Error()
+		say(message, pairs...)
+		return
 	}
 	l.Logger.Error(message, pairs...)
+}
+
+// again says whether an attempt is not the first one.
+func again(pairs []any) bool {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if attempt, ok := pairs[i+1].(int32); ok && pairs[i] == "Attempt" {
+			return attempt > 1
+		}
+	}
+	return false
+}
+
+// refuses says whether a failure is an answer to what somebody asked for.
+func refuses(err error) bool {
+	var failure *temporal.ApplicationError
+	return errors.As(err, &failure) && fail.Kind(failure.Type()).Known() && !fail.Kind(failure.Type()).Retryable()
 }
 
 // passes says whether an attempt's failure is not the end of its activity, or the end that was asked for.

@@ -27,13 +27,14 @@ func TestAttemptsThatFail(t *testing.T) {
 		level string
 	}{
 		"and are made again": {temporal.NewApplicationErrorWithCause("refused", "Unavailable", errors.New("dial\nrefused")), "WARN"},
-		"for good":           {temporal.NewNonRetryableApplicationError("refused", "Invalid", nil), "ERROR"},
+		"for good":           {temporal.NewNonRetryableApplicationError("broken", "Internal", nil), "ERROR"},
+		"as a refusal":       {temporal.NewNonRetryableApplicationError("refused", "Invalid", nil), "INFO"},
 		"as was asked for":   {temporal.NewCanceledError(), "WARN"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var said bytes.Buffer
 			var suite testsuite.WorkflowTestSuite
-			suite.SetLogger(telemetry.TemporalLogger(slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+			suite.SetLogger(telemetry.TemporalLogger(slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelInfo}))))
 			env := suite.NewTestActivityEnvironment()
 			f := &failing{c.err}
 			env.RegisterActivity(f)
@@ -44,6 +45,18 @@ func TestAttemptsThatFail(t *testing.T) {
 			require.Contains(t, said.String(), "ActivityType=Fail")
 		})
 	}
+}
+
+// TestAttemptsThatFailAgain: the first one has said it.
+func TestAttemptsThatFailAgain(t *testing.T) {
+	var said bytes.Buffer
+	l := telemetry.TemporalLogger(slog.New(slog.NewTextHandler(&said, nil)))
+	for attempt := range int32(3) {
+		l.Error("Activity error.", "Attempt", attempt+1, "Error", temporal.NewApplicationError("away", "Unavailable"))
+	}
+	require.Equal(t, 1, strings.Count(said.String(), "\n"), said.String())
+	require.Contains(t, said.String(), "level=WARN")
+	require.Contains(t, said.String(), "Attempt=1")
 }
 
 func TestOtherErrorsStayErrors(t *testing.T) {
