@@ -15,6 +15,7 @@ import (
 	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/render"
 	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/stored"
 )
@@ -54,11 +55,18 @@ type Runs interface {
 	Running(ctx context.Context, s domain.Scope) (bool, error)
 }
 
+// Charts renders charts of strangers. What their rendering ends is Invalid. render.Processes implements it.
+type Charts interface {
+	Render(ctx context.Context, in render.Input) (*plan.Bundle, error)
+}
+
 // Lifecycle records what operations do to their owner and their context.
 type Lifecycle struct {
 	Store Store
 	Runs  Runs
 	Now   func() time.Time
+	// Charts renders those of deployment intent groups.
+	Charts Charts
 	// Of logical clouds: what seals the keys of their users, what renews their certificates, and how long those
 	// are to be good; 0 leaves it to the clusters.
 	Sealer             Sealer

@@ -338,7 +338,7 @@ func (l *Lifecycle) render(ctx context.Context, w *wanted, app *domain.App) (*pl
 			maps.Copy(in.OverrideValues, o.Values)
 		}
 	}
-	return render.Render(in)
+	return l.Charts.Render(ctx, in)
 }
 
 // checkCollisions refuses a plan that would put a resource where another group's instance has the same

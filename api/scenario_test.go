@@ -281,7 +281,11 @@ func newWorldWith(t testing.TB, change func(w *world, d *api.Deps, instances *se
 		UserKubeconfig: func(_ context.Context, r *domain.ClusterReference) ([]byte, error) {
 			return []byte("certificate: " + r.Spec.Certificate), nil
 		},
-		Checks:   service.Checks{Chart: render.CheckChart, Profile: render.CheckProfile, Kubeconfig: kube.CheckKubeconfig, Reach: w.reach},
+		Checks: service.Checks{
+			Chart:      func(_ context.Context, app string, tgz []byte) error { return render.CheckChart(app, tgz) },
+			Profile:    func(_ context.Context, tgz []byte) error { return render.CheckProfile(tgz) },
+			Kubeconfig: kube.CheckKubeconfig, Reach: w.reach,
+		},
 		Renewing: db.Renewing,
 	})
 	d.Service = w.service

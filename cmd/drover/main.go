@@ -16,10 +16,12 @@ import (
 
 	"github.com/drover-io/drover/internal/app"
 	"github.com/drover-io/drover/internal/config"
+	"github.com/drover-io/drover/internal/render"
 	"github.com/drover-io/drover/internal/telemetry"
 )
 
 func main() {
+	render.Main()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once

@@ -13,6 +13,8 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+
+	"github.com/drover-io/drover/internal/render"
 )
 
 // command is a subcommand: it serves until ctx ends. Results go to stdout, logs
@@ -35,6 +37,7 @@ var commands = []command{
 const gcPercent = 300
 
 func main() {
+	render.Main()
 	syscall.Umask(0o077) // data, keys and kubeconfigs are their owner's alone, whoever writes them
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)

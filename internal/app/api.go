@@ -18,7 +18,6 @@ import (
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/notify"
-	"github.com/drover-io/drover/internal/render"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/status"
 )
@@ -53,7 +52,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 			UserKubeconfig: (&registrations{parts: p}).userKubeconfig,
 			Renewing:       p.store.Renewing,
 			Checks: service.Checks{
-				Chart: render.CheckChart, Profile: render.CheckProfile, Kubeconfig: kube.CheckKubeconfig, Reach: kube.Reach,
+				Chart: p.charts.CheckChart, Profile: p.charts.CheckProfile, Kubeconfig: kube.CheckKubeconfig, Reach: kube.Reach,
 			},
 		}),
 		Lifecycle: lifecycle,

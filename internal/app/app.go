@@ -19,6 +19,7 @@ import (
 	"github.com/drover-io/drover/internal/engine"
 	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/readiness"
+	"github.com/drover-io/drover/internal/render"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/telemetry"
@@ -43,6 +44,7 @@ type Parts struct {
 	temporal client.Client
 	engine   *engine.Engine
 	rules    *readiness.Book
+	charts   *render.Processes
 	tracing  telemetry.Tracing
 	leases   *worker.Leases
 }
@@ -59,6 +61,9 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts
 	}()
 	var err error
 	if p.sealer, err = sealer(c); err != nil {
+		return nil, err
+	}
+	if p.charts, err = render.NewProcesses(render.Options{Size: c.Renderers, Memory: c.RenderMemory, Log: logger}); err != nil {
 		return nil, err
 	}
 	if p.tracing, err = telemetry.Start(ctx, c.OTLPEndpoint); err != nil {
@@ -96,6 +101,9 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts
 func (p *Parts) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
+	if p.charts != nil {
+		p.charts.Close()
+	}
 	if p.temporal != nil {
 		p.temporal.Close()
 	}

@@ -58,6 +58,7 @@ var rules = map[string]rule{
 	"internal/explain":      {"decisions do no I/O", pure},
 	"internal/domain":       {"the nouns know nothing but failures", append([]string{module + "internal/plan", module + "internal/status", module + "internal/placement"}, pure...)},
 	"internal/fail":         {"the vocabulary of errors knows nothing", []string{module}},
+	"internal/sandbox":      {"who keeps children knows nothing of what they do", []string{module, "net/http", clientGo, mongo, helm, temporal, echo}},
 }
 
 func TestImportsGoDownOnly(t *testing.T) {

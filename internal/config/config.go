@@ -40,6 +40,8 @@ type Config struct {
 	WebUI                 string // base URL of Temporal's Web UI; ""
 	MaxBody               int64
 	Drain                 time.Duration
+	Renderers             int           // processes that render charts; 0 for one for each processor
+	RenderMemory          int64         // of each of them
 	Workflows, Activities int           // at a time
 	Clusters              int           // activities on clusters at a time
 	Cache                 int           // workflows kept in memory
@@ -126,6 +128,8 @@ var settings = []setting{
 	{"web-ui", "", "base `URL` of Temporal's Web UI, for links", API, httpURL(func(c *Config) *string { return &c.WebUI })},
 	{"max-body", "268435456", "largest request body, in `bytes`", API, positive(func(c *Config, n int64) { c.MaxBody = n })},
 	{"drain", "25s", "`duration` that a process may take to end its work when it is stopped", Both, duration(func(c *Config) *time.Duration { return &c.Drain })},
+	{"renderers", "", "`number` of processes that render charts at a time; one for each processor, up to 8, when empty", Both, optional(positive(func(c *Config, n int64) { c.Renderers = int(n) }))},
+	{"render-memory", "1073741824", "most memory of a process that renders charts, in `bytes`", Both, atLeast(128<<20, func(c *Config, n int64) { c.RenderMemory = n })},
 	{"workflows", "200", "`number` of workflow tasks at a time", Worker, positive(func(c *Config, n int64) { c.Workflows = int(n) })},
 	{"activities", "100", "`number` of lifecycle activities at a time", Worker, positive(func(c *Config, n int64) { c.Activities = int(n) })},
 	{"clusters", "2000", "`number` of activities on clusters at a time, half of which may be at clusters that do not answer", Worker, positive(func(c *Config, n int64) { c.Clusters = int(n) })},

@@ -2,6 +2,7 @@ package render
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"path"
@@ -23,9 +24,9 @@ const notesFile = "NOTES.txt"
 
 // bundle sorts the objects of the rendered files and of the crds directories into resources of the release
 // and hooks.
-func bundle(in Input, ch *chart.Chart, files map[string]string) (*plan.Bundle, error) {
+func bundle(ctx context.Context, in Input, ch *chart.Chart, files map[string]string) (*plan.Bundle, error) {
 	p := &parts{resources: []plan.Resource{}, claims: claims{namespace: in.Namespace, files: map[plan.ResourceID]string{}}}
-	definitions, err := crds(ch)
+	definitions, err := crds(ctx, ch)
 	if err != nil {
 		return nil, err
 	}
@@ -33,6 +34,7 @@ func bundle(in Input, ch *chart.Chart, files map[string]string) (*plan.Bundle, e
 		if path.Base(file) == notesFile {
 			continue
 		}
+		at(ctx, "%s: reading what it has written", file)
 		found, err := objects(file, files[file])
 		if err != nil {
 			return nil, err
@@ -93,9 +95,10 @@ func (p *parts) release(o *object, keep bool) error {
 }
 
 // crds gives the objects of the crds directories, which are not templates.
-func crds(ch *chart.Chart) ([]object, error) {
+func crds(ctx context.Context, ch *chart.Chart) ([]object, error) {
 	var all []object
 	for _, crd := range ch.CRDObjects() {
+		at(ctx, "%s: reading it", crd.Filename)
 		found, err := objects(crd.Filename, string(crd.File.Data))
 		if err != nil {
 			return nil, err

@@ -25,8 +25,11 @@ import (
 // application chart whose dependencies are complete, and its templates, its schemas and the objects in its
 // crds directory can be parsed. Nothing is rendered, so a chart that needs values passes. Errors are as of
 // Render.
-func CheckChart(app string, tgz []byte) error {
-	_, err := guarded(app, Limits{}, func(ctx context.Context, l Limits) (*chart.Chart, error) {
+func CheckChart(app string, tgz []byte) error { return checkChartIn(context.Background(), app, tgz) }
+
+func checkChartIn(ctx context.Context, app string, tgz []byte) error {
+	_, err := guarded(ctx, app, Limits{}, func(ctx context.Context, l Limits) (*chart.Chart, error) {
+		at(ctx, "chart: unpacking it")
 		ch, err := loadChart(app, tgz, nil)
 		if err != nil {
 			return nil, err
@@ -35,22 +38,22 @@ func CheckChart(app string, tgz []byte) error {
 		if _, err := e.parse(templatesOf(ch, chartutil.Values{})); err != nil {
 			return nil, err
 		}
-		if _, err := crds(ch); err != nil {
+		if _, err := crds(ctx, ch); err != nil {
 			return nil, err
 		}
-		return ch, compileSchemas(ch)
+		return ch, compileSchemas(ctx, ch)
 	})
 	return err
 }
 
-func compileSchemas(ch *chart.Chart) error {
+func compileSchemas(ctx context.Context, ch *chart.Chart) error {
 	if ch.Schema != nil {
-		if _, err := compileSchema(ch); err != nil {
+		if _, err := compileSchema(ctx, ch); err != nil {
 			return err
 		}
 	}
 	for _, dependency := range ch.Dependencies() {
-		if err := compileSchemas(dependency); err != nil {
+		if err := compileSchemas(ctx, dependency); err != nil {
 			return err
 		}
 	}

@@ -37,6 +37,7 @@ func (e *engine) render(ch *chart.Chart, scope chartutil.Values) (map[string]str
 		}
 		s := sources[name]
 		s.scope["Template"] = chartutil.Values{"Name": name, "BasePath": s.basePath}
+		at(e.ctx, "%s: rendering it", name)
 		text, err := e.include(t, name, s.scope)
 		if err != nil {
 			return nil, e.explain(err)
@@ -56,7 +57,12 @@ func (e *engine) parse(sources map[string]source) (*template.Template, error) {
 	t.Funcs(functions())
 	e.bind(t)
 	for _, name := range parseOrder(sources) {
-		if _, err := t.New(name).Parse(sources[name].text); err != nil {
+		text := sources[name].text
+		if err := checkTemplate(name, text); err != nil {
+			return nil, err
+		}
+		at(e.ctx, "%s: parsing it", name)
+		if _, err := t.New(name).Parse(text); err != nil {
 			return nil, cut(err)
 		}
 	}
@@ -83,6 +89,9 @@ func (e *engine) include(t *template.Template, name string, data any) (string, e
 
 // tpl runs text as a template that sees what t's set defines; what it defines itself stays inside.
 func (e *engine) tpl(t *template.Template, text string, data any) (string, error) {
+	if err := checkTemplate("text given to tpl", text); err != nil {
+		return "", err
+	}
 	inner, err := t.Clone()
 	if err != nil {
 		return "", fmt.Errorf("cannot clone template: %w", err)

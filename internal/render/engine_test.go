@@ -111,11 +111,11 @@ func TestGuarded(t *testing.T) {
 			f:        func(context.Context, Limits) (int, error) { panic("index out of range") },
 			wantKind: fail.Invalid, wantText: "app web: the chart cannot be processed: index out of range",
 		},
-		"what does not return is left behind": {
+		"what takes too long is told": {
 			limits: Limits{Time: time.Millisecond},
-			f: func(context.Context, Limits) (int, error) {
-				<-t.Context().Done()
-				return 0, nil
+			f: func(ctx context.Context, _ Limits) (int, error) {
+				<-ctx.Done()
+				return 0, context.Cause(ctx)
 			},
 			wantKind: fail.Invalid, wantText: "app web: the chart takes longer to render than 1ms",
 		},
@@ -131,7 +131,7 @@ func TestGuarded(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := guarded("web", c.limits, c.f)
+			_, err := guarded(t.Context(), "web", c.limits, c.f)
 			require.Equal(t, c.wantKind, fail.KindOf(err), c.reason)
 			require.Equal(t, c.wantText, fail.TextOf(err), c.reason)
 		})

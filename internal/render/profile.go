@@ -31,8 +31,11 @@ type profile struct {
 
 // CheckProfile says whether the archive can serve as a profile, as far as that can be said without a chart:
 // manifest.yaml can be read, the files it names are there and the values are YAML. Errors are as of Render.
-func CheckProfile(tgz []byte) error {
-	_, err := guarded("", Limits{}, func(context.Context, Limits) (*profile, error) {
+func CheckProfile(tgz []byte) error { return checkProfileIn(context.Background(), tgz) }
+
+func checkProfileIn(ctx context.Context, tgz []byte) error {
+	_, err := guarded(ctx, "", Limits{}, func(ctx context.Context, _ Limits) (*profile, error) {
+		at(ctx, "profile: reading it")
 		if len(tgz) == 0 {
 			return nil, errors.New("profile: the archive is empty")
 		}

@@ -3,6 +3,9 @@
 // --dry-run=client` does, in the way EMCO uses Helm's library; charts, values, dependencies and hooks are
 // Helm's own code. The template engine is this package's, after Helm's, because Helm's cannot be stopped.
 //
+// Charts of strangers are rendered and checked by Processes, in child processes: a chart that finds a way around the
+// limits ends no more than one of them.
+//
 // The same input gives the same bundle, save for what templates draw from sprig's clock and random
 // functions (now, randAlphaNum, genCA and their like).
 package render
@@ -38,9 +41,8 @@ type Input struct {
 
 // Limits bound one rendering; a member that is 0 has its value of DefaultLimits.
 //
-// Loops, recursion and output of templates stop at the limits. What one call of a function takes is not
-// limited ("until 1000000000", values that are made to contain themselves), so a worker that renders
-// charts of strangers wants a memory limit around it.
+// Loops, recursion and output of templates stop at the limits. What one call of a function takes does not
+// ("until 1000000000", values that are made to contain themselves): that ends the process, see Processes.
 type Limits struct {
 	Time   time.Duration // of one Render, all steps together
 	Output int           // bytes of text that all templates write
@@ -55,8 +57,10 @@ var DefaultLimits = Limits{Time: 30 * time.Second, Output: 64 << 20}
 //
 // An error is Invalid, or Malformed for an archive that cannot be read. Its message names the app, the file
 // and what Helm, the template or YAML says. Exceeding a limit is Invalid too: trying again does not help.
-func Render(in Input) (*plan.Bundle, error) {
-	return guarded(in.App, in.Limits, func(ctx context.Context, l Limits) (*plan.Bundle, error) {
+func Render(in Input) (*plan.Bundle, error) { return renderIn(context.Background(), in) }
+
+func renderIn(ctx context.Context, in Input) (*plan.Bundle, error) {
+	return guarded(ctx, in.App, in.Limits, func(ctx context.Context, l Limits) (*plan.Bundle, error) {
 		return render(ctx, l, in)
 	})
 }
@@ -65,10 +69,12 @@ func render(ctx context.Context, l Limits, in Input) (*plan.Bundle, error) {
 	if err := chartutil.ValidateReleaseName(in.Release); err != nil {
 		return nil, fmt.Errorf("release name %q: %w", in.Release, err)
 	}
+	at(ctx, "profile: reading it")
 	p, err := readProfile(in.Profile)
 	if err != nil {
 		return nil, err
 	}
+	at(ctx, "chart: unpacking it")
 	ch, err := loadChart(in.App, in.Chart, p.resources)
 	if err != nil {
 		return nil, err
@@ -79,7 +85,7 @@ func render(ctx context.Context, l Limits, in Input) (*plan.Bundle, error) {
 			return nil, err
 		}
 	}
-	scope, err := prepare(ch, values, in.Release, in.Namespace)
+	scope, err := prepare(ctx, ch, values, in.Release, in.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -88,11 +94,12 @@ func render(ctx context.Context, l Limits, in Input) (*plan.Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bundle(in, ch, files)
+	return bundle(ctx, in, ch, files)
 }
 
 // prepare settles the dependencies of the chart and makes what its templates see as their root.
-func prepare(ch *chart.Chart, values map[string]any, release, namespace string) (chartutil.Values, error) {
+func prepare(ctx context.Context, ch *chart.Chart, values map[string]any, release, namespace string) (chartutil.Values, error) {
+	at(ctx, "values: joining them")
 	if err := chartutil.ProcessDependenciesWithMerge(ch, values); err != nil {
 		return nil, err
 	}
@@ -109,50 +116,43 @@ func prepare(ch *chart.Chart, values map[string]any, release, namespace string) 
 	if err != nil {
 		return nil, err
 	}
-	return scope, checkSchemas(ch, final)
+	return scope, checkSchemas(ctx, ch, final)
 }
 
-// guarded runs f under the limits and makes its error one that may be shown. A panic of the libraries
-// below is an error of the chart that caused it. When f does not return in time its goroutine is left
-// behind; its context has ended, which stops its templates.
-func guarded[T any](app string, l Limits, f func(context.Context, Limits) (T, error)) (T, error) {
+// guarded runs f under the limits and makes its error one that may be shown. A panic of the libraries below is an error
+// of the chart that caused it.
+func guarded[T any](ctx context.Context, app string, l Limits, f func(context.Context, Limits) (T, error)) (value T, err error) {
 	if l.Time == 0 {
 		l.Time = DefaultLimits.Time
 	}
 	if l.Output == 0 {
 		l.Output = DefaultLimits.Output
 	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), l.Time, errTooLong)
+	ctx, cancel := context.WithTimeoutCause(ctx, l.Time, errTooLong)
 	defer cancel()
-	type outcome struct {
-		value T
-		err   error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		var o outcome
-		defer func() {
-			if p := recover(); p != nil {
-				o.err = fmt.Errorf("the chart cannot be processed: %v", p)
-			}
-			done <- o
-		}()
-		o.value, o.err = f(ctx, l)
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the chart cannot be processed: %v", p)
+		}
+		if errors.Is(err, errTooLong) {
+			err = fmt.Errorf("%w than %s", errTooLong, l.Time)
+		}
+		if err != nil {
+			var none T
+			value, err = none, classify(app, err)
+		}
 	}()
-	var o outcome
-	select {
-	case o = <-done:
-	case <-ctx.Done():
-		o.err = context.Cause(ctx)
+	return f(ctx, l)
+}
+
+// noteKey is where a context has the function that is told what goes on.
+type noteKey struct{}
+
+// at says what is done next, for the message that is needed if it ends the process: "web/templates/a.yaml: rendering it".
+func at(ctx context.Context, format string, args ...any) {
+	if note, ok := ctx.Value(noteKey{}).(func(string)); ok {
+		note(fmt.Sprintf(format, args...))
 	}
-	if errors.Is(o.err, errTooLong) {
-		o.err = fmt.Errorf("%w than %s", errTooLong, l.Time)
-	}
-	if o.err != nil {
-		var none T
-		return none, classify(app, o.err)
-	}
-	return o.value, nil
 }
 
 // classify makes err an Invalid error about the app, unless something below knew better.

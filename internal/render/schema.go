@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,9 +15,9 @@ const schemaFile = "values.schema.json"
 
 // checkSchemas checks the values against the schemas of the chart and its dependencies. Helm's own check
 // is not used because it fetches whatever a schema refers to, from the network and from files.
-func checkSchemas(ch *chart.Chart, values map[string]any) error {
+func checkSchemas(ctx context.Context, ch *chart.Chart, values map[string]any) error {
 	var problems strings.Builder
-	if err := collectProblems(&problems, ch, values); err != nil {
+	if err := collectProblems(ctx, &problems, ch, values); err != nil {
 		return err
 	}
 	if problems.Len() > 0 {
@@ -26,12 +27,13 @@ func checkSchemas(ch *chart.Chart, values map[string]any) error {
 	return nil
 }
 
-func collectProblems(to *strings.Builder, ch *chart.Chart, values map[string]any) error {
+func collectProblems(ctx context.Context, to *strings.Builder, ch *chart.Chart, values map[string]any) error {
 	if ch.Schema != nil {
-		schema, err := compileSchema(ch)
+		schema, err := compileSchema(ctx, ch)
 		if err != nil {
 			return err
 		}
+		at(ctx, "%s: checking the values against it", schemaOf(ch))
 		if err := schema.Validate(values); err != nil {
 			fmt.Fprintf(to, "%s:\n%s\n", ch.Name(), withoutFirstLine(err.Error()))
 		}
@@ -40,7 +42,7 @@ func collectProblems(to *strings.Builder, ch *chart.Chart, values map[string]any
 		switch below := values[dependency.Name()].(type) {
 		case nil:
 		case map[string]any:
-			if err := collectProblems(to, dependency, below); err != nil {
+			if err := collectProblems(ctx, to, dependency, below); err != nil {
 				return err
 			}
 		default:
@@ -50,24 +52,31 @@ func collectProblems(to *strings.Builder, ch *chart.Chart, values map[string]any
 	return nil
 }
 
-func compileSchema(ch *chart.Chart) (*jsonschema.Schema, error) {
-	at := ch.ChartFullPath() + "/" + schemaFile
+func compileSchema(ctx context.Context, ch *chart.Chart) (*jsonschema.Schema, error) {
+	name := schemaOf(ch)
+	if err := checkSize(name, len(ch.Schema)); err != nil {
+		return nil, err
+	}
+	at(ctx, "%s: compiling it", name)
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(ch.Schema))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", at, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	const url = "chart:///" + schemaFile
 	compiler := jsonschema.NewCompiler()
 	compiler.UseLoader(sealed{})
 	if err := compiler.AddResource(url, document); err != nil {
-		return nil, fmt.Errorf("%s: %w", at, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	schema, err := compiler.Compile(url)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", at, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return schema, nil
 }
+
+// schemaOf is where the chart has its schema.
+func schemaOf(ch *chart.Chart) string { return ch.ChartFullPath() + "/" + schemaFile }
 
 // sealed loads nothing from outside the chart.
 type sealed struct{}

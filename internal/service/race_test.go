@@ -108,8 +108,8 @@ func newFixture(t *testing.T) *fixture {
 		Store: f.store, Sealer: sealer, Instances: f.instances,
 		Now: func() time.Time { return time.Date(2026, 11, 21, 5, 29, 7, 0, time.UTC) },
 		Checks: service.Checks{
-			Chart:      func(string, []byte) error { return nil },
-			Profile:    func([]byte) error { return nil },
+			Chart:      func(context.Context, string, []byte) error { return nil },
+			Profile:    func(context.Context, []byte) error { return nil },
 			Kubeconfig: func([]byte) error { return nil },
 		},
 	})

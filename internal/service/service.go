@@ -74,8 +74,8 @@ type Operations interface {
 // Checks look into uploaded files when they arrive, so that a bad one is the upload's error and not a
 // workflow's. They return Malformed or Invalid.
 type Checks struct {
-	Chart      func(app string, tgz []byte) error
-	Profile    func(tgz []byte) error
+	Chart      func(ctx context.Context, app string, tgz []byte) error
+	Profile    func(ctx context.Context, tgz []byte) error
 	Kubeconfig func(kubeconfig []byte) error
 	// Reach says whether a cluster can be reached with a kubeconfig, in tryTime at most. Its error says why not, in words
 	// that may be shown. nil for a service that tries none.

@@ -31,7 +31,7 @@ func (s *Service) attachChart(ctx context.Context, o domain.Object, file []byte)
 		return errNoFile()
 	}
 	app := o.(*domain.App)
-	if err := s.checks.Chart(app.Name, file); err != nil {
+	if err := s.checks.Chart(ctx, app.Name, file); err != nil {
 		return err
 	}
 	app.Chart, err = s.store.PutBlob(ctx, file)
@@ -46,7 +46,7 @@ func (s *Service) attachProfile(ctx context.Context, o domain.Object, file []byt
 	if file == nil {
 		return errNoFile()
 	}
-	if err := s.checks.Profile(file); err != nil {
+	if err := s.checks.Profile(ctx, file); err != nil {
 		return err
 	}
 	o.(*domain.Profile).Archive, err = s.store.PutBlob(ctx, file)

@@ -1,0 +1,225 @@
+package render
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"runtime"
+	"time"
+
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/sandbox"
+)
+
+// purpose is what children of this package are started for.
+const purpose = "render"
+
+// Main renders in a process that Processes have started for that, and does not return there; in any other it returns
+// at once. It comes first in main of every program that makes Processes, and in TestMain of tests that do.
+func Main() { sandbox.Main(purpose, perform) }
+
+// Options say how much Processes may take.
+type Options struct {
+	Size   int           // how many render at a time; 0 for one for each processor, up to 8
+	Memory int64         // bytes of each; 0 for 1 GiB
+	Time   time.Duration // of one rendering or check; 0 for that of DefaultLimits
+	Log    *slog.Logger
+}
+
+const (
+	mostProcesses = 8
+	defaultMemory = 1 << 30
+	maxStack      = 64 << 20
+	// maxAnswer fits what templates may write, as JSON, and the objects of crds directories.
+	maxAnswer = 256 << 20
+	// overtime is how much longer a process may take than what it renders: only templates notice the end of their time.
+	overtime = 2 * time.Second
+)
+
+// Processes render and check charts in child processes of the program, within DefaultLimits and those of the kernel.
+type Processes struct {
+	pool   *sandbox.Pool
+	limits sandbox.Limits
+	time   time.Duration
+}
+
+// NewProcesses starts them. Close ends them.
+func NewProcesses(o Options) (*Processes, error) {
+	o.Size = cmp.Or(o.Size, min(runtime.GOMAXPROCS(0), mostProcesses))
+	o.Memory = cmp.Or(o.Memory, defaultMemory)
+	o.Time = cmp.Or(o.Time, DefaultLimits.Time)
+	l := sandbox.Limits{
+		Time: o.Time + overtime, CPU: o.Time, Memory: o.Memory, Stack: maxStack,
+		Request: math.MaxInt32, Answer: maxAnswer,
+	}
+	pool, err := sandbox.New(sandbox.Config{Purpose: purpose, Size: o.Size, Limits: l, Log: o.Log})
+	if err != nil {
+		return nil, err
+	}
+	return &Processes{pool: pool, limits: l, time: o.Time}, nil
+}
+
+// Close ends the processes; what they work on fails.
+func (p *Processes) Close() { p.pool.Close() }
+
+// Render is Render in a process of its own. What ends that process is Invalid; the message names app, file and limit.
+func (p *Processes) Render(ctx context.Context, in Input) (*plan.Bundle, error) {
+	in.Limits.Time = cmp.Or(in.Limits.Time, p.time)
+	a, err := p.ask(ctx, request{
+		Do: "render", App: in.App, Release: in.Release, Namespace: in.Namespace, OverrideValues: in.OverrideValues, Limits: in.Limits,
+	}, in.Chart, in.Profile)
+	if err != nil {
+		return nil, err
+	}
+	return a.Bundle, nil
+}
+
+// CheckChart is CheckChart in a process of its own.
+func (p *Processes) CheckChart(ctx context.Context, app string, tgz []byte) error {
+	_, err := p.ask(ctx, request{Do: "check chart", App: app}, tgz, nil)
+	return err
+}
+
+// CheckProfile is CheckProfile in a process of its own.
+func (p *Processes) CheckProfile(ctx context.Context, tgz []byte) error {
+	_, err := p.ask(ctx, request{Do: "check profile"}, nil, tgz)
+	return err
+}
+
+// request is what a child is asked. On its way it is the length of this as JSON, this, the chart and the profile.
+type request struct {
+	Do             string            `json:"do"`
+	App            string            `json:"app"`
+	Release        string            `json:"release"`
+	Namespace      string            `json:"namespace"`
+	OverrideValues map[string]string `json:"overrideValues"`
+	Limits         Limits            `json:"limits"`
+	Chart          int               `json:"chart"` // bytes
+}
+
+const lengthSize = 4
+
+func (r request) encode(chart, profile []byte) ([]byte, error) {
+	r.Chart = len(chart)
+	head, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]byte, lengthSize, lengthSize+len(head)+len(chart)+len(profile))
+	binary.BigEndian.PutUint32(all, uint32(len(head))) // #nosec G115 -- override values are bounded by the request's body
+	return append(append(append(all, head...), chart...), profile...), nil
+}
+
+func decodeRequest(data []byte) (r request, chart, profile []byte, err error) {
+	end := lengthSize + int(binary.BigEndian.Uint32(data))
+	if err := json.Unmarshal(data[lengthSize:end], &r); err != nil {
+		return r, nil, nil, err
+	}
+	rest := data[end:]
+	return r, rest[:r.Chart:r.Chart], rest[r.Chart:], nil
+}
+
+// answer is what a child says.
+type answer struct {
+	Bundle *plan.Bundle `json:"bundle,omitempty"`
+	Kind   fail.Kind    `json:"kind,omitempty"` // of a refusal
+	Text   string       `json:"text,omitempty"`
+}
+
+// ask has a child do what is asked.
+func (p *Processes) ask(ctx context.Context, r request, chart, profile []byte) (*answer, error) {
+	data, err := r.encode(chart, profile)
+	if err != nil {
+		return nil, err
+	}
+	said, err := p.pool.Do(ctx, data)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, p.refuse(r.App, err)
+	}
+	var a answer
+	if err := json.Unmarshal(said, &a); err != nil {
+		return nil, fail.Wrap(err, fail.Internal, "the answer of a process that renders cannot be read")
+	}
+	if a.Kind != "" {
+		return nil, fail.New(a.Kind, "%s", a.Text)
+	}
+	return &a, nil
+}
+
+// refuse makes an error of the pool one that may be shown.
+func (p *Processes) refuse(app string, err error) error {
+	var death *sandbox.Death
+	switch {
+	case errors.As(err, &death):
+		return fail.Wrap(err, fail.Invalid, "%s", fail.TextOf(classify(app, errors.New(p.epitaph(death)))))
+	case errors.Is(err, sandbox.ErrTooLarge):
+		return fail.Wrap(err, fail.Invalid, "app %s: chart and profile are too large", app)
+	default:
+		return fail.Wrap(err, fail.Unavailable, "there is no process to render in")
+	}
+}
+
+// epitaph says what a process died in, and of what.
+func (p *Processes) epitaph(d *sandbox.Death) string {
+	note := d.Note
+	if note == "" {
+		note = "reading it"
+	}
+	const mebi = 1 << 20
+	switch d.Limit {
+	case sandbox.Time:
+		return fmt.Sprintf("%s takes longer than %s", note, p.time)
+	case sandbox.CPU:
+		return fmt.Sprintf("%s takes more than %s of processor time", note, p.limits.CPU)
+	case sandbox.Memory:
+		return fmt.Sprintf("%s takes more than %d MiB of memory", note, p.limits.Memory/mebi)
+	case sandbox.Stack:
+		return fmt.Sprintf("%s takes more than %d MiB of stack: something contains or calls itself, or is nested too deep", note, p.limits.Stack/mebi)
+	case sandbox.Answer:
+		return fmt.Sprintf("%s gives more than %d MiB", note, p.limits.Answer/mebi)
+	case sandbox.Killed:
+		return fmt.Sprintf("%s was killed twice, perhaps because the machine is short of memory", note)
+	default:
+		return note + " ends the process"
+	}
+}
+
+// perform does in a child what is asked.
+func perform(data []byte, note func(string)) []byte {
+	said, err := json.Marshal(reply(context.WithValue(context.Background(), noteKey{}, note), data))
+	if err != nil {
+		panic(err) // what it is made of can be written
+	}
+	return said
+}
+
+func reply(ctx context.Context, data []byte) (a answer) {
+	r, chart, profile, err := decodeRequest(data)
+	if err == nil {
+		switch r.Do {
+		case "render":
+			a.Bundle, err = renderIn(ctx, Input{
+				App: r.App, Chart: chart, Profile: profile, OverrideValues: r.OverrideValues, Release: r.Release, Namespace: r.Namespace, Limits: r.Limits,
+			})
+		case "check chart":
+			err = checkChartIn(ctx, r.App, chart)
+		case "check profile":
+			err = checkProfileIn(ctx, profile)
+		default:
+			err = fail.New(fail.Internal, "nobody knows how to %q", r.Do)
+		}
+	}
+	if err != nil {
+		return answer{Kind: fail.KindOf(err), Text: fail.TextOf(err)}
+	}
+	return a
+}

@@ -1,0 +1,60 @@
+package sandbox
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// kind says what a frame is: parent and child talk in frames of a kind, a length and as many bytes.
+type kind byte
+
+const (
+	settingsFrame kind = 's' // to the child, once: its limits
+	readyFrame    kind = 'y' // from the child, once: it takes requests
+	requestFrame  kind = 'r' // to the child
+	noteFrame     kind = 'n' // from the child: what it does now
+	answerFrame   kind = 'a' // from the child
+)
+
+const (
+	headerSize = 5
+	maxNote    = 1 << 10
+)
+
+// errTooLong is a frame that is longer than its reader takes.
+var errTooLong = errors.New("the frame is too long")
+
+// writeFrame writes a frame. The header goes with the content where that is short, which saves a call.
+func writeFrame(w io.Writer, k kind, content []byte) error {
+	frame := make([]byte, headerSize, headerSize+min(len(content), maxNote))
+	frame[0] = byte(k)
+	binary.BigEndian.PutUint32(frame[1:], uint32(len(content))) // #nosec G115 -- callers bound it
+	if len(content) <= maxNote {
+		_, err := w.Write(append(frame, content...))
+		return err
+	}
+	if _, err := w.Write(frame); err != nil {
+		return err
+	}
+	_, err := w.Write(content)
+	return err
+}
+
+// readFrame reads a frame of at most limit bytes; errTooLong for a longer one, of which nothing but the header was read.
+func readFrame(r io.Reader, limit int) (kind, []byte, error) {
+	var header [headerSize]byte
+	if _, err := io.ReadFull(r, header[:]); err != nil {
+		return 0, nil, err
+	}
+	n := int64(binary.BigEndian.Uint32(header[1:]))
+	if n > int64(limit) {
+		return 0, nil, fmt.Errorf("%w: %d bytes", errTooLong, n)
+	}
+	content := make([]byte, n)
+	if _, err := io.ReadFull(r, content); err != nil {
+		return 0, nil, err
+	}
+	return kind(header[0]), content, nil
+}
