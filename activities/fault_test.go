@@ -133,7 +133,7 @@ func (o *owned) begin(op domain.Operation, group string, number int, source stri
 }
 
 func (o *owned) terminate(number int, observed domain.ContextStatus) step {
-	in := activities.RecordInput{Scope: o.scope("group", number, domain.OpTerminate), Observed: observed}
+	in := activities.RecordInput{Scope: o.scope("group", number, domain.OpTerminate), Seen: domain.Seen{Status: observed}}
 	return func(ctx context.Context) error { return o.Record(ctx, in) }
 }
 

@@ -150,7 +150,10 @@ func (l *Lifecycle) instance(in RecordInput) *domain.Instance {
 }
 
 func (l *Lifecycle) advance(ctx context.Context, owner domain.Owner, in RecordInput) error {
-	h, observed := owner.Track(), in.Observed
+	h, observed := owner.Track(), in.Status
+	if in.History != "" && h.Sign() != in.History {
+		return changedMeanwhile(owner)
+	}
 	if id := h.ContextID(); id != "" {
 		i, err := l.Store.Instance(ctx, id)
 		switch {

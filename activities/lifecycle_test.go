@@ -116,7 +116,7 @@ func TestTerminateOfWhatWasNeverRecorded(t *testing.T) {
 	d := newDeployment(t)
 	d.Runs = closed{}
 	d.store.group.History.Append(domain.Instantiated, "1", 1, begun)
-	in := activities.RecordInput{Scope: d.scope(domain.OpTerminate), Observed: domain.ContextInstantiateFailed}
+	in := activities.RecordInput{Scope: d.scope(domain.OpTerminate), Seen: domain.Seen{Status: domain.ContextInstantiateFailed}}
 	for range 2 {
 		require.NoError(t, d.Record(t.Context(), in))
 		require.Equal(t, after(domain.Instantiated, domain.Terminated), d.store.states())
@@ -153,7 +153,7 @@ func TestRecordRefuses(t *testing.T) {
 			d.store.group.History.Append(domain.Instantiated, "0", 1, begun)
 			d.store.group.History.Append(domain.Terminated, "0", 0, begun)
 			d.store.instances["0"] = domain.Instance{ContextID: "0", Status: domain.ContextTerminating}
-			in.Observed = domain.ContextTerminating
+			in.Status = domain.ContextTerminating
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestRecordTrustsTheRecord(t *testing.T) {
 	d.store.group.History.Append(domain.Terminated, "0", 0, begun)
 	d.store.instances["0"] = domain.Instance{ContextID: "0", Status: domain.ContextTerminated}
 	in := d.instantiate()
-	in.Observed = domain.ContextTerminating
+	in.Status = domain.ContextTerminating
 	require.NoError(t, d.Record(t.Context(), in))
 }
 

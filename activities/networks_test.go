@@ -113,7 +113,7 @@ func TestNetworksAfterATerminateThatWasStopped(t *testing.T) {
 	require.Equal(t, []string{"1p1d"}, prepared.Apps[0].Targets.Marks)
 	require.Equal(t, []string{"instance 1 was not terminated to its end: what it has left in clusters goes over to this one, which prunes what it does not want"}, prepared.Warnings)
 	for range 2 { // an activity may run twice
-		require.NoError(t, n.Record(t.Context(), activities.RecordInput{Scope: n.scope("2"), Prepared: &prepared, Observed: domain.ContextTerminateFailed}))
+		require.NoError(t, n.Record(t.Context(), activities.RecordInput{Scope: n.scope("2"), Prepared: &prepared, Seen: domain.Seen{Status: domain.ContextTerminateFailed}}))
 	}
 	o, err := n.store.Get(t.Context(), domain.ClustersNoun, edge)
 	require.NoError(t, err)
@@ -136,7 +136,7 @@ func TestNetworksAfterATerminateThatHasLeftNothing(t *testing.T) {
 	prepared := n.prepare(t, "2")
 	require.Empty(t, prepared.Warnings)
 	require.Nil(t, prepared.Apps[0].Work)
-	require.NoError(t, n.Record(t.Context(), activities.RecordInput{Scope: n.scope("2"), Prepared: &prepared, Observed: domain.ContextTerminateFailed}))
+	require.NoError(t, n.Record(t.Context(), activities.RecordInput{Scope: n.scope("2"), Prepared: &prepared, Seen: domain.Seen{Status: domain.ContextTerminateFailed}}))
 	o, err := n.store.Get(t.Context(), domain.ClustersNoun, edge)
 	require.NoError(t, err)
 	require.Equal(t, "2", o.(*domain.Cluster).History.StatusContextID)
@@ -164,9 +164,9 @@ func TestNetworksWhileATerminateIsRepeated(t *testing.T) {
 	again := n.scope("1")
 	again.Operation = domain.OpTerminate
 	for range 2 { // with the state that it has already
-		require.NoError(t, n.Record(t.Context(), activities.RecordInput{Scope: again, Observed: domain.ContextTerminateFailed}))
+		require.NoError(t, n.Record(t.Context(), activities.RecordInput{Scope: again, Seen: domain.Seen{Status: domain.ContextTerminateFailed}}))
 	}
-	err = n.Record(t.Context(), activities.RecordInput{Scope: n.scope("2"), Prepared: &prepared, Observed: domain.ContextTerminateFailed})
+	err = n.Record(t.Context(), activities.RecordInput{Scope: n.scope("2"), Prepared: &prepared, Seen: domain.Seen{Status: domain.ContextTerminateFailed}})
 	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
 	_, err = n.store.Instance(t.Context(), "2")
 	require.True(t, fail.Is(err, fail.NotFound), "%v", err)

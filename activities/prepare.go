@@ -31,6 +31,9 @@ func (l *Lifecycle) Prepare(ctx context.Context, s domain.Scope) (out *Prepared,
 
 func (l *Lifecycle) prepare(ctx context.Context, s domain.Scope) (*Prepared, error) {
 	owner, err := l.owner(ctx, s.Owner)
+	if err == nil {
+		err = l.mayInstantiate(ctx, owner)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +56,21 @@ func (l *Lifecycle) prepare(ctx context.Context, s domain.Scope) (*Prepared, err
 	}
 	out.OwnerRevision = owner.Base().Revision
 	return out, nil
+}
+
+// mayInstantiate refuses before anything is ended, see mayTakeOver.
+func (l *Lifecycle) mayInstantiate(ctx context.Context, owner domain.Owner) error {
+	stands := domain.ContextNone
+	if id := owner.Track().ContextID(); id != "" {
+		i, err := l.Store.Instance(ctx, id)
+		if err == nil {
+			stands, err = l.stands(ctx, i)
+		}
+		if err != nil && !fail.Is(err, fail.NotFound) {
+			return err
+		}
+	}
+	return mayBegin(owner, stands, domain.OpInstantiate)
 }
 
 // planned stores the plan that a draft has come to, which takes over from a context where one is named.

@@ -77,8 +77,8 @@ type PreparedApp struct {
 // context's status as the API saw it: it knows of workflows that somebody ended by hand.
 type RecordInput struct {
 	domain.Scope
-	Observed domain.ContextStatus `json:"observed,omitempty"`
-	Prepared *Prepared            `json:"prepared,omitempty"`
+	domain.Seen
+	Prepared *Prepared `json:"prepared,omitempty"`
 }
 
 // TargetsInput asks for the clusters [From, To) of an app.

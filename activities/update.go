@@ -43,7 +43,7 @@ func (l *Lifecycle) prepareChange(ctx context.Context, in ChangeInput) (*Prepare
 			return nil, err
 		}
 	}
-	from, err := l.Store.Instance(ctx, source.Track().ContextID())
+	from, err := l.mayTakeOver(ctx, owner, source, in)
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +76,59 @@ func (l *Lifecycle) prepareChange(ctx context.Context, in ChangeInput) (*Prepare
 	out.OwnerRevision = owner.Base().Revision
 	out.From = &From{ContextID: from.ContextID, Owner: from.Owner, OwnerRevision: source.Base().Revision}
 	return out, nil
+}
+
+// mayTakeOver is the record of the source's context when the operation may take over from it. What runs is not ended for an operation
+// that is refused: it may have been accepted since this one was asked for.
+func (l *Lifecycle) mayTakeOver(ctx context.Context, owner, source domain.Owner, in ChangeInput) (*domain.Instance, error) {
+	if in.SourceHistory != "" && source.Track().Sign() != in.SourceHistory {
+		return nil, changedMeanwhile(source)
+	}
+	from, err := l.Store.Instance(ctx, source.Track().ContextID())
+	if err != nil {
+		return nil, err
+	}
+	stands, err := l.stands(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	if err := mayBegin(source, stands, in.Operation); err != nil || in.Operation != domain.OpMigrate {
+		return from, err
+	}
+	return from, mayBegin(owner, domain.ContextNone, domain.OpReceive)
+}
+
+// mayBegin asks the owner's state machine. What is there already is refused: when the operation was asked for, it was not.
+func mayBegin(owner domain.Owner, stands domain.ContextStatus, op domain.Operation) error {
+	t, err := owner.Decide(stands, op)
+	if err == nil && t.Same {
+		err = changedMeanwhile(owner)
+	}
+	return err
+}
+
+// stands is where a context stands: as recorded, unless the workflow was ended by hand that was to go on.
+func (l *Lifecycle) stands(ctx context.Context, i *domain.Instance) (domain.ContextStatus, error) {
+	if !i.Status.InProgress() {
+		return i.Status, nil
+	}
+	running, err := l.Runs.Running(ctx, domain.Scope{Owner: i.Owner, ContextID: i.ContextID, Operation: i.Working()})
+	if err != nil || running {
+		return i.Status, err
+	}
+	// It may have ended between the two questions.
+	if i, err = l.Store.Instance(ctx, i.ContextID); err != nil || !i.Status.InProgress() {
+		return i.Status, err
+	}
+	if i.Status == domain.ContextInstantiating {
+		return domain.ContextInstantiateFailed, nil
+	}
+	// What it was to end may go on.
+	running, err = l.Runs.Running(ctx, domain.Scope{Owner: i.Owner, ContextID: i.ContextID, Operation: cmp.Or(i.Origin, domain.OpInstantiate)})
+	if err != nil || running {
+		return domain.ContextInstantiating, err
+	}
+	return domain.ContextTerminateFailed, nil
 }
 
 // goal drafts what is wanted.

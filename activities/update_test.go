@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"path"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -247,5 +248,85 @@ func TestMigrateRefused(t *testing.T) {
 			require.Equal(t, domain.ContextInstantiated, s.instances["1"].Status)
 			require.Equal(t, domain.KeyOf(&s.source), s.instances["1"].Owner)
 		})
+	}
+}
+
+// running are operations that go on until they are closed.
+type running struct{ closed []domain.Scope }
+
+func (r *running) Running(_ context.Context, s domain.Scope) (bool, error) {
+	return !slices.Contains(r.closed, s), nil
+}
+
+func (r *running) Close(_ context.Context, s domain.Scope) (inOrder bool, err error) {
+	r.closed = append(r.closed, s)
+	return true, nil
+}
+
+// TestWhatGoesOnIsNotEnded by a run that was asked for earlier, and is refused now.
+func TestWhatGoesOnIsNotEnded(t *testing.T) {
+	for name, c := range map[string]struct {
+		op      domain.Operation
+		history []domain.State // of the group, all of context 1
+		status  domain.ContextStatus
+	}{
+		"an instantiate":                {domain.OpUpdate, []domain.State{domain.Instantiated}, domain.ContextInstantiating},
+		"one that is to be rolled back": {domain.OpRollback, []domain.State{domain.Instantiated}, domain.ContextInstantiating},
+		"one that is being stopped":     {domain.OpUpdate, []domain.State{domain.Instantiated, domain.InstantiateStopped}, domain.ContextInstantiating},
+		"a terminate":                   {domain.OpUpdate, []domain.State{domain.Instantiated, domain.Terminated}, domain.ContextTerminating},
+		"a terminate that an instantiate is to take over from": {domain.OpInstantiate, []domain.State{domain.Instantiated, domain.Terminated}, domain.ContextTerminating},
+		"an instantiate whose terminate has ended":             {domain.OpInstantiate, []domain.State{domain.Instantiated, domain.TerminateStopped}, domain.ContextInstantiating},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, runs := newDeployment(t), &running{}
+			d.Runs = runs
+			for _, s := range c.history {
+				d.store.group.History.Append(s, "1", 1, begun)
+			}
+			d.store.instances["1"] = domain.Instance{ContextID: "1", Owner: domain.KeyOf(&d.store.group), Origin: domain.OpInstantiate, Status: c.status, Plan: d.plan}
+			s := domain.Scope{Owner: domain.KeyOf(&d.store.group), ContextID: "2", Operation: c.op}
+			var err error
+			if c.op == domain.OpInstantiate {
+				_, err = d.Prepare(t.Context(), s)
+			} else {
+				_, err = d.PrepareChange(t.Context(), activities.ChangeInput{Scope: s, Goal: domain.Goal{Revert: "1"}})
+			}
+			require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+			require.Empty(t, runs.closed)
+		})
+	}
+}
+
+// TestLateMigrate: neither group is any more as it was when the migrate was asked for.
+func TestLateMigrate(t *testing.T) {
+	for name, spoil := range map[string]func(s *twoGroups){
+		"whose source was updated":     func(s *twoGroups) { s.source.History.Append(domain.Instantiated, "1", 5, begun) },
+		"whose target was migrated to": func(s *twoGroups) { s.group.History.Append(domain.Instantiated, "9", 1, begun) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, s, in := migrating(t)
+			d.Runs = &running{}
+			goal := domain.Goal{Source: domain.KeyOf(&s.source), SourceHistory: s.source.History.Sign()}
+			spoil(s)
+			_, err := d.PrepareChange(t.Context(), activities.ChangeInput{Scope: in.Scope, Goal: goal})
+			require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+		})
+	}
+}
+
+// TestRecordOfWhatWasAskedEarlier: the group is again in a state that allows it, and is not as it was.
+func TestRecordOfWhatWasAskedEarlier(t *testing.T) {
+	d := newDeployment(t)
+	in := d.instantiate()
+	in.History = d.store.group.History.Sign()
+	d.store.group.History.Append(domain.Instantiated, "0", 1, begun)
+	d.store.group.History.Append(domain.Terminated, "0", 0, begun)
+	before := d.store.states()
+	require.True(t, fail.Is(d.Record(t.Context(), in), fail.Conflict))
+	require.Equal(t, before, d.store.states())
+	require.Empty(t, d.store.instances)
+	in.History = d.store.group.History.Sign()
+	for range 2 { // and finds its own
+		require.NoError(t, d.Record(t.Context(), in))
 	}
 }

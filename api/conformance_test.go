@@ -333,10 +333,10 @@ func newRealWorld(t *testing.T) *world {
 // willing is an engine that takes every operation and never comes to its end.
 type willing struct{ service.Engine }
 
-func (willing) Start(context.Context, domain.Scope, domain.ContextStatus) ([]string, error) {
+func (willing) Start(context.Context, domain.Scope, domain.Seen) ([]string, error) {
 	return nil, nil
 }
-func (willing) Change(context.Context, domain.Scope, domain.ContextStatus, domain.Goal) (int, []string, error) {
+func (willing) Change(context.Context, domain.Scope, domain.Seen, domain.Goal) (int, []string, error) {
 	return 2, nil, nil
 }
 func (willing) Stop(context.Context, domain.Scope) error            { return nil }

@@ -12,11 +12,11 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 )
 
-// OperationInput starts an operation. Observed is the context's status as the API saw it.
+// OperationInput starts an operation.
 type OperationInput struct {
 	domain.Scope
-	Observed domain.ContextStatus `json:"observed,omitempty"`
-	Goal     domain.Goal          `json:"goal,omitzero"`
+	domain.Seen
+	Goal domain.Goal `json:"goal,omitzero"`
 }
 
 var lifecycle *activities.Lifecycle // names the methods; never called
@@ -70,6 +70,7 @@ type operation struct {
 	cancelWork  workflow.CancelFunc
 	cancelled   bool // from Temporal's side
 
+	asked      bool // somebody waits for it to be accepted
 	settled    bool // accepted or refused
 	acceptance Acceptance
 	refusal    error
@@ -117,6 +118,7 @@ func (o *operation) handle() error {
 		return fmt.Errorf("set query handler: %w", err)
 	}
 	if err := workflow.SetUpdateHandler(o.whole, AcceptUpdate, func(ctx workflow.Context) (Acceptance, error) {
+		o.asked = true
 		if err := workflow.Await(ctx, func() bool { return o.settled }); err != nil {
 			return Acceptance{}, err
 		}
@@ -164,12 +166,35 @@ func (o *operation) prepare() (prepared activities.Prepared, err error) {
 	return prepared, err
 }
 
+// awaited refuses an operation for whose acceptance nobody waits: whoever asked for it was told long ago that it failed, and may have asked
+// for another one since. That is one which the engine has taken while it lost what came with it, or took up too late.
+func (o *operation) awaited() error {
+	if !o.asked { // what came with the start comes right after it
+		turn := false
+		workflow.Go(o.whole, func(workflow.Context) { turn = true })
+		_ = workflow.Await(o.whole, func() bool { return turn })
+	}
+	left := AcceptTime - workflow.Now(o.whole).Sub(workflow.GetInfo(o.whole).WorkflowStartTime)
+	if !o.asked && !o.stopping && left > 0 {
+		if _, err := workflow.AwaitWithTimeout(o.whole, left, func() bool { return o.asked || o.stopping }); err != nil {
+			return err
+		}
+	}
+	if !o.stopping && (!o.asked || left <= 0) {
+		return toTemporal(fail.New(fail.Timeout, "nobody waits for it any more: %s was asked for more than %s ago", o.in.Operation, AcceptTime))
+	}
+	return nil
+}
+
 // record changes the owner's state by compare-and-set. From here on the context exists.
 func (o *operation) record(prepared *activities.Prepared) error {
+	if err := o.awaited(); err != nil {
+		return err
+	}
 	if o.stopping {
 		return temporal.NewCanceledError()
 	}
-	in := activities.RecordInput{Scope: o.in.Scope, Observed: o.in.Observed, Prepared: prepared}
+	in := activities.RecordInput{Scope: o.in.Scope, Seen: o.in.Seen, Prepared: prepared}
 	return briefly(o.whole, lifecycle.Record, in, nil)
 }
 

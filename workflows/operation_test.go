@@ -212,6 +212,9 @@ type world struct {
 	scope    domain.Scope
 	prepared *activities.Prepared // what Prepare returns, or
 	refusal  error                // fails with
+	asked    bool                 // somebody waits for it to be accepted
+	nobody   bool                 // nobody does
+	prepare  *testsuite.MockCallWrapper
 }
 
 // newWorld has an approved group whose apps go to the clusters, two resources each.
@@ -279,7 +282,7 @@ func (w *world) register(prepared activities.Prepared) {
 	w.RegisterActivity(l)
 	w.RegisterActivity(&activities.Watch{Store: plans{memory: w.store}, Shards: w.shards})
 	w.prepared = &prepared
-	w.OnActivity(l.Prepare, mock.Anything, mock.Anything).Maybe().Return(
+	w.prepare = w.OnActivity(l.Prepare, mock.Anything, mock.Anything).Maybe().Return(
 		func(context.Context, domain.Scope) (*activities.Prepared, error) {
 			return w.prepared, workflows.ToTemporal(w.refusal, 1)
 		})
@@ -288,6 +291,9 @@ func (w *world) register(prepared activities.Prepared) {
 // run runs the operation to its end.
 func (w *world) run() (*activities.Outcome, error) {
 	w.t.Helper()
+	if !w.asked && !w.nobody {
+		w.update(workflows.AcceptUpdate, 0)
+	}
 	w.ExecuteWorkflow(workflows.OperationName(w.scope.Operation), workflows.OperationInput{Scope: w.scope})
 	require.True(w.t, w.IsWorkflowCompleted(), "it has not ended")
 	if err := w.GetWorkflowError(); err != nil {
@@ -335,6 +341,7 @@ func (a *answer) callbacks() *testsuite.TestUpdateCallback {
 
 func (w *world) update(name string, after time.Duration) *answer {
 	a := &answer{}
+	w.asked = w.asked || name == workflows.AcceptUpdate
 	w.at(after, func() { w.UpdateWorkflow(name, name, a.callbacks()) })
 	return a
 }
@@ -394,6 +401,30 @@ func TestPrepareRefuses(t *testing.T) {
 	require.Equal(t, []domain.State{domain.Created, domain.Approved}, w.store.states())
 	require.Empty(t, w.store.instances)
 	require.Empty(t, w.clusters.asked)
+}
+
+// TestNobodyWaits is of operations that the engine takes up after whoever asked for them was told that they failed.
+func TestNobodyWaits(t *testing.T) {
+	for name, c := range map[string]struct {
+		op   domain.Operation
+		late bool // somebody has waited
+	}{
+		"for an instantiate": {op: domain.OpInstantiate}, "for a terminate": {op: domain.OpTerminate},
+		"any more": {domain.OpInstantiate, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, c.op, 1, "a")
+			before := w.store.states()
+			if w.nobody = !c.late; c.late {
+				w.prepare.After(workflows.AcceptTime + time.Second)
+			}
+			_, err := w.run()
+			require.Equal(t, fail.Timeout, kindOf(t, err))
+			require.ErrorContains(t, err, "nobody waits for it any more")
+			require.Equal(t, before, w.store.states())
+			require.Empty(t, w.clusters.asked)
+		})
+	}
 }
 
 func TestOwnerChangedWhilePreparing(t *testing.T) {

@@ -13,7 +13,9 @@ const (
 	// workflows whose tasks it had; a new attempt then starts within the first retry interval. Heartbeats come every
 	// second. The budget from kill to going on is 15 s, and what goes on competes with all else that does.
 	heartbeatTimeout = 5 * time.Second
-	TaskTimeout      = 5 * time.Second
+	// AcceptTime is how long whoever asks for an operation waits until it is accepted, rendering included.
+	AcceptTime  = time.Minute
+	TaskTimeout = 5 * time.Second
 	// briefTimeout bounds a call in a workflow's task, well below the time that Temporal gives the task.
 	briefTimeout = 3 * time.Second
 	// atOnceTimeout bounds the first try at a cluster, well below the 2 s in which a stop takes effect, and

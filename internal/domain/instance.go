@@ -64,12 +64,21 @@ type Scope struct {
 	Operation Operation `json:"operation"`
 }
 
+// Seen is what whoever asks for an operation has seen of its owner: the operation is refused when something else was
+// asked since then.
+type Seen struct {
+	Status  ContextStatus `json:"observed,omitempty"` // of the last context
+	History string        `json:"history,omitempty"`  // Sign
+}
+
 // Goal says, of an operation that takes over from another context, what Scope does not.
 type Goal struct {
 	// Revert is, of a rollback, the context whose plan is wanted again.
 	Revert string `json:"revert,omitempty"`
 	// Source is, of a migrate, the group whose context is taken over.
 	Source Key `json:"source,omitempty"`
+	// SourceHistory is Sign of that group's history when it was asked for.
+	SourceHistory string `json:"sourceHistory,omitempty"`
 }
 
 // ClusterName identifies a cluster as status documents do.

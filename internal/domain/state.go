@@ -1,6 +1,9 @@
 package domain
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // State is the last operation that a user asked of a resource with a lifecycle (seeds, 21.03).
 type State string
@@ -83,6 +86,11 @@ func (h *History) ContextID() string {
 		}
 	}
 	return ""
+}
+
+// Sign is another one after anything was asked of the resource.
+func (h *History) Sign() string {
+	return fmt.Sprintf("%d %s %s", len(h.Actions), h.State(), h.ContextID())
 }
 
 // Knows says whether the context belongs to the history.

@@ -26,10 +26,9 @@ import (
 
 // Deadlines of calls to Temporal.
 const (
-	callTimeout   = 10 * time.Second
-	acceptTimeout = 60 * time.Second // rendering included
-	stopTimeout   = 15 * time.Second
-	pollTimeout   = 20 * time.Second // one long poll for a workflow's end
+	callTimeout = 10 * time.Second
+	stopTimeout = 15 * time.Second
+	pollTimeout = 20 * time.Second // one long poll for a workflow's end
 	// closeTimeout is how long a cancelled workflow may take to end in order before it is terminated.
 	closeTimeout = 45 * time.Second
 )
@@ -68,20 +67,20 @@ func (e *Engine) Ping(ctx context.Context) error {
 
 // Start begins an operation and waits until it is accepted: rendered, planned and recorded in its owner's
 // state. A refusal is the operation's own error. Conflict when the same operation runs already.
-func (e *Engine) Start(ctx context.Context, s domain.Scope, observed domain.ContextStatus) (warnings []string, err error) {
-	accepted, err := e.start(ctx, workflows.OperationInput{Scope: s, Observed: observed})
+func (e *Engine) Start(ctx context.Context, s domain.Scope, seen domain.Seen) (warnings []string, err error) {
+	accepted, err := e.start(ctx, workflows.OperationInput{Scope: s, Seen: seen})
 	return accepted.Warnings, err
 }
 
 // Change is Start for an operation whose context takes over from another one; revision is that of the instance then.
-func (e *Engine) Change(ctx context.Context, s domain.Scope, observed domain.ContextStatus, goal domain.Goal) (revision int, warnings []string, err error) {
-	accepted, err := e.start(ctx, workflows.OperationInput{Scope: s, Observed: observed, Goal: goal})
+func (e *Engine) Change(ctx context.Context, s domain.Scope, seen domain.Seen, goal domain.Goal) (revision int, warnings []string, err error) {
+	accepted, err := e.start(ctx, workflows.OperationInput{Scope: s, Seen: seen, Goal: goal})
 	return accepted.Revision, accepted.Warnings, err
 }
 
 func (e *Engine) start(ctx context.Context, in workflows.OperationInput) (accepted workflows.Acceptance, err error) {
 	s := in.Scope
-	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
+	ctx, cancel := context.WithTimeout(ctx, workflows.AcceptTime)
 	defer cancel()
 	options := client.StartWorkflowOptions{
 		ID:                       workflows.OperationID(s),

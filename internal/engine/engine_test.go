@@ -147,7 +147,7 @@ func TestErrors(t *testing.T) {
 
 func TestStart(t *testing.T) {
 	s := &server{}
-	warnings, err := engine.New(s).Start(t.Context(), scope, domain.ContextNone)
+	warnings, err := engine.New(s).Start(t.Context(), scope, domain.Seen{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"beware"}, warnings)
 	require.Equal(t, []string{"start " + workflows.OperationID(scope) + " Instantiate", "update accept"}, s.asked)
@@ -155,7 +155,7 @@ func TestStart(t *testing.T) {
 
 func TestStartIsRefused(t *testing.T) {
 	s := &server{update: workflows.ToTemporal(fail.New(fail.Invalid, "chart is broken"), 1)}
-	_, err := engine.New(s).Start(t.Context(), scope, domain.ContextNone)
+	_, err := engine.New(s).Start(t.Context(), scope, domain.Seen{})
 	require.True(t, fail.Is(err, fail.Invalid), "%v", err)
 	require.Equal(t, "chart is broken", fail.MessageOf(err))
 }
@@ -164,7 +164,7 @@ func TestStartTwice(t *testing.T) {
 	s := &server{err: serviceerror.NewMultiOperationExecution("x", []error{
 		serviceerror.NewWorkflowExecutionAlreadyStarted("x", "y", "z"), serviceerror.NewMultiOperationAborted("x"),
 	})}
-	_, err := engine.New(s).Start(t.Context(), scope, domain.ContextNone)
+	_, err := engine.New(s).Start(t.Context(), scope, domain.Seen{})
 	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
 }
 

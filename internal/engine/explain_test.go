@@ -221,10 +221,10 @@ func TestAttempts(t *testing.T) {
 
 func TestWhoAsks(t *testing.T) {
 	s := &describing{}
-	_, err := engine.New(s).Start(t.Context(), scope, domain.ContextNone)
+	_, err := engine.New(s).Start(t.Context(), scope, domain.Seen{})
 	require.NoError(t, err)
 	require.Nil(t, s.memo, "nobody said")
-	_, err = engine.New(s).Start(caller.With(t.Context(), "alice"), scope, domain.ContextNone)
+	_, err = engine.New(s).Start(caller.With(t.Context(), "alice"), scope, domain.Seen{})
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{"requestedBy": "alice"}, s.memo)
 }

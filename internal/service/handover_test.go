@@ -24,7 +24,7 @@ type ended struct {
 
 func (e *ended) Running(context.Context, domain.Scope) (bool, error) { return e.running, nil }
 
-func (e *ended) Start(_ context.Context, s domain.Scope, _ domain.ContextStatus) ([]string, error) {
+func (e *ended) Start(_ context.Context, s domain.Scope, _ domain.Seen) ([]string, error) {
 	e.started = append(e.started, s)
 	return nil, nil
 }

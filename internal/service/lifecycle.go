@@ -21,10 +21,10 @@ import (
 // Engine runs operations as workflows.
 type Engine interface {
 	// Start begins an operation and returns when it is accepted or refused.
-	Start(ctx context.Context, s domain.Scope, observed domain.ContextStatus) (warnings []string, err error)
+	Start(ctx context.Context, s domain.Scope, seen domain.Seen) (warnings []string, err error)
 	// Change is Start for an operation whose context takes over from another one. The revision is that of the
 	// instance then; it is the one there was when nothing is to be done, which a warning says.
-	Change(ctx context.Context, s domain.Scope, observed domain.ContextStatus, goal domain.Goal) (revision int, warnings []string, err error)
+	Change(ctx context.Context, s domain.Scope, seen domain.Seen, goal domain.Goal) (revision int, warnings []string, err error)
 	// Stop ends a running operation in order and returns when that is recorded.
 	Stop(ctx context.Context, s domain.Scope) error
 	// Running says whether the operation's workflow is open.
@@ -112,7 +112,7 @@ func (l *Lifecycle) Approve(ctx context.Context, key domain.Key) (warnings []str
 // Instantiate starts a new app context. It returns when everything is rendered, placed, planned and
 // recorded; the warnings say what the user should know about the plan.
 func (l *Lifecycle) Instantiate(ctx context.Context, key domain.Key) (warnings []string, err error) {
-	_, t, observed, err := l.decide(ctx, key, domain.OpInstantiate)
+	owner, t, observed, err := l.decide(ctx, key, domain.OpInstantiate)
 	if err != nil || t.Same {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (l *Lifecycle) Instantiate(ctx context.Context, key domain.Key) (warnings [
 	if err != nil {
 		return nil, err
 	}
-	return l.engine.Start(ctx, domain.Scope{Owner: key, ContextID: id, Operation: domain.OpInstantiate}, observed)
+	return l.engine.Start(ctx, domain.Scope{Owner: key, ContextID: id, Operation: domain.OpInstantiate}, seen(owner, observed))
 }
 
 // Terminate starts to delete what the last app context put into clusters.
@@ -130,7 +130,7 @@ func (l *Lifecycle) Terminate(ctx context.Context, key domain.Key) error {
 		return err
 	}
 	s := domain.Scope{Owner: key, ContextID: owner.Track().ContextID(), Operation: domain.OpTerminate}
-	_, err = l.engine.Start(ctx, s, observed)
+	_, err = l.engine.Start(ctx, s, seen(owner, observed))
 	return err
 }
 
@@ -292,6 +292,10 @@ func (l *Lifecycle) decide(ctx context.Context, key domain.Key, op domain.Operat
 	}
 	t, err := owner.Decide(observed, op)
 	return owner, t, observed, err
+}
+
+func seen(owner domain.Owner, status domain.ContextStatus) domain.Seen {
+	return domain.Seen{Status: status, History: owner.Track().Sign()}
 }
 
 // working is the operation that is going on in a context, or was the last one.

@@ -30,7 +30,7 @@ func (o *open) Running(_ context.Context, s domain.Scope) (bool, error) {
 	return o.operations[s.Operation], nil
 }
 
-func (o *open) Change(_ context.Context, s domain.Scope, _ domain.ContextStatus, _ domain.Goal) (int, []string, error) {
+func (o *open) Change(_ context.Context, s domain.Scope, _ domain.Seen, _ domain.Goal) (int, []string, error) {
 	o.changed = append(o.changed, s)
 	return 0, nil, nil
 }

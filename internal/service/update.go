@@ -13,11 +13,11 @@ import (
 // planned and recorded, with the revision that the instance has then: the one it had when there is no difference, of
 // which a warning tells.
 func (l *Lifecycle) Update(ctx context.Context, key domain.Key) (revision int, warnings []string, err error) {
-	_, t, observed, err := l.decide(ctx, key, domain.OpUpdate)
+	owner, t, observed, err := l.decide(ctx, key, domain.OpUpdate)
 	if err != nil || t.Same {
 		return 0, nil, err
 	}
-	return l.change(ctx, key, domain.OpUpdate, observed, domain.Goal{})
+	return l.change(ctx, key, domain.OpUpdate, seen(owner, observed), domain.Goal{})
 }
 
 // Rollback brings what an owner has in clusters back to what it was at a revision since the last instantiate; what
@@ -30,7 +30,7 @@ func (l *Lifecycle) Rollback(ctx context.Context, key domain.Key, revision int) 
 	known := []string{}
 	for _, a := range owner.Track().Revisions() {
 		if a.Revision == revision {
-			_, warnings, err = l.change(ctx, key, domain.OpRollback, observed, domain.Goal{Revert: a.ContextID})
+			_, warnings, err = l.change(ctx, key, domain.OpRollback, seen(owner, observed), domain.Goal{Revert: a.ContextID})
 			return warnings, err
 		}
 		known = append(known, fmt.Sprint(a.Revision))
@@ -42,7 +42,7 @@ func (l *Lifecycle) Rollback(ctx context.Context, key domain.Key, revision int) 
 // Migrate hands what a group has in clusters over to an approved group of another version of the same composite app, and
 // brings it in line with what that one wants.
 func (l *Lifecycle) Migrate(ctx context.Context, source domain.Key, version, group string) (warnings []string, err error) {
-	_, _, _, err = l.decide(ctx, source, domain.OpMigrate)
+	from, _, _, err := l.decide(ctx, source, domain.OpMigrate)
 	if err != nil {
 		return nil, err
 	}
@@ -50,11 +50,11 @@ func (l *Lifecycle) Migrate(ctx context.Context, source domain.Key, version, gro
 	if err != nil {
 		return nil, err
 	}
-	_, _, observed, err := l.decide(ctx, target, domain.OpReceive)
+	to, _, observed, err := l.decide(ctx, target, domain.OpReceive)
 	if err != nil {
 		return nil, err
 	}
-	_, warnings, err = l.change(ctx, target, domain.OpMigrate, observed, domain.Goal{Source: source})
+	_, warnings, err = l.change(ctx, target, domain.OpMigrate, seen(to, observed), domain.Goal{Source: source, SourceHistory: from.Track().Sign()})
 	return warnings, err
 }
 
@@ -69,10 +69,10 @@ func targetOf(source domain.Key, version, group string) (domain.Key, error) {
 }
 
 // change starts an operation whose context takes over from another one.
-func (l *Lifecycle) change(ctx context.Context, key domain.Key, op domain.Operation, observed domain.ContextStatus, goal domain.Goal) (int, []string, error) {
+func (l *Lifecycle) change(ctx context.Context, key domain.Key, op domain.Operation, seen domain.Seen, goal domain.Goal) (int, []string, error) {
 	id, err := newContextID()
 	if err != nil {
 		return 0, nil, err
 	}
-	return l.engine.Change(ctx, domain.Scope{Owner: key, ContextID: id, Operation: op}, observed, goal)
+	return l.engine.Change(ctx, domain.Scope{Owner: key, ContextID: id, Operation: op}, seen, goal)
 }
