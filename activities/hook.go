@@ -117,7 +117,7 @@ func (h *hookRun) clear(ctx context.Context, found *object) kube.Outcome {
 		h.mark(h.index, domain.MarkUndeleted, "what an earlier run has left cannot be deleted: "+refusal)
 		return outcome
 	}
-	if outcome.Retry != nil {
+	if outcome.Retry != nil { // what waits, says so
 		return outcome
 	}
 	left, err := h.look(ctx)
@@ -224,7 +224,8 @@ func (h *hookRun) gvk() schema.GroupVersionKind {
 }
 
 // tidy deletes the objects of hooks as their policies say: MarkDeleted then, or MarkRefused of those that had
-// failed. One that cannot be deleted stays what it was.
+// failed. One that cannot be deleted, or that outlives its deletion, stays what it was: nothing waits for it but a
+// terminate.
 func (a *attempt) tidy(ctx context.Context, cluster *kube.Cluster, s plan.Step) kube.Outcome {
 	job := a.job(s)
 	ends := map[int]domain.Mark{}
@@ -248,5 +249,10 @@ func (a *attempt) tidy(ctx context.Context, cluster *kube.Cluster, s plan.Step) 
 		default:
 		}
 	}
-	return cluster.Delete(ctx, job)
+	outcome := cluster.Delete(ctx, job)
+	if outcome.Waits != "" {
+		activity.GetLogger(ctx).Warn("delete hook", "cluster", a.in.Cluster, "reason", outcome.Waits)
+		outcome.Waits, outcome.Retry = "", nil
+	}
+	return outcome
 }

@@ -147,6 +147,8 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 	case errors.Is(outcome.Retry, kube.ErrReplaced): // the cluster has done nothing: the next attempt goes on at once
 		activity.RecordHeartbeat(ctx, a.snapshot())
 		return nil, outcome.Retry
+	case outcome.Waits != "":
+		return nil, a.await(ctx, outcome)
 	case outcome.Retry != nil:
 		return nil, a.retry(ctx, outcome)
 	default:
@@ -276,6 +278,8 @@ type progress struct {
 	// Reason is what the workflow was told that is waited for, and Since when that began.
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
+	// Leaving is since when objects are waited for that outlive their deletion.
+	Leaving time.Time `json:"leaving,omitzero"`
 }
 
 func (p progress) marks() domain.Marks { return domain.DecodeMarks(p.Marks) }
@@ -368,12 +372,18 @@ func (a *attempt) settled() bool {
 func (a *attempt) mark(i int, m domain.Mark, note string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	was := a.all[i]
 	a.all[i] = m
 	if m == domain.MarkDeleted && a.in.Prune {
 		a.all[i] = domain.MarkGone
 	}
-	if m == domain.MarkApplied || m == domain.MarkRefused || m == domain.MarkDeleted || m == domain.MarkUndeleted {
+	switch m {
+	case domain.MarkApplied, domain.MarkRefused, domain.MarkDeleted, domain.MarkUndeleted, domain.MarkLeaving:
 		a.state.Connectivity, a.state.Error = domain.ConnectivityAvailable, ""
+	default: // nobody has answered
+	}
+	if was == domain.MarkLeaving { // what it waited for is past, or said anew
+		a.state.Notes = slices.DeleteFunc(a.state.Notes, func(n domain.Note) bool { return n.Index == i })
 	}
 	if note != "" && len(a.state.Notes) < maxNotes {
 		a.state.Notes = append(a.state.Notes, domain.Note{Index: i, Message: note})
@@ -438,6 +448,50 @@ func (a *attempt) retry(ctx context.Context, o kube.Outcome) error {
 	}
 	activity.RecordHeartbeat(ctx, a.snapshot())
 	return o.Retry
+}
+
+// The first and the longest time between two looks at what outlives its deletion; in between it is a quarter of the time
+// that has passed. Nobody needs to know at once that a finalizer has gone for which he has waited for an hour.
+const (
+	firstWait   = time.Second
+	longestWait = 30 * time.Second
+)
+
+// toldNotes bounds how many notes the workflow is told: a history is no place for a thousand of the same kind.
+const toldNotes = 10
+
+// await tells the workflow for which objects the leaf waits, unless it knows. What waits holds no place anywhere: the error
+// has the attempt made again later.
+func (a *attempt) await(ctx context.Context, o kube.Outcome) error {
+	a.mu.Lock()
+	news := a.state.Reason != o.Waits || a.state.Connectivity != domain.ConnectivityAvailable
+	a.state.Connectivity, a.state.Error, a.state.Reason = domain.ConnectivityAvailable, "", o.Waits
+	if a.state.Leaving.IsZero() {
+		a.state.Leaving = time.Now()
+	}
+	passed := time.Since(a.state.Leaving)
+	a.mu.Unlock()
+	if p := a.snapshot(); news || p.Marks != p.Announced {
+		if err := a.tell(ctx, Contact{Connectivity: p.Connectivity, Marks: p.Marks, Reason: p.Reason, Notes: p.leaving()}); err != nil {
+			return err
+		}
+	}
+	activity.RecordHeartbeat(ctx, a.snapshot())
+	again := fail.Wrap(o.Retry, fail.Unavailable, "%s", o.Waits)
+	again.RetryAfter = min(max(passed/4, firstWait), longestWait)
+	return again
+}
+
+// leaving are the notes on what outlives its deletion, toldNotes of them at most.
+func (p progress) leaving() (notes []domain.Note) {
+	marks := p.marks()
+	for _, n := range p.Notes {
+		if marks[n.Index] == domain.MarkLeaving {
+			notes = append(notes, n)
+		}
+	}
+	slices.SortFunc(notes, func(x, y domain.Note) int { return cmp.Compare(x.Index, y.Index) })
+	return notes[:min(len(notes), toldNotes)]
 }
 
 func (a *attempt) tell(ctx context.Context, c Contact) error {

@@ -93,16 +93,20 @@ func newLeaf(t *testing.T, op domain.Operation, stages ...int) *leaf {
 		Scope: domain.Scope{Owner: "owner", ContextID: "1", Operation: op}, App: "app", Cluster: domain.ClusterName{Provider: "p", Name: "c"},
 		Bundle: l.store.put(t, bundle), Resources: len(stages), Namespace: "default",
 	}
-	clusters, err := kube.NewClusters(kube.Config{Request: time.Minute}, func(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
+	l.connect(kube.Config{Request: time.Minute})
+	return l
+}
+
+// connect makes the activities, with clients that have the configuration.
+func (l *leaf) connect(config kube.Config) {
+	clusters, err := kube.NewClusters(config, func(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
 		return l.kubeconfig(), "digest", nil
 	})
-	require.NoError(t, err)
-	t.Cleanup(clusters.Close)
+	require.NoError(l.t, err)
+	l.t.Cleanup(clusters.Close)
 	l.kube = activities.NewKube(clusters, l.store, l, l, agent())
 	l.kube.Rules = l
-
 	l.env = l.environment()
-	return l
 }
 
 // environment is one in which the activities run.

@@ -204,6 +204,10 @@ func (a *attempt) removeState(ctx context.Context, cluster *kube.Cluster) error 
 	if refusal != "" {
 		a.say("the ResourceBundleState could not be deleted: " + refusal)
 	}
+	if outcome.Waits != "" { // it says of nothing that is still there
+		a.say("the ResourceBundleState is still there: " + outcome.Waits)
+		return nil
+	}
 	return outcome.Retry
 }
 

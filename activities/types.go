@@ -174,6 +174,7 @@ type Contact struct {
 	Marks        string              `json:"marks"`
 	Error        string              `json:"error,omitempty"`
 	Reason       string              `json:"reason,omitempty"` // what is waited for, of a cluster that answers
+	Notes        []domain.Note       `json:"notes,omitempty"`  // on what outlives its deletion
 }
 
 // FinishInput asks for the end of an operation to be recorded.

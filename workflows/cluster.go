@@ -49,6 +49,7 @@ func (l *leaf) run(ctx workflow.Context) error {
 		}
 		waited := l.state.Reason != ""
 		l.state.Connectivity, l.state.Marks, l.state.Error, l.state.Reason = end.Connectivity, end.Marks, end.LastError, ""
+		l.state.Notes = nil // they are in the leaf's record
 		if end.Next == 0 {
 			return nil
 		}
@@ -119,8 +120,9 @@ func (l *leaf) record(cause error) error {
 	}
 	in := domain.Leaf{
 		ContextID: l.in.ContextID, Operation: l.in.Operation, App: l.in.App, Cluster: l.in.Cluster,
-		Connectivity: l.state.Connectivity, Marks: l.state.Marks, LastError: l.state.Error,
+		Connectivity: l.state.Connectivity, Marks: l.state.Marks, LastError: l.state.Error, Notes: l.state.Notes,
 	}
+	l.state.Notes = nil // histories stay small
 	return briefly(l.whole, lifecycle.RecordLeaf, in, nil)
 }
 
@@ -149,6 +151,7 @@ func (l *leaf) listen(ctx workflow.Context) {
 		contacts.Receive(ctx, &c)
 		l.contacted = true
 		l.state.Connectivity, l.state.Marks, l.state.Error, l.state.Reason = c.Connectivity, c.Marks, c.Error, c.Reason
+		l.state.Notes = c.Notes
 		l.tell(ctx)
 	}
 }

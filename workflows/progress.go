@@ -64,6 +64,7 @@ type ClusterProgress struct {
 	Marks        string              `json:"marks"`
 	Error        string              `json:"error,omitempty"`
 	Reason       string              `json:"reason,omitempty"` // what is waited for in the cluster
+	Notes        []domain.Note       `json:"notes,omitempty"`  // on what outlives its deletion
 }
 
 // table shows progress in the Web UI. (Fprintf to a builder would do, but workflowcheck holds every Fprintf

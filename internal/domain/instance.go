@@ -142,6 +142,7 @@ const (
 	MarkRefused   Mark = 'F' // apply answered with a refusal
 	MarkDoomed    Mark = 'd' // in the cluster, to be deleted, delete not sent
 	MarkDeleting  Mark = 'r' // delete sent, no answer known
+	MarkLeaving   Mark = 'L' // delete answered, and still in the cluster: it waits for a finalizer, say
 	MarkUndeleted Mark = 'X' // refused, and may be in the cluster
 	MarkDeleted   Mark = 'D' // not in the cluster
 	MarkKept      Mark = 'K' // left in the cluster on purpose (CRDs, helm.sh/resource-policy: keep), or as it was there before
@@ -167,7 +168,7 @@ func (m Mark) Idle() bool { return m == MarkIdle || m == MarkLeft }
 func (m Mark) ToApply() bool { return m == MarkPending || m == MarkOutdated || m == MarkSent }
 
 // ToDelete says whether the resource is to be deleted.
-func (m Mark) ToDelete() bool { return m == MarkDoomed || m == MarkDeleting }
+func (m Mark) ToDelete() bool { return m == MarkDoomed || m == MarkDeleting || m == MarkLeaving }
 
 // Marks holds one Mark per resource, in the order of the app's bundle. It is stored and sent run-length
 // encoded ("500A2F"), so that a leaf of uniform resources costs a few bytes.
@@ -220,7 +221,7 @@ func DecodeMarks(s string) Marks {
 }
 
 // State is how a mark is shown, "" when it is not. While work goes on, what is not settled is Pending, or Retrying when the
-// cluster does not answer. After it has ended nothing more is tried: what was sent without an answer is
+// cluster does not answer or when it outlives its deletion. After it has ended nothing more is tried: what was sent without an answer is
 // Failed, and what a terminate never came to is still Applied.
 func (m Mark) State(inProgress bool, c Connectivity) ResourceState {
 	switch m {
@@ -237,11 +238,11 @@ func (m Mark) State(inProgress bool, c Connectivity) ResourceState {
 	switch {
 	case m.Idle():
 		return ResourcePending
-	case inProgress && c == ConnectivityRetrying:
+	case inProgress && (c == ConnectivityRetrying || m == MarkLeaving):
 		return ResourceRetrying
 	case inProgress:
 		return ResourcePending
-	case m == MarkSent, m == MarkDeleting:
+	case m == MarkSent, m == MarkDeleting, m == MarkLeaving:
 		return ResourceFailed
 	case m == MarkDoomed:
 		return ResourceApplied
@@ -288,7 +289,7 @@ func (m Marks) Doom() Marks {
 		switch x {
 		case MarkPending, MarkIdle, MarkRefused, MarkDeleted:
 			out[i] = MarkDeleted
-		case MarkDeleting, MarkKept, MarkGone:
+		case MarkDeleting, MarkLeaving, MarkKept, MarkGone:
 			out[i] = x
 		default:
 			out[i] = MarkDoomed

@@ -10,14 +10,14 @@ import (
 )
 
 // letters are all marks. They are stored: a letter that changes its meaning breaks what is deployed.
-const letters = "psAFdrXDKhoGH"
+const letters = "psAFdrXDKhoGHL"
 
 func TestMarksAreTheirLetters(t *testing.T) {
 	require.Equal(t, letters, string([]byte{
 		byte(domain.MarkPending), byte(domain.MarkSent), byte(domain.MarkApplied), byte(domain.MarkRefused), byte(domain.MarkDoomed),
 		byte(domain.MarkDeleting), byte(domain.MarkUndeleted), byte(domain.MarkDeleted), byte(domain.MarkKept),
 		byte(domain.MarkIdle), byte(domain.MarkOutdated), byte(domain.MarkGone),
-		byte(domain.MarkLeft),
+		byte(domain.MarkLeft), byte(domain.MarkLeaving),
 	}))
 }
 
@@ -29,7 +29,7 @@ func TestMarksEncode(t *testing.T) {
 		"ApA":                           "1A1p1A",
 		strings.Repeat("A", 500) + "FF": "500A2F",
 		strings.Repeat("p", 10_000):     "10000p",
-		letters:                         "1p1s1A1F1d1r1X1D1K1h1o1G1H",
+		letters:                         "1p1s1A1F1d1r1X1D1K1h1o1G1H1L",
 	} {
 		marks := domain.Marks(text)
 		require.Equal(t, want, marks.Encode())
@@ -56,6 +56,7 @@ func TestMarkState(t *testing.T) {
 		domain.MarkDoomed:    {"Pending", "Retrying", "Applied"},
 		domain.MarkDeleting:  {"Pending", "Retrying", "Failed"},
 		domain.MarkUndeleted: {"Failed", "Failed", "Failed"},
+		domain.MarkLeaving:   {"Retrying", "Retrying", "Failed"},
 		domain.MarkDeleted:   {"Deleted", "Deleted", "Deleted"},
 		domain.MarkKept:      {"Applied", "Applied", "Applied"},
 		domain.MarkIdle:      {"Pending", "Pending", "Pending"},

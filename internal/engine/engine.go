@@ -247,7 +247,8 @@ func leaves(s domain.Scope, app string, open []workflows.ClusterProgress) []doma
 	for _, c := range open {
 		out = append(out, domain.Leaf{
 			ID: domain.LeafID(s.ContextID, app, c.Cluster), ContextID: s.ContextID, Operation: s.Operation,
-			App: app, Cluster: c.Cluster, Connectivity: c.Connectivity, Marks: c.Marks, LastError: c.Error, Reason: c.Reason, Open: true,
+			App: app, Cluster: c.Cluster, Connectivity: c.Connectivity, Marks: c.Marks, LastError: c.Error, Reason: c.Reason,
+			Notes: c.Notes, Open: true,
 		})
 	}
 	return out

@@ -210,6 +210,9 @@ func (d *decision) leaves() {
 func (d *decision) leaf(app *status.App, c *status.Cluster) {
 	at := place{Place: Place{App: app.Name, Cluster: c.ClusterName}}
 	marks := tally(app, c)
+	if !c.InProgress {
+		marks.leaving = 0 // refused has them
+	}
 	d.refused(app, c, at)
 	switch {
 	case marks.unsettled() == 0:
@@ -259,7 +262,8 @@ func (d *decision) over(c *status.Cluster, marks marks, at place) {
 	}
 }
 
-// refused adds the resources that the cluster refuses, with what it says of each.
+// refused adds the resources that the cluster refuses, and those that outlive their deletion without anybody who waits for
+// that, with what it says of each.
 func (d *decision) refused(app *status.App, c *status.Cluster, at place) {
 	if d.ended() {
 		return
@@ -269,10 +273,15 @@ func (d *decision) refused(app *status.App, c *status.Cluster, at place) {
 		notes[n.Index] = n.Message
 	}
 	for i, m := range c.Marks {
-		if m != domain.MarkRefused && m != domain.MarkUndeleted || i >= len(app.Resources) {
+		stays := m == domain.MarkLeaving && !c.InProgress
+		if m != domain.MarkRefused && m != domain.MarkUndeleted && !stays || i >= len(app.Resources) {
 			continue
 		}
 		at.resource = name(&app.Resources[i])
+		if stays {
+			d.add(Leftover, notes[i], 1, at)
+			continue
+		}
 		kind := ResourceRefused
 		if app.Hook != nil && app.Hook(i) {
 			kind = HookFailed
@@ -282,9 +291,9 @@ func (d *decision) refused(app *status.App, c *status.Cluster, at place) {
 }
 
 // marks are the numbers of marks of a leaf that are not settled.
-type marks struct{ pending, sent, doomed int }
+type marks struct{ pending, sent, doomed, leaving int }
 
-func (m marks) unsettled() int { return m.pending + m.sent + m.doomed }
+func (m marks) unsettled() int { return m.pending + m.sent + m.doomed + m.leaving }
 
 // tally counts a leaf's marks; of what is missing nothing was sent.
 func tally(app *status.App, c *status.Cluster) marks {
@@ -297,6 +306,8 @@ func tally(app *status.App, c *status.Cluster) marks {
 			n.sent++
 		case domain.MarkDoomed:
 			n.doomed++
+		case domain.MarkLeaving:
+			n.leaving++
 		default: // settled
 		}
 	}

@@ -66,6 +66,14 @@ func cluster(n int) domain.ClusterName {
 	return domain.ClusterName{Provider: "p1", Name: fmt.Sprintf("c%03d", n)}
 }
 
+// leaving has a Service that waits for a finalizer.
+func leaving() status.Cluster {
+	return status.Cluster{
+		Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("1D1L1D"),
+		Notes: []domain.Note{{Index: 1, Message: "being deleted since 2026-11-21T14:00:03Z, waits for finalizer example.com/held"}},
+	}
+}
+
 // app has three resources on n clusters; each says where one of them stands.
 func app(name string, n int, each func(i int) status.Cluster) status.App {
 	a := status.App{Name: name, Resources: []plan.ResourceID{
@@ -326,6 +334,28 @@ var situations = map[string]func() *explain.Situation{
 					Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("1D1X1d"),
 					Notes: []domain.Note{{Index: 1, Message: `services "r1-sink" is forbidden`}},
 				}
+			}
+			return marked("3D")(i)
+		})}
+		return s
+	},
+	"terminate-waits": func() *explain.Situation {
+		s := of(domain.Terminated, domain.ContextTerminating, domain.OpStop)
+		s.Apps = []status.App{app("sink", 2, func(i int) status.Cluster {
+			if i == 1 {
+				c := leaving()
+				c.InProgress, c.Reason = true, "waits until Service r1-sink is gone: "+c.Notes[0].Message
+				return c
+			}
+			return marked("3D")(i)
+		})}
+		return s
+	},
+	"terminate-waited": func() *explain.Situation {
+		s := of(domain.TerminateStopped, domain.ContextTerminateFailed, domain.OpTerminate)
+		s.Apps = []status.App{app("sink", 2, func(i int) status.Cluster {
+			if i == 1 {
+				return leaving()
 			}
 			return marked("3D")(i)
 		})}

@@ -25,10 +25,10 @@ const (
 	ClusterHoldsUp   Kind = "ClusterHoldsUp"   // a cluster does not let the work through; it is tried again
 	Unanswered       Kind = "Unanswered"       // sent to a cluster, and nobody knows what became of it
 	Stopped          Kind = "Stopped"          // a person has stopped the operation
-	Leftover         Kind = "Leftover"         // not deleted, because the terminate ended before
+	Leftover         Kind = "Leftover"         // not deleted, because the operation ended before
 	NeverSent        Kind = "NeverSent"        // not applied, because the instantiate ended before
 	Unrecorded       Kind = "Unrecorded"       // the store does not know, and there is nobody to ask
-	Waiting          Kind = "Waiting"          // for a hook
+	Waiting          Kind = "Waiting"          // for a hook, or for what outlives its deletion
 	AtWork           Kind = "AtWork"           // under way
 	NotStarted       Kind = "NotStarted"       // an app waits for another one, or for a time after it
 	Queued           Kind = "Queued"           // its turn has not come
@@ -77,7 +77,11 @@ func (d *decision) text(g *group) string {
 	case Unanswered:
 		return fmt.Sprintf("%s sent to %s, and what became of %s is not known", were(g.resources, "resource"), of, them(g.resources))
 	case Leftover:
-		return fmt.Sprintf("%s still on %s: the terminate ended before", are(g.resources, "resource"), of)
+		ended := "operation"
+		if deleting {
+			ended = "terminate"
+		}
+		return fmt.Sprintf("%s still on %s: the %s ended before", are(g.resources, "resource"), of, ended)
 	case NeverSent:
 		return fmt.Sprintf("%s never sent to %s: the operation ended before", were(g.resources, "resource"), of)
 	case Unrecorded:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -20,39 +21,109 @@ import (
 	"github.com/drover-io/drover/internal/plan"
 )
 
-// Delete deletes the job's resources that are marked MarkDoomed or MarkDeleting, in the reverse order of
+// Delete deletes the job's resources that are marked MarkDoomed, MarkDeleting or MarkLeaving, in the reverse order of
 // Apply. They become MarkDeleting before the request, then MarkDeleted or, with the cluster's message,
 // MarkUndeleted. What is absent counts as deleted, also when its kind is gone, and so does what carries
 // another deployment's label: it is somebody else's now, which the note says. An object that outlives its
-// deletion (finalizers, a pod's grace period) is waited for up to Config.Settle a stage; the note says what
-// it waits for then.
+// deletion (finalizers, a pod's grace period) is waited for up to Config.Settle a stage; then it is MarkLeaving, with a
+// note that says what it waits for, and the next stage is begun. As long as there is one the outcome is to try again, and
+// says for what in Waits; one that was MarkLeaving before is looked at once.
 func (c *Cluster) Delete(ctx context.Context, j Job) Outcome {
 	r := c.begin(j)
-	stages := r.stages(domain.MarkDoomed, domain.MarkDeleting)
+	stages := r.stages(domain.MarkDoomed, domain.MarkDeleting, domain.MarkLeaving)
 	slices.Reverse(stages)
-	return r.work(ctx, stages, func(ctx context.Context, stage []int) error {
+	stuck := &leaving{objects: map[int]object{}}
+	outcome := r.work(ctx, stages, func(ctx context.Context, stage []int) error {
 		l := &leaving{objects: map[int]object{}}
-		if err := r.each(ctx, stage, func(ctx context.Context, i int) error { return r.delete(ctx, i, l) }); err != nil {
+		if err := r.each(ctx, r.turns(stage), func(ctx context.Context, i int) error { return r.delete(ctx, i, l, stuck) }); err != nil {
 			return err
 		}
-		return r.awaitLeave(ctx, l)
+		return r.awaitLeave(ctx, l, stuck)
 	})
+	if outcome.Retry == nil {
+		outcome.Waits = r.waits(stuck)
+	}
+	if outcome.Waits != "" {
+		outcome.Retry = fail.New(fail.Unavailable, "%s", outcome.Waits)
+	}
+	return outcome
+}
+
+// mostLooks bounds how many objects that do not go are looked at anew in a stage: a thousand that wait for the same
+// finalizer are not asked for one by one, every time. Once they go, all are found to be gone.
+const mostLooks = 32
+
+// turns are the indices of a stage in the order in which they are worked on: those last that were leaving before, each of
+// which has its chance to be looked at.
+func (r *run) turns(stage []int) []int {
+	var fresh, old []int
+	for _, i := range stage {
+		if r.marked(i) == domain.MarkLeaving {
+			old = append(old, i)
+		} else {
+			fresh = append(fresh, i)
+		}
+	}
+	if len(old) > mostLooks { // the first one is always looked at: the message is the same from try to try
+		rand.Shuffle(len(old)-1, func(a, b int) { old[a+1], old[b+1] = old[b+1], old[a+1] })
+	}
+	return append(fresh, old...)
+}
+
+// waits says what is waited for, "" for nothing.
+func (r *run) waits(stuck *leaving) string {
+	first, n := -1, 0
+	for i := range r.Resources {
+		if r.marked(i) != domain.MarkLeaving {
+			continue
+		}
+		n++
+		if _, seen := stuck.objects[i]; seen && first < 0 {
+			first = i
+		}
+	}
+	if first < 0 {
+		return ""
+	}
+	id, more := r.Resources[first].ResourceID, ""
+	if n > 1 {
+		more = fmt.Sprintf(" (and %d more)", n-1)
+	}
+	o := stuck.objects[first]
+	return fmt.Sprintf("waits until %s %s is gone: %s%s", id.Kind, id.Name, o.waitsFor(), more)
 }
 
 // object is one that was found in the cluster.
 type object struct {
 	path string
 	metav1.PartialObjectMetadata
+	says string // of a kind that says itself what its deletion waits for
 }
 
-// leaving are the objects of a stage that are being deleted, by index.
+// leaving are objects that are being deleted, by index.
 type leaving struct {
 	mu      sync.Mutex
 	objects map[int]object
 }
 
-// delete settles resource i, or adds it to those that are leaving.
-func (r *run) delete(ctx context.Context, i int, l *leaving) error {
+func (l *leaving) add(i int, o *object) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.objects[i] = *o
+}
+
+func (l *leaving) number() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.objects)
+}
+
+// delete settles resource i, or adds it to those that are leaving, or to those that were leaving before and still are.
+func (r *run) delete(ctx context.Context, i int, l, stuck *leaving) error {
+	before := r.marked(i) == domain.MarkLeaving
+	if before && stuck.number() >= mostLooks {
+		return nil
+	}
 	o, note, err := r.request(ctx, i)
 	switch message, refused := refusal(ctx, err); {
 	case isAbsent(err), meta.IsNoMatchError(err), errors.Is(err, errNowhere):
@@ -63,10 +134,10 @@ func (r *run) delete(ctx context.Context, i int, l *leaving) error {
 		return nil
 	case err != nil:
 		return err
+	case o != nil && before && r.marked(i) == domain.MarkLeaving:
+		return r.outlives(ctx, i, o, stuck)
 	case o != nil:
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.objects[i] = *o
+		l.add(i, o)
 		return nil
 	default:
 		r.mark(i, domain.MarkDeleted, note)
@@ -92,7 +163,9 @@ func (r *run) request(ctx context.Context, i int) (leaving *object, note string,
 			return nil, foreign(owner), nil
 		}
 		if found.DeletionTimestamp != nil {
-			r.mark(i, domain.MarkDeleting, "")
+			if r.marked(i) != domain.MarkLeaving {
+				r.mark(i, domain.MarkDeleting, "")
+			}
 			return found, "", nil
 		}
 		gone, err := r.remove(ctx, i, found)
@@ -176,9 +249,12 @@ func (r *run) remove(ctx context.Context, i int, found *object) (gone bool, err 
 	if err != nil {
 		return false, err
 	}
-	var answer metav1.TypeMeta
+	var answer metav1.PartialObjectMetadata
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return false, notAnAPIServer(err)
+	}
+	if answer.UID == found.UID {
+		found.PartialObjectMetadata = answer
 	}
 	return answer.Kind == "Status", nil
 }
@@ -189,8 +265,8 @@ const (
 	longestLook = time.Second
 )
 
-// awaitLeave waits for what is leaving, up to Config.Settle for all of it.
-func (r *run) awaitLeave(ctx context.Context, l *leaving) error {
+// awaitLeave waits for what is leaving, up to Config.Settle for all of it. What is there then is stuck.
+func (r *run) awaitLeave(ctx context.Context, l, stuck *leaving) error {
 	deadline := time.Now().Add(r.config.Settle)
 	indices := make([]int, 0, len(l.objects))
 	for i := range l.objects {
@@ -199,6 +275,7 @@ func (r *run) awaitLeave(ctx context.Context, l *leaving) error {
 	slices.Sort(indices)
 	return r.each(ctx, indices, func(ctx context.Context, i int) error {
 		was := l.objects[i]
+		last := &was
 		for wait := firstLook; ; wait = min(2*wait, longestLook) {
 			found, err := r.metadata(ctx, was.path)
 			switch message, refused := refusal(ctx, err); {
@@ -208,22 +285,85 @@ func (r *run) awaitLeave(ctx context.Context, l *leaving) error {
 			case refused:
 				r.mark(i, domain.MarkDeleted, "deletion was accepted; whether it is done cannot be seen: "+message)
 				return nil
-			case err != nil:
-				return err
-			case time.Now().After(deadline):
-				r.mark(i, domain.MarkDeleted, "deletion was accepted; it waits for "+waitsFor(found))
-				return nil
+			case err == nil && time.Now().After(deadline):
+				return r.outlives(ctx, i, found, stuck)
+			case err == nil:
+				last, err = found, pause.For(ctx, wait)
 			}
-			if err := pause.For(ctx, wait); err != nil {
+			if err != nil {
+				r.mark(i, domain.MarkLeaving, last.waitsFor()) // the last word, should somebody have stopped it
 				return err
 			}
 		}
 	})
 }
 
-func waitsFor(o *object) string {
-	if len(o.Finalizers) == 0 {
-		return "its grace period"
+// outlives says of an object that it is still there.
+func (r *run) outlives(ctx context.Context, i int, o *object, stuck *leaving) error {
+	if err := r.hear(ctx, i, o); err != nil {
+		return err
 	}
-	return "the finalizers " + strings.Join(o.Finalizers, ", ")
+	stuck.add(i, o)
+	r.mark(i, domain.MarkLeaving, o.waitsFor())
+	return nil
+}
+
+// hear reads what a namespace, or the definition of a kind, says of its own deletion: it ends with that of what it has.
+func (r *run) hear(ctx context.Context, i int, o *object) error {
+	var tells func(condition metav1.Condition) bool
+	switch r.Resources[i].Kind {
+	case "Namespace":
+		tells = func(c metav1.Condition) bool { return c.Status == metav1.ConditionTrue }
+	case "CustomResourceDefinition":
+		tells = func(c metav1.Condition) bool { return c.Status == metav1.ConditionTrue && c.Type == "Terminating" }
+	default:
+		return nil
+	}
+	body, err := r.send(ctx, request{method: http.MethodGet, path: o.path, accept: contentJSON}, nil)
+	switch _, refused := refusal(ctx, err); {
+	case isAbsent(err), refused: // the next look finds it gone, or nobody may look
+		return nil
+	case err != nil:
+		return err
+	}
+	var is struct {
+		Status struct {
+			Conditions []metav1.Condition `json:"conditions"`
+		} `json:"status"`
+	}
+	if err := json.Unmarshal(body, &is); err != nil {
+		return notAnAPIServer(err)
+	}
+	var said []string
+	for _, c := range is.Status.Conditions {
+		if tells(c) && c.Message != "" {
+			said = append(said, c.Message)
+		}
+	}
+	o.says = clip(strings.Join(said, "; "))
+	return nil
+}
+
+// waitsFor says since when the object is being deleted and what that waits for.
+func (o *object) waitsFor() string {
+	var why string
+	var grace time.Duration
+	if s := o.DeletionGracePeriodSeconds; s != nil {
+		grace = time.Duration(*s) * time.Second
+	}
+	switch {
+	case o.says != "":
+		why = ": " + o.says
+	case len(o.Finalizers) == 1:
+		why = ", waits for finalizer " + o.Finalizers[0]
+	case len(o.Finalizers) > 1:
+		why = ", waits for the finalizers " + strings.Join(o.Finalizers, ", ")
+	case grace > 0:
+		why = fmt.Sprintf(", with a grace period of %s", grace)
+	}
+	if o.DeletionTimestamp == nil { // it is not known yet to be on its way
+		return "its deletion was accepted" + why
+	}
+	// The timestamp is the one at which the grace period is over.
+	return "being deleted since " + o.DeletionTimestamp.Add(-grace).UTC().Format(time.RFC3339) + why
 }

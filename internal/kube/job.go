@@ -44,6 +44,9 @@ type Outcome struct {
 	Retry error
 	// Reached says that something answered in the cluster's place, to this job or another, meanwhile.
 	Reached bool
+	// Waits says, of a Delete whose Retry is about nothing else, which objects outlive their deletion and what they wait
+	// for. The cluster answers then.
+	Waits string
 }
 
 // refusal is the message of the cluster's last word on a resource; ok is false when err is none. The end of

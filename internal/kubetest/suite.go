@@ -3,6 +3,7 @@ package kubetest
 import (
 	"context"
 	_ "embed"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,8 @@ func Suite(t *testing.T, kubeconfig []byte) {
 		"leaves what is kept or settled":                          leavesKept,
 		"deletes by another version when the one wanted is gone":  deletesOtherVersion,
 		"says which finalizers a deletion waits for":              saysFinalizers,
+		"says what a namespace waits for":                         saysWhatNamespaceHas,
+		"looks at few of many that wait":                          looksAtFew,
 		"waits for an object that leaves in time":                 waitsForLeave,
 		"refuses when permissions are missing":                    forbidden,
 		"tries again when credentials are not accepted":           unauthorized,
@@ -388,16 +391,97 @@ func (w *world) hold(name string) {
 const letGo = `{"metadata":{"finalizers":null}}`
 
 func saysFinalizers(w *world) {
-	resources := []plan.Resource{w.configMap(0, "held"), w.configMap(0, "free")}
+	resources := []plan.Resource{w.configMap(1, "held"), w.configMap(1, "free"), w.configMap(0, "before")}
 	w.mustApply(resources)
 	w.hold("held")
 	w.cluster = Open(w, kube.Config{Settle: 50 * time.Millisecond}, w.kubeconfig)
+	marks := domain.NewMarks(3, domain.MarkDoomed)
 	for range 2 { // an attempt that finds the deletion asked for already says the same
-		outcome, watcher := w.delete(resources)
-		require.Equal(w, kube.Outcome{Reached: true}, outcome)
-		require.Equal(w, domain.NewMarks(2, domain.MarkDeleted), watcher.Marks)
-		require.Empty(w, cmp.Diff(map[int]string{0: "deletion was accepted; it waits for the finalizers example.com/held"}, watcher.Notes))
+		j, watcher := w.job(resources, marks)
+		outcome := w.cluster.Delete(w.Context(), j)
+		since := w.find("held").GetDeletionTimestamp().UTC().Format(time.RFC3339)
+		note := "being deleted since " + since + ", waits for finalizer example.com/held"
+		require.Equal(w, "waits until ConfigMap held is gone: "+note, outcome.Waits)
+		require.True(w, fail.Is(outcome.Retry, fail.Unavailable), "%v", outcome.Retry)
+		require.True(w, outcome.Reached)
+		require.Equal(w, domain.Marks{domain.MarkLeaving, domain.MarkDeleted, domain.MarkDeleted}, watcher.Marks)
+		require.Equal(w, map[int]string{0: note}, watcher.Notes)
+		require.Nil(w, w.find("before"), "what is deleted after it does not wait for ever")
+		marks = watcher.Marks
 	}
+	w.merge("held", letGo)
+	j, watcher := w.job(resources, marks)
+	require.Equal(w, kube.Outcome{Reached: true}, w.cluster.Delete(w.Context(), j))
+	require.Equal(w, domain.NewMarks(3, domain.MarkDeleted), watcher.Marks)
+	require.Empty(w, watcher.Notes)
+}
+
+func saysWhatNamespaceHas(w *world) {
+	other := Name("suite")
+	resources := Resources(w, true, `
+apiVersion: v1
+kind: Namespace
+metadata: {name: `+other+`}
+`)
+	w.mustApply(resources)
+	foreign := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "finalizers": []any{"example.com/held"}},
+	}}
+	_, err := w.dynamic.Resource(configMaps).Namespace(other).Create(w.Context(), foreign, metav1.CreateOptions{})
+	require.NoError(w, err)
+	let := func() {
+		_, err := w.dynamic.Resource(configMaps).Namespace(other).Patch(context.WithoutCancel(w.Context()), "a",
+			types.MergePatchType, []byte(letGo), metav1.PatchOptions{})
+		if !apierrors.IsNotFound(err) {
+			require.NoError(w, err)
+		}
+	}
+	w.Cleanup(let)
+	w.cluster = Open(w, kube.Config{Settle: 50 * time.Millisecond}, w.kubeconfig)
+	marks := domain.Marks{domain.MarkDoomed}
+	attempt := func() kube.Outcome {
+		j, watcher := w.job(resources, marks)
+		outcome := w.cluster.Delete(w.Context(), j)
+		marks = watcher.Marks
+		return outcome
+	}
+	require.Eventually(w, func() bool { // the cluster says so a moment after the deletion
+		outcome := attempt()
+		require.Equal(w, domain.Marks{domain.MarkLeaving}, marks)
+		return strings.Contains(outcome.Waits, "waits until Namespace "+other+" is gone: being deleted since ") &&
+			strings.Contains(outcome.Waits, "configmaps. has 1 resource instances") && strings.Contains(outcome.Waits, "example.com/held in 1 resource")
+	}, Deadline, Tick)
+	let()
+	require.Eventually(w, func() bool { return attempt().Retry == nil }, Deadline, Tick)
+	require.Equal(w, domain.Marks{domain.MarkDeleted}, marks)
+}
+
+func looksAtFew(w *world) {
+	const n = 100
+	var resources []plan.Resource
+	for i := range n {
+		resources = append(resources, w.configMap(0, fmt.Sprintf("held-%d", i)))
+	}
+	w.mustApply(resources)
+	for i := range resources {
+		w.hold(resources[i].Name)
+	}
+	w.cluster = Open(w, kube.Config{Settle: time.Nanosecond}, w.kubeconfig)
+	outcome, watcher := w.delete(resources)
+	require.Equal(w, domain.NewMarks(n, domain.MarkLeaving), watcher.Marks)
+	require.Contains(w, outcome.Waits, "waits until ConfigMap held-0 is gone")
+	require.Contains(w, outcome.Waits, "(and 99 more)")
+
+	asked := w.cluster.Answers()
+	j, _ := w.job(resources, watcher.Marks)
+	require.Equal(w, outcome.Waits, w.cluster.Delete(w.Context(), j).Waits)
+	require.Less(w, w.cluster.Answers()-asked, int64(n/2))
+	for i := range resources {
+		w.merge(resources[i].Name, letGo)
+	}
+	j, watcher = w.job(resources, watcher.Marks)
+	require.NoError(w, w.cluster.Delete(w.Context(), j).Retry)
+	require.Equal(w, domain.NewMarks(n, domain.MarkDeleted), watcher.Marks)
 }
 
 func waitsForLeave(w *world) {

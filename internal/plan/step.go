@@ -163,7 +163,7 @@ func Doom(resources []Resource, was domain.Marks, by domain.Operation) domain.Ma
 			due = append(due, i)
 		}
 	}
-	if by != domain.OpTerminate && !slices.Contains(marks, domain.MarkDoomed) && !slices.Contains(marks, domain.MarkDeleting) {
+	if by != domain.OpTerminate && !marks.Has(domain.Mark.ToDelete) {
 		return marks
 	}
 	for _, i := range due {
@@ -179,7 +179,7 @@ func Doom(resources []Resource, was domain.Marks, by domain.Operation) domain.Ma
 // completed says whether a terminate has come to the end of a hook that it left with the mark.
 func completed(m domain.Mark) bool {
 	switch m {
-	case domain.MarkApplied, domain.MarkDoomed, domain.MarkDeleting, domain.MarkDeleted:
+	case domain.MarkApplied, domain.MarkDoomed, domain.MarkDeleting, domain.MarkLeaving, domain.MarkDeleted:
 		return true
 	default:
 		return false
