@@ -263,6 +263,10 @@ func (l *Lifecycle) loadIntents(ctx context.Context, w *wanted) error {
 			w.group.Name, domain.PlacementIntentKey)
 	}
 	o, err := l.Store.Get(ctx, domain.PlacementIntents, key.Child(domain.PlacementIntents.Collection, name))
+	if fail.Is(err, fail.NotFound) {
+		return fail.Wrap(err, fail.NotFound, "Intent not found: deployment intent group %q has no generic placement intent %q, which its deployment intents name",
+			w.group.Name, name)
+	}
 	if err != nil {
 		return err
 	}

@@ -48,6 +48,10 @@ func (l *Lifecycle) prepareChange(ctx context.Context, in ChangeInput) (*Prepare
 		return nil, err
 	}
 	d, err := l.goal(ctx, owner, in)
+	if fail.Is(err, fail.NotFound) { // of what the owner is made of: whoever asked has named the owner, which is there
+		return nil, fail.Wrap(err, fail.Conflict, "%s %q cannot %s: %s; its instance %s stays as it is",
+			source.Noun().Title, source.LocalName(), in.Operation, fail.TextOf(err), from.ContextID)
+	}
 	if err != nil {
 		return nil, err
 	}

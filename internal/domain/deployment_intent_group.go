@@ -136,16 +136,16 @@ func (d *DeploymentIntentGroup) Decide(c ContextStatus, op Operation) (Transitio
 		switch {
 		case s == Instantiated, s == InstantiateStopped:
 			return Transition{To: Terminated}, nil
+		case s == Updated:
+			return refuse(migrated)
 		// EMCO has no way to finish a termination that failed or was stopped; leftovers would stay for ever.
-		// Nor to end an instantiate that goes on after its terminate was ended by hand.
-		case (s == TerminateStopped || s == Terminated) && (c == ContextTerminateFailed || c == ContextInstantiating):
+		// Nor to end an instantiate that goes on after its terminate was ended by hand. What is wanted next does not matter.
+		case c == ContextTerminateFailed, c == ContextInstantiating:
 			return Transition{To: Terminated}, nil
 		case s == Terminated && busy:
 			return refuse("it is already being terminated")
 		case s == Terminated:
 			return refuse("it is already terminated")
-		case s == Updated:
-			return refuse(migrated)
 		default:
 			return refuse("it is not instantiated")
 		}

@@ -33,6 +33,7 @@ func TestDecide(t *testing.T) {
 		in []string // statuses of the context
 		to domain.State
 	}
+	left := []string{"TF", "i"}
 	allowed := map[domain.Operation]map[domain.State]cell{
 		domain.OpApprove: {
 			created: {any8, approved}, approved: {any8, approved}, terminated: {ended, approved}, updated: {any8, approved},
@@ -43,7 +44,7 @@ func TestDecide(t *testing.T) {
 		domain.OpTerminate: {
 			instantiated: {any8, terminated}, iStopped: {any8, terminated},
 			// what is left over of a termination can be terminated again, and so can what goes on after one
-			terminated: {[]string{"TF", "i"}, terminated}, terStopped: {[]string{"TF", "i"}, terminated},
+			terminated: {left, terminated}, terStopped: {left, terminated}, created: {left, terminated}, approved: {left, terminated},
 		},
 		domain.OpStop: {
 			instantiated: {[]string{"i"}, iStopped}, terminated: {[]string{"t"}, terStopped},

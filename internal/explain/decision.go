@@ -24,6 +24,8 @@ type decision struct {
 	noted   int                             // places
 	unheard map[domain.ClusterName]struct{} // whose reports never came
 	unread  bool                            // the reports, or some of them
+	unseen  map[domain.ClusterName]struct{} // on which something was applied a moment ago that they have not reported
+	fresh   int                             // so many resources
 	silence string                          // why one of them does not report
 }
 
@@ -314,6 +316,10 @@ func tally(app *status.App, c *status.Cluster) marks {
 	return n
 }
 
+// reportTime is how long after the end of an operation a cluster may take to report what was applied: an agent writes once a second, and watches
+// begin when the operation does.
+const reportTime = 5 * time.Second
+
 // reported finds what clusters report that is not as it should be, where everything has been applied.
 func (d *decision) reported() {
 	if d.s.Reported == nil || d.s.Status != domain.ContextInstantiated {
@@ -331,6 +337,9 @@ func (d *decision) reported() {
 			d.add(ClusterUnheard, t.Message, 0, at)
 		case t.Resource == (plan.ResourceID{}):
 			d.unheard, d.silence = add(d.unheard, t.ClusterName), t.Message
+		case t.State == status.ClusterNotPresent && d.s.Now.Sub(d.s.Instance.Ended) < reportTime:
+			d.unseen = add(d.unseen, t.ClusterName)
+			d.fresh++
 		case t.State == status.ClusterNotPresent:
 			at.resource = name(&t.Resource)
 			d.add(ResourceMissing, t.Message, 1, at)
@@ -338,6 +347,10 @@ func (d *decision) reported() {
 			at.resource = name(&t.Resource)
 			d.add(ResourceNotReady, t.Message, 1, at)
 		}
+	}
+	if d.fresh > 0 {
+		d.unknown = append(d.unknown, fmt.Sprintf("whether what is in clusters is ready: %s applied %s, and %s not reported %s yet",
+			were(d.fresh, "resource"), d.ago(d.s.Instance.Ended), has(len(d.unseen), "cluster"), them(d.fresh)))
 	}
 	if n := len(d.unheard); n > 0 {
 		d.unknown = append(d.unknown, fmt.Sprintf("whether what is on %s is ready: %s", count(n, "cluster"), d.silence))
@@ -447,7 +460,7 @@ func (d *decision) summary(e *Explanation) string {
 		return "everything is as wished: another group's instance has taken over what is in clusters"
 	case s.Status == domain.ContextTerminated:
 		return "everything is as wished: nothing is left in clusters" + d.kept()
-	case len(d.unheard) > 0, d.unread:
+	case len(d.unheard) > 0, d.fresh > 0, d.unread:
 		return fmt.Sprintf("everything is applied as wished, %s on %s; whether all of it is ready is not known",
 			count(d.resources, "resource"), count(d.clusters, "cluster"))
 	case d.resources == 0:

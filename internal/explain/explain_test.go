@@ -380,6 +380,16 @@ var situations = map[string]func() *explain.Situation{
 		s.Apps = []status.App{app("sink", 1, func(int) status.Cluster { return status.Cluster{} })}
 		return s
 	},
+	"just-applied": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
+		s.Instance.Ended = before(time.Second)
+		s.Apps = []status.App{app("sink", 2, applied)}
+		missing := func(i int) status.Trouble {
+			return status.Trouble{App: "sink", ClusterName: cluster(i), State: status.ClusterNotPresent, Resource: plan.ResourceID{Version: "v1", Kind: "Service", Name: "r1-sink"}}
+		}
+		s.Reported = troubles(missing(0), missing(1))
+		return s
+	},
 	"long-ago": func() *explain.Situation { // nothing is known of the run any more, and nothing need be
 		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
 		s.Now = now.Add(300 * time.Hour)

@@ -192,4 +192,5 @@ func does(n int) string { return plural(n, "it does", "they do") }
 func them(n int) string { return plural(n, "it", "them") }
 
 func are(n int, noun string) string  { return count(n, noun) + " " + is(n) }
+func has(n int, noun string) string  { return count(n, noun) + plural(n, " has", " have") }
 func were(n int, noun string) string { return count(n, noun) + plural(n, " was", " were") }

@@ -146,8 +146,8 @@ func (s *Service) InstantiateCloud(ctx context.Context, key domain.Key) (warning
 	})
 }
 
-// TerminateCloud takes a cloud out of service. Errors: Conflict in a wrong state; Invalid, as in EMCO,
-// when a deployment intent group names it, or an admin cloud has no clusters.
+// TerminateCloud takes a cloud out of service: where it was instantiated, whatever it refers to now. Errors: Conflict in a wrong state;
+// Invalid, as in EMCO, when a deployment intent group names it.
 func (s *Service) TerminateCloud(ctx context.Context, key domain.Key) error {
 	cloud, err := s.cloud(ctx, key)
 	if err != nil {
@@ -168,9 +168,6 @@ func (s *Service) TerminateCloud(ctx context.Context, key domain.Key) error {
 		return s.operations.Terminate(ctx, key)
 	}
 	return s.operateAdmin(ctx, key, domain.OpTerminate, func(cloud *domain.LogicalCloud) (string, error) {
-		if err := s.hasMembers(ctx, cloud); err != nil {
-			return "", err
-		}
 		cloud.History.StatusContextID = cloud.History.ContextID()
 		return cloud.History.ContextID(), nil
 	})

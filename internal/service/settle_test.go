@@ -411,3 +411,28 @@ func TestEarlierInstance(t *testing.T) {
 	_, shown := o.status(t, theGroup, "1")
 	require.Equal(t, "Updated", shown)
 }
+
+// TestCountsOfWhatWasMigrated are the other group's, whatever has become of it.
+func TestCountsOfWhatWasMigrated(t *testing.T) {
+	o := migrated(t, true, true)
+	for _, id := range []string{"1", "2"} {
+		require.NoError(t, o.store.UpdateInstance(t.Context(), id, func(i *domain.Instance) error {
+			i.Counts = map[domain.ResourceState]int{domain.ResourceApplied: 1}
+			return nil
+		}))
+	}
+	summary := func(key domain.Key, parameters url.Values) string {
+		d, err := o.Status(t.Context(), key, parameters)
+		require.NoError(t, err)
+		var text strings.Builder
+		require.NoError(t, d.Write(&text))
+		return text.String()
+	}
+	for _, q := range []url.Values{{"status": {"deployed"}, "output": {"summary"}}, {"status": {"deployed"}}, {"type": {"rsync"}}} {
+		require.Contains(t, summary(theGroup, q), `"Updated"`)
+		require.NotContains(t, summary(theGroup, q), "Applied", q)
+	}
+	for _, q := range []url.Values{{"status": {"deployed"}, "instance": {"0"}}} { // an earlier one is shown as it was
+		require.Contains(t, summary(theGroup, q), `"app"`, q)
+	}
+}

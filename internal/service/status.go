@@ -122,6 +122,9 @@ func (l *Lifecycle) gather(ctx context.Context, owner domain.Owner, d *StatusDoc
 	if i.Plan == "" { // accepted a moment ago
 		return nil
 	}
+	if d.source.Status == domain.ContextUpdated && i.ContextID == owner.Track().ContextID() {
+		return nil // what is there is the group's that it was migrated to, and only that knows what has become of it
+	}
 	running := d.source.Status.InProgress()
 	s := at(i, d.source.Status)
 	if d.query.CountsSuffice() && !running && i.Counts != nil && i.Status == d.source.Status {
