@@ -296,3 +296,38 @@ func TestNetworksCollide(t *testing.T) {
 		})
 	}
 }
+
+// TestUpdateOfWhatLacksAnIntent says what is missing, which whoever asked has not named, and that the instance is as it was.
+func TestUpdateOfWhatLacksAnIntent(t *testing.T) {
+	n := newNetworked(t)
+	n.Runs = closed{}
+	under := func(parent domain.Key) domain.Identity { return domain.Identity{Parent: parent} }
+	named := func(name string) domain.Metadata { return domain.Metadata{Name: name} }
+	composite := domain.Key("projects/p/composite-apps/ca/v1")
+	cloud := &domain.LogicalCloud{Identity: under("projects/p"), Metadata: named("lc"), Spec: domain.LogicalCloudSpec{Level: domain.LevelAdmin, Namespace: "default"}}
+	cloud.History.Append(domain.Instantiated, "9", 1, begun)
+	group := &domain.DeploymentIntentGroup{
+		Identity: under(composite), Metadata: named("group"), Spec: domain.DeploymentIntentGroupSpec{CompositeProfile: "cp", Version: "r1", LogicalCloud: "lc"},
+	}
+	group.History.Append(domain.Instantiated, "1", 1, begun)
+	n.create(t,
+		cloud, group, &domain.App{Identity: under(composite), Metadata: named("sink")}, &domain.CompositeProfile{Identity: under(composite), Metadata: named("cp")},
+		&domain.Profile{Identity: under(composite.Child(domain.CompositeProfiles.Collection, "cp")), Metadata: named("p"), Spec: domain.ProfileSpec{App: "sink"}},
+		&domain.DeploymentIntent{Identity: under(domain.KeyOf(group)), Metadata: named("intent"), Spec: domain.DeploymentIntentSpec{
+			Intent: map[string]string{domain.PlacementIntentKey: "placement"},
+		}},
+	)
+	before := &domain.Instance{
+		ContextID: "1", Owner: domain.KeyOf(group), Origin: domain.OpInstantiate, Operation: domain.OpInstantiate, Status: domain.ContextInstantiated,
+	}
+	require.NoError(t, n.store.PutInstance(t.Context(), before))
+	in := activities.ChangeInput{Scope: domain.Scope{Owner: domain.KeyOf(group), ContextID: "2", Operation: domain.OpUpdate}}
+	_, err := n.PrepareChange(t.Context(), in)
+	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+	for _, text := range []string{`deployment intent group "group" cannot update`, `has no generic placement intent "placement"`, "instance 1 stays as it is"} {
+		require.Contains(t, fail.TextOf(err), text)
+	}
+	after, err := n.store.Instance(t.Context(), "1")
+	require.NoError(t, err)
+	require.Equal(t, before.Status, after.Status)
+}
