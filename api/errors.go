@@ -82,8 +82,8 @@ func (e *edge) writeError(err error, c echo.Context) {
 	p := problemOf(err)
 	ctx, r, w := c.Request().Context(), c.Request(), c.Response()
 	p.RequestID = w.Header().Get(echo.HeaderXRequestID)
-	if p.Status >= http.StatusInternalServerError || w.Committed {
-		e.log.ErrorContext(ctx, "request failed", slog.String("requestId", p.RequestID), slog.String("method", r.Method),
+	if p.Status >= http.StatusInternalServerError || w.Committed && p.Status != statusClientClosedRequest {
+		e.log.With(ids(c)...).ErrorContext(ctx, "request failed", slog.String("method", r.Method),
 			slog.String("path", r.URL.Path), slog.Int("status", p.Status), slog.Any("error", err))
 	}
 	if w.Committed {

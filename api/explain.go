@@ -60,15 +60,26 @@ func formOf(c echo.Context) (string, error) {
 // nothing.
 const headerUser = "X-Forwarded-User"
 
-// maxUser bounds a user's name, in bytes.
+// headerOperation names the operation that a request has begun, by the id of its run in the Web UI.
+const headerOperation = "Drover-Operation"
+
+// maxUser bounds a user's name, and the id that a client gives to a request, in bytes.
 const maxUser = 128
 
-// identify notes who asks.
+// identify notes who asks, and by which request; the answer names the operation that it has begun.
 func identify(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
+		r := &caller.Request{ID: cut(c.Response().Header().Get(echo.HeaderXRequestID), maxUser)}
+		ctx := caller.WithRequest(c.Request().Context(), r)
 		if name := c.Request().Header.Get(headerUser); name != "" && len(name) <= maxUser {
-			c.SetRequest(c.Request().WithContext(caller.With(c.Request().Context(), name)))
+			ctx = caller.With(ctx, name)
 		}
+		c.SetRequest(c.Request().WithContext(ctx))
+		c.Response().Before(func() {
+			if operation := r.Operation(); operation != "" {
+				c.Response().Header().Set(headerOperation, operation)
+			}
+		})
 		return next(c)
 	}
 }

@@ -21,6 +21,7 @@ type endpoint struct {
 	method, path string
 	handle       echo.HandlerFunc
 	limit        time.Duration // plainTime when 0
+	begins       bool          // an operation
 	summary      string
 	in           any         // a value of the body's type; nil for none
 	upload       bool        // the body is a form of metadata and file

@@ -216,14 +216,20 @@ func keyOf(c echo.Context, template string) (domain.Key, error) {
 	return domain.Key(strings.TrimPrefix(expand(c, template), "/")), nil
 }
 
+// cut shortens a text to a number of bytes.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
+
 // maxWarning bounds a warning, in bytes: clients and proxies do not take headers of any size.
 const maxWarning = 256
 
 // warn names something in a Warning header (RFC 7234, 5.5), as kube-apiserver does.
 func warn(c echo.Context, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	if len(text) > maxWarning {
-		text = strings.ToValidUTF8(text[:maxWarning], "") + "..."
-	}
+	text = cut(text, maxWarning)
 	c.Response().Header().Add("Warning", fmt.Sprintf("299 - %+q", text))
 }

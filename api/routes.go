@@ -38,7 +38,7 @@ var owners = map[*domain.Noun]string{
 // How long a request may take. The client command waits longer than all but uploads.
 const (
 	plainTime  = 30 * time.Second
-	renderTime = 80 * time.Second // instantiate answers when everything is rendered and placed
+	renderTime = 80 * time.Second // of what begins an operation: it answers when everything is rendered and placed
 	uploadTime = 5 * time.Minute
 	unlimited  = -1 // the handler bounds what it does
 )
@@ -83,7 +83,7 @@ func (e *edge) resources() []resource {
 // operations are what is not a plain verb.
 func (e *edge) operations() []endpoint {
 	post := func(path, summary string, ok int, limit time.Duration, handle echo.HandlerFunc) endpoint {
-		return endpoint{method: http.MethodPost, path: path, summary: summary, out: map[int]any{ok: nil}, limit: limit, handle: handle}
+		return endpoint{method: http.MethodPost, path: path, summary: summary, out: map[int]any{ok: nil}, limit: limit, begins: limit == renderTime, handle: handle}
 	}
 	statusOf := func(owner, summary string, query []parameter) endpoint {
 		return endpoint{method: http.MethodGet, path: owner + "/status", summary: summary, out: map[int]any{200: anyDocument{}}, events: true, query: query, limit: unlimited, handle: e.status(owner)}
@@ -91,23 +91,23 @@ func (e *edge) operations() []endpoint {
 	all := []endpoint{
 		post(group+"/approve", "Approve a deployment intent group", 202, plainTime, warned(group, 202, e.lifecycle.Approve)),
 		post(group+"/instantiate", "Instantiate a deployment intent group", 202, renderTime, e.instantiate(group, 202)),
-		post(group+"/terminate", "Terminate a deployment intent group", 202, plainTime, operate(group, 202, e.lifecycle.Terminate)),
+		post(group+"/terminate", "Terminate a deployment intent group", 202, renderTime, operate(group, 202, e.lifecycle.Terminate)),
 		post(group+"/stop", "Stop the running operation of a deployment intent group", 202, plainTime, operate(group, 202, e.lifecycle.Stop)),
-		{method: http.MethodPost, path: group + "/update", summary: "Bring the instance of a deployment intent group in line with its intents, profiles and apps", out: map[int]any{202: 0}, limit: renderTime, handle: e.update},
-		{method: http.MethodPost, path: group + "/rollback", summary: "Bring the instance of a deployment intent group back to a revision", in: rollbackBody{}, out: map[int]any{202: nil}, limit: renderTime, handle: e.rollback},
-		{method: http.MethodPost, path: group + "/migrate", summary: "Hand the instance of a deployment intent group over to a group of another composite app version", in: migrateBody{}, out: map[int]any{202: nil}, limit: renderTime, handle: e.migrate},
+		{method: http.MethodPost, path: group + "/update", summary: "Bring the instance of a deployment intent group in line with its intents, profiles and apps", out: map[int]any{202: 0}, limit: renderTime, begins: true, handle: e.update},
+		{method: http.MethodPost, path: group + "/rollback", summary: "Bring the instance of a deployment intent group back to a revision", in: rollbackBody{}, out: map[int]any{202: nil}, limit: renderTime, begins: true, handle: e.rollback},
+		{method: http.MethodPost, path: group + "/migrate", summary: "Hand the instance of a deployment intent group over to a group of another composite app version", in: migrateBody{}, out: map[int]any{202: nil}, limit: renderTime, begins: true, handle: e.migrate},
 		statusOf(group, "Show where a deployment intent group stands", statusQuery),
 		{method: http.MethodGet, path: group + "/intents/", summary: "Show what one intent of a deployment intent group binds", out: map[int]any{200: intentBinding{}}, query: intentQuery, handle: e.listIntents},
 		{method: http.MethodGet, path: placements + "/:genericPlacementIntent/app-intents/", summary: "Show the placement of one app", out: map[int]any{200: domain.AppIntentSpec{}}, query: appIntentListQuery, handle: e.listAppIntents},
 
 		post(cluster+"/apply", "Apply the network intents of a cluster", 204, renderTime, e.instantiate(cluster, 204)),
-		post(cluster+"/terminate", "Terminate the network intents of a cluster", 204, plainTime, operate(cluster, 204, e.lifecycle.Terminate)),
+		post(cluster+"/terminate", "Terminate the network intents of a cluster", 204, renderTime, operate(cluster, 204, e.lifecycle.Terminate)),
 		post(cluster+"/stop", "Stop the running operation on the network intents of a cluster", 204, plainTime, operate(cluster, 204, e.lifecycle.Stop)),
 		statusOf(cluster, "Show where the network intents of a cluster stand", networkStatusQuery),
 
 		post(cloud+"/instantiate", "Instantiate a logical cloud", 202, renderTime, warned(cloud, 202, e.service.InstantiateCloud)),
-		post(cloud+"/terminate", "Terminate a logical cloud", 202, plainTime, operate(cloud, 202, e.service.TerminateCloud)),
-		{method: http.MethodPost, path: cloud + "/update", summary: "Bring the clusters of a logical cloud in line with its references, permissions and quotas", out: map[int]any{202: &domain.LogicalCloud{}}, limit: renderTime, handle: e.updateCloud},
+		post(cloud+"/terminate", "Terminate a logical cloud", 202, renderTime, operate(cloud, 202, e.service.TerminateCloud)),
+		{method: http.MethodPost, path: cloud + "/update", summary: "Bring the clusters of a logical cloud in line with its references, permissions and quotas", out: map[int]any{202: &domain.LogicalCloud{}}, limit: renderTime, begins: true, handle: e.updateCloud},
 		post(cloud+"/stop", "Stop the last operation of a logical cloud", 200, plainTime, operate(cloud, 200, e.service.StopCloud)),
 		statusOf(cloud, "Show where a logical cloud stands", cloudStatusQuery),
 		{method: http.MethodGet, path: references + "/:clusterReference/kubeconfig", summary: "Download the kubeconfig of a logical cloud's user for one cluster", out: map[int]any{200: nil}, handle: e.userKubeconfig},

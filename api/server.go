@@ -41,6 +41,8 @@ type Deps struct {
 	// Origins are the pages of other sites that may write.
 	Listen         string
 	Hosts, Origins []string
+	// Operations is how many operations are being begun at a time; DefaultOperations when 0.
+	Operations int
 	// KubeconfigDownload lets a cluster's kubeconfig be read back.
 	KubeconfigDownload bool
 }
@@ -56,7 +58,9 @@ type edge struct {
 	explainQuery ExplainQuery
 	watches      *notify.Hub
 	ready        map[string]func(context.Context) error
-	kubeconfigs  bool // may be read back
+	kubeconfigs  bool   // may be read back
+	begun        places // of requests that begin an operation
+	answered     places // of all others
 	log          *slog.Logger
 	seconds      *prometheus.HistogramVec
 }
@@ -69,7 +73,11 @@ func New(d Deps) (*echo.Echo, error) {
 	if d.MaxBody == 0 {
 		d.MaxBody = DefaultMaxBody
 	}
+	if d.Operations == 0 {
+		d.Operations = DefaultOperations
+	}
 	e := &edge{
+		begun: make(places, d.Operations), answered: make(places, requestsAtOnce),
 		service: d.Service, lifecycle: d.Lifecycle, statusQuery: d.Status, explainQuery: d.Explain, watches: d.Watches,
 		ready: d.Ready, kubeconfigs: d.KubeconfigDownload, log: d.Log,
 		seconds: newHistogram(),
@@ -98,7 +106,7 @@ func New(d Deps) (*echo.Echo, error) {
 		endpoints = append(endpoints, r.endpoints(e)...)
 	}
 	for _, p := range endpoints {
-		router.Add(p.method, base+p.path, within(p.limit, p.handle))
+		router.Add(p.method, base+p.path, e.bound(p))
 	}
 	document, err := openAPI(endpoints)
 	if err != nil {
@@ -119,6 +127,18 @@ func limitBody(limit int64) echo.MiddlewareFunc {
 			c.Request().Body = http.MaxBytesReader(c.Response(), c.Request().Body, limit)
 			return next(c)
 		}
+	}
+}
+
+// bound gives an endpoint's requests their deadline and their place. A stream has neither.
+func (e *edge) bound(p endpoint) echo.HandlerFunc {
+	switch {
+	case p.limit == unlimited:
+		return p.handle
+	case p.begins:
+		return admit(e.begun, within(p.limit, p.handle))
+	default:
+		return admit(e.answered, within(p.limit, p.handle))
 	}
 }
 

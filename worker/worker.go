@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/telemetry"
 	"github.com/drover-io/drover/workflows"
 )
 
@@ -65,7 +66,7 @@ func New(c client.Client, lifecycle *activities.Lifecycle, kube *activities.Kube
 	worker.SetStickyWorkflowCacheSize(o.Cache)
 	activities.BoundTasks(kube, o.Workflows)
 	activities.BoundSilent(kube, o.Clusters)
-	interceptors := []interceptor.WorkerInterceptor{&kinds{}}
+	interceptors := []interceptor.WorkerInterceptor{&kinds{}, &telemetry.RequestLogs{}}
 	if o.Leases != nil {
 		interceptors = append(interceptors, &leasing{leases: o.Leases})
 	}

@@ -69,6 +69,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 		Watches: hub,
 		Ready:   p.ready(), Log: p.log, Metrics: registry, MaxBody: p.config.MaxBody,
 		Listen: p.config.Listen, Hosts: p.config.AllowedHosts, Origins: p.config.AllowedOrigins, KubeconfigDownload: p.config.KubeconfigDownload,
+		Operations: p.config.Operations,
 	})
 	if err != nil {
 		return err

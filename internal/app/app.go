@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/workflow"
 	"google.golang.org/grpc"
 
 	"github.com/drover-io/drover/internal/config"
@@ -136,6 +137,7 @@ func dial(c *config.Config, logger *slog.Logger, tracing telemetry.Tracing, leas
 	options := client.Options{
 		HostPort: c.Temporal.Address, Namespace: c.Temporal.Namespace,
 		Logger: telemetry.TemporalLogger(logger), Interceptors: tracing.ClientInterceptors(),
+		ContextPropagators: []workflow.ContextPropagator{telemetry.Requests{}},
 	}
 	var err error
 	if options.MetricsHandler, err = telemetry.TemporalMetrics(); err != nil {

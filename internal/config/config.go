@@ -29,6 +29,7 @@ type Config struct {
 	AllowedHosts          []string
 	AllowedOrigins        []string
 	KubeconfigDownload    bool
+	Operations            int    // that are being begun at a time
 	ProfileListen         string // "" for none
 	Temporal              Temporal
 	MongoURI, Database    string
@@ -127,6 +128,7 @@ var settings = []setting{
 	{"otlp-endpoint", "", "`URL` that traces are sent to by OTLP over HTTP; none when empty", Both, httpURL(func(c *Config) *string { return &c.OTLPEndpoint })},
 	{"web-ui", "", "base `URL` of Temporal's Web UI, for links", API, httpURL(func(c *Config) *string { return &c.WebUI })},
 	{"max-body", "268435456", "largest request body, in `bytes`", API, positive(func(c *Config, n int64) { c.MaxBody = n })},
+	{"operations", "32", "`number` of operations that are being begun at a time; more wait a moment and are then answered 503", API, positive(func(c *Config, n int64) { c.Operations = int(n) })},
 	{"drain", "25s", "`duration` that a process may take to end its work when it is stopped", Both, duration(func(c *Config) *time.Duration { return &c.Drain })},
 	{"renderers", "", "`number` of processes that render charts at a time; one for each processor, up to 8, when empty", Both, optional(positive(func(c *Config, n int64) { c.Renderers = int(n) }))},
 	{"render-memory", "1073741824", "most memory of a process that renders charts, in `bytes`", Both, atLeast(128<<20, func(c *Config, n int64) { c.RenderMemory = n })},

@@ -53,16 +53,17 @@ func TestDefaults(t *testing.T) {
 		SecretKeys: "k:aGlkZGVu",
 		LogFormat:  "text",
 		MaxBody:    256 << 20,
+		Operations: 32,
 		Drain:      25 * time.Second,
 
 		RenderMemory: 1 << 30,
 	}
 	worker := api
-	worker.Listen, worker.GRPCListen, worker.MaxBody = "", "", 0
+	worker.Listen, worker.GRPCListen, worker.MaxBody, worker.Operations = "", "", 0, 0
 	worker.MetricsListen = "127.0.0.1:9465"
 	worker.Workflows, worker.Activities, worker.Clusters, worker.Cache = 200, 100, 2000, 4000
 	both := worker
-	both.Listen, both.GRPCListen, both.MaxBody = api.Listen, api.GRPCListen, api.MaxBody
+	both.Listen, both.GRPCListen, both.MaxBody, both.Operations = api.Listen, api.GRPCListen, api.MaxBody, api.Operations
 	for name, c := range map[string]struct {
 		process config.Process
 		want    config.Config
@@ -130,7 +131,7 @@ func TestEverySettingCanBeSet(t *testing.T) {
 		"--mongo-uri", "mongodb+srv://u:p@m", "--mongo-database", "d", "--secret-keys-file", file,
 		"--log-level", "debug", "--log-format", "json", "--otlp-endpoint", "http://o:4318", "--web-ui", "https://w/x",
 		"--allowed-hosts", "a.example, b", "--allowed-origins", "https://g.example,http://h:8080", "--allow-kubeconfig-download",
-		"--max-body", "1", "--drain", "1m30s", "--workflows", "2", "--activities", "3", "--clusters", "4", "--cache", "5",
+		"--max-body", "1", "--operations", "6", "--drain", "1m30s", "--workflows", "2", "--activities", "3", "--clusters", "4", "--cache", "5",
 		"--renderers", "6", "--render-memory", "134217728")
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(&config.Config{
@@ -139,7 +140,7 @@ func TestEverySettingCanBeSet(t *testing.T) {
 		Temporal: config.Temporal{Address: "t:1", Namespace: "n", TLSCert: file, TLSKey: file, TLSCA: file, TLSServer: "s"},
 		MongoURI: "mongodb+srv://u:p@m", Database: "d", SecretKeysFile: file,
 		LogLevel: slog.LevelDebug, LogFormat: "json", OTLPEndpoint: "http://o:4318", WebUI: "https://w/x",
-		MaxBody: 1, Drain: 90 * time.Second, Workflows: 2, Activities: 3, Clusters: 4, Cache: 5, Renderers: 6, RenderMemory: 128 << 20,
+		MaxBody: 1, Operations: 6, Drain: 90 * time.Second, Workflows: 2, Activities: 3, Clusters: 4, Cache: 5, Renderers: 6, RenderMemory: 128 << 20,
 	}, got, cmpopts.IgnoreUnexported(config.Config{})))
 }
 

@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/lru"
@@ -28,6 +29,8 @@ import (
 const (
 	callTimeout = 10 * time.Second
 	stopTimeout = 15 * time.Second
+	lookTimeout = time.Second // to see whether an operation was begun
+	askAgain    = 5 * time.Second
 	pollTimeout = 20 * time.Second // one long poll for a workflow's end
 	// closeTimeout is how long a cancelled workflow may take to end in order before it is terminated.
 	closeTimeout = 45 * time.Second
@@ -82,8 +85,10 @@ func (e *Engine) start(ctx context.Context, in workflows.OperationInput) (accept
 	s := in.Scope
 	ctx, cancel := context.WithTimeout(ctx, workflows.AcceptTime)
 	defer cancel()
+	id := workflows.OperationID(s)
+	caller.RequestOf(ctx).Begin(id)
 	options := client.StartWorkflowOptions{
-		ID:                       workflows.OperationID(s),
+		ID:                       id,
 		TaskQueue:                workflows.LifecycleQueue,
 		WorkflowTaskTimeout:      workflows.TaskTimeout,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
@@ -102,9 +107,28 @@ func (e *Engine) start(ctx context.Context, in workflows.OperationInput) (accept
 		err = handle.Get(ctx, &accepted)
 	}
 	if err != nil {
-		return accepted, fmt.Errorf("%s %s: %w", s.Operation, s.Owner, kindOf(err))
+		if err = kindOf(err); fail.Is(err, fail.Timeout) {
+			err = e.undecided(ctx, id, err)
+		}
+		return accepted, fmt.Errorf("%s %s: %w", s.Operation, s.Owner, err)
 	}
 	return accepted, nil
+}
+
+// undecided is the answer about an operation that was neither accepted nor refused in time: it may have been begun, and be
+// accepted later.
+func (e *Engine) undecided(ctx context.Context, id string, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTimeout)
+	defer cancel()
+	what := "it was not begun as far as is known"
+	if d, err := e.temporal.DescribeWorkflowExecution(ctx, id, ""); err == nil {
+		if d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+			what = "it was begun and goes on"
+		}
+	}
+	late := fail.Wrap(cause, fail.Unavailable, "the operation %s is not decided yet: %s; ask for the status before you ask for it again", id, what)
+	late.RetryAfter = askAgain
+	return late
 }
 
 // Stop ends a running operation in order and returns when that is recorded. NotFound when it does not run.

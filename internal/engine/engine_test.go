@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/engine"
 	"github.com/drover-io/drover/internal/fail"
@@ -116,6 +117,29 @@ func (e encoded) HasValue() bool { return true }
 
 func (e encoded) Get(into any) error {
 	return converter.GetDefaultDataConverter().FromPayloads(e.payloads, into)
+}
+
+// TestUndecided: an operation that is neither accepted nor refused in time is named, with what became of it.
+func TestUndecided(t *testing.T) {
+	late := client.NewWorkflowUpdateServiceTimeoutOrCanceledError(context.DeadlineExceeded)
+	for name, c := range map[string]struct {
+		statuses []enumspb.WorkflowExecutionStatus
+		text     string
+	}{
+		"begun":     {[]enumspb.WorkflowExecutionStatus{enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}, "was begun and goes on"},
+		"not begun": {nil, "was not begun"},
+		"ended":     {[]enumspb.WorkflowExecutionStatus{enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED}, "was not begun"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &caller.Request{ID: "r1"}
+			_, err := engine.New(&server{update: late, statuses: c.statuses}).Start(caller.WithRequest(t.Context(), r), scope, domain.Seen{})
+			require.Equal(t, fail.Unavailable, fail.KindOf(err), "%v", err)
+			require.Contains(t, fail.TextOf(err), c.text)
+			require.Contains(t, fail.TextOf(err), workflows.OperationID(scope))
+			require.NotZero(t, fail.RetryAfterOf(err))
+			require.Equal(t, workflows.OperationID(scope), r.Operation())
+		})
+	}
 }
 
 func TestErrors(t *testing.T) {

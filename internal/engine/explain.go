@@ -29,14 +29,26 @@ const (
 	describeLimit = 8
 	// callerMemo is the memo of an operation's run that says who asked for it.
 	callerMemo = "requestedBy"
+	// requestMemo is the one that says by which request, as logs have it.
+	requestMemo = "requestId"
 )
 
-// memo is what a run keeps of who asked for it, nil when nobody said.
+// memo is what a run keeps of who asked for it, nil when nothing was said.
 func memo(ctx context.Context) map[string]any {
-	if name := caller.Of(ctx); name != "" {
-		return map[string]any{callerMemo: name}
+	var known map[string]any
+	note := func(key, value string) {
+		if known == nil {
+			known = map[string]any{}
+		}
+		known[key] = value
 	}
-	return nil
+	if name := caller.Of(ctx); name != "" {
+		note(callerMemo, name)
+	}
+	if id := caller.RequestID(ctx); id != "" {
+		note(requestMemo, id)
+	}
+	return known
 }
 
 // Run describes the last run of an operation. With an error, which is NotFound for a run that Temporal does not know

@@ -1,0 +1,55 @@
+package caller
+
+import (
+	"context"
+	"sync"
+)
+
+// Request is what is known of a request while it is answered: its id, and the operation that it has begun, if any.
+type Request struct {
+	ID string
+
+	mu        sync.Mutex
+	operation string
+}
+
+type requestKey struct{}
+
+// WithRequest is ctx with a request.
+func WithRequest(ctx context.Context, r *Request) context.Context {
+	return context.WithValue(ctx, requestKey{}, r)
+}
+
+// RequestOf is the request for which something is done, nil when there is none.
+func RequestOf(ctx context.Context) *Request {
+	r, _ := ctx.Value(requestKey{}).(*Request)
+	return r
+}
+
+// RequestID is the id of the request for which something is done, "" when there is none.
+func RequestID(ctx context.Context) string {
+	if r := RequestOf(ctx); r != nil {
+		return r.ID
+	}
+	return ""
+}
+
+// Begin notes the operation, by its run's id, that the request begins.
+func (r *Request) Begin(operation string) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.operation = operation
+}
+
+// Operation is what the request has begun, "" when it has not.
+func (r *Request) Operation() string {
+	if r == nil {
+		return ""
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.operation
+}
