@@ -54,6 +54,7 @@ func TestIntentsThatNothingEnforces(t *testing.T) {
 		CompositeProfile: "cp", Version: "r1", LogicalCloud: "lc", OverrideValues: []domain.OverrideValues{},
 	}}
 	group.History = domain.NewHistory(time.Now())
+	group.History.Append(domain.Approved, "", 0, time.Now()) // nothing else is prepared
 	key := domain.KeyOf(group)
 	intent := &domain.DeploymentIntent{Identity: in(key), Metadata: named("all"), Spec: domain.DeploymentIntentSpec{
 		Intent: map[string]string{domain.PlacementIntentKey: "gpi", "dtc": "only-these"},
