@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/log"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -208,7 +209,10 @@ func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
 	defer stop()
 	ctx, cancel := untilWorkerStops(ctx)
 	defer cancel(nil)
-	s := &shard{Watch: w, owner: rand.Text(), watches: map[domain.ClusterName]watched{}, left: map[domain.ClusterName]<-chan struct{}{}}
+	s := &shard{
+		Watch: w, log: activity.GetLogger(ctx), owner: rand.Text(),
+		watches: map[domain.ClusterName]watched{}, left: map[domain.ClusterName]<-chan struct{}{},
+	}
 	if err := w.Store.Pulse(ctx, s.owner, w.Now()); err != nil {
 		return err
 	}
@@ -246,6 +250,7 @@ func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
 // shard is one attempt at a shard.
 type shard struct {
 	*Watch
+	log      log.Logger               // of the activity: a watch tells of its cluster in a context of its own
 	set      atomic.Pointer[WatchSet] // the last one
 	owner    string
 	running  sync.WaitGroup
@@ -376,7 +381,7 @@ func (s *shard) watch(ctx context.Context, c domain.ClusterName, knows func(cont
 			}
 			continue
 		}
-		s.outages.gone(activity.GetLogger(ctx), "watching", c, err)
+		s.outages.gone(s.log, "watching", c, err)
 		if err := s.Contact(ctx, domain.Watch{Cluster: c, Reason: fail.TextOf(err)}); err != nil {
 			activity.GetLogger(ctx).Warn("record watch", "cluster", c, "error", err)
 		}
@@ -436,7 +441,7 @@ func (s *shard) Delete(ctx context.Context, o domain.ObservedApp) error {
 func (s *shard) Contact(ctx context.Context, w domain.Watch) error {
 	s.contacts.put(w)
 	if w.Connected {
-		s.outages.back(activity.GetLogger(ctx), "watching", w.Cluster)
+		s.outages.back(s.log, "watching", w.Cluster)
 	}
 	return s.Store.PutWatch(ctx, s.owner, w)
 }
