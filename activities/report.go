@@ -78,7 +78,7 @@ func (a *attempt) apply(ctx context.Context, cluster, admin *kube.Cluster, job k
 	}
 	outcome := cluster.Apply(ctx, job)
 	// Where nothing was applied a terminate will not ask the cluster.
-	if outcome.Retry == nil && a.holds() && (how == domain.ReportAgent || how == domain.ReportInstall) {
+	if outcome.Retry == nil && a.holds() && how.ByAgent() {
 		outcome.Retry = a.applyState(ctx, admin)
 	}
 	if outcome.Retry == nil && ofCloud {
@@ -123,7 +123,9 @@ func (a *attempt) applyState(ctx context.Context, cluster *kube.Cluster) error {
 	} else if served, err := r.serves(ctx, cluster, job.Resources[0].ResourceID); err != nil {
 		return a.tolerate(ctx, err)
 	} else if !served {
-		a.say(bundle.Missing)
+		if r.reports.Report(a.in.Cluster) != domain.ReportAuto { // which does without
+			a.say(bundle.Missing)
+		}
 		return nil
 	}
 	refusal, outcome := beside(ctx, cluster.Apply, job)
@@ -155,23 +157,24 @@ func (r *reporting) serves(ctx context.Context, cluster *kube.Cluster, id plan.R
 }
 
 // remove deletes the leaf's resources, and then its ResourceBundleState, which the agent needs until it has said
-// that they are gone. That takes agents a second or so, which is nothing for a workflow's own task.
+// that they are gone. That takes agents a second or so, which is nothing for a workflow's own task. There may be one although
+// the cluster reports in another way now: then nobody is waited for.
 func (a *attempt) remove(ctx context.Context, cluster, admin *kube.Cluster, job kube.Job) kube.Outcome {
-	how := a.kube.reports.Report(a.in.Cluster)
-	if !a.state.Reported || how != domain.ReportAgent && how != domain.ReportInstall {
+	if !a.state.Reported {
 		return cluster.Delete(ctx, job)
 	}
-	present, local := true, activity.GetInfo(ctx).IsLocalActivity
+	awaited, local := a.kube.reports.Report(a.in.Cluster).ByAgent(), activity.GetInfo(ctx).IsLocalActivity
+	present := true
 	if local {
 		s, err := a.look(ctx, admin)
-		if err != nil || s.filled {
+		if err != nil || s.filled && awaited {
 			return kube.Outcome{Retry: errNotAtOnce}
 		}
 		present = s.present
 	}
 	outcome := cluster.Delete(ctx, job)
 	if outcome.Retry == nil && !local {
-		present, outcome.Retry = a.confirm(ctx, admin)
+		present, outcome.Retry = a.confirm(ctx, admin, awaited)
 	}
 	if outcome.Retry == nil && present {
 		outcome.Retry = a.removeState(ctx, admin)
@@ -179,13 +182,13 @@ func (a *attempt) remove(ctx context.Context, cluster, admin *kube.Cluster, job 
 	return outcome
 }
 
-// confirm waits for the agent to report that nothing is left, and says whether there is a report at all. The error is
-// that the cluster is to be tried again, or the cause of ctx's end.
-func (a *attempt) confirm(ctx context.Context, cluster *kube.Cluster) (present bool, err error) {
+// confirm waits for the agent, if one is awaited, to report that nothing is left, and says whether there is a report at all.
+// The error is that the cluster is to be tried again, or the cause of ctx's end.
+func (a *attempt) confirm(ctx context.Context, cluster *kube.Cluster, awaited bool) (present bool, err error) {
 	deadline := time.Now().Add(confirmTime)
 	for wait := firstLook; ; wait = min(2*wait, longestLook) {
 		s, err := a.look(ctx, cluster)
-		if err != nil || !s.filled || s.empty {
+		if err != nil || !s.filled || s.empty || !awaited {
 			return s.present && err == nil, a.tolerate(ctx, err)
 		}
 		if time.Now().After(deadline) {

@@ -1,6 +1,7 @@
 package activities_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"path"
@@ -102,6 +103,10 @@ func TestApplyReport(t *testing.T) {
 		"refused": {
 			set:    func(_ *leaf, r *reports) { r.refused = true },
 			report: "the ResourceBundleState was refused: ResourceBundleState app-1: it is Forbidden", asked: []string{"GET v1alpha1", "PATCH app-1"},
+		},
+		"auto": {set: func(l *leaf, _ *reports) { l.how = domain.ReportAuto }, asked: []string{"GET v1alpha1", "PATCH app-1"}},
+		"auto, no definition": { // it does without: nothing is amiss
+			set: func(l *leaf, r *reports) { l.how, r.defined = domain.ReportAuto, false }, asked: []string{"GET v1alpha1"},
 		},
 		"agentless": {set: func(l *leaf, _ *reports) { l.how = domain.ReportAgentless }},
 		"none":      {set: func(l *leaf, _ *reports) { l.how = domain.ReportNone }},
@@ -217,9 +222,13 @@ func TestDeleteReport(t *testing.T) {
 	remove := []string{look, "DELETE app-1"} // by its metadata
 	for name, c := range map[string]struct {
 		left   domain.Leaf
+		how    domain.Report
 		status []string
 		asked  []string
 	}{
+		"of an agent where there is one":   {how: domain.ReportAuto, left: domain.Leaf{Marks: "1A"}, status: []string{filled, filled, empty}, asked: append([]string{"GET v1alpha1", look, look, look}, remove...)},
+		"of one that nobody hears anymore": {how: domain.ReportAgentless, left: domain.Leaf{Marks: "1A"}, status: []string{filled}, asked: append([]string{"GET v1alpha1", look}, remove...)},
+		"where nobody reports any more":    {how: domain.ReportNone, left: domain.Leaf{Marks: "1A"}, status: []string{filled}, asked: append([]string{"GET v1alpha1", look}, remove...)},
 		"when it is empty":             {left: domain.Leaf{Marks: "1A"}, status: []string{filled, filled, empty}, asked: append([]string{"GET v1alpha1", look, look, look}, remove...)},
 		"at once when nobody fills it": {left: domain.Leaf{Marks: "1A"}, status: []string{"null"}, asked: append([]string{"GET v1alpha1", look}, remove...)},
 		"that is not there":            {left: domain.Leaf{Marks: "1A"}, asked: []string{"GET v1alpha1", look}},
@@ -230,6 +239,7 @@ func TestDeleteReport(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLeaf(t, domain.OpTerminate, 0)
 			r := newReports(l)
+			l.how = cmp.Or(c.how, l.how)
 			r.status = c.status
 			c.left.ID = l.in.LeafID()
 			require.NoError(t, l.store.PutLeaf(t.Context(), c.left))

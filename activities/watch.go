@@ -199,9 +199,6 @@ const (
 	beginMost  = 30 * time.Second
 )
 
-// unreported is the reason of a cluster that nobody watches.
-const unreported = "the cluster is registered with spec.report none"
-
 // WatchShard watches the clusters of a shard and stores what they report, until it is cancelled or another attempt
 // has taken over.
 func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
@@ -410,7 +407,7 @@ func (s *shard) observe(ctx context.Context, c domain.ClusterName, knows func(co
 		}
 		return s.Observe(ctx, observe.Config{Cluster: c, Report: how, Clusters: s.Clusters, Sink: s, Known: known})
 	}
-	if err := s.Contact(ctx, domain.Watch{Cluster: c, Reason: unreported}); err != nil {
+	if err := s.Contact(ctx, domain.Watch{Cluster: c, Reason: domain.Unreported}); err != nil {
 		return err
 	}
 	<-ctx.Done()

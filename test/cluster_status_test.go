@@ -137,7 +137,7 @@ func TestClusterStatus(t *testing.T) {
 
 	t.Run("without the definition", func(t *testing.T) {
 		ctx := within(t)
-		d := s.Deployment(ctx, clusters[:1], reportedApp(t))
+		d := s.On(ctx, []client.Cluster{register(ctx, t, s, c, "agent")}, reportedApp(t))
 		do(ctx, t, s, d, "approve", "instantiate")
 		got := s.Await(ctx, d, "Instantiated")
 		require.Equal(t, map[string]int{"Applied": 4}, got.Rsync)
@@ -166,7 +166,7 @@ func TestClusterStatus(t *testing.T) {
 
 	clusters[1].DefineReports(t)
 	other := clusters[1].StartAgent(t)
-	silenced := s.Deployment(ctx, clusters[1:], reportedApp(t))
+	silenced := s.On(ctx, []client.Cluster{register(ctx, t, s, clusters[1], "agent")}, reportedApp(t))
 	do(ctx, t, s, silenced, "approve", "instantiate")
 	reports(ctx, t, s, silenced, "status=ready", ready(1))
 	other.Kill() // it takes its time until it is missed
@@ -211,7 +211,7 @@ func TestClusterStatus(t *testing.T) {
 
 	t.Run("terminate does not wait for an agent that is gone", func(t *testing.T) {
 		ctx := within(t)
-		d := s.Deployment(ctx, clusters[:1], reportedApp(t))
+		d := s.On(ctx, []client.Cluster{register(ctx, t, s, c, "agent")}, reportedApp(t))
 		do(ctx, t, s, d, "approve", "instantiate")
 		reports(ctx, t, s, d, "status=ready", ready(1))
 		agent.Kill()

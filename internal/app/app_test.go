@@ -141,7 +141,7 @@ func TestRegistrations(t *testing.T) {
 	}
 	far, bare := register("far", domain.ReportAgentless), register("bare", "")
 	r := &registrations{parts: p}
-	require.Equal(t, domain.ReportAgent, r.Report(far), "what most are, as long as nobody has asked")
+	require.Equal(t, domain.ReportAuto, r.Report(far), "what most are, as long as nobody has asked")
 	opened, digest, err := r.credentials(t.Context(), far)
 	require.NoError(t, err)
 	require.Equal(t, "kubeconfig of far", string(opened))

@@ -129,5 +129,5 @@ func (r *registrations) Report(name domain.ClusterName) domain.Report {
 	if how, ok := r.reports.Load(name); ok {
 		return how.(domain.Report)
 	}
-	return domain.ReportAgent
+	return domain.ReportAuto
 }

@@ -17,6 +17,9 @@ var GroupKind = schema.GroupKind{Group: Group, Kind: Kind}
 // Missing is why a cluster without the CRD reports nothing.
 const Missing = "the cluster has no ResourceBundleState CRD"
 
+// Silent is why what the agent of a cluster has said may be old.
+const Silent = "the agent in the cluster does not answer"
+
 // LeaseName is the Lease in the agent's namespace that says until when the agent was alive: a status does not
 // change when nothing happens, nor when the agent is gone. It is renewed every LeaseRenewal and, where nobody
 // renews it for LeaseDuration, statuses in that cluster are old.

@@ -84,7 +84,7 @@ func (c *Cluster) Validate(p *fail.Problems) {
 	c.Metadata.Validate(p)
 	c.Spec.GitOps.validate(p)
 	if c.Spec.Report != "" && !slices.Contains(Reports, c.Spec.Report) {
-		p.Add("spec.report", "%q is none of %s, %s, %s, %s", c.Spec.Report, ReportAgent, ReportInstall, ReportAgentless, ReportNone)
+		p.Add("spec.report", "%q is none of %s, %s, %s, %s, %s", c.Spec.Report, ReportAuto, ReportAgent, ReportInstall, ReportAgentless, ReportNone)
 	}
 }
 
@@ -101,7 +101,7 @@ func (g GitOps) validate(p *fail.Problems) {
 }
 
 // Reporting is how the cluster reports.
-func (c *Cluster) Reporting() Report { return cmp.Or(c.Spec.Report, ReportAgent) }
+func (c *Cluster) Reporting() Report { return cmp.Or(c.Spec.Report, ReportAuto) }
 
 // ClusterLabel is a label of a cluster; placements select by it.
 type ClusterLabel struct {

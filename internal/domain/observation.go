@@ -12,14 +12,21 @@ type Report string
 
 // Ways to report.
 const (
-	ReportAgent     Report = "agent"     // an agent in the cluster writes ResourceBundleStates; the default
+	ReportAuto      Report = "auto"      // by an agent where one lives, else agentless; the default
+	ReportAgent     Report = "agent"     // an agent in the cluster writes ResourceBundleStates
 	ReportInstall   Report = "install"   // the same, and the control plane installs the agent
 	ReportAgentless Report = "agentless" // the control plane watches the resources themselves
 	ReportNone      Report = "none"      // nothing is watched
 )
 
+// Unreported is the reason of a cluster that nobody watches.
+const Unreported = "the cluster is registered with spec.report none"
+
 // Reports are all of them.
-var Reports = []Report{ReportAgent, ReportInstall, ReportAgentless, ReportNone}
+var Reports = []Report{ReportAuto, ReportAgent, ReportInstall, ReportAgentless, ReportNone}
+
+// ByAgent says whether an agent is to be heard, or may be: then each leaf has a ResourceBundleState for it to fill.
+func (r Report) ByAgent() bool { return r == ReportAuto || r == ReportAgent || r == ReportInstall }
 
 // ObservedApp names what an observation is of. App may be as the cluster has it, in a label, where the end of a
 // long name is a hash (plan.DeploymentID): both name the same observation.

@@ -23,6 +23,7 @@ type decision struct {
 
 	noted   int                             // places
 	unheard map[domain.ClusterName]struct{} // whose reports never came
+	mute    domain.ClusterName              // one of them
 	unread  bool                            // the reports, or some of them
 	unseen  map[domain.ClusterName]struct{} // on which something was applied a moment ago that they have not reported
 	fresh   int                             // so many resources
@@ -336,7 +337,7 @@ func (d *decision) reported() {
 		case t.Resource == (plan.ResourceID{}) && t.Heard:
 			d.add(ClusterUnheard, t.Message, 0, at)
 		case t.Resource == (plan.ResourceID{}):
-			d.unheard, d.silence = add(d.unheard, t.ClusterName), t.Message
+			d.unheard, d.silence, d.mute = add(d.unheard, t.ClusterName), t.Message, t.ClusterName
 		case t.State == status.ClusterNotPresent && d.s.Now.Sub(d.s.Instance.Ended) < reportTime:
 			d.unseen = add(d.unseen, t.ClusterName)
 			d.fresh++
@@ -353,7 +354,11 @@ func (d *decision) reported() {
 			were(d.fresh, "resource"), d.ago(d.s.Instance.Ended), has(len(d.unseen), "cluster"), them(d.fresh)))
 	}
 	if n := len(d.unheard); n > 0 {
-		d.unknown = append(d.unknown, fmt.Sprintf("whether what is on %s is ready: %s", count(n, "cluster"), d.silence))
+		said := fmt.Sprintf("whether what is on %s is ready: %s", count(n, "cluster"), d.silence)
+		if help := remedy(d.silence, d.mute); help != "" {
+			said += "; " + help
+		}
+		d.unknown = append(d.unknown, said)
 	}
 }
 
@@ -396,6 +401,9 @@ func (d *decision) ending() string {
 // reason shows a group.
 func (d *decision) reason(g *group) Reason {
 	r := Reason{Kind: g.kind, Text: d.text(g), Clusters: len(g.clusters), Resources: g.resources, Do: d.advice(g.kind)}
+	if g.kind == ClusterUnheard {
+		r.Do = cmp.Or(remedy(g.said, g.examples[0].Cluster), r.Do)
+	}
 	if g.kind == StepFails {
 		r.Text = "a step of the operation fails and is tried again"
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/domain"
 )
 
@@ -131,6 +132,18 @@ func (d *decision) advice(k Kind) string {
 		return "see that the cluster can be reached and that its agent runs"
 	case NotAsked:
 		return d.ask("ask for it by", domain.OpApprove, domain.OpInstantiate, domain.OpTerminate)
+	default:
+		return ""
+	}
+}
+
+// remedy says what to do about a cluster that does not report for the reason, "" where that says it all.
+func remedy(reason string, c domain.ClusterName) string {
+	switch reason {
+	case bundle.Missing, bundle.Silent:
+		return fmt.Sprintf("install the agent: deploy/helm/monitor, or spec.report install; or set spec.report to auto or agentless: PUT /v2/%s", c.Key())
+	case domain.Unreported:
+		return fmt.Sprintf("set spec.report to auto: PUT /v2/%s", c.Key())
 	default:
 		return ""
 	}

@@ -34,10 +34,11 @@ type agent struct {
 	bundles *feed
 	names   *names
 	lease   *lease
+	yields  bool // to somebody else when it falls silent
 }
 
-func newAgent(q *queue, silence time.Duration, contact func(context.Context) error) *agent {
-	a := &agent{queue: q, contact: contact, names: newNames(q), lease: newLease(silence)}
+func newAgent(q *queue, l *lease, contact func(context.Context) error) *agent {
+	a := &agent{queue: q, contact: contact, names: newNames(q), lease: l}
 	a.bundles = &feed{Collection: kube.Collection{Path: bundlesPath, Labels: labelled, Metadata: true, Page: pageOfNames}, follower: a.names}
 	return a
 }
@@ -89,13 +90,7 @@ func definitionMissing(err error) error {
 func (a *agent) follow(ctx context.Context, c *kube.Cluster) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return definitionMissing(a.bundles.follow(ctx, c)) })
-	g.Go(func() error {
-		if err := a.lease.feed.follow(ctx, c); !kube.IsAnswer(err) {
-			return err
-		}
-		<-ctx.Done()
-		return context.Cause(ctx)
-	})
+	g.Go(func() error { return a.lease.follow(ctx, c) })
 	g.Go(func() error { return a.vigil(ctx) })
 	return g.Wait()
 }
@@ -103,6 +98,9 @@ func (a *agent) follow(ctx context.Context, c *kube.Cluster) error {
 // vigil says when the agent falls silent, and when it is back.
 func (a *agent) vigil(ctx context.Context) error {
 	for {
+		if reason, _ := a.silence(time.Now()); reason != "" && a.yields {
+			return errAnother
+		}
 		if err := a.contact(ctx); err != nil {
 			return err
 		}

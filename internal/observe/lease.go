@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"context"
 	"encoding/json"
 	"sync"
 	"time"
@@ -100,6 +101,23 @@ func (l *lease) setListing(listing bool) {
 	l.listing, l.listed = listing, l.listed || !listing
 }
 
+// lives says whether an agent was heard lately.
+func (l *lease) lives(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.heard.IsZero() && now.Sub(l.heard) < l.period
+}
+
+// follow hears the agent until ctx ends or the cluster cannot be asked. One that does not allow it is not asked again:
+// whoever gave the credentials did not think of the lease.
+func (l *lease) follow(ctx context.Context, c *kube.Cluster) error {
+	if err := l.feed.follow(ctx, c); !kube.IsAnswer(err) {
+		return err
+	}
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
 // left is how long the agent may still be silent; false when that is of no importance: it is already, or it has no
 // Lease.
 func (l *lease) left(now time.Time) (time.Duration, bool) {
@@ -116,5 +134,5 @@ func (l *lease) silent(now time.Time) (reason string, since time.Time) {
 	if l.heard.IsZero() && (!l.expected || !l.listed) || now.Sub(l.heard) < l.period {
 		return "", time.Time{}
 	}
-	return "the agent in the cluster does not answer", l.heard
+	return bundle.Silent, l.heard
 }

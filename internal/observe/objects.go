@@ -71,6 +71,13 @@ func (x *objects) drop(at plan.ResourceID) {
 	x.queue.add(id)
 }
 
+// empty says whether a deployment has no objects.
+func (x *objects) empty(id string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.of[id]) == 0
+}
+
 // ofKind lists the objects of a kind.
 func (x *objects) ofKind(gk schema.GroupKind) []plan.ResourceID {
 	x.mu.Lock()

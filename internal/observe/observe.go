@@ -10,6 +10,8 @@ package observe
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,7 +40,7 @@ type Clusters interface {
 // Config is what a Watcher needs; the zero value of a duration means its default.
 type Config struct {
 	Cluster  domain.ClusterName
-	Report   domain.Report // agent, install or agentless
+	Report   domain.Report // auto, agent, install or agentless
 	Clusters Clusters
 	Sink     Sink
 	// Known is what the sink holds of the cluster already: what is not there any more is deleted.
@@ -48,6 +50,7 @@ type Config struct {
 	RetryMost  time.Duration // up to this, 30 s
 	Interval   time.Duration // least time between two reports of an app, agentless, 500 ms
 	Silence    time.Duration // how long an agent may be silent, bundle.LeaseDuration
+	Takeover   time.Duration // how long one has to live until it is heard in place of the resources, auto, 15 s
 }
 
 func (c Config) withDefaults() Config {
@@ -59,6 +62,7 @@ func (c Config) withDefaults() Config {
 		{&c.RetryMost, 30 * time.Second},
 		{&c.Interval, 500 * time.Millisecond},
 		{&c.Silence, bundle.LeaseDuration},
+		{&c.Takeover, 15 * time.Second},
 	} {
 		if *d.value == 0 {
 			*d.value = d.fallback
@@ -72,6 +76,7 @@ type Watcher struct {
 	config Config
 	source source
 	queue  *queue
+	auto   *auto // nil where who is heard is settled
 
 	mu sync.Mutex
 	// sent are the digests of what the sink has, by deployment id; "" where only that it has something is known.
@@ -98,6 +103,8 @@ var (
 	errNoDefinition = fail.New(fail.NotFound, bundle.Missing)
 	// errKinds says that the cluster serves other kinds than before.
 	errKinds = errors.New("the cluster's kinds have changed")
+	// errAnother says that somebody else is to be heard.
+	errAnother = errors.New("somebody else is to be heard")
 	// errUnsettled says that what was read is being written.
 	errUnsettled = errors.New("a newer state is on its way")
 )
@@ -105,20 +112,50 @@ var (
 // New makes a watcher. Invalid when nothing is to be watched.
 func New(c Config) (*Watcher, error) {
 	w := &Watcher{config: c.withDefaults(), sent: map[string]domain.Digest{}}
+	for _, known := range c.Known {
+		w.sent[plan.DeploymentID(known.ContextID, known.App)] = ""
+	}
 	switch c.Report {
+	case domain.ReportAuto:
+		w.auto = &auto{Watcher: w, lease: newLease(w.config.Silence)}
 	case domain.ReportAgent, domain.ReportInstall:
-		w.queue = newQueue(0) // agents have an interval of their own
-		w.source = newAgent(w.queue, w.config.Silence, w.contact)
+		w.hearAgent(newLease(w.config.Silence))
 	case domain.ReportAgentless:
-		w.queue = newQueue(w.config.Interval)
-		w.source = newAgentless(w.queue)
+		w.hearResources()
 	default:
 		return nil, fail.New(fail.Invalid, "a cluster whose reports are %q is not watched", c.Report)
 	}
-	for _, known := range c.Known {
-		id := plan.DeploymentID(known.ContextID, known.App)
-		w.sent[id] = ""
+	return w, nil
+}
+
+// hearAgent has the agent of the lease heard from now on.
+func (w *Watcher) hearAgent(l *lease) *agent {
+	w.queue = newQueue(0) // agents have an interval of their own
+	a := newAgent(w.queue, l, w.contact)
+	w.source = a
+	w.begin()
+	return a
+}
+
+// hearResources has the resources themselves heard from now on.
+func (w *Watcher) hearResources() *agentless {
+	w.queue = newQueue(w.config.Interval)
+	a := newAgentless(w.queue)
+	w.source = a
+	w.begin()
+	return a
+}
+
+// begin asks for a report on all that the sink knows.
+func (w *Watcher) begin() {
+	for _, id := range w.deployments() {
 		w.queue.add(id)
 	}
-	return w, nil
+}
+
+// deployments are those that the sink knows.
+func (w *Watcher) deployments() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Keys(w.sent))
 }

@@ -30,7 +30,10 @@ func (w *Watcher) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.Is(err, errKinds), errors.Is(err, kube.ErrReplaced):
+		case errors.Is(err, errKinds), errors.Is(err, errAnother), errors.Is(err, kube.ErrReplaced):
+			continue
+		case w.auto != nil && errors.Is(err, errNoDefinition): // the agent was removed
+			w.auto.withoutAgent()
 			continue
 		case good:
 			wait = 0
@@ -57,6 +60,11 @@ func (w *Watcher) session(ctx context.Context) (good bool, err error) {
 	if err := w.probe(ctx, c); err != nil {
 		return false, err
 	}
+	if w.auto != nil {
+		if err := w.auto.choose(ctx, c); err != nil {
+			return false, err
+		}
+	}
 	if err := w.source.sync(ctx, c); err != nil {
 		return false, err
 	}
@@ -67,6 +75,9 @@ func (w *Watcher) session(ctx context.Context) (good bool, err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.source.follow(ctx, c) })
 	g.Go(func() error { return w.report(ctx, c) })
+	if w.auto != nil && w.auto.resources != nil {
+		g.Go(func() error { return w.auto.await(ctx, c) })
+	}
 	err = g.Wait()
 	return time.Since(connected) >= goodSession, err
 }
