@@ -229,12 +229,12 @@ func TestDeleteReport(t *testing.T) {
 		"of an agent where there is one":   {how: domain.ReportAuto, left: domain.Leaf{Marks: "1A"}, status: []string{filled, filled, empty}, asked: append([]string{"GET v1alpha1", look, look, look}, remove...)},
 		"of one that nobody hears anymore": {how: domain.ReportAgentless, left: domain.Leaf{Marks: "1A"}, status: []string{filled}, asked: append([]string{"GET v1alpha1", look}, remove...)},
 		"where nobody reports any more":    {how: domain.ReportNone, left: domain.Leaf{Marks: "1A"}, status: []string{filled}, asked: append([]string{"GET v1alpha1", look}, remove...)},
-		"when it is empty":             {left: domain.Leaf{Marks: "1A"}, status: []string{filled, filled, empty}, asked: append([]string{"GET v1alpha1", look, look, look}, remove...)},
-		"at once when nobody fills it": {left: domain.Leaf{Marks: "1A"}, status: []string{"null"}, asked: append([]string{"GET v1alpha1", look}, remove...)},
-		"that is not there":            {left: domain.Leaf{Marks: "1A"}, asked: []string{"GET v1alpha1", look}},
-		"of what is kept":              {left: domain.Leaf{Marks: "1K", Operation: domain.OpTerminate, Report: "the ResourceBundleState could not be deleted"}, status: []string{empty}, asked: append([]string{"GET v1alpha1", look}, remove...)},
-		"that there never was":         {left: domain.Leaf{Marks: "1F"}},
-		"that has gone":                {left: domain.Leaf{Marks: "1D", Operation: domain.OpTerminate}},
+		"when it is empty":                 {left: domain.Leaf{Marks: "1A"}, status: []string{filled, filled, empty}, asked: append([]string{"GET v1alpha1", look, look, look}, remove...)},
+		"at once when nobody fills it":     {left: domain.Leaf{Marks: "1A"}, status: []string{"null"}, asked: append([]string{"GET v1alpha1", look}, remove...)},
+		"that is not there":                {left: domain.Leaf{Marks: "1A"}, asked: []string{"GET v1alpha1", look}},
+		"of what is kept":                  {left: domain.Leaf{Marks: "1K", Operation: domain.OpTerminate, Report: "the ResourceBundleState could not be deleted"}, status: []string{empty}, asked: append([]string{"GET v1alpha1", look}, remove...)},
+		"that there never was":             {left: domain.Leaf{Marks: "1F"}},
+		"that has gone":                    {left: domain.Leaf{Marks: "1D", Operation: domain.OpTerminate}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLeaf(t, domain.OpTerminate, 0)

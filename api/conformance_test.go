@@ -323,7 +323,7 @@ func newRealWorld(t *testing.T) *world {
 	return newWorldWith(t, func(w *world, d *api.Deps, instances *service.Instances) {
 		lifecycle := service.NewLifecycle(w.store, w.store, deaf{}, willing{}, func() time.Time { return now })
 		explainer := service.NewExplainer(lifecycle, willing{}, explain.WebUI{})
-		*instances, d.Lifecycle, d.Explain = lifecycle, lifecycle, explainer.Explain
+		*instances, d.Lifecycle, d.Explain, d.Cluster = lifecycle, lifecycle, explainer.Explain, explainer.Cluster
 		d.Status = func(ctx context.Context, owner domain.Key, q url.Values) (api.Document, error) {
 			return lifecycle.Status(ctx, owner, q)
 		}

@@ -15,6 +15,39 @@ import (
 // ExplainQuery says why an owner is not as it was wished.
 type ExplainQuery func(ctx context.Context, owner domain.Key) (*explain.Explanation, error)
 
+// ClusterQuery says what runs in a cluster.
+type ClusterQuery func(ctx context.Context, cluster domain.Key) (*explain.Cluster, error)
+
+// clusterStatus answers a status query of a cluster: where its network intents stand, as EMCO does, or with view=full what
+// runs there.
+func (e *edge) clusterStatus(c echo.Context) error {
+	switch view := c.QueryParam("view"); view {
+	case "":
+		return e.status(cluster)(c)
+	case "full":
+	default:
+		return fail.New(fail.Invalid, "Invalid query view: %q; use full, or leave it out", view)
+	}
+	watch, err := wantsWatch(c)
+	switch {
+	case err != nil:
+		return err
+	case watch:
+		return fail.New(fail.Invalid, "Invalid query: view=full cannot be watched; leave watch or view out")
+	}
+	return within(plainTime, func(c echo.Context) error {
+		key, err := keyOf(c, cluster)
+		if err != nil {
+			return err
+		}
+		view, err := e.clusterQuery(c.Request().Context(), key)
+		if err != nil {
+			return err
+		}
+		return c.JSON(http.StatusOK, view)
+	})(c)
+}
+
 // explain answers as JSON, or as text to those who accept that rather or ask for output=text.
 func (e *edge) explain(template string) echo.HandlerFunc {
 	return func(c echo.Context) error {

@@ -38,3 +38,18 @@ func TestWhoAsksIsPassedOn(t *testing.T) {
 		})
 	}
 }
+
+// TestClusterView: a cluster says what runs there where it is asked to; its status is EMCO's document of its networks.
+func TestClusterView(t *testing.T) {
+	w := newRealWorld(t)
+	furnish(t, w)
+	check(t, w.router, []call{
+		{name: "EMCO's document", method: "GET", url: theCluster + "/status", status: 200, contains: []string{`"name":"p1+c1"`, `"cluster":{}`}, lacks: []string{"connectivity", "deployments"}},
+		{name: "what runs there", method: "GET", url: theCluster + "/status?view=full", status: 200, contains: []string{`"name":"p1+c1"`, `"report":"auto"`, `"connectivity":"Available"`, `"tried":{"at":`, `"deployments":[`}},
+		{name: "explained", method: "GET", url: theCluster + "/explain", status: 200, contains: []string{`"cluster":{"name":"p1+c1"`, `"summary"`}},
+		{name: "as text", method: "GET", url: theCluster + "/explain?output=text", status: 200, contains: []string{"cluster c1: ", "connectivity Available; report auto"}},
+		{name: "another view", method: "GET", url: theCluster + "/status?view=half", status: 400, contains: []string{`Invalid query view: "half"; use full`}},
+		{name: "a view that changes", method: "GET", url: theCluster + "/status?view=full&watch=true", status: 400, contains: []string{"view=full cannot be watched"}},
+		{name: "of none", method: "GET", url: theProvider + "/clusters/none/status?view=full", status: 404, contains: []string{`"none"`}},
+	})
+}

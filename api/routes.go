@@ -103,7 +103,7 @@ func (e *edge) operations() []endpoint {
 		post(cluster+"/apply", "Apply the network intents of a cluster", 204, renderTime, e.instantiate(cluster, 204)),
 		post(cluster+"/terminate", "Terminate the network intents of a cluster", 204, renderTime, operate(cluster, 204, e.lifecycle.Terminate)),
 		post(cluster+"/stop", "Stop the running operation on the network intents of a cluster", 204, plainTime, operate(cluster, 204, e.lifecycle.Stop)),
-		statusOf(cluster, "Show where the network intents of a cluster stand", networkStatusQuery),
+		{method: http.MethodGet, path: cluster + "/status", summary: "Show where the network intents of a cluster stand, or what runs there", out: map[int]any{200: anyDocument{}}, events: true, query: networkStatusQuery, limit: unlimited, handle: e.clusterStatus},
 
 		post(cloud+"/instantiate", "Instantiate a logical cloud", 202, renderTime, warned(cloud, 202, e.service.InstantiateCloud)),
 		post(cloud+"/terminate", "Terminate a logical cloud", 202, renderTime, operate(cloud, 202, e.service.TerminateCloud)),
@@ -153,9 +153,11 @@ var (
 		{name: "resources", about: "list the resources by app"},
 		watchQuery,
 	}
-	networkStatusQuery = append(statusQuery[:7:7], watchQuery) // one cluster has no lists
-	explainQuery       = []parameter{{name: "output", about: "the form; what is accepted when missing", enum: []string{"json", "text"}}}
-	cloudStatusQuery   = []parameter{
+	// One cluster has no lists.
+	networkStatusQuery = append(statusQuery[:7:7], watchQuery,
+		parameter{name: "view", about: "full: answer with what runs in the cluster, every deployment intent group and logical cloud with what hangs there and why, in place of EMCO's document of its network intents", enum: []string{"full"}})
+	explainQuery     = []parameter{{name: "output", about: "the form; what is accepted when missing", enum: []string{"json", "text"}}}
+	cloudStatusQuery = []parameter{
 		{name: "instance", about: "the context id; the last one when missing"},
 		{name: "status", about: "ready when missing", enum: []string{"deployed", "ready"}},
 		{name: "output", about: "how much", enum: []string{"summary", "all", "detail"}},

@@ -30,6 +30,7 @@ type Deps struct {
 	Status    StatusQuery
 	Watches   *notify.Hub // of statuses
 	Explain   ExplainQuery
+	Cluster   ClusterQuery
 	// Ready are the questions of /readyz, by the name of what is asked.
 	Ready map[string]func(context.Context) error
 	Log   *slog.Logger
@@ -56,6 +57,7 @@ type edge struct {
 	lifecycle    Lifecycle
 	statusQuery  StatusQuery
 	explainQuery ExplainQuery
+	clusterQuery ClusterQuery
 	watches      *notify.Hub
 	ready        map[string]func(context.Context) error
 	kubeconfigs  bool   // may be read back
@@ -78,7 +80,7 @@ func New(d Deps) (*echo.Echo, error) {
 	}
 	e := &edge{
 		begun: make(places, d.Operations), answered: make(places, requestsAtOnce),
-		service: d.Service, lifecycle: d.Lifecycle, statusQuery: d.Status, explainQuery: d.Explain, watches: d.Watches,
+		service: d.Service, lifecycle: d.Lifecycle, statusQuery: d.Status, explainQuery: d.Explain, clusterQuery: d.Cluster, watches: d.Watches,
 		ready: d.Ready, kubeconfigs: d.KubeconfigDownload, log: d.Log,
 		seconds: newHistogram(),
 	}

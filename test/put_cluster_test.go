@@ -2,6 +2,8 @@ package test
 
 import (
 	"context"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,6 +74,24 @@ func TestPutCluster(t *testing.T) {
 	do(ctx, t, s, waiting, "approve", "instantiate")
 	x, _ := explains(ctx, t, s, waiting, explain.ClusterHoldsUp, nil)
 	require.Contains(t, x.Reasons[0].Error, "does not accept the credentials")
+	explained := &explain.Explanation{} // of the cluster: what hangs there, and what does not
+	harness.Until(ctx, t, "the cluster tells what hangs there", func() bool {
+		explained = &explain.Explanation{}
+		_, err := s.Client.Get(ctx, path+"/explain", explained)
+		require.NoError(t, err)
+		return len(explained.Reasons) > 0 && explained.Reasons[0].Kind == explain.ClusterHoldsUp && len(explained.Reasons[0].Examples) == 1 &&
+			explained.Reasons[0].Examples[0].Attempt > 1
+	})
+	require.Contains(t, explained.Reasons[0].Error, "does not accept the credentials")
+	require.Contains(t, explained.Reasons[0].Text, waiting.Group)
+	there := &explain.Cluster{}
+	_, err := s.Client.Get(ctx, path+"/status?view=full", there)
+	require.NoError(t, err)
+	require.Equal(t, "Retrying", string(there.Connectivity))
+	require.Equal(t, 2, len(there.Deployments))
+	for _, d := range []*client.Deployment{running, waiting} {
+		require.True(t, slices.ContainsFunc(there.Deployments, func(x explain.Deployment) bool { return "/"+string(x.Resource) == d.Path() }))
+	}
 	second, _ := account(ctx, t, c)
 	answer, err := s.Client.PutFile(ctx, path, client.Named(c.Name), second)
 	require.NoError(t, err)
@@ -104,6 +124,9 @@ func TestPutCluster(t *testing.T) {
 	})
 	put("auto")
 	reports(ctx, t, s, running, "status=ready", ready(1))
+	text := ask(ctx, t, http.MethodGet, s.URL()+"/v2"+path+"/explain?output=text", nil)
+	require.Contains(t, text, "everything is as wished: 2 deployments here")
+	require.Contains(t, text, "connectivity Available; report auto: heard now")
 
 	// A kubeconfig that is not accepted is no refusal, and work goes on when it is replaced.
 	answer, err = s.Client.PutFile(ctx, path, client.Named(c.Name), first)

@@ -46,6 +46,9 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 		return err
 	}
 	defer hub.Close()
+	explainer := service.NewExplainer(lifecycle, p.engine, explain.WebUI{
+		URL: strings.TrimSuffix(p.config.WebUI, "/"), Namespace: p.config.Temporal.Namespace,
+	})
 	handler, err := api.New(api.Deps{
 		Service: service.New(service.Deps{
 			Store: p.store, Sealer: p.sealer, Instances: lifecycle, Operations: lifecycle, Now: time.Now,
@@ -63,9 +66,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 			}
 			return d, nil
 		},
-		Explain: service.NewExplainer(lifecycle, p.engine, explain.WebUI{
-			URL: strings.TrimSuffix(p.config.WebUI, "/"), Namespace: p.config.Temporal.Namespace,
-		}).Explain,
+		Explain: explainer.Explain, Cluster: explainer.Cluster,
 		Watches: hub,
 		Ready:   p.ready(), Log: p.log, Metrics: registry, MaxBody: p.config.MaxBody,
 		Listen: p.config.Listen, Hosts: p.config.AllowedHosts, Origins: p.config.AllowedOrigins, KubeconfigDownload: p.config.KubeconfigDownload,

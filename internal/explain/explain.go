@@ -36,6 +36,8 @@ type Situation struct {
 	// Silent is why the workflow engine could not be asked, "" when it answered.
 	Silent string
 
+	// Only is the one cluster that is of interest, nil for all.
+	Only     *domain.ClusterName
 	Apps     []status.App      // as far as they are known
 	Attempts map[Place]Attempt // at work that goes on; what Places asked for
 	// Reported is what clusters report and what is not as it should be, nil for nothing; status.Troubles. An error
@@ -130,6 +132,8 @@ type Explanation struct {
 	Unknown []string `json:"unknown,omitempty"`
 	// May are the operations that can be asked for now, as their URLs have them.
 	May []string `json:"may,omitempty"`
+	// Cluster is, of a cluster, what runs there.
+	Cluster *Cluster `json:"cluster,omitempty"`
 
 	now time.Time
 }

@@ -451,12 +451,79 @@ var situations = map[string]func() *explain.Situation{
 	},
 }
 
+// onCluster are situations of a cluster.
+var onCluster = map[string]func() *explain.ClusterSituation{
+	"a-cluster-with-nothing": func() *explain.ClusterSituation {
+		return &explain.ClusterSituation{Networks: networksOf(domain.Created, domain.ContextNone), Report: domain.ReportAuto, Tried: domain.Trial{At: before(time.Hour)}}
+	},
+	"a-cluster-that-nobody-reaches": func() *explain.ClusterSituation {
+		return &explain.ClusterSituation{
+			Networks: networksOf(domain.Created, domain.ContextNone), Report: domain.ReportAuto,
+			Tried: domain.Trial{At: before(time.Hour), Error: fmt.Sprintf(refused, 6443)},
+		}
+	},
+	"a-cluster-that-is-as-wished": func() *explain.ClusterSituation {
+		s := &explain.ClusterSituation{
+			Networks: networksOf(domain.Applied, domain.ContextInstantiated), Report: domain.ReportAgent, Intends: true, Tried: domain.Trial{At: before(time.Hour)},
+			Watch: domain.Watch{Cluster: cluster(0), Connected: true, LastSeen: now},
+		}
+		s.Networks.Apps = []status.App{app("network-intents", 1, applied)}
+		s.Deployments = []*explain.Situation{here(0, domain.Instantiated, domain.ContextInstantiated, applied)}
+		return s
+	},
+	"a-cluster-on-which-much-hangs": func() *explain.ClusterSituation {
+		s := &explain.ClusterSituation{
+			Networks: networksOf(domain.Created, domain.ContextNone, domain.OpInstantiate), Intends: true, Report: domain.ReportAgentless,
+			Watch: domain.Watch{Cluster: cluster(0), Reason: fmt.Sprintf(refused, 6443), LastSeen: before(5 * time.Minute)},
+		}
+		s.Deployments = append(s.Deployments, here(0, domain.Instantiated, domain.ContextInstantiated, applied))
+		for i := 1; i < 8; i++ {
+			d := here(i, domain.Instantiated, domain.ContextInstantiating, func(int) status.Cluster {
+				return status.Cluster{InProgress: true, Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("1A2s"), LastError: fmt.Sprintf(refused, 6443)}
+			})
+			d.Attempts = map[explain.Place]explain.Attempt{{App: "sink", Cluster: cluster(0)}: {
+				Step: "ApplyToCluster", ID: "leaf", RunID: "run", Since: before(4 * time.Minute), Number: 20 + i, Next: now.Add(4 * time.Second), Error: "refused",
+			}}
+			s.Deployments = append(s.Deployments, d)
+		}
+		s.Deployments = append(s.Deployments,
+			here(8, domain.Instantiated, domain.ContextInstantiating, applied), // it goes on elsewhere
+			here(9, domain.Instantiated, domain.ContextInstantiateFailed, func(int) status.Cluster {
+				return status.Cluster{Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("2A1F"), Notes: []domain.Note{{Index: 2, Message: "spec.replicas is not a number"}}}
+			}))
+		return s
+	},
+}
+
+// networksOf is the situation of the cluster's own network intents.
+func networksOf(state domain.State, context domain.ContextStatus, may ...domain.Operation) *explain.Situation {
+	s := of(state, context, may...)
+	s.Key, s.Noun = cluster(0).Key(), domain.ClustersNoun
+	return s
+}
+
+// here is what a group has in one cluster.
+func here(n int, state domain.State, context domain.ContextStatus, each func(int) status.Cluster) *explain.Situation {
+	s := of(state, context, domain.OpTerminate, domain.OpStop)
+	s.Key += domain.Key(fmt.Sprint(n))
+	only := cluster(0)
+	s.Only, s.Apps = &only, []status.App{app("sink", 1, each)}
+	return s
+}
+
 func TestExplain(t *testing.T) {
 	seen := map[string]bool{}
+	explanations := map[string]func() *explain.Explanation{}
 	for name, make := range situations {
+		explanations[name] = func() *explain.Explanation { return explain.Of(make()) }
+	}
+	for name, make := range onCluster {
+		explanations[name] = func() *explain.Explanation { return explain.OfCluster(make()) }
+	}
+	for name, make := range explanations {
 		seen[name+".txtar"] = true
 		t.Run(name, func(t *testing.T) {
-			x := explain.Of(make())
+			x := make()
 			var text strings.Builder
 			require.NoError(t, x.WriteText(&text))
 			require.LessOrEqual(t, strings.Count(text.String(), "\n"), 45, "one screen")

@@ -37,6 +37,7 @@ const (
 	ResourceMissing  Kind = "ResourceMissing"  // applied, and not in the cluster any more
 	ResourceNotReady Kind = "ResourceNotReady" // in the cluster, and not ready
 	ClusterUnheard   Kind = "ClusterUnheard"   // a cluster that was heard is not heard any more
+	ClusterUnreached Kind = "ClusterUnreached" // a cluster could not be reached when its registration was tried
 	NotAsked         Kind = "NotAsked"         // a person has to ask for it
 )
 
@@ -44,7 +45,7 @@ const (
 var kinds = []Kind{
 	EngineSilent, WorkflowGone, NoWorker, StepFails, Preparing, Stopped, ResourceRefused, HookFailed, WorkGaveUp,
 	ClusterHoldsUp, Unanswered, Leftover, NeverSent, Unrecorded, Waiting, AtWork, NotStarted, Queued, Finishing,
-	ResourceMissing, ResourceNotReady, ClusterUnheard, NotAsked,
+	ResourceMissing, ResourceNotReady, ClusterUnheard, ClusterUnreached, NotAsked,
 }
 
 func (k Kind) rank() int { return slices.Index(kinds, k) }

@@ -13,6 +13,9 @@ func (e *Explanation) WriteText(w io.Writer) error {
 	t.line("%s %s: %s", e.Title, e.Resource.Name(), e.Summary)
 	t.line("  %s", e.Resource)
 	t.line("  state %s since %s%s", e.State, t.moment(e.Since), context(e))
+	if e.Cluster != nil {
+		t.cluster(e.Cluster)
+	}
 	if o := e.Operation; o != nil {
 		t.operation(o)
 	}
@@ -23,13 +26,20 @@ func (e *Explanation) WriteText(w io.Writer) error {
 		t.reason(i+1, &e.Reasons[i])
 	}
 	if e.MoreReasons > 0 {
-		t.line("and %s; the status with output=detail has everything", count(e.MoreReasons, "more reason"))
+		all := "output=detail"
+		if e.Cluster != nil {
+			all = "view=full"
+		}
+		t.line("and %s; the status with %s has everything", count(e.MoreReasons, "more reason"), all)
 	}
 	for _, w := range e.Warnings[:min(len(e.Warnings), maxReasons)] {
 		t.line("warning: %s", clip(w))
 	}
 	if more := len(e.Warnings) - maxReasons; more > 0 {
 		t.line("and %s; the status has all of them", count(more, "more warning"))
+	}
+	if e.Cluster != nil {
+		t.deployments(e.Cluster)
 	}
 	for _, u := range e.Unknown {
 		t.line("not known: %s", clip(u))
@@ -39,6 +49,32 @@ func (e *Explanation) WriteText(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, t.b.String())
 	return err
+}
+
+func (t *text) cluster(c *Cluster) {
+	heard := "heard now"
+	switch {
+	case c.Heard:
+	case c.Unheard != "" && c.LastHeard != nil:
+		heard = fmt.Sprintf("not heard since %s: %s", t.moment(*c.LastHeard), clip(c.Unheard))
+	case c.Unheard != "":
+		heard = "not heard: " + clip(c.Unheard)
+	default:
+		heard = "nobody listens, as nothing that is watched runs there"
+	}
+	t.line("  connectivity %s; report %s: %s", c.Connectivity, c.Report, heard)
+}
+
+// deployments shows those that are as wished; the others are reasons.
+func (t *text) deployments(c *Cluster) {
+	for i := range c.Deployments {
+		if d := &c.Deployments[i]; d.AsWished {
+			t.line("- %s %s: %s", d.Title, d.Resource, clip(d.Summary))
+		}
+	}
+	if c.MoreDeployments > 0 {
+		t.line("%d deployments are not shown; the status with view=full has all of them", c.MoreDeployments)
+	}
 }
 
 func context(e *Explanation) string {

@@ -43,9 +43,27 @@ func (x *Explainer) Explain(ctx context.Context, key domain.Key) (*explain.Expla
 	if err != nil {
 		return nil, err
 	}
-	s := &explain.Situation{Now: x.lifecycle.now(), Key: key, Noun: owner.Noun(), UI: x.ui}
 	asking, cancel := context.WithTimeout(ctx, engineTimeout)
 	defer cancel()
+	s, err := x.situation(ctx, asking, owner)
+	if err != nil {
+		return nil, err
+	}
+	cluster, ok := owner.(*domain.Cluster)
+	if !ok {
+		return explain.Of(s), nil
+	}
+	here, err := x.here(ctx, asking, cluster, s)
+	if err != nil {
+		return nil, err
+	}
+	return explain.OfCluster(here), nil
+}
+
+// situation gathers what is known of an owner.
+func (x *Explainer) situation(ctx, asking context.Context, owner domain.Owner) (s *explain.Situation, err error) {
+	key := domain.KeyOf(owner)
+	s = &explain.Situation{Now: x.lifecycle.now(), Key: key, Noun: owner.Noun(), UI: x.ui}
 	silent(s, x.lifecycle.foresee(asking, owner))
 	s.History = *owner.Track()
 	if s.Warnings, err = x.lifecycle.unenforced(ctx, key); err != nil {
@@ -58,6 +76,12 @@ func (x *Explainer) Explain(ctx context.Context, key domain.Key) (*explain.Expla
 		s.Starting, err = x.runs.Starting(asking, key, s.Run.ID)
 		silent(s, err)
 	}
+	may(s, owner)
+	return s, nil
+}
+
+// may notes the operations that the owner's state allows.
+func may(s *explain.Situation, owner domain.Owner) {
 	for _, op := range []domain.Operation{
 		domain.OpApprove, domain.OpInstantiate, domain.OpUpdate, domain.OpRollback, domain.OpMigrate, domain.OpTerminate, domain.OpStop,
 	} {
@@ -65,7 +89,6 @@ func (x *Explainer) Explain(ctx context.Context, key domain.Key) (*explain.Expla
 			s.May = append(s.May, op)
 		}
 	}
-	return explain.Of(s), nil
 }
 
 // context gathers what is known of the last app context. In the middle of a migrate that is the one that takes over; of
@@ -152,6 +175,9 @@ func (x *Explainer) apps(ctx, asking context.Context, s *explain.Situation, scop
 		}
 		if err := x.lifecycle.gatherApps(ctx, d, s.Instance, scope, running); err != nil {
 			return err
+		}
+		if s.Only != nil {
+			d.source.Apps = only(d.source.Apps, *s.Only)
 		}
 		s.Apps, s.Reported = d.source.Apps, status.Troubles(d.source)
 		return nil

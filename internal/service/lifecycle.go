@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"slices"
 	"strconv"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -227,13 +226,10 @@ func (l *Lifecycle) user(ctx context.Context, c domain.ClusterName, counts func(
 		if i.Owner == c.Key() || !counts(i) {
 			continue
 		}
-		p, err := l.recall.plan(ctx, l.records, i.Plan)
+		goes, err := l.goes(ctx, i, c)
 		if err != nil {
 			return "", false, err
 		}
-		goes := slices.ContainsFunc(p.Apps, func(a plan.App) bool {
-			return slices.ContainsFunc(a.Targets, func(t plan.Target) bool { return t.ClusterName == c })
-		})
 		if !goes {
 			continue
 		}

@@ -1,0 +1,145 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/explain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/status"
+)
+
+// On are the app contexts that have something in the cluster, or may have, sorted by owner and id; the cluster's own network
+// intents too.
+func (l *Lifecycle) On(ctx context.Context, c domain.ClusterName) ([]*domain.Instance, error) {
+	active, err := l.records.ActiveInstances(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var on []*domain.Instance
+	for _, i := range active {
+		goes, err := l.goes(ctx, i, c)
+		if err != nil {
+			return nil, err
+		}
+		if goes {
+			on = append(on, i)
+		}
+	}
+	slices.SortFunc(on, func(a, b *domain.Instance) int {
+		return cmp.Or(cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.ContextID, b.ContextID))
+	})
+	return on, nil
+}
+
+// goes says whether a context has the cluster in its plan.
+func (l *Lifecycle) goes(ctx context.Context, i *domain.Instance, c domain.ClusterName) (bool, error) {
+	if i.Plan == "" {
+		return false, nil
+	}
+	p, err := l.recall.plan(ctx, l.records, i.Plan)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(p.Apps, func(a plan.App) bool {
+		return slices.ContainsFunc(a.Targets, func(t plan.Target) bool { return t.ClusterName == c })
+	}), nil
+}
+
+// Cluster says what runs in a cluster: every deployment that has something there, and what hangs. Errors: NotFound; those of
+// the store.
+func (x *Explainer) Cluster(ctx context.Context, key domain.Key) (*explain.Cluster, error) {
+	owner, err := x.lifecycle.owner(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	asking, cancel := context.WithTimeout(ctx, engineTimeout)
+	defer cancel()
+	s, err := x.situation(ctx, asking, owner)
+	if err != nil {
+		return nil, err
+	}
+	here, err := x.here(ctx, asking, owner.(*domain.Cluster), s)
+	if err != nil {
+		return nil, err
+	}
+	return explain.ClusterOf(here), nil
+}
+
+// gatheredAtOnce is how many deployments of a cluster are looked at at a time.
+const gatheredAtOnce = 8
+
+// here gathers what runs in a cluster, of whose network intents the situation is known.
+func (x *Explainer) here(ctx, asking context.Context, c *domain.Cluster, networks *explain.Situation) (*explain.ClusterSituation, error) {
+	name := c.ClusterName()
+	here := &explain.ClusterSituation{Networks: networks, Report: c.Reporting(), Tried: c.Tried}
+	watches, err := x.lifecycle.heard.Watches(ctx, []domain.ClusterName{name})
+	if err != nil {
+		return nil, err
+	}
+	here.Watch = watches[name]
+	for _, noun := range []*domain.Noun{domain.Networks, domain.ProviderNetworks} {
+		_, found, err := x.lifecycle.store.FirstUnder(ctx, noun, name.Key())
+		if err != nil {
+			return nil, err
+		}
+		here.Intends = here.Intends || found
+	}
+	on, err := x.lifecycle.On(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]*explain.Situation, len(on))
+	var g errgroup.Group // what clusters report is read later: ctx must outlive this
+	g.SetLimit(gatheredAtOnce)
+	for i, instance := range on {
+		if instance.Owner == name.Key() {
+			continue
+		}
+		g.Go(func() (err error) {
+			found[i], err = x.deployment(ctx, asking, instance, name)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	here.Deployments = slices.DeleteFunc(found, func(s *explain.Situation) bool { return s == nil })
+	return here, nil
+}
+
+// deployment gathers what an app context has in one cluster; nil when its owner has gone meanwhile.
+func (x *Explainer) deployment(ctx, asking context.Context, i *domain.Instance, c domain.ClusterName) (*explain.Situation, error) {
+	owner, err := x.lifecycle.owner(ctx, i.Owner)
+	if fail.Is(err, fail.NotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &explain.Situation{
+		Now: x.lifecycle.now(), Key: i.Owner, Noun: owner.Noun(), UI: x.ui, Only: &c, History: *owner.Track(),
+	}
+	if err := x.instance(ctx, asking, s, i.ContextID); err != nil {
+		return nil, err
+	}
+	may(s, owner)
+	return s, nil
+}
+
+// only are the apps that a cluster has, without the others' clusters.
+func only(apps []status.App, c domain.ClusterName) []status.App {
+	var there []status.App
+	for _, a := range apps {
+		a.Clusters = slices.DeleteFunc(slices.Clone(a.Clusters), func(x status.Cluster) bool { return x.ClusterName != c })
+		if len(a.Clusters) > 0 {
+			there = append(there, a)
+		}
+	}
+	return there
+}
