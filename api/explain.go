@@ -35,7 +35,7 @@ func (e *edge) clusterStatus(c echo.Context) error {
 	case watch:
 		return fail.New(fail.Invalid, "Invalid query: view=full cannot be watched; leave watch or view out")
 	}
-	return within(plainTime, func(c echo.Context) error {
+	return admit(e.answered, within(plainTime, func(c echo.Context) error {
 		key, err := keyOf(c, cluster)
 		if err != nil {
 			return err
@@ -45,7 +45,7 @@ func (e *edge) clusterStatus(c echo.Context) error {
 			return err
 		}
 		return c.JSON(http.StatusOK, view)
-	})(c)
+	}))(c)
 }
 
 // explain answers as JSON, or as text to those who accept that rather or ask for output=text.
