@@ -82,13 +82,3 @@ func matches(media, offer string) bool {
 	group, isGroup := strings.CutSuffix(media, "*")
 	return isGroup && strings.HasSuffix(group, "/") && strings.HasPrefix(offer, group)
 }
-
-// accepts says whether the client names a media type by itself, not by a wildcard.
-func accepts(r *http.Request, media string) bool {
-	for ranged := range strings.SplitSeq(strings.Join(r.Header.Values(echo.HeaderAccept), ","), ",") {
-		if named, parameters, err := mime.ParseMediaType(ranged); err == nil && named == media && parameters["q"] != "0" {
-			return true
-		}
-	}
-	return false
-}

@@ -102,10 +102,10 @@ func receiveChange(c echo.Context, body any) (domain.Key, error) {
 		return "", err
 	}
 	unknown, err := decode(data, body)
-	for _, member := range unknown {
-		warn(c, "unknown field %q", member)
+	if err != nil {
+		return "", err
 	}
-	return key, err
+	return key, judge(c, unknown)
 }
 
 // accepted answers an operation without a body.

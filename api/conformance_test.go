@@ -146,7 +146,7 @@ var queries = []call{
 	{method: "GET", url: theGroup + "/intents/?intent=intent", status: 200, is: `{"intent":{"genericPlacementIntent":"gpi"}}`},
 	{method: "GET", url: theGroup + "/intents/?intent=none", status: 404},
 	{method: "GET", url: thePlacement + "/app-intents/?app=x&app-name=sink", status: 200, contains: []string{`"app":"sink"`}},
-	{method: "GET", url: thePlacement + "/app-intents?app=x", status: 400, contains: []string{"Missing appName"}},
+	{method: "GET", url: thePlacement + "/app-intents?app=x", status: 200, contains: []string{`"name":"ai"`}},
 	{method: "GET", url: theGroup + "/status?instance=7", status: 404, contains: []string{"No state information for 7"}},
 	{method: "GET", url: theGroup + "/status?type=telepathy", status: 400, contains: []string{"Invalid query type"}},
 	{method: "GET", url: theGroup + "/explain?output=song", status: 400, contains: []string{"Invalid query output"}},

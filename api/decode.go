@@ -42,14 +42,52 @@ func (e *edge) receive(c echo.Context, r resource) (o domain.Object, file []byte
 	}
 	o = r.noun.New()
 	unknown, err := decode(body, o)
+	if err == nil {
+		err = judge(c, unknown)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, member := range unknown {
-		warn(c, "unknown field %q", member)
-	}
 	o.Base().Parent = parent
 	return o, file, nil
+}
+
+// What is done about members that nobody knows, by the parameter fieldValidation, which is Kubernetes'.
+const (
+	fieldValidation = "fieldValidation"
+	validateStrict  = "Strict" // refuse
+	validateWarn    = "Warn"   // warn, which is the default
+	validateIgnore  = "Ignore"
+)
+
+// judge refuses members that nobody knows, warns of them or lets them be, as the request asks for.
+func judge(c echo.Context, unknown []stray) error {
+	switch how := c.QueryParam(fieldValidation); how {
+	case validateIgnore:
+	case validateStrict:
+		var p fail.Problems
+		for _, m := range unknown {
+			p.Add(m.path, "unknown field%s", m.meant())
+		}
+		return p.Err()
+	case validateWarn, "":
+		for _, m := range unknown {
+			warn(c, "unknown field %q%s", m.path, m.meant())
+		}
+	default:
+		return fail.New(fail.Invalid, "Invalid query %s: %q; use %s, %s or %s", fieldValidation, how, validateStrict, validateWarn, validateIgnore)
+	}
+	return nil
+}
+
+// stray is a member that a document does not have: its path, and that of the one that may have been meant, if any.
+type stray struct{ path, near string }
+
+func (m stray) meant() string {
+	if m.near == "" {
+		return ""
+	}
+	return fmt.Sprintf(", did you mean %q?", m.near)
 }
 
 // alone says whether a PUT brings a document without its file.
@@ -84,8 +122,8 @@ func unreadable(err error) error {
 }
 
 // decode reads JSON into v, a pointer to a struct. Members that v does not have are accepted and
-// returned, as paths. Names match whatever their case, as EMCO's clients expect.
-func decode(body []byte, v any) (unknown []string, err error) {
+// returned. Names match whatever their case, as EMCO's clients expect.
+func decode(body []byte, v any) (unknown []stray, err error) {
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 {
 		return nil, fail.New(fail.Invalid, "Empty body")
@@ -132,11 +170,11 @@ func jsonType(t reflect.Type) string {
 }
 
 // unknownMembers finds the members of a document that a type does not have, sorted within each object.
-func unknownMembers(t reflect.Type, document any, path string) []string {
+func unknownMembers(t reflect.Type, document any, path string) []stray {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	var unknown []string
+	var unknown []stray
 	switch d := document.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(d)) {
@@ -151,7 +189,11 @@ func unknownMembers(t reflect.Type, document any, path string) []string {
 				continue
 			}
 			if member == nil {
-				unknown = append(unknown, at)
+				m := stray{path: at}
+				if near := nearestName(name, memberNames(t)); near != "" {
+					m.near = strings.TrimPrefix(path+"."+near, ".")
+				}
+				unknown = append(unknown, m)
 				continue
 			}
 			unknown = append(unknown, unknownMembers(member, d[name], at)...)
@@ -165,6 +207,17 @@ func unknownMembers(t reflect.Type, document any, path string) []string {
 		}
 	}
 	return unknown
+}
+
+// memberNames are those of the members of a struct.
+func memberNames(t reflect.Type) []string {
+	var names []string
+	for _, f := range reflect.VisibleFields(t) {
+		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); f.IsExported() && tag != "-" && tag != "" {
+			names = append(names, tag)
+		}
+	}
+	return names
 }
 
 // memberType is the type of the member of a struct that encoding/json puts a name into; nil for none.

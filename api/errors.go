@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -37,7 +39,7 @@ const (
 	notFoundText = "404 page not found"
 )
 
-// Problem is an error as RFC 9457 has it; for clients that accept application/problem+json.
+// Problem is an error as RFC 9457 has it; for clients that accept JSON rather than text.
 type Problem struct {
 	Title  string       `json:"title"`
 	Status int          `json:"status"`
@@ -49,6 +51,9 @@ type Problem struct {
 }
 
 const problemJSON = "application/problem+json"
+
+// problemOffers are what an error is asked for as; both kinds of JSON are answered with problemJSON.
+var problemOffers = []string{echo.MIMETextPlain, problemJSON, echo.MIMEApplicationJSON}
 
 // problemOf says what a client may know of an error.
 func problemOf(err error) Problem {
@@ -77,9 +82,25 @@ func problemOf(err error) Problem {
 	return p
 }
 
+// hint says what there is instead of a path or a method that is not there.
+func (e *edge) hint(c echo.Context, p *Problem) {
+	switch {
+	case p.Status == http.StatusNotFound && p.Kind == "":
+		if near := nearestPath(c.Request().URL.Path, e.templates); near != "" {
+			path, _ := braces(near)
+			p.Detail += "\nthe nearest path is " + path
+		}
+	case p.Status == http.StatusMethodNotAllowed:
+		allowed, _ := c.Get(echo.ContextKeyHeaderAllow).(string)
+		c.Response().Header().Set(echo.HeaderAllow, allowed)
+		p.Detail = fmt.Sprintf("%s is not possible here; what is: %s", c.Request().Method, strings.TrimPrefix(allowed, "OPTIONS, "))
+	}
+}
+
 // writeError is the only place that answers with an error.
 func (e *edge) writeError(err error, c echo.Context) {
 	p := problemOf(err)
+	e.hint(c, &p)
 	ctx, r, w := c.Request().Context(), c.Request(), c.Response()
 	p.RequestID = w.Header().Get(echo.HeaderXRequestID)
 	if p.Status >= http.StatusInternalServerError || w.Committed && p.Status != statusClientClosedRequest {
@@ -98,7 +119,7 @@ func (e *edge) writeError(err error, c echo.Context) {
 }
 
 func writeProblem(c echo.Context, p Problem) error {
-	if accepts(c.Request(), problemJSON) {
+	if form, ok := negotiate(c.Request().Header.Values(echo.HeaderAccept), problemOffers); ok && form != problemOffers[0] {
 		data, err := json.Marshal(p)
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -109,7 +110,11 @@ func (g schemas) operation(p endpoint, names []string) (*openapi3.Operation, err
 	for _, name := range names {
 		o.AddParameter(openapi3.NewPathParameter(name).WithSchema(nameSchema()))
 	}
-	for _, q := range p.query {
+	query := p.query
+	if p.in != nil {
+		query = append(slices.Clip(query), validationQuery)
+	}
+	for _, q := range query {
 		o.AddParameter(openapi3.NewQueryParameter(q.name).WithDescription(q.about).WithSchema(q.schema()))
 	}
 	if p.in != nil {

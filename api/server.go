@@ -60,9 +60,10 @@ type edge struct {
 	clusterQuery ClusterQuery
 	watches      *notify.Hub
 	ready        map[string]func(context.Context) error
-	kubeconfigs  bool   // may be read back
-	begun        places // of requests that begin an operation
-	answered     places // of all others
+	kubeconfigs  bool     // may be read back
+	begun        places   // of requests that begin an operation
+	answered     places   // of all others
+	templates    []string // of all paths, for those that are not there
 	log          *slog.Logger
 	seconds      *prometheus.HistogramVec
 }
@@ -109,6 +110,7 @@ func New(d Deps) (*echo.Echo, error) {
 	}
 	for _, p := range endpoints {
 		router.Add(p.method, base+p.path, e.bound(p))
+		e.templates = append(e.templates, base+p.path)
 	}
 	document, err := openAPI(endpoints)
 	if err != nil {

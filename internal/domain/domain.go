@@ -113,13 +113,16 @@ const MaxName = 128
 
 var namePattern = regexp.MustCompile(NamePattern)
 
+// inWords is NamePattern as people read it.
+const inWords = ": a name has letters and digits, and between them '-', '_' and '.'"
+
 // CheckName adds a problem unless s is a name.
 func CheckName(p *fail.Problems, path, s string) {
 	switch {
 	case s == "":
 		p.Add(path, "is required")
 	case !namePattern.MatchString(s):
-		p.Add(path, "Does not match pattern '%s'", NamePattern)
+		p.Add(path, "Does not match pattern '%s'%s", NamePattern, inWords)
 	case len(s) > MaxName:
 		p.Add(path, "String length must be less than or equal to %d", MaxName)
 	}

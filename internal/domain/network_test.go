@@ -50,7 +50,7 @@ func TestValidateNetworks(t *testing.T) {
 			want: []fail.Field{
 				{Path: "spec.ipv4Subnets[0].name", Message: "is required"},
 				{Path: "spec.ipv4Subnets[0].subnet", Message: `invalid subnet: could not parse ipv4 cidr ""`},
-				{Path: "spec.ipv4Subnets[1].name", Message: "Does not match pattern '" + domain.NamePattern + "'"},
+				{Path: "spec.ipv4Subnets[1].name", Message: "Does not match pattern '" + domain.NamePattern + "': a name has letters and digits, and between them '-', '_' and '.'"},
 				{Path: "spec.ipv4Subnets[1].subnet", Message: `invalid subnet: could not parse ipv4 cidr "10.1.0.0"`},
 				{Path: "spec.ipv4Subnets[1].gateway", Message: `invalid gateway: could not parse ipv4 cidr "10.1.0.1"`},
 				{Path: "spec.ipv4Subnets[1].excludeIps", Message: `invalid ipv4 exclude list: "10.1.0.3.." is neither an address nor a range such as a..b`},

@@ -118,23 +118,37 @@ func (c Clusters) validate(p *fail.Problems, path string) {
 	}
 }
 
-// References are the app and every cluster named; a label need not match anything.
-func (o *AppIntent) References() []Reference {
-	refs := []Reference{{"spec.app", Apps, compositeAppOf(o.Parent).Child(Apps.Collection, o.Spec.App)}}
-	add := func(path string, c Clusters) {
-		if c.Cluster != "" {
-			refs = append(refs, Reference{path, ClustersNoun, ClusterName{Provider: c.ClusterProvider, Name: c.Cluster}.Key()})
-		}
-	}
+// Selection is one of the places of an intent where clusters are selected.
+type Selection struct {
+	Path string // of the member
+	Clusters
+}
+
+// Selections are all of them.
+func (o *AppIntent) Selections() []Selection {
+	var all []Selection
 	for i, a := range o.Spec.Intent.AllOf {
 		path := fmt.Sprintf("spec.intent.allOf[%d]", i)
-		add(path+".cluster", a.Clusters)
+		if len(a.AnyOf) == 0 {
+			all = append(all, Selection{path, a.Clusters})
+		}
 		for j, c := range a.AnyOf {
-			add(fmt.Sprintf("%s.anyOf[%d].cluster", path, j), c)
+			all = append(all, Selection{fmt.Sprintf("%s.anyOf[%d]", path, j), c})
 		}
 	}
 	for i, c := range o.Spec.Intent.AnyOf {
-		add(fmt.Sprintf("spec.intent.anyOf[%d].cluster", i), c)
+		all = append(all, Selection{fmt.Sprintf("spec.intent.anyOf[%d]", i), c})
+	}
+	return all
+}
+
+// References are the app and every cluster named; a label need not match anything.
+func (o *AppIntent) References() []Reference {
+	refs := []Reference{{"spec.app", Apps, compositeAppOf(o.Parent).Child(Apps.Collection, o.Spec.App)}}
+	for _, c := range o.Selections() {
+		if c.Cluster != "" {
+			refs = append(refs, Reference{c.Path + ".cluster", ClustersNoun, ClusterName{Provider: c.ClusterProvider, Name: c.Cluster}.Key()})
+		}
 	}
 	return refs
 }

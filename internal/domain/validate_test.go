@@ -18,7 +18,7 @@ func appIntent(p domain.Placement) *domain.AppIntent {
 }
 
 func TestValidate(t *testing.T) {
-	pattern := "Does not match pattern '" + domain.NamePattern + "'"
+	pattern := "Does not match pattern '" + domain.NamePattern + "': a name has letters and digits, and between them '-', '_' and '.'"
 	tooLong := "String length must be less than or equal to 128"
 	for name, c := range map[string]struct {
 		o    domain.Object

@@ -61,7 +61,7 @@ var rules = map[*domain.Noun]rule{
 	domain.DeploymentIntentGroups: {before: (*Service).changeGroup, gone: (*Service).forgetInstances},
 	domain.DeploymentIntents:      {before: (*Service).unapprove, after: (*Service).unapprove, remark: (*Service).unenforced},
 	domain.PlacementIntents:       {before: (*Service).unapprove, after: (*Service).unapprove},
-	domain.AppIntents:             {before: (*Service).unapprove, after: (*Service).unapprove},
+	domain.AppIntents:             {before: (*Service).unapprove, after: (*Service).unapprove, remark: (*Service).unlabelled},
 
 	domain.ReadinessRules: {before: (*Service).acceptReadinessRule, after: (*Service).oneRulePerKind},
 }
