@@ -48,6 +48,7 @@ var rules = map[string]rule{
 	"internal/render":       {"adapters do not see each other", append([]string{module + "internal/store", module + "internal/kube", clientGo, mongo, temporal, echo}, core...)},
 	"internal/observe":      {"who hears clusters knows them alone; what is heard goes to a sink", append([]string{module + "internal/store", module + "internal/render", clientGo, mongo, helm, temporal, echo}, core...)},
 	"internal/monitor":      {"the agent is no part of the control plane", append([]string{mongo, helm, temporal, echo}, adapters...)},
+	"internal/fields":       {"decisions do no I/O; the schemas of built-in kinds are client-go's", append([]string{"net", "net/http", "os", "context", mongo, helm, temporal, echo}, adapters...)},
 	"internal/bundle":       {"decisions do no I/O", pure},
 	"internal/readiness":    {"decisions do no I/O; a context bounds what rules of users may take", append([]string{"net", "net/http", "os", clientGo, mongo, helm, temporal, echo}, adapters...)},
 	"internal/placement":    {"decisions do no I/O", pure},

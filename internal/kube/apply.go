@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -16,7 +18,8 @@ import (
 
 // applyQuery is the query of every apply. force, because what an app context says of a field holds. The
 // field validation that is left out costs a server a tenth of the request, and would only find members that
-// are there twice, which a stamped manifest cannot have; server-side apply refuses unknown fields itself.
+// are there twice, which a stamped manifest cannot have; server-side apply refuses unknown fields itself, see
+// write.withoutUnknown.
 const applyQuery = "fieldManager=" + FieldManager + "&force=true&fieldValidation=Ignore"
 
 // Apply applies the job's resources that are marked MarkPending, MarkOutdated or MarkSent by server-side apply,
@@ -87,11 +90,14 @@ func (r *run) applyOnce(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.send(ctx, request{
-		method: http.MethodPatch, path: path, query: applyQuery,
-		contentType: contentApply, accept: metadataOnly, body: body, discard: true,
-	}, func() { r.mark(i, domain.MarkSent, "") })
-	switch {
+	_, builtIn := builtInKinds[gvk.GroupKind()]
+	w := &write{
+		run: r, custom: !builtIn, index: i, path: path, collection: m.collection(gvk.GroupVersion(), namespace), body: body,
+		rights: rights{group: gvk.Group, resource: m.resource, namespace: namespace},
+	}
+	switch err := w.do(ctx); {
+	case gvk.GroupKind() == secretKind && answerOf(err) != nil && isSchemaError(answerOf(err)):
+		return fail.New(fail.Invalid, "%s", clip(gotten.ReplaceAllString(answerOf(err).ErrStatus.Message, "")))
 	case isUnserved(err):
 		return r.kinds.missing(ctx, gvk)
 	case isPinned(err, manifest):
@@ -100,6 +106,13 @@ func (r *run) applyOnce(ctx context.Context, i int) error {
 		return err
 	}
 }
+
+// secretKind is the kind of which no value may be told; gotten are the values in what server-side apply says of a type
+// that does not fit.
+var (
+	secretKind = schema.GroupKind{Kind: "Secret"}
+	gotten     = regexp.MustCompile(`, got [^\n]*`)
+)
 
 // isPinned says whether err is a conflict that the manifest brings on itself, by naming the version or the
 // identity that the object must have.

@@ -22,6 +22,7 @@ type Cluster struct {
 	kinds     *kinds
 	slots     chan struct{} // holds one for each request that is under way
 	answers   atomic.Int64  // counts answers to requests
+	unpatched               // by the client's user
 	checked   atomic.Int64  // when the credentials were last known to be current, in ns since 1970
 	life      context.Context
 	end       context.CancelFunc // of life: others have come in place of the credentials

@@ -34,6 +34,12 @@ type Job struct {
 	// goroutines, but never twice at a time for one index. The note is what the cluster said about a
 	// refusal, or what a user should know.
 	OnMark func(index int, m domain.Mark, note string)
+	// OnDropped, when not nil, is called before a resource is marked as applied whose kind, in this cluster, does not
+	// have some of its members: with their paths, sorted. They are not in the cluster.
+	OnDropped func(index int, fields []string)
+	// OnUnpatchable, when not nil, is called with the resource name of a kind ("deployments.apps") whose objects are
+	// created and updated instead of applied, as the client's user may not patch them.
+	OnUnpatchable func(resource string)
 }
 
 // Outcome is how a job ended.

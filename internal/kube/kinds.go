@@ -59,11 +59,16 @@ var builtInKinds = func() map[schema.GroupKind]mapped {
 
 // path is where the object is served. The namespace is of no effect for a kind that has none.
 func (m mapped) path(gv schema.GroupVersion, namespace, name string) string {
+	return m.collection(gv, namespace) + escape(name)
+}
+
+// collection is where objects of the kind are created.
+func (m mapped) collection(gv schema.GroupVersion, namespace string) string {
 	root := groupVersionPath(gv)
 	if m.namespaced {
-		return root + escape("namespaces", namespace, m.resource, name)
+		return root + escape("namespaces", namespace, m.resource)
 	}
-	return root + escape(m.resource, name)
+	return root + escape(m.resource)
 }
 
 func groupVersionPath(gv schema.GroupVersion) string {

@@ -38,7 +38,8 @@ type request struct {
 	contentType string
 	accept      string
 	body        []byte
-	discard     bool // the answer's body is of no interest
+	discard     bool      // the answer's body is of no interest
+	warnings    *[]string // takes the Warning headers of a successful answer, when not nil
 }
 
 // do sends the request within Config.Request and returns the body of a successful answer. An error is a
@@ -59,6 +60,9 @@ func (c *Cluster) exchange(ctx context.Context, r request) ([]byte, error) {
 		return nil, err
 	}
 	defer answer.Body.Close()
+	if r.warnings != nil {
+		*r.warnings = answer.Header.Values("Warning")
+	}
 	limited := io.LimitReader(answer.Body, maxAnswer)
 	if r.discard {
 		_, _ = io.Copy(io.Discard, limited) // what the server did, it has said already

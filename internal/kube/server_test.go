@@ -143,5 +143,6 @@ func job(resources []plan.Resource, m domain.Mark) (kube.Job, *kubetest.Watcher)
 	watcher := kubetest.Watch(marks)
 	return kube.Job{
 		Resources: resources, Marks: marks, Namespace: "default", DeploymentID: kubetest.DeploymentID, OnMark: watcher.OnMark,
+		OnDropped: watcher.OnDropped, OnUnpatchable: watcher.OnUnpatchable,
 	}, watcher
 }

@@ -35,6 +35,7 @@ func Suite(t *testing.T, kubeconfig []byte) {
 		"applies again without changing anything":                 appliesAgain,
 		"takes over fields of other managers":                     takesOver,
 		"labels objects and pods":                                 labels,
+		"drops the fields that a kind does not know":              dropsUnknown,
 		"refuses by resource and goes on":                         refuses,
 		"begins where the last attempt ended":                     resumes,
 		"keeps in mind what may be there although it was refused": remembersSent,
@@ -112,6 +113,55 @@ spec:
 	require.Equal(w, metav1.ManagedFieldsOperationApply, o.GetManagedFields()[0].Operation)
 }
 
+// dropsUnknown has manifests of which a create takes what it knows, and apply nothing.
+func dropsUnknown(w *world) {
+	resources := Resources(w, false, `
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: collectd, lables: {a: b}}
+spec:
+  replicas: 1
+  strategy: {type: Recreate}
+  selector: {matchLabels: {app: a}}
+  template:
+    metadata: {labels: {app: a}}
+    spec:
+      hostNetwrok: true
+      containers:
+      - {name: main, image: example.com/none, comand: [a], ports: [{containerPort: 80, nme: b}, {containerPort: 81, protocol: UDP, x: {y: z}}]}
+      - {name: side, image: example.com/none, env: [{name: A, valeu: b}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: top, annotations: {a.b/c: d}}
+dta: {a: b}
+data: {a: b}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: good}
+data: {dta: a}
+`)
+	watcher := w.mustApply(resources)
+	require.Empty(w, cmp.Diff(map[int][]string{
+		0: {
+			"metadata.lables", "spec.replicas", "spec.strategy",
+			"spec.template.spec.containers[0].comand", "spec.template.spec.containers[0].ports[0].nme",
+			"spec.template.spec.containers[0].ports[1].x", "spec.template.spec.containers[1].env[0].valeu",
+			"spec.template.spec.hostNetwrok",
+		},
+		1: {"dta"},
+	}, watcher.Dropped))
+	o := w.findIn(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}, w.namespace, "collectd")
+	require.NotNil(w, o)
+	containers, _, err := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+	require.NoError(w, err)
+	require.Len(w, containers, 2)
+	require.NotContains(w, containers[0], "comand")
+	require.Equal(w, metav1.ManagedFieldsOperationApply, o.GetManagedFields()[0].Operation)
+	require.Equal(w, watcher.Dropped, w.mustApply(resources).Dropped, "and the next time, too")
+}
+
 func refuses(w *world) {
 	cases := []struct{ reason, manifest, note string }{
 		{"a value is not valid: 422", `
@@ -119,15 +169,21 @@ apiVersion: v1
 kind: Service
 metadata: {name: bad-port}
 spec: {ports: [{port: 99999}]}`, `Service "bad-port" is invalid`},
-		{"the kind has no such field: API servers answer that with 500", `
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: bad-field}
-dta: {a: b}`, "field not declared in schema"},
 		{"a field has another type: 500, too", `
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: bad-type}
+data: {a: [b]}`, "expected string"},
+		{"a value of a Secret has another type, and is not told", `
+apiVersion: v1
+kind: Secret
+metadata: {name: bad-type}
+stringData: {pin: 271828}`, "expected string"},
+		{"a field has another type, and another one is unknown", `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: bad-both}
+dta: {a: b}
 data: {a: [b]}`, "expected string"},
 		{"the same entry twice: 500, too", `
 apiVersion: v1
@@ -176,6 +232,9 @@ metadata: {name: there, resourceVersion: "1"}`, "the object has been modified"},
 	require.Equal(w, want, watcher.Marks, "notes: %v", watcher.Notes)
 	for i := range cases {
 		require.Contains(w, watcher.Notes[i], cases[i].note, cases[i].reason)
+	}
+	for _, note := range watcher.Notes {
+		require.NotContains(w, note, "271828")
 	}
 	require.NotNil(w, w.find("good"))
 }
@@ -501,7 +560,7 @@ func waitsForLeave(w *world) {
 
 func forbidden(w *world) {
 	w.mustApply([]plan.Resource{w.configMap(0, "a")})
-	w.cluster = Open(w, kube.Config{}, as(w, w.kubeconfig))
+	w.cluster = Open(w, kube.Config{}, As(w, w.kubeconfig, "nobody"))
 	resources := []plan.Resource{w.configMap(0, "a"), w.configMap(0, "b")}
 	outcome, watcher := w.apply(resources)
 	require.Equal(w, kube.Outcome{Reached: true}, outcome)

@@ -99,6 +99,10 @@ type Watcher struct {
 	Marks domain.Marks
 	Notes map[int]string
 	Told  []Event
+	// Dropped are the fields that the cluster does not know, by resource.
+	Dropped map[int][]string
+	// Unpatchable are the kinds that were created instead of applied, in order, each as often as it was told.
+	Unpatchable []string
 }
 
 // Event is one call of OnMark.
@@ -109,7 +113,21 @@ type Event struct {
 
 // Watch makes a watcher of a job on resources with the marks.
 func Watch(marks domain.Marks) *Watcher {
-	return &Watcher{Marks: append(domain.Marks(nil), marks...), Notes: map[int]string{}}
+	return &Watcher{Marks: append(domain.Marks(nil), marks...), Notes: map[int]string{}, Dropped: map[int][]string{}}
+}
+
+// OnDropped is the job's.
+func (w *Watcher) OnDropped(i int, fields []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.Dropped[i] = fields
+}
+
+// OnUnpatchable is the job's.
+func (w *Watcher) OnUnpatchable(resource string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.Unpatchable = append(w.Unpatchable, resource)
 }
 
 // OnMark is the job's.
@@ -176,6 +194,7 @@ func (w *world) job(resources []plan.Resource, marks domain.Marks) (kube.Job, *W
 	watcher := Watch(marks)
 	return kube.Job{
 		Resources: resources, Marks: marks, Namespace: w.namespace, DeploymentID: DeploymentID, OnMark: watcher.OnMark,
+		OnDropped: watcher.OnDropped, OnUnpatchable: watcher.OnUnpatchable,
 	}, watcher
 }
 
@@ -186,11 +205,12 @@ func (w *world) apply(resources []plan.Resource) (kube.Outcome, *Watcher) {
 }
 
 // mustApply applies what has to succeed.
-func (w *world) mustApply(resources []plan.Resource) {
+func (w *world) mustApply(resources []plan.Resource) *Watcher {
 	w.Helper()
 	outcome, watcher := w.apply(resources)
 	require.NoError(w, outcome.Retry)
 	require.Equal(w, domain.NewMarks(len(resources), domain.MarkApplied), watcher.Marks, "notes: %v", watcher.Notes)
+	return watcher
 }
 
 func (w *world) delete(resources []plan.Resource) (kube.Outcome, *Watcher) {
@@ -251,9 +271,10 @@ func stageRecorder(w *world, stages *[][]int, watcher *Watcher) func(context.Con
 	}
 }
 
-// as is the kubeconfig of somebody without permissions.
-func as(t testing.TB, kubeconfig []byte) []byte {
-	return edit(t, kubeconfig, func(u *clientcmdapi.AuthInfo) { u.Impersonate = "nobody" })
+// As is the kubeconfig of a user who has what rights somebody has granted.
+func As(t testing.TB, kubeconfig []byte, user string) []byte {
+	t.Helper()
+	return edit(t, kubeconfig, func(u *clientcmdapi.AuthInfo) { u.Impersonate = user })
 }
 
 // withToken is the kubeconfig with other credentials.

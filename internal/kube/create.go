@@ -1,0 +1,201 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/fields"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// Users of logical clouds have the rights that somebody granted them for EMCO, which creates (decision 0019). Where
+// one may not patch, objects are created, and updated when they are there.
+
+// writtenAnnotation is on what was created or updated: the digest of what was sent, so that a create whose answer was
+// lost is known to be done.
+const writtenAnnotation = "drover.io/written"
+
+// createQuery is the query of every create and update.
+const createQuery = "fieldManager=" + FieldManager + "&fieldValidation=Warn"
+
+// rights are those to a kind in one namespace.
+type rights struct{ group, resource, namespace string }
+
+// String is the kind as authorizers and users have it.
+func (r rights) String() string {
+	if r.group == "" {
+		return r.resource
+	}
+	return r.resource + "." + r.group
+}
+
+// patchAgain is how long it is believed that a user may not patch: a request more a kind, then, and rights that were
+// granted are used.
+const patchAgain = time.Minute
+
+// unpatched is what the user of a client may not patch, and since when that is known.
+type unpatched struct {
+	mu    sync.Mutex
+	since map[rights]time.Time
+}
+
+func (u *unpatched) patchable(r rights) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	since, known := u.since[r]
+	return !known || time.Since(since) > patchAgain
+}
+
+func (u *unpatched) unpatchable(r rights) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.since == nil {
+		u.since = map[rights]time.Time{}
+	}
+	u.since[r] = time.Now()
+}
+
+func (u *unpatched) forget(r rights) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.since, r)
+}
+
+// create makes the object, or updates the one that is there with our label. Any other one is a conflict: it is
+// somebody else's.
+func (w *write) create(ctx context.Context) error {
+	object, digest, err := written(w.body)
+	if err != nil {
+		return err
+	}
+	err = w.put(ctx, http.MethodPost, w.collection, object)
+	if a := answerOf(err); a == nil || a.ErrStatus.Reason != metav1.StatusReasonAlreadyExists {
+		return err
+	}
+	data, err := w.send(ctx, request{method: http.MethodGet, path: w.path, accept: contentJSON}, nil)
+	if isAbsent(err) {
+		return fail.Wrap(err, fail.Unavailable, "it was deleted while it was applied")
+	}
+	if err != nil {
+		return err
+	}
+	live, err := decodeObject(data)
+	if err != nil {
+		return notAnAPIServer(err)
+	}
+	switch {
+	case labelOf(live, plan.DeploymentLabel) != w.DeploymentID:
+		return fail.New(fail.Conflict, "it is there already and does not carry the label %s=%s; to take it over its user would need the verb patch",
+			plan.DeploymentLabel, w.DeploymentID)
+	case annotationOf(live, writtenAnnotation) == digest:
+		return nil
+	}
+	update(object, live)
+	return w.put(ctx, http.MethodPut, w.path, object)
+}
+
+// put sends an object and tells of the fields that the cluster has dropped.
+func (w *write) put(ctx context.Context, method, path string, object map[string]any) error {
+	body, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	var warnings []string
+	_, err = w.send(ctx, request{
+		method: method, path: path, query: createQuery,
+		contentType: contentJSON, accept: metadataOnly, body: body, discard: true, warnings: &warnings,
+	}, w.sent)
+	if err != nil {
+		return err
+	}
+	found, _ := utilnet.ParseWarningHeaders(warnings) // what cannot be read says nothing of fields
+	var paths []string
+	for _, warning := range found {
+		paths = append(paths, fields.Named(warning.Text)...)
+	}
+	w.dropped(paths)
+	return nil
+}
+
+// decodeObject reads an object, numbers to the digit.
+func decodeObject(data []byte) (object map[string]any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	if err := decoder.Decode(&object); err != nil || object == nil {
+		return nil, fmt.Errorf("read an object: %w", err)
+	}
+	return object, nil
+}
+
+// written is the object as it is sent, and the digest that it carries.
+func written(body []byte) (object map[string]any, digest string, err error) {
+	if object, err = decodeObject(body); err != nil {
+		return nil, "", err
+	}
+	sum := sha256.Sum256(body)
+	digest = hex.EncodeToString(sum[:])
+	members(members(object, "metadata"), "annotations")[writtenAnnotation] = digest
+	return object, digest, nil
+}
+
+// kept are members that others than the author of a manifest fill in, by kind: an update would take them away, or be
+// refused for it.
+var kept = map[string][]string{"ServiceAccount": {"secrets"}, "PersistentVolumeClaim": {"spec.volumeName"}}
+
+// update makes object an update of live: it has its version, what others have put into its metadata, and its status.
+func update(object, live map[string]any) {
+	to, from := members(object, "metadata"), members(live, "metadata")
+	to["resourceVersion"] = from["resourceVersion"]
+	for _, name := range []string{"labels", "annotations"} {
+		all := maps.Clone(members(from, name))
+		maps.Copy(all, members(to, name))
+		to[name] = all
+	}
+	for _, name := range []string{"finalizers", "ownerReferences"} {
+		if to[name] == nil && from[name] != nil {
+			to[name] = from[name]
+		}
+	}
+	for _, path := range append([]string{"status"}, kept[fmt.Sprint(object["kind"])]...) {
+		to, from, name := object, live, path
+		if parent, child, nested := strings.Cut(path, "."); nested {
+			to, from, name = members(object, parent), members(live, parent), child
+		}
+		if to[name] == nil && from[name] != nil {
+			to[name] = from[name]
+		}
+	}
+}
+
+// members are those of the object at name, which is made where there is none.
+func members(object map[string]any, name string) map[string]any {
+	if m, ok := object[name].(map[string]any); ok {
+		return m
+	}
+	m := map[string]any{}
+	object[name] = m
+	return m
+}
+
+func labelOf(object map[string]any, name string) string {
+	value, _ := members(members(object, "metadata"), "labels")[name].(string)
+	return value
+}
+
+func annotationOf(object map[string]any, name string) string {
+	value, _ := members(members(object, "metadata"), "annotations")[name].(string)
+	return value
+}

@@ -1,0 +1,263 @@
+package kube_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/kubetest"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// land is a namespace of a real cluster in which a user has rights.
+type land struct {
+	*testing.T
+	admin     dynamic.Interface
+	user      *kube.Cluster
+	namespace string
+}
+
+func newLand(t *testing.T, verbs ...string) *land {
+	t.Helper()
+	kubeconfig := kubetest.Kubeconfig(t)
+	l := &land{T: t, admin: kubetest.Dynamic(t, kubeconfig), namespace: kubetest.Name("rights")}
+	kubetest.MakeNamespace(t, l.admin, l.namespace)
+	l.user = kubetest.Open(t, kube.Config{}, kubetest.As(t, kubeconfig, l.namespace))
+	l.grant(verbs...)
+	return l
+}
+
+// grant gives the user the verbs, and no others, and waits until they hold.
+func (l *land) grant(verbs ...string) {
+	l.Helper()
+	for _, r := range kubetest.Resources(l, false, fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: user, namespace: %[1]s}
+rules: [{apiGroups: ["*"], resources: ["*"], verbs: ["%[2]s"]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: user, namespace: %[1]s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: user}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %[1]s}]
+`, l.namespace, strings.Join(verbs, `", "`))) {
+		o := &unstructured.Unstructured{}
+		require.NoError(l, o.UnmarshalJSON(r.Manifest))
+		resource := schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: strings.ToLower(r.Kind) + "s"}
+		_, err := l.admin.Resource(resource).Namespace(l.namespace).Apply(l.Context(), r.Name, o, metav1.ApplyOptions{FieldManager: "test", Force: true})
+		require.NoError(l, err)
+	}
+	reviews := schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "subjectaccessreviews"}
+	for _, verb := range []string{"get", "create", "update", "patch"} {
+		want := false
+		for _, v := range verbs {
+			want = want || v == verb
+		}
+		require.Eventually(l, func() bool {
+			o, err := l.admin.Resource(reviews).Create(l.Context(), &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": map[string]any{
+					"user": l.namespace, "resourceAttributes": map[string]any{"namespace": l.namespace, "verb": verb, "resource": "configmaps"},
+				},
+			}}, metav1.CreateOptions{})
+			require.NoError(l, err)
+			allowed, _, _ := unstructured.NestedBool(o.Object, "status", "allowed")
+			return allowed == want
+		}, kubetest.Deadline, kubetest.Tick)
+	}
+}
+
+func (l *land) apply(resources []plan.Resource) *kubetest.Watcher {
+	l.Helper()
+	j, watcher := job(resources, domain.MarkPending)
+	j.Namespace = l.namespace
+	require.NoError(l, l.user.Apply(l.Context(), j).Retry)
+	return watcher
+}
+
+// mustApply applies what has to succeed.
+func (l *land) mustApply(resources []plan.Resource) *kubetest.Watcher {
+	l.Helper()
+	watcher := l.apply(resources)
+	require.Equal(l, domain.NewMarks(len(resources), domain.MarkApplied), watcher.Marks, "notes: %v", watcher.Notes)
+	return watcher
+}
+
+func (l *land) find(name string) *unstructured.Unstructured {
+	l.Helper()
+	o, err := l.admin.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).
+		Namespace(l.namespace).Get(l.Context(), name, metav1.GetOptions{})
+	require.NoError(l, err)
+	return o
+}
+
+func (l *land) configMap(name, data string) plan.Resource {
+	l.Helper()
+	return kubetest.Resources(l, false, fmt.Sprintf(
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, annotations: {drover.example.com/a: b}}, data: {%s}}", name, data))[0]
+}
+
+// emcoVerbs are those of EMCO's examples.
+var emcoVerbs = []string{"get", "watch", "list", "create", "delete"}
+
+// Level-1 users have the rights that EMCO's examples grant them: it creates by POST.
+func TestUserWhoMayNotPatchCreates(t *testing.T) {
+	t.Parallel()
+	l := newLand(t, emcoVerbs...)
+	resources := append(configMaps(20, 0), kubetest.Resources(t, false, `
+apiVersion: v1
+kind: Secret
+metadata: {name: secret}
+stringData: {a: b}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: collectd}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: a}}
+  template: {metadata: {labels: {app: a}}, spec: {containers: [{name: main, image: example.com/none, comand: [a]}]}}
+`)...)
+	before := l.user.Answers()
+	watcher := l.mustApply(resources)
+	require.LessOrEqual(t, l.user.Answers()-before, int64(len(resources)+3*8), "a request more a kind, and for those that were under way")
+	require.Equal(t, []string{"spec.replicas", "spec.template.spec.containers[0].comand"}, watcher.Dropped[len(resources)-1])
+	require.Contains(t, watcher.Unpatchable, "configmaps")
+	require.Contains(t, watcher.Unpatchable, "daemonsets.apps")
+	require.Equal(t, kubetest.DeploymentID, l.find("a0").GetLabels()[plan.DeploymentLabel])
+
+	before = l.user.Answers()
+	require.Len(t, l.mustApply(resources).Unpatchable, len(resources))
+	require.Equal(t, int64(2*len(resources)), l.user.Answers()-before, "a create whose answer was lost is found to be done; patch is not tried")
+
+	j, deleted := job(resources, domain.MarkDoomed)
+	j.Namespace = l.namespace
+	require.NoError(t, l.user.Delete(t.Context(), j).Retry)
+	require.Equal(t, domain.NewMarks(len(resources), domain.MarkDeleted), deleted.Marks)
+}
+
+func TestUserWhoMayNotPatchUpdatesWhatIsOurs(t *testing.T) {
+	t.Parallel()
+	l := newLand(t, emcoVerbs...)
+	l.mustApply([]plan.Resource{l.configMap("a", "key: old, gone: soon")})
+
+	refused := l.apply([]plan.Resource{l.configMap("a", "key: new")})
+	require.Equal(t, domain.Marks{domain.MarkRefused}, refused.Marks)
+	require.Contains(t, refused.Notes[0], "cannot", "the right that is missing is named")
+	require.Equal(t, "old", data(t, l.find("a"))["key"])
+
+	l.grant(append(emcoVerbs, "update")...)
+	foreign := l.find("a")
+	foreign.SetAnnotations(map[string]string{"of": "others"})
+	foreign.SetFinalizers([]string{"example.com/held"})
+	_, err := l.admin.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(l.namespace).
+		Update(t.Context(), foreign, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	l.mustApply([]plan.Resource{l.configMap("a", "key: new")})
+	is := l.find("a")
+	require.Empty(t, cmp.Diff(map[string]string{"key": "new"}, data(t, is)), "what the manifest does not say any more has gone")
+	require.Equal(t, "others", is.GetAnnotations()["of"], "what others have put into its metadata stays")
+	require.Equal(t, []string{"example.com/held"}, is.GetFinalizers())
+	is.SetFinalizers(nil)
+	_, err = l.admin.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(l.namespace).
+		Update(t.Context(), is, metav1.UpdateOptions{})
+	require.NoError(t, err)
+}
+
+func TestUserWhoMayNotPatchLeavesWhatIsOthers(t *testing.T) {
+	t.Parallel()
+	l := newLand(t, append(emcoVerbs, "update")...)
+	o := &unstructured.Unstructured{}
+	require.NoError(t, o.UnmarshalJSON(l.configMap("a", "key: of others").Manifest))
+	_, err := l.admin.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(l.namespace).
+		Create(t.Context(), o, metav1.CreateOptions{})
+	require.NoError(t, err)
+	watcher := l.apply([]plan.Resource{l.configMap("a", "key: ours")})
+	require.Equal(t, domain.Marks{domain.MarkRefused}, watcher.Marks)
+	require.Contains(t, watcher.Notes[0], "is there already")
+	require.Equal(t, "of others", data(t, l.find("a"))["key"])
+}
+
+func TestRightsThatChangeAreUsed(t *testing.T) {
+	t.Parallel()
+	l := newLand(t, emcoVerbs...)
+	l.mustApply([]plan.Resource{l.configMap("a", "key: old")})
+	l.grant("get", "create", "patch")
+	watcher := l.mustApply([]plan.Resource{l.configMap("a", "key: new")})
+	require.Equal(t, "new", data(t, l.find("a"))["key"], "an update is refused, so patch is tried again")
+	require.Empty(t, watcher.Unpatchable)
+	l.grant(emcoVerbs...)
+	require.Equal(t, []string{"configmaps"}, l.mustApply([]plan.Resource{l.configMap("b", "key: new")}).Unpatchable)
+}
+
+func data(t *testing.T, o *unstructured.Unstructured) map[string]string {
+	t.Helper()
+	d, _, err := unstructured.NestedStringMap(o.Object, "data")
+	require.NoError(t, err)
+	return d
+}
+
+// A custom resource is pruned by its schema, whatever way it comes in.
+func TestFieldsThatACustomKindDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	l := newLand(t, "*", "get", "create", "update", "patch")
+	group := l.namespace + ".example.com"
+	crd := fmt.Sprintf(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.%[1]s}
+spec:
+  group: %[1]s
+  scope: Namespaced
+  names: {kind: Widget, listKind: WidgetList, plural: widgets, singular: widget}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              size: {type: integer}
+              closed: {type: object}
+              free: {type: object, x-kubernetes-preserve-unknown-fields: true}
+              parts: {type: array, items: {type: object, properties: {name: {type: string}}}}
+`, group)
+	defined := kubetest.Define(t, l.admin, kubetest.Resources(t, false, crd)[0].Manifest)
+	t.Cleanup(func() { kubetest.Undefine(t, l.admin, defined) })
+	resources := kubetest.Resources(t, false, fmt.Sprintf(`
+apiVersion: %[1]s/v1
+kind: Widget
+metadata: {name: a}
+spec: {size: 1, siez: 2, sieze: 3, closed: {a: b}, free: {a: b}, parts: [{name: a}, {nme: b}]}
+---
+apiVersion: %[1]s/v1
+kind: Widget
+metadata: {name: closed}
+spec: {size: 1, closed: {a: b}}
+---
+apiVersion: %[1]s/v1
+kind: Widget
+metadata: {name: wrong}
+spec: {size: one}
+`, group))
+	watcher := l.apply(resources)
+	require.Equal(t, domain.Marks{domain.MarkApplied, domain.MarkApplied, domain.MarkRefused}, watcher.Marks, "notes: %v", watcher.Notes)
+	require.Equal(t, map[int][]string{
+		0: {"spec.closed.a", "spec.parts[1].nme", "spec.siez", "spec.sieze"},
+		// Server-side apply takes anything for an object without properties, and the API server drops it.
+		1: {"spec.closed.a"},
+	}, watcher.Dropped)
+}

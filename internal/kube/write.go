@@ -1,0 +1,136 @@
+package kube
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fields"
+)
+
+// write is one resource on its way into the cluster.
+type write struct {
+	*run
+	index      int
+	path       string // of the object
+	collection string // of its siblings
+	body       []byte // the stamped manifest
+	rights     rights
+	custom     bool // not a built-in kind
+}
+
+// do applies the resource, or creates it where its user may not patch. What its kind does not know is left out.
+func (w *write) do(ctx context.Context) error {
+	if !w.patchable(w.rights) {
+		err := w.create(ctx)
+		if !mayNot(err, "create") && !mayNot(err, "update") && !mayNot(err, "get") {
+			w.told()
+			return err
+		}
+		w.forget(w.rights) // the rights may be others by now
+	}
+	err := w.apply(ctx)
+	if !mayNot(err, "patch") {
+		return err
+	}
+	w.unpatchable(w.rights)
+	w.told()
+	return w.create(ctx)
+}
+
+// told says that the resource is not applied.
+func (w *write) told() {
+	if w.OnUnpatchable != nil {
+		w.OnUnpatchable(w.rights.String())
+	}
+}
+
+func (w *write) sent() { w.mark(w.index, domain.MarkSent, "") }
+
+// maxUnknown bounds how often a resource is sent again without the fields that its kind does not know. Mostly once is
+// enough.
+const maxUnknown = 8
+
+// apply is server-side apply. A refusal because of fields that the kind does not know is none: a create, and kubectl,
+// drop them, and so charts have them (EMCO's collectd). They are left out, and told of.
+func (w *write) apply(ctx context.Context) error {
+	body, dropped := w.body, []string(nil)
+	for n := 0; ; n++ {
+		pruned, err := w.patch(ctx, body)
+		if err == nil {
+			w.dropped(append(dropped, pruned...))
+			return nil
+		}
+		a := answerOf(err)
+		if a == nil || !isSchemaError(a) || n == maxUnknown {
+			return err
+		}
+		unknown := fields.Undeclared(a.ErrStatus.Message)
+		if len(unknown) == 0 {
+			return err
+		}
+		all, strictErr := w.unknown(ctx, body)
+		if strictErr != nil {
+			return strictErr
+		}
+		rest, gone, cutErr := fields.Without(body, all)
+		if len(gone) == 0 {
+			rest, gone, cutErr = fields.Without(body, unknown)
+		}
+		if cutErr != nil || len(gone) == 0 {
+			return err
+		}
+		body, dropped = rest, append(dropped, gone...)
+	}
+}
+
+// patch says which fields the cluster has dropped without a word: of custom kinds it does so where their schema has an
+// object without any properties.
+func (w *write) patch(ctx context.Context, body []byte) (pruned []string, err error) {
+	q := request{method: http.MethodPatch, path: w.path, query: applyQuery, contentType: contentApply, body: body}
+	if q.accept, q.discard = metadataOnly, true; w.custom {
+		q.accept, q.discard = contentJSON, false
+	}
+	made, err := w.send(ctx, q, w.sent)
+	if err != nil || !w.custom {
+		return nil, err
+	}
+	return fields.Missing(body, made), nil
+}
+
+// unknown asks the cluster for all the fields that the kind does not know: server-side apply names one of each object.
+// Nothing is made: it is a dry run, and it fails where there are such fields. None when the cluster does not say them:
+// the user may not create, say. An error is one of the way to the cluster.
+func (w *write) unknown(ctx context.Context, body []byte) ([]string, error) {
+	_, err := w.send(ctx, request{
+		method: http.MethodPost, path: w.collection, query: "dryRun=All&fieldValidation=Strict&fieldManager=" + FieldManager,
+		contentType: contentJSON, accept: metadataOnly, body: body, discard: true,
+	}, nil)
+	a := answerOf(err)
+	switch {
+	case err == nil:
+		return nil, nil
+	case a == nil || isOfCluster(err):
+		return nil, err
+	default:
+		return fields.Named(a.ErrStatus.Message), nil
+	}
+}
+
+// dropped tells of fields that are not in the cluster.
+func (w *write) dropped(paths []string) {
+	if len(paths) == 0 || w.OnDropped == nil {
+		return
+	}
+	slices.Sort(paths)
+	w.OnDropped(w.index, slices.Compact(paths))
+}
+
+// mayNot says whether the answer is that the user lacks the right to the verb. Webhooks, quotas and the rules against
+// granting rights that one does not have answer 403 too, in other words (apiserver, responsewriters/errors.go).
+func mayNot(err error, verb string) bool {
+	a := answerOf(err)
+	return a != nil && a.ErrStatus.Code == http.StatusForbidden && strings.Contains(a.ErrStatus.Message, " cannot "+verb+" resource ")
+}
