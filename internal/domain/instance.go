@@ -309,14 +309,22 @@ type Leaf struct {
 	Connectivity Connectivity `bson:"conn" json:"conn"`
 	Marks        string       `bson:"marks" json:"marks"` // Marks.Encode, in the order of the app's bundle
 	Notes        []Note       `bson:"notes,omitempty" json:"notes,omitempty"`
-	LastError    string       `bson:"err,omitempty" json:"err,omitempty"`       // of the cluster as a whole
-	Report       string       `bson:"report,omitempty" json:"report,omitempty"` // why the cluster does not report on it; "" when it should
-	Open         bool         `bson:"open" json:"open"`                         // work is going on
-	Next         int          `bson:"-" json:"next,omitempty"`                  // the step that follows; 0 for none
-	Reason       string       `bson:"-" json:"reason,omitempty"`                // what is waited for
+	// Warnings are what users should know although nothing failed; there may be several of an index.
+	Warnings []Note `bson:"warnings,omitempty" json:"warnings,omitempty"`
+	// Unpatchable are the kinds ("deployments.apps") that were created or updated, as the logical cloud's user may not
+	// patch them; sorted.
+	Unpatchable []string `bson:"unpatchable,omitempty" json:"unpatchable,omitempty"`
+	LastError   string   `bson:"err,omitempty" json:"err,omitempty"`       // of the cluster as a whole
+	Report      string   `bson:"report,omitempty" json:"report,omitempty"` // why the cluster does not report on it; "" when it should
+	Open        bool     `bson:"open" json:"open"`                         // work is going on
+	Next        int      `bson:"-" json:"next,omitempty"`                  // the step that follows; 0 for none
+	Reason      string   `bson:"-" json:"reason,omitempty"`                // what is waited for
 }
 
-// Note is the message that came with one resource's mark, by its index in the bundle.
+// WholeCluster is the Index of a Note that is about no resource, but about the cluster.
+const WholeCluster = -1
+
+// Note is a message about one resource, by its index in the bundle.
 type Note struct {
 	Index   int    `bson:"i" json:"i"`
 	Message string `bson:"m" json:"m"`

@@ -3,6 +3,7 @@ package status
 import (
 	"encoding/json"
 
+	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
 )
@@ -72,7 +73,7 @@ func (b *body) resources(sec *section) [][]byte {
 		id := &sec.app.Resources[i]
 		r := resource{GVK: gvkOf(id), Name: id.Name}
 		if b.output == OutputDetail && b.manifest != nil {
-			r.Detail = b.manifest(sec.app.Name, i)
+			r.Detail = bundle.Mask(b.manifest(sec.app.Name, i))
 		}
 		e, err := opened(r)
 		if err != nil {
@@ -87,7 +88,7 @@ func (b *body) resources(sec *section) [][]byte {
 func (b *body) cluster(sec *section, c *Cluster, resources [][]byte) {
 	b.out.open(b.form.cluster(c, b.output))
 	b.out.text(`,"resources":[`)
-	messages := b.messages(c)
+	messages, warnings := b.messages(c), b.warnings(c)
 	last, state := domain.Mark(0), domain.ResourceState("")
 	written := 0
 	for n, i := range sec.order {
@@ -106,6 +107,10 @@ func (b *body) cluster(sec *section, c *Cluster, resources [][]byte) {
 			b.out.text(`,"message":`)
 			b.out.value(m)
 		}
+		if w := warnings[i]; len(w) > 0 && state != domain.ResourceDeleted {
+			b.out.text(`,"warnings":`)
+			b.out.value(w)
+		}
 		b.out.text("}")
 	}
 	b.out.text("]}")
@@ -119,6 +124,18 @@ func (b *body) messages(c *Cluster) map[int]string {
 	m := make(map[int]string, len(c.Notes))
 	for _, n := range c.Notes {
 		m[n.Index] = n.Message
+	}
+	return m
+}
+
+// warnings are those about resources, by their index; nil but for detail.
+func (b *body) warnings(c *Cluster) map[int][]string {
+	if b.output != OutputDetail || len(c.Warnings) == 0 {
+		return nil
+	}
+	m := make(map[int][]string, len(c.Warnings))
+	for _, n := range c.Warnings {
+		m[n.Index] = append(m[n.Index], n.Message)
 	}
 	return m
 }

@@ -90,11 +90,13 @@ type camelCluster struct {
 	Connectivity domain.Connectivity `json:"connectivity"`
 	LastError    string              `json:"lastError,omitempty"`
 	Reason       string              `json:"reason,omitempty"`
+	warned
 }
 
 func camelClusterOf(c *Cluster, o Output) any {
 	k := camelCluster{
 		camelTarget: camelTarget{c.Provider, c.Name}, Connectivity: c.connectivity(), LastError: lastError(c, o), Reason: reason(c, o),
+		warned: warnedOf(c, o),
 	}
 	if o == OutputDetail {
 		k.Placement = c.Placement

@@ -285,3 +285,27 @@ func TestAManifestThatIsNotJSONIsInternal(t *testing.T) {
 	require.NoError(t, status.Write(&b, parseQuery(t, "?output=detail&app=firewall"), s))
 	require.NoError(t, status.Write(&b, parseQuery(t, "?output=all"), s), "only detail asks for manifests")
 }
+
+// What users should know of what is applied is in detail only, and Secrets are masked there.
+func TestDetailHasWarningsAndNoSecrets(t *testing.T) {
+	t.Parallel()
+	s := newSource(t, "vfw")
+	s.Manifest = func(string, int) json.RawMessage {
+		return json.RawMessage(`{"apiVersion":"v1","kind":"Secret","stringData":{"password":"hunter2"}}`)
+	}
+	for i := range s.Apps {
+		for j := range s.Apps[i].Clusters {
+			s.Apps[i].Clusters[j].Warnings = []domain.Note{
+				{Index: domain.WholeCluster, Message: "of the cluster"}, {Index: 0, Message: "of the first"}, {Index: 0, Message: "of the first, too"},
+			}
+		}
+	}
+	for _, query := range []string{"?output=detail", "?type=rsync&output=detail&status=deployed"} {
+		detail := write(t, parseQuery(t, query), s)
+		require.Contains(t, detail, `"warnings":["of the cluster"]`)
+		require.Contains(t, detail, `"warnings":["of the first","of the first, too"]`)
+		require.NotContains(t, detail, "hunter2")
+		require.Contains(t, detail, `"password":"sha256:`)
+	}
+	require.NotContains(t, write(t, parseQuery(t, "?output=all"), s), "warnings")
+}

@@ -33,9 +33,23 @@ type form struct {
 	sorted bool
 }
 
-// warned is a member of Drover's own in every form of a group's status; it is there only when it says something.
+// warned is a member of Drover's own in every form of a group's status, and in detail of clusters and resources; it is
+// there only when it says something.
 type warned struct {
 	Warnings []string `json:"warnings,omitempty"`
+}
+
+// warnedOf are the warnings about a cluster as a whole.
+func warnedOf(c *Cluster, o Output) (w warned) {
+	if o != OutputDetail {
+		return w
+	}
+	for _, n := range c.Warnings {
+		if n.Index == domain.WholeCluster {
+			w.Warnings = append(w.Warnings, n.Message)
+		}
+	}
+	return w
 }
 
 // listing is one entry of the list of resources: the members that begin it, and the clusters whose resources it lists.

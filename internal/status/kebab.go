@@ -79,10 +79,11 @@ type kebabCluster struct {
 	Connectivity domain.Connectivity `json:"connectivity,omitempty"`
 	LastError    string              `json:"last-error,omitempty"`
 	Reason       string              `json:"reason,omitempty"`
+	warned
 }
 
 func kebabClusterOf(c *Cluster, o Output) any {
-	k := kebabCluster{kebabTarget: kebabTarget{c.Provider, c.Name}, LastError: lastError(c, o), Reason: reason(c, o)}
+	k := kebabCluster{kebabTarget: kebabTarget{c.Provider, c.Name}, LastError: lastError(c, o), Reason: reason(c, o), warned: warnedOf(c, o)}
 	if o == OutputDetail {
 		k.Placement, k.Connectivity = c.Placement, c.connectivity()
 	}

@@ -88,6 +88,7 @@ type Cluster struct {
 	Marks        domain.Marks // one per resource of the app; what is missing counts as domain.MarkPending
 	InProgress   bool
 	Notes        []domain.Note // in any order; the last one of an index counts
+	Warnings     []domain.Note // there may be several of an index; detail shows them
 	LastError    string        // of the cluster as a whole; detail shows it as long as it is set
 	Reason       string        // what is waited for, or why nothing was done; shown as LastError is
 	Placement    string        // why the app is here: plan.Target.Reason
