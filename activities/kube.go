@@ -63,8 +63,12 @@ type Kube struct {
 // decodedBundles bounds Kube.bundles.
 const decodedBundles = 64
 
-// maxNotes bounds the messages of a leaf; beyond it resources are Failed without their message.
-const maxNotes = 200
+const (
+	// maxNotes bounds the messages of a leaf; beyond it resources are Failed without their message.
+	maxNotes = 200
+	// maxWarnings bounds the warnings of a leaf, and maxDropped those about fields of one resource.
+	maxWarnings, maxDropped = 200, 16
+)
 
 // NewKube makes the activities. agent is what installs the agent into a cluster.
 func NewKube(clusters Clusters, leaves Leaves, reporter Reporter, reports Reports, agent []plan.Resource) *Kube {
@@ -267,6 +271,9 @@ type attempt struct {
 type progress struct {
 	Marks string        `json:"marks"`
 	Notes []domain.Note `json:"notes,omitempty"`
+	// Warnings and Unpatchable are domain.Leaf's.
+	Warnings    []domain.Note `json:"warnings,omitempty"`
+	Unpatchable []string      `json:"unpatchable,omitempty"`
 	// Announced are the marks that the workflow was told last; "" when it has heard nothing yet, and then
 	// nothing need be announced: the workflow assumes that everything may have been sent.
 	Announced    string              `json:"announced,omitempty"`
@@ -396,7 +403,7 @@ func (a *attempt) snapshot() progress {
 	defer a.mu.Unlock()
 	p := a.state
 	p.Marks = a.all.Encode()
-	p.Notes = slices.Clone(p.Notes)
+	p.Notes, p.Warnings, p.Unpatchable = slices.Clone(p.Notes), slices.Clone(p.Warnings), slices.Clone(p.Unpatchable)
 	return p
 }
 
@@ -511,10 +518,11 @@ func (a *attempt) tell(ctx context.Context, c Contact) error {
 // end records the leaf, unless another attempt may have done so.
 func (a *attempt) end(ctx context.Context) (*domain.Leaf, error) {
 	p := a.snapshot()
+	slices.SortStableFunc(p.Warnings, func(x, y domain.Note) int { return cmp.Compare(x.Index, y.Index) })
 	slices.SortFunc(p.Notes, func(x, y domain.Note) int { return cmp.Compare(x.Index, y.Index) })
 	leaf := domain.Leaf{
 		ID: a.in.LeafID(), ContextID: a.in.ContextID, Operation: a.in.Operation, App: a.in.App, Cluster: a.in.Cluster,
-		Connectivity: p.Connectivity, Marks: p.Marks, Notes: p.Notes, LastError: p.Error,
+		Connectivity: p.Connectivity, Marks: p.Marks, Notes: p.Notes, Warnings: p.Warnings, Unpatchable: p.Unpatchable, LastError: p.Error,
 		Report: p.Report, Next: a.next(),
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
@@ -533,7 +541,7 @@ func (a *attempt) end(ctx context.Context) (*domain.Leaf, error) {
 	if p.Connectivity == domain.ConnectivityAvailable {
 		a.kube.outages.back(activity.GetLogger(ctx), "work", a.in.Cluster)
 	}
-	leaf.Notes = nil // they are in the store; histories stay small
+	leaf.Notes, leaf.Warnings, leaf.Unpatchable = nil, nil, nil // they are in the store; histories stay small
 	return &leaf, nil
 }
 

@@ -145,6 +145,7 @@ func (l *Lifecycle) planGroup(ctx context.Context, owner domain.Owner, d *draft)
 	if !w.cloud.Admin() {
 		d.plan.User = d.cloud
 	}
+	var unknown []string
 	for _, app := range w.apps {
 		targets, err := placement.Place(w.placement(app.Name))
 		if err != nil {
@@ -157,8 +158,10 @@ func (l *Lifecycle) planGroup(ctx context.Context, owner domain.Owner, d *draft)
 		if err := l.add(ctx, d, targets, bundle); err != nil {
 			return err
 		}
+		unknown = append(unknown, unknownFields(bundle)...)
 		d.plan.Apps[len(d.plan.Apps)-1].Needs = w.needs[app.Name]
 	}
+	d.warnings = append(d.warnings, few(unknown)...)
 	return nil
 }
 

@@ -69,6 +69,7 @@ func (a *attempt) goOn(ctx context.Context) (domain.Marks, error) {
 		return nil, fail.New(fail.Internal, "step %d of leaf %s does not follow the record of its %s", a.in.Step, a.in.LeafID(), leaf.Operation)
 	}
 	a.state.Notes, a.state.Report, a.state.Connectivity = leaf.Notes, leaf.Report, leaf.Connectivity
+	a.state.Warnings, a.state.Unpatchable = leaf.Warnings, leaf.Unpatchable
 	a.state.Reported = a.in.Operation == domain.OpTerminate
 	return domain.DecodeMarks(leaf.Marks), nil
 }
@@ -102,6 +103,7 @@ func (a *attempt) job(s plan.Step) kube.Job {
 	return kube.Job{
 		Resources: a.resources, Marks: marks, Namespace: a.in.Namespace,
 		DeploymentID: a.in.deploymentID(), BeforeStage: a.announce, OnMark: a.mark,
+		OnDropped: a.dropped, OnUnpatchable: a.unpatchable,
 	}
 }
 

@@ -404,11 +404,15 @@ func (d *decision) reason(g *group) Reason {
 	if g.kind == ClusterUnheard {
 		r.Do = cmp.Or(remedy(g.said, g.examples[0].Cluster), r.Do)
 	}
-	if g.kind == StepFails {
+	said := d.newest(g)
+	switch {
+	case g.kind == StepFails:
 		r.Text = "a step of the operation fails and is tried again"
+	case g.kind == AtWork && said != "":
+		r.Text = fmt.Sprintf("the work on %s fails and is tried again", d.of(g))
 	}
-	if g.kind != Waiting && g.kind != NotStarted && r.Text != g.said { // what is waited for is no error
-		r.Error = clip(g.said)
+	if g.kind != Waiting && g.kind != NotStarted && r.Text != said { // what is waited for is no error
+		r.Error = clip(said)
 	}
 	for i := range g.examples {
 		p := &g.examples[i]
@@ -419,8 +423,8 @@ func (d *decision) reason(g *group) Reason {
 		if p.Cluster != (domain.ClusterName{}) {
 			e.Cluster = p.Cluster.String()
 		}
-		if p.said != g.said {
-			e.Error = clip(p.said)
+		if last := d.last(g, p); last != said {
+			e.Error = clip(last)
 		}
 		if a, ok := d.s.Attempts[p.Place]; ok && g.kind.tried() {
 			d.attempt(&e, &a)
@@ -434,6 +438,60 @@ func (d *decision) reason(g *group) Reason {
 		r.More = g.places - len(r.Examples)
 	}
 	return r
+}
+
+// last is what was said last at a place: what its work was tried with since is newer than what is recorded.
+func (d *decision) last(g *group, p *place) string {
+	if g.kind == ClusterHoldsUp || g.kind == AtWork {
+		return cmp.Or(d.s.Attempts[p.Place].Error, p.said)
+	}
+	return p.said
+}
+
+// newest is what was said last to those who share a reason, as far as that is known.
+func (d *decision) newest(g *group) string {
+	said, ended := g.said, time.Time{}
+	for i := range g.examples {
+		p := &g.examples[i]
+		if a := d.s.Attempts[p.Place]; a.Last.After(ended) && d.last(g, p) != p.said {
+			said, ended = a.Error, a.Last
+		}
+	}
+	return said
+}
+
+// maxWarnings bounds what is said of resources.
+const maxWarnings = 20
+
+// warnings are those about what is applied, each once for all clusters that give it.
+func (d *decision) warnings() (texts []string) {
+	if d.ended() || d.deleting() {
+		return nil
+	}
+	type warning struct{ app, resource, said string }
+	clusters := map[warning]int{}
+	var order []warning
+	for i := range d.s.Apps {
+		app := &d.s.Apps[i]
+		for j := range app.Clusters {
+			for _, n := range app.Clusters[j].Warnings {
+				w := warning{app: app.Name, said: n.Message}
+				if n.Index >= 0 && n.Index < len(app.Resources) {
+					w.resource = " " + name(&app.Resources[n.Index])
+				}
+				if clusters[w]++; clusters[w] == 1 {
+					order = append(order, w)
+				}
+			}
+		}
+	}
+	for _, w := range order[:min(len(order), maxWarnings)] {
+		texts = append(texts, fmt.Sprintf("%s%s on %s: %s", w.app, w.resource, count(clusters[w], "cluster"), w.said))
+	}
+	if more := len(order) - maxWarnings; more > 0 {
+		texts = append(texts, fmt.Sprintf("%s; the status with output=detail has them", count(more, "more warning")))
+	}
+	return texts
 }
 
 // attempt adds where an attempt stands.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -126,7 +127,7 @@ type Explanation struct {
 	// Reasons are why it is not as wished, the gravest first; MoreReasons is how many were left out.
 	Reasons     []Reason `json:"reasons"`
 	MoreReasons int      `json:"moreReasons,omitempty"`
-	// Warnings are what was asked for and nothing brings about.
+	// Warnings are what was asked for and nothing brings about, and what users should know of what is applied.
 	Warnings []string `json:"warnings,omitempty"`
 	// Unknown is what could not be found out.
 	Unknown []string `json:"unknown,omitempty"`
@@ -222,7 +223,7 @@ func (d *decision) explanation() *Explanation {
 	last := s.History.Last()
 	e := &Explanation{
 		Resource: s.Key, Title: s.Noun.Title, State: s.History.State(), Since: last.Time.UTC(), Status: s.Status,
-		Reasons: []Reason{}, Warnings: s.Warnings, Unknown: d.unknown, now: s.Now.UTC(),
+		Reasons: []Reason{}, Warnings: append(slices.Clip(s.Warnings), d.warnings()...), Unknown: d.unknown, now: s.Now.UTC(),
 	}
 	if s.Instance != nil {
 		e.ContextID = s.Instance.ContextID

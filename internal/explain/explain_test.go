@@ -215,6 +215,47 @@ var situations = map[string]func() *explain.Situation{
 		}}
 		return s
 	},
+	"the-newest-failure": func() *explain.Situation { // what is recorded is what the cluster was lost with
+		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
+		s.Apps = []status.App{app("sink", 2, func(int) status.Cluster {
+			return status.Cluster{InProgress: true, Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("1A2s"), LastError: "the cluster cannot be reached: http2: connection lost"}
+		})}
+		s.Attempts = map[explain.Place]explain.Attempt{
+			{App: "sink", Cluster: cluster(0)}: {
+				Step: "ApplyToCluster", Since: before(600 * time.Second), Number: 61, Last: before(8 * time.Second), Next: now.Add(2 * time.Second),
+				Error: "the cluster does not answer in time",
+			},
+			{App: "sink", Cluster: cluster(1)}: {
+				Step: "ApplyToCluster", Since: before(600 * time.Second), Number: 62, Last: before(4 * time.Second), Next: now.Add(6 * time.Second),
+				Error: fmt.Sprintf(refused, 41001),
+			},
+		}
+		return s
+	},
+	"work-that-fails": func() *explain.Situation { // before it came to its cluster
+		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
+		s.Apps = []status.App{app("sink", 1, func(int) status.Cluster {
+			return status.Cluster{InProgress: true, Connectivity: domain.ConnectivityUnknown, Marks: domain.DecodeMarks("3p")}
+		})}
+		s.Attempts = map[explain.Place]explain.Attempt{{App: "sink", Cluster: cluster(0)}: {
+			Step: "ApplyToCluster", Since: before(30 * time.Second), Number: 7, Last: before(4 * time.Second), Next: now.Add(6 * time.Second),
+			Error: "credentials of cluster p1+c000: the secret key \"k1\" is not configured",
+		}}
+		return s
+	},
+	"fields-that-were-dropped": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
+		s.Apps = []status.App{app("sink", 3, func(i int) status.Cluster {
+			c := applied(i)
+			c.Warnings = []domain.Note{{Index: 2, Message: "the cluster does not know the field spec.replicsa: it was dropped"}}
+			if i == 0 {
+				c.Warnings = append(c.Warnings, domain.Note{Index: domain.WholeCluster, Message: "the user may not patch configmaps"})
+			}
+			return c
+		})}
+		s.Reported = troubles()
+		return s
+	},
 	"a-hundred-dead-clusters": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
 		s.Apps = []status.App{app("sink", 1000, func(i int) status.Cluster {

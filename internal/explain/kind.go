@@ -53,13 +53,17 @@ func (k Kind) rank() int { return slices.Index(kinds, k) }
 // tried says whether it is about work that goes on, so that there are attempts at it.
 func (k Kind) tried() bool { return k == ClusterHoldsUp || k == Waiting || k == AtWork }
 
+// of are the clusters of a group.
+func (d *decision) of(g *group) string {
+	if d.clusters > len(g.clusters) {
+		return fmt.Sprintf("%d of %s", len(g.clusters), count(d.clusters, "cluster"))
+	}
+	return count(len(g.clusters), "cluster")
+}
+
 // text says a reason in one line.
 func (d *decision) text(g *group) string {
-	resources, clusters := count(g.resources, "resource"), count(len(g.clusters), "cluster")
-	of := clusters
-	if all := d.clusters; all > len(g.clusters) {
-		of = fmt.Sprintf("%d of %s", len(g.clusters), count(all, "cluster"))
-	}
+	resources, of := count(g.resources, "resource"), d.of(g)
 	deleting := d.deleting()
 	switch g.kind {
 	case ResourceRefused:

@@ -188,7 +188,7 @@ func (d *differ) app(next, old *App) {
 		}
 		d.count(marks)
 		if marks.Has(func(x domain.Mark) bool { return x != domain.MarkPending }) {
-			l.target.Held = &Held{Marks: marks.Encode(), Connectivity: l.connectivity, Report: l.report}
+			l.target.Held = &Held{Marks: marks.Encode(), Connectivity: l.connectivity, Report: l.report, Warnings: l.warnings}
 		}
 		app.Targets = append(app.Targets, l.target)
 	}
@@ -227,6 +227,7 @@ type leafChange struct {
 	marks        domain.Marks
 	connectivity domain.Connectivity
 	report       string
+	warnings     []domain.Note // about what stays as it is
 }
 
 // targets makes the changes on all clusters that an app goes to or comes from.
@@ -250,6 +251,9 @@ func (d *differ) targets(next, old *App, m *matching) []leafChange {
 			},
 			hook: func(i int, was domain.Mark) domain.Mark { return d.hook(m, i, was, unfinished) },
 		})
+		if before != nil && !t.Leaving {
+			l.warnings = m.stay(d.warnings(old, before), l.marks)
+		}
 		if !t.Leaving && !unfinished && !was.Has(ours) {
 			d.arrive(&l, before == nil, m)
 		}
@@ -338,6 +342,14 @@ func (d *differ) seen(app *App, t *Target) (domain.Connectivity, string) {
 		return t.Held.Connectivity, t.Held.Report
 	}
 	return "", ""
+}
+
+// warnings are what users should know of an app on one of its clusters before the change.
+func (d *differ) warnings(app *App, t *Target) []domain.Note {
+	if leaf, ok := d.old.Leaves[domain.LeafID(d.old.Plan.ContextID, app.Name, t.ClusterName)]; ok {
+		return t.Warnings(&leaf)
+	}
+	return t.Warnings(nil)
 }
 
 // matching is how the wanted resources of an app and those that it had belong together.
@@ -459,6 +471,24 @@ func (m *matching) marks(was domain.Marks, c changing) domain.Marks {
 		}
 	}
 	return out
+}
+
+// stay are the warnings about old resources that stay as they are, by the index of the wanted ones.
+func (m *matching) stay(warnings []domain.Note, marks domain.Marks) (kept []domain.Note) {
+	if len(warnings) == 0 {
+		return nil
+	}
+	for i, before := range m.before {
+		if marks[i] != domain.MarkApplied {
+			continue
+		}
+		for _, w := range warnings {
+			if w.Index == before && before >= 0 {
+				kept = append(kept, domain.Note{Index: i, Message: w.Message})
+			}
+		}
+	}
+	return kept
 }
 
 // ours says whether a resource may be in the cluster because of us. What an apply has left as it was is not.

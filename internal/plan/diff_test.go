@@ -280,3 +280,25 @@ func TestWanted(t *testing.T) {
 		}
 	}))
 }
+
+// What users should know of a resource is still true when it stays as it is.
+func TestWarningsStayWithWhatStays(t *testing.T) {
+	t.Parallel()
+	cluster := domain.ClusterName{Provider: "p", Name: "a"}
+	old := plan.Installed{Side: sideOf("1", "web on a: svc=1 dep=1 job=1"), Leaves: leavesOf("1", "web/a=3A")}
+	old.Plan.Apps[0].Targets[0].Held = &plan.Held{Marks: "2p1A", Warnings: []domain.Note{{Index: 2, Message: "of an earlier context"}}}
+	leaf := old.Leaves[domain.LeafID("1", "web", cluster)]
+	leaf.Unpatchable = []string{"services"}
+	leaf.Warnings = []domain.Note{{Index: 0, Message: "one"}, {Index: 0, Message: "two"}, {Index: 1, Message: "of what changes"}}
+	old.Leaves[domain.LeafID("1", "web", cluster)] = leaf
+	change := plan.Diff(old, sideOf("2", "web on a: new=1 job=1 dep=2 svc=1"), domain.OpUpdate)
+	held := change.Plan.Apps[0].Targets[0].Held
+	require.Equal(t, "1p1A1o1A", held.Marks)
+	require.ElementsMatch(t, []domain.Note{
+		{Index: 3, Message: "one"}, {Index: 3, Message: "two"}, {Index: 1, Message: "of an earlier context"},
+	}, held.Warnings)
+	said := (&plan.Target{}).Warnings(&leaf)
+	require.Equal(t, domain.WholeCluster, said[0].Index)
+	require.Contains(t, said[0].Message, "may not patch services")
+	require.Len(t, said, 4)
+}

@@ -5,7 +5,9 @@ package plan
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/drover-io/drover/internal/domain"
 )
@@ -56,6 +58,24 @@ type Held struct {
 	Marks        string              `json:"marks"` // domain.Marks.Encode, of the bundle's resources
 	Connectivity domain.Connectivity `json:"connectivity,omitempty"`
 	Report       string              `json:"report,omitempty"` // see domain.Leaf
+	// Warnings are those of an earlier context about what is there unchanged; see domain.Leaf.
+	Warnings []domain.Note `json:"warnings,omitempty"`
+}
+
+// Warnings are those about the app on the cluster: of its leaf, nil for none, and of what no work was to be done on.
+func (t *Target) Warnings(leaf *domain.Leaf) (warnings []domain.Note) {
+	if leaf != nil && len(leaf.Unpatchable) > 0 {
+		warnings = append(warnings, domain.Note{Index: domain.WholeCluster, Message: fmt.Sprintf(
+			"the user may not patch %s: such resources are created, and updated where the verb update is granted; grant patch to have them applied",
+			strings.Join(leaf.Unpatchable, ", "))})
+	}
+	if leaf != nil {
+		warnings = append(warnings, leaf.Warnings...)
+	}
+	if t.Held != nil {
+		warnings = append(warnings, t.Held.Warnings...)
+	}
+	return warnings
 }
 
 // Begin are the marks with which the context begins on the cluster, of n resources.

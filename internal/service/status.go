@@ -214,10 +214,12 @@ func cluster(t *plan.Target, id string, known, earlier map[string]domain.Leaf, r
 	if ok {
 		c.Connectivity, c.Marks = leaf.Connectivity, domain.DecodeMarks(leaf.Marks)
 		c.Notes, c.LastError, c.Reason = leaf.Notes, leaf.LastError, leaf.Reason
+		c.Warnings = t.Warnings(&leaf)
 		// What an update has to prune there is still before it when all is applied.
 		c.InProgress = leaf.Open || running && op != domain.OpTerminate && c.Marks.Has(domain.Mark.ToDelete)
 		return c
 	}
+	c.Warnings = t.Warnings(nil)
 	if leaf, ok = earlier[id]; ok {
 		c.Marks = domain.DecodeMarks(leaf.Marks)
 	} else if t.Held != nil {

@@ -1,0 +1,67 @@
+package activities
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fields"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// A warning is what a user should know although nothing failed. It is in the leaf's record, for the detail of the status
+// and for explain.
+
+// dropped takes what a resource's kind does not know.
+func (a *attempt) dropped(i int, fields []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, field := range fields[:min(len(fields), maxDropped)] {
+		a.state.warn(i, fmt.Sprintf("the cluster does not know the field %s: it was dropped", field))
+	}
+	if more := len(fields) - maxDropped; more > 0 {
+		a.state.warn(i, fmt.Sprintf("%d more fields that the cluster does not know were dropped", more))
+	}
+}
+
+// unpatchable takes a kind of which the user may not patch.
+func (a *attempt) unpatchable(resource string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if i, found := slices.BinarySearch(a.state.Unpatchable, resource); !found {
+		a.state.Unpatchable = slices.Insert(a.state.Unpatchable, i, resource)
+	}
+}
+
+// warn notes a warning once, whatever number of attempts come to it.
+func (p *progress) warn(index int, text string) {
+	w := domain.Note{Index: index, Message: text}
+	if len(p.Warnings) < maxWarnings && !slices.Contains(p.Warnings, w) {
+		p.Warnings = append(p.Warnings, w)
+	}
+}
+
+// maxUnknown bounds the warnings about fields in the answer to an instantiate, which has them in its headers.
+const maxUnknown = 8
+
+// unknownFields are warnings of the members of a bundle's resources that their kinds do not have, as far as that is known
+// before a cluster is asked. Clusters drop them.
+func unknownFields(b *plan.Bundle) (warnings []string) {
+	known := fields.KnownTo(b.Resources)
+	for i := range b.Resources {
+		r := &b.Resources[i]
+		for _, field := range known.Unknown(r) {
+			warnings = append(warnings, fmt.Sprintf("app %q: %s %q has the field %s, which its kind does not know: clusters drop it", b.App, r.Kind, r.Name, field))
+		}
+	}
+	return warnings
+}
+
+// few are the first of the warnings about fields, and how many there are beside.
+func few(warnings []string) []string {
+	more := len(warnings) - maxUnknown
+	if more <= 0 {
+		return warnings
+	}
+	return append(warnings[:maxUnknown:maxUnknown], fmt.Sprintf("%d more fields that their kinds do not know: the status with output=detail has them once they are applied", more))
+}

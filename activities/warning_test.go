@@ -1,0 +1,55 @@
+package activities_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"path"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// limited answers as a cluster does whose user may not patch: a1 has a field that its kind does not know, and one stands in
+// the way of a2.
+func limited(broken *bool) func(w http.ResponseWriter, r *http.Request, body []byte) {
+	return func(w http.ResponseWriter, r *http.Request, body []byte) {
+		var is metav1.PartialObjectMetadata
+		_ = json.Unmarshal(body, &is)
+		switch {
+		case r.Method == http.MethodPatch:
+			answer(w, http.StatusForbidden, metav1.Status{
+				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: http.StatusForbidden,
+				Reason: metav1.StatusReasonForbidden, Message: `configmaps "a" is forbidden: User "u" cannot patch resource "configmaps" in API group "" in the namespace "default"`,
+				Details: &metav1.StatusDetails{Kind: "configmaps", Name: path.Base(r.URL.Path)},
+			})
+		case is.Name == "a2" && *broken:
+			refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, is.Name)
+		default:
+			if is.Name == "a1" {
+				w.Header().Add("Warning", `299 - "unknown field \"dta\""`)
+			}
+			answer(w, http.StatusCreated, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": is.Name, "uid": "1"}})
+		}
+	}
+}
+
+func TestWarningsAreRecordedWhateverAttemptHeardThem(t *testing.T) {
+	t.Parallel()
+	l := newLeaf(t, domain.OpInstantiate, 0, 0, 1)
+	broken := true
+	l.body = limited(&broken)
+	_, err := l.run()
+	require.Error(t, err)
+	broken = false
+	l.env.SetHeartbeatDetails(l.raw)
+	end, err := l.run()
+	require.NoError(t, err)
+	require.Equal(t, "3A", end.Marks)
+	require.Empty(t, end.Warnings, "histories stay small")
+	recorded := l.recorded()
+	require.Equal(t, []domain.Note{{Index: 1, Message: "the cluster does not know the field dta: it was dropped"}}, recorded.Warnings)
+	require.Equal(t, []string{"configmaps"}, recorded.Unpatchable)
+}
