@@ -8,9 +8,10 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 )
 
-// A write whose answer nobody got may have been done, or be done at any time later: a database that is slow does not know that whoever
-// asked has given up. So an activity that finds another revision than the one it has read does not know whether somebody else was faster or
-// an attempt before it, and looks again: what is there says which, as each operation finds its own in it.
+// A write whose answer nobody got may have been done, or be done at any time later: a database that is slow does not know
+// that whoever asked has given up. So an activity that finds another revision than the one it has read does not know whether
+// somebody else was faster or an attempt before it, and looks again: what is there says which, as each operation finds its
+// own in it.
 
 // errOvertaken says that a compare-and-set has found another revision.
 var errOvertaken = errors.New("overtaken by another write")
@@ -37,8 +38,8 @@ func (l *Lifecycle) replace(ctx context.Context, o domain.Object) error {
 	return err
 }
 
-// refuse makes a refusal the last word: what an earlier attempt has sent is made from the revision that o has, and comes to nothing when
-// that is another.
+// refuse makes a refusal the last word: what an earlier attempt has sent is made from the revision that o has, and comes to
+// nothing when that is another.
 func (l *Lifecycle) refuse(ctx context.Context, o domain.Object, refusal error) error {
 	if err := l.replace(ctx, o); err != nil {
 		return err

@@ -15,14 +15,15 @@ import (
 	"github.com/drover-io/drover/internal/storetest"
 )
 
-// What a slow database does to the records of operations: a write whose answer nobody got may have been done, may be done any time
-// later, or is done twice. In the end there must be what there is without that.
+// What a slow database does to the records of operations: a write whose answer nobody got may have been done, may be done
+// any time later, or is done twice. In the end there must be what there is without that.
 
 // slow is a store whose database is slow when a test says so.
 type slow struct {
 	*activities.Lifecycle
 	past pastStore // where nothing is slow
-	// meet has the nth write from now on suffer a fault, and settle ends it: what was written, and whether there was no such write.
+	// meet has the nth write from now on suffer a fault, and settle ends it: what was written, and whether there was no such
+	// write.
 	meet   func(nth int, f storetest.Fault)
 	settle func() (writes []string, unmet bool)
 	plan   domain.Digest
@@ -120,8 +121,8 @@ func (o *owned) scope(group string, number int, op domain.Operation) domain.Scop
 	return domain.Scope{Owner: o.key(group), ContextID: o.id(number), Operation: op}
 }
 
-// begin is Record for an operation that makes a context, which takes over from another one, 0 for none. The owners are as they were in the
-// beginning, or have been written so many times since.
+// begin is Record for an operation that makes a context, which takes over from another one, 0 for none. The owners are as
+// they were in the beginning, or have been written so many times since.
 func (o *owned) begin(op domain.Operation, group string, number int, source string, from, writes int) step {
 	in := activities.RecordInput{Scope: o.scope(group, number, op)}
 	in.Prepared = &activities.Prepared{Plan: o.plan, OwnerRevision: o.groups[group].Revision + int64(writes)}
@@ -296,8 +297,8 @@ var operations = map[string]func(o *owned) []step{
 	},
 }
 
-// faults are what may happen to a write. Most of an operation's writes are followed by less than soon commands until an attempt after it is
-// done with the same document.
+// faults are what may happen to a write. Most of an operation's writes are followed by less than soon commands until an
+// attempt after it is done with the same document.
 func faults(soon int) map[string]storetest.Fault {
 	all := map[string]storetest.Fault{"of which the answer is lost": {Lost: true}, "done twice": {Twice: true}, "done when all is over": {After: 1000}}
 	for after := range soon {

@@ -13,8 +13,8 @@ import (
 	"github.com/drover-io/drover/internal/storetest"
 )
 
-// slowMemory is what the activities that record need of a store, made of the commands that the real one sends: each may suffer a fault.
-// TestSlowDatabase sees to it that it does what the real one does.
+// slowMemory is what the activities that record need of a store, made of the commands that the real one sends: each may
+// suffer a fault. TestSlowDatabase sees to it that it does what the real one does.
 type slowMemory struct {
 	activities.Store
 	blobs     *memory

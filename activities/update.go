@@ -82,8 +82,8 @@ func (l *Lifecycle) prepareChange(ctx context.Context, in ChangeInput) (*Prepare
 	return out, nil
 }
 
-// mayTakeOver is the record of the source's context when the operation may take over from it. What runs is not ended for an operation
-// that is refused: it may have been accepted since this one was asked for.
+// mayTakeOver is the record of the source's context when the operation may take over from it. What runs is not ended for an
+// operation that is refused: it may have been accepted since this one was asked for.
 func (l *Lifecycle) mayTakeOver(ctx context.Context, owner, source domain.Owner, in ChangeInput) (*domain.Instance, error) {
 	if in.SourceHistory != "" && source.Track().Sign() != in.SourceHistory {
 		return nil, changedMeanwhile(source)

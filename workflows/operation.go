@@ -166,8 +166,9 @@ func (o *operation) prepare() (prepared activities.Prepared, err error) {
 	return prepared, err
 }
 
-// awaited refuses an operation for whose acceptance nobody waits: whoever asked for it was told long ago that it failed, and may have asked
-// for another one since. That is one which the engine has taken while it lost what came with it, or took up too late.
+// awaited refuses an operation for whose acceptance nobody waits: whoever asked for it was told long ago that it failed, and
+// may have asked for another one since. That is one which the engine has taken while it lost what came with it, or took up
+// too late.
 func (o *operation) awaited() error {
 	if !o.asked { // what came with the start comes right after it
 		turn := false

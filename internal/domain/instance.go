@@ -221,8 +221,8 @@ func DecodeMarks(s string) Marks {
 }
 
 // State is how a mark is shown, "" when it is not. While work goes on, what is not settled is Pending, or Retrying when the
-// cluster does not answer or when it outlives its deletion. After it has ended nothing more is tried: what was sent without an answer is
-// Failed, and what a terminate never came to is still Applied.
+// cluster does not answer or when it outlives its deletion. After it has ended nothing more is tried: what was sent without
+// an answer is Failed, and what a terminate never came to is still Applied.
 func (m Mark) State(inProgress bool, c Connectivity) ResourceState {
 	switch m {
 	case MarkApplied, MarkKept:

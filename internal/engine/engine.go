@@ -123,7 +123,7 @@ func (e *Engine) undecided(ctx context.Context, id string, cause error) error {
 	what := "it was not begun as far as is known"
 	if d, err := e.temporal.DescribeWorkflowExecution(ctx, id, ""); err == nil {
 		if d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-			what = "it was begun and goes on"
+			what = fmt.Sprintf("it was begun, and is given up unless it is accepted within %s of that", workflows.AcceptTime)
 		}
 	}
 	late := fail.Wrap(cause, fail.Unavailable, "the operation %s is not decided yet: %s; ask for the status before you ask for it again", id, what)

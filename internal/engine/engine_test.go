@@ -126,7 +126,7 @@ func TestUndecided(t *testing.T) {
 		statuses []enumspb.WorkflowExecutionStatus
 		text     string
 	}{
-		"begun":     {[]enumspb.WorkflowExecutionStatus{enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}, "was begun and goes on"},
+		"begun":     {[]enumspb.WorkflowExecutionStatus{enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}, "was begun, and is given up unless it is accepted within 1m0s"},
 		"not begun": {nil, "was not begun"},
 		"ended":     {[]enumspb.WorkflowExecutionStatus{enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED}, "was not begun"},
 	} {

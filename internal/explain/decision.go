@@ -317,8 +317,8 @@ func tally(app *status.App, c *status.Cluster) marks {
 	return n
 }
 
-// reportTime is how long after the end of an operation a cluster may take to report what was applied: an agent writes once a second, and watches
-// begin when the operation does.
+// reportTime is how long after the end of an operation a cluster may take to report what was applied: an agent writes once a
+// second, and watches begin when the operation does.
 const reportTime = 5 * time.Second
 
 // reported finds what clusters report that is not as it should be, where everything has been applied.

@@ -146,8 +146,8 @@ func (s *Service) InstantiateCloud(ctx context.Context, key domain.Key) (warning
 	})
 }
 
-// TerminateCloud takes a cloud out of service: where it was instantiated, whatever it refers to now. Errors: Conflict in a wrong state;
-// Invalid, as in EMCO, when a deployment intent group names it.
+// TerminateCloud takes a cloud out of service: where it was instantiated, whatever it refers to now. Errors: Conflict in a
+// wrong state; Invalid, as in EMCO, when a deployment intent group names it.
 func (s *Service) TerminateCloud(ctx context.Context, key domain.Key) error {
 	cloud, err := s.cloud(ctx, key)
 	if err != nil {

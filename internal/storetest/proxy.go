@@ -16,8 +16,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Proxy stands between a store and its database, and lets happen to writes what happens when a database is slow or a network is cut:
-// whoever has sent one is told that it took too long, and it is done all the same.
+// Proxy stands between a store and its database, and lets happen to writes what happens when a database is slow or a network
+// is cut: whoever has sent one is told that it took too long, and it is done all the same.
 type Proxy struct {
 	target string
 	l      net.Listener
@@ -33,10 +33,11 @@ type Proxy struct {
 
 // Fault is what becomes of a write.
 type Fault struct {
-	// Lost: it is done, and its sender told that it took too long. Twice: it is done twice, and the second answer is the one that counts.
+	// Lost: it is done, and its sender told that it took too long. Twice: it is done twice, and the second answer is the one
+	// that counts.
 	Lost, Twice bool
-	// After, when not 0: its sender is told that it took too long, and it is done right before the After'th command that follows, or with
-	// Settle when there are less.
+	// After, when not 0: its sender is told that it took too long, and it is done right before the After'th command that
+	// follows, or with Settle when there are less.
 	After int
 	// Late, when not 0, is how long it takes until the database has it.
 	Late time.Duration
@@ -65,7 +66,7 @@ func NewProxy(t testing.TB, uri string) *Proxy {
 	t.Helper()
 	_, rest, _ := strings.Cut(uri, "://")
 	host, _, _ := strings.Cut(rest[strings.LastIndexByte(rest, '@')+1:], "/")
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a listener on loopback answers at once
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,15 +84,16 @@ func NewProxy(t testing.TB, uri string) *Proxy {
 // URI is how the database is reached through it.
 func (p *Proxy) URI() string { return "mongodb://" + p.l.Addr().String() + "/?directConnection=true" }
 
-// Meet has the nth write of a collection from now on, "" for any, suffer a fault.
+// Meet has the nth write of a collection from now on, "" for any, suffer a fault. A write that suffers one does not count
+// for others.
 func (p *Proxy) Meet(collection string, nth int, f Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.faults = append(p.faults, &fault{collection: collection, nth: nth, Fault: f})
 }
 
-// Settle does what is held, and says which collections were written since the last Settle, and whether a fault has not met its write. It
-// begins anew.
+// Settle does what is held, and says which collections were written since the last Settle, and whether a fault has not met
+// its write. It begins anew.
 func (p *Proxy) Settle() (writes []string, unmet bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,7 +179,7 @@ func (p *Proxy) pass(to io.ReadWriter, from io.Writer, message []byte, f Fault) 
 }
 
 func (p *Proxy) dial() (net.Conn, error) {
-	c, err := net.Dial("tcp", p.target) //nolint:noctx // on loopback, and the test ends it
+	c, err := net.Dial("tcp", p.target)
 	if err == nil {
 		p.track(c, true)
 	}
@@ -224,7 +226,7 @@ func (p *Proxy) release() {
 	if p.held == nil {
 		return
 	}
-	c, err := net.Dial("tcp", p.target) //nolint:noctx // as above
+	c, err := net.Dial("tcp", p.target)
 	if err == nil {
 		err = errors.Join(ask(c, io.Discard, p.held.message), c.Close())
 	}

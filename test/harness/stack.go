@@ -24,6 +24,7 @@ import (
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/freeport"
 	"github.com/drover-io/drover/internal/secret"
+	"github.com/drover-io/drover/internal/storetest"
 	"github.com/drover-io/drover/internal/tempdir"
 )
 
@@ -37,12 +38,16 @@ type Stack struct {
 	Temporal, Database *Process
 	API, Worker        *Process
 	Client             *client.Client
+	// Slow lets the writes of API and worker take their time when a test says so; nil for nothing between.
+	Slow *storetest.Proxy
 }
 
 // Servers are what a Stack uses of what is there; the zero value is nothing.
 type Servers struct {
 	// Postgres is the URL of Temporal's database. When it is empty Temporal has a SQLite file.
 	Postgres string
+	// SlowDatabase has API and worker reach the database by Stack.Slow.
+	SlowDatabase bool
 }
 
 // NewStack starts everything.
@@ -59,6 +64,9 @@ func NewStackOn(t testing.TB, servers Servers) *Stack {
 	require.NoError(t, err)
 	s.StartTemporal()
 	s.StartDatabase()
+	if servers.SlowDatabase {
+		s.Slow = storetest.NewProxy(t, s.DatabaseURI())
+	}
 	s.StartAPI()
 	s.StartWorker()
 	s.Client = client.New(s.URL() + "/v2")
@@ -226,9 +234,13 @@ func (s *Stack) AddWorker() {
 
 // Env is the configuration of API and worker.
 func (s *Stack) Env() []string {
+	database := s.DatabaseURI()
+	if s.Slow != nil {
+		database = s.Slow.URI()
+	}
 	return []string{
 		fmt.Sprintf("DROVER_TEMPORAL_ADDRESS=127.0.0.1:%d", s.ports[0]),
-		"DROVER_MONGO_URI=" + s.DatabaseURI(),
+		"DROVER_MONGO_URI=" + database,
 		fmt.Sprintf("DROVER_LISTEN=127.0.0.1:%d", s.ports[3]),
 		"DROVER_GRPC_LISTEN=" + s.RPC(),
 		fmt.Sprintf("DROVER_METRICS_LISTEN=127.0.0.1:%d", s.ports[4]),

@@ -1,0 +1,45 @@
+package test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/storetest"
+	"github.com/drover-io/drover/test/harness"
+)
+
+// TestSlowDatabase has one that takes 4 s for what an operation records, longer than the attempt in its workflow's task has:
+// the attempt after it finds another revision than it has read, by a write of which nobody got the answer.
+func TestSlowDatabase(t *testing.T) {
+	t.Parallel()
+	ctx, s, clusters := within(t), harness.NewStackOn(t, harness.Servers{SlowDatabase: true}), twoClusters(t)[:1]
+	d := s.Deployment(ctx, clusters, many(t, 3))
+	do(ctx, t, s, d, "approve")
+	slow := func(collection string, nth ...int) {
+		for _, n := range nth {
+			s.Slow.Meet(collection, n, storetest.Fault{Late: 4 * time.Second})
+		}
+	}
+	met := func() {
+		_, unmet := s.Slow.Settle()
+		require.False(t, unmet, "the database was not slow")
+	}
+
+	slow("deployment-intent-groups", 1, 1) // of either attempt
+	slow("instances", 2, 2)                // of either attempt at the end
+	do(ctx, t, s, d, "instantiate")
+	got := s.Await(ctx, d, "Instantiated")
+	require.Equal(t, map[string]int{"Applied": 3}, got.Rsync)
+	require.Equal(t, []string{"Created", "Approved", "Instantiated"}, states(got))
+	holds(t, clusters, got, 3)
+	met()
+
+	slow("deployment-intent-groups", 1, 1)
+	do(ctx, t, s, d, "terminate")
+	got = s.Await(ctx, d, "Terminated")
+	require.Equal(t, []string{"Created", "Approved", "Instantiated", "Terminated"}, states(got))
+	holds(t, clusters, got, 0)
+	met()
+}
