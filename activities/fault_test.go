@@ -139,7 +139,9 @@ func (o *owned) terminate(number int, observed domain.ContextStatus) step {
 }
 
 func (o *owned) stop(op domain.Operation) step {
-	return func(ctx context.Context) error { return o.RecordStop(ctx, o.scope("group", 1, op)) }
+	return func(ctx context.Context) error {
+		return o.RecordStop(ctx, activities.StopInput{Scope: o.scope("group", 1, op)})
+	}
 }
 
 func (o *owned) leaf(op domain.Operation, marks string) step {

@@ -102,25 +102,52 @@ func (l *Lifecycle) record(ctx context.Context, in RecordInput) error {
 		return err
 	}
 	if in.Operation == domain.OpTerminate {
-		err := l.terminating(ctx, in.Scope)
+		err := l.terminating(ctx, in)
 		if fail.Is(err, fail.NotFound) {
-			return l.terminateNothing(ctx, in.Scope)
+			return l.terminateNothing(ctx, in)
 		}
 		return err
 	}
-	return l.Store.PutInstance(ctx, l.instance(in))
+	return l.Store.PutInstance(ctx, l.instance(in, owner.Track()))
 }
 
-func (l *Lifecycle) terminating(ctx context.Context, s domain.Scope) error {
-	return l.Store.UpdateInstance(ctx, s.ContextID, func(i *domain.Instance) error {
-		i.Operation, i.Status, i.Reason, i.Ended = s.Operation, domain.ContextTerminating, "", time.Time{}
+// ran is an operation that begins.
+func (l *Lifecycle) ran(in RecordInput, detail string) domain.Ran {
+	return domain.Ran{RunID: in.RunID, Operation: in.Operation, Detail: detail, RequestedBy: in.By, Accepted: l.Now()}
+}
+
+// detail says of an operation what the state that it leads to does not.
+func detail(in RecordInput, h *domain.History) string {
+	switch in.Operation {
+	case domain.OpUpdate:
+		return string(in.Operation)
+	case domain.OpRollback:
+		return fmt.Sprintf("rollback to %d", h.RevisionOf(in.Goal.Revert))
+	case domain.OpMigrate:
+		return "migrate from " + versioned(in.Goal.Source)
+	default:
+		return ""
+	}
+}
+
+// versioned names a group within all versions of its composite app: v1/web.
+func versioned(group domain.Key) string {
+	version, _ := domain.CompositeAppVersion(group)
+	return version + "/" + group.Name()
+}
+
+func (l *Lifecycle) terminating(ctx context.Context, in RecordInput) error {
+	return l.Store.UpdateInstance(ctx, in.ContextID, func(i *domain.Instance) error {
+		i.Operation, i.Status, i.Reason, i.Ended = in.Operation, domain.ContextTerminating, "", time.Time{}
+		i.Begin(l.ran(in, ""))
 		return nil
 	})
 }
 
 // terminateNothing makes the record of a context whose instantiate somebody ended by hand before it had one: it has sent
 // nothing to any cluster.
-func (l *Lifecycle) terminateNothing(ctx context.Context, s domain.Scope) error {
+func (l *Lifecycle) terminateNothing(ctx context.Context, in RecordInput) error {
+	s := in.Scope
 	digest, err := save(ctx, l.Store, &plan.Plan{ContextID: s.ContextID, Owner: s.Owner})
 	if err != nil {
 		return err
@@ -128,20 +155,21 @@ func (l *Lifecycle) terminateNothing(ctx context.Context, s domain.Scope) error 
 	err = l.Store.PutInstance(ctx, &domain.Instance{
 		ContextID: s.ContextID, Owner: s.Owner, Origin: domain.OpInstantiate, Operation: s.Operation,
 		Status: domain.ContextTerminating, Plan: digest, Accepted: l.Now(),
+		Runs: []domain.Ran{l.ran(in, "")},
 	})
 	if err != nil {
 		return err
 	}
-	return l.terminating(ctx, s) // of the instantiate's own record, should that have come after all
+	return l.terminating(ctx, in) // of the instantiate's own record, should that have come after all
 }
 
 // instance is the record of a context that begins.
-func (l *Lifecycle) instance(in RecordInput) *domain.Instance {
+func (l *Lifecycle) instance(in RecordInput, h *domain.History) *domain.Instance {
 	p := in.Prepared
 	i := &domain.Instance{
 		ContextID: in.ContextID, Owner: in.Owner, Origin: in.Operation, Operation: in.Operation, Status: domain.ContextInstantiating,
 		Namespace: p.Namespace, LogicalCloud: p.LogicalCloud, Profile: p.Profile, Release: p.Release,
-		Plan: p.Plan, Accepted: l.Now(), Label: p.Label,
+		Plan: p.Plan, Accepted: l.Now(), Label: p.Label, Runs: []domain.Ran{l.ran(in, detail(in, h))},
 	}
 	if p.From != nil {
 		i.From = p.From.ContextID
@@ -180,8 +208,11 @@ func (l *Lifecycle) advance(ctx context.Context, owner domain.Owner, in RecordIn
 	}
 	if t.Leaves {
 		h.Leave(h.ContextID(), in.ContextID, t.Revision-1, l.Now())
+		h.Note(detail(in, h), in.By)
 	}
+	did := detail(in, h)
 	h.Append(t.To, in.ContextID, t.Revision, l.Now())
+	h.Note(did, in.By)
 	if in.Prepared != nil && in.Prepared.Label != "" {
 		h.StatusContextID = in.Prepared.Label
 	}
@@ -203,7 +234,7 @@ func recorded(h *domain.History, s domain.Scope) bool {
 
 // RecordStop appends the stopped state, unless the owner has gone on to another state: a terminate that
 // cancels an instantiate has recorded its own.
-func (l *Lifecycle) RecordStop(ctx context.Context, s domain.Scope) error {
+func (l *Lifecycle) RecordStop(ctx context.Context, s StopInput) error {
 	during := domain.ContextInstantiating
 	if s.Operation == domain.OpTerminate {
 		during = domain.ContextTerminating
@@ -219,6 +250,7 @@ func (l *Lifecycle) RecordStop(ctx context.Context, s domain.Scope) error {
 			return nil //nolint:nilerr // there is nothing to stop any more
 		}
 		h.Append(t.To, s.ContextID, t.Revision, l.Now())
+		h.Note("", s.By)
 		return l.replace(ctx, owner)
 	})
 }
@@ -371,6 +403,7 @@ func (l *Lifecycle) Finish(ctx context.Context, in FinishInput) (*Outcome, error
 		}
 		i.Status, i.Counts, i.Reason, i.Plan, i.Ended = out.Status, out.Counts, in.Reason, digest, l.Now()
 		i.Held = in.Held
+		i.End(in.Operation, out.Status, in.Stopped, in.Reason, i.Ended)
 		return nil
 	})
 }

@@ -205,8 +205,11 @@ func TestRecordStop(t *testing.T) {
 				want = append(want, c.appended)
 			}
 			for range 2 {
-				require.NoError(t, d.RecordStop(t.Context(), d.scope(c.op)))
+				require.NoError(t, d.RecordStop(t.Context(), activities.StopInput{Scope: d.scope(c.op), By: "alice"}))
 				require.Equal(t, want, d.store.states())
+			}
+			if c.appended != "" {
+				require.Equal(t, "alice", d.store.group.History.Last().RequestedBy)
 			}
 		})
 	}

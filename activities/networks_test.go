@@ -241,7 +241,7 @@ func TestRecordOfNetworks(t *testing.T) {
 		{State: domain.Created, Time: begun}, {State: domain.Applied, ContextID: "1", Time: begun},
 	}, h.Actions)
 
-	require.NoError(t, n.RecordStop(t.Context(), n.scope("1")))
+	require.NoError(t, n.RecordStop(t.Context(), activities.StopInput{Scope: n.scope("1")}))
 	o, err = n.store.Get(t.Context(), domain.ClustersNoun, edge)
 	require.NoError(t, err)
 	require.Equal(t, domain.InstantiateStopped, o.(*domain.Cluster).History.State())

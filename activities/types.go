@@ -79,6 +79,16 @@ type RecordInput struct {
 	domain.Scope
 	domain.Seen
 	Prepared *Prepared `json:"prepared,omitempty"`
+	// Goal, By and RunID are for the history and the context's record.
+	Goal  domain.Goal `json:"goal,omitzero"`
+	By    string      `json:"by,omitempty"` // who asked for it
+	RunID string      `json:"runID,omitempty"`
+}
+
+// StopInput asks for a stop to be recorded.
+type StopInput struct {
+	domain.Scope
+	By string `json:"by,omitempty"` // who asked for it
 }
 
 // TargetsInput asks for the clusters [From, To) of an app.

@@ -264,7 +264,7 @@ func work(a *plan.App) (*Work, map[domain.ResourceState]int) {
 // takeOver is Record for an operation whose context takes over from another one. The new context's record comes
 // first: it is what says from then on what may be in clusters. A refusal takes it back.
 func (l *Lifecycle) takeOver(ctx context.Context, owner domain.Owner, in RecordInput) error {
-	next := l.instance(in)
+	next := l.instance(in, owner.Track())
 	if err := l.Store.PutInstance(ctx, next); err != nil {
 		return err
 	}
@@ -315,6 +315,7 @@ func (l *Lifecycle) leaveSource(ctx context.Context, in RecordInput) error {
 		return l.refuse(ctx, source, err)
 	}
 	h.Leave(from.ContextID, in.ContextID, t.Revision, l.Now())
+	h.Note("migrate to "+versioned(in.Owner), in.By)
 	return l.replace(ctx, source)
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
+	ops "github.com/drover-io/drover/internal/operations"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/service"
 )
@@ -146,11 +147,22 @@ var queries = []call{
 	{method: "GET", url: theGroup + "/intents/?intent=intent", status: 200, is: `{"intent":{"genericPlacementIntent":"gpi"}}`},
 	{method: "GET", url: theGroup + "/intents/?intent=none", status: 404},
 	{method: "GET", url: thePlacement + "/app-intents/?app=x&app-name=sink", status: 200, contains: []string{`"app":"sink"`}},
-	{method: "GET", url: thePlacement + "/app-intents?app=x", status: 200, contains: []string{`"name":"ai"`}},
+	{method: "GET", url: thePlacement + "/app-intents/?app=x", status: 400, contains: []string{"Missing appName"}},
+	{method: "GET", url: thePlacement + "/app-intents?app=x", status: 200, contains: []string{`"app":"sink"`}},
+	{method: "GET", url: "/v2/operations?project=proj&limit=1", status: 200, is: `{"items":[` + goingOn + `]}`},
+	{method: "GET", url: "/v2/operations?limit=many", status: 400, contains: []string{"Invalid query limit"}},
+	{method: "GET", url: "/v2/operations?cluster=c1&kind=approve", status: 400, contains: []string{"cluster: ", "kind: "}},
+	{method: "GET", url: "/v2/operations/7-update", status: 200, is: goingOn},
+	{method: "GET", url: "/v2/operations/p%2Fca%2Fv1%2Fdig%2F7%2Fupdate", status: 200, is: goingOn},
+	{method: "GET", url: "/v2/operations/8-update", status: 404, contains: []string{`operation "8-update" not found`}},
 	{method: "GET", url: theGroup + "/status?instance=7", status: 404, contains: []string{"No state information for 7"}},
 	{method: "GET", url: theGroup + "/status?type=telepathy", status: 400, contains: []string{"Invalid query type"}},
 	{method: "GET", url: theGroup + "/explain?output=song", status: 400, contains: []string{"Invalid query output"}},
 }
+
+// goingOn is the one operation that willing tells of.
+const goingOn = `{"id":"7-update","operation":"update","resource":"` + string(theGroupKey) + `","kind":"deployment intent group","instance":"7","state":"Running",
+	"requestedBy":"alice","started":"2026-11-21T05:29:07.036Z","workflow":{"id":"dig/7/update","runID":"run","status":"Running"}}`
 
 // deviation is a call that EMCO answers with another code.
 type deviation struct {
@@ -324,6 +336,7 @@ func newRealWorld(t *testing.T) *world {
 		lifecycle := service.NewLifecycle(w.store, w.store, deaf{}, willing{}, func() time.Time { return now })
 		explainer := service.NewExplainer(lifecycle, willing{}, explain.WebUI{})
 		*instances, d.Lifecycle, d.Explain, d.Cluster = lifecycle, lifecycle, explainer.Explain, explainer.Cluster
+		d.Journal = service.NewJournal(lifecycle, willing{}, explain.WebUI{})
 		d.Status = func(ctx context.Context, owner domain.Key, q url.Values) (api.Document, error) {
 			return lifecycle.Status(ctx, owner, q)
 		}
@@ -358,6 +371,21 @@ func (willing) Starting(context.Context, domain.Key, string) (*explain.Run, erro
 
 func (willing) Attempts(context.Context, domain.Scope, []explain.Place) (map[explain.Place]explain.Attempt, error) {
 	return nil, nil
+}
+
+func (willing) Executions(context.Context, ops.Filter, int, []byte) ([]ops.Execution, []byte, error) {
+	return []ops.Execution{{
+		Scope: domain.Scope{Owner: theGroupKey, ContextID: "7", Operation: domain.OpUpdate},
+		Run:   explain.Run{ID: "dig/7/update", RunID: "run", Status: explain.Running, Started: now, By: "alice"},
+	}}, nil, nil
+}
+
+func (w willing) ExecutionsOf(ctx context.Context, s domain.Scope) ([]ops.Execution, error) {
+	if s.ContextID != "7" {
+		return nil, nil
+	}
+	found, _, err := w.Executions(ctx, ops.Filter{}, 1, nil)
+	return found, err
 }
 
 // deaf hears no cluster.

@@ -9,6 +9,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/operations"
 )
 
 // The templates of the paths, below /v2. A template's segments are those of the keys of its documents.
@@ -111,6 +112,9 @@ func (e *edge) operations() []endpoint {
 		post(cloud+"/stop", "Stop the last operation of a logical cloud", 200, plainTime, operate(cloud, 200, e.service.StopCloud)),
 		statusOf(cloud, "Show where a logical cloud stands", cloudStatusQuery),
 		{method: http.MethodGet, path: references + "/:clusterReference/kubeconfig", summary: "Download the kubeconfig of a logical cloud's user for one cluster", out: map[int]any{200: nil}, handle: e.userKubeconfig},
+
+		{method: http.MethodGet, path: "/operations", summary: "List the operations that go on, and those that have ended lately", out: map[int]any{200: operations.List{}}, query: operationsQuery, handle: e.listOperations},
+		{method: http.MethodGet, path: "/operations/:operation", summary: "Show the last run of an operation", out: map[int]any{200: operations.Operation{}}, handle: e.getOperation},
 	}
 	for _, noun := range domain.Owners {
 		all = append(all, endpoint{
@@ -125,6 +129,15 @@ func (e *edge) operations() []endpoint {
 func always(code int) putCodes { return putCodes{created: code, replaced: code} }
 
 var upsert = putCodes{created: http.StatusCreated, replaced: http.StatusOK}
+
+// words are the values of a parameter.
+func words[T ~string](values []T) []string {
+	names := make([]string, len(values))
+	for i, v := range values {
+		names[i] = string(v)
+	}
+	return names
+}
 
 // The query parameters.
 var (
@@ -153,6 +166,17 @@ var (
 		{name: "clusters", about: "list the clusters by app"},
 		{name: "resources", about: "list the resources by app"},
 		watchQuery,
+	}
+	limitQuery      = parameter{name: "limit", about: "how many at the most, 1 to 1000; 100 when missing"}
+	continueQuery   = parameter{name: "continue", about: "what the page before has in continue: go on there"}
+	operationsQuery = []parameter{
+		{name: "project", about: "only what belongs to this project"},
+		{name: "owner", about: "only those of this deployment intent group, logical cloud or cluster, by its path below /v2"},
+		{name: "cluster", about: "only those that have, or had, something to do on this cluster, as provider+cluster; one with several apps there may come again on a later page"},
+		{name: "kind", about: "only this operation", enum: operations.Kinds},
+		{name: "state", about: "only in this state", enum: words(operations.States)},
+		{name: "since", about: "leave out what had ended before: a time such as 2026-11-21T05:29:07Z, or how long ago, such as 2h30m"},
+		limitQuery, continueQuery,
 	}
 	// One cluster has no lists.
 	networkStatusQuery = append(statusQuery[:7:7], watchQuery,

@@ -31,6 +31,7 @@ type Deps struct {
 	Watches   *notify.Hub // of statuses
 	Explain   ExplainQuery
 	Cluster   ClusterQuery
+	Journal   Journal
 	// Ready are the questions of /readyz, by the name of what is asked.
 	Ready map[string]func(context.Context) error
 	Log   *slog.Logger
@@ -58,6 +59,7 @@ type edge struct {
 	statusQuery  StatusQuery
 	explainQuery ExplainQuery
 	clusterQuery ClusterQuery
+	journal      Journal
 	watches      *notify.Hub
 	ready        map[string]func(context.Context) error
 	kubeconfigs  bool     // may be read back
@@ -81,7 +83,8 @@ func New(d Deps) (*echo.Echo, error) {
 	}
 	e := &edge{
 		begun: make(places, d.Operations), answered: make(places, requestsAtOnce),
-		service: d.Service, lifecycle: d.Lifecycle, statusQuery: d.Status, explainQuery: d.Explain, clusterQuery: d.Cluster, watches: d.Watches,
+		service: d.Service, lifecycle: d.Lifecycle, statusQuery: d.Status, explainQuery: d.Explain, clusterQuery: d.Cluster,
+		journal: d.Journal, watches: d.Watches,
 		ready: d.Ready, kubeconfigs: d.KubeconfigDownload, log: d.Log,
 		seconds: newHistogram(),
 	}

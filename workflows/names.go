@@ -82,6 +82,19 @@ const (
 	RenewSignal = "renew"
 )
 
+// RefusedMemo is the memo of a root that did nothing: why it was refused. Lists of runs have it, unlike results.
+const RefusedMemo = "refused"
+
+// longestRefusal is how much of it is kept, in bytes: memos are small.
+const longestRefusal = 1000
+
+func clip(text string) string {
+	if len(text) <= longestRefusal {
+		return text
+	}
+	return strings.ToValidUTF8(text[:longestRefusal], "") + "…"
+}
+
 // Search attributes: a run can be found by any of them.
 var (
 	projectAttribute      = temporal.NewSearchAttributeKeyKeyword("DroverProject")
@@ -234,19 +247,6 @@ func ownerAttributes(owner domain.Key) []attribute {
 	default:
 		return nil
 	}
-}
-
-// RootQuery selects an owner's operations in Temporal's visibility, without what runs for their apps and clusters.
-func RootQuery(owner domain.Key) string {
-	types := make([]string, 0, len(roots))
-	for _, r := range roots {
-		types = append(types, "'"+r.name+"'")
-	}
-	terms := []string{fmt.Sprintf("WorkflowType IN (%s)", strings.Join(types, ", "))}
-	for _, a := range ownerAttributes(owner) {
-		terms = append(terms, fmt.Sprintf("%s = '%s'", a.key.GetName(), a.value))
-	}
-	return strings.Join(terms, " AND ")
 }
 
 // OperationAttributes are the search attributes of the root, which the API sets when it starts it.

@@ -22,7 +22,7 @@ func TestIDs(t *testing.T) {
 	require.Equal(t, root+"/web/p+c", workflows.LeafID(s, "web", domain.ClusterName{Provider: "p", Name: "c"}))
 	require.Equal(t, "instantiate p / ca / v1 / d", workflows.Summary(s))
 	require.Equal(t, "WorkflowType IN ('Instantiate', 'Terminate', 'Update', 'Rollback', 'Migrate') AND "+
-		"DroverProject = 'p' AND DroverCompositeApp = 'ca/v1' AND DroverGroup = 'd'", workflows.RootQuery(s.Owner))
+		"DroverProject = 'p' AND DroverCompositeApp = 'ca/v1' AND DroverGroup = 'd'", workflows.OperationsQuery(workflows.Wanted{Owner: s.Owner}))
 	require.Equal(t, "p/logical-clouds/lc/certificates", workflows.CertificatesID("projects/p/logical-clouds/lc"))
 	require.Equal(t, "Instantiate", workflows.OperationName(s.Operation))
 	require.Equal(t, "Terminate", workflows.OperationName(domain.OpTerminate))

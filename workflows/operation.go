@@ -17,6 +17,7 @@ type OperationInput struct {
 	domain.Scope
 	domain.Seen
 	Goal domain.Goal `json:"goal,omitzero"`
+	By   string      `json:"by,omitempty"` // who asked for it, as far as somebody said so
 }
 
 var lifecycle *activities.Lifecycle // names the methods; never called
@@ -76,10 +77,11 @@ type operation struct {
 	refusal    error
 
 	stopping, stopRecorded bool
-	ended                  bool // too late to stop
-	watching               int  // calls to the watches that are not answered
-	failed                 int  // resources of apps of whose end nothing is known
-	lost                   int  // see AppProgress
+	stoppedBy              string // who asked for that
+	ended                  bool   // too late to stop
+	watching               int    // calls to the watches that are not answered
+	failed                 int    // resources of apps of whose end nothing is known
+	lost                   int    // see AppProgress
 
 	progress OperationProgress
 	apps     []*appRun // as in progress
@@ -126,7 +128,10 @@ func (o *operation) handle() error {
 	}); err != nil {
 		return fmt.Errorf("set update handler: %w", err)
 	}
-	if err := workflow.SetUpdateHandler(o.whole, StopUpdate, func(ctx workflow.Context) error {
+	if err := workflow.SetUpdateHandler(o.whole, StopUpdate, func(ctx workflow.Context, by string) error {
+		if !o.stopping {
+			o.stoppedBy = by
+		}
 		if !o.stop() {
 			return toTemporal(fail.New(fail.Conflict, "%s is not %s", o.in.Owner.Name(), o.progress.Status))
 		}
@@ -151,7 +156,7 @@ func (o *operation) stop() bool {
 		// Before the state change there is no state to fall back from.
 		_ = workflow.Await(ctx, func() bool { return o.settled })
 		if o.refusal == nil {
-			if err := briefly(ctx, lifecycle.RecordStop, o.in.Scope, nil); err != nil {
+			if err := briefly(ctx, lifecycle.RecordStop, activities.StopInput{Scope: o.in.Scope, By: o.stoppedBy}, nil); err != nil {
 				workflow.GetLogger(ctx).Error("record stop", "error", err)
 			}
 		}
@@ -195,7 +200,10 @@ func (o *operation) record(prepared *activities.Prepared) error {
 	if o.stopping {
 		return temporal.NewCanceledError()
 	}
-	in := activities.RecordInput{Scope: o.in.Scope, Seen: o.in.Seen, Prepared: prepared}
+	in := activities.RecordInput{
+		Scope: o.in.Scope, Seen: o.in.Seen, Prepared: prepared,
+		Goal: o.in.Goal, By: o.in.By, RunID: workflow.GetInfo(o.whole).WorkflowExecution.RunID,
+	}
 	return briefly(o.whole, lifecycle.Record, in, nil)
 }
 
@@ -214,6 +222,9 @@ func (o *operation) settle(prepared activities.Prepared, refusal error) {
 func (o *operation) refused(err error) (*activities.Outcome, error) {
 	if e, ok := FromTemporal(err); ok && !e.Kind.Retryable() {
 		workflow.SetCurrentDetails(o.whole, "Refused: "+e.Text())
+		if err := workflow.UpsertMemo(o.whole, map[string]any{RefusedMemo: clip(e.Text())}); err != nil {
+			workflow.GetLogger(o.whole).Warn("tell of the refusal", "error", err)
+		}
 		return &activities.Outcome{Refused: e.Text()}, nil
 	}
 	return nil, err

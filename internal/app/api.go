@@ -46,9 +46,8 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 		return err
 	}
 	defer hub.Close()
-	explainer := service.NewExplainer(lifecycle, p.engine, explain.WebUI{
-		URL: strings.TrimSuffix(p.config.WebUI, "/"), Namespace: p.config.Temporal.Namespace,
-	})
+	ui := explain.WebUI{URL: strings.TrimSuffix(p.config.WebUI, "/"), Namespace: p.config.Temporal.Namespace}
+	explainer := service.NewExplainer(lifecycle, p.engine, ui)
 	handler, err := api.New(api.Deps{
 		Service: service.New(service.Deps{
 			Store: p.store, Sealer: p.sealer, Instances: lifecycle, Operations: lifecycle, Now: time.Now,
@@ -67,6 +66,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 			return d, nil
 		},
 		Explain: explainer.Explain, Cluster: explainer.Cluster,
+		Journal: service.NewJournal(lifecycle, p.engine, ui),
 		Watches: hub,
 		Ready:   p.ready(), Log: p.log, Metrics: registry, MaxBody: p.config.MaxBody,
 		Listen: p.config.Listen, Hosts: p.config.AllowedHosts, Origins: p.config.AllowedOrigins, KubeconfigDownload: p.config.KubeconfigDownload,

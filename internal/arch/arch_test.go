@@ -57,6 +57,7 @@ var rules = map[string]rule{
 	"internal/network":      {"decisions do no I/O", pure},
 	"internal/status":       {"decisions do no I/O", pure},
 	"internal/explain":      {"decisions do no I/O", pure},
+	"internal/operations":   {"decisions do no I/O", pure},
 	"internal/domain":       {"the nouns know nothing but failures", append([]string{module + "internal/plan", module + "internal/status", module + "internal/placement"}, pure...)},
 	"internal/fail":         {"the vocabulary of errors knows nothing", []string{module}},
 	"internal/sandbox":      {"who keeps children knows nothing of what they do", []string{module, "net/http", clientGo, mongo, helm, temporal, echo}},

@@ -46,6 +46,14 @@ func (d *DeploymentIntentGroup) Track() *History { return &d.History }
 // Project is the name of the project that the group belongs to.
 func (d *DeploymentIntentGroup) Project() Key { return Join(d.Parent.Segments()[:2]...) }
 
+// CompositeAppVersion is the version of the composite app that a group belongs to; false for another key.
+func CompositeAppVersion(group Key) (version string, ok bool) {
+	if OwnerNoun(group) != DeploymentIntentGroups {
+		return "", false
+	}
+	return group.Segments()[4], true
+}
+
 // CompositeProfileKey names the profile.
 func (d *DeploymentIntentGroup) CompositeProfileKey() Key {
 	return d.Parent.Child(CompositeProfiles.Collection, d.Spec.CompositeProfile)

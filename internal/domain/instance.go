@@ -35,6 +35,52 @@ type Instance struct {
 	Label string `bson:"label,omitempty"`
 	// From is the context that this one takes over from, "" for none.
 	From string `bson:"from,omitempty"`
+	// Runs are the accepted operations on the context, oldest first: the one that made it, then terminates.
+	Runs []Ran `bson:"runs,omitempty"`
+}
+
+// Ran is one operation on an app context, as its record has it.
+type Ran struct {
+	RunID       string        `bson:"run"` // of the workflow
+	Operation   Operation     `bson:"operation"`
+	Detail      string        `bson:"detail,omitempty"` // Action.Operation
+	RequestedBy string        `bson:"requestedBy,omitempty"`
+	Accepted    time.Time     `bson:"accepted"`
+	Ended       time.Time     `bson:"ended,omitempty"` // zero while it goes on, and of one that was ended by hand
+	Status      ContextStatus `bson:"status,omitempty"`
+	Stopped     bool          `bson:"stopped,omitempty"`
+	Reason      string        `bson:"reason,omitempty"`
+}
+
+// Begin notes an operation. One whose run is known is not noted again.
+func (i *Instance) Begin(r Ran) {
+	if r.RunID == "" || i.ran(r.RunID) == nil {
+		i.Runs = append(i.Runs, r)
+	}
+}
+
+// End notes how the last operation of a kind came to its end.
+func (i *Instance) End(op Operation, status ContextStatus, stopped bool, reason string, now time.Time) {
+	for n := len(i.Runs) - 1; n >= 0; n-- {
+		if r := &i.Runs[n]; r.Operation == op {
+			r.Status, r.Stopped, r.Reason, r.Ended = status, stopped, reason, now
+			return
+		}
+	}
+}
+
+// Knows says whether an operation on the context is recorded.
+func (i *Instance) Knows(op Operation) bool {
+	return slices.ContainsFunc(i.Runs, func(r Ran) bool { return r.Operation == op })
+}
+
+func (i *Instance) ran(runID string) *Ran {
+	for n := range i.Runs {
+		if i.Runs[n].RunID == runID {
+			return &i.Runs[n]
+		}
+	}
+	return nil
 }
 
 // PassOn records that another context has taken over from this one, or from one that came after it: with its last instance

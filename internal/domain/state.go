@@ -51,6 +51,10 @@ type Action struct {
 	Revision  int       `json:"revision"`
 	// By is, with Updated, the context that took over.
 	By string `json:"-" bson:"by,omitempty"`
+	// Operation is what brought it about, where the state alone does not tell: "update", "rollback to 3", "migrate from v1/web".
+	Operation string `json:"operation,omitempty" bson:"operation,omitempty"`
+	// RequestedBy is who asked for it, "" when nobody said.
+	RequestedBy string `json:"requestedBy,omitempty" bson:"requestedBy,omitempty"`
 }
 
 // Is says whether both are the same entry.
@@ -148,6 +152,23 @@ func (h *History) Append(s State, contextID string, revision int, now time.Time)
 // Leave records that another context takes over from one, which had the revision.
 func (h *History) Leave(contextID, by string, revision int, now time.Time) {
 	h.Actions = append(h.Actions, Action{State: Updated, ContextID: contextID, Time: stamp(now), Revision: revision, By: by})
+}
+
+// Note says of the last action which operation it belongs to, as Action.Operation does, and who asked for that.
+func (h *History) Note(operation, requestedBy string) {
+	if n := len(h.Actions); n > 0 {
+		h.Actions[n-1].Operation, h.Actions[n-1].RequestedBy = operation, requestedBy
+	}
+}
+
+// RevisionOf is that of an instance, 0 when the history does not know it.
+func (h *History) RevisionOf(contextID string) int {
+	for i := range h.Actions {
+		if h.Actions[i].ContextID == contextID && h.Actions[i].State == Instantiated {
+			return h.Actions[i].Revision
+		}
+	}
+	return 0
 }
 
 // TakeBack undoes Leave, or a terminate, when it was the last action.

@@ -83,6 +83,7 @@ func (e *Engine) Change(ctx context.Context, s domain.Scope, seen domain.Seen, g
 
 func (e *Engine) start(ctx context.Context, in workflows.OperationInput) (accepted workflows.Acceptance, err error) {
 	s := in.Scope
+	in.By = caller.Of(ctx)
 	ctx, cancel := context.WithTimeout(ctx, workflows.AcceptTime)
 	defer cancel()
 	id := workflows.OperationID(s)
@@ -136,7 +137,7 @@ func (e *Engine) Stop(ctx context.Context, s domain.Scope) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	handle, err := e.temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: workflows.OperationID(s), UpdateName: workflows.StopUpdate,
+		WorkflowID: workflows.OperationID(s), UpdateName: workflows.StopUpdate, Args: []any{caller.Of(ctx)},
 		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err == nil {

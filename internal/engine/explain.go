@@ -10,7 +10,6 @@ import (
 	failurepb "go.temporal.io/api/failure/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -70,7 +69,7 @@ func (e *Engine) Starting(ctx context.Context, owner domain.Key, beside string) 
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
 	found, err := e.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		PageSize: 2, Query: "ExecutionStatus = 'Running' AND " + workflows.RootQuery(owner),
+		PageSize: 2, Query: workflows.OperationsQuery(workflows.Wanted{Owner: owner, Open: true}),
 	})
 	if err != nil {
 		return nil, kindOf(err)
@@ -96,11 +95,7 @@ func (e *Engine) run(ctx context.Context, run explain.Run, d *workflowservice.De
 	run.RunID = info.GetExecution().GetRunId()
 	run.Status = runStatuses[info.GetStatus()]
 	run.Started = moment(info.GetStartTime())
-	if payload := info.GetMemo().GetFields()[callerMemo]; payload != nil {
-		if err := converter.GetDefaultDataConverter().FromPayload(payload, &run.By); err != nil {
-			run.By = "" // not one of ours
-		}
-	}
+	run.By = requestedBy(info)
 	for _, p := range d.GetPendingActivities() {
 		run.Steps = append(run.Steps, attemptOf(p))
 	}

@@ -499,7 +499,7 @@ func (d *decision) attempt(e *Example, a *Attempt) {
 	e.Step, e.Since, e.Attempt, e.Trying = a.Step, at(a.Since), a.Number, a.Trying
 	e.LastAttempt, e.NextAttempt = at(a.Last), at(a.Next)
 	if a.ID != "" {
-		e.Workflow = &Workflow{ID: a.ID, RunID: a.RunID, Status: Running, Link: d.s.UI.link(a.ID, a.RunID)}
+		e.Workflow = &Workflow{ID: a.ID, RunID: a.RunID, Status: Running, Link: d.s.UI.Link(a.ID, a.RunID)}
 	}
 }
 

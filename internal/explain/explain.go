@@ -104,8 +104,8 @@ type Attempt struct {
 // WebUI is where runs can be looked at; the zero value is nowhere.
 type WebUI struct{ URL, Namespace string }
 
-// link is the page of a run.
-func (w WebUI) link(id, runID string) string {
+// Link is the page of a run, "" where there is none.
+func (w WebUI) Link(id, runID string) string {
 	if w.URL == "" || runID == "" {
 		return ""
 	}
@@ -262,7 +262,7 @@ func (d *decision) lastOperation() *Operation {
 	if s.Starting == nil && !s.Instance.Ended.IsZero() {
 		o.Ended = at(s.Instance.Ended)
 	}
-	o.Workflow = &Workflow{ID: run.ID, RunID: run.RunID, Status: run.Status, Link: s.UI.link(run.ID, run.RunID)}
+	o.Workflow = &Workflow{ID: run.ID, RunID: run.RunID, Status: run.Status, Link: s.UI.Link(run.ID, run.RunID)}
 	return o
 }
 

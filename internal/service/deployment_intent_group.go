@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 
+	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/stored"
@@ -13,6 +14,7 @@ func (s *Service) changeGroup(ctx context.Context, c change) error {
 	switch {
 	case c.from == nil:
 		c.to.(*domain.DeploymentIntentGroup).History = domain.NewHistory(s.now())
+		c.to.(*domain.DeploymentIntentGroup).History.Note("", caller.Of(ctx))
 		return nil
 	case c.to == nil:
 		_, err := s.decide(ctx, c.from.(*domain.DeploymentIntentGroup), domain.OpDelete)
@@ -27,6 +29,7 @@ func (s *Service) changeGroup(ctx context.Context, c change) error {
 	}
 	if err == nil && !t.Same {
 		group.History.Append(t.To, "", 0, s.now())
+		group.History.Note("", caller.Of(ctx))
 	}
 	return err
 }
@@ -57,6 +60,7 @@ func (s *Service) unapprove(ctx context.Context, c change) error {
 			return err
 		}
 		group.History.Append(t.To, "", 0, s.now())
+		group.History.Note("", caller.Of(ctx))
 		if err := s.store.Replace(ctx, group); !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"strconv"
 
+	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
@@ -41,6 +42,8 @@ type Engine interface {
 // Records reads what operations left in the store.
 type Records interface {
 	Instance(ctx context.Context, contextID string) (*domain.Instance, error)
+	// InstancesByID reads many at once; those that are not there are left out.
+	InstancesByID(ctx context.Context, contextIDs []string) ([]*domain.Instance, error)
 	Leaves(ctx context.Context, contextID string) ([]domain.Leaf, error)
 	Blob(ctx context.Context, digest domain.Digest) ([]byte, error)
 	ActiveInstances(ctx context.Context) ([]*domain.Instance, error)
@@ -102,6 +105,7 @@ func (l *Lifecycle) Approve(ctx context.Context, key domain.Key) (warnings []str
 			return warnings, nil
 		}
 		owner.Track().Append(t.To, "", t.Revision, l.now())
+		owner.Track().Note("", caller.Of(ctx))
 		if err := l.store.Replace(ctx, owner); !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
 			return warnings, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 )
@@ -240,6 +241,7 @@ func (s *Service) operateAdmin(ctx context.Context, key domain.Key, op domain.Op
 			return err
 		}
 		cloud.History.Append(t.To, id, t.Revision, s.now())
+		cloud.History.Note("", caller.Of(ctx))
 		own = cloud.History.Last()
 		if err := s.store.Replace(ctx, cloud); !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
 			return err

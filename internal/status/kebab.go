@@ -54,6 +54,9 @@ type kebabAction struct {
 	State     domain.State `json:"State"`
 	ContextID string       `json:"ContextId"`
 	TimeStamp time.Time    `json:"TimeStamp"`
+	// Of Drover's own, where there is something to say.
+	Operation   string `json:"Operation,omitempty"`
+	RequestedBy string `json:"RequestedBy,omitempty"`
 }
 
 func kebabOverviewOf(s *Source, counts map[domain.ResourceState]int) any {
@@ -63,7 +66,7 @@ func kebabOverviewOf(s *Source, counts map[domain.ResourceState]int) any {
 func kebabStateOf(s *Source) kebabState {
 	actions := make([]kebabAction, 0, len(s.History.Actions))
 	for _, a := range s.History.Actions {
-		actions = append(actions, kebabAction{State: a.State, ContextID: a.ContextID, TimeStamp: stamp(a.Time)})
+		actions = append(actions, kebabAction{State: a.State, ContextID: a.ContextID, TimeStamp: stamp(a.Time), Operation: a.Operation, RequestedBy: a.RequestedBy})
 	}
 	return kebabState{Actions: actions}
 }

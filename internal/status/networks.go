@@ -52,12 +52,15 @@ type networksAction struct {
 	State     domain.State `json:"state"`
 	ContextID string       `json:"instance"`
 	Time      time.Time    `json:"time"`
+	// Of Drover's own, where there is something to say.
+	Operation   string `json:"operation,omitempty"`
+	RequestedBy string `json:"requestedBy,omitempty"`
 }
 
 func kebabNetworksHeadOf(s *Source) kebabNetworksHead {
 	actions := make([]networksAction, 0, len(s.History.Actions))
 	for _, a := range s.History.Actions {
-		actions = append(actions, networksAction{State: a.State, ContextID: a.ContextID, Time: stamp(a.Time)})
+		actions = append(actions, networksAction{State: a.State, ContextID: a.ContextID, Time: stamp(a.Time), Operation: a.Operation, RequestedBy: a.RequestedBy})
 	}
 	return kebabNetworksHead{networksHead: networksHead{s.Name}, States: networksStates{actions}, Status: s.Status}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -114,6 +115,19 @@ func (s *Store) ActiveInstances(ctx context.Context) ([]*domain.Instance, error)
 // Instances are the records of all contexts.
 func (s *Store) Instances(ctx context.Context) ([]*domain.Instance, error) {
 	return s.findInstances(ctx, bson.D{})
+}
+
+// InstancesByID are the records of contexts, sorted by id; those that are not there are left out.
+func (s *Store) InstancesByID(ctx context.Context, contextIDs []string) ([]*domain.Instance, error) {
+	found := []*domain.Instance{}
+	for ids := range slices.Chunk(contextIDs, maxDelete) {
+		some, err := s.findInstances(ctx, byID(bson.D{{Key: "$in", Value: ids}}))
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, some...)
+	}
+	return found, nil
 }
 
 // InstancesOf are the records of an owner's contexts, sorted by id.

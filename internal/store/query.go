@@ -112,7 +112,7 @@ func (s *Store) deleteOne(ctx context.Context, c *mongo.Collection, filter bson.
 	return r.DeletedCount == 1, nil
 }
 
-// maxDelete is how many documents one call deletes: the embedded database puts every _id into one
+// maxDelete is how many documents one call names or deletes: the embedded database puts every _id into one
 // statement, which takes 32,766 at most.
 const maxDelete = 10_000
 

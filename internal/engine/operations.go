@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/explain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/operations"
+	"github.com/drover-io/drover/workflows"
+)
+
+// Executions lists runs of operations from Temporal's visibility, which may be a moment late: those that go on first, then
+// those that have ended, the last one first, as long as Temporal keeps them. It reads one page of about limit runs after
+// the one whose token is given, nil for the first, and returns the token of the next one, nil at the end; a page may be
+// empty in between.
+func (e *Engine) Executions(ctx context.Context, f operations.Filter, limit int, after []byte) (found []operations.Execution, next []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if f.Cluster != (domain.ClusterName{}) {
+		return e.executionsOn(ctx, f, limit, after)
+	}
+	infos, next, err := e.visible(ctx, workflows.OperationsQuery(of(f)), limit, after)
+	if err != nil {
+		return nil, nil, err
+	}
+	return executions(infos), next, nil
+}
+
+// ExecutionsOf finds the runs of one operation on a context, the last one first.
+func (e *Engine) ExecutionsOf(ctx context.Context, s domain.Scope) ([]operations.Execution, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	infos, _, err := e.visible(ctx, workflows.OperationsQuery(workflows.Wanted{ContextID: s.ContextID, Operation: s.Operation}), maxIDs, nil)
+	if err != nil {
+		return nil, err
+	}
+	return executions(infos), nil
+}
+
+// maxIDs is how many ids one query names.
+const maxIDs = 100
+
+// executionsOn lists the operations that have, or had, something to do on a cluster: the work there is a workflow of its
+// own, which tells of what operation it is a part.
+func (e *Engine) executionsOn(ctx context.Context, f operations.Filter, limit int, after []byte) (found []operations.Execution, next []byte, err error) {
+	infos, next, err := e.visible(ctx, workflows.ClusterQuery(of(f)), min(limit, maxIDs), after)
+	if err != nil || len(infos) == 0 {
+		return nil, next, err
+	}
+	var ids []string
+	for _, x := range infos {
+		if id := cmp.Or(x.GetRootExecution().GetWorkflowId(), workflows.OperationID(scopeOf(x))); !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	w := of(f)
+	w.Cluster, w.IDs = domain.ClusterName{}, ids
+	roots, _, err := e.visible(ctx, workflows.OperationsQuery(w), 10*maxIDs, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	return executions(roots), next, nil
+}
+
+func of(f operations.Filter) workflows.Wanted {
+	w := workflows.Wanted{Project: f.Project, Owner: f.Owner, Cluster: f.Cluster, Operation: f.Kind, Since: f.Since}
+	switch f.State {
+	case "":
+	case operations.Running:
+		w.Open = true
+	default:
+		w.Closed = true
+	}
+	return w
+}
+
+func (e *Engine) visible(ctx context.Context, query string, limit int, after []byte) ([]*workflowpb.WorkflowExecutionInfo, []byte, error) {
+	r, err := e.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		PageSize: int32(limit), Query: query, NextPageToken: after, //nolint:gosec // a page
+	})
+	var refused *serviceerror.InvalidArgument
+	if errors.As(err, &refused) && after != nil {
+		return nil, nil, fail.Wrap(err, fail.Invalid, "Invalid query continue: the workflow engine does not take it; begin with the first page")
+	}
+	if err != nil {
+		return nil, nil, kindOf(err)
+	}
+	return r.GetExecutions(), r.GetNextPageToken(), nil
+}
+
+func executions(infos []*workflowpb.WorkflowExecutionInfo) []operations.Execution {
+	found := make([]operations.Execution, 0, len(infos))
+	for _, i := range infos {
+		x := operations.Execution{Scope: scopeOf(i), Run: explain.Run{
+			ID: i.GetExecution().GetWorkflowId(), RunID: i.GetExecution().GetRunId(),
+			Status: runStatuses[i.GetStatus()], Started: moment(i.GetStartTime()), By: requestedBy(i),
+		}, Closed: moment(i.GetCloseTime()), Refused: memoOf(i, workflows.RefusedMemo)}
+		x.Run.Operation = x.Operation
+		found = append(found, x)
+	}
+	return found
+}
+
+// scopeOf reads what the search attributes of a workflow of an operation say.
+func scopeOf(i *workflowpb.WorkflowExecutionInfo) domain.Scope {
+	fields := i.GetSearchAttributes().GetIndexedFields()
+	return workflows.ScopeOf(func(attribute string) (value string) {
+		if payload := fields[attribute]; payload != nil {
+			if err := converter.GetDefaultDataConverter().FromPayload(payload, &value); err != nil {
+				return "" // not one of ours
+			}
+		}
+		return value
+	})
+}
+
+// requestedBy reads who asked for a run.
+func requestedBy(i *workflowpb.WorkflowExecutionInfo) string { return memoOf(i, callerMemo) }
+
+func memoOf(i *workflowpb.WorkflowExecutionInfo, name string) (value string) {
+	if payload := i.GetMemo().GetFields()[name]; payload != nil {
+		if err := converter.GetDefaultDataConverter().FromPayload(payload, &value); err != nil {
+			return "" // not one of ours
+		}
+	}
+	return value
+}

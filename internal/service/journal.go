@@ -1,0 +1,134 @@
+package service
+
+import (
+	"context"
+	"encoding/base64"
+	"net/url"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/explain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/operations"
+)
+
+// Executions are the runs of operations as the engine knows them.
+type Executions interface {
+	// Executions reads one page of about limit runs after the one whose token is given, nil for the first: those that go
+	// on first, then those that have ended, the last one first. next is the token of the next page, nil at the end.
+	Executions(ctx context.Context, f operations.Filter, limit int, after []byte) (found []operations.Execution, next []byte, err error)
+	// ExecutionsOf finds the runs of one operation on a context, the last one first.
+	ExecutionsOf(ctx context.Context, s domain.Scope) ([]operations.Execution, error)
+}
+
+// Journal tells of operations: those that go on, and those that have ended as long as the engine keeps them.
+type Journal struct {
+	lifecycle  *Lifecycle
+	executions Executions
+	ui         explain.WebUI
+}
+
+// NewJournal makes the queries. ui is where runs can be looked at.
+func NewJournal(l *Lifecycle, x Executions, ui explain.WebUI) *Journal {
+	return &Journal{lifecycle: l, executions: x, ui: ui}
+}
+
+// maxPages bounds what one question reads when a filter lets little pass: the answer may be short then, and says how to go
+// on.
+const maxPages = 10
+
+// Operations lists operations. Errors: Invalid for a parameter that says nothing; those of engine and store.
+func (j *Journal) Operations(ctx context.Context, parameters url.Values) (*operations.List, error) {
+	f, err := operations.ParseFilter(parameters, j.lifecycle.now())
+	if err != nil {
+		return nil, err
+	}
+	limit, err := limitOf(parameters)
+	if err != nil {
+		return nil, err
+	}
+	token, err := base64.RawURLEncoding.DecodeString(parameters.Get("continue"))
+	if err != nil {
+		return nil, badContinue(parameters.Get("continue"))
+	}
+	list := &operations.List{Items: []operations.Operation{}}
+	seen := map[string]bool{}
+	for range maxPages {
+		found, next, err := j.executions.Executions(ctx, f, limit-len(list.Items), token)
+		if err != nil {
+			return nil, err
+		}
+		all, err := j.tell(ctx, found)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range all {
+			if run := o.Workflow.RunID; f.Matches(&o) && !seen[run] {
+				seen[run] = true
+				list.Items = append(list.Items, o)
+			}
+		}
+		token = next
+		if len(token) == 0 || len(list.Items) >= limit {
+			break
+		}
+	}
+	list.Continue = base64.RawURLEncoding.EncodeToString(token)
+	return list, nil
+}
+
+// tell joins executions with the records of their contexts, which are read at once.
+func (j *Journal) tell(ctx context.Context, found []operations.Execution) ([]operations.Operation, error) {
+	ids := make([]string, 0, len(found))
+	for _, x := range found {
+		ids = append(ids, x.ContextID)
+	}
+	records, err := j.lifecycle.records.InstancesByID(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[string]*domain.Instance, len(records))
+	for _, i := range records {
+		byID[i.ContextID] = i
+	}
+	all := make([]operations.Operation, 0, len(found))
+	for _, x := range found {
+		all = append(all, operations.Of(x, byID[x.ContextID], j.ui))
+	}
+	return all, nil
+}
+
+// Operation tells of the last run of one operation, also of one that the engine does not keep any more. NotFound when
+// nobody knows it.
+func (j *Journal) Operation(ctx context.Context, id string) (*operations.Operation, error) {
+	s, err := operations.ParseID(id)
+	if err != nil {
+		return nil, err
+	}
+	records, err := j.lifecycle.records.InstancesByID(ctx, []string{s.ContextID})
+	if err != nil {
+		return nil, err
+	}
+	var record *domain.Instance
+	if len(records) > 0 {
+		record = records[0]
+	}
+	runs, err := j.executions.ExecutionsOf(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	x := operations.Execution{Scope: s}
+	switch {
+	case len(runs) > 0:
+		x = runs[0]
+	case record == nil || !record.Knows(s.Operation):
+		return nil, fail.New(fail.NotFound, "operation %q not found: it never was, its owner was deleted, or it was refused some time ago", id)
+	}
+	o := operations.Of(x, record, j.ui)
+	switch {
+	case o.State == operations.Running:
+		o.Counts = j.lifecycle.countsNow(ctx, x.Scope)
+	case record != nil && record.Operation == s.Operation:
+		o.Counts = record.Counts
+	}
+	return &o, nil
+}

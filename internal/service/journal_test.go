@@ -1,0 +1,144 @@
+package service_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/explain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/operations"
+	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
+)
+
+// runs are those of an engine, which gives them in pages.
+type runs struct {
+	service.Engine
+	all   []operations.Execution
+	pages int
+}
+
+func (r *runs) Executions(_ context.Context, _ operations.Filter, limit int, after []byte) ([]operations.Execution, []byte, error) {
+	r.pages++
+	from, _ := strconv.Atoi(string(after))
+	to := min(from+limit, len(r.all))
+	if to == len(r.all) {
+		return r.all[from:to], nil, nil
+	}
+	return r.all[from:to], []byte(strconv.Itoa(to)), nil
+}
+
+func (r *runs) ExecutionsOf(_ context.Context, s domain.Scope) (found []operations.Execution, _ error) {
+	for _, x := range r.all {
+		if x.ContextID == s.ContextID && x.Operation == s.Operation {
+			found = append(found, x)
+		}
+	}
+	return found, nil
+}
+
+func (r *runs) Counts(context.Context, domain.Scope) (map[domain.ResourceState]int, error) {
+	return map[domain.ResourceState]int{domain.ResourcePending: 3}, nil
+}
+
+// counted counts what is read of the records.
+type counted struct {
+	*store.Store
+	reads int
+}
+
+func (c *counted) InstancesByID(ctx context.Context, ids []string) ([]*domain.Instance, error) {
+	c.reads++
+	return c.Store.InstancesByID(ctx, ids)
+}
+
+func TestJournal(t *testing.T) {
+	db, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Timeout: storetest.Timeout})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close(context.Background())) })
+	const n = 40
+	key, r, records := domain.KeyOf(group("dig")), &runs{}, &counted{Store: db}
+	for i := range n {
+		x := operations.Execution{
+			Scope: domain.Scope{Owner: key, ContextID: fmt.Sprint(1000 + i), Operation: domain.OpUpdate},
+			Run:   explain.Run{ID: "run", RunID: fmt.Sprint("r", i), Status: explain.Completed},
+		}
+		if i == 0 {
+			x.Run.Status = explain.Running
+		}
+		r.all = append(r.all, x)
+		record := &domain.Instance{ContextID: x.ContextID, Owner: key, Operation: x.Operation, Counts: map[domain.ResourceState]int{domain.ResourceApplied: 2}}
+		record.Begin(domain.Ran{RunID: x.Run.RunID, Operation: x.Operation, Detail: "update", RequestedBy: "alice", Accepted: time.Unix(1e9, 0)})
+		if i > 0 {
+			status := domain.ContextInstantiated
+			if i%5 == 0 {
+				status = domain.ContextInstantiateFailed
+			}
+			record.End(x.Operation, status, false, "", time.Unix(1e9+1, 0))
+		}
+		require.NoError(t, db.PutInstance(t.Context(), record))
+	}
+	j := service.NewJournal(service.NewLifecycle(db, records, nil, r, time.Now), r, explain.WebUI{})
+	list := func(query string) *operations.List {
+		t.Helper()
+		v, err := url.ParseQuery(query)
+		require.NoError(t, err)
+		l, err := j.Operations(t.Context(), v)
+		require.NoError(t, err)
+		return l
+	}
+	all := list("")
+	require.Len(t, all.Items, n)
+	require.Empty(t, all.Continue)
+	require.Equal(t, 1, records.reads, "records are read at once")
+	require.Equal(t, operations.Running, all.Items[0].State)
+	require.Equal(t, "alice", all.Items[1].By)
+
+	var seen []operations.Operation
+	for page, token := 0, ""; page == 0 || token != ""; page++ {
+		l := list("limit=7&continue=" + token)
+		require.LessOrEqual(t, len(l.Items), 7)
+		seen, token = append(seen, l.Items...), l.Continue
+	}
+	require.Equal(t, all.Items, seen)
+
+	failed := list("state=Failed&limit=3")
+	require.Len(t, failed.Items, 3)
+	require.NotEmpty(t, failed.Continue)
+	r.pages = 0
+	refused := list("state=Refused&limit=3")
+	require.Empty(t, refused.Items)
+	require.Equal(t, 10, r.pages, "what one question reads is bounded")
+	require.NotEmpty(t, refused.Continue, "and how to go on is said")
+
+	one, err := j.Operation(t.Context(), "1000-update")
+	require.NoError(t, err)
+	require.Equal(t, map[domain.ResourceState]int{domain.ResourcePending: 3}, one.Counts)
+	r.all = r.all[1:]
+	one, err = j.Operation(t.Context(), "1001-update")
+	require.NoError(t, err)
+	require.Equal(t, map[domain.ResourceState]int{domain.ResourceApplied: 2}, one.Counts)
+	r.all = nil
+	again, err := j.Operation(t.Context(), "1001-update")
+	require.NoError(t, err, "the record outlives the run")
+	require.Equal(t, operations.Succeeded, again.State)
+	require.Equal(t, key, again.Resource)
+	for _, id := range []string{"1001-terminate", "1-update", "nonsense"} {
+		_, err = j.Operation(t.Context(), id)
+		require.True(t, fail.Is(err, fail.NotFound), "%s: %v", id, err)
+	}
+	for _, query := range []string{"limit=0", "limit=1001", "limit=x", "continue=%21", "kind=approve"} {
+		v, err := url.ParseQuery(query)
+		require.NoError(t, err)
+		_, err = j.Operations(t.Context(), v)
+		require.True(t, fail.Is(err, fail.Invalid), "%s: %v", query, err)
+	}
+}

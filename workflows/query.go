@@ -1,0 +1,107 @@
+package workflows
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// Wanted says which operations are looked for in Temporal's visibility; a zero member lets everything pass.
+type Wanted struct {
+	Project      string
+	Owner        domain.Key
+	Cluster      domain.ClusterName
+	ContextID    string
+	Operation    domain.Operation
+	IDs          []string // of the roots
+	Open, Closed bool     // those that run, those that do not
+	Since        time.Time
+}
+
+// OperationsQuery selects the roots of operations, without what runs for their apps and clusters.
+func OperationsQuery(w Wanted) string {
+	terms := append([]string{oneOf("WorkflowType", rootNames())}, w.identity()...)
+	if len(w.IDs) > 0 {
+		terms = append(terms, oneOf("WorkflowId", w.IDs))
+	}
+	switch {
+	case w.Open:
+		terms = append(terms, "ExecutionStatus = 'Running'")
+	case w.Closed:
+		terms = append(terms, "ExecutionStatus != 'Running'")
+	}
+	if !w.Since.IsZero() {
+		terms = append(terms, fmt.Sprintf("(ExecutionStatus = 'Running' OR CloseTime >= '%s')", w.Since.UTC().Format(time.RFC3339Nano)))
+	}
+	return strings.Join(terms, " AND ")
+}
+
+// ClusterQuery selects the workflows on a cluster, those of its own networks among them: of each of them ScopeOf says to
+// which operation it belongs.
+func ClusterQuery(w Wanted) string {
+	names := append(rootNames(), ApplyToClusterName, DeleteFromClusterName)
+	terms := append([]string{oneOf("WorkflowType", names)}, w.identity()...)
+	return strings.Join(append(terms, is(clusterAttribute, fit(w.Cluster.String()))), " AND ")
+}
+
+func (w Wanted) identity() (terms []string) {
+	if w.Project != "" {
+		terms = append(terms, is(projectAttribute, w.Project))
+	}
+	if w.Owner != "" {
+		for _, a := range ownerAttributes(w.Owner) {
+			terms = append(terms, is(a.key, a.value))
+		}
+	}
+	if w.ContextID != "" {
+		terms = append(terms, is(contextAttribute, w.ContextID))
+	}
+	if w.Operation != "" {
+		terms = append(terms, is(operationAttribute, string(w.Operation)))
+	}
+	return terms
+}
+
+func rootNames() []string {
+	names := make([]string, 0, len(roots))
+	for _, r := range roots {
+		names = append(names, r.name)
+	}
+	return names
+}
+
+// is compares an attribute with a value of ours, in which there are no quotes.
+func is(k temporal.SearchAttributeKeyKeyword, value string) string {
+	return fmt.Sprintf("%s = '%s'", k.GetName(), value)
+}
+
+func oneOf(name string, values []string) string {
+	return fmt.Sprintf("%s IN ('%s')", name, strings.Join(values, "', '"))
+}
+
+// ScopeOf reads the operation that a workflow belongs to from its search attributes, "" for one that it does not have. The
+// owner is "" when the names in it were too long to be kept.
+func ScopeOf(attribute func(name string) string) domain.Scope {
+	get := func(k temporal.SearchAttributeKeyKeyword) string { return attribute(k.GetName()) }
+	s := domain.Scope{ContextID: get(contextAttribute), Operation: domain.Operation(get(operationAttribute))}
+	project, composite, cluster := get(projectAttribute), get(compositeAppAttribute), get(clusterAttribute)
+	var key domain.Key
+	switch {
+	case composite != "":
+		name, version, _ := strings.Cut(composite, "/")
+		key = domain.Join("projects", project, "composite-apps", name, version, "deployment-intent-groups", get(groupAttribute))
+	case get(cloudAttribute) != "":
+		key = domain.Join("projects", project, "logical-clouds", get(cloudAttribute))
+	default:
+		provider, name, _ := strings.Cut(cluster, "+")
+		key = domain.ClusterName{Provider: provider, Name: name}.Key()
+	}
+	if domain.IsOwner(key) && len(composite) < longest && len(cluster) < longest {
+		s.Owner = key
+	}
+	return s
+}
