@@ -453,7 +453,7 @@ func (d *decision) newest(g *group) string {
 	said, ended := g.said, time.Time{}
 	for i := range g.examples {
 		p := &g.examples[i]
-		if a := d.s.Attempts[p.Place]; a.Last.After(ended) && d.last(g, p) != p.said {
+		if a := d.s.Attempts[p.Place]; !a.Last.Before(ended) && d.last(g, p) != p.said {
 			said, ended = a.Error, a.Last
 		}
 	}

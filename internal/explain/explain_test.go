@@ -523,7 +523,7 @@ var onCluster = map[string]func() *explain.ClusterSituation{
 				return status.Cluster{InProgress: true, Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("1A2s"), LastError: fmt.Sprintf(refused, 6443)}
 			})
 			d.Attempts = map[explain.Place]explain.Attempt{{App: "sink", Cluster: cluster(0)}: {
-				Step: "ApplyToCluster", ID: "leaf", RunID: "run", Since: before(4 * time.Minute), Number: 20 + i, Next: now.Add(4 * time.Second), Error: "refused",
+				Step: "ApplyToCluster", ID: "leaf", RunID: "run", Since: before(4 * time.Minute), Number: 20 + i, Next: now.Add(4 * time.Second), Error: fmt.Sprintf(refused, 6443),
 			}}
 			s.Deployments = append(s.Deployments, d)
 		}
