@@ -36,8 +36,12 @@ func (w *write) do(ctx context.Context) error {
 		return err
 	}
 	w.unpatchable(w.rights)
+	created := w.create(ctx)
+	if mayNot(created, "create") {
+		return err // nothing would do but the right to patch
+	}
 	w.told()
-	return w.create(ctx)
+	return created
 }
 
 // told says that the resource is not applied.
