@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -50,6 +51,9 @@ type leaf struct {
 	handle  http.HandlerFunc // nil answers as a cluster that has nothing and takes all
 	body    func(w http.ResponseWriter, r *http.Request, body []byte)
 	options worker.Options
+	// clusters are the clients, whose credentials have been replaced so many times.
+	clusters *kube.Clusters
+	replaced int
 
 	mu       sync.Mutex
 	requests []string // method and name
@@ -100,10 +104,13 @@ func newLeaf(t *testing.T, op domain.Operation, stages ...int) *leaf {
 // connect makes the activities, with clients that have the configuration.
 func (l *leaf) connect(config kube.Config) {
 	clusters, err := kube.NewClusters(config, func(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
-		return l.kubeconfig(), "digest", nil
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.kubeconfig(), domain.Digest(fmt.Sprint(l.replaced)), nil
 	})
 	require.NoError(l.t, err)
 	l.t.Cleanup(clusters.Close)
+	l.clusters = clusters
 	l.kube = activities.NewKube(clusters, l.store, l, l, agent())
 	l.kube.Rules = l
 	l.env = l.environment()
@@ -485,4 +492,36 @@ func TestNoBundle(t *testing.T) {
 	_, err := l.run()
 	require.Equal(t, fail.NotFound, fail.KindOf(err))
 	require.Empty(t, l.requests)
+}
+
+// TestRegistrationReplacedInMidWork: the attempt goes on with the new credentials, and nobody is told that the cluster does
+// not let it through.
+func TestRegistrationReplacedInMidWork(t *testing.T) {
+	for _, op := range []domain.Operation{domain.OpInstantiate, domain.OpTerminate} {
+		t.Run(string(op), func(t *testing.T) {
+			l := newLeaf(t, op, 0, 0)
+			if op == domain.OpTerminate {
+				require.NoError(t, l.store.PutLeaf(t.Context(), domain.Leaf{ID: l.in.LeafID(), Operation: domain.OpInstantiate, Marks: "2A"}))
+			}
+			begun := make(chan struct{}, 1)
+			l.handle = func(_ http.ResponseWriter, r *http.Request) {
+				select {
+				case begun <- struct{}{}:
+				default:
+				}
+				<-r.Context().Done()
+			}
+			go func() {
+				<-begun
+				l.mu.Lock()
+				l.replaced++
+				l.mu.Unlock()
+				_ = l.clusters.Renew(context.WithoutCancel(t.Context()), func(domain.ClusterName) bool { return true })
+			}()
+			_, err := l.run()
+			require.ErrorIs(t, err, kube.ErrReplaced)
+			require.Empty(t, l.contacts)
+			require.NotEmpty(t, l.beats, "the next attempt knows what was sent")
+		})
+	}
 }

@@ -362,6 +362,14 @@ func TestPutCluster(t *testing.T) {
 	require.NotEqual(t, before.KubeconfigDigest, stored().KubeconfigDigest)
 	require.Equal(t, domain.Trial{At: now}, stored().Tried)
 
+	check(t, w.router, []call{
+		{method: "POST", url: theProvider + "/clusters", body: `{"metadata":{"name":"held"}}`, file: []byte(kubeconfig), status: 201},
+		{name: "an agent where things run", method: "PUT", url: theProvider + "/clusters/held", body: `{"metadata":{"name":"held"},"spec":{"report":"agent"}}`, status: 200,
+			answers: map[string]string{"Warning": `299 - "cluster \"held\": with spec.report agent the agent reports on what runs there after the next operation on it, an update for example; until then nothing is known of it; with auto it would be"`}},
+		{name: "the same once more", method: "PUT", url: theProvider + "/clusters/held", body: `{"metadata":{"name":"held"},"spec":{"report":"agent"}}`, status: 200, answers: map[string]string{"Warning": ""}},
+		{name: "where nothing runs", method: "PUT", url: theCluster, body: `{"metadata":{"name":"c1"},"spec":{"report":"install"}}`, status: 200, answers: map[string]string{"Warning": ""}},
+	})
+
 	w.unreached = fail.New(fail.Unavailable, "nobody answers")
 	check(t, w.router, []call{
 		{name: "a cluster that cannot be reached is no refusal", method: "PUT", url: theCluster, body: `{"metadata":{"name":"c1"}}`, file: []byte(kubeconfig), status: 200,

@@ -26,6 +26,7 @@ type endpoint struct {
 	summary      string
 	in           any         // a value of the body's type; nil for none
 	upload       bool        // the body is a form of metadata and file
+	keeps        bool        // the body may be the metadata alone
 	out          map[int]any // success code to a value of the body's type, nil for none
 	download     bool        // the answer may be the file, or a form of metadata and file
 	events       bool        // the answer may be server-sent events
@@ -125,6 +126,9 @@ func (g schemas) operation(p endpoint, names []string) (*openapi3.Operation, err
 		content := openapi3.NewContentWithJSONSchemaRef(body)
 		if p.upload {
 			content = formContent(body)
+		}
+		if p.keeps {
+			content[echo.MIMEApplicationJSON] = openapi3.NewMediaType().WithSchemaRef(body)
 		}
 		o.RequestBody = &openapi3.RequestBodyRef{Value: openapi3.NewRequestBody().WithRequired(true).WithContent(content)}
 	}

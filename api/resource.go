@@ -61,7 +61,7 @@ func (r resource) endpoints(e *edge) []endpoint {
 	}
 	if r.put != (putCodes{}) {
 		out := map[int]any{r.put.created: one, r.put.replaced: one}
-		all = append(all, endpoint{method: http.MethodPut, path: r.path + r.item, summary: "Replace a " + title + ", or create it", in: one, upload: r.upload, out: out, limit: limit, handle: e.replace(r)})
+		all = append(all, endpoint{method: http.MethodPut, path: r.path + r.item, summary: "Replace a " + title + ", or create it", in: one, upload: r.upload, keeps: r.keeps, out: out, limit: limit, handle: e.replace(r)})
 	}
 	return all
 }

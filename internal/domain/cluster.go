@@ -44,6 +44,8 @@ type Cluster struct {
 	Tried Trial `json:"-" bson:"tried"`
 	// KeepKubeconfig says of one that comes in place of another that it came without a kubeconfig: that of the other stays.
 	KeepKubeconfig bool `json:"-" bson:"-"`
+	// Remarks are what the user should know of what was accepted.
+	Remarks []string `json:"-" bson:"-"`
 }
 
 // Trial is one look whether a cluster can be reached with its kubeconfig; the zero value is none.

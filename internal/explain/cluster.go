@@ -29,7 +29,7 @@ type ClusterSituation struct {
 type Cluster struct {
 	Name   string        `json:"name"` // provider+cluster
 	Report domain.Report `json:"report"`
-	// Connectivity is what was last seen of the cluster: by who hears it, by the work on it, or when its registration was
+	// Connectivity is what was last seen of the cluster: by the work on it, by who hears it, or when its registration was
 	// last tried.
 	Connectivity domain.Connectivity `json:"connectivity"`
 	Heard        bool                `json:"heard"` // what changes there would be known
@@ -177,11 +177,9 @@ func nameOf(key domain.Key) string {
 	return domain.ClusterName{Provider: segments[1], Name: segments[3]}.String()
 }
 
-// connectivity is what was last seen of the cluster, as far as anybody knows.
+// connectivity is what was last seen of the cluster, as far as anybody knows. Watches may go on with credentials that no
+// request is accepted with any more: the work knows better.
 func (c *Cluster) connectivity() domain.Connectivity {
-	if c.Heard {
-		return domain.ConnectivityAvailable
-	}
 	worked := domain.ConnectivityUnknown
 	for _, d := range c.Deployments {
 		for _, a := range d.Apps {
@@ -194,6 +192,8 @@ func (c *Cluster) connectivity() domain.Connectivity {
 		}
 	}
 	switch {
+	case c.Heard:
+		return domain.ConnectivityAvailable
 	case worked != domain.ConnectivityUnknown, c.Tried == nil:
 		return worked
 	case c.Tried.Error != "":

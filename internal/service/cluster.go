@@ -95,8 +95,24 @@ func (s *Service) changeCluster(ctx context.Context, c change) error {
 	if err := s.try(ctx, to); err != nil || to.KubeconfigDigest == from.KubeconfigDigest && to.Reporting() == from.Reporting() {
 		return err
 	}
+	if err := s.remarkAgent(ctx, from, to); err != nil {
+		return err
+	}
 	// Before the write: whoever dies between the two has told of what did not come, which costs a look.
 	return s.renewing(ctx, to.ClusterName())
+}
+
+// remarkAgent says that an agent alone is to be heard of a cluster where things run that it knows nothing of.
+func (s *Service) remarkAgent(ctx context.Context, from, to *domain.Cluster) error {
+	if from.Reporting() == to.Reporting() || to.Reporting() != domain.ReportAgent && to.Reporting() != domain.ReportInstall {
+		return nil
+	}
+	_, found, err := s.instances.User(ctx, to.ClusterName())
+	if err == nil && found {
+		to.Remarks = []string{fmt.Sprintf("cluster %q: with spec.report %s the agent reports on what runs there after the next operation on it, an update for example; until then nothing is known of it; with auto it would be",
+			to.Name, to.Reporting())}
+	}
+	return err
 }
 
 // tryTime bounds the look whether a cluster can be reached.
@@ -124,14 +140,14 @@ func (s *Service) try(ctx context.Context, c *domain.Cluster) error {
 	return nil
 }
 
-// unreached says that a cluster cannot be reached with its kubeconfig.
+// unreached says what the user should know of a registration, such as that the cluster cannot be reached with it.
 func (*Service) unreached(_ context.Context, o domain.Object) ([]string, error) {
 	c := o.(*domain.Cluster)
 	if c.Tried.Error == "" {
-		return nil, nil
+		return c.Remarks, nil
 	}
-	return []string{fmt.Sprintf("cluster %q cannot be used with its kubeconfig at the moment: %s; what is to be done there waits until it can, or until the kubeconfig is replaced (PUT)",
-		c.Name, c.Tried.Error)}, nil
+	return append(c.Remarks, fmt.Sprintf("cluster %q cannot be used with its kubeconfig at the moment: %s; what is to be done there waits until it can, or until the kubeconfig is replaced (PUT)",
+		c.Name, c.Tried.Error)), nil
 }
 
 func (s *Service) keepUsedCluster(ctx context.Context, c change) error {
