@@ -18,8 +18,9 @@ import (
 // pageOfObjects is how many objects are asked for at a time.
 const pageOfObjects = 200
 
-// listsAtOnce is how many kinds are listed at a time: no more than the client lets through.
-const listsAtOnce = 8
+// listsAtOnce is how many kinds are listed at a time: half of what the client lets through, as a watch mostly begins while
+// the first resources are applied.
+const listsAtOnce = 4
 
 // How long a kind that the cluster refuses is left alone: first, since it may be a moment's, and at most, for mostly it
 // lacks a permission. It doubles in between.

@@ -109,8 +109,8 @@ func (s *Service) remarkAgent(ctx context.Context, from, to *domain.Cluster) err
 	}
 	_, found, err := s.instances.User(ctx, to.ClusterName())
 	if err == nil && found {
-		to.Remarks = []string{fmt.Sprintf("cluster %q: with spec.report %s the agent reports on what runs there after the next operation on it, an update for example; until then nothing is known of it; with auto it would be",
-			to.Name, to.Reporting())}
+		to.Remarks = []string{fmt.Sprintf("cluster %q: with spec.report %s the agent reports on what runs there after the next operation on it, "+
+			"an update for example; until then nothing is known of it; with auto it would be", to.Name, to.Reporting())}
 	}
 	return err
 }
@@ -146,8 +146,8 @@ func (*Service) unreached(_ context.Context, o domain.Object) ([]string, error) 
 	if c.Tried.Error == "" {
 		return c.Remarks, nil
 	}
-	return append(c.Remarks, fmt.Sprintf("cluster %q cannot be used with its kubeconfig at the moment: %s; what is to be done there waits until it can, or until the kubeconfig is replaced (PUT)",
-		c.Name, c.Tried.Error)), nil
+	return append(c.Remarks, fmt.Sprintf("cluster %q cannot be used with its kubeconfig at the moment: %s; what is to be done there waits until it can, "+
+		"or until the kubeconfig is replaced (PUT)", c.Name, c.Tried.Error)), nil
 }
 
 func (s *Service) keepUsedCluster(ctx context.Context, c change) error {
