@@ -22,10 +22,13 @@ type auto struct {
 
 // choose chooses before a session. What was heard before goes on, where it still can.
 func (a *auto) choose(ctx context.Context, c *kube.Cluster) error {
+	hearsAgent := a.source != nil && a.resources == nil
+	if hearsAgent && !a.lease.lives(time.Now()) { // the way to the cluster was broken for long: it may have lived meanwhile
+		a.lease.feed.version = ""
+	}
 	if err := a.lease.feed.sync(ctx, c); err != nil && !kube.IsAnswer(err) {
 		return err
 	}
-	hearsAgent := a.source != nil && a.resources == nil
 	agent := a.lease.lives(time.Now())
 	if agent && !hearsAgent {
 		var err error

@@ -174,3 +174,26 @@ func TestAutoGoesOnWithOtherCredentials(t *testing.T) {
 	w.await("app", resources(2))
 	require.Len(t, w.said(), 1, "the cluster was heard all the time")
 }
+
+// TestAutoAfterALongBreak: an agent that has lived while nobody reached the cluster is heard again at once.
+func TestAutoAfterALongBreak(t *testing.T) {
+	w := newWorld(t)
+	p := w.behindProxy()
+	w.agentLives()
+	w.configMap("app", "a")
+	w.makeBundle("app")
+	w.fill("app", bundle.MaxSize, object(t, "a", 10))
+	w.watch(domain.ReportAuto, func(c *observe.Config) { quick(c); c.Silence, c.Takeover = time.Second, time.Hour })
+	w.await("app", agents)
+	p.setState(cut)
+	lost := func() bool { s := w.said(); return !s[len(s)-1].Connected }
+	require.Eventually(t, lost, deadline, tick)
+	require.Eventually(t, func() bool { return time.Since(w.said()[len(w.said())-1].LastSeen) > 2*time.Second }, deadline, tick)
+	p.setState(passing)
+	w.awaitContact(true, "")
+	w.fill("app", bundle.MaxSize, object(t, "a", 10), object(t, "b", 10))
+	w.await("app", func(o *domain.Observation) bool { return agents(o) && len(o.Resources) == 2 })
+	for _, put := range w.putsOf("app") {
+		require.True(t, agents(&put), "nobody else was heard")
+	}
+}
