@@ -133,7 +133,7 @@ func nouns(t *testing.T) map[string]walk {
 			path: theComposite + "/deployment-intent-groups", item: "/NAME", replaced: 200, put: 201,
 			body:    `{"metadata":` + full + `,"spec":{"compositeProfile":"cp","version":"r1","overrideValues":[],"logicalCloud":"lc"}}`,
 			wrong:   `{"metadata":{"name":"NAME"},"spec":{"overrideValues":[{"app":"sink","values":{"k":1}}]}}`,
-			invalid: `{"metadata":{"name":"x"},"spec":{"compositeProfile":"cp","version":"r1","logicalCloud":"lc"}}`, names: "spec.overrideValues: Invalid type. Expected: array, given: null",
+			invalid: `{"metadata":{"name":"x"},"spec":{"compositeProfile":"cp","logicalCloud":"lc"}}`, names: "spec.version: is required",
 			wrongText: "must be string",
 		},
 		"deployment intent": {

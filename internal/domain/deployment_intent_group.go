@@ -70,9 +70,6 @@ func (d *DeploymentIntentGroup) Validate(p *fail.Problems) {
 	CheckName(p, "spec.compositeProfile", d.Spec.CompositeProfile)
 	CheckName(p, "spec.version", d.Spec.Version)
 	CheckName(p, "spec.logicalCloud", d.Spec.LogicalCloud)
-	if d.Spec.OverrideValues == nil {
-		p.Add("spec.overrideValues", "Invalid type. Expected: array, given: null")
-	}
 	for i, o := range d.Spec.OverrideValues {
 		path := fmt.Sprintf("spec.overrideValues[%d]", i)
 		CheckName(p, path+".app", o.App)

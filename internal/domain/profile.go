@@ -7,7 +7,7 @@ type Profile struct {
 	Identity `bson:",inline"`
 	Metadata `json:"metadata"`
 	Spec     ProfileSpec `json:"spec"`
-	Archive  Digest      `json:"-" bson:"archive"` // blob: the tgz as it was sent
+	Archive  Digest      `json:"-" bson:"archive"` // blob: the tgz as it was sent; "" for none
 }
 
 // ProfileSpec names the app.

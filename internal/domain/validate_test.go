@@ -87,7 +87,6 @@ func TestValidate(t *testing.T) {
 		}}},
 		"an empty group": {o: &domain.DeploymentIntentGroup{Metadata: meta("a")}, want: []fail.Field{
 			{Path: "spec.compositeProfile", Message: "is required"}, {Path: "spec.version", Message: "is required"}, {Path: "spec.logicalCloud", Message: "is required"},
-			{Path: "spec.overrideValues", Message: "Invalid type. Expected: array, given: null"},
 		}},
 		"overrides without app and values": {
 			o: &domain.DeploymentIntentGroup{Metadata: meta("a"), Spec: domain.DeploymentIntentGroupSpec{

@@ -82,7 +82,7 @@ func (s *Service) changeCluster(ctx context.Context, c change) error {
 	to := c.to.(*domain.Cluster)
 	if c.from == nil {
 		if to.KeepKubeconfig {
-			return errNoFile()
+			return errNoFile("the kubeconfig")
 		}
 		to.History = domain.NewHistory(s.now())
 		return s.try(ctx, to)

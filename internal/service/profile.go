@@ -7,6 +7,14 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 )
 
+// changeProfile leaves a profile that is replaced without an archive the one that it has.
+func (s *Service) changeProfile(ctx context.Context, c change) error {
+	if c.from != nil && c.to != nil && c.to.(*domain.Profile).Archive == "" {
+		c.to.(*domain.Profile).Archive = c.from.(*domain.Profile).Archive
+	}
+	return s.oneProfilePerApp(ctx, c)
+}
+
 // oneProfilePerApp keeps an app from having two profiles in a composite profile. Two that are created at
 // the same time see each other afterwards, and both may be refused.
 func (s *Service) oneProfilePerApp(ctx context.Context, c change) error {

@@ -24,11 +24,14 @@ func (s *Service) File(ctx context.Context, o domain.Object) ([]byte, error) {
 	return rules[o.Noun()].file(s, ctx, o)
 }
 
-func errNoFile() error { return fail.New(fail.Malformed, "Unable to process file") }
+// errNoFile is EMCO's sentence, with what is missing.
+func errNoFile(what string) error {
+	return fail.New(fail.Malformed, "Unable to process file: the part \"file\" with %s is missing", what)
+}
 
 func (s *Service) attachChart(ctx context.Context, o domain.Object, file []byte) (err error) {
 	if file == nil {
-		return errNoFile()
+		return errNoFile("the chart, a .tgz,")
 	}
 	app := o.(*domain.App)
 	if err := s.checks.Chart(ctx, app.Name, file); err != nil {
@@ -42,9 +45,10 @@ func (s *Service) chart(ctx context.Context, o domain.Object) ([]byte, error) {
 	return s.store.Blob(ctx, o.(*domain.App).Chart)
 }
 
+// attachProfile takes a profile without an archive, which changes nothing of the chart.
 func (s *Service) attachProfile(ctx context.Context, o domain.Object, file []byte) (err error) {
 	if file == nil {
-		return errNoFile()
+		return nil
 	}
 	if err := s.checks.Profile(ctx, file); err != nil {
 		return err
@@ -54,7 +58,11 @@ func (s *Service) attachProfile(ctx context.Context, o domain.Object, file []byt
 }
 
 func (s *Service) profile(ctx context.Context, o domain.Object) ([]byte, error) {
-	return s.store.Blob(ctx, o.(*domain.Profile).Archive)
+	digest := o.(*domain.Profile).Archive
+	if digest == "" {
+		return []byte{}, nil
+	}
+	return s.store.Blob(ctx, digest)
 }
 
 // attachKubeconfig seals the file: the store never sees it open. Whether it may be missing depends on what is stored.
