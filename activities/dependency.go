@@ -24,7 +24,11 @@ func (l *Lifecycle) loadNeeds(ctx context.Context, w *wanted) error {
 	for _, d := range dependencies {
 		app := d.Parent.Name()
 		if !slices.ContainsFunc(w.apps, func(a *domain.App) bool { return a.Name == d.Spec.App }) {
-			return fail.New(fail.NotFound, "app dependency %q of app %q: app %q not found", d.Name, app, d.Spec.App)
+			missing := fail.New(fail.NotFound, "app dependency %q of app %q: app %q not found", d.Name, app, d.Spec.App)
+			if err := w.absent(missing); err != nil {
+				return err
+			}
+			continue
 		}
 		names[app] = append(names[app], d.Spec.App)
 		w.needs[app] = append(w.needs[app], plan.Dependency{

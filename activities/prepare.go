@@ -103,6 +103,7 @@ type draft struct {
 	cloud       domain.Key              // this
 	bundles     map[string]*plan.Bundle // by app
 	unreachable map[domain.ClusterName]bool
+	rehearsal   bool // see Rehearsal
 }
 
 // draft plans what the owner wants.
@@ -135,11 +136,11 @@ func (l *Lifecycle) add(ctx context.Context, d *draft, targets []plan.Target, bu
 
 // planGroup renders and places the apps of a deployment intent group.
 func (l *Lifecycle) planGroup(ctx context.Context, owner domain.Owner, d *draft) error {
-	w, err := l.wanted(ctx, owner.(*domain.DeploymentIntentGroup), d.unreachable)
-	if err != nil {
+	w := &wanted{group: owner.(*domain.DeploymentIntentGroup), unreachable: d.unreachable, rehearsal: d.rehearsal}
+	defer func() { d.warnings = append(d.warnings, w.warnings...) }()
+	if err := l.load(ctx, w); err != nil || w.cloud == nil {
 		return err
 	}
-	d.warnings = append(d.warnings, w.warnings...)
 	d.profile, d.cloud = w.group.Spec.CompositeProfile, domain.KeyOf(w.cloud)
 	d.plan.Release, d.plan.Namespace = w.group.Spec.Version, w.cloud.Spec.Namespace
 	if !w.cloud.Admin() {
@@ -147,7 +148,7 @@ func (l *Lifecycle) planGroup(ctx context.Context, owner domain.Owner, d *draft)
 	}
 	var unknown []string
 	for _, app := range w.apps {
-		targets, err := placement.Place(w.placement(app.Name))
+		targets, err := w.place(app.Name)
 		if err != nil {
 			return err
 		}
@@ -177,30 +178,45 @@ type wanted struct {
 	unreachable map[domain.ClusterName]bool
 	needs       map[string][]plan.Dependency // by app
 	warnings    []string                     // what the user said and does not get
+	rehearsal   bool                         // see Rehearsal
+	closed      bool                         // in a rehearsal: the logical cloud does not take groups yet, or not any more
 }
 
-func (l *Lifecycle) wanted(ctx context.Context, group *domain.DeploymentIntentGroup, unreachable map[domain.ClusterName]bool) (*wanted, error) {
-	w := &wanted{group: group, unreachable: unreachable}
+// load reads it. In a rehearsal the cloud may be nil.
+func (l *Lifecycle) load(ctx context.Context, w *wanted) error {
 	for _, step := range []func(context.Context, *wanted) error{
 		l.loadCloud, l.loadApps, l.loadNeeds, l.loadProfiles, l.loadIntents, l.loadLabels,
 	} {
 		if err := step(ctx, w); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return w, nil
+	return nil
+}
+
+// absent gives back the refusal of what is not there, or not ready. In a rehearsal it is a warning: that may still come.
+func (w *wanted) absent(refusal error) error {
+	if !w.rehearsal {
+		return refusal
+	}
+	w.warnings = append(w.warnings, "instantiate is not possible yet: "+fail.TextOf(refusal))
+	return nil
 }
 
 func (l *Lifecycle) loadCloud(ctx context.Context, w *wanted) error {
 	o, err := l.Store.Get(ctx, domain.LogicalClouds, w.group.LogicalCloudKey())
 	if fail.Is(err, fail.NotFound) {
-		return fail.New(fail.Invalid, "Failed to obtain Logical Cloud specified: logical cloud %q not found", w.group.Spec.LogicalCloud)
+		return w.absent(fail.New(fail.Invalid, "Failed to obtain Logical Cloud specified: logical cloud %q not found", w.group.Spec.LogicalCloud))
 	}
 	if err != nil {
 		return err
 	}
 	w.cloud = o.(*domain.LogicalCloud)
-	if err := l.checkCloud(ctx, w.cloud); err != nil {
+	if err := l.checkCloud(ctx, w.cloud); fail.Is(err, fail.Conflict) {
+		w.closed = true
+		err = w.absent(err)
+	}
+	if err != nil {
 		return err
 	}
 	references, err := list[*domain.ClusterReference](l.Store.List(ctx, domain.ClusterReferences, domain.KeyOf(w.cloud)))
@@ -219,7 +235,7 @@ func (l *Lifecycle) loadApps(ctx context.Context, w *wanted) (err error) {
 		return err
 	}
 	if len(w.apps) == 0 {
-		return fail.New(fail.Conflict, "composite app %q has no apps", strings.Join(w.group.Parent.Segments()[3:], " "))
+		return w.absent(fail.New(fail.Conflict, "composite app %q has no apps", strings.Join(w.group.Parent.Segments()[3:], " ")))
 	}
 	slices.SortStableFunc(w.apps, func(a, b *domain.App) int {
 		return cmp.Or(a.Made.Compare(b.Made), cmp.Compare(a.Name, b.Name))
@@ -228,7 +244,11 @@ func (l *Lifecycle) loadApps(ctx context.Context, w *wanted) (err error) {
 }
 
 func (l *Lifecycle) loadProfiles(ctx context.Context, w *wanted) error {
-	if _, err := l.Store.Get(ctx, domain.CompositeProfiles, w.group.CompositeProfileKey()); err != nil {
+	_, err := l.Store.Get(ctx, domain.CompositeProfiles, w.group.CompositeProfileKey())
+	if fail.Is(err, fail.NotFound) {
+		return w.absent(err)
+	}
+	if err != nil {
 		return err
 	}
 	profiles, err := list[*domain.Profile](l.Store.List(ctx, domain.Profiles, w.group.CompositeProfileKey()))
@@ -238,12 +258,6 @@ func (l *Lifecycle) loadProfiles(ctx context.Context, w *wanted) error {
 	w.profiles = make(map[string]*domain.Profile, len(profiles))
 	for _, p := range profiles {
 		w.profiles[p.Spec.App] = p
-	}
-	for _, a := range w.apps {
-		if w.profiles[a.Name] == nil {
-			return fail.New(fail.NotFound, "AppProfileContent not found: composite profile %q has no profile for app %q",
-				w.group.Spec.CompositeProfile, a.Name)
-		}
 	}
 	return nil
 }
@@ -262,13 +276,13 @@ func (l *Lifecycle) loadIntents(ctx context.Context, w *wanted) error {
 		name = cmp.Or(name, b.Spec.Intent[domain.PlacementIntentKey])
 	}
 	if name == "" {
-		return fail.New(fail.NotFound, "Intent not found: no intent of deployment intent group %q names a %s",
-			w.group.Name, domain.PlacementIntentKey)
+		return w.absent(fail.New(fail.NotFound, "Intent not found: no intent of deployment intent group %q names a %s",
+			w.group.Name, domain.PlacementIntentKey))
 	}
 	o, err := l.Store.Get(ctx, domain.PlacementIntents, key.Child(domain.PlacementIntents.Collection, name))
 	if fail.Is(err, fail.NotFound) {
-		return fail.Wrap(err, fail.NotFound, "Intent not found: deployment intent group %q has no generic placement intent %q, which its deployment intents name",
-			w.group.Name, name)
+		return w.absent(fail.Wrap(err, fail.NotFound, "Intent not found: deployment intent group %q has no generic placement intent %q, which its deployment intents name",
+			w.group.Name, name))
 	}
 	if err != nil {
 		return err
@@ -291,7 +305,7 @@ func (l *Lifecycle) loadUnenforced(ctx context.Context, w *wanted, bindings []*d
 		return err
 	}
 	for _, u := range unenforced {
-		if err := u.Refusal(); err != nil {
+		if err := u.Refusal(); err != nil && !w.rehearsal {
 			return err
 		}
 		w.warnings = append(w.warnings, u.String())
@@ -335,11 +349,29 @@ func (l *Lifecycle) loadLabels(ctx context.Context, w *wanted) error {
 	return nil
 }
 
+// place gives an app its clusters. In a rehearsal it has none as long as nobody has said where it goes.
+func (w *wanted) place(app string) ([]plan.Target, error) {
+	in := w.placement(app)
+	targets, err := placement.Place(in)
+	switch {
+	case err != nil && w.intents == nil:
+		return nil, nil // which was said
+	case err != nil && len(in.Intents) == 0:
+		return nil, w.absent(err)
+	case err != nil:
+		return nil, err
+	}
+	for _, label := range placement.Unmatched(in) {
+		w.warnings = append(w.warnings, fmt.Sprintf("app %s: no cluster carries the label %s", app, label))
+	}
+	return targets, nil
+}
+
 func (w *wanted) placement(app string) placement.Input {
 	return placement.Input{
 		App: app, LogicalCloud: w.cloud.Name, Intents: w.intents[app],
 		Labelled:  func(provider, label string) []string { return w.labelled[provider+"/"+label] },
-		Member:    func(c domain.ClusterName) bool { return w.members[c] },
+		Member:    func(c domain.ClusterName) bool { return w.members[c] || w.closed },
 		Reachable: func(c domain.ClusterName) bool { return !w.unreachable[c] },
 	}
 }
@@ -349,9 +381,11 @@ func (l *Lifecycle) render(ctx context.Context, w *wanted, app *domain.App) (*pl
 	if err != nil {
 		return nil, fmt.Errorf("read chart of app %q: %w", app.Name, err)
 	}
-	profile, err := l.Store.Blob(ctx, w.profiles[app.Name].Archive)
-	if err != nil {
-		return nil, fmt.Errorf("read profile of app %q: %w", app.Name, err)
+	var profile []byte // an app without one, or with one that has no archive, is as its chart has it
+	if p := w.profiles[app.Name]; p != nil && p.Archive != "" {
+		if profile, err = l.Store.Blob(ctx, p.Archive); err != nil {
+			return nil, fmt.Errorf("read profile of app %q: %w", app.Name, err)
+		}
 	}
 	in := render.Input{
 		App: app.Name, Chart: chart, Profile: profile,

@@ -66,7 +66,7 @@ func (e *edge) resources() []resource {
 		{noun: domain.Apps, path: composite + "/apps", item: "/:app", put: always(201), upload: true, fileName: "fileContent"},
 		{noun: domain.AppDependencies, path: composite + "/apps/:app/dependency", item: "/:dependency", put: always(201)},
 		{noun: domain.CompositeProfiles, path: profiles, item: "/:compositeProfile", put: always(201)},
-		{noun: domain.Profiles, path: profiles + "/:compositeProfile/profiles", item: "/:profile", put: always(201), upload: true, list: e.listProfiles, get: e.getProfile, query: profileListQuery},
+		{noun: domain.Profiles, path: profiles + "/:compositeProfile/profiles", item: "/:profile", put: always(201), upload: true, keeps: true, list: e.listProfiles, get: e.getProfile, query: profileListQuery},
 
 		{noun: domain.DeploymentIntentGroups, path: groups, item: "/:deploymentIntentGroup", put: upsert},
 		{noun: domain.DeploymentIntents, path: group + "/intents", item: "/:intent", put: upsert, list: e.listIntents, listed: intentList{}},
@@ -90,7 +90,7 @@ func (e *edge) operations() []endpoint {
 		return endpoint{method: http.MethodGet, path: owner + "/status", summary: summary, out: map[int]any{200: anyDocument{}}, events: true, query: query, limit: unlimited, handle: e.status(owner)}
 	}
 	all := []endpoint{
-		post(group+"/approve", "Approve a deployment intent group", 202, plainTime, warned(group, 202, e.lifecycle.Approve)),
+		post(group+"/approve", "Approve a deployment intent group", 202, renderTime, warned(group, 202, e.lifecycle.Approve)),
 		post(group+"/instantiate", "Instantiate a deployment intent group", 202, renderTime, e.instantiate(group, 202)),
 		post(group+"/terminate", "Terminate a deployment intent group", 202, renderTime, operate(group, 202, e.lifecycle.Terminate)),
 		post(group+"/stop", "Stop the running operation of a deployment intent group", 202, plainTime, operate(group, 202, e.lifecycle.Stop)),

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/api"
 	"github.com/drover-io/drover/api/rpc"
 	"github.com/drover-io/drover/internal/domain"
@@ -39,6 +40,7 @@ func listen(ctx context.Context, address, purpose string) (net.Listener, error) 
 // ServeAPI answers REST requests on the listener, and calls on the gRPC address, until ctx ends, then drains.
 func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	lifecycle := service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now)
+	lifecycle.Rehearse = activities.NewRehearsal(p.store, p.engine, p.charts).Rehearse
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	hub, err := notify.New(statuses{lifecycle}, notify.Options{Log: p.log}, registry)

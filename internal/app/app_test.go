@@ -24,6 +24,7 @@ import (
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/readiness"
+	"github.com/drover-io/drover/internal/render"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/store"
@@ -56,6 +57,8 @@ func partial(t testing.TB) *Parts {
 	require.NoError(t, err)
 	p.engine = engine.New(p.temporal)
 	p.rules = rulesIn(p.store)
+	p.charts, err = render.NewProcesses(render.Options{Size: 1, Log: p.log})
+	require.NoError(t, err)
 	t.Cleanup(p.Close)
 	return p
 }

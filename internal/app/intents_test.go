@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
-	"context"
 	"encoding/json"
 	"net/url"
 	"testing"
@@ -16,8 +15,6 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
-	"github.com/drover-io/drover/internal/plan"
-	"github.com/drover-io/drover/internal/render"
 	"github.com/drover-io/drover/internal/service"
 )
 
@@ -76,7 +73,7 @@ func TestIntentsThatNothingEnforces(t *testing.T) {
 	} {
 		require.NoError(t, p.store.Create(ctx, o))
 	}
-	worker := &activities.Lifecycle{Store: p.store, Now: time.Now, Charts: here{}}
+	worker := &activities.Lifecycle{Store: p.store, Now: time.Now, Charts: p.charts}
 	scope := domain.Scope{Owner: key, ContextID: "1", Operation: domain.OpInstantiate}
 	lifecycle := service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now)
 	plain := service.New(service.Deps{Store: p.store, Instances: lifecycle, Now: time.Now})
@@ -123,11 +120,4 @@ func TestIntentsThatNothingEnforces(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, prepared.Warnings)
 	require.Nil(t, told())
-}
-
-// here renders charts in the test's own process.
-type here struct{}
-
-func (here) Render(_ context.Context, in render.Input) (*plan.Bundle, error) {
-	return render.Render(in)
 }

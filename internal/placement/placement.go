@@ -153,13 +153,26 @@ func nothingChosen(in Input, g groups) error {
 	if len(g.unmatched) == 0 {
 		return fail.New(fail.Invalid, "%s: app %s: no app intent names a cluster for it", text, in.App)
 	}
+	return fail.New(fail.Invalid, "%s: app %s: no cluster carries the label %s", text, in.App, strings.Join(g.labels(), " or "))
+}
+
+// Unmatched gives the labels that no cluster carries, and which therefore contribute nothing, as "label of cluster
+// provider name".
+func Unmatched(in Input) []string {
+	var g groups
+	for i := range in.Intents {
+		g.add(in, in.Intents[i].Spec.Intent)
+	}
+	return g.labels()
+}
+
+func (g *groups) labels() []string {
 	labels := make([]string, 0, len(g.unmatched))
 	for _, c := range g.unmatched {
 		labels = append(labels, fmt.Sprintf("%s of cluster provider %s", c.ClusterLabel, c.ClusterProvider))
 	}
 	slices.Sort(labels)
-	return fail.New(fail.Invalid, "%s: app %s: no cluster carries the label %s",
-		text, in.App, strings.Join(slices.Compact(labels), " or "))
+	return slices.Compact(labels)
 }
 
 // unique sorts clusters by provider and name and drops repetitions.

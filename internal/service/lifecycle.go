@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
+	"time"
 
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
@@ -83,6 +84,10 @@ type Lifecycle struct {
 	now     Clock
 	recall  *recall
 	recent  recent
+
+	// Rehearse plans what an instantiate of a group would do and does nothing; nil where nobody can. The error is why it
+	// would be refused, the warnings what else its user should know. See Approve.
+	Rehearse func(ctx context.Context, group *domain.DeploymentIntentGroup) (warnings []string, err error)
 }
 
 // NewLifecycle makes the lifecycle commands and queries.
@@ -90,19 +95,29 @@ func NewLifecycle(store Store, records Records, heard Heard, engine Engine, now 
 	return &Lifecycle{store: store, records: records, heard: heard, engine: engine, now: now, recall: newRecall()}
 }
 
-// Approve makes a group ready to be instantiated; the warnings say what of it will not hold. An approved group stays as it
-// is.
+// rehearsalTime bounds how long an approve may render.
+const rehearsalTime = time.Minute
+
+// Approve makes a group ready to be instantiated; the warnings say what of it will not hold, or is still missing. What
+// cannot be rendered or placed as it is there is refused, and changes nothing. An approved group stays as it is.
 func (l *Lifecycle) Approve(ctx context.Context, key domain.Key) (warnings []string, err error) {
-	if warnings, err = l.unenforced(ctx, key); err != nil {
-		return nil, err
-	}
+	ctx, cancel := context.WithTimeout(ctx, rehearsalTime)
+	defer cancel()
 	for {
+		if warnings, err = l.unenforced(ctx, key); err != nil {
+			return nil, err
+		}
 		owner, t, _, err := l.decide(ctx, key, domain.OpApprove)
 		if err != nil {
 			return nil, err
 		}
 		if t.Same {
 			return warnings, nil
+		}
+		if group, ok := owner.(*domain.DeploymentIntentGroup); ok && l.Rehearse != nil {
+			if warnings, err = l.Rehearse(ctx, group); err != nil {
+				return nil, err
+			}
 		}
 		owner.Track().Append(t.To, "", t.Revision, l.now())
 		owner.Track().Note("", caller.Of(ctx))

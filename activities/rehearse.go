@@ -1,0 +1,44 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// Rehearsal plans instantiations of deployment intent groups that nobody has asked for. It is no activity: its answer is
+// for whoever approves, and no history keeps it.
+type Rehearsal struct{ lifecycle *Lifecycle }
+
+// NewRehearsal makes one.
+func NewRehearsal(store Store, runs Runs, charts Charts) *Rehearsal {
+	return &Rehearsal{&Lifecycle{Store: dry{store}, Runs: runs, Charts: charts}}
+}
+
+// Rehearse renders and places a group as Prepare does, and stores nothing. The error is why what is there cannot be
+// instantiated: a template that cannot render, a placement that no cluster fits. Of what is not there yet, and may still
+// come, the warnings tell: a logical cloud that is not instantiated, intents, apps.
+func (r *Rehearsal) Rehearse(ctx context.Context, group *domain.DeploymentIntentGroup) (warnings []string, err error) {
+	l := r.lifecycle
+	d := &draft{plan: plan.Plan{Owner: domain.KeyOf(group)}, bundles: map[string]*plan.Bundle{}, rehearsal: true}
+	if d.unreachable, err = l.Store.Unreachable(ctx); err != nil {
+		return nil, err
+	}
+	if err := l.planGroup(ctx, group, d); err != nil {
+		return nil, err
+	}
+	warnings = append(d.warnings, sharedWithin(&d.plan)...)
+	err = l.checkCollisions(ctx, &d.plan, "")
+	if fail.Is(err, fail.Conflict) {
+		return append(warnings, fail.TextOf(err)), nil
+	}
+	return warnings, err
+}
+
+// dry is a store that keeps no plans and manifests.
+type dry struct{ Store }
+
+// PutBlob implements Store.
+func (dry) PutBlob(context.Context, []byte) (domain.Digest, error) { return "", nil }

@@ -1,0 +1,229 @@
+package app
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/store"
+)
+
+// description is what a user has described, object by object: a group of one app, web, which goes to the clusters with the
+// label edge, of which there is one, c of provider cp.
+type description struct {
+	cloud     *domain.LogicalCloud
+	reference *domain.ClusterReference
+	label     *domain.ClusterLabel
+	web       *domain.App
+	profiles  *domain.CompositeProfile
+	profile   *domain.Profile
+	group     *domain.DeploymentIntentGroup
+	intent    *domain.DeploymentIntent
+	placement *domain.PlacementIntent
+	apps      *domain.AppIntent
+
+	chart, archive map[string]string
+	more           []domain.Object
+}
+
+func described() *description {
+	const composite = domain.Key("projects/p/composite-apps/ca/v1")
+	in := func(parent domain.Key) domain.Identity { return domain.Identity{Parent: parent} }
+	named := func(name string) domain.Metadata { return domain.Metadata{Name: name} }
+	d := &description{
+		cloud:     &domain.LogicalCloud{Identity: in("projects/p"), Metadata: named("lc"), Spec: domain.LogicalCloudSpec{Level: "0", Namespace: "default"}},
+		reference: &domain.ClusterReference{Identity: in("projects/p/logical-clouds/lc"), Metadata: named("ref"), Spec: domain.ClusterReferenceSpec{ClusterProvider: "cp", Cluster: "c"}},
+		label:     &domain.ClusterLabel{Identity: in("cluster-providers/cp/clusters/c"), Label: "edge"},
+		web:       &domain.App{Identity: in(composite), Metadata: named("web")},
+		profiles:  &domain.CompositeProfile{Identity: in(composite), Metadata: named("cp")},
+		profile:   &domain.Profile{Identity: in(composite + "/composite-profiles/cp"), Metadata: named("web"), Spec: domain.ProfileSpec{App: "web"}},
+		group: &domain.DeploymentIntentGroup{Identity: in(composite), Metadata: named("dig"), Spec: domain.DeploymentIntentGroupSpec{
+			CompositeProfile: "cp", Version: "r1", LogicalCloud: "lc",
+		}},
+		chart: map[string]string{
+			"web/Chart.yaml":        "apiVersion: v2\nname: web\nversion: 0.1.0\n",
+			"web/templates/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\n",
+		},
+		archive: map[string]string{"manifest.yaml": "version: v1\ntype:\n  values: v.yaml\n", "v.yaml": "{}\n"},
+	}
+	d.cloud.History = domain.NewHistory(time.Now())
+	d.cloud.History.Append(domain.Instantiated, "1", 1, time.Now())
+	d.group.History = domain.NewHistory(time.Now())
+	key := domain.KeyOf(d.group)
+	d.intent = &domain.DeploymentIntent{Identity: in(key), Metadata: named("all"), Spec: domain.DeploymentIntentSpec{
+		Intent: map[string]string{domain.PlacementIntentKey: "gpi"},
+	}}
+	d.placement = &domain.PlacementIntent{Identity: in(key), Metadata: named("gpi")}
+	d.apps = &domain.AppIntent{Identity: in(key + "/generic-placement-intents/gpi"), Metadata: domain.AppIntentMetadata{Name: "ai"}, Spec: domain.AppIntentSpec{
+		App: "web", Intent: domain.Placement{AllOf: []domain.AllOf{{Clusters: domain.Clusters{ClusterProvider: "cp", ClusterLabel: "edge"}}}},
+	}}
+	return d
+}
+
+// store puts all of it into a store; what is nil is not there.
+func (d *description) store(t *testing.T, s *store.Store) {
+	t.Helper()
+	var err error
+	if d.web != nil {
+		d.web.Chart, err = s.PutBlob(t.Context(), packed(t, d.chart))
+		require.NoError(t, err)
+	}
+	if d.profile != nil && d.archive != nil {
+		d.profile.Archive, err = s.PutBlob(t.Context(), packed(t, d.archive))
+		require.NoError(t, err)
+	}
+	create(t, s, d.cloud)
+	create(t, s, d.reference)
+	create(t, s, d.label)
+	create(t, s, d.web)
+	create(t, s, d.profiles)
+	create(t, s, d.profile)
+	create(t, s, d.group)
+	create(t, s, d.intent)
+	create(t, s, d.placement)
+	create(t, s, d.apps)
+	for _, o := range d.more {
+		require.NoError(t, s.Create(t.Context(), o))
+	}
+}
+
+func create[T any, P interface {
+	*T
+	domain.Object
+}](t *testing.T, s *store.Store, o P) {
+	t.Helper()
+	if o != nil {
+		require.NoError(t, s.Create(t.Context(), o))
+	}
+}
+
+// What cannot be rendered or placed is refused when it is approved, with the reason; what is only not there yet is not.
+func TestApproveRehearses(t *testing.T) {
+	p := partial(t)
+	notThere := func(what string) []string { return []string{"instantiate is not possible yet: " + what} }
+	for name, c := range map[string]struct {
+		change   func(d *description)
+		kind     fail.Kind // of the refusal
+		refusal  string
+		warnings []string
+	}{
+		"all is there": {change: func(*description) {}},
+		"a template that cannot render with the profile": {
+			change: func(d *description) {
+				d.chart["web/templates/b.yaml"] = `{{ if .Values.flag }}{{ fail "the flag must not be set" }}{{ end }}`
+				d.archive["v.yaml"] = "flag: true"
+			},
+			kind: fail.Invalid, refusal: "app web: web/templates/b.yaml:1:24: the flag must not be set",
+		},
+		"a template that ends the process that renders it": {
+			change: func(d *description) {
+				d.chart["web/templates/b.yaml"] = `{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ $d }}`
+			},
+			kind: fail.Invalid, refusal: "app web: web/templates/b.yaml: rendering it takes more than 64 MiB of stack",
+		},
+		"override values that the schema refuses": {
+			change: func(d *description) {
+				d.chart["web/values.schema.json"] = `{"properties": {"n": {"type": "integer"}}}`
+				d.group.Spec.OverrideValues = []domain.OverrideValues{{App: "web", Values: map[string]string{"n": "many"}}}
+			},
+			kind: fail.Invalid, refusal: "values don't meet the specifications of the schema",
+		},
+		"a label that no cluster carries": {
+			change: func(d *description) { d.label = nil },
+			kind:   fail.Invalid, refusal: "app web: no cluster carries the label edge of cluster provider cp",
+		},
+		"one label of two that no cluster carries": {
+			change: func(d *description) {
+				d.apps.Spec.Intent.AnyOf = []domain.Clusters{{ClusterProvider: "cp", ClusterLabel: "gpu"}}
+			},
+			warnings: []string{"app web: no cluster carries the label gpu of cluster provider cp"},
+		},
+		"a cluster that the logical cloud does not have": {
+			change: func(d *description) { d.reference = nil },
+			kind:   fail.Invalid, refusal: "logical cloud lc does not include cp+c",
+		},
+		"a logical cloud that is not instantiated": {
+			change: func(d *description) {
+				d.cloud.History, d.reference = domain.NewHistory(time.Now()), nil
+			},
+			warnings: notThere(`The Logical Cloud has never been instantiated: logical cloud "lc" is in state Created; instantiate it first`),
+		},
+		"a logical cloud that is not instantiated, and a template that cannot render": {
+			change: func(d *description) {
+				d.cloud.History = domain.NewHistory(time.Now())
+				d.chart["web/templates/b.yaml"] = `{{ fail "no" }}`
+			},
+			kind: fail.Invalid, refusal: "app web: web/templates/b.yaml:1:3: no",
+		},
+		"no logical cloud": {
+			change:   func(d *description) { d.cloud, d.reference = nil, nil },
+			warnings: notThere(`Failed to obtain Logical Cloud specified: logical cloud "lc" not found`),
+		},
+		"no intents": {
+			change:   func(d *description) { d.intent, d.placement, d.apps = nil, nil, nil },
+			warnings: notThere(`Intent not found: no intent of deployment intent group "dig" names a genericPlacementIntent`),
+		},
+		"no placement intent": {
+			change:   func(d *description) { d.placement, d.apps = nil, nil },
+			warnings: notThere(`Intent not found: deployment intent group "dig" has no generic placement intent "gpi", which its deployment intents name`),
+		},
+		"no intent of the app": {
+			change:   func(d *description) { d.apps = nil },
+			warnings: notThere("No compatible clusters have been provided to the Deployment Intent Group: app web: no app intent names a cluster for it"),
+		},
+		"no apps": {
+			change:   func(d *description) { d.web, d.profile, d.apps = nil, nil, nil },
+			warnings: notThere(`composite app "ca v1" has no apps`),
+		},
+		"no composite profile": {
+			change:   func(d *description) { d.profiles, d.profile = nil, nil },
+			warnings: notThere(`composite profile "cp" of composite app "ca/v1" not found`),
+		},
+		"no profile":                   {change: func(d *description) { d.profile = nil }},
+		"a profile without an archive": {change: func(d *description) { d.archive = nil }},
+		"a controller that is registered later": {
+			change:   func(d *description) { d.intent.Spec.Intent["dtc"] = "only-these" },
+			warnings: []string{`deployment intent "all": intent "only-these" of controller "dtc" is not enforced: the controller is not registered, and until it is instantiate, update and migrate are refused`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := with(t, p)
+			d := described()
+			c.change(d)
+			d.store(t, p.store)
+			lifecycle := service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now)
+			lifecycle.Rehearse = activities.NewRehearsal(p.store, p.engine, p.charts).Rehearse
+			warnings, err := lifecycle.Approve(t.Context(), domain.KeyOf(d.group))
+			after, getErr := p.store.Get(t.Context(), domain.DeploymentIntentGroups, domain.KeyOf(d.group))
+			require.NoError(t, getErr)
+			state := after.(*domain.DeploymentIntentGroup).History.State()
+			if c.refusal != "" {
+				require.Equal(t, c.kind, fail.KindOf(err), "%v", err)
+				require.Contains(t, fail.TextOf(err), c.refusal)
+				require.Equal(t, domain.Created, state)
+				require.Equal(t, d.group.Revision, after.Base().Revision, "a refused approve changes nothing")
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, c.warnings, warnings)
+			require.Equal(t, domain.Approved, state)
+		})
+	}
+}
+
+// with is p with a database of its own.
+func with(t *testing.T, p *Parts) *Parts {
+	t.Helper()
+	own, c := *p, configured(t)
+	var err error
+	own.store, err = store.Open(store.Config{URI: c.MongoURI, Database: c.Database})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, own.store.Close(context.Background())) })
+	return &own
+}
