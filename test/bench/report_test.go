@@ -18,10 +18,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/built"
+	"github.com/drover-io/drover/internal/render"
 	"github.com/drover-io/drover/test/harness"
 )
 
 func TestMain(m *testing.M) {
+	render.Main()
 	code := m.Run()
 	harness.Stop()
 	os.Exit(code)
@@ -77,6 +79,7 @@ var parts = []struct {
 	{"latency", latencies, false},
 	{"scale", scale, false},
 	{"place", place, false},
+	{"render", rendering, false},
 	{"latency-to-clusters", latency, false},
 	{"dead", dead, false},
 	{"status", answers, false},
