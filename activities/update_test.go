@@ -274,8 +274,12 @@ func TestWhatGoesOnIsNotEnded(t *testing.T) {
 		"one that is to be rolled back": {domain.OpRollback, []domain.State{domain.Instantiated}, domain.ContextInstantiating},
 		"one that is being stopped":     {domain.OpUpdate, []domain.State{domain.Instantiated, domain.InstantiateStopped}, domain.ContextInstantiating},
 		"a terminate":                   {domain.OpUpdate, []domain.State{domain.Instantiated, domain.Terminated}, domain.ContextTerminating},
-		"a terminate that an instantiate is to take over from": {domain.OpInstantiate, []domain.State{domain.Instantiated, domain.Terminated}, domain.ContextTerminating},
-		"an instantiate whose terminate has ended":             {domain.OpInstantiate, []domain.State{domain.Instantiated, domain.TerminateStopped}, domain.ContextInstantiating},
+		"a terminate that an instantiate is to take over from": {
+			domain.OpInstantiate, []domain.State{domain.Instantiated, domain.Terminated}, domain.ContextTerminating,
+		},
+		"an instantiate whose terminate has ended": {
+			domain.OpInstantiate, []domain.State{domain.Instantiated, domain.TerminateStopped}, domain.ContextInstantiating,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, runs := newDeployment(t), &running{}
@@ -283,8 +287,9 @@ func TestWhatGoesOnIsNotEnded(t *testing.T) {
 			for _, s := range c.history {
 				d.store.group.History.Append(s, "1", 1, begun)
 			}
-			d.store.instances["1"] = domain.Instance{ContextID: "1", Owner: domain.KeyOf(&d.store.group), Origin: domain.OpInstantiate, Status: c.status, Plan: d.plan}
-			s := domain.Scope{Owner: domain.KeyOf(&d.store.group), ContextID: "2", Operation: c.op}
+			owner := domain.KeyOf(&d.store.group)
+			d.store.instances["1"] = domain.Instance{ContextID: "1", Owner: owner, Origin: domain.OpInstantiate, Status: c.status, Plan: d.plan}
+			s := domain.Scope{Owner: owner, ContextID: "2", Operation: c.op}
 			var err error
 			if c.op == domain.OpInstantiate {
 				_, err = d.Prepare(t.Context(), s)

@@ -25,6 +25,8 @@ type meddler struct {
 	*store.Store
 	before, after func(ctx context.Context) error
 	twice         bool // each replacement is done a second time, whose answer counts
+	// Of one replacement, the nth from now on, the answer is lost, or it is done twice; 0 and less for none.
+	lost, again int
 }
 
 func (m *meddler) once(ctx context.Context, f *func(context.Context) error) error {
@@ -51,7 +53,14 @@ func (m *meddler) Create(ctx context.Context, o domain.Object) error {
 }
 
 func (m *meddler) Replace(ctx context.Context, o domain.Object) error {
-	if m.twice {
+	m.lost, m.again = m.lost-1, m.again-1
+	if m.lost == 0 {
+		if err := m.Store.Replace(ctx, o); err != nil {
+			return err
+		}
+		return fail.New(fail.Timeout, "the database does not answer in time")
+	}
+	if m.twice || m.again == 0 {
 		if err := m.Store.Replace(ctx, o); err != nil {
 			return err
 		}

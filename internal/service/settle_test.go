@@ -3,6 +3,7 @@ package service_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"net/url"
 	"strings"
@@ -434,5 +435,64 @@ func TestCountsOfWhatWasMigrated(t *testing.T) {
 	}
 	for _, q := range []url.Values{{"status": {"deployed"}, "instance": {"0"}}} { // an earlier one is shown as it was
 		require.Contains(t, summary(theGroup, q), `"app"`, q)
+	}
+}
+
+// TestSettleOnASlowStore: what puts operations right is put right itself when a write of it is done and its answer lost, or done twice.
+func TestSettleOnASlowStore(t *testing.T) {
+	for name, c := range map[string]struct {
+		begin  func(t *testing.T) *owned
+		owner  domain.Key
+		states map[domain.Key]domain.State
+		writes int // of owners
+		gone   string
+	}{
+		"a migrate that is taken back": {
+			func(t *testing.T) *owned { t.Helper(); return migrated(t, true, false) }, theGroup,
+			map[domain.Key]domain.State{theGroup: domain.Instantiated, givenTo: domain.Approved}, 2, "2",
+		},
+		"a migrate that is given back": {
+			func(t *testing.T) *owned { t.Helper(); return migrated(t, true, false) }, givenTo,
+			map[domain.Key]domain.State{theGroup: domain.Instantiated, givenTo: domain.Approved}, 2, "2",
+		},
+		"a terminate that has not begun": {
+			func(t *testing.T) *owned {
+				t.Helper()
+				o := newOwned(t)
+				o.has(t, theGroup, "Instantiated 1", "Terminated 1")
+				o.record(t, domain.Instance{
+					ContextID: "1", Owner: theGroup, Origin: domain.OpInstantiate, Operation: domain.OpInstantiate, Status: domain.ContextInstantiated,
+				}, "edge01")
+				return o
+			}, theGroup, map[domain.Key]domain.State{theGroup: domain.Instantiated}, 1, "",
+		},
+	} {
+		for n := range c.writes {
+			for how, fault := range map[string]func(m *meddler){
+				"is lost": func(m *meddler) { m.lost = n + 1 }, "is done twice": func(m *meddler) { m.again = n + 1 },
+			} {
+				t.Run(fmt.Sprintf("%s, whose write %d %s", name, n+1, how), func(t *testing.T) {
+					o := c.begin(t)
+					fault(o.store)
+					for range 2 { // a user asks again when he is told that it took too long
+						if _, err := o.Settle(t.Context(), o.owner(t, c.owner)); err == nil {
+							break
+						} else {
+							require.True(t, fail.Is(err, fail.Timeout), "%v", err)
+						}
+					}
+					require.Negative(t, max(o.store.lost, -1)+max(o.store.again, -1), "the fault met no write")
+					for key, state := range c.states {
+						require.Equal(t, state, o.owner(t, key).Track().State(), key)
+					}
+					if c.gone == "" {
+						return
+					}
+					_, err := o.Settle(t.Context(), o.owner(t, givenTo)) // whose record it is
+					require.NoError(t, err)
+					require.Nil(t, o.instance(t, c.gone))
+				})
+			}
+		}
 	}
 }
