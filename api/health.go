@@ -20,6 +20,14 @@ const readyTime = 3 * time.Second
 // healthz says that the process serves.
 func healthz(c echo.Context) error { return c.String(http.StatusOK, "ok\n") }
 
+// Missing says that something does not answer, and why as far as that may be shown.
+func Missing(name string, err error) string {
+	if fail.KindOf(err) == fail.Internal {
+		return name
+	}
+	return name + " (" + fail.TextOf(err) + ")"
+}
+
 // readyz says whether everything that requests need answers, and names what does not.
 func (e *edge) readyz(c echo.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), readyTime)
@@ -34,7 +42,7 @@ func (e *edge) readyz(c echo.Context) error {
 			if err := ask(ctx); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
-				missing = append(missing, name)
+				missing = append(missing, Missing(name, err))
 			}
 		})
 	}

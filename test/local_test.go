@@ -137,5 +137,18 @@ func TestReadinessSaysWhatIsMissing(t *testing.T) {
 	require.NoError(t, waiting.Process.Kill())
 	_ = waiting.Wait()
 	s.StartDatabase()
+
+	// So does one whose namespace nobody has made, with the command that does.
+	unmade := exec.CommandContext(ctx, built.Binary(t, "drover"), "worker")
+	unmade.Env = append(append(unmade.Environ(), s.Env()...), "DROVER_TEMPORAL_NAMESPACE=unmade")
+	said, err = unmade.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, unmade.Start())
+	lines = bufio.NewScanner(said)
+	for lines.Scan() && !strings.Contains(lines.Text(), "temporal operator namespace create --namespace unmade") {
+	}
+	require.Contains(t, lines.Text(), "temporal operator namespace create --namespace unmade")
+	require.NoError(t, unmade.Process.Kill())
+	_ = unmade.Wait()
 	harness.Until(ctx, t, "ready again", func() bool { return ask("/readyz") == 200 })
 }

@@ -29,7 +29,7 @@ users: [{name: u, user: {token: t}}]
 // or nothing of it is done and the answer says when to ask again: none is left in the dark by a 504.
 func TestOverload(t *testing.T) {
 	t.Parallel()
-	const groups = 150
+	const groups = 80
 	ctx, s := within(t), harness.NewStack(t)
 	d := s.On(ctx, []client.Cluster{s.Register(ctx, "away", []byte(awayKubeconfig))}, client.App{Name: "web", Chart: harness.Chart(t, "web", map[string]string{
 		"cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Release.Name }}\"}\n",

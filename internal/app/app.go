@@ -18,6 +18,7 @@ import (
 
 	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/engine"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/render"
@@ -78,19 +79,24 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts
 	}
 	p.engine = engine.New(p.temporal)
 	p.rules = rulesIn(p.store)
-	for _, dependency := range []struct {
-		name string
-		call func(context.Context) error
-	}{
-		{"database", p.store.Ping},
-		{"database indexes", p.store.EnsureIndexes},
-		{"Temporal at " + c.Temporal.Address, p.engine.Ping},
-		{"Temporal namespace " + c.Temporal.Namespace, func(ctx context.Context) error {
-			return p.engine.EnsureSearchAttributes(ctx, c.Temporal.Namespace)
-		}},
-		{"Temporal schedules", p.engine.EnsureSchedules},
+	database := "start a MongoDB, such as by `drover-local mongo --dir DIR`, or say where one is by --mongo-uri (DROVER_MONGO_URI)"
+	for _, d := range []dependency{
+		{"database", database, within(pingTime, p.store.Ping)},
+		{"database indexes", database, p.store.EnsureIndexes},
+		{
+			"Temporal at " + c.Temporal.Address,
+			"start a Temporal, such as by `drover-local temporal --db FILE`, or say where one is by --temporal-address (DROVER_TEMPORAL_ADDRESS)",
+			within(pingTime, p.engine.Ping),
+		},
+		{
+			"Temporal namespace " + c.Temporal.Namespace,
+			fmt.Sprintf("make it by `temporal operator namespace create --namespace %s --retention 72h --address %s`, or name another one by --temporal-namespace (DROVER_TEMPORAL_NAMESPACE)",
+				c.Temporal.Namespace, c.Temporal.Address),
+			func(ctx context.Context) error { return p.engine.EnsureSearchAttributes(ctx, c.Temporal.Namespace) },
+		},
+		{"Temporal schedules", "look at Temporal's log", p.engine.EnsureSchedules},
 	} {
-		if err := await(ctx, logger, dependency.name, dependency.call); err != nil {
+		if err := await(ctx, logger, d); err != nil {
 			return nil, err
 		}
 	}
@@ -154,26 +160,55 @@ func dial(c *config.Config, logger *slog.Logger, tracing telemetry.Tracing, leas
 	return client.NewLazyClient(options)
 }
 
-// Waiting for a dependency: the first wait and the longest.
+// dependency is what a process needs before it can do anything, and what a person does when it is missing.
+type dependency struct {
+	name, remedy string
+	call         func(context.Context) error
+}
+
+// within bounds a call.
+func within(limit time.Duration, call func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		return call(ctx)
+	}
+}
+
+// Waiting for a dependency: the first wait and the longest, how long a ping may take and an answer may be waited for in
+// silence, and how often what is missing is said.
 const (
 	firstWait   = 200 * time.Millisecond
 	longestWait = 5 * time.Second
+	pingTime    = 1500 * time.Millisecond
 	slowAnswer  = time.Second
+	sayAgain    = 30 * time.Second
 )
 
-// await calls until there is no error, saying what it waits for, also when the answer is what takes long.
-func await(ctx context.Context, logger *slog.Logger, name string, call func(context.Context) error) error {
+// await calls until there is no error. It says what it waits for, also when the answer is what takes long, and what to do:
+// at once, when the reason is another one, and every 30 s.
+func await(ctx context.Context, logger *slog.Logger, d dependency) error {
+	said, last := time.Time{}, ""
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
-		slow := time.AfterFunc(slowAnswer, func() { logger.Warn("waiting for a dependency", "dependency", name) })
-		err := call(ctx)
+		slow := time.AfterFunc(slowAnswer, func() { logger.Warn("waiting for a dependency", "dependency", d.name) })
+		if !said.IsZero() {
+			slow.Stop()
+		}
+		err := d.call(ctx)
 		slow.Stop()
 		if err == nil {
+			if !said.IsZero() {
+				logger.Info("a dependency is there", "dependency", d.name)
+			}
 			return nil
 		}
-		logger.Warn("waiting for a dependency", "dependency", name, "error", err, "again", wait)
+		if reason := fail.TextOf(err); reason != last || time.Since(said) >= sayAgain {
+			logger.Warn("waiting for a dependency", "dependency", d.name, "error", err, "remedy", d.remedy)
+			said, last = time.Now(), reason
+		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: %w (%w)", name, context.Cause(ctx), err)
+			return fmt.Errorf("wait for %s: %w (%w)", d.name, context.Cause(ctx), err)
 		case <-time.After(wait):
 		}
 	}

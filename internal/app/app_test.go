@@ -81,6 +81,12 @@ func (s *said) has(text string) bool {
 	return strings.Contains(s.text.String(), text)
 }
 
+func (s *said) count(text string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Count(s.text.String(), text)
+}
+
 func TestConnectSaysWhatItWaitsFor(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -96,6 +102,25 @@ func TestConnectSaysWhatItWaitsFor(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, "wait for Temporal at "+nobody)
 	require.False(t, log.has(`dependency=database error`), "the database was there")
+	require.True(t, log.has("--temporal-address (DROVER_TEMPORAL_ADDRESS)"), "what to do")
+	require.Equal(t, 1, log.count("waiting for a dependency"), "it is said once, and then every 30 s")
+}
+
+func TestConnectSaysThatThereIsNoDatabase(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c, log := configured(t), &said{}
+	c.MongoURI = "mongodb://" + nobody
+	ended := make(chan error, 1)
+	go func() {
+		_, err := Connect(ctx, c, Logger(c, log))
+		ended <- err
+	}()
+	require.Eventually(t, func() bool { return log.has(`dependency=database error`) }, time.Minute, 10*time.Millisecond)
+	require.True(t, log.has("connection refused"))
+	require.True(t, log.has("--mongo-uri (DROVER_MONGO_URI)"))
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
 }
 
 func TestConnectRefusesWhatCannotWork(t *testing.T) {
@@ -271,7 +296,7 @@ func TestWorkerHealth(t *testing.T) {
 	require.Equal(t, http.StatusOK, code)
 	code, text := get("readyz")
 	require.Equal(t, http.StatusServiceUnavailable, code)
-	require.Equal(t, "temporal is missing\n", text)
+	require.Equal(t, "temporal (the workflow engine is not available)\n", text)
 	code, text = get("metrics")
 	require.Equal(t, http.StatusOK, code)
 	require.Contains(t, text, "go_goroutines")

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/api"
 	"github.com/drover-io/drover/deploy/helm/monitor"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/observe"
@@ -82,7 +83,7 @@ func (p *Parts) WorkerHealth(ctx context.Context) error {
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		for name, ask := range p.ready() {
 			if err := ask(r.Context()); err != nil {
-				http.Error(w, name+" is missing", http.StatusServiceUnavailable)
+				http.Error(w, api.Missing(name, err), http.StatusServiceUnavailable)
 				return
 			}
 		}
@@ -99,5 +100,5 @@ func (p *Parts) WorkerHealth(ctx context.Context) error {
 
 // ready asks the dependencies, for /readyz.
 func (p *Parts) ready() map[string]func(context.Context) error {
-	return map[string]func(context.Context) error{"database": p.store.Ping, "temporal": p.engine.Ping}
+	return map[string]func(context.Context) error{"database": p.store.Ready, "temporal": p.engine.Ping}
 }

@@ -153,13 +153,13 @@ func TestDocumentsComeBackAsTheyWere(t *testing.T) {
 func TestDocumentsThatNoDatabaseTakes(t *testing.T) {
 	s := open(t)
 	o := &domain.ClusterKV{Identity: below("cluster-providers/p/clusters/c"), Metadata: named("x")}
-	o.Spec.KV = make([]map[string]string, 2_000_000)
+	o.Spec.KV = make([]map[string]string, 4_000_000)
 	err := s.Create(t.Context(), o)
 	requireKind(t, err, fail.Malformed)
 	require.ErrorContains(t, err, `cluster KV pair "x" of cluster "c" is too large`)
 	o.Spec.KV = nil
 	require.NoError(t, s.Create(t.Context(), o))
-	o.Spec.KV = make([]map[string]string, 2_000_000)
+	o.Spec.KV = make([]map[string]string, 4_000_000)
 	requireKind(t, s.Replace(t.Context(), o), fail.Malformed)
 	require.EqualValues(t, 1, o.Revision)
 }

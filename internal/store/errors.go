@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
@@ -15,8 +17,15 @@ import (
 // not any more.
 var (
 	refusals   = []int{13, 18}                              // Unauthorized, AuthenticationFailed
+	fullDisk   = []int{14031}                               // OutOfDiskSpace
 	notPrimary = []int{91, 189, 10107, 11600, 11602, 13435} // shutting down, stepping down, not primary
 )
+
+// sqliteFull is how FerretDB passes SQLite's SQLITE_FULL on, as an internal error.
+const sqliteFull = "database or disk is full"
+
+// roomAfter is how long somebody needs at least to make room.
+const roomAfter = 30 * time.Second
 
 // kindOf turns the driver's errors into the product's. context.Canceled and errors of package fail pass
 // through. A duplicate key and an absent document are named by the callers, who know the thing.
@@ -34,6 +43,10 @@ func kindOf(err error) error {
 		return fail.Wrap(err, fail.Conflict, "already exists")
 	case hasCode(err, refusals): // ours, not the caller's: an operator can put it right meanwhile
 		return fail.Wrap(err, fail.Unavailable, "the database refuses the credentials")
+	case hasCode(err, fullDisk), strings.Contains(err.Error(), sqliteFull):
+		full := fail.Wrap(err, fail.Unavailable, "the database's disk is full: nothing can be stored until there is room")
+		full.RetryAfter = roomAfter
+		return full
 	case errors.As(err, &selection), hasCode(err, notPrimary), errors.Is(err, mongo.ErrClientDisconnected):
 		return fail.Wrap(err, fail.Unavailable, "the database cannot be reached")
 	case mongo.IsTimeout(err):

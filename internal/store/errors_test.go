@@ -27,6 +27,8 @@ func TestKindOf(t *testing.T) {
 		"a broken connection":             {mongo.CommandError{Labels: []string{"NetworkError"}}, fail.Unavailable},
 		"a server that is not primary":    {mongo.CommandError{Code: 10107}, fail.Unavailable},
 		"a primary that steps down":       {mongo.WriteException{WriteConcernError: &mongo.WriteConcernError{Code: 11602}}, fail.Unavailable},
+		"a full disk":                     {mongo.CommandError{Code: 14031}, fail.Unavailable},
+		"a full disk of FerretDB":         {mongo.CommandError{Code: 1, Message: "[msg_insert.go:168 handler.(*Handler).MsgInsert] database or disk is full (13)"}, fail.Unavailable},
 		"a closed client":                 {mongo.ErrClientDisconnected, fail.Unavailable},
 		"wrong credentials":               {mongo.CommandError{Code: 18}, fail.Unavailable},
 		"no right to do it":               {mongo.CommandError{Code: 13}, fail.Unavailable},

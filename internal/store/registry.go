@@ -17,6 +17,8 @@ func newRegistry() *bson.Registry {
 	r := bson.NewRegistry()
 	r.RegisterKindEncoder(reflect.Map, bson.ValueEncoderFunc(encodeMap))
 	r.RegisterKindDecoder(reflect.Map, bson.ValueDecoderFunc(decodeMap))
+	r.RegisterTypeEncoder(pairsType, bson.ValueEncoderFunc(encodePairs))
+	r.RegisterTypeDecoder(pairsType, bson.ValueDecoderFunc(decodePairSet))
 	return r
 }
 

@@ -64,6 +64,7 @@ const (
 	watches   = "watches"  // whether clusters are heard
 	pulses    = "pulses"   // when those who watch were alive
 	versions  = "versions" // of what clusters say of app contexts
+	probes    = "probes"   // written to see whether that is possible
 	renewals  = "renewals" // clusters whose registrations were replaced
 )
 
@@ -111,6 +112,15 @@ func (s *Store) Ping(ctx context.Context) error {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	return kindOf(s.db.RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}).Err())
+}
+
+// Ready says whether the database answers, and takes what is written: a full disk is noticed by no ping.
+func (s *Store) Ready(ctx context.Context) error {
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	set := bson.D{{Key: "$set", Value: bson.D{{Key: "at", Value: s.now()}}}}
+	_, err := s.db.Collection(probes).UpdateOne(ctx, byID("ready"), set, options.UpdateOne().SetUpsert(true))
+	return kindOf(err)
 }
 
 // deadline bounds one call.
