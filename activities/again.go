@@ -6,6 +6,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lease"
 )
 
 // A write whose answer nobody got may have been done, or be done at any time later: a database that is slow does not know
@@ -29,8 +30,11 @@ func again(ctx context.Context, do func() error) error {
 	}
 }
 
-// replace is the store's, with errOvertaken for its Conflict.
+// replace is the store's, with errOvertaken for its Conflict. The document was read while the lease was held, which is why it is asked here.
 func (l *Lifecycle) replace(ctx context.Context, o domain.Object) error {
+	if err := lease.Check(ctx); err != nil {
+		return err
+	}
 	err := l.Store.Replace(ctx, o)
 	if fail.Is(err, fail.Conflict) {
 		return errOvertaken

@@ -517,13 +517,16 @@ func (a *attempt) tell(ctx context.Context, c Contact) error {
 
 // end records the leaf, unless another attempt may have done so.
 func (a *attempt) end(ctx context.Context) (*domain.Leaf, error) {
-	p := a.snapshot()
+	p, writer, info := a.snapshot(), ByAttempt, activity.GetInfo(ctx)
+	if info.IsLocalActivity {
+		writer = ByTask
+	}
 	slices.SortStableFunc(p.Warnings, func(x, y domain.Note) int { return cmp.Compare(x.Index, y.Index) })
 	slices.SortFunc(p.Notes, func(x, y domain.Note) int { return cmp.Compare(x.Index, y.Index) })
 	leaf := domain.Leaf{
 		ID: a.in.LeafID(), ContextID: a.in.ContextID, Operation: a.in.Operation, App: a.in.App, Cluster: a.in.Cluster,
 		Connectivity: p.Connectivity, Marks: p.Marks, Notes: p.Notes, Warnings: p.Warnings, Unpatchable: p.Unpatchable, LastError: p.Error,
-		Report: p.Report, Next: a.next(),
+		Report: p.Report, Turn: a.in.Turn(writer, info.Attempt), Next: a.next(),
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
@@ -541,7 +544,7 @@ func (a *attempt) end(ctx context.Context) (*domain.Leaf, error) {
 	if p.Connectivity == domain.ConnectivityAvailable {
 		a.kube.outages.back(activity.GetLogger(ctx), "work", a.in.Cluster)
 	}
-	leaf.Notes, leaf.Warnings, leaf.Unpatchable = nil, nil, nil // they are in the store; histories stay small
+	leaf.Notes, leaf.Warnings, leaf.Unpatchable, leaf.Turn = nil, nil, nil, domain.Turn{} // they are in the store; histories stay small
 	return &leaf, nil
 }
 

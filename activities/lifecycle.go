@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
@@ -108,7 +110,7 @@ func (l *Lifecycle) record(ctx context.Context, in RecordInput) error {
 		}
 		return err
 	}
-	return l.Store.PutInstance(ctx, l.instance(in, owner.Track()))
+	return l.begin(ctx, l.instance(in, owner.Track()))
 }
 
 // ran is an operation that begins.
@@ -136,9 +138,48 @@ func versioned(group domain.Key) string {
 	return version + "/" + group.Name()
 }
 
+// errKnown ends a change of a record that has been made already.
+var errKnown = errors.New("known")
+
+// overtaken refuses what an operation would record on a context of which a later one has recorded something. No operation
+// begins while another one runs, so that it is the last of a run that was ended, or Temporal's clock was set back.
+func overtaken(s domain.Scope) error {
+	return fail.New(fail.Conflict, "another operation on app context %s was recorded meanwhile; try again", s.ContextID)
+}
+
+// update changes the record of a context, which must not be overtaken by another attempt meanwhile: that the lease is held
+// is asked after the record was read, and the record is written if it is the one that was read. errKnown is no error.
+func (l *Lifecycle) update(ctx context.Context, contextID string, change func(*domain.Instance) error) error {
+	err := l.Store.UpdateInstance(ctx, contextID, func(i *domain.Instance) error {
+		if err := lease.Check(ctx); err != nil {
+			return err
+		}
+		return change(i)
+	})
+	if errors.Is(err, errKnown) {
+		return nil
+	}
+	return err
+}
+
+// begin is update for the record of a context that has none yet; one that is there stays as it is.
+func (l *Lifecycle) begin(ctx context.Context, i *domain.Instance) error {
+	if err := lease.Check(ctx); err != nil {
+		return err
+	}
+	return l.Store.PutInstance(ctx, i)
+}
+
 func (l *Lifecycle) terminating(ctx context.Context, in RecordInput) error {
-	return l.Store.UpdateInstance(ctx, in.ContextID, func(i *domain.Instance) error {
+	return l.update(ctx, in.ContextID, func(i *domain.Instance) error {
+		switch {
+		case i.Has(in.Scope): // it may have ended meanwhile
+			return errKnown
+		case i.Overtaken(in.Scope):
+			return overtaken(in.Scope)
+		}
 		i.Operation, i.Status, i.Reason, i.Ended = in.Operation, domain.ContextTerminating, "", time.Time{}
+		i.Began = in.Began
 		i.Begin(l.ran(in, ""))
 		return nil
 	})
@@ -152,9 +193,9 @@ func (l *Lifecycle) terminateNothing(ctx context.Context, in RecordInput) error 
 	if err != nil {
 		return err
 	}
-	err = l.Store.PutInstance(ctx, &domain.Instance{
+	err = l.begin(ctx, &domain.Instance{
 		ContextID: s.ContextID, Owner: s.Owner, Origin: domain.OpInstantiate, Operation: s.Operation,
-		Status: domain.ContextTerminating, Plan: digest, Accepted: l.Now(),
+		Status: domain.ContextTerminating, Plan: digest, Accepted: l.Now(), Began: in.Began,
 		Runs: []domain.Ran{l.ran(in, "")},
 	})
 	if err != nil {
@@ -169,7 +210,7 @@ func (l *Lifecycle) instance(in RecordInput, h *domain.History) *domain.Instance
 	i := &domain.Instance{
 		ContextID: in.ContextID, Owner: in.Owner, Origin: in.Operation, Operation: in.Operation, Status: domain.ContextInstantiating,
 		Namespace: p.Namespace, LogicalCloud: p.LogicalCloud, Profile: p.Profile, Release: p.Release,
-		Plan: p.Plan, Accepted: l.Now(), Label: p.Label, Runs: []domain.Ran{l.ran(in, detail(in, h))},
+		Plan: p.Plan, Accepted: l.Now(), Label: p.Label, Began: in.Began, Runs: []domain.Ran{l.ran(in, detail(in, h))},
 	}
 	if p.From != nil {
 		i.From = p.From.ContextID
@@ -185,6 +226,10 @@ func (l *Lifecycle) advance(ctx context.Context, owner domain.Owner, in RecordIn
 	if id := h.ContextID(); id != "" {
 		i, err := l.Store.Instance(ctx, id)
 		switch {
+		case err == nil && id == in.ContextID && i.Has(in.Scope):
+			return nil // recorded, and stopped since
+		case err == nil && id == in.ContextID && i.Overtaken(in.Scope):
+			return overtaken(in.Scope)
 		case err == nil && (!i.Status.InProgress() || observed == domain.ContextNone):
 			observed = i.Status
 		case err != nil && !fail.Is(err, fail.NotFound):
@@ -232,8 +277,8 @@ func recorded(h *domain.History, s domain.Scope) bool {
 	return h.Knows(s.ContextID)
 }
 
-// RecordStop appends the stopped state, unless the owner has gone on to another state: a terminate that
-// cancels an instantiate has recorded its own.
+// RecordStop appends the stopped state, unless the operation has ended, or the owner has gone on to another state: a
+// terminate that cancels an instantiate has recorded its own.
 func (l *Lifecycle) RecordStop(ctx context.Context, s StopInput) error {
 	during := domain.ContextInstantiating
 	if s.Operation == domain.OpTerminate {
@@ -248,6 +293,13 @@ func (l *Lifecycle) RecordStop(ctx context.Context, s StopInput) error {
 		t, err := owner.Decide(during, domain.OpStop)
 		if err != nil || t.Same || h.Last().ContextID != s.ContextID {
 			return nil //nolint:nilerr // there is nothing to stop any more
+		}
+		i, err := l.Store.Instance(ctx, s.ContextID)
+		if err == nil && (i.Overtaken(s.Scope) || i.Has(s.Scope) && !i.Ended.IsZero()) {
+			return nil
+		}
+		if err != nil && !fail.Is(err, fail.NotFound) {
+			return err
 		}
 		h.Append(t.To, s.ContextID, t.Revision, l.Now())
 		h.Note("", s.By)
@@ -302,6 +354,9 @@ func targets(of []plan.Target, unreachable map[domain.ClusterName]bool) *Targets
 // RecordLeaf stores the end of a leaf for which the activity could not do it.
 func (l *Lifecycle) RecordLeaf(ctx context.Context, leaf domain.Leaf) error {
 	leaf.ID = domain.LeafID(leaf.ContextID, leaf.App, leaf.Cluster)
+	if err := lease.Check(ctx); err != nil {
+		return err
+	}
 	return l.Store.PutLeaf(ctx, leaf)
 }
 
@@ -397,9 +452,13 @@ func (l *Lifecycle) Finish(ctx context.Context, in FinishInput) (*Outcome, error
 			out.Plan = digest
 		}
 	}
-	return out, l.Store.UpdateInstance(ctx, in.ContextID, func(i *domain.Instance) error {
-		if i.Operation != in.Operation || i.Status == domain.ContextUpdated {
-			return nil // another operation has taken over since an attempt wrote this
+	return out, l.update(ctx, in.ContextID, func(i *domain.Instance) error {
+		switch {
+		case i.Operation != in.Operation, i.Overtaken(in.Scope), i.Status == domain.ContextUpdated: // another one has taken over
+			return errKnown
+		case i.Has(in.Scope) && !i.Ended.IsZero(): // an earlier attempt has recorded it
+			out.Status, out.Counts = i.Status, i.Counts
+			return errKnown
 		}
 		i.Status, i.Counts, i.Reason, i.Plan, i.Ended = out.Status, out.Counts, in.Reason, digest, l.Now()
 		i.Held = in.Held

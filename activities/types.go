@@ -153,6 +153,26 @@ type LeafInput struct {
 // Deletes says whether the work is to delete.
 func (in LeafInput) Deletes() bool { return in.Operation == domain.OpTerminate || in.Prune }
 
+// Writer is who records a leaf: of two of the same step the later one.
+type Writer int64
+
+// The writers.
+const (
+	ByTask     Writer = iota // the first try, in the workflow's own task
+	ByAttempt                // the activity after it
+	ByWorkflow               // the workflow, when the activity could not
+)
+
+// Turn is the place of what a writer records. The rounds of an operation come one after the other (to apply, to prune), in
+// each the steps, in each step the writers, and of an activity the attempts.
+func (in LeafInput) Turn(w Writer, attempt int32) domain.Turn {
+	rank := int64(attempt) | int64(w)<<32 | int64(in.Step)<<34
+	if in.Prune {
+		rank |= 1 << 62
+	}
+	return domain.Turn{Began: in.Began, Rank: rank}
+}
+
 // First are the marks of n resources before anything of the work is done, where held is what earlier contexts left, ""
 // for nothing. Of a terminate they are all that may have to be deleted; pruning begins when all is applied.
 func First(op domain.Operation, prune bool, held string, n int) domain.Marks {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/stored"
@@ -265,7 +266,7 @@ func work(a *plan.App) (*Work, map[domain.ResourceState]int) {
 // first: it is what says from then on what may be in clusters. A refusal takes it back.
 func (l *Lifecycle) takeOver(ctx context.Context, owner domain.Owner, in RecordInput) error {
 	next := l.instance(in, owner.Track())
-	if err := l.Store.PutInstance(ctx, next); err != nil {
+	if err := l.begin(ctx, next); err != nil {
 		return err
 	}
 	if !recorded(owner.Track(), in.Scope) {
@@ -281,7 +282,7 @@ func (l *Lifecycle) takeOver(ctx context.Context, owner domain.Owner, in RecordI
 		}
 	}
 	for _, earlier := range slices.Compact([]string{next.From, cmp.Or(next.Label, next.From)}) {
-		err := l.Store.UpdateInstance(ctx, earlier, func(i *domain.Instance) error { i.PassOn(next); return nil })
+		err := l.update(ctx, earlier, func(i *domain.Instance) error { i.PassOn(next); return nil })
 		if err != nil && !fail.Is(err, fail.NotFound) {
 			return err
 		}
@@ -322,6 +323,9 @@ func (l *Lifecycle) leaveSource(ctx context.Context, in RecordInput) error {
 // withdraw takes back what a takeover that is refused has written, and returns the refusal.
 func (l *Lifecycle) withdraw(ctx context.Context, in RecordInput, refusal error) error {
 	if err := l.rejoinSource(ctx, in); err != nil {
+		return err
+	}
+	if err := lease.Check(ctx); err != nil {
 		return err
 	}
 	if err := l.Store.DeleteInstance(ctx, in.ContextID); err != nil {

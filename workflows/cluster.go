@@ -121,6 +121,7 @@ func (l *leaf) record(cause error) error {
 	in := domain.Leaf{
 		ContextID: l.in.ContextID, Operation: l.in.Operation, App: l.in.App, Cluster: l.in.Cluster,
 		Connectivity: l.state.Connectivity, Marks: l.state.Marks, LastError: l.state.Error, Notes: l.state.Notes,
+		Turn: l.in.Turn(activities.ByWorkflow, 0),
 	}
 	l.state.Notes = nil // histories stay small
 	return briefly(l.whole, lifecycle.RecordLeaf, in, nil)

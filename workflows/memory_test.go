@@ -79,7 +79,9 @@ func (m *memory) Blob(_ context.Context, digest domain.Digest) ([]byte, error) {
 func (m *memory) PutInstance(_ context.Context, in *domain.Instance) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.instances[in.ContextID] = *in
+	if _, there := m.instances[in.ContextID]; !there {
+		m.instances[in.ContextID] = *in
+	}
 	return nil
 }
 

@@ -88,6 +88,7 @@ type operation struct {
 }
 
 func begin(ctx workflow.Context, in OperationInput) (*operation, error) {
+	in.Began = workflow.GetInfo(ctx).WorkflowStartTime.UnixNano()
 	o := &operation{in: in}
 	o.whole, _ = workflow.NewDisconnectedContext(ctx)
 	o.work, o.cancelWork = workflow.WithCancel(o.whole)

@@ -35,6 +35,8 @@ type Instance struct {
 	Label string `bson:"label,omitempty"`
 	// From is the context that this one takes over from, "" for none.
 	From string `bson:"from,omitempty"`
+	// Began is Scope.Began of Operation.
+	Began int64 `bson:"began"`
 	// Runs are the accepted operations on the context, oldest first: the one that made it, then terminates.
 	Runs []Ran `bson:"runs,omitempty"`
 }
@@ -83,6 +85,20 @@ func (i *Instance) ran(runID string) *Ran {
 	return nil
 }
 
+// Has says whether the operation of the scope is the one that the record tells of.
+func (i *Instance) Has(s Scope) bool {
+	return s.Began != 0 && i.Began == s.Began && (i.Operation == OpTerminate) == (s.Operation == OpTerminate)
+}
+
+// Overtaken says whether the record tells of a later operation than that of the scope: a terminate comes after what made
+// the context, and after every terminate that began before it.
+func (i *Instance) Overtaken(s Scope) bool {
+	if (i.Operation == OpTerminate) != (s.Operation == OpTerminate) {
+		return i.Operation == OpTerminate
+	}
+	return i.Began > s.Began
+}
+
 // PassOn records that another context has taken over from this one, or from one that came after it: with its last instance
 // a group that was migrated gives the records away.
 func (i *Instance) PassOn(to *Instance) {
@@ -108,6 +124,9 @@ type Scope struct {
 	Owner     Key       `json:"owner"`
 	ContextID string    `json:"contextID"`
 	Operation Operation `json:"operation"`
+	// Began tells the runs of an operation on a context apart, and which is the later one: when the run began by
+	// Temporal's clock, in ns since 1970; 0 where no run is meant.
+	Began int64 `json:"began,omitempty"`
 }
 
 // Seen is what whoever asks for an operation has seen of its owner: the operation is refused when something else was
@@ -363,8 +382,20 @@ type Leaf struct {
 	LastError   string   `bson:"err,omitempty" json:"err,omitempty"`       // of the cluster as a whole
 	Report      string   `bson:"report,omitempty" json:"report,omitempty"` // why the cluster does not report on it; "" when it should
 	Open        bool     `bson:"open" json:"open"`                         // work is going on
-	Next        int      `bson:"-" json:"next,omitempty"`                  // the step that follows; 0 for none
-	Reason      string   `bson:"-" json:"reason,omitempty"`                // what is waited for
+	Turn        Turn     `bson:"turn" json:"turn,omitzero"`
+	Next        int      `bson:"-" json:"next,omitempty"`   // the step that follows; 0 for none
+	Reason      string   `bson:"-" json:"reason,omitempty"` // what is waited for
+}
+
+// Turn is the place of a leaf's record among all that its operation may write, in the order in which the work goes on.
+type Turn struct {
+	Began int64 `bson:"began" json:"began,omitempty"` // Scope's
+	Rank  int64 `bson:"rank" json:"rank,omitempty"`   // within the run
+}
+
+// Before says whether another turn comes after this one.
+func (t Turn) Before(other Turn) bool {
+	return cmp.Or(cmp.Compare(t.Began, other.Began), cmp.Compare(t.Rank, other.Rank)) < 0
 }
 
 // WholeCluster is the Index of a Note that is about no resource, but about the cluster.

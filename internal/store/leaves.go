@@ -40,7 +40,8 @@ func recordID(leaf string, op domain.Operation) string { return leaf + "#" + str
 // errTaken says that there is a record with the _id.
 var errTaken = errors.New("taken")
 
-// PutLeaf stores the record of a leaf, in place of an earlier one of the same operation. Its ID is made
+// PutLeaf stores the record of a leaf, in place of an earlier one of the same operation. Conflict when the one that is
+// there is of a later turn: who was frozen for a time must not undo what others have recorded meanwhile. Its ID is made
 // from its other members. Calls that come together are written together: leaves end by the hundreds, and
 // a call costs the database more than a document. When ctx ends first, the record may still be written.
 func (s *Store) PutLeaf(ctx context.Context, leaf domain.Leaf) error {
@@ -96,9 +97,23 @@ func (s *Store) insertMany(c *mongo.Collection, records []leafRecord) []error {
 	return outcomes
 }
 
+// replaceLeaf puts a record in place of one that is not of a later turn.
 func (s *Store) replaceLeaf(ctx context.Context, r leafRecord) error {
-	_, err := s.put(ctx, s.leaves(r.ContextID), r.ID, r)
-	return err
+	filter := append(byID(r.ID), bson.E{Key: "$or", Value: bson.A{
+		bson.D{{Key: "turn.began", Value: bson.D{{Key: "$lt", Value: r.Turn.Began}}}},
+		bson.D{{Key: "turn.began", Value: r.Turn.Began}, {Key: "turn.rank", Value: bson.D{{Key: "$lte", Value: r.Turn.Rank}}}},
+	}})
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	result, err := s.leaves(r.ContextID).ReplaceOne(ctx, filter, r)
+	switch {
+	case err != nil:
+		return kindOf(err)
+	case result.MatchedCount == 0:
+		return fail.New(fail.Conflict, "another attempt has recorded leaf %s meanwhile", r.Leaf.ID)
+	default:
+		return nil
+	}
 }
 
 // leafRead is a wish for the last record of a leaf; found is nil when there is none.

@@ -96,6 +96,40 @@ func TestTheLastWordOfALeaf(t *testing.T) {
 	}
 }
 
+// TestLateRecordsOfALeaf take no effect.
+func TestLateRecordsOfALeaf(t *testing.T) {
+	s, ctx := open(t), t.Context()
+	record := func(op domain.Operation, began, rank int64, marks string) domain.Leaf {
+		leaf := leafOf("1", "a", 1)
+		leaf.Operation, leaf.Marks, leaf.Turn = op, marks, domain.Turn{Began: began, Rank: rank}
+		return leaf
+	}
+	for _, step := range []struct {
+		name string
+		put  domain.Leaf
+		want string // what is there then; the record is refused when that is another
+	}{
+		{"the first", record(domain.OpInstantiate, 10, 5, "1F"), "1F"},
+		{"the same again", record(domain.OpInstantiate, 10, 5, "1F"), "1F"},
+		{"an earlier attempt", record(domain.OpInstantiate, 10, 4, "1s"), "1F"},
+		{"a later one", record(domain.OpInstantiate, 10, 1<<62, "1A"), "1A"},
+		{"an earlier one again", record(domain.OpInstantiate, 10, 5, "1F"), "1A"},
+		{"a terminate", record(domain.OpTerminate, 20, 9, "1X"), "1X"},
+		{"another one", record(domain.OpTerminate, 30, 1, "1D"), "1D"},
+		{"a late attempt of the first", record(domain.OpTerminate, 20, 1<<62, "1X"), "1D"},
+	} {
+		err := s.PutLeaf(ctx, step.put)
+		if step.want == step.put.Marks {
+			require.NoError(t, err, step.name)
+		} else {
+			requireKind(t, err, fail.Conflict)
+		}
+		got, err := s.Leaf(ctx, step.put.ID)
+		require.NoError(t, err, step.name)
+		require.Equal(t, step.want, got.Marks, step.name)
+	}
+}
+
 func TestLeavesOfOneContextAndApp(t *testing.T) {
 	s, ctx := open(t), t.Context()
 	// Neighbours in the order of keys; "c" before "c-1" is not the order of the records' own keys.

@@ -111,6 +111,15 @@ func (p *Process) Stop(ctx context.Context) error {
 	}
 }
 
+// Freeze stops the process as SIGSTOP does, until thaw is called or the test ends.
+func (p *Process) Freeze(t testing.TB) (thaw func()) {
+	t.Helper()
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGSTOP))
+	thaw = sync.OnceFunc(func() { _ = p.cmd.Process.Signal(syscall.SIGCONT) })
+	t.Cleanup(thaw)
+	return thaw
+}
+
 // Alive says whether the process runs.
 func (p *Process) Alive() bool {
 	select {

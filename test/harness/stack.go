@@ -226,10 +226,13 @@ func (s *Stack) Profile(ctx context.Context, over time.Duration, folder string) 
 // DatabaseURI is how the document store is reached.
 func (s *Stack) DatabaseURI() string { return fmt.Sprintf("mongodb://127.0.0.1:%d", s.ports[2]) }
 
+// WorkerURL is where the worker serves its metrics.
+func (s *Stack) WorkerURL() string { return fmt.Sprintf("http://127.0.0.1:%d", s.ports[4]) }
+
 // AddWorker starts one more worker, which ends with the test.
-func (s *Stack) AddWorker() {
+func (s *Stack) AddWorker() *Process {
 	s.t.Helper()
-	Start(s.t, "another worker", "ready", s.Env(), built.Binary(s.t, "drover"), "worker", "--metrics-listen", freeport.Address())
+	return Start(s.t, "another worker", "ready", s.Env(), built.Binary(s.t, "drover"), "worker", "--metrics-listen", freeport.Address())
 }
 
 // Env is the configuration of API and worker.
