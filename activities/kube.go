@@ -49,6 +49,8 @@ type Kube struct {
 	// Users and References are for logical clouds of level 1: to act for their users, and to keep their certificates.
 	Users      Users
 	References References
+	// Records are for the removal of remnants.
+	Records Records
 	// Rules are for apps that are waited for.
 	Rules ReadinessRules
 	// bundles are decoded manifests: a thousand clusters take the same ones.

@@ -112,7 +112,7 @@ func (l *leaf) connect(config kube.Config) {
 	l.t.Cleanup(clusters.Close)
 	l.clusters = clusters
 	l.kube = activities.NewKube(clusters, l.store, l, l, agent())
-	l.kube.Rules = l
+	l.kube.Rules, l.kube.Records = l, l.store
 	l.env = l.environment()
 }
 

@@ -443,6 +443,9 @@ func (l *Lifecycle) Finish(ctx context.Context, in FinishInput) (*Outcome, error
 	}
 	left := ends(in.ContextID, leaves)
 	out := outcome(p, left, in)
+	if in.Left && out.Status == domain.ContextTerminated {
+		out.Status = domain.ContextTerminateFailed
+	}
 	digest := in.Plan
 	if in.Operation != domain.OpTerminate && p.Label != "" { // it has taken over from another context
 		if digest, err = l.trim(ctx, p, digest, left); err != nil {
@@ -461,6 +464,7 @@ func (l *Lifecycle) Finish(ctx context.Context, in FinishInput) (*Outcome, error
 			return errKnown
 		}
 		i.Status, i.Counts, i.Reason, i.Plan, i.Ended = out.Status, out.Counts, in.Reason, digest, l.Now()
+		i.Remnants = ""
 		i.Held = in.Held
 		i.End(in.Operation, out.Status, in.Stopped, in.Reason, i.Ended)
 		return nil
@@ -509,7 +513,9 @@ func (l *Lifecycle) plan(ctx context.Context, digest domain.Digest) (*plan.Plan,
 }
 
 // save writes v as a blob of JSON.
-func save(ctx context.Context, store Store, v any) (domain.Digest, error) {
+func save(ctx context.Context, store interface {
+	PutBlob(ctx context.Context, data []byte) (domain.Digest, error)
+}, v any) (domain.Digest, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return "", fmt.Errorf("encode blob: %w", err)

@@ -213,6 +213,7 @@ type FinishInput struct {
 	Plan    domain.Digest `json:"plan"`
 	Stopped bool          `json:"stopped,omitempty"`
 	Reason  string        `json:"reason,omitempty"` // why it did not come to its end
+	Left    bool          `json:"left,omitempty"`   // of a terminate: clusters have something that is in no leaf's record
 	// Held are the apps that were not started, and why.
 	Held map[string]string `json:"held,omitempty"`
 }

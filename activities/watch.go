@@ -113,6 +113,7 @@ type Watch struct {
 	Reports  Reports
 	Store    Observations
 	Shards   Shards
+	Sweeps   Sweeps
 	Observe  Observe
 	Now      func() time.Time
 }
@@ -414,19 +415,36 @@ func (s *shard) observe(ctx context.Context, c domain.ClusterName, knows func(co
 	return context.Cause(ctx)
 }
 
-// Put implements observe.Sink. What belongs to no context of ours is another control plane's.
+// Put implements observe.Sink. What belongs to no context of ours is another control plane's; what one of ours has
+// although it has ended is a remnant.
 func (s *shard) Put(ctx context.Context, o *domain.Observation) error {
 	if _, ok := s.ours.Load(o.ContextID); !ok {
-		_, err := s.Store.Instance(ctx, o.ContextID)
-		if fail.Is(err, fail.NotFound) {
+		i, err := s.Store.Instance(ctx, o.ContextID)
+		switch {
+		case fail.Is(err, fail.NotFound):
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return err
+		case i.Status != domain.ContextTerminated && i.Status != domain.ContextUpdated, s.claims(o.ContextID):
+			s.ours.Store(o.ContextID, nil)
+		case len(o.Resources) > 0:
+			if err := s.seen(ctx, i); err != nil {
+				return err
+			}
 		}
-		s.ours.Store(o.ContextID, nil)
 	}
 	return s.Store.PutObservation(ctx, o)
+}
+
+// claims says whether a context has something in a cluster of the shard.
+func (s *shard) claims(contextID string) bool {
+	_, found := slices.BinarySearch(s.set.Load().Contexts, contextID)
+	return found
+}
+
+// seen has the remnants of a context removed.
+func (s *shard) seen(ctx context.Context, i *domain.Instance) error {
+	return s.Sweeps.Seen(ctx, RemnantsInput{Owner: i.Owner, ContextID: i.ContextID, Label: i.LabelID()})
 }
 
 // Delete implements observe.Sink.

@@ -40,6 +40,7 @@ type sky struct {
 	watches   map[domain.ClusterName]domain.Watch
 	stored    []domain.ObservedApp
 	observed  []domain.ObservedApp
+	remnants  []activities.RemnantsInput
 	pulses    map[string]bool
 	heard     []activities.Heard
 	begun     int             // watchers
@@ -172,6 +173,11 @@ func (s *sky) DeleteWatch(_ context.Context, _ string, c domain.ClusterName) err
 	return nil
 }
 
+func (s *sky) Seen(_ context.Context, in activities.RemnantsInput) error {
+	s.do(func() { s.remnants = append(s.remnants, in) })
+	return nil
+}
+
 func (s *sky) Pulse(_ context.Context, owner string, _ time.Time) error {
 	s.do(func() { s.pulses[owner] = true })
 	return nil
@@ -183,7 +189,7 @@ func (s *sky) EndPulse(_ context.Context, owner string) error {
 }
 
 func (s *sky) activity() *activities.Watch {
-	return &activities.Watch{Clusters: s, Reports: s, Store: s, Shards: s, Observe: s.Observe, Now: time.Now}
+	return &activities.Watch{Clusters: s, Reports: s, Store: s, Shards: s, Sweeps: s, Observe: s.Observe, Now: time.Now}
 }
 
 func (s *sky) environment(o worker.Options) *testsuite.TestActivityEnvironment {
@@ -395,6 +401,35 @@ func TestForeignObservations(t *testing.T) {
 	require.Equal(t, []domain.ObservedApp{ours, ours}, s.stored)
 	require.NoError(t, sink.Delete(t.Context(), ours))
 	require.Empty(t, s.stored)
+	s.sets <- &activities.WatchSet{Generation: 2, Over: true}
+	require.NoError(t, <-ended)
+}
+
+// TestWatchShardSeesRemnants: what a cluster reports of a context that has ended, and has nothing there as far as anybody
+// knows, is to be removed.
+func TestWatchShardSeesRemnants(t *testing.T) {
+	s := newSky(t)
+	for id, status := range map[string]domain.ContextStatus{
+		"1": domain.ContextTerminated, "2": domain.ContextInstantiated, "3": domain.ContextUpdated, "4": domain.ContextTerminated,
+		"5": domain.ContextTerminateFailed,
+	} {
+		s.instances[id] = domain.Instance{ContextID: id, Owner: "owner", Status: status}
+	}
+	ended := s.run(worker.Options{})
+	s.sets <- &activities.WatchSet{Generation: 1, Clusters: far("a"), Contexts: []string{"2", "3"}} // 3 lives on in another one
+	s.until(s.watching("a"))
+	sink := s.watchers[far("a")[0]].Sink
+	for _, id := range []string{"1", "2", "3", "4", "5", "6"} {
+		o := &domain.Observation{ObservedApp: domain.ObservedApp{ContextID: id, App: "app", Cluster: far("a")[0]}}
+		if id != "4" { // of which there is nothing any more
+			o.Resources = []domain.ObservedResource{{Kind: "ConfigMap", Name: "a"}}
+		}
+		require.NoError(t, sink.Put(t.Context(), o))
+	}
+	s.do(func() {
+		require.Equal(t, []activities.RemnantsInput{{Owner: "owner", ContextID: "1", Label: "1"}}, s.remnants)
+		require.Len(t, s.stored, 5)
+	})
 	s.sets <- &activities.WatchSet{Generation: 2, Over: true}
 	require.NoError(t, <-ended)
 }

@@ -48,6 +48,7 @@ func TestRecordReplay(t *testing.T) {
 		s.Await(ctx, d, "Terminated")
 		r.record(ctx, t, d, got.ContextID(), "instantiate", "plain")
 		r.record(ctx, t, d, got.ContextID(), "terminate", "plain")
+		r.recordRemnants(ctx, t, d, got.ContextID())
 	})
 	// begin instantiates with the second cluster down, and waits until that is seen.
 	begin := func(ctx context.Context, t *testing.T) (*client.Deployment, string) {
@@ -150,6 +151,18 @@ func (r *recorder) recordApp(ctx context.Context, t *testing.T, owner, app, cont
 		r.write(t, history, situation)
 		id = childOf(history, suffix)
 	}
+}
+
+// recordRemnants writes what looks after a context that is terminated, when it has looked once.
+func (r *recorder) recordRemnants(ctx context.Context, t *testing.T, d *client.Deployment, contextID string) {
+	t.Helper()
+	id := workflows.RemnantsID(activities.RemnantsInput{Owner: domain.Key(strings.Trim(d.Path(), "/")), ContextID: contextID})
+	require.NoError(t, r.temporal.SignalWorkflow(ctx, id, "", workflows.RemnantSignal, nil))
+	looked := func(event *historypb.HistoryEvent) bool {
+		return event.GetActivityTaskCompletedEventAttributes() != nil
+	}
+	harness.Until(ctx, t, "looked", func() bool { return slices.ContainsFunc(r.history(ctx, t, id).GetEvents(), looked) })
+	r.write(t, r.history(ctx, t, id), "looked-once")
 }
 
 // recordChanges writes what makes of one instance another.

@@ -12,7 +12,8 @@
 // over what a terminate has left.
 //
 // Beside them there is a WatchClusters for each shard of clusters that have something: watch/<shard>, once a
-// day a Sweep: sweep, and a KeepCertificates for each logical cloud of level 1: <cloud>/certificates.
+// day a Sweep: sweep, a KeepCertificates for each logical cloud of level 1: <cloud>/certificates, and for some minutes a
+// RemoveRemnants for each context that is terminated: <owner>/<context id>/remnants.
 package workflows
 
 import (
@@ -41,6 +42,7 @@ const (
 	WatchClustersName     = "WatchClusters"
 	SweepName             = "Sweep"
 	KeepCertificatesName  = "KeepCertificates"
+	RemoveRemnantsName    = "RemoveRemnants"
 )
 
 // Task queues: work on clusters, which may hang, never takes a slot from lifecycle work, nor do the watches,
@@ -76,6 +78,8 @@ const (
 	// ChangesUpdate carries an activities.ChangesInput to WatchClusters and is answered with an
 	// activities.WatchSet when there is a newer one.
 	ChangesUpdate = "changes"
+	// RemnantSignal has RemoveRemnants look at once, and starts it where it does not run.
+	RemnantSignal = "remnant"
 	// KeepSignal has KeepCertificates look again, and starts it where it does not run; RenewSignal, which a person
 	// may send too, has all certificates replaced.
 	KeepSignal  = "keep"

@@ -40,7 +40,7 @@ func Instantiate(ctx workflow.Context, in OperationInput) (*activities.Outcome, 
 }
 
 // Terminate records the new state, ends whatever is still going on in the context, and deletes from the
-// clusters all that may be there.
+// clusters all that may be there, and then what is there all the same.
 func Terminate(ctx workflow.Context, in OperationInput) (*activities.Outcome, error) {
 	o, err := begin(ctx, in)
 	if err != nil {
@@ -56,8 +56,10 @@ func Terminate(ctx workflow.Context, in OperationInput) (*activities.Outcome, er
 	}
 	o.expect(prepared)
 	o.fanOut(prepared, false)
-	out, err := o.finish(prepared, "")
+	left := o.sweep(prepared)
+	out, err := o.finish(prepared, left)
 	if err == nil && out.Status == domain.ContextTerminated {
+		o.lookAfter(prepared)
 		o.watch(watcher.StopWatching, prepared, "")
 	}
 	return o.close(out, err)
@@ -82,6 +84,8 @@ type operation struct {
 	watching               int    // calls to the watches that are not answered
 	failed                 int    // resources of apps of whose end nothing is known
 	lost                   int    // see AppProgress
+
+	reach domain.Digest // see activities.RemnantsResult
 
 	progress OperationProgress
 	apps     []*appRun // as in progress
@@ -328,7 +332,10 @@ func (o *operation) finish(prepared activities.Prepared, reason string) (*activi
 	if o.stopping {
 		_ = workflow.Await(o.whole, func() bool { return o.stopRecorded })
 	}
-	in := activities.FinishInput{Scope: o.in.Scope, Plan: prepared.Plan, Stopped: o.stopping, Reason: reason, Held: o.held()}
+	in := activities.FinishInput{
+		Scope: o.in.Scope, Plan: prepared.Plan, Stopped: o.stopping, Reason: reason, Held: o.held(),
+		Left: reason != "" && o.in.Operation == domain.OpTerminate,
+	}
 	var out activities.Outcome
 	if err := briefly(o.whole, lifecycle.Finish, in, &out); err != nil {
 		return nil, err

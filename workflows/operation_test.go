@@ -50,6 +50,8 @@ type clusters struct {
 	order      []string                                                  // apps, as they were first asked for
 	inputs     []activities.LeafInput
 	gathered   int // calls of Gather
+	swept      []activities.RemnantsInput
+	remnants   func(look int) (*activities.RemnantsResult, error) // nil: there are none
 }
 
 func (c *clusters) AwaitReady(ctx context.Context, in activities.ReadyInput) error {
@@ -88,6 +90,16 @@ func (c *clusters) HaltApp(context.Context, activities.HaltInput) (halted []doma
 		halted = append(halted, domain.ClusterName{Provider: "p", Name: name})
 	}
 	return halted, nil
+}
+
+func (c *clusters) RemoveRemnants(_ context.Context, in activities.RemnantsInput) (*activities.RemnantsResult, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.swept = append(c.swept, in)
+	if c.remnants != nil {
+		return c.remnants(len(c.swept))
+	}
+	return &activities.RemnantsResult{}, nil
 }
 
 func (c *clusters) ApplyToCluster(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error) {

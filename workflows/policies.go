@@ -54,6 +54,16 @@ const (
 	watchEvents = 4000
 	// watchDelay is how long an operation that is not over keeps the watches waiting.
 	watchDelay = time.Second
+	// firstSweep and lastSweep are the waits before the looks for remnants of a context that is terminated, rarestSweep that
+	// while there are some, longestSweep how long that goes on, and sweepGap the least time between two looks. A worker that
+	// was frozen is replaced after heartbeatTimeout, and mostly thawed soon after.
+	firstSweep   = time.Minute
+	lastSweep    = 15 * time.Minute
+	rarestSweep  = time.Hour
+	longestSweep = 3 * 24 * time.Hour
+	sweepGap     = 2 * time.Second
+	// fewClusters is how many clusters are looked at for remnants in a workflow's own task.
+	fewClusters = 10
 	// SweepInterval is the time from one Sweep to the next.
 	SweepInterval = 24 * time.Hour
 	// keepAgain is the wait after certificates were renewed, or could not be, before they are looked at, longestKeep that
@@ -134,6 +144,17 @@ func clusterWork(ctx workflow.Context, waits bool) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           queue,
 		StartToCloseTimeout: 24 * time.Hour,
+		HeartbeatTimeout:    heartbeatTimeout,
+		WaitForCancellation: true,
+		RetryPolicy:         patient(),
+	})
+}
+
+// sweeping is for one look for remnants in all clusters: one that does not answer is counted and does not fail it.
+func sweeping(ctx workflow.Context) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:           KubeQueue,
+		StartToCloseTimeout: time.Hour,
 		HeartbeatTimeout:    heartbeatTimeout,
 		WaitForCancellation: true,
 		RetryPolicy:         patient(),

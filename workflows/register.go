@@ -20,6 +20,7 @@ func Register(r worker.WorkflowRegistry) {
 		WatchClustersName:     WatchClusters,
 		SweepName:             Sweep,
 		KeepCertificatesName:  KeepCertificates,
+		RemoveRemnantsName:    RemoveRemnants,
 	} {
 		r.RegisterWorkflowWithOptions(fn, workflow.RegisterOptions{Name: name})
 	}

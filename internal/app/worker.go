@@ -36,7 +36,7 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 		return err
 	}
 	work := activities.NewKube(clusters, p.store, p.engine, registered, agent)
-	work.Users, work.References, work.Rules = users, p.store, rulesIn(p.store)
+	work.Users, work.References, work.Rules, work.Records = users, p.store, rulesIn(p.store), p.store
 	w := worker.New(p.temporal,
 		&activities.Lifecycle{
 			Store: p.store, Runs: p.engine, Now: time.Now, Sealer: p.sealer, Keepers: p.engine, Charts: p.charts,
@@ -44,7 +44,8 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 		},
 		work,
 		&activities.Watch{
-			Clusters: clusters, Reports: registered, Store: p.store, Shards: p.engine, Observe: observing, Now: time.Now,
+			Clusters: clusters, Reports: registered, Store: p.store, Shards: p.engine, Sweeps: p.engine,
+			Observe: observing, Now: time.Now,
 		},
 		worker.Options{
 			Workflows: p.config.Workflows, Activities: p.config.Activities, Clusters: p.config.Clusters,

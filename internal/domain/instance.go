@@ -39,6 +39,8 @@ type Instance struct {
 	Began int64 `bson:"began"`
 	// Runs are the accepted operations on the context, oldest first: the one that made it, then terminates.
 	Runs []Ran `bson:"runs,omitempty"`
+	// Remnants says, of a terminated one, what has turned up in clusters again and cannot be removed yet; "" for nothing.
+	Remnants string `bson:"remnants,omitempty"`
 }
 
 // Ran is one operation on an app context, as its record has it.

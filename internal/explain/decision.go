@@ -144,6 +144,9 @@ func (d *decision) operation() {
 	if s.Instance != nil && s.Instance.Reason != "" {
 		d.say(WorkGaveUp, "%s", s.Instance.Reason)
 	}
+	if s.Instance != nil && s.Instance.Remnants != "" {
+		d.say(Remnants, "clusters have something of it again: %s", s.Instance.Remnants)
+	}
 	if run.Status == Running {
 		d.run(run)
 	}

@@ -380,6 +380,12 @@ var situations = map[string]func() *explain.Situation{
 		})}
 		return s
 	},
+	"remnants": func() *explain.Situation {
+		s := of(domain.Terminated, domain.ContextTerminated, domain.OpInstantiate)
+		s.Instance.Remnants = "ConfigMap web on p1+c001: being deleted since 2026-11-21T14:00:03Z, waits for finalizer example.com/held"
+		s.Apps = []status.App{app("sink", 2, marked("3D"))}
+		return s
+	},
 	"terminate-waits": func() *explain.Situation {
 		s := of(domain.Terminated, domain.ContextTerminating, domain.OpStop)
 		s.Apps = []status.App{app("sink", 2, func(i int) status.Cluster {

@@ -27,6 +27,7 @@ const (
 	Unanswered       Kind = "Unanswered"       // sent to a cluster, and nobody knows what became of it
 	Stopped          Kind = "Stopped"          // a person has stopped the operation
 	Leftover         Kind = "Leftover"         // not deleted, because the operation ended before
+	Remnants         Kind = "Remnants"         // in clusters again, although it is terminated
 	NeverSent        Kind = "NeverSent"        // not applied, because the instantiate ended before
 	Unrecorded       Kind = "Unrecorded"       // the store does not know, and there is nobody to ask
 	Waiting          Kind = "Waiting"          // for a hook, or for what outlives its deletion
@@ -44,7 +45,7 @@ const (
 // kinds are all of them, the gravest first.
 var kinds = []Kind{
 	EngineSilent, WorkflowGone, NoWorker, StepFails, Preparing, Stopped, ResourceRefused, HookFailed, WorkGaveUp,
-	ClusterHoldsUp, Unanswered, Leftover, NeverSent, Unrecorded, Waiting, AtWork, NotStarted, Queued, Finishing,
+	ClusterHoldsUp, Unanswered, Leftover, Remnants, NeverSent, Unrecorded, Waiting, AtWork, NotStarted, Queued, Finishing,
 	ResourceMissing, ResourceNotReady, ClusterUnheard, ClusterUnreached, NotAsked,
 }
 
@@ -133,6 +134,8 @@ func (d *decision) advice(k Kind) string {
 		return d.ask("waiting is ended by", domain.OpStop, domain.OpTerminate)
 	case ClusterHoldsUp:
 		return d.ask("mend the cluster; waiting for it is ended by", domain.OpStop, domain.OpTerminate)
+	case Remnants:
+		return "look why it is there again; it is tried to remove it for three days"
 	case ClusterUnheard:
 		return "see that the cluster can be reached and that its agent runs"
 	case NotAsked:

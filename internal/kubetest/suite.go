@@ -51,6 +51,8 @@ func Suite(t *testing.T, kubeconfig []byte) {
 		"says which finalizers a deletion waits for":              saysFinalizers,
 		"says what a namespace waits for":                         saysWhatNamespaceHas,
 		"looks at few of many that wait":                          looksAtFew,
+		"sweeps away what nothing should have left":               sweeps,
+		"leaves what a sweep must not touch":                      sweepsWithCare,
 		"waits for an object that leaves in time":                 waitsForLeave,
 		"refuses when permissions are missing":                    forbidden,
 		"tries again when credentials are not accepted":           unauthorized,
@@ -541,6 +543,100 @@ func looksAtFew(w *world) {
 	j, watcher = w.job(resources, watcher.Marks)
 	require.NoError(w, w.cluster.Delete(w.Context(), j).Retry)
 	require.Equal(w, domain.NewMarks(n, domain.MarkDeleted), watcher.Marks)
+}
+
+// remnants are those of the suite's deployment of the kinds of the resources.
+func (w *world) remnants(resources ...plan.Resource) kube.Remnants {
+	r := kube.Remnants{Deployments: []string{DeploymentID, "4711-another"}}
+	for _, resource := range resources {
+		place := resource.ResourceID
+		place.Namespace = w.namespace
+		r.Places = append(r.Places, place)
+	}
+	return r
+}
+
+func sweeps(w *world) {
+	var resources []plan.Resource
+	for i := range 30 {
+		resources = append(resources, w.configMap(0, fmt.Sprintf("back-%d", i)))
+	}
+	w.mustApply(append(resources, w.configMap(0, "held")))
+	w.hold("held")
+	s := w.remnants(resources[0], plan.Resource{ResourceID: plan.ResourceID{Group: "example.com", Version: "v1", Kind: "Nothing"}})
+	deleted, left, err := w.cluster.Sweep(w.Context(), s)
+	require.NoError(w, err)
+	require.Len(w, deleted, len(resources)+1)
+	require.Len(w, left, 1)
+	require.Equal(w, "held", left[0].Name)
+	require.Contains(w, left[0].Why, "waits for finalizer example.com/held")
+	for i := range resources {
+		require.Nil(w, w.find(resources[i].Name))
+	}
+	w.merge("held", letGo)
+	require.Eventually(w, func() bool {
+		_, left, err := w.cluster.Sweep(w.Context(), s)
+		return err == nil && len(left) == 0
+	}, Deadline, Tick)
+
+	asked := w.cluster.Answers()
+	deleted, left, err = w.cluster.Sweep(w.Context(), s)
+	require.NoError(w, err)
+	require.Empty(w, deleted)
+	require.Empty(w, left)
+	require.LessOrEqual(w, w.cluster.Answers()-asked, int64(3), "where there is nothing it costs a request a place")
+}
+
+func sweepsWithCare(w *world) {
+	crd, object, group := w.customManifests()
+	other := Name("suite")
+	definition := Resources(w, true, crd+"---"+object)
+	stays := []plan.Resource{w.configMap(0, "annotated"), w.configMap(0, "owned"), w.configMap(0, "another"), w.configMap(0, "unlabelled")}
+	all := append(append(stays[:len(stays):len(stays)], definition...), Resources(w, false, `
+apiVersion: v1
+kind: Namespace
+metadata: {name: `+other+`}
+`)...)
+	j, watcher := w.job(all, domain.NewMarks(len(all), domain.MarkPending))
+	j.DeploymentID = "4711-" + w.name // namespaces are everybody's: other tests have some, too
+	require.NoError(w, w.cluster.Apply(w.Context(), j).Retry)
+	require.Equal(w, domain.NewMarks(len(all), domain.MarkApplied), watcher.Marks, "notes: %v", watcher.Notes)
+	w.merge("annotated", `{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`)
+	w.merge("owned", `{"metadata":{"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"a","uid":"`+string(w.find("owned").GetUID())+`","controller":true}]}}`)
+	w.merge("another", `{"metadata":{"labels":{"emco/deployment-id":"8-live"}}}`)
+	w.merge("unlabelled", `{"metadata":{"labels":{"emco/deployment-id":null}}}`)
+	foreign := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
+		"name": "copied", "labels": map[string]any{plan.DeploymentLabel: j.DeploymentID},
+	}}}
+	_, err := w.dynamic.Resource(configMaps).Namespace(w.namespace).Create(w.Context(), foreign, metav1.CreateOptions{FieldManager: "an-operator"})
+	require.NoError(w, err)
+
+	s := w.remnants(stays[0], definition[0], definition[1], plan.Resource{ResourceID: plan.ResourceID{Version: "v1", Kind: "Namespace"}})
+	s.Deployments = []string{j.DeploymentID}
+	deleted, left, err := w.cluster.Sweep(w.Context(), s)
+	require.NoError(w, err)
+	require.Len(w, deleted, 1, "%v", deleted)
+	require.Equal(w, "Widget", deleted[0].Kind)
+	for _, name := range []string{"annotated", "another", "unlabelled", "copied"} {
+		require.NotNil(w, w.find(name), name)
+	}
+	require.Len(w, left, 1)
+	require.Equal(w, other, left[0].Name)
+	require.Contains(w, left[0].Why, "is not deleted")
+	require.NotNil(w, w.findIn(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, "", "widgets."+group))
+
+	s.Namespaces = true // as when a terminate ends
+	require.Eventually(w, func() bool {
+		_, left, err := w.cluster.Sweep(w.Context(), s)
+		return err == nil && len(left) == 0
+	}, Deadline, Tick)
+	require.Nil(w, w.findIn(namespaces, "", other))
+
+	nobody := Open(w, kube.Config{}, As(w, w.kubeconfig, "nobody"))
+	deleted, left, err = nobody.Sweep(w.Context(), s)
+	require.NoError(w, err, "what may not be listed is left out")
+	require.Empty(w, deleted)
+	require.Empty(w, left)
 }
 
 func waitsForLeave(w *world) {

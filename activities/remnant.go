@@ -1,0 +1,249 @@
+package activities
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/stored"
+)
+
+// Records are the app contexts that have something, or had, and where.
+type Records interface {
+	stored.Blobs
+	PutBlob(ctx context.Context, data []byte) (domain.Digest, error)
+	InstancesOf(ctx context.Context, owner domain.Key) ([]*domain.Instance, error)
+	UpdateInstance(ctx context.Context, contextID string, change func(*domain.Instance) error) error
+	Unreachable(ctx context.Context) (map[domain.ClusterName]bool, error)
+}
+
+// Sweeps are the workflows that remove remnants.
+type Sweeps interface {
+	// Seen says that clusters report something of a context that has ended: it is looked after at once.
+	Seen(ctx context.Context, in RemnantsInput) error
+}
+
+// RemnantsInput asks for the removal of what clusters have although the context that it belongs to is terminated: a
+// worker that was frozen may have sent it late, and people may have restored it.
+type RemnantsInput struct {
+	Owner     domain.Key `json:"owner"`
+	ContextID string     `json:"contextID"`       // the last one that had the label
+	Label     string     `json:"label,omitempty"` // see domain.Instance
+	// Ending says that the context is just being terminated.
+	Ending bool `json:"ending,omitempty"`
+	// Reach says where to look when the owner is deleted, and with it the records: RemnantsResult's.
+	Reach domain.Digest `json:"reach,omitempty"`
+}
+
+func (in RemnantsInput) label() string { return cmp.Or(in.Label, in.ContextID) }
+
+// RemnantsResult is what came of one look at all clusters.
+type RemnantsResult struct {
+	Over    bool          `json:"over,omitempty"`    // there is nothing to look for: the label is another context's, or of nobody
+	Deleted int           `json:"deleted,omitempty"` // objects
+	Left    string        `json:"left,omitempty"`    // for people: what is still there; "" for nothing
+	Silent  int           `json:"silent,omitempty"`  // clusters that could not be asked
+	Reach   domain.Digest `json:"reach,omitempty"`
+}
+
+// Clean says that nothing was found anywhere.
+func (r *RemnantsResult) Clean() bool { return r.Deleted == 0 && r.Left == "" && r.Silent == 0 }
+
+// reach is where the contexts of a label may have had something.
+type reach struct {
+	Deployments []string             `json:"deployments"` // values of plan.DeploymentLabel
+	Places      []plan.ResourceID    `json:"places"`      // kinds with namespaces, without names
+	Clusters    []domain.ClusterName `json:"clusters"`
+}
+
+const (
+	// clustersAtOnce is how many clusters are looked at at a time, and clusterTime how long one may take.
+	clustersAtOnce = 16
+	clusterTime    = 15 * time.Second
+	// saidRemnants bounds how many remnants are named.
+	saidRemnants = 5
+)
+
+// RemoveRemnants looks once in all clusters, in all namespaces and for all kinds that the contexts of the label ever had
+// something of, and deletes what carries the label. See kube.Cluster.Sweep for what is left alone.
+func (k *Kube) RemoveRemnants(ctx context.Context, in RemnantsInput) (*RemnantsResult, error) {
+	stop := beat(ctx)
+	defer stop()
+	ctx, cancel := whileHeld(ctx)
+	defer cancel(nil)
+	to, digest, last, err := k.reach(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	if to == nil {
+		return &RemnantsResult{Over: true}, nil
+	}
+	clusters := to.Clusters
+	if in.Ending { // what does not answer has nothing that it has not been asked to delete, or a later look finds it
+		unreachable, err := k.Records.Unreachable(ctx)
+		if err != nil {
+			return nil, err
+		}
+		clusters = slices.DeleteFunc(slices.Clone(clusters), func(c domain.ClusterName) bool { return unreachable[c] })
+	}
+	s := kube.Remnants{Deployments: to.Deployments, Places: to.Places, Namespaces: in.Ending}
+	out := &RemnantsResult{Reach: digest, Silent: len(to.Clusters) - len(clusters)}
+	var mu sync.Mutex
+	var left []string
+	var g errgroup.Group
+	g.SetLimit(clustersAtOnce)
+	for _, c := range clusters {
+		g.Go(func() error {
+			deleted, remain, err := k.sweep(ctx, c, s)
+			mu.Lock()
+			defer mu.Unlock()
+			out.Deleted += len(deleted)
+			for _, r := range remain {
+				left = append(left, fmt.Sprintf("%s on %s: %s", r.ResourceID.Kind+" "+r.ResourceID.Name, c, r.Why))
+			}
+			if err != nil {
+				out.Silent++
+			}
+			if len(deleted) > 0 || err != nil {
+				activity.GetLogger(ctx).Warn("remove remnants", "owner", in.Owner, "context", in.label(), "cluster", c,
+					"deleted", len(deleted), "left", len(remain), "error", err)
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // every error is counted
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	out.Left = said(left)
+	if last != "" {
+		err = k.say(ctx, last, out.Left)
+	}
+	return out, err
+}
+
+// sweep looks in one cluster; one that is not registered any more has nothing.
+func (k *Kube) sweep(ctx context.Context, c domain.ClusterName, s kube.Remnants) ([]plan.ResourceID, []kube.Remnant, error) {
+	ctx, cancel := context.WithTimeout(ctx, clusterTime)
+	defer cancel()
+	cluster, err := k.clusters.Get(ctx, c)
+	if fail.Is(err, fail.NotFound) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return cluster.Sweep(ctx, s)
+}
+
+// said names what is left.
+func said(left []string) string {
+	if len(left) == 0 {
+		return ""
+	}
+	slices.Sort(left)
+	text := strings.Join(left[:min(len(left), saidRemnants)], "; ")
+	if more := len(left) - saidRemnants; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
+}
+
+// say notes in the context's record what is left, unless it says so or its owner has been deleted.
+func (k *Kube) say(ctx context.Context, contextID, left string) error {
+	err := k.Records.UpdateInstance(ctx, contextID, func(i *domain.Instance) error {
+		if i.Status != domain.ContextTerminated || i.Remnants == left {
+			return errSaid
+		}
+		i.Remnants = left
+		return nil
+	})
+	if fail.Is(err, fail.NotFound) || errors.Is(err, errSaid) {
+		return nil
+	}
+	return err
+}
+
+var errSaid = fail.New(fail.Conflict, "it is recorded so, or goes on")
+
+// reach finds where to look, nil when the label is not that of an ended context, and which of its contexts was the last
+// one, "" when it is being terminated or not known any more.
+func (k *Kube) reach(ctx context.Context, in RemnantsInput) (to *reach, digest domain.Digest, last string, err error) {
+	all, err := k.Records.InstancesOf(ctx, in.Owner)
+	if err != nil {
+		return nil, "", "", err
+	}
+	records := slices.DeleteFunc(all, func(i *domain.Instance) bool { return i.LabelID() != in.label() })
+	if len(records) == 0 && in.Reach != "" { // its owner is deleted
+		to, err := stored.JSON[reach](ctx, k.Records, in.Reach)
+		return to, in.Reach, "", err
+	}
+	to = &reach{}
+	for _, i := range records {
+		switch i.Status {
+		case domain.ContextTerminated:
+			last = i.ContextID
+		case domain.ContextUpdated:
+		default:
+			if !in.Ending {
+				return nil, "", "", nil
+			}
+		}
+		if i.Plan == "" {
+			continue
+		}
+		p, err := stored.JSON[plan.Plan](ctx, k.Records, i.Plan)
+		if err != nil {
+			return nil, "", "", err
+		}
+		to.add(in.label(), p)
+	}
+	if in.Ending {
+		digest, err = save(ctx, k.Records, to)
+		return to, digest, "", err
+	}
+	if last == "" {
+		return nil, "", "", nil
+	}
+	return to, in.Reach, last, nil
+}
+
+func (r *reach) add(label string, p *plan.Plan) {
+	for i := range p.Apps {
+		app := &p.Apps[i]
+		r.Deployments = append(r.Deployments, plan.DeploymentID(label, app.Name))
+		report := bundle.New(app.Name, label, p.Namespace).ResourceID
+		for _, id := range append(app.Resources[:len(app.Resources):len(app.Resources)], report) {
+			id.Namespace, id.Name = cmp.Or(id.Namespace, p.Namespace, "default"), ""
+			r.Places = append(r.Places, id)
+		}
+	}
+	r.Clusters = append(r.Clusters, clustersOf(p, anyTarget)...)
+	r.sort()
+}
+
+func (r *reach) sort() {
+	slices.Sort(r.Deployments)
+	r.Deployments = slices.Compact(r.Deployments)
+	slices.SortFunc(r.Places, func(a, b plan.ResourceID) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Version, b.Version))
+	})
+	r.Places = slices.CompactFunc(r.Places, func(a, b plan.ResourceID) bool {
+		return a.Group == b.Group && a.Kind == b.Kind && a.Namespace == b.Namespace
+	})
+	slices.SortFunc(r.Clusters, domain.ClusterName.Compare)
+	r.Clusters = slices.Compact(r.Clusters)
+}

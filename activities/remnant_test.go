@@ -1,0 +1,145 @@
+package activities_test
+
+import (
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// remnants has a context "1" that was updated to "2", each with a kind of its own, and in the cluster an object of the
+// first one's.
+func remnants(t *testing.T, status domain.ContextStatus) (l *leaf, asked func() []string) {
+	l = newLeaf(t, domain.OpTerminate, 0)
+	instance := func(id, kind string, s domain.ContextStatus) {
+		digest := l.store.put(t, plan.Plan{ContextID: id, Owner: "owner", Namespace: "ns", Apps: []plan.App{{
+			Name: "app", Resources: []plan.ResourceID{{Version: "v1", Kind: kind, Name: "a"}, {Version: "v1", Kind: kind, Name: "b"}},
+			Targets: []plan.Target{{ClusterName: l.in.Cluster}},
+		}}})
+		require.NoError(t, l.store.PutInstance(t.Context(), &domain.Instance{ContextID: id, Owner: "owner", Status: s, Plan: digest, Label: "1"}))
+	}
+	instance("1", "Secret", domain.ContextUpdated)
+	instance("2", "ConfigMap", status)
+	back := true
+	var paths []string
+	l.handle = func(w http.ResponseWriter, r *http.Request) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		paths = append(paths, r.Method+" "+r.URL.Path)
+		items := []any{}
+		switch {
+		case r.Method == http.MethodDelete:
+			back = false
+			answer(w, http.StatusOK, map[string]any{"kind": "Status", "apiVersion": "v1"})
+			return
+		case r.URL.Path == "/apis":
+			answer(w, http.StatusOK, map[string]any{"kind": "APIGroupList", "apiVersion": "v1"})
+			return
+		case strings.HasPrefix(r.URL.Path, "/apis"):
+			refuse(w, http.StatusNotFound, "NotFound", "")
+			return
+		case path.Base(r.URL.Path) == "secrets" && back:
+			items = append(items, map[string]any{"metadata": map[string]any{
+				"name": "a", "namespace": "ns", "uid": "1", "resourceVersion": "7", "managedFields": []any{map[string]any{"manager": "drover"}},
+			}})
+		}
+		if r.URL.Query().Get("labelSelector") != "emco/deployment-id in (1-app)" {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		answer(w, http.StatusOK, map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "items": items})
+	}
+	return l, func() []string {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return slices.Clone(paths)
+	}
+}
+
+func (l *leaf) remove(in activities.RemnantsInput) *activities.RemnantsResult {
+	l.t.Helper()
+	value, err := l.env.ExecuteActivity(l.kube.RemoveRemnants, in)
+	require.NoError(l.t, err)
+	var out activities.RemnantsResult
+	require.NoError(l.t, value.Get(&out))
+	return &out
+}
+
+// TestRemoveRemnants looks for the kinds of all contexts of the label, also when the owner is deleted meanwhile.
+func TestRemoveRemnants(t *testing.T) {
+	in := activities.RemnantsInput{Owner: "owner", ContextID: "2", Label: "1"}
+	for name, ending := range map[string]bool{"as a terminate ends": true, "afterwards": false} {
+		t.Run(name, func(t *testing.T) {
+			status := domain.ContextTerminated
+			if ending {
+				status = domain.ContextTerminating
+			}
+			l, asked := remnants(t, status)
+			in := in
+			in.Ending = ending
+			out := l.remove(in)
+			require.Equal(t, 1, out.Deleted)
+			require.Empty(t, out.Left)
+			require.Zero(t, out.Silent)
+			require.Contains(t, asked(), "DELETE /api/v1/namespaces/ns/secrets/a")
+			require.Contains(t, asked(), "GET /api/v1/namespaces/ns/configmaps")
+
+			in.Reach = out.Reach
+			require.True(t, l.remove(in).Clean())
+			if ending {
+				l.store.instances = map[string]domain.Instance{}
+				in.Ending = false
+				before := len(asked())
+				out = l.remove(in)
+				require.False(t, out.Over)
+				require.Greater(t, len(asked()), before)
+			}
+		})
+	}
+}
+
+// TestRemnantsOfALiveContext are none.
+func TestRemnantsOfALiveContext(t *testing.T) {
+	for _, status := range []domain.ContextStatus{
+		domain.ContextInstantiated, domain.ContextInstantiating, domain.ContextInstantiateFailed, domain.ContextTerminating, domain.ContextTerminateFailed,
+		domain.ContextUpdated,
+	} {
+		l, asked := remnants(t, status)
+		for _, in := range []activities.RemnantsInput{
+			{Owner: "owner", ContextID: "1", Label: "1"}, {Owner: "owner", ContextID: "2", Label: "1"}, {Owner: "another", ContextID: "1"},
+		} {
+			require.True(t, l.remove(in).Over, status)
+		}
+		require.Empty(t, asked())
+	}
+}
+
+// TestRemnantsThatStay are told in the context's record until they have gone.
+func TestRemnantsThatStay(t *testing.T) {
+	l, _ := remnants(t, domain.ContextTerminated)
+	takes := l.handle
+	l.handle = func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			refuse(w, http.StatusForbidden, "Forbidden", "a")
+			return
+		}
+		takes(w, r)
+	}
+	in := activities.RemnantsInput{Owner: "owner", ContextID: "1", Label: "1"}
+	const want = "Secret a on p+c: its deletion is refused: it is Forbidden"
+	require.Equal(t, want, l.remove(in).Left)
+	require.Equal(t, want, l.store.instances["2"].Remnants, "the last context of the label is the one that is shown")
+	l.handle = takes
+	require.Equal(t, 1, l.remove(in).Deleted)
+	require.Empty(t, l.store.instances["2"].Remnants)
+
+	l.stop()
+	require.Equal(t, 1, l.remove(in).Silent, "a cluster that does not answer is looked at again")
+}

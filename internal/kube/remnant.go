@@ -1,0 +1,226 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/pause"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// keepAnnotation with the value keep has an object left where it is, as in Helm.
+const keepAnnotation = "helm.sh/resource-policy"
+
+// Remnants says which objects are not to be in a cluster: those that carry the label of one of the deployments.
+type Remnants struct {
+	Deployments []string // values of plan.DeploymentLabel
+	// Places are the kinds, each with the namespace in which it is looked for. Names do not matter.
+	Places []plan.ResourceID
+	// Namespaces says that namespaces go, too, with all that others may have put into them.
+	Namespaces bool
+}
+
+// Remnant is an object that is still there, and why.
+type Remnant struct {
+	plan.ResourceID
+	Why string
+}
+
+// String is for people.
+func (r Remnant) String() string { return r.Kind + " " + r.Name + ": " + r.Why }
+
+const (
+	// sweeps is how often the places are looked at until nothing is found that could be deleted.
+	sweeps = 4
+	// sweepWait is the wait before the next time, in which what was deleted mostly goes.
+	sweepWait = 50 * time.Millisecond
+	// pageOfRemnants is how many objects are asked for at a time, deploymentsAtOnce for how many deployments.
+	pageOfRemnants    = 500
+	deploymentsAtOnce = 50
+)
+
+// Sweep deletes what is in the cluster of the remnants, and looks again until nothing is left that it may delete. It
+// returns what it has deleted, and what is left. An object counts when Drover has applied it. Left alone are objects
+// that somebody has annotated to be kept, that a controller owns, which goes first, and CustomResourceDefinitions. What the cluster does not let be listed is left
+// out. An error is as Apply's Outcome.Retry; what was deleted before is returned.
+func (c *Cluster) Sweep(ctx context.Context, s Remnants) (deleted []plan.ResourceID, left []Remnant, err error) {
+	for n := range sweeps {
+		if n > 0 {
+			if err := pause.For(ctx, sweepWait<<n); err != nil {
+				return deleted, left, err
+			}
+		}
+		found, err := c.remnants(ctx, s)
+		if err != nil {
+			return deleted, left, kindOf(err)
+		}
+		again := false
+		left = nil
+		for _, r := range found {
+			why, err := c.discard(ctx, &r, s.Namespaces)
+			switch {
+			case err != nil:
+				return deleted, left, kindOf(err)
+			case why != "":
+				left = append(left, Remnant{r.id, why})
+			default:
+				again = true
+			}
+			if why == "" {
+				deleted = append(deleted, r.id)
+			}
+		}
+		if !again && !slices.ContainsFunc(found, func(r remnant) bool { return r.DeletionTimestamp != nil }) {
+			break
+		}
+	}
+	return distinct(deleted), left, nil
+}
+
+func distinct(ids []plan.ResourceID) []plan.ResourceID {
+	slices.SortFunc(ids, func(a, b plan.ResourceID) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return slices.Compact(ids)
+}
+
+// remnant is one that was found.
+type remnant struct {
+	object
+	id plan.ResourceID
+}
+
+// remnants lists the places.
+func (c *Cluster) remnants(ctx context.Context, s Remnants) ([]remnant, error) {
+	var mu sync.Mutex
+	var found []remnant
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(c.config.Parallel)
+	for ids := range slices.Chunk(s.Deployments, deploymentsAtOnce) {
+		selector := fmt.Sprintf("%s in (%s)", plan.DeploymentLabel, strings.Join(ids, ","))
+		for _, place := range s.Places {
+			g.Go(func() error {
+				some, err := c.listed(ctx, place, selector)
+				mu.Lock()
+				defer mu.Unlock()
+				found = append(found, some...)
+				return err
+			})
+		}
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(found, func(a, b remnant) int { return cmp.Compare(a.path, b.path) })
+	return found, nil
+}
+
+// listed are the remnants in one place.
+func (c *Cluster) listed(ctx context.Context, place plan.ResourceID, selector string) (found []remnant, err error) {
+	gvk := gvkOf(place)
+	gv := gvk.GroupVersion()
+	m, err := c.kinds.locate(ctx, gvk)
+	if meta.IsNoMatchError(err) {
+		gv, m, err = c.kinds.elsewhere(ctx, gvk)
+	}
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	namespace := ""
+	if m.namespaced {
+		namespace = place.Namespace
+		if err := checkSegment("metadata.namespace", namespace); err != nil {
+			return nil, nil //nolint:nilerr // nothing was ever applied there
+		}
+	}
+	collection := strings.TrimSuffix(m.path(gv, namespace, ""), "/")
+	_, err = c.List(ctx, Collection{Path: collection, Labels: selector, Metadata: true, Page: pageOfRemnants}, func(item json.RawMessage) error {
+		var r remnant
+		if err := json.Unmarshal(item, &r.PartialObjectMetadata); err != nil || r.UID == "" {
+			return notAnAPIServer(fmt.Errorf("no metadata at %s", collection))
+		}
+		if !r.isRemnant(place.Kind) {
+			return nil
+		}
+		r.id = place
+		r.id.Namespace, r.id.Name = r.Namespace, r.Name
+		r.path = collection + escape(r.Name)
+		found = append(found, r)
+		return nil
+	})
+	switch {
+	case errors.Is(err, ErrExpired):
+		return nil, fail.Wrap(err, fail.Unavailable, "%s could not be listed in time", place.Kind)
+	case IsUnserved(err), isRefusal(ctx, err):
+		return nil, nil
+	}
+	return found, err
+}
+
+func isRefusal(ctx context.Context, err error) bool {
+	_, refused := refusal(ctx, err)
+	return refused
+}
+
+// isRemnant says whether an object of the kind that carries the label is one, see Sweep.
+func (o *object) isRemnant(kind string) bool {
+	return kind != "CustomResourceDefinition" && !isKept(o.Annotations) && metav1.GetControllerOf(o) == nil &&
+		slices.ContainsFunc(o.ManagedFields, func(f metav1.ManagedFieldsEntry) bool {
+			return f.Manager == FieldManager && f.Subresource == ""
+		})
+}
+
+func isKept(annotations map[string]string) bool {
+	return strings.EqualFold(strings.TrimSpace(annotations[keepAnnotation]), "keep")
+}
+
+// discard deletes the very object that was found, as it was found: an instance that has taken it over meanwhile has
+// changed it. why says why it is left; what is changed or gone is looked at again.
+func (c *Cluster) discard(ctx context.Context, r *remnant, namespaces bool) (why string, err error) {
+	switch {
+	case r.DeletionTimestamp != nil:
+		return r.waitsFor(), nil
+	case r.id.Kind == "Namespace" && r.id.Group == "" && !namespaces:
+		return "a namespace that has turned up again is not deleted, as others may use it", nil
+	}
+	propagation := metav1.DeletePropagationBackground
+	options, err := json.Marshal(metav1.DeleteOptions{
+		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
+		PropagationPolicy: &propagation,
+		Preconditions:     &metav1.Preconditions{UID: &r.UID, ResourceVersion: &r.ResourceVersion},
+	})
+	if err != nil {
+		return "", fmt.Errorf("encode delete options: %w", err)
+	}
+	release, err := c.slot(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	_, err = c.do(ctx, request{
+		method: http.MethodDelete, path: r.path, contentType: contentJSON, accept: metadataOnly, body: options, discard: true,
+	})
+	if a := answerOf(err); isAbsent(err) || a != nil && a.ErrStatus.Code == http.StatusConflict {
+		return "", nil
+	}
+	if message, refused := refusal(ctx, err); refused {
+		return "its deletion is refused: " + message, nil
+	}
+	return "", err
+}

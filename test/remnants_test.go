@@ -1,0 +1,78 @@
+package test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/explain"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/test/harness"
+)
+
+// TestDeletedIsGone has an object wait for a finalizer: the terminate goes on and says so, a stop ends that and says what is
+// left, and the next terminate goes on with it. What is there again after the end, as a worker that was frozen might send it,
+// is seen by the watch of the cluster, and removed; what belongs to a live instance is not.
+func TestDeletedIsGone(t *testing.T) {
+	t.Parallel()
+	ctx, s, c := within(t), harness.SharedStack(t), harness.NewCluster(t, harness.ClusterNames[0])
+	app := func() client.App {
+		return client.App{Name: "settings", Chart: harness.Chart(t, "settings", harness.ConfigMaps("settings", 2))}
+	}
+	on := []client.Cluster{register(ctx, t, s, c, "agentless")}
+	live, d := s.On(ctx, on, app()), s.On(ctx, on, app())
+	do(ctx, t, s, live, "approve", "instantiate")
+	do(ctx, t, s, d, "approve", "instantiate")
+	lives := s.Await(ctx, live, "Instantiated").ContextID()
+	id := s.Await(ctx, d, "Instantiated").ContextID()
+
+	configMaps := c.Dynamic(t).Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"})
+	list, err := configMaps.List(ctx, metav1.ListOptions{LabelSelector: plan.DeploymentLabel + "=" + plan.DeploymentID(id, "settings")})
+	require.NoError(t, err)
+	require.Len(t, list.Items, 2)
+	held := list.Items[0]
+	finalizers := func(patch string) {
+		_, err := configMaps.Namespace(held.GetNamespace()).Patch(ctx, held.GetName(), types.MergePatchType,
+			[]byte(`{"metadata":{"finalizers":`+patch+`}}`), metav1.PatchOptions{FieldManager: "test"})
+		require.NoError(t, err)
+	}
+	finalizers(`["example.com/held"]`)
+
+	do(ctx, t, s, d, "terminate")
+	x, text := explains(ctx, t, s, d, explain.Waiting, func(x *explain.Explanation) bool { return strings.Contains(x.Summary, "finalizer example.com/held") })
+	require.Contains(t, text, "waits until ConfigMap "+held.GetName()+" is gone: being deleted since ")
+	require.Equal(t, "Terminating", string(x.Status))
+	got, err := d.Status(ctx, s.Client, "")
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{"Deleted": 1, "Retrying": 1}, got.Rsync)
+
+	do(ctx, t, s, d, "stop")
+	got = s.Await(ctx, d, "TerminateFailed")
+	require.Equal(t, map[string]int{"Deleted": 1, "Failed": 1}, got.Rsync)
+	_, text = explanation(ctx, t, s, d)
+	require.Contains(t, text, "waits for finalizer example.com/held")
+
+	finalizers("null")
+	do(ctx, t, s, d, "terminate")
+	s.Await(ctx, d, "Terminated")
+	require.Empty(t, c.Labelled(t, id))
+
+	// The other deployment keeps the cluster watched.
+	back := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
+			"name": held.GetName(), "labels": map[string]any{plan.DeploymentLabel: plan.DeploymentID(id, "settings")},
+		},
+	}}
+	_, err = configMaps.Namespace(held.GetNamespace()).Create(ctx, back, metav1.CreateOptions{FieldManager: "drover"})
+	require.NoError(t, err)
+	harness.Until(ctx, t, "removed", func() bool { return len(c.Labelled(t, id)) == 0 })
+	require.Len(t, c.Labelled(t, lives), 2)
+	do(ctx, t, s, live, "terminate")
+	s.Await(ctx, live, "Terminated")
+}

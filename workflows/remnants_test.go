@@ -1,0 +1,102 @@
+package workflows_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/workflows"
+)
+
+// TestTerminateEndsWithALookAtTheClusters, and starts what looks again later.
+func TestTerminateEndsWithALookAtTheClusters(t *testing.T) {
+	w := newWorld(t, domain.OpTerminate, 2, "a", "b")
+	w.clusters.remnants = func(int) (*activities.RemnantsResult, error) { return &activities.RemnantsResult{Reach: "reach"}, nil }
+	w.OnWorkflow(workflows.RemoveRemnantsName, mock.Anything, mock.Anything).Return(nil)
+	out, err := w.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextTerminated, out.Status)
+	in := activities.RemnantsInput{Owner: w.scope.Owner, ContextID: contextID, Ending: true}
+	require.Equal(t, in, w.clusters.swept[0])
+	w.AssertWorkflowCalled(t, workflows.RemoveRemnantsName, mock.Anything, activities.RemnantsInput{Owner: w.scope.Owner, ContextID: contextID, Reach: "reach"})
+}
+
+// TestTerminateThatLeavesRemnants has not ended, so that it can be repeated.
+func TestTerminateThatLeavesRemnants(t *testing.T) {
+	w := newWorld(t, domain.OpTerminate, 1, "a")
+	const left = "ConfigMap x on p+a: its deletion is refused"
+	w.OnWorkflow(workflows.RemoveRemnantsName, mock.Anything, mock.Anything).Return(nil).Maybe()
+	w.clusters.remnants = func(int) (*activities.RemnantsResult, error) {
+		return &activities.RemnantsResult{Left: left, Reach: "reach"}, nil
+	}
+	out, err := w.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextTerminateFailed, out.Status)
+	require.Equal(t, left, w.store.instances[contextID].Reason)
+	w.AssertWorkflowNotCalled(t, workflows.RemoveRemnantsName, mock.Anything, mock.Anything)
+}
+
+// TestStoppedTerminateDoesNotLook at clusters any more.
+func TestStoppedTerminateDoesNotLook(t *testing.T) {
+	w := newWorld(t, domain.OpTerminate, 1, "a", "dead")
+	w.clusters.acts["dead"] = dead("2d")
+	w.update(workflows.StopUpdate, midway)
+	_, err := w.run()
+	require.NoError(t, err)
+	require.Empty(t, w.clusters.swept)
+}
+
+// TestTerminateThatFailsDoesNotLook either: a hook before it has failed, say, and nothing is to be deleted before it is run.
+func TestTerminateThatFailsDoesNotLook(t *testing.T) {
+	w := newWorld(t, domain.OpTerminate, 1, "a", "b")
+	w.clusters.acts["b"] = func(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error) {
+		return w.clusters.end(ctx, in, domain.Marks{domain.MarkUndeleted, domain.MarkDoomed})
+	}
+	out, err := w.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextTerminateFailed, out.Status)
+	require.Empty(t, w.clusters.swept)
+}
+
+// TestRemoveRemnants looks twice where there is nothing, at once when something is reported, and for longer while it finds
+// something.
+func TestRemoveRemnants(t *testing.T) {
+	found := &activities.RemnantsResult{Deleted: 1}
+	for name, c := range map[string]struct {
+		looks  []*activities.RemnantsResult // the last one's result is that of all that follow
+		seen   time.Duration                // when something is reported, 0 for never
+		want   int
+		atMost time.Duration
+	}{
+		"nothing":                 {looks: []*activities.RemnantsResult{{}}, want: 2, atMost: 17 * time.Minute},
+		"the label lives":         {looks: []*activities.RemnantsResult{{Over: true}}, want: 1, atMost: 2 * time.Minute},
+		"something once":          {looks: []*activities.RemnantsResult{found, {}}, want: 3, atMost: 20 * time.Minute},
+		"something is reported":   {looks: []*activities.RemnantsResult{{}, found, {}}, seen: 2 * time.Minute, want: 4, atMost: 21 * time.Minute},
+		"a cluster never returns": {looks: []*activities.RemnantsResult{{Silent: 1}}, want: 77, atMost: 74 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, domain.OpTerminate, 1, "a")
+			w.clusters.remnants = func(look int) (*activities.RemnantsResult, error) {
+				return c.looks[min(look, len(c.looks))-1], nil
+			}
+			if c.seen > 0 {
+				w.RegisterDelayedCallback(func() { w.SignalWorkflow(workflows.RemnantSignal, nil) }, c.seen)
+				w.RegisterDelayedCallback(func() { require.Len(t, w.clusters.swept, 2) }, c.seen+10*time.Second)
+			}
+			began := w.Now()
+			w.ExecuteWorkflow(workflows.RemoveRemnantsName, activities.RemnantsInput{Owner: w.scope.Owner, ContextID: contextID})
+			require.True(t, w.IsWorkflowCompleted())
+			require.NoError(t, w.GetWorkflowError())
+			require.InDelta(t, c.want, len(w.clusters.swept), 2)
+			if c.want < 10 {
+				require.Len(t, w.clusters.swept, c.want)
+			}
+			require.Less(t, w.Now().Sub(began), c.atMost)
+		})
+	}
+}
