@@ -1,0 +1,185 @@
+package test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/test/harness"
+)
+
+// What EMCO's examples have and a strict reading refuses: they are to be deployed unchanged.
+
+// collectd is like EMCO's: privileged, and a DaemonSet with a field that none has.
+const collectd = `apiVersion: apps/v1
+kind: DaemonSet
+metadata:
+  name: {{ .Release.Name }}-collectd
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: {{ .Release.Name }}-collectd}}
+  template:
+    metadata: {labels: {app: {{ .Release.Name }}-collectd}}
+    spec:
+      containers:
+      - {name: collectd, image: collectd, securityContext: {privileged: true}, resoures: {}}
+`
+
+const password = `apiVersion: v1
+kind: Secret
+metadata:
+  name: {{ .Release.Name }}-password
+stringData: {password: hunter2}
+`
+
+// operatorChart renders a CRD that its crds folder has too, as that of the prometheus-operator.
+func operatorChart(t *testing.T) []byte {
+	t.Helper()
+	const definition = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: monitors.emco.example.com
+spec:
+  group: emco.example.com
+  scope: Namespaced
+  names: {kind: Monitor, plural: monitors, singular: monitor}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {port: {type: integer}}}}}}
+`
+	return harness.Tgz(t, map[string]string{
+		"operator/Chart.yaml": "apiVersion: v2\nname: operator\nversion: 0.1.0\n", "operator/values.yaml": "{}\n",
+		"operator/crds/monitors.yaml": definition, "operator/templates/monitors.yaml": definition,
+		"operator/templates/monitor.yaml": "apiVersion: emco.example.com/v1\nkind: Monitor\nmetadata:\n  name: {{ .Release.Name }}-monitor\nspec: {port: 80, prot: 81}\n",
+	})
+}
+
+// digest stands for a value of a Secret.
+func digest(value string) string {
+	sum := sha256.Sum256([]byte(value))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// detail is a status with output=detail.
+type detail struct {
+	Apps []struct {
+		Name     string
+		Clusters []struct {
+			Warnings  []string
+			Resources []struct {
+				Name, Message string
+				Rsync         string `json:"rsync-status"`
+				Warnings      []string
+				Detail        struct{ StringData map[string]string }
+			}
+		}
+	}
+}
+
+func TestEMCOsChartsDeployUnchanged(t *testing.T) {
+	t.Parallel()
+	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
+	templates := map[string]string{"collectd.yaml": collectd, "password.yaml": password}
+	d := s.Deployment(ctx, clusters, client.App{Name: "collectd", Chart: harness.Chart(t, "collectd", templates)},
+		client.App{Name: "operator", Chart: operatorChart(t)})
+	do(ctx, t, s, d, "approve")
+	answer, err := s.Client.Post(ctx, d.Path()+"/instantiate", nil)
+	require.NoError(t, err)
+	warned := strings.Join(answer.Header.Values("Warning"), "\n")
+	for _, field := range []string{"spec.replicas", "spec.template.spec.containers[0].resoures", "spec.prot"} {
+		require.Contains(t, warned, field)
+	}
+	require.Equal(t, map[string]int{"Applied": 8}, s.Await(ctx, d, "Instantiated").Rsync)
+
+	users := map[string]string{"password": digest("hunter2")}
+	shows := func() {
+		t.Helper()
+		answer, err := s.Client.Get(ctx, d.Path()+"/status?type=rsync&output=detail", nil)
+		require.NoError(t, err)
+		require.NotContains(t, string(answer.Body), "hunter2")
+		var got detail
+		_, err = s.Client.Get(ctx, d.Path()+"/status?type=rsync&output=detail", &got)
+		require.NoError(t, err)
+		found := 0
+		for _, app := range got.Apps {
+			for _, c := range app.Clusters {
+				require.Empty(t, c.Warnings)
+				for _, r := range c.Resources {
+					require.Equal(t, "Applied", r.Rsync)
+					found += len(r.Warnings)
+					switch {
+					case strings.HasSuffix(r.Name, "-collectd"):
+						require.Len(t, r.Warnings, 2)
+						require.Contains(t, r.Warnings[0], "spec.replicas")
+					case strings.HasSuffix(r.Name, "-monitor"):
+						require.Len(t, r.Warnings, 1)
+						require.Contains(t, r.Warnings[0], "spec.prot")
+					case strings.HasSuffix(r.Name, "-password"):
+						require.Equal(t, users, r.Detail.StringData)
+					}
+				}
+			}
+		}
+		require.Equal(t, 6, found)
+		text := ask(ctx, t, http.MethodGet, s.URL()+"/v2"+d.Path()+"/explain", map[string]string{"Accept": "text/plain"})
+		require.Contains(t, text, "on 2 clusters: the cluster does not know the field spec.replicas")
+	}
+	shows()
+
+	templates["password.yaml"] = strings.Replace(password, "}\n", ", user: me}\n", 1)
+	_, err = s.Client.PutFile(ctx, d.CompositeAppPath()+"/apps/collectd", client.Named("collectd"), harness.Chart(t, "collectd", templates))
+	require.NoError(t, err)
+	do(ctx, t, s, d, "update")
+	require.Equal(t, map[string]int{"Applied": 8}, s.Await(ctx, d, "Instantiated").Rsync)
+	users["user"] = digest("me")
+	shows() // nothing was done to the DaemonSet, of which everything is still true
+
+	do(ctx, t, s, d, "terminate")
+	require.Equal(t, map[string]int{"Deleted": 8}, s.Await(ctx, d, "Terminated").Rsync)
+}
+
+// EMCO's examples grant the users of their logical clouds these verbs: it creates by POST.
+func TestUserOfALogicalCloudWhoMayNotPatch(t *testing.T) {
+	t.Parallel()
+	ctx, s := within(t), harness.SharedStack(t)
+	c := newLevel1(ctx, t, s)
+	_, err := s.Client.Delete(ctx, c.path+"/user-permissions/primary")
+	require.NoError(t, err)
+	c.post(c.path+"/user-permissions", client.Named("emco", client.M{
+		"namespace": c.space, "apiGroups": []string{"", "apps"}, "resources": []string{"*"},
+		"verbs": []string{"get", "watch", "list", "create", "delete"},
+	}))
+	_, err = c.do("instantiate")
+	require.NoError(t, err)
+	c.awaitStatus(ctx, "Instantiated")
+
+	d := c.group(ctx, client.App{Name: "collectd", Chart: harness.Chart(t, "collectd", map[string]string{
+		"collectd.yaml": collectd, "password.yaml": password,
+	})})
+	do(ctx, t, s, d, "approve", "instantiate")
+	require.Equal(t, map[string]int{"Applied": 4}, s.Await(ctx, d, "Instantiated").Rsync)
+	var got detail
+	_, err = s.Client.Get(ctx, d.Path()+"/status?type=rsync&output=detail", &got)
+	require.NoError(t, err)
+	for _, k := range got.Apps[0].Clusters {
+		require.Len(t, k.Warnings, 1, "once for all that is created")
+		require.Contains(t, k.Warnings[0], "may not patch daemonsets.apps, secrets")
+		require.Len(t, k.Resources[0].Warnings, 2, "a create says what it drops, too")
+	}
+	do(ctx, t, s, d, "terminate")
+	require.Equal(t, map[string]int{"Deleted": 4}, s.Await(ctx, d, "Terminated").Rsync)
+	c.forget(ctx, d)
+	_, err = c.do("terminate")
+	require.NoError(t, err)
+	c.awaitStatus(ctx, "Terminated")
+	for i := range c.pipes {
+		c.gone(ctx, i)
+	}
+}
