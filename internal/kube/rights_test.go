@@ -241,7 +241,7 @@ spec:
 apiVersion: %[1]s/v1
 kind: Widget
 metadata: {name: a}
-spec: {size: 1, siez: 2, sieze: 3, closed: {a: b}, free: {a: b}, parts: [{name: a}, {nme: b}]}
+spec: {size: 1, siez: 2, szie: 3, closed: {a: b}, free: {a: b}, parts: [{name: a}, {nme: b}]}
 ---
 apiVersion: %[1]s/v1
 kind: Widget
@@ -256,7 +256,7 @@ spec: {size: one}
 	watcher := l.apply(resources)
 	require.Equal(t, domain.Marks{domain.MarkApplied, domain.MarkApplied, domain.MarkRefused}, watcher.Marks, "notes: %v", watcher.Notes)
 	require.Equal(t, map[int][]string{
-		0: {"spec.closed.a", "spec.parts[1].nme", "spec.siez", "spec.sieze"},
+		0: {"spec.closed.a", "spec.parts[1].nme", "spec.siez", "spec.szie"},
 		// Server-side apply takes anything for an object without properties, and the API server drops it.
 		1: {"spec.closed.a"},
 	}, watcher.Dropped)
