@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -91,6 +92,7 @@ func openAPI(endpoints []endpoint) ([]byte, error) {
 		}
 		doc.Paths.Value(path).SetOperation(p.method, operation)
 	}
+	doc.Tags = tagsOf(endpoints)
 	return json.Marshal(doc)
 }
 
@@ -216,6 +218,38 @@ func braces(template string) (path string, names []string) {
 		}
 	}
 	return strings.Join(segments, "/"), names
+}
+
+// firstTags are what a user needs first, in the order in which it is needed, and lastTags what is there for EMCO's set-up
+// files. The others are between them, by name.
+var (
+	firstTags = []string{
+		"cluster-providers", "clusters", "labels", "projects", "logical-clouds", "cluster-references", "composite-apps", "apps",
+		"composite-profiles", "profiles", "deployment-intent-groups", "intents", "generic-placement-intents", "app-intents",
+	}
+	lastTags = []string{"controllers", "clm-controllers", "dtc-controllers"}
+)
+
+// tagsOf are the groups of endpoints in the order in which they are shown.
+func tagsOf(endpoints []endpoint) openapi3.Tags {
+	rank := func(name string) int {
+		if i := slices.Index(firstTags, name); i >= 0 {
+			return i
+		}
+		return len(firstTags) + 1 + slices.Index(lastTags, name)
+	}
+	var names []string
+	for _, p := range endpoints {
+		names = append(names, tag(p.path))
+	}
+	slices.SortFunc(names, func(x, y string) int {
+		return cmp.Or(cmp.Compare(rank(x), rank(y)), strings.Compare(x, y))
+	})
+	var tags openapi3.Tags
+	for _, name := range slices.Compact(names) {
+		tags = append(tags, &openapi3.Tag{Name: name})
+	}
+	return tags
 }
 
 // tag groups endpoints by the last fixed segment that names a collection.

@@ -34,6 +34,20 @@ func TestOpenAPI(t *testing.T) {
 			require.NotNil(t, item.GetOperation(r.Method), "%s %s", r.Method, r.Path)
 		}
 	})
+	t.Run("opens with what is needed first", func(t *testing.T) {
+		var tags []string
+		for _, tag := range doc.Tags {
+			tags = append(tags, tag.Name)
+		}
+		require.Equal(t, []string{"cluster-providers", "clusters"}, tags[:2])
+		require.Equal(t, []string{"controllers", "clm-controllers", "dtc-controllers"}, tags[len(tags)-3:])
+		for path, item := range doc.Paths.Map() {
+			for method, o := range item.Operations() {
+				require.NotEmpty(t, o.Summary, "%s %s", method, path)
+				require.Subset(t, tags, o.Tags, "%s %s", method, path)
+			}
+		}
+	})
 	t.Run("shows bodies, forms, parameters and refusals", func(t *testing.T) {
 		group := doc.Paths.Value("/projects/{project}/composite-apps/{compositeApp}/{compositeAppVersion}/deployment-intent-groups")
 		schema := group.Post.RequestBody.Value.Content.Get("application/json").Schema.Value
