@@ -176,7 +176,8 @@ func (c *child) death(note string) *Death {
 	case d.Limit != "" && d.Limit != Crashed:
 	case says(d.Text, "goroutine stack exceeds"):
 		d.Limit = Stack
-	case says(d.Text, "out of memory", "cannot allocate memory", "failed to create new OS thread", "pthread_create failed"):
+	case says(d.Text, "out of memory", "cannot allocate memory", "failed to create new OS thread", "pthread_create failed",
+		"ThreadSanitizer failed to allocate"):
 		d.Limit = Memory
 	case says(d.Text, exceededCPU):
 		d.Limit = CPU

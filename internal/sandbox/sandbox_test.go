@@ -50,9 +50,8 @@ func perform(request []byte, note func(string)) []byte {
 			runtime.KeepAlive(n)
 		}
 	case "eat":
-		var all [][]byte
 		for {
-			all = append(all, bytes.Repeat([]byte{1}, 1<<20))
+			eaten = append(eaten, bytes.Repeat([]byte{1}, 1<<20))
 		}
 	case "gulp":
 		return bytes.Repeat([]byte{1}, 1<<34)
@@ -69,7 +68,15 @@ func perform(request []byte, note func(string)) []byte {
 	return nil
 }
 
-func recurse(n int) int { return recurse(n+1) + n }
+// eaten is kept from the collector.
+var eaten [][]byte
+
+func recurse(n int) int {
+	if n < 0 {
+		return n
+	}
+	return recurse(n+1) + n
+}
 
 // description is what a child sees of its surroundings.
 type description struct {
