@@ -81,7 +81,10 @@ func (w *write) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = w.put(ctx, http.MethodPost, w.collection, object)
+	dropped, err := w.put(ctx, http.MethodPost, w.collection, object)
+	if err == nil {
+		w.dropped(dropped)
+	}
 	if a := answerOf(err); a == nil || a.ErrStatus.Reason != metav1.StatusReasonAlreadyExists {
 		return err
 	}
@@ -101,33 +104,32 @@ func (w *write) create(ctx context.Context) error {
 		return fail.New(fail.Conflict, "it is there already and does not carry the label %s=%s; to take it over its user would need the verb patch",
 			plan.DeploymentLabel, w.DeploymentID)
 	case annotationOf(live, writtenAnnotation) == digest:
+		w.dropped(dropped)
 		return nil
 	}
 	update(object, live)
-	return w.put(ctx, http.MethodPut, w.path, object)
+	if dropped, err = w.put(ctx, http.MethodPut, w.path, object); err == nil {
+		w.dropped(dropped)
+	}
+	return err
 }
 
-// put sends an object and tells of the fields that the cluster has dropped.
-func (w *write) put(ctx context.Context, method, path string, object map[string]any) error {
+// put sends an object, and says which of its fields the cluster drops, be it that it is there already.
+func (w *write) put(ctx context.Context, method, path string, object map[string]any) (dropped []string, err error) {
 	body, err := json.Marshal(object)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var warnings []string
 	_, err = w.send(ctx, request{
 		method: method, path: path, query: createQuery,
 		contentType: contentJSON, accept: metadataOnly, body: body, discard: true, warnings: &warnings,
 	}, w.sent)
-	if err != nil {
-		return err
-	}
 	found, _ := utilnet.ParseWarningHeaders(warnings) // what cannot be read says nothing of fields
-	var paths []string
 	for _, warning := range found {
-		paths = append(paths, fields.Named(warning.Text)...)
+		dropped = append(dropped, fields.Named(warning.Text)...)
 	}
-	w.dropped(paths)
-	return nil
+	return dropped, err
 }
 
 // decodeObject reads an object, numbers to the digit.

@@ -39,7 +39,7 @@ type request struct {
 	accept      string
 	body        []byte
 	discard     bool      // the answer's body is of no interest
-	warnings    *[]string // takes the Warning headers of a successful answer, when not nil
+	warnings    *[]string // takes the Warning headers of the answer, when not nil
 }
 
 // do sends the request within Config.Request and returns the body of a successful answer. An error is a
@@ -60,9 +60,6 @@ func (c *Cluster) exchange(ctx context.Context, r request) ([]byte, error) {
 		return nil, err
 	}
 	defer answer.Body.Close()
-	if r.warnings != nil {
-		*r.warnings = answer.Header.Values("Warning")
-	}
 	limited := io.LimitReader(answer.Body, maxAnswer)
 	if r.discard {
 		_, _ = io.Copy(io.Discard, limited) // what the server did, it has said already
@@ -89,6 +86,9 @@ func (c *Cluster) open(ctx context.Context, client *http.Client, r request) (*ht
 		return nil, err
 	}
 	c.answers.Add(1)
+	if r.warnings != nil {
+		*r.warnings = answer.Header.Values("Warning")
+	}
 	if err := c.check(r.method, answer); err != nil {
 		answer.Body.Close()
 		return nil, err

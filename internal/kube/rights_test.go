@@ -136,7 +136,9 @@ spec:
 	require.Equal(t, kubetest.DeploymentID, l.find("a0").GetLabels()[plan.DeploymentLabel])
 
 	before = l.user.Answers()
-	require.Len(t, l.mustApply(resources).Unpatchable, len(resources))
+	again := l.mustApply(resources)
+	require.Len(t, again.Unpatchable, len(resources))
+	require.Equal(t, watcher.Dropped, again.Dropped)
 	require.Equal(t, int64(2*len(resources)), l.user.Answers()-before, "a create whose answer was lost is found to be done; patch is not tried")
 
 	j, deleted := job(resources, domain.MarkDoomed)
