@@ -149,6 +149,15 @@ var queries = []call{
 	{method: "GET", url: thePlacement + "/app-intents/?app=x&app-name=sink", status: 200, contains: []string{`"app":"sink"`}},
 	{method: "GET", url: thePlacement + "/app-intents/?app=x", status: 400, contains: []string{"Missing appName"}},
 	{method: "GET", url: thePlacement + "/app-intents?app=x", status: 200, contains: []string{`"app":"sink"`}},
+	{method: "GET", url: theComposite + "/deployment-intent-groups?view=full", status: 200, contains: []string{`{"items":[{"metadata":{"name":"dig",`, `"resource":"` + string(theGroupKey) + `","status":{"state":"`}},
+	{method: "GET", url: theComposite + "/deployment-intent-groups", status: 200, contains: []string{`[{"metadata":{"name":"dig",`}, lacks: []string{"status"}},
+	{method: "GET", url: theComposite + "/deployment-intent-groups?view=most", status: 400, contains: []string{"Invalid query view"}},
+	{method: "GET", url: theComposite + "/deployment-intent-groups?limit=1", status: 400, contains: []string{"view=full"}},
+	{method: "GET", url: "/v2/projects/proj/deployment-intent-groups?limit=1", status: 200, contains: []string{`"name":"dig"`}},
+	{method: "GET", url: "/v2/projects/none/deployment-intent-groups", status: 404, contains: []string{`"none"`}},
+	{method: "GET", url: "/v2/projects/none/deployment-intent-groups?watch=perhaps", status: 400, contains: []string{"Invalid query watch"}},
+	{method: "GET", url: "/v2/deployment-intent-groups", status: 200, contains: []string{`"name":"dig"`}},
+	{method: "GET", url: theProvider + "/clusters?view=full", status: 200, contains: []string{`"items":[{"metadata":{"name":"c1",`, `"connectivity":"Unknown"`, `"groups":`}},
 	{method: "GET", url: "/v2/operations?project=proj&limit=1", status: 200, is: `{"items":[` + goingOn + `]}`},
 	{method: "GET", url: "/v2/operations?limit=many", status: 400, contains: []string{"Invalid query limit"}},
 	{method: "GET", url: "/v2/operations?cluster=c1&kind=approve", status: 400, contains: []string{"cluster: ", "kind: "}},
@@ -337,6 +346,7 @@ func newRealWorld(t *testing.T) *world {
 		explainer := service.NewExplainer(lifecycle, willing{}, explain.WebUI{})
 		*instances, d.Lifecycle, d.Explain, d.Cluster = lifecycle, lifecycle, explainer.Explain, explainer.Cluster
 		d.Journal = service.NewJournal(lifecycle, willing{}, explain.WebUI{})
+		d.Fleet = service.NewFleet(lifecycle, w.store)
 		d.Status = func(ctx context.Context, owner domain.Key, q url.Values) (api.Document, error) {
 			return lifecycle.Status(ctx, owner, q)
 		}

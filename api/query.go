@@ -19,6 +19,17 @@ func (e *edge) listClusters(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	full, err := wantsFull(c)
+	if err != nil {
+		return err
+	}
+	if full {
+		list, err := e.fleet.Clusters(ctx, provider, c.QueryParams())
+		if err != nil {
+			return err
+		}
+		return c.JSON(http.StatusOK, list)
+	}
 	if label := c.QueryParam("label"); label != "" {
 		names, err := e.service.ClustersByLabel(ctx, provider, label)
 		if err != nil {

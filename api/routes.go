@@ -10,6 +10,7 @@ import (
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/operations"
+	"github.com/drover-io/drover/internal/service"
 )
 
 // The templates of the paths, below /v2. A template's segments are those of the keys of its documents.
@@ -68,7 +69,7 @@ func (e *edge) resources() []resource {
 		{noun: domain.CompositeProfiles, path: profiles, item: "/:compositeProfile", put: always(201)},
 		{noun: domain.Profiles, path: profiles + "/:compositeProfile/profiles", item: "/:profile", put: always(201), upload: true, keeps: true, list: e.listProfiles, get: e.getProfile, query: profileListQuery},
 
-		{noun: domain.DeploymentIntentGroups, path: groups, item: "/:deploymentIntentGroup", put: upsert},
+		{noun: domain.DeploymentIntentGroups, path: groups, item: "/:deploymentIntentGroup", put: upsert, list: e.listGroups, query: fullQuery},
 		{noun: domain.DeploymentIntents, path: group + "/intents", item: "/:intent", put: upsert, list: e.listIntents, listed: intentList{}},
 		{noun: domain.PlacementIntents, path: placements, item: "/:genericPlacementIntent", put: upsert},
 		{noun: domain.AppIntents, path: placements + "/:genericPlacementIntent/app-intents", item: "/:appIntent", put: upsert, list: e.listAppIntents},
@@ -116,6 +117,14 @@ func (e *edge) operations() []endpoint {
 		{method: http.MethodGet, path: "/operations", summary: "List the operations that go on, and those that have ended lately", out: map[int]any{200: operations.List{}}, query: operationsQuery, handle: e.listOperations},
 		{method: http.MethodGet, path: "/operations/:operation", summary: "Show the last run of an operation", out: map[int]any{200: operations.Operation{}}, handle: e.getOperation},
 	}
+	for _, many := range []struct{ template, whose string }{{"", "fleet"}, {project, "project"}} {
+		all = append(all, endpoint{
+			method: http.MethodGet, path: many.template + "/" + domain.DeploymentIntentGroups.Collection,
+			summary: "List the deployment intent groups of the " + many.whose + " with where each of them stands",
+			out:     map[int]any{200: service.GroupList{}}, query: []parameter{limitQuery, continueQuery, groupsWatchQuery},
+			events: true, limit: unlimited, handle: e.manyGroups(many.template),
+		})
+	}
 	for _, noun := range domain.Owners {
 		all = append(all, endpoint{
 			method: http.MethodGet, path: owners[noun] + "/explain", summary: "Say why a " + noun.Title + " is not as it was wished",
@@ -145,6 +154,7 @@ var (
 	clusterListQuery = []parameter{
 		{name: "label", about: "answer with the names of the clusters that carry the label"},
 		{name: "withLabels", about: "true: answer with the clusters' labels"},
+		fullQuery[0], fullQuery[1], fullQuery[2],
 	}
 	kvQuery            = []parameter{{name: "key", about: "answer with the value of this key"}}
 	profileListQuery   = []parameter{{name: "app", about: "answer with the profile of this app"}}
@@ -167,9 +177,14 @@ var (
 		{name: "resources", about: "list the resources by app"},
 		watchQuery,
 	}
-	limitQuery      = parameter{name: "limit", about: "how many at the most, 1 to 1000; 100 when missing"}
-	continueQuery   = parameter{name: "continue", about: "what the page before has in continue: go on there"}
-	operationsQuery = []parameter{
+	limitQuery    = parameter{name: "limit", about: "how many at the most, 1 to 1000; 100 when missing"}
+	continueQuery = parameter{name: "continue", about: "what the page before has in continue: go on there"}
+	fullQuery     = []parameter{
+		{name: "view", about: "full: answer with items, each with its status (where it stands), in pages; EMCO's list when missing", enum: []string{"full"}},
+		limitQuery, continueQuery,
+	}
+	groupsWatchQuery = parameter{name: "watch", about: "true: answer with server-sent events: an object with where each group stands, by its path (status), then those that have changed, null for one that is gone (change); ids, end, error and dropped as with a status", enum: []string{"true", "false"}}
+	operationsQuery  = []parameter{
 		{name: "project", about: "only what belongs to this project"},
 		{name: "owner", about: "only those of this deployment intent group, logical cloud or cluster, by its path below /v2"},
 		{name: "cluster", about: "only those that have, or had, something to do on this cluster, as provider+cluster; one with several apps there may come again on a later page"},

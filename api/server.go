@@ -32,6 +32,7 @@ type Deps struct {
 	Explain   ExplainQuery
 	Cluster   ClusterQuery
 	Journal   Journal
+	Fleet     Fleet
 	// Ready are the questions of /readyz, by the name of what is asked.
 	Ready map[string]func(context.Context) error
 	Log   *slog.Logger
@@ -60,6 +61,7 @@ type edge struct {
 	explainQuery ExplainQuery
 	clusterQuery ClusterQuery
 	journal      Journal
+	fleet        Fleet
 	watches      *notify.Hub
 	ready        map[string]func(context.Context) error
 	kubeconfigs  bool     // may be read back
@@ -84,7 +86,7 @@ func New(d Deps) (*echo.Echo, error) {
 	e := &edge{
 		begun: make(places, d.Operations), answered: make(places, requestsAtOnce),
 		service: d.Service, lifecycle: d.Lifecycle, statusQuery: d.Status, explainQuery: d.Explain, clusterQuery: d.Cluster,
-		journal: d.Journal, watches: d.Watches,
+		journal: d.Journal, fleet: d.Fleet, watches: d.Watches,
 		ready: d.Ready, kubeconfigs: d.KubeconfigDownload, log: d.Log,
 		seconds: newHistogram(),
 	}

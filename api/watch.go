@@ -53,6 +53,11 @@ func (e *edge) watch(c echo.Context, key domain.Key) error {
 	if err != nil {
 		return err
 	}
+	return e.stream(c, key, q)
+}
+
+// stream answers with events.
+func (e *edge) stream(c echo.Context, key domain.Key, q status.Query) error {
 	ctx := c.Request().Context()
 	s, err := e.watches.Subscribe(ctx, key, q, c.Request().Header.Get(lastEventID))
 	if err != nil {

@@ -41,9 +41,10 @@ func listen(ctx context.Context, address, purpose string) (net.Listener, error) 
 func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	lifecycle := service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now)
 	lifecycle.Rehearse = activities.NewRehearsal(p.store, p.engine, p.charts).Rehearse
+	fleet := service.NewFleet(lifecycle, p.store)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	hub, err := notify.New(statuses{lifecycle}, notify.Options{Log: p.log}, registry)
+	hub, err := notify.New(statuses{lifecycle, fleet}, notify.Options{Log: p.log}, registry)
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 			return d, nil
 		},
 		Explain: explainer.Explain, Cluster: explainer.Cluster,
-		Journal: service.NewJournal(lifecycle, p.engine, ui),
+		Journal: service.NewJournal(lifecycle, p.engine, ui), Fleet: fleet,
 		Watches: hub,
 		Ready:   p.ready(), Log: p.log, Metrics: registry, MaxBody: p.config.MaxBody,
 		Listen: p.config.Listen, Hosts: p.config.AllowedHosts, Origins: p.config.AllowedOrigins, KubeconfigDownload: p.config.KubeconfigDownload,
@@ -96,14 +97,32 @@ func (p *Parts) serveRPC(ctx context.Context, hub *notify.Hub) error {
 	return rpc.Serve(ctx, l, hub, p.log, p.config.Drain)
 }
 
-// statuses are those of a Lifecycle as notify.Statuses.
-type statuses struct{ *service.Lifecycle }
+// statuses are those of a Lifecycle, and of a Fleet where no owner is named, as notify.Statuses.
+type statuses struct {
+	*service.Lifecycle
+	*service.Fleet
+}
+
+// Sign implements notify.Statuses.
+func (s statuses) Sign(ctx context.Context, key domain.Key, e status.Extent) (string, error) {
+	if domain.OwnerNoun(key) == nil {
+		return s.GroupsSign(ctx, key)
+	}
+	return s.Lifecycle.Sign(ctx, key, e)
+}
 
 // Snapshot implements notify.Statuses.
-func (s statuses) Snapshot(ctx context.Context, group domain.Key, e status.Extent) (notify.Snapshot, error) {
-	snapshot, err := s.Lifecycle.Snapshot(ctx, group, e)
+func (s statuses) Snapshot(ctx context.Context, key domain.Key, e status.Extent) (notify.Snapshot, error) {
+	if domain.OwnerNoun(key) == nil {
+		groups, err := s.GroupsSnapshot(ctx, key)
+		if err != nil {
+			return nil, err // a nil snapshot must not hide in the interface
+		}
+		return groups, nil
+	}
+	snapshot, err := s.Lifecycle.Snapshot(ctx, key, e)
 	if err != nil {
-		return nil, err // a nil snapshot must not hide in the interface
+		return nil, err // the same
 	}
 	return snapshot, nil
 }

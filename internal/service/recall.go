@@ -15,6 +15,8 @@ import (
 type recall struct {
 	plans *lru.Cache[domain.Digest, *plan.Plan]
 	ended *lru.Cache[ending, []domain.Leaf]
+	// places are the clusters of plans; they are kept of many more plans than the plans themselves are.
+	places *lru.Cache[domain.Digest, []domain.ClusterName]
 }
 
 // ending is one end of one operation on a context. The record's own time makes it another one when the
@@ -29,11 +31,15 @@ type ending struct {
 const (
 	recallPlans  = 32
 	recallEnded  = 32
+	recallPlaces = 5000
 	recallLeaves = 5000 // more leaves of one context are not kept
 )
 
 func newRecall() *recall {
-	return &recall{plans: lru.New[domain.Digest, *plan.Plan](recallPlans), ended: lru.New[ending, []domain.Leaf](recallEnded)}
+	return &recall{
+		plans: lru.New[domain.Digest, *plan.Plan](recallPlans), ended: lru.New[ending, []domain.Leaf](recallEnded),
+		places: lru.New[domain.Digest, []domain.ClusterName](recallPlaces),
+	}
 }
 
 // plan reads a plan, which must not be changed.

@@ -52,14 +52,20 @@ func (c *change) encoded(m member) {
 }
 
 func (c *change) members(before, after []member) {
+	was := make(map[string]json.RawMessage, len(before)) // a list has thousands
+	for _, m := range before {
+		was[m.name] = m.value
+	}
 	for _, m := range after {
-		if !slices.ContainsFunc(before, m.same) {
+		value, known := was[m.name]
+		delete(was, m.name)
+		if !known || !bytes.Equal(value, m.value) {
 			c.member(m.name)
 			c.out.bytes(m.value)
 		}
 	}
 	for _, m := range before {
-		if !slices.ContainsFunc(after, func(n member) bool { return n.name == m.name }) {
+		if _, gone := was[m.name]; gone {
 			c.member(m.name)
 			c.out.text("null")
 		}

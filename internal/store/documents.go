@@ -56,6 +56,22 @@ func (s *Store) ListUnder(ctx context.Context, n *domain.Noun, prefix domain.Key
 	return s.objects(ctx, n, under(prefix))
 }
 
+// Page reads documents of the noun below prefix whose keys come after a key, sorted by key, limit at the most. Prefix "" is
+// above everything, and "" comes before every key. What it returns is not nil.
+func (s *Store) Page(ctx context.Context, n *domain.Noun, prefix, after domain.Key, limit int) ([]domain.Object, error) {
+	objects := []domain.Object{}
+	filter := bson.D{}
+	if prefix != "" {
+		filter = append(filter, below(string(prefix))...)
+	}
+	if after != "" {
+		filter = bson.D{{Key: "$and", Value: bson.A{filter, byID(bson.D{{Key: "$gt", Value: after}})}}}
+	}
+	err := each(ctx, s, s.collection(n), filter, n.New, func(o domain.Object) { objects = append(objects, o) },
+		options.Find().SetLimit(int64(limit)))
+	return objects, err
+}
+
 func (s *Store) objects(ctx context.Context, n *domain.Noun, filter bson.D) ([]domain.Object, error) {
 	objects := []domain.Object{}
 	err := each(ctx, s, s.collection(n), filter, n.New, func(o domain.Object) { objects = append(objects, o) })

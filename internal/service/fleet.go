@@ -1,0 +1,378 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"net/url"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/status"
+)
+
+// Group is a deployment intent group with where it stands.
+type Group struct {
+	*domain.DeploymentIntentGroup
+	Resource domain.Key  `json:"resource"` // its path below /v2
+	Status   GroupStatus `json:"status"`
+}
+
+// GroupStatus is where a group stands, as its status says it.
+type GroupStatus struct {
+	State    domain.State         `json:"state"`
+	Since    time.Time            `json:"since"`
+	Instance string               `json:"instance,omitempty"`
+	Context  domain.ContextStatus `json:"contextStatus,omitempty"`
+	Revision int                  `json:"revision"`
+	// Counts are the instance's resources by state; of an operation that goes on they may be missing, where many do.
+	Counts map[domain.ResourceState]int `json:"counts,omitempty"`
+	Reason string                       `json:"reason,omitempty"` // why the last operation failed
+}
+
+// GroupList is a page of groups, sorted by their paths.
+type GroupList struct {
+	Items []Group `json:"items"`
+	// Continue asks for the page that follows, "" at the end.
+	Continue string `json:"continue,omitempty"`
+}
+
+// Cluster is a registered cluster with where it stands.
+type Cluster struct {
+	*domain.Cluster
+	Resource domain.Key    `json:"resource"` // its path below /v2
+	Status   ClusterStatus `json:"status"`
+}
+
+// ClusterStatus is where a cluster stands.
+type ClusterStatus struct {
+	// Connectivity is what work last saw of it: Retrying when it did not answer, Available when it did or when it is heard,
+	// else Unknown.
+	Connectivity domain.Connectivity `json:"connectivity"`
+	// Heard says whether what changes there would be heard of now; LastHeard when that was so for the last time, and Reason
+	// why it is not.
+	Heard     bool       `json:"heard"`
+	LastHeard *time.Time `json:"lastHeard,omitempty"`
+	Reason    string     `json:"reason,omitempty"`
+	// Report is how it reports, the default too.
+	Report domain.Report `json:"report"`
+	// Groups is how many deployment intent groups may have something there.
+	Groups int `json:"groups"`
+}
+
+// ClusterList is a page of clusters, sorted by name.
+type ClusterList struct {
+	Items []Cluster `json:"items"`
+	// Continue asks for the page that follows, "" at the end.
+	Continue string `json:"continue,omitempty"`
+}
+
+// Fleet lists many resources with where each of them stands, with few questions for a page of them.
+type Fleet struct {
+	lifecycle *Lifecycle
+	pages     Pages
+}
+
+// Pages reads many documents.
+type Pages interface {
+	// Page reads documents of the noun below prefix whose keys come after a key, sorted by key, limit at the most.
+	Page(ctx context.Context, noun *domain.Noun, prefix, after domain.Key, limit int) ([]domain.Object, error)
+	// Unreachable are the clusters that did not answer when they were last tried.
+	Unreachable(ctx context.Context) (map[domain.ClusterName]bool, error)
+}
+
+// NewFleet makes the queries.
+func NewFleet(l *Lifecycle, p Pages) *Fleet { return &Fleet{lifecycle: l, pages: p} }
+
+// Groups lists a page of the groups below prefix: those of a composite app, of a project, or with "" all. NotFound when
+// what it names is not there.
+func (f *Fleet) Groups(ctx context.Context, prefix domain.Key, parameters url.Values) (*GroupList, error) {
+	if err := f.exists(ctx, prefix); err != nil {
+		return nil, err
+	}
+	objects, next, err := f.page(ctx, domain.DeploymentIntentGroups, prefix, parameters)
+	if err != nil {
+		return nil, err
+	}
+	list := &GroupList{Continue: next}
+	list.Items, err = f.groups(ctx, objects)
+	return list, err
+}
+
+// exists refuses a prefix that is no document's.
+func (f *Fleet) exists(ctx context.Context, prefix domain.Key) error {
+	var noun *domain.Noun
+	switch len(prefix.Segments()) {
+	case 2:
+		noun = domain.Projects
+	case 5:
+		noun = domain.CompositeApps
+	default:
+		return nil
+	}
+	_, err := f.lifecycle.store.Get(ctx, noun, prefix)
+	return err
+}
+
+// page reads one more document than are asked for, to know whether that is all.
+func (f *Fleet) page(ctx context.Context, noun *domain.Noun, prefix domain.Key, parameters url.Values) ([]domain.Object, string, error) {
+	limit, err := limitOf(parameters)
+	if err != nil {
+		return nil, "", err
+	}
+	token := parameters.Get("continue")
+	after, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil {
+		return nil, "", badContinue(token)
+	}
+	objects, err := f.pages.Page(ctx, noun, prefix, domain.Key(after), limit+1)
+	if err != nil || len(objects) <= limit {
+		return objects, "", err
+	}
+	objects = objects[:limit]
+	return objects, base64.RawURLEncoding.EncodeToString([]byte(domain.KeyOf(objects[limit-1]))), nil
+}
+
+// Of operations that go on the workflows are asked how far they are: a few at a time, and not more than that for one list.
+const (
+	asked     = 64
+	askedAt   = 8
+	askedTime = 2 * time.Second
+)
+
+// groups says where groups stand: the records of all their contexts are read at once.
+func (f *Fleet) groups(ctx context.Context, objects []domain.Object) ([]Group, error) {
+	l := f.lifecycle
+	ids := make([]string, 0, len(objects))
+	for _, o := range objects {
+		if id := o.(*domain.DeploymentIntentGroup).History.ContextID(); id != "" {
+			ids = append(ids, id)
+		}
+	}
+	records, err := l.records.InstancesByID(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[string]*domain.Instance, len(records))
+	for _, i := range records {
+		byID[i.ContextID] = i
+	}
+	all := make([]Group, 0, len(objects))
+	for _, o := range objects {
+		g := o.(*domain.DeploymentIntentGroup)
+		all = append(all, groupOf(g, byID[g.History.ContextID()]))
+	}
+	ctx, cancel := context.WithTimeout(ctx, askedTime)
+	defer cancel()
+	var going errgroup.Group
+	going.SetLimit(askedAt)
+	n := 0
+	for k := range all {
+		i := byID[all[k].Status.Instance]
+		if i == nil || !i.Status.InProgress() {
+			continue
+		}
+		if n++; n > asked {
+			break
+		}
+		going.Go(func() error { f.ask(ctx, &all[k].Status, i); return nil })
+	}
+	return all, going.Wait()
+}
+
+// groupOf is a group as the records have it.
+func groupOf(g *domain.DeploymentIntentGroup, i *domain.Instance) Group {
+	last := g.History.Last()
+	s := GroupStatus{
+		State: g.History.State(), Since: last.Time.UTC(), Instance: g.History.ContextID(), Revision: g.History.Revision(),
+	}
+	switch {
+	case i != nil && last.By != "":
+		s.Context = domain.ContextUpdated
+	case i != nil:
+		s.Context, s.Counts, s.Reason = i.Status, i.Counts, i.Reason
+	case s.Instance != "": // nobody has recorded it yet
+		s.Context = domain.ContextInstantiating
+	}
+	return Group{DeploymentIntentGroup: g, Resource: domain.KeyOf(g), Status: s}
+}
+
+// ask asks how far an operation is that goes on, or whether somebody has ended it by hand.
+func (f *Fleet) ask(ctx context.Context, s *GroupStatus, i *domain.Instance) {
+	s.Counts = nil
+	counts, err := f.lifecycle.engine.Counts(ctx, working(i))
+	if err == nil {
+		s.Counts = counts
+		return
+	}
+	if fail.Is(err, fail.NotFound) {
+		if stands, err := f.lifecycle.statusOf(ctx, i); err == nil {
+			s.Context = stands
+		}
+	}
+}
+
+// Clusters lists a page of the clusters of a provider. NotFound when there is no such provider.
+func (f *Fleet) Clusters(ctx context.Context, provider domain.Key, parameters url.Values) (*ClusterList, error) {
+	if _, err := f.lifecycle.store.Get(ctx, domain.ClusterProviders, provider); err != nil {
+		return nil, err
+	}
+	objects, next, err := f.page(ctx, domain.ClustersNoun, provider, parameters)
+	if err != nil {
+		return nil, err
+	}
+	watches, err := f.lifecycle.heard.Watches(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	unreachable, err := f.pages.Unreachable(ctx)
+	if err != nil {
+		return nil, err
+	}
+	groups, err := f.groupsOn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := &ClusterList{Items: make([]Cluster, 0, len(objects)), Continue: next}
+	for _, o := range objects {
+		c := o.(*domain.Cluster)
+		name := c.ClusterName()
+		w := watches[name]
+		s := ClusterStatus{
+			Connectivity: connectivityOf(c, w, unreachable[name]), Heard: w.Connected, Report: c.Reporting(), Groups: groups[name],
+			Reason: cmp.Or(w.Reason, c.Tried.Error),
+		}
+		if !w.LastSeen.IsZero() {
+			at := w.LastSeen.UTC().Truncate(time.Millisecond)
+			s.LastHeard = &at
+		}
+		list.Items = append(list.Items, Cluster{Cluster: c, Resource: domain.KeyOf(c), Status: s})
+	}
+	return list, nil
+}
+
+func connectivityOf(c *domain.Cluster, w domain.Watch, unreachable bool) domain.Connectivity {
+	switch {
+	case unreachable:
+		return domain.ConnectivityRetrying
+	case w.Connected, !c.Tried.At.IsZero() && c.Tried.Error == "":
+		return domain.ConnectivityAvailable
+	default:
+		return domain.ConnectivityUnknown
+	}
+}
+
+// groupsOn counts the groups that may have something on each cluster.
+func (f *Fleet) groupsOn(ctx context.Context) (map[domain.ClusterName]int, error) {
+	active, err := f.lifecycle.records.ActiveInstances(ctx)
+	if err != nil {
+		return nil, err
+	}
+	active = slices.DeleteFunc(active, func(i *domain.Instance) bool {
+		return domain.OwnerNoun(i.Owner) != domain.DeploymentIntentGroups || i.Plan == ""
+	})
+	places := make([][]domain.ClusterName, len(active))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(gatheredAtOnce)
+	for n, i := range active {
+		g.Go(func() (err error) {
+			places[n], err = f.lifecycle.recall.clusters(ctx, f.lifecycle.records, i.Plan)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	on := map[domain.ClusterName]int{}
+	for _, clusters := range places {
+		for _, c := range clusters {
+			on[c]++
+		}
+	}
+	return on, nil
+}
+
+// clusters are those that a plan goes to, sorted.
+func (r *recall) clusters(ctx context.Context, records Records, digest domain.Digest) ([]domain.ClusterName, error) {
+	if found, ok := r.places.Get(digest); ok {
+		return found, nil
+	}
+	p, err := r.plan(ctx, records, digest)
+	if err != nil {
+		return nil, err
+	}
+	var found []domain.ClusterName
+	for _, a := range p.Apps {
+		for _, t := range a.Targets {
+			found = append(found, t.ClusterName)
+		}
+	}
+	slices.SortFunc(found, domain.ClusterName.Compare)
+	found = slices.Compact(found)
+	r.places.Add(digest, found)
+	return found, nil
+}
+
+// maxWatched is how many groups one watch may go over.
+const maxWatched = 20_000
+
+// GroupsSnapshot is where all groups below a prefix stand at a time.
+type GroupsSnapshot struct{ document []byte }
+
+// Write writes the document: an object with a member for each group, by its path below /v2. The query is that of a status
+// and says nothing here.
+func (s *GroupsSnapshot) Write(w io.Writer, _ status.Query) error {
+	_, err := w.Write(append(s.document, '\n'))
+	return err
+}
+
+// GroupsSnapshot looks at all groups below prefix. Unavailable when they are too many to be watched.
+func (f *Fleet) GroupsSnapshot(ctx context.Context, prefix domain.Key) (*GroupsSnapshot, error) {
+	if err := f.exists(ctx, prefix); err != nil {
+		return nil, err
+	}
+	all := map[domain.Key]GroupStatus{}
+	for after := domain.Key(""); ; {
+		objects, err := f.pages.Page(ctx, domain.DeploymentIntentGroups, prefix, after, maxLimit)
+		if err != nil {
+			return nil, err
+		}
+		groups, err := f.groups(ctx, objects)
+		if err != nil {
+			return nil, err
+		}
+		for _, g := range groups {
+			all[g.Resource] = g.Status
+		}
+		if len(objects) < maxLimit {
+			break
+		}
+		if len(all) >= maxWatched {
+			return nil, fail.New(fail.Invalid, "there are more than %d groups, which is as many as one watch goes over; watch the groups of one project", maxWatched)
+		}
+		after = domain.KeyOf(objects[len(objects)-1])
+	}
+	document, err := json.Marshal(all)
+	if err != nil {
+		return nil, fail.Wrap(err, fail.Internal, "where groups stand")
+	}
+	return &GroupsSnapshot{document}, nil
+}
+
+// GroupsSign is a short text that is another one when GroupsSnapshot may have become another.
+func (f *Fleet) GroupsSign(ctx context.Context, prefix domain.Key) (string, error) {
+	s, err := f.GroupsSnapshot(ctx, prefix)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(s.document)
+	return hex.EncodeToString(sum[:]), nil
+}

@@ -1,0 +1,198 @@
+package service_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
+)
+
+// metered counts what is asked of a store.
+type metered struct {
+	*store.Store
+	asked atomic.Int64
+}
+
+func (m *metered) Get(ctx context.Context, n *domain.Noun, key domain.Key) (domain.Object, error) {
+	m.asked.Add(1)
+	return m.Store.Get(ctx, n, key)
+}
+
+func (m *metered) Page(ctx context.Context, n *domain.Noun, prefix, after domain.Key, limit int) ([]domain.Object, error) {
+	m.asked.Add(1)
+	return m.Store.Page(ctx, n, prefix, after, limit)
+}
+
+func (m *metered) Instance(ctx context.Context, id string) (*domain.Instance, error) {
+	m.asked.Add(1)
+	return m.Store.Instance(ctx, id)
+}
+
+func (m *metered) InstancesByID(ctx context.Context, ids []string) ([]*domain.Instance, error) {
+	m.asked.Add(1)
+	return m.Store.InstancesByID(ctx, ids)
+}
+
+// progress is an engine in which one operation goes on.
+type progress struct {
+	service.Engine
+	context string
+	asked   atomic.Int64
+}
+
+func (p *progress) Counts(_ context.Context, s domain.Scope) (map[domain.ResourceState]int, error) {
+	p.asked.Add(1)
+	if s.ContextID != p.context {
+		return nil, fail.New(fail.NotFound, "not running")
+	}
+	return map[domain.ResourceState]int{domain.ResourcePending: 3}, nil
+}
+
+func (p *progress) Running(_ context.Context, s domain.Scope) (bool, error) {
+	return s.ContextID == p.context, nil
+}
+
+func parameters(t *testing.T, query string) url.Values {
+	t.Helper()
+	v, err := url.ParseQuery(query)
+	require.NoError(t, err)
+	return v
+}
+
+func TestFleetOfGroups(t *testing.T) {
+	const n, project = 120, domain.Key("projects/p")
+	db, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Timeout: storetest.Timeout})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close(context.Background())) })
+	m, e := &metered{Store: db}, &progress{context: "5"}
+	require.NoError(t, db.Create(t.Context(), &domain.Project{Metadata: domain.Metadata{Name: "p"}}))
+	at := time.Date(2026, 11, 21, 5, 29, 7, 0, time.UTC)
+	for i := range n {
+		g := group(fmt.Sprintf("g%04d", i))
+		g.Parent = project.Child("composite-apps", "ca", "v"+fmt.Sprint(i%2))
+		g.History = domain.NewHistory(at)
+		if i > 0 {
+			g.History.Append(domain.Instantiated, fmt.Sprint(i), 1, at)
+			record := &domain.Instance{ContextID: fmt.Sprint(i), Owner: domain.KeyOf(g), Operation: domain.OpInstantiate, Status: domain.ContextInstantiated}
+			record.Counts = map[domain.ResourceState]int{domain.ResourceApplied: 2}
+			if i == 5 || i == 7 { // that of 7 was ended by hand
+				record.Status, record.Counts = domain.ContextInstantiating, nil
+			}
+			require.NoError(t, db.PutInstance(t.Context(), record))
+		}
+		require.NoError(t, db.Create(t.Context(), g))
+	}
+	f := service.NewFleet(service.NewLifecycle(m, m, nil, e, time.Now), m)
+	list := func(prefix domain.Key, query string) *service.GroupList {
+		t.Helper()
+		l, err := f.Groups(t.Context(), prefix, parameters(t, query))
+		require.NoError(t, err)
+		return l
+	}
+	m.asked.Store(0)
+	all := list(project, "limit=120")
+	require.Len(t, all.Items, n)
+	require.Empty(t, all.Continue)
+	require.LessOrEqual(t, m.asked.Load(), int64(8), "a list costs few questions, however long it is")
+	require.Equal(t, int64(2), e.asked.Load(), "only what goes on is asked for")
+
+	stands := map[string]service.GroupStatus{}
+	for _, g := range all.Items {
+		stands[g.Name] = g.Status
+	}
+	require.Equal(t, service.GroupStatus{State: domain.Created, Since: at}, stands["g0000"])
+	require.Equal(t, service.GroupStatus{
+		State: domain.Instantiated, Since: at, Instance: "1", Context: domain.ContextInstantiated, Revision: 1,
+		Counts: map[domain.ResourceState]int{domain.ResourceApplied: 2},
+	}, stands["g0001"])
+	require.Equal(t, map[domain.ResourceState]int{domain.ResourcePending: 3}, stands["g0005"].Counts)
+	require.Equal(t, domain.ContextInstantiateFailed, stands["g0007"].Context)
+
+	var paged []service.Group
+	for token, first := "", true; first || token != ""; first = false {
+		l := list("", "limit=50&continue="+token)
+		require.LessOrEqual(t, len(l.Items), 50)
+		paged, token = append(paged, l.Items...), l.Continue
+	}
+	require.Equal(t, all.Items, paged)
+	require.Len(t, list(project, "").Items, 100)
+	document, err := json.Marshal(all.Items[0])
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(string(document), `{"metadata":{"name":"g0000",`), "%s", document)
+	for _, query := range []string{"limit=0", "continue=%21"} {
+		_, err := f.Groups(t.Context(), project, parameters(t, query))
+		require.True(t, fail.Is(err, fail.Invalid), "%v", err)
+	}
+	_, err = f.Groups(t.Context(), "projects/none", nil)
+	require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+
+	m.asked.Store(0)
+	s, err := f.GroupsSnapshot(t.Context(), project)
+	require.NoError(t, err)
+	require.LessOrEqual(t, m.asked.Load(), int64(12), "a watch neither")
+	var b strings.Builder
+	require.NoError(t, s.Write(&b, status.Query{}))
+	require.Contains(t, b.String(), `"projects/p/composite-apps/ca/v1/deployment-intent-groups/g0001":{"state":"Instantiated"`)
+	sign, err := f.GroupsSign(t.Context(), project)
+	require.NoError(t, err)
+	require.NoError(t, db.UpdateInstance(t.Context(), "9", func(i *domain.Instance) error { i.Status = domain.ContextInstantiateFailed; return nil }))
+	other, err := f.GroupsSign(t.Context(), project)
+	require.NoError(t, err)
+	require.NotEqual(t, sign, other)
+}
+
+func TestFleetOfClusters(t *testing.T) {
+	db, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Timeout: storetest.Timeout})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close(context.Background())) })
+	require.NoError(t, db.Create(t.Context(), &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}}))
+	names := map[string]domain.ClusterName{}
+	for _, name := range []string{"away", "heard", "new"} {
+		c := &domain.Cluster{Identity: domain.Identity{Parent: "cluster-providers/p"}, Metadata: domain.Metadata{Name: name}}
+		names[name] = c.ClusterName()
+		require.NoError(t, db.Create(t.Context(), c))
+	}
+	require.NoError(t, db.SetReachable(t.Context(), names["away"], false))
+	require.NoError(t, db.Pulse(t.Context(), "worker", time.Now()))
+	require.NoError(t, db.PutWatch(t.Context(), "worker", domain.Watch{Cluster: names["heard"], Connected: true, LastSeen: time.Now()}))
+	p, err := json.Marshal(plan.Plan{Apps: []plan.App{
+		{Name: "a", Targets: []plan.Target{{ClusterName: names["away"]}, {ClusterName: names["heard"]}}}, {Name: "b", Targets: []plan.Target{{ClusterName: names["heard"]}}},
+	}})
+	require.NoError(t, err)
+	digest, err := db.PutBlob(t.Context(), p)
+	require.NoError(t, err)
+	for i, owner := range []domain.Key{domain.KeyOf(group("a")), domain.KeyOf(group("b")), "projects/p/logical-clouds/lc"} {
+		require.NoError(t, db.PutInstance(t.Context(), &domain.Instance{ContextID: fmt.Sprint(i), Owner: owner, Plan: digest, Status: domain.ContextInstantiated}))
+	}
+	f := service.NewFleet(service.NewLifecycle(db, db, &heard{store: db}, nil, time.Now), db)
+	l, err := f.Clusters(t.Context(), "cluster-providers/p", parameters(t, "limit=2"))
+	require.NoError(t, err)
+	require.NotEmpty(t, l.Continue)
+	require.Equal(t, domain.ConnectivityRetrying, l.Items[0].Status.Connectivity)
+	require.Equal(t, 2, l.Items[0].Status.Groups)
+	require.False(t, l.Items[0].Status.Heard)
+	require.Equal(t, domain.ConnectivityAvailable, l.Items[1].Status.Connectivity)
+	require.Equal(t, 2, l.Items[1].Status.Groups)
+	require.True(t, l.Items[1].Status.Heard)
+	require.NotNil(t, l.Items[1].Status.LastHeard)
+	l, err = f.Clusters(t.Context(), "cluster-providers/p", parameters(t, "limit=2&continue="+l.Continue))
+	require.NoError(t, err)
+	require.Len(t, l.Items, 1)
+	require.Equal(t, service.ClusterStatus{Connectivity: domain.ConnectivityUnknown, Report: (&domain.Cluster{}).Reporting()}, l.Items[0].Status)
+	_, err = f.Clusters(t.Context(), "cluster-providers/none", nil)
+	require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+}
