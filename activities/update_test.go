@@ -335,3 +335,29 @@ func TestRecordOfWhatWasAskedEarlier(t *testing.T) {
 		require.NoError(t, d.Record(t.Context(), in))
 	}
 }
+
+// TestHistoriesNameTheOperation, and who asked for it.
+func TestHistoriesNameTheOperation(t *testing.T) {
+	d, s, in := migrating(t)
+	in.Goal.Source, in.By, in.RunID = domain.KeyOf(&s.source), "alice", "run"
+	for range 2 {
+		require.NoError(t, d.Record(t.Context(), in))
+	}
+	named := func(a domain.Action) [2]string { return [2]string{a.Operation, a.RequestedBy} }
+	require.Equal(t, [2]string{"migrate to v1/group", "alice"}, named(s.source.History.Last()))
+	require.Equal(t, [2]string{"migrate from v0/source", "alice"}, named(d.store.group.History.Last()))
+	require.Equal(t, []domain.Ran{{RunID: "run", Operation: domain.OpMigrate, Detail: "migrate from v0/source", RequestedBy: "alice", Accepted: begun}}, s.instances["2"].Runs)
+
+	d.store.group.History.Leave("2", "3", 0, begun)
+	d.store.group.History.Append(domain.Instantiated, "3", 1, begun)
+	i := s.instances["2"]
+	i.ContextID, i.Status = "3", domain.ContextInstantiated
+	s.instances["3"] = i
+	back := activities.RecordInput{
+		Scope: domain.Scope{Owner: in.Owner, ContextID: "4", Operation: domain.OpRollback}, By: "bob", Goal: domain.Goal{Revert: "2"},
+		Prepared: &activities.Prepared{Plan: d.plan, OwnerRevision: d.store.group.Revision, From: &activities.From{ContextID: "3", Owner: in.Owner, OwnerRevision: d.store.group.Revision}},
+	}
+	require.NoError(t, d.Record(t.Context(), back))
+	require.Equal(t, [2]string{"rollback to 0", "bob"}, named(d.store.group.History.Last()))
+	require.Equal(t, 2, d.store.group.History.Last().Revision)
+}
