@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/operations"
 	"github.com/drover-io/drover/test/harness"
 )
@@ -84,6 +85,8 @@ func TestOperations(t *testing.T) {
 
 	var one operations.Operation
 	require.NoError(t, json.Unmarshal([]byte(as("", http.MethodGet, "/operations/"+all[2].ID, "")), &one))
+	require.Equal(t, map[domain.ResourceState]int{domain.ResourceApplied: 1}, one.Counts)
+	one.Counts = nil // a list has none
 	require.Equal(t, all[2], one)
 	require.NoError(t, json.Unmarshal([]byte(as("", http.MethodGet, "/operations/"+all[0].ID, "")), &one))
 	require.NotEmpty(t, one.Counts)
