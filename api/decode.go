@@ -131,11 +131,11 @@ func decode(body []byte, v any) (unknown []stray, err error) {
 	if len(body) == 0 {
 		return nil, fail.New(fail.Invalid, "Empty body")
 	}
-	// Mostly there is no such member, and a body is read once: a large one takes seconds.
+	// Mostly there is no such member, and a body is read once: a large one takes seconds. What was read before one was met
+	// is read again over itself.
 	strict := json.NewDecoder(bytes.NewReader(body))
 	strict.DisallowUnknownFields()
-	if whole := reflect.New(reflect.TypeOf(v).Elem()); strict.Decode(whole.Interface()) == nil && !strict.More() {
-		reflect.ValueOf(v).Elem().Set(whole.Elem())
+	if strict.Decode(v) == nil && !strict.More() {
 		return nil, nil
 	}
 	if err := json.Unmarshal(body, v); err != nil {
