@@ -212,7 +212,8 @@ func (l *Lifecycle) loadCloud(ctx context.Context, w *wanted) error {
 		return err
 	}
 	w.cloud = o.(*domain.LogicalCloud)
-	if err := l.checkCloud(ctx, w.cloud); fail.Is(err, fail.Conflict) {
+	err = l.checkCloud(ctx, w.cloud)
+	if fail.Is(err, fail.Conflict) {
 		w.closed = true
 		err = w.absent(err)
 	}

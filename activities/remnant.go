@@ -112,7 +112,7 @@ func (k *Kube) RemoveRemnants(ctx context.Context, in RemnantsInput) (*RemnantsR
 			defer mu.Unlock()
 			out.Deleted += len(deleted)
 			for _, r := range remain {
-				left = append(left, fmt.Sprintf("%s on %s: %s", r.ResourceID.Kind+" "+r.ResourceID.Name, c, r.Why))
+				left = append(left, fmt.Sprintf("%s on %s: %s", r.Kind+" "+r.Name, c, r.Why))
 			}
 			if err != nil {
 				out.Silent++

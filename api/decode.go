@@ -32,7 +32,7 @@ func (e *edge) receive(c echo.Context, r resource) (o domain.Object, file []byte
 		return nil, nil, err
 	}
 	var body []byte
-	if r.upload && !(r.keeps && alone(c.Request())) {
+	if r.upload && (!r.keeps || !alone(c.Request())) {
 		body, file, err = form(c.Request())
 		if err == nil && body == nil {
 			err = fail.New(fail.Invalid, "Empty body: the part \"metadata\" is missing, which has the document as JSON")

@@ -14,7 +14,7 @@ func TestWrongPathsAndMethods(t *testing.T) {
 		{name: "a letter too few", method: "GET", url: "/v2/project", header: json, status: 404, answers: problem, contains: []string{`"status":404`, "404 page not found", "/v2/projects"}},
 		{name: "no version", method: "GET", url: theProject + "/composite-apps/ca", status: 404, contains: []string{"404 page not found\n", "/v2/projects/{project}/composite-apps/{compositeApp}/{compositeAppVersion}"}},
 		{name: "no base", method: "GET", url: "/projects/proj/logical-clouds", status: 404, contains: []string{"/v2/projects/{project}/logical-clouds"}},
-		{name: "another operation", method: "POST", url: theGroup + "/instanciate", status: 404, contains: []string{"/instantiate"}},
+		{name: "another operation", method: "POST", url: theGroup + "/instantiat", status: 404, contains: []string{"/instantiate"}},
 		{name: "nothing like it", method: "GET", url: "/favicon.ico", status: 404, lacks: []string{"nearest"}},
 		{name: "endless", method: "GET", url: "/v2/" + strings.Repeat("a/", 4000), status: 404, lacks: []string{"nearest"}},
 
@@ -33,13 +33,13 @@ func TestWrongPathsAndMethods(t *testing.T) {
 func TestFieldValidation(t *testing.T) {
 	w := newWorld(t)
 	furnish(t, w)
-	body := func(name string) string { return `{"metadata":{"name":"` + name + `","descripton":"d"},"sepc":{}}` }
-	const first = `299 - "unknown field \"metadata.descripton\", did you mean \"metadata.description\"?"`
+	body := func(name string) string { return `{"metadata":{"name":"` + name + `","descriptin":"d"},"sepc":{}}` }
+	const first = `299 - "unknown field \"metadata.descriptin\", did you mean \"metadata.description\"?"`
 	check(t, w.router, []call{
 		{name: "by default", method: "POST", url: "/v2/projects", body: body("fv1"), status: 201, answers: map[string]string{"Warning": first}},
 		{name: "warn", method: "POST", url: "/v2/projects?fieldValidation=Warn", body: body("fv2"), status: 201, answers: map[string]string{"Warning": first}},
 		{name: "ignore", method: "POST", url: "/v2/projects?fieldValidation=Ignore", body: body("fv3"), status: 201, answers: map[string]string{"Warning": ""}},
-		{name: "strict", method: "POST", url: "/v2/projects?fieldValidation=Strict", body: body("fv4"), status: 400, contains: []string{`metadata.descripton: unknown field, did you mean "metadata.description"?`, "sepc: unknown field"}},
+		{name: "strict", method: "POST", url: "/v2/projects?fieldValidation=Strict", body: body("fv4"), status: 400, contains: []string{`metadata.descriptin: unknown field, did you mean "metadata.description"?`, "sepc: unknown field"}},
 		{name: "strict stores nothing", method: "GET", url: "/v2/projects/fv4", status: 404},
 		{name: "strict, of a PUT", method: "PUT", url: theProject + "?fieldValidation=Strict", body: body("proj"), status: 400},
 		{name: "strict, of a form", method: "POST", url: theComposite + "/apps?fieldValidation=Strict", body: `{"metadata":{"name":"a","x":1}}`, file: chartOf(t, "a"), status: 400, contains: []string{"metadata.x: unknown field"}},

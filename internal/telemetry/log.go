@@ -28,7 +28,7 @@ func (l logger) Error(message string, pairs ...any) {
 		if !ok {
 			continue
 		}
-		say := l.Logger.Error
+		var say func(string, ...any)
 		switch {
 		case passes(err) && again(pairs):
 			say = l.Debug
