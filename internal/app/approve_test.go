@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -213,8 +214,24 @@ func TestApproveRehearses(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, c.warnings, warnings)
 			require.Equal(t, domain.Approved, state)
+
+			worker := &activities.Lifecycle{Store: p.store, Now: time.Now, Charts: p.charts}
+			_, err = worker.Prepare(t.Context(), domain.Scope{Owner: domain.KeyOf(d.group), ContextID: "2", Operation: domain.OpInstantiate})
+			if reason, refused := notYet(warnings); refused {
+				require.Equal(t, reason, fail.TextOf(err), "what is not possible yet is what an instantiate refuses")
+			}
 		})
 	}
+}
+
+// notYet is the reason for which approve says that an instantiate is not possible yet.
+func notYet(warnings []string) (reason string, found bool) {
+	for _, w := range warnings {
+		if reason, found = strings.CutPrefix(w, "instantiate is not possible yet: "); found {
+			return reason, true
+		}
+	}
+	return "", false
 }
 
 // with is p with a database of its own.
