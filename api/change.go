@@ -21,25 +21,31 @@ type Changes interface {
 
 // rollbackBody is what a rollback is asked with, in EMCO's form: the revision is a string.
 type rollbackBody struct {
-	Metadata described `json:"metadata"`
-	Spec     struct {
-		Revision string `json:"revision"`
-	} `json:"spec"`
+	Metadata described    `json:"metadata" api:"required"`
+	Spec     rollbackSpec `json:"spec" api:"required"`
+}
+
+// rollbackSpec names the revision.
+type rollbackSpec struct {
+	Revision string `json:"revision" api:"required"` // the number of the revision, as a string
 }
 
 // migrateBody is what a migrate is asked with.
 type migrateBody struct {
-	Metadata described `json:"metadata"`
-	Spec     struct {
-		TargetCompositeAppVersion   string `json:"targetCompositeAppVersion"`
-		TargetDeploymentIntentGroup string `json:"targetDeploymentIntentGroup"`
-	} `json:"spec"`
+	Metadata described   `json:"metadata" api:"required"`
+	Spec     migrateSpec `json:"spec" api:"required"`
+}
+
+// migrateSpec names the group that takes over.
+type migrateSpec struct {
+	TargetCompositeAppVersion   string `json:"targetCompositeAppVersion" api:"required"`   // the version of the composite app to which the other group belongs
+	TargetDeploymentIntentGroup string `json:"targetDeploymentIntentGroup" api:"required"` // the other group; it must be approved
 }
 
 // described is the metadata of a request that has no name; EMCO's command sends an empty one.
 type described struct {
-	Name        string `json:"name,omitempty"`
-	Description string `json:"description,omitempty"`
+	Name        string `json:"name,omitempty"`        // may be left out
+	Description string `json:"description,omitempty"` // for people
 }
 
 // update answers with the revision that the instance has then.

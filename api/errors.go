@@ -41,11 +41,11 @@ const (
 
 // Problem is an error as RFC 9457 has it; for clients that accept JSON rather than text.
 type Problem struct {
-	Title  string       `json:"title"`
-	Status int          `json:"status"`
-	Detail string       `json:"detail"`
-	Kind   string       `json:"kind,omitempty"`
-	Errors []fail.Field `json:"errors,omitempty"`
+	Title  string       `json:"title"`            // the status in words
+	Status int          `json:"status"`           // the HTTP status
+	Detail string       `json:"detail"`           // what is wrong, and what can be done
+	Kind   string       `json:"kind,omitempty"`   // the kind of error, for programs
+	Errors []fail.Field `json:"errors,omitempty"` // the members that are wrong
 	// RequestID is the X-Request-Id of the answer; the logs have it too.
 	RequestID string `json:"requestID,omitempty"`
 }

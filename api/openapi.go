@@ -25,6 +25,7 @@ type endpoint struct {
 	limit        time.Duration // plainTime when 0
 	begins       bool          // an operation
 	summary      string
+	about        string      // what a user should know beside the summary
 	in           any         // a value of the body's type; nil for none
 	upload       bool        // the body is a form of metadata and file
 	keeps        bool        // the body may be the metadata alone
@@ -65,6 +66,7 @@ func openAPI(endpoints []endpoint) ([]byte, error) {
 		into: doc.Components.Schemas,
 		generator: openapi3gen.NewGenerator(
 			openapi3gen.SchemaCustomizer(constrain),
+			openapi3gen.CreateTypeNameGenerator(typeName),
 			openapi3gen.CreateComponentSchemas(openapi3gen.ExportComponentSchemasOptions{ExportComponentSchemas: true, ExportTopLevelSchema: true}),
 		),
 	}
@@ -108,10 +110,10 @@ func (g schemas) of(v any) (*openapi3.SchemaRef, error) {
 
 func (g schemas) operation(p endpoint, names []string) (*openapi3.Operation, error) {
 	o := openapi3.NewOperation()
-	o.Summary, o.OperationID, o.Tags = p.summary, operationID(p), []string{tag(p.path)}
+	o.Summary, o.Description, o.OperationID, o.Tags = p.summary, p.about, operationID(p), []string{tag(p.path)}
 	o.Responses = openapi3.NewResponsesWithCapacity(len(p.out))
 	for _, name := range names {
-		o.AddParameter(openapi3.NewPathParameter(name).WithSchema(nameSchema()))
+		o.AddParameter(openapi3.NewPathParameter(name).WithDescription(aboutName(name)).WithSchema(nameSchema()))
 	}
 	query := p.query
 	if p.in != nil {
@@ -197,15 +199,15 @@ func (p parameter) schema() *openapi3.Schema {
 	return s
 }
 
-// constrain says of the members called name what domain.CheckName checks, and that metadata is required.
+// constrain says of the members called name what domain.CheckName checks, and of structs what their sources say.
 func constrain(name string, t reflect.Type, _ reflect.StructTag, schema *openapi3.Schema) error {
 	if t.Kind() == reflect.String && name == "name" {
 		schema.WithPattern(domain.NamePattern).WithMaxLength(domain.MaxName)
 	}
-	if schema.Properties["metadata"] != nil {
-		schema.Required = []string{"metadata"}
+	if len(schema.Properties) == 0 {
+		return nil
 	}
-	return nil
+	return describe(t, schema)
 }
 
 // braces turns a template of echo's into one of OpenAPI's, with the names of its parameters.
@@ -247,7 +249,7 @@ func tagsOf(endpoints []endpoint) openapi3.Tags {
 	})
 	var tags openapi3.Tags
 	for _, name := range slices.Compact(names) {
-		tags = append(tags, &openapi3.Tag{Name: name})
+		tags = append(tags, &openapi3.Tag{Name: name, Description: aboutTag(name)})
 	}
 	return tags
 }

@@ -2,11 +2,16 @@ package api_test
 
 import (
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 )
 
 func TestOpenAPI(t *testing.T) {
@@ -48,12 +53,35 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 	})
+	t.Run("describes everything", func(t *testing.T) {
+		for path, item := range doc.Paths.Map() {
+			for method, o := range item.Operations() {
+				require.NotEmpty(t, o.Description, "%s %s", method, path)
+				for _, p := range o.Parameters {
+					require.NotEmpty(t, p.Value.Description, "%s %s: %s", method, path, p.Value.Name)
+				}
+			}
+		}
+		for _, tag := range doc.Tags {
+			require.NotEmpty(t, tag.Description, tag.Name)
+		}
+		for name, schema := range doc.Components.Schemas {
+			assert.NotEmpty(t, schema.Value.Description, name)
+			for member, s := range schema.Value.Properties {
+				assert.NotEmpty(t, s.Value.Description, "%s.%s", name, member)
+			}
+		}
+	})
+	t.Run("tells types of the same name apart", func(t *testing.T) {
+		require.Contains(t, doc.Components.Schemas["Cluster"].Value.Properties, "spec")
+		require.Contains(t, doc.Components.Schemas["explain.Cluster"].Value.Properties, "deployments")
+	})
 	t.Run("shows bodies, forms, parameters and refusals", func(t *testing.T) {
 		group := doc.Paths.Value("/projects/{project}/composite-apps/{compositeApp}/{compositeAppVersion}/deployment-intent-groups")
 		schema := group.Post.RequestBody.Value.Content.Get("application/json").Schema.Value
 		require.Contains(t, schema.Properties["spec"].Value.Properties, "logicalCloud")
 		require.NotContains(t, schema.Properties, "history")
-		require.Equal(t, []string{"metadata"}, schema.Required)
+		require.Equal(t, []string{"metadata", "spec"}, schema.Required)
 
 		app := doc.Paths.Value("/projects/{project}/composite-apps/{compositeApp}/{compositeAppVersion}/apps")
 		form := app.Post.RequestBody.Value.Content.Get("multipart/form-data").Schema.Value
@@ -67,6 +95,69 @@ func TestOpenAPI(t *testing.T) {
 			require.Contains(t, refusal.Value.Content, "application/problem+json")
 		}
 	})
+}
+
+// What is refused when it is missing is required in the document, and the values of an enum are those that are taken.
+func TestOpenAPIHasWhatValidateDemands(t *testing.T) {
+	w := newWorld(t)
+	doc, err := openapi3.NewLoader().LoadFromData(do(t, w.router, call{method: "GET", url: "/openapi.json"}).Body.Bytes())
+	require.NoError(t, err)
+	for _, noun := range domain.Nouns {
+		typeName := reflect.TypeOf(noun.New()).Elem().Name()
+		schema := doc.Components.Schemas[typeName]
+		require.NotNil(t, schema, typeName)
+		for _, filled := range []bool{false, true} {
+			o := noun.New()
+			if filled {
+				fill(reflect.ValueOf(o).Elem())
+			}
+			o.Base().Parent = "a/b/c/d/e/f/g" // whose is of no interest here
+			if d, ok := o.(interface{ Default() }); ok {
+				d.Default()
+			}
+			var problems fail.Problems
+			o.Validate(&problems)
+			for _, f := range fail.FieldsOf(problems.Err()) {
+				requireDemanded(t, schema.Value, f)
+			}
+		}
+	}
+}
+
+// requireDemanded follows the path of a problem of an object that has nothing in it: each member on it is required, or is an
+// element of a list that may be missing.
+func requireDemanded(t *testing.T, schema *openapi3.Schema, f fail.Field) {
+	t.Helper()
+	segments := strings.Split(f.Path, ".")
+	for i, s := range segments {
+		name, _, isElement := strings.Cut(s, "[")
+		member := schema.Properties[name]
+		require.NotNil(t, member, f.Path)
+		last := i == len(segments)-1
+		if last && !isElement {
+			require.Contains(t, schema.Required, name, "%s: %s", f.Path, f.Message)
+		}
+		if schema = member.Value; isElement {
+			schema = schema.Items.Value
+		}
+	}
+}
+
+// fill gives every list one element that has nothing in it.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() && v.Type().Field(i).Tag.Get("json") != "-" {
+				fill(v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Struct {
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+			fill(v.Index(0))
+		}
+	}
 }
 
 func TestDocsNeedNothingFromElsewhere(t *testing.T) {

@@ -117,10 +117,11 @@ func (e *edge) getProfile(c echo.Context) error {
 // intentList is EMCO's form of the list of a group's intents, and intentBinding that of one of them.
 type (
 	intentList struct {
+		// of each intent what it binds: genericPlacementIntent to a placement, or a controller to its intent
 		Intent []map[string]string `json:"intent"`
 	}
 	intentBinding struct {
-		Intent map[string]string `json:"intent"`
+		Intent map[string]string `json:"intent"` // genericPlacementIntent to a placement, or a controller to its intent
 	}
 )
 

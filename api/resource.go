@@ -63,7 +63,32 @@ func (r resource) endpoints(e *edge) []endpoint {
 		out := map[int]any{r.put.created: one, r.put.replaced: one}
 		all = append(all, endpoint{method: http.MethodPut, path: r.path + r.item, summary: "Replace a " + title + ", or create it", in: one, upload: r.upload, keeps: r.keeps, out: out, limit: limit, handle: e.replace(r)})
 	}
+	for i := range all {
+		all[i].about = aboutNoun(r.noun) + " " + r.about(all[i].method)
+	}
 	return all
+}
+
+// about says what a method does.
+func (r resource) about(method string) string {
+	var text string
+	switch method {
+	case http.MethodPost:
+		text = "One that is there already is a conflict (409), and what the body refers to must be there."
+	case http.MethodPut:
+		text = "The body replaces the whole document; its name is that of the path."
+	case http.MethodDelete:
+		return "What others still refer to, or what has something below it, cannot be deleted (409)."
+	default:
+		return "What was written comes back with every member."
+	}
+	switch {
+	case r.upload && r.keeps && method == http.MethodPut:
+		text += " Without the file, the one that is stored stays."
+	case r.upload:
+		text += " The document is the part metadata of the form, and the part file comes with it."
+	}
+	return text
 }
 
 func (e *edge) create(r resource) echo.HandlerFunc {

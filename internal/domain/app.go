@@ -3,7 +3,7 @@ package domain
 // App is one Helm chart of a composite app.
 type App struct {
 	Identity `bson:",inline"`
-	Metadata `json:"metadata"`
+	Metadata `json:"metadata" api:"required"`
 	Chart    Digest `json:"-" bson:"chart"` // blob: the tgz as it was sent
 }
 

@@ -9,15 +9,16 @@ import (
 // AppDependency makes an app wait for another one of its composite app when it is instantiated.
 type AppDependency struct {
 	Identity `bson:",inline"`
-	Metadata `json:"metadata"`
-	Spec     AppDependencySpec `json:"spec"`
+	Metadata `json:"metadata" api:"required"`
+	Spec     AppDependencySpec `json:"spec" api:"required"`
 }
 
 // AppDependencySpec says for what is waited.
 type AppDependencySpec struct {
-	App      string `json:"app"`
-	OpStatus string `json:"opStatus"`       // Deployed or Ready, in any case, as the user wrote it
-	Wait     int    `json:"wait,omitempty"` // seconds after the status was reached
+	App string `json:"app" api:"required"` // the app of the same composite app that is waited for
+	// Deployed: all its resources are applied; Ready: they do their work; in any case of letters
+	OpStatus string `json:"opStatus" api:"required,enum=Deployed;Ready"`
+	Wait     int    `json:"wait,omitempty"` // how many seconds longer, after the status was reached: 0 to 4096
 }
 
 // What an app can be waited for. Deployed: all its resources are Applied on all its clusters; Ready: they do

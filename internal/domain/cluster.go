@@ -13,7 +13,7 @@ import (
 // ClusterProvider groups clusters of one owner.
 type ClusterProvider struct {
 	Identity `bson:",inline"`
-	Metadata `json:"metadata"`
+	Metadata `json:"metadata" api:"required"`
 }
 
 // ClusterProviders is the noun.
@@ -34,7 +34,7 @@ type Sealed struct {
 // Cluster is a registered Kubernetes cluster. It carries the history of its network intents.
 type Cluster struct {
 	Identity   `bson:",inline"`
-	Metadata   `json:"metadata"`
+	Metadata   `json:"metadata" api:"required"`
 	Spec       ClusterSpec `json:"spec"`
 	Kubeconfig Sealed      `json:"-" bson:"kubeconfig"`
 	// KubeconfigDigest tells clients of the cluster when their credentials are out of date.
@@ -57,14 +57,15 @@ type Trial struct {
 // ClusterSpec has EMCO's GitOps member, which is empty, and how the cluster reports what became of resources.
 type ClusterSpec struct {
 	GitOps GitOps `json:"gitOps"`
-	Report Report `json:"report,omitempty" bson:"report,omitempty"`
+	// how what became of resources is known: auto (the default: by an agent where one lives, else agentless), agent, install, agentless, none
+	Report Report `json:"report,omitempty" bson:"report,omitempty" api:"enum=auto;agent;install;agentless;none"`
 }
 
 // GitOps is EMCO's member for clusters that are reached through a git repository or a cloud's service. Those are refused.
 type GitOps struct {
-	Type            string `json:"gitOpsType"`
-	ReferenceObject string `json:"gitOpsReferenceObject"`
-	ResourceObject  string `json:"gitOpsResourceObject"`
+	Type            string `json:"gitOpsType"`            // must be empty
+	ReferenceObject string `json:"gitOpsReferenceObject"` // must be empty
+	ResourceObject  string `json:"gitOpsResourceObject"`  // must be empty
 }
 
 // ClustersNoun is the noun (Clusters is a placement's way to name clusters).
@@ -108,7 +109,7 @@ func (c *Cluster) Reporting() Report { return cmp.Or(c.Spec.Report, ReportAuto) 
 // ClusterLabel is a label of a cluster; placements select by it.
 type ClusterLabel struct {
 	Identity `bson:",inline"`
-	Label    string `json:"clusterLabel"`
+	Label    string `json:"clusterLabel" api:"required"` // the word by which placements select the cluster
 }
 
 // ClusterLabels is the noun.
@@ -129,8 +130,8 @@ func (l *ClusterLabel) Validate(p *fail.Problems) { CheckName(p, "clusterLabel",
 // ClusterKV is a set of key-value pairs of a cluster.
 type ClusterKV struct {
 	Identity `bson:",inline"`
-	Metadata `json:"metadata"`
-	Spec     KVSpec `json:"spec"`
+	Metadata `json:"metadata" api:"required"`
+	Spec     KVSpec `json:"spec" api:"required"`
 }
 
 // KeyValues is an Object that is a set of key-value pairs.
@@ -141,7 +142,7 @@ type KeyValues interface {
 
 // KVSpec is EMCO's list of maps.
 type KVSpec struct {
-	KV []map[string]string `json:"kv"`
+	KV []map[string]string `json:"kv" api:"required"` // maps of keys to values; a value has at most 128 bytes
 }
 
 // ClusterKVs is the noun.

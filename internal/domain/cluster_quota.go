@@ -11,7 +11,7 @@ import (
 // ClusterQuota bounds what the namespace of a logical cloud may take on each of its clusters.
 type ClusterQuota struct {
 	Identity `bson:",inline"`
-	Metadata `json:"metadata"`
+	Metadata `json:"metadata" api:"required"`
 	// Spec is resource name to quantity, as the hard limits of a ResourceQuota: "limits.cpu" to "4".
 	Spec map[string]string `json:"spec"`
 }
@@ -50,7 +50,7 @@ func (o *ClusterQuota) Validate(p *fail.Problems) {
 // LogicalCloudKV is a set of key-value pairs of a logical cloud.
 type LogicalCloudKV struct {
 	Identity `bson:",inline"`
-	Metadata `json:"metadata"`
+	Metadata `json:"metadata" api:"required"`
 	Spec     KVSpec `json:"spec"`
 }
 

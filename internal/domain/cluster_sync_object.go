@@ -6,8 +6,8 @@ import "github.com/drover-io/drover/internal/fail"
 // GitOps name: stored only.
 type ClusterSyncObject struct {
 	Identity `bson:",inline"`
-	Metadata `json:"metadata"`
-	Spec     KVSpec `json:"spec"`
+	Metadata `json:"metadata" api:"required"`
+	Spec     KVSpec `json:"spec" api:"required"`
 }
 
 // ClusterSyncObjects is the noun.

@@ -6,13 +6,13 @@ import "github.com/drover-io/drover/internal/fail"
 // version.
 type CompositeApp struct {
 	Identity `bson:",inline"`
-	Metadata `json:"metadata"`
-	Spec     CompositeAppSpec `json:"spec"`
+	Metadata `json:"metadata" api:"required"`
+	Spec     CompositeAppSpec `json:"spec" api:"required"`
 }
 
 // CompositeAppSpec holds the version.
 type CompositeAppSpec struct {
-	Version string `json:"compositeAppVersion"`
+	Version string `json:"compositeAppVersion" api:"required"` // the version, part of the path
 }
 
 // CompositeApps is the noun.

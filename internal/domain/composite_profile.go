@@ -3,7 +3,7 @@ package domain
 // CompositeProfile groups the profiles of a composite app's apps.
 type CompositeProfile struct {
 	Identity `bson:",inline"`
-	Metadata `json:"metadata"`
+	Metadata `json:"metadata" api:"required"`
 }
 
 // CompositeProfiles is the noun.

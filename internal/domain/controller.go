@@ -6,16 +6,16 @@ import "github.com/drover-io/drover/internal/fail"
 // it all the same, and whether its intents hold is what Enforced says.
 type Controller struct {
 	Identity `bson:",inline"`
-	Metadata `json:"metadata"`
+	Metadata `json:"metadata" api:"required"`
 	Spec     ControllerSpec `json:"spec"`
 }
 
 // ControllerSpec says where EMCO would call the controller.
 type ControllerSpec struct {
-	Host     string `json:"host"`
-	Port     int    `json:"port"`
-	Type     string `json:"type"`
-	Priority int    `json:"priority"`
+	Host     string `json:"host"`     // where EMCO would call it
+	Port     int    `json:"port"`     // 0 to 50000
+	Type     string `json:"type"`     // such as placement or action; at most 48 characters
+	Priority int    `json:"priority"` // 0 to 100
 }
 
 // Controllers is the noun of the orchestrator's controllers. Intents may name one that is not registered yet.
@@ -52,16 +52,16 @@ func checkRange(p *fail.Problems, path string, n, limit int) {
 // ServiceController is a controller registration without a type, as clm and dtc keep them.
 type ServiceController struct {
 	Identity `bson:",inline"`
-	Metadata `json:"metadata"`
+	Metadata `json:"metadata" api:"required"`
 	Spec     ServiceControllerSpec `json:"spec"`
 	noun     *Noun
 }
 
 // ServiceControllerSpec says where EMCO would call the controller.
 type ServiceControllerSpec struct {
-	Host     string `json:"host"`
-	Port     int    `json:"port"`
-	Priority int    `json:"priority"`
+	Host     string `json:"host"`     // where EMCO would call it
+	Port     int    `json:"port"`     // 0 to 50000
+	Priority int    `json:"priority"` // 0 to 100
 }
 
 // CLMControllers and DTCControllers are the nouns of the other two groups of controllers.

@@ -15,13 +15,14 @@ const PlacementIntentKey = "genericPlacementIntent"
 // DeploymentIntent binds intents to a deployment intent group: controller name to intent name.
 type DeploymentIntent struct {
 	Identity `bson:",inline"`
-	Metadata `json:"metadata"`
-	Spec     DeploymentIntentSpec `json:"spec"`
+	Metadata `json:"metadata" api:"required"`
+	Spec     DeploymentIntentSpec `json:"spec" api:"required"`
 }
 
-// DeploymentIntentSpec holds the map.
+// DeploymentIntentSpec has the intents that are bound.
 type DeploymentIntentSpec struct {
-	Intent map[string]string `json:"intent"`
+	// genericPlacementIntent to the name of the placement, or a controller to the name of its intent
+	Intent map[string]string `json:"intent" api:"required"`
 }
 
 // DeploymentIntents is the noun.

@@ -12,23 +12,23 @@ import (
 // override values and into which logical cloud. It carries the history of its lifecycle.
 type DeploymentIntentGroup struct {
 	Identity `bson:",inline"`
-	Metadata `json:"metadata"`
-	Spec     DeploymentIntentGroupSpec `json:"spec"`
+	Metadata `json:"metadata" api:"required"`
+	Spec     DeploymentIntentGroupSpec `json:"spec" api:"required"`
 	History  History                   `json:"-" bson:"history"`
 }
 
-// DeploymentIntentGroupSpec in EMCO's order of members.
+// DeploymentIntentGroupSpec says what is deployed with which values, and where. Its members have EMCO's order.
 type DeploymentIntentGroupSpec struct {
-	CompositeProfile string           `json:"compositeProfile"`
-	Version          string           `json:"version"` // the Helm release name
-	OverrideValues   []OverrideValues `json:"overrideValues"`
-	LogicalCloud     string           `json:"logicalCloud"`
+	CompositeProfile string           `json:"compositeProfile" api:"required"` // the composite profile with which the apps are rendered
+	Version          string           `json:"version" api:"required"`          // the Helm release name
+	OverrideValues   []OverrideValues `json:"overrideValues"`                  // values that go over those of charts and profiles
+	LogicalCloud     string           `json:"logicalCloud" api:"required"`     // the logical cloud in which the apps run
 }
 
 // OverrideValues are set on one app's chart as with Helm's --set.
 type OverrideValues struct {
-	App    string            `json:"app"`
-	Values map[string]string `json:"values"`
+	App    string            `json:"app" api:"required"`    // the app
+	Values map[string]string `json:"values" api:"required"` // keys as with Helm's --set, to values of at most 128 characters
 }
 
 // DeploymentIntentGroups is the noun.

@@ -88,10 +88,10 @@ type Referrer interface{ References() []Reference }
 
 // Metadata is common to nearly every noun; EMCO's limits (metadata.json).
 type Metadata struct {
-	Name        string `json:"name"`
-	Description string `json:"description"`
-	UserData1   string `json:"userData1"`
-	UserData2   string `json:"userData2"`
+	Name        string `json:"name" api:"required"` // how the resource is named, and found in paths; unique below its parent
+	Description string `json:"description"`         // for people; at most 1024 characters
+	UserData1   string `json:"userData1"`           // whatever the user wants to keep with it; at most 512 characters
+	UserData2   string `json:"userData2"`           // the same
 }
 
 // LocalName is the name.

@@ -12,7 +12,7 @@ import (
 // "0" is the admin cloud: namespace default, the cluster's own credentials.
 type LogicalCloud struct {
 	Identity `bson:",inline"`
-	Metadata `json:"metadata"`
+	Metadata `json:"metadata" api:"required"`
 	Spec     LogicalCloudSpec `json:"spec"`
 	History  History          `json:"-" bson:"history"`
 	// Key is the user's private key (PEM), sealed; Request the certificate request (PEM) that was made with
@@ -21,18 +21,19 @@ type LogicalCloud struct {
 	Request []byte `json:"-" bson:"request"`
 }
 
-// LogicalCloudSpec has all members in every answer.
+// LogicalCloudSpec says how apps run in the cloud. Every answer has all its members.
 type LogicalCloudSpec struct {
-	Namespace string            `json:"namespace"`
-	Labels    map[string]string `json:"labels"`
-	Level     string            `json:"level"`
-	User      CloudUser         `json:"user"`
+	Namespace string            `json:"namespace"` // the namespace of its apps in every cluster; default at level 0
+	Labels    map[string]string `json:"labels"`    // labels of that namespace
+	// 0: the rights of the clusters' kubeconfigs; 1, the default: those of a user of its own
+	Level string    `json:"level" api:"enum=0;1"`
+	User  CloudUser `json:"user"`
 }
 
 // CloudUser is the user of a level 1 cloud.
 type CloudUser struct {
-	UserName string `json:"userName"`
-	Type     string `json:"type"`
+	UserName string `json:"userName"` // at most 20 characters
+	Type     string `json:"type"`     // such as certificate
 }
 
 // LogicalClouds is the noun.
@@ -206,16 +207,16 @@ func (o *LogicalCloud) decideStop(c ContextStatus, next int) (Transition, error)
 // ClusterReference puts a cluster into a logical cloud.
 type ClusterReference struct {
 	Identity `bson:",inline"`
-	Metadata `json:"metadata"`
-	Spec     ClusterReferenceSpec `json:"spec"`
+	Metadata `json:"metadata" api:"required"`
+	Spec     ClusterReferenceSpec `json:"spec" api:"required"`
 }
 
 // ClusterReferenceSpec names the cluster.
 type ClusterReferenceSpec struct {
-	ClusterProvider string `json:"clusterProvider"`
-	Cluster         string `json:"cluster"`
-	LoadBalancerIP  string `json:"loadBalancerIP"`
-	Certificate     string `json:"certificate"`
+	ClusterProvider string `json:"clusterProvider" api:"required"` // the provider of the cluster
+	Cluster         string `json:"cluster" api:"required"`         // the cluster
+	LoadBalancerIP  string `json:"loadBalancerIP"`                 // stored only; at most 16 characters
+	Certificate     string `json:"certificate"`                    // stored only
 }
 
 // ClusterReferences is the noun.

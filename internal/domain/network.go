@@ -12,24 +12,24 @@ import (
 // Network is a network intent of a cluster: a virtual network of the cluster's network plugin.
 type Network struct {
 	Identity `bson:",inline"`
-	Metadata `json:"metadata"`
-	Spec     NetworkSpec `json:"spec"`
+	Metadata `json:"metadata" api:"required"`
+	Spec     NetworkSpec `json:"spec" api:"required"`
 }
 
 // NetworkSpec has at least one list of subnets.
 type NetworkSpec struct {
-	CNIType     string   `json:"cniType"`
-	IPv4Subnets []Subnet `json:"ipv4Subnets,omitempty"`
-	IPv6Subnets []Subnet `json:"ipv6Subnets,omitempty"`
+	CNIType     string   `json:"cniType" api:"required,enum=ovn4nfv"` // the network plugin
+	IPv4Subnets []Subnet `json:"ipv4Subnets,omitempty"`               // ranges of IPv4 addresses
+	IPv6Subnets []Subnet `json:"ipv6Subnets,omitempty"`               // ranges of IPv6 addresses
 }
 
 // Subnet is a range of addresses of a network. Subnet and Gateway are in CIDR notation; ExcludeIPs are
 // addresses and ranges ("a..b") that are not given out, separated by blanks.
 type Subnet struct {
-	Name       string `json:"name"`
-	Subnet     string `json:"subnet"`
-	Gateway    string `json:"gateway,omitempty"`
-	ExcludeIPs string `json:"excludeIps,omitempty"`
+	Name       string `json:"name" api:"required"`   // the name of the range
+	Subnet     string `json:"subnet" api:"required"` // the range in CIDR notation
+	Gateway    string `json:"gateway,omitempty"`     // the gateway in CIDR notation
+	ExcludeIPs string `json:"excludeIps,omitempty"`  // addresses and ranges (a..b) that are not given out, separated by blanks
 }
 
 // Networks is the noun.

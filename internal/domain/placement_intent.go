@@ -9,7 +9,7 @@ import (
 // PlacementIntent (generic placement intent) groups the app intents of a deployment intent group.
 type PlacementIntent struct {
 	Identity `bson:",inline"`
-	Metadata `json:"metadata"`
+	Metadata `json:"metadata" api:"required"`
 }
 
 // PlacementIntents is the noun.
@@ -24,41 +24,41 @@ func (*PlacementIntent) Noun() *Noun { return PlacementIntents }
 // AppIntent says on which clusters an app is to run.
 type AppIntent struct {
 	Identity `bson:",inline"`
-	Metadata AppIntentMetadata `json:"metadata"`
-	Spec     AppIntentSpec     `json:"spec"`
+	Metadata AppIntentMetadata `json:"metadata" api:"required"`
+	Spec     AppIntentSpec     `json:"spec" api:"required"`
 }
 
 // AppIntentMetadata is Metadata whose empty members EMCO omits.
 type AppIntentMetadata struct {
-	Name        string `json:"name"`
-	Description string `json:"description,omitempty"`
-	UserData1   string `json:"userData1,omitempty"`
-	UserData2   string `json:"userData2,omitempty"`
+	Name        string `json:"name" api:"required"`   // how the intent is named
+	Description string `json:"description,omitempty"` // for people; at most 1024 characters
+	UserData1   string `json:"userData1,omitempty"`   // whatever the user wants to keep with it; at most 512 characters
+	UserData2   string `json:"userData2,omitempty"`   // the same
 }
 
 // AppIntentSpec names the app and its placement.
 type AppIntentSpec struct {
-	App    string    `json:"app"`
+	App    string    `json:"app" api:"required"` // the app that is placed
 	Intent Placement `json:"intent"`
 }
 
 // Placement is satisfied by every entry of AllOf and one cluster of AnyOf.
 type Placement struct {
-	AllOf []AllOf    `json:"allOf,omitempty"`
-	AnyOf []Clusters `json:"anyOf,omitempty"`
+	AllOf []AllOf    `json:"allOf,omitempty"` // every entry is taken
+	AnyOf []Clusters `json:"anyOf,omitempty"` // one cluster of them is taken
 }
 
 // Clusters names one cluster, or by a label all of a provider's clusters that carry it.
 type Clusters struct {
-	ClusterProvider string `json:"clusterProvider,omitempty"`
-	Cluster         string `json:"cluster,omitempty"`
-	ClusterLabel    string `json:"clusterLabel,omitempty"`
+	ClusterProvider string `json:"clusterProvider,omitempty" api:"required"` // the provider of the clusters
+	Cluster         string `json:"cluster,omitempty"`                        // the one cluster; without clusterLabel
+	ClusterLabel    string `json:"clusterLabel,omitempty"`                   // all clusters that carry the label; without cluster
 }
 
 // AllOf is one entry of Placement.AllOf: clusters, or one cluster of a nested group.
 type AllOf struct {
-	Clusters
-	AnyOf []Clusters `json:"anyOf,omitempty"`
+	Clusters `api:"optional"`
+	AnyOf    []Clusters `json:"anyOf,omitempty"` // one cluster of them is taken; without other members
 }
 
 // AppIntents is the noun.

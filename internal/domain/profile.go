@@ -5,14 +5,14 @@ import "github.com/drover-io/drover/internal/fail"
 // Profile customises one app: values and files put over its chart.
 type Profile struct {
 	Identity `bson:",inline"`
-	Metadata `json:"metadata"`
-	Spec     ProfileSpec `json:"spec"`
+	Metadata `json:"metadata" api:"required"`
+	Spec     ProfileSpec `json:"spec" api:"required"`
 	Archive  Digest      `json:"-" bson:"archive"` // blob: the tgz as it was sent; "" for none
 }
 
 // ProfileSpec names the app.
 type ProfileSpec struct {
-	App string `json:"app"`
+	App string `json:"app" api:"required"` // the app that is customised
 }
 
 // Profiles is the noun.

@@ -3,7 +3,7 @@ package domain
 // Project is the outermost grouping of a user's work.
 type Project struct {
 	Identity `bson:",inline"`
-	Metadata `json:"metadata"`
+	Metadata `json:"metadata" api:"required"`
 }
 
 // Projects is the noun.

@@ -12,24 +12,24 @@ import (
 // ProviderNetwork is a network intent of a cluster: a network that nodes reach through interfaces of theirs.
 type ProviderNetwork struct {
 	Identity `bson:",inline"`
-	Metadata `json:"metadata"`
-	Spec     ProviderNetworkSpec `json:"spec"`
+	Metadata `json:"metadata" api:"required"`
+	Spec     ProviderNetworkSpec `json:"spec" api:"required"`
 }
 
-// ProviderNetworkSpec in EMCO's order of members.
+// ProviderNetworkSpec is the network, and how nodes reach it. Its members have EMCO's order.
 type ProviderNetworkSpec struct {
 	NetworkSpec     `bson:",inline"`
-	ProviderNetType string `json:"providerNetType"`
-	VLAN            VLAN   `json:"vlan"`
+	ProviderNetType string `json:"providerNetType" api:"required,enum=VLAN;DIRECT"` // in any case of letters
+	VLAN            VLAN   `json:"vlan" api:"required"`
 }
 
 // VLAN says which interfaces of which nodes the network is on.
 type VLAN struct {
-	ID                    string   `json:"vlanID"` // a number
-	ProviderInterfaceName string   `json:"providerInterfaceName"`
-	LogicalInterfaceName  string   `json:"logicalInterfaceName"`
-	NodeSelector          string   `json:"vlanNodeSelector"`
-	NodeLabelList         []string `json:"nodeLabelList,omitempty"` // key=value
+	ID                    string   `json:"vlanID" api:"required"`                             // a number, 0 to 4095, as a string
+	ProviderInterfaceName string   `json:"providerInterfaceName"`                             // the interface of the node; at most 128 characters
+	LogicalInterfaceName  string   `json:"logicalInterfaceName"`                              // the interface that is made; at most 128 characters
+	NodeSelector          string   `json:"vlanNodeSelector" api:"required,enum=any;specific"` // any node, or those with the labels; in any case of letters
+	NodeLabelList         []string `json:"nodeLabelList,omitempty"`                           // labels of the nodes as key=value; required for specific
 }
 
 // ProviderNetworks is the noun.

@@ -11,17 +11,17 @@ import (
 // kind at most; it is about every deployment.
 type ReadinessRule struct {
 	Identity `bson:",inline"`
-	Metadata `json:"metadata"`
-	Spec     ReadinessRuleSpec `json:"spec"`
+	Metadata `json:"metadata" api:"required"`
+	Spec     ReadinessRuleSpec `json:"spec" api:"required"`
 }
 
-// ReadinessRuleSpec has the expressions as readiness.Rule takes them; the service compiles them when it is written.
+// ReadinessRuleSpec names a kind and has the expressions, which must compile.
 type ReadinessRuleSpec struct {
-	Group   string `json:"group"`             // "" for the core group
-	Version string `json:"version,omitempty"` // "" for every version that has no rule of its own
-	Kind    string `json:"kind"`
-	Ready   string `json:"ready"`             // CEL of type bool
-	Message string `json:"message,omitempty"` // CEL of type string; "" for none
+	Group   string `json:"group"`                // the API group; empty for the core group
+	Version string `json:"version,omitempty"`    // empty for every version that has no rule of its own
+	Kind    string `json:"kind" api:"required"`  // the kind
+	Ready   string `json:"ready" api:"required"` // an expression (CEL) of type bool over object
+	Message string `json:"message,omitempty"`    // an expression (CEL) of type string that says what is missing
 }
 
 // ReadinessRules is the noun.

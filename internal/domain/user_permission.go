@@ -9,17 +9,17 @@ import (
 // UserPermission is a right of a logical cloud's user, on every cluster of the cloud.
 type UserPermission struct {
 	Identity `bson:",inline"`
-	Metadata `json:"metadata"`
-	Spec     UserPermissionSpec `json:"spec"`
+	Metadata `json:"metadata" api:"required"`
+	Spec     UserPermissionSpec `json:"spec" api:"required"`
 }
 
 // UserPermissionSpec is a rule of Kubernetes' RBAC in one namespace; with namespace "" it holds for the
 // whole cluster.
 type UserPermissionSpec struct {
-	Namespace string   `json:"namespace"`
-	APIGroups []string `json:"apiGroups"`
-	Resources []string `json:"resources"`
-	Verbs     []string `json:"verbs"`
+	Namespace string   `json:"namespace"`                // the namespace; empty for the whole cluster
+	APIGroups []string `json:"apiGroups" api:"required"` // API groups; the empty word is the core group
+	Resources []string `json:"resources" api:"required"` // resources in the plural, such as pods
+	Verbs     []string `json:"verbs" api:"required"`     // such as get, list, watch, create, update, patch, delete
 }
 
 // UserPermissions is the noun.

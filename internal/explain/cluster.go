@@ -27,54 +27,54 @@ type ClusterSituation struct {
 
 // Cluster is what runs in a cluster, and whether it can be reached. Its times are UTC.
 type Cluster struct {
-	Name   string        `json:"name"` // provider+cluster
-	Report domain.Report `json:"report"`
+	Name   string        `json:"name"`   // provider+cluster
+	Report domain.Report `json:"report"` // how the cluster reports what becomes of resources
 	// Connectivity is what was last seen of the cluster: by the work on it, by who hears it, or when its registration was
 	// last tried.
 	Connectivity domain.Connectivity `json:"connectivity"`
-	Heard        bool                `json:"heard"` // what changes there would be known
-	LastHeard    *time.Time          `json:"lastHeard,omitempty"`
-	Unheard      string              `json:"unheard,omitempty"` // why it is not heard
+	Heard        bool                `json:"heard"`               // what changes there would be known
+	LastHeard    *time.Time          `json:"lastHeard,omitempty"` // when it was last heard
+	Unheard      string              `json:"unheard,omitempty"`   // why it is not heard
 	Tried        *Tried              `json:"tried,omitempty"`
 	// Deployments are those that have something there, or may have; those that are not as wished come first. MoreDeployments
 	// is how many were left out.
 	Deployments     []Deployment `json:"deployments"`
-	MoreDeployments int          `json:"moreDeployments,omitempty"`
+	MoreDeployments int          `json:"moreDeployments,omitempty"` // how many deployments were left out
 }
 
 // Tried is the last look whether the cluster can be used with its kubeconfig, when that was registered or replaced.
 type Tried struct {
-	At    time.Time `json:"at"`
+	At    time.Time `json:"at"`              // when that was
 	Error string    `json:"error,omitempty"` // "" when it could
 }
 
 // Deployment is what a deployment intent group, a logical cloud or the cluster's own network intents have in the cluster.
 type Deployment struct {
-	Resource  domain.Key           `json:"resource"` // its path below /v2
-	Title     string               `json:"kind"`
-	AsWished  bool                 `json:"asWished"` // here
-	Summary   string               `json:"summary"`
-	State     domain.State         `json:"state"`
-	Since     time.Time            `json:"since"`
-	Status    domain.ContextStatus `json:"status,omitempty"`
-	ContextID string               `json:"instance,omitempty"`
+	Resource  domain.Key           `json:"resource"`           // its path below /v2
+	Title     string               `json:"kind"`               // what it is, such as deployment intent group
+	AsWished  bool                 `json:"asWished"`           // here
+	Summary   string               `json:"summary"`            // the whole in one sentence
+	State     domain.State         `json:"state"`              // the last thing that a user asked for
+	Since     time.Time            `json:"since"`              // when that was
+	Status    domain.ContextStatus `json:"status,omitempty"`   // where the app context stands
+	ContextID string               `json:"instance,omitempty"` // the id of the app context
 	Operation *Operation           `json:"operation,omitempty"`
-	Apps      []AppThere           `json:"apps,omitempty"`
+	Apps      []AppThere           `json:"apps,omitempty"` // the apps that it has here
 	// Reasons, and what comes with them, are as in an explanation of the resource, of this cluster alone. An explanation of the
 	// cluster has them among its own, and of what is not as wished nothing else but the summary.
 	Reasons     []Reason `json:"reasons,omitempty"`
-	MoreReasons int      `json:"moreReasons,omitempty"`
-	Unknown     []string `json:"unknown,omitempty"`
+	MoreReasons int      `json:"moreReasons,omitempty"` // how many reasons were left out
+	Unknown     []string `json:"unknown,omitempty"`     // what could not be found out
 }
 
 // AppThere is one app in the cluster.
 type AppThere struct {
-	App          string                       `json:"app"`
-	Resources    map[domain.ResourceState]int `json:"resources"`
-	Connectivity domain.Connectivity          `json:"connectivity"`
-	InProgress   bool                         `json:"inProgress,omitempty"`
-	Error        string                       `json:"error,omitempty"`
-	Reason       string                       `json:"reason,omitempty"`
+	App          string                       `json:"app"`                  // the app
+	Resources    map[domain.ResourceState]int `json:"resources"`            // how many resources are in each state
+	Connectivity domain.Connectivity          `json:"connectivity"`         // what work last saw of the cluster
+	InProgress   bool                         `json:"inProgress,omitempty"` // whether work on it goes on
+	Error        string                       `json:"error,omitempty"`      // the last error
+	Reason       string                       `json:"reason,omitempty"`     // why the work failed
 }
 
 // maxDeployments is how many an explanation shows, by their summaries.

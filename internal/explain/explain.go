@@ -117,16 +117,16 @@ type Explanation struct {
 	Resource domain.Key `json:"resource"` // its path below /v2
 	Title    string     `json:"kind"`     // "deployment intent group"
 	// AsWished says that what was asked for last is done and holds, as far as anybody can say: see Unknown.
-	AsWished  bool                 `json:"asWished"`
-	Summary   string               `json:"summary"`
-	State     domain.State         `json:"state"`
-	Since     time.Time            `json:"since"`
-	Status    domain.ContextStatus `json:"status,omitempty"`
-	ContextID string               `json:"instance,omitempty"`
+	AsWished  bool                 `json:"asWished"`           // whether everything is as the user asked for
+	Summary   string               `json:"summary"`            // the whole in one sentence
+	State     domain.State         `json:"state"`              // the last thing that a user asked for
+	Since     time.Time            `json:"since"`              // when that was
+	Status    domain.ContextStatus `json:"status,omitempty"`   // where the app context stands
+	ContextID string               `json:"instance,omitempty"` // the id of the app context
 	Operation *Operation           `json:"operation,omitempty"`
 	// Reasons are why it is not as wished, the gravest first; MoreReasons is how many were left out.
 	Reasons     []Reason `json:"reasons"`
-	MoreReasons int      `json:"moreReasons,omitempty"`
+	MoreReasons int      `json:"moreReasons,omitempty"` // how many reasons were left out
 	// Warnings are what was asked for and nothing brings about, and what users should know of what is applied.
 	Warnings []string `json:"warnings,omitempty"`
 	// Unknown is what could not be found out.
@@ -141,47 +141,47 @@ type Explanation struct {
 
 // Operation is the last one, as its URL has it.
 type Operation struct {
-	Operation domain.Operation `json:"operation"`
-	By        string           `json:"by,omitempty"`
-	Since     time.Time        `json:"since"`
-	Ended     *time.Time       `json:"ended,omitempty"`
+	Operation domain.Operation `json:"operation"`       // as its URL has it
+	By        string           `json:"by,omitempty"`    // who asked for it
+	Since     time.Time        `json:"since"`           // when it began
+	Ended     *time.Time       `json:"ended,omitempty"` // when it ended; missing while it goes on
 	Workflow  *Workflow        `json:"workflow,omitempty"`
 }
 
 // Workflow names a run; Link is its page in the Web UI where that is configured.
 type Workflow struct {
-	ID     string    `json:"id"`
-	RunID  string    `json:"runID,omitempty"`
-	Status RunStatus `json:"status,omitempty"`
-	Link   string    `json:"link,omitempty"`
+	ID     string    `json:"id"`               // the id of the workflow
+	RunID  string    `json:"runID,omitempty"`  // the id of the run
+	Status RunStatus `json:"status,omitempty"` // where the run stands
+	Link   string    `json:"link,omitempty"`   // its page in Temporal's Web UI
 }
 
 // Reason is one reason, for all that share it.
 type Reason struct {
-	Kind Kind   `json:"kind"`
-	Text string `json:"text"`
+	Kind Kind   `json:"kind"` // the kind of reason, for programs
+	Text string `json:"text"` // the reason in words
 	// Error is what was said: of the first where more share it.
-	Error     string    `json:"error,omitempty"`
-	Clusters  int       `json:"clusters,omitempty"`
-	Resources int       `json:"resources,omitempty"`
-	Examples  []Example `json:"examples,omitempty"`
-	More      int       `json:"more,omitempty"` // places beside the examples
-	Do        string    `json:"do,omitempty"`
+	Error     string    `json:"error,omitempty"`     // the newest error
+	Clusters  int       `json:"clusters,omitempty"`  // how many clusters share it
+	Resources int       `json:"resources,omitempty"` // how many resources share it
+	Examples  []Example `json:"examples,omitempty"`  // some of the places that share it
+	More      int       `json:"more,omitempty"`      // places beside the examples
+	Do        string    `json:"do,omitempty"`        // what a user can do
 }
 
 // Example is one of those that share a reason.
 type Example struct {
-	App         string     `json:"app,omitempty"`
-	Cluster     string     `json:"cluster,omitempty"` // provider+cluster
-	Resource    string     `json:"resource,omitempty"`
-	Step        string     `json:"step,omitempty"`
-	Error       string     `json:"error,omitempty"` // where it is not the reason's
-	Since       *time.Time `json:"since,omitempty"`
-	LastSeen    *time.Time `json:"lastSeen,omitempty"`
-	Attempt     int        `json:"attempt,omitempty"`
-	Trying      bool       `json:"trying,omitempty"` // it is being tried now; else, and without NextAttempt, it waits for a worker
-	LastAttempt *time.Time `json:"lastAttempt,omitempty"`
-	NextAttempt *time.Time `json:"nextAttempt,omitempty"`
+	App         string     `json:"app,omitempty"`         // the app
+	Cluster     string     `json:"cluster,omitempty"`     // provider+cluster
+	Resource    string     `json:"resource,omitempty"`    // the resource
+	Step        string     `json:"step,omitempty"`        // what is being done there
+	Error       string     `json:"error,omitempty"`       // where it is not the reason's
+	Since       *time.Time `json:"since,omitempty"`       // since when
+	LastSeen    *time.Time `json:"lastSeen,omitempty"`    // when it was last reported
+	Attempt     int        `json:"attempt,omitempty"`     // counts the attempts, from 1
+	Trying      bool       `json:"trying,omitempty"`      // it is being tried now; else, and without NextAttempt, it waits for a worker
+	LastAttempt *time.Time `json:"lastAttempt,omitempty"` // when the last attempt ended
+	NextAttempt *time.Time `json:"nextAttempt,omitempty"` // when the next one begins
 	Workflow    *Workflow  `json:"workflow,omitempty"`
 }
 

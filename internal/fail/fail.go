@@ -44,8 +44,8 @@ func (k Kind) Known() bool {
 // Field is one problem of a request: Path names the member as the caller wrote it ("spec.app"), Message
 // says what is wrong with it.
 type Field struct {
-	Path    string `json:"field"`
-	Message string `json:"message"`
+	Path    string `json:"field"`   // the member, such as spec.app
+	Message string `json:"message"` // what is wrong with it
 }
 
 // Error carries a Kind, a message that is safe to show to a user, and the cause, which is for logs only.

@@ -46,20 +46,20 @@ type Execution struct {
 type Operation struct {
 	// ID is the operation's: the context's and what it does there. An operation that is repeated on the context, as a
 	// terminate that failed, has one entry for each of its runs.
-	ID        string `json:"id"`
+	ID        string `json:"id"`               // the app context's id and what is done to it
 	Operation string `json:"operation"`        // as its URL has it
 	Detail    string `json:"detail,omitempty"` // "rollback to 3", "migrate from v1/web"
 	// Resource is what it was asked of, by its path below /v2, and Kind what that is; Instance is the app context.
 	Resource domain.Key `json:"resource,omitempty"`
-	Kind     string     `json:"kind,omitempty"`
-	Instance string     `json:"instance"`
-	State    State      `json:"state"`
-	By       string     `json:"requestedBy,omitempty"`
-	Started  time.Time  `json:"started"`
-	Ended    *time.Time `json:"ended,omitempty"`
+	Kind     string     `json:"kind,omitempty"`        // what the resource is
+	Instance string     `json:"instance"`              // the id of the app context
+	State    State      `json:"state"`                 // where the run stands
+	By       string     `json:"requestedBy,omitempty"` // who asked for it
+	Started  time.Time  `json:"started"`               // when it began
+	Ended    *time.Time `json:"ended,omitempty"`       // when it ended; missing while it goes on
 	// Status is where it has brought the instance; Reason is why not to where it was asked to.
 	Status domain.ContextStatus `json:"status,omitempty"`
-	Reason string               `json:"reason,omitempty"`
+	Reason string               `json:"reason,omitempty"` // why it failed
 	// Counts are the instance's resources by state, where one operation is asked for.
 	Counts   map[domain.ResourceState]int `json:"counts,omitempty"`
 	Workflow *explain.Workflow            `json:"workflow,omitempty"`
@@ -67,7 +67,7 @@ type Operation struct {
 
 // List is a part of all operations: those that go on first, then those that have ended, the last one first.
 type List struct {
-	Items []Operation `json:"items"`
+	Items []Operation `json:"items"` // the operations of this page
 	// Continue asks for what follows, "" at the end.
 	Continue string `json:"continue,omitempty"`
 }

@@ -28,11 +28,11 @@ type Group struct {
 
 // GroupStatus is where a group stands, as its status says it.
 type GroupStatus struct {
-	State    domain.State         `json:"state"`
-	Since    time.Time            `json:"since"`
-	Instance string               `json:"instance,omitempty"`
-	Context  domain.ContextStatus `json:"contextStatus,omitempty"`
-	Revision int                  `json:"revision"`
+	State    domain.State         `json:"state"`                   // the last thing that a user asked for
+	Since    time.Time            `json:"since"`                   // when that was
+	Instance string               `json:"instance,omitempty"`      // the id of the app context
+	Context  domain.ContextStatus `json:"contextStatus,omitempty"` // where the app context stands
+	Revision int                  `json:"revision"`                // counts the app contexts since the last instantiate
 	// Counts are the instance's resources by state; of an operation that goes on they may be missing, where many do.
 	Counts map[domain.ResourceState]int `json:"counts,omitempty"`
 	Reason string                       `json:"reason,omitempty"` // why the last operation failed
@@ -40,7 +40,7 @@ type GroupStatus struct {
 
 // GroupList is a page of groups, sorted by their paths.
 type GroupList struct {
-	Items []Group `json:"items"`
+	Items []Group `json:"items"` // the groups of this page
 	// Continue asks for the page that follows, "" at the end.
 	Continue string `json:"continue,omitempty"`
 }
