@@ -38,7 +38,7 @@ type migrateBody struct {
 
 // migrateSpec names the group that takes over.
 type migrateSpec struct {
-	TargetCompositeAppVersion   string `json:"targetCompositeAppVersion" api:"required"`   // the version of the composite app to which the other group belongs
+	TargetCompositeAppVersion   string `json:"targetCompositeAppVersion" api:"required"`   // of the composite app, with the other group
 	TargetDeploymentIntentGroup string `json:"targetDeploymentIntentGroup" api:"required"` // the other group; it must be approved
 }
 

@@ -95,7 +95,7 @@ func prose(comments ...*ast.CommentGroup) string {
 // typeName names a type in the document: those of the domain as they are, others with their package, for there are two
 // that are called Cluster.
 func typeName(t reflect.Type) string {
-	if pkg := path.Base(t.PkgPath()); pkg != "domain" && t.Name() != "" {
+	if pkg := path.Base(t.PkgPath()); t.PkgPath() != "" && pkg != "domain" {
 		return pkg + "." + t.Name()
 	}
 	return t.Name()
@@ -124,6 +124,10 @@ func describe(t reflect.Type, schema *openapi3.Schema) error {
 				owner = owner.Elem()
 			}
 		}
+		pkg := path.Base(owner.PkgPath())
+		if name == "name" && pkg == "domain" { // what domain.CheckName checks; answers of others have cluster names with a +
+			member.Value.WithPattern(domain.NamePattern).WithMaxLength(domain.MaxName)
+		}
 		for d := range strings.SplitSeq(f.Tag.Get("api"), ",") {
 			values, isEnum := strings.CutPrefix(d, "enum=")
 			switch {
@@ -136,7 +140,7 @@ func describe(t reflect.Type, schema *openapi3.Schema) error {
 			}
 		}
 		if !strings.HasPrefix(member.Ref, "#/") { // else its type has a description
-			member.Value.Description = known[path.Base(owner.PkgPath())+"."+owner.Name()+"."+f.Name]
+			member.Value.Description = known[pkg+"."+owner.Name()+"."+f.Name]
 		}
 	}
 	return nil

@@ -28,6 +28,7 @@ type endpoint struct {
 	about        string      // what a user should know beside the summary
 	in           any         // a value of the body's type; nil for none
 	upload       bool        // the body is a form of metadata and file
+	file         string      // what the file is, in words
 	keeps        bool        // the body may be the metadata alone
 	out          map[int]any // success code to a value of the body's type, nil for none
 	download     bool        // the answer may be the file, or a form of metadata and file
@@ -74,10 +75,14 @@ func openAPI(endpoints []endpoint) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	wrong, err := exampleOf(Problem{})
+	if err != nil {
+		return nil, err
+	}
 	refusal := openapi3.NewResponse().WithDescription("What is wrong: one message as text, or the details for clients that accept them").
 		WithContent(openapi3.Content{
-			"text/plain": openapi3.NewMediaType().WithSchema(openapi3.NewStringSchema()),
-			problemJSON:  openapi3.NewMediaType().WithSchemaRef(problem),
+			"text/plain": shown(openapi3.NewMediaType().WithSchema(openapi3.NewStringSchema()), "metadata.name is required\n"),
+			problemJSON:  shown(openapi3.NewMediaType().WithSchemaRef(problem), wrong),
 		})
 	doc.Components.Responses = openapi3.ResponseBodies{"Refusal": {Value: refusal}}
 	for _, p := range endpoints {
@@ -93,6 +98,9 @@ func openAPI(endpoints []endpoint) ([]byte, error) {
 			doc.Paths.Set(path, &openapi3.PathItem{})
 		}
 		doc.Paths.Value(path).SetOperation(p.method, operation)
+	}
+	if err := g.exemplify(); err != nil {
+		return nil, err
 	}
 	doc.Tags = tagsOf(endpoints)
 	return json.Marshal(doc)
@@ -127,12 +135,16 @@ func (g schemas) operation(p endpoint, names []string) (*openapi3.Operation, err
 		if err != nil {
 			return nil, err
 		}
-		content := openapi3.NewContentWithJSONSchemaRef(body)
-		if p.upload {
-			content = formContent(body)
+		example, err := exampleOf(p.in)
+		if err != nil {
+			return nil, err
 		}
-		if p.keeps {
-			content[echo.MIMEApplicationJSON] = openapi3.NewMediaType().WithSchemaRef(body)
+		content := openapi3.Content{}
+		if p.upload {
+			content[echo.MIMEMultipartForm] = formContent(body, example, p.file)
+		}
+		if p.keeps || !p.upload {
+			content[echo.MIMEApplicationJSON] = shown(openapi3.NewMediaType().WithSchemaRef(body), example)
 		}
 		o.RequestBody = &openapi3.RequestBodyRef{Value: openapi3.NewRequestBody().WithRequired(true).WithContent(content)}
 	}
@@ -143,13 +155,18 @@ func (g schemas) operation(p endpoint, names []string) (*openapi3.Operation, err
 			if err != nil {
 				return nil, err
 			}
-			content := openapi3.NewContentWithJSONSchemaRef(body)
+			example, err := exampleOf(v)
+			if err != nil {
+				return nil, err
+			}
+			content := openapi3.Content{echo.MIMEApplicationJSON: shown(openapi3.NewMediaType().WithSchemaRef(body), example)}
 			if p.download {
-				content[echo.MIMEOctetStream] = openapi3.NewMediaType().WithSchema(fileSchema())
-				content[echo.MIMEMultipartForm] = formContent(body)[echo.MIMEMultipartForm]
+				content[echo.MIMEOctetStream] = openapi3.NewMediaType().WithSchema(fileSchema(p.file))
+				content[echo.MIMEMultipartForm] = formContent(body, example, p.file)
 			}
 			if p.events {
-				content[eventStream] = openapi3.NewMediaType().WithSchema(openapi3.NewStringSchema())
+				content[eventStream] = shown(openapi3.NewMediaType().WithSchema(openapi3.NewStringSchema()),
+					"id: 7\nevent: change\ndata: {\"deployedStatus\":\"Instantiated\"}\n\n")
 			}
 			response.WithContent(content)
 		}
@@ -176,13 +193,24 @@ func refusals(p endpoint) []int {
 	return codes
 }
 
-func formContent(metadata *openapi3.SchemaRef) openapi3.Content {
-	form := openapi3.NewObjectSchema().WithPropertyRef("metadata", metadata).WithProperty("file", fileSchema())
+// formContent is a form of a document and its file, which is described by about.
+func formContent(metadata *openapi3.SchemaRef, example any, about string) *openapi3.MediaType {
+	form := openapi3.NewObjectSchema().WithPropertyRef("metadata", metadata).WithProperty("file", fileSchema(about))
 	form.Required = []string{"metadata"}
-	return openapi3.Content{echo.MIMEMultipartForm: openapi3.NewMediaType().WithSchema(form)}
+	return shown(openapi3.NewMediaType().WithSchema(form), map[string]any{"metadata": example, "file": "(" + about + ")"})
 }
 
-func fileSchema() *openapi3.Schema { return openapi3.NewStringSchema().WithFormat("binary") }
+// shown is a body with an example.
+func shown(body *openapi3.MediaType, example any) *openapi3.MediaType {
+	body.Example = example
+	return body
+}
+
+func fileSchema(about string) *openapi3.Schema {
+	s := openapi3.NewStringSchema().WithFormat("binary")
+	s.Description = about
+	return s
+}
 
 func nameSchema() *openapi3.Schema {
 	return openapi3.NewStringSchema().WithPattern(domain.NamePattern).WithMaxLength(domain.MaxName)
@@ -199,11 +227,8 @@ func (p parameter) schema() *openapi3.Schema {
 	return s
 }
 
-// constrain says of the members called name what domain.CheckName checks, and of structs what their sources say.
-func constrain(name string, t reflect.Type, _ reflect.StructTag, schema *openapi3.Schema) error {
-	if t.Kind() == reflect.String && name == "name" {
-		schema.WithPattern(domain.NamePattern).WithMaxLength(domain.MaxName)
-	}
+// constrain says of structs what their sources say.
+func constrain(_ string, t reflect.Type, _ reflect.StructTag, schema *openapi3.Schema) error {
 	if len(schema.Properties) == 0 {
 		return nil
 	}

@@ -1,8 +1,11 @@
 package api_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,6 +65,7 @@ func TestOpenAPI(t *testing.T) {
 				}
 			}
 		}
+		requireExamples(t, doc)
 		for _, tag := range doc.Tags {
 			require.NotEmpty(t, tag.Description, tag.Name)
 		}
@@ -69,6 +73,9 @@ func TestOpenAPI(t *testing.T) {
 			assert.NotEmpty(t, schema.Value.Description, name)
 			for member, s := range schema.Value.Properties {
 				assert.NotEmpty(t, s.Value.Description, "%s.%s", name, member)
+				if s.Ref == "" {
+					assert.NotNil(t, s.Value.Example, "%s.%s", name, member)
+				}
 			}
 		}
 	})
@@ -95,6 +102,48 @@ func TestOpenAPI(t *testing.T) {
 			require.Contains(t, refusal.Value.Content, "application/problem+json")
 		}
 	})
+}
+
+// requireExamples looks for those of all bodies; whether they have the form of their schemas Validate has checked.
+func requireExamples(t *testing.T, doc *openapi3.T) {
+	t.Helper()
+	for path, item := range doc.Paths.Map() {
+		for method, o := range item.Operations() {
+			contents := []openapi3.Content{}
+			if o.RequestBody != nil {
+				contents = append(contents, o.RequestBody.Value.Content)
+			}
+			for _, r := range o.Responses.Map() {
+				contents = append(contents, r.Value.Content)
+			}
+			for _, c := range contents {
+				for form, body := range c {
+					if form != "application/octet-stream" {
+						assert.NotNil(t, body.Example, "%s %s: %s", method, path, form)
+					}
+				}
+			}
+		}
+	}
+}
+
+// What is shown as an example can be sent.
+func TestOpenAPIHasExamplesThatAreTaken(t *testing.T) {
+	w := newWorld(t)
+	doc, err := openapi3.NewLoader().LoadFromData(do(t, w.router, call{method: "GET", url: "/openapi.json"}).Body.Bytes())
+	require.NoError(t, err)
+	for _, noun := range domain.Nouns {
+		o := noun.New()
+		typeName := reflect.TypeOf(o).Elem().Name()
+		data, err := json.Marshal(doc.Components.Schemas[typeName].Value.Example)
+		require.NoError(t, err)
+		strict := json.NewDecoder(bytes.NewReader(data))
+		strict.DisallowUnknownFields()
+		require.NoError(t, strict.Decode(o), typeName)
+		var problems fail.Problems
+		o.Validate(&problems)
+		require.NoError(t, problems.Err(), typeName)
+	}
 }
 
 // What is refused when it is missing is required in the document, and the values of an enum are those that are taken.
@@ -139,6 +188,70 @@ func requireDemanded(t *testing.T, schema *openapi3.Schema, f fail.Field) {
 		}
 		if schema = member.Value; isElement {
 			schema = schema.Items.Value
+		}
+	}
+}
+
+// formed are members that have a form, which their descriptions say.
+var formed = []string{
+	"subnet", "gateway", "excludeIps", "vlanID", "nodeLabelList", "limits.cpu", "limits.memory",
+	"gitOpsType", "gitOpsReferenceObject", "gitOpsResourceObject",
+}
+
+// A member that takes certain words only has them as its enum, and takes all of them.
+func TestOpenAPIHasTheWordsThatAreTaken(t *testing.T) {
+	w := newWorld(t)
+	doc, err := openapi3.NewLoader().LoadFromData(do(t, w.router, call{method: "GET", url: "/openapi.json"}).Body.Bytes())
+	require.NoError(t, err)
+	for _, noun := range domain.Nouns {
+		typeName := reflect.TypeOf(noun.New()).Elem().Name()
+		schema := doc.Components.Schemas[typeName].Value
+		taken := func() bool {
+			o := noun.New()
+			data, err := json.Marshal(schema.Example)
+			require.NoError(t, err)
+			require.NoError(t, json.Unmarshal(data, o))
+			var problems fail.Problems
+			o.Validate(&problems)
+			return problems.Err() == nil
+		}
+		eachWord(schema, schema.Example, "", func(name string, s *openapi3.Schema, set func(string)) {
+			for _, word := range s.Enum {
+				set(word.(string))
+				require.True(t, taken(), "%s: %s %v", typeName, name, word)
+			}
+			set("zz9")
+			if !slices.Contains(formed, name) {
+				require.Equal(t, s.Enum == nil, taken(), "%s: %s", typeName, name)
+			}
+		})
+	}
+}
+
+// eachWord visits the strings of an example; what a visit sets is undone after it.
+func eachWord(schema *openapi3.Schema, example any, name string, visit func(name string, s *openapi3.Schema, set func(string))) {
+	switch value := example.(type) {
+	case map[string]any:
+		for key, part := range value {
+			member := schema.AdditionalProperties.Schema
+			if schema.Properties[key] != nil {
+				member = schema.Properties[key]
+			}
+			if text, ok := part.(string); ok {
+				visit(key, member.Value, func(s string) { value[key] = s })
+				value[key] = text
+				continue
+			}
+			eachWord(member.Value, part, key, visit)
+		}
+	case []any:
+		for i, part := range value {
+			if text, ok := part.(string); ok {
+				visit(name, schema.Items.Value, func(s string) { value[i] = s })
+				value[i] = text
+				continue
+			}
+			eachWord(schema.Items.Value, part, name, visit)
 		}
 	}
 }

@@ -49,7 +49,7 @@ const (
 func (e *edge) resources() []resource {
 	return []resource{
 		{noun: domain.ClusterProviders, path: providers, item: "/:clusterProvider", put: always(201)},
-		{noun: domain.ClustersNoun, path: clusters, item: "/:cluster", put: upsert, upload: true, keeps: true, fileName: "kubeconfig", secret: true, list: e.listClusters, query: clusterListQuery},
+		{noun: domain.ClustersNoun, path: clusters, item: "/:cluster", put: upsert, upload: true, keeps: true, fileName: "kubeconfig", file: "The kubeconfig of the cluster", secret: true, list: e.listClusters, query: clusterListQuery},
 		{noun: domain.ClusterLabels, path: cluster + "/labels", item: "/:clusterLabel", put: always(201)},
 		{noun: domain.ClusterKVs, path: cluster + "/kv-pairs", item: "/:kvPair", put: always(201), get: e.getPairs(domain.ClusterKVs, cluster+"/kv-pairs/:kvPair"), itemQuery: kvQuery},
 		{noun: domain.Networks, path: cluster + "/networks", item: "/:network", put: always(201)},
@@ -64,10 +64,10 @@ func (e *edge) resources() []resource {
 		{noun: domain.LogicalCloudKVs, path: cloud + "/kv-pairs", item: "/:kvPair"},
 
 		{noun: domain.CompositeApps, path: compositeA, item: "/:compositeApp/:compositeAppVersion", put: always(201)},
-		{noun: domain.Apps, path: composite + "/apps", item: "/:app", put: always(201), upload: true, fileName: "fileContent"},
+		{noun: domain.Apps, path: composite + "/apps", item: "/:app", put: always(201), upload: true, fileName: "fileContent", file: "The Helm chart as .tgz"},
 		{noun: domain.AppDependencies, path: composite + "/apps/:app/dependency", item: "/:dependency", put: always(201)},
 		{noun: domain.CompositeProfiles, path: profiles, item: "/:compositeProfile", put: always(201)},
-		{noun: domain.Profiles, path: profiles + "/:compositeProfile/profiles", item: "/:profile", put: always(201), upload: true, keeps: true, list: e.listProfiles, get: e.getProfile, query: profileListQuery},
+		{noun: domain.Profiles, path: profiles + "/:compositeProfile/profiles", item: "/:profile", put: always(201), upload: true, keeps: true, file: "The profile as .tgz: manifest.yaml, and the files that it names", list: e.listProfiles, get: e.getProfile, query: profileListQuery},
 
 		{noun: domain.DeploymentIntentGroups, path: groups, item: "/:deploymentIntentGroup", put: upsert, list: e.listGroups, query: fullQuery},
 		{noun: domain.DeploymentIntents, path: group + "/intents", item: "/:intent", put: upsert, list: e.listIntents, listed: intentList{}},

@@ -57,7 +57,7 @@ type Trial struct {
 // ClusterSpec has EMCO's GitOps member, which is empty, and how the cluster reports what became of resources.
 type ClusterSpec struct {
 	GitOps GitOps `json:"gitOps"`
-	// how what became of resources is known: auto (the default: by an agent where one lives, else agentless), agent, install, agentless, none
+	// how what became of resources is known: auto, the default, is by an agent where one lives, else agentless
 	Report Report `json:"report,omitempty" bson:"report,omitempty" api:"enum=auto;agent;install;agentless;none"`
 }
 

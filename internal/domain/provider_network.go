@@ -26,10 +26,10 @@ type ProviderNetworkSpec struct {
 // VLAN says which interfaces of which nodes the network is on.
 type VLAN struct {
 	ID                    string   `json:"vlanID" api:"required"`                             // a number, 0 to 4095, as a string
-	ProviderInterfaceName string   `json:"providerInterfaceName"`                             // the interface of the node; at most 128 characters
-	LogicalInterfaceName  string   `json:"logicalInterfaceName"`                              // the interface that is made; at most 128 characters
-	NodeSelector          string   `json:"vlanNodeSelector" api:"required,enum=any;specific"` // any node, or those with the labels; in any case of letters
-	NodeLabelList         []string `json:"nodeLabelList,omitempty"`                           // labels of the nodes as key=value; required for specific
+	ProviderInterfaceName string   `json:"providerInterfaceName"`                             // of the node; at most 128 characters
+	LogicalInterfaceName  string   `json:"logicalInterfaceName"`                              // that is made; at most 128 characters
+	NodeSelector          string   `json:"vlanNodeSelector" api:"required,enum=any;specific"` // specific: those with the labels
+	NodeLabelList         []string `json:"nodeLabelList,omitempty"`                           // labels as key=value, for specific
 }
 
 // ProviderNetworks is the noun.

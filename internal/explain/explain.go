@@ -116,8 +116,8 @@ func (w WebUI) Link(id, runID string) string {
 type Explanation struct {
 	Resource domain.Key `json:"resource"` // its path below /v2
 	Title    string     `json:"kind"`     // "deployment intent group"
-	// AsWished says that what was asked for last is done and holds, as far as anybody can say: see Unknown.
-	AsWished  bool                 `json:"asWished"`           // whether everything is as the user asked for
+	// what was asked for last is done and holds, as far as anybody can say: see unknown
+	AsWished  bool                 `json:"asWished"`
 	Summary   string               `json:"summary"`            // the whole in one sentence
 	State     domain.State         `json:"state"`              // the last thing that a user asked for
 	Since     time.Time            `json:"since"`              // when that was
@@ -161,7 +161,7 @@ type Reason struct {
 	Kind Kind   `json:"kind"` // the kind of reason, for programs
 	Text string `json:"text"` // the reason in words
 	// Error is what was said: of the first where more share it.
-	Error     string    `json:"error,omitempty"`     // the newest error
+	Error     string    `json:"error,omitempty"`
 	Clusters  int       `json:"clusters,omitempty"`  // how many clusters share it
 	Resources int       `json:"resources,omitempty"` // how many resources share it
 	Examples  []Example `json:"examples,omitempty"`  // some of the places that share it

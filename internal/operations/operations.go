@@ -46,7 +46,7 @@ type Execution struct {
 type Operation struct {
 	// ID is the operation's: the context's and what it does there. An operation that is repeated on the context, as a
 	// terminate that failed, has one entry for each of its runs.
-	ID        string `json:"id"`               // the app context's id and what is done to it
+	ID        string `json:"id"`
 	Operation string `json:"operation"`        // as its URL has it
 	Detail    string `json:"detail,omitempty"` // "rollback to 3", "migrate from v1/web"
 	// Resource is what it was asked of, by its path below /v2, and Kind what that is; Instance is the app context.

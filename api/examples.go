@@ -1,0 +1,166 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+const (
+	exampleGroup     = `"resource":"projects/testvfw/composite-apps/compositevfw/v1/deployment-intent-groups/vfw_deployment_intent_group"`
+	exampleMetadata  = `"metadata":{"name":"vfw_deployment_intent_group","description":"the firewall on every edge"}`
+	exampleGroupSpec = `"spec":{"compositeProfile":"vfw_composite-profile","version":"fw0","logicalCloud":"lcadmin",
+		"overrideValues":[{"app":"packetgen","values":{"intervalSeconds":"5"}}]}`
+	exampleWorkflow = `"workflow":{"id":"2621114006130701074-instantiate","runID":"0198a3c1-6a7e-7c1b-9d8e-2f6b1f6f0a11","status":"Running",
+		"link":"http://127.0.0.1:8233/namespaces/default/workflows/2621114006130701074-instantiate"}`
+	exampleReason = `{"kind":"ClusterHoldsUp","text":"a cluster does not answer","error":"connection refused","clusters":1,"resources":3,"more":1,
+		"do":"look at the cluster; the work goes on by itself when it answers",
+		"examples":[{"app":"sink","cluster":"vfw-cluster-provider+edge02","resource":"Deployment.apps/fw0-sink","step":"Apply",
+			"error":"connection refused","since":"2026-11-21T05:29:07Z","lastSeen":"2026-11-21T05:28:00Z","attempt":3,"trying":true,
+			"lastAttempt":"2026-11-21T05:30:07Z","nextAttempt":"2026-11-21T05:31:07Z",` + exampleWorkflow + `}]}`
+	exampleNotAsWished = exampleGroup + `,"kind":"deployment intent group","asWished":false,"summary":"instantiate goes on: 1 cluster does not answer",
+		"state":"Instantiated","since":"2026-11-21T05:29:07Z","status":"Instantiating","instance":"2621114006130701074",
+		"operation":{"operation":"instantiate","by":"anna","since":"2026-11-21T05:29:07Z","ended":"2026-11-21T05:32:07Z",` + exampleWorkflow + `},
+		"reasons":[` + exampleReason + `],"moreReasons":1,"unknown":["what edge02 has"]`
+	exampleSubnets = `"ipv4Subnets":[{"name":"subnet1","subnet":"172.16.44.0/24","gateway":"172.16.44.1/24","excludeIps":"172.16.44.2 172.16.44.5..172.16.44.10"}],
+		"ipv6Subnets":[{"name":"subnet2","subnet":"fd00:44::/64"}]`
+	exampleKV         = `{"metadata":{"name":"settings"},"spec":{"kv":[{"region":"north"}]}}`
+	exampleController = `{"metadata":{"name":"rsync"},"spec":{"host":"127.0.0.1","port":9031,"priority":1}}`
+	exampleOperation  = `{"id":"2621114006130701074-instantiate","operation":"instantiate","detail":"rollback to 3",` + exampleGroup + `,
+		"kind":"deployment intent group","instance":"2621114006130701074","state":"Running","requestedBy":"anna",
+		"started":"2026-11-21T05:29:07Z","ended":"2026-11-21T05:32:07Z","status":"Instantiating","reason":"connection refused",
+		"counts":{"Applied":5,"Retrying":3},` + exampleWorkflow + `}`
+	exampleGroupStanding = `{` + exampleMetadata + `,` + exampleGroupSpec + `,` + exampleGroup + `,
+		"status":{"state":"Instantiated","since":"2026-11-21T05:29:07Z","instance":"2621114006130701074","contextStatus":"InstantiateFailed",
+			"revision":1,"counts":{"Applied":7,"Failed":1},"reason":"a cluster refuses a resource"}}`
+)
+
+// examples are bodies, by the names of their types in the document, with the values of the vFW example (deploy/examples/vfw).
+// Members have theirs from them.
+var examples = map[string]string{
+	"ClusterProvider":   `{"metadata":{"name":"vfw-cluster-provider"}}`,
+	"Cluster":           `{"metadata":{"name":"edge01"},"spec":{"gitOps":{"gitOpsType":"","gitOpsReferenceObject":"","gitOpsResourceObject":""},"report":"auto"}}`,
+	"ClusterLabel":      `{"clusterLabel":"LabelA"}`,
+	"ClusterKV":         exampleKV,
+	"ClusterSyncObject": exampleKV,
+	"LogicalCloudKV":    exampleKV,
+	"Network":           `{"metadata":{"name":"protected-private-net"},"spec":{"cniType":"ovn4nfv",` + exampleSubnets + `}}`,
+	"ProviderNetwork": `{"metadata":{"name":"emco-private-net"},"spec":{"cniType":"ovn4nfv",` + exampleSubnets + `,"providerNetType":"VLAN",
+		"vlan":{"vlanID":"102","providerInterfaceName":"eth1","logicalInterfaceName":"eth1.102","vlanNodeSelector":"specific",
+			"nodeLabelList":["kubernetes.io/hostname=localhost"]}}}`,
+
+	"Project":      `{"metadata":{"name":"testvfw","description":"a virtual firewall","userData1":"team edge","userData2":"cost centre 7"}}`,
+	"LogicalCloud": `{"metadata":{"name":"lcadmin"},"spec":{"namespace":"default","labels":{"team":"edge"},"level":"0","user":{"userName":"user-1","type":"certificate"}}}`,
+	"ClusterReference": `{"metadata":{"name":"lc-edge01"},"spec":{"clusterProvider":"vfw-cluster-provider","cluster":"edge01",
+		"loadBalancerIP":"0.0.0.0","certificate":""}}`,
+	"UserPermission": `{"metadata":{"name":"permission-1"},"spec":{"namespace":"ns1","apiGroups":["","apps"],"resources":["secrets","pods","deployments"],
+		"verbs":["get","list","watch","create","update","patch","delete"]}}`,
+	"ClusterQuota": `{"metadata":{"name":"quota-1"},"spec":{"limits.cpu":"4","limits.memory":"16Gi"}}`,
+
+	"CompositeApp":     `{"metadata":{"name":"compositevfw"},"spec":{"compositeAppVersion":"v1"}}`,
+	"App":              `{"metadata":{"name":"packetgen"}}`,
+	"AppDependency":    `{"metadata":{"name":"after-sink"},"spec":{"app":"sink","opStatus":"Ready","wait":5}}`,
+	"CompositeProfile": `{"metadata":{"name":"vfw_composite-profile"}}`,
+	"Profile":          `{"metadata":{"name":"packetgen-profile"},"spec":{"app":"packetgen"}}`,
+
+	"DeploymentIntentGroup": `{` + exampleMetadata + `,` + exampleGroupSpec + `}`,
+	"DeploymentIntent":      `{"metadata":{"name":"vfw_deployment-intents"},"spec":{"intent":{"genericPlacementIntent":"vfw_placement-intent"}}}`,
+	"PlacementIntent":       `{"metadata":{"name":"vfw_placement-intent"}}`,
+	"AppIntent": `{"metadata":{"name":"packetgen-placement-intent","description":"on every edge","userData1":"","userData2":""},"spec":{"app":"packetgen",
+		"intent":{"allOf":[{"clusterProvider":"vfw-cluster-provider","clusterLabel":"LabelA"}]}}}`,
+	"AppIntentSpec": `{"app":"sink","intent":{"allOf":[{"clusterProvider":"vfw-cluster-provider","cluster":"edge01"},
+			{"anyOf":[{"clusterProvider":"vfw-cluster-provider","cluster":"edge02"},{"clusterProvider":"vfw-cluster-provider","clusterLabel":"LabelA"}]}],
+		"anyOf":[{"clusterProvider":"vfw-cluster-provider","clusterLabel":"LabelA"}]}}`,
+	"api.intentList":    `{"intent":[{"genericPlacementIntent":"vfw_placement-intent"}]}`,
+	"api.intentBinding": `{"intent":{"genericPlacementIntent":"vfw_placement-intent"}}`,
+	"api.rollbackBody":  `{"metadata":{"name":"rollback","description":"back to what worked"},"spec":{"revision":"1"}}`,
+	"api.migrateBody": `{"metadata":{"name":"migrate","description":"to the next version"},
+		"spec":{"targetCompositeAppVersion":"v2","targetDeploymentIntentGroup":"vfw_deployment_intent_group"}}`,
+	"int": `2`, // the revision after an update
+
+	"Controller":        `{"metadata":{"name":"rsync"},"spec":{"host":"127.0.0.1","port":9031,"type":"action","priority":1}}`,
+	"ServiceController": exampleController,
+	"ReadinessRule": `{"metadata":{"name":"databases"},"spec":{"group":"example.com","version":"v1","kind":"Database",
+		"ready":"object.status.phase == 'Running'","message":"object.status.message"}}`,
+
+	"service.GroupList":    `{"items":[` + exampleGroupStanding + `],"continue":"cHJvamVjdHM"}`,
+	"operations.List":      `{"items":[` + exampleOperation + `],"continue":"cHJvamVjdHM"}`,
+	"operations.Operation": exampleOperation,
+	"explain.Explanation": `{` + exampleNotAsWished + `,"warnings":["deployment intent \"vfw\": intent \"i\" of controller \"c\" is not enforced"],
+		"may":["stop","terminate"],"cluster":{"name":"vfw-cluster-provider+edge02","report":"auto","connectivity":"Retrying","heard":false,
+			"lastHeard":"2026-11-21T05:28:00Z","unheard":"connection refused","tried":{"at":"2026-11-21T05:00:00Z","error":"connection refused"},
+			"deployments":[{` + exampleNotAsWished + `,"apps":[{"app":"sink","resources":{"Applied":1,"Pending":2},"connectivity":"Retrying",
+				"inProgress":true,"error":"connection refused","reason":"the cluster does not answer"}]}],"moreDeployments":1}}`,
+	"api.anyDocument": `{"project":"testvfw","compositeApp":"compositevfw","compositeAppVersion":"v1","compositeProfile":"vfw_composite-profile",
+		"name":"vfw_deployment_intent_group","states":{"statusctxid":"2621114006130701074","actions":[
+			{"state":"Created","instance":"","time":"2026-11-21T05:28:00.036Z","revision":0},
+			{"state":"Instantiated","instance":"2621114006130701074","time":"2026-11-21T05:29:07.036Z","revision":1}]},
+		"deployedStatus":"Instantiated","deployedCounts":{"Applied":8}}`,
+	"api.Problem": `{"title":"Bad Request","status":400,"detail":"metadata.name is required","kind":"Invalid",
+		"errors":[{"field":"metadata.name","message":"is required"}],"requestID":"lZ8mJ0p3bYvQkqWcX2TtRn5sHd7fGa1e"}`,
+}
+
+// exampleOf is a body of the type of v, or a list of one.
+func exampleOf(v any) (any, error) {
+	t := reflect.TypeOf(v)
+	list := t.Kind() == reflect.Slice
+	for t.Kind() == reflect.Slice || t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	example, err := parseExample(typeName(t))
+	if list {
+		example = []any{example}
+	}
+	return example, err
+}
+
+func parseExample(name string) (example any, err error) {
+	if err := json.Unmarshal([]byte(examples[name]), &example); err != nil {
+		return nil, fmt.Errorf("the example of %s: %w", name, err)
+	}
+	return example, nil
+}
+
+// exemplify gives members the values that they have in the examples of bodies.
+func (g schemas) exemplify() error {
+	for _, name := range slices.Sorted(maps.Keys(examples)) {
+		if g.into[name] == nil {
+			continue
+		}
+		example, err := parseExample(name)
+		if err != nil {
+			return err
+		}
+		g.into[name].Value.Example = example
+		g.fill(g.into[name], example)
+	}
+	return nil
+}
+
+func (g schemas) fill(schema *openapi3.SchemaRef, example any) {
+	if name, ok := strings.CutPrefix(schema.Ref, "#/components/schemas/"); ok {
+		schema = g.into[name]
+	}
+	switch value := example.(type) {
+	case map[string]any:
+		for name, member := range schema.Value.Properties {
+			part, ok := value[name]
+			if !ok {
+				continue
+			}
+			if member.Ref == "" && (member.Value.Example == nil || member.Value.Example == "") {
+				member.Value.Example = part
+			}
+			g.fill(member, part)
+		}
+	case []any:
+		for _, element := range value {
+			g.fill(schema.Value.Items, element)
+		}
+	}
+}
