@@ -85,8 +85,12 @@ func readType(into map[string]string, pkg string, in *ast.GenDecl, t *ast.TypeSp
 func prose(comments ...*ast.CommentGroup) string {
 	for _, c := range comments {
 		if text := strings.Join(strings.Fields(c.Text()), " "); text != "" {
-			first, size := utf8.DecodeRuneInString(text)
-			return string(unicode.ToUpper(first)) + text[size:]
+			word, _, _ := strings.Cut(text, " ")
+			if word == strings.ToLower(word) { // no member's name
+				first, size := utf8.DecodeRuneInString(text)
+				text = string(unicode.ToUpper(first)) + text[size:]
+			}
+			return text
 		}
 	}
 	return ""
@@ -146,10 +150,15 @@ func describe(t reflect.Type, schema *openapi3.Schema) error {
 	return nil
 }
 
-// aboutNoun is what the source says of a noun's type.
+// aboutNoun is what the source says of a noun's type, with the noun's title for the type's name.
 func aboutNoun(n *domain.Noun) string {
 	known, _ := comments() // that they can be read the schemas have shown
-	return known["domain."+reflect.TypeOf(n.New()).Elem().Name()]
+	name := reflect.TypeOf(n.New()).Elem().Name()
+	article := "A "
+	if strings.ContainsAny(n.Title[:1], "aeiou") {
+		article = "An "
+	}
+	return strings.Replace(known["domain."+name], name, article+n.Title, 1)
 }
 
 // aboutTag says what a group of endpoints is about.

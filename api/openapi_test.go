@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -70,11 +69,11 @@ func TestOpenAPI(t *testing.T) {
 			require.NotEmpty(t, tag.Description, tag.Name)
 		}
 		for name, schema := range doc.Components.Schemas {
-			assert.NotEmpty(t, schema.Value.Description, name)
+			require.NotEmpty(t, schema.Value.Description, name)
 			for member, s := range schema.Value.Properties {
-				assert.NotEmpty(t, s.Value.Description, "%s.%s", name, member)
+				require.NotEmpty(t, s.Value.Description, "%s.%s", name, member)
 				if s.Ref == "" {
-					assert.NotNil(t, s.Value.Example, "%s.%s", name, member)
+					require.NotNil(t, s.Value.Example, "%s.%s", name, member)
 				}
 			}
 		}
@@ -119,7 +118,7 @@ func requireExamples(t *testing.T, doc *openapi3.T) {
 			for _, c := range contents {
 				for form, body := range c {
 					if form != "application/octet-stream" {
-						assert.NotNil(t, body.Example, "%s %s: %s", method, path, form)
+						require.NotNil(t, body.Example, "%s %s: %s", method, path, form)
 					}
 				}
 			}
@@ -258,18 +257,16 @@ func eachWord(schema *openapi3.Schema, example any, name string, visit func(name
 
 // fill gives every list one element that has nothing in it.
 func fill(v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Struct:
+	if v.Kind() == reflect.Struct {
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() && v.Type().Field(i).Tag.Get("json") != "-" {
 				fill(v.Field(i))
 			}
 		}
-	case reflect.Slice:
-		if v.Type().Elem().Kind() == reflect.Struct {
-			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-			fill(v.Index(0))
-		}
+	}
+	if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct {
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0))
 	}
 }
 

@@ -2,7 +2,7 @@ package domain
 
 import "github.com/drover-io/drover/internal/fail"
 
-// CompositeApp is one version of a set of apps that belong together. Its key has two segments, name and
+// CompositeApp is one version of a set of apps that belong together. Its path has two segments, name and
 // version.
 type CompositeApp struct {
 	Identity `bson:",inline"`

@@ -3,7 +3,7 @@ package domain
 import "github.com/drover-io/drover/internal/fail"
 
 // Controller is the registration of one of EMCO's controllers. Nothing is called through it: a deployment intent may name
-// it all the same, and whether its intents hold is what Enforced says.
+// it all the same, and where its intents do not hold, warnings say so.
 type Controller struct {
 	Identity `bson:",inline"`
 	Metadata `json:"metadata" api:"required"`

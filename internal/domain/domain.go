@@ -86,12 +86,12 @@ type Reference struct {
 // Referrer is an Object that refers to others.
 type Referrer interface{ References() []Reference }
 
-// Metadata is common to nearly every noun; EMCO's limits (metadata.json).
+// Metadata is what nearly every resource has: its name, and what users say of it. The limits are EMCO's.
 type Metadata struct {
 	Name        string `json:"name" api:"required"` // how the resource is named, and found in paths; unique below its parent
 	Description string `json:"description"`         // for people; at most 1024 characters
 	UserData1   string `json:"userData1"`           // whatever the user wants to keep with it; at most 512 characters
-	UserData2   string `json:"userData2"`           // the same
+	UserData2   string `json:"userData2"`           // more of the same kind; at most 512 characters
 }
 
 // LocalName is the name.

@@ -23,8 +23,7 @@ type NetworkSpec struct {
 	IPv6Subnets []Subnet `json:"ipv6Subnets,omitempty"`               // ranges of IPv6 addresses
 }
 
-// Subnet is a range of addresses of a network. Subnet and Gateway are in CIDR notation; ExcludeIPs are
-// addresses and ranges ("a..b") that are not given out, separated by blanks.
+// Subnet is a range of addresses of a network.
 type Subnet struct {
 	Name       string `json:"name" api:"required"`   // the name of the range
 	Subnet     string `json:"subnet" api:"required"` // the range in CIDR notation

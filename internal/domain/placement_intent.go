@@ -28,12 +28,12 @@ type AppIntent struct {
 	Spec     AppIntentSpec     `json:"spec" api:"required"`
 }
 
-// AppIntentMetadata is Metadata whose empty members EMCO omits.
+// AppIntentMetadata is Metadata without its empty members, which EMCO omits here.
 type AppIntentMetadata struct {
 	Name        string `json:"name" api:"required"`   // how the intent is named
 	Description string `json:"description,omitempty"` // for people; at most 1024 characters
 	UserData1   string `json:"userData1,omitempty"`   // whatever the user wants to keep with it; at most 512 characters
-	UserData2   string `json:"userData2,omitempty"`   // the same
+	UserData2   string `json:"userData2,omitempty"`   // more of the same kind; at most 512 characters
 }
 
 // AppIntentSpec names the app and its placement.
@@ -42,7 +42,7 @@ type AppIntentSpec struct {
 	Intent Placement `json:"intent"`
 }
 
-// Placement is satisfied by every entry of AllOf and one cluster of AnyOf.
+// Placement is satisfied by every entry of allOf and one cluster of anyOf.
 type Placement struct {
 	AllOf []AllOf    `json:"allOf,omitempty"` // every entry is taken
 	AnyOf []Clusters `json:"anyOf,omitempty"` // one cluster of them is taken
@@ -55,7 +55,7 @@ type Clusters struct {
 	ClusterLabel    string `json:"clusterLabel,omitempty"`                   // all clusters that carry the label; without cluster
 }
 
-// AllOf is one entry of Placement.AllOf: clusters, or one cluster of a nested group.
+// AllOf is one entry of a placement's allOf: clusters, or one cluster of a nested group.
 type AllOf struct {
 	Clusters `api:"optional"`
 	AnyOf    []Clusters `json:"anyOf,omitempty"` // one cluster of them is taken; without other members

@@ -19,17 +19,20 @@ type ProviderNetwork struct {
 // ProviderNetworkSpec is the network, and how nodes reach it. Its members have EMCO's order.
 type ProviderNetworkSpec struct {
 	NetworkSpec     `bson:",inline"`
-	ProviderNetType string `json:"providerNetType" api:"required,enum=VLAN;DIRECT"` // in any case of letters
+	ProviderNetType string `json:"providerNetType" api:"required,enum=VLAN;DIRECT"` // a VLAN, or the interface itself; in any case of letters
 	VLAN            VLAN   `json:"vlan" api:"required"`
 }
 
 // VLAN says which interfaces of which nodes the network is on.
 type VLAN struct {
-	ID                    string   `json:"vlanID" api:"required"`                             // a number, 0 to 4095, as a string
-	ProviderInterfaceName string   `json:"providerInterfaceName"`                             // of the node; at most 128 characters
-	LogicalInterfaceName  string   `json:"logicalInterfaceName"`                              // that is made; at most 128 characters
-	NodeSelector          string   `json:"vlanNodeSelector" api:"required,enum=any;specific"` // specific: those with the labels
-	NodeLabelList         []string `json:"nodeLabelList,omitempty"`                           // labels as key=value, for specific
+	ID string `json:"vlanID" api:"required"` // a number, 0 to 4095, as a string
+	// the interface of the nodes; at most 128 characters
+	ProviderInterfaceName string `json:"providerInterfaceName"`
+	// the interface that is made on it; at most 128 characters
+	LogicalInterfaceName string `json:"logicalInterfaceName"`
+	// any node, or specific ones: those with the labels; in any case of letters
+	NodeSelector  string   `json:"vlanNodeSelector" api:"required,enum=any;specific"`
+	NodeLabelList []string `json:"nodeLabelList,omitempty"` // labels of nodes as key=value; required for specific ones
 }
 
 // ProviderNetworks is the noun.

@@ -27,7 +27,7 @@ type ClusterSituation struct {
 
 // Cluster is what runs in a cluster, and whether it can be reached. Its times are UTC.
 type Cluster struct {
-	Name   string        `json:"name"`   // provider+cluster
+	Name   string        `json:"name"`   // the cluster, as provider+cluster
 	Report domain.Report `json:"report"` // how the cluster reports what becomes of resources
 	// Connectivity is what was last seen of the cluster: by the work on it, by who hears it, or when its registration was
 	// last tried.
@@ -45,14 +45,14 @@ type Cluster struct {
 // Tried is the last look whether the cluster can be used with its kubeconfig, when that was registered or replaced.
 type Tried struct {
 	At    time.Time `json:"at"`              // when that was
-	Error string    `json:"error,omitempty"` // "" when it could
+	Error string    `json:"error,omitempty"` // why it cannot, "" when it can
 }
 
 // Deployment is what a deployment intent group, a logical cloud or the cluster's own network intents have in the cluster.
 type Deployment struct {
 	Resource  domain.Key           `json:"resource"`           // its path below /v2
 	Title     string               `json:"kind"`               // what it is, such as deployment intent group
-	AsWished  bool                 `json:"asWished"`           // here
+	AsWished  bool                 `json:"asWished"`           // whether all that it has here is as the user asked for
 	Summary   string               `json:"summary"`            // the whole in one sentence
 	State     domain.State         `json:"state"`              // the last thing that a user asked for
 	Since     time.Time            `json:"since"`              // when that was

@@ -115,7 +115,7 @@ func (w WebUI) Link(id, runID string) string {
 // Explanation is the answer. Its times are UTC.
 type Explanation struct {
 	Resource domain.Key `json:"resource"` // its path below /v2
-	Title    string     `json:"kind"`     // "deployment intent group"
+	Title    string     `json:"kind"`     // what it is, such as deployment intent group
 	// what was asked for last is done and holds, as far as anybody can say: see unknown
 	AsWished  bool                 `json:"asWished"`
 	Summary   string               `json:"summary"`            // the whole in one sentence
@@ -172,14 +172,14 @@ type Reason struct {
 // Example is one of those that share a reason.
 type Example struct {
 	App         string     `json:"app,omitempty"`         // the app
-	Cluster     string     `json:"cluster,omitempty"`     // provider+cluster
+	Cluster     string     `json:"cluster,omitempty"`     // the cluster, as provider+cluster
 	Resource    string     `json:"resource,omitempty"`    // the resource
 	Step        string     `json:"step,omitempty"`        // what is being done there
-	Error       string     `json:"error,omitempty"`       // where it is not the reason's
+	Error       string     `json:"error,omitempty"`       // the error, where it is not the reason's
 	Since       *time.Time `json:"since,omitempty"`       // since when
 	LastSeen    *time.Time `json:"lastSeen,omitempty"`    // when it was last reported
 	Attempt     int        `json:"attempt,omitempty"`     // counts the attempts, from 1
-	Trying      bool       `json:"trying,omitempty"`      // it is being tried now; else, and without NextAttempt, it waits for a worker
+	Trying      bool       `json:"trying,omitempty"`      // it is being tried now; else, and without nextAttempt, it waits for a worker
 	LastAttempt *time.Time `json:"lastAttempt,omitempty"` // when the last attempt ended
 	NextAttempt *time.Time `json:"nextAttempt,omitempty"` // when the next one begins
 	Workflow    *Workflow  `json:"workflow,omitempty"`

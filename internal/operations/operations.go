@@ -48,7 +48,7 @@ type Operation struct {
 	// terminate that failed, has one entry for each of its runs.
 	ID        string `json:"id"`
 	Operation string `json:"operation"`        // as its URL has it
-	Detail    string `json:"detail,omitempty"` // "rollback to 3", "migrate from v1/web"
+	Detail    string `json:"detail,omitempty"` // such as "rollback to 3" or "migrate from v1/web"
 	// Resource is what it was asked of, by its path below /v2, and Kind what that is; Instance is the app context.
 	Resource domain.Key `json:"resource,omitempty"`
 	Kind     string     `json:"kind,omitempty"`        // what the resource is
