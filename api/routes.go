@@ -127,7 +127,7 @@ func (e *edge) operations() []endpoint {
 			"The namespace, the user and its rights are made in each cluster that is referred to. The answer comes when it is accepted: follow it with status.",
 			202, renderTime, warned(cloud, 202, e.service.InstantiateCloud)),
 		post(cloud+"/terminate", "Terminate a logical cloud",
-			"What it has in its clusters is deleted; no deployment intent group may be instantiated in it.",
+			"What it has in its clusters is deleted; no deployment intent group may name it any more.",
 			202, renderTime, operate(cloud, 202, e.service.TerminateCloud)),
 		{method: http.MethodPost, path: cloud + "/update", summary: "Bring the clusters of a logical cloud in line with its references, permissions and quotas", about: "What was added is made in the clusters, and what was taken out is pruned there.", out: map[int]any{202: &domain.LogicalCloud{}}, limit: renderTime, begins: true, handle: e.updateCloud},
 		post(cloud+"/stop", "Stop the last operation of a logical cloud",

@@ -216,7 +216,7 @@ type ClusterReferenceSpec struct {
 	ClusterProvider string `json:"clusterProvider" api:"required"` // the provider of the cluster
 	Cluster         string `json:"cluster" api:"required"`         // the cluster
 	LoadBalancerIP  string `json:"loadBalancerIP"`                 // stored only; at most 16 characters
-	Certificate     string `json:"certificate"`                    // stored only
+	Certificate     string `json:"certificate"`                    // of the user of level 1, in base64, once the cluster has signed it
 }
 
 // ClusterReferences is the noun.
