@@ -94,7 +94,8 @@ func TestChartsThatKill(t *testing.T) {
 		"a schema that asks the same thing a billion times": {
 			files: map[string]string{"web/values.yaml": "a: 1", "web/values.schema.json": doubling(30)},
 			limit: time.Second,
-			want:  "app web: web/values.schema.json: checking the values against it takes longer than 1s",
+			// "longer than 1s", or "more than 1s of processor time", of which two threads have enough in half the time.
+			want: "app web: web/values.schema.json: checking the values against it takes ",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
