@@ -49,7 +49,6 @@ func Suite(t *testing.T, kubeconfig []byte) {
 		"leaves what is kept or settled":                          leavesKept,
 		"deletes by another version when the one wanted is gone":  deletesOtherVersion,
 		"says which finalizers a deletion waits for":              saysFinalizers,
-		"says what a namespace waits for":                         saysWhatNamespaceHas,
 		"looks at few of many that wait":                          looksAtFew,
 		"sweeps away what nothing should have left":               sweeps,
 		"leaves what a sweep must not touch":                      sweepsWithCare,
@@ -64,6 +63,14 @@ func Suite(t *testing.T, kubeconfig []byte) {
 			test(newWorld(t, kubeconfig))
 		})
 	}
+}
+
+// SuiteOfControllers is what needs a cluster with Kubernetes' own controllers.
+func SuiteOfControllers(t *testing.T, kubeconfig []byte) {
+	t.Run("says what a namespace waits for", func(t *testing.T) {
+		t.Parallel()
+		saysWhatNamespaceHas(newWorld(t, kubeconfig))
+	})
 }
 
 func appliesEveryKind(w *world) {
