@@ -83,6 +83,8 @@ type Lifecycle struct {
 // changes nothing. Conflict when the owner's state does not allow the operation, or changed meanwhile; then nothing of it
 // is there, and what an earlier attempt may have sent comes to nothing.
 func (l *Lifecycle) Record(ctx context.Context, in RecordInput) error {
+	stop := beat(ctx) // a slow database must not cost the lease
+	defer stop()
 	return again(ctx, func() error { return l.record(ctx, in) })
 }
 
@@ -280,6 +282,8 @@ func recorded(h *domain.History, s domain.Scope) bool {
 // RecordStop appends the stopped state, unless the operation has ended, or the owner has gone on to another state: a
 // terminate that cancels an instantiate has recorded its own.
 func (l *Lifecycle) RecordStop(ctx context.Context, s StopInput) error {
+	stop := beat(ctx)
+	defer stop()
 	during := domain.ContextInstantiating
 	if s.Operation == domain.OpTerminate {
 		during = domain.ContextTerminating
@@ -353,6 +357,8 @@ func targets(of []plan.Target, unreachable map[domain.ClusterName]bool) *Targets
 
 // RecordLeaf stores the end of a leaf for which the activity could not do it.
 func (l *Lifecycle) RecordLeaf(ctx context.Context, leaf domain.Leaf) error {
+	stop := beat(ctx)
+	defer stop()
 	leaf.ID = domain.LeafID(leaf.ContextID, leaf.App, leaf.Cluster)
 	if err := lease.Check(ctx); err != nil {
 		return err

@@ -311,7 +311,11 @@ func (l *Lifecycle) leaveSource(ctx context.Context, in RecordInput) error {
 	if source.Base().Revision != from.OwnerRevision {
 		return changedMeanwhile(source)
 	}
-	t, err := source.Decide(i.Status, domain.OpMigrate)
+	status, err := l.stands(ctx, i)
+	if err != nil {
+		return err
+	}
+	t, err := source.Decide(status, domain.OpMigrate)
 	if err != nil {
 		return l.refuse(ctx, source, err)
 	}

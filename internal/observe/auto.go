@@ -84,7 +84,7 @@ func (a *auto) await(ctx context.Context, c *kube.Cluster) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.lease.follow(ctx, c) })
 	g.Go(func() error {
-		var due time.Time
+		var due, last time.Time // of the beat before
 		for alive := false; ; {
 			select {
 			case <-ctx.Done():
@@ -92,10 +92,12 @@ func (a *auto) await(ctx context.Context, c *kube.Cluster) error {
 			case <-a.lease.beat:
 			}
 			now := time.Now()
+			silent := now.Sub(last) >= a.config.Silence // one that is started anew again and again is not heard for it
+			last = now
 			switch lives := a.lease.lives(now); {
 			case !lives:
 				alive = false
-			case !alive:
+			case !alive || silent:
 				alive, due = true, now.Add(a.config.Takeover)
 			case now.After(due):
 				due = now.Add(looksPerTakeover * a.config.Takeover)
