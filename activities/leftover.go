@@ -55,8 +55,10 @@ func (l *Lifecycle) inherit(ctx context.Context, d *draft, left *domain.Instance
 	installed.Unsettled = installed.Unsettled || !inOrder
 	rest := installed.Rest()
 	var out *Prepared
+	from := &From{ContextID: left.ContextID, Owner: left.Owner}
 	switch {
 	case rest == nil:
+		from.Ended, from.Plan = left.LabelID(), left.Plan
 		out, err = l.planned(ctx, d, &d.plan, left.ContextID)
 	case d.cloud != left.LogicalCloud || d.plan.Namespace != left.Namespace:
 		return nil, fail.New(fail.Conflict, "instance %s was not terminated to its end, and what it has left is in logical cloud %q, namespace %s, not in %q, namespace %s: go back to that, instantiate and terminate, or leave it there by deleting this and creating it anew",
@@ -69,7 +71,7 @@ func (l *Lifecycle) inherit(ctx context.Context, d *draft, left *domain.Instance
 	if err != nil {
 		return nil, err
 	}
-	out.From = &From{ContextID: left.ContextID, Owner: left.Owner}
+	out.From = from
 	return out, nil
 }
 

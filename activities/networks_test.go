@@ -142,7 +142,8 @@ func TestNetworksAfterATerminateThatHasLeftNothing(t *testing.T) {
 	require.Equal(t, "2", o.(*domain.Cluster).History.StatusContextID)
 	i, err := n.store.Instance(t.Context(), "1")
 	require.NoError(t, err)
-	require.Equal(t, domain.ContextUpdated, i.Status)
+	require.Equal(t, domain.ContextTerminated, i.Status, "its label is looked for as that of an ended context")
+	require.Equal(t, &activities.From{ContextID: "1", Owner: edge, Ended: "1", Plan: i.Plan}, prepared.From)
 }
 
 // going are operations that go on.

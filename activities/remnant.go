@@ -187,10 +187,6 @@ func (k *Kube) reach(ctx context.Context, in RemnantsInput) (to *reach, digest d
 		return nil, "", "", err
 	}
 	records := slices.DeleteFunc(all, func(i *domain.Instance) bool { return i.LabelID() != in.label() })
-	if len(records) == 0 && in.Reach != "" { // its owner is deleted
-		to, err := stored.JSON[reach](ctx, k.Records, in.Reach)
-		return to, in.Reach, "", err
-	}
 	to = &reach{}
 	for _, i := range records {
 		switch i.Status {
@@ -211,14 +207,26 @@ func (k *Kube) reach(ctx context.Context, in RemnantsInput) (to *reach, digest d
 		}
 		to.add(in.label(), p)
 	}
-	if in.Ending {
-		digest, err = save(ctx, k.Records, to)
-		return to, digest, "", err
+	if last == "" && !in.Ending {
+		if to, err = k.recall(ctx, in.Reach); to == nil || err != nil {
+			return nil, "", "", err
+		}
 	}
-	if last == "" {
-		return nil, "", "", nil
+	digest, err = save(ctx, k.Records, to) // each look keeps it from being swept
+	return to, digest, last, err
+}
+
+// recall is where an earlier look has looked, for when the owner is deleted, or just being deleted: that look has found the
+// label to be that of an ended context, which it stays. Nil when nobody has looked, or nobody knows any more where.
+func (k *Kube) recall(ctx context.Context, digest domain.Digest) (*reach, error) {
+	if digest == "" {
+		return nil, nil
 	}
-	return to, in.Reach, last, nil
+	to, err := stored.JSON[reach](ctx, k.Records, digest)
+	if fail.Is(err, fail.NotFound) {
+		return nil, nil
+	}
+	return to, err
 }
 
 func (r *reach) add(label string, p *plan.Plan) {

@@ -105,6 +105,26 @@ func TestRemoveRemnants(t *testing.T) {
 	}
 }
 
+// TestRemnantsOfADeletedOwner are looked for where a look before has looked, also when that was not the terminate's, and as
+// long as anybody knows where that was.
+func TestRemnantsOfADeletedOwner(t *testing.T) {
+	l, asked := remnants(t, domain.ContextTerminated)
+	in := activities.RemnantsInput{Owner: "owner", ContextID: "1", Label: "1"}
+	in.Reach = l.remove(in).Reach
+	require.NotEmpty(t, in.Reach)
+	delete(l.store.instances, "2")
+	for _, what := range []string{"half of its records are deleted", "it is deleted"} {
+		before := len(asked())
+		out := l.remove(in)
+		require.False(t, out.Over, what)
+		require.Equal(t, in.Reach, out.Reach, what)
+		require.Contains(t, asked()[before:], "GET /api/v1/namespaces/ns/configmaps", what)
+		clear(l.store.instances)
+	}
+	delete(l.store.blobs, in.Reach)
+	require.True(t, l.remove(in).Over, "nobody knows where to look")
+}
+
 // TestRemnantsOfALiveContext are none.
 func TestRemnantsOfALiveContext(t *testing.T) {
 	for _, status := range []domain.ContextStatus{

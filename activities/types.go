@@ -48,6 +48,10 @@ type From struct {
 	// Owner, whose document has the revision, is another group than the new context's in a migrate.
 	Owner         domain.Key `json:"owner"`
 	OwnerRevision int64      `json:"ownerRevision"`
+	// Ended is the label of a context of which nothing is taken over, as its terminate has failed with nothing left that it knew
+	// of: what carries the label is a remnant. Plan is that context's.
+	Ended string        `json:"ended,omitempty"`
+	Plan  domain.Digest `json:"plan,omitempty"`
 }
 
 // Work is what an operation that takes over has to do for an app: on how many clusters it applies and from how many it

@@ -36,6 +36,7 @@ func Instantiate(ctx workflow.Context, in OperationInput) (*activities.Outcome, 
 	if o.settle(prepared, err); err != nil {
 		return o.refused(err)
 	}
+	o.endEarlier(prepared.From)
 	return o.bring(prepared)
 }
 
@@ -59,7 +60,9 @@ func Terminate(ctx workflow.Context, in OperationInput) (*activities.Outcome, er
 	left := o.sweep(prepared)
 	out, err := o.finish(prepared, left)
 	if err == nil && out.Status == domain.ContextTerminated {
-		o.lookAfter(prepared)
+		if o.reach != "" {
+			o.lookAfter(o.remnants(prepared))
+		}
 		o.watch(watcher.StopWatching, prepared, "")
 	}
 	return o.close(out, err)

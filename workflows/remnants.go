@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -32,6 +33,7 @@ func RemoveRemnants(ctx workflow.Context, in activities.RemnantsInput) error {
 		if err := workflow.ExecuteActivity(sweeping(ctx), kube.RemoveRemnants, in).Get(ctx, &result); err != nil {
 			return err
 		}
+		in.Reach = cmp.Or(result.Reach, in.Reach)
 		switch {
 		case result.Over:
 			return nil
@@ -90,12 +92,17 @@ func (o *operation) remnants(prepared activities.Prepared) activities.RemnantsIn
 	return activities.RemnantsInput{Owner: o.in.Owner, ContextID: o.in.ContextID, Label: prepared.Label, Ending: true, Reach: o.reach}
 }
 
-// lookAfter starts the workflow that looks after the context, now that it is terminated. One that runs goes on.
-func (o *operation) lookAfter(prepared activities.Prepared) {
-	if o.reach == "" {
+// endEarlier does what a terminate does last, for the context of which an instantiate takes over nothing.
+func (o *operation) endEarlier(from *activities.From) {
+	if from == nil || from.Ended == "" {
 		return
 	}
-	in := o.remnants(prepared)
+	o.lookAfter(activities.RemnantsInput{Owner: from.Owner, ContextID: from.ContextID, Label: from.Ended})
+	o.watch(watcher.StopWatching, activities.Prepared{Label: from.Ended, Plan: from.Plan}, "")
+}
+
+// lookAfter starts the workflow that looks after a context, now that it is terminated. One that runs goes on.
+func (o *operation) lookAfter(in activities.RemnantsInput) {
 	in.Ending = false
 	ctx := child(o.whole, RemnantsID(in), RemnantsAttributes(in), RemnantsSummary(in))
 	options := workflow.GetChildWorkflowOptions(ctx)

@@ -182,6 +182,35 @@ func TestInstantiateTakesOverWhatATerminateHasLeft(t *testing.T) {
 	require.NotContains(t, w.shards.watched[contextID], leaving.ClusterName)
 }
 
+// TestInstantiateAfterATerminateThatHasLeftWhatNoRecordTellsOf begins anew, and has the label before looked after as a
+// terminate that has succeeded has.
+func TestInstantiateAfterATerminateThatHasLeftWhatNoRecordTellsOf(t *testing.T) {
+	const left = "ConfigMap x on p+a: its deletion is refused"
+	w := newWorld(t, domain.OpTerminate, 1, "a")
+	require.NoError(t, w.store.UpdateInstance(t.Context(), contextID, func(i *domain.Instance) error {
+		i.Operation, i.Status, i.Reason = domain.OpTerminate, domain.ContextTerminateFailed, left
+		return nil
+	}))
+	w.store.group.History.Append(domain.Terminated, contextID, 0, begun)
+	earlier := w.store.instances[contextID]
+	w.scope.ContextID, w.scope.Operation = nextID, domain.OpInstantiate
+	prepared := w.store.planned(t, &plan.Plan{ContextID: nextID, Owner: w.scope.Owner, Namespace: "default", Apps: []plan.App{
+		{Name: "app0", Resources: make([]plan.ResourceID, 2), Targets: []plan.Target{held("a", "")}},
+	}})
+	prepared.From = &activities.From{ContextID: contextID, Owner: w.scope.Owner, Ended: contextID, Plan: earlier.Plan}
+	w.prepared = &prepared
+	w.OnWorkflow(workflows.RemoveRemnantsName, mock.Anything, mock.Anything).Return(nil)
+	out, err := w.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextInstantiated, out.Status)
+	w.AssertWorkflowCalled(t, workflows.RemoveRemnantsName, mock.Anything,
+		activities.RemnantsInput{Owner: w.scope.Owner, ContextID: contextID, Label: contextID})
+	require.Equal(t, domain.ContextTerminated, w.status())
+	require.Equal(t, left, w.store.instances[contextID].Remnants)
+	require.Equal(t, []string{contextID}, w.shards.unwatched)
+	require.Contains(t, w.shards.watched, nextID)
+}
+
 func TestUpdateWithoutADifference(t *testing.T) {
 	w, prepared := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{held("a", "1A1G")}})
 	*prepared = activities.Prepared{Unchanged: true, Revision: 1, Warnings: []string{"nothing to update"}}

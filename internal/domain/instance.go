@@ -102,11 +102,19 @@ func (i *Instance) Overtaken(s Scope) bool {
 }
 
 // PassOn records that another context has taken over from this one, or from one that came after it: with its last instance
-// a group that was migrated gives the records away.
+// a group that was migrated gives the records away. A context whose label the other one does not take over had nothing left
+// in clusters but what no record tells of: it is terminated, and what carries its label is a remnant.
 func (i *Instance) PassOn(to *Instance) {
 	i.Owner = to.Owner
-	if i.ContextID == to.From {
+	switch {
+	case i.ContextID != to.From || i.Status == ContextTerminated:
+	case i.LabelID() == to.LabelID():
 		i.Status = ContextUpdated
+	default:
+		i.Status, i.Remnants, i.Reason = ContextTerminated, i.Reason, ""
+		if i.Ended.IsZero() { // its terminate was ended by hand
+			i.Ended = to.Accepted
+		}
 	}
 }
 

@@ -1,0 +1,80 @@
+package domain_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// TestPassOn goes through the ways in which a context comes after another one. Whether the label goes over decides whether
+// what carries it is wanted or a remnant.
+func TestPassOn(t *testing.T) {
+	const owner, other = domain.Key("owner"), domain.Key("other")
+	began, ended := time.UnixMilli(1), time.UnixMilli(2)
+	left := func(i *domain.Instance) {
+		i.Operation, i.Status, i.Reason, i.Ended = domain.OpTerminate, domain.ContextTerminateFailed, "ConfigMap x on p+c: refused", ended
+	}
+	for name, c := range map[string]struct {
+		change func(*domain.Instance) // of the one before, which is Instantiated
+		to     domain.Instance
+		want   domain.Instance // status, owner, reason, remnants and end
+	}{
+		"update, rollback": {
+			to:   domain.Instance{From: "2", Label: "2"},
+			want: domain.Instance{Owner: owner, Status: domain.ContextUpdated},
+		},
+		"update of an update": {
+			change: func(i *domain.Instance) { i.From, i.Label = "1", "1" },
+			to:     domain.Instance{From: "2", Label: "1"},
+			want:   domain.Instance{Owner: owner, Status: domain.ContextUpdated},
+		},
+		"migrate": {
+			to:   domain.Instance{Owner: other, From: "2", Label: "2"},
+			want: domain.Instance{Owner: other, Status: domain.ContextUpdated},
+		},
+		"migrate of one that came after it": {
+			change: func(i *domain.Instance) { i.Status = domain.ContextUpdated },
+			to:     domain.Instance{Owner: other, From: "3", Label: "2"},
+			want:   domain.Instance{Owner: other, Status: domain.ContextUpdated},
+		},
+		"instantiate that takes over what a terminate has left": {
+			change: left,
+			to:     domain.Instance{From: "2", Label: "2"},
+			want:   domain.Instance{Owner: owner, Status: domain.ContextUpdated, Reason: "ConfigMap x on p+c: refused", Ended: ended},
+		},
+		"instantiate with a label of its own": {
+			change: left,
+			to:     domain.Instance{From: "2"},
+			want:   domain.Instance{Owner: owner, Status: domain.ContextTerminated, Remnants: "ConfigMap x on p+c: refused", Ended: ended},
+		},
+		"instantiate with a label of its own, after an update": {
+			change: func(i *domain.Instance) { left(i); i.From, i.Label = "1", "1" },
+			to:     domain.Instance{From: "2"},
+			want:   domain.Instance{Owner: owner, Status: domain.ContextTerminated, Remnants: "ConfigMap x on p+c: refused", Ended: ended},
+		},
+		"instantiate with a label of its own, after a terminate that was ended by hand": {
+			change: func(i *domain.Instance) { i.Operation, i.Status = domain.OpTerminate, domain.ContextTerminating },
+			to:     domain.Instance{From: "2"},
+			want:   domain.Instance{Owner: owner, Status: domain.ContextTerminated, Ended: began},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := domain.Instance{ContextID: "2", Owner: owner, Operation: domain.OpInstantiate, Status: domain.ContextInstantiated}
+			if c.change != nil {
+				c.change(&i)
+			}
+			to := c.to
+			to.ContextID, to.Accepted = "4", began
+			if to.Owner == "" {
+				to.Owner = owner
+			}
+			for range 2 { // activities run twice
+				i.PassOn(&to)
+				require.Equal(t, c.want, domain.Instance{Owner: i.Owner, Status: i.Status, Reason: i.Reason, Remnants: i.Remnants, Ended: i.Ended})
+			}
+		})
+	}
+}
