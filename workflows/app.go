@@ -2,14 +2,11 @@ package workflows
 
 import (
 	"fmt"
-	"slices"
-	"time"
 
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
-	"github.com/drover-io/drover/internal/status"
 )
 
 // AppInput is the work of one app on its clusters [From, To).
@@ -47,7 +44,7 @@ func (in AppInput) idle(marks domain.Marks) bool {
 // WorkApp applies an app to its clusters or deletes it from them. Many clusters are split into batches,
 // each a workflow of this kind again; else there is a child per cluster, with a sliding window.
 func WorkApp(ctx workflow.Context, in AppInput) (*AppProgress, error) {
-	a := &app{in: in, progress: AppProgress{App: in.App.Name, From: in.From, Clusters: in.To - in.From}}
+	a := &app{in: in}
 	a.whole, _ = workflow.NewDisconnectedContext(ctx)
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, a.detail); err != nil {
 		return nil, fmt.Errorf("set query handler: %w", err)
@@ -58,34 +55,17 @@ func WorkApp(ctx workflow.Context, in AppInput) (*AppProgress, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.count(), nil
+	return a.progress(), nil
 }
 
-// app is one run of WorkApp.
+// app is one run of WorkApp. Its clusters are in the window, or in batches when they are many.
 type app struct {
-	in       AppInput
-	whole    workflow.Context // never cancelled
-	progress AppProgress
-	leaves   []leafState
-	batches  []AppProgress
-	batchIDs []string
-	changed  bool
-	crowded  bool // a leaf waits for a place in the window
-	moves    int  // how often a leaf has ended or has left the window
-	stirred  bool // something has come of the leaves, see gather
-	ended    bool
-}
-
-// leafState is what the app knows of one cluster.
-type leafState struct {
-	ClusterProgress
-	started, done bool
-	lost          bool   // see AppProgress
-	suspect       bool   // see activities.Targets
-	installs      bool   // see activities.Targets
-	slow          bool   // it has lost its place in the window, see loosen
-	held, report  string // see activities.LeafInput
-	cancel        workflow.CancelFunc
+	in      AppInput
+	whole   workflow.Context // never cancelled
+	window  window
+	batches batches
+	changed bool // since the parent was told
+	ended   bool
 }
 
 func (a *app) run(ctx workflow.Context) error {
@@ -96,23 +76,12 @@ func (a *app) run(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	for i, c := range targets.Clusters {
-		marks := activities.First(a.in.Operation, a.in.Prune, targets.Held(i), a.in.App.Resources)
-		a.leaves = append(a.leaves, leafState{
-			ClusterProgress: ClusterProgress{Cluster: c, Connectivity: domain.ConnectivityUnknown, Marks: marks.Encode()},
-			done:            a.in.idle(marks), held: targets.Held(i), report: targets.Reports[i],
-		})
-	}
-	for _, i := range targets.Suspect {
-		a.leaves[i].suspect = true
-	}
-	for _, i := range targets.Installs {
-		a.leaves[i].installs = true
-	}
+	a.window = window{whole: a.whole, leaves: leavesOf(a.in, targets), places: places(a.in.App.Clusters), begin: a.begin, halt: a.halt}
 	workflow.Go(a.whole, a.listen)
-	return a.slide(ctx)
+	return a.window.slide(ctx)
 }
 
+// targets are the clusters [From, To) of the app.
 func (a *app) targets() (*activities.Targets, error) {
 	if a.in.App.Targets != nil {
 		return a.in.App.Targets, nil
@@ -123,145 +92,28 @@ func (a *app) targets() (*activities.Targets, error) {
 	return &t, err
 }
 
-// split starts a child per batch and waits for all of them.
-func (a *app) split(ctx workflow.Context) error {
-	open := 0
-	for from := a.in.From; from < a.in.To; from += batchSize {
-		in, i := a.in, len(a.batches)
-		in.From, in.To = from, min(from+batchSize, a.in.To)
-		id := AppID(in.Scope, in.App.Name, in.From, in.To)
-		a.batches = append(a.batches, AppProgress{
-			From: from, Clusters: in.To - from,
-			Counts: Counts{domain.ResourcePending: in.App.Resources * (in.To - from)},
-		})
-		a.batchIDs = append(a.batchIDs, id)
-		open++
-		workflow.Go(ctx, func(ctx workflow.Context) {
-			defer func() { open-- }()
-			var result AppProgress
-			if err := startApp(ctx, in, id).Get(ctx, &result); err != nil {
-				workflow.GetLogger(ctx).Error("batch", "app", in.App.Name, "from", in.From, "error", err)
-				a.batches[i].Unapplied, a.batches[i].Lost = in.App.Resources*(in.To-in.From), in.To-in.From // nobody knows better
-				return
-			}
-			a.batches[i] = result
-			a.changed = true
+// leavesOf are the leaves of an app before anything is done. Those without work are done.
+func leavesOf(in AppInput, targets *activities.Targets) []leafState {
+	leaves := make([]leafState, 0, len(targets.Clusters))
+	for i, c := range targets.Clusters {
+		marks := activities.First(in.Operation, in.Prune, targets.Held(i), in.App.Resources)
+		leaves = append(leaves, leafState{
+			ClusterProgress: ClusterProgress{Cluster: c, Connectivity: domain.ConnectivityUnknown, Marks: marks.Encode()},
+			done:            in.idle(marks), held: targets.Held(i), report: targets.Reports[i],
 		})
 	}
-	workflow.Go(a.whole, a.listen)
-	return workflow.Await(a.whole, func() bool { return open == 0 })
+	for _, i := range targets.Suspect {
+		leaves[i].suspect = true
+	}
+	for _, i := range targets.Installs {
+		leaves[i].installs = true
+	}
+	return leaves
 }
 
-// slide runs a child per cluster; a leaf leaves the window when it is done, its cluster does not answer,
-// it waits for something there, or it is slow.
-func (a *app) slide(ctx workflow.Context) error {
-	stopped := func() bool { return ctx.Err() != nil }
-	workflow.Go(a.whole, func(c workflow.Context) {
-		ctx.Done().Receive(c, nil)
-		a.stop(c)
-	})
-	batches := (a.in.App.Clusters + batchSize - 1) / batchSize
-	window := max(openLeaves/max(batches, 1), fewestOpen)
-	workflow.Go(a.whole, a.loosen)
-	workflow.Go(a.whole, a.gather)
-	for _, l := range a.order() {
-		a.crowded = a.atWork() >= window
-		if err := workflow.Await(a.whole, func() bool { return stopped() || a.atWork() < window }); err != nil {
-			return err
-		}
-		if stopped() {
-			break
-		}
-		a.start(l)
-	}
-	a.crowded = false
-	return workflow.Await(a.whole, a.quiet)
-}
-
-// order is that in which leaves are started that have work: those last whose clusters did not answer when they were last
-// tried, so that none waits for a place that one of them has.
-func (a *app) order() (order []*leafState) {
-	for _, suspect := range []bool{false, true} {
-		for i := range a.leaves {
-			if l := &a.leaves[i]; !l.done && l.suspect == suspect {
-				order = append(order, l)
-			}
-		}
-	}
-	return order
-}
-
-// gather keeps the app's task for a moment when something has come of its leaves and much is at work, so that a task takes
-// what comes of many. For each event that finds none Temporal makes a task of its own, which takes it as long as the event.
-func (a *app) gather(ctx workflow.Context) {
-	for {
-		if err := workflow.Await(ctx, func() bool { return a.stirred && a.atWork() >= gatherLeast }); err != nil {
-			return
-		}
-		a.stirred = false
-		d := min(time.Duration(a.atWork())*gatherEach, gatherMost)
-		_ = workflow.ExecuteLocalActivity(once(ctx, briefTimeout), kube.Gather, d).Get(ctx, nil)
-	}
-}
-
-// loosen gives the places of all leaves to others when for patience nobody has left the window, though some wait for a place:
-// that a cluster hangs is known only when its requests have reached their deadline, and no cluster waits so long for another.
-func (a *app) loosen(ctx workflow.Context) {
-	for {
-		if err := workflow.Await(ctx, func() bool { return a.crowded }); err != nil {
-			return
-		}
-		moves := a.moves
-		if err := workflow.Sleep(ctx, patience); err != nil || a.ended {
-			return
-		}
-		if a.moves != moves {
-			continue
-		}
-		for i := range a.leaves {
-			a.leaves[i].slow = a.leaves[i].slow || a.leaves[i].started
-		}
-	}
-}
-
-// quiet says whether no leaf is at work.
-func (a *app) quiet() bool {
-	return !slices.ContainsFunc(a.leaves, func(l leafState) bool { return l.started && !l.done })
-}
-
-// stop ends the leaves that are at work. Those whose attempts this worker has come to their end by themselves
-// once it halts them, which takes half the rounds through Temporal of a cancellation; all others are cancelled.
-func (a *app) stop(ctx workflow.Context) {
-	var halted []domain.ClusterName
-	in := activities.HaltInput{Scope: a.in.Scope, App: a.in.App.Name}
-	if err := workflow.ExecuteLocalActivity(once(ctx, haltTimeout), kube.HaltApp, in).Get(ctx, &halted); err != nil {
-		halted = nil
-	}
-	a.cancel(func(c domain.ClusterName) bool { return !slices.Contains(halted, c) })
-	if _, err := workflow.AwaitWithTimeout(ctx, haltGrace, a.quiet); err != nil {
-		return
-	}
-	a.cancel(func(domain.ClusterName) bool { return true })
-}
-
-func (a *app) cancel(which func(domain.ClusterName) bool) {
-	for i := range a.leaves {
-		if l := &a.leaves[i]; l.started && !l.done && which(l.Cluster) {
-			l.cancel()
-		}
-	}
-}
-
-func (a *app) start(l *leafState) {
-	ctx, cancel := workflow.WithCancel(a.whole)
-	l.started, l.cancel = true, cancel
-	in := activities.LeafInput{
-		Scope: a.in.Scope, App: a.in.App.Name, Cluster: l.Cluster, Bundle: a.in.App.Bundle,
-		Resources: a.in.App.Resources, Namespace: a.in.Namespace, Unsettled: a.in.Unsettled, Suspect: l.suspect,
-		HookTime: hookTime, Label: a.in.Label, Held: l.held, Report: l.report, Prune: a.in.Prune, User: a.in.User,
-		Installs: l.installs && !a.in.deletes(),
-	}
-	in.Hooked = in.Runs(a.in.App.Events)
+// begin starts the child for a cluster.
+func (a *app) begin(ctx workflow.Context, l *leafState) {
+	in := a.leafInput(l)
 	name := ApplyToClusterName
 	if in.Deletes() {
 		name = DeleteFromClusterName
@@ -272,7 +124,7 @@ func (a *app) start(l *leafState) {
 	future := workflow.ExecuteChildWorkflow(options, name, in)
 	workflow.Go(a.whole, func(c workflow.Context) {
 		if future.GetChildWorkflowExecution().Get(c, nil) == nil {
-			a.stirred = true
+			a.window.stir()
 		}
 		var result ClusterProgress
 		if err := future.Get(c, &result); err != nil {
@@ -281,46 +133,41 @@ func (a *app) start(l *leafState) {
 		} else {
 			l.ClusterProgress = result
 		}
-		l.done = true
-		a.moves++
-		a.changed, a.stirred = true, true
+		a.window.ended(l)
+		a.changed = true
 	})
 }
 
-// atWork counts the leaves that hold a place in the window.
-func (a *app) atWork() int {
-	n := 0
-	for i := range a.leaves {
-		if l := &a.leaves[i]; l.started && !l.done && !l.slow && l.Connectivity != domain.ConnectivityRetrying && l.Reason == "" {
-			n++
-		}
+func (a *app) leafInput(l *leafState) activities.LeafInput {
+	in := activities.LeafInput{
+		Scope: a.in.Scope, App: a.in.App.Name, Cluster: l.Cluster, Bundle: a.in.App.Bundle,
+		Resources: a.in.App.Resources, Namespace: a.in.Namespace, Unsettled: a.in.Unsettled, Suspect: l.suspect,
+		HookTime: hookTime, Label: a.in.Label, Held: l.held, Report: l.report, Prune: a.in.Prune, User: a.in.User,
+		Installs: l.installs && !a.in.deletes(),
 	}
-	return n
+	in.Hooked = in.Runs(a.in.App.Events)
+	return in
 }
 
-// listen takes what leaves and batches report about themselves.
-func (a *app) listen(ctx workflow.Context) {
-	if len(a.batches) > 0 {
-		reports := workflow.GetSignalChannel(ctx, ProgressSignal)
-		for {
-			var p AppProgress
-			reports.Receive(ctx, &p)
-			for i := range a.batches {
-				if a.batches[i].From == p.From && a.batches[i].Done <= p.Done {
-					a.batches[i] = p
-					a.changed = true
-				}
-			}
-		}
+// halt ends the attempts at the app that this worker has.
+func (a *app) halt(ctx workflow.Context) (halted []domain.ClusterName) {
+	in := activities.HaltInput{Scope: a.in.Scope, App: a.in.App.Name}
+	if err := workflow.ExecuteLocalActivity(once(ctx, haltTimeout), kube.HaltApp, in).Get(ctx, &halted); err != nil {
+		return nil
 	}
+	return halted
+}
+
+// listen takes what leaves report about themselves.
+func (a *app) listen(ctx workflow.Context) {
 	contacts := workflow.GetSignalChannel(ctx, ContactSignal)
 	for {
 		var p ClusterProgress
 		contacts.Receive(ctx, &p)
-		for i := range a.leaves {
-			if l := &a.leaves[i]; l.Cluster == p.Cluster && !l.done {
+		for i := range a.window.leaves {
+			if l := &a.window.leaves[i]; l.Cluster == p.Cluster && !l.done {
 				l.ClusterProgress = p
-				a.moves++
+				a.window.moved()
 				a.changed = true
 			}
 		}
@@ -338,75 +185,29 @@ func (a *app) report(ctx workflow.Context) {
 			return
 		}
 		a.changed = false
-		workflow.SignalExternalWorkflow(ctx, parent.ID, parent.RunID, ProgressSignal, a.count())
+		workflow.SignalExternalWorkflow(ctx, parent.ID, parent.RunID, ProgressSignal, a.progress())
 	}
 }
 
-// count adds up what is known.
-func (a *app) count() *AppProgress {
-	p := a.progress
-	p.Counts = Counts{}
-	for i := range a.leaves {
-		l := &a.leaves[i]
-		marks := domain.DecodeMarks(l.Marks)
-		toPrune := a.in.tookOver() && marks.Has(domain.Mark.ToDelete)
-		p.Counts = status.Rollup(p.Counts, marks.Count(!l.done || toPrune, l.Connectivity))
-		p.Unapplied += a.unapplied(marks)
-		if l.lost {
-			p.Lost++
-		}
-		switch {
-		case l.done:
-			p.Done++
-			if !status.Succeeded(a.in.Operation, marks) {
-				p.Failed++
-			}
-		case l.Connectivity == domain.ConnectivityRetrying:
-			p.Retrying++
-		}
+// progress adds up what is known.
+func (a *app) progress() *AppProgress {
+	p := &AppProgress{App: a.in.App.Name, From: a.in.From, Clusters: a.in.To - a.in.From, Counts: Counts{}}
+	for i := range a.window.leaves {
+		p.addLeaf(a.in, &a.window.leaves[i])
 	}
-	for i := range a.batches {
-		p.Counts = status.Rollup(p.Counts, a.batches[i].Counts)
-		p.Unapplied += a.batches[i].Unapplied
-		p.Lost += a.batches[i].Lost
-		p.Done += a.batches[i].Done
-		p.Retrying += a.batches[i].Retrying
-		p.Failed += a.batches[i].Failed
+	for i := range a.batches.progress {
+		p.addBatch(&a.batches.progress[i])
 	}
-	return &p
-}
-
-// unapplied counts what an operation that takes over has not applied.
-func (a *app) unapplied(marks domain.Marks) (n int) {
-	if !a.in.tookOver() || a.in.Prune {
-		return 0
-	}
-	for _, m := range marks {
-		if m.ToApply() || m == domain.MarkRefused || m == domain.MarkUndeleted {
-			n++
-		}
-	}
-	return n
+	return p
 }
 
 // detail answers ProgressQuery.
 func (a *app) detail() (AppDetail, error) {
-	d := AppDetail{Batches: a.batchIDs}
-	for i := range a.leaves {
-		if a.leaves[i].started && !a.leaves[i].done {
-			d.Open = append(d.Open, a.leaves[i].ClusterProgress)
+	d := AppDetail{Batches: a.batches.ids}
+	for i := range a.window.leaves {
+		if l := &a.window.leaves[i]; l.open() {
+			d.Open = append(d.Open, l.ClusterProgress)
 		}
 	}
 	return d, nil
-}
-
-// startApp starts the child for an app or a batch of its clusters.
-func startApp(ctx workflow.Context, in AppInput, id string) workflow.ChildWorkflowFuture {
-	name := DeployAppName
-	if in.deletes() {
-		name = RemoveAppName
-	}
-	return workflow.ExecuteChildWorkflow(child(ctx, id,
-		searchAttributes(in.Scope, appAttribute.ValueSet(in.App.Name)),
-		fmt.Sprintf("%s on %d clusters", in.App.Name, in.To-in.From)), name, in)
 }

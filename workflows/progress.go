@@ -6,6 +6,7 @@ import (
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/status"
 )
 
 // Counts are numbers of resources by state.
@@ -48,6 +49,48 @@ type AppProgress struct {
 	Unapplied int `json:"unapplied,omitempty"`
 	// Lost is the number of clusters the workflow for which has ended without recording what it came to.
 	Lost int `json:"lost,omitempty"`
+}
+
+// addLeaf counts what is known of one cluster.
+func (p *AppProgress) addLeaf(in AppInput, l *leafState) {
+	marks := domain.DecodeMarks(l.Marks)
+	toPrune := in.tookOver() && marks.Has(domain.Mark.ToDelete)
+	p.Counts = status.Rollup(p.Counts, marks.Count(!l.done || toPrune, l.Connectivity))
+	if in.tookOver() && !in.Prune {
+		p.Unapplied += unapplied(marks)
+	}
+	if l.lost {
+		p.Lost++
+	}
+	switch {
+	case l.done:
+		p.Done++
+		if !status.Succeeded(in.Operation, marks) {
+			p.Failed++
+		}
+	case l.Connectivity == domain.ConnectivityRetrying:
+		p.Retrying++
+	}
+}
+
+// addBatch counts what a batch has counted.
+func (p *AppProgress) addBatch(b *AppProgress) {
+	p.Counts = status.Rollup(p.Counts, b.Counts)
+	p.Unapplied += b.Unapplied
+	p.Lost += b.Lost
+	p.Done += b.Done
+	p.Retrying += b.Retrying
+	p.Failed += b.Failed
+}
+
+// unapplied counts what was to be applied and is not.
+func unapplied(marks domain.Marks) (n int) {
+	for _, m := range marks {
+		if m.ToApply() || m == domain.MarkRefused || m == domain.MarkUndeleted {
+			n++
+		}
+	}
+	return n
 }
 
 // AppDetail is an app's answer to ProgressQuery: its open clusters, or the ids of the workflows that have
