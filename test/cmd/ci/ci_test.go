@@ -1,0 +1,230 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "record the streams of go test -json anew")
+
+// stream is what go test says of a package of testdata/sample.
+func stream(t *testing.T, name string, args ...string) []byte {
+	t.Helper()
+	file := filepath.Join("testdata", "streams", name+".json")
+	if *update {
+		cmd := exec.Command("go", append([]string{"test", "-json", "-trimpath", "-count=1", "-timeout=2s", "./" + name}, args...)...)
+		cmd.Dir = filepath.Join("testdata", "sample")
+		out, err := cmd.Output()
+		require.Error(t, err, "each of them fails")
+		require.NoError(t, os.WriteFile(file, out, 0o600))
+	}
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	return data
+}
+
+func TestVerdicts(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason string
+		want   verdict
+		shows  []string
+		hides  string
+	}{
+		"fails": {
+			"a failed subtest is its test's failure, and all others have been run", verdict{Suspects: []string{"TestFails"}},
+			[]string{"    fails_test.go", "not as it should be", "FAIL\tsample/fails"}, "TestSkips",
+		},
+		"panics": {
+			"who panics is known; tests that waited or came later were not run", verdict{Suspects: []string{"TestPanics"}, Rest: true, Ended: []string{"TestFirst"}},
+			[]string{"assignment to entry in nil map"}, "TestLater",
+		},
+		"goroutine": {
+			"a panic elsewhere is laid at the door of what ran", verdict{Suspects: []string{"TestOther"}, Rest: true, Ended: []string{"TestFirst"}},
+			[]string{"in nobody's hands"}, "TestLater",
+		},
+		"timesout": {
+			"what hangs ran, what waited for it did not", verdict{Suspects: []string{"TestHangs"}, Rest: true, Ended: []string{"TestFirst"}},
+			[]string{"test timed out after 2s"}, "TestLater",
+		},
+		"killed": {
+			"as by the kernel for want of memory", verdict{Suspects: []string{"TestKilled"}, Rest: true, Ended: []string{"TestFirst"}},
+			[]string{"signal: killed"}, "TestLater",
+		},
+		"builds": {"no second run helps", verdict{Broken: "it does not build, or does not begin"}, []string{"undefined: missing"}, "panic"},
+		"leaks":  {"there is no test to run again", verdict{Broken: "it fails without a failed test"}, []string{"FAIL\tsample/leaks"}, "panic"},
+		"races":  {"luck is no proof", verdict{Broken: "data race in TestRaces"}, []string{"WARNING: DATA RACE"}, "panic"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := map[string][]string{"races": {"-race"}}[name]
+			var shown bytes.Buffer
+			packages, err := read(bytes.NewReader(stream(t, name, args...)), &shown, false)
+			require.NoError(t, err)
+			require.Len(t, packages, 1)
+			require.Equal(t, c.want, judge(packages["sample/"+name]), c.reason)
+			for _, text := range c.shows {
+				require.Contains(t, shown.String(), text)
+			}
+			require.NotContains(t, shown.String(), c.hides)
+			require.NotContains(t, shown.String(), "=== RUN")
+		})
+	}
+}
+
+// TestStreamIsShownAsItComes reads what passes, and what is no event.
+func TestStreamIsShownAsItComes(t *testing.T) {
+	const said = `{"Action":"start","Package":"p"}
+{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"a word\n"}
+{"Action":"pause","Package":"p","Test":"TestA"}
+{"Action":"cont","Package":"p","Test":"TestA"}
+{"Action":"run","Package":"p","Test":"TestA/sub"}
+{"Action":"pass","Package":"p","Test":"TestA/sub","Elapsed":7}
+{"Action":"pass","Package":"p","Test":"TestA","Elapsed":1.5}
+nobody's line
+{"Action":"output","Package":"p","Output":"PASS\n"}
+{"Action":"output","Package":"p","Output":"ok  \tp\t1.6s\n"}
+{"Action":"pass","Package":"p","Elapsed":1.6}
+{"Action":"output","Package":"q","Output":"?   \tq\t[no test files]\n"}
+{"Action":"skip","Package":"q"}`
+	var shown bytes.Buffer
+	packages, err := read(strings.NewReader(said), &shown, true)
+	require.NoError(t, err)
+	require.Equal(t, "       1.5s  TestA\nnobody's line\nok  \tp\t1.6s\n", shown.String())
+	require.Equal(t, verdict{}, judge(packages["p"]))
+	require.Equal(t, verdict{}, judge(packages["q"]))
+	require.Equal(t, 1500*time.Millisecond, packages["p"].tests["TestA"].took, "not that of its subtest")
+}
+
+// TestRunAgain runs tests that fail in their several ways.
+func TestRunAgain(t *testing.T) {
+	dir := t.TempDir()
+	var shown bytes.Buffer
+	r := &run{show: &shown, known: map[string]bool{"sample/twice.TestKnown": true}}
+	r.part(t.Context(), part{
+		name: "sample", dir: filepath.Join("testdata", "sample"), packages: []string{"./flaky", "./twice", "./dies", "./builds"},
+		env: []string{"SAMPLE=" + dir},
+	})
+	require.Equal(t, []string{"sample/dies.TestDies", "sample/flaky.TestPassesAlone"}, r.flaky, "%s", &shown)
+	require.Equal(t, []string{
+		"sample/builds: it does not build, or does not begin",
+		"sample/dies.TestFailsAfter: it failed twice",
+		"sample/twice.TestFailsTwice: it failed twice",
+		"sample/twice.TestKnown: it failed, and is known to: docs/flaky.md",
+	}, r.failures)
+	data, err := os.ReadFile(filepath.Join(dir, "dies"))
+	require.NoError(t, err)
+	require.Equal(t, "TestBefore TestDies TestDies TestAfter TestFailsAfter TestBeside TestFailsAfter",
+		strings.Join(strings.Fields(string(data)), " "), "each once, but for those that failed")
+	r.parts[0].time, r.parts[0].cpu, r.tests = 61*time.Second, 2*time.Second, []timed{{"a.TestA", time.Second}, {"b.TestB", time.Minute}}
+	shown.Reset()
+	r.report(time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC))
+	require.Equal(t, `
+part             time      CPU
+sample           1m1s       2s
+all              1m1s       2s
+
+slowest tests
+    60.0s  b.TestB
+     1.0s  a.TestA
+
+failed
+  sample/builds: it does not build, or does not begin
+  sample/dies.TestFailsAfter: it failed twice
+  sample/twice.TestFailsTwice: it failed twice
+  sample/twice.TestKnown: it failed, and is known to: docs/flaky.md
+
+flaky: failed, then passed alone. Find the cause; until it is mended these stand in docs/flaky.md
+| `+"`sample/dies.TestDies` | 2026-11-22 | ? |\n| `sample/flaky.TestPassesAlone`"+` | 2026-11-22 | ? |
+`, shown.String())
+}
+
+// TestManyFailuresAreNoAccident runs none of them again.
+func TestManyFailuresAreNoAccident(t *testing.T) {
+	p := &packageRun{path: module + "p", tests: map[string]*test{}, failed: true, orderly: true}
+	for i := range most + 1 {
+		p.tests["Test"+string(rune('A'+i))] = &test{state: failed}
+	}
+	r := &run{show: io.Discard}
+	r.again(p, nil)
+	require.Len(t, r.failures, 1)
+	require.Contains(t, r.failures[0], "p: 11 tests failed: TestA, TestB")
+}
+
+// TestWhatDoesNotBegin: go test that says nothing of any package has failed.
+func TestWhatDoesNotBegin(t *testing.T) {
+	r := &run{show: io.Discard}
+	r.part(t.Context(), part{name: "none", dir: filepath.Join("testdata", "nowhere")})
+	require.Len(t, r.failures, 1)
+	require.Contains(t, r.failures[0], "none: go test")
+}
+
+func TestListOfFlakyTests(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want map[string]bool
+		err  string
+	}{
+		"none":           {"# Flaky\n\ntext | text\n\n| test | seen | cause |\n|---|---|---|\n", map[string]bool{}, ""},
+		"two":            {"| test | seen | cause |\n|---|---|---|\n| `a.TestA` | 2026-11-22 | x |\n| `b.TestB` | 2026-11-23 | y |\n", map[string]bool{"a.TestA": true, "b.TestB": true}, ""},
+		"without cause":  {"| test | seen | cause |\n|---|---|---|\n" + row("a.TestA", "2026-11-22"), nil, "its cause"},
+		"without a cell": {"| test | seen | cause |\n|---|---|---|\n| `a.TestA` | x |", nil, "its cause"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "flaky.md")
+			require.NoError(t, os.WriteFile(file, []byte(c.text), 0o600))
+			got, err := known(file)
+			if c.err != "" {
+				require.ErrorContains(t, err, c.err)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, c.want, got)
+		})
+	}
+}
+
+// TestWhatIsCalledFlakyIsThere: a row of docs/flaky.md whose test is gone, or has another name, protects nothing.
+func TestWhatIsCalledFlakyIsThere(t *testing.T) {
+	root := filepath.Join("..", "..", "..")
+	list, err := known(filepath.Join(root, "docs", "flaky.md"))
+	require.NoError(t, err)
+	for title := range list {
+		i := strings.LastIndex(title, ".")
+		require.Positive(t, i, title)
+		found := false
+		files, err := filepath.Glob(filepath.Join(root, title[:i], "*_test.go"))
+		require.NoError(t, err)
+		for _, file := range files {
+			f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+			require.NoError(t, err)
+			for _, d := range f.Decls {
+				is, ok := d.(*ast.FuncDecl)
+				found = found || ok && is.Recv == nil && is.Name.Name == title[i+1:]
+			}
+		}
+		require.True(t, found, "%s is no test", title)
+	}
+}
+
+func TestEachPackageIsInOnePart(t *testing.T) {
+	race, unit := split([]string{module + "api", module + "internal/notify", module + "internal/notify/notifytest", module + "internal/notifying", module + "workflows"})
+	require.Equal(t, []string{module + "internal/notify", module + "internal/notify/notifytest", module + "workflows"}, race)
+	require.Equal(t, []string{module + "api", module + "internal/notifying"}, unit)
+	for _, r := range raced {
+		_, err := os.Stat(filepath.Join("..", "..", "..", r))
+		require.NoError(t, err)
+	}
+}

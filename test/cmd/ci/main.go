@@ -1,0 +1,139 @@
+// Command ci runs all tests once, and shows what a person wants to know of that: what failed and what it said, how long each
+// part took, which tests took longest.
+//
+// A test that fails is run again, once, alone. When it passes then it is flaky: the run passes and prints it as its last
+// lines, to be put into docs/flaky.md with its cause. The next time that it fails, the run fails. So does what fails twice,
+// a data race, and what does not build.
+//
+// It is called in the repository's root, after `make build servers`. Arguments are the times of what was done before, such
+// as check=90s.
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// raced are the packages whose tests run with the race detector: those with goroutines that share memory.
+var raced = []string{"workflows", "activities", "internal/service", "internal/store", "internal/notify", "internal/observe", "internal/monitor"}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	passed, err := everything(ctx, os.Args[1:], os.Stdout)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "ci:", err)
+	}
+	if !passed {
+		os.Exit(1)
+	}
+}
+
+// everything runs all parts, and says whether they have passed.
+func everything(ctx context.Context, before []string, show io.Writer) (bool, error) {
+	list, err := known(filepath.Join("docs", "flaky.md"))
+	if err != nil {
+		return false, err
+	}
+	r := &run{show: show, known: list}
+	for _, b := range before {
+		name, text, _ := strings.Cut(b, "=")
+		spent, err := time.ParseDuration(text)
+		if err != nil {
+			return false, fmt.Errorf("what was done before: %q: want a name and a time, as in check=90s", b)
+		}
+		r.parts = append(r.parts, took{name: name, time: spent})
+	}
+	parts, err := parts(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, p := range parts {
+		if r.part(ctx, p); ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+	}
+	r.report(time.Now())
+	return len(r.failures) == 0, nil
+}
+
+// parts are all tests. None is in two parts.
+func parts(ctx context.Context) ([]part, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "./...")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the packages: %w", err)
+	}
+	race, unit := split(strings.Fields(string(out)))
+	require := []string{"DROVER_TEST_REQUIRE=1"}
+	return []part{
+		{name: "race", dir: ".", args: []string{"-race"}, packages: race, env: require},
+		{name: "unit", dir: ".", packages: unit, env: require},
+		{name: "local", dir: "deploy/local", packages: []string{"./..."}},
+		{name: "kube", dir: "deploy/local/kube", packages: []string{"./..."}},
+		{name: "end-to-end", dir: "test", args: []string{"-timeout=30m"}, packages: []string{"./..."}, env: require, each: true},
+	}, nil
+}
+
+// split parts packages into those that the race detector watches and the others.
+func split(packages []string) (race, unit []string) {
+	for _, p := range packages {
+		path := strings.TrimPrefix(p, module)
+		if slices.ContainsFunc(raced, func(r string) bool { return path == r || strings.HasPrefix(path, r+"/") }) {
+			race = append(race, p)
+		} else {
+			unit = append(unit, p)
+		}
+	}
+	return race, unit
+}
+
+// slowest is how many tests are shown with their time.
+const slowest = 10
+
+// report prints the times, what failed, and last what is flaky.
+func (r *run) report(now time.Time) {
+	fmt.Fprintf(r.show, "\n%-12s %8s %8s\n", "part", "time", "CPU")
+	all := took{name: "all"}
+	for _, t := range r.parts {
+		all.time, all.cpu = all.time+t.time, all.cpu+t.cpu
+	}
+	for _, t := range append(r.parts, all) {
+		spent := "" // not known
+		if t.cpu > 0 {
+			spent = t.cpu.Round(time.Second).String()
+		}
+		fmt.Fprintf(r.show, "%-12s %8s %8s\n", t.name, t.time.Round(time.Second), spent)
+	}
+	slices.SortStableFunc(r.tests, func(a, b timed) int { return cmp.Compare(b.took, a.took) })
+	fmt.Fprintf(r.show, "\nslowest tests\n")
+	for _, t := range r.tests[:min(slowest, len(r.tests))] {
+		fmt.Fprintf(r.show, "%8.1fs  %s\n", t.took.Seconds(), t.name)
+	}
+	if len(r.failures) > 0 {
+		fmt.Fprintf(r.show, "\nfailed\n")
+	}
+	for _, f := range r.failures {
+		fmt.Fprintf(r.show, "  %s\n", f)
+	}
+	if len(r.flaky) > 0 {
+		fmt.Fprintf(r.show, "\nflaky: failed, then passed alone. Find the cause; until it is mended these stand in docs/flaky.md\n")
+	}
+	for _, name := range r.flaky {
+		fmt.Fprintln(r.show, row(name, now.Format(time.DateOnly)))
+	}
+}
+
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,5 @@
+package builds
+
+import "testing"
+
+func TestFirst(t *testing.T) { missing() }
