@@ -50,7 +50,7 @@ func (a *attempt) hook(ctx context.Context, cluster *kube.Cluster, s plan.Step) 
 }
 
 func (h *hookRun) do(ctx context.Context) kube.Outcome {
-	if m := h.marked(h.index); m != domain.MarkPending && m != domain.MarkSent {
+	if !h.marked(h.index).ToApply() {
 		return kube.Outcome{} // an earlier attempt, or an earlier terminate, came to its end
 	}
 	found, err := h.look(ctx)
@@ -215,8 +215,7 @@ func (h *hookRun) refused(ctx context.Context, err error) error {
 }
 
 func (h *hookRun) failed() bool {
-	m := h.marked(h.index)
-	return m == domain.MarkRefused || m == domain.MarkUndeleted
+	return h.marked(h.index).Failed()
 }
 
 func (h *hookRun) gvk() schema.GroupVersionKind {
@@ -230,15 +229,11 @@ func (a *attempt) tidy(ctx context.Context, cluster *kube.Cluster, s plan.Step) 
 	job := a.job(s)
 	ends := map[int]domain.Mark{}
 	for _, i := range s.Resources {
-		switch m := job.Marks[i]; {
-		case m == domain.MarkApplied && a.resources[i].Hook.Has(plan.WhenSucceeded):
-			ends[i], job.Marks[i] = domain.MarkDeleted, domain.MarkDoomed
-		case m == domain.MarkUndeleted && a.resources[i].Hook.Has(plan.WhenFailed):
-			ends[i], job.Marks[i] = domain.MarkRefused, domain.MarkDoomed
-		default:
-			job.Marks[i] = domain.MarkApplied // stays
+		if end, goes := a.resources[i].Hook.Tidied(job.Marks[i]); goes {
+			ends[i], job.Marks[i] = end, domain.MarkDoomed
 		}
 	}
+	job.Selects = func(i int) bool { _, goes := ends[i]; return goes }
 	job.BeforeStage = nil
 	job.OnMark = func(i int, m domain.Mark, note string) {
 		switch m {

@@ -487,3 +487,32 @@ func bodyOf(r *http.Request) []byte {
 	data, _ := io.ReadAll(r.Body)
 	return data
 }
+
+// TestAHookWaitsForNoLaterStep has a hook in a namespace that is not there, and that the step after it brings: to wait for
+// that would be for ever. In a first install, too, such a hook is refused.
+func TestAHookWaitsForNoLaterStep(t *testing.T) {
+	for name, c := range map[string]struct{ held, want string }{
+		"where it is new": {held: "3p", want: "2p1F"},
+		"where an earlier context had it, and it was deleted": {held: "1p1o1h", want: "1p1o1F"},
+		"where it may have been sent":                         {held: "1p1s1h", want: "1p1s1F"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, _ := hooked(t, domain.OpUpdate, plan.Resource{
+				ResourceID: plan.ResourceID{Version: "v1", Kind: "Namespace", Name: "gone"}, Manifest: json.RawMessage(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"gone"}}`),
+			}, settingsHook("settings", on("pre-upgrade")))
+			l.body = func(w http.ResponseWriter, r *http.Request, _ []byte) {
+				if r.Method == http.MethodGet {
+					refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, path.Base(r.URL.Path))
+					return
+				}
+				answer(w, http.StatusNotFound, metav1.Status{
+					TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound,
+					Code: http.StatusNotFound, Message: `namespaces "gone" not found`, Details: &metav1.StatusDetails{Name: "gone", Kind: "namespaces"},
+				})
+			}
+			l.in.Held = c.held
+			require.Equal(t, []string{c.want}, l.through())
+			require.Equal(t, []domain.Note{{Index: 2, Message: `namespaces "gone" not found`}}, l.recorded().Notes)
+		})
+	}
+}

@@ -120,6 +120,7 @@ func (a *attempt) applyState(ctx context.Context, cluster *kube.Cluster) error {
 	if r.installed.Contains(cluster) { // the definition may have been applied a moment ago: the job waits for it
 		job.Resources = append(job.Resources, r.agent...)
 		job.Marks = append(job.Marks, domain.NewMarks(len(r.agent), domain.MarkApplied)...)
+		job.Selects = among([]int{0})
 	} else if served, err := r.serves(ctx, cluster, job.Resources[0].ResourceID); err != nil {
 		return a.tolerate(ctx, err)
 	} else if !served {
@@ -223,7 +224,7 @@ type state struct {
 
 // look reads the ResourceBundleState.
 func (a *attempt) look(ctx context.Context, cluster *kube.Cluster) (state, error) {
-	id := a.stateJob(domain.MarkDoomed).Resources[0].ResourceID
+	id := bundle.New(a.in.App, a.in.labelID(), a.in.Namespace).ResourceID
 	if served, err := a.kube.serves(ctx, cluster, id); err != nil || !served {
 		return state{}, err
 	}
@@ -253,7 +254,7 @@ func beside(ctx context.Context, do func(context.Context, kube.Job) kube.Outcome
 	job.OnMark = func(i int, m domain.Mark, note string) {
 		mu.Lock()
 		defer mu.Unlock()
-		if refusal == "" && (m == domain.MarkRefused || m == domain.MarkUndeleted) {
+		if refusal == "" && m.Failed() {
 			id := job.Resources[i].ResourceID
 			refusal = id.Kind + " " + id.Name + ": " + note
 		}

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"slices"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -84,27 +85,24 @@ func (a *attempt) next() int {
 	return plan.Next(a.steps, a.in.Step, a.all.Failed())
 }
 
-// job is the work on a step's resources. What the others are to it is whether they may be in the cluster.
+// job is the work on a step's resources.
 func (a *attempt) job(s plan.Step) kube.Job {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	marks := make(domain.Marks, len(a.all))
-	for i, m := range a.all {
-		switch m {
-		case domain.MarkPending, domain.MarkIdle, domain.MarkRefused, domain.MarkDeleted:
-			marks[i] = domain.MarkRefused
-		default:
-			marks[i] = domain.MarkApplied
-		}
-	}
-	for _, i := range s.Resources {
-		marks[i] = a.all[i]
-	}
 	return kube.Job{
-		Resources: a.resources, Marks: marks, Namespace: a.in.Namespace,
+		Resources: a.resources, Marks: slices.Clone(a.all), Selects: among(s.Resources), Namespace: a.in.Namespace,
 		DeploymentID: a.in.deploymentID(), BeforeStage: a.announce, OnMark: a.mark,
 		OnDropped: a.dropped, OnUnpatchable: a.unpatchable,
 	}
+}
+
+// among selects some resources, for kube.Job.
+func among(indices []int) func(int) bool {
+	chosen := make(map[int]bool, len(indices))
+	for _, i := range indices {
+		chosen[i] = true
+	}
+	return func(i int) bool { return chosen[i] }
 }
 
 // doom marks the hooks among a step's resources to be deleted that were run meanwhile, but those to be kept.

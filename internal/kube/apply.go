@@ -22,23 +22,19 @@ import (
 // write.withoutUnknown.
 const applyQuery = "fieldManager=" + FieldManager + "&force=true&fieldValidation=Ignore"
 
-// Apply applies the job's resources that are marked MarkPending, MarkOutdated or MarkSent by server-side apply,
+// Apply applies the selected resources of the job that are to be applied by their marks, by server-side apply,
 // one request a resource. They become MarkSent before the request, then MarkApplied or, with the cluster's
-// message, MarkRefused. A refused resource that was outdated, or of which an earlier request was not answered, may
-// be in the cluster nevertheless: it becomes MarkUndeleted, so that a terminate asks for it.
+// message, what domain.Mark's Refuse makes of the mark before.
 func (c *Cluster) Apply(ctx context.Context, j Job) Outcome {
 	r := c.begin(j)
-	return r.work(ctx, r.stages(domain.MarkPending, domain.MarkOutdated, domain.MarkSent), func(ctx context.Context, stage []int) error {
+	return r.work(ctx, r.stages(domain.Mark.ToApply), func(ctx context.Context, stage []int) error {
 		return r.each(ctx, stage, r.apply)
 	})
 }
 
 // apply settles resource i.
 func (r *run) apply(ctx context.Context, i int) error {
-	refused := domain.MarkRefused
-	if m := r.marked(i); m == domain.MarkSent || m == domain.MarkOutdated {
-		refused = domain.MarkUndeleted
-	}
+	refused := r.marked(i).Refuse()
 	err := r.applyServed(ctx, i)
 	switch message, final := refusal(ctx, err); {
 	case err == nil:
@@ -127,10 +123,10 @@ func isPinned(err error, manifest []byte) bool {
 	return json.Unmarshal(manifest, &object) == nil && object.Metadata.ResourceVersion+object.Metadata.UID != ""
 }
 
-// defines says whether the job applies the CRD of the kind, and was not refused it.
+// defines says whether the kind is served soon, because its CRD comes with the job.
 func (r *run) defines(id plan.ResourceID) bool {
 	for i := range r.Resources {
-		if r.Resources[i].Kind != "CustomResourceDefinition" || !r.mayBeThere(i) {
+		if r.Resources[i].Kind != "CustomResourceDefinition" || !r.comes(i) {
 			continue
 		}
 		var crd struct {
@@ -146,20 +142,22 @@ func (r *run) defines(id plan.ResourceID) bool {
 	return false
 }
 
-// provides says whether the job applies the namespace, and was not refused it.
+// provides says whether the namespace is there soon, because it comes with the job.
 func (r *run) provides(namespace string) bool {
 	if namespace == "" {
 		return false
 	}
 	for i := range r.Resources {
-		if id := r.Resources[i].ResourceID; id.Kind == "Namespace" && id.Group == "" && id.Name == namespace && r.mayBeThere(i) {
+		if id := r.Resources[i].ResourceID; id.Kind == "Namespace" && id.Group == "" && id.Name == namespace && r.comes(i) {
 			return true
 		}
 	}
 	return false
 }
 
-func (r *run) mayBeThere(i int) bool {
+// comes says whether what needs resource i is to wait for it: the job applies it, or it was applied, and the cluster may
+// take a moment. Nothing comes of what another job is to apply, of what is refused, or of what was there once.
+func (r *run) comes(i int) bool {
 	m := r.marked(i)
-	return m != domain.MarkRefused && m != domain.MarkUndeleted && m != domain.MarkGone
+	return m == domain.MarkApplied || m.ToApply() && r.selected(i)
 }

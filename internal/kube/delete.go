@@ -21,7 +21,7 @@ import (
 	"github.com/drover-io/drover/internal/plan"
 )
 
-// Delete deletes the job's resources that are marked MarkDoomed, MarkDeleting or MarkLeaving, in the reverse order of
+// Delete deletes the selected resources of the job that are to be deleted by their marks, in the reverse order of
 // Apply. They become MarkDeleting before the request, then MarkDeleted or, with the cluster's message,
 // MarkUndeleted. What is absent counts as deleted, also when its kind is gone, and so does what carries
 // another deployment's label: it is somebody else's now, which the note says. An object that outlives its
@@ -30,7 +30,7 @@ import (
 // says for what in Waits; one that was MarkLeaving before is looked at once.
 func (c *Cluster) Delete(ctx context.Context, j Job) Outcome {
 	r := c.begin(j)
-	stages := r.stages(domain.MarkDoomed, domain.MarkDeleting, domain.MarkLeaving)
+	stages := r.stages(domain.Mark.ToDelete)
 	slices.Reverse(stages)
 	stuck := &leaving{objects: map[int]object{}}
 	outcome := r.work(ctx, stages, func(ctx context.Context, stage []int) error {
@@ -74,7 +74,7 @@ func (r *run) turns(stage []int) []int {
 func (r *run) waits(stuck *leaving) string {
 	first, n := -1, 0
 	for i := range r.Resources {
-		if r.marked(i) != domain.MarkLeaving {
+		if !r.selected(i) || r.marked(i) != domain.MarkLeaving {
 			continue
 		}
 		n++

@@ -23,6 +23,9 @@ type Job struct {
 	Resources []plan.Resource
 	// Marks say what is done already, by index in Resources. The job changes a copy.
 	Marks domain.Marks
+	// Selects says on which resources the job works, by index; nil for all. The others stay as they are, whatever their
+	// marks say.
+	Selects func(index int) bool
 	// Namespace is for namespaced resources that name none.
 	Namespace string
 	// DeploymentID is the value of plan.DeploymentLabel.
@@ -94,11 +97,14 @@ func (r *run) marked(i int) domain.Mark {
 	return r.Marks[i]
 }
 
-// stages groups the indices that have one of the marks by stage, in the order of the stages.
-func (r *run) stages(marks ...domain.Mark) [][]int {
+// selected says whether the job works on resource i.
+func (r *run) selected(i int) bool { return r.Selects == nil || r.Selects(i) }
+
+// stages groups the selected indices with such a mark by stage, in the order of the stages.
+func (r *run) stages(is func(domain.Mark) bool) [][]int {
 	byStage := map[int][]int{}
 	for i := range r.Resources {
-		if slices.Contains(marks, r.Marks[i]) {
+		if r.selected(i) && is(r.Marks[i]) {
 			stage := r.Resources[i].Stage
 			byStage[stage] = append(byStage[stage], i)
 		}

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
 )
 
@@ -31,7 +30,7 @@ func (c *Cluster) Object(ctx context.Context, id plan.ResourceID) (json.RawMessa
 	if err != nil {
 		return nil, kindOf(err)
 	}
-	r := c.begin(Job{Resources: []plan.Resource{{ResourceID: id}}, Marks: domain.NewMarks(1, domain.MarkApplied)})
+	r := c.begin(Job{Resources: []plan.Resource{{ResourceID: id}}})
 	path, _, err := r.place(gvk.GroupVersion(), m, 0)
 	if err != nil {
 		return nil, err

@@ -41,6 +41,8 @@ func Suite(t *testing.T, kubeconfig []byte) {
 		"keeps in mind what may be there although it was refused": remembersSent,
 		"applies custom resources with their CRD":                 appliesCustom,
 		"applies into a namespace of the same job":                appliesIntoNamespace,
+		"waits only for what comes with the job":                  waitsForWhatComes,
+		"works on what is selected":                               worksOnSelected,
 		"waits for a namespace that is being terminated":          waitsForNamespace,
 		"announces each stage before it sends anything":           announces,
 		"deletes in reverse order":                                deletesInReverse,
@@ -343,6 +345,41 @@ metadata: {name: a, namespace: `+absent+`}
 	j, watcher = w.job(resources, domain.Marks{domain.MarkRefused, domain.MarkPending})
 	require.NoError(w, w.cluster.Apply(w.Context(), j).Retry)
 	require.Equal(w, domain.Marks{domain.MarkRefused, domain.MarkRefused}, watcher.Marks)
+}
+
+// waitsForWhatComes has a resource that needs another one of the job, which is not there and which the job is not to work
+// on: only what was applied is waited for, as the cluster may take a moment to have it.
+func waitsForWhatComes(w *world) {
+	absent := Name("suite")
+	crd, widget, _ := w.customManifests()
+	for what, manifests := range map[string]string{
+		"namespace":  "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + absent + "}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: " + absent + "}}",
+		"definition": crd + "---" + widget,
+	} {
+		resources := Resources(w, true, manifests)
+		for _, m := range []byte("posFdrLXDKhHG") {
+			j, watcher := w.job(resources, domain.Marks{domain.Mark(m), domain.MarkPending})
+			j.Selects = func(i int) bool { return i == 1 }
+			require.NoError(w, w.cluster.Apply(w.Context(), j).Retry, "%s %c", what, m)
+			require.Equal(w, domain.Marks{domain.Mark(m), domain.MarkRefused}, watcher.Marks, "%s %c", what, m)
+		}
+	}
+}
+
+func worksOnSelected(w *world) {
+	resources := []plan.Resource{w.configMap(0, "a"), w.configMap(0, "b"), w.configMap(1, "c")}
+	j, watcher := w.job(resources, domain.NewMarks(3, domain.MarkPending))
+	j.Selects = func(i int) bool { return i > 0 }
+	require.NoError(w, w.cluster.Apply(w.Context(), j).Retry)
+	require.Equal(w, domain.Marks{domain.MarkPending, domain.MarkApplied, domain.MarkApplied}, watcher.Marks)
+	require.Nil(w, w.find("a"))
+
+	j, watcher = w.job(resources, domain.NewMarks(3, domain.MarkDoomed))
+	j.Selects = func(i int) bool { return i == 1 }
+	require.NoError(w, w.cluster.Delete(w.Context(), j).Retry)
+	require.Equal(w, domain.Marks{domain.MarkDoomed, domain.MarkDeleted, domain.MarkDoomed}, watcher.Marks)
+	require.Nil(w, w.find("b"))
+	require.NotNil(w, w.find("c"))
 }
 
 func waitsForNamespace(w *world) {

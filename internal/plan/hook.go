@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 )
 
@@ -57,6 +58,19 @@ func (h *Hook) Has(p DeletePolicy) bool {
 		return p == BeforeCreation
 	}
 	return slices.Contains(h.DeletePolicies, string(p))
+}
+
+// Tidied is the mark of the hook when its object is deleted as its policies say after a run that has left it with the
+// mark m; goes is false when it stays.
+func (h *Hook) Tidied(m domain.Mark) (end domain.Mark, goes bool) {
+	switch {
+	case m == domain.MarkApplied && h.Has(WhenSucceeded):
+		return domain.MarkDeleted, true
+	case m == domain.MarkUndeleted && h.Has(WhenFailed):
+		return domain.MarkRefused, true
+	default:
+		return m, false
+	}
 }
 
 // leastTTL is how long a hook's Job stays at least after it has finished, in seconds: its end must be seen, also

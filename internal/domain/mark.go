@@ -1,0 +1,237 @@
+package domain
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Mark is what is known of one resource on one cluster. It knows more than a ResourceState: whether the
+// cluster may hold the resource although nobody got an answer, which decides what a terminate must do.
+// The letters are stored in records and histories: they never change their meaning.
+//
+// What a mark means is asked of its methods, here and nowhere else; TestTheTruthOfMarks says of each mark what each of
+// them answers, and why.
+type Mark byte
+
+// The marks.
+const (
+	MarkPending   Mark = 'p' // never sent
+	MarkOutdated  Mark = 'o' // in the cluster as an earlier context applied it, to be applied anew, not sent
+	MarkSent      Mark = 's' // apply sent, no answer known: may be in the cluster
+	MarkApplied   Mark = 'A' // apply answered: in the cluster
+	MarkRefused   Mark = 'F' // apply answered with a refusal
+	MarkDoomed    Mark = 'd' // in the cluster, to be deleted, delete not sent
+	MarkDeleting  Mark = 'r' // delete sent, no answer known
+	MarkLeaving   Mark = 'L' // delete answered, and still in the cluster: it waits for a finalizer, say
+	MarkUndeleted Mark = 'X' // refused, and may be in the cluster
+	MarkDeleted   Mark = 'D' // not in the cluster
+	MarkKept      Mark = 'K' // left in the cluster on purpose (CRDs, helm.sh/resource-policy: keep), or as it was there before
+	MarkIdle      Mark = 'h' // a hook of other operations: never sent, and not to be
+	MarkLeft      Mark = 'H' // a hook of other operations, of which a run that has not succeeded may have left something
+	MarkGone      Mark = 'G' // not the context's: it was pruned, or is an earlier context's that this cluster never had
+)
+
+// MayBeThere says whether the cluster may hold the resource by the context's doing, or with its leave.
+func (m Mark) MayBeThere() bool {
+	switch m {
+	case MarkPending, MarkIdle, MarkRefused, MarkDeleted, MarkGone:
+		return false
+	default:
+		return true
+	}
+}
+
+// Ours says whether the cluster may hold the resource, and it is for us to delete it.
+func (m Mark) Ours() bool { return m.MayBeThere() && m != MarkKept }
+
+// Absent says whether the resource is known not to be in the cluster, of those that are the context's. A MarkGone is nobody's.
+func (m Mark) Absent() bool { return !m.MayBeThere() && m != MarkGone }
+
+// ToApply says whether the resource is to be applied.
+func (m Mark) ToApply() bool { return m == MarkPending || m == MarkOutdated || m == MarkSent }
+
+// ToDelete says whether the resource is to be deleted.
+func (m Mark) ToDelete() bool { return m == MarkDoomed || m == MarkDeleting || m == MarkLeaving }
+
+// Settled says whether nothing is left to be done on the resource by the work that is going on, be it that the cluster
+// has refused it. What was refused, or could not be deleted, is settled: it is not tried again until somebody asks for it.
+func (m Mark) Settled() bool { return !m.ToApply() && !m.ToDelete() }
+
+// Failed says whether the cluster has refused it, or what is to be done on it has failed there.
+func (m Mark) Failed() bool { return m == MarkRefused || m == MarkUndeleted }
+
+// Answered says whether it is the cluster's word on a request.
+func (m Mark) Answered() bool {
+	return m == MarkApplied || m == MarkDeleted || m == MarkLeaving || m.Failed()
+}
+
+// Idle says whether it is a hook that the operation does not run.
+func (m Mark) Idle() bool { return m == MarkIdle || m == MarkLeft }
+
+// Succeeded says of a hook whether its last run has done its work. Its object may have been deleted then.
+func (m Mark) Succeeded() bool { return m == MarkApplied || m == MarkDeleted }
+
+// Missed says of a hook whether it was to be run, and has not succeeded: nobody came to it, nobody knows, or it failed.
+func (m Mark) Missed() bool { return m == MarkPending || m == MarkSent || m.Failed() }
+
+// Completed says of a hook of a terminate, and of the mark that this has left it with, whether it has succeeded: its object
+// is deleted with all the rest in the last step, which comes after the hooks, or kept.
+func (m Mark) Completed() bool { return m.Succeeded() || m.ToDelete() || m == MarkKept }
+
+// Send is the mark once a request for it may be on its way: what is to be applied may be there, of what is to be deleted
+// nobody can say that it still is.
+func (m Mark) Send() Mark {
+	switch m {
+	case MarkPending, MarkOutdated:
+		return MarkSent
+	case MarkDoomed:
+		return MarkDeleting
+	default:
+		return m
+	}
+}
+
+// Refuse is the mark when the cluster refuses to apply it: what may be there nevertheless is asked for by a terminate.
+func (m Mark) Refuse() Mark {
+	if m.MayBeThere() {
+		return MarkUndeleted
+	}
+	return MarkRefused
+}
+
+// Doubt is the mark when nobody knows what was sent.
+func (m Mark) Doubt() Mark {
+	if m == MarkGone {
+		return m
+	}
+	return MarkSent
+}
+
+// Doom is the mark with which a terminate begins: what was never sent or was refused is Deleted without asking the
+// cluster; what may be there is to be deleted.
+func (m Mark) Doom() Mark {
+	switch {
+	case m.Absent():
+		return MarkDeleted
+	case m == MarkDeleting, m == MarkLeaving, m == MarkKept, m == MarkGone:
+		return m
+	default:
+		return MarkDoomed
+	}
+}
+
+// State is how a mark is shown, "" when it is not. While work goes on, what is not settled is Pending, or Retrying when the
+// cluster does not answer or when it outlives its deletion. After it has ended nothing more is tried: what was sent without
+// an answer is Failed, and what a terminate never came to is still Applied.
+func (m Mark) State(inProgress bool, c Connectivity) ResourceState {
+	switch m {
+	case MarkApplied, MarkKept:
+		return ResourceApplied
+	case MarkRefused, MarkUndeleted:
+		return ResourceFailed
+	case MarkDeleted:
+		return ResourceDeleted
+	case MarkGone:
+		return ""
+	default: // not settled
+	}
+	switch {
+	case m.Idle():
+		return ResourcePending
+	case inProgress && (c == ConnectivityRetrying || m == MarkLeaving):
+		return ResourceRetrying
+	case inProgress:
+		return ResourcePending
+	case m == MarkSent, m == MarkDeleting, m == MarkLeaving:
+		return ResourceFailed
+	case m == MarkDoomed:
+		return ResourceApplied
+	default:
+		return ResourcePending
+	}
+}
+
+// Marks holds one Mark per resource, in the order of the app's bundle. It is stored and sent run-length
+// encoded ("500A2F"), so that a leaf of uniform resources costs a few bytes.
+type Marks []Mark
+
+// NewMarks makes n equal marks.
+func NewMarks(n int, m Mark) Marks {
+	marks := make(Marks, n)
+	for i := range marks {
+		marks[i] = m
+	}
+	return marks
+}
+
+// Encode gives the run-length form.
+func (m Marks) Encode() string {
+	var b strings.Builder
+	for i := 0; i < len(m); {
+		j := i
+		for j < len(m) && m[j] == m[i] {
+			j++
+		}
+		b.WriteString(strconv.Itoa(j - i))
+		b.WriteByte(byte(m[i]))
+		i = j
+	}
+	return b.String()
+}
+
+// maxMarks bounds what DecodeMarks makes of a text.
+const maxMarks = 10_000_000
+
+// DecodeMarks reads the run-length form; malformed text ends the marks where it begins.
+func DecodeMarks(s string) Marks {
+	var marks Marks
+	for i, n := 0, 0; i < len(s); i++ {
+		if c := s[i]; c >= '0' && c <= '9' {
+			if n = n*10 + int(c-'0'); n > maxMarks {
+				return marks
+			}
+			continue
+		}
+		if n == 0 || len(marks)+n > maxMarks {
+			return marks
+		}
+		marks = append(marks, NewMarks(n, Mark(s[i]))...)
+		n = 0
+	}
+	return marks
+}
+
+// Count adds up the states of the marks.
+func (m Marks) Count(inProgress bool, c Connectivity) map[ResourceState]int {
+	counts := map[ResourceState]int{}
+	for _, x := range m {
+		if s := x.State(inProgress, c); s != "" {
+			counts[s]++
+		}
+	}
+	return counts
+}
+
+// Failed says whether the cluster has refused something.
+func (m Marks) Failed() bool { return m.Has(Mark.Failed) }
+
+// Settled says whether nothing is left to be done on any of the resources, see Mark.Settled.
+func (m Marks) Settled() bool { return !m.Has(Mark.ToApply) && !m.Has(Mark.ToDelete) }
+
+// Has says whether a mark is as is says.
+func (m Marks) Has(is func(Mark) bool) bool { return slices.ContainsFunc(m, is) }
+
+// Doubt are the marks when nobody knows what was sent.
+func (m Marks) Doubt() Marks { return m.each(Mark.Doubt) }
+
+// Doom turns the marks that an operation left into those with which a terminate begins.
+func (m Marks) Doom() Marks { return m.each(Mark.Doom) }
+
+func (m Marks) each(become func(Mark) Mark) Marks {
+	out := make(Marks, len(m))
+	for i, x := range m {
+		out[i] = become(x)
+	}
+	return out
+}

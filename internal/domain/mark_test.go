@@ -1,0 +1,414 @@
+package domain_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// letters are all marks. They are stored: a letter that changes its meaning breaks what is deployed.
+const letters = "psAFdrXDKhoGHL"
+
+func TestMarksAreTheirLetters(t *testing.T) {
+	require.Equal(t, letters, string([]byte{
+		byte(domain.MarkPending), byte(domain.MarkSent), byte(domain.MarkApplied), byte(domain.MarkRefused), byte(domain.MarkDoomed),
+		byte(domain.MarkDeleting), byte(domain.MarkUndeleted), byte(domain.MarkDeleted), byte(domain.MarkKept),
+		byte(domain.MarkIdle), byte(domain.MarkOutdated), byte(domain.MarkGone),
+		byte(domain.MarkLeft), byte(domain.MarkLeaving),
+	}))
+	require.Len(t, declared(t), len(letters), "a mark is not among them")
+}
+
+// fact is what some of the predicates answer of a mark, and why.
+type fact struct {
+	answer     bool
+	predicates string // their names
+	why        string
+}
+
+// truth is what each mark means: every predicate of domain.Mark has its place, once, in every row.
+var truth = map[domain.Mark][]fact{
+	domain.MarkPending: {
+		{true, "ToApply", "it is what the work begins with"},
+		{true, "Absent", "nothing was sent"},
+		{true, "Missed", "a hook that nobody came to"},
+		{false, "MayBeThere Ours ToDelete Answered", "nothing was sent"},
+		{false, "Settled Failed Idle Succeeded Completed", "it is still to come"},
+	},
+	domain.MarkOutdated: {
+		{true, "ToApply", "it is to become what is wanted now"},
+		{true, "MayBeThere Ours", "an earlier context applied it"},
+		{false, "Absent ToDelete", "it is there, and is to stay"},
+		{false, "Answered Failed", "nothing was sent yet"},
+		{false, "Settled", "it is still to come"},
+		{false, "Idle Succeeded Missed Completed", "no hook has it: hooks are no difference"},
+	},
+	domain.MarkSent: {
+		{true, "ToApply", "without an answer it is sent again"},
+		{true, "MayBeThere Ours", "the request may have got through"},
+		{true, "Missed", "a hook that is not known to have completed is run again"},
+		{false, "Absent", "the request may have got through"},
+		{false, "ToDelete Idle", "it is being applied"},
+		{false, "Settled Answered Failed Succeeded Completed", "there is no answer"},
+	},
+	domain.MarkApplied: {
+		{true, "MayBeThere Ours Answered", "the cluster said so"},
+		{true, "Settled", "all that was to be done is done"},
+		{true, "Succeeded Completed", "a hook is not applied before it has completed"},
+		{false, "Absent ToApply ToDelete Failed Idle Missed", "it is there, and stays"},
+	},
+	domain.MarkRefused: {
+		{true, "Absent", "it was new, and the cluster did not take it; or it was a failed hook, and its object was deleted"},
+		{true, "Settled", "the cluster's word is final, until somebody asks for it again"},
+		{true, "Failed Answered", "the cluster said so"},
+		{true, "Missed", "a hook that failed has not done its work"},
+		{false, "MayBeThere Ours ToDelete", "it is not there"},
+		{false, "ToApply", "the cluster would say the same again"},
+		{false, "Idle Succeeded Completed", "it failed"},
+	},
+	domain.MarkDoomed: {
+		{true, "ToDelete", "it is what a terminate begins with, and what an update prunes"},
+		{true, "MayBeThere Ours", "it was not asked for yet"},
+		{true, "Completed", "the hooks of a terminate are marked so, to be deleted, when all of them have completed"},
+		{false, "Absent ToApply", "it is there, and is to go"},
+		{false, "Settled Failed Answered", "nothing was sent yet"},
+		{false, "Idle Succeeded Missed", "it is no hook that is to be run"},
+	},
+	domain.MarkDeleting: {
+		{true, "ToDelete", "without an answer it is sent again"},
+		{true, "MayBeThere Ours", "the request may not have got through"},
+		{true, "Completed", "as MarkDoomed"},
+		{false, "Absent", "the request may not have got through"},
+		{false, "ToApply", "it is to go"},
+		{false, "Settled Failed Answered", "there is no answer"},
+		{false, "Idle Succeeded Missed", "it is no hook that is to be run"},
+	},
+	domain.MarkLeaving: {
+		{true, "ToDelete", "whether it has gone has to be looked at"},
+		{true, "MayBeThere Ours", "it was seen, after its deletion was accepted"},
+		{true, "Answered", "the cluster said so"},
+		{true, "Completed", "as MarkDoomed"},
+		{false, "Absent ToApply", "it is there, and is to go"},
+		{false, "Settled", "deleted is gone"},
+		{false, "Failed", "its deletion was accepted"},
+		{false, "Idle Succeeded Missed", "it is no hook that is to be run"},
+	},
+	domain.MarkUndeleted: {
+		{true, "MayBeThere Ours", "a refused delete leaves it; a refused apply leaves what was there; a failed hook has an object"},
+		{true, "Settled", "the cluster's word is final, until somebody asks for it again"},
+		{true, "Failed Answered", "the cluster said so"},
+		{true, "Missed", "a hook that failed has not done its work"},
+		{false, "Absent", "it may be there"},
+		{false, "ToApply ToDelete", "the cluster would say the same again; a terminate that is asked for again dooms it"},
+		{false, "Idle Succeeded Completed", "it failed"},
+	},
+	domain.MarkDeleted: {
+		{true, "Absent Answered", "the cluster said so"},
+		{true, "Settled", "all that was to be done is done"},
+		{true, "Succeeded Completed", "a hook's object is deleted by its policy, or by a terminate, when it has completed"},
+		{false, "MayBeThere Ours ToDelete", "it is not there"},
+		{false, "ToApply Failed Idle Missed", "it has gone in order"},
+	},
+	domain.MarkKept: {
+		{true, "MayBeThere", "it stays"},
+		{true, "Settled", "nothing is done on it"},
+		{true, "Completed", "a hook of a terminate that is to be kept is marked so when all of them have completed"},
+		{false, "Ours", "it stays when all else goes: nobody deletes it"},
+		{false, "Absent", "it stays"},
+		{false, "ToApply ToDelete Answered", "nothing is sent"},
+		{false, "Failed Idle Missed", "it is as it is to be"},
+		{false, "Succeeded", "of hooks only those of a terminate have it, and what comes after that begins anew"},
+	},
+	domain.MarkIdle: {
+		{true, "Absent", "nothing was sent"},
+		{true, "Idle", "it says so"},
+		{true, "Settled", "the operation has nothing to do with it"},
+		{false, "MayBeThere Ours ToDelete Answered", "nothing was sent"},
+		{false, "ToApply Missed", "the operation does not run it"},
+		{false, "Failed Succeeded Completed", "it was not run"},
+	},
+	domain.MarkLeft: {
+		{true, "MayBeThere Ours", "a run of it may have left an object"},
+		{true, "Idle", "it says so"},
+		{true, "Settled", "the operation has nothing to do with it"},
+		{false, "Absent", "a run of it may have left an object"},
+		{false, "ToApply Missed", "the operation does not run it"},
+		{false, "ToDelete", "it is for the next run of it, or a terminate"},
+		{false, "Failed Answered", "that was of an earlier operation"},
+		{false, "Succeeded Completed", "its run did not succeed"},
+	},
+	domain.MarkGone: {
+		{true, "Settled", "there is nothing to do"},
+		{false, "MayBeThere Ours", "it was pruned, or this cluster never had it"},
+		{false, "Absent", "it is not the context's: nothing is said of it"},
+		{false, "ToApply ToDelete Failed Answered Idle Succeeded Missed Completed", "it is not the context's"},
+	},
+}
+
+// become is what a mark becomes, and why.
+type become struct {
+	to  domain.Mark
+	why string
+}
+
+// becomes has, for each mark, what every function from marks to marks makes of it.
+var becomes = map[domain.Mark]map[string]become{
+	domain.MarkPending: {
+		"Send":   {domain.MarkSent, "the request may get through without an answer"},
+		"Refuse": {domain.MarkRefused, "it was never sent before"},
+		"Doubt":  {domain.MarkSent, "nobody knows what was sent"},
+		"Doom":   {domain.MarkDeleted, "nothing was sent"},
+	},
+	domain.MarkOutdated: {
+		"Send":   {domain.MarkSent, "as MarkPending"},
+		"Refuse": {domain.MarkUndeleted, "what an earlier context applied is there"},
+		"Doubt":  {domain.MarkSent, "nobody knows what was sent"},
+		"Doom":   {domain.MarkDoomed, "what an earlier context applied is there"},
+	},
+	domain.MarkSent: {
+		"Send":   {domain.MarkSent, "it was"},
+		"Refuse": {domain.MarkUndeleted, "the request before may have got through"},
+		"Doubt":  {domain.MarkSent, "nobody knows what was sent"},
+		"Doom":   {domain.MarkDoomed, "it may be there"},
+	},
+	domain.MarkApplied: {
+		"Send":   {domain.MarkApplied, "nothing is sent for it"},
+		"Refuse": {domain.MarkUndeleted, "it is there: the certificate that was asked for is refused, say"},
+		"Doubt":  {domain.MarkSent, "nobody knows what was sent"},
+		"Doom":   {domain.MarkDoomed, "it is there"},
+	},
+	domain.MarkRefused: {
+		"Send":   {domain.MarkRefused, "nothing is sent for it"},
+		"Refuse": {domain.MarkRefused, "it was"},
+		"Doubt":  {domain.MarkSent, "nobody knows what was sent"},
+		"Doom":   {domain.MarkDeleted, "it is not there"},
+	},
+	domain.MarkDoomed: {
+		"Send":   {domain.MarkDeleting, "nobody can say from now on that it is still there"},
+		"Refuse": {domain.MarkUndeleted, "it is there"},
+		"Doubt":  {domain.MarkSent, "nobody knows what was sent"},
+		"Doom":   {domain.MarkDoomed, "it is"},
+	},
+	domain.MarkDeleting: {
+		"Send":   {domain.MarkDeleting, "it was"},
+		"Refuse": {domain.MarkUndeleted, "it may be there"},
+		"Doubt":  {domain.MarkSent, "nobody knows what was sent"},
+		"Doom":   {domain.MarkDeleting, "it has been sent already"},
+	},
+	domain.MarkLeaving: {
+		"Send":   {domain.MarkLeaving, "its deletion was accepted"},
+		"Refuse": {domain.MarkUndeleted, "it is there"},
+		"Doubt":  {domain.MarkSent, "nobody knows what was sent"},
+		"Doom":   {domain.MarkLeaving, "its deletion was accepted: it is looked at"},
+	},
+	domain.MarkUndeleted: {
+		"Send":   {domain.MarkUndeleted, "nothing is sent for it"},
+		"Refuse": {domain.MarkUndeleted, "it was"},
+		"Doubt":  {domain.MarkSent, "nobody knows what was sent"},
+		"Doom":   {domain.MarkDoomed, "it may be there: it is tried again"},
+	},
+	domain.MarkDeleted: {
+		"Send":   {domain.MarkDeleted, "nothing is sent for it"},
+		"Refuse": {domain.MarkRefused, "it is not there"},
+		"Doubt":  {domain.MarkSent, "nobody knows what was sent"},
+		"Doom":   {domain.MarkDeleted, "it is not there"},
+	},
+	domain.MarkKept: {
+		"Send":   {domain.MarkKept, "nothing is sent for it"},
+		"Refuse": {domain.MarkUndeleted, "it is there"},
+		"Doubt":  {domain.MarkSent, "nobody knows what was sent"},
+		"Doom":   {domain.MarkKept, "it stays"},
+	},
+	domain.MarkIdle: {
+		"Send":   {domain.MarkIdle, "nothing is sent for it"},
+		"Refuse": {domain.MarkRefused, "it was never sent"},
+		"Doubt":  {domain.MarkSent, "nobody knows what was sent"},
+		"Doom":   {domain.MarkDeleted, "nothing was sent"},
+	},
+	domain.MarkLeft: {
+		"Send":   {domain.MarkLeft, "nothing is sent for it"},
+		"Refuse": {domain.MarkUndeleted, "a run of it may have left an object"},
+		"Doubt":  {domain.MarkSent, "nobody knows what was sent"},
+		"Doom":   {domain.MarkDoomed, "a run of it may have left an object"},
+	},
+	domain.MarkGone: {
+		"Send":   {domain.MarkGone, "it is not the context's"},
+		"Refuse": {domain.MarkRefused, "it was never here"},
+		"Doubt":  {domain.MarkGone, "it is not the context's, whatever was sent"},
+		"Doom":   {domain.MarkGone, "it is not the context's"},
+	},
+}
+
+// methods are those of domain.Mark with a type.
+func methods[F any]() map[string]F {
+	found := map[string]F{}
+	for m := range reflect.TypeFor[domain.Mark]().Methods() {
+		if f, ok := m.Func.Interface().(F); ok {
+			found[m.Name] = f
+		}
+	}
+	return found
+}
+
+// declared are the names of all marks, as their file has them.
+func declared(t *testing.T) (names []string) {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), "mark.go", nil, parser.SkipObjectResolution)
+	require.NoError(t, err)
+	for _, d := range f.Decls {
+		g, ok := d.(*ast.GenDecl)
+		if !ok || g.Tok != token.CONST {
+			continue
+		}
+		for _, spec := range g.Specs {
+			for _, n := range spec.(*ast.ValueSpec).Names {
+				if strings.HasPrefix(n.Name, "Mark") {
+					names = append(names, n.Name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// TestTheTruthOfMarks has a row for every mark and a cell for every predicate: who adds one says of all what it means.
+func TestTheTruthOfMarks(t *testing.T) {
+	predicates := methods[func(domain.Mark) bool]()
+	require.NotEmpty(t, predicates)
+	require.Len(t, truth, len(letters))
+	for _, letter := range []byte(letters) {
+		cells := map[string]fact{}
+		for _, f := range truth[domain.Mark(letter)] {
+			require.NotEmpty(t, f.why)
+			for _, name := range strings.Fields(f.predicates) {
+				require.Contains(t, predicates, name, "%c", letter)
+				require.NotContains(t, cells, name, "%c has it twice", letter)
+				cells[name] = f
+			}
+		}
+		for name, holds := range predicates {
+			f, ok := cells[name]
+			require.True(t, ok, "%c says nothing of %s", letter, name)
+			require.Equal(t, f.answer, holds(domain.Mark(letter)), "%c %s: %s", letter, name, f.why)
+		}
+	}
+}
+
+// TestWhatBecomesOfMarks is the same for what is made of them.
+func TestWhatBecomesOfMarks(t *testing.T) {
+	functions := methods[func(domain.Mark) domain.Mark]()
+	require.NotEmpty(t, functions)
+	require.Len(t, becomes, len(letters))
+	for _, letter := range []byte(letters) {
+		require.Len(t, becomes[domain.Mark(letter)], len(functions), "%c", letter)
+		for name, f := range functions {
+			want, ok := becomes[domain.Mark(letter)][name]
+			require.True(t, ok && want.why != "", "%c says nothing of %s", letter, name)
+			require.Equal(t, string(want.to), string(f(domain.Mark(letter))), "%c %s: %s", letter, name, want.why)
+		}
+	}
+}
+
+func TestMarksEncode(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                              "",
+		"A":                             "1A",
+		"AAF":                           "2A1F",
+		"ApA":                           "1A1p1A",
+		strings.Repeat("A", 500) + "FF": "500A2F",
+		strings.Repeat("p", 10_000):     "10000p",
+		letters:                         "1p1s1A1F1d1r1X1D1K1h1o1G1H1L",
+	} {
+		marks := domain.Marks(text)
+		require.Equal(t, want, marks.Encode())
+		require.Equal(t, text, letter(domain.DecodeMarks(want)))
+	}
+	require.Equal(t, "3D", domain.NewMarks(3, domain.MarkDeleted).Encode())
+	require.Empty(t, domain.NewMarks(0, domain.MarkDeleted).Encode())
+}
+
+func letter(m domain.Marks) string {
+	var b strings.Builder
+	for _, x := range m {
+		b.WriteByte(byte(x))
+	}
+	return b.String()
+}
+
+// TestMarkState is how each mark is shown.
+func TestMarkState(t *testing.T) {
+	states := map[domain.Mark][3]domain.ResourceState{ // in progress, in progress without an answer, ended
+		domain.MarkPending:   {"Pending", "Retrying", "Pending"},
+		domain.MarkSent:      {"Pending", "Retrying", "Failed"},
+		domain.MarkApplied:   {"Applied", "Applied", "Applied"},
+		domain.MarkRefused:   {"Failed", "Failed", "Failed"},
+		domain.MarkDoomed:    {"Pending", "Retrying", "Applied"},
+		domain.MarkDeleting:  {"Pending", "Retrying", "Failed"},
+		domain.MarkUndeleted: {"Failed", "Failed", "Failed"},
+		domain.MarkLeaving:   {"Retrying", "Retrying", "Failed"},
+		domain.MarkDeleted:   {"Deleted", "Deleted", "Deleted"},
+		domain.MarkKept:      {"Applied", "Applied", "Applied"},
+		domain.MarkIdle:      {"Pending", "Pending", "Pending"},
+		domain.MarkLeft:      {"Pending", "Pending", "Pending"},
+		domain.MarkOutdated:  {"Pending", "Retrying", "Pending"},
+		domain.MarkGone:      {"", "", ""},
+	}
+	require.Len(t, states, len(letters))
+	for m, want := range states {
+		for _, c := range []domain.Connectivity{domain.ConnectivityUnknown, domain.ConnectivityAvailable, domain.ConnectivityRetrying} {
+			going := want[0]
+			if c == domain.ConnectivityRetrying {
+				going = want[1]
+			}
+			require.Equal(t, going, m.State(true, c), "%c %s", m, c)
+			require.Equal(t, want[2], m.State(false, c), "%c %s", m, c)
+		}
+	}
+}
+
+func TestMarksCount(t *testing.T) {
+	marks := domain.DecodeMarks("2A1F3p")
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 2, "Failed": 1, "Pending": 3}, marks.Count(false, domain.ConnectivityRetrying))
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 2, "Failed": 1, "Retrying": 3}, marks.Count(true, domain.ConnectivityRetrying))
+}
+
+// TestMarksStay is that what is made of marks leaves them as they are.
+func TestMarksStay(t *testing.T) {
+	marks := domain.DecodeMarks("2A1p")
+	require.Equal(t, "2d1D", marks.Doom().Encode())
+	require.Equal(t, "3s", marks.Doubt().Encode())
+	require.Equal(t, "2A1p", marks.Encode())
+}
+
+func FuzzDecodeMarks(f *testing.F) {
+	for _, s := range []string{"", "1A", "500A2F", "0A", "A", "12", "1A2", "007p", letters, "1é"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if tooMany(s) {
+			t.Skip("more marks than memory")
+		}
+		marks := domain.DecodeMarks(s)
+		require.Equal(t, marks, domain.DecodeMarks(marks.Encode()), "%q", s)
+	})
+}
+
+// tooMany says whether a number in s has more than 5 digits.
+func tooMany(s string) bool {
+	n := 0
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			n = 0
+		} else if n++; n > 5 {
+			return true
+		}
+	}
+	return false
+}
