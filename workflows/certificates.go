@@ -92,17 +92,3 @@ func (k *keeper) round(ctx workflow.Context, certificates []activities.Renewal) 
 	}
 	return next, ctx.Err()
 }
-
-// keep has the certificates of a cloud renewed from now on, beside whatever else goes on.
-func (o *operation) keep(out *activities.Outcome) {
-	if out.Status != domain.ContextInstantiated || domain.OwnerNoun(o.in.Owner) != domain.LogicalClouds {
-		return
-	}
-	o.watching++
-	workflow.Go(o.whole, func(ctx workflow.Context) {
-		defer func() { o.watching-- }()
-		if err := workflow.ExecuteActivity(waiting(ctx), lifecycle.KeepCertificates, o.in.Owner).Get(ctx, nil); err != nil {
-			workflow.GetLogger(ctx).Error("keep certificates", "error", err)
-		}
-	})
-}

@@ -79,14 +79,18 @@ func (l *leaf) do(ctx workflow.Context) (end domain.Leaf, err error) {
 // attempt is the work as an activity. When it is cancelled, it ends as soon as its heartbeat tells it, or at
 // once where the worker that has the workflow's task has the attempt too.
 func (l *leaf) attempt(ctx workflow.Context, activity any) (end domain.Leaf, err error) {
-	attempts := workflow.ExecuteActivity(clusterWork(ctx, l.in.Hooked), activity, l.in)
+	options := clusterWork(ctx)
+	if l.in.Hooked {
+		options = hookWork(ctx)
+	}
+	attempts := workflow.ExecuteActivity(options, activity, l.in)
 	var halted *domain.Leaf
 	workflow.Go(l.whole, func(c workflow.Context) {
 		ctx.Done().Receive(c, nil)
 		if attempts.IsReady() { // a step that is over
 			return
 		}
-		if workflow.ExecuteLocalActivity(atOnce(c), kube.Halt).Get(c, &halted) != nil {
+		if err := workflow.ExecuteLocalActivity(atOnce(c), kube.Halt).Get(c, &halted); err != nil {
 			halted = nil
 		}
 	})
@@ -105,13 +109,10 @@ func (l *leaf) attempt(ctx workflow.Context, activity any) (end domain.Leaf, err
 func (l *leaf) record(cause error) error {
 	var cancelled *temporal.CanceledError
 	gaveUp := !errors.As(cause, &cancelled)
-	marks := domain.DecodeMarks(l.state.Marks)
-	for i, m := range marks {
-		if m.ToDelete() == l.in.Deletes() { // the other round's are as they were
-			marks[i] = l.unsettled(m, gaveUp)
-		}
+	// An activity that has made itself heard announces what it sends from then on; one that never did may have sent all.
+	if gaveUp || !l.contacted {
+		l.doubt()
 	}
-	l.state.Marks = marks.Encode()
 	if gaveUp {
 		l.state.Error = cause.Error()
 		if known, ok := FromTemporal(cause); ok && known.Kind != fail.Internal {
@@ -127,12 +128,19 @@ func (l *leaf) record(cause error) error {
 	return briefly(l.whole, lifecycle.RecordLeaf, in, nil)
 }
 
-// unsettled is what must be believed of a resource when the activity left without a word. An activity
-// that has made itself heard announces what it sends from then on; one that never did may have sent all.
-func (l *leaf) unsettled(m domain.Mark, gaveUp bool) domain.Mark {
+// doubt makes of the marks what must be believed of the resources when the activity may have sent more than it said.
+func (l *leaf) doubt() {
+	marks := domain.DecodeMarks(l.state.Marks)
+	for i, m := range marks {
+		if m.ToDelete() == l.in.Deletes() { // the other round's are as they were
+			marks[i] = l.unsettled(m)
+		}
+	}
+	l.state.Marks = marks.Encode()
+}
+
+func (l *leaf) unsettled(m domain.Mark) domain.Mark {
 	switch {
-	case l.contacted && !gaveUp:
-		return m
 	case m == domain.MarkPending, m == domain.MarkOutdated:
 		return domain.MarkSent
 	case m == domain.MarkDoomed:

@@ -6,7 +6,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/drover-io/drover/activities"
-	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
 )
 
@@ -22,7 +21,7 @@ type appRun struct {
 // waited for side by side.
 func (o *operation) admit(ctx workflow.Context, i int) bool {
 	needs := o.apps[i].Needs
-	if o.in.Operation == domain.OpTerminate || len(needs) == 0 {
+	if len(needs) == 0 {
 		return true
 	}
 	open, held := len(needs), false
@@ -87,18 +86,27 @@ func (o *operation) ask(app *appRun) {
 		}
 		open++
 		workflow.Go(o.work, func(ctx workflow.Context) {
-			err := workflow.ExecuteActivity(readying(ctx), kube.AwaitReady, in).Get(ctx, nil)
-			for err != nil && ctx.Err() == nil { // it has given up, which is no end to what others wait for
-				workflow.GetLogger(ctx).Error("await ready", "app", in.App, "error", err)
-				if workflow.Sleep(ctx, readyInterval) != nil {
-					return
-				}
-				err = workflow.ExecuteActivity(readying(ctx), kube.AwaitReady, in).Get(ctx, nil)
+			if awaitReady(ctx, in) != nil {
+				return
 			}
-			if open--; open == 0 {
-				app.ready = ctx.Err() == nil
-			}
+			open--
+			app.ready = open == 0
 		})
+	}
+}
+
+// awaitReady waits until an app is Ready on some clusters, or ctx is cancelled. That the activity has given up is no end to
+// what others wait for.
+func awaitReady(ctx workflow.Context, in activities.ReadyInput) error {
+	for {
+		err := workflow.ExecuteActivity(readying(ctx), kube.AwaitReady, in).Get(ctx, nil)
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		workflow.GetLogger(ctx).Error("await ready", "app", in.App, "error", err)
+		if err := workflow.Sleep(ctx, readyInterval); err != nil {
+			return err
+		}
 	}
 }
 

@@ -1,9 +1,6 @@
 package workflows
 
 import (
-	"cmp"
-	"fmt"
-
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -30,13 +27,37 @@ func Instantiate(ctx workflow.Context, in OperationInput) (*activities.Outcome, 
 		return nil, err
 	}
 	prepared, err := o.prepare()
-	if err == nil {
-		err = o.record(&prepared)
+	if err != nil {
+		return o.refuse(err)
 	}
-	if o.settle(prepared, err); err != nil {
-		return o.refused(err)
+	if err := o.record(&prepared); err != nil {
+		return o.refuse(err)
 	}
+	o.accept(prepared)
 	o.endEarlier(prepared.From)
+	return o.bring(prepared)
+}
+
+// Update is update, rollback and migrate: it plans the way from what an app context has in clusters to what is wanted,
+// records that a new context takes over, applies what is new or says something else, and when all of that is applied
+// prunes what is not wanted any more. Without a difference it ends before it has recorded anything.
+func Update(ctx workflow.Context, in OperationInput) (*activities.Outcome, error) {
+	o, err := begin(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	prepared, err := o.prepareChange()
+	if err != nil {
+		return o.refuse(err)
+	}
+	if prepared.Unchanged {
+		o.accept(prepared)
+		return o.leave()
+	}
+	if err := o.record(&prepared); err != nil {
+		return o.refuse(err)
+	}
+	o.accept(prepared)
 	return o.bring(prepared)
 }
 
@@ -47,25 +68,55 @@ func Terminate(ctx workflow.Context, in OperationInput) (*activities.Outcome, er
 	if err != nil {
 		return nil, err
 	}
-	err = o.record(nil)
-	if o.settle(activities.Prepared{}, err); err != nil {
-		return o.refused(err)
+	if err := o.record(nil); err != nil {
+		return o.refuse(err)
 	}
+	o.accept(activities.Prepared{})
 	prepared, err := o.supersede()
 	if err != nil {
 		return nil, err
 	}
 	o.expect(prepared)
-	o.fanOut(prepared, false)
+	o.remove(prepared)
 	left := o.sweep(prepared)
 	out, err := o.finish(prepared, left)
 	if err == nil && out.Status == domain.ContextTerminated {
-		if o.reach != "" {
-			o.lookAfter(o.remnants(prepared))
-		}
-		o.watch(watcher.StopWatching, prepared, "")
+		o.lookAfterItself(prepared)
+		o.stopWatching(prepared)
 	}
 	return o.close(out, err)
+}
+
+// bring brings clusters in line with the plan: it applies, and when all of that is applied prunes what there is of a
+// context that this one takes over from.
+func (o *operation) bring(prepared activities.Prepared) (*activities.Outcome, error) {
+	o.startWatching(prepared)
+	o.expect(prepared)
+	o.apply(prepared)
+	reason := ""
+	if prepared.Label != "" {
+		reason = o.unapplied()
+		if reason == "" {
+			o.prune(prepared)
+		}
+	}
+	out, err := o.finish(prepared, reason)
+	// One that has failed may have emptied clusters all the same.
+	if err == nil && prepared.Leaving && (out.Plan != "" || out.Status == domain.ContextInstantiated) {
+		o.narrowWatching(prepared, out.Plan)
+	}
+	if err == nil {
+		o.keepCertificates(out)
+	}
+	return o.close(out, err)
+}
+
+// leave ends an update that has nothing to do.
+func (o *operation) leave() (*activities.Outcome, error) {
+	o.ended = true
+	out := &activities.Outcome{Status: domain.ContextInstantiated}
+	o.keepCertificates(out) // references that came again have no certificates yet
+	return o.close(out, nil)
 }
 
 // operation is one run of a root workflow.
@@ -84,7 +135,7 @@ type operation struct {
 	stopping, stopRecorded bool
 	stoppedBy              string // who asked for that
 	ended                  bool   // too late to stop
-	watching               int    // calls to the watches that are not answered
+	calls                  int    // that go on beside the operation, see beside
 	failed                 int    // resources of apps of whose end nothing is known
 	lost                   int    // see AppProgress
 
@@ -94,6 +145,7 @@ type operation struct {
 	apps     []*appRun // as in progress
 }
 
+// begin sets up a run: what it can be asked, and what ends it.
 func begin(ctx workflow.Context, in OperationInput) (*operation, error) {
 	in.Began = workflow.GetInfo(ctx).WorkflowStartTime.UnixNano()
 	o := &operation{in: in}
@@ -120,84 +172,17 @@ func begin(ctx workflow.Context, in OperationInput) (*operation, error) {
 	return o, nil
 }
 
-// handle registers what can be asked of the run.
-func (o *operation) handle() error {
-	if err := workflow.SetQueryHandler(o.whole, ProgressQuery, func() (OperationProgress, error) {
-		return o.progress, nil
-	}); err != nil {
-		return fmt.Errorf("set query handler: %w", err)
-	}
-	if err := workflow.SetUpdateHandler(o.whole, AcceptUpdate, func(ctx workflow.Context) (Acceptance, error) {
-		o.asked = true
-		if err := workflow.Await(ctx, func() bool { return o.settled }); err != nil {
-			return Acceptance{}, err
-		}
-		return o.acceptance, o.refusal
-	}); err != nil {
-		return fmt.Errorf("set update handler: %w", err)
-	}
-	if err := workflow.SetUpdateHandler(o.whole, StopUpdate, func(ctx workflow.Context, by string) error {
-		if !o.stopping {
-			o.stoppedBy = by
-		}
-		if !o.stop() {
-			return toTemporal(fail.New(fail.Conflict, "%s is not %s", o.in.Owner.Name(), o.progress.Status))
-		}
-		return workflow.Await(ctx, func() bool { return o.stopRecorded })
-	}); err != nil {
-		return fmt.Errorf("set update handler: %w", err)
-	}
-	return nil
-}
-
-// stop ends the work in order; false when there is nothing to stop any more.
-func (o *operation) stop() bool {
-	switch {
-	case o.stopping:
-		return true
-	case o.ended:
-		return false
-	}
-	o.stopping = true
-	o.cancelWork()
-	workflow.Go(o.whole, func(ctx workflow.Context) {
-		// Before the state change there is no state to fall back from.
-		_ = workflow.Await(ctx, func() bool { return o.settled })
-		if o.refusal == nil {
-			if err := briefly(ctx, lifecycle.RecordStop, activities.StopInput{Scope: o.in.Scope, By: o.stoppedBy}, nil); err != nil {
-				workflow.GetLogger(ctx).Error("record stop", "error", err)
-			}
-		}
-		o.stopRecorded = true
-	})
-	return true
-}
-
 // prepare renders, places and plans.
 func (o *operation) prepare() (prepared activities.Prepared, err error) {
 	err = workflow.ExecuteActivity(preparing(o.work), lifecycle.Prepare, o.in.Scope).Get(o.work, &prepared)
 	return prepared, err
 }
 
-// awaited refuses an operation for whose acceptance nobody waits: whoever asked for it was told long ago that it failed, and
-// may have asked for another one since. That is one which the engine has taken while it lost what came with it, or took up
-// too late.
-func (o *operation) awaited() error {
-	if !o.asked { // what came with the start comes right after it
-		turn := false
-		workflow.Go(o.whole, func(workflow.Context) { turn = true })
-		_ = workflow.Await(o.whole, func() bool { return turn })
-	}
-	left := AcceptTime - workflow.Now(o.whole).Sub(workflow.GetInfo(o.whole).WorkflowStartTime)
-	if !o.asked && !o.stopping && left > 0 {
-		if _, err := workflow.AwaitWithTimeout(o.whole, left, func() bool { return o.asked || o.stopping }); err != nil {
-			return err
-		}
-	}
-	if !o.stopping && (!o.asked || left <= 0) {
-		return toTemporal(fail.New(fail.Timeout, "nobody waits for it any more: %s was asked for more than %s ago", o.in.Operation, AcceptTime))
-	}
-	return nil
+// prepareChange plans the way from what is there to what is wanted.
+func (o *operation) prepareChange() (prepared activities.Prepared, err error) {
+	in := activities.ChangeInput{Scope: o.in.Scope, Goal: o.in.Goal}
+	err = workflow.ExecuteActivity(preparing(o.work), lifecycle.PrepareChange, in).Get(o.work, &prepared)
+	return prepared, err
 }
 
 // record changes the owner's state by compare-and-set. From here on the context exists.
@@ -215,121 +200,14 @@ func (o *operation) record(prepared *activities.Prepared) error {
 	return briefly(o.whole, lifecycle.Record, in, nil)
 }
 
-// settle answers whoever waits for the operation to be accepted.
-func (o *operation) settle(prepared activities.Prepared, refusal error) {
-	o.acceptance = Acceptance{Warnings: prepared.Warnings, Revision: prepared.Revision}
-	o.refusal = refusal
-	o.settled = true
-	if refusal != nil {
-		_ = workflow.Await(o.whole, func() bool { return workflow.AllHandlersFinished(o.whole) })
-	}
-}
-
-// refused is the end of a run that did nothing. What is for whoever asked to mend is the run's result, as nothing has
-// failed; in the Web UI it is Completed, and says what was refused.
-func (o *operation) refused(err error) (*activities.Outcome, error) {
-	if e, ok := FromTemporal(err); ok && !e.Kind.Retryable() {
-		workflow.SetCurrentDetails(o.whole, "Refused: "+e.Text())
-		if err := workflow.UpsertMemo(o.whole, map[string]any{RefusedMemo: clip(e.Text())}); err != nil {
-			workflow.GetLogger(o.whole).Warn("tell of the refusal", "error", err)
-		}
-		return &activities.Outcome{Refused: e.Text()}, nil
-	}
-	return nil, err
-}
-
 // supersede ends the operation that may still be going on in the context, and loads the plan.
 func (o *operation) supersede() (prepared activities.Prepared, err error) {
 	err = workflow.ExecuteActivity(waiting(o.whole), lifecycle.Supersede, o.in.Scope).Get(o.whole, &prepared)
 	return prepared, err
 }
 
-// expect shows what is before the operation.
-func (o *operation) expect(prepared activities.Prepared) {
-	for _, app := range prepared.Apps {
-		p := AppProgress{App: app.Name, Clusters: app.Clusters, Counts: Counts(app.Counts)}
-		if app.Counts == nil {
-			p.Counts = Counts{domain.ResourcePending: app.Resources * app.Clusters}
-		}
-		o.progress.Apps = append(o.progress.Apps, p)
-		o.apps = append(o.apps, &appRun{PreparedApp: app, prepared: prepared})
-	}
-	o.show()
-}
-
-// fanOut runs a child per app that has work, when the apps that it needs are there, and waits for all of them.
-func (o *operation) fanOut(prepared activities.Prepared, prune bool) {
-	open := 0
-	for i, app := range prepared.Apps {
-		if app.Work != nil && (prune && app.Work.Prune == 0 || !prune && app.Work.Apply == 0) {
-			o.progress.Apps[i].Done = app.Clusters
-			o.apps[i].ended, o.apps[i].deployed = true, true
-			continue
-		}
-		o.progress.Apps[i].Done = 0 // each round goes over all clusters
-		in := AppInput{
-			Scope: o.in.Scope, App: app, Plan: prepared.Plan, Namespace: prepared.Namespace,
-			User: prepared.User, Unsettled: prepared.Unsettled, To: app.Clusters, Label: prepared.Label, Prune: prune,
-		}
-		open++
-		workflow.Go(o.work, func(ctx workflow.Context) {
-			defer func() { open--; o.apps[i].ended = true }()
-			if !prune && !o.admit(ctx, i) {
-				return
-			}
-			var result AppProgress
-			if err := startApp(ctx, in, AppID(in.Scope, app.Name, 0, 0)).Get(ctx, &result); err != nil {
-				workflow.GetLogger(ctx).Error("app", "app", app.Name, "error", err)
-				o.failed += app.Resources * app.Clusters
-				o.lost += app.Clusters
-				return
-			}
-			o.lost += result.Lost
-			o.progress.Apps[i] = result
-			o.apps[i].deployed = result.Done == result.Clusters && result.Failed == 0
-			o.show()
-		})
-	}
-	_ = workflow.Await(o.whole, func() bool { return open == 0 })
-}
-
-// listen takes the reports of the apps.
-func (o *operation) listen(ctx workflow.Context) {
-	reports := workflow.GetSignalChannel(ctx, ProgressSignal)
-	for {
-		var p AppProgress
-		reports.Receive(ctx, &p)
-		for i := range o.progress.Apps {
-			if o.progress.Apps[i].App == p.App && o.progress.Apps[i].Done <= p.Done {
-				o.progress.Apps[i] = p
-			}
-		}
-		o.show()
-	}
-}
-
-func (o *operation) show() { workflow.SetCurrentDetails(o.whole, o.progress.table()) }
-
-// watch tells the watches of the context's clusters, beside whatever else goes on; left is for NarrowWatching.
-func (o *operation) watch(activity any, prepared activities.Prepared, left domain.Digest) {
-	o.watching++
-	workflow.Go(o.whole, func(ctx workflow.Context) {
-		defer func() { o.watching-- }()
-		// Until then all that there is belongs to the operation: a short one is over before.
-		if _, err := workflow.AwaitWithTimeout(ctx, watchDelay, func() bool { return o.ended }); err != nil {
-			return
-		}
-		in := activities.WatchingInput{
-			ContextID: cmp.Or(prepared.Label, o.in.ContextID), Plan: prepared.Plan, Left: left,
-			Began: workflow.GetInfo(ctx).WorkflowStartTime,
-		}
-		if err := workflow.ExecuteActivity(waiting(ctx), activity, in).Get(ctx, nil); err != nil {
-			workflow.GetLogger(ctx).Error("watch", "error", err)
-		}
-	})
-}
-
-// finish records how the operation ended, from what the leaves left in the store.
+// finish records how the operation ended, from what the leaves left in the store. The reason is why it did not do all
+// that it was to do, "" when it did.
 func (o *operation) finish(prepared activities.Prepared, reason string) (*activities.Outcome, error) {
 	o.ended = true
 	if o.stopping {
@@ -351,7 +229,7 @@ func (o *operation) finish(prepared activities.Prepared, reason string) (*activi
 // close waits for what goes on beside the operation, of which nobody who asks for its status need know. A run that fails
 // is one whose records are not to be trusted.
 func (o *operation) close(out *activities.Outcome, err error) (*activities.Outcome, error) {
-	_ = workflow.Await(o.whole, func() bool { return o.watching == 0 && workflow.AllHandlersFinished(o.whole) })
+	_ = workflow.Await(o.whole, func() bool { return o.calls == 0 && workflow.AllHandlersFinished(o.whole) })
 	if err == nil && o.lost > 0 {
 		return nil, toTemporal(fail.New(fail.Internal, "the work on %d clusters did not come to its own end", o.lost))
 	}

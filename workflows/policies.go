@@ -135,12 +135,13 @@ func waiting(ctx workflow.Context) workflow.Context {
 }
 
 // clusterWork is for applying and deleting: for ever, until stop or terminate. The interval's cap is how
-// long a cluster that is back may have to wait. Work that waits has a queue of its own.
-func clusterWork(ctx workflow.Context, waits bool) workflow.Context {
-	queue := KubeQueue
-	if waits {
-		queue = WaitQueue
-	}
+// long a cluster that is back may have to wait.
+func clusterWork(ctx workflow.Context) workflow.Context { return workOn(ctx, KubeQueue) }
+
+// hookWork is clusterWork for work that waits for hooks, which has a queue of its own.
+func hookWork(ctx workflow.Context) workflow.Context { return workOn(ctx, WaitQueue) }
+
+func workOn(ctx workflow.Context, queue string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           queue,
 		StartToCloseTimeout: 24 * time.Hour,

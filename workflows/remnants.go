@@ -2,7 +2,6 @@ package workflows
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -60,15 +59,7 @@ func (o *operation) sweep(prepared activities.Prepared) (left string) {
 	if o.stopping || len(o.apps) == 0 || slices.ContainsFunc(o.apps, failed) {
 		return ""
 	}
-	in := o.remnants(prepared)
-	var result activities.RemnantsResult
-	err := errLittle
-	if few(prepared) {
-		err = workflow.ExecuteLocalActivity(atOnce(o.work), kube.RemoveRemnants, in).Get(o.work, &result)
-	}
-	if err != nil {
-		err = workflow.ExecuteActivity(sweeping(o.work), kube.RemoveRemnants, in).Get(o.work, &result)
-	}
+	result, err := o.lookForRemnants(prepared)
 	if err != nil { // a stop, or there is no truth to be had: what is there is found later
 		workflow.GetLogger(o.whole).Warn("sweep", "error", err)
 		return ""
@@ -77,7 +68,18 @@ func (o *operation) sweep(prepared activities.Prepared) (left string) {
 	return result.Left
 }
 
-var errLittle = errors.New("it is not little")
+// lookForRemnants looks at few clusters at once, and as an activity at many and where that has not got through.
+func (o *operation) lookForRemnants(prepared activities.Prepared) (result activities.RemnantsResult, err error) {
+	in := o.remnants(prepared)
+	if few(prepared) {
+		err = workflow.ExecuteLocalActivity(atOnce(o.work), kube.RemoveRemnants, in).Get(o.work, &result)
+		if err == nil {
+			return result, nil
+		}
+	}
+	err = workflow.ExecuteActivity(sweeping(o.work), kube.RemoveRemnants, in).Get(o.work, &result)
+	return result, err
+}
 
 // few says whether the clusters are so few that they are looked at in the workflow's own task.
 func few(prepared activities.Prepared) bool {
@@ -92,13 +94,20 @@ func (o *operation) remnants(prepared activities.Prepared) activities.RemnantsIn
 	return activities.RemnantsInput{Owner: o.in.Owner, ContextID: o.in.ContextID, Label: prepared.Label, Ending: true, Reach: o.reach}
 }
 
+// lookAfterItself has the context looked after, unless there is nowhere to look.
+func (o *operation) lookAfterItself(prepared activities.Prepared) {
+	if o.reach != "" {
+		o.lookAfter(o.remnants(prepared))
+	}
+}
+
 // endEarlier does what a terminate does last, for the context of which an instantiate takes over nothing.
 func (o *operation) endEarlier(from *activities.From) {
 	if from == nil || from.Ended == "" {
 		return
 	}
 	o.lookAfter(activities.RemnantsInput{Owner: from.Owner, ContextID: from.ContextID, Label: from.Ended})
-	o.watch(watcher.StopWatching, activities.Prepared{Label: from.Ended, Plan: from.Plan}, "")
+	o.stopWatching(activities.Prepared{Label: from.Ended, Plan: from.Plan})
 }
 
 // lookAfter starts the workflow that looks after a context, now that it is terminated. One that runs goes on.

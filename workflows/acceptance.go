@@ -1,0 +1,106 @@
+package workflows
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// handle registers what can be asked of the run.
+func (o *operation) handle() error {
+	if err := workflow.SetQueryHandler(o.whole, ProgressQuery, func() (OperationProgress, error) {
+		return o.progress, nil
+	}); err != nil {
+		return fmt.Errorf("set query handler: %w", err)
+	}
+	if err := workflow.SetUpdateHandler(o.whole, AcceptUpdate, func(ctx workflow.Context) (Acceptance, error) {
+		o.asked = true
+		if err := workflow.Await(ctx, func() bool { return o.settled }); err != nil {
+			return Acceptance{}, err
+		}
+		return o.acceptance, o.refusal
+	}); err != nil {
+		return fmt.Errorf("set update handler: %w", err)
+	}
+	if err := workflow.SetUpdateHandler(o.whole, StopUpdate, func(ctx workflow.Context, by string) error {
+		if !o.stopping {
+			o.stoppedBy = by
+		}
+		if !o.stop() {
+			return toTemporal(fail.New(fail.Conflict, "%s is not %s", o.in.Owner.Name(), o.progress.Status))
+		}
+		return workflow.Await(ctx, func() bool { return o.stopRecorded })
+	}); err != nil {
+		return fmt.Errorf("set update handler: %w", err)
+	}
+	return nil
+}
+
+// awaited refuses an operation for whose acceptance nobody waits: whoever asked for it was told long ago that it failed, and
+// may have asked for another one since. That is one which the engine has taken while it lost what came with it, or took up
+// too late.
+func (o *operation) awaited() error {
+	if !o.asked { // what came with the start comes right after it
+		turn := false
+		workflow.Go(o.whole, func(workflow.Context) { turn = true })
+		_ = workflow.Await(o.whole, func() bool { return turn })
+	}
+	left := AcceptTime - workflow.Now(o.whole).Sub(workflow.GetInfo(o.whole).WorkflowStartTime)
+	if !o.asked && !o.stopping && left > 0 {
+		if _, err := workflow.AwaitWithTimeout(o.whole, left, func() bool { return o.asked || o.stopping }); err != nil {
+			return err
+		}
+	}
+	if !o.stopping && (!o.asked || left <= 0) {
+		return toTemporal(fail.New(fail.Timeout, "nobody waits for it any more: %s was asked for more than %s ago", o.in.Operation, AcceptTime))
+	}
+	return nil
+}
+
+// accept answers whoever waits that the operation goes on.
+func (o *operation) accept(prepared activities.Prepared) {
+	o.acceptance = Acceptance{Warnings: prepared.Warnings, Revision: prepared.Revision}
+	o.settled = true
+}
+
+// refuse answers whoever waits that the operation is not begun, and ends a run that did nothing. What is for whoever asked to
+// mend is the run's result, as nothing has failed; in the Web UI it is Completed, and says what was refused.
+func (o *operation) refuse(err error) (*activities.Outcome, error) {
+	o.refusal, o.settled = err, true
+	_ = workflow.Await(o.whole, func() bool { return workflow.AllHandlersFinished(o.whole) })
+	e, ok := FromTemporal(err)
+	if !ok || e.Kind.Retryable() {
+		return nil, err
+	}
+	workflow.SetCurrentDetails(o.whole, "Refused: "+e.Text())
+	if err := workflow.UpsertMemo(o.whole, map[string]any{RefusedMemo: clip(e.Text())}); err != nil {
+		workflow.GetLogger(o.whole).Warn("tell of the refusal", "error", err)
+	}
+	return &activities.Outcome{Refused: e.Text()}, nil
+}
+
+// stop ends the work in order; false when there is nothing to stop any more.
+func (o *operation) stop() bool {
+	switch {
+	case o.stopping:
+		return true
+	case o.ended:
+		return false
+	}
+	o.stopping = true
+	o.cancelWork()
+	workflow.Go(o.whole, func(ctx workflow.Context) {
+		// Before the state change there is no state to fall back from.
+		_ = workflow.Await(ctx, func() bool { return o.settled })
+		if o.refusal == nil {
+			if err := briefly(ctx, lifecycle.RecordStop, activities.StopInput{Scope: o.in.Scope, By: o.stoppedBy}, nil); err != nil {
+				workflow.GetLogger(ctx).Error("record stop", "error", err)
+			}
+		}
+		o.stopRecorded = true
+	})
+	return true
+}
