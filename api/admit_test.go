@@ -1,9 +1,16 @@
 package api_test
 
 import (
+	"bufio"
 	"context"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,39 +20,192 @@ import (
 	"github.com/drover-io/drover/internal/service"
 )
 
-// busy is an engine that takes as long as it is told to.
+// busy is an engine that takes as long as it is told to, but for what ends something.
 type busy struct {
 	api.Lifecycle
-	arrived, finish chan struct{}
+	arrived chan string
+	finish  chan struct{}
+}
+
+func newBusy() *busy { return &busy{arrived: make(chan string, 16), finish: make(chan struct{})} }
+
+func (b *busy) hang(ctx context.Context, operation string) error {
+	caller.RequestOf(ctx).Begin("p/ca/v1/dig/1/" + operation)
+	b.arrived <- operation
+	select {
+	case <-b.finish:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// awaitArrival is the next operation that has got to the engine.
+func (b *busy) awaitArrival(t *testing.T) string {
+	t.Helper()
+	select {
+	case operation := <-b.arrived:
+		return operation
+	case <-time.After(30 * time.Second):
+		t.Fatal("no operation gets to the engine")
+		return ""
+	}
+}
+
+func (b *busy) Approve(ctx context.Context, _ domain.Key) ([]string, error) {
+	return nil, b.hang(ctx, "approve")
 }
 
 func (b *busy) Instantiate(ctx context.Context, _ domain.Key) ([]string, error) {
-	caller.RequestOf(ctx).Begin("p/ca/v1/dig/1/instantiate")
-	b.arrived <- struct{}{}
-	<-b.finish
-	return nil, nil
+	return nil, b.hang(ctx, "instantiate")
+}
+
+func (b *busy) Rollback(ctx context.Context, _ domain.Key, _ int) ([]string, error) {
+	return nil, b.hang(ctx, "rollback")
+}
+
+// newBusyWorld has a place for each kind of request.
+func newBusyWorld(t *testing.T) (*world, *busy) {
+	b := newBusy()
+	w := newWorldWith(t, func(w *world, d *api.Deps, _ *service.Instances) {
+		b.Lifecycle, d.Lifecycle, d.Operations, d.BodyWait = w.operations, b, 1, 300*time.Millisecond
+	})
+	furnish(t, w)
+	return w, b
 }
 
 // TestWhatFindsNoPlaceIsRefused: with all places taken, another operation is not begun, and is told when to come back.
 func TestWhatFindsNoPlaceIsRefused(t *testing.T) {
-	b := &busy{arrived: make(chan struct{}), finish: make(chan struct{})}
-	w := newWorldWith(t, func(w *world, d *api.Deps, _ *service.Instances) {
-		b.Lifecycle, d.Lifecycle, d.Operations = w.operations, b, 1
-	})
-	furnish(t, w)
+	w, b := newBusyWorld(t)
 	first := make(chan http.Header)
 	go func() {
 		first <- do(t, w.router, call{method: "POST", url: theGroup + "/instantiate", header: map[string]string{"X-Request-Id": "r1"}}).Header()
 	}()
-	<-b.arrived
+	b.awaitArrival(t)
 	check(t, w.router, []call{
-		{name: "another one", method: "POST", url: theGroup + "/terminate", status: 503, contains: []string{"nothing was done"}, answers: map[string]string{"Retry-After": "2", "Drover-Operation": ""}},
+		{name: "another one", method: "POST", url: theGroup + "/update", status: 503, contains: []string{"nothing was done"}, answers: map[string]string{"Retry-After": "2", "Drover-Operation": ""}},
 		{name: "what is no operation", method: "GET", url: theGroup, status: 200},
-		{name: "a stop", method: "POST", url: theGroup + "/stop", status: 202},
 	})
-	require.NotContains(t, w.operations.asked, "terminate dig")
+	require.Empty(t, w.operations.asked)
 	close(b.finish)
 	require.Equal(t, "p/ca/v1/dig/1/instantiate", (<-first).Get("Drover-Operation"))
 	require.Regexp(t, `msg=request requestId=r1 operation=p/ca/v1/dig/1/instantiate `, w.log.String())
-	check(t, w.router, []call{{name: "the place is free again", method: "POST", url: theGroup + "/terminate", status: 202}})
+	check(t, w.router, []call{{name: "the place is free again", method: "POST", url: theGroup + "/update", status: 202}})
+}
+
+// TestWhatEndsSomethingWaitsForNobody: approve and instantiate may hang, in all places that they have; what ends an
+// operation, or takes it back, is taken at once.
+func TestWhatEndsSomethingWaitsForNobody(t *testing.T) {
+	w, b := newBusyWorld(t)
+	ended := make(chan int, 2)
+	for _, operation := range []string{"approve", "instantiate"} {
+		go func() { ended <- do(t, w.router, call{method: "POST", url: theGroup + "/" + operation}).Code }()
+		require.Equal(t, operation, b.awaitArrival(t), "neither waits for the other")
+	}
+	check(t, w.router, []call{
+		{name: "approve", method: "POST", url: theGroup + "/approve", status: 503, answers: map[string]string{"Retry-After": "2"}},
+		{name: "terminate", method: "POST", url: theGroup + "/terminate", status: 202},
+		{name: "stop", method: "POST", url: theGroup + "/stop", status: 202},
+		{name: "terminate of networks", method: "POST", url: theCluster + "/terminate", status: 204},
+		{name: "stop of networks", method: "POST", url: theCluster + "/stop", status: 204},
+	})
+	require.Equal(t, []string{"terminate dig", "stop dig", "terminate c1", "stop c1"}, w.operations.asked)
+	close(b.finish)
+	require.Equal(t, http.StatusAccepted, <-ended)
+	require.Equal(t, http.StatusAccepted, <-ended)
+}
+
+// TestWhoDribblesHoldsNoPlace: a body that comes slowly, or not at all, is waited for without a place and not for long.
+func TestWhoDribblesHoldsNoPlace(t *testing.T) {
+	w, b := newBusyWorld(t)
+	close(b.finish)
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- api.Serve(ctx, listener, w.router, time.Minute) }()
+	defer func() {
+		cancel()
+		require.NoError(t, <-served)
+	}()
+	dribble := func(method, path, header string) *bufio.Reader {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", listener.Addr().String())
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		require.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
+		// The server says Continue when somebody begins to read the body.
+		_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: %s\r\nContent-Length: 100\r\nExpect: 100-continue\r\n%s\r\n{", method, path, listener.Addr(), header)
+		require.NoError(t, err)
+		answer := bufio.NewReader(conn)
+		line, err := answer.ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, "HTTP/1.1 100 Continue\r\n", line)
+		_, err = answer.ReadString('\n')
+		require.NoError(t, err)
+		return answer
+	}
+	form := "Content-Type: multipart/form-data; boundary=b\r\n"
+	slow := map[string]*bufio.Reader{
+		"rollback": dribble("POST", theGroup+"/rollback", ""),
+		"migrate":  dribble("POST", theGroup+"/migrate", "Content-Type: application/json\r\n"),
+		"create":   dribble("POST", "/v2/projects", ""),
+		"replace":  dribble("PUT", theProject, ""),
+		"upload":   dribble("POST", theComposite+"/apps", form),
+	}
+	check(t, w.router, []call{{name: "the one place is free", method: "POST", url: theGroup + "/update", status: 202}})
+	for name, answer := range slow {
+		t.Run(name, func(t *testing.T) {
+			got, err := http.ReadResponse(answer, nil)
+			require.NoError(t, err)
+			defer func() { require.NoError(t, got.Body.Close()) }()
+			text, err := io.ReadAll(got.Body)
+			require.NoError(t, err)
+			require.Equal(t, http.StatusRequestTimeout, got.StatusCode, "%s", text)
+			require.Contains(t, string(text), "body")
+		})
+	}
+	check(t, w.router, []call{
+		{name: "nothing of it was done", method: "GET", url: "/v2/projects", status: 200, contains: []string{`"proj"`}},
+		{name: "there is a place for uploads again", method: "POST", url: theComposite + "/apps", body: `{"metadata":{"name":"new"}}`, file: chartOf(t, "new"), status: 201},
+	})
+	require.Equal(t, []string{"update dig"}, w.operations.asked)
+}
+
+// TestWhatComesSteadilyIsRead: that a body takes longer than it may stand still is no reason to refuse it, and what follows
+// the body has its own time.
+func TestWhatComesSteadilyIsRead(t *testing.T) {
+	w, b := newBusyWorld(t)
+	server := httptest.NewServer(w.router)
+	defer server.Close()
+	body, write := io.Pipe()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/v2/projects", body)
+	require.NoError(t, err)
+	go func() {
+		_, _ = io.WriteString(write, `{"metadata":{"name":"slow","description":"`)
+		begun := time.Now()
+		for tick := time.NewTicker(20 * time.Millisecond); time.Since(begun) < 700*time.Millisecond; <-tick.C {
+			_, _ = io.WriteString(write, strings.Repeat(" ", 8<<10))
+		}
+		_, _ = io.WriteString(write, `"}}`)
+		_ = write.Close()
+	}()
+	answer, err := server.Client().Do(r)
+	require.NoError(t, err)
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusBadRequest, answer.StatusCode, "%s", text)
+	require.Contains(t, string(text), "metadata.description: String length", "all of it was read")
+
+	go func() {
+		<-b.arrived
+		// Longer than a body may stand still: the request must not be cut off.
+		time.AfterFunc(time.Second, func() { close(b.finish) })
+	}()
+	r, err = http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+theGroup+"/rollback", strings.NewReader(`{"spec":{"revision":"1"}}`))
+	require.NoError(t, err)
+	answer, err = server.Client().Do(r)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusAccepted, answer.StatusCode)
 }

@@ -103,7 +103,7 @@ func receiveChange(c echo.Context, body any) (domain.Key, error) {
 	if err != nil {
 		return "", err
 	}
-	data, err := readAll(c.Request().Body, maxJSON)
+	data, err := bodyOf(c)
 	if err != nil {
 		return "", err
 	}

@@ -38,7 +38,7 @@ func (e *edge) receive(c echo.Context, r resource) (o domain.Object, file []byte
 			err = fail.New(fail.Invalid, "Empty body: the part \"metadata\" is missing, which has the document as JSON")
 		}
 	} else {
-		body, err = readAll(c.Request().Body, maxJSON)
+		body, err = bodyOf(c)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -120,6 +120,9 @@ func unreadable(err error) error {
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
 		return tooLarge(large.Limit)
+	}
+	if tooSlow(err) {
+		return echo.NewHTTPError(http.StatusRequestTimeout, "the body does not come; nothing was done")
 	}
 	return fail.Wrap(err, fail.Malformed, "the body cannot be read")
 }

@@ -35,7 +35,7 @@ func (e *edge) clusterStatus(c echo.Context) error {
 	case watch:
 		return fail.New(fail.Invalid, "Invalid query: view=full cannot be watched; leave watch or view out")
 	}
-	return admit(e.answered, within(plainTime, func(c echo.Context) error {
+	return admit(e.rooms[anyRoom], within(plainTime, func(c echo.Context) error {
 		key, err := keyOf(c, cluster)
 		if err != nil {
 			return err

@@ -78,6 +78,6 @@ func (e *edge) manyGroups(template string) echo.HandlerFunc {
 		if watch {
 			return e.stream(c, prefix, status.Query{})
 		}
-		return admit(e.answered, within(plainTime, func(c echo.Context) error { return e.groupsBelow(c, prefix) }))(c)
+		return admit(e.rooms[anyRoom], within(plainTime, func(c echo.Context) error { return e.groupsBelow(c, prefix) }))(c)
 	}
 }

@@ -69,7 +69,7 @@ func (e *edge) status(template string) echo.HandlerFunc {
 		if watch {
 			return e.watch(c, key)
 		}
-		return admit(e.answered, within(plainTime, func(c echo.Context) error { return e.statusNow(c, key) }))(c)
+		return admit(e.rooms[anyRoom], within(plainTime, func(c echo.Context) error { return e.statusNow(c, key) }))(c)
 	}
 }
 

@@ -23,7 +23,7 @@ type endpoint struct {
 	method, path string
 	handle       echo.HandlerFunc
 	limit        time.Duration // plainTime when 0
-	begins       bool          // an operation
+	room         room
 	summary      string
 	about        string      // what a user should know beside the summary
 	in           any         // a value of the body's type; nil for none

@@ -40,9 +40,9 @@ type putCodes struct{ created, replaced int }
 // endpoints are the plain verbs.
 func (r resource) endpoints(e *edge) []endpoint {
 	title, one := r.noun.Title, r.noun.New()
-	limit := plainTime
+	limit, writes := plainTime, anyRoom
 	if r.upload {
-		limit = uploadTime
+		limit, writes = uploadTime, uploading
 	}
 	list, get, listed := r.list, r.get, r.listed
 	if list == nil {
@@ -55,14 +55,14 @@ func (r resource) endpoints(e *edge) []endpoint {
 		listed = listOf(one)
 	}
 	all := []endpoint{
-		{method: http.MethodPost, path: r.path, summary: "Create a " + title, in: one, upload: r.upload, file: r.file, out: map[int]any{http.StatusCreated: one}, limit: limit, handle: e.create(r)},
+		{method: http.MethodPost, path: r.path, summary: "Create a " + title, in: one, upload: r.upload, file: r.file, out: map[int]any{http.StatusCreated: one}, limit: limit, room: writes, handle: e.create(r)},
 		{method: http.MethodGet, path: r.path, summary: "List each " + title, out: map[int]any{http.StatusOK: listed}, query: r.query, limit: limit, handle: list},
 		{method: http.MethodGet, path: r.path + r.item, summary: "Show a " + title, out: map[int]any{http.StatusOK: one}, query: r.itemQuery, download: r.upload, file: r.file, limit: limit, handle: get},
 		{method: http.MethodDelete, path: r.path + r.item, summary: "Delete a " + title, out: map[int]any{http.StatusNoContent: nil}, handle: e.delete(r)},
 	}
 	if r.put != (putCodes{}) {
 		out := map[int]any{r.put.created: one, r.put.replaced: one}
-		all = append(all, endpoint{method: http.MethodPut, path: r.path + r.item, summary: "Replace a " + title + ", or create it", in: one, upload: r.upload, file: r.file, keeps: r.keeps, out: out, limit: limit, handle: e.replace(r)})
+		all = append(all, endpoint{method: http.MethodPut, path: r.path + r.item, summary: "Replace a " + title + ", or create it", in: one, upload: r.upload, file: r.file, keeps: r.keeps, out: out, limit: limit, room: writes, handle: e.replace(r)})
 	}
 	for i := range all {
 		all[i].about = aboutNoun(r.noun) + " " + r.about(all[i].method)

@@ -86,8 +86,12 @@ const aboutStatus = "By app, cluster and resource: what was done (status=deploye
 
 // operations are what is not a plain verb.
 func (e *edge) operations() []endpoint {
-	post := func(path, summary, about string, ok int, limit time.Duration, handle echo.HandlerFunc) endpoint {
-		return endpoint{method: http.MethodPost, path: path, summary: summary, about: about, out: map[int]any{ok: nil}, limit: limit, begins: limit == renderTime, handle: handle}
+	post := func(path, summary, about string, ok int, in room, handle echo.HandlerFunc) endpoint {
+		limit := renderTime
+		if in == stopping {
+			limit = plainTime
+		}
+		return endpoint{method: http.MethodPost, path: path, summary: summary, about: about, out: map[int]any{ok: nil}, limit: limit, room: in, handle: handle}
 	}
 	statusOf := func(owner, summary string, query []parameter) endpoint {
 		return endpoint{method: http.MethodGet, path: owner + "/status", summary: summary, about: aboutStatus, out: map[int]any{200: anyDocument{}}, events: true, query: query, limit: unlimited, handle: e.status(owner)}
@@ -95,44 +99,44 @@ func (e *edge) operations() []endpoint {
 	all := []endpoint{
 		post(group+"/approve", "Approve a deployment intent group",
 			"It is rendered and placed, and nothing is done in any cluster; what cannot be rendered is refused with the reason.",
-			202, renderTime, warned(group, 202, e.lifecycle.Approve)),
+			202, approving, warned(group, 202, e.lifecycle.Approve)),
 		post(group+"/instantiate", "Instantiate a deployment intent group",
 			"An approved group is rendered, placed and applied in its clusters. The answer comes when it is accepted: follow it with status.",
-			202, renderTime, e.instantiate(group, 202)),
+			202, beginning, e.instantiate(group, 202)),
 		post(group+"/terminate", "Terminate a deployment intent group",
 			"What it has in its clusters is deleted. The answer comes when it is accepted: follow it with status.",
-			202, renderTime, operate(group, 202, e.lifecycle.Terminate)),
+			202, terminating, operate(group, 202, e.lifecycle.Terminate)),
 		post(group+"/stop", "Stop the running operation of a deployment intent group",
 			"What has been done stays; terminate takes it out.",
-			202, plainTime, operate(group, 202, e.lifecycle.Stop)),
-		{method: http.MethodPost, path: group + "/update", summary: "Bring the instance of a deployment intent group in line with its intents, profiles and apps", about: "What is not wanted any more is pruned. The answer is the revision that the instance has then.", out: map[int]any{202: 0}, limit: renderTime, begins: true, handle: e.update},
-		{method: http.MethodPost, path: group + "/rollback", summary: "Bring the instance of a deployment intent group back to a revision", about: "Revisions count from 1 since the last instantiate; the rollback makes a new one.", in: rollbackBody{}, out: map[int]any{202: nil}, limit: renderTime, begins: true, handle: e.rollback},
-		{method: http.MethodPost, path: group + "/migrate", summary: "Hand the instance of a deployment intent group over to a group of another composite app version", about: "What both groups have stays in its clusters and is updated; the rest is applied or pruned. The other group must be approved.", in: migrateBody{}, out: map[int]any{202: nil}, limit: renderTime, begins: true, handle: e.migrate},
+			202, stopping, operate(group, 202, e.lifecycle.Stop)),
+		{method: http.MethodPost, path: group + "/update", summary: "Bring the instance of a deployment intent group in line with its intents, profiles and apps", about: "What is not wanted any more is pruned. The answer is the revision that the instance has then.", out: map[int]any{202: 0}, limit: renderTime, room: beginning, handle: e.update},
+		{method: http.MethodPost, path: group + "/rollback", summary: "Bring the instance of a deployment intent group back to a revision", about: "Revisions count from 1 since the last instantiate; the rollback makes a new one.", in: rollbackBody{}, out: map[int]any{202: nil}, limit: renderTime, room: beginning, handle: e.rollback},
+		{method: http.MethodPost, path: group + "/migrate", summary: "Hand the instance of a deployment intent group over to a group of another composite app version", about: "What both groups have stays in its clusters and is updated; the rest is applied or pruned. The other group must be approved.", in: migrateBody{}, out: map[int]any{202: nil}, limit: renderTime, room: beginning, handle: e.migrate},
 		statusOf(group, "Show where a deployment intent group stands", statusQuery),
 		{method: http.MethodGet, path: group + "/intents/", summary: "Show what one intent of a deployment intent group binds", about: "With the slash at the end of the path, as EMCO has it; without the query it lists what all intents bind.", out: map[int]any{200: intentBinding{}}, query: intentQuery, handle: e.listIntents},
 		{method: http.MethodGet, path: placements + "/:genericPlacementIntent/app-intents/", summary: "Show the placement of one app", about: "With the slash at the end of the path, as EMCO has it; without the query it lists all app intents.", out: map[int]any{200: domain.AppIntentSpec{}}, query: appIntentListQuery, handle: e.listAppIntents},
 
 		post(cluster+"/apply", "Apply the network intents of a cluster",
 			"The networks and provider networks are applied in the cluster. The answer comes when it is accepted: follow it with status.",
-			204, renderTime, e.instantiate(cluster, 204)),
+			204, beginning, e.instantiate(cluster, 204)),
 		post(cluster+"/terminate", "Terminate the network intents of a cluster",
 			"The networks and provider networks are deleted in the cluster.",
-			204, renderTime, operate(cluster, 204, e.lifecycle.Terminate)),
+			204, terminating, operate(cluster, 204, e.lifecycle.Terminate)),
 		post(cluster+"/stop", "Stop the running operation on the network intents of a cluster",
 			"What has been done stays; terminate takes it out.",
-			204, plainTime, operate(cluster, 204, e.lifecycle.Stop)),
+			204, stopping, operate(cluster, 204, e.lifecycle.Stop)),
 		{method: http.MethodGet, path: cluster + "/status", summary: "Show where the network intents of a cluster stand, or what runs there", about: aboutStatus, out: map[int]any{200: anyDocument{}}, events: true, query: networkStatusQuery, limit: unlimited, handle: e.clusterStatus},
 
 		post(cloud+"/instantiate", "Instantiate a logical cloud",
 			"The namespace, the user and its rights are made in each cluster that is referred to. The answer comes when it is accepted: follow it with status.",
-			202, renderTime, warned(cloud, 202, e.service.InstantiateCloud)),
+			202, beginning, warned(cloud, 202, e.service.InstantiateCloud)),
 		post(cloud+"/terminate", "Terminate a logical cloud",
 			"What it has in its clusters is deleted; no deployment intent group may name it any more.",
-			202, renderTime, operate(cloud, 202, e.service.TerminateCloud)),
-		{method: http.MethodPost, path: cloud + "/update", summary: "Bring the clusters of a logical cloud in line with its references, permissions and quotas", about: "What was added is made in the clusters, and what was taken out is pruned there.", out: map[int]any{202: &domain.LogicalCloud{}}, limit: renderTime, begins: true, handle: e.updateCloud},
+			202, terminating, operate(cloud, 202, e.service.TerminateCloud)),
+		{method: http.MethodPost, path: cloud + "/update", summary: "Bring the clusters of a logical cloud in line with its references, permissions and quotas", about: "What was added is made in the clusters, and what was taken out is pruned there.", out: map[int]any{202: &domain.LogicalCloud{}}, limit: renderTime, room: beginning, handle: e.updateCloud},
 		post(cloud+"/stop", "Stop the last operation of a logical cloud",
 			"What has been done stays; terminate takes it out.",
-			200, plainTime, operate(cloud, 200, e.service.StopCloud)),
+			200, stopping, operate(cloud, 200, e.service.StopCloud)),
 		statusOf(cloud, "Show where a logical cloud stands", cloudStatusQuery),
 		{method: http.MethodGet, path: references + "/:clusterReference/kubeconfig", summary: "Download the kubeconfig of a logical cloud's user for one cluster", about: "For clouds of level 1, once they are instantiated; it has the rights of the user permissions.", out: map[int]any{200: nil}, handle: e.userKubeconfig},
 

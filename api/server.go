@@ -46,6 +46,8 @@ type Deps struct {
 	Hosts, Origins []string
 	// Operations is how many operations are being begun at a time; DefaultOperations when 0.
 	Operations int
+	// BodyWait is how long a body may stand still; DefaultBodyWait when 0.
+	BodyWait time.Duration
 	// KubeconfigDownload lets a cluster's kubeconfig be read back.
 	KubeconfigDownload bool
 }
@@ -64,9 +66,8 @@ type edge struct {
 	fleet        Fleet
 	watches      *notify.Hub
 	ready        map[string]func(context.Context) error
-	kubeconfigs  bool     // may be read back
-	begun        places   // of requests that begin an operation
-	answered     places   // of all others
+	kubeconfigs  bool // may be read back
+	rooms        map[room]places
 	templates    []string // of all paths, for those that are not there
 	log          *slog.Logger
 	seconds      *prometheus.HistogramVec
@@ -83,9 +84,11 @@ func New(d Deps) (*echo.Echo, error) {
 	if d.Operations == 0 {
 		d.Operations = DefaultOperations
 	}
+	if d.BodyWait == 0 {
+		d.BodyWait = DefaultBodyWait
+	}
 	e := &edge{
-		begun: make(places, d.Operations), answered: make(places, requestsAtOnce),
-		service: d.Service, lifecycle: d.Lifecycle, statusQuery: d.Status, explainQuery: d.Explain, clusterQuery: d.Cluster,
+		rooms: newRooms(d.Operations), service: d.Service, lifecycle: d.Lifecycle, statusQuery: d.Status, explainQuery: d.Explain, clusterQuery: d.Cluster,
 		journal: d.Journal, fleet: d.Fleet, watches: d.Watches,
 		ready: d.Ready, kubeconfigs: d.KubeconfigDownload, log: d.Log,
 		seconds: newHistogram(),
@@ -106,7 +109,7 @@ func New(d Deps) (*echo.Echo, error) {
 		e.observe,
 		middleware.RecoverWithConfig(middleware.RecoverConfig{DisableErrorHandler: true, LogErrorFunc: e.logPanic}),
 		guarded,
-		limitBody(d.MaxBody),
+		limitBody(d.MaxBody, d.BodyWait),
 		identify,
 	)
 	endpoints := e.operations()
@@ -129,26 +132,16 @@ func New(d Deps) (*echo.Echo, error) {
 	return router, nil
 }
 
-// limitBody makes reading more than limit bytes of a body fail.
-func limitBody(limit int64) echo.MiddlewareFunc {
-	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		return func(c echo.Context) error {
-			c.Request().Body = http.MaxBytesReader(c.Response(), c.Request().Body, limit)
-			return next(c)
-		}
-	}
-}
-
 // bound gives an endpoint's requests their deadline and their place. A stream has neither.
 func (e *edge) bound(p endpoint) echo.HandlerFunc {
-	switch {
-	case p.limit == unlimited:
+	if p.limit == unlimited {
 		return p.handle
-	case p.begins:
-		return admit(e.begun, within(p.limit, p.handle))
-	default:
-		return admit(e.answered, within(p.limit, p.handle))
 	}
+	handle := admit(e.rooms[p.room], within(p.limit, p.handle))
+	if p.in != nil && p.room != uploading {
+		return received(handle)
+	}
+	return handle
 }
 
 // within gives a request its deadline; plainTime when limit is 0, none when it is unlimited.
