@@ -487,9 +487,12 @@ func (a *attempt) await(ctx context.Context, o kube.Outcome) error {
 	}
 	activity.RecordHeartbeat(ctx, a.snapshot())
 	again := fail.Wrap(o.Retry, fail.Unavailable, "%s", o.Waits)
-	again.RetryAfter = min(max(passed/4, firstWait), longestWait)
+	again.RetryAfter = waitAgain(passed)
 	return again
 }
+
+// waitAgain is the wait before what outlives its deletion is looked at again, when it was waited for so long.
+func waitAgain(passed time.Duration) time.Duration { return min(max(passed/4, firstWait), longestWait) }
 
 // leaving are the notes on what outlives its deletion, toldNotes of them at most.
 func (p progress) leaving() (notes []domain.Note) {

@@ -469,10 +469,14 @@ func (l *Lifecycle) Finish(ctx context.Context, in FinishInput) (*Outcome, error
 			out.Status, out.Counts = i.Status, i.Counts
 			return errKnown
 		}
-		i.Status, i.Counts, i.Reason, i.Plan, i.Ended = out.Status, out.Counts, in.Reason, digest, l.Now()
+		reason := in.Reason
+		if out.Status == domain.ContextTerminateFailed { // what it had still waited for when it was stopped
+			reason = cmp.Or(reason, i.Remnants)
+		}
+		i.Status, i.Counts, i.Reason, i.Plan, i.Ended = out.Status, out.Counts, reason, digest, l.Now()
 		i.Remnants = ""
 		i.Held = in.Held
-		i.End(in.Operation, out.Status, in.Stopped, in.Reason, i.Ended)
+		i.End(in.Operation, out.Status, in.Stopped, reason, i.Ended)
 		return nil
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -17,6 +16,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/stored"
 )
@@ -78,9 +78,17 @@ const (
 )
 
 // RemoveRemnants looks once in all clusters, in all namespaces and for all kinds that the contexts of the label ever had
-// something of, and deletes what carries the label. See kube.Cluster.Sweep for what is left alone.
+// something of, and deletes what carries the label. See kube.Cluster.Sweep for what is left alone. As a terminate ends it
+// fails, to be tried again, as long as something is being deleted: that is waited for as by leaves.
 func (k *Kube) RemoveRemnants(ctx context.Context, in RemnantsInput) (*RemnantsResult, error) {
-	stop := beat(ctx)
+	var before remnantsWait
+	if activity.HasHeartbeatDetails(ctx) {
+		if err := activity.GetHeartbeatDetails(ctx, &before); err != nil {
+			return nil, fail.Wrap(err, fail.Internal, "read heartbeat details")
+		}
+	}
+	now := before
+	stop := beat(ctx, func() any { return before })
 	defer stop()
 	ctx, cancel := whileHeld(ctx)
 	defer cancel(nil)
@@ -97,42 +105,104 @@ func (k *Kube) RemoveRemnants(ctx context.Context, in RemnantsInput) (*RemnantsR
 		if err != nil {
 			return nil, err
 		}
-		clusters = slices.DeleteFunc(slices.Clone(clusters), func(c domain.ClusterName) bool { return unreachable[c] })
+		clusters = slices.DeleteFunc(slices.Clone(clusters), func(c domain.ClusterName) bool {
+			return unreachable[c] && before.Going[c.String()] == ""
+		})
 	}
-	s := kube.Remnants{Deployments: to.Deployments, Places: to.Places, Namespaces: in.Ending}
+	found := k.look(ctx, in, clusters, kube.Remnants{Deployments: to.Deployments, Places: to.Places, Namespaces: in.Ending})
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	out := &RemnantsResult{Reach: digest, Silent: len(to.Clusters) - len(clusters)}
-	var mu sync.Mutex
 	var left []string
+	now.Going = map[string]string{}
+	for i, f := range found {
+		c := clusters[i].String()
+		out.Deleted += len(f.deleted)
+		for _, r := range f.left {
+			text := r.Kind + " " + r.Name + " on " + c + ": " + r.Why
+			if left = append(left, text); r.Going {
+				now.Going[c] = text
+			}
+		}
+		if f.err == nil {
+			continue
+		}
+		out.Silent++
+		if was := before.Going[c]; was != "" && len(f.left) == 0 { // it has had something, and may have it still
+			now.Going[c] = was
+			left = append(left, was+" (now the cluster does not answer: "+fail.TextOf(f.err)+")")
+		}
+	}
+	out.Left = said(left)
+	if last != "" {
+		if err := k.say(ctx, last, out.Left, domain.ContextTerminated); err != nil {
+			return nil, err
+		}
+	}
+	if in.Ending {
+		err = k.awaitGone(ctx, in, &now, out.Left)
+		stop() // of its words the last one counts
+		if len(now.Going) > 0 {
+			activity.RecordHeartbeat(ctx, now)
+		}
+	}
+	return out, err
+}
+
+// remnantsWait is what heartbeats carry from one attempt to the next.
+type remnantsWait struct {
+	Since time.Time         `json:"since,omitzero"`  // when the wait began
+	Going map[string]string `json:"going,omitempty"` // by cluster: something that is being deleted, and since when
+}
+
+// awaitGone has the look done again as long as something is being deleted. What is there is said in the context's record.
+func (k *Kube) awaitGone(ctx context.Context, in RemnantsInput, w *remnantsWait, left string) error {
+	if activity.GetInfo(ctx).IsLocalActivity {
+		if len(w.Going) > 0 {
+			return errNotAtOnce // the activity that comes after this one waits
+		}
+		return nil
+	}
+	if len(w.Going) == 0 {
+		return k.say(ctx, in.ContextID, "", domain.ContextTerminating)
+	}
+	if w.Since.IsZero() {
+		w.Since = time.Now()
+	}
+	if err := k.say(ctx, in.ContextID, left, domain.ContextTerminating); err != nil {
+		return err
+	}
+	again := fail.New(fail.Unavailable, "%s", left)
+	again.RetryAfter = waitAgain(time.Since(w.Since))
+	return again
+}
+
+// found is what a look has found in one cluster.
+type found struct {
+	deleted []plan.ResourceID
+	left    []kube.Remnant
+	err     error
+}
+
+// look looks in the clusters, and returns what is found in each.
+func (k *Kube) look(ctx context.Context, in RemnantsInput, clusters []domain.ClusterName, s kube.Remnants) []found {
+	out := make([]found, len(clusters))
 	var g errgroup.Group
 	g.SetLimit(clustersAtOnce)
-	for _, c := range clusters {
+	for i, c := range clusters {
 		g.Go(func() error {
-			deleted, remain, err := k.sweep(ctx, c, s)
-			mu.Lock()
-			defer mu.Unlock()
-			out.Deleted += len(deleted)
-			for _, r := range remain {
-				left = append(left, fmt.Sprintf("%s on %s: %s", r.Kind+" "+r.Name, c, r.Why))
-			}
-			if err != nil {
-				out.Silent++
-			}
-			if len(deleted) > 0 || err != nil {
+			f := &out[i]
+			f.deleted, f.left, f.err = k.sweep(ctx, c, s)
+			if len(f.deleted) > 0 || f.err != nil {
 				activity.GetLogger(ctx).Warn("remove remnants", "owner", in.Owner, "context", in.label(), "cluster", c,
-					"deleted", len(deleted), "left", len(remain), "error", err)
+					"deleted", len(f.deleted), "left", len(f.left), "error", f.err)
 			}
 			return nil
 		})
 	}
-	_ = g.Wait() // every error is counted
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	out.Left = said(left)
-	if last != "" {
-		err = k.say(ctx, last, out.Left)
-	}
-	return out, err
+	_ = g.Wait() // none returns an error
+	return out
 }
 
 // sweep looks in one cluster; one that is not registered any more has nothing.
@@ -162,10 +232,14 @@ func said(left []string) string {
 	return text
 }
 
-// say notes in the context's record what is left, unless it says so or its owner has been deleted.
-func (k *Kube) say(ctx context.Context, contextID, left string) error {
+// say notes what is left in the record of a context that stands where it does as it should, unless it says so or its owner
+// has been deleted.
+func (k *Kube) say(ctx context.Context, contextID, left string, stands domain.ContextStatus) error {
 	err := k.Records.UpdateInstance(ctx, contextID, func(i *domain.Instance) error {
-		if i.Status != domain.ContextTerminated || i.Remnants == left {
+		if err := lease.Check(ctx); err != nil {
+			return err
+		}
+		if i.Status != stands || i.Remnants == left {
 			return errSaid
 		}
 		i.Remnants = left

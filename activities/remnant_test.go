@@ -5,12 +5,17 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/worker"
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
 )
 
@@ -123,6 +128,56 @@ func TestRemnantsOfADeletedOwner(t *testing.T) {
 	}
 	delete(l.store.blobs, in.Reach)
 	require.True(t, l.remove(in).Over, "nobody knows where to look")
+}
+
+// TestTerminateWaitsForRemnants that are being deleted, by one short attempt after the other, also when their cluster does not
+// answer any more; the context's record says what for.
+func TestTerminateWaitsForRemnants(t *testing.T) {
+	l, _ := remnants(t, domain.ContextTerminating)
+	takes := l.handle
+	var silent, gone atomic.Bool
+	l.handle = func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case silent.Load():
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case path.Base(r.URL.Path) == "secrets" && !gone.Load():
+			answer(w, http.StatusOK, map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "items": []any{map[string]any{
+				"metadata": map[string]any{
+					"name": "a", "namespace": "ns", "uid": "1", "resourceVersion": "7", "managedFields": []any{map[string]any{"manager": "drover"}},
+					"deletionTimestamp": "2026-11-22T09:30:00Z", "finalizers": []string{"example.com/held"},
+				},
+			}}})
+		default:
+			takes(w, r)
+		}
+	}
+	in := activities.RemnantsInput{Owner: "owner", ContextID: "2", Label: "1", Ending: true}
+	attempt := func() error {
+		var failure error
+		l.env = l.environment()
+		l.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&errorsOf{err: &failure}}})
+		l.env.SetHeartbeatDetails(l.raw)
+		if _, err := l.env.ExecuteActivity(l.kube.RemoveRemnants, in); err != nil {
+			require.Error(t, failure, "%v", err)
+		}
+		return failure
+	}
+	const held = "Secret a on p+c: being deleted since 2026-11-22T09:30:00Z, waits for finalizer example.com/held"
+	for range 2 {
+		err := attempt()
+		require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+		require.Equal(t, held, fail.TextOf(err))
+		require.GreaterOrEqual(t, fail.RetryAfterOf(err), time.Second)
+		require.Equal(t, held, l.store.instances["2"].Remnants)
+	}
+	silent.Store(true)
+	err := attempt()
+	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	require.Contains(t, fail.TextOf(err), held+" (now the cluster does not answer: ")
+	silent.Store(false)
+	gone.Store(true)
+	require.NoError(t, attempt())
+	require.Empty(t, l.store.instances["2"].Remnants)
 }
 
 // TestRemnantsOfALiveContext are none.

@@ -73,6 +73,20 @@ func TestDeletedIsGone(t *testing.T) {
 	require.NoError(t, err)
 	harness.Until(ctx, t, "removed", func() bool { return len(c.Labelled(t, id)) == 0 })
 	require.Len(t, c.Labelled(t, lives), 2)
+
+	// What no record tells of is waited for as what was applied is.
+	back.SetLabels(map[string]string{plan.DeploymentLabel: plan.DeploymentID(lives, "settings")})
+	back.SetName("unknown")
+	back.SetFinalizers([]string{"example.com/held"})
+	held = *back
+	_, err = configMaps.Namespace(list.Items[0].GetNamespace()).Create(ctx, back, metav1.CreateOptions{FieldManager: "drover"})
+	require.NoError(t, err)
+	held.SetNamespace(list.Items[0].GetNamespace())
 	do(ctx, t, s, live, "terminate")
+	x, text = explains(ctx, t, s, live, explain.Waiting, func(x *explain.Explanation) bool { return strings.Contains(x.Summary, "finalizer example.com/held") })
+	require.Contains(t, text, "ConfigMap unknown on "+on[0].Provider+"+"+on[0].Name+": being deleted since ")
+	require.Equal(t, "Terminating", string(x.Status))
+	finalizers("null")
 	s.Await(ctx, live, "Terminated")
+	require.Empty(t, c.Labelled(t, lives))
 }

@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/workflows"
 )
 
@@ -39,6 +41,49 @@ func TestTerminateThatLeavesRemnants(t *testing.T) {
 	require.Equal(t, domain.ContextTerminateFailed, out.Status)
 	require.Equal(t, left, w.store.instances[contextID].Reason)
 	w.AssertWorkflowNotCalled(t, workflows.RemoveRemnantsName, mock.Anything, mock.Anything)
+}
+
+// TestTerminateWaitsForRemnants that are being deleted, until they are gone, or somebody stops it.
+func TestTerminateWaitsForRemnants(t *testing.T) {
+	const left = "Pod once on p+a: being deleted since 2026-11-22T09:30:00Z, with a grace period of 30s"
+	for name, c := range map[string]struct {
+		stop bool
+		want domain.ContextStatus
+	}{
+		"until they are gone": {want: domain.ContextTerminated},
+		"until it is stopped": {stop: true, want: domain.ContextTerminateFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, domain.OpTerminate, 1, "a")
+			w.OnWorkflow(workflows.RemoveRemnantsName, mock.Anything, mock.Anything).Return(nil).Maybe()
+			w.clusters.remnants = func(look int) (*activities.RemnantsResult, error) {
+				waits := left
+				if look > 4 && !c.stop {
+					waits = ""
+				}
+				err := w.store.UpdateInstance(t.Context(), contextID, func(i *domain.Instance) error {
+					require.Equal(t, domain.ContextTerminating, i.Status)
+					i.Remnants = waits
+					return nil
+				})
+				if waits == "" {
+					return &activities.RemnantsResult{Reach: "reach"}, err
+				}
+				return nil, workflows.ToTemporal(errors.Join(fail.New(fail.Unavailable, "%s", waits), err), 1)
+			}
+			if c.stop {
+				w.update(workflows.StopUpdate, 20*time.Second)
+			}
+			out, err := w.run()
+			require.NoError(t, err)
+			require.Equal(t, c.want, out.Status)
+			i := w.store.instances[contextID]
+			require.Empty(t, i.Remnants)
+			require.Equal(t, map[bool]string{true: left}[c.stop], i.Reason, "what is left is said")
+			require.Equal(t, i.Reason, i.Runs[len(i.Runs)-1].Reason)
+			require.GreaterOrEqual(t, len(w.clusters.swept), 4)
+		})
+	}
 }
 
 // TestStoppedTerminateDoesNotLook at clusters any more.

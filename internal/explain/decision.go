@@ -144,8 +144,12 @@ func (d *decision) operation() {
 	if s.Instance != nil && s.Instance.Reason != "" {
 		d.say(WorkGaveUp, "%s", s.Instance.Reason)
 	}
-	if s.Instance != nil && s.Instance.Remnants != "" {
-		d.say(Remnants, "clusters have something of it again: %s", s.Instance.Remnants)
+	switch {
+	case d.remnants() == "":
+	case s.Status.InProgress():
+		d.say(Waiting, "the %s waits until nothing carries its label any more: %s", d.verb(run.Operation), d.remnants())
+	default:
+		d.say(Remnants, "clusters have something of it again: %s", d.remnants())
 	}
 	if run.Status == Running {
 		d.run(run)
@@ -165,10 +169,18 @@ func (d *decision) run(run *Run) {
 		}
 	}
 	for i := range run.Steps {
-		if step := &run.Steps[i]; step.Error != "" {
+		if step := &run.Steps[i]; step.Error != "" && step.Error != d.remnants() { // for which it waits
 			d.add(StepFails, step.Error, 0, place{step: step})
 		}
 	}
+}
+
+// remnants are what clusters have and are not to have, "" for nothing.
+func (d *decision) remnants() string {
+	if d.s.Instance == nil {
+		return ""
+	}
+	return d.s.Instance.Remnants
 }
 
 // gone says how a run came to its end.

@@ -386,6 +386,13 @@ var situations = map[string]func() *explain.Situation{
 		s.Apps = []status.App{app("sink", 2, marked("3D"))}
 		return s
 	},
+	"terminate-waits-for-remnants": func() *explain.Situation {
+		s := of(domain.Terminated, domain.ContextTerminating, domain.OpStop)
+		s.Instance.Remnants = "Pod once on p1+c001: being deleted since 2026-11-21T14:00:03Z, with a grace period of 30s"
+		s.Run.Steps = []explain.Attempt{{Step: "RemoveRemnants", Number: 3, Error: s.Instance.Remnants}}
+		s.Apps = []status.App{app("sink", 2, marked("3D"))}
+		return s
+	},
 	"terminate-waits": func() *explain.Situation {
 		s := of(domain.Terminated, domain.ContextTerminating, domain.OpStop)
 		s.Apps = []status.App{app("sink", 2, func(i int) status.Cluster {

@@ -94,6 +94,9 @@ func (d *decision) text(g *group) string {
 	case Unrecorded:
 		return fmt.Sprintf("nothing is recorded of the work on %s", of)
 	case Waiting, NotStarted:
+		if len(g.clusters) == 0 {
+			return g.said
+		}
 		return fmt.Sprintf("work on %s %s", of, clip(g.said))
 	case AtWork:
 		return fmt.Sprintf("work on %s is under way", of)

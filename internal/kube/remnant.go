@@ -37,6 +37,8 @@ type Remnants struct {
 type Remnant struct {
 	plan.ResourceID
 	Why string
+	// Going says that its deletion was accepted, or will be: it is to be waited for.
+	Going bool
 }
 
 // String is for people.
@@ -52,11 +54,13 @@ const (
 	deploymentsAtOnce = 50
 )
 
-// Sweep deletes what is in the cluster of the remnants, and looks again until nothing is left that it may delete. It
-// returns what it has deleted, and what is left. An object counts when Drover has applied it. Left alone are objects
-// that somebody has annotated to be kept, that a controller owns, which goes first, and CustomResourceDefinitions. What the cluster does not let be listed is left
-// out. An error is as Apply's Outcome.Retry; what was deleted before is returned.
+// Sweep deletes what is in the cluster of the remnants, and looks again, a few times, as long as what it has deleted is
+// there. It returns what it has deleted, and what its last look has found. An object counts when Drover has applied it.
+// Left alone are objects that somebody has annotated to be kept, that a controller owns, which goes first, and
+// CustomResourceDefinitions. What the cluster does not let be listed is left out. An error is as Apply's Outcome.Retry; what
+// was deleted before is returned.
 func (c *Cluster) Sweep(ctx context.Context, s Remnants) (deleted []plan.ResourceID, left []Remnant, err error) {
+	asked := false
 	for n := range sweeps {
 		if n > 0 {
 			if err := pause.For(ctx, sweepWait<<n); err != nil {
@@ -67,28 +71,38 @@ func (c *Cluster) Sweep(ctx context.Context, s Remnants) (deleted []plan.Resourc
 		if err != nil {
 			return deleted, left, kindOf(err)
 		}
-		again := false
 		left = nil
 		for _, r := range found {
-			why, err := c.discard(ctx, &r, s.Namespaces)
-			switch {
-			case err != nil:
+			of, why, err := c.discard(ctx, &r, s.Namespaces)
+			if err != nil {
 				return deleted, left, kindOf(err)
-			case why != "":
-				left = append(left, Remnant{r.id, why})
-			default:
-				again = true
 			}
-			if why == "" {
+			if of == accepted {
 				deleted = append(deleted, r.id)
 			}
+			asked = asked || of == accepted || of == changed
+			if of != gone {
+				left = append(left, Remnant{ResourceID: r.id, Why: why, Going: of != stays})
+			}
 		}
-		if !again && !slices.ContainsFunc(found, func(r remnant) bool { return r.DeletionTimestamp != nil }) {
+		// What was being deleted before is waited for by whoever asks.
+		if !asked || !slices.ContainsFunc(left, func(r Remnant) bool { return r.Going }) {
 			break
 		}
 	}
 	return distinct(deleted), left, nil
 }
+
+// fate is what becomes of an object that is to be deleted.
+type fate int
+
+const (
+	gone     fate = iota
+	accepted      // its deletion
+	changed       // since it was found, so that nothing was done
+	going         // it was being deleted before
+	stays
+)
 
 func distinct(ids []plan.ResourceID) []plan.ResourceID {
 	slices.SortFunc(ids, func(a, b plan.ResourceID) int {
@@ -191,13 +205,13 @@ func isKept(annotations map[string]string) bool {
 }
 
 // discard deletes the very object that was found, as it was found: an instance that has taken it over meanwhile has
-// changed it. why says why it is left; what is changed or gone is looked at again.
-func (c *Cluster) discard(ctx context.Context, r *remnant, namespaces bool) (why string, err error) {
+// changed it. why says why it is still there.
+func (c *Cluster) discard(ctx context.Context, r *remnant, namespaces bool) (of fate, why string, err error) {
 	switch {
 	case r.DeletionTimestamp != nil:
-		return r.waitsFor(), nil
+		return going, r.waitsFor(), nil
 	case r.id.Kind == "Namespace" && r.id.Group == "" && !namespaces:
-		return "a namespace that has turned up again is not deleted, as others may use it", nil
+		return stays, "a namespace that has turned up again is not deleted, as others may use it", nil
 	}
 	propagation := metav1.DeletePropagationBackground
 	options, err := json.Marshal(metav1.DeleteOptions{
@@ -206,21 +220,25 @@ func (c *Cluster) discard(ctx context.Context, r *remnant, namespaces bool) (why
 		Preconditions:     &metav1.Preconditions{UID: &r.UID, ResourceVersion: &r.ResourceVersion},
 	})
 	if err != nil {
-		return "", fmt.Errorf("encode delete options: %w", err)
+		return 0, "", fmt.Errorf("encode delete options: %w", err)
 	}
 	release, err := c.slot(ctx)
 	if err != nil {
-		return "", err
+		return 0, "", err
 	}
 	defer release()
 	_, err = c.do(ctx, request{
 		method: http.MethodDelete, path: r.path, contentType: contentJSON, accept: metadataOnly, body: options, discard: true,
 	})
-	if a := answerOf(err); isAbsent(err) || a != nil && a.ErrStatus.Code == http.StatusConflict {
-		return "", nil
+	message, refused := refusal(ctx, err)
+	switch a := answerOf(err); {
+	case isAbsent(err):
+		return gone, "", nil
+	case a != nil && a.ErrStatus.Code == http.StatusConflict:
+		return changed, "it is changed again and again while it is to be deleted", nil
+	case refused:
+		return stays, "its deletion is refused: " + message, nil
+	default:
+		return accepted, "its deletion was accepted", err
 	}
-	if message, refused := refusal(ctx, err); refused {
-		return "its deletion is refused: " + message, nil
-	}
-	return "", err
 }

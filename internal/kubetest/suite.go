@@ -614,6 +614,7 @@ func sweeps(w *world) {
 	require.Len(w, left, 1)
 	require.Equal(w, "held", left[0].Name)
 	require.Contains(w, left[0].Why, "waits for finalizer example.com/held")
+	require.True(w, left[0].Going)
 	for i := range resources {
 		require.Nil(w, w.find(resources[i].Name))
 	}
@@ -667,6 +668,7 @@ metadata: {name: `+other+`}
 	require.Len(w, left, 1)
 	require.Equal(w, other, left[0].Name)
 	require.Contains(w, left[0].Why, "is not deleted")
+	require.False(w, left[0].Going)
 	require.NotNil(w, w.findIn(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, "", "widgets."+group))
 
 	s.Namespaces = true // as when a terminate ends

@@ -1,0 +1,58 @@
+package kube_test
+
+import (
+	"net/http"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// TestSweepOfWhatChanges: that an object is changed again and again, or is still there after the last look, is not forgotten.
+func TestSweepOfWhatChanges(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		code    int
+		deleted int
+		want    string
+	}{
+		"it is changed before its deletion arrives":   {http.StatusConflict, 0, "it is changed again and again while it is to be deleted"},
+		"its deletion is accepted, and does not come": {http.StatusOK, 1, "its deletion was accepted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case r.Method == http.MethodDelete && c.code == http.StatusConflict:
+					answer(w, c.code, status(http.StatusConflict, metav1.StatusReasonConflict, "the object has been modified", nil))
+				case r.Method == http.MethodDelete:
+					answer(w, c.code, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"})
+				case path.Base(r.URL.Path) == "configmaps":
+					answer(w, http.StatusOK, map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "items": []any{
+						map[string]any{"metadata": map[string]any{
+							"name": "a", "namespace": "ns", "uid": "1", "resourceVersion": "7", "managedFields": []any{map[string]any{"manager": kube.FieldManager}},
+						}},
+					}})
+				case strings.HasPrefix(r.URL.Path, "/apis"):
+					answer(w, http.StatusOK, map[string]any{"kind": "APIGroupList", "apiVersion": "v1"})
+				default:
+					http.NotFound(w, r)
+				}
+			})
+			cluster := s.open(t, kube.Config{})
+			deleted, left, err := cluster.Sweep(t.Context(), kube.Remnants{
+				Deployments: []string{"1-app"}, Places: []plan.ResourceID{{Version: "v1", Kind: "ConfigMap", Namespace: "ns"}},
+			})
+			require.NoError(t, err)
+			require.Len(t, deleted, c.deleted)
+			require.Len(t, left, 1)
+			require.Equal(t, c.want, left[0].Why)
+			require.True(t, left[0].Going)
+		})
+	}
+}
