@@ -1,7 +1,10 @@
 package api
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
 	"mime"
 	"net"
 	"net/http"
@@ -20,7 +23,7 @@ import (
 //   - the Host is a name of ours: a page may let its own name lead to this address (DNS rebinding), and then counts as
 //     one of ours, but the browser still says the name;
 //   - what a browser says of a write's page (Sec-Fetch-Site, Origin) is that it is ours or trusted;
-//   - a body is JSON or a form: other types are those that a page may send anywhere without being asked first.
+//   - a body is JSON or a form with files: other types are those that a page may send anywhere without being asked first.
 
 // anyHost as a name lets every Host pass.
 const anyHost = "*"
@@ -50,11 +53,6 @@ func guard(listen string, hosts, origins []string) (echo.MiddlewareFunc, error) 
 			if err := pages.Check(r); err != nil {
 				return fail.Wrap(err, fail.Forbidden, "a page of another site asks for this; --allowed-origins says which may")
 			}
-			if !readable(r) {
-				c.Response().Header().Set("Accept-Post", strings.Join(bodyTypes, ", "))
-				return echo.NewHTTPError(http.StatusUnsupportedMediaType,
-					fmt.Sprintf("the Content-Type is %q; send %s", r.Header.Get(echo.HeaderContentType), strings.Join(bodyTypes, " or ")))
-			}
 			return next(c)
 		}
 	}, nil
@@ -82,13 +80,43 @@ func hostName(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// readable says whether the type of a write's body is one that is read. A body without a type is read as what the
-// operation takes: EMCO's GUI sends such, and of pages Origin tells.
-func readable(r *http.Request) bool {
-	text := r.Header.Get(echo.HeaderContentType)
-	if text == "" || r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions {
-		return true
+// typed refuses bodies of other types than bodyTypes. A body without a type is read as what the operation takes: EMCO's GUI
+// sends such, and of pages Origin tells. What curl sends when nobody tells it the type is read as what it is.
+func typed(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := c.Request()
+		text := r.Header.Get(echo.HeaderContentType)
+		if text == "" || r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions {
+			return next(c)
+		}
+		media, _, err := mime.ParseMediaType(text)
+		switch {
+		case err == nil && slices.Contains(bodyTypes, media):
+			return next(c)
+		case err == nil && media == echo.MIMEApplicationForm && !fromPage(r):
+			body, err := readAll(r.Body, maxJSON)
+			if err != nil {
+				return err
+			}
+			if text := bytes.TrimSpace(body); !bytes.HasPrefix(text, []byte("{")) || !json.Valid(text) {
+				return unsupported(c, "the Content-Type is %q, and the body is no JSON object; send %s", media)
+			}
+			r.Header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			return next(c)
+		default:
+			return unsupported(c, "the Content-Type is %q; send %s", text)
+		}
 	}
-	media, _, err := mime.ParseMediaType(text)
-	return err == nil && slices.Contains(bodyTypes, media)
+}
+
+// fromPage says whether a browser sends the request, by the headers that a page can neither set nor leave out (decision 0024).
+func fromPage(r *http.Request) bool {
+	return len(r.Header.Values(echo.HeaderOrigin))+len(r.Header.Values("Sec-Fetch-Site")) > 0
+}
+
+// unsupported refuses a type of body; format takes it and those that are read.
+func unsupported(c echo.Context, format, media string) error {
+	c.Response().Header().Set("Accept-Post", strings.Join(bodyTypes, ", "))
+	return echo.NewHTTPError(http.StatusUnsupportedMediaType, fmt.Sprintf(format, media, strings.Join(bodyTypes, " or ")))
 }

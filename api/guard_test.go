@@ -109,7 +109,7 @@ func TestBodiesAreJSONOrForms(t *testing.T) {
 	w := newWorld(t)
 	for media, want := range map[string]int{
 		"application/json": 201, "application/json; charset=utf-8": 201, "Application/JSON": 201, "": 201,
-		"text/plain": 415, "text/plain;charset=UTF-8": 415, "application/x-www-form-urlencoded": 415, "application/yaml": 415, "nonsense/": 415,
+		"text/plain": 415, "text/plain;charset=UTF-8": 415, "application/yaml": 415, "nonsense/": 415,
 	} {
 		t.Run(media, func(t *testing.T) {
 			name := "t" + strings.Map(func(r rune) rune {
@@ -127,6 +127,35 @@ func TestBodiesAreJSONOrForms(t *testing.T) {
 			}
 		})
 	}
+	t.Run("what curl -d says when it is told nothing", func(t *testing.T) {
+		form := func(more ...string) map[string]string {
+			h := map[string]string{"Content-Type": "application/x-www-form-urlencoded"}
+			for i := 0; i < len(more); i += 2 {
+				h[more[i]] = more[i+1]
+			}
+			return h
+		}
+		body := func(name string) string { return "\n " + `{"metadata":{"name":"` + name + `"}}` + "\n" }
+		check(t, w.router, []call{
+			{name: "a document", method: "POST", url: "/v2/projects", body: body("curl"), header: form(), status: 201},
+			{name: "that replaces", method: "PUT", url: "/v2/projects/curl", body: body("curl"), header: form("Content-Type", "application/x-www-form-urlencoded; charset=UTF-8"), status: 200},
+			{name: "with a mistake", method: "POST", url: "/v2/projects", body: `{"metadata":{"name":1}}`, header: form(), status: 422, contains: []string{"metadata.name"}},
+			{name: "an operation, as EMCO's scripts ask for it", method: "POST", url: theGroup + "/stop", body: "{ }", header: form(), status: 202},
+			{name: "a page of ours", method: "POST", url: "/v2/projects", body: body("x1"), header: form("Origin", "http://127.0.0.1:9015"), status: 415},
+			{name: "a page of ours that says so", method: "POST", url: "/v2/projects", body: body("x1"), header: form("Sec-Fetch-Site", "same-origin"), status: 415},
+			{name: "somebody at a browser", method: "POST", url: "/v2/projects", body: body("x1"), header: form("Sec-Fetch-Site", "none"), status: 415},
+			{name: "what a form writes", method: "POST", url: theGroup + "/stop", body: "%7B%22a%22=1%7D", header: form(), status: 415, contains: []string{"JSON object"}},
+			{name: "nothing", method: "POST", url: theGroup + "/stop", header: form(), body: " ", status: 415},
+			{name: "a list", method: "POST", url: theGroup + "/stop", body: "[]", header: form(), status: 415},
+			{name: "half an object", method: "POST", url: theGroup + "/stop", body: "{", header: form(), status: 415},
+			{name: "two objects", method: "POST", url: theGroup + "/stop", body: "{}{}", header: form(), status: 415},
+			{name: "too much", method: "POST", url: "/v2/projects", body: `{"a":"` + strings.Repeat("x", 2<<20) + `"}`, header: form(), status: 422, contains: []string{"File Size Exceeds"}},
+			{name: "no upload", method: "POST", url: theComposite + "/apps", body: "{}", header: form(), status: 422, contains: []string{"multipart/form-data"}},
+			{name: "nothing of it was done", method: "GET", url: "/v2/projects/x1", status: 404},
+		})
+		require.Equal(t, []string{"stop dig"}, w.operations.asked)
+		w.operations.asked = nil
+	})
 	check(t, w.router, []call{{name: "an operation", method: "POST", url: theGroup + "/approve", body: "x", header: map[string]string{"Content-Type": "text/plain"}, status: 415}})
 	require.Empty(t, w.operations.asked)
 }

@@ -110,6 +110,7 @@ func New(d Deps) (*echo.Echo, error) {
 		middleware.RecoverWithConfig(middleware.RecoverConfig{DisableErrorHandler: true, LogErrorFunc: e.logPanic}),
 		guarded,
 		limitBody(d.MaxBody, d.BodyWait),
+		typed,
 		identify,
 	)
 	endpoints := e.operations()
