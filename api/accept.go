@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 )
 
@@ -18,7 +19,7 @@ var fileOffers = []string{echo.MIMEApplicationJSON, echo.MIMEOctetStream, echo.M
 
 // answer gives a document that has a file in the form that the client accepts: JSON, the file, or both. Where the file
 // is not given away, a client that takes the document alone gets that.
-func (e *edge) answer(c echo.Context, o domain.Object, r resource) error {
+func (e *edge) answer(c echo.Context, s door.Service, o domain.Object, r resource) error {
 	accept, kept := c.Request().Header.Values(echo.HeaderAccept), r.secret && !e.kubeconfigs
 	if _, plain := negotiate(accept, fileOffers[:1]); plain && kept {
 		return c.JSON(http.StatusOK, o)
@@ -32,7 +33,7 @@ func (e *edge) answer(c echo.Context, o domain.Object, r resource) error {
 	case kept:
 		return fail.New(fail.Forbidden, "the %s of %s %q is not given away; --allow-kubeconfig-download changes that", r.fileName, r.noun.Title, o.LocalName())
 	}
-	file, err := e.service.File(c.Request().Context(), o)
+	file, err := s.File(c.Request().Context(), o)
 	if err != nil {
 		return err
 	}

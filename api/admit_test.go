@@ -22,7 +22,7 @@ import (
 
 // busy is an engine that takes as long as it is told to, but for what ends something.
 type busy struct {
-	api.Lifecycle
+	service.Operations
 	arrived chan string
 	finish  chan struct{}
 }
@@ -67,8 +67,8 @@ func (b *busy) Rollback(ctx context.Context, _ domain.Key, _ int) ([]string, err
 // newBusyWorld has a place for each kind of request.
 func newBusyWorld(t *testing.T) (*world, *busy) {
 	b := newBusy()
-	w := newWorldWith(t, func(w *world, d *api.Deps, _ *service.Instances) {
-		b.Lifecycle, d.Lifecycle, d.Operations, d.BodyWait = w.operations, b, 1, 300*time.Millisecond
+	w := newWorldWith(t, func(w *world, d *deps, _ *service.Instances) {
+		b.Operations, d.lifecycle, d.operations, d.BodyWait = w.operations, b, 1, 300*time.Millisecond
 	})
 	furnish(t, w)
 	return w, b

@@ -1,23 +1,15 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 )
-
-// Changes are the operations by which the instance of a deployment intent group becomes another one.
-// service.Lifecycle implements it.
-type Changes interface {
-	Update(ctx context.Context, group domain.Key) (revision int, warnings []string, err error)
-	Rollback(ctx context.Context, group domain.Key, revision int) (warnings []string, err error)
-	Migrate(ctx context.Context, group domain.Key, version, target string) (warnings []string, err error)
-}
 
 // rollbackBody is what a rollback is asked with, in EMCO's form: the revision is a string.
 type rollbackBody struct {
@@ -49,24 +41,16 @@ type described struct {
 }
 
 // update answers with the revision that the instance has then.
-func (e *edge) update(c echo.Context) error {
-	key, err := keyOf(c, group)
-	if err != nil {
-		return err
-	}
-	revision, warnings, err := e.lifecycle.Update(c.Request().Context(), key)
+func update(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+	revision, warnings, err := s.Update(c.Request().Context(), on.Key())
 	warnAll(c, warnings)
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusAccepted, revision)
+	return asJSON(http.StatusAccepted, revision), err
 }
 
-func (e *edge) rollback(c echo.Context) error {
+func rollback(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 	var body rollbackBody
-	key, err := receiveChange(c, &body)
-	if err != nil {
-		return err
+	if err := receiveChange(c, &body); err != nil {
+		return nil, err
 	}
 	var p fail.Problems
 	domain.CheckName(&p, "spec.revision", body.Spec.Revision)
@@ -75,52 +59,40 @@ func (e *edge) rollback(c echo.Context) error {
 		p.Add("spec.revision", "%q is not the number of a revision", body.Spec.Revision)
 	}
 	if err := p.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	warnings, err := e.lifecycle.Rollback(c.Request().Context(), key, revision)
-	return accepted(c, warnings, err)
+	warnings, err := s.Rollback(c.Request().Context(), on.Key(), revision)
+	warnAll(c, warnings)
+	return noContent(http.StatusAccepted), err
 }
 
-func (e *edge) migrate(c echo.Context) error {
+func migrate(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 	var body migrateBody
-	key, err := receiveChange(c, &body)
-	if err != nil {
-		return err
+	if err := receiveChange(c, &body); err != nil {
+		return nil, err
 	}
 	var p fail.Problems
 	domain.CheckName(&p, "spec.targetCompositeAppVersion", body.Spec.TargetCompositeAppVersion)
 	domain.CheckName(&p, "spec.targetDeploymentIntentGroup", body.Spec.TargetDeploymentIntentGroup)
 	if err := p.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	warnings, err := e.lifecycle.Migrate(c.Request().Context(), key, body.Spec.TargetCompositeAppVersion, body.Spec.TargetDeploymentIntentGroup)
-	return accepted(c, warnings, err)
+	warnings, err := s.Migrate(c.Request().Context(), on.Key(), body.Spec.TargetCompositeAppVersion, body.Spec.TargetDeploymentIntentGroup)
+	warnAll(c, warnings)
+	return noContent(http.StatusAccepted), err
 }
 
 // receiveChange reads a body that is no document.
-func receiveChange(c echo.Context, body any) (domain.Key, error) {
-	key, err := keyOf(c, group)
-	if err != nil {
-		return "", err
-	}
+func receiveChange(c echo.Context, body any) error {
 	data, err := bodyOf(c)
-	if err != nil {
-		return "", err
-	}
-	unknown, err := decode(data, body)
-	if err != nil {
-		return "", err
-	}
-	return key, judge(c, unknown)
-}
-
-// accepted answers an operation without a body.
-func accepted(c echo.Context, warnings []string, err error) error {
-	warnAll(c, warnings)
 	if err != nil {
 		return err
 	}
-	return c.NoContent(http.StatusAccepted)
+	unknown, err := decode(data, body)
+	if err != nil {
+		return err
+	}
+	return judge(c, unknown)
 }
 
 func warnAll(c echo.Context, warnings []string) {

@@ -12,8 +12,8 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-io/drover/api"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
 	ops "github.com/drover-io/drover/internal/operations"
@@ -341,15 +341,15 @@ func put(t *testing.T, w *world, key domain.Key, s stand) {
 // newRealWorld is newWorld with the real lifecycle; only the workflow engine is not there.
 func newRealWorld(t *testing.T) *world {
 	t.Helper()
-	return newWorldWith(t, func(w *world, d *api.Deps, instances *service.Instances) {
+	return newWorldWith(t, func(w *world, d *deps, instances *service.Instances) {
 		lifecycle := service.NewLifecycle(w.store, w.store, deaf{}, willing{}, func() time.Time { return now })
 		explainer := service.NewExplainer(lifecycle, willing{}, explain.WebUI{})
-		*instances, d.Lifecycle, d.Explain, d.Cluster = lifecycle, lifecycle, explainer.Explain, explainer.Cluster
+		*instances, d.lifecycle, d.Explanations = lifecycle, lifecycle, explainer
 		d.Journal = service.NewJournal(lifecycle, willing{}, explain.WebUI{})
 		d.Fleet = service.NewFleet(lifecycle, w.store)
-		d.Status = func(ctx context.Context, owner domain.Key, q url.Values) (api.Document, error) {
+		d.Statuses = door.StatusFunc(func(ctx context.Context, owner domain.Key, q url.Values) (door.Document, error) {
 			return lifecycle.Status(ctx, owner, q)
-		}
+		})
 	})
 }
 

@@ -26,13 +26,9 @@ const maxJSON = 8 << 20
 const maxWarnings = 16
 
 // receive reads the request's body as a document of the resource, and the file that came with it.
-func (e *edge) receive(c echo.Context, r resource) (o domain.Object, file []byte, err error) {
-	parent, err := keyOf(c, parentOf(r.path))
-	if err != nil {
-		return nil, nil, err
-	}
+func receive(c echo.Context, r resource, parent domain.Key) (o domain.Object, file []byte, err error) {
 	var body []byte
-	if r.upload && (!r.keeps || !alone(c.Request())) {
+	if r.noun.File && (!r.keeps || !alone(c.Request())) {
 		body, file, err = form(c.Request())
 		if err == nil && body == nil {
 			err = fail.New(fail.Invalid, "Empty body: the part \"metadata\" is missing, which has the document as JSON")

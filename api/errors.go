@@ -13,6 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 )
 
@@ -104,7 +105,7 @@ func (e *edge) writeError(err error, c echo.Context) {
 	ctx, r, w := c.Request().Context(), c.Request(), c.Response()
 	p.RequestID = w.Header().Get(echo.HeaderXRequestID)
 	if p.Status >= http.StatusInternalServerError || w.Committed && p.Status != statusClientClosedRequest {
-		e.log.With(ids(c)...).ErrorContext(ctx, "request failed", slog.String("method", r.Method),
+		e.log.With(door.IDs(ctx)...).ErrorContext(ctx, "request failed", slog.String("method", r.Method),
 			slog.String("path", r.URL.Path), slog.Int("status", p.Status), slog.Any("error", err))
 	}
 	if w.Committed {

@@ -1,74 +1,70 @@
 package api
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/drover-io/drover/internal/caller"
-	"github.com/drover-io/drover/internal/domain"
-	"github.com/drover-io/drover/internal/explain"
+	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 )
 
-// ExplainQuery says why an owner is not as it was wished.
-type ExplainQuery func(ctx context.Context, owner domain.Key) (*explain.Explanation, error)
-
-// ClusterQuery says what runs in a cluster.
-type ClusterQuery func(ctx context.Context, cluster domain.Key) (*explain.Cluster, error)
-
 // clusterStatus answers a status query of a cluster: where its network intents stand, as EMCO does, or with view=full what
 // runs there.
-func (e *edge) clusterStatus(c echo.Context) error {
-	switch view := c.QueryParam("view"); view {
-	case "":
-		return e.status(cluster)(c)
-	case "full":
-	default:
-		return fail.New(fail.Invalid, "Invalid query view: %q; use full, or leave it out", view)
+func clusterStatus(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+	full, err := wantsWhole(c)
+	if err != nil {
+		return nil, err
 	}
-	watch, err := wantsWatch(c)
-	switch {
-	case err != nil:
-		return err
-	case watch:
-		return fail.New(fail.Invalid, "Invalid query: view=full cannot be watched; leave watch or view out")
+	if !full {
+		return statusOf(c, s, on)
 	}
-	return admit(e.rooms[anyRoom], within(plainTime, func(c echo.Context) error {
-		key, err := keyOf(c, cluster)
-		if err != nil {
-			return err
-		}
-		view, err := e.clusterQuery(c.Request().Context(), key)
-		if err != nil {
-			return err
-		}
-		return c.JSON(http.StatusOK, view)
-	}))(c)
+	if _, err := wantsWatch(c); err != nil {
+		return nil, err
+	}
+	cluster, err := s.Cluster(c.Request().Context(), on.Key())
+	return asJSON(http.StatusOK, cluster), err
 }
 
-// explain answers as JSON, or as text to those who accept that rather or ask for output=text.
-func (e *edge) explain(template string) echo.HandlerFunc {
+// watchCluster is clusterStatus as a stream.
+func (e *edge) watchCluster(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+	full, err := wantsWhole(c)
+	switch {
+	case err != nil:
+		return nil, err
+	case full:
+		return nil, fail.New(fail.Invalid, "Invalid query: view=full cannot be watched; leave watch or view out")
+	}
+	return e.watchOwner(c, s, on)
+}
+
+// wantsWhole reads the parameter view of a cluster's status.
+func wantsWhole(c echo.Context) (bool, error) {
+	switch view := c.QueryParam("view"); view {
+	case "":
+		return false, nil
+	case "full":
+		return true, nil
+	default:
+		return false, fail.New(fail.Invalid, "Invalid query view: %q; use full, or leave it out", view)
+	}
+}
+
+// explainOwner answers as JSON, or as text to those who accept that rather or ask for output=text.
+func explainOwner(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+	form, err := formOf(c)
+	if err != nil {
+		return nil, err
+	}
+	x, err := s.Explain(c.Request().Context(), on.Key())
+	if err != nil || form == echo.MIMEApplicationJSON {
+		return asJSON(http.StatusOK, x), err
+	}
 	return func(c echo.Context) error {
-		key, err := keyOf(c, template)
-		if err != nil {
-			return err
-		}
-		form, err := formOf(c)
-		if err != nil {
-			return err
-		}
-		x, err := e.explainQuery(c.Request().Context(), key)
-		if err != nil {
-			return err
-		}
-		if form == echo.MIMEApplicationJSON {
-			return c.JSON(http.StatusOK, x)
-		}
 		c.Response().Header().Set(echo.HeaderContentType, echo.MIMETextPlainCharsetUTF8)
 		return x.WriteText(c.Response())
-	}
+	}, nil
 }
 
 // formOf is the media type of an explanation.

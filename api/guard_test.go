@@ -16,7 +16,7 @@ import (
 
 // TestOnlyNamesOfItsOwnAreAnswered: a page whose name an attacker lets lead to this machine says that name as Host.
 func TestOnlyNamesOfItsOwnAreAnswered(t *testing.T) {
-	w := newWorldWith(t, func(_ *world, d *api.Deps, _ *service.Instances) {
+	w := newWorldWith(t, func(_ *world, d *deps, _ *service.Instances) {
 		d.Listen, d.Hosts = "drover.internal:9015", []string{"Drover.Example.com"}
 	})
 	for host, want := range map[string]int{
@@ -50,7 +50,7 @@ func TestOnlyNamesOfItsOwnAreAnswered(t *testing.T) {
 		require.Equal(t, http.StatusOK, answer.Code)
 	})
 	t.Run("any, where a proxy looks at it", func(t *testing.T) {
-		any := newWorldWith(t, func(_ *world, d *api.Deps, _ *service.Instances) { d.Hosts = []string{"*"} })
+		any := newWorldWith(t, func(_ *world, d *deps, _ *service.Instances) { d.Hosts = []string{"*"} })
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://evil.example/v2/projects", nil)
 		answer := httptest.NewRecorder()
 		any.router.ServeHTTP(answer, r)
@@ -62,7 +62,7 @@ func TestOnlyNamesOfItsOwnAreAnswered(t *testing.T) {
 
 // TestPagesOfOthersCannotWrite: what a browser says of the page that a request is from decides.
 func TestPagesOfOthersCannotWrite(t *testing.T) {
-	w := newWorldWith(t, func(_ *world, d *api.Deps, _ *service.Instances) { d.Origins = []string{"https://gui.example"} })
+	w := newWorldWith(t, func(_ *world, d *deps, _ *service.Instances) { d.Origins = []string{"https://gui.example"} })
 	furnish(t, w)
 	for name, c := range map[string]struct {
 		header map[string]string
@@ -162,7 +162,7 @@ func TestBodiesAreJSONOrForms(t *testing.T) {
 
 // TestKubeconfigsAreKept: what a cluster was registered with is given back only where that is wanted.
 func TestKubeconfigsAreKept(t *testing.T) {
-	w := newWorldWith(t, func(_ *world, d *api.Deps, _ *service.Instances) { d.KubeconfigDownload = false })
+	w := newWorldWith(t, func(_ *world, d *deps, _ *service.Instances) { d.KubeconfigDownload = false })
 	furnish(t, w)
 	for accept, want := range map[string]int{
 		"": 200, "*/*": 200, "application/json": 200, "multipart/form-data, application/json;q=0.1": 200,

@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/door"
 )
 
 func newHistogram() *prometheus.HistogramVec {
@@ -49,23 +49,10 @@ func (e *edge) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		span := trace.SpanFromContext(r.Context())
 		span.SetName(r.Method + " " + route)
 		span.SetAttributes(attribute.String("http.route", route))
-		e.log.With(ids(c)...).InfoContext(r.Context(), "request", slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", status),
+		e.log.With(door.IDs(r.Context())...).InfoContext(r.Context(), "request", slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", status),
 			slog.Int64("bytes", c.Response().Size), slog.Duration("took", took), slog.String("remote", c.RealIP()))
 		return nil
 	}
-}
-
-// ids are those by which a request is found in logs, in traces and in the Web UI.
-func ids(c echo.Context) []any {
-	ctx := c.Request().Context()
-	found := []any{slog.String("requestId", c.Response().Header().Get(echo.HeaderXRequestID))}
-	if span := trace.SpanContextFromContext(ctx); span.HasTraceID() {
-		found = append(found, slog.String("traceId", span.TraceID().String()))
-	}
-	if operation := caller.RequestOf(ctx).Operation(); operation != "" {
-		found = append(found, slog.String("operation", operation))
-	}
-	return found
 }
 
 // methodLabel keeps methods that a client invents out of the labels.
@@ -80,6 +67,6 @@ func methodLabel(method string) string {
 
 // logPanic logs where a handler panicked; the client sees an internal error.
 func (e *edge) logPanic(c echo.Context, err error, stack []byte) error {
-	e.log.With(ids(c)...).ErrorContext(c.Request().Context(), "panic", slog.Any("error", err), slog.String("stack", string(stack)))
+	e.log.With(door.IDs(c.Request().Context())...).ErrorContext(c.Request().Context(), "panic", slog.Any("error", err), slog.String("stack", string(stack)))
 	return err
 }

@@ -16,14 +16,17 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/door"
 )
 
 // endpoint is one method of one path: what serves it, and what the OpenAPI document says of it.
 type endpoint struct {
 	method, path string
-	handle       echo.HandlerFunc
+	verb         door.Verb    // what it does,
+	noun         *domain.Noun // and to what; the path names the one, or what all are below
+	handle       handler
+	watch        handler       // answers with server-sent events where they are asked for; nil where they are not to be had
 	limit        time.Duration // plainTime when 0
-	room         room
 	summary      string
 	about        string      // what a user should know beside the summary
 	in           any         // a value of the body's type; nil for none
@@ -32,7 +35,6 @@ type endpoint struct {
 	keeps        bool        // the body may be the metadata alone
 	out          map[int]any // success code to a value of the body's type, nil for none
 	download     bool        // the answer may be the file, or a form of metadata and file
-	events       bool        // the answer may be server-sent events
 	query        []parameter
 }
 
@@ -164,7 +166,7 @@ func (g schemas) operation(p endpoint, names []string) (*openapi3.Operation, err
 				content[echo.MIMEOctetStream] = openapi3.NewMediaType().WithSchema(fileSchema(p.file))
 				content[echo.MIMEMultipartForm] = formContent(body, example, p.file)
 			}
-			if p.events {
+			if p.watch != nil {
 				content[eventStream] = shown(openapi3.NewMediaType().WithSchema(openapi3.NewStringSchema()),
 					"id: 7\nevent: change\ndata: {\"deployedStatus\":\"Instantiated\"}\n\n")
 			}

@@ -9,28 +9,27 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 )
 
-// resource is one noun's HTTP surface: POST and GET on path, GET, PUT and DELETE on path+item.
+// resource is one noun's HTTP surface: POST and GET on the path of all of them, GET, PUT and DELETE on that of one.
 type resource struct {
 	noun *domain.Noun
-	path string   // template of the collection
-	item string   // template of the local name below it
 	put  putCodes // zero: there is no PUT
 	// mismatch is the kind of the refusal of a PUT whose body has another name than the URL; Invalid
 	// when missing.
 	mismatch fail.Kind
-	// upload says that a file comes with the document; fileName is the name under which a form gives it back, "" for none.
 	// keeps says that a PUT may come without the file, as JSON too: the one that is stored stays.
-	upload, keeps bool
-	fileName      string
-	file          string // what the file is, in words
+	keeps bool
+	// fileName is the name under which a form gives back the file that comes with a document, "" for none; file says in words
+	// what that is.
+	fileName, file string
 	// secret says that the file is given back only where that is allowed.
 	secret bool
 	// list and get stand in for the plain handlers; listed is what list answers with, as openapi shows
 	// it, when that is not a list of documents.
-	list, get        echo.HandlerFunc
+	list, get        handler
 	listed           any
 	query, itemQuery []parameter
 }
@@ -40,13 +39,13 @@ type putCodes struct{ created, replaced int }
 // endpoints are the plain verbs.
 func (r resource) endpoints(e *edge) []endpoint {
 	title, one := r.noun.Title, r.noun.New()
-	limit, writes := plainTime, anyRoom
-	if r.upload {
-		limit, writes = uploadTime, uploading
+	limit := plainTime
+	if r.noun.File {
+		limit = uploadTime
 	}
 	list, get, listed := r.list, r.get, r.listed
 	if list == nil {
-		list = e.list(r)
+		list = listAll
 	}
 	if get == nil {
 		get = e.get(r)
@@ -54,17 +53,19 @@ func (r resource) endpoints(e *edge) []endpoint {
 	if listed == nil {
 		listed = listOf(one)
 	}
+	many, only := manyPath(r.noun), onePath(r.noun)
 	all := []endpoint{
-		{method: http.MethodPost, path: r.path, summary: "Create a " + title, in: one, upload: r.upload, file: r.file, out: map[int]any{http.StatusCreated: one}, limit: limit, room: writes, handle: e.create(r)},
-		{method: http.MethodGet, path: r.path, summary: "List each " + title, out: map[int]any{http.StatusOK: listed}, query: r.query, limit: limit, handle: list},
-		{method: http.MethodGet, path: r.path + r.item, summary: "Show a " + title, out: map[int]any{http.StatusOK: one}, query: r.itemQuery, download: r.upload, file: r.file, limit: limit, handle: get},
-		{method: http.MethodDelete, path: r.path + r.item, summary: "Delete a " + title, out: map[int]any{http.StatusNoContent: nil}, handle: e.delete(r)},
+		{method: http.MethodPost, path: many, verb: door.Create, summary: "Create a " + title, in: one, upload: r.noun.File, file: r.file, out: map[int]any{http.StatusCreated: one}, limit: limit, handle: create(r)},
+		{method: http.MethodGet, path: many, verb: door.List, summary: "List each " + title, out: map[int]any{http.StatusOK: listed}, query: r.query, limit: limit, handle: list},
+		{method: http.MethodGet, path: only, verb: door.Get, summary: "Show a " + title, out: map[int]any{http.StatusOK: one}, query: r.itemQuery, download: r.noun.File, file: r.file, limit: limit, handle: get},
+		{method: http.MethodDelete, path: only, verb: door.Delete, summary: "Delete a " + title, out: map[int]any{http.StatusNoContent: nil}, handle: remove},
 	}
 	if r.put != (putCodes{}) {
 		out := map[int]any{r.put.created: one, r.put.replaced: one}
-		all = append(all, endpoint{method: http.MethodPut, path: r.path + r.item, summary: "Replace a " + title + ", or create it", in: one, upload: r.upload, file: r.file, keeps: r.keeps, out: out, limit: limit, room: writes, handle: e.replace(r)})
+		all = append(all, endpoint{method: http.MethodPut, path: only, verb: door.Put, summary: "Replace a " + title + ", or create it", in: one, upload: r.noun.File, file: r.file, keeps: r.keeps, out: out, limit: limit, handle: replace(r)})
 	}
 	for i := range all {
+		all[i].noun = r.noun
 		all[i].about = aboutNoun(r.noun) + " " + r.about(all[i].method)
 	}
 	return all
@@ -84,62 +85,64 @@ func (r resource) about(method string) string {
 		return "What was written comes back with every member."
 	}
 	switch {
-	case r.upload && r.keeps && method == http.MethodPut:
+	case r.noun.File && r.keeps && method == http.MethodPut:
 		text += " Without the file, the one that is stored stays."
-	case r.upload:
+	case r.noun.File:
 		text += " The document is the part metadata of the form, and the part file comes with it."
 	}
 	return text
 }
 
-func (e *edge) create(r resource) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		o, file, err := e.receive(c, r)
+func create(r resource) handler {
+	return func(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+		o, file, err := receive(c, r, on.Parent)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if r.upload {
-			if err := e.service.Attach(c.Request().Context(), o, file); err != nil {
-				return err
+		ctx := c.Request().Context()
+		door.Named(ctx, o.LocalName())
+		if r.noun.File {
+			if err := s.Attach(ctx, o, file); err != nil {
+				return nil, err
 			}
 		}
-		if err := e.service.Create(c.Request().Context(), o); err != nil {
-			return err
+		if err := s.Create(ctx, o); err != nil {
+			return nil, err
 		}
-		warnAll(c, e.service.Remarks(c.Request().Context(), o))
-		return c.JSON(http.StatusCreated, o)
+		warnAll(c, s.Remarks(ctx, o))
+		return asJSON(http.StatusCreated, o), nil
 	}
 }
 
-func (e *edge) replace(r resource) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		o, file, err := e.receive(c, r)
+func replace(r resource) handler {
+	return func(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+		o, file, err := receive(c, r, on.Parent)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if err := sameName(c, r, o); err != nil {
-			return err
+		if err := sameName(r, o, on.Name); err != nil {
+			return nil, err
 		}
-		if r.upload {
-			if err := e.service.Attach(c.Request().Context(), o, file); err != nil {
-				return err
+		ctx := c.Request().Context()
+		if r.noun.File {
+			if err := s.Attach(ctx, o, file); err != nil {
+				return nil, err
 			}
 		}
-		created, err := e.service.Put(c.Request().Context(), o)
+		created, err := s.Put(ctx, o)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		warnAll(c, e.service.Remarks(c.Request().Context(), o))
+		warnAll(c, s.Remarks(ctx, o))
 		if created {
-			return c.JSON(r.put.created, o)
+			return asJSON(r.put.created, o), nil
 		}
-		return c.JSON(r.put.replaced, o)
+		return asJSON(r.put.replaced, o), nil
 	}
 }
 
 // sameName refuses a body that has another name than the URL.
-func sameName(c echo.Context, r resource, o domain.Object) error {
-	inURL := strings.TrimPrefix(expand(c, r.item), "/")
+func sameName(r resource, o domain.Object, inURL string) error {
 	inBody := o.LocalName()
 	switch {
 	case inURL == inBody:
@@ -153,48 +156,26 @@ func sameName(c echo.Context, r resource, o domain.Object) error {
 	}
 }
 
-func (e *edge) list(r resource) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		parent, err := keyOf(c, parentOf(r.path))
+func listAll(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+	list, err := s.List(c.Request().Context(), on.Noun, on.Parent)
+	return asJSON(http.StatusOK, list), err
+}
+
+func (e *edge) get(r resource) handler {
+	return func(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+		o, err := s.Get(c.Request().Context(), on.Noun, on.Key())
 		if err != nil {
-			return err
+			return nil, err
 		}
-		list, err := e.service.List(c.Request().Context(), r.noun, parent)
-		if err != nil {
-			return err
+		if r.noun.File {
+			return sent, e.answer(c, s, o, r)
 		}
-		return c.JSON(http.StatusOK, list)
+		return asJSON(http.StatusOK, o), nil
 	}
 }
 
-func (e *edge) get(r resource) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		key, err := keyOf(c, r.path+r.item)
-		if err != nil {
-			return err
-		}
-		o, err := e.service.Get(c.Request().Context(), r.noun, key)
-		if err != nil {
-			return err
-		}
-		if r.upload {
-			return e.answer(c, o, r)
-		}
-		return c.JSON(http.StatusOK, o)
-	}
-}
-
-func (e *edge) delete(r resource) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		key, err := keyOf(c, r.path+r.item)
-		if err != nil {
-			return err
-		}
-		if err := e.service.Delete(c.Request().Context(), r.noun, key); err != nil {
-			return err
-		}
-		return c.NoContent(http.StatusNoContent)
-	}
+func remove(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+	return noContent(http.StatusNoContent), s.Delete(c.Request().Context(), on.Noun, on.Key())
 }
 
 // parentOf cuts the collection off a template; "" at the top.

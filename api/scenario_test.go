@@ -23,6 +23,7 @@ import (
 	"github.com/drover-io/drover/api"
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/notify"
 	"github.com/drover-io/drover/internal/notify/notifytest"
@@ -245,8 +246,17 @@ func newWorld(t testing.TB) *world {
 	return newWorldWith(t, nil)
 }
 
+// deps are what a world is made of.
+type deps struct {
+	api.Deps
+	door.Parts
+	lifecycle  service.Operations
+	operations int         // at a time
+	steps      []door.Step // innermost at the door
+}
+
 // newWorldWith lets change put other parts in; it may be nil.
-func newWorldWith(t testing.TB, change func(w *world, d *api.Deps, instances *service.Instances)) *world {
+func newWorldWith(t testing.TB, change func(w *world, d *deps, instances *service.Instances)) *world {
 	t.Helper()
 	db, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Timeout: storetest.Timeout})
 	require.NoError(t, err)
@@ -259,9 +269,14 @@ func newWorldWith(t testing.TB, change func(w *world, d *api.Deps, instances *se
 	require.NoError(t, err)
 	t.Cleanup(w.watches.Close)
 	var instances service.Instances = w.operations
-	d := api.Deps{
-		Lifecycle: w.operations, Watches: w.watches, Ready: w.ready, MaxBody: 1 << 20, Listen: "127.0.0.1:9015", KubeconfigDownload: true,
-		Status: func(ctx context.Context, group domain.Key, q url.Values) (api.Document, error) {
+	log := slog.New(slog.NewTextHandler(w.log, nil))
+	d := deps{
+		Deps:      api.Deps{Ready: w.ready, MaxBody: 1 << 20, Listen: "127.0.0.1:9015", KubeconfigDownload: true, Log: log},
+		lifecycle: w.operations,
+	}
+	d.Parts = door.Parts{
+		Watches: w.watches,
+		Statuses: door.StatusFunc(func(ctx context.Context, group domain.Key, q url.Values) (door.Document, error) {
 			if domain.OwnerNoun(group) == domain.LogicalClouds { // one of level 0 has no contexts to ask for
 				d, err := service.NewLifecycle(db, db, nil, nil, time.Now).Status(ctx, group, q)
 				if err != nil {
@@ -270,14 +285,13 @@ func newWorldWith(t testing.TB, change func(w *world, d *api.Deps, instances *se
 				return d, nil
 			}
 			return text(`{"name":"` + group.Name() + `","output":"` + q.Get("output") + `"}` + "\n"), w.operations.err
-		},
-		Log: slog.New(slog.NewTextHandler(w.log, nil)),
+		}),
 	}
 	if change != nil {
 		change(w, &d, &instances)
 	}
 	w.service = service.New(service.Deps{
-		Store: db, Sealer: sealer, Instances: instances, Operations: d.Lifecycle, Now: func() time.Time { return now },
+		Store: db, Sealer: sealer, Instances: instances, Operations: d.lifecycle, Now: func() time.Time { return now },
 		UserKubeconfig: func(_ context.Context, r *domain.ClusterReference) ([]byte, error) {
 			return []byte("certificate: " + r.Spec.Certificate), nil
 		},
@@ -288,8 +302,9 @@ func newWorldWith(t testing.TB, change func(w *world, d *api.Deps, instances *se
 		},
 		Renewing: db.Renewing,
 	})
-	d.Service = w.service
-	w.router, err = api.New(d)
+	d.Commands, d.Documents = w.service, w.service
+	d.Door = door.New(d.Parts, append([]door.Step{door.Traced(log), door.Places(d.operations)}, d.steps...)...)
+	w.router, err = api.New(d.Deps)
 	require.NoError(t, err)
 	return w
 }

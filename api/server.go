@@ -16,8 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 
-	"github.com/drover-io/drover/internal/notify"
-	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/door"
 )
 
 // base is where the API is.
@@ -25,14 +24,8 @@ const base = "/v2"
 
 // Deps are what the edge needs. MaxBody and Metrics have defaults; the rest is required.
 type Deps struct {
-	Service   *service.Service
-	Lifecycle Lifecycle
-	Status    StatusQuery
-	Watches   *notify.Hub // of statuses
-	Explain   ExplainQuery
-	Cluster   ClusterQuery
-	Journal   Journal
-	Fleet     Fleet
+	// Door is the way to all that is asked for below /v2.
+	Door *door.Door
 	// Ready are the questions of /readyz, by the name of what is asked.
 	Ready map[string]func(context.Context) error
 	Log   *slog.Logger
@@ -44,8 +37,6 @@ type Deps struct {
 	// Origins are the pages of other sites that may write.
 	Listen         string
 	Hosts, Origins []string
-	// Operations is how many operations are being begun at a time; DefaultOperations when 0.
-	Operations int
 	// BodyWait is how long a body may stand still; DefaultBodyWait when 0.
 	BodyWait time.Duration
 	// KubeconfigDownload lets a cluster's kubeconfig be read back.
@@ -57,20 +48,12 @@ const DefaultMaxBody = 1 << 30
 
 // edge holds what the handlers need.
 type edge struct {
-	service      *service.Service
-	lifecycle    Lifecycle
-	statusQuery  StatusQuery
-	explainQuery ExplainQuery
-	clusterQuery ClusterQuery
-	journal      Journal
-	fleet        Fleet
-	watches      *notify.Hub
-	ready        map[string]func(context.Context) error
-	kubeconfigs  bool // may be read back
-	rooms        map[room]places
-	templates    []string // of all paths, for those that are not there
-	log          *slog.Logger
-	seconds      *prometheus.HistogramVec
+	door        *door.Door
+	ready       map[string]func(context.Context) error
+	kubeconfigs bool     // may be read back
+	templates   []string // of all paths, for those that are not there
+	log         *slog.Logger
+	seconds     *prometheus.HistogramVec
 }
 
 // New makes the router.
@@ -81,18 +64,10 @@ func New(d Deps) (*echo.Echo, error) {
 	if d.MaxBody == 0 {
 		d.MaxBody = DefaultMaxBody
 	}
-	if d.Operations == 0 {
-		d.Operations = DefaultOperations
-	}
 	if d.BodyWait == 0 {
 		d.BodyWait = DefaultBodyWait
 	}
-	e := &edge{
-		rooms: newRooms(d.Operations), service: d.Service, lifecycle: d.Lifecycle, statusQuery: d.Status, explainQuery: d.Explain, clusterQuery: d.Cluster,
-		journal: d.Journal, fleet: d.Fleet, watches: d.Watches,
-		ready: d.Ready, kubeconfigs: d.KubeconfigDownload, log: d.Log,
-		seconds: newHistogram(),
-	}
+	e := &edge{door: d.Door, ready: d.Ready, kubeconfigs: d.KubeconfigDownload, log: d.Log, seconds: newHistogram()}
 	guarded, err := guard(d.Listen, d.Hosts, d.Origins)
 	if err != nil {
 		return nil, err
@@ -106,19 +81,19 @@ func New(d Deps) (*echo.Echo, error) {
 	router.Use(
 		middleware.RequestID(),
 		echo.WrapMiddleware(otelhttp.NewMiddleware("drover api", otelhttp.WithFilter(isAPI))),
+		identify,
 		e.observe,
 		middleware.RecoverWithConfig(middleware.RecoverConfig{DisableErrorHandler: true, LogErrorFunc: e.logPanic}),
 		guarded,
 		limitBody(d.MaxBody, d.BodyWait),
 		typed,
-		identify,
 	)
 	endpoints := e.operations()
 	for _, r := range e.resources() {
 		endpoints = append(endpoints, r.endpoints(e)...)
 	}
 	for _, p := range endpoints {
-		router.Add(p.method, base+p.path, e.bound(p))
+		router.Add(p.method, base+p.path, e.pass(p))
 		e.templates = append(e.templates, base+p.path)
 	}
 	document, err := openAPI(endpoints)
@@ -131,32 +106,4 @@ func New(d Deps) (*echo.Echo, error) {
 	router.GET("/readyz", e.readyz)
 	router.GET("/metrics", echo.WrapHandler(promhttp.HandlerFor(d.Metrics, promhttp.HandlerOpts{})))
 	return router, nil
-}
-
-// bound gives an endpoint's requests their deadline and their place. A stream has neither.
-func (e *edge) bound(p endpoint) echo.HandlerFunc {
-	if p.limit == unlimited {
-		return p.handle
-	}
-	handle := admit(e.rooms[p.room], within(p.limit, p.handle))
-	if p.in != nil && p.room != uploading {
-		return received(handle)
-	}
-	return handle
-}
-
-// within gives a request its deadline; plainTime when limit is 0, none when it is unlimited.
-func within(limit time.Duration, next echo.HandlerFunc) echo.HandlerFunc {
-	if limit == unlimited {
-		return next
-	}
-	if limit == 0 {
-		limit = plainTime
-	}
-	return func(c echo.Context) error {
-		ctx, cancel := context.WithTimeout(c.Request().Context(), limit)
-		defer cancel()
-		c.SetRequest(c.Request().WithContext(ctx))
-		return next(c)
-	}
 }

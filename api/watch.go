@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/notify"
 	"github.com/drover-io/drover/internal/status"
@@ -46,20 +47,20 @@ func wantsWatch(c echo.Context) (bool, error) {
 	return watch, nil
 }
 
-// watch answers with the status and then with what changes of it, until the client leaves, the group is gone or the
-// process stops. What is wrong with the query is refused before the first event.
-func (e *edge) watch(c echo.Context, key domain.Key) error {
+// watchOwner answers with the status of an owner and then with what changes of it, until the client leaves, the owner is gone
+// or the process stops. What is wrong with the query is refused before the first event.
+func (e *edge) watchOwner(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 	q, err := status.ParseQuery(c.QueryParams())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return e.stream(c, key, q)
+	return sent, e.stream(c, s, on.Key(), q)
 }
 
 // stream answers with events.
-func (e *edge) stream(c echo.Context, key domain.Key, q status.Query) error {
+func (e *edge) stream(c echo.Context, from door.Service, key domain.Key, q status.Query) error {
 	ctx := c.Request().Context()
-	s, err := e.watches.Subscribe(ctx, key, q, c.Request().Header.Get(lastEventID))
+	s, err := from.Subscribe(ctx, key, q, c.Request().Header.Get(lastEventID))
 	if err != nil {
 		return err
 	}

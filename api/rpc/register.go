@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/notify"
 	"github.com/drover-io/drover/internal/status"
@@ -23,7 +24,7 @@ const maxClientID = 256
 // register has the clients of this process that are registered.
 type register struct {
 	statusnotify.UnimplementedStatusNotifyServer
-	hub *notify.Hub
+	door *door.Door
 
 	mu      sync.Mutex
 	clients map[string]*registered
@@ -32,8 +33,8 @@ type register struct {
 // registered is a client that is registered; end ends its stream.
 type registered struct{ end context.CancelCauseFunc }
 
-func newRegister(hub *notify.Hub) *register {
-	return &register{hub: hub, clients: map[string]*registered{}}
+func newRegister(d *door.Door) *register {
+	return &register{door: d, clients: map[string]*registered{}}
 }
 
 var (
@@ -54,20 +55,24 @@ func (r *register) StatusRegister(in *statusnotify.StatusRegistration, stream gr
 	if err != nil {
 		return err
 	}
-	ctx, leave, err := r.enter(stream.Context(), in.GetClientId())
-	if err != nil {
+	asked := &door.Request{Verb: door.Watch, Noun: domain.OwnerNoun(owner)}
+	asked.Parent, asked.Name = domain.Cut(asked.Noun, owner)
+	return r.door.Pass(stream.Context(), asked, func(ctx context.Context, service door.Service) error {
+		ctx, leave, err := r.enter(ctx, in.GetClientId())
+		if err != nil {
+			return err
+		}
+		defer leave()
+		s, err := service.Subscribe(ctx, owner, q, "")
+		if err == nil {
+			defer s.Close()
+			err = notifications(ctx, s, in, stream)
+		}
+		if errors.Is(context.Cause(ctx), errDeregistered) {
+			return nil
+		}
 		return err
-	}
-	defer leave()
-	s, err := r.hub.Subscribe(ctx, owner, q, "")
-	if err == nil {
-		defer s.Close()
-		err = notifications(ctx, s, in, stream)
-	}
-	if errors.Is(context.Cause(ctx), errDeregistered) {
-		return nil
-	}
-	return err
+	})
 }
 
 // notifications sends what is new until the watch ends. The first document is what the first change is compared with.
@@ -113,15 +118,18 @@ func send(ctx context.Context, stream grpc.ServerStreamingServer[statusnotify.St
 }
 
 // StatusDeregister ends the stream of a client that has registered with this process. Its id is free at once.
-func (r *register) StatusDeregister(_ context.Context, in *statusnotify.StatusDeregistration) (*statusnotify.StatusDeregistrationResponse, error) {
-	r.mu.Lock()
-	client := r.clients[in.GetClientId()]
-	delete(r.clients, in.GetClientId())
-	r.mu.Unlock()
-	if client != nil {
-		client.end(errDeregistered)
-	}
-	return &statusnotify.StatusDeregistrationResponse{}, nil
+func (r *register) StatusDeregister(ctx context.Context, in *statusnotify.StatusDeregistration) (*statusnotify.StatusDeregistrationResponse, error) {
+	asked := &door.Request{Verb: door.Delete, Noun: domain.Registrations, Name: in.GetClientId()}
+	return &statusnotify.StatusDeregistrationResponse{}, r.door.Pass(ctx, asked, func(context.Context, door.Service) error {
+		r.mu.Lock()
+		client := r.clients[in.GetClientId()]
+		delete(r.clients, in.GetClientId())
+		r.mu.Unlock()
+		if client != nil {
+			client.end(errDeregistered)
+		}
+		return nil
+	})
 }
 
 // enter takes a client in under its id, until leave is called. The context ends when it deregisters.

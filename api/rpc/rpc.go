@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 
-	"github.com/drover-io/drover/internal/notify"
+	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/statusnotify"
 )
 
@@ -31,8 +31,8 @@ const (
 )
 
 // Serve answers calls on the listener until ctx ends; then it takes no more, and gives those that are being answered
-// the drain time to end. Watches end with the hub, which must be closed by then. nil stands for a clean end.
-func Serve(ctx context.Context, l net.Listener, hub *notify.Hub, log *slog.Logger, drain time.Duration) error {
+// the drain time to end. Watches end with the hub behind the door, which must be closed by then. nil stands for a clean end.
+func Serve(ctx context.Context, l net.Listener, d *door.Door, log *slog.Logger, drain time.Duration) error {
 	server := grpc.NewServer(
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTime}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingLeast, PermitWithoutStream: true}),
@@ -44,7 +44,7 @@ func Serve(ctx context.Context, l net.Listener, hub *notify.Hub, log *slog.Logge
 		grpc.StreamInterceptor(streams(log)),
 		grpc.UnaryInterceptor(calls(log)),
 	)
-	statusnotify.RegisterStatusNotifyServer(server, newRegister(hub))
+	statusnotify.RegisterStatusNotifyServer(server, newRegister(d))
 	alive := health.NewServer()
 	grpc_health_v1.RegisterHealthServer(server, alive)
 	ended := make(chan error, 1)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/drover-io/drover/api/rpc"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/notify"
 	"github.com/drover-io/drover/internal/notify/notifytest"
@@ -47,7 +48,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // newWorldOf is newWorld with more resources.
-func newWorldOf(t *testing.T, resources int) *world {
+func newWorldOf(t *testing.T, resources int, steps ...door.Step) *world {
 	t.Helper()
 	w := &world{T: t, statuses: notifytest.New(1, 1, resources), metrics: prometheus.NewRegistry(), log: &bytes.Buffer{}}
 	hub, err := notify.New(w.statuses, notify.Options{Interval: time.Millisecond}, w.metrics)
@@ -57,7 +58,7 @@ func newWorldOf(t *testing.T, resources int) *world {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- rpc.Serve(ctx, l, hub, slog.New(slog.NewTextHandler(w.log, nil)), time.Minute)
+		ended <- rpc.Serve(ctx, l, door.New(door.Parts{Watches: hub}, steps...), slog.New(slog.NewTextHandler(w.log, nil)), time.Minute)
 	}()
 	stopped := false
 	w.stop = func() {

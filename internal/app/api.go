@@ -16,6 +16,7 @@ import (
 	"github.com/drover-io/drover/api"
 	"github.com/drover-io/drover/api/rpc"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/notify"
@@ -51,29 +52,29 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	defer hub.Close()
 	ui := explain.WebUI{URL: strings.TrimSuffix(p.config.WebUI, "/"), Namespace: p.config.Temporal.Namespace}
 	explainer := service.NewExplainer(lifecycle, p.engine, ui)
-	handler, err := api.New(api.Deps{
-		Service: service.New(service.Deps{
-			Store: p.store, Sealer: p.sealer, Instances: lifecycle, Operations: lifecycle, Now: time.Now,
-			UserKubeconfig: (&registrations{parts: p}).userKubeconfig,
-			Renewing:       p.store.Renewing,
-			Checks: service.Checks{
-				Chart: p.charts.CheckChart, Profile: p.charts.CheckProfile, Kubeconfig: kube.CheckKubeconfig, Reach: kube.Reach,
-			},
-		}),
-		Lifecycle: lifecycle,
-		Status: func(ctx context.Context, group domain.Key, parameters url.Values) (api.Document, error) {
-			d, err := lifecycle.Status(ctx, group, parameters)
+	documents := service.New(service.Deps{
+		Store: p.store, Sealer: p.sealer, Instances: lifecycle, Operations: lifecycle, Now: time.Now,
+		UserKubeconfig: (&registrations{parts: p}).userKubeconfig,
+		Renewing:       p.store.Renewing,
+		Checks: service.Checks{
+			Chart: p.charts.CheckChart, Profile: p.charts.CheckProfile, Kubeconfig: kube.CheckKubeconfig, Reach: kube.Reach,
+		},
+	})
+	entrance := door.New(door.Parts{
+		Commands: documents, Documents: documents,
+		Statuses: door.StatusFunc(func(ctx context.Context, owner domain.Key, parameters url.Values) (door.Document, error) {
+			d, err := lifecycle.Status(ctx, owner, parameters)
 			if err != nil {
 				return nil, err // a nil document must not hide in the interface
 			}
 			return d, nil
-		},
-		Explain: explainer.Explain, Cluster: explainer.Cluster,
-		Journal: service.NewJournal(lifecycle, p.engine, ui), Fleet: fleet,
-		Watches: hub,
-		Ready:   p.ready(), Log: p.log, Metrics: registry, MaxBody: p.config.MaxBody,
+		}),
+		Explanations: explainer, Journal: service.NewJournal(lifecycle, p.engine, ui), Fleet: fleet, Watches: hub,
+	}, door.Traced(p.log), door.Places(p.config.Operations))
+	handler, err := api.New(api.Deps{
+		Door:  entrance,
+		Ready: p.ready(), Log: p.log, Metrics: registry, MaxBody: p.config.MaxBody,
 		Listen: p.config.Listen, Hosts: p.config.AllowedHosts, Origins: p.config.AllowedOrigins, KubeconfigDownload: p.config.KubeconfigDownload,
-		Operations: p.config.Operations,
 	})
 	if err != nil {
 		return err
@@ -81,12 +82,12 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	g, ctx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(ctx, hub.Close)() // watches would not end by themselves
 	g.Go(func() error { return api.Serve(ctx, l, handler, p.config.Drain) })
-	g.Go(func() error { return p.serveRPC(ctx, hub) })
+	g.Go(func() error { return p.serveRPC(ctx, entrance) })
 	return g.Wait()
 }
 
 // serveRPC serves gRPC where that is wanted.
-func (p *Parts) serveRPC(ctx context.Context, hub *notify.Hub) error {
+func (p *Parts) serveRPC(ctx context.Context, entrance *door.Door) error {
 	if p.config.GRPCListen == "" {
 		return nil
 	}
@@ -94,7 +95,7 @@ func (p *Parts) serveRPC(ctx context.Context, hub *notify.Hub) error {
 	if err != nil {
 		return err
 	}
-	return rpc.Serve(ctx, l, hub, p.log, p.config.Drain)
+	return rpc.Serve(ctx, l, entrance, p.log, p.config.Drain)
 }
 
 // statuses are those of a Lifecycle, and of a Fleet where no owner is named, as notify.Statuses.

@@ -9,8 +9,8 @@ type App struct {
 
 // Apps is the noun.
 var Apps = &Noun{
-	Kind: "apps", Title: "app", Collection: "apps",
-	Parent: CompositeApps, New: func() Object { return &App{} },
+	Kind: "apps", Title: "app", Collection: "apps", Names: []string{"app"},
+	Parent: CompositeApps, New: func() Object { return &App{} }, File: true,
 }
 
 // Noun is Apps.

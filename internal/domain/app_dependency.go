@@ -33,7 +33,7 @@ const MaxDependencyWait = 4096
 
 // AppDependencies is the noun.
 var AppDependencies = &Noun{
-	Kind: "app-dependencies", Title: "app dependency", Collection: "dependency",
+	Kind: "app-dependencies", Title: "app dependency", Collection: "dependency", Names: []string{"dependency"},
 	Parent: Apps, New: func() Object { return &AppDependency{} },
 }
 

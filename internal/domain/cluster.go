@@ -18,8 +18,8 @@ type ClusterProvider struct {
 
 // ClusterProviders is the noun.
 var ClusterProviders = &Noun{
-	Kind: "cluster-providers", Title: "cluster provider", Collection: "cluster-providers",
-	New: func() Object { return &ClusterProvider{} },
+	Kind: "cluster-providers", Title: "cluster provider", Collection: "cluster-providers", Names: []string{"clusterProvider"},
+	New: func() Object { return &ClusterProvider{} }, Bounds: true,
 }
 
 // Noun is ClusterProviders.
@@ -70,8 +70,8 @@ type GitOps struct {
 
 // ClustersNoun is the noun (Clusters is a placement's way to name clusters).
 var ClustersNoun = &Noun{
-	Kind: "clusters", Title: "cluster", Collection: "clusters",
-	Parent: ClusterProviders, New: func() Object { return &Cluster{} },
+	Kind: "clusters", Title: "cluster", Collection: "clusters", Names: []string{"cluster"},
+	Parent: ClusterProviders, New: func() Object { return &Cluster{} }, File: true,
 }
 
 // Noun is ClustersNoun.
@@ -114,7 +114,7 @@ type ClusterLabel struct {
 
 // ClusterLabels is the noun.
 var ClusterLabels = &Noun{
-	Kind: "cluster-labels", Title: "cluster label", Collection: "labels",
+	Kind: "cluster-labels", Title: "cluster label", Collection: "labels", Names: []string{"clusterLabel"},
 	Parent: ClustersNoun, New: func() Object { return &ClusterLabel{} },
 }
 
@@ -147,7 +147,7 @@ type KVSpec struct {
 
 // ClusterKVs is the noun.
 var ClusterKVs = &Noun{
-	Kind: "cluster-kv-pairs", Title: "cluster KV pair", Collection: "kv-pairs",
+	Kind: "cluster-kv-pairs", Title: "cluster KV pair", Collection: "kv-pairs", Names: []string{"kvPair"},
 	Parent: ClustersNoun, New: func() Object { return &ClusterKV{} },
 }
 

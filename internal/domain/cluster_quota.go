@@ -18,7 +18,7 @@ type ClusterQuota struct {
 
 // ClusterQuotas is the noun.
 var ClusterQuotas = &Noun{
-	Kind: "cluster-quotas", Title: "cluster quota", Collection: "cluster-quotas",
+	Kind: "cluster-quotas", Title: "cluster quota", Collection: "cluster-quotas", Names: []string{"clusterQuota"},
 	Parent: LogicalClouds, New: func() Object { return &ClusterQuota{} },
 }
 
@@ -56,7 +56,7 @@ type LogicalCloudKV struct {
 
 // LogicalCloudKVs is the noun.
 var LogicalCloudKVs = &Noun{
-	Kind: "logical-cloud-kv-pairs", Title: "logical cloud KV pair", Collection: "kv-pairs",
+	Kind: "logical-cloud-kv-pairs", Title: "logical cloud KV pair", Collection: "kv-pairs", Names: []string{"kvPair"},
 	Parent: LogicalClouds, New: func() Object { return &LogicalCloudKV{} },
 }
 

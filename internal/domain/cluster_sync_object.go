@@ -12,7 +12,7 @@ type ClusterSyncObject struct {
 
 // ClusterSyncObjects is the noun.
 var ClusterSyncObjects = &Noun{
-	Kind: "cluster-sync-objects", Title: "cluster sync object", Collection: "cluster-sync-objects",
+	Kind: "cluster-sync-objects", Title: "cluster sync object", Collection: "cluster-sync-objects", Names: []string{"clusterSyncObject"},
 	Parent: ClusterProviders, New: func() Object { return &ClusterSyncObject{} },
 }
 

@@ -17,7 +17,7 @@ type CompositeAppSpec struct {
 
 // CompositeApps is the noun.
 var CompositeApps = &Noun{
-	Kind: "composite-apps", Title: "composite app", Collection: "composite-apps",
+	Kind: "composite-apps", Title: "composite app", Collection: "composite-apps", Names: []string{"compositeApp", "compositeAppVersion"},
 	Parent: Projects, New: func() Object { return &CompositeApp{} },
 }
 

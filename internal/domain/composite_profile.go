@@ -8,7 +8,7 @@ type CompositeProfile struct {
 
 // CompositeProfiles is the noun.
 var CompositeProfiles = &Noun{
-	Kind: "composite-profiles", Title: "composite profile", Collection: "composite-profiles",
+	Kind: "composite-profiles", Title: "composite profile", Collection: "composite-profiles", Names: []string{"compositeProfile"},
 	Parent: CompositeApps, New: func() Object { return &CompositeProfile{} },
 }
 

@@ -20,7 +20,7 @@ type ControllerSpec struct {
 
 // Controllers is the noun of the orchestrator's controllers. Intents may name one that is not registered yet.
 var Controllers = &Noun{
-	Kind: "controllers", Title: "controller", Collection: "controllers",
+	Kind: "controllers", Title: "controller", Collection: "controllers", Names: []string{"controller"},
 	New: func() Object { return &Controller{} }, Late: true,
 }
 
@@ -71,7 +71,7 @@ var (
 )
 
 func serviceControllers(kind, title string) *Noun {
-	n := &Noun{Kind: kind, Title: title, Collection: kind}
+	n := &Noun{Kind: kind, Title: title, Collection: kind, Names: []string{"controller"}}
 	n.New = func() Object { return &ServiceController{noun: n} }
 	return n
 }

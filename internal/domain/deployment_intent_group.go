@@ -33,7 +33,7 @@ type OverrideValues struct {
 
 // DeploymentIntentGroups is the noun.
 var DeploymentIntentGroups = &Noun{
-	Kind: "deployment-intent-groups", Title: "deployment intent group", Collection: "deployment-intent-groups",
+	Kind: "deployment-intent-groups", Title: "deployment intent group", Collection: "deployment-intent-groups", Names: []string{"deploymentIntentGroup"},
 	Parent: CompositeApps, New: func() Object { return &DeploymentIntentGroup{} },
 }
 

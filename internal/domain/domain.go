@@ -4,6 +4,7 @@ package domain
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -69,10 +70,83 @@ type Noun struct {
 	Kind       string // unique; the store's collection: "composite-apps"
 	Title      string // for messages: "composite app"
 	Collection string // URL segment below the parent: "composite-apps"
-	Parent     *Noun  // nil at the top
-	New        func() Object
+	// Names are the segments of the path after Collection, one for each part of a local name: "compositeApp",
+	// "compositeAppVersion". They name the parameters of the API's paths.
+	Names  []string
+	Parent *Noun         // nil at the top
+	New    func() Object // nil for what is no document, but made when it is asked for
+	// Bounds says that one is a scope: it and what is below it may be given into somebody's hands as a whole (ScopeOf).
+	Bounds bool
+	// File says that a file is uploaded with a document.
+	File bool
 	// Late says that what is not there yet may be referred to.
 	Late bool
+}
+
+// Lineage are the noun and those above it, the topmost first.
+func (n *Noun) Lineage() []*Noun {
+	var all []*Noun
+	for ; n != nil; n = n.Parent {
+		all = append(all, n)
+	}
+	slices.Reverse(all)
+	return all
+}
+
+// Split takes the key of a document of the noun apart: the names in it by what the noun and those above it call them, such
+// as "project" and "compositeAppVersion". ok is false for a key of another noun, and when a name is no name.
+func (n *Noun) Split(key Key) (names map[string]string, ok bool) {
+	names = map[string]string{}
+	rest := key.Segments()
+	for _, level := range n.Lineage() {
+		if len(rest) < 1+len(level.Names) || rest[0] != level.Collection {
+			return nil, false
+		}
+		for i, called := range level.Names {
+			var p fail.Problems
+			if CheckName(&p, called, rest[1+i]); p.Err() != nil {
+				return nil, false
+			}
+			names[called] = rest[1+i]
+		}
+		rest = rest[1+len(level.Names):]
+	}
+	return names, len(rest) == 0
+}
+
+// Cut takes the key of a document of the noun apart: the parent's key, and the local name.
+func Cut(n *Noun, key Key) (parent Key, local string) {
+	segments := key.Segments()
+	at := max(len(segments)-len(n.Names), 1)
+	return Join(segments[:at-1]...), string(Join(segments[at:]...))
+}
+
+// Above cuts a key that is one of the noun's documents, or below one, to that document's: of a project, and anything in it,
+// the project. ok is false for any other key.
+func (n *Noun) Above(key Key) (one Key, ok bool) {
+	depth := 0
+	for _, level := range n.Lineage() {
+		depth += 1 + len(level.Names)
+	}
+	segments := key.Segments()
+	if len(segments) < depth {
+		return "", false
+	}
+	one = Join(segments[:depth]...)
+	_, ok = n.Split(one)
+	return one, ok
+}
+
+// ScopeOf is the scope that a key belongs to, or is: a project or a cluster provider; "" for what is the fleet's.
+func ScopeOf(key Key) Key {
+	for _, n := range Nouns {
+		if n.Bounds {
+			if scope, ok := n.Above(key); ok {
+				return scope
+			}
+		}
+	}
+	return ""
 }
 
 // Reference is a use of another resource by the body of an object; the target cannot be deleted while

@@ -38,7 +38,7 @@ type CloudUser struct {
 
 // LogicalClouds is the noun.
 var LogicalClouds = &Noun{
-	Kind: "logical-clouds", Title: "logical cloud", Collection: "logical-clouds",
+	Kind: "logical-clouds", Title: "logical cloud", Collection: "logical-clouds", Names: []string{"logicalCloud"},
 	Parent: Projects, New: func() Object { return &LogicalCloud{} },
 }
 
@@ -221,7 +221,7 @@ type ClusterReferenceSpec struct {
 
 // ClusterReferences is the noun.
 var ClusterReferences = &Noun{
-	Kind: "cluster-references", Title: "cluster reference", Collection: "cluster-references",
+	Kind: "cluster-references", Title: "cluster reference", Collection: "cluster-references", Names: []string{"clusterReference"},
 	Parent: LogicalClouds, New: func() Object { return &ClusterReference{} },
 }
 

@@ -33,7 +33,7 @@ type Subnet struct {
 
 // Networks is the noun.
 var Networks = &Noun{
-	Kind: "networks", Title: "network", Collection: "networks",
+	Kind: "networks", Title: "network", Collection: "networks", Names: []string{"network"},
 	Parent: ClustersNoun, New: func() Object { return &Network{} },
 }
 

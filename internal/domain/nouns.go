@@ -10,3 +10,13 @@ var Nouns = []*Noun{
 	Controllers, CLMControllers, DTCControllers,
 	ReadinessRules,
 }
+
+// Operations is the noun of the operations of owners, which are no documents: they are found in the engine and in the
+// records of app contexts.
+var Operations = &Noun{Kind: "operations", Title: "operation", Collection: "operations", Names: []string{"operation"}}
+
+// Registrations is the noun of those who are registered to be notified of a status, as EMCO's gRPC has it.
+var Registrations = &Noun{Kind: "status-registrations", Title: "status registration", Collection: "status-registrations", Names: []string{"client"}}
+
+// Computed lists the nouns that are no documents.
+var Computed = []*Noun{Operations, Registrations}

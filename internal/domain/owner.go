@@ -1,11 +1,5 @@
 package domain
 
-import (
-	"slices"
-
-	"github.com/drover-io/drover/internal/fail"
-)
-
 // Owner is a resource with a lifecycle: operations put what it describes into clusters and take it out
 // again, each time in an app context of its own.
 type Owner interface {
@@ -27,28 +21,8 @@ func IsOwner(key Key) bool {
 	if noun == nil {
 		return false
 	}
-	var collections []*Noun
-	for n := noun; n != nil; n = n.Parent {
-		collections = append(collections, n)
-	}
-	rest := key.Segments()
-	for _, n := range slices.Backward(collections) {
-		names := 1
-		if n == CompositeApps {
-			names = 2 // with its version
-		}
-		if len(rest) < 1+names || rest[0] != n.Collection {
-			return false
-		}
-		for _, name := range rest[1 : 1+names] {
-			var p fail.Problems
-			if CheckName(&p, "name", name); p.Err() != nil {
-				return false
-			}
-		}
-		rest = rest[1+names:]
-	}
-	return len(rest) == 0
+	_, ok := noun.Split(key)
+	return ok
 }
 
 // OwnerNoun is the noun of an owner's key, nil when it is no owner's.

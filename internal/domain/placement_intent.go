@@ -14,7 +14,7 @@ type PlacementIntent struct {
 
 // PlacementIntents is the noun.
 var PlacementIntents = &Noun{
-	Kind: "generic-placement-intents", Title: "generic placement intent", Collection: "generic-placement-intents",
+	Kind: "generic-placement-intents", Title: "generic placement intent", Collection: "generic-placement-intents", Names: []string{"genericPlacementIntent"},
 	Parent: DeploymentIntentGroups, New: func() Object { return &PlacementIntent{} },
 }
 
@@ -63,7 +63,7 @@ type AllOf struct {
 
 // AppIntents is the noun.
 var AppIntents = &Noun{
-	Kind: "app-intents", Title: "app intent", Collection: "app-intents",
+	Kind: "app-intents", Title: "app intent", Collection: "app-intents", Names: []string{"appIntent"},
 	Parent: PlacementIntents, New: func() Object { return &AppIntent{} },
 }
 

@@ -17,8 +17,8 @@ type ProfileSpec struct {
 
 // Profiles is the noun.
 var Profiles = &Noun{
-	Kind: "profiles", Title: "profile", Collection: "profiles",
-	Parent: CompositeProfiles, New: func() Object { return &Profile{} },
+	Kind: "profiles", Title: "profile", Collection: "profiles", Names: []string{"profile"},
+	Parent: CompositeProfiles, New: func() Object { return &Profile{} }, File: true,
 }
 
 // Noun is Profiles.

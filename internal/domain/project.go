@@ -8,8 +8,8 @@ type Project struct {
 
 // Projects is the noun.
 var Projects = &Noun{
-	Kind: "projects", Title: "project", Collection: "projects",
-	New: func() Object { return &Project{} },
+	Kind: "projects", Title: "project", Collection: "projects", Names: []string{"project"},
+	New: func() Object { return &Project{} }, Bounds: true,
 }
 
 // Noun is Projects.

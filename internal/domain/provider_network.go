@@ -37,7 +37,7 @@ type VLAN struct {
 
 // ProviderNetworks is the noun.
 var ProviderNetworks = &Noun{
-	Kind: "provider-networks", Title: "provider network", Collection: "provider-networks",
+	Kind: "provider-networks", Title: "provider network", Collection: "provider-networks", Names: []string{"providerNetwork"},
 	Parent: ClustersNoun, New: func() Object { return &ProviderNetwork{} },
 }
 

@@ -26,7 +26,7 @@ type ReadinessRuleSpec struct {
 
 // ReadinessRules is the noun.
 var ReadinessRules = &Noun{
-	Kind: "readiness-rules", Title: "readiness rule", Collection: "readiness-rules",
+	Kind: "readiness-rules", Title: "readiness rule", Collection: "readiness-rules", Names: []string{"readinessRule"},
 	New: func() Object { return &ReadinessRule{} },
 }
 

@@ -24,7 +24,7 @@ type UserPermissionSpec struct {
 
 // UserPermissions is the noun.
 var UserPermissions = &Noun{
-	Kind: "user-permissions", Title: "user permission", Collection: "user-permissions",
+	Kind: "user-permissions", Title: "user permission", Collection: "user-permissions", Names: []string{"userPermission"},
 	Parent: LogicalClouds, New: func() Object { return &UserPermission{} },
 }
 

@@ -129,9 +129,9 @@ func (s *Service) mayHaveQuotas(ctx context.Context, c change) error {
 	return nil
 }
 
-// InstantiateCloud makes a cloud ready to take deployment intent groups. Errors: Conflict in a wrong
+// instantiateCloud makes a cloud ready to take deployment intent groups. Errors: Conflict in a wrong
 // state or without the permission that level 1 needs; Invalid when it has no clusters.
-func (s *Service) InstantiateCloud(ctx context.Context, key domain.Key) (warnings []string, err error) {
+func (s *Service) instantiateCloud(ctx context.Context, key domain.Key) (warnings []string, err error) {
 	cloud, err := s.cloud(ctx, key)
 	if err != nil {
 		return nil, err
@@ -147,9 +147,9 @@ func (s *Service) InstantiateCloud(ctx context.Context, key domain.Key) (warning
 	})
 }
 
-// TerminateCloud takes a cloud out of service: where it was instantiated, whatever it refers to now. Errors: Conflict in a
+// terminateCloud takes a cloud out of service: where it was instantiated, whatever it refers to now. Errors: Conflict in a
 // wrong state; Invalid, as in EMCO, when a deployment intent group names it.
-func (s *Service) TerminateCloud(ctx context.Context, key domain.Key) error {
+func (s *Service) terminateCloud(ctx context.Context, key domain.Key) error {
 	cloud, err := s.cloud(ctx, key)
 	if err != nil {
 		return err
@@ -174,9 +174,9 @@ func (s *Service) TerminateCloud(ctx context.Context, key domain.Key) error {
 	})
 }
 
-// StopCloud records that the last operation is to be stopped; that of an admin cloud is over already, as it
+// stopCloud records that the last operation is to be stopped; that of an admin cloud is over already, as it
 // always is. Conflict when there was none, or it is stopped already; Invalid when it is over.
-func (s *Service) StopCloud(ctx context.Context, key domain.Key) error {
+func (s *Service) stopCloud(ctx context.Context, key domain.Key) error {
 	cloud, err := s.cloud(ctx, key)
 	if err != nil {
 		return err
@@ -189,18 +189,17 @@ func (s *Service) StopCloud(ctx context.Context, key domain.Key) error {
 	})
 }
 
-// UpdateCloud brings the clusters of an instantiated cloud in line with its references, permissions and quotas. A cloud
+// updateCloud brings the clusters of an instantiated cloud in line with its references, permissions and quotas. A cloud
 // that is not instantiated is left alone, as in EMCO: an instantiate takes what there is.
-func (s *Service) UpdateCloud(ctx context.Context, key domain.Key) (warnings []string, err error) {
+func (s *Service) updateCloud(ctx context.Context, key domain.Key) (revision int, warnings []string, err error) {
 	cloud, err := s.cloud(ctx, key)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	if !cloud.Admin() {
-		_, warnings, err = s.operations.Update(ctx, key)
-		return warnings, err
+		return s.operations.Update(ctx, key)
 	}
-	return nil, s.operateAdmin(ctx, key, domain.OpUpdate, func(*domain.LogicalCloud) (string, error) { return newContextID() })
+	return 0, nil, s.operateAdmin(ctx, key, domain.OpUpdate, func(*domain.LogicalCloud) (string, error) { return newContextID() })
 }
 
 func (s *Service) cloud(ctx context.Context, key domain.Key) (*domain.LogicalCloud, error) {

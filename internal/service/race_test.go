@@ -416,12 +416,12 @@ func TestAdminCloudKnowsItsOwnWrites(t *testing.T) {
 		Identity: identity(key), Metadata: domain.Metadata{Name: "r"}, Spec: domain.ClusterReferenceSpec{ClusterProvider: "p", Cluster: "c"},
 	}))
 	f.store.twice = true
-	_, err := f.InstantiateCloud(t.Context(), key)
+	_, err := f.Instantiate(t.Context(), key)
 	require.NoError(t, err)
-	_, err = f.UpdateCloud(t.Context(), key)
+	_, _, err = f.Update(t.Context(), key)
 	require.NoError(t, err)
-	require.NoError(t, f.TerminateCloud(t.Context(), key))
-	require.NoError(t, f.StopCloud(t.Context(), key))
+	require.NoError(t, f.Terminate(t.Context(), key))
+	require.NoError(t, f.Stop(t.Context(), key))
 	o, err := f.store.Get(t.Context(), domain.LogicalClouds, key)
 	require.NoError(t, err)
 	var states []domain.State

@@ -65,10 +65,13 @@ type Instances interface {
 
 // Operations run what takes its time. Lifecycle implements it.
 type Operations interface {
+	Approve(ctx context.Context, owner domain.Key) (warnings []string, err error)
 	Instantiate(ctx context.Context, owner domain.Key) (warnings []string, err error)
 	Terminate(ctx context.Context, owner domain.Key) error
 	Stop(ctx context.Context, owner domain.Key) error
 	Update(ctx context.Context, owner domain.Key) (revision int, warnings []string, err error)
+	Rollback(ctx context.Context, group domain.Key, revision int) (warnings []string, err error)
+	Migrate(ctx context.Context, group domain.Key, version, target string) (warnings []string, err error)
 }
 
 // Checks look into uploaded files when they arrive, so that a bad one is the upload's error and not a
@@ -99,7 +102,7 @@ type Deps struct {
 	Now      Clock
 }
 
-// Service runs the plain verbs of every noun, and the lifecycle of logical clouds.
+// Service has the commands of the product, and the queries for documents.
 type Service struct {
 	store          Store
 	sealer         Sealer

@@ -1,0 +1,80 @@
+package api
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// contextBody is where receiveBody puts a body.
+const contextBody = "body"
+
+// receiveBody reads the body for bodyOf, so that who sends it slowly holds no place meanwhile.
+func receiveBody(c echo.Context) error {
+	body, err := readAll(c.Request().Body, maxJSON)
+	c.Set(contextBody, body)
+	return err
+}
+
+// bodyOf is the JSON body of a request.
+func bodyOf(c echo.Context) ([]byte, error) {
+	if body, ok := c.Get(contextBody).([]byte); ok {
+		return body, nil
+	}
+	return readAll(c.Request().Body, maxJSON)
+}
+
+// How slowly a body may come: it may stand still for DefaultBodyWait in all, and a second more for each slowest bytes that
+// have come, but no longer than uploadTime.
+const (
+	DefaultBodyWait = 10 * time.Second
+	slowest         = 4 << 10
+)
+
+// steadyBody is the body of a request that is read as long as it keeps coming.
+type steadyBody struct {
+	io.ReadCloser
+	deadline func(time.Time) error // of reading from the connection
+	wait     time.Duration
+	begun    time.Time // when the first byte was asked for
+	taken    int64
+}
+
+// Read sets the deadline of the connection for one read. At the end of the body net/http takes it away by itself.
+func (b *steadyBody) Read(p []byte) (int, error) {
+	if b.begun.IsZero() {
+		b.begun = time.Now()
+	}
+	wait := min(b.wait+time.Duration(b.taken/slowest)*time.Second, uploadTime)
+	if err := b.deadline(b.begun.Add(wait)); err != nil {
+		return 0, err
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.taken += int64(n)
+	return n, err
+}
+
+// tooSlow says whether reading a body was given up.
+func tooSlow(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
+
+// limitBody makes reading more than limit bytes of a body fail, and reading one that stands still for longer than wait.
+func limitBody(limit int64, wait time.Duration) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			r := c.Request()
+			control := http.NewResponseController(c.Response())
+			deadline := func(at time.Time) error {
+				if err := control.SetReadDeadline(at); !errors.Is(err, http.ErrNotSupported) {
+					return err
+				}
+				return nil // no connection, but a test
+			}
+			r.Body = http.MaxBytesReader(c.Response(), &steadyBody{ReadCloser: r.Body, deadline: deadline, wait: wait}, limit)
+			return next(c)
+		}
+	}
+}

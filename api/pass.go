@@ -1,0 +1,120 @@
+package api
+
+import (
+	"context"
+	"net/url"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// handler does what a request asks for, behind the door, where the service is. A command answers with a reply, which is sent
+// when the door has closed: a step at the door may still take its word back. A query may write its answer itself, as it
+// reads it, and then has no reply.
+type handler func(c echo.Context, s door.Service, r *door.Request) (reply, error)
+
+// reply sends an answer.
+type reply func(c echo.Context) error
+
+// sent is the reply of who has answered already.
+var sent reply
+
+func asJSON(code int, v any) reply {
+	return func(c echo.Context) error { return c.JSON(code, v) }
+}
+
+func noContent(code int) reply {
+	return func(c echo.Context) error { return c.NoContent(code) }
+}
+
+// pass takes the requests of an endpoint through the door, and gives them their deadline. A stream has none.
+func (e *edge) pass(p endpoint) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r, err := p.request(c)
+		if err != nil {
+			return err
+		}
+		handle, limit := p.handle, p.limit
+		if limit == 0 {
+			limit = plainTime
+		}
+		// A parameter that says neither true nor false is for the handler to refuse.
+		if watch, err := wantsWatch(c); err == nil && watch && p.watch != nil {
+			r.Verb, handle = door.Watch, p.watch
+		}
+		if p.in != nil && !p.upload {
+			r.Receive = func(context.Context) error { return receiveBody(c) }
+		}
+		var answer reply
+		outside := c.Request()
+		err = e.door.Pass(outside.Context(), r, func(ctx context.Context, s door.Service) (err error) {
+			if !r.Verb.Streams() {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, limit)
+				defer cancel()
+			}
+			c.SetRequest(outside.WithContext(ctx))
+			defer c.SetRequest(outside)
+			answer, err = handle(c, s, r)
+			return err
+		})
+		if err != nil || answer == nil {
+			return err
+		}
+		return answer(c)
+	}
+}
+
+// request is what a request to the endpoint asks for. NotFound when a name in the path is none.
+func (p endpoint) request(c echo.Context) (*door.Request, error) {
+	r := &door.Request{Verb: p.verb, Noun: p.noun}
+	if p.noun.New == nil { // no document: its id may be anything
+		if name := p.noun.Names[0]; strings.HasSuffix(p.path, "/:"+name) {
+			id, err := url.PathUnescape(c.Param(name))
+			if err != nil {
+				return nil, fail.New(fail.Invalid, "the id of the %s cannot be read: %s", p.noun.Title, c.Param(name))
+			}
+			r.Name = id
+		}
+		return r, nil
+	}
+	one := onePath(p.noun)
+	if !strings.HasPrefix(p.path+"/", one+"/") {
+		parent, err := keyOf(c, parentOf(strings.TrimSuffix(p.path, "/")))
+		r.Parent = parent
+		return r, err
+	}
+	key, err := keyOf(c, one)
+	if err == nil {
+		r.Parent, r.Name = domain.Cut(p.noun, key)
+	}
+	return r, err
+}
+
+// manyPath is the template of the path, below /v2, of all documents of a noun that have one parent, and onePath that of one.
+func manyPath(n *domain.Noun) string {
+	if n == nil {
+		return ""
+	}
+	return onePath(n.Parent) + "/" + n.Collection
+}
+
+func onePath(n *domain.Noun) string {
+	if n == nil {
+		return ""
+	}
+	return manyPath(n) + itemPath(n)
+}
+
+// itemPath is what onePath has more than manyPath.
+func itemPath(n *domain.Noun) string {
+	var b strings.Builder
+	for _, name := range n.Names {
+		b.WriteString("/:" + name)
+	}
+	return b.String()
+}

@@ -1,0 +1,134 @@
+// Package door is the one way to the commands and queries of the product. Every edge, HTTP as gRPC, has a Door and nothing
+// else of the service, and says who is to pass with what is asked for: a verb, a noun, and what it is about. What has to
+// stand around every command and query, such as traces and limits, is a Step, and no handler knows of it (decision 0026).
+package door
+
+import (
+	"context"
+	"slices"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// Verb is what is done, in the word in which rights and audit speak of it. The operations of owners are verbs by their own
+// names.
+type Verb string
+
+// The verbs.
+const (
+	Create   Verb = "create"
+	List     Verb = "list"
+	Get      Verb = "get"
+	Put      Verb = "put" // replace, or create
+	Delete   Verb = "delete"
+	Status   Verb = "status"   // of an owner
+	Watch    Verb = "watch"    // the same, or a list, as a stream
+	Explain  Verb = "explain"  // an owner
+	Download Verb = "download" // a credential
+
+	Approve     = Verb(domain.OpApprove)
+	Instantiate = Verb(domain.OpInstantiate)
+	Terminate   = Verb(domain.OpTerminate)
+	Stop        = Verb(domain.OpStop)
+	Update      = Verb(domain.OpUpdate)
+	Rollback    = Verb(domain.OpRollback)
+	Migrate     = Verb(domain.OpMigrate)
+)
+
+// verbs says of each verb what there is to know of it.
+var verbs = map[Verb]struct {
+	command bool // it may change something
+	streams bool // it lasts as long as the caller wants
+	room    room // where it has its place
+}{
+	Create: {command: true}, Put: {command: true}, Delete: {command: true},
+	List: {}, Get: {}, Status: {}, Explain: {}, Download: {},
+	Watch:       {streams: true},
+	Approve:     {command: true, room: approving},
+	Instantiate: {command: true, room: beginning}, Update: {command: true, room: beginning},
+	Rollback: {command: true, room: beginning}, Migrate: {command: true, room: beginning},
+	Terminate: {command: true, room: terminating}, Stop: {command: true, room: stopping},
+}
+
+// Command says whether it may change something; what may not is a query.
+func (v Verb) Command() bool { return verbs[v].command }
+
+// Streams says whether it lasts as long as the caller wants.
+func (v Verb) Streams() bool { return verbs[v].streams }
+
+// Request is what somebody asks for.
+type Request struct {
+	Verb Verb
+	Noun *domain.Noun
+	// Parent is what the documents of the noun are below, "" at the top. Of a list it may be further above.
+	Parent domain.Key
+	// Name is the local name of the one that it is about: "" for all of a list, and of one that is created until Named says it.
+	Name string
+	// Receive takes in what is still to come of the request, its body; nil where there is none, or where the work does that.
+	Receive func(ctx context.Context) error
+}
+
+// uploads says whether a file comes with it.
+func (r *Request) uploads() bool { return r.Noun.File && (r.Verb == Create || r.Verb == Put) }
+
+// Key is that of the document that it is about; of what is about none, the parent's.
+func (r *Request) Key() domain.Key {
+	if r.Name == "" {
+		return r.Parent
+	}
+	return r.Parent.Child(r.Noun.Collection, r.Name)
+}
+
+// Scope is the project or the cluster provider that it is about or that it is in; "" for the fleet. To make a project, or to
+// list all of them, is the fleet's matter.
+func (r *Request) Scope() domain.Key { return domain.ScopeOf(r.Key()) }
+
+// check refuses what rights and audit could not speak of.
+func (r *Request) check() error {
+	_, known := verbs[r.Verb]
+	if !known || r.Noun == nil || !slices.Contains(domain.Nouns, r.Noun) && !slices.Contains(domain.Computed, r.Noun) {
+		return fail.New(fail.Internal, "a request came to the door without a verb or a noun: %q %v", r.Verb, r.Noun)
+	}
+	return nil
+}
+
+// Next goes on with what is asked for.
+type Next func(ctx context.Context) error
+
+// Step stands around every command and query. It goes on by next, once, with a context of its own if it likes, or answers
+// with an error in its place. When next returns nil a command is done and its answer has not been sent: an error then is
+// the answer. A query may have sent its answer.
+type Step func(ctx context.Context, r *Request, next Next) error
+
+// Door lets requests in to a service.
+type Door struct {
+	service Service
+	steps   []Step
+}
+
+// New makes a door; the first step is the outermost.
+func New(s Service, steps ...Step) *Door { return &Door{service: s, steps: steps} }
+
+// Pass takes a request through all steps; work then does what is asked for with the service, which it has only as long as
+// it runs. Work is what one request is about: one command or query, and what is read to answer it.
+func (d *Door) Pass(ctx context.Context, r *Request, work func(ctx context.Context, s Service) error) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	next := func(ctx context.Context) error { return work(ctx, d.service) }
+	for _, step := range slices.Backward(d.steps) {
+		inner := next
+		next = func(ctx context.Context) error { return step(ctx, r, inner) }
+	}
+	return next(context.WithValue(ctx, requestKey{}, r))
+}
+
+type requestKey struct{}
+
+// Named tells the steps around the request of a context what name the document has that it creates.
+func Named(ctx context.Context, name string) {
+	if r, ok := ctx.Value(requestKey{}).(*Request); ok {
+		r.Name = name
+	}
+}

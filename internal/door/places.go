@@ -1,0 +1,99 @@
+package door
+
+import (
+	"context"
+	"time"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// How many requests are at work at a time. What is taken beyond what the machine can do is answered too late for
+// everybody: 500 operations at once on two cores, none refused, were 129 answers after 30 to 60 s. So what finds no place
+// soon is refused, and nothing of it is done.
+const (
+	// DefaultOperations is for those that begin an operation, of which two cores take some ten a second.
+	DefaultOperations = 32
+	// requestsAtOnce is for those that have no room of their own, but streams; uploadsAtOnce for those whose bodies may be
+	// large, and come slowly.
+	requestsAtOnce, uploadsAtOnce = 256, 32
+	// admitWait is how long a request waits for a place, and retryLater when it may be sent again.
+	admitWait  = 1500 * time.Millisecond
+	retryLater = 2 * time.Second
+)
+
+// room is a set of places. Requests of different rooms do not wait for each other: who wants to end something must not
+// wait for those who begin.
+type room int
+
+const (
+	anyRoom     room = iota // of what is in none of the others
+	beginning               // of an operation: it is answered when everything is rendered and placed
+	approving               // which renders too, and nobody but the user waits for it
+	terminating             // of what has begun
+	stopping                // of an operation
+	uploading               // of a document with its file, the reading of which is included
+)
+
+// newRooms has rooms for a number of operations that are being begun at a time.
+func newRooms(operations int) map[room]places {
+	return map[room]places{
+		anyRoom: make(places, requestsAtOnce), uploading: make(places, min(operations, uploadsAtOnce)),
+		beginning: make(places, operations), terminating: make(places, operations), stopping: make(places, operations),
+		approving: make(places, (operations+3)/4), // it costs processor time, and nothing else
+	}
+}
+
+// places are those of requests that are at work.
+type places chan struct{}
+
+// enter takes a place, which leave gives back.
+func (p places) enter(ctx context.Context) (leave func(), err error) {
+	leave = func() { <-p }
+	select {
+	case p <- struct{}{}:
+		return leave, nil
+	default:
+	}
+	full := time.NewTimer(admitWait)
+	defer full.Stop()
+	select {
+	case p <- struct{}{}:
+		return leave, nil
+	case <-full.C:
+		return nil, &fail.Error{
+			Kind: fail.Unavailable, RetryAfter: retryLater,
+			Message: "too many requests are at work at the moment; nothing was done, try again later",
+		}
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Places has requests wait for a place: operations of them for those that begin an operation, DefaultOperations when 0, and
+// others in rooms of their own. Streams need none. What is still to come of a request is received before it has a place,
+// but for uploads, whose places are for that.
+func Places(operations int) Step {
+	if operations == 0 {
+		operations = DefaultOperations
+	}
+	rooms := newRooms(operations)
+	return func(ctx context.Context, r *Request, next Next) error {
+		if r.Verb.Streams() {
+			return next(ctx)
+		}
+		in := verbs[r.Verb].room
+		if r.uploads() {
+			in = uploading
+		} else if r.Receive != nil {
+			if err := r.Receive(ctx); err != nil {
+				return err
+			}
+		}
+		leave, err := rooms[in].enter(ctx)
+		if err != nil {
+			return err
+		}
+		defer leave()
+		return next(ctx)
+	}
+}

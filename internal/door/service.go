@@ -1,0 +1,115 @@
+package door
+
+import (
+	"context"
+	"io"
+	"net/url"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/explain"
+	"github.com/drover-io/drover/internal/notify"
+	"github.com/drover-io/drover/internal/operations"
+	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/status"
+)
+
+// Service is what is behind the door: all that can be asked of the product. Errors are fail errors.
+type Service interface {
+	Commands
+	Queries
+}
+
+// Commands change something. service.Service has them.
+type Commands interface {
+	// Attach checks a file that comes with o, which is still to be created or put.
+	Attach(ctx context.Context, o domain.Object, file []byte) error
+	Create(ctx context.Context, o domain.Object) error
+	Put(ctx context.Context, o domain.Object) (created bool, err error)
+	Delete(ctx context.Context, noun *domain.Noun, key domain.Key) error
+
+	Approve(ctx context.Context, owner domain.Key) (warnings []string, err error)
+	Instantiate(ctx context.Context, owner domain.Key) (warnings []string, err error)
+	Terminate(ctx context.Context, owner domain.Key) error
+	Stop(ctx context.Context, owner domain.Key) error
+	Update(ctx context.Context, owner domain.Key) (revision int, warnings []string, err error)
+	Rollback(ctx context.Context, owner domain.Key, revision int) (warnings []string, err error)
+	Migrate(ctx context.Context, owner domain.Key, version, target string) (warnings []string, err error)
+}
+
+// Queries change nothing.
+type Queries interface {
+	Documents
+	Statuses
+	Explanations
+	Journal
+	Fleet
+	Watches
+}
+
+// Documents are read as they are stored, or in other words. service.Service has them.
+type Documents interface {
+	Get(ctx context.Context, noun *domain.Noun, key domain.Key) (domain.Object, error)
+	List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([]domain.Object, error)
+	File(ctx context.Context, o domain.Object) ([]byte, error)
+	// Remarks are warnings about a document that was just written.
+	Remarks(ctx context.Context, o domain.Object) (warnings []string)
+	Value(ctx context.Context, noun *domain.Noun, pairs domain.Key, key string) (string, error)
+	ClustersByLabel(ctx context.Context, provider domain.Key, label string) ([]string, error)
+	ClustersWithLabels(ctx context.Context, provider domain.Key) ([]service.LabelledCluster, error)
+	ProfileOf(ctx context.Context, compositeProfile domain.Key, app string) (*domain.Profile, error)
+	Bindings(ctx context.Context, group domain.Key) ([]map[string]string, error)
+	AppIntentOf(ctx context.Context, placementIntent domain.Key, app string) (*domain.AppIntent, error)
+	UserKubeconfig(ctx context.Context, reference domain.Key) ([]byte, error)
+}
+
+// Statuses says where owners stand. service.Lifecycle has it.
+type Statuses interface {
+	Status(ctx context.Context, owner domain.Key, parameters url.Values) (Document, error)
+}
+
+// StatusFunc is Statuses as a function.
+type StatusFunc func(ctx context.Context, owner domain.Key, parameters url.Values) (Document, error)
+
+// Status calls it.
+func (f StatusFunc) Status(ctx context.Context, owner domain.Key, parameters url.Values) (Document, error) {
+	return f(ctx, owner, parameters)
+}
+
+// Document is an answer that writes itself as JSON, piece by piece, reading what it needs in the context in which it was
+// asked for.
+type Document interface{ Write(w io.Writer) error }
+
+// Explanations say why something is not as it was wished. service.Explainer has them.
+type Explanations interface {
+	Explain(ctx context.Context, owner domain.Key) (*explain.Explanation, error)
+	// Cluster says what runs in a cluster.
+	Cluster(ctx context.Context, cluster domain.Key) (*explain.Cluster, error)
+}
+
+// Journal tells of operations. service.Journal has it.
+type Journal interface {
+	Operations(ctx context.Context, parameters url.Values) (*operations.List, error)
+	Operation(ctx context.Context, id string) (*operations.Operation, error)
+}
+
+// Fleet lists resources with where each of them stands. service.Fleet has it.
+type Fleet interface {
+	Groups(ctx context.Context, prefix domain.Key, parameters url.Values) (*service.GroupList, error)
+	Clusters(ctx context.Context, provider domain.Key, parameters url.Values) (*service.ClusterList, error)
+}
+
+// Watches are streams of what becomes of a status. notify.Hub has them.
+type Watches interface {
+	Subscribe(ctx context.Context, owner domain.Key, q status.Query, after string) (*notify.Subscription, error)
+}
+
+// Parts makes a Service of those who have the parts of it.
+type Parts struct {
+	Commands
+	Documents
+	Statuses
+	Explanations
+	Journal
+	Fleet
+	Watches
+}
