@@ -75,7 +75,8 @@ func isRequest(r plan.Resource) bool { return r.Kind == "CertificateSigningReque
 // sign approves the request, makes it anew when the cluster has removed it, and waits for the certificate.
 func (k *Kube) sign(ctx context.Context, cluster *kube.Cluster, request plan.Resource, in LeafInput) ([]byte, error) {
 	deadline := time.Now().Add(signTime)
-	for wait := firstLook; ; wait = min(2*wait, longestLook) {
+	look := pause.Backoff{First: firstLook, Most: longestLook}
+	for {
 		s, err := cluster.Approve(ctx, request, logicalcloud.ApprovalReason, logicalcloud.ApprovalMessage)
 		switch {
 		case err != nil:
@@ -91,7 +92,7 @@ func (k *Kube) sign(ctx context.Context, cluster *kube.Cluster, request plan.Res
 				return nil, err
 			}
 		}
-		if err := pause.For(ctx, wait); err != nil {
+		if err := look.Wait(ctx); err != nil {
 			return nil, err
 		}
 	}

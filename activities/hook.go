@@ -151,7 +151,8 @@ func (h *hookRun) send(ctx context.Context) kube.Outcome {
 func (h *hookRun) await(ctx context.Context) error {
 	timeout := cmp.Or(h.resources[h.index].Hook.Timeout, h.in.HookTime)
 	since := h.began()
-	for wait := firstLook; ; wait = min(2*wait, longestHookLook) {
+	look := pause.Backoff{First: firstLook, Most: longestHookLook}
+	for {
 		found, err := h.look(ctx)
 		if err != nil {
 			return h.refused(ctx, err)
@@ -175,7 +176,7 @@ func (h *hookRun) await(ctx context.Context) error {
 		if err := h.waits(ctx); err != nil {
 			return err
 		}
-		if err := pause.For(ctx, wait); err != nil {
+		if err := look.Wait(ctx); err != nil {
 			return err
 		}
 	}

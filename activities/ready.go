@@ -94,8 +94,8 @@ type readying struct {
 
 // await waits for one cluster, or for ctx's end. What was Ready once is not looked at again.
 func (r *readying) await(ctx context.Context, c domain.ClusterName) {
-	next := 0
-	for wait := firstReadyLook; ctx.Err() == nil; wait = min(2*wait, longestReadyLook) {
+	next, look := 0, pause.Backoff{First: firstReadyLook, Most: longestReadyLook}
+	for ctx.Err() == nil {
 		var lacks string
 		if cluster, err := r.kube.clusters.Get(ctx, c); err != nil {
 			lacks = fail.TextOf(err)
@@ -109,7 +109,7 @@ func (r *readying) await(ctx context.Context, c domain.ClusterName) {
 			r.lacks[c] = lacks
 		}
 		r.mu.Unlock()
-		if lacks == "" || pause.For(ctx, wait) != nil {
+		if lacks == "" || look.Wait(ctx) != nil {
 			return
 		}
 	}
@@ -152,7 +152,8 @@ func judge(rules *readiness.Rules, id plan.ResourceID, data json.RawMessage) rea
 // talk tells the workflow what is lacking, when that is something else, the rarer the longer it takes.
 func (r *readying) talk(ctx context.Context) {
 	run, last := activity.GetInfo(ctx).WorkflowExecution, ""
-	for wait := firstLacking; pause.For(ctx, wait) == nil; wait = min(2*wait, longestLacking) {
+	word := pause.Backoff{First: firstLacking, Most: longestLacking}
+	for word.Wait(ctx) == nil {
 		reason := r.summary()
 		if reason == last || lease.Check(ctx) != nil {
 			continue

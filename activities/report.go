@@ -187,7 +187,8 @@ func (a *attempt) remove(ctx context.Context, cluster, admin *kube.Cluster, job 
 // The error is that the cluster is to be tried again, or the cause of ctx's end.
 func (a *attempt) confirm(ctx context.Context, cluster *kube.Cluster, awaited bool) (present bool, err error) {
 	deadline := time.Now().Add(confirmTime)
-	for wait := firstLook; ; wait = min(2*wait, longestLook) {
+	look := pause.Backoff{First: firstLook, Most: longestLook}
+	for {
 		s, err := a.look(ctx, cluster)
 		if err != nil || !s.filled || s.empty || !awaited {
 			return s.present && err == nil, a.tolerate(ctx, err)
@@ -196,7 +197,7 @@ func (a *attempt) confirm(ctx context.Context, cluster *kube.Cluster, awaited bo
 			a.say(unconfirmed)
 			return true, nil
 		}
-		if err := pause.For(ctx, wait); err != nil {
+		if err := look.Wait(ctx); err != nil {
 			return true, err
 		}
 	}

@@ -366,13 +366,14 @@ func (s *shard) pulse(ctx context.Context) {
 
 // watch watches one cluster until ctx ends. knows says what is stored of it.
 func (s *shard) watch(ctx context.Context, c domain.ClusterName, knows func(context.Context) ([]domain.ObservedApp, error)) {
-	for wait := beginFirst; ctx.Err() == nil; wait = min(2*wait, beginMost) {
+	again := pause.Backoff{First: beginFirst, Most: beginMost}
+	for ctx.Err() == nil {
 		err := s.observe(ctx, c, knows)
 		if ctx.Err() != nil {
 			break
 		}
 		if errors.Is(err, kube.ErrReplaced) { // what is known of it stays until the new watch says something else
-			wait = beginFirst / 2
+			again.Reset()
 			knows = func(ctx context.Context) ([]domain.ObservedApp, error) {
 				all, err := s.observed(ctx, s.set.Load().Contexts)
 				return all[c], err
@@ -383,7 +384,7 @@ func (s *shard) watch(ctx context.Context, c domain.ClusterName, knows func(cont
 		if err := s.Contact(ctx, domain.Watch{Cluster: c, Reason: fail.TextOf(err)}); err != nil {
 			activity.GetLogger(ctx).Warn("record watch", "cluster", c, "error", err)
 		}
-		_ = pause.For(ctx, wait)
+		_ = again.Wait(ctx)
 	}
 	if errors.Is(context.Cause(ctx), errUnwatched) {
 		s.contacts.forget(c)

@@ -20,6 +20,7 @@ import (
 	"github.com/drover-io/drover/internal/engine"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/lease"
+	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/render"
 	"github.com/drover-io/drover/internal/secret"
@@ -189,7 +190,8 @@ const (
 // at once, when the reason is another one, and every 30 s.
 func await(ctx context.Context, logger *slog.Logger, d dependency) error {
 	said, last := time.Time{}, ""
-	for wait := firstWait; ; wait = min(2*wait, longestWait) {
+	again := pause.Backoff{First: firstWait, Most: longestWait}
+	for {
 		slow := time.AfterFunc(slowAnswer, func() { logger.Warn("waiting for a dependency", "dependency", d.name) })
 		if !said.IsZero() {
 			slow.Stop()
@@ -206,10 +208,8 @@ func await(ctx context.Context, logger *slog.Logger, d dependency) error {
 			logger.Warn("waiting for a dependency", "dependency", d.name, "error", err, "remedy", d.remedy)
 			said, last = time.Now(), reason
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: %w (%w)", d.name, context.Cause(ctx), err)
-		case <-time.After(wait):
+		if cause := again.Wait(ctx); cause != nil {
+			return fmt.Errorf("wait for %s: %w (%w)", d.name, cause, err)
 		}
 	}
 }

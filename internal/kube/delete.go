@@ -276,7 +276,8 @@ func (r *run) awaitLeave(ctx context.Context, l, stuck *leaving) error {
 	return r.each(ctx, indices, func(ctx context.Context, i int) error {
 		was := l.objects[i]
 		last := &was
-		for wait := firstLook; ; wait = min(2*wait, longestLook) {
+		look := pause.Backoff{First: firstLook, Most: longestLook}
+		for {
 			found, err := r.metadata(ctx, was.path)
 			switch message, refused := refusal(ctx, err); {
 			case isAbsent(err), isUnserved(err), err == nil && found.UID != was.UID:
@@ -288,7 +289,7 @@ func (r *run) awaitLeave(ctx context.Context, l, stuck *leaving) error {
 			case err == nil && time.Now().After(deadline):
 				return r.outlives(ctx, i, found, stuck)
 			case err == nil:
-				last, err = found, pause.For(ctx, wait)
+				last, err = found, look.Wait(ctx)
 			}
 			if err != nil {
 				r.mark(i, domain.MarkLeaving, last.waitsFor()) // the last word, should somebody have stopped it

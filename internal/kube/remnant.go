@@ -47,8 +47,10 @@ func (r Remnant) String() string { return r.Kind + " " + r.Name + ": " + r.Why }
 const (
 	// sweeps is how often the places are looked at until nothing is found that could be deleted.
 	sweeps = 4
-	// sweepWait is the wait before the next time, in which what was deleted mostly goes.
-	sweepWait = 50 * time.Millisecond
+	// firstSweepWait is the wait before the second time, in which what was deleted mostly goes, longestSweepWait before the
+	// last.
+	firstSweepWait   = 100 * time.Millisecond
+	longestSweepWait = 400 * time.Millisecond
 	// pageOfRemnants is how many objects are asked for at a time, deploymentsAtOnce for how many deployments.
 	pageOfRemnants    = 500
 	deploymentsAtOnce = 50
@@ -60,10 +62,10 @@ const (
 // CustomResourceDefinitions. What the cluster does not let be listed is left out. An error is as Apply's Outcome.Retry; what
 // was deleted before is returned.
 func (c *Cluster) Sweep(ctx context.Context, s Remnants) (deleted []plan.ResourceID, left []Remnant, err error) {
-	asked := false
+	asked, again := false, pause.Backoff{First: firstSweepWait, Most: longestSweepWait}
 	for n := range sweeps {
 		if n > 0 {
-			if err := pause.For(ctx, sweepWait<<n); err != nil {
+			if err := again.Wait(ctx); err != nil {
 				return deleted, left, err
 			}
 		}

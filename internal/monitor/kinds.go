@@ -167,14 +167,14 @@ func (w *watcher) Start(ctx context.Context) error {
 	defer goroutines.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	again := lookAgain
+	again := pause.Backoff{First: lookAgain, Most: lookEvery}
 	for discovered := false; ; {
 		next := lookEvery
 		complete, err := w.refresh(ctx, &goroutines)
 		if complete {
-			again = lookAgain
+			again.Reset()
 		} else {
-			next, again = again, min(2*again, lookEvery)
+			next = again.Next()
 		}
 		switch {
 		case ctx.Err() != nil:

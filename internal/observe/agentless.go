@@ -141,7 +141,8 @@ func (a *agentless) follow(ctx context.Context, c *kube.Cluster) error {
 
 // followKind follows a kind that may be refused, now and then.
 func (a *agentless) followKind(ctx context.Context, c *kube.Cluster, k *kindFeed) error {
-	for wait := refusedFirst; ; wait = min(2*wait, refusedMost) {
+	again := pause.Backoff{First: refusedFirst, Most: refusedMost}
+	for {
 		if err := a.list(ctx, c, k); err != nil {
 			return err
 		}
@@ -151,10 +152,10 @@ func (a *agentless) followKind(ctx context.Context, c *kube.Cluster, k *kindFeed
 				return err
 			}
 			if time.Since(began) > refusedMost {
-				wait = refusedFirst
+				again.Reset()
 			}
 		}
-		if err := pause.For(ctx, wait); err != nil {
+		if err := again.Wait(ctx); err != nil {
 			return err
 		}
 	}

@@ -3,7 +3,6 @@ package observe
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -25,7 +24,8 @@ const goodSession = 5 * time.Second
 
 // Run watches until ctx ends, and returns the cause of that.
 func (w *Watcher) Run(ctx context.Context) error {
-	for wait := time.Duration(0); ; {
+	again := pause.Backoff{First: w.config.RetryFirst, Most: w.config.RetryMost}
+	for {
 		good, err := w.session(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -36,16 +36,14 @@ func (w *Watcher) Run(ctx context.Context) error {
 			w.auto.withoutAgent()
 			continue
 		case good:
-			wait = 0
+			again.Reset()
 			continue
 		}
 		w.lost(ctx, err)
 		if errors.Is(err, errNoDefinition) && w.awaitDefinition(ctx) == nil {
-			wait = min(wait, w.config.RetryFirst) // it will be served in a moment
+			again.Reset() // it will be served in a moment
 		}
-		wait = min(max(2*wait, w.config.RetryFirst), w.config.RetryMost)
-		// Clusters that went together do not come back together.
-		if err := pause.For(ctx, wait/2+rand.N(wait/2+1)); err != nil {
+		if err := again.Wait(ctx); err != nil {
 			return err
 		}
 	}
