@@ -319,62 +319,27 @@ func (a *attempt) begin(ctx context.Context) (domain.Marks, error) {
 	if a.in.Step > 0 {
 		return a.goOn(ctx)
 	}
-	held := First("", false, a.in.Held, len(a.resources))
-	switch {
-	case a.in.Installs: // the plan says which hooks have been run
-		return held, nil
-	case !a.in.Deletes():
-		return plan.Due(a.resources, a.in.Operation, held), nil
+	start := plan.Start{
+		Operation: a.in.Operation, Prune: a.in.Prune, Installs: a.in.Installs, Held: a.in.Held, Report: a.in.Report,
+		TookOver: a.in.Label != "", Unsettled: a.in.Unsettled,
 	}
-	leaf, err := a.kube.leaves.Leaf(ctx, a.in.LeafID())
-	if err != nil && !fail.Is(err, fail.NotFound) {
-		return nil, err
-	}
-	if err != nil { // nothing was done on it in this context
-		leaf = &domain.Leaf{Operation: domain.OpUpdate, Marks: held.Encode(), Report: a.in.Report}
-	}
-	marks := domain.DecodeMarks(leaf.Marks)
-	switch {
-	case a.in.Prune:
-		a.state.Reported = !marks.Has(func(m domain.Mark) bool { return !m.ToDelete() && m != domain.MarkGone })
-		if !a.state.Reported { // what stays is reported on as before
-			a.state.Report = leaf.Report
+	if start.Deletes() {
+		leaf, err := a.kube.leaves.Leaf(ctx, a.in.LeafID())
+		if err != nil && !fail.Is(err, fail.NotFound) {
+			return nil, err
 		}
-		return marks, nil
-	case a.in.Unsettled:
-		a.state.Reported = true
-		marks = plan.Doom(a.resources, held.Doubt(), domain.OpUpdate)
-	default:
-		a.state.Reported = reported(leaf, a.in.Label != "")
-		marks = plan.Doom(a.resources, marks, leaf.Operation)
+		start.Record = leaf
 	}
-	for i := range marks {
-		if a.resources[i].Keep && marks[i] == domain.MarkDoomed {
-			marks[i] = domain.MarkKept
-		}
-	}
-	return marks, nil
-}
-
-// reported says whether there may be a ResourceBundleState of a leaf that was worked on before, in a context that has
-// taken over from another one or in one that has not.
-func reported(leaf *domain.Leaf, tookOver bool) bool {
-	marks := domain.DecodeMarks(leaf.Marks)
-	switch {
-	case leaf.Operation == domain.OpTerminate:
-		return leaf.Report != "" || marks.Has(func(m domain.Mark) bool { return m.MayBeThere() && m != domain.MarkKept })
-	case tookOver:
-		return marks.Has(domain.Mark.MayBeThere) // an earlier context may have been reported on
-	default:
-		return slices.Contains(marks, domain.MarkApplied)
-	}
+	begins := plan.Begin(a.resources, start)
+	a.state.Reported, a.state.Report = begins.Reported, begins.Report
+	return begins.Marks, nil
 }
 
 func (a *attempt) settled() bool {
 	if a.in.Prune {
 		return !a.all.Has(domain.Mark.ToDelete)
 	}
-	return !a.all.Has(domain.Mark.ToDelete) && !a.all.Has(domain.Mark.ToApply)
+	return a.all.Settled()
 }
 
 // mark takes the progress of one resource.
@@ -386,10 +351,8 @@ func (a *attempt) mark(i int, m domain.Mark, note string) {
 	if m == domain.MarkDeleted && a.in.Prune {
 		a.all[i] = domain.MarkGone
 	}
-	switch m {
-	case domain.MarkApplied, domain.MarkRefused, domain.MarkDeleted, domain.MarkUndeleted, domain.MarkLeaving:
+	if m.Answered() {
 		a.state.Connectivity, a.state.Error = domain.ConnectivityAvailable, ""
-	default: // nobody has answered
 	}
 	if was == domain.MarkLeaving { // what it waited for is past, or said anew
 		a.state.Notes = slices.DeleteFunc(a.state.Notes, func(n domain.Note) bool { return n.Index == i })
@@ -427,11 +390,8 @@ func (a *attempt) try(stage []int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, i := range stage {
-		switch {
-		case a.all[i] == domain.MarkDoomed:
-			a.all[i] = domain.MarkDeleting
-		case (a.all[i] == domain.MarkPending || a.all[i] == domain.MarkOutdated) && a.state.Announced != "":
-			a.all[i] = domain.MarkSent
+		if m := a.all[i]; m.ToDelete() || a.state.Announced != "" {
+			a.all[i] = m.Send()
 		}
 	}
 }

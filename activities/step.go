@@ -105,19 +105,11 @@ func among(indices []int) func(int) bool {
 	return func(i int) bool { return chosen[i] }
 }
 
-// doom marks the hooks among a step's resources to be deleted that were run meanwhile, but those to be kept.
+// doom has the hooks of a step deleted that were run in the steps before.
 func (a *attempt) doom(s plan.Step) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, i := range s.Resources {
-		switch m := a.all[i]; {
-		case a.resources[i].Hook == nil || m != domain.MarkApplied && m != domain.MarkSent:
-		case a.resources[i].Keep:
-			a.all[i] = domain.MarkKept
-		default:
-			a.all[i] = domain.MarkDoomed
-		}
-	}
+	a.all = s.Doomed(a.resources, a.all)
 }
 
 func (a *attempt) marked(i int) domain.Mark {

@@ -177,24 +177,6 @@ func (in LeafInput) Turn(w Writer, attempt int32) domain.Turn {
 	return domain.Turn{Began: in.Began, Rank: rank}
 }
 
-// First are the marks of n resources before anything of the work is done, where held is what earlier contexts left, ""
-// for nothing. Of a terminate they are all that may have to be deleted; pruning begins when all is applied.
-func First(op domain.Operation, prune bool, held string, n int) domain.Marks {
-	marks := domain.NewMarks(n, domain.MarkPending)
-	if held != "" {
-		marks = domain.DecodeMarks(held)
-	}
-	for i, m := range marks {
-		switch {
-		case op == domain.OpTerminate && m != domain.MarkGone:
-			marks[i] = domain.MarkDoomed
-		case prune && m.ToApply():
-			marks[i] = domain.MarkApplied
-		}
-	}
-	return marks
-}
-
 // labelID is the context id by which the cluster knows the resources.
 func (in LeafInput) labelID() string { return cmp.Or(in.Label, in.ContextID) }
 

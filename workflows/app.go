@@ -7,6 +7,7 @@ import (
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
 )
 
 // AppInput is the work of one app on its clusters [From, To).
@@ -96,7 +97,7 @@ func (a *app) targets() (*activities.Targets, error) {
 func leavesOf(in AppInput, targets *activities.Targets) []leafState {
 	leaves := make([]leafState, 0, len(targets.Clusters))
 	for i, c := range targets.Clusters {
-		marks := activities.First(in.Operation, in.Prune, targets.Held(i), in.App.Resources)
+		marks := plan.First(in.Operation, in.Prune, targets.Held(i), in.App.Resources)
 		leaves = append(leaves, leafState{
 			ClusterProgress: ClusterProgress{Cluster: c, Connectivity: domain.ConnectivityUnknown, Marks: marks.Encode()},
 			done:            in.idle(marks), held: targets.Held(i), report: targets.Reports[i],

@@ -11,6 +11,7 @@ import (
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
 )
 
 var kube *activities.Kube // names the methods; never called
@@ -23,7 +24,7 @@ func WorkCluster(ctx workflow.Context, in activities.LeafInput) (*ClusterProgres
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, func() (ClusterProgress, error) { return l.state, nil }); err != nil {
 		return nil, fmt.Errorf("set query handler: %w", err)
 	}
-	l.state.Marks = activities.First(in.Operation, in.Prune, in.Held, in.Resources).Encode()
+	l.state.Marks = plan.First(in.Operation, in.Prune, in.Held, in.Resources).Encode()
 	workflow.Go(l.whole, l.listen)
 	if err := l.run(ctx); err != nil {
 		return nil, err
@@ -111,7 +112,9 @@ func (l *leaf) record(cause error) error {
 	gaveUp := !errors.As(cause, &cancelled)
 	// An activity that has made itself heard announces what it sends from then on; one that never did may have sent all.
 	if gaveUp || !l.contacted {
-		l.doubt()
+		l.state.Marks = plan.Silence{
+			Operation: l.in.Operation, Prune: l.in.Prune, Hooked: l.in.Hooked, Whole: l.in.Step == 0 && !l.contacted,
+		}.Believed(domain.DecodeMarks(l.state.Marks)).Encode()
 	}
 	if gaveUp {
 		l.state.Error = cause.Error()
@@ -126,30 +129,6 @@ func (l *leaf) record(cause error) error {
 	}
 	l.state.Notes = nil // histories stay small
 	return briefly(l.whole, lifecycle.RecordLeaf, in, nil)
-}
-
-// doubt makes of the marks what must be believed of the resources when the activity may have sent more than it said.
-func (l *leaf) doubt() {
-	marks := domain.DecodeMarks(l.state.Marks)
-	for i, m := range marks {
-		if m.ToDelete() == l.in.Deletes() { // the other round's are as they were
-			marks[i] = l.unsettled(m)
-		}
-	}
-	l.state.Marks = marks.Encode()
-}
-
-func (l *leaf) unsettled(m domain.Mark) domain.Mark {
-	switch {
-	case m == domain.MarkPending, m == domain.MarkOutdated:
-		return domain.MarkSent
-	case m == domain.MarkDoomed:
-		return domain.MarkDeleting
-	case m == domain.MarkIdle && l.in.Hooked: // which of them the operation runs, the activity knows
-		return domain.MarkLeft
-	default:
-		return m
-	}
 }
 
 // listen takes what the activity says of the cluster and passes it on.

@@ -516,14 +516,17 @@ func TestStopBeforeAcceptance(t *testing.T) {
 // TestSilentLeaf stops a leaf whose activity never said a word: it may have sent all.
 func TestSilentLeaf(t *testing.T) {
 	for name, c := range map[string]struct {
-		op   domain.Operation
-		want string
+		op     domain.Operation
+		events []string // of hooks
+		want   string
 	}{
-		"applying": {domain.OpInstantiate, "2s"},
-		"deleting": {domain.OpTerminate, "2r"},
+		"applying":                {op: domain.OpInstantiate, want: "2s"},
+		"deleting":                {op: domain.OpTerminate, want: "2r"},
+		"deleting, with hooks":    {op: domain.OpTerminate, events: []string{"pre-delete"}, want: "2s"}, // or a hook that never ran counts as one that was deleted
+		"deleting, without their": {op: domain.OpTerminate, events: []string{"pre-install"}, want: "2r"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, c.op, 1, "silent")
+			w := newWorldOf(t, c.op, func(p *plan.Plan) { p.Apps[0].Events = c.events }, 1, "silent")
 			w.clusters.acts["silent"] = func(ctx context.Context, _ activities.LeafInput) (*domain.Leaf, error) {
 				return nil, workflows.ToTemporal(fail.New(fail.Unavailable, "worker lost"), activity.GetInfo(ctx).Attempt)
 			}

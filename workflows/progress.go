@@ -86,7 +86,7 @@ func (p *AppProgress) addBatch(b *AppProgress) {
 // unapplied counts what was to be applied and is not.
 func unapplied(marks domain.Marks) (n int) {
 	for _, m := range marks {
-		if m.ToApply() || m == domain.MarkRefused || m == domain.MarkUndeleted {
+		if m.ToApply() || m.Failed() {
 			n++
 		}
 	}

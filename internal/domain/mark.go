@@ -54,6 +54,9 @@ func (m Mark) ToApply() bool { return m == MarkPending || m == MarkOutdated || m
 // ToDelete says whether the resource is to be deleted.
 func (m Mark) ToDelete() bool { return m == MarkDoomed || m == MarkDeleting || m == MarkLeaving }
 
+// Stays says whether the resource is in the cluster as it is to be.
+func (m Mark) Stays() bool { return m == MarkApplied || m == MarkKept }
+
 // Settled says whether nothing is left to be done on the resource by the work that is going on, be it that the cluster
 // has refused it. What was refused, or could not be deleted, is settled: it is not tried again until somebody asks for it.
 func (m Mark) Settled() bool { return !m.ToApply() && !m.ToDelete() }
@@ -125,18 +128,15 @@ func (m Mark) Doom() Mark {
 // cluster does not answer or when it outlives its deletion. After it has ended nothing more is tried: what was sent without
 // an answer is Failed, and what a terminate never came to is still Applied.
 func (m Mark) State(inProgress bool, c Connectivity) ResourceState {
-	switch m {
-	case MarkApplied, MarkKept:
-		return ResourceApplied
-	case MarkRefused, MarkUndeleted:
-		return ResourceFailed
-	case MarkDeleted:
-		return ResourceDeleted
-	case MarkGone:
-		return ""
-	default: // not settled
-	}
 	switch {
+	case m.Stays():
+		return ResourceApplied
+	case m.Failed():
+		return ResourceFailed
+	case m == MarkDeleted:
+		return ResourceDeleted
+	case m == MarkGone:
+		return ""
 	case m.Idle():
 		return ResourcePending
 	case inProgress && (c == ConnectivityRetrying || m == MarkLeaving):

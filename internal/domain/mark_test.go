@@ -41,6 +41,7 @@ var truth = map[domain.Mark][]fact{
 		{true, "Missed", "a hook that nobody came to"},
 		{false, "MayBeThere Ours ToDelete Answered", "nothing was sent"},
 		{false, "Settled Failed Idle Succeeded Completed", "it is still to come"},
+		{false, "Stays", "it is not there yet"},
 	},
 	domain.MarkOutdated: {
 		{true, "ToApply", "it is to become what is wanted now"},
@@ -49,6 +50,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Answered Failed", "nothing was sent yet"},
 		{false, "Settled", "it is still to come"},
 		{false, "Idle Succeeded Missed Completed", "no hook has it: hooks are no difference"},
+		{false, "Stays", "it is to become another one"},
 	},
 	domain.MarkSent: {
 		{true, "ToApply", "without an answer it is sent again"},
@@ -57,9 +59,10 @@ var truth = map[domain.Mark][]fact{
 		{false, "Absent", "the request may have got through"},
 		{false, "ToDelete Idle", "it is being applied"},
 		{false, "Settled Answered Failed Succeeded Completed", "there is no answer"},
+		{false, "Stays", "whether it is there is not known"},
 	},
 	domain.MarkApplied: {
-		{true, "MayBeThere Ours Answered", "the cluster said so"},
+		{true, "MayBeThere Ours Stays Answered", "the cluster said so"},
 		{true, "Settled", "all that was to be done is done"},
 		{true, "Succeeded Completed", "a hook is not applied before it has completed"},
 		{false, "Absent ToApply ToDelete Failed Idle Missed", "it is there, and stays"},
@@ -72,6 +75,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "MayBeThere Ours ToDelete", "it is not there"},
 		{false, "ToApply", "the cluster would say the same again"},
 		{false, "Idle Succeeded Completed", "it failed"},
+		{false, "Stays", "it is not there"},
 	},
 	domain.MarkDoomed: {
 		{true, "ToDelete", "it is what a terminate begins with, and what an update prunes"},
@@ -80,6 +84,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Absent ToApply", "it is there, and is to go"},
 		{false, "Settled Failed Answered", "nothing was sent yet"},
 		{false, "Idle Succeeded Missed", "it is no hook that is to be run"},
+		{false, "Stays", "it is to go"},
 	},
 	domain.MarkDeleting: {
 		{true, "ToDelete", "without an answer it is sent again"},
@@ -89,6 +94,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "ToApply", "it is to go"},
 		{false, "Settled Failed Answered", "there is no answer"},
 		{false, "Idle Succeeded Missed", "it is no hook that is to be run"},
+		{false, "Stays", "it is to go"},
 	},
 	domain.MarkLeaving: {
 		{true, "ToDelete", "whether it has gone has to be looked at"},
@@ -99,6 +105,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Settled", "deleted is gone"},
 		{false, "Failed", "its deletion was accepted"},
 		{false, "Idle Succeeded Missed", "it is no hook that is to be run"},
+		{false, "Stays", "it is to go"},
 	},
 	domain.MarkUndeleted: {
 		{true, "MayBeThere Ours", "a refused delete leaves it; a refused apply leaves what was there; a failed hook has an object"},
@@ -108,6 +115,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Absent", "it may be there"},
 		{false, "ToApply ToDelete", "the cluster would say the same again; a terminate that is asked for again dooms it"},
 		{false, "Idle Succeeded Completed", "it failed"},
+		{false, "Stays", "it was to become another one, or to go"},
 	},
 	domain.MarkDeleted: {
 		{true, "Absent Answered", "the cluster said so"},
@@ -115,9 +123,10 @@ var truth = map[domain.Mark][]fact{
 		{true, "Succeeded Completed", "a hook's object is deleted by its policy, or by a terminate, when it has completed"},
 		{false, "MayBeThere Ours ToDelete", "it is not there"},
 		{false, "ToApply Failed Idle Missed", "it has gone in order"},
+		{false, "Stays", "it is not there"},
 	},
 	domain.MarkKept: {
-		{true, "MayBeThere", "it stays"},
+		{true, "MayBeThere Stays", "it is left there on purpose"},
 		{true, "Settled", "nothing is done on it"},
 		{true, "Completed", "a hook of a terminate that is to be kept is marked so when all of them have completed"},
 		{false, "Ours", "it stays when all else goes: nobody deletes it"},
@@ -133,6 +142,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "MayBeThere Ours ToDelete Answered", "nothing was sent"},
 		{false, "ToApply Missed", "the operation does not run it"},
 		{false, "Failed Succeeded Completed", "it was not run"},
+		{false, "Stays", "it is not there"},
 	},
 	domain.MarkLeft: {
 		{true, "MayBeThere Ours", "a run of it may have left an object"},
@@ -143,12 +153,14 @@ var truth = map[domain.Mark][]fact{
 		{false, "ToDelete", "it is for the next run of it, or a terminate"},
 		{false, "Failed Answered", "that was of an earlier operation"},
 		{false, "Succeeded Completed", "its run did not succeed"},
+		{false, "Stays", "what there is of it is the rest of a failure"},
 	},
 	domain.MarkGone: {
 		{true, "Settled", "there is nothing to do"},
 		{false, "MayBeThere Ours", "it was pruned, or this cluster never had it"},
 		{false, "Absent", "it is not the context's: nothing is said of it"},
 		{false, "ToApply ToDelete Failed Answered Idle Succeeded Missed Completed", "it is not the context's"},
+		{false, "Stays", "it is not the context's"},
 	},
 }
 

@@ -118,7 +118,7 @@ func (d *differ) prepare() {
 			stays := next != nil && next.goesTo(t.ClusterName)
 			for _, n := range candidates {
 				at := d.place(app.Resources[n])
-				if ours(marks[n]) && (!stays || !keeps[at]) {
+				if marks[n].Ours() && (!stays || !keeps[at]) {
 					d.moving[placed{at, t.ClusterName}] = append(d.moving[placed{at, t.ClusterName}], app.Name)
 				}
 			}
@@ -139,7 +139,7 @@ func (d *differ) marks(app *App, t Target) domain.Marks {
 	copy(out, marks)
 	if d.old.Unsettled {
 		for i := range out {
-			recorded := d.isHook(app, i) && succeeded(out[i]) // before the next step began
+			recorded := d.isHook(app, i) && out[i].Succeeded() // before the next step began
 			if !recorded && (i >= len(begin) || begin[i] != domain.MarkGone) {
 				out[i] = domain.MarkSent
 			}
@@ -152,9 +152,6 @@ func (d *differ) isHook(app *App, i int) bool {
 	b := d.old.Bundles[app.Name]
 	return b != nil && i < len(b.Resources) && b.Resources[i].Hook != nil
 }
-
-// succeeded says whether a hook with the mark has done its work.
-func succeeded(m domain.Mark) bool { return m == domain.MarkApplied || m == domain.MarkDeleted }
 
 // app adds an app to the plan; old is nil for a new one, and next has nothing for one that is not wanted.
 func (d *differ) app(next, old *App) {
@@ -206,14 +203,14 @@ func (d *differ) bundleOf(old *App) *Bundle {
 
 func (d *differ) count(marks domain.Marks) {
 	for _, m := range marks {
-		switch m {
-		case domain.MarkPending:
-			d.change.Added++
-		case domain.MarkOutdated, domain.MarkSent:
-			d.change.Changed++
-		case domain.MarkDoomed:
+		switch {
+		case m.ToDelete():
 			d.change.Removed++
-		case domain.MarkApplied:
+		case m.ToApply() && m.MayBeThere():
+			d.change.Changed++
+		case m.ToApply():
+			d.change.Added++
+		case m.Stays():
 			d.change.Unchanged++
 		default: // hooks, and domain.MarkGone: nothing of it is here
 		}
@@ -254,7 +251,7 @@ func (d *differ) targets(next, old *App, m *matching) []leafChange {
 		if before != nil && !t.Leaving {
 			l.warnings = m.stay(d.warnings(old, before), l.marks)
 		}
-		if !t.Leaving && !unfinished && !was.Has(ours) {
+		if !t.Leaving && !unfinished && !was.Has(domain.Mark.Ours) {
 			d.arrive(&l, before == nil, m)
 		}
 		out = append(out, l)
@@ -300,7 +297,7 @@ func (d *differ) unfinished(before *Target, was domain.Marks, m *matching) bool 
 	}
 	for i := range m.old {
 		h := m.old[i].Hook
-		if h != nil && HasHooks(h.Events, domain.OpInstantiate) && was[i] != domain.MarkGone && !succeeded(was[i]) {
+		if h != nil && HasHooks(h.Events, domain.OpInstantiate) && was[i] != domain.MarkGone && !was[i].Succeeded() {
 			return true
 		}
 	}
@@ -312,21 +309,21 @@ func (d *differ) hook(m *matching, i int, was domain.Mark, unfinished bool) doma
 	due := false
 	switch events := m.hooks[i].Events; {
 	case unfinished && HasHooks(events, domain.OpInstantiate):
-		if succeeded(was) && m.same[i] {
+		if was.Succeeded() && m.same[i] {
 			return was
 		}
 		due = true
 	case !unfinished && HasHooks(events, d.op):
-		due = was == domain.MarkPending || was == domain.MarkSent || was == domain.MarkRefused || was == domain.MarkUndeleted
+		due = was.Missed()
 	}
 	switch {
-	case due && ours(was):
+	case due && was.Ours():
 		return domain.MarkSent // something of it may be there
 	case due:
 		return domain.MarkPending
 	case was == domain.MarkApplied:
 		return was
-	case ours(was):
+	case was.Ours():
 		return domain.MarkLeft
 	default:
 		return domain.MarkIdle
@@ -417,13 +414,13 @@ func match(wanted, old *Bundle, place func(ResourceID) ResourceID) *matching {
 // inherit has what may be there of spares known of those that stay.
 func (m *matching) inherit(was domain.Marks) {
 	for _, s := range m.spares {
-		if !ours(was[s.old]) || was[s.heir].MayBeThere() {
+		if !was[s.old].Ours() || was[s.heir].MayBeThere() {
 			continue
 		}
-		switch was[s.heir] {
-		case domain.MarkDeleted:
+		switch m := was[s.heir]; {
+		case m.Succeeded():
 			was[s.heir] = domain.MarkApplied // it has done its work
-		case domain.MarkIdle, domain.MarkGone:
+		case m.Idle() || m == domain.MarkGone:
 			was[s.heir] = domain.MarkLeft
 		default:
 			was[s.heir] = domain.MarkSent
@@ -447,7 +444,7 @@ func (m *matching) marks(was domain.Marks, c changing) domain.Marks {
 			had = was[before]
 		}
 		switch {
-		case !c.wanted && ours(had):
+		case !c.wanted && had.Ours():
 			out = append(out, doomed(m.old[before]))
 		case !c.wanted:
 			out = append(out, domain.MarkGone)
@@ -455,16 +452,16 @@ func (m *matching) marks(was domain.Marks, c changing) domain.Marks {
 			out = append(out, c.hook(i, had))
 		case c.moves(m.ids[i]): // it has another app's label
 			out = append(out, domain.MarkOutdated)
-		case (had == domain.MarkApplied || had == domain.MarkKept) && m.same[i]:
+		case had.Stays() && m.same[i]:
 			out = append(out, had)
-		case ours(had):
+		case had.Ours():
 			out = append(out, domain.MarkOutdated)
 		default:
 			out = append(out, domain.MarkPending)
 		}
 	}
 	for i := range m.old {
-		if !m.after[i] && ours(was[i]) {
+		if !m.after[i] && was[i].Ours() {
 			out = append(out, doomed(m.old[i]))
 		} else {
 			out = append(out, domain.MarkGone)
@@ -490,9 +487,6 @@ func (m *matching) stay(warnings []domain.Note, marks domain.Marks) (kept []doma
 	}
 	return kept
 }
-
-// ours says whether a resource may be in the cluster because of us. What an apply has left as it was is not.
-func ours(m domain.Mark) bool { return m.MayBeThere() && m != domain.MarkKept }
 
 func doomed(r Resource) domain.Mark {
 	if r.Keep {

@@ -98,7 +98,7 @@ func TestDiff(t *testing.T) {
 		},
 		"what was spared is not ours": {
 			old: "web on a b: ns=1 old=1 dep=1", leaves: "web/a=1K1K1A web/b=1K1K1A", wanted: "web on a: ns=1 dep=1",
-			want: "web: ns dep; a 1K1A; b (1G1d)\n", numbers: [4]int{0, 0, 1, 1},
+			want: "web: ns dep; a 1K1A; b (1G1d)\n", numbers: [4]int{0, 0, 1, 2},
 		},
 		"what was spared is looked at again when it changes": {
 			old: "web on a: ns=1", leaves: "web/a=1K", wanted: "web on a: ns=2",

@@ -15,7 +15,7 @@ func (in *Installed) Rest() *Installed {
 			marks := d.marks(app, *t)
 			for n, m := range marks {
 				switch {
-				case ours(m):
+				case m.Ours():
 					marks[n], left = domain.MarkSent, true
 				case m != domain.MarkGone:
 					marks[n] = domain.MarkPending

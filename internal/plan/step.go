@@ -135,31 +135,27 @@ func Due(resources []Resource, op domain.Operation, held domain.Marks) domain.Ma
 		if h == nil {
 			continue
 		}
-		due := HasHooks(h.Events, op)
-		switch held[i] {
-		case domain.MarkPending, domain.MarkIdle, domain.MarkRefused, domain.MarkDeleted:
+		switch m, due := held[i], HasHooks(h.Events, op); {
+		case m.Absent() && due:
+			marks[i] = domain.MarkPending
+		case m.Absent():
 			marks[i] = domain.MarkIdle
-			if due {
-				marks[i] = domain.MarkPending
-			}
-		case domain.MarkApplied, domain.MarkOutdated, domain.MarkSent, domain.MarkUndeleted, domain.MarkLeft:
-			if due {
-				marks[i] = domain.MarkSent // something of it may be there
-			}
-		default:
+		case due && m.Ours() && !m.ToDelete():
+			marks[i] = domain.MarkSent // something of it may be there
 		}
 	}
 	return marks
 }
 
 // Doom are the marks with which a terminate begins on a leaf that an operation has left with the marks was:
-// its own hooks are to be run, unless there is nothing to delete, or an earlier terminate has completed them.
+// its own hooks are to be run, unless there is nothing to delete, or an earlier terminate has completed them; what is to
+// be kept is not deleted.
 func Doom(resources []Resource, was domain.Marks, by domain.Operation) domain.Marks {
 	marks := was.Doom()
 	var due []int
 	for i := range min(len(resources), len(marks)) {
 		h := resources[i].Hook
-		if h != nil && was[i] != domain.MarkGone && HasHooks(h.Events, domain.OpTerminate) && (by != domain.OpTerminate || !completed(was[i])) {
+		if h != nil && was[i] != domain.MarkGone && HasHooks(h.Events, domain.OpTerminate) && (by != domain.OpTerminate || !was[i].Completed()) {
 			due = append(due, i)
 		}
 	}
@@ -167,21 +163,14 @@ func Doom(resources []Resource, was domain.Marks, by domain.Operation) domain.Ma
 		return marks
 	}
 	for _, i := range due {
-		if marks[i] == domain.MarkDeleted {
-			marks[i] = domain.MarkPending
-		} else {
+		if marks[i].MayBeThere() {
 			marks[i] = domain.MarkSent // something of it may be there
+		} else {
+			marks[i] = domain.MarkPending
 		}
 	}
-	return marks
-}
-
-// completed says whether a terminate has come to the end of a hook that it left with the mark.
-func completed(m domain.Mark) bool {
-	switch m {
-	case domain.MarkApplied, domain.MarkDoomed, domain.MarkDeleting, domain.MarkLeaving, domain.MarkDeleted:
-		return true
-	default:
-		return false
+	for i := range min(len(resources), len(marks)) {
+		marks[i] = keep(resources[i], marks[i])
 	}
+	return marks
 }

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -149,6 +150,12 @@ func TestMarksOfHooks(t *testing.T) {
 			require.Equal(t, c.want, plan.Doom(bundle, domain.DecodeMarks(c.was), c.by).Encode())
 		})
 	}
+	kept := slices.Clone(bundle)
+	for i := range kept {
+		kept[i].Keep = true
+	}
+	require.Equal(t, "2K1p1s1D", plan.Doom(kept, domain.DecodeMarks("2A1h1A1h"), domain.OpInstantiate).Encode())
+	require.Equal(t, "4K1D", plan.Doom(kept, domain.DecodeMarks("4K1D"), domain.OpTerminate).Encode(), "a hook that is kept has been run")
 }
 
 func TestHookManifest(t *testing.T) {

@@ -1,0 +1,155 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// First are the marks of n resources before anything of the work on a leaf is done, as far as they are known without its
+// record: held is what earlier contexts left, "" for nothing. Of a terminate they are all that may have to be deleted;
+// pruning begins when all is applied.
+func First(op domain.Operation, prune bool, held string, n int) domain.Marks {
+	marks := domain.NewMarks(n, domain.MarkPending)
+	if held != "" {
+		marks = domain.DecodeMarks(held)
+	}
+	for i, m := range marks {
+		switch {
+		case op == domain.OpTerminate && m != domain.MarkGone:
+			marks[i] = domain.MarkDoomed
+		case prune && m.ToApply():
+			marks[i] = domain.MarkApplied
+		}
+	}
+	return marks
+}
+
+// Start is what is known of a leaf before an operation does its first step on it.
+type Start struct {
+	Operation domain.Operation
+	Prune     bool // what is not wanted any more is to be deleted
+	Installs  bool // Target's
+	Held      string
+	Report    string // Held's
+	// TookOver says that the context has taken over from another one.
+	TookOver bool
+	// Unsettled says that the record may know less than was sent to the cluster.
+	Unsettled bool
+	// Record is what the context's last work on the leaf has left, nil where none was done.
+	Record *domain.Leaf
+}
+
+// Deletes says whether the work is to delete. Only then the record counts.
+func (s Start) Deletes() bool { return s.Operation == domain.OpTerminate || s.Prune }
+
+// Beginning is how the work on a leaf begins.
+type Beginning struct {
+	Marks domain.Marks
+	// Reported says, of work that deletes, that there may be a ResourceBundleState, which is to go with the rest.
+	Reported bool
+	Report   string // domain.Leaf's
+}
+
+// Begin decides with what the work on a leaf begins.
+func Begin(resources []Resource, s Start) Beginning {
+	held := First("", false, s.Held, len(resources))
+	switch {
+	case s.Installs && !s.Deletes(): // the plan says which hooks have been run
+		return Beginning{Marks: held}
+	case !s.Deletes():
+		return Beginning{Marks: Due(resources, s.Operation, held)}
+	case s.Prune:
+		return beginPruning(held, s)
+	case s.Unsettled:
+		return Beginning{Marks: Doom(resources, held.Doubt(), domain.OpUpdate), Reported: true}
+	default:
+		left := s.left(held)
+		return Beginning{Marks: Doom(resources, domain.DecodeMarks(left.Marks), left.Operation), Reported: reported(left, s.TookOver)}
+	}
+}
+
+// left is the record of the leaf; without one nothing was done on what earlier contexts left.
+func (s Start) left(held domain.Marks) *domain.Leaf {
+	if s.Record != nil {
+		return s.Record
+	}
+	return &domain.Leaf{Operation: domain.OpUpdate, Marks: held.Encode(), Report: s.Report}
+}
+
+// beginPruning takes the report away where nothing stays; what stays is reported on as before.
+func beginPruning(held domain.Marks, s Start) Beginning {
+	left := s.left(held)
+	b := Beginning{Marks: domain.DecodeMarks(left.Marks)}
+	stays := b.Marks.Has(func(m domain.Mark) bool { return !m.ToDelete() && m != domain.MarkGone })
+	if b.Reported = !stays; stays {
+		b.Report = left.Report
+	}
+	return b
+}
+
+// reported says whether there may be a ResourceBundleState of a leaf that was worked on before, in a context that has
+// taken over from another one or in one that has not. It is applied when something of the leaf is applied.
+func reported(leaf *domain.Leaf, tookOver bool) bool {
+	marks := domain.DecodeMarks(leaf.Marks)
+	switch {
+	case leaf.Operation == domain.OpTerminate:
+		return leaf.Report != "" || marks.Has(domain.Mark.Ours)
+	case tookOver:
+		return marks.Has(domain.Mark.MayBeThere) // an earlier context may have been reported on
+	default:
+		return slices.Contains(marks, domain.MarkApplied)
+	}
+}
+
+// Doomed are the marks with which a step of a terminate that deletes begins: hooks among its resources that were run in the
+// steps before are to be deleted too, but those to be kept.
+func (s Step) Doomed(resources []Resource, marks domain.Marks) domain.Marks {
+	out := slices.Clone(marks)
+	for _, i := range s.Resources {
+		if m := out[i]; resources[i].Hook != nil && m.Ours() && !m.ToDelete() {
+			out[i] = keep(resources[i], domain.MarkDoomed)
+		}
+	}
+	return out
+}
+
+// keep is the mark of a resource that a terminate comes to: what is to be kept is not deleted.
+func keep(r Resource, m domain.Mark) domain.Mark {
+	if r.Keep && m == domain.MarkDoomed {
+		return domain.MarkKept
+	}
+	return m
+}
+
+// Silence is work on a leaf that has ended without a word of how far it came, or that may have sent more than it said.
+type Silence struct {
+	Operation domain.Operation
+	Prune     bool
+	Hooked    bool // the operation runs hooks
+	// Whole says that nothing was ever heard of it: its marks are First's, which do not tell hooks from other resources.
+	Whole bool
+}
+
+// Believed is what must be believed then, by the marks that are known.
+func (s Silence) Believed(marks domain.Marks) domain.Marks {
+	out := slices.Clone(marks)
+	for i, m := range marks {
+		out[i] = s.believed(m)
+	}
+	return out
+}
+
+func (s Silence) believed(m domain.Mark) domain.Mark {
+	terminates := s.Operation == domain.OpTerminate
+	switch {
+	case !terminates && m.ToDelete() != s.Prune: // the other round's is as it was
+		return m
+	case terminates && s.Hooked && s.Whole: // it may be a hook that was not run: one that is being deleted was
+		return m.Doubt()
+	case m.Idle() && s.Hooked: // which of them the operation runs is not known
+		return domain.MarkLeft
+	default:
+		return m.Send()
+	}
+}
