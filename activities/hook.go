@@ -237,12 +237,11 @@ func (a *attempt) tidy(ctx context.Context, cluster *kube.Cluster, s plan.Step) 
 	job.Selects = func(i int) bool { _, goes := ends[i]; return goes }
 	job.BeforeStage = nil
 	job.OnMark = func(i int, m domain.Mark, note string) {
-		switch m {
-		case domain.MarkDeleted:
+		switch {
+		case m == domain.MarkDeleted:
 			a.mark(i, ends[i], "")
-		case domain.MarkUndeleted:
+		case m.Failed():
 			activity.GetLogger(ctx).Warn("delete hook", "cluster", a.in.Cluster, "hook", a.resources[i].Name, "reason", note)
-		default:
 		}
 	}
 	outcome := cluster.Delete(ctx, job)
