@@ -86,7 +86,7 @@ func reportsWithin(ctx context.Context, t *testing.T, s *harness.Stack, d *clien
 	var got *reportedStatus
 	var answer *client.Answer
 	var err error
-	soon(ctx, t, most, func() bool {
+	harness.Soon(ctx, t, most, func() bool {
 		got = &reportedStatus{}
 		answer, err = s.Client.Get(ctx, d.Path()+"/status?"+query, got)
 		return err == nil && is(got)
@@ -216,7 +216,7 @@ func TestClusterStatus(t *testing.T) {
 		reports(ctx, t, s, d, "status=ready", ready(1))
 		agent.Kill()
 		do(ctx, t, s, d, "terminate")
-		soon(ctx, t, 15*time.Second, func() bool {
+		harness.Soon(ctx, t, 15*time.Second, func() bool {
 			got, err := d.Status(ctx, s.Client, "output=summary")
 			return err == nil && got.Status == "Terminated"
 		}, func() string { return "it is still waited for" })

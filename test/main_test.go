@@ -28,36 +28,13 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// soon looks until something is as it should be, which may take a time at the most. That is measured in answers: as many
-// as there would be in the time on a machine that answers at once. One that is slow, or busy for a moment, has more time in
-// the measure in which its answers take longer.
-func soon(ctx context.Context, t *testing.T, most time.Duration, is func() bool, otherwise func() string) {
-	t.Helper()
-	begun := time.Now()
-	for left := int(most / harness.Poll); ; left-- {
-		looked := time.Now()
-		if is() {
-			t.Logf("it took %s", time.Since(begun).Round(time.Millisecond))
-			return
-		}
-		if left <= 0 {
-			require.FailNow(t, "too late", "after %s: %s", time.Since(begun), otherwise())
-		}
-		select {
-		case <-ctx.Done():
-			require.FailNow(t, "never", "%v: %s", context.Cause(ctx), otherwise())
-		case <-time.After(max(harness.Poll, 4*time.Since(looked))):
-		}
-	}
-}
-
 // stopsSoon stops an operation, and waits until that has taken effect.
 func stopsSoon(ctx context.Context, t *testing.T, stop func() error, over func() bool) {
 	t.Helper()
 	const most = 2 * time.Second
 	answered := make(chan error, 1)
 	go func() { answered <- stop() }()
-	soon(ctx, t, most, over, func() string { return "the stop has not taken effect" })
+	harness.Soon(ctx, t, most, over, func() string { return "the stop has not taken effect" })
 	require.NoError(t, <-answered)
 }
 
