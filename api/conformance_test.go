@@ -19,6 +19,7 @@ import (
 	ops "github.com/drover-io/drover/internal/operations"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/view"
 )
 
 // The lists of reference 1, walked: nouns (nouns_test.go) has the plain verbs, verbs the operations by state, queries
@@ -409,6 +410,6 @@ func (deaf) Watches(context.Context, []domain.ClusterName) (map[domain.ClusterNa
 	return nil, nil
 }
 
-func (deaf) Observations(context.Context, string, string, []domain.ClusterName) iter.Seq2[service.Observation, error] {
-	return func(func(service.Observation, error) bool) {}
+func (deaf) Observations(context.Context, string, string, []domain.ClusterName) iter.Seq2[view.Report, error] {
+	return func(func(view.Report, error) bool) {}
 }

@@ -5,14 +5,16 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
-	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/statusnotify"
 )
+
+// readyWord is how documents spell it.
+const readyWord = "Ready"
 
 // document is what notifications need of a status document in the form of EMCO 22.x.
 type document struct {
 	Status domain.ContextStatus `json:"deployedStatus"`
-	Ready  status.ClusterState  `json:"readyStatus"`
+	Ready  string               `json:"readyStatus"`
 	Apps   []struct {
 		Name     string    `json:"name"`
 		Clusters []cluster `json:"clusters"`
@@ -34,7 +36,7 @@ type resource struct {
 	} `json:"GVK"`
 	Name     string               `json:"name"`
 	Deployed domain.ResourceState `json:"deployedStatus"`
-	Ready    status.ClusterState  `json:"readyStatus"`
+	Ready    string               `json:"readyStatus"`
 }
 
 // notification is what a registered client is told of a document. READY is a context that is instantiated, or
@@ -49,7 +51,7 @@ func notification(in *statusnotify.StatusRegistration, encoded []byte) (*statusn
 	}
 	ready := in.GetStatusType() == statusnotify.StatusValue_READY
 	there := d.Status == domain.ContextInstantiated || d.Status == domain.ContextUpdated
-	n := &statusnotify.StatusNotification{StatusValue: value(ready, there && (!ready || d.Ready == status.ClusterReady))}
+	n := &statusnotify.StatusNotification{StatusValue: value(ready, there && (!ready || d.Ready == readyWord))}
 	if in.GetOutput() != statusnotify.OutputType_ALL {
 		return n, nil
 	}
@@ -79,7 +81,7 @@ func (c *cluster) status(ready, there bool) (told *statusnotify.ClusterStatus, g
 		r := &c.Resources[i]
 		ok := r.Deployed == domain.ResourceApplied
 		if ready {
-			ok = r.Ready == status.ClusterReady
+			ok = r.Ready == readyWord
 		}
 		if ready && r.Ready == "" || there && (r.Deployed == domain.ResourcePending || r.Deployed == domain.ResourceDeleted) {
 			continue

@@ -9,6 +9,7 @@ import (
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/view"
 )
 
 // heard is the store as service.Heard, with the rules of users.
@@ -25,14 +26,14 @@ func rulesIn(s *store.Store) *readiness.Book {
 }
 
 // Observations implements service.Heard.
-func (h heard) Observations(ctx context.Context, contextID, app string, clusters []domain.ClusterName) iter.Seq2[service.Observation, error] {
-	return func(yield func(service.Observation, error) bool) {
+func (h heard) Observations(ctx context.Context, contextID, app string, clusters []domain.ClusterName) iter.Seq2[view.Report, error] {
+	return func(yield func(view.Report, error) bool) {
 		for o, err := range h.Store.Observations(ctx, contextID, app, clusters) {
 			if err != nil {
-				yield(service.Observation{}, err)
+				yield(view.Report{}, err)
 				return
 			}
-			if !yield(service.Observation{Observation: &o.Observation, Object: o.Object}, nil) {
+			if !yield(view.Report{Observation: &o.Observation, Object: o.Object}, nil) {
 				return
 			}
 		}

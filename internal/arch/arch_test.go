@@ -56,6 +56,7 @@ var rules = map[string]rule{
 	"internal/plan":         {"decisions do no I/O", pure},
 	"internal/logicalcloud": {"decisions do no I/O", pure},
 	"internal/network":      {"decisions do no I/O", pure},
+	"internal/view":         {"decisions do no I/O, and rows know nobody's words", append([]string{module + "internal/status", module + "internal/explain", module + "internal/notify"}, pure...)},
 	"internal/status":       {"decisions do no I/O", pure},
 	"internal/explain":      {"decisions do no I/O", pure},
 	"internal/operations":   {"decisions do no I/O", pure},

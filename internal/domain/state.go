@@ -38,6 +38,9 @@ const (
 	ContextUpdated           ContextStatus = "Updated" // another context has taken over from it
 )
 
+// Over says that the context has nothing in clusters any more, by what it was asked for.
+func (s ContextStatus) Over() bool { return s == ContextTerminated || s == ContextUpdated }
+
 // InProgress says whether work is still going on in the context.
 func (s ContextStatus) InProgress() bool {
 	return s == ContextInstantiating || s == ContextTerminating

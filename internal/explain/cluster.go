@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/drover-io/drover/internal/domain"
-	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/view"
 )
 
 // ClusterSituation is all that is known of a cluster and of what runs there.
@@ -225,7 +225,7 @@ func deploymentOf(s *Situation) Deployment {
 	return d
 }
 
-func appThere(app *status.App, c *status.Cluster) AppThere {
+func appThere(app *view.App, c *view.Cluster) AppThere {
 	a := AppThere{
 		App: app.Name, Resources: map[domain.ResourceState]int{}, Connectivity: cmp.Or(c.Connectivity, domain.ConnectivityUnknown),
 		InProgress: c.InProgress, Error: clip(c.LastError), Reason: clip(c.Reason),

@@ -10,6 +10,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/view"
 )
 
 // decision collects the reasons of a situation.
@@ -225,7 +226,7 @@ func (d *decision) leaves() {
 }
 
 // leaf finds what is wrong with one app on one cluster.
-func (d *decision) leaf(app *status.App, c *status.Cluster) {
+func (d *decision) leaf(app *view.App, c *view.Cluster) {
 	at := place{Place: Place{App: app.Name, Cluster: c.ClusterName}}
 	marks := tally(app, c)
 	if !c.InProgress {
@@ -259,7 +260,7 @@ func (d *decision) ended() bool {
 }
 
 // over finds what is unsettled although nothing goes on.
-func (d *decision) over(c *status.Cluster, marks marks, at place) {
+func (d *decision) over(c *view.Cluster, marks marks, at place) {
 	said := cmp.Or(c.LastError, c.Reason)
 	switch {
 	case c.LastError != "" && c.Connectivity != domain.ConnectivityRetrying:
@@ -282,7 +283,7 @@ func (d *decision) over(c *status.Cluster, marks marks, at place) {
 
 // refused adds the resources that the cluster refuses, and those that outlive their deletion without anybody who waits for
 // that, with what it says of each.
-func (d *decision) refused(app *status.App, c *status.Cluster, at place) {
+func (d *decision) refused(app *view.App, c *view.Cluster, at place) {
 	if d.ended() {
 		return
 	}
@@ -314,7 +315,7 @@ type marks struct{ pending, sent, doomed, leaving int }
 func (m marks) unsettled() int { return m.pending + m.sent + m.doomed + m.leaving }
 
 // tally counts a leaf's marks; of what is missing nothing was sent.
-func tally(app *status.App, c *status.Cluster) marks {
+func tally(app *view.App, c *view.Cluster) marks {
 	n := marks{pending: max(0, len(app.Resources)-len(c.Marks))}
 	for _, m := range c.Marks {
 		switch m {
@@ -341,27 +342,20 @@ func (d *decision) reported() {
 	if d.s.Reported == nil || d.s.Status != domain.ContextInstantiated {
 		return
 	}
-	for t, err := range d.s.Reported {
+	var silent *view.Place
+	for r, err := range d.s.Reported {
 		if err != nil {
 			d.unknown = append(d.unknown, "whether what is in clusters is ready: their reports could not be read")
 			d.unread = true
 			return
 		}
-		at := place{Place: Place{App: t.App, Cluster: t.ClusterName}, lastSeen: t.LastSeen}
 		switch {
-		case t.Resource == (plan.ResourceID{}) && t.Heard:
-			d.add(ClusterUnheard, t.Message, 0, at)
-		case t.Resource == (plan.ResourceID{}):
-			d.unheard, d.silence, d.mute = add(d.unheard, t.ClusterName), t.Message, t.ClusterName
-		case t.State == status.ClusterNotPresent && d.s.Now.Sub(d.s.Instance.Ended) < reportTime:
-			d.unseen = add(d.unseen, t.ClusterName)
-			d.fresh++
-		case t.State == status.ClusterNotPresent:
-			at.resource = name(&t.Resource)
-			d.add(ResourceMissing, t.Message, 1, at)
-		default:
-			at.resource = name(&t.Resource)
-			d.add(ResourceNotReady, t.Message, 1, at)
+		case r.Place == silent: // what it last reported need not hold
+		case r.Place.Doubt != nil:
+			silent = r.Place
+			d.silent(silent)
+		case r.Readiness == view.NotReady, r.Readiness == view.NotThere:
+			d.unready(r)
 		}
 	}
 	if d.fresh > 0 {
@@ -374,6 +368,35 @@ func (d *decision) reported() {
 			said += "; " + help
 		}
 		d.unknown = append(d.unknown, said)
+	}
+}
+
+// silent notes that nobody vouches for what a cluster reports of an app.
+func (d *decision) silent(p *view.Place) {
+	cluster := p.Cluster.ClusterName
+	if !p.Doubt.Heard() {
+		d.unheard, d.silence, d.mute = add(d.unheard, cluster), p.Doubt.Reason, cluster
+		return
+	}
+	d.add(ClusterUnheard, p.Doubt.Reason, 0, place{Place: Place{App: p.App.Name, Cluster: cluster}, lastSeen: p.Doubt.LastSeen})
+}
+
+// unready notes what is not as it should be on a cluster that is heard.
+func (d *decision) unready(r *view.Row) {
+	cluster := r.Place.Cluster.ClusterName
+	at := place{Place: Place{App: r.Place.App.Name, Cluster: cluster}, resource: name(r.Resource)}
+	said := r.Unready
+	if r.Doubt != nil {
+		said, at.lastSeen = r.Doubt.Reason, r.Doubt.LastSeen
+	}
+	switch {
+	case r.Readiness != view.NotThere:
+		d.add(ResourceNotReady, said, 1, at)
+	case d.s.Now.Sub(d.s.Instance.Ended) < reportTime:
+		d.unseen = add(d.unseen, cluster)
+		d.fresh++
+	default:
+		d.add(ResourceMissing, said, 1, at)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/drover-io/drover/internal/domain"
-	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/view"
 )
 
 // Situation is all that is known of an owner and of its last app context.
@@ -39,11 +39,10 @@ type Situation struct {
 
 	// Only is the one cluster that is of interest, nil for all.
 	Only     *domain.ClusterName
-	Apps     []status.App      // as far as they are known
+	Apps     []view.App        // as far as they are known
 	Attempts map[Place]Attempt // at work that goes on; what Places asked for
-	// Reported is what clusters report and what is not as it should be, nil for nothing; status.Troubles. An error
-	// ends it.
-	Reported iter.Seq2[status.Trouble, error]
+	// Reported are the rows of what clusters report, judged and in detail, nil for nothing. An error ends it.
+	Reported iter.Seq2[*view.Row, error]
 
 	UI WebUI
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/plan"
-	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/view"
 )
 
 var update = flag.Bool("update", false, "rewrite the results in testdata")
@@ -67,16 +67,16 @@ func cluster(n int) domain.ClusterName {
 }
 
 // leaving has a Service that waits for a finalizer.
-func leaving() status.Cluster {
-	return status.Cluster{
+func leaving() view.Cluster {
+	return view.Cluster{
 		Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("1D1L1D"),
 		Notes: []domain.Note{{Index: 1, Message: "being deleted since 2026-11-21T14:00:03Z, waits for finalizer example.com/held"}},
 	}
 }
 
 // app has three resources on n clusters; each says where one of them stands.
-func app(name string, n int, each func(i int) status.Cluster) status.App {
-	a := status.App{Name: name, Resources: []plan.ResourceID{
+func app(name string, n int, each func(i int) view.Cluster) view.App {
+	a := view.App{Name: name, Resources: []plan.ResourceID{
 		{Version: "v1", Kind: "ConfigMap", Name: "r1-" + name}, {Version: "v1", Kind: "Service", Name: "r1-" + name},
 		{Group: "apps", Version: "v1", Kind: "Deployment", Name: "r1-" + name},
 	}}
@@ -88,24 +88,39 @@ func app(name string, n int, each func(i int) status.Cluster) status.App {
 	return a
 }
 
-func applied(int) status.Cluster {
-	return status.Cluster{Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("3A")}
+func applied(int) view.Cluster {
+	return view.Cluster{Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("3A")}
 }
 
-func marked(marks string) func(int) status.Cluster {
-	return func(int) status.Cluster {
-		return status.Cluster{Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks(marks)}
+func marked(marks string) func(int) view.Cluster {
+	return func(int) view.Cluster {
+		return view.Cluster{Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks(marks)}
 	}
 }
 
-func troubles(list ...status.Trouble) iter.Seq2[status.Trouble, error] {
-	return func(yield func(status.Trouble, error) bool) {
-		for _, t := range list {
-			if !yield(t, nil) {
+// rows are as they are given.
+func rows(list ...*view.Row) iter.Seq2[*view.Row, error] {
+	return func(yield func(*view.Row, error) bool) {
+		for _, r := range list {
+			if !yield(r, nil) {
 				return
 			}
 		}
 	}
+}
+
+// row is a resource of app sink as its cluster reports it, and silence one of a cluster that nobody vouches for.
+func row(n int, is view.Readiness, why string, id plan.ResourceID) *view.Row {
+	return &view.Row{
+		Place:    &view.Place{App: &view.App{Name: "sink"}, Cluster: &view.Cluster{ClusterName: cluster(n)}},
+		Resource: &id, Readiness: is, Unready: why,
+	}
+}
+
+func silence(n int, why view.Doubt) *view.Row {
+	r := row(n, view.NotReady, "", plan.ResourceID{Version: "v1", Kind: "Service", Name: "r1-sink"})
+	r.Place.Doubt = &why
+	return r
 }
 
 // situations are the cases, by the name of their file in testdata.
@@ -118,8 +133,8 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"intents-that-nothing-enforces": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
-		s.Apps = []status.App{app("web", 2, applied)}
-		s.Reported = troubles()
+		s.Apps = []view.App{app("web", 2, applied)}
+		s.Reported = rows()
 		for i := range 7 {
 			s.Warnings = append(s.Warnings, fmt.Sprintf("deployment intent \"all\": intent \"t%d\" of controller \"dtc\" is not enforced: Drover does not act for this controller", i))
 		}
@@ -133,8 +148,8 @@ var situations = map[string]func() *explain.Situation{
 	"networks-being-applied": func() *explain.Situation {
 		s := of(domain.Applied, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
 		s.Key, s.Noun = "cluster-providers/p1/clusters/c000", domain.ClustersNoun
-		s.Apps = []status.App{app("network-intents", 1, func(int) status.Cluster {
-			return status.Cluster{InProgress: true, Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("3s"), LastError: "the cluster does not answer in time"}
+		s.Apps = []view.App{app("network-intents", 1, func(int) view.Cluster {
+			return view.Cluster{InProgress: true, Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("3s"), LastError: "the cluster does not answer in time"}
 		})}
 		return s
 	},
@@ -165,8 +180,8 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"as-wished": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
-		s.Apps = []status.App{app("sink", 2, applied), app("web", 1, applied)}
-		s.Reported = troubles()
+		s.Apps = []view.App{app("sink", 2, applied), app("web", 1, applied)}
+		s.Reported = rows()
 		return s
 	},
 	"nothing-to-put-into-clusters": func() *explain.Situation {
@@ -180,32 +195,28 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"applied-and-nobody-reports": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
-		s.Apps = []status.App{app("sink", 2, applied)}
-		s.Reported = troubles(
-			status.Trouble{App: "sink", ClusterName: cluster(0), Message: "the cluster has no ResourceBundleState CRD"},
-			status.Trouble{App: "sink", ClusterName: cluster(1), Message: "the cluster has no ResourceBundleState CRD"})
+		s.Apps = []view.App{app("sink", 2, applied)}
+		crd := view.Doubt{Reason: "the cluster has no ResourceBundleState CRD"}
+		first := silence(0, crd)
+		s.Reported = rows(first, first, silence(1, crd))
 		return s
 	},
 	"not-ready": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
-		s.Apps = []status.App{app("sink", 9, applied)}
-		list := []status.Trouble{{App: "sink", ClusterName: cluster(0), Message: "the cluster cannot be heard", Heard: true, LastSeen: before(90 * time.Second)}}
+		s.Apps = []view.App{app("sink", 9, applied)}
+		list := []*view.Row{silence(0, view.Doubt{Reason: "the cluster cannot be heard", Reported: true, LastSeen: before(90 * time.Second)})}
 		for i := 1; i < 9; i++ {
-			list = append(list, status.Trouble{
-				App: "sink", ClusterName: cluster(i), State: status.ClusterNotReady, Message: fmt.Sprintf("Available: %d/3", i%3),
-				Resource: plan.ResourceID{Group: "apps", Version: "v1", Kind: "Deployment", Name: "r1-sink"},
-			})
+			list = append(list, row(i, view.Ready, "", plan.ResourceID{Version: "v1", Kind: "ConfigMap", Name: "r1-sink"}),
+				row(i, view.NotReady, fmt.Sprintf("Available: %d/3", i%3), plan.ResourceID{Group: "apps", Version: "v1", Kind: "Deployment", Name: "r1-sink"}))
 		}
-		s.Reported = troubles(append(list, status.Trouble{
-			App: "sink", ClusterName: cluster(8), State: status.ClusterNotPresent, Resource: plan.ResourceID{Version: "v1", Kind: "Service", Name: "r1-sink"},
-		})...)
+		s.Reported = rows(append(list, row(8, view.NotThere, "", plan.ResourceID{Version: "v1", Kind: "Service", Name: "r1-sink"}))...)
 		return s
 	},
 	"one-dead-cluster": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
-		s.Apps = []status.App{app("sink", 3, func(i int) status.Cluster {
+		s.Apps = []view.App{app("sink", 3, func(i int) view.Cluster {
 			if i == 1 {
-				return status.Cluster{InProgress: true, Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("1A2s"), LastError: fmt.Sprintf(refused, 41001)}
+				return view.Cluster{InProgress: true, Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("1A2s"), LastError: fmt.Sprintf(refused, 41001)}
 			}
 			return applied(i)
 		})}
@@ -217,8 +228,8 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"the-newest-failure": func() *explain.Situation { // what is recorded is what the cluster was lost with
 		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
-		s.Apps = []status.App{app("sink", 2, func(int) status.Cluster {
-			return status.Cluster{InProgress: true, Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("1A2s"), LastError: "the cluster cannot be reached: http2: connection lost"}
+		s.Apps = []view.App{app("sink", 2, func(int) view.Cluster {
+			return view.Cluster{InProgress: true, Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("1A2s"), LastError: "the cluster cannot be reached: http2: connection lost"}
 		})}
 		s.Attempts = map[explain.Place]explain.Attempt{
 			{App: "sink", Cluster: cluster(0)}: {
@@ -234,8 +245,8 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"work-that-fails": func() *explain.Situation { // before it came to its cluster
 		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
-		s.Apps = []status.App{app("sink", 1, func(int) status.Cluster {
-			return status.Cluster{InProgress: true, Connectivity: domain.ConnectivityUnknown, Marks: domain.DecodeMarks("3p")}
+		s.Apps = []view.App{app("sink", 1, func(int) view.Cluster {
+			return view.Cluster{InProgress: true, Connectivity: domain.ConnectivityUnknown, Marks: domain.DecodeMarks("3p")}
 		})}
 		s.Attempts = map[explain.Place]explain.Attempt{{App: "sink", Cluster: cluster(0)}: {
 			Step: "ApplyToCluster", Since: before(30 * time.Second), Number: 7, Last: before(4 * time.Second), Next: now.Add(6 * time.Second),
@@ -245,7 +256,7 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"fields-that-were-dropped": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
-		s.Apps = []status.App{app("sink", 3, func(i int) status.Cluster {
+		s.Apps = []view.App{app("sink", 3, func(i int) view.Cluster {
 			c := applied(i)
 			c.Warnings = []domain.Note{{Index: 2, Message: "the cluster does not know the field spec.replicsa: it was dropped"}}
 			if i == 0 {
@@ -253,19 +264,19 @@ var situations = map[string]func() *explain.Situation{
 			}
 			return c
 		})}
-		s.Reported = troubles()
+		s.Reported = rows()
 		return s
 	},
 	"a-hundred-dead-clusters": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
-		s.Apps = []status.App{app("sink", 1000, func(i int) status.Cluster {
+		s.Apps = []view.App{app("sink", 1000, func(i int) view.Cluster {
 			switch {
 			case i%10 == 0:
-				return status.Cluster{InProgress: true, Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("3s"), LastError: fmt.Sprintf(refused, 40000+i)}
+				return view.Cluster{InProgress: true, Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("3s"), LastError: fmt.Sprintf(refused, 40000+i)}
 			case i > 900:
-				return status.Cluster{InProgress: true}
+				return view.Cluster{InProgress: true}
 			case i > 890:
-				return status.Cluster{InProgress: true, Connectivity: domain.ConnectivityUnknown, Marks: domain.DecodeMarks("3p")}
+				return view.Cluster{InProgress: true, Connectivity: domain.ConnectivityUnknown, Marks: domain.DecodeMarks("3p")}
 			}
 			return applied(i)
 		})}
@@ -277,13 +288,13 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"resource-refused": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiateFailed, domain.OpTerminate)
-		s.Apps = []status.App{app("sink", 4, func(i int) status.Cluster {
-			return status.Cluster{
+		s.Apps = []view.App{app("sink", 4, func(i int) view.Cluster {
+			return view.Cluster{
 				Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("2A1F"),
 				Notes: []domain.Note{{Index: 2, Message: fmt.Sprintf("Deployment.apps \"r1-sink-%d\" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0", i)}},
 			}
-		}), app("web", 1, func(int) status.Cluster {
-			return status.Cluster{
+		}), app("web", 1, func(int) view.Cluster {
+			return view.Cluster{
 				Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("1A1F1A"),
 				Notes: []domain.Note{{Index: 1, Message: `services "r1-web" is forbidden: User "limited" cannot patch resource "services"`}},
 			}
@@ -292,27 +303,27 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"hook-failed": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiateFailed, domain.OpUpdate, domain.OpTerminate)
-		sink := app("sink", 2, func(int) status.Cluster {
-			return status.Cluster{
+		sink := app("sink", 2, func(int) view.Cluster {
+			return view.Cluster{
 				Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("2p1X"),
 				Notes: []domain.Note{{Index: 2, Message: "the Job has failed: BackoffLimitExceeded: Job has reached the specified backoff limit"}},
 			}
 		})
 		sink.Resources[2] = plan.ResourceID{Group: "batch", Version: "v1", Kind: "Job", Name: "r1-migrate"}
 		sink.Hook = func(i int) bool { return i == 2 }
-		s.Apps = []status.App{sink}
+		s.Apps = []view.App{sink}
 		return s
 	},
 	"stopping": func() *explain.Situation {
 		s := of(domain.InstantiateStopped, domain.ContextInstantiating, domain.OpTerminate)
-		s.Apps = []status.App{app("sink", 2, applied)}
+		s.Apps = []view.App{app("sink", 2, applied)}
 		return s
 	},
 	"stopped": func() *explain.Situation {
 		s := of(domain.InstantiateStopped, domain.ContextInstantiateFailed, domain.OpUpdate, domain.OpTerminate)
-		s.Apps = []status.App{app("sink", 3, func(i int) status.Cluster {
+		s.Apps = []view.App{app("sink", 3, func(i int) view.Cluster {
 			if i == 2 {
-				return status.Cluster{Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("1A1s1p"), LastError: fmt.Sprintf(refused, 41001)}
+				return view.Cluster{Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("1A1s1p"), LastError: fmt.Sprintf(refused, 41001)}
 			}
 			return applied(i)
 		})}
@@ -320,9 +331,9 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"terminating": func() *explain.Situation {
 		s := of(domain.Terminated, domain.ContextTerminating, domain.OpStop)
-		s.Apps = []status.App{app("sink", 2, func(i int) status.Cluster {
+		s.Apps = []view.App{app("sink", 2, func(i int) view.Cluster {
 			if i == 1 {
-				return status.Cluster{InProgress: true, Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("2D1r")}
+				return view.Cluster{InProgress: true, Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("2D1r")}
 			}
 			return marked("3D")(i)
 		})}
@@ -333,45 +344,45 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"waiting-for-a-worker": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
-		s.Apps = []status.App{app("sink", 2, func(int) status.Cluster {
-			return status.Cluster{InProgress: true, Connectivity: domain.ConnectivityUnknown, Marks: domain.DecodeMarks("3p")}
+		s.Apps = []view.App{app("sink", 2, func(int) view.Cluster {
+			return view.Cluster{InProgress: true, Connectivity: domain.ConnectivityUnknown, Marks: domain.DecodeMarks("3p")}
 		})}
 		s.Attempts = map[explain.Place]explain.Attempt{{App: "sink", Cluster: cluster(1)}: {Step: "ApplyToCluster", Since: before(20 * time.Second), Number: 1}}
 		return s
 	},
 	"waiting-for-an-app-and-a-hook": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
-		s.Apps = []status.App{app("db", 2, func(i int) status.Cluster {
-			return status.Cluster{InProgress: true, Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("1A2p"), Reason: fmt.Sprintf("waits for the pre-install hook Job migrate-%d", i)}
-		}), app("web", 2, func(int) status.Cluster {
-			return status.Cluster{InProgress: true, Reason: "waits until app db is Ready"}
+		s.Apps = []view.App{app("db", 2, func(i int) view.Cluster {
+			return view.Cluster{InProgress: true, Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("1A2p"), Reason: fmt.Sprintf("waits for the pre-install hook Job migrate-%d", i)}
+		}), app("web", 2, func(int) view.Cluster {
+			return view.Cluster{InProgress: true, Reason: "waits until app db is Ready"}
 		})}
 		return s
 	},
 	"never-started-for-an-app": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiateFailed, domain.OpTerminate)
-		s.Apps = []status.App{app("db", 1, func(int) status.Cluster {
-			return status.Cluster{Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("2A1F"), Notes: []domain.Note{{Index: 2, Message: "no"}}}
-		}), app("web", 2, func(int) status.Cluster {
-			return status.Cluster{Reason: "not started: app db, which it needs, is not Deployed"}
+		s.Apps = []view.App{app("db", 1, func(int) view.Cluster {
+			return view.Cluster{Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("2A1F"), Notes: []domain.Note{{Index: 2, Message: "no"}}}
+		}), app("web", 2, func(int) view.Cluster {
+			return view.Cluster{Reason: "not started: app db, which it needs, is not Deployed"}
 		})}
 		return s
 	},
 	"finishing": func() *explain.Situation {
 		s := of(domain.Terminated, domain.ContextTerminating, domain.OpStop)
-		s.Apps = []status.App{app("sink", 2, marked("3D"))}
+		s.Apps = []view.App{app("sink", 2, marked("3D"))}
 		return s
 	},
 	"terminated": func() *explain.Situation {
 		s := of(domain.Terminated, domain.ContextTerminated, domain.OpApprove, domain.OpInstantiate)
-		s.Apps = []status.App{app("sink", 2, marked("2D1K"))}
+		s.Apps = []view.App{app("sink", 2, marked("2D1K"))}
 		return s
 	},
 	"terminate-failed": func() *explain.Situation {
 		s := of(domain.Terminated, domain.ContextTerminateFailed, domain.OpTerminate)
-		s.Apps = []status.App{app("sink", 2, func(i int) status.Cluster {
+		s.Apps = []view.App{app("sink", 2, func(i int) view.Cluster {
 			if i == 1 {
-				return status.Cluster{
+				return view.Cluster{
 					Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("1D1X1d"),
 					Notes: []domain.Note{{Index: 1, Message: `services "r1-sink" is forbidden`}},
 				}
@@ -383,19 +394,19 @@ var situations = map[string]func() *explain.Situation{
 	"remnants": func() *explain.Situation {
 		s := of(domain.Terminated, domain.ContextTerminated, domain.OpInstantiate)
 		s.Instance.Remnants = "ConfigMap web on p1+c001: being deleted since 2026-11-21T14:00:03Z, waits for finalizer example.com/held"
-		s.Apps = []status.App{app("sink", 2, marked("3D"))}
+		s.Apps = []view.App{app("sink", 2, marked("3D"))}
 		return s
 	},
 	"terminate-waits-for-remnants": func() *explain.Situation {
 		s := of(domain.Terminated, domain.ContextTerminating, domain.OpStop)
 		s.Instance.Remnants = "Pod once on p1+c001: being deleted since 2026-11-21T14:00:03Z, with a grace period of 30s"
 		s.Run.Steps = []explain.Attempt{{Step: "RemoveRemnants", Number: 3, Error: s.Instance.Remnants}}
-		s.Apps = []status.App{app("sink", 2, marked("3D"))}
+		s.Apps = []view.App{app("sink", 2, marked("3D"))}
 		return s
 	},
 	"terminate-waits": func() *explain.Situation {
 		s := of(domain.Terminated, domain.ContextTerminating, domain.OpStop)
-		s.Apps = []status.App{app("sink", 2, func(i int) status.Cluster {
+		s.Apps = []view.App{app("sink", 2, func(i int) view.Cluster {
 			if i == 1 {
 				c := leaving()
 				c.InProgress, c.Reason = true, "waits until Service r1-sink is gone: "+c.Notes[0].Message
@@ -407,7 +418,7 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"terminate-waited": func() *explain.Situation {
 		s := of(domain.TerminateStopped, domain.ContextTerminateFailed, domain.OpTerminate)
-		s.Apps = []status.App{app("sink", 2, func(i int) status.Cluster {
+		s.Apps = []view.App{app("sink", 2, func(i int) view.Cluster {
 			if i == 1 {
 				return leaving()
 			}
@@ -419,9 +430,9 @@ var situations = map[string]func() *explain.Situation{
 		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpUpdate, domain.OpTerminate)
 		s.Status = domain.ContextInstantiateFailed
 		s.Run.Status, s.Run.End = explain.Terminated, "by hand, by 17@laptop"
-		s.Apps = []status.App{app("sink", 3, func(i int) status.Cluster {
+		s.Apps = []view.App{app("sink", 3, func(i int) view.Cluster {
 			if i == 2 {
-				return status.Cluster{}
+				return view.Cluster{}
 			}
 			return applied(i)
 		})}
@@ -431,34 +442,34 @@ var situations = map[string]func() *explain.Situation{
 		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate)
 		s.Status = domain.ContextInstantiateFailed
 		s.Run = explain.Run{Operation: s.Run.Operation, ID: s.Run.ID}
-		s.Apps = []status.App{app("sink", 1, func(int) status.Cluster { return status.Cluster{} })}
+		s.Apps = []view.App{app("sink", 1, func(int) view.Cluster { return view.Cluster{} })}
 		return s
 	},
 	"just-applied": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
 		s.Instance.Ended = before(time.Second)
-		s.Apps = []status.App{app("sink", 2, applied)}
-		missing := func(i int) status.Trouble {
-			return status.Trouble{App: "sink", ClusterName: cluster(i), State: status.ClusterNotPresent, Resource: plan.ResourceID{Version: "v1", Kind: "Service", Name: "r1-sink"}}
+		s.Apps = []view.App{app("sink", 2, applied)}
+		missing := func(i int) *view.Row {
+			return row(i, view.NotThere, "", plan.ResourceID{Version: "v1", Kind: "Service", Name: "r1-sink"})
 		}
-		s.Reported = troubles(missing(0), missing(1))
+		s.Reported = rows(missing(0), missing(1))
 		return s
 	},
 	"long-ago": func() *explain.Situation { // nothing is known of the run any more, and nothing need be
 		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
 		s.Now = now.Add(300 * time.Hour)
 		s.Run = explain.Run{Operation: s.Run.Operation, ID: s.Run.ID}
-		s.Apps = []status.App{app("sink", 1, applied)}
-		s.Reported = troubles()
+		s.Apps = []view.App{app("sink", 1, applied)}
+		s.Reported = rows()
 		return s
 	},
 	"engine-silent": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
 		s.Run = explain.Run{Operation: s.Run.Operation, ID: s.Run.ID}
 		s.Silent = "the workflow engine is not available"
-		s.Apps = []status.App{app("sink", 3, func(i int) status.Cluster {
+		s.Apps = []view.App{app("sink", 3, func(i int) view.Cluster {
 			if i == 2 {
-				return status.Cluster{}
+				return view.Cluster{}
 			}
 			return applied(i)
 		})}
@@ -468,19 +479,19 @@ var situations = map[string]func() *explain.Situation{
 		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
 		s.Run = explain.Run{Operation: s.Run.Operation, ID: s.Run.ID}
 		s.Silent = "the workflow engine is not available"
-		s.Apps = []status.App{app("sink", 1, applied)}
-		s.Reported = troubles()
+		s.Apps = []view.App{app("sink", 1, applied)}
+		s.Reported = rows()
 		return s
 	},
 	"migrated": func() *explain.Situation {
 		s := of(domain.Updated, domain.ContextUpdated)
-		s.Apps = []status.App{app("sink", 2, applied)}
+		s.Apps = []view.App{app("sink", 2, applied)}
 		return s
 	},
 	"gave-up": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiateFailed, domain.OpTerminate)
-		s.Apps = []status.App{app("sink", 1, func(int) status.Cluster {
-			return status.Cluster{Connectivity: domain.ConnectivityUnknown, Marks: domain.DecodeMarks("3s"), LastError: "cluster \"c000\" not found"}
+		s.Apps = []view.App{app("sink", 1, func(int) view.Cluster {
+			return view.Cluster{Connectivity: domain.ConnectivityUnknown, Marks: domain.DecodeMarks("3s"), LastError: "cluster \"c000\" not found"}
 		})}
 		return s
 	},
@@ -489,14 +500,14 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"reports-cannot-be-read": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
-		s.Apps = []status.App{app("sink", 1, applied)}
-		s.Reported = func(yield func(status.Trouble, error) bool) { yield(status.Trouble{}, errors.New("secret")) }
+		s.Apps = []view.App{app("sink", 1, applied)}
+		s.Reported = func(yield func(*view.Row, error) bool) { yield(nil, errors.New("secret")) }
 		return s
 	},
 	"more-than-a-screen": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiateFailed, domain.OpTerminate)
-		s.Apps = []status.App{app("sink", 26, func(i int) status.Cluster {
-			return status.Cluster{
+		s.Apps = []view.App{app("sink", 26, func(i int) view.Cluster {
+			return view.Cluster{
 				Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("2A1F"),
 				Notes: []domain.Note{{Index: 2, Message: strings.Repeat(string(rune('a'+i)), 2000)}},
 			}
@@ -521,7 +532,7 @@ var onCluster = map[string]func() *explain.ClusterSituation{
 			Networks: networksOf(domain.Applied, domain.ContextInstantiated), Report: domain.ReportAgent, Intends: true, Tried: domain.Trial{At: before(time.Hour)},
 			Watch: domain.Watch{Cluster: cluster(0), Connected: true, LastSeen: now},
 		}
-		s.Networks.Apps = []status.App{app("network-intents", 1, applied)}
+		s.Networks.Apps = []view.App{app("network-intents", 1, applied)}
 		s.Deployments = []*explain.Situation{here(0, domain.Instantiated, domain.ContextInstantiated, applied)}
 		return s
 	},
@@ -532,8 +543,8 @@ var onCluster = map[string]func() *explain.ClusterSituation{
 		}
 		s.Deployments = append(s.Deployments, here(0, domain.Instantiated, domain.ContextInstantiated, applied))
 		for i := 1; i < 8; i++ {
-			d := here(i, domain.Instantiated, domain.ContextInstantiating, func(int) status.Cluster {
-				return status.Cluster{InProgress: true, Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("1A2s"), LastError: fmt.Sprintf(refused, 6443)}
+			d := here(i, domain.Instantiated, domain.ContextInstantiating, func(int) view.Cluster {
+				return view.Cluster{InProgress: true, Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("1A2s"), LastError: fmt.Sprintf(refused, 6443)}
 			})
 			d.Attempts = map[explain.Place]explain.Attempt{{App: "sink", Cluster: cluster(0)}: {
 				Step: "ApplyToCluster", ID: "leaf", RunID: "run", Since: before(4 * time.Minute), Number: 20 + i, Next: now.Add(4 * time.Second), Error: fmt.Sprintf(refused, 6443),
@@ -542,8 +553,8 @@ var onCluster = map[string]func() *explain.ClusterSituation{
 		}
 		s.Deployments = append(s.Deployments,
 			here(8, domain.Instantiated, domain.ContextInstantiating, applied), // it goes on elsewhere
-			here(9, domain.Instantiated, domain.ContextInstantiateFailed, func(int) status.Cluster {
-				return status.Cluster{Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("2A1F"), Notes: []domain.Note{{Index: 2, Message: "spec.replicas is not a number"}}}
+			here(9, domain.Instantiated, domain.ContextInstantiateFailed, func(int) view.Cluster {
+				return view.Cluster{Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("2A1F"), Notes: []domain.Note{{Index: 2, Message: "spec.replicas is not a number"}}}
 			}))
 		return s
 	},
@@ -557,11 +568,11 @@ func networksOf(state domain.State, context domain.ContextStatus, may ...domain.
 }
 
 // here is what a group has in one cluster.
-func here(n int, state domain.State, context domain.ContextStatus, each func(int) status.Cluster) *explain.Situation {
+func here(n int, state domain.State, context domain.ContextStatus, each func(int) view.Cluster) *explain.Situation {
 	s := of(state, context, domain.OpTerminate, domain.OpStop)
 	s.Key += domain.Key(fmt.Sprint(n))
 	only := cluster(0)
-	s.Only, s.Apps = &only, []status.App{app("sink", 1, each)}
+	s.Only, s.Apps = &only, []view.App{app("sink", 1, each)}
 	return s
 }
 

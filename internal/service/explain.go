@@ -8,6 +8,7 @@ import (
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/view"
 )
 
 // Runs describes the runs of operations.
@@ -169,17 +170,16 @@ func (x *Explainer) instance(ctx, asking context.Context, s *explain.Situation, 
 // is under way.
 func (x *Explainer) apps(ctx, asking context.Context, s *explain.Situation, scope domain.Scope) error {
 	gather := func(ctx context.Context, running bool) error {
-		d := &StatusDocument{
-			query:  status.Query{Type: status.TypeReady, Output: status.OutputDetail},
-			source: status.Source{History: s.History, ContextID: scope.ContextID, Status: s.Status},
-		}
+		d := &StatusDocument{query: status.Query{Type: status.TypeReady}}
+		d.source.ContextID, d.source.Status = scope.ContextID, s.Status
 		if err := x.lifecycle.gatherApps(ctx, d, s.Instance, scope, running); err != nil {
 			return err
 		}
+		source := &d.source.Source
 		if s.Only != nil {
-			d.source.Apps = only(d.source.Apps, *s.Only)
+			source = source.On(*s.Only)
 		}
-		s.Apps, s.Reported = d.source.Apps, status.Troubles(d.source)
+		s.Apps, s.Reported = source.Apps, source.Rows(view.Ask{Reported: true, Judged: true, Detail: true})
 		return nil
 	}
 	if s.Status.InProgress() && s.Silent == "" {

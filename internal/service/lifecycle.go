@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/stored"
+	"github.com/drover-io/drover/internal/view"
 )
 
 // Engine runs operations as workflows.
@@ -64,15 +64,9 @@ type Heard interface {
 	Watches(ctx context.Context, clusters []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error)
 	// Observations reads what clusters say of an app, sorted as plan.SortTargets does; nil clusters are all. An error
 	// ends the sequence.
-	Observations(ctx context.Context, contextID, app string, clusters []domain.ClusterName) iter.Seq2[Observation, error]
+	Observations(ctx context.Context, contextID, app string, clusters []domain.ClusterName) iter.Seq2[view.Report, error]
 	// Rules are those of users by which it is judged, as they were readiness.Freshness ago or later.
 	Rules(ctx context.Context) (*readiness.Rules, error)
-}
-
-// Observation is what a cluster says of an app, with the objects themselves on demand.
-type Observation struct {
-	*domain.Observation
-	Object func(index int) (json.RawMessage, error)
 }
 
 // Lifecycle runs the operations of owners and tells where they stand.
@@ -215,7 +209,7 @@ func (l *Lifecycle) Forget(ctx context.Context, owner domain.Key) error {
 	}
 	var watched error
 	for _, i := range contexts {
-		if over[i.Status] != "" {
+		if i.Status.Over() {
 			continue
 		}
 		if err := l.engine.StopWatching(ctx, i.LabelID()); err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
-	"github.com/drover-io/drover/internal/status"
 )
 
 // On are the app contexts that have something in the cluster, or may have, sorted by owner and id; the cluster's own network
@@ -130,16 +129,4 @@ func (x *Explainer) deployment(ctx, asking context.Context, i *domain.Instance, 
 	}
 	may(s, owner)
 	return s, nil
-}
-
-// only are the apps that a cluster has, without the others' clusters.
-func only(apps []status.App, c domain.ClusterName) []status.App {
-	var there []status.App
-	for _, a := range apps {
-		a.Clusters = slices.DeleteFunc(slices.Clone(a.Clusters), func(x status.Cluster) bool { return x.ClusterName != c })
-		if len(a.Clusters) > 0 {
-			there = append(there, a)
-		}
-	}
-	return there
 }

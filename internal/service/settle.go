@@ -105,7 +105,7 @@ func (l *Lifecycle) foresee(ctx context.Context, owner domain.Owner) error {
 // shown is where a context of an owner stands, as passOn will have it.
 func (l *Lifecycle) shown(ctx context.Context, owner domain.Owner, i *domain.Instance) (domain.ContextStatus, error) {
 	stands, err := l.statusOf(ctx, i)
-	if err != nil || over[stands] != "" {
+	if err != nil || stands.Over() {
 		return stands, err
 	}
 	left := i.ContextID != owner.Track().ContextID()
@@ -235,5 +235,5 @@ func (l *Lifecycle) stands(ctx context.Context, i *domain.Instance) (bool, error
 	if fail.Is(err, fail.NotFound) {
 		return false, nil
 	}
-	return err == nil && over[i.Status] == "", err
+	return err == nil && !i.Status.Over(), err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/view"
 )
 
 // open are the operations whose workflows are open; all others were ended by hand.
@@ -55,8 +56,8 @@ func (unheard) Watches(context.Context, []domain.ClusterName) (map[domain.Cluste
 
 func (unheard) Rules(context.Context) (*readiness.Rules, error) { return readiness.Compile(), nil }
 
-func (unheard) Observations(context.Context, string, string, []domain.ClusterName) iter.Seq2[service.Observation, error] {
-	return func(func(service.Observation, error) bool) {}
+func (unheard) Observations(context.Context, string, string, []domain.ClusterName) iter.Seq2[view.Report, error] {
+	return func(func(view.Report, error) bool) {}
 }
 
 // owned are owners of all nouns in the middle of something: two groups (theGroup and givenTo), a logical cloud of level 1, and a cluster with

@@ -1,7 +1,6 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/stored"
+	"github.com/drover-io/drover/internal/view"
 )
 
 // StatusDocument is the answer to a status query, ready to be written.
@@ -65,17 +65,17 @@ func (l *Lifecycle) document(ctx context.Context, owner domain.Owner, q status.Q
 }
 
 // adminApps is the one app of an admin cloud, which puts nothing into its clusters.
-func (l *Lifecycle) adminApps(ctx context.Context, cloud *domain.LogicalCloud) ([]status.App, error) {
+func (l *Lifecycle) adminApps(ctx context.Context, cloud *domain.LogicalCloud) ([]view.App, error) {
 	references, err := l.store.List(ctx, domain.ClusterReferences, domain.KeyOf(cloud))
 	if err != nil {
 		return nil, err
 	}
-	app := status.App{Name: logicalcloud.App}
+	app := view.App{Name: logicalcloud.App}
 	for _, r := range references {
-		app.Clusters = append(app.Clusters, status.Cluster{ClusterName: r.(*domain.ClusterReference).ClusterName()})
+		app.Clusters = append(app.Clusters, view.Cluster{ClusterName: r.(*domain.ClusterReference).ClusterName()})
 	}
-	slices.SortFunc(app.Clusters, func(a, b status.Cluster) int { return a.Compare(b.ClusterName) })
-	return []status.App{app}, nil
+	slices.SortFunc(app.Clusters, func(a, b view.Cluster) int { return a.Compare(b.ClusterName) })
+	return []view.App{app}, nil
 }
 
 // adminStatus is where a context of an admin cloud stands: a new one begins when the one before it is over.
@@ -149,86 +149,27 @@ func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain
 	if err != nil {
 		return err
 	}
-	known := map[string]domain.Leaf{}
+	records := view.Records{ContextID: i.ContextID, Plan: p, Operation: s.Operation, Running: running}
 	if running {
-		if err := l.open(ctx, p, s, known); err != nil {
+		if records.Open, err = l.open(ctx, p, s); err != nil {
 			return err
 		}
 	}
-	held, err := l.held(ctx, p, i, s, running)
-	if err != nil {
+	if records.Held, err = l.held(ctx, p, i, s, running); err != nil {
 		return err
 	}
-	leaves, err := l.recall.leaves(ctx, l.records, i)
-	if err != nil {
+	if records.Leaves, err = l.recall.leaves(ctx, l.records, i); err != nil {
 		return err
 	}
-	earlier := map[string]domain.Leaf{}
-	for _, leaf := range leaves {
-		if running && leaf.Operation != s.Operation {
-			earlier[leaf.ID] = leaf
-			continue
-		}
-		if open, ok := known[leaf.ID]; ok && !settled(leaf) && open.Open {
-			continue // of an earlier try of the same operation
-		}
-		known[leaf.ID] = leaf
-	}
-	for _, a := range p.Apps {
-		app := status.App{Name: a.Name, Resources: a.Resources, Hook: a.Hook, Clusters: make([]status.Cluster, 0, len(a.Targets))}
-		for _, t := range a.Targets {
-			id := domain.LeafID(i.ContextID, a.Name, t.ClusterName)
-			c := cluster(&t, id, known, earlier, running, s.Operation)
-			c.Reason = cmp.Or(held[a.Name], c.Reason)
-			app.Clusters = append(app.Clusters, c)
-		}
-		d.source.Apps = append(d.source.Apps, app)
-	}
+	d.source.Apps = records.Apps()
 	switch {
 	case d.query.Reported():
 		d.source.Namespace = i.Namespace
-		err = l.hear(ctx, d, i.LabelID(), known)
+		err = l.hear(ctx, &d.source.Source, i.LabelID(), d.query.Clusters, records.Words())
 	case d.query.Output == status.OutputDetail:
 		d.source.Manifest, err = l.manifests(ctx, p)
 	}
 	return err
-}
-
-// settled says whether nothing is left to be done on a leaf.
-func settled(leaf domain.Leaf) bool {
-	for _, m := range domain.DecodeMarks(leaf.Marks) {
-		switch m {
-		case domain.MarkApplied, domain.MarkDeleted, domain.MarkKept, domain.MarkRefused, domain.MarkGone, domain.MarkIdle, domain.MarkLeft:
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-// cluster says what is known of one leaf: what the running operation or the last one recorded, else what
-// a terminate has before it, else what earlier contexts left.
-func cluster(t *plan.Target, id string, known, earlier map[string]domain.Leaf, running bool, op domain.Operation) status.Cluster {
-	c := status.Cluster{ClusterName: t.ClusterName, Placement: t.Reason, InProgress: running}
-	leaf, ok := known[id]
-	if ok {
-		c.Connectivity, c.Marks = leaf.Connectivity, domain.DecodeMarks(leaf.Marks)
-		c.Notes, c.LastError, c.Reason = leaf.Notes, leaf.LastError, leaf.Reason
-		c.Warnings = t.Warnings(&leaf)
-		// What an update has to prune there is still before it when all is applied.
-		c.InProgress = leaf.Open || running && op != domain.OpTerminate && c.Marks.Has(domain.Mark.ToDelete)
-		return c
-	}
-	c.Warnings = t.Warnings(nil)
-	if leaf, ok = earlier[id]; ok {
-		c.Marks = domain.DecodeMarks(leaf.Marks)
-	} else if t.Held != nil {
-		c.Connectivity, c.Marks = t.Held.Connectivity, domain.DecodeMarks(t.Held.Marks)
-	}
-	if running && op == domain.OpTerminate && c.Marks != nil {
-		c.Marks = c.Marks.Doom()
-	}
-	return c
 }
 
 // held are the apps that were not started because of others, and why.
@@ -245,7 +186,7 @@ func (l *Lifecycle) held(ctx context.Context, p *plan.Plan, i *domain.Instance, 
 }
 
 // open asks the apps of a running operation for their open leaves, side by side.
-func (l *Lifecycle) open(ctx context.Context, p *plan.Plan, s domain.Scope, known map[string]domain.Leaf) error {
+func (l *Lifecycle) open(ctx context.Context, p *plan.Plan, s domain.Scope) ([]domain.Leaf, error) {
 	answers := make([][]domain.Leaf, len(p.Apps))
 	g, ctx := errgroup.WithContext(ctx)
 	for i, a := range p.Apps {
@@ -259,14 +200,9 @@ func (l *Lifecycle) open(ctx context.Context, p *plan.Plan, s domain.Scope, know
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return err
+		return nil, err
 	}
-	for _, leaves := range answers {
-		for _, leaf := range leaves {
-			known[leaf.ID] = leaf
-		}
-	}
-	return nil
+	return slices.Concat(answers...), nil
 }
 
 // manifests reads the bundles of a plan.

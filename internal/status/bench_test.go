@@ -10,6 +10,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/view"
 )
 
 // fleet is a context of so many apps on so many clusters with so many resources each; one cluster in ten
@@ -17,17 +18,17 @@ import (
 func fleet(apps, clusters, resources int) status.Source {
 	s := status.Source{
 		Project: "fleet", CompositeApp: "collectd", Version: "v1", CompositeProfile: "default", Name: "everywhere",
-		ContextID: "2621114006130701074", Status: domain.ContextInstantiating,
+		Source: view.Source{ContextID: "2621114006130701074", Status: domain.ContextInstantiating},
 	}
 	for a := range apps {
-		app := status.App{Name: fmt.Sprintf("app-%d", a)}
+		app := view.App{Name: fmt.Sprintf("app-%d", a)}
 		for r := range resources {
 			app.Resources = append(app.Resources, plan.ResourceID{
 				Group: "apps", Version: "v1", Kind: "Deployment", Name: fmt.Sprintf("release-component-%d", r),
 			})
 		}
 		for c := range clusters {
-			cluster := status.Cluster{
+			cluster := view.Cluster{
 				ClusterName:  domain.ClusterName{Provider: "provider", Name: fmt.Sprintf("edge-%04d", c)},
 				Connectivity: domain.ConnectivityAvailable,
 				Marks:        domain.NewMarks(resources, domain.MarkApplied),

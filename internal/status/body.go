@@ -3,17 +3,36 @@ package status
 import (
 	"encoding/json"
 
-	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/view"
 )
 
-// body writes what follows the overview of a status document: apps, in them clusters, in them resources.
+// layout is what a document has of the places that its rows are of.
+type layout int
+
+const (
+	inApps     layout = iota // apps, in them clusters
+	inClusters               // clusters, as there is one app
+	inOne                    // the one cluster; empty where there is none
+)
+
+// body writes what follows the overview of a status document, row by row: apps, in them clusters, in them resources.
 type body struct {
-	out      *stream
-	form     *form
-	output   Output
-	manifest func(app string, index int) json.RawMessage
+	out    *stream
+	layout layout
+	// cluster gives the members of a cluster beside its resources, manifest what of a resource is the same on all of
+	// them, and entry writes the rest of it.
+	cluster  func(*view.Place) any
+	manifest func(*view.Row) json.RawMessage
+	entry    func(*body, *view.Row)
+
+	place   *view.Place // the one that is being written, nil before the first
+	names   [][]byte    // of the app's resources, by their rank, as far as they were needed
+	written int         // resources of the place
+
+	state domain.ResourceState // of the row before: neighbours mostly share one
+	word  string               // and its member
 }
 
 type gvk struct {
@@ -35,107 +54,136 @@ type bodyApp struct {
 	Name string `json:"name"`
 }
 
-func (b *body) apps(secs []section) {
-	if len(secs) == 0 {
+// row writes a row, after the beginning of its app and its cluster when it is the first of them. It is false when
+// nothing more can be written.
+func (b *body) row(r *view.Row) bool {
+	if r.Place != b.place {
+		b.enter(r.Place)
+	}
+	b.out.comma(b.written)
+	b.written++
+	b.out.bytes(b.name(r))
+	b.entry(b, r)
+	b.out.text("}")
+	return b.out.err == nil
+}
+
+// enter begins a cluster.
+func (b *body) enter(p *view.Place) {
+	if b.place != nil {
+		b.out.text("]}")
+	}
+	if b.place == nil || b.place.App != p.App {
+		b.begin(p.App)
+	} else {
+		b.out.text(",")
+	}
+	b.place, b.written = p, 0
+	b.out.open(b.cluster(p))
+	b.out.text(`,"resources":[`)
+}
+
+// begin begins an app.
+func (b *body) begin(app *view.App) {
+	b.names = make([][]byte, len(app.Resources))
+	switch {
+	case b.layout == inClusters:
+		b.out.text(`,"clusters":[`)
+		return
+	case b.layout == inOne:
+		b.out.text(`,"cluster":`)
+		return
+	case b.place == nil:
+		b.out.text(`,"apps":[`)
+	default:
+		b.out.text("]},")
+	}
+	b.out.open(bodyApp{app.Name})
+	b.out.text(`,"clusters":[`)
+}
+
+// end ends what there is.
+func (b *body) end() {
+	switch {
+	case b.place == nil && b.layout == inOne:
+		b.out.text(`,"cluster":{}`)
+	case b.place == nil:
+	case b.layout == inOne:
+		b.out.text("]}")
+	case b.layout == inClusters:
+		b.out.text("]}]")
+	default:
+		b.out.text("]}]}]")
+	}
+}
+
+// name is the row's resource without its closing brace, encoded once for all clusters.
+func (b *body) name(r *view.Row) []byte {
+	if r.Rank >= 0 && b.names[r.Rank] != nil {
+		return b.names[r.Rank]
+	}
+	id := resource{GVK: gvkOf(r.Resource), Name: r.Resource.Name}
+	if b.manifest != nil {
+		id.Detail = b.manifest(r)
+	}
+	name, err := opened(id)
+	if err != nil {
+		b.out.fail(err)
+	}
+	if r.Rank >= 0 {
+		b.names[r.Rank] = name
+	}
+	return name
+}
+
+// doneEntry writes what was done to a resource.
+func (f *form) doneEntry(b *body, r *view.Row) {
+	if r.State != b.state {
+		b.state, b.word = r.State, f.states[r.State]
+	}
+	b.out.text(b.word)
+	if r.Message != "" {
+		b.out.text(`,"message":`)
+		b.out.value(r.Message)
+	}
+	if len(r.Warnings) > 0 {
+		b.out.text(`,"warnings":`)
+		b.out.value(r.Warnings)
+	}
+}
+
+// reportedEntry writes what is reported of a resource. Of one whose kind cannot be heard it says what a cluster says
+// that cannot be.
+func (f *form) reportedEntry(b *body, r *view.Row) {
+	b.out.text(f.report(r))
+	if d := r.Doubt; d != nil && !r.Moot {
+		if r.Observed {
+			b.out.text(`,"stale":true`)
+		}
+		if !d.LastSeen.IsZero() {
+			b.out.text(`,"` + f.seen + `":`)
+			b.out.value(stamp(d.LastSeen))
+		}
+		b.out.text(`,"reason":`)
+		b.out.value(d.Reason)
+	}
+	if r.Unready != "" {
+		b.out.text(`,"message":`)
+		b.out.value(r.Unready)
+	}
+}
+
+// objectEntry is reportedEntry, with the object. What is not JSON is left out: one cluster must not spoil the
+// document for the others.
+func (f *form) objectEntry(b *body, r *view.Row) {
+	object, err := r.Object()
+	if err != nil {
+		b.out.end(err)
 		return
 	}
-	b.out.text(`,"apps":[`)
-	for i := range secs {
-		b.out.comma(i)
-		b.app(&secs[i])
+	if encoded, err := json.Marshal(object); err == nil && len(object) > 0 {
+		b.out.text(`,"detail":`)
+		b.out.bytes(encoded)
 	}
-	b.out.text("]")
-}
-
-func (b *body) app(sec *section) {
-	b.out.open(bodyApp{sec.app.Name})
-	b.out.text(`,"clusters":[`)
-	b.clusters(sec)
-	b.out.text("]}")
-}
-
-func (b *body) clusters(sec *section) {
-	resources := b.resources(sec)
-	for i, c := range sec.clusters {
-		if b.out.err != nil {
-			return // the reader has gone: the other clusters would be encoded for nobody
-		}
-		b.out.comma(i)
-		b.cluster(sec, c, resources)
-	}
-}
-
-// resources encodes the resources of a section once for all its clusters, in their order, each without
-// its closing brace.
-func (b *body) resources(sec *section) [][]byte {
-	encoded := make([][]byte, 0, len(sec.order))
-	for _, i := range sec.order {
-		id := &sec.app.Resources[i]
-		r := resource{GVK: gvkOf(id), Name: id.Name}
-		if b.output == OutputDetail && b.manifest != nil {
-			r.Detail = bundle.Mask(b.manifest(sec.app.Name, i))
-		}
-		e, err := opened(r)
-		if err != nil {
-			b.out.fail(err)
-			return nil
-		}
-		encoded = append(encoded, e)
-	}
-	return encoded
-}
-
-func (b *body) cluster(sec *section, c *Cluster, resources [][]byte) {
-	b.out.open(b.form.cluster(c, b.output))
-	b.out.text(`,"resources":[`)
-	messages, warnings := b.messages(c), b.warnings(c)
-	last, state := domain.Mark(0), domain.ResourceState("")
-	written := 0
-	for n, i := range sec.order {
-		m := c.mark(i)
-		if m == domain.MarkGone {
-			continue
-		}
-		if m != last { // neighbours mostly share a mark
-			last, state = m, b.form.shown(c.state(m))
-		}
-		b.out.comma(written)
-		written++
-		b.out.bytes(resources[n])
-		b.out.text(b.form.states[state])
-		if m := messages[i]; m != "" && state != domain.ResourceApplied && state != domain.ResourceDeleted {
-			b.out.text(`,"message":`)
-			b.out.value(m)
-		}
-		if w := warnings[i]; len(w) > 0 && state != domain.ResourceDeleted {
-			b.out.text(`,"warnings":`)
-			b.out.value(w)
-		}
-		b.out.text("}")
-	}
-	b.out.text("]}")
-}
-
-// messages is what the cluster said of its resources, by their index; nil but for detail.
-func (b *body) messages(c *Cluster) map[int]string {
-	if b.output != OutputDetail || len(c.Notes) == 0 {
-		return nil
-	}
-	m := make(map[int]string, len(c.Notes))
-	for _, n := range c.Notes {
-		m[n.Index] = n.Message
-	}
-	return m
-}
-
-// warnings are those about resources, by their index; nil but for detail.
-func (b *body) warnings(c *Cluster) map[int][]string {
-	if b.output != OutputDetail || len(c.Warnings) == 0 {
-		return nil
-	}
-	m := make(map[int][]string, len(c.Warnings))
-	for _, n := range c.Warnings {
-		m[n.Index] = append(m[n.Index], n.Message)
-	}
-	return m
+	f.reportedEntry(b, r)
 }

@@ -1,23 +1,72 @@
 package status
 
-import "github.com/drover-io/drover/internal/domain"
+import (
+	"time"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/view"
+)
 
 // camel is the form of EMCO 22.x, which the parameter status asks for. It has no state Retrying: such
 // resources are Pending and their cluster's connectivity says Retrying. Of its own Drover adds, in detail
 // only, lastError and reason to a cluster and message to a resource as the other form does.
+//
+// Of what clusters report it knows no Unknown: what nobody has confirmed is NotReady, or NotPresent when it never was
+// reported. The members of camelReporter that EMCO does not have are there only when reports are not confirmed.
 var camel = form{
-	head:           func(s *Source) any { return camelHeadOf(s) },
-	overview:       camelOverviewOf,
-	cluster:        camelClusterOf,
-	target:         func(c domain.ClusterName) any { return camelTarget{c.Provider, c.Name} },
-	places:         camelPlaces,
-	clustersByApp:  "clustersByApp",
+	head:   func(s *Source) any { return camelHeadOf(s) },
+	target: func(c domain.ClusterName) any { return camelTarget{c.Provider, c.Name} },
+	seen:   "lastSeen",
+
+	overview: camelOverviewOf,
+	cluster:  camelClusterOf,
+	states:   stateMembers("deployedStatus", retryingIsPending),
+	shown:    retryingIsPending,
+
+	reported: func(s *Source, t *view.Tally) any {
+		o := camelReportOverview{
+			camelHead: camelHeadOf(s), States: camelStatesOf(s), Status: s.Status,
+			Counts: camelCounts(t), Unconfirmed: t.Unconfirmed(), warned: warned{s.Warnings},
+		}
+		if s.ContextID != "" {
+			o.Ready = camelReady(t.Ready())
+		}
+		return o
+	},
+	reporter: func(p *view.Place) any { return camelReporterOf(p) },
+	report:   func(r *view.Row) string { return camelReadinesses[r.Readiness] + camelLast[r.LastReadiness] },
+	listed: func(app string, p *view.Place) any {
+		place := camelReportPlace{listedApp{app}, camelReporterOf(p)}
+		if p.Doubt == nil { // EMCO's lists do not say it
+			place.Connectivity = ""
+		}
+		return place
+	},
+
 	resourcesByApp: "resourcesByApp",
-	states:         stateMembers("deployedStatus"),
-	body:           (*body).apps,
-	report:         &camelReport,
-	shown:          retryingIsPending,
-	sorted:         true,
+	clustersByApp:  "clustersByApp",
+	places:         camelPlaceOf,
+}
+
+// The members that say whether a resource is ready, and what was last reported of it where that is not vouched for.
+var (
+	camelReadinesses = [...]string{
+		view.Ready: `,"readyStatus":"Ready"`, view.NotReady: `,"readyStatus":"NotReady"`, view.NotThere: `,"readyStatus":"NotPresent"`,
+	}
+	camelLast = [...]string{view.Ready: `,"lastReadyStatus":"Ready"`}
+)
+
+func camelReady(ready bool) clusterState {
+	if ready {
+		return clusterReady
+	}
+	return clusterNotReady
+}
+
+func camelCounts(t *view.Tally) map[clusterState]int {
+	return counted(map[clusterState]int{
+		clusterReady: t.Readinesses(view.Ready), clusterNotReady: t.Readinesses(view.NotReady), clusterNotPresent: t.Readinesses(view.NotThere),
+	})
 }
 
 func retryingIsPending(s domain.ResourceState) domain.ResourceState {
@@ -76,12 +125,8 @@ type camelPlace struct {
 	camelTarget
 }
 
-func camelPlaces(sec *section) []listing {
-	places := make([]listing, 0, len(sec.clusters))
-	for i, c := range sec.clusters {
-		places = append(places, listing{camelPlace{listedApp{sec.app.Name}, camelTarget{c.Provider, c.Name}}, sec.clusters[i : i+1]})
-	}
-	return places
+func camelPlaceOf(p *view.Place) any {
+	return camelPlace{listedApp{p.App.Name}, camelTarget{p.Cluster.Provider, p.Cluster.Name}}
 }
 
 type camelCluster struct {
@@ -93,13 +138,43 @@ type camelCluster struct {
 	warned
 }
 
-func camelClusterOf(c *Cluster, o Output) any {
+func camelClusterOf(p *view.Place, o Output) any {
+	c := p.Cluster
 	k := camelCluster{
-		camelTarget: camelTarget{c.Provider, c.Name}, Connectivity: c.connectivity(), LastError: lastError(c, o), Reason: reason(c, o),
+		camelTarget: camelTarget{c.Provider, c.Name}, Connectivity: p.Connectivity, LastError: lastError(c, o), Reason: reason(c, o),
 		warned: warnedOf(c, o),
 	}
 	if o == OutputDetail {
 		k.Placement = c.Placement
 	}
 	return k
+}
+
+type camelReportOverview struct {
+	camelHead
+	States      domain.History       `json:"states"`
+	Status      domain.ContextStatus `json:"deployedStatus,omitempty"`
+	Ready       clusterState         `json:"readyStatus,omitempty"`
+	Counts      map[clusterState]int `json:"readyCounts,omitempty"`
+	Unconfirmed int                  `json:"unconfirmedClusters,omitempty"`
+	warned
+}
+
+type camelReporter struct {
+	camelTarget
+	Connectivity domain.Connectivity `json:"connectivity,omitempty"`
+	Stale        bool                `json:"stale,omitempty"`
+	LastSeen     *time.Time          `json:"lastSeen,omitempty"`
+	Reason       string              `json:"reason,omitempty"`
+}
+
+func camelReporterOf(p *view.Place) camelReporter {
+	k := camelReporter{camelTarget: camelTarget{p.Cluster.Provider, p.Cluster.Name}, Connectivity: p.Connectivity}
+	k.Stale, k.LastSeen, k.Reason = doubted(p.Doubt)
+	return k
+}
+
+type camelReportPlace struct {
+	listedApp
+	camelReporter
 }

@@ -1,28 +1,18 @@
 package status
 
-import "github.com/drover-io/drover/internal/domain"
+import (
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/view"
+)
 
 // camelCloud is the form of logical clouds: that of EMCO 22.x without a composite app, and as there is one app,
 // with its clusters in the place of apps.
 var camelCloud = func() form {
-	f, report := camel, camelReport
+	f := camel
 	f.head = func(s *Source) any { return cloudHeadOf(s) }
-	f.overview = cloudOverviewOf
-	f.body = (*body).flat
-	report.overview = cloudReportOf
-	report.flat = true
-	f.report = &report
+	f.overview, f.reported, f.layout = cloudOverviewOf, cloudReportOf, inClusters
 	return f
 }()
-
-// flat writes the clusters of the one section.
-func (b *body) flat(secs []section) {
-	for i := range secs {
-		b.out.text(`,"clusters":[`)
-		b.clusters(&secs[i])
-		b.out.text("]")
-	}
-}
 
 type cloudHead struct {
 	Project string `json:"project"`
@@ -35,9 +25,9 @@ type cloudOverview struct {
 	cloudHead
 	States      domain.History               `json:"states"`
 	Status      domain.ContextStatus         `json:"deployedStatus,omitempty"`
-	Ready       ClusterState                 `json:"readyStatus,omitempty"`
+	Ready       clusterState                 `json:"readyStatus,omitempty"`
 	Deployed    map[domain.ResourceState]int `json:"deployedCounts,omitempty"`
-	Counts      map[ClusterState]int         `json:"readyCounts,omitempty"`
+	Counts      map[clusterState]int         `json:"readyCounts,omitempty"`
 	Unconfirmed int                          `json:"unconfirmedClusters,omitempty"`
 }
 
@@ -45,16 +35,14 @@ func cloudOverviewOf(s *Source, counts map[domain.ResourceState]int) any {
 	return cloudOverview{cloudHead: cloudHeadOf(s), States: camelStatesOf(s), Status: s.Status, Deployed: counts}
 }
 
-func cloudReportOf(s *Source, t *tally) any {
+func cloudReportOf(s *Source, t *view.Tally) any {
 	o := cloudOverview{
-		cloudHead: cloudHeadOf(s), States: camelStatesOf(s), Status: s.Status, Counts: t.counts, Unconfirmed: len(t.unconfirmed),
+		cloudHead: cloudHeadOf(s), States: camelStatesOf(s), Status: s.Status, Counts: camelCounts(t), Unconfirmed: t.Unconfirmed(),
 	}
-	switch {
-	case s.ContextID == "":
-	case !s.bare():
-		o.Ready = t.ready()
-	case s.Status == domain.ContextInstantiated: // an admin cloud has nothing in its clusters
-		o.Ready = ClusterReady
+	switch ready := s.Ready(t); {
+	case s.ContextID == "", s.Bare() && !ready:
+	default:
+		o.Ready = camelReady(ready)
 	}
 	return o
 }

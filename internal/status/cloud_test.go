@@ -14,6 +14,7 @@ import (
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/view"
 )
 
 // cloud is a logical cloud of level 1 on a cluster that was reached and one that was not. Its certificate request has
@@ -28,23 +29,23 @@ func cloud() status.Source {
 	}
 	c1, c2 := domain.ClusterName{Provider: "p", Name: "c1"}, domain.ClusterName{Provider: "p", Name: "c2"}
 	return status.Source{
-		Subject: status.SubjectCloud, Project: "proj", Name: "lc", History: h, ContextID: "42", Status: domain.ContextInstantiating,
-		Apps: []status.App{{Name: "logical-cloud", Resources: resources, Clusters: []status.Cluster{
+		Subject: status.SubjectCloud, Project: "proj", Name: "lc", History: h,
+		Source: view.Source{ContextID: "42", Status: domain.ContextInstantiating, Apps: []view.App{{Name: "logical-cloud", Resources: resources, Clusters: []view.Cluster{
 			{ClusterName: c1, Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("2A"), Placement: "cluster reference r1"},
 			{ClusterName: c2, Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("2p"), InProgress: true, LastError: "refused"},
 		}}},
-		Namespace: "default",
-		Observations: func(string, []domain.ClusterName) iter.Seq2[*status.Observation, error] {
-			return func(yield func(*status.Observation, error) bool) {
-				yield(&status.Observation{
-					ClusterName: c1, Seen: true, Connected: true,
-					Kinds: []schema.GroupKind{{Kind: "Namespace"}, {Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}},
-					Resources: []status.ObservedResource{
-						{ResourceID: plan.ResourceID{Version: "v1", Kind: "Namespace", Name: "ns"}, State: readiness.State{Status: readiness.Ready}},
-					},
-				}, nil)
-			}
-		},
+			Namespace: "default",
+			Observations: func(string, []domain.ClusterName) iter.Seq2[*view.Observation, error] {
+				return func(yield func(*view.Observation, error) bool) {
+					yield(&view.Observation{
+						ClusterName: c1, Seen: true, Connected: true,
+						Kinds: []schema.GroupKind{{Kind: "Namespace"}, {Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}},
+						Resources: []view.ObservedResource{
+							{ResourceID: plan.ResourceID{Version: "v1", Kind: "Namespace", Name: "ns"}, State: readiness.State{Status: readiness.Ready}},
+						},
+					}, nil)
+				}
+			}},
 	}
 }
 

@@ -1,94 +1,166 @@
-// Package status makes the documents of the status API: it reads the query, and writes what is known of a
-// resource with a lifecycle and one of its app contexts in the form that the query asks for. The examples
-// in testdata/seed decide names, order of members and order of elements. It also rolls counts up to the
-// status of an app context. It does no I/O but to the writer that it is given.
+// Package status makes the documents of the status API: it reads the query, and spells the rows of internal/view in
+// the form that the query asks for, which is one of EMCO's two. The examples in testdata/seed decide names, order of
+// members and order of elements. It also rolls counts up to the status of an app context. It does no I/O but to the
+// writer that it is given.
 package status
 
 import (
+	"bytes"
 	"io"
-	"slices"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/view"
 )
 
-// Write writes the document that q asks for as one line of JSON. Beyond s it holds some 32 KiB and, for one
-// app at a time, the identities (for OutputDetail the manifests) of its resources, whatever the number of
-// clusters. Of what clusters report it holds the names and states of 50,000 resources at most, and one
-// observation at a time.
+// Write writes the document that q asks for as one line of JSON. Beyond what rows take it holds some 32 KiB and, for one
+// app at a time, the names (for OutputDetail the manifests) of its resources, whatever the number of clusters; of what
+// clusters report up to maxHeld more, for OutputAll.
 //
 // A query that cannot be answered is Invalid and nothing has been written then. An error of w is returned
 // wrapped; a manifest that is not JSON is Internal; in both cases the document is cut off. So it is by an
 // error of Source.Observations, which is returned as it is, unless it came before the first counts.
-func Write(w io.Writer, q Query, s Source) error {
-	s = s.visible()
+func Write(w io.Writer, q Query, source Source) error {
+	s := source.shown()
 	out, f := newStream(w), s.form(q.Type)
 	if q.List == ListApps {
-		writeApps(out, f, &s)
+		writeApps(out, f, s)
 		return out.close()
 	}
-	secs, err := sections(q, &s)
-	if err != nil {
+	if err := s.check(q); err != nil {
 		return err
-	}
-	if s.Subject == SubjectCloud && s.bare() && q.List == ListNone { // EMCO shows its clusters in lists alone
-		secs = nil
 	}
 	switch {
 	case q.List == ListClusters:
-		writeClusters(out, f, &s, byName(secs))
-	case q.List == ListResources && q.Reported() && !s.bare():
-		writeReportedResources(out, f, q, &s, byName(secs))
+		writeClusters(out, f, s, q.Ask())
+	case q.List == ListResources && q.Reported() && !s.Bare():
+		writeReportedResources(out, f, s, q.Ask())
 	case q.List == ListResources:
-		writeResources(out, f, &s, byName(secs))
+		writeResources(out, f, s, q.Ask())
 	case q.Reported():
-		writeReports(out, f, q, &s, secs)
+		writeReports(out, f, q, s)
 	default:
-		writeStatus(out, f, q, &s, secs)
+		writeStatus(out, f, q, s)
 	}
 	return out.close()
 }
 
 // Summary counts the rsync resources that q leaves of s, by state as the document of q shows them; states
 // without resources are absent. Errors are as for Write.
-func Summary(q Query, s Source) (map[domain.ResourceState]int, error) {
-	s = s.visible()
-	secs, err := sections(q, &s)
-	if err != nil {
+func Summary(q Query, source Source) (map[domain.ResourceState]int, error) {
+	s := source.shown()
+	if err := s.check(q); err != nil {
 		return nil, err
 	}
-	return counts(s.form(q.Type), q, &s, secs), nil
+	return counts(s.form(q.Type), q, s), nil
 }
 
-// visible is s without what does not count as long as there is no app context, and without the clusters that apps
-// have left.
-func (s Source) visible() Source {
-	if s.ContextID == "" {
-		s.Status, s.Counts, s.Apps = domain.ContextNone, nil, nil
+// counts is what a document counts, by state as the form shows it: what the filters leave, or the whole context where
+// the source has counted that already.
+func counts(f *form, q Query, s *Source) map[domain.ResourceState]int {
+	states := s.Counts
+	if states == nil || !q.CountsSuffice() {
+		states = s.States(q.Ask())
 	}
-	departed := func(c Cluster) bool { return c.departed() }
-	var apps []App
-	for i, a := range s.Apps {
-		if slices.ContainsFunc(a.Clusters, departed) {
-			if apps == nil {
-				apps = slices.Clone(s.Apps)
-			}
-			apps[i].Clusters = slices.DeleteFunc(slices.Clone(a.Clusters), departed)
+	total := make(map[domain.ResourceState]int, len(states))
+	for _, state := range domain.ResourceStates {
+		if n := states[state]; n > 0 {
+			total[f.shown(state)] += n
 		}
 	}
-	if apps != nil {
-		s.Apps = slices.DeleteFunc(apps, func(a App) bool { return len(a.Clusters) == 0 })
-	}
-	return s
+	return total
 }
 
-func writeStatus(out *stream, f *form, q Query, s *Source, secs []section) {
-	out.open(f.overview(s, counts(f, q, s, secs)))
-	if f.sorted {
-		secs = byName(secs)
+func writeStatus(out *stream, f *form, q Query, s *Source) {
+	out.open(f.overview(s, counts(f, q, s)))
+	b := f.body(out, q)
+	if q.Output != OutputSummary {
+		for r := range s.Rows(q.Ask()) {
+			if !b.row(r) {
+				break
+			}
+		}
 	}
-	if q.Output == OutputSummary {
-		secs = nil
-	}
-	f.body(&body{out: out, form: f, output: q.Output, manifest: s.Manifest}, occupied(secs))
+	b.end()
 	out.text("}\n")
+}
+
+// writeReports writes the status document of what clusters report. The counts come first in it, so every
+// report is read before the first byte. The body of a document of ordinary size is made meanwhile, and held; one that
+// is larger, or that shows objects, reads the reports once more, and what changed in between is counted as it was and
+// shown as it is.
+func writeReports(out *stream, f *form, q Query, s *Source) {
+	ask := q.Ask()
+	var t view.Tally
+	held := &held{}
+	early := f.body(newStream(held), q)
+	counting := ask
+	counting.Detail = false
+	for r, err := range s.Rows(counting) {
+		if err != nil {
+			out.end(err)
+			return
+		}
+		t.Add(r)
+		if q.Output == OutputAll && !held.full {
+			early.row(r)
+		}
+	}
+	if q.Output == OutputAll {
+		early.end()
+		if err := early.out.close(); err != nil {
+			out.end(err)
+			return
+		}
+	}
+	out.open(f.reported(s, &t))
+	switch {
+	case q.Output == OutputSummary:
+		f.body(out, q).end()
+	case q.Output == OutputAll && !held.full:
+		held.give(out)
+	default:
+		writeAgain(out, f, q, s)
+	}
+	out.text("}\n")
+}
+
+func writeAgain(out *stream, f *form, q Query, s *Source) {
+	b := f.body(out, q)
+	for r, err := range s.Rows(q.Ask()) {
+		if err != nil {
+			out.end(err)
+			return
+		}
+		if !b.row(r) {
+			return
+		}
+	}
+	b.end()
+}
+
+// maxHeld is how much of a document is held while its counts are made, in bytes.
+const maxHeld = 4 << 20
+
+// held keeps what is written, unless it is too much. The pieces are as small as those of a stream.
+type held struct {
+	pieces [][]byte
+	size   int
+	full   bool // there was too much, and nothing is kept
+}
+
+// Write implements io.Writer.
+func (h *held) Write(piece []byte) (int, error) {
+	if h.size += len(piece); h.size > maxHeld {
+		h.pieces, h.full = nil, true
+	}
+	if !h.full {
+		h.pieces = append(h.pieces, bytes.Clone(piece))
+	}
+	return len(piece), nil
+}
+
+func (h *held) give(out *stream) {
+	for _, piece := range h.pieces {
+		out.bytes(piece)
+	}
 }

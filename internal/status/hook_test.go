@@ -10,6 +10,7 @@ import (
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/view"
 )
 
 // withHooks is an app of a ConfigMap and Jobs that are hooks, by their names, on one cluster, which reports the ConfigMap
@@ -26,14 +27,14 @@ func withHooks(t *testing.T, was domain.ContextStatus, text string, job readines
 		o.Resources = append(o.Resources, judged(t, `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"job","namespace":"default"}}`,
 			readiness.State{Status: job, Message: "said"}).ObservedResource)
 	}
-	return status.Source{
+	return status.Source{Source: view.Source{
 		ContextID: "1", Status: was, Namespace: "default",
-		Apps: []status.App{{
+		Apps: []view.App{{
 			Name: "web", Resources: resources, Hook: func(i int) bool { return i > 0 },
-			Clusters: []status.Cluster{{ClusterName: o.ClusterName, Connectivity: domain.ConnectivityAvailable, Marks: marks(text)}},
+			Clusters: []view.Cluster{{ClusterName: o.ClusterName, Connectivity: domain.ConnectivityAvailable, Marks: marks(text)}},
 		}},
 		Observations: reported{"web": {o}}.observations,
-	}
+	}}
 }
 
 // TestReadinessOfHooks: a hook of the operation that failed, or that has not been run yet, counts. What is left of one
@@ -86,10 +87,12 @@ func TestReadinessOfHooks(t *testing.T) {
 			require.Equal(t, c.ready, doc.Ready)
 			require.Equal(t, c.counts, doc.Camel)
 			bad := 0
-			for trouble, err := range status.Troubles(s) {
+			for row, err := range s.Rows(view.Ask{Reported: true, Judged: true}) {
 				require.NoError(t, err)
-				require.Equal(t, "job", trouble.Resource.Name)
-				bad++
+				if row.Readiness == view.NotReady || row.Readiness == view.NotThere {
+					require.Equal(t, "job", row.Resource.Name)
+					bad++
+				}
 			}
 			require.Equal(t, c.counts[status.ClusterNotReady]+c.counts[status.ClusterNotPresent], bad)
 		})

@@ -4,31 +4,20 @@ import (
 	"time"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/view"
 )
 
 // The forms of the network intents of a cluster differ from those of a deployment intent group in the members
 // at the top, and in that one cluster object stands for apps and clusters (seeds, 21.03): empty in a summary, and
 // where there is no resource to show.
 var (
-	kebabNetworks = networksForm(kebab, kebabReport, kebabNetworksOf, kebabNetworksReportOf)
-	camelNetworks = networksForm(camel, camelReport, camelNetworksOf, camelNetworksReportOf)
+	kebabNetworks = networksForm(kebab, kebabNetworksOf, kebabNetworksReportOf)
+	camelNetworks = networksForm(camel, camelNetworksOf, camelNetworksReportOf)
 )
 
-func networksForm(f form, report reportForm, overview func(*Source, map[domain.ResourceState]int) any, reported func(*Source, *tally) any) form {
-	f.head, f.overview, f.body = networksHeadOf, overview, (*body).one
-	report.overview, report.single = reported, true
-	f.report = &report
+func networksForm(f form, overview func(*Source, map[domain.ResourceState]int) any, reported func(*Source, *view.Tally) any) form {
+	f.head, f.overview, f.reported, f.layout = networksHeadOf, overview, reported, inOne
 	return f
-}
-
-// one writes the one cluster of the one section.
-func (b *body) one(secs []section) {
-	b.out.text(`,"cluster":`)
-	if len(secs) == 0 {
-		b.out.text("{}")
-		return
-	}
-	b.cluster(&secs[0], secs[0].clusters[0], b.resources(&secs[0]))
 }
 
 type networksHead struct {
@@ -72,12 +61,12 @@ func kebabNetworksOf(s *Source, counts map[domain.ResourceState]int) any {
 	}{kebabNetworksHeadOf(s), counts}
 }
 
-func kebabNetworksReportOf(s *Source, t *tally) any {
+func kebabNetworksReportOf(s *Source, t *view.Tally) any {
 	return struct {
 		kebabNetworksHead
-		Counts      map[ClusterState]int `json:"cluster-status,omitempty"`
+		Counts      map[clusterState]int `json:"cluster-status,omitempty"`
 		Unconfirmed int                  `json:"unconfirmed-clusters,omitempty"`
-	}{kebabNetworksHeadOf(s), t.counts, len(t.unconfirmed)}
+	}{kebabNetworksHeadOf(s), kebabCounts(t), t.Unconfirmed()}
 }
 
 type camelNetworksHead struct {
@@ -97,15 +86,15 @@ func camelNetworksOf(s *Source, counts map[domain.ResourceState]int) any {
 	}{camelNetworksHeadOf(s), counts}
 }
 
-func camelNetworksReportOf(s *Source, t *tally) any {
-	var ready ClusterState
+func camelNetworksReportOf(s *Source, t *view.Tally) any {
+	var ready clusterState
 	if s.ContextID != "" {
-		ready = t.ready()
+		ready = camelReady(t.Ready())
 	}
 	return struct {
 		camelNetworksHead
-		Ready       ClusterState         `json:"readyStatus,omitempty"`
-		Counts      map[ClusterState]int `json:"readyCounts,omitempty"`
+		Ready       clusterState         `json:"readyStatus,omitempty"`
+		Counts      map[clusterState]int `json:"readyCounts,omitempty"`
 		Unconfirmed int                  `json:"unconfirmedClusters,omitempty"`
-	}{camelNetworksHeadOf(s), ready, t.counts, len(t.unconfirmed)}
+	}{camelNetworksHeadOf(s), ready, camelCounts(t), t.Unconfirmed()}
 }

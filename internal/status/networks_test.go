@@ -11,6 +11,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/view"
 )
 
 const networksContext = "1737313389201980306"
@@ -66,18 +67,18 @@ func networks(t *testing.T) status.Source {
 			{domain.Created, "", "2021-03-22T21:04:59.436Z"},
 			{domain.Applied, networksContext, "2021-03-22T21:05:03.575Z"},
 		}),
-		ContextID: networksContext, Status: domain.ContextInstantiated,
-		Apps: []status.App{{
-			Name: "network-intents",
-			Resources: []plan.ResourceID{
-				plugin("Network", "protected-private-net"),
-				plugin("ProviderNetwork", "emco-private-net"), plugin("ProviderNetwork", "unprotected-private-net"),
-			},
-			Clusters: []status.Cluster{{
-				ClusterName:  domain.ClusterName{Provider: "vfw-cluster-provider", Name: "edge01"},
-				Connectivity: domain.ConnectivityAvailable, Marks: domain.NewMarks(3, domain.MarkApplied),
-			}},
-		}},
+		Source: view.Source{ContextID: networksContext, Status: domain.ContextInstantiated,
+			Apps: []view.App{{
+				Name: "network-intents",
+				Resources: []plan.ResourceID{
+					plugin("Network", "protected-private-net"),
+					plugin("ProviderNetwork", "emco-private-net"), plugin("ProviderNetwork", "unprotected-private-net"),
+				},
+				Clusters: []view.Cluster{{
+					ClusterName:  domain.ClusterName{Provider: "vfw-cluster-provider", Name: "edge01"},
+					Connectivity: domain.ConnectivityAvailable, Marks: domain.NewMarks(3, domain.MarkApplied),
+				}},
+			}}},
 	}
 	s.History.StatusContextID = networksContext
 	s.Manifest = func(_ string, index int) json.RawMessage { return manifest(s.Apps[0].Resources[index]) }

@@ -15,13 +15,14 @@ import (
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/view"
 )
 
 // reported gives observations as a store would: one after the other, only of the clusters asked for.
-type reported map[string][]*status.Observation // by app, in the order of clusters
+type reported map[string][]*view.Observation // by app, in the order of clusters
 
-func (r reported) observations(app string, clusters []domain.ClusterName) iter.Seq2[*status.Observation, error] {
-	return func(yield func(*status.Observation, error) bool) {
+func (r reported) observations(app string, clusters []domain.ClusterName) iter.Seq2[*view.Observation, error] {
+	return func(yield func(*view.Observation, error) bool) {
 		for _, o := range r[app] {
 			if (clusters == nil || asked(clusters, o.ClusterName)) && !yield(o, nil) {
 				return
@@ -41,12 +42,12 @@ func asked(clusters []domain.ClusterName, c domain.ClusterName) bool {
 
 // object is a resource of an observation with the JSON that arrived.
 type object struct {
-	status.ObservedResource
+	view.ObservedResource
 	json string
 }
 
-func observation(cluster string, objects ...object) *status.Observation {
-	o := &status.Observation{
+func observation(cluster string, objects ...object) *view.Observation {
+	o := &view.Observation{
 		ClusterName: domain.ClusterName{Provider: "vfw-cluster-provider", Name: cluster}, Seen: true, Connected: true,
 	}
 	for _, obj := range objects {
@@ -57,7 +58,7 @@ func observation(cluster string, objects ...object) *status.Observation {
 }
 
 // was cuts an observation's cluster off.
-func was(o *status.Observation, lastSeen time.Time, reason string) *status.Observation {
+func was(o *view.Observation, lastSeen time.Time, reason string) *view.Observation {
 	o.Connected, o.LastSeen, o.Reason = false, lastSeen, reason
 	return o
 }
@@ -73,7 +74,7 @@ func decoded(t *testing.T, data string) object {
 	require.NoError(t, json.Unmarshal([]byte(data), &o))
 	gv, err := schema.ParseGroupVersion(o.APIVersion)
 	require.NoError(t, err)
-	return object{json: data, ObservedResource: status.ObservedResource{ResourceID: plan.ResourceID{
+	return object{json: data, ObservedResource: view.ObservedResource{ResourceID: plan.ResourceID{
 		Group: gv.Group, Version: gv.Version, Kind: o.Kind, Namespace: o.Metadata.Namespace, Name: o.Metadata.Name,
 	}}}
 }
@@ -171,7 +172,7 @@ func init() {
 	sources["vfw-cut-off"] = func(t *testing.T) status.Source {
 		r := vfwReported(t)
 		was(r["packetgen"][1], cutOff, "")
-		r["firewall"][1] = &status.Observation{
+		r["firewall"][1] = &view.Observation{
 			ClusterName: r["firewall"][1].ClusterName, LastSeen: cutOff, Reason: "dial tcp 192.0.2.7:6443: i/o timeout",
 		}
 		r["sink"][1] = was(observation("edge02", decoded(t, pod("fw0-sink-8b7557f65-ppkfp", false)), decoded(t, deployment("fw0-sink", 1))),
@@ -183,7 +184,7 @@ func init() {
 		r := vfwReported(t)
 		o := r["sink"][0]
 		o.Kinds = []schema.GroupKind{{Kind: "ConfigMap"}, {Kind: "Pod"}, {Group: "apps", Kind: "Deployment"}}
-		o.Unheard = []status.UnheardKind{
+		o.Unheard = []view.UnheardKind{
 			{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Since: cutOff, Reason: "deployments.apps is forbidden"},
 			{GroupKind: schema.GroupKind{Kind: "Service"}, Reason: "services is forbidden"},
 		}
@@ -218,13 +219,13 @@ func webEMCO(t *testing.T) status.Source {
 		decoded(t, deployment("r1-web", 0)), decoded(t, service("r1-svc")))
 	o.Provider = "kprov"
 	s.Namespace, s.Status = "default", domain.ContextInstantiated
-	s.Apps = []status.App{{
+	s.Apps = []view.App{{
 		Name: "web",
 		Resources: []plan.ResourceID{
 			core("Secret", "r1-sec"), core("ConfigMap", "r1-cm"), core("Service", "r1-svc"),
 			{Group: "apps", Version: "v1", Kind: "Deployment", Name: "r1-web"},
 		},
-		Clusters: []status.Cluster{{ClusterName: o.ClusterName, Connectivity: domain.ConnectivityAvailable, Marks: marks("AAAA")}},
+		Clusters: []view.Cluster{{ClusterName: o.ClusterName, Connectivity: domain.ConnectivityAvailable, Marks: marks("AAAA")}},
 	}}
 	s.Observations = reported{"web": {o}}.observations
 	return s

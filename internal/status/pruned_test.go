@@ -13,13 +13,14 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/view"
 )
 
 // updated is a context in the middle of pruning: web has given up old, which is gone from a and is being deleted from b,
 // and has left c; db has left its only cluster.
 func updated() status.Source {
-	cluster := func(name, marks string) status.Cluster {
-		return status.Cluster{
+	cluster := func(name, marks string) view.Cluster {
+		return view.Cluster{
 			ClusterName: domain.ClusterName{Provider: "p", Name: name}, Marks: domain.DecodeMarks(marks),
 			InProgress: true, Connectivity: domain.ConnectivityAvailable,
 		}
@@ -27,15 +28,15 @@ func updated() status.Source {
 	resource := func(name string) plan.ResourceID {
 		return plan.ResourceID{Version: "v1", Kind: "ConfigMap", Name: name}
 	}
-	return status.Source{
-		ContextID: "1", Status: domain.ContextInstantiating, CompositeApp: "ca",
-		Apps: []status.App{
-			{Name: "web", Resources: []plan.ResourceID{resource("new"), resource("old")}, Clusters: []status.Cluster{
+	return status.Source{CompositeApp: "ca", Source: view.Source{
+		ContextID: "1", Status: domain.ContextInstantiating,
+		Apps: []view.App{
+			{Name: "web", Resources: []plan.ResourceID{resource("new"), resource("old")}, Clusters: []view.Cluster{
 				cluster("a", "1A1G"), cluster("b", "1A1r"), cluster("c", "2G"),
 			}},
-			{Name: "db", Resources: []plan.ResourceID{resource("dep")}, Clusters: []status.Cluster{cluster("a", "1G")}},
+			{Name: "db", Resources: []plan.ResourceID{resource("dep")}, Clusters: []view.Cluster{cluster("a", "1G")}},
 		},
-	}
+	}}
 }
 
 // TestWhatIsGoneIsNotShown in any form, list or count.
@@ -63,8 +64,8 @@ func TestWhatIsGoneIsNotShown(t *testing.T) {
 			q, err := status.ParseQuery(v)
 			require.NoError(t, err)
 			s := updated()
-			s.Observations = func(_ string, _ []domain.ClusterName) iter.Seq2[*status.Observation, error] {
-				return func(func(*status.Observation, error) bool) {}
+			s.Observations = func(_ string, _ []domain.ClusterName) iter.Seq2[*view.Observation, error] {
+				return func(func(*view.Observation, error) bool) {}
 			}
 			doc := write(t, q, s)
 			var members map[string]any

@@ -7,6 +7,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/view"
 )
 
 // Type says what a status document is about and in which form it is written. It joins EMCO's parameters
@@ -104,6 +105,23 @@ func (q Query) For(subject Subject) Query {
 // of apps and clusters do not ask what clusters report.
 func (q Query) Reported() bool {
 	return (q.Type == TypeCluster || q.Type == TypeReady) && (q.List == ListNone || q.List == ListResources)
+}
+
+// Ask is the query as one of rows: what it filters, whether clusters are asked, and the order of its documents.
+func (q Query) Ask() view.Ask {
+	camel := q.Type == TypeDeployed || q.Type == TypeReady
+	a := view.Ask{Apps: q.Apps, Clusters: q.Clusters, Resources: q.Resources, Reported: q.Reported(), Sorted: camel || q.List != ListNone}
+	if a.Reported && !camel {
+		a.Order = view.ByKind
+	}
+	switch q.List {
+	case ListNone:
+		a.Judged, a.Detail = a.Reported && camel, q.Output == OutputDetail
+	case ListResources:
+		a.Resources = nil // as in EMCO
+	default:
+	}
+	return a
 }
 
 // CountsSuffice says that Source.Counts is enough to answer: neither apps nor clusters are looked at.

@@ -16,6 +16,7 @@ import (
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/view"
 )
 
 // reportedDocument is a document of what clusters report.
@@ -140,27 +141,27 @@ func TestAClusterThatIsNotHeardIsNotReady(t *testing.T) {
 
 func TestConnectivityIsThatOfTheReports(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(c *status.Cluster, o *status.Observation)
+		change func(c *view.Cluster, o *view.Observation)
 		want   domain.Connectivity
 	}{
-		"heard": {func(*status.Cluster, *status.Observation) {}, domain.ConnectivityAvailable},
+		"heard": {func(*view.Cluster, *view.Observation) {}, domain.ConnectivityAvailable},
 		"heard, while the work on it is not getting through": {
-			func(c *status.Cluster, _ *status.Observation) { c.Connectivity = domain.ConnectivityRetrying }, domain.ConnectivityAvailable,
+			func(c *view.Cluster, _ *view.Observation) { c.Connectivity = domain.ConnectivityRetrying }, domain.ConnectivityAvailable,
 		},
-		"cut off": {func(_ *status.Cluster, o *status.Observation) { o.Connected = false }, domain.ConnectivityRetrying},
+		"cut off": {func(_ *view.Cluster, o *view.Observation) { o.Connected = false }, domain.ConnectivityRetrying},
 		"never reported, but heard once": {
-			func(_ *status.Cluster, o *status.Observation) {
-				*o = status.Observation{ClusterName: o.ClusterName, LastSeen: cutOff}
+			func(_ *view.Cluster, o *view.Observation) {
+				*o = view.Observation{ClusterName: o.ClusterName, LastSeen: cutOff}
 			},
 			domain.ConnectivityRetrying,
 		},
 		"never heard, and the work on it is not getting through": {
-			func(c *status.Cluster, o *status.Observation) {
-				*o, c.Connectivity = status.Observation{ClusterName: o.ClusterName}, domain.ConnectivityRetrying
+			func(c *view.Cluster, o *view.Observation) {
+				*o, c.Connectivity = view.Observation{ClusterName: o.ClusterName}, domain.ConnectivityRetrying
 			}, domain.ConnectivityRetrying,
 		},
 		"never heard, and the work on it is done": {
-			func(_ *status.Cluster, o *status.Observation) { *o = status.Observation{ClusterName: o.ClusterName} },
+			func(_ *view.Cluster, o *view.Observation) { *o = view.Observation{ClusterName: o.ClusterName} },
 			domain.ConnectivityUnknown,
 		},
 	} {
@@ -200,10 +201,10 @@ func TestOnlyWhatIsNeededIsRead(t *testing.T) {
 			s := newSource(t, "vfw-reported")
 			sequences, objects := 0, 0
 			all := s.Observations
-			s.Observations = func(app string, clusters []domain.ClusterName) iter.Seq2[*status.Observation, error] {
+			s.Observations = func(app string, clusters []domain.ClusterName) iter.Seq2[*view.Observation, error] {
 				sequences++
 				require.Equal(t, want.named, len(clusters) > 0)
-				return func(yield func(*status.Observation, error) bool) {
+				return func(yield func(*view.Observation, error) bool) {
 					for o, err := range all(app, clusters) {
 						counting := *o
 						counting.Object = func(i int) (json.RawMessage, error) { objects++; return o.Object(i) }
@@ -224,12 +225,12 @@ func TestOnlyWhatIsNeededIsRead(t *testing.T) {
 
 func TestAnErrorOfTheObservationsIsReturned(t *testing.T) {
 	gone := fail.New(fail.Unavailable, "the store does not answer")
-	broken := func(app string, read int) func(status.Observations) status.Observations {
-		return func(all status.Observations) status.Observations {
-			return func(name string, clusters []domain.ClusterName) iter.Seq2[*status.Observation, error] {
+	broken := func(app string, read int) func(view.Observations) view.Observations {
+		return func(all view.Observations) view.Observations {
+			return func(name string, clusters []domain.ClusterName) iter.Seq2[*view.Observation, error] {
 				if name == app {
 					if read--; read == 0 {
-						return func(yield func(*status.Observation, error) bool) { yield(nil, gone) }
+						return func(yield func(*view.Observation, error) bool) { yield(nil, gone) }
 					}
 				}
 				return all(name, clusters)
@@ -238,7 +239,7 @@ func TestAnErrorOfTheObservationsIsReturned(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		query   string
-		breakIt func(status.Observations) status.Observations
+		breakIt func(view.Observations) view.Observations
 	}{
 		"while counting":              {"?type=cluster", broken("sink", 1)},
 		"while a list is written":     {"?resources&type=cluster", broken("sink", 1)},
@@ -256,10 +257,10 @@ func TestAnErrorOfTheObservationsIsReturned(t *testing.T) {
 	}
 }
 
-func unreadable(err error) func(status.Observations) status.Observations {
-	return func(all status.Observations) status.Observations {
-		return func(app string, clusters []domain.ClusterName) iter.Seq2[*status.Observation, error] {
-			return func(yield func(*status.Observation, error) bool) {
+func unreadable(err error) func(view.Observations) view.Observations {
+	return func(all view.Observations) view.Observations {
+		return func(app string, clusters []domain.ClusterName) iter.Seq2[*view.Observation, error] {
+			return func(yield func(*view.Observation, error) bool) {
 				for o := range all(app, clusters) {
 					o.Object = func(int) (json.RawMessage, error) { return nil, err }
 					if !yield(o, nil) {
@@ -284,9 +285,9 @@ func TestObservationsOfOtherClustersDoNoHarm(t *testing.T) {
 	s, r := newSource(t, "vfw-reported"), vfwReported(t)
 	want := write(t, parseQuery(t, "?status=ready&output=detail"), s)
 	for app, observations := range r {
-		r[app] = append([]*status.Observation{observation("edge00")}, observations[0], observation("edge01-old"), observations[1], observation("edge99"))
+		r[app] = append([]*view.Observation{observation("edge00")}, observations[0], observation("edge01-old"), observations[1], observation("edge99"))
 	}
-	s.Observations = func(app string, _ []domain.ClusterName) iter.Seq2[*status.Observation, error] {
+	s.Observations = func(app string, _ []domain.ClusterName) iter.Seq2[*view.Observation, error] {
 		return r.observations(app, nil)
 	}
 	require.Equal(t, want, write(t, parseQuery(t, "?status=ready&output=detail"), s))
@@ -318,7 +319,7 @@ func TestAResourceThatChangesWhileTheDocumentIsMade(t *testing.T) {
 	} {
 		s, r := newSource(t, "vfw-reported"), vfwReported(t)
 		reads := 0
-		s.Observations = func(app string, clusters []domain.ClusterName) iter.Seq2[*status.Observation, error] {
+		s.Observations = func(app string, clusters []domain.ClusterName) iter.Seq2[*view.Observation, error] {
 			if reads++; reads == 2 {
 				r["firewall"][0] = observation("edge01", decoded(t, deployment("fw0-firewall", 0)))
 			}
@@ -334,7 +335,7 @@ func TestAResourceThatChangesWhileTheDocumentIsMade(t *testing.T) {
 func TestADocumentThatIsTooLargeToBeRemembered(t *testing.T) {
 	s := reportedFleet(2, 700, 20)
 	sequences, all := 0, s.Observations
-	s.Observations = func(app string, clusters []domain.ClusterName) iter.Seq2[*status.Observation, error] {
+	s.Observations = func(app string, clusters []domain.ClusterName) iter.Seq2[*view.Observation, error] {
 		sequences++
 		return all(app, clusters)
 	}
@@ -362,8 +363,8 @@ func TestAReportedDocumentEndsWhenItsReaderHasGone(t *testing.T) {
 	for _, query := range []string{"?type=cluster&output=detail", "?status=ready", "?resources&type=cluster"} {
 		s := reportedFleet(2, 300, 20)
 		read, all := 0, s.Observations
-		s.Observations = func(app string, clusters []domain.ClusterName) iter.Seq2[*status.Observation, error] {
-			return func(yield func(*status.Observation, error) bool) {
+		s.Observations = func(app string, clusters []domain.ClusterName) iter.Seq2[*view.Observation, error] {
+			return func(yield func(*view.Observation, error) bool) {
 				for o, err := range all(app, clusters) {
 					if read++; !yield(o, err) {
 						return
@@ -383,8 +384,8 @@ func TestObjectsAreNotHeld(t *testing.T) {
 	s := reportedFleet(1, 300, 20)
 	large := fmt.Appendf(nil, `{"kind":"Deployment","metadata":{"annotations":{"a":%q}}}`, strings.Repeat("x", 5_000))
 	peak, all := uint64(0), s.Observations
-	s.Observations = func(app string, clusters []domain.ClusterName) iter.Seq2[*status.Observation, error] {
-		return func(yield func(*status.Observation, error) bool) {
+	s.Observations = func(app string, clusters []domain.ClusterName) iter.Seq2[*view.Observation, error] {
+		return func(yield func(*view.Observation, error) bool) {
 			for o, err := range all(app, clusters) {
 				o.Object = func(i int) (json.RawMessage, error) {
 					if i == 0 && o.Name[len(o.Name)-1] == '0' {
@@ -417,22 +418,22 @@ func reportedFleet(apps, clusters, resources int) status.Source {
 	s.Namespace = "default"
 	ready := readiness.State{Status: readiness.Ready}
 	data := json.RawMessage(deployment("release-component", 1))
-	s.Observations = func(app string, _ []domain.ClusterName) iter.Seq2[*status.Observation, error] {
-		return func(yield func(*status.Observation, error) bool) {
+	s.Observations = func(app string, _ []domain.ClusterName) iter.Seq2[*view.Observation, error] {
+		return func(yield func(*view.Observation, error) bool) {
 			for _, a := range s.Apps {
 				if a.Name != app {
 					continue
 				}
 				for i, c := range a.Clusters {
-					o := &status.Observation{
+					o := &view.Observation{
 						ClusterName: c.ClusterName, Seen: true, Connected: i%10 != 0, LastSeen: cutOff,
 						Object: func(int) (json.RawMessage, error) { return data, nil },
 					}
 					for n, id := range a.Resources {
 						id.Namespace = "default"
 						o.Resources = append(o.Resources,
-							status.ObservedResource{ResourceID: id, State: ready},
-							status.ObservedResource{State: ready, ResourceID: plan.ResourceID{
+							view.ObservedResource{ResourceID: id, State: ready},
+							view.ObservedResource{State: ready, ResourceID: plan.ResourceID{
 								Version: "v1", Kind: "Pod", Namespace: "default", Name: fmt.Sprintf("release-component-%d-%04d", n, i),
 							}})
 					}

@@ -11,6 +11,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/view"
 )
 
 // The app contexts of EMCO's examples.
@@ -144,10 +145,10 @@ func history(t *testing.T, actions []action) domain.History {
 func vfw(t *testing.T, contextID string, st domain.ContextStatus, actions []action, m domain.Mark) status.Source {
 	t.Helper()
 	const release = "fw0-"
-	app := func(name string, resources ...plan.ResourceID) status.App {
-		a := status.App{Name: name, Resources: resources}
+	app := func(name string, resources ...plan.ResourceID) view.App {
+		a := view.App{Name: name, Resources: resources}
 		for _, cluster := range []string{"edge01", "edge02"} {
-			a.Clusters = append(a.Clusters, status.Cluster{
+			a.Clusters = append(a.Clusters, view.Cluster{
 				ClusterName:  domain.ClusterName{Provider: "vfw-cluster-provider", Name: cluster},
 				Connectivity: domain.ConnectivityAvailable,
 				Marks:        domain.NewMarks(len(resources), m),
@@ -162,12 +163,13 @@ func vfw(t *testing.T, contextID string, st domain.ContextStatus, actions []acti
 	s := status.Source{
 		Project: "testvfw", CompositeApp: "compositevfw", Version: "v1",
 		CompositeProfile: "vfw_composite-profile", Name: "vfw_deployment_intent_group",
-		History: history(t, actions), ContextID: contextID, Status: st,
-		Apps: []status.App{
-			app("packetgen", core("Service", "packetgen-service"), deployment("packetgen")),
-			app("firewall", deployment("firewall")),
-			app("sink", core("ConfigMap", "sink-configmap"), core("Service", "sink-service"), deployment("sink")),
-		},
+		History: history(t, actions),
+	}
+	s.ContextID, s.Status = contextID, st
+	s.Apps = []view.App{
+		app("packetgen", core("Service", "packetgen-service"), deployment("packetgen")),
+		app("firewall", deployment("firewall")),
+		app("sink", core("ConfigMap", "sink-configmap"), core("Service", "sink-service"), deployment("sink")),
 	}
 	s.Manifest = func(app string, index int) json.RawMessage {
 		for _, a := range s.Apps {
@@ -190,8 +192,8 @@ func web(t *testing.T) status.Source {
 		{Group: "serving.knative.dev", Version: "v1", Kind: "Service", Name: "r1"},
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole", Name: "system:r1<view>"},
 	}
-	cluster := func(provider, name string, marks domain.Marks) status.Cluster {
-		return status.Cluster{
+	cluster := func(provider, name string, marks domain.Marks) view.Cluster {
+		return view.Cluster{
 			ClusterName:  domain.ClusterName{Provider: provider, Name: name},
 			Connectivity: domain.ConnectivityAvailable, Marks: marks,
 		}
@@ -203,15 +205,14 @@ func web(t *testing.T) status.Source {
 			{domain.Approved, "", "2026-11-21T05:29:08Z"},
 			{domain.Instantiated, contextID, "2026-11-21T05:29:09.5Z"},
 		}),
-		ContextID: contextID, Status: domain.ContextInstantiating,
-		Apps: []status.App{
-			{Name: "web", Resources: resources, Clusters: []status.Cluster{
+		Source: view.Source{ContextID: contextID, Status: domain.ContextInstantiating, Apps: []view.App{
+			{Name: "web", Resources: resources, Clusters: []view.Cluster{
 				cluster("kprov", "k1", domain.NewMarks(len(resources), domain.MarkApplied)),
 				cluster("lprov", "k1", marks("AAFAAF")),
 			}},
-			{Name: "empty", Clusters: []status.Cluster{cluster("kprov", "k1", nil)}},
+			{Name: "empty", Clusters: []view.Cluster{cluster("kprov", "k1", nil)}},
 			{Name: "nowhere", Resources: resources},
-		},
+		}},
 	}
 }
 

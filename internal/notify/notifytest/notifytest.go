@@ -15,6 +15,7 @@ import (
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/view"
 )
 
 // Statuses implements notify.Statuses by one status, whatever the group. It counts what it is asked for.
@@ -30,17 +31,17 @@ type Statuses struct {
 func New(apps, clusters, resources int) *Statuses {
 	s := &Statuses{source: status.Source{
 		Project: "fleet", CompositeApp: "collectd", Version: "v1", CompositeProfile: "default", Name: "everywhere",
-		ContextID: "2621114006130701074", Status: domain.ContextInstantiating,
+		Source: view.Source{ContextID: "2621114006130701074", Status: domain.ContextInstantiating},
 	}}
 	for a := range apps {
-		app := status.App{Name: fmt.Sprintf("app-%d", a)}
+		app := view.App{Name: fmt.Sprintf("app-%d", a)}
 		for r := range resources {
 			app.Resources = append(app.Resources, plan.ResourceID{
 				Group: "apps", Version: "v1", Kind: "Deployment", Name: fmt.Sprintf("component-%d", r),
 			})
 		}
 		for c := range clusters {
-			app.Clusters = append(app.Clusters, status.Cluster{
+			app.Clusters = append(app.Clusters, view.Cluster{
 				ClusterName:  domain.ClusterName{Provider: "provider", Name: fmt.Sprintf("edge-%04d", c)},
 				Connectivity: domain.ConnectivityAvailable, InProgress: true,
 				Marks: domain.NewMarks(resources, domain.MarkPending),
@@ -76,13 +77,13 @@ func (s *Statuses) Mark(app, cluster, resource int, m domain.Mark) {
 func (s *Statuses) Report(state readiness.Status, connected bool) {
 	s.Change(func(source *status.Source) {
 		apps := source.Apps
-		source.Observations = func(name string, _ []domain.ClusterName) iter.Seq2[*status.Observation, error] {
-			return func(yield func(*status.Observation, error) bool) {
-				i := slices.IndexFunc(apps, func(a status.App) bool { return a.Name == name })
+		source.Observations = func(name string, _ []domain.ClusterName) iter.Seq2[*view.Observation, error] {
+			return func(yield func(*view.Observation, error) bool) {
+				i := slices.IndexFunc(apps, func(a view.App) bool { return a.Name == name })
 				for _, c := range apps[i].Clusters {
-					o := &status.Observation{ClusterName: c.ClusterName, Seen: true, Connected: connected}
+					o := &view.Observation{ClusterName: c.ClusterName, Seen: true, Connected: connected}
 					for _, id := range apps[i].Resources {
-						o.Resources = append(o.Resources, status.ObservedResource{ResourceID: id, State: readiness.State{Status: state}})
+						o.Resources = append(o.Resources, view.ObservedResource{ResourceID: id, State: readiness.State{Status: state}})
 					}
 					if !yield(o, nil) {
 						return

@@ -3,26 +3,24 @@ package status_test
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
-	"iter"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/view"
 )
 
-// trouble is what tells one from the other, in documents and in sequences.
+// trouble is something that is not ready.
 type trouble struct {
 	App, Cluster, Resource, Message string
 	State                           status.ClusterState
 }
 
-// TestTroublesAreThoseOfTheDocument compares them, for every source, with what is not ready in status=ready: of a
-// cluster that is not confirmed, the reason alone.
-func TestTroublesAreThoseOfTheDocument(t *testing.T) {
+// TestRowsAreThoseOfTheDocument compares what is not ready by the rows of every source with status=ready: of a cluster
+// that is not confirmed, the reason alone.
+func TestRowsAreThoseOfTheDocument(t *testing.T) {
 	for source := range sources {
 		t.Run(source, func(t *testing.T) {
 			type cluster struct {
@@ -58,9 +56,26 @@ func TestTroublesAreThoseOfTheDocument(t *testing.T) {
 					}
 				}
 			}
-			for x, err := range status.Troubles(newSource(t, source)) {
+			source := newSource(t, source)
+			var silent *view.Place
+			for r, err := range source.Rows(view.Ask{Reported: true, Judged: true, Detail: true}) {
 				require.NoError(t, err)
-				got = append(got, trouble{x.App, x.Name, x.Resource.Name, x.Message, x.State})
+				x := trouble{App: r.Place.App.Name, Cluster: r.Place.Cluster.Name}
+				switch {
+				case r.Place.Doubt != nil && r.Place == silent:
+					continue
+				case r.Place.Doubt != nil:
+					silent, x.Message = r.Place, r.Place.Doubt.Reason
+				case r.Readiness != view.NotReady && r.Readiness != view.NotThere:
+					continue
+				default:
+					x.Resource, x.Message = r.Resource.Name, r.Unready
+					x.State = map[view.Readiness]status.ClusterState{view.NotReady: status.ClusterNotReady, view.NotThere: status.ClusterNotPresent}[r.Readiness]
+					if r.Doubt != nil {
+						x.Message = r.Doubt.Reason
+					}
+				}
+				got = append(got, x)
 			}
 			byApp := func(a, b trouble) int { return cmp.Compare(a.App, b.App) } // the document has them in its own order
 			slices.SortStableFunc(want, byApp)
@@ -68,21 +83,4 @@ func TestTroublesAreThoseOfTheDocument(t *testing.T) {
 			require.Equal(t, want, got)
 		})
 	}
-}
-
-func TestTroublesEnd(t *testing.T) {
-	for source := range sources {
-		for range status.Troubles(newSource(t, source)) {
-			break // must not go on, nor panic
-		}
-	}
-	broken := newSource(t, "vfw-reported")
-	broken.Observations = func(string, []domain.ClusterName) iter.Seq2[*status.Observation, error] {
-		return func(yield func(*status.Observation, error) bool) { yield(nil, errors.New("the store is away")) }
-	}
-	var last error
-	for _, err := range status.Troubles(broken) {
-		last = err
-	}
-	require.ErrorContains(t, last, "the store is away")
 }

@@ -1,4 +1,4 @@
-package status
+package view
 
 import (
 	"bytes"
@@ -11,15 +11,14 @@ import (
 
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/domain"
-	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
 )
 
 // Observations gives what the clusters of an app report, in the order of plan.SortTargets; a cluster that
 // nothing ever arrived from may be left out. A reader that names clusters wants those only (others do no
-// harm), nil all. An error ends the sequence. It is called once for a document, twice for OutputDetail,
-// and for every app in turn, so that no more than one observation need be in memory at a time.
+// harm), nil all. An error ends the sequence. It is called for every app in turn, and what it gives is looked at
+// one after the other, so that no more than one observation need be in memory at a time.
 type Observations func(app string, clusters []domain.ClusterName) iter.Seq2[*Observation, error]
 
 // Observation is what one cluster reports of one app: the last ResourceBundleState that arrived, and
@@ -41,7 +40,7 @@ type Observation struct {
 	Resources []ObservedResource // in any order
 
 	// Object gives a resource of Resources by its index as it was received: its metadata, spec and status.
-	// It is called only for OutputDetail, and where State does not say enough; no bytes stand for none.
+	// It is called for Row.Object, and where State does not say enough; no bytes stand for none.
 	Object func(index int) (json.RawMessage, error)
 }
 
@@ -57,7 +56,7 @@ type UnheardKind struct {
 type ObservedResource struct {
 	plan.ResourceID
 	// State is what readiness.Of said when the resource arrived; zero when it was not asked. Kinds with a
-	// rule of Source.Rules are judged when a document is made in any case: rules change without resources.
+	// rule of Source.Rules are judged when rows are made in any case: rules change without resources.
 	State readiness.State
 }
 
@@ -72,9 +71,6 @@ func (s *Source) unreported(app string, c domain.ClusterName) *Observation {
 // confirmed says whether what was reported holds now.
 func (o *Observation) confirmed() bool { return o.Seen && o.Connected }
 
-// stale says whether there is a report that nobody can vouch for any more.
-func (o *Observation) stale() bool { return o.Seen && !o.Connected }
-
 // connectivity is that of the reports: a cluster that cannot be heard is not Available, whatever the work
 // on it last saw.
 func (o *Observation) connectivity(c *Cluster) domain.Connectivity {
@@ -88,51 +84,42 @@ func (o *Observation) connectivity(c *Cluster) domain.Connectivity {
 	}
 }
 
-// lastSeen is when the cluster was last heard of, nil for now and for never.
-func (o *Observation) lastSeen() *time.Time {
-	if o.confirmed() || o.LastSeen.IsZero() {
+// doubt is why the observation is not confirmed, nil when it is.
+func (o *Observation) doubt() *Doubt {
+	if o.confirmed() {
 		return nil
 	}
-	at := stamp(o.LastSeen)
-	return &at
-}
-
-// reason is why the observation is not confirmed, "" when it is.
-func (o *Observation) reason() string {
+	d := &Doubt{LastSeen: o.LastSeen, Reason: o.Reason, Reported: o.Seen}
 	switch {
-	case o.confirmed():
-		return ""
-	case o.Reason != "":
-		return o.Reason
+	case d.Reason != "":
 	case o.Seen:
-		return "the cluster cannot be heard; this is what it last reported"
+		d.Reason = "the cluster cannot be heard; this is what it last reported"
 	default:
-		return "no report has arrived from the cluster"
+		d.Reason = "no report has arrived from the cluster"
 	}
+	return d
 }
 
-// unheard says why resources of a kind are not confirmed though the cluster is heard; nil when they are.
-func (o *Observation) unheard(kind schema.GroupKind) *UnheardKind {
-	i := slices.IndexFunc(o.Unheard, func(u UnheardKind) bool { return u.GroupKind == kind })
-	if i < 0 || !o.confirmed() {
+// doubts are why resources of some kinds are not confirmed though the cluster is heard, in the order of o.Unheard; none
+// when the cluster is not.
+func (o *Observation) doubts() []Doubt {
+	if len(o.Unheard) == 0 || !o.confirmed() {
 		return nil
 	}
-	return &o.Unheard[i]
+	doubts := make([]Doubt, 0, len(o.Unheard))
+	for _, u := range o.Unheard {
+		doubts = append(doubts, Doubt{LastSeen: u.Since, Reason: "the kind " + u.String() + " cannot be watched: " + u.Reason})
+	}
+	return doubts
 }
 
-// reason is why nobody vouches for resources of the kind.
-func (u *UnheardKind) reason() string {
-	return "the kind " + u.String() + " cannot be watched: " + u.Reason
-}
-
-// watches says whether the agent would report a resource of the kind, if there were one. An agent that does
-// not say is one of EMCO's, whose kinds are given.
-func (o *Observation) watches(kind schema.GroupKind, emco map[schema.GroupKind]int) bool {
+// watches says whether whoever reports would report a resource of the kind, if there were one; silent says what holds of
+// a reporter that does not say what it watches, as EMCO's agents.
+func (o *Observation) watches(kind schema.GroupKind, silent bool) bool {
 	if o.Kinds != nil {
 		return slices.Contains(o.Kinds, kind)
 	}
-	_, ok := emco[kind]
-	return ok
+	return silent
 }
 
 // ready judges a resource.
@@ -164,49 +151,4 @@ func (o *Observation) object(index int) (json.RawMessage, error) {
 		return nil, nil
 	}
 	return o.Object(index)
-}
-
-// observe calls visit for every cluster of a section, by its index and in order, with what it reports. It
-// ends with the first error.
-func (s *Source) observe(q Query, sec *section, visit func(index int, o *Observation) error) error {
-	next := 0
-	until := func(name domain.ClusterName) error { // those before name have reported nothing
-		for ; next < len(sec.clusters) && sec.clusters[next].Compare(name) < 0; next++ {
-			if err := visit(next, s.unreported(sec.app.Name, sec.clusters[next].ClusterName)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if s.Observations != nil {
-		var last domain.ClusterName
-		for o, err := range s.Observations(sec.app.Name, q.Clusters) {
-			if err != nil {
-				return err
-			}
-			if last.Compare(o.ClusterName) >= 0 {
-				return fail.New(fail.Internal, "observations of %s come out of order: %s after %s", sec.app.Name, o.ClusterName, last)
-			}
-			last = o.ClusterName
-			if err := until(last); err != nil {
-				return err
-			}
-			if next == len(sec.clusters) {
-				break
-			}
-			if sec.clusters[next].ClusterName != last {
-				continue // filtered out, or no longer a target
-			}
-			if err := visit(next, o); err != nil {
-				return err
-			}
-			next++
-		}
-	}
-	for ; next < len(sec.clusters); next++ {
-		if err := visit(next, s.unreported(sec.app.Name, sec.clusters[next].ClusterName)); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -1,0 +1,104 @@
+package view
+
+import (
+	"cmp"
+	"encoding/json"
+	"iter"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/readiness"
+)
+
+// Report is what a cluster has said of an app, as it is stored, with the objects themselves on demand.
+type Report struct {
+	*domain.Observation
+	Object func(index int) (json.RawMessage, error)
+}
+
+// Reports is what is stored of what clusters say of an app context.
+type Reports struct {
+	// Read reads what clusters say of an app, sorted as plan.SortTargets does; nil clusters are all. An error ends the
+	// sequence.
+	Read func(app string, clusters []domain.ClusterName) iter.Seq2[Report, error]
+	// Watches says which clusters are heard; one that is missing is not.
+	Watches map[domain.ClusterName]domain.Watch
+	// Leaves are Records.Words: they say why a cluster does not report.
+	Leaves map[string]domain.Leaf
+}
+
+// over are the reasons why nothing is reported of an app context that has nothing in clusters any more.
+var over = map[domain.ContextStatus]string{
+	domain.ContextTerminated: "the app context is terminated",
+	domain.ContextUpdated:    "another app context has taken over from it",
+}
+
+// Hear adds what clusters report to the source, joined with whether they are heard.
+func (s *Source) Hear(r Reports) {
+	h := &hearing{Reports: r, contextID: s.ContextID, over: over[s.Status]}
+	s.Unreported = func(app string, c domain.ClusterName) *Observation {
+		return h.observation(app, c, Report{})
+	}
+	if h.over != "" {
+		return
+	}
+	s.Observations = func(app string, clusters []domain.ClusterName) iter.Seq2[*Observation, error] {
+		return func(yield func(*Observation, error) bool) {
+			for report, err := range r.Read(app, clusters) {
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+				if !yield(h.observation(app, report.Cluster, report), nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// hearing joins reports with watches.
+type hearing struct {
+	Reports
+	contextID string
+	over      string // why nothing is reported; "" when something should be
+}
+
+// observation is what is known of an app on a cluster; the report is empty where nothing has arrived.
+func (h *hearing) observation(app string, name domain.ClusterName, report Report) *Observation {
+	w := h.Watches[name]
+	known := report.Observation != nil
+	o := &Observation{ClusterName: name, Seen: known && report.Error == "", Connected: w.Connected, LastSeen: w.LastSeen, Reason: w.Reason}
+	if !o.Seen {
+		said := h.Leaves[domain.LeafID(h.contextID, app, name)].Report
+		switch {
+		case known && h.over == "":
+			o.Reason = "the cluster's agent cannot report: " + report.Error
+		case h.over != "" && said != "":
+			o.Reason = h.over + "; " + said
+		default:
+			o.Reason = cmp.Or(h.over, said, o.Reason)
+		}
+		return o
+	}
+	o.Object = report.Object
+	if report.Kinds != nil {
+		o.Kinds = make([]schema.GroupKind, 0, len(report.Kinds))
+		for _, k := range report.Kinds {
+			o.Kinds = append(o.Kinds, schema.ParseGroupKind(k))
+		}
+	}
+	for _, u := range report.Unheard {
+		o.Unheard = append(o.Unheard, UnheardKind{GroupKind: schema.ParseGroupKind(u.Kind), Since: u.Since, Reason: u.Reason})
+	}
+	o.Resources = make([]ObservedResource, 0, len(report.Resources))
+	for _, x := range report.Resources {
+		o.Resources = append(o.Resources, ObservedResource{
+			ResourceID: plan.ResourceID{Group: x.Group, Version: x.Version, Kind: x.Kind, Namespace: x.Namespace, Name: x.Name},
+			State:      readiness.State{Status: readiness.Status(x.Status), Message: x.Message},
+		})
+	}
+	return o
+}

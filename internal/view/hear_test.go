@@ -1,0 +1,125 @@
+package view_test
+
+import (
+	"errors"
+	"iter"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/readiness"
+	"github.com/drover-io/drover/internal/view"
+)
+
+// read gives the reports, then the error if there is one.
+func read(err error, reports ...view.Report) func(string, []domain.ClusterName) iter.Seq2[view.Report, error] {
+	return func(string, []domain.ClusterName) iter.Seq2[view.Report, error] {
+		return func(yield func(view.Report, error) bool) {
+			for _, r := range reports {
+				if !yield(r, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(view.Report{}, err)
+			}
+		}
+	}
+}
+
+func cluster0(name string) domain.ClusterName { return domain.ClusterName{Provider: "p", Name: name} }
+
+func saying(name string, resources ...domain.ObservedResource) view.Report {
+	return view.Report{Observation: &domain.Observation{
+		ObservedApp: domain.ObservedApp{ContextID: "1", App: "app", Cluster: cluster0(name)}, Kinds: []string{"Deployment.apps"}, Resources: resources,
+	}}
+}
+
+// hearing is the source of a context after what was said, with the leaves of its app.
+func hearing(r view.Reports, now domain.ContextStatus, leaves ...domain.Leaf) *view.Source {
+	s := &view.Source{ContextID: "1", Status: now}
+	r.Leaves = map[string]domain.Leaf{}
+	for _, leaf := range leaves {
+		r.Leaves[leaf.ID] = leaf
+	}
+	s.Hear(r)
+	return s
+}
+
+func TestObservations(t *testing.T) {
+	seen := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	deaf := saying("d")
+	deaf.Unheard = []domain.UnheardKind{{Kind: "Deployment.apps", Since: seen, Reason: "forbidden"}}
+	source := hearing(view.Reports{
+		Read: read(nil,
+			saying("c", domain.ObservedResource{Group: "apps", Version: "v1", Kind: "Deployment", Name: "web", Status: "NotReady", Message: "0/1"}),
+			deaf,
+		),
+		Watches: map[domain.ClusterName]domain.Watch{
+			cluster0("c"): {Connected: true, LastSeen: seen},
+			cluster0("d"): {LastSeen: seen, Reason: "refused"},
+			cluster0("f"): {Connected: true},
+		},
+	}, domain.ContextInstantiated, domain.Leaf{ID: domain.LeafID("1", "app", cluster0("f")), Report: "no rights"})
+	var all []*view.Observation
+	for o, err := range source.Observations("app", nil) {
+		require.NoError(t, err)
+		all = append(all, o)
+	}
+	kinds := []schema.GroupKind{{Group: "apps", Kind: "Deployment"}}
+	require.Equal(t, []*view.Observation{
+		{ClusterName: cluster0("c"), Seen: true, Connected: true, LastSeen: seen, Kinds: kinds, Resources: []view.ObservedResource{{
+			ResourceID: plan.ResourceID{Group: "apps", Version: "v1", Kind: "Deployment", Name: "web"},
+			State:      readiness.State{Status: readiness.NotReady, Message: "0/1"},
+		}}},
+		{ClusterName: cluster0("d"), Seen: true, LastSeen: seen, Reason: "refused", Kinds: kinds, Resources: []view.ObservedResource{}, Unheard: []view.UnheardKind{
+			{GroupKind: kinds[0], Since: seen, Reason: "forbidden"},
+		}},
+	}, all)
+	require.Equal(t, &view.Observation{ClusterName: cluster0("b")}, source.Unreported("app", cluster0("b")), "nothing is known of it")
+	require.Equal(t, &view.Observation{ClusterName: cluster0("f"), Connected: true, Reason: "no rights"}, source.Unreported("app", cluster0("f")))
+}
+
+func TestObservationsThatCouldNotBeWritten(t *testing.T) {
+	unwritten := saying("c")
+	unwritten.Error = "it is too large"
+	source := hearing(view.Reports{
+		Read: read(nil, unwritten), Watches: map[domain.ClusterName]domain.Watch{cluster0("c"): {Connected: true}},
+	}, domain.ContextInstantiated)
+	for o, err := range source.Observations("app", nil) {
+		require.NoError(t, err)
+		require.Equal(t, &view.Observation{ClusterName: cluster0("c"), Connected: true, Reason: "the cluster's agent cannot report: it is too large"}, o)
+	}
+}
+
+func TestObservationsOfWhatIsTerminated(t *testing.T) {
+	for now, reason := range map[domain.ContextStatus]string{
+		domain.ContextTerminated: "the app context is terminated",
+		domain.ContextUpdated:    "another app context has taken over from it",
+	} {
+		source := hearing(view.Reports{Read: read(nil, saying("c"))}, now)
+		require.Nil(t, source.Observations)
+		require.Equal(t, &view.Observation{ClusterName: cluster0("c"), Reason: reason}, source.Unreported("app", cluster0("c")))
+	}
+	source := hearing(view.Reports{}, domain.ContextTerminated, domain.Leaf{ID: domain.LeafID("1", "app", cluster0("c")), Report: "nobody confirmed it"})
+	require.Equal(t, "the app context is terminated; nobody confirmed it", source.Unreported("app", cluster0("c")).Reason)
+	require.Equal(t, "the app context is terminated", source.Unreported("app", cluster0("d")).Reason)
+}
+
+func TestObservationsThatCannotBeRead(t *testing.T) {
+	source := hearing(view.Reports{Read: read(errors.New("no"), saying("b"))}, domain.ContextInstantiated)
+	var last error
+	n := 0
+	for _, last = range source.Observations("app", nil) {
+		n++
+	}
+	require.Equal(t, 2, n, "it ends with the error")
+	require.ErrorContains(t, last, "no")
+	for range source.Observations("app", nil) {
+		break // whoever has enough may leave
+	}
+}

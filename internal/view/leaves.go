@@ -1,0 +1,101 @@
+package view
+
+import (
+	"cmp"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// Records is what is known of the leaves of an app context.
+type Records struct {
+	ContextID string
+	Plan      *plan.Plan
+	// Operation is the last one on the context, and Running says that it goes on.
+	Operation domain.Operation
+	Running   bool
+	// Open are the leaves that are at work, as the running operation has them, and Leaves all records. Whoever reads
+	// them asks for the open ones first: a leaf that ends in between is then in both, and its record is the later word.
+	Open, Leaves []domain.Leaf
+	// Held are the apps that were not started because of others, and why.
+	Held map[string]string
+}
+
+// Words are the leaves that the operation has said something of, by their ids: as it has recorded them, or, where work
+// goes on, as it has them.
+func (r *Records) Words() map[string]domain.Leaf {
+	words, _ := r.words()
+	return words
+}
+
+// words are Words, and the records that earlier operations have left while one is running.
+func (r *Records) words() (words, earlier map[string]domain.Leaf) {
+	words, earlier = make(map[string]domain.Leaf, len(r.Open)+len(r.Leaves)), map[string]domain.Leaf{}
+	for _, leaf := range r.Open {
+		words[leaf.ID] = leaf
+	}
+	for _, leaf := range r.Leaves {
+		if r.Running && leaf.Operation != r.Operation {
+			earlier[leaf.ID] = leaf
+			continue
+		}
+		if open, ok := words[leaf.ID]; ok && !settled(leaf) && open.Open {
+			continue // of an earlier try of the same operation
+		}
+		words[leaf.ID] = leaf
+	}
+	return words, earlier
+}
+
+// settled says whether nothing is left to be done on a leaf.
+func settled(leaf domain.Leaf) bool {
+	for _, m := range domain.DecodeMarks(leaf.Marks) {
+		switch m {
+		case domain.MarkApplied, domain.MarkDeleted, domain.MarkKept, domain.MarkRefused, domain.MarkGone, domain.MarkIdle, domain.MarkLeft:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// Apps are the apps of the plan, and where each of them stands on each of its clusters.
+func (r *Records) Apps() []App {
+	words, earlier := r.words()
+	apps := make([]App, 0, len(r.Plan.Apps))
+	for _, a := range r.Plan.Apps {
+		app := App{Name: a.Name, Resources: a.Resources, Hook: a.Hook, Clusters: make([]Cluster, 0, len(a.Targets))}
+		for _, t := range a.Targets {
+			c := r.cluster(&t, domain.LeafID(r.ContextID, a.Name, t.ClusterName), words, earlier)
+			c.Reason = cmp.Or(r.Held[a.Name], c.Reason)
+			app.Clusters = append(app.Clusters, c)
+		}
+		apps = append(apps, app)
+	}
+	return apps
+}
+
+// cluster says what is known of one leaf: what the running operation or the last one recorded, else what
+// a terminate has before it, else what earlier contexts left.
+func (r *Records) cluster(t *plan.Target, id string, words, earlier map[string]domain.Leaf) Cluster {
+	c := Cluster{ClusterName: t.ClusterName, Placement: t.Reason, InProgress: r.Running}
+	leaf, ok := words[id]
+	if ok {
+		c.Connectivity, c.Marks = leaf.Connectivity, domain.DecodeMarks(leaf.Marks)
+		c.Notes, c.LastError, c.Reason = leaf.Notes, leaf.LastError, leaf.Reason
+		c.Warnings = t.Warnings(&leaf)
+		// What an update has to prune there is still before it when all is applied.
+		c.InProgress = leaf.Open || r.Running && r.Operation != domain.OpTerminate && c.Marks.Has(domain.Mark.ToDelete)
+		return c
+	}
+	c.Warnings = t.Warnings(nil)
+	if leaf, ok = earlier[id]; ok {
+		c.Marks = domain.DecodeMarks(leaf.Marks)
+	} else if t.Held != nil {
+		c.Connectivity, c.Marks = t.Held.Connectivity, domain.DecodeMarks(t.Held.Marks)
+	}
+	if r.Running && r.Operation == domain.OpTerminate && c.Marks != nil {
+		c.Marks = c.Marks.Doom()
+	}
+	return c
+}

@@ -1,0 +1,128 @@
+package view
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// Presence says whether a resource is in its cluster.
+type Presence uint8
+
+// The presences. Of a row that was made without Ask.Reported there is none.
+const (
+	NoPresence Presence = iota
+	Present             // it is there
+	Missing             // it would be reported if it were there, and is not
+	Unknown             // nobody can tell
+)
+
+func (p Presence) String() string { return [...]string{"", "Present", "Missing", "Unknown"}[p] }
+
+// Readiness says whether a resource does what it is for. Nothing good is said of what nobody vouches for.
+type Readiness uint8
+
+// The readinesses. Uncounted has what says nothing of its app: a hook that has done its work, or a kind that nobody
+// would report. Of a row that was made without Ask.Judged there is nothing else.
+const (
+	Uncounted Readiness = iota
+	Ready
+	NotReady
+	NotThere // it is not in the cluster, and should be
+)
+
+func (r Readiness) String() string { return [...]string{"", "Ready", "NotReady", "NotThere"}[r] }
+
+// Doubt is why nobody vouches for what is reported, or for there being no report.
+type Doubt struct {
+	LastSeen time.Time // when somebody did for the last time; zero for never
+	Reason   string
+	Reported bool // of a cluster: it has reported once
+}
+
+// Place is an app on a cluster, as rows have it in common.
+type Place struct {
+	App     *App
+	Cluster *Cluster
+	// Connectivity is what the work last saw of the cluster; with Ask.Reported it is that of its reports.
+	Connectivity domain.Connectivity
+	// Doubt is why what the cluster reports does not hold now, nil when it does, and without Ask.Reported.
+	Doubt *Doubt
+
+	source   *Source
+	observed *Observation
+}
+
+// Heard says of a place in doubt whether its cluster was heard once.
+func (d *Doubt) Heard() bool { return d.Reported || !d.LastSeen.IsZero() }
+
+// Row is a resource of an app on a cluster. It is the reader's until the next one; what it points to that is of the app
+// or the cluster stays.
+type Row struct {
+	Place    *Place
+	Resource *plan.ResourceID
+	// Index is the resource's in the app's bundle, and Rank its number in the order of rows of the app, whatever the
+	// cluster. Both are -1 for what only the cluster knows, such as the Pods of a Deployment.
+	Index, Rank int
+
+	// What was done.
+
+	Mark  domain.Mark          // zero for what only the cluster knows
+	State domain.ResourceState // "" for that
+	// Message is what the cluster said of it as long as it is neither Applied nor Deleted, and Warnings are what users
+	// should know of it as long as it is not Deleted. Both with Ask.Detail only.
+	Message  string
+	Warnings []string
+
+	// What is reported.
+
+	Observed bool // the last report has it
+	Presence Presence
+	// Readiness is with Ask.Judged, and Unready why it is not Ready, with Ask.Detail too.
+	Readiness Readiness
+	Unready   string
+	// LastPresence and LastReadiness are what was reported where that is more than what is vouched for now.
+	LastPresence  Presence
+	LastReadiness Readiness
+	// Moot says that it is not Ready and that this does not matter, as of a hook that has done its work: it need not be
+	// heard either. With Ask.Judged.
+	Moot bool
+	// Doubt is why nobody vouches for resources of the kind although the cluster is heard, nil when somebody does.
+	Doubt *Doubt
+
+	index int // in the observation
+}
+
+// Confirmed says whether what is reported of the resource holds now.
+func (r *Row) Confirmed() bool { return r.Why() == nil }
+
+// Why is why it is not confirmed, nil when it is: what is wrong with the cluster comes before what is with the kind.
+func (r *Row) Why() *Doubt {
+	if r.Place.Doubt != nil {
+		return r.Place.Doubt
+	}
+	return r.Doubt
+}
+
+// Hook says whether it is a hook.
+func (r *Row) Hook() bool { return r.Index >= 0 && r.Place.App.hook(r.Index) }
+
+// Manifest is the resource as it was sent, without what is secret in it; nil where that is not known. It is the same on
+// all clusters.
+func (r *Row) Manifest() json.RawMessage {
+	if r.Index < 0 {
+		return nil
+	}
+	return r.Place.source.manifest(r.Place.App.Name, r.Index)
+}
+
+// Object is the resource as it was reported: its metadata, spec and status. Nil where there is none. Errors are those of
+// Observation.Object.
+func (r *Row) Object() (json.RawMessage, error) {
+	if !r.Observed {
+		return nil, nil
+	}
+	return r.Place.observed.object(r.index)
+}

@@ -1,0 +1,173 @@
+// Package view is the read model of status. It joins what is known of an app context – its plan, the records of its
+// leaves, the work that goes on, what clusters report and whether they are heard – into rows: one for each resource of
+// each app on each cluster, with what was done to it, whether it is there, whether it is ready, and whether anybody
+// vouches for that. Which of two sources counts, what is ready, and what is too old to be believed is decided here and
+// nowhere else. Rows know no words of any API: internal/status spells them, others read them as they are. It does no I/O.
+package view
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/readiness"
+)
+
+// Source is what is known of an app context.
+type Source struct {
+	// ContextID is the app context's, "" when there never was one: then there are no rows.
+	ContextID string
+	Status    domain.ContextStatus
+
+	// Apps is in the order of the composite app; Records.Apps makes it.
+	Apps []App
+
+	// Namespace is the logical cloud's, where resources are that name none.
+	Namespace string
+	// Observations is what the clusters report, looked at where Ask.Reported; nil for nothing. Hear makes it.
+	Observations Observations
+	// Unreported is what is known of a cluster that Observations leaves out; nil for nothing.
+	Unreported func(app string, c domain.ClusterName) *Observation
+	// Rules are those of users for the readiness of their kinds; nil for none.
+	Rules *readiness.Rules
+
+	// Manifest gives the rendered manifest of a resource by the app's name and the resource's index; nil for none. It
+	// may itself be nil. Row.Manifest asks for it.
+	Manifest func(app string, index int) json.RawMessage
+}
+
+// App is one app of a context.
+type App struct {
+	Name      string
+	Resources []plan.ResourceID // in the order of the bundle
+	Hook      func(i int) bool  // says of a resource, by its index, whether it is a hook; nil for none
+	Clusters  []Cluster         // sorted as plan.SortTargets does
+}
+
+// hook says whether a resource is a hook.
+func (a *App) hook(i int) bool { return a.Hook != nil && a.Hook(i) }
+
+// Cluster is what was done of one app on one cluster, as its domain.Leaf has it.
+type Cluster struct {
+	domain.ClusterName
+	Connectivity domain.Connectivity
+	Marks        domain.Marks // one per resource of the app; what is missing counts as domain.MarkPending
+	InProgress   bool
+	Notes        []domain.Note // in any order; the last one of an index counts
+	Warnings     []domain.Note // there may be several of an index
+	LastError    string        // of the cluster as a whole
+	Reason       string        // what is waited for, or why nothing was done
+	Placement    string        // why the app is here: plan.Target.Reason
+}
+
+// mark is that of a resource by its index.
+func (c *Cluster) mark(i int) domain.Mark {
+	if i >= len(c.Marks) {
+		return domain.MarkPending
+	}
+	return c.Marks[i]
+}
+
+// state is how a mark is shown on this cluster.
+func (c *Cluster) state(m domain.Mark) domain.ResourceState {
+	return m.State(c.InProgress, c.Connectivity)
+}
+
+// has says whether the resource is one of the context's on this cluster.
+func (c *Cluster) has(i int) bool { return c.mark(i) != domain.MarkGone }
+
+// departed says whether the app has left the cluster.
+func (c *Cluster) departed() bool {
+	return len(c.Marks) > 0 && !c.Marks.Has(func(m domain.Mark) bool { return m != domain.MarkGone })
+}
+
+// connectivity is Unknown where nothing was said of it.
+func (c *Cluster) connectivity() domain.Connectivity {
+	if c.Connectivity == "" {
+		return domain.ConnectivityUnknown
+	}
+	return c.Connectivity
+}
+
+// Bare says whether there are no resources at all.
+func (s *Source) Bare() bool {
+	return !slices.ContainsFunc(s.visible(), func(a App) bool { return len(a.Resources) > 0 })
+}
+
+// Names are those of the apps that rows are of, in the order of the composite app: without the apps that have left all
+// their clusters.
+func (s *Source) Names() []string {
+	apps := s.visible()
+	names := make([]string, 0, len(apps))
+	for i := range apps {
+		names = append(names, apps[i].Name)
+	}
+	return names
+}
+
+// On is the source as far as it is about one cluster.
+func (s *Source) On(c domain.ClusterName) *Source {
+	on := *s
+	on.Apps = nil
+	for _, a := range s.Apps {
+		a.Clusters = slices.DeleteFunc(slices.Clone(a.Clusters), func(x Cluster) bool { return x.ClusterName != c })
+		if len(a.Clusters) > 0 {
+			on.Apps = append(on.Apps, a)
+		}
+	}
+	return &on
+}
+
+// visible are the apps without the clusters that they have left; none as long as there is no app context.
+func (s *Source) visible() []App {
+	if s.ContextID == "" {
+		return nil
+	}
+	departed := func(c Cluster) bool { return c.departed() }
+	var apps []App
+	for i, a := range s.Apps {
+		if slices.ContainsFunc(a.Clusters, departed) {
+			if apps == nil {
+				apps = slices.Clone(s.Apps)
+			}
+			apps[i].Clusters = slices.DeleteFunc(slices.Clone(a.Clusters), departed)
+		}
+	}
+	if apps == nil {
+		return s.Apps
+	}
+	return slices.DeleteFunc(apps, func(a App) bool { return len(a.Clusters) == 0 })
+}
+
+// manifest is the manifest of a resource as it may be shown.
+func (s *Source) manifest(app string, index int) json.RawMessage {
+	if s.Manifest == nil {
+		return nil
+	}
+	return bundle.Mask(s.Manifest(app, index))
+}
+
+// deleting says whether the context is not to be there any more.
+func (s *Source) deleting() bool {
+	switch s.Status {
+	case domain.ContextTerminating, domain.ContextTerminated, domain.ContextTerminateFailed:
+		return true
+	default:
+		return false
+	}
+}
+
+// absent says whether a resource with the mark is not to be in its cluster, as long as the context is to be
+// there: a hook that is not run, or that was deleted when it had done its work, and what was there before and is left
+// as it is, which does not carry the context's label.
+func (s *Source) absent(m domain.Mark) bool {
+	return !s.deleting() && (m.Idle() || m == domain.MarkDeleted || m == domain.MarkKept)
+}
+
+// over says whether a resource with the mark is a hook that has done its work, or that is not run, as long as the
+// context is to be there: what is left of it, and in which state, says nothing of the app.
+func (s *Source) over(app *App, i int, m domain.Mark) bool {
+	return !s.deleting() && app.hook(i) && (m.Idle() || m == domain.MarkApplied || m == domain.MarkDeleted)
+}
