@@ -27,6 +27,10 @@ const (
 		"state":"Instantiated","since":"2026-11-21T05:29:07Z","status":"Instantiating","instance":"2621114006130701074",
 		"operation":{"operation":"instantiate","by":"anna","since":"2026-11-21T05:29:07Z","ended":"2026-11-21T05:32:07Z",` + exampleWorkflow + `},
 		"reasons":[` + exampleReason + `],"moreReasons":1,"unknown":["what edge02 has"]`
+	exampleOnCluster = `{"name":"vfw-cluster-provider+edge02","report":"auto","connectivity":"Retrying","heard":false,
+		"lastHeard":"2026-11-21T05:28:00Z","unheard":"connection refused","tried":{"at":"2026-11-21T05:00:00Z","error":"connection refused"},
+		"deployments":[{` + exampleNotAsWished + `,"apps":[{"app":"sink","resources":{"Applied":1,"Pending":2},"connectivity":"Retrying",
+			"inProgress":true,"error":"connection refused","reason":"the cluster does not answer"}]}],"moreDeployments":1}`
 	exampleSubnets = `"ipv4Subnets":[{"name":"subnet1","subnet":"172.16.44.0/24","gateway":"172.16.44.1/24","excludeIps":"172.16.44.2 172.16.44.5..172.16.44.10"}],
 		"ipv6Subnets":[{"name":"subnet2","subnet":"fd00:44::/64"}]`
 	exampleKV         = `{"metadata":{"name":"settings"},"spec":{"kv":[{"region":"north"}]}}`
@@ -88,14 +92,16 @@ var examples = map[string]string{
 	"ReadinessRule": `{"metadata":{"name":"databases"},"spec":{"group":"example.com","version":"v1","kind":"Database",
 		"ready":"object.status.phase == 'Running'","message":"object.status.message"}}`,
 
-	"service.GroupList":    `{"items":[` + exampleGroupStanding + `],"continue":"cHJvamVjdHM"}`,
-	"operations.List":      `{"items":[` + exampleOperation + `],"continue":"cHJvamVjdHM"}`,
-	"operations.Operation": exampleOperation,
+	"service.ClusterList": `{"items":[{"metadata":{"name":"edge01","description":"by the harbour"},"spec":{"report":"auto"},
+		"resource":"cluster-providers/vfw-cluster-provider/clusters/edge01","status":{"connectivity":"Available","heard":false,
+			"lastHeard":"2026-11-21T05:28:00Z","reason":"no agent","report":"agentless","groups":3}}],"continue":"ZWRnZTAx"}`,
+	"service.LabelledCluster": `{"metadata":{"name":"edge01","description":"by the harbour"},"labels":[{"clusterLabel":"LabelA"}]}`,
+	"service.GroupList":       `{"items":[` + exampleGroupStanding + `],"continue":"cHJvamVjdHM"}`,
+	"operations.List":         `{"items":[` + exampleOperation + `],"continue":"cHJvamVjdHM"}`,
+	"operations.Operation":    exampleOperation,
 	"explain.Explanation": `{` + exampleNotAsWished + `,"warnings":["deployment intent \"vfw\": intent \"i\" of controller \"c\" is not enforced"],
-		"may":["stop","terminate"],"cluster":{"name":"vfw-cluster-provider+edge02","report":"auto","connectivity":"Retrying","heard":false,
-			"lastHeard":"2026-11-21T05:28:00Z","unheard":"connection refused","tried":{"at":"2026-11-21T05:00:00Z","error":"connection refused"},
-			"deployments":[{` + exampleNotAsWished + `,"apps":[{"app":"sink","resources":{"Applied":1,"Pending":2},"connectivity":"Retrying",
-				"inProgress":true,"error":"connection refused","reason":"the cluster does not answer"}]}],"moreDeployments":1}}`,
+		"may":["stop","terminate"],"cluster":` + exampleOnCluster + `}`,
+	"explain.Cluster": exampleOnCluster,
 	"api.anyDocument": `{"project":"testvfw","compositeApp":"compositevfw","compositeAppVersion":"v1","compositeProfile":"vfw_composite-profile",
 		"name":"vfw_deployment_intent_group","states":{"statusctxid":"2621114006130701074","actions":[
 			{"state":"Created","instance":"","time":"2026-11-21T05:28:00.036Z","revision":0},
@@ -107,6 +113,9 @@ var examples = map[string]string{
 
 // exampleOf is a body of the type of v, or a list of one.
 func exampleOf(v any) (any, error) {
+	if each, ok := v.(forms); ok {
+		v = each[0]
+	}
 	t := reflect.TypeOf(v)
 	list := t.Kind() == reflect.Slice
 	for t.Kind() == reflect.Slice || t.Kind() == reflect.Pointer {

@@ -48,6 +48,9 @@ type parameter struct {
 // anyDocument stands for a body that has several forms.
 type anyDocument map[string]any
 
+// forms are values of the types that a body may have, that of a request without parameters first.
+type forms []any
+
 // listOf is an empty slice of what o points to.
 func listOf(o any) any {
 	return reflect.MakeSlice(reflect.SliceOf(reflect.TypeOf(o).Elem()), 0, 0).Interface()
@@ -115,6 +118,17 @@ type schemas struct {
 }
 
 func (g schemas) of(v any) (*openapi3.SchemaRef, error) {
+	if each, ok := v.(forms); ok {
+		any := openapi3.NewSchema()
+		for _, v := range each {
+			form, err := g.of(v)
+			if err != nil {
+				return nil, err
+			}
+			any.AnyOf = append(any.AnyOf, form)
+		}
+		return any.NewRef(), nil
+	}
 	return g.generator.NewSchemaRefForValue(v, g.into)
 }
 

@@ -13,7 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/service"
 )
 
 func TestOpenAPI(t *testing.T) {
@@ -82,6 +84,34 @@ func TestOpenAPI(t *testing.T) {
 		require.Contains(t, doc.Components.Schemas["Cluster"].Value.Properties, "spec")
 		require.Contains(t, doc.Components.Schemas["explain.Cluster"].Value.Properties, "deployments")
 	})
+	t.Run("shows each form of an answer", func(t *testing.T) {
+		for path, forms := range map[string][]string{
+			"/cluster-providers/{clusterProvider}/clusters":                                                    {"", "service.ClusterList", "", ""},
+			"/cluster-providers/{clusterProvider}/clusters/{cluster}/status":                                   {"", "explain.Cluster"},
+			"/projects/{project}/composite-apps/{compositeApp}/{compositeAppVersion}/deployment-intent-groups": {"", "service.GroupList"},
+		} {
+			var got []string
+			for _, s := range doc.Paths.Value(path).Get.Responses.Status(200).Value.Content.Get("application/json").Schema.Value.AnyOf {
+				got = append(got, strings.TrimPrefix(s.Ref, "#/components/schemas/"))
+			}
+			require.Equal(t, forms, got, "%s; lists and EMCO's documents have no name", path)
+			require.Equal(t, []any{"full"}, doc.Paths.Value(path).Get.Parameters.GetByInAndName("query", "view").Schema.Value.Enum)
+		}
+		// What is answered, with everything in it, is of the form that the document has.
+		for name, v := range map[string]any{"service.ClusterList": &service.ClusterList{}, "service.GroupList": &service.GroupList{}, "explain.Cluster": &explain.Cluster{}} {
+			fill(reflect.ValueOf(v).Elem())
+			data, err := json.Marshal(v)
+			require.NoError(t, err)
+			var answer any
+			require.NoError(t, json.Unmarshal(data, &answer))
+			requireMembers(t, doc, doc.Components.Schemas[name], answer, name)
+			data, err = json.Marshal(doc.Components.Schemas[name].Value.Example)
+			require.NoError(t, err)
+			strict := json.NewDecoder(bytes.NewReader(data))
+			strict.DisallowUnknownFields()
+			require.NoError(t, strict.Decode(v), name)
+		}
+	})
 	t.Run("shows bodies, forms, parameters and refusals", func(t *testing.T) {
 		group := doc.Paths.Value("/projects/{project}/composite-apps/{compositeApp}/{compositeAppVersion}/deployment-intent-groups")
 		schema := group.Post.RequestBody.Value.Content.Get("application/json").Schema.Value
@@ -101,6 +131,26 @@ func TestOpenAPI(t *testing.T) {
 			require.Contains(t, refusal.Value.Content, "application/problem+json")
 		}
 	})
+}
+
+// requireMembers looks for the members of a body in its schema.
+func requireMembers(t *testing.T, doc *openapi3.T, schema *openapi3.SchemaRef, body any, at string) {
+	t.Helper()
+	require.NotNil(t, schema, at)
+	switch body := body.(type) {
+	case map[string]any:
+		for name, part := range body {
+			if schema.Value.AdditionalProperties.Schema != nil {
+				continue // of a map
+			}
+			require.Contains(t, schema.Value.Properties, name, at)
+			requireMembers(t, doc, schema.Value.Properties[name], part, at+"."+name)
+		}
+	case []any:
+		for _, part := range body {
+			requireMembers(t, doc, schema.Value.Items, part, at)
+		}
+	}
 }
 
 // requireExamples looks for those of all bodies; whether they have the form of their schemas Validate has checked.
@@ -172,17 +222,18 @@ func TestOpenAPIHasWhatValidateDemands(t *testing.T) {
 	}
 }
 
-// requireDemanded follows the path of a problem of an object that has nothing in it: each member on it is required, or is an
-// element of a list that may be missing.
+// requireDemanded follows the path of a problem of an object that has nothing in it: each member on it is required, or is
+// an element of a list that may be missing, or is below one.
 func requireDemanded(t *testing.T, schema *openapi3.Schema, f fail.Field) {
 	t.Helper()
 	segments := strings.Split(f.Path, ".")
+	inList := slices.ContainsFunc(segments, func(s string) bool { return strings.Contains(s, "[") })
 	for i, s := range segments {
 		name, _, isElement := strings.Cut(s, "[")
 		member := schema.Properties[name]
 		require.NotNil(t, member, f.Path)
 		last := i == len(segments)-1
-		if last && !isElement {
+		if last && !isElement || !inList {
 			require.Contains(t, schema.Required, name, "%s: %s", f.Path, f.Message)
 		}
 		if schema = member.Value; isElement {

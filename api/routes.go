@@ -23,7 +23,7 @@ const (
 func (e *edge) resources() []resource {
 	return []resource{
 		{noun: domain.ClusterProviders, put: always(201)},
-		{noun: domain.ClustersNoun, put: upsert, keeps: true, fileName: "kubeconfig", file: "The kubeconfig of the cluster", secret: true, list: listClusters, query: clusterListQuery},
+		{noun: domain.ClustersNoun, put: upsert, keeps: true, fileName: "kubeconfig", file: "The kubeconfig of the cluster", secret: true, list: listClusters, listed: forms{[]domain.Cluster{}, service.ClusterList{}, []service.LabelledCluster{}, []string{}}, query: clusterListQuery},
 		{noun: domain.ClusterLabels, put: always(201)},
 		{noun: domain.ClusterKVs, put: always(201), get: getPairs, itemQuery: kvQuery},
 		{noun: domain.Networks, put: always(201)},
@@ -43,7 +43,7 @@ func (e *edge) resources() []resource {
 		{noun: domain.CompositeProfiles, put: always(201)},
 		{noun: domain.Profiles, put: always(201), keeps: true, file: "The profile as .tgz: manifest.yaml, and the files that it names", list: e.listProfiles, get: e.getProfile, query: profileListQuery},
 
-		{noun: domain.DeploymentIntentGroups, put: upsert, list: listGroups, query: fullQuery},
+		{noun: domain.DeploymentIntentGroups, put: upsert, list: listGroups, listed: forms{[]domain.DeploymentIntentGroup{}, service.GroupList{}}, query: fullQuery},
 		{noun: domain.DeploymentIntents, put: upsert, list: listIntents, listed: intentList{}},
 		{noun: domain.PlacementIntents, put: upsert},
 		{noun: domain.AppIntents, put: upsert, list: listAppIntents},
@@ -120,7 +120,7 @@ func (e *edge) operations() []endpoint {
 		post(clusters, door.Stop, "stop", "Stop the running operation on the network intents of a cluster",
 			"What has been done stays; terminate takes it out.",
 			204, operate(204, door.Service.Stop)),
-		watched(get(clusters, door.Status, cluster+"/status", "Show where the network intents of a cluster stand, or what runs there", aboutStatus, anyDocument{}, networkStatusQuery, clusterStatus), e.watchCluster),
+		watched(get(clusters, door.Status, cluster+"/status", "Show where the network intents of a cluster stand, or what runs there", aboutStatus, forms{anyDocument{}, explain.Cluster{}}, networkStatusQuery, clusterStatus), e.watchCluster),
 
 		post(clouds, door.Instantiate, "instantiate", "Instantiate a logical cloud",
 			"The namespace, the user and its rights are made in each cluster that is referred to. The answer comes when it is accepted: follow it with status.",

@@ -51,7 +51,7 @@ func (o *ClusterQuota) Validate(p *fail.Problems) {
 type LogicalCloudKV struct {
 	Identity `bson:",inline"`
 	Metadata `json:"metadata" api:"required"`
-	Spec     KVSpec `json:"spec"`
+	Spec     KVSpec `json:"spec" api:"required"`
 }
 
 // LogicalCloudKVs is the noun.

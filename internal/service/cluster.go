@@ -14,7 +14,7 @@ import (
 // LabelledCluster is a cluster with its labels, sorted.
 type LabelledCluster struct {
 	domain.Metadata `json:"metadata"`
-	Labels          []*domain.ClusterLabel `json:"labels"`
+	Labels          []*domain.ClusterLabel `json:"labels"` // those that placements select it by
 }
 
 // ClustersWithLabels lists the clusters of a provider with the labels of each.

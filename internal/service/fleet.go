@@ -57,11 +57,9 @@ type ClusterStatus struct {
 	// Connectivity is what work last saw of it: Retrying when it did not answer, Available when it did or when it is heard,
 	// else Unknown.
 	Connectivity domain.Connectivity `json:"connectivity"`
-	// Heard says whether what changes there would be heard of now; LastHeard when that was so for the last time, and Reason
-	// why it is not.
-	Heard     bool       `json:"heard"`
-	LastHeard *time.Time `json:"lastHeard,omitempty"`
-	Reason    string     `json:"reason,omitempty"`
+	Heard        bool                `json:"heard"`               // whether what changes there would be heard of now
+	LastHeard    *time.Time          `json:"lastHeard,omitempty"` // when that was so for the last time
+	Reason       string              `json:"reason,omitempty"`    // why it is not heard now
 	// Report is how it reports, the default too.
 	Report domain.Report `json:"report"`
 	// Groups is how many deployment intent groups may have something there.
@@ -70,7 +68,7 @@ type ClusterStatus struct {
 
 // ClusterList is a page of clusters, sorted by name.
 type ClusterList struct {
-	Items []Cluster `json:"items"`
+	Items []Cluster `json:"items"` // the clusters of this page
 	// Continue asks for the page that follows, "" at the end.
 	Continue string `json:"continue,omitempty"`
 }
