@@ -142,7 +142,7 @@ func TestFrozenWorker(t *testing.T) {
 func frozen(ctx context.Context, t *testing.T, s *harness.Stack, long time.Duration) {
 	t.Helper()
 	all := halfway(ctx, t, s)
-	require.GreaterOrEqual(t, atWork(ctx, t, s), float64(2*len(all)), "a leaf of each on either cluster")
+	harness.Until(ctx, t, "a leaf of each is at work on either cluster", func() bool { return atWork(ctx, t, s) >= float64(2*len(all)) })
 	thaw := s.Worker.Freeze(t)
 	since := time.Now()
 	other := s.AddWorker()
