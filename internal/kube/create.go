@@ -7,9 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +16,7 @@ import (
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/fields"
+	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
 )
 
@@ -27,6 +26,9 @@ import (
 // writtenAnnotation is on what was created or updated: the digest of what was sent, so that a create whose answer was
 // lost is known to be done.
 const writtenAnnotation = "drover.io/written"
+
+// replaceWait is the wait before an object is updated once more that others have changed meanwhile, times the tries.
+const replaceWait = 50 * time.Millisecond
 
 // createQuery is the query of every create and update.
 const createQuery = "fieldManager=" + FieldManager + "&fieldValidation=Warn"
@@ -88,6 +90,21 @@ func (w *write) create(ctx context.Context) error {
 	if a := answerOf(err); a == nil || a.ErrStatus.Reason != metav1.StatusReasonAlreadyExists {
 		return err
 	}
+	for n := range replacements { // a controller may be faster
+		if err := pause.For(ctx, time.Duration(n)*replaceWait); err != nil {
+			return err
+		}
+		err = w.replace(ctx, digest, dropped)
+		if a := answerOf(err); a == nil || a.ErrStatus.Reason != metav1.StatusReasonConflict {
+			return err
+		}
+	}
+	return err
+}
+
+// replace updates the object that is there, unless it has been written with the digest: then the create has said which fields
+// are dropped.
+func (w *write) replace(ctx context.Context, digest string, dropped []string) error {
 	data, err := w.send(ctx, request{method: http.MethodGet, path: w.path, accept: contentJSON}, nil)
 	if isAbsent(err) {
 		return fail.Wrap(err, fail.Unavailable, "it was deleted while it was applied")
@@ -106,6 +123,10 @@ func (w *write) create(ctx context.Context) error {
 	case annotationOf(live, writtenAnnotation) == digest:
 		w.dropped(dropped)
 		return nil
+	}
+	object, _, err := written(w.body)
+	if err != nil {
+		return err
 	}
 	update(object, live)
 	if dropped, err = w.put(ctx, http.MethodPut, w.path, object); err == nil {
@@ -153,33 +174,13 @@ func written(body []byte) (object map[string]any, digest string, err error) {
 	return object, digest, nil
 }
 
-// kept are members that others than the author of a manifest fill in, by kind: an update would take them away, or be
-// refused for it.
-var kept = map[string][]string{"ServiceAccount": {"secrets"}, "PersistentVolumeClaim": {"spec.volumeName"}}
-
-// update makes object an update of live: it has its version, what others have put into its metadata, and its status.
+// update makes object an update of live: it has its version, and what others have said.
 func update(object, live map[string]any) {
-	to, from := members(object, "metadata"), members(live, "metadata")
-	to["resourceVersion"] = from["resourceVersion"]
-	for _, name := range []string{"labels", "annotations"} {
-		all := maps.Clone(members(from, name))
-		maps.Copy(all, members(to, name))
-		to[name] = all
-	}
-	for _, name := range []string{"finalizers", "ownerReferences"} {
-		if to[name] == nil && from[name] != nil {
-			to[name] = from[name]
-		}
-	}
-	for _, path := range append([]string{"status"}, kept[fmt.Sprint(object["kind"])]...) {
-		to, from, name := object, live, path
-		if parent, child, nested := strings.Cut(path, "."); nested {
-			to, from, name = members(object, parent), members(live, parent), child
-		}
-		if to[name] == nil && from[name] != nil {
-			to[name] = from[name]
-		}
-	}
+	k := keeper{ours: fieldsOf(live, ourFields), all: fieldsOf(live, anyFields)}
+	metadata := members(live, "metadata")
+	delete(metadata, "managedFields") // the cluster keeps them
+	k.members(object, live)
+	members(object, "metadata")["resourceVersion"] = metadata["resourceVersion"]
 }
 
 // members are those of the object at name, which is made where there is none.

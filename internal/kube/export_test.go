@@ -11,3 +11,6 @@ func BuiltInKinds(each func(gk schema.GroupKind, resource string, namespaced boo
 		each(gk, m.resource, m.namespaced)
 	}
 }
+
+// Update and DecodeObject are for the table of update's test.
+var Update, DecodeObject = update, decodeObject

@@ -1,0 +1,195 @@
+package kube
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// An update by PUT says all of an object. What its manifest does not say is others' to say: the cluster's, which fills in what
+// is immutable afterwards (a Job's selector, a claim's storage class, a Service's address), a controller's or a person's. Who
+// has said what, an object's managedFields tell, in the form of server-side apply:
+//
+//	{"f:spec": {"f:replicas": {}, "f:containers": {"k:{\"name\":\"main\"}": {".": {}, "f:image": {}}}}}
+//
+// What the cluster fills in is in nobody's; defaults of its schema are in those of who made the object, and are filled in
+// anew.
+
+// fieldSet is a part of that, nil for nothing.
+type fieldSet map[string]any
+
+// fieldsOf joins the sets of an object's managers that count.
+func fieldsOf(live map[string]any, counts func(entry map[string]any) bool) (set fieldSet) {
+	entries, _ := members(live, "metadata")["managedFields"].([]any)
+	for _, e := range entries {
+		entry, _ := e.(map[string]any)
+		if fields, ok := entry["fieldsV1"].(map[string]any); ok && counts(entry) {
+			set = set.join(fields)
+		}
+	}
+	return set
+}
+
+// ourFields are those that Drover has said.
+func ourFields(entry map[string]any) bool {
+	subresource, _ := entry["subresource"].(string)
+	return entry["manager"] == FieldManager && subresource == ""
+}
+
+func anyFields(map[string]any) bool { return true }
+
+// join is a set with all that both have.
+func (s fieldSet) join(other fieldSet) fieldSet {
+	all := maps.Clone(s)
+	if all == nil {
+		all = fieldSet{}
+	}
+	for name, x := range other {
+		below, _ := x.(map[string]any)
+		all[name] = map[string]any(all.of(name).join(below))
+	}
+	return all
+}
+
+// of is the set below a member, nil when that is not in it.
+func (s fieldSet) of(name string) fieldSet {
+	below, _ := s[name].(map[string]any)
+	return below
+}
+
+// whole says, of the set of all, that a value is said as a whole, with all that is in it. Who has made an object or a list, and
+// none of its members, has that in the same form, so that a single manager's set does not tell.
+func (s fieldSet) whole() bool { return s != nil && len(s) == 0 }
+
+// keys are the members by which the items of a list are known, as the set has it; none when it is known as a whole.
+func (s fieldSet) keys() []string {
+	for name := range s {
+		if values, ok := keyOf(name); ok {
+			return slices.Collect(maps.Keys(values))
+		}
+	}
+	return nil
+}
+
+// item is the set of an item of such a list.
+func (s fieldSet) item(item map[string]any) fieldSet {
+	for name := range s {
+		values, ok := keyOf(name)
+		for key, value := range values {
+			ok = ok && reflect.DeepEqual(item[key], value)
+		}
+		if ok {
+			return s.of(name)
+		}
+	}
+	return nil
+}
+
+func keyOf(name string) (values map[string]any, ok bool) {
+	text, ok := strings.CutPrefix(name, "k:")
+	if !ok {
+		return nil, false
+	}
+	values, err := decodeObject([]byte(text))
+	return values, err == nil
+}
+
+// keeper completes an object by what others have said in the one that is there.
+type keeper struct {
+	ours, all fieldSet
+}
+
+func (k keeper) of(name string) keeper { return keeper{k.ours.of(name), k.all.of(name)} }
+
+// members completes those of an object.
+func (k keeper) members(object, live map[string]any) {
+	for name, is := range live {
+		of := k.of("f:" + name)
+		says, said := object[name]
+		if !said {
+			if rest, ok := of.others(is); ok {
+				object[name] = rest
+			}
+			continue
+		}
+		if of.all.whole() {
+			continue
+		}
+		switch is := is.(type) {
+		case map[string]any:
+			if says, ok := says.(map[string]any); ok {
+				of.members(says, is)
+			}
+		case []any:
+			if says, ok := says.([]any); ok {
+				object[name] = of.items(says, is)
+			}
+		}
+	}
+}
+
+// others is what others have said of a value of which the manifest does not say anything; ok is false when that is nothing.
+func (k keeper) others(is any) (rest any, ok bool) {
+	if k.ours == nil {
+		return is, true
+	}
+	if k.all.whole() {
+		return nil, false
+	}
+	switch is := is.(type) {
+	case map[string]any:
+		object := map[string]any{}
+		k.members(object, is)
+		return object, len(object) > 0
+	case []any:
+		list := k.items(nil, is)
+		return list, len(list) > 0
+	default:
+		return nil, false
+	}
+}
+
+// items completes a list by the items that others have put into it. A list whose items have no keys is said as a whole, but
+// for sets of words.
+func (k keeper) items(says, live []any) []any {
+	keys := k.all.keys()
+	for _, is := range live {
+		item, ok := is.(map[string]any)
+		if !ok {
+			if text, err := json.Marshal(is); err == nil && k.all.of("v:"+string(text)) != nil && k.ours.of("v:"+string(text)) == nil && !slices.Contains(says, is) {
+				says = append(says, is)
+			}
+			continue
+		}
+		if len(keys) == 0 {
+			continue
+		}
+		of := keeper{k.ours.item(item), k.all.item(item)}
+		switch own := same(says, item, keys); {
+		case own != nil:
+			of.members(own, item)
+		case of.ours == nil:
+			says = append(says, item)
+		}
+	}
+	return says
+}
+
+// same is the item of a manifest's list that is the one that is there; what it does not say of its key is the default.
+func same(says []any, item map[string]any, keys []string) (found map[string]any) {
+	for _, x := range says {
+		own, _ := x.(map[string]any)
+		exact, fits := true, own != nil
+		for _, key := range keys {
+			value, said := own[key]
+			exact = exact && said
+			fits = fits && (!said || reflect.DeepEqual(value, item[key]))
+		}
+		if fits && (exact || found == nil) {
+			found = own
+		}
+	}
+	return found
+}
