@@ -281,6 +281,10 @@ type progress struct {
 	Announced    string              `json:"announced,omitempty"`
 	Connectivity domain.Connectivity `json:"connectivity"`
 	Error        string              `json:"error,omitempty"` // what stands in the way while Retrying
+	// Lost is since when it has been Retrying, Told the error that the workflow was told last, and ToldAt when.
+	Lost   time.Time `json:"lost,omitzero"`
+	Told   string    `json:"told,omitempty"`
+	ToldAt time.Time `json:"toldAt,omitzero"`
 	// Reported says, of a terminate, that there may be a ResourceBundleState; Report is domain.Leaf's.
 	Reported bool   `json:"reported,omitempty"`
 	Report   string `json:"report,omitempty"`
@@ -399,16 +403,21 @@ func (a *attempt) try(stage []int) {
 // retry tells the workflow that the cluster does not let the work through, unless it knows all of it.
 func (a *attempt) retry(ctx context.Context, o kube.Outcome) error {
 	p := a.snapshot()
-	lost := p.Connectivity != domain.ConnectivityRetrying
+	lost, text := p.Connectivity != domain.ConnectivityRetrying, fail.TextOf(o.Retry)
 	a.kube.outages.gone(activity.GetLogger(ctx), "work", a.in.Cluster, o.Retry)
 	a.mu.Lock()
-	a.state.Connectivity, a.state.Error, a.state.Reason = domain.ConnectivityRetrying, fail.TextOf(o.Retry), ""
+	a.state.Connectivity, a.state.Error, a.state.Reason = domain.ConnectivityRetrying, text, ""
+	if lost {
+		a.state.Lost, a.state.Told = time.Now(), ""
+	}
 	a.mu.Unlock()
-	if lost || p.Marks != p.Announced {
-		contact := Contact{Connectivity: domain.ConnectivityRetrying, Marks: p.Marks, Error: fail.TextOf(o.Retry)}
-		if err := a.tell(ctx, contact); err != nil {
+	if lost || p.Marks != p.Announced || p.stale(text, time.Now()) {
+		if err := a.tell(ctx, Contact{Connectivity: domain.ConnectivityRetrying, Marks: p.Marks, Error: text}); err != nil {
 			return err
 		}
+		a.mu.Lock()
+		a.state.Told, a.state.ToldAt = text, time.Now()
+		a.mu.Unlock()
 	}
 	if lost && !o.Reached {
 		if err := a.kube.leaves.SetReachable(ctx, a.in.Cluster, false); err != nil {
@@ -417,6 +426,15 @@ func (a *attempt) retry(ctx context.Context, o kube.Outcome) error {
 	}
 	activity.RecordHeartbeat(ctx, a.snapshot())
 	return o.Retry
+}
+
+// tellAgain is the least time after which the workflow is told that another error stands in the way now.
+const tellAgain = 5 * time.Second
+
+// stale says whether the workflow is to be told an error as it knows another one. That is told the less often the longer the
+// cluster has been away, so that one whose errors take turns for weeks does not fill histories.
+func (p progress) stale(text string, now time.Time) bool {
+	return p.Told != "" && p.Told != text && now.Sub(p.ToldAt) >= max(now.Sub(p.Lost)/4, tellAgain)
 }
 
 // The first and the longest time between two looks at what outlives its deletion; in between it is a quarter of the time

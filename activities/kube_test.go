@@ -1,6 +1,7 @@
 package activities_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"encoding/pem"
@@ -367,6 +368,43 @@ func TestResumeOfWhatIsDone(t *testing.T) {
 	require.Equal(t, "1A1F", out.Marks)
 	require.Empty(t, l.requests)
 	require.Equal(t, "1A1F", l.recorded().Marks)
+}
+
+// TestNewestErrorIsTold, when it is another one than was told, the less often the longer the cluster has been away.
+func TestNewestErrorIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		lost, toldAt time.Duration // ago
+		error        string
+		told         bool
+	}{
+		"another one":                      {lost: 20 * time.Second, toldAt: 10 * time.Second, error: "http2: connection lost", told: true},
+		"another one, a moment later":      {lost: 20 * time.Second, toldAt: time.Second, error: "http2: connection lost"},
+		"another one, when it is old":      {lost: time.Hour, toldAt: 20 * time.Minute, error: "http2: connection lost", told: true},
+		"another one, soon for an old one": {lost: time.Hour, toldAt: 5 * time.Minute, error: "http2: connection lost"},
+		"the same one":                     {lost: time.Hour, toldAt: time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLeaf(t, domain.OpInstantiate, 0, 0)
+			l.stop()
+			_, err := l.run()
+			require.Error(t, err)
+			refused := l.contacts[0].Error
+			now := time.Now()
+			l.env = l.environment()
+			l.env.SetHeartbeatDetails(map[string]any{
+				"marks": "2s", "announced": "2s", "connectivity": domain.ConnectivityRetrying, "error": "of the attempt before",
+				"told": cmp.Or(c.error, refused), "toldAt": now.Add(-c.toldAt), "lost": now.Add(-c.lost),
+			})
+			_, err = l.run()
+			require.Error(t, err)
+			if !c.told {
+				require.Len(t, l.contacts, 1)
+				return
+			}
+			require.Len(t, l.contacts, 2)
+			require.Equal(t, activities.Contact{Connectivity: domain.ConnectivityRetrying, Marks: "2s", Error: refused}, l.contacts[1])
+		})
+	}
 }
 
 // TestAnnounce: once the workflow has heard of the leaf it must know of every stage before it is sent.
