@@ -1,9 +1,10 @@
 package test
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"cmp"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,12 +62,6 @@ spec:
 	})
 }
 
-// digest stands for a value of a Secret.
-func digest(value string) string {
-	sum := sha256.Sum256([]byte(value))
-	return "sha256:" + hex.EncodeToString(sum[:])
-}
-
 // detail is a status with output=detail.
 type detail struct {
 	Apps []struct {
@@ -98,7 +93,7 @@ func TestEMCOsChartsDeployUnchanged(t *testing.T) {
 	}
 	require.Equal(t, map[string]int{"Applied": 8}, s.Await(ctx, d, "Instantiated").Rsync)
 
-	users := map[string]string{"password": digest("hunter2")}
+	users, digests := []string{"password"}, map[string]string{} // of what the Secret holds, as first seen
 	shows := func() {
 		t.Helper()
 		answer, err := s.Client.Get(ctx, d.Path()+"/status?type=rsync&output=detail", nil)
@@ -122,7 +117,12 @@ func TestEMCOsChartsDeployUnchanged(t *testing.T) {
 						require.Len(t, r.Warnings, 1)
 						require.Contains(t, r.Warnings[0], "spec.prot")
 					case strings.HasSuffix(r.Name, "-password"):
-						require.Equal(t, users, r.Detail.StringData)
+						require.ElementsMatch(t, users, slices.Collect(maps.Keys(r.Detail.StringData)))
+						for name, digest := range r.Detail.StringData {
+							require.Regexp(t, "^hmac-sha256:[0-9a-f]{64}$", digest)
+							require.Equal(t, cmp.Or(digests[name], digest), digest, "it has not changed")
+							digests[name] = digest
+						}
 					}
 				}
 			}
@@ -138,7 +138,7 @@ func TestEMCOsChartsDeployUnchanged(t *testing.T) {
 	require.NoError(t, err)
 	do(ctx, t, s, d, "update")
 	require.Equal(t, map[string]int{"Applied": 8}, s.Await(ctx, d, "Instantiated").Rsync)
-	users["user"] = digest("me")
+	users = append(users, "user")
 	shows() // nothing was done to the DaemonSet, of which everything is still true
 
 	do(ctx, t, s, d, "terminate")

@@ -15,6 +15,7 @@ import (
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/api"
 	"github.com/drover-io/drover/api/rpc"
+	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/explain"
@@ -42,6 +43,7 @@ func listen(ctx context.Context, address, purpose string) (net.Listener, error) 
 func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	lifecycle := service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now)
 	lifecycle.Rehearse = activities.NewRehearsal(p.store, p.engine, p.charts).Rehearse
+	lifecycle.Masks = bundle.NewMasker(p.sealer.Derive("digests of what Secrets hold"))
 	fleet := service.NewFleet(lifecycle, p.store)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -2,18 +2,27 @@ package bundle
 
 import (
 	"bytes"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 )
 
-// Mask is the manifest with digests in place of what Secrets in it hold, wherever they are: the names stay, and who knows
-// a value can tell whether it is the one (sha256 of what it decodes to). A copy of the object in an annotation is masked
-// with it. A manifest without a Secret stays as it is.
-func Mask(manifest json.RawMessage) json.RawMessage {
+// Masker makes digests of what Secrets hold. Without a key it makes none.
+type Masker struct{ key []byte }
+
+// NewMasker makes one with a key of the installation's own, without which nobody can try out which value a digest is of.
+func NewMasker(key []byte) Masker { return Masker{key} }
+
+// Mask is the manifest with digests in place of what Secrets in it hold, wherever they are: the names stay, and so does
+// whether a value has changed (HMAC-SHA256 of what it decodes to). Within is what the digests are comparable in, a project
+// say: whoever may deploy elsewhere cannot have others' values tried out there. A copy of the object in an annotation is
+// masked with it. A manifest without a Secret stays as it is.
+func (m Masker) Mask(within string, manifest json.RawMessage) json.RawMessage {
 	if !bytes.Contains(manifest, []byte("Secret")) {
 		return manifest
 	}
@@ -23,7 +32,7 @@ func Mask(manifest json.RawMessage) json.RawMessage {
 	if decoder.Decode(&content) != nil || !holdsSecret(content) {
 		return manifest
 	}
-	mask(content, false)
+	masking{m.key, within}.mask(content, false)
 	data, err := json.Marshal(content)
 	if err != nil { // what was decoded from JSON can be encoded
 		return nil
@@ -57,49 +66,58 @@ func holdsSecret(v any) bool {
 	return false
 }
 
+// masking is one call of Mask.
+type masking struct {
+	key    []byte
+	within string
+}
+
 // mask masks what is in v; listed says that v is an item of a list of Secrets, or the list of items.
-func mask(v any, listed bool) {
+func (m masking) mask(v any, listed bool) {
 	switch v := v.(type) {
 	case []any:
 		for _, item := range v {
-			mask(item, listed)
+			m.mask(item, listed)
 		}
 	case map[string]any:
 		if metadata, ok := v["metadata"].(map[string]any); ok {
 			if annotations, ok := metadata["annotations"].(map[string]any); ok {
 				for _, name := range lastApplied {
 					if annotations[name] != nil {
-						annotations[name] = digest(annotations[name], false)
+						annotations[name] = m.digest(annotations[name], false)
 					}
 				}
 			}
 		}
 		if isSecret(v, listed) {
-			maskMember(v, "data", true)
-			maskMember(v, "stringData", false)
+			m.member(v, "data", true)
+			m.member(v, "stringData", false)
 			return
 		}
 		for name, member := range v {
-			mask(member, name == "items" && listsSecrets(v))
+			m.mask(member, name == "items" && listsSecrets(v))
 		}
 	}
 }
 
-// maskMember masks the values of a Secret's member, which as a wrong one may be anything.
-func maskMember(secret map[string]any, member string, encoded bool) {
+// member masks the values of a Secret's member, which as a wrong one may be anything.
+func (m masking) member(secret map[string]any, member string, encoded bool) {
 	values, ok := secret[member].(map[string]any)
 	switch {
 	case ok:
 		for name, value := range values {
-			values[name] = digest(value, encoded)
+			values[name] = m.digest(value, encoded)
 		}
 	case secret[member] != nil:
-		secret[member] = digest(secret[member], false)
+		secret[member] = m.digest(secret[member], false)
 	}
 }
 
 // digest stands for a value, of which encoded says that it is in base64.
-func digest(value any, encoded bool) string {
+func (m masking) digest(value any, encoded bool) string {
+	if len(m.key) == 0 {
+		return "masked"
+	}
 	text, ok := value.(string)
 	if !ok {
 		data, _ := json.Marshal(value) // what was decoded from JSON can be encoded
@@ -111,6 +129,8 @@ func digest(value any, encoded bool) string {
 			plain = decoded
 		}
 	}
-	sum := sha256.Sum256(plain)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	sum := hmac.New(sha256.New, m.key)
+	_, _ = fmt.Fprintf(sum, "%d:%s", len(m.within), m.within)
+	_, _ = sum.Write(plain)
+	return "hmac-sha256:" + hex.EncodeToString(sum.Sum(nil))
 }

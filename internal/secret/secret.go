@@ -5,7 +5,9 @@ package secret
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hkdf"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -25,6 +27,7 @@ const keySize = 32
 type Sealer struct {
 	active string
 	keys   map[string]cipher.AEAD
+	secret []byte // the active key
 }
 
 // Parse reads keys of the form "id:base64 of 32 bytes", separated by commas or lines. The first one seals,
@@ -56,7 +59,7 @@ func Parse(text string) (*Sealer, error) {
 			return nil, fmt.Errorf("secret key %q is there twice", id)
 		}
 		if s.active == "" {
-			s.active = id
+			s.active, s.secret = id, key
 		}
 		s.keys[id] = aead
 	}
@@ -64,6 +67,15 @@ func Parse(text string) (*Sealer, error) {
 		return nil, errors.New("there is no secret key")
 	}
 	return s, nil
+}
+
+// Derive makes a key for a purpose, of which each has another one. It is another one when another key seals.
+func (s *Sealer) Derive(purpose string) []byte {
+	key, err := hkdf.Key(sha256.New, s.secret, nil, purpose, keySize)
+	if err != nil { // it can make thousands of bytes
+		panic(err)
+	}
+	return key
 }
 
 // LoadOrCreate reads keys from a file, and makes the file, readable by its owner alone, with a new key when

@@ -172,3 +172,19 @@ func TestLoadOrCreateKeepsWhatIsThere(t *testing.T) {
 		})
 	}
 }
+
+func TestDerive(t *testing.T) {
+	t.Parallel()
+	derived := map[string]bool{}
+	for _, keys := range []string{keyLine("a", 1), keyLine("a", 1) + "\n" + keyLine("b", 2), keyLine("b", 2)} {
+		s, err := secret.Parse(keys)
+		require.NoError(t, err)
+		for _, purpose := range []string{"one", "another"} {
+			key := s.Derive(purpose)
+			require.Len(t, key, 32)
+			require.NotContains(t, keys, base64.StdEncoding.EncodeToString(key))
+			derived[string(key)] = true
+		}
+	}
+	require.Len(t, derived, 4, "of each purpose with each key that seals")
+}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -82,6 +83,8 @@ type Lifecycle struct {
 	// Rehearse plans what an instantiate of a group would do and does nothing; nil where nobody can. The error is why it
 	// would be refused, the warnings what else its user should know. See Approve.
 	Rehearse func(ctx context.Context, group *domain.DeploymentIntentGroup) (warnings []string, err error)
+	// Masks makes the digests that are shown in place of what Secrets hold.
+	Masks bundle.Masker
 }
 
 // NewLifecycle makes the lifecycle commands and queries.

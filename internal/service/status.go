@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/url"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -205,7 +206,7 @@ func (l *Lifecycle) open(ctx context.Context, p *plan.Plan, s domain.Scope) ([]d
 	return slices.Concat(answers...), nil
 }
 
-// manifests reads the bundles of a plan.
+// manifests reads the bundles of a plan. What Secrets hold is masked, with digests that are the same in all of a project.
 func (l *Lifecycle) manifests(ctx context.Context, p *plan.Plan) (func(string, int) json.RawMessage, error) {
 	bundles := make(map[string]*plan.Bundle, len(p.Apps))
 	for _, a := range p.Apps {
@@ -215,9 +216,10 @@ func (l *Lifecycle) manifests(ctx context.Context, p *plan.Plan) (func(string, i
 		}
 		bundles[a.Name] = b
 	}
+	within := strings.Join(p.Owner.Segments()[:2], "/")
 	return func(app string, i int) json.RawMessage {
 		if b := bundles[app]; b != nil && i < len(b.Resources) {
-			return b.Resources[i].Manifest
+			return l.Masks.Mask(within, b.Resources[i].Manifest)
 		}
 		return nil
 	}, nil

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
@@ -33,8 +32,8 @@ type Source struct {
 	// Rules are those of users for the readiness of their kinds; nil for none.
 	Rules *readiness.Rules
 
-	// Manifest gives the rendered manifest of a resource by the app's name and the resource's index; nil for none. It
-	// may itself be nil. Row.Manifest asks for it.
+	// Manifest gives the rendered manifest of a resource by the app's name and the resource's index, with what Secrets hold
+	// masked (bundle.Masker); nil for none. It may itself be nil. Row.Manifest asks for it.
 	Manifest func(app string, index int) json.RawMessage
 }
 
@@ -141,12 +140,12 @@ func (s *Source) visible() []App {
 	return slices.DeleteFunc(apps, func(a App) bool { return len(a.Clusters) == 0 })
 }
 
-// manifest is the manifest of a resource as it may be shown.
+// manifest is the manifest of a resource, nil for none.
 func (s *Source) manifest(app string, index int) json.RawMessage {
 	if s.Manifest == nil {
 		return nil
 	}
-	return bundle.Mask(s.Manifest(app, index))
+	return s.Manifest(app, index)
 }
 
 // deleting says whether the context is not to be there any more.
