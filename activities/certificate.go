@@ -13,6 +13,7 @@ import (
 	"github.com/drover-io/drover/internal/logicalcloud"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // Users are the clients of clusters with the rights of logical clouds' users.
@@ -25,10 +26,6 @@ type References interface {
 	List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([]domain.Object, error)
 	Replace(ctx context.Context, o domain.Object) error
 }
-
-// signTime is how long an attempt waits for a cluster to issue a certificate; that of a healthy one takes less than
-// a second.
-const signTime = 10 * time.Second
 
 var errNotIssued = fail.New(fail.Unavailable, "the cluster has not issued the certificate of the logical cloud's user yet; does its controller manager sign?")
 
@@ -74,8 +71,8 @@ func isRequest(r plan.Resource) bool { return r.Kind == "CertificateSigningReque
 
 // sign approves the request, makes it anew when the cluster has removed it, and waits for the certificate.
 func (k *Kube) sign(ctx context.Context, cluster *kube.Cluster, request plan.Resource, in LeafInput) ([]byte, error) {
-	deadline := time.Now().Add(signTime)
-	look := pause.Backoff{First: firstLook, Most: longestLook}
+	deadline := time.Now().Add(policy.Sign)
+	look := pause.Backoff{First: policy.FirstLook, Most: policy.LongestLook}
 	for {
 		s, err := cluster.Approve(ctx, request, logicalcloud.ApprovalReason, logicalcloud.ApprovalMessage)
 		switch {

@@ -5,12 +5,12 @@ import (
 	"reflect"
 	"slices"
 	"sync"
-	"time"
 
 	"go.temporal.io/sdk/activity"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/pause"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // Heard says which clusters of a shard are heard, for who looks at its workflow; those that are not said anything of
@@ -30,8 +30,8 @@ type Unheard struct {
 // maxReasons is of how many clusters the reason is told, the first by name.
 const maxReasons = 50
 
-// tellEvery is the least time between two words on who is heard: each costs the workflow's history four events.
-var tellEvery = 15 * time.Second
+// tellEvery is the least time between two words on who is heard.
+var tellEvery = policy.Heard
 
 // contacts is what the watches of a shard last said.
 type contacts struct {

@@ -16,11 +16,9 @@ import (
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/readiness"
 )
-
-// longestHookLook is the longest time between two looks at a hook.
-const longestHookLook = time.Second
 
 // runAnnotation is on the object of a hook: which run of the leaf made it, for which event, and by its index as which
 // hook, as several may be the same object. An attempt that finds the object of its own run waits for it, whatever its
@@ -151,7 +149,7 @@ func (h *hookRun) send(ctx context.Context) kube.Outcome {
 func (h *hookRun) await(ctx context.Context) error {
 	timeout := cmp.Or(h.resources[h.index].Hook.Timeout, h.in.HookTime)
 	since := h.began()
-	look := pause.Backoff{First: firstLook, Most: longestHookLook}
+	look := pause.Backoff{First: policy.FirstLook, Most: policy.LongestHookLook}
 	for {
 		found, err := h.look(ctx)
 		if err != nil {

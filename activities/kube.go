@@ -17,6 +17,7 @@ import (
 	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/stored"
 )
 
@@ -173,7 +174,7 @@ func (k *Kube) clients(ctx context.Context, in LeafInput) (cluster, admin *kube.
 }
 
 // errWorkerStops hands the activity over to another worker.
-var errWorkerStops = &fail.Error{Kind: fail.Unavailable, Message: "worker stops", RetryAfter: 50 * time.Millisecond}
+var errWorkerStops = &fail.Error{Kind: fail.Unavailable, Message: "worker stops", RetryAfter: policy.HandOver}
 
 // untilWorkerStops ends with ctx, with errWorkerStops, or by cancel, which must be called.
 func untilWorkerStops(ctx context.Context) (work context.Context, cancel context.CancelCauseFunc) {
@@ -428,21 +429,11 @@ func (a *attempt) retry(ctx context.Context, o kube.Outcome) error {
 	return o.Retry
 }
 
-// tellAgain is the least time after which the workflow is told that another error stands in the way now.
-const tellAgain = 5 * time.Second
-
 // stale says whether the workflow is to be told an error as it knows another one. That is told the less often the longer the
 // cluster has been away, so that one whose errors take turns for weeks does not fill histories.
 func (p progress) stale(text string, now time.Time) bool {
-	return p.Told != "" && p.Told != text && now.Sub(p.ToldAt) >= max(now.Sub(p.Lost)/4, tellAgain)
+	return p.Told != "" && p.Told != text && now.Sub(p.ToldAt) >= max(now.Sub(p.Lost)/4, policy.TellAgain)
 }
-
-// The first and the longest time between two looks at what outlives its deletion; in between it is a quarter of the time
-// that has passed. Nobody needs to know at once that a finalizer has gone for which he has waited for an hour.
-const (
-	firstWait   = time.Second
-	longestWait = 30 * time.Second
-)
 
 // toldNotes bounds how many notes the workflow is told: a history is no place for a thousand of the same kind.
 const toldNotes = 10
@@ -470,7 +461,9 @@ func (a *attempt) await(ctx context.Context, o kube.Outcome) error {
 }
 
 // waitAgain is the wait before what outlives its deletion is looked at again, when it was waited for so long.
-func waitAgain(passed time.Duration) time.Duration { return min(max(passed/4, firstWait), longestWait) }
+func waitAgain(passed time.Duration) time.Duration {
+	return min(max(passed/4, policy.FirstLeaving), policy.LongestLeaving)
+}
 
 // leaving are the notes on what outlives its deletion, toldNotes of them at most.
 func (p progress) leaving() (notes []domain.Note) {
@@ -511,7 +504,7 @@ func (a *attempt) end(ctx context.Context) (*domain.Leaf, error) {
 		Connectivity: p.Connectivity, Marks: p.Marks, Notes: p.Notes, Warnings: p.Warnings, Unpatchable: p.Unpatchable, LastError: p.Error,
 		Report: p.Report, Turn: a.in.Turn(writer, info.Attempt), Next: a.next(),
 	}
-	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	ctx, cancel := context.WithTimeout(ctx, policy.Record)
 	defer cancel()
 	if err := lease.Check(ctx); err != nil {
 		return nil, err
@@ -530,6 +523,3 @@ func (a *attempt) end(ctx context.Context) (*domain.Leaf, error) {
 	leaf.Notes, leaf.Warnings, leaf.Unpatchable, leaf.Turn = nil, nil, nil, domain.Turn{} // they are in the store; histories stay small
 	return &leaf, nil
 }
-
-// recordTimeout bounds the last write of a cancelled activity.
-const recordTimeout = 10 * time.Second

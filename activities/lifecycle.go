@@ -17,6 +17,7 @@ import (
 	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/render"
 	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/stored"
@@ -366,10 +367,6 @@ func (l *Lifecycle) RecordLeaf(ctx context.Context, leaf domain.Leaf) error {
 	return l.Store.PutLeaf(ctx, leaf)
 }
 
-// grace is how long requests may be on their way to clusters after a workflow was killed by hand: its
-// activities learn of it by their next heartbeat.
-const grace = 3 * time.Second
-
 // Supersede ends the operation that made the context, which may still run, and says what a terminate has to
 // work through.
 func (l *Lifecycle) Supersede(ctx context.Context, s domain.Scope) (*Prepared, error) {
@@ -410,7 +407,7 @@ func (l *Lifecycle) Supersede(ctx context.Context, s domain.Scope) (*Prepared, e
 func (l *Lifecycle) end(ctx context.Context, i *domain.Instance, op domain.Operation) (inOrder bool, err error) {
 	inOrder, err = l.Runs.Close(ctx, domain.Scope{Owner: i.Owner, ContextID: i.ContextID, Operation: cmp.Or(op, domain.OpInstantiate)})
 	if err == nil && !inOrder {
-		err = pause.For(ctx, grace)
+		err = pause.For(ctx, policy.InFlight)
 	}
 	return inOrder, err
 }
@@ -533,9 +530,6 @@ func save(ctx context.Context, store interface {
 	return store.PutBlob(ctx, data)
 }
 
-// heartbeatInterval is how soon an activity learns that it is cancelled.
-const heartbeatInterval = 500 * time.Millisecond
-
 // beat heartbeats until the returned function is called. Outside an activity nobody hears it.
 func beat(ctx context.Context, details ...func() any) (stop func()) {
 	if !activity.IsActivity(ctx) {
@@ -545,7 +539,7 @@ func beat(ctx context.Context, details ...func() any) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		t := time.NewTicker(heartbeatInterval)
+		t := time.NewTicker(policy.Beat)
 		defer t.Stop()
 		for {
 			select {

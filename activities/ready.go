@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"go.temporal.io/sdk/activity"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,18 +19,9 @@ import (
 	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/stored"
-)
-
-const (
-	// The first and the longest time between two looks at an app that is not Ready. Later looks are the rarer
-	// the longer it takes; an app that takes minutes need not be seen within a second.
-	firstReadyLook   = 200 * time.Millisecond
-	longestReadyLook = 5 * time.Second
-	// The first and the longest time between two words on what an app lacks: they make history.
-	firstLacking   = time.Second
-	longestLacking = 5 * time.Minute
 )
 
 // ReadinessRules are those of users for the readiness of their kinds.
@@ -94,7 +84,7 @@ type readying struct {
 
 // await waits for one cluster, or for ctx's end. What was Ready once is not looked at again.
 func (r *readying) await(ctx context.Context, c domain.ClusterName) {
-	next, look := 0, pause.Backoff{First: firstReadyLook, Most: longestReadyLook}
+	next, look := 0, pause.Backoff{First: policy.FirstReadyLook, Most: policy.LongestReadyLook}
 	for ctx.Err() == nil {
 		var lacks string
 		if cluster, err := r.kube.clusters.Get(ctx, c); err != nil {
@@ -152,7 +142,7 @@ func judge(rules *readiness.Rules, id plan.ResourceID, data json.RawMessage) rea
 // talk tells the workflow what is lacking, when that is something else, the rarer the longer it takes.
 func (r *readying) talk(ctx context.Context) {
 	run, last := activity.GetInfo(ctx).WorkflowExecution, ""
-	word := pause.Backoff{First: firstLacking, Most: longestLacking}
+	word := pause.Backoff{First: policy.FirstLacking, Most: policy.LongestLacking}
 	for word.Wait(ctx) == nil {
 		reason := r.summary()
 		if reason == last || lease.Check(ctx) != nil {

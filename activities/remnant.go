@@ -18,6 +18,7 @@ import (
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/stored"
 )
 
@@ -70,9 +71,8 @@ type reach struct {
 }
 
 const (
-	// clustersAtOnce is how many clusters are looked at at a time, and clusterTime how long one may take.
+	// clustersAtOnce is how many clusters are looked at at a time.
 	clustersAtOnce = 16
-	clusterTime    = 15 * time.Second
 	// saidRemnants bounds how many remnants are named.
 	saidRemnants = 5
 )
@@ -207,7 +207,7 @@ func (k *Kube) look(ctx context.Context, in RemnantsInput, clusters []domain.Clu
 
 // sweep looks in one cluster; one that is not registered any more has nothing.
 func (k *Kube) sweep(ctx context.Context, c domain.ClusterName, s kube.Remnants) ([]plan.ResourceID, []kube.Remnant, error) {
-	ctx, cancel := context.WithTimeout(ctx, clusterTime)
+	ctx, cancel := context.WithTimeout(ctx, policy.Remnants)
 	defer cancel()
 	cluster, err := k.clusters.Get(ctx, c)
 	if fail.Is(err, fail.NotFound) {

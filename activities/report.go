@@ -16,6 +16,7 @@ import (
 	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // Reports says how a cluster reports what became of resources; it is asked of clusters whose client has been got.
@@ -31,17 +32,8 @@ const (
 // agentDeployment is the value of plan.DeploymentLabel on the agent's own resources: that of no app context.
 const agentDeployment = "drover-monitor"
 
-const (
-	// confirmTime is how long a terminate waits for the agent to report that the resources are gone.
-	confirmTime = 5 * time.Second
-	// The first and the longest time between two looks at its report meanwhile.
-	firstLook   = 50 * time.Millisecond
-	longestLook = 500 * time.Millisecond
-	// lackingTime is how long a cluster without the CRD is not asked for it again.
-	lackingTime = 10 * time.Second
-	// knownClients bounds of how many clusters it is known what they have.
-	knownClients = 2000
-)
+// knownClients bounds of how many clusters it is known what they have.
+const knownClients = 2000
 
 // reporting makes clusters with an agent report: beside the resources of a leaf it puts a ResourceBundleState for
 // the agent to fill, and takes it away in the end. What a cluster refuses is no failure of the leaf; the leaf's
@@ -147,7 +139,7 @@ func (a *attempt) tolerate(ctx context.Context, err error) error {
 
 // serves says whether the cluster has the CRD.
 func (r *reporting) serves(ctx context.Context, cluster *kube.Cluster, id plan.ResourceID) (bool, error) {
-	if at, ok := r.lacking.Get(cluster); ok && time.Since(at) < lackingTime {
+	if at, ok := r.lacking.Get(cluster); ok && time.Since(at) < policy.Lacking {
 		return false, nil
 	}
 	served, err := cluster.Serves(ctx, id)
@@ -186,8 +178,8 @@ func (a *attempt) remove(ctx context.Context, cluster, admin *kube.Cluster, job 
 // confirm waits for the agent, if one is awaited, to report that nothing is left, and says whether there is a report at all.
 // The error is that the cluster is to be tried again, or the cause of ctx's end.
 func (a *attempt) confirm(ctx context.Context, cluster *kube.Cluster, awaited bool) (present bool, err error) {
-	deadline := time.Now().Add(confirmTime)
-	look := pause.Backoff{First: firstLook, Most: longestLook}
+	deadline := time.Now().Add(policy.Confirm)
+	look := pause.Backoff{First: policy.FirstLook, Most: policy.LongestLook}
 	for {
 		s, err := a.look(ctx, cluster)
 		if err != nil || !s.filled || s.empty || !awaited {

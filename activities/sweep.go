@@ -2,14 +2,10 @@ package activities
 
 import (
 	"context"
-	"time"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/policy"
 )
-
-// sweepAge is how long nobody must have wanted a blob before it is removed. An upload that is refused, or an
-// instantiate, may have stored it a moment before what refers to it.
-const sweepAge = 24 * time.Hour
 
 // Sweep removes the blobs that nothing refers to any more: charts and profiles of apps that are gone or were
 // replaced, and the plans and manifests of instances that were forgotten. It returns how many.
@@ -20,7 +16,7 @@ func (l *Lifecycle) Sweep(ctx context.Context) (removed int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return l.Store.SweepBlobs(ctx, func(d domain.Digest) bool { return wanted[d] }, sweepAge)
+	return l.Store.SweepBlobs(ctx, func(d domain.Digest) bool { return wanted[d] }, policy.Unwanted)
 }
 
 // referred are the blobs that documents and instances name.

@@ -21,6 +21,7 @@ import (
 	"github.com/drover-io/drover/internal/observe"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/stored"
 )
 
@@ -192,14 +193,6 @@ func clustersOf(p *plan.Plan, counts func(*plan.Target) bool) (clusters []domain
 
 func anyTarget(*plan.Target) bool { return true }
 
-const (
-	// askAgain is the wait before changes are asked for again when that has failed.
-	askAgain = time.Second
-	// beginFirst and beginMost bound the wait before a watch that could not be begun is tried again.
-	beginFirst = time.Second
-	beginMost  = 30 * time.Second
-)
-
 // WatchShard watches the clusters of a shard and stores what they report, until it is cancelled or another attempt
 // has taken over.
 func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
@@ -228,7 +221,7 @@ func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
 			return err
 		case err != nil: // the watches go on: whether they are still this attempt's, heartbeats tell
 			activity.GetLogger(ctx).Warn("ask for changes", "shard", in.Shard, "error", err)
-			if err := pause.For(ctx, askAgain); err != nil {
+			if err := pause.For(ctx, policy.Changes); err != nil {
 				return err
 			}
 			continue
@@ -347,7 +340,7 @@ func (s *shard) end(ctx context.Context) {
 
 // record makes a last write in spite of ctx's end.
 func (s *shard) record(ctx context.Context, write func(context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Record)
 	defer cancel()
 	if err := write(ctx); err != nil {
 		activity.GetLogger(ctx).Warn("record the end of a watch", "error", err)
@@ -366,7 +359,7 @@ func (s *shard) pulse(ctx context.Context) {
 
 // watch watches one cluster until ctx ends. knows says what is stored of it.
 func (s *shard) watch(ctx context.Context, c domain.ClusterName, knows func(context.Context) ([]domain.ObservedApp, error)) {
-	again := pause.Backoff{First: beginFirst, Most: beginMost}
+	again := pause.Backoff{First: policy.FirstWatch, Most: policy.LongestWatch}
 	for ctx.Err() == nil {
 		err := s.observe(ctx, c, knows)
 		if ctx.Err() != nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // contextBody is where receiveBody puts a body.
@@ -29,9 +31,9 @@ func bodyOf(c echo.Context) ([]byte, error) {
 }
 
 // How slowly a body may come: it may stand still for DefaultBodyWait in all, and a second more for each slowest bytes that
-// have come, but no longer than uploadTime.
+// have come, but no longer than policy.Upload.
 const (
-	DefaultBodyWait = 10 * time.Second
+	DefaultBodyWait = policy.Body
 	slowest         = 4 << 10
 )
 
@@ -49,7 +51,7 @@ func (b *steadyBody) Read(p []byte) (int, error) {
 	if b.begun.IsZero() {
 		b.begun = time.Now()
 	}
-	wait := min(b.wait+time.Duration(b.taken/slowest)*time.Second, uploadTime)
+	wait := min(b.wait+time.Duration(b.taken/slowest)*time.Second, policy.Upload)
 	if err := b.deadline(b.begun.Add(wait)); err != nil {
 		return 0, err
 	}

@@ -7,15 +7,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 )
-
-// readyTime bounds the questions of one readiness check.
-const readyTime = 3 * time.Second
 
 // healthz says that the process serves.
 func healthz(c echo.Context) error { return c.String(http.StatusOK, "ok\n") }
@@ -30,7 +27,7 @@ func Missing(name string, err error) string {
 
 // readyz says whether everything that requests need answers, and names what does not.
 func (e *edge) readyz(c echo.Context) error {
-	ctx, cancel := context.WithTimeout(c.Request().Context(), readyTime)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), policy.Ready)
 	defer cancel()
 	var (
 		missing []string

@@ -26,7 +26,7 @@ type endpoint struct {
 	noun         *domain.Noun // and to what; the path names the one, or what all are below
 	handle       handler
 	watch        handler       // answers with server-sent events where they are asked for; nil where they are not to be had
-	limit        time.Duration // plainTime when 0
+	limit        time.Duration // policy.Plain when 0
 	summary      string
 	about        string      // what a user should know beside the summary
 	in           any         // a value of the body's type; nil for none

@@ -10,6 +10,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // handler does what a request asks for, behind the door, where the service is. A command answers with a reply, which is sent
@@ -40,7 +41,7 @@ func (e *edge) pass(p endpoint) echo.HandlerFunc {
 		}
 		handle, limit := p.handle, p.limit
 		if limit == 0 {
-			limit = plainTime
+			limit = policy.Plain
 		}
 		// A parameter that says neither true nor false is for the handler to refuse.
 		if watch, err := wantsWatch(c); err == nil && watch && p.watch != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // resource is one noun's HTTP surface: POST and GET on the path of all of them, GET, PUT and DELETE on that of one.
@@ -39,9 +40,9 @@ type putCodes struct{ created, replaced int }
 // endpoints are the plain verbs.
 func (r resource) endpoints(e *edge) []endpoint {
 	title, one := r.noun.Title, r.noun.New()
-	limit := plainTime
+	limit := policy.Plain
 	if r.noun.File {
-		limit = uploadTime
+		limit = policy.Upload
 	}
 	list, get, listed := r.list, r.get, r.listed
 	if list == nil {

@@ -2,21 +2,14 @@ package api
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/operations"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/service"
-)
-
-// How long a request may take. The client command waits longer than all but uploads.
-const (
-	plainTime  = 30 * time.Second
-	renderTime = 80 * time.Second // of what begins an operation: it answers when everything is rendered and placed
-	uploadTime = 5 * time.Minute
 )
 
 // resources are the nouns: the plain verbs of each, with what EMCO does differently for it.
@@ -67,7 +60,7 @@ func (e *edge) operations() []endpoint {
 	post := func(noun *domain.Noun, verb door.Verb, action, summary, about string, ok int, handle handler) endpoint {
 		p := endpoint{method: http.MethodPost, path: onePath(noun) + "/" + action, verb: verb, noun: noun, summary: summary, about: about, out: map[int]any{ok: nil}, handle: handle}
 		if verb != door.Stop {
-			p.limit = renderTime
+			p.limit = policy.Answer
 		}
 		return p
 	}

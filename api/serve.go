@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // Serve answers requests on the listener until ctx ends; then it takes no more, and gives those that are
@@ -14,10 +16,10 @@ import (
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, drain time.Duration) error {
 	server := &http.Server{
 		Handler:           handler,
-		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       uploadTime,
-		WriteTimeout:      2 * uploadTime, // counts from the end of the header, so it includes the upload
-		IdleTimeout:       2 * time.Minute,
+		ReadHeaderTimeout: policy.Header,
+		ReadTimeout:       policy.Upload,
+		WriteTimeout:      2 * policy.Upload, // counts from the end of the header, so it includes the upload
+		IdleTimeout:       policy.Idle,
 		MaxHeaderBytes:    64 << 10,
 	}
 	ended := make(chan error, 1)

@@ -16,22 +16,15 @@ import (
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/notify"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/status"
 )
 
 // Watches of a status are server-sent events: https://html.spec.whatwg.org/multipage/server-sent-events.html.
 
 const (
-	eventStream     = "text/event-stream"
-	lastEventID     = "Last-Event-ID"
-	retryAfterBreak = 2 * time.Second // what a client waits before it connects again
-)
-
-// Times of a watch. A connection over which nothing goes is cut by proxies, mostly after a minute; a reader that takes
-// nothing for as long as writeTime is gone.
-const (
-	heartbeat = 15 * time.Second
-	writeTime = 20 * time.Second
+	eventStream = "text/event-stream"
+	lastEventID = "Last-Event-ID"
 )
 
 // wantsWatch reads the parameter.
@@ -97,13 +90,13 @@ func newEventWriter(c echo.Context) (*eventWriter, error) {
 	h.Set(echo.HeaderCacheControl, "no-store")
 	h.Set("X-Accel-Buffering", "no") // nginx would keep events back
 	c.Response().WriteHeader(http.StatusOK)
-	w.buffer.WriteString("retry: " + strconv.FormatInt(retryAfterBreak.Milliseconds(), 10) + "\n\n")
+	w.buffer.WriteString("retry: " + strconv.FormatInt(policy.WatchRetry.Milliseconds(), 10) + "\n\n")
 	return w, w.flush()
 }
 
 // next writes the next event, or that there is none.
 func (w *eventWriter) next(ctx context.Context, s *notify.Subscription) error {
-	wait, cancel := context.WithTimeout(ctx, heartbeat)
+	wait, cancel := context.WithTimeout(ctx, policy.WatchBeat)
 	defer cancel()
 	event, err := s.Next(wait)
 	switch {
@@ -128,7 +121,7 @@ func (w *eventWriter) event(e notify.Event) {
 }
 
 func (w *eventWriter) flush() error {
-	if err := w.control.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
+	if err := w.control.SetWriteDeadline(time.Now().Add(policy.WatchWrite)); err != nil {
 		return fail.Wrap(err, fail.Internal, "the connection cannot be given a deadline")
 	}
 	if _, err := w.buffer.WriteTo(w.w); err != nil {

@@ -14,19 +14,11 @@ import (
 
 	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/lru"
-	"github.com/drover-io/drover/workflows"
+	"github.com/drover-io/drover/internal/policy"
 )
 
-const (
-	// leaseMargin is how long before Temporal may hand the work out again a worker leaves it alone: what it has begun to
-	// send by then arrives before another one begins.
-	leaseMargin = time.Second
-	// aliveEvery is how often a worker notes that it runs. It was frozen when it did not for as long as frozenFor.
-	aliveEvery = 200 * time.Millisecond
-	frozenFor  = time.Second
-	// knownTasks bounds the tasks whose arrival is kept: those that have arrived, and those of workflows in memory.
-	knownTasks = 20_000
-)
+// knownTasks bounds the tasks whose arrival is kept: those that have arrived, and those of workflows in memory.
+const knownTasks = 20_000
 
 // Leases gives every attempt that this process makes at an activity a lease. An activity's is renewed by its heartbeats,
 // at the moment at which one was sent that Temporal has taken; what is done in a workflow's own task has it as long as it
@@ -110,7 +102,7 @@ func (l *Leases) beat(token string, sent lease.Instant, err error) {
 func (l *Leases) begin(ctx context.Context, info activity.Info) (leased context.Context, end func()) {
 	now := l.clock()
 	if info.IsLocalActivity {
-		known, lasts := now, workflows.TaskTimeout-leaseMargin
+		known, lasts := now, policy.Task-policy.LeaseMargin
 		if at, ok := l.arrived.Get(info.WorkflowExecution.RunID); ok {
 			known = at
 		}
@@ -129,7 +121,7 @@ func (l *Leases) begin(ctx context.Context, info activity.Info) (leased context.
 	if lasts == 0 {
 		lasts = time.Until(info.Deadline)
 	}
-	x := lease.New(l.clock, known, lasts-leaseMargin)
+	x := lease.New(l.clock, known, lasts-policy.LeaseMargin)
 	l.mu.Lock()
 	l.held[token] = x
 	l.mu.Unlock()
@@ -143,7 +135,7 @@ func (l *Leases) begin(ctx context.Context, info activity.Info) (leased context.
 
 // run notes that the process is alive until ctx ends.
 func (l *Leases) run(ctx context.Context) {
-	t := time.NewTicker(aliveEvery)
+	t := time.NewTicker(policy.Alive)
 	defer t.Stop()
 	for {
 		select {
@@ -169,8 +161,8 @@ func (a *alive) tick(now lease.Instant) {
 }
 
 func (a *alive) note(now lease.Instant) {
-	if now.Since(a.last) >= frozenFor {
-		if a.until == (lease.Instant{}) || a.last.Since(a.until) >= frozenFor { // else the one before goes on
+	if now.Since(a.last) >= policy.Frozen {
+		if a.until == (lease.Instant{}) || a.last.Since(a.until) >= policy.Frozen { // else the one before goes on
 			a.from = a.last
 		}
 		a.until = now

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/drover-io/drover/internal/lease"
-	"github.com/drover-io/drover/workflows"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // connection is a worker's connection to a server that answers when the test says, in time that passes when the test says.
@@ -42,8 +42,8 @@ func (c *connection) freeze(d time.Duration) {
 
 // pass lets time pass.
 func (c *connection) pass(d time.Duration) {
-	for ; d > 0; d -= aliveEvery {
-		c.freeze(min(d, aliveEvery))
+	for ; d > 0; d -= policy.Alive {
+		c.freeze(min(d, policy.Alive))
 		c.alive.tick(c.now)
 	}
 }
@@ -96,7 +96,7 @@ func (c *connection) atOnce(limit time.Duration) context.Context {
 
 const (
 	beatTimeout = 5 * time.Second
-	held        = beatTimeout - leaseMargin
+	held        = beatTimeout - policy.LeaseMargin
 )
 
 func TestLeases(t *testing.T) {
@@ -163,18 +163,18 @@ func TestLeases(t *testing.T) {
 			return c.attempt()
 		}, false},
 		"frozen twice while the task came": {func(c *connection) context.Context {
-			c.poll(func() { c.freeze(held); c.pass(aliveEvery); c.freeze(2 * time.Second) })
+			c.poll(func() { c.freeze(held); c.pass(policy.Alive); c.freeze(2 * time.Second) })
 			return c.attempt()
 		}, false},
 		"frozen before the task was asked for": {func(c *connection) context.Context {
 			c.freeze(time.Minute)
-			c.pass(aliveEvery)
+			c.pass(policy.Alive)
 			c.poll(nothing)
 			return c.attempt()
 		}, true},
 		"frozen before, and then the time was set back": {func(c *connection) context.Context {
 			c.freeze(time.Minute)
-			c.pass(aliveEvery)
+			c.pass(policy.Alive)
 			c.now.Wall -= time.Hour
 			c.poll(nothing)
 			return c.attempt()
@@ -182,13 +182,13 @@ func TestLeases(t *testing.T) {
 		"at once": {func(c *connection) context.Context {
 			c.pollWorkflow(func() { c.pass(time.Minute) })
 			ctx := c.atOnce(time.Minute)
-			c.pass(workflows.TaskTimeout - leaseMargin - time.Millisecond)
+			c.pass(policy.Task - policy.LeaseMargin - time.Millisecond)
 			return ctx
 		}, true},
 		"at once, for as long as the workflow's task is waited for": {func(c *connection) context.Context {
 			c.pollWorkflow(nothing)
 			ctx := c.atOnce(time.Minute)
-			c.freeze(workflows.TaskTimeout - leaseMargin)
+			c.freeze(policy.Task - policy.LeaseMargin)
 			return ctx
 		}, false},
 		"at once, frozen for longer than it may take": {func(c *connection) context.Context {
@@ -199,16 +199,16 @@ func TestLeases(t *testing.T) {
 		}, false},
 		"at once, frozen before": {func(c *connection) context.Context {
 			c.pollWorkflow(nothing)
-			c.freeze(workflows.TaskTimeout)
+			c.freeze(policy.Task)
 			return c.atOnce(time.Minute)
 		}, false},
 		"at once, frozen while the task came": {func(c *connection) context.Context {
-			c.pollWorkflow(func() { c.freeze(workflows.TaskTimeout) })
+			c.pollWorkflow(func() { c.freeze(policy.Task) })
 			return c.atOnce(time.Minute)
 		}, false},
 		"at once, in a task that Temporal has prolonged": {func(c *connection) context.Context {
 			c.pollWorkflow(nothing)
-			c.pass(workflows.TaskTimeout)
+			c.pass(policy.Task)
 			c.call(&workflowservice.RespondWorkflowTaskCompletedRequest{}, &workflowservice.RespondWorkflowTaskCompletedResponse{
 				WorkflowTask: &workflowservice.PollWorkflowTaskQueueResponse{WorkflowExecution: &commonpb.WorkflowExecution{RunId: run}},
 			}, nothing, nil)
@@ -216,7 +216,7 @@ func TestLeases(t *testing.T) {
 		}, true},
 		"at once, with a question in between": {func(c *connection) context.Context {
 			c.pollWorkflow(nothing)
-			c.freeze(workflows.TaskTimeout)
+			c.freeze(policy.Task)
 			c.call(&workflowservice.PollWorkflowTaskQueueRequest{}, &workflowservice.PollWorkflowTaskQueueResponse{
 				WorkflowExecution: &commonpb.WorkflowExecution{RunId: run}, Query: &querypb.WorkflowQuery{},
 			}, nothing, nil)

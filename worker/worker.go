@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/telemetry"
 	"github.com/drover-io/drover/workflows"
 )
@@ -39,19 +40,6 @@ type Options struct {
 	Leases *Leases
 }
 
-// heartbeatThrottle is how long the SDK may hold back heartbeats; the answers to them carry cancellation.
-const heartbeatThrottle = time.Second
-
-// deadlock is how long a workflow may take to decide before the SDK fails its task; it is the SDK's second, times five,
-// since a busy machine takes a second for nothing.
-const deadlock = 5 * time.Second
-
-// stickyTimeout is how long a workflow's task waits for the worker that has the workflow in memory before any other may
-// have it: so long a stop, or a status, waits for a worker that was killed. The SDK's own 5 s are more than the 2 s in
-// which a stop is to take effect. What it costs is a replay of a workflow whose worker is there and that busy; with twenty
-// times the work that two cores can do, no task of an operation on 600 leaves waited for 2 s.
-const stickyTimeout = 2 * time.Second
-
 // Worker polls the product's queues.
 type Worker struct {
 	lifecycle, kube, watch, wait worker.Worker
@@ -76,11 +64,11 @@ func New(c client.Client, lifecycle *activities.Lifecycle, kube *activities.Kube
 		lifecycle: worker.New(c, workflows.LifecycleQueue, worker.Options{
 			MaxConcurrentWorkflowTaskExecutionSize: o.Workflows,
 			MaxConcurrentWorkflowTaskPollers:       8,
-			DeadlockDetectionTimeout:               deadlock,
-			StickyScheduleToStartTimeout:           stickyTimeout,
+			DeadlockDetectionTimeout:               policy.Deadlock,
+			StickyScheduleToStartTimeout:           policy.Sticky,
 			MaxConcurrentActivityExecutionSize:     o.Activities,
 			MaxConcurrentActivityTaskPollers:       4,
-			MaxHeartbeatThrottleInterval:           heartbeatThrottle,
+			MaxHeartbeatThrottleInterval:           policy.Throttle,
 			WorkerStopTimeout:                      o.Drain,
 			Interceptors:                           interceptors,
 		}),
@@ -88,7 +76,7 @@ func New(c client.Client, lifecycle *activities.Lifecycle, kube *activities.Kube
 			DisableWorkflowWorker:              true,
 			MaxConcurrentActivityExecutionSize: o.Clusters,
 			MaxConcurrentActivityTaskPollers:   4,
-			MaxHeartbeatThrottleInterval:       heartbeatThrottle,
+			MaxHeartbeatThrottleInterval:       policy.Throttle,
 			WorkerStopTimeout:                  o.Drain,
 			Interceptors:                       interceptors,
 		}),
@@ -96,7 +84,7 @@ func New(c client.Client, lifecycle *activities.Lifecycle, kube *activities.Kube
 			DisableWorkflowWorker:              true,
 			MaxConcurrentActivityExecutionSize: o.Watches,
 			MaxConcurrentActivityTaskPollers:   2,
-			MaxHeartbeatThrottleInterval:       heartbeatThrottle,
+			MaxHeartbeatThrottleInterval:       policy.Throttle,
 			WorkerStopTimeout:                  o.Drain,
 			Interceptors:                       interceptors,
 		}),
@@ -105,7 +93,7 @@ func New(c client.Client, lifecycle *activities.Lifecycle, kube *activities.Kube
 		DisableWorkflowWorker:              true,
 		MaxConcurrentActivityExecutionSize: o.Waits,
 		MaxConcurrentActivityTaskPollers:   2,
-		MaxHeartbeatThrottleInterval:       heartbeatThrottle,
+		MaxHeartbeatThrottleInterval:       policy.Throttle,
 		WorkerStopTimeout:                  o.Drain,
 		Interceptors:                       interceptors,
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // handle registers what can be asked of the run.
@@ -48,14 +49,14 @@ func (o *operation) awaited() error {
 		workflow.Go(o.whole, func(workflow.Context) { turn = true })
 		_ = workflow.Await(o.whole, func() bool { return turn })
 	}
-	left := AcceptTime - workflow.Now(o.whole).Sub(workflow.GetInfo(o.whole).WorkflowStartTime)
+	left := policy.Accept - workflow.Now(o.whole).Sub(workflow.GetInfo(o.whole).WorkflowStartTime)
 	if !o.asked && !o.stopping && left > 0 {
 		if _, err := workflow.AwaitWithTimeout(o.whole, left, func() bool { return o.asked || o.stopping }); err != nil {
 			return err
 		}
 	}
 	if !o.stopping && (!o.asked || left <= 0) {
-		return toTemporal(fail.New(fail.Timeout, "nobody waits for it any more: %s was asked for more than %s ago", o.in.Operation, AcceptTime))
+		return toTemporal(fail.New(fail.Timeout, "nobody waits for it any more: %s was asked for more than %s ago", o.in.Operation, policy.Accept))
 	}
 	return nil
 }

@@ -7,11 +7,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 )
-
-// maxInternal is how often an activity that fails for a reason nobody classified is tried: a bug must not
-// be retried for ever.
-const maxInternal = 10
 
 // ToTemporal makes a failure of an activity's attempt Temporal's: the kind as type, the text that may be
 // shown as message and detail, retried when the kind says so, after the delay that the failing side asked
@@ -26,13 +23,13 @@ func ToTemporal(err error, attempt int32) error {
 		delay = fail.RetryAfterOf(err)
 	}
 	return temporal.NewApplicationErrorWithOptions(err.Error(), string(kind), temporal.ApplicationErrorOptions{
-		NonRetryable:   !kind.Retryable() || (kind == fail.Internal && attempt >= maxInternal),
+		NonRetryable:   !kind.Retryable() || (kind == fail.Internal && attempt >= policy.MaxInternal),
 		NextRetryDelay: delay,
 		Details:        []any{fail.MessageOf(err), fail.FieldsOf(err)},
 	})
 }
 
-func toTemporal(err error) error { return ToTemporal(err, maxInternal) }
+func toTemporal(err error) error { return ToTemporal(err, policy.MaxInternal) }
 
 func isApplicationError(err error) bool {
 	var app *temporal.ApplicationError

@@ -26,6 +26,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/workflows"
 )
 
@@ -428,7 +429,7 @@ func TestNobodyWaits(t *testing.T) {
 			w := newWorld(t, c.op, 1, "a")
 			before := w.store.states()
 			if w.nobody = !c.late; c.late {
-				w.prepare.After(workflows.AcceptTime + time.Second)
+				w.prepare.After(policy.Accept + time.Second)
 			}
 			_, err := w.run()
 			require.Equal(t, fail.Timeout, kindOf(t, err))

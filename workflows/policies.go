@@ -5,17 +5,12 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // All timeouts, retries and bounds of the workflows.
 const (
-	// heartbeatTimeout and TaskTimeout are how long a dead worker is waited for, by its activities and by the
-	// workflows whose tasks it had; a new attempt then starts within the first retry interval. Heartbeats come every
-	// second. The budget from kill to going on is 15 s, and what goes on competes with all else that does.
-	heartbeatTimeout = 5 * time.Second
-	// AcceptTime is how long whoever asks for an operation waits until it is accepted, rendering included.
-	AcceptTime  = time.Minute
-	TaskTimeout = 5 * time.Second
 	// briefTimeout bounds a call in a workflow's task, well below the time that Temporal gives the task.
 	briefTimeout = 3 * time.Second
 	// atOnceTimeout bounds the first try at a cluster, well below the 2 s in which a stop takes effect, and
@@ -56,7 +51,7 @@ const (
 	watchDelay = time.Second
 	// firstSweep and lastSweep are the waits before the looks for remnants of a context that is terminated, rarestSweep that
 	// while there are some, longestSweep how long that goes on, and sweepGap the least time between two looks. A worker that
-	// was frozen is replaced after heartbeatTimeout, and mostly thawed soon after.
+	// was frozen is replaced after policy.Heartbeat, and mostly thawed soon after.
 	firstSweep   = time.Minute
 	lastSweep    = 15 * time.Minute
 	rarestSweep  = time.Hour
@@ -102,9 +97,9 @@ func patient() *temporal.RetryPolicy {
 func preparing(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              LifecycleQueue,
-		StartToCloseTimeout:    2 * time.Minute,
-		ScheduleToCloseTimeout: 3 * time.Minute,
-		HeartbeatTimeout:       heartbeatTimeout,
+		StartToCloseTimeout:    policy.Prepare,
+		ScheduleToCloseTimeout: policy.PrepareAll,
+		HeartbeatTimeout:       policy.Heartbeat,
 		WaitForCancellation:    true,
 		RetryPolicy:            soon(),
 	})
@@ -129,7 +124,7 @@ func waiting(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           LifecycleQueue,
 		StartToCloseTimeout: 10 * time.Minute,
-		HeartbeatTimeout:    heartbeatTimeout,
+		HeartbeatTimeout:    policy.Heartbeat,
 		RetryPolicy:         soon(),
 	})
 }
@@ -145,7 +140,7 @@ func workOn(ctx workflow.Context, queue string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           queue,
 		StartToCloseTimeout: 24 * time.Hour,
-		HeartbeatTimeout:    heartbeatTimeout,
+		HeartbeatTimeout:    policy.Heartbeat,
 		WaitForCancellation: true,
 		RetryPolicy:         patient(),
 	})
@@ -156,7 +151,7 @@ func sweeping(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           KubeQueue,
 		StartToCloseTimeout: time.Hour,
-		HeartbeatTimeout:    heartbeatTimeout,
+		HeartbeatTimeout:    policy.Heartbeat,
 		WaitForCancellation: true,
 		RetryPolicy:         patient(),
 	})
@@ -168,7 +163,7 @@ func renewing(ctx workflow.Context) workflow.Context {
 		TaskQueue:              KubeQueue,
 		StartToCloseTimeout:    time.Minute,
 		ScheduleToCloseTimeout: 5 * time.Minute,
-		HeartbeatTimeout:       heartbeatTimeout,
+		HeartbeatTimeout:       policy.Heartbeat,
 		WaitForCancellation:    true,
 		RetryPolicy:            patient(),
 	})
@@ -179,7 +174,7 @@ func readying(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           WaitQueue,
 		StartToCloseTimeout: 24 * time.Hour,
-		HeartbeatTimeout:    heartbeatTimeout,
+		HeartbeatTimeout:    policy.Heartbeat,
 		RetryPolicy:         soon(),
 	})
 }
@@ -190,7 +185,7 @@ func watching(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           WatchQueue,
 		StartToCloseTimeout: 24 * time.Hour,
-		HeartbeatTimeout:    heartbeatTimeout,
+		HeartbeatTimeout:    policy.Heartbeat,
 		WaitForCancellation: true,
 		RetryPolicy:         soon(),
 	})
@@ -203,7 +198,7 @@ func child(ctx workflow.Context, id string, attributes temporal.SearchAttributes
 		WorkflowID:            id,
 		TaskQueue:             LifecycleQueue,
 		WaitForCancellation:   true,
-		WorkflowTaskTimeout:   TaskTimeout,
+		WorkflowTaskTimeout:   policy.Task,
 		TypedSearchAttributes: attributes,
 		StaticSummary:         summary,
 	})

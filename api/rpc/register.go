@@ -14,6 +14,7 @@ import (
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/notify"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/statusnotify"
 )
@@ -45,7 +46,7 @@ var (
 )
 
 // sendTime is how long a client may take for a notification: the connection keeps a few for it, and no more.
-var sendTime = 20 * time.Second
+var sendTime = policy.WatchWrite
 
 // StatusRegister tells a client the status after each change that makes it another one. A client that reads slowly is
 // told less often, one that does not read is dropped. The header is sent when it is registered: of what changes after

@@ -15,15 +15,12 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/statusnotify"
 )
 
 // What connections may do. A peer that does not answer a ping is gone; one that asks too often is sent away.
 const (
-	pingAfter    = 30 * time.Second // of silence
-	pingTime     = 10 * time.Second // to answer
-	pingLeast    = 10 * time.Second // between two pings of a client
-	setupTime    = 10 * time.Second
 	maxStreams   = 1_000   // of a connection
 	maxRequest   = 1 << 20 // bytes
 	maxHeaders   = 64 << 10
@@ -34,9 +31,9 @@ const (
 // the drain time to end. Watches end with the hub behind the door, which must be closed by then. nil stands for a clean end.
 func Serve(ctx context.Context, l net.Listener, d *door.Door, log *slog.Logger, drain time.Duration) error {
 	server := grpc.NewServer(
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTime}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingLeast, PermitWithoutStream: true}),
-		grpc.ConnectionTimeout(setupTime),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: policy.PingAfter, Timeout: policy.PingTime}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: policy.PingLeast, PermitWithoutStream: true}),
+		grpc.ConnectionTimeout(policy.Setup),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.MaxHeaderListSize(maxHeaders),

@@ -11,6 +11,8 @@ import (
 	"mime/multipart"
 	"net/http"
 	"time"
+
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // Client talks to one API.
@@ -22,7 +24,7 @@ type Client struct {
 // New makes a client of the API at base, such as "http://127.0.0.1:9015/v2".
 func New(base string) *Client {
 	return &Client{base: base, http: &http.Client{
-		Timeout: 90 * time.Second, // rendering is part of instantiate
+		Timeout: policy.Client, // rendering is part of instantiate
 		Transport: &http.Transport{
 			MaxIdleConnsPerHost: 64,
 			IdleConnTimeout:     30 * time.Second,

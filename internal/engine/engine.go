@@ -21,19 +21,9 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/lru"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/workflows"
-)
-
-// Deadlines of calls to Temporal.
-const (
-	callTimeout = 10 * time.Second
-	stopTimeout = 15 * time.Second
-	lookTimeout = time.Second // to see whether an operation was begun
-	askAgain    = 5 * time.Second
-	pollTimeout = 20 * time.Second // one long poll for a workflow's end
-	// closeTimeout is how long a cancelled workflow may take to end in order before it is terminated.
-	closeTimeout = 45 * time.Second
 )
 
 // Engine runs operations.
@@ -50,10 +40,8 @@ type counted struct {
 	counts map[domain.ResourceState]int
 }
 
-const (
-	countsAge = 50 * time.Millisecond // for which an answer to Counts is good
-	countsMax = 1000                  // operations of which it is kept
-)
+// countsMax is of how many operations the last answer to Counts is kept.
+const countsMax = 1000
 
 // New makes an engine on a connection, which stays the caller's.
 func New(c client.Client) *Engine {
@@ -62,7 +50,7 @@ func New(c client.Client) *Engine {
 
 // Ping says whether Temporal answers.
 func (e *Engine) Ping(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, policy.Call)
 	defer cancel()
 	_, err := e.temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
 	return kindOf(err)
@@ -84,14 +72,14 @@ func (e *Engine) Change(ctx context.Context, s domain.Scope, seen domain.Seen, g
 func (e *Engine) start(ctx context.Context, in workflows.OperationInput) (accepted workflows.Acceptance, err error) {
 	s := in.Scope
 	in.By = caller.Of(ctx)
-	ctx, cancel := context.WithTimeout(ctx, workflows.AcceptTime)
+	ctx, cancel := context.WithTimeout(ctx, policy.Accept)
 	defer cancel()
 	id := workflows.OperationID(s)
 	caller.RequestOf(ctx).Begin(id)
 	options := client.StartWorkflowOptions{
 		ID:                       id,
 		TaskQueue:                workflows.LifecycleQueue,
-		WorkflowTaskTimeout:      workflows.TaskTimeout,
+		WorkflowTaskTimeout:      policy.Task,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		TypedSearchAttributes:    workflows.OperationAttributes(s),
 		StaticSummary:            workflows.Summary(s),
@@ -119,22 +107,22 @@ func (e *Engine) start(ctx context.Context, in workflows.OperationInput) (accept
 // undecided is the answer about an operation that was neither accepted nor refused in time: it may have been begun, and be
 // accepted later.
 func (e *Engine) undecided(ctx context.Context, id string, cause error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Look)
 	defer cancel()
 	what := "it was not begun as far as is known"
 	if d, err := e.temporal.DescribeWorkflowExecution(ctx, id, ""); err == nil {
 		if d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-			what = fmt.Sprintf("it was begun, and is given up unless it is accepted within %s of that", workflows.AcceptTime)
+			what = fmt.Sprintf("it was begun, and is given up unless it is accepted within %s of that", policy.Accept)
 		}
 	}
 	late := fail.Wrap(cause, fail.Unavailable, "the operation %s is not decided yet: %s; ask for the status before you ask for it again", id, what)
-	late.RetryAfter = askAgain
+	late.RetryAfter = policy.AskAgain
 	return late
 }
 
 // Stop ends a running operation in order and returns when that is recorded. NotFound when it does not run.
 func (e *Engine) Stop(ctx context.Context, s domain.Scope) error {
-	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	ctx, cancel := context.WithTimeout(ctx, policy.Stop)
 	defer cancel()
 	handle, err := e.temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 		WorkflowID: workflows.OperationID(s), UpdateName: workflows.StopUpdate, Args: []any{caller.Of(ctx)},
@@ -156,7 +144,7 @@ func (e *Engine) Running(ctx context.Context, s domain.Scope) (bool, error) {
 }
 
 func (e *Engine) status(ctx context.Context, id string) (enumspb.WorkflowExecutionStatus, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, policy.Call)
 	defer cancel()
 	d, err := e.temporal.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
@@ -165,7 +153,7 @@ func (e *Engine) status(ctx context.Context, id string) (enumspb.WorkflowExecuti
 	return d.GetWorkflowExecutionInfo().GetStatus(), nil
 }
 
-// Close implements activities.Runs. A workflow that does not end in closeTimeout is terminated.
+// Close implements activities.Runs. A workflow that does not end in policy.Close is terminated.
 func (e *Engine) Close(ctx context.Context, s domain.Scope) (inOrder bool, err error) {
 	return e.shut(ctx, workflows.OperationID(s))
 }
@@ -175,7 +163,7 @@ func (e *Engine) shut(ctx context.Context, id string) (inOrder bool, err error) 
 	if err := e.call(ctx, func(ctx context.Context) error { return e.temporal.CancelWorkflow(ctx, id, "") }); err != nil && !fail.Is(err, fail.NotFound) {
 		return false, err
 	}
-	deadline := time.Now().Add(closeTimeout)
+	deadline := time.Now().Add(policy.Close)
 	for {
 		status, err := e.status(ctx, id)
 		switch {
@@ -193,7 +181,7 @@ func (e *Engine) shut(ctx context.Context, id string) (inOrder bool, err error) 
 				return false, err
 			}
 		}
-		wait, cancel := context.WithTimeout(ctx, min(pollTimeout, max(time.Until(deadline), time.Second)))
+		wait, cancel := context.WithTimeout(ctx, min(policy.Poll, max(time.Until(deadline), policy.PollLeast)))
 		_ = e.temporal.GetWorkflow(wait, id, "").Get(wait, nil) // its result does not matter, its end does
 		cancel()
 		if ctx.Err() != nil {
@@ -232,10 +220,10 @@ func (e *Engine) Held(ctx context.Context, s domain.Scope) (map[string]string, e
 }
 
 // Counts asks the root of a running operation how many resources are in which state; the answer may be
-// countsAge old and must not be changed. NotFound when it does not run.
+// policy.Counts old and must not be changed. NotFound when it does not run.
 func (e *Engine) Counts(ctx context.Context, s domain.Scope) (map[domain.ResourceState]int, error) {
 	id := workflows.OperationID(s)
-	if last, ok := e.counts.Get(id); ok && time.Since(last.at) < countsAge {
+	if last, ok := e.counts.Get(id); ok && time.Since(last.at) < policy.Counts {
 		return last.counts, nil
 	}
 	var p workflows.OperationProgress
@@ -297,7 +285,7 @@ func (e *Engine) query(ctx context.Context, id string, answer any) error {
 }
 
 func (e *Engine) call(ctx context.Context, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, policy.Call)
 	defer cancel()
 	return kindOf(f(ctx))
 }

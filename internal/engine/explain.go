@@ -18,12 +18,11 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/workflows"
 )
 
 const (
-	// describeTimeout bounds all calls of one question about runs: who asks wants to know soon that Temporal does not answer.
-	describeTimeout = 3 * time.Second
 	// describeLimit is how many runs are described at a time.
 	describeLimit = 8
 	// callerMemo is the memo of an operation's run that says who asked for it.
@@ -54,7 +53,7 @@ func memo(ctx context.Context) map[string]any {
 // (any more), it has the id alone.
 func (e *Engine) Run(ctx context.Context, s domain.Scope) (explain.Run, error) {
 	run := explain.Run{Operation: s.Operation, ID: workflows.OperationID(s)}
-	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, policy.Describe)
 	defer cancel()
 	d, err := e.temporal.DescribeWorkflowExecution(ctx, run.ID, "")
 	if err != nil {
@@ -66,7 +65,7 @@ func (e *Engine) Run(ctx context.Context, s domain.Scope) (explain.Run, error) {
 // Starting finds an operation of the owner that runs, beside the one whose run has the id; nil when there is none. It
 // asks Temporal's visibility, which may be a moment late.
 func (e *Engine) Starting(ctx context.Context, owner domain.Key, beside string) (*explain.Run, error) {
-	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, policy.Describe)
 	defer cancel()
 	found, err := e.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 		PageSize: 2, Query: workflows.OperationsQuery(workflows.Wanted{Owner: owner, Open: true}),
@@ -140,7 +139,7 @@ var runStatuses = map[enumspb.WorkflowExecutionStatus]explain.RunStatus{
 // Attempts describes where the work of an operation stands at places, side by side. Places without a run are left out.
 // With an error it has what was found until then.
 func (e *Engine) Attempts(ctx context.Context, s domain.Scope, places []explain.Place) (map[explain.Place]explain.Attempt, error) {
-	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, policy.Describe)
 	defer cancel()
 	var mu sync.Mutex
 	found := make(map[explain.Place]explain.Attempt, len(places))

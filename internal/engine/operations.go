@@ -15,6 +15,7 @@ import (
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/operations"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/workflows"
 )
 
@@ -23,7 +24,7 @@ import (
 // the one whose token is given, nil for the first, and returns the token of the next one, nil at the end; a page may be
 // empty in between.
 func (e *Engine) Executions(ctx context.Context, f operations.Filter, limit int, after []byte) (found []operations.Execution, next []byte, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, policy.Call)
 	defer cancel()
 	if f.Cluster != (domain.ClusterName{}) {
 		return e.executionsOn(ctx, f, limit, after)
@@ -37,7 +38,7 @@ func (e *Engine) Executions(ctx context.Context, f operations.Filter, limit int,
 
 // ExecutionsOf finds the runs of one operation on a context, the last one first.
 func (e *Engine) ExecutionsOf(ctx context.Context, s domain.Scope) ([]operations.Execution, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, policy.Call)
 	defer cancel()
 	infos, _, err := e.visible(ctx, workflows.OperationsQuery(workflows.Wanted{ContextID: s.ContextID, Operation: s.Operation}), maxIDs, nil)
 	if err != nil {

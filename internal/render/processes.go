@@ -14,6 +14,7 @@ import (
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/sandbox"
 )
 
@@ -38,8 +39,6 @@ const (
 	maxStack      = 64 << 20
 	// maxAnswer fits what templates may write, as JSON, and the objects of crds directories.
 	maxAnswer = 256 << 20
-	// overtime is how much longer a process may take than what it renders: only templates notice the end of their time.
-	overtime = 2 * time.Second
 )
 
 // Processes render and check charts in child processes of the program, within DefaultLimits and those of the kernel.
@@ -55,7 +54,7 @@ func NewProcesses(o Options) (*Processes, error) {
 	o.Memory = cmp.Or(o.Memory, defaultMemory)
 	o.Time = cmp.Or(o.Time, DefaultLimits.Time)
 	l := sandbox.Limits{
-		Time: o.Time + overtime, CPU: o.Time, Memory: o.Memory, Stack: maxStack,
+		Time: o.Time + policy.RenderOvertime, CPU: o.Time, Memory: o.Memory, Stack: maxStack,
 		Request: math.MaxInt32, Answer: maxAnswer,
 	}
 	pool, err := sandbox.New(sandbox.Config{Purpose: purpose, Size: o.Size, Limits: l, Log: o.Log})

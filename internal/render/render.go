@@ -24,6 +24,7 @@ import (
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // Input is all that a bundle depends on.
@@ -49,7 +50,7 @@ type Limits struct {
 }
 
 // DefaultLimits are generous: charts with thousands of resources render in a second or two.
-var DefaultLimits = Limits{Time: 30 * time.Second, Output: 64 << 20}
+var DefaultLimits = Limits{Time: policy.Render, Output: 64 << 20}
 
 // Render makes the bundle of one app. Resources are in the order in which they are applied: by stage
 // (the table in stage.go), kind (Helm's InstallOrder), name. Hooks follow them, ordered by weight, kind and

@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
-	"time"
 
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/stored"
 	"github.com/drover-io/drover/internal/view"
@@ -92,13 +92,10 @@ func NewLifecycle(store Store, records Records, heard Heard, engine Engine, now 
 	return &Lifecycle{store: store, records: records, heard: heard, engine: engine, now: now, recall: newRecall()}
 }
 
-// rehearsalTime bounds how long an approve may render.
-const rehearsalTime = time.Minute
-
 // Approve makes a group ready to be instantiated; the warnings say what of it will not hold, or is still missing. What
 // cannot be rendered or placed as it is there is refused, and changes nothing. An approved group stays as it is.
 func (l *Lifecycle) Approve(ctx context.Context, key domain.Key) (warnings []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, rehearsalTime)
+	ctx, cancel := context.WithTimeout(ctx, policy.Accept)
 	defer cancel()
 	for {
 		if warnings, err = l.unenforced(ctx, key); err != nil {

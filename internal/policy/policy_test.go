@@ -1,0 +1,128 @@
+package policy_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/policy"
+)
+
+// named is a time with the words for it in a failure.
+type named struct {
+	name string
+	d    time.Duration
+}
+
+// TestTimesAreInOrder: of two that wait for the same thing the one who knows more about it gives up first.
+func TestTimesAreInOrder(t *testing.T) {
+	for reason, chain := range map[string][]named{
+		"who knows what takes long says so, and prepares longer than anybody waits": {
+			{"Render", policy.Render}, {"its process", policy.Render + policy.RenderOvertime}, {"Accept", policy.Accept},
+			{"Answer", policy.Answer}, {"Client", policy.Client}, {"Prepare", policy.Prepare}, {"PrepareAll", policy.PrepareAll},
+		},
+		"what was not accepted in time is looked for before the API gives up":     {{"Accept and Look", policy.Accept + policy.Look}, {"Answer", policy.Answer}},
+		"a stop is answered by the engine, and asks for nothing that is rendered": {{"Call", policy.Call}, {"Stop", policy.Stop}, {"Plain", policy.Plain}},
+		"a question about runs is a part of the answer to another one":            {{"Describe", policy.Describe}, {"Call", policy.Call}},
+		"a connection lasts as long as an upload and its answer":                  {{"Answer", policy.Answer}, {"Upload", policy.Upload}},
+		"a body that stands still is refused before an upload is cut":             {{"Body", policy.Body}, {"Upload", policy.Upload}},
+		"a reader of a watch is gone when it takes nothing between two beats":     {{"WatchBeat", policy.WatchBeat}, {"WatchWrite", policy.WatchWrite}, {"a proxy", time.Minute}},
+
+		"heartbeats come several times before an attempt is given to another worker": {
+			{"Beat", policy.Beat}, {"twice Throttle", 2 * policy.Throttle}, {"Heartbeat without LeaseMargin", policy.Heartbeat - policy.LeaseMargin},
+		},
+		"a worker notices that it was frozen before its lease could hide it": {{"Alive", policy.Alive}, {"Frozen", policy.Frozen}, {"LeaseMargin, or as long", policy.LeaseMargin + 1}},
+		"a task goes elsewhere before it is given up":                        {{"Sticky", policy.Sticky}, {"Task", policy.Task}},
+		"what was on its way has arrived":                                    {{"Beat and Throttle", policy.Beat + policy.Throttle}, {"InFlight", policy.InFlight}},
+		"a workflow that is cancelled is waited for in several polls":        {{"PollLeast", policy.PollLeast}, {"Poll", policy.Poll}, {"Close", policy.Close}},
+		"looks at a report":      {{"FirstLook", policy.FirstLook}, {"LongestLook", policy.LongestLook}, {"Confirm", policy.Confirm}},
+		"looks at a certificate": {{"LongestLook", policy.LongestLook}, {"Sign", policy.Sign}},
+		"looks at a hook":        {{"FirstLook", policy.FirstLook}, {"LongestHookLook", policy.LongestHookLook}},
+		"looks at an app":        {{"FirstReadyLook", policy.FirstReadyLook}, {"LongestReadyLook", policy.LongestReadyLook}},
+		"words about an app":     {{"FirstLacking", policy.FirstLacking}, {"LongestLacking", policy.LongestLacking}},
+		"looks at what leaves":   {{"FirstLeaving", policy.FirstLeaving}, {"LongestLeaving", policy.LongestLeaving}},
+		"tries of a watch":       {{"FirstWatch", policy.FirstWatch}, {"LongestWatch", policy.LongestWatch}},
+	} {
+		for i := range chain[1:] {
+			less, more := chain[i], chain[i+1]
+			require.Less(t, less.d, more.d, "%s: %s must be less than %s", reason, less.name, more.name)
+		}
+	}
+}
+
+// homes are the packages whose times live here, with their file that may have some: what only workflows wait for.
+var homes = map[string]string{
+	"api": "", "worker": "", "activities": "", "internal/engine": "", "workflows": "policies.go",
+}
+
+// TestNoTimesElsewhere: a time that is written where it is used is one that no other time can be compared with.
+func TestNoTimesElsewhere(t *testing.T) {
+	for home, but := range homes {
+		files := 0
+		err := filepath.WalkDir(filepath.Join("..", "..", filepath.FromSlash(home)), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || d.Name() == but {
+				return err
+			}
+			files++
+			set := token.NewFileSet()
+			f, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			for _, at := range literals(f) {
+				t.Errorf("%s has a time of its own: give it a name in internal/policy (or, what only workflows wait for, in workflows/policies.go)", set.Position(at))
+			}
+			return nil
+		})
+		require.NoError(t, err)
+		require.NotZero(t, files, home)
+	}
+}
+
+// literals finds durations that are written as such: 3*time.Second, or time.Second alone. A unit that converts a number, or
+// to which a time is rounded, is none.
+func literals(f *ast.File) (found []token.Pos) {
+	units := map[ast.Expr]bool{} // that convert or round
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BinaryExpr:
+			for _, side := range [][2]ast.Expr{{n.X, n.Y}, {n.Y, n.X}} {
+				if _, literal := side[0].(*ast.BasicLit); !literal && (n.Op == token.MUL || n.Op == token.QUO) {
+					units[side[1]] = true
+				}
+			}
+		case *ast.CallExpr:
+			if called, ok := n.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Round", "Truncate"}, called.Sel.Name) {
+				for _, arg := range n.Args {
+					units[arg] = true
+				}
+			}
+		case *ast.SelectorExpr:
+			in, ok := n.X.(*ast.Ident)
+			if ok && in.Name == "time" && !units[n] && slices.Contains([]string{"Millisecond", "Second", "Minute", "Hour"}, n.Sel.Name) {
+				found = append(found, n.Pos())
+			}
+		}
+		return true
+	})
+	return found
+}
+
+func TestLiterals(t *testing.T) {
+	for text, want := range map[string]int{
+		"3 * time.Second": 1, "time.Minute": 1, "time.Hour * 2": 1, "f(2*time.Second + 1)": 1,
+		"time.Duration(n) * time.Second": 0, "d.Round(time.Second)": 0, "t.Truncate(time.Millisecond)": 0, "d / time.Second": 0,
+	} {
+		f, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\nvar x = "+text, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		require.Len(t, literals(f), want, text)
+	}
+}

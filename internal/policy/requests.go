@@ -1,0 +1,79 @@
+// Package policy has the times that packages on different sides of a call must agree on: how long each waits, and how often
+// it looks or tries again. What only workflows wait for is in workflows/policies.go, what an operator may set in
+// internal/config. Nothing here decides or acts; a test says which times must be in which order.
+package policy
+
+import "time"
+
+// The limits of a request that begins an operation, such as instantiate, from the inside out. Each is less than the next one,
+// so that whoever knows most about a delay is the one who says so: the renderer names the chart, the engine the operation,
+// and a client need never guess why a connection was cut.
+const (
+	// Render bounds the templates of one chart, all together. RenderProcess is when the process that renders it is ended:
+	// Render bounds the templates of one chart, all together. A process that renders has RenderOvertime more: only templates
+	// notice the end of their time themselves.
+	Render         = 30 * time.Second
+	RenderOvertime = 2 * time.Second
+	// Accept is how long the engine waits until an operation is accepted, all its charts included. An approve, which renders
+	// as much, has as long.
+	Accept = time.Minute
+	// Answer is how long the API has for the answer.
+	Answer = 80 * time.Second
+	// Client is how long Drover's own client waits for it.
+	Client = 90 * time.Second
+	// Prepare bounds an attempt at rendering and planning, PrepareAll all attempts. What is prepared after Accept is refused
+	// by the workflow, which says so; an attempt that is cut off says nothing.
+	Prepare    = 2 * time.Minute
+	PrepareAll = 3 * time.Minute
+)
+
+// The limits of other requests.
+const (
+	// Plain bounds requests that neither begin an operation nor upload a file. It is more than what any of them asks of
+	// the store or of Temporal.
+	Plain = 30 * time.Second
+	// Upload bounds requests that bring a file, the slowest upload included.
+	Upload = 5 * time.Minute
+	// Body is how long a body may stand still in all.
+	Body = 10 * time.Second
+	// Header bounds the header of a request, Idle the time between two requests of a connection.
+	Header = 10 * time.Second
+	Idle   = 2 * time.Minute
+	// Ready bounds the questions of one readiness check.
+	Ready = 3 * time.Second
+	// WatchBeat is how often something goes over the connection of a watch, which proxies cut mostly after a minute of
+	// silence. A reader of a watch that takes nothing for as long as WatchWrite is gone; WatchRetry is what one waits whose
+	// connection broke.
+	WatchBeat  = 15 * time.Second
+	WatchWrite = 20 * time.Second
+	WatchRetry = 2 * time.Second
+)
+
+// The limits of gRPC connections: pings after so much silence, the time to answer one, the least time between two of a
+// client, and the time to set a connection up.
+const (
+	PingAfter = 30 * time.Second
+	PingTime  = 10 * time.Second
+	PingLeast = 10 * time.Second
+	Setup     = 10 * time.Second
+)
+
+// What the engine asks of Temporal.
+const (
+	// Call bounds a call, Stop one that waits until a stop is recorded.
+	Call = 10 * time.Second
+	Stop = 15 * time.Second
+	// Look is how long the engine looks whether an operation was begun that was not accepted in time, AskAgain when it is
+	// worth while to ask for it again.
+	Look     = time.Second
+	AskAgain = 5 * time.Second
+	// Poll bounds one long poll for a workflow's end, and PollLeast is the shortest. Close is how long a cancelled workflow
+	// may take to end in order before it is terminated.
+	Poll      = 20 * time.Second
+	PollLeast = time.Second
+	Close     = 45 * time.Second
+	// Describe bounds all calls of one question about runs: who asks wants to know soon that Temporal does not answer.
+	Describe = 3 * time.Second
+	// Counts is how long an answer about an operation's progress is good.
+	Counts = 50 * time.Millisecond
+)

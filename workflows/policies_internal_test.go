@@ -1,0 +1,35 @@
+package workflows
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/policy"
+)
+
+// stopTakes is in what time a stop is to take effect.
+const stopTakes = 2 * time.Second
+
+// TestTimesHoldTogether: those of workflows with each other, and with the ones of internal/policy.
+func TestTimesHoldTogether(t *testing.T) {
+	task := policy.Task - policy.LeaseMargin // how long work in a workflow's task may go on
+	for reason, c := range map[string]struct{ less, more time.Duration }{
+		"a call to the store ends with its task":             {briefTimeout, task},
+		"a first try at a cluster ends before a stop is due": {atOnceTimeout, stopTakes},
+		"so does the halting of leaves, and what it waits for": {
+			haltTimeout + haltGrace, stopTakes,
+		},
+		"gathering keeps nobody waiting": {gatherMost, atOnceTimeout},
+		"a remnant is looked for when a frozen worker has been replaced": {
+			policy.Heartbeat, firstSweep,
+		},
+		"looks for remnants become rarer":            {firstSweep, lastSweep},
+		"and go on for long":                         {rarestSweep, longestSweep},
+		"an operation reports often enough":          {progressInterval, stopTakes},
+		"certificates are looked at while they last": {keepAgain, longestKeep},
+	} {
+		require.Less(t, c.less, c.more, reason)
+	}
+}
