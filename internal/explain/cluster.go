@@ -217,27 +217,20 @@ func deploymentOf(s *Situation) Deployment {
 		d.AsWished, d.Reasons = true, nil
 		d.Summary = fmt.Sprintf("what %s has to do here is done", cmp.Or(string(s.Run.Operation), "the operation"))
 	}
-	for i := range s.Apps {
-		for j := range s.Apps[i].Clusters {
-			d.Apps = append(d.Apps, appThere(&s.Apps[i], &s.Apps[i].Clusters[j]))
-		}
+	for p := range s.View.Places(view.Ask{}) {
+		d.Apps = append(d.Apps, appThere(p))
 	}
 	return d
 }
 
-func appThere(app *view.App, c *view.Cluster) AppThere {
-	a := AppThere{
-		App: app.Name, Resources: map[domain.ResourceState]int{}, Connectivity: cmp.Or(c.Connectivity, domain.ConnectivityUnknown),
+func appThere(p *view.Place) AppThere {
+	var t view.Tally
+	for r := range p.Rows() {
+		t.Add(r)
+	}
+	c := p.Cluster
+	return AppThere{
+		App: p.App.Name, Resources: t.States(), Connectivity: p.Connectivity,
 		InProgress: c.InProgress, Error: clip(c.LastError), Reason: clip(c.Reason),
 	}
-	for i := range app.Resources {
-		m := domain.MarkPending
-		if i < len(c.Marks) {
-			m = c.Marks[i]
-		}
-		if m != domain.MarkGone {
-			a.Resources[m.State(c.InProgress, c.Connectivity)]++
-		}
-	}
-	return a
 }

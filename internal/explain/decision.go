@@ -9,7 +9,6 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
-	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/view"
 )
 
@@ -210,29 +209,30 @@ func because(why string) string {
 // leaves goes over every app on every cluster.
 func (d *decision) leaves() {
 	clusters, open := map[domain.ClusterName]struct{}{}, map[domain.ClusterName]struct{}{}
-	for i := range d.s.Apps {
-		app := &d.s.Apps[i]
-		for j := range app.Clusters {
-			c := &app.Clusters[j]
-			clusters[c.ClusterName] = struct{}{}
-			d.resources += len(app.Resources)
-			before := d.noted
-			if d.leaf(app, c); d.noted != before {
-				open[c.ClusterName] = struct{}{}
-			}
+	for p := range d.s.View.Places(view.Ask{Detail: true, Order: view.AsPlanned}) {
+		cluster := p.Cluster.ClusterName
+		clusters[cluster] = struct{}{}
+		before := d.noted
+		if d.leaf(p); d.noted != before {
+			open[cluster] = struct{}{}
 		}
 	}
 	d.clusters, d.settled = len(clusters), len(clusters)-len(open)
 }
 
 // leaf finds what is wrong with one app on one cluster.
-func (d *decision) leaf(app *view.App, c *view.Cluster) {
-	at := place{Place: Place{App: app.Name, Cluster: c.ClusterName}}
-	marks := tally(app, c)
+func (d *decision) leaf(p *view.Place) {
+	c := p.Cluster
+	at := place{Place: Place{App: p.App.Name, Cluster: c.ClusterName}}
+	var marks marks
+	for r := range p.Rows() {
+		d.resources++
+		marks.add(r.Mark)
+		d.refused(r, at)
+	}
 	if !c.InProgress {
 		marks.leaving = 0 // refused has them
 	}
-	d.refused(app, c, at)
 	switch {
 	case marks.unsettled() == 0:
 	case c.InProgress && c.Connectivity == domain.ConnectivityRetrying:
@@ -281,32 +281,22 @@ func (d *decision) over(c *view.Cluster, marks marks, at place) {
 	}
 }
 
-// refused adds the resources that the cluster refuses, and those that outlive their deletion without anybody who waits for
-// that, with what it says of each.
-func (d *decision) refused(app *view.App, c *view.Cluster, at place) {
-	if d.ended() {
+// refused adds a resource that the cluster refuses, or that outlives its deletion without anybody who waits for that, with
+// what it says of it.
+func (d *decision) refused(r *view.Row, at place) {
+	stays := r.Mark == domain.MarkLeaving && !r.Place.Cluster.InProgress
+	if d.ended() || !r.Mark.Failed() && !stays {
 		return
 	}
-	notes := map[int]string{}
-	for _, n := range c.Notes {
-		notes[n.Index] = n.Message
+	kind := ResourceRefused
+	switch {
+	case stays:
+		kind = Leftover
+	case r.Hook():
+		kind = HookFailed
 	}
-	for i, m := range c.Marks {
-		stays := m == domain.MarkLeaving && !c.InProgress
-		if m != domain.MarkRefused && m != domain.MarkUndeleted && !stays || i >= len(app.Resources) {
-			continue
-		}
-		at.resource = name(&app.Resources[i])
-		if stays {
-			d.add(Leftover, notes[i], 1, at)
-			continue
-		}
-		kind := ResourceRefused
-		if app.Hook != nil && app.Hook(i) {
-			kind = HookFailed
-		}
-		d.add(kind, notes[i], 1, at)
-	}
+	at.resource = name(r.Resource)
+	d.add(kind, r.Message, 1, at)
 }
 
 // marks are the numbers of marks of a leaf that are not settled.
@@ -314,23 +304,18 @@ type marks struct{ pending, sent, doomed, leaving int }
 
 func (m marks) unsettled() int { return m.pending + m.sent + m.doomed + m.leaving }
 
-// tally counts a leaf's marks; of what is missing nothing was sent.
-func tally(app *view.App, c *view.Cluster) marks {
-	n := marks{pending: max(0, len(app.Resources)-len(c.Marks))}
-	for _, m := range c.Marks {
-		switch m {
-		case domain.MarkPending, domain.MarkOutdated:
-			n.pending++
-		case domain.MarkSent, domain.MarkDeleting:
-			n.sent++
-		case domain.MarkDoomed:
-			n.doomed++
-		case domain.MarkLeaving:
-			n.leaving++
-		default: // settled
-		}
+func (m *marks) add(mark domain.Mark) {
+	switch mark {
+	case domain.MarkPending, domain.MarkOutdated:
+		m.pending++
+	case domain.MarkSent, domain.MarkDeleting:
+		m.sent++
+	case domain.MarkDoomed:
+		m.doomed++
+	case domain.MarkLeaving:
+		m.leaving++
+	default: // settled
 	}
-	return n
 }
 
 // reportTime is how long after the end of an operation a cluster may take to report what was applied: an agent writes once a
@@ -509,17 +494,14 @@ func (d *decision) warnings() (texts []string) {
 	type warning struct{ app, resource, said string }
 	clusters := map[warning]int{}
 	var order []warning
-	for i := range d.s.Apps {
-		app := &d.s.Apps[i]
-		for j := range app.Clusters {
-			for _, n := range app.Clusters[j].Warnings {
-				w := warning{app: app.Name, said: n.Message}
-				if n.Index >= 0 && n.Index < len(app.Resources) {
-					w.resource = " " + name(&app.Resources[n.Index])
-				}
-				if clusters[w]++; clusters[w] == 1 {
-					order = append(order, w)
-				}
+	for p := range d.s.View.Places(view.Ask{}) {
+		for _, n := range p.Cluster.Warnings {
+			w := warning{app: p.App.Name, said: n.Message}
+			if n.Index >= 0 && n.Index < len(p.App.Resources) {
+				w.resource = " " + name(&p.App.Resources[n.Index])
+			}
+			if clusters[w]++; clusters[w] == 1 {
+				order = append(order, w)
 			}
 		}
 	}
@@ -578,9 +560,9 @@ func (d *decision) summary(e *Explanation) string {
 // kept says what a terminate has left on purpose.
 func (d *decision) kept() string {
 	n := 0
-	for _, app := range d.s.Apps {
-		for _, c := range app.Clusters {
-			n += status.Kept(c.Marks)
+	for r := range d.s.View.Rows(view.Ask{}) {
+		if r.Mark == domain.MarkKept {
+			n++
 		}
 	}
 	if n == 0 {

@@ -39,7 +39,7 @@ type Situation struct {
 
 	// Only is the one cluster that is of interest, nil for all.
 	Only     *domain.ClusterName
-	Apps     []view.App        // as far as they are known
+	View     view.Source       // as far as it is known
 	Attempts map[Place]Attempt // at work that goes on; what Places asked for
 	// Reported are the rows of what clusters report, judged and in detail, nil for nothing. An error ends it.
 	Reported iter.Seq2[*view.Row, error]

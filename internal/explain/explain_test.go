@@ -47,6 +47,7 @@ func of(state domain.State, context domain.ContextStatus, may ...domain.Operatio
 	if context == domain.ContextNone {
 		return s
 	}
+	s.View.ContextID = theContext
 	s.Instance = &domain.Instance{ContextID: theContext, Owner: theKey, Operation: domain.OpInstantiate, Status: context, Accepted: before(201 * time.Second)}
 	if context == domain.ContextTerminating || context == domain.ContextTerminated || context == domain.ContextTerminateFailed {
 		s.Instance.Operation = domain.OpTerminate
@@ -133,7 +134,7 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"intents-that-nothing-enforces": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
-		s.Apps = []view.App{app("web", 2, applied)}
+		s.View.Apps = []view.App{app("web", 2, applied)}
 		s.Reported = rows()
 		for i := range 7 {
 			s.Warnings = append(s.Warnings, fmt.Sprintf("deployment intent \"all\": intent \"t%d\" of controller \"dtc\" is not enforced: Drover does not act for this controller", i))
@@ -148,7 +149,7 @@ var situations = map[string]func() *explain.Situation{
 	"networks-being-applied": func() *explain.Situation {
 		s := of(domain.Applied, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
 		s.Key, s.Noun = "cluster-providers/p1/clusters/c000", domain.ClustersNoun
-		s.Apps = []view.App{app("network-intents", 1, func(int) view.Cluster {
+		s.View.Apps = []view.App{app("network-intents", 1, func(int) view.Cluster {
 			return view.Cluster{InProgress: true, Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("3s"), LastError: "the cluster does not answer in time"}
 		})}
 		return s
@@ -180,7 +181,7 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"as-wished": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
-		s.Apps = []view.App{app("sink", 2, applied), app("web", 1, applied)}
+		s.View.Apps = []view.App{app("sink", 2, applied), app("web", 1, applied)}
 		s.Reported = rows()
 		return s
 	},
@@ -195,7 +196,7 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"applied-and-nobody-reports": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
-		s.Apps = []view.App{app("sink", 2, applied)}
+		s.View.Apps = []view.App{app("sink", 2, applied)}
 		crd := view.Doubt{Reason: "the cluster has no ResourceBundleState CRD"}
 		first := silence(0, crd)
 		s.Reported = rows(first, first, silence(1, crd))
@@ -203,7 +204,7 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"not-ready": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
-		s.Apps = []view.App{app("sink", 9, applied)}
+		s.View.Apps = []view.App{app("sink", 9, applied)}
 		list := []*view.Row{silence(0, view.Doubt{Reason: "the cluster cannot be heard", Reported: true, LastSeen: before(90 * time.Second)})}
 		for i := 1; i < 9; i++ {
 			list = append(list, row(i, view.Ready, "", plan.ResourceID{Version: "v1", Kind: "ConfigMap", Name: "r1-sink"}),
@@ -214,7 +215,7 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"one-dead-cluster": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
-		s.Apps = []view.App{app("sink", 3, func(i int) view.Cluster {
+		s.View.Apps = []view.App{app("sink", 3, func(i int) view.Cluster {
 			if i == 1 {
 				return view.Cluster{InProgress: true, Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("1A2s"), LastError: fmt.Sprintf(refused, 41001)}
 			}
@@ -228,7 +229,7 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"the-newest-failure": func() *explain.Situation { // what is recorded is what the cluster was lost with
 		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
-		s.Apps = []view.App{app("sink", 2, func(int) view.Cluster {
+		s.View.Apps = []view.App{app("sink", 2, func(int) view.Cluster {
 			return view.Cluster{InProgress: true, Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("1A2s"), LastError: "the cluster cannot be reached: http2: connection lost"}
 		})}
 		s.Attempts = map[explain.Place]explain.Attempt{
@@ -245,7 +246,7 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"work-that-fails": func() *explain.Situation { // before it came to its cluster
 		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
-		s.Apps = []view.App{app("sink", 1, func(int) view.Cluster {
+		s.View.Apps = []view.App{app("sink", 1, func(int) view.Cluster {
 			return view.Cluster{InProgress: true, Connectivity: domain.ConnectivityUnknown, Marks: domain.DecodeMarks("3p")}
 		})}
 		s.Attempts = map[explain.Place]explain.Attempt{{App: "sink", Cluster: cluster(0)}: {
@@ -256,7 +257,7 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"fields-that-were-dropped": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
-		s.Apps = []view.App{app("sink", 3, func(i int) view.Cluster {
+		s.View.Apps = []view.App{app("sink", 3, func(i int) view.Cluster {
 			c := applied(i)
 			c.Warnings = []domain.Note{{Index: 2, Message: "the cluster does not know the field spec.replicsa: it was dropped"}}
 			if i == 0 {
@@ -269,7 +270,7 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"a-hundred-dead-clusters": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
-		s.Apps = []view.App{app("sink", 1000, func(i int) view.Cluster {
+		s.View.Apps = []view.App{app("sink", 1000, func(i int) view.Cluster {
 			switch {
 			case i%10 == 0:
 				return view.Cluster{InProgress: true, Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("3s"), LastError: fmt.Sprintf(refused, 40000+i)}
@@ -288,7 +289,7 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"resource-refused": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiateFailed, domain.OpTerminate)
-		s.Apps = []view.App{app("sink", 4, func(i int) view.Cluster {
+		s.View.Apps = []view.App{app("sink", 4, func(i int) view.Cluster {
 			return view.Cluster{
 				Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("2A1F"),
 				Notes: []domain.Note{{Index: 2, Message: fmt.Sprintf("Deployment.apps \"r1-sink-%d\" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0", i)}},
@@ -311,17 +312,17 @@ var situations = map[string]func() *explain.Situation{
 		})
 		sink.Resources[2] = plan.ResourceID{Group: "batch", Version: "v1", Kind: "Job", Name: "r1-migrate"}
 		sink.Hook = func(i int) bool { return i == 2 }
-		s.Apps = []view.App{sink}
+		s.View.Apps = []view.App{sink}
 		return s
 	},
 	"stopping": func() *explain.Situation {
 		s := of(domain.InstantiateStopped, domain.ContextInstantiating, domain.OpTerminate)
-		s.Apps = []view.App{app("sink", 2, applied)}
+		s.View.Apps = []view.App{app("sink", 2, applied)}
 		return s
 	},
 	"stopped": func() *explain.Situation {
 		s := of(domain.InstantiateStopped, domain.ContextInstantiateFailed, domain.OpUpdate, domain.OpTerminate)
-		s.Apps = []view.App{app("sink", 3, func(i int) view.Cluster {
+		s.View.Apps = []view.App{app("sink", 3, func(i int) view.Cluster {
 			if i == 2 {
 				return view.Cluster{Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("1A1s1p"), LastError: fmt.Sprintf(refused, 41001)}
 			}
@@ -331,7 +332,7 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"terminating": func() *explain.Situation {
 		s := of(domain.Terminated, domain.ContextTerminating, domain.OpStop)
-		s.Apps = []view.App{app("sink", 2, func(i int) view.Cluster {
+		s.View.Apps = []view.App{app("sink", 2, func(i int) view.Cluster {
 			if i == 1 {
 				return view.Cluster{InProgress: true, Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("2D1r")}
 			}
@@ -344,7 +345,7 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"waiting-for-a-worker": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
-		s.Apps = []view.App{app("sink", 2, func(int) view.Cluster {
+		s.View.Apps = []view.App{app("sink", 2, func(int) view.Cluster {
 			return view.Cluster{InProgress: true, Connectivity: domain.ConnectivityUnknown, Marks: domain.DecodeMarks("3p")}
 		})}
 		s.Attempts = map[explain.Place]explain.Attempt{{App: "sink", Cluster: cluster(1)}: {Step: "ApplyToCluster", Since: before(20 * time.Second), Number: 1}}
@@ -352,7 +353,7 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"waiting-for-an-app-and-a-hook": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
-		s.Apps = []view.App{app("db", 2, func(i int) view.Cluster {
+		s.View.Apps = []view.App{app("db", 2, func(i int) view.Cluster {
 			return view.Cluster{InProgress: true, Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("1A2p"), Reason: fmt.Sprintf("waits for the pre-install hook Job migrate-%d", i)}
 		}), app("web", 2, func(int) view.Cluster {
 			return view.Cluster{InProgress: true, Reason: "waits until app db is Ready"}
@@ -361,7 +362,7 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"never-started-for-an-app": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiateFailed, domain.OpTerminate)
-		s.Apps = []view.App{app("db", 1, func(int) view.Cluster {
+		s.View.Apps = []view.App{app("db", 1, func(int) view.Cluster {
 			return view.Cluster{Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("2A1F"), Notes: []domain.Note{{Index: 2, Message: "no"}}}
 		}), app("web", 2, func(int) view.Cluster {
 			return view.Cluster{Reason: "not started: app db, which it needs, is not Deployed"}
@@ -370,17 +371,17 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"finishing": func() *explain.Situation {
 		s := of(domain.Terminated, domain.ContextTerminating, domain.OpStop)
-		s.Apps = []view.App{app("sink", 2, marked("3D"))}
+		s.View.Apps = []view.App{app("sink", 2, marked("3D"))}
 		return s
 	},
 	"terminated": func() *explain.Situation {
 		s := of(domain.Terminated, domain.ContextTerminated, domain.OpApprove, domain.OpInstantiate)
-		s.Apps = []view.App{app("sink", 2, marked("2D1K"))}
+		s.View.Apps = []view.App{app("sink", 2, marked("2D1K"))}
 		return s
 	},
 	"terminate-failed": func() *explain.Situation {
 		s := of(domain.Terminated, domain.ContextTerminateFailed, domain.OpTerminate)
-		s.Apps = []view.App{app("sink", 2, func(i int) view.Cluster {
+		s.View.Apps = []view.App{app("sink", 2, func(i int) view.Cluster {
 			if i == 1 {
 				return view.Cluster{
 					Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("1D1X1d"),
@@ -394,19 +395,19 @@ var situations = map[string]func() *explain.Situation{
 	"remnants": func() *explain.Situation {
 		s := of(domain.Terminated, domain.ContextTerminated, domain.OpInstantiate)
 		s.Instance.Remnants = "ConfigMap web on p1+c001: being deleted since 2026-11-21T14:00:03Z, waits for finalizer example.com/held"
-		s.Apps = []view.App{app("sink", 2, marked("3D"))}
+		s.View.Apps = []view.App{app("sink", 2, marked("3D"))}
 		return s
 	},
 	"terminate-waits-for-remnants": func() *explain.Situation {
 		s := of(domain.Terminated, domain.ContextTerminating, domain.OpStop)
 		s.Instance.Remnants = "Pod once on p1+c001: being deleted since 2026-11-21T14:00:03Z, with a grace period of 30s"
 		s.Run.Steps = []explain.Attempt{{Step: "RemoveRemnants", Number: 3, Error: s.Instance.Remnants}}
-		s.Apps = []view.App{app("sink", 2, marked("3D"))}
+		s.View.Apps = []view.App{app("sink", 2, marked("3D"))}
 		return s
 	},
 	"terminate-waits": func() *explain.Situation {
 		s := of(domain.Terminated, domain.ContextTerminating, domain.OpStop)
-		s.Apps = []view.App{app("sink", 2, func(i int) view.Cluster {
+		s.View.Apps = []view.App{app("sink", 2, func(i int) view.Cluster {
 			if i == 1 {
 				c := leaving()
 				c.InProgress, c.Reason = true, "waits until Service r1-sink is gone: "+c.Notes[0].Message
@@ -418,7 +419,7 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"terminate-waited": func() *explain.Situation {
 		s := of(domain.TerminateStopped, domain.ContextTerminateFailed, domain.OpTerminate)
-		s.Apps = []view.App{app("sink", 2, func(i int) view.Cluster {
+		s.View.Apps = []view.App{app("sink", 2, func(i int) view.Cluster {
 			if i == 1 {
 				return leaving()
 			}
@@ -430,7 +431,7 @@ var situations = map[string]func() *explain.Situation{
 		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpUpdate, domain.OpTerminate)
 		s.Status = domain.ContextInstantiateFailed
 		s.Run.Status, s.Run.End = explain.Terminated, "by hand, by 17@laptop"
-		s.Apps = []view.App{app("sink", 3, func(i int) view.Cluster {
+		s.View.Apps = []view.App{app("sink", 3, func(i int) view.Cluster {
 			if i == 2 {
 				return view.Cluster{}
 			}
@@ -442,13 +443,13 @@ var situations = map[string]func() *explain.Situation{
 		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate)
 		s.Status = domain.ContextInstantiateFailed
 		s.Run = explain.Run{Operation: s.Run.Operation, ID: s.Run.ID}
-		s.Apps = []view.App{app("sink", 1, func(int) view.Cluster { return view.Cluster{} })}
+		s.View.Apps = []view.App{app("sink", 1, func(int) view.Cluster { return view.Cluster{} })}
 		return s
 	},
 	"just-applied": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
 		s.Instance.Ended = before(time.Second)
-		s.Apps = []view.App{app("sink", 2, applied)}
+		s.View.Apps = []view.App{app("sink", 2, applied)}
 		missing := func(i int) *view.Row {
 			return row(i, view.NotThere, "", plan.ResourceID{Version: "v1", Kind: "Service", Name: "r1-sink"})
 		}
@@ -459,7 +460,7 @@ var situations = map[string]func() *explain.Situation{
 		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
 		s.Now = now.Add(300 * time.Hour)
 		s.Run = explain.Run{Operation: s.Run.Operation, ID: s.Run.ID}
-		s.Apps = []view.App{app("sink", 1, applied)}
+		s.View.Apps = []view.App{app("sink", 1, applied)}
 		s.Reported = rows()
 		return s
 	},
@@ -467,7 +468,7 @@ var situations = map[string]func() *explain.Situation{
 		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
 		s.Run = explain.Run{Operation: s.Run.Operation, ID: s.Run.ID}
 		s.Silent = "the workflow engine is not available"
-		s.Apps = []view.App{app("sink", 3, func(i int) view.Cluster {
+		s.View.Apps = []view.App{app("sink", 3, func(i int) view.Cluster {
 			if i == 2 {
 				return view.Cluster{}
 			}
@@ -479,18 +480,18 @@ var situations = map[string]func() *explain.Situation{
 		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
 		s.Run = explain.Run{Operation: s.Run.Operation, ID: s.Run.ID}
 		s.Silent = "the workflow engine is not available"
-		s.Apps = []view.App{app("sink", 1, applied)}
+		s.View.Apps = []view.App{app("sink", 1, applied)}
 		s.Reported = rows()
 		return s
 	},
 	"migrated": func() *explain.Situation {
 		s := of(domain.Updated, domain.ContextUpdated)
-		s.Apps = []view.App{app("sink", 2, applied)}
+		s.View.Apps = []view.App{app("sink", 2, applied)}
 		return s
 	},
 	"gave-up": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiateFailed, domain.OpTerminate)
-		s.Apps = []view.App{app("sink", 1, func(int) view.Cluster {
+		s.View.Apps = []view.App{app("sink", 1, func(int) view.Cluster {
 			return view.Cluster{Connectivity: domain.ConnectivityUnknown, Marks: domain.DecodeMarks("3s"), LastError: "cluster \"c000\" not found"}
 		})}
 		return s
@@ -500,13 +501,13 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"reports-cannot-be-read": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
-		s.Apps = []view.App{app("sink", 1, applied)}
+		s.View.Apps = []view.App{app("sink", 1, applied)}
 		s.Reported = func(yield func(*view.Row, error) bool) { yield(nil, errors.New("secret")) }
 		return s
 	},
 	"more-than-a-screen": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiateFailed, domain.OpTerminate)
-		s.Apps = []view.App{app("sink", 26, func(i int) view.Cluster {
+		s.View.Apps = []view.App{app("sink", 26, func(i int) view.Cluster {
 			return view.Cluster{
 				Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("2A1F"),
 				Notes: []domain.Note{{Index: 2, Message: strings.Repeat(string(rune('a'+i)), 2000)}},
@@ -532,7 +533,7 @@ var onCluster = map[string]func() *explain.ClusterSituation{
 			Networks: networksOf(domain.Applied, domain.ContextInstantiated), Report: domain.ReportAgent, Intends: true, Tried: domain.Trial{At: before(time.Hour)},
 			Watch: domain.Watch{Cluster: cluster(0), Connected: true, LastSeen: now},
 		}
-		s.Networks.Apps = []view.App{app("network-intents", 1, applied)}
+		s.Networks.View.Apps = []view.App{app("network-intents", 1, applied)}
 		s.Deployments = []*explain.Situation{here(0, domain.Instantiated, domain.ContextInstantiated, applied)}
 		return s
 	},
@@ -572,7 +573,7 @@ func here(n int, state domain.State, context domain.ContextStatus, each func(int
 	s := of(state, context, domain.OpTerminate, domain.OpStop)
 	s.Key += domain.Key(fmt.Sprint(n))
 	only := cluster(0)
-	s.Only, s.Apps = &only, []view.App{app("sink", 1, each)}
+	s.Only, s.View.Apps = &only, []view.App{app("sink", 1, each)}
 	return s
 }
 
@@ -630,8 +631,8 @@ func TestOnlyWhatIsTriedIsAskedFor(t *testing.T) {
 // The time of an explanation of very many leaves.
 func BenchmarkOf(b *testing.B) {
 	s := situations["a-hundred-dead-clusters"]()
-	for len(s.Apps) < 10 {
-		s.Apps = append(s.Apps, s.Apps[0])
+	for len(s.View.Apps) < 10 {
+		s.View.Apps = append(s.View.Apps, s.View.Apps[0])
 	}
 	for b.Loop() {
 		explain.Of(s)

@@ -40,25 +40,36 @@ const engineTimeout = 6 * time.Second
 // the last operation and the work that is under way, and what clusters report. Without the engine it says what the
 // store knows. Errors: NotFound; those of the store.
 func (x *Explainer) Explain(ctx context.Context, key domain.Key) (*explain.Explanation, error) {
+	s, here, err := x.look(ctx, key)
+	switch {
+	case err != nil:
+		return nil, err
+	case here != nil:
+		return explain.OfCluster(here), nil
+	default:
+		return explain.Of(s), nil
+	}
+}
+
+// look gathers what is known of an owner, and of a cluster what runs there. What clusters report is read from it later,
+// with ctx.
+func (x *Explainer) look(ctx context.Context, key domain.Key) (*explain.Situation, *explain.ClusterSituation, error) {
 	owner, err := x.lifecycle.owner(ctx, key)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	asking, cancel := context.WithTimeout(ctx, engineTimeout)
 	defer cancel()
 	s, err := x.situation(ctx, asking, owner)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	cluster, ok := owner.(*domain.Cluster)
 	if !ok {
-		return explain.Of(s), nil
+		return s, nil, nil
 	}
 	here, err := x.here(ctx, asking, cluster, s)
-	if err != nil {
-		return nil, err
-	}
-	return explain.OfCluster(here), nil
+	return s, here, err
 }
 
 // situation gathers what is known of an owner.
@@ -179,7 +190,7 @@ func (x *Explainer) apps(ctx, asking context.Context, s *explain.Situation, scop
 		if s.Only != nil {
 			source = source.On(*s.Only)
 		}
-		s.Apps, s.Reported = source.Apps, source.Rows(view.Ask{Reported: true, Judged: true, Detail: true})
+		s.View, s.Reported = *source, source.Rows(view.Ask{Reported: true, Judged: true, Detail: true})
 		return nil
 	}
 	if s.Status.InProgress() && s.Silent == "" {

@@ -53,21 +53,15 @@ func (l *Lifecycle) goes(ctx context.Context, i *domain.Instance, c domain.Clust
 // Cluster says what runs in a cluster: every deployment that has something there, and what hangs. Errors: NotFound; those of
 // the store.
 func (x *Explainer) Cluster(ctx context.Context, key domain.Key) (*explain.Cluster, error) {
-	owner, err := x.lifecycle.owner(ctx, key)
-	if err != nil {
+	_, here, err := x.look(ctx, key)
+	switch {
+	case err != nil:
 		return nil, err
+	case here == nil:
+		return nil, fail.New(fail.Internal, "%s is no cluster", key)
+	default:
+		return explain.ClusterOf(here), nil
 	}
-	asking, cancel := context.WithTimeout(ctx, engineTimeout)
-	defer cancel()
-	s, err := x.situation(ctx, asking, owner)
-	if err != nil {
-		return nil, err
-	}
-	here, err := x.here(ctx, asking, owner.(*domain.Cluster), s)
-	if err != nil {
-		return nil, err
-	}
-	return explain.ClusterOf(here), nil
 }
 
 // gatheredAtOnce is how many deployments of a cluster are looked at at a time.

@@ -32,25 +32,43 @@ func (d *StatusDocument) Write(w io.Writer) error { return status.Write(w, d.que
 // operation's root only, or reads one record; everything else reads the plan and the leaves' records, and
 // asks the apps of a running operation for their open leaves.
 func (l *Lifecycle) Status(ctx context.Context, key domain.Key, parameters url.Values) (*StatusDocument, error) {
-	owner, err := l.owner(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	q, err := status.ParseQuery(parameters)
-	if err != nil {
-		return nil, err
-	}
-	return l.document(ctx, owner, q.For(status.SubjectOf(key)))
+	return l.document(ctx, key, func() (status.Query, error) {
+		q, err := status.ParseQuery(parameters)
+		return q.For(status.SubjectOf(key)), err
+	})
 }
 
-func (l *Lifecycle) document(ctx context.Context, owner domain.Owner, q status.Query) (d *StatusDocument, err error) {
+// document gathers what a query of an owner asks for. What is asked of an owner that is not there is not looked at.
+func (l *Lifecycle) document(ctx context.Context, key domain.Key, ask func() (status.Query, error)) (d *StatusDocument, err error) {
+	var warnings []string
+	var beside errgroup.Group // without a context of its own: the document reads with ctx when it is written
+	beside.Go(func() (err error) {
+		warnings, err = l.unenforced(ctx, key)
+		return err
+	})
+	owner, err := l.owner(ctx, key)
+	if err == nil {
+		d, err = l.gathered(ctx, owner, ask)
+	}
+	if failed := beside.Wait(); err == nil {
+		err = failed
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.source.Warnings = warnings
+	return d, nil
+}
+
+func (l *Lifecycle) gathered(ctx context.Context, owner domain.Owner, ask func() (status.Query, error)) (*StatusDocument, error) {
+	q, err := ask()
+	if err != nil {
+		return nil, err
+	}
 	if err := l.foresee(ctx, owner); err != nil {
 		return nil, err
 	}
-	d = &StatusDocument{query: q, source: heading(owner)}
-	if d.source.Warnings, err = l.unenforced(ctx, domain.KeyOf(owner)); err != nil {
-		return nil, err
-	}
+	d := &StatusDocument{query: q, source: heading(owner)}
 	if d.source.ContextID, err = q.ContextID(d.source.History); err != nil {
 		return nil, err
 	}

@@ -26,11 +26,7 @@ func (s *StatusSnapshot) Write(w io.Writer, q status.Query) error {
 
 // Snapshot gathers what queries of an extent ask for.
 func (l *Lifecycle) Snapshot(ctx context.Context, key domain.Key, e status.Extent) (*StatusSnapshot, error) {
-	owner, err := l.owner(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	d, err := l.document(ctx, owner, e.Query())
+	d, err := l.document(ctx, key, func() (status.Query, error) { return e.Query(), nil })
 	if err != nil {
 		return nil, err
 	}

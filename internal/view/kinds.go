@@ -15,15 +15,21 @@ type Order int
 const (
 	// ByName is by name, then kind; what the plan does not know follows what it does.
 	ByName Order = iota
+	// AsPlanned is that of the bundle; what the plan does not know follows it.
+	AsPlanned
 	// ByKind is by kind, as a ResourceBundleState has them, then all others; what the plan does not know is in between.
 	ByKind
 )
 
 func (o Order) compare(a, b *plan.ResourceID) int {
-	if o == ByKind {
+	switch o {
+	case ByKind:
 		return byKind(a, b)
+	case AsPlanned:
+		return 0
+	default:
+		return byName(a, b)
 	}
-	return byName(a, b)
 }
 
 // byName is stable from one version of a chart to the next: what shares name and kind is told apart by the rest.

@@ -209,7 +209,7 @@ func (r *reporter) give(yield func(*Row, error) bool) error {
 		return yield(row, nil)
 	}
 	for i := range r.others {
-		for n < len(r.known) && (r.a.Order == ByName || byKind(r.known[n].Resource, r.others[i].Resource) <= 0) {
+		for n < len(r.known) && (r.a.Order != ByKind || byKind(r.known[n].Resource, r.others[i].Resource) <= 0) {
 			if !planned() {
 				return errEnough
 			}

@@ -42,6 +42,9 @@ type Doubt struct {
 	Reported bool // of a cluster: it has reported once
 }
 
+// Heard says of the doubt of a place whether its cluster was heard once.
+func (d *Doubt) Heard() bool { return d.Reported || !d.LastSeen.IsZero() }
+
 // Place is an app on a cluster, as rows have it in common.
 type Place struct {
 	App     *App
@@ -52,11 +55,10 @@ type Place struct {
 	Doubt *Doubt
 
 	source   *Source
+	order    []int // indices of the resources of Rows
+	said     *said
 	observed *Observation
 }
-
-// Heard says of a place in doubt whether its cluster was heard once.
-func (d *Doubt) Heard() bool { return d.Reported || !d.LastSeen.IsZero() }
 
 // Row is a resource of an app on a cluster. It is the reader's until the next one; what it points to that is of the app
 // or the cluster stays.

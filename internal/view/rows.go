@@ -54,17 +54,25 @@ func (s *Source) Rows(a Ask) iter.Seq2[*Row, error] {
 // errEnough ends a sequence whose reader has left.
 var errEnough = errors.New("enough")
 
-// Places gives the places of rows without the rows, and without what is reported. Where the filters leave an app no
-// resource, all its places remain.
+// Places gives the places of rows, without what is reported. Where the filters leave an app no resource, all its places
+// remain.
 func (s *Source) Places(a Ask) iter.Seq[*Place] {
 	return func(yield func(*Place) bool) {
 		for _, sec := range s.sections(&a) {
 			for _, c := range sec.clusters {
-				if !yield(&Place{App: sec.app, Cluster: c, Connectivity: c.connectivity(), source: s}) {
+				if !yield(sec.place(s, &a, c)) {
 					return
 				}
 			}
 		}
+	}
+}
+
+// Rows gives the rows of what was done at a place; none of a place of rows that were made with Ask.Reported.
+func (p *Place) Rows() iter.Seq[*Row] {
+	return func(yield func(*Row) bool) {
+		var r Row
+		p.done(&r, func(r *Row, _ error) bool { return yield(r) })
 	}
 }
 
@@ -119,29 +127,37 @@ func (a *Ask) order(resources []plan.ResourceID, names set[string]) []int {
 
 // done gives the rows of what was done. It is false when the reader has left.
 func (sec *section) done(s *Source, a *Ask, yield func(*Row, error) bool) bool {
-	if len(sec.order) == 0 {
-		return true
-	}
 	var r Row
 	for _, c := range sec.clusters {
-		r = Row{Place: &Place{App: sec.app, Cluster: c, Connectivity: c.connectivity(), source: s}}
-		said := a.said(c)
-		last := domain.Mark(0)
-		for rank, i := range sec.order {
-			m := c.mark(i)
-			if m == domain.MarkGone {
-				continue
-			}
-			if m != last { // neighbours mostly share a mark
-				last, r.Mark, r.State = m, m, c.state(m)
-			}
-			r.Resource, r.Index, r.Rank = &sec.app.Resources[i], i, rank
-			if said != nil {
-				said.tell(&r)
-			}
-			if !yield(&r, nil) {
-				return false
-			}
+		if !sec.place(s, a, c).done(&r, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+func (sec *section) place(s *Source, a *Ask, c *Cluster) *Place {
+	return &Place{App: sec.app, Cluster: c, Connectivity: c.connectivity(), source: s, order: sec.order, said: a.said(c)}
+}
+
+// done gives the rows of what was done at the place, one after the other in r. It is false when the reader has left.
+func (p *Place) done(r *Row, yield func(*Row, error) bool) bool {
+	*r = Row{Place: p}
+	last := domain.Mark(0)
+	for rank, i := range p.order {
+		m := p.Cluster.mark(i)
+		if m == domain.MarkGone {
+			continue
+		}
+		if m != last { // neighbours mostly share a mark
+			last, r.Mark, r.State = m, m, p.Cluster.state(m)
+		}
+		r.Resource, r.Index, r.Rank = &p.App.Resources[i], i, rank
+		if p.said != nil {
+			p.said.tell(r)
+		}
+		if !yield(r, nil) {
+			return false
 		}
 	}
 	return true
