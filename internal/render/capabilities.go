@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v4/pkg/chart/common"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -30,7 +30,7 @@ import (
 
 // kubeVersion is the Kubernetes that charts are told of: that of the API types in go.mod. Member clusters
 // differ among each other, and one bundle serves all of them.
-var kubeVersion = chartutil.KubeVersion{Version: "v1.36.3", Major: "1", Minor: "36"}
+var kubeVersion = common.KubeVersion{Version: "v1.36.3", Major: "1", Minor: "36"}
 
 // served are the APIs of a current cluster: what is stable. Since Kubernetes 1.24 a beta is served only
 // where an administrator asked for it.
@@ -51,7 +51,7 @@ var extensions = []string{
 
 // capabilities is what templates see as .Capabilities: versions as "apps/v1" and as "apps/v1/Deployment",
 // as Helm lists them when it asks a cluster.
-var capabilities = sync.OnceValues(func() (*chartutil.Capabilities, error) {
+var capabilities = sync.OnceValues(func() (*common.Capabilities, error) {
 	known := runtime.NewScheme()
 	if err := served.AddToScheme(known); err != nil {
 		return nil, err
@@ -64,9 +64,9 @@ var capabilities = sync.OnceValues(func() (*chartutil.Capabilities, error) {
 		}
 	}
 	slices.Sort(versions)
-	return &chartutil.Capabilities{
+	return &common.Capabilities{
 		KubeVersion: kubeVersion,
 		APIVersions: slices.Compact(versions),
-		HelmVersion: chartutil.DefaultCapabilities.HelmVersion,
+		HelmVersion: common.DefaultCapabilities.HelmVersion,
 	}, nil
 })

@@ -12,10 +12,12 @@ import (
 	"strings"
 	"time"
 
-	"helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chart/loader"
-	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/ignore"
+	"helm.sh/helm/v4/pkg/chart/common"
+	helmarchive "helm.sh/helm/v4/pkg/chart/loader/archive"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/ignore"
 
 	"github.com/drover-io/drover/internal/archive"
 	"github.com/drover-io/drover/internal/fail"
@@ -35,7 +37,11 @@ func checkChartIn(ctx context.Context, app string, tgz []byte) error {
 			return nil, err
 		}
 		e := engine{ctx: ctx, limits: l}
-		if _, err := e.parse(templatesOf(ch, chartutil.Values{})); err != nil {
+		sources, err := templatesOf(ch, common.Values{})
+		if err != nil {
+			return nil, err
+		}
+		if _, err := e.parse(sources); err != nil {
 			return nil, err
 		}
 		if _, err := crds(ctx, ch); err != nil {
@@ -113,7 +119,7 @@ var utf8BOM = []byte{0xEF, 0xBB, 0xBF}
 
 // withoutIgnored gives the files below dir, without those that .helmignore and Helm's defaults name: archives
 // made with plain tar still carry them (editors' backups, "._" files of macOS).
-func withoutIgnored(dir string, files map[string][]byte) ([]*loader.BufferedFile, error) {
+func withoutIgnored(dir string, files map[string][]byte) ([]*helmarchive.BufferedFile, error) {
 	rules := ignore.Empty()
 	if text, ok := files[dir+"/"+ignore.HelmIgnore]; ok {
 		var err error
@@ -122,13 +128,13 @@ func withoutIgnored(dir string, files map[string][]byte) ([]*loader.BufferedFile
 		}
 	}
 	rules.AddDefaults()
-	var kept []*loader.BufferedFile
+	var kept []*helmarchive.BufferedFile
 	for _, full := range slices.Sorted(maps.Keys(files)) {
 		name, below := strings.CutPrefix(full, dir+"/")
 		if !below || ignored(rules, name) {
 			continue
 		}
-		kept = append(kept, &loader.BufferedFile{Name: name, Data: bytes.TrimPrefix(files[full], utf8BOM)})
+		kept = append(kept, &helmarchive.BufferedFile{Name: name, Data: bytes.TrimPrefix(files[full], utf8BOM)})
 	}
 	return kept, nil
 }

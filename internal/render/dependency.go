@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chart/loader"
+	helmarchive "helm.sh/helm/v4/pkg/chart/loader/archive"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
 
 	"github.com/drover-io/drover/internal/archive"
 )
@@ -23,12 +23,12 @@ var packedChart = regexp.MustCompile(`^(charts/[^/]+/)*charts/[^/_.][^/]*\.tgz$`
 // unpackDependencies replaces packed dependencies by their files, so that the limits hold for all of them
 // together; Helm would read each under a limit of its own, and one that contains itself without end. Files
 // are named from the chart's directory; room is how many bytes may still come.
-func unpackDependencies(files []*loader.BufferedFile, room *int64, depth int) ([]*loader.BufferedFile, error) {
+func unpackDependencies(files []*helmarchive.BufferedFile, room *int64, depth int) ([]*helmarchive.BufferedFile, error) {
 	taken := make(map[string]bool, len(files))
 	for _, f := range files {
 		taken[f.Name] = true
 	}
-	var all []*loader.BufferedFile
+	var all []*helmarchive.BufferedFile
 	for _, f := range files {
 		if !packedChart.MatchString(f.Name) {
 			all = append(all, f)
@@ -53,16 +53,16 @@ func unpackDependencies(files []*loader.BufferedFile, room *int64, depth int) ([
 }
 
 // unpackDependency gives the files of one packed dependency, named from its own directory.
-func unpackDependency(f *loader.BufferedFile, room *int64, depth int) ([]*loader.BufferedFile, error) {
+func unpackDependency(f *helmarchive.BufferedFile, room *int64, depth int) ([]*helmarchive.BufferedFile, error) {
 	entries, err := archive.Read(f.Data, archive.Limits{Expanded: max(1, *room)})
 	if err != nil {
 		return nil, within("chart: "+f.Name, err)
 	}
-	var files []*loader.BufferedFile
+	var files []*helmarchive.BufferedFile
 	for _, entry := range entries {
 		*room -= int64(len(entry.Data))
 		if _, name, below := strings.Cut(entry.Name, "/"); below {
-			files = append(files, &loader.BufferedFile{Name: name, Data: bytes.TrimPrefix(entry.Data, utf8BOM)})
+			files = append(files, &helmarchive.BufferedFile{Name: name, Data: bytes.TrimPrefix(entry.Data, utf8BOM)})
 		}
 	}
 	return unpackDependencies(files, room, depth+1)

@@ -8,11 +8,11 @@ import (
 	"text/template"
 	"text/template/parse"
 
-	"helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v4/pkg/chart/common"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
 )
 
-// engine runs a chart's templates by Helm's rules (helm.sh/helm/v3/pkg/engine, with which a test compares
+// engine runs a chart's templates by Helm's rules (helm.sh/helm/v4/pkg/engine, with which a test compares
 // it), but under control: Helm's engine cannot be stopped, and values that call tpl on themselves overflow
 // its stack, which ends the whole process. Here every loop, every template and every write passes a brake.
 type engine struct {
@@ -23,8 +23,11 @@ type engine struct {
 }
 
 // render gives the text of each template file by its path; partials are left out.
-func (e *engine) render(ch *chart.Chart, scope chartutil.Values) (map[string]string, error) {
-	sources := templatesOf(ch, scope)
+func (e *engine) render(ch *chart.Chart, scope common.Values) (map[string]string, error) {
+	sources, err := templatesOf(ch, scope)
+	if err != nil {
+		return nil, err
+	}
 	t, err := e.parse(sources)
 	if err != nil {
 		return nil, err
@@ -36,7 +39,7 @@ func (e *engine) render(ch *chart.Chart, scope chartutil.Values) (map[string]str
 			continue
 		}
 		s := sources[name]
-		s.scope["Template"] = chartutil.Values{"Name": name, "BasePath": s.basePath}
+		s.scope["Template"] = common.Values{"Name": name, "BasePath": s.basePath}
 		at(e.ctx, "%s: rendering it", name)
 		text, err := e.include(t, name, s.scope)
 		if err != nil {

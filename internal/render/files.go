@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/gobwas/glob"
-	"helm.sh/helm/v3/pkg/chart"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
 )
 
 // files is .Files of a template: the chart's files that are neither templates nor values, by path. Its

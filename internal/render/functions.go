@@ -28,13 +28,16 @@ var functions = sync.OnceValue(func() template.FuncMap {
 		"required":      required,
 		"fail":          func(text string) (string, error) { return "", refusal{text} },
 		"toYaml":        toYAML,
+		"mustToYaml":    mustToYAML,
 		"toYamlPretty":  toYAMLPretty,
 		"fromYaml":      parseMap(yamlInto),
 		"fromYamlArray": parseArray(yamlInto),
 		"toJson":        toJSON,
+		"mustToJson":    mustToJSON,
 		"fromJson":      parseMap(json.Unmarshal),
 		"fromJsonArray": parseArray(json.Unmarshal),
 		"toToml":        toTOML,
+		"mustToToml":    mustToTOML,
 		"fromToml":      parseMap(toml.Unmarshal),
 	}
 	maps.Copy(f, own)
@@ -74,11 +77,13 @@ func parseArray(unmarshal func([]byte, any) error) func(string) []any {
 }
 
 func toYAML(v any) string {
+	text, _ := mustToYAML(v)
+	return text
+}
+
+func mustToYAML(v any) (string, error) {
 	data, err := yaml.Marshal(v)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSuffix(string(data), "\n")
+	return strings.TrimSuffix(string(data), "\n"), err
 }
 
 func toYAMLPretty(v any) string {
@@ -92,17 +97,25 @@ func toYAMLPretty(v any) string {
 }
 
 func toJSON(v any) string {
+	text, _ := mustToJSON(v)
+	return text
+}
+
+func mustToJSON(v any) (string, error) {
 	data, err := json.Marshal(v)
-	if err != nil {
-		return ""
-	}
-	return string(data)
+	return string(data), err
 }
 
 func toTOML(v any) string {
-	var data bytes.Buffer
-	if err := toml.NewEncoder(&data).Encode(v); err != nil {
+	text, err := mustToTOML(v)
+	if err != nil {
 		return err.Error()
 	}
-	return data.String()
+	return text
+}
+
+func mustToTOML(v any) (string, error) {
+	var data bytes.Buffer
+	err := toml.NewEncoder(&data).Encode(v)
+	return data.String(), err
 }

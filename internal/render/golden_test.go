@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/tools/txtar"
-	"helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chartutil"
-	helmengine "helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v4/pkg/chart/common"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	helmengine "helm.sh/helm/v4/pkg/engine"
 	"sigs.k8s.io/yaml"
 
 	"github.com/drover-io/drover/deploy/examples"
@@ -168,7 +168,7 @@ func (c goldenCase) write(t *testing.T, file, section, text string) {
 	require.NoError(t, os.WriteFile(file, txtar.Format(c.archive), 0o600))
 }
 
-func scopeOf(t *testing.T, in Input) (*chart.Chart, chartutil.Values) {
+func scopeOf(t *testing.T, in Input) (*chart.Chart, common.Values) {
 	t.Helper()
 	p, err := readProfile(in.Profile)
 	require.NoError(t, err)

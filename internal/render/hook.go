@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"helm.sh/helm/v3/pkg/release"
+	release "helm.sh/helm/v4/pkg/release/v1"
 
 	"github.com/drover-io/drover/internal/plan"
 )

@@ -7,7 +7,7 @@ import (
 	"sort"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/releaseutil"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -41,8 +41,8 @@ func objects(file, text string) ([]object, error) {
 	sort.Sort(releaseutil.BySplitManifestsOrder(keys))
 	var all []object
 	for _, key := range keys {
-		// The line end that splitting cut off is a part of a text that ends the document.
-		data, err := yaml.YAMLToJSON([]byte(documents[key] + "\n"))
+		// A line end is a part of a text that ends the document, also where the template did not write it.
+		data, err := yaml.YAMLToJSON([]byte(strings.TrimSuffix(documents[key], "\n") + "\n"))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %s", file, yamlText(err))
 		}
@@ -221,7 +221,7 @@ func withType(members map[string]json.RawMessage, gvk schema.GroupVersionKind) (
 func yamlText(err error) string {
 	text := err.Error()
 	for _, noise := range []string{
-		"error converting YAML to JSON: ", "error unmarshaling JSON: ", "while decoding JSON: ",
+		"cannot unmarshal yaml document: ", "error converting YAML to JSON: ", "error unmarshaling JSON: ", "while decoding JSON: ",
 	} {
 		text = strings.ReplaceAll(text, noise, "")
 	}

@@ -19,8 +19,10 @@ import (
 	"strings"
 	"time"
 
-	"helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v4/pkg/chart/common"
+	commonutil "helm.sh/helm/v4/pkg/chart/common/util"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
@@ -99,17 +101,17 @@ func render(ctx context.Context, l Limits, in Input) (*plan.Bundle, error) {
 }
 
 // prepare settles the dependencies of the chart and makes what its templates see as their root.
-func prepare(ctx context.Context, ch *chart.Chart, values map[string]any, release, namespace string) (chartutil.Values, error) {
+func prepare(ctx context.Context, ch *chart.Chart, values map[string]any, release, namespace string) (common.Values, error) {
 	at(ctx, "values: joining them")
-	if err := chartutil.ProcessDependenciesWithMerge(ch, values); err != nil {
+	if err := chartutil.ProcessDependencies(ch, values); err != nil {
 		return nil, err
 	}
 	served, err := capabilities()
 	if err != nil {
 		return nil, fail.Wrap(err, fail.Internal, "the API versions of Kubernetes cannot be listed")
 	}
-	options := chartutil.ReleaseOptions{Name: release, Namespace: namespace, Revision: 1, IsInstall: true}
-	scope, err := chartutil.ToRenderValuesWithSchemaValidation(ch, values, options, served, true)
+	options := common.ReleaseOptions{Name: release, Namespace: namespace, Revision: 1, IsInstall: true}
+	scope, err := commonutil.ToRenderValuesWithSchemaValidation(ch, values, options, served, true)
 	if err != nil {
 		return nil, err
 	}

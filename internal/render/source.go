@@ -5,8 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chartutil"
+	helmchart "helm.sh/helm/v4/pkg/chart"
+	"helm.sh/helm/v4/pkg/chart/common"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
 )
 
 // source is one template file.
@@ -18,23 +19,26 @@ type source struct {
 
 // templatesOf collects the templates of the chart and its dependencies by path, each with its scope:
 // a dependency sees its own part of the values, and global.
-func templatesOf(ch *chart.Chart, scope chartutil.Values) map[string]source {
+func templatesOf(ch *chart.Chart, scope common.Values) (map[string]source, error) {
 	sources := map[string]source{}
-	collect(sources, ch, scope)
-	return sources
+	_, err := collect(sources, ch, scope)
+	return sources, err
 }
 
-func collect(sources map[string]source, ch *chart.Chart, above chartutil.Values) map[string]any {
+func collect(sources map[string]source, ch *chart.Chart, above common.Values) (map[string]any, error) {
+	about, err := helmchart.NewAccessor(ch)
+	if err != nil {
+		return nil, err
+	}
+	metadata := about.MetadataAsMap()
+	metadata["IsRoot"] = ch.IsRoot()
 	dependencies := map[string]any{}
 	scope := map[string]any{
-		"Chart": struct {
-			chart.Metadata
-			IsRoot bool
-		}{*ch.Metadata, ch.IsRoot()},
+		"Chart":        metadata,
 		"Files":        filesOf(ch),
 		"Release":      above["Release"],
 		"Capabilities": above["Capabilities"],
-		"Values":       chartutil.Values{},
+		"Values":       common.Values{},
 		"Subcharts":    dependencies,
 	}
 	if ch.IsRoot() {
@@ -43,7 +47,9 @@ func collect(sources map[string]source, ch *chart.Chart, above chartutil.Values)
 		scope["Values"] = values
 	}
 	for _, dependency := range ch.Dependencies() {
-		dependencies[dependency.Name()] = collect(sources, dependency, scope)
+		if dependencies[dependency.Name()], err = collect(sources, dependency, scope); err != nil {
+			return nil, err
+		}
 	}
 	root := ch.ChartFullPath()
 	library := strings.EqualFold(ch.Metadata.Type, "library")
@@ -55,7 +61,7 @@ func collect(sources map[string]source, ch *chart.Chart, above chartutil.Values)
 			text: string(t.Data), scope: scope, basePath: path.Join(root, "templates"),
 		}
 	}
-	return scope
+	return scope, nil
 }
 
 func isPartial(name string) bool { return strings.HasPrefix(path.Base(name), "_") }

@@ -3,7 +3,7 @@ package render
 import (
 	"math"
 
-	"helm.sh/helm/v3/pkg/releaseutil"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 

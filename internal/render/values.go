@@ -3,8 +3,8 @@ package render
 import (
 	"fmt"
 
-	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/strvals"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/strvals"
 )
 
 // set does what Helm's --set key=value does.
@@ -17,7 +17,7 @@ func set(values map[string]any, key, value string) error {
 
 // parseValues reads a values file; one without content has no values.
 func parseValues(name string, data []byte) (map[string]any, error) {
-	values, err := chartutil.ReadValues(data)
+	values, err := common.ReadValues(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s", name, yamlText(err))
 	}

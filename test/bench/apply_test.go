@@ -14,8 +14,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"helm.sh/helm/v3/pkg/action"
-	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	helmkube "helm.sh/helm/v4/pkg/kube"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -134,9 +135,9 @@ func (a *applying) byHelm(ctx context.Context, t *testing.T, n int, release stri
 	namespace := "default"
 	flags.KubeConfig, flags.Namespace = &a.kubeconfig, &namespace
 	var config action.Configuration
-	require.NoError(t, config.Init(flags, namespace, "secret", func(string, ...any) {}))
+	require.NoError(t, config.Init(flags, namespace, "secret"))
 	install := action.NewInstall(&config)
-	install.ReleaseName, install.Namespace = release, namespace
+	install.ReleaseName, install.Namespace, install.WaitStrategy = release, namespace, helmkube.HookOnlyStrategy
 	begun := time.Now()
 	_, err = install.RunWithContext(ctx, chart, nil)
 	took := time.Since(begun)
@@ -150,7 +151,9 @@ func (a *applying) byHelm(ctx context.Context, t *testing.T, n int, release stri
 		}
 	}
 	require.Equal(t, n, there)
-	_, err = action.NewUninstall(&config).Run(release)
+	uninstall := action.NewUninstall(&config)
+	uninstall.WaitStrategy = helmkube.HookOnlyStrategy
+	_, err = uninstall.Run(release)
 	require.NoError(t, err)
 	return took
 }
