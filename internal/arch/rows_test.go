@@ -1,0 +1,199 @@
+package arch
+
+// layer is a group of packages, of those above which none may be imported.
+type layer struct {
+	name, about string
+	rows        []row
+}
+
+// row says what a package may import beside most of the standard library. All are lists with spaces between.
+type row struct {
+	pkg   string // its folder, without internal/
+	ours  string // packages of ours, all of which have rows below
+	libs  string // modules or parts of them
+	world string // those packages of the standard library with which one can act, see acts
+}
+
+// layers are the rows of all packages of this module, top to bottom.
+var layers = []layer{
+	{name: "programs", about: "what is started, and what it brings along", rows: []row{
+		{
+			pkg:   "cmd/drover",
+			ours:  "app monitor render telemetry config fail",
+			libs:  "golang.org/x/sync k8s.io/client-go",
+			world: "context os os/signal syscall",
+		},
+		{
+			pkg: "app",
+			ours: "deploy/helm/monitor api api/rpc worker door service notify engine activities observe store kube render " +
+				"secret telemetry config explain status view logicalcloud bundle readiness domain lease pause fail",
+			libs: "github.com/prometheus/client_golang go.temporal.io/sdk/client go.temporal.io/sdk/workflow " +
+				"golang.org/x/sync google.golang.org/grpc",
+			world: "context net net/http os",
+		},
+		{pkg: "deploy/helm/monitor", ours: "render plan"},
+		{pkg: "deploy/crd", ours: "plan", libs: "sigs.k8s.io/yaml"},
+		{pkg: "deploy/examples"},
+	}},
+	{name: "tests", about: "what tests share; nothing else imports it", rows: []row{
+		{
+			pkg:  "kubetest",
+			ours: "built kube plan domain tempdir freeport fail",
+			libs: "github.com/google/go-cmp github.com/stretchr/testify k8s.io/apimachinery k8s.io/client-go " +
+				"sigs.k8s.io/yaml",
+			world: "context os os/exec syscall",
+		},
+		{
+			pkg:   "storetest",
+			ours:  "built tempdir",
+			libs:  "go.mongodb.org/mongo-driver",
+			world: "context net os os/exec syscall",
+		},
+		{pkg: "postgrestest", ours: "freeport", libs: "github.com/stretchr/testify", world: "os os/exec os/user syscall"},
+		{pkg: "notify/notifytest", ours: "notify status view readiness plan domain", world: "context"},
+		{pkg: "built", world: "os"},
+	}},
+	{name: "edges", about: "each speaks one protocol; none decides, and none knows of another", rows: []row{
+		{
+			pkg:  "api",
+			ours: "door service notify operations explain status domain policy caller fail",
+			libs: "github.com/getkin/kin-openapi github.com/labstack/echo github.com/prometheus/client_golang " +
+				"github.com/swaggo/files go.opentelemetry.io/contrib go.opentelemetry.io/otel",
+			world: "context net net/http os",
+		},
+		{
+			pkg:   "api/rpc",
+			ours:  "door notify status domain policy statusnotify fail",
+			libs:  "google.golang.org/grpc google.golang.org/protobuf",
+			world: "context net",
+		},
+		{pkg: "client", ours: "policy", world: "context net/http"},
+		{
+			pkg:  "monitor",
+			ours: "bundle readiness plan pause fail",
+			libs: "github.com/go-logr/logr github.com/prometheus/client_golang k8s.io/api k8s.io/apimachinery " +
+				"k8s.io/client-go k8s.io/klog sigs.k8s.io/controller-runtime",
+			world: "context net/http os",
+		},
+		{
+			pkg:  "worker",
+			ours: "workflows activities telemetry policy lease lru",
+			libs: "go.temporal.io/api/workflowservice go.temporal.io/sdk/activity go.temporal.io/sdk/client " +
+				"go.temporal.io/sdk/interceptor go.temporal.io/sdk/worker google.golang.org/grpc",
+			world: "context",
+		},
+	}},
+	{name: "commands", about: "what can be asked for, and how it is carried out; the world is behind interfaces that they declare", rows: []row{
+		{
+			pkg:   "door",
+			ours:  "service notify operations explain status domain caller fail",
+			libs:  "go.opentelemetry.io/otel",
+			world: "context",
+		},
+		{
+			pkg: "service",
+			ours: "operations explain status view network logicalcloud bundle readiness plan stored domain policy caller " +
+				"lru fail",
+			libs:  "golang.org/x/sync",
+			world: "context",
+		},
+		{pkg: "notify", ours: "status domain fail", libs: "github.com/prometheus/client_golang", world: "context"},
+		{
+			pkg:  "engine",
+			ours: "workflows activities operations explain status domain policy caller lru fail",
+			libs: "go.temporal.io/api/enums go.temporal.io/api/failure go.temporal.io/api/operatorservice " +
+				"go.temporal.io/api/serviceerror go.temporal.io/api/workflow go.temporal.io/api/workflowservice " +
+				"go.temporal.io/sdk/client go.temporal.io/sdk/converter go.temporal.io/sdk/temporal golang.org/x/sync " +
+				"google.golang.org/protobuf",
+			world: "context",
+		},
+		{
+			pkg:  "workflows",
+			ours: "activities status plan domain policy fail",
+			libs: "go.temporal.io/api/enums go.temporal.io/sdk/temporal go.temporal.io/sdk/worker " +
+				"go.temporal.io/sdk/workflow",
+		},
+		{
+			pkg: "activities",
+			ours: "observe kube render status placement network logicalcloud bundle readiness fields plan stored domain " +
+				"policy lease pause lru fail",
+			libs: "go.temporal.io/sdk/activity go.temporal.io/sdk/log go.temporal.io/sdk/temporal golang.org/x/sync " +
+				"k8s.io/apimachinery",
+			world: "context",
+		},
+	}},
+	{name: "adapters", about: "each knows one thing outside, and no other adapter, but that observe hears clusters through kube", rows: []row{
+		{
+			pkg:   "observe",
+			ours:  "kube bundle readiness plan domain pause fail",
+			libs:  "golang.org/x/sync k8s.io/apimachinery",
+			world: "context",
+		},
+		{
+			pkg:  "store",
+			ours: "plan domain fail",
+			libs: "github.com/hashicorp/golang-lru github.com/klauspost/compress go.mongodb.org/mongo-driver " +
+				"golang.org/x/sync",
+			world: "context math/rand/v2",
+		},
+		{
+			pkg:  "kube",
+			ours: "fields plan domain lease pause fail",
+			libs: "github.com/hashicorp/golang-lru golang.org/x/sync k8s.io/api k8s.io/apimachinery k8s.io/client-go " +
+				"sigs.k8s.io/yaml",
+			world: "context math/rand/v2 net net/http",
+		},
+		{
+			pkg:  "render",
+			ours: "plan policy archive sandbox fail",
+			libs: "github.com/BurntSushi/toml github.com/Masterminds/sprig github.com/gobwas/glob " +
+				"github.com/santhosh-tekuri/jsonschema helm.sh/helm k8s.io/api k8s.io/apimachinery sigs.k8s.io/yaml",
+			world: "context",
+		},
+		{pkg: "secret", ours: "domain fail", world: "os"},
+		{
+			pkg:  "telemetry",
+			ours: "caller fail",
+			libs: "go.opentelemetry.io/otel go.temporal.io/api/common go.temporal.io/sdk/client go.temporal.io/sdk/contrib " +
+				"go.temporal.io/sdk/converter go.temporal.io/sdk/interceptor go.temporal.io/sdk/log " +
+				"go.temporal.io/sdk/temporal go.temporal.io/sdk/workflow",
+			world: "context net net/http net/http/pprof",
+		},
+		{pkg: "config", world: "net net/http os"},
+	}},
+	{name: "decisions", about: "from values to values: no I/O, no clock", rows: []row{
+		{pkg: "operations", ours: "explain domain fail"},
+		{pkg: "explain", ours: "view bundle plan domain"},
+		{pkg: "status", ours: "view plan domain fail"},
+		{pkg: "view", ours: "bundle readiness plan domain fail", libs: "k8s.io/apimachinery"},
+		{pkg: "placement", ours: "plan domain fail"},
+		{pkg: "network", ours: "plan domain"},
+		{pkg: "logicalcloud", ours: "plan domain fail", libs: "k8s.io/api k8s.io/apimachinery"},
+		{pkg: "bundle", ours: "plan fail", libs: "k8s.io/apimachinery"},
+		{
+			pkg:   "readiness",
+			ours:  "fail",
+			libs:  "github.com/fluxcd/cli-utils github.com/google/cel-go k8s.io/apimachinery",
+			world: "context", // which bounds what rules of users may take
+		},
+		{pkg: "fields", ours: "plan fail", libs: "k8s.io/apimachinery k8s.io/client-go/kubernetes/scheme"}, // the schemas of built-in kinds
+		{pkg: "plan", ours: "domain fail"},
+	}},
+	{name: "nouns", about: "what users name, with its rules", rows: []row{
+		{pkg: "stored", ours: "domain fail", world: "context"},
+		{pkg: "domain", ours: "fail"},
+	}},
+	{name: "ground", about: "knows nothing of Drover", rows: []row{
+		{pkg: "policy"},
+		{pkg: "lease", ours: "fail", libs: "golang.org/x/sys", world: "context"},
+		{pkg: "pause", world: "context math/rand/v2"},
+		{pkg: "caller", world: "context"},
+		{pkg: "lru", libs: "github.com/hashicorp/golang-lru"},
+		{pkg: "archive", ours: "fail"},
+		{pkg: "sandbox", world: "context os os/exec os/signal syscall"},
+		{pkg: "statusnotify", libs: "google.golang.org/grpc google.golang.org/protobuf", world: "context"},
+		{pkg: "tempdir", world: "os syscall"},
+		{pkg: "freeport", world: "math/rand/v2 net"},
+		{pkg: "fail", world: "context"},
+	}},
+}
