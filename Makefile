@@ -27,9 +27,9 @@ demo: servers ## the whole story of the vFW composite app on two local clusters
 run: servers ## the local stack and two clusters, until Ctrl-C; data in build/run
 	@$(BIN)/drover-local run $(ARGS)
 
-test: build servers ## all tests, end to end on real components included; what fails runs again, alone (docs/flaky.md)
+test: build servers ## all tests, end to end on real components included; what fails runs again, alone (docs/flaky.md); PARTS="race unit" for some
 	@cd test && go build -o ../$(BIN)/ci ./cmd/ci
-	@$(BIN)/ci $(SPENT)
+	@$(BIN)/ci $(SPENT) $(PARTS)
 
 test-race: servers ## all tests of the product with the race detector, in API, worker and agent too
 	@rm -rf build/race && mkdir -p build/race
@@ -47,9 +47,8 @@ bench: build servers ## the figures, into build/bench/report.md and report.json
 
 check: tools ## formatting, vet, lint, import rules, determinism, tidy and generated files
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run gofmt -w'; exit 1; }
-	@for m in $(MODULES); do (cd $$m && go vet ./...); done
-	@for m in $(filter-out deploy/local/kube,$(MODULES)); do (cd $$m && $(CURDIR)/$(BIN)/golangci-lint run ./...); done
-	@cd deploy/local/kube && $(CURDIR)/$(BIN)/golangci-lint run --fast-only ./... # it would take 7 GB to analyse Kubernetes with it
+	@for m in $(filter-out deploy/local/kube,$(MODULES)); do (cd $$m && $(CURDIR)/$(BIN)/golangci-lint run ./...); done # vet is one of its linters
+	@cd deploy/local/kube && go vet ./... && $(CURDIR)/$(BIN)/golangci-lint run --fast-only ./... # all linters would take 7 GB to analyse Kubernetes
 	@$(BIN)/workflowcheck ./workflows/...
 	@go test ./internal/arch
 	@$(MAKE) -s generate

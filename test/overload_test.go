@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/idle"
 	"github.com/drover-io/drover/test/harness"
 )
 
@@ -64,7 +65,7 @@ func TestOverload(t *testing.T) {
 		begun = map[string]string{} // by group
 		// How long the longest refusal took on an idle machine.
 		refused time.Duration
-		clock   = harness.StartClock(t)
+		clock   = idle.Start(t)
 	)
 	instantiate := func(ctx context.Context, group string) (accepted bool, err error) {
 		url := s.URL() + "/v2" + strings.TrimSuffix(d.Path(), d.Group) + group + "/instantiate"

@@ -2,41 +2,29 @@ package harness
 
 import (
 	"context"
-	"runtime"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-)
 
-// The time that a promise allows is that of a machine which does nothing else. Tests run beside others, on machines of any
-// speed. So a Clock does the same small piece of work again and again, next to what is timed: where that takes three times
-// as long as on an idle machine, three seconds count as one.
-const (
-	// pieceTime is how long a piece of work takes on an idle core of some 3 GHz, and pieceEach the time between two.
-	pieceTime = 10 * time.Millisecond
-	pieceEach = 100 * time.Millisecond
-	// slowest is the most that a time is stretched to: a stop that takes ten times what is promised keeps no promise, whatever
-	// the machine does beside it.
-	slowest = 10
+	"github.com/drover-io/drover/internal/idle"
 )
 
 // Soon looks until something is as it should be, and fails when that was not said in time, be it that it was not so or that
-// the answer took too long. The time is one by a Clock: 2 s are 2 s on an idle machine, and 20 s on one that is ten times
+// the answer took too long. The time is one by an idle.Clock: 2 s are 2 s on an idle machine, and 20 s on one that is ten times
 // slower, or more.
 func Soon(ctx context.Context, t testing.TB, most time.Duration, is func() bool, otherwise func() string) {
 	t.Helper()
-	c := newClock()
-	defer c.stop()
+	c := idle.Start(t)
+	defer c.Stop()
 	for {
 		done := is()
-		idle, wall := c.Read()
+		quiet, wall := c.Read()
 		switch {
-		case idle > most:
-			require.FailNow(t, "too late", "%s are promised; it took %s, which are %s on an idle machine: %s", most, wall, idle, otherwise())
+		case quiet > most:
+			require.FailNow(t, "too late", "%s are promised; it took %s, which are %s on an idle machine: %s", most, wall, quiet, otherwise())
 		case done:
-			t.Logf("it took %s, which are %s on an idle machine", wall, idle)
+			t.Logf("it took %s, which are %s on an idle machine", wall, quiet)
 			return
 		}
 		select {
@@ -45,101 +33,4 @@ func Soon(ctx context.Context, t testing.TB, most time.Duration, is func() bool,
 		case <-time.After(Poll):
 		}
 	}
-}
-
-// Clock tells how long something would take on an idle machine.
-type Clock struct {
-	begun time.Time
-	ended chan struct{}
-	wg    sync.WaitGroup
-	mu    sync.Mutex
-	pace  pace
-	done  uint64 // what came of the pieces of work, so that none is left out
-}
-
-// StartClock starts a clock, which stops with the test.
-func StartClock(t testing.TB) *Clock {
-	c := newClock()
-	t.Cleanup(c.stop)
-	return c
-}
-
-func newClock() *Clock {
-	now := time.Now()
-	c := &Clock{begun: now, ended: make(chan struct{}), pace: pace{until: now, slow: 1}}
-	c.wg.Go(func() {
-		runtime.LockOSThread() // the turns of the machine count, not those of the test's goroutines
-		for {
-			c.piece()
-			select {
-			case <-time.After(pieceEach):
-			case <-c.ended:
-				return
-			}
-		}
-	})
-	return c
-}
-
-func (c *Clock) stop() {
-	close(c.ended)
-	c.wg.Wait()
-}
-
-// Read is the time since the clock was started: what it would be on an idle machine, and what it is.
-func (c *Clock) Read() (idle, wall time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := time.Now()
-	return c.pace.at(now).idle.Round(time.Millisecond), now.Sub(c.begun).Round(time.Millisecond)
-}
-
-// piece does a piece of work.
-func (c *Clock) piece() {
-	c.mu.Lock()
-	begun := time.Now()
-	c.pace.work = begun
-	c.mu.Unlock()
-	done := churn(uint64(begun.UnixNano()))
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := time.Now()
-	c.pace.slow = slowness(now.Sub(begun))
-	c.pace.work = time.Time{}
-	c.pace = c.pace.at(now)
-	c.done ^= done
-}
-
-// pace is what a clock shows at a time.
-type pace struct {
-	idle  time.Duration // until then
-	until time.Time
-	slow  float64   // how many times too slow the machine was at the last piece of work
-	work  time.Time // when the one that is being done was begun
-}
-
-// at is the pace later on. The time that has passed counts by the last piece of work, or by the one that is not done yet
-// where that is slower already.
-func (p pace) at(now time.Time) pace {
-	if !p.work.IsZero() {
-		p.slow = max(p.slow, slowness(now.Sub(p.work)))
-	}
-	p.idle += time.Duration(float64(now.Sub(p.until)) / p.slow)
-	p.until = now
-	return p
-}
-
-// slowness is how many times slower than an idle machine is one where a piece of work takes so long.
-func slowness(took time.Duration) float64 {
-	return min(max(1, float64(took)/float64(pieceTime)), slowest)
-}
-
-// churn is a piece of work: xorshift, each step of which needs the one before.
-func churn(x uint64) uint64 {
-	for range 6_000_000 {
-		x ^= x << 13
-		x ^= x >> 7
-		x ^= x << 17
-	}
-	return x
 }

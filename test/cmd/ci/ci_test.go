@@ -228,3 +228,31 @@ func TestEachPackageIsInOnePart(t *testing.T) {
 		require.NoError(t, err)
 	}
 }
+
+func TestArguments(t *testing.T) {
+	all := []part{{name: "race"}, {name: "unit"}, {name: "end-to-end"}}
+	for name, c := range map[string]struct {
+		arguments []string
+		parts     []part
+		before    []took
+		err       string
+	}{
+		"none":       {nil, all, nil, ""},
+		"times":      {[]string{"check=90s", "build=1m30s"}, all, []took{{name: "check", time: 90 * time.Second}, {name: "build", time: 90 * time.Second}}, ""},
+		"parts":      {[]string{"end-to-end", "race"}, []part{all[2], all[0]}, nil, ""},
+		"no time":    {[]string{"check=soon"}, nil, nil, "check=soon"},
+		"no part":    {[]string{"rase"}, nil, nil, "no part rase"},
+		"both kinds": {[]string{"check=1s", "unit"}, all[1:2], []took{{name: "check", time: time.Second}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			parts, before, err := choose(all, c.arguments)
+			if c.err != "" {
+				require.ErrorContains(t, err, c.err)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, c.parts, parts)
+			require.Equal(t, c.before, before)
+		})
+	}
+}

@@ -6,7 +6,7 @@
 // a data race, and what does not build.
 //
 // It is called in the repository's root, after `make build servers`. Arguments are the times of what was done before, such
-// as check=90s.
+// as check=90s, and the names of parts, when only these are to run.
 package main
 
 import (
@@ -40,25 +40,21 @@ func main() {
 	}
 }
 
-// everything runs all parts, and says whether they have passed.
-func everything(ctx context.Context, before []string, show io.Writer) (bool, error) {
+// everything runs the parts, and says whether they have passed.
+func everything(ctx context.Context, arguments []string, show io.Writer) (bool, error) {
 	list, err := known(filepath.Join("docs", "flaky.md"))
 	if err != nil {
 		return false, err
 	}
-	r := &run{show: show, known: list}
-	for _, b := range before {
-		name, text, _ := strings.Cut(b, "=")
-		spent, err := time.ParseDuration(text)
-		if err != nil {
-			return false, fmt.Errorf("what was done before: %q: want a name and a time, as in check=90s", b)
-		}
-		r.parts = append(r.parts, took{name: name, time: spent})
-	}
-	parts, err := parts(ctx)
+	parts, err := allParts(ctx)
 	if err != nil {
 		return false, err
 	}
+	parts, before, err := choose(parts, arguments)
+	if err != nil {
+		return false, err
+	}
+	r := &run{show: show, known: list, parts: before}
 	for _, p := range parts {
 		if r.part(ctx, p); ctx.Err() != nil {
 			return false, context.Cause(ctx)
@@ -68,8 +64,31 @@ func everything(ctx context.Context, before []string, show io.Writer) (bool, err
 	return len(r.failures) == 0, nil
 }
 
-// parts are all tests. None is in two parts.
-func parts(ctx context.Context) ([]part, error) {
+// choose reads arguments: the parts that are to run, all unless some are named, and what was done before.
+func choose(parts []part, arguments []string) (chosen []part, before []took, err error) {
+	for _, word := range arguments {
+		if name, text, is := strings.Cut(word, "="); is {
+			spent, err := time.ParseDuration(text)
+			if err != nil {
+				return nil, nil, fmt.Errorf("%s: want a name and a time, as in check=90s", word)
+			}
+			before = append(before, took{name: name, time: spent})
+			continue
+		}
+		i := slices.IndexFunc(parts, func(p part) bool { return p.name == word })
+		if i < 0 {
+			return nil, nil, fmt.Errorf("there is no part %s", word)
+		}
+		chosen = append(chosen, parts[i])
+	}
+	if len(chosen) == 0 {
+		chosen = parts
+	}
+	return chosen, before, nil
+}
+
+// allParts are all tests. None is in two parts.
+func allParts(ctx context.Context) ([]part, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "./...")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
@@ -79,11 +98,12 @@ func parts(ctx context.Context) ([]part, error) {
 	race, unit := split(strings.Fields(string(out)))
 	require := []string{"DROVER_TEST_REQUIRE=1"}
 	return []part{
-		{name: "race", dir: ".", args: []string{"-race"}, packages: race, env: require},
+		// More packages at a time than there are processors, as some of them wait for clusters most of the time.
+		{name: "race", dir: ".", args: []string{"-race", "-p=4"}, packages: race, env: require},
 		{name: "unit", dir: ".", packages: unit, env: require},
 		{name: "local", dir: "deploy/local", packages: []string{"./..."}},
 		{name: "kube", dir: "deploy/local/kube", packages: []string{"./..."}},
-		{name: "end-to-end", dir: "test", args: []string{"-timeout=30m"}, packages: []string{"./..."}, env: require, each: true},
+		{name: "end-to-end", dir: "test", args: []string{"-timeout=30m", "-parallel=4"}, packages: []string{"./..."}, env: require, each: true},
 	}, nil
 }
 
