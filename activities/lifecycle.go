@@ -33,6 +33,7 @@ type Store interface {
 	PutBlob(ctx context.Context, data []byte) (domain.Digest, error)
 	Blob(ctx context.Context, digest domain.Digest) ([]byte, error)
 	SweepBlobs(ctx context.Context, keep func(domain.Digest) bool, olderThan time.Duration) (removed int, err error)
+	SweepRenewals(ctx context.Context, olderThan time.Duration) (removed int, err error)
 
 	PutInstance(ctx context.Context, in *domain.Instance) error
 	DeleteInstance(ctx context.Context, contextID string) error

@@ -8,10 +8,14 @@ import (
 )
 
 // Sweep removes the blobs that nothing refers to any more: charts and profiles of apps that are gone or were
-// replaced, and the plans and manifests of instances that were forgotten. It returns how many.
+// replaced, and the plans and manifests of instances that were forgotten; and what is kept of clusters that are not
+// registered any more. It returns how many blobs.
 func (l *Lifecycle) Sweep(ctx context.Context) (removed int, err error) {
 	stop := beat(ctx)
 	defer stop()
+	if _, err := l.Store.SweepRenewals(ctx, policy.Unwanted); err != nil {
+		return 0, err
+	}
 	wanted, err := l.referred(ctx)
 	if err != nil {
 		return 0, err

@@ -33,6 +33,8 @@ func TestSweepKeepsWhatIsReferredTo(t *testing.T) {
 	require.NoError(t, s.PutInstance(ctx, &domain.Instance{ContextID: "1", Plan: plan, Status: domain.ContextTerminated}))
 	require.NoError(t, s.PutInstance(ctx, &domain.Instance{ContextID: "2"}))
 
+	require.NoError(t, s.Renewing(ctx, domain.ClusterName{Provider: "p", Name: "gone"}))
+
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	l := &activities.Lifecycle{Store: s, Now: func() time.Time { return now }}
@@ -50,6 +52,9 @@ func TestSweepKeepsWhatIsReferredTo(t *testing.T) {
 		_, err := s.Blob(ctx, d)
 		require.NoError(t, err)
 	}
+	renewals, err := s.Renewals(ctx)
+	require.NoError(t, err)
+	require.Empty(t, renewals)
 	_, err = s.Blob(ctx, replaced)
 	require.Equal(t, fail.NotFound, fail.KindOf(err))
 }

@@ -50,27 +50,59 @@ const (
 // follow keeps clients up with registrations that are replaced, until ctx ends. A store that does not answer is asked
 // again.
 func (r *registrations) follow(ctx context.Context, clusters *kube.Clusters, users *kube.Users) {
-	known, until := map[domain.ClusterName]string{}, map[domain.ClusterName]time.Time{}
+	var replaced renewals
 	for pause.For(ctx, renewEvery) == nil {
 		said, err := r.parts.store.Renewals(ctx)
 		if err != nil {
 			continue
 		}
-		now := time.Now()
-		for c, token := range said {
-			if known[c] != token {
-				known[c], until[c] = token, now.Add(renewing)
-			}
+		due := replaced.due(said, time.Now())
+		if len(due) == 0 {
+			continue
 		}
-		for c, end := range until {
-			if now.After(end) {
-				delete(until, c)
-			}
-			// Whoever works with a client whose credentials cannot be read finds that out as well.
-			_ = clusters.Renew(ctx, func(name domain.ClusterName) bool { return name == c })
-			_ = users.Renew(ctx, func(u kube.User) bool { return u.ClusterName == c })
+		// Whoever works with a client whose credentials cannot be read finds that out as well.
+		_ = clusters.Renew(ctx, func(name domain.ClusterName) bool { return due[name] })
+		_ = users.Renew(ctx, func(u kube.User) bool { return due[u.ClusterName] })
+	}
+}
+
+// renewals decides which registrations are looked at. The zero value has seen none.
+type renewals struct {
+	known map[domain.ClusterName]string // the words
+	looks map[domain.ClusterName]*renewalLook
+}
+
+// renewalLook is one that was replaced a while ago.
+type renewalLook struct {
+	next, end time.Time
+	wait      pause.Backoff
+}
+
+// due are the clusters to be looked at now: those of which there is a new word, and for a while those of which there was
+// one, the less often the longer ago.
+func (r *renewals) due(said map[domain.ClusterName]string, now time.Time) map[domain.ClusterName]bool {
+	if r.looks == nil {
+		r.looks = map[domain.ClusterName]*renewalLook{}
+	}
+	for c, token := range said {
+		if r.known[c] != token {
+			r.looks[c] = &renewalLook{next: now, end: now.Add(renewing), wait: pause.Backoff{First: renewEvery, Most: renewing}}
 		}
 	}
+	r.known = said
+	due := map[domain.ClusterName]bool{}
+	for c, look := range r.looks {
+		if look.next.After(now) {
+			continue
+		}
+		due[c] = true
+		if look.end.Before(now) {
+			delete(r.looks, c)
+			continue
+		}
+		look.next = now.Add(look.wait.Next())
+	}
+	return due
 }
 
 // user gives the kubeconfig of a logical cloud's user in a cluster. One whose certificate is not there yet can be

@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -159,18 +161,25 @@ func (k *Clients[K]) load(ctx context.Context, name K) (*Cluster, error) {
 // Renew asks for the credentials of the clients there are whose names are wanted. What goes on with credentials that have
 // been replaced ends with ErrReplaced.
 func (k *Clients[K]) Renew(ctx context.Context, wanted func(K) bool) error {
-	var errs []error
-	for _, name := range k.clients.Keys() {
-		c, ok := k.clients.Peek(name)
-		if !ok || !wanted(name) {
-			continue
+	names := slices.DeleteFunc(k.clients.Keys(), func(name K) bool { return !wanted(name) })
+	errs := make([]error, len(names))
+	var g errgroup.Group
+	g.SetLimit(renewedAtOnce)
+	for i, name := range names {
+		if c, ok := k.clients.Peek(name); ok {
+			c.doubt()
+			g.Go(func() error {
+				_, errs[i] = k.Get(ctx, name)
+				return nil
+			})
 		}
-		c.doubt()
-		_, err := k.Get(ctx, name)
-		errs = append(errs, err)
 	}
+	_ = g.Wait() // none returns an error
 	return errors.Join(errs...)
 }
+
+// renewedAtOnce is how many credentials Renew asks for at a time.
+const renewedAtOnce = 8
 
 // Close closes the clients. Work that still goes on with one is not cut off.
 func (k *Clients[K]) Close() { k.clients.Purge() }

@@ -84,32 +84,48 @@ func (a *auto) await(ctx context.Context, c *kube.Cluster) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.lease.follow(ctx, c) })
 	g.Go(func() error {
-		var due, last time.Time // of the beat before
-		for alive := false; ; {
+		turn := takeover{after: a.config.Takeover, silence: a.config.Silence}
+		for {
 			select {
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			case <-a.lease.beat:
 			}
-			now := time.Now()
-			silent := now.Sub(last) >= a.config.Silence // one that is started anew again and again is not heard for it
-			last = now
-			switch lives := a.lease.lives(now); {
-			case !lives:
-				alive = false
-			case !alive || silent:
-				alive, due = true, now.Add(a.config.Takeover)
-			case now.After(due):
-				due = now.Add(looksPerTakeover * a.config.Takeover)
-				covers, err := a.covers(ctx, c)
-				if err != nil {
-					return err
-				}
-				if covers {
-					return errAnother
-				}
+			if now := time.Now(); !turn.beat(now, a.lease.lives(now)) {
+				continue
+			}
+			covers, err := a.covers(ctx, c)
+			if err != nil {
+				return err
+			}
+			if covers {
+				return errAnother
 			}
 		}
 	})
 	return g.Wait()
+}
+
+// takeover decides when it is looked whether an agent reports on everything: when it has lived for a while, and then again and
+// again. One that is started anew again and again, with a beat before each crash, is not looked at for it.
+type takeover struct {
+	after, silence time.Duration // Config's Takeover and Silence
+	alive          bool
+	due, last      time.Time // last is the beat before
+}
+
+// beat takes a beat of the agent's; lives says whether it counts as alive.
+func (t *takeover) beat(now time.Time, lives bool) (look bool) {
+	silent := now.Sub(t.last) >= t.silence
+	t.last = now
+	switch {
+	case !lives:
+		t.alive = false
+	case !t.alive || silent:
+		t.alive, t.due = true, now.Add(t.after)
+	case now.After(t.due):
+		t.due = now.Add(looksPerTakeover * t.after)
+		return true
+	}
+	return false
 }

@@ -2,26 +2,28 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 )
 
 // renewal says of a cluster that its registration was replaced, or was about to be. Only those have one to which that has
-// happened, and who follows them reads them all: they are small and few.
+// happened, and who follows them reads them all: they are small. Those of clusters that are gone are swept.
 type renewal struct {
 	ID                 domain.Key `bson:"_id"` // the cluster's
 	domain.ClusterName `bson:",inline"`
-	Token              bson.ObjectID `bson:"token"` // another one each time
+	Token              bson.ObjectID `bson:"token"` // another one each time, which says when
 }
 
 func (s *Store) renewals() *mongo.Collection { return s.db.Collection(renewals) }
 
 // Renewing notes that the registration of a cluster is about to be replaced.
 func (s *Store) Renewing(ctx context.Context, c domain.ClusterName) error {
-	_, err := s.put(ctx, s.renewals(), c.Key(), renewal{ID: c.Key(), ClusterName: c, Token: bson.NewObjectID()})
+	_, err := s.put(ctx, s.renewals(), c.Key(), renewal{ID: c.Key(), ClusterName: c, Token: bson.NewObjectIDFromTimestamp(s.now())})
 	return err
 }
 
@@ -36,4 +38,33 @@ func (s *Store) Renewals(ctx context.Context) (map[domain.ClusterName]string, er
 		tokens[r.ClusterName] = r.Token.Hex()
 	}
 	return tokens, nil
+}
+
+// SweepRenewals removes the words on clusters that are not registered any more, unless they are younger than that. It
+// returns how many.
+func (s *Store) SweepRenewals(ctx context.Context, olderThan time.Duration) (removed int, err error) {
+	found, err := all[renewal](ctx, s, s.renewals(), bson.D{})
+	if err != nil {
+		return 0, err
+	}
+	before := s.now().Add(-olderThan)
+	for _, r := range found {
+		if !r.Token.Timestamp().Before(before) {
+			continue
+		}
+		if _, err := s.Get(ctx, domain.ClustersNoun, r.ID); !fail.Is(err, fail.NotFound) {
+			if err != nil {
+				return removed, err
+			}
+			continue
+		}
+		gone, err := s.deleteOne(ctx, s.renewals(), append(byID(r.ID), bson.E{Key: "token", Value: r.Token}))
+		if err != nil {
+			return removed, err
+		}
+		if gone {
+			removed++
+		}
+	}
+	return removed, nil
 }
