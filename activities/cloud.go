@@ -107,7 +107,7 @@ func (l *Lifecycle) checkCloud(ctx context.Context, cloud *domain.LogicalCloud) 
 	return fail.New(fail.Conflict, "%s: logical cloud %q is in state %s; instantiate it first", sentence, cloud.Name, cloud.History.State())
 }
 
-// cloudStatus is where the cloud's last context stands.
+// cloudStatus is where the cloud's last context stands, as its status shows it.
 func (l *Lifecycle) cloudStatus(ctx context.Context, cloud *domain.LogicalCloud) (domain.ContextStatus, error) {
 	id := cloud.History.ContextID()
 	if cloud.Admin() || id == "" {
@@ -120,5 +120,5 @@ func (l *Lifecycle) cloudStatus(ctx context.Context, cloud *domain.LogicalCloud)
 	if err != nil {
 		return "", err
 	}
-	return i.Status, nil
+	return l.stands(ctx, i)
 }

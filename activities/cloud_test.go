@@ -391,3 +391,32 @@ func TestRenewCertificate(t *testing.T) {
 		})
 	}
 }
+
+// TestCloudWhoseInstantiateWasEndedByHand takes no groups, for the reason that its status shows: nobody is to wait for it.
+func TestCloudWhoseInstantiateWasEndedByHand(t *testing.T) {
+	for name, c := range map[string]struct {
+		runs  activities.Runs
+		wants string
+	}{
+		"ended by hand": {closed{}, "The Logical Cloud has failed instantiating"},
+		"goes on":       {going{}, "The Logical Cloud is still instantiating"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cloud := level1()
+			cloud.History.Append(domain.Instantiated, "1", 1, begun)
+			group := &domain.DeploymentIntentGroup{
+				Identity: domain.Identity{Parent: "projects/p/composite-apps/ca/v1"}, Metadata: domain.Metadata{Name: "dig"},
+				Spec: domain.DeploymentIntentGroupSpec{LogicalCloud: "lc"}, History: domain.NewHistory(begun),
+			}
+			group.History.Append(domain.Approved, "", 0, begun)
+			d := newDocuments(cloud, group)
+			require.NoError(t, d.PutInstance(t.Context(), &domain.Instance{
+				ContextID: "1", Owner: cloudKey, Origin: domain.OpInstantiate, Operation: domain.OpInstantiate, Status: domain.ContextInstantiating,
+			}))
+			l := &activities.Lifecycle{Store: d, Runs: c.runs, Now: func() time.Time { return begun }}
+			_, err := l.Prepare(t.Context(), domain.Scope{Owner: domain.KeyOf(group), ContextID: "2", Operation: domain.OpInstantiate})
+			require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+			require.Contains(t, fail.TextOf(err), c.wants)
+		})
+	}
+}

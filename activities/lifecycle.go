@@ -15,11 +15,11 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/lru"
+	"github.com/drover-io/drover/internal/outcome"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/render"
-	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/stored"
 )
 
@@ -445,11 +445,9 @@ func (l *Lifecycle) Finish(ctx context.Context, in FinishInput) (*Outcome, error
 	if err != nil {
 		return nil, err
 	}
-	left := ends(in.ContextID, leaves)
-	out := outcome(p, left, in)
-	if in.Left && out.Status == domain.ContextTerminated {
-		out.Status = domain.ContextTerminateFailed
-	}
+	left := outcome.LeftBy(in.ContextID, leaves)
+	out := &Outcome{}
+	out.Status, out.Counts = outcome.Of(p, left, outcome.Ended{Operation: in.Operation, Stopped: in.Stopped, Left: in.Left})
 	digest := in.Plan
 	if in.Operation != domain.OpTerminate && p.Label != "" { // it has taken over from another context
 		if digest, err = l.trim(ctx, p, digest, left); err != nil {
@@ -459,57 +457,18 @@ func (l *Lifecycle) Finish(ctx context.Context, in FinishInput) (*Outcome, error
 			out.Plan = digest
 		}
 	}
+	record := outcome.Record{
+		Status: out.Status, Counts: out.Counts, Plan: digest, Stopped: in.Stopped, Reason: in.Reason, Held: in.Held, At: l.Now(),
+	}
 	return out, l.update(ctx, in.ContextID, func(i *domain.Instance) error {
-		switch {
-		case i.Operation != in.Operation, i.Overtaken(in.Scope), i.Status == domain.ContextUpdated: // another one has taken over
-			return errKnown
-		case i.Has(in.Scope) && !i.Ended.IsZero(): // an earlier attempt has recorded it
+		switch record.Write(i, in.Scope) {
+		case outcome.Written:
+			return nil
+		case outcome.Said:
 			out.Status, out.Counts = i.Status, i.Counts
-			return errKnown
 		}
-		reason := in.Reason
-		if out.Status == domain.ContextTerminateFailed { // what it had still waited for when it was stopped
-			reason = cmp.Or(reason, i.Remnants)
-		}
-		i.Status, i.Counts, i.Reason, i.Plan, i.Ended = out.Status, out.Counts, reason, digest, l.Now()
-		i.Remnants = ""
-		i.Held = in.Held
-		i.End(in.Operation, out.Status, in.Stopped, reason, i.Ended)
-		return nil
+		return errKnown
 	})
-}
-
-// ends says how the leaves of a context have ended: as recorded, or as they began.
-func ends(contextID string, leaves []domain.Leaf) func(*plan.App, *plan.Target) domain.Leaf {
-	done := make(map[string]domain.Leaf, len(leaves))
-	for _, leaf := range leaves {
-		done[leaf.ID] = leaf
-	}
-	return func(a *plan.App, t *plan.Target) domain.Leaf {
-		leaf, ok := done[domain.LeafID(contextID, a.Name, t.ClusterName)]
-		if !ok {
-			leaf.Marks = t.Begin(len(a.Resources)).Encode()
-		}
-		return leaf
-	}
-}
-
-// outcome adds up the leaves of a plan.
-func outcome(p *plan.Plan, left func(*plan.App, *plan.Target) domain.Leaf, in FinishInput) *Outcome {
-	out := &Outcome{Counts: map[domain.ResourceState]int{}}
-	kept, idle := 0, 0
-	for i := range p.Apps {
-		a := &p.Apps[i]
-		for j := range a.Targets {
-			leaf := left(a, &a.Targets[j])
-			marks := domain.DecodeMarks(leaf.Marks)
-			out.Counts = status.Rollup(out.Counts, marks.Count(false, leaf.Connectivity))
-			kept += status.Kept(marks)
-			idle += status.Idle(marks)
-		}
-	}
-	out.Status = status.ContextStatusOf(in.Operation, out.Counts, kept, idle, in.Stopped)
-	return out
 }
 
 func (l *Lifecycle) owner(ctx context.Context, key domain.Key) (domain.Owner, error) {

@@ -10,8 +10,8 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/lease"
+	"github.com/drover-io/drover/internal/outcome"
 	"github.com/drover-io/drover/internal/plan"
-	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/stored"
 )
 
@@ -125,15 +125,10 @@ func (l *Lifecycle) stands(ctx context.Context, i *domain.Instance) (domain.Cont
 	if i, err = l.Store.Instance(ctx, i.ContextID); err != nil || !i.Status.InProgress() {
 		return i.Status, err
 	}
-	if i.Status == domain.ContextInstantiating {
-		return domain.ContextInstantiateFailed, nil
+	if i.Status.Deleting() { // what it was to end may go on
+		running, err = l.Runs.Running(ctx, domain.Scope{Owner: i.Owner, ContextID: i.ContextID, Operation: cmp.Or(i.Origin, domain.OpInstantiate)})
 	}
-	// What it was to end may go on.
-	running, err = l.Runs.Running(ctx, domain.Scope{Owner: i.Owner, ContextID: i.ContextID, Operation: cmp.Or(i.Origin, domain.OpInstantiate)})
-	if err != nil || running {
-		return domain.ContextInstantiating, err
-	}
-	return domain.ContextTerminateFailed, nil
+	return i.Status.Abandoned(running), err
 }
 
 // goal drafts what is wanted.
@@ -257,7 +252,7 @@ func work(a *plan.App) (*Work, map[domain.ResourceState]int) {
 		if marks.Has(domain.Mark.ToDelete) {
 			w.Prune++
 		}
-		counts = status.Rollup(counts, marks.Count(true, domain.ConnectivityUnknown))
+		counts = outcome.Rollup(counts, marks.Count(true, domain.ConnectivityUnknown))
 	}
 	return w, counts
 }
@@ -359,8 +354,8 @@ func (l *Lifecycle) rejoinSource(ctx context.Context, in RecordInput) error {
 }
 
 // trim stores the plan without what has gone from the clusters.
-func (l *Lifecycle) trim(ctx context.Context, p *plan.Plan, digest domain.Digest, left func(*plan.App, *plan.Target) domain.Leaf) (domain.Digest, error) {
-	trimmed := p.Trim(func(a *plan.App, t *plan.Target) domain.Marks { return domain.DecodeMarks(left(a, t).Marks) })
+func (l *Lifecycle) trim(ctx context.Context, p *plan.Plan, digest domain.Digest, left outcome.Left) (domain.Digest, error) {
+	trimmed := p.Trim(left)
 	if trimmed == p {
 		return digest, nil
 	}

@@ -419,7 +419,7 @@ func (s *shard) Put(ctx context.Context, o *domain.Observation) error {
 			return nil
 		case err != nil:
 			return err
-		case i.Status != domain.ContextTerminated && i.Status != domain.ContextUpdated, s.claims(o.ContextID):
+		case !i.Status.Over(), s.claims(o.ContextID):
 			s.ours.Store(o.ContextID, nil)
 		case len(o.Resources) > 0:
 			if err := s.seen(ctx, i); err != nil {

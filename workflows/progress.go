@@ -6,7 +6,7 @@ import (
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
-	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/outcome"
 )
 
 // Counts are numbers of resources by state.
@@ -55,7 +55,7 @@ type AppProgress struct {
 func (p *AppProgress) addLeaf(in AppInput, l *leafState) {
 	marks := domain.DecodeMarks(l.Marks)
 	toPrune := in.tookOver() && marks.Has(domain.Mark.ToDelete)
-	p.Counts = status.Rollup(p.Counts, marks.Count(!l.done || toPrune, l.Connectivity))
+	p.Counts = outcome.Rollup(p.Counts, marks.Count(!l.done || toPrune, l.Connectivity))
 	if in.tookOver() && !in.Prune {
 		p.Unapplied += unapplied(marks)
 	}
@@ -65,7 +65,7 @@ func (p *AppProgress) addLeaf(in AppInput, l *leafState) {
 	switch {
 	case l.done:
 		p.Done++
-		if !status.Succeeded(in.Operation, marks) {
+		if !outcome.Succeeded(in.Operation, marks) {
 			p.Failed++
 		}
 	case l.Connectivity == domain.ConnectivityRetrying:
@@ -75,7 +75,7 @@ func (p *AppProgress) addLeaf(in AppInput, l *leafState) {
 
 // addBatch counts what a batch has counted.
 func (p *AppProgress) addBatch(b *AppProgress) {
-	p.Counts = status.Rollup(p.Counts, b.Counts)
+	p.Counts = outcome.Rollup(p.Counts, b.Counts)
 	p.Unapplied += b.Unapplied
 	p.Lost += b.Lost
 	p.Done += b.Done

@@ -100,7 +100,7 @@ var layers = []layer{
 		{pkg: "notify", ours: "status domain fail", libs: "github.com/prometheus/client_golang", world: "context"},
 		{
 			pkg:  "engine",
-			ours: "workflows activities operations explain status domain policy caller lru fail",
+			ours: "workflows activities operations explain outcome domain policy caller lru fail",
 			libs: "go.temporal.io/api/enums go.temporal.io/api/failure go.temporal.io/api/operatorservice " +
 				"go.temporal.io/api/serviceerror go.temporal.io/api/workflow go.temporal.io/api/workflowservice " +
 				"go.temporal.io/sdk/client go.temporal.io/sdk/converter go.temporal.io/sdk/temporal golang.org/x/sync " +
@@ -109,13 +109,13 @@ var layers = []layer{
 		},
 		{
 			pkg:  "workflows",
-			ours: "activities status plan domain policy fail",
+			ours: "activities outcome plan domain policy fail",
 			libs: "go.temporal.io/api/enums go.temporal.io/sdk/temporal go.temporal.io/sdk/worker " +
 				"go.temporal.io/sdk/workflow",
 		},
 		{
 			pkg: "activities",
-			ours: "observe kube render status placement network logicalcloud bundle readiness fields plan stored domain " +
+			ours: "observe kube render outcome placement network logicalcloud bundle readiness fields plan stored domain " +
 				"policy lease pause lru fail",
 			libs: "go.temporal.io/sdk/activity go.temporal.io/sdk/log go.temporal.io/sdk/temporal golang.org/x/sync " +
 				"k8s.io/apimachinery",
@@ -165,6 +165,7 @@ var layers = []layer{
 		{pkg: "operations", ours: "explain domain fail"},
 		{pkg: "explain", ours: "view bundle plan domain"},
 		{pkg: "status", ours: "view plan domain fail"},
+		{pkg: "outcome", ours: "plan domain"},
 		{pkg: "view", ours: "bundle readiness plan domain fail", libs: "k8s.io/apimachinery"},
 		{pkg: "placement", ours: "plan domain fail"},
 		{pkg: "network", ours: "plan domain"},

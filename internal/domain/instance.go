@@ -121,7 +121,7 @@ func (i *Instance) LabelID() string { return cmp.Or(i.Label, i.ContextID) }
 
 // Working is the operation that is going on while the context is in progress, or was the last one.
 func (i *Instance) Working() Operation {
-	if i.Status == ContextTerminating || i.Status == ContextTerminated || i.Status == ContextTerminateFailed {
+	if i.Status.Deleting() {
 		return OpTerminate
 	}
 	return cmp.Or(i.Origin, OpInstantiate)

@@ -54,6 +54,9 @@ func (m Mark) ToApply() bool { return m == MarkPending || m == MarkOutdated || m
 // ToDelete says whether the resource is to be deleted.
 func (m Mark) ToDelete() bool { return m == MarkDoomed || m == MarkDeleting || m == MarkLeaving }
 
+// Unsent says whether the request that it is to have was not sent yet.
+func (m Mark) Unsent() bool { return m == MarkPending || m == MarkOutdated || m == MarkDoomed }
+
 // Stays says whether the resource is in the cluster as it is to be.
 func (m Mark) Stays() bool { return m == MarkApplied || m == MarkKept }
 
@@ -85,13 +88,13 @@ func (m Mark) Completed() bool { return m.Succeeded() || m.ToDelete() || m == Ma
 // Send is the mark once a request for it may be on its way: what is to be applied may be there, of what is to be deleted
 // nobody can say that it still is.
 func (m Mark) Send() Mark {
-	switch m {
-	case MarkPending, MarkOutdated:
-		return MarkSent
-	case MarkDoomed:
+	switch {
+	case !m.Unsent():
+		return m
+	case m.ToDelete():
 		return MarkDeleting
 	default:
-		return m
+		return MarkSent
 	}
 }
 

@@ -23,7 +23,7 @@ func TestMarksAreTheirLetters(t *testing.T) {
 		byte(domain.MarkIdle), byte(domain.MarkOutdated), byte(domain.MarkGone),
 		byte(domain.MarkLeft), byte(domain.MarkLeaving),
 	}))
-	require.Len(t, declared(t), len(letters), "a mark is not among them")
+	require.Len(t, declared(t, "mark.go", "Mark"), len(letters), "a mark is not among them")
 }
 
 // fact is what some of the predicates answer of a mark, and why.
@@ -42,6 +42,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "MayBeThere Ours ToDelete Answered", "nothing was sent"},
 		{false, "Settled Failed Idle Succeeded Completed", "it is still to come"},
 		{false, "Stays", "it is not there yet"},
+		{true, "Unsent", "nobody came to it yet"},
 	},
 	domain.MarkOutdated: {
 		{true, "ToApply", "it is to become what is wanted now"},
@@ -51,6 +52,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Settled", "it is still to come"},
 		{false, "Idle Succeeded Missed Completed", "no hook has it: hooks are no difference"},
 		{false, "Stays", "it is to become another one"},
+		{true, "Unsent", "nobody came to it yet"},
 	},
 	domain.MarkSent: {
 		{true, "ToApply", "without an answer it is sent again"},
@@ -60,12 +62,14 @@ var truth = map[domain.Mark][]fact{
 		{false, "ToDelete Idle", "it is being applied"},
 		{false, "Settled Answered Failed Succeeded Completed", "there is no answer"},
 		{false, "Stays", "whether it is there is not known"},
+		{false, "Unsent", "it says so"},
 	},
 	domain.MarkApplied: {
 		{true, "MayBeThere Ours Stays Answered", "the cluster said so"},
 		{true, "Settled", "all that was to be done is done"},
 		{true, "Succeeded Completed", "a hook is not applied before it has completed"},
 		{false, "Absent ToApply ToDelete Failed Idle Missed", "it is there, and stays"},
+		{false, "Unsent", "it was answered"},
 	},
 	domain.MarkRefused: {
 		{true, "Absent", "it was new, and the cluster did not take it; or it was a failed hook, and its object was deleted"},
@@ -76,6 +80,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "ToApply", "the cluster would say the same again"},
 		{false, "Idle Succeeded Completed", "it failed"},
 		{false, "Stays", "it is not there"},
+		{false, "Unsent", "it was answered"},
 	},
 	domain.MarkDoomed: {
 		{true, "ToDelete", "it is what a terminate begins with, and what an update prunes"},
@@ -85,6 +90,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Settled Failed Answered", "nothing was sent yet"},
 		{false, "Idle Succeeded Missed", "it is no hook that is to be run"},
 		{false, "Stays", "it is to go"},
+		{true, "Unsent", "nobody came to it yet"},
 	},
 	domain.MarkDeleting: {
 		{true, "ToDelete", "without an answer it is sent again"},
@@ -95,6 +101,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Settled Failed Answered", "there is no answer"},
 		{false, "Idle Succeeded Missed", "it is no hook that is to be run"},
 		{false, "Stays", "it is to go"},
+		{false, "Unsent", "it says so"},
 	},
 	domain.MarkLeaving: {
 		{true, "ToDelete", "whether it has gone has to be looked at"},
@@ -106,6 +113,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Failed", "its deletion was accepted"},
 		{false, "Idle Succeeded Missed", "it is no hook that is to be run"},
 		{false, "Stays", "it is to go"},
+		{false, "Unsent", "it was answered"},
 	},
 	domain.MarkUndeleted: {
 		{true, "MayBeThere Ours", "a refused delete leaves it; a refused apply leaves what was there; a failed hook has an object"},
@@ -116,6 +124,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "ToApply ToDelete", "the cluster would say the same again; a terminate that is asked for again dooms it"},
 		{false, "Idle Succeeded Completed", "it failed"},
 		{false, "Stays", "it was to become another one, or to go"},
+		{false, "Unsent", "it was answered"},
 	},
 	domain.MarkDeleted: {
 		{true, "Absent Answered", "the cluster said so"},
@@ -124,6 +133,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "MayBeThere Ours ToDelete", "it is not there"},
 		{false, "ToApply Failed Idle Missed", "it has gone in order"},
 		{false, "Stays", "it is not there"},
+		{false, "Unsent", "it was answered"},
 	},
 	domain.MarkKept: {
 		{true, "MayBeThere Stays", "it is left there on purpose"},
@@ -134,6 +144,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "ToApply ToDelete Answered", "nothing is sent"},
 		{false, "Failed Idle Missed", "it is as it is to be"},
 		{false, "Succeeded", "of hooks only those of a terminate have it, and what comes after that begins anew"},
+		{false, "Unsent", "it is to have none"},
 	},
 	domain.MarkIdle: {
 		{true, "Absent", "nothing was sent"},
@@ -143,6 +154,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "ToApply Missed", "the operation does not run it"},
 		{false, "Failed Succeeded Completed", "it was not run"},
 		{false, "Stays", "it is not there"},
+		{false, "Unsent", "it is to have none"},
 	},
 	domain.MarkLeft: {
 		{true, "MayBeThere Ours", "a run of it may have left an object"},
@@ -154,6 +166,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Failed Answered", "that was of an earlier operation"},
 		{false, "Succeeded Completed", "its run did not succeed"},
 		{false, "Stays", "what there is of it is the rest of a failure"},
+		{false, "Unsent", "it is to have none"},
 	},
 	domain.MarkGone: {
 		{true, "Settled", "there is nothing to do"},
@@ -161,6 +174,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Absent", "it is not the context's: nothing is said of it"},
 		{false, "ToApply ToDelete Failed Answered Idle Succeeded Missed Completed", "it is not the context's"},
 		{false, "Stays", "it is not the context's"},
+		{false, "Unsent", "it is to have none"},
 	},
 }
 
@@ -258,10 +272,10 @@ var becomes = map[domain.Mark]map[string]become{
 	},
 }
 
-// methods are those of domain.Mark with a type.
-func methods[F any]() map[string]F {
+// methods are those of T that have the type F.
+func methods[T, F any]() map[string]F {
 	found := map[string]F{}
-	for m := range reflect.TypeFor[domain.Mark]().Methods() {
+	for m := range reflect.TypeFor[T]().Methods() {
 		if f, ok := m.Func.Interface().(F); ok {
 			found[m.Name] = f
 		}
@@ -269,10 +283,10 @@ func methods[F any]() map[string]F {
 	return found
 }
 
-// declared are the names of all marks, as their file has them.
-func declared(t *testing.T) (names []string) {
+// declared are the names of the constants of a file that begin so.
+func declared(t *testing.T, file, prefix string) (names []string) {
 	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), "mark.go", nil, parser.SkipObjectResolution)
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 	require.NoError(t, err)
 	for _, d := range f.Decls {
 		g, ok := d.(*ast.GenDecl)
@@ -281,7 +295,7 @@ func declared(t *testing.T) (names []string) {
 		}
 		for _, spec := range g.Specs {
 			for _, n := range spec.(*ast.ValueSpec).Names {
-				if strings.HasPrefix(n.Name, "Mark") {
+				if strings.HasPrefix(n.Name, prefix) {
 					names = append(names, n.Name)
 				}
 			}
@@ -292,7 +306,7 @@ func declared(t *testing.T) (names []string) {
 
 // TestTheTruthOfMarks has a row for every mark and a cell for every predicate: who adds one says of all what it means.
 func TestTheTruthOfMarks(t *testing.T) {
-	predicates := methods[func(domain.Mark) bool]()
+	predicates := methods[domain.Mark, func(domain.Mark) bool]()
 	require.NotEmpty(t, predicates)
 	require.Len(t, truth, len(letters))
 	for _, letter := range []byte(letters) {
@@ -315,7 +329,7 @@ func TestTheTruthOfMarks(t *testing.T) {
 
 // TestWhatBecomesOfMarks is the same for what is made of them.
 func TestWhatBecomesOfMarks(t *testing.T) {
-	functions := methods[func(domain.Mark) domain.Mark]()
+	functions := methods[domain.Mark, func(domain.Mark) domain.Mark]()
 	require.NotEmpty(t, functions)
 	require.Len(t, becomes, len(letters))
 	for _, letter := range []byte(letters) {

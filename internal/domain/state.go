@@ -38,12 +38,36 @@ const (
 	ContextUpdated           ContextStatus = "Updated" // another context has taken over from it
 )
 
-// Over says that the context has nothing in clusters any more, by what it was asked for.
-func (s ContextStatus) Over() bool { return s == ContextTerminated || s == ContextUpdated }
-
 // InProgress says whether work is still going on in the context.
 func (s ContextStatus) InProgress() bool {
 	return s == ContextInstantiating || s == ContextTerminating
+}
+
+// Over says whether nothing of the context is in clusters any more, or is to be: it is terminated, or another one has taken
+// over what it had.
+func (s ContextStatus) Over() bool { return s == ContextTerminated || s == ContextUpdated }
+
+// Deleting says whether the context is not to be there any more, however far that has come.
+func (s ContextStatus) Deleting() bool {
+	return s == ContextTerminating || s == ContextTerminated || s == ContextTerminateFailed
+}
+
+// Succeeded says whether the last operation has brought the context where it was to.
+func (s ContextStatus) Succeeded() bool { return s == ContextInstantiated || s == ContextTerminated }
+
+// Abandoned is where a context stands that is recorded as s while the workflow that was to go on is not open: a person has
+// ended it by hand. Says made that the operation which made the context goes on, which a terminate was to end first.
+func (s ContextStatus) Abandoned(made bool) ContextStatus {
+	switch {
+	case s == ContextInstantiating:
+		return ContextInstantiateFailed
+	case s == ContextTerminating && made:
+		return ContextInstantiating
+	case s == ContextTerminating:
+		return ContextTerminateFailed
+	default:
+		return s
+	}
 }
 
 // Action is one entry of a history. Time has millisecond precision.

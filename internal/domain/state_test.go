@@ -170,3 +170,69 @@ func TestHistory(t *testing.T) {
 		require.Equal(t, stamp, a.Time)
 	}
 }
+
+// TestTheTruthOfContextStatuses has a row for every status and a cell for every predicate.
+func TestTheTruthOfContextStatuses(t *testing.T) {
+	type cells map[string]struct {
+		answer bool
+		why    string
+	}
+	truth := map[domain.ContextStatus]cells{
+		domain.ContextNone: {
+			"InProgress": {false, "there is no context"}, "Over": {false, "nothing has come to its end"},
+			"Deleting": {false, "there is no context"}, "Succeeded": {false, "nothing was asked for"},
+		},
+		domain.ContextInstantiating: {
+			"InProgress": {true, "it is being made"}, "Over": {false, "it comes"},
+			"Deleting": {false, "it is to be there"}, "Succeeded": {false, "not yet"},
+		},
+		domain.ContextInstantiated: {
+			"InProgress": {false, "all is done"}, "Over": {false, "it is there"},
+			"Deleting": {false, "it is to be there"}, "Succeeded": {true, "it is there, as asked"},
+		},
+		domain.ContextInstantiateFailed: {
+			"InProgress": {false, "nothing is tried any more"}, "Over": {false, "part of it may be there"},
+			"Deleting": {false, "it is to be there"}, "Succeeded": {false, "not all of it is there"},
+		},
+		domain.ContextTerminating: {
+			"InProgress": {true, "it is being deleted"}, "Over": {false, "it may still be there"},
+			"Deleting": {true, "it is to go"}, "Succeeded": {false, "not yet"},
+		},
+		domain.ContextTerminated: {
+			"InProgress": {false, "all is done"}, "Over": {true, "it has gone"},
+			"Deleting": {true, "it was to go"}, "Succeeded": {true, "it has gone, as asked"},
+		},
+		domain.ContextTerminateFailed: {
+			"InProgress": {false, "nothing is tried any more"}, "Over": {false, "part of it may be there"},
+			"Deleting": {true, "it is to go"}, "Succeeded": {false, "not all of it has gone"},
+		},
+		domain.ContextUpdated: {
+			"InProgress": {false, "its work is another context's"}, "Over": {true, "what it had is another context's"},
+			"Deleting": {false, "nobody asked for that"}, "Succeeded": {false, "that is said of the context that has taken over"},
+		},
+	}
+	predicates := methods[domain.ContextStatus, func(domain.ContextStatus) bool]()
+	require.NotEmpty(t, predicates)
+	require.Len(t, truth, len(contexts))
+	require.Len(t, declared(t, "state.go", "Context"), len(contexts), "a status is not among them")
+	for status, row := range truth {
+		require.Len(t, row, len(predicates), "%q", status)
+		for name, holds := range predicates {
+			cell, ok := row[name]
+			require.True(t, ok && cell.why != "", "%q says nothing of %s", status, name)
+			require.Equal(t, cell.answer, holds(status), "%q %s: %s", status, name, cell.why)
+		}
+	}
+}
+
+// TestAbandoned is where contexts stand whose workflows were ended by hand.
+func TestAbandoned(t *testing.T) {
+	for status, want := range map[domain.ContextStatus][2]domain.ContextStatus{ // the operation that made it has ended, too, or goes on
+		domain.ContextInstantiating: {domain.ContextInstantiateFailed, domain.ContextInstantiateFailed},
+		domain.ContextTerminating:   {domain.ContextTerminateFailed, domain.ContextInstantiating},
+		domain.ContextInstantiated:  {domain.ContextInstantiated, domain.ContextInstantiated},
+		domain.ContextUpdated:       {domain.ContextUpdated, domain.ContextUpdated},
+	} {
+		require.Equal(t, want, [2]domain.ContextStatus{status.Abandoned(false), status.Abandoned(true)}, "%q", status)
+	}
+}

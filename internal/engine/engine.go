@@ -21,8 +21,8 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/lru"
+	"github.com/drover-io/drover/internal/outcome"
 	"github.com/drover-io/drover/internal/policy"
-	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/workflows"
 )
 
@@ -232,7 +232,7 @@ func (e *Engine) Counts(ctx context.Context, s domain.Scope) (map[domain.Resourc
 	}
 	counts := map[domain.ResourceState]int{}
 	for _, a := range p.Apps {
-		counts = status.Rollup(counts, a.Counts)
+		counts = outcome.Rollup(counts, a.Counts)
 	}
 	e.counts.Add(id, counted{at: time.Now(), counts: counts})
 	return counts, nil

@@ -305,16 +305,16 @@ type marks struct{ pending, sent, doomed, leaving int }
 func (m marks) unsettled() int { return m.pending + m.sent + m.doomed + m.leaving }
 
 func (m *marks) add(mark domain.Mark) {
-	switch mark {
-	case domain.MarkPending, domain.MarkOutdated:
-		m.pending++
-	case domain.MarkSent, domain.MarkDeleting:
-		m.sent++
-	case domain.MarkDoomed:
-		m.doomed++
-	case domain.MarkLeaving:
+	switch {
+	case mark.Settled():
+	case mark == domain.MarkLeaving:
 		m.leaving++
-	default: // settled
+	case mark.ToDelete() && mark.Unsent():
+		m.doomed++
+	case mark.Unsent():
+		m.pending++
+	default:
+		m.sent++
 	}
 }
 

@@ -161,7 +161,7 @@ func stateOf(x Execution, ran *domain.Ran, recorded bool) State {
 		return Refused
 	case ran == nil:
 		return Unknown
-	case ran.Status == domain.ContextInstantiated, ran.Status == domain.ContextTerminated:
+	case ran.Status.Succeeded():
 		return Succeeded
 	case ran.Stopped:
 		return Stopped

@@ -190,14 +190,10 @@ func (l *Lifecycle) statusOf(ctx context.Context, i *domain.Instance) (domain.Co
 	if i, err = l.instance(ctx, i.Owner, i.ContextID); err != nil || !i.Status.InProgress() {
 		return i.Status, err
 	}
-	if i.Status == domain.ContextInstantiating {
-		return domain.ContextInstantiateFailed, nil
+	if i.Status.Deleting() { // what it was to end may go on
+		running, err = l.engine.Running(ctx, at(i, domain.ContextInstantiating))
 	}
-	// What it was to end may go on.
-	if running, err = l.engine.Running(ctx, at(i, domain.ContextInstantiating)); err != nil || running {
-		return domain.ContextInstantiating, err
-	}
-	return domain.ContextTerminateFailed, nil
+	return i.Status.Abandoned(running), err
 }
 
 // Forget removes the records of all contexts of a resource that is deleted. For one that has not come to its end, as

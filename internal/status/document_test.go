@@ -17,6 +17,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/outcome"
 	"github.com/drover-io/drover/internal/status"
 )
 
@@ -174,7 +175,7 @@ func TestCountsAgreeWithWhatIsListed(t *testing.T) {
 						listed[r.Kebab+r.Camel]++
 					}
 				}
-				shown := status.Rollup(doc.Kebab, doc.Camel)
+				shown := outcome.Rollup(doc.Kebab, doc.Camel)
 				require.Empty(t, cmp.Diff(listed, shown))
 				summary, err := status.Summary(q, s)
 				require.NoError(t, err)

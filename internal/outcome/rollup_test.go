@@ -1,4 +1,4 @@
-package status_test
+package outcome_test
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/domain"
-	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/outcome"
 )
 
 type stateCounts = map[domain.ResourceState]int
@@ -33,12 +33,13 @@ func TestRollup(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Empty(t, cmp.Diff(c.want, status.Rollup(c.parts...)))
+			require.Empty(t, cmp.Diff(c.want, outcome.Rollup(c.parts...)))
 		})
 	}
 }
 
-func TestContextStatusOf(t *testing.T) {
+// TestStatus is where a context stands by what the leaves have left.
+func TestStatus(t *testing.T) {
 	for name, c := range map[string]struct {
 		op      domain.Operation
 		marks   string
@@ -67,17 +68,12 @@ func TestContextStatusOf(t *testing.T) {
 		"what does not deploy":             {domain.OpApprove, "AAA", false, domain.ContextNone},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := marks(c.marks)
-			counts := m.Count(false, domain.ConnectivityAvailable)
-			require.Equal(t, c.want, status.ContextStatusOf(c.op, counts, status.Kept(m), status.Idle(m), c.stopped))
+			var all outcome.Tally
+			all.Add(domain.Marks(c.marks))
+			require.Equal(t, c.want, all.Status(c.op, c.stopped))
 			if !c.stopped {
-				done := c.want == domain.ContextInstantiated || c.want == domain.ContextTerminated
-				require.Equal(t, done, status.Succeeded(c.op, m))
+				require.Equal(t, c.want.Succeeded(), outcome.Succeeded(c.op, domain.Marks(c.marks)))
 			}
 		})
 	}
-	t.Run("instantiate: retrying is not applied", func(t *testing.T) {
-		counts := stateCounts{domain.ResourceApplied: 2, domain.ResourceRetrying: 1}
-		require.Equal(t, domain.ContextInstantiateFailed, status.ContextStatusOf(domain.OpInstantiate, counts, 0, 0, false))
-	})
 }

@@ -1,0 +1,140 @@
+// Package outcome says how operations have ended, and where app contexts stand then, from what their leaves have left.
+package outcome
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// Tally is what the leaves of an operation have come to.
+type Tally struct {
+	Counts map[domain.ResourceState]int
+	kept   int // resources that a terminate leaves in the cluster on purpose; they count as Applied
+	idle   int // hooks of other operations; they count as Pending
+}
+
+// Add counts the marks of a leaf on which nothing is done any more.
+func (t *Tally) Add(marks domain.Marks) {
+	t.Counts = Rollup(t.Counts, marks.Count(false, domain.ConnectivityAvailable))
+	for _, m := range marks {
+		switch {
+		case m == domain.MarkKept:
+			t.kept++
+		case m.Idle():
+			t.idle++
+		}
+	}
+}
+
+// Status is where an app context stands after op has ended, which is one that makes a context or OpTerminate; for any other
+// operation it is ContextNone. One that makes a context has succeeded when all resources are Applied, or Deleted as hooks
+// that have done their work, but the idle ones; a terminate when all are Deleted but the kept ones. An operation that was
+// stopped has failed, whatever it came to (seeds, AppContext State).
+func (t *Tally) Status(op domain.Operation, stopped bool) domain.ContextStatus {
+	missed := t.Counts[domain.ResourcePending] - t.idle + t.Counts[domain.ResourceRetrying] + t.Counts[domain.ResourceFailed]
+	failed := stopped || missed > 0
+	switch op {
+	case domain.OpInstantiate, domain.OpUpdate, domain.OpRollback, domain.OpMigrate:
+		if failed {
+			return domain.ContextInstantiateFailed
+		}
+		return domain.ContextInstantiated
+	case domain.OpTerminate:
+		if failed || t.Counts[domain.ResourceApplied] != t.kept {
+			return domain.ContextTerminateFailed
+		}
+		return domain.ContextTerminated
+	default:
+		return domain.ContextNone
+	}
+}
+
+// Succeeded says whether an operation has left the resources of a leaf as it was to.
+func Succeeded(op domain.Operation, marks domain.Marks) bool {
+	var t Tally
+	t.Add(marks)
+	return t.Status(op, false).Succeeded()
+}
+
+// Ended is an operation whose work has ended.
+type Ended struct {
+	Operation domain.Operation
+	Stopped   bool
+	// Left says, of a terminate, that clusters have something that is in no leaf's record.
+	Left bool
+}
+
+// Of adds up what the leaves of a plan have left.
+func Of(p *plan.Plan, left Left, e Ended) (domain.ContextStatus, map[domain.ResourceState]int) {
+	t := Tally{Counts: map[domain.ResourceState]int{}}
+	for i := range p.Apps {
+		a := &p.Apps[i]
+		for j := range a.Targets {
+			t.Add(left(a, &a.Targets[j]))
+		}
+	}
+	status := t.Status(e.Operation, e.Stopped)
+	if e.Left && status == domain.ContextTerminated {
+		status = domain.ContextTerminateFailed
+	}
+	return status, t.Counts
+}
+
+// Left are the marks of an app on one of its clusters.
+type Left func(a *plan.App, t *plan.Target) domain.Marks
+
+// LeftBy says how the leaves of a context have ended: as recorded, or as they began.
+func LeftBy(contextID string, leaves []domain.Leaf) Left {
+	recorded := make(map[string]string, len(leaves))
+	for i := range leaves {
+		recorded[leaves[i].ID] = leaves[i].Marks
+	}
+	return func(a *plan.App, t *plan.Target) domain.Marks {
+		if marks, ok := recorded[domain.LeafID(contextID, a.Name, t.ClusterName)]; ok {
+			return domain.DecodeMarks(marks)
+		}
+		return t.Begin(len(a.Resources))
+	}
+}
+
+// Record is what the end of an operation changes in the record of its context.
+type Record struct {
+	Status  domain.ContextStatus
+	Counts  map[domain.ResourceState]int
+	Plan    domain.Digest
+	Stopped bool
+	Reason  string
+	Held    map[string]string
+	At      time.Time
+}
+
+// Word is what becomes of the word on an operation's end.
+type Word int
+
+// The words.
+const (
+	Written   Word = iota // it is the record's now
+	Overtaken             // the record tells of a later operation, or of a context that another one has taken over from
+	Said                  // an earlier attempt has written it: the record's status and counts are those of the end
+)
+
+// Write notes the end of an operation in the record of its context, if it is the one that the record tells of.
+func (r Record) Write(i *domain.Instance, s domain.Scope) Word {
+	switch {
+	case i.Operation != s.Operation, i.Overtaken(s), i.Status == domain.ContextUpdated:
+		return Overtaken
+	case i.Has(s) && !i.Ended.IsZero():
+		return Said
+	}
+	reason := r.Reason
+	if r.Status == domain.ContextTerminateFailed { // what it had still waited for when it was stopped
+		reason = cmp.Or(reason, i.Remnants)
+	}
+	i.Status, i.Counts, i.Reason, i.Plan, i.Ended = r.Status, r.Counts, reason, r.Plan, r.At
+	i.Remnants, i.Held = "", r.Held
+	i.End(s.Operation, r.Status, r.Stopped, reason, r.At)
+	return Written
+}
