@@ -14,24 +14,26 @@ const (
 	settingsFrame kind = 's' // to the child, once: its limits
 	readyFrame    kind = 'y' // from the child, once: it takes requests
 	requestFrame  kind = 'r' // to the child
-	noteFrame     kind = 'n' // from the child: what it does now
+	noteFrame     kind = 'n' // from the child: what it does now, where they share no memory
 	answerFrame   kind = 'a' // from the child
 )
 
 const (
 	headerSize = 5
 	maxNote    = 1 << 10
+	// atOnce is what fits in a pipe. It is copied behind its header, so that the other side wakes once.
+	atOnce = 64<<10 - headerSize
 )
 
 // errTooLong is a frame that is longer than its reader takes.
 var errTooLong = errors.New("the frame is too long")
 
-// writeFrame writes a frame. The header goes with the content where that is short, which saves a call.
+// writeFrame writes a frame.
 func writeFrame(w io.Writer, k kind, content []byte) error {
-	frame := make([]byte, headerSize, headerSize+min(len(content), maxNote))
+	frame := make([]byte, headerSize, headerSize+min(len(content), atOnce))
 	frame[0] = byte(k)
 	binary.BigEndian.PutUint32(frame[1:], uint32(len(content))) // #nosec G115 -- callers bound it
-	if len(content) <= maxNote {
+	if len(content) <= atOnce {
 		_, err := w.Write(append(frame, content...))
 		return err
 	}

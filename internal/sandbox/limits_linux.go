@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // isolations are the ways to keep a child from the network, best first: a network namespace of its own, in a user
@@ -22,7 +25,13 @@ func attributes(isolation uintptr) *syscall.SysProcAttr {
 }
 
 // self is the program that runs, also after its file was replaced.
-func self() (string, error) { return "/proc/self/exe", nil }
+func self() (string, error) {
+	const program = "/proc/self/exe"
+	if _, err := os.Stat(program); err != nil {
+		return "", fmt.Errorf("children need /proc to be mounted: %w", err)
+	}
+	return program, nil
+}
 
 // headroom is what the process needs beside the memory of Limits, of which the collector knows: threads' stacks, spans
 // that are mapped whole. The collector works at the limit; beyond it and this the kernel refuses.
@@ -98,6 +107,17 @@ func endAtSIGXCPU() {
 		fmt.Fprintln(os.Stderr, exceededCPU)
 		os.Exit(1)
 	}()
+}
+
+// untilParentGoes returns when nobody can write requests any more. It has a thread of its own and costs nothing else: if the
+// reader of requests read on while one is worked on, each would be handed from one thread to another.
+func untilParentGoes() {
+	for {
+		input := []unix.PollFd{{Fd: 0}}
+		if n, err := unix.Poll(input, -1); n > 0 || !errors.Is(err, syscall.EINTR) {
+			return
+		}
+	}
 }
 
 // allowCPU allows the process so much processor time from now on.

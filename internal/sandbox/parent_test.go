@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -37,6 +39,24 @@ func TestChildrenDieWithTheirParent(t *testing.T) {
 			require.Eventually(t, func() bool { return gone(pid) }, time.Minute, 10*time.Millisecond)
 		})
 	}
+}
+
+// After an upgrade has replaced the program's file, one that runs still starts children, of itself.
+func TestProgramIsReplaced(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("a child is started from the file")
+	}
+	program := filepath.Join(t.TempDir(), "program")
+	content, err := os.ReadFile(os.Args[0])
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(program, content, 0o700)) //nolint:gosec // it is to be run
+	command := exec.CommandContext(t.Context(), program)
+	command.Env = append(os.Environ(), "SANDBOX_TEST_PARENT=replaced")
+	command.Stderr = os.Stderr
+	said, err := command.Output()
+	require.NoError(t, err)
+	require.Equal(t, "still here\n", string(said))
 }
 
 // gone says whether a process has ended, waited for or not.

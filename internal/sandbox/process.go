@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,7 +21,9 @@ type child struct {
 	command *exec.Cmd
 	in, out *os.File
 	answers *bufio.Reader
-	said    head // its standard error
+	board   board
+	asked   uint32 // requests so far
+	said    head   // its standard error
 
 	mu     sync.Mutex
 	why    Limit // that it was killed for, by us
@@ -52,17 +55,23 @@ func (c *child) start(program, purpose string, isolation uintptr) error {
 		return errors.Join(err, in.Close())
 	}
 	defer theirOut.Close()
+	notes, err := newBoard()
+	if err != nil {
+		return errors.Join(err, in.Close(), out.Close())
+	}
 	command := exec.Command(program) //nolint:noctx // it outlives whoever has it started; Pool.Close ends it
 	command.Args = []string{os.Args[0], purpose}
 	// Nothing of ours: it has keys and passwords. Templates see one time zone, wherever they are rendered.
 	command.Env = []string{variable + "=" + purpose, "GOTRACEBACK=none", "TZ=UTC"}
 	command.Dir = "/"
 	command.Stdin, command.Stdout, command.Stderr = theirIn, theirOut, &c.said
+	command.ExtraFiles = notes.files()
 	command.SysProcAttr = attributes(isolation)
 	if err := command.Start(); err != nil {
+		notes.close()
 		return errors.Join(err, in.Close(), out.Close())
 	}
-	c.command, c.in, c.out, c.answers = command, in, out, bufio.NewReader(out)
+	c.command, c.in, c.out, c.answers, c.board = command, in, out, bufio.NewReader(out), notes
 	return nil
 }
 
@@ -100,7 +109,13 @@ func (c *child) kill(why Limit) {
 func (c *child) discard(why Limit) {
 	c.kill(why)
 	<-c.gone
+	c.letGo()
+}
+
+// letGo closes what is left of a process that has ended.
+func (c *child) letGo() {
 	_ = c.out.Close()
+	c.board.close()
 }
 
 // greet tells a new process its limits and waits until it takes requests. After an error the process has gone.
@@ -138,7 +153,10 @@ func (c *child) do(ctx context.Context, request []byte) (answer []byte, err erro
 	if errors.Is(err, errTooLong) {
 		why = Answer
 	}
-	c.discard(why)
+	c.kill(why)
+	<-c.gone
+	note = cmp.Or(c.board.note(c.asked), note)
+	c.letGo()
 	if cause := context.Cause(ctx); cause != nil {
 		return nil, cause
 	}
@@ -147,6 +165,7 @@ func (c *child) do(ctx context.Context, request []byte) (answer []byte, err erro
 
 // ask sends the request and reads notes until the answer comes.
 func (c *child) ask(request []byte) (answer []byte, note string, err error) {
+	c.asked++
 	if err := writeFrame(c.in, requestFrame, request); err != nil {
 		return nil, "", err
 	}

@@ -321,7 +321,7 @@ func (p *Pool) keep(c *child) {
 		delete(p.all, c)
 		if i := slices.Index(p.idle, c); i >= 0 { // nobody has it who would let go of it
 			p.idle = slices.Delete(p.idle, i, i+1)
-			_ = c.out.Close()
+			c.letGo()
 		}
 	}()
 }

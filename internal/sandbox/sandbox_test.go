@@ -23,7 +23,12 @@ import (
 
 func TestMain(m *testing.M) {
 	Main("test", perform)
-	if os.Getenv("SANDBOX_TEST_PARENT") != "" {
+	switch os.Getenv("SANDBOX_TEST_PARENT") {
+	case "":
+	case "replaced":
+		replaced()
+		os.Exit(0)
+	default:
 		parent()
 	}
 	os.Exit(m.Run())
@@ -32,6 +37,9 @@ func TestMain(m *testing.M) {
 // perform is what children of this package's tests can do.
 func perform(request []byte, note func(string)) []byte {
 	do, argument, _ := strings.Cut(string(request), " ")
+	if do == "leave" {
+		os.Exit(0)
+	}
 	note("doing " + do)
 	switch do {
 	case "echo":
@@ -62,7 +70,7 @@ func perform(request []byte, note func(string)) []byte {
 		return make([]byte, n)
 	case "panic":
 		panic("on purpose")
-	case "exit":
+	case "exit", "exit" + strings.Repeat("x", 2*maxNote):
 		os.Exit(0)
 	}
 	return nil
@@ -169,6 +177,25 @@ func TestDeaths(t *testing.T) {
 			require.Equal(t, "again", do(t, p, "echo again"), "another child is there")
 		})
 	}
+}
+
+// What a child has noted tells of the request that it was noted for, and of no later one.
+func TestNotesAreOfTheirRequest(t *testing.T) {
+	t.Parallel()
+	p := pool(t, 1, nil)
+	noted := func(request string) string {
+		_, err := p.Do(t.Context(), []byte(request))
+		var death *Death
+		require.ErrorAs(t, err, &death)
+		return death.Note
+	}
+	do(t, p, "echo one")
+	require.Empty(t, noted("leave"), "it died before it noted anything")
+	do(t, p, "echo one")
+	do(t, p, "echo two")
+	require.Equal(t, "doing exit", noted("exit"))
+	long := "exit" + strings.Repeat("x", 2*maxNote)
+	require.Equal(t, ("doing " + long)[:maxNote], noted(long))
 }
 
 // A child that is stopped, as by a paused machine, is late like any other.
@@ -369,4 +396,21 @@ func parent() {
 	fmt.Println(string(pid))
 	_, err = p.Do(context.Background(), []byte("spin"))
 	panic(err)
+}
+
+// replaced is a process whose file is another one's before it starts its first child.
+func replaced() {
+	if err := errors.Join(os.Remove(os.Args[0]), os.WriteFile(os.Args[0], []byte("#!/bin/false"), 0o600)); err != nil {
+		panic(err)
+	}
+	p, err := New(Config{Purpose: "test", Size: 1, Limits: limits, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		panic(err)
+	}
+	defer p.Close()
+	answer, err := p.Do(context.Background(), []byte("echo still here"))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(string(answer))
 }
