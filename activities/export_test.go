@@ -3,6 +3,8 @@ package activities
 import (
 	"testing"
 	"time"
+
+	"github.com/drover-io/drover/internal/domain"
 )
 
 // SetTellEvery sets how often the workflow is told who is heard for the time of a test.
@@ -11,3 +13,6 @@ func SetTellEvery(t *testing.T, d time.Duration) {
 	t.Cleanup(func() { tellEvery = before })
 	tellEvery = d
 }
+
+// HasPlanner says whether there is a plan for the owners of a noun.
+func HasPlanner(n *domain.Noun) bool { return planners[n] != nil }

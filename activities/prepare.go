@@ -236,7 +236,8 @@ func (l *Lifecycle) loadApps(ctx context.Context, w *wanted) (err error) {
 		return err
 	}
 	if len(w.apps) == 0 {
-		return w.absent(fail.New(fail.Conflict, "composite app %q has no apps", strings.Join(w.group.Parent.Segments()[3:], " ")))
+		_, name := domain.Cut(domain.CompositeApps, w.group.Parent)
+		return w.absent(fail.New(fail.Conflict, "composite app %q has no apps", strings.ReplaceAll(name, "/", " ")))
 	}
 	slices.SortStableFunc(w.apps, func(a, b *domain.App) int {
 		return cmp.Or(a.Made.Compare(b.Made), cmp.Compare(a.Name, b.Name))

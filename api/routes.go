@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -53,24 +54,6 @@ const aboutStatus = "By app, cluster and resource: what was done (status=deploye
 
 // operations are what is not a plain verb.
 func (e *edge) operations() []endpoint {
-	var (
-		groups, clouds, clusters = domain.DeploymentIntentGroups, domain.LogicalClouds, domain.ClustersNoun
-		group, cloud, cluster    = onePath(groups), onePath(clouds), onePath(clusters)
-	)
-	post := func(noun *domain.Noun, verb door.Verb, action, summary, about string, ok int, handle handler) endpoint {
-		p := endpoint{method: http.MethodPost, path: onePath(noun) + "/" + action, verb: verb, noun: noun, summary: summary, about: about, out: map[int]any{ok: nil}, handle: handle}
-		if verb != door.Stop {
-			p.limit = policy.Answer
-		}
-		return p
-	}
-	with := func(p endpoint, in, out any) endpoint { // bodies
-		p.in = in
-		for code := range p.out {
-			p.out[code] = out
-		}
-		return p
-	}
 	get := func(noun *domain.Noun, verb door.Verb, path, summary, about string, out any, query []parameter, handle handler) endpoint {
 		return endpoint{method: http.MethodGet, path: path, verb: verb, noun: noun, summary: summary, about: about, out: map[int]any{200: out}, query: query, handle: handle}
 	}
@@ -79,72 +62,75 @@ func (e *edge) operations() []endpoint {
 		return p
 	}
 	all := []endpoint{
-		post(groups, door.Approve, "approve", "Approve a deployment intent group",
-			"It is rendered and placed, and nothing is done in any cluster; what cannot be rendered is refused with the reason.",
-			202, warned(202, door.Service.Approve)),
-		post(groups, door.Instantiate, "instantiate", "Instantiate a deployment intent group",
-			"An approved group is rendered, placed and applied in its clusters. The answer comes when it is accepted: follow it with status.",
-			202, warned(202, door.Service.Instantiate)),
-		post(groups, door.Terminate, "terminate", "Terminate a deployment intent group",
-			"What it has in its clusters is deleted. The answer comes when it is accepted: follow it with status.",
-			202, operate(202, door.Service.Terminate)),
-		post(groups, door.Stop, "stop", "Stop the running operation of a deployment intent group",
-			"What has been done stays; terminate takes it out.",
-			202, operate(202, door.Service.Stop)),
-		with(post(groups, door.Update, "update", "Bring the instance of a deployment intent group in line with its intents, profiles and apps",
-			"What is not wanted any more is pruned. The answer is the revision that the instance has then.",
-			202, update), nil, 0),
-		with(post(groups, door.Rollback, "rollback", "Bring the instance of a deployment intent group back to a revision",
-			"Revisions count from 1 since the last instantiate; the rollback makes a new one.",
-			202, rollback), rollbackBody{}, nil),
-		with(post(groups, door.Migrate, "migrate", "Hand the instance of a deployment intent group over to a group of another composite app version",
-			"What both groups have stays in its clusters and is updated; the rest is applied or pruned. The other group must be approved.",
-			202, migrate), migrateBody{}, nil),
-		watched(get(groups, door.Status, group+"/status", "Show where a deployment intent group stands", aboutStatus, anyDocument{}, statusQuery, statusOf), e.watchOwner),
 		get(domain.DeploymentIntents, door.List, manyPath(domain.DeploymentIntents)+"/", "Show what one intent of a deployment intent group binds", "With the slash at the end of the path, as EMCO has it; without the query it lists what all intents bind.", intentBinding{}, intentQuery, listIntents),
 		get(domain.AppIntents, door.List, manyPath(domain.AppIntents)+"/", "Show the placement of one app", "With the slash at the end of the path, as EMCO has it; without the query it lists all app intents.", domain.AppIntentSpec{}, appIntentListQuery, listAppIntents),
-
-		post(clusters, door.Instantiate, "apply", "Apply the network intents of a cluster",
-			"The networks and provider networks are applied in the cluster. The answer comes when it is accepted: follow it with status.",
-			204, warned(204, door.Service.Instantiate)),
-		post(clusters, door.Terminate, "terminate", "Terminate the network intents of a cluster",
-			"The networks and provider networks are deleted in the cluster.",
-			204, operate(204, door.Service.Terminate)),
-		post(clusters, door.Stop, "stop", "Stop the running operation on the network intents of a cluster",
-			"What has been done stays; terminate takes it out.",
-			204, operate(204, door.Service.Stop)),
-		watched(get(clusters, door.Status, cluster+"/status", "Show where the network intents of a cluster stand, or what runs there", aboutStatus, forms{anyDocument{}, explain.Cluster{}}, networkStatusQuery, clusterStatus), e.watchCluster),
-
-		post(clouds, door.Instantiate, "instantiate", "Instantiate a logical cloud",
-			"The namespace, the user and its rights are made in each cluster that is referred to. The answer comes when it is accepted: follow it with status.",
-			202, warned(202, door.Service.Instantiate)),
-		post(clouds, door.Terminate, "terminate", "Terminate a logical cloud",
-			"What it has in its clusters is deleted; no deployment intent group may name it any more.",
-			202, operate(202, door.Service.Terminate)),
-		with(post(clouds, door.Update, "update", "Bring the clusters of a logical cloud in line with its references, permissions and quotas",
-			"What was added is made in the clusters, and what was taken out is pruned there.",
-			202, updateCloud), nil, &domain.LogicalCloud{}),
-		post(clouds, door.Stop, "stop", "Stop the last operation of a logical cloud",
-			"What has been done stays; terminate takes it out.",
-			200, operate(200, door.Service.Stop)),
-		watched(get(clouds, door.Status, cloud+"/status", "Show where a logical cloud stands", aboutStatus, anyDocument{}, cloudStatusQuery, statusOf), e.watchOwner),
 		get(domain.ClusterReferences, door.Download, onePath(domain.ClusterReferences)+"/kubeconfig", "Download the kubeconfig of a logical cloud's user for one cluster", "For clouds of level 1, once they are instantiated; it has the rights of the user permissions.", nil, nil, userKubeconfig),
-
 		get(domain.Operations, door.List, manyPath(domain.Operations), "List the operations that go on, and those that have ended lately", "Those that go on come first, then those that have ended, the last one first.", operations.List{}, operationsQuery, listOperations),
 		get(domain.Operations, door.Get, onePath(domain.Operations), "Show the last run of an operation", "With where it has brought its instance, and how many resources are in each state.", operations.Operation{}, nil, getOperation),
 	}
 	for _, many := range []struct{ below, whose string }{{"", "fleet"}, {onePath(domain.Projects), "project"}} {
-		all = append(all, watched(get(groups, door.List, many.below+"/"+groups.Collection,
+		all = append(all, watched(get(domain.DeploymentIntentGroups, door.List, many.below+"/"+domain.DeploymentIntentGroups.Collection,
 			"List the deployment intent groups of the "+many.whose+" with where each of them stands",
 			"In pages, sorted by path. With watch, a stream of what changes.",
 			service.GroupList{}, []parameter{limitQuery, continueQuery, groupsWatchQuery}, groupsBelow), e.watchGroups))
 	}
 	for _, noun := range domain.Owners {
-		all = append(all, get(noun, door.Explain, onePath(noun)+"/explain", "Say why a "+noun.Title+" is not as it was wished",
-			"Which operation waits for which cluster, app or resource, the newest error, when it is tried again, and what can be done.",
-			explain.Explanation{}, explainQuery, explainOwner))
+		for _, o := range noun.Owner.Operations {
+			all = append(all, operation(noun, o))
+		}
+		summary, query, handle, watch := "Show where a "+noun.Title+" stands", statusQuery, handler(statusOf), e.watchOwner
+		out := any(anyDocument{})
+		switch noun {
+		case domain.LogicalClouds:
+			query = cloudStatusQuery
+		case domain.ClustersNoun:
+			summary, query, handle, watch = "Show where the network intents of a cluster stand, or what runs there", networkStatusQuery, clusterStatus, e.watchCluster
+			out = forms{anyDocument{}, explain.Cluster{}}
+		}
+		all = append(all,
+			watched(get(noun, door.Status, onePath(noun)+"/status", summary, aboutStatus, out, query, handle), watch),
+			get(noun, door.Explain, onePath(noun)+"/explain", "Say why a "+noun.Title+" is not as it was wished",
+				"Which operation waits for which cluster, app or resource, the newest error, when it is tried again, and what can be done.",
+				explain.Explanation{}, explainQuery, explainOwner))
 	}
 	return all
+}
+
+// answers are what EMCO answers to an operation where that is not 202 without a body.
+var answers = map[*domain.Noun]map[domain.Operation]int{
+	domain.ClustersNoun:  {domain.OpInstantiate: 204, domain.OpTerminate: 204, domain.OpStop: 204},
+	domain.LogicalClouds: {domain.OpStop: 200},
+}
+
+// operation is the endpoint of an operation on the owners of a noun.
+func operation(noun *domain.Noun, o domain.OwnerOperation) endpoint {
+	ok := cmp.Or(answers[noun][o.Operation], http.StatusAccepted)
+	p := endpoint{
+		method: http.MethodPost, path: onePath(noun) + "/" + o.Called(), verb: door.Verb(o.Operation), noun: noun,
+		summary: o.Summary, about: o.About, limit: policy.Answer,
+	}
+	var out any
+	switch o.Operation {
+	case domain.OpApprove:
+		p.handle = warned(ok, door.Service.Approve)
+	case domain.OpInstantiate:
+		p.handle = warned(ok, door.Service.Instantiate)
+	case domain.OpTerminate:
+		p.handle = operate(ok, door.Service.Terminate)
+	case domain.OpStop:
+		p.handle, p.limit = operate(ok, door.Service.Stop), policy.Plain
+	case domain.OpUpdate:
+		p.handle, out = update, 0
+		if noun == domain.LogicalClouds {
+			p.handle, out = updateCloud, &domain.LogicalCloud{}
+		}
+	case domain.OpRollback:
+		p.handle, p.in = rollback, rollbackBody{}
+	case domain.OpMigrate:
+		p.handle, p.in = migrate, migrateBody{}
+	}
+	p.out = map[int]any{ok: out}
+	return p
 }
 
 // always answers a PUT with one code; upsert tells a new document from a replaced one.

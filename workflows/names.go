@@ -20,6 +20,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.temporal.io/sdk/temporal"
@@ -101,27 +102,26 @@ func clip(text string) string {
 
 // Search attributes: a run can be found by any of them.
 var (
-	projectAttribute      = temporal.NewSearchAttributeKeyKeyword("DroverProject")
-	compositeAppAttribute = temporal.NewSearchAttributeKeyKeyword("DroverCompositeApp")
-	groupAttribute        = temporal.NewSearchAttributeKeyKeyword("DroverGroup")
-	cloudAttribute        = temporal.NewSearchAttributeKeyKeyword("DroverLogicalCloud")
-	appAttribute          = temporal.NewSearchAttributeKeyKeyword("DroverApp")
-	clusterAttribute      = temporal.NewSearchAttributeKeyKeyword("DroverCluster")
-	contextAttribute      = temporal.NewSearchAttributeKeyKeyword("DroverContext")
-	operationAttribute    = temporal.NewSearchAttributeKeyKeyword("DroverOperation")
+	projectAttribute   = temporal.NewSearchAttributeKeyKeyword("DroverProject")
+	appAttribute       = temporal.NewSearchAttributeKeyKeyword("DroverApp")
+	clusterAttribute   = temporal.NewSearchAttributeKeyKeyword("DroverCluster")
+	contextAttribute   = temporal.NewSearchAttributeKeyKeyword("DroverContext")
+	operationAttribute = temporal.NewSearchAttributeKeyKeyword("DroverOperation")
 )
 
 // SearchAttributes names the attributes that a namespace must have, all of type Keyword.
 func SearchAttributes() []string {
-	keys := []temporal.SearchAttributeKeyKeyword{
-		projectAttribute, compositeAppAttribute, groupAttribute, cloudAttribute, appAttribute,
-		clusterAttribute, contextAttribute, operationAttribute,
+	var names []string
+	for _, n := range domain.Owners {
+		for _, a := range n.Owner.Attributes {
+			names = append(names, a.Name)
+		}
 	}
-	names := make([]string, 0, len(keys))
-	for _, k := range keys {
+	for _, k := range []temporal.SearchAttributeKeyKeyword{appAttribute, clusterAttribute, contextAttribute, operationAttribute} {
 		names = append(names, k.GetName())
 	}
-	return names
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // roots are the operations that run, each with the type of its root workflow.
@@ -163,15 +163,16 @@ func operationPath(s domain.Scope) string {
 	return fmt.Sprintf("%s/%s/%s", ownerPath(s.Owner), s.ContextID, s.Operation)
 }
 
-// ownerPath is the owner's key with few of the names of collections in it, so that the Web UI's list has room for
-// what comes after it: testvfw/compositevfw/v1/vfw, testvfw/logical-clouds/lc1, vfw-provider/clusters/edge01. The number of
-// segments, or what is before the last one, tells owners of different nouns from each other.
+// ownerPath is the owner's id (domain.OwnerKind): testvfw/compositevfw/v1/vfw, testvfw/logical-clouds/lc1,
+// vfw-provider/clusters/edge01. The number of segments, or what is before the last one, tells owners of different nouns from
+// each other.
 func ownerPath(owner domain.Key) string {
-	seg := owner.Segments()
-	if domain.OwnerNoun(owner) == domain.DeploymentIntentGroups {
-		return strings.Join([]string{seg[1], seg[3], seg[4], seg[6]}, "/")
+	if n := domain.OwnerNoun(owner); n != nil {
+		if path, ok := n.Fill(n.Owner.ID, owner); ok {
+			return path
+		}
 	}
-	return strings.Join(seg[1:], "/")
+	return string(owner)
 }
 
 // AppID is the id of the workflow for an app; all its clusters when from and to are 0.
@@ -227,30 +228,23 @@ func searchAttributes(s domain.Scope, more ...temporal.SearchAttributeUpdate) te
 		operationAttribute.ValueSet(string(s.Operation)),
 	}
 	for _, a := range ownerAttributes(s.Owner) {
-		updates = append(updates, a.key.ValueSet(a.value))
+		updates = append(updates, temporal.NewSearchAttributeKeyKeyword(a.Name).ValueSet(a.Value))
 	}
 	return temporal.NewSearchAttributes(append(updates, more...)...)
 }
 
-// attribute is a search attribute with its value.
-type attribute struct {
-	key   temporal.SearchAttributeKeyKeyword
-	value string
-}
-
 // ownerAttributes tell an owner from all others of its noun.
-func ownerAttributes(owner domain.Key) []attribute {
-	seg := owner.Segments()
-	switch domain.OwnerNoun(owner) {
-	case domain.DeploymentIntentGroups:
-		return []attribute{{projectAttribute, seg[1]}, {compositeAppAttribute, fit(seg[3] + "/" + seg[4])}, {groupAttribute, seg[6]}}
-	case domain.LogicalClouds:
-		return []attribute{{projectAttribute, seg[1]}, {cloudAttribute, seg[3]}}
-	case domain.ClustersNoun:
-		return []attribute{{clusterAttribute, fit(domain.ClusterName{Provider: seg[1], Name: seg[3]}.String())}}
-	default:
+func ownerAttributes(owner domain.Key) (found []domain.Attribute) {
+	n := domain.OwnerNoun(owner)
+	if n == nil {
 		return nil
 	}
+	for _, a := range n.Owner.Attributes {
+		if value, ok := n.Fill(a.Value, owner); ok {
+			found = append(found, domain.Attribute{Name: a.Name, Value: fit(value)})
+		}
+	}
+	return found
 }
 
 // OperationAttributes are the search attributes of the root, which the API sets when it starts it.
@@ -258,20 +252,20 @@ func OperationAttributes(s domain.Scope) temporal.SearchAttributes { return sear
 
 // CloudAttributes are the search attributes of the workflow that keeps the certificates of a logical cloud.
 func CloudAttributes(cloud domain.Key) temporal.SearchAttributes {
-	return temporal.NewSearchAttributes(projectAttribute.ValueSet(cloud.Segments()[1]), cloudAttribute.ValueSet(cloud.Name()))
+	var updates []temporal.SearchAttributeUpdate
+	for _, a := range ownerAttributes(cloud) {
+		updates = append(updates, temporal.NewSearchAttributeKeyKeyword(a.Name).ValueSet(a.Value))
+	}
+	return temporal.NewSearchAttributes(updates...)
 }
 
 // Summary is the one line by which a person knows the run in the Web UI.
 func Summary(s domain.Scope) string {
-	seg := s.Owner.Segments()
-	switch domain.OwnerNoun(s.Owner) {
-	case domain.DeploymentIntentGroups:
-		return fmt.Sprintf("%s %s", s.Operation, strings.Join([]string{seg[1], seg[3], seg[4], seg[6]}, " / "))
-	case domain.LogicalClouds:
-		return fmt.Sprintf("%s logical cloud %s / %s", s.Operation, seg[1], seg[3])
-	case domain.ClustersNoun:
-		return fmt.Sprintf("%s networks of %s / %s", s.Operation, seg[1], seg[3])
-	default:
-		return string(s.Operation) + " " + string(s.Owner)
+	label := string(s.Owner)
+	if n := domain.OwnerNoun(s.Owner); n != nil {
+		if text, ok := n.Fill(n.Owner.Label, s.Owner); ok {
+			label = text
+		}
 	}
+	return string(s.Operation) + " " + label
 }

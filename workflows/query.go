@@ -54,7 +54,7 @@ func (w Wanted) identity() (terms []string) {
 	}
 	if w.Owner != "" {
 		for _, a := range ownerAttributes(w.Owner) {
-			terms = append(terms, is(a.key, a.value))
+			terms = append(terms, is(temporal.NewSearchAttributeKeyKeyword(a.Name), a.Value))
 		}
 	}
 	if w.ContextID != "" {
@@ -88,19 +88,13 @@ func oneOf(name string, values []string) string {
 func ScopeOf(attribute func(name string) string) domain.Scope {
 	get := func(k temporal.SearchAttributeKeyKeyword) string { return attribute(k.GetName()) }
 	s := domain.Scope{ContextID: get(contextAttribute), Operation: domain.Operation(get(operationAttribute))}
-	project, composite, cluster := get(projectAttribute), get(compositeAppAttribute), get(clusterAttribute)
-	var key domain.Key
-	switch {
-	case composite != "":
-		name, version, _ := strings.Cut(composite, "/")
-		key = domain.Join("projects", project, "composite-apps", name, version, "deployment-intent-groups", get(groupAttribute))
-	case get(cloudAttribute) != "":
-		key = domain.Join("projects", project, "logical-clouds", get(cloudAttribute))
-	default:
-		provider, name, _ := strings.Cut(cluster, "+")
-		key = domain.ClusterName{Provider: provider, Name: name}.Key()
-	}
-	if domain.IsOwner(key) && len(composite) < longest && len(cluster) < longest {
+	whole := true // false for a name that fit has cut
+	key := domain.OwnerOf(func(name string) string {
+		value := attribute(name)
+		whole = whole && len(value) < longest
+		return value
+	})
+	if whole && domain.IsOwner(key) {
 		s.Owner = key
 	}
 	return s

@@ -72,6 +72,16 @@ type GitOps struct {
 var ClustersNoun = &Noun{
 	Kind: "clusters", Title: "cluster", Collection: "clusters", Names: []string{"cluster"},
 	Parent: ClusterProviders, New: func() Object { return &Cluster{} }, File: true,
+	Owner: &OwnerKind{ // of its network intents
+		ID: "{clusterProvider}/clusters/{cluster}", Label: "networks of {clusterProvider} / {cluster}", Name: "{clusterProvider}+{cluster}",
+		Attributes: []Attribute{{"DroverCluster", "{clusterProvider}+{cluster}"}},
+		Document:   "networks",
+		Operations: []OwnerOperation{
+			{Operation: OpInstantiate, Word: "apply", Summary: "Apply the network intents of a cluster", About: "The networks and provider networks are applied in the cluster. The answer comes when it is accepted: follow it with status."},
+			{Operation: OpTerminate, Summary: "Terminate the network intents of a cluster", About: "The networks and provider networks are deleted in the cluster."},
+			{Operation: OpStop, Summary: "Stop the running operation on the network intents of a cluster", About: "What has been done stays; terminate takes it out."},
+		},
+	},
 }
 
 // Noun is ClustersNoun.

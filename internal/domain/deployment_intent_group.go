@@ -35,6 +35,20 @@ type OverrideValues struct {
 var DeploymentIntentGroups = &Noun{
 	Kind: "deployment-intent-groups", Title: "deployment intent group", Collection: "deployment-intent-groups", Names: []string{"deploymentIntentGroup"},
 	Parent: CompositeApps, New: func() Object { return &DeploymentIntentGroup{} },
+	Owner: &OwnerKind{
+		ID:    "{project}/{compositeApp}/{compositeAppVersion}/{deploymentIntentGroup}",
+		Label: "{project} / {compositeApp} / {compositeAppVersion} / {deploymentIntentGroup}", Name: "{deploymentIntentGroup}",
+		Attributes: []Attribute{{"DroverProject", "{project}"}, {"DroverCompositeApp", "{compositeApp}/{compositeAppVersion}"}, {"DroverGroup", "{deploymentIntentGroup}"}},
+		Operations: []OwnerOperation{
+			{Operation: OpApprove, Summary: "Approve a deployment intent group", About: "It is rendered and placed, and nothing is done in any cluster; what cannot be rendered is refused with the reason."},
+			{Operation: OpInstantiate, Summary: "Instantiate a deployment intent group", About: "An approved group is rendered, placed and applied in its clusters. The answer comes when it is accepted: follow it with status."},
+			{Operation: OpTerminate, Summary: "Terminate a deployment intent group", About: "What it has in its clusters is deleted. The answer comes when it is accepted: follow it with status."},
+			{Operation: OpStop, Summary: "Stop the running operation of a deployment intent group", About: "What has been done stays; terminate takes it out."},
+			{Operation: OpUpdate, Summary: "Bring the instance of a deployment intent group in line with its intents, profiles and apps", About: "What is not wanted any more is pruned. The answer is the revision that the instance has then."},
+			{Operation: OpRollback, Summary: "Bring the instance of a deployment intent group back to a revision", About: "Revisions count from 1 since the last instantiate; the rollback makes a new one."},
+			{Operation: OpMigrate, Summary: "Hand the instance of a deployment intent group over to a group of another composite app version", About: "What both groups have stays in its clusters and is updated; the rest is applied or pruned. The other group must be approved."},
+		},
+	},
 }
 
 // Noun is DeploymentIntentGroups.
@@ -44,14 +58,15 @@ func (d *DeploymentIntentGroup) Noun() *Noun { return DeploymentIntentGroups }
 func (d *DeploymentIntentGroup) Track() *History { return &d.History }
 
 // Project is the name of the project that the group belongs to.
-func (d *DeploymentIntentGroup) Project() Key { return Join(d.Parent.Segments()[:2]...) }
+func (d *DeploymentIntentGroup) Project() Key {
+	project, _ := Projects.Above(d.Parent)
+	return project
+}
 
 // CompositeAppVersion is the version of the composite app that a group belongs to; false for another key.
 func CompositeAppVersion(group Key) (version string, ok bool) {
-	if OwnerNoun(group) != DeploymentIntentGroups {
-		return "", false
-	}
-	return group.Segments()[4], true
+	names, ok := DeploymentIntentGroups.Split(group)
+	return names["compositeAppVersion"], ok
 }
 
 // CompositeProfileKey names the profile.

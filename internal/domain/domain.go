@@ -75,6 +75,8 @@ type Noun struct {
 	Names  []string
 	Parent *Noun         // nil at the top
 	New    func() Object // nil for what is no document, but made when it is asked for
+	// Owner says, of a noun whose documents are Owners, how they are run and shown; nil for others.
+	Owner *OwnerKind
 	// Bounds says that one is a scope: it and what is below it may be given into somebody's hands as a whole (ScopeOf).
 	Bounds bool
 	// File says that a file is uploaded with a document.
@@ -96,6 +98,18 @@ func (n *Noun) Lineage() []*Noun {
 // Split takes the key of a document of the noun apart: the names in it by what the noun and those above it call them, such
 // as "project" and "compositeAppVersion". ok is false for a key of another noun, and when a name is no name.
 func (n *Noun) Split(key Key) (names map[string]string, ok bool) {
+	names, ok = n.split(key)
+	for called, name := range names {
+		var p fail.Problems
+		if CheckName(&p, called, name); p.Err() != nil {
+			return nil, false
+		}
+	}
+	return names, ok
+}
+
+// split is Split without a look at the names.
+func (n *Noun) split(key Key) (names map[string]string, ok bool) {
 	names = map[string]string{}
 	rest := key.Segments()
 	for _, level := range n.Lineage() {
@@ -103,15 +117,30 @@ func (n *Noun) Split(key Key) (names map[string]string, ok bool) {
 			return nil, false
 		}
 		for i, called := range level.Names {
-			var p fail.Problems
-			if CheckName(&p, called, rest[1+i]); p.Err() != nil {
-				return nil, false
-			}
 			names[called] = rest[1+i]
 		}
 		rest = rest[1+len(level.Names):]
 	}
-	return names, len(rest) == 0
+	if len(rest) > 0 {
+		return nil, false
+	}
+	return names, true
+}
+
+// Key is the opposite of Split; false when a name is missing.
+func (n *Noun) Key(names map[string]string) (Key, bool) {
+	var segments []string
+	for _, level := range n.Lineage() {
+		segments = append(segments, level.Collection)
+		for _, called := range level.Names {
+			name, ok := names[called]
+			if !ok {
+				return "", false
+			}
+			segments = append(segments, name)
+		}
+	}
+	return Join(segments...), true
 }
 
 // Cut takes the key of a document of the noun apart: the parent's key, and the local name.

@@ -40,6 +40,17 @@ type CloudUser struct {
 var LogicalClouds = &Noun{
 	Kind: "logical-clouds", Title: "logical cloud", Collection: "logical-clouds", Names: []string{"logicalCloud"},
 	Parent: Projects, New: func() Object { return &LogicalCloud{} },
+	Owner: &OwnerKind{
+		ID: "{project}/logical-clouds/{logicalCloud}", Label: "logical cloud {project} / {logicalCloud}", Name: "{logicalCloud}",
+		Attributes: []Attribute{{"DroverProject", "{project}"}, {"DroverLogicalCloud", "{logicalCloud}"}},
+		Document:   "cloud",
+		Operations: []OwnerOperation{
+			{Operation: OpInstantiate, Summary: "Instantiate a logical cloud", About: "The namespace, the user and its rights are made in each cluster that is referred to. The answer comes when it is accepted: follow it with status."},
+			{Operation: OpTerminate, Summary: "Terminate a logical cloud", About: "What it has in its clusters is deleted; no deployment intent group may name it any more."},
+			{Operation: OpUpdate, Summary: "Bring the clusters of a logical cloud in line with its references, permissions and quotas", About: "What was added is made in the clusters, and what was taken out is pruned there."},
+			{Operation: OpStop, Summary: "Stop the last operation of a logical cloud", About: "What has been done stays; terminate takes it out."},
+		},
+	},
 }
 
 // LevelAdmin and LevelStandard are the levels of logical clouds.

@@ -1,5 +1,10 @@
 package domain
 
+import (
+	"cmp"
+	"strings"
+)
+
 // Owner is a resource with a lifecycle: operations put what it describes into clusters and take it out
 // again, each time in an app context of its own.
 type Owner interface {
@@ -11,8 +16,107 @@ type Owner interface {
 	Decide(c ContextStatus, op Operation) (Transition, error)
 }
 
-// Owners are the nouns whose documents are Owners.
+// Owners are the nouns whose documents are Owners. The first one of which an operation has all attributes is its owner's.
 var Owners = []*Noun{DeploymentIntentGroups, LogicalClouds, ClustersNoun}
+
+// OwnerKind says how the owners of a noun are run and shown: beside the methods of Owner it is all that most of the product
+// knows of them (docs/checklists/new-owner.md). A text may have the names of an owner's key in braces, as Noun.Split calls
+// them: "{project}/{logicalCloud}".
+type OwnerKind struct {
+	// ID begins the ids of its workflows: no two owners have the same, and there is little beside names in it, so that the
+	// list of the Web UI has room for what comes after it. It never changes.
+	ID string
+	// Label names it for people in the Web UI, after the operation.
+	Label string
+	// Name is what its status is headed with.
+	Name string
+	// Attributes find its workflows, and tell whose they are.
+	Attributes []Attribute
+	// Document is the form of its status, a status.Subject.
+	Document string
+	// Operations are those that users may ask of it, in the order in which they are shown.
+	Operations []OwnerOperation
+}
+
+// Attribute is a search attribute of Temporal, which stays within 255 bytes.
+type Attribute struct {
+	Name  string // such as "DroverProject"
+	Value string
+}
+
+// OwnerOperation is an operation as the API offers it.
+type OwnerOperation struct {
+	Operation      Operation
+	Word           string // in the path and in lists; the operation's own when ""
+	Summary, About string // for people
+}
+
+// Called is the operation's word.
+func (o OwnerOperation) Called() string { return cmp.Or(o.Word, string(o.Operation)) }
+
+// Word is how an operation on an owner is called.
+func (k *OwnerKind) Word(op Operation) string {
+	for _, o := range k.Operations {
+		if o.Operation == op {
+			return o.Called()
+		}
+	}
+	return string(op)
+}
+
+// Fill puts the names of a key of the noun into a text; false when it is no such key.
+func (n *Noun) Fill(text string, key Key) (string, bool) {
+	names, ok := n.split(key)
+	if !ok {
+		return "", false
+	}
+	pairs := make([]string, 0, 2*len(names))
+	for called, name := range names {
+		pairs = append(pairs, "{"+called+"}", name)
+	}
+	return strings.NewReplacer(pairs...).Replace(text), true
+}
+
+// OwnerOf is the owner whose attributes have the values, "" when they are no owner's.
+func OwnerOf(value func(attribute string) string) Key {
+	for _, n := range Owners {
+		names := map[string]string{}
+		ok := true
+		for _, a := range n.Owner.Attributes {
+			ok = ok && read(a.Value, value(a.Name), names)
+		}
+		if key, found := n.Key(names); ok && found {
+			return key
+		}
+	}
+	return ""
+}
+
+// read is the opposite of Fill: it takes the names out of a text that was filled in.
+func read(text, filled string, into map[string]string) bool {
+	for text != "" {
+		before, rest, named := strings.Cut(text, "{")
+		if !strings.HasPrefix(filled, before) {
+			return false
+		}
+		if !named {
+			return filled == before
+		}
+		filled = filled[len(before):]
+		name, after, _ := strings.Cut(rest, "}")
+		end := len(filled)
+		if literal, _, _ := strings.Cut(after, "{"); literal != "" {
+			if end = strings.Index(filled, literal); end < 0 {
+				return false
+			}
+		}
+		if end == 0 {
+			return false
+		}
+		into[name], filled, text = filled[:end], filled[end:], after
+	}
+	return filled == ""
+}
 
 // IsOwner says whether a key is that of an owner in all its segments: the collections are where they must be and the names
 // are names.
@@ -28,12 +132,8 @@ func IsOwner(key Key) bool {
 // OwnerNoun is the noun of an owner's key, nil when it is no owner's.
 func OwnerNoun(key Key) *Noun {
 	segments := key.Segments()
-	if len(segments) < 2 {
-		return nil
-	}
-	collection := segments[len(segments)-2] // an owner has one name
 	for _, n := range Owners {
-		if n.Collection == collection {
+		if at := len(segments) - len(n.Names) - 1; at >= 0 && segments[at] == n.Collection {
 			return n
 		}
 	}

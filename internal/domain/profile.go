@@ -36,4 +36,7 @@ func (o *Profile) References() []Reference {
 }
 
 // compositeAppOf cuts the key of anything below a composite app down to the composite app's.
-func compositeAppOf(k Key) Key { return Join(k.Segments()[:5]...) }
+func compositeAppOf(k Key) Key {
+	composite, _ := CompositeApps.Above(k)
+	return composite
+}

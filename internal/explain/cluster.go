@@ -173,8 +173,8 @@ func ClusterOf(s *ClusterSituation) *Cluster {
 
 // nameOf is provider+cluster of a cluster's key.
 func nameOf(key domain.Key) string {
-	segments := key.Segments()
-	return domain.ClusterName{Provider: segments[1], Name: segments[3]}.String()
+	name, _ := domain.ClustersNoun.Fill("{clusterProvider}+{cluster}", key)
+	return name
 }
 
 // connectivity is what was last seen of the cluster, as far as anybody knows. Watches may go on with credentials that no

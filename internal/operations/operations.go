@@ -114,9 +114,7 @@ func Of(x Execution, i *domain.Instance, ui explain.WebUI) Operation {
 	}
 	if n := domain.OwnerNoun(o.Resource); n != nil {
 		o.Kind = n.Title
-		if n == domain.ClustersNoun && x.Operation == domain.OpInstantiate {
-			o.Operation = "apply"
-		}
+		o.Operation = n.Owner.Word(x.Operation)
 	}
 	if o.State = stateOf(x, ran, i != nil); o.State != Running && o.Ended == nil && !x.Closed.IsZero() {
 		o.Ended = ended(x.Closed)

@@ -47,15 +47,11 @@ func (s *Service) forgetInstances(ctx context.Context, key domain.Key) error {
 	return s.instances.Forget(ctx, key)
 }
 
-// groupDepth is the number of segments in the key of a deployment intent group:
-// projects/p/composite-apps/ca/v1/deployment-intent-groups/dig.
-const groupDepth = 7
-
 // unapprove guards what hangs below a deployment intent group: an approved group falls back to Created, since
 // what was approved is not what is there any more; an instantiated one keeps its instance as it is until it is
 // updated. It runs before the write and again after it, for an approval that came in between.
 func (s *Service) unapprove(ctx context.Context, c change) error {
-	key := domain.Join(c.object().Base().Parent.Segments()[:groupDepth]...)
+	key, _ := domain.DeploymentIntentGroups.Above(c.object().Base().Parent)
 	for {
 		o, err := s.store.Get(ctx, domain.DeploymentIntentGroups, key)
 		if err != nil {

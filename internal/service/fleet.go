@@ -107,17 +107,13 @@ func (f *Fleet) Groups(ctx context.Context, prefix domain.Key, parameters url.Va
 
 // exists refuses a prefix that is no document's.
 func (f *Fleet) exists(ctx context.Context, prefix domain.Key) error {
-	var noun *domain.Noun
-	switch len(prefix.Segments()) {
-	case 2:
-		noun = domain.Projects
-	case 5:
-		noun = domain.CompositeApps
-	default:
-		return nil
+	for _, noun := range domain.DeploymentIntentGroups.Parent.Lineage() {
+		if _, ok := noun.Split(prefix); ok {
+			_, err := f.lifecycle.store.Get(ctx, noun, prefix)
+			return err
+		}
 	}
-	_, err := f.lifecycle.store.Get(ctx, noun, prefix)
-	return err
+	return nil
 }
 
 // page reads one more document than are asked for, to know whether that is all.

@@ -93,10 +93,7 @@ func (s *Service) unused(ctx context.Context, noun *domain.Noun, key domain.Key)
 
 // describe names a document for people: `composite app "ca/v1"`.
 func describe(noun *domain.Noun, key domain.Key) string {
-	name := key.Name()
-	if segments := key.Segments(); noun == domain.CompositeApps && len(segments) > 1 {
-		name = segments[len(segments)-2] + "/" + name
-	}
+	_, name := domain.Cut(noun, key)
 	return fmt.Sprintf("%s %q", noun.Title, name)
 }
 

@@ -107,16 +107,15 @@ func adminStatus(cloud *domain.LogicalCloud, contextID string) domain.ContextSta
 
 // heading is what a status document says of the owner itself.
 func heading(owner domain.Owner) status.Source {
-	h := status.Source{Subject: status.SubjectOf(domain.KeyOf(owner)), Name: owner.LocalName(), History: *owner.Track()}
-	segments := owner.Base().Parent.Segments()
-	switch o := owner.(type) {
-	case *domain.DeploymentIntentGroup:
-		h.Project, h.CompositeApp, h.Version = segments[1], segments[3], segments[4]
-		h.CompositeProfile = o.Spec.CompositeProfile
-	case *domain.LogicalCloud:
-		h.Project = segments[1]
-	case *domain.Cluster:
-		h.Name = o.ClusterName().String()
+	noun, key := owner.Noun(), domain.KeyOf(owner)
+	names, _ := noun.Split(key)
+	name, _ := noun.Fill(noun.Owner.Name, key)
+	h := status.Source{
+		Subject: status.SubjectOf(key), Name: name, History: *owner.Track(),
+		Project: names["project"], CompositeApp: names["compositeApp"], Version: names["compositeAppVersion"],
+	}
+	if group, ok := owner.(*domain.DeploymentIntentGroup); ok {
+		h.CompositeProfile = group.Spec.CompositeProfile
 	}
 	return h
 }

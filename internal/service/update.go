@@ -60,12 +60,17 @@ func (l *Lifecycle) Migrate(ctx context.Context, source domain.Key, version, gro
 
 // targetOf is the key of a group of another version of the composite app that source is a group of.
 func targetOf(source domain.Key, version, group string) (domain.Key, error) {
-	segments := source.Segments()
-	if segments[4] == version {
+	noun := domain.DeploymentIntentGroups
+	names, ok := noun.Split(source)
+	if !ok {
+		return "", fail.New(fail.Internal, "%s is no deployment intent group", source)
+	}
+	if names["compositeAppVersion"] == version {
 		return "", fail.New(fail.Invalid, "spec.targetCompositeAppVersion: %s is the version of the group itself; use update", version)
 	}
-	segments[4], segments[6] = version, group
-	return domain.Join(segments...), nil
+	names["compositeAppVersion"], names["deploymentIntentGroup"] = version, group
+	target, _ := noun.Key(names)
+	return target, nil
 }
 
 // change starts an operation whose context takes over from another one.

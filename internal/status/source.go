@@ -20,14 +20,10 @@ const (
 
 // SubjectOf is what the documents of an owner are about.
 func SubjectOf(owner domain.Key) Subject {
-	switch domain.OwnerNoun(owner) {
-	case domain.ClustersNoun:
-		return SubjectNetworks
-	case domain.LogicalClouds:
-		return SubjectCloud
-	default:
-		return SubjectGroup
+	if n := domain.OwnerNoun(owner); n != nil {
+		return Subject(n.Owner.Document)
 	}
+	return SubjectGroup // where many of them stand
 }
 
 // Source is what is known of a resource with a lifecycle and one of its app contexts (Query.ContextID).
