@@ -29,7 +29,7 @@ func TestSplitsALargeBundle(t *testing.T) {
 	w.createPods(many)
 
 	before := heap()
-	w.agent(func(c *monitor.Config) { c.Interval, c.MaxSize = 200*time.Millisecond, large }) // a large bundle waits longer
+	w.agent(func(c *monitor.Config) { c.MaxSize = large })
 	start := time.Now()
 	b := w.await("all pods are there", func(b bundle.Bundle) bool { return len(names(b, "Pod")) == many })
 	t.Logf("%d pods in %d parts, whole after %s; heap grew by %d KiB", many, len(w.parts()), time.Since(start).Round(time.Millisecond), (heap()-before)>>10)

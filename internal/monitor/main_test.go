@@ -82,7 +82,7 @@ func newBareWorld(t testing.TB) *world {
 func (w *world) agent(change func(*monitor.Config)) (stop func()) {
 	w.Helper()
 	c := monitor.Config{
-		Cluster: w.config, Interval: time.Second, MaxSize: bundle.MaxSize, Discover: true,
+		Cluster: w.config, Interval: 100 * time.Millisecond, MaxSize: bundle.MaxSize, Discover: true,
 		Log: slog.New(slog.NewTextHandler(&testLog{tb: w.TB}, &slog.HandlerOptions{Level: slog.LevelInfo})),
 	}
 	if change != nil {
