@@ -36,11 +36,18 @@ var commands = []command{
 // fifth less time for every workflow, and some hundred megabytes more.
 const gcPercent = 300
 
+// memoryLimit is from where on the heap is collected more often instead: a process of ours takes less than that
+// under steady load (docs/performance.md), and a machine has more.
+const memoryLimit = 768 << 20
+
 func main() {
 	render.Main()
 	syscall.Umask(0o077) // data, keys and kubeconfigs are their owner's alone, whoever writes them
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

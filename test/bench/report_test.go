@@ -90,6 +90,7 @@ var parts = []struct {
 	{"ten-thousand", tenThousand, true},
 	{"workers", workers, true},
 	{"postgres", postgres, true},
+	{"memory", remembering, true},
 }
 
 const partTimeout = 20 * time.Minute

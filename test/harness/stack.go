@@ -203,24 +203,33 @@ func (s *Stack) Profile(ctx context.Context, over time.Duration, folder string) 
 	g, ctx := errgroup.WithContext(ctx)
 	for i, name := range []string{"temporal", "database", "api", "worker"} {
 		g.Go(func() error {
-			url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%.0f", s.profiles(5+i), over.Seconds())
-			request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-			if err != nil {
-				return err
-			}
-			answer, err := http.DefaultClient.Do(request)
-			if err != nil {
-				return err
-			}
-			defer answer.Body.Close()
-			data, err := io.ReadAll(answer.Body)
-			if err != nil {
-				return err
-			}
-			return os.WriteFile(filepath.Join(folder, name+".pprof"), data, 0o600)
+			return s.download(ctx, 5+i, fmt.Sprintf("profile?seconds=%.0f", over.Seconds()), filepath.Join(folder, name+".pprof"))
 		})
 	}
 	return g.Wait()
+}
+
+// HeapOfTemporal writes a profile of what is alive in Temporal's heap after a collection.
+func (s *Stack) HeapOfTemporal(ctx context.Context, file string) error {
+	return s.download(ctx, 5, "heap?gc=1", file)
+}
+
+// download writes a profile of the process whose profiles are at a port.
+func (s *Stack) download(ctx context.Context, port int, profile, file string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.profiles(port)+"/debug/pprof/"+profile, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	data, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, data, 0o600)
 }
 
 // DatabaseURI is how the document store is reached.

@@ -53,9 +53,11 @@ var dynamicConfig = dc.StaticClient{
 	dc.VisibilityPersistenceMaxReadQPS.Key():                     plenty,
 	dc.VisibilityPersistenceMaxWriteQPS.Key():                    plenty,
 
-	// The caches hold what is in use; by default they may take a gigabyte.
-	dc.HistoryCacheHostLevelMaxSize.Key():     8_000,
-	dc.EventsHostLevelCacheMaxSizeBytes.Key(): 64 << 20,
+	// The cache of workflows has two entries for most, and keeps those that have ended for an hour if there is room. One
+	// is some 15 KiB, and four times as much of the process's memory, as the heap grows (gcPercent). So there
+	// is room for about a thousand, which is more than are open at a time; with 8,000 entries the server took 830 MiB
+	// after ten minutes of load (docs/performance.md). The cache of events has half a MiB a shard by default.
+	dc.HistoryCacheHostLevelMaxSize.Key(): 2_000,
 
 	// A parent that closes ends its children itself, instead of through a
 	// system workflow. The worker for that and the scanners, which look twice a
