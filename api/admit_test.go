@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"github.com/drover-io/drover/api"
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/service"
 )
 
@@ -208,4 +211,44 @@ func TestWhatComesSteadilyIsRead(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, answer.Body.Close())
 	require.Equal(t, http.StatusAccepted, answer.StatusCode)
+}
+
+// endless is a status that goes on for as long as somebody takes it.
+type endless struct{ ended chan error }
+
+func (d endless) Write(w io.Writer) error {
+	piece := []byte(strings.Repeat("x", 64<<10))
+	for {
+		if _, err := w.Write(piece); err != nil {
+			d.ended <- err
+			return err
+		}
+	}
+}
+
+// TestWhoTakesNothingHoldsNoPlace: an answer that nobody takes is given up, and its place with it.
+func TestWhoTakesNothingHoldsNoPlace(t *testing.T) {
+	ended := make(chan error, 1)
+	w := newWorldWith(t, func(_ *world, d *deps, _ *service.Instances) {
+		d.BodyWait = 300 * time.Millisecond
+		d.Statuses = door.StatusFunc(func(context.Context, domain.Key, url.Values) (door.Document, error) { return endless{ended}, nil })
+	})
+	furnish(t, w)
+	server := httptest.NewServer(w.router)
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+	require.NoError(t, err)
+	defer func() {
+		require.NoError(t, conn.Close())
+		server.Close()
+		require.Contains(t, w.log.String(), "status=200")
+		require.NotContains(t, w.log.String(), "request failed", "it is the client's matter")
+	}()
+	_, err = fmt.Fprintf(conn, "GET %s/status HTTP/1.1\r\nHost: localhost\r\n\r\n", theGroup)
+	require.NoError(t, err)
+	select {
+	case err := <-ended:
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	case <-time.After(30 * time.Second):
+		t.Fatal("who takes nothing is written to for ever")
+	}
 }

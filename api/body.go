@@ -1,7 +1,9 @@
 package api
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -31,7 +33,7 @@ func bodyOf(c echo.Context) ([]byte, error) {
 }
 
 // How slowly a body may come: it may stand still for DefaultBodyWait in all, and a second more for each slowest bytes that
-// have come, but no longer than policy.Upload.
+// have come, but no longer than policy.Upload. An answer may stand still for as long at each write.
 const (
 	DefaultBodyWait = policy.Body
 	slowest         = 4 << 10
@@ -63,19 +65,45 @@ func (b *steadyBody) Read(p []byte) (int, error) {
 // tooSlow says whether reading a body was given up.
 func tooSlow(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
-// limitBody makes reading more than limit bytes of a body fail, and reading one that stands still for longer than wait.
+// steadyAnswer is an answer that is written as long as somebody takes it: no write may wait for longer than wait.
+type steadyAnswer struct {
+	http.ResponseWriter
+	deadline func(time.Time) error // of writing to the connection
+	wait     time.Duration
+}
+
+// Write fails as Canceled: whatever is wrong, the client is gone.
+func (a *steadyAnswer) Write(p []byte) (int, error) {
+	err := a.deadline(time.Now().Add(a.wait))
+	if err == nil {
+		var n int
+		if n, err = a.ResponseWriter.Write(p); err == nil {
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("%w: the answer is not taken: %w", context.Canceled, err)
+}
+
+// Unwrap is for http.ResponseController.
+func (a *steadyAnswer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// limitBody makes reading more than limit bytes of a body fail, reading one that stands still for longer than wait, and
+// writing an answer that nobody takes for as long.
 func limitBody(limit int64, wait time.Duration) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			r := c.Request()
-			control := http.NewResponseController(c.Response())
-			deadline := func(at time.Time) error {
-				if err := control.SetReadDeadline(at); !errors.Is(err, http.ErrNotSupported) {
-					return err
+			control := http.NewResponseController(c.Response().Writer)
+			steady := func(set func(time.Time) error) func(time.Time) error {
+				return func(at time.Time) error {
+					if err := set(at); !errors.Is(err, http.ErrNotSupported) {
+						return err
+					}
+					return nil // no connection, but a test
 				}
-				return nil // no connection, but a test
 			}
-			r.Body = http.MaxBytesReader(c.Response(), &steadyBody{ReadCloser: r.Body, deadline: deadline, wait: wait}, limit)
+			r.Body = http.MaxBytesReader(c.Response(), &steadyBody{ReadCloser: r.Body, deadline: steady(control.SetReadDeadline), wait: wait}, limit)
+			c.Response().Writer = &steadyAnswer{ResponseWriter: c.Response().Writer, deadline: steady(control.SetWriteDeadline), wait: wait}
 			return next(c)
 		}
 	}

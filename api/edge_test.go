@@ -18,6 +18,7 @@ import (
 
 	"github.com/drover-io/drover/api"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/service"
 )
 
 func TestUnroutedRequests(t *testing.T) {
@@ -80,6 +81,29 @@ func TestBodies(t *testing.T) {
 		{name: "a cluster that is reached by GitOps, with a kubeconfig", method: "POST", url: theProvider + "/clusters", body: `{"metadata":{"name":"git"},"spec":{"gitOps":{"gitOpsType":"azureArcV2"}}}`, file: []byte(kubeconfig), status: 400, contains: []string{"spec.gitOps.gitOpsType"}},
 		{name: "a cluster with an object of GitOps", method: "POST", url: theProvider + "/clusters", body: `{"metadata":{"name":"git"},"spec":{"gitOps":{"gitOpsReferenceObject":"o"}}}`, file: []byte(kubeconfig), status: 400, contains: []string{"spec.gitOps.gitOpsReferenceObject"}},
 		{name: "none of those is there", method: "GET", url: theProvider + "/clusters", status: 200, lacks: []string{`"git"`, `"c9"`}},
+	})
+}
+
+// TestKeyValuesUpToTheBound: so many pairs take some tenths of a second, and what is more than a body may be is refused before
+// it is decoded.
+func TestKeyValuesUpToTheBound(t *testing.T) {
+	w := newWorldWith(t, func(_ *world, d *deps, _ *service.Instances) { d.MaxBody = 0 })
+	furnish(t, w)
+	pairs := func(name string, n int) string {
+		var b strings.Builder
+		b.WriteString(`{"metadata":{"name":"` + name + `"},"spec":{"kv":[{"first":"1"}`)
+		for i := range n {
+			fmt.Fprintf(&b, `,{"k%06d":"value"}`, i)
+		}
+		b.WriteString(`]}}`)
+		return b.String()
+	}
+	check(t, w.router, []call{
+		{name: "300,000", method: "POST", url: theCluster + "/kv-pairs", body: pairs("many", 300_000), status: 201},
+		{name: "are there", method: "GET", url: theCluster + "/kv-pairs/many?key=k299999", status: 200, is: `{"value":"value"}`},
+		{name: "too many", method: "POST", url: theCluster + "/kv-pairs", body: pairs("more", 450_000), status: 422, contains: []string{"8388608 bytes"}},
+		{name: "in their place", method: "PUT", url: theCluster + "/kv-pairs/many", body: pairs("many", 450_000), status: 422, contains: []string{"8388608 bytes"}},
+		{name: "none of them is there", method: "GET", url: theCluster + "/kv-pairs/more", status: 404},
 	})
 }
 

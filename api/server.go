@@ -37,7 +37,7 @@ type Deps struct {
 	// Origins are the pages of other sites that may write.
 	Listen         string
 	Hosts, Origins []string
-	// BodyWait is how long a body may stand still; DefaultBodyWait when 0.
+	// BodyWait is how long a body may stand still, and an answer that nobody takes; DefaultBodyWait when 0.
 	BodyWait time.Duration
 	// KubeconfigDownload lets a cluster's kubeconfig be read back.
 	KubeconfigDownload bool

@@ -34,8 +34,8 @@ const (
 	Plain = 30 * time.Second
 	// Upload bounds requests that bring a file, the slowest upload included.
 	Upload = 5 * time.Minute
-	// Body is how long a body may stand still in all.
-	Body = 10 * time.Second
+	// Body is how long a body may stand still in all, and each write of an answer that nobody takes.
+	Body = 20 * time.Second
 	// Header bounds the header of a request, Idle the time between two requests of a connection.
 	Header = 10 * time.Second
 	Idle   = 2 * time.Minute
