@@ -52,6 +52,7 @@ var layers = []layer{
 		{pkg: "postgrestest", ours: "freeport", libs: "github.com/stretchr/testify", world: "os os/exec os/user syscall"},
 		{pkg: "notify/notifytest", ours: "notify status view readiness plan domain", world: "context"},
 		{pkg: "built", world: "os"},
+		{pkg: "idle"},
 	}},
 	{name: "edges", about: "each speaks one protocol; none decides, and none knows of another", rows: []row{
 		{
@@ -191,7 +192,7 @@ var layers = []layer{
 		{pkg: "caller", world: "context"},
 		{pkg: "lru", libs: "github.com/hashicorp/golang-lru"},
 		{pkg: "archive", ours: "fail"},
-		{pkg: "sandbox", world: "context os os/exec os/signal syscall"},
+		{pkg: "sandbox", libs: "golang.org/x/sys/unix", world: "context os os/exec os/signal syscall"},
 		{pkg: "statusnotify", libs: "google.golang.org/grpc google.golang.org/protobuf", world: "context"},
 		{pkg: "tempdir", world: "os syscall"},
 		{pkg: "freeport", world: "math/rand/v2 net"},

@@ -93,6 +93,7 @@ func TestStreamIsShownAsItComes(t *testing.T) {
 {"Action":"run","Package":"p","Test":"TestA/sub"}
 {"Action":"pass","Package":"p","Test":"TestA/sub","Elapsed":7}
 {"Action":"pass","Package":"p","Test":"TestA","Elapsed":1.5}
+{"Action":"pass","Package":"p","Test":"TestB","Elapsed":0.5}
 nobody's line
 {"Action":"output","Package":"p","Output":"PASS\n"}
 {"Action":"output","Package":"p","Output":"ok  \tp\t1.6s\n"}

@@ -22,7 +22,7 @@ type part struct {
 	// packages are patterns.
 	packages []string
 	env      []string
-	each     bool // a line per test, where one package takes minutes
+	each     bool // a line per test that takes a second, where one package takes minutes
 }
 
 // took is how long a part took.
