@@ -124,12 +124,14 @@ func (l *Lifecycle) add(ctx context.Context, d *draft, targets []plan.Target, bu
 			app.Hooks++
 		}
 	}
-	digest, err := save(ctx, l.Store, bundle)
-	if err != nil {
-		return err
+	if !d.rehearsal { // which nobody applies: a bundle may be large, and the next app has one too
+		digest, err := save(ctx, l.Store, bundle)
+		if err != nil {
+			return err
+		}
+		app.Bundle = digest
+		d.bundles[app.Name] = bundle
 	}
-	app.Bundle = digest
-	d.bundles[app.Name] = bundle
 	d.plan.Apps = append(d.plan.Apps, app)
 	return nil
 }

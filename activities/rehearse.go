@@ -10,19 +10,32 @@ import (
 
 // Rehearsal plans instantiations of deployment intent groups that nobody has asked for. It is no activity: its answer is
 // for whoever approves, and no history keeps it.
-type Rehearsal struct{ lifecycle *Lifecycle }
+type Rehearsal struct {
+	lifecycle *Lifecycle
+	places    chan struct{}
+}
+
+// MaxRehearsals is how many go on at a time; others wait. Each has the bundle of one app in memory at a time, of
+// which the charts of one group may make 256 MiB.
+const MaxRehearsals = 4
 
 // NewRehearsal makes one.
 func NewRehearsal(store Store, runs Runs, charts Charts) *Rehearsal {
-	return &Rehearsal{&Lifecycle{Store: dry{store}, Runs: runs, Charts: charts}}
+	return &Rehearsal{&Lifecycle{Store: store, Runs: runs, Charts: charts}, make(chan struct{}, MaxRehearsals)}
 }
 
 // Rehearse renders and places a group as Prepare does, and stores nothing. The error is why what is there cannot be
 // instantiated: a template that cannot render, a placement that no cluster fits. Of what is not there yet, and may still
 // come, the warnings tell: a logical cloud that is not instantiated, intents, apps.
 func (r *Rehearsal) Rehearse(ctx context.Context, group *domain.DeploymentIntentGroup) (warnings []string, err error) {
+	select {
+	case r.places <- struct{}{}:
+		defer func() { <-r.places }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	l := r.lifecycle
-	d := &draft{plan: plan.Plan{Owner: domain.KeyOf(group)}, bundles: map[string]*plan.Bundle{}, rehearsal: true}
+	d := &draft{plan: plan.Plan{Owner: domain.KeyOf(group)}, rehearsal: true}
 	if d.unreachable, err = l.Store.Unreachable(ctx); err != nil {
 		return nil, err
 	}
@@ -36,9 +49,3 @@ func (r *Rehearsal) Rehearse(ctx context.Context, group *domain.DeploymentIntent
 	}
 	return warnings, err
 }
-
-// dry is a store that keeps no plans and manifests.
-type dry struct{ Store }
-
-// PutBlob implements Store.
-func (dry) PutBlob(context.Context, []byte) (domain.Digest, error) { return "", nil }

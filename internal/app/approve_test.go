@@ -2,15 +2,21 @@ package app
 
 import (
 	"context"
+	"fmt"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/render"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/store"
 )
@@ -222,6 +228,74 @@ func TestApproveRehearses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The API has one bundle of each rehearsal in its memory, of few rehearsals at a time, and keeps none.
+func TestRehearsalsKeepNoBundles(t *testing.T) {
+	p := with(t, partial(t))
+	d := described()
+	d.store(t, p.store)
+	const apps = 4
+	for n := range apps - 1 {
+		name := fmt.Sprintf("more%d", n)
+		app := &domain.App{Identity: d.web.Identity, Metadata: domain.Metadata{Name: name}, Chart: d.web.Chart}
+		create(t, p.store, app)
+		intent := *d.apps
+		intent.Metadata.Name, intent.Spec.App = name, name
+		create(t, p.store, &intent)
+	}
+	c := &bundles{busy: make(chan struct{}, 100), goOn: make(chan struct{})}
+	rehearsal := activities.NewRehearsal(p.store, p.engine, c)
+	var all sync.WaitGroup
+	for range activities.MaxRehearsals + 3 {
+		all.Go(func() {
+			if _, err := rehearsal.Rehearse(t.Context(), d.group); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range activities.MaxRehearsals {
+		<-c.busy
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := rehearsal.Rehearse(ctx, d.group)
+	require.ErrorIs(t, err, context.Canceled, "all places are taken")
+	close(c.goOn)
+	all.Wait()
+	require.LessOrEqual(t, c.mostAlive, activities.MaxRehearsals)
+	require.Equal(t, (activities.MaxRehearsals+3)*apps, len(c.given))
+}
+
+// bundles are charts whose bundles are counted while they are in memory.
+type bundles struct {
+	busy chan struct{} // gets something when a rendering begins
+	goOn chan struct{} // closed when renderings may end
+
+	mu        sync.Mutex
+	given     []weak.Pointer[plan.Bundle]
+	mostAlive int
+}
+
+// Render implements activities.Charts.
+func (b *bundles) Render(_ context.Context, in render.Input) (*plan.Bundle, error) {
+	b.busy <- struct{}{}
+	<-b.goOn
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	made := &plan.Bundle{App: in.App, Resources: []plan.Resource{{
+		ResourceID: plan.ResourceID{Version: "v1", Kind: "ConfigMap", Name: in.App}, Manifest: []byte(`{}`),
+	}}}
+	b.given = append(b.given, weak.Make(made))
+	runtime.GC()
+	alive := 0
+	for _, p := range b.given {
+		if p.Value() != nil {
+			alive++
+		}
+	}
+	b.mostAlive = max(b.mostAlive, alive)
+	return made, nil
 }
 
 // notYet is the reason for which approve says that an instantiate is not possible yet.
