@@ -54,6 +54,11 @@ func (m Mark) ToApply() bool { return m == MarkPending || m == MarkOutdated || m
 // ToDelete says whether the resource is to be deleted.
 func (m Mark) ToDelete() bool { return m == MarkDoomed || m == MarkDeleting || m == MarkLeaving }
 
+// Expected says, of a context that is to be there, whether its cluster is to have the resource with the context's label.
+// What is to be pruned is not, nor a hook that is not run or was deleted when it had done its work, nor what was there before
+// and is left as it is, without a label.
+func (m Mark) Expected() bool { return m.ToApply() || m == MarkApplied || m.Failed() }
+
 // Unsent says whether the request that it is to have was not sent yet.
 func (m Mark) Unsent() bool { return m == MarkPending || m == MarkOutdated || m == MarkDoomed }
 

@@ -43,6 +43,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Settled Failed Idle Succeeded Completed", "it is still to come"},
 		{false, "Stays", "it is not there yet"},
 		{true, "Unsent", "nobody came to it yet"},
+		{true, "Expected", "it is wanted"},
 	},
 	domain.MarkOutdated: {
 		{true, "ToApply", "it is to become what is wanted now"},
@@ -53,6 +54,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Idle Succeeded Missed Completed", "no hook has it: hooks are no difference"},
 		{false, "Stays", "it is to become another one"},
 		{true, "Unsent", "nobody came to it yet"},
+		{true, "Expected", "it is wanted"},
 	},
 	domain.MarkSent: {
 		{true, "ToApply", "without an answer it is sent again"},
@@ -63,6 +65,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Settled Answered Failed Succeeded Completed", "there is no answer"},
 		{false, "Stays", "whether it is there is not known"},
 		{false, "Unsent", "it says so"},
+		{true, "Expected", "it is wanted"},
 	},
 	domain.MarkApplied: {
 		{true, "MayBeThere Ours Stays Answered", "the cluster said so"},
@@ -70,6 +73,7 @@ var truth = map[domain.Mark][]fact{
 		{true, "Succeeded Completed", "a hook is not applied before it has completed"},
 		{false, "Absent ToApply ToDelete Failed Idle Missed", "it is there, and stays"},
 		{false, "Unsent", "it was answered"},
+		{true, "Expected", "it is wanted"},
 	},
 	domain.MarkRefused: {
 		{true, "Absent", "it was new, and the cluster did not take it; or it was a failed hook, and its object was deleted"},
@@ -81,6 +85,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Idle Succeeded Completed", "it failed"},
 		{false, "Stays", "it is not there"},
 		{false, "Unsent", "it was answered"},
+		{true, "Expected", "it is wanted, and missing"},
 	},
 	domain.MarkDoomed: {
 		{true, "ToDelete", "it is what a terminate begins with, and what an update prunes"},
@@ -91,6 +96,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Idle Succeeded Missed", "it is no hook that is to be run"},
 		{false, "Stays", "it is to go"},
 		{true, "Unsent", "nobody came to it yet"},
+		{false, "Expected", "it is to go"},
 	},
 	domain.MarkDeleting: {
 		{true, "ToDelete", "without an answer it is sent again"},
@@ -102,6 +108,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Idle Succeeded Missed", "it is no hook that is to be run"},
 		{false, "Stays", "it is to go"},
 		{false, "Unsent", "it says so"},
+		{false, "Expected", "it is to go"},
 	},
 	domain.MarkLeaving: {
 		{true, "ToDelete", "whether it has gone has to be looked at"},
@@ -114,6 +121,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Idle Succeeded Missed", "it is no hook that is to be run"},
 		{false, "Stays", "it is to go"},
 		{false, "Unsent", "it was answered"},
+		{false, "Expected", "it is to go"},
 	},
 	domain.MarkUndeleted: {
 		{true, "MayBeThere Ours", "a refused delete leaves it; a refused apply leaves what was there; a failed hook has an object"},
@@ -125,6 +133,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Idle Succeeded Completed", "it failed"},
 		{false, "Stays", "it was to become another one, or to go"},
 		{false, "Unsent", "it was answered"},
+		{true, "Expected", "it is wanted; or it was to go, and is there"},
 	},
 	domain.MarkDeleted: {
 		{true, "Absent Answered", "the cluster said so"},
@@ -134,6 +143,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "ToApply Failed Idle Missed", "it has gone in order"},
 		{false, "Stays", "it is not there"},
 		{false, "Unsent", "it was answered"},
+		{false, "Expected", "it has done its work, or has gone"},
 	},
 	domain.MarkKept: {
 		{true, "MayBeThere Stays", "it is left there on purpose"},
@@ -145,6 +155,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Failed Idle Missed", "it is as it is to be"},
 		{false, "Succeeded", "of hooks only those of a terminate have it, and what comes after that begins anew"},
 		{false, "Unsent", "it is to have none"},
+		{false, "Expected", "what was there before does not have the label"},
 	},
 	domain.MarkIdle: {
 		{true, "Absent", "nothing was sent"},
@@ -155,6 +166,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Failed Succeeded Completed", "it was not run"},
 		{false, "Stays", "it is not there"},
 		{false, "Unsent", "it is to have none"},
+		{false, "Expected", "the operation does not run it"},
 	},
 	domain.MarkLeft: {
 		{true, "MayBeThere Ours", "a run of it may have left an object"},
@@ -167,6 +179,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Succeeded Completed", "its run did not succeed"},
 		{false, "Stays", "what there is of it is the rest of a failure"},
 		{false, "Unsent", "it is to have none"},
+		{false, "Expected", "what there is of it is the rest of a failure"},
 	},
 	domain.MarkGone: {
 		{true, "Settled", "there is nothing to do"},
@@ -175,6 +188,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "ToApply ToDelete Failed Answered Idle Succeeded Missed Completed", "it is not the context's"},
 		{false, "Stays", "it is not the context's"},
 		{false, "Unsent", "it is to have none"},
+		{false, "Expected", "it is not the context's"},
 	},
 }
 

@@ -168,6 +168,9 @@ func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain
 		return err
 	}
 	records := view.Records{ContextID: i.ContextID, Plan: p, Operation: s.Operation, Running: running}
+	if i.Operation == s.Operation {
+		records.Began = i.Began
+	}
 	if running {
 		if records.Open, err = l.open(ctx, p, s); err != nil {
 			return err

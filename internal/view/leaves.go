@@ -14,6 +14,8 @@ type Records struct {
 	// Operation is the last one on the context, and Running says that it goes on.
 	Operation domain.Operation
 	Running   bool
+	// Began is Scope.Began of its run, 0 where that is not known: a context may be terminated more than once.
+	Began int64
 	// Open are the leaves that are at work, as the running operation has them, and Leaves all records. Whoever reads
 	// them asks for the open ones first: a leaf that ends in between is then in both, and its record is the later word.
 	Open, Leaves []domain.Leaf
@@ -35,28 +37,16 @@ func (r *Records) words() (words, earlier map[string]domain.Leaf) {
 		words[leaf.ID] = leaf
 	}
 	for _, leaf := range r.Leaves {
-		if r.Running && leaf.Operation != r.Operation {
+		if r.Running && (leaf.Operation != r.Operation || leaf.Turn.Began < r.Began) {
 			earlier[leaf.ID] = leaf
 			continue
 		}
-		if open, ok := words[leaf.ID]; ok && !settled(leaf) && open.Open {
-			continue // of an earlier try of the same operation
+		if words[leaf.ID].Open && !domain.DecodeMarks(leaf.Marks).Settled() {
+			continue // of an earlier step or round of the same work
 		}
 		words[leaf.ID] = leaf
 	}
 	return words, earlier
-}
-
-// settled says whether nothing is left to be done on a leaf.
-func settled(leaf domain.Leaf) bool {
-	for _, m := range domain.DecodeMarks(leaf.Marks) {
-		switch m {
-		case domain.MarkApplied, domain.MarkDeleted, domain.MarkKept, domain.MarkRefused, domain.MarkGone, domain.MarkIdle, domain.MarkLeft:
-		default:
-			return false
-		}
-	}
-	return true
 }
 
 // Apps are the apps of the plan, and where each of them stands on each of its clusters.

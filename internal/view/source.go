@@ -148,25 +148,11 @@ func (s *Source) manifest(app string, index int) json.RawMessage {
 	return s.Manifest(app, index)
 }
 
-// deleting says whether the context is not to be there any more.
-func (s *Source) deleting() bool {
-	switch s.Status {
-	case domain.ContextTerminating, domain.ContextTerminated, domain.ContextTerminateFailed:
-		return true
-	default:
-		return false
-	}
-}
-
-// absent says whether a resource with the mark is not to be in its cluster, as long as the context is to be
-// there: a hook that is not run, or that was deleted when it had done its work, and what was there before and is left
-// as it is, which does not carry the context's label.
-func (s *Source) absent(m domain.Mark) bool {
-	return !s.deleting() && (m.Idle() || m == domain.MarkDeleted || m == domain.MarkKept)
-}
+// absent says whether a resource with the mark is not to be in its cluster, as long as the context is to be there.
+func (s *Source) absent(m domain.Mark) bool { return !s.Status.Deleting() && !m.Expected() }
 
 // over says whether a resource with the mark is a hook that has done its work, or that is not run, as long as the
 // context is to be there: what is left of it, and in which state, says nothing of the app.
 func (s *Source) over(app *App, i int, m domain.Mark) bool {
-	return !s.deleting() && app.hook(i) && (m.Idle() || m == domain.MarkApplied || m == domain.MarkDeleted)
+	return !s.Status.Deleting() && app.hook(i) && (m.Idle() || m.Succeeded())
 }

@@ -27,13 +27,18 @@ func TestWhichWordCounts(t *testing.T) {
 	const instantiate, terminate = domain.OpInstantiate, domain.OpTerminate
 	c := cluster0("c")
 	leafID := domain.LeafID("1", "app", c)
+	again := func(leaf domain.Leaf) domain.Leaf { // of the second run of the operation
+		leaf.Turn.Began = 2
+		return leaf
+	}
 	leaf := func(op domain.Operation, marks string, open bool) domain.Leaf {
-		return domain.Leaf{ID: leafID, ContextID: "1", App: "app", Cluster: c, Operation: op, Marks: marks, Open: open, Connectivity: domain.ConnectivityAvailable}
+		return domain.Leaf{Turn: domain.Turn{Began: 1}, ID: leafID, ContextID: "1", App: "app", Cluster: c, Operation: op, Marks: marks, Open: open, Connectivity: domain.ConnectivityAvailable}
 	}
 	held := &domain.Leaf{Marks: "2A", Connectivity: domain.ConnectivityRetrying}
 	for name, x := range map[string]struct {
 		op           domain.Operation
 		running      bool
+		began        int64
 		open, leaves []domain.Leaf
 		held         *domain.Leaf
 		marks        string
@@ -54,6 +59,17 @@ func TestWhichWordCounts(t *testing.T) {
 		"an earlier operation's record, which a terminate has before it": {
 			op: terminate, running: true, leaves: []domain.Leaf{leaf(instantiate, "1A1p", false)}, marks: "dD", inProgress: true,
 		},
+		"the record of an earlier terminate, before the next one comes to it": {
+			op: terminate, running: true, began: 2, leaves: []domain.Leaf{leaf(terminate, "1D1X", false)}, marks: "Dd", inProgress: true,
+		},
+		"what is at work, before the record of an earlier terminate of which nothing was left but what failed": {
+			op: terminate, running: true, began: 2, open: []domain.Leaf{again(leaf(terminate, "1D1r", true))}, leaves: []domain.Leaf{leaf(terminate, "1D1F", false)},
+			marks: "Dr", inProgress: true,
+		},
+		"its record, when it has ended in between with what could not be deleted": {
+			op: terminate, running: true, began: 2, open: []domain.Leaf{again(leaf(terminate, "1D1r", true))}, leaves: []domain.Leaf{again(leaf(terminate, "1D1X", false))},
+			marks: "DX",
+		},
 		"an earlier operation's record, while an update goes on": {
 			op: domain.OpUpdate, running: true, leaves: []domain.Leaf{leaf(instantiate, "1A1p", false)}, marks: "Ap", inProgress: true,
 		},
@@ -69,7 +85,7 @@ func TestWhichWordCounts(t *testing.T) {
 				target.Held = &plan.Held{Connectivity: x.held.Connectivity, Marks: x.held.Marks}
 			}
 			records := view.Records{
-				ContextID: "1", Operation: x.op, Running: x.running, Open: x.open, Leaves: x.leaves,
+				ContextID: "1", Operation: x.op, Running: x.running, Began: x.began, Open: x.open, Leaves: x.leaves,
 				Plan: &plan.Plan{Apps: []plan.App{{Name: "app", Resources: []plan.ResourceID{id("Service", "a"), id("Service", "b")}, Targets: []plan.Target{target}}}},
 			}
 			got := records.Apps()[0].Clusters[0]
