@@ -34,6 +34,7 @@ func newNetworked(t *testing.T) *networked {
 	n := &networked{store: db, Lifecycle: &activities.Lifecycle{Store: db, Now: func() time.Time { return begun }}}
 	var suite testsuite.WorkflowTestSuite
 	n.env = suite.NewTestActivityEnvironment()
+	n.env.SetTestTimeout(time.Minute)
 	n.env.RegisterActivity(n.Lifecycle)
 	n.create(t, &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}})
 	n.create(t, &domain.Cluster{Identity: domain.Identity{Parent: "cluster-providers/p"}, Metadata: domain.Metadata{Name: "edge01"}, History: domain.NewHistory(begun)})

@@ -37,6 +37,7 @@ func TestSweepKeepsWhatIsReferredTo(t *testing.T) {
 
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
+	env.SetTestTimeout(time.Minute)
 	l := &activities.Lifecycle{Store: s, Now: func() time.Time { return now }}
 	env.RegisterActivity(l)
 	sweep := func() (removed int) {

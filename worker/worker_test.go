@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/interceptor"
@@ -30,6 +31,7 @@ func newEnvironment(ctx context.Context, t *testing.T, f *failing) *testsuite.Te
 	var s testsuite.WorkflowTestSuite
 	s.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := s.NewTestActivityEnvironment()
+	env.SetTestTimeout(time.Minute)
 	env.SetWorkerOptions(sdkworker.Options{Interceptors: []interceptor.WorkerInterceptor{&kinds{}}, BackgroundActivityContext: ctx})
 	env.RegisterActivity(f)
 	return env

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/log"
@@ -36,6 +37,7 @@ func TestAttemptsThatFail(t *testing.T) {
 			var suite testsuite.WorkflowTestSuite
 			suite.SetLogger(telemetry.TemporalLogger(slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelInfo}))))
 			env := suite.NewTestActivityEnvironment()
+			env.SetTestTimeout(time.Minute)
 			f := &failing{c.err}
 			env.RegisterActivity(f)
 			_, err := env.ExecuteActivity(f.Fail)

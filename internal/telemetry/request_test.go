@@ -40,6 +40,7 @@ func TestRequestsAreNamedInLogs(t *testing.T) {
 	require.NoError(t, err)
 	suite.SetHeader(&commonpb.Header{Fields: map[string]*commonpb.Payload{"drover-request": id}})
 	env := suite.NewTestWorkflowEnvironment()
+	env.SetTestTimeout(time.Minute)
 	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&telemetry.RequestLogs{}}})
 	env.RegisterActivity(speak)
 	env.ExecuteWorkflow(speaking)
