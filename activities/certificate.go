@@ -3,9 +3,11 @@ package activities
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"slices"
 	"time"
 
+	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
@@ -109,12 +111,12 @@ func (k *Kube) request(ctx context.Context, do func(context.Context, kube.Job) k
 // keep stores a certificate with the references of the cloud to the cluster, if there are still any.
 func (k *Kube) keep(ctx context.Context, in LeafInput, certificate []byte) error {
 	encoded := base64.StdEncoding.EncodeToString(certificate)
-	for {
+	return cas.Do(ctx, func() error {
 		references, err := k.references(ctx, in)
 		if err != nil {
 			return err
 		}
-		changed := false
+		var overtaken error
 		for _, r := range references {
 			if r.Spec.Certificate == encoded {
 				continue
@@ -123,17 +125,15 @@ func (k *Kube) keep(ctx context.Context, in LeafInput, certificate []byte) error
 				return err
 			}
 			r.Spec.Certificate = encoded
-			switch err := k.References.Replace(ctx, r); {
-			case fail.Is(err, fail.Conflict):
-				changed = true
+			switch err := cas.Overtaken(k.References.Replace(ctx, r)); {
+			case errors.Is(err, cas.ErrOvertaken):
+				overtaken = err // the others first
 			case err != nil && !fail.Is(err, fail.NotFound):
 				return err
 			}
 		}
-		if !changed || ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-	}
+		return overtaken
+	})
 }
 
 // Renewals says which certificates of a logical cloud are to be replaced, and when.

@@ -11,6 +11,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
+	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/lease"
@@ -87,7 +88,7 @@ type Lifecycle struct {
 func (l *Lifecycle) Record(ctx context.Context, in RecordInput) error {
 	stop := beat(ctx) // a slow database must not cost the lease
 	defer stop()
-	return again(ctx, func() error { return l.record(ctx, in) })
+	return cas.Do(ctx, func() error { return l.record(ctx, in) })
 }
 
 func (l *Lifecycle) record(ctx context.Context, in RecordInput) error {
@@ -290,7 +291,7 @@ func (l *Lifecycle) RecordStop(ctx context.Context, s StopInput) error {
 	if s.Operation == domain.OpTerminate {
 		during = domain.ContextTerminating
 	}
-	return again(ctx, func() error {
+	return cas.Do(ctx, func() error {
 		owner, err := l.owner(ctx, s.Owner)
 		if err != nil {
 			return err

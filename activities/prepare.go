@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/lru"
@@ -22,7 +23,7 @@ import (
 func (l *Lifecycle) Prepare(ctx context.Context, s domain.Scope) (out *Prepared, err error) {
 	stop := beat(ctx)
 	defer stop()
-	err = again(ctx, func() error {
+	err = cas.Do(ctx, func() error {
 		out, err = l.prepare(ctx, s)
 		return err
 	})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/lease"
@@ -26,7 +27,7 @@ type ChangeInput struct {
 func (l *Lifecycle) PrepareChange(ctx context.Context, in ChangeInput) (out *Prepared, err error) {
 	stop := beat(ctx)
 	defer stop()
-	err = again(ctx, func() error {
+	err = cas.Do(ctx, func() error {
 		out, err = l.prepareChange(ctx, in)
 		return err
 	})
@@ -269,7 +270,7 @@ func (l *Lifecycle) takeOver(ctx context.Context, owner domain.Owner, in RecordI
 		if err == nil {
 			err = l.advance(ctx, owner, in)
 		}
-		if err != nil && !errors.Is(err, errOvertaken) && !fail.KindOf(err).Retryable() {
+		if err != nil && !errors.Is(err, cas.ErrOvertaken) && !fail.KindOf(err).Retryable() {
 			return l.withdraw(ctx, in, err)
 		}
 		if err != nil {
@@ -339,7 +340,7 @@ func (l *Lifecycle) rejoinSource(ctx context.Context, in RecordInput) error {
 	if from.Owner == in.Owner {
 		return nil
 	}
-	return again(ctx, func() error {
+	return cas.Do(ctx, func() error {
 		source, err := l.owner(ctx, from.Owner)
 		if err != nil {
 			return err

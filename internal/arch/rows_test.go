@@ -93,8 +93,8 @@ var layers = []layer{
 		},
 		{
 			pkg: "service",
-			ours: "operations explain status view network logicalcloud bundle readiness plan stored domain policy caller " +
-				"lru fail",
+			ours: "operations explain status view network logicalcloud bundle readiness plan stored domain policy cas " +
+				"caller lru fail",
 			libs:  "golang.org/x/sync",
 			world: "context",
 		},
@@ -117,7 +117,7 @@ var layers = []layer{
 		{
 			pkg: "activities",
 			ours: "observe kube render outcome placement network logicalcloud bundle readiness fields plan stored domain " +
-				"policy lease pause lru fail",
+				"policy cas lease pause lru fail",
 			libs: "go.temporal.io/sdk/activity go.temporal.io/sdk/log go.temporal.io/sdk/temporal golang.org/x/sync " +
 				"k8s.io/apimachinery",
 			world: "context",
@@ -132,10 +132,10 @@ var layers = []layer{
 		},
 		{
 			pkg:  "store",
-			ours: "plan domain fail",
+			ours: "plan domain cas fail",
 			libs: "github.com/hashicorp/golang-lru github.com/klauspost/compress go.mongodb.org/mongo-driver " +
 				"golang.org/x/sync",
-			world: "context math/rand/v2",
+			world: "context",
 		},
 		{
 			pkg:  "kube",
@@ -187,6 +187,7 @@ var layers = []layer{
 	}},
 	{name: "ground", about: "knows nothing of Drover", rows: []row{
 		{pkg: "policy"},
+		{pkg: "cas", ours: "pause fail", world: "context"},
 		{pkg: "lease", ours: "fail", libs: "golang.org/x/sys", world: "context"},
 		{pkg: "pause", world: "context math/rand/v2"},
 		{pkg: "caller", world: "context"},

@@ -3,47 +3,44 @@ package service
 import (
 	"context"
 
+	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
-	"github.com/drover-io/drover/internal/fail"
 )
 
 // Delete removes a document. Errors: NotFound; Conflict, naming it, when something is below the document
 // or refers to it, or when its state forbids it.
 func (s *Service) Delete(ctx context.Context, noun *domain.Noun, key domain.Key) error {
-	for {
+	return cas.Do(ctx, func() error {
 		o, err := s.store.Get(ctx, noun, key)
 		if err != nil {
 			return err
 		}
-		retry, err := s.remove(ctx, o)
-		if !retry || ctx.Err() != nil {
-			return err
-		}
-	}
+		return s.remove(ctx, o)
+	})
 }
 
-// remove deletes o; retry says that o is not what is stored any more.
-func (s *Service) remove(ctx context.Context, o domain.Object) (retry bool, err error) {
+// remove deletes o; cas.ErrOvertaken when o is not what is stored any more.
+func (s *Service) remove(ctx context.Context, o domain.Object) error {
 	noun, key := o.Noun(), domain.KeyOf(o)
 	r, c := rules[noun], change{from: o}
 	if err := s.unused(ctx, noun, key); err != nil {
-		return false, err
+		return err
 	}
 	if err := r.runBefore(ctx, s, c); err != nil {
-		return false, err
+		return err
 	}
 	if err := s.store.Delete(ctx, noun, key, o.Base().Revision); err != nil {
-		return fail.Is(err, fail.Conflict), err
+		return cas.Overtaken(err)
 	}
-	err = s.unused(ctx, noun, key)
+	err := s.unused(ctx, noun, key)
 	if err == nil {
 		err = r.runAfter(ctx, s, c)
 	}
 	if err != nil {
-		return false, undo(ctx, err, func(ctx context.Context) error { return s.store.Create(ctx, o) })
+		return undo(ctx, err, func(ctx context.Context) error { return s.store.Create(ctx, o) })
 	}
 	if r.gone != nil {
-		return false, r.gone(s, ctx, key)
+		return r.gone(s, ctx, key)
 	}
-	return false, nil
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/stored"
@@ -52,7 +53,7 @@ func (s *Service) forgetInstances(ctx context.Context, key domain.Key) error {
 // updated. It runs before the write and again after it, for an approval that came in between.
 func (s *Service) unapprove(ctx context.Context, c change) error {
 	key, _ := domain.DeploymentIntentGroups.Above(c.object().Base().Parent)
-	for {
+	return cas.Do(ctx, func() error {
 		o, err := s.store.Get(ctx, domain.DeploymentIntentGroups, key)
 		if err != nil {
 			return err
@@ -64,10 +65,8 @@ func (s *Service) unapprove(ctx context.Context, c change) error {
 		}
 		group.History.Append(t.To, "", 0, s.now())
 		group.History.Note("", caller.Of(ctx))
-		if err := s.store.Replace(ctx, group); !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
-			return err
-		}
-	}
+		return cas.Overtaken(s.store.Replace(ctx, group))
+	})
 }
 
 // unenforced warns of what a deployment intent binds to its group and nothing brings about.

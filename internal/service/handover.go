@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 
+	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 )
@@ -55,7 +56,7 @@ func (l *Lifecycle) reclaim(ctx context.Context, owner domain.Owner) error {
 	if running {
 		return fail.New(fail.Conflict, "%s is being migrated to %s: wait until that is recorded", describe(owner.Noun(), domain.KeyOf(owner)), h.Owner)
 	}
-	return changed(l.takeBack(ctx, owner, h))
+	return cas.Overtaken(l.takeBack(ctx, owner, h))
 }
 
 // takeBack undoes the first write. A last attempt at the second one may still be on its way, in a worker that does not

@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
@@ -97,28 +98,33 @@ func NewLifecycle(store Store, records Records, heard Heard, engine Engine, now 
 func (l *Lifecycle) Approve(ctx context.Context, key domain.Key) (warnings []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, policy.Accept)
 	defer cancel()
-	for {
-		if warnings, err = l.unenforced(ctx, key); err != nil {
+	err = cas.Do(ctx, func() error {
+		warnings, err = l.approve(ctx, key)
+		return err
+	})
+	return warnings, err
+}
+
+// approve is Approve, or cas.ErrOvertaken.
+func (l *Lifecycle) approve(ctx context.Context, key domain.Key) (warnings []string, err error) {
+	if warnings, err = l.unenforced(ctx, key); err != nil {
+		return nil, err
+	}
+	owner, t, _, err := l.decide(ctx, key, domain.OpApprove)
+	if err != nil {
+		return nil, err
+	}
+	if t.Same {
+		return warnings, nil
+	}
+	if group, ok := owner.(*domain.DeploymentIntentGroup); ok && l.Rehearse != nil {
+		if warnings, err = l.Rehearse(ctx, group); err != nil {
 			return nil, err
-		}
-		owner, t, _, err := l.decide(ctx, key, domain.OpApprove)
-		if err != nil {
-			return nil, err
-		}
-		if t.Same {
-			return warnings, nil
-		}
-		if group, ok := owner.(*domain.DeploymentIntentGroup); ok && l.Rehearse != nil {
-			if warnings, err = l.Rehearse(ctx, group); err != nil {
-				return nil, err
-			}
-		}
-		owner.Track().Append(t.To, "", t.Revision, l.now())
-		owner.Track().Note("", caller.Of(ctx))
-		if err := l.store.Replace(ctx, owner); !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
-			return warnings, err
 		}
 	}
+	owner.Track().Append(t.To, "", t.Revision, l.now())
+	owner.Track().Note("", caller.Of(ctx))
+	return warnings, cas.Overtaken(l.store.Replace(ctx, owner))
 }
 
 // Instantiate starts a new app context. It returns when everything is rendered, placed, planned and

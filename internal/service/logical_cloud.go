@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 )
@@ -106,15 +107,13 @@ func (s *Service) changedMembers(ctx context.Context, c change) error {
 // changedCloud counts a write below a cloud as one of the cloud's document: an instantiate that was planned before
 // is refused.
 func (s *Service) changedCloud(ctx context.Context, c change) error {
-	for {
+	return cas.Do(ctx, func() error {
 		cloud, err := s.cloudOf(ctx, c.object())
 		if err != nil {
 			return err
 		}
-		if err := s.store.Replace(ctx, cloud); !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
-			return err
-		}
-	}
+		return cas.Overtaken(s.store.Replace(ctx, cloud))
+	})
 }
 
 // mayHaveQuotas refuses quotas of a cloud that has no namespace of its own.
@@ -223,7 +222,7 @@ func (s *Service) hasMembers(ctx context.Context, cloud *domain.LogicalCloud) er
 // written meanwhile, but for itself: a database may do a write of which it has lost its own answer.
 func (s *Service) operateAdmin(ctx context.Context, key domain.Key, op domain.Operation, act func(*domain.LogicalCloud) (contextID string, err error)) error {
 	var own domain.Action
-	for {
+	return cas.Do(ctx, func() error {
 		cloud, err := s.cloud(ctx, key)
 		if err != nil {
 			return err
@@ -242,10 +241,8 @@ func (s *Service) operateAdmin(ctx context.Context, key domain.Key, op domain.Op
 		cloud.History.Append(t.To, id, t.Revision, s.now())
 		cloud.History.Note("", caller.Of(ctx))
 		own = cloud.History.Last()
-		if err := s.store.Replace(ctx, cloud); !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
-			return err
-		}
-	}
+		return cas.Overtaken(s.store.Replace(ctx, cloud))
+	})
 }
 
 // UserKubeconfig is the kubeconfig of the cloud's user for the cluster of a reference. Conflict as long as there is

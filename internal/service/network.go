@@ -5,8 +5,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
-	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/network"
 	"github.com/drover-io/drover/internal/plan"
 )
@@ -21,7 +21,7 @@ func (s *Service) mayChangeNetworks(ctx context.Context, c change) error {
 // intents before the write finds that its plan is out of date, and one that comes later reads them as they are.
 // Without that an apply could be recorded after the look with a plan that lacks the write.
 func (s *Service) changedNetworks(ctx context.Context, c change) error {
-	for {
+	return cas.Do(ctx, func() error {
 		cluster, err := s.clusterOf(ctx, c)
 		switch {
 		case cluster == nil:
@@ -33,10 +33,8 @@ func (s *Service) changedNetworks(ctx context.Context, c change) error {
 			}
 			return err
 		}
-		if err := s.store.Replace(ctx, cluster); !fail.Is(err, fail.Conflict) || ctx.Err() != nil {
-			return err
-		}
-	}
+		return cas.Overtaken(s.store.Replace(ctx, cluster))
+	})
 }
 
 // cameFirst says whether a write of an intent was there when the intents were read that the cluster's context applies.

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 
+	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 )
@@ -14,45 +15,48 @@ func (s *Service) Put(ctx context.Context, o domain.Object) (created bool, err e
 		return false, err
 	}
 	noun, key := o.Noun(), domain.KeyOf(o)
-	for {
+	err = cas.Do(ctx, func() error {
 		old, err := s.store.Get(ctx, noun, key)
 		switch {
 		case fail.Is(err, fail.NotFound):
 			err := s.Create(ctx, o)
-			if fail.Is(err, fail.Conflict) && ctx.Err() == nil {
+			created = err == nil
+			if fail.Is(err, fail.Conflict) {
 				if exists, lookErr := s.store.Exists(ctx, noun, key); lookErr == nil && exists {
-					continue
+					return cas.ErrOvertaken
 				}
 			}
-			return err == nil, err
+			return err
 		case err != nil:
-			return false, err
+			return err
 		}
-		retry, err := s.replace(ctx, old, o)
-		if !retry || ctx.Err() != nil {
-			return false, err
-		}
-	}
+		return s.replace(ctx, old, o)
+	})
+	return created, err
 }
 
-// replace writes o over old; retry says that old is not what is stored any more.
-func (s *Service) replace(ctx context.Context, old, o domain.Object) (retry bool, err error) {
+// replace writes o over old; cas.ErrOvertaken when old is not what is stored any more.
+func (s *Service) replace(ctx context.Context, old, o domain.Object) error {
 	if err := s.references(ctx, o); err != nil {
-		return false, err
+		return err
 	}
 	*o.Base() = *old.Base()
 	r, c := rules[o.Noun()], change{from: old, to: o}
 	if err := r.runBefore(ctx, s, c); err != nil {
-		return false, err
+		return err
 	}
-	if err := s.store.Replace(ctx, o); err != nil {
-		return fail.Is(err, fail.Conflict) || fail.Is(err, fail.NotFound), err
+	err := s.store.Replace(ctx, o)
+	if fail.Is(err, fail.NotFound) {
+		return cas.ErrOvertaken
+	}
+	if err != nil {
+		return cas.Overtaken(err)
 	}
 	if err := s.confirm(ctx, r, c); err != nil {
-		return false, undo(ctx, err, func(ctx context.Context) error {
+		return undo(ctx, err, func(ctx context.Context) error {
 			old.Base().Revision = o.Base().Revision
 			return s.store.Replace(ctx, old)
 		})
 	}
-	return false, nil
+	return nil
 }

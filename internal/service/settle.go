@@ -3,8 +3,8 @@ package service
 import (
 	"cmp"
 	"context"
-	"errors"
 
+	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 )
@@ -17,31 +17,21 @@ import (
 //	what takes over from a context has its record alone    the record goes: nothing was sent yet
 //	or the owner's state, not all that follows             what follows is written
 
-// errChanged says that the owner has to be read again.
-var errChanged = errors.New("changed meanwhile")
-
-// changed tells a write of which somebody else was faster from all other errors.
-func changed(err error) error {
-	if fail.Is(err, fail.Conflict) {
-		return errChanged
-	}
-	return err
-}
-
 // Settle puts right what operations have left of an owner whose workflows were ended by hand between two of their writes,
 // and returns it as it is then. Conflict when such an operation goes on.
 func (l *Lifecycle) Settle(ctx context.Context, owner domain.Owner) (domain.Owner, error) {
 	key := domain.KeyOf(owner)
-	for ctx.Err() == nil {
-		err := l.settle(ctx, owner)
-		if !errors.Is(err, errChanged) {
-			return owner, err
+	known := true
+	err := cas.Do(ctx, func() (err error) {
+		if !known {
+			if owner, err = l.owner(ctx, key); err != nil {
+				return err
+			}
 		}
-		if owner, err = l.owner(ctx, key); err != nil {
-			return nil, err
-		}
-	}
-	return nil, context.Cause(ctx)
+		known = false // should it be overtaken
+		return l.settle(ctx, owner)
+	})
+	return owner, err
 }
 
 func (l *Lifecycle) settle(ctx context.Context, owner domain.Owner) error {
@@ -86,7 +76,7 @@ func (l *Lifecycle) revive(ctx context.Context, owner domain.Owner) error {
 		return fail.New(fail.Conflict, "%s is being terminated: wait until that is recorded", describe(owner.Noun(), s.Owner))
 	}
 	owner.Track().TakeBack()
-	return changed(l.store.Replace(ctx, owner))
+	return cas.Overtaken(l.store.Replace(ctx, owner))
 }
 
 // foresee shows an owner in the state in which revive will leave it; nothing is written.
@@ -181,7 +171,7 @@ func (l *Lifecycle) dropUnknown(ctx context.Context, owner domain.Owner) error {
 			return err
 		}
 		if err := l.store.Replace(ctx, owner); err != nil {
-			return changed(err)
+			return cas.Overtaken(err)
 		}
 		if err := l.records.DeleteInstance(ctx, i.ContextID); err != nil {
 			return err
@@ -211,9 +201,9 @@ func (l *Lifecycle) giveBack(ctx context.Context, owner domain.Owner, i *domain.
 		return err
 	}
 	if err := l.takeBack(ctx, source, h); err != nil {
-		return changed(err)
+		return cas.Overtaken(err)
 	}
-	return errChanged // the owner is h's target
+	return cas.ErrOvertaken // the owner is h's target
 }
 
 // stands says whether the context of a record may have something in clusters, once its owner is settled.

@@ -3,13 +3,12 @@ package store
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 )
@@ -63,17 +62,19 @@ func (s *Store) instance(ctx context.Context, contextID string) (*instance, erro
 	return i, err
 }
 
-// Tries of UpdateInstance: how many, and the longest wait before another.
-const (
-	updateTries = 30
-	updateWait  = 20 * time.Millisecond
-)
+// updateTries is how often UpdateInstance tries.
+const updateTries = 30
 
 // UpdateInstance changes a record by compare-and-set; change is called again on a newer record when
 // somebody else was faster, or an earlier attempt whose answer was lost. Its error is returned as it is, and then
 // nothing is written. Unavailable when somebody else always was faster.
 func (s *Store) UpdateInstance(ctx context.Context, contextID string, change func(*domain.Instance) error) error {
-	for range updateTries {
+	tries := 0
+	return cas.Do(ctx, func() error {
+		tries++
+		if tries > updateTries {
+			return fail.New(fail.Unavailable, "app context %s is being changed by others; try again", contextID)
+		}
 		i, err := s.instance(ctx, contextID)
 		if err != nil {
 			return err
@@ -81,28 +82,23 @@ func (s *Store) UpdateInstance(ctx context.Context, contextID string, change fun
 		if err := change(&i.Instance); err != nil {
 			return err
 		}
-		if done, err := s.replaceInstance(ctx, i); done || err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(rand.N(updateWait)):
-		}
-	}
-	return fail.New(fail.Unavailable, "app context %s is being changed by others; try again", contextID)
+		return s.replaceInstance(ctx, i)
+	})
 }
 
-func (s *Store) replaceInstance(ctx context.Context, i *instance) (bool, error) {
+func (s *Store) replaceInstance(ctx context.Context, i *instance) error {
 	filter := ofRevision(i.ContextID, i.Revision)
 	i.Revision++
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	r, err := s.instances().ReplaceOne(ctx, filter, i)
 	if err != nil {
-		return false, kindOf(err)
+		return kindOf(err)
 	}
-	return r.MatchedCount == 1, nil
+	if r.MatchedCount == 0 {
+		return cas.ErrOvertaken
+	}
+	return nil
 }
 
 // ActiveInstances are the records of contexts that may have something in clusters: all but those that are
