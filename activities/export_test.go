@@ -16,3 +16,10 @@ func SetTellEvery(t *testing.T, d time.Duration) {
 
 // HasPlanner says whether there is a plan for the owners of a noun.
 func HasPlanner(n *domain.Noun) bool { return planners[n] != nil }
+
+// SetLookAtNews sets how often it is looked for contexts that have ended for the time of a test.
+func SetLookAtNews(t *testing.T, d time.Duration) {
+	before := lookAtNews
+	t.Cleanup(func() { lookAtNews = before })
+	lookAtNews = d
+}

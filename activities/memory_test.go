@@ -104,6 +104,17 @@ func (m *memory) Instance(_ context.Context, contextID string) (*domain.Instance
 	return &in, nil
 }
 
+func (m *memory) InstancesByID(_ context.Context, contextIDs []string) (found []*domain.Instance, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range contextIDs {
+		if i, ok := m.instances[id]; ok {
+			found = append(found, &i)
+		}
+	}
+	return found, nil
+}
+
 func (m *memory) InstancesOf(_ context.Context, owner domain.Key) (found []*domain.Instance, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

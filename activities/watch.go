@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"hash/fnv"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -96,6 +95,8 @@ type Shards interface {
 type Observations interface {
 	stored.Blobs
 	Instance(ctx context.Context, contextID string) (*domain.Instance, error)
+	InstancesByID(ctx context.Context, contextIDs []string) ([]*domain.Instance, error)
+	InstancesOf(ctx context.Context, owner domain.Key) ([]*domain.Instance, error)
 	Observed(ctx context.Context, contextIDs []string) ([]domain.ObservedApp, error)
 	PutObservation(ctx context.Context, o *domain.Observation) error
 	DeleteObservation(ctx context.Context, o domain.ObservedApp) error
@@ -211,6 +212,7 @@ func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
 	defer cancel(nil)
 	s.running.Go(func() { s.pulse(ctx) })
 	s.running.Go(func() { s.tell(ctx, in.Shard) })
+	s.running.Go(func() { s.follow(ctx) })
 	ask := ChangesInput{Term: in.Term, Attempt: activity.GetInfo(ctx).Attempt}
 	for {
 		set, err := w.Shards.Changes(ctx, in.Shard, ask)
@@ -248,7 +250,8 @@ type shard struct {
 	watches  map[domain.ClusterName]watched         // of the clusters that are watched
 	left     map[domain.ClusterName]<-chan struct{} // closed with the end of the last watch of a cluster that was left
 	begun    bool
-	ours     sync.Map // ids of contexts of this control plane; in clusters there may be another's
+	ours     sync.Map // ids of contexts of this control plane that go on; in clusters there may be another's
+	news     news
 	contacts contacts
 	outages  outages
 }
@@ -287,12 +290,7 @@ func (s *shard) adjust(ctx context.Context, set *WatchSet) error {
 			delete(s.watches, c)
 		}
 	}
-	s.ours.Range(func(id, _ any) bool { // the group of one that has ended may be deleted
-		if _, found := slices.BinarySearch(set.Contexts, id.(string)); !found {
-			s.ours.Delete(id)
-		}
-		return true
-	})
+	s.ours.Clear() // the group of one that has ended may be deleted
 	return nil
 }
 
@@ -414,35 +412,30 @@ func (s *shard) observe(ctx context.Context, c domain.ClusterName, knows func(co
 func (s *shard) Put(ctx context.Context, o *domain.Observation) error {
 	if _, ok := s.ours.Load(o.ContextID); !ok {
 		i, err := s.Store.Instance(ctx, o.ContextID)
-		switch {
-		case fail.Is(err, fail.NotFound):
+		if fail.Is(err, fail.NotFound) {
 			return nil
-		case err != nil:
+		}
+		if err != nil {
 			return err
-		case !i.Status.Over(), s.claims(o.ContextID):
+		}
+		ended, err := s.ended(ctx, i)
+		if err == nil && ended && len(o.Resources) > 0 {
+			err = s.seen(ctx, i)
+		}
+		if err != nil {
+			return err
+		}
+		if !ended {
 			s.ours.Store(o.ContextID, nil)
-		case len(o.Resources) > 0:
-			if err := s.seen(ctx, i); err != nil {
-				return err
-			}
 		}
 	}
+	s.news.note(o.ObservedApp, len(o.Resources) > 0)
 	return s.Store.PutObservation(ctx, o)
-}
-
-// claims says whether a context has something in a cluster of the shard.
-func (s *shard) claims(contextID string) bool {
-	_, found := slices.BinarySearch(s.set.Load().Contexts, contextID)
-	return found
-}
-
-// seen has the remnants of a context removed.
-func (s *shard) seen(ctx context.Context, i *domain.Instance) error {
-	return s.Sweeps.Seen(ctx, RemnantsInput{Owner: i.Owner, ContextID: i.ContextID, Label: i.LabelID()})
 }
 
 // Delete implements observe.Sink.
 func (s *shard) Delete(ctx context.Context, o domain.ObservedApp) error {
+	s.news.note(o, false)
 	return s.Store.DeleteObservation(ctx, o)
 }
 

@@ -416,7 +416,8 @@ func TestWatchShardSeesRemnants(t *testing.T) {
 		s.instances[id] = domain.Instance{ContextID: id, Owner: "owner", Status: status}
 	}
 	ended := s.run(worker.Options{})
-	s.sets <- &activities.WatchSet{Generation: 1, Clusters: far("a"), Contexts: []string{"2", "3"}} // 3 lives on in another one
+	s.instances["7"] = domain.Instance{ContextID: "7", Owner: "owner", Status: domain.ContextInstantiated, Label: "3"}
+	s.sets <- &activities.WatchSet{Generation: 1, Clusters: far("a")}
 	s.until(s.watching("a"))
 	sink := s.watchers[far("a")[0]].Sink
 	for _, id := range []string{"1", "2", "3", "4", "5", "6"} {
@@ -430,6 +431,56 @@ func TestWatchShardSeesRemnants(t *testing.T) {
 		require.Equal(t, []activities.RemnantsInput{{Owner: "owner", ContextID: "1", Label: "1"}}, s.remnants)
 		require.Len(t, s.stored, 5)
 	})
+	s.sets <- &activities.WatchSet{Generation: 2, Over: true}
+	require.NoError(t, <-ended)
+}
+
+// TestWatchShardSeesWhatEndsLater: a cluster that is watched for others, too, is not told that a context has ended.
+func TestWatchShardSeesWhatEndsLater(t *testing.T) {
+	activities.SetLookAtNews(t, 10*time.Millisecond)
+	s := newSky(t)
+	live := map[string]domain.Instance{
+		"ends": {Status: domain.ContextInstantiated}, "lives": {Status: domain.ContextInstantiated}, "emptied": {Status: domain.ContextInstantiated},
+		"updated": {Status: domain.ContextUpdated}, "last": {Status: domain.ContextInstantiated, Label: "updated"},
+		"taken": {Status: domain.ContextUpdated}, "new": {Status: domain.ContextInstantiated, Label: "taken"},
+	}
+	set := func(id string, status domain.ContextStatus) {
+		i := live[id]
+		i.ContextID, i.Owner, i.Status = id, "owner", status
+		require.NoError(t, s.PutInstance(t.Context(), &i))
+		_ = s.UpdateInstance(t.Context(), id, func(i *domain.Instance) error { i.Status = status; return nil })
+	}
+	for id, i := range live {
+		set(id, i.Status)
+	}
+	ended := s.run(worker.Options{})
+	s.sets <- &activities.WatchSet{Generation: 1, Clusters: far("a"), Contexts: []string{"ends", "lives", "updated"}}
+	s.until(s.watching("a"))
+	sink := s.watchers[far("a")[0]].Sink
+	says := func(id string, n int) {
+		t.Helper()
+		o := &domain.Observation{ObservedApp: domain.ObservedApp{ContextID: id, App: "app", Cluster: far("a")[0]}}
+		o.Resources = make([]domain.ObservedResource, n)
+		require.NoError(t, sink.Put(t.Context(), o))
+	}
+	all := []string{"ends", "lives", "emptied", "updated", "taken"}
+	for _, id := range all {
+		says(id, 2)
+	}
+	set("ends", domain.ContextTerminated)
+	set("last", domain.ContextTerminated)
+	says("emptied", 0) // as a terminate ends
+	set("emptied", domain.ContextTerminated)
+	for _, id := range []string{"ends", "lives", "updated", "taken"} {
+		says(id, 1)
+	}
+	seen := func(id string) bool {
+		return slices.ContainsFunc(s.remnants, func(in activities.RemnantsInput) bool { return in.Label == id })
+	}
+	s.until(func() bool { return seen("ends") && seen("updated") })
+	for _, id := range []string{"lives", "emptied", "taken", "new", "last"} {
+		s.do(func() { require.False(t, seen(id), id) })
+	}
 	s.sets <- &activities.WatchSet{Generation: 2, Over: true}
 	require.NoError(t, <-ended)
 }

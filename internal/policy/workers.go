@@ -69,6 +69,8 @@ const (
 	Remnants = 15 * time.Second
 	// Heard is the least time between two words on who is heard: each costs the workflow's history four events.
 	Heard = 15 * time.Second
+	// News is how often it is looked whether contexts have ended of which clusters said that they have something.
+	News = 5 * time.Second
 	// FirstWatch and LongestWatch are before a watch that could not be begun is tried again, Changes before changes are asked
 	// for again when that has failed.
 	FirstWatch   = time.Second
