@@ -209,14 +209,21 @@ func (k *Kube) look(ctx context.Context, in RemnantsInput, clusters []domain.Clu
 func (k *Kube) sweep(ctx context.Context, c domain.ClusterName, s kube.Remnants) ([]plan.ResourceID, []kube.Remnant, error) {
 	ctx, cancel := context.WithTimeout(ctx, policy.Remnants)
 	defer cancel()
-	cluster, err := k.clusters.Get(ctx, c)
-	if fail.Is(err, fail.NotFound) {
-		return nil, nil, nil
+	var deleted []plan.ResourceID
+	for {
+		cluster, err := k.clusters.Get(ctx, c)
+		if fail.Is(err, fail.NotFound) {
+			return nil, nil, nil
+		}
+		if err != nil {
+			return deleted, nil, err
+		}
+		some, left, err := cluster.Sweep(ctx, s)
+		deleted = append(deleted, some...)
+		if !errors.Is(err, kube.ErrReplaced) || ctx.Err() != nil { // the new registration is the one to be asked
+			return deleted, left, err
+		}
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return cluster.Sweep(ctx, s)
 }
 
 // said names what is left.

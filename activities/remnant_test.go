@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -128,6 +129,31 @@ func TestRemnantsOfADeletedOwner(t *testing.T) {
 	}
 	delete(l.store.blobs, in.Reach)
 	require.True(t, l.remove(in).Over, "nobody knows where to look")
+}
+
+// TestRemnantsOfAClusterWhoseRegistrationIsReplaced meanwhile are looked for with the new one.
+func TestRemnantsOfAClusterWhoseRegistrationIsReplaced(t *testing.T) {
+	l, _ := remnants(t, domain.ContextTerminated)
+	takes := l.handle
+	var once sync.Once
+	l.handle = func(w http.ResponseWriter, r *http.Request) {
+		cut := false
+		once.Do(func() {
+			l.mu.Lock()
+			l.replaced++
+			l.mu.Unlock()
+			cut = l.clusters.Renew(r.Context(), func(domain.ClusterName) bool { return true }) == nil
+		})
+		if cut {
+			<-r.Context().Done()
+			return
+		}
+		takes(w, r)
+	}
+	out := l.remove(activities.RemnantsInput{Owner: "owner", ContextID: "1", Label: "1"})
+	require.Equal(t, 1, out.Deleted)
+	require.Zero(t, out.Silent)
+	require.Empty(t, out.Left)
 }
 
 // TestTerminateWaitsForRemnants that are being deleted, by one short attempt after the other, also when their cluster does not

@@ -139,7 +139,8 @@ type operation struct {
 	failed                 int    // resources of apps of whose end nothing is known
 	lost                   int    // see AppProgress
 
-	reach domain.Digest // see activities.RemnantsResult
+	reach  domain.Digest // see activities.RemnantsResult
+	unseen bool          // the look for remnants has failed
 
 	progress OperationProgress
 	apps     []*appRun // as in progress

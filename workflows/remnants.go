@@ -62,6 +62,7 @@ func (o *operation) sweep(prepared activities.Prepared) (left string) {
 	result, err := o.lookForRemnants(prepared)
 	if err != nil { // a stop, or there is no truth to be had: what is there is found later
 		workflow.GetLogger(o.whole).Warn("sweep", "error", err)
+		o.unseen = true
 		return ""
 	}
 	o.reach = result.Reach
@@ -96,7 +97,7 @@ func (o *operation) remnants(prepared activities.Prepared) activities.RemnantsIn
 
 // lookAfterItself has the context looked after, unless there is nowhere to look.
 func (o *operation) lookAfterItself(prepared activities.Prepared) {
-	if o.reach != "" {
+	if o.reach != "" || o.unseen {
 		o.lookAfter(o.remnants(prepared))
 	}
 }

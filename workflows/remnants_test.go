@@ -28,6 +28,19 @@ func TestTerminateEndsWithALookAtTheClusters(t *testing.T) {
 	w.AssertWorkflowCalled(t, workflows.RemoveRemnantsName, mock.Anything, activities.RemnantsInput{Owner: w.scope.Owner, ContextID: contextID, Reach: "reach"})
 }
 
+// TestTerminateThatCannotLook has that done by what looks again later.
+func TestTerminateThatCannotLook(t *testing.T) {
+	w := newWorld(t, domain.OpTerminate, 1, "a")
+	w.clusters.remnants = func(int) (*activities.RemnantsResult, error) {
+		return nil, workflows.ToTemporal(fail.New(fail.NotFound, "blob not found"), 1)
+	}
+	w.OnWorkflow(workflows.RemoveRemnantsName, mock.Anything, mock.Anything).Return(nil)
+	out, err := w.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextTerminated, out.Status)
+	w.AssertWorkflowCalled(t, workflows.RemoveRemnantsName, mock.Anything, activities.RemnantsInput{Owner: w.scope.Owner, ContextID: contextID})
+}
+
 // TestTerminateThatLeavesRemnants has not ended, so that it can be repeated.
 func TestTerminateThatLeavesRemnants(t *testing.T) {
 	w := newWorld(t, domain.OpTerminate, 1, "a")
