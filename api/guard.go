@@ -6,15 +6,14 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/hosts"
 )
 
 // Nobody logs in here, so whoever reaches the API may do everything. A page in a browser on the same machine reaches it
@@ -25,19 +24,13 @@ import (
 //   - what a browser says of a write's page (Sec-Fetch-Site, Origin) is that it is ours or trusted;
 //   - a body is JSON or a form with files: other types are those that a page may send anywhere without being asked first.
 
-// anyHost as a name lets every Host pass.
-const anyHost = "*"
-
 // bodyTypes are the types of a body.
 var bodyTypes = []string{echo.MIMEApplicationJSON, echo.MIMEMultipartForm}
 
-// guard refuses what pages of others send. hosts are names beside loopback's and that of the listen address, origins
+// guard refuses what pages of others send. more are names beside loopback's and that of the listen address, origins
 // those of pages that are trusted, as https://gui.example.com.
-func guard(listen string, hosts, origins []string) (echo.MiddlewareFunc, error) {
-	names := []string{hostName(listen)}
-	for _, h := range hosts {
-		names = append(names, hostName(h))
-	}
+func guard(listen string, more, origins []string) (echo.MiddlewareFunc, error) {
+	names := hosts.New(listen, more...)
 	pages := http.NewCrossOriginProtection()
 	for _, origin := range origins {
 		if err := pages.AddTrustedOrigin(origin); err != nil {
@@ -47,7 +40,7 @@ func guard(listen string, hosts, origins []string) (echo.MiddlewareFunc, error) 
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			r := c.Request()
-			if !slices.Contains(names, anyHost) && !ours(r, names) {
+			if !names.Ours(r) {
 				return fail.New(fail.Forbidden, "%q is not a name of this API; --allowed-hosts adds names to it", r.Host)
 			}
 			if err := pages.Check(r); err != nil {
@@ -56,28 +49,6 @@ func guard(listen string, hosts, origins []string) (echo.MiddlewareFunc, error) 
 			return next(c)
 		}
 	}, nil
-}
-
-// ours says whether the Host is a name of this API: loopback's, one of names, or the address that the request came to.
-func ours(r *http.Request, names []string) bool {
-	name := hostName(r.Host)
-	if name == "" || name == "localhost" || slices.Contains(names, name) {
-		return true // a browser always says a name
-	}
-	ip, err := netip.ParseAddr(name)
-	if err != nil {
-		return false
-	}
-	local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	return ip.IsLoopback() || local != nil && local.AddrPort().Addr().Unmap() == ip.Unmap()
-}
-
-// hostName is the name of host or host:port, in the one spelling in which names are compared.
-func hostName(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
 // typed refuses bodies of other types than bodyTypes. A body without a type is read as what the operation takes: EMCO's GUI

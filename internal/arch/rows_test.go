@@ -57,7 +57,7 @@ var layers = []layer{
 	{name: "edges", about: "each speaks one protocol; none decides, and none knows of another", rows: []row{
 		{
 			pkg:  "api",
-			ours: "door service notify operations explain status domain policy caller fail",
+			ours: "door service notify operations explain status domain policy caller hosts fail",
 			libs: "github.com/getkin/kin-openapi github.com/labstack/echo github.com/prometheus/client_golang " +
 				"github.com/swaggo/files go.opentelemetry.io/contrib go.opentelemetry.io/otel",
 			world: "context net net/http os",
@@ -197,6 +197,7 @@ var layers = []layer{
 		{pkg: "statusnotify", libs: "google.golang.org/grpc google.golang.org/protobuf", world: "context"},
 		{pkg: "tempdir", world: "os syscall"},
 		{pkg: "freeport", world: "math/rand/v2 net"},
+		{pkg: "hosts", world: "net net/http"},
 		{pkg: "fail", world: "context"},
 	}},
 }

@@ -298,6 +298,37 @@ func TestWebUI(t *testing.T) {
 	}
 }
 
+// A page whose name an attacker lets lead here says that name as Host.
+func TestWebUIHasNoOtherName(t *testing.T) {
+	s := start(t, temporal.Config{UIPort: freeport.Block(1)[0]})
+	for host, want := range map[string]int{"": http.StatusOK, "localhost": http.StatusOK, "evil.example": http.StatusForbidden} {
+		for _, path := range []string{
+			"/", "/api/v1/settings", "/api/v1/namespaces/drover",
+			"/api/v1/namespaces/drover/workflows/w/runs/r/history.json", "/api/v1/namespaces/drover/workflows/w/history-reverse",
+		} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.UIURL()+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if host != "" {
+				r.Host = host
+			}
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case want == http.StatusForbidden && resp.StatusCode != want, want != http.StatusForbidden && resp.StatusCode == http.StatusForbidden:
+				t.Errorf("GET %s of %q: %s: %.200s", path, host, resp.Status, body)
+			}
+		}
+	}
+}
+
 // Nothing in here asks who is calling, so nothing may listen anywhere else.
 func TestListensOnlyOnTheGivenAddress(t *testing.T) {
 	before := ownListeners(t) // of other tests

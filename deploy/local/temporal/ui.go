@@ -2,65 +2,111 @@ package temporal
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
-	uiserver "github.com/temporalio/ui-server/v2/server"
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+	"github.com/temporalio/ui-server/v2/server/api"
+	"github.com/temporalio/ui-server/v2/server/auth"
 	uiconfig "github.com/temporalio/ui-server/v2/server/config"
-	uioptions "github.com/temporalio/ui-server/v2/server/server_options"
+	"github.com/temporalio/ui-server/v2/server/csrf"
+	"github.com/temporalio/ui-server/v2/server/headers"
+	"github.com/temporalio/ui-server/v2/server/route"
+	"github.com/temporalio/ui-server/v2/ui"
 
-	"github.com/drover-io/drover/internal/pause"
+	"github.com/drover-io/drover/internal/hosts"
 )
 
 // webUI is a running Web UI.
 type webUI struct {
 	url    string
-	server *uiserver.Server
+	server *http.Server
 	done   chan struct{} // closed when server has returned
 }
 
-// startUI serves the Web UI for the server at frontend and returns once it
-// accepts connections.
+// startUI serves the Web UI for the server at frontend.
 func startUI(ctx context.Context, c Config, frontend string) (*webUI, error) {
-	port := strconv.Itoa(c.UIPort)
-	addr := net.JoinHostPort(c.IP, port)
+	addr := net.JoinHostPort(c.IP, strconv.Itoa(c.UIPort))
+	pages, err := newUI(c, addr, frontend)
+	if err != nil {
+		return nil, fmt.Errorf("set up the temporal Web UI: %w", err)
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("serve the temporal Web UI: %w", err)
+	}
 	u := &webUI{
-		url: "http://" + addr,
-		server: uiserver.NewServer(uioptions.WithConfigProvider(&uiconfig.Config{
-			TemporalGRPCAddress: frontend,
-			Host:                strings.TrimSuffix(addr, ":"+port), // an IPv6 address in brackets
-			Port:                c.UIPort,
-			EnableUI:            true,
-			DefaultNamespace:    c.Namespace,
-			CORS:                uiconfig.CORS{CookieInsecure: true}, // plain HTTP on loopback
-			DisableNewsFetch:    true,
-			HideLogs:            true,
-		})),
-		done: make(chan struct{}),
+		url:    "http://" + addr,
+		server: &http.Server{Handler: pages, ReadHeaderTimeout: 10 * time.Second},
+		done:   make(chan struct{}),
 	}
 	go func() {
 		defer close(u.done)
-		// The error is always nil: a listener that cannot bind ends the
-		// process, which is why Start tries the port first.
-		_ = u.server.Start()
-	}()
-	for {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
-		if err == nil {
-			return u, conn.Close()
+		if err := u.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			c.Logger.Error("temporal Web UI ended", "error", err)
 		}
-		if pause.For(ctx, 5*time.Millisecond) != nil {
-			u.stop()
-			return nil, fmt.Errorf("wait for the temporal Web UI on %s: %w", addr, err)
+	}()
+	return u, nil
+}
+
+// newUI puts the pages and their API together as the Web UI's own server does, which takes no middleware, with a look at
+// the Host before everything: see package hosts.
+func newUI(c Config, addr, frontend string) (http.Handler, error) {
+	provider, err := uiconfig.NewConfigProviderWithRefresh(&uiconfig.Config{
+		TemporalGRPCAddress: frontend,
+		Host:                c.IP,
+		Port:                c.UIPort,
+		EnableUI:            true,
+		DefaultNamespace:    c.Namespace,
+		CORS:                uiconfig.CORS{CookieInsecure: true}, // plain HTTP on loopback
+		DisableNewsFetch:    true,
+		HideLogs:            true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	assets, err := ui.Assets()
+	if err != nil {
+		return nil, err
+	}
+	pages, err := fs.Sub(assets, "local")
+	if err != nil {
+		return nil, err
+	}
+	e := echo.New()
+	e.Pre(ownNames(hosts.New(addr)))
+	e.Use(middleware.Recover(), middleware.Gzip(), middleware.Secure(),
+		csrf.EnsureTokenCookie(false), middleware.CSRFWithConfig(csrf.MiddlewareConfig(provider, false)))
+	route.SetHealthRoute(e)
+	forward := headers.WithForwardHeaders([]string{auth.AuthorizationExtrasHeader, "Caller-Type"})
+	if err := route.SetAPIRoutes(e, provider, []api.Middleware{forward}); err != nil {
+		return nil, err
+	}
+	route.SetAuthRoutes(e, provider)
+	route.SetRenderRoute(e, "")
+	return e, route.SetUIRoutes(e, "", pages)
+}
+
+// ownNames refuses requests that are for a name of somebody else.
+func ownNames(names hosts.Names) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			if !names.Ours(c.Request()) {
+				return echo.NewHTTPError(http.StatusForbidden, fmt.Sprintf("%q is not a name of this Web UI", c.Request().Host))
+			}
+			return next(c)
 		}
 	}
 }
 
 // stop closes the listener and every connection.
 func (u *webUI) stop() {
-	u.server.Stop()
+	_ = u.server.Close() // what is not closed then ends with the process
 	<-u.done
 }

@@ -1,0 +1,49 @@
+// Package hosts says for which names a listener answers. A page may let a name of its own lead to an address of ours, and its
+// browser then takes what is there for the page's own (DNS rebinding); but it says the name, as Host.
+package hosts
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Any as a name lets every Host pass.
+const Any = "*"
+
+// Names are those of a listener beside loopback's and the addresses that it is reached by.
+type Names []string
+
+// New has the name in the address that is listened at, and more; both may have a port.
+func New(listen string, more ...string) Names {
+	names := Names{name(listen)}
+	for _, h := range more {
+		names = append(names, name(h))
+	}
+	return names
+}
+
+// Ours says whether the Host is a name of the listener: loopback's, one of the names, or the address that the request came
+// to. A request without Host, which no browser sends, passes.
+func (n Names) Ours(r *http.Request) bool {
+	host := name(r.Host)
+	if host == "" || host == "localhost" || slices.Contains(n, host) || slices.Contains(n, Any) {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return false
+	}
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return ip.IsLoopback() || local != nil && local.AddrPort().Addr().Unmap() == ip.Unmap()
+}
+
+// name is that of host or host:port, in the one spelling in which names are compared.
+func name(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+}
