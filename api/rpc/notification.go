@@ -1,105 +1,143 @@
 package rpc
 
 import (
-	"encoding/json"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/drover-io/drover/internal/domain"
-	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/notify"
+	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/statusnotify"
+	"github.com/drover-io/drover/internal/view"
 )
 
-// readyWord is how documents spell it.
-const readyWord = "Ready"
+// question is what a registration watches, by the query that has its filters.
+type question struct{ status.Query }
 
-// document is what notifications need of a status document in the form of EMCO 22.x.
-type document struct {
-	Status domain.ContextStatus `json:"deployedStatus"`
-	Ready  string               `json:"readyStatus"`
-	Apps   []struct {
-		Name     string    `json:"name"`
-		Clusters []cluster `json:"clusters"`
-	} `json:"apps"`
-	Clusters []cluster `json:"clusters"` // of a logical cloud
-	Cluster  cluster   `json:"cluster"`  // of the networks of one; without a name while there are none
+// ID implements notify.Question: it is not that of the query's document.
+func (q question) ID() string { return "notification of " + q.Query.ID() }
+
+// Answer implements notify.Question.
+func (q question) Answer(s notify.Snapshot, before notify.Answer) (notify.Answer, error) {
+	n, err := q.notification(s.Known())
+	if err != nil || before != nil && proto.Equal(n, before.(*answer).StatusNotification) {
+		return nil, err
+	}
+	return &answer{n}, nil
 }
 
-type cluster struct {
-	Provider  string     `json:"clusterProvider"`
-	Name      string     `json:"cluster"`
-	Reason    string     `json:"reason"` // why the cluster's reports are not confirmed
-	Resources []resource `json:"resources"`
+// answer is a notification, which nobody is told by events.
+type answer struct {
+	*statusnotify.StatusNotification
 }
 
-type resource struct {
-	GVK struct {
-		Group, Version, Kind string
-	} `json:"GVK"`
-	Name     string               `json:"name"`
-	Deployed domain.ResourceState `json:"deployedStatus"`
-	Ready    string               `json:"readyStatus"`
-}
+// Document implements notify.Answer.
+func (*answer) Document() []byte { return nil }
 
-// notification is what a registered client is told of a document. READY is a context that is instantiated, or
+// Since implements notify.Answer: any other notification is a change.
+func (*answer) Since(notify.Answer) ([]byte, error) { return []byte{}, nil }
+
+// notification is what a registered client is told of a status. READY is a context that is instantiated, or
 // updated, and ready; DEPLOYED one that is instantiated or updated. An app or a cluster is what all its resources are.
 // Left out are resources of which nobody says whether they are ready, and hooks that are not in clusters of a context
 // that is instantiated, as they are not to be: those of other operations, and those that were deleted when they had
 // done their work.
-func notification(in *statusnotify.StatusRegistration, encoded []byte) (*statusnotify.StatusNotification, error) {
-	var d document
-	if err := json.Unmarshal(encoded, &d); err != nil {
-		return nil, fail.Wrap(err, fail.Internal, "status document cannot be read")
+func (q question) notification(s *status.Source) (*statusnotify.StatusNotification, error) {
+	rows, err := q.Rows(s)
+	if err != nil {
+		return nil, err
 	}
-	ready := in.GetStatusType() == statusnotify.StatusValue_READY
-	there := d.Status == domain.ContextInstantiated || d.Status == domain.ContextUpdated
-	n := &statusnotify.StatusNotification{StatusValue: value(ready, there && (!ready || d.Ready == readyWord))}
-	if in.GetOutput() != statusnotify.OutputType_ALL {
-		return n, nil
+	d := details{
+		ready: q.Type == status.TypeReady, there: s.Status == domain.ContextInstantiated || s.Status == domain.ContextUpdated,
+		byApp: s.Subject == status.SubjectGroup,
 	}
-	for _, a := range d.Apps {
-		app, good := &statusnotify.AppStatus{App: a.Name}, true
-		for i := range a.Clusters {
-			c, ok := a.Clusters[i].status(ready, there)
-			good = good && ok
-			app.Clusters = append(app.Clusters, c)
+	var t view.Tally
+	for r, err := range rows {
+		if err != nil {
+			return nil, err
 		}
-		app.StatusValue = value(ready, good)
-		n.Details = append(n.Details, &statusnotify.StatusDetail{StatusDetail: &statusnotify.StatusDetail_App{App: app}})
+		t.Add(r)
+		if q.Output == status.OutputAll {
+			d.add(r)
+		}
 	}
-	if d.Cluster.Name != "" {
-		d.Clusters = append(d.Clusters, d.Cluster)
-	}
-	for i := range d.Clusters {
-		c, _ := d.Clusters[i].status(ready, there)
-		n.Details = append(n.Details, &statusnotify.StatusDetail{StatusDetail: &statusnotify.StatusDetail_Cluster{Cluster: c}})
-	}
-	return n, nil
+	good := d.there && (!d.ready || s.Ready(&t))
+	return &statusnotify.StatusNotification{StatusValue: d.value(good), Details: d.list}, nil
 }
 
-func (c *cluster) status(ready, there bool) (told *statusnotify.ClusterStatus, good bool) {
-	told, good = &statusnotify.ClusterStatus{ClusterProvider: c.Provider, Cluster: c.Name}, c.Reason == ""
-	for i := range c.Resources {
-		r := &c.Resources[i]
-		ok := r.Deployed == domain.ResourceApplied
-		if ready {
-			ok = r.Ready == readyWord
-		}
-		if ready && r.Ready == "" || there && (r.Deployed == domain.ResourcePending || r.Deployed == domain.ResourceDeleted) {
-			continue
-		}
-		good = good && ok
-		told.Resources = append(told.Resources, &statusnotify.ResourceStatus{
-			Name: r.Name, Gvk: &statusnotify.GVK{Group: r.GVK.Group, Version: r.GVK.Version, Kind: r.GVK.Kind}, StatusValue: value(ready, ok),
-		})
-	}
-	told.StatusValue = value(ready, good)
-	return told, good
+// details are those of a notification.
+type details struct {
+	ready bool // it is about readiness
+	there bool // the context is instantiated
+	byApp bool // clusters are told by app
+
+	list    []*statusnotify.StatusDetail
+	app     *statusnotify.AppStatus     // the one that is being told, where byApp
+	cluster *statusnotify.ClusterStatus // the same
+	place   *view.Place                 // of the cluster
 }
 
-func value(ready, good bool) statusnotify.StatusValue {
+// add tells of a row.
+func (d *details) add(r *view.Row) {
+	if r.Place != d.place {
+		d.enter(r.Place)
+	}
+	told, ok := d.judge(r)
+	if !told {
+		return
+	}
+	id := r.Resource
+	d.cluster.Resources = append(d.cluster.Resources, &statusnotify.ResourceStatus{
+		Name: id.Name, Gvk: &statusnotify.GVK{Group: id.Group, Version: id.Version, Kind: id.Kind}, StatusValue: d.value(ok),
+	})
+	d.spoil(ok)
+}
+
+// judge says whether a row is told of, and whether it is as it should be.
+func (d *details) judge(r *view.Row) (told, ok bool) {
+	if d.ready {
+		return r.Readiness != view.Uncounted, r.Readiness == view.Ready
+	}
+	switch r.State {
+	case domain.ResourcePending, domain.ResourceRetrying, domain.ResourceDeleted:
+		return !d.there, false
+	default:
+		return true, r.State == domain.ResourceApplied
+	}
+}
+
+// enter begins a cluster, and its app when that is another one. A cluster that nobody vouches for is not as it should be.
+func (d *details) enter(p *view.Place) {
+	if d.byApp && (d.place == nil || d.place.App != p.App) {
+		d.app = &statusnotify.AppStatus{App: p.App.Name, StatusValue: d.value(true)}
+		d.list = append(d.list, &statusnotify.StatusDetail{StatusDetail: &statusnotify.StatusDetail_App{App: d.app}})
+	}
+	c := p.Cluster
+	d.place = p
+	d.cluster = &statusnotify.ClusterStatus{ClusterProvider: c.Provider, Cluster: c.Name, StatusValue: d.value(true)}
+	if d.byApp {
+		d.app.Clusters = append(d.app.Clusters, d.cluster)
+	} else {
+		d.list = append(d.list, &statusnotify.StatusDetail{StatusDetail: &statusnotify.StatusDetail_Cluster{Cluster: d.cluster}})
+	}
+	d.spoil(p.Doubt == nil)
+}
+
+// spoil makes the cluster, and its app, what it is not when one of their parts is not.
+func (d *details) spoil(ok bool) {
+	if ok {
+		return
+	}
+	d.cluster.StatusValue = d.value(false)
+	if d.byApp {
+		d.app.StatusValue = d.value(false)
+	}
+}
+
+func (d *details) value(good bool) statusnotify.StatusValue {
 	switch {
-	case ready && good:
+	case d.ready && good:
 		return statusnotify.StatusValue_READY
-	case ready:
+	case d.ready:
 		return statusnotify.StatusValue_NOT_READY
 	case good:
 		return statusnotify.StatusValue_DEPLOYED

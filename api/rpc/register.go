@@ -64,10 +64,10 @@ func (r *register) StatusRegister(in *statusnotify.StatusRegistration, stream gr
 			return err
 		}
 		defer leave()
-		s, err := service.Subscribe(ctx, owner, q, "")
+		s, err := service.Watch(ctx, owner, question{q}, "")
 		if err == nil {
 			defer s.Close()
-			err = notifications(ctx, s, in, stream)
+			err = notifications(ctx, s, stream)
 		}
 		if errors.Is(context.Cause(ctx), errDeregistered) {
 			return nil
@@ -76,18 +76,15 @@ func (r *register) StatusRegister(in *statusnotify.StatusRegistration, stream gr
 	})
 }
 
-// notifications sends what is new until the watch ends. The first document is what the first change is compared with.
-func notifications(ctx context.Context, s *notify.Subscription, in *statusnotify.StatusRegistration, stream grpc.ServerStreamingServer[statusnotify.StatusNotification]) error {
+// notifications sends what is new until the watch ends. The first answer is what the first change is compared with.
+func notifications(ctx context.Context, s *notify.Subscription, stream grpc.ServerStreamingServer[statusnotify.StatusNotification]) error {
 	var before *statusnotify.StatusNotification
 	for {
-		document, err := s.Latest(ctx)
+		latest, err := s.Latest(ctx)
 		if err != nil {
 			return err
 		}
-		now, err := notification(in, document)
-		if err != nil {
-			return err
-		}
+		now := latest.(*answer).StatusNotification
 		switch {
 		case before == nil:
 			err = stream.SendHeader(nil)
@@ -187,7 +184,7 @@ func target(in *statusnotify.StatusRegistration) (owner domain.Key, q status.Que
 		return "", q, err
 	}
 	q, err = status.ParseQuery(v)
-	return owner, q, err
+	return owner, q.For(status.SubjectOf(owner)), err
 }
 
 func ownerOf(in *statusnotify.StatusRegistration) (domain.Key, error) {

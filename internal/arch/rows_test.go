@@ -64,7 +64,7 @@ var layers = []layer{
 		},
 		{
 			pkg:   "api/rpc",
-			ours:  "door notify status domain policy statusnotify fail",
+			ours:  "door notify status view domain policy statusnotify fail",
 			libs:  "google.golang.org/grpc google.golang.org/protobuf",
 			world: "context net",
 		},

@@ -101,6 +101,7 @@ type Fleet interface {
 // Watches are streams of what becomes of a status. notify.Hub has them.
 type Watches interface {
 	Subscribe(ctx context.Context, owner domain.Key, q status.Query, after string) (*notify.Subscription, error)
+	Watch(ctx context.Context, owner domain.Key, q notify.Question, after string) (*notify.Subscription, error)
 }
 
 // Parts makes a Service of those who have the parts of it.

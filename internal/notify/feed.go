@@ -104,14 +104,14 @@ func (f *feed) look(ctx context.Context) (err error) {
 	return nil
 }
 
-// all are the views, and whether one of them has no document yet.
+// all are the views, and whether one of them has no answer yet.
 func (f *feed) all() (views []*view, fresh bool) {
 	f.hub.mu.Lock()
 	defer f.hub.mu.Unlock()
 	for _, v := range f.views {
 		if v.end == nil {
 			views = append(views, v)
-			fresh = fresh || v.document == nil
+			fresh = fresh || v.answer == nil
 		}
 	}
 	return views, fresh
@@ -135,7 +135,7 @@ func (f *feed) publish(renderings []rendering) {
 
 // remove forgets a view. Those who watch it still see how it ended. With the mutex.
 func (f *feed) remove(v *view) {
-	delete(f.views, v.query.ID())
+	delete(f.views, v.question.ID())
 	f.hub.views--
 }
 
@@ -162,7 +162,7 @@ func (f *feed) verdict(err error) *Event {
 	f.hub.mu.Lock()
 	defer f.hub.mu.Unlock()
 	for _, v := range f.views {
-		if v.document == nil {
+		if v.answer == nil {
 			v.finish(last(Failed, err))
 			f.remove(v)
 		}

@@ -61,7 +61,12 @@ var errStopping = fail.New(fail.Unavailable, "the server stops; connect again to
 // of the same query and what came after it is still known: then it is the first change after that. Errors are those
 // of the query itself; Unavailable when there are too many watchers.
 func (h *Hub) Subscribe(ctx context.Context, group domain.Key, q status.Query, after string) (*Subscription, error) {
-	v, err := h.join(group, q.For(status.SubjectOf(group)))
+	return h.Watch(ctx, group, document{q.For(status.SubjectOf(group))}, after)
+}
+
+// Watch is Subscribe for any question.
+func (h *Hub) Watch(ctx context.Context, group domain.Key, q Question, after string) (*Subscription, error) {
+	v, err := h.join(group, q)
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +84,8 @@ func (h *Hub) Subscribe(ctx context.Context, group domain.Key, q status.Query, a
 	return s, nil
 }
 
-// join finds the view of a query, or makes it, and the feed that it needs.
-func (h *Hub) join(group domain.Key, q status.Query) (*view, error) {
+// join finds the view of a question, or makes it, and the feed that it needs.
+func (h *Hub) join(group domain.Key, q Question) (*view, error) {
 	key, id := feedKey{group, q.Extent()}, q.ID()
 	h.mu.Lock()
 	defer h.mu.Unlock()

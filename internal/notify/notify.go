@@ -8,9 +8,9 @@
 package notify
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"strings"
 	"time"
@@ -31,9 +31,52 @@ type Statuses interface {
 	Snapshot(ctx context.Context, group domain.Key, e status.Extent) (Snapshot, error)
 }
 
-// Snapshot is a status at a time, for every query of the extent that it was made for.
+// Snapshot is a status at a time, for every query of the extent that it was made for. It is read in the look that it was
+// made in, and not later.
 type Snapshot interface {
-	Write(w io.Writer, q status.Query) error
+	// Image is the document of a query.
+	Image(q status.Query) (*status.Image, error)
+	// Known is what its rows are made of; nil of what has none, as a list of groups.
+	Known() *status.Source
+}
+
+// Question is what somebody watches: what is told of a status, made from its rows or from a document of them.
+type Question interface {
+	// ID is the same for questions that have the same answers.
+	ID() string
+	// Extent is how much must be known to answer.
+	Extent() status.Extent
+	// Answer answers by a snapshot. before is the last answer, nil for none; when nothing has changed the answer is nil.
+	Answer(s Snapshot, before Answer) (Answer, error)
+}
+
+// Answer is what a question is answered with at a time.
+type Answer interface {
+	// Document is the whole, one line of JSON, for those who are told by events; nil where nobody is.
+	Document() []byte
+	// Since is what has changed since an earlier answer to the same question, one line of JSON, or empty where nobody is told
+	// by events. nil when nothing has that is worth an event.
+	Since(before Answer) ([]byte, error)
+}
+
+// document is the document of a status query as a question.
+type document struct{ status.Query }
+
+// Answer implements Question.
+func (d document) Answer(s Snapshot, before Answer) (Answer, error) {
+	image, err := s.Image(d.Query)
+	if err != nil || before != nil && bytes.Equal(image.Document(), before.Document()) {
+		return nil, err
+	}
+	return written{image}, nil
+}
+
+// written is a document as an answer.
+type written struct{ *status.Image }
+
+// Since implements Answer.
+func (w written) Since(before Answer) ([]byte, error) {
+	return status.Change(before.(written).Image, w.Image)
 }
 
 // Kind is what an event is about.

@@ -237,17 +237,17 @@ func TestSlowReaderIsDropped(t *testing.T) {
 func TestLatestSkipsWhatIsOutOfDate(t *testing.T) {
 	w := newWorld(t, notify.Options{Backlog: 1})
 	slow, quick := w.subscribe("", ""), w.subscribe("", "")
-	document, err := slow.Latest(t.Context())
+	answer, err := slow.Latest(t.Context())
 	require.NoError(t, err)
-	require.Contains(t, string(document), `{"Pending":8}`)
+	require.Contains(t, string(answer.Document()), `{"Pending":8}`)
 	w.next(quick, notify.Status)
 	for i := range 4 {
 		w.statuses.Mark(i/2, i%2, 0, domain.MarkApplied)
 		w.next(quick, notify.Change)
 	}
-	document, err = slow.Latest(t.Context())
+	answer, err = slow.Latest(t.Context())
 	require.NoError(t, err)
-	require.Contains(t, string(document), `{"Applied":4,"Pending":4}`)
+	require.Contains(t, string(answer.Document()), `{"Applied":4,"Pending":4}`)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = slow.Latest(ctx)

@@ -24,7 +24,7 @@ var errSlow = fail.New(fail.Unavailable, "the reader is too slow: changes that i
 func (s *Subscription) begin(after string) error {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	if s.view.document == nil {
+	if s.view.answer == nil {
 		return s.view.end.Cause
 	}
 	if number, known := s.view.after(after); known {
@@ -58,7 +58,7 @@ func (s *Subscription) poll() (event Event, changed <-chan struct{}, err error) 
 		return Event{}, nil, io.EOF
 	case !s.whole:
 		s.at, s.whole = v.number, true
-		return Event{ID: v.id(v.number), Kind: Status, Data: v.document}, nil, nil
+		return Event{ID: v.id(v.number), Kind: Status, Data: v.answer.Document()}, nil, nil
 	case s.at < v.oldest():
 		s.ended = true
 		s.hub.metrics.dropped.Inc()
@@ -75,14 +75,14 @@ func (s *Subscription) poll() (event Event, changed <-chan struct{}, err error) 
 	}
 }
 
-// Latest waits until the document is another one than that last given, by Next or by Latest, and gives it whole. A
+// Latest waits until the answer is another one than that last given, by Next or by Latest, and gives it. A
 // slow reader misses what was in between. The first one is given at once. After the watch has ended it is the cause
 // of that.
-func (s *Subscription) Latest(ctx context.Context) (document []byte, err error) {
+func (s *Subscription) Latest(ctx context.Context) (Answer, error) {
 	for {
-		document, changed, err := s.latest()
+		answer, changed, err := s.latest()
 		if changed == nil {
-			return document, err
+			return answer, err
 		}
 		select {
 		case <-changed:
@@ -92,14 +92,14 @@ func (s *Subscription) Latest(ctx context.Context) (document []byte, err error) 
 	}
 }
 
-func (s *Subscription) latest() (document []byte, changed <-chan struct{}, err error) {
+func (s *Subscription) latest() (answer Answer, changed <-chan struct{}, err error) {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
 	v := s.view
 	switch {
 	case !s.whole || s.at < v.number:
 		s.at, s.whole = v.number, true
-		return v.document, nil, nil
+		return v.answer, nil, nil
 	case v.end != nil:
 		return nil, nil, v.end.Cause
 	default:

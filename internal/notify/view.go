@@ -1,36 +1,32 @@
 package notify
 
 import (
-	"bytes"
 	"crypto/rand"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/drover-io/drover/internal/status"
 )
 
-// view is one query of a feed: its document, and the last changes that led there. All but query, epoch and begun is
+// view is one question of a feed: its answer, and the last changes that led there. All but question, epoch and begun is
 // guarded by the hub's mutex.
 type view struct {
-	query status.Query
-	epoch string        // begins the ids of its events: nobody else's do
-	begun chan struct{} // closed when there is a document, or an end
+	question Question
+	epoch    string        // begins the ids of its events: nobody else's do
+	begun    chan struct{} // closed when there is an answer, or an end
 
-	document []byte // nil before the first one
-	image    *status.Image
-	number   uint64  // of the last event
-	backlog  []Event // the last changes, the last one's number is number
-	size     int     // bytes in it
-	end      *Event  // nil as long as there is none
+	answer  Answer  // nil before the first one
+	number  uint64  // of the last event
+	backlog []Event // the last changes, the last one's number is number
+	size    int     // bytes in it
+	end     *Event  // nil as long as there is none
 
 	changed  chan struct{} // closed, and replaced, with every event
 	watchers int
 	left     time.Time // when the last watcher left
 }
 
-func newView(q status.Query) *view {
-	return &view{query: q, epoch: rand.Text(), begun: make(chan struct{}), changed: make(chan struct{})}
+func newView(q Question) *view {
+	return &view{question: q, epoch: rand.Text(), begun: make(chan struct{}), changed: make(chan struct{})}
 }
 
 // id is that of the event with a number.
@@ -46,40 +42,31 @@ func (v *view) after(id string) (number uint64, known bool) {
 // oldest is the number of the event before the oldest change that is kept.
 func (v *view) oldest() uint64 { return v.number - uint64(len(v.backlog)) }
 
-// rendering is what a view's next document brings, made without the mutex.
+// rendering is what a view's next answer brings, made without the mutex.
 type rendering struct {
-	view     *view
-	document []byte
-	image    *status.Image
-	change   []byte // nil when there is none, or it is the first document
-	err      error
+	view   *view
+	answer Answer // nil when it is the last one
+	change []byte // nil when there is none, or it is the first answer
+	err    error
 }
 
-// render makes the view's document of a snapshot. Only the feed's own goroutine does so, and nobody else changes
-// document and image.
+// render answers the view's question by a snapshot. Only the feed's own goroutine does so, and nobody else changes the
+// answer.
 func (v *view) render(s Snapshot) rendering {
-	var b bytes.Buffer
 	r := rendering{view: v}
-	if r.err = s.Write(&b, v.query); r.err != nil {
-		return r
-	}
-	r.document = bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-	if bytes.Equal(r.document, v.document) {
-		return rendering{view: v}
-	}
-	if r.image, r.err = status.NewImage(v.query, r.document, v.image); r.err == nil && v.image != nil {
-		r.change, r.err = status.Change(v.image, r.image)
+	if r.answer, r.err = v.question.Answer(s, v.answer); r.err == nil && r.answer != nil && v.answer != nil {
+		r.change, r.err = r.answer.Since(v.answer)
 	}
 	return r
 }
 
-// take makes a rendering the view's document, and says whether that is a change. With the mutex.
+// take makes a rendering the view's answer, and says whether that is a change. With the mutex.
 func (v *view) take(r rendering, o *Options) bool {
-	if r.document == nil {
+	if r.answer == nil {
 		return false
 	}
-	first := v.document == nil
-	v.document, v.image = r.document, r.image
+	first := v.answer == nil
+	v.answer = r.answer
 	switch {
 	case first:
 		close(v.begun)
@@ -108,7 +95,7 @@ func (v *view) finish(e *Event) {
 		return
 	}
 	v.end = e
-	if v.document == nil {
+	if v.answer == nil {
 		close(v.begun)
 	}
 	v.tell()

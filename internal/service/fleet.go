@@ -6,8 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
-	"io"
 	"net/url"
 	"slices"
 	"time"
@@ -319,14 +317,14 @@ func (r *recall) clusters(ctx context.Context, records Records, digest domain.Di
 const maxWatched = 20_000
 
 // GroupsSnapshot is where all groups below a prefix stand at a time.
-type GroupsSnapshot struct{ document []byte }
+type GroupsSnapshot struct{ image *status.Image }
 
-// Write writes the document: an object with a member for each group, by its path below /v2. The query is that of a status
-// and says nothing here.
-func (s *GroupsSnapshot) Write(w io.Writer, _ status.Query) error {
-	_, err := w.Write(append(s.document, '\n'))
-	return err
-}
+// Image is an object with a member for each group, by its path below /v2. The query is that of a status and says nothing
+// here.
+func (s *GroupsSnapshot) Image(status.Query) (*status.Image, error) { return s.image, nil }
+
+// Known is nil: there are no rows.
+func (s *GroupsSnapshot) Known() *status.Source { return nil }
 
 // GroupsSnapshot looks at all groups below prefix. Unavailable when they are too many to be watched.
 func (f *Fleet) GroupsSnapshot(ctx context.Context, prefix domain.Key) (*GroupsSnapshot, error) {
@@ -354,11 +352,11 @@ func (f *Fleet) GroupsSnapshot(ctx context.Context, prefix domain.Key) (*GroupsS
 		}
 		after = domain.KeyOf(objects[len(objects)-1])
 	}
-	document, err := json.Marshal(all)
+	image, err := status.ImageOf(all)
 	if err != nil {
-		return nil, fail.Wrap(err, fail.Internal, "where groups stand")
+		return nil, err
 	}
-	return &GroupsSnapshot{document}, nil
+	return &GroupsSnapshot{image}, nil
 }
 
 // GroupsSign is a short text that is another one when GroupsSnapshot may have become another.
@@ -367,6 +365,6 @@ func (f *Fleet) GroupsSign(ctx context.Context, prefix domain.Key) (string, erro
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(s.document)
+	sum := sha256.Sum256(s.image.Document())
 	return hex.EncodeToString(sum[:]), nil
 }

@@ -144,9 +144,9 @@ func TestFleetOfGroups(t *testing.T) {
 	s, err := f.GroupsSnapshot(t.Context(), project)
 	require.NoError(t, err)
 	require.LessOrEqual(t, m.asked.Load(), int64(12), "a watch neither")
-	var b strings.Builder
-	require.NoError(t, s.Write(&b, status.Query{}))
-	require.Contains(t, b.String(), `"projects/p/composite-apps/ca/v1/deployment-intent-groups/g0001":{"state":"Instantiated"`)
+	image, err := s.Image(status.Query{})
+	require.NoError(t, err)
+	require.Contains(t, string(image.Document()), `"projects/p/composite-apps/ca/v1/deployment-intent-groups/g0001":{"state":"Instantiated"`)
 	sign, err := f.GroupsSign(t.Context(), project)
 	require.NoError(t, err)
 	require.NoError(t, db.UpdateInstance(t.Context(), "9", func(i *domain.Instance) error { i.Status = domain.ContextInstantiateFailed; return nil }))

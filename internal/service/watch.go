@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"io"
 	"sync"
 	"time"
 
@@ -15,22 +14,13 @@ import (
 	"github.com/drover-io/drover/internal/status"
 )
 
-// StatusSnapshot is what is known of an owner at a time, for every query of an extent. Its documents read the rest of
-// what they need in the context that the snapshot was made with.
-type StatusSnapshot struct{ source status.Source }
-
-// Write writes the document of a query of the extent.
-func (s *StatusSnapshot) Write(w io.Writer, q status.Query) error {
-	return status.Write(w, q.For(s.source.Subject), s.source)
-}
-
-// Snapshot gathers what queries of an extent ask for.
-func (l *Lifecycle) Snapshot(ctx context.Context, key domain.Key, e status.Extent) (*StatusSnapshot, error) {
+// Snapshot gathers what queries of an extent ask for. Their documents and rows read the rest of what they need with ctx.
+func (l *Lifecycle) Snapshot(ctx context.Context, key domain.Key, e status.Extent) (*status.Source, error) {
 	d, err := l.document(ctx, key, func() (status.Query, error) { return e.Query(), nil })
 	if err != nil {
 		return nil, err
 	}
-	return &StatusSnapshot{d.source}, nil
+	return &d.source, nil
 }
 
 // sign is what a status depends on, as cheap as it can be had. Counts are nil while nobody can tell them.

@@ -155,7 +155,7 @@ func TestSnapshotOfAnAdminCloud(t *testing.T) {
 		require.NoError(t, err)
 		var want, got strings.Builder
 		require.NoError(t, plain.Write(&want))
-		require.NoError(t, snapshot.Write(&got, q))
+		require.NoError(t, status.Write(&got, q.For(status.SubjectCloud), *snapshot))
 		require.Equal(t, want.String(), got.String())
 		require.Contains(t, got.String(), `"deployedStatus":"Instantiated"`)
 	}
@@ -173,7 +173,7 @@ func TestSnapshotAnswersEveryQueryOfItsExtent(t *testing.T) {
 		require.NoError(t, err)
 		var want, got strings.Builder
 		require.NoError(t, plain.Write(&want))
-		require.NoError(t, snapshot.Write(&got, q))
+		require.NoError(t, status.Write(&got, q, *snapshot))
 		require.Equal(t, want.String(), got.String())
 	}
 }

@@ -62,25 +62,42 @@ func (b *body) row(r *view.Row) bool {
 	}
 	b.out.comma(b.written)
 	b.written++
+	from := b.out.written
 	b.out.bytes(b.name(r))
 	b.entry(b, r)
 	b.out.text("}")
+	if b.out.parts != nil && b.layout == inApps {
+		b.out.parts.row(r, from, b.out.written)
+	}
 	return b.out.err == nil
 }
 
 // enter begins a cluster.
 func (b *body) enter(p *view.Place) {
-	if b.place != nil {
-		b.out.text("]}")
-	}
+	b.leave()
 	if b.place == nil || b.place.App != p.App {
 		b.begin(p.App)
 	} else {
 		b.out.text(",")
 	}
 	b.place, b.written = p, 0
+	from := b.out.written
 	b.out.open(b.cluster(p))
+	if b.out.parts != nil && b.layout == inApps {
+		b.out.parts.enter(p, from, b.out.written)
+	}
 	b.out.text(`,"resources":[`)
+}
+
+// leave ends the cluster, if there is one.
+func (b *body) leave() {
+	if b.place == nil {
+		return
+	}
+	b.out.text("]}")
+	if b.out.parts != nil && b.layout == inApps {
+		b.out.parts.leave(b.out.written)
+	}
 }
 
 // begin begins an app.
@@ -88,10 +105,11 @@ func (b *body) begin(app *view.App) {
 	b.names = make([][]byte, len(app.Resources))
 	switch {
 	case b.layout == inClusters:
-		b.out.text(`,"clusters":[`)
+		b.out.member("clusters")
+		b.out.text("[")
 		return
 	case b.layout == inOne:
-		b.out.text(`,"cluster":`)
+		b.out.member("cluster")
 		return
 	case b.place == nil:
 		b.out.text(`,"apps":[`)
@@ -104,16 +122,20 @@ func (b *body) begin(app *view.App) {
 
 // end ends what there is.
 func (b *body) end() {
+	b.leave()
 	switch {
 	case b.place == nil && b.layout == inOne:
-		b.out.text(`,"cluster":{}`)
+		b.out.member("cluster")
+		b.out.text("{}")
+		b.out.finish()
 	case b.place == nil:
 	case b.layout == inOne:
-		b.out.text("]}")
+		b.out.finish()
 	case b.layout == inClusters:
-		b.out.text("]}]")
+		b.out.text("]")
+		b.out.finish()
 	default:
-		b.out.text("]}]}]")
+		b.out.text("]}]")
 	}
 }
 

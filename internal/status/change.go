@@ -45,12 +45,6 @@ func (c *change) member(name string) {
 	c.out.text(":")
 }
 
-func (c *change) encoded(m member) {
-	c.out.value(m.name)
-	c.out.text(":")
-	c.out.bytes(m.value)
-}
-
 func (c *change) members(before, after []member) {
 	was := make(map[string]json.RawMessage, len(before)) // a list has thousands
 	for _, m := range before {
@@ -72,15 +66,12 @@ func (c *change) members(before, after []member) {
 	}
 }
 
-func (m member) same(other member) bool {
-	return m.name == other.name && bytes.Equal(m.value, other.value)
-}
-
 func (c *change) apps(before, after *Image) {
+	was := before.at()
 	app, begun, clusters := "", false, 0
 	for i := range after.places {
 		p := &after.places[i]
-		resources, changed := p.since(before)
+		resources, changed := since(before, was[p.placeID], after, p)
 		if !changed {
 			continue
 		}
@@ -99,7 +90,7 @@ func (c *change) apps(before, after *Image) {
 		app = p.app
 		c.out.comma(clusters)
 		clusters++
-		c.place(p, resources)
+		c.place(after, p, resources)
 	}
 	if begun {
 		c.out.text("]}]")
@@ -111,13 +102,9 @@ func (c *change) app(name string) {
 	c.out.text(`,"clusters":[`)
 }
 
-func (c *change) place(p *place, resources []json.RawMessage) {
-	c.out.text("{")
-	for _, m := range p.members {
-		c.encoded(m)
-		c.out.text(",")
-	}
-	c.out.text(`"resources":[`)
+func (c *change) place(after *Image, p *place, resources [][]byte) {
+	c.out.bytes(after.part(p.own()))
+	c.out.text(`,"resources":[`)
 	for i, r := range resources {
 		c.out.comma(i)
 		c.out.bytes(r)
@@ -125,52 +112,55 @@ func (c *change) place(p *place, resources []json.RawMessage) {
 	c.out.text("]}")
 }
 
-// since says whether a place has changed, and gives those of its resources that have.
-func (p *place) since(before *Image) (resources []json.RawMessage, changed bool) {
-	n, known := before.index[p.placeID]
-	if !known {
-		for _, k := range p.resources {
-			resources = append(resources, k.entries...)
-		}
-		return resources, true
-	}
-	old := &before.places[n]
-	if bytes.Equal(p.encoded, old.encoded) {
+// own is what a place says of itself.
+func (p *place) own() span { return span{p.from, p.head} }
+
+// since says whether a place has changed, and gives those of its resources that have; old is nil when there was none.
+func since(before *Image, old *place, after *Image, p *place) (resources [][]byte, changed bool) {
+	if old != nil && bytes.Equal(before.part(old.span), after.part(p.span)) {
 		return nil, false
 	}
-	for _, k := range p.resources {
-		at, known := old.index[k.resourceID]
-		if !known || !slices.EqualFunc(k.entries, old.resources[at].entries, equal) {
-			resources = append(resources, k.entries...)
+	var was map[resourceID][][]byte
+	if old != nil {
+		_, was = before.kindred(old)
+	}
+	ids, is := after.kindred(p)
+	for _, id := range ids {
+		if !slices.EqualFunc(is[id], was[id], bytes.Equal) {
+			resources = append(resources, is[id]...)
 		}
 	}
-	return resources, len(resources) > 0 || !slices.EqualFunc(p.members, old.members, member.same)
+	return resources, old == nil || len(resources) > 0 || !bytes.Equal(before.part(old.own()), after.part(p.own()))
 }
-
-func equal(a, b json.RawMessage) bool { return bytes.Equal(a, b) }
 
 // removals lists what is gone: resources of clusters, and apps from clusters.
 func (c *change) removals(before, after *Image) {
+	is := after.at()
 	gone := 0
-	remove := func(p *place, resource *resourceID) {
+	remove := func(p *place, r *resourceID) {
 		if gone == 0 {
 			c.member("removed")
 			c.out.text("[")
 		}
 		c.out.comma(gone)
 		gone++
-		c.removal(p, resource)
+		c.removal(before, p, r)
 	}
 	for i := range before.places {
 		old := &before.places[i]
-		n, known := after.index[old.placeID]
-		if !known {
+		p := is[old.placeID]
+		if p == nil {
 			remove(old, nil)
 			continue
 		}
-		for _, k := range old.resources {
-			if _, known := after.places[n].index[k.resourceID]; !known {
-				remove(old, &k.resourceID)
+		if bytes.Equal(before.part(old.span), after.part(p.span)) {
+			continue
+		}
+		ids, _ := before.kindred(old)
+		_, there := after.kindred(p)
+		for _, id := range ids {
+			if there[id] == nil {
+				remove(old, &id)
 			}
 		}
 	}
@@ -180,17 +170,18 @@ func (c *change) removals(before, after *Image) {
 }
 
 // removal names an app on a cluster as its document does, and a resource there if it is not all of it.
-func (c *change) removal(p *place, resource *resourceID) {
+func (c *change) removal(before *Image, p *place, r *resourceID) {
 	c.out.open(listedApp{p.app})
-	for _, m := range p.members {
-		if m.identifies() {
-			c.out.text(",")
-			c.encoded(m)
-		}
+	target, err := opened(before.target(p.cluster))
+	if err != nil {
+		c.out.fail(err)
+		return
 	}
-	if resource != nil {
+	c.out.text(",")
+	c.out.bytes(target[1:])
+	if r != nil {
 		c.out.text(`,"resource":`)
-		c.out.value(resource)
+		c.out.value(resource{GVK: r.gvk, Name: r.name})
 	}
 	c.out.text("}")
 }

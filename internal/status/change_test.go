@@ -14,14 +14,19 @@ import (
 	"github.com/drover-io/drover/internal/status"
 )
 
-// changed is the change from one document to another.
-func changed(t testing.TB, q status.Query, before, after string) []byte {
+// image is the document of a source, which must be as Write writes it.
+func image(t testing.TB, q status.Query, s status.Source) *status.Image {
 	t.Helper()
-	old, err := status.NewImage(q, []byte(before), nil)
+	i, err := s.Image(q)
 	require.NoError(t, err)
-	now, err := status.NewImage(q, []byte(after), old)
-	require.NoError(t, err)
-	change, err := status.Change(old, now)
+	require.Equal(t, write(t, q, s), string(i.Document())+"\n")
+	return i
+}
+
+// changed is the change from one document to another.
+func changed(t testing.TB, before, after *status.Image) []byte {
+	t.Helper()
+	change, err := status.Change(before, after)
 	require.NoError(t, err)
 	return change
 }
@@ -161,17 +166,17 @@ func TestChangeLeadsFromOneDocumentToAnother(t *testing.T) {
 			for i, from := range names {
 				for _, step := range []int{0, 1, 2, 5} {
 					to := names[(i+step)%len(names)]
-					before, after := write(t, q, newSource(t, from)), write(t, q, newSource(t, to))
-					change := changed(t, q, before, after)
+					before, after := image(t, q, newSource(t, from)), image(t, q, newSource(t, to))
+					change := changed(t, before, after)
 					if from == to {
 						require.Nil(t, change)
 						continue
 					}
-					got := treeOf(t, []byte(before))
+					got := treeOf(t, before.Document())
 					if change != nil {
 						got = apply(got, treeOf(t, change), q.List != status.ListNone)
 					}
-					require.Equal(t, unordered(treeOf(t, []byte(after))), unordered(got), "from %s to %s by %s", from, to, change)
+					require.Equal(t, unordered(treeOf(t, after.Document())), unordered(got), "from %s to %s by %s", from, to, change)
 				}
 			}
 		})
@@ -239,9 +244,9 @@ func TestChangeTellsNoMoreThanWhatChanged(t *testing.T) {
 			q := parseQuery(t, "?"+c.query)
 			s := fleet(2, 2, 4)
 			s.Manifest = nil
-			before := write(t, q, s)
+			before := image(t, q, s)
 			c.change(&s)
-			got := changed(t, q, before, write(t, q, s))
+			got := changed(t, before, image(t, q, s))
 			if c.want == "" {
 				require.Nil(t, got)
 				return
@@ -277,19 +282,17 @@ func TestQueriesOfOneExtentHaveOneSource(t *testing.T) {
 	require.NotEqual(t, parseQuery(t, "?").ID(), parseQuery(t, "?status=deployed").ID())
 }
 
-// BenchmarkChange compares documents of 3 apps on 100 clusters with 4 resources each.
+// BenchmarkChange makes a document and compares it with the one before, of 3 apps on 100 clusters with 4 resources each.
 func BenchmarkChange(b *testing.B) {
 	q := parseQuery(b, "?")
 	s := fleet(3, 100, 4)
-	before := write(b, q, s)
-	s.Apps[1].Clusters[50].Marks[2] = domain.MarkRefused
-	after := write(b, q, s)
-	old, err := status.NewImage(q, []byte(before), nil)
+	old, err := s.Image(q)
 	require.NoError(b, err)
+	s.Apps[1].Clusters[50].Marks[2] = domain.MarkRefused
 	b.ReportAllocs()
-	b.SetBytes(int64(len(after)))
+	b.SetBytes(int64(len(old.Document())))
 	for b.Loop() {
-		now, err := status.NewImage(q, []byte(after), old)
+		now, err := s.Image(q)
 		require.NoError(b, err)
 		_, err = status.Change(old, now)
 		require.NoError(b, err)

@@ -19,9 +19,11 @@ import (
 // A query that cannot be answered is Invalid and nothing has been written then. An error of w is returned
 // wrapped; a manifest that is not JSON is Internal; in both cases the document is cut off. So it is by an
 // error of Source.Observations, which is returned as it is, unless it came before the first counts.
-func Write(w io.Writer, q Query, source Source) error {
+func Write(w io.Writer, q Query, source Source) error { return write(newStream(w), q, source) }
+
+func write(out *stream, q Query, source Source) error {
 	s := source.shown()
-	out, f := newStream(w), s.form(q.Type)
+	f := s.form(q.Type)
 	if q.List == ListApps {
 		writeApps(out, f, s)
 		return out.close()
@@ -71,7 +73,7 @@ func counts(f *form, q Query, s *Source) map[domain.ResourceState]int {
 }
 
 func writeStatus(out *stream, f *form, q Query, s *Source) {
-	out.open(f.overview(s, counts(f, q, s)))
+	out.head(f.overview(s, counts(f, q, s)))
 	b := f.body(out, q)
 	if q.Output != OutputSummary {
 		for r := range s.Rows(q.Ask()) {
@@ -93,6 +95,9 @@ func writeReports(out *stream, f *form, q Query, s *Source) {
 	var t view.Tally
 	held := &held{}
 	early := f.body(newStream(held), q)
+	if out.parts != nil { // the document is held in any case
+		early.out.parts, held.unbounded = &parts{}, true
+	}
 	counting := ask
 	counting.Detail = false
 	for r, err := range s.Rows(counting) {
@@ -112,11 +117,14 @@ func writeReports(out *stream, f *form, q Query, s *Source) {
 			return
 		}
 	}
-	out.open(f.reported(s, &t))
+	out.head(f.reported(s, &t))
 	switch {
 	case q.Output == OutputSummary:
 		f.body(out, q).end()
 	case q.Output == OutputAll && !held.full:
+		if out.parts != nil {
+			out.parts.insert(early.out.parts, out.written)
+		}
 		held.give(out)
 	default:
 		writeAgain(out, f, q, s)
@@ -143,14 +151,15 @@ const maxHeld = 4 << 20
 
 // held keeps what is written, unless it is too much. The pieces are as small as those of a stream.
 type held struct {
-	pieces [][]byte
-	size   int
-	full   bool // there was too much, and nothing is kept
+	pieces    [][]byte
+	size      int
+	unbounded bool
+	full      bool // there was too much, and nothing is kept
 }
 
 // Write implements io.Writer.
 func (h *held) Write(piece []byte) (int, error) {
-	if h.size += len(piece); h.size > maxHeld {
+	if h.size += len(piece); h.size > maxHeld && !h.unbounded {
 		h.pieces, h.full = nil, true
 	}
 	if !h.full {

@@ -22,16 +22,18 @@ type listedApp struct {
 func writeApps(out *stream, f *form, s *Source) {
 	names := s.Names()
 	slices.Sort(names)
-	out.open(f.head(s))
-	out.text(`,"apps":`)
+	out.head(f.head(s))
+	out.member("apps")
 	out.value(names)
+	out.finish()
 	out.text("}\n")
 }
 
 // writeClusters lists the clusters that each app goes to.
 func writeClusters(out *stream, f *form, s *Source, ask view.Ask) {
-	out.open(f.head(s))
-	out.text(`,"` + f.clustersByApp + `":[`)
+	out.head(f.head(s))
+	out.member(f.clustersByApp)
+	out.text("[")
 	var app *view.App
 	for p := range s.Places(ask) {
 		switch {
@@ -50,14 +52,17 @@ func writeClusters(out *stream, f *form, s *Source, ask view.Ask) {
 	if app != nil {
 		out.text("]}")
 	}
-	out.text("]}\n")
+	out.text("]")
+	out.finish()
+	out.text("}\n")
 }
 
 // writeResources lists the resources of each app, or of each app on each cluster, as the form has it. A logical cloud of
 // level 0 has none, and EMCO lists its clusters all the same.
 func writeResources(out *stream, f *form, s *Source, ask view.Ask) {
-	out.open(f.head(s))
-	out.text(`,"` + f.resourcesByApp + `":[`)
+	out.head(f.head(s))
+	out.member(f.resourcesByApp)
+	out.text("[")
 	l := lister{out: out, form: f}
 	if s.Subject == SubjectCloud && s.Bare() {
 		for p := range s.Places(ask) {
@@ -71,7 +76,9 @@ func writeResources(out *stream, f *form, s *Source, ask view.Ask) {
 		l.resources[r.Rank] = r.Resource
 	}
 	l.end()
-	out.text("]}\n")
+	out.text("]")
+	out.finish()
+	out.text("}\n")
 }
 
 // lister writes the entries of a list of resources.
@@ -117,8 +124,9 @@ func (l *lister) end() {
 // writeReportedResources lists what each app has in each cluster, where it has anything. No filter by name
 // applies.
 func writeReportedResources(out *stream, f *form, s *Source, ask view.Ask) {
-	out.open(f.head(s))
-	out.text(`,"` + f.resourcesByApp + `":[`)
+	out.head(f.head(s))
+	out.member(f.resourcesByApp)
+	out.text("[")
 	var place *view.Place
 	for r, err := range s.Rows(ask) {
 		if err != nil {
@@ -146,5 +154,7 @@ func writeReportedResources(out *stream, f *form, s *Source, ask view.Ask) {
 	if place != nil {
 		out.text("]}")
 	}
-	out.text("]}\n")
+	out.text("]")
+	out.finish()
+	out.text("}\n")
 }

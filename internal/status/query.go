@@ -1,6 +1,7 @@
 package status
 
 import (
+	"iter"
 	"net/url"
 	"slices"
 	"strings"
@@ -122,6 +123,15 @@ func (q Query) Ask() view.Ask {
 	default:
 	}
 	return a
+}
+
+// Rows are those that the documents of the query are made of. An app that an instantiated source does not have is Invalid.
+func (q Query) Rows(source *Source) (iter.Seq2[*view.Row, error], error) {
+	s := source.shown()
+	if err := s.check(q); err != nil {
+		return nil, err
+	}
+	return s.Rows(q.Ask()), nil
 }
 
 // CountsSuffice says that Source.Counts is enough to answer: neither apps nor clusters are looked at.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 
 	"github.com/drover-io/drover/internal/fail"
 )
@@ -16,6 +17,9 @@ const flushSize = 32 << 10
 type stream struct {
 	w   *bufio.Writer
 	err error
+
+	written int    // bytes
+	parts   *parts // where in what is written its parts are, nil where nobody asks
 }
 
 func newStream(w io.Writer) *stream { return &stream{w: bufio.NewWriterSize(w, flushSize)} }
@@ -23,7 +27,8 @@ func newStream(w io.Writer) *stream { return &stream{w: bufio.NewWriterSize(w, f
 // text writes JSON that is already encoded.
 func (s *stream) text(encoded string) {
 	if s.err == nil {
-		_, err := s.w.WriteString(encoded)
+		n, err := s.w.WriteString(encoded)
+		s.written += n
 		s.wrote(err)
 	}
 }
@@ -31,7 +36,8 @@ func (s *stream) text(encoded string) {
 // bytes writes JSON that is already encoded.
 func (s *stream) bytes(encoded []byte) {
 	if s.err == nil {
-		_, err := s.w.Write(encoded)
+		n, err := s.w.Write(encoded)
+		s.written += n
 		s.wrote(err)
 	}
 }
@@ -51,6 +57,42 @@ func (s *stream) value(v any) {
 		return
 	}
 	s.bytes(b)
+}
+
+// head opens the document itself with its first members.
+func (s *stream) head(v any) {
+	if s.parts == nil {
+		s.open(v)
+		return
+	}
+	s.text("{")
+	n := 0
+	err := eachMember(reflect.ValueOf(v), func(name string, value []byte) {
+		s.comma(n)
+		n++
+		s.text(`"` + name + `":`)
+		s.parts.begin(name, s.written)
+		s.bytes(value)
+		s.parts.end(s.written)
+	})
+	if err != nil {
+		s.fail(err)
+	}
+}
+
+// member begins a member of the document after the first ones, to which what is written belongs until finish.
+func (s *stream) member(name string) {
+	s.text(`,"` + name + `":`)
+	if s.parts != nil {
+		s.parts.begin(name, s.written)
+	}
+}
+
+// finish ends what member has begun.
+func (s *stream) finish() {
+	if s.parts != nil {
+		s.parts.end(s.written)
+	}
 }
 
 // open writes an object that has members, without its closing brace: the caller adds members and the brace.

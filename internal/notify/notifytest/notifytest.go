@@ -4,7 +4,6 @@ package notifytest
 import (
 	"context"
 	"fmt"
-	"io"
 	"iter"
 	"slices"
 	"strconv"
@@ -124,9 +123,6 @@ func (s *Statuses) Snapshot(context.Context, domain.Key, status.Extent) (notify.
 	if s.err != nil {
 		return nil, s.err
 	}
-	return snapshot{s.source}, nil
+	source := s.source
+	return &source, nil
 }
-
-type snapshot struct{ source status.Source }
-
-func (s snapshot) Write(w io.Writer, q status.Query) error { return status.Write(w, q, s.source) }
