@@ -167,7 +167,11 @@ func (a *attempt) remove(ctx context.Context, cluster, admin *kube.Cluster, job 
 	}
 	outcome := cluster.Delete(ctx, job)
 	if outcome.Retry == nil && !local {
-		present, outcome.Retry = a.confirm(ctx, admin, awaited)
+		look := a.there
+		if awaited {
+			look = a.confirm
+		}
+		present, outcome.Retry = look(ctx, admin)
 	}
 	if outcome.Retry == nil && present {
 		outcome.Retry = a.removeState(ctx, admin)
@@ -175,14 +179,20 @@ func (a *attempt) remove(ctx context.Context, cluster, admin *kube.Cluster, job 
 	return outcome
 }
 
-// confirm waits for the agent, if one is awaited, to report that nothing is left, and says whether there is a report at all.
-// The error is that the cluster is to be tried again, or the cause of ctx's end.
-func (a *attempt) confirm(ctx context.Context, cluster *kube.Cluster, awaited bool) (present bool, err error) {
+// there says whether there is a report at all. The error is that the cluster is to be tried again.
+func (a *attempt) there(ctx context.Context, cluster *kube.Cluster) (present bool, err error) {
+	s, err := a.look(ctx, cluster)
+	return s.present && err == nil, a.tolerate(ctx, err)
+}
+
+// confirm is there when the agent has reported that nothing is left, or has not for a while. The error may be the cause of
+// ctx's end, too.
+func (a *attempt) confirm(ctx context.Context, cluster *kube.Cluster) (present bool, err error) {
 	deadline := time.Now().Add(policy.Confirm)
 	look := pause.Backoff{First: policy.FirstLook, Most: policy.LongestLook}
 	for {
 		s, err := a.look(ctx, cluster)
-		if err != nil || !s.filled || s.empty || !awaited {
+		if err != nil || !s.filled || s.empty {
 			return s.present && err == nil, a.tolerate(ctx, err)
 		}
 		if time.Now().After(deadline) {
