@@ -93,7 +93,7 @@ var layers = []layer{
 		},
 		{
 			pkg: "service",
-			ours: "operations explain status view network logicalcloud bundle readiness plan stored domain policy cas " +
+			ours: "operations explain status repair view network logicalcloud bundle readiness plan stored domain policy cas " +
 				"caller lru fail",
 			libs:  "golang.org/x/sync",
 			world: "context",
@@ -167,6 +167,7 @@ var layers = []layer{
 		{pkg: "explain", ours: "view bundle plan domain"},
 		{pkg: "status", ours: "view plan domain fail"},
 		{pkg: "outcome", ours: "plan domain"},
+		{pkg: "repair", ours: "domain"},
 		{pkg: "view", ours: "bundle readiness plan domain fail", libs: "k8s.io/apimachinery"},
 		{pkg: "placement", ours: "plan domain fail"},
 		{pkg: "network", ours: "plan domain"},

@@ -3,9 +3,9 @@ package service
 import (
 	"context"
 
-	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/repair"
 )
 
 // A migrate is recorded in two writes: the group that gives its instance away comes first, the one that gets it second.
@@ -20,27 +20,29 @@ type handover struct {
 
 // handover finds the one that an owner is in, nil for none. Errors: those of the store.
 func (l *Lifecycle) handover(ctx context.Context, owner domain.Owner) (*handover, error) {
-	last := owner.Track().Last()
-	if last.State != domain.Updated || last.By == "" {
+	id := repair.Taker(owner.Track())
+	if id == "" {
 		return nil, nil
 	}
-	i, err := l.records.Instance(ctx, last.By)
-	if fail.Is(err, fail.NotFound) { // with the group that had it
+	taker, err := l.records.Instance(ctx, id)
+	if fail.Is(err, fail.NotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	target, err := l.owner(ctx, i.Owner)
-	switch {
-	case fail.Is(err, fail.NotFound):
-		target = nil
-	case err != nil:
+	h := &handover{Scope: working(taker)}
+	var known *domain.History
+	switch target, err := l.owner(ctx, taker.Owner); {
+	case err == nil:
+		h.target, known = target, target.Track()
+	case !fail.Is(err, fail.NotFound):
 		return nil, err
-	case target.Track().Knows(last.By):
+	}
+	if !repair.Halfway(owner.Track(), taker, known) {
 		return nil, nil
 	}
-	return &handover{Scope: working(i), target: target}, nil
+	return h, nil
 }
 
 // reclaim gives an owner back what a migrate has taken from it whose workflow has ended before the other group had it.
@@ -56,20 +58,13 @@ func (l *Lifecycle) reclaim(ctx context.Context, owner domain.Owner) error {
 	if running {
 		return fail.New(fail.Conflict, "%s is being migrated to %s: wait until that is recorded", describe(owner.Noun(), domain.KeyOf(owner)), h.Owner)
 	}
-	return cas.Overtaken(l.takeBack(ctx, owner, h))
+	return l.takeBack(ctx, owner, h)
 }
 
-// takeBack undoes the first write. A last attempt at the second one may still be on its way, in a worker that does not
-// know yet that its workflow has ended: it is made from the other group's revision, and fails when that is another.
+// takeBack undoes the first write.
 func (l *Lifecycle) takeBack(ctx context.Context, owner domain.Owner, h *handover) error {
-	if h.target != nil {
-		if err := l.store.Replace(ctx, h.target); err != nil {
-			return err
-		}
+	if h.target == nil {
+		return l.write(ctx, repair.OfHalfway(domain.KeyOf(owner), "", h.ContextID), owner)
 	}
-	owner.Track().TakeBack()
-	if err := l.store.Replace(ctx, owner); err != nil {
-		return err
-	}
-	return l.records.DeleteInstance(ctx, h.ContextID)
+	return l.write(ctx, repair.OfHalfway(domain.KeyOf(owner), domain.KeyOf(h.target), h.ContextID), owner, h.target)
 }

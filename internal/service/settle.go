@@ -1,21 +1,17 @@
 package service
 
 import (
-	"cmp"
 	"context"
+	"slices"
 
 	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/repair"
 )
 
 // Operations record themselves in several writes. What is there between two of them lasts when a person ends the workflow
-// there, and is put right when something is asked of the owner next:
-//
-//	a migrate has the first of two groups' writes          the group that had the instance takes it back (handover.go)
-//	a terminate has the owner's state, not the context's   the owner's state is taken back: nothing was deleted yet
-//	what takes over from a context has its record alone    the record goes: nothing was sent yet
-//	or the owner's state, not all that follows             what follows is written
+// there, and is put right when something is asked of the owner next. What that is, package repair decides.
 
 // Settle puts right what operations have left of an owner whose workflows were ended by hand between two of their writes,
 // and returns it as it is then. Conflict when such an operation goes on.
@@ -48,18 +44,18 @@ func (l *Lifecycle) settle(ctx context.Context, owner domain.Owner) error {
 
 // unbegun is the terminate of which an owner's state tells and its context's record does not, nil for none.
 func (l *Lifecycle) unbegun(ctx context.Context, owner domain.Owner) (*domain.Scope, error) {
-	last := owner.Track().Last()
-	if last.State != domain.Terminated {
+	id := repair.Ending(owner.Track())
+	if id == "" {
 		return nil, nil
 	}
-	i, err := l.records.Instance(ctx, last.ContextID)
-	if fail.Is(err, fail.NotFound) { // nothing was ever sent
-		return nil, nil
-	}
-	if err != nil || i.Working() == domain.OpTerminate {
+	i, err := l.records.Instance(ctx, id)
+	if err != nil && !fail.Is(err, fail.NotFound) {
 		return nil, err
 	}
-	return &domain.Scope{Owner: domain.KeyOf(owner), ContextID: last.ContextID, Operation: domain.OpTerminate}, nil
+	if !repair.Unbegun(owner.Track(), i) {
+		return nil, nil
+	}
+	return &domain.Scope{Owner: domain.KeyOf(owner), ContextID: id, Operation: domain.OpTerminate}, nil
 }
 
 // revive takes such a terminate back when it has ended.
@@ -75,8 +71,27 @@ func (l *Lifecycle) revive(ctx context.Context, owner domain.Owner) error {
 	if running {
 		return fail.New(fail.Conflict, "%s is being terminated: wait until that is recorded", describe(owner.Noun(), s.Owner))
 	}
-	owner.Track().TakeBack()
-	return cas.Overtaken(l.store.Replace(ctx, owner))
+	return l.write(ctx, repair.OfUnbegun(s.Owner), owner)
+}
+
+// write does the writes of a repair, on the owners as they were read.
+func (l *Lifecycle) write(ctx context.Context, writes []repair.Write, owners ...domain.Owner) error {
+	for _, w := range writes {
+		if w.Do == repair.Drop {
+			if err := l.records.DeleteInstance(ctx, w.ContextID); err != nil {
+				return err
+			}
+			continue
+		}
+		owner := owners[slices.IndexFunc(owners, func(o domain.Owner) bool { return domain.KeyOf(o) == w.Owner })]
+		if w.Do == repair.TakeBack {
+			owner.Track().TakeBack()
+		}
+		if err := l.store.Replace(ctx, owner); err != nil {
+			return cas.Overtaken(err)
+		}
+	}
+	return nil
 }
 
 // foresee shows an owner in the state in which revive will leave it; nothing is written.
@@ -98,66 +113,50 @@ func (l *Lifecycle) shown(ctx context.Context, owner domain.Owner, i *domain.Ins
 	if err != nil || stands.Over() {
 		return stands, err
 	}
-	left := i.ContextID != owner.Track().ContextID()
-	if !left && owner.Track().Last().By != "" {
-		h, err := l.handover(ctx, owner)
-		if err != nil {
-			return "", err
-		}
-		left = h == nil
+	h, err := l.handover(ctx, owner)
+	if err != nil {
+		return "", err
 	}
-	if left {
-		stands = domain.ContextUpdated
-	}
-	return stands, nil
+	return repair.Shown(stands, owner.Track(), i.ContextID, h != nil), nil
 }
 
 // passOn writes what follows when an owner's context has taken over from another one, or another owner's from its own.
 func (l *Lifecycle) passOn(ctx context.Context, owner domain.Owner) error {
-	given := owner.Track().Last().By
-	id := cmp.Or(given, owner.Track().ContextID())
+	id := repair.Successor(owner.Track())
 	if id == "" {
 		return nil
 	}
-	i, err := l.records.Instance(ctx, id)
-	switch {
-	case fail.Is(err, fail.NotFound):
-		return nil
-	case err != nil:
-		return err
-	case i.From == "", given == "" && i.Owner != domain.KeyOf(owner):
+	successor, err := l.records.Instance(ctx, id)
+	if fail.Is(err, fail.NotFound) {
 		return nil
 	}
-	for _, earlier := range []string{i.From, i.Label} {
-		if err := l.passOnto(ctx, i, earlier); err != nil && !fail.Is(err, fail.NotFound) {
+	if err != nil {
+		return err
+	}
+	for _, earlier := range repair.PassedOn(domain.KeyOf(owner), owner.Track(), successor) {
+		if err := l.passOnto(ctx, successor, earlier); err != nil && !fail.Is(err, fail.NotFound) {
 			return err
 		}
 	}
 	return nil
 }
 
-func (l *Lifecycle) passOnto(ctx context.Context, i *domain.Instance, earlier string) error {
+func (l *Lifecycle) passOnto(ctx context.Context, successor *domain.Instance, earlier string) error {
 	e, err := l.records.Instance(ctx, earlier)
-	if err != nil {
+	if err != nil || repair.Told(*e, successor) {
 		return err
 	}
-	owner, status := e.Owner, e.Status
-	if e.PassOn(i); e.Owner == owner && e.Status == status {
-		return nil
-	}
-	return l.records.UpdateInstance(ctx, earlier, func(e *domain.Instance) error { e.PassOn(i); return nil })
+	return l.records.UpdateInstance(ctx, earlier, func(e *domain.Instance) error { e.PassOn(successor); return nil })
 }
 
-// dropUnknown removes the records of contexts that were to take over and of which their owner does not know. A last
-// attempt at the owner's state may still be on its way, in a worker that does not know yet that its workflow has ended: it
-// is made from the owner's revision, and fails when that is another.
+// dropUnknown removes the records of contexts that were to take over and of which their owner does not know.
 func (l *Lifecycle) dropUnknown(ctx context.Context, owner domain.Owner) error {
 	contexts, err := l.records.InstancesOf(ctx, domain.KeyOf(owner))
 	if err != nil {
 		return err
 	}
 	for _, i := range contexts {
-		if i.From == "" || !i.Status.InProgress() || owner.Track().Knows(i.ContextID) {
+		if !repair.Unknown(owner.Track(), i) {
 			continue
 		}
 		running, err := l.engine.Running(ctx, working(i))
@@ -170,10 +169,7 @@ func (l *Lifecycle) dropUnknown(ctx context.Context, owner domain.Owner) error {
 		if err := l.giveBack(ctx, owner, i); err != nil {
 			return err
 		}
-		if err := l.store.Replace(ctx, owner); err != nil {
-			return cas.Overtaken(err)
-		}
-		if err := l.records.DeleteInstance(ctx, i.ContextID); err != nil {
+		if err := l.write(ctx, repair.OfUnknown(domain.KeyOf(owner), i.ContextID), owner); err != nil {
 			return err
 		}
 	}
@@ -201,7 +197,7 @@ func (l *Lifecycle) giveBack(ctx context.Context, owner domain.Owner, i *domain.
 		return err
 	}
 	if err := l.takeBack(ctx, source, h); err != nil {
-		return cas.Overtaken(err)
+		return err
 	}
 	return cas.ErrOvertaken // the owner is h's target
 }
