@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -19,7 +20,7 @@ const contextBody = "body"
 
 // receiveBody reads the body for bodyOf, so that who sends it slowly holds no place meanwhile.
 func receiveBody(c echo.Context) error {
-	body, err := readAll(c.Request().Body, maxJSON)
+	body, err := readAll(c.Request().Body, limits.JSON)
 	c.Set(contextBody, body)
 	return err
 }
@@ -29,7 +30,7 @@ func bodyOf(c echo.Context) ([]byte, error) {
 	if body, ok := c.Get(contextBody).([]byte); ok {
 		return body, nil
 	}
-	return readAll(c.Request().Body, maxJSON)
+	return readAll(c.Request().Body, limits.JSON)
 }
 
 // How slowly a body may come: it may stand still for DefaultBodyWait in all, and a second more for each slowest bytes that

@@ -19,9 +19,6 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 )
 
-// maxJSON bounds a JSON body.
-const maxJSON = 8 << 20
-
 // maxWarnings bounds how many unknown members are named.
 const maxWarnings = 16
 

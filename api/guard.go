@@ -14,6 +14,7 @@ import (
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/hosts"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // Nobody logs in here, so whoever reaches the API may do everything. A page in a browser on the same machine reaches it
@@ -65,7 +66,7 @@ func typed(next echo.HandlerFunc) echo.HandlerFunc {
 		case err == nil && slices.Contains(bodyTypes, media):
 			return next(c)
 		case err == nil && media == echo.MIMEApplicationForm && !fromPage(r):
-			body, err := readAll(r.Body, maxJSON)
+			body, err := readAll(r.Body, limits.JSON)
 			if err != nil {
 				return err
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // form reads a multipart form with the parts metadata and file; a part that is missing is nil. It reads
@@ -29,7 +30,7 @@ func form(r *http.Request) (metadata, file []byte, err error) {
 		}
 		switch part.FormName() {
 		case "metadata":
-			metadata, err = readAll(part, maxJSON)
+			metadata, err = readAll(part, limits.JSON)
 		case "file":
 			// The request as a whole is bounded.
 			if file, err = io.ReadAll(part); err != nil {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -20,7 +21,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, dra
 		ReadTimeout:       policy.Upload,
 		WriteTimeout:      2 * policy.Upload, // counts from the end of the header, so it includes the upload
 		IdleTimeout:       policy.Idle,
-		MaxHeaderBytes:    64 << 10,
+		MaxHeaderBytes:    limits.Headers,
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()

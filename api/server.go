@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 
 	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // base is where the API is.
@@ -31,7 +32,7 @@ type Deps struct {
 	Log   *slog.Logger
 	// Metrics is what /metrics shows; a registry of its own when nil.
 	Metrics *prometheus.Registry
-	// MaxBody bounds a request's body in bytes; DefaultMaxBody when 0.
+	// MaxBody bounds a request's body in bytes; limits.Body when 0.
 	MaxBody int64
 	// Listen is the address that is listened at. Its name, loopback's and Hosts are those that requests may be for;
 	// Origins are the pages of other sites that may write.
@@ -42,9 +43,6 @@ type Deps struct {
 	// KubeconfigDownload lets a cluster's kubeconfig be read back.
 	KubeconfigDownload bool
 }
-
-// DefaultMaxBody is EMCO's limit of an upload.
-const DefaultMaxBody = 1 << 30
 
 // edge holds what the handlers need.
 type edge struct {
@@ -62,7 +60,7 @@ func New(d Deps) (*echo.Echo, error) {
 		d.Metrics = prometheus.NewRegistry()
 	}
 	if d.MaxBody == 0 {
-		d.MaxBody = DefaultMaxBody
+		d.MaxBody = limits.Body
 	}
 	if d.BodyWait == 0 {
 		d.BodyWait = DefaultBodyWait

@@ -15,15 +15,14 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/statusnotify"
 )
 
 // What connections may do. A peer that does not answer a ping is gone; one that asks too often is sent away.
 const (
-	maxStreams   = 1_000   // of a connection
-	maxRequest   = 1 << 20 // bytes
-	maxHeaders   = 64 << 10
+	maxStreams   = 1_000 // of a connection
 	writeBuffers = 32 << 10
 )
 
@@ -35,8 +34,8 @@ func Serve(ctx context.Context, l net.Listener, d *door.Door, log *slog.Logger, 
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: policy.PingLeast, PermitWithoutStream: true}),
 		grpc.ConnectionTimeout(policy.Setup),
 		grpc.MaxConcurrentStreams(maxStreams),
-		grpc.MaxRecvMsgSize(maxRequest),
-		grpc.MaxHeaderListSize(maxHeaders),
+		grpc.MaxRecvMsgSize(limits.GRPC),
+		grpc.MaxHeaderListSize(limits.Headers),
 		grpc.WriteBufferSize(writeBuffers),
 		grpc.StreamInterceptor(streams(log)),
 		grpc.UnaryInterceptor(calls(log)),

@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/drover-io/drover/internal/engine"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/lease"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/render"
@@ -62,6 +64,11 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts
 			p.Close()
 		}
 	}()
+	var sizes []any
+	for _, s := range limits.All(cmp.Or(c.MaxBody, limits.Body), c.RenderMemory) {
+		sizes = append(sizes, s.Key, s.Text())
+	}
+	logger.Info("limits of sizes", sizes...)
 	var err error
 	if p.sealer, err = sealer(c); err != nil {
 		return nil, err

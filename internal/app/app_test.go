@@ -104,6 +104,8 @@ func TestConnectSaysWhatItWaitsFor(t *testing.T) {
 	require.False(t, log.has(`dependency=database error`), "the database was there")
 	require.True(t, log.has("--temporal-address (DROVER_TEMPORAL_ADDRESS)"), "what to do")
 	require.Equal(t, 1, log.count("waiting for a dependency"), "it is said once, and then every 30 s")
+	require.Equal(t, 1, log.count("limits of sizes"))
+	require.True(t, log.has(`body="256 MiB"`))
 }
 
 func TestConnectSaysThatThereIsNoDatabase(t *testing.T) {

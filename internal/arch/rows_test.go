@@ -26,7 +26,7 @@ var layers = []layer{
 		{
 			pkg: "app",
 			ours: "deploy/helm/monitor api api/rpc worker door service notify engine activities observe store kube render " +
-				"secret telemetry config explain status view logicalcloud bundle readiness domain lease pause fail",
+				"secret telemetry config explain status view logicalcloud bundle readiness domain lease pause limits fail",
 			libs: "github.com/prometheus/client_golang go.temporal.io/sdk/client go.temporal.io/sdk/workflow " +
 				"golang.org/x/sync google.golang.org/grpc",
 			world: "context net net/http os",
@@ -57,14 +57,14 @@ var layers = []layer{
 	{name: "edges", about: "each speaks one protocol; none decides, and none knows of another", rows: []row{
 		{
 			pkg:  "api",
-			ours: "door service notify operations explain status domain policy caller hosts fail",
+			ours: "door service notify operations explain status domain policy caller hosts limits fail",
 			libs: "github.com/getkin/kin-openapi github.com/labstack/echo github.com/prometheus/client_golang " +
 				"github.com/swaggo/files go.opentelemetry.io/contrib go.opentelemetry.io/otel",
 			world: "context net net/http os",
 		},
 		{
 			pkg:   "api/rpc",
-			ours:  "door notify status view domain policy statusnotify fail",
+			ours:  "door notify status view domain policy statusnotify limits fail",
 			libs:  "google.golang.org/grpc google.golang.org/protobuf",
 			world: "context net",
 		},
@@ -132,21 +132,21 @@ var layers = []layer{
 		},
 		{
 			pkg:  "store",
-			ours: "plan domain cas fail",
+			ours: "plan domain cas limits fail",
 			libs: "github.com/hashicorp/golang-lru github.com/klauspost/compress go.mongodb.org/mongo-driver " +
 				"golang.org/x/sync",
 			world: "context",
 		},
 		{
 			pkg:  "kube",
-			ours: "fields plan domain lease pause fail",
+			ours: "fields plan domain lease pause limits fail",
 			libs: "github.com/hashicorp/golang-lru golang.org/x/sync k8s.io/api k8s.io/apimachinery k8s.io/client-go " +
 				"sigs.k8s.io/yaml",
 			world: "context math/rand/v2 net net/http",
 		},
 		{
 			pkg:  "render",
-			ours: "plan policy archive sandbox fail",
+			ours: "plan policy archive sandbox limits fail",
 			libs: "github.com/BurntSushi/toml github.com/Masterminds/sprig github.com/gobwas/glob " +
 				"github.com/santhosh-tekuri/jsonschema helm.sh/helm k8s.io/api k8s.io/apimachinery sigs.k8s.io/yaml",
 			world: "context",
@@ -160,7 +160,7 @@ var layers = []layer{
 				"go.temporal.io/sdk/temporal go.temporal.io/sdk/workflow",
 			world: "context net net/http net/http/pprof",
 		},
-		{pkg: "config", world: "net net/http os"},
+		{pkg: "config", ours: "limits", world: "net net/http os"},
 	}},
 	{name: "decisions", about: "from values to values: no I/O, no clock", rows: []row{
 		{pkg: "operations", ours: "explain domain fail"},
@@ -172,7 +172,7 @@ var layers = []layer{
 		{pkg: "placement", ours: "plan domain fail"},
 		{pkg: "network", ours: "plan domain"},
 		{pkg: "logicalcloud", ours: "plan domain fail", libs: "k8s.io/api k8s.io/apimachinery"},
-		{pkg: "bundle", ours: "plan fail", libs: "k8s.io/apimachinery"},
+		{pkg: "bundle", ours: "plan limits fail", libs: "k8s.io/apimachinery"},
 		{
 			pkg:   "readiness",
 			ours:  "fail",
@@ -193,12 +193,13 @@ var layers = []layer{
 		{pkg: "pause", world: "context math/rand/v2"},
 		{pkg: "caller", world: "context"},
 		{pkg: "lru", libs: "github.com/hashicorp/golang-lru"},
-		{pkg: "archive", ours: "fail"},
+		{pkg: "archive", ours: "limits fail"},
 		{pkg: "sandbox", libs: "golang.org/x/sys/unix", world: "context os os/exec os/signal syscall"},
 		{pkg: "statusnotify", libs: "google.golang.org/grpc google.golang.org/protobuf", world: "context"},
 		{pkg: "tempdir", world: "os syscall"},
 		{pkg: "freeport", world: "math/rand/v2 net"},
 		{pkg: "hosts", world: "net net/http"},
+		{pkg: "limits"},
 		{pkg: "fail", world: "context"},
 	}},
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // Limits bound what an archive may hold; a member that is 0 has its value of DefaultLimits.
@@ -22,10 +23,7 @@ type Limits struct {
 }
 
 // DefaultLimits fit the largest public charts several times over.
-var DefaultLimits = Limits{Files: 20_000, Expanded: 512 << 20, Ratio: 200}
-
-// ratioFrom is the expanded size from which the ratio counts: small files may compress well.
-const ratioFrom = 1 << 20
+var DefaultLimits = Limits{Files: limits.Files, Expanded: limits.Expanded, Ratio: limits.Ratio}
 
 // File is one regular file. Name is a clean relative path with slashes.
 type File struct {
@@ -44,7 +42,7 @@ func Read(data []byte, l Limits) ([]File, error) {
 		return nil, malformed(err, "the file is not gzipped")
 	}
 	defer z.Close()
-	room := max(min(l.Expanded, l.Ratio*int64(len(data))), min(ratioFrom, l.Expanded))
+	room := max(min(l.Expanded, l.Ratio*int64(len(data))), min(limits.RatioFrom, l.Expanded))
 	r := tar.NewReader(io.LimitReader(z, room+int64(l.Files)*1024+1024))
 	var files []File
 	seen := map[string]bool{}
@@ -80,7 +78,7 @@ func Read(data []byte, l Limits) ([]File, error) {
 			return nil, malformed(nil, "%q makes the archive larger than %d bytes when expanded", name, l.Expanded)
 		}
 		room -= h.Size
-		content := make([]byte, 0, min(h.Size, ratioFrom)) // the header may lie
+		content := make([]byte, 0, min(h.Size, limits.RatioFrom)) // the header may lie
 		buffer := bytes.NewBuffer(content)
 		if _, err := io.CopyN(buffer, r, h.Size); err != nil {
 			return nil, malformed(err, "%q is cut off", name)

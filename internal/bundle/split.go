@@ -13,14 +13,15 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/plan"
 )
 
 // MaxSize is how large a status may be, in bytes: etcd takes 1.5 MiB in a request, and what is around the status
 // needs little of it. MinSize is the least that Split can work with.
 const (
-	MaxSize = 1 << 20
-	MinSize = 64 << 10
+	MaxSize = limits.Status
+	MinSize = limits.StatusLeast
 )
 
 // maxParts is where Split gives up; 1 GiB of summaries is no app's.

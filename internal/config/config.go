@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // Config is every setting of the processes. Sizes are bytes. Printed, it shows the settings that were read
@@ -127,11 +129,11 @@ var settings = []setting{
 	{"log-format", "text", "`format` of the log: text or json", all, oneOf(func(c *Config) *string { return &c.LogFormat }, "text", "json")},
 	{"otlp-endpoint", "", "`URL` that traces are sent to by OTLP over HTTP; none when empty", Both, httpURL(func(c *Config) *string { return &c.OTLPEndpoint })},
 	{"web-ui", "", "base `URL` of Temporal's Web UI, for links", API, httpURL(func(c *Config) *string { return &c.WebUI })},
-	{"max-body", "268435456", "largest request body, in `bytes`", API, positive(func(c *Config, n int64) { c.MaxBody = n })},
+	{"max-body", strconv.Itoa(limits.Body), "largest request body, in `bytes`", API, between(1, limits.Blob, func(c *Config, n int64) { c.MaxBody = n })},
 	{"operations", "32", "`number` of operations that are being begun at a time; more wait a moment and are then answered 503", API, positive(func(c *Config, n int64) { c.Operations = int(n) })},
 	{"drain", "25s", "`duration` that a process may take to end its work when it is stopped", Both, duration(func(c *Config) *time.Duration { return &c.Drain })},
 	{"renderers", "", "`number` of processes that render charts at a time; one for each processor, up to 8, when empty", Both, optional(positive(func(c *Config, n int64) { c.Renderers = int(n) }))},
-	{"render-memory", "1073741824", "most memory of a process that renders charts, in `bytes`", Both, atLeast(128<<20, func(c *Config, n int64) { c.RenderMemory = n })},
+	{"render-memory", strconv.Itoa(limits.RenderMemory), "most memory of a process that renders charts, in `bytes`", Both, atLeast(limits.RenderMemoryLeast, func(c *Config, n int64) { c.RenderMemory = n })},
 	{"workflows", "200", "`number` of workflow tasks at a time", Worker, positive(func(c *Config, n int64) { c.Workflows = int(n) })},
 	{"activities", "100", "`number` of lifecycle activities at a time", Worker, positive(func(c *Config, n int64) { c.Activities = int(n) })},
 	{"clusters", "2000", "`number` of activities on clusters at a time, half of which may be at clusters that do not answer", Worker, positive(func(c *Config, n int64) { c.Clusters = int(n) })},
@@ -141,7 +143,7 @@ var settings = []setting{
 	{"kubeconfig", "", "kubeconfig `file` of the cluster; that of the pod when empty", Monitoring, file(func(c *Config) *string { return &c.Monitor.Kubeconfig })},
 	{"namespace", "default", "`name` of the namespace with the Lease that the agent renews; none when empty", Monitoring, text(func(c *Config) *string { return &c.Monitor.Namespace })},
 	{"write-interval", "1s", "shortest `duration` between two writes of one status", Monitoring, duration(func(c *Config) *time.Duration { return &c.Monitor.WriteInterval })},
-	{"max-status", "1048576", "largest status of one ResourceBundleState, in `bytes`; the rest goes to further ones", Monitoring, atLeast(64<<10, func(c *Config, n int64) { c.Monitor.MaxSize = n })},
+	{"max-status", strconv.Itoa(limits.Status), "largest status of one ResourceBundleState, in `bytes`; the rest goes to further ones", Monitoring, atLeast(limits.StatusLeast, func(c *Config, n int64) { c.Monitor.MaxSize = n })},
 	{"kinds-file", "", "JSON `file` with a list of Group, Version, Kind that are watched in any case", Monitoring, file(func(c *Config) *string { return &c.Monitor.KindsFile })},
 	{"discover", "true", "whether every kind is watched that the agent may: `true` or false", Monitoring, boolean(func(c *Config) *bool { return &c.Monitor.Discover })},
 }
@@ -358,6 +360,17 @@ func positive(set func(*Config, int64)) func(*Config, string) error {
 		n, err := strconv.ParseInt(v, 10, 64)
 		if err != nil || n <= 0 {
 			return fmt.Errorf("%q is not a positive number", v)
+		}
+		set(c, n)
+		return nil
+	}
+}
+
+func between(least, most int64, set func(*Config, int64)) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil || n < least || n > most {
+			return fmt.Errorf("%q is not a number of %d to %d", v, least, most)
 		}
 		set(c, n)
 		return nil

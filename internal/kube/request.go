@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // What is sent and asked for. Metadata alone is the smallest answer that servers offer for every kind.
@@ -22,10 +24,6 @@ const (
 	contentApply = "application/apply-patch+yaml" // JSON is YAML
 	metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 )
-
-// maxAnswer bounds what is read of an answer, in bytes; a discovery document of a large group has some
-// hundred thousand.
-const maxAnswer = 16 << 20
 
 // userAgent is what clusters see in their audit logs.
 const userAgent = "drover"
@@ -60,7 +58,7 @@ func (c *Cluster) exchange(ctx context.Context, r request) ([]byte, error) {
 		return nil, err
 	}
 	defer answer.Body.Close()
-	limited := io.LimitReader(answer.Body, maxAnswer)
+	limited := io.LimitReader(answer.Body, limits.ClusterAnswer)
 	if r.discard {
 		_, _ = io.Copy(io.Discard, limited) // what the server did, it has said already
 		return nil, nil
@@ -104,7 +102,7 @@ func (c *Cluster) check(method string, answer *http.Response) error {
 		}
 		return nil
 	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	body, err := io.ReadAll(io.LimitReader(answer.Body, limits.ClusterAnswer))
 	if err != nil {
 		return err
 	}

@@ -3,19 +3,18 @@ package render
 import (
 	"fmt"
 	"strings"
+
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // What is parsed is bounded before it is: parsers call themselves for each level, and what they make of a text is many
 // times as large. Charts nest some ten levels deep; the largest files are CRDs, of less than a megabyte.
-const (
-	maxNesting = 200
-	maxParsed  = 8 << 20 // bytes of a template or a schema
-)
+const maxNesting = 200
 
 // checkSize refuses a file that is too large to be parsed.
 func checkSize(name string, n int) error {
-	if n > maxParsed {
-		return fmt.Errorf("%s: %d bytes are more than the %d that are allowed", name, n, maxParsed)
+	if n > limits.Parsed {
+		return fmt.Errorf("%s: %d bytes are more than the %d that are allowed", name, n, limits.Parsed)
 	}
 	return nil
 }

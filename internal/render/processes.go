@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/sandbox"
@@ -35,10 +36,6 @@ type Options struct {
 
 const (
 	mostProcesses = 8
-	defaultMemory = 1 << 30
-	maxStack      = 64 << 20
-	// maxAnswer fits what templates may write, as JSON, and the objects of crds directories.
-	maxAnswer = 256 << 20
 )
 
 // Processes render and check charts in child processes of the program, within DefaultLimits and those of the kernel.
@@ -51,11 +48,11 @@ type Processes struct {
 // NewProcesses starts them. Close ends them.
 func NewProcesses(o Options) (*Processes, error) {
 	o.Size = cmp.Or(o.Size, min(runtime.GOMAXPROCS(0), mostProcesses))
-	o.Memory = cmp.Or(o.Memory, defaultMemory)
+	o.Memory = cmp.Or(o.Memory, limits.RenderMemory)
 	o.Time = cmp.Or(o.Time, DefaultLimits.Time)
 	l := sandbox.Limits{
-		Time: o.Time + policy.RenderOvertime, CPU: o.Time, Memory: o.Memory, Stack: maxStack,
-		Request: math.MaxInt32, Answer: maxAnswer,
+		Time: o.Time + policy.RenderOvertime, CPU: o.Time, Memory: o.Memory, Stack: limits.RenderStack,
+		Request: math.MaxInt32, Answer: limits.Bundle,
 	}
 	pool, err := sandbox.New(sandbox.Config{Purpose: purpose, Size: o.Size, Limits: l, Log: o.Log})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 func TestMain(m *testing.M) {
@@ -163,7 +164,7 @@ func TestNesting(t *testing.T) {
 		"web/templates/a.yaml": `{{ tpl (print (repeat 11000 "{{if 1}}") (repeat 11000 "{{end}}")) . }}`,
 	})})
 	requireText(t, err, fail.Invalid, "text given to tpl:1: blocks or parentheses are nested more than 200 levels deep", "")
-	require.ErrorContains(t, checkTemplate("web/templates/a.yaml", strings.Repeat("x", maxParsed+1)), "web/templates/a.yaml: 8388609 bytes are more than")
+	require.ErrorContains(t, checkTemplate("web/templates/a.yaml", strings.Repeat("x", limits.Parsed+1)), "web/templates/a.yaml: 8388609 bytes are more than")
 }
 
 // Whoever does not wait any more is not told that the chart is bad.

@@ -25,6 +25,7 @@ import (
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
 )
@@ -52,7 +53,7 @@ type Limits struct {
 }
 
 // DefaultLimits are generous: charts with thousands of resources render in a second or two.
-var DefaultLimits = Limits{Time: policy.Render, Output: 64 << 20}
+var DefaultLimits = Limits{Time: policy.Render, Output: limits.Written}
 
 // Render makes the bundle of one app. Resources are in the order in which they are applied: by stage
 // (the table in stage.go), kind (Helm's InstallOrder), name. Hooks follow them, ordered by weight, kind and

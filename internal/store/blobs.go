@@ -13,13 +13,10 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 const (
-	// chunkSize is the part of a blob, compressed, that one document holds; documents may have 16 MiB.
-	chunkSize = 8 << 20
-	// maxBlob is the largest blob, in bytes.
-	maxBlob = 1 << 30
 	// touchInterval is how old the note may get that a blob was wanted; see SweepBlobs.
 	touchInterval = time.Hour
 )
@@ -47,15 +44,15 @@ func chunkID(d domain.Digest, upload bson.ObjectID, i int) string {
 // The options are constants, so neither can fail. Both may be used concurrently.
 var (
 	encoder, _ = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
-	decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxBlob))
+	decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(limits.Blob))
 )
 
 // PutBlob stores data under its digest, the sha256 of it; what is there is not written again. The chunks
 // come before the head, so that a crash leaves nothing that can be seen. Invalid when data has more than
 // 1 GiB.
 func (s *Store) PutBlob(ctx context.Context, data []byte) (domain.Digest, error) {
-	if len(data) > maxBlob {
-		return "", fail.New(fail.Invalid, "%d bytes are too many; at most %d can be stored", len(data), maxBlob)
+	if len(data) > limits.Blob {
+		return "", fail.New(fail.Invalid, "%d bytes are too many; at most %d can be stored", len(data), limits.Blob)
 	}
 	digest := digestOf(data)
 	found, err := s.want(ctx, digest)
@@ -101,11 +98,11 @@ func (s *Store) head(ctx context.Context, digest domain.Digest, members ...strin
 
 func (s *Store) writeBlob(ctx context.Context, digest domain.Digest, data []byte) error {
 	head := blobHead{ID: digest, Size: len(data), Wanted: s.now(), Data: encoder.EncodeAll(data, nil)}
-	if len(head.Data) > chunkSize {
+	if len(head.Data) > limits.Chunk {
 		rest := head.Data
 		head.Data, head.Upload = nil, bson.NewObjectIDFromTimestamp(s.now())
 		for ; len(rest) > 0; head.Chunks++ {
-			n := min(chunkSize, len(rest))
+			n := min(limits.Chunk, len(rest))
 			chunk := blobChunk{ID: chunkID(digest, head.Upload, head.Chunks), Data: rest[:n]}
 			if _, err := s.insertOnce(ctx, s.chunks(digest), chunk); err != nil {
 				return err

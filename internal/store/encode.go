@@ -7,12 +7,10 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 var registry = newRegistry()
-
-// maxDocument is the size of the largest document that MongoDB takes.
-const maxDocument = 16 << 20
 
 // encode is the document of o: _id, the keys that it refers to, and its members. Malformed when the database would not
 // take it.
@@ -37,8 +35,8 @@ func encode(o domain.Object) (bson.D, error) {
 		d = append(d, bson.E{Key: m.Key(), Value: m.Value()})
 		size += len(m)
 	}
-	if size > maxDocument {
-		return nil, fail.New(fail.Malformed, "%s is too large to be stored: it takes %d bytes of %d", describe(o.Noun(), domain.KeyOf(o)), size, maxDocument)
+	if size > limits.Document {
+		return nil, fail.New(fail.Malformed, "%s is too large to be stored: it takes %d bytes of %d", describe(o.Noun(), domain.KeyOf(o)), size, limits.Document)
 	}
 	return d, nil
 }

@@ -1,0 +1,119 @@
+// Package limits has how large things may be: what packages on different sides of an upload must agree on, so that nothing
+// that one of them takes is too large for the next. Times are in package policy, what an operator may set in
+// internal/config. Nothing here decides or acts; a test says which sizes must be in which order, and docs/limits.md has
+// them as users meet them.
+package limits
+
+import "fmt"
+
+// The sizes of requests, in bytes.
+const (
+	// Headers bounds the header of a request, which has nothing large; more is 431.
+	Headers = 64 << 10
+	// JSON bounds a document, alone or as the part metadata of a form: 100,000 kv-pairs have some 5 MiB. More is 422.
+	JSON = 8 << 20
+	// Body bounds a whole request, which is a form with a chart, a profile or a kubeconfig, where --max-body does not say
+	// otherwise. It is in the API's memory until it is stored. More is 422.
+	Body = 256 << 20
+	// FormParts is what a form has around its document and its file: boundaries and headers, with room.
+	FormParts = 64 << 10
+	// GRPC bounds a message to the gRPC server, which has names and filters; more is RESOURCE_EXHAUSTED.
+	GRPC = 1 << 20
+)
+
+// What archives hold. They are opened when they are uploaded, and when they are rendered; more is 422.
+const (
+	// Files bounds the entries of an archive, folders included.
+	Files = 20_000
+	// Expanded bounds the bytes of all files of an archive together, and of a chart with all dependencies that are packed in
+	// it. The largest public charts have some megabytes.
+	Expanded = 512 << 20
+	// Ratio bounds expanded bytes to compressed bytes, from RatioFrom expanded bytes: small files may compress well.
+	Ratio     = 200
+	RatioFrom = 1 << 20
+)
+
+// What rendering takes, in bytes. More is 400, and names the app, the file and the limit.
+const (
+	// Parsed bounds a template or a schema, of which parsers make many times as much; the largest files are CRDs, of less than
+	// a megabyte.
+	Parsed = 8 << 20
+	// Written bounds the text that all templates of a chart write.
+	Written = 64 << 20
+	// Bundle bounds what a chart is rendered to, as JSON: what templates write, and the objects of crds directories.
+	Bundle = 256 << 20
+	// RenderMemory bounds the process that renders or checks a chart where --render-memory does not say otherwise, and
+	// RenderMemoryLeast is the least that it may be set to. RenderStack bounds the stack of a goroutine there.
+	RenderMemory      = 1 << 30
+	RenderMemoryLeast = 128 << 20
+	RenderStack       = 64 << 20
+)
+
+// What the database takes, in bytes.
+const (
+	// Blob bounds a chart, an archive, a bundle or a plan as it is stored; more is 400. It is EMCO's limit of an upload, and
+	// that of --max-body.
+	Blob = 1 << 30
+	// Chunk is the part of a blob, compressed, that one document has.
+	Chunk = 8 << 20
+	// Document is MongoDB's limit of a document; more is 422.
+	Document = 16 << 20
+)
+
+// What clusters send and keep, in bytes.
+const (
+	// ClusterAnswer bounds what is read of a cluster's answer to one request. Discovery of a large group has some hundred
+	// thousand bytes; an object has 1.5 MiB at the most (Etcd).
+	ClusterAnswer = 16 << 20
+	// Status bounds the status of one ResourceBundleState where --max-status does not say otherwise; what does not fit goes to
+	// further ones. StatusLeast is the least that it may be set to.
+	Status      = 1 << 20
+	StatusLeast = 64 << 10
+	// Etcd is what etcd takes in a request unless it is told otherwise.
+	Etcd = 3 << 19
+)
+
+// Size is a limit as a user meets it.
+type Size struct {
+	Key    string // as logged
+	Of     string // what it bounds
+	Value  int64
+	Bytes  bool   // else a number
+	Flag   string // that sets it, "" for none
+	Answer string // that one gets for more
+}
+
+// All are the limits that users meet, in the order in which an upload meets them, with what flags have set them to.
+func All(body, renderMemory int64) []Size {
+	return []Size{
+		{"headers", "the header of a request", Headers, true, "", "431"},
+		{"json", "a JSON document, alone or as the part `metadata` of a form", JSON, true, "", "422"},
+		{"body", "a whole request, such as a form with a chart", body, true, "max-body", "422"},
+		{"grpc", "a gRPC request", GRPC, true, "", "RESOURCE_EXHAUSTED"},
+		{"files", "entries of an archive", Files, false, "", "422"},
+		{"expanded", "all files of an archive, and a chart with the dependencies packed in it", Expanded, true, "", "422"},
+		{"ratio", "expanded over compressed bytes of an archive that has more than 1 MiB", Ratio, false, "", "422"},
+		{"parsed", "a template or a schema", Parsed, true, "", "400, with the file"},
+		{"written", "the text that the templates of a chart write", Written, true, "", "400, with the file"},
+		{"bundle", "what a chart is rendered to, as JSON", Bundle, true, "", "400, with the file"},
+		{"renderMemory", "the memory that rendering or checking a chart takes", renderMemory, true, "render-memory", "400, with the file"},
+		{"renderStack", "the stack that rendering or checking a chart takes", RenderStack, true, "", "400, with the file"},
+		{"blob", "a chart, an archive or a bundle as it is stored", Blob, true, "", "400"},
+		{"document", "everything else as it is stored", Document, true, "", "422"},
+	}
+}
+
+// Text is the value as people read it: "256 MiB".
+func (s Size) Text() string {
+	if !s.Bytes {
+		return fmt.Sprint(s.Value)
+	}
+	n := s.Value
+	for _, unit := range []string{"B", "KiB", "MiB"} {
+		if n%1024 != 0 || n == 0 {
+			return fmt.Sprint(n, " ", unit)
+		}
+		n /= 1024
+	}
+	return fmt.Sprint(n, " GiB")
+}
