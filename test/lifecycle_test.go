@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/idle"
 	"github.com/drover-io/drover/test/harness"
 	"github.com/drover-io/drover/workflows"
 )
@@ -59,10 +60,10 @@ func TestInstantiateAndTerminate(t *testing.T) {
 }
 
 // TestLittleIsDoneAtOnce looks at the workflows of leaves: their work, which is little, is done in their own task, and no
-// activity is scheduled for it. A machine that is busy may take too long for that now and then: three of four leaves at
-// least are done so, of the instantiate and of the terminate each.
-func TestLittleIsDoneAtOnce(t *testing.T) {
-	t.Parallel()
+// activity is scheduled for it. Of 12 leaves nine at least are done so, by an instantiate and by a terminate. A leaf has 600 ms
+// for that; what a machine does that is more than four times too slow says nothing, and is done again.
+func TestLittleIsDoneAtOnce(t *testing.T) { // alone, as the others make the machine slow
+	const most = 4
 	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
 	temporal := s.TemporalClient()
 	apps := make([]client.App, 6)
@@ -70,19 +71,12 @@ func TestLittleIsDoneAtOnce(t *testing.T) {
 		name := fmt.Sprintf("little%d", i)
 		apps[i] = client.App{Name: name, Chart: harness.Chart(t, name, harness.ConfigMaps(name, 3))}
 	}
-	d := s.Deployment(ctx, clusters, apps...)
-	do(ctx, t, s, d, "approve")
-	for _, step := range []struct {
-		operation domain.Operation
-		ends      string
-	}{{domain.OpInstantiate, "Instantiated"}, {domain.OpTerminate, "Terminated"}} {
-		do(ctx, t, s, d, string(step.operation))
-		got := s.Await(ctx, d, step.ends)
-		leaves, atOnce := 0, 0
+	// count counts the leaves of an operation, and those that were done at once.
+	count := func(d *client.Deployment, contextID string, operation domain.Operation) (leaves, atOnce int) {
 		for _, app := range apps {
 			for _, c := range d.Clusters {
 				tasks, activities := 0, 0
-				leaf := workflows.LeafID(scope(d, got.ContextID(), step.operation), app.Name, domain.ClusterName(c))
+				leaf := workflows.LeafID(scope(d, contextID, operation), app.Name, domain.ClusterName(c))
 				events := temporal.GetWorkflowHistory(ctx, leaf, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 				for events.HasNext() {
 					e, err := events.Next()
@@ -100,9 +94,32 @@ func TestLittleIsDoneAtOnce(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%s: %d of %d leaves at once", step.operation, atOnce, leaves)
-		require.GreaterOrEqual(t, 4*atOnce, 3*leaves, "%s: %d of %d leaves were done at once", step.operation, atOnce, leaves)
+		return leaves, atOnce
 	}
+	said := map[domain.Operation]bool{}
+	harness.Until(ctx, t, "quick enough a machine to say", func() bool {
+		d := s.Deployment(ctx, clusters, apps...)
+		do(ctx, t, s, d, "approve")
+		for _, step := range []struct {
+			operation domain.Operation
+			ends      string
+		}{{domain.OpInstantiate, "Instantiated"}, {domain.OpTerminate, "Terminated"}} {
+			operation := step.operation
+			clock := idle.Start(t)
+			do(ctx, t, s, d, string(operation))
+			got := s.Await(ctx, d, step.ends)
+			quiet, wall := clock.Read()
+			clock.Stop()
+			leaves, atOnce := count(d, got.ContextID(), operation)
+			t.Logf("%s: %d of %d leaves at once, in %s, which are %s on an idle machine", operation, atOnce, leaves, wall, quiet)
+			if wall > most*quiet {
+				continue
+			}
+			said[operation] = true
+			require.GreaterOrEqual(t, 4*atOnce, 3*leaves, "%s: %d of %d leaves were done at once", operation, atOnce, leaves)
+		}
+		return len(said) == 2
+	})
 }
 
 func TestPlacementIsRecordedAndShown(t *testing.T) {

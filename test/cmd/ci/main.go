@@ -103,7 +103,7 @@ func allParts(ctx context.Context) ([]part, error) {
 		{name: "unit", dir: ".", packages: unit, env: require},
 		{name: "local", dir: "deploy/local", packages: []string{"./..."}},
 		{name: "kube", dir: "deploy/local/kube", packages: []string{"./..."}},
-		{name: "end-to-end", dir: "test", args: []string{"-timeout=30m", "-parallel=4"}, packages: []string{"./..."}, env: require, each: true},
+		{name: "end-to-end", dir: "test", args: []string{"-timeout=30m", "-parallel=3"}, packages: []string{"./..."}, env: require, each: true},
 	}, nil
 }
 
