@@ -198,10 +198,10 @@ func refusals(p endpoint) []int {
 		codes = append(codes, http.StatusBadRequest)
 	}
 	if p.in != nil {
-		codes = append(codes, http.StatusUnprocessableEntity)
+		codes = append(codes, http.StatusUnprocessableEntity, http.StatusRequestTimeout)
 	}
 	if p.method != http.MethodGet {
-		codes = append(codes, http.StatusConflict)
+		codes = append(codes, http.StatusConflict, http.StatusForbidden, http.StatusUnsupportedMediaType)
 	}
 	if p.download {
 		codes = append(codes, http.StatusNotAcceptable)
