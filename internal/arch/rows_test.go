@@ -68,7 +68,7 @@ var layers = []layer{
 			libs:  "google.golang.org/grpc google.golang.org/protobuf",
 			world: "context net",
 		},
-		{pkg: "client", ours: "policy", world: "context net/http"},
+		{pkg: "client", ours: "service operations explain status domain policy fail", world: "context net/http"},
 		{
 			pkg:  "monitor",
 			ours: "bundle readiness plan pause fail",

@@ -1,5 +1,5 @@
-// Package client speaks Drover's REST API. It is what the demo and the end-to-end tests use, so that they
-// see what any REST client sees.
+// Package client speaks Drover's REST API: API has every operation, in the types of the product; Client sends what it is given.
+// It is what the demo and the end-to-end tests use, so that they see what any REST client sees.
 package client
 
 import (
@@ -8,8 +8,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"mime/multipart"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/drover-io/drover/internal/policy"
@@ -24,7 +25,6 @@ type Client struct {
 // New makes a client of the API at base, such as "http://127.0.0.1:9015/v2".
 func New(base string) *Client {
 	return &Client{base: base, http: &http.Client{
-		Timeout: policy.Client, // rendering is part of instantiate
 		Transport: &http.Transport{
 			MaxIdleConnsPerHost: 64,
 			IdleConnTimeout:     30 * time.Second,
@@ -35,17 +35,6 @@ func New(base string) *Client {
 // Close ends idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Error is an answer that is not 2xx.
-type Error struct {
-	Method, Path string
-	Code         int
-	Body         string
-}
-
-func (e *Error) Error() string {
-	return fmt.Sprintf("%s %s: %d %s", e.Method, e.Path, e.Code, e.Body)
-}
-
 // Answer is a 2xx answer.
 type Answer struct {
 	Code   int
@@ -53,14 +42,39 @@ type Answer struct {
 	Body   []byte
 }
 
-// Do sends body (nil for none) as it is.
+// Warnings are what the answer warns of.
+func (a *Answer) Warnings() (texts []string) {
+	for _, w := range a.Header.Values("Warning") {
+		quoted := strings.TrimPrefix(w, "299 - ")
+		if text, err := strconv.Unquote(quoted); err == nil {
+			quoted = text
+		}
+		texts = append(texts, quoted)
+	}
+	return texts
+}
+
+// Do sends body (nil for none) as it is. It takes as long as the server may take for an answer, or an upload, at the most.
 func (c *Client) Do(ctx context.Context, method, path, contentType string, body io.Reader) (*Answer, error) {
+	return c.do(ctx, method, path, "", contentType, body)
+}
+
+func (c *Client) do(ctx context.Context, method, path, accept, contentType string, body io.Reader) (*Answer, error) {
+	limit := policy.Client
+	if strings.HasPrefix(contentType, "multipart/") {
+		limit = policy.Upload
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
 	}
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
+	}
+	if accept != "" {
+		req.Header.Set("Accept", accept)
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
@@ -72,7 +86,7 @@ func (c *Client) Do(ctx context.Context, method, path, contentType string, body 
 		return nil, fmt.Errorf("read answer of %s %s: %w", method, path, err)
 	}
 	if res.StatusCode/100 != 2 {
-		return nil, &Error{Method: method, Path: path, Code: res.StatusCode, Body: string(bytes.TrimSpace(data))}
+		return nil, refused(res, data, method, path)
 	}
 	return &Answer{Code: res.StatusCode, Header: res.Header, Body: data}, nil
 }
@@ -109,26 +123,18 @@ func (c *Client) PutFile(ctx context.Context, path string, metadata any, file []
 }
 
 func (c *Client) sendFile(ctx context.Context, method, path string, metadata any, file []byte) (*Answer, error) {
-	var body bytes.Buffer
-	form := multipart.NewWriter(&body)
 	data, err := json.Marshal(metadata)
 	if err != nil {
 		return nil, fmt.Errorf("encode metadata: %w", err)
 	}
-	if err := form.WriteField("metadata", string(data)); err != nil {
-		return nil, fmt.Errorf("write form: %w", err)
+	if file == nil {
+		file = []byte{}
 	}
-	part, err := form.CreateFormFile("file", "file")
+	contentType, body, err := form(data, file)
 	if err != nil {
-		return nil, fmt.Errorf("write form: %w", err)
+		return nil, err
 	}
-	if _, err := part.Write(file); err != nil {
-		return nil, fmt.Errorf("write form: %w", err)
-	}
-	if err := form.Close(); err != nil {
-		return nil, fmt.Errorf("write form: %w", err)
-	}
-	return c.Do(ctx, method, path, form.FormDataContentType(), &body)
+	return c.Do(ctx, method, path, contentType, body)
 }
 
 // Get reads JSON into v; nil to look at the answer alone.

@@ -2,12 +2,16 @@ package client
 
 import (
 	"bufio"
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"time"
+
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // Event is a server-sent event.
@@ -21,40 +25,89 @@ type Event struct {
 type Watch struct {
 	body   io.ReadCloser
 	reader *bufio.Reader
+	ctx    context.Context
+	end    context.CancelCauseFunc
+	silent *time.Timer
 	// Header is the answer's.
 	Header http.Header
 }
 
-// Watch opens a stream of events, after the one with an id, "" for none. It stays open until ctx ends or it is closed.
+// silence is how long a stream may say nothing: the server says something every policy.WatchBeat.
+const silence = 3 * policy.WatchBeat
+
+// errSilent ends a stream whose server is gone without a word.
+var errSilent = fail.New(fail.Timeout, "nothing has come over the stream for %s", silence)
+
+// Watch opens a stream of events, after the one with an id, "" for none. It stays open until ctx ends, it is closed, or the
+// server says nothing any more.
 func (c *Client) Watch(ctx context.Context, path, after string) (*Watch, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
-	if err != nil {
-		return nil, fmt.Errorf("make request: %w", err)
+	ctx, end := context.WithCancelCause(ctx)
+	w := &Watch{ctx: ctx, end: end, silent: time.AfterFunc(silence, func() { end(errSilent) })}
+	if err := w.open(c, path, after); err != nil {
+		w.silent.Stop()
+		end(nil)
+		return nil, w.because(err)
 	}
+	return w, nil
+}
+
+func (w *Watch) open(c *Client, path, after string) error {
+	req, err := http.NewRequestWithContext(w.ctx, http.MethodGet, c.base+path, nil)
+	if err != nil {
+		return fmt.Errorf("make request: %w", err)
+	}
+	req.Header.Set("Accept", "text/event-stream, application/problem+json")
 	if after != "" {
 		req.Header.Set("Last-Event-ID", after)
 	}
-	unlimited := http.Client{Transport: c.http.Transport}
-	res, err := unlimited.Do(req)
+	res, err := c.http.Do(req)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if res.StatusCode != http.StatusOK {
 		defer res.Body.Close()
 		data, err := io.ReadAll(res.Body)
 		if err != nil {
-			return nil, fmt.Errorf("read answer of GET %s: %w", path, err)
+			return fmt.Errorf("read answer of GET %s: %w", path, err)
 		}
-		return nil, &Error{Method: http.MethodGet, Path: path, Code: res.StatusCode, Body: string(bytes.TrimSpace(data))}
+		return refused(res, data, http.MethodGet, path)
 	}
-	return &Watch{body: res.Body, reader: bufio.NewReader(res.Body), Header: res.Header}, nil
+	w.body, w.Header = res.Body, res.Header
+	w.reader = bufio.NewReader(hearing{w})
+	return nil
+}
+
+// hearing reads the body and notes that something has come.
+type hearing struct{ *Watch }
+
+func (h hearing) Read(p []byte) (int, error) {
+	n, err := h.body.Read(p)
+	if n > 0 {
+		h.silent.Reset(silence)
+	}
+	return n, err
+}
+
+// because says why a stream has ended, where the silence has ended it.
+func (w *Watch) because(err error) error {
+	if err != nil && errors.Is(context.Cause(w.ctx), errSilent) {
+		return errSilent
+	}
+	return err
 }
 
 // Next waits for the next event; io.EOF when the server has closed the stream.
-func (w *Watch) Next() (Event, error) { return ReadEvent(w.reader) }
+func (w *Watch) Next() (Event, error) {
+	e, err := ReadEvent(w.reader)
+	return e, w.because(err)
+}
 
 // Close closes the stream.
-func (w *Watch) Close() error { return w.body.Close() }
+func (w *Watch) Close() error {
+	w.silent.Stop()
+	w.end(nil)
+	return w.body.Close()
+}
 
 // ReadEvent reads the next event of a stream, without comments and what says when to connect again. Its data is one
 // line, as the API sends it.

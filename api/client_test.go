@@ -1,0 +1,298 @@
+package api_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/service"
+)
+
+// asked are the operations of the OpenAPI document that a client has asked for.
+type asked struct {
+	patterns map[string]*regexp.Regexp // by operation: "GET /projects/{project}"
+	found    map[string]bool
+}
+
+func (a *asked) note(r *http.Request) {
+	for operation, pattern := range a.patterns {
+		if pattern.MatchString(r.Method + " " + r.URL.EscapedPath()) {
+			a.found[operation] = true
+		}
+	}
+}
+
+// newAsked reads the document.
+func newAsked(t *testing.T, w *world) *asked {
+	var document struct {
+		Paths map[string]map[string]json.RawMessage `json:"paths"`
+	}
+	answer := do(t, w.router, call{method: "GET", url: "/openapi.json"})
+	require.NoError(t, json.Unmarshal(answer.Body.Bytes(), &document))
+	a := &asked{patterns: map[string]*regexp.Regexp{}, found: map[string]bool{}}
+	names := regexp.MustCompile(`\\\{\w+\\\}`)
+	for path, methods := range document.Paths {
+		for method := range methods {
+			operation := strings.ToUpper(method) + " " + path
+			pattern := names.ReplaceAllString(regexp.QuoteMeta(strings.ToUpper(method)+" /v2"+path), `[^/]+`)
+			a.patterns[operation] = regexp.MustCompile("^" + pattern + "$")
+		}
+	}
+	require.Greater(t, len(a.patterns), 100)
+	return a
+}
+
+// apiOf is the API of a world over a connection, and its client.
+func apiOf(t *testing.T, w *world, note func(*http.Request)) *client.API {
+	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		note(r)
+		w.router.ServeHTTP(out, r)
+	}))
+	t.Cleanup(server.Close)
+	c := client.New(server.URL + "/v2")
+	t.Cleanup(c.Close)
+	return c.API()
+}
+
+// TestTheClientHasEveryOperation: what the OpenAPI document has the client has, and documents come back as they were sent.
+func TestTheClientHasEveryOperation(t *testing.T) {
+	w := newRealWorld(t)
+	furnish(t, w)
+	all := newAsked(t, w)
+	api, ctx := apiOf(t, w, all.note), t.Context()
+
+	rows := nouns(t)
+	var made []domain.Key
+	for _, n := range domain.Nouns {
+		row, name := rows[n.Title], "made"
+		body := strings.ReplaceAll(row.body, "NAME", name)
+		if n == domain.Apps {
+			name = "spare" // which a profile is for
+			row.file = chartOf(t, name)
+			body = strings.ReplaceAll(row.body, "NAME", name)
+		}
+		o := n.New()
+		require.NoError(t, json.Unmarshal([]byte(body), o), n.Title)
+		parent, _, _ := strings.Cut(strings.TrimPrefix(row.path, "/v2/")+"|", "/"+n.Collection+"|")
+		if o.Base().Parent = domain.Key(parent); n.Parent == nil {
+			o.Base().Parent = ""
+		}
+		_, err := api.Create(ctx, o, row.file)
+		require.NoError(t, err, n.Title)
+		key := domain.KeyOf(o)
+		made = append(made, key)
+		got, err := api.Get(ctx, n, key)
+		require.NoError(t, err, n.Title)
+		require.Equal(t, o, got, n.Title)
+		list, err := api.List(ctx, n, o.Base().Parent)
+		if n != domain.DeploymentIntents { // EMCO's list has no names
+			require.NoError(t, err, n.Title)
+			require.Contains(t, list, got, n.Title)
+		}
+		if row.put != 0 {
+			_, err = api.Put(ctx, got, row.file)
+			require.NoError(t, err, n.Title)
+		}
+		if n.File {
+			file, err := api.File(ctx, key)
+			require.NoError(t, err, n.Title)
+			require.Equal(t, row.file, file, n.Title)
+		}
+	}
+
+	composite := domain.Key(strings.TrimPrefix(theComposite, "/v2/"))
+	bindings, err := api.Bindings(ctx, theGroupKey)
+	require.NoError(t, err)
+	require.Contains(t, bindings, map[string]string{"genericPlacementIntent": "gpi"})
+	binding, err := api.Binding(ctx, theGroupKey, "intent")
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"genericPlacementIntent": "gpi"}, binding)
+	placement, err := api.PlacementOf(ctx, theGroupKey+"/generic-placement-intents/gpi", "sink")
+	require.NoError(t, err)
+	require.Equal(t, "sink", placement.App)
+	profile, err := api.ProfileOf(ctx, composite+"/composite-profiles/cp", "sink")
+	require.NoError(t, err)
+	require.Equal(t, "sinkp", profile.Name)
+	names, err := api.ClustersByLabel(ctx, "cluster-providers/p1", "edge")
+	require.NoError(t, err)
+	require.Equal(t, []string{"c1"}, names)
+	labelled, err := api.ClustersWithLabels(ctx, "cluster-providers/p1")
+	require.NoError(t, err)
+	require.NotEmpty(t, labelled)
+	value, err := api.Value(ctx, theClusterKey+"/kv-pairs/kv", "a")
+	require.NoError(t, err)
+	require.Equal(t, "b", value)
+
+	for _, n := range domain.Owners {
+		key := map[*domain.Noun]domain.Key{
+			domain.DeploymentIntentGroups: theGroupKey, domain.LogicalClouds: theUsersKey, domain.ClustersNoun: theClusterKey,
+		}[n]
+		d, err := api.Status(ctx, key, url.Values{"output": {"all"}})
+		require.NoError(t, err)
+		require.True(t, strings.HasSuffix(d.Name, key.Name()), d.Name)
+		require.Equal(t, domain.Created, d.States.State())
+		x, err := api.Explain(ctx, key)
+		require.NoError(t, err)
+		require.Equal(t, key, x.Resource)
+		for _, o := range n.Owner.Operations {
+			var err error
+			switch o.Operation {
+			case domain.OpRollback:
+				_, _, err = api.Rollback(ctx, key, 1)
+			case domain.OpMigrate:
+				_, _, err = api.Migrate(ctx, key, "v2", "other")
+			default:
+				_, _, err = api.Operate(ctx, key, o.Operation)
+			}
+			require.NotEqual(t, fail.Internal, fail.KindOf(errOr(err)), "%s of %s: %v", o.Operation, key, err)
+		}
+	}
+	here, err := api.Cluster(ctx, theClusterKey)
+	require.NoError(t, err)
+	require.Equal(t, "p1+c1", here.Name)
+	_, err = api.UserKubeconfig(ctx, "projects/proj/logical-clouds/standard/cluster-references/none")
+	require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+
+	operation := first(t, api.Operations(ctx, nil))
+	require.Equal(t, theGroupKey, operation.Resource)
+	again, err := api.Operation(ctx, operation.ID)
+	require.NoError(t, err)
+	require.Equal(t, operation.ID, again.ID)
+	for _, below := range []domain.Key{"", "projects/proj", composite} {
+		require.NotEmpty(t, first(t, api.Groups(ctx, below)).Resource)
+	}
+	require.NotEmpty(t, first(t, api.Clusters(ctx, "cluster-providers/p1")).Name)
+
+	for _, key := range slices.Backward(made) {
+		if err := api.Delete(ctx, key); err != nil {
+			require.True(t, fail.Is(err, fail.Conflict), "%s: %v", key, err)
+		}
+	}
+	for operation := range all.patterns {
+		require.True(t, all.found[operation], "the client does not have %s", operation)
+	}
+}
+
+func errOr(err error) error { return cmp.Or(err, error(fail.New(fail.Invalid, "none"))) }
+
+// first is the first of a sequence.
+func first[T any](t *testing.T, all iter.Seq2[T, error]) T {
+	t.Helper()
+	for one, err := range all {
+		require.NoError(t, err)
+		return one
+	}
+	t.Fatal("there is none")
+	panic("unreachable")
+}
+
+// TestErrorsComeBackAsTheyWere: kind, message, fields and delay of an error are the same on both sides.
+func TestErrorsComeBackAsTheyWere(t *testing.T) {
+	var said error
+	w := newWorldWith(t, func(_ *world, d *deps, _ *service.Instances) {
+		d.steps = []door.Step{func(context.Context, *door.Request, door.Next) error { return said }}
+	})
+	api := apiOf(t, w, func(*http.Request) {})
+	for _, want := range []*fail.Error{
+		{Kind: fail.Invalid, Message: "wrong", Fields: []fail.Field{{Path: "spec.a", Message: "is\nbad"}, {Path: "spec.b", Message: "too"}}},
+		{Kind: fail.Invalid, Fields: []fail.Field{{Path: "metadata.name", Message: "is required"}}},
+		{Kind: fail.Malformed, Message: "unreadable"}, {Kind: fail.Unauthorized, Message: "who?"}, {Kind: fail.Forbidden, Message: "no\nreally"},
+		{Kind: fail.NotFound, Message: "gone"}, {Kind: fail.Conflict, Message: "taken"}, {Kind: fail.Precondition, Message: "if"},
+		{Kind: fail.Unavailable, Message: "later", RetryAfter: 2 * time.Second}, {Kind: fail.Timeout, Message: "late"},
+	} {
+		said = want
+		_, err := api.Get(t.Context(), domain.Projects, "projects/p")
+		var got *fail.Error
+		require.ErrorAs(t, err, &got)
+		require.Equal(t, want, got)
+		var answer *client.Error
+		require.ErrorAs(t, err, &answer)
+		require.NotEmpty(t, answer.RequestID)
+		for _, err := range api.WatchStatus(t.Context(), theGroupKey, nil, "") {
+			require.ErrorAs(t, err, &got)
+			require.Equal(t, want, got, "a watch")
+		}
+	}
+	said = errors.New("a defect of which nobody is told")
+	_, err := api.Get(t.Context(), domain.Projects, "projects/p")
+	require.True(t, fail.Is(err, fail.Internal))
+	require.NotContains(t, fmt.Sprint(err), "defect")
+}
+
+// TestNobodyAnswers: what has no answer has a kind too.
+func TestNobodyAnswers(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	api := client.New(server.URL + "/v2").API()
+	server.Close()
+	_, err := api.Get(t.Context(), domain.Projects, "projects/p")
+	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = api.Get(ctx, domain.Projects, "projects/p")
+	require.ErrorIs(t, err, context.Canceled)
+	ctx, cancel = context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	_, err = api.Get(ctx, domain.Projects, "projects/p")
+	require.True(t, fail.Is(err, fail.Timeout), "%v", err)
+}
+
+// TestPagesAreRead: a list of many pages is one sequence, which asks for no more pages than are looked at.
+func TestPagesAreRead(t *testing.T) {
+	w := newRealWorld(t)
+	furnish(t, w)
+	for i := range 250 {
+		require.NoError(t, w.store.Create(t.Context(), &domain.Cluster{
+			Identity: domain.Identity{Parent: "cluster-providers/p1"}, Metadata: domain.Metadata{Name: fmt.Sprintf("n%03d", i)},
+		}))
+	}
+	pages := 0
+	api := apiOf(t, w, func(*http.Request) { pages++ })
+	var names []string
+	for c, err := range api.Clusters(t.Context(), "cluster-providers/p1") {
+		require.NoError(t, err)
+		names = append(names, c.Name)
+	}
+	require.Len(t, names, 251)
+	require.True(t, slices.IsSorted(names))
+	require.Equal(t, 3, pages)
+	pages = 0
+	first(t, api.Clusters(t.Context(), "cluster-providers/p1"))
+	require.Equal(t, 1, pages)
+}
+
+// TestStreamsEnd: a stream lasts as long as the loop over it, or its context.
+func TestStreamsEnd(t *testing.T) {
+	w := newWorld(t)
+	api := apiOf(t, w, func(*http.Request) {})
+	key := domain.Key("projects/fleet/composite-apps/collectd/v1/deployment-intent-groups/everywhere")
+	event := first(t, api.WatchStatus(t.Context(), key, nil, ""))
+	require.Equal(t, "status", event.Kind)
+	require.True(t, json.Valid([]byte(event.Data)))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var last error
+	for _, err := range api.WatchStatus(ctx, key, nil, "") {
+		last = err
+		cancel()
+	}
+	require.ErrorIs(t, last, context.Canceled)
+	require.NotContains(t, bytes.NewBuffer(w.log.Bytes()).String(), "panic")
+}

@@ -1,0 +1,373 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/explain"
+	"github.com/drover-io/drover/internal/operations"
+	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/status"
+)
+
+// API speaks the API in the types of the product: every operation, with nouns, keys and documents of package domain. Errors
+// are fail errors of the kind, with the message and the fields, that the server has given them (see Error); Unavailable when
+// it does not answer.
+type API struct{ client *Client }
+
+// API is the client in the types of the product.
+func (c *Client) API() *API { return &API{c} }
+
+// At is the path of a key below /v2.
+func At(key domain.Key) string { return "/" + string(key) }
+
+// Create stores a new document, in its parent (Identity.Parent); file is what comes with it, nil for nothing. o becomes what
+// was stored.
+func (a *API) Create(ctx context.Context, o domain.Object, file []byte) (warnings []string, err error) {
+	return a.write(ctx, http.MethodPost, At(o.Base().Parent.Child(o.Noun().Collection)), o, file)
+}
+
+// Put replaces a document, or creates it. Without a file the one that is stored stays, where a noun allows that.
+func (a *API) Put(ctx context.Context, o domain.Object, file []byte) (warnings []string, err error) {
+	return a.write(ctx, http.MethodPut, At(domain.KeyOf(o)), o, file)
+}
+
+// Get reads a document.
+func (a *API) Get(ctx context.Context, noun *domain.Noun, key domain.Key) (domain.Object, error) {
+	o := noun.New()
+	o.Base().Parent, _ = domain.Cut(noun, key)
+	return o, a.read(ctx, At(key), nil, o)
+}
+
+// File reads the file that came with a document. Forbidden for one that is not given away.
+func (a *API) File(ctx context.Context, key domain.Key) ([]byte, error) {
+	answer, err := a.call(ctx, http.MethodGet, At(key), nil, "application/octet-stream", "", nil)
+	if err != nil {
+		return nil, err
+	}
+	return answer.Body, nil
+}
+
+// List reads the documents of a noun directly below parent, sorted by key. Those of domain.DeploymentIntents have no names
+// there: see Bindings.
+func (a *API) List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([]domain.Object, error) {
+	var raw []json.RawMessage
+	if err := a.read(ctx, At(parent.Child(noun.Collection)), nil, &raw); err != nil {
+		return nil, err
+	}
+	list := make([]domain.Object, 0, len(raw))
+	for _, data := range raw {
+		o := noun.New()
+		o.Base().Parent = parent
+		if err := json.Unmarshal(data, o); err != nil {
+			return nil, fmt.Errorf("decode %s: %w", noun.Title, err)
+		}
+		list = append(list, o)
+	}
+	return list, nil
+}
+
+// Delete removes a document.
+func (a *API) Delete(ctx context.Context, key domain.Key) error {
+	_, err := a.call(ctx, http.MethodDelete, At(key), nil, jsonType, "", nil)
+	return err
+}
+
+// Operate asks an operation of an owner that needs nothing to be said with it: approve, instantiate, terminate, stop, update.
+// It returns when the operation is accepted, with warnings about the plan, and the id of its run where one has begun.
+func (a *API) Operate(ctx context.Context, owner domain.Key, op domain.Operation) (run string, warnings []string, err error) {
+	word := string(op)
+	if n := domain.OwnerNoun(owner); n != nil {
+		word = n.Owner.Word(op)
+	}
+	return a.operate(ctx, At(owner)+"/"+word, nil)
+}
+
+// Rollback brings the instance of a group back to a revision; otherwise as Operate.
+func (a *API) Rollback(ctx context.Context, group domain.Key, revision int) (run string, warnings []string, err error) {
+	return a.operate(ctx, At(group)+"/rollback", map[string]any{"spec": map[string]string{"revision": strconv.Itoa(revision)}})
+}
+
+// Migrate hands the instance of a group over to a group of another version of the composite app; otherwise as Operate.
+func (a *API) Migrate(ctx context.Context, group domain.Key, version, target string) (run string, warnings []string, err error) {
+	return a.operate(ctx, At(group)+"/migrate", map[string]any{"spec": map[string]string{
+		"targetCompositeAppVersion": version, "targetDeploymentIntentGroup": target,
+	}})
+}
+
+// Status says where an owner stands. The query is that of the API without output of lists; with status=deployed where
+// it says nothing, as a Document has the form of EMCO 22.
+func (a *API) Status(ctx context.Context, owner domain.Key, query url.Values) (*status.Document, error) {
+	q := url.Values{"status": {string(status.TypeDeployed)}}
+	for name, values := range query {
+		q[name] = values
+	}
+	d := &status.Document{}
+	return d, a.read(ctx, At(owner)+"/status", q, d)
+}
+
+// Explain says why an owner is not as it was wished.
+func (a *API) Explain(ctx context.Context, owner domain.Key) (*explain.Explanation, error) {
+	x := &explain.Explanation{}
+	return x, a.read(ctx, At(owner)+"/explain", nil, x)
+}
+
+// Cluster says what runs in a cluster.
+func (a *API) Cluster(ctx context.Context, cluster domain.Key) (*explain.Cluster, error) {
+	c := &explain.Cluster{}
+	return c, a.read(ctx, At(cluster)+"/status", url.Values{"view": {"full"}}, c)
+}
+
+// WatchStatus is Status as a stream: the first document, then what changes of it, until the loop or ctx ends. An error is
+// the last pair; without one the server has ended the stream in order. after is the id of the last event that is known,
+// "" for none.
+func (a *API) WatchStatus(ctx context.Context, owner domain.Key, query url.Values, after string) iter.Seq2[Event, error] {
+	q := url.Values{"status": {string(status.TypeDeployed)}}
+	for name, values := range query {
+		q[name] = values
+	}
+	return a.watch(ctx, At(owner)+"/status", q, after)
+}
+
+// WatchGroups streams where the groups below a project stand, or with "" those of the fleet; otherwise as WatchStatus.
+func (a *API) WatchGroups(ctx context.Context, project domain.Key, after string) iter.Seq2[Event, error] {
+	return a.watch(ctx, At(project.Child(domain.DeploymentIntentGroups.Collection)), url.Values{}, after)
+}
+
+// Groups are the deployment intent groups of the fleet (""), of a project or of a composite app, with where each of them
+// stands, page by page. An error is the last pair.
+func (a *API) Groups(ctx context.Context, below domain.Key) iter.Seq2[service.Group, error] {
+	return paged(ctx, a, At(below.Child(domain.DeploymentIntentGroups.Collection)), view(below), func(l *service.GroupList) ([]service.Group, string) {
+		return l.Items, l.Continue
+	})
+}
+
+// view asks for the list with where groups stand where there is another one without.
+func view(below domain.Key) url.Values {
+	if _, ok := domain.CompositeApps.Split(below); ok {
+		return url.Values{"view": {"full"}}
+	}
+	return nil
+}
+
+// Clusters are the clusters of a provider with where each of them stands, as Groups.
+func (a *API) Clusters(ctx context.Context, provider domain.Key) iter.Seq2[service.Cluster, error] {
+	return paged(ctx, a, At(provider.Child(domain.ClustersNoun.Collection)), url.Values{"view": {"full"}}, func(l *service.ClusterList) ([]service.Cluster, string) {
+		return l.Items, l.Continue
+	})
+}
+
+// Operations are the operations that go on, then those that have ended, the last one first. The filter is the API's query.
+func (a *API) Operations(ctx context.Context, filter url.Values) iter.Seq2[operations.Operation, error] {
+	return paged(ctx, a, At(domain.Key(domain.Operations.Collection)), filter, func(l *operations.List) ([]operations.Operation, string) {
+		return l.Items, l.Continue
+	})
+}
+
+// Operation is the last run of an operation.
+func (a *API) Operation(ctx context.Context, id string) (*operations.Operation, error) {
+	o := &operations.Operation{}
+	return o, a.read(ctx, "/operations/"+url.PathEscape(id), nil, o)
+}
+
+// ClustersByLabel are the names of the clusters of a provider that carry a label.
+func (a *API) ClustersByLabel(ctx context.Context, provider domain.Key, label string) (names []string, err error) {
+	return names, a.read(ctx, At(provider)+"/clusters", url.Values{"label": {label}}, &names)
+}
+
+// ClustersWithLabels are the clusters of a provider with their labels.
+func (a *API) ClustersWithLabels(ctx context.Context, provider domain.Key) (list []service.LabelledCluster, err error) {
+	return list, a.read(ctx, At(provider)+"/clusters", url.Values{"withLabels": {"true"}}, &list)
+}
+
+// Value is the value of one key of a set of key-value pairs.
+func (a *API) Value(ctx context.Context, pairs domain.Key, key string) (string, error) {
+	var v struct {
+		Value string `json:"value"`
+	}
+	return v.Value, a.read(ctx, At(pairs), url.Values{"key": {key}}, &v)
+}
+
+// ProfileOf is the profile of an app in a composite profile.
+func (a *API) ProfileOf(ctx context.Context, compositeProfile domain.Key, app string) (*domain.Profile, error) {
+	p := &domain.Profile{Identity: domain.Identity{Parent: compositeProfile}}
+	return p, a.read(ctx, At(compositeProfile.Child(domain.Profiles.Collection)), url.Values{"app": {app}}, p)
+}
+
+// Bindings are what the intents of a deployment intent group bind to it.
+func (a *API) Bindings(ctx context.Context, group domain.Key) ([]map[string]string, error) {
+	var list struct {
+		Intent []map[string]string `json:"intent"`
+	}
+	err := a.read(ctx, At(group.Child(domain.DeploymentIntents.Collection)), nil, &list)
+	return list.Intent, err
+}
+
+// Binding is what one intent of a deployment intent group binds to it.
+func (a *API) Binding(ctx context.Context, group domain.Key, intent string) (map[string]string, error) {
+	var one struct {
+		Intent map[string]string `json:"intent"`
+	}
+	err := a.read(ctx, At(group.Child(domain.DeploymentIntents.Collection))+"/", url.Values{"intent": {intent}}, &one)
+	return one.Intent, err
+}
+
+// PlacementOf is where one app of a generic placement intent goes.
+func (a *API) PlacementOf(ctx context.Context, placementIntent domain.Key, app string) (*domain.AppIntentSpec, error) {
+	s := &domain.AppIntentSpec{}
+	return s, a.read(ctx, At(placementIntent.Child(domain.AppIntents.Collection))+"/", url.Values{"app": {app}, "app-name": {app}}, s)
+}
+
+// UserKubeconfig is the kubeconfig of a logical cloud's user for the cluster of a reference.
+func (a *API) UserKubeconfig(ctx context.Context, reference domain.Key) ([]byte, error) {
+	answer, err := a.call(ctx, http.MethodGet, At(reference)+"/kubeconfig", nil, "application/yaml, "+jsonType+";q=0.5", "", nil)
+	if err != nil {
+		return nil, err
+	}
+	return answer.Body, nil
+}
+
+const jsonType = "application/json"
+
+// call makes a request; path is below /v2.
+func (a *API) call(ctx context.Context, method, path string, query url.Values, accept, contentType string, body io.Reader) (*Answer, error) {
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	answer, err := a.client.do(ctx, method, path, accept, contentType, body)
+	return answer, unanswered(ctx, err)
+}
+
+func (a *API) read(ctx context.Context, path string, query url.Values, v any) error {
+	answer, err := a.call(ctx, http.MethodGet, path, query, jsonType, "", nil)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(answer.Body, v); err != nil {
+		return fmt.Errorf("decode answer of GET %s: %w", path, err)
+	}
+	return nil
+}
+
+// write sends a document, as a form where a file comes with it.
+func (a *API) write(ctx context.Context, method, path string, o domain.Object, file []byte) (warnings []string, err error) {
+	data, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", o.Noun().Title, err)
+	}
+	contentType, body := jsonType, io.Reader(bytes.NewReader(data))
+	if file != nil || o.Noun().File && method == http.MethodPost {
+		if contentType, body, err = form(data, file); err != nil {
+			return nil, err
+		}
+	}
+	answer, err := a.call(ctx, method, path, nil, jsonType, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(answer.Body, o); err != nil {
+		return nil, fmt.Errorf("decode answer of %s %s: %w", method, path, err)
+	}
+	return answer.Warnings(), nil
+}
+
+// form has a document and its file.
+func form(metadata, file []byte) (contentType string, body io.Reader, err error) {
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	if err := w.WriteField("metadata", string(metadata)); err != nil {
+		return "", nil, fmt.Errorf("write form: %w", err)
+	}
+	if file != nil {
+		part, err := w.CreateFormFile("file", "file")
+		if err == nil {
+			_, err = part.Write(file)
+		}
+		if err != nil {
+			return "", nil, fmt.Errorf("write form: %w", err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		return "", nil, fmt.Errorf("write form: %w", err)
+	}
+	return w.FormDataContentType(), &b, nil
+}
+
+func (a *API) operate(ctx context.Context, path string, body any) (run string, warnings []string, err error) {
+	var contentType string
+	var sent io.Reader
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return "", nil, fmt.Errorf("encode body: %w", err)
+		}
+		contentType, sent = jsonType, bytes.NewReader(data)
+	}
+	answer, err := a.call(ctx, http.MethodPost, path, nil, jsonType, contentType, sent)
+	if err != nil {
+		return "", nil, err
+	}
+	return answer.Header.Get("Drover-Operation"), answer.Warnings(), nil
+}
+
+// paged reads page after page of a list.
+func paged[L, T any](ctx context.Context, a *API, path string, query url.Values, items func(*L) (page []T, next string)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		q := url.Values{}
+		for name, values := range query {
+			q[name] = values
+		}
+		for {
+			list := new(L)
+			if err := a.read(ctx, path, q, list); err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			page, next := items(list)
+			for _, one := range page {
+				if !yield(one, nil) {
+					return
+				}
+			}
+			if next == "" {
+				return
+			}
+			q.Set("continue", next)
+		}
+	}
+}
+
+func (a *API) watch(ctx context.Context, path string, query url.Values, after string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		query.Set("watch", "true")
+		w, err := a.client.Watch(ctx, path+"?"+query.Encode(), after)
+		if err != nil {
+			yield(Event{}, unanswered(ctx, err))
+			return
+		}
+		defer w.Close()
+		for {
+			event, err := w.Next()
+			switch {
+			case errors.Is(err, io.EOF):
+				return
+			case err != nil:
+				yield(Event{}, unanswered(ctx, err))
+				return
+			case !yield(event, nil):
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// Error is an answer that is not 2xx. It wraps the fail error that the server has answered with.
+type Error struct {
+	Method, Path string
+	Code         int
+	Body         string // what it says
+	// RequestID finds the request in the server's log, "" when the answer does not say it.
+	RequestID string
+
+	problem *fail.Error
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s %s: %d %s", e.Method, e.Path, e.Code, e.Body)
+}
+
+// Unwrap is the fail error.
+func (e *Error) Unwrap() error { return e.problem }
+
+// problem is an error as the API sends it to who accepts JSON (RFC 9457).
+type problem struct {
+	Detail string       `json:"detail"`
+	Kind   fail.Kind    `json:"kind"`
+	Errors []fail.Field `json:"errors"`
+}
+
+// refused reads an answer that is not 2xx.
+func refused(res *http.Response, body []byte, method, path string) *Error {
+	e := &Error{Method: method, Path: path, Code: res.StatusCode, Body: string(bytes.TrimSpace(body)), RequestID: res.Header.Get("X-Request-Id")}
+	e.problem = &fail.Error{Kind: kindOf(res.StatusCode), Message: e.Body}
+	var p problem
+	if strings.HasPrefix(res.Header.Get("Content-Type"), "application/problem+json") && json.Unmarshal(body, &p) == nil {
+		e.Body = p.Detail
+		if p.Kind.Known() {
+			e.problem.Kind = p.Kind
+		}
+		// The detail has the message, then the fields.
+		e.problem.Message, e.problem.Fields = p.Detail, p.Errors
+		if fields := (&fail.Error{Fields: p.Errors}).Text(); fields != "" {
+			e.problem.Message = strings.TrimSuffix(strings.TrimSuffix(p.Detail, fields), "\n")
+		}
+	}
+	if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil {
+		e.problem.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	return e
+}
+
+// kindOf is the kind of an error whose answer has only a code.
+func kindOf(code int) fail.Kind {
+	switch code {
+	case http.StatusBadRequest:
+		return fail.Invalid
+	case http.StatusUnprocessableEntity, http.StatusUnsupportedMediaType, http.StatusNotAcceptable:
+		return fail.Malformed
+	case http.StatusUnauthorized:
+		return fail.Unauthorized
+	case http.StatusForbidden:
+		return fail.Forbidden
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
+		return fail.NotFound
+	case http.StatusConflict:
+		return fail.Conflict
+	case http.StatusPreconditionFailed:
+		return fail.Precondition
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusBadGateway:
+		return fail.Unavailable
+	case http.StatusGatewayTimeout, http.StatusRequestTimeout:
+		return fail.Timeout
+	default:
+		return fail.Internal
+	}
+}
+
+// unanswered gives the error of a request that had no answer its kind: that it was cancelled stays as it is.
+func unanswered(ctx context.Context, err error) error {
+	var answered *Error
+	switch {
+	case err == nil, errors.As(err, &answered), errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, context.DeadlineExceeded), ctx.Err() != nil:
+		return fail.Wrap(err, fail.Timeout, "the API does not answer in time")
+	default:
+		return fail.Wrap(err, fail.Unavailable, "the API cannot be reached")
+	}
+}
