@@ -41,6 +41,7 @@ const (
 // Processes render and check charts in child processes of the program, within DefaultLimits and those of the kernel.
 type Processes struct {
 	pool   *sandbox.Pool
+	turns  *turns
 	limits sandbox.Limits
 	time   time.Duration
 }
@@ -58,7 +59,7 @@ func NewProcesses(o Options) (*Processes, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Processes{pool: pool, limits: l, time: o.Time}, nil
+	return &Processes{pool: pool, turns: newTurns(o.Size), limits: l, time: o.Time}, nil
 }
 
 // Close ends the processes; what they work on fails.
@@ -134,6 +135,11 @@ func (p *Processes) ask(ctx context.Context, r request, chart, profile []byte) (
 	if err != nil {
 		return nil, err
 	}
+	leave, err := p.turns.take(ctx, chart, profile)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	said, err := p.pool.Do(ctx, data)
 	if err != nil {
 		if ctx.Err() != nil {

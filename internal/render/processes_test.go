@@ -167,6 +167,44 @@ func TestNesting(t *testing.T) {
 	require.ErrorContains(t, checkTemplate("web/templates/a.yaml", strings.Repeat("x", limits.Parsed+1)), "web/templates/a.yaml: 8388609 bytes are more than")
 }
 
+// A chart that takes all of its time, however often it is asked for, leaves a process for all others.
+func TestSlowChartsHoldUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	p := processes(t, time.Minute)
+	const slow = 20
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	chart := func(template string) Input {
+		return Input{App: "web", Release: "r1", Chart: pack(t, map[string]string{"web/Chart.yaml": chartYAML, "web/templates/a.yaml": template})}
+	}
+	in := chart(`{{ range until 10000 }}{{ range until 10000 }}{{ range until 10000 }}{{ end }}{{ end }}{{ end }}`)
+	ended := make(chan error, slow)
+	for range slow {
+		go func() {
+			_, err := p.Render(ctx, in)
+			ended <- err
+		}()
+	}
+	require.Eventually(t, func() bool {
+		p.turns.mu.Lock()
+		defer p.turns.mu.Unlock()
+		for _, turn := range p.turns.of {
+			return turn.users == slow && len(turn.places) == 1
+		}
+		return false
+	}, time.Minute, time.Millisecond)
+	for range 3 {
+		_, err := p.Render(t.Context(), chart(""))
+		require.NoError(t, err)
+	}
+	require.Empty(t, ended, "they were rendered while the slow ones were")
+	cancel()
+	for range slow {
+		require.ErrorIs(t, <-ended, context.Canceled)
+	}
+	require.Empty(t, p.turns.of)
+}
+
 // Whoever does not wait any more is not told that the chart is bad.
 func TestCancelledRendering(t *testing.T) {
 	t.Parallel()

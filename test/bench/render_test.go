@@ -37,7 +37,7 @@ func rendering(ctx context.Context, t *testing.T) []figure {
 	}
 	inProcesses := func(in render.Input) (*plan.Bundle, error) { return p.Render(ctx, in) }
 	round(inProcesses) // starts them
-	const rounds = 50
+	const rounds = 200
 	var apart, here []time.Duration
 	for range rounds {
 		apart, here = append(apart, round(inProcesses)), append(here, round(render.Render))
