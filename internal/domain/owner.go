@@ -70,11 +70,18 @@ func (n *Noun) Fill(text string, key Key) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	pairs := make([]string, 0, 2*len(names))
-	for called, name := range names {
-		pairs = append(pairs, "{"+called+"}", name)
+	var filled strings.Builder
+	for { // and not over the names: workflows call this, and may not depend on the order of a map
+		before, rest, open := strings.Cut(text, "{")
+		called, after, closed := strings.Cut(rest, "}")
+		filled.WriteString(before)
+		if !open || !closed {
+			filled.WriteString(text[len(before):])
+			return filled.String(), true
+		}
+		filled.WriteString(names[called])
+		text = after
 	}
-	return strings.NewReplacer(pairs...).Replace(text), true
 }
 
 // OwnerOf is the owner whose attributes have the values, "" when they are no owner's.
