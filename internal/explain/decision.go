@@ -560,9 +560,11 @@ func (d *decision) summary(e *Explanation) string {
 // kept says what a terminate has left on purpose.
 func (d *decision) kept() string {
 	n := 0
-	for r := range d.s.View.Rows(view.Ask{}) {
-		if r.Mark == domain.MarkKept {
-			n++
+	for p := range d.s.View.Places(view.Ask{}) {
+		for r := range p.Rows() {
+			if r.Mark == domain.MarkKept {
+				n++
+			}
 		}
 	}
 	if n == 0 {

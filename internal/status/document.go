@@ -74,15 +74,11 @@ func counts(f *form, q Query, s *Source) map[domain.ResourceState]int {
 
 func writeStatus(out *stream, f *form, q Query, s *Source) {
 	out.head(f.overview(s, counts(f, q, s)))
-	b := f.body(out, q)
-	if q.Output != OutputSummary {
-		for r := range s.Rows(q.Ask()) {
-			if !b.row(r) {
-				break
-			}
-		}
+	if q.Output == OutputSummary {
+		f.body(out, q).end()
+	} else {
+		writeRows(out, f, q, s)
 	}
-	b.end()
 	out.text("}\n")
 }
 
@@ -127,12 +123,12 @@ func writeReports(out *stream, f *form, q Query, s *Source) {
 		}
 		held.give(out)
 	default:
-		writeAgain(out, f, q, s)
+		writeRows(out, f, q, s)
 	}
 	out.text("}\n")
 }
 
-func writeAgain(out *stream, f *form, q Query, s *Source) {
+func writeRows(out *stream, f *form, q Query, s *Source) {
 	b := f.body(out, q)
 	for r, err := range s.Rows(q.Ask()) {
 		if err != nil {

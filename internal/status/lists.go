@@ -69,7 +69,11 @@ func writeResources(out *stream, f *form, s *Source, ask view.Ask) {
 			l.enter(p)
 		}
 	}
-	for r := range s.Rows(ask) {
+	for r, err := range s.Rows(ask) {
+		if err != nil {
+			out.end(err)
+			return
+		}
 		if l.place == nil || l.place.App != r.Place.App || f.places != nil && l.place != r.Place {
 			l.enter(r.Place)
 		}
