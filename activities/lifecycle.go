@@ -467,6 +467,7 @@ func (l *Lifecycle) Finish(ctx context.Context, in FinishInput) (*Outcome, error
 			return nil
 		case outcome.Said:
 			out.Status, out.Counts = i.Status, i.Counts
+		case outcome.Overtaken:
 		}
 		return errKnown
 	})
