@@ -44,7 +44,7 @@ func TestClock(t *testing.T) {
 	c := Start(t)
 	begun := time.Now()
 	for time.Since(begun) < 3*pieceEach {
-		churn(1)
+		c.piece()
 	}
 	idle, wall := c.Read()
 	require.Positive(t, idle)
