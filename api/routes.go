@@ -128,6 +128,7 @@ func operation(noun *domain.Noun, o domain.OwnerOperation) endpoint {
 		p.handle, p.in = rollback, rollbackBody{}
 	case domain.OpMigrate:
 		p.handle, p.in = migrate, migrateBody{}
+	default: // users cannot ask for it; TestOwners lets no owner offer it
 	}
 	p.out = map[int]any{ok: out}
 	return p
