@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -147,15 +148,13 @@ spec: {containers: [{name: main, image: example.com/none}]}
 		require.NoError(t, err)
 		return o
 	}
-	change := func(resource, group, name string, value any, path ...string) {
-		o := is(resource, group, name)
-		require.NoError(t, unstructured.SetNestedField(o.Object, value, path...))
+	change := func(resource, group, name, patch string) {
 		_, err := l.admin.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}).Namespace(l.namespace).
-			Update(t.Context(), o, metav1.UpdateOptions{FieldManager: "another"})
+			Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "another"})
 		require.NoError(t, err)
 	}
-	change("persistentvolumeclaims", "", "claim", "standard", "spec", "storageClassName") // as the cluster's default
-	change("deployments", "apps", "deployment", int64(3), "spec", "replicas")
+	change("persistentvolumeclaims", "", "claim", `{"spec":{"storageClassName":"standard"}}`) // as the cluster's default
+	change("deployments", "apps", "deployment", `{"spec":{"replicas":3}}`)
 	address, _, _ := unstructured.NestedString(is("services", "", "service").Object, "spec", "clusterIP")
 
 	changed := kubetest.Resources(t, false, manifests("2", "env: [{name: B, value: b}]"))
