@@ -48,8 +48,8 @@ type From struct {
 	// Owner, whose document has the revision, is another group than the new context's in a migrate.
 	Owner         domain.Key `json:"owner"`
 	OwnerRevision int64      `json:"ownerRevision"`
-	// Ended is the label of a context of which nothing is taken over, as its terminate has failed with nothing left that it knew
-	// of: what carries the label is a remnant. Plan is that context's.
+	// Ended is set when nothing is taken over, because the terminate of the other context has failed though no leaf record
+	// knew of anything in clusters. It is that context's label: what carries it is a remnant. Plan is that context's plan.
 	Ended string        `json:"ended,omitempty"`
 	Plan  domain.Digest `json:"plan,omitempty"`
 }

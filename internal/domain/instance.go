@@ -99,9 +99,13 @@ func (i *Instance) Overtaken(s Scope) bool {
 	return i.Began > s.Began
 }
 
-// PassOn records that another context has taken over from this one, or from one that came after it: with its last instance
-// a group that was migrated gives the records away. A context whose label the other one does not take over had nothing left
-// in clusters but what no record tells of: it is terminated, and what carries its label is a remnant.
+// PassOn records that another context has taken over from this one, or from one that came after it. The record then belongs
+// to the owner of the other context: a group whose instance is migrated to another group gives the records of all contexts
+// of that instance away with it.
+//
+// This context is Updated then, if the other one has the same label. If it has another one, an instantiate has begun anew
+// after a terminate that failed though no record knew of anything in clusters: this context is Terminated, and whatever
+// carries its label is a remnant.
 func (i *Instance) PassOn(to *Instance) {
 	i.Owner = to.Owner
 	switch {

@@ -80,18 +80,18 @@ func (m Mark) Answered() bool {
 // Idle says whether it is a hook that the operation does not run.
 func (m Mark) Idle() bool { return m == MarkIdle || m == MarkLeft }
 
-// Succeeded says of a hook whether its last run has done its work. Its object may have been deleted then.
+// Succeeded says of a hook whether its last run has done its work. A hook may be Deleted then: its policy says so.
 func (m Mark) Succeeded() bool { return m == MarkApplied || m == MarkDeleted }
 
 // Missed says of a hook whether it was to be run, and has not succeeded: nobody came to it, nobody knows, or it failed.
 func (m Mark) Missed() bool { return m == MarkPending || m == MarkSent || m.Failed() }
 
-// Completed says of a hook of a terminate, and of the mark that this has left it with, whether it has succeeded: its object
-// is deleted with all the rest in the last step, which comes after the hooks, or kept.
+// Completed says, of the mark that a terminate has left a hook of its own with, whether the hook has succeeded. A hook that
+// is to be deleted, or was kept, has: the objects of hooks are deleted in the last step, which comes after all hooks.
 func (m Mark) Completed() bool { return m.Succeeded() || m.ToDelete() || m == MarkKept }
 
-// Send is the mark once a request for it may be on its way: what is to be applied may be there, of what is to be deleted
-// nobody can say that it still is.
+// Send is the mark once a request for the resource may be on its way. What is to be applied may be there from then on; what
+// is to be deleted may have gone.
 func (m Mark) Send() Mark {
 	switch {
 	case !m.Unsent():
@@ -103,7 +103,8 @@ func (m Mark) Send() Mark {
 	}
 }
 
-// Refuse is the mark when the cluster refuses to apply it: what may be there nevertheless is asked for by a terminate.
+// Refuse is the mark when the cluster refuses to apply the resource. If it may be there all the same, because an earlier
+// request was sent, a terminate has to ask for it (MarkUndeleted).
 func (m Mark) Refuse() Mark {
 	if m.MayBeThere() {
 		return MarkUndeleted

@@ -16,12 +16,12 @@ type Owner interface {
 	Decide(c ContextStatus, op Operation) (Transition, error)
 }
 
-// Owners are the nouns whose documents are Owners. The first one of which an operation has all attributes is its owner's.
+// Owners are the nouns whose documents are Owners. OwnerOf takes the first one all of whose attributes a workflow has.
 var Owners = []*Noun{DeploymentIntentGroups, LogicalClouds, ClustersNoun}
 
-// OwnerKind says how the owners of a noun are run and shown: beside the methods of Owner it is all that most of the product
-// knows of them (docs/checklists/new-owner.md). A text may have the names of an owner's key in braces, as Noun.Split calls
-// them: "{project}/{logicalCloud}".
+// OwnerKind says how the owners of a noun are run and shown. Most of the product knows nothing else of an owner but the
+// methods of Owner (docs/checklists/new-owner.md). Its texts may have names of the owner's key in braces, in the words of
+// Noun.Split: "{project}/{logicalCloud}".
 type OwnerKind struct {
 	// ID begins the ids of its workflows: no two owners have the same, and there is little beside names in it, so that the
 	// list of the Web UI has room for what comes after it. It never changes.

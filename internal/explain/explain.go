@@ -1,7 +1,6 @@
-// Package explain says why a resource with a lifecycle is not as it was wished: which operation, by whom and since
-// when, waits for which cluster, app or resource, what was said last and when it is tried again. It does no I/O:
-// what is known comes as a Situation, and what it means goes out as an Explanation that fits on one screen, however
-// many clusters there are.
+// Package explain says why an owner is not as it was asked to be: which operation waits for which cluster, app or resource,
+// who asked for it and when, what the last error was and when it is tried again. The package does no I/O: what is known comes
+// in as a Situation. What it means goes out as an Explanation, which fits on one screen however many clusters there are.
 package explain
 
 import (
@@ -32,7 +31,7 @@ type Situation struct {
 	// nil for none.
 	Run      Run
 	Starting *Run
-	// Warnings are what was asked for and is not done for anybody, however the operations end.
+	// Warnings are about what was asked for and is never done, however the operations end: intents of controllers, for example.
 	Warnings []string
 	// Silent is why the workflow engine could not be asked, "" when it answered.
 	Silent string

@@ -1,4 +1,4 @@
-// Package lru keeps what was used last.
+// Package lru is a cache of a fixed number of values: the value that was not used for longest is forgotten first.
 package lru
 
 import lru "github.com/hashicorp/golang-lru/v2"

@@ -1,10 +1,10 @@
-// Package notify tells watchers how the status of a deployment intent group changes. The store has no change streams,
-// so somebody has to look again and again: one feed does so for all watchers of a group that need the same knowledge,
-// at a cheap sign first, and evaluates the status only when the sign has become another one. From one evaluation the
-// documents of all their queries are made, each once, and compared with the ones before.
+// Package notify tells watchers, which are clients that read a status stream, how the status of an owner changes. The store
+// has no change streams, so somebody has to look again and again. One feed does so for all watchers that need the same
+// knowledge of the same owner. It reads a cheap sign first (Statuses.Sign), and evaluates the status only when the sign has
+// changed. From one evaluation it answers each different question once, and compares the answer with the one before.
 //
-// What changed is kept once a query, for a bounded while, and every watcher has a place in it: a watcher costs no
-// memory of its own, and one that falls behind what is kept is dropped.
+// The changes of a question are kept once, for a bounded while, and every watcher is an index into them. So a watcher costs
+// no memory of its own. One that falls behind what is kept is dropped.
 package notify
 
 import (

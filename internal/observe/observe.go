@@ -1,10 +1,10 @@
-// Package observe hears what a cluster says of the apps that are deployed in it, and hands on what changes. In a
-// cluster with an agent the source are the ResourceBundleStates that the agent writes, in one without the labelled
-// resources themselves.
+// Package observe watches a cluster, and tells a Sink what becomes of the apps that are deployed in it. In a cluster with an
+// agent it watches the ResourceBundleStates that the agent writes; in a cluster without one, the labelled resources
+// themselves.
 //
-// A Watcher runs sessions with its cluster. A session lists what there is (or what has changed since the last one),
-// follows it, and ends when the way to the cluster breaks; then there is another one. What has to be reported is kept
-// from one session to the next.
+// A Watcher runs one session with its cluster after the other. A session lists what there is, or what has changed since the
+// session before, and then follows the changes. It ends when the connection breaks. What is still to be told to the Sink is
+// kept from one session to the next.
 package observe
 
 import (

@@ -1,5 +1,6 @@
-// Package operations tells of operations, those that go on and those that have ended lately: it reads what is asked for,
-// and joins what the workflow engine knows of a run with what the operation has recorded.
+// Package operations makes the list of operations: those that go on and those that have ended lately. It reads the query,
+// and joins what the workflow engine knows of a run with what the operation has recorded. The engine knows that a run is
+// open, for example, and the record how it ended.
 package operations
 
 import (

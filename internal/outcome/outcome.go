@@ -1,4 +1,5 @@
-// Package outcome says how operations have ended, and where app contexts stand then, from what their leaves have left.
+// Package outcome says how an operation has ended and which status its app context has then. It adds up the marks that the
+// leaves were left with. An example: an instantiate with all resources Applied, and one Failed, is InstantiateFailed.
 package outcome
 
 import (
@@ -111,17 +112,18 @@ type Record struct {
 	At      time.Time
 }
 
-// Word is what becomes of the word on an operation's end.
+// Word says what Record.Write did. Attempts at an operation's last write may come twice, or late.
 type Word int
 
-// The words.
+// The answers of Record.Write.
 const (
-	Written   Word = iota // it is the record's now
-	Overtaken             // the record tells of a later operation, or of a context that another one has taken over from
-	Said                  // an earlier attempt has written it: the record's status and counts are those of the end
+	Written   Word = iota // the record has the operation's end now
+	Overtaken             // nothing was changed: a later operation is recorded, or another context has taken over
+	Said                  // nothing was changed: an earlier attempt has written the end
 )
 
-// Write notes the end of an operation in the record of its context, if it is the one that the record tells of.
+// Write notes the end of an operation, that of the scope, in the record of its context. It changes nothing when the record
+// tells of another operation, or has the end already.
 func (r Record) Write(i *domain.Instance, s domain.Scope) Word {
 	switch {
 	case i.Operation != s.Operation, i.Overtaken(s), i.Status == domain.ContextUpdated:

@@ -77,7 +77,8 @@ func (s Start) left(held domain.Marks) *domain.Leaf {
 	return &domain.Leaf{Operation: domain.OpUpdate, Marks: held.Encode(), Report: s.Report}
 }
 
-// beginPruning takes the report away where nothing stays; what stays is reported on as before.
+// beginPruning begins work that prunes. When nothing of the leaf stays, its ResourceBundleState is to go, too; else it stays
+// as it is.
 func beginPruning(held domain.Marks, s Start) Beginning {
 	left := s.left(held)
 	b := Beginning{Marks: domain.DecodeMarks(left.Marks)}
@@ -88,8 +89,8 @@ func beginPruning(held domain.Marks, s Start) Beginning {
 	return b
 }
 
-// reported says whether there may be a ResourceBundleState of a leaf that was worked on before, in a context that has
-// taken over from another one or in one that has not. It is applied when something of the leaf is applied.
+// reported says whether there may be a ResourceBundleState of a leaf that was worked on before: it is applied when something
+// of the leaf is applied. In a context that has taken over from another one, that one may have applied it.
 func reported(leaf *domain.Leaf, tookOver bool) bool {
 	marks := domain.DecodeMarks(leaf.Marks)
 	switch {
@@ -122,7 +123,8 @@ func keep(r Resource, m domain.Mark) domain.Mark {
 	return m
 }
 
-// Silence is work on a leaf that has ended without a word of how far it came, or that may have sent more than it said.
+// Silence is work on a leaf of which nobody knows how far it came: it has ended without a word, or it may have sent more than
+// it said. An example is an activity whose worker died.
 type Silence struct {
 	Operation domain.Operation
 	Prune     bool
@@ -131,7 +133,8 @@ type Silence struct {
 	Whole bool
 }
 
-// Believed is what must be believed then, by the marks that are known.
+// Believed are the marks that must be assumed after such work, so that nothing that may be in the cluster is forgotten: what
+// the work was to send counts as sent. The marks that are given are those that were known last.
 func (s Silence) Believed(marks domain.Marks) domain.Marks {
 	out := slices.Clone(marks)
 	for i, m := range marks {

@@ -46,10 +46,10 @@ func (c *Change) Empty() bool { return c.Added+c.Changed+c.Removed == 0 }
 // another app of the plan takes over is applied by that one, which gives it another label; by that label its
 // pruning, which comes later, leaves it alone.
 //
-// Hooks are no difference, but for those that have not succeeded: on a cluster where an install's have not all done so,
-// the operation goes on with the install, and runs those that have not, as they are now; elsewhere the hooks of the
-// operation itself that failed the last time, or were not come to, are a reason for it to run. Of any other hook what is
-// there of it stays.
+// Hooks are no difference, but for those that have not succeeded. Where not all hooks of the install have succeeded on a
+// cluster, the operation goes on with the install there, and runs those that have not, as they are now. On other clusters,
+// hooks of the operation itself that failed the last time, or were never begun, are a reason for work. What any other hook
+// has left in the cluster stays.
 //
 // Manifests are compared by what they say, not by how they are written. Digests of the bundles that are made are left
 // to the caller. Both plans must have the same namespace.

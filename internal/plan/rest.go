@@ -2,8 +2,9 @@ package plan
 
 import "github.com/drover-io/drover/internal/domain"
 
-// Rest is what is installed after a terminate that did not come to its end, for an instantiate to take over from: what may
-// still be there is to be applied anew or pruned, and no hook has been run. It is nil when nothing is there any more.
+// Rest is what is installed after a terminate that did not come to its end, as an instantiate sees it that takes over. What
+// may still be there has the mark MarkSent, so that it is applied anew or pruned. All else of the context is MarkPending, so
+// that hooks count as not run. Rest is nil when nothing is there any more.
 func (in *Installed) Rest() *Installed {
 	d := &differ{old: *in}
 	rest := &Installed{Side: in.Side, Leaves: make(map[string]domain.Leaf, len(in.Leaves))}

@@ -125,9 +125,9 @@ func Next(steps []Step, at int, failed bool) int {
 	return 0
 }
 
-// Due are the marks with which an operation that applies begins on a leaf, of which held says what is there: the
-// operation's hooks are to be run, those of other operations are idle or stay what they are. What is to be deleted
-// is no hook any more.
+// Due are the marks with which an operation that applies begins on a leaf. The operation's own hooks are to be run; hooks of
+// other operations are idle, or keep the mark that they have. The marks that are given say what is there. What is to be
+// deleted is no hook any more.
 func Due(resources []Resource, op domain.Operation, held domain.Marks) domain.Marks {
 	marks := slices.Clone(held)
 	for i := range min(len(resources), len(marks)) {

@@ -1,12 +1,13 @@
-// Package repair decides what is to be written when a person has ended the workflow of an operation between two of the
-// writes by which it records itself:
+// Package repair decides what is to be written when a person has ended the workflow of an operation by hand. An operation
+// records itself in several writes, and the workflow may have ended between two of them:
 //
-//	a migrate has the first of two groups' writes          the group that had the instance takes it back (Halfway)
-//	a terminate has the owner's state, not the context's   the owner's state is taken back: nothing was deleted yet (Unbegun)
-//	what takes over from a context has its record alone    the record goes: nothing was sent yet (Unknown)
-//	or the owner's state, not all that follows             what follows is written (PassedOn)
+//	written are                                               then
+//	of a migrate: the state of the group that gives           that group takes its instance back (Halfway)
+//	of a terminate: the owner's state, not the context's      the owner's state is taken back: nothing was deleted yet (Unbegun)
+//	of what takes over: the new context's record alone        the record goes: nothing was sent yet (Unknown)
+//	of what takes over: that and the owner's state            the rest is written: records of earlier contexts (PassedOn)
 //
-// That the workflow is not open, whoever writes has to ask.
+// The package looks at values alone. Whoever writes has to ask first whether the workflow is still open.
 package repair
 
 import (
@@ -16,7 +17,8 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 )
 
-// Taker is the context that an owner's history says, at its end, another owner has been given; "" for none.
+// Taker is the context that a migrate made of an owner's instance for another owner, if that is the last entry of the
+// owner's history; "" if it is not.
 func Taker(h *domain.History) string {
 	if last := h.Last(); last.State == domain.Updated {
 		return last.By
@@ -24,15 +26,15 @@ func Taker(h *domain.History) string {
 	return ""
 }
 
-// Halfway says whether a migrate has the first of its writes and not the second: the history gives the instance away to the
-// taker, whose record that is, and the taker's group does not know it. The record is nil where it has gone with the group
-// that had it, the group's history where the group is gone.
+// Halfway says whether a migrate has done the first of its writes and not the second: the history h of one group gives its
+// instance away, and the group that is to get it does not know it. The taker is the record of the new context (Taker), and
+// nil when it has gone with its group. The group is the history of the group that is to get it, and nil when that is gone.
 func Halfway(h *domain.History, taker *domain.Instance, group *domain.History) bool {
 	id := Taker(h)
 	return id != "" && taker != nil && (group == nil || !group.Knows(id))
 }
 
-// Ending is the context that an owner's history says, at its end, is terminated; "" for none.
+// Ending is the context that a terminate was asked for, if that is the last entry of the owner's history; "" if it is not.
 func Ending(h *domain.History) string {
 	if last := h.Last(); last.State == domain.Terminated {
 		return last.ContextID
@@ -40,22 +42,24 @@ func Ending(h *domain.History) string {
 	return ""
 }
 
-// Unbegun says whether a terminate has the owner's state and not the context's, whose record is nil when it has none: then
-// nothing was ever sent, and the terminate may stay.
+// Unbegun says whether a terminate has written the owner's state and not yet its context's record. The record is nil when
+// the context has none: nothing was ever sent then, and the owner's state may stay as it is.
 func Unbegun(h *domain.History, record *domain.Instance) bool {
 	return Ending(h) != "" && record != nil && record.Working() != domain.OpTerminate
 }
 
-// Unknown says whether a context was to take over from another one, and the history of its owner does not know it.
+// Unknown says whether a context was to take over from another one and its owner never learned of it: the record is there,
+// and the owner's history does not have the context.
 func Unknown(h *domain.History, record *domain.Instance) bool {
 	return record.From != "" && record.Status.InProgress() && !h.Knows(record.ContextID)
 }
 
-// Successor is the context that all earlier ones of an owner are to know of: its last one, or that which another owner has
-// been given; "" for none.
+// Successor is the context that has taken over from all earlier ones of an owner: the owner's last one, or, after a migrate,
+// the one that another owner got; "" for none.
 func Successor(h *domain.History) string { return cmp.Or(h.Last().By, h.ContextID()) }
 
-// PassedOn are the contexts whose records are to say that the successor, whose record that is, has taken over from them.
+// PassedOn are the ids of the contexts from which the successor has taken over, so that their records are to say it. The
+// successor is given by its record.
 func PassedOn(owner domain.Key, h *domain.History, successor *domain.Instance) (earlier []string) {
 	if successor.From == "" || h.Last().By == "" && successor.Owner != owner {
 		return nil
@@ -68,15 +72,16 @@ func PassedOn(owner domain.Key, h *domain.History, successor *domain.Instance) (
 	return earlier
 }
 
-// Told says whether the record of an earlier context has all that PassOn writes.
+// Told says whether the record of an earlier context says already that the successor has taken over: whether
+// domain.Instance.PassOn would change nothing.
 func Told(earlier domain.Instance, successor *domain.Instance) bool {
 	told := earlier
 	told.PassOn(successor)
 	return told.Owner == earlier.Owner && told.Status == earlier.Status
 }
 
-// Shown is where a context of an owner stands, as its record will say it when it has been told of its successor. Recorded is
-// where it stands by itself, halfway whether the owner is in the middle of a migrate.
+// Shown is the status of a context as users are to see it, also while its record has not been told yet that another context
+// has taken over. Recorded is the status that the record has; halfway says whether the owner is in the middle of a migrate.
 func Shown(recorded domain.ContextStatus, h *domain.History, contextID string, halfway bool) domain.ContextStatus {
 	left := contextID != h.ContextID() || h.Last().By != "" && !halfway
 	if left && !recorded.Over() {
@@ -95,8 +100,9 @@ type Write struct {
 // Do is what is written.
 type Do string
 
-// The writes. Touch leaves an owner as it is, with another revision: a last attempt at its state may still be on its way, in
-// a worker that does not know yet that its workflow has ended. It is made from the revision before, and fails.
+// The writes. TakeBack removes the last entry of an owner's history. Drop removes the record of a context. Touch writes an
+// owner as it is, which counts its revision up: a worker that does not know yet that its workflow has ended may still try to
+// write the owner's state. It does so by the revision before, and fails.
 const (
 	Touch    Do = "touch"
 	TakeBack Do = "take back"

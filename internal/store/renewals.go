@@ -11,8 +11,8 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 )
 
-// renewal says of a cluster that its registration was replaced, or was about to be. Only those have one to which that has
-// happened, and who follows them reads them all: they are small. Those of clusters that are gone are swept.
+// renewal says of a cluster that its registration was replaced, or was about to be. A cluster whose registration was never
+// replaced has none, and that of a cluster that is gone is swept. They are small: a worker reads all of them.
 type renewal struct {
 	ID                 domain.Key `bson:"_id"` // the cluster's
 	domain.ClusterName `bson:",inline"`
@@ -27,7 +27,7 @@ func (s *Store) Renewing(ctx context.Context, c domain.ClusterName) error {
 	return err
 }
 
-// Renewals are the clusters whose registrations were ever replaced. The word is another one each time.
+// Renewals are the clusters whose registrations were ever replaced, each with a token, which changes with every replacement.
 func (s *Store) Renewals(ctx context.Context) (map[domain.ClusterName]string, error) {
 	found, err := all[renewal](ctx, s, s.renewals(), bson.D{})
 	if err != nil {

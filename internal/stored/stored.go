@@ -1,4 +1,5 @@
-// Package stored reads what a store has in the forms in which operations and their queries need it.
+// Package stored reads documents and blobs from a store and decodes them: an owner by its key, a plan or a bundle by its
+// digest. Operations read by it, and so do the queries about them.
 package stored
 
 import (
