@@ -20,6 +20,7 @@ import (
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
 )
@@ -423,6 +424,25 @@ func TestAwaitReady(t *testing.T) {
 	in.To = 2
 	_, err = l.env.ExecuteActivity(l.kube.AwaitReady, in)
 	require.Error(t, err, "more clusters than the plan has")
+}
+
+// TestAwaitReadyWhoseLeaseIsLost: an attempt that may not tell what it waits for makes way for one that may.
+func TestAwaitReadyWhoseLeaseIsLost(t *testing.T) {
+	l, _ := hooked(t, domain.OpInstantiate)
+	job := jobHook("work", plan.Hook{})
+	job.Hook = nil
+	p := plan.Plan{Apps: []plan.App{{
+		Name: "app", Bundle: l.store.put(t, plan.Bundle{App: "app", Resources: []plan.Resource{job}}),
+		Resources: make([]plan.ResourceID, 1), Targets: []plan.Target{{ClusterName: l.in.Cluster}},
+	}}}
+	l.freezing()()
+	var failure error
+	l.options.Interceptors = append(l.options.Interceptors, &errorsOf{err: &failure})
+	l.env.SetWorkerOptions(l.options)
+	_, err := l.env.ExecuteActivity(l.kube.AwaitReady, activities.ReadyInput{Plan: l.store.put(t, p), App: "app", Namespace: "default", To: 1})
+	require.Error(t, err)
+	require.ErrorIs(t, failure, lease.ErrLost)
+	require.Empty(t, l.lacking)
 }
 
 // TestAwaitReadyByRulesOfUsers: an app is Ready when its status says so, which knows of ConfigMaps their metadata alone.

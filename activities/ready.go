@@ -52,7 +52,7 @@ func (k *Kube) AwaitReady(ctx context.Context, in ReadyInput) error {
 		}
 	}
 	clusters := slices.Collect(maps.Keys(r.lacks))
-	work, cancel := untilWorkerStops(ctx)
+	work, cancel := whileHeld(ctx)
 	defer cancel(nil)
 	stop := beat(ctx)
 	defer stop()
