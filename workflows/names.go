@@ -7,13 +7,16 @@
 //	└ DeployApp or RemoveApp          …/<app>            (again …/<app>/<from>-<to> when there are many clusters)
 //	  └ ApplyToCluster or DeleteFromCluster   …/<app>/<provider>+<cluster>
 //
-// An Update has two rounds: DeployApp for all apps, and when all that is applied RemoveApp for those of which something
-// is to be pruned, under the same ids. Apps and clusters without work have no workflow. So has an Instantiate that takes
-// over what a terminate has left.
+// An Update has two rounds under the same ids: DeployApp for all apps, and when all of that is applied RemoveApp for those of
+// which something is to be pruned. So has an Instantiate that takes over what a terminate has left. Apps and clusters without
+// work have no workflow.
 //
-// Beside them there is a WatchClusters for each shard of clusters that have something: watch/<shard>, once a
-// day a Sweep: sweep, a KeepCertificates for each logical cloud of level 1: <cloud>/certificates, and for some minutes a
-// RemoveRemnants for each context that is terminated: <owner>/<context id>/remnants.
+// Beside operations there are:
+//
+//	WatchClusters     watch/<shard>                     for each shard of clusters that have something
+//	KeepCertificates  <cloud>/certificates              for each logical cloud of level 1
+//	RemoveRemnants    <owner>/<context id>/remnants     for each context that is terminated, for some minutes
+//	Sweep             sweep-<time>                      once a day
 package workflows
 
 import (

@@ -1,5 +1,5 @@
-// Package caller carries through a context who asks for something, as far as somebody says so: it is for people to
-// read, never for deciding what is allowed.
+// Package caller carries in a context.Context who asks for something, when a proxy has said so. It is for people to read, and
+// never decides what is allowed.
 package caller
 
 import "context"

@@ -229,7 +229,8 @@ type Leaf struct {
 	Reason      string   `bson:"-" json:"reason,omitempty"` // what is waited for
 }
 
-// Turn is the place of a leaf's record among all that its operation may write, in the order in which the work goes on.
+// Turn is the rank of a leaf's record among all that may be written for the leaf. They are ordered as the work goes on: by the
+// run, then, within the run (Rank), by round, step, writer and attempt. The record with the later turn stays.
 type Turn struct {
 	Began int64 `bson:"began" json:"began,omitempty"` // Scope's
 	Rank  int64 `bson:"rank" json:"rank,omitempty"`   // within the run

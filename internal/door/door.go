@@ -1,6 +1,7 @@
-// Package door is the one way to the commands and queries of the product. Every edge, HTTP as gRPC, has a Door and nothing
-// else of the service, and says who is to pass with what is asked for: a verb, a noun, and what it is about. What has to
-// stand around every command and query, such as traces and limits, is a Step, and no handler knows of it (decision 0026).
+// Package door is the one way to the commands and queries of the product. Every edge, be it HTTP or gRPC, has a Door and nothing
+// else of the service. It passes the door with a Request: a verb, a noun and what it is about, "instantiate the deployment
+// intent group web". What has to stand around every command and query, such as traces and limits, is a Step. No handler knows
+// of it (decision 0026).
 package door
 
 import (

@@ -1,5 +1,5 @@
-// Package fields knows the members of manifests that the schemas of their kinds do not have: which they are, by what
-// an API server says of them or by the schemas that are at hand, and what a manifest is without them.
+// Package fields finds the members of a manifest that its kind does not have, such as a misspelt spec.replica. It finds them in
+// the warnings of an API server, or by the schemas that are at hand. It also says what the manifest is without them.
 //
 // A path is written as API servers write it in their warnings: "spec.template.spec.containers[0].command".
 package fields

@@ -1,5 +1,6 @@
-// Package hosts says for which names a listener answers. A page may let a name of its own lead to an address of ours, and its
-// browser then takes what is there for the page's own (DNS rebinding); but it says the name, as Host.
+// Package hosts says for which names a listener answers, and so defends it against DNS rebinding: a web page points a name of
+// its own at an address of ours, and the browser takes what is there for the page's own. But the browser says that name in the
+// header Host, and a request by a name that is not ours is refused.
 package hosts
 
 import (

@@ -1,6 +1,6 @@
-// Package lease says how long an attempt at some work may rely on being the only one. Whoever hands out the work, a
-// Temporal server, gives it to another worker when it has not heard of this one for a time. A worker that was frozen
-// meanwhile (a laptop that slept, a process that was stopped) does not know that: so every write asks the lease first.
+// Package lease says how long an attempt at some work may rely on being the only one. Temporal hands out the work, and gives it
+// to another worker when it has not heard of this one for a time. A worker that was frozen meanwhile (a laptop that slept, a
+// process that was stopped) does not know that. So every write asks the lease first.
 package lease
 
 import (

@@ -1,7 +1,8 @@
-// Package limits has how large things may be: what packages on different sides of an upload must agree on, so that nothing
-// that one of them takes is too large for the next. Times are in package policy, what an operator may set in
-// internal/config. Nothing here decides or acts; a test says which sizes must be in which order, and docs/limits.md has
-// them as users meet them.
+// Package limits says how large things may be. Packages on different sides of an upload must agree on it: what one of them
+// takes may not be too large for the next. A test says which sizes must be in which order: a body can be stored as a blob, for
+// example. docs/limits.md has the sizes as users meet them.
+//
+// Limits of time are in package policy, and what an operator may set is in internal/config. Nothing here decides or acts.
 package limits
 
 import "fmt"

@@ -1,6 +1,9 @@
-// Package policy has the times that packages on different sides of a call must agree on: how long each waits, and how often
-// it looks or tries again. What only workflows wait for is in workflows/policies.go, what an operator may set in
-// internal/config. Nothing here decides or acts; a test says which times must be in which order.
+// Package policy says how long who waits for whom, and how often somebody looks or tries again. Packages on different sides of
+// a call must agree on it: the engine waits longer than a renderer may take, for example. A test says which times must be in
+// which order.
+//
+// What only workflows wait for is in workflows/policies.go, and what an operator may set is in internal/config. Nothing here
+// decides or acts.
 package policy
 
 import "time"
@@ -9,9 +12,8 @@ import "time"
 // so that whoever knows most about a delay is the one who says so: the renderer names the chart, the engine the operation,
 // and a client need never guess why a connection was cut.
 const (
-	// Render bounds the templates of one chart, all together. RenderProcess is when the process that renders it is ended:
-	// Render bounds the templates of one chart, all together. A process that renders has RenderOvertime more: only templates
-	// notice the end of their time themselves.
+	// Render bounds the templates of one chart, all together. The process that renders it is ended RenderOvertime later: only
+	// templates notice the end of their time themselves.
 	Render         = 30 * time.Second
 	RenderOvertime = 2 * time.Second
 	// Accept is how long the engine waits until an operation is accepted, all its charts included. An approve, which renders

@@ -1,5 +1,6 @@
-// Package secret seals what must not be readable in the store: AES-256-GCM with a random nonce, bound to
-// the key of the document that holds it, under a named key so that keys can rotate.
+// Package secret seals what must not be readable in the store, by AES-256-GCM with a random nonce. What is sealed is bound to the
+// key of the document that holds it, so that it cannot be opened in another one. Sealing keys have names, so that they can be
+// rotated.
 package secret
 
 import (

@@ -11,7 +11,7 @@ import (
 // Presence says whether a resource is in its cluster.
 type Presence uint8
 
-// The presences. Of a row that was made without Ask.Reported there is none.
+// The presences. A row that was made without Ask.Reported has NoPresence.
 const (
 	NoPresence Presence = iota
 	Present             // it is there
@@ -21,11 +21,11 @@ const (
 
 func (p Presence) String() string { return [...]string{"", "Present", "Missing", "Unknown"}[p] }
 
-// Readiness says whether a resource does what it is for. Nothing good is said of what nobody vouches for.
+// Readiness says whether a resource does its work. A resource for which nobody vouches is never Ready.
 type Readiness uint8
 
-// The readinesses. Uncounted has what says nothing of its app: a hook that has done its work, or a kind that nobody
-// would report. Of a row that was made without Ask.Judged there is nothing else.
+// The readinesses. Uncounted is a resource by which the readiness of its app is not judged: a hook that has done its work, or a
+// kind that nobody would report. All rows that were made without Ask.Judged are Uncounted.
 const (
 	Uncounted Readiness = iota
 	Ready
@@ -85,11 +85,12 @@ type Row struct {
 	// Readiness is with Ask.Judged, and Unready why it is not Ready, with Ask.Detail too.
 	Readiness Readiness
 	Unready   string
-	// LastPresence and LastReadiness are what was reported where that is more than what is vouched for now.
+	// LastPresence and LastReadiness are what was last reported, where nobody vouches for it now: a Pod was Ready a minute ago,
+	// and its cluster has not been heard since.
 	LastPresence  Presence
 	LastReadiness Readiness
-	// Moot says that it is not Ready and that this does not matter, as of a hook that has done its work: it need not be
-	// heard either. With Ask.Judged.
+	// Moot says that the resource is not Ready and that this does not matter: a hook that has done its work, for example. Nor
+	// does it matter whether it is heard. With Ask.Judged.
 	Moot bool
 	// Doubt is why nobody vouches for resources of the kind although the cluster is heard, nil when somebody does.
 	Doubt *Doubt

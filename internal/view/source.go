@@ -1,8 +1,10 @@
-// Package view is the read model of status. It joins what is known of an app context – its plan, the records of its
-// leaves, the work that goes on, what clusters report and whether they are heard – into rows: one for each resource of
-// each app on each cluster, with what was done to it, whether it is there, whether it is ready, and whether anybody
-// vouches for that. Which of two sources counts, what is ready, and what is too old to be believed is decided here and
-// nowhere else. Rows know no words of any API: internal/status spells them, others read them as they are. It does no I/O.
+// Package view is the read model of status. It makes rows of what is known of an app context: its plan, its leaf records, the
+// work that goes on, what clusters report and whether they are heard. There is a row for each resource of each app on each
+// cluster. It says what was done to the resource, whether it is there, whether it is ready, and whether anybody vouches for
+// that.
+//
+// Which of two sources counts, what is ready, and what is too old to be believed is decided here and nowhere else. Rows use no
+// words of any API: internal/status spells them in EMCO's, others read them as they are. The package does no I/O.
 package view
 
 import (
