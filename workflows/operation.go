@@ -38,9 +38,9 @@ func Instantiate(ctx workflow.Context, in OperationInput) (*activities.Outcome, 
 	return o.bring(prepared)
 }
 
-// Update is update, rollback and migrate: it plans the way from what an app context has in clusters to what is wanted,
-// records that a new context takes over, applies what is new or says something else, and when all of that is applied
-// prunes what is not wanted any more. Without a difference it ends before it has recorded anything.
+// Update is update, rollback and migrate. It plans the way from what an app context has in clusters to what is wanted, and
+// records that a new context takes over. Then it applies what is new or differs; when all of that is applied, it prunes what is
+// not wanted any more. Without a difference it ends before it has recorded anything.
 func Update(ctx workflow.Context, in OperationInput) (*activities.Outcome, error) {
 	o, err := begin(ctx, in)
 	if err != nil {

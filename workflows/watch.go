@@ -35,9 +35,9 @@ type Claim struct {
 
 var watcher *activities.Watch // names the methods; never called
 
-// WatchClusters watches the clusters of one shard for as long as an app context has something there: one
-// activity that holds all the watches, which learns of clusters that come and go by ChangesUpdate, and goes
-// to another worker when its own dies. It ends when there is nothing to watch; WatchSignal starts it again.
+// WatchClusters watches the clusters of one shard for as long as an app context has something there. One activity holds all the
+// watches. It learns by ChangesUpdate of clusters that come and go, and moves to another worker when its own dies. The workflow
+// ends when there is nothing to watch; WatchSignal starts it again.
 func WatchClusters(ctx workflow.Context, in WatchInput) error {
 	w := &watch{WatchInput: in}
 	w.watches = workflow.GetSignalChannel(ctx, WatchSignal)

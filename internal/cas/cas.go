@@ -1,4 +1,4 @@
-// Package cas writes by compare-and-set: what was read is replaced only if nobody else has replaced it meanwhile.
+// Package cas is the loop of compare-and-set: read, decide, and write if nobody else has written meanwhile; else again.
 package cas
 
 import (
@@ -35,8 +35,8 @@ func Do(ctx context.Context, do func() error) error {
 	}
 }
 
-// Overtaken is ErrOvertaken when err is the Conflict with which a store answers a write of which somebody else was faster, else
-// err. It is for the errors of such writes alone: a refusal is a Conflict as well, and is not mended by another try.
+// Overtaken is ErrOvertaken when err is a Conflict, else err. It is for the errors of a store's writes alone: there a Conflict
+// means that somebody else was faster. Elsewhere a refusal is a Conflict as well, and no further try mends it.
 func Overtaken(err error) error {
 	if fail.Is(err, fail.Conflict) {
 		return ErrOvertaken

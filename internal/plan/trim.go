@@ -6,9 +6,9 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 )
 
-// Trim is the plan without what has gone from all clusters, as the marks say that are left: clusters that an app has
-// left, apps that have left all of theirs, and resources that are nowhere any more. What it leaves keeps its place in
-// its bundle. It returns p itself when nothing is to be left out.
+// Trim is the plan without what has gone: clusters that an app has left, apps that have left all of their clusters, and
+// resources that are in no cluster any more. The marks say what is left of an app on a cluster. A resource that stays keeps its
+// index in the bundle. Trim returns p itself when nothing has gone.
 func (p *Plan) Trim(marks func(app *App, t *Target) domain.Marks) *Plan {
 	out := *p
 	out.Apps = nil

@@ -132,8 +132,9 @@ func (p *Pool) Close() {
 	p.children.Wait()
 }
 
-// Do has a child answer the request. It waits for one that is free. The error is a *Death when the request has ended its
-// child, ErrTooLarge, ErrClosed, the context's, in whose end a child at work is killed, or that of a start that failed.
+// Do has a child answer the request. It waits for one that is free. When ctx ends, the child at work is killed. The error is a
+// *Death when the request has ended its child; or ErrTooLarge, ErrClosed, that of ctx, or that of a child that could not be
+// started.
 func (p *Pool) Do(ctx context.Context, request []byte) ([]byte, error) {
 	if len(request) > p.config.Limits.Request {
 		return nil, fmt.Errorf("%w: %d bytes", ErrTooLarge, len(request))

@@ -34,9 +34,9 @@ type sign struct {
 	Rules    int                          // of readiness, by number
 }
 
-// Sign is a short text that is another one when the answers to queries of an extent may have become others. What it
-// does not tell is what open leaves say of their clusters beyond their counts, and what clusters said in the moment
-// in which the process that heard them died: whoever compares signs looks at the status itself from time to time.
+// Sign is a short text that changes when the answers to queries of an extent may have changed. Two changes do not show in it:
+// what open leaves say of their clusters beyond their counts, and what a cluster said in the moment in which the process that
+// heard it died. So whoever compares signs looks at the status itself from time to time.
 func (l *Lifecycle) Sign(ctx context.Context, key domain.Key, e status.Extent) (string, error) {
 	owner, err := l.owner(ctx, key)
 	if err != nil {

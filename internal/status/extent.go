@@ -7,8 +7,8 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 )
 
-// Extent is how much must be known of a group to answer a query. Queries of one extent are answered from one
-// Source, whatever their filters and forms.
+// Extent is how much must be known of an owner to answer a query. Queries of the same extent are answered from one Source,
+// whatever their filters and forms: all apps or one, EMCO's first form or its second.
 type Extent struct {
 	Instance string // as Query.Instance
 	Reported bool   // what clusters report; else what was done to the rsync resources

@@ -11,9 +11,9 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 )
 
-// TemporalLogger logs what the Temporal SDK says. It calls every attempt at an activity that fails an error. Here the
-// first one that is followed by another is a warning in one line, as is one that was cancelled, those after it are for
-// debugging, and one that was refused for what somebody asked for is no fault at all.
+// TemporalLogger logs what the Temporal SDK says. To the SDK every attempt at an activity that fails is an error. Here the first
+// attempt that is tried again is a warning in one line, and so is one that was cancelled; further attempts are for debugging. An
+// attempt that refuses what somebody asked for is no fault at all.
 func TemporalLogger(l *slog.Logger) log.Logger { return logger{log.NewStructuredLogger(l)} }
 
 type logger struct{ log.Logger }
