@@ -14,7 +14,7 @@ import (
 // own in it.
 
 // replace is the store's, with cas.ErrOvertaken for its Conflict. The document was read while the lease was held, which is why it is asked here.
-func (l *Lifecycle) replace(ctx context.Context, o domain.Object) error {
+func (l *Control) replace(ctx context.Context, o domain.Object) error {
 	if err := lease.Check(ctx); err != nil {
 		return err
 	}
@@ -23,7 +23,7 @@ func (l *Lifecycle) replace(ctx context.Context, o domain.Object) error {
 
 // refuse makes a refusal the last word: what an earlier attempt has sent is made from the revision that o has, and comes to
 // nothing when that is another.
-func (l *Lifecycle) refuse(ctx context.Context, o domain.Object, refusal error) error {
+func (l *Control) refuse(ctx context.Context, o domain.Object, refusal error) error {
 	if err := l.replace(ctx, o); err != nil {
 		return err
 	}

@@ -151,7 +151,7 @@ type Renewal struct {
 
 // Renewals reads when the certificates of a cloud are to be replaced. A cluster that has none yet is due at once. An
 // update that goes on, or has failed, is no reason to let the others expire.
-func (l *Lifecycle) Renewals(ctx context.Context, cloudKey domain.Key) (*Renewals, error) {
+func (l *Control) Renewals(ctx context.Context, cloudKey domain.Key) (*Renewals, error) {
 	owner, err := l.owner(ctx, cloudKey)
 	if fail.Is(err, fail.NotFound) {
 		return &Renewals{Over: true}, nil
@@ -275,6 +275,6 @@ type Keepers interface {
 }
 
 // KeepCertificates sees to it that the certificates of a cloud are renewed from now on.
-func (l *Lifecycle) KeepCertificates(ctx context.Context, cloud domain.Key) error {
+func (l *Control) KeepCertificates(ctx context.Context, cloud domain.Key) error {
 	return l.Keepers.Keep(ctx, cloud)
 }

@@ -19,7 +19,7 @@ type Sealer interface {
 const cloudNamespace = "default"
 
 // planCloud renders what a logical cloud of level 1 has in each of its clusters.
-func (l *Lifecycle) planCloud(ctx context.Context, owner domain.Owner, d *draft) error {
+func (l *Control) planCloud(ctx context.Context, owner domain.Owner, d *draft) error {
 	cloud := owner.(*domain.LogicalCloud)
 	key := domain.KeyOf(cloud)
 	references, err := list[*domain.ClusterReference](l.Store.List(ctx, domain.ClusterReferences, key))
@@ -66,7 +66,7 @@ func cloudTargets(references []*domain.ClusterReference) []plan.Target {
 
 // ensureKey gives the cloud's user a key and a request for certificates, unless it has them. They are stored
 // before they are used: whoever comes again finds the same.
-func (l *Lifecycle) ensureKey(ctx context.Context, cloud *domain.LogicalCloud) error {
+func (l *Control) ensureKey(ctx context.Context, cloud *domain.LogicalCloud) error {
 	if logicalcloud.MadeFor(cloud.Request, cloud.Spec.User.UserName) {
 		return nil
 	}
@@ -92,7 +92,7 @@ var cloudSentences = map[domain.ContextStatus]string{
 }
 
 // checkCloud refuses a cloud that groups cannot be put into. An admin cloud that is stopped takes none either.
-func (l *Lifecycle) checkCloud(ctx context.Context, cloud *domain.LogicalCloud) error {
+func (l *Control) checkCloud(ctx context.Context, cloud *domain.LogicalCloud) error {
 	status, err := l.cloudStatus(ctx, cloud)
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func (l *Lifecycle) checkCloud(ctx context.Context, cloud *domain.LogicalCloud) 
 }
 
 // cloudStatus is where the cloud's last context stands, as its status shows it.
-func (l *Lifecycle) cloudStatus(ctx context.Context, cloud *domain.LogicalCloud) (domain.ContextStatus, error) {
+func (l *Control) cloudStatus(ctx context.Context, cloud *domain.LogicalCloud) (domain.ContextStatus, error) {
 	id := cloud.History.ContextID()
 	if cloud.Admin() || id == "" {
 		return cloud.AdminStatus(), nil

@@ -122,7 +122,7 @@ func permission(namespace string) *domain.UserPermission {
 
 func TestPrepareALogicalCloud(t *testing.T) {
 	store := newDocuments(level1(), reference("r2", "b"), reference("r1", "b"), reference("r3", "a"), permission("ns"))
-	l := &activities.Lifecycle{Store: store, Sealer: open{}, Now: func() time.Time { return begun }}
+	l := &activities.Control{Store: store, Sealer: open{}, Now: func() time.Time { return begun }}
 	scope := domain.Scope{Owner: cloudKey, ContextID: "1", Operation: domain.OpInstantiate}
 	prepared, err := l.Prepare(t.Context(), scope)
 	require.NoError(t, err)
@@ -160,7 +160,7 @@ func (d doneTwice) Replace(ctx context.Context, o domain.Object) error {
 // TestPrepareKnowsItsOwnKey is of a slow database, see TestSlowStore.
 func TestPrepareKnowsItsOwnKey(t *testing.T) {
 	store := newDocuments(level1(), reference("r", "a"), permission("ns"))
-	l := &activities.Lifecycle{Store: doneTwice{store}, Sealer: open{}, Now: func() time.Time { return begun }}
+	l := &activities.Control{Store: doneTwice{store}, Sealer: open{}, Now: func() time.Time { return begun }}
 	prepared, err := l.Prepare(t.Context(), domain.Scope{Owner: cloudKey, ContextID: "1", Operation: domain.OpInstantiate})
 	require.NoError(t, err)
 	require.Equal(t, prepared.OwnerRevision, store.byKey[cloudKey].Base().Revision)
@@ -178,7 +178,7 @@ func TestPrepareRefusesALogicalCloud(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := newDocuments(c.objects...)
-			l := &activities.Lifecycle{Store: store, Sealer: open{}}
+			l := &activities.Control{Store: store, Sealer: open{}}
 			_, err := l.Prepare(t.Context(), domain.Scope{Owner: cloudKey, ContextID: "1", Operation: domain.OpInstantiate})
 			require.Equal(t, c.kind, fail.KindOf(err), "%v", err)
 			require.Contains(t, fail.TextOf(err), c.text)
@@ -196,7 +196,7 @@ func TestRenewals(t *testing.T) {
 			{ClusterName: domain.ClusterName{Provider: "p", Name: "a"}}, {ClusterName: domain.ClusterName{Provider: "p", Name: "gone"}},
 		}}},
 	})}
-	l := &activities.Lifecycle{Store: store}
+	l := &activities.Control{Store: store}
 	got, err := l.Renewals(t.Context(), cloudKey)
 	require.NoError(t, err)
 	require.Equal(t, &activities.Renewals{Due: []activities.Renewal{{Leaf: activities.LeafInput{
@@ -327,15 +327,15 @@ func TestACloudsCertificateIsDenied(t *testing.T) {
 }
 
 func TestACloudSparesANamespaceThatWasThere(t *testing.T) {
-	for name, c := range map[string]struct{ held, label string }{
+	for name, c := range map[string]struct{ inherited, label string }{
 		"nothing was done yet":                {},
 		"another cloud's, of another Drover":  {label: "7-logical-cloud"},
-		"an update changes it":                {held: "1o3A"},
-		"an instantiate was killed before it": {held: "4s"},
+		"an update changes it":                {inherited: "1o3A"},
+		"an instantiate was killed before it": {inherited: "4s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newCloudLeaf(t)
-			l.space, l.label, l.in.Held = true, c.label, c.held
+			l.space, l.label, l.in.Inherited = true, c.label, c.inherited
 			out, err := l.run()
 			require.NoError(t, err)
 			require.Equal(t, "1K3A", out.Marks)
@@ -413,7 +413,7 @@ func TestCloudWhoseInstantiateWasEndedByHand(t *testing.T) {
 			require.NoError(t, d.PutInstance(t.Context(), &domain.Instance{
 				ContextID: "1", Owner: cloudKey, Origin: domain.OpInstantiate, Operation: domain.OpInstantiate, Status: domain.ContextInstantiating,
 			}))
-			l := &activities.Lifecycle{Store: d, Runs: c.runs, Now: func() time.Time { return begun }}
+			l := &activities.Control{Store: d, Runs: c.runs, Now: func() time.Time { return begun }}
 			_, err := l.Prepare(t.Context(), domain.Scope{Owner: domain.KeyOf(group), ContextID: "2", Operation: domain.OpInstantiate})
 			require.True(t, fail.Is(err, fail.Conflict), "%v", err)
 			require.Contains(t, fail.TextOf(err), c.wants)

@@ -13,7 +13,7 @@ import (
 )
 
 // loadNeeds reads which apps wait for which. They are checked when they are written, but two at a time may be.
-func (l *Lifecycle) loadNeeds(ctx context.Context, w *wanted) error {
+func (l *Control) loadNeeds(ctx context.Context, w *wanted) error {
 	apps := w.group.Parent.Child(domain.Apps.Collection)
 	dependencies, err := list[*domain.AppDependency](l.Store.ListUnder(ctx, domain.AppDependencies, apps))
 	if err != nil {

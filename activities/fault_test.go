@@ -20,14 +20,14 @@ import (
 
 // slow is a store whose database is slow when a test says so.
 type slow struct {
-	*activities.Lifecycle
+	*activities.Control
 	past pastStore // where nothing is slow
-	// meet has the nth write from now on suffer a fault, and settle ends it: what was written, and whether there was no such
+	// meet has the nth write from now on suffer a fault, and flush ends it: what was written, and whether there was no such
 	// write.
-	meet   func(nth int, f storetest.Fault)
-	settle func() (writes []string, unmet bool)
-	plan   domain.Digest
-	runs   int
+	meet  func(nth int, f storetest.Fault)
+	flush func() (writes []string, unmet bool)
+	plan  domain.Digest
+	runs  int
 }
 
 // pastStore is what a test writes and reads past all faults.
@@ -43,7 +43,7 @@ type pastStore interface {
 // newSlow has the activities on a store with faults.
 func newSlow(t *testing.T, s activities.Store, past pastStore) *slow {
 	t.Helper()
-	out := &slow{past: past, Lifecycle: &activities.Lifecycle{Store: s, Runs: closed{}, Now: func() time.Time { return begun }}}
+	out := &slow{past: past, Control: &activities.Control{Store: s, Runs: closed{}, Now: func() time.Time { return begun }}}
 	var err error
 	out.plan, err = past.PutBlob(t.Context(), []byte(`{"apps":[{"name":"app","resources":[{}],"targets":[{"provider":"p","name":"c"}]}]}`))
 	require.NoError(t, err)
@@ -62,7 +62,7 @@ func newSlowDatabase(t *testing.T) *slow {
 	}
 	s := newSlow(t, open(proxy.URI()), open(storetest.URI(t)))
 	s.meet = func(nth int, f storetest.Fault) { proxy.Meet("", nth, f) }
-	s.settle = proxy.Settle
+	s.flush = proxy.Flush
 	return s
 }
 
@@ -203,7 +203,7 @@ func (o *owned) left(refusal error) left {
 		require.NoError(o.t, err)
 		for _, i := range records {
 			if refusal != nil && !g.(*domain.DeploymentIntentGroup).History.Knows(i.ContextID) {
-				continue // it goes when anything is asked of its owner, see service.Lifecycle.Settle
+				continue // it goes when anything is asked of its owner, see service.Lifecycle.Repair
 			}
 			out.Records[number(i.ContextID)] = fmt.Sprintf("%s %s %s %v label %s from %s", name, i.Operation, i.Status, i.Counts, number(i.Label), number(i.From))
 		}
@@ -316,7 +316,7 @@ func (s *slow) suffers(t *testing.T, prepare func(o *owned) []step, faults map[s
 		t.Helper()
 		o := s.run(t)
 		steps := prepare(o)
-		s.settle()
+		s.flush()
 		if nth > 0 {
 			s.meet(nth, f)
 		}
@@ -326,7 +326,7 @@ func (s *slow) suffers(t *testing.T, prepare func(o *owned) []step, faults map[s
 				break
 			}
 		}
-		writes, unmet := s.settle()
+		writes, unmet := s.flush()
 		require.False(t, unmet, "there is no such write")
 		return o.left(err), writes
 	}

@@ -192,10 +192,10 @@ func TestHookOfTwoEvents(t *testing.T) {
 // TestHookOfTwoEventsGoesOn where an operation before this one has come to: a run that has succeeded is not run again.
 func TestHookOfTwoEventsGoesOn(t *testing.T) {
 	for name, c := range map[string]struct {
-		held   string // see plan.Diff
-		was    string // the run of the object that is there
-		want   string
-		writes []string
+		inherited string // see plan.Diff
+		was       string // the run of the object that is there
+		want      string
+		writes    []string
 	}{
 		"before its first run": {"3p", "", "3A", []string{"PATCH job", "PATCH main", "DELETE job", "PATCH job"}},
 		"in its first run":     {"1p1s1p", "pre-install", "3A", []string{"DELETE job", "PATCH job", "PATCH main", "DELETE job", "PATCH job"}},
@@ -204,7 +204,7 @@ func TestHookOfTwoEventsGoesOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, o := hooked(t, domain.OpUpdate, runsOf("job", on("pre-install", "post-install"))...)
-			l.in.Held, l.in.Installs = c.held, true
+			l.in.Inherited, l.in.Installs = c.inherited, true
 			if c.was != "" {
 				o.put("job", map[string]any{
 					"labels": map[string]any{plan.DeploymentLabel: "1-app"}, "annotations": map[string]any{"drover.io/hook-run": "earlier/" + c.was},
@@ -511,10 +511,10 @@ func bodyOf(r *http.Request) []byte {
 // TestAHookWaitsForNoLaterStep has a hook in a namespace that is not there, and that the step after it brings: to wait for
 // that would be for ever. In a first install, too, such a hook is refused.
 func TestAHookWaitsForNoLaterStep(t *testing.T) {
-	for name, c := range map[string]struct{ held, want string }{
-		"where it is new": {held: "3p", want: "2p1F"},
-		"where an earlier context had it, and it was deleted": {held: "1p1o1h", want: "1p1o1F"},
-		"where it may have been sent":                         {held: "1p1s1h", want: "1p1s1F"},
+	for name, c := range map[string]struct{ inherited, want string }{
+		"where it is new": {inherited: "3p", want: "2p1F"},
+		"where an earlier context had it, and it was deleted": {inherited: "1p1o1h", want: "1p1o1F"},
+		"where it may have been sent":                         {inherited: "1p1s1h", want: "1p1s1F"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, _ := hooked(t, domain.OpUpdate, plan.Resource{
@@ -530,7 +530,7 @@ func TestAHookWaitsForNoLaterStep(t *testing.T) {
 					Code: http.StatusNotFound, Message: `namespaces "gone" not found`, Details: &metav1.StatusDetails{Name: "gone", Kind: "namespaces"},
 				})
 			}
-			l.in.Held = c.held
+			l.in.Inherited = c.inherited
 			require.Equal(t, []string{c.want}, l.through())
 			require.Equal(t, []domain.Note{{Index: 2, Message: `namespaces "gone" not found`}}, l.recorded().Notes)
 		})

@@ -11,25 +11,25 @@ import (
 // TestHooksOfAnUpdate are those of its events where the app is, and those of an install where it brings the app to.
 func TestHooksOfAnUpdate(t *testing.T) {
 	for name, c := range map[string]struct {
-		op     domain.Operation
-		held   string
-		first  bool // it is installed there
-		want   string
-		writes []string
+		op        domain.Operation
+		inherited string
+		first     bool // it is installed there
+		want      string
+		writes    []string
 	}{
-		"an update":       {op: domain.OpUpdate, held: "1o1A2h", want: "2A1h1A", writes: []string{"PATCH upgraded", "PATCH main"}},
-		"a second update": {op: domain.OpUpdate, held: "1o1A1h1A", want: "2A1h1A", writes: []string{"PATCH upgraded", "PATCH main"}},
-		"an update after one that failed and was rolled back": {op: domain.OpUpdate, held: "1o1A1h1H", want: "2A1h1A", writes: []string{"PATCH upgraded", "PATCH main"}},
-		"a rollback":               {op: domain.OpRollback, held: "1o1A2h", want: "2A2h", writes: []string{"PATCH main"}},
-		"a rollback after it":      {op: domain.OpRollback, held: "1o1A1h1H", want: "2A1h1H", writes: []string{"PATCH main"}},
-		"where nothing is yet":     {op: domain.OpUpdate, held: "2p2h", first: true, want: "2A2h", writes: []string{"PATCH install", "PATCH main"}},
-		"where it was and left":    {op: domain.OpMigrate, held: "2p1h1G", first: true, want: "2A1h1G", writes: []string{"PATCH install", "PATCH main"}},
-		"where its hook failed":    {op: domain.OpUpdate, held: "1p1s2h", first: true, want: "2A2h", writes: []string{"PATCH install", "PATCH main"}},
-		"where its hook succeeded": {op: domain.OpUpdate, held: "1p1A2h", first: true, want: "2A2h", writes: []string{"PATCH main"}},
+		"an update":       {op: domain.OpUpdate, inherited: "1o1A2h", want: "2A1h1A", writes: []string{"PATCH upgraded", "PATCH main"}},
+		"a second update": {op: domain.OpUpdate, inherited: "1o1A1h1A", want: "2A1h1A", writes: []string{"PATCH upgraded", "PATCH main"}},
+		"an update after one that failed and was rolled back": {op: domain.OpUpdate, inherited: "1o1A1h1H", want: "2A1h1A", writes: []string{"PATCH upgraded", "PATCH main"}},
+		"a rollback":               {op: domain.OpRollback, inherited: "1o1A2h", want: "2A2h", writes: []string{"PATCH main"}},
+		"a rollback after it":      {op: domain.OpRollback, inherited: "1o1A1h1H", want: "2A1h1H", writes: []string{"PATCH main"}},
+		"where nothing is yet":     {op: domain.OpUpdate, inherited: "2p2h", first: true, want: "2A2h", writes: []string{"PATCH install", "PATCH main"}},
+		"where it was and left":    {op: domain.OpMigrate, inherited: "2p1h1G", first: true, want: "2A1h1G", writes: []string{"PATCH install", "PATCH main"}},
+		"where its hook failed":    {op: domain.OpUpdate, inherited: "1p1s2h", first: true, want: "2A2h", writes: []string{"PATCH install", "PATCH main"}},
+		"where its hook succeeded": {op: domain.OpUpdate, inherited: "1p1A2h", first: true, want: "2A2h", writes: []string{"PATCH main"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, o := hooked(t, c.op, jobHook("install", on("pre-install")), jobHook("back", on("post-install-never")), jobHook("upgraded", on("pre-upgrade")))
-			l.in.Held, l.in.Installs = c.held, c.first
+			l.in.Inherited, l.in.Installs = c.inherited, c.first
 			marks := l.through()
 			require.Equal(t, c.want, marks[len(marks)-1])
 			require.Equal(t, c.writes, o.writes)
@@ -41,7 +41,7 @@ func TestHooksOfAnUpdate(t *testing.T) {
 func TestPruningRunsNoHooks(t *testing.T) {
 	l, o := hooked(t, domain.OpUpdate, jobHook("upgrade", on("pre-upgrade")), jobHook("old", on("pre-upgrade", "pre-delete")))
 	o.put("old", map[string]any{"labels": map[string]any{"emco/deployment-id": "1-app"}})
-	l.in.Held, l.in.Prune = "2A1d", true
+	l.in.Inherited, l.in.Prune = "2A1d", true
 	require.Equal(t, []string{"2A1G"}, l.through())
 	require.Equal(t, []string{"DELETE old"}, o.writes)
 }

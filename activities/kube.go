@@ -325,8 +325,8 @@ func (a *attempt) begin(ctx context.Context) (domain.Marks, error) {
 		return a.goOn(ctx)
 	}
 	start := plan.Start{
-		Operation: a.in.Operation, Prune: a.in.Prune, Installs: a.in.Installs, Held: a.in.Held, Report: a.in.Report,
-		TookOver: a.in.Label != "", Unsettled: a.in.Unsettled,
+		Operation: a.in.Operation, Prune: a.in.Prune, Installs: a.in.Installs, Inherited: a.in.Inherited, Report: a.in.Report,
+		TookOver: a.in.Label != "", InDoubt: a.in.InDoubt,
 	}
 	if start.Deletes() {
 		leaf, err := a.kube.leaves.Leaf(ctx, a.in.LeafID())

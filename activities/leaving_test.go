@@ -131,7 +131,7 @@ func TestTidyingUpDoesNotWait(t *testing.T) {
 	hook := on("pre-install")
 	hook.DeletePolicies = []string{string(plan.WhenSucceeded)}
 	l, o := hooked(t, domain.OpInstantiate, settingsHook("hook", hook))
-	l.connect(kube.Config{Settle: time.Nanosecond})
+	l.connect(kube.Config{StageWait: time.Nanosecond})
 	l.body = func(w http.ResponseWriter, r *http.Request, body []byte) {
 		if r.Method == http.MethodDelete {
 			o.mu.Lock()

@@ -13,7 +13,7 @@ import (
 // leftover is the record of the owner's last context when a terminate has not brought it to its end, nil for none.
 // Conflict while that terminate goes on. The owner was read before, so that one that begins later finds a newer revision of it,
 // or makes it.
-func (l *Lifecycle) leftover(ctx context.Context, owner domain.Owner) (*domain.Instance, error) {
+func (l *Control) leftover(ctx context.Context, owner domain.Owner) (*domain.Instance, error) {
 	id := owner.Track().ContextID()
 	if id == "" {
 		return nil, nil
@@ -43,7 +43,7 @@ func (l *Lifecycle) leftover(ctx context.Context, owner domain.Owner) (*domain.I
 
 // inherit plans the way from what a terminate has left in clusters to what is wanted now: all that is wanted is applied,
 // and then the rest pruned. Conflict when that is not in the same logical cloud.
-func (l *Lifecycle) inherit(ctx context.Context, d *draft, left *domain.Instance) (*Prepared, error) {
+func (l *Control) inherit(ctx context.Context, d *draft, left *domain.Instance) (*Prepared, error) {
 	inOrder, err := l.end(ctx, left, domain.OpTerminate)
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (l *Lifecycle) inherit(ctx context.Context, d *draft, left *domain.Instance
 	if err != nil {
 		return nil, err
 	}
-	installed.Unsettled = installed.Unsettled || !inOrder
+	installed.InDoubt = installed.InDoubt || !inOrder
 	rest := installed.Rest()
 	var out *Prepared
 	from := &From{ContextID: left.ContextID, Owner: left.Owner}
@@ -77,7 +77,7 @@ func (l *Lifecycle) inherit(ctx context.Context, d *draft, left *domain.Instance
 
 // holds says whether an active record tells what may be in clusters. It does not when the workflow was ended by hand that
 // wrote it and its owner has not got the context, or another context has taken over from it of which it does not know.
-func (l *Lifecycle) holds(ctx context.Context, i *domain.Instance) (bool, error) {
+func (l *Control) holds(ctx context.Context, i *domain.Instance) (bool, error) {
 	owner, err := l.owner(ctx, i.Owner)
 	if fail.Is(err, fail.NotFound) {
 		return false, nil

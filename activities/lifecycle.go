@@ -65,8 +65,8 @@ type Charts interface {
 	Render(ctx context.Context, in render.Input) (*plan.Bundle, error)
 }
 
-// Lifecycle records what operations do to their owner and their context.
-type Lifecycle struct {
+// Control records what operations do to their owner and their context.
+type Control struct {
 	Store Store
 	Runs  Runs
 	Now   func() time.Time
@@ -85,13 +85,13 @@ type Lifecycle struct {
 // Record changes the owner's state by compare-and-set and writes the context's record. Doing it again
 // changes nothing. Conflict when the owner's state does not allow the operation, or changed meanwhile; then nothing of it
 // is there, and what an earlier attempt may have sent comes to nothing.
-func (l *Lifecycle) Record(ctx context.Context, in RecordInput) error {
+func (l *Control) Record(ctx context.Context, in RecordInput) error {
 	stop := beat(ctx) // a slow database must not cost the lease
 	defer stop()
 	return cas.Do(ctx, func() error { return l.record(ctx, in) })
 }
 
-func (l *Lifecycle) record(ctx context.Context, in RecordInput) error {
+func (l *Control) record(ctx context.Context, in RecordInput) error {
 	owner, err := l.owner(ctx, in.Owner)
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (l *Lifecycle) record(ctx context.Context, in RecordInput) error {
 }
 
 // ran is an operation that begins.
-func (l *Lifecycle) ran(in RecordInput, detail string) domain.Ran {
+func (l *Control) ran(in RecordInput, detail string) domain.Ran {
 	return domain.Ran{RunID: in.RunID, Operation: in.Operation, Detail: detail, RequestedBy: in.By, Accepted: l.Now()}
 }
 
@@ -154,7 +154,7 @@ func overtaken(s domain.Scope) error {
 
 // update changes the record of a context, which must not be overtaken by another attempt meanwhile: that the lease is held
 // is asked after the record was read, and the record is written if it is the one that was read. errKnown is no error.
-func (l *Lifecycle) update(ctx context.Context, contextID string, change func(*domain.Instance) error) error {
+func (l *Control) update(ctx context.Context, contextID string, change func(*domain.Instance) error) error {
 	err := l.Store.UpdateInstance(ctx, contextID, func(i *domain.Instance) error {
 		if err := lease.Check(ctx); err != nil {
 			return err
@@ -168,14 +168,14 @@ func (l *Lifecycle) update(ctx context.Context, contextID string, change func(*d
 }
 
 // begin is update for the record of a context that has none yet; one that is there stays as it is.
-func (l *Lifecycle) begin(ctx context.Context, i *domain.Instance) error {
+func (l *Control) begin(ctx context.Context, i *domain.Instance) error {
 	if err := lease.Check(ctx); err != nil {
 		return err
 	}
 	return l.Store.PutInstance(ctx, i)
 }
 
-func (l *Lifecycle) terminating(ctx context.Context, in RecordInput) error {
+func (l *Control) terminating(ctx context.Context, in RecordInput) error {
 	return l.update(ctx, in.ContextID, func(i *domain.Instance) error {
 		switch {
 		case i.Has(in.Scope): // it may have ended meanwhile
@@ -192,7 +192,7 @@ func (l *Lifecycle) terminating(ctx context.Context, in RecordInput) error {
 
 // terminateNothing makes the record of a context whose instantiate somebody ended by hand before it had one: it has sent
 // nothing to any cluster.
-func (l *Lifecycle) terminateNothing(ctx context.Context, in RecordInput) error {
+func (l *Control) terminateNothing(ctx context.Context, in RecordInput) error {
 	s := in.Scope
 	digest, err := save(ctx, l.Store, &plan.Plan{ContextID: s.ContextID, Owner: s.Owner})
 	if err != nil {
@@ -210,7 +210,7 @@ func (l *Lifecycle) terminateNothing(ctx context.Context, in RecordInput) error 
 }
 
 // instance is the record of a context that begins.
-func (l *Lifecycle) instance(in RecordInput, h *domain.History) *domain.Instance {
+func (l *Control) instance(in RecordInput, h *domain.History) *domain.Instance {
 	p := in.Prepared
 	i := &domain.Instance{
 		ContextID: in.ContextID, Owner: in.Owner, Origin: in.Operation, Operation: in.Operation, Status: domain.ContextInstantiating,
@@ -223,7 +223,7 @@ func (l *Lifecycle) instance(in RecordInput, h *domain.History) *domain.Instance
 	return i
 }
 
-func (l *Lifecycle) advance(ctx context.Context, owner domain.Owner, in RecordInput) error {
+func (l *Control) advance(ctx context.Context, owner domain.Owner, in RecordInput) error {
 	h, observed := owner.Track(), in.Status
 	if in.History != "" && h.Sign() != in.History {
 		return changedMeanwhile(owner)
@@ -284,7 +284,7 @@ func recorded(h *domain.History, s domain.Scope) bool {
 
 // RecordStop appends the stopped state, unless the operation has ended, or the owner has gone on to another state: a
 // terminate that cancels an instantiate has recorded its own.
-func (l *Lifecycle) RecordStop(ctx context.Context, s StopInput) error {
+func (l *Control) RecordStop(ctx context.Context, s StopInput) error {
 	stop := beat(ctx)
 	defer stop()
 	during := domain.ContextInstantiating
@@ -315,7 +315,7 @@ func (l *Lifecycle) RecordStop(ctx context.Context, s StopInput) error {
 }
 
 // Targets reads a part of an app's clusters from the plan.
-func (l *Lifecycle) Targets(ctx context.Context, in TargetsInput) (*Targets, error) {
+func (l *Control) Targets(ctx context.Context, in TargetsInput) (*Targets, error) {
 	p, err := l.plan(ctx, in.Plan)
 	if err != nil {
 		return nil, err
@@ -341,25 +341,25 @@ func targets(of []plan.Target, unreachable map[domain.ClusterName]bool) *Targets
 		if t.Installs {
 			out.Installs = append(out.Installs, i)
 		}
-		if t.Held == nil {
+		if t.Inherited == nil {
 			continue
 		}
 		if out.Marks == nil {
 			out.Marks = make([]string, len(of))
 		}
-		out.Marks[i] = t.Held.Marks
-		if t.Held.Report != "" {
+		out.Marks[i] = t.Inherited.Marks
+		if t.Inherited.Report != "" {
 			if out.Reports == nil {
 				out.Reports = map[int]string{}
 			}
-			out.Reports[i] = t.Held.Report
+			out.Reports[i] = t.Inherited.Report
 		}
 	}
 	return out
 }
 
 // RecordLeaf stores the end of a leaf for which the activity could not do it.
-func (l *Lifecycle) RecordLeaf(ctx context.Context, leaf domain.Leaf) error {
+func (l *Control) RecordLeaf(ctx context.Context, leaf domain.Leaf) error {
 	stop := beat(ctx)
 	defer stop()
 	leaf.ID = domain.LeafID(leaf.ContextID, leaf.App, leaf.Cluster)
@@ -371,7 +371,7 @@ func (l *Lifecycle) RecordLeaf(ctx context.Context, leaf domain.Leaf) error {
 
 // Supersede ends the operation that made the context, which may still run, and says what a terminate has to
 // work through.
-func (l *Lifecycle) Supersede(ctx context.Context, s domain.Scope) (*Prepared, error) {
+func (l *Control) Supersede(ctx context.Context, s domain.Scope) (*Prepared, error) {
 	stop := beat(ctx)
 	defer stop()
 	if domain.OwnerNoun(s.Owner) == domain.LogicalClouds {
@@ -400,13 +400,13 @@ func (l *Lifecycle) Supersede(ctx context.Context, s domain.Scope) (*Prepared, e
 		return nil, err
 	}
 	prepared := sizes(p, i.Plan, unreachable)
-	prepared.Unsettled, prepared.Label = !inOrder, i.Label
+	prepared.InDoubt, prepared.Label = !inOrder, i.Label
 	return &prepared, nil
 }
 
 // end ends an operation on a context, "" for an instantiate. After an end that was not in order it waits for what is on
 // its way.
-func (l *Lifecycle) end(ctx context.Context, i *domain.Instance, op domain.Operation) (inOrder bool, err error) {
+func (l *Control) end(ctx context.Context, i *domain.Instance, op domain.Operation) (inOrder bool, err error) {
 	inOrder, err = l.Runs.Close(ctx, domain.Scope{Owner: i.Owner, ContextID: i.ContextID, Operation: cmp.Or(op, domain.OpInstantiate)})
 	if err == nil && !inOrder {
 		err = pause.For(ctx, policy.InFlight)
@@ -435,7 +435,7 @@ func sizes(p *plan.Plan, digest domain.Digest, unreachable map[domain.ClusterNam
 
 // Finish records how the operation ended. It counts what the leaves left in the store, so that the record
 // is true whatever the workflow knew.
-func (l *Lifecycle) Finish(ctx context.Context, in FinishInput) (*Outcome, error) {
+func (l *Control) Finish(ctx context.Context, in FinishInput) (*Outcome, error) {
 	stop := beat(ctx)
 	defer stop()
 	p, err := l.plan(ctx, in.Plan)
@@ -459,7 +459,7 @@ func (l *Lifecycle) Finish(ctx context.Context, in FinishInput) (*Outcome, error
 		}
 	}
 	record := outcome.Record{
-		Status: out.Status, Counts: out.Counts, Plan: digest, Stopped: in.Stopped, Reason: in.Reason, Held: in.Held, At: l.Now(),
+		Status: out.Status, Counts: out.Counts, Plan: digest, Stopped: in.Stopped, Reason: in.Reason, NotStarted: in.NotStarted, At: l.Now(),
 	}
 	return out, l.update(ctx, in.ContextID, func(i *domain.Instance) error {
 		switch record.Write(i, in.Scope) {
@@ -473,11 +473,11 @@ func (l *Lifecycle) Finish(ctx context.Context, in FinishInput) (*Outcome, error
 	})
 }
 
-func (l *Lifecycle) owner(ctx context.Context, key domain.Key) (domain.Owner, error) {
+func (l *Control) owner(ctx context.Context, key domain.Key) (domain.Owner, error) {
 	return stored.Owner(ctx, l.Store, key)
 }
 
-func (l *Lifecycle) plan(ctx context.Context, digest domain.Digest) (*plan.Plan, error) {
+func (l *Control) plan(ctx context.Context, digest domain.Digest) (*plan.Plan, error) {
 	return stored.JSON[plan.Plan](ctx, l.Store, digest)
 }
 

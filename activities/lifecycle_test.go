@@ -17,7 +17,7 @@ var begun = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // deployment is an approved group, and the plan of one app with two resources on clusters a and b.
 type deployment struct {
-	*activities.Lifecycle
+	*activities.Control
 	store *memory
 	plan  domain.Digest
 }
@@ -25,7 +25,7 @@ type deployment struct {
 func newDeployment(t *testing.T) *deployment {
 	t.Helper()
 	d := &deployment{store: newMemory()}
-	d.Lifecycle = &activities.Lifecycle{Store: d.store, Now: func() time.Time { return begun }}
+	d.Control = &activities.Control{Store: d.store, Now: func() time.Time { return begun }}
 	d.store.group = domain.DeploymentIntentGroup{
 		Identity: domain.Identity{Parent: "projects/p/composite-apps/ca/v1", Revision: 3},
 		Metadata: domain.Metadata{Name: "group"}, History: domain.NewHistory(begun),

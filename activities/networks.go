@@ -9,7 +9,7 @@ import (
 )
 
 // planNetworks renders the network intents of a cluster, for that cluster alone. There need not be any.
-func (l *Lifecycle) planNetworks(ctx context.Context, owner domain.Owner, d *draft) error {
+func (l *Control) planNetworks(ctx context.Context, owner domain.Owner, d *draft) error {
 	key, name := domain.KeyOf(owner), owner.(*domain.Cluster).ClusterName()
 	var in network.Intents
 	var err error

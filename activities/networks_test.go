@@ -21,7 +21,7 @@ const edge = domain.Key("cluster-providers/p/clusters/edge01")
 
 // networked is a cluster in a real store, and the activities on it.
 type networked struct {
-	*activities.Lifecycle
+	*activities.Control
 	store *store.Store
 	env   *testsuite.TestActivityEnvironment
 }
@@ -31,11 +31,11 @@ func newNetworked(t *testing.T) *networked {
 	db, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Timeout: storetest.Timeout})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close(context.Background())) })
-	n := &networked{store: db, Lifecycle: &activities.Lifecycle{Store: db, Now: func() time.Time { return begun }}}
+	n := &networked{store: db, Control: &activities.Control{Store: db, Now: func() time.Time { return begun }}}
 	var suite testsuite.WorkflowTestSuite
 	n.env = suite.NewTestActivityEnvironment()
 	n.env.SetTestTimeout(time.Minute)
-	n.env.RegisterActivity(n.Lifecycle)
+	n.env.RegisterActivity(n.Control)
 	n.create(t, &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}})
 	n.create(t, &domain.Cluster{Identity: domain.Identity{Parent: "cluster-providers/p"}, Metadata: domain.Metadata{Name: "edge01"}, History: domain.NewHistory(begun)})
 	return n

@@ -20,7 +20,7 @@ import (
 
 // Prepare plans an instantiation, and stores manifests and plan by digest. It changes nothing else, so a
 // refusal leaves nothing behind. Errors name the thing that is missing or wrong.
-func (l *Lifecycle) Prepare(ctx context.Context, s domain.Scope) (out *Prepared, err error) {
+func (l *Control) Prepare(ctx context.Context, s domain.Scope) (out *Prepared, err error) {
 	stop := beat(ctx)
 	defer stop()
 	err = cas.Do(ctx, func() error {
@@ -30,7 +30,7 @@ func (l *Lifecycle) Prepare(ctx context.Context, s domain.Scope) (out *Prepared,
 	return out, err
 }
 
-func (l *Lifecycle) prepare(ctx context.Context, s domain.Scope) (*Prepared, error) {
+func (l *Control) prepare(ctx context.Context, s domain.Scope) (*Prepared, error) {
 	owner, err := l.owner(ctx, s.Owner)
 	if err == nil {
 		err = l.mayInstantiate(ctx, owner)
@@ -60,7 +60,7 @@ func (l *Lifecycle) prepare(ctx context.Context, s domain.Scope) (*Prepared, err
 }
 
 // mayInstantiate refuses before anything is ended, see mayTakeOver.
-func (l *Lifecycle) mayInstantiate(ctx context.Context, owner domain.Owner) error {
+func (l *Control) mayInstantiate(ctx context.Context, owner domain.Owner) error {
 	stands := domain.ContextNone
 	if id := owner.Track().ContextID(); id != "" {
 		i, err := l.Store.Instance(ctx, id)
@@ -75,7 +75,7 @@ func (l *Lifecycle) mayInstantiate(ctx context.Context, owner domain.Owner) erro
 }
 
 // planned stores the plan that a draft has come to, which takes over from a context where one is named.
-func (l *Lifecycle) planned(ctx context.Context, d *draft, p *plan.Plan, from string) (*Prepared, error) {
+func (l *Control) planned(ctx context.Context, d *draft, p *plan.Plan, from string) (*Prepared, error) {
 	if err := l.checkCollisions(ctx, p, from); err != nil {
 		return nil, err
 	}
@@ -90,10 +90,10 @@ func (l *Lifecycle) planned(ctx context.Context, d *draft, p *plan.Plan, from st
 }
 
 // planners make the plans of the owners, by their nouns.
-var planners = map[*domain.Noun]func(l *Lifecycle, ctx context.Context, owner domain.Owner, d *draft) error{
-	domain.DeploymentIntentGroups: (*Lifecycle).planGroup,
-	domain.LogicalClouds:          (*Lifecycle).planCloud,
-	domain.ClustersNoun:           (*Lifecycle).planNetworks,
+var planners = map[*domain.Noun]func(l *Control, ctx context.Context, owner domain.Owner, d *draft) error{
+	domain.DeploymentIntentGroups: (*Control).planGroup,
+	domain.LogicalClouds:          (*Control).planCloud,
+	domain.ClustersNoun:           (*Control).planNetworks,
 }
 
 // draft is a plan in the making.
@@ -108,7 +108,7 @@ type draft struct {
 }
 
 // draft plans what the owner wants.
-func (l *Lifecycle) draft(ctx context.Context, owner domain.Owner, s domain.Scope) (d *draft, err error) {
+func (l *Control) draft(ctx context.Context, owner domain.Owner, s domain.Scope) (d *draft, err error) {
 	d = &draft{plan: plan.Plan{ContextID: s.ContextID, Owner: s.Owner}, bundles: map[string]*plan.Bundle{}}
 	if d.unreachable, err = l.Store.Unreachable(ctx); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (l *Lifecycle) draft(ctx context.Context, owner domain.Owner, s domain.Scop
 }
 
 // add renders one more app of the plan.
-func (l *Lifecycle) add(ctx context.Context, d *draft, targets []plan.Target, bundle *plan.Bundle) error {
+func (l *Control) add(ctx context.Context, d *draft, targets []plan.Target, bundle *plan.Bundle) error {
 	app := plan.App{Name: bundle.App, Targets: targets, Events: plan.EventsOf(bundle.Resources)}
 	for i := range bundle.Resources {
 		app.Resources = append(app.Resources, bundle.Resources[i].ResourceID)
@@ -138,7 +138,7 @@ func (l *Lifecycle) add(ctx context.Context, d *draft, targets []plan.Target, bu
 }
 
 // planGroup renders and places the apps of a deployment intent group.
-func (l *Lifecycle) planGroup(ctx context.Context, owner domain.Owner, d *draft) error {
+func (l *Control) planGroup(ctx context.Context, owner domain.Owner, d *draft) error {
 	w := &wanted{group: owner.(*domain.DeploymentIntentGroup), unreachable: d.unreachable, rehearsal: d.rehearsal}
 	defer func() { d.warnings = append(d.warnings, w.warnings...) }()
 	if err := l.load(ctx, w); err != nil || w.cloud == nil {
@@ -186,7 +186,7 @@ type wanted struct {
 }
 
 // load reads it. In a rehearsal the cloud may be nil.
-func (l *Lifecycle) load(ctx context.Context, w *wanted) error {
+func (l *Control) load(ctx context.Context, w *wanted) error {
 	for _, step := range []func(context.Context, *wanted) error{
 		l.loadCloud, l.loadApps, l.loadNeeds, l.loadProfiles, l.loadIntents, l.loadLabels,
 	} {
@@ -206,7 +206,7 @@ func (w *wanted) absent(refusal error) error {
 	return nil
 }
 
-func (l *Lifecycle) loadCloud(ctx context.Context, w *wanted) error {
+func (l *Control) loadCloud(ctx context.Context, w *wanted) error {
 	o, err := l.Store.Get(ctx, domain.LogicalClouds, w.group.LogicalCloudKey())
 	if fail.Is(err, fail.NotFound) {
 		return w.absent(fail.New(fail.Invalid, "Failed to obtain Logical Cloud specified: logical cloud %q not found", w.group.Spec.LogicalCloud))
@@ -234,7 +234,7 @@ func (l *Lifecycle) loadCloud(ctx context.Context, w *wanted) error {
 	return nil
 }
 
-func (l *Lifecycle) loadApps(ctx context.Context, w *wanted) (err error) {
+func (l *Control) loadApps(ctx context.Context, w *wanted) (err error) {
 	if w.apps, err = list[*domain.App](l.Store.List(ctx, domain.Apps, w.group.Parent)); err != nil {
 		return err
 	}
@@ -248,7 +248,7 @@ func (l *Lifecycle) loadApps(ctx context.Context, w *wanted) (err error) {
 	return nil
 }
 
-func (l *Lifecycle) loadProfiles(ctx context.Context, w *wanted) error {
+func (l *Control) loadProfiles(ctx context.Context, w *wanted) error {
 	_, err := l.Store.Get(ctx, domain.CompositeProfiles, w.group.CompositeProfileKey())
 	if fail.Is(err, fail.NotFound) {
 		return w.absent(err)
@@ -267,7 +267,7 @@ func (l *Lifecycle) loadProfiles(ctx context.Context, w *wanted) error {
 	return nil
 }
 
-func (l *Lifecycle) loadIntents(ctx context.Context, w *wanted) error {
+func (l *Control) loadIntents(ctx context.Context, w *wanted) error {
 	key := domain.KeyOf(w.group)
 	bindings, err := stored.DeploymentIntents(ctx, l.Store, key)
 	if err != nil {
@@ -304,7 +304,7 @@ func (l *Lifecycle) loadIntents(ctx context.Context, w *wanted) error {
 }
 
 // loadUnenforced refuses controllers that are not registered, as EMCO does, and notes the intents that nothing enforces.
-func (l *Lifecycle) loadUnenforced(ctx context.Context, w *wanted, bindings []*domain.DeploymentIntent) error {
+func (l *Control) loadUnenforced(ctx context.Context, w *wanted, bindings []*domain.DeploymentIntent) error {
 	unenforced, err := stored.Unenforced(ctx, l.Store, bindings)
 	if err != nil {
 		return err
@@ -319,7 +319,7 @@ func (l *Lifecycle) loadUnenforced(ctx context.Context, w *wanted, bindings []*d
 }
 
 // loadLabels reads the labels of every provider that a placement selects by label.
-func (l *Lifecycle) loadLabels(ctx context.Context, w *wanted) error {
+func (l *Control) loadLabels(ctx context.Context, w *wanted) error {
 	providers := map[string]bool{}
 	note := func(c domain.Clusters) {
 		if c.ClusterLabel != "" {
@@ -381,7 +381,7 @@ func (w *wanted) placement(app string) placement.Input {
 	}
 }
 
-func (l *Lifecycle) render(ctx context.Context, w *wanted, app *domain.App) (*plan.Bundle, error) {
+func (l *Control) render(ctx context.Context, w *wanted, app *domain.App) (*plan.Bundle, error) {
 	chart, err := l.Store.Blob(ctx, app.Chart)
 	if err != nil {
 		return nil, fmt.Errorf("read chart of app %q: %w", app.Name, err)
@@ -408,7 +408,7 @@ func (l *Lifecycle) render(ctx context.Context, w *wanted, app *domain.App) (*pl
 // checkCollisions refuses a plan that would put a resource where another group's instance has the same
 // one: the second apply would take it over and the first terminate would delete it. The plan may take over
 // from the context from, whosever it is.
-func (l *Lifecycle) checkCollisions(ctx context.Context, p *plan.Plan, from string) error {
+func (l *Control) checkCollisions(ctx context.Context, p *plan.Plan, from string) error {
 	instances, err := l.Store.ActiveInstances(ctx)
 	if err != nil {
 		return err
@@ -449,7 +449,7 @@ func (l *Lifecycle) checkCollisions(ctx context.Context, p *plan.Plan, from stri
 const footprints = 10_000
 
 // meets says whether the plan with the digest may collide with the one whose footprint is mine.
-func (l *Lifecycle) meets(ctx context.Context, mine plan.Footprint, digest domain.Digest) (bool, error) {
+func (l *Control) meets(ctx context.Context, mine plan.Footprint, digest domain.Digest) (bool, error) {
 	l.once.Do(func() { l.footprints = lru.New[domain.Digest, plan.Footprint](footprints) })
 	f, ok := l.footprints.Get(digest)
 	if !ok {

@@ -11,7 +11,7 @@ import (
 // Rehearsal plans instantiations of deployment intent groups that nobody has asked for. It is no activity: its answer is
 // for whoever approves, and no history keeps it.
 type Rehearsal struct {
-	lifecycle *Lifecycle
+	lifecycle *Control
 	places    chan struct{}
 }
 
@@ -21,7 +21,7 @@ const MaxRehearsals = 4
 
 // NewRehearsal makes one.
 func NewRehearsal(store Store, runs Runs, charts Charts) *Rehearsal {
-	return &Rehearsal{&Lifecycle{Store: store, Runs: runs, Charts: charts}, make(chan struct{}, MaxRehearsals)}
+	return &Rehearsal{&Control{Store: store, Runs: runs, Charts: charts}, make(chan struct{}, MaxRehearsals)}
 }
 
 // Rehearse renders and places a group as Prepare does, and stores nothing. The error is why what is there cannot be

@@ -44,7 +44,7 @@ func newSlowMemory(t *testing.T) *slow {
 	}
 	s := newSlow(t, m, m)
 	s.meet = func(nth int, f storetest.Fault) { m.nth, m.fault = nth, f }
-	s.settle = func() ([]string, bool) {
+	s.flush = func() ([]string, bool) {
 		m.release()
 		written, unmet := m.written, m.nth > 0
 		m.written, m.nth = nil, 0

@@ -10,7 +10,7 @@ import (
 // Sweep removes the blobs that nothing refers to any more: charts and profiles of apps that are gone or were
 // replaced, and the plans and manifests of instances that were forgotten; and what is kept of clusters that are not
 // registered any more. It returns how many blobs.
-func (l *Lifecycle) Sweep(ctx context.Context) (removed int, err error) {
+func (l *Control) Sweep(ctx context.Context) (removed int, err error) {
 	stop := beat(ctx)
 	defer stop()
 	if _, err := l.Store.SweepRenewals(ctx, policy.Unwanted); err != nil {
@@ -24,7 +24,7 @@ func (l *Lifecycle) Sweep(ctx context.Context) (removed int, err error) {
 }
 
 // referred are the blobs that documents and instances name.
-func (l *Lifecycle) referred(ctx context.Context) (map[domain.Digest]bool, error) {
+func (l *Control) referred(ctx context.Context) (map[domain.Digest]bool, error) {
 	wanted := map[domain.Digest]bool{}
 	apps, err := list[*domain.App](l.Store.ListUnder(ctx, domain.Apps, ""))
 	if err != nil {

@@ -38,7 +38,7 @@ func TestSweepKeepsWhatIsReferredTo(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	env.SetTestTimeout(time.Minute)
-	l := &activities.Lifecycle{Store: s, Now: func() time.Time { return now }}
+	l := &activities.Control{Store: s, Now: func() time.Time { return now }}
 	env.RegisterActivity(l)
 	sweep := func() (removed int) {
 		v, err := env.ExecuteActivity(l.Sweep)

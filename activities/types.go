@@ -20,9 +20,9 @@ type Prepared struct {
 	Warnings  []string      `json:"warnings,omitempty"`
 	// OwnerRevision is the revision of the owner's document that the plan was made from.
 	OwnerRevision int64 `json:"ownerRevision,omitempty"`
-	// Unsettled is set when an earlier operation on the context did not end in order, so that its leaf
+	// InDoubt is set when an earlier operation on the context did not end in order, so that its leaf
 	// records may know less than was sent to the clusters.
-	Unsettled bool `json:"unsettled,omitempty"`
+	InDoubt bool `json:"inDoubt,omitempty"`
 	// User is the logical cloud with whose user's rights the apps are put into clusters; "" for the rights of the
 	// clusters' registrations.
 	User domain.Key `json:"user,omitempty"`
@@ -110,14 +110,14 @@ type Targets struct {
 	Suspect []int `json:"suspect,omitempty"`
 	// Installs are the indices of those of which plan.Target says so.
 	Installs []int `json:"installs,omitempty"`
-	// Marks are plan.Held's, "" where nothing is held; nil when nothing is held anywhere.
+	// Marks are plan.Inherited's, "" where nothing is inherited; nil when nothing is anywhere.
 	Marks []string `json:"marks,omitempty"`
-	// Reports are plan.Held's, by index; nil when all clusters report.
+	// Reports are plan.Inherited's, by index; nil when all clusters report.
 	Reports map[int]string `json:"reports,omitempty"`
 }
 
-// Held are the marks of the cluster with an index.
-func (t *Targets) Held(i int) string {
+// Inherited are the marks of the cluster with an index.
+func (t *Targets) Inherited(i int) string {
 	if t.Marks == nil {
 		return ""
 	}
@@ -138,11 +138,11 @@ type LeafInput struct {
 	Bundle    domain.Digest      `json:"bundle"`
 	Resources int                `json:"resources"`
 	Namespace string             `json:"namespace"`
-	Unsettled bool               `json:"unsettled,omitempty"` // see Prepared
+	InDoubt   bool               `json:"inDoubt,omitempty"`   // see Prepared
 	Suspect   bool               `json:"suspect,omitempty"`   // see Targets
 	Label     string             `json:"label,omitempty"`     // see domain.Instance
-	Held      string             `json:"held,omitempty"`      // the marks of what earlier contexts left, see Targets
-	Report    string             `json:"report,omitempty"`    // plan.Held's, see Targets
+	Inherited string             `json:"inherited,omitempty"` // the marks of what earlier contexts left, see Targets
+	Report    string             `json:"report,omitempty"`    // plan.Inherited's, see Targets
 	Prune     bool               `json:"prune,omitempty"`     // what is not wanted any more is to be deleted
 	User      domain.Key         `json:"user,omitempty"`      // see Prepared
 	Installs  bool               `json:"installs,omitempty"`  // plan.Target's, see Targets
@@ -200,8 +200,8 @@ type FinishInput struct {
 	Stopped bool          `json:"stopped,omitempty"`
 	Reason  string        `json:"reason,omitempty"` // why it did not come to its end
 	Left    bool          `json:"left,omitempty"`   // of a terminate: clusters have something that is in no leaf's record
-	// Held are the apps that were not started, and why.
-	Held map[string]string `json:"held,omitempty"`
+	// NotStarted are the apps that were not started, and why.
+	NotStarted map[string]string `json:"notStarted,omitempty"`
 }
 
 // ReadyInput asks for an app to be Ready on its clusters [From, To).

@@ -24,7 +24,7 @@ type ChangeInput struct {
 
 // PrepareChange plans the way from what the owner's context has in clusters, or for a migrate another group's, to what
 // is wanted now, or for a rollback was wanted by an earlier context. Like Prepare it changes nothing.
-func (l *Lifecycle) PrepareChange(ctx context.Context, in ChangeInput) (out *Prepared, err error) {
+func (l *Control) PrepareChange(ctx context.Context, in ChangeInput) (out *Prepared, err error) {
 	stop := beat(ctx)
 	defer stop()
 	err = cas.Do(ctx, func() error {
@@ -34,7 +34,7 @@ func (l *Lifecycle) PrepareChange(ctx context.Context, in ChangeInput) (out *Pre
 	return out, err
 }
 
-func (l *Lifecycle) prepareChange(ctx context.Context, in ChangeInput) (*Prepared, error) {
+func (l *Control) prepareChange(ctx context.Context, in ChangeInput) (*Prepared, error) {
 	owner, err := l.owner(ctx, in.Owner)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (l *Lifecycle) prepareChange(ctx context.Context, in ChangeInput) (*Prepare
 
 // mayTakeOver is the record of the source's context when the operation may take over from it. What runs is not ended for an
 // operation that is refused: it may have been accepted since this one was asked for.
-func (l *Lifecycle) mayTakeOver(ctx context.Context, owner, source domain.Owner, in ChangeInput) (*domain.Instance, error) {
+func (l *Control) mayTakeOver(ctx context.Context, owner, source domain.Owner, in ChangeInput) (*domain.Instance, error) {
 	if in.SourceHistory != "" && source.Track().Sign() != in.SourceHistory {
 		return nil, changedMeanwhile(source)
 	}
@@ -114,7 +114,7 @@ func mayBegin(owner domain.Owner, stands domain.ContextStatus, op domain.Operati
 }
 
 // stands is where a context stands: as recorded, unless the workflow was ended by hand that was to go on.
-func (l *Lifecycle) stands(ctx context.Context, i *domain.Instance) (domain.ContextStatus, error) {
+func (l *Control) stands(ctx context.Context, i *domain.Instance) (domain.ContextStatus, error) {
 	if !i.Status.InProgress() {
 		return i.Status, nil
 	}
@@ -133,7 +133,7 @@ func (l *Lifecycle) stands(ctx context.Context, i *domain.Instance) (domain.Cont
 }
 
 // goal drafts what is wanted.
-func (l *Lifecycle) goal(ctx context.Context, owner domain.Owner, in ChangeInput) (*draft, error) {
+func (l *Control) goal(ctx context.Context, owner domain.Owner, in ChangeInput) (*draft, error) {
 	if in.Operation != domain.OpRollback {
 		return l.draft(ctx, owner, in.Scope)
 	}
@@ -155,7 +155,7 @@ func (l *Lifecycle) goal(ctx context.Context, owner domain.Owner, in ChangeInput
 }
 
 // checkMembers refuses a plan that goes to a cluster which has left the logical cloud meanwhile.
-func (l *Lifecycle) checkMembers(ctx context.Context, owner domain.Owner, d *draft) error {
+func (l *Control) checkMembers(ctx context.Context, owner domain.Owner, d *draft) error {
 	group, ok := owner.(*domain.DeploymentIntentGroup)
 	if !ok {
 		return nil
@@ -176,7 +176,7 @@ func (l *Lifecycle) checkMembers(ctx context.Context, owner domain.Owner, d *dra
 }
 
 // side reads a plan and its bundles.
-func (l *Lifecycle) side(ctx context.Context, digest domain.Digest) (*plan.Side, error) {
+func (l *Control) side(ctx context.Context, digest domain.Digest) (*plan.Side, error) {
 	p, err := l.plan(ctx, digest)
 	if err != nil {
 		return nil, err
@@ -192,14 +192,14 @@ func (l *Lifecycle) side(ctx context.Context, digest domain.Digest) (*plan.Side,
 
 // installed reads what a context has in clusters. Of one whose operation did not come to its own end nothing is taken
 // at its word.
-func (l *Lifecycle) installed(ctx context.Context, from *domain.Instance) (*plan.Installed, error) {
+func (l *Control) installed(ctx context.Context, from *domain.Instance) (*plan.Installed, error) {
 	out := &plan.Installed{Origin: from.Origin}
 	if from.Status != domain.ContextInstantiated {
 		inOrder, err := l.end(ctx, from, from.Origin)
 		if err != nil {
 			return nil, err
 		}
-		out.Unsettled = !inOrder
+		out.InDoubt = !inOrder
 	}
 	side, err := l.side(ctx, from.Plan)
 	if err != nil {
@@ -218,7 +218,7 @@ func (l *Lifecycle) installed(ctx context.Context, from *domain.Instance) (*plan
 }
 
 // plannedChange stores the plan of a change.
-func (l *Lifecycle) plannedChange(ctx context.Context, d *draft, change *plan.Change, from *domain.Instance) (*Prepared, error) {
+func (l *Control) plannedChange(ctx context.Context, d *draft, change *plan.Change, from *domain.Instance) (*Prepared, error) {
 	p := change.Plan
 	p.Label = from.LabelID()
 	for i := range p.Apps {
@@ -260,7 +260,7 @@ func work(a *plan.App) (*Work, map[domain.ResourceState]int) {
 
 // takeOver is Record for an operation whose context takes over from another one. The new context's record comes
 // first: it is what says from then on what may be in clusters. A refusal takes it back.
-func (l *Lifecycle) takeOver(ctx context.Context, owner domain.Owner, in RecordInput) error {
+func (l *Control) takeOver(ctx context.Context, owner domain.Owner, in RecordInput) error {
 	next := l.instance(in, owner.Track())
 	if err := l.begin(ctx, next); err != nil {
 		return err
@@ -287,7 +287,7 @@ func (l *Lifecycle) takeOver(ctx context.Context, owner domain.Owner, in RecordI
 }
 
 // leaveSource takes a migrate's context from the group that has it.
-func (l *Lifecycle) leaveSource(ctx context.Context, in RecordInput) error {
+func (l *Control) leaveSource(ctx context.Context, in RecordInput) error {
 	from := in.Prepared.From
 	if from.Owner == in.Owner {
 		return nil
@@ -321,7 +321,7 @@ func (l *Lifecycle) leaveSource(ctx context.Context, in RecordInput) error {
 }
 
 // withdraw takes back what a takeover that is refused has written, and returns the refusal.
-func (l *Lifecycle) withdraw(ctx context.Context, in RecordInput, refusal error) error {
+func (l *Control) withdraw(ctx context.Context, in RecordInput, refusal error) error {
 	if err := l.rejoinSource(ctx, in); err != nil {
 		return err
 	}
@@ -335,7 +335,7 @@ func (l *Lifecycle) withdraw(ctx context.Context, in RecordInput, refusal error)
 }
 
 // rejoinSource takes leaveSource back.
-func (l *Lifecycle) rejoinSource(ctx context.Context, in RecordInput) error {
+func (l *Control) rejoinSource(ctx context.Context, in RecordInput) error {
 	from := in.Prepared.From
 	if from.Owner == in.Owner {
 		return nil
@@ -355,7 +355,7 @@ func (l *Lifecycle) rejoinSource(ctx context.Context, in RecordInput) error {
 }
 
 // trim stores the plan without what has gone from the clusters.
-func (l *Lifecycle) trim(ctx context.Context, p *plan.Plan, digest domain.Digest, left outcome.Left) (domain.Digest, error) {
+func (l *Control) trim(ctx context.Context, p *plan.Plan, digest domain.Digest, left outcome.Left) (domain.Digest, error) {
 	trimmed := p.Trim(left)
 	if trimmed == p {
 		return digest, nil

@@ -17,33 +17,33 @@ import (
 // TestRoundsOfAnUpdate goes through the rounds on a cluster that has everything, labelled by the first context.
 func TestRoundsOfAnUpdate(t *testing.T) {
 	for name, c := range map[string]struct {
-		op       domain.Operation
-		prune    bool
-		held     string
-		recorded string // marks of the context's own record, "" for none
-		unsound  bool   // the operation before did not end in order
-		want     string
-		requests []string
+		op        domain.Operation
+		prune     bool
+		inherited string
+		recorded  string // marks of the context's own record, "" for none
+		unsound   bool   // the operation before did not end in order
+		want      string
+		requests  []string
 	}{
 		"applies what is new or says something else": {
-			op: domain.OpUpdate, held: "1A1o1p1d", want: "3A1d", requests: []string{"PATCH a1", "PATCH a2"},
+			op: domain.OpUpdate, inherited: "1A1o1p1d", want: "3A1d", requests: []string{"PATCH a1", "PATCH a2"},
 		},
 		"prunes what is not wanted": {
-			op: domain.OpUpdate, prune: true, held: "1A1o1p1d", recorded: "3A1d", want: "3A1G", requests: []string{"DELETE a3", "GET a3"},
+			op: domain.OpUpdate, prune: true, inherited: "1A1o1p1d", recorded: "3A1d", want: "3A1G", requests: []string{"DELETE a3", "GET a3"},
 		},
 		"prunes where nothing was to be applied": {
-			op: domain.OpRollback, prune: true, held: "2A1G1d", want: "2A2G", requests: []string{"DELETE a3", "GET a3"},
+			op: domain.OpRollback, prune: true, inherited: "2A1G1d", want: "2A2G", requests: []string{"DELETE a3", "GET a3"},
 		},
 		"terminates what it took over": {
-			op: domain.OpTerminate, held: "2A1G1d", want: "2D1G1D",
+			op: domain.OpTerminate, inherited: "2A1G1d", want: "2D1G1D",
 			requests: []string{"DELETE a0", "DELETE a1", "DELETE a3", "GET a0", "GET a1", "GET a3"},
 		},
 		"terminates what it knows of itself": {
-			op: domain.OpTerminate, held: "1A1p1p1d", recorded: "2A1p1G", want: "3D1G",
+			op: domain.OpTerminate, inherited: "1A1p1p1d", recorded: "2A1p1G", want: "3D1G",
 			requests: []string{"DELETE a0", "DELETE a1", "GET a0", "GET a1"},
 		},
 		"terminates all but what was gone before when it knows nothing": {
-			op: domain.OpTerminate, held: "1A1p1p1G", recorded: "1A1p1p1G", unsound: true, want: "3D1G",
+			op: domain.OpTerminate, inherited: "1A1p1p1G", recorded: "1A1p1p1G", unsound: true, want: "3D1G",
 			requests: []string{"DELETE a0", "DELETE a1", "DELETE a2", "GET a0", "GET a1", "GET a2"},
 		},
 		"takes a record that is shorter than the bundle": {
@@ -52,7 +52,7 @@ func TestRoundsOfAnUpdate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLeaf(t, c.op, 0, 0, 0, 0)
-			l.in.ContextID, l.in.Label, l.in.Held, l.in.Prune, l.in.Unsettled = "2", "1", c.held, c.prune, c.unsound
+			l.in.ContextID, l.in.Label, l.in.Inherited, l.in.Prune, l.in.InDoubt = "2", "1", c.inherited, c.prune, c.unsound
 			if c.recorded != "" {
 				require.NoError(t, l.store.PutLeaf(t.Context(), domain.Leaf{ID: l.in.LeafID(), Operation: domain.OpUpdate, Marks: c.recorded}))
 			}
@@ -78,7 +78,7 @@ func TestRoundsOfAnUpdate(t *testing.T) {
 // TestOutdatedAndRefused: what is in the cluster in its earlier form is not forgotten.
 func TestOutdatedAndRefused(t *testing.T) {
 	l := newLeaf(t, domain.OpUpdate, 0, 0)
-	l.in.Held = "1o1p"
+	l.in.Inherited = "1o1p"
 	l.handle = func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnprocessableEntity, "Invalid", path.Base(r.URL.Path))
 	}

@@ -372,7 +372,7 @@ func (willing) Counts(context.Context, domain.Scope) (map[domain.ResourceState]i
 
 func (willing) Open(context.Context, domain.Scope, string) ([]domain.Leaf, error) { return nil, nil }
 
-func (willing) Held(context.Context, domain.Scope) (map[string]string, error) { return nil, nil }
+func (willing) NotStarted(context.Context, domain.Scope) (map[string]string, error) { return nil, nil }
 
 func (willing) Run(context.Context, domain.Scope) (explain.Run, error) {
 	return explain.Run{Status: explain.Running}, nil

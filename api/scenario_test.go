@@ -192,7 +192,7 @@ func (o *operations) ContextStatus(context.Context, domain.Key, string) (domain.
 	return o.status, nil
 }
 
-func (*operations) Settle(_ context.Context, owner domain.Owner) (domain.Owner, error) {
+func (*operations) Repair(_ context.Context, owner domain.Owner) (domain.Owner, error) {
 	return owner, nil
 }
 

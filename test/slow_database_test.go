@@ -23,7 +23,7 @@ func TestSlowDatabase(t *testing.T) {
 		}
 	}
 	met := func() {
-		_, unmet := s.Slow.Settle()
+		_, unmet := s.Slow.Flush()
 		require.False(t, unmet, "the database was not slow")
 	}
 

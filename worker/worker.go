@@ -50,7 +50,7 @@ type Worker struct {
 }
 
 // New makes a worker; Start starts it.
-func New(c client.Client, lifecycle *activities.Lifecycle, kube *activities.Kube, watch *activities.Watch, o Options) *Worker {
+func New(c client.Client, lifecycle *activities.Control, kube *activities.Kube, watch *activities.Watch, o Options) *Worker {
 	worker.SetStickyWorkflowCacheSize(o.Cache)
 	activities.BoundTasks(kube, o.Workflows)
 	activities.BoundSilent(kube, o.Clusters)

@@ -19,7 +19,7 @@ func (o *operation) handle() error {
 	}
 	if err := workflow.SetUpdateHandler(o.whole, AcceptUpdate, func(ctx workflow.Context) (Acceptance, error) {
 		o.asked = true
-		if err := workflow.Await(ctx, func() bool { return o.settled }); err != nil {
+		if err := workflow.Await(ctx, func() bool { return o.answered }); err != nil {
 			return Acceptance{}, err
 		}
 		return o.acceptance, o.refusal
@@ -64,13 +64,13 @@ func (o *operation) awaited() error {
 // accept answers whoever waits that the operation goes on.
 func (o *operation) accept(prepared activities.Prepared) {
 	o.acceptance = Acceptance{Warnings: prepared.Warnings, Revision: prepared.Revision}
-	o.settled = true
+	o.answered = true
 }
 
 // refuse answers whoever waits that the operation is not begun, and ends a run that did nothing. What is for whoever asked to
 // mend is the run's result, as nothing has failed; in the Web UI it is Completed, and says what was refused.
 func (o *operation) refuse(err error) (*activities.Outcome, error) {
-	o.refusal, o.settled = err, true
+	o.refusal, o.answered = err, true
 	_ = workflow.Await(o.whole, func() bool { return workflow.AllHandlersFinished(o.whole) })
 	e, ok := FromTemporal(err)
 	if !ok || e.Kind.Retryable() {
@@ -95,7 +95,7 @@ func (o *operation) stop() bool {
 	o.cancelWork()
 	workflow.Go(o.whole, func(ctx workflow.Context) {
 		// Before the state change there is no state to fall back from.
-		_ = workflow.Await(ctx, func() bool { return o.settled })
+		_ = workflow.Await(ctx, func() bool { return o.answered })
 		if o.refusal == nil {
 			if err := briefly(ctx, lifecycle.RecordStop, activities.StopInput{Scope: o.in.Scope, By: o.stoppedBy}, nil); err != nil {
 				workflow.GetLogger(ctx).Error("record stop", "error", err)

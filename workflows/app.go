@@ -17,7 +17,7 @@ type AppInput struct {
 	Plan      domain.Digest          `json:"plan"`
 	Namespace string                 `json:"namespace"`
 	User      domain.Key             `json:"user,omitempty"`
-	Unsettled bool                   `json:"unsettled,omitempty"`
+	InDoubt   bool                   `json:"inDoubt,omitempty"`
 	Label     string                 `json:"label,omitempty"`
 	Prune     bool                   `json:"prune,omitempty"`
 	From      int                    `json:"from,omitempty"`
@@ -97,10 +97,10 @@ func (a *app) targets() (*activities.Targets, error) {
 func leavesOf(in AppInput, targets *activities.Targets) []leafState {
 	leaves := make([]leafState, 0, len(targets.Clusters))
 	for i, c := range targets.Clusters {
-		marks := plan.First(in.Operation, in.Prune, targets.Held(i), in.App.Resources)
+		marks := plan.First(in.Operation, in.Prune, targets.Inherited(i), in.App.Resources)
 		leaves = append(leaves, leafState{
 			ClusterProgress: ClusterProgress{Cluster: c, Connectivity: domain.ConnectivityUnknown, Marks: marks.Encode()},
-			done:            in.idle(marks), held: targets.Held(i), report: targets.Reports[i],
+			done:            in.idle(marks), inherited: targets.Inherited(i), report: targets.Reports[i],
 		})
 	}
 	for _, i := range targets.Suspect {
@@ -142,8 +142,8 @@ func (a *app) begin(ctx workflow.Context, l *leafState) {
 func (a *app) leafInput(l *leafState) activities.LeafInput {
 	in := activities.LeafInput{
 		Scope: a.in.Scope, App: a.in.App.Name, Cluster: l.Cluster, Bundle: a.in.App.Bundle,
-		Resources: a.in.App.Resources, Namespace: a.in.Namespace, Unsettled: a.in.Unsettled, Suspect: l.suspect,
-		HookTime: hookTime, Label: a.in.Label, Held: l.held, Report: l.report, Prune: a.in.Prune, User: a.in.User,
+		Resources: a.in.App.Resources, Namespace: a.in.Namespace, InDoubt: a.in.InDoubt, Suspect: l.suspect,
+		HookTime: hookTime, Label: a.in.Label, Inherited: l.inherited, Report: l.report, Prune: a.in.Prune, User: a.in.User,
 		Installs: l.installs && !a.in.deletes(),
 	}
 	in.Hooked = in.Runs(a.in.App.Events)

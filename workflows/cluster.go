@@ -24,7 +24,7 @@ func WorkCluster(ctx workflow.Context, in activities.LeafInput) (*ClusterProgres
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, func() (ClusterProgress, error) { return l.state, nil }); err != nil {
 		return nil, fmt.Errorf("set query handler: %w", err)
 	}
-	l.state.Marks = plan.First(in.Operation, in.Prune, in.Held, in.Resources).Encode()
+	l.state.Marks = plan.First(in.Operation, in.Prune, in.Inherited, in.Resources).Encode()
 	workflow.Go(l.whole, l.listen)
 	if err := l.run(ctx); err != nil {
 		return nil, err

@@ -24,21 +24,21 @@ func (o *operation) admit(ctx workflow.Context, i int) bool {
 	if len(needs) == 0 {
 		return true
 	}
-	open, held := len(needs), false
+	open, refused := len(needs), false
 	for _, need := range needs {
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			defer func() { open-- }()
 			if !o.meet(ctx, i, need) {
-				held = true
+				refused = true
 			}
 		})
 	}
-	err := workflow.Await(ctx, func() bool { return open == 0 || held })
+	err := workflow.Await(ctx, func() bool { return open == 0 || refused })
 	switch {
 	case ctx.Err() != nil:
 		o.reason(i, "not started: the operation was stopped while the app waited for others")
 		return false
-	case err != nil || held:
+	case err != nil || refused:
 		return false
 	}
 	o.reason(i, "")
@@ -136,15 +136,15 @@ func (o *operation) reason(i int, reason string) {
 	o.show()
 }
 
-// held are the apps that were not started, with the reason.
-func (o *operation) held() map[string]string {
-	held := map[string]string{}
+// notStarted are the apps that were not started, with the reason.
+func (o *operation) notStarted() map[string]string {
+	notStarted := map[string]string{}
 	for _, a := range o.progress.Apps {
 		if a.Reason != "" {
-			held[a.App] = a.Reason
+			notStarted[a.App] = a.Reason
 		}
 	}
-	return held
+	return notStarted
 }
 
 func (o *operation) app(name string) *appRun {

@@ -32,7 +32,7 @@ func TestDeployedIsWaitedFor(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, domain.ContextInstantiated, out.Status)
 	require.Equal(t, []string{"app1", "app0"}, w.clusters.order)
-	require.Empty(t, w.store.instances[contextID].Held)
+	require.Empty(t, w.store.instances[contextID].NotStarted)
 }
 
 func TestReadyIsWaitedFor(t *testing.T) {
@@ -80,7 +80,7 @@ func TestNeededAppFails(t *testing.T) {
 	require.Equal(t, map[string]string{
 		"app0": "not started: app app2, which it needs, is not Deployed",
 		"app1": "not started: app app2, which it needs, is not Deployed",
-	}, w.store.instances[contextID].Held)
+	}, w.store.instances[contextID].NotStarted)
 }
 
 func TestStopWhileAnAppWaits(t *testing.T) {
@@ -105,7 +105,7 @@ func TestStopWhileAnAppWaits(t *testing.T) {
 			require.NoError(t, stopped.err)
 			require.Equal(t, domain.ContextInstantiateFailed, out.Status)
 			require.Equal(t, []domain.State{domain.Created, domain.Approved, domain.Instantiated, domain.InstantiateStopped}, w.store.states())
-			require.Equal(t, map[string]string{"app0": "not started: the operation was stopped while the app waited for others"}, w.store.instances[contextID].Held)
+			require.Equal(t, map[string]string{"app0": "not started: the operation was stopped while the app waited for others"}, w.store.instances[contextID].NotStarted)
 			for _, in := range w.clusters.inputs {
 				require.NotEqual(t, "app0", in.App)
 			}

@@ -17,7 +17,7 @@ type OperationInput struct {
 	By   string      `json:"by,omitempty"` // who asked for it, as far as somebody said so
 }
 
-var lifecycle *activities.Lifecycle // names the methods; never called
+var lifecycle *activities.Control // names the methods; never called
 
 // Instantiate renders, places and plans, records the new state, and applies every app to its clusters. What a terminate
 // has left of the context before is then pruned.
@@ -128,7 +128,7 @@ type operation struct {
 	cancelled   bool // from Temporal's side
 
 	asked      bool // somebody waits for it to be accepted
-	settled    bool // accepted or refused
+	answered   bool // accepted or refused
 	acceptance Acceptance
 	refusal    error
 
@@ -215,7 +215,7 @@ func (o *operation) finish(prepared activities.Prepared, reason string) (*activi
 		_ = workflow.Await(o.whole, func() bool { return o.stopRecorded })
 	}
 	in := activities.FinishInput{
-		Scope: o.in.Scope, Plan: prepared.Plan, Stopped: o.stopping, Reason: reason, Held: o.held(),
+		Scope: o.in.Scope, Plan: prepared.Plan, Stopped: o.stopping, Reason: reason, NotStarted: o.notStarted(),
 		Left: reason != "" && o.in.Operation == domain.OpTerminate,
 	}
 	var out activities.Outcome

@@ -291,7 +291,7 @@ func newWorldOf(t *testing.T, op domain.Operation, change func(*plan.Plan), apps
 
 // register has the real activities but for Prepare, which wants charts.
 func (w *world) register(prepared activities.Prepared) {
-	l := &activities.Lifecycle{Store: w.store, Runs: runs{inOrder: true}, Now: func() time.Time { return begun }}
+	l := &activities.Control{Store: w.store, Runs: runs{inOrder: true}, Now: func() time.Time { return begun }}
 	w.RegisterActivity(l)
 	w.RegisterActivity(&activities.Watch{Store: plans{memory: w.store}, Shards: w.shards})
 	w.prepared = &prepared

@@ -21,11 +21,11 @@ import (
 
 const nextID = "3114006130701074262"
 
-// held is a target of app0 with the marks that it begins with.
-func held(cluster, marks string) plan.Target {
+// inherited is a target of app0 with the marks that it begins with.
+func inherited(cluster, marks string) plan.Target {
 	t := plan.Target{ClusterName: domain.ClusterName{Provider: "p", Name: cluster}}
 	if marks != "" {
-		t.Held = &plan.Held{Marks: marks}
+		t.Inherited = &plan.Inherited{Marks: marks}
 	}
 	return t
 }
@@ -65,22 +65,22 @@ func newUpdate(t *testing.T, apps ...plan.App) (*world, *activities.Prepared) {
 		prepared.Apps[i].Work, prepared.Apps[i].Targets = work, targets
 		prepared.Apps[i].Counts = map[domain.ResourceState]int{domain.ResourceApplied: 1}
 	}
-	var l *activities.Lifecycle
+	var l *activities.Control
 	w.OnActivity(l.PrepareChange, mock.Anything, mock.Anything).Maybe().Return(
 		func(context.Context, activities.ChangeInput) (*activities.Prepared, error) {
 			return &prepared, workflows.ToTemporal(w.refusal, 1)
 		})
 	for _, a := range p.Apps {
 		for _, target := range a.Targets {
-			w.clusters.acts[target.Name] = w.clusters.settle
+			w.clusters.acts[target.Name] = w.clusters.obey
 		}
 	}
 	return w, &prepared
 }
 
-// settle does what the marks ask for, as the real activity does.
-func (c *clusters) settle(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error) {
-	marks := domain.DecodeMarks(in.Held)
+// obey does what the marks ask for, as the real activity does.
+func (c *clusters) obey(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error) {
+	marks := domain.DecodeMarks(in.Inherited)
 	if leaf, err := c.store.Leaf(ctx, in.LeafID()); in.Prune && err == nil {
 		marks = domain.DecodeMarks(leaf.Marks)
 	}
@@ -106,14 +106,14 @@ func (w *world) next(cluster string) string {
 }
 
 func TestUpdateAppliesThenPrunes(t *testing.T) {
-	leaving := held("left", "1G1d")
+	leaving := inherited("left", "1G1d")
 	leaving.Leaving = true
 	w, prepared := newUpdate(t,
-		plan.App{Name: "app0", Targets: []plan.Target{held("changed", "1o1d"), held("idle", "1A1G"), leaving, held("new", "1p1G"), held("pruned", "1A1d")}},
-		plan.App{Name: "idle", Targets: []plan.Target{held("idle", "1A1G")}},
+		plan.App{Name: "app0", Targets: []plan.Target{inherited("changed", "1o1d"), inherited("idle", "1A1G"), leaving, inherited("new", "1p1G"), inherited("pruned", "1A1d")}},
+		plan.App{Name: "idle", Targets: []plan.Target{inherited("idle", "1A1G")}},
 	)
 	var order []string
-	settle := w.clusters.acts["changed"]
+	obey := w.clusters.acts["changed"]
 	for _, name := range []string{"changed", "left", "new", "pruned", "idle"} {
 		w.clusters.acts[name] = func(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error) {
 			require.Equal(t, contextID, in.Label)
@@ -124,7 +124,7 @@ func TestUpdateAppliesThenPrunes(t *testing.T) {
 			w.clusters.mu.Lock()
 			order = append(order, what+name)
 			w.clusters.mu.Unlock()
-			return settle(ctx, in)
+			return obey(ctx, in)
 		}
 	}
 	accepted := w.update(workflows.AcceptUpdate, 0)
@@ -155,9 +155,9 @@ func TestUpdateAppliesThenPrunes(t *testing.T) {
 
 // TestInstantiateTakesOverWhatATerminateHasLeft applies, then prunes.
 func TestInstantiateTakesOverWhatATerminateHasLeft(t *testing.T) {
-	leaving := held("left", "1G1d")
+	leaving := inherited("left", "1G1d")
 	leaving.Leaving = true
-	w, prepared := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{held("gone", "1p1G"), leaving, held("there", "1o1d")}})
+	w, prepared := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{inherited("gone", "1p1G"), leaving, inherited("there", "1o1d")}})
 	w.store.group.History.Append(domain.Terminated, contextID, 0, begun)
 	w.store.group.History.Append(domain.TerminateStopped, contextID, 0, begun)
 	require.NoError(t, w.store.UpdateInstance(t.Context(), contextID, func(i *domain.Instance) error {
@@ -195,7 +195,7 @@ func TestInstantiateAfterATerminateThatHasLeftWhatNoRecordTellsOf(t *testing.T) 
 	earlier := w.store.instances[contextID]
 	w.scope.ContextID, w.scope.Operation = nextID, domain.OpInstantiate
 	prepared := w.store.planned(t, &plan.Plan{ContextID: nextID, Owner: w.scope.Owner, Namespace: "default", Apps: []plan.App{
-		{Name: "app0", Resources: make([]plan.ResourceID, 2), Targets: []plan.Target{held("a", "")}},
+		{Name: "app0", Resources: make([]plan.ResourceID, 2), Targets: []plan.Target{inherited("a", "")}},
 	}})
 	prepared.From = &activities.From{ContextID: contextID, Owner: w.scope.Owner, Ended: contextID, Plan: earlier.Plan}
 	w.prepared = &prepared
@@ -212,7 +212,7 @@ func TestInstantiateAfterATerminateThatHasLeftWhatNoRecordTellsOf(t *testing.T) 
 }
 
 func TestUpdateWithoutADifference(t *testing.T) {
-	w, prepared := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{held("a", "1A1G")}})
+	w, prepared := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{inherited("a", "1A1G")}})
 	*prepared = activities.Prepared{Unchanged: true, Revision: 1, Warnings: []string{"nothing to update"}}
 	before := w.store.instances[contextID]
 	accepted := w.update(workflows.AcceptUpdate, 0)
@@ -229,11 +229,11 @@ func TestUpdateWithoutADifference(t *testing.T) {
 // TestUpdateWithoutADifferenceOfACloud: a reference that was deleted and made again has no certificate, and makes no
 // difference in clusters.
 func TestUpdateWithoutADifferenceOfACloud(t *testing.T) {
-	w, prepared := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{held("a", "1A1G")}})
+	w, prepared := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{inherited("a", "1A1G")}})
 	*prepared = activities.Prepared{Unchanged: true, Revision: 1}
 	w.scope.Owner = "projects/p/logical-clouds/lc"
 	var kept []domain.Key
-	var l *activities.Lifecycle
+	var l *activities.Control
 	w.OnActivity(l.KeepCertificates, mock.Anything, mock.Anything).Return(func(_ context.Context, cloud domain.Key) error {
 		kept = append(kept, cloud)
 		return nil
@@ -245,7 +245,7 @@ func TestUpdateWithoutADifferenceOfACloud(t *testing.T) {
 
 func TestUpdateIsRefused(t *testing.T) {
 	t.Run("in prepare", func(t *testing.T) {
-		w, _ := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{held("a", "1p1G")}})
+		w, _ := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{inherited("a", "1p1G")}})
 		w.refusal = fail.New(fail.Invalid, "broken")
 		out, err := w.run()
 		require.NoError(t, err)
@@ -253,7 +253,7 @@ func TestUpdateIsRefused(t *testing.T) {
 		require.Equal(t, instantiated, w.store.states())
 	})
 	t.Run("when the group was changed meanwhile", func(t *testing.T) {
-		w, _ := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{held("a", "1p1G")}})
+		w, _ := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{inherited("a", "1p1G")}})
 		w.store.group.Revision++
 		out, err := w.run()
 		require.NoError(t, err)
@@ -267,7 +267,7 @@ func TestUpdateIsRefused(t *testing.T) {
 // TestUpdatePrunesNothing when not all is applied.
 func TestUpdatePrunesNothing(t *testing.T) {
 	apps := func() plan.App {
-		return plan.App{Name: "app0", Targets: []plan.Target{held("a", "1o1d"), held("b", "1A1d")}}
+		return plan.App{Name: "app0", Targets: []plan.Target{inherited("a", "1o1d"), inherited("b", "1A1d")}}
 	}
 	t.Run("after a refusal", func(t *testing.T) {
 		w, _ := newUpdate(t, apps())
@@ -299,11 +299,11 @@ func TestUpdatePrunesNothing(t *testing.T) {
 // TestUpdateStoppedWhileItPrunes: what a silent attempt at pruning may have deleted is known to be in doubt, and what was
 // applied is not.
 func TestUpdateStoppedWhileItPrunes(t *testing.T) {
-	w, _ := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{held("a", "1o1d")}})
-	settle := w.clusters.acts["a"]
+	w, _ := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{inherited("a", "1o1d")}})
+	obey := w.clusters.acts["a"]
 	w.clusters.acts["a"] = func(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error) {
 		if !in.Prune {
-			return settle(ctx, in)
+			return obey(ctx, in)
 		}
 		return nil, workflows.ToTemporal(fail.New(fail.Unavailable, "worker lost"), activity.GetInfo(ctx).Attempt)
 	}
@@ -317,9 +317,9 @@ func TestUpdateStoppedWhileItPrunes(t *testing.T) {
 // TestUpdateThatFailsLeavesClusters: one that has nothing any more is not watched any longer, one of which something could
 // not be deleted is.
 func TestUpdateThatFailsLeavesClusters(t *testing.T) {
-	emptied, stuck := held("emptied", "1G1d"), held("stuck", "1G1d")
+	emptied, stuck := inherited("emptied", "1G1d"), inherited("stuck", "1G1d")
 	emptied.Leaving, stuck.Leaving = true, true
-	w, _ := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{held("a", "1o1G"), emptied, stuck}})
+	w, _ := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{inherited("a", "1o1G"), emptied, stuck}})
 	w.clusters.acts["stuck"] = func(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error) {
 		return w.clusters.end(ctx, in, domain.DecodeMarks("1G1X"))
 	}
@@ -330,7 +330,7 @@ func TestUpdateThatFailsLeavesClusters(t *testing.T) {
 }
 
 func TestRollbackIsAnUpdate(t *testing.T) {
-	w, _ := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{held("a", "1o1d")}})
+	w, _ := newUpdate(t, plan.App{Name: "app0", Targets: []plan.Target{inherited("a", "1o1d")}})
 	w.scope.Operation = domain.OpRollback
 	out, err := w.run()
 	require.NoError(t, err)
@@ -344,12 +344,12 @@ func TestTerminateOfAnUpdate(t *testing.T) {
 	i := w.store.instances[contextID]
 	i.Label, i.Origin = "1", domain.OpUpdate
 	p := w.plan(i.Plan)
-	p.Apps[0].Targets[0].Held = &plan.Held{Marks: "1A1G"}
+	p.Apps[0].Targets[0].Inherited = &plan.Inherited{Marks: "1A1G"}
 	i.Plan = w.store.planned(t, p).Plan
 	w.store.instances[contextID] = i
 	w.clusters.acts["a"] = func(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error) {
 		require.Equal(t, "1", in.Label)
-		require.Equal(t, "1A1G", in.Held)
+		require.Equal(t, "1A1G", in.Inherited)
 		require.False(t, in.Prune)
 		return w.clusters.end(ctx, in, domain.DecodeMarks("1D1G"))
 	}
@@ -373,7 +373,7 @@ func (w *world) plan(digest domain.Digest) *plan.Plan {
 func TestUpdatePrunesNothingWhenABatchIsLost(t *testing.T) {
 	app := plan.App{Name: "app0"}
 	for i := range 251 {
-		app.Targets = append(app.Targets, held(fmt.Sprintf("c%03d", i), "1o1d"))
+		app.Targets = append(app.Targets, inherited(fmt.Sprintf("c%03d", i), "1o1d"))
 	}
 	w, prepared := newUpdate(t, app)
 	prepared.Apps[0].Targets = nil

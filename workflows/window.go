@@ -30,13 +30,13 @@ type window struct {
 // leafState is what an app knows of one cluster.
 type leafState struct {
 	ClusterProgress
-	started, done bool
-	lost          bool   // see AppProgress
-	suspect       bool   // see activities.Targets
-	installs      bool   // see activities.Targets
-	slow          bool   // it has lost its place in the window, see loosen
-	held, report  string // see activities.LeafInput
-	cancel        workflow.CancelFunc
+	started, done     bool
+	lost              bool   // see AppProgress
+	suspect           bool   // see activities.Targets
+	installs          bool   // see activities.Targets
+	slow              bool   // it has lost its place in the window, see loosen
+	inherited, report string // see activities.LeafInput
+	cancel            workflow.CancelFunc
 }
 
 // slide runs all leaves that have work. When ctx is cancelled no more are started, and those at work are stopped.

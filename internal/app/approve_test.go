@@ -221,7 +221,7 @@ func TestApproveRehearses(t *testing.T) {
 			require.Equal(t, c.warnings, warnings)
 			require.Equal(t, domain.Approved, state)
 
-			worker := &activities.Lifecycle{Store: p.store, Now: time.Now, Charts: p.charts}
+			worker := &activities.Control{Store: p.store, Now: time.Now, Charts: p.charts}
 			_, err = worker.Prepare(t.Context(), domain.Scope{Owner: domain.KeyOf(d.group), ContextID: "2", Operation: domain.OpInstantiate})
 			if reason, refused := notYet(warnings); refused {
 				require.Equal(t, reason, fail.TextOf(err), "what is not possible yet is what an instantiate refuses")

@@ -73,7 +73,7 @@ func TestIntentsThatNothingEnforces(t *testing.T) {
 	} {
 		require.NoError(t, p.store.Create(ctx, o))
 	}
-	worker := &activities.Lifecycle{Store: p.store, Now: time.Now, Charts: p.charts}
+	worker := &activities.Control{Store: p.store, Now: time.Now, Charts: p.charts}
 	scope := domain.Scope{Owner: key, ContextID: "1", Operation: domain.OpInstantiate}
 	lifecycle := service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now)
 	plain := service.New(service.Deps{Store: p.store, Instances: lifecycle, Now: time.Now})

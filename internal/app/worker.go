@@ -38,7 +38,7 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 	work := activities.NewKube(clusters, p.store, p.engine, registered, agent)
 	work.Users, work.References, work.Rules, work.Records = users, p.store, rulesIn(p.store), p.store
 	w := worker.New(p.temporal,
-		&activities.Lifecycle{
+		&activities.Control{
 			Store: p.store, Runs: p.engine, Now: time.Now, Sealer: p.sealer, Keepers: p.engine, Charts: p.charts,
 			CertificateSeconds: int32(p.config.CertificateLifetime.Seconds()), // #nosec G115 -- bounded by the configuration
 		},

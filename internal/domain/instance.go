@@ -23,9 +23,9 @@ type Instance struct {
 	LogicalCloud Key                   `bson:"logicalCloud"`
 	Profile      string                `bson:"profile"`
 	Release      string                `bson:"release"`
-	Plan         Digest                `bson:"plan"`   // blob: plan.Plan
-	Held         map[string]string     `bson:"held"`   // apps that were not started, and why
-	Counts       map[ResourceState]int `bson:"counts"` // at the end of the last operation
+	Plan         Digest                `bson:"plan"`       // blob: plan.Plan
+	NotStarted   map[string]string     `bson:"notStarted"` // apps that were not started, and why
+	Counts       map[ResourceState]int `bson:"counts"`     // at the end of the last operation
 	Accepted     time.Time             `bson:"accepted"`
 	Ended        time.Time             `bson:"ended"` // zero while an operation is going on
 	// Label is the context whose id is in the labels of what is in clusters, "" for its own: that of the first

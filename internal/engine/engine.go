@@ -204,19 +204,19 @@ func (e *Engine) Lacking(ctx context.Context, workflowID, runID string, l activi
 	})
 }
 
-// Held asks the root of a running operation which apps wait, and for what. NotFound when it does not run.
-func (e *Engine) Held(ctx context.Context, s domain.Scope) (map[string]string, error) {
+// NotStarted asks the root of a running operation which apps wait, and for what. NotFound when it does not run.
+func (e *Engine) NotStarted(ctx context.Context, s domain.Scope) (map[string]string, error) {
 	var p workflows.OperationProgress
 	if err := e.query(ctx, workflows.OperationID(s), &p); err != nil {
 		return nil, err
 	}
-	held := map[string]string{}
+	waiting := map[string]string{}
 	for _, a := range p.Apps {
 		if a.Reason != "" {
-			held[a.App] = a.Reason
+			waiting[a.App] = a.Reason
 		}
 	}
-	return held, nil
+	return waiting, nil
 }
 
 // Counts asks the root of a running operation how many resources are in which state; the answer may be

@@ -52,7 +52,7 @@ func (r *run) apply(ctx context.Context, i int) error {
 // the CRD was applied.
 func (r *run) applyServed(ctx context.Context, i int) error {
 	id := r.Resources[i].ResourceID
-	for deadline := time.Now().Add(r.config.Settle); ; {
+	for deadline := time.Now().Add(r.config.StageWait); ; {
 		err := r.applyOnce(ctx, i)
 		switch {
 		case meta.IsNoMatchError(err) && r.defines(id):

@@ -58,7 +58,7 @@ func TestEndOfContextPassesThrough(t *testing.T) {
 			mark: domain.MarkPending, resources: custom[:1], want: domain.Marks{domain.MarkPending},
 			handle: func(_ http.ResponseWriter, r *http.Request, began func()) { began(); <-r.Context().Done() },
 		},
-		"while a CRD settles": {
+		"while a CRD is not served yet": {
 			mark: domain.MarkPending, resources: custom, want: domain.Marks{domain.MarkPending, domain.MarkPending},
 			handle: func(w http.ResponseWriter, r *http.Request, began func()) {
 				if strings.HasPrefix(r.URL.Path, "/apis/") {
@@ -81,7 +81,7 @@ func TestEndOfContextPassesThrough(t *testing.T) {
 				defer cancel(nil)
 				began := make(chan struct{}, 1000)
 				s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) { tc.handle(w, r, func() { began <- struct{}{} }) })
-				c := s.open(t, kube.Config{Parallel: 1, Request: time.Hour, Settle: time.Hour})
+				c := s.open(t, kube.Config{Parallel: 1, Request: time.Hour, StageWait: time.Hour})
 				j, watcher := job(tc.resources, tc.mark)
 				ended := make(chan kube.Outcome, 1)
 				go func() {

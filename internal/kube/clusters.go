@@ -25,7 +25,7 @@ type Config struct {
 	Request   time.Duration // for one request, connecting included, 15 s
 	Idle      time.Duration // how long an unused connection is kept, 1 min
 	Fresh     time.Duration // how long credentials are used before they are asked for again, 10 s
-	Settle    time.Duration // how long a new CRD, or a deletion, is waited for, 10 s
+	StageWait time.Duration // how long a new CRD, or a deletion, is waited for, 10 s
 }
 
 func (c Config) withDefaults() Config {
@@ -38,7 +38,7 @@ func (c Config) withDefaults() Config {
 		{&c.Request, 15 * time.Second},
 		{&c.Idle, time.Minute},
 		{&c.Fresh, 10 * time.Second},
-		{&c.Settle, 10 * time.Second},
+		{&c.StageWait, 10 * time.Second},
 	} {
 		if *d.value == 0 {
 			*d.value = d.fallback

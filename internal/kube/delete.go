@@ -25,7 +25,7 @@ import (
 // Apply. They become MarkDeleting before the request, then MarkDeleted or, with the cluster's message,
 // MarkUndeleted. What is absent counts as deleted, also when its kind is gone, and so does what carries
 // another deployment's label: it is somebody else's now, which the note says. An object that outlives its
-// deletion (finalizers, a pod's grace period) is waited for up to Config.Settle a stage; then it is MarkLeaving, with a
+// deletion (finalizers, a pod's grace period) is waited for up to Config.StageWait a stage; then it is MarkLeaving, with a
 // note that says what it waits for, and the next stage is begun. As long as there is one the outcome is to try again, and
 // says for what in Waits; one that was MarkLeaving before is looked at once.
 func (c *Cluster) Delete(ctx context.Context, j Job) Outcome {
@@ -265,9 +265,9 @@ const (
 	longestLook = time.Second
 )
 
-// awaitLeave waits for what is leaving, up to Config.Settle for all of it. What is there then is stuck.
+// awaitLeave waits for what is leaving, up to Config.StageWait for all of it. What is there then is stuck.
 func (r *run) awaitLeave(ctx context.Context, l, stuck *leaving) error {
-	deadline := time.Now().Add(r.config.Settle)
+	deadline := time.Now().Add(r.config.StageWait)
 	indices := make([]int, 0, len(l.objects))
 	for i := range l.objects {
 		indices = append(indices, i)

@@ -122,7 +122,7 @@ func TestDeleteOfKindThatCannotBeLookedUp(t *testing.T) {
 	require.Equal(t, domain.Marks{domain.MarkDoomed}, watcher.Marks, "the object may well be there")
 }
 
-func TestCustomKindThatSettlesLate(t *testing.T) {
+func TestCustomKindThatIsServedLate(t *testing.T) {
 	t.Parallel()
 	crd := plan.Resource{
 		ResourceID: plan.ResourceID{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "widgets.example.com"},
@@ -143,7 +143,7 @@ func TestCustomKindThatSettlesLate(t *testing.T) {
 		})
 		j, watcher := job(append(customResources(2, "Widget"), crd), domain.MarkPending)
 		j.Resources[0].Stage, j.Resources[1].Stage = 1, 1
-		require.NoError(t, s.open(t, kube.Config{Settle: time.Hour}).Apply(t.Context(), j).Retry)
+		require.NoError(t, s.open(t, kube.Config{StageWait: time.Hour}).Apply(t.Context(), j).Retry)
 		require.Equal(t, domain.NewMarks(3, domain.MarkApplied), watcher.Marks)
 	})
 	t.Run("is tried again later", func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestCustomKindThatSettlesLate(t *testing.T) {
 		s := serve(t, http2, (&api{}).serve)
 		j, watcher := job(append(customResources(1, "Widget"), crd), domain.MarkPending)
 		j.Resources[0].Stage = 1
-		outcome := s.open(t, kube.Config{Settle: 1}).Apply(t.Context(), j)
+		outcome := s.open(t, kube.Config{StageWait: 1}).Apply(t.Context(), j)
 		require.True(t, fail.Is(outcome.Retry, fail.Unavailable), "%v", outcome.Retry)
 		require.Contains(t, fail.TextOf(outcome.Retry), "Widget a0: ")
 		require.Equal(t, domain.Marks{domain.MarkPending, domain.MarkApplied}, watcher.Marks)
@@ -161,7 +161,7 @@ func TestCustomKindThatSettlesLate(t *testing.T) {
 		s := serve(t, http2, (&api{}).serve)
 		j, watcher := job(append(customResources(1, "Widget"), crd), domain.MarkPending)
 		j.Marks[1] = domain.MarkRefused
-		require.NoError(t, s.open(t, kube.Config{Settle: time.Hour}).Apply(t.Context(), j).Retry)
+		require.NoError(t, s.open(t, kube.Config{StageWait: time.Hour}).Apply(t.Context(), j).Retry)
 		require.Equal(t, domain.MarkRefused, watcher.Marks[0])
 	})
 	t.Run("is refused when the CRD is of another kind", func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestCustomKindThatSettlesLate(t *testing.T) {
 		s := serve(t, http2, (&api{}).serve)
 		j, watcher := job(append(customResources(1, "Gadget"), crd), domain.MarkPending)
 		j.Resources[0].Stage = 1
-		require.NoError(t, s.open(t, kube.Config{Settle: time.Hour}).Apply(t.Context(), j).Retry)
+		require.NoError(t, s.open(t, kube.Config{StageWait: time.Hour}).Apply(t.Context(), j).Retry)
 		require.Equal(t, domain.Marks{domain.MarkRefused, domain.MarkApplied}, watcher.Marks)
 	})
 }

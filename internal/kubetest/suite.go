@@ -499,7 +499,7 @@ func saysFinalizers(w *world) {
 	resources := []plan.Resource{w.configMap(1, "held"), w.configMap(1, "free"), w.configMap(0, "before")}
 	w.mustApply(resources)
 	w.hold("held")
-	w.cluster = Open(w, kube.Config{Settle: 50 * time.Millisecond}, w.kubeconfig)
+	w.cluster = Open(w, kube.Config{StageWait: 50 * time.Millisecond}, w.kubeconfig)
 	marks := domain.NewMarks(3, domain.MarkDoomed)
 	for range 2 { // an attempt that finds the deletion asked for already says the same
 		j, watcher := w.job(resources, marks)
@@ -542,7 +542,7 @@ metadata: {name: `+other+`}
 		}
 	}
 	w.Cleanup(let)
-	w.cluster = Open(w, kube.Config{Settle: 50 * time.Millisecond}, w.kubeconfig)
+	w.cluster = Open(w, kube.Config{StageWait: 50 * time.Millisecond}, w.kubeconfig)
 	marks := domain.Marks{domain.MarkDoomed}
 	attempt := func() kube.Outcome {
 		j, watcher := w.job(resources, marks)
@@ -571,7 +571,7 @@ func looksAtFew(w *world) {
 	for i := range resources {
 		w.hold(resources[i].Name)
 	}
-	w.cluster = Open(w, kube.Config{Settle: time.Nanosecond}, w.kubeconfig)
+	w.cluster = Open(w, kube.Config{StageWait: time.Nanosecond}, w.kubeconfig)
 	outcome, watcher := w.delete(resources)
 	require.Equal(w, domain.NewMarks(n, domain.MarkLeaving), watcher.Marks)
 	require.Contains(w, outcome.Waits, "waits until ConfigMap held-0 is gone")

@@ -161,7 +161,7 @@ const (
 
 // Patient is the configuration with deadlines that a busy machine does not come to, where it has none.
 func Patient(c kube.Config) kube.Config {
-	for _, d := range []*time.Duration{&c.Dial, &c.Handshake, &c.Request, &c.Settle} {
+	for _, d := range []*time.Duration{&c.Dial, &c.Handshake, &c.Request, &c.StageWait} {
 		*d = cmp.Or(*d, Deadline)
 	}
 	return c

@@ -111,7 +111,7 @@ func TestWritesFirstChangeAtOnceAndThenOneAnInterval(t *testing.T) {
 		all = append(all, fmt.Sprintf("c-%03d", len(all)))
 		w.configMap(all[len(all)-1])
 	}
-	before, start, clock := counted.settle(t, interval), time.Now(), idle.Start(t)
+	before, start, clock := counted.rest(t, interval), time.Now(), idle.Start(t)
 	more()
 	w.await("a first change is written", has("ConfigMap", all...))
 	first, wall := clock.Read()
@@ -123,7 +123,7 @@ func TestWritesFirstChangeAtOnceAndThenOneAnInterval(t *testing.T) {
 	}
 	w.await("the burst is there", has("ConfigMap", all...))
 	took := time.Since(start)
-	written := counted.settle(t, interval) - before
+	written := counted.rest(t, interval) - before
 	require.LessOrEqual(t, written, int64(took/interval)+1, "writes in %s", took)
 	require.GreaterOrEqual(t, written, int64(2))
 }
@@ -153,8 +153,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// settle waits until nothing has been written for two intervals, and returns how often it was.
-func (c *counter) settle(t *testing.T, interval time.Duration) int64 {
+// rest waits until nothing has been written for two intervals, and returns how often it was.
+func (c *counter) rest(t *testing.T, interval time.Duration) int64 {
 	t.Helper()
 	last, since := c.sent.Load(), time.Now()
 	require.Eventually(t, func() bool {

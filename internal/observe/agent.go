@@ -139,7 +139,7 @@ func (a *agent) observe(ctx context.Context, c *kube.Cluster, id string) (*domai
 		case b.Error != "":
 			return &domain.Observation{Error: b.Error}, nil
 		case !b.Complete:
-			return nil, errUnsettled
+			return nil, errBeingWritten
 		default:
 			if b.Lease != "" {
 				a.lease.expect()

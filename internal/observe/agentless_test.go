@@ -96,10 +96,10 @@ func TestAgentlessSeesWhatTheAgentReports(t *testing.T) {
 	w.apply(secrets, "app", secret)
 	w.apply(deployments, "app", deployment)
 	stop := w.watch(domain.ReportAgentless, nil)
-	settled := func(o *domain.Observation) bool { // nothing runs the Pods
+	asExpected := func(o *domain.Observation) bool { // nothing runs the Pods
 		return o != nil && len(o.Resources) == 5 && strings.Contains(string(resource(o, "Deployment", "d").JSON), `"updatedReplicas":2`)
 	}
-	seen := w.await("app", settled)
+	seen := w.await("app", asExpected)
 	stop()
 	require.NoError(t, w.store.DeleteObservation(t.Context(), seen.ObservedApp))
 
@@ -116,7 +116,7 @@ func TestAgentlessSeesWhatTheAgentReports(t *testing.T) {
 		require.NoError(t, <-ended)
 	}()
 	w.watch(domain.ReportAgent, nil)
-	reported := w.await("app", func(o *domain.Observation) bool { return settled(o) && len(o.Kinds) == len(seen.Kinds) })
+	reported := w.await("app", func(o *domain.Observation) bool { return asExpected(o) && len(o.Kinds) == len(seen.Kinds) })
 	require.Empty(t, cmp.Diff(seen, reported))
 }
 

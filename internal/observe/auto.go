@@ -70,7 +70,7 @@ func (a *auto) covers(ctx context.Context, c *kube.Cluster) (bool, error) {
 
 // notCovered is err, unless that is the cluster's word that there is no report.
 func notCovered(err error) error {
-	if kube.IsAnswer(err) || errors.Is(err, errNoDefinition) || errors.Is(err, errUnsettled) {
+	if kube.IsAnswer(err) || errors.Is(err, errNoDefinition) || errors.Is(err, errBeingWritten) {
 		return nil
 	}
 	return err

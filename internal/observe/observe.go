@@ -76,7 +76,7 @@ type Watcher struct {
 	config Config
 	source source
 	queue  *queue
-	auto   *auto // nil where who is heard is settled
+	auto   *auto // nil where who is heard is fixed
 
 	mu sync.Mutex
 	// sent are the digests of what the sink has, by deployment id; "" where only that it has something is known.
@@ -105,8 +105,8 @@ var (
 	errKinds = errors.New("the cluster's kinds have changed")
 	// errAnother says that somebody else is to be heard.
 	errAnother = errors.New("somebody else is to be heard")
-	// errUnsettled says that what was read is being written.
-	errUnsettled = errors.New("a newer state is on its way")
+	// errBeingWritten says that what was read is being written.
+	errBeingWritten = errors.New("a newer state is on its way")
 )
 
 // New makes a watcher. Invalid when nothing is to be watched.

@@ -121,7 +121,7 @@ func (w *Watcher) reportOne(ctx context.Context, c *kube.Cluster, id string) err
 		return nil // it is not a label of ours
 	}
 	o, err := w.source.observe(ctx, c, id)
-	if errors.Is(err, errUnsettled) {
+	if errors.Is(err, errBeingWritten) {
 		return nil // what follows will be queued
 	}
 	if err != nil {

@@ -103,13 +103,13 @@ func LeftBy(contextID string, leaves []domain.Leaf) Left {
 
 // Record is what the end of an operation changes in the record of its context.
 type Record struct {
-	Status  domain.ContextStatus
-	Counts  map[domain.ResourceState]int
-	Plan    domain.Digest
-	Stopped bool
-	Reason  string
-	Held    map[string]string
-	At      time.Time
+	Status     domain.ContextStatus
+	Counts     map[domain.ResourceState]int
+	Plan       domain.Digest
+	Stopped    bool
+	Reason     string
+	NotStarted map[string]string
+	At         time.Time
 }
 
 // Word says what Record.Write did. Attempts at an operation's last write may come twice, or late.
@@ -136,7 +136,7 @@ func (r Record) Write(i *domain.Instance, s domain.Scope) Word {
 		reason = cmp.Or(reason, i.Remnants)
 	}
 	i.Status, i.Counts, i.Reason, i.Plan, i.Ended = r.Status, r.Counts, reason, r.Plan, r.At
-	i.Remnants, i.Held = "", r.Held
+	i.Remnants, i.NotStarted = "", r.NotStarted
 	i.End(s.Operation, r.Status, r.Stopped, reason, r.At)
 	return Written
 }

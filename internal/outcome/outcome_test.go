@@ -17,8 +17,8 @@ func TestOf(t *testing.T) {
 	target := func(name string) plan.Target {
 		return plan.Target{ClusterName: domain.ClusterName{Provider: "p", Name: name}}
 	}
-	held := target("held")
-	held.Held = &plan.Held{Marks: "1A1K"}
+	inherited := target("inherited")
+	inherited.Inherited = &plan.Inherited{Marks: "1A1K"}
 	for name, c := range map[string]struct {
 		ended    outcome.Ended
 		targets  []plan.Target
@@ -35,11 +35,11 @@ func TestOf(t *testing.T) {
 			domain.ContextInstantiateFailed, stateCounts{"Applied": 2, "Pending": 2},
 		},
 		"without work it is as earlier contexts left it": {
-			outcome.Ended{Operation: domain.OpUpdate}, []plan.Target{target("a"), held}, "1A1h",
+			outcome.Ended{Operation: domain.OpUpdate}, []plan.Target{target("a"), inherited}, "1A1h",
 			domain.ContextInstantiated, stateCounts{"Applied": 3, "Pending": 1},
 		},
 		"a stop is a failure": {
-			outcome.Ended{Operation: domain.OpUpdate, Stopped: true}, []plan.Target{held}, "",
+			outcome.Ended{Operation: domain.OpUpdate, Stopped: true}, []plan.Target{inherited}, "",
 			domain.ContextInstantiateFailed, stateCounts{"Applied": 2},
 		},
 		"a terminate leaves what is to be kept": {

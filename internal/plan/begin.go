@@ -7,12 +7,12 @@ import (
 )
 
 // First are the marks of n resources before anything of the work on a leaf is done, as far as they are known without its
-// record: held is what earlier contexts left, "" for nothing. Of a terminate they are all that may have to be deleted;
+// record: inherited is what earlier contexts left, "" for nothing. Of a terminate they are all that may have to be deleted;
 // pruning begins when all is applied.
-func First(op domain.Operation, prune bool, held string, n int) domain.Marks {
+func First(op domain.Operation, prune bool, inherited string, n int) domain.Marks {
 	marks := domain.NewMarks(n, domain.MarkPending)
-	if held != "" {
-		marks = domain.DecodeMarks(held)
+	if inherited != "" {
+		marks = domain.DecodeMarks(inherited)
 	}
 	for i, m := range marks {
 		switch {
@@ -30,12 +30,12 @@ type Start struct {
 	Operation domain.Operation
 	Prune     bool // what is not wanted any more is to be deleted
 	Installs  bool // Target's
-	Held      string
-	Report    string // Held's
+	Inherited string
+	Report    string // Inherited's
 	// TookOver says that the context has taken over from another one.
 	TookOver bool
-	// Unsettled says that the record may know less than was sent to the cluster.
-	Unsettled bool
+	// InDoubt says that the record may know less than was sent to the cluster.
+	InDoubt bool
 	// Record is what the context's last work on the leaf has left, nil where none was done.
 	Record *domain.Leaf
 }
@@ -53,34 +53,34 @@ type Beginning struct {
 
 // Begin decides with what the work on a leaf begins.
 func Begin(resources []Resource, s Start) Beginning {
-	held := First("", false, s.Held, len(resources))
+	inherited := First("", false, s.Inherited, len(resources))
 	switch {
 	case s.Installs && !s.Deletes(): // the plan says which hooks have been run
-		return Beginning{Marks: held}
+		return Beginning{Marks: inherited}
 	case !s.Deletes():
-		return Beginning{Marks: Due(resources, s.Operation, held)}
+		return Beginning{Marks: Due(resources, s.Operation, inherited)}
 	case s.Prune:
-		return beginPruning(held, s)
-	case s.Unsettled:
-		return Beginning{Marks: Doom(resources, held.Doubt(), domain.OpUpdate), Reported: true}
+		return beginPruning(inherited, s)
+	case s.InDoubt:
+		return Beginning{Marks: Doom(resources, inherited.Doubt(), domain.OpUpdate), Reported: true}
 	default:
-		left := s.left(held)
+		left := s.left(inherited)
 		return Beginning{Marks: Doom(resources, domain.DecodeMarks(left.Marks), left.Operation), Reported: reported(left, s.TookOver)}
 	}
 }
 
 // left is the record of the leaf; without one nothing was done on what earlier contexts left.
-func (s Start) left(held domain.Marks) *domain.Leaf {
+func (s Start) left(inherited domain.Marks) *domain.Leaf {
 	if s.Record != nil {
 		return s.Record
 	}
-	return &domain.Leaf{Operation: domain.OpUpdate, Marks: held.Encode(), Report: s.Report}
+	return &domain.Leaf{Operation: domain.OpUpdate, Marks: inherited.Encode(), Report: s.Report}
 }
 
 // beginPruning begins work that prunes. When nothing of the leaf stays, its ResourceBundleState is to go, too; else it stays
 // as it is.
-func beginPruning(held domain.Marks, s Start) Beginning {
-	left := s.left(held)
+func beginPruning(inherited domain.Marks, s Start) Beginning {
+	left := s.left(inherited)
 	b := Beginning{Marks: domain.DecodeMarks(left.Marks)}
 	stays := b.Marks.Has(func(m domain.Mark) bool { return !m.ToDelete() && m != domain.MarkGone })
 	if b.Reported = !stays; stays {

@@ -25,16 +25,16 @@ func TestBegin(t *testing.T) {
 		report   string
 	}{
 		"an instantiate": {start: plan.Start{Operation: domain.OpInstantiate}, want: "2p1h"},
-		"an update":      {start: plan.Start{Operation: domain.OpUpdate, Held: "1o1A1h"}, want: "1o1A1h"},
+		"an update":      {start: plan.Start{Operation: domain.OpUpdate, Inherited: "1o1A1h"}, want: "1o1A1h"},
 		"an update where the plan says what is installed": {
-			start: plan.Start{Operation: domain.OpUpdate, Held: "2p1A", Installs: true}, want: "2p1A",
+			start: plan.Start{Operation: domain.OpUpdate, Inherited: "2p1A", Installs: true}, want: "2p1A",
 		},
 		"a terminate of what was never sent": {start: plan.Start{Operation: domain.OpTerminate}, want: "3D"},
 		"a terminate": {
 			start: plan.Start{Operation: domain.OpTerminate, Record: record(domain.OpInstantiate, "2A1h")}, want: "1d1K1p", reported: true,
 		},
 		"a terminate of which nobody knows what was sent": {
-			start: plan.Start{Operation: domain.OpTerminate, Unsettled: true, Record: record(domain.OpInstantiate, "2p1h")}, want: "1d1K1s", reported: true,
+			start: plan.Start{Operation: domain.OpTerminate, InDoubt: true, Record: record(domain.OpInstantiate, "2p1h")}, want: "1d1K1s", reported: true,
 		},
 		"a terminate of what was applied without an answer": {
 			start: plan.Start{Operation: domain.OpTerminate, Record: record(domain.OpInstantiate, "1s1p1h")}, want: "1d1D1p",
@@ -43,7 +43,7 @@ func TestBegin(t *testing.T) {
 			start: plan.Start{Operation: domain.OpTerminate, TookOver: true, Record: record(domain.OpUpdate, "1s1p1h")}, want: "1d1D1p", reported: true,
 		},
 		"a terminate of what an update had no work on": {
-			start: plan.Start{Operation: domain.OpTerminate, TookOver: true, Held: "2A1h", Report: "why"}, want: "1d1K1p", reported: true,
+			start: plan.Start{Operation: domain.OpTerminate, TookOver: true, Inherited: "2A1h", Report: "why"}, want: "1d1K1p", reported: true,
 		},
 		"a terminate again, after its hook": {
 			start: plan.Start{Operation: domain.OpTerminate, Record: record(domain.OpTerminate, "1X1K1A")}, want: "1d1K1d", reported: true,
@@ -58,7 +58,7 @@ func TestBegin(t *testing.T) {
 			start: plan.Start{Operation: domain.OpUpdate, Prune: true, Record: record(domain.OpUpdate, "1d1A1h")}, want: "1d1A1h", report: "why",
 		},
 		"pruning, where the app leaves": {
-			start: plan.Start{Operation: domain.OpUpdate, Prune: true, Held: "1d2G", Report: "why"}, want: "1d2G", reported: true,
+			start: plan.Start{Operation: domain.OpUpdate, Prune: true, Inherited: "1d2G", Report: "why"}, want: "1d2G", reported: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

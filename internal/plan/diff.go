@@ -18,10 +18,10 @@ type Side struct {
 // Installed is what an app context put into clusters.
 type Installed struct {
 	Side
-	// Leaves are its records by id; where there is none, Target.Held says what was there before it.
+	// Leaves are its records by id; where there is none, Target.Inherited says what was there before it.
 	Leaves map[string]domain.Leaf
-	// Unsettled says that the records may know less than was sent to the clusters.
-	Unsettled bool
+	// InDoubt says that the records may know less than was sent to the clusters.
+	InDoubt bool
 	// Origin is the operation that made the context; "" stands for an instantiate.
 	Origin domain.Operation
 }
@@ -38,7 +38,7 @@ func (c *Change) Empty() bool { return c.Added+c.Changed+c.Removed == 0 }
 
 // Diff plans the way from what is installed to what is wanted. The result has all that is wanted, and behind it
 // what has to go, so that one plan says all that its clusters may hold: the resources of an app are the wanted
-// ones followed by those to be pruned, its targets the wanted ones and those that it leaves. Held says how each
+// ones followed by those to be pruned, its targets the wanted ones and those that it leaves. Inherited says how each
 // begins: what is there unchanged is domain.MarkApplied and needs no request; what is there otherwise
 // is domain.MarkOutdated; what must go is domain.MarkDoomed.
 //
@@ -137,7 +137,7 @@ func (d *differ) marks(app *App, t Target) domain.Marks {
 	}
 	out := domain.NewMarks(len(app.Resources), domain.MarkPending)
 	copy(out, marks)
-	if d.old.Unsettled {
+	if d.old.InDoubt {
 		for i := range out {
 			recorded := d.isHook(app, i) && out[i].Succeeded() // before the next step began
 			if !recorded && (i >= len(begin) || begin[i] != domain.MarkGone) {
@@ -185,7 +185,7 @@ func (d *differ) app(next, old *App) {
 		}
 		d.count(marks)
 		if marks.Has(func(x domain.Mark) bool { return x != domain.MarkPending }) {
-			l.target.Held = &Held{Marks: marks.Encode(), Connectivity: l.connectivity, Report: l.report, Warnings: l.warnings}
+			l.target.Inherited = &Inherited{Marks: marks.Encode(), Connectivity: l.connectivity, Report: l.report, Warnings: l.warnings}
 		}
 		app.Targets = append(app.Targets, l.target)
 	}
@@ -335,8 +335,8 @@ func (d *differ) seen(app *App, t *Target) (domain.Connectivity, string) {
 	if leaf, ok := d.old.Leaves[domain.LeafID(d.old.Plan.ContextID, app.Name, t.ClusterName)]; ok {
 		return leaf.Connectivity, leaf.Report
 	}
-	if t.Held != nil {
-		return t.Held.Connectivity, t.Held.Report
+	if t.Inherited != nil {
+		return t.Inherited.Connectivity, t.Inherited.Report
 	}
 	return "", ""
 }

@@ -94,7 +94,7 @@ func TestDiffOfHooksThatHaveNotSucceeded(t *testing.T) {
 	for name, c := range map[string]struct {
 		origin, op domain.Operation
 		installs   bool // what was there was being installed by the context before
-		unsettled  bool
+		inDoubt    bool
 		old, marks string
 		wanted     string // old's when empty
 		want       string
@@ -165,19 +165,19 @@ func TestDiffOfHooksThatHaveNotSucceeded(t *testing.T) {
 			origin: domain.OpRollback, old: "web on a: svc=1 up=1", marks: "1A1H", wanted: "web on a: svc=1", want: "1A1d",
 		},
 		"an install of which nothing is certain": {
-			unsettled: true, old: "web on a: svc=1 pre=1 post=1 up=1", marks: "1A1A1p1h", want: "1o1A1s1H", install: true,
+			inDoubt: true, old: "web on a: svc=1 pre=1 post=1 up=1", marks: "1A1A1p1h", want: "1o1A1s1H", install: true,
 		},
 		"an update of which nothing is certain": {
-			origin: domain.OpUpdate, unsettled: true, old: "web on a: svc=1 pre=1 up=1 back=1", marks: "1A1D1p1h", want: "1o1h1s1H",
+			origin: domain.OpUpdate, inDoubt: true, old: "web on a: svc=1 pre=1 up=1 back=1", marks: "1A1D1p1h", want: "1o1h1s1H",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			old := plan.Installed{Side: side("1", c.old), Leaves: leavesOf("1", "web/a="+c.marks), Unsettled: c.unsettled, Origin: c.origin}
+			old := plan.Installed{Side: side("1", c.old), Leaves: leavesOf("1", "web/a="+c.marks), InDoubt: c.inDoubt, Origin: c.origin}
 			old.Plan.Apps[0].Targets[0].Installs = c.installs
 			change := plan.Diff(old, side("2", cmp.Or(c.wanted, c.old)), cmp.Or(c.op, domain.OpUpdate))
 			target := change.Plan.Apps[0].Targets[0]
-			require.Equal(t, c.want, target.Held.Marks)
+			require.Equal(t, c.want, target.Inherited.Marks)
 			require.Equal(t, c.install, target.Installs)
 			require.Equal(t, c.empty, change.Empty())
 		})
@@ -190,7 +190,7 @@ func TestDiffInstallsWhereItBringsAnAppTo(t *testing.T) {
 	old := plan.Installed{Side: sideOf("1", "log on a: x=1 job=1\nweb on b: svc=1"), Leaves: leavesOf("1", "log/a=2A web/b=1A")}
 	change := plan.Diff(old, sideOf("2", "log on a: job=1\nweb on a b: svc=1 x=1"), domain.OpUpdate)
 	web := change.Plan.App("web")
-	require.Equal(t, "1p1o", web.Targets[0].Held.Marks)
+	require.Equal(t, "1p1o", web.Targets[0].Inherited.Marks)
 	require.True(t, web.Targets[0].Installs)
 	require.False(t, web.Targets[1].Installs)
 	require.False(t, plan.Wanted(change.Side).Plan.App("web").Targets[0].Installs, "it was then")

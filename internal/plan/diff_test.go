@@ -84,13 +84,13 @@ func show(p *plan.Plan) string {
 func TestDiff(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
-		reason    string
-		old       string
-		leaves    string
-		unsettled bool
-		wanted    string
-		want      string
-		numbers   [4]int // added, changed, removed, unchanged
+		reason  string
+		old     string
+		leaves  string
+		inDoubt bool
+		wanted  string
+		want    string
+		numbers [4]int // added, changed, removed, unchanged
 	}{
 		"nothing": {
 			old: "web on a b: svc=1 dep=1", leaves: "web/a=2A web/b=2A", wanted: "web on a b: svc=1 dep=1",
@@ -160,7 +160,7 @@ func TestDiff(t *testing.T) {
 			want: "web: x x; a 2A\n", numbers: [4]int{0, 0, 0, 2},
 		},
 		"after an end that was not in order everything may be there": {
-			old: "web on a: svc=1 p=1 old=1", leaves: "web/a=1A2p", unsettled: true, wanted: "web on a: svc=1 p=1",
+			old: "web on a: svc=1 p=1 old=1", leaves: "web/a=1A2p", inDoubt: true, wanted: "web on a: svc=1 p=1",
 			want: "web: svc p -old; a 2o1d\n", numbers: [4]int{0, 2, 1, 0},
 		},
 		"a cluster that is left and has nothing": {
@@ -171,7 +171,7 @@ func TestDiff(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			old := plan.Installed{Side: sideOf("1", c.old), Leaves: leavesOf("1", c.leaves), Unsettled: c.unsettled}
+			old := plan.Installed{Side: sideOf("1", c.old), Leaves: leavesOf("1", c.leaves), InDoubt: c.inDoubt}
 			got := plan.Diff(old, sideOf("2", c.wanted), domain.OpUpdate)
 			require.Equal(t, c.want, show(got.Plan), c.reason)
 			require.Equal(t, c.numbers, [4]int{got.Added, got.Changed, got.Removed, got.Unchanged})
@@ -222,7 +222,7 @@ func TestDiffTakesWhatItMade(t *testing.T) {
 	require.Equal(t, "web: svc -old; a 1A1d; b (2d); c 1p1G\n", show(again.Plan), "the rest of it")
 	back := plan.Diff(stopped, sideOf("3", "web on a b: svc=1 old=1"), domain.OpRollback)
 	require.Equal(t, "web: svc old; a 2o; b 2o\n", show(back.Plan), "back to what was there")
-	require.Equal(t, "why", again.Plan.Apps[0].Targets[0].Held.Report)
+	require.Equal(t, "why", again.Plan.Apps[0].Targets[0].Inherited.Report)
 
 	third := plan.Diff(plan.Installed{Side: again.Side, Leaves: leavesOf("3", "web/a=1A1G web/b=2G web/c=1A1G")}, sideOf("4", "web on a c: svc=2"), domain.OpUpdate)
 	require.Equal(t, "web: svc; a 1A; c 1A\n", show(third.Plan), "what has gone is not carried on")
@@ -286,17 +286,17 @@ func TestWarningsStayWithWhatStays(t *testing.T) {
 	t.Parallel()
 	cluster := domain.ClusterName{Provider: "p", Name: "a"}
 	old := plan.Installed{Side: sideOf("1", "web on a: svc=1 dep=1 job=1"), Leaves: leavesOf("1", "web/a=3A")}
-	old.Plan.Apps[0].Targets[0].Held = &plan.Held{Marks: "2p1A", Warnings: []domain.Note{{Index: 2, Message: "of an earlier context"}}}
+	old.Plan.Apps[0].Targets[0].Inherited = &plan.Inherited{Marks: "2p1A", Warnings: []domain.Note{{Index: 2, Message: "of an earlier context"}}}
 	leaf := old.Leaves[domain.LeafID("1", "web", cluster)]
 	leaf.Unpatchable = []string{"services"}
 	leaf.Warnings = []domain.Note{{Index: 0, Message: "one"}, {Index: 0, Message: "two"}, {Index: 1, Message: "of what changes"}}
 	old.Leaves[domain.LeafID("1", "web", cluster)] = leaf
 	change := plan.Diff(old, sideOf("2", "web on a: new=1 job=1 dep=2 svc=1"), domain.OpUpdate)
-	held := change.Plan.Apps[0].Targets[0].Held
-	require.Equal(t, "1p1A1o1A", held.Marks)
+	inherited := change.Plan.Apps[0].Targets[0].Inherited
+	require.Equal(t, "1p1A1o1A", inherited.Marks)
 	require.ElementsMatch(t, []domain.Note{
 		{Index: 3, Message: "one"}, {Index: 3, Message: "two"}, {Index: 1, Message: "of an earlier context"},
-	}, held.Warnings)
+	}, inherited.Warnings)
 	said := (&plan.Target{}).Warnings(&leaf)
 	require.Equal(t, domain.WholeCluster, said[0].Index)
 	require.Contains(t, said[0].Message, "may not patch services")

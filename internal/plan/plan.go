@@ -48,13 +48,13 @@ type Target struct {
 	// Installs says, of a context that takes over from another one, that on this cluster it is an install's hooks that
 	// are run: of the app there is nothing, or an install's hooks have not all succeeded.
 	Installs bool `json:"installs,omitempty"`
-	// Held is what the cluster holds already when the context begins, nil for nothing.
-	Held *Held `json:"held,omitempty"`
+	// Inherited is what the cluster holds already when the context begins, nil for nothing.
+	Inherited *Inherited `json:"inherited,omitempty"`
 }
 
-// Held is what earlier contexts left of one app on one cluster. It stands in for the leaf's record as long as
+// Inherited is what earlier contexts left of one app on one cluster. It stands in for the leaf's record as long as
 // there is none, which for a leaf without work is for good.
-type Held struct {
+type Inherited struct {
 	Marks        string              `json:"marks"` // domain.Marks.Encode, of the bundle's resources
 	Connectivity domain.Connectivity `json:"connectivity,omitempty"`
 	Report       string              `json:"report,omitempty"` // see domain.Leaf
@@ -72,18 +72,18 @@ func (t *Target) Warnings(leaf *domain.Leaf) (warnings []domain.Note) {
 	if leaf != nil {
 		warnings = append(warnings, leaf.Warnings...)
 	}
-	if t.Held != nil {
-		warnings = append(warnings, t.Held.Warnings...)
+	if t.Inherited != nil {
+		warnings = append(warnings, t.Inherited.Warnings...)
 	}
 	return warnings
 }
 
 // Begin are the marks with which the context begins on the cluster, of n resources.
 func (t *Target) Begin(n int) domain.Marks {
-	if t.Held == nil {
+	if t.Inherited == nil {
 		return domain.NewMarks(n, domain.MarkPending)
 	}
-	return domain.DecodeMarks(t.Held.Marks)
+	return domain.DecodeMarks(t.Inherited.Marks)
 }
 
 // App is one app of a plan.

@@ -128,14 +128,14 @@ func Next(steps []Step, at int, failed bool) int {
 // Due are the marks with which an operation that applies begins on a leaf. The operation's own hooks are to be run; hooks of
 // other operations are idle, or keep the mark that they have. The marks that are given say what is there. What is to be
 // deleted is no hook any more.
-func Due(resources []Resource, op domain.Operation, held domain.Marks) domain.Marks {
-	marks := slices.Clone(held)
+func Due(resources []Resource, op domain.Operation, inherited domain.Marks) domain.Marks {
+	marks := slices.Clone(inherited)
 	for i := range min(len(resources), len(marks)) {
 		h := resources[i].Hook
 		if h == nil {
 			continue
 		}
-		switch m, due := held[i], HasHooks(h.Events, op); {
+		switch m, due := inherited[i], HasHooks(h.Events, op); {
 		case m.Absent() && due:
 			marks[i] = domain.MarkPending
 		case m.Absent():

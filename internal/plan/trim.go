@@ -50,7 +50,7 @@ func Wanted(s Side) Side {
 			continue
 		}
 		for i := range app.Targets {
-			app.Targets[i].Held, app.Targets[i].Installs = nil, false
+			app.Targets[i].Inherited, app.Targets[i].Installs = nil, false
 		}
 		bundle := *s.Bundles[app.Name]
 		app.Resources = app.Resources[:app.Wanted()]

@@ -113,7 +113,7 @@ func (r *Rules) Of(gvk schema.GroupVersionKind, object map[string]any) State {
 		return Of(gvk, object)
 	}
 	u := typed(gvk, object)
-	if lacking := unsettled(u); lacking != "" {
+	if lacking := stale(u); lacking != "" {
 		return notReady(lacking)
 	}
 	if why := p.lacks(u.Object); why != "" {
@@ -143,8 +143,8 @@ func (r *Rules) find(gvk schema.GroupVersionKind) *program {
 	return r.programs[gvk]
 }
 
-// unsettled says why a status of an object is not worth looking at, "" when it is.
-func unsettled(u *unstructured.Unstructured) string {
+// stale says why a status of an object is not worth looking at, "" when it is.
+func stale(u *unstructured.Unstructured) string {
 	if u.GetDeletionTimestamp() != nil {
 		return "being deleted"
 	}

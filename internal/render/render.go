@@ -101,7 +101,7 @@ func render(ctx context.Context, l Limits, in Input) (*plan.Bundle, error) {
 	return bundle(ctx, in, ch, files)
 }
 
-// prepare settles the dependencies of the chart and makes what its templates see as their root.
+// prepare resolves the dependencies of the chart and makes what its templates see as their root.
 func prepare(ctx context.Context, ch *chart.Chart, values map[string]any, release, namespace string) (common.Values, error) {
 	at(ctx, "values: joining them")
 	if err := chartutil.ProcessDependencies(ch, values); err != nil {

@@ -102,9 +102,9 @@ func (s *Service) decide(ctx context.Context, owner domain.Owner, op domain.Oper
 	return owner.Decide(observed, op)
 }
 
-// observe settles an owner, and says where its last context stands.
+// observe repairs an owner, and says where its last context stands.
 func (s *Service) observe(ctx context.Context, owner domain.Owner) (domain.Owner, domain.ContextStatus, error) {
-	owner, err := s.instances.Settle(ctx, owner)
+	owner, err := s.instances.Repair(ctx, owner)
 	if err != nil {
 		return nil, "", err
 	}

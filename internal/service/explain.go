@@ -107,7 +107,7 @@ func may(s *explain.Situation, owner domain.Owner) {
 // a migrate that has ended there the owner is taken as any operation will leave it first.
 func (x *Explainer) context(ctx, asking context.Context, s *explain.Situation, owner domain.Owner) error {
 	id := s.History.ContextID()
-	h, err := x.lifecycle.handover(ctx, owner)
+	h, err := x.lifecycle.halfMigrated(ctx, owner)
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func (a *away) Open(_ context.Context, s domain.Scope, app string) ([]domain.Lea
 	}}, a.open
 }
 
-func (a *away) Held(context.Context, domain.Scope) (map[string]string, error) { return nil, nil }
+func (a *away) NotStarted(context.Context, domain.Scope) (map[string]string, error) { return nil, nil }
 
 func (a *away) Run(context.Context, domain.Scope) (explain.Run, error) { return a.described, a.run }
 

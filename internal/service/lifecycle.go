@@ -34,8 +34,8 @@ type Engine interface {
 	Running(ctx context.Context, s domain.Scope) (bool, error)
 	// Counts are the states of a running operation's resources.
 	Counts(ctx context.Context, s domain.Scope) (map[domain.ResourceState]int, error)
-	// Held are the apps that a running operation has not started, and why. NotFound when it does not run.
-	Held(ctx context.Context, s domain.Scope) (map[string]string, error)
+	// NotStarted are the apps that a running operation has not started, and why. NotFound when it does not run.
+	NotStarted(ctx context.Context, s domain.Scope) (map[string]string, error)
 	// Open are the leaves of an app on which a running operation is at work.
 	Open(ctx context.Context, s domain.Scope, app string) ([]domain.Leaf, error)
 	// StopWatching ends that clusters are watched for an app context.
@@ -292,7 +292,7 @@ func (l *Lifecycle) owner(ctx context.Context, key domain.Key) (domain.Owner, er
 func (l *Lifecycle) decide(ctx context.Context, key domain.Key, op domain.Operation) (domain.Owner, domain.Transition, domain.ContextStatus, error) {
 	owner, err := l.owner(ctx, key)
 	if err == nil {
-		owner, err = l.Settle(ctx, owner)
+		owner, err = l.Repair(ctx, owner)
 	}
 	if err != nil {
 		return nil, domain.Transition{}, "", err

@@ -69,7 +69,7 @@ func (s *Service) clusterOf(ctx context.Context, c change) (*domain.Cluster, err
 	if err != nil {
 		return nil, err
 	}
-	owner, err := s.instances.Settle(ctx, o.(*domain.Cluster))
+	owner, err := s.instances.Repair(ctx, o.(*domain.Cluster))
 	if err != nil {
 		return nil, err
 	}

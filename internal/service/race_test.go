@@ -73,36 +73,36 @@ func (m *meddler) Delete(ctx context.Context, n *domain.Noun, key domain.Key, re
 	return m.around(ctx, func() error { return m.Store.Delete(ctx, n, key, revision) })
 }
 
-// settled says of every context what it is told.
-type settled struct {
+// allKnowing says of every context what it is told.
+type allKnowing struct {
 	status  domain.ContextStatus
 	planned *plan.Bundle
 }
 
-func (s *settled) Planned(context.Context, string) (*plan.Bundle, error) { return s.planned, nil }
+func (s *allKnowing) Planned(context.Context, string) (*plan.Bundle, error) { return s.planned, nil }
 
-func (s *settled) ContextStatus(context.Context, domain.Key, string) (domain.ContextStatus, error) {
+func (s *allKnowing) ContextStatus(context.Context, domain.Key, string) (domain.ContextStatus, error) {
 	return s.status, nil
 }
 
-func (*settled) User(context.Context, domain.ClusterName) (domain.Key, bool, error) {
+func (*allKnowing) User(context.Context, domain.ClusterName) (domain.Key, bool, error) {
 	return "", false, nil
 }
 
-func (*settled) Tenant(context.Context, domain.Key, domain.ClusterName) (domain.Key, bool, error) {
+func (*allKnowing) Tenant(context.Context, domain.Key, domain.ClusterName) (domain.Key, bool, error) {
 	return "", false, nil
 }
 
-func (*settled) Settle(_ context.Context, owner domain.Owner) (domain.Owner, error) {
+func (*allKnowing) Repair(_ context.Context, owner domain.Owner) (domain.Owner, error) {
 	return owner, nil
 }
 
-func (*settled) Forget(context.Context, domain.Key) error { return nil }
+func (*allKnowing) Forget(context.Context, domain.Key) error { return nil }
 
 type fixture struct {
 	*service.Service
 	store     *meddler
-	instances *settled
+	instances *allKnowing
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -112,7 +112,7 @@ func newFixture(t *testing.T) *fixture {
 	t.Cleanup(func() { require.NoError(t, db.Close(context.Background())) })
 	sealer, err := secret.Parse("test:" + strings.Repeat("A", 43) + "=")
 	require.NoError(t, err)
-	f := &fixture{store: &meddler{Store: db}, instances: &settled{}}
+	f := &fixture{store: &meddler{Store: db}, instances: &allKnowing{}}
 	f.Service = service.New(service.Deps{
 		Store: f.store, Sealer: sealer, Instances: f.instances,
 		Now: func() time.Time { return time.Date(2026, 11, 21, 5, 29, 7, 0, time.UTC) },

@@ -50,9 +50,9 @@ type Sealer interface {
 // Instances knows the app contexts of resources with a lifecycle. Lifecycle implements it.
 type Instances interface {
 	ContextStatus(ctx context.Context, owner domain.Key, contextID string) (domain.ContextStatus, error)
-	// Settle puts right what operations have left of an owner that were ended by hand between two of their writes, and
+	// Repair puts right what operations have left of an owner that were ended by hand between two of their writes, and
 	// returns it as it is then.
-	Settle(ctx context.Context, owner domain.Owner) (domain.Owner, error)
+	Repair(ctx context.Context, owner domain.Owner) (domain.Owner, error)
 	// Planned is what a context of one app puts into clusters, nil for a context that there is no record of.
 	Planned(ctx context.Context, contextID string) (*plan.Bundle, error)
 	// Forget removes the records of all contexts of a resource that was deleted.

@@ -176,7 +176,7 @@ func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain
 			return err
 		}
 	}
-	if records.Held, err = l.held(ctx, p, i, s, running); err != nil {
+	if records.NotStarted, err = l.notStarted(ctx, p, i, s, running); err != nil {
 		return err
 	}
 	if records.Leaves, err = l.recall.leaves(ctx, l.records, i); err != nil {
@@ -193,17 +193,17 @@ func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain
 	return err
 }
 
-// held are the apps that were not started because of others, and why.
-func (l *Lifecycle) held(ctx context.Context, p *plan.Plan, i *domain.Instance, s domain.Scope, running bool) (map[string]string, error) {
+// notStarted are the apps that were not started because of others, and why.
+func (l *Lifecycle) notStarted(ctx context.Context, p *plan.Plan, i *domain.Instance, s domain.Scope, running bool) (map[string]string, error) {
 	waits := slices.ContainsFunc(p.Apps, func(a plan.App) bool { return len(a.Needs) > 0 })
 	if !waits || !running {
-		return i.Held, nil
+		return i.NotStarted, nil
 	}
-	held, err := l.engine.Held(ctx, s)
+	apps, err := l.engine.NotStarted(ctx, s)
 	if fail.Is(err, fail.NotFound) { // not begun, or over
 		return nil, nil
 	}
-	return held, err
+	return apps, err
 }
 
 // open asks the apps of a running operation for their open leaves, side by side.

@@ -37,7 +37,7 @@ type Fault struct {
 	// that counts.
 	Lost, Twice bool
 	// After, when not 0: its sender is told that it took too long, and it is done right before the After'th command that
-	// follows, or with Settle when there are less.
+	// follows, or with Flush when there are less.
 	After int
 	// Late, when not 0, is how long it takes until the database has it.
 	Late time.Duration
@@ -92,9 +92,9 @@ func (p *Proxy) Meet(collection string, nth int, f Fault) {
 	p.faults = append(p.faults, &fault{collection: collection, nth: nth, Fault: f})
 }
 
-// Settle does what is held, and says which collections were written since the last Settle, and whether a fault has not met
+// Flush does what is held, and says which collections were written since the last Flush, and whether a fault has not met
 // its write. It begins anew.
-func (p *Proxy) Settle() (writes []string, unmet bool) {
+func (p *Proxy) Flush() (writes []string, unmet bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.release()

@@ -19,8 +19,8 @@ type Records struct {
 	// Open are the leaves that are at work, as the running operation has them, and Leaves all records. Whoever reads
 	// them asks for the open ones first: a leaf that ends in between is then in both, and its record is the later word.
 	Open, Leaves []domain.Leaf
-	// Held are the apps that were not started because of others, and why.
-	Held map[string]string
+	// NotStarted are the apps that were not started because of others, and why.
+	NotStarted map[string]string
 }
 
 // Words are the leaves that the operation has said something of, by their ids: as it has recorded them, or, where work
@@ -57,7 +57,7 @@ func (r *Records) Apps() []App {
 		app := App{Name: a.Name, Resources: a.Resources, Hook: a.Hook, Clusters: make([]Cluster, 0, len(a.Targets))}
 		for _, t := range a.Targets {
 			c := r.cluster(&t, domain.LeafID(r.ContextID, a.Name, t.ClusterName), words, earlier)
-			c.Reason = cmp.Or(r.Held[a.Name], c.Reason)
+			c.Reason = cmp.Or(r.NotStarted[a.Name], c.Reason)
 			app.Clusters = append(app.Clusters, c)
 		}
 		apps = append(apps, app)
@@ -81,8 +81,8 @@ func (r *Records) cluster(t *plan.Target, id string, words, earlier map[string]d
 	c.Warnings = t.Warnings(nil)
 	if leaf, ok = earlier[id]; ok {
 		c.Marks = domain.DecodeMarks(leaf.Marks)
-	} else if t.Held != nil {
-		c.Connectivity, c.Marks = t.Held.Connectivity, domain.DecodeMarks(t.Held.Marks)
+	} else if t.Inherited != nil {
+		c.Connectivity, c.Marks = t.Inherited.Connectivity, domain.DecodeMarks(t.Inherited.Marks)
 	}
 	if r.Running && r.Operation == domain.OpTerminate && c.Marks != nil {
 		c.Marks = c.Marks.Doom()

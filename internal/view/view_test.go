@@ -34,13 +34,13 @@ func TestWhichWordCounts(t *testing.T) {
 	leaf := func(op domain.Operation, marks string, open bool) domain.Leaf {
 		return domain.Leaf{Turn: domain.Turn{Began: 1}, ID: leafID, ContextID: "1", App: "app", Cluster: c, Operation: op, Marks: marks, Open: open, Connectivity: domain.ConnectivityAvailable}
 	}
-	held := &domain.Leaf{Marks: "2A", Connectivity: domain.ConnectivityRetrying}
+	inherited := &domain.Leaf{Marks: "2A", Connectivity: domain.ConnectivityRetrying}
 	for name, x := range map[string]struct {
 		op           domain.Operation
 		running      bool
 		began        int64
 		open, leaves []domain.Leaf
-		held         *domain.Leaf
+		inherited    *domain.Leaf
 		marks        string
 		inProgress   bool
 	}{
@@ -73,16 +73,16 @@ func TestWhichWordCounts(t *testing.T) {
 		"an earlier operation's record, while an update goes on": {
 			op: domain.OpUpdate, running: true, leaves: []domain.Leaf{leaf(instantiate, "1A1p", false)}, marks: "Ap", inProgress: true,
 		},
-		"what an earlier context left":                      {op: domain.OpUpdate, running: true, held: held, marks: "AA", inProgress: true},
-		"what an earlier context left, and a terminate has": {op: terminate, running: true, held: held, marks: "dd", inProgress: true},
+		"what an earlier context left":                      {op: domain.OpUpdate, running: true, inherited: inherited, marks: "AA", inProgress: true},
+		"what an earlier context left, and a terminate has": {op: terminate, running: true, inherited: inherited, marks: "dd", inProgress: true},
 		"what an update has still to prune": {
 			op: domain.OpUpdate, running: true, leaves: []domain.Leaf{leaf(domain.OpUpdate, "1A1d", false)}, marks: "Ad", inProgress: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			target := plan.Target{ClusterName: c, Reason: "intent"}
-			if x.held != nil {
-				target.Held = &plan.Held{Connectivity: x.held.Connectivity, Marks: x.held.Marks}
+			if x.inherited != nil {
+				target.Inherited = &plan.Inherited{Connectivity: x.inherited.Connectivity, Marks: x.inherited.Marks}
 			}
 			records := view.Records{
 				ContextID: "1", Operation: x.op, Running: x.running, Began: x.began, Open: x.open, Leaves: x.leaves,
@@ -92,7 +92,7 @@ func TestWhichWordCounts(t *testing.T) {
 			require.Equal(t, x.marks, string(got.Marks))
 			require.Equal(t, x.inProgress, got.InProgress)
 			require.Equal(t, "intent", got.Placement)
-			records.Held = map[string]string{"app": "waits until app db is Ready"}
+			records.NotStarted = map[string]string{"app": "waits until app db is Ready"}
 			require.Equal(t, "waits until app db is Ready", records.Apps()[0].Clusters[0].Reason)
 		})
 	}

@@ -21,7 +21,7 @@ const (
 
 // keeper keeps one component running.
 //
-// Until it is settled, the end of the component's process is final: a component
+// Until it is adopted, the end of the component's process is final: a component
 // that fails while its cluster comes up would fail again. After that, the process
 // is restarted whenever it ends.
 type keeper struct {
@@ -44,8 +44,8 @@ type keeper struct {
 	mu       sync.Mutex
 	process  *os.Process // nil while none runs
 	restarts int
-	settled  bool
-	err      error // why the keeper ended before it was settled
+	adopted  bool
+	err      error // why the keeper ended before it was adopted
 }
 
 // start starts the component and returns without waiting for it to be ready.
@@ -95,8 +95,8 @@ func (k *keeper) keep(command *exec.Cmd) {
 func (k *keeper) exited(reason string) bool {
 	k.mu.Lock()
 	k.process = nil
-	settled := k.settled
-	if !settled {
+	adopted := k.adopted
+	if !adopted {
 		k.err = fmt.Errorf("%s %s\n%s", k.component, reason, quoteTail(k.log))
 	}
 	k.mu.Unlock()
@@ -105,10 +105,10 @@ func (k *keeper) exited(reason string) bool {
 		return false
 	default:
 	}
-	if settled {
+	if adopted {
 		k.changed()
 	}
-	return settled
+	return adopted
 }
 
 // pause waits, and reports false if the keeper is stopped meanwhile.
@@ -153,15 +153,15 @@ func (k *keeper) launch() (*exec.Cmd, error) {
 	return command, nil
 }
 
-// settle makes the keeper restart its component from now on. It fails if the
+// adopt makes the keeper restart its component from now on. It fails if the
 // component has ended before.
-func (k *keeper) settle() error {
+func (k *keeper) adopt() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.err != nil {
 		return k.err
 	}
-	k.settled = true
+	k.adopted = true
 	return nil
 }
 

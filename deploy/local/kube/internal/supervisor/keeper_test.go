@@ -27,12 +27,12 @@ func TestKeeperReportsWhyAComponentDidNotStart(t *testing.T) {
 			t.Errorf("%q does not mention %q", err, part)
 		}
 	}
-	if err := k.settle(); err == nil {
-		t.Error("a component that has ended was settled")
+	if err := k.adopt(); err == nil {
+		t.Error("a component that has ended was adopted")
 	}
 }
 
-func TestKeeperRestartsASettledComponent(t *testing.T) {
+func TestKeeperRestartsAnAdoptedComponent(t *testing.T) {
 	k := newKeeper(t, obedient, time.Minute)
 	changes := make(chan int, 10) // pids; 0 while there is no process
 	k.changed = func() {
@@ -42,7 +42,7 @@ func TestKeeperRestartsASettledComponent(t *testing.T) {
 	if err := k.start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.settle(); err != nil {
+	if err := k.adopt(); err != nil {
 		t.Fatal(err)
 	}
 	first, _ := k.status()
@@ -97,7 +97,7 @@ func TestKeeperStopsWhileItWaitsToRestart(t *testing.T) {
 	if err := k.start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.settle(); err != nil {
+	if err := k.adopt(); err != nil {
 		t.Fatal(err)
 	}
 	k.signal(syscall.SIGKILL)

@@ -54,7 +54,7 @@ func (m *member) start(ctx context.Context, nodes int) error {
 		return err
 	}
 	for _, k := range m.keepers {
-		if err := k.settle(); err != nil {
+		if err := k.adopt(); err != nil {
 			return err
 		}
 	}

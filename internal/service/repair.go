@@ -13,9 +13,9 @@ import (
 // Operations record themselves in several writes. What is there between two of them lasts when a person ends the workflow
 // there, and is put right when something is asked of the owner next. What that is, package repair decides.
 
-// Settle puts right what operations have left of an owner whose workflows were ended by hand between two of their writes,
+// Repair puts right what operations have left of an owner whose workflows were ended by hand between two of their writes,
 // and returns it as it is then. Conflict when such an operation goes on.
-func (l *Lifecycle) Settle(ctx context.Context, owner domain.Owner) (domain.Owner, error) {
+func (l *Lifecycle) Repair(ctx context.Context, owner domain.Owner) (domain.Owner, error) {
 	key := domain.KeyOf(owner)
 	known := true
 	err := cas.Do(ctx, func() (err error) {
@@ -25,12 +25,12 @@ func (l *Lifecycle) Settle(ctx context.Context, owner domain.Owner) (domain.Owne
 			}
 		}
 		known = false // should it be overtaken
-		return l.settle(ctx, owner)
+		return l.repair(ctx, owner)
 	})
 	return owner, err
 }
 
-func (l *Lifecycle) settle(ctx context.Context, owner domain.Owner) error {
+func (l *Lifecycle) repair(ctx context.Context, owner domain.Owner) error {
 	if len(owner.Track().Actions) < 2 { // nothing was ever asked of it
 		return nil
 	}
@@ -113,7 +113,7 @@ func (l *Lifecycle) shown(ctx context.Context, owner domain.Owner, i *domain.Ins
 	if err != nil || stands.Over() {
 		return stands, err
 	}
-	h, err := l.handover(ctx, owner)
+	h, err := l.halfMigrated(ctx, owner)
 	if err != nil {
 		return "", err
 	}
@@ -192,7 +192,7 @@ func (l *Lifecycle) giveBack(ctx context.Context, owner domain.Owner, i *domain.
 	if err != nil {
 		return err
 	}
-	h, err := l.handover(ctx, source)
+	h, err := l.halfMigrated(ctx, source)
 	if err != nil || h == nil || h.ContextID != i.ContextID {
 		return err
 	}
@@ -202,14 +202,14 @@ func (l *Lifecycle) giveBack(ctx context.Context, owner domain.Owner, i *domain.
 	return cas.ErrOvertaken // the owner is h's target
 }
 
-// stands says whether the context of a record may have something in clusters, once its owner is settled.
+// stands says whether the context of a record may have something in clusters, once its owner is repaired.
 func (l *Lifecycle) stands(ctx context.Context, i *domain.Instance) (bool, error) {
 	owner, err := l.owner(ctx, i.Owner)
 	if fail.Is(err, fail.NotFound) { // what is left of its records goes with the next owner of its name
 		return false, nil
 	}
 	if err == nil {
-		_, err = l.Settle(ctx, owner)
+		_, err = l.Repair(ctx, owner)
 	}
 	if fail.Is(err, fail.Conflict) {
 		return true, nil

@@ -12,14 +12,14 @@ import (
 // In between nobody has the instance, which lasts when a person ends the workflow there. What the migrate had to do in
 // clusters has not begun then, so the group that has given the instance away takes it back.
 
-// handover is a migrate that has the first of its writes and not the second.
-type handover struct {
+// halfMigrated is a migrate that has the first of its writes and not the second.
+type halfMigrated struct {
 	domain.Scope              // of the group that is to get the instance
 	target       domain.Owner // nil when that group is gone
 }
 
-// handover finds the one that an owner is in, nil for none. Errors: those of the store.
-func (l *Lifecycle) handover(ctx context.Context, owner domain.Owner) (*handover, error) {
+// halfMigrated finds the one that an owner is in, nil for none. Errors: those of the store.
+func (l *Lifecycle) halfMigrated(ctx context.Context, owner domain.Owner) (*halfMigrated, error) {
 	id := repair.Taker(owner.Track())
 	if id == "" {
 		return nil, nil
@@ -31,7 +31,7 @@ func (l *Lifecycle) handover(ctx context.Context, owner domain.Owner) (*handover
 	if err != nil {
 		return nil, err
 	}
-	h := &handover{Scope: working(taker)}
+	h := &halfMigrated{Scope: working(taker)}
 	var known *domain.History
 	switch target, err := l.owner(ctx, taker.Owner); {
 	case err == nil:
@@ -47,7 +47,7 @@ func (l *Lifecycle) handover(ctx context.Context, owner domain.Owner) (*handover
 
 // reclaim gives an owner back what a migrate has taken from it whose workflow has ended before the other group had it.
 func (l *Lifecycle) reclaim(ctx context.Context, owner domain.Owner) error {
-	h, err := l.handover(ctx, owner)
+	h, err := l.halfMigrated(ctx, owner)
 	if err != nil || h == nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (l *Lifecycle) reclaim(ctx context.Context, owner domain.Owner) error {
 }
 
 // takeBack undoes the first write.
-func (l *Lifecycle) takeBack(ctx context.Context, owner domain.Owner, h *handover) error {
+func (l *Lifecycle) takeBack(ctx context.Context, owner domain.Owner, h *halfMigrated) error {
 	if h.target == nil {
 		return l.write(ctx, repair.OfHalfway(domain.KeyOf(owner), "", h.ContextID), owner)
 	}

@@ -196,7 +196,7 @@ func TestTakeoverOfWhichTheOwnerDoesNotKnow(t *testing.T) {
 			o := begin(t)
 			revision := o.owner(t, c.owner).Base().Revision
 			o.engine.operations[c.op] = true
-			_, err := o.Settle(t.Context(), o.owner(t, c.owner))
+			_, err := o.Repair(t.Context(), o.owner(t, c.owner))
 			require.NoError(t, err)
 			require.NotNil(t, o.instance(t, "2"), "it goes on")
 			require.True(t, fail.Is(o.deleteCluster(t.Context(), "edge02"), fail.Conflict))
@@ -299,7 +299,7 @@ func TestMigrateOfWhichTheRecordsDoNotKnow(t *testing.T) {
 	}
 }
 
-// TestMigrateOfWhichItsTargetDoesNotKnow is settled from the target's side too, with nothing lost.
+// TestMigrateOfWhichItsTargetDoesNotKnow is repaired from the target's side too, with nothing lost.
 func TestMigrateOfWhichItsTargetDoesNotKnow(t *testing.T) {
 	for name, left := range map[string]bool{"before the first write": false, "after the first write": true} {
 		t.Run(name, func(t *testing.T) {
@@ -439,8 +439,8 @@ func TestCountsOfWhatWasMigrated(t *testing.T) {
 	}
 }
 
-// TestSettleOnASlowStore: what puts operations right is put right itself when a write of it is done and its answer lost, or done twice.
-func TestSettleOnASlowStore(t *testing.T) {
+// TestRepairOnASlowStore: what puts operations right is put right itself when a write of it is done and its answer lost, or done twice.
+func TestRepairOnASlowStore(t *testing.T) {
 	for name, c := range map[string]struct {
 		begin  func(t *testing.T) *owned
 		owner  domain.Key
@@ -476,7 +476,7 @@ func TestSettleOnASlowStore(t *testing.T) {
 					o := c.begin(t)
 					fault(o.store)
 					for range 2 { // a user asks again when he is told that it took too long
-						if _, err := o.Settle(t.Context(), o.owner(t, c.owner)); err == nil {
+						if _, err := o.Repair(t.Context(), o.owner(t, c.owner)); err == nil {
 							break
 						} else {
 							require.True(t, fail.Is(err, fail.Timeout), "%v", err)
@@ -489,7 +489,7 @@ func TestSettleOnASlowStore(t *testing.T) {
 					if c.gone == "" {
 						return
 					}
-					_, err := o.Settle(t.Context(), o.owner(t, givenTo)) // whose record it is
+					_, err := o.Repair(t.Context(), o.owner(t, givenTo)) // whose record it is
 					require.NoError(t, err)
 					require.Nil(t, o.instance(t, c.gone))
 				})
