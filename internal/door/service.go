@@ -27,13 +27,7 @@ type Commands interface {
 	Put(ctx context.Context, o domain.Object) (created bool, err error)
 	Delete(ctx context.Context, noun *domain.Noun, key domain.Key) error
 
-	Approve(ctx context.Context, owner domain.Key) (warnings []string, err error)
-	Instantiate(ctx context.Context, owner domain.Key) (warnings []string, err error)
-	Terminate(ctx context.Context, owner domain.Key) error
-	Stop(ctx context.Context, owner domain.Key) error
-	Update(ctx context.Context, owner domain.Key) (revision int, warnings []string, err error)
-	Rollback(ctx context.Context, owner domain.Key, revision int) (warnings []string, err error)
-	Migrate(ctx context.Context, owner domain.Key, version, target string) (warnings []string, err error)
+	service.Operations
 }
 
 // Queries change nothing.
