@@ -3,16 +3,13 @@ package activities
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
 
 	"go.temporal.io/sdk/activity"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
@@ -22,6 +19,7 @@ import (
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/stored"
+	"github.com/drover-io/drover/internal/view"
 )
 
 // ReadinessRules are those of users for the readiness of their kinds.
@@ -121,22 +119,11 @@ func (r *readying) look(ctx context.Context, cluster *kube.Cluster, from int) (n
 		if err != nil {
 			return i, fail.TextOf(err)
 		}
-		if state := judge(rules, id, data); state.Status != readiness.Ready {
-			return i, fmt.Sprintf("%s %s: %s", id.Kind, id.Name, cmp.Or(state.Message, string(state.Status)))
+		if lacks := view.Lacks(id, data, rules); lacks != "" {
+			return i, fmt.Sprintf("%s %s: %s", id.Kind, id.Name, lacks)
 		}
 	}
 	return len(r.resources), ""
-}
-
-// judge is what a status says of an object when a cluster reports it.
-func judge(rules *readiness.Rules, id plan.ResourceID, data json.RawMessage) readiness.State {
-	gvk := schema.GroupVersionKind{Group: id.Group, Version: id.Version, Kind: id.Kind}
-	object, err := readiness.Decode(data)
-	if err != nil {
-		return rules.OfJSON(gvk, data) // which says so
-	}
-	bundle.Reduce(gvk.GroupKind(), object)
-	return rules.Of(gvk, object)
 }
 
 // talk tells the workflow what is lacking, when that is something else, the rarer the longer it takes.

@@ -91,7 +91,7 @@ type Shards interface {
 	Heard(ctx context.Context, shard int, h Heard) error
 }
 
-// Observations keeps what clusters report. An owner is one attempt at a watching activity.
+// Observations keeps what clusters report. A watcher is one attempt at a watching activity.
 type Observations interface {
 	stored.Blobs
 	Instance(ctx context.Context, contextID string) (*domain.Instance, error)
@@ -100,10 +100,10 @@ type Observations interface {
 	Observed(ctx context.Context, contextIDs []string) ([]domain.ObservedApp, error)
 	PutObservation(ctx context.Context, o *domain.Observation) error
 	DeleteObservation(ctx context.Context, o domain.ObservedApp) error
-	PutWatch(ctx context.Context, owner string, w domain.Watch) error
-	DeleteWatch(ctx context.Context, owner string, c domain.ClusterName) error
-	Pulse(ctx context.Context, owner string, at time.Time) error
-	EndPulse(ctx context.Context, owner string) error
+	PutWatch(ctx context.Context, watcher string, w domain.Watch) error
+	DeleteWatch(ctx context.Context, watcher string, c domain.ClusterName) error
+	Pulse(ctx context.Context, watcher string, at time.Time) error
+	EndPulse(ctx context.Context, watcher string) error
 }
 
 // Observe watches one cluster until ctx ends; an error before that says why it cannot.
@@ -202,10 +202,10 @@ func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
 	ctx, cancel := untilWorkerStops(ctx)
 	defer cancel(nil)
 	s := &shard{
-		Watch: w, log: activity.GetLogger(ctx), owner: rand.Text(),
+		Watch: w, log: activity.GetLogger(ctx), watcher: rand.Text(),
 		watches: map[domain.ClusterName]watched{}, left: map[domain.ClusterName]<-chan struct{}{},
 	}
-	if err := w.Store.Pulse(ctx, s.owner, w.Now()); err != nil {
+	if err := w.Store.Pulse(ctx, s.watcher, w.Now()); err != nil {
 		return err
 	}
 	defer s.end(ctx)
@@ -245,7 +245,7 @@ type shard struct {
 	*Watch
 	log      log.Logger               // of the activity: a watch tells of its cluster in a context of its own
 	set      atomic.Pointer[WatchSet] // the last one
-	owner    string
+	watcher  string
 	running  sync.WaitGroup
 	watches  map[domain.ClusterName]watched         // of the clusters that are watched
 	left     map[domain.ClusterName]<-chan struct{} // closed with the end of the last watch of a cluster that was left
@@ -333,7 +333,7 @@ func (s *shard) observed(ctx context.Context, contextIDs []string) (map[domain.C
 // end waits for all that the shard began, and then takes back that its clusters are heard.
 func (s *shard) end(ctx context.Context) {
 	s.running.Wait()
-	s.record(ctx, func(ctx context.Context) error { return s.Store.EndPulse(ctx, s.owner) })
+	s.record(ctx, func(ctx context.Context) error { return s.Store.EndPulse(ctx, s.watcher) })
 }
 
 // record makes a last write in spite of ctx's end.
@@ -349,7 +349,7 @@ func (s *shard) record(ctx context.Context, write func(context.Context) error) {
 // statuses that depend on it cannot be asked for either.
 func (s *shard) pulse(ctx context.Context) {
 	for pause.For(ctx, domain.PulseEvery) == nil {
-		if err := s.Store.Pulse(ctx, s.owner, s.Now()); err != nil && ctx.Err() == nil {
+		if err := s.Store.Pulse(ctx, s.watcher, s.Now()); err != nil && ctx.Err() == nil {
 			activity.GetLogger(ctx).Warn("record pulse", "error", err)
 		}
 	}
@@ -379,7 +379,7 @@ func (s *shard) watch(ctx context.Context, c domain.ClusterName, knows func(cont
 	}
 	if errors.Is(context.Cause(ctx), errUnwatched) {
 		s.contacts.forget(c)
-		s.record(ctx, func(ctx context.Context) error { return s.Store.DeleteWatch(ctx, s.owner, c) })
+		s.record(ctx, func(ctx context.Context) error { return s.Store.DeleteWatch(ctx, s.watcher, c) })
 	}
 }
 
@@ -445,5 +445,5 @@ func (s *shard) Contact(ctx context.Context, w domain.Watch) error {
 	if w.Connected {
 		s.outages.back(s.log, "watching", w.Cluster)
 	}
-	return s.Store.PutWatch(ctx, s.owner, w)
+	return s.Store.PutWatch(ctx, s.watcher, w)
 }

@@ -178,13 +178,13 @@ func (s *sky) Seen(_ context.Context, in activities.RemnantsInput) error {
 	return nil
 }
 
-func (s *sky) Pulse(_ context.Context, owner string, _ time.Time) error {
-	s.do(func() { s.pulses[owner] = true })
+func (s *sky) Pulse(_ context.Context, watcher string, _ time.Time) error {
+	s.do(func() { s.pulses[watcher] = true })
 	return nil
 }
 
-func (s *sky) EndPulse(_ context.Context, owner string) error {
-	s.do(func() { delete(s.pulses, owner) })
+func (s *sky) EndPulse(_ context.Context, watcher string) error {
+	s.do(func() { delete(s.pulses, watcher) })
 	return nil
 }
 

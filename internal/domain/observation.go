@@ -99,12 +99,13 @@ func (o *Observation) Digest() Digest {
 	return Digest(hex.EncodeToString(h.Sum(nil)))
 }
 
-// Watch is whether a cluster can be heard.
+// Watch is what whoever watches a cluster has last said of it. Whether it still holds is decided by view.ContactAt.
 type Watch struct {
 	Cluster   ClusterName
 	Connected bool      // what changes there would be heard of
 	LastSeen  time.Time // when that was so for the last time; zero for never
 	Reason    string    // why it is not so
+	Pulse     time.Time // when who says it gave its last pulse; zero for never, and while it is being said
 }
 
 // PulseLife is how long a pulse proves that whoever gave it is alive, and its watches are; it gives one every

@@ -20,9 +20,9 @@ type ClusterSituation struct {
 	Deployments []*Situation
 
 	Report domain.Report
-	// Watch is whether the cluster is heard; the zero value when nobody watches it.
-	Watch domain.Watch
-	Tried domain.Trial
+	// Contact is whether the cluster is heard; the zero value when nobody watches it.
+	Contact view.Contact
+	Tried   domain.Trial
 }
 
 // Cluster is what runs in a cluster, and whether it can be reached. Its times are UTC.
@@ -160,9 +160,9 @@ func ClusterOf(s *ClusterSituation) *Cluster {
 			return 1
 		}
 	})
-	c.Heard, c.LastHeard = s.Watch.Connected, at(s.Watch.LastSeen)
+	c.Heard, c.LastHeard = s.Contact.Heard, at(s.Contact.LastSeen)
 	if !c.Heard {
-		c.Unheard = s.Watch.Reason
+		c.Unheard = s.Contact.Reason
 	}
 	if !s.Tried.At.IsZero() {
 		c.Tried = &Tried{At: s.Tried.At.UTC(), Error: s.Tried.Error}

@@ -531,7 +531,7 @@ var onCluster = map[string]func() *explain.ClusterSituation{
 	"a-cluster-that-is-as-wished": func() *explain.ClusterSituation {
 		s := &explain.ClusterSituation{
 			Networks: networksOf(domain.Applied, domain.ContextInstantiated), Report: domain.ReportAgent, Intends: true, Tried: domain.Trial{At: before(time.Hour)},
-			Watch: domain.Watch{Cluster: cluster(0), Connected: true, LastSeen: now},
+			Contact: view.Contact{Heard: true, LastSeen: now},
 		}
 		s.Networks.View.Apps = []view.App{app("network-intents", 1, applied)}
 		s.Deployments = []*explain.Situation{here(0, domain.Instantiated, domain.ContextInstantiated, applied)}
@@ -540,7 +540,7 @@ var onCluster = map[string]func() *explain.ClusterSituation{
 	"a-cluster-on-which-much-hangs": func() *explain.ClusterSituation {
 		s := &explain.ClusterSituation{
 			Networks: networksOf(domain.Created, domain.ContextNone, domain.OpInstantiate), Intends: true, Report: domain.ReportAgentless,
-			Watch: domain.Watch{Cluster: cluster(0), Reason: fmt.Sprintf(refused, 6443), LastSeen: before(5 * time.Minute)},
+			Contact: view.Contact{Reason: fmt.Sprintf(refused, 6443), LastSeen: before(5 * time.Minute)},
 		}
 		s.Deployments = append(s.Deployments, here(0, domain.Instantiated, domain.ContextInstantiated, applied))
 		for i := 1; i < 8; i++ {

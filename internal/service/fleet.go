@@ -15,6 +15,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/view"
 )
 
 // Group is a deployment intent group with where it stands.
@@ -233,17 +234,18 @@ func (f *Fleet) Clusters(ctx context.Context, provider domain.Key, parameters ur
 	if err != nil {
 		return nil, err
 	}
+	now := f.lifecycle.now()
 	list := &ClusterList{Items: make([]Cluster, 0, len(objects)), Continue: next}
 	for _, o := range objects {
 		c := o.(*domain.Cluster)
 		name := c.ClusterName()
-		w := watches[name]
+		contact := view.ContactAt(watches[name], now)
 		s := ClusterStatus{
-			Connectivity: connectivityOf(c, w, unreachable[name]), Heard: w.Connected, Report: c.Reporting(), Groups: groups[name],
-			Reason: cmp.Or(w.Reason, c.Tried.Error),
+			Connectivity: connectivityOf(c, contact.Heard, unreachable[name]), Heard: contact.Heard, Report: c.Reporting(), Groups: groups[name],
+			Reason: cmp.Or(contact.Reason, c.Tried.Error),
 		}
-		if !w.LastSeen.IsZero() {
-			at := w.LastSeen.UTC().Truncate(time.Millisecond)
+		if !contact.LastSeen.IsZero() {
+			at := contact.LastSeen.UTC().Truncate(time.Millisecond)
 			s.LastHeard = &at
 		}
 		list.Items = append(list.Items, Cluster{Cluster: c, Resource: domain.KeyOf(c), Status: s})
@@ -251,11 +253,11 @@ func (f *Fleet) Clusters(ctx context.Context, provider domain.Key, parameters ur
 	return list, nil
 }
 
-func connectivityOf(c *domain.Cluster, w domain.Watch, unreachable bool) domain.Connectivity {
+func connectivityOf(c *domain.Cluster, heard, unreachable bool) domain.Connectivity {
 	switch {
 	case unreachable:
 		return domain.ConnectivityRetrying
-	case w.Connected, !c.Tried.At.IsZero() && c.Tried.Error == "":
+	case heard, !c.Tried.At.IsZero() && c.Tried.Error == "":
 		return domain.ConnectivityAvailable
 	default:
 		return domain.ConnectivityUnknown

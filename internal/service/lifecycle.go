@@ -62,7 +62,7 @@ type Heard interface {
 	// ObservationsVersion is another one after what clusters say of a context has changed; "" before they have said
 	// anything.
 	ObservationsVersion(ctx context.Context, contextID string) (string, error)
-	// Watches says which clusters are heard; one that is missing is not.
+	// Watches is what was last said of clusters; one that is missing is not heard. view.ContactAt judges it.
 	Watches(ctx context.Context, clusters []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error)
 	// Observations reads what clusters say of an app, sorted as plan.SortTargets does; nil clusters are all. An error
 	// ends the sequence.

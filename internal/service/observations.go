@@ -8,7 +8,7 @@ import (
 	"github.com/drover-io/drover/internal/view"
 )
 
-// hear adds to the source what clusters report under the label, and whether those, all when there are none, are heard.
+// hear adds to the source what clusters report under the label, and whether those, all when there are none, are heard now.
 func (l *Lifecycle) hear(ctx context.Context, s *view.Source, label string, clusters []domain.ClusterName, words map[string]domain.Leaf) error {
 	watches, err := l.heard.Watches(ctx, clusters)
 	if err != nil {
@@ -17,6 +17,7 @@ func (l *Lifecycle) hear(ctx context.Context, s *view.Source, label string, clus
 	if s.Rules, err = l.heard.Rules(ctx); err != nil {
 		return err
 	}
+	s.Now = l.now()
 	s.Hear(view.Reports{
 		Watches: watches, Leaves: words,
 		Read: func(app string, clusters []domain.ClusterName) iter.Seq2[view.Report, error] {

@@ -11,6 +11,7 @@ import (
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/view"
 )
 
 // On are the app contexts that have something in the cluster, or may have, sorted by owner and id; the cluster's own network
@@ -75,7 +76,7 @@ func (x *Explainer) here(ctx, asking context.Context, c *domain.Cluster, network
 	if err != nil {
 		return nil, err
 	}
-	here.Watch = watches[name]
+	here.Contact = view.ContactAt(watches[name], x.lifecycle.now())
 	for _, noun := range []*domain.Noun{domain.Networks, domain.ProviderNetworks} {
 		_, found, err := x.lifecycle.store.FirstUnder(ctx, noun, name.Key())
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/view"
 )
 
 // Snapshot gathers what queries of an extent ask for. Their documents and rows read the rest of what they need with ctx.
@@ -30,7 +31,7 @@ type sign struct {
 	Instance *domain.Instance             `json:",omitempty"`
 	Counts   map[domain.ResourceState]int `json:",omitempty"`
 	Observed string                       `json:",omitempty"`
-	Watches  []domain.Watch               `json:",omitempty"`
+	Contacts []view.Contact               `json:",omitempty"`
 	Rules    int                          // of readiness, by number
 }
 
@@ -82,7 +83,7 @@ func (l *Lifecycle) signContext(ctx context.Context, s *sign, key domain.Key, co
 		return err
 	}
 	s.Rules = l.recent.number(rules)
-	s.Watches, err = l.watchesOf(ctx, i.Plan)
+	s.Contacts, err = l.contactsOf(ctx, i.Plan)
 	return err
 }
 
@@ -101,17 +102,18 @@ func (l *Lifecycle) countsNow(ctx context.Context, s domain.Scope) map[domain.Re
 	return counts
 }
 
-// watchesOf says which clusters of a plan are heard, in the plan's order; of those that are, not when.
-func (l *Lifecycle) watchesOf(ctx context.Context, digest domain.Digest) ([]domain.Watch, error) {
+// contactsOf says which clusters of a plan are heard, in the plan's order; of those that are, not when.
+func (l *Lifecycle) contactsOf(ctx context.Context, digest domain.Digest) ([]view.Contact, error) {
 	p, err := l.recall.plan(ctx, l.records, digest)
 	if err != nil {
 		return nil, err
 	}
-	heard, err := l.recent.get(ctx, l.heard, l.now)
+	watches, err := l.recent.get(ctx, l.heard, l.now)
 	if err != nil {
 		return nil, err
 	}
-	var watches []domain.Watch
+	now := l.now()
+	var contacts []view.Contact
 	seen := map[domain.ClusterName]bool{}
 	for _, a := range p.Apps {
 		for _, t := range a.Targets {
@@ -119,14 +121,14 @@ func (l *Lifecycle) watchesOf(ctx context.Context, digest domain.Digest) ([]doma
 				continue
 			}
 			seen[t.ClusterName] = true
-			w := heard[t.ClusterName]
-			if w.Connected {
-				w.LastSeen = time.Time{}
+			c := view.ContactAt(watches[t.ClusterName], now)
+			if c.Heard {
+				c.LastSeen = time.Time{}
 			}
-			watches = append(watches, w)
+			contacts = append(contacts, c)
 		}
 	}
-	return watches, nil
+	return contacts, nil
 }
 
 // watchesAge is how old the watches of a sign may be: they are those of all clusters, for all groups that somebody

@@ -119,11 +119,11 @@ func TestSign(t *testing.T) {
 	beat := func() {
 		t.Helper()
 		now = now.Add(domain.PulseEvery)
-		require.NoError(t, db.Pulse(t.Context(), "owner", now))
+		require.NoError(t, db.Pulse(t.Context(), "watcher", now))
 	}
 	beat()
-	require.NoError(t, db.PutWatch(t.Context(), "owner", domain.Watch{Cluster: cluster, Connected: true, LastSeen: now}))
-	require.NoError(t, db.PutWatch(t.Context(), "owner", domain.Watch{Cluster: domain.ClusterName{Provider: "p", Name: "another"}, Connected: true}))
+	require.NoError(t, db.PutWatch(t.Context(), "watcher", domain.Watch{Cluster: cluster, Connected: true, LastSeen: now}))
+	require.NoError(t, db.PutWatch(t.Context(), "watcher", domain.Watch{Cluster: domain.ClusterName{Provider: "p", Name: "another"}, Connected: true}))
 	now = now.Add(time.Second)
 	after("a watch", reported)
 	beat()

@@ -17,7 +17,6 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/store"
-	"github.com/drover-io/drover/internal/storetest"
 )
 
 func clusterAt(provider, name string) domain.ClusterName {
@@ -167,10 +166,10 @@ func TestObservationsGoWithTheirContext(t *testing.T) {
 	require.Empty(t, cmp.Diff([]*domain.Observation{kept}, read(t, s, "8", "app", nil), cmp.Comparer(bytes.Equal)))
 }
 
-func TestWatchesHoldAsLongAsTheirOwnerLives(t *testing.T) {
-	now := time.UnixMilli(1_000_000).UTC()
-	s := connect(t, store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Now: func() time.Time { return now }})
-	ctx := t.Context()
+// TestWatchesComeWithPulses: what a watcher said comes with its last pulse, and what it hears was seen at that. Whether it still
+// holds is for view.ContactAt.
+func TestWatchesComeWithPulses(t *testing.T) {
+	s, ctx, now := open(t), t.Context(), time.UnixMilli(1_000_000).UTC()
 	a, b := clusterAt("p", "a"), clusterAt("p", "b")
 	watch := func(c domain.ClusterName) domain.Watch {
 		t.Helper()
@@ -181,29 +180,26 @@ func TestWatchesHoldAsLongAsTheirOwnerLives(t *testing.T) {
 	began, lost := now, now.Add(-time.Hour)
 	require.NoError(t, s.PutWatch(ctx, "one", domain.Watch{Cluster: a, Connected: true, LastSeen: began}))
 	require.NoError(t, s.PutWatch(ctx, "one", domain.Watch{Cluster: b, LastSeen: lost, Reason: "dead"}))
-	require.False(t, watch(a).Connected, "no pulse yet")
+	require.Equal(t, domain.Watch{Cluster: a, Connected: true, LastSeen: began}, watch(a), "no pulse yet")
 	require.NoError(t, s.Pulse(ctx, "one", now))
-	require.Equal(t, domain.Watch{Cluster: a, Connected: true, LastSeen: now}, watch(a))
-	require.Equal(t, domain.Watch{Cluster: b, LastSeen: lost, Reason: "dead"}, watch(b))
+	require.Equal(t, domain.Watch{Cluster: a, Connected: true, LastSeen: now, Pulse: now}, watch(a))
+	require.Equal(t, domain.Watch{Cluster: b, LastSeen: lost, Reason: "dead", Pulse: now}, watch(b))
 
 	now = now.Add(10 * time.Second)
 	require.NoError(t, s.Pulse(ctx, "one", now))
-	last := now
-	now = now.Add(domain.PulseLife + time.Millisecond)
-	gone := watch(a)
-	require.False(t, gone.Connected)
-	require.Equal(t, last, gone.LastSeen)
-	require.NotEmpty(t, gone.Reason)
+	require.Equal(t, domain.Watch{Cluster: a, Connected: true, LastSeen: now, Pulse: now}, watch(a))
+	require.Equal(t, domain.Watch{Cluster: b, LastSeen: lost, Reason: "dead", Pulse: now}, watch(b), "a pulse is none of the cluster's")
 
+	last := now
 	require.NoError(t, s.PutWatch(ctx, "two", domain.Watch{Cluster: a, Reason: "cannot be reached"}))
 	require.Equal(t, domain.Watch{Cluster: a, LastSeen: last, Reason: "cannot be reached"}, watch(a), "when it was seen is not forgotten")
+	now = now.Add(domain.PulseLife)
 	require.NoError(t, s.Pulse(ctx, "two", now))
 	require.NoError(t, s.PutWatch(ctx, "two", domain.Watch{Cluster: a, Connected: true, LastSeen: now}))
-	require.True(t, watch(a).Connected)
 	require.NoError(t, s.DeleteWatch(ctx, "one", a))
-	require.True(t, watch(a).Connected, "it is another owner's")
+	require.Equal(t, domain.Watch{Cluster: a, Connected: true, LastSeen: now, Pulse: now}, watch(a), "it is another watcher's")
 	require.NoError(t, s.EndPulse(ctx, "two"))
-	require.False(t, watch(a).Connected)
+	require.Zero(t, watch(a).Pulse)
 	require.NoError(t, s.DeleteWatch(ctx, "two", a))
 	all, err := s.Watches(ctx, nil)
 	require.NoError(t, err)

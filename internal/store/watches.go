@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -13,34 +12,31 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 )
 
-// pulseKept is after how long what an owner left that was killed is removed.
+// pulseKept is after how long what a watcher left that was killed is removed.
 const pulseKept = 24 * time.Hour
 
-// silent is the reason of a cluster whose watcher has no pulse.
-const silent = "the process that watched the cluster is gone; another one is to take over"
-
-// watchDoc is what a watcher says of its cluster. It holds only while the owner has a pulse.
+// watchDoc is what a watcher, which is one attempt at a watching activity, says of a cluster. It holds only while the watcher has a pulse.
 type watchDoc struct {
 	ID                 domain.Key `bson:"_id"` // the cluster's
 	domain.ClusterName `bson:",inline"`
-	Owner              string    `bson:"owner"`
+	Watcher            string    `bson:"watcher"`
 	Connected          bool      `bson:"connected"`
 	LastSeen           time.Time `bson:"lastSeen"`
 	Reason             string    `bson:"reason"`
 }
 
 type pulseDoc struct {
-	Owner string    `bson:"_id"`
-	At    time.Time `bson:"at"`
+	Watcher string    `bson:"_id"`
+	At      time.Time `bson:"at"`
 }
 
 func (s *Store) watches() *mongo.Collection { return s.db.Collection(watches) }
 func (s *Store) pulses() *mongo.Collection  { return s.db.Collection(pulses) }
 
-// PutWatch notes whether a cluster is heard, in the name of who watches it: it holds as long as the owner gives
-// pulses, or until another owner says something of the cluster. A watch that never heard the cluster does not make
+// PutWatch notes whether a cluster is heard, in the name of who watches it. That holds as long as the watcher gives
+// pulses, or until another one says something of the cluster. A watch that never heard the cluster does not make
 // forget when another one did.
-func (s *Store) PutWatch(ctx context.Context, owner string, w domain.Watch) error {
+func (s *Store) PutWatch(ctx context.Context, watcher string, w domain.Watch) error {
 	if !w.Connected && w.LastSeen.IsZero() {
 		before, err := s.watch(ctx, w.Cluster)
 		if err != nil {
@@ -49,20 +45,20 @@ func (s *Store) PutWatch(ctx context.Context, owner string, w domain.Watch) erro
 		w.LastSeen = before.LastSeen
 	}
 	defer s.watchesChanged.Add(1)
-	d := watchDoc{ID: w.Cluster.Key(), ClusterName: w.Cluster, Owner: owner, Connected: w.Connected, LastSeen: w.LastSeen, Reason: w.Reason}
+	d := watchDoc{ID: w.Cluster.Key(), ClusterName: w.Cluster, Watcher: watcher, Connected: w.Connected, LastSeen: w.LastSeen, Reason: w.Reason}
 	_, err := s.put(ctx, s.watches(), d.ID, d)
 	return err
 }
 
-// DeleteWatch forgets what the owner said of a cluster, which it does not watch any more; what another one said stays.
-func (s *Store) DeleteWatch(ctx context.Context, owner string, cluster domain.ClusterName) error {
+// DeleteWatch forgets what a watcher said of a cluster, which it does not watch any more; what another one said stays.
+func (s *Store) DeleteWatch(ctx context.Context, watcher string, cluster domain.ClusterName) error {
 	defer s.watchesChanged.Add(1)
-	_, err := s.deleteOne(ctx, s.watches(), append(byID(cluster.Key()), bson.E{Key: "owner", Value: owner}))
+	_, err := s.deleteOne(ctx, s.watches(), append(byID(cluster.Key()), bson.E{Key: "watcher", Value: watcher}))
 	return err
 }
 
-// watchesAge is for how long what watchers said is not read again. Whether their pulses still prove it is judged each
-// time: an old pulse can only prove less.
+// watchesAge is for how long what watchers said is not read again. Whoever asks judges each time whether their pulses still
+// prove it: an old pulse can only prove less.
 const watchesAge = 250 * time.Millisecond
 
 // said is what watchers said at a time.
@@ -70,12 +66,11 @@ type said struct {
 	at      time.Time
 	changes int64 // of watchesChanged, before it was read
 	watches []watchDoc
-	pulses  map[string]time.Time // by owner
+	pulses  map[string]time.Time // by watcher
 }
 
-// Watches says of which clusters it is known whether they are heard, as it was watchesAge ago or later; nil clusters
-// are all. A watch whose owner has had no pulse for domain.PulseLife is not connected, and was seen at that pulse for
-// the last time. What has been said with this Store counts at once.
+// Watches is what was last said of clusters, watchesAge ago or later; nil clusters are all. Who said it lived at least until
+// Watch.Pulse, and what it said held until then. What has been said with this Store counts at once.
 func (s *Store) Watches(ctx context.Context, clusters []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error) {
 	heard, err := s.said(ctx)
 	if err != nil {
@@ -85,14 +80,13 @@ func (s *Store) Watches(ctx context.Context, clusters []domain.ClusterName) (map
 	for _, c := range clusters {
 		wanted[c] = true
 	}
-	now := s.now()
 	found := make(map[domain.ClusterName]domain.Watch, len(heard.watches))
 	for i := range heard.watches {
 		d := &heard.watches[i]
 		if clusters != nil && !wanted[d.ClusterName] {
 			continue
 		}
-		found[d.ClusterName] = d.watch(heard.pulses[d.Owner], now)
+		found[d.ClusterName] = d.watch(heard.pulses[d.Watcher])
 	}
 	return found, nil
 }
@@ -116,7 +110,7 @@ func (s *Store) said(ctx context.Context) (*said, error) {
 			return nil, err
 		}
 		for _, p := range pulses {
-			heard.pulses[p.Owner] = p.At
+			heard.pulses[p.Watcher] = p.At
 		}
 		s.watchesSaid.Store(heard)
 		return heard, nil
@@ -142,31 +136,26 @@ func (s *Store) watch(ctx context.Context, c domain.ClusterName) (domain.Watch, 
 		return domain.Watch{}, err
 	}
 	var p pulseDoc
-	if err := s.findOne(ctx, s.pulses(), d.Owner, &p); err != nil && !fail.Is(err, fail.NotFound) {
+	if err := s.findOne(ctx, s.pulses(), d.Watcher, &p); err != nil && !fail.Is(err, fail.NotFound) {
 		return domain.Watch{}, err
 	}
-	return d.watch(p.At, s.now()), nil
+	return d.watch(p.At), nil
 }
 
-// watch is what the document says when its owner had its last pulse at a time, zero for never.
-func (d *watchDoc) watch(at, now time.Time) domain.Watch {
-	w := domain.Watch{Cluster: d.ClusterName, Connected: d.Connected, LastSeen: d.LastSeen, Reason: d.Reason}
-	switch {
-	case !w.Connected:
-	case now.Sub(at) > domain.PulseLife:
-		w.Connected, w.Reason = false, silent
-		w.LastSeen = slices.MaxFunc([]time.Time{at, w.LastSeen}, time.Time.Compare)
-	default:
-		w.LastSeen = at
+// watch is what the document says when its watcher had its last pulse at a time, zero for never.
+func (d *watchDoc) watch(pulse time.Time) domain.Watch {
+	w := domain.Watch{Cluster: d.ClusterName, Connected: d.Connected, LastSeen: d.LastSeen, Reason: d.Reason, Pulse: pulse}
+	if w.Connected && pulse.After(w.LastSeen) {
+		w.LastSeen = pulse
 	}
 	return w
 }
 
-// Pulse proves that the owner was alive at a time, and with it all its watches. The first one removes what owners left
+// Pulse proves that the watcher was alive at a time, and with it all its watches. The first one removes what watchers left
 // that were killed long ago.
-func (s *Store) Pulse(ctx context.Context, owner string, at time.Time) error {
+func (s *Store) Pulse(ctx context.Context, watcher string, at time.Time) error {
 	defer s.watchesChanged.Add(1)
-	first, err := s.put(ctx, s.pulses(), owner, pulseDoc{Owner: owner, At: at})
+	first, err := s.put(ctx, s.pulses(), watcher, pulseDoc{Watcher: watcher, At: at})
 	if err != nil || !first {
 		return err
 	}
@@ -177,9 +166,9 @@ func (s *Store) Pulse(ctx context.Context, owner string, at time.Time) error {
 	return nil
 }
 
-// EndPulse says that the owner watches nothing any more.
-func (s *Store) EndPulse(ctx context.Context, owner string) error {
+// EndPulse says that the watcher watches nothing any more.
+func (s *Store) EndPulse(ctx context.Context, watcher string) error {
 	defer s.watchesChanged.Add(1)
-	_, err := s.deleteOne(ctx, s.pulses(), byID(owner))
+	_, err := s.deleteOne(ctx, s.pulses(), byID(watcher))
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"iter"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -23,7 +24,7 @@ type Reports struct {
 	// Read reads what clusters say of an app, sorted as plan.SortTargets does; nil clusters are all. An error ends the
 	// sequence.
 	Read func(app string, clusters []domain.ClusterName) iter.Seq2[Report, error]
-	// Watches says which clusters are heard; one that is missing is not.
+	// Watches is what was last said of clusters; one that is missing is not heard.
 	Watches map[domain.ClusterName]domain.Watch
 	// Leaves are Records.Words: they say why a cluster does not report.
 	Leaves map[string]domain.Leaf
@@ -35,9 +36,30 @@ var over = map[domain.ContextStatus]string{
 	domain.ContextUpdated:    "another app context has taken over from it",
 }
 
-// Hear adds what clusters report to the source, joined with whether they are heard.
+// Contact is whether a cluster is heard at a time. The zero Contact is that of a cluster that nobody watches.
+type Contact struct {
+	Heard    bool      // what changes there would be heard of now
+	LastSeen time.Time // when that was so for the last time; zero for never
+	Reason   string    // why it is not so
+}
+
+// gone is the reason of a cluster whose watcher has had no pulse for too long.
+const gone = "the process that watched the cluster is gone; another one is to take over"
+
+// ContactAt decides whether what was last said of a cluster still holds: it does as long as who said it gives pulses. An
+// example: a worker said at noon that it hears the cluster, and gave its last pulse at 12:05:00. At 12:05:10 the cluster is
+// heard, at 12:05:16 it is not, and it was seen at 12:05:00 for the last time.
+func ContactAt(w domain.Watch, now time.Time) Contact {
+	c := Contact{Heard: w.Connected, LastSeen: w.LastSeen, Reason: w.Reason}
+	if c.Heard && now.Sub(w.Pulse) > domain.PulseLife {
+		c.Heard, c.Reason = false, gone
+	}
+	return c
+}
+
+// Hear adds what clusters report to the source, joined with whether they are heard at Source.Now.
 func (s *Source) Hear(r Reports) {
-	h := &hearing{Reports: r, contextID: s.ContextID, over: over[s.Status]}
+	h := &hearing{Reports: r, contextID: s.ContextID, now: s.Now, over: over[s.Status]}
 	s.Unreported = func(app string, c domain.ClusterName) *Observation {
 		return h.observation(app, c, Report{})
 	}
@@ -63,14 +85,15 @@ func (s *Source) Hear(r Reports) {
 type hearing struct {
 	Reports
 	contextID string
+	now       time.Time
 	over      string // why nothing is reported; "" when something should be
 }
 
 // observation is what is known of an app on a cluster; the report is empty where nothing has arrived.
 func (h *hearing) observation(app string, name domain.ClusterName, report Report) *Observation {
-	w := h.Watches[name]
+	contact := ContactAt(h.Watches[name], h.now)
 	known := report.Observation != nil
-	o := &Observation{ClusterName: name, Seen: known && report.Error == "", Connected: w.Connected, LastSeen: w.LastSeen, Reason: w.Reason}
+	o := &Observation{ClusterName: name, Seen: known && report.Error == "", Connected: contact.Heard, LastSeen: contact.LastSeen, Reason: contact.Reason}
 	if !o.Seen {
 		said := h.Leaves[domain.LeafID(h.contextID, app, name)].Report
 		switch {

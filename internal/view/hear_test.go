@@ -31,6 +31,9 @@ func read(err error, reports ...view.Report) func(string, []domain.ClusterName) 
 	}
 }
 
+// seen is when everything is said, and proved by a pulse.
+var seen = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
 func cluster0(name string) domain.ClusterName { return domain.ClusterName{Provider: "p", Name: name} }
 
 func saying(name string, resources ...domain.ObservedResource) view.Report {
@@ -41,7 +44,7 @@ func saying(name string, resources ...domain.ObservedResource) view.Report {
 
 // hearing is the source of a context after what was said, with the leaves of its app.
 func hearing(r view.Reports, now domain.ContextStatus, leaves ...domain.Leaf) *view.Source {
-	s := &view.Source{ContextID: "1", Status: now}
+	s := &view.Source{ContextID: "1", Status: now, Now: seen}
 	r.Leaves = map[string]domain.Leaf{}
 	for _, leaf := range leaves {
 		r.Leaves[leaf.ID] = leaf
@@ -50,8 +53,28 @@ func hearing(r view.Reports, now domain.ContextStatus, leaves ...domain.Leaf) *v
 	return s
 }
 
+func TestContactAt(t *testing.T) {
+	noon, reason := seen, "the process that watched the cluster is gone; another one is to take over"
+	for name, c := range map[string]struct {
+		said  domain.Watch
+		after time.Duration // the pulse
+		want  view.Contact
+	}{
+		"nobody watches it":             {domain.Watch{}, 0, view.Contact{}},
+		"its watcher lives":             {domain.Watch{Connected: true, LastSeen: noon, Pulse: noon}, domain.PulseLife, view.Contact{Heard: true, LastSeen: noon}},
+		"its watcher is gone":           {domain.Watch{Connected: true, LastSeen: noon, Pulse: noon}, domain.PulseLife + 1, view.Contact{LastSeen: noon, Reason: reason}},
+		"its watcher never had a pulse": {domain.Watch{Connected: true, LastSeen: noon}, 0, view.Contact{LastSeen: noon, Reason: reason}},
+		"its watcher's clock is ahead":  {domain.Watch{Connected: true, LastSeen: noon, Pulse: noon}, -time.Minute, view.Contact{Heard: true, LastSeen: noon}},
+		"it does not answer":            {domain.Watch{LastSeen: noon, Reason: "refused", Pulse: noon}, 0, view.Contact{LastSeen: noon, Reason: "refused"}},
+		"it did not, and who said so is gone": {
+			domain.Watch{LastSeen: noon, Reason: "refused", Pulse: noon}, time.Hour, view.Contact{LastSeen: noon, Reason: "refused"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, view.ContactAt(c.said, noon.Add(c.after))) })
+	}
+}
+
 func TestObservations(t *testing.T) {
-	seen := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	deaf := saying("d")
 	deaf.Unheard = []domain.UnheardKind{{Kind: "Deployment.apps", Since: seen, Reason: "forbidden"}}
 	source := hearing(view.Reports{
@@ -60,9 +83,9 @@ func TestObservations(t *testing.T) {
 			deaf,
 		),
 		Watches: map[domain.ClusterName]domain.Watch{
-			cluster0("c"): {Connected: true, LastSeen: seen},
+			cluster0("c"): {Connected: true, LastSeen: seen, Pulse: seen},
 			cluster0("d"): {LastSeen: seen, Reason: "refused"},
-			cluster0("f"): {Connected: true},
+			cluster0("f"): {Connected: true, Pulse: seen},
 		},
 	}, domain.ContextInstantiated, domain.Leaf{ID: domain.LeafID("1", "app", cluster0("f")), Report: "no rights"})
 	var all []*view.Observation
@@ -88,7 +111,7 @@ func TestObservationsThatCouldNotBeWritten(t *testing.T) {
 	unwritten := saying("c")
 	unwritten.Error = "it is too large"
 	source := hearing(view.Reports{
-		Read: read(nil, unwritten), Watches: map[domain.ClusterName]domain.Watch{cluster0("c"): {Connected: true}},
+		Read: read(nil, unwritten), Watches: map[domain.ClusterName]domain.Watch{cluster0("c"): {Connected: true, Pulse: seen}},
 	}, domain.ContextInstantiated)
 	for o, err := range source.Observations("app", nil) {
 		require.NoError(t, err)

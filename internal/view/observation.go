@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"iter"
 	"slices"
@@ -141,6 +142,23 @@ func (o *Observation) ready(index int, rules *readiness.Rules) (readiness.State,
 		state.Message += " (by a summary of the object)"
 	}
 	return state, nil
+}
+
+// Lacks is why an object that has just been read from a cluster is not Ready, "" when it is. It is what a row would say if
+// the cluster reported the object. No bytes stand for an object that is not there.
+func Lacks(id plan.ResourceID, data json.RawMessage, rules *readiness.Rules) string {
+	gvk := schema.GroupVersionKind{Group: id.Group, Version: id.Version, Kind: id.Kind}
+	var state readiness.State
+	if object, err := readiness.Decode(data); err != nil {
+		state = rules.OfJSON(gvk, data) // which says so
+	} else {
+		bundle.Reduce(gvk.GroupKind(), object)
+		state = rules.Of(gvk, object)
+	}
+	if state.Status == readiness.Ready {
+		return ""
+	}
+	return cmp.Or(state.Message, string(state.Status))
 }
 
 // summarised is how an object says of itself that it is a summary.

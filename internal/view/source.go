@@ -10,6 +10,7 @@ package view
 import (
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
@@ -21,6 +22,9 @@ type Source struct {
 	// ContextID is the app context's, "" when there never was one: then there are no rows.
 	ContextID string
 	Status    domain.ContextStatus
+
+	// Now is the time at which it is decided what holds: what was heard of a cluster before may be too old. Hear needs it.
+	Now time.Time
 
 	// Apps is in the order of the composite app; Records.Apps makes it.
 	Apps []App

@@ -278,3 +278,40 @@ func TestWhatIsReadyTogether(t *testing.T) {
 		})
 	}
 }
+
+// TestLacks: whoever reads an object itself judges it as a row does of which its cluster reports.
+func TestLacks(t *testing.T) {
+	rules := readiness.Compile(readiness.Rule{Name: "settings", Kind: "ConfigMap", Ready: `!has(object.data)`})
+	for name, c := range map[string]struct {
+		id           plan.ResourceID
+		object, want string
+	}{
+		"ready":            {id("Deployment", "web"), `{"metadata":{"generation":1},"spec":{"replicas":1},"status":{"observedGeneration":1,"replicas":1,"updatedReplicas":1,"readyReplicas":1,"availableReplicas":1,"conditions":[{"type":"Available","status":"True"}]}}`, ""},
+		"not ready":        {id("Deployment", "web"), `{"spec":{"replicas":2},"status":{"replicas":2,"updatedReplicas":1}}`, "Updated: 1/2"},
+		"by a user's rule": {id("ConfigMap", "settings"), `{"metadata":{"name":"settings"}}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.want, view.Lacks(c.id, json.RawMessage(c.object), rules))
+			s := view.Source{
+				ContextID: "1", Status: domain.ContextInstantiated, Rules: rules,
+				Apps: []view.App{{Name: "app", Resources: []plan.ResourceID{c.id}, Clusters: []view.Cluster{{ClusterName: cluster0("c")}}}},
+				Observations: func(string, []domain.ClusterName) iter.Seq2[*view.Observation, error] {
+					return func(yield func(*view.Observation, error) bool) {
+						yield(&view.Observation{
+							ClusterName: cluster0("c"), Seen: true, Connected: true, Resources: []view.ObservedResource{{ResourceID: c.id}},
+							Object: func(int) (json.RawMessage, error) { return json.RawMessage(c.object), nil },
+						}, nil)
+					}
+				},
+			}
+			for r, err := range s.Rows(view.Ask{Reported: true, Judged: true, Detail: true}) {
+				require.NoError(t, err)
+				require.Equal(t, c.want, r.Unready)
+				require.Equal(t, c.want == "", r.Readiness == view.Ready)
+			}
+		})
+	}
+	require.Equal(t, "NotPresent", view.Lacks(id("Deployment", "web"), nil, rules))
+	require.Empty(t, view.Lacks(plan.ResourceID{Version: "v1", Kind: "ConfigMap"}, json.RawMessage(`{"data":{"k":"v"}}`), rules), "reports leave data out")
+	require.NotEmpty(t, view.Lacks(id("Deployment", "web"), json.RawMessage(`{`), rules), "what cannot be read is not Ready")
+}

@@ -19,6 +19,7 @@ import (
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/view"
 	"github.com/drover-io/drover/test/harness"
 )
 
@@ -317,7 +318,7 @@ func (f *simulated) heard(ctx context.Context, t *testing.T, n int) {
 		require.NoError(t, err)
 		connected = 0
 		for _, w := range watches {
-			if w.Connected {
+			if view.ContactAt(w, time.Now()).Heard {
 				connected++
 			}
 		}
