@@ -61,9 +61,17 @@ type ObservedResource struct {
 	Group, Version, Kind, Namespace, Name string
 	Status, Message                       string
 	JSON                                  []byte
+
+	// What the store knows of it, and sets.
+
+	// Stored is when the control plane stored the JSON as it is, in UTC and whole milliseconds. It stays as long as the JSON
+	// does, whoever reports it; a resource that was gone and has come back is a new one.
+	Stored time.Time
+	// Sum tells the JSON from what it was before.
+	Sum uint64
 }
 
-// Digest is the same for observations of an app that say the same, in the same order.
+// Digest is the same for observations of an app that say the same, in the same order. When that was stored is no part of it.
 func (o *Observation) Digest() Digest {
 	h := sha256.New()
 	part := func(b []byte) {

@@ -3,11 +3,13 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -58,6 +60,9 @@ type observedName struct {
 	Name      string `json:"n"`
 	Status    string `json:"s,omitempty"`
 	Message   string `json:"m,omitempty"`
+	// Stored, in milliseconds, and Sum are of its JSON. Documents of earlier versions do not have them.
+	Stored int64  `json:"t,omitempty"`
+	Sum    uint64 `json:"x,omitempty"`
 }
 
 // Observations are divided by deployment, so that a status reads one app's and few others'. The blank sorts before
@@ -110,7 +115,13 @@ func (s *Store) putObservation(ctx context.Context, o *domain.Observation) (chan
 	case !missing && before.Digest == now.Digest:
 		return false, nil
 	}
-	if err := s.pack(ctx, deployment, &now, o); err != nil {
+	var marks []storedMark
+	if missing {
+		marks = markedAfter(nil, o, s.now())
+	} else if marks, err = s.marked(ctx, &before, o); err != nil {
+		return false, err
+	}
+	if err := s.pack(ctx, deployment, &now, o, marks); err != nil {
 		return false, fmt.Errorf("store observation %s: %w", now.ID, err)
 	}
 	if missing {
@@ -128,12 +139,14 @@ func (s *Store) putObservation(ctx context.Context, o *domain.Observation) (chan
 }
 
 // pack compresses the resources into the document, and into chunks where they are large.
-func (s *Store) pack(ctx context.Context, deployment string, into *observation, o *domain.Observation) error {
+func (s *Store) pack(ctx context.Context, deployment string, into *observation, o *domain.Observation, marks []storedMark) error {
 	names := make([]observedName, len(o.Resources))
 	bodies := make([]json.RawMessage, len(o.Resources))
 	for i := range o.Resources {
 		r := &o.Resources[i]
-		names[i] = observedName{r.Group, r.Version, r.Kind, r.Namespace, r.Name, r.Status, r.Message}
+		names[i] = observedName{
+			r.Group, r.Version, r.Kind, r.Namespace, r.Name, r.Status, r.Message, marks[i].stored.UnixMilli(), marks[i].sum,
+		}
 		if bodies[i] = r.JSON; len(r.JSON) == 0 {
 			bodies[i] = json.RawMessage("null")
 		}
@@ -163,6 +176,9 @@ func (s *Store) pack(ctx context.Context, deployment string, into *observation, 
 	return nil
 }
 
+// errDamaged says that what is stored cannot be decoded.
+var errDamaged = errors.New("damaged")
+
 // unpack decodes what pack encoded.
 func (s *Store) unpack(ctx context.Context, o *observation, name string, p packed, into any) error {
 	deployment, _, _ := strings.Cut(o.ID, "/")
@@ -179,7 +195,7 @@ func (s *Store) unpack(ctx context.Context, o *observation, name string, p packe
 		err = json.Unmarshal(data, into)
 	}
 	if err != nil {
-		return fail.Wrap(err, fail.Internal, "observation %s is damaged", o.ID)
+		return fail.Wrap(fmt.Errorf("%w: %w", errDamaged, err), fail.Internal, "observation %s is damaged", o.ID)
 	}
 	return nil
 }
@@ -374,6 +390,10 @@ func (s *Store) resourcesOf(ctx context.Context, o *observation) ([]domain.Obser
 	for i, n := range names {
 		resources[i] = domain.ObservedResource{
 			Group: n.Group, Version: n.Version, Kind: n.Kind, Namespace: n.Namespace, Name: n.Name, Status: n.Status, Message: n.Message,
+			Stored: o.Upload.Timestamp(), Sum: n.Sum,
+		}
+		if n.Stored != 0 {
+			resources[i].Stored = time.UnixMilli(n.Stored).UTC()
 		}
 	}
 	return resources, o, nil

@@ -52,6 +52,9 @@ func read(t testing.TB, s *store.Store, contextID, app string, clusters []domain
 			data, err := o.Object(i)
 			require.NoError(t, err)
 			o.Resources[i].JSON = data
+			require.NotZero(t, o.Resources[i].Stored)
+			require.NotZero(t, o.Resources[i].Sum)
+			o.Resources[i].Stored, o.Resources[i].Sum = time.Time{}, 0
 		}
 		found = append(found, &o.Observation)
 	}

@@ -20,9 +20,12 @@ type pair struct {
 	app            domain.ObservedApp
 }
 
+// pairBegan is where its clock begins.
+var pairBegan = time.UnixMilli(1_000_000).UTC()
+
 func newPair(t *testing.T) *pair {
 	t.Helper()
-	p := &pair{T: t, now: time.UnixMilli(1_000_000), app: domain.ObservedApp{ContextID: "1", App: "app", Cluster: domain.ClusterName{Provider: "p", Name: "c"}}}
+	p := &pair{T: t, now: pairBegan, app: domain.ObservedApp{ContextID: "1", App: "app", Cluster: domain.ClusterName{Provider: "p", Name: "c"}}}
 	database := storetest.Database(t)
 	for _, s := range []**Store{&p.reader, &p.writer} {
 		var err error

@@ -121,6 +121,7 @@ func (h *hearing) observation(app string, name domain.ClusterName, report Report
 		o.Resources = append(o.Resources, ObservedResource{
 			ResourceID: plan.ResourceID{Group: x.Group, Version: x.Version, Kind: x.Kind, Namespace: x.Namespace, Name: x.Name},
 			State:      readiness.State{Status: readiness.Status(x.Status), Message: x.Message},
+			Stored:     x.Stored, Sum: x.Sum,
 		})
 	}
 	return o

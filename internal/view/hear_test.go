@@ -79,7 +79,7 @@ func TestObservations(t *testing.T) {
 	deaf.Unheard = []domain.UnheardKind{{Kind: "Deployment.apps", Since: seen, Reason: "forbidden"}}
 	source := hearing(view.Reports{
 		Read: read(nil,
-			saying("c", domain.ObservedResource{Group: "apps", Version: "v1", Kind: "Deployment", Name: "web", Status: "NotReady", Message: "0/1"}),
+			saying("c", domain.ObservedResource{Group: "apps", Version: "v1", Kind: "Deployment", Name: "web", Status: "NotReady", Message: "0/1", Stored: seen, Sum: 7}),
 			deaf,
 		),
 		Watches: map[domain.ClusterName]domain.Watch{
@@ -97,7 +97,7 @@ func TestObservations(t *testing.T) {
 	require.Equal(t, []*view.Observation{
 		{ClusterName: cluster0("c"), Seen: true, Connected: true, LastSeen: seen, Kinds: kinds, Resources: []view.ObservedResource{{
 			ResourceID: plan.ResourceID{Group: "apps", Version: "v1", Kind: "Deployment", Name: "web"},
-			State:      readiness.State{Status: readiness.NotReady, Message: "0/1"},
+			State:      readiness.State{Status: readiness.NotReady, Message: "0/1"}, Stored: seen, Sum: 7,
 		}}},
 		{ClusterName: cluster0("d"), Seen: true, LastSeen: seen, Reason: "refused", Kinds: kinds, Resources: []view.ObservedResource{}, Unheard: []view.UnheardKind{
 			{GroupKind: kinds[0], Since: seen, Reason: "forbidden"},

@@ -59,6 +59,9 @@ type ObservedResource struct {
 	// State is what readiness.Of said when the resource arrived; zero when it was not asked. Kinds with a
 	// rule of Source.Rules are judged when rows are made in any case: rules change without resources.
 	State readiness.State
+	// Stored and Sum are those of domain.ObservedResource.
+	Stored time.Time
+	Sum    uint64
 }
 
 // unreported is what is known of a cluster of an app that nothing ever arrived from.

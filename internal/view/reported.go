@@ -108,6 +108,7 @@ func (r *reporter) look(c *Cluster, o *Observation) error {
 			row = &r.others[len(r.others)-1]
 		}
 		row.Observed, row.index, row.Presence = true, i, Present
+		row.Stored, row.Sum = o.Resources[i].Stored, o.Resources[i].Sum
 		row.Doubt = o.doubtOf(doubts, schema.GroupKind{Group: id.Group, Kind: id.Kind})
 		if err := r.judge(row, o, i); err != nil {
 			return err

@@ -85,6 +85,10 @@ type Row struct {
 	// Readiness is with Ask.Judged, and Unready why it is not Ready, with Ask.Detail too.
 	Readiness Readiness
 	Unready   string
+	// Stored is when the control plane stored what the last report has of it, as it is; Sum tells that from what it was before.
+	// Zero where the last report does not have it.
+	Stored time.Time
+	Sum    uint64
 	// LastPresence and LastReadiness are what was last reported, where nobody vouches for it now: a Pod was Ready a minute ago,
 	// and its cluster has not been heard since.
 	LastPresence  Presence

@@ -142,7 +142,7 @@ func source() *view.Source {
 	}
 	has := func(kind, name string, is readiness.Status, why string) view.ObservedResource {
 		r := view.ObservedResource{ResourceID: id(kind, name), State: readiness.State{Status: is, Message: why}}
-		r.Namespace = "default"
+		r.Namespace, r.Stored, r.Sum = "default", seen, uint64(len(name))
 		return r
 	}
 	observations := map[string][]*view.Observation{"web": {
@@ -176,6 +176,18 @@ func source() *view.Source {
 				}
 			}
 		},
+	}
+}
+
+func TestRowsKnowSinceWhenWhatIsReportedIsStored(t *testing.T) {
+	for r, err := range source().Rows(view.Ask{Reported: true}) {
+		require.NoError(t, err)
+		require.Equal(t, r.Observed, !r.Stored.IsZero(), r.Resource)
+		if r.Observed {
+			require.Equal(t, uint64(len(r.Resource.Name)), r.Sum)
+		} else {
+			require.Zero(t, r.Sum)
+		}
 	}
 }
 

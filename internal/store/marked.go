@@ -1,0 +1,84 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// storedMark is since when a resource's JSON has been stored as it is.
+type storedMark struct {
+	sum    uint64 // sumOf the JSON
+	stored time.Time
+}
+
+// clockSkew is by how much clocks of processes that write observations may differ. A time that is further ahead is wrong:
+// what is stored in its place has the writer's own.
+const clockSkew = time.Minute
+
+// sumOf tells a resource's JSON from others; never 0.
+func sumOf(data []byte) uint64 {
+	sum := sha256.Sum256(data)
+	return max(binary.LittleEndian.Uint64(sum[:8]), 1)
+}
+
+// marked are the marks of what takes the place of an observation, in the order of its resources. Where nobody can read
+// what there was, all is new.
+func (s *Store) marked(ctx context.Context, before *observation, o *domain.Observation) ([]storedMark, error) {
+	known, err := s.marksOf(ctx, before)
+	if err != nil && !fail.Is(err, fail.NotFound) && !errors.Is(err, errDamaged) { // NotFound: deleted meanwhile
+		return nil, err
+	}
+	return markedAfter(known, o, s.now()), nil
+}
+
+// markedAfter marks the resources of an observation: what says what it said before keeps its time. Any other is of now, but
+// not of before what it takes the place of, which may have been written by a clock that is a little ahead.
+func markedAfter(known map[plan.ResourceID]storedMark, o *domain.Observation, now time.Time) []storedMark {
+	marks := make([]storedMark, len(o.Resources))
+	for i := range o.Resources {
+		r := &o.Resources[i]
+		m := storedMark{sum: sumOf(r.JSON), stored: now}
+		was, ok := known[identityOf(r)]
+		if ok && (was.sum == m.sum || was.stored.After(now) && was.stored.Sub(now) <= clockSkew) {
+			m.stored = was.stored
+		}
+		marks[i] = m
+	}
+	return marks
+}
+
+// marksOf are the marks of an observation. Of a document that has none they are made of the JSON, and of its own time.
+func (s *Store) marksOf(ctx context.Context, o *observation) (map[plan.ResourceID]storedMark, error) {
+	resources, o, err := s.resourcesOf(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	var bodies []json.RawMessage
+	marks := make(map[plan.ResourceID]storedMark, len(resources))
+	for i := range resources {
+		r := &resources[i]
+		if r.Sum == 0 {
+			if bodies == nil {
+				bodies, err = s.bodiesOf(ctx, o, resources)
+			}
+			if err != nil {
+				return nil, err
+			}
+			if r.JSON = bodies[i]; bytes.Equal(r.JSON, []byte("null")) {
+				r.JSON = nil
+			}
+			r.Sum = sumOf(r.JSON)
+		}
+		marks[identityOf(r)] = storedMark{r.Sum, r.Stored}
+	}
+	return marks, nil
+}

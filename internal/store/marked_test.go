@@ -1,0 +1,130 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// podOf is a resource whose JSON has the text; none when it is "".
+func podOf(name, text string) domain.ObservedResource {
+	r := domain.ObservedResource{Kind: "Pod", Namespace: "ns", Name: name, Status: "Ready"}
+	if text != "" {
+		r.JSON = []byte(`{"status":{"text":"` + text + `"}}`)
+	}
+	return r
+}
+
+func (p *pair) put(s *Store, pods ...domain.ObservedResource) {
+	p.Helper()
+	require.NoError(p, s.PutObservation(p.Context(), &domain.Observation{ObservedApp: p.app, Resources: pods}))
+}
+
+// stored are the times of the objects by name, in seconds after the beginning.
+func (p *pair) stored() map[string]float64 {
+	p.Helper()
+	times := map[string]float64{}
+	for o, err := range p.reader.Observations(p.Context(), p.app.ContextID, p.app.App, nil) {
+		require.NoError(p, err)
+		for _, r := range o.Resources {
+			require.Equal(p, time.UTC, r.Stored.Location())
+			times[r.Name] = r.Stored.Sub(pairBegan).Seconds()
+		}
+	}
+	return times
+}
+
+func (p *pair) after(seconds float64) {
+	p.now = pairBegan.Add(time.Duration(seconds * float64(time.Second)))
+}
+
+func TestAnObjectKeepsItsTimeUntilItSaysSomethingElse(t *testing.T) {
+	p := newPair(t)
+	p.put(p.writer, podOf("a", "one"), podOf("b", "one"), podOf("empty", ""))
+	p.after(1)
+	p.put(p.writer, podOf("b", "two"), podOf("empty", ""), podOf("a", "one")) // in another order, as another reporter has them
+	require.Equal(t, map[string]float64{"a": 0, "b": 1, "empty": 0}, p.stored())
+	p.after(2)
+	p.put(p.reader, podOf("a", "one"), podOf("b", "one")) // another process takes over
+	require.Equal(t, map[string]float64{"a": 0, "b": 2}, p.stored())
+	p.after(3)
+	judged := podOf("a", "one")
+	judged.Status, judged.Message = "NotReady", "judged by another rule"
+	p.put(p.writer, judged, podOf("b", "one"), podOf("empty", ""))
+	require.Equal(t, map[string]float64{"a": 0, "b": 2, "empty": 3}, p.stored(), "what was gone is new")
+	p.after(4.0005)
+	p.put(p.writer, podOf("a", "three"), podOf("b", "one"), podOf("empty", ""))
+	require.Equal(t, map[string]float64{"a": 4, "b": 2, "empty": 3}, p.stored(), "whole milliseconds")
+}
+
+func TestAnObjectKeepsItsTimeInChunks(t *testing.T) {
+	p := newPair(t)
+	want := map[string]float64{"first": 1}
+	pods := []domain.ObservedResource{podOf("first", "one")}
+	for range 3_000 {
+		name := rand.Text() // does not get shorter by compression
+		pods = append(pods, podOf(name, name))
+		want[name] = 0
+	}
+	p.put(p.writer, pods...)
+	p.after(1)
+	pods[0] = podOf("first", "two")
+	p.put(p.writer, pods...)
+	require.Equal(t, want, p.stored())
+}
+
+func TestTimesOfObjectsDoNotGoBack(t *testing.T) {
+	p := newPair(t)
+	p.after(5)
+	p.put(p.writer, podOf("a", "one"))
+	p.after(2) // the clock of who takes over is a little behind
+	p.put(p.reader, podOf("a", "two"))
+	require.Equal(t, map[string]float64{"a": 5}, p.stored())
+	p.after(3600)
+	p.put(p.writer, podOf("a", "three"))
+	p.after(10) // the clock before was wrong
+	p.put(p.reader, podOf("a", "three"), podOf("b", "one"))
+	require.Equal(t, map[string]float64{"a": 3600, "b": 10}, p.stored(), "what says the same keeps it")
+	p.put(p.reader, podOf("a", "four"), podOf("b", "one"))
+	require.Equal(t, map[string]float64{"a": 10, "b": 10}, p.stored())
+}
+
+// TestObservationsOfEarlierVersions have no times of objects: the document's own counts for all of them.
+func TestObservationsOfEarlierVersions(t *testing.T) {
+	p := newPair(t)
+	p.after(7)
+	o := &domain.Observation{ObservedApp: p.app, Resources: []domain.ObservedResource{podOf("a", "one"), podOf("b", "one"), podOf("empty", "")}}
+	old := observation{ID: observationID(p.app), Digest: o.Digest(), Upload: bson.NewObjectIDFromTimestamp(p.now)}
+	require.NoError(t, p.writer.pack(t.Context(), "1-app", &old, o, make([]storedMark, 3)))
+	names, err := json.Marshal([]map[string]string{
+		{"v": "", "k": "Pod", "ns": "ns", "n": "a"}, {"v": "", "k": "Pod", "ns": "ns", "n": "b"}, {"v": "", "k": "Pod", "ns": "ns", "n": "empty"},
+	})
+	require.NoError(t, err)
+	old.Names.Data = encoder.EncodeAll(names, nil)
+	_, err = p.writer.put(t.Context(), p.writer.observations("1-app"), old.ID, old)
+	require.NoError(t, err)
+	require.Equal(t, map[string]float64{"a": 7, "b": 7, "empty": 7}, p.stored())
+	p.after(9)
+	p.put(p.writer, podOf("a", "one"), podOf("b", "two"), podOf("empty", ""))
+	require.Equal(t, map[string]float64{"a": 7, "b": 9, "empty": 7}, p.stored())
+}
+
+func TestADamagedObservationIsReplaced(t *testing.T) {
+	p := newPair(t)
+	p.put(p.writer, podOf("a", "one"))
+	var damaged observation
+	require.NoError(t, p.writer.findOne(t.Context(), p.writer.observations("1-app"), observationID(p.app), &damaged))
+	damaged.Names.Data = []byte("damaged")
+	_, err := p.writer.put(context.Background(), p.writer.observations("1-app"), damaged.ID, damaged)
+	require.NoError(t, err)
+	p.after(3)
+	p.put(p.writer, podOf("a", "one"), podOf("b", "one"))
+	require.Equal(t, map[string]float64{"a": 3, "b": 3}, p.stored())
+}
