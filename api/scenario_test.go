@@ -226,7 +226,7 @@ type world struct {
 	service    *service.Service
 	operations *operations
 	statuses   *notifytest.Statuses
-	watches    *notify.Hub
+	hub        *notify.Hub
 	ready      map[string]func(context.Context) error
 	log        *bytes.Buffer
 	contexts   int      // made by put
@@ -265,9 +265,9 @@ func newWorldWith(t testing.TB, change func(w *world, d *deps, instances *servic
 	require.NoError(t, err)
 	w := &world{store: db, operations: &operations{}, ready: map[string]func(context.Context) error{}, log: &bytes.Buffer{}}
 	w.statuses = notifytest.New(1, 1, 2)
-	w.watches, err = notify.New(w.statuses, notify.Options{Interval: time.Millisecond, Backlog: 5, Now: func() time.Time { return now }}, prometheus.NewRegistry())
+	w.hub, err = notify.New(w.statuses, notify.Options{Interval: time.Millisecond, Backlog: 5, Now: func() time.Time { return now }}, prometheus.NewRegistry())
 	require.NoError(t, err)
-	t.Cleanup(w.watches.Close)
+	t.Cleanup(w.hub.Close)
 	var instances service.Instances = w.operations
 	log := slog.New(slog.NewTextHandler(w.log, nil))
 	d := deps{
@@ -275,7 +275,7 @@ func newWorldWith(t testing.TB, change func(w *world, d *deps, instances *servic
 		lifecycle: w.operations,
 	}
 	d.Parts = door.Parts{
-		Watches: w.watches,
+		Streams: w.hub,
 		Statuses: door.StatusFunc(func(ctx context.Context, group domain.Key, q url.Values) (door.Document, error) {
 			if domain.OwnerNoun(group) == domain.LogicalClouds { // one of level 0 has no contexts to ask for
 				d, err := service.NewLifecycle(db, db, nil, nil, time.Now).Status(ctx, group, q)

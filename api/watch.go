@@ -20,7 +20,7 @@ import (
 	"github.com/drover-io/drover/internal/status"
 )
 
-// Watches of a status are server-sent events: https://html.spec.whatwg.org/multipage/server-sent-events.html.
+// Status streams are server-sent events: https://html.spec.whatwg.org/multipage/server-sent-events.html.
 
 const (
 	eventStream = "text/event-stream"
@@ -65,9 +65,9 @@ func (e *edge) stream(c echo.Context, from door.Service, key domain.Key, q statu
 	for err == nil {
 		err = w.next(ctx, s)
 	}
-	// The end of a watch, by either side, is no failed request.
+	// The end of a stream, by either side, is no failed request.
 	if ctx.Err() == nil && !errors.Is(err, io.EOF) {
-		e.log.InfoContext(ctx, "watch broken off", slog.String("path", c.Request().URL.Path), slog.Any("error", err))
+		e.log.InfoContext(ctx, "status stream broken off", slog.String("path", c.Request().URL.Path), slog.Any("error", err))
 	}
 	return nil
 }
@@ -81,22 +81,22 @@ type eventWriter struct {
 
 func newEventWriter(c echo.Context) (*eventWriter, error) {
 	w := &eventWriter{w: c.Response(), control: http.NewResponseController(c.Response())}
-	// That of the server is for requests; it would end a watch.
+	// That of the server is for requests; it would end a stream.
 	if err := w.control.SetReadDeadline(time.Time{}); err != nil {
-		return nil, fail.Wrap(err, fail.Internal, "the connection cannot be watched over")
+		return nil, fail.Wrap(err, fail.Internal, "the connection cannot carry a stream")
 	}
 	h := c.Response().Header()
 	h.Set(echo.HeaderContentType, eventStream)
 	h.Set(echo.HeaderCacheControl, "no-store")
 	h.Set("X-Accel-Buffering", "no") // nginx would keep events back
 	c.Response().WriteHeader(http.StatusOK)
-	w.buffer.WriteString("retry: " + strconv.FormatInt(policy.WatchRetry.Milliseconds(), 10) + "\n\n")
+	w.buffer.WriteString("retry: " + strconv.FormatInt(policy.StreamRetry.Milliseconds(), 10) + "\n\n")
 	return w, w.flush()
 }
 
 // next writes the next event, or that there is none.
 func (w *eventWriter) next(ctx context.Context, s *notify.Subscription) error {
-	wait, cancel := context.WithTimeout(ctx, policy.WatchBeat)
+	wait, cancel := context.WithTimeout(ctx, policy.StreamBeat)
 	defer cancel()
 	event, err := s.Next(wait)
 	switch {
@@ -121,14 +121,14 @@ func (w *eventWriter) event(e notify.Event) {
 }
 
 func (w *eventWriter) flush() error {
-	if err := w.control.SetWriteDeadline(time.Now().Add(policy.WatchWrite)); err != nil {
+	if err := w.control.SetWriteDeadline(time.Now().Add(policy.StreamWrite)); err != nil {
 		return fail.Wrap(err, fail.Internal, "the connection cannot be given a deadline")
 	}
 	if _, err := w.buffer.WriteTo(w.w); err != nil {
-		return fail.Wrap(err, fail.Timeout, "the reader of a watch takes nothing any more")
+		return fail.Wrap(err, fail.Timeout, "the reader of a stream takes nothing any more")
 	}
 	if err := w.control.Flush(); err != nil {
-		return fail.Wrap(err, fail.Timeout, "the reader of a watch takes nothing any more")
+		return fail.Wrap(err, fail.Timeout, "the reader of a stream takes nothing any more")
 	}
 	w.buffer = bytes.Buffer{} // a large document is not kept
 	return nil

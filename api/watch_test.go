@@ -28,7 +28,7 @@ func served(t *testing.T, w *world) (url string, stop func()) {
 	l := narrow{tcp}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	context.AfterFunc(ctx, w.watches.Close)
+	context.AfterFunc(ctx, w.hub.Close)
 	go func() { ended <- api.Serve(ctx, l, w.router, time.Minute) }()
 	stopped := false
 	stop = func() {

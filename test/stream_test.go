@@ -155,10 +155,10 @@ func TestStatusIsWatched(t *testing.T) {
 	require.Len(t, ready.GetDetails(), 1)
 	require.Equal(t, statusnotify.StatusValue_READY, ready.GetDetails()[0].GetApp().GetClusters()[0].GetStatusValue())
 
-	t.Run("many watchers cost one evaluation a change", func(t *testing.T) {
+	t.Run("many subscribers cost one evaluation a change", func(t *testing.T) {
 		ctx := within(t)
 		crowd := gather(ctx, t, s, path+"&status=ready", many)
-		harness.Until(ctx, t, "all counted", func() bool { return metrics(ctx, t, s)["drover_status_watchers"] == many+1 })
+		harness.Until(ctx, t, "all counted", func() bool { return metrics(ctx, t, s)["drover_status_subscribers"] == many+1 })
 		before, began := metrics(ctx, t, s), time.Now()
 		reporter, err := s.Client.Watch(ctx, path+"&status=ready&output=summary", "")
 		require.NoError(t, err)
@@ -180,10 +180,10 @@ func TestStatusIsWatched(t *testing.T) {
 		})
 		after, took := metrics(ctx, t, s), time.Since(began)
 		evaluations := after["drover_status_evaluations_total"] - before["drover_status_evaluations_total"]
-		t.Logf("%d watchers were told of %d changes in %s: %.0f evaluations", many, told, took.Round(time.Millisecond), evaluations)
+		t.Logf("%d subscribers were told of %d changes in %s: %.0f evaluations", many, told, took.Round(time.Millisecond), evaluations)
 		// A change is evaluated once, and so is what a cluster says that the documents do not show.
 		require.Less(t, evaluations, 4*took.Seconds()+5, "no more than looks")
-		require.Zero(t, after["drover_status_watchers_dropped_total"])
+		require.Zero(t, after["drover_status_subscribers_dropped_total"])
 
 		stopping := time.Now()
 		require.NoError(t, s.API.Stop(ctx))

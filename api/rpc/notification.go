@@ -10,7 +10,7 @@ import (
 	"github.com/drover-io/drover/internal/view"
 )
 
-// question is what a registration watches, by the query that has its filters.
+// question is what a registration asks, by the query that has its filters.
 type question struct{ status.Query }
 
 // ID implements notify.Question: it is not that of the query's document.

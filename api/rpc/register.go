@@ -46,7 +46,7 @@ var (
 )
 
 // sendTime is how long a client may take for a notification: the connection keeps a few for it, and no more.
-var sendTime = policy.WatchWrite
+var sendTime = policy.StreamWrite
 
 // StatusRegister tells a client the status after each change that makes it another one. A client that reads slowly is
 // told less often, one that does not read is dropped. The header is sent when it is registered: of what changes after
@@ -64,7 +64,7 @@ func (r *register) StatusRegister(in *statusnotify.StatusRegistration, stream gr
 			return err
 		}
 		defer leave()
-		s, err := service.Watch(ctx, owner, question{q}, "")
+		s, err := service.SubscribeTo(ctx, owner, question{q}, "")
 		if err == nil {
 			defer s.Close()
 			err = notifications(ctx, s, stream)
@@ -76,7 +76,7 @@ func (r *register) StatusRegister(in *statusnotify.StatusRegistration, stream gr
 	})
 }
 
-// notifications sends what is new until the watch ends. The first answer is what the first change is compared with.
+// notifications sends what is new until the stream ends. The first answer is what the first change is compared with.
 func notifications(ctx context.Context, s *notify.Subscription, stream grpc.ServerStreamingServer[statusnotify.StatusNotification]) error {
 	var before *statusnotify.StatusNotification
 	for {

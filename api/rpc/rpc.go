@@ -27,7 +27,7 @@ const (
 )
 
 // Serve answers calls on the listener until ctx ends; then it takes no more, and gives those that are being answered
-// the drain time to end. Watches end with the hub behind the door, which must be closed by then. nil stands for a clean end.
+// the drain time to end. Streams end with the hub behind the door, which must be closed by then. nil stands for a clean end.
 func Serve(ctx context.Context, l net.Listener, d *door.Door, log *slog.Logger, drain time.Duration) error {
 	server := grpc.NewServer(
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: policy.PingAfter, Timeout: policy.PingTime}),

@@ -58,7 +58,7 @@ func newWorldOf(t *testing.T, resources int, steps ...door.Step) *world {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- rpc.Serve(ctx, l, door.New(door.Parts{Watches: hub}, steps...), slog.New(slog.NewTextHandler(w.log, nil)), time.Minute)
+		ended <- rpc.Serve(ctx, l, door.New(door.Parts{Streams: hub}, steps...), slog.New(slog.NewTextHandler(w.log, nil)), time.Minute)
 	}()
 	stopped := false
 	w.stop = func() {
@@ -102,12 +102,12 @@ func (w *world) register(in *statusnotify.StatusRegistration) stream {
 	return s
 }
 
-func (w *world) watchers() float64 {
+func (w *world) subscribers() float64 {
 	w.Helper()
 	families, err := w.metrics.Gather()
 	require.NoError(w, err)
 	for _, f := range families {
-		if f.GetName() == "drover_status_watchers" {
+		if f.GetName() == "drover_status_subscribers" {
 			return f.GetMetric()[0].GetGauge().GetValue()
 		}
 	}
@@ -143,7 +143,7 @@ func TestNotificationsFollowChanges(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 	_, err = w.client.StatusDeregister(w.ctx, &statusnotify.StatusDeregistration{ClientId: "a"})
 	require.NoError(t, err, "nor is it an error that there is none")
-	require.Eventually(t, func() bool { return w.watchers() == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return w.subscribers() == 0 }, time.Minute, time.Millisecond)
 }
 
 func TestDetails(t *testing.T) {
@@ -280,7 +280,7 @@ func TestWhoDoesNotReadIsDropped(t *testing.T) {
 	rpc.SetSendTime(t, 100*time.Millisecond)
 	w := newWorldOf(t, manyResources)
 	s := w.register(registration("slow", statusnotify.StatusValue_DEPLOYED, statusnotify.OutputType_ALL))
-	for n := 0; w.watchers() > 0; n++ {
+	for n := 0; w.subscribers() > 0; n++ {
 		w.change(n)
 	}
 	_, err := s.Recv()
@@ -312,7 +312,7 @@ func TestTheIDOfWhoDoesNotReadIsFree(t *testing.T) {
 		w.change(n)
 	}
 	require.NoError(t, <-told)
-	require.Eventually(t, func() bool { return w.watchers() == 1 }, 30*time.Second, time.Millisecond, "nothing of the first one is left")
+	require.Eventually(t, func() bool { return w.subscribers() == 1 }, 30*time.Second, time.Millisecond, "nothing of the first one is left")
 }
 
 func TestStreamsEndInOrder(t *testing.T) {

@@ -71,7 +71,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 			}
 			return d, nil
 		}),
-		Explanations: explainer, Journal: service.NewJournal(lifecycle, p.engine, ui), Fleet: fleet, Watches: hub,
+		Explanations: explainer, Journal: service.NewJournal(lifecycle, p.engine, ui), Fleet: fleet, Streams: hub,
 	}, door.Traced(p.log), door.Places(p.config.Operations))
 	handler, err := api.New(api.Deps{
 		Door:  entrance,
@@ -82,7 +82,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	defer context.AfterFunc(ctx, hub.Close)() // watches would not end by themselves
+	defer context.AfterFunc(ctx, hub.Close)() // streams would not end by themselves
 	g.Go(func() error { return api.Serve(ctx, l, handler, p.config.Drain) })
 	g.Go(func() error { return p.serveRPC(ctx, entrance) })
 	return g.Wait()

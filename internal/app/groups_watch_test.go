@@ -27,16 +27,16 @@ func TestGroupsAreWatched(t *testing.T) {
 
 	project := &domain.Project{Metadata: domain.Metadata{Name: "p"}}
 	require.NoError(t, p.store.Create(ctx, project))
-	var watches []*notify.Subscription
+	var streams []*notify.Subscription
 	for _, prefix := range []domain.Key{"projects/p", ""} {
 		s, err := hub.Subscribe(ctx, prefix, status.Query{}, "")
 		require.NoError(t, err)
 		t.Cleanup(s.Close)
-		watches = append(watches, s)
+		streams = append(streams, s)
 	}
 	next := func(kind notify.Kind, data string) {
 		t.Helper()
-		for _, s := range watches {
+		for _, s := range streams {
 			within, cancel := context.WithTimeout(ctx, time.Minute)
 			e, err := s.Next(within)
 			cancel()
@@ -58,7 +58,7 @@ func TestGroupsAreWatched(t *testing.T) {
 	require.NoError(t, p.store.Delete(ctx, domain.DeploymentIntentGroups, key, 0))
 	next(notify.Change, `{"`+string(key)+`":null}`)
 	require.NoError(t, p.store.Delete(ctx, domain.Projects, domain.KeyOf(project), 0))
-	e, err := watches[0].Next(ctx)
+	e, err := streams[0].Next(ctx)
 	require.NoError(t, err)
 	require.Equal(t, notify.End, e.Kind)
 }

@@ -32,8 +32,8 @@ type Watch struct {
 	Header http.Header
 }
 
-// silence is how long a stream may say nothing: the server says something every policy.WatchBeat.
-const silence = 3 * policy.WatchBeat
+// silence is how long a stream may say nothing: the server says something every policy.StreamBeat.
+const silence = 3 * policy.StreamBeat
 
 // errSilent ends a stream whose server is gone without a word.
 var errSilent = fail.New(fail.Timeout, "nothing has come over the stream for %s", silence)

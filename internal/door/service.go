@@ -37,7 +37,7 @@ type Queries interface {
 	Explanations
 	Journal
 	Fleet
-	Watches
+	Streams
 }
 
 // Documents are read as they are stored, or in other words. service.Service has them.
@@ -92,10 +92,10 @@ type Fleet interface {
 	Clusters(ctx context.Context, provider domain.Key, parameters url.Values) (*service.ClusterList, error)
 }
 
-// Watches are streams of what becomes of a status. notify.Hub has them.
-type Watches interface {
+// Streams tell what becomes of a status. notify.Hub has them.
+type Streams interface {
 	Subscribe(ctx context.Context, owner domain.Key, q status.Query, after string) (*notify.Subscription, error)
-	Watch(ctx context.Context, owner domain.Key, q notify.Question, after string) (*notify.Subscription, error)
+	SubscribeTo(ctx context.Context, owner domain.Key, q notify.Question, after string) (*notify.Subscription, error)
 }
 
 // Parts makes a Service of those who have the parts of it.
@@ -106,5 +106,5 @@ type Parts struct {
 	Explanations
 	Journal
 	Fleet
-	Watches
+	Streams
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 )
 
-// feed looks at one group for all who watch it and need the same knowledge.
+// feed looks at one group for all whose questions about it need the same knowledge.
 type feed struct {
 	hub    *Hub
 	key    feedKey
@@ -36,7 +36,7 @@ func (f *feed) hurry() {
 	}
 }
 
-// run looks until nobody watches any more, there is nothing to watch, or the hub is closed.
+// run looks until nobody asks any more, there is nothing to ask about, or the hub is closed.
 func (f *feed) run() {
 	o, ctx := &f.hub.options, f.hub.ctx
 	pause := time.NewTimer(0)
@@ -67,7 +67,7 @@ func (f *feed) run() {
 	}
 }
 
-// look looks at the sign, and evaluates the status when that says so. A status that makes it panic ends its own watches
+// look looks at the sign, and evaluates the status when that says so. A status that makes it panic ends its own streams
 // and not the process.
 func (f *feed) look(ctx context.Context) (err error) {
 	defer func() {
@@ -133,7 +133,7 @@ func (f *feed) publish(renderings []rendering) {
 	}
 }
 
-// remove forgets a view. Those who watch it still see how it ended. With the mutex.
+// remove forgets a view. Its subscribers still see how it ended. With the mutex.
 func (f *feed) remove(v *view) {
 	delete(f.views, v.question.ID())
 	f.hub.views--
@@ -143,7 +143,7 @@ func (f *feed) remove(v *view) {
 func (f *feed) log(err error) {
 	failed := err != nil && !fail.Is(err, fail.NotFound)
 	if failed && !f.failing {
-		f.hub.options.Log.Warn("a status that is watched cannot be evaluated", slog.String("owner", string(f.key.group)), slog.Any("error", err))
+		f.hub.options.Log.Warn("a status that is streamed cannot be evaluated", slog.String("owner", string(f.key.group)), slog.Any("error", err))
 	}
 	f.failing = failed
 }
@@ -155,7 +155,7 @@ func (f *feed) verdict(err error) *Event {
 	case err == nil:
 		return nil
 	case fail.Is(err, fail.NotFound):
-		return last(End, err, "there is nothing to watch any more")
+		return last(End, err, "there is nothing to tell of any more")
 	case !fail.KindOf(err).Retryable(), f.hub.options.Now().Sub(f.evaluated) > f.patience():
 		return last(Failed, err, "nobody knows the status any more")
 	}
@@ -178,7 +178,7 @@ func (f *feed) patience() time.Duration {
 	return f.hub.options.Patience
 }
 
-// finish ends all watches, and the feed.
+// finish ends all subscriptions, and the feed.
 func (f *feed) finish(e *Event) {
 	f.hub.mu.Lock()
 	defer f.hub.mu.Unlock()
@@ -189,13 +189,13 @@ func (f *feed) finish(e *Event) {
 	delete(f.hub.feeds, f.key)
 }
 
-// abandoned forgets views that nobody has watched for long, and the feed when it has no more.
+// abandoned forgets views that have had no subscriber for long, and the feed when it has no more.
 func (f *feed) abandoned() bool {
 	h := f.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, v := range f.views {
-		if v.watchers == 0 && h.options.Now().Sub(v.left) > h.options.Linger {
+		if v.subscribers == 0 && h.options.Now().Sub(v.left) > h.options.Linger {
 			f.remove(v)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/drover-io/drover/internal/status"
 )
 
-// Hub has the watchers of one process.
+// Hub has the subscribers of one process.
 type Hub struct {
 	statuses Statuses
 	options  Options
@@ -20,11 +20,11 @@ type Hub struct {
 	stop     context.CancelFunc
 	running  sync.WaitGroup // feeds
 
-	mu       sync.Mutex
-	feeds    map[feedKey]*feed
-	watchers int
-	views    int
-	closed   bool
+	mu          sync.Mutex
+	feeds       map[feedKey]*feed
+	subscribers int
+	views       int
+	closed      bool
 }
 
 // feedKey tells apart what is looked at: what groups of queries need to know.
@@ -45,7 +45,7 @@ func New(statuses Statuses, o Options, r prometheus.Registerer) (*Hub, error) {
 	}, nil
 }
 
-// Close ends all watches in order, refuses more, and waits until nothing is looked at any more.
+// Close ends all subscriptions in order, refuses more, and waits until nothing is looked at any more.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	h.closed = true
@@ -54,18 +54,18 @@ func (h *Hub) Close() {
 	h.running.Wait()
 }
 
-// errStopping is why watches end with their process.
+// errStopping is why subscriptions end with their process.
 var errStopping = fail.New(fail.Unavailable, "the server stops; connect again to go on")
 
-// Subscribe watches the answer to a query. The first event is the whole document, unless after is the id of an event
+// Subscribe begins a stream of what a query is answered with. The first event is the whole document, unless after is the id of an event
 // of the same query and what came after it is still known: then it is the first change after that. Errors are those
-// of the query itself; Unavailable when there are too many watchers.
+// of the query itself; Unavailable when there are too many subscribers.
 func (h *Hub) Subscribe(ctx context.Context, group domain.Key, q status.Query, after string) (*Subscription, error) {
-	return h.Watch(ctx, group, document{q.For(status.SubjectOf(group))}, after)
+	return h.SubscribeTo(ctx, group, document{q.For(status.SubjectOf(group))}, after)
 }
 
-// Watch is Subscribe for any question.
-func (h *Hub) Watch(ctx context.Context, group domain.Key, q Question, after string) (*Subscription, error) {
+// SubscribeTo is Subscribe for any question.
+func (h *Hub) SubscribeTo(ctx context.Context, group domain.Key, q Question, after string) (*Subscription, error) {
 	v, err := h.join(group, q)
 	if err != nil {
 		return nil, err
@@ -92,8 +92,8 @@ func (h *Hub) join(group domain.Key, q Question) (*view, error) {
 	switch {
 	case h.closed:
 		return nil, errStopping
-	case h.watchers >= h.options.Watchers:
-		return nil, fail.New(fail.Unavailable, "%d statuses are being watched, which is as many as can be; try again later", h.watchers)
+	case h.subscribers >= h.options.Subscribers:
+		return nil, fail.New(fail.Unavailable, "%d status streams are open, which is as many as can be; try again later", h.subscribers)
 	}
 	f := h.feeds[key]
 	var v *view
@@ -101,7 +101,7 @@ func (h *Hub) join(group domain.Key, q Question) (*view, error) {
 		v = f.views[id]
 	}
 	if v == nil && h.views >= h.options.Views {
-		return nil, fail.New(fail.Unavailable, "%d different queries are being watched, which is as many as can be; try again later", h.views)
+		return nil, fail.New(fail.Unavailable, "%d different queries are being streamed, which is as many as can be; try again later", h.views)
 	}
 	if f == nil {
 		f = newFeed(h, key)
@@ -114,19 +114,19 @@ func (h *Hub) join(group domain.Key, q Question) (*view, error) {
 		h.views++
 		f.hurry()
 	}
-	v.watchers++
-	h.watchers++
-	h.metrics.watchers.Set(float64(h.watchers))
+	v.subscribers++
+	h.subscribers++
+	h.metrics.subscribers.Set(float64(h.subscribers))
 	return v, nil
 }
 
-// leave counts a watcher out.
+// leave counts a subscriber out.
 func (h *Hub) leave(v *view) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.watchers--
-	h.metrics.watchers.Set(float64(h.watchers))
-	if v.watchers--; v.watchers == 0 {
+	h.subscribers--
+	h.metrics.subscribers.Set(float64(h.subscribers))
+	if v.subscribers--; v.subscribers == 0 {
 		v.left = h.options.Now()
 	}
 }

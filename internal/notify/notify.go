@@ -1,9 +1,9 @@
-// Package notify tells watchers, which are clients that read a status stream, how the status of an owner changes. The store
-// has no change streams, so somebody has to look again and again. One feed does so for all watchers that need the same
+// Package notify tells subscribers, which are the readers of a status stream, how the status of an owner changes. The store
+// has no change streams, so somebody has to look again and again. One feed does so for all subscribers that need the same
 // knowledge of the same owner. It reads a cheap sign first (Statuses.Sign), and evaluates the status only when the sign has
 // changed. From one evaluation it answers each different question once, and compares the answer with the one before.
 //
-// The changes of a question are kept once, for a bounded while, and every watcher is an index into them. So a watcher costs
+// The changes of a question are kept once, for a bounded while, and every subscriber is an index into them. So a subscriber costs
 // no memory of its own. One that falls behind what is kept is dropped.
 package notify
 
@@ -22,7 +22,7 @@ import (
 	"github.com/drover-io/drover/internal/status"
 )
 
-// Statuses is what is watched.
+// Statuses is what is told of.
 type Statuses interface {
 	// Sign is a short text that is another one when the answers to queries of the extent may have become others. It is
 	// asked for some times a second. NotFound when there is no such group.
@@ -40,7 +40,7 @@ type Snapshot interface {
 	Known() *status.Source
 }
 
-// Question is what somebody watches: what is told of a status, made from its rows or from a document of them.
+// Question is what a subscriber wants to know: what is told of a status, made from its rows or from a document of them.
 type Question interface {
 	// ID is the same for questions that have the same answers.
 	ID() string
@@ -82,33 +82,33 @@ func (w written) Since(before Answer) ([]byte, error) {
 // Kind is what an event is about.
 type Kind string
 
-// The kinds. The last three end a watch.
+// The kinds. The last three end a stream.
 const (
 	Status  Kind = "status"  // the whole document
 	Change  Kind = "change"  // what changed: status.Change
-	End     Kind = "end"     // there is nothing more to watch here: the group is gone, or the process stops
+	End     Kind = "end"     // there is nothing more to tell: the group is gone, or the process stops
 	Failed  Kind = "error"   // the status cannot be told any more
-	Dropped Kind = "dropped" // the watcher was too slow
+	Dropped Kind = "dropped" // the subscriber was too slow
 )
 
-// Event is what a watcher is told.
+// Event is what a subscriber is told.
 type Event struct {
-	// ID is where a later watch may go on; "" for events that end the watch.
+	// ID is where a later stream may go on; "" for events that end the stream.
 	ID   string
 	Kind Kind
 	// Data is one line of JSON: the document, the change, or a Reason.
 	Data []byte
-	// Cause is why the watch ends, nil for other events.
+	// Cause is why the stream ends, nil for other events.
 	Cause error
 }
 
-// Reason is the data of an event that ends a watch.
+// Reason is the data of an event that ends a stream.
 type Reason struct {
 	Kind   fail.Kind `json:"kind"`
 	Reason string    `json:"reason"`
 }
 
-// last makes an event that ends a watch. The texts tell what the cause means for it.
+// last makes an event that ends a stream. The texts tell what the cause means for it.
 func last(kind Kind, cause error, texts ...string) *Event {
 	reason := strings.Join(append(texts, fail.TextOf(cause)), ": ")
 	data, err := json.Marshal(Reason{fail.KindOf(cause), reason})
@@ -122,28 +122,28 @@ func last(kind Kind, cause error, texts ...string) *Event {
 type Options struct {
 	Interval time.Duration // between two looks at a sign; longer when looking takes long: DefaultInterval
 	Anew     time.Duration // after which a status is evaluated whatever its sign says: DefaultAnew
-	Linger   time.Duration // for which what nobody watches is kept for who comes back: DefaultLinger
+	Linger   time.Duration // for which what nobody is subscribed to is kept for who comes back: DefaultLinger
 	// Patience is for how long a status that cannot be evaluated is left as it was: DefaultPatience. What clusters report
 	// stands no longer than domain.PulseLife.
-	Patience time.Duration
-	Backlog  int // changes that are kept of a query: DefaultBacklog
-	Size     int // bytes of changes that are kept of a query: DefaultSize
-	Watchers int // at a time; more are refused: DefaultWatchers
-	Views    int // different queries at a time; more are refused: DefaultViews
-	Now      func() time.Time
-	Log      *slog.Logger // of what cannot be evaluated; none when nil
+	Patience    time.Duration
+	Backlog     int // changes that are kept of a query: DefaultBacklog
+	Size        int // bytes of changes that are kept of a query: DefaultSize
+	Subscribers int // at a time; more are refused: DefaultSubscribers
+	Views       int // different queries at a time; more are refused: DefaultViews
+	Now         func() time.Time
+	Log         *slog.Logger // of what cannot be evaluated; none when nil
 }
 
 // The defaults.
 const (
-	DefaultInterval = 250 * time.Millisecond
-	DefaultAnew     = 10 * time.Second
-	DefaultLinger   = 30 * time.Second
-	DefaultPatience = time.Minute
-	DefaultBacklog  = 256
-	DefaultSize     = 1 << 20
-	DefaultWatchers = 10_000
-	DefaultViews    = 1_000
+	DefaultInterval    = 250 * time.Millisecond
+	DefaultAnew        = 10 * time.Second
+	DefaultLinger      = 30 * time.Second
+	DefaultPatience    = time.Minute
+	DefaultBacklog     = 256
+	DefaultSize        = 1 << 20
+	DefaultSubscribers = 10_000
+	DefaultViews       = 1_000
 )
 
 // A look that takes long is followed by a wait that is share times as long, up to longest: a feed takes a fifth of a
@@ -173,7 +173,7 @@ func (o Options) withDefaults() Options {
 	orDuration(&o.Patience, DefaultPatience)
 	orNumber(&o.Backlog, DefaultBacklog)
 	orNumber(&o.Size, DefaultSize)
-	orNumber(&o.Watchers, DefaultWatchers)
+	orNumber(&o.Subscribers, DefaultSubscribers)
 	orNumber(&o.Views, DefaultViews)
 	if o.Now == nil {
 		o.Now = time.Now
@@ -186,7 +186,7 @@ func (o Options) withDefaults() Options {
 
 // metrics are what a Hub counts.
 type metrics struct {
-	watchers    prometheus.Gauge
+	subscribers prometheus.Gauge
 	evaluations prometheus.Counter
 	changes     prometheus.Counter
 	dropped     prometheus.Counter
@@ -194,20 +194,20 @@ type metrics struct {
 
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
-		watchers: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "drover_status_watchers", Help: "Watchers of statuses that are connected now.",
+		subscribers: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "drover_status_subscribers", Help: "Readers of status streams that are connected now.",
 		}),
 		evaluations: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "drover_status_evaluations_total", Help: "Statuses that were evaluated for watchers.",
+			Name: "drover_status_evaluations_total", Help: "Statuses that were evaluated for subscribers.",
 		}),
 		changes: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "drover_status_changes_total", Help: "Changes of documents, each told to all who watch the same query.",
+			Name: "drover_status_changes_total", Help: "Changes of documents, each told to all who asked the same query.",
 		}),
 		dropped: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "drover_status_watchers_dropped_total", Help: "Watchers that were dropped because they were too slow.",
+			Name: "drover_status_subscribers_dropped_total", Help: "Subscribers that were dropped because they were too slow.",
 		}),
 	}
-	for _, c := range []prometheus.Collector{m.watchers, m.evaluations, m.changes, m.dropped} {
+	for _, c := range []prometheus.Collector{m.subscribers, m.evaluations, m.changes, m.dropped} {
 		if err := r.Register(c); err != nil {
 			return nil, err
 		}

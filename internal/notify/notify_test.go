@@ -151,19 +151,19 @@ func TestNothingIsEvaluatedWhileNothingChanges(t *testing.T) {
 	require.Zero(t, w.metric("drover_status_changes_total"))
 }
 
-func TestManyWatchersCostOneEvaluationAChange(t *testing.T) {
-	const watchers, changes = 500, 4
+func TestManySubscribersCostOneEvaluationAChange(t *testing.T) {
+	const subscribers, changes = 500, 4
 	w := newWorld(t, notify.Options{})
 	queries := []string{"", "app=app-1", "status=deployed", "cluster=provider%2Bedge-0001&output=summary"}
 	var all []*notify.Subscription
-	for i := range watchers {
+	for i := range subscribers {
 		s := w.subscribe(queries[i%len(queries)], "")
 		w.next(s, notify.Status)
 		all = append(all, s)
 	}
 	_, before := w.statuses.Asked()
 	require.Equal(t, len(queries), before, "once when a query is new")
-	require.InDelta(t, watchers, w.metric("drover_status_watchers"), 0)
+	require.InDelta(t, subscribers, w.metric("drover_status_subscribers"), 0)
 	for i := range changes {
 		w.statuses.Mark(1, 1, i%2, []domain.Mark{domain.MarkApplied, domain.MarkRefused}[i/2])
 		for _, s := range all {
@@ -175,7 +175,7 @@ func TestManyWatchersCostOneEvaluationAChange(t *testing.T) {
 	require.InDelta(t, after, w.metric("drover_status_evaluations_total"), 0)
 }
 
-func TestWatchersSeeWhatTheirQueryShows(t *testing.T) {
+func TestSubscribersSeeWhatTheirQueryShows(t *testing.T) {
 	w := newWorld(t, notify.Options{})
 	all, filtered := w.subscribe("", ""), w.subscribe("app=app-0&output=all", "")
 	w.next(all, notify.Status)
@@ -226,7 +226,7 @@ func TestSlowReaderIsDropped(t *testing.T) {
 			require.Contains(t, string(end.Data), "too slow")
 			require.Empty(t, end.ID)
 			w.over(slow)
-			require.InDelta(t, 1, w.metric("drover_status_watchers_dropped_total"), 0)
+			require.InDelta(t, 1, w.metric("drover_status_subscribers_dropped_total"), 0)
 			w.statuses.Mark(0, 0, 1, domain.MarkApplied)
 			w.next(quick, notify.Change)
 			w.next(w.subscribe("", known), notify.Change)
@@ -320,7 +320,7 @@ func TestNothingStandsForLongThatNobodyConfirms(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	w := newWorld(t, notify.Options{Watchers: 2, Views: 1})
+	w := newWorld(t, notify.Options{Subscribers: 2, Views: 1})
 	first := w.subscribe("", "")
 	_, err := w.hub.Subscribe(t.Context(), group, query(t, "output=summary"), "")
 	require.True(t, fail.Is(err, fail.Unavailable))
@@ -342,7 +342,7 @@ func TestWhoComesBackSoonGoesOn(t *testing.T) {
 	s = w.subscribe("", id)
 	w.next(s, notify.Change)
 	s.Close()
-	require.Zero(t, w.metric("drover_status_watchers"))
+	require.Zero(t, w.metric("drover_status_subscribers"))
 	w.clock.pass(notify.DefaultLinger + time.Second)
 	w.eventually(func() bool { // what was kept for it is forgotten: there is room for another query
 		s, err := w.hub.Subscribe(t.Context(), group, query(t, "output=summary"), "")
@@ -358,7 +358,7 @@ func TestFirstQuestionIsRefusedAsThePlainOne(t *testing.T) {
 	_, err := w.hub.Subscribe(t.Context(), group, query(t, "app=none"), "")
 	require.True(t, fail.Is(err, fail.Invalid))
 	require.ErrorContains(t, err, "none")
-	require.Zero(t, w.metric("drover_status_watchers"))
+	require.Zero(t, w.metric("drover_status_subscribers"))
 }
 
 // processor is the processor's time that the process has had.
@@ -368,17 +368,17 @@ func processor(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkChange has one change told to watchers of one group of 3 apps on 100 clusters with 4 resources each.
+// BenchmarkChange has one change told to subscribers of one group of 3 apps on 100 clusters with 4 resources each.
 func BenchmarkChange(b *testing.B) {
-	for _, watchers := range []int{1, 500} {
-		b.Run(fmt.Sprintf("%d watchers", watchers), func(b *testing.B) {
+	for _, subscribers := range []int{1, 500} {
+		b.Run(fmt.Sprintf("%d subscribers", subscribers), func(b *testing.B) {
 			statuses := notifytest.New(3, 100, 4)
 			still := time.Now() // no time passes: a look is not followed by a wait
 			hub, err := notify.New(statuses, notify.Options{Interval: time.Microsecond, Now: func() time.Time { return still }}, prometheus.NewRegistry())
 			require.NoError(b, err)
 			defer hub.Close()
-			seen := make(chan struct{}, watchers)
-			for range watchers {
+			seen := make(chan struct{}, subscribers)
+			for range subscribers {
 				s, err := hub.Subscribe(b.Context(), group, query(b, ""), "")
 				require.NoError(b, err)
 				go func() {
@@ -392,7 +392,7 @@ func BenchmarkChange(b *testing.B) {
 				}()
 			}
 			wait := func() {
-				for range watchers {
+				for range subscribers {
 					<-seen
 				}
 			}
@@ -419,7 +419,7 @@ func (broken) Snapshot(context.Context, domain.Key, status.Extent) (notify.Snaps
 	panic("a status that nobody thought of")
 }
 
-func TestAPanicEndsAWatchAndNotTheProcess(t *testing.T) {
+func TestAPanicEndsAStreamAndNotTheProcess(t *testing.T) {
 	hub, err := notify.New(broken{notifytest.New(1, 1, 1)}, notify.Options{Interval: time.Millisecond}, prometheus.NewRegistry())
 	require.NoError(t, err)
 	t.Cleanup(hub.Close)

@@ -7,17 +7,17 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 )
 
-// Subscription is one watcher's. It is for one goroutine at a time, and must be closed.
+// Subscription is one subscriber's. It is for one goroutine at a time, and must be closed.
 type Subscription struct {
 	hub    *Hub
 	view   *view
 	at     uint64 // number of the last event that was given
-	whole  bool   // a document has been given, or is known from an earlier watch
+	whole  bool   // a document has been given, or is known from an earlier subscription
 	ended  bool
 	closed bool
 }
 
-// errSlow is why a watcher is dropped.
+// errSlow is why a subscriber is dropped.
 var errSlow = fail.New(fail.Unavailable, "the reader is too slow: changes that it has not read are not kept any more; connect again to go on")
 
 // begin finds the place to go on. It is the error that came in place of a first document.
@@ -33,7 +33,7 @@ func (s *Subscription) begin(after string) error {
 	return nil
 }
 
-// Next waits for the next event. After one that ends the watch it is io.EOF; when ctx ends first it is that.
+// Next waits for the next event. After one that ends the stream it is io.EOF; when ctx ends first it is that.
 func (s *Subscription) Next(ctx context.Context) (Event, error) {
 	for {
 		event, changed, err := s.poll()
@@ -76,7 +76,7 @@ func (s *Subscription) poll() (event Event, changed <-chan struct{}, err error) 
 }
 
 // Latest waits until the answer is another one than that last given, by Next or by Latest, and gives it. A
-// slow reader misses what was in between. The first one is given at once. After the watch has ended it is the cause
+// slow reader misses what was in between. The first one is given at once. After the stream has ended it is the cause
 // of that.
 func (s *Subscription) Latest(ctx context.Context) (Answer, error) {
 	for {
@@ -107,7 +107,7 @@ func (s *Subscription) latest() (answer Answer, changed <-chan struct{}, err err
 	}
 }
 
-// Close ends the watch.
+// Close ends the subscription.
 func (s *Subscription) Close() {
 	if !s.closed {
 		s.closed = true

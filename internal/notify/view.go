@@ -20,9 +20,9 @@ type view struct {
 	size    int     // bytes in it
 	end     *Event  // nil as long as there is none
 
-	changed  chan struct{} // closed, and replaced, with every event
-	watchers int
-	left     time.Time // when the last watcher left
+	changed     chan struct{} // closed, and replaced, with every event
+	subscribers int
+	left        time.Time // when the last subscriber left
 }
 
 func newView(q Question) *view {
@@ -89,7 +89,7 @@ func (v *view) trim(o *Options) {
 	}
 }
 
-// finish ends all watches of the view. With the mutex.
+// finish ends all subscriptions to the view. With the mutex.
 func (v *view) finish(e *Event) {
 	if v.end != nil {
 		return

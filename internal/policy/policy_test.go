@@ -34,7 +34,7 @@ func TestTimesAreInOrder(t *testing.T) {
 		"a question about runs is a part of the answer to another one":            {{"Describe", policy.Describe}, {"Call", policy.Call}},
 		"a connection lasts as long as an upload and its answer":                  {{"Answer", policy.Answer}, {"Upload", policy.Upload}},
 		"a body that stands still is refused before an upload is cut":             {{"Body", policy.Body}, {"Upload", policy.Upload}},
-		"a reader of a watch is gone when it takes nothing between two beats":     {{"WatchBeat", policy.WatchBeat}, {"WatchWrite", policy.WatchWrite}, {"a proxy", time.Minute}},
+		"a reader of a stream is gone when it takes nothing between two beats":    {{"StreamBeat", policy.StreamBeat}, {"StreamWrite", policy.StreamWrite}, {"a proxy", time.Minute}},
 
 		"heartbeats come several times before an attempt is given to another worker": {
 			{"Beat", policy.Beat}, {"twice Throttle", 2 * policy.Throttle}, {"Heartbeat without LeaseMargin", policy.Heartbeat - policy.LeaseMargin},

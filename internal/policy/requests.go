@@ -43,12 +43,12 @@ const (
 	Idle   = 2 * time.Minute
 	// Ready bounds the questions of one readiness check.
 	Ready = 3 * time.Second
-	// WatchBeat is how often something goes over the connection of a watch, which proxies cut mostly after a minute of
-	// silence. A reader of a watch that takes nothing for as long as WatchWrite is gone; WatchRetry is what one waits whose
+	// StreamBeat is how often something goes over the connection of a status stream, which proxies cut mostly after a minute of
+	// silence. A reader of one that takes nothing for as long as StreamWrite is gone; StreamRetry is what one waits whose
 	// connection broke.
-	WatchBeat  = 15 * time.Second
-	WatchWrite = 20 * time.Second
-	WatchRetry = 2 * time.Second
+	StreamBeat  = 15 * time.Second
+	StreamWrite = 20 * time.Second
+	StreamRetry = 2 * time.Second
 )
 
 // The limits of gRPC connections: pings after so much silence, the time to answer one, the least time between two of a

@@ -1,4 +1,4 @@
-// Package notifytest has statuses for tests of what watches them.
+// Package notifytest has statuses for tests of status streams.
 package notifytest
 
 import (
