@@ -179,6 +179,7 @@ var layers = []layer{
 			libs:  "github.com/fluxcd/cli-utils github.com/google/cel-go k8s.io/apimachinery",
 			world: "context", // which bounds what rules of users may take
 		},
+		{pkg: "combine", ours: "domain fail", world: "context"},                                            // which bounds what collectors of users may take
 		{pkg: "fields", ours: "plan fail", libs: "k8s.io/apimachinery k8s.io/client-go/kubernetes/scheme"}, // the schemas of built-in kinds
 		{pkg: "plan", ours: "domain fail"},
 	}},
