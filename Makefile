@@ -52,11 +52,11 @@ check: tools ## formatting, vet, lint, import rules, determinism, tidy and gener
 	@$(BIN)/workflowcheck ./workflows/...
 	@go test ./internal/arch
 	@$(MAKE) -s generate
-	@git diff --exit-code --stat -- internal/statusnotify || { echo 'commit what make generate made'; exit 1; }
+	@git diff --exit-code --stat -- internal/statusnotify internal/universe || { echo 'commit what make generate made'; exit 1; }
 	@for m in $(MODULES); do (cd $$m && go mod tidy -diff); done
 
 generate: ## the Go code of the gRPC messages and services
-	@go generate ./internal/statusnotify
+	@go generate ./internal/statusnotify ./internal/universe
 
 tools: ## the linters, built from pinned versions into build/bin
 	@deploy/tools/build.sh

@@ -1,0 +1,192 @@
+// Package match decides what the rules of a tenant want for its workloads: whether a rule is one (Compile), whether it matches
+// a workload and why not (Rule.Matches, Rule.Explain), which object is to be made where (Rule.Resource), and which records have
+// to change for that (Wanted, Diff). All are functions from values to values.
+//
+// The way of a change, for those who act on it:
+//
+//	rules, hosts, tenant → Compile → []*Rule ┐
+//	                             workloads ──┴→ Wanted → []domain.Match ┐
+//	                                                          records ──┴→ Diff → writes of records, marked due
+//	a record that is due → Rule.Resource → the object, whose hashes are compared with what was made
+package match
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// Rule is a rule that may be stored, ready to be asked. It does not change, and may be used by several at a time.
+type Rule struct {
+	key        domain.Key // of the rule's document
+	id         string
+	tenant     string // "" for the operator's
+	policy     domain.DPUSelectionPolicy
+	terms      [][]expression
+	injections []injection
+	template   template
+}
+
+type expression struct {
+	domain.MatchExpression
+	key Key
+}
+
+type injection struct {
+	key        Key
+	annotation string
+}
+
+// Compile checks a rule as a tenant's, and makes it ready. The tenant is the one that the rule is below (rule.Parent); a rule
+// without a parent is the operator's own: t is nil then, its template may be of any kind, and has all rights.
+//
+// The error is Invalid and names every member at fault by its path in REST, such as
+// spec.workloadTerms[0].matchExpressions[1].values.
+func Compile(t *domain.Tenant, rule *domain.WorkloadRule) (*Rule, error) {
+	c := compiler{rule: rule, tenant: t}
+	r := c.compile()
+	if err := c.problems.Err(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// ValidateRule is Compile for who only wants to know.
+func ValidateRule(t *domain.Tenant, rule *domain.WorkloadRule) error {
+	_, err := Compile(t, rule)
+	return err
+}
+
+// CompileAll makes those rules ready that may be stored; the others match nothing, and Compile says why.
+func CompileAll(t *domain.Tenant, rules []*domain.WorkloadRule) []*Rule {
+	compiled := make([]*Rule, 0, len(rules))
+	for _, rule := range rules {
+		of := t
+		if rule.Operators() {
+			of = nil
+		}
+		if r, err := Compile(of, rule); err == nil {
+			compiled = append(compiled, r)
+		}
+	}
+	return compiled
+}
+
+// Key is that of the rule's document: domain.Match.Rule.
+func (r *Rule) Key() domain.Key { return r.key }
+
+// Matches says whether the rule applies to a workload: it is of the rule's tenant, orchestrator and type, and as one of the
+// rule's terms says.
+func (r *Rule) Matches(w *domain.Workload) bool {
+	return r.gate(w) == "" && r.asked(ViewOf(w, r.tenant == ""))
+}
+
+// gate says why the terms are not even looked at; "" when they are.
+func (r *Rule) gate(w *domain.Workload) string {
+	switch {
+	case r.tenant != "" && w.Tenant != r.tenant:
+		return "it is a workload of another tenant"
+	case w.Orchestrator != domain.Kubernetes:
+		return "its orchestrator is not kubernetes"
+	case w.ResourceType != domain.KindPod:
+		return "its type is not " + domain.KindPod
+	default:
+		return ""
+	}
+}
+
+func (r *Rule) asked(v View) bool {
+	return slices.ContainsFunc(r.terms, func(term []expression) bool {
+		return !slices.ContainsFunc(term, func(e expression) bool { return !v.At(e.key).holds(e.Operation, e.Values) })
+	})
+}
+
+// Explanation says why a rule applies to a workload, or why not.
+type Explanation struct {
+	Matches bool   `json:"matches"`         // whether the rule applies
+	Why     string `json:"why,omitempty"`   // why the terms were not looked at, "" when they were
+	Terms   []Term `json:"terms,omitempty"` // each term of the rule, in its order
+}
+
+// Term is a term of a rule and what it says of a workload.
+type Term struct {
+	Holds       bool   `json:"holds"`       // whether all of its expressions do
+	Expressions []Seen `json:"expressions"` // in the order of the rule
+}
+
+// Seen is an expression with the value that it saw.
+type Seen struct {
+	Key       string                `json:"key"`              // where the value is
+	Operation domain.MatchOperation `json:"operation"`        // what is asked of it
+	Values    []string              `json:"values,omitempty"` // as the rule has them
+	Holds     bool                  `json:"holds"`            // the answer
+	Absent    bool                  `json:"absent,omitempty"` // there is no such value
+	Value     string                `json:"value,omitempty"`  // the value; a map as JSON; cut after 256 bytes
+}
+
+// maxSeen bounds a value in an explanation, in bytes.
+const maxSeen = 256
+
+// Explain says of every expression of the rule what it saw.
+func (r *Rule) Explain(w *domain.Workload) Explanation {
+	x := Explanation{Why: r.gate(w)}
+	if x.Why != "" {
+		return x
+	}
+	view := ViewOf(w, r.tenant == "")
+	for _, term := range r.terms {
+		t := Term{Holds: true}
+		for _, e := range term {
+			v := view.At(e.key)
+			s := Seen{Key: e.Key, Operation: e.Operation, Values: e.Values, Holds: v.holds(e.Operation, e.Values), Absent: !v.Present}
+			if s.Value = v.String(); len(s.Value) > maxSeen {
+				s.Value = string(bytes.ToValidUTF8([]byte(s.Value[:maxSeen]), nil)) + "..."
+			}
+			t.Holds = t.Holds && s.Holds
+			t.Expressions = append(t.Expressions, s)
+		}
+		x.Matches = x.Matches || t.Holds
+		x.Terms = append(x.Terms, t)
+	}
+	return x
+}
+
+// Want is the match of a rule and a workload that it applies to: its identity and what is wanted. Nothing else is set.
+func (r *Rule) Want(t *domain.Tenant, hosts []*domain.Host, w *domain.Workload) domain.Match {
+	wanted := domain.Wanted{Cluster: t.ClusterName()}
+	if object, reason := r.Resource(t, hosts, w); reason != nil {
+		wanted.Without, wanted.Failed = reason.Text, reason.Failed
+	} else {
+		wanted.Spec, wanted.Annotations = object.Spec, object.Annotations
+	}
+	return domain.Match{Tenant: t.Name, Rule: r.key, Workload: w.ID, Wanted: &wanted}
+}
+
+// Wanted are the matches that there are to be: one for each rule and workload that it applies to, by workload, then by rule
+// as they are given.
+func Wanted(t *domain.Tenant, hosts []*domain.Host, rules []*Rule, workloads []*domain.Workload) []domain.Match {
+	var wanted []domain.Match
+	for _, w := range workloads {
+		for _, r := range rules {
+			if r.Matches(w) {
+				wanted = append(wanted, r.Want(t, hosts, w))
+			}
+		}
+	}
+	return wanted
+}
+
+// marshal is compact JSON with sorted keys, and without HTML's escapes.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// byID sorts matches.
+func byID(a, b domain.Match) int { return cmp.Compare(a.ID(), b.ID()) }
