@@ -54,7 +54,8 @@ type Store struct {
 	// watchesChanged counts what this Store has written of watches and pulses.
 	watchesChanged atomic.Int64
 	// Clusters that say something new of one app context at the same time give it one new version.
-	versionWrites *gatherer[string]
+	versionWrites *gatherer[observedChange]
+	chains        *chains
 }
 
 // Collections that hold no nouns and are not divided (see partition).
@@ -94,7 +95,7 @@ func Open(c Config) (*Store, error) {
 		observedApps: newBounded[string](observedBytes, (*saidOfApp).size),
 	}
 	s.leafWrites, s.leafLookups = newGatherer(s.insertLeaves), newGatherer(s.lookUp)
-	s.versionWrites = newGatherer(s.putVersions)
+	s.versionWrites, s.chains = newGatherer(s.putVersions), newChains()
 	return s, nil
 }
 
