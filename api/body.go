@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -25,12 +26,19 @@ func receiveBody(c echo.Context) error {
 	return err
 }
 
-// bodyOf is the JSON body of a request.
+// bodyOf is the body of a request as JSON.
 func bodyOf(c echo.Context) ([]byte, error) {
-	if body, ok := c.Get(contextBody).([]byte); ok {
-		return body, nil
+	body, ok := c.Get(contextBody).([]byte)
+	if !ok {
+		var err error
+		if body, err = readAll(c.Request().Body, limits.JSON); err != nil {
+			return nil, err
+		}
 	}
-	return readAll(c.Request().Body, limits.JSON)
+	if strings.HasPrefix(c.Request().Header.Get(echo.HeaderContentType), mimeYAML) {
+		return fromYAML(body)
+	}
+	return body, nil
 }
 
 // How slowly a body may come: it may stand still for DefaultBodyWait in all, and a second more for each slowest bytes that

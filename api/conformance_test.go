@@ -266,6 +266,9 @@ func TestConformance(t *testing.T) {
 	t.Run("what is below a group that is being terminated is frozen", func(t *testing.T) {
 		put(t, w, theGroupKey, stands[7])
 		for _, noun := range domain.Nouns {
+			if noun == domain.StatusIntents { // nothing that runs depends on them
+				continue
+			}
 			if row := nouns(t)[noun.Title]; strings.HasPrefix(row.path, theGroup+"/") {
 				check(t, w.router, []call{{
 					name: noun.Title, method: "POST", url: row.path, body: strings.ReplaceAll(row.body, "NAME", "x"), status: 409,

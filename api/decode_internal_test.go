@@ -59,6 +59,9 @@ func populate(t *testing.T, v reflect.Value) {
 				populate(t, v.Field(i))
 			}
 		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		populate(t, v.Elem())
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		populate(t, v.Index(0))

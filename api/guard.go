@@ -25,8 +25,13 @@ import (
 //   - what a browser says of a write's page (Sec-Fetch-Site, Origin) is that it is ours or trusted;
 //   - a body is JSON or a form with files: other types are those that a page may send anywhere without being asked first.
 
-// bodyTypes are the types of a body.
-var bodyTypes = []string{echo.MIMEApplicationJSON, echo.MIMEMultipartForm}
+// bodyTypes are the types of a body. yamlTypes are other names of the second one.
+var (
+	bodyTypes = []string{echo.MIMEApplicationJSON, mimeYAML, echo.MIMEMultipartForm}
+	yamlTypes = []string{mimeYAML, "application/x-yaml", "text/yaml", "text/x-yaml"}
+)
+
+const mimeYAML = "application/yaml"
 
 // guard refuses what pages of others send. more are names beside loopback's and that of the listen address, origins
 // those of pages that are trusted, as https://gui.example.com.
@@ -65,15 +70,22 @@ func typed(next echo.HandlerFunc) echo.HandlerFunc {
 		switch {
 		case err == nil && slices.Contains(bodyTypes, media):
 			return next(c)
+		case err == nil && slices.Contains(yamlTypes, media):
+			r.Header.Set(echo.HeaderContentType, mimeYAML)
+			return next(c)
 		case err == nil && media == echo.MIMEApplicationForm && !fromPage(r):
 			body, err := readAll(r.Body, limits.JSON)
 			if err != nil {
 				return err
 			}
-			if text := bytes.TrimSpace(body); !bytes.HasPrefix(text, []byte("{")) || !json.Valid(text) {
+			switch text := bytes.TrimSpace(body); {
+			case bytes.HasPrefix(text, []byte("{")) && json.Valid(text):
+				r.Header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+			case isManifest(text):
+				r.Header.Set(echo.HeaderContentType, mimeYAML)
+			default:
 				return unsupported(c, "the Content-Type is %q, and the body is no JSON object; send %s", media)
 			}
-			r.Header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
 			r.Body = io.NopCloser(bytes.NewReader(body))
 			return next(c)
 		default:

@@ -109,7 +109,7 @@ func TestBodiesAreJSONOrForms(t *testing.T) {
 	w := newWorld(t)
 	for media, want := range map[string]int{
 		"application/json": 201, "application/json; charset=utf-8": 201, "Application/JSON": 201, "": 201,
-		"text/plain": 415, "text/plain;charset=UTF-8": 415, "application/yaml": 415, "nonsense/": 415,
+		"text/plain": 415, "text/plain;charset=UTF-8": 415, "application/yaml": 201, "text/x-yaml": 201, "nonsense/": 415,
 	} {
 		t.Run(media, func(t *testing.T) {
 			name := "t" + strings.Map(func(r rune) rune {
@@ -122,7 +122,7 @@ func TestBodiesAreJSONOrForms(t *testing.T) {
 			require.Equal(t, want, answer.Code, answer.Body)
 			if want == http.StatusUnsupportedMediaType {
 				require.Contains(t, answer.Body.String(), "application/json")
-				require.Equal(t, "application/json, multipart/form-data", answer.Header().Get("Accept-Post"))
+				require.Equal(t, "application/json, application/yaml, multipart/form-data", answer.Header().Get("Accept-Post"))
 				check(t, w.router, []call{{method: "GET", url: "/v2/projects/" + name, status: 404}})
 			}
 		})

@@ -26,6 +26,10 @@ type walk struct {
 
 const named = `{"metadata":{"name":"NAME"}}`
 
+// collectorWant is a collector as it is answered.
+const collectorWant = `{"apiVersion":"control.kubestellar.io/v1alpha1","kind":"StatusCollector","metadata":` + full + `,
+	"spec":{"filter":"propagation.stale","select":[{"name":"wec","def":"inventory.name"}]},"status":{"observedGeneration":1}}`
+
 // full is what metadata looks like in every answer.
 const full = `{"name":"NAME","description":"","userData1":"","userData2":""}`
 
@@ -160,6 +164,26 @@ func nouns(t *testing.T) map[string]walk {
 			path: "/v2/readiness-rules", item: "/NAME", replaced: 200, put: 201,
 			body:    `{"metadata":` + full + `,"spec":{"group":"example.com","kind":"Database","ready":"object.status.phase == 'Up'"}}`,
 			invalid: `{"metadata":{"name":"x"},"spec":{"kind":"Database","ready":"object.status.phase"}}`, names: "spec.ready: is of type dyn, not bool",
+		},
+		"status collector": {
+			path: "/v2/status-collectors", item: "/NAME", replaced: 200, put: 201,
+			body:    `{"metadata":{"name":"NAME"},"spec":{"filter":"propagation.stale","select":[{"name":"wec","def":"inventory.name"}]}}`,
+			want:    collectorWant,
+			invalid: `{"metadata":{"name":"x"},"spec":{"combinedFields":[{"name":"n","type":"COUNT","subject":"1"}],"limit":0}}`, names: "spec.combinedFields[0].subject: COUNT counts rows and has no subject\nspec.limit: is 0",
+		},
+		"project status collector": {
+			path: theProject + "/status-collectors", item: "/NAME", replaced: 200, put: 201,
+			body:    `{"apiVersion":"control.kubestellar.io/v1alpha1","kind":"StatusCollector","metadata":{"name":"NAME"},"spec":{"filter":"propagation.stale","select":[{"name":"wec","def":"inventory.name"}]}}`,
+			want:    collectorWant,
+			invalid: `{"apiVersion":"v1","kind":"List","metadata":{"name":"x"},"spec":{"select":[{"name":"a","def":"1"}]}}`, names: `apiVersion: "v1" is not control.kubestellar.io/v1alpha1` + "\n" + `kind: "List" is not StatusCollector`,
+			orphan: "/v2/projects/none/status-collectors", orphanStatus: 404, orphans: `project "none"`,
+		},
+		"status intent": {
+			path: theGroup + "/status-intents", item: "/NAME", replaced: 200, put: 201,
+			body:  `{"metadata":` + full + `,"spec":{"apps":["sink"],"apiGroup":"","kinds":["*"],"objectSelectors":[{"matchExpressions":[{"key":"a","operator":"Exists"}]}],"statusCollectors":["fleet/phases"],"wantMultiWECReportedState":true,"together":true}}`,
+			wrong: `{"metadata":{"name":"NAME"},"spec":{"statusCollectors":"a"}}`, wrongText: "spec.statusCollectors: cannot be string, must be array",
+			invalid: `{"metadata":{"name":"x"},"spec":{"namespaceSelectors":[{}],"wantSingletonReportedState":true}}`, names: "spec.namespaceSelectors: cannot be evaluated",
+			orphan: theComposite + "/deployment-intent-groups/none/status-intents", orphanStatus: 409, orphans: `deployment intent group "none"`,
 		},
 		"dtc controller": {path: "/v2/dtc-controllers", item: "/NAME", body: `{"metadata":` + full + `,"spec":{"host":"h","port":1,"priority":1}}`, replaced: 200, put: 201},
 	}

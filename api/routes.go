@@ -41,12 +41,16 @@ func (e *edge) resources() []resource {
 		{noun: domain.DeploymentIntents, put: upsert, list: listIntents, listed: intentList{}},
 		{noun: domain.PlacementIntents, put: upsert},
 		{noun: domain.AppIntents, put: upsert, list: listAppIntents},
+		{noun: domain.StatusIntents, put: upsert},
 
 		{noun: domain.Controllers, put: always(201)},
 		{noun: domain.CLMControllers, put: always(200)},
 		{noun: domain.DTCControllers, put: upsert},
 
 		{noun: domain.ReadinessRules, put: upsert},
+
+		{noun: domain.StatusCollectors, put: upsert},
+		{noun: domain.ProjectCollectors, put: upsert},
 	}
 }
 

@@ -328,6 +328,7 @@ func furnish(t testing.TB, w *world) {
 	t.Helper()
 	for _, c := range []call{
 		{url: "/v2/controllers", body: `{"metadata":{"name":"rsync"},"spec":{"host":"rsync","port":9031}}`},
+		{url: "/v2/status-collectors", body: `{"metadata":{"name":"phases"},"spec":{"groupBy":[{"name":"phase","def":"returned.status.phase"}],"combinedFields":[{"name":"count","type":"COUNT"}]}}`},
 		{url: "/v2/cluster-providers", body: `{"metadata":{"name":"p1"}}`},
 		{url: theProvider + "/clusters", body: `{"metadata":{"name":"c1"}}`, file: []byte(kubeconfig)},
 		{url: theCluster + "/labels", body: `{"clusterLabel":"edge"}`},

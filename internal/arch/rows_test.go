@@ -59,7 +59,7 @@ var layers = []layer{
 			pkg:  "api",
 			ours: "door service notify operations explain status domain policy caller hosts limits fail",
 			libs: "github.com/getkin/kin-openapi github.com/labstack/echo github.com/prometheus/client_golang " +
-				"github.com/swaggo/files go.opentelemetry.io/contrib go.opentelemetry.io/otel",
+				"github.com/swaggo/files go.opentelemetry.io/contrib go.opentelemetry.io/otel go.yaml.in/yaml",
 			world: "context net net/http os",
 		},
 		{

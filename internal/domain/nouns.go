@@ -4,9 +4,10 @@ package domain
 // holders of a resource, the store's collections, the routes) walks this list.
 var Nouns = []*Noun{
 	ClusterProviders, ClusterSyncObjects, ClustersNoun, ClusterLabels, ClusterKVs, Networks, ProviderNetworks,
-	Projects, LogicalClouds, ClusterReferences, UserPermissions, ClusterQuotas, LogicalCloudKVs,
+	StatusCollectors,
+	Projects, ProjectCollectors, LogicalClouds, ClusterReferences, UserPermissions, ClusterQuotas, LogicalCloudKVs,
 	CompositeApps, Apps, AppDependencies, CompositeProfiles, Profiles,
-	DeploymentIntentGroups, DeploymentIntents, PlacementIntents, AppIntents,
+	DeploymentIntentGroups, DeploymentIntents, PlacementIntents, AppIntents, StatusIntents,
 	Controllers, CLMControllers, DTCControllers,
 	ReadinessRules,
 }

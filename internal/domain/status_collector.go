@@ -8,23 +8,86 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 )
 
-// StatusCollector says how what clusters report of one object is made into a table: it is a SELECT over one row per cluster,
-// whose expressions are CEL. The fleet has a library of them, and so has each project: one type, two nouns.
+// StatusCollector is a SELECT in CEL over what all clusters report of an object: which rows, grouped how, and which columns. It
+// is KubeStellar's manifest of that name.
 type StatusCollector struct {
-	Identity `bson:",inline"`
-	Metadata `json:"metadata" api:"required"`
-	Spec     StatusCollectorSpec `json:"spec" api:"required"`
-	noun     *Noun
+	Identity   `bson:",inline"`
+	APIVersion string              `json:"apiVersion" api:"enum=control.kubestellar.io/v1alpha1"` // KubeStellar's; may be left out
+	Kind       string              `json:"kind" api:"enum=StatusCollector"`                       // KubeStellar's; may be left out
+	Metadata   CollectorMetadata   `json:"metadata" api:"required"`
+	Spec       StatusCollectorSpec `json:"spec" api:"required"`
+	// Status is made when the collector is shown; what is sent is not looked at.
+	Status     CollectorStatus `json:"status" bson:"-"`
+	Generation int64           `json:"-" bson:"generation"` // counts changes of the spec
+	noun       *Noun
 }
 
-// Noun is that of the fleet's collectors, or that of projects'.
+// CollectorMetadata is Metadata, and what else KubeStellar's manifests have there that users write.
+type CollectorMetadata struct {
+	Name        string            `json:"name" api:"required"`   // how the collector is named, and found in paths; unique in its library
+	Description string            `json:"description"`           // for people; at most 1024 characters
+	UserData1   string            `json:"userData1"`             // whatever the user wants to keep with it; at most 512 characters
+	UserData2   string            `json:"userData2"`             // more of the same kind; at most 512 characters
+	Labels      map[string]string `json:"labels,omitempty"`      // kept, and shown again
+	Annotations map[string]string `json:"annotations,omitempty"` // kept, and shown again
+}
+
+// CollectorStatus says whether the collector can be evaluated.
+type CollectorStatus struct {
+	ObservedGeneration int64    `json:"observedGeneration"` // counts the specs that were written, from 1
+	Errors             []string `json:"errors,omitempty"`   // why it cannot be evaluated any more, as after an upgrade
+}
+
+// What a collector is called in Kubernetes.
+const (
+	CollectorAPIVersion = "control.kubestellar.io/v1alpha1"
+	CollectorKind       = "StatusCollector"
+)
+
+// StatusCollectors is the noun of the fleet's library, which every project may use, and ProjectCollectors that of a project's own.
+var (
+	StatusCollectors  = statusCollectors("status-collectors", nil)
+	ProjectCollectors = statusCollectors("project-status-collectors", Projects)
+)
+
+func statusCollectors(kind string, parent *Noun) *Noun {
+	title := "status collector"
+	if parent != nil {
+		title = parent.Title + " " + title
+	}
+	n := &Noun{Kind: kind, Title: title, Collection: "status-collectors", Names: []string{"statusCollector"}, Parent: parent}
+	n.New = func() Object { return &StatusCollector{noun: n} }
+	return n
+}
+
+// FleetCollector stands before the name of one of the fleet's collectors where a status intent names it.
+const FleetCollector = "fleet/"
+
+// CollectorNamed finds the collector that a status intent names by its noun and key; within is the intent's group, or
+// anything else in the project.
+func CollectorNamed(within Key, name string) (*Noun, Key) {
+	if fleet, ok := strings.CutPrefix(name, FleetCollector); ok {
+		return StatusCollectors, Join(StatusCollectors.Collection, fleet)
+	}
+	return ProjectCollectors, ScopeOf(within).Child(ProjectCollectors.Collection, name)
+}
+
+// Noun is the library's that it is of.
 func (c *StatusCollector) Noun() *Noun { return c.noun }
 
-// Validate checks the body, but for the expressions. These are checked by combine.Check, which says of the whole spec all that
-// is wrong with it, in the order of its members.
+// LocalName is the name.
+func (c *StatusCollector) LocalName() string { return c.Metadata.Name }
+
+// Validate checks the body, but for the spec: combine.Check says of that all that is wrong with it, in the order of its members.
 func (c *StatusCollector) Validate(p *fail.Problems) {
-	c.Metadata.Validate(p)
-	c.Spec.Validate(p)
+	if c.APIVersion != "" && c.APIVersion != CollectorAPIVersion {
+		p.Add("apiVersion", "%q is not %s", c.APIVersion, CollectorAPIVersion)
+	}
+	if c.Kind != "" && c.Kind != CollectorKind {
+		p.Add("kind", "%q is not %s", c.Kind, CollectorKind)
+	}
+	m := Metadata{c.Metadata.Name, c.Metadata.Description, c.Metadata.UserData1, c.Metadata.UserData2}
+	m.Validate(p)
 }
 
 // StatusCollectorSpec is KubeStellar's, and orderBy. It has select, or combinedFields with or without groupBy.

@@ -33,6 +33,7 @@ func (s *Service) Create(ctx context.Context, o domain.Object) error {
 			return s.store.Delete(ctx, o.Noun(), domain.KeyOf(o), o.Base().Revision)
 		})
 	}
+	show(o)
 	return nil
 }
 

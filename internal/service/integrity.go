@@ -11,11 +11,15 @@ import (
 
 // validate checks the body alone.
 func validate(o domain.Object) error {
-	if fill := rules[o.Noun()].fill; fill != nil {
-		fill(o)
+	r := rules[o.Noun()]
+	if r.fill != nil {
+		r.fill(o)
 	}
 	var p fail.Problems
 	o.Validate(&p)
+	if r.check != nil {
+		r.check(o, &p)
+	}
 	return p.Err()
 }
 

@@ -58,5 +58,6 @@ func (s *Service) replace(ctx context.Context, old, o domain.Object) error {
 			return s.store.Replace(ctx, old)
 		})
 	}
+	show(o)
 	return nil
 }

@@ -10,7 +10,12 @@ import (
 
 // Get reads one document; NotFound when it is not there.
 func (s *Service) Get(ctx context.Context, noun *domain.Noun, key domain.Key) (domain.Object, error) {
-	return s.store.Get(ctx, noun, key)
+	o, err := s.store.Get(ctx, noun, key)
+	if err != nil {
+		return nil, err
+	}
+	show(o)
+	return o, nil
 }
 
 // List reads the documents directly below parent, sorted by key; an empty list is not nil. Where EMCO
@@ -31,6 +36,9 @@ func (s *Service) List(ctx context.Context, noun *domain.Noun, parent domain.Key
 	}
 	if list == nil {
 		list = []domain.Object{}
+	}
+	for _, o := range list {
+		show(o)
 	}
 	return list, nil
 }

@@ -22,6 +22,10 @@ func (c change) object() domain.Object {
 type rule struct {
 	// fill completes a body before it is validated.
 	fill func(o domain.Object)
+	// check adds problems of the body that take more to find than the document itself has.
+	check func(o domain.Object, p *fail.Problems)
+	// shown completes a document that is given out with what is not stored of it.
+	shown func(o domain.Object)
 	// before may refuse a write, or complete what is written.
 	before func(s *Service, ctx context.Context, c change) error
 	// after looks once more when the write is done; an error takes the write back.
@@ -63,6 +67,10 @@ var rules = map[*domain.Noun]rule{
 	domain.PlacementIntents:       {before: (*Service).unapprove, after: (*Service).unapprove},
 	domain.AppIntents:             {before: (*Service).unapprove, after: (*Service).unapprove, remark: (*Service).unlabelled},
 
+	domain.StatusCollectors:  {fill: fillCollector, check: checkCollector, shown: showCollector, before: (*Service).countSpecs},
+	domain.ProjectCollectors: {fill: fillCollector, check: checkCollector, shown: showCollector, before: (*Service).countSpecs, orphan: fail.NotFound},
+	domain.StatusIntents:     {remark: (*Service).unknownApps}, // nothing that is approved depends on them
+
 	domain.ReadinessRules: {before: (*Service).acceptReadinessRule, after: (*Service).oneRulePerKind},
 }
 
@@ -78,4 +86,11 @@ func (r rule) runAfter(ctx context.Context, s *Service, c change) error {
 		return nil
 	}
 	return r.after(s, ctx, c)
+}
+
+// show completes what is given out.
+func show(o domain.Object) {
+	if shown := rules[o.Noun()].shown; shown != nil {
+		shown(o)
+	}
 }

@@ -112,13 +112,34 @@ func nounCases() map[string]domain.Object {
 			Identity: below("projects/p/composite-apps/ca/v1/apps/web"), Metadata: named("db"),
 			Spec: domain.AppDependencySpec{App: "db", OpStatus: "ready", Wait: 10},
 		},
-		"a controller":     &domain.Controller{Identity: below(""), Metadata: named("rsync"), Spec: domain.ControllerSpec{Host: "h", Port: 9031, Priority: 1}},
-		"a clm controller": serviceController(domain.CLMControllers),
-		"a dtc controller": serviceController(domain.DTCControllers),
+		"a controller":                    &domain.Controller{Identity: below(""), Metadata: named("rsync"), Spec: domain.ControllerSpec{Host: "h", Port: 9031, Priority: 1}},
+		"a clm controller":                serviceController(domain.CLMControllers),
+		"a dtc controller":                serviceController(domain.DTCControllers),
+		"a status collector":              collector(domain.StatusCollectors, ""),
+		"a status collector of a project": collector(domain.ProjectCollectors, "projects/p"),
+		"a status intent": &domain.StatusIntent{Identity: below(group), Metadata: named("i"), Spec: domain.StatusIntentSpec{
+			ObjectTest: domain.ObjectTest{
+				Apps: []string{"sink"}, APIGroup: new(string), Kinds: []string{"*"},
+				ObjectSelectors: []domain.LabelSelector{{
+					MatchLabels:      map[string]string{"a.b/$c": "d"},
+					MatchExpressions: []domain.LabelRequirement{{Key: "e.f", Operator: domain.LabelIn, Values: []string{"g"}}},
+				}},
+			},
+			StatusCollectors: []string{"own", "fleet/phases"}, WantSingletonReportedState: true, Together: true,
+		}},
 		"a readiness rule": &domain.ReadinessRule{Identity: below(""), Metadata: named("db"), Spec: domain.ReadinessRuleSpec{
 			Group: "example.com", Version: "v1", Kind: "Database", Ready: `object.status.phase == "Up"`, Message: `"$a.b"`,
 		}},
 	}
+}
+
+func collector(n *domain.Noun, parent domain.Key) domain.Object {
+	o := n.New().(*domain.StatusCollector)
+	o.Identity, o.Metadata.Name, o.Metadata.Description, o.Generation = below(parent), "c", "ž", 3
+	o.APIVersion, o.Kind = domain.CollectorAPIVersion, domain.CollectorKind
+	o.Metadata.Labels = map[string]string{"example.com/$a": "b"}
+	o.Spec.Filter = `"$a.b" == "c"`
+	return o
 }
 
 func serviceController(n *domain.Noun) domain.Object {
@@ -169,7 +190,7 @@ func requireSame(t *testing.T, s *store.Store, want domain.Object) {
 	got, err := s.Get(t.Context(), want.Noun(), domain.KeyOf(want))
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(want, got,
-		cmp.AllowUnexported(domain.ServiceController{}), cmp.Comparer(func(a, b *domain.Noun) bool { return a == b })))
+		cmp.AllowUnexported(domain.ServiceController{}, domain.StatusCollector{}), cmp.Comparer(func(a, b *domain.Noun) bool { return a == b })))
 }
 
 // TestReadersOfOneDocumentHaveTheirOwn: what is read is shared, and every reader may change what it got.

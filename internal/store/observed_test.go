@@ -17,7 +17,6 @@ type pair struct {
 	*testing.T
 	reader, writer *Store
 	now            time.Time
-	uri, database  string
 	app            domain.ObservedApp
 }
 
@@ -27,10 +26,10 @@ var pairBegan = time.UnixMilli(1_000_000).UTC()
 func newPair(t *testing.T) *pair {
 	t.Helper()
 	p := &pair{T: t, now: pairBegan, app: domain.ObservedApp{ContextID: "1", App: "app", Cluster: domain.ClusterName{Provider: "p", Name: "c"}}}
-	p.uri, p.database = storetest.URI(t), storetest.Database(t)
+	database := storetest.Database(t)
 	for _, s := range []**Store{&p.reader, &p.writer} {
 		var err error
-		*s, err = Open(Config{URI: p.uri, Database: p.database, Timeout: storetest.Timeout, Now: func() time.Time { return p.now }})
+		*s, err = Open(Config{URI: storetest.URI(t), Database: database, Timeout: storetest.Timeout, Now: func() time.Time { return p.now }})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, (*s).Close(context.Background())) })
 	}

@@ -54,8 +54,7 @@ type Store struct {
 	// watchesChanged counts what this Store has written of watches and pulses.
 	watchesChanged atomic.Int64
 	// Clusters that say something new of one app context at the same time give it one new version.
-	versionWrites *gatherer[observedChange]
-	chains        *chains
+	versionWrites *gatherer[string]
 }
 
 // Collections that hold no nouns and are not divided (see partition).
@@ -95,7 +94,7 @@ func Open(c Config) (*Store, error) {
 		observedApps: newBounded[string](observedBytes, (*saidOfApp).size),
 	}
 	s.leafWrites, s.leafLookups = newGatherer(s.insertLeaves), newGatherer(s.lookUp)
-	s.versionWrites, s.chains = newGatherer(s.putVersions), newChains()
+	s.versionWrites = newGatherer(s.putVersions)
 	return s, nil
 }
 
