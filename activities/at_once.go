@@ -16,7 +16,7 @@ var errNotAtOnce = fail.New(fail.Unavailable, "not done at once")
 // it is given up; what comes beyond is left to activities. A quarter may gather. Without it there is no bound. Call it
 // before the worker starts. (It is no method: those are activities.)
 func BoundTasks(k *Kube, tasks int) {
-	k.tries, k.gatherers = make(places, max(tasks/2, 1)), make(places, max(tasks/4, 1))
+	k.tries, k.gatherers = make(slots, max(tasks/2, 1)), make(slots, max(tasks/4, 1))
 }
 
 // Gather keeps the calling workflow's task for a time: what happens meanwhile to the workflow comes together in the next
@@ -30,11 +30,11 @@ func (k *Kube) Gather(ctx context.Context, d time.Duration) error {
 	return pause.For(ctx, d)
 }
 
-// places bound what goes on at a time; nil bounds nothing.
-type places chan struct{}
+// slots bound what goes on at a time; nil bounds nothing.
+type slots chan struct{}
 
-// enter takes a place, which leave gives back; ok is false when there is none.
-func (p places) enter() (leave func(), ok bool) {
+// enter takes a slot, which leave gives back; ok is false when there is none.
+func (p slots) enter() (leave func(), ok bool) {
 	if p == nil {
 		return func() {}, true
 	}

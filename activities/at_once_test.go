@@ -103,7 +103,7 @@ func TestTriesAreBounded(t *testing.T) {
 
 	l.handle = nil
 	_, err = l.env.ExecuteLocalActivity(l.kube.ApplyToCluster, l.in)
-	require.NoError(t, err, "the place was given back")
+	require.NoError(t, err, "the slot was given back")
 }
 
 // TestGatherersAreBounded has two gather where one may: the other one comes back at once.

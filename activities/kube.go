@@ -59,7 +59,7 @@ type Kube struct {
 	// running are the attempts of this worker, by the run of their workflow: a *halting.
 	running sync.Map
 	// tries are leaves in their workflow's own task; gatherers see Gather, and silent BoundSilent.
-	tries, gatherers, silent places
+	tries, gatherers, silent slots
 	outages                  outages
 }
 
@@ -326,7 +326,7 @@ func (a *attempt) begin(ctx context.Context) (domain.Marks, error) {
 	}
 	start := plan.Start{
 		Operation: a.in.Operation, Prune: a.in.Prune, Installs: a.in.Installs, Inherited: a.in.Inherited, Report: a.in.Report,
-		TookOver: a.in.Label != "", InDoubt: a.in.InDoubt,
+		TookOver: a.in.Label != "", Incomplete: a.in.Incomplete,
 	}
 	if start.Deletes() {
 		leaf, err := a.kube.leaves.Leaf(ctx, a.in.LeafID())
@@ -438,7 +438,7 @@ func (p progress) stale(text string, now time.Time) bool {
 // toldNotes bounds how many notes the workflow is told: a history is no place for a thousand of the same kind.
 const toldNotes = 10
 
-// await tells the workflow for which objects the leaf waits, unless it knows. What waits holds no place anywhere: the error
+// await tells the workflow for which objects the leaf waits, unless it knows. What waits holds no slot anywhere: the error
 // has the attempt made again later.
 func (a *attempt) await(ctx context.Context, o kube.Outcome) error {
 	a.mu.Lock()

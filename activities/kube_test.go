@@ -477,22 +477,22 @@ func TestWorkerStops(t *testing.T) {
 
 func TestDelete(t *testing.T) {
 	for name, c := range map[string]struct {
-		record  string // what the instantiate left; "" for none
-		inDoubt bool
-		asked   []string
-		want    string
+		record     string // what the instantiate left; "" for none
+		incomplete bool
+		asked      []string
+		want       string
 	}{
 		"what was applied":                  {record: "1A1F", asked: []string{"a0"}, want: "2D"},
 		"what may have been applied":        {record: "1s1p", asked: []string{"a0"}, want: "2D"},
 		"nothing that was never sent":       {record: "2p", want: "2D"},
 		"nothing without a record":          {want: "2D"},
-		"all when the record may be wrong":  {record: "2p", inDoubt: true, asked: []string{"a0", "a1"}, want: "2D"},
-		"all when there should be a record": {inDoubt: true, asked: []string{"a0", "a1"}, want: "2D"},
+		"all when the record may be wrong":  {record: "2p", incomplete: true, asked: []string{"a0", "a1"}, want: "2D"},
+		"all when there should be a record": {incomplete: true, asked: []string{"a0", "a1"}, want: "2D"},
 		"nothing that is kept":              {record: "2K", want: "2K"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLeaf(t, domain.OpTerminate, 0, 0)
-			l.in.InDoubt = c.inDoubt
+			l.in.Incomplete = c.incomplete
 			if c.record != "" {
 				require.NoError(t, l.store.PutLeaf(t.Context(), domain.Leaf{ID: l.in.LeafID(), Marks: c.record}))
 			}

@@ -50,7 +50,7 @@ func TestFrozenAttempt(t *testing.T) {
 	})
 	t.Run("which deletes", func(t *testing.T) {
 		l := newLeaf(t, domain.OpTerminate, 0, 0)
-		l.in.InDoubt = true
+		l.in.Incomplete = true
 		freeze := l.freezing()
 		l.handle = func(w http.ResponseWriter, _ *http.Request) {
 			freeze()
@@ -68,7 +68,7 @@ func TestFrozenAttempt(t *testing.T) {
 	})
 	t.Run("whose work is done", func(t *testing.T) {
 		l := newLeaf(t, domain.OpTerminate, 0)
-		l.in.InDoubt = true
+		l.in.Incomplete = true
 		freeze := l.freezing()
 		l.handle = func(w http.ResponseWriter, _ *http.Request) {
 			freeze()

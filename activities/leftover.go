@@ -52,7 +52,7 @@ func (l *Control) inherit(ctx context.Context, d *draft, left *domain.Instance) 
 	if err != nil {
 		return nil, err
 	}
-	installed.InDoubt = installed.InDoubt || !inOrder
+	installed.Incomplete = installed.Incomplete || !inOrder
 	rest := installed.Rest()
 	var out *Prepared
 	from := &From{ContextID: left.ContextID, Owner: left.Owner}

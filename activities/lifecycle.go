@@ -400,7 +400,7 @@ func (l *Control) Supersede(ctx context.Context, s domain.Scope) (*Prepared, err
 		return nil, err
 	}
 	prepared := sizes(p, i.Plan, unreachable)
-	prepared.InDoubt, prepared.Label = !inOrder, i.Label
+	prepared.Incomplete, prepared.Label = !inOrder, i.Label
 	return &prepared, nil
 }
 

@@ -12,7 +12,7 @@ import (
 // for whoever approves, and no history keeps it.
 type Rehearsal struct {
 	lifecycle *Control
-	places    chan struct{}
+	slots     chan struct{}
 }
 
 // MaxRehearsals is how many go on at a time; others wait. Each has the bundle of one app in memory at a time, of
@@ -29,8 +29,8 @@ func NewRehearsal(store Store, runs Runs, charts Charts) *Rehearsal {
 // come, the warnings tell: a logical cloud that is not instantiated, intents, apps.
 func (r *Rehearsal) Rehearse(ctx context.Context, group *domain.DeploymentIntentGroup) (warnings []string, err error) {
 	select {
-	case r.places <- struct{}{}:
-		defer func() { <-r.places }()
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}

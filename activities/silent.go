@@ -10,11 +10,11 @@ import (
 )
 
 // BoundSilent bounds how many of the attempts that a worker makes at a time may be at clusters that did not answer when
-// they were last tried: half of them. One at a cluster that hangs keeps its place until the deadline of its request, and
+// they were last tried: half of them. One at a cluster that hangs keeps its slot until the deadline of its request, and
 // those that answer must not have to wait for that. Without it there is no bound. Call it before the worker starts.
-func BoundSilent(k *Kube, attempts int) { k.silent = make(places, max(attempts/2, 1)) }
+func BoundSilent(k *Kube, attempts int) { k.silent = make(slots, max(attempts/2, 1)) }
 
-// turn takes a place for an attempt at a cluster that did not answer, which leave gives back. Where there is none the
+// turn takes a slot for an attempt at a cluster that did not answer, which leave gives back. Where there is none the
 // attempt is put off: the error. What waits in steps has another queue, and is not bounded.
 func (a *attempt) turn(ctx context.Context) (leave func(), err error) {
 	known := a.state.Connectivity

@@ -11,9 +11,9 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 )
 
-// TestSilentClustersLeavePlacesToOthers has as many attempts at clusters that do not answer as there may be: the next such
+// TestSilentClustersLeaveSlotsToOthers has as many attempts at clusters that do not answer as there may be: the next such
 // one is put off without a request, and the workflow is told; one at a cluster that nobody has tried is not.
-func TestSilentClustersLeavePlacesToOthers(t *testing.T) {
+func TestSilentClustersLeaveSlotsToOthers(t *testing.T) {
 	l := newLeaf(t, domain.OpInstantiate, 0)
 	activities.BoundSilent(l.kube, 2)
 	hanging, answers := make(chan struct{}), make(chan struct{})
@@ -49,5 +49,5 @@ func TestSilentClustersLeavePlacesToOthers(t *testing.T) {
 	close(answers)
 	require.Error(t, <-ended)
 	_, err = l.environment().ExecuteActivity(l.kube.ApplyToCluster, silent)
-	require.NoError(t, err, "the place was given back")
+	require.NoError(t, err, "the slot was given back")
 }

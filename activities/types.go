@@ -20,9 +20,9 @@ type Prepared struct {
 	Warnings  []string      `json:"warnings,omitempty"`
 	// OwnerRevision is the revision of the owner's document that the plan was made from.
 	OwnerRevision int64 `json:"ownerRevision,omitempty"`
-	// InDoubt is set when an earlier operation on the context did not end in order, so that its leaf
+	// Incomplete is set when an earlier operation on the context did not end in order, so that its leaf
 	// records may know less than was sent to the clusters.
-	InDoubt bool `json:"inDoubt,omitempty"`
+	Incomplete bool `json:"incomplete,omitempty"`
 	// User is the logical cloud with whose user's rights the apps are put into clusters; "" for the rights of the
 	// clusters' registrations.
 	User domain.Key `json:"user,omitempty"`
@@ -133,19 +133,19 @@ type HaltInput struct {
 // LeafInput is the work of one app on one cluster.
 type LeafInput struct {
 	domain.Scope
-	App       string             `json:"app"`
-	Cluster   domain.ClusterName `json:"cluster"`
-	Bundle    domain.Digest      `json:"bundle"`
-	Resources int                `json:"resources"`
-	Namespace string             `json:"namespace"`
-	InDoubt   bool               `json:"inDoubt,omitempty"`   // see Prepared
-	Suspect   bool               `json:"suspect,omitempty"`   // see Targets
-	Label     string             `json:"label,omitempty"`     // see domain.Instance
-	Inherited string             `json:"inherited,omitempty"` // the marks of what earlier contexts left, see Targets
-	Report    string             `json:"report,omitempty"`    // plan.Inherited's, see Targets
-	Prune     bool               `json:"prune,omitempty"`     // what is not wanted any more is to be deleted
-	User      domain.Key         `json:"user,omitempty"`      // see Prepared
-	Installs  bool               `json:"installs,omitempty"`  // plan.Target's, see Targets
+	App        string             `json:"app"`
+	Cluster    domain.ClusterName `json:"cluster"`
+	Bundle     domain.Digest      `json:"bundle"`
+	Resources  int                `json:"resources"`
+	Namespace  string             `json:"namespace"`
+	Incomplete bool               `json:"incomplete,omitempty"` // see Prepared
+	Suspect    bool               `json:"suspect,omitempty"`    // see Targets
+	Label      string             `json:"label,omitempty"`      // see domain.Instance
+	Inherited  string             `json:"inherited,omitempty"`  // the marks of what earlier contexts left, see Targets
+	Report     string             `json:"report,omitempty"`     // plan.Inherited's, see Targets
+	Prune      bool               `json:"prune,omitempty"`      // what is not wanted any more is to be deleted
+	User       domain.Key         `json:"user,omitempty"`       // see Prepared
+	Installs   bool               `json:"installs,omitempty"`   // plan.Target's, see Targets
 	// Hooked is set when the operation runs hooks. Then the work has more than one step: Step is the one to be
 	// done, and domain.Leaf's Next says which follows.
 	Hooked bool `json:"hooked,omitempty"`

@@ -199,7 +199,7 @@ func (l *Control) installed(ctx context.Context, from *domain.Instance) (*plan.I
 		if err != nil {
 			return nil, err
 		}
-		out.InDoubt = !inOrder
+		out.Incomplete = !inOrder
 	}
 	side, err := l.side(ctx, from.Plan)
 	if err != nil {

@@ -52,7 +52,7 @@ func TestRoundsOfAnUpdate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLeaf(t, c.op, 0, 0, 0, 0)
-			l.in.ContextID, l.in.Label, l.in.Inherited, l.in.Prune, l.in.InDoubt = "2", "1", c.inherited, c.prune, c.unsound
+			l.in.ContextID, l.in.Label, l.in.Inherited, l.in.Prune, l.in.Incomplete = "2", "1", c.inherited, c.prune, c.unsound
 			if c.recorded != "" {
 				require.NoError(t, l.store.PutLeaf(t.Context(), domain.Leaf{ID: l.in.LeafID(), Operation: domain.OpUpdate, Marks: c.recorded}))
 			}

@@ -67,7 +67,7 @@ func (b *busy) Rollback(ctx context.Context, _ domain.Key, _ int) ([]string, err
 	return nil, b.hang(ctx, "rollback")
 }
 
-// newBusyWorld has a place for each kind of request.
+// newBusyWorld has a slot for each kind of request.
 func newBusyWorld(t *testing.T) (*world, *busy) {
 	b := newBusy()
 	w := newWorldWith(t, func(w *world, d *deps, _ *service.Instances) {
@@ -77,8 +77,8 @@ func newBusyWorld(t *testing.T) (*world, *busy) {
 	return w, b
 }
 
-// TestWhatFindsNoPlaceIsRefused: with all places taken, another operation is not begun, and is told when to come back.
-func TestWhatFindsNoPlaceIsRefused(t *testing.T) {
+// TestWhatFindsNoSlotIsRefused: with all slots taken, another operation is not begun, and is told when to come back.
+func TestWhatFindsNoSlotIsRefused(t *testing.T) {
 	w, b := newBusyWorld(t)
 	first := make(chan http.Header)
 	go func() {
@@ -93,10 +93,10 @@ func TestWhatFindsNoPlaceIsRefused(t *testing.T) {
 	close(b.finish)
 	require.Equal(t, "p/ca/v1/dig/1/instantiate", (<-first).Get("Drover-Operation"))
 	require.Regexp(t, `msg=request requestId=r1 operation=p/ca/v1/dig/1/instantiate `, w.log.String())
-	check(t, w.router, []call{{name: "the place is free again", method: "POST", url: theGroup + "/update", status: 202}})
+	check(t, w.router, []call{{name: "the slot is free again", method: "POST", url: theGroup + "/update", status: 202}})
 }
 
-// TestWhatEndsSomethingWaitsForNobody: approve and instantiate may hang, in all places that they have; what ends an
+// TestWhatEndsSomethingWaitsForNobody: approve and instantiate may hang, in all slots that they have; what ends an
 // operation, or takes it back, is taken at once.
 func TestWhatEndsSomethingWaitsForNobody(t *testing.T) {
 	w, b := newBusyWorld(t)
@@ -118,8 +118,8 @@ func TestWhatEndsSomethingWaitsForNobody(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, <-ended)
 }
 
-// TestWhoDribblesHoldsNoPlace: a body that comes slowly, or not at all, is waited for without a place and not for long.
-func TestWhoDribblesHoldsNoPlace(t *testing.T) {
+// TestWhoDribblesHoldsNoSlot: a body that comes slowly, or not at all, is waited for without a slot and not for long.
+func TestWhoDribblesHoldsNoSlot(t *testing.T) {
 	w, b := newBusyWorld(t)
 	close(b.finish)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -155,7 +155,7 @@ func TestWhoDribblesHoldsNoPlace(t *testing.T) {
 		"replace":  dribble("PUT", theProject, ""),
 		"upload":   dribble("POST", theComposite+"/apps", form),
 	}
-	check(t, w.router, []call{{name: "the one place is free", method: "POST", url: theGroup + "/update", status: 202}})
+	check(t, w.router, []call{{name: "the one slot is free", method: "POST", url: theGroup + "/update", status: 202}})
 	for name, answer := range slow {
 		t.Run(name, func(t *testing.T) {
 			got, err := http.ReadResponse(answer, nil)
@@ -169,7 +169,7 @@ func TestWhoDribblesHoldsNoPlace(t *testing.T) {
 	}
 	check(t, w.router, []call{
 		{name: "nothing of it was done", method: "GET", url: "/v2/projects", status: 200, contains: []string{`"proj"`}},
-		{name: "there is a place for uploads again", method: "POST", url: theComposite + "/apps", body: `{"metadata":{"name":"new"}}`, file: chartOf(t, "new"), status: 201},
+		{name: "there is a slot for uploads again", method: "POST", url: theComposite + "/apps", body: `{"metadata":{"name":"new"}}`, file: chartOf(t, "new"), status: 201},
 	})
 	require.Equal(t, []string{"update dig"}, w.operations.asked)
 }
@@ -226,8 +226,8 @@ func (d endless) Write(w io.Writer) error {
 	}
 }
 
-// TestWhoTakesNothingHoldsNoPlace: an answer that nobody takes is given up, and its place with it.
-func TestWhoTakesNothingHoldsNoPlace(t *testing.T) {
+// TestWhoTakesNothingHoldsNoSlot: an answer that nobody takes is given up, and its slot with it.
+func TestWhoTakesNothingHoldsNoSlot(t *testing.T) {
 	ended := make(chan error, 1)
 	w := newWorldWith(t, func(_ *world, d *deps, _ *service.Instances) {
 		d.BodyWait = 300 * time.Millisecond

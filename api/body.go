@@ -19,7 +19,7 @@ import (
 // contextBody is where receiveBody puts a body.
 const contextBody = "body"
 
-// receiveBody reads the body for bodyOf, so that who sends it slowly holds no place meanwhile.
+// receiveBody reads the body for bodyOf, so that who sends it slowly holds no slot meanwhile.
 func receiveBody(c echo.Context) error {
 	body, err := readAll(c.Request().Body, limits.JSON)
 	c.Set(contextBody, body)

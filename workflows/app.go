@@ -13,15 +13,15 @@ import (
 // AppInput is the work of one app on its clusters [From, To).
 type AppInput struct {
 	domain.Scope
-	App       activities.PreparedApp `json:"app"`
-	Plan      domain.Digest          `json:"plan"`
-	Namespace string                 `json:"namespace"`
-	User      domain.Key             `json:"user,omitempty"`
-	InDoubt   bool                   `json:"inDoubt,omitempty"`
-	Label     string                 `json:"label,omitempty"`
-	Prune     bool                   `json:"prune,omitempty"`
-	From      int                    `json:"from,omitempty"`
-	To        int                    `json:"to"`
+	App        activities.PreparedApp `json:"app"`
+	Plan       domain.Digest          `json:"plan"`
+	Namespace  string                 `json:"namespace"`
+	User       domain.Key             `json:"user,omitempty"`
+	Incomplete bool                   `json:"incomplete,omitempty"`
+	Label      string                 `json:"label,omitempty"`
+	Prune      bool                   `json:"prune,omitempty"`
+	From       int                    `json:"from,omitempty"`
+	To         int                    `json:"to"`
 }
 
 // deletes says whether the work is to delete.
@@ -77,7 +77,7 @@ func (a *app) run(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	a.window = window{whole: a.whole, leaves: leavesOf(a.in, targets), places: places(a.in.App.Clusters), begin: a.begin, halt: a.halt}
+	a.window = window{whole: a.whole, leaves: leavesOf(a.in, targets), slots: slots(a.in.App.Clusters), begin: a.begin, halt: a.halt}
 	workflow.Go(a.whole, a.listen)
 	return a.window.slide(ctx)
 }
@@ -142,7 +142,7 @@ func (a *app) begin(ctx workflow.Context, l *leafState) {
 func (a *app) leafInput(l *leafState) activities.LeafInput {
 	in := activities.LeafInput{
 		Scope: a.in.Scope, App: a.in.App.Name, Cluster: l.Cluster, Bundle: a.in.App.Bundle,
-		Resources: a.in.App.Resources, Namespace: a.in.Namespace, InDoubt: a.in.InDoubt, Suspect: l.suspect,
+		Resources: a.in.App.Resources, Namespace: a.in.Namespace, Incomplete: a.in.Incomplete, Suspect: l.suspect,
 		HookTime: hookTime, Label: a.in.Label, Inherited: l.inherited, Report: l.report, Prune: a.in.Prune, User: a.in.User,
 		Installs: l.installs && !a.in.deletes(),
 	}

@@ -14,8 +14,8 @@ type batches struct {
 	progress []AppProgress // in the order of ids
 }
 
-// places is how many leaves of an app may be at work at a time in one workflow: its batches share openLeaves.
-func places(clusters int) int {
+// slots is how many leaves of an app may be at work at a time in one workflow: its batches share openLeaves.
+func slots(clusters int) int {
 	batches := (clusters + batchSize - 1) / batchSize
 	return max(openLeaves/max(batches, 1), fewestOpen)
 }

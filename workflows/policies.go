@@ -35,7 +35,7 @@ const (
 	gatherEach  = 4 * time.Millisecond
 	gatherMost  = 100 * time.Millisecond
 	gatherLeast = 4
-	// patience is how long all places may be taken by leaves none of which comes to an end, before others get them: well
+	// patience is how long all slots may be taken by leaves none of which comes to an end, before others get them: well
 	// below the 15 s after which a request to a cluster that hangs is given up.
 	patience = 2 * time.Second
 	// batchSize is the number of clusters from which an app's work is split, which keeps every history
@@ -107,7 +107,7 @@ func preparing(ctx workflow.Context) workflow.Context {
 
 // atOnce is for a first try at a cluster in the leaf's own task: little work on a cluster that answers is
 // done in less time than Temporal takes to hand out an activity. What it does not finish is taken up by an
-// activity. A stop is noticed when it is over, and it holds a place among the worker's workflow tasks.
+// activity. A stop is noticed when it is over, and it holds a slot among the worker's workflow tasks.
 func atOnce(ctx workflow.Context) workflow.Context { return once(ctx, atOnceTimeout) }
 
 // once is for a single try in the workflow's own task.

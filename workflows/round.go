@@ -64,7 +64,7 @@ func (r round) idle(app activities.PreparedApp) bool {
 func (o *operation) appInput(app activities.PreparedApp, r round) AppInput {
 	return AppInput{
 		Scope: o.in.Scope, App: app, Plan: r.prepared.Plan, Namespace: r.prepared.Namespace, User: r.prepared.User,
-		InDoubt: r.prepared.InDoubt, To: app.Clusters, Label: r.prepared.Label, Prune: r.prune,
+		Incomplete: r.prepared.Incomplete, To: app.Clusters, Label: r.prepared.Label, Prune: r.prune,
 	}
 }
 

@@ -14,14 +14,14 @@ import (
 type window struct {
 	whole  workflow.Context // never cancelled
 	leaves []leafState
-	places int // how many leaves may be at work at a time
+	slots  int // how many leaves may be at work at a time
 	// begin starts a leaf. It returns at once; whoever does the work says what comes of it with stir, moved and ended.
 	// The context is cancelled when the leaf is to stop.
 	begin func(ctx workflow.Context, l *leafState)
 	// halt has the work of leaves end in order that can be ended from here, and returns on which clusters.
 	halt func(ctx workflow.Context) []domain.ClusterName
 
-	crowded bool // a leaf waits for a place
+	crowded bool // a leaf waits for a slot
 	moves   int  // how often a leaf has ended or has left the window
 	stirred bool // something has come of the leaves, see gather
 	closed  bool // no leaf is at work any more, and none will be
@@ -34,7 +34,7 @@ type leafState struct {
 	lost              bool   // see AppProgress
 	suspect           bool   // see activities.Targets
 	installs          bool   // see activities.Targets
-	slow              bool   // it has lost its place in the window, see loosen
+	slow              bool   // it has lost its slot in the window, see loosen
 	inherited, report string // see activities.LeafInput
 	cancel            workflow.CancelFunc
 }
@@ -64,7 +64,7 @@ func (w *window) slide(ctx workflow.Context) error {
 }
 
 // order is that in which leaves are started that have work: those last whose clusters did not answer when they were last
-// tried, so that none waits for a place that one of them has.
+// tried, so that none waits for a slot that one of them has.
 func (w *window) order() (order []*leafState) {
 	for _, suspect := range []bool{false, true} {
 		for i := range w.leaves {
@@ -108,7 +108,7 @@ func (w *window) gather(ctx workflow.Context) {
 	}
 }
 
-// loosen gives the places of all leaves to others when for patience nobody has left the window, though some wait for a place:
+// loosen gives the slots of all leaves to others when for patience nobody has left the window, though some wait for a slot:
 // that a cluster hangs is known only when its requests have reached their deadline, and no cluster waits so long for another.
 func (w *window) loosen(ctx workflow.Context) {
 	for {
@@ -153,9 +153,9 @@ func (w *window) quiet() bool {
 	return !slices.ContainsFunc(w.leaves, func(l leafState) bool { return l.open() })
 }
 
-func (w *window) full() bool { return w.atWork() >= w.places }
+func (w *window) full() bool { return w.atWork() >= w.slots }
 
-// atWork counts the leaves that hold a place.
+// atWork counts the leaves that hold a slot.
 func (w *window) atWork() (n int) {
 	for i := range w.leaves {
 		if w.leaves[i].atWork() {
@@ -168,7 +168,7 @@ func (w *window) atWork() (n int) {
 // open says whether the leaf was started and is not done.
 func (l *leafState) open() bool { return l.started && !l.done }
 
-// atWork says whether the leaf holds a place in the window.
+// atWork says whether the leaf holds a slot in the window.
 func (l *leafState) atWork() bool {
 	return l.open() && !l.slow && l.Connectivity != domain.ConnectivityRetrying && l.Reason == ""
 }

@@ -40,9 +40,9 @@ func TestWhoHasAPlace(t *testing.T) {
 	}
 }
 
-func TestPlacesAreSharedByBatches(t *testing.T) {
+func TestSlotsAreSharedByBatches(t *testing.T) {
 	for clusters, want := range map[int]int{0: 30, 1: 30, 250: 30, 251: 15, 750: 10, 2000: 4, 10_000: 4} {
-		require.Equal(t, want, places(clusters), "%d clusters", clusters)
+		require.Equal(t, want, slots(clusters), "%d clusters", clusters)
 	}
 }
 
@@ -62,9 +62,9 @@ type sliding struct {
 	most    int                      // at work at a time
 }
 
-func slide(t *testing.T, places int, s *sliding, of ...string) {
+func slide(t *testing.T, slots int, s *sliding, of ...string) {
 	t.Helper()
-	s.leaves, s.places = leaves(of...), places
+	s.leaves, s.slots = leaves(of...), slots
 	s.started, s.ends = map[string]time.Duration{}, map[string]time.Duration{}
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
@@ -142,13 +142,13 @@ func many(n int, d time.Duration) (of []string, takes map[string]time.Duration) 
 	return of, takes
 }
 
-func TestNoMoreLeavesThanPlaces(t *testing.T) {
+func TestNoMoreLeavesThanSlots(t *testing.T) {
 	of, takes := many(10, time.Second)
 	s := &sliding{takes: takes}
 	slide(t, 3, s, of...)
 	require.Equal(t, 3, s.most)
 	require.Len(t, s.ends, 10)
-	require.Equal(t, 3*time.Second, s.started["c9"], "a place is taken as soon as there is one")
+	require.Equal(t, 3*time.Second, s.started["c9"], "a slot is taken as soon as there is one")
 }
 
 func TestALeafWithoutWorkIsNotStarted(t *testing.T) {
@@ -166,7 +166,7 @@ func TestAClusterThatDoesNotAnswerGivesItsPlaceAway(t *testing.T) {
 	require.Equal(t, time.Second, s.started["live"])
 }
 
-// TestLeavesThatHang give their places away when none of them has moved for patience, and not before.
+// TestLeavesThatHang give their slots away when none of them has moved for patience, and not before.
 func TestLeavesThatHang(t *testing.T) {
 	s := &sliding{takes: map[string]time.Duration{"hangs": time.Hour, "hangs too": time.Hour, "live": time.Second, "and live": time.Second}}
 	slide(t, 2, s, "hangs", "hangs too", "live", "and live")

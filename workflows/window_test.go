@@ -61,7 +61,7 @@ func TestSuspectsComeLast(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, w.clusters.inputs, len(suspects)+len(others))
 	first := slices.IndexFunc(w.clusters.inputs, func(in activities.LeafInput) bool { return in.Suspect })
-	require.Greater(t, first, len(others)-openLeaves, "the first gets a place when of the others fewer are left than there are places")
+	require.Greater(t, first, len(others)-openLeaves, "the first gets a slot when of the others fewer are left than there are slots")
 }
 
 // openLeaves is how many leaves may be at work at a time.

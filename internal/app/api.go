@@ -72,7 +72,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 			return d, nil
 		}),
 		Explanations: explainer, Journal: service.NewJournal(lifecycle, p.engine, ui), Fleet: fleet, Streams: hub,
-	}, door.Traced(p.log), door.Places(p.config.Operations))
+	}, door.Traced(p.log), door.Slots(p.config.Operations))
 	handler, err := api.New(api.Deps{
 		Door:  entrance,
 		Ready: p.ready(), Log: p.log, Metrics: registry, MaxBody: p.config.MaxBody,

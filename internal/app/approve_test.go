@@ -260,7 +260,7 @@ func TestRehearsalsKeepNoBundles(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := rehearsal.Rehearse(ctx, d.group)
-	require.ErrorIs(t, err, context.Canceled, "all places are taken")
+	require.ErrorIs(t, err, context.Canceled, "all slots are taken")
 	close(c.goOn)
 	all.Wait()
 	require.LessOrEqual(t, c.mostAlive, activities.MaxRehearsals)

@@ -112,8 +112,8 @@ func (m Mark) Refuse() Mark {
 	return MarkRefused
 }
 
-// Doubt is the mark when nobody knows what was sent.
-func (m Mark) Doubt() Mark {
+// Unsure is the mark when nobody knows what was sent.
+func (m Mark) Unsure() Mark {
 	if m == MarkGone {
 		return m
 	}
@@ -231,8 +231,8 @@ func (m Marks) Settled() bool { return !m.Has(Mark.ToApply) && !m.Has(Mark.ToDel
 // Has says whether a mark is as is says.
 func (m Marks) Has(is func(Mark) bool) bool { return slices.ContainsFunc(m, is) }
 
-// Doubt are the marks when nobody knows what was sent.
-func (m Marks) Doubt() Marks { return m.each(Mark.Doubt) }
+// Unsure are the marks when nobody knows what was sent.
+func (m Marks) Unsure() Marks { return m.each(Mark.Unsure) }
 
 // Doom turns the marks that an operation left into those with which a terminate begins.
 func (m Marks) Doom() Marks { return m.each(Mark.Doom) }

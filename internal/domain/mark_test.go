@@ -203,85 +203,85 @@ var becomes = map[domain.Mark]map[string]become{
 	domain.MarkPending: {
 		"Send":   {domain.MarkSent, "the request may get through without an answer"},
 		"Refuse": {domain.MarkRefused, "it was never sent before"},
-		"Doubt":  {domain.MarkSent, "nobody knows what was sent"},
+		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
 		"Doom":   {domain.MarkDeleted, "nothing was sent"},
 	},
 	domain.MarkOutdated: {
 		"Send":   {domain.MarkSent, "as MarkPending"},
 		"Refuse": {domain.MarkUndeleted, "what an earlier context applied is there"},
-		"Doubt":  {domain.MarkSent, "nobody knows what was sent"},
+		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
 		"Doom":   {domain.MarkDoomed, "what an earlier context applied is there"},
 	},
 	domain.MarkSent: {
 		"Send":   {domain.MarkSent, "it was"},
 		"Refuse": {domain.MarkUndeleted, "the request before may have got through"},
-		"Doubt":  {domain.MarkSent, "nobody knows what was sent"},
+		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
 		"Doom":   {domain.MarkDoomed, "it may be there"},
 	},
 	domain.MarkApplied: {
 		"Send":   {domain.MarkApplied, "nothing is sent for it"},
 		"Refuse": {domain.MarkUndeleted, "it is there: the certificate that was asked for is refused, say"},
-		"Doubt":  {domain.MarkSent, "nobody knows what was sent"},
+		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
 		"Doom":   {domain.MarkDoomed, "it is there"},
 	},
 	domain.MarkRefused: {
 		"Send":   {domain.MarkRefused, "nothing is sent for it"},
 		"Refuse": {domain.MarkRefused, "it was"},
-		"Doubt":  {domain.MarkSent, "nobody knows what was sent"},
+		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
 		"Doom":   {domain.MarkDeleted, "it is not there"},
 	},
 	domain.MarkDoomed: {
 		"Send":   {domain.MarkDeleting, "nobody can say from now on that it is still there"},
 		"Refuse": {domain.MarkUndeleted, "it is there"},
-		"Doubt":  {domain.MarkSent, "nobody knows what was sent"},
+		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
 		"Doom":   {domain.MarkDoomed, "it is"},
 	},
 	domain.MarkDeleting: {
 		"Send":   {domain.MarkDeleting, "it was"},
 		"Refuse": {domain.MarkUndeleted, "it may be there"},
-		"Doubt":  {domain.MarkSent, "nobody knows what was sent"},
+		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
 		"Doom":   {domain.MarkDeleting, "it has been sent already"},
 	},
 	domain.MarkLeaving: {
 		"Send":   {domain.MarkLeaving, "its deletion was accepted"},
 		"Refuse": {domain.MarkUndeleted, "it is there"},
-		"Doubt":  {domain.MarkSent, "nobody knows what was sent"},
+		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
 		"Doom":   {domain.MarkLeaving, "its deletion was accepted: it is looked at"},
 	},
 	domain.MarkUndeleted: {
 		"Send":   {domain.MarkUndeleted, "nothing is sent for it"},
 		"Refuse": {domain.MarkUndeleted, "it was"},
-		"Doubt":  {domain.MarkSent, "nobody knows what was sent"},
+		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
 		"Doom":   {domain.MarkDoomed, "it may be there: it is tried again"},
 	},
 	domain.MarkDeleted: {
 		"Send":   {domain.MarkDeleted, "nothing is sent for it"},
 		"Refuse": {domain.MarkRefused, "it is not there"},
-		"Doubt":  {domain.MarkSent, "nobody knows what was sent"},
+		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
 		"Doom":   {domain.MarkDeleted, "it is not there"},
 	},
 	domain.MarkKept: {
 		"Send":   {domain.MarkKept, "nothing is sent for it"},
 		"Refuse": {domain.MarkUndeleted, "it is there"},
-		"Doubt":  {domain.MarkSent, "nobody knows what was sent"},
+		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
 		"Doom":   {domain.MarkKept, "it stays"},
 	},
 	domain.MarkIdle: {
 		"Send":   {domain.MarkIdle, "nothing is sent for it"},
 		"Refuse": {domain.MarkRefused, "it was never sent"},
-		"Doubt":  {domain.MarkSent, "nobody knows what was sent"},
+		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
 		"Doom":   {domain.MarkDeleted, "nothing was sent"},
 	},
 	domain.MarkLeft: {
 		"Send":   {domain.MarkLeft, "nothing is sent for it"},
 		"Refuse": {domain.MarkUndeleted, "a run of it may have left an object"},
-		"Doubt":  {domain.MarkSent, "nobody knows what was sent"},
+		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
 		"Doom":   {domain.MarkDoomed, "a run of it may have left an object"},
 	},
 	domain.MarkGone: {
 		"Send":   {domain.MarkGone, "it is not the context's"},
 		"Refuse": {domain.MarkRefused, "it was never here"},
-		"Doubt":  {domain.MarkGone, "it is not the context's, whatever was sent"},
+		"Unsure": {domain.MarkGone, "it is not the context's, whatever was sent"},
 		"Doom":   {domain.MarkGone, "it is not the context's"},
 	},
 }
@@ -423,7 +423,7 @@ func TestMarksCount(t *testing.T) {
 func TestMarksStay(t *testing.T) {
 	marks := domain.DecodeMarks("2A1p")
 	require.Equal(t, "2d1D", marks.Doom().Encode())
-	require.Equal(t, "3s", marks.Doubt().Encode())
+	require.Equal(t, "3s", marks.Unsure().Encode())
 	require.Equal(t, "2A1p", marks.Encode())
 }
 

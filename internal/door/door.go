@@ -41,7 +41,7 @@ const (
 var verbs = map[Verb]struct {
 	command bool // it may change something
 	streams bool // it lasts as long as the caller wants
-	room    room // where it has its place
+	room    room // where it has its slot
 }{
 	Create: {command: true}, Put: {command: true}, Delete: {command: true},
 	List: {}, Get: {}, Status: {}, Explain: {}, Download: {},

@@ -182,15 +182,15 @@ type names struct {
 	queue *queue
 
 	mu    sync.Mutex
-	known map[name]place
+	known map[name]seen
 	stale map[name]bool // while a list is read: what was not in it so far
 }
 
 type name struct{ namespace, name string }
 
-type place struct{ deployment, version string }
+type seen struct{ deployment, version string }
 
-func newNames(q *queue) *names { return &names{queue: q, known: map[name]place{}} }
+func newNames(q *queue) *names { return &names{queue: q, known: map[name]seen{}} }
 
 // meta are the members of an object's metadata that matter here.
 type meta struct {
@@ -221,7 +221,7 @@ func (n *names) put(object json.RawMessage) error {
 		return err
 	}
 	at := name{m.Metadata.Namespace, m.Metadata.Name}
-	now := place{m.Metadata.Labels[plan.DeploymentLabel], m.Metadata.ResourceVersion}
+	now := seen{m.Metadata.Labels[plan.DeploymentLabel], m.Metadata.ResourceVersion}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.stale, at)

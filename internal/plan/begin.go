@@ -34,8 +34,8 @@ type Start struct {
 	Report    string // Inherited's
 	// TookOver says that the context has taken over from another one.
 	TookOver bool
-	// InDoubt says that the record may know less than was sent to the cluster.
-	InDoubt bool
+	// Incomplete says that the record may know less than was sent to the cluster.
+	Incomplete bool
 	// Record is what the context's last work on the leaf has left, nil where none was done.
 	Record *domain.Leaf
 }
@@ -61,8 +61,8 @@ func Begin(resources []Resource, s Start) Beginning {
 		return Beginning{Marks: Due(resources, s.Operation, inherited)}
 	case s.Prune:
 		return beginPruning(inherited, s)
-	case s.InDoubt:
-		return Beginning{Marks: Doom(resources, inherited.Doubt(), domain.OpUpdate), Reported: true}
+	case s.Incomplete:
+		return Beginning{Marks: Doom(resources, inherited.Unsure(), domain.OpUpdate), Reported: true}
 	default:
 		left := s.left(inherited)
 		return Beginning{Marks: Doom(resources, domain.DecodeMarks(left.Marks), left.Operation), Reported: reported(left, s.TookOver)}
@@ -149,7 +149,7 @@ func (s Silence) believed(m domain.Mark) domain.Mark {
 	case !terminates && m.ToDelete() != s.Prune: // the other round's is as it was
 		return m
 	case terminates && s.Hooked && s.Whole: // it may be a hook that was not run: one that is being deleted was
-		return m.Doubt()
+		return m.Unsure()
 	case m.Idle() && s.Hooked: // which of them the operation runs is not known
 		return domain.MarkLeft
 	default:

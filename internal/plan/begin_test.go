@@ -34,7 +34,7 @@ func TestBegin(t *testing.T) {
 			start: plan.Start{Operation: domain.OpTerminate, Record: record(domain.OpInstantiate, "2A1h")}, want: "1d1K1p", reported: true,
 		},
 		"a terminate of which nobody knows what was sent": {
-			start: plan.Start{Operation: domain.OpTerminate, InDoubt: true, Record: record(domain.OpInstantiate, "2p1h")}, want: "1d1K1s", reported: true,
+			start: plan.Start{Operation: domain.OpTerminate, Incomplete: true, Record: record(domain.OpInstantiate, "2p1h")}, want: "1d1K1s", reported: true,
 		},
 		"a terminate of what was applied without an answer": {
 			start: plan.Start{Operation: domain.OpTerminate, Record: record(domain.OpInstantiate, "1s1p1h")}, want: "1d1D1p",

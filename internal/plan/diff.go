@@ -20,8 +20,8 @@ type Installed struct {
 	Side
 	// Leaves are its records by id; where there is none, Target.Inherited says what was there before it.
 	Leaves map[string]domain.Leaf
-	// InDoubt says that the records may know less than was sent to the clusters.
-	InDoubt bool
+	// Incomplete says that the records may know less than was sent to the clusters.
+	Incomplete bool
 	// Origin is the operation that made the context; "" stands for an instantiate.
 	Origin domain.Operation
 }
@@ -137,7 +137,7 @@ func (d *differ) marks(app *App, t Target) domain.Marks {
 	}
 	out := domain.NewMarks(len(app.Resources), domain.MarkPending)
 	copy(out, marks)
-	if d.old.InDoubt {
+	if d.old.Incomplete {
 		for i := range out {
 			recorded := d.isHook(app, i) && out[i].Succeeded() // before the next step began
 			if !recorded && (i >= len(begin) || begin[i] != domain.MarkGone) {

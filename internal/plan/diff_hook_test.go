@@ -94,7 +94,7 @@ func TestDiffOfHooksThatHaveNotSucceeded(t *testing.T) {
 	for name, c := range map[string]struct {
 		origin, op domain.Operation
 		installs   bool // what was there was being installed by the context before
-		inDoubt    bool
+		incomplete bool
 		old, marks string
 		wanted     string // old's when empty
 		want       string
@@ -165,15 +165,15 @@ func TestDiffOfHooksThatHaveNotSucceeded(t *testing.T) {
 			origin: domain.OpRollback, old: "web on a: svc=1 up=1", marks: "1A1H", wanted: "web on a: svc=1", want: "1A1d",
 		},
 		"an install of which nothing is certain": {
-			inDoubt: true, old: "web on a: svc=1 pre=1 post=1 up=1", marks: "1A1A1p1h", want: "1o1A1s1H", install: true,
+			incomplete: true, old: "web on a: svc=1 pre=1 post=1 up=1", marks: "1A1A1p1h", want: "1o1A1s1H", install: true,
 		},
 		"an update of which nothing is certain": {
-			origin: domain.OpUpdate, inDoubt: true, old: "web on a: svc=1 pre=1 up=1 back=1", marks: "1A1D1p1h", want: "1o1h1s1H",
+			origin: domain.OpUpdate, incomplete: true, old: "web on a: svc=1 pre=1 up=1 back=1", marks: "1A1D1p1h", want: "1o1h1s1H",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			old := plan.Installed{Side: side("1", c.old), Leaves: leavesOf("1", "web/a="+c.marks), InDoubt: c.inDoubt, Origin: c.origin}
+			old := plan.Installed{Side: side("1", c.old), Leaves: leavesOf("1", "web/a="+c.marks), Incomplete: c.incomplete, Origin: c.origin}
 			old.Plan.Apps[0].Targets[0].Installs = c.installs
 			change := plan.Diff(old, side("2", cmp.Or(c.wanted, c.old)), cmp.Or(c.op, domain.OpUpdate))
 			target := change.Plan.Apps[0].Targets[0]

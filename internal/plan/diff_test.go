@@ -84,13 +84,13 @@ func show(p *plan.Plan) string {
 func TestDiff(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
-		reason  string
-		old     string
-		leaves  string
-		inDoubt bool
-		wanted  string
-		want    string
-		numbers [4]int // added, changed, removed, unchanged
+		reason     string
+		old        string
+		leaves     string
+		incomplete bool
+		wanted     string
+		want       string
+		numbers    [4]int // added, changed, removed, unchanged
 	}{
 		"nothing": {
 			old: "web on a b: svc=1 dep=1", leaves: "web/a=2A web/b=2A", wanted: "web on a b: svc=1 dep=1",
@@ -160,7 +160,7 @@ func TestDiff(t *testing.T) {
 			want: "web: x x; a 2A\n", numbers: [4]int{0, 0, 0, 2},
 		},
 		"after an end that was not in order everything may be there": {
-			old: "web on a: svc=1 p=1 old=1", leaves: "web/a=1A2p", inDoubt: true, wanted: "web on a: svc=1 p=1",
+			old: "web on a: svc=1 p=1 old=1", leaves: "web/a=1A2p", incomplete: true, wanted: "web on a: svc=1 p=1",
 			want: "web: svc p -old; a 2o1d\n", numbers: [4]int{0, 2, 1, 0},
 		},
 		"a cluster that is left and has nothing": {
@@ -171,7 +171,7 @@ func TestDiff(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			old := plan.Installed{Side: sideOf("1", c.old), Leaves: leavesOf("1", c.leaves), InDoubt: c.inDoubt}
+			old := plan.Installed{Side: sideOf("1", c.old), Leaves: leavesOf("1", c.leaves), Incomplete: c.incomplete}
 			got := plan.Diff(old, sideOf("2", c.wanted), domain.OpUpdate)
 			require.Equal(t, c.want, show(got.Plan), c.reason)
 			require.Equal(t, c.numbers, [4]int{got.Added, got.Changed, got.Removed, got.Unchanged})

@@ -14,7 +14,7 @@ func TestRest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		old, leaves string
-		inDoubt     bool
+		incomplete  bool
 		wanted      string
 		want        string // "" when nothing is left
 	}{
@@ -39,7 +39,7 @@ func TestRest(t *testing.T) {
 		"nothing is left":  {old: "web on a b: svc=1 crd=1!", leaves: "web/a=2D web/b=1D1K", wanted: "web on a: svc=1"},
 		"nothing was sent": {old: "web on a: svc=1", leaves: "web/a=1D", wanted: "web on a: svc=1"},
 		"records that are not to be trusted": {
-			old: "web on a: svc=1 dep=1", leaves: "web/a=2D", inDoubt: true, wanted: "web on a: svc=1", want: "web: svc -dep; a 1o1d\n",
+			old: "web on a: svc=1 dep=1", leaves: "web/a=2D", incomplete: true, wanted: "web on a: svc=1", want: "web: svc -dep; a 1o1d\n",
 		},
 		"hooks of an install are run again": {
 			old: "web on a: svc=1 pre=1 up=1", leaves: "web/a=1X1D1h", wanted: "web on a: svc=1 pre=1 up=1", want: "web: svc pre up; a 1o1p1h\n",
@@ -50,7 +50,7 @@ func TestRest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			old := plan.Installed{Side: eventful(sideOf("1", c.old)), Leaves: leavesOf("1", c.leaves), InDoubt: c.inDoubt, Origin: domain.OpUpdate}
+			old := plan.Installed{Side: eventful(sideOf("1", c.old)), Leaves: leavesOf("1", c.leaves), Incomplete: c.incomplete, Origin: domain.OpUpdate}
 			rest := old.Rest()
 			if c.want == "" {
 				require.Nil(t, rest)

@@ -78,7 +78,7 @@ type Pool struct {
 	config   Config
 	program  string
 	hello    []byte        // what a child is told first
-	places   chan struct{} // one for each child that works or starts; free ones have none
+	slots    chan struct{} // one for each child that works or starts; free ones have none
 	start    chan starting
 	done     chan struct{} // closed by Close
 	closing  sync.Once
@@ -108,7 +108,7 @@ func New(c Config) (*Pool, error) {
 		return nil, err
 	}
 	p := &Pool{
-		config: c, program: program, hello: hello, places: make(chan struct{}, c.Size), start: make(chan starting), done: make(chan struct{}),
+		config: c, program: program, hello: hello, slots: make(chan struct{}, c.Size), start: make(chan starting), done: make(chan struct{}),
 		all: map[*child]bool{},
 	}
 	p.started.Add(1)
@@ -140,7 +140,7 @@ func (p *Pool) Do(ctx context.Context, request []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %d bytes", ErrTooLarge, len(request))
 	}
 	select {
-	case p.places <- struct{}{}:
+	case p.slots <- struct{}{}:
 		defer p.leave()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
@@ -176,9 +176,9 @@ func (p *Pool) try(ctx context.Context, request []byte) ([]byte, error) {
 	}
 }
 
-// leave gives a place back. Whoever comes next finds a child, or one that starts.
+// leave gives a slot back. Whoever comes next finds a child, or one that starts.
 func (p *Pool) leave() {
-	<-p.places
+	<-p.slots
 	p.warm()
 }
 
@@ -224,7 +224,7 @@ func (p *Pool) pop() *child {
 	return c
 }
 
-// warm starts a child beside all else when none is free and there is a place for one.
+// warm starts a child beside all else when none is free and there is a slot for one.
 func (p *Pool) warm() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -232,14 +232,14 @@ func (p *Pool) warm() {
 		return
 	}
 	select {
-	case p.places <- struct{}{}:
+	case p.slots <- struct{}{}:
 	default:
 		return
 	}
 	p.started.Add(1)
 	go func() {
 		defer p.started.Done()
-		defer func() { <-p.places }()
+		defer func() { <-p.slots }()
 		c, err := p.newChild(context.Background())
 		switch {
 		case err == nil:

@@ -275,11 +275,11 @@ func TestCancelled(t *testing.T) {
 
 	// One that waits for its turn goes too.
 	ctx, cancel = context.WithCancelCause(t.Context())
-	p.places <- struct{}{}
+	p.slots <- struct{}{}
 	cancel(enough)
 	_, err = p.Do(ctx, []byte("echo x"))
 	require.ErrorIs(t, err, enough)
-	<-p.places
+	<-p.slots
 }
 
 func TestNoMoreThanSizeAtATime(t *testing.T) {
@@ -359,7 +359,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 				hung <- err
 			}()
 		}
-		require.Eventually(t, func() bool { return len(p.places) == 2 }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return len(p.slots) == 2 }, time.Minute, time.Millisecond)
 		p.Close()
 		require.ErrorIs(t, <-hung, ErrClosed)
 		require.ErrorIs(t, <-hung, ErrClosed)

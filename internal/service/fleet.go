@@ -273,12 +273,12 @@ func (f *Fleet) groupsOn(ctx context.Context) (map[domain.ClusterName]int, error
 	active = slices.DeleteFunc(active, func(i *domain.Instance) bool {
 		return domain.OwnerNoun(i.Owner) != domain.DeploymentIntentGroups || i.Plan == ""
 	})
-	places := make([][]domain.ClusterName, len(active))
+	each := make([][]domain.ClusterName, len(active))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(gatheredAtOnce)
 	for n, i := range active {
 		g.Go(func() (err error) {
-			places[n], err = f.lifecycle.recall.clusters(ctx, f.lifecycle.records, i.Plan)
+			each[n], err = f.lifecycle.recall.clusters(ctx, f.lifecycle.records, i.Plan)
 			return err
 		})
 	}
@@ -286,7 +286,7 @@ func (f *Fleet) groupsOn(ctx context.Context) (map[domain.ClusterName]int, error
 		return nil, err
 	}
 	on := map[domain.ClusterName]int{}
-	for _, clusters := range places {
+	for _, clusters := range each {
 		for _, c := range clusters {
 			on[c]++
 		}
@@ -296,7 +296,7 @@ func (f *Fleet) groupsOn(ctx context.Context) (map[domain.ClusterName]int, error
 
 // clusters are those that a plan goes to, sorted.
 func (r *recall) clusters(ctx context.Context, records Records, digest domain.Digest) ([]domain.ClusterName, error) {
-	if found, ok := r.places.Get(digest); ok {
+	if found, ok := r.clustersOf.Get(digest); ok {
 		return found, nil
 	}
 	p, err := r.plan(ctx, records, digest)
@@ -311,7 +311,7 @@ func (r *recall) clusters(ctx context.Context, records Records, digest domain.Di
 	}
 	slices.SortFunc(found, domain.ClusterName.Compare)
 	found = slices.Compact(found)
-	r.places.Add(digest, found)
+	r.clustersOf.Add(digest, found)
 	return found, nil
 }
 

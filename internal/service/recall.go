@@ -15,8 +15,8 @@ import (
 type recall struct {
 	plans *lru.Cache[domain.Digest, *plan.Plan]
 	ended *lru.Cache[ending, []domain.Leaf]
-	// places are the clusters of plans; they are kept of many more plans than the plans themselves are.
-	places *lru.Cache[domain.Digest, []domain.ClusterName]
+	// clustersOf are those of plans; they are kept of many more plans than the plans themselves are.
+	clustersOf *lru.Cache[domain.Digest, []domain.ClusterName]
 }
 
 // ending is one end of one operation on a context. The record's own time makes it another one when the
@@ -29,16 +29,16 @@ type ending struct {
 
 // Bounds of recall: plans and contexts are many or large, hardly ever both.
 const (
-	recallPlans  = 32
-	recallEnded  = 32
-	recallPlaces = 5000
-	recallLeaves = 5000 // more leaves of one context are not kept
+	recallPlans    = 32
+	recallEnded    = 32
+	recallClusters = 5000
+	recallLeaves   = 5000 // more leaves of one context are not kept
 )
 
 func newRecall() *recall {
 	return &recall{
 		plans: lru.New[domain.Digest, *plan.Plan](recallPlans), ended: lru.New[ending, []domain.Leaf](recallEnded),
-		places: lru.New[domain.Digest, []domain.ClusterName](recallPlaces),
+		clustersOf: lru.New[domain.Digest, []domain.ClusterName](recallClusters),
 	}
 }
 

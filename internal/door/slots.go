@@ -8,7 +8,7 @@ import (
 )
 
 // How many requests are at work at a time. What is taken beyond what the machine can do is answered too late for
-// everybody: 500 operations at once on two cores, none refused, were 129 answers after 30 to 60 s. So what finds no place
+// everybody: 500 operations at once on two cores, none refused, were 129 answers after 30 to 60 s. So what finds no slot
 // soon is refused, and nothing of it is done.
 const (
 	// DefaultOperations is for those that begin an operation, of which two cores take some ten a second.
@@ -16,12 +16,12 @@ const (
 	// requestsAtOnce is for those that have no room of their own, but streams; uploadsAtOnce for those whose bodies may be
 	// large, and come slowly.
 	requestsAtOnce, uploadsAtOnce = 256, 32
-	// admitWait is how long a request waits for a place, and retryLater when it may be sent again.
+	// admitWait is how long a request waits for a slot, and retryLater when it may be sent again.
 	admitWait  = 1500 * time.Millisecond
 	retryLater = 2 * time.Second
 )
 
-// room is a set of places. Requests of different rooms do not wait for each other: who wants to end something must not
+// room is a set of slots. Requests of different rooms do not wait for each other: who wants to end something must not
 // wait for those who begin.
 type room int
 
@@ -35,19 +35,19 @@ const (
 )
 
 // newRooms has rooms for a number of operations that are being begun at a time.
-func newRooms(operations int) map[room]places {
-	return map[room]places{
-		anyRoom: make(places, requestsAtOnce), uploading: make(places, min(operations, uploadsAtOnce)),
-		beginning: make(places, operations), terminating: make(places, operations), stopping: make(places, operations),
-		approving: make(places, (operations+3)/4), // it costs processor time, and nothing else
+func newRooms(operations int) map[room]slots {
+	return map[room]slots{
+		anyRoom: make(slots, requestsAtOnce), uploading: make(slots, min(operations, uploadsAtOnce)),
+		beginning: make(slots, operations), terminating: make(slots, operations), stopping: make(slots, operations),
+		approving: make(slots, (operations+3)/4), // it costs processor time, and nothing else
 	}
 }
 
-// places are those of requests that are at work.
-type places chan struct{}
+// slots are those of requests that are at work.
+type slots chan struct{}
 
-// enter takes a place, which leave gives back.
-func (p places) enter(ctx context.Context) (leave func(), err error) {
+// enter takes a slot, which leave gives back.
+func (p slots) enter(ctx context.Context) (leave func(), err error) {
 	leave = func() { <-p }
 	select {
 	case p <- struct{}{}:
@@ -69,10 +69,10 @@ func (p places) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// Places has requests wait for a place: operations of them for those that begin an operation, DefaultOperations when 0, and
-// others in rooms of their own. Streams need none. What is still to come of a request is received before it has a place,
-// but for uploads, whose places are for that.
-func Places(operations int) Step {
+// Slots has requests wait for a slot: operations of them for those that begin an operation, DefaultOperations when 0, and
+// others in rooms of their own. Streams need none. What is still to come of a request is received before it has a slot,
+// but for uploads, whose slots are for that.
+func Slots(operations int) Step {
 	if operations == 0 {
 		operations = DefaultOperations
 	}
