@@ -27,6 +27,8 @@ var statuses = map[fail.Kind]int{
 	fail.NotFound:     http.StatusNotFound,
 	fail.Conflict:     http.StatusConflict,
 	fail.Precondition: http.StatusPreconditionFailed,
+	fail.Exhausted:    http.StatusTooManyRequests,
+	fail.Aborted:      http.StatusConflict,
 	fail.Unavailable:  http.StatusServiceUnavailable,
 	fail.Timeout:      http.StatusGatewayTimeout,
 	fail.Internal:     http.StatusInternalServerError,

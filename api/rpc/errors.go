@@ -21,6 +21,8 @@ var kinds = map[fail.Kind]codes.Code{
 	fail.NotFound:     codes.NotFound,
 	fail.Conflict:     codes.AlreadyExists,
 	fail.Precondition: codes.FailedPrecondition,
+	fail.Exhausted:    codes.ResourceExhausted,
+	fail.Aborted:      codes.Aborted,
 	fail.Unavailable:  codes.Unavailable,
 	fail.Timeout:      codes.DeadlineExceeded,
 	fail.Internal:     codes.Internal,

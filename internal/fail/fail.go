@@ -23,6 +23,8 @@ const (
 	NotFound     Kind = "NotFound"     // the thing is not there
 	Conflict     Kind = "Conflict"     // duplicate, wrong state, in use, or changed by someone else
 	Precondition Kind = "Precondition" // a condition of the request does not hold
+	Exhausted    Kind = "Exhausted"    // over a limit that the caller has
+	Aborted      Kind = "Aborted"      // somebody else has taken the caller's place
 	Unavailable  Kind = "Unavailable"  // a dependency does not answer now; trying again may help
 	Timeout      Kind = "Timeout"      // a deadline passed; trying again may help
 	Internal     Kind = "Internal"     // anything else
@@ -34,7 +36,7 @@ func (k Kind) Retryable() bool { return k == Unavailable || k == Timeout || k ==
 // Known says whether k is one of the kinds.
 func (k Kind) Known() bool {
 	switch k {
-	case Invalid, Malformed, Unauthorized, Forbidden, NotFound, Conflict, Precondition, Unavailable, Timeout, Internal:
+	case Invalid, Malformed, Unauthorized, Forbidden, NotFound, Conflict, Precondition, Exhausted, Aborted, Unavailable, Timeout, Internal:
 		return true
 	default:
 		return false

@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -69,29 +67,8 @@ func (s *Store) insertLeaves(records []leafRecord) []error {
 		for i, place := range at {
 			part[i] = records[place]
 		}
-		for i, err := range s.insertMany(s.leaves(contextID), part) {
+		for i, err := range insertMany(s, s.leaves(contextID), part) {
 			outcomes[at[i]] = err
-		}
-	}
-	return outcomes
-}
-
-// insertMany belongs to many callers, so that no caller's context bounds it.
-func (s *Store) insertMany(c *mongo.Collection, records []leafRecord) []error {
-	outcomes := make([]error, len(records))
-	ctx, cancel := s.deadline(context.Background())
-	defer cancel()
-	_, err := c.InsertMany(ctx, records, options.InsertMany().SetOrdered(false))
-	var bulk mongo.BulkWriteException
-	if !errors.As(err, &bulk) || bulk.WriteConcernError != nil {
-		for i := range outcomes {
-			outcomes[i] = kindOf(err)
-		}
-		return outcomes
-	}
-	for _, e := range bulk.WriteErrors {
-		if outcomes[e.Index] = kindOf(e.WriteError); mongo.IsDuplicateKeyError(e.WriteError) {
-			outcomes[e.Index] = errTaken
 		}
 	}
 	return outcomes

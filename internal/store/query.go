@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -99,6 +100,28 @@ func (s *Store) insertOnce(ctx context.Context, c *mongo.Collection, document an
 		return false, nil
 	}
 	return err == nil, kindOf(err)
+}
+
+// insertMany inserts documents that many callers wait for, so that no caller's context bounds it; errTaken for those whose
+// _id is there already.
+func insertMany[T any](s *Store, c *mongo.Collection, documents []T) []error {
+	outcomes := make([]error, len(documents))
+	ctx, cancel := s.deadline(context.Background())
+	defer cancel()
+	_, err := c.InsertMany(ctx, documents, options.InsertMany().SetOrdered(false))
+	var bulk mongo.BulkWriteException
+	if !errors.As(err, &bulk) || bulk.WriteConcernError != nil {
+		for i := range outcomes {
+			outcomes[i] = kindOf(err)
+		}
+		return outcomes
+	}
+	for _, e := range bulk.WriteErrors {
+		if outcomes[e.Index] = kindOf(e.WriteError); mongo.IsDuplicateKeyError(e.WriteError) {
+			outcomes[e.Index] = errTaken
+		}
+	}
+	return outcomes
 }
 
 // deleteOne removes a document; false when the filter selects none.

@@ -55,6 +55,8 @@ type Store struct {
 	watchesChanged atomic.Int64
 	// Clusters that say something new of one app context at the same time give it one new version.
 	versionWrites *gatherer[string]
+	// What tenants' clusters say runs there, and what follows from that.
+	workloads, matches *ledgers
 }
 
 // Collections that hold no nouns and are not divided (see partition).
@@ -66,6 +68,9 @@ const (
 	versions  = "versions" // of what clusters say of app contexts
 	probes    = "probes"   // written to see whether that is possible
 	renewals  = "renewals" // clusters whose registrations were replaced
+	streams   = "streams"  // the last one of each tenant
+	settings  = "settings" // tenants whose rules or hosts were changed
+	behind    = "behind"   // tenants for which something may be due
 )
 
 // Open makes a store. It does not connect: Ping says whether the database answers.
@@ -95,6 +100,7 @@ func Open(c Config) (*Store, error) {
 	}
 	s.leafWrites, s.leafLookups = newGatherer(s.insertLeaves), newGatherer(s.lookUp)
 	s.versionWrites = newGatherer(s.putVersions)
+	s.workloads, s.matches = newLedgers(s, "workloads"), newLedgers(s, "matches")
 	return s, nil
 }
 
@@ -104,6 +110,8 @@ func (s *Store) Close(ctx context.Context) error {
 	s.leafWrites.close()
 	s.leafLookups.close()
 	s.versionWrites.close()
+	s.workloads.adds.close()
+	s.matches.adds.close()
 	return kindOf(s.client.Disconnect(ctx))
 }
 

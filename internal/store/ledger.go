@@ -1,0 +1,489 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
+)
+
+// ledgers keep the many small things of each tenant: values by id, which change all the time (decision 0031).
+//
+// What changes at the same time is one entry. Entries are numbered without gaps and only ever inserted, so the key of the next
+// one is the compare-and-set: of two writers who know the same entries, one inserts it, and the other has to look again. So
+// an entry is stored as a whole or not at all, costs an insert, and is found by its _id. Now and then one has all values
+// (whole), and those before it go. Who knows the entries up to one asks for the next one, and knows that there is none.
+type ledgers struct {
+	store *Store
+	name  string // of the collections
+	adds  *gatherer[ledgerAdd]
+
+	mu    sync.Mutex
+	bytes int64 // of books, as counted last
+	books *simplelru.LRU[string, *book]
+}
+
+// book is what this process knows of a tenant's ledger. It may be behind, never ahead.
+type book struct {
+	turn chan struct{} // who has it may use the rest
+
+	loaded bool
+	seq    int64 // of the last entry known, 0 for none
+	begun  int64 // the entry that began the last stream, 0 for none
+	values map[string][]byte
+	bytes  int64 // of values and their ids
+
+	whole        int64 // bytes of the last whole entry, as stored
+	later, since int64 // entries after it, and their bytes as stored
+
+	counted int64 // of bytes, in ledgers.bytes
+}
+
+// entry is the document of one.
+type entry struct {
+	ID     string `bson:"_id"`             // entryID
+	By     string `bson:"by"`              // who wrote it; another one for each
+	Begun  int64  `bson:"begun,omitempty"` // the entry that began the last stream; who wrote in one before has no say any more
+	Whole  bool   `bson:"whole,omitempty"` // it has all values, not changes
+	Data   []byte `bson:"data"`            // changes, compressed; or in so many chunks
+	Chunks int    `bson:"chunks,omitempty"`
+}
+
+// ledgerHead says up to which entry others may be missing: the last one but one that is whole. It is written before they go.
+type ledgerHead struct {
+	Tenant string `bson:"_id"`
+	Whole  int64  `bson:"whole"`
+}
+
+type ledgerChunk struct {
+	ID   string `bson:"_id"` // below that of the entry
+	Data []byte `bson:"data"`
+}
+
+type ledgerAdd struct {
+	to  *mongo.Collection
+	doc entry
+}
+
+// put is a new value of an id; nil removes it.
+type put struct {
+	id    string
+	value []byte
+}
+
+// When a whole entry is written: after so many others, or when they have more bytes than the last one and wholeFrom.
+const (
+	wholeAfter = 128
+	wholeFrom  = 64 << 10
+)
+
+// bookBytes bounds the values that a process keeps of each kind of ledger; what was used longest ago is read again.
+const bookBytes = 256 << 20
+
+func newLedgers(s *Store, name string) *ledgers {
+	l := &ledgers{store: s, name: name}
+	l.adds = newGatherer(s.addEntries)
+	// The number is positive, which is all that it can fail for.
+	l.books, _ = simplelru.NewLRU(math.MaxInt32, func(_ string, b *book) { l.bytes -= b.counted; b.counted = 0 })
+	return l
+}
+
+func entryID(tenant string, seq int64) string { return fmt.Sprintf("%s/%016d", tenant, seq) }
+
+// seqOf is the number of an entry's document; false for one of a chunk.
+func seqOf(id string) (int64, bool) {
+	_, number, _ := strings.Cut(id, "/")
+	seq, err := strconv.ParseInt(number, 10, 64)
+	return seq, err == nil
+}
+
+func (l *ledgers) collection(tenant string) *mongo.Collection {
+	return l.store.partition(l.name, tenant)
+}
+
+// enter takes the tenant's book, which leave gives back.
+func (l *ledgers) enter(ctx context.Context, tenant string) (b *book, leave func(), err error) {
+	l.mu.Lock()
+	b, ok := l.books.Get(tenant)
+	if !ok {
+		b = &book{turn: make(chan struct{}, 1), values: map[string][]byte{}}
+		l.books.Add(tenant, b)
+	}
+	l.mu.Unlock()
+	select {
+	case b.turn <- struct{}{}:
+		return b, func() { l.count(tenant, b); <-b.turn }, nil
+	case <-ctx.Done():
+		return nil, nil, context.Cause(ctx)
+	}
+}
+
+// count keeps within bookBytes.
+func (l *ledgers) count(tenant string, b *book) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if kept, ok := l.books.Peek(tenant); !ok || kept != b {
+		return
+	}
+	l.bytes += b.bytes - b.counted
+	b.counted = b.bytes
+	for l.bytes > bookBytes && l.books.Len() > 1 {
+		l.books.RemoveOldest()
+	}
+}
+
+// read calls see with what is stored.
+func (l *ledgers) read(ctx context.Context, tenant string, see func(*book)) error {
+	b, leave, err := l.enter(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if _, err := l.advance(ctx, tenant, b); err != nil {
+		return err
+	}
+	see(b)
+	return nil
+}
+
+// change writes what decide says, as one entry. Decide is called again when others have written meanwhile. What it finds
+// wrong, and that there is nothing to write, counts only by what is stored.
+func (l *ledgers) change(ctx context.Context, tenant string, decide func(*book) (puts []put, begins bool, err error)) error {
+	b, leave, err := l.enter(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	fresh := !b.loaded
+	if fresh {
+		if _, err := l.advance(ctx, tenant, b); err != nil {
+			return err
+		}
+	}
+	for {
+		puts, begins, err := decide(b)
+		if err != nil || len(puts) == 0 && !begins {
+			if fresh {
+				return err
+			}
+			fresh = true
+			moved, lookErr := l.advance(ctx, tenant, b)
+			switch {
+			case lookErr != nil:
+				return lookErr
+			case !moved:
+				return err
+			}
+			continue
+		}
+		err = l.add(ctx, tenant, b, puts, begins, false)
+		if errors.Is(err, errTaken) {
+			if _, err := l.advance(ctx, tenant, b); err != nil {
+				return err
+			}
+			fresh = true
+			continue
+		}
+		return err
+	}
+}
+
+// add inserts the next entry; errTaken when there is one. What the caller does not wait for any more is written all the same:
+// nobody would know.
+func (l *ledgers) add(ctx context.Context, tenant string, b *book, puts []put, begins, whole bool) error {
+	ctx = context.WithoutCancel(ctx)
+	e := entry{ID: entryID(tenant, b.seq+1), By: bson.NewObjectID().Hex(), Begun: b.begun, Whole: whole}
+	if begins {
+		e.Begun = b.seq + 1
+	}
+	data := encoder.EncodeAll(encodePuts(puts), nil)
+	size := int64(len(data))
+	if len(data) > limits.Chunk {
+		for part := range slices.Chunk(data, limits.Chunk) {
+			c := ledgerChunk{ID: fmt.Sprintf("%s/%s/%03d", e.ID, e.By, e.Chunks), Data: part}
+			if _, err := l.store.insertOnce(ctx, l.collection(tenant), c); err != nil {
+				return err
+			}
+			e.Chunks++
+		}
+		data = nil
+	}
+	e.Data = data
+	if err := l.adds.do(ctx, ledgerAdd{l.collection(tenant), e}); err != nil {
+		return err
+	}
+	b.apply(&e, puts, size)
+	if !whole && (b.later >= wholeAfter || b.since > max(b.whole, wholeFrom)) {
+		l.rewrite(ctx, tenant, b)
+	}
+	return nil
+}
+
+// rewrite writes an entry with all values and removes those before it. What fails is done with a later one.
+func (l *ledgers) rewrite(ctx context.Context, tenant string, b *book) {
+	puts := make([]put, 0, len(b.values))
+	for _, id := range slices.Sorted(maps.Keys(b.values)) {
+		puts = append(puts, put{id, b.values[id]})
+	}
+	if err := l.add(ctx, tenant, b, puts, false, true); err != nil {
+		return
+	}
+	l.trim(ctx, tenant, b.seq)
+}
+
+// trim removes what was before a whole entry.
+func (l *ledgers) trim(ctx context.Context, tenant string, whole int64) {
+	if _, err := l.store.put(ctx, l.collection(tenant), tenant, ledgerHead{tenant, whole}); err != nil {
+		return
+	}
+	before := byID(bson.D{{Key: "$gt", Value: tenant + "/"}, {Key: "$lt", Value: entryID(tenant, whole)}})
+	_ = l.store.deleteRange(ctx, l.collection(tenant), before) // the next one does it
+}
+
+// clear removes all values, and ends the stream there is. The numbers go on: who knows earlier entries finds this one.
+func (l *ledgers) clear(ctx context.Context, tenant string) error {
+	b, leave, err := l.enter(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	for {
+		if _, err := l.advance(ctx, tenant, b); err != nil {
+			return err
+		}
+		if b.seq == 0 {
+			return nil
+		}
+		err := l.add(ctx, tenant, b, nil, true, true)
+		if err == nil {
+			l.trim(ctx, tenant, b.seq)
+		}
+		if !errors.Is(err, errTaken) {
+			return err
+		}
+	}
+}
+
+// advance brings a book up to what is stored, and says whether that was more.
+func (l *ledgers) advance(ctx context.Context, tenant string, b *book) (moved bool, err error) {
+	if !b.loaded {
+		return true, l.load(ctx, tenant, b)
+	}
+	for {
+		var e entry
+		err := l.store.findOne(ctx, l.collection(tenant), entryID(tenant, b.seq+1), &e)
+		if fail.Is(err, fail.NotFound) {
+			break
+		}
+		if err == nil {
+			err = l.take(ctx, tenant, b, &e)
+		}
+		if fail.Is(err, fail.NotFound) { // its chunks: it went meanwhile
+			return true, l.load(ctx, tenant, b)
+		}
+		if err != nil {
+			return moved, err
+		}
+		moved = true
+	}
+	head, err := l.head(ctx, tenant)
+	if err != nil {
+		return moved, err
+	}
+	if head > b.seq { // the next one is gone
+		return true, l.load(ctx, tenant, b)
+	}
+	return moved, nil
+}
+
+func (l *ledgers) head(ctx context.Context, tenant string) (int64, error) {
+	var h ledgerHead
+	err := l.store.findOne(ctx, l.collection(tenant), tenant, &h)
+	if fail.Is(err, fail.NotFound) {
+		return 0, nil
+	}
+	return h.Whole, err
+}
+
+// reads is how often a ledger is read again of which entries go while it is read.
+const ledgerReads = 10
+
+// load reads a ledger.
+func (l *ledgers) load(ctx context.Context, tenant string, b *book) error {
+	for range ledgerReads {
+		head, err := l.head(ctx, tenant)
+		if err != nil {
+			return err
+		}
+		var entries []*entry
+		err = each(ctx, l.store, l.collection(tenant), below(tenant), func() *entry { return &entry{} }, func(e *entry) {
+			if _, ok := seqOf(e.ID); !ok {
+				return
+			}
+			if e.Whole {
+				entries = entries[:0]
+			}
+			entries = append(entries, e)
+		})
+		if err != nil {
+			return err
+		}
+		if !unbroken(entries, head) {
+			continue
+		}
+		b.reset()
+		for _, e := range entries {
+			if err = l.take(ctx, tenant, b, e); err != nil {
+				break
+			}
+		}
+		if fail.Is(err, fail.NotFound) {
+			continue
+		}
+		b.loaded = err == nil
+		return err
+	}
+	return fail.New(fail.Unavailable, "%s of tenant %q change too fast to be read; try again", l.name, tenant)
+}
+
+// unbroken says whether entries are all that there is: they begin with a whole one or the first, and have no gaps.
+func unbroken(entries []*entry, head int64) bool {
+	if len(entries) == 0 {
+		return head == 0
+	}
+	first, _ := seqOf(entries[0].ID)
+	if !entries[0].Whole && first != 1 || first < head {
+		return false
+	}
+	for i, e := range entries {
+		if seq, _ := seqOf(e.ID); seq != first+int64(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// take reads an entry into a book.
+func (l *ledgers) take(ctx context.Context, tenant string, b *book, e *entry) error {
+	data := e.Data
+	for i := range e.Chunks {
+		var c ledgerChunk
+		if err := l.store.findOne(ctx, l.collection(tenant), fmt.Sprintf("%s/%s/%03d", e.ID, e.By, i), &c); err != nil {
+			return err
+		}
+		data = append(data, c.Data...)
+	}
+	plain, err := decoder.DecodeAll(data, nil)
+	if err == nil {
+		var puts []put
+		if puts, err = decodePuts(plain); err == nil {
+			b.apply(e, puts, int64(len(data)))
+			return nil
+		}
+	}
+	return fail.Wrap(err, fail.Internal, "entry %s of %s is damaged", e.ID, l.name)
+}
+
+func (b *book) reset() {
+	*b = book{turn: b.turn, values: map[string][]byte{}, counted: b.counted}
+}
+
+// apply makes an entry part of the book.
+func (b *book) apply(e *entry, puts []put, size int64) {
+	b.seq, _ = seqOf(e.ID)
+	b.begun = e.Begun
+	b.later++
+	b.since += size
+	if e.Whole {
+		b.values, b.bytes = make(map[string][]byte, len(puts)), 0
+		b.whole, b.later, b.since = size, 0, 0
+	}
+	for _, p := range puts {
+		if old, ok := b.values[p.id]; ok {
+			b.bytes -= int64(len(p.id) + len(old))
+			delete(b.values, p.id)
+		}
+		if p.value != nil {
+			b.bytes += int64(len(p.id) + len(p.value))
+			b.values[p.id] = p.value
+		}
+	}
+}
+
+// encodePuts writes each id and value with its length before it; that of a value is one more, 0 for none.
+func encodePuts(puts []put) []byte {
+	var data []byte
+	for _, p := range puts {
+		data = binary.AppendUvarint(data, uint64(len(p.id)))
+		data = append(data, p.id...)
+		if p.value == nil {
+			data = append(data, 0)
+			continue
+		}
+		data = binary.AppendUvarint(data, uint64(len(p.value))+1)
+		data = append(data, p.value...)
+	}
+	return data
+}
+
+var errCutShort = errors.New("it ends too early")
+
+// decodePuts is the opposite of encodePuts.
+func decodePuts(data []byte) (puts []put, err error) {
+	next := func(more uint64) (part []byte, none bool) {
+		n, width := binary.Uvarint(data)
+		if width <= 0 || n > uint64(len(data)-width)+more {
+			err = errCutShort
+			return nil, true
+		}
+		data = data[width:]
+		if n < more {
+			return nil, true
+		}
+		part, data = data[:n-more:n-more], data[n-more:]
+		return part, false
+	}
+	for len(data) > 0 && err == nil {
+		id, _ := next(0)
+		value, none := next(1)
+		if none {
+			value = nil
+		} else {
+			value = slices.Clone(value) // what it lies in may be much larger
+		}
+		puts = append(puts, put{string(id), value})
+	}
+	return puts, err
+}
+
+// addEntries belongs to many callers, so that no caller's context bounds it.
+func (s *Store) addEntries(adds []ledgerAdd) []error {
+	outcomes := make([]error, len(adds))
+	places := map[string][]int{}
+	for i, a := range adds {
+		places[a.to.Name()] = append(places[a.to.Name()], i)
+	}
+	for _, at := range places {
+		docs := make([]entry, len(at))
+		for i, place := range at {
+			docs[i] = adds[place].doc
+		}
+		for i, err := range insertMany(s, adds[at[0]].to, docs) {
+			outcomes[at[i]] = err
+		}
+	}
+	return outcomes
+}

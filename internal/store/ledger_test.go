@@ -1,0 +1,436 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
+)
+
+// two are two processes with one database.
+func two(t testing.TB) (a, b *store.Store) {
+	t.Helper()
+	c := store.Config{URI: storetest.URI(t), Database: storetest.Database(t)}
+	a, b = connect(t, c), connect(t, c)
+	require.NoError(t, a.EnsureIndexes(t.Context()))
+	return a, b
+}
+
+func workload(n int) *domain.Workload {
+	return &domain.Workload{
+		Tenant: "t", ID: fmt.Sprintf("w-%05d", n), Orchestrator: domain.Kubernetes, ResourceType: domain.KindPod,
+		ResourceNamespace: "default", ResourceName: fmt.Sprint("pod-", n), NodeName: "node", Ready: true,
+		Extra: map[string]map[string]string{
+			domain.ExtraLabels:      {"app.kubernetes.io/name": "web", "pod-template-hash": fmt.Sprintf("%08x", n*2654435761)},
+			domain.ExtraAnnotations: {"example.com/config": strings.Repeat("x", 200)},
+		},
+	}
+}
+
+func workloads(from, to int) (all []*domain.Workload) {
+	for n := from; n < to; n++ {
+		all = append(all, workload(n))
+	}
+	return all
+}
+
+func begin(t testing.TB, s *store.Store) *store.Stream {
+	t.Helper()
+	stream, err := s.BeginStream(t.Context(), "t", "owner")
+	require.NoError(t, err)
+	return stream
+}
+
+func ids(all []*domain.Workload) []string {
+	found := []string{}
+	for _, w := range all {
+		found = append(found, w.ID)
+	}
+	return found
+}
+
+func storedIDs(t testing.TB, s *store.Store) []string {
+	t.Helper()
+	all, err := s.Workloads(t.Context(), "t")
+	require.NoError(t, err)
+	return ids(all)
+}
+
+func TestWorkloadsAreWhatWasSaidLast(t *testing.T) {
+	a, b := two(t)
+	stream := begin(t, a)
+	write := func(w store.WorkloadWrite) store.WorkloadsWritten {
+		t.Helper()
+		written, err := a.WriteWorkloads(t.Context(), "t", stream.Begun, w)
+		require.NoError(t, err)
+		require.Equal(t, storedIDs(t, a), storedIDs(t, b), "another process reads the same")
+		return written
+	}
+	require.Empty(t, storedIDs(t, b))
+	require.Len(t, write(store.WorkloadWrite{Whole: true, Put: workloads(0, 5)}).Changed, 5)
+	before, err := b.WorkloadsVersion(t.Context(), "t")
+	require.NoError(t, err)
+	require.Empty(t, write(store.WorkloadWrite{Whole: true, Put: workloads(0, 5)}).Changed)
+	after, err := b.WorkloadsVersion(t.Context(), "t")
+	require.NoError(t, err)
+	require.Equal(t, before, after, "no difference writes nothing")
+
+	other := workload(2)
+	other.NodeName = "other"
+	written := write(store.WorkloadWrite{Put: []*domain.Workload{workload(2), other}, Delete: []string{"w-00004", "nobody"}})
+	require.Equal(t, []string{"w-00002", "w-00004"}, written.Changed)
+	require.Equal(t, 4, written.Count)
+	got, err := b.Workload(t.Context(), "t", "w-00002")
+	require.NoError(t, err)
+	require.Equal(t, other, got, "the last one counts")
+	_, err = b.Workload(t.Context(), "t", "w-00004")
+	requireKind(t, err, fail.NotFound)
+
+	written = write(store.WorkloadWrite{Whole: true, Put: workloads(1, 2), Keep: []string{"w-00003", "w-00777"}})
+	require.Equal(t, []string{"w-00000", "w-00002"}, written.Changed)
+	require.Equal(t, []string{"w-00001", "w-00003"}, storedIDs(t, b))
+	write(store.WorkloadWrite{Whole: true})
+	require.Empty(t, storedIDs(t, b))
+}
+
+func TestWhatIsTooMuchIsLeftOut(t *testing.T) {
+	s := open(t)
+	stream := begin(t, s)
+	written, err := s.WriteWorkloads(t.Context(), "t", stream.Begun, store.WorkloadWrite{Put: workloads(0, 5), Count: 3})
+	require.NoError(t, err)
+	require.Equal(t, []string{"w-00003", "w-00004"}, written.Over)
+	changed := workload(1)
+	changed.Ready = false
+	written, err = s.WriteWorkloads(t.Context(), "t", stream.Begun, store.WorkloadWrite{
+		Whole: true, Put: []*domain.Workload{workload(9), changed, workload(8), workload(7)}, Count: 3,
+	})
+	require.NoError(t, err)
+	require.Equal(t, []string{"w-00007"}, written.Over, "what a sync takes away makes room")
+	require.Equal(t, []string{"w-00001", "w-00008", "w-00009"}, storedIDs(t, s))
+	_, bytes, err := s.CountWorkloads(t.Context(), "t")
+	require.NoError(t, err)
+	written, err = s.WriteWorkloads(t.Context(), "t", stream.Begun, store.WorkloadWrite{Put: workloads(0, 1), Bytes: bytes + 10})
+	require.NoError(t, err)
+	require.Equal(t, []string{"w-00000"}, written.Over)
+}
+
+func TestAGuardHoldsDeletions(t *testing.T) {
+	s := open(t)
+	stream := begin(t, s)
+	sync := func(to, guard int) store.WorkloadsWritten {
+		t.Helper()
+		written, err := s.WriteWorkloads(t.Context(), "t", stream.Begun, store.WorkloadWrite{Whole: true, Put: workloads(0, to), Guard: guard})
+		require.NoError(t, err)
+		return written
+	}
+	sync(10, 20)
+	require.Empty(t, sync(8, 20).Held, "as many percent as are allowed")
+	require.Len(t, storedIDs(t, s), 8)
+	require.Equal(t, []string{"w-00005", "w-00006", "w-00007"}, sync(5, 20).Held)
+	require.Len(t, storedIDs(t, s), 8)
+	require.Empty(t, sync(8, 20).Held, "listed again")
+	require.Empty(t, sync(0, 0).Held, "no guard")
+	require.Empty(t, storedIDs(t, s))
+}
+
+// TestADisplacedStreamStoresNothing: two processes, of which one begins a stream while the other one writes in its own, as
+// fast as it can. What the first one was told is stored comes before, and after that nothing of it does.
+func TestADisplacedStreamStoresNothing(t *testing.T) {
+	a, b := two(t)
+	for range 10 {
+		first := begin(t, a)
+		writing := make(chan error, 1)
+		wrote := make(chan struct{})
+		go func() {
+			var once sync.Once
+			for n := 0; ; n++ {
+				_, err := a.WriteWorkloads(context.Background(), "t", first.Begun, store.WorkloadWrite{Put: workloads(1000+n, 1001+n)})
+				if err != nil {
+					writing <- err
+					return
+				}
+				once.Do(func() { close(wrote) })
+			}
+		}()
+		<-wrote
+		second := begin(t, b)
+		_, err := b.WriteWorkloads(t.Context(), "t", second.Begun, store.WorkloadWrite{Whole: true, Put: workloads(0, 3)})
+		require.NoError(t, err)
+		requireKind(t, <-writing, fail.Aborted)
+		require.Equal(t, ids(workloads(0, 3)), storedIDs(t, a))
+		require.NoError(t, a.EndStream(t.Context(), first, true))
+		stands, err := b.StreamStands(t.Context(), second)
+		require.NoError(t, err)
+		require.True(t, stands, "the end of the first one says nothing of the second")
+	}
+}
+
+// TestOfManyStreamsOneIsTheLast: they begin at the same time on two processes, after one that has ended in order.
+func TestOfManyStreamsOneIsTheLast(t *testing.T) {
+	a, b := two(t)
+	for range 5 {
+		var all [8]*store.Stream
+		var g errgroup.Group
+		for i := range all {
+			g.Go(func() (err error) {
+				all[i], err = []*store.Store{a, b}[i%2].BeginStream(t.Context(), "t", "owner")
+				return err
+			})
+		}
+		require.NoError(t, g.Wait())
+		var last *store.Stream
+		for i, stream := range all {
+			_, err := []*store.Store{a, b}[i%2].WriteWorkloads(t.Context(), "t", stream.Begun, store.WorkloadWrite{Whole: true, Put: workloads(i, i+1)})
+			if err == nil {
+				require.Nil(t, last, "two may write")
+				last = stream
+				continue
+			}
+			requireKind(t, err, fail.Aborted)
+		}
+		require.NotNil(t, last)
+		stands, err := a.StreamStands(t.Context(), last)
+		require.NoError(t, err)
+		require.True(t, stands)
+		require.NoError(t, b.EndStream(t.Context(), last, true))
+	}
+}
+
+// TestALedgerIsRewritten: what is read stays the same however many entries there were, for those too who have not read for long.
+func TestALedgerIsRewritten(t *testing.T) {
+	a, b := two(t)
+	stream := begin(t, a)
+	want := map[string]bool{}
+	var late *store.Store
+	for n := range 600 {
+		w := workload(n % 50)
+		w.NodeName = fmt.Sprint("node-", n)
+		write := store.WorkloadWrite{Put: []*domain.Workload{w}}
+		want[w.ID] = true
+		if n%7 == 0 {
+			gone := fmt.Sprintf("w-%05d", (n+3)%50)
+			write.Delete = []string{gone}
+			delete(want, gone)
+		}
+		_, err := a.WriteWorkloads(t.Context(), "t", stream.Begun, write)
+		require.NoError(t, err)
+		if n == 3 {
+			late = b
+			require.Len(t, storedIDs(t, late), len(want))
+		}
+	}
+	require.Len(t, storedIDs(t, a), len(want))
+	require.Equal(t, storedIDs(t, a), storedIDs(t, late))
+	for _, id := range storedIDs(t, a) {
+		mine, err := a.Workload(t.Context(), "t", id)
+		require.NoError(t, err)
+		others, err := late.Workload(t.Context(), "t", id)
+		require.NoError(t, err)
+		require.Equal(t, mine, others)
+	}
+	_, err := b.WriteWorkloads(t.Context(), "t", stream.Begun, store.WorkloadWrite{Put: workloads(7, 8)})
+	require.NoError(t, err, "which stream is the last one is known after that too")
+	require.NoError(t, b.ForgetTenant(t.Context(), "t"))
+	require.Empty(t, storedIDs(t, a))
+	_, err = a.WriteWorkloads(t.Context(), "t", stream.Begun, store.WorkloadWrite{Put: workloads(7, 8)})
+	requireKind(t, err, fail.Aborted)
+	again := begin(t, b)
+	_, err = b.WriteWorkloads(t.Context(), "t", again.Begun, store.WorkloadWrite{Put: workloads(7, 8)})
+	require.NoError(t, err)
+	require.Equal(t, []string{"w-00007"}, storedIDs(t, a))
+}
+
+// TestLargeSyncs: one that is larger than a chunk is read as it was written.
+func TestLargeSyncs(t *testing.T) {
+	a, b := two(t)
+	stream := begin(t, a)
+	var many []*domain.Workload
+	for n := range 60 {
+		w := workload(n)
+		noise := make([]byte, 400<<10)
+		state := uint64(n + 1)
+		for i := range noise {
+			state = state*6364136223846793005 + 1442695040888963407
+			noise[i] = ' ' + byte(state>>33)%95
+		}
+		w.Extra[domain.ExtraAnnotations]["noise"] = string(noise)
+		many = append(many, w)
+	}
+	_, err := a.WriteWorkloads(t.Context(), "t", stream.Begun, store.WorkloadWrite{Whole: true, Put: many})
+	require.NoError(t, err)
+	got, err := b.Workloads(t.Context(), "t")
+	require.NoError(t, err)
+	require.Equal(t, many, got)
+}
+
+func match(n int) domain.Match {
+	return domain.Match{Tenant: "t", Rule: "tenants/t/workload-rules/r", Workload: fmt.Sprint("w-", n), Mark: domain.MarkPending, Wanted: &domain.Wanted{Spec: "s"}}
+}
+
+func TestMatchesAreComparedAndSet(t *testing.T) {
+	a, b := two(t)
+	now := time.UnixMilli(1e12).UTC()
+	written := []domain.Match{match(1), match(2)}
+	written[0].Due, written[1].Due = now, now.Add(time.Minute)
+	require.NoError(t, a.WriteMatches(t.Context(), "t", written, nil))
+	require.Equal(t, int64(1), written[0].Revision)
+	got, err := b.MatchesByID(t.Context(), "t", []string{written[1].ID(), "t/none", written[0].ID()})
+	require.NoError(t, err)
+	require.Equal(t, []domain.Match{written[1], written[0]}, got)
+	due, err := b.DueMatches(t.Context(), "t", now)
+	require.NoError(t, err)
+	require.Equal(t, written[:1], due)
+
+	mine, others := written[0], got[1]
+	mine.Mark = domain.MarkSent
+	require.NoError(t, a.WriteMatches(t.Context(), "t", []domain.Match{mine}, nil))
+	others.Mark = domain.MarkDoomed
+	requireKind(t, b.WriteMatches(t.Context(), "t", []domain.Match{others, match(3)}, nil), fail.Conflict)
+	requireKind(t, b.WriteMatches(t.Context(), "t", nil, []domain.Match{others}), fail.Conflict)
+	requireKind(t, b.WriteMatches(t.Context(), "t", []domain.Match{match(2)}, nil), fail.Conflict)
+	all, err := b.Matches(t.Context(), "t")
+	require.NoError(t, err)
+	require.Len(t, all, 2, "all or none")
+	require.NoError(t, b.WriteMatches(t.Context(), "t", []domain.Match{match(3)}, all))
+	all, err = a.Matches(t.Context(), "t")
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, "w-3", all[0].Workload)
+}
+
+// TestEveryWriteOfAMatchCounts: on two processes, each on top of what it has read.
+func TestEveryWriteOfAMatchCounts(t *testing.T) {
+	a, b := two(t)
+	require.NoError(t, a.WriteMatches(t.Context(), "t", []domain.Match{match(1), match(2)}, nil))
+	var g errgroup.Group
+	const writers, writes = 6, 15
+	for i := range writers {
+		s := []*store.Store{a, b}[i%2]
+		g.Go(func() error {
+			for done := 0; done < writes; {
+				all, err := s.Matches(t.Context(), "t")
+				if err != nil {
+					return err
+				}
+				all[i%2].Attempts++
+				err = s.WriteMatches(t.Context(), "t", all[i%2:i%2+1], nil)
+				switch {
+				case err == nil:
+					done++
+				case !fail.Is(err, fail.Conflict):
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(t, g.Wait())
+	all, err := b.Matches(t.Context(), "t")
+	require.NoError(t, err)
+	require.Equal(t, writers*writes, all[0].Attempts+all[1].Attempts)
+}
+
+func TestBehind(t *testing.T) {
+	s := open(t)
+	token, err := s.BehindToken(t.Context(), "t")
+	require.NoError(t, err)
+	require.Empty(t, token)
+	require.NoError(t, s.EndBehind(t.Context(), "t", token))
+	require.NoError(t, s.PutBehind(t.Context(), "t"))
+	token, err = s.BehindToken(t.Context(), "t")
+	require.NoError(t, err)
+	require.NoError(t, s.PutBehind(t.Context(), "t"))
+	require.NoError(t, s.EndBehind(t.Context(), "t", token))
+	all, err := s.Behind(t.Context())
+	require.NoError(t, err)
+	require.NotEqual(t, token, all["t"], "what has become due meanwhile counts")
+	require.NoError(t, s.EndBehind(t.Context(), "t", all["t"]))
+	all, err = s.Behind(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, all)
+}
+
+func TestSettings(t *testing.T) {
+	now := time.UnixMilli(1e12).UTC()
+	s := connect(t, store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Now: func() time.Time { return now }})
+	version := func() string {
+		t.Helper()
+		v, err := s.SettingsVersion(t.Context(), "t")
+		require.NoError(t, err)
+		return v
+	}
+	change := func(tenant string) string {
+		t.Helper()
+		token, err := s.ChangeSettings(t.Context(), tenant)
+		require.NoError(t, err)
+		return token
+	}
+	first := version()
+	require.NotEmpty(t, first)
+	a, b := change("t"), change("t")
+	require.Empty(t, version())
+	require.NoError(t, s.SettingsChanged(t.Context(), "t", b))
+	require.Empty(t, version(), "the other one has not ended")
+	require.NoError(t, s.SettingsChanged(t.Context(), "t", a))
+	second := version()
+	require.NotEmpty(t, second)
+	require.NotEqual(t, first, second)
+	change("other")
+	require.Equal(t, second, version())
+	operators := change("")
+	require.Empty(t, version(), "the operator's rules are for all")
+	now = now.Add(time.Minute)
+	unfinished, err := s.UnfinishedSettings(t.Context(), time.Minute)
+	require.NoError(t, err)
+	require.Len(t, unfinished, 2)
+	require.Equal(t, []string{operators}, unfinished[""])
+	require.NoError(t, s.SettingsChanged(t.Context(), "", operators))
+	require.NotContains(t, []string{"", second}, version())
+}
+
+func TestStreamsThatAreLost(t *testing.T) {
+	now := time.UnixMilli(1e12).UTC()
+	s := connect(t, store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Now: func() time.Time { return now }})
+	is := func() domain.TenantStream {
+		t.Helper()
+		stream, err := s.TenantStream(t.Context(), "t")
+		require.NoError(t, err)
+		return stream
+	}
+	lost := func() []*store.Stream {
+		t.Helper()
+		all, err := s.LostStreams(t.Context())
+		require.NoError(t, err)
+		return all
+	}
+	require.Zero(t, is())
+	require.NoError(t, s.Pulse(t.Context(), "owner", now))
+	first := begin(t, s)
+	require.True(t, is().Connected)
+	require.Empty(t, lost())
+	require.NoError(t, s.NoteStream(t.Context(), first, []domain.LeftOut{{ID: "a", Reason: "too large"}}, 3))
+	now = now.Add(domain.PulseLife + time.Second)
+	require.False(t, is().Connected)
+	require.Equal(t, now.Add(-domain.PulseLife-time.Second), is().Ended.UTC(), "when its process was last alive")
+	require.Equal(t, 3, is().LeftOutCount)
+	require.Len(t, lost(), 1)
+	require.NoError(t, s.SettleStream(t.Context(), lost()[0]))
+	require.Empty(t, lost())
+	require.NoError(t, s.Pulse(t.Context(), "owner", now))
+	second := begin(t, s)
+	require.NoError(t, s.EndStream(t.Context(), first, true))
+	require.True(t, is().Connected)
+	require.NoError(t, s.EndStream(t.Context(), second, false))
+	require.False(t, is().Connected)
+	require.Len(t, lost(), 1, "it has ended, and what follows from it has not been stored")
+}

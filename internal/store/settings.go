@@ -1,0 +1,97 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// settingDoc tells of a tenant, or of the operator, that rules, hosts or the tenant itself are being changed, or have been.
+// Who has read them under a version at which nothing was being changed needs not read them again as long as that stands.
+type settingDoc struct {
+	ID       string          `bson:"_id"`      // the tenant; settingsOfAll for the operator's rules
+	Version  bson.ObjectID   `bson:"version"`  // another one when a change begins and when it ends
+	Changing []bson.ObjectID `bson:"changing"` // the tokens of those that have begun and not ended
+}
+
+// settingsOfAll is no name of a tenant.
+const settingsOfAll = "*"
+
+func (s *Store) settings() *mongo.Collection { return s.db.Collection(settings) }
+
+func settingID(tenant string) string {
+	if tenant == "" {
+		return settingsOfAll
+	}
+	return tenant
+}
+
+// ChangeSettings notes that a rule or host of a tenant, or the tenant, is about to change; tenant "" stands for the operator's
+// rules. It comes before the write. The token is for SettingsChanged.
+func (s *Store) ChangeSettings(ctx context.Context, tenant string) (token string, err error) {
+	id := bson.NewObjectIDFromTimestamp(s.now())
+	return id.Hex(), s.setSetting(ctx, tenant, "$push", id)
+}
+
+// SettingsChanged notes that a change is stored, and that all that follows from it is.
+func (s *Store) SettingsChanged(ctx context.Context, tenant, token string) error {
+	id, err := bson.ObjectIDFromHex(token)
+	if err != nil {
+		return fail.Wrap(err, fail.Internal, "%q is no token of a change", token)
+	}
+	return s.setSetting(ctx, tenant, "$pull", id)
+}
+
+func (s *Store) setSetting(ctx context.Context, tenant, list string, token bson.ObjectID) error {
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	_, err := s.settings().UpdateOne(ctx, byID(settingID(tenant)), bson.D{
+		{Key: list, Value: bson.D{{Key: "changing", Value: token}}},
+		{Key: "$set", Value: bson.D{{Key: "version", Value: bson.NewObjectID()}}},
+	}, options.UpdateOne().SetUpsert(true))
+	return kindOf(err)
+}
+
+// SettingsVersion is a text that is another one when a setting of a tenant, or of the operator, may be: "" while one is being
+// changed, when nothing that was read before can be relied on.
+func (s *Store) SettingsVersion(ctx context.Context, tenant string) (string, error) {
+	version := "0"
+	for _, id := range []string{tenant, settingsOfAll} {
+		var d settingDoc
+		switch err := s.findOne(ctx, s.settings(), id, &d); {
+		case fail.Is(err, fail.NotFound):
+		case err != nil || len(d.Changing) > 0:
+			return "", err
+		default:
+			version += d.Version.Hex()
+		}
+	}
+	return version, nil
+}
+
+// UnfinishedSettings are the tenants ("" for the operator) whose settings are being changed for longer than that, as is when a
+// process dies that changes them, with the tokens of those changes.
+func (s *Store) UnfinishedSettings(ctx context.Context, longer time.Duration) (map[string][]string, error) {
+	found, err := all[settingDoc](ctx, s, s.settings(), bson.D{})
+	if err != nil {
+		return nil, err
+	}
+	tokens := map[string][]string{}
+	for _, d := range found {
+		tenant := d.ID
+		if tenant == settingsOfAll {
+			tenant = ""
+		}
+		for _, token := range d.Changing {
+			if s.now().Sub(token.Timestamp()) >= longer {
+				tokens[tenant] = append(tokens[tenant], token.Hex())
+			}
+		}
+	}
+	return tokens, nil
+}

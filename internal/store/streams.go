@@ -1,0 +1,184 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/drover-io/drover/internal/cas"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// streamDoc is the last stream of a tenant.
+type streamDoc struct {
+	Tenant              string        `bson:"_id"`
+	Token               bson.ObjectID `bson:"token"`   // of this stream
+	Process             string        `bson:"process"` // who reads it, by its pulse
+	domain.TenantStream `bson:",inline"`
+}
+
+// Stream is a tenant's stream that has begun.
+type Stream struct {
+	Tenant string
+	Begun  int64 // for WriteWorkloads
+	token  bson.ObjectID
+}
+
+func (s *Store) streams() *mongo.Collection { return s.db.Collection(streams) }
+
+// BeginStream begins a stream of a tenant. From then on nothing is stored of the one before, on whatever process: when that
+// has not ended in order, the ledger of workloads gets an entry that its writer does not know. Of two that begin at the same
+// time one is before the other. The process has to give pulses.
+func (s *Store) BeginStream(ctx context.Context, tenant, process string) (*Stream, error) {
+	begun := &Stream{Tenant: tenant, token: bson.NewObjectIDFromTimestamp(s.now())}
+	err := cas.Do(ctx, func() error {
+		var last streamDoc
+		err := s.findOne(ctx, s.streams(), tenant, &last)
+		first := fail.Is(err, fail.NotFound)
+		if err != nil && !first {
+			return err
+		}
+		// Read before the document is replaced: who begins after that has it changed after that.
+		if err := s.workloads.read(ctx, tenant, func(b *book) { begun.Begun = b.begun }); err != nil {
+			return err
+		}
+		next := streamDoc{Tenant: tenant, Token: begun.token, Process: process, TenantStream: last.TenantStream}
+		next.Since, next.Ended, next.Settled = s.now(), time.Time{}, false
+		if err := s.replaceStream(ctx, &next, last.Token, first); err != nil {
+			return err
+		}
+		if first || last.Settled {
+			return nil
+		}
+		return s.workloads.change(ctx, tenant, func(b *book) ([]put, bool, error) {
+			begun.Begun = b.seq + 1
+			return nil, true, nil
+		})
+	})
+	return begun, err
+}
+
+// replaceStream puts a document in place of that of an earlier stream.
+func (s *Store) replaceStream(ctx context.Context, next *streamDoc, before bson.ObjectID, first bool) error {
+	if first {
+		inserted, err := s.insertOnce(ctx, s.streams(), next)
+		if err == nil && !inserted {
+			return cas.ErrOvertaken
+		}
+		return err
+	}
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	r, err := s.streams().ReplaceOne(ctx, ofToken(next.Tenant, before), next)
+	if err == nil && r.MatchedCount == 0 {
+		return cas.ErrOvertaken
+	}
+	return kindOf(err)
+}
+
+func ofToken(tenant string, token bson.ObjectID) bson.D {
+	return append(byID(tenant), bson.E{Key: "token", Value: token})
+}
+
+// EndStream notes that a stream has ended. Settled says that all that was received of it is stored, and that what follows from
+// that is. When another one has begun since, that is the one that counts.
+func (s *Store) EndStream(ctx context.Context, stream *Stream, settled bool) error {
+	return s.setStream(ctx, stream, bson.D{{Key: "ended", Value: s.now()}, {Key: "settled", Value: settled}})
+}
+
+// NoteStream notes what was left out, and what is held, of what a stream has said.
+func (s *Store) NoteStream(ctx context.Context, stream *Stream, left []domain.LeftOut, count int) error {
+	return s.setStream(ctx, stream, bson.D{{Key: "leftOut", Value: left}, {Key: "leftOutCount", Value: count}})
+}
+
+func (s *Store) setStream(ctx context.Context, stream *Stream, members bson.D) error {
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	_, err := s.streams().UpdateOne(ctx, ofToken(stream.Tenant, stream.token), bson.D{{Key: "$set", Value: members}})
+	return kindOf(err)
+}
+
+// StreamStands says whether a stream is the last one of its tenant. It is for those that say nothing: what one writes is
+// refused when it is not.
+func (s *Store) StreamStands(ctx context.Context, stream *Stream) (bool, error) {
+	var d streamDoc
+	err := s.findOne(ctx, s.streams(), stream.Tenant, &d)
+	if fail.Is(err, fail.NotFound) {
+		return false, nil
+	}
+	return d.Token == stream.token, err
+}
+
+// TenantStream is what is known of a tenant's last stream; the zero value when it never had one. One whose process has no
+// pulse any more has been lost when that had its last one.
+func (s *Store) TenantStream(ctx context.Context, tenant string) (domain.TenantStream, error) {
+	var d streamDoc
+	err := s.findOne(ctx, s.streams(), tenant, &d)
+	if err != nil {
+		if fail.Is(err, fail.NotFound) {
+			err = nil
+		}
+		return domain.TenantStream{}, err
+	}
+	var p pulseDoc
+	if err := s.findOne(ctx, s.pulses(), d.Process, &p); err != nil && !fail.Is(err, fail.NotFound) {
+		return domain.TenantStream{}, err
+	}
+	return d.stream(p.At, s.now()), nil
+}
+
+func (d *streamDoc) stream(pulse, now time.Time) domain.TenantStream {
+	t := d.TenantStream
+	if t.Ended.IsZero() && now.Sub(pulse) > domain.PulseLife {
+		t.Ended = pulse
+		if t.Since.After(pulse) {
+			t.Ended = t.Since
+		}
+	}
+	t.Connected = t.Ended.IsZero()
+	return t
+}
+
+// LostStreams are the streams that have ended, or whose process has, before what follows from what they said was stored. Who
+// sees to that calls SettleStream.
+func (s *Store) LostStreams(ctx context.Context) ([]*Stream, error) {
+	found, err := all[streamDoc](ctx, s, s.streams(), bson.D{{Key: "settled", Value: false}})
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	pulses, err := all[pulseDoc](ctx, s, s.pulses(), bson.D{})
+	if err != nil {
+		return nil, err
+	}
+	at := map[string]time.Time{}
+	for _, p := range pulses {
+		at[p.Watcher] = p.At
+	}
+	var lost []*Stream
+	for i := range found {
+		if d := &found[i]; !d.stream(at[d.Process], s.now()).Connected {
+			lost = append(lost, &Stream{Tenant: d.Tenant, token: d.Token})
+		}
+	}
+	return lost, nil
+}
+
+// SettleStream notes of a lost stream that all that follows from it is stored. Nothing more is stored of it.
+func (s *Store) SettleStream(ctx context.Context, lost *Stream) error {
+	d := streamDoc{}
+	err := s.findOne(ctx, s.streams(), lost.Tenant, &d)
+	if err != nil || d.Token != lost.token {
+		if fail.Is(err, fail.NotFound) {
+			err = nil
+		}
+		return err
+	}
+	members := bson.D{{Key: "settled", Value: true}}
+	if d.Ended.IsZero() {
+		members = append(members, bson.E{Key: "ended", Value: s.now()})
+	}
+	return s.setStream(ctx, lost, members)
+}

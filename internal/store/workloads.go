@@ -1,0 +1,239 @@
+package store
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// Workloads are those of a tenant, sorted by id.
+func (s *Store) Workloads(ctx context.Context, tenant string) ([]*domain.Workload, error) {
+	found, _, err := s.WorkloadsAt(ctx, tenant)
+	return found, err
+}
+
+// WorkloadsAt is Workloads with a number that is another one as soon as one of them is.
+func (s *Store) WorkloadsAt(ctx context.Context, tenant string) (found []*domain.Workload, version int64, err error) {
+	var values [][]byte
+	err = s.workloads.read(ctx, tenant, func(b *book) {
+		version = b.seq
+		for _, id := range slices.Sorted(maps.Keys(b.values)) {
+			values = append(values, b.values[id])
+		}
+	})
+	if err == nil {
+		found, err = decodeAll[domain.Workload](values)
+	}
+	return found, version, err
+}
+
+// WorkloadsByID are those of a tenant with the ids that are there, in that order, with the number of WorkloadsAt.
+func (s *Store) WorkloadsByID(ctx context.Context, tenant string, ids []string) (found []*domain.Workload, version int64, err error) {
+	var values [][]byte
+	err = s.workloads.read(ctx, tenant, func(b *book) { values, version = b.some(ids), b.seq })
+	if err == nil {
+		found, err = decodeAll[domain.Workload](values)
+	}
+	return found, version, err
+}
+
+// Workload reads one. NotFound names it.
+func (s *Store) Workload(ctx context.Context, tenant, id string) (*domain.Workload, error) {
+	found, _, err := s.WorkloadsByID(ctx, tenant, []string{id})
+	if err == nil && len(found) == 0 {
+		return nil, fail.New(fail.NotFound, "workload %q of tenant %q not found", id, tenant)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found[0], nil
+}
+
+// WorkloadsVersion is the number of WorkloadsAt, and CountWorkloads how many a tenant has.
+func (s *Store) WorkloadsVersion(ctx context.Context, tenant string) (version int64, err error) {
+	err = s.workloads.read(ctx, tenant, func(b *book) { version = b.seq })
+	return version, err
+}
+
+// CountWorkloads is how many workloads a tenant has, and how many bytes.
+func (s *Store) CountWorkloads(ctx context.Context, tenant string) (count int, bytes int64, err error) {
+	err = s.workloads.read(ctx, tenant, func(b *book) { count, bytes = len(b.values), b.bytes })
+	return count, bytes, err
+}
+
+// WorkloadWrite is what a stream says of a tenant's workloads.
+type WorkloadWrite struct {
+	Put    []*domain.Workload // new ones, and new states of those there are; of one that is there twice the last one counts
+	Delete []string           // the ids of those that are gone
+	// Whole says that Put and Keep are all that there are: others go.
+	Whole bool
+	Keep  []string // ids that are there as well, as they are stored
+	// Guard holds the deletions of a Whole that would take more than so many percent of what is stored; 0 holds none.
+	Guard int
+	// Count and Bytes bound what a tenant may have: what is put beyond them is left out.
+	Count int
+	Bytes int64
+}
+
+// WorkloadsWritten is what came of a WorkloadWrite.
+type WorkloadsWritten struct {
+	Changed []string // the ids of those that are not as before, sorted
+	Over    []string // the ids of those that were left out since there are too many, or they are too large
+	Held    []string // the ids of those that stay since Guard holds their deletion, sorted
+	Count   int      // how many there are now
+}
+
+// WriteWorkloads changes the workloads of a tenant, all at once. begun is what BeginStream gave to the stream that says it:
+// Aborted when another one has begun since.
+func (s *Store) WriteWorkloads(ctx context.Context, tenant string, begun int64, w WorkloadWrite) (written WorkloadsWritten, err error) {
+	encoded := make([]put, 0, len(w.Put))
+	for _, one := range w.Put {
+		value, err := encodeValue(one)
+		if err != nil {
+			return written, err
+		}
+		encoded = append(encoded, put{one.ID, value})
+	}
+	err = s.workloads.change(ctx, tenant, func(b *book) ([]put, bool, error) {
+		if begun != noStream && b.begun != begun {
+			return nil, false, fail.New(fail.Aborted, "a newer stream of tenant %q has taken the place of this one", tenant)
+		}
+		var puts []put
+		puts, written = w.decide(b, encoded)
+		return puts, false, nil
+	})
+	return written, err
+}
+
+// noStream is the begun of who is no stream.
+const noStream = -1
+
+// decide is what is to be written of w.
+func (w *WorkloadWrite) decide(b *book, encoded []put) (puts []put, written WorkloadsWritten) {
+	count, bytes := len(b.values), b.bytes
+	change := map[string][]byte{}
+	size := func(id string) (int64, bool) {
+		value, changed := change[id]
+		if !changed {
+			value = b.values[id]
+		}
+		if value == nil {
+			return 0, false
+		}
+		return int64(len(id) + len(value)), true
+	}
+	remove := func(id string) {
+		if have, ok := size(id); ok {
+			count, bytes = count-1, bytes-have
+			change[id] = nil
+		}
+	}
+	if w.Whole {
+		listed := make(map[string]bool, len(encoded)+len(w.Keep))
+		for _, p := range encoded {
+			listed[p.id] = true
+		}
+		for _, id := range w.Keep {
+			listed[id] = true
+		}
+		var gone []string
+		for id := range b.values {
+			if !listed[id] {
+				gone = append(gone, id)
+			}
+		}
+		slices.Sort(gone)
+		if w.Guard > 0 && len(gone)*100 > w.Guard*len(b.values) {
+			written.Held, gone = gone, nil
+		}
+		for _, id := range gone {
+			remove(id)
+		}
+	}
+	over := map[string]bool{}
+	for _, p := range encoded {
+		have, ok := size(p.id)
+		more := 0
+		if !ok {
+			more = 1
+		}
+		now := int64(len(p.id) + len(p.value))
+		if w.Count > 0 && count+more > w.Count && !ok || w.Bytes > 0 && bytes-have+now > w.Bytes {
+			over[p.id] = true
+			continue
+		}
+		delete(over, p.id)
+		count, bytes, change[p.id] = count+more, bytes-have+now, p.value
+	}
+	for _, id := range w.Delete {
+		remove(id)
+	}
+	for _, id := range slices.Sorted(maps.Keys(change)) {
+		value, before := change[id], b.values[id]
+		if (value == nil) == (before == nil) && slices.Equal(value, before) {
+			continue
+		}
+		written.Changed = append(written.Changed, id)
+		puts = append(puts, put{id, value})
+	}
+	written.Over, written.Count = slices.Sorted(maps.Keys(over)), count
+	return puts, written
+}
+
+// DeleteWorkloads removes workloads by their ids, whoever has a stream. It returns those that were there.
+func (s *Store) DeleteWorkloads(ctx context.Context, tenant string, ids []string) ([]string, error) {
+	written, err := s.WriteWorkloads(ctx, tenant, noStream, WorkloadWrite{Delete: ids})
+	return written.Changed, err
+}
+
+// ForgetTenant removes the workloads and matches of a tenant that is gone, and ends its stream.
+func (s *Store) ForgetTenant(ctx context.Context, tenant string) error {
+	if err := s.workloads.clear(ctx, tenant); err != nil {
+		return err
+	}
+	if err := s.matches.clear(ctx, tenant); err != nil {
+		return err
+	}
+	for _, c := range []string{streams, behind} {
+		if _, err := s.deleteOne(ctx, s.db.Collection(c), byID(tenant)); err != nil {
+			return err
+		}
+	}
+	// A tenant that gets its name has other settings.
+	return s.setSetting(ctx, tenant, "$pull", bson.NewObjectID())
+}
+
+// encodeValue is what a ledger keeps of v. The same v is the same bytes.
+func encodeValue(v any) ([]byte, error) {
+	elements, err := marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	d := make(bson.D, 0, len(elements))
+	for _, e := range elements {
+		d = append(d, bson.E{Key: e.Key(), Value: e.Value()})
+	}
+	data, err := bson.Marshal(d)
+	if err != nil {
+		return nil, fail.Wrap(err, fail.Internal, "the document cannot be stored")
+	}
+	return data, nil
+}
+
+// decodeAll is the opposite of encodeValue. What it returns is not nil.
+func decodeAll[T any](values [][]byte) ([]*T, error) {
+	found := make([]*T, 0, len(values))
+	for _, value := range values {
+		v := new(T)
+		if err := decode(value, v); err != nil {
+			return nil, fail.Wrap(err, fail.Internal, "a stored value cannot be read")
+		}
+		found = append(found, v)
+	}
+	return found, nil
+}
