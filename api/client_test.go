@@ -156,11 +156,11 @@ func TestTheClientHasEveryOperation(t *testing.T) {
 			var err error
 			switch o.Operation {
 			case domain.OpRollback:
-				_, _, err = api.Rollback(ctx, key, 1)
+				_, err = api.Rollback(ctx, key, 1)
 			case domain.OpMigrate:
-				_, _, err = api.Migrate(ctx, key, "v2", "other")
+				_, err = api.Migrate(ctx, key, "v2", "other")
 			default:
-				_, _, err = api.Operate(ctx, key, o.Operation)
+				_, err = api.Operate(ctx, key, o.Operation)
 			}
 			require.NotEqual(t, fail.Internal, fail.KindOf(errOr(err)), "%s of %s: %v", o.Operation, key, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -55,14 +56,32 @@ func (n narrow) Accept() (net.Conn, error) {
 	return c, err
 }
 
+// stream is a stream of events as it comes.
+type stream struct {
+	*http.Response
+	events *bufio.Reader
+}
+
+// Next waits for the next event.
+func (s *stream) Next() (client.Event, error) { return client.ReadEvent(s.events) }
+
 // watch begins to watch the group.
-func watch(t *testing.T, url, parameters, after string) *client.Watch {
+func watch(t *testing.T, url, parameters, after string) *stream {
 	t.Helper()
-	c := client.New(url)
-	w, err := c.Watch(t.Context(), theGroup+"/status?"+parameters, after)
+	return open(t, url+theGroup+"/status?"+parameters, after)
+}
+
+// open opens a stream of events, after one that is known, "" for none.
+func open(t *testing.T, url, after string) *stream {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	require.NoError(t, err)
-	t.Cleanup(func() { w.Close(); c.Close() })
-	return w
+	r.Header.Set("Last-Event-ID", after)
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	t.Cleanup(func() { answer.Body.Close() })
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	return &stream{answer, bufio.NewReader(answer.Body)}
 }
 
 func expect(t *testing.T, w interface{ Next() (client.Event, error) }, kind string) client.Event {
@@ -100,7 +119,7 @@ func TestWatchStatus(t *testing.T) {
 	w.statuses.Mark(0, 0, 0, domain.MarkApplied)
 	change := expect(t, r, "change")
 	require.Contains(t, change.Data, `"rsync-status":{"Applied":1,"Pending":1}`)
-	r.Close()
+	r.Body.Close()
 
 	w.statuses.Mark(0, 0, 1, domain.MarkApplied)
 	r = watch(t, url, "watch=true", first.ID)
@@ -123,11 +142,7 @@ func TestWatchALogicalCloud(t *testing.T) {
 	w.statuses.Change(func(s *status.Source) { s.Subject, s.Name = status.SubjectCloud, "lc" })
 	w.statuses.Report(readiness.NotReady, true)
 	url, _ := served(t, w)
-	c := client.New(url)
-	defer c.Close()
-	r, err := c.Watch(t.Context(), theCloud+"/status?watch=true", "")
-	require.NoError(t, err)
-	defer r.Close()
+	r := open(t, url+theCloud+"/status?watch=true", "")
 	require.Contains(t, expect(t, r, "status").Data, `"readyCounts":{"NotReady":`, "it is asked for what is ready when nothing is said")
 	w.statuses.Report(readiness.Ready, true)
 	require.Contains(t, expect(t, r, "change").Data, `"readyStatus":"Ready"`)

@@ -6,7 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
-	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -20,109 +20,112 @@ import (
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/test/harness"
 	"github.com/drover-io/drover/workflows"
 )
 
 // level1 is a logical cloud of level 1, and the clusters it refers to.
 type level1 struct {
-	t                                *testing.T
-	s                                *harness.Stack
-	project, name, path, space, user string
-	pipes                            []*harness.Pipe
-	clusters                         []client.Cluster
+	t                          *testing.T
+	s                          *harness.Stack
+	api                        *client.API
+	project, name, space, user string
+	key                        domain.Key
+	pipes                      []*harness.Pipe
+	clusters                   []domain.ClusterName
 }
-
-var everything = client.M{"apiGroups": []string{"*"}, "resources": []string{"*"}, "verbs": []string{"*"}}
 
 // newLevel1 makes a cloud with a namespace of its own, all rights in it, and a quota.
 func newLevel1(ctx context.Context, t *testing.T, s *harness.Stack) *level1 {
 	t.Helper()
 	id := strings.ToLower(rand.Text()[:8])
-	c := &level1{t: t, s: s, project: "project-" + id, name: "lc", space: "space-" + id, user: "user-" + id}
+	c := &level1{t: t, s: s, api: s.Client.API(), project: "project-" + id, name: "lc", space: "space-" + id, user: "user-" + id}
 	for _, name := range harness.ClusterNames {
 		pipe := harness.NewPipe(t, name)
 		c.pipes = append(c.pipes, pipe)
 		c.clusters = append(c.clusters, s.Register(ctx, name, pipe.Kubeconfig(t)))
 	}
-	clouds := "/projects/" + c.project + "/logical-clouds"
-	c.path = clouds + "/" + c.name
-	permission := client.M{"namespace": c.space}
-	for k, v := range everything {
-		permission[k] = v
-	}
-	c.post("/projects", client.Named(c.project))
-	c.post(clouds, client.Named(c.name, client.M{
-		"level": "1", "namespace": c.space, "labels": client.M{"team": "a"}, "user": client.M{"userName": c.user, "type": "certificate"},
-	}))
-	c.post(c.path+"/user-permissions", client.Named("primary", permission))
-	c.post(c.path+"/cluster-quotas", client.Named("quota", client.M{"count/configmaps": "100"}))
+	project := &domain.Project{Metadata: domain.Metadata{Name: c.project}}
+	cloud := c.described(c.user, "a")
+	c.key = domain.KeyOf(cloud)
+	c.create(project, cloud, c.permission("primary", domain.UserPermissionSpec{
+		Namespace: c.space, APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"},
+	}), &domain.ClusterQuota{
+		Identity: domain.Identity{Parent: c.key}, Metadata: domain.Metadata{Name: "quota"}, Spec: map[string]string{"count/configmaps": "100"},
+	})
 	for i := range c.clusters {
 		c.refer(i)
 	}
 	return c
 }
 
-func (c *level1) post(path string, body any) {
-	c.t.Helper()
-	_, err := c.s.Client.Post(c.t.Context(), path, body)
-	require.NoError(c.t, err, path)
+// described is the cloud for a user, with a team in the namespace's labels.
+func (c *level1) described(user, team string) *domain.LogicalCloud {
+	return &domain.LogicalCloud{
+		Identity: domain.Identity{Parent: domain.Join(domain.Projects.Collection, c.project)}, Metadata: domain.Metadata{Name: c.name},
+		Spec: domain.LogicalCloudSpec{
+			Level: "1", Namespace: c.space, Labels: map[string]string{"team": team}, User: domain.CloudUser{UserName: user, Type: "certificate"},
+		},
+	}
 }
 
-func (c *level1) reference(i int) string {
-	return c.path + "/cluster-references/ref-" + c.clusters[i].Name
+// permission is a right of the cloud's user.
+func (c *level1) permission(name string, spec domain.UserPermissionSpec) *domain.UserPermission {
+	return &domain.UserPermission{Identity: domain.Identity{Parent: c.key}, Metadata: domain.Metadata{Name: name}, Spec: spec}
+}
+
+func (c *level1) create(objects ...domain.Object) {
+	c.t.Helper()
+	for _, o := range objects {
+		_, err := c.api.Create(c.t.Context(), o, nil)
+		require.NoError(c.t, err, string(domain.KeyOf(o)))
+	}
+}
+
+// put replaces what the cloud is.
+func (c *level1) put(cloud *domain.LogicalCloud) {
+	c.t.Helper()
+	_, err := c.api.Put(c.t.Context(), cloud, nil)
+	require.NoError(c.t, err)
+}
+
+func (c *level1) reference(i int) domain.Key {
+	return c.key.Child(domain.ClusterReferences.Collection, "ref-"+c.clusters[i].Name)
 }
 
 func (c *level1) refer(i int) {
 	c.t.Helper()
-	c.post(c.path+"/cluster-references", client.Named("ref-"+c.clusters[i].Name, client.M{
-		"clusterProvider": c.clusters[i].Provider, "cluster": c.clusters[i].Name,
-	}))
+	c.create(&domain.ClusterReference{
+		Identity: domain.Identity{Parent: c.key}, Metadata: domain.Metadata{Name: c.reference(i).Name()},
+		Spec: domain.ClusterReferenceSpec{ClusterProvider: c.clusters[i].Provider, Cluster: c.clusters[i].Name},
+	})
 }
 
-// do posts an operation on the cloud and gives the code of the answer.
-func (c *level1) do(operation string) (int, error) {
+// do asks an operation on the cloud, and gives the code of a refusal.
+func (c *level1) do(operation domain.Operation) (refused int, err error) {
 	c.t.Helper()
-	answer, err := c.s.Client.Post(c.t.Context(), c.path+"/"+operation, nil)
-	if err != nil {
-		return code(c.t, err), err
+	if _, err = c.api.Operate(c.t.Context(), c.key, operation); err != nil {
+		refused = code(c.t, err)
 	}
-	return answer.Code, nil
+	return refused, err
 }
 
-// cloudStatus is a status document of a cloud.
-type cloudStatus struct {
-	Project, Name string
-	States        struct {
-		StatusContextID string `json:"statusctxid"`
-		Actions         []struct {
-			State, Instance string
-			Revision        int
-		}
-	}
-	DeployedStatus, ReadyStatus string
-	DeployedCounts, ReadyCounts map[string]int
-	Clusters                    []cloudOnCluster
-}
-
-type cloudOnCluster struct{ Cluster, Connectivity, LastError string }
-
-// cluster is what the status says of one.
-func (s *cloudStatus) cluster(name string) cloudOnCluster {
+// of is what a cloud's status says of a cluster.
+func of(s *status.Document, cluster string) status.DocumentCluster {
 	for _, c := range s.Clusters {
-		if c.Cluster == name {
+		if c.Name == cluster {
 			return c
 		}
 	}
-	return cloudOnCluster{}
+	return status.DocumentCluster{}
 }
 
 // await waits for a status; while the worker is away there may be none.
-func (c *level1) await(ctx context.Context, what string, query string, ok func(*cloudStatus) bool) *cloudStatus {
+func (c *level1) await(ctx context.Context, what, output string, ok func(*status.Document) bool) *status.Document {
 	c.t.Helper()
 	for {
-		got := &cloudStatus{}
-		_, err := c.s.Client.Get(ctx, c.path+"/status?"+query, got)
+		got, err := c.api.Status(ctx, c.key, url.Values{"output": {output}})
 		if err == nil && ok(got) {
 			return got
 		}
@@ -134,24 +137,20 @@ func (c *level1) await(ctx context.Context, what string, query string, ok func(*
 	}
 }
 
-func (c *level1) awaitStatus(ctx context.Context, status string) *cloudStatus {
+func (c *level1) awaitStatus(ctx context.Context, where domain.ContextStatus) *status.Document {
 	c.t.Helper()
-	return c.await(ctx, status, "status=deployed&output=summary", func(s *cloudStatus) bool { return s.DeployedStatus == status })
+	return c.await(ctx, string(where), "summary", func(s *status.Document) bool { return s.Status == where })
 }
 
 // states are those of the history.
 func (c *level1) states(ctx context.Context) []string {
 	c.t.Helper()
-	var states []string
-	for _, a := range c.await(ctx, "anything", "output=summary", func(*cloudStatus) bool { return true }).States.Actions {
-		states = append(states, a.State)
-	}
-	return states
+	return states(c.await(ctx, "anything", "summary", func(*status.Document) bool { return true }))
 }
 
 // keeper is the id of the workflow that keeps its certificates.
 func (c *level1) keeper() string {
-	return workflows.CertificatesID(domain.Key(strings.TrimPrefix(c.path, "/")))
+	return workflows.CertificatesID(c.key)
 }
 
 // signal signals the keeper, which is started when the cloud is instantiated already.
@@ -166,23 +165,21 @@ func (c *level1) signal(ctx context.Context, name string) {
 // kubeconfig is the one that the API gives out, and a client with it.
 func (c *level1) kubeconfig(i int) (*kubernetes.Clientset, []byte) {
 	c.t.Helper()
-	answer, err := c.s.Client.Get(c.t.Context(), c.reference(i)+"/kubeconfig", nil)
+	kubeconfig, err := c.api.UserKubeconfig(c.t.Context(), c.reference(i))
 	require.NoError(c.t, err)
-	require.Equal(c.t, "application/yaml", answer.Header.Get("Content-Type"))
-	config, err := clientcmd.RESTConfigFromKubeConfig(answer.Body)
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	require.NoError(c.t, err)
 	user, err := kubernetes.NewForConfig(config)
 	require.NoError(c.t, err)
-	return user, answer.Body
+	return user, kubeconfig
 }
 
 // certificate is that of a reference.
 func (c *level1) certificate(i int) *x509.Certificate {
 	c.t.Helper()
-	var reference struct{ Spec struct{ Certificate string } }
-	_, err := c.s.Client.Get(c.t.Context(), c.reference(i), &reference)
+	reference, err := c.api.Get(c.t.Context(), domain.ClusterReferences, c.reference(i))
 	require.NoError(c.t, err)
-	data, err := base64.StdEncoding.DecodeString(reference.Spec.Certificate)
+	data, err := base64.StdEncoding.DecodeString(reference.(*domain.ClusterReference).Spec.Certificate)
 	require.NoError(c.t, err)
 	block, _ := pem.Decode(data)
 	require.NotNil(c.t, block)
@@ -195,19 +192,15 @@ func (c *level1) certificate(i int) *x509.Certificate {
 func (c *level1) group(ctx context.Context, apps ...client.App) *client.Deployment {
 	c.t.Helper()
 	id := strings.ToLower(rand.Text()[:8])
-	all := []client.M{}
-	for _, k := range c.clusters {
-		all = append(all, client.M{"clusterProvider": k.Provider, "cluster": k.Name})
-	}
 	d := &client.Deployment{
-		Project: c.project, CompositeApp: "composite-" + id, Version: "v1", Profile: "profile", LogicalCloud: c.name,
+		API: c.api, Project: c.project, CompositeApp: "composite-" + id, Version: "v1", Profile: "profile", LogicalCloud: c.name,
 		Group: "group-" + id, Release: "r" + id, Clusters: c.clusters,
 	}
 	for _, a := range apps {
-		a.Profile, a.Intent = harness.Profile(c.t), client.M{"allOf": all}
+		a.Profile, a.Intent = harness.Profile(c.t), harness.All(c.clusters...)
 		d.Apps = append(d.Apps, a)
 	}
-	require.NoError(c.t, client.Run(ctx, c.s.Client, d.GroupSteps(), nil))
+	require.NoError(c.t, c.api.Run(ctx, d.GroupSteps(), nil))
 	return d
 }
 
@@ -247,15 +240,14 @@ func TestLogicalCloudOfLevel1(t *testing.T) {
 	refused, err := c.do("terminate")
 	require.Equal(t, 409, refused)
 	require.ErrorContains(t, err, "The Logical Cloud is not instantiated")
-	_, err = s.Client.Get(ctx, c.reference(0)+"/kubeconfig", nil)
+	_, err = c.api.UserKubeconfig(ctx, c.reference(0))
 	require.Equal(t, 409, code(t, err))
 	require.ErrorContains(t, err, "Logical Cloud hasn't been instantiated")
 
-	accepted, err := c.do("instantiate")
+	_, err = c.do("instantiate")
 	require.NoError(t, err)
-	require.Equal(t, 202, accepted)
 	got := c.awaitStatus(ctx, "Instantiated")
-	require.Equal(t, map[string]int{"Applied": 10}, got.DeployedCounts)
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 10}, got.Deployed)
 	require.Equal(t, 1, got.States.Actions[1].Revision)
 	for i, pipe := range c.pipes {
 		admin := pipe.Client(t)
@@ -281,15 +273,14 @@ func TestLogicalCloudOfLevel1(t *testing.T) {
 	require.ErrorContains(t, err, "The Logical Cloud is already instantiated")
 	refused, _ = c.do("stop")
 	require.Equal(t, 400, refused, "nothing is going on")
-	_, err = s.Client.Delete(ctx, c.path)
-	require.Equal(t, 409, code(t, err))
+	require.Equal(t, 409, code(t, c.api.Delete(ctx, c.key)))
 
 	t.Run("groups go into its namespace with its user's rights", func(t *testing.T) {
 		ctx := within(t)
 		d := c.group(ctx, twoApps(t)...)
-		do(ctx, t, s, d, "approve", "instantiate")
+		do(ctx, t, d, "approve", "instantiate")
 		all := s.Await(ctx, d, "Instantiated")
-		require.Equal(t, map[string]int{"Applied": 10}, all.Rsync)
+		require.Equal(t, map[domain.ResourceState]int{"Applied": 10}, all.Deployed)
 		for _, pipe := range c.pipes {
 			_, err := pipe.Client(t).CoreV1().ConfigMaps(c.space).Get(ctx, d.Release+"-settings-000", metav1.GetOptions{})
 			require.NoError(t, err)
@@ -297,12 +288,11 @@ func TestLogicalCloudOfLevel1(t *testing.T) {
 		refused, err := c.do("terminate")
 		require.Equal(t, 400, refused)
 		require.ErrorContains(t, err, "Found at least one DIG associated")
-		_, err = s.Client.Delete(ctx, c.reference(0))
-		require.Equal(t, 409, code(t, err), "the group is there")
-		do(ctx, t, s, d, "terminate")
+		require.Equal(t, 409, code(t, c.api.Delete(ctx, c.reference(0))), "the group is there")
+		do(ctx, t, d, "terminate")
 		all = s.Await(ctx, d, "Terminated")
-		require.Equal(t, map[string]int{"Deleted": 10}, all.Rsync)
-		c.forget(ctx, d)
+		require.Equal(t, map[domain.ResourceState]int{"Deleted": 10}, all.Deployed)
+		forget(ctx, t, d)
 	})
 	t.Run("what the user may not is refused by the cluster", func(t *testing.T) {
 		ctx := within(t)
@@ -310,18 +300,18 @@ func TestLogicalCloudOfLevel1(t *testing.T) {
 		d := c.group(ctx, client.App{Name: "app", Chart: harness.Chart(t, "app", map[string]string{
 			"elsewhere.yaml": elsewhere, "here.yaml": strings.NewReplacer("  namespace: default\n", "", "elsewhere", "here").Replace(elsewhere),
 		})})
-		do(ctx, t, s, d, "approve", "instantiate")
+		do(ctx, t, d, "approve", "instantiate")
 		all := s.Await(ctx, d, "InstantiateFailed")
-		require.Equal(t, map[string]int{"Applied": 2, "Failed": 2}, all.Rsync)
-		detail, err := d.Status(ctx, s.Client, "output=detail&resource="+d.Release+"-elsewhere")
+		require.Equal(t, map[domain.ResourceState]int{"Applied": 2, "Failed": 2}, all.Deployed)
+		detail, err := d.Status(ctx, url.Values{"output": {"detail"}, "resource": {d.Release + "-elsewhere"}})
 		require.NoError(t, err)
 		for _, k := range detail.Apps[0].Clusters {
 			require.Contains(t, k.Resources[0].Message, "forbidden")
 			require.Contains(t, k.Resources[0].Message, `cannot patch resource "configmaps" in API group "" in the namespace "default"`)
 		}
-		do(ctx, t, s, d, "terminate")
+		do(ctx, t, d, "terminate")
 		s.Await(ctx, d, "Terminated")
-		c.forget(ctx, d)
+		forget(ctx, t, d)
 	})
 	t.Run("a certificate is renewed without a break", func(t *testing.T) {
 		ctx := within(t)
@@ -333,18 +323,17 @@ func TestLogicalCloudOfLevel1(t *testing.T) {
 		require.NotEqual(t, string(old), string(renewed))
 		c.admitted(ctx, user)
 		d := c.group(ctx, many(t, 3))
-		do(ctx, t, s, d, "approve", "instantiate")
+		do(ctx, t, d, "approve", "instantiate")
 		s.Await(ctx, d, "Instantiated")
-		do(ctx, t, s, d, "terminate")
+		do(ctx, t, d, "terminate")
 		s.Await(ctx, d, "Terminated")
-		c.forget(ctx, d)
+		forget(ctx, t, d)
 	})
 
-	accepted, err = c.do("terminate")
+	_, err = c.do("terminate")
 	require.NoError(t, err)
-	require.Equal(t, 202, accepted)
 	got = c.awaitStatus(ctx, "Terminated")
-	require.Equal(t, map[string]int{"Deleted": 10}, got.DeployedCounts)
+	require.Equal(t, map[domain.ResourceState]int{"Deleted": 10}, got.Deployed)
 	require.Equal(t, 2, got.States.Actions[2].Revision)
 	for i := range c.pipes {
 		c.gone(ctx, i)
@@ -352,7 +341,7 @@ func TestLogicalCloudOfLevel1(t *testing.T) {
 	keeper, err := s.TemporalClient().DescribeWorkflowExecution(ctx, c.keeper(), "")
 	require.NoError(t, err)
 	require.Equal(t, "Canceled", keeper.GetWorkflowExecutionInfo().GetStatus().String())
-	_, err = s.Client.Get(ctx, c.reference(0)+"/kubeconfig", nil)
+	_, err = c.api.UserKubeconfig(ctx, c.reference(0))
 	require.Equal(t, 409, code(t, err))
 
 	_, err = c.do("instantiate")
@@ -368,41 +357,25 @@ func TestLogicalCloudOfLevel1(t *testing.T) {
 	}
 }
 
-// forget deletes a terminated group, so that the cloud can be terminated.
-func (c *level1) forget(ctx context.Context, d *client.Deployment) {
-	c.t.Helper()
-	placement := d.Path() + "/generic-placement-intents/placement"
-	paths := []string{placement, d.Path() + "/intents/intent", d.Path()}
-	for _, a := range d.Apps {
-		paths = append([]string{fmt.Sprintf("%s/app-intents/%s-placement", placement, a.Name)}, paths...)
-	}
-	for _, path := range paths {
-		_, err := c.s.Client.Delete(ctx, path)
-		require.NoError(c.t, err)
-	}
-}
-
 func TestUpdateALogicalCloud(t *testing.T) {
 	t.Parallel()
 	ctx, s := within(t), harness.SharedStack(t)
 	c := newLevel1(ctx, t, s)
 	update := func() {
 		t.Helper()
-		updated, err := c.do("update")
+		_, err := c.do("update")
 		require.NoError(t, err)
-		require.Equal(t, 202, updated)
 	}
 	update() // before it is instantiated there is nothing to do
 	remove := func(i int) {
 		t.Helper()
-		_, err := s.Client.Delete(ctx, c.reference(i))
-		require.NoError(t, err)
+		require.NoError(t, c.api.Delete(ctx, c.reference(i)))
 	}
 	remove(1)
 	_, err := c.do("instantiate")
 	require.NoError(t, err)
 	first := c.awaitStatus(ctx, "Instantiated")
-	require.Equal(t, map[string]int{"Applied": 5}, first.DeployedCounts)
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 5}, first.Deployed)
 	update()
 	require.Equal(t, []string{"Created", "Instantiated"}, c.states(ctx), "without a difference nothing is recorded")
 	before := c.certificate(0)
@@ -410,10 +383,10 @@ func TestUpdateALogicalCloud(t *testing.T) {
 	c.refer(1)
 	update()
 	got := c.awaitStatus(ctx, "Instantiated")
-	require.Equal(t, map[string]int{"Applied": 10}, got.DeployedCounts)
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 10}, got.Deployed)
 	require.Equal(t, []string{"Created", "Instantiated", "Updated"}, c.states(ctx))
 	last := got.States.Actions[2]
-	require.NotEqual(t, first.States.StatusContextID, last.Instance)
+	require.NotEqual(t, first.States.StatusContextID, last.ContextID)
 	require.Equal(t, first.States.StatusContextID, got.States.StatusContextID)
 	require.Equal(t, 2, last.Revision)
 	other, _ := c.kubeconfig(0)
@@ -422,29 +395,29 @@ func TestUpdateALogicalCloud(t *testing.T) {
 	c.admitted(ctx, user)
 	require.Equal(t, before.SerialNumber, c.certificate(0).SerialNumber, "the other cluster was left alone")
 	d := c.group(ctx, many(t, 2))
-	do(ctx, t, s, d, "approve", "instantiate")
+	do(ctx, t, d, "approve", "instantiate")
 	s.Await(ctx, d, "Instantiated")
-	do(ctx, t, s, d, "terminate")
+	do(ctx, t, d, "terminate")
 	s.Await(ctx, d, "Terminated")
-	c.forget(ctx, d)
+	forget(ctx, t, d)
 
 	t.Run("a permission more", func(t *testing.T) {
 		ctx := within(t)
 		_, err := user.CoreV1().Secrets("kube-public").List(ctx, metav1.ListOptions{})
 		require.True(t, apierrors.IsForbidden(err), "%v", err)
-		c.post(c.path+"/user-permissions", client.Named("public", client.M{
-			"namespace": "kube-public", "apiGroups": []string{""}, "resources": []string{"secrets"}, "verbs": []string{"list"},
-		}))
+		public := c.permission("public", domain.UserPermissionSpec{
+			Namespace: "kube-public", APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"},
+		})
+		c.create(public)
 		update()
-		require.Equal(t, map[string]int{"Applied": 14}, c.awaitStatus(ctx, "Instantiated").DeployedCounts)
+		require.Equal(t, map[domain.ResourceState]int{"Applied": 14}, c.awaitStatus(ctx, "Instantiated").Deployed)
 		harness.Until(ctx, t, "allowed", func() bool {
 			_, err := user.CoreV1().Secrets("kube-public").List(ctx, metav1.ListOptions{})
 			return err == nil
 		})
-		_, err = s.Client.Delete(ctx, c.path+"/user-permissions/public")
-		require.NoError(t, err)
+		require.NoError(t, c.api.Delete(ctx, domain.KeyOf(public)))
 		update()
-		require.Equal(t, map[string]int{"Applied": 10}, c.awaitStatus(ctx, "Instantiated").DeployedCounts)
+		require.Equal(t, map[domain.ResourceState]int{"Applied": 10}, c.awaitStatus(ctx, "Instantiated").Deployed)
 		harness.Until(ctx, t, "forbidden", func() bool {
 			_, err := user.CoreV1().Secrets("kube-public").List(ctx, metav1.ListOptions{})
 			return apierrors.IsForbidden(err)
@@ -456,7 +429,7 @@ func TestUpdateALogicalCloud(t *testing.T) {
 		c.refer(0)
 		update()
 		harness.Until(ctx, t, "a kubeconfig", func() bool {
-			_, err := s.Client.Get(ctx, c.reference(0)+"/kubeconfig", nil)
+			_, err := c.api.UserKubeconfig(ctx, c.reference(0))
 			return err == nil
 		})
 	})
@@ -465,13 +438,13 @@ func TestUpdateALogicalCloud(t *testing.T) {
 		c.pipes[1].Down()
 		remove(1)
 		update()
-		got := c.await(ctx, "half done", "status=deployed", func(s *cloudStatus) bool {
-			return s.cluster(c.pipes[1].Name).Connectivity == "Retrying"
+		got := c.await(ctx, "half done", "all", func(s *status.Document) bool {
+			return of(s, c.pipes[1].Name).Connectivity == "Retrying"
 		})
-		require.Equal(t, "Instantiating", got.DeployedStatus)
+		require.Equal(t, domain.ContextInstantiating, got.Status)
 		c.pipes[1].Up(t)
 		got = c.awaitStatus(ctx, "Instantiated")
-		require.Equal(t, map[string]int{"Applied": 5}, got.DeployedCounts)
+		require.Equal(t, map[domain.ResourceState]int{"Applied": 5}, got.Deployed)
 		c.gone(ctx, 1)
 	})
 	_, err = c.do("terminate")
@@ -489,16 +462,15 @@ func TestLogicalCloudWithAClusterDown(t *testing.T) {
 		c.pipes[1].Down()
 		_, err := c.do("instantiate")
 		require.NoError(t, err)
-		got := c.await(ctx, "half done", "status=deployed&output=detail", func(s *cloudStatus) bool {
-			return s.DeployedCounts["Applied"] == 5 && s.cluster(c.pipes[1].Name).Connectivity == "Retrying"
+		got := c.await(ctx, "half done", "detail", func(s *status.Document) bool {
+			return s.Deployed["Applied"] == 5 && of(s, c.pipes[1].Name).Connectivity == "Retrying"
 		})
-		require.Equal(t, "Instantiating", got.DeployedStatus)
-		require.Contains(t, got.cluster(c.pipes[1].Name).LastError, "refused")
+		require.Equal(t, domain.ContextInstantiating, got.Status)
+		require.Contains(t, of(got, c.pipes[1].Name).LastError, "refused")
 		refused, err := c.do("instantiate")
 		require.Equal(t, 409, refused)
 		require.ErrorContains(t, err, "The Logical Cloud is already instantiating")
-		_, err = s.Client.Delete(ctx, c.reference(1))
-		require.Equal(t, 409, code(t, err))
+		require.Equal(t, 409, code(t, c.api.Delete(ctx, c.reference(1))))
 	}
 	end := func() {
 		c.awaitStatus(ctx, "Terminated")
@@ -519,26 +491,20 @@ func TestLogicalCloudWithAClusterDown(t *testing.T) {
 	})
 	t.Run("and a stop", func(t *testing.T) {
 		ctx := within(t)
-		_, err := s.Client.Put(ctx, c.path, client.Named(c.name, client.M{
-			"level": "1", "namespace": c.space, "user": client.M{"userName": "next-" + c.user[5:], "type": "certificate"},
-		}))
-		require.NoError(t, err)
+		c.put(c.described("next-"+c.user[5:], "a"))
 		begin(t)
-		_, err = s.Client.Get(ctx, c.reference(1)+"/kubeconfig", nil)
+		_, err := c.api.UserKubeconfig(ctx, c.reference(1))
 		require.Equal(t, 409, code(t, err), "the certificate that there is, is the earlier user's")
-		got := &cloudStatus{}
+		var got *status.Document
 		stopsSoon(ctx, t, func() error {
-			answer, err := s.Client.Post(ctx, c.path+"/stop", nil)
-			if err == nil && answer.Code != 200 {
-				err = fmt.Errorf("answered with %d", answer.Code)
-			}
+			_, err := c.do("stop")
 			return err
 		}, func() bool {
-			*got = cloudStatus{}
-			_, err := s.Client.Get(ctx, c.path+"/status?status=deployed&output=summary", got)
-			return err == nil && got.DeployedStatus == "InstantiateFailed"
+			var err error
+			got, err = c.api.Status(ctx, c.key, url.Values{"output": {"summary"}})
+			return err == nil && got.Status == domain.ContextInstantiateFailed
 		})
-		require.Equal(t, "InstantiateStopped", got.States.Actions[len(got.States.Actions)-1].State)
+		require.Equal(t, domain.InstantiateStopped, got.States.State())
 		refused, err := c.do("stop")
 		require.Equal(t, 409, refused)
 		require.ErrorContains(t, err, "LogicalCloud instantiation already stopped")
@@ -579,7 +545,7 @@ func TestLogicalCloudSurvivesItsWorker(t *testing.T) {
 	s.Worker.Kill()
 	s.StartWorker()
 	got := c.awaitStatus(ctx, "Instantiated")
-	require.Equal(t, map[string]int{"Applied": 10}, got.DeployedCounts)
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 10}, got.Deployed)
 	for i := range c.pipes {
 		user, _ := c.kubeconfig(i)
 		c.admitted(ctx, user)
@@ -605,17 +571,13 @@ func TestLogicalCloudInANamespaceThatWasThere(t *testing.T) {
 	_, err = c.do("instantiate")
 	require.NoError(t, err)
 	c.awaitStatus(ctx, "Instantiated")
-	_, err = s.Client.Put(ctx, c.path, client.Named(c.name, client.M{
-		"level": "1", "namespace": c.space, "labels": client.M{"team": "b"}, "user": client.M{"userName": c.user, "type": "certificate"},
-	}))
-	require.NoError(t, err)
+	c.put(c.described(c.user, "b"))
 	_, err = c.do("update")
 	require.NoError(t, err)
-	require.Equal(t, map[string]int{"Applied": 10}, c.awaitStatus(ctx, "Instantiated").DeployedCounts)
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 10}, c.awaitStatus(ctx, "Instantiated").Deployed)
 	require.Equal(t, []string{"Created", "Instantiated", "Updated"}, c.states(ctx))
 	for i := range c.pipes { // what was applied is terminated, whatever the cloud refers to by then
-		_, err := s.Client.Delete(ctx, c.reference(i))
-		require.NoError(t, err)
+		require.NoError(t, c.api.Delete(ctx, c.reference(i)))
 	}
 	_, err = c.do("terminate")
 	require.NoError(t, err)

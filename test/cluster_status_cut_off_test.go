@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/test/harness"
 )
 
@@ -33,11 +34,11 @@ func TestClusterStatusOfAClusterThatIsCutOff(t *testing.T) {
 
 // cutOffAndBack deploys to a cluster, cuts the way to it off and makes it again. seen is called when it has been seen that
 // 0 or 1 clusters are heard.
-func cutOffAndBack(ctx context.Context, t *testing.T, s *harness.Stack, c *harness.Cluster, how string, seen func(up int)) *client.Deployment {
+func cutOffAndBack(ctx context.Context, t *testing.T, s *harness.Stack, c *harness.Cluster, how domain.Report, seen func(up int)) *client.Deployment {
 	t.Helper()
-	d := s.On(ctx, []client.Cluster{register(ctx, t, s, c, how)}, reportedApp(t))
+	d := s.On(ctx, []domain.ClusterName{register(ctx, t, s, c, how)}, reportedApp(t))
 	began := time.Now()
-	do(ctx, t, s, d, "approve", "instantiate")
+	do(ctx, t, d, "approve", "instantiate")
 	reports(ctx, t, s, d, "status=ready", ready(1))
 	c.Down()
 	got := fresh(ctx, t, s, d, "status=ready", cutOff)
@@ -63,8 +64,8 @@ func TestClusterStatusWithoutAnAPIServer(t *testing.T) {
 	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
 	clusters[1].DefineReports(t)
 	agent := clusters[1].StartAgent(t)
-	agentless := s.On(ctx, []client.Cluster{register(ctx, t, s, clusters[0], "agentless")}, reportedApp(t))
-	do(ctx, t, s, agentless, "approve", "instantiate")
+	agentless := s.On(ctx, []domain.ClusterName{register(ctx, t, s, clusters[0], "agentless")}, reportedApp(t))
+	do(ctx, t, agentless, "approve", "instantiate")
 	reports(ctx, t, s, agentless, "status=ready", ready(1))
 	deployments := []*client.Deployment{agentless, cutOffAndBack(ctx, t, s, clusters[1], "agent", func(int) {})}
 

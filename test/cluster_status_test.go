@@ -2,7 +2,6 @@ package test
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/test/harness"
 )
 
@@ -84,11 +84,11 @@ func reports(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Depl
 func reportsWithin(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment, query string, most time.Duration, is func(*reportedStatus) bool) *reportedStatus {
 	t.Helper()
 	var got *reportedStatus
-	var answer *client.Answer
+	var answer *harness.Raw
 	var err error
 	harness.Soon(ctx, t, most, func() bool {
 		got = &reportedStatus{}
-		answer, err = s.Client.Get(ctx, d.Path()+"/status?"+query, got)
+		answer, err = s.Read(ctx, client.At(d.Key())+"/status?"+query, got)
 		return err == nil && is(got)
 	}, func() string {
 		if err != nil {
@@ -117,7 +117,7 @@ func reportedApp(t *testing.T) client.App {
 // terminate waits until nothing is left, the report included.
 func terminate(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment, c *harness.Cluster) {
 	t.Helper()
-	do(ctx, t, s, d, "terminate")
+	do(ctx, t, d, "terminate")
 	nothingLeft(ctx, t, s, d, c)
 }
 
@@ -125,9 +125,9 @@ func terminate(ctx context.Context, t *testing.T, s *harness.Stack, d *client.De
 func nothingLeft(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment, c *harness.Cluster) {
 	t.Helper()
 	got := s.Await(ctx, d, "Terminated")
-	require.Empty(t, c.Labelled(t, got.ContextID()))
+	require.Empty(t, c.Labelled(t, got.States.ContextID()))
 	for name := range c.Reports(t) {
-		require.NotContains(t, name, got.ContextID())
+		require.NotContains(t, name, got.States.ContextID())
 	}
 }
 
@@ -137,28 +137,31 @@ func TestClusterStatus(t *testing.T) {
 
 	t.Run("without the definition", func(t *testing.T) {
 		ctx := within(t)
-		d := s.On(ctx, []client.Cluster{register(ctx, t, s, c, "agent")}, reportedApp(t))
-		do(ctx, t, s, d, "approve", "instantiate")
+		d := s.On(ctx, []domain.ClusterName{register(ctx, t, s, c, "agent")}, reportedApp(t))
+		do(ctx, t, d, "approve", "instantiate")
 		got := s.Await(ctx, d, "Instantiated")
-		require.Equal(t, map[string]int{"Applied": 4}, got.Rsync)
+		require.Equal(t, map[domain.ResourceState]int{"Applied": 4}, got.Deployed)
 		const lacking = "the cluster has no ResourceBundleState CRD"
 		unknown := fresh(ctx, t, s, d, "type=cluster", func(r *reportedStatus) bool { return r.reason() == lacking })
 		require.Equal(t, map[string]int{"Unknown": 4}, unknown.Counts)
-		do(ctx, t, s, d, "terminate")
+		do(ctx, t, d, "terminate")
 		s.Await(ctx, d, "Terminated")
 	})
 
 	t.Run("in a way that there is not", func(t *testing.T) {
 		ctx := within(t)
-		_, err := s.Client.PostFile(ctx, "/cluster-providers/none/clusters", client.Named(c.Name, client.M{"report": "telepathy"}), c.Kubeconfig(t))
+		_, err := s.Client.API().Create(ctx, &domain.Cluster{
+			Identity: domain.Identity{Parent: "cluster-providers/none"}, Metadata: domain.Metadata{Name: c.Name},
+			Spec: domain.ClusterSpec{Report: "telepathy"},
+		}, c.Kubeconfig(t))
 		require.Equal(t, 400, code(t, err))
 		require.ErrorContains(t, err, "spec.report")
 	})
 
 	t.Run("without an agent", func(t *testing.T) {
 		ctx := within(t)
-		d := s.On(ctx, []client.Cluster{register(ctx, t, s, c, "agentless")}, reportedApp(t))
-		do(ctx, t, s, d, "approve", "instantiate")
+		d := s.On(ctx, []domain.ClusterName{register(ctx, t, s, c, "agentless")}, reportedApp(t))
+		do(ctx, t, d, "approve", "instantiate")
 		changes(ctx, t, s, c, d)
 		require.Empty(t, c.Reports(t))
 		terminate(ctx, t, s, d, c)
@@ -166,15 +169,15 @@ func TestClusterStatus(t *testing.T) {
 
 	clusters[1].DefineReports(t)
 	other := clusters[1].StartAgent(t)
-	silenced := s.On(ctx, []client.Cluster{register(ctx, t, s, clusters[1], "agent")}, reportedApp(t))
-	do(ctx, t, s, silenced, "approve", "instantiate")
+	silenced := s.On(ctx, []domain.ClusterName{register(ctx, t, s, clusters[1], "agent")}, reportedApp(t))
+	do(ctx, t, silenced, "approve", "instantiate")
 	reports(ctx, t, s, silenced, "status=ready", ready(1))
 	other.Kill() // it takes its time until it is missed
 
 	// kwok only seems to run the agent that is installed: it is started by hand.
-	d := s.On(ctx, []client.Cluster{register(ctx, t, s, c, "install")}, reportedApp(t))
+	d := s.On(ctx, []domain.ClusterName{register(ctx, t, s, c, "install")}, reportedApp(t))
 	c.UninstallAgent(t)
-	do(ctx, t, s, d, "approve", "instantiate")
+	do(ctx, t, d, "approve", "instantiate")
 	s.Await(ctx, d, "Instantiated")
 	require.True(t, c.HasAgent(t))
 	require.Len(t, c.Reports(t), 1)
@@ -211,13 +214,13 @@ func TestClusterStatus(t *testing.T) {
 
 	t.Run("terminate does not wait for an agent that is gone", func(t *testing.T) {
 		ctx := within(t)
-		d := s.On(ctx, []client.Cluster{register(ctx, t, s, c, "agent")}, reportedApp(t))
-		do(ctx, t, s, d, "approve", "instantiate")
+		d := s.On(ctx, []domain.ClusterName{register(ctx, t, s, c, "agent")}, reportedApp(t))
+		do(ctx, t, d, "approve", "instantiate")
 		reports(ctx, t, s, d, "status=ready", ready(1))
 		agent.Kill()
-		do(ctx, t, s, d, "terminate")
+		do(ctx, t, d, "terminate")
 		harness.Soon(ctx, t, 15*time.Second, func() bool {
-			got, err := d.Status(ctx, s.Client, "output=summary")
+			got, err := d.Summary(ctx)
 			return err == nil && got.Status == "Terminated"
 		}, func() string { return "it is still waited for" })
 		nothingLeft(ctx, t, s, d, c)
@@ -228,17 +231,9 @@ func TestClusterStatus(t *testing.T) {
 }
 
 // register registers a cluster that reports in some way.
-func register(ctx context.Context, t *testing.T, s *harness.Stack, c *harness.Cluster, how string) client.Cluster {
+func register(ctx context.Context, t *testing.T, s *harness.Stack, c *harness.Cluster, how domain.Report) domain.ClusterName {
 	t.Helper()
-	provider := how + "-" + strings.ToLower(rand.Text()[:8])
-	_, err := s.Client.Post(ctx, "/cluster-providers", client.Named(provider))
-	require.NoError(t, err)
-	path := "/cluster-providers/" + provider + "/clusters"
-	_, err = s.Client.PostFile(ctx, path, client.Named(c.Name, client.M{"report": how}), c.Kubeconfig(t))
-	require.NoError(t, err)
-	_, err = s.Client.Post(ctx, path+"/"+c.Name+"/labels", client.M{"clusterLabel": "edge"})
-	require.NoError(t, err)
-	return client.Cluster{Provider: provider, Name: c.Name}
+	return s.RegisterAs(ctx, c.Name, c.Kubeconfig(t), how)
 }
 
 // changes makes changes in the cluster and looks for them in the status.

@@ -14,13 +14,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
+	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/test/harness"
 )
 
 // depend makes an app of the deployment need another one.
-func depend(ctx context.Context, s *harness.Stack, d *client.Deployment, app, on, until string, wait int) error {
-	_, err := s.Client.Post(ctx, d.CompositeAppPath()+"/apps/"+app+"/dependency", client.Named(on, client.M{"app": on, "opStatus": until, "wait": wait}))
+func depend(ctx context.Context, d *client.Deployment, app, on, until string, wait int) error {
+	_, err := d.API.Create(ctx, &domain.AppDependency{
+		Identity: domain.Identity{Parent: domain.KeyOf(d.AppOf(app))}, Metadata: domain.Metadata{Name: on},
+		Spec: domain.AppDependencySpec{App: on, OpStatus: until, Wait: wait},
+	}, nil)
 	return err
 }
 
@@ -49,9 +54,9 @@ func TestDependencies(t *testing.T) {
 	}
 	db := client.App{Name: "db", Chart: harness.Chart(t, "db", web)}
 	d := s.Deployment(ctx, clusters, one("front"), one("logic"), db)
-	require.NoError(t, depend(ctx, s, d, "front", "logic", "deployed", 2))
-	require.NoError(t, depend(ctx, s, d, "logic", "db", "READY", 0))
-	err := depend(ctx, s, d, "db", "front", "Ready", 0)
+	require.NoError(t, depend(ctx, d, "front", "logic", "deployed", 2))
+	require.NoError(t, depend(ctx, d, "logic", "db", "READY", 0))
+	err := depend(ctx, d, "db", "front", "Ready", 0)
 	require.Equal(t, 409, code(t, err))
 	require.ErrorContains(t, err, "db needs front needs logic needs db")
 	// waits lets it become ready on the first cluster only, and waits until all but what waits for the other one is done.
@@ -59,9 +64,9 @@ func TestDependencies(t *testing.T) {
 		t.Helper()
 		run(ctx, t, clusters[0], d, true)
 		run(ctx, t, clusters[1], d, false)
-		do(ctx, t, s, d, "instantiate")
+		do(ctx, t, d, "instantiate")
 		var why map[string]string
-		var got *client.Status
+		var got *status.Document
 		defer func() {
 			if t.Failed() {
 				t.Logf("it was %v, %v", why, got)
@@ -70,15 +75,15 @@ func TestDependencies(t *testing.T) {
 		harness.Until(ctx, t, "waited for", func() bool {
 			why = reasons(ctx, t, s, d)
 			var err error
-			got, err = d.Status(ctx, s.Client, "output=summary")
+			got, err = d.Summary(ctx)
 			require.NoError(t, err)
 			return strings.Contains(why["logic"], "waits until app db is Ready: on "+d.Clusters[1].Provider+"+"+clusters[1].Name) &&
 				strings.Contains(why["front"], "waits until app logic is Deployed") &&
-				maps.Equal(got.Rsync, map[string]int{"Applied": 4, "Pending": 4})
+				maps.Equal(got.Deployed, map[domain.ResourceState]int{"Applied": 4, "Pending": 4})
 		})
 	}
 
-	do(ctx, t, s, d, "approve")
+	do(ctx, t, d, "approve")
 	waits()
 	// On a busy machine an attempt of the step that waits may miss its heartbeats. That stays the gravest reason, though the
 	// next attempt is at work.
@@ -92,14 +97,14 @@ func TestDependencies(t *testing.T) {
 	require.Contains(t, x.Reasons[waiting].Text, "waits until app")
 	run(ctx, t, clusters[1], d, true)
 	got := s.Await(ctx, d, "Instantiated")
-	require.Equal(t, map[string]int{"Applied": 8}, got.Rsync)
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 8}, got.Deployed)
 	require.Empty(t, reasons(ctx, t, s, d))
 	for _, c := range clusters {
 		logic, front := created(ctx, t, c, d, "logic"), created(ctx, t, c, d, "front")
 		require.GreaterOrEqual(t, logic, created(ctx, t, c, d, "db"))
 		require.GreaterOrEqual(t, front.Sub(logic), time.Second, "2 s, seen in whole seconds")
 	}
-	do(ctx, t, s, d, "terminate")
+	do(ctx, t, d, "terminate")
 	got = s.Await(ctx, d, "Terminated")
 	holds(t, clusters, got, 0)
 
@@ -108,20 +113,20 @@ func TestDependencies(t *testing.T) {
 	s.Worker.Kill()
 	s.StartWorker()
 	asked := time.Now()
-	stopAtLast(ctx, t, s, d)
+	stopAtLast(ctx, t, d)
 	got = s.Await(ctx, d, "InstantiateFailed")
 	t.Logf("stopped after %s", time.Since(asked).Round(time.Millisecond))
-	require.Equal(t, map[string]int{"Applied": 4, "Pending": 4}, got.Rsync)
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 4, "Pending": 4}, got.Deployed)
 	require.Equal(t, "not started: the operation was stopped while the app waited for others", reasons(ctx, t, s, d)["front"])
-	do(ctx, t, s, d, "terminate")
+	do(ctx, t, d, "terminate")
 	got = s.Await(ctx, d, "Terminated")
-	require.Equal(t, map[string]int{"Deleted": 8}, got.Rsync)
+	require.Equal(t, map[domain.ResourceState]int{"Deleted": 8}, got.Deployed)
 
 	// And terminated while it waits.
 	waits()
-	do(ctx, t, s, d, "terminate")
+	do(ctx, t, d, "terminate")
 	got = s.Await(ctx, d, "Terminated")
-	require.Equal(t, map[string]int{"Deleted": 8}, got.Rsync)
+	require.Equal(t, map[domain.ResourceState]int{"Deleted": 8}, got.Deployed)
 	holds(t, clusters, got, 0)
 }
 
@@ -133,12 +138,12 @@ func TestDependencyOnWhatFails(t *testing.T) {
 	bad["bad.yaml"] = "apiVersion: none.example.com/v1\nkind: Nothing\nmetadata: {name: nothing}\n"
 	d := s.Deployment(ctx, clusters[:1], client.App{Name: "bad", Chart: harness.Chart(t, "bad", bad)},
 		client.App{Name: "needy", Chart: harness.Chart(t, "needy", harness.ConfigMaps("needy", 1))})
-	require.NoError(t, depend(ctx, s, d, "needy", "bad", "Deployed", 0))
-	do(ctx, t, s, d, "approve", "instantiate")
+	require.NoError(t, depend(ctx, d, "needy", "bad", "Deployed", 0))
+	do(ctx, t, d, "approve", "instantiate")
 	got := s.Await(ctx, d, "InstantiateFailed")
-	require.Equal(t, map[string]int{"Applied": 1, "Failed": 1, "Pending": 1}, got.Rsync)
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 1, "Failed": 1, "Pending": 1}, got.Deployed)
 	require.Equal(t, "not started: app bad, which it needs, is not Deployed", reasons(ctx, t, s, d)["needy"])
-	do(ctx, t, s, d, "terminate")
+	do(ctx, t, d, "terminate")
 	s.Await(ctx, d, "Terminated")
 }
 
@@ -149,7 +154,7 @@ func run(ctx context.Context, t *testing.T, c *harness.Cluster, d *client.Deploy
 	if runs {
 		value = "runs"
 	}
-	change, err := json.Marshal(client.M{"metadata": client.M{"labels": client.M{d.Release: value}}})
+	change, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{d.Release: value}}})
 	require.NoError(t, err)
 	nodes := c.Client(t).CoreV1().Nodes()
 	list, err := nodes.List(ctx, metav1.ListOptions{})

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/test/harness"
 )
 
@@ -84,24 +85,22 @@ func TestEMCOsChartsDeployUnchanged(t *testing.T) {
 	templates := map[string]string{"collectd.yaml": collectd, "password.yaml": password}
 	d := s.Deployment(ctx, clusters, client.App{Name: "collectd", Chart: harness.Chart(t, "collectd", templates)},
 		client.App{Name: "operator", Chart: operatorChart(t)})
-	do(ctx, t, s, d, "approve")
-	answer, err := s.Client.Post(ctx, d.Path()+"/instantiate", nil)
+	do(ctx, t, d, "approve")
+	accepted, err := d.API.Operate(ctx, d.Key(), domain.OpInstantiate)
 	require.NoError(t, err)
-	warned := strings.Join(answer.Header.Values("Warning"), "\n")
+	warned := strings.Join(accepted.Warnings, "\n")
 	for _, field := range []string{"spec.replicas", "spec.template.spec.containers[0].resoures", "spec.prot"} {
 		require.Contains(t, warned, field)
 	}
-	require.Equal(t, map[string]int{"Applied": 8}, s.Await(ctx, d, "Instantiated").Rsync)
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 8}, s.Await(ctx, d, "Instantiated").Deployed)
 
 	users, digests := []string{"password"}, map[string]string{} // of what the Secret holds, as first seen
 	shows := func() {
 		t.Helper()
-		answer, err := s.Client.Get(ctx, d.Path()+"/status?type=rsync&output=detail", nil)
+		var got detail
+		answer, err := s.Read(ctx, client.At(d.Key())+"/status?type=rsync&output=detail", &got)
 		require.NoError(t, err)
 		require.NotContains(t, string(answer.Body), "hunter2")
-		var got detail
-		_, err = s.Client.Get(ctx, d.Path()+"/status?type=rsync&output=detail", &got)
-		require.NoError(t, err)
 		found := 0
 		for _, app := range got.Apps {
 			for _, c := range app.Clusters {
@@ -128,21 +127,20 @@ func TestEMCOsChartsDeployUnchanged(t *testing.T) {
 			}
 		}
 		require.Equal(t, 6, found)
-		text := ask(ctx, t, http.MethodGet, s.URL()+"/v2"+d.Path()+"/explain", map[string]string{"Accept": "text/plain"})
+		text := ask(ctx, t, s, http.MethodGet, s.At(d.Key())+"/explain", map[string]string{"Accept": "text/plain"})
 		require.Contains(t, text, "on 2 clusters: the cluster does not know the field spec.replicas")
 	}
 	shows()
 
 	templates["password.yaml"] = strings.Replace(password, "}\n", ", user: me}\n", 1)
-	_, err = s.Client.PutFile(ctx, d.CompositeAppPath()+"/apps/collectd", client.Named("collectd"), harness.Chart(t, "collectd", templates))
-	require.NoError(t, err)
-	do(ctx, t, s, d, "update")
-	require.Equal(t, map[string]int{"Applied": 8}, s.Await(ctx, d, "Instantiated").Rsync)
+	replaceChart(ctx, t, d, "collectd", harness.Chart(t, "collectd", templates))
+	do(ctx, t, d, "update")
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 8}, s.Await(ctx, d, "Instantiated").Deployed)
 	users = append(users, "user")
 	shows() // nothing was done to the DaemonSet, of which everything is still true
 
-	do(ctx, t, s, d, "terminate")
-	require.Equal(t, map[string]int{"Deleted": 8}, s.Await(ctx, d, "Terminated").Rsync)
+	do(ctx, t, d, "terminate")
+	require.Equal(t, map[domain.ResourceState]int{"Deleted": 8}, s.Await(ctx, d, "Terminated").Deployed)
 }
 
 // EMCO's examples grant the users of their logical clouds these verbs: it creates by POST.
@@ -150,32 +148,31 @@ func TestUserOfALogicalCloudWhoMayNotPatch(t *testing.T) {
 	t.Parallel()
 	ctx, s := within(t), harness.SharedStack(t)
 	c := newLevel1(ctx, t, s)
-	_, err := s.Client.Delete(ctx, c.path+"/user-permissions/primary")
-	require.NoError(t, err)
-	c.post(c.path+"/user-permissions", client.Named("emco", client.M{
-		"namespace": c.space, "apiGroups": []string{"", "apps"}, "resources": []string{"*"},
-		"verbs": []string{"get", "watch", "list", "create", "delete"},
+	require.NoError(t, c.api.Delete(ctx, c.key.Child(domain.UserPermissions.Collection, "primary")))
+	c.create(c.permission("emco", domain.UserPermissionSpec{
+		Namespace: c.space, APIGroups: []string{"", "apps"}, Resources: []string{"*"},
+		Verbs: []string{"get", "watch", "list", "create", "delete"},
 	}))
-	_, err = c.do("instantiate")
+	_, err := c.do("instantiate")
 	require.NoError(t, err)
 	c.awaitStatus(ctx, "Instantiated")
 
 	d := c.group(ctx, client.App{Name: "collectd", Chart: harness.Chart(t, "collectd", map[string]string{
 		"collectd.yaml": collectd, "password.yaml": password,
 	})})
-	do(ctx, t, s, d, "approve", "instantiate")
-	require.Equal(t, map[string]int{"Applied": 4}, s.Await(ctx, d, "Instantiated").Rsync)
+	do(ctx, t, d, "approve", "instantiate")
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 4}, s.Await(ctx, d, "Instantiated").Deployed)
 	var got detail
-	_, err = s.Client.Get(ctx, d.Path()+"/status?type=rsync&output=detail", &got)
+	_, err = s.Read(ctx, client.At(d.Key())+"/status?type=rsync&output=detail", &got)
 	require.NoError(t, err)
 	for _, k := range got.Apps[0].Clusters {
 		require.Len(t, k.Warnings, 1, "once for all that is created")
 		require.Contains(t, k.Warnings[0], "may not patch daemonsets.apps, secrets")
 		require.Len(t, k.Resources[0].Warnings, 2, "a create says what it drops, too")
 	}
-	do(ctx, t, s, d, "terminate")
-	require.Equal(t, map[string]int{"Deleted": 4}, s.Await(ctx, d, "Terminated").Rsync)
-	c.forget(ctx, d)
+	do(ctx, t, d, "terminate")
+	require.Equal(t, map[domain.ResourceState]int{"Deleted": 4}, s.Await(ctx, d, "Terminated").Deployed)
+	forget(ctx, t, d)
 	_, err = c.do("terminate")
 	require.NoError(t, err)
 	c.awaitStatus(ctx, "Terminated")

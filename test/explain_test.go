@@ -2,8 +2,6 @@ package test
 
 import (
 	"context"
-	"encoding/json"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -22,30 +20,20 @@ import (
 )
 
 // ask makes a request with headers, and returns the body of its 2xx answer.
-func ask(ctx context.Context, t *testing.T, method, url string, header map[string]string) string {
+func ask(ctx context.Context, t *testing.T, s *harness.Stack, method, url string, header map[string]string) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(ctx, method, url, nil)
-	require.NoError(t, err)
-	for k, v := range header {
-		r.Header.Set(k, v)
-	}
-	answer, err := http.DefaultClient.Do(r)
-	require.NoError(t, err)
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	require.NoError(t, err)
-	require.Equal(t, 2, answer.StatusCode/100, "%s %s: %d %s", method, url, answer.StatusCode, body)
-	return string(body)
+	answer := s.Send(ctx, method, url, header, "")
+	require.Equal(t, 2, answer.Code/100, "%s %s: %d %s", method, url, answer.Code, answer.Body)
+	return string(answer.Body)
 }
 
 // explanation is the answer as JSON, and as text.
 func explanation(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment) (*explain.Explanation, string) {
 	t.Helper()
-	url := s.URL() + "/v2" + d.Path() + "/explain"
-	x := &explain.Explanation{}
-	require.NoError(t, json.Unmarshal([]byte(ask(ctx, t, http.MethodGet, url, nil)), x))
+	x, err := d.API.Explain(ctx, d.Key())
+	require.NoError(t, err)
 	// Afterwards, so that the text knows at least what the explanation that somebody waits for knows.
-	text := ask(ctx, t, http.MethodGet, url, map[string]string{"Accept": "text/plain"})
+	text := ask(ctx, t, s, http.MethodGet, s.At(d.Key())+"/explain", map[string]string{"Accept": "text/plain"})
 	require.LessOrEqual(t, strings.Count(text, "\n"), 45, "%s", text)
 	return x, text
 }
@@ -78,7 +66,7 @@ func TestExplain(t *testing.T) {
 
 	// Temporal takes its time to forget an operation: it has it while other things are looked at.
 	old := s.Deployment(ctx, clusters[:1], many(t, 3))
-	do(ctx, t, s, old, "approve", "instantiate")
+	do(ctx, t, old, "approve", "instantiate")
 	s.Await(ctx, old, "Instantiated")
 	harness.Until(ctx, t, "completed", func() bool { // the watches begin when the operation is over
 		x, _ := explanation(ctx, t, s, old)
@@ -98,9 +86,9 @@ func TestExplain(t *testing.T) {
 		d := s.Deployment(ctx, clusters, twoApps(t)...)
 		explains(ctx, t, s, d, explain.NotAsked, nil)
 		clusters[1].Down()
-		do(ctx, t, s, d, "approve")
+		do(ctx, t, d, "approve")
 		asked := time.Now().Truncate(time.Second)
-		ask(ctx, t, http.MethodPost, s.URL()+"/v2"+d.Path()+"/instantiate", map[string]string{"X-Forwarded-User": "alice"})
+		ask(ctx, t, s, http.MethodPost, s.At(d.Key())+"/instantiate", map[string]string{"X-Forwarded-User": "alice"})
 		tried := func(x *explain.Explanation) bool {
 			e := x.Reasons[0].Examples
 			return oneOfTwoDone(x) && len(e) == 2 && e[0].Attempt > 2 && e[1].Attempt > 2 && e[0].NextAttempt != nil
@@ -111,13 +99,13 @@ func TestExplain(t *testing.T) {
 		reason := x.Reasons[0]
 		require.Equal(t, 1, reason.Clusters)
 		require.Contains(t, reason.Error, "refused")
-		require.Contains(t, reason.Do, d.Path()+"/stop")
+		require.Contains(t, reason.Do, client.At(d.Key())+"/stop")
 		for _, e := range reason.Examples {
 			require.Equal(t, d.Clusters[1].Provider+"+"+clusters[1].Name, e.Cluster)
 			require.WithinRange(t, *e.Since, asked, time.Now())
 			require.Greater(t, e.Attempt, 1)
 			require.Contains(t, text, e.App+" ApplyToCluster on "+e.Cluster)
-			require.Contains(t, ask(ctx, t, http.MethodGet, e.Workflow.Link, nil), "<html")
+			require.Contains(t, ask(ctx, t, s, http.MethodGet, e.Workflow.Link, nil), "<html")
 		}
 		id := workflows.OperationID(scope(d, x.ContextID, domain.OpInstantiate))
 		require.Equal(t, id, x.Operation.Workflow.ID)
@@ -127,9 +115,9 @@ func TestExplain(t *testing.T) {
 		require.NoError(t, temporal.TerminateWorkflow(ctx, id, "", "lost patience"))
 		x, _ = explains(ctx, t, s, d, explain.WorkflowGone, nil)
 		require.Contains(t, x.Reasons[0].Text, "terminated by hand: lost patience")
-		require.Contains(t, x.Reasons[0].Do, d.Path()+"/terminate")
+		require.Contains(t, x.Reasons[0].Do, client.At(d.Key())+"/terminate")
 		clusters[1].Up(t)
-		do(ctx, t, s, d, "terminate")
+		do(ctx, t, d, "terminate")
 		s.Await(ctx, d, "Terminated")
 		x, text = explanation(ctx, t, s, d)
 		require.True(t, x.AsWished, "%s", text)
@@ -141,7 +129,7 @@ func TestExplain(t *testing.T) {
 			"good.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}-good'}\ndata: {a: b}\n",
 			"bad.yaml":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}-bad'}\ndata: {a: [1]}\n",
 		})})
-		do(ctx, t, s, d, "approve", "instantiate")
+		do(ctx, t, d, "approve", "instantiate")
 		s.Await(ctx, d, "InstantiateFailed")
 		x, _ := explains(ctx, t, s, d, explain.ResourceRefused, nil)
 		require.Len(t, x.Reasons, 1, "two clusters say the same: %+v", x.Reasons)
@@ -153,8 +141,8 @@ func TestExplain(t *testing.T) {
 	t.Run("what clusters report", func(t *testing.T) {
 		ctx := within(t)
 		c := clusters[0]
-		d := s.On(ctx, []client.Cluster{register(ctx, t, s, c, "agentless")}, reportedApp(t))
-		do(ctx, t, s, d, "approve", "instantiate")
+		d := s.On(ctx, []domain.ClusterName{register(ctx, t, s, c, "agentless")}, reportedApp(t))
+		do(ctx, t, d, "approve", "instantiate")
 		reports(ctx, t, s, d, "status=ready", ready(1))
 		harness.Until(ctx, t, "as wished", func() bool {
 			x, _ := explanation(ctx, t, s, d)
@@ -188,10 +176,10 @@ func TestExplain(t *testing.T) {
 	t.Run("the worker is gone", func(t *testing.T) {
 		ctx := within(t)
 		d := s.Deployment(ctx, clusters[:1], many(t, 3))
-		do(ctx, t, s, d, "approve")
+		do(ctx, t, d, "approve")
 		s.Worker.Kill()
 		answered := make(chan error, 1)
-		go func() { answered <- d.Do(ctx, s.Client, "instantiate") }() // it is answered when the worker is back
+		go func() { answered <- d.Do(ctx, "instantiate") }() // it is answered when the worker is back
 		x, _ := explains(ctx, t, s, d, explain.NoWorker, nil)
 		require.Contains(t, x.Summary, "instantiate is being prepared: no worker")
 		s.StartWorker()
@@ -203,7 +191,7 @@ func TestExplain(t *testing.T) {
 		ctx := within(t)
 		d := s.Deployment(ctx, clusters, twoApps(t)...)
 		clusters[1].Down()
-		do(ctx, t, s, d, "approve", "instantiate")
+		do(ctx, t, d, "approve", "instantiate")
 		explains(ctx, t, s, d, explain.ClusterHoldsUp, oneOfTwoDone)
 		s.Temporal.Kill()
 		x, text := explanation(ctx, t, s, d)

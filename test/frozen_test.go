@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/test/harness"
 )
 
@@ -46,7 +47,7 @@ type frozenMidway struct {
 	label    string // the context by whose id the clusters know it
 	d        *client.Deployment
 	clusters []*harness.Cluster
-	ends     string // how the operation ends
+	ends     domain.ContextStatus // how the operation ends
 	goOn     func()
 }
 
@@ -57,15 +58,15 @@ const frozenSize = 60
 func halfway(ctx context.Context, t *testing.T, s *harness.Stack) []*frozenMidway {
 	t.Helper()
 	var all []*frozenMidway
-	add := func(what, ends string, a client.App) *frozenMidway {
+	add := func(what string, ends domain.ContextStatus, a client.App) *frozenMidway {
 		f := &frozenMidway{what: what, clusters: twoClusters(t), ends: ends}
 		f.d = s.Deployment(ctx, f.clusters, a)
-		do(ctx, t, s, f.d, "approve")
+		do(ctx, t, f.d, "approve")
 		all = append(all, f)
 		return f
 	}
 	hooks := add("hooks", "Instantiated", hookApp(t, "hooked", map[string]string{"before": hookJob("before", "pre-install", "", suspended)}))
-	do(ctx, t, s, hooks.d, "instantiate")
+	do(ctx, t, hooks.d, "instantiate")
 	hooks.named(ctx, t, s)
 	hooks.goOn = func() {
 		for _, c := range hooks.clusters {
@@ -73,8 +74,8 @@ func halfway(ctx context.Context, t *testing.T, s *harness.Stack) []*frozenMidwa
 		}
 	}
 	deleted, updated := add("delete", "Terminated", many(t, frozenSize)), add("update", "Instantiated", many(t, frozenSize))
-	do(ctx, t, s, deleted.d, "instantiate")
-	do(ctx, t, s, updated.d, "instantiate")
+	do(ctx, t, deleted.d, "instantiate")
+	do(ctx, t, updated.d, "instantiate")
 	deleted.named(ctx, t, s)
 	updated.named(ctx, t, s)
 	applied := add("apply", "Instantiated", many(t, frozenSize))
@@ -85,10 +86,9 @@ func halfway(ctx context.Context, t *testing.T, s *harness.Stack) []*frozenMidwa
 	deleted.goOn = midway(ctx, t, s, deleted.d, deleted.clusters, "terminate", frozenSize)
 
 	s.Await(ctx, updated.d, "Instantiated")
-	_, err := s.Client.PutFile(ctx, updated.d.CompositeAppPath()+"/apps/many", client.Named("many"), harness.Chart(t, "many", harness.ConfigMaps("more", frozenSize)))
-	require.NoError(t, err)
+	replaceChart(ctx, t, updated.d, "many", harness.Chart(t, "many", harness.ConfigMaps("more", frozenSize)))
 	open := hold(updated.clusters)
-	do(ctx, t, s, updated.d, "update")
+	do(ctx, t, updated.d, "update")
 	updated.goOn = open
 	harness.Until(ctx, t, "midway", func() bool { return len(updated.clusters[0].Labelled(t, updated.label)) > frozenSize })
 	awaitReason(ctx, t, s, hooks.d, "hooked", "waits for the pre-install hook")
@@ -98,9 +98,9 @@ func halfway(ctx context.Context, t *testing.T, s *harness.Stack) []*frozenMidwa
 // named keeps the id of the deployment's first context.
 func (f *frozenMidway) named(ctx context.Context, t *testing.T, s *harness.Stack) {
 	t.Helper()
-	got, err := f.d.Status(ctx, s.Client, "output=summary")
+	got, err := f.d.Summary(ctx)
 	require.NoError(t, err)
-	f.label = got.ContextID()
+	f.label = got.States.ContextID()
 }
 
 // atWork are the activities that a worker has at clusters.
@@ -153,14 +153,14 @@ func frozen(ctx context.Context, t *testing.T, s *harness.Stack, long time.Durat
 	for _, f := range all {
 		s.Await(ctx, f.d, f.ends)
 		if f.ends != "Terminated" {
-			do(ctx, t, s, f.d, "terminate")
+			do(ctx, t, f.d, "terminate")
 		}
 	}
 	check := func(when string) {
 		for _, f := range all {
 			got := s.Await(ctx, f.d, "Terminated")
-			require.Equal(t, "Terminated", got.LastState(), "%s, %s", f.what, when)
-			require.Equal(t, got.Rsync["Deleted"], total(got.Rsync), "%s, %s: %v", f.what, when, got.Rsync)
+			require.Equal(t, domain.Terminated, got.States.State(), "%s, %s", f.what, when)
+			require.Equal(t, got.Deployed["Deleted"], total(got.Deployed), "%s, %s: %v", f.what, when, got.Deployed)
 			for _, c := range f.clusters {
 				require.Empty(t, c.Labelled(t, f.label), "%s, %s, on %s", f.what, when, c.Name)
 				require.Nil(t, job(ctx, t, c, f.d, "before"), "%s, %s, on %s", f.what, when, c.Name)
@@ -175,7 +175,7 @@ func frozen(ctx context.Context, t *testing.T, s *harness.Stack, long time.Durat
 	t.Logf("frozen for %s", time.Since(since).Round(time.Second))
 }
 
-func total(counts map[string]int) (n int) {
+func total(counts map[domain.ResourceState]int) (n int) {
 	for _, c := range counts {
 		n += c
 	}

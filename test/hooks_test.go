@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
+	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/test/harness"
 )
 
@@ -119,7 +122,7 @@ func release(ctx context.Context, t *testing.T, c *harness.Cluster, d *client.De
 // reasons are the clusters' in a status in detail, by app.
 func reasons(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment) map[string]string {
 	t.Helper()
-	got, err := d.Status(ctx, s.Client, "output=detail")
+	got, err := d.Status(ctx, url.Values{"output": {"detail"}})
 	require.NoError(t, err)
 	found := map[string]string{}
 	for _, a := range got.Apps {
@@ -154,17 +157,17 @@ metadata: {name: '{{ .Release.Name }}-settings', annotations: {helm.sh/hook: 'pr
 `,
 	}))
 	writes := watchWrites(clusters[0])
-	do(ctx, t, s, d, "approve", "instantiate")
+	do(ctx, t, d, "approve", "instantiate")
 	got := s.Await(ctx, d, "Instantiated")
 	require.Equal(t, []string{"PATCH settings", "PATCH early", "PATCH late", "DELETE late", "PATCH web-000", "DELETE settings", "PATCH after"}, writes.list())
-	require.Equal(t, map[string]int{"Applied": 5, "Deleted": 1, "Pending": 3}, got.Rsync, "hooks of other operations are idle")
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 5, "Deleted": 1, "Pending": 3}, got.Deployed, "hooks of other operations are idle")
 	require.NotNil(t, job(ctx, t, clusters[0], d, "early"), "Helm leaves it")
 	require.Nil(t, job(ctx, t, clusters[0], d, "late"))
 
 	writes.forget()
-	do(ctx, t, s, d, "terminate")
+	do(ctx, t, d, "terminate")
 	got = s.Await(ctx, d, "Terminated")
-	require.Equal(t, map[string]int{"Deleted": 9}, got.Rsync)
+	require.Equal(t, map[domain.ResourceState]int{"Deleted": 9}, got.Deployed)
 	require.Equal(t, []string{"PATCH leave", "DELETE web-000", "PATCH left"}, writes.list()[:3])
 	for _, name := range []string{"early", "late", "after", "upgrade", "leave", "left", "test"} {
 		goes(ctx, t, clusters[0], d, name)
@@ -179,41 +182,40 @@ func TestHookThatFails(t *testing.T) {
 		"fails": unplaced(hookJob("fails", "pre-install", "", "activeDeadlineSeconds: 1,")),
 	}), hookApp(t, "other", nil))
 	writes := watchWrites(clusters[0])
-	do(ctx, t, s, d, "approve", "instantiate")
+	do(ctx, t, d, "approve", "instantiate")
 	got := s.Await(ctx, d, "InstantiateFailed")
-	require.Equal(t, map[string]int{"Applied": 2, "Failed": 2, "Pending": 2}, got.Rsync, "the other app is not held up")
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 2, "Failed": 2, "Pending": 2}, got.Deployed, "the other app is not held up")
 	require.NotContains(t, writes.list(), "PATCH web-000", "a later step")
-	detail, err := d.Status(ctx, s.Client, "output=detail&app=web")
+	detail, err := d.Status(ctx, url.Values{"output": {"detail"}, "app": {"web"}})
 	require.NoError(t, err)
 	for _, r := range detail.Apps[0].Clusters[0].Resources {
 		if strings.HasSuffix(r.Name, "fails") {
 			require.Equal(t, "the Job has failed: DeadlineExceeded: Job was active longer than specified deadline", r.Message)
 		}
 	}
-	require.Equal(t, 409, code(t, d.Do(ctx, s.Client, "stop")), "it is over")
+	require.Equal(t, 409, code(t, d.Do(ctx, "stop")), "it is over")
 	x, _ := explains(ctx, t, s, d, explain.HookFailed, nil)
 	require.Equal(t, "2 hooks failed on 2 clusters", x.Reasons[0].Text)
-	require.Contains(t, x.Reasons[0].Do, d.Path()+"/update")
+	require.Contains(t, x.Reasons[0].Do, client.At(d.Key())+"/update")
 
 	// An update runs it again: the Job of before is not taken for this one's.
 	c := &changing{t: t, s: s, clusters: clusters, Deployment: d}
 	first := job(ctx, t, clusters[0], d, "fails").UID
 	require.Equal(t, 2, c.update(ctx))
 	got = s.Await(ctx, d, "InstantiateFailed")
-	require.Equal(t, map[string]int{"Applied": 2, "Failed": 2, "Pending": 2}, got.Rsync)
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 2, "Failed": 2, "Pending": 2}, got.Deployed)
 	require.NotEqual(t, first, job(ctx, t, clusters[0], d, "fails").UID)
 	require.NotContains(t, writes.list(), "PATCH web-000")
 
 	// Mended, it succeeds, and the app is installed.
 	writes.forget()
 	mended := hookApp(t, "web", map[string]string{"fails": hookJob("fails", "pre-install", "", "")})
-	_, err = s.Client.PutFile(ctx, d.CompositeAppPath()+"/apps/web", client.Named("web"), mended.Chart)
-	require.NoError(t, err)
-	require.Equal(t, map[string]int{"Applied": 6}, c.updated(ctx).Rsync)
+	replaceChart(ctx, t, d, "web", mended.Chart)
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 6}, c.updated(ctx).Deployed)
 	require.Equal(t, []string{"DELETE fails", "PATCH fails", "PATCH web-000"}, writes.list())
-	do(ctx, t, s, d, "terminate")
+	do(ctx, t, d, "terminate")
 	got = s.Await(ctx, d, "Terminated")
-	require.Equal(t, map[string]int{"Deleted": 6}, got.Rsync)
+	require.Equal(t, map[domain.ResourceState]int{"Deleted": 6}, got.Deployed)
 	for _, c := range clusters {
 		goes(ctx, t, c, d, "fails")
 	}
@@ -227,40 +229,40 @@ func TestWhileAHookRuns(t *testing.T) {
 		t.Helper()
 		d := s.Deployment(ctx, clusters[:1], hookApp(t, "web", map[string]string{"slow": hookJob("slow", "pre-install", "", suspended)}))
 		writes := watchWrites(clusters[0])
-		do(ctx, t, s, d, "approve", "instantiate")
+		do(ctx, t, d, "approve", "instantiate")
 		awaitReason(ctx, t, s, d, "web", "waits for the pre-install hook Job "+d.Release+"-slow")
-		got, err := d.Status(ctx, s.Client, "output=summary")
+		got, err := d.Summary(ctx)
 		require.NoError(t, err)
-		require.Equal(t, "Instantiating", got.Status)
-		require.Equal(t, map[string]int{"Pending": 2}, got.Rsync)
+		require.Equal(t, domain.ContextInstantiating, got.Status)
+		require.Equal(t, map[domain.ResourceState]int{"Pending": 2}, got.Deployed)
 		x, _ := explains(ctx, t, s, d, explain.Waiting, nil)
 		require.Equal(t, "work on 1 cluster waits for the pre-install hook Job "+d.Release+"-slow", x.Reasons[0].Text)
 		return d, writes
 	}
 	end := func(ctx context.Context, t *testing.T, d *client.Deployment) {
 		t.Helper()
-		do(ctx, t, s, d, "terminate")
+		do(ctx, t, d, "terminate")
 		got := s.Await(ctx, d, "Terminated")
-		require.Equal(t, map[string]int{"Deleted": 2}, got.Rsync)
+		require.Equal(t, map[domain.ResourceState]int{"Deleted": 2}, got.Deployed)
 		goes(ctx, t, clusters[0], d, "slow")
 		holds(t, clusters[:1], got, 0)
 	}
 	t.Run("it ends", func(t *testing.T) {
 		ctx := within(t)
 		d, _ := begin(ctx, t)
-		require.Equal(t, 409, code(t, d.Do(ctx, s.Client, "instantiate")), "it is under way")
+		require.Equal(t, 409, code(t, d.Do(ctx, "instantiate")), "it is under way")
 		release(ctx, t, clusters[0], d, "slow")
 		got := s.Await(ctx, d, "Instantiated")
-		require.Equal(t, map[string]int{"Applied": 2}, got.Rsync)
+		require.Equal(t, map[domain.ResourceState]int{"Applied": 2}, got.Deployed)
 		require.Empty(t, reasons(ctx, t, s, d))
 		end(ctx, t, d)
 	})
 	t.Run("it is stopped", func(t *testing.T) {
 		ctx := within(t)
 		d, writes := begin(ctx, t)
-		got := stopped(ctx, t, s, d, "InstantiateFailed")
-		require.Equal(t, "InstantiateStopped", got.LastState())
-		require.Equal(t, map[string]int{"Failed": 1, "Pending": 1}, got.Rsync)
+		got := stopped(ctx, t, d, "InstantiateFailed")
+		require.Equal(t, domain.InstantiateStopped, got.States.State())
+		require.Equal(t, map[domain.ResourceState]int{"Failed": 1, "Pending": 1}, got.Deployed)
 		require.NotContains(t, writes.list(), "PATCH web-000")
 		end(ctx, t, d)
 	})
@@ -287,7 +289,7 @@ func TestWhileAHookRuns(t *testing.T) {
 		d, writes := begin(ctx, t)
 		writes.forget()
 		clusters[0].Down()
-		_, err := d.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Rsync["Retrying"] == 2 })
+		_, err := d.Wait(ctx, harness.Poll, func(g *status.Document) bool { return g.Deployed["Retrying"] == 2 })
 		require.NoError(t, err)
 		release(ctx, t, clusters[0], d, "slow")
 		clusters[0].Up(t)
@@ -304,29 +306,29 @@ func TestHooksOnATerminate(t *testing.T) {
 	d := s.Deployment(ctx, clusters[:1], hookApp(t, "web", map[string]string{
 		"leave": hookJob("leave", "pre-delete", `, drover.io/hook-timeout: 4s`, suspended),
 	}))
-	do(ctx, t, s, d, "approve", "instantiate")
+	do(ctx, t, d, "approve", "instantiate")
 	s.Await(ctx, d, "Instantiated")
-	do(ctx, t, s, d, "terminate")
+	do(ctx, t, d, "terminate")
 	got := s.Await(ctx, d, "TerminateFailed")
-	require.Equal(t, map[string]int{"Applied": 1, "Failed": 1}, got.Rsync)
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 1, "Failed": 1}, got.Deployed)
 	holds(t, clusters[:1], got, 1)
-	detail, err := d.Status(ctx, s.Client, "output=detail")
+	detail, err := d.Status(ctx, url.Values{"output": {"detail"}})
 	require.NoError(t, err)
 	require.Equal(t, "it has not completed within 4s: the Job is suspended", detail.Apps[0].Clusters[0].Resources[0].Message)
 
 	// It is run again, and again where it was not let in time.
 	for got.Status != "Terminated" {
 		last := job(ctx, t, clusters[0], d, "leave").UID
-		do(ctx, t, s, d, "terminate")
+		do(ctx, t, d, "terminate")
 		harness.Until(ctx, t, "run again", func() bool {
 			j := job(ctx, t, clusters[0], d, "leave")
 			return j != nil && j.UID != last
 		})
 		release(ctx, t, clusters[0], d, "leave")
-		got, err = d.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Status != "Terminating" })
+		got, err = d.Wait(ctx, harness.Poll, func(g *status.Document) bool { return g.Status != "Terminating" })
 		require.NoError(t, err)
 	}
-	require.Equal(t, map[string]int{"Deleted": 2}, got.Rsync)
+	require.Equal(t, map[domain.ResourceState]int{"Deleted": 2}, got.Deployed)
 	holds(t, clusters[:1], got, 0)
 }
 
@@ -351,13 +353,10 @@ func TestHooksOnAnUpdate(t *testing.T) {
 	c := &changing{t: t, s: s, clusters: clusters, Deployment: d}
 	c.place(ctx, "web", clusters[0])
 	writes, elsewhere := watchWrites(clusters[0]), watchWrites(clusters[1])
-	do(ctx, t, s, d, "approve", "instantiate")
+	do(ctx, t, d, "approve", "instantiate")
 	got := s.Await(ctx, d, "Instantiated")
-	require.Equal(t, map[string]int{"Applied": 3, "Pending": 3}, got.Rsync)
-	replace := func(chart []byte) {
-		_, err := s.Client.PutFile(ctx, d.CompositeAppPath()+"/apps/web", client.Named("web"), chart)
-		require.NoError(t, err)
-	}
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 3, "Pending": 3}, got.Deployed)
+	replace := func(chart []byte) { replaceChart(ctx, t, d, "web", chart) }
 	require.Equal(t, 1, c.update(ctx), "hooks alone are no difference")
 
 	replace(version(2, "two"))
@@ -371,15 +370,15 @@ func TestHooksOnAnUpdate(t *testing.T) {
 	require.Equal(t, "PATCH install", elsewhere.list()[0])
 	require.NotContains(t, elsewhere.list(), "PATCH upgrade")
 	require.NotContains(t, elsewhere.list(), "PATCH upgraded")
-	require.Equal(t, map[string]int{"Applied": 6 + 4, "Pending": 1 + 3}, got.Rsync)
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 6 + 4, "Pending": 1 + 3}, got.Deployed)
 
 	writes.forget()
-	require.NoError(t, c.rollback(ctx, "1"))
+	require.NoError(t, c.rollback(ctx, 1))
 	got = s.Await(ctx, d, "Instantiated")
 	require.Equal(t, "PATCH back", writes.list()[0])
-	require.Equal(t, map[string]int{"Applied": 6}, got.Rsync, "of one cluster, with all its hooks")
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 6}, got.Deployed, "of one cluster, with all its hooks")
 
-	do(ctx, t, s, d, "terminate")
+	do(ctx, t, d, "terminate")
 	s.Await(ctx, d, "Terminated")
 	for _, k := range clusters {
 		for _, name := range []string{"install", "upgrade", "upgraded", "back"} {

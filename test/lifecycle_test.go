@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/idle"
+	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/test/harness"
 	"github.com/drover-io/drover/workflows"
 )
@@ -29,33 +31,33 @@ func TestInstantiateAndTerminate(t *testing.T) {
 	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
 	d := s.Deployment(ctx, clusters, twoApps(t)...)
 
-	require.Equal(t, 409, code(t, d.Do(ctx, s.Client, "instantiate")), "before it is approved")
-	do(ctx, t, s, d, "approve", "instantiate")
-	require.Equal(t, 409, code(t, d.Do(ctx, s.Client, "instantiate")), "twice")
+	require.Equal(t, 409, code(t, d.Do(ctx, "instantiate")), "before it is approved")
+	do(ctx, t, d, "approve", "instantiate")
+	require.Equal(t, 409, code(t, d.Do(ctx, "instantiate")), "twice")
 	got := s.Await(ctx, d, "Instantiated")
-	require.Equal(t, map[string]int{"Applied": 10}, got.Rsync)
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 10}, got.Deployed)
 	require.Equal(t, []string{"Created", "Approved", "Instantiated"}, states(got))
 	for _, c := range clusters {
-		require.Len(t, c.Labelled(t, got.ContextID()), 5, "on %s", c.Name)
+		require.Len(t, c.Labelled(t, got.States.ContextID()), 5, "on %s", c.Name)
 	}
 
-	do(ctx, t, s, d, "terminate")
+	do(ctx, t, d, "terminate")
 	got = s.Await(ctx, d, "Terminated")
-	require.Equal(t, map[string]int{"Deleted": 10}, got.Rsync)
+	require.Equal(t, map[domain.ResourceState]int{"Deleted": 10}, got.Deployed)
 	for _, c := range clusters {
-		require.Empty(t, c.Labelled(t, got.ContextID()), "on %s", c.Name)
+		require.Empty(t, c.Labelled(t, got.States.ContextID()), "on %s", c.Name)
 	}
-	require.Equal(t, 409, code(t, d.Do(ctx, s.Client, "terminate")), "twice")
+	require.Equal(t, 409, code(t, d.Do(ctx, "terminate")), "twice")
 
-	first := got.ContextID()
-	do(ctx, t, s, d, "instantiate")
+	first := got.States.ContextID()
+	do(ctx, t, d, "instantiate")
 	again := s.Await(ctx, d, "Instantiated")
-	require.NotEqual(t, first, again.ContextID())
-	earlier, err := d.Status(ctx, s.Client, "output=summary&instance="+first)
+	require.NotEqual(t, first, again.States.ContextID())
+	earlier, err := d.Status(ctx, url.Values{"output": {"summary"}, "instance": {first}})
 	require.NoError(t, err)
-	require.Equal(t, "Terminated", earlier.Status)
-	require.Equal(t, map[string]int{"Deleted": 10}, earlier.Rsync)
-	do(ctx, t, s, d, "terminate")
+	require.Equal(t, domain.ContextTerminated, earlier.Status)
+	require.Equal(t, map[domain.ResourceState]int{"Deleted": 10}, earlier.Deployed)
+	do(ctx, t, d, "terminate")
 	s.Await(ctx, d, "Terminated")
 }
 
@@ -76,7 +78,7 @@ func TestLittleIsDoneAtOnce(t *testing.T) { // alone, as the others make the mac
 		for _, app := range apps {
 			for _, c := range d.Clusters {
 				tasks, activities := 0, 0
-				leaf := workflows.LeafID(scope(d, contextID, operation), app.Name, domain.ClusterName(c))
+				leaf := workflows.LeafID(scope(d, contextID, operation), app.Name, c)
 				events := temporal.GetWorkflowHistory(ctx, leaf, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 				for events.HasNext() {
 					e, err := events.Next()
@@ -99,18 +101,18 @@ func TestLittleIsDoneAtOnce(t *testing.T) { // alone, as the others make the mac
 	said := map[domain.Operation]bool{}
 	harness.Until(ctx, t, "quick enough a machine to say", func() bool {
 		d := s.Deployment(ctx, clusters, apps...)
-		do(ctx, t, s, d, "approve")
+		do(ctx, t, d, "approve")
 		for _, step := range []struct {
 			operation domain.Operation
-			ends      string
+			ends      domain.ContextStatus
 		}{{domain.OpInstantiate, "Instantiated"}, {domain.OpTerminate, "Terminated"}} {
 			operation := step.operation
 			clock := idle.Start(t)
-			do(ctx, t, s, d, string(operation))
+			do(ctx, t, d, operation)
 			got := s.Await(ctx, d, step.ends)
 			quiet, wall := clock.Read()
 			clock.Stop()
-			leaves, atOnce := count(d, got.ContextID(), operation)
+			leaves, atOnce := count(d, got.States.ContextID(), operation)
 			t.Logf("%s: %d of %d leaves at once, in %s, which are %s on an idle machine", operation, atOnce, leaves, wall, quiet)
 			if wall > most*quiet {
 				continue
@@ -126,55 +128,57 @@ func TestPlacementIsRecordedAndShown(t *testing.T) {
 	t.Parallel()
 	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
 	d := s.Deployment(ctx, clusters, many(t, 1))
-	place := func(intent client.M) error {
-		body := client.Named("many-placement", client.M{"app": "many", "intent": intent})
-		_, err := s.Client.Put(ctx, d.Path()+"/generic-placement-intents/placement/app-intents/many-placement", body)
+	place := func(where domain.Placement) error {
+		_, err := d.API.Put(ctx, d.PlacementOf("many", where), nil)
 		return err
 	}
-	named := func(name string) client.M {
-		return client.M{"clusterProvider": d.Clusters[0].Provider, "cluster": name}
+	named := func(name string) domain.ClusterName {
+		return domain.ClusterName{Provider: d.Clusters[0].Provider, Name: name}
 	}
-	do(ctx, t, s, d, "approve")
-	require.NoError(t, place(client.M{"anyOf": []client.M{named(harness.ClusterNames[1]), named(harness.ClusterNames[0])}}))
-	got, err := d.Status(ctx, s.Client, "output=summary")
+	do(ctx, t, d, "approve")
+	require.NoError(t, place(domain.Placement{AnyOf: []domain.Clusters{
+		harness.One(named(harness.ClusterNames[1])), harness.One(named(harness.ClusterNames[0])),
+	}}))
+	got, err := d.Summary(ctx)
 	require.NoError(t, err)
 	require.Equal(t, []string{"Created", "Approved", "Created"}, states(got), "a change unapproves")
-	do(ctx, t, s, d, "approve", "instantiate")
+	do(ctx, t, d, "approve", "instantiate")
 	s.Await(ctx, d, "Instantiated")
-	got, err = d.Status(ctx, s.Client, "output=detail")
+	got, err = d.Status(ctx, url.Values{"output": {"detail"}})
 	require.NoError(t, err)
 	require.Len(t, got.Apps[0].Clusters, 1)
-	require.Equal(t, harness.ClusterNames[0], got.Apps[0].Clusters[0].Cluster)
+	require.Equal(t, harness.ClusterNames[0], got.Apps[0].Clusters[0].Name)
 	require.Equal(t, "anyOf: first of 2", got.Apps[0].Clusters[0].Placement)
 	// What is written while it is instantiated is for the next update; the instance stays what it is.
-	require.NoError(t, place(client.M{"allOf": []client.M{named(harness.ClusterNames[1])}}))
-	got, err = d.Status(ctx, s.Client, "output=all")
+	require.NoError(t, place(harness.All(named(harness.ClusterNames[1]))))
+	got, err = d.Status(ctx, url.Values{"output": {"all"}})
 	require.NoError(t, err)
-	require.Equal(t, "Instantiated", got.LastState())
-	require.Equal(t, harness.ClusterNames[0], got.Apps[0].Clusters[0].Cluster)
-	_, err = s.Client.Delete(ctx, d.Path())
-	require.Equal(t, 409, code(t, err), "while it is instantiated")
-	do(ctx, t, s, d, "terminate")
+	require.Equal(t, domain.Instantiated, got.States.State())
+	require.Equal(t, harness.ClusterNames[0], got.Apps[0].Clusters[0].Name)
+	require.Equal(t, 409, code(t, d.API.Delete(ctx, d.Key())), "while it is instantiated")
+	do(ctx, t, d, "terminate")
 	s.Await(ctx, d, "Terminated")
 
 	const outside = "outside"
-	_, err = s.Client.PostFile(ctx, "/cluster-providers/"+d.Clusters[0].Provider+"/clusters", client.Named(outside), clusters[0].Kubeconfig(t))
+	_, err = d.API.Create(ctx, &domain.Cluster{
+		Identity: domain.Identity{Parent: domain.Join(domain.ClusterProviders.Collection, d.Clusters[0].Provider)}, Metadata: domain.Metadata{Name: outside},
+	}, clusters[0].Kubeconfig(t))
 	require.NoError(t, err)
-	require.NoError(t, place(client.M{"allOf": []client.M{named(outside)}}))
-	before, err := d.Status(ctx, s.Client, "output=summary")
+	require.NoError(t, place(harness.All(named(outside))))
+	before, err := d.Summary(ctx)
 	require.NoError(t, err)
-	err = d.Do(ctx, s.Client, "approve")
+	err = d.Do(ctx, "approve")
 	require.Equal(t, 400, code(t, err))
 	require.ErrorContains(t, err, outside)
-	got, err = d.Status(ctx, s.Client, "output=summary")
+	got, err = d.Summary(ctx)
 	require.NoError(t, err)
 	require.Equal(t, states(before), states(got), "a refusal leaves nothing behind")
 }
 
-func states(s *client.Status) []string {
+func states(s *status.Document) []string {
 	var states []string
-	for _, a := range s.State.Actions {
-		states = append(states, a.State)
+	for _, a := range s.States.Actions {
+		states = append(states, string(a.State))
 	}
 	return slices.Clip(states)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/drover-io/drover/internal/built"
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/freeport"
 	"github.com/drover-io/drover/test/harness"
 )
@@ -43,7 +44,7 @@ func TestDemoTellsTheStoryAndLeavesNothing(t *testing.T) {
 	at := 0
 	for _, said := range []string{
 		"Web UI http://", "REST API", "12 of 12 resources Applied", `"Applied": 12`, `"packetgen"`, "12 of 12 resources Deleted",
-		`"State": "Created"`, `"State": "Approved"`, `"State": "Instantiated"`, `"State": "Terminated"`, `"Deleted": 12`, "Done in",
+		`"state": "Created"`, `"state": "Approved"`, `"state": "Instantiated"`, `"state": "Terminated"`, `"Deleted": 12`, "Done in",
 	} {
 		i := strings.Index(story[at:], said)
 		require.GreaterOrEqual(t, i, 0, "%q after %q in:\n%s", said, last(story[:at]), story)
@@ -67,7 +68,7 @@ func TestRunCarriesOnWithItsData(t *testing.T) {
 	first := harness.Start(t, "run", "Running", nil, program, flags...)
 	c := client.New(url + "/v2")
 	defer c.Close()
-	_, err := c.Post(ctx, "/projects", client.Named("kept"))
+	_, err := c.API().Create(ctx, &domain.Project{Metadata: domain.Metadata{Name: "kept"}}, nil)
 	require.NoError(t, err)
 	requirePrivate(t, folder)
 
@@ -78,7 +79,7 @@ func TestRunCarriesOnWithItsData(t *testing.T) {
 
 	require.NoError(t, first.Stop(ctx))
 	harness.Start(t, "run", "Running", nil, program, flags...)
-	_, err = c.Get(ctx, "/projects/kept", nil)
+	_, err = c.API().Get(ctx, domain.Projects, "projects/kept")
 	require.NoError(t, err)
 }
 
@@ -107,18 +108,13 @@ func TestReadinessSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	ctx, s := within(t), harness.NewStack(t)
 	ask := func(path string) (code int) {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+path, nil)
-		require.NoError(t, err)
-		res, err := http.DefaultClient.Do(r)
-		require.NoError(t, err)
-		require.NoError(t, res.Body.Close())
-		return res.StatusCode
+		return s.Send(ctx, http.MethodGet, s.URL()+path, nil, "").Code
 	}
 	require.Equal(t, 200, ask("/readyz"))
 	s.Database.Kill()
 	require.Equal(t, 503, ask("/readyz"))
 	require.Equal(t, 200, ask("/healthz"))
-	_, err := s.Client.Get(ctx, "/projects", nil)
+	_, err := s.Client.API().List(ctx, domain.Projects, "")
 	require.Contains(t, []int{503, 504}, code(t, err))
 
 	// A process that starts now waits, and says for what.

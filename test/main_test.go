@@ -3,7 +3,9 @@ package test
 
 import (
 	"context"
+	"net/url"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/test/harness"
 )
 
@@ -39,24 +42,24 @@ func stopsSoon(ctx context.Context, t *testing.T, stop func() error, over func()
 }
 
 // stopped stops the operation on a deployment, and gives the status when it is as it should be after that.
-func stopped(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment, status string) *client.Status {
+func stopped(ctx context.Context, t *testing.T, d *client.Deployment, where domain.ContextStatus) *status.Document {
 	t.Helper()
-	var got *client.Status
-	stopsSoon(ctx, t, func() error { return d.Do(ctx, s.Client, "stop") }, func() bool {
+	var got *status.Document
+	stopsSoon(ctx, t, func() error { return d.Do(ctx, "stop") }, func() bool {
 		var err error
-		got, err = d.Status(ctx, s.Client, "output=summary")
-		return err == nil && got.Status == status
+		got, err = d.Summary(ctx)
+		return err == nil && got.Status == where
 	})
 	return got
 }
 
 // stopAtLast stops an operation whose worker has just come back: a stop that is not answered in time may get through, and
 // is asked for again.
-func stopAtLast(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment) {
+func stopAtLast(ctx context.Context, t *testing.T, d *client.Deployment) {
 	t.Helper()
 	late := false
 	harness.Until(ctx, t, "stopped", func() bool {
-		err := d.Do(ctx, s.Client, "stop")
+		err := d.Do(ctx, "stop")
 		if err == nil {
 			return true
 		}
@@ -72,7 +75,7 @@ func stopAtLast(ctx context.Context, t *testing.T, s *harness.Stack, d *client.D
 
 // scope is that of an operation on a deployment's instance.
 func scope(d *client.Deployment, contextID string, operation domain.Operation) domain.Scope {
-	return domain.Scope{Owner: domain.Key(d.Path()[1:]), ContextID: contextID, Operation: operation}
+	return domain.Scope{Owner: d.Key(), ContextID: contextID, Operation: operation}
 }
 
 // twoClusters are edge01 and edge02, each behind a proxy of the test's own.
@@ -81,10 +84,21 @@ func twoClusters(t *testing.T) []*harness.Cluster {
 	return []*harness.Cluster{harness.NewCluster(t, harness.ClusterNames[0]), harness.NewCluster(t, harness.ClusterNames[1])}
 }
 
-func do(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment, operations ...string) {
+func do(ctx context.Context, t *testing.T, d *client.Deployment, operations ...domain.Operation) {
 	t.Helper()
 	for _, op := range operations {
-		require.NoError(t, d.Do(ctx, s.Client, op), op)
+		require.NoError(t, d.Do(ctx, op), string(op))
+	}
+}
+
+// summary asks for a status without what stands in single clusters.
+var summary = url.Values{"output": {"summary"}}
+
+// forget deletes a group that is not instantiated, with its intents.
+func forget(ctx context.Context, t *testing.T, d *client.Deployment) {
+	t.Helper()
+	for _, s := range slices.Backward(d.IntentSteps()) {
+		require.NoError(t, d.API.Delete(ctx, domain.KeyOf(s.Object)))
 	}
 }
 

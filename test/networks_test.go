@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/test/harness"
 )
 
@@ -24,119 +28,94 @@ type networks struct {
 	t     *testing.T
 	stack *harness.Stack
 	in    *harness.Cluster
+	api   *client.API
 	name  string // provider+cluster
-	path  string
+	key   domain.Key
 	mark  string // in the names of networks: clusters are shared
 }
 
-func newNetworks(ctx context.Context, t *testing.T, s *harness.Stack, c *harness.Cluster, report string) *networks {
+func newNetworks(ctx context.Context, t *testing.T, s *harness.Stack, c *harness.Cluster, report domain.Report) *networks {
 	t.Helper()
 	c.DefineNetworks(t)
 	registered := register(ctx, t, s, c, report)
 	return &networks{
-		t: t, stack: s, in: c, name: registered.Provider + "+" + registered.Name,
-		path: "/cluster-providers/" + registered.Provider + "/clusters/" + registered.Name,
-		mark: registered.Provider,
+		t: t, stack: s, in: c, api: s.Client.API(), name: registered.String(), key: registered.Key(), mark: registered.Provider,
 	}
 }
 
-// virtual and provider are the bodies of networks.
-func (n *networks) virtual(name string) client.M {
-	return client.Named(n.mark+"-"+name, client.M{"cniType": "ovn4nfv", "ipv4Subnets": []client.M{
-		{"name": "s1", "subnet": "10.1.0.0/24", "gateway": "10.1.0.1/24", "excludeIps": "10.1.0.2 10.1.0.5..10.1.0.9"},
-	}})
+// virtual and provider are networks.
+func (n *networks) virtual(name string) *domain.Network {
+	return &domain.Network{
+		Identity: domain.Identity{Parent: n.key}, Metadata: domain.Metadata{Name: n.mark + "-" + name},
+		Spec: domain.NetworkSpec{CNIType: "ovn4nfv", IPv4Subnets: []domain.Subnet{
+			{Name: "s1", Subnet: "10.1.0.0/24", Gateway: "10.1.0.1/24", ExcludeIPs: "10.1.0.2 10.1.0.5..10.1.0.9"},
+		}},
+	}
 }
 
-func (n *networks) provider(name string) client.M {
-	return client.Named(n.mark+"-"+name, client.M{
-		"cniType": "ovn4nfv", "ipv4Subnets": []client.M{{"name": "s1", "subnet": "10.2.0.0/24"}}, "providerNetType": "VLAN",
-		"vlan": client.M{"vlanID": "102", "providerInterfaceName": "eth1", "logicalInterfaceName": "eth1.102", "vlanNodeSelector": "any"},
-	})
+func (n *networks) provider(name string) *domain.ProviderNetwork {
+	return &domain.ProviderNetwork{
+		Identity: domain.Identity{Parent: n.key}, Metadata: domain.Metadata{Name: n.mark + "-" + name},
+		Spec: domain.ProviderNetworkSpec{
+			NetworkSpec:     domain.NetworkSpec{CNIType: "ovn4nfv", IPv4Subnets: []domain.Subnet{{Name: "s1", Subnet: "10.2.0.0/24"}}},
+			ProviderNetType: domain.ProviderNetVLAN,
+			VLAN:            domain.VLAN{ID: "102", ProviderInterfaceName: "eth1", LogicalInterfaceName: "eth1.102", NodeSelector: "any"},
+		},
+	}
 }
 
 // create makes n virtual networks named net-0 and so on.
 func (n *networks) create(ctx context.Context, count int) {
 	n.t.Helper()
 	for i := range count {
-		require.NoError(n.t, n.post(ctx, "/networks", n.virtual(fmt.Sprintf("net-%d", i))))
+		require.NoError(n.t, n.add(ctx, n.virtual(fmt.Sprintf("net-%d", i))))
 	}
 }
 
-func (n *networks) post(ctx context.Context, path string, body any) error {
-	_, err := n.stack.Client.Post(ctx, n.path+path, body)
+func (n *networks) add(ctx context.Context, o domain.Object) error {
+	_, err := n.api.Create(ctx, o, nil)
 	return err
 }
 
-func (n *networks) delete(ctx context.Context, paths ...string) {
+// delete deletes networks, by their nouns and names.
+func (n *networks) delete(ctx context.Context, objects ...domain.Object) {
 	n.t.Helper()
-	for _, path := range paths {
-		_, err := n.stack.Client.Delete(ctx, n.path+path)
-		require.NoError(n.t, err, path)
+	for _, o := range objects {
+		require.NoError(n.t, n.api.Delete(ctx, domain.KeyOf(o)), string(domain.KeyOf(o)))
 	}
 }
 
-// do asks for operations; each is answered with 204.
+// unregister deletes the cluster.
+func (n *networks) unregister(ctx context.Context) {
+	n.t.Helper()
+	n.delete(ctx, &domain.ClusterLabel{Identity: domain.Identity{Parent: n.key}, Label: "edge"})
+	require.NoError(n.t, n.api.Delete(ctx, n.key))
+}
+
+func (n *networks) ask(ctx context.Context, op domain.Operation) error {
+	_, err := n.api.Operate(ctx, n.key, op)
+	return err
+}
+
+// do asks for operations in EMCO's words; each is answered with 204.
 func (n *networks) do(ctx context.Context, operations ...string) {
 	n.t.Helper()
 	for _, op := range operations {
-		answer, err := n.stack.Client.Post(ctx, n.path+"/"+op, nil)
-		require.NoError(n.t, err, op)
-		require.Equal(n.t, 204, answer.Code, op)
+		answer := n.stack.Send(ctx, http.MethodPost, n.stack.At(n.key)+"/"+op, nil, "")
+		require.Equal(n.t, 204, answer.Code, "%s: %s", op, answer.Body)
 		require.Empty(n.t, answer.Body, op)
 	}
 }
 
-// networkStatus is a status document of networks in the seeds' form.
-type networkStatus struct {
-	Name   string `json:"name"`
-	States struct {
-		Actions []struct {
-			State, Instance string
-			Time            time.Time
-		}
-	} `json:"states"`
-	Status   string         `json:"status"`
-	Rsync    map[string]int `json:"rsync-status"`
-	Reported map[string]int `json:"cluster-status"`
-	Cluster  struct {
-		Provider     string `json:"cluster-provider"`
-		Name         string `json:"cluster"`
-		Connectivity string `json:"connectivity"`
-		LastError    string `json:"last-error"`
-		Resources    []struct {
-			GVK    struct{ Group, Version, Kind string }
-			Name   string `json:"name"`
-			Rsync  string `json:"rsync-status"`
-			Detail json.RawMessage
-		}
-	} `json:"cluster"`
-}
-
-func (s *networkStatus) states() (states []string) {
-	for _, a := range s.States.Actions {
-		states = append(states, a.State)
-	}
-	return states
-}
-
-func (s *networkStatus) last() string { return s.states()[len(s.States.Actions)-1] }
-
-// contextID is that of the last action.
-func (s *networkStatus) contextID() string {
-	return s.States.Actions[len(s.States.Actions)-1].Instance
-}
-
-func (n *networks) status(ctx context.Context, query string) (*networkStatus, error) {
-	s := &networkStatus{}
-	_, err := n.stack.Client.Get(ctx, n.path+"/status?"+query, s)
-	return s, err
+func (n *networks) status(ctx context.Context, query url.Values) (*status.Document, error) {
+	return n.api.Status(ctx, n.key, query)
 }
 
 // await waits until the status is as it should be.
-func (n *networks) await(ctx context.Context, query string, is func(*networkStatus) bool) *networkStatus {
+func (n *networks) await(ctx context.Context, is func(*status.Document) bool) *status.Document {
 	n.t.Helper()
 	for {
-		got, err := n.status(ctx, query)
+		got, err := n.status(ctx, summary)
 		if err == nil && is(got) {
 			return got
 		}
@@ -148,9 +127,9 @@ func (n *networks) await(ctx context.Context, query string, is func(*networkStat
 	}
 }
 
-func (n *networks) awaitStatus(ctx context.Context, status string) *networkStatus {
+func (n *networks) awaitStatus(ctx context.Context, where domain.ContextStatus) *status.Document {
 	n.t.Helper()
-	return n.await(ctx, "output=summary", func(s *networkStatus) bool { return s.Status == status })
+	return n.await(ctx, func(s *status.Document) bool { return s.Status == where })
 }
 
 // clean terminates and checks that nothing is left.
@@ -158,7 +137,7 @@ func (n *networks) clean(ctx context.Context) {
 	n.t.Helper()
 	n.do(ctx, "terminate")
 	got := n.awaitStatus(ctx, "Terminated")
-	require.Empty(n.t, n.in.Networks(n.t, got.contextID()))
+	require.Empty(n.t, n.in.Networks(n.t, got.States.ContextID()))
 }
 
 func TestNetworks(t *testing.T) {
@@ -167,70 +146,69 @@ func TestNetworks(t *testing.T) {
 	n := newNetworks(ctx, t, s, harness.NewCluster(t, harness.ClusterNames[0]), "none")
 	const terminateFirst = "Existing cluster network intents must be terminated before creating"
 
-	require.Equal(t, 409, code(t, n.post(ctx, "/terminate", nil)), "never applied")
-	require.Equal(t, 409, code(t, n.post(ctx, "/stop", nil)), "never applied")
-	got, err := n.status(ctx, "")
+	require.Equal(t, 409, code(t, n.ask(ctx, domain.OpTerminate)), "never applied")
+	require.Equal(t, 409, code(t, n.ask(ctx, domain.OpStop)), "never applied")
+	got, err := n.status(ctx, nil)
 	require.NoError(t, err)
-	require.Equal(t, []string{"Created"}, got.states())
+	require.Equal(t, []string{"Created"}, states(got))
 	require.Equal(t, n.name, got.Name)
-	require.NoError(t, n.post(ctx, "/networks", n.virtual("protected")))
-	require.NoError(t, n.post(ctx, "/provider-networks", n.provider("private")))
-	require.NoError(t, n.post(ctx, "/provider-networks", n.provider("unprotected")))
-	require.Equal(t, 400, code(t, n.post(ctx, "/networks", n.virtual("No_Name"))))
+	require.NoError(t, n.add(ctx, n.virtual("protected")))
+	require.NoError(t, n.add(ctx, n.provider("private")))
+	require.NoError(t, n.add(ctx, n.provider("unprotected")))
+	require.Equal(t, 400, code(t, n.add(ctx, n.virtual("No_Name"))))
 
 	n.do(ctx, "apply")
 	first := n.awaitStatus(ctx, "Instantiated")
-	require.Equal(t, map[string]int{"Applied": 3}, first.Rsync)
-	require.Equal(t, []string{"Created", "Applied"}, first.states())
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 3}, first.Deployed)
+	require.Equal(t, []string{"Created", "Applied"}, states(first))
 	require.Equal(t, []string{
 		"networks/" + n.mark + "-protected", "providernetworks/" + n.mark + "-private", "providernetworks/" + n.mark + "-unprotected",
-	}, n.in.Networks(t, first.contextID()))
-	got, err = n.status(ctx, "output=detail")
+	}, n.in.Networks(t, first.States.ContextID()))
+	got, err = n.status(ctx, url.Values{"output": {"detail"}})
 	require.NoError(t, err)
 	require.Equal(t, n.name, got.Cluster.Provider+"+"+got.Cluster.Name)
 	var kinds []string
 	for _, r := range got.Cluster.Resources {
 		require.Equal(t, "k8s.plugin.opnfv.org/v1alpha1", r.GVK.Group+"/"+r.GVK.Version)
-		require.Equal(t, "Applied", r.Rsync)
+		require.Equal(t, domain.ResourceApplied, r.Status)
 		kinds = append(kinds, strings.TrimPrefix(r.Name, n.mark+"-")+" "+r.GVK.Kind)
 	}
 	require.Equal(t, []string{"private ProviderNetwork", "protected Network", "unprotected ProviderNetwork"}, kinds)
 
 	n.do(ctx, "apply") // nothing happens
-	require.Equal(t, first.contextID(), n.awaitStatus(ctx, "Instantiated").contextID())
-	require.Equal(t, 409, code(t, n.post(ctx, "/stop", nil)), "nothing is going on")
-	err = n.post(ctx, "/networks", n.virtual("another"))
+	require.Equal(t, first.States.ContextID(), n.awaitStatus(ctx, "Instantiated").States.ContextID())
+	require.Equal(t, 409, code(t, n.ask(ctx, domain.OpStop)), "nothing is going on")
+	err = n.add(ctx, n.virtual("another"))
 	require.Equal(t, 400, code(t, err))
 	require.ErrorContains(t, err, terminateFirst)
-	_, err = s.Client.Put(ctx, n.path+"/networks/"+n.mark+"-protected", n.virtual("protected"))
+	_, err = n.api.Put(ctx, n.virtual("protected"), nil)
 	require.Equal(t, 400, code(t, err))
-	_, err = s.Client.Delete(ctx, n.path+"/provider-networks/"+n.mark+"-private")
-	require.Equal(t, 409, code(t, err))
-	_, err = s.Client.Delete(ctx, n.path)
-	require.Equal(t, 409, code(t, err))
+	require.Equal(t, 409, code(t, n.api.Delete(ctx, domain.KeyOf(n.provider("private")))))
+	require.Equal(t, 409, code(t, n.api.Delete(ctx, n.key)))
 
 	n.clean(ctx)
 	n.do(ctx, "terminate") // nothing happens
-	require.NoError(t, n.post(ctx, "/networks", n.virtual("another")), "it is as if never applied")
-	n.delete(ctx, "/provider-networks/"+n.mark+"-private")
+	require.NoError(t, n.add(ctx, n.virtual("another")), "it is as if never applied")
+	n.delete(ctx, n.provider("private"))
 	n.do(ctx, "apply")
 	second := n.awaitStatus(ctx, "Instantiated")
-	require.Equal(t, []string{"Created", "Applied", "Terminated", "Applied"}, second.states())
-	require.NotEqual(t, first.contextID(), second.contextID())
-	require.Len(t, n.in.Networks(t, second.contextID()), 3)
-	earlier, err := n.status(ctx, "instance="+first.contextID())
+	require.Equal(t, []string{"Created", "Applied", "Terminated", "Applied"}, states(second))
+	require.NotEqual(t, first.States.ContextID(), second.States.ContextID())
+	require.Len(t, n.in.Networks(t, second.States.ContextID()), 3)
+	earlier, err := n.status(ctx, url.Values{"instance": {first.States.ContextID()}})
 	require.NoError(t, err)
-	require.Equal(t, map[string]int{"Deleted": 3}, earlier.Rsync)
-	_, err = n.status(ctx, "instance=1234567890123456789")
+	require.Equal(t, map[domain.ResourceState]int{"Deleted": 3}, earlier.Deployed)
+	_, err = n.status(ctx, url.Values{"instance": {"1234567890123456789"}})
 	require.Equal(t, 404, code(t, err))
-	_, err = n.status(ctx, "app=web")
+	_, err = n.status(ctx, url.Values{"app": {"web"}})
 	require.Equal(t, 400, code(t, err))
-	_, err = s.Client.Post(ctx, "/cluster-providers/none/clusters/none/apply", nil)
+	_, err = n.api.Operate(ctx, domain.ClusterName{Provider: "none", Name: "none"}.Key(), domain.OpInstantiate)
 	require.Equal(t, 404, code(t, err))
 	n.clean(ctx)
 
-	n.delete(ctx, "/networks/"+n.mark+"-protected", "/networks/"+n.mark+"-another", "/provider-networks/"+n.mark+"-unprotected", "/labels/edge", "")
-	_, err = n.status(ctx, "")
+	n.delete(ctx, n.virtual("protected"), n.virtual("another"), n.provider("unprotected"))
+	n.unregister(ctx)
+	_, err = n.status(ctx, nil)
 	require.Equal(t, 404, code(t, err))
 }
 
@@ -240,15 +218,18 @@ func TestNetworksWithMultusAndWithout(t *testing.T) {
 	n := newNetworks(ctx, t, s, harness.NewCluster(t, harness.ClusterNames[0]), "none")
 	n.do(ctx, "apply") // there are none
 	got := n.awaitStatus(ctx, "Instantiated")
-	require.Equal(t, "Applied", got.last())
-	require.Empty(t, got.Rsync)
+	require.Equal(t, domain.Applied, got.States.State())
+	require.Empty(t, got.Deployed)
 	n.clean(ctx)
 
-	require.NoError(t, n.post(ctx, "/kv-pairs", client.Named("networking", client.M{"kv": []client.M{{"CNI-Networking-Multi-VM-CNI-Wrapper": "multus"}}})))
+	require.NoError(t, n.add(ctx, &domain.ClusterKV{
+		Identity: domain.Identity{Parent: n.key}, Metadata: domain.Metadata{Name: "networking"},
+		Spec: domain.KVSpec{KV: []map[string]string{{"CNI-Networking-Multi-VM-CNI-Wrapper": "multus"}}},
+	}))
 	n.create(ctx, 1)
 	n.do(ctx, "apply")
 	got = n.awaitStatus(ctx, "Instantiated")
-	require.Equal(t, []string{"network-attachment-definitions/" + n.mark + "-net-0", "networks/" + n.mark + "-net-0"}, n.in.Networks(t, got.contextID()))
+	require.Equal(t, []string{"network-attachment-definitions/" + n.mark + "-net-0", "networks/" + n.mark + "-net-0"}, n.in.Networks(t, got.States.ContextID()))
 	n.clean(ctx)
 }
 
@@ -260,7 +241,18 @@ func TestNetworksAreReported(t *testing.T) {
 	n.create(ctx, 2)
 	n.do(ctx, "apply")
 	n.awaitStatus(ctx, "Instantiated")
-	got := n.await(ctx, "type=cluster&output=detail", func(s *networkStatus) bool { return s.Reported["Present"] == 2 })
+	var got struct { // in EMCO's older form
+		Reported map[string]int `json:"cluster-status"`
+		Cluster  struct {
+			Resources []struct {
+				Detail json.RawMessage `json:"detail"`
+			} `json:"resources"`
+		} `json:"cluster"`
+	}
+	harness.Until(ctx, t, "reported", func() bool {
+		_, err := s.Read(ctx, client.At(n.key)+"/status?type=cluster&output=detail", &got)
+		return err == nil && got.Reported["Present"] == 2
+	})
 	require.Contains(t, string(got.Cluster.Resources[0].Detail), "ipv4Subnets")
 	n.clean(ctx)
 }
@@ -274,20 +266,20 @@ func TestNetworksOfAClusterThatIsDown(t *testing.T) {
 		n.create(ctx, 3)
 		c.Down()
 		n.do(ctx, "apply")
-		n.await(ctx, "output=summary", func(s *networkStatus) bool { return s.Rsync["Retrying"] == 3 })
-		got, err := n.status(ctx, "output=detail")
+		n.await(ctx, func(s *status.Document) bool { return s.Deployed["Retrying"] == 3 })
+		got, err := n.status(ctx, url.Values{"output": {"detail"}})
 		require.NoError(t, err)
-		require.Equal(t, "Instantiating", got.Status)
-		require.Equal(t, "Retrying", got.Cluster.Connectivity)
+		require.Equal(t, domain.ContextInstantiating, got.Status)
+		require.Equal(t, domain.ConnectivityRetrying, got.Cluster.Connectivity)
 		require.Contains(t, got.Cluster.LastError, "refused")
 		return n
 	}
-	stop := func(ctx context.Context, t *testing.T, n *networks, status string) *networkStatus {
-		var got *networkStatus
-		stopsSoon(ctx, t, func() error { return n.post(ctx, "/stop", nil) }, func() bool {
+	stop := func(ctx context.Context, t *testing.T, n *networks, where domain.ContextStatus) *status.Document {
+		var got *status.Document
+		stopsSoon(ctx, t, func() error { return n.ask(ctx, domain.OpStop) }, func() bool {
 			var err error
-			got, err = n.status(ctx, "output=summary")
-			return err == nil && got.Status == status
+			got, err = n.status(ctx, summary)
+			return err == nil && got.Status == where
 		})
 		return got
 	}
@@ -297,22 +289,21 @@ func TestNetworksOfAClusterThatIsDown(t *testing.T) {
 		n := begin(ctx, t)
 		c.Up(t)
 		got := n.awaitStatus(ctx, "Instantiated")
-		require.Len(t, c.Networks(t, got.contextID()), 3)
+		require.Len(t, c.Networks(t, got.States.ContextID()), 3)
 		n.clean(ctx)
 	})
 	t.Run("and is stopped", func(t *testing.T) {
 		ctx := within(t)
 		n := begin(ctx, t)
 		got := stop(ctx, t, n, "InstantiateFailed")
-		require.Equal(t, "InstantiateStopped", got.last())
-		require.Equal(t, 409, code(t, n.post(ctx, "/stop", nil)), "again")
-		require.Equal(t, 409, code(t, n.post(ctx, "/networks", n.virtual("another"))), "it may be in the cluster")
+		require.Equal(t, domain.InstantiateStopped, got.States.State())
+		require.Equal(t, 409, code(t, n.ask(ctx, domain.OpStop)), "again")
+		require.Equal(t, 409, code(t, n.add(ctx, n.virtual("another"))), "it may be in the cluster")
 		n.do(ctx, "apply") // nothing happens
-		got, err := n.status(ctx, "output=summary")
+		got, err := n.status(ctx, summary)
 		require.NoError(t, err)
-		require.Equal(t, "InstantiateStopped", got.last())
-		_, err = s.Client.Delete(ctx, n.path)
-		require.Equal(t, 409, code(t, err))
+		require.Equal(t, domain.InstantiateStopped, got.States.State())
+		require.Equal(t, 409, code(t, n.api.Delete(ctx, n.key)))
 		c.Up(t)
 		n.clean(ctx)
 	})
@@ -321,11 +312,11 @@ func TestNetworksOfAClusterThatIsDown(t *testing.T) {
 		n := begin(ctx, t)
 		n.do(ctx, "terminate")
 		// What was never sent is deleted without asking.
-		got := n.await(ctx, "output=summary", func(s *networkStatus) bool { return strings.HasPrefix(s.Status, "Terminat") })
-		require.Equal(t, []string{"Created", "Applied", "Terminated"}, got.states())
+		got := n.await(ctx, func(s *status.Document) bool { return s.Status.Deleting() })
+		require.Equal(t, []string{"Created", "Applied", "Terminated"}, states(got))
 		c.Up(t)
 		got = n.awaitStatus(ctx, "Terminated")
-		require.Empty(t, c.Networks(t, got.contextID()))
+		require.Empty(t, c.Networks(t, got.States.ContextID()))
 	})
 	t.Run("while it is terminated, which is stopped", func(t *testing.T) {
 		ctx := within(t)
@@ -335,14 +326,13 @@ func TestNetworksOfAClusterThatIsDown(t *testing.T) {
 		n.awaitStatus(ctx, "Instantiated")
 		c.Down()
 		n.do(ctx, "terminate")
-		n.await(ctx, "output=summary", func(s *networkStatus) bool { return s.Status == "Terminating" && s.Rsync["Retrying"] == 3 })
-		require.Equal(t, 409, code(t, n.post(ctx, "/apply", nil)), "while it is terminating")
-		_, err := s.Client.Delete(ctx, n.path)
-		require.Equal(t, 409, code(t, err))
+		n.await(ctx, func(s *status.Document) bool { return s.Status == "Terminating" && s.Deployed["Retrying"] == 3 })
+		require.Equal(t, 409, code(t, n.ask(ctx, domain.OpInstantiate)), "while it is terminating")
+		require.Equal(t, 409, code(t, n.api.Delete(ctx, n.key)))
 		n.do(ctx, "terminate") // nothing happens
 		got := stop(ctx, t, n, "TerminateFailed")
-		require.Equal(t, "TerminateStopped", got.last())
-		require.Equal(t, 409, code(t, n.post(ctx, "/stop", nil)), "again")
+		require.Equal(t, domain.TerminateStopped, got.States.State())
+		require.Equal(t, 409, code(t, n.ask(ctx, domain.OpStop)), "again")
 		c.Up(t)
 		n.clean(ctx)
 	})
@@ -351,12 +341,13 @@ func TestNetworksOfAClusterThatIsDown(t *testing.T) {
 		n := newNetworks(ctx, t, s, c, "none")
 		n.create(ctx, 1)
 		n.do(ctx, "apply")
-		applied := n.awaitStatus(ctx, "Instantiated").contextID()
+		applied := n.awaitStatus(ctx, "Instantiated").States.ContextID()
 		c.Down()
 		n.do(ctx, "terminate")
-		n.await(ctx, "output=summary", func(s *networkStatus) bool { return s.Rsync["Retrying"] == 1 })
+		n.await(ctx, func(s *status.Document) bool { return s.Deployed["Retrying"] == 1 })
 		stop(ctx, t, n, "TerminateFailed")
-		n.delete(ctx, "/networks/"+n.mark+"-net-0", "/labels/edge", "")
+		n.delete(ctx, n.virtual("net-0"))
+		n.unregister(ctx)
 		c.Up(t)
 		require.Len(t, c.Networks(t, applied), 1, "nobody could delete it")
 	})
@@ -370,16 +361,16 @@ func TestWorkerKilledWhileNetworksAreApplied(t *testing.T) {
 	n.create(ctx, 60)
 	gate := c.Gate("", 10)
 	n.do(ctx, "apply")
-	applying, err := n.status(ctx, "output=summary")
+	applying, err := n.status(ctx, summary)
 	require.NoError(t, err)
-	id := applying.contextID()
+	id := applying.States.ContextID()
 	harness.Until(ctx, t, "midway", func() bool { return len(c.Networks(t, id)) > 2 })
 	s.Worker.Kill()
 	gate.Open()
 	s.StartWorker()
 	got := n.awaitStatus(ctx, "Instantiated")
-	require.Equal(t, map[string]int{"Applied": 60}, got.Rsync)
-	require.Len(t, c.Networks(t, got.contextID()), 60)
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 60}, got.Deployed)
+	require.Len(t, c.Networks(t, got.States.ContextID()), 60)
 
 	gate = c.Gate("", 10)
 	n.do(ctx, "terminate")
@@ -388,8 +379,8 @@ func TestWorkerKilledWhileNetworksAreApplied(t *testing.T) {
 	gate.Open()
 	s.StartWorker()
 	got = n.awaitStatus(ctx, "Terminated")
-	require.Equal(t, map[string]int{"Deleted": 60}, got.Rsync)
-	require.Empty(t, c.Networks(t, got.contextID()))
+	require.Equal(t, map[domain.ResourceState]int{"Deleted": 60}, got.Deployed)
+	require.Empty(t, c.Networks(t, got.States.ContextID()))
 }
 
 // TestNetworksAppliedAtOnce lets several callers apply while others create networks: every network that was accepted
@@ -402,10 +393,10 @@ func TestNetworksAppliedAtOnce(t *testing.T) {
 	created, applied := make([]error, writers), make([]error, appliers)
 	var wg sync.WaitGroup
 	for i := range writers {
-		wg.Go(func() { created[i] = n.post(ctx, "/networks", n.virtual(fmt.Sprintf("net-%d", i))) })
+		wg.Go(func() { created[i] = n.add(ctx, n.virtual(fmt.Sprintf("net-%d", i))) })
 	}
 	for i := range appliers {
-		wg.Go(func() { applied[i] = n.post(ctx, "/apply", nil) })
+		wg.Go(func() { applied[i] = n.ask(ctx, domain.OpInstantiate) })
 	}
 	wg.Wait()
 	for _, err := range applied {
@@ -417,7 +408,7 @@ func TestNetworksAppliedAtOnce(t *testing.T) {
 	}
 	n.do(ctx, "apply") // where all were refused
 	got := n.awaitStatus(ctx, "Instantiated")
-	require.Equal(t, []string{"Created", "Applied"}, got.states())
+	require.Equal(t, []string{"Created", "Applied"}, states(got))
 	var accepted []string
 	for i, err := range created {
 		if err != nil {
@@ -427,6 +418,6 @@ func TestNetworksAppliedAtOnce(t *testing.T) {
 		accepted = append(accepted, fmt.Sprintf("networks/%s-net-%d", n.mark, i))
 	}
 	slices.Sort(accepted)
-	require.Equal(t, accepted, n.in.Networks(t, got.contextID()))
+	require.Equal(t, accepted, n.in.Networks(t, got.States.ContextID()))
 	n.clean(ctx)
 }

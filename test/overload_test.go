@@ -2,12 +2,12 @@ package test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +16,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/idle"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/test/harness"
@@ -36,7 +38,7 @@ func TestOverload(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	s, fleet := harness.NewStack(t), harness.StartFleet(t, 1)
-	d := s.On(ctx, []client.Cluster{s.Register(ctx, fleet.Names[0], fleet.Kubeconfig(t, fleet.Names[0]))}, client.App{Name: "web", Chart: harness.Chart(t, "web", map[string]string{
+	d := s.On(ctx, []domain.ClusterName{s.Register(ctx, fleet.Names[0], fleet.Kubeconfig(t, fleet.Names[0]))}, client.App{Name: "web", Chart: harness.Chart(t, "web", map[string]string{
 		"cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Release.Name }}\"}\n",
 	})})
 	making := new(errgroup.Group)
@@ -47,21 +49,19 @@ func TestOverload(t *testing.T) {
 		group.Group, group.Release = fmt.Sprintf("%s-%d", d.Group, i), fmt.Sprintf("%s-%d", d.Release, i)
 		all = append(all, &group)
 		making.Go(func() error {
-			steps := group.GroupSteps()
-			first := slices.IndexFunc(steps, func(s client.Step) bool { return strings.HasSuffix(s.Path, "/deployment-intent-groups") })
-			if err := client.Run(ctx, s.Client, steps[first:], nil); err != nil {
+			if err := group.API.Run(ctx, group.IntentSteps(), nil); err != nil {
 				return err
 			}
-			return group.Do(ctx, s.Client, "approve")
+			return group.Do(ctx, "approve")
 		})
 	}
 	require.NoError(t, making.Wait())
-	require.NoError(t, d.Do(ctx, s.Client, "approve"))
+	require.NoError(t, d.Do(ctx, "approve"))
 
-	o := &overload{clock: idle.Start(t), took: map[int][]time.Duration{}, begun: map[string]string{}}
+	o := &overload{clock: idle.Start(t), took: map[int][]time.Duration{}, begun: map[domain.Key]string{}}
 	asking := new(errgroup.Group)
 	for _, group := range all {
-		asking.Go(func() error { return o.instantiate(ctx, s.URL()+"/v2"+group.Path()) })
+		asking.Go(func() error { return o.instantiate(ctx, group) })
 	}
 	require.NoError(t, asking.Wait())
 	for code, took := range o.took {
@@ -72,8 +72,8 @@ func TestOverload(t *testing.T) {
 	require.LessOrEqual(t, o.refused, 2*time.Second, "who is not taken is told so at once")
 	require.Len(t, o.begun, groups)
 	temporal := s.TemporalClient()
-	for path, operation := range o.begun {
-		require.Contains(t, operation, path[strings.LastIndex(path, "/")+1:]+"/")
+	for key, operation := range o.begun {
+		require.Contains(t, operation, key.Name()+"/")
 		_, err := temporal.DescribeWorkflowExecution(ctx, operation, "")
 		require.NoError(t, err)
 	}
@@ -89,11 +89,11 @@ type overload struct {
 	mu      sync.Mutex
 	took    map[int][]time.Duration // by status code
 	refused time.Duration           // the slowest refusal, on an idle machine
-	begun   map[string]string       // operations, by the path of their group
+	begun   map[domain.Key]string   // operations, by their group
 }
 
 // instantiate asks until it is accepted, as often as the answers say.
-func (o *overload) instantiate(ctx context.Context, group string) error {
+func (o *overload) instantiate(ctx context.Context, group *client.Deployment) error {
 	for {
 		after, err := o.ask(ctx, group)
 		if after == 0 || err != nil {
@@ -106,34 +106,29 @@ func (o *overload) instantiate(ctx context.Context, group string) error {
 }
 
 // ask instantiates a group; after is when to ask again, 0 when it was accepted.
-func (o *overload) ask(ctx context.Context, group string) (after time.Duration, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, group+"/instantiate", nil)
-	if err != nil {
-		return 0, err
-	}
+func (o *overload) ask(ctx context.Context, group *client.Deployment) (after time.Duration, err error) {
 	begun := time.Now()
 	asked, _ := o.clock.Read()
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return 0, err
-	}
-	defer answer.Body.Close()
+	accepted, err := group.API.Operate(ctx, group.Key(), domain.OpInstantiate)
 	answered, _ := o.clock.Read()
+	answer := http.StatusAccepted
+	var refused *client.Error
+	if errors.As(err, &refused) {
+		answer = refused.Code
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.took[answer.StatusCode] = append(o.took[answer.StatusCode], time.Since(begun))
-	switch answer.StatusCode {
-	case http.StatusAccepted:
-		o.begun[group] = answer.Header.Get("Drover-Operation")
+	o.took[answer] = append(o.took[answer], time.Since(begun))
+	if err == nil {
+		o.begun[group.Key()] = accepted.Operation
 		return 0, nil
-	case http.StatusServiceUnavailable:
-		o.refused = max(o.refused, answered-asked)
-		seconds, err := strconv.Atoi(answer.Header.Get("Retry-After"))
-		if err != nil || seconds < 1 {
-			return 0, fmt.Errorf("%s: 503 without Retry-After", group)
-		}
-		return time.Duration(seconds) * time.Second, nil
-	default:
-		return 0, fmt.Errorf("%s: %d", group, answer.StatusCode)
 	}
+	if answer != http.StatusServiceUnavailable {
+		return 0, err
+	}
+	o.refused = max(o.refused, answered-asked)
+	if after = fail.RetryAfterOf(err); after < time.Second {
+		return 0, fmt.Errorf("503 without Retry-After: %w", err)
+	}
+	return after, nil
 }

@@ -17,6 +17,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/kubetest"
 	"github.com/drover-io/drover/test/harness"
@@ -62,48 +63,54 @@ func TestPutCluster(t *testing.T) {
 	ctx, s, c := within(t), harness.NewStack(t), harness.NewCluster(t, harness.ClusterNames[0])
 	first, revoke := account(ctx, t, c)
 	registered := s.Register(ctx, c.Name, first)
-	path := "/cluster-providers/" + registered.Provider + "/clusters/" + c.Name
-	on := func() *client.Deployment { return s.On(ctx, []client.Cluster{registered}, reportedApp(t)) }
+	key := registered.Key()
+	described := func(how domain.Report) *domain.Cluster {
+		provider, _ := domain.Cut(domain.ClustersNoun, key)
+		return &domain.Cluster{
+			Identity: domain.Identity{Parent: provider}, Metadata: domain.Metadata{Name: c.Name}, Spec: domain.ClusterSpec{Report: how},
+		}
+	}
+	api := s.Client.API()
+	on := func() *client.Deployment { return s.On(ctx, []domain.ClusterName{registered}, reportedApp(t)) }
 	running := on()
-	do(ctx, t, s, running, "approve", "instantiate")
+	do(ctx, t, running, "approve", "instantiate")
 	reports(ctx, t, s, running, "status=ready", ready(1)) // nobody has installed an agent
 
 	// In mid-operation the credential is not accepted any more; another one is.
 	waiting := on()
 	revoke()
-	do(ctx, t, s, waiting, "approve", "instantiate")
+	do(ctx, t, waiting, "approve", "instantiate")
 	x, _ := explains(ctx, t, s, waiting, explain.ClusterHoldsUp, nil)
 	require.Contains(t, x.Reasons[0].Error, "does not accept the credentials")
-	explained := &explain.Explanation{} // of the cluster: what hangs there, and what does not
+	var explained *explain.Explanation // of the cluster: what hangs there, and what does not
 	harness.Until(ctx, t, "the cluster tells what hangs there", func() bool {
-		explained = &explain.Explanation{}
-		_, err := s.Client.Get(ctx, path+"/explain", explained)
+		var err error
+		explained, err = api.Explain(ctx, key)
 		require.NoError(t, err)
 		return len(explained.Reasons) > 0 && explained.Reasons[0].Kind == explain.ClusterHoldsUp && len(explained.Reasons[0].Examples) == 1 &&
 			explained.Reasons[0].Examples[0].Attempt > 1
 	})
 	require.Contains(t, explained.Reasons[0].Error, "does not accept the credentials")
 	require.Contains(t, explained.Reasons[0].Text, waiting.Group)
-	there := &explain.Cluster{}
-	_, err := s.Client.Get(ctx, path+"/status?view=full", there)
+	there, err := api.Cluster(ctx, key)
 	require.NoError(t, err)
 	require.Equal(t, "Retrying", string(there.Connectivity))
 	require.Equal(t, 2, len(there.Deployments))
 	for _, d := range []*client.Deployment{running, waiting} {
-		require.True(t, slices.ContainsFunc(there.Deployments, func(x explain.Deployment) bool { return "/"+string(x.Resource) == d.Path() }))
+		require.True(t, slices.ContainsFunc(there.Deployments, func(x explain.Deployment) bool { return x.Resource == d.Key() }))
 	}
 	second, _ := account(ctx, t, c)
-	answer, err := s.Client.PutFile(ctx, path, client.Named(c.Name), second)
+	warnings, err := api.Put(ctx, described(""), second)
 	require.NoError(t, err)
-	require.Empty(t, answer.Header.Values("Warning"))
+	require.Empty(t, warnings)
 	s.Await(ctx, waiting, "Instantiated")
 	scale(ctx, t, c, running, 2)
 	reports(ctx, t, s, running, "status=ready", ready(2))
 
 	// It reports in another way, and in none: what was known is not lost.
-	put := func(how string) {
+	put := func(how domain.Report) {
 		t.Helper()
-		_, err := s.Client.Put(ctx, path, client.Named(c.Name, client.M{"report": how}))
+		_, err := api.Put(ctx, described(how), nil)
 		require.NoError(t, err)
 	}
 	put("none")
@@ -120,19 +127,19 @@ func TestPutCluster(t *testing.T) {
 		for _, r := range x.Reasons {
 			said += "\n" + r.Error + "\n" + r.Do
 		}
-		return strings.Contains(said, "ResourceBundleState CRD") && strings.Contains(said, "install the agent") && strings.Contains(said, "PUT /v2"+path)
+		return strings.Contains(said, "ResourceBundleState CRD") && strings.Contains(said, "install the agent") && strings.Contains(said, "PUT /v2"+client.At(key))
 	})
 	put("auto")
 	reports(ctx, t, s, running, "status=ready", ready(1))
-	text := ask(ctx, t, http.MethodGet, s.URL()+"/v2"+path+"/explain?output=text", nil)
+	text := ask(ctx, t, s, http.MethodGet, s.At(key)+"/explain?output=text", nil)
 	require.Contains(t, text, "everything is as wished: 2 deployments here")
 	require.Contains(t, text, "connectivity Available; report auto: heard now")
 
 	// A kubeconfig that is not accepted is no refusal, and work goes on when it is replaced.
-	answer, err = s.Client.PutFile(ctx, path, client.Named(c.Name), first)
+	warnings, err = api.Put(ctx, described(""), first)
 	require.NoError(t, err)
-	require.Contains(t, answer.Header.Get("Warning"), "does not accept the credentials")
-	_, err = s.Client.PutFile(ctx, path, client.Named(c.Name), second)
+	require.Contains(t, strings.Join(warnings, "\n"), "does not accept the credentials")
+	_, err = api.Put(ctx, described(""), second)
 	require.NoError(t, err)
 	terminate(ctx, t, s, running, c)
 	terminate(ctx, t, s, waiting, c)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/kubetest"
 	"github.com/drover-io/drover/test/harness"
 )
@@ -32,7 +33,7 @@ func defineDatabases(t *testing.T, c *harness.Cluster) databases {
 
 func (d databases) set(ctx context.Context, t *testing.T, name, phase string) {
 	t.Helper()
-	change, err := json.Marshal(client.M{"status": client.M{"phase": phase}})
+	change, err := json.Marshal(map[string]any{"status": map[string]any{"phase": phase}})
 	require.NoError(t, err)
 	_, err = d.Patch(ctx, name, types.MergePatchType, change, metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
@@ -43,16 +44,16 @@ func TestReadinessRule(t *testing.T) {
 	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
 	clusters[1].DefineReports(t)
 	clusters[1].StartAgent(t)
-	var registered []client.Cluster
+	var registered []domain.ClusterName
 	var kinds []databases
-	for i, how := range []string{"agentless", "agent"} {
+	for i, how := range []domain.Report{domain.ReportAgentless, domain.ReportAgent} {
 		registered = append(registered, register(ctx, t, s, clusters[i], how))
 		kinds = append(kinds, defineDatabases(t, clusters[i]))
 	}
 	d := s.On(ctx, registered, client.App{Name: "site", Chart: harness.Chart(t, "site", map[string]string{
 		"database.yaml": "apiVersion: test.drover.io/v1\nkind: Database\nmetadata: {name: {{ .Release.Name }}-db}\nspec: {size: 3}\n",
 	})})
-	do(ctx, t, s, d, "approve", "instantiate")
+	do(ctx, t, d, "approve", "instantiate")
 	name := d.Release + "-db"
 	// shows waits until both databases are so, with the message.
 	shows := func(state, message string) {
@@ -69,14 +70,16 @@ func TestReadinessRule(t *testing.T) {
 	}
 	shows("Ready", "") // to kstatus what says nothing of itself is ready
 
-	path := "/readiness-rules/database"
-	rule := func(ready string) client.M {
-		return client.Named("database", client.M{"group": "test.drover.io", "kind": "Database", "ready": ready, "message": `"it is " + string(object.status.phase)`})
+	api := s.Client.API()
+	rule := func(ready string) *domain.ReadinessRule {
+		return &domain.ReadinessRule{Metadata: domain.Metadata{Name: "database"}, Spec: domain.ReadinessRuleSpec{
+			Group: "test.drover.io", Kind: "Database", Ready: ready, Message: `"it is " + string(object.status.phase)`,
+		}}
 	}
-	_, err := s.Client.Post(ctx, "/readiness-rules", rule("object.status.phase"))
+	_, err := api.Create(ctx, rule("object.status.phase"), nil)
 	require.Equal(t, 400, code(t, err))
 	require.ErrorContains(t, err, "spec.ready: is of type dyn, not bool")
-	_, err = s.Client.Post(ctx, "/readiness-rules", rule(`object.status.phase == "Up"`))
+	_, err = api.Create(ctx, rule(`object.status.phase == "Up"`), nil)
 	require.NoError(t, err)
 	shows("NotReady", "rule database: no such key: status")
 	for _, k := range kinds {
@@ -88,12 +91,11 @@ func TestReadinessRule(t *testing.T) {
 	}
 	shows("Ready", "")
 
-	_, err = s.Client.Put(ctx, path, rule(`object.spec.size > 3`))
+	_, err = api.Put(ctx, rule(`object.spec.size > 3`), nil)
 	require.NoError(t, err)
 	shows("NotReady", "rule database: it is Up")
-	_, err = s.Client.Delete(ctx, path)
-	require.NoError(t, err)
+	require.NoError(t, api.Delete(ctx, domain.KeyOf(rule(""))))
 	shows("Ready", "")
-	do(ctx, t, s, d, "terminate")
+	do(ctx, t, d, "terminate")
 	s.Await(ctx, d, "Terminated")
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/test/harness"
@@ -25,12 +26,12 @@ func TestDeletedIsGone(t *testing.T) {
 	app := func() client.App {
 		return client.App{Name: "settings", Chart: harness.Chart(t, "settings", harness.ConfigMaps("settings", 2))}
 	}
-	on := []client.Cluster{register(ctx, t, s, c, "agentless")}
+	on := []domain.ClusterName{register(ctx, t, s, c, "agentless")}
 	live, d := s.On(ctx, on, app()), s.On(ctx, on, app())
-	do(ctx, t, s, live, "approve", "instantiate")
-	do(ctx, t, s, d, "approve", "instantiate")
-	lives := s.Await(ctx, live, "Instantiated").ContextID()
-	id := s.Await(ctx, d, "Instantiated").ContextID()
+	do(ctx, t, live, "approve", "instantiate")
+	do(ctx, t, d, "approve", "instantiate")
+	lives := s.Await(ctx, live, "Instantiated").States.ContextID()
+	id := s.Await(ctx, d, "Instantiated").States.ContextID()
 
 	configMaps := c.Dynamic(t).Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"})
 	list, err := configMaps.List(ctx, metav1.ListOptions{LabelSelector: plan.DeploymentLabel + "=" + plan.DeploymentID(id, "settings")})
@@ -44,22 +45,22 @@ func TestDeletedIsGone(t *testing.T) {
 	}
 	finalizers(`["example.com/held"]`)
 
-	do(ctx, t, s, d, "terminate")
+	do(ctx, t, d, "terminate")
 	x, text := explains(ctx, t, s, d, explain.Waiting, func(x *explain.Explanation) bool { return strings.Contains(x.Summary, "finalizer example.com/held") })
 	require.Contains(t, text, "waits until ConfigMap "+held.GetName()+" is gone: being deleted since ")
 	require.Equal(t, "Terminating", string(x.Status))
-	got, err := d.Status(ctx, s.Client, "")
+	got, err := d.Status(ctx, nil)
 	require.NoError(t, err)
-	require.Equal(t, map[string]int{"Deleted": 1, "Retrying": 1}, got.Rsync)
+	require.Equal(t, map[domain.ResourceState]int{"Deleted": 1, "Retrying": 1}, got.Deployed)
 
-	do(ctx, t, s, d, "stop")
+	do(ctx, t, d, "stop")
 	got = s.Await(ctx, d, "TerminateFailed")
-	require.Equal(t, map[string]int{"Deleted": 1, "Failed": 1}, got.Rsync)
+	require.Equal(t, map[domain.ResourceState]int{"Deleted": 1, "Failed": 1}, got.Deployed)
 	_, text = explanation(ctx, t, s, d)
 	require.Contains(t, text, "waits for finalizer example.com/held")
 
 	finalizers("null")
-	do(ctx, t, s, d, "terminate")
+	do(ctx, t, d, "terminate")
 	s.Await(ctx, d, "Terminated")
 	require.Empty(t, c.Labelled(t, id))
 
@@ -82,7 +83,7 @@ func TestDeletedIsGone(t *testing.T) {
 	_, err = configMaps.Namespace(list.Items[0].GetNamespace()).Create(ctx, back, metav1.CreateOptions{FieldManager: "drover"})
 	require.NoError(t, err)
 	held.SetNamespace(list.Items[0].GetNamespace())
-	do(ctx, t, s, live, "terminate")
+	do(ctx, t, live, "terminate")
 	x, text = explains(ctx, t, s, live, explain.Waiting, func(x *explain.Explanation) bool { return strings.Contains(x.Summary, "finalizer example.com/held") })
 	require.Contains(t, text, "ConfigMap unknown on "+on[0].Provider+"+"+on[0].Name+": being deleted since ")
 	require.Equal(t, "Terminating", string(x.Status))

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/test/harness"
 )
 
@@ -21,7 +22,7 @@ func TestChartsThatKill(t *testing.T) {
 	nested := harness.Chart(t, "web", map[string]string{"nested.yaml": strings.Repeat("{{if 1}}", 6000) + strings.Repeat("{{end}}", 6000)})
 	d := s.Deployment(ctx, clusters, client.App{Name: "web", Chart: good})
 	put := func(chart []byte) error {
-		_, err := s.Client.PutFile(ctx, d.CompositeAppPath()+"/apps/web", client.Named("web"), chart)
+		_, err := d.API.Put(ctx, d.AppOf("web"), chart)
 		return err
 	}
 	refused := func(err error, text string) {
@@ -35,16 +36,16 @@ func TestChartsThatKill(t *testing.T) {
 	refused(put(nested), "web/templates/nested.yaml:1: blocks or parentheses are nested more than 200 levels deep")
 	require.NoError(t, put(endless), "it can be parsed")
 	const stack = "app web: web/templates/endless.yaml: rendering it takes more than 64 MiB of stack"
-	refused(d.Do(ctx, s.Client, "approve"), stack)
+	refused(d.Do(ctx, "approve"), stack)
 	require.NoError(t, put(good))
-	do(ctx, t, s, d, "approve")
+	do(ctx, t, d, "approve")
 	require.NoError(t, put(endless))
 	for range 3 {
-		refused(d.Do(ctx, s.Client, "instantiate"), stack)
+		refused(d.Do(ctx, "instantiate"), stack)
 	}
 	require.NoError(t, put(good))
-	do(ctx, t, s, d, "instantiate")
-	require.Equal(t, map[string]int{"Applied": 1}, s.Await(ctx, d, "Instantiated").Rsync)
-	do(ctx, t, s, d, "terminate")
+	do(ctx, t, d, "instantiate")
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 1}, s.Await(ctx, d, "Instantiated").Deployed)
+	do(ctx, t, d, "terminate")
 	s.Await(ctx, d, "Terminated")
 }

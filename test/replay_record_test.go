@@ -21,6 +21,7 @@ import (
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/test/harness"
 	"github.com/drover-io/drover/workflows"
 )
@@ -42,41 +43,41 @@ func TestRecordReplay(t *testing.T) {
 	t.Run("plain", func(t *testing.T) {
 		ctx := within(t)
 		d := s.Deployment(ctx, clusters, twoApps(t)...)
-		do(ctx, t, s, d, "approve", "instantiate")
+		do(ctx, t, d, "approve", "instantiate")
 		got := s.Await(ctx, d, "Instantiated")
-		do(ctx, t, s, d, "terminate")
+		do(ctx, t, d, "terminate")
 		s.Await(ctx, d, "Terminated")
-		r.record(ctx, t, d, got.ContextID(), "instantiate", "plain")
-		r.record(ctx, t, d, got.ContextID(), "terminate", "plain")
-		r.recordRemnants(ctx, t, d, got.ContextID())
+		r.record(ctx, t, d, got.States.ContextID(), "instantiate", "plain")
+		r.record(ctx, t, d, got.States.ContextID(), "terminate", "plain")
+		r.recordRemnants(ctx, t, d, got.States.ContextID())
 	})
 	// begin instantiates with the second cluster down, and waits until that is seen.
 	begin := func(ctx context.Context, t *testing.T) (*client.Deployment, string) {
 		d := s.Deployment(ctx, clusters, twoApps(t)...)
 		clusters[1].Down()
-		do(ctx, t, s, d, "approve", "instantiate")
-		got, err := d.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool {
-			return g.Rsync["Applied"] == 5 && g.Rsync["Retrying"] == 5
+		do(ctx, t, d, "approve", "instantiate")
+		got, err := d.Wait(ctx, harness.Poll, func(g *status.Document) bool {
+			return g.Deployed["Applied"] == 5 && g.Deployed["Retrying"] == 5
 		})
 		require.NoError(t, err)
-		return d, got.ContextID()
+		return d, got.States.ContextID()
 	}
 	t.Run("cluster down, then up", func(t *testing.T) {
 		ctx := within(t)
 		d, id := begin(ctx, t)
 		clusters[1].Up(t)
 		s.Await(ctx, d, "Instantiated")
-		do(ctx, t, s, d, "terminate")
+		do(ctx, t, d, "terminate")
 		s.Await(ctx, d, "Terminated")
 		r.record(ctx, t, d, id, "instantiate", "cluster-down-then-up")
 	})
 	t.Run("stopped while a cluster is down", func(t *testing.T) {
 		ctx := within(t)
 		d, id := begin(ctx, t)
-		do(ctx, t, s, d, "stop")
+		do(ctx, t, d, "stop")
 		s.Await(ctx, d, "InstantiateFailed")
 		clusters[1].Up(t)
-		do(ctx, t, s, d, "terminate")
+		do(ctx, t, d, "terminate")
 		s.Await(ctx, d, "Terminated")
 		r.record(ctx, t, d, id, "instantiate", "stopped-while-cluster-down")
 		r.record(ctx, t, d, id, "terminate", "after-stop")
@@ -84,9 +85,9 @@ func TestRecordReplay(t *testing.T) {
 	t.Run("terminated while a cluster is down", func(t *testing.T) {
 		ctx := within(t)
 		d, id := begin(ctx, t)
-		do(ctx, t, s, d, "terminate")
-		_, err := d.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool {
-			return g.Rsync["Retrying"] > 0 && g.Rsync["Deleted"] >= 5
+		do(ctx, t, d, "terminate")
+		_, err := d.Wait(ctx, harness.Poll, func(g *status.Document) bool {
+			return g.Deployed["Retrying"] > 0 && g.Deployed["Deleted"] >= 5
 		})
 		require.NoError(t, err)
 		clusters[1].Up(t)
@@ -106,22 +107,22 @@ func TestRecordReplay(t *testing.T) {
 		ctx := within(t)
 		d := s.Deployment(ctx, clusters, client.App{Name: "front", Chart: harness.Chart(t, "front", harness.ConfigMaps("front", 1))},
 			client.App{Name: "db", Chart: harness.Chart(t, "db", harness.Web("db"))})
-		require.NoError(t, depend(ctx, s, d, "front", "db", "Ready", 1))
-		do(ctx, t, s, d, "approve", "instantiate")
+		require.NoError(t, depend(ctx, d, "front", "db", "Ready", 1))
+		do(ctx, t, d, "approve", "instantiate")
 		got := s.Await(ctx, d, "Instantiated")
-		do(ctx, t, s, d, "terminate")
+		do(ctx, t, d, "terminate")
 		s.Await(ctx, d, "Terminated")
-		r.record(ctx, t, d, got.ContextID(), "instantiate", "waits-for-another-app")
+		r.record(ctx, t, d, got.States.ContextID(), "instantiate", "waits-for-another-app")
 	})
 	t.Run("networks", func(t *testing.T) {
 		ctx := within(t)
 		n := newNetworks(ctx, t, s, clusters[1], "none")
 		n.create(ctx, 1)
 		n.do(ctx, "apply")
-		id := n.awaitStatus(ctx, "Instantiated").contextID()
+		id := n.awaitStatus(ctx, "Instantiated").States.ContextID()
 		n.clean(ctx)
-		r.recordApp(ctx, t, n.path, "network-intents", id, "instantiate", "networks")
-		r.recordApp(ctx, t, n.path, "network-intents", id, "terminate", "networks")
+		r.recordApp(ctx, t, n.key, "network-intents", id, "instantiate", "networks")
+		r.recordApp(ctx, t, n.key, "network-intents", id, "terminate", "networks")
 	})
 	t.Run("logical cloud", func(t *testing.T) { r.recordCloud(within(t), t, s) })
 	t.Run("watches", func(t *testing.T) { r.recordWatch(within(t), t) })
@@ -135,15 +136,15 @@ type recorder struct {
 }
 
 // record writes the histories of an operation's root, of its group's first app, and of that app on the cluster.
-func (r *recorder) record(ctx context.Context, t *testing.T, d *client.Deployment, contextID, operation, situation string) {
+func (r *recorder) record(ctx context.Context, t *testing.T, d *client.Deployment, contextID string, operation domain.Operation, situation string) {
 	t.Helper()
-	r.recordApp(ctx, t, d.Path(), d.Apps[0].Name, contextID, operation, situation)
+	r.recordApp(ctx, t, d.Key(), d.Apps[0].Name, contextID, operation, situation)
 }
 
 // recordApp is record for an app of any owner.
-func (r *recorder) recordApp(ctx context.Context, t *testing.T, owner, app, contextID, operation, situation string) {
+func (r *recorder) recordApp(ctx context.Context, t *testing.T, owner domain.Key, app, contextID string, operation domain.Operation, situation string) {
 	t.Helper()
-	id := workflows.OperationID(domain.Scope{Owner: domain.Key(strings.Trim(owner, "/")), ContextID: contextID, Operation: domain.Operation(operation)})
+	id := workflows.OperationID(domain.Scope{Owner: owner, ContextID: contextID, Operation: operation})
 	for _, suffix := range []string{"/" + app, "+" + r.cluster, ""} {
 		// The status is there a moment before the workflow is closed.
 		_ = r.temporal.GetWorkflow(ctx, id, "").Get(ctx, nil) // how it ended does not matter
@@ -156,7 +157,7 @@ func (r *recorder) recordApp(ctx context.Context, t *testing.T, owner, app, cont
 // recordRemnants writes what looks after a context that is terminated, when it has looked once.
 func (r *recorder) recordRemnants(ctx context.Context, t *testing.T, d *client.Deployment, contextID string) {
 	t.Helper()
-	id := workflows.RemnantsID(activities.RemnantsInput{Owner: domain.Key(strings.Trim(d.Path(), "/")), ContextID: contextID})
+	id := workflows.RemnantsID(activities.RemnantsInput{Owner: d.Key(), ContextID: contextID})
 	require.NoError(t, r.temporal.SignalWorkflow(ctx, id, "", workflows.RemnantSignal, nil))
 	looked := func(event *historypb.HistoryEvent) bool {
 		return event.GetActivityTaskCompletedEventAttributes() != nil
@@ -169,10 +170,10 @@ func (r *recorder) recordRemnants(ctx context.Context, t *testing.T, d *client.D
 func (r *recorder) recordChanges(ctx context.Context, t *testing.T, s *harness.Stack) {
 	t.Helper()
 	c := instantiated(ctx, t, s, "web:a=1 b=1 c=1", "log:x=1")
-	last := func(operation, situation string) {
+	last := func(operation domain.Operation, situation string) {
 		t.Helper()
 		got := s.Await(ctx, c.Deployment, "Instantiated")
-		r.record(ctx, t, c.Deployment, got.ContextID(), operation, situation)
+		r.record(ctx, t, c.Deployment, got.States.ContextID(), operation, situation)
 	}
 	c.chart(ctx, "web", "a=1 b=2 d=1")
 	c.update(ctx)
@@ -180,33 +181,30 @@ func (r *recorder) recordChanges(ctx context.Context, t *testing.T, s *harness.S
 	c.chart(ctx, "web", "a=1 b=3 d=1")
 	c.update(ctx)
 	last("update", "applies")
-	require.NoError(t, c.rollback(ctx, "1"))
+	require.NoError(t, c.rollback(ctx, 1))
 	last("rollback", "rolled-back")
 
 	c.clusters[1].Down()
 	c.update(ctx)
-	got, err := c.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Rsync["Retrying"] > 0 })
+	got, err := c.Wait(ctx, harness.Poll, func(g *status.Document) bool { return g.Deployed["Retrying"] > 0 })
 	require.NoError(t, err)
-	do(ctx, t, s, c.Deployment, "stop")
+	do(ctx, t, c.Deployment, "stop")
 	s.Await(ctx, c.Deployment, "InstantiateFailed")
-	r.record(ctx, t, c.Deployment, got.ContextID(), "update", "update-stopped-while-cluster-down")
+	r.record(ctx, t, c.Deployment, got.States.ContextID(), "update", "update-stopped-while-cluster-down")
 	c.clusters[1].Up(t)
 
 	next := *c.Deployment
 	next.Version, next.Group = "v2", "next-"+next.Group
 	next.Apps = slices.Clone(next.Apps[:1])
 	next.Apps[0].Chart = says(t, "web", "a=2")
-	require.NoError(t, client.Run(ctx, s.Client, next.GroupSteps(), nil))
-	do(ctx, t, s, &next, "approve")
-	_, err = s.Client.Post(ctx, c.Path()+"/migrate", client.M{"spec": client.M{
-		"targetCompositeAppVersion": next.Version, "targetDeploymentIntentGroup": next.Group,
-	}})
-	require.NoError(t, err)
+	require.NoError(t, next.API.Run(ctx, next.GroupSteps(), nil))
+	do(ctx, t, &next, "approve")
+	require.NoError(t, migrate(ctx, c.Deployment, next.Version, next.Group))
 	c.Deployment = &next
 	last("migrate", "migrated")
-	do(ctx, t, s, &next, "terminate")
+	do(ctx, t, &next, "terminate")
 	got = s.Await(ctx, &next, "Terminated")
-	r.record(ctx, t, &next, got.ContextID(), "terminate", "after-migrate")
+	r.record(ctx, t, &next, got.States.ContextID(), "terminate", "after-migrate")
 }
 
 // recordHooks writes what has hooks before and after it, and what is stopped while one of them runs.
@@ -220,21 +218,21 @@ metadata: {name: '{{ .Release.Name }}-after', annotations: {helm.sh/hook: post-i
 `,
 		"leave": hookJob("leave", "pre-delete", "", ""),
 	}))
-	do(ctx, t, s, d, "approve", "instantiate")
+	do(ctx, t, d, "approve", "instantiate")
 	got := s.Await(ctx, d, "Instantiated")
-	do(ctx, t, s, d, "terminate")
+	do(ctx, t, d, "terminate")
 	s.Await(ctx, d, "Terminated")
-	r.record(ctx, t, d, got.ContextID(), "instantiate", "hooks")
-	r.record(ctx, t, d, got.ContextID(), "terminate", "hooks")
+	r.record(ctx, t, d, got.States.ContextID(), "instantiate", "hooks")
+	r.record(ctx, t, d, got.States.ContextID(), "terminate", "hooks")
 
 	d = s.Deployment(ctx, clusters, hookApp(t, "web", map[string]string{"slow": hookJob("slow", "pre-install", "", suspended)}))
-	do(ctx, t, s, d, "approve", "instantiate")
+	do(ctx, t, d, "approve", "instantiate")
 	awaitReason(ctx, t, s, d, "web", "waits for the pre-install hook Job "+d.Release+"-slow")
-	do(ctx, t, s, d, "stop")
+	do(ctx, t, d, "stop")
 	got = s.Await(ctx, d, "InstantiateFailed")
-	do(ctx, t, s, d, "terminate")
+	do(ctx, t, d, "terminate")
 	s.Await(ctx, d, "Terminated")
-	r.record(ctx, t, d, got.ContextID(), "instantiate", "stopped-while-a-hook-runs")
+	r.record(ctx, t, d, got.States.ContextID(), "instantiate", "stopped-while-a-hook-runs")
 }
 
 // recordCloud writes the operations on a logical cloud of level 1, and what keeps its certificates.
@@ -243,27 +241,28 @@ func (r *recorder) recordCloud(ctx context.Context, t *testing.T, s *harness.Sta
 	const app, situation = "logical-cloud", "logical-cloud"
 	c := newLevel1(ctx, t, s)
 	// ask gives the instance that an operation made or ended.
-	ask := func(operation, status string) string {
+	ask := func(operation domain.Operation, where domain.ContextStatus) string {
 		t.Helper()
 		_, err := c.do(operation)
 		require.NoError(t, err)
-		actions := c.awaitStatus(ctx, status).States.Actions
-		return actions[len(actions)-1].Instance
+		got := c.awaitStatus(ctx, where)
+		return got.States.Last().ContextID
 	}
 	first := ask("instantiate", "Instantiated")
-	r.recordApp(ctx, t, c.path, app, first, "instantiate", situation)
+	r.recordApp(ctx, t, c.key, app, first, "instantiate", situation)
 
 	before := c.certificate(0)
 	c.signal(ctx, workflows.RenewSignal)
 	harness.Until(ctx, t, "renewed", func() bool { return c.certificate(0).SerialNumber.Cmp(before.SerialNumber) != 0 })
 
-	permission := client.M{"namespace": "kube-public", "apiGroups": []string{""}, "resources": []string{"secrets"}, "verbs": []string{"list"}}
-	c.post(c.path+"/user-permissions", client.Named("public", permission))
+	c.create(c.permission("public", domain.UserPermissionSpec{
+		Namespace: "kube-public", APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"},
+	}))
 	updated := ask("update", "Instantiated")
 	require.NotEqual(t, first, updated)
-	r.recordApp(ctx, t, c.path, app, updated, "update", situation)
+	r.recordApp(ctx, t, c.key, app, updated, "update", situation)
 
-	r.recordApp(ctx, t, c.path, app, ask("terminate", "Terminated"), "terminate", situation)
+	r.recordApp(ctx, t, c.key, app, ask("terminate", "Terminated"), "terminate", situation)
 	r.write(t, r.history(ctx, t, c.keeper()), "renewed-then-terminated")
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/storetest"
 	"github.com/drover-io/drover/test/harness"
 )
@@ -16,7 +17,7 @@ func TestSlowDatabase(t *testing.T) {
 	t.Parallel()
 	ctx, s, clusters := within(t), harness.NewStackOn(t, harness.Servers{SlowDatabase: true}), twoClusters(t)[:1]
 	d := s.Deployment(ctx, clusters, many(t, 3))
-	do(ctx, t, s, d, "approve")
+	do(ctx, t, d, "approve")
 	slow := func(collection string, nth ...int) {
 		for _, n := range nth {
 			s.Slow.Meet(collection, n, storetest.Fault{Late: 4 * time.Second})
@@ -29,15 +30,15 @@ func TestSlowDatabase(t *testing.T) {
 
 	slow("deployment-intent-groups", 1, 1) // of either attempt
 	slow("instances", 2, 2)                // of either attempt at the end
-	do(ctx, t, s, d, "instantiate")
+	do(ctx, t, d, "instantiate")
 	got := s.Await(ctx, d, "Instantiated")
-	require.Equal(t, map[string]int{"Applied": 3}, got.Rsync)
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 3}, got.Deployed)
 	require.Equal(t, []string{"Created", "Approved", "Instantiated"}, states(got))
 	holds(t, clusters, got, 3)
 	met()
 
 	slow("deployment-intent-groups", 1, 1)
-	do(ctx, t, s, d, "terminate")
+	do(ctx, t, d, "terminate")
 	got = s.Await(ctx, d, "Terminated")
 	require.Equal(t, []string{"Created", "Approved", "Instantiated", "Terminated"}, states(got))
 	holds(t, clusters, got, 0)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"iter"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,18 +20,43 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/statusnotify"
 	"github.com/drover-io/drover/test/harness"
 )
 
+// stream is a stream of a deployment's status that is read event by event.
+type stream struct {
+	next func() (client.Event, error, bool)
+	stop func()
+}
+
+// streamOf watches a deployment, after an event that is known, "" for none. It is opened when it is read first.
+func streamOf(ctx context.Context, d *client.Deployment, query url.Values, after string) *stream {
+	next, stop := iter.Pull2(d.API.WatchStatus(ctx, d.Key(), query, after))
+	return &stream{next, stop}
+}
+
+// Next waits for the next event; io.EOF when the server has closed the stream.
+func (s *stream) Next() (client.Event, error) {
+	e, err, ok := s.next()
+	if !ok {
+		err = io.EOF
+	}
+	return e, err
+}
+
+func (s *stream) Close() { s.stop() }
+
 // followed follows a stream until its status is as wanted, and gives the id of the last event.
-func followed(t *testing.T, w *client.Watch, wanted string) (id string) {
+func followed(t *testing.T, w *stream, wanted domain.ContextStatus) (id string) {
 	t.Helper()
 	for {
 		e, err := w.Next()
 		require.NoError(t, err)
 		require.Contains(t, []string{"status", "change"}, e.Kind, e.Data)
-		var now client.Status
+		var now status.Document
 		require.NoError(t, json.Unmarshal([]byte(e.Data), &now))
 		if now.Status == wanted {
 			return e.ID
@@ -92,12 +119,11 @@ type crowd struct {
 	ended map[string]int
 }
 
-func gather(ctx context.Context, t *testing.T, s *harness.Stack, path string, n int) *crowd {
+func gather(ctx context.Context, t *testing.T, d *client.Deployment, query url.Values, n int) *crowd {
 	t.Helper()
 	c := &crowd{told: make([]int, n), ended: map[string]int{}}
 	for i := range n {
-		w, err := s.Client.Watch(ctx, path, "")
-		require.NoError(t, err)
+		w := streamOf(ctx, d, query, "")
 		first, err := w.Next()
 		require.NoError(t, err)
 		require.Equal(t, "status", first.Kind)
@@ -129,15 +155,14 @@ func TestStatusIsWatched(t *testing.T) {
 	const many = 500
 	ctx, s, clusters := within(t), harness.NewStack(t), twoClusters(t)
 	c := clusters[0]
-	d := s.On(ctx, []client.Cluster{register(ctx, t, s, c, "agentless")}, reportedApp(t))
-	path := d.Path() + "/status?watch=true"
-	do(ctx, t, s, d, "approve")
-	w, err := s.Client.Watch(ctx, path, "")
-	require.NoError(t, err)
+	d := s.On(ctx, []domain.ClusterName{register(ctx, t, s, c, "agentless")}, reportedApp(t))
+	ready, summaryOfReady := url.Values{"status": {"ready"}}, url.Values{"status": {"ready"}, "output": {"summary"}}
+	do(ctx, t, d, "approve")
+	w := streamOf(ctx, d, nil, "")
 	rpc, notifications := notified(ctx, t, s, d, &statusnotify.StatusRegistration{
 		ClientId: "test", StatusType: statusnotify.StatusValue_READY, Output: statusnotify.OutputType_ALL,
 	})
-	_, err = notifications.Header() // comes when it is registered: the other one, on its own connection, may be first otherwise
+	_, err := notifications.Header() // comes when it is registered: the other one, on its own connection, may be first otherwise
 	require.NoError(t, err)
 	_, twice := notified(ctx, t, s, d, &statusnotify.StatusRegistration{
 		ClientId: "test", StatusType: statusnotify.StatusValue_READY,
@@ -146,23 +171,24 @@ func TestStatusIsWatched(t *testing.T) {
 	require.Equal(t, codes.AlreadyExists, grpcstatus.Code(err), "%v", err)
 
 	gate := c.Gate("", 0)
-	do(ctx, t, s, d, "instantiate")
+	do(ctx, t, d, "instantiate")
 	followed(t, w, "Instantiating")
 	gate.Open()
 	id := followed(t, w, "Instantiated")
-	require.NoError(t, w.Close())
-	ready := until(t, notifications, statusnotify.StatusValue_READY)
-	require.Len(t, ready.GetDetails(), 1)
-	require.Equal(t, statusnotify.StatusValue_READY, ready.GetDetails()[0].GetApp().GetClusters()[0].GetStatusValue())
+	w.Close()
+	told := until(t, notifications, statusnotify.StatusValue_READY)
+	require.Len(t, told.GetDetails(), 1)
+	require.Equal(t, statusnotify.StatusValue_READY, told.GetDetails()[0].GetApp().GetClusters()[0].GetStatusValue())
 
 	t.Run("many subscribers cost one evaluation a change", func(t *testing.T) {
 		ctx := within(t)
-		crowd := gather(ctx, t, s, path+"&status=ready", many)
+		crowd := gather(ctx, t, d, ready, many)
 		harness.Until(ctx, t, "all counted", func() bool { return metrics(ctx, t, s)["drover_status_subscribers"] == many+1 })
 		before, began := metrics(ctx, t, s), time.Now()
-		reporter, err := s.Client.Watch(ctx, path+"&status=ready&output=summary", "")
-		require.NoError(t, err)
+		reporter := streamOf(ctx, d, summaryOfReady, "")
 		defer reporter.Close()
+		_, err := reporter.Next()
+		require.NoError(t, err)
 		const replicas = 4
 		scale(ctx, t, c, d, replicas)
 		reports(ctx, t, s, d, "status=ready", func(r *reportedStatus) bool { return r.Ready == "Ready" && len(r.of("Pod")) == replicas })
@@ -200,8 +226,7 @@ func TestStatusIsWatched(t *testing.T) {
 
 	t.Run("nothing is said to be ready that nobody confirms", func(t *testing.T) {
 		ctx := within(t)
-		w, err := s.Client.Watch(ctx, path+"&status=ready&output=summary", "")
-		require.NoError(t, err)
+		w := streamOf(ctx, d, summaryOfReady, "")
 		defer w.Close()
 		is := func(ready string) {
 			t.Helper()
@@ -209,7 +234,7 @@ func TestStatusIsWatched(t *testing.T) {
 			for {
 				e, err := w.Next()
 				require.NoError(t, err)
-				var now reportedStatus
+				var now status.Document
 				require.NoError(t, json.Unmarshal([]byte(e.Data), &now))
 				if now.Ready == ready {
 					t.Logf("%s after %s", ready, time.Since(began).Round(10*time.Millisecond))
@@ -226,27 +251,22 @@ func TestStatusIsWatched(t *testing.T) {
 
 	t.Run("resume", func(t *testing.T) {
 		ctx := within(t)
-		w, err := s.Client.Watch(ctx, path, id)
-		require.NoError(t, err)
+		w := streamOf(ctx, d, nil, id)
 		first, err := w.Next()
 		require.NoError(t, err)
 		require.Equal(t, "status", first.Kind, "the API is another process")
-		do(ctx, t, s, d, "terminate")
+		do(ctx, t, d, "terminate")
 		before := w // for what nobody watches is soon forgotten
-		w, err = s.Client.Watch(ctx, path, first.ID)
-		require.NoError(t, err)
+		w = streamOf(ctx, d, nil, first.ID)
 		defer w.Close()
-		require.NoError(t, before.Close())
 		next, err := w.Next()
 		require.NoError(t, err)
+		before.Close()
 		require.Equal(t, "change", next.Kind, "what came meanwhile: %s", next.Data)
-		if !strings.Contains(next.Data, `"status":"Terminated"`) {
+		if !strings.Contains(next.Data, `"deployedStatus":"Terminated"`) {
 			followed(t, w, "Terminated")
 		}
-		for _, below := range []string{"/intents/intent", "/generic-placement-intents/placement/app-intents/site-placement", "/generic-placement-intents/placement", ""} {
-			_, err = s.Client.Delete(ctx, d.Path()+below)
-			require.NoError(t, err)
-		}
+		forget(ctx, t, d)
 		for next.Kind != "end" {
 			next, err = w.Next()
 			require.NoError(t, err)
@@ -254,7 +274,7 @@ func TestStatusIsWatched(t *testing.T) {
 		require.Contains(t, next.Data, "NotFound")
 		_, err = w.Next()
 		require.ErrorIs(t, err, io.EOF)
-		_, err = s.Client.Watch(ctx, path, first.ID)
+		_, err = streamOf(ctx, d, nil, first.ID).Next()
 		require.Equal(t, 404, code(t, err))
 	})
 	_, err = rpc.StatusDeregister(ctx, &statusnotify.StatusDeregistration{ClientId: "test"})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/test/harness"
 	"github.com/drover-io/drover/workflows"
 )
@@ -55,37 +57,37 @@ func hold(clusters []*harness.Cluster) (end func()) {
 
 // midway begins an operation, and waits until the first cluster holds neither all nor nothing of it. It stays so until
 // the operation is let go on.
-func midway(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment, clusters []*harness.Cluster, operation string, all int) (goOn func()) {
+func midway(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment, clusters []*harness.Cluster, operation domain.Operation, all int) (goOn func()) {
 	t.Helper()
 	goOn = hold(clusters)
-	do(ctx, t, s, d, operation)
-	got, err := d.Status(ctx, s.Client, "output=summary")
+	do(ctx, t, d, operation)
+	got, err := d.Summary(ctx)
 	require.NoError(t, err)
 	harness.Until(ctx, t, "midway", func() bool {
-		n := len(clusters[0].Labelled(t, got.ContextID()))
+		n := len(clusters[0].Labelled(t, got.States.ContextID()))
 		return n > 2 && n < all-2
 	})
 	return goOn
 }
 
 // holds checks that each cluster has exactly n resources of the deployment, all of its last context.
-func holds(t *testing.T, clusters []*harness.Cluster, got *client.Status, n int) {
+func holds(t *testing.T, clusters []*harness.Cluster, got *status.Document, n int) {
 	t.Helper()
 	for _, c := range clusters {
-		require.Len(t, c.Labelled(t, got.ContextID()), n, "on %s", c.Name)
+		require.Len(t, c.Labelled(t, got.States.ContextID()), n, "on %s", c.Name)
 	}
 }
 
 // goesOn waits until an operation has ended whose worker was killed and has just come back. A workflow's task that it had is
 // missed after 5 s, and an activity after 5 s without a heartbeat, at the worst one after the other. The work that is left
 // takes less than that again.
-func goesOn(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment, status string) *client.Status {
+func goesOn(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment, where domain.ContextStatus) *status.Document {
 	t.Helper()
-	var got *client.Status
+	var got *status.Document
 	harness.Soon(ctx, t, 15*time.Second, func() bool {
 		var err error
-		got, err = d.Status(ctx, s.Client, "output=summary")
-		return err == nil && got.Status == status
+		got, err = d.Summary(ctx)
+		return err == nil && got.Status == where
 	}, func() string { return "the operation has not gone on" })
 	return got
 }
@@ -94,13 +96,13 @@ func TestWorkerKilledMidway(t *testing.T) {
 	t.Parallel()
 	ctx, s, clusters := within(t), harness.NewStack(t), twoClusters(t)
 	d := s.Deployment(ctx, clusters, many(t, 60))
-	do(ctx, t, s, d, "approve")
+	do(ctx, t, d, "approve")
 	goOn := midway(ctx, t, s, d, clusters, "instantiate", 60)
 	s.Worker.Kill()
 	goOn()
 	s.StartWorker()
 	got := goesOn(ctx, t, s, d, "Instantiated")
-	require.Equal(t, map[string]int{"Applied": 120}, got.Rsync)
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 120}, got.Deployed)
 	holds(t, clusters, got, 60)
 
 	goOn = midway(ctx, t, s, d, clusters, "terminate", 60)
@@ -108,7 +110,7 @@ func TestWorkerKilledMidway(t *testing.T) {
 	goOn()
 	s.StartWorker()
 	got = goesOn(ctx, t, s, d, "Terminated")
-	require.Equal(t, map[string]int{"Deleted": 120}, got.Rsync)
+	require.Equal(t, map[domain.ResourceState]int{"Deleted": 120}, got.Deployed)
 	holds(t, clusters, got, 0)
 }
 
@@ -117,7 +119,7 @@ func TestWorkerDrainsWhenStopped(t *testing.T) {
 	t.Parallel()
 	ctx, s, clusters := within(t), harness.NewStack(t), twoClusters(t)
 	d := s.Deployment(ctx, clusters, many(t, 60))
-	do(ctx, t, s, d, "approve")
+	do(ctx, t, d, "approve")
 	goOn := midway(ctx, t, s, d, clusters, "instantiate", 60)
 	require.NoError(t, s.Worker.Stop(ctx))
 	goOn()
@@ -128,7 +130,7 @@ func TestWorkerDrainsWhenStopped(t *testing.T) {
 	got := s.Await(ctx, d, "Instantiated")
 	t.Logf("instantiated %s after the worker was there again", time.Since(started).Round(time.Millisecond))
 	holds(t, clusters, got, 60)
-	instantiate := scope(d, got.ContextID(), domain.OpInstantiate)
+	instantiate := scope(d, got.States.ContextID(), domain.OpInstantiate)
 	for _, c := range d.Clusters {
 		attempts := int32(0)
 		events := s.TemporalClient().GetWorkflowHistory(ctx, workflows.LeafID(instantiate, "many", domain.ClusterName(c)), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
@@ -149,14 +151,14 @@ func TestAPIKilledWhileItAnswers(t *testing.T) {
 	ctx, s, clusters := within(t), harness.NewStack(t), twoClusters(t)
 	for i := range 6 {
 		d := s.Deployment(ctx, clusters, many(t, 3))
-		do(ctx, t, s, d, "approve")
+		do(ctx, t, d, "approve")
 		answered := make(chan error, 1)
-		go func() { answered <- d.Do(ctx, s.Client, "instantiate") }()
+		go func() { answered <- d.Do(ctx, "instantiate") }()
 		time.Sleep(time.Duration(i*12) * time.Millisecond) //nolint:forbidigo // the moment of the kill is what is varied
 		s.API.Kill()
 		<-answered
 		s.StartAPI()
-		if err := d.Do(ctx, s.Client, "instantiate"); err != nil {
+		if err := d.Do(ctx, "instantiate"); err != nil {
 			require.Equal(t, 409, code(t, err), "%v", err)
 		}
 		got := s.Await(ctx, d, "Instantiated")
@@ -167,7 +169,7 @@ func TestAPIKilledWhileItAnswers(t *testing.T) {
 			}
 		}
 		require.Equal(t, 1, n, "one instance: %v", states(got))
-		require.Equal(t, map[string]int{"Applied": 6}, got.Rsync)
+		require.Equal(t, map[domain.ResourceState]int{"Applied": 6}, got.Deployed)
 		holds(t, clusters, got, 3)
 	}
 }
@@ -176,28 +178,28 @@ func TestClusterDown(t *testing.T) {
 	t.Parallel()
 	s, clusters := harness.SharedStack(t), twoClusters(t)
 	// begin instantiates with the second cluster down, and waits until that is seen.
-	begin := func(ctx context.Context, t *testing.T) (*client.Deployment, *client.Status) {
+	begin := func(ctx context.Context, t *testing.T) (*client.Deployment, *status.Document) {
 		d := s.Deployment(ctx, clusters, twoApps(t)...)
 		clusters[1].Down()
-		do(ctx, t, s, d, "approve", "instantiate")
-		got, err := d.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool {
-			return g.Rsync["Applied"] == 5 && g.Rsync["Retrying"] == 5
+		do(ctx, t, d, "approve", "instantiate")
+		got, err := d.Wait(ctx, harness.Poll, func(g *status.Document) bool {
+			return g.Deployed["Applied"] == 5 && g.Deployed["Retrying"] == 5
 		})
 		require.NoError(t, err)
-		require.Equal(t, "Instantiating", got.Status)
-		all, err := d.Status(ctx, s.Client, "output=detail&cluster="+d.Clusters[1].Provider+"%2B"+clusters[1].Name)
+		require.Equal(t, domain.ContextInstantiating, got.Status)
+		all, err := d.Status(ctx, url.Values{"output": {"detail"}, "cluster": {d.Clusters[1].String()}})
 		require.NoError(t, err)
-		require.Equal(t, map[string]int{"Retrying": 5}, all.Rsync)
+		require.Equal(t, map[domain.ResourceState]int{"Retrying": 5}, all.Deployed)
 		for _, a := range all.Apps {
-			require.Equal(t, "Retrying", a.Clusters[0].Connectivity)
+			require.Equal(t, domain.ConnectivityRetrying, a.Clusters[0].Connectivity)
 			require.Contains(t, a.Clusters[0].LastError, "refused")
 		}
 		return d, got
 	}
 	clean := func(ctx context.Context, t *testing.T, d *client.Deployment) {
-		do(ctx, t, s, d, "terminate")
+		do(ctx, t, d, "terminate")
 		got := s.Await(ctx, d, "Terminated")
-		require.Equal(t, map[string]int{"Deleted": 10}, got.Rsync)
+		require.Equal(t, map[domain.ResourceState]int{"Deleted": 10}, got.Deployed)
 		holds(t, clusters, got, 0)
 	}
 
@@ -206,19 +208,19 @@ func TestClusterDown(t *testing.T) {
 		d, _ := begin(ctx, t)
 		clusters[1].Up(t)
 		got := s.Await(ctx, d, "Instantiated")
-		require.Equal(t, map[string]int{"Applied": 10}, got.Rsync)
+		require.Equal(t, map[domain.ResourceState]int{"Applied": 10}, got.Deployed)
 		holds(t, clusters, got, 5)
 		clean(ctx, t, d)
 	})
 	t.Run("and is stopped", func(t *testing.T) {
 		ctx := within(t)
 		d, _ := begin(ctx, t)
-		got := stopped(ctx, t, s, d, "InstantiateFailed")
-		require.Equal(t, "InstantiateStopped", got.LastState())
-		require.Equal(t, 5, got.Rsync["Applied"])
-		require.Equal(t, 5, got.Rsync["Pending"]+got.Rsync["Failed"], "%v", got.Rsync)
+		got := stopped(ctx, t, d, "InstantiateFailed")
+		require.Equal(t, domain.InstantiateStopped, got.States.State())
+		require.Equal(t, 5, got.Deployed["Applied"])
+		require.Equal(t, 5, got.Deployed["Pending"]+got.Deployed["Failed"], "%v", got.Deployed)
 		holds(t, clusters[:1], got, 5)
-		require.Equal(t, 409, code(t, d.Do(ctx, s.Client, "stop")), "again")
+		require.Equal(t, 409, code(t, d.Do(ctx, "stop")), "again")
 		clusters[1].Up(t)
 		clean(ctx, t, d)
 	})
@@ -226,7 +228,7 @@ func TestClusterDown(t *testing.T) {
 		ctx := within(t)
 		d, got := begin(ctx, t)
 		temporal := s.TemporalClient()
-		leaf := workflows.LeafID(scope(d, got.ContextID(), domain.OpInstantiate), "settings", domain.ClusterName(d.Clusters[1]))
+		leaf := workflows.LeafID(scope(d, got.States.ContextID(), domain.OpInstantiate), "settings", d.Clusters[1])
 		// look is the number of attempts at the leaf and the length of its history.
 		look := func() (attempts int32, events int64) {
 			l, err := temporal.DescribeWorkflowExecution(ctx, leaf, "")
@@ -251,29 +253,29 @@ func TestClusterDown(t *testing.T) {
 	t.Run("and is terminated until it returns", func(t *testing.T) {
 		ctx := within(t)
 		d, _ := begin(ctx, t)
-		do(ctx, t, s, d, "terminate")
-		got, err := d.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool {
-			return g.Rsync["Retrying"] > 0 && g.Rsync["Deleted"] >= 5
+		do(ctx, t, d, "terminate")
+		got, err := d.Wait(ctx, harness.Poll, func(g *status.Document) bool {
+			return g.Deployed["Retrying"] > 0 && g.Deployed["Deleted"] >= 5
 		})
 		require.NoError(t, err)
-		require.Equal(t, "Terminating", got.Status)
+		require.Equal(t, domain.ContextTerminating, got.Status)
 		require.Equal(t, []string{"Created", "Approved", "Instantiated", "Terminated"}, states(got))
 		holds(t, clusters[:1], got, 0)
-		require.Equal(t, 409, code(t, d.Do(ctx, s.Client, "instantiate")), "while it is terminating")
+		require.Equal(t, 409, code(t, d.Do(ctx, "instantiate")), "while it is terminating")
 		clusters[1].Up(t)
 		got = s.Await(ctx, d, "Terminated")
-		require.Equal(t, map[string]int{"Deleted": 10}, got.Rsync)
+		require.Equal(t, map[domain.ResourceState]int{"Deleted": 10}, got.Deployed)
 		holds(t, clusters, got, 0)
 	})
 	t.Run("and its termination is stopped", func(t *testing.T) {
 		ctx := within(t)
 		d, _ := begin(ctx, t)
-		do(ctx, t, s, d, "terminate")
-		_, err := d.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Rsync["Retrying"] > 0 && g.Rsync["Deleted"] >= 5 })
+		do(ctx, t, d, "terminate")
+		_, err := d.Wait(ctx, harness.Poll, func(g *status.Document) bool { return g.Deployed["Retrying"] > 0 && g.Deployed["Deleted"] >= 5 })
 		require.NoError(t, err)
-		got := stopped(ctx, t, s, d, "TerminateFailed")
-		require.Equal(t, "TerminateStopped", got.LastState())
-		require.Positive(t, got.Rsync["Failed"], "%v", got.Rsync)
+		got := stopped(ctx, t, d, "TerminateFailed")
+		require.Equal(t, domain.TerminateStopped, got.States.State())
+		require.Positive(t, got.Deployed["Failed"], "%v", got.Deployed)
 		clusters[1].Up(t)
 		clean(ctx, t, d)
 	})
@@ -282,18 +284,18 @@ func TestClusterDown(t *testing.T) {
 		d := s.Deployment(ctx, clusters, many(t, 4))
 		clusters[1].Harm(harness.Hang)
 		defer clusters[1].Harm(nil)
-		do(ctx, t, s, d, "approve", "instantiate")
-		_, err := d.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Rsync["Applied"] == 4 })
+		do(ctx, t, d, "approve", "instantiate")
+		_, err := d.Wait(ctx, harness.Poll, func(g *status.Document) bool { return g.Deployed["Applied"] == 4 })
 		require.NoError(t, err)
-		got := stopped(ctx, t, s, d, "InstantiateFailed")
-		require.Equal(t, "InstantiateStopped", got.LastState())
+		got := stopped(ctx, t, d, "InstantiateFailed")
+		require.Equal(t, domain.InstantiateStopped, got.States.State())
 		clusters[1].Harm(nil)
-		do(ctx, t, s, d, "terminate")
-		got, err = d.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Status == "Terminated" })
+		do(ctx, t, d, "terminate")
+		got, err = d.Wait(ctx, harness.Poll, func(g *status.Document) bool { return g.Status == "Terminated" })
 		if err != nil {
-			detail, err := s.Client.Get(context.Background(), d.Path()+"/status?output=detail", nil)
+			detail, err := d.Status(context.WithoutCancel(ctx), url.Values{"output": {"detail"}})
 			require.NoError(t, err)
-			t.Fatalf("%s", detail.Body)
+			t.Fatalf("%+v", detail)
 		}
 		holds(t, clusters, got, 0)
 	})
@@ -313,21 +315,21 @@ func TestManifestsThatTheClusterRefuses(t *testing.T) {
 		"right.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: '{{ .Release.Name }}-right'}\n",
 		"kind.yaml":  "apiVersion: none.example.com/v1\nkind: Nothing\nmetadata: {name: '{{ .Release.Name }}-kind'}\n",
 	})})
-	do(ctx, t, s, d, "approve", "instantiate")
+	do(ctx, t, d, "approve", "instantiate")
 	got := s.Await(ctx, d, "InstantiateFailed")
-	require.Equal(t, map[string]int{"Applied": 1, "Failed": 4}, got.Rsync)
-	require.Equal(t, "Instantiated", got.LastState())
-	detail, err := d.Status(ctx, s.Client, "output=detail")
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 1, "Failed": 4}, got.Deployed)
+	require.Equal(t, domain.Instantiated, got.States.State())
+	detail, err := d.Status(ctx, url.Values{"output": {"detail"}})
 	require.NoError(t, err)
 	for _, r := range detail.Apps[0].Clusters[0].Resources {
 		want := map[string]string{"good": "", "Not-A-Name": "RFC 1123", "type": "data", "right": "forbidden", "kind": "none.example.com"}
 		name := strings.TrimPrefix(r.Name, d.Release+"-")
 		require.Contains(t, r.Message, want[name], name)
-		require.Equal(t, want[name] == "", r.Rsync == "Applied", name)
+		require.Equal(t, want[name] == "", r.Status == domain.ResourceApplied, name)
 	}
-	do(ctx, t, s, d, "terminate")
+	do(ctx, t, d, "terminate")
 	got = s.Await(ctx, d, "Terminated")
-	require.Equal(t, map[string]int{"Deleted": 5}, got.Rsync)
+	require.Equal(t, map[domain.ResourceState]int{"Deleted": 5}, got.Deployed)
 }
 
 func allow(ctx context.Context, t *testing.T, c *harness.Cluster, user string) {
@@ -377,15 +379,15 @@ func TestAnswersAreLost(t *testing.T) {
 		next.ServeHTTP(httptest.NewRecorder(), r) // the cluster has written
 		panic(http.ErrAbortHandler)
 	})
-	do(ctx, t, s, d, "approve", "instantiate")
+	do(ctx, t, d, "approve", "instantiate")
 	got := s.Await(ctx, d, "Instantiated")
-	require.Equal(t, map[string]int{"Applied": 8}, got.Rsync)
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 8}, got.Deployed)
 	require.Greater(t, writes.Load(), int32(8), "what was cut off was sent again")
 	holds(t, clusters, got, 4)
 	cut.Store(0)
-	do(ctx, t, s, d, "terminate")
+	do(ctx, t, d, "terminate")
 	got = s.Await(ctx, d, "Terminated")
-	require.Equal(t, map[string]int{"Deleted": 8}, got.Rsync)
+	require.Equal(t, map[domain.ResourceState]int{"Deleted": 8}, got.Deployed)
 	holds(t, clusters, got, 0)
 }
 
@@ -396,15 +398,15 @@ func TestEndedByHandInTheWebUI(t *testing.T) {
 	begin := func(ctx context.Context, t *testing.T) (d *client.Deployment, id func(domain.Operation) string) {
 		d = s.Deployment(ctx, clusters, twoApps(t)...)
 		clusters[1].Down()
-		do(ctx, t, s, d, "approve", "instantiate")
-		got, err := d.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Rsync["Retrying"] == 5 && g.Rsync["Applied"] == 5 })
+		do(ctx, t, d, "approve", "instantiate")
+		got, err := d.Wait(ctx, harness.Poll, func(g *status.Document) bool { return g.Deployed["Retrying"] == 5 && g.Deployed["Applied"] == 5 })
 		require.NoError(t, err)
-		return d, func(op domain.Operation) string { return workflows.OperationID(scope(d, got.ContextID(), op)) }
+		return d, func(op domain.Operation) string { return workflows.OperationID(scope(d, got.States.ContextID(), op)) }
 	}
 	terminate := func(ctx context.Context, t *testing.T, d *client.Deployment) {
-		do(ctx, t, s, d, "terminate")
+		do(ctx, t, d, "terminate")
 		got := s.Await(ctx, d, "Terminated")
-		require.Equal(t, map[string]int{"Deleted": 10}, got.Rsync)
+		require.Equal(t, map[domain.ResourceState]int{"Deleted": 10}, got.Deployed)
 		holds(t, clusters, got, 0)
 	}
 	t.Run("cancelled", func(t *testing.T) {
@@ -412,7 +414,7 @@ func TestEndedByHandInTheWebUI(t *testing.T) {
 		d, id := begin(ctx, t)
 		require.NoError(t, temporal.CancelWorkflow(ctx, id(domain.OpInstantiate), ""))
 		got := s.Await(ctx, d, "InstantiateFailed")
-		require.Equal(t, "InstantiateStopped", got.LastState())
+		require.Equal(t, domain.InstantiateStopped, got.States.State())
 		clusters[1].Up(t)
 		terminate(ctx, t, d)
 	})
@@ -421,7 +423,7 @@ func TestEndedByHandInTheWebUI(t *testing.T) {
 		d, id := begin(ctx, t)
 		require.NoError(t, temporal.SignalWorkflow(ctx, id(domain.OpInstantiate), "", "stop", nil))
 		got := s.Await(ctx, d, "InstantiateFailed")
-		require.Equal(t, "InstantiateStopped", got.LastState())
+		require.Equal(t, domain.InstantiateStopped, got.States.State())
 		clusters[1].Up(t)
 		terminate(ctx, t, d)
 	})
@@ -430,16 +432,16 @@ func TestEndedByHandInTheWebUI(t *testing.T) {
 		d, id := begin(ctx, t)
 		require.NoError(t, temporal.TerminateWorkflow(ctx, id(domain.OpInstantiate), "", "by hand"))
 		got := s.Await(ctx, d, "InstantiateFailed")
-		require.Equal(t, "Instantiated", got.LastState())
-		require.Equal(t, 409, code(t, d.Do(ctx, s.Client, "stop")))
+		require.Equal(t, domain.Instantiated, got.States.State())
+		require.Equal(t, 409, code(t, d.Do(ctx, "stop")))
 		clusters[1].Up(t)
 		terminate(ctx, t, d)
 	})
 	t.Run("its terminate terminated", func(t *testing.T) {
 		ctx := within(t)
 		d, id := begin(ctx, t)
-		do(ctx, t, s, d, "terminate")
-		_, err := d.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Status == "Terminating" && g.Rsync["Retrying"] > 0 })
+		do(ctx, t, d, "terminate")
+		_, err := d.Wait(ctx, harness.Poll, func(g *status.Document) bool { return g.Status == "Terminating" && g.Deployed["Retrying"] > 0 })
 		require.NoError(t, err)
 		require.NoError(t, temporal.TerminateWorkflow(ctx, id(domain.OpTerminate), "", "by hand"))
 		s.Await(ctx, d, "TerminateFailed")
@@ -462,20 +464,20 @@ func TestServersRestartedMidway(t *testing.T) {
 		t.Run(server.name, func(t *testing.T) {
 			ctx := within(t)
 			d := s.Deployment(ctx, clusters, many(t, 40))
-			do(ctx, t, s, d, "approve")
+			do(ctx, t, d, "approve")
 			goOn := midway(ctx, t, s, d, clusters, "instantiate", 40)
 			server.kill()
 			goOn()
 			server.start()
 			got := s.Await(ctx, d, "Instantiated")
-			require.Equal(t, map[string]int{"Applied": 80}, got.Rsync)
+			require.Equal(t, map[domain.ResourceState]int{"Applied": 80}, got.Deployed)
 			holds(t, clusters, got, 40)
 			goOn = midway(ctx, t, s, d, clusters, "terminate", 40)
 			server.kill()
 			goOn()
 			server.start()
 			got = s.Await(ctx, d, "Terminated")
-			require.Equal(t, map[string]int{"Deleted": 80}, got.Rsync)
+			require.Equal(t, map[domain.ResourceState]int{"Deleted": 80}, got.Deployed)
 			holds(t, clusters, got, 0)
 		})
 	}
@@ -485,12 +487,12 @@ func TestSimultaneousInstantiates(t *testing.T) {
 	t.Parallel()
 	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
 	d := s.Deployment(ctx, clusters, many(t, 3))
-	do(ctx, t, s, d, "approve")
+	do(ctx, t, d, "approve")
 	const n = 8
 	errs := make([]error, n)
 	var wg sync.WaitGroup
 	for i := range n {
-		wg.Go(func() { errs[i] = d.Do(ctx, s.Client, "instantiate") })
+		wg.Go(func() { errs[i] = d.Do(ctx, "instantiate") })
 	}
 	wg.Wait()
 	accepted := 0
@@ -509,6 +511,6 @@ func TestSimultaneousInstantiates(t *testing.T) {
 	got := s.Await(ctx, d, "Instantiated")
 	require.Equal(t, []string{"Created", "Approved", "Instantiated"}, states(got))
 	holds(t, clusters, got, 3)
-	do(ctx, t, s, d, "terminate")
+	do(ctx, t, d, "terminate")
 	s.Await(ctx, d, "Terminated")
 }

@@ -2,10 +2,10 @@ package test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +16,7 @@ import (
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/test/harness"
 	"github.com/drover-io/drover/workflows"
 )
@@ -50,37 +51,40 @@ func instantiated(ctx context.Context, t *testing.T, s *harness.Stack, apps ...s
 	}
 	c := &changing{t: t, s: s, clusters: twoClusters(t)}
 	c.Deployment = s.Deployment(ctx, c.clusters, list...)
-	do(ctx, t, s, c.Deployment, "approve", "instantiate")
-	c.label = s.Await(ctx, c.Deployment, "Instantiated").ContextID()
+	do(ctx, t, c.Deployment, "approve", "instantiate")
+	c.label = s.Await(ctx, c.Deployment, "Instantiated").States.ContextID()
 	return c
 }
 
 // chart replaces an app's chart.
 func (c *changing) chart(ctx context.Context, app, text string) {
 	c.t.Helper()
-	_, err := c.s.Client.PutFile(ctx, c.CompositeAppPath()+"/apps/"+app, client.Named(app), says(c.t, app, text))
-	require.NoError(c.t, err)
+	replaceChart(ctx, c.t, c.Deployment, app, says(c.t, app, text))
+}
+
+// replaceChart replaces the chart of an app of a deployment.
+func replaceChart(ctx context.Context, t *testing.T, d *client.Deployment, app string, chart []byte) {
+	t.Helper()
+	_, err := d.API.Put(ctx, d.AppOf(app), chart)
+	require.NoError(t, err)
 }
 
 // place puts an app on clusters.
 func (c *changing) place(ctx context.Context, app string, clusters ...*harness.Cluster) {
 	c.t.Helper()
-	all := []client.M{}
+	var on []domain.ClusterName
 	for _, k := range clusters {
-		all = append(all, client.M{"clusterProvider": c.Clusters[0].Provider, "cluster": k.Name})
+		on = append(on, domain.ClusterName{Provider: c.Clusters[0].Provider, Name: k.Name})
 	}
-	path := c.Path() + "/generic-placement-intents/placement/app-intents/" + app + "-placement"
-	_, err := c.s.Client.Put(ctx, path, client.Named(app+"-placement", client.M{"app": app, "intent": client.M{"allOf": all}}))
+	_, err := c.API.Put(ctx, c.PlacementOf(app, harness.All(on...)), nil)
 	require.NoError(c.t, err)
 }
 
 // add adds an app.
 func (c *changing) add(ctx context.Context, app, text string, clusters ...*harness.Cluster) {
 	c.t.Helper()
-	profiles := c.CompositeAppPath() + "/composite-profiles/" + c.Profile + "/profiles"
-	require.NoError(c.t, client.Run(ctx, c.s.Client, []client.Step{
-		{What: "app", Path: c.CompositeAppPath() + "/apps", Body: client.Named(app), File: says(c.t, app, text)},
-		{What: "profile", Path: profiles, Body: client.Named(app+"-profile", client.M{"app": app}), File: harness.Profile(c.t)},
+	require.NoError(c.t, c.API.Run(ctx, []client.Step{
+		{Object: c.AppOf(app), File: says(c.t, app, text)}, {Object: c.ProfileOf(app), File: harness.Profile(c.t)},
 	}, nil))
 	c.place(ctx, app, clusters...)
 }
@@ -88,36 +92,28 @@ func (c *changing) add(ctx context.Context, app, text string, clusters ...*harne
 // drop takes an app away.
 func (c *changing) drop(ctx context.Context, app string) {
 	c.t.Helper()
-	for _, path := range []string{
-		c.Path() + "/generic-placement-intents/placement/app-intents/" + app + "-placement",
-		c.CompositeAppPath() + "/composite-profiles/" + c.Profile + "/profiles/" + app + "-profile",
-		c.CompositeAppPath() + "/apps/" + app,
-	} {
-		_, err := c.s.Client.Delete(ctx, path)
-		require.NoError(c.t, err)
+	for _, o := range []domain.Object{c.PlacementOf(app, domain.Placement{}), c.ProfileOf(app), c.AppOf(app)} {
+		require.NoError(c.t, c.API.Delete(ctx, domain.KeyOf(o)))
 	}
 }
 
 // update updates and returns the revision.
 func (c *changing) update(ctx context.Context) int {
 	c.t.Helper()
-	answer, err := c.s.Client.Post(ctx, c.Path()+"/update", nil)
+	accepted, err := c.API.Operate(ctx, c.Key(), domain.OpUpdate)
 	require.NoError(c.t, err)
-	require.Equal(c.t, 202, answer.Code)
-	var revision int
-	require.NoError(c.t, json.Unmarshal(answer.Body, &revision))
-	return revision
+	return accepted.Revision
 }
 
 // updated updates and waits for the end.
-func (c *changing) updated(ctx context.Context) *client.Status {
+func (c *changing) updated(ctx context.Context) *status.Document {
 	c.t.Helper()
 	c.update(ctx)
 	return c.s.Await(ctx, c.Deployment, "Instantiated")
 }
 
-func (c *changing) rollback(ctx context.Context, revision string) error {
-	_, err := c.s.Client.Post(ctx, c.Path()+"/rollback", client.M{"spec": client.M{"revision": revision}})
+func (c *changing) rollback(ctx context.Context, revision int) error {
+	_, err := c.API.Rollback(ctx, c.Key(), revision)
 	return err
 }
 
@@ -151,16 +147,16 @@ func (c *changing) versions(k *harness.Cluster) map[string]string {
 }
 
 // shown is what the status lists on a cluster, as "app/name=state", sorted.
-func (c *changing) shown(ctx context.Context, query string, k *harness.Cluster) []string {
+func (c *changing) shown(ctx context.Context, query url.Values, k *harness.Cluster) []string {
 	c.t.Helper()
-	got, err := c.Status(ctx, c.s.Client, query)
+	got, err := c.Status(ctx, query)
 	require.NoError(c.t, err)
 	found := []string{}
 	for _, a := range got.Apps {
 		for _, l := range a.Clusters {
 			for _, r := range l.Resources {
-				if l.Cluster == k.Name {
-					found = append(found, a.Name+"/"+strings.TrimPrefix(r.Name, c.Release+"-")+"="+r.Rsync)
+				if l.Name == k.Name {
+					found = append(found, a.Name+"/"+strings.TrimPrefix(r.Name, c.Release+"-")+"="+string(r.Status))
 				}
 			}
 		}
@@ -172,7 +168,7 @@ func (c *changing) shown(ctx context.Context, query string, k *harness.Cluster) 
 // end terminates and looks for leftovers.
 func (c *changing) end(ctx context.Context) {
 	c.t.Helper()
-	do(ctx, c.t, c.s, c.Deployment, "terminate")
+	do(ctx, c.t, c.Deployment, "terminate")
 	c.s.Await(ctx, c.Deployment, "Terminated")
 	for _, k := range c.clusters {
 		require.Empty(c.t, c.holds(k), "on %s", k.Name)
@@ -182,18 +178,9 @@ func (c *changing) end(ctx context.Context) {
 // revisions are the states and revisions of the history.
 func (c *changing) revisions(ctx context.Context) string {
 	c.t.Helper()
-	var got struct {
-		States struct {
-			StatusCtxID string `json:"statusctxid"`
-			Actions     []struct {
-				State    string
-				Revision int
-			}
-		}
-	}
-	_, err := c.s.Client.Get(ctx, c.Path()+"/status?status=deployed&output=summary", &got)
+	got, err := c.Summary(ctx)
 	require.NoError(c.t, err)
-	require.Equal(c.t, c.label, got.States.StatusCtxID)
+	require.Equal(c.t, c.label, got.States.StatusContextID)
 	var words []string
 	for _, a := range got.States.Actions {
 		words = append(words, fmt.Sprintf("%s %d", a.State, a.Revision))
@@ -212,8 +199,8 @@ func TestUpdate(t *testing.T) {
 	t.Run("without a difference touches nothing", func(t *testing.T) {
 		ctx := within(t)
 		before := c.versions(one)
-		answer, err := s.Client.Post(ctx, c.Path()+"/update", nil)
-		require.NoError(t, err)
+		answer := s.Send(ctx, http.MethodPost, s.At(c.Key())+"/update", nil, "")
+		require.Equal(t, 202, answer.Code)
 		require.Equal(t, "1\n", string(answer.Body))
 		require.Contains(t, answer.Header.Get("Warning"), "nothing to update")
 		require.Equal(t, before, c.versions(one))
@@ -226,31 +213,31 @@ func TestUpdate(t *testing.T) {
 		require.Equal(t, "Created 0, Approved 0, Instantiated 1", c.revisions(ctx), "a change of what is wanted changes no state")
 		require.Equal(t, 2, c.update(ctx))
 		got := s.Await(ctx, c.Deployment, "Instantiated")
-		require.Equal(t, map[string]int{"Applied": 8}, got.Rsync)
+		require.Equal(t, map[domain.ResourceState]int{"Applied": 8}, got.Deployed)
 		for _, k := range c.clusters {
 			require.Equal(t, []string{"log/x=1", "web/a=1", "web/b=2", "web/d=1"}, c.holds(k), "on %s", k.Name)
-			require.Equal(t, []string{"log/x=Applied", "web/a=Applied", "web/b=Applied", "web/d=Applied"}, c.shown(ctx, "", k))
+			require.Equal(t, []string{"log/x=Applied", "web/a=Applied", "web/b=Applied", "web/d=Applied"}, c.shown(ctx, nil, k))
 		}
 		after := c.versions(one)
 		require.Equal(t, before["a"], after["a"], "what is the same is not touched")
 		require.Equal(t, before["x"], after["x"])
 		require.NotEqual(t, before["b"], after["b"])
 		require.Equal(t, "Created 0, Approved 0, Instantiated 1, Updated 1, Instantiated 2", c.revisions(ctx))
-		require.Equal(t, []string{"log/x=Applied", "web/a=Applied", "web/b=Applied", "web/c=Applied"}, c.shown(ctx, "instance="+c.label, one),
+		require.Equal(t, []string{"log/x=Applied", "web/a=Applied", "web/b=Applied", "web/c=Applied"}, c.shown(ctx, url.Values{"instance": {c.label}}, one),
 			"the context before answers with its own records")
-		old, err := c.Status(ctx, s.Client, "output=summary&instance="+c.label)
+		old, err := c.Status(ctx, url.Values{"output": {"summary"}, "instance": {c.label}})
 		require.NoError(t, err)
-		require.Equal(t, "Updated", old.Status)
+		require.Equal(t, domain.ContextUpdated, old.Status)
 	})
 	t.Run("of clusters", func(t *testing.T) {
 		ctx := within(t)
 		c.place(ctx, "web", one)
-		require.Equal(t, map[string]int{"Applied": 5}, c.updated(ctx).Rsync)
+		require.Equal(t, map[domain.ResourceState]int{"Applied": 5}, c.updated(ctx).Deployed)
 		require.Equal(t, []string{"log/x=1", "web/a=1", "web/b=2", "web/d=1"}, c.holds(one))
 		require.Equal(t, []string{"log/x=1"}, c.holds(two))
-		require.Equal(t, []string{"log/x=Applied"}, c.shown(ctx, "", two))
+		require.Equal(t, []string{"log/x=Applied"}, c.shown(ctx, nil, two))
 		c.place(ctx, "web", two)
-		require.Equal(t, map[string]int{"Applied": 5}, c.updated(ctx).Rsync)
+		require.Equal(t, map[domain.ResourceState]int{"Applied": 5}, c.updated(ctx).Deployed)
 		require.Equal(t, []string{"log/x=1"}, c.holds(one))
 		require.Equal(t, []string{"log/x=1", "web/a=1", "web/b=2", "web/d=1"}, c.holds(two))
 	})
@@ -258,10 +245,10 @@ func TestUpdate(t *testing.T) {
 		ctx := within(t)
 		c.add(ctx, "more", "m=1", one, two)
 		c.drop(ctx, "log")
-		require.Equal(t, map[string]int{"Applied": 5}, c.updated(ctx).Rsync)
+		require.Equal(t, map[domain.ResourceState]int{"Applied": 5}, c.updated(ctx).Deployed)
 		require.Equal(t, []string{"more/m=1"}, c.holds(one))
 		require.Equal(t, []string{"more/m=1", "web/a=1", "web/b=2", "web/d=1"}, c.holds(two))
-		require.Equal(t, []string{"more/m=Applied"}, c.shown(ctx, "", one))
+		require.Equal(t, []string{"more/m=Applied"}, c.shown(ctx, nil, one))
 	})
 	t.Run("of a resource that goes from one app to another", func(t *testing.T) {
 		ctx := within(t)
@@ -274,18 +261,18 @@ func TestUpdate(t *testing.T) {
 	})
 	t.Run("rolled back", func(t *testing.T) {
 		ctx := within(t)
-		require.Equal(t, 404, code(t, c.rollback(ctx, "9")))
-		require.NoError(t, c.rollback(ctx, "1"))
-		require.Equal(t, map[string]int{"Applied": 8}, s.Await(ctx, c.Deployment, "Instantiated").Rsync)
+		require.Equal(t, 404, code(t, c.rollback(ctx, 9)))
+		require.NoError(t, c.rollback(ctx, 1))
+		require.Equal(t, map[domain.ResourceState]int{"Applied": 8}, s.Await(ctx, c.Deployment, "Instantiated").Deployed)
 		for _, k := range c.clusters {
 			require.Equal(t, first, c.holds(k), "on %s", k.Name)
 		}
 		require.True(t, strings.HasSuffix(c.revisions(ctx), "Instantiated 6, Updated 6, Instantiated 7"), c.revisions(ctx))
-		answer, err := s.Client.Post(ctx, c.Path()+"/rollback", client.M{"spec": client.M{"revision": "7"}})
+		accepted, err := c.API.Rollback(ctx, c.Key(), 7)
 		require.NoError(t, err)
-		require.Contains(t, answer.Header.Get("Warning"), "nothing to rollback")
-		require.NoError(t, c.rollback(ctx, "2"))
-		require.Equal(t, map[string]int{"Applied": 8}, s.Await(ctx, c.Deployment, "Instantiated").Rsync)
+		require.Contains(t, strings.Join(accepted.Warnings, "\n"), "nothing to rollback")
+		require.NoError(t, c.rollback(ctx, 2))
+		require.Equal(t, map[domain.ResourceState]int{"Applied": 8}, s.Await(ctx, c.Deployment, "Instantiated").Deployed)
 		require.Equal(t, []string{"log/x=1", "web/a=1", "web/b=2", "web/d=1"}, c.holds(two))
 		// What is wanted did not change; the next update goes by it.
 		c.updated(ctx)
@@ -294,16 +281,16 @@ func TestUpdate(t *testing.T) {
 	t.Run("and ended", func(t *testing.T) {
 		ctx := within(t)
 		c.end(ctx)
-		for _, op := range []string{"update", "terminate"} {
-			require.Equal(t, 409, code(t, c.Do(ctx, s.Client, op)), op)
+		for _, op := range []domain.Operation{"update", "terminate"} {
+			require.Equal(t, 409, code(t, c.Do(ctx, op)), string(op))
 		}
-		require.Equal(t, 409, code(t, c.rollback(ctx, "1")))
-		do(ctx, t, s, c.Deployment, "instantiate")
-		c.label = s.Await(ctx, c.Deployment, "Instantiated").ContextID()
-		require.Equal(t, 404, code(t, c.rollback(ctx, "2")), "revisions begin anew")
+		require.Equal(t, 409, code(t, c.rollback(ctx, 1)))
+		do(ctx, t, c.Deployment, "instantiate")
+		c.label = s.Await(ctx, c.Deployment, "Instantiated").States.ContextID()
+		require.Equal(t, 404, code(t, c.rollback(ctx, 2)), "revisions begin anew")
 		c.chart(ctx, "web", "b=3")
 		c.updated(ctx)
-		require.NoError(t, c.rollback(ctx, "1"))
+		require.NoError(t, c.rollback(ctx, 1))
 		s.Await(ctx, c.Deployment, "Instantiated")
 		require.Equal(t, []string{"more/a=1", "more/m=1", "web/b=2", "web/d=1"}, c.holds(two), "the first revision of this instance")
 		c.end(ctx)
@@ -329,7 +316,7 @@ func TestUpdateLeavesWhatIsSomebodyElses(t *testing.T) {
 	require.NoError(t, err)
 
 	c.chart(ctx, "web", "a=1")
-	require.Equal(t, map[string]int{"Applied": 2}, c.updated(ctx).Rsync)
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 2}, c.updated(ctx).Deployed)
 	for _, name := range []string{"a", "b", "c"} {
 		_, err := maps.Get(ctx, c.Release+"-"+name, metav1.GetOptions{})
 		require.NoError(t, err, name)
@@ -351,10 +338,8 @@ func (c *changing) successor(text string) client.Deployment {
 	return next
 }
 
-func migrate(ctx context.Context, s *harness.Stack, from *client.Deployment, version, group string) error {
-	_, err := s.Client.Post(ctx, from.Path()+"/migrate", client.M{"spec": client.M{
-		"targetCompositeAppVersion": version, "targetDeploymentIntentGroup": group,
-	}})
+func migrate(ctx context.Context, from *client.Deployment, version, group string) error {
+	_, err := from.API.Migrate(ctx, from.Key(), version, group)
 	return err
 }
 
@@ -364,52 +349,43 @@ func TestMigrate(t *testing.T) {
 	c := instantiated(ctx, t, s, "web:a=1 b=1 c=1", "log:x=1")
 	source := *c.Deployment
 	next := c.successor("a=1 b=2 d=1")
-	migrate := func(from *client.Deployment, version, group string) error {
-		return migrate(ctx, s, from, version, group)
-	}
-	require.Equal(t, 404, code(t, migrate(&source, "v2", next.Group)), "there is no such group")
-	require.NoError(t, client.Run(ctx, s.Client, next.GroupSteps(), nil))
-	require.Equal(t, 409, code(t, migrate(&source, "v2", next.Group)), "it is not approved")
-	require.Equal(t, 400, code(t, migrate(&source, "v1", source.Group)), "it is the same version")
+	require.Equal(t, 404, code(t, migrate(ctx, &source, "v2", next.Group)), "there is no such group")
+	require.NoError(t, next.API.Run(ctx, next.GroupSteps(), nil))
+	require.Equal(t, 409, code(t, migrate(ctx, &source, "v2", next.Group)), "it is not approved")
+	require.Equal(t, 400, code(t, migrate(ctx, &source, "v1", source.Group)), "it is the same version")
 	require.Equal(t, "Created 0, Approved 0, Instantiated 1", c.revisions(ctx), "a refusal leaves nothing behind")
-	do(ctx, t, s, &next, "approve")
-	require.Equal(t, 409, code(t, migrate(&next, "v1", source.Group)), "it is not instantiated")
+	do(ctx, t, &next, "approve")
+	require.Equal(t, 409, code(t, migrate(ctx, &next, "v1", source.Group)), "it is not instantiated")
 	before := c.versions(c.clusters[0])
 
-	require.NoError(t, migrate(&source, "v2", next.Group))
+	require.NoError(t, migrate(ctx, &source, "v2", next.Group))
 	c.Deployment = &next
-	require.Equal(t, map[string]int{"Applied": 6}, s.Await(ctx, &next, "Instantiated").Rsync)
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 6}, s.Await(ctx, &next, "Instantiated").Deployed)
 	for _, k := range c.clusters {
 		require.Equal(t, []string{"web/a=1", "web/b=2", "web/d=1"}, c.holds(k), "on %s", k.Name)
 	}
 	require.Equal(t, before["a"], c.versions(c.clusters[0])["a"], "what is the same is not touched")
 	require.Equal(t, "Created 0, Approved 0, Instantiated 0", c.revisions(ctx))
-	got, err := source.Status(ctx, s.Client, "output=summary")
+	got, err := source.Summary(ctx)
 	require.NoError(t, err)
 	require.Equal(t, []string{"Created", "Approved", "Instantiated", "Updated"}, states(got))
-	require.Equal(t, "Updated", got.Status)
-	for _, op := range []string{"terminate", "update", "stop", "instantiate"} {
-		require.Equal(t, 409, code(t, source.Do(ctx, s.Client, op)), op)
+	require.Equal(t, domain.ContextUpdated, got.Status)
+	for _, op := range []domain.Operation{"terminate", "update", "stop", "instantiate"} {
+		require.Equal(t, 409, code(t, source.Do(ctx, op)), string(op))
 	}
-	require.Equal(t, 409, code(t, migrate(&source, "v2", next.Group)), "again")
+	require.Equal(t, 409, code(t, migrate(ctx, &source, "v2", next.Group)), "again")
 
 	c.chart(ctx, "web", "a=3")
 	require.Equal(t, 1, c.update(ctx))
 	s.Await(ctx, &next, "Instantiated")
 	require.Equal(t, []string{"web/a=3"}, c.holds(c.clusters[0]))
-	require.NoError(t, c.rollback(ctx, "0"), "back to what the migrate made")
+	require.NoError(t, c.rollback(ctx, 0), "back to what the migrate made")
 	s.Await(ctx, &next, "Instantiated")
 	require.Equal(t, []string{"web/a=1", "web/b=2", "web/d=1"}, c.holds(c.clusters[0]))
 
 	// The source is free: with all that hangs below it, it can be deleted, and its instance stays.
-	for _, path := range []string{
-		"/generic-placement-intents/placement/app-intents/web-placement", "/generic-placement-intents/placement/app-intents/log-placement",
-		"/generic-placement-intents/placement", "/intents/intent", "",
-	} {
-		_, err := s.Client.Delete(ctx, source.Path()+path)
-		require.NoError(t, err, path)
-	}
-	require.Equal(t, []string{"web/a=Applied", "web/b=Applied", "web/d=Applied"}, c.shown(ctx, "", c.clusters[0]))
+	forget(ctx, t, &source)
+	require.Equal(t, []string{"web/a=Applied", "web/b=Applied", "web/d=Applied"}, c.shown(ctx, nil, c.clusters[0]))
 	c.end(ctx)
 }
 
@@ -439,7 +415,7 @@ func TestUpdateInItsMiddle(t *testing.T) {
 	finish := func(ctx context.Context, t *testing.T, c *changing) {
 		t.Helper()
 		got := c.updated(ctx)
-		require.Equal(t, map[string]int{"Applied": 60}, got.Rsync)
+		require.Equal(t, map[domain.ResourceState]int{"Applied": 60}, got.Deployed)
 		for _, k := range c.clusters {
 			require.Equal(t, after, c.holds(k), "on %s", k.Name)
 		}
@@ -449,10 +425,10 @@ func TestUpdateInItsMiddle(t *testing.T) {
 	t.Run("stopped, nothing is pruned, and another one goes on", func(t *testing.T) {
 		ctx := within(t)
 		c, goOn := begin(ctx, t)
-		require.Equal(t, 409, code(t, c.Do(ctx, s.Client, "update")), "while it goes on")
-		do(ctx, t, s, c.Deployment, "stop")
+		require.Equal(t, 409, code(t, c.Do(ctx, "update")), "while it goes on")
+		do(ctx, t, c.Deployment, "stop")
 		got := s.Await(ctx, c.Deployment, "InstantiateFailed")
-		require.Equal(t, "InstantiateStopped", got.LastState())
+		require.Equal(t, domain.InstantiateStopped, got.States.State())
 		for _, k := range c.clusters {
 			require.Subset(t, c.holds(k), before, "on %s", k.Name)
 			require.Less(t, len(c.holds(k)), 60)
@@ -463,11 +439,11 @@ func TestUpdateInItsMiddle(t *testing.T) {
 	t.Run("stopped and rolled back", func(t *testing.T) {
 		ctx := within(t)
 		c, goOn := begin(ctx, t)
-		do(ctx, t, s, c.Deployment, "stop")
+		do(ctx, t, c.Deployment, "stop")
 		s.Await(ctx, c.Deployment, "InstantiateFailed")
 		goOn()
-		require.NoError(t, c.rollback(ctx, "1"))
-		require.Equal(t, map[string]int{"Applied": 60}, s.Await(ctx, c.Deployment, "Instantiated").Rsync)
+		require.NoError(t, c.rollback(ctx, 1))
+		require.Equal(t, map[domain.ResourceState]int{"Applied": 60}, s.Await(ctx, c.Deployment, "Instantiated").Deployed)
 		for _, k := range c.clusters {
 			require.Equal(t, before, c.holds(k), "on %s", k.Name)
 		}
@@ -476,10 +452,10 @@ func TestUpdateInItsMiddle(t *testing.T) {
 	t.Run("terminated, nothing is left", func(t *testing.T) {
 		ctx := within(t)
 		c, goOn := begin(ctx, t)
-		do(ctx, t, s, c.Deployment, "terminate")
+		do(ctx, t, c.Deployment, "terminate")
 		goOn()
 		got := s.Await(ctx, c.Deployment, "Terminated")
-		require.Equal(t, 120, got.Rsync["Deleted"], "%v", got.Rsync)
+		require.Equal(t, 120, got.Deployed["Deleted"], "%v", got.Deployed)
 		for _, k := range c.clusters {
 			require.Empty(t, c.holds(k), "on %s", k.Name)
 		}
@@ -487,9 +463,9 @@ func TestUpdateInItsMiddle(t *testing.T) {
 	t.Run("ended by hand in the Web UI, and another one goes on", func(t *testing.T) {
 		ctx := within(t)
 		c, goOn := begin(ctx, t)
-		got, err := c.Status(ctx, s.Client, "output=summary")
+		got, err := c.Summary(ctx)
 		require.NoError(t, err)
-		id := workflows.OperationID(scope(c.Deployment, got.ContextID(), domain.OpUpdate))
+		id := workflows.OperationID(scope(c.Deployment, got.States.ContextID(), domain.OpUpdate))
 		require.NoError(t, s.TemporalClient().TerminateWorkflow(ctx, id, "", "by hand"))
 		s.Await(ctx, c.Deployment, "InstantiateFailed")
 		goOn()
@@ -501,7 +477,7 @@ func TestUpdateInItsMiddle(t *testing.T) {
 		s.Worker.Kill()
 		goOn()
 		s.StartWorker()
-		require.Equal(t, map[string]int{"Applied": 60}, s.Await(ctx, c.Deployment, "Instantiated").Rsync)
+		require.Equal(t, map[domain.ResourceState]int{"Applied": 60}, s.Await(ctx, c.Deployment, "Instantiated").Deployed)
 		for _, k := range c.clusters {
 			require.Equal(t, after, c.holds(k), "on %s", k.Name)
 		}
@@ -525,7 +501,7 @@ func TestUpdateInItsMiddle(t *testing.T) {
 			g.Open()
 		}
 		s.StartWorker()
-		require.Equal(t, map[string]int{"Applied": 60}, s.Await(ctx, c.Deployment, "Instantiated").Rsync)
+		require.Equal(t, map[domain.ResourceState]int{"Applied": 60}, s.Await(ctx, c.Deployment, "Instantiated").Deployed)
 		for _, k := range c.clusters {
 			require.Equal(t, after, c.holds(k), "on %s", k.Name)
 		}
@@ -536,19 +512,19 @@ func TestUpdateInItsMiddle(t *testing.T) {
 		c := instantiated(ctx, t, s, old)
 		c.t = t
 		source, next := *c.Deployment, c.successor(strings.TrimPrefix(wanted, "web:"))
-		require.NoError(t, client.Run(ctx, s.Client, next.GroupSteps(), nil))
-		do(ctx, t, s, &next, "approve")
+		require.NoError(t, next.API.Run(ctx, next.GroupSteps(), nil))
+		do(ctx, t, &next, "approve")
 		c.clusters[1].Down()
-		require.NoError(t, migrate(ctx, s, &source, next.Version, next.Group))
-		_, err := next.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Rsync["Applied"] == 30 && g.Rsync["Retrying"] > 0 })
+		require.NoError(t, migrate(ctx, &source, next.Version, next.Group))
+		_, err := next.Wait(ctx, harness.Poll, func(g *status.Document) bool { return g.Deployed["Applied"] == 30 && g.Deployed["Retrying"] > 0 })
 		require.NoError(t, err)
 		s.Worker.Kill()
 		s.StartWorker()
-		require.Equal(t, 409, code(t, migrate(ctx, s, &source, next.Version, next.Group)), "it is under way")
-		stopAtLast(ctx, t, s, &next)
-		require.Equal(t, "InstantiateStopped", s.Await(ctx, &next, "InstantiateFailed").LastState())
-		for _, op := range []string{"stop", "terminate", "update"} {
-			require.Equal(t, 409, code(t, source.Do(ctx, s.Client, op)), op)
+		require.Equal(t, 409, code(t, migrate(ctx, &source, next.Version, next.Group)), "it is under way")
+		stopAtLast(ctx, t, &next)
+		require.Equal(t, domain.InstantiateStopped, s.Await(ctx, &next, "InstantiateFailed").States.State())
+		for _, op := range []domain.Operation{"stop", "terminate", "update"} {
+			require.Equal(t, 409, code(t, source.Do(ctx, op)), string(op))
 		}
 		for _, k := range c.clusters {
 			require.Subset(t, c.holds(k), before, "on %s: nothing is pruned", k.Name)
@@ -563,12 +539,12 @@ func TestUpdateInItsMiddle(t *testing.T) {
 		c.chart(ctx, "web", wanted)
 		c.clusters[1].Down()
 		c.update(ctx)
-		got, err := c.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Rsync["Applied"] == 30 && g.Rsync["Retrying"] > 0 })
+		got, err := c.Wait(ctx, harness.Poll, func(g *status.Document) bool { return g.Deployed["Applied"] == 30 && g.Deployed["Retrying"] > 0 })
 		require.NoError(t, err)
-		require.Equal(t, "Instantiating", got.Status)
+		require.Equal(t, domain.ContextInstantiating, got.Status)
 		require.Len(t, c.holds(c.clusters[0]), 60, "nothing is pruned before all is applied")
 		c.clusters[1].Up(t)
-		require.Equal(t, map[string]int{"Applied": 60}, s.Await(ctx, c.Deployment, "Instantiated").Rsync)
+		require.Equal(t, map[domain.ResourceState]int{"Applied": 60}, s.Await(ctx, c.Deployment, "Instantiated").Deployed)
 		for _, k := range c.clusters {
 			require.Equal(t, after, c.holds(k), "on %s", k.Name)
 		}
@@ -580,37 +556,37 @@ func TestUpdateInItsMiddle(t *testing.T) {
 		c.chart(ctx, "web", "b=1")
 		c.clusters[1].Down()
 		c.update(ctx)
-		_, err := c.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Rsync["Retrying"] > 0 })
+		_, err := c.Wait(ctx, harness.Poll, func(g *status.Document) bool { return g.Deployed["Retrying"] > 0 })
 		require.NoError(t, err)
-		do(ctx, t, s, c.Deployment, "stop")
+		do(ctx, t, c.Deployment, "stop")
 		s.Await(ctx, c.Deployment, "InstantiateFailed")
 		c.place(ctx, "web", c.clusters[0])
 		c.update(ctx)
-		got, err := c.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Rsync["Retrying"] > 0 })
+		got, err := c.Wait(ctx, harness.Poll, func(g *status.Document) bool { return g.Deployed["Retrying"] > 0 })
 		require.NoError(t, err)
-		require.Equal(t, "Instantiating", got.Status, "what the cluster holds is known")
-		require.Contains(t, c.shown(ctx, "", c.clusters[1]), "web/a=Retrying")
+		require.Equal(t, domain.ContextInstantiating, got.Status, "what the cluster holds is known")
+		require.Contains(t, c.shown(ctx, nil, c.clusters[1]), "web/a=Retrying")
 		harness.Until(ctx, t, "pruned", func() bool { return slices.Equal(c.holds(c.clusters[0]), []string{"web/b=1"}) })
 		c.clusters[1].Up(t)
 		s.Await(ctx, c.Deployment, "Instantiated")
 		require.Empty(t, c.holds(c.clusters[1]))
-		require.Empty(t, c.shown(ctx, "", c.clusters[1]))
+		require.Empty(t, c.shown(ctx, nil, c.clusters[1]))
 		c.end(ctx)
 	})
 	t.Run("an instantiate goes on from what a stopped terminate has left", func(t *testing.T) {
 		ctx := within(t)
 		c := instantiated(ctx, t, s, "web:a=1 b=1")
 		c.clusters[1].Down()
-		do(ctx, t, s, c.Deployment, "terminate")
-		_, err := c.Wait(ctx, s.Client, harness.Poll, func(g *client.Status) bool { return g.Rsync["Retrying"] == 2 && g.Rsync["Deleted"] == 2 })
+		do(ctx, t, c.Deployment, "terminate")
+		_, err := c.Wait(ctx, harness.Poll, func(g *status.Document) bool { return g.Deployed["Retrying"] == 2 && g.Deployed["Deleted"] == 2 })
 		require.NoError(t, err)
-		require.Equal(t, "TerminateStopped", stopped(ctx, t, s, c.Deployment, "TerminateFailed").LastState())
+		require.Equal(t, domain.TerminateStopped, stopped(ctx, t, c.Deployment, "TerminateFailed").States.State())
 		c.clusters[1].Up(t)
 		require.Equal(t, []string{"web/a=1", "web/b=1"}, c.holds(c.clusters[1]))
 		c.chart(ctx, "web", "b=2 c=1")
-		do(ctx, t, s, c.Deployment, "instantiate")
+		do(ctx, t, c.Deployment, "instantiate")
 		got := s.Await(ctx, c.Deployment, "Instantiated")
-		require.Equal(t, map[string]int{"Applied": 4}, got.Rsync)
+		require.Equal(t, map[domain.ResourceState]int{"Applied": 4}, got.Deployed)
 		require.Equal(t, []string{"Created", "Approved", "Instantiated", "Terminated", "TerminateStopped", "Instantiated"}, states(got))
 		for _, k := range c.clusters {
 			require.Equal(t, []string{"web/b=2", "web/c=1"}, c.holds(k), "on %s", k.Name)
@@ -623,9 +599,9 @@ func TestUpdateInItsMiddle(t *testing.T) {
 		c.chart(ctx, "web", "a=1 Not-A-Name=1")
 		c.update(ctx)
 		got := s.Await(ctx, c.Deployment, "InstantiateFailed")
-		require.Equal(t, 2, got.Rsync["Failed"])
+		require.Equal(t, 2, got.Deployed["Failed"])
 		require.Equal(t, []string{"web/a=1", "web/b=1"}, c.holds(c.clusters[0]))
-		require.NoError(t, c.rollback(ctx, "1"))
+		require.NoError(t, c.rollback(ctx, 1))
 		s.Await(ctx, c.Deployment, "Instantiated")
 		require.Equal(t, []string{"web/a=1", "web/b=1"}, c.holds(c.clusters[0]))
 		c.end(ctx)

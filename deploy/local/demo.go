@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/drover-io/drover/deploy/examples"
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/status"
 )
 
 // demoTimeout bounds the whole demo.
@@ -44,8 +47,9 @@ func runDemo(ctx context.Context, args []string, stdout io.Writer) (err error) {
 		d.chapter("Stopping")
 		err = errors.Join(err, k.stop())
 	}()
-	d.client = client.New(k.apiURL())
-	defer d.client.Close()
+	connection := client.New(k.apiURL())
+	defer connection.Close()
+	d.vfw.API = connection.API()
 	story := make(chan error, 1)
 	go func() { story <- d.tell(ctx, k) }()
 	select {
@@ -61,10 +65,9 @@ func runDemo(ctx context.Context, args []string, stdout io.Writer) (err error) {
 }
 
 type demo struct {
-	out    io.Writer
-	begun  time.Time
-	client *client.Client
-	vfw    client.Deployment
+	out   io.Writer
+	begun time.Time
+	vfw   client.Deployment
 }
 
 func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.out, "  "+format+"\n", args...) }
@@ -93,9 +96,9 @@ func (d *demo) onboard(ctx context.Context, k *stack) error {
 			return fmt.Errorf("read kubeconfig: %w", err)
 		}
 		kubeconfigs[name] = data
-		d.vfw.Clusters = append(d.vfw.Clusters, client.Cluster{Provider: provider, Name: name})
+		d.vfw.Clusters = append(d.vfw.Clusters, domain.ClusterName{Provider: provider, Name: name})
 	}
-	return client.Register(ctx, d.client, provider, kubeconfigs, k.names(), []string{"edge"}, d.step)
+	return d.vfw.API.Register(ctx, provider, kubeconfigs, k.names(), []string{"edge"}, d.step)
 }
 
 func (d *demo) step(what string) { d.say("POST %s", what) }
@@ -116,79 +119,79 @@ func (d *demo) describe(ctx context.Context, _ *stack) error {
 		}
 		d.vfw.Apps = append(d.vfw.Apps, client.App{
 			Name: name, Chart: chart, Profile: profile,
-			Intent: client.M{"allOf": []client.M{{"clusterProvider": provider, "clusterLabel": "edge"}}},
+			Intent: domain.Placement{AllOf: []domain.AllOf{{Clusters: domain.Clusters{ClusterProvider: provider, ClusterLabel: "edge"}}}},
 		})
 	}
-	return d.vfw.Create(ctx, d.client, d.step)
+	return d.vfw.Create(ctx, d.step)
 }
 
 func (d *demo) instantiate(ctx context.Context, k *stack) error {
 	d.chapter("Approving and instantiating")
-	for _, op := range []string{"approve", "instantiate"} {
-		if err := d.vfw.Do(ctx, d.client, op); err != nil {
+	for _, op := range []domain.Operation{domain.OpApprove, domain.OpInstantiate} {
+		if err := d.vfw.Do(ctx, op); err != nil {
 			return err
 		}
 		d.say("POST %s: accepted", op)
 	}
-	if err := d.await(ctx, "Instantiated", "Applied"); err != nil {
+	if err := d.await(ctx, domain.ContextInstantiated, domain.ResourceApplied); err != nil {
 		return err
 	}
 	d.say("Web UI           %s", k.uiURL)
 	d.chapter("Status, summary")
-	if err := d.show(ctx, "output=summary"); err != nil {
+	if err := d.show(ctx, "summary"); err != nil {
 		return err
 	}
 	d.chapter("Status, all")
-	return d.show(ctx, "output=all")
+	return d.show(ctx, "all")
 }
 
 func (d *demo) terminate(ctx context.Context, _ *stack) error {
 	d.chapter("Terminating")
-	if err := d.vfw.Do(ctx, d.client, "terminate"); err != nil {
+	if err := d.vfw.Do(ctx, domain.OpTerminate); err != nil {
 		return err
 	}
 	d.say("POST terminate: accepted")
-	if err := d.await(ctx, "Terminated", "Deleted"); err != nil {
+	if err := d.await(ctx, domain.ContextTerminated, domain.ResourceDeleted); err != nil {
 		return err
 	}
 	d.chapter("Status, summary")
-	return d.show(ctx, "output=summary")
+	return d.show(ctx, "summary")
 }
 
 // await waits for an operation to end, telling how many resources are where it wants them.
-func (d *demo) await(ctx context.Context, status, state string) error {
+func (d *demo) await(ctx context.Context, where domain.ContextStatus, state domain.ResourceState) error {
 	last := ""
-	s, err := d.vfw.Wait(ctx, d.client, 100*time.Millisecond, func(s *client.Status) bool {
+	s, err := d.vfw.Wait(ctx, 100*time.Millisecond, func(s *status.Document) bool {
 		total := 0
-		for _, n := range s.Rsync {
+		for _, n := range s.Deployed {
 			total += n
 		}
-		if line := fmt.Sprintf("%s: %d of %d resources %s", s.Status, s.Rsync[state], total, state); line != last {
+		if line := fmt.Sprintf("%s: %d of %d resources %s", s.Status, s.Deployed[state], total, state); line != last {
 			d.say("%s", line)
 			last = line
 		}
-		return s.Status == status || strings.HasSuffix(s.Status, "Failed")
+		return s.Status == where || strings.HasSuffix(string(s.Status), "Failed")
 	})
 	if err != nil {
 		return err
 	}
 	const want = 12 // six resources on each of the two clusters of the seeds' example
-	if s.Status != status || s.Rsync[state] != want && len(d.vfw.Clusters) == 2 {
-		return fmt.Errorf("ended %s with %v, not %s with %d %s", s.Status, s.Rsync, status, want, state)
+	if s.Status != where || s.Deployed[state] != want && len(d.vfw.Clusters) == 2 {
+		return fmt.Errorf("ended %s with %v, not %s with %d %s", s.Status, s.Deployed, where, want, state)
 	}
 	return nil
 }
 
-func (d *demo) show(ctx context.Context, query string) error {
-	answer, err := d.client.Get(ctx, d.vfw.Path()+"/status?"+query, nil)
+// show shows the status as the API answers.
+func (d *demo) show(ctx context.Context, output string) error {
+	document, err := d.vfw.Status(ctx, url.Values{"output": {output}})
 	if err != nil {
 		return err
 	}
-	d.say("GET /v2%s/status?%s", d.vfw.Path(), query)
-	var document json.RawMessage = answer.Body
+	d.say("GET /v2%s/status?status=deployed&output=%s", client.At(d.vfw.Key()), output)
 	text, err := json.MarshalIndent(document, "  ", "  ")
 	if err != nil {
-		return fmt.Errorf("status is not JSON: %w", err)
+		return fmt.Errorf("encode status: %w", err)
 	}
 	d.say("%s", text)
 	return nil

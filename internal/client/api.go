@@ -55,7 +55,7 @@ func (a *API) File(ctx context.Context, key domain.Key) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return answer.Body, nil
+	return answer.body, nil
 }
 
 // List reads the documents of a noun directly below parent, sorted by key. Those of domain.DeploymentIntents have no names
@@ -83,9 +83,16 @@ func (a *API) Delete(ctx context.Context, key domain.Key) error {
 	return err
 }
 
+// Accepted is what is answered to an operation that was accepted.
+type Accepted struct {
+	Operation string   // the id of its run, "" where none has begun
+	Revision  int      // of a group's instance after an update; else 0
+	Warnings  []string // about the plan
+}
+
 // Operate asks an operation of an owner that needs nothing to be said with it: approve, instantiate, terminate, stop, update.
-// It returns when the operation is accepted, with warnings about the plan, and the id of its run where one has begun.
-func (a *API) Operate(ctx context.Context, owner domain.Key, op domain.Operation) (run string, warnings []string, err error) {
+// It returns when the operation is accepted.
+func (a *API) Operate(ctx context.Context, owner domain.Key, op domain.Operation) (*Accepted, error) {
 	word := string(op)
 	if n := domain.OwnerNoun(owner); n != nil {
 		word = n.Owner.Word(op)
@@ -94,12 +101,12 @@ func (a *API) Operate(ctx context.Context, owner domain.Key, op domain.Operation
 }
 
 // Rollback brings the instance of a group back to a revision; otherwise as Operate.
-func (a *API) Rollback(ctx context.Context, group domain.Key, revision int) (run string, warnings []string, err error) {
+func (a *API) Rollback(ctx context.Context, group domain.Key, revision int) (*Accepted, error) {
 	return a.operate(ctx, At(group)+"/rollback", map[string]any{"spec": map[string]string{"revision": strconv.Itoa(revision)}})
 }
 
 // Migrate hands the instance of a group over to a group of another version of the composite app; otherwise as Operate.
-func (a *API) Migrate(ctx context.Context, group domain.Key, version, target string) (run string, warnings []string, err error) {
+func (a *API) Migrate(ctx context.Context, group domain.Key, version, target string) (*Accepted, error) {
 	return a.operate(ctx, At(group)+"/migrate", map[string]any{"spec": map[string]string{
 		"targetCompositeAppVersion": version, "targetDeploymentIntentGroup": target,
 	}})
@@ -234,13 +241,13 @@ func (a *API) UserKubeconfig(ctx context.Context, reference domain.Key) ([]byte,
 	if err != nil {
 		return nil, err
 	}
-	return answer.Body, nil
+	return answer.body, nil
 }
 
 const jsonType = "application/json"
 
 // call makes a request; path is below /v2.
-func (a *API) call(ctx context.Context, method, path string, query url.Values, accept, contentType string, body io.Reader) (*Answer, error) {
+func (a *API) call(ctx context.Context, method, path string, query url.Values, accept, contentType string, body io.Reader) (*answer, error) {
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
@@ -253,7 +260,7 @@ func (a *API) read(ctx context.Context, path string, query url.Values, v any) er
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(answer.Body, v); err != nil {
+	if err := json.Unmarshal(answer.body, v); err != nil {
 		return fmt.Errorf("decode answer of GET %s: %w", path, err)
 	}
 	return nil
@@ -275,10 +282,10 @@ func (a *API) write(ctx context.Context, method, path string, o domain.Object, f
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(answer.Body, o); err != nil {
+	if err := json.Unmarshal(answer.body, o); err != nil {
 		return nil, fmt.Errorf("decode answer of %s %s: %w", method, path, err)
 	}
-	return answer.Warnings(), nil
+	return answer.warnings(), nil
 }
 
 // form has a document and its file.
@@ -303,21 +310,25 @@ func form(metadata, file []byte) (contentType string, body io.Reader, err error)
 	return w.FormDataContentType(), &b, nil
 }
 
-func (a *API) operate(ctx context.Context, path string, body any) (run string, warnings []string, err error) {
+func (a *API) operate(ctx context.Context, path string, body any) (*Accepted, error) {
 	var contentType string
 	var sent io.Reader
 	if body != nil {
 		data, err := json.Marshal(body)
 		if err != nil {
-			return "", nil, fmt.Errorf("encode body: %w", err)
+			return nil, fmt.Errorf("encode body: %w", err)
 		}
 		contentType, sent = jsonType, bytes.NewReader(data)
 	}
 	answer, err := a.call(ctx, http.MethodPost, path, nil, jsonType, contentType, sent)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	return answer.Header.Get("Drover-Operation"), answer.Warnings(), nil
+	accepted := &Accepted{Operation: answer.header.Get("Drover-Operation"), Warnings: answer.warnings()}
+	if revision, err := strconv.Atoi(string(bytes.TrimSpace(answer.body))); err == nil { // other operations say nothing, or something else
+		accepted.Revision = revision
+	}
+	return accepted, nil
 }
 
 // paged reads page after page of a list.
@@ -351,14 +362,14 @@ func paged[L, T any](ctx context.Context, a *API, path string, query url.Values,
 func (a *API) watch(ctx context.Context, path string, query url.Values, after string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		query.Set("watch", "true")
-		w, err := a.client.Watch(ctx, path+"?"+query.Encode(), after)
+		w, err := a.client.watch(ctx, path+"?"+query.Encode(), after)
 		if err != nil {
 			yield(Event{}, unanswered(ctx, err))
 			return
 		}
-		defer w.Close()
+		defer w.close()
 		for {
-			event, err := w.Next()
+			event, err := w.next()
 			switch {
 			case errors.Is(err, io.EOF):
 				return

@@ -4,76 +4,117 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/status"
 )
-
-// M is a JSON object.
-type M = map[string]any
-
-// Named is a body of metadata alone, with a spec when one is given.
-func Named(name string, spec ...any) M {
-	m := M{"metadata": M{"name": name}}
-	if len(spec) > 0 {
-		m["spec"] = spec[0]
-	}
-	return m
-}
 
 // App is one app of a Deployment.
 type App struct {
 	Name           string
 	Chart, Profile []byte // tgz
-	Intent         any    // the placement: {"allOf": …, "anyOf": …}
+	Intent         domain.Placement
 	Overrides      map[string]string
 }
 
-// Deployment is all that a user says of one deployment intent group, in the order of the API's calls.
+// Deployment is all that a user says of one deployment intent group, in the order of the API's calls, and the API to which
+// it is said.
 type Deployment struct {
+	API *API
+
 	Project, CompositeApp, Version, Profile, LogicalCloud, Group, Release string
 	Apps                                                                  []App
-	Clusters                                                              []Cluster // references of the logical cloud
+	Clusters                                                              []domain.ClusterName // references of the logical cloud
 }
 
-// Cluster names a registered cluster.
-type Cluster struct{ Provider, Name string }
-
-// CompositeAppPath is the path of the composite app.
-func (d *Deployment) CompositeAppPath() string {
-	return fmt.Sprintf("/projects/%s/composite-apps/%s/%s", d.Project, d.CompositeApp, d.Version)
+// ProjectKey is the key of the project.
+func (d *Deployment) ProjectKey() domain.Key {
+	return domain.Join(domain.Projects.Collection, d.Project)
 }
 
-// Path is the path of the deployment intent group.
-func (d *Deployment) Path() string {
-	return d.CompositeAppPath() + "/deployment-intent-groups/" + d.Group
+// CloudKey is the key of the logical cloud.
+func (d *Deployment) CloudKey() domain.Key {
+	return d.ProjectKey().Child(domain.LogicalClouds.Collection, d.LogicalCloud)
 }
+
+// CompositeAppKey is the key of the composite app.
+func (d *Deployment) CompositeAppKey() domain.Key {
+	return d.ProjectKey().Child(domain.CompositeApps.Collection, d.CompositeApp, d.Version)
+}
+
+// ProfileKey is the key of the composite profile.
+func (d *Deployment) ProfileKey() domain.Key {
+	return d.CompositeAppKey().Child(domain.CompositeProfiles.Collection, d.Profile)
+}
+
+// Key is the key of the deployment intent group.
+func (d *Deployment) Key() domain.Key {
+	return d.CompositeAppKey().Child(domain.DeploymentIntentGroups.Collection, d.Group)
+}
+
+// PlacementKey is the key of the generic placement intent.
+func (d *Deployment) PlacementKey() domain.Key {
+	return d.Key().Child(domain.PlacementIntents.Collection, "placement")
+}
+
+// AppOf is the app of a name as the API has it.
+func (d *Deployment) AppOf(name string) *domain.App {
+	return &domain.App{Identity: below(d.CompositeAppKey()), Metadata: named(name)}
+}
+
+// ProfileOf is the profile of an app.
+func (d *Deployment) ProfileOf(app string) *domain.Profile {
+	return &domain.Profile{Identity: below(d.ProfileKey()), Metadata: named(app + "-profile"), Spec: domain.ProfileSpec{App: app}}
+}
+
+// PlacementOf says where an app goes.
+func (d *Deployment) PlacementOf(app string, where domain.Placement) *domain.AppIntent {
+	return &domain.AppIntent{
+		Identity: below(d.PlacementKey()), Metadata: domain.AppIntentMetadata{Name: app + "-placement"},
+		Spec: domain.AppIntentSpec{App: app, Intent: where},
+	}
+}
+
+func below(parent domain.Key) domain.Identity { return domain.Identity{Parent: parent} }
+
+func named(name string) domain.Metadata { return domain.Metadata{Name: name} }
 
 // Create makes the project, the admin logical cloud, the composite app and the group with its intents;
 // report, when not nil, is called before each step.
-func (d *Deployment) Create(ctx context.Context, c *Client, report func(what string)) error {
-	return Run(ctx, c, append(d.CloudSteps(), d.GroupSteps()...), report)
+func (d *Deployment) Create(ctx context.Context, report func(what string)) error {
+	return d.API.Run(ctx, append(d.CloudSteps(), d.GroupSteps()...), report)
 }
 
-// Step is one call.
+// Step is one call: what is to be created, with its file if it has one, or the owner that is to be instantiated.
 type Step struct {
-	What, Path string
-	Body       any
-	File       []byte
+	Object      domain.Object
+	File        []byte
+	Instantiate domain.Key // when there is no Object
+}
+
+func (s *Step) what() string {
+	if s.Object == nil {
+		return "instantiate " + domain.OwnerNoun(s.Instantiate).Title
+	}
+	return s.Object.Noun().Title + " " + s.Object.LocalName()
 }
 
 // Run makes the calls one after the other; report, when not nil, is called before each.
-func Run(ctx context.Context, c *Client, steps []Step, report func(what string)) error {
+func (a *API) Run(ctx context.Context, steps []Step, report func(what string)) error {
 	for _, s := range steps {
 		if report != nil {
-			report(s.What)
+			report(s.what())
 		}
 		var err error
-		if s.File != nil {
-			_, err = c.PostFile(ctx, s.Path, s.Body, s.File)
+		if s.Object != nil {
+			_, err = a.Create(ctx, s.Object, s.File)
 		} else {
-			_, err = c.Post(ctx, s.Path, s.Body)
+			_, err = a.Operate(ctx, s.Instantiate, domain.OpInstantiate)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", s.What, err)
+			return fmt.Errorf("%s: %w", s.what(), err)
 		}
 	}
 	return nil
@@ -81,78 +122,83 @@ func Run(ctx context.Context, c *Client, steps []Step, report func(what string))
 
 // CloudSteps make the project and its admin logical cloud, instantiated.
 func (d *Deployment) CloudSteps() []Step {
-	clouds := "/projects/" + d.Project + "/logical-clouds"
-	cloud := clouds + "/" + d.LogicalCloud
 	steps := []Step{
-		{What: "project " + d.Project, Path: "/projects", Body: Named(d.Project)},
-		{What: "logical cloud " + d.LogicalCloud, Path: clouds, Body: Named(d.LogicalCloud, M{"level": "0"})},
+		{Object: &domain.Project{Metadata: named(d.Project)}},
+		{Object: &domain.LogicalCloud{Identity: below(d.ProjectKey()), Metadata: named(d.LogicalCloud), Spec: domain.LogicalCloudSpec{Level: "0"}}},
 	}
 	for _, k := range d.Clusters {
-		steps = append(steps, Step{
-			What: "reference to cluster " + k.Name, Path: cloud + "/cluster-references",
-			Body: Named(k.Provider+"-"+k.Name, M{"clusterProvider": k.Provider, "cluster": k.Name}),
-		})
+		steps = append(steps, Step{Object: &domain.ClusterReference{
+			Identity: below(d.CloudKey()), Metadata: named(k.Provider + "-" + k.Name),
+			Spec: domain.ClusterReferenceSpec{ClusterProvider: k.Provider, Cluster: k.Name},
+		}})
 	}
-	return append(steps, Step{What: "instantiate logical cloud", Path: cloud + "/instantiate"})
+	return append(steps, Step{Instantiate: d.CloudKey()})
 }
 
 // GroupSteps make the composite app, its profiles and the group with its intents.
 func (d *Deployment) GroupSteps() []Step {
-	app, profiles := d.CompositeAppPath(), d.CompositeAppPath()+"/composite-profiles"
-	steps := []Step{{
-		What: "composite app " + d.CompositeApp + " " + d.Version, Path: "/projects/" + d.Project + "/composite-apps",
-		Body: Named(d.CompositeApp, M{"compositeAppVersion": d.Version}),
-	}}
-	overrides := []M{}
+	steps := []Step{{Object: &domain.CompositeApp{
+		Identity: below(d.ProjectKey()), Metadata: named(d.CompositeApp), Spec: domain.CompositeAppSpec{Version: d.Version},
+	}}}
 	for _, a := range d.Apps {
-		steps = append(steps, Step{What: "app " + a.Name, Path: app + "/apps", Body: Named(a.Name), File: a.Chart})
+		steps = append(steps, Step{Object: d.AppOf(a.Name), File: a.Chart})
+	}
+	steps = append(steps, Step{Object: &domain.CompositeProfile{Identity: below(d.CompositeAppKey()), Metadata: named(d.Profile)}})
+	for _, a := range d.Apps {
+		steps = append(steps, Step{Object: d.ProfileOf(a.Name), File: a.Profile})
+	}
+	return append(steps, d.IntentSteps()...)
+}
+
+// IntentSteps make the group with its intents.
+func (d *Deployment) IntentSteps() []Step {
+	overrides := []domain.OverrideValues{}
+	for _, a := range d.Apps {
 		if len(a.Overrides) > 0 {
-			overrides = append(overrides, M{"app": a.Name, "values": a.Overrides})
+			overrides = append(overrides, domain.OverrideValues{App: a.Name, Values: a.Overrides})
 		}
 	}
-	steps = append(steps, Step{What: "composite profile " + d.Profile, Path: profiles, Body: Named(d.Profile)})
-	for _, a := range d.Apps {
-		steps = append(steps, Step{
-			What: "profile of app " + a.Name, Path: profiles + "/" + d.Profile + "/profiles",
-			Body: Named(a.Name+"-profile", M{"app": a.Name}), File: a.Profile,
-		})
+	steps := []Step{
+		{Object: &domain.DeploymentIntentGroup{
+			Identity: below(d.CompositeAppKey()), Metadata: named(d.Group), Spec: domain.DeploymentIntentGroupSpec{
+				CompositeProfile: d.Profile, Version: d.Release, LogicalCloud: d.LogicalCloud, OverrideValues: overrides,
+			},
+		}},
+		{Object: &domain.DeploymentIntent{
+			Identity: below(d.Key()), Metadata: named("intent"),
+			Spec: domain.DeploymentIntentSpec{Intent: map[string]string{"genericPlacementIntent": d.PlacementKey().Name()}},
+		}},
+		{Object: &domain.PlacementIntent{Identity: below(d.Key()), Metadata: named(d.PlacementKey().Name())}},
 	}
-	steps = append(steps,
-		Step{What: "deployment intent group " + d.Group, Path: app + "/deployment-intent-groups", Body: Named(d.Group, M{
-			"compositeProfile": d.Profile, "version": d.Release, "logicalCloud": d.LogicalCloud, "overrideValues": overrides,
-		})},
-		Step{What: "intent", Path: d.Path() + "/intents", Body: Named("intent", M{"intent": M{"genericPlacementIntent": "placement"}})},
-		Step{What: "generic placement intent", Path: d.Path() + "/generic-placement-intents", Body: Named("placement")},
-	)
 	for _, a := range d.Apps {
-		steps = append(steps, Step{
-			What: "placement of app " + a.Name, Path: d.Path() + "/generic-placement-intents/placement/app-intents",
-			Body: Named(a.Name+"-placement", M{"app": a.Name, "intent": a.Intent}),
-		})
+		steps = append(steps, Step{Object: d.PlacementOf(a.Name, a.Intent)})
 	}
 	return steps
 }
 
-// Do posts a lifecycle operation without a body: approve, instantiate, terminate, stop, update.
-func (d *Deployment) Do(ctx context.Context, c *Client, operation string) error {
-	_, err := c.Post(ctx, d.Path()+"/"+operation, nil)
+// Do asks an operation that needs nothing to be said with it: approve, instantiate, terminate, stop, update.
+func (d *Deployment) Do(ctx context.Context, operation domain.Operation) error {
+	_, err := d.API.Operate(ctx, d.Key(), operation)
 	return err
 }
 
-// Status asks for the status document with the query, such as "output=summary".
-func (d *Deployment) Status(ctx context.Context, c *Client, query string) (*Status, error) {
-	s := &Status{}
-	_, err := c.Get(ctx, d.Path()+"/status?"+query, s)
-	return s, err
+// Status asks where the group stands; otherwise as API.Status.
+func (d *Deployment) Status(ctx context.Context, query url.Values) (*status.Document, error) {
+	return d.API.Status(ctx, d.Key(), query)
+}
+
+// Summary is the status without what stands in single clusters.
+func (d *Deployment) Summary(ctx context.Context) (*status.Document, error) {
+	return d.Status(ctx, url.Values{"output": {"summary"}})
 }
 
 // Wait polls the summary until done says so or ctx ends, and returns the last one seen.
-func (d *Deployment) Wait(ctx context.Context, c *Client, every time.Duration, done func(*Status) bool) (*Status, error) {
+func (d *Deployment) Wait(ctx context.Context, every time.Duration, done func(*status.Document) bool) (*status.Document, error) {
 	t := time.NewTicker(every)
 	defer t.Stop()
-	var last *Status
+	var last *status.Document
 	for {
-		s, err := d.Status(ctx, c, "output=summary")
+		s, err := d.Summary(ctx)
 		if err == nil {
 			if last = s; done(s) {
 				return s, nil
@@ -167,14 +213,14 @@ func (d *Deployment) Wait(ctx context.Context, c *Client, every time.Duration, d
 }
 
 // Register makes the provider and registers its clusters, with labels if any.
-func Register(ctx context.Context, c *Client, provider string, kubeconfigs map[string][]byte, names, labels []string, report func(string)) error {
-	steps := []Step{{What: "cluster provider " + provider, Path: "/cluster-providers", Body: Named(provider)}}
+func (a *API) Register(ctx context.Context, provider string, kubeconfigs map[string][]byte, names, labels []string, report func(string)) error {
+	steps := []Step{{Object: &domain.ClusterProvider{Metadata: named(provider)}}}
 	for _, name := range names {
-		clusters := "/cluster-providers/" + provider + "/clusters"
-		steps = append(steps, Step{What: "cluster " + name, Path: clusters, Body: Named(name), File: kubeconfigs[name]})
+		c := &domain.Cluster{Identity: below(domain.Join(domain.ClusterProviders.Collection, provider)), Metadata: named(name)}
+		steps = append(steps, Step{Object: c, File: kubeconfigs[name]})
 		for _, label := range labels {
-			steps = append(steps, Step{What: "label " + label + " of cluster " + name, Path: clusters + "/" + name + "/labels", Body: M{"clusterLabel": label}})
+			steps = append(steps, Step{Object: &domain.ClusterLabel{Identity: below(domain.KeyOf(c)), Label: label}})
 		}
 	}
-	return Run(ctx, c, steps, report)
+	return a.Run(ctx, steps, report)
 }

@@ -21,15 +21,13 @@ type Event struct {
 	Data string
 }
 
-// Watch is a stream of events that is open.
-type Watch struct {
+// stream is a stream of events that is open.
+type stream struct {
 	body   io.ReadCloser
 	reader *bufio.Reader
 	ctx    context.Context
 	end    context.CancelCauseFunc
 	silent *time.Timer
-	// Header is the answer's.
-	Header http.Header
 }
 
 // silence is how long a stream may say nothing: the server says something every policy.StreamBeat.
@@ -38,11 +36,11 @@ const silence = 3 * policy.StreamBeat
 // errSilent ends a stream whose server is gone without a word.
 var errSilent = fail.New(fail.Timeout, "nothing has come over the stream for %s", silence)
 
-// Watch opens a stream of events, after the one with an id, "" for none. It stays open until ctx ends, it is closed, or the
+// watch opens a stream of events, after the one with an id, "" for none. It stays open until ctx ends, it is closed, or the
 // server says nothing any more.
-func (c *Client) Watch(ctx context.Context, path, after string) (*Watch, error) {
+func (c *Client) watch(ctx context.Context, path, after string) (*stream, error) {
 	ctx, end := context.WithCancelCause(ctx)
-	w := &Watch{ctx: ctx, end: end, silent: time.AfterFunc(silence, func() { end(errSilent) })}
+	w := &stream{ctx: ctx, end: end, silent: time.AfterFunc(silence, func() { end(errSilent) })}
 	if err := w.open(c, path, after); err != nil {
 		w.silent.Stop()
 		end(nil)
@@ -51,7 +49,7 @@ func (c *Client) Watch(ctx context.Context, path, after string) (*Watch, error) 
 	return w, nil
 }
 
-func (w *Watch) open(c *Client, path, after string) error {
+func (w *stream) open(c *Client, path, after string) error {
 	req, err := http.NewRequestWithContext(w.ctx, http.MethodGet, c.base+path, nil)
 	if err != nil {
 		return fmt.Errorf("make request: %w", err)
@@ -72,13 +70,13 @@ func (w *Watch) open(c *Client, path, after string) error {
 		}
 		return refused(res, data, http.MethodGet, path)
 	}
-	w.body, w.Header = res.Body, res.Header
+	w.body = res.Body
 	w.reader = bufio.NewReader(hearing{w})
 	return nil
 }
 
 // hearing reads the body and notes that something has come.
-type hearing struct{ *Watch }
+type hearing struct{ *stream }
 
 func (h hearing) Read(p []byte) (int, error) {
 	n, err := h.body.Read(p)
@@ -89,21 +87,21 @@ func (h hearing) Read(p []byte) (int, error) {
 }
 
 // because says why a stream has ended, where the silence has ended it.
-func (w *Watch) because(err error) error {
+func (w *stream) because(err error) error {
 	if err != nil && errors.Is(context.Cause(w.ctx), errSilent) {
 		return errSilent
 	}
 	return err
 }
 
-// Next waits for the next event; io.EOF when the server has closed the stream.
-func (w *Watch) Next() (Event, error) {
+// next waits for the next event; io.EOF when the server has closed the stream.
+func (w *stream) next() (Event, error) {
 	e, err := ReadEvent(w.reader)
 	return e, w.because(err)
 }
 
-// Close closes the stream.
-func (w *Watch) Close() error {
+// close closes the stream.
+func (w *stream) close() error {
 	w.silent.Stop()
 	w.end(nil)
 	return w.body.Close()

@@ -27,6 +27,8 @@ import (
 
 	"github.com/drover-io/drover/internal/built"
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/test/harness"
 )
 
@@ -62,7 +64,7 @@ type applying struct {
 	*harness.Stack
 	api        dynamic.Interface
 	kubeconfig string // file
-	cluster    client.Cluster
+	cluster    domain.ClusterName
 }
 
 // compare applies n ConfigMaps in each way, in so many rounds; suffix ends the figures' keys.
@@ -107,19 +109,19 @@ func (a *applying) compare(ctx context.Context, t *testing.T, n, rounds int, suf
 
 func (a *applying) byDrover(ctx context.Context, t *testing.T, n int, poll time.Duration) time.Duration {
 	t.Helper()
-	d := a.On(ctx, []client.Cluster{a.cluster}, client.App{Name: "many", Chart: harness.Chart(t, "many", harness.ConfigMaps("many", n))})
-	require.NoError(t, d.Do(ctx, a.Client, "approve"))
+	d := a.On(ctx, []domain.ClusterName{a.cluster}, client.App{Name: "many", Chart: harness.Chart(t, "many", harness.ConfigMaps("many", n))})
+	require.NoError(t, d.Do(ctx, "approve"))
 	begun := time.Now()
-	require.NoError(t, d.Do(ctx, a.Client, "instantiate"))
-	got, err := d.Wait(ctx, a.Client, poll, func(g *client.Status) bool { return g.Status != "Instantiating" })
+	require.NoError(t, d.Do(ctx, "instantiate"))
+	got, err := d.Wait(ctx, poll, func(g *status.Document) bool { return g.Status != "Instantiating" })
 	took := time.Since(begun)
 	require.NoError(t, err)
-	require.Equal(t, "Instantiated", got.Status)
-	require.Equal(t, n, a.count(ctx, t, "emco/deployment-id="+got.ContextID()+"-many"))
-	require.NoError(t, d.Do(ctx, a.Client, "terminate"))
-	got, err = d.Wait(ctx, a.Client, 50*time.Millisecond, func(g *client.Status) bool { return g.Status != "Terminating" })
+	require.Equal(t, domain.ContextInstantiated, got.Status)
+	require.Equal(t, n, a.count(ctx, t, "emco/deployment-id="+got.States.ContextID()+"-many"))
+	require.NoError(t, d.Do(ctx, "terminate"))
+	got, err = d.Wait(ctx, 50*time.Millisecond, func(g *status.Document) bool { return g.Status != "Terminating" })
 	require.NoError(t, err)
-	require.Equal(t, map[string]int{"Deleted": n}, got.Rsync)
+	require.Equal(t, map[domain.ResourceState]int{"Deleted": n}, got.Deployed)
 	return took
 }
 

@@ -84,20 +84,12 @@ type changing struct {
 
 func newChanging(ctx context.Context, t *testing.T, s *harness.Stack, how domain.Report, c *harness.Cluster) *changing {
 	t.Helper()
-	provider := "reports-" + string(how)
-	clusters := "/cluster-providers/" + provider + "/clusters"
-	_, err := s.Client.Post(ctx, "/cluster-providers", client.Named(provider))
-	require.NoError(t, err)
-	_, err = s.Client.PostFile(ctx, clusters, client.Named(c.Name, client.M{"report": how}), c.Kubeconfig(t))
-	require.NoError(t, err)
-	_, err = s.Client.Post(ctx, clusters+"/"+c.Name+"/labels", client.M{"clusterLabel": "edge"})
-	require.NoError(t, err)
-	d := s.On(ctx, []client.Cluster{{Provider: provider, Name: c.Name}}, client.App{Name: "app", Chart: harness.Chart(t, "app", harness.ConfigMaps("app", 10))})
-	require.NoError(t, d.Do(ctx, s.Client, "approve"))
-	require.NoError(t, d.Do(ctx, s.Client, "instantiate"))
+	d := s.On(ctx, []domain.ClusterName{s.RegisterAs(ctx, c.Name, c.Kubeconfig(t), how)}, client.App{Name: "app", Chart: harness.Chart(t, "app", harness.ConfigMaps("app", 10))})
+	require.NoError(t, d.Do(ctx, "approve"))
+	require.NoError(t, d.Do(ctx, "instantiate"))
 	s.Await(ctx, d, "Instantiated")
 	f := &changing{Stack: s, name: d.Release + "-app-000", at: c.Client(t).CoreV1().ConfigMaps(metav1.NamespaceDefault)}
-	f.query = d.Path() + "/status?type=cluster&output=detail&resource=" + f.name
+	f.query = client.At(d.Key()) + "/status?type=cluster&output=detail&resource=" + f.name
 	f.await(ctx, t, f.change(ctx, t))
 	return f
 }
@@ -125,7 +117,7 @@ func (f *changing) seen(ctx context.Context) (int, error) {
 			}
 		}
 	}
-	if _, err := f.Client.Get(ctx, f.query, &answer); err != nil {
+	if _, err := f.Read(ctx, f.query, &answer); err != nil {
 		return 0, err
 	}
 	for _, a := range answer.Apps {
@@ -212,9 +204,9 @@ func agentCost(ctx context.Context, t *testing.T) (figures []figure) {
 	c.DefineReports(t)
 	fill(ctx, t, c, others)
 	d := s.Deployment(ctx, []*harness.Cluster{c}, client.App{Name: "app", Chart: harness.Chart(t, "app", harness.ConfigMaps("app", 1))})
-	require.NoError(t, d.Do(ctx, s.Client, "approve"))
-	require.NoError(t, d.Do(ctx, s.Client, "instantiate"))
-	label := "emco/deployment-id=" + s.Await(ctx, d, "Instantiated").ContextID() + "-app"
+	require.NoError(t, d.Do(ctx, "approve"))
+	require.NoError(t, d.Do(ctx, "instantiate"))
+	label := "emco/deployment-id=" + s.Await(ctx, d, "Instantiated").States.ContextID() + "-app"
 	agent := c.StartAgent(t)
 	present := func(n int) {
 		t.Helper()
@@ -222,7 +214,7 @@ func agentCost(ctx context.Context, t *testing.T) (figures []figure) {
 			var answer struct {
 				Counts map[string]int `json:"cluster-status"`
 			}
-			_, err := s.Client.Get(ctx, d.Path()+"/status?type=cluster&output=summary", &answer)
+			_, err := s.Read(ctx, client.At(d.Key())+"/status?type=cluster&output=summary", &answer)
 			require.NoError(t, err)
 			if answer.Counts["Present"] == n {
 				return
@@ -286,7 +278,7 @@ func watching(ctx context.Context, t *testing.T) []figure {
 		t.Run(string(how), func(t *testing.T) { // its processes end before the next ones begin
 			f := simulateOn(ctx, t, harness.Servers{}, how, clusters, clusters, asked)
 			d := f.deployment(ctx, t, "watched", firstLabel(clusters), 1, scaleResources)
-			require.NoError(t, d.Do(ctx, f.Client, "instantiate"))
+			require.NoError(t, d.Do(ctx, "instantiate"))
 			f.Await(ctx, d, "Instantiated")
 			if how != domain.ReportNone {
 				f.heard(ctx, t, clusters)
@@ -334,7 +326,7 @@ func (f *simulated) reportedAnswers(ctx context.Context, t *testing.T, n int) (f
 		var answer struct {
 			Counts map[string]int `json:"cluster-status"`
 		}
-		_, err := f.Client.Get(ctx, d.Path()+"/status?type=cluster&output=summary", &answer)
+		_, err := f.Read(ctx, client.At(d.Key())+"/status?type=cluster&output=summary", &answer)
 		require.NoError(t, err)
 		present = answer.Counts["Present"]
 	}

@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/test/fleet"
 	"github.com/drover-io/drover/test/harness"
 )
@@ -94,14 +96,14 @@ func dead(ctx context.Context, t *testing.T) []figure {
 	run := func(dead int, faults ...fleet.Fault) live {
 		t.Helper()
 		l := f.live(ctx, t, d, clusters, dead, faults...)
-		got, err := d.Wait(ctx, f.Client, calm, func(s *client.Status) bool { return s.Status != "Instantiating" })
+		got, err := d.Wait(ctx, calm, func(s *status.Document) bool { return s.Status != "Instantiating" })
 		require.NoError(t, err)
 		if got.Status != "Instantiated" {
-			why, err := f.Client.Get(ctx, d.Path()+"/status?output=detail&cluster="+f.provider+"%2B"+f.fleet.Names[0], nil)
+			why, err := f.Read(ctx, client.At(d.Key())+"/status?output=detail&cluster="+f.provider+"%2B"+f.fleet.Names[0], nil)
 			require.NoError(t, err)
 			t.Logf("%s", why.Body)
 		}
-		require.Equal(t, map[string]int{"Applied": apps * scaleResources * clusters}, got.Rsync, "they are back")
+		require.Equal(t, map[domain.ResourceState]int{"Applied": apps * scaleResources * clusters}, got.Deployed, "they are back")
 		f.operate(ctx, t, d, "terminate", clusters)
 		return l
 	}
@@ -189,7 +191,7 @@ func (f *simulated) live(ctx context.Context, t *testing.T, d *client.Deployment
 	}
 	want := applied() + int64(len(d.Apps)*scaleResources*(clusters-dead))
 	begun, before := time.Now(), spent()
-	require.NoError(t, d.Do(ctx, f.Client, "instantiate"))
+	require.NoError(t, d.Do(ctx, "instantiate"))
 	for applied() < want {
 		require.NoError(t, ctx.Err())
 		time.Sleep(calm)
@@ -209,14 +211,14 @@ func stopping(ctx context.Context, t *testing.T) []figure {
 	var stopped, replaced, stoppedAgain []time.Duration
 	for range rounds {
 		f.fleet.Harm(t, fleet.All, fleet.Fault{Hang: true})
-		require.NoError(t, d.Do(ctx, f.Client, "instantiate"))
+		require.NoError(t, d.Do(ctx, "instantiate"))
 		f.asked(ctx, t, 2*atOnce) // the first try of each and the second
 		stopped = append(stopped, f.until(ctx, t, d, "stop", "InstantiateFailed"))
 
 		f.fleet.Harm(t, fleet.All)
 		f.operate(ctx, t, d, "terminate", clusters)
 		f.fleet.Harm(t, fleet.All, fleet.Fault{Hang: true})
-		require.NoError(t, d.Do(ctx, f.Client, "instantiate"))
+		require.NoError(t, d.Do(ctx, "instantiate"))
 		f.asked(ctx, t, 2*atOnce) // the first try of each and the second
 		replaced = append(replaced, f.until(ctx, t, d, "terminate", "Terminating"))
 		f.asked(ctx, t, 2*atOnce) // the first try of each and the second
@@ -250,11 +252,11 @@ func (f *simulated) asked(ctx context.Context, t *testing.T, requests int64) {
 }
 
 // until posts an operation and returns how long it takes until the app context has the status.
-func (f *simulated) until(ctx context.Context, t *testing.T, d *client.Deployment, operation, status string) time.Duration {
+func (f *simulated) until(ctx context.Context, t *testing.T, d *client.Deployment, operation domain.Operation, where domain.ContextStatus) time.Duration {
 	t.Helper()
 	begun := time.Now()
-	require.NoError(t, d.Do(ctx, f.Client, operation))
-	_, err := d.Wait(ctx, f.Client, calm, func(s *client.Status) bool { return s.Status == status })
+	require.NoError(t, d.Do(ctx, operation))
+	_, err := d.Wait(ctx, calm, func(s *status.Document) bool { return s.Status == where })
 	require.NoError(t, err)
 	return time.Since(begun)
 }
@@ -272,7 +274,7 @@ func restart(ctx context.Context, t *testing.T) []figure {
 		f.fleet.Harm(t, fleet.All, fleet.Fault{Verb: "apply", Refuse: true})
 		for i := range deployments {
 			deployments[i] = f.single(ctx, t, fmt.Sprintf("open%d-%d", round, i), f.clusters[i])
-			require.NoError(t, deployments[i].Do(ctx, f.Client, "instantiate"))
+			require.NoError(t, deployments[i].Do(ctx, "instantiate"))
 		}
 		before := time.Now()
 		f.Restart()
@@ -284,7 +286,7 @@ func restart(ctx context.Context, t *testing.T) []figure {
 		}
 		first = append(first, time.Since(before))
 		for _, d := range deployments {
-			_, err := d.Wait(ctx, f.Client, calm, func(s *client.Status) bool { return s.Status == "Instantiated" })
+			_, err := d.Wait(ctx, calm, func(s *status.Document) bool { return s.Status == "Instantiated" })
 			require.NoError(t, err)
 		}
 		all = append(all, time.Since(before))
@@ -300,16 +302,16 @@ func restart(ctx context.Context, t *testing.T) []figure {
 }
 
 // single is one app of one ConfigMap for one cluster, approved.
-func (f *simulated) single(ctx context.Context, t *testing.T, name string, c client.Cluster) *client.Deployment {
+func (f *simulated) single(ctx context.Context, t *testing.T, name string, c domain.ClusterName) *client.Deployment {
 	t.Helper()
 	d := *f.cloud
 	d.CompositeApp, d.Version, d.Profile, d.Group, d.Release = name, "v1", "profile", name, name
 	d.Apps = []client.App{{
 		Name: "app0", Chart: harness.Chart(t, "app0", harness.ConfigMaps("app0", 1)), Profile: harness.Profile(t),
-		Intent: client.M{"allOf": []client.M{{"clusterProvider": c.Provider, "cluster": c.Name}}},
+		Intent: harness.All(c),
 	}}
-	require.NoError(t, client.Run(ctx, f.Client, d.GroupSteps(), nil))
-	require.NoError(t, d.Do(ctx, f.Client, "approve"))
+	require.NoError(t, d.API.Run(ctx, d.GroupSteps(), nil))
+	require.NoError(t, d.Do(ctx, "approve"))
 	return &d
 }
 
@@ -367,7 +369,7 @@ func (f *simulated) askAll(ctx context.Context, t *testing.T, d *client.Deployme
 		g.Go(func() error {
 			for range max(times/clients, 1) {
 				begun := time.Now()
-				a, err := f.Client.Get(ctx, d.Path()+"/status?"+query, nil)
+				a, err := f.Read(ctx, client.At(d.Key())+"/status?"+query, nil)
 				if err != nil {
 					return err
 				}

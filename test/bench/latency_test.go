@@ -9,6 +9,8 @@ import (
 
 	"github.com/drover-io/drover/deploy/examples"
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/test/harness"
 )
 
@@ -17,7 +19,7 @@ import (
 func latencies(ctx context.Context, t *testing.T) []figure {
 	t.Helper()
 	s := harness.NewStack(t)
-	var clusters []client.Cluster
+	var clusters []domain.ClusterName
 	for _, name := range harness.ClusterNames {
 		clusters = append(clusters, s.Register(ctx, name, harness.Kubeconfig(t, name)))
 	}
@@ -30,15 +32,15 @@ func latencies(ctx context.Context, t *testing.T) []figure {
 		apps = append(apps, client.App{Name: name, Chart: chart, Profile: profile})
 	}
 	d := s.On(ctx, clusters, apps...)
-	require.NoError(t, d.Do(ctx, s.Client, "approve"))
+	require.NoError(t, d.Do(ctx, "approve"))
 	var accepted, whole, summary, all []time.Duration
 	for round := range 21 {
 		begun := time.Now()
-		require.NoError(t, d.Do(ctx, s.Client, "instantiate"))
+		require.NoError(t, d.Do(ctx, "instantiate"))
 		answered := time.Since(begun)
-		got, err := d.Wait(ctx, s.Client, calm, func(g *client.Status) bool { return g.Status != "Instantiating" })
+		got, err := d.Wait(ctx, calm, func(g *status.Document) bool { return g.Status != "Instantiating" })
 		require.NoError(t, err)
-		require.Equal(t, map[string]int{"Applied": 12}, got.Rsync)
+		require.Equal(t, map[domain.ResourceState]int{"Applied": 12}, got.Deployed)
 		if round > 0 {
 			accepted, whole = append(accepted, answered), append(whole, time.Since(begun))
 			for range 10 {
@@ -46,10 +48,10 @@ func latencies(ctx context.Context, t *testing.T) []figure {
 				all = append(all, ask(ctx, t, s, d, "output=all"))
 			}
 		}
-		require.NoError(t, d.Do(ctx, s.Client, "terminate"))
-		got, err = d.Wait(ctx, s.Client, 20*time.Millisecond, func(g *client.Status) bool { return g.Status != "Terminating" })
+		require.NoError(t, d.Do(ctx, "terminate"))
+		got, err = d.Wait(ctx, 20*time.Millisecond, func(g *status.Document) bool { return g.Status != "Terminating" })
 		require.NoError(t, err)
-		require.Equal(t, map[string]int{"Deleted": 12}, got.Rsync)
+		require.Equal(t, map[domain.ResourceState]int{"Deleted": 12}, got.Deployed)
 	}
 	return []figure{
 		measured("instantiate_vfw_accepted_ms", "vFW (3 apps, 2 clusters): POST instantiate until its answer", accepted),
@@ -62,7 +64,7 @@ func latencies(ctx context.Context, t *testing.T) []figure {
 func ask(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment, query string) time.Duration {
 	t.Helper()
 	begun := time.Now()
-	_, err := d.Status(ctx, s.Client, query)
+	_, err := s.Read(ctx, client.At(d.Key())+"/status?"+query, nil)
 	require.NoError(t, err)
 	return time.Since(begun)
 }

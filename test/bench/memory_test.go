@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
 )
 
 // remembering measures what memory Temporal takes while groups are instantiated and terminated without a rest: whether it
@@ -33,7 +35,7 @@ func remembering(ctx context.Context, t *testing.T) []figure {
 	done, early, began := 0, false, time.Now()
 	cpu := -f.Temporal.CPU(t)
 	for time.Since(began) < over {
-		for _, operation := range []string{"instantiate", "terminate"} {
+		for _, operation := range []domain.Operation{domain.OpInstantiate, domain.OpTerminate} {
 			f.operate(ctx, t, d, operation, clusters)
 			done += scaleApps * clusters
 		}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
 )
 
 // TestProfile writes CPU profiles of every process while 3 apps go to 100 clusters and are removed again,
@@ -27,10 +29,10 @@ func TestProfile(t *testing.T) {
 	profiled := make(chan error, 1)
 	go func() { profiled <- f.Profile(ctx, over, folder) }()
 	for begun := time.Now(); time.Since(begun) < over; {
-		for _, operation := range []string{"instantiate", "terminate"} {
+		for _, operation := range []domain.Operation{domain.OpInstantiate, domain.OpTerminate} {
 			r := f.operate(ctx, t, d, operation, clusters)
 			t.Logf("%s: %.1f ms per (app, cluster); CPU %v", operation, r.leafMillis, r.cpu)
-			if operation == "instantiate" {
+			if operation == domain.OpInstantiate {
 				events, bytes := f.largest(ctx, t, d, r.contextID, clusters)
 				t.Logf("largest history: %d events, %d bytes", events, bytes)
 			}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/test/harness"
 	"github.com/drover-io/drover/workflows"
 )
@@ -33,7 +34,7 @@ type simulated struct {
 	*harness.Stack
 	fleet    *harness.Fleet
 	provider string
-	clusters []client.Cluster
+	clusters []domain.ClusterName
 	cloud    *client.Deployment // the project with its logical cloud
 	temporal temporalclient.Client
 }
@@ -52,41 +53,46 @@ func simulateOn(ctx context.Context, t *testing.T, servers harness.Servers, how 
 	t.Helper()
 	f := &simulated{Stack: harness.NewStackOn(t, servers), fleet: harness.StartFleet(t, n), provider: "fleet"}
 	f.temporal = f.TemporalClient()
-	_, err := f.Client.Post(ctx, "/cluster-providers", client.Named(f.provider))
-	require.NoError(t, err)
+	api := f.Client.API()
+	provider := &domain.ClusterProvider{Metadata: domain.Metadata{Name: f.provider}}
+	require.NoError(t, api.Run(ctx, []client.Step{{Object: provider}}, nil))
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(registerAtOnce)
-	under := "/cluster-providers/" + f.provider + "/clusters"
 	for i, name := range f.fleet.Names {
-		f.clusters = append(f.clusters, client.Cluster{Provider: f.provider, Name: name})
+		f.clusters = append(f.clusters, domain.ClusterName{Provider: f.provider, Name: name})
 		g.Go(func() error {
-			if _, err := f.Client.PostFile(gctx, under, client.Named(name, client.M{"report": how}), f.fleet.Kubeconfig(t, name)); err != nil {
-				return err
+			c := &domain.Cluster{
+				Identity: domain.Identity{Parent: domain.KeyOf(provider)}, Metadata: domain.Metadata{Name: name}, Spec: domain.ClusterSpec{Report: how},
 			}
+			steps := []client.Step{{Object: c, File: f.fleet.Kubeconfig(t, name)}}
 			for _, size := range first {
-				if i >= size {
-					continue
-				}
-				if _, err := f.Client.Post(gctx, under+"/"+name+"/labels", client.M{"clusterLabel": firstLabel(size)}); err != nil {
-					return err
+				if i < size {
+					steps = append(steps, client.Step{Object: &domain.ClusterLabel{
+						Identity: domain.Identity{Parent: domain.KeyOf(c)}, Label: firstLabel(size),
+					}})
 				}
 			}
-			return nil
+			return api.Run(gctx, steps, nil)
 		})
 	}
 	require.NoError(t, g.Wait())
-	f.cloud = &client.Deployment{Project: "scale", LogicalCloud: "admin", Clusters: f.clusters}
+	f.cloud = &client.Deployment{API: api, Project: "scale", LogicalCloud: "admin", Clusters: f.clusters}
 	steps := f.cloud.CloudSteps()
 	last := len(steps) - 1
-	require.NoError(t, client.Run(ctx, f.Client, steps[:2], nil))
+	require.NoError(t, api.Run(ctx, steps[:2], nil))
 	g, gctx = errgroup.WithContext(ctx)
 	g.SetLimit(registerAtOnce)
 	for _, step := range steps[2:last] {
-		g.Go(func() error { return client.Run(gctx, f.Client, []client.Step{step}, nil) })
+		g.Go(func() error { return api.Run(gctx, []client.Step{step}, nil) })
 	}
 	require.NoError(t, g.Wait())
-	require.NoError(t, client.Run(ctx, f.Client, steps[last:], nil))
+	require.NoError(t, api.Run(ctx, steps[last:], nil))
 	return f
+}
+
+// labelled places on the clusters with a label.
+func (f *simulated) labelled(label string) domain.Placement {
+	return harness.Labelled(label, domain.ClusterName{Provider: f.provider})
 }
 
 // deployment is apps of ConfigMaps on the clusters with a label, approved.
@@ -98,11 +104,11 @@ func (f *simulated) deployment(ctx context.Context, t *testing.T, name, label st
 		app := fmt.Sprintf("app%d", i)
 		d.Apps = append(d.Apps, client.App{
 			Name: app, Chart: harness.Chart(t, app, harness.ConfigMaps(app, resources)), Profile: harness.Profile(t),
-			Intent: client.M{"allOf": []client.M{{"clusterProvider": f.provider, "clusterLabel": label}}},
+			Intent: f.labelled(label),
 		})
 	}
-	require.NoError(t, client.Run(ctx, f.Client, d.GroupSteps(), nil))
-	require.NoError(t, d.Do(ctx, f.Client, "approve"))
+	require.NoError(t, d.API.Run(ctx, d.GroupSteps(), nil))
+	require.NoError(t, d.Do(ctx, "approve"))
 	return &d
 }
 
@@ -125,37 +131,37 @@ func (f *simulated) processes() map[string]*harness.Process {
 
 // operate runs an operation on apps of scaleResources to its end, and checks the end by status and by what
 // is in the clusters.
-func (f *simulated) operate(ctx context.Context, t *testing.T, d *client.Deployment, operation string, clusters int) run {
+func (f *simulated) operate(ctx context.Context, t *testing.T, d *client.Deployment, operation domain.Operation, clusters int) run {
 	t.Helper()
 	return f.operateOn(ctx, t, d, operation, clusters, scaleResources)
 }
 
 // operateOn is operate for apps of so many resources.
-func (f *simulated) operateOn(ctx context.Context, t *testing.T, d *client.Deployment, operation string, clusters, perApp int) run {
+func (f *simulated) operateOn(ctx context.Context, t *testing.T, d *client.Deployment, operation domain.Operation, clusters, perApp int) run {
 	t.Helper()
 	r := run{cpu: map[string]time.Duration{}, peakMiB: map[string]float64{}}
 	for name, p := range f.processes() {
 		p.ForgetPeak(t)
 		r.cpu[name] = -p.CPU(t)
 	}
-	under, ended, state, left := "Instantiating", "Instantiated", "Applied", true
-	if operation == "terminate" {
-		under, ended, state, left = "Terminating", "Terminated", "Deleted", false
+	under, ended, state, left := domain.ContextInstantiating, domain.ContextInstantiated, domain.ResourceApplied, true
+	if operation == domain.OpTerminate {
+		under, ended, state, left = domain.ContextTerminating, domain.ContextTerminated, domain.ResourceDeleted, false
 	}
 	begun := time.Now()
-	require.NoError(t, d.Do(ctx, f.Client, operation))
+	require.NoError(t, d.Do(ctx, operation))
 	r.accepted = time.Since(begun)
-	got, err := d.Wait(ctx, f.Client, calm*4, func(s *client.Status) bool { return s.Status != under })
+	got, err := d.Wait(ctx, calm*4, func(s *status.Document) bool { return s.Status != under })
 	r.took = time.Since(begun)
 	require.NoError(t, err)
 	require.Equal(t, ended, got.Status)
 	resources := len(d.Apps) * perApp * clusters
-	require.Equal(t, map[string]int{state: resources}, got.Rsync)
+	require.Equal(t, map[domain.ResourceState]int{state: resources}, got.Deployed)
 	for name, p := range f.processes() {
 		r.cpu[name] += p.CPU(t)
 		r.peakMiB[name] = p.PeakMiB(t)
 	}
-	r.contextID = got.ContextID()
+	r.contextID = got.States.ContextID()
 	r.leafMillis = r.took.Seconds() * 1000 / float64(len(d.Apps)*clusters)
 	there := 0
 	for i := range d.Apps {
@@ -179,7 +185,7 @@ func (f *simulated) history(ctx context.Context, t *testing.T, id string) (event
 
 // scope is that of an operation on a deployment's context.
 func scope(d *client.Deployment, contextID string, op domain.Operation) domain.Scope {
-	return domain.Scope{Owner: domain.Key(d.Path()[1:]), ContextID: contextID, Operation: op}
+	return domain.Scope{Owner: d.Key(), ContextID: contextID, Operation: op}
 }
 
 // largest is the greatest history of an instantiate's workflows.

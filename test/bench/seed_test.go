@@ -44,13 +44,11 @@ func (f *simulated) carryOne(ctx context.Context, db *store.Store, i int, chart,
 	d := *f.cloud
 	d.CompositeApp, d.Version, d.Profile = fmt.Sprintf("carried%d", i), "v1", "profile"
 	d.Group, d.Release = d.CompositeApp, d.CompositeApp
-	d.Apps = []client.App{{Name: "app0", Chart: chart, Profile: profile, Intent: client.M{"allOf": []client.M{
-		{"clusterProvider": f.provider, "clusterLabel": firstLabel(len(f.clusters))},
-	}}}}
-	if err := client.Run(ctx, f.Client, d.GroupSteps(), nil); err != nil {
+	d.Apps = []client.App{{Name: "app0", Chart: chart, Profile: profile, Intent: f.labelled(firstLabel(len(f.clusters)))}}
+	if err := d.API.Run(ctx, d.GroupSteps(), nil); err != nil {
 		return err
 	}
-	if err := d.Do(ctx, f.Client, "approve"); err != nil {
+	if err := d.Do(ctx, "approve"); err != nil {
 		return err
 	}
 	name := d.Release + "-app0-000"

@@ -14,6 +14,8 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/test/harness"
 )
 
@@ -30,16 +32,16 @@ func TestTimeline(t *testing.T) {
 	cluster := s.Register(ctx, name, harness.Kubeconfig(t, name))
 	temporal := s.TemporalClient()
 	for round := range 3 { // the first warms up
-		d := s.On(ctx, []client.Cluster{cluster}, client.App{Name: "many", Chart: harness.Chart(t, "many", harness.ConfigMaps("many", 500))})
-		require.NoError(t, d.Do(ctx, s.Client, "approve"))
+		d := s.On(ctx, []domain.ClusterName{cluster}, client.App{Name: "many", Chart: harness.Chart(t, "many", harness.ConfigMaps("many", 500))})
+		require.NoError(t, d.Do(ctx, "approve"))
 		begun := time.Now()
 		since := func(at time.Time) float64 { return float64(at.Sub(begun).Microseconds()) / 1000 }
-		require.NoError(t, d.Do(ctx, s.Client, "instantiate"))
+		require.NoError(t, d.Do(ctx, "instantiate"))
 		answered := time.Now()
-		got, err := d.Wait(ctx, s.Client, eager, func(g *client.Status) bool { return g.Status != "Instantiating" })
+		got, err := d.Wait(ctx, eager, func(g *status.Document) bool { return g.Status != "Instantiating" })
 		seen := time.Now()
 		require.NoError(t, err)
-		require.Equal(t, "Instantiated", got.Status)
+		require.Equal(t, domain.ContextInstantiated, got.Status)
 		time.Sleep(2 * time.Second) // until the list of workflows knows them
 		list, err := temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Namespace: "drover"})
 		require.NoError(t, err)
@@ -69,8 +71,8 @@ func TestTimeline(t *testing.T) {
 			fmt.Fprintf(&b, "%8.1f %s\n", l.at, l.text)
 		}
 		t.Logf("round %d\n%s", round, b.String())
-		require.NoError(t, d.Do(ctx, s.Client, "terminate"))
-		_, err = d.Wait(ctx, s.Client, 50*time.Millisecond, func(g *client.Status) bool { return g.Status != "Terminating" })
+		require.NoError(t, d.Do(ctx, "terminate"))
+		_, err = d.Wait(ctx, 50*time.Millisecond, func(g *status.Document) bool { return g.Status != "Terminating" })
 		require.NoError(t, err)
 	}
 }

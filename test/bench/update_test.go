@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/test/harness"
 )
 
@@ -55,17 +57,14 @@ func (f *simulated) chart(ctx context.Context, t *testing.T, d *client.Deploymen
 	app := d.Apps[0].Name
 	templates := maps.Clone(harness.ConfigMaps(app, scaleResources))
 	templates["more.yaml"] = fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}-%s'}\ndata: {says: '%s'}\n", name, says)
-	_, err := f.Client.PutFile(ctx, d.CompositeAppPath()+"/apps/"+app, client.Named(app), harness.Chart(t, app, templates))
+	_, err := d.API.Put(ctx, d.AppOf(app), harness.Chart(t, app, templates))
 	require.NoError(t, err)
 }
 
 // place puts the first app onto the first n clusters.
 func (f *simulated) place(ctx context.Context, t *testing.T, d *client.Deployment, n int) {
 	t.Helper()
-	name := d.Apps[0].Name + "-placement"
-	_, err := f.Client.Put(ctx, d.Path()+"/generic-placement-intents/placement/app-intents/"+name, client.Named(name, client.M{
-		"app": d.Apps[0].Name, "intent": client.M{"allOf": []client.M{{"clusterProvider": f.provider, "clusterLabel": firstLabel(n)}}},
-	}))
+	_, err := d.API.Put(ctx, d.PlacementOf(d.Apps[0].Name, f.labelled(firstLabel(n))), nil)
 	require.NoError(t, err)
 }
 
@@ -73,12 +72,12 @@ func (f *simulated) place(ctx context.Context, t *testing.T, d *client.Deploymen
 func (f *simulated) change(ctx context.Context, t *testing.T, d *client.Deployment, applied int) time.Duration {
 	t.Helper()
 	begun := time.Now()
-	require.NoError(t, d.Do(ctx, f.Client, "update"))
-	got, err := d.Wait(ctx, f.Client, calm*4, func(s *client.Status) bool { return s.Status != "Instantiating" })
+	require.NoError(t, d.Do(ctx, "update"))
+	got, err := d.Wait(ctx, calm*4, func(s *status.Document) bool { return s.Status != "Instantiating" })
 	took := time.Since(begun)
 	require.NoError(t, err)
-	require.Equal(t, "Instantiated", got.Status)
-	require.Equal(t, map[string]int{"Applied": applied}, got.Rsync)
+	require.Equal(t, domain.ContextInstantiated, got.Status)
+	require.Equal(t, map[domain.ResourceState]int{"Applied": applied}, got.Deployed)
 	require.Equal(t, applied, f.fleet.Count(t, "emco/deployment-id"))
 	return took
 }

@@ -22,8 +22,10 @@ import (
 
 	"github.com/drover-io/drover/internal/built"
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/freeport"
 	"github.com/drover-io/drover/internal/secret"
+	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/storetest"
 	"github.com/drover-io/drover/internal/tempdir"
 )
@@ -174,6 +176,7 @@ func (s *Stack) StartAPI() {
 	s.API = Start(s.t, "api", "ready", s.Env(), built.Binary(s.t, "drover"), "api", "--profile-listen", s.profiles(7))
 	if s.Client != nil {
 		s.Client.Close() // the connections to the one before
+		raw.CloseIdleConnections()
 	}
 }
 
@@ -287,54 +290,86 @@ func (s *Stack) WebUI() string { return fmt.Sprintf("http://127.0.0.1:%d", s.por
 func (s *Stack) Deployment(ctx context.Context, clusters []*Cluster, apps ...client.App) *client.Deployment {
 	s.t.Helper()
 	provider := "provider-" + unique()
-	kubeconfigs, names, registered := map[string][]byte{}, []string{}, []client.Cluster{}
+	kubeconfigs, names, registered := map[string][]byte{}, []string{}, []domain.ClusterName{}
 	for _, c := range clusters {
 		kubeconfigs[c.Name] = c.Kubeconfig(s.t)
 		names = append(names, c.Name)
-		registered = append(registered, client.Cluster{Provider: provider, Name: c.Name})
+		registered = append(registered, domain.ClusterName{Provider: provider, Name: c.Name})
 	}
-	require.NoError(s.t, client.Register(ctx, s.Client, provider, kubeconfigs, names, []string{"edge"}, nil))
+	require.NoError(s.t, s.Client.API().Register(ctx, provider, kubeconfigs, names, []string{"edge"}, nil))
 	return s.On(ctx, registered, apps...)
 }
 
 // Register registers one cluster by its kubeconfig.
-func (s *Stack) Register(ctx context.Context, name string, kubeconfig []byte) client.Cluster {
+func (s *Stack) Register(ctx context.Context, name string, kubeconfig []byte) domain.ClusterName {
 	s.t.Helper()
 	provider := "provider-" + unique()
-	require.NoError(s.t, client.Register(ctx, s.Client, provider, map[string][]byte{name: kubeconfig}, []string{name}, []string{"edge"}, nil))
-	return client.Cluster{Provider: provider, Name: name}
+	require.NoError(s.t, s.Client.API().Register(ctx, provider, map[string][]byte{name: kubeconfig}, []string{name}, []string{"edge"}, nil))
+	return domain.ClusterName{Provider: provider, Name: name}
+}
+
+// RegisterAs registers one cluster that reports what becomes of resources in some way.
+func (s *Stack) RegisterAs(ctx context.Context, name string, kubeconfig []byte, how domain.Report) domain.ClusterName {
+	s.t.Helper()
+	c := domain.ClusterName{Provider: string(how) + "-" + unique(), Name: name}
+	provider, _ := domain.Cut(domain.ClustersNoun, c.Key())
+	require.NoError(s.t, s.Client.API().Run(ctx, []client.Step{
+		{Object: &domain.ClusterProvider{Metadata: domain.Metadata{Name: c.Provider}}},
+		{Object: &domain.Cluster{
+			Identity: domain.Identity{Parent: provider}, Metadata: domain.Metadata{Name: name}, Spec: domain.ClusterSpec{Report: how},
+		}, File: kubeconfig},
+		{Object: &domain.ClusterLabel{Identity: domain.Identity{Parent: c.Key()}, Label: "edge"}},
+	}, nil))
+	return c
 }
 
 // On describes apps on registered clusters; an app without an intent goes to all of them.
-func (s *Stack) On(ctx context.Context, clusters []client.Cluster, apps ...client.App) *client.Deployment {
+func (s *Stack) On(ctx context.Context, clusters []domain.ClusterName, apps ...client.App) *client.Deployment {
 	s.t.Helper()
 	id := unique()
-	everywhere := []client.M{}
-	for _, c := range clusters {
-		everywhere = append(everywhere, client.M{"clusterProvider": c.Provider, "clusterLabel": "edge"})
-	}
 	d := &client.Deployment{
-		Project: "project-" + id, CompositeApp: "composite", Version: "v1", Profile: "profile", LogicalCloud: "admin",
+		API: s.Client.API(), Project: "project-" + id, CompositeApp: "composite", Version: "v1", Profile: "profile", LogicalCloud: "admin",
 		Group: "group-" + id, Release: "r" + id, Apps: slices.Clone(apps), Clusters: clusters,
 	}
 	for i := range d.Apps {
-		if d.Apps[i].Intent == nil {
-			d.Apps[i].Intent = client.M{"allOf": everywhere}
+		if where := &d.Apps[i].Intent; len(where.AllOf)+len(where.AnyOf) == 0 {
+			*where = Labelled("edge", clusters...)
 		}
 		if d.Apps[i].Profile == nil {
 			d.Apps[i].Profile = Profile(s.t)
 		}
 	}
-	require.NoError(s.t, d.Create(ctx, s.Client, nil))
+	require.NoError(s.t, d.Create(ctx, nil))
 	return d
+}
+
+// Labelled places on the clusters of these clusters' providers that carry a label.
+func Labelled(label string, clusters ...domain.ClusterName) (where domain.Placement) {
+	for _, c := range clusters {
+		where.AllOf = append(where.AllOf, domain.AllOf{Clusters: domain.Clusters{ClusterProvider: c.Provider, ClusterLabel: label}})
+	}
+	return where
+}
+
+// All places on clusters.
+func All(clusters ...domain.ClusterName) (where domain.Placement) {
+	for _, c := range clusters {
+		where.AllOf = append(where.AllOf, domain.AllOf{Clusters: One(c)})
+	}
+	return where
+}
+
+// One is one cluster of a placement.
+func One(c domain.ClusterName) domain.Clusters {
+	return domain.Clusters{ClusterProvider: c.Provider, Cluster: c.Name}
 }
 
 func unique() string { return strings.ToLower(rand.Text()[:8]) }
 
 // Await waits for a status of the app context.
-func (s *Stack) Await(ctx context.Context, d *client.Deployment, status string) *client.Status {
+func (s *Stack) Await(ctx context.Context, d *client.Deployment, where domain.ContextStatus) *status.Document {
 	s.t.Helper()
-	got, err := d.Wait(ctx, s.Client, Poll, func(g *client.Status) bool { return g.Status == status })
+	got, err := d.Wait(ctx, Poll, func(g *status.Document) bool { return g.Status == where })
 	require.NoError(s.t, err)
 	return got
 }
