@@ -6,6 +6,7 @@ import (
 	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/lease"
+	"github.com/drover-io/drover/internal/outcome"
 )
 
 // A write whose answer nobody got may have been done, or be done at any time later: a database that is slow does not know
@@ -19,6 +20,18 @@ func (l *Control) replace(ctx context.Context, o domain.Object) error {
 		return err
 	}
 	return cas.Overtaken(l.Store.Replace(ctx, o))
+}
+
+// carryOut does with the owner's document what was decided.
+func (l *Control) carryOut(ctx context.Context, o domain.Object, v outcome.Verdict) error {
+	switch {
+	case !v.Write:
+		return v.Refusal
+	case v.Refusal != nil:
+		return l.refuse(ctx, o, v.Refusal)
+	default:
+		return l.replace(ctx, o)
+	}
 }
 
 // refuse makes a refusal the last word: what an earlier attempt has sent is made from the revision that o has, and comes to

@@ -3,11 +3,11 @@ package activities
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/repair"
 )
 
 // leftover is the record of the owner's last context when a terminate has not brought it to its end, nil for none.
@@ -15,17 +15,9 @@ import (
 // or makes it.
 func (l *Control) leftover(ctx context.Context, owner domain.Owner) (*domain.Instance, error) {
 	id := owner.Track().ContextID()
-	if id == "" {
-		return nil, nil
-	}
-	i, err := l.Store.Instance(ctx, id)
-	switch {
-	case fail.Is(err, fail.NotFound):
-		return nil, nil
-	case err != nil:
+	i, err := l.known(ctx, id)
+	if err != nil || i == nil || !repair.Unfinished(i) {
 		return nil, err
-	case i.Working() != domain.OpTerminate || i.Status == domain.ContextTerminated:
-		return nil, nil
 	}
 	running, err := l.Runs.Running(ctx, domain.Scope{Owner: i.Owner, ContextID: id, Operation: domain.OpTerminate})
 	if err != nil {
@@ -35,7 +27,7 @@ func (l *Control) leftover(ctx context.Context, owner domain.Owner) (*domain.Ins
 		return nil, fail.New(fail.Conflict, "instance %s is being terminated: wait until that has ended, or stop it", id)
 	}
 	// It may have ended between the two questions.
-	if i, err = l.Store.Instance(ctx, id); err != nil || i.Status == domain.ContextTerminated {
+	if i, err = l.Store.Instance(ctx, id); err != nil || !repair.Unfinished(i) {
 		return nil, err
 	}
 	return i, nil
@@ -75,8 +67,7 @@ func (l *Control) inherit(ctx context.Context, d *draft, left *domain.Instance) 
 	return out, nil
 }
 
-// holds says whether an active record tells what may be in clusters. It does not when the workflow was ended by hand that
-// wrote it and its owner has not got the context, or another context has taken over from it of which it does not know.
+// holds says whether an active record tells what may be in clusters, as repair.Holds decides.
 func (l *Control) holds(ctx context.Context, i *domain.Instance) (bool, error) {
 	owner, err := l.owner(ctx, i.Owner)
 	if fail.Is(err, fail.NotFound) {
@@ -85,17 +76,10 @@ func (l *Control) holds(ctx context.Context, i *domain.Instance) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	h := owner.Track()
-	if !h.Knows(i.ContextID) {
-		return l.Runs.Running(ctx, domain.Scope{Owner: i.Owner, ContextID: i.ContextID, Operation: i.Working()})
+	running, err := l.Runs.Running(ctx, domain.Scope{Owner: i.Owner, ContextID: i.ContextID, Operation: i.Working()})
+	if err != nil {
+		return false, err
 	}
-	left := slices.IndexFunc(h.Actions, func(a domain.Action) bool { return a.ContextID == i.ContextID && a.By != "" })
-	if left < 0 {
-		return true, nil
-	}
-	_, err = l.Store.Instance(ctx, h.Actions[left].By)
-	if fail.Is(err, fail.NotFound) {
-		return true, nil
-	}
-	return false, err
+	taker, err := l.known(ctx, repair.TakerOf(owner.Track(), i.ContextID))
+	return repair.Holds(owner.Track(), i, running, taker), err
 }

@@ -100,7 +100,7 @@ func (l *Control) record(ctx context.Context, in RecordInput) error {
 		return l.takeOver(ctx, owner, in)
 	}
 	switch {
-	case !recorded(owner.Track(), in.Scope):
+	case !outcome.Recorded(owner.Track(), in.Scope):
 		err = l.advance(ctx, owner, in)
 	case in.Operation == domain.OpTerminate:
 		err = l.replace(ctx, owner) // an instantiate that was planned before, and is to take over from the context, is refused then
@@ -123,34 +123,8 @@ func (l *Control) ran(in RecordInput, detail string) domain.Ran {
 	return domain.Ran{RunID: in.RunID, Operation: in.Operation, Detail: detail, RequestedBy: in.By, Accepted: l.Now()}
 }
 
-// detail says of an operation what the state that it leads to does not.
-func detail(in RecordInput, h *domain.History) string {
-	switch in.Operation {
-	case domain.OpUpdate:
-		return string(in.Operation)
-	case domain.OpRollback:
-		return fmt.Sprintf("rollback to %d", h.RevisionOf(in.Goal.Revert))
-	case domain.OpMigrate:
-		return "migrate from " + versioned(in.Goal.Source)
-	default:
-		return ""
-	}
-}
-
-// versioned names a group within all versions of its composite app: v1/web.
-func versioned(group domain.Key) string {
-	version, _ := domain.CompositeAppVersion(group)
-	return version + "/" + group.Name()
-}
-
 // errKnown ends a change of a record that has been made already.
 var errKnown = errors.New("known")
-
-// overtaken refuses what an operation would record on a context of which a later one has recorded something. No operation
-// begins while another one runs, so that it is the last of a run that was ended, or Temporal's clock was set back.
-func overtaken(s domain.Scope) error {
-	return fail.New(fail.Conflict, "another operation on app context %s was recorded meanwhile; try again", s.ContextID)
-}
 
 // update changes the record of a context, which must not be overtaken by another attempt meanwhile: that the lease is held
 // is asked after the record was read, and the record is written if it is the one that was read. errKnown is no error.
@@ -177,16 +151,14 @@ func (l *Control) begin(ctx context.Context, i *domain.Instance) error {
 
 func (l *Control) terminating(ctx context.Context, in RecordInput) error {
 	return l.update(ctx, in.ContextID, func(i *domain.Instance) error {
-		switch {
-		case i.Has(in.Scope): // it may have ended meanwhile
+		switch outcome.Terminating(i, in.Scope, l.ran(in, "")) {
+		case outcome.Said:
 			return errKnown
-		case i.Overtaken(in.Scope):
-			return overtaken(in.Scope)
+		case outcome.Overtaken:
+			return outcome.Later(in.Scope)
+		default:
+			return nil
 		}
-		i.Operation, i.Status, i.Reason, i.Ended = in.Operation, domain.ContextTerminating, "", time.Time{}
-		i.Began = in.Began
-		i.Begin(l.ran(in, ""))
-		return nil
 	})
 }
 
@@ -215,7 +187,7 @@ func (l *Control) instance(in RecordInput, h *domain.History) *domain.Instance {
 	i := &domain.Instance{
 		ContextID: in.ContextID, Owner: in.Owner, Origin: in.Operation, Operation: in.Operation, Status: domain.ContextInstantiating,
 		Namespace: p.Namespace, LogicalCloud: p.LogicalCloud, Profile: p.Profile, Release: p.Release,
-		Plan: p.Plan, Accepted: l.Now(), Label: p.Label, Began: in.Began, Runs: []domain.Ran{l.ran(in, detail(in, h))},
+		Plan: p.Plan, Accepted: l.Now(), Label: p.Label, Began: in.Began, Runs: []domain.Ran{l.ran(in, outcome.Detail(in.Operation, in.Goal, h))},
 	}
 	if p.From != nil {
 		i.From = p.From.ContextID
@@ -223,94 +195,45 @@ func (l *Control) instance(in RecordInput, h *domain.History) *domain.Instance {
 	return i
 }
 
+// advance records an operation in the history of its owner.
 func (l *Control) advance(ctx context.Context, owner domain.Owner, in RecordInput) error {
-	h, observed := owner.Track(), in.Status
-	if in.History != "" && h.Sign() != in.History {
-		return changedMeanwhile(owner)
-	}
-	if id := h.ContextID(); id != "" {
-		i, err := l.Store.Instance(ctx, id)
-		switch {
-		case err == nil && id == in.ContextID && i.Has(in.Scope):
-			return nil // recorded, and stopped since
-		case err == nil && id == in.ContextID && i.Overtaken(in.Scope):
-			return overtaken(in.Scope)
-		case err == nil && (!i.Status.InProgress() || observed == domain.ContextNone):
-			observed = i.Status
-		case err != nil && !fail.Is(err, fail.NotFound):
-			return err
-		}
-	}
-	op := in.Operation
-	if op == domain.OpMigrate {
-		op = domain.OpReceive
-	}
-	if in.Prepared != nil && owner.Base().Revision != in.Prepared.OwnerRevision { // no earlier attempt gets through either
-		_, err := owner.Decide(observed, op)
-		return cmp.Or(err, changedMeanwhile(owner))
-	}
-	t, err := owner.Decide(observed, op)
-	if err == nil && (t.Same || in.Prepared == nil && h.ContextID() != in.ContextID) {
-		err = changedMeanwhile(owner)
-	}
+	last, err := l.known(ctx, owner.Track().ContextID())
 	if err != nil {
-		return l.refuse(ctx, owner, err)
+		return err
 	}
-	if t.Leaves {
-		h.Leave(h.ContextID(), in.ContextID, t.Revision-1, l.Now())
-		h.Note(detail(in, h), in.By)
+	asked := outcome.Asked{Scope: in.Scope, Seen: in.Seen, Goal: in.Goal, By: in.By}
+	if p := in.Prepared; p != nil {
+		asked.Made = &outcome.Made{OwnerRevision: p.OwnerRevision, Label: p.Label}
 	}
-	did := detail(in, h)
-	h.Append(t.To, in.ContextID, t.Revision, l.Now())
-	h.Note(did, in.By)
-	if in.Prepared != nil && in.Prepared.Label != "" {
-		h.StatusContextID = in.Prepared.Label
-	}
-	return l.replace(ctx, owner)
+	return l.carryOut(ctx, owner, outcome.Accept(owner, last, asked, l.Now()))
 }
 
-func changedMeanwhile(o domain.Owner) error {
-	return fail.New(fail.Conflict, "%s %q was changed meanwhile; try again", o.Noun().Title, o.LocalName())
-}
-
-// recorded says whether the history has the operation: one that makes a context by its id, and a terminate,
-// of which a context may see more than one, when it is the last action.
-func recorded(h *domain.History, s domain.Scope) bool {
-	if s.Operation == domain.OpTerminate {
-		return h.Last().State == domain.Terminated && h.Last().ContextID == s.ContextID
+// known is the record of a context, nil where there is none.
+func (l *Control) known(ctx context.Context, contextID string) (*domain.Instance, error) {
+	if contextID == "" {
+		return nil, nil
 	}
-	return h.Knows(s.ContextID)
+	i, err := l.Store.Instance(ctx, contextID)
+	if fail.Is(err, fail.NotFound) {
+		return nil, nil
+	}
+	return i, err
 }
 
-// RecordStop appends the stopped state, unless the operation has ended, or the owner has gone on to another state: a
-// terminate that cancels an instantiate has recorded its own.
+// RecordStop records in the history of its owner that an operation is stopped, as outcome.Stop decides.
 func (l *Control) RecordStop(ctx context.Context, s StopInput) error {
 	stop := beat(ctx)
 	defer stop()
-	during := domain.ContextInstantiating
-	if s.Operation == domain.OpTerminate {
-		during = domain.ContextTerminating
-	}
 	return cas.Do(ctx, func() error {
 		owner, err := l.owner(ctx, s.Owner)
 		if err != nil {
 			return err
 		}
-		h := owner.Track()
-		t, err := owner.Decide(during, domain.OpStop)
-		if err != nil || t.Same || h.Last().ContextID != s.ContextID {
-			return nil //nolint:nilerr // there is nothing to stop any more
-		}
-		i, err := l.Store.Instance(ctx, s.ContextID)
-		if err == nil && (i.Overtaken(s.Scope) || i.Has(s.Scope) && !i.Ended.IsZero()) {
-			return nil
-		}
-		if err != nil && !fail.Is(err, fail.NotFound) {
+		record, err := l.known(ctx, s.ContextID)
+		if err != nil {
 			return err
 		}
-		h.Append(t.To, s.ContextID, t.Revision, l.Now())
-		h.Note("", s.By)
-		return l.replace(ctx, owner)
+		return l.carryOut(ctx, owner, outcome.Stop(owner, record, s.Scope, s.By, l.Now()))
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/outcome"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/repair"
 	"github.com/drover-io/drover/internal/stored"
 )
 
@@ -88,7 +89,7 @@ func (l *Control) prepareChange(ctx context.Context, in ChangeInput) (*Prepared,
 // operation that is refused: it may have been accepted since this one was asked for.
 func (l *Control) mayTakeOver(ctx context.Context, owner, source domain.Owner, in ChangeInput) (*domain.Instance, error) {
 	if in.SourceHistory != "" && source.Track().Sign() != in.SourceHistory {
-		return nil, changedMeanwhile(source)
+		return nil, outcome.ChangedMeanwhile(source)
 	}
 	from, err := l.Store.Instance(ctx, source.Track().ContextID())
 	if err != nil {
@@ -108,7 +109,7 @@ func (l *Control) mayTakeOver(ctx context.Context, owner, source domain.Owner, i
 func mayBegin(owner domain.Owner, stands domain.ContextStatus, op domain.Operation) error {
 	t, err := owner.Decide(stands, op)
 	if err == nil && t.Same {
-		err = changedMeanwhile(owner)
+		err = outcome.ChangedMeanwhile(owner)
 	}
 	return err
 }
@@ -265,7 +266,7 @@ func (l *Control) takeOver(ctx context.Context, owner domain.Owner, in RecordInp
 	if err := l.begin(ctx, next); err != nil {
 		return err
 	}
-	if !recorded(owner.Track(), in.Scope) {
+	if !outcome.Recorded(owner.Track(), in.Scope) {
 		err := l.leaveSource(ctx, in)
 		if err == nil {
 			err = l.advance(ctx, owner, in)
@@ -296,28 +297,19 @@ func (l *Control) leaveSource(ctx context.Context, in RecordInput) error {
 	if err != nil {
 		return err
 	}
-	h := source.Track()
-	if h.Last().By == in.ContextID {
+	if repair.Taker(source.Track()) == in.ContextID {
 		return nil
 	}
 	i, err := l.Store.Instance(ctx, from.ContextID)
 	if err != nil {
 		return err
 	}
-	if source.Base().Revision != from.OwnerRevision {
-		return changedMeanwhile(source)
-	}
 	status, err := l.stands(ctx, i)
 	if err != nil {
 		return err
 	}
-	t, err := source.Decide(status, domain.OpMigrate)
-	if err != nil {
-		return l.refuse(ctx, source, err)
-	}
-	h.Leave(from.ContextID, in.ContextID, t.Revision, l.Now())
-	h.Note("migrate to "+versioned(in.Owner), in.By)
-	return l.replace(ctx, source)
+	given := outcome.Given{ContextID: from.ContextID, OwnerRevision: from.OwnerRevision, Status: status, To: in.Scope, By: in.By}
+	return l.carryOut(ctx, source, outcome.Give(source, given, l.Now()))
 }
 
 // withdraw takes back what a takeover that is refused has written, and returns the refusal.
@@ -346,7 +338,7 @@ func (l *Control) rejoinSource(ctx context.Context, in RecordInput) error {
 			return err
 		}
 		h := source.Track()
-		if h.Last().By != in.ContextID {
+		if repair.Taker(h) != in.ContextID {
 			return nil
 		}
 		h.TakeBack()

@@ -116,7 +116,7 @@ var layers = []layer{
 		},
 		{
 			pkg: "activities",
-			ours: "observe kube render outcome view placement network logicalcloud bundle readiness fields plan stored domain " +
+			ours: "observe kube render outcome repair view placement network logicalcloud bundle readiness fields plan stored domain " +
 				"policy cas lease pause lru fail",
 			libs: "go.temporal.io/sdk/activity go.temporal.io/sdk/log go.temporal.io/sdk/temporal golang.org/x/sync " +
 				"k8s.io/apimachinery",
@@ -166,7 +166,7 @@ var layers = []layer{
 		{pkg: "operations", ours: "explain domain fail"},
 		{pkg: "explain", ours: "view bundle plan domain"},
 		{pkg: "status", ours: "view plan domain fail"},
-		{pkg: "outcome", ours: "plan domain"},
+		{pkg: "outcome", ours: "plan domain fail"},
 		{pkg: "repair", ours: "domain"},
 		{pkg: "view", ours: "bundle readiness plan domain fail", libs: "k8s.io/apimachinery"},
 		{pkg: "placement", ours: "plan domain fail"},

@@ -1,5 +1,6 @@
-// Package outcome says how an operation has ended and which status its app context has then. It adds up the marks that the
-// leaves were left with. An example: an instantiate with all resources Applied, and one Failed, is InstantiateFailed.
+// Package outcome says what an operation changes in the documents of its owner and its app context: when it is accepted, when
+// it is stopped, and when it has ended. For the last it adds up the marks that the leaves were left with. An example: an
+// instantiate with all resources Applied, and one Failed, is InstantiateFailed.
 package outcome
 
 import (

@@ -54,6 +54,32 @@ func Unknown(h *domain.History, record *domain.Instance) bool {
 	return record.From != "" && record.Status.InProgress() && !h.Knows(record.ContextID)
 }
 
+// Unfinished says whether a terminate that was asked for has not brought the context to its end, be it that it goes on.
+func Unfinished(record *domain.Instance) bool {
+	return record.Working() == domain.OpTerminate && record.Status != domain.ContextTerminated
+}
+
+// TakerOf is the context that has taken over from one of an owner's contexts, as the owner's history says it; "" for none.
+func TakerOf(h *domain.History, contextID string) string {
+	for _, a := range h.Actions {
+		if a.ContextID == contextID && a.By != "" {
+			return a.By
+		}
+	}
+	return ""
+}
+
+// Holds says whether an active record tells what may be in clusters. It does not when its owner, whose history is h, has not got
+// the context and the operation that wrote the record does not run any more: nothing was sent. Nor does it when the taker, the
+// record of TakerOf, is there: that one tells what may be there. Until then the record counts: whatever was to take over has
+// sent nothing.
+func Holds(h *domain.History, record *domain.Instance, running bool, taker *domain.Instance) bool {
+	if !h.Knows(record.ContextID) {
+		return running
+	}
+	return taker == nil
+}
+
 // Successor is the context that has taken over from all earlier ones of an owner: the owner's last one, or, after a migrate,
 // the one that another owner got; "" for none.
 func Successor(h *domain.History) string { return cmp.Or(h.Last().By, h.ContextID()) }

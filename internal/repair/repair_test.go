@@ -130,3 +130,35 @@ func TestWrites(t *testing.T) {
 	require.Equal(t, []repair.Write{{Do: repair.TakeBack, Owner: "o"}}, repair.OfUnbegun("o"))
 	require.Equal(t, []repair.Write{{Do: repair.Touch, Owner: "o"}, {Do: repair.Drop, ContextID: "2"}}, repair.OfUnknown("o", "2"))
 }
+
+func TestHolds(t *testing.T) {
+	record := &domain.Instance{ContextID: "1"}
+	for name, c := range map[string]struct {
+		history *domain.History
+		running bool
+		taker   *domain.Instance
+		takerOf string
+		want    bool
+	}{
+		"the owner's context":                             {history: history("Instantiated 1"), want: true},
+		"one that the owner is about to get":              {history: history("Approved"), running: true, want: true},
+		"one that the owner was to get, ended by hand":    {history: history("Approved")},
+		"another one has taken over":                      {history: history("Instantiated 1", "Updated 1 by 2", "Instantiated 2"), taker: &domain.Instance{ContextID: "2"}, takerOf: "2"},
+		"another one was to take over and has no record":  {history: history("Instantiated 1", "Updated 1 by 2"), takerOf: "2", want: true},
+		"another one has taken over from one before that": {history: history("Instantiated 0", "Updated 0 by 1", "Instantiated 1"), want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.takerOf, repair.TakerOf(c.history, "1"))
+			require.Equal(t, c.want, repair.Holds(c.history, record, c.running, c.taker))
+		})
+	}
+}
+
+func TestUnfinished(t *testing.T) {
+	for status, want := range map[domain.ContextStatus]bool{
+		domain.ContextInstantiating: false, domain.ContextInstantiated: false, domain.ContextInstantiateFailed: false, domain.ContextUpdated: false,
+		domain.ContextTerminating: true, domain.ContextTerminateFailed: true, domain.ContextTerminated: false,
+	} {
+		require.Equal(t, want, repair.Unfinished(&domain.Instance{Status: status}), status)
+	}
+}
