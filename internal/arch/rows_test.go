@@ -93,7 +93,7 @@ var layers = []layer{
 		},
 		{
 			pkg: "service",
-			ours: "operations explain status repair view network logicalcloud bundle readiness plan stored domain policy cas " +
+			ours: "operations explain combined status repair view combine network logicalcloud bundle readiness plan stored domain policy cas " +
 				"caller lru fail",
 			libs:  "golang.org/x/sync",
 			world: "context",
@@ -165,6 +165,10 @@ var layers = []layer{
 	{name: "decisions", about: "from values to values: no I/O, no clock", rows: []row{
 		{pkg: "operations", ours: "explain domain fail"},
 		{pkg: "explain", ours: "view bundle plan domain"},
+		{
+			pkg: "combined", ours: "combine view bundle plan domain fail", libs: "k8s.io/apimachinery",
+			world: "context", // which bounds what tables may take
+		},
 		{pkg: "status", ours: "view plan domain fail"},
 		{pkg: "outcome", ours: "plan domain fail"},
 		{pkg: "repair", ours: "domain"},

@@ -11,11 +11,15 @@ type Collision struct {
 
 // clusterScoped are the built-in kinds without a namespace.
 var clusterScoped = map[string]bool{
-	"APIService": true, "CertificateSigningRequest": true, "ClusterRole": true, "ClusterRoleBinding": true,
+	"APIService": true, "CertificateSigningRequest": true, "ClusterRole": true, "ClusterRoleBinding": true, "CSIDriver": true,
+	"CustomResourceDefinition": true, "FlowSchema": true, "Node": true, "PriorityLevelConfiguration": true,
 	"IngressClass": true, "MutatingWebhookConfiguration": true, "Namespace": true, "PersistentVolume": true,
 	"PriorityClass": true, "RuntimeClass": true, "StorageClass": true, "ValidatingAdmissionPolicy": true,
 	"ValidatingAdmissionPolicyBinding": true, "ValidatingWebhookConfiguration": true,
 }
+
+// ClusterScoped says whether objects of a built-in kind have no namespace.
+func ClusterScoped(kind string) bool { return clusterScoped[kind] }
 
 // Collide finds the first resource of a that b has too, on a cluster that both go to. Versions of an API
 // group name the same resource. CRDs may be shared: every user of one has its own copy in its chart.

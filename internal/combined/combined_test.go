@@ -1,0 +1,259 @@
+package combined_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/combine"
+	"github.com/drover-io/drover/internal/combined"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/view"
+)
+
+const theGroup domain.Key = "projects/p/composite-apps/c/v1/deployment-intent-groups/dig"
+
+func cluster(name string) domain.ClusterName { return domain.ClusterName{Provider: "cp", Name: name} }
+
+func resource(group, kind, name, manifest string) plan.Resource {
+	version := "v1"
+	if group != "" {
+		version = group + "/v1"
+	}
+	return plan.Resource{
+		ResourceID: plan.ResourceID{Group: group, Version: "v1", Kind: kind, Name: name},
+		Manifest:   json.RawMessage(fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q},%s}`, version, kind, name, manifest)),
+	}
+}
+
+// group is one app on clusters a and b, and on c, which it is leaving, with an intent that wants everything.
+func group(resources ...plan.Resource) *combined.Group {
+	a := plan.App{Name: "web", Targets: []plan.Target{{ClusterName: cluster("a")}, {ClusterName: cluster("b")}, {ClusterName: cluster("c"), Leaving: true}}}
+	for _, r := range resources {
+		a.Resources = append(a.Resources, r.ResourceID)
+	}
+	return &combined.Group{
+		Key: theGroup, Status: domain.ContextInstantiated,
+		Plan:    &plan.Plan{ContextID: "1", Namespace: "default", Owner: theGroup, Apps: []plan.App{a}},
+		Bundles: map[string]*plan.Bundle{"web": {App: "web", Resources: resources}},
+		Mask:    func(m json.RawMessage) json.RawMessage { return bundle.NewMasker(nil).Mask("p", m) },
+		Intents: []*domain.StatusIntent{{Spec: domain.StatusIntentSpec{StatusCollectors: []string{"all"}, WantMultiWECReportedState: true}}},
+	}
+}
+
+// broken stands for a collector, so that items have no tables but all the rest.
+var broken = map[string]combined.Collector{"all": {Name: "all", Broken: &combine.Result{Name: "all", ColumnNames: []string{}, Rows: []combine.ResultRow{}, Errors: []string{"broken"}}}}
+
+// source is the view of the group with what clusters report, by cluster: nil for a cluster that has said nothing.
+func source(g *combined.Group, marks string, reports map[string]*view.Observation) *view.Source {
+	s := &view.Source{ContextID: "1", Status: g.Status, Namespace: "default"}
+	for _, a := range g.Plan.Apps {
+		app := view.App{Name: a.Name, Resources: a.Resources, Hook: a.Hook}
+		for _, t := range a.Targets {
+			app.Clusters = append(app.Clusters, view.Cluster{ClusterName: t.ClusterName, Marks: domain.DecodeMarks(marks)})
+		}
+		s.Apps = append(s.Apps, app)
+	}
+	s.Observations = func(string, []domain.ClusterName) iter.Seq2[*view.Observation, error] {
+		return func(yield func(*view.Observation, error) bool) {
+			for _, name := range []string{"a", "b", "c"} {
+				if o := reports[name]; o != nil {
+					o.ClusterName = cluster(name)
+					if !yield(o, nil) {
+						return
+					}
+				}
+			}
+		}
+	}
+	return s
+}
+
+var stored = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// saying is a report of a cluster that is heard.
+func saying(kind, name, object string) *view.Observation {
+	o := &view.Observation{Seen: true, Connected: true, Kinds: []schema.GroupKind{{Group: "apps", Kind: "Deployment"}}}
+	if object != "" {
+		o.Resources = []view.ObservedResource{{
+			ResourceID: plan.ResourceID{Group: "apps", Version: "v1", Kind: kind, Namespace: "default", Name: name}, Stored: stored,
+		}}
+		o.Object = func(int) (json.RawMessage, error) { return json.RawMessage(object), nil }
+	}
+	return o
+}
+
+func documents(t *testing.T, g *combined.Group, f combined.Filter, s *view.Source) *combined.List {
+	t.Helper()
+	set, err := combined.NewSet(g, f, broken)
+	require.NoError(t, err)
+	if s != nil {
+		require.NoError(t, set.Evaluate(t.Context(), s))
+	}
+	return set.CombinedStatuses()
+}
+
+func TestWhichObjectsThereAre(t *testing.T) {
+	g := group(
+		resource("", "Namespace", "own", `"spec":{}`),
+		resource("", "Secret", "s", `"data":{"password":"c2VzYW1l"},"stringData":{"a":"sesame"}`),
+		resource("apps", "Deployment", "web", `"spec":{"replicas":3},"status":{"replicas":1}`),
+		resource("example.com", "Widget", "w", `"spec":{}`),
+		resource("example.com", "Thing", "t", `"spec":{}`),
+		resource("apiextensions.k8s.io", "CustomResourceDefinition", "things.example.com", `"spec":{"group":"example.com","scope":"Cluster","names":{"plural":"thingies","kind":"Thing"}}`),
+		resource("batch", "Job", "hook", `"spec":{}`),
+		resource("", "Service", "pruned", `"spec":{}`),
+	)
+	g.Plan.Apps[0].Pruned, g.Plan.Apps[0].Hooks = 1, 1
+	set, err := combined.NewSet(g, combined.Filter{}, nil)
+	require.NoError(t, err)
+	data, err := json.Marshal(set.Objects())
+	require.NoError(t, err)
+	const annotated = `"annotations":{"drover.io/reported-state":"none","drover.io/reported-state-reason":"REASON"}`
+	var list combined.ObjectList
+	require.NoError(t, json.Unmarshal(data, &list))
+	var got []string
+	for _, o := range list.Items {
+		metadata := o["metadata"].(map[string]any)
+		annotations := metadata["annotations"].(map[string]any)
+		require.Equal(t, "none", annotations[combined.StateAnnotation])
+		annotations[combined.ReasonAnnotation] = "REASON"
+		text, err := json.Marshal(o)
+		require.NoError(t, err)
+		got = append(got, strings.Replace(string(text), annotated, "A", 1))
+	}
+	require.Equal(t, []string{
+		`{"apiVersion":"v1","kind":"Namespace","metadata":{A,"name":"own"},"spec":{}}`,
+		`{"apiVersion":"v1","kind":"Secret","metadata":{A,"name":"s","namespace":"default"}}`,
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{A,"name":"things.example.com"},"spec":{"group":"example.com","names":{"kind":"Thing","plural":"thingies"},"scope":"Cluster"}}`,
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{A,"name":"web","namespace":"default"},"spec":{"replicas":3}}`,
+		`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{A,"name":"t"},"spec":{}}`,
+		`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{A,"name":"w","namespace":"default"},"spec":{}}`,
+	}, got)
+
+	resources := map[string]string{}
+	for _, d := range documents(t, g, combined.Filter{}, nil).Items {
+		resources[d.Metadata.Labels["status.kubestellar.io/name"]] = d.Metadata.Namespace + " " + d.Metadata.Labels["status.kubestellar.io/resource"]
+	}
+	require.Equal(t, map[string]string{
+		"own": "kubestellar-report namespaces", "s": "default secrets", "web": "default deployments", "w": "default widgets", "t": "kubestellar-report thingies",
+		"things.example.com": "kubestellar-report customresourcedefinitions",
+	}, resources)
+}
+
+func TestFilters(t *testing.T) {
+	g := group(resource("apps", "Deployment", "web", `"spec":{}`), resource("", "Service", "web", `"spec":{}`), resource("", "Service", "db", `"spec":{}`))
+	g.Intents = append(g.Intents, &domain.StatusIntent{Spec: domain.StatusIntentSpec{
+		ObjectTest: domain.ObjectTest{Kinds: []string{"Service"}}, StatusCollectors: []string{"together"}, Together: true,
+	}})
+	for name, c := range map[string]struct {
+		f    combined.Filter
+		want []string
+	}{
+		"none":            {combined.Filter{}, []string{"services/db [all together]", "services/web [all together]", "deployments/web [all]", "apps/web [together]"}},
+		"an app":          {combined.Filter{Apps: []string{"web"}, Collectors: []string{"together"}}, []string{"services/db [together]", "services/web [together]", "apps/web [together]"}},
+		"another app":     {combined.Filter{Apps: []string{"db"}}, nil},
+		"a kind":          {combined.Filter{Kinds: []string{"Deployment", "Pod"}}, []string{"deployments/web [all]"}},
+		"a resource":      {combined.Filter{Resources: []string{"web"}}, []string{"services/web [all together]", "deployments/web [all]"}},
+		"a collector":     {combined.Filter{Collectors: []string{"all"}}, []string{"services/db [all]", "services/web [all]", "deployments/web [all]"}},
+		"none of its own": {combined.Filter{Collectors: []string{"fleet/all"}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, d := range documents(t, g, c.f, nil).Items {
+				var results []string
+				for _, r := range d.Results {
+					results = append(results, r.Name)
+				}
+				got = append(got, fmt.Sprintf("%s/%s %v", d.Metadata.Labels["status.kubestellar.io/resource"], d.Metadata.Labels["status.kubestellar.io/name"], results))
+			}
+			require.Equal(t, c.want, got)
+		})
+	}
+}
+
+// TestWhichClustersAreInTheTables: every target that is not leaving, reported or not, until the object is Deleted there.
+func TestWhichClustersAreInTheTables(t *testing.T) {
+	since := stored.Add(-time.Hour)
+	web := `{"metadata":{"name":"web"},"status":{"replicas":1}}`
+	for name, c := range map[string]struct {
+		status  domain.ContextStatus
+		marks   string
+		reports map[string]*view.Observation
+		want    string
+	}{
+		"nobody has reported": {domain.ContextInstantiating, "1p", nil,
+			`{"clusters":2,"reported":0,"stale":2,"unconfirmed":[{"clusterId":"cp+a","reason":"no report has arrived from the cluster"},{"clusterId":"cp+b","reason":"no report has arrived from the cluster"}]}`},
+		"one has, and one does not have it": {domain.ContextInstantiated, "1A", map[string]*view.Observation{"a": saying("Deployment", "web", web), "b": saying("Deployment", "web", "")},
+			`{"clusters":2,"reported":1,"stale":1,"unconfirmed":[{"clusterId":"cp+b","reason":"the object is not in the cluster"}]}`},
+		"one is cut off": {domain.ContextInstantiated, "1A", map[string]*view.Observation{"a": saying("Deployment", "web", web), "b": func() *view.Observation {
+			o := saying("Deployment", "web", web)
+			o.Connected, o.LastSeen, o.Reason = false, since, "refused"
+			return o
+		}()}, `{"clusters":2,"reported":2,"stale":1,"unconfirmed":[{"clusterId":"cp+b","since":"2026-03-01T11:00:00Z","reason":"refused"}]}`},
+		"terminating":           {domain.ContextTerminating, "1d", map[string]*view.Observation{"a": saying("Deployment", "web", web), "b": saying("Deployment", "web", web)}, `{"clusters":2,"reported":2,"stale":0}`},
+		"deleted everywhere":    {domain.ContextTerminating, "1D", map[string]*view.Observation{"a": saying("Deployment", "web", "")}, `{"clusters":0,"reported":0,"stale":0}`},
+		"what was not deleted":  {domain.ContextTerminateFailed, "1X", map[string]*view.Observation{"a": saying("Deployment", "web", web), "b": saying("Deployment", "web", web)}, `{"clusters":2,"reported":2,"stale":0}`},
+		"terminated":            {domain.ContextTerminated, "1D", nil, ``},
+		"migrated to elsewhere": {domain.ContextUpdated, "1A", nil, ``},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := group(resource("apps", "Deployment", "web", `"spec":{}`))
+			g.Status = c.status
+			list := documents(t, g, combined.Filter{}, source(g, c.marks, c.reports))
+			if c.want == "" {
+				require.Equal(t, []*combined.CombinedStatus{}, list.Items)
+				return
+			}
+			data, err := json.Marshal(list.Items[0].Inputs)
+			require.NoError(t, err)
+			require.JSONEq(t, c.want, string(data))
+		})
+	}
+}
+
+func TestAGroupThatWasNeverInstantiatedHasNothing(t *testing.T) {
+	g := group()
+	g.Plan, g.Bundles, g.Status = nil, nil, ""
+	require.Empty(t, documents(t, g, combined.Filter{}, nil).Items)
+}
+
+// TestTheNamesOfDocuments: what kubectl would show, with long names cut, and whole in annotations.
+func TestTheNamesOfDocuments(t *testing.T) {
+	long := strings.Repeat("a", 62) + "-b"
+	g := group(resource("apps", "Deployment", long, `"spec":{}`), resource("rbac.authorization.k8s.io", "ClusterRole", "system:web:", `"rules":[]`))
+	g.Intents[0].Spec.Together = true
+	list := documents(t, g, combined.Filter{}, nil)
+	data, err := json.Marshal(list)
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(string(data), `{"apiVersion":"control.kubestellar.io/v1alpha1","kind":"CombinedStatusList","metadata":{},"items":[{`), string(data))
+	require.Len(t, list.Items, 3)
+	seen := map[string]bool{}
+	for _, d := range list.Items {
+		require.Regexp(t, `^[0-9a-f]{16}\.[0-9a-f]{16}$`, d.Metadata.Name)
+		require.False(t, seen[d.Metadata.Name])
+		seen[d.Metadata.Name] = true
+		require.Equal(t, "dig", d.Metadata.Labels["status.kubestellar.io/binding-policy"])
+		require.Equal(t, string(theGroup), d.Metadata.Annotations["drover.io/deployment-intent-group"])
+		require.Equal(t, "web", d.Metadata.Annotations["drover.io/app"])
+		require.Len(t, d.Metadata.Labels, 5)
+		for name, value := range d.Metadata.Labels {
+			require.Regexp(t, `^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$`, value, name)
+		}
+	}
+	const label = "status.kubestellar.io/name"
+	require.Regexp(t, `^a{52}-[0-9a-f]{10}$`, list.Items[0].Metadata.Labels[label])
+	require.Equal(t, long, list.Items[0].Metadata.Annotations[label])
+	require.Regexp(t, `^system-web-[0-9a-f]{10}$`, list.Items[1].Metadata.Labels[label])
+	require.Equal(t, "system:web:", list.Items[1].Metadata.Annotations[label])
+	require.Equal(t, "kubestellar-report", list.Items[2].Metadata.Namespace)
+	require.NotContains(t, list.Items[2].Metadata.Annotations, label)
+}

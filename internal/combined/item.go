@@ -1,0 +1,147 @@
+package combined
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/drover-io/drover/internal/combine"
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// Collector is a status collector that can be evaluated, or that cannot.
+type Collector struct {
+	Name    string // as intents name it
+	Program *combine.Program
+	// Broken is what there is in place of a table where Program is nil.
+	Broken *combine.Result
+}
+
+// MaxCollectors is how many collectors an object may have. Those that come after them by name have errors instead of rows.
+const MaxCollectors = 100
+
+// Input is what is known of an object on a target.
+type Input struct {
+	combine.Row
+	Reason string // why it is stale, "" when it is not
+}
+
+// item is a CombinedStatus on its way: the tables of an object, or of all objects of an app together.
+type item struct {
+	app     string
+	object  *Object // nil for all of the app together
+	tables  []table // by name
+	inputs  map[combine.Key]heard
+	content *CombinedStatus // as it was made last; nil when something has changed since
+}
+
+type table struct {
+	name   string
+	rows   *combine.Table  // nil for one that is broken
+	broken *combine.Result // in its place
+	cancel context.CancelFunc
+	ctx    context.Context // of the first evaluation of all rows
+	for_   func(o *Object) bool
+}
+
+// heard is what inputs say of a row.
+type heard struct {
+	reported, stale bool
+	since           *time.Time
+	reason          string
+}
+
+func (i *item) add(c Collector, wants func(o *Object) bool) {
+	t := table{name: c.Name, broken: c.Broken, for_: wants}
+	switch {
+	case len(i.tables) >= MaxCollectors:
+		t.broken = &combine.Result{
+			Name: c.Name, ColumnNames: []string{}, Rows: []combine.ResultRow{},
+			Errors: []string{fmt.Sprintf("an object has at most %d collectors", MaxCollectors)},
+		}
+	case c.Program != nil:
+		t.rows = combine.NewTable(c.Program)
+	}
+	i.tables = append(i.tables, t)
+}
+
+// put takes a row of an object.
+func (i *item) put(ctx context.Context, o *Object, in *Input) (changed bool) {
+	row := in.Row
+	if i.object == nil {
+		row.Key.Object = o.String()
+	}
+	now := heard{row.Propagation.Reported, row.Propagation.Stale, row.Propagation.StaleSince, in.Reason}
+	if was, ok := i.inputs[row.Key]; !ok || !was.same(now) {
+		i.inputs[row.Key] = now
+		changed = true
+	}
+	for n := range i.tables {
+		if t := &i.tables[n]; t.rows != nil && t.for_(o) && t.rows.Put(t.within(ctx), &row) {
+			changed = true
+		}
+	}
+	if changed {
+		i.content = nil
+	}
+	return changed
+}
+
+// within gives a table its time, from the first row on.
+func (t *table) within(ctx context.Context) context.Context {
+	if t.ctx == nil {
+		t.ctx, t.cancel = context.WithTimeout(ctx, combine.TableTime)
+	}
+	return t.ctx
+}
+
+// settle ends the time of the tables: what comes later is a change, and has a time of its own.
+func (i *item) settle() {
+	for n := range i.tables {
+		if t := &i.tables[n]; t.cancel != nil {
+			t.cancel()
+			t.ctx, t.cancel = nil, nil
+		}
+	}
+}
+
+func (i *item) drop(o *Object, c domain.ClusterName) (changed bool) {
+	key := combine.Key{Cluster: c}
+	if i.object == nil {
+		key.Object = o.String()
+	}
+	if _, changed = i.inputs[key]; !changed {
+		return false
+	}
+	delete(i.inputs, key)
+	for n := range i.tables {
+		if t := &i.tables[n]; t.rows != nil {
+			t.rows.Drop(key)
+		}
+	}
+	i.content = nil
+	return true
+}
+
+func (h heard) same(other heard) bool {
+	return h.reported == other.reported && h.stale == other.stale && h.reason == other.reason && sameTime(h.since, other.since)
+}
+
+func sameTime(a, b *time.Time) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Equal(*b)
+}
+
+// keys are the rows of the item in order.
+func (i *item) keys() iter.Seq[combine.Key] {
+	keys := make([]combine.Key, 0, len(i.inputs))
+	for k := range i.inputs {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b combine.Key) int { return a.Cluster.Compare(b.Cluster) })
+	return slices.Values(keys)
+}

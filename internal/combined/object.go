@@ -1,0 +1,194 @@
+// Package combined makes the documents of what all clusters report of the objects of a deployment intent group: KubeStellar's
+// CombinedStatus with the tables of package combine, and the objects with a status of their own. It joins the plan with rows of
+// package view, and decides from values alone.
+//
+// How it is used:
+//
+//	set, err := combined.NewSet(&group, filter, collectors) // the objects, and which tables are asked of them
+//	err = set.Evaluate(ctx, &source)                         // once, with all that is known of all clusters
+//	changed, err := set.Put(ctx, row)                        // again for each row that changes, and set.Drop for a target that has left
+//	set.CombinedStatuses(), set.Objects()                    // the documents, as they stand
+package combined
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/combine"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// Group is a deployment intent group, as far as tables of it need it.
+type Group struct {
+	Key domain.Key
+	// Status is where the current app context stands. Of one that is over, and without a plan, there are no objects.
+	Status  domain.ContextStatus
+	Plan    *plan.Plan              // of that context, nil for none
+	Bundles map[string]*plan.Bundle // of the plan's apps
+	// Mask masks what Secrets in a manifest hold, wherever they are: bundle.Masker.Mask.
+	Mask    func(manifest json.RawMessage) json.RawMessage
+	Intents []*domain.StatusIntent
+	// Labels are the labels of clusters, sorted.
+	Labels map[domain.ClusterName][]string
+}
+
+// Object is an object that the group wants in clusters: a resource of a release, which no hook is.
+type Object struct {
+	domain.Tested
+	Version string
+	Index   int            // in the bundle of its app
+	Content map[string]any // the variable obj
+	// Targets are the clusters that it goes to: those of its app that are not leaving.
+	Targets []domain.ClusterName
+	Wants   domain.StatusWanted
+}
+
+// String is such as "Deployment.apps/default/web", and without a namespace "Namespace/web".
+func (o *Object) String() string {
+	parts := []string{schema.GroupKind{Group: o.Group, Kind: o.Kind}.String()}
+	if o.Namespace != "" {
+		parts = append(parts, o.Namespace)
+	}
+	return strings.Join(append(parts, o.Name), "/")
+}
+
+// compare is the order of documents: by app, group, kind, namespace, name.
+func (o *Object) compare(other *Object) int {
+	return cmp.Or(
+		cmp.Compare(o.App, other.App), cmp.Compare(o.Group, other.Group), cmp.Compare(o.Kind, other.Kind),
+		cmp.Compare(o.Namespace, other.Namespace), cmp.Compare(o.Name, other.Name),
+	)
+}
+
+// Filter says which objects a query is about, and which collectors; nil for all.
+type Filter struct{ Apps, Kinds, Resources, Collectors []string }
+
+func (f *Filter) passes(o *domain.Tested) bool {
+	return among(f.Apps, o.App) && among(f.Kinds, o.Kind) && among(f.Resources, o.Name)
+}
+
+func among(filter []string, value string) bool {
+	return filter == nil || slices.Contains(filter, value)
+}
+
+// objects are those of the group that pass the filter, in their order.
+func (g *Group) objects(f *Filter) ([]*Object, error) {
+	if g.Plan == nil || g.Status.Over() {
+		return nil, nil
+	}
+	definitions := scopes{}
+	for _, b := range g.Bundles {
+		definitions.add(b)
+	}
+	var objects []*Object
+	for i := range g.Plan.Apps {
+		a := &g.Plan.Apps[i]
+		targets := targetsOf(a)
+		b := g.Bundles[a.Name]
+		if b == nil || len(b.Resources) < a.Wanted() {
+			return nil, fail.New(fail.Internal, "the bundle of app %q is not that of the plan", a.Name)
+		}
+		for n, r := range b.Resources[:a.Wanted()] {
+			if a.Hook(n) {
+				continue
+			}
+			o, err := g.object(a.Name, n, &r, definitions)
+			if err != nil {
+				return nil, err
+			}
+			if f.passes(&o.Tested) {
+				o.Targets, o.Wants = targets, domain.StatusWantedOf(g.Intents, &o.Tested)
+				objects = append(objects, o)
+			}
+		}
+	}
+	slices.SortStableFunc(objects, (*Object).compare)
+	return objects, nil
+}
+
+func targetsOf(a *plan.App) []domain.ClusterName {
+	names := make([]domain.ClusterName, 0, len(a.Targets))
+	for _, t := range a.Targets {
+		if !t.Leaving {
+			names = append(names, t.ClusterName)
+		}
+	}
+	return names
+}
+
+func (g *Group) object(app string, index int, r *plan.Resource, definitions scopes) (*Object, error) {
+	content, err := combine.Decode(g.Mask(r.Manifest))
+	if err != nil || content == nil {
+		return nil, fail.Wrap(err, fail.Internal, "the manifest of %s %q cannot be read", r.Kind, r.Name)
+	}
+	o := &Object{Index: index, Version: r.Version, Content: content}
+	o.App, o.Group, o.Kind, o.Name = app, r.Group, r.Kind, r.Name
+	known := definitions[schema.GroupKind{Group: r.Group, Kind: r.Kind}]
+	if o.Resource = known.plural; o.Resource == "" {
+		guess, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind})
+		o.Resource = guess.Resource
+	}
+	metadata, _ := content["metadata"].(map[string]any)
+	if metadata == nil {
+		metadata = map[string]any{"name": r.Name}
+		content["metadata"] = metadata
+	}
+	if !known.cluster && !plan.ClusterScoped(r.Kind) {
+		o.Namespace = cmp.Or(r.Namespace, g.Plan.Namespace)
+		metadata["namespace"] = o.Namespace
+	} else {
+		delete(metadata, "namespace")
+	}
+	if labels, ok := metadata["labels"].(map[string]any); ok {
+		o.Labels = make(map[string]string, len(labels))
+		for k, v := range labels {
+			o.Labels[k], _ = v.(string)
+		}
+	}
+	delete(content, "status")
+	bundle.Strip(r.Group, r.Kind, content)
+	return o, nil
+}
+
+// scopes are what CRDs of the group say of their kinds.
+type scopes map[schema.GroupKind]struct {
+	plural  string
+	cluster bool
+}
+
+func (s scopes) add(b *plan.Bundle) {
+	for _, r := range b.Resources {
+		if r.Kind != "CustomResourceDefinition" {
+			continue
+		}
+		var crd struct {
+			Spec struct {
+				Group, Scope string
+				Names        struct{ Plural, Kind string }
+			}
+		}
+		if json.Unmarshal(r.Manifest, &crd) != nil {
+			continue // the cluster says what is wrong with it
+		}
+		s[schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}] = struct {
+			plural  string
+			cluster bool
+		}{crd.Spec.Names.Plural, crd.Spec.Scope == "Cluster"}
+	}
+}
+
+// short is 16 hex digits that stand for some words.
+func short(words ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(words, "\x00")))
+	return hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,305 @@
+package combined
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/combine"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/view"
+)
+
+// Set is what a query asks of a group: its objects, with the tables and the states that are made of what clusters report of them.
+// It may be used by one goroutine at a time.
+type Set struct {
+	group   *Group
+	apps    map[string]*app
+	objects []*entry // in their order
+	items   []*item  // in the order of documents
+	states  bool
+}
+
+// app is what the objects of an app have in common.
+type app struct {
+	goes    map[domain.ClusterName]bool
+	entries map[int]*entry // by index in the bundle
+}
+
+// entry is an object with what is made of its rows.
+type entry struct {
+	*Object
+	items  []*item // its own, and that of its app together
+	states map[domain.ClusterName]combine.Reported
+}
+
+// NewSet makes the set of what a filter leaves of a group, without anything that clusters report. Collectors has what intents
+// name; where nil, no tables are asked for, but states of objects are kept for Objects.
+func NewSet(g *Group, f Filter, collectors map[string]Collector) (*Set, error) {
+	objects, err := g.objects(&f)
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{group: g, apps: map[string]*app{}, states: collectors == nil}
+	for _, o := range objects {
+		e := &entry{Object: o}
+		if s.states && (o.Wants.Singleton || o.Wants.Multi) {
+			e.states = map[domain.ClusterName]combine.Reported{}
+		}
+		a := s.apps[o.App]
+		if a == nil {
+			a = &app{goes: map[domain.ClusterName]bool{}, entries: map[int]*entry{}}
+			for _, c := range o.Targets {
+				a.goes[c] = true
+			}
+			s.apps[o.App] = a
+		}
+		a.entries[o.Index] = e
+		s.objects = append(s.objects, e)
+		if s.states {
+			continue
+		}
+		own := &item{app: o.App, object: o, inputs: map[combine.Key]heard{}}
+		for _, name := range o.Wants.Collectors {
+			if among(f.Collectors, name) {
+				own.add(named(collectors, name), func(*Object) bool { return true })
+			}
+		}
+		if len(own.tables) > 0 {
+			e.items = append(e.items, own)
+			s.items = append(s.items, own)
+		}
+	}
+	if !s.states && f.Kinds == nil && f.Resources == nil {
+		s.together(&f, collectors)
+	}
+	return s, nil
+}
+
+// together adds the tables of all objects of an app.
+func (s *Set) together(f *Filter, collectors map[string]Collector) {
+	for _, name := range slices.Sorted(maps.Keys(s.apps)) {
+		all := &item{app: name, inputs: map[combine.Key]heard{}}
+		wanted := map[string]bool{}
+		for _, e := range s.apps[name].entries {
+			for _, c := range e.Wants.Together {
+				wanted[c] = wanted[c] || among(f.Collectors, c)
+			}
+		}
+		for _, c := range slices.Sorted(maps.Keys(wanted)) {
+			if wanted[c] {
+				all.add(named(collectors, c), func(o *Object) bool { return slices.Contains(o.Wants.Together, c) })
+			}
+		}
+		if len(all.tables) == 0 {
+			continue
+		}
+		s.items = append(s.items, all)
+		for _, e := range s.apps[name].entries {
+			if len(e.Wants.Together) > 0 {
+				e.items = append(e.items, all)
+			}
+		}
+	}
+}
+
+// named is a collector by its name; one that has gone since the intents were read says so.
+func named(collectors map[string]Collector, name string) Collector {
+	if c, ok := collectors[name]; ok {
+		return c
+	}
+	return Collector{Name: name, Broken: &combine.Result{
+		Name: name, ColumnNames: []string{}, Rows: []combine.ResultRow{}, Errors: []string{"there is no such status collector any more"},
+	}}
+}
+
+// Ask is which rows the set needs; none where Empty.
+func (s *Set) Ask() view.Ask {
+	names := map[string]bool{}
+	for _, e := range s.objects {
+		if e.rows() {
+			names[e.Name] = true
+		}
+	}
+	return view.Ask{
+		Apps: slices.Sorted(maps.Keys(s.apps)), Resources: slices.Sorted(maps.Keys(names)),
+		Reported: true, Judged: true, Detail: true, Order: view.AsPlanned,
+	}
+}
+
+// rows says whether rows of the object are looked at.
+func (e *entry) rows() bool { return len(e.items) > 0 || e.states != nil }
+
+// Empty says whether no rows are needed.
+func (s *Set) Empty() bool { return !slices.ContainsFunc(s.objects, (*entry).rows) }
+
+// Evaluate takes all rows of the source, which is of the group's app context, and has a row for each target that there is none
+// of. Errors are those of the source.
+func (s *Set) Evaluate(ctx context.Context, source *view.Source) error {
+	if s.Empty() {
+		return nil
+	}
+	seen := map[*entry]map[domain.ClusterName]bool{}
+	for r, err := range source.Rows(s.Ask()) {
+		if err != nil {
+			return err
+		}
+		e, _, err := s.take(ctx, r)
+		if err != nil {
+			return err
+		}
+		if e == nil {
+			continue
+		}
+		if seen[e] == nil {
+			seen[e] = map[domain.ClusterName]bool{}
+		}
+		seen[e][r.Place.Cluster.ClusterName] = true
+	}
+	for _, e := range s.objects {
+		if !e.rows() || s.group.Status.Deleting() { // what has no row then is gone
+			continue
+		}
+		for _, c := range e.Targets {
+			if !seen[e][c] {
+				s.put(ctx, e, s.silent(e, c))
+			}
+		}
+	}
+	s.Settle()
+	return ctx.Err()
+}
+
+// Settle ends the time that tables have for all that was put until now: what comes later has a time of its own.
+func (s *Set) Settle() {
+	for _, i := range s.items {
+		i.settle()
+	}
+}
+
+// Put takes what is known of an object on a cluster, and says whether a document may have changed. Rows of what the set is not
+// about do nothing. Errors are those of view.Row.Object.
+func (s *Set) Put(ctx context.Context, r *view.Row) (changed bool, err error) {
+	_, changed, err = s.take(ctx, r)
+	return changed, err
+}
+
+// Drop takes the rows of an app on a cluster out, which it does not go to any more.
+func (s *Set) Drop(app string, c domain.ClusterName) (changed bool) {
+	if a := s.apps[app]; a != nil {
+		for _, e := range a.entries {
+			changed = s.drop(e, c) || changed
+		}
+	}
+	return changed
+}
+
+// take is Put, with the object that the row is of; nil for none.
+func (s *Set) take(ctx context.Context, r *view.Row) (*entry, bool, error) {
+	a := s.apps[r.Place.App.Name]
+	if a == nil || r.Index < 0 {
+		return nil, false, nil
+	}
+	c := r.Place.Cluster.ClusterName
+	e := a.entries[r.Index]
+	if e == nil || !e.rows() || !a.goes[c] {
+		return nil, false, nil
+	}
+	if s.group.Status.Deleting() && r.Mark == domain.MarkDeleted {
+		return e, s.drop(e, c), nil
+	}
+	in, err := s.input(e, r)
+	if err != nil {
+		return nil, false, err
+	}
+	return e, s.put(ctx, e, in), nil
+}
+
+func (s *Set) put(ctx context.Context, e *entry, in *Input) (changed bool) {
+	for _, i := range e.items {
+		changed = i.put(ctx, e.Object, in) || changed
+	}
+	if e.states != nil {
+		e.states[in.Cluster] = reportedOf(in)
+		changed = true
+	}
+	return changed
+}
+
+func (s *Set) drop(e *entry, c domain.ClusterName) (changed bool) {
+	for _, i := range e.items {
+		changed = i.drop(e.Object, c) || changed
+	}
+	if _, ok := e.states[c]; ok {
+		delete(e.states, c)
+		changed = true
+	}
+	return changed
+}
+
+// input makes the row of an object on a cluster.
+func (s *Set) input(e *entry, r *view.Row) (*Input, error) {
+	object, err := r.Object()
+	if err != nil {
+		return nil, err
+	}
+	returned, err := combine.Decode(object)
+	if err != nil {
+		return nil, err
+	}
+	in := s.silent(e, r.Place.Cluster.ClusterName)
+	p := &in.Propagation
+	p.State, p.Message, p.Ready = string(r.State), r.Message, readiness[r.Readiness]
+	in.Returned = returned
+	if r.Observed {
+		in.Reason = ""
+		p.LastReturnedUpdate, p.Reported, p.Stale = r.Stored, true, false
+		p.Present = r.Presence == view.Present || r.LastPresence == view.Present
+		p.Summarised = summarised(returned)
+	} else if r.Presence == view.Missing {
+		in.Reason = "the object is not in the cluster"
+	}
+	if why := r.Why(); why != nil {
+		p.Stale, in.Reason = true, cmp.Or(why.Reason, in.Reason)
+		if !why.LastSeen.IsZero() {
+			since := why.LastSeen.UTC()
+			p.StaleSince = &since
+		}
+	}
+	return in, nil
+}
+
+// silent is the row of an object on a cluster that nothing is known of.
+func (s *Set) silent(e *entry, c domain.ClusterName) *Input {
+	return &Input{
+		Row: combine.Row{
+			Key: combine.Key{Cluster: c}, Labels: s.group.Labels[c], Object: e.Content,
+			Propagation: combine.Propagation{Stale: true, State: string(domain.ResourcePending)},
+		},
+		Reason: "nothing has been reported of the object",
+	}
+}
+
+var readiness = map[view.Readiness]string{view.Ready: "Ready", view.NotReady: "NotReady", view.NotThere: "NotPresent"}
+
+func summarised(returned map[string]any) bool {
+	metadata, _ := returned["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	return annotations[bundle.SummarisedAnnotation] == "true"
+}
+
+// reportedOf is what the state of an object is made of on a cluster.
+func reportedOf(in *Input) combine.Reported {
+	r := combine.Reported{Cluster: in.Cluster, Stale: in.Propagation.Stale}
+	if !in.Propagation.Reported {
+		return r
+	}
+	if r.Status, _ = in.Returned["status"].(map[string]any); r.Status == nil {
+		r.Status = map[string]any{}
+	}
+	metadata, _ := in.Returned["metadata"].(map[string]any)
+	r.Generation, _ = metadata["generation"].(int64)
+	return r
+}
