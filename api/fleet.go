@@ -48,5 +48,5 @@ func groupsBelow(c echo.Context, s door.Service, on *door.Request) (reply, error
 
 // watchGroups is groupsBelow as a stream.
 func (e *edge) watchGroups(c echo.Context, s door.Service, on *door.Request) (reply, error) {
-	return sent, e.stream(c, s, on.Parent, status.Query{})
+	return sent, e.stream(c, ofStatus(s, on.Parent, status.Query{}))
 }

@@ -265,7 +265,7 @@ func newWorldWith(t testing.TB, change func(w *world, d *deps, instances *servic
 	require.NoError(t, err)
 	w := &world{store: db, operations: &operations{}, ready: map[string]func(context.Context) error{}, log: &bytes.Buffer{}}
 	w.statuses = notifytest.New(1, 1, 2)
-	w.hub, err = notify.New(w.statuses, notify.Options{Interval: time.Millisecond, Backlog: 5, Now: func() time.Time { return now }}, prometheus.NewRegistry())
+	w.hub, err = notify.New(notify.Of(w.statuses), notify.Options{Interval: time.Millisecond, Backlog: 5, Now: func() time.Time { return now }}, prometheus.NewRegistry())
 	require.NoError(t, err)
 	t.Cleanup(w.hub.Close)
 	var instances service.Instances = w.operations

@@ -47,13 +47,23 @@ func (e *edge) watchOwner(c echo.Context, s door.Service, on *door.Request) (rep
 	if err != nil {
 		return nil, err
 	}
-	return sent, e.stream(c, s, on.Key(), q)
+	return sent, e.stream(c, ofStatus(s, on.Key(), q))
 }
 
+// ofStatus subscribes to a status.
+func ofStatus(s door.Service, owner domain.Key, q status.Query) subscribe {
+	return func(ctx context.Context, after string) (*notify.Subscription, error) {
+		return s.Subscribe(ctx, owner, q, after)
+	}
+}
+
+// subscribe begins a stream; after is as in notify.Hub.Subscribe.
+type subscribe func(ctx context.Context, after string) (*notify.Subscription, error)
+
 // stream answers with events.
-func (e *edge) stream(c echo.Context, from door.Service, key domain.Key, q status.Query) error {
+func (e *edge) stream(c echo.Context, subscribe subscribe) error {
 	ctx := c.Request().Context()
-	s, err := from.Subscribe(ctx, key, q, c.Request().Header.Get(lastEventID))
+	s, err := subscribe(ctx, c.Request().Header.Get(lastEventID))
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"context"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -16,9 +18,12 @@ type question struct{ status.Query }
 // ID implements notify.Question: it is not that of the query's document.
 func (q question) ID() string { return "notification of " + q.Query.ID() }
 
+// Extent implements notify.Question.
+func (q question) Extent() notify.Extent { return q.Query.Extent() }
+
 // Answer implements notify.Question.
-func (q question) Answer(s notify.Snapshot, before notify.Answer) (notify.Answer, error) {
-	n, err := q.notification(s.Known())
+func (q question) Answer(_ context.Context, s notify.Snapshot, before notify.Answer) (notify.Answer, error) {
+	n, err := q.notification(s.(notify.StatusSnapshot).Known())
 	if err != nil || before != nil && proto.Equal(n, before.(*answer).StatusNotification) {
 		return nil, err
 	}

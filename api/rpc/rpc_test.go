@@ -51,7 +51,7 @@ func newWorld(t *testing.T) *world {
 func newWorldOf(t *testing.T, resources int, steps ...door.Step) *world {
 	t.Helper()
 	w := &world{T: t, statuses: notifytest.New(1, 1, resources), metrics: prometheus.NewRegistry(), log: &bytes.Buffer{}}
-	hub, err := notify.New(w.statuses, notify.Options{Interval: time.Millisecond}, w.metrics)
+	hub, err := notify.New(notify.Of(w.statuses), notify.Options{Interval: time.Millisecond}, w.metrics)
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

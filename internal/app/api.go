@@ -47,7 +47,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	fleet := service.NewFleet(lifecycle, p.store)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	hub, err := notify.New(statuses{lifecycle, fleet}, notify.Options{Log: p.log}, registry)
+	hub, err := notify.New(notify.Of(statuses{lifecycle, fleet}), notify.Options{Log: p.log}, registry)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (s statuses) Sign(ctx context.Context, key domain.Key, e status.Extent) (st
 }
 
 // Snapshot implements notify.Statuses.
-func (s statuses) Snapshot(ctx context.Context, key domain.Key, e status.Extent) (notify.Snapshot, error) {
+func (s statuses) Snapshot(ctx context.Context, key domain.Key, e status.Extent) (notify.StatusSnapshot, error) {
 	if domain.OwnerNoun(key) == nil {
 		groups, err := s.GroupsSnapshot(ctx, key)
 		if err != nil {

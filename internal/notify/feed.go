@@ -13,10 +13,11 @@ import (
 
 // feed looks at one group for all whose questions about it need the same knowledge.
 type feed struct {
-	hub    *Hub
-	key    feedKey
-	views  map[string]*view // by query; guarded by the hub's mutex
-	hasten chan struct{}    // has one in it when somebody waits for a document
+	hub     *Hub
+	key     feedKey
+	looking Look             // what the feed's own goroutine looks with
+	views   map[string]*view // by query; guarded by the hub's mutex
+	hasten  chan struct{}    // has one in it when somebody waits for a document
 
 	// What the feed's own goroutine knows.
 	sign      string
@@ -25,7 +26,7 @@ type feed struct {
 }
 
 func newFeed(h *Hub, key feedKey) *feed {
-	return &feed{hub: h, key: key, views: map[string]*view{}, hasten: make(chan struct{}, 1)}
+	return &feed{hub: h, key: key, looking: h.looks(key.owner, key.extent), views: map[string]*view{}, hasten: make(chan struct{}, 1)}
 }
 
 // hurry makes the feed look at once.
@@ -38,6 +39,7 @@ func (f *feed) hurry() {
 
 // run looks until nobody asks any more, there is nothing to ask about, or the hub is closed.
 func (f *feed) run() {
+	defer f.looking.Close()
 	o, ctx := &f.hub.options, f.hub.ctx
 	pause := time.NewTimer(0)
 	defer pause.Stop()
@@ -78,7 +80,7 @@ func (f *feed) look(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	// The sign comes first: what changes after it makes the next one another.
-	sign, err := f.hub.statuses.Sign(ctx, f.key.group, f.key.extent)
+	sign, err := f.looking.Sign(ctx)
 	if err != nil {
 		return err
 	}
@@ -87,13 +89,13 @@ func (f *feed) look(ctx context.Context) (err error) {
 		return nil
 	}
 	f.hub.metrics.evaluations.Inc()
-	snapshot, err := f.hub.statuses.Snapshot(ctx, f.key.group, f.key.extent)
+	snapshot, err := f.looking.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
 	renderings := make([]rendering, 0, len(views))
 	for _, v := range views {
-		r := v.render(snapshot)
+		r := v.render(ctx, snapshot)
 		if r.err != nil && fail.KindOf(r.err).Retryable() {
 			return r.err
 		}
@@ -143,7 +145,7 @@ func (f *feed) remove(v *view) {
 func (f *feed) log(err error) {
 	failed := err != nil && !fail.Is(err, fail.NotFound)
 	if failed && !f.failing {
-		f.hub.options.Log.Warn("a status that is streamed cannot be evaluated", slog.String("owner", string(f.key.group)), slog.Any("error", err))
+		f.hub.options.Log.Warn("a status that is streamed cannot be evaluated", slog.String("owner", string(f.key.owner)), slog.Any("error", err))
 	}
 	f.failing = failed
 }
@@ -172,7 +174,7 @@ func (f *feed) verdict(err error) *Event {
 
 // patience is for how long a document may stand while the status cannot be evaluated.
 func (f *feed) patience() time.Duration {
-	if f.key.extent.Reported {
+	if f.looking.Reported() {
 		return min(f.hub.options.Patience, domain.PulseLife)
 	}
 	return f.hub.options.Patience

@@ -13,12 +13,12 @@ import (
 
 // Hub has the subscribers of one process.
 type Hub struct {
-	statuses Statuses
-	options  Options
-	metrics  *metrics
-	ctx      context.Context // of the feeds; ends with Close
-	stop     context.CancelFunc
-	running  sync.WaitGroup // feeds
+	looks   Looks
+	options Options
+	metrics *metrics
+	ctx     context.Context // of the feeds; ends with Close
+	stop    context.CancelFunc
+	running sync.WaitGroup // feeds
 
 	mu          sync.Mutex
 	feeds       map[feedKey]*feed
@@ -27,21 +27,21 @@ type Hub struct {
 	closed      bool
 }
 
-// feedKey tells apart what is looked at: what groups of queries need to know.
+// feedKey tells apart what is looked at: what groups of questions need to know.
 type feedKey struct {
-	group  domain.Key
-	extent status.Extent
+	owner  domain.Key
+	extent Extent
 }
 
 // New makes a hub, whose figures the registerer shows.
-func New(statuses Statuses, o Options, r prometheus.Registerer) (*Hub, error) {
+func New(looks Looks, o Options, r prometheus.Registerer) (*Hub, error) {
 	m, err := newMetrics(r)
 	if err != nil {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	return &Hub{
-		statuses: statuses, options: o.withDefaults(), metrics: m, ctx: ctx, stop: stop, feeds: map[feedKey]*feed{},
+		looks: looks, options: o.withDefaults(), metrics: m, ctx: ctx, stop: stop, feeds: map[feedKey]*feed{},
 	}, nil
 }
 
@@ -60,13 +60,13 @@ var errStopping = fail.New(fail.Unavailable, "the server stops; connect again to
 // Subscribe begins a stream of what a query is answered with. The first event is the whole document, unless after is the id of an event
 // of the same query and what came after it is still known: then it is the first change after that. Errors are those
 // of the query itself; Unavailable when there are too many subscribers.
-func (h *Hub) Subscribe(ctx context.Context, group domain.Key, q status.Query, after string) (*Subscription, error) {
-	return h.SubscribeTo(ctx, group, document{q.For(status.SubjectOf(group))}, after)
+func (h *Hub) Subscribe(ctx context.Context, owner domain.Key, q status.Query, after string) (*Subscription, error) {
+	return h.SubscribeTo(ctx, owner, document{q.For(status.SubjectOf(owner))}, after)
 }
 
 // SubscribeTo is Subscribe for any question.
-func (h *Hub) SubscribeTo(ctx context.Context, group domain.Key, q Question, after string) (*Subscription, error) {
-	v, err := h.join(group, q)
+func (h *Hub) SubscribeTo(ctx context.Context, owner domain.Key, q Question, after string) (*Subscription, error) {
+	v, err := h.join(owner, q)
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +85,8 @@ func (h *Hub) SubscribeTo(ctx context.Context, group domain.Key, q Question, aft
 }
 
 // join finds the view of a question, or makes it, and the feed that it needs.
-func (h *Hub) join(group domain.Key, q Question) (*view, error) {
-	key, id := feedKey{group, q.Extent()}, q.ID()
+func (h *Hub) join(owner domain.Key, q Question) (*view, error) {
+	key, id := feedKey{owner, q.Extent()}, q.ID()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {

@@ -1,14 +1,14 @@
-// Package notify tells subscribers, which are the readers of a status stream, how the status of an owner changes. The store
-// has no change streams, so somebody has to look again and again. One feed does so for all subscribers that need the same
-// knowledge of the same owner. It reads a cheap sign first (Statuses.Sign), and evaluates the status only when the sign has
-// changed. From one evaluation it answers each different question once, and compares the answer with the one before.
+// Package notify tells subscribers, which are the readers of a stream, how what is known of an owner changes: its status, or
+// what else can be asked as a Question. The store has no change streams, so somebody has to look again and again. One feed does
+// so for all subscribers that need the same knowledge of the same owner. It reads a cheap sign first (Look.Sign), and evaluates
+// only when the sign has changed. From one evaluation it answers each different question once, and compares the answer with the
+// one before.
 //
 // The changes of a question are kept once, for a bounded while, and every subscriber is an index into them. So a subscriber costs
 // no memory of its own. One that falls behind what is kept is dropped.
 package notify
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -19,35 +19,41 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
-	"github.com/drover-io/drover/internal/status"
 )
 
-// Statuses is what is told of.
-type Statuses interface {
-	// Sign is a short text that is another one when the answers to queries of the extent may have become others. It is
-	// asked for some times a second. NotFound when there is no such group.
-	Sign(ctx context.Context, group domain.Key, e status.Extent) (string, error)
-	// Snapshot evaluates the status.
-	Snapshot(ctx context.Context, group domain.Key, e status.Extent) (Snapshot, error)
+// Extent is how much must be known of an owner to answer a question. It can be compared: questions of equal extents are
+// answered from the same look. What knows how to look at it is Looks.
+type Extent any
+
+// Looks begins to look at an owner, as far as the extent says. It asks nobody yet.
+type Looks func(owner domain.Key, e Extent) Look
+
+// Look looks at one owner for all questions of an extent. It may keep what it knows from one call to the next; its calls come
+// one after the other.
+type Look interface {
+	// Sign is a short text that is another one when the answers to questions of the extent may have become others. It is
+	// asked for some times a second. NotFound when there is no such owner.
+	Sign(ctx context.Context) (string, error)
+	// Snapshot evaluates what is known, for questions that know its type.
+	Snapshot(ctx context.Context) (Snapshot, error)
+	// Reported says whether that is of what clusters report, which stands no longer than domain.PulseLife unconfirmed.
+	Reported() bool
+	// Close lets go what is kept.
+	Close()
 }
 
-// Snapshot is a status at a time, for every query of the extent that it was made for. It is read in the look that it was
-// made in, and not later.
-type Snapshot interface {
-	// Image is the document of a query.
-	Image(q status.Query) (*status.Image, error)
-	// Known is what its rows are made of; nil of what has none, as a list of groups.
-	Known() *status.Source
-}
+// Snapshot is what is known of an owner at a time, for every question of the extent that it was made for. It is read in the
+// look that it was made in, and not later.
+type Snapshot any
 
-// Question is what a subscriber wants to know: what is told of a status, made from its rows or from a document of them.
+// Question is what a subscriber wants to know.
 type Question interface {
 	// ID is the same for questions that have the same answers.
 	ID() string
 	// Extent is how much must be known to answer.
-	Extent() status.Extent
+	Extent() Extent
 	// Answer answers by a snapshot. before is the last answer, nil for none; when nothing has changed the answer is nil.
-	Answer(s Snapshot, before Answer) (Answer, error)
+	Answer(ctx context.Context, s Snapshot, before Answer) (Answer, error)
 }
 
 // Answer is what a question is answered with at a time.
@@ -59,33 +65,13 @@ type Answer interface {
 	Since(before Answer) ([]byte, error)
 }
 
-// document is the document of a status query as a question.
-type document struct{ status.Query }
-
-// Answer implements Question.
-func (d document) Answer(s Snapshot, before Answer) (Answer, error) {
-	image, err := s.Image(d.Query)
-	if err != nil || before != nil && bytes.Equal(image.Document(), before.Document()) {
-		return nil, err
-	}
-	return written{image}, nil
-}
-
-// written is a document as an answer.
-type written struct{ *status.Image }
-
-// Since implements Answer.
-func (w written) Since(before Answer) ([]byte, error) {
-	return status.Change(before.(written).Image, w.Image)
-}
-
 // Kind is what an event is about.
 type Kind string
 
 // The kinds. The last three end a stream.
 const (
 	Status  Kind = "status"  // the whole document
-	Change  Kind = "change"  // what changed: status.Change
+	Change  Kind = "change"  // what changed of it: Answer.Since
 	End     Kind = "end"     // there is nothing more to tell: the group is gone, or the process stops
 	Failed  Kind = "error"   // the status cannot be told any more
 	Dropped Kind = "dropped" // the subscriber was too slow

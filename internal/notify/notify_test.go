@@ -58,7 +58,7 @@ func newWorld(t *testing.T, o notify.Options) *world {
 	w := &world{T: t, statuses: notifytest.New(2, 2, 2), clock: &clock{now: time.Unix(1e9, 0)}, metrics: prometheus.NewRegistry()}
 	o.Interval, o.Now = time.Millisecond, w.clock.Now
 	var err error
-	w.hub, err = notify.New(w.statuses, o, w.metrics)
+	w.hub, err = notify.New(notify.Of(w.statuses), o, w.metrics)
 	require.NoError(t, err)
 	t.Cleanup(w.hub.Close)
 	return w
@@ -374,7 +374,7 @@ func BenchmarkChange(b *testing.B) {
 		b.Run(fmt.Sprintf("%d subscribers", subscribers), func(b *testing.B) {
 			statuses := notifytest.New(3, 100, 4)
 			still := time.Now() // no time passes: a look is not followed by a wait
-			hub, err := notify.New(statuses, notify.Options{Interval: time.Microsecond, Now: func() time.Time { return still }}, prometheus.NewRegistry())
+			hub, err := notify.New(notify.Of(statuses), notify.Options{Interval: time.Microsecond, Now: func() time.Time { return still }}, prometheus.NewRegistry())
 			require.NoError(b, err)
 			defer hub.Close()
 			seen := make(chan struct{}, subscribers)
@@ -415,12 +415,12 @@ func BenchmarkChange(b *testing.B) {
 // broken panics when a status is evaluated.
 type broken struct{ *notifytest.Statuses }
 
-func (broken) Snapshot(context.Context, domain.Key, status.Extent) (notify.Snapshot, error) {
+func (broken) Snapshot(context.Context, domain.Key, status.Extent) (notify.StatusSnapshot, error) {
 	panic("a status that nobody thought of")
 }
 
 func TestAPanicEndsAStreamAndNotTheProcess(t *testing.T) {
-	hub, err := notify.New(broken{notifytest.New(1, 1, 1)}, notify.Options{Interval: time.Millisecond}, prometheus.NewRegistry())
+	hub, err := notify.New(notify.Of(broken{notifytest.New(1, 1, 1)}), notify.Options{Interval: time.Millisecond}, prometheus.NewRegistry())
 	require.NoError(t, err)
 	t.Cleanup(hub.Close)
 	_, err = hub.Subscribe(t.Context(), group, status.Query{Type: status.TypeRsync, Output: status.OutputAll}, "")

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"context"
 	"crypto/rand"
 	"strconv"
 	"strings"
@@ -52,9 +53,9 @@ type rendering struct {
 
 // render answers the view's question by a snapshot. Only the feed's own goroutine does so, and nobody else changes the
 // answer.
-func (v *view) render(s Snapshot) rendering {
+func (v *view) render(ctx context.Context, s Snapshot) rendering {
 	r := rendering{view: v}
-	if r.answer, r.err = v.question.Answer(s, v.answer); r.err == nil && r.answer != nil && v.answer != nil {
+	if r.answer, r.err = v.question.Answer(ctx, s, v.answer); r.err == nil && r.answer != nil && v.answer != nil {
 		r.change, r.err = r.answer.Since(v.answer)
 	}
 	return r

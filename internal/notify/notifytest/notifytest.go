@@ -116,7 +116,7 @@ func (s *Statuses) Sign(context.Context, domain.Key, status.Extent) (string, err
 }
 
 // Snapshot implements notify.Statuses.
-func (s *Statuses) Snapshot(context.Context, domain.Key, status.Extent) (notify.Snapshot, error) {
+func (s *Statuses) Snapshot(context.Context, domain.Key, status.Extent) (notify.StatusSnapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.snapshots++

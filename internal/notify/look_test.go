@@ -1,0 +1,98 @@
+package notify_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/notify"
+)
+
+// counter is a look at a number, which says how it is used.
+type counter struct {
+	mu                       sync.Mutex
+	number, evaluated, looks int
+	closed                   int
+}
+
+func (c *counter) locked(do func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	do()
+}
+
+func (c *counter) Sign(context.Context) (sign string, _ error) {
+	c.locked(func() { sign = strconv.Itoa(c.number) })
+	return sign, nil
+}
+
+func (c *counter) Snapshot(context.Context) (s notify.Snapshot, _ error) {
+	c.locked(func() { c.evaluated++; s = c.number })
+	return s, nil
+}
+
+func (c *counter) Reported() bool { return false }
+func (c *counter) Close()         { c.locked(func() { c.closed++ }) }
+
+// multiple asks for a multiple of the number.
+type multiple int
+
+type numberExtent struct{}
+
+func (m multiple) ID() string            { return fmt.Sprint("times ", int(m)) }
+func (m multiple) Extent() notify.Extent { return numberExtent{} }
+func (m multiple) Answer(_ context.Context, s notify.Snapshot, before notify.Answer) (notify.Answer, error) {
+	if now := number(s.(int) * int(m)); now != before {
+		return now, nil
+	}
+	return nil, nil
+}
+
+type number int
+
+func (n number) Document() []byte { return []byte(strconv.Itoa(int(n))) }
+func (n number) Since(before notify.Answer) ([]byte, error) {
+	return fmt.Appendf(nil, "%+d", n-before.(number)), nil
+}
+
+// TestAnyQuestionIsAnsweredFromOneLook whatever is asked, by however many.
+func TestAnyQuestionIsAnsweredFromOneLook(t *testing.T) {
+	c := &counter{number: 1}
+	at := &clock{now: time.Unix(1e9, 0)}
+	hub, err := notify.New(func(owner domain.Key, e notify.Extent) notify.Look {
+		require.Equal(t, group, owner)
+		require.Equal(t, numberExtent{}, e)
+		c.locked(func() { c.looks++ })
+		return c
+	}, notify.Options{Interval: time.Millisecond, Now: at.Now}, prometheus.NewRegistry())
+	require.NoError(t, err)
+	defer hub.Close()
+	w := &world{T: t}
+	var streams []*notify.Subscription
+	for i := range 20 {
+		s, err := hub.SubscribeTo(t.Context(), group, multiple(i%2+1), "")
+		require.NoError(t, err)
+		require.Equal(t, strconv.Itoa(i%2+1), string(w.next(s, notify.Status).Data))
+		streams = append(streams, s)
+	}
+	var before int
+	c.locked(func() { before = c.evaluated; c.number = 3 })
+	for i, s := range streams {
+		require.Equal(t, fmt.Sprintf("+%d", 2*(i%2+1)), string(w.next(s, notify.Change).Data))
+		s.Close()
+	}
+	c.locked(func() {
+		require.Equal(t, before+1, c.evaluated)
+		require.Equal(t, 1, c.looks)
+		require.Zero(t, c.closed)
+	})
+	at.pass(notify.DefaultLinger + time.Second)
+	w.eventually(func() (closed bool) { c.locked(func() { closed = c.closed == 1 }); return closed })
+}
