@@ -51,6 +51,12 @@ var layers = []layer{
 		},
 		{pkg: "postgrestest", ours: "freeport", libs: "github.com/stretchr/testify", world: "os os/exec os/user syscall"},
 		{pkg: "notify/notifytest", ours: "notify status view readiness plan domain", world: "context"},
+		{
+			pkg:   "combine/combinetest",
+			ours:  "combine domain",
+			libs:  "github.com/google/go-cmp go.yaml.in/yaml/v3",
+			world: "os",
+		},
 		{pkg: "built", world: "os"},
 		{pkg: "idle"},
 	}},
@@ -180,11 +186,16 @@ var layers = []layer{
 		{pkg: "bundle", ours: "plan limits fail", libs: "k8s.io/apimachinery"},
 		{
 			pkg:   "readiness",
-			ours:  "fail",
+			ours:  "expression fail",
 			libs:  "github.com/fluxcd/cli-utils github.com/google/cel-go k8s.io/apimachinery",
-			world: "context", // which bounds what rules of users may take
+			world: "context", // which bounds how long rules are read
 		},
-		{pkg: "combine", ours: "domain fail", world: "context"},                                            // which bounds what collectors of users may take
+		{
+			pkg:   "combine",
+			ours:  "expression domain fail",
+			libs:  "github.com/google/cel-go sigs.k8s.io/json",
+			world: "context", // which bounds what collectors of users may take
+		},
 		{pkg: "fields", ours: "plan fail", libs: "k8s.io/apimachinery k8s.io/client-go/kubernetes/scheme"}, // the schemas of built-in kinds
 		{pkg: "plan", ours: "domain fail"},
 	}},
@@ -194,6 +205,7 @@ var layers = []layer{
 	}},
 	{name: "ground", about: "knows nothing of Drover", rows: []row{
 		{pkg: "policy"},
+		{pkg: "expression", libs: "github.com/google/cel-go", world: "context"}, // which bounds what an expression of users may take
 		{pkg: "cas", ours: "pause fail", world: "context"},
 		{pkg: "lease", ours: "fail", libs: "golang.org/x/sys", world: "context"},
 		{pkg: "pause", world: "context math/rand/v2"},

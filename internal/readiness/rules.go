@@ -1,35 +1,20 @@
 package readiness
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common"
-	"github.com/google/cel-go/ext"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/drover-io/drover/internal/expression"
 	"github.com/drover-io/drover/internal/fail"
 )
 
-// Limits of an expression. Cost is CEL's own measure, about one for an operator or a member.
-const (
-	maxExpression = 4096 // characters
-	maxNesting    = 3    // macros such as all() in one another
-	maxCost       = 20_000
-	// checkEvery is after how many steps of a macro the deadline is looked at.
-	checkEvery = 100
-	// maxMessage is what is shown of what a message expression makes, in bytes: objects may be large.
-	maxMessage = 1024
-)
-
-// deadline is how long one evaluation may take; it is there for what cost does not see.
-var deadline = time.Second
+// deadline is how long one evaluation may take.
+var deadline = expression.Deadline
 
 // Rule says when the objects of a kind are ready.
 type Rule struct {
@@ -74,8 +59,8 @@ type Rules struct {
 // program is a rule, compiled.
 type program struct {
 	name           string
-	ready, message cel.Program // message is nil where there is none
-	fault          string      // why ready cannot be evaluated; "" when it can
+	ready, message *expression.Program // message is nil where there is none
+	fault          string              // why ready cannot be evaluated; "" when it can
 }
 
 // Compile prepares rules that Check has let pass. What does not compile any more, after an upgrade say, finds
@@ -174,13 +159,8 @@ func (p *program) lacks(object map[string]any) string {
 	return "not fulfilled"
 }
 
-func evaluate[T bool | string](p cel.Program, object map[string]any) (result T, err error) {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), deadline, errTooLong)
-	defer cancel()
-	v, _, err := p.ContextEval(ctx, map[string]any{"object": object})
-	if ctx.Err() != nil && err != nil {
-		return result, context.Cause(ctx)
-	}
+func evaluate[T bool | string](p *expression.Program, object map[string]any) (result T, err error) {
+	v, err := p.Eval(deadline, map[string]any{"object": object})
 	if err != nil {
 		return result, err
 	}
@@ -191,53 +171,25 @@ func evaluate[T bool | string](p cel.Program, object map[string]any) (result T, 
 	return result, nil
 }
 
-var errTooLong = errors.New("takes too long")
-
-// oneLine is text without line breaks, cut to maxMessage.
-func oneLine(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > maxMessage {
-		text = strings.ToValidUTF8(text[:maxMessage], "") + "…"
-	}
-	return text
-}
+func oneLine(text string) string { return expression.OneLine(text, expression.MaxMessage) }
 
 // environment is what expressions may use.
-var environment = func() *cel.Env {
-	env, err := cel.NewEnv(
-		cel.Variable("object", cel.MapType(cel.StringType, cel.DynType)),
-		cel.OptionalTypes(),
-		ext.Strings(),
-		cel.ParserExpressionSizeLimit(maxExpression),
-		cel.ASTValidators(
-			cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateRegexLiterals(),
-			cel.ValidateComprehensionNestingLimit(maxNesting),
-		),
-	)
-	if err != nil {
-		panic(err) // the options above are constants
-	}
-	return env
-}()
+var environment = expression.NewEnvironment(cel.Variable("object", cel.MapType(cel.StringType, cel.DynType)))
 
 // compile returns a program whose result is of a type, or what is wrong with the expression.
-func compile(expression string, result *cel.Type) (cel.Program, []string) {
-	if strings.TrimSpace(expression) == "" {
-		return nil, []string{"has no expression"}
-	}
-	ast, issues := environment.Compile(expression)
-	if faults := issues.Errors(); len(faults) > 0 {
+func compile(text string, result *cel.Type) (*expression.Program, []string) {
+	ast, faults := environment.Compile(text)
+	if faults != nil {
 		lines := make([]string, 0, len(faults))
 		for _, f := range faults {
-			lines = append(lines, position(f.Location)+f.Message)
+			lines = append(lines, f.String())
 		}
 		return nil, lines
 	}
 	if is := ast.OutputType(); !is.IsExactType(result) {
 		return nil, []string{fmt.Sprintf("is of type %s, not %s; %s", is, result, cast[result])}
 	}
-	p, err := environment.Program(ast,
-		cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost), cel.InterruptCheckFrequency(checkEvery))
+	p, err := environment.Program(ast)
 	if err != nil {
 		return nil, []string{err.Error()}
 	}
@@ -248,12 +200,4 @@ func compile(expression string, result *cel.Type) (cel.Program, []string) {
 var cast = map[*cel.Type]string{
 	cel.BoolType:   "compare it with something, as in object.status.ready == true",
 	cel.StringType: "convert it, as in string(object.status.reason)",
-}
-
-// position says where a fault is, "" when it is the whole.
-func position(l common.Location) string {
-	if l.Line() < 1 {
-		return ""
-	}
-	return fmt.Sprintf("line %d, column %d: ", l.Line(), l.Column()+1)
 }

@@ -1,0 +1,314 @@
+package combine
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+
+	"github.com/drover-io/drover/internal/expression"
+)
+
+// The variables.
+const (
+	inventory   = "inventory"
+	object      = "obj"
+	returned    = "returned"
+	propagation = "propagation"
+)
+
+// members are those of the variables of which all are known, with their types. Dyn is for what may be null.
+var members = map[string]map[string]*cel.Type{
+	inventory: {"name": cel.StringType, "provider": cel.StringType, "id": cel.StringType, "labels": cel.ListType(cel.StringType)},
+	returned:  {"metadata": cel.DynType, "spec": cel.DynType, "status": cel.DynType},
+	propagation: {
+		"lastReturnedUpdateTimestamp": cel.TimestampType, "reported": cel.BoolType, "present": cel.BoolType,
+		"stale": cel.BoolType, "staleSince": cel.DynType, "ready": cel.StringType, "state": cel.StringType,
+		"message": cel.StringType, "summarised": cel.BoolType,
+	},
+}
+
+// What expressions are rewritten to. A path from a variable, such as returned.status.phase, is a variable of its own: it is
+// looked up in the row without CEL. Where the operand is anything else, a member is a call. Users cannot write these names.
+const (
+	pathName     = "@"    // and the number of the path: its value, null where it is missing
+	presenceName = "@has" // and the number of the path: whether it is there
+	memberCall   = "@member"
+	hasCall      = "@has_member"
+	optionalCall = "@optional_member"
+	maxPaths     = 64 // as many have variables; those after them are calls
+)
+
+// lenient and strict differ in what a missing member is: null, or an error as on a summarised object.
+var lenient, strict = newEnvironment(false), newEnvironment(true)
+
+func newEnvironment(strict bool) *expression.Environment {
+	free := cel.MapType(cel.StringType, cel.DynType)
+	options := []cel.EnvOption{
+		cel.CustomTypeAdapter(adapter{types.DefaultTypeAdapter}),
+		cel.Variable(inventory, free), cel.Variable(object, free), cel.Variable(returned, free), cel.Variable(propagation, free),
+		member(memberCall, cel.DynType, strict, func(v ref.Val, found bool) ref.Val {
+			if !found {
+				return types.NullValue
+			}
+			return v
+		}),
+		member(hasCall, cel.BoolType, strict, func(_ ref.Val, found bool) ref.Val { return types.Bool(found) }),
+		member(optionalCall, cel.OptionalType(cel.DynType), strict, func(v ref.Val, found bool) ref.Val {
+			if !found {
+				return types.OptionalNone
+			}
+			return types.OptionalOf(v)
+		}),
+	}
+	for _, of := range []string{inventory, propagation} {
+		for name, t := range members[of] {
+			if t != cel.DynType {
+				options = append(options, cel.Variable(of+"."+name, t))
+			}
+		}
+	}
+	for i := range maxPaths {
+		options = append(options,
+			cel.Variable(pathName+strconv.Itoa(i), cel.DynType), cel.Variable(presenceName+strconv.Itoa(i), cel.BoolType))
+	}
+	return expression.NewEnvironment(options...)
+}
+
+// member declares a function that looks for a member of a value; result makes what it gives.
+func member(name string, t *cel.Type, strict bool, result func(v ref.Val, found bool) ref.Val) cel.EnvOption {
+	return cel.Function(name, cel.Overload(name, []*cel.Type{cel.DynType, cel.StringType}, t, cel.BinaryBinding(
+		func(of, key ref.Val) ref.Val {
+			optional, chained := of.(*types.Optional)
+			if chained {
+				if !optional.HasValue() {
+					if name == memberCall {
+						return of
+					}
+					return result(nil, false)
+				}
+				of = optional.GetValue()
+			}
+			switch of := of.(type) {
+			case types.Null:
+				return result(nil, false)
+			case traits.Mapper:
+				v, found := of.Find(key)
+				switch {
+				case types.IsError(v):
+					return v
+				case !found && strict:
+					return types.NewErr("%s", cutBySummary(fmt.Sprint(key.Value())))
+				case chained && name == memberCall && !found:
+					return types.OptionalNone
+				case chained && name == memberCall:
+					return types.OptionalOf(v)
+				}
+				return result(v, found)
+			default:
+				return types.NewErr("a value of type %s has no member %s", of.Type().TypeName(), key.Value())
+			}
+		})))
+}
+
+// cutBySummary says that nobody knows whether a member is there.
+func cutBySummary(name string) string {
+	return name + " is missing, and may have been cut: the agent has summarised the object"
+}
+
+// adapter gives CEL integers that no int64 holds.
+type adapter struct{ types.Adapter }
+
+// NativeToValue is the adapter's.
+func (a adapter) NativeToValue(v any) ref.Val {
+	switch v := v.(type) {
+	case map[string]any:
+		return types.NewStringInterfaceMap(a, v)
+	case []any:
+		return types.NewDynamicList(a, v)
+	case json.Number:
+		f, err := v.Float64()
+		if err != nil {
+			return types.NewErr("%s is too large a number", v)
+		}
+		return types.Double(f)
+	default:
+		return a.Adapter.NativeToValue(v)
+	}
+}
+
+// path leads from a variable to a member: returned, then status and phase.
+type path struct {
+	root    string
+	members []string
+}
+
+// String is such as returned.status.phase.
+func (p path) String() string { return strings.Join(append([]string{p.root}, p.members...), ".") }
+
+// rewriter makes of what a user wrote what has missing members null.
+type rewriter struct {
+	ctx    *cel.OptimizerContext
+	ast    *ast.AST
+	paths  []path
+	calls  bool // whether there are calls for members
+	faults []expression.Fault
+}
+
+func (r *rewriter) fault(id int64, format string, args ...any) {
+	r.faults = append(r.faults, expression.FaultAt(r.ast, id, format, args...))
+}
+
+// pathOf is the path that an expression is, of at least one member.
+func pathOf(e ast.Expr) (p path, ok bool) {
+	for e.Kind() == ast.SelectKind && (len(p.members) == 0 || !e.AsSelect().IsTestOnly()) {
+		p.members = append(p.members, e.AsSelect().FieldName())
+		e = e.AsSelect().Operand()
+	}
+	if e.Kind() != ast.IdentKind || len(p.members) == 0 {
+		return p, false
+	}
+	slices.Reverse(p.members)
+	p.root = strings.TrimPrefix(e.AsIdent(), ".")
+	return p, variable(p.root)
+}
+
+func variable(name string) bool {
+	return name == inventory || name == object || name == returned || name == propagation
+}
+
+// known notes a fault where a variable has no such member.
+func (r *rewriter) known(id int64, root, name string) {
+	switch of := members[root]; {
+	case root == object && name == "status":
+		r.fault(id, "obj has no status: it is the manifest as it was sent; what clusters report is returned.status")
+	case of != nil && of[name] == nil:
+		names := make([]string, 0, len(of))
+		for n := range of {
+			names = append(names, n)
+		}
+		slices.Sort(names)
+		r.fault(id, "%s has no member %s; it has %s", root, name, strings.Join(names, ", "))
+	}
+}
+
+// number is the one of a path; false where there are too many.
+func (r *rewriter) number(p path) (string, bool) {
+	for i := range r.paths {
+		if r.paths[i].root == p.root && slices.Equal(r.paths[i].members, p.members) {
+			return strconv.Itoa(i), true
+		}
+	}
+	if len(r.paths) == maxPaths {
+		return "", false
+	}
+	r.paths = append(r.paths, p)
+	return strconv.Itoa(len(r.paths) - 1), true
+}
+
+func (r *rewriter) rewrite(e ast.Expr) {
+	switch e.Kind() {
+	case ast.SelectKind:
+		r.rewriteSelect(e)
+	case ast.CallKind:
+		r.rewriteCall(e)
+	case ast.ListKind:
+		for _, element := range e.AsList().Elements() {
+			r.rewrite(element)
+		}
+	case ast.MapKind:
+		for _, entry := range e.AsMap().Entries() {
+			r.rewrite(entry.AsMapEntry().Key())
+			r.rewrite(entry.AsMapEntry().Value())
+		}
+	case ast.StructKind:
+		for _, field := range e.AsStruct().Fields() {
+			r.rewrite(field.AsStructField().Value())
+		}
+	case ast.ComprehensionKind:
+		c := e.AsComprehension()
+		for _, name := range []string{c.IterVar(), c.IterVar2()} {
+			if variable(name) {
+				r.fault(e.ID(), "%s is a variable already: call the one of the macro otherwise", name)
+			}
+		}
+		for _, part := range []ast.Expr{c.IterRange(), c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result()} {
+			r.rewrite(part)
+		}
+	default: // what has no parts
+	}
+}
+
+func (r *rewriter) rewriteSelect(e ast.Expr) {
+	s := e.AsSelect()
+	p, isPath := pathOf(e)
+	if isPath {
+		r.known(e.ID(), p.root, p.members[0])
+		if number, ok := r.number(p); ok {
+			name := pathName
+			if s.IsTestOnly() {
+				name = presenceName
+			}
+			e.SetKindCase(r.ctx.NewIdent(name + number))
+			return
+		}
+	}
+	optional := isOptional(r.ast.GetType(s.Operand().ID()))
+	r.rewrite(s.Operand())
+	if optional {
+		return // it gives an optional value already
+	}
+	call := memberCall
+	if s.IsTestOnly() {
+		call = hasCall
+	}
+	r.call(e, call, s.Operand(), s.FieldName())
+}
+
+func (r *rewriter) rewriteCall(e ast.Expr) {
+	c := e.AsCall()
+	if c.IsMemberFunction() {
+		r.rewrite(c.Target())
+	}
+	args := c.Args()
+	if of, name, ok := selected(c); ok && of.Kind() == ast.IdentKind {
+		if root := strings.TrimPrefix(of.AsIdent(), "."); variable(root) {
+			r.known(e.ID(), root, name)
+		}
+	}
+	for _, arg := range args {
+		r.rewrite(arg)
+	}
+	if c.FunctionName() == operators.OptSelect {
+		if _, name, ok := selected(c); ok {
+			r.call(e, optionalCall, args[0], name)
+		}
+	}
+}
+
+// selected says of which operand a call takes which member: a.?b, a["b"] or a[?"b"].
+func selected(c ast.CallExpr) (of ast.Expr, name string, ok bool) {
+	switch c.FunctionName() {
+	case operators.OptSelect, operators.Index, operators.OptIndex:
+	default:
+		return nil, "", false
+	}
+	if len(c.Args()) != 2 || c.Args()[1].Kind() != ast.LiteralKind {
+		return nil, "", false
+	}
+	literal, ok := c.Args()[1].AsLiteral().(types.String)
+	return c.Args()[0], string(literal), ok
+}
+
+func (r *rewriter) call(e ast.Expr, function string, of ast.Expr, name string) {
+	r.calls = true
+	e.SetKindCase(r.ctx.NewCall(function, of, r.ctx.NewLiteral(types.String(name))))
+}

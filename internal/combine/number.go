@@ -1,0 +1,194 @@
+package combine
+
+import (
+	"cmp"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+// number is exact: an int64 where that holds it, else a double or a rational.
+//
+// A double is what it is written as: 0.1 is a tenth, so that 0.1 + 0.2 is 0.3. A whole one is the integer that it is.
+type number struct {
+	small int64    // where big is nil and double is 0
+	big   *big.Rat // nil where the number is small or a double
+	// double is what a double was, which is written as one: 1e300, not 301 digits.
+	double float64
+}
+
+// maxWhole is up to where a double that is whole is written as an integer in all its digits.
+const maxWhole = 1 << 53
+
+func integer(i int64) number { return number{small: i} }
+
+// double is the number of a double, which must be finite.
+func double(f float64) number {
+	if f == math.Trunc(f) && math.Abs(f) < maxWhole {
+		return number{small: int64(f)}
+	}
+	return number{double: f}
+}
+
+// ofRat is the number of a rational; doubles says whether it came about with doubles.
+func ofRat(r *big.Rat, doubles bool) number {
+	if r.IsInt() && r.Num().IsInt64() {
+		if i := r.Num().Int64(); !doubles || -maxWhole < i && i < maxWhole {
+			return integer(i)
+		}
+	}
+	if f, ok := asDouble(r); ok && (doubles || f != math.Trunc(f)) {
+		return number{double: f}
+	}
+	return number{big: r}
+}
+
+// asDouble is the double that is just the number.
+func asDouble(r *big.Rat) (float64, bool) {
+	f, exact := r.Float64()
+	if math.IsInf(f, 0) {
+		return 0, false
+	}
+	return f, exact && f == math.Trunc(f) || rat(f).Cmp(r) == 0
+}
+
+// rat is the rational of a double.
+func rat(f float64) *big.Rat {
+	if f == math.Trunc(f) {
+		return new(big.Rat).SetFloat64(f)
+	}
+	r, _ := new(big.Rat).SetString(strconv.FormatFloat(f, 'e', -1, 64)) // what strconv writes can be read
+	return r
+}
+
+func (n number) isSmall() bool { return n.big == nil && n.double == 0 }
+
+// rat is the number as a rational, which is not to be changed.
+func (n number) rat() *big.Rat {
+	switch {
+	case n.big != nil:
+		return n.big
+	case n.double != 0:
+		return rat(n.double)
+	default:
+		return new(big.Rat).SetInt64(n.small)
+	}
+}
+
+// compare is by what the numbers are.
+func (n number) compare(m number) int {
+	switch {
+	case n.isSmall() && m.isSmall():
+		return cmp.Compare(n.small, m.small)
+	case n.double != 0 && m.double != 0:
+		return cmp.Compare(n.double, m.double)
+	default:
+		return n.rat().Cmp(m.rat())
+	}
+}
+
+// String is decimal: an integer in all its digits, a double as RFC 8785 writes it, another number exactly where its digits end,
+// and as the nearest double where they do not.
+func (n number) String() string {
+	switch {
+	case n.isSmall():
+		return strconv.FormatInt(n.small, 10)
+	case n.double != 0:
+		return writeDouble(n.double)
+	case n.big.IsInt():
+		return n.big.Num().String()
+	}
+	if digits, exact := n.big.FloatPrec(); exact {
+		return n.big.FloatString(digits)
+	}
+	f, _ := n.big.Float64()
+	return writeDouble(f)
+}
+
+// writeDouble writes a finite double as RFC 8785 does, which is how ECMAScript writes numbers.
+func writeDouble(f float64) string {
+	abs := math.Abs(f)
+	switch {
+	case f == 0:
+		return "0" // a negative zero too
+	case abs >= 1e-6 && abs < 1e21:
+		return strconv.FormatFloat(f, 'f', -1, 64)
+	}
+	text := strconv.FormatFloat(f, 'e', -1, 64)
+	mantissa, exponent, _ := strings.Cut(text, "e")
+	sign, digits := exponent[:1], strings.TrimLeft(exponent[1:], "0")
+	return mantissa + "e" + sign + digits
+}
+
+// maxQuantity is how long a quantity may be, and maxExponent how great its exponent: those of a double.
+const (
+	maxQuantity = 400
+	maxExponent = 400
+)
+
+// suffixes are those of Kubernetes' quantities.
+var suffixes = func() map[string]*big.Rat {
+	all := map[string]*big.Rat{}
+	thousand, kibi := big.NewRat(1000, 1), big.NewRat(1024, 1)
+	r := big.NewRat(1, 1_000_000_000)
+	for _, s := range []string{"n", "u", "m", "", "k", "M", "G", "T", "P", "E"} {
+		all[s] = r
+		r = new(big.Rat).Mul(r, thousand)
+	}
+	r = kibi
+	for _, s := range []string{"Ki", "Mi", "Gi", "Ti", "Pi", "Ei"} {
+		all[s] = r
+		r = new(big.Rat).Mul(r, kibi)
+	}
+	return all
+}()
+
+// quantity reads what Kubernetes reads as a quantity, exactly: resource.ParseQuantity rounds up to a billionth, and cuts what is
+// greater than an int64.
+func quantity(text string) (number, bool) {
+	if len(text) == 0 || len(text) > maxQuantity {
+		return number{}, false
+	}
+	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return integer(i), true
+	}
+	end := 0
+	for end < len(text) && (end == 0 && (text[0] == '+' || text[0] == '-') || text[end] >= '0' && text[end] <= '9' || text[end] == '.') {
+		end++
+	}
+	digits, suffix := text[:end], text[end:]
+	if strings.Count(digits, ".") > 1 || !strings.ContainsAny(digits, "0123456789") {
+		return number{}, false
+	}
+	times := suffixes[suffix]
+	if times == nil {
+		exponent, ok := strings.CutPrefix(suffix, "e")
+		if !ok {
+			if exponent, ok = strings.CutPrefix(suffix, "E"); !ok {
+				return number{}, false
+			}
+		}
+		e, err := strconv.Atoi(exponent)
+		if err != nil || e > maxExponent || e < -maxExponent {
+			return number{}, false
+		}
+		digits += "e" + strconv.Itoa(e)
+	}
+	r, ok := new(big.Rat).SetString(digits)
+	if !ok {
+		return number{}, false
+	}
+	if times != nil {
+		r.Mul(r, times)
+	}
+	return ofRat(r, false), true
+}
+
+// key tells the number from every other.
+func (n number) key() string {
+	if n.isSmall() {
+		return strconv.FormatInt(n.small, 10)
+	}
+	return n.rat().RatString()
+}

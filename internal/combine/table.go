@@ -1,0 +1,302 @@
+package combine
+
+import (
+	"context"
+	"iter"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// TableTime is how long a whole table may take.
+const TableTime = 10 * time.Second
+
+// slots are for evaluations that go on at once: half the cores have something else to do.
+var slots = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
+
+// Table holds what a collector's expressions gave on the rows of one object, or of several. It may be used by one goroutine at a
+// time.
+type Table struct {
+	program *Program
+	entries map[Key]*entry
+	order   []*entry // in the order of keys when sorted
+	sorted  bool
+	groups  map[string]*group // by key; only of a program that groups
+	// reported and nulls count, of each expression, the rows of reporting clusters that it was evaluated on, and on which it was null.
+	reported, nulls []int
+	spent           string // why the table was given up; "" when it was not
+}
+
+// entry is what was evaluated on a row.
+type entry struct {
+	key    Key
+	kept   bool
+	values []value // of select; or of groupBy, then of the subjects
+	errors []rowError
+	group  *group // nil where the row is in none
+	// counted are the expressions that count for warnings on this row, null those that were null; bits by number, the filter's is 0.
+	counted, null uint64
+}
+
+// rowError is of an expression, by its number: 0 for the filter, the others from 1.
+type rowError struct {
+	number int
+	text   string
+}
+
+// NewTable makes an empty one.
+func NewTable(p *Program) *Table {
+	expressions := 1 + len(p.first) + len(p.subjects)
+	t := &Table{
+		program: p, entries: map[Key]*entry{}, sorted: true, groups: map[string]*group{},
+		reported: make([]int, expressions), nulls: make([]int, expressions),
+	}
+	if p.grouped && len(p.first) == 0 {
+		t.groups[""] = &group{changed: true} // the one row that there is, whatever comes
+	}
+	return t
+}
+
+// Put adds a row, or replaces the one with the same key, and says whether anything of the table may have changed by it. The
+// expressions run now: in all of the process at most on half the cores at once. When ctx ends, whose deadline is to be
+// TableTime after the first Put of a whole table, the table is given up: its result has errors and no rows, and stays so.
+func (t *Table) Put(ctx context.Context, row *Row) bool {
+	if t.spent != "" {
+		return false
+	}
+	if err := ctx.Err(); err != nil {
+		return t.giveUp()
+	}
+	select {
+	case slots <- struct{}{}:
+	case <-ctx.Done():
+		return t.giveUp()
+	}
+	e := t.program.evaluate(row)
+	<-slots
+	if !e.kept {
+		e.values = nil
+	}
+	old := t.entries[row.Key]
+	if old != nil && old.equal(e) {
+		return false
+	}
+	if old != nil {
+		t.leave(old)
+		key := old.key
+		*old = *e
+		old.key = key
+		e = old
+	} else {
+		t.entries[row.Key] = e
+		t.sorted = t.sorted && (len(t.order) == 0 || t.order[len(t.order)-1].key.Compare(e.key) < 0)
+		t.order = append(t.order, e)
+	}
+	t.enter(e)
+	return true
+}
+
+func (t *Table) giveUp() bool {
+	t.spent = "the table has taken longer than " + TableTime.String() + ": give it cheaper expressions, or a filter"
+	t.entries, t.order, t.groups = nil, nil, nil
+	return true
+}
+
+// Drop takes a row out, and says whether it was there.
+func (t *Table) Drop(key Key) bool {
+	e := t.entries[key]
+	if e == nil {
+		return false
+	}
+	t.leave(e)
+	delete(t.entries, key)
+	t.sort()
+	i, _ := slices.BinarySearchFunc(t.order, key, func(e *entry, k Key) int { return e.key.Compare(k) })
+	t.order = slices.Delete(t.order, i, i+1)
+	return true
+}
+
+// Len is how many rows of the input there are.
+func (t *Table) Len() int { return len(t.order) }
+
+// Evaluate makes a whole table within TableTime.
+func Evaluate(ctx context.Context, p *Program, rows iter.Seq[*Row]) *Result {
+	ctx, cancel := context.WithTimeout(ctx, TableTime)
+	defer cancel()
+	t := NewTable(p)
+	for row := range rows {
+		t.Put(ctx, row)
+	}
+	return t.Result()
+}
+
+func (t *Table) sort() {
+	if !t.sorted {
+		slices.SortFunc(t.order, func(a, b *entry) int { return a.key.Compare(b.key) })
+		t.sorted = true
+	}
+}
+
+// enter takes an entry into account, leave out of it.
+func (t *Table) enter(e *entry) {
+	t.count(e, 1)
+	if !t.program.grouped || !e.kept {
+		return
+	}
+	keys := len(t.program.first)
+	var name []byte
+	for i := range keys {
+		name = e.values[i].appendKey(name)
+	}
+	g := t.groups[string(name)]
+	if g == nil {
+		g = &group{}
+		t.groups[string(name)] = g
+	}
+	g.name, g.changed = string(name), true
+	g.rows++
+	e.group = g
+}
+
+func (t *Table) leave(e *entry) {
+	t.count(e, -1)
+	g := e.group
+	if g == nil {
+		return
+	}
+	e.group, g.changed = nil, true
+	if g.rows--; g.rows == 0 && len(t.program.first) > 0 {
+		delete(t.groups, g.name)
+	}
+}
+
+func (t *Table) count(e *entry, by int) {
+	for i := range t.reported {
+		if e.counted>>i&1 == 1 {
+			t.reported[i] += by
+		}
+		if e.null>>i&1 == 1 {
+			t.nulls[i] += by
+		}
+	}
+}
+
+// equal says whether two entries of a key give the same table.
+func (e *entry) equal(f *entry) bool {
+	return e.kept == f.kept && e.counted == f.counted && e.null == f.null && slices.Equal(e.errors, f.errors) &&
+		slices.EqualFunc(e.values, f.values, func(v, w value) bool { return v.same(&w) })
+}
+
+// same says whether two values are shown alike.
+func (v *value) same(w *value) bool {
+	return v.class == w.class && v.text == w.text && v.nanos == w.nanos && v.number.compare(w.number) == 0 &&
+		v.number.double == w.number.double
+}
+
+// evaluate runs all expressions on a row.
+func (p *Program) evaluate(row *Row) *entry {
+	in := &input{row: row}
+	e := &entry{key: row.Key}
+	reported := row.Returned != nil
+	note := func(number int, v *value) {
+		if reported {
+			e.counted |= 1 << number
+			if v.class == isNull {
+				e.null |= 1 << number
+			}
+		}
+	}
+	fault := func(number int, expression *compiled, err error) {
+		e.errors = append(e.errors, rowError{number, expression.why(in, err)})
+		if reported {
+			e.counted |= 1 << number // it is not null
+		}
+	}
+	if p.filter != nil {
+		keep, err := p.filter.bool(in)
+		if err != nil {
+			fault(0, p.filter, err)
+			return e
+		}
+		note(0, &keep)
+		if keep.class == isNull || keep.number.small == 0 {
+			return e
+		}
+	}
+	e.kept = true
+	e.values = make([]value, len(p.first)+len(p.subjects))
+	for i, expression := range p.first {
+		v, err := expression.value(in)
+		if err == nil && p.grouped && (v.class == isObject || v.class == isArray) {
+			err = errorText("is of type " + v.typeName() + ", by which rows cannot be grouped")
+		}
+		if err != nil {
+			fault(1+i, expression, err)
+			e.kept = e.kept && !p.grouped // a row without a key is in no group
+			v = null
+		} else {
+			note(1+i, &v)
+		}
+		e.values[i] = v
+	}
+	for i := range p.subjects {
+		v, number := &e.values[len(p.first)+i], 1+len(p.first)+i
+		*v = null
+		expression := p.subjects[i].subject
+		if expression == nil || !e.kept {
+			continue
+		}
+		got, err := expression.value(in)
+		if err != nil {
+			fault(number, expression, err)
+			continue
+		}
+		note(number, &got)
+		*v = subject(got)
+	}
+	return e
+}
+
+// bool evaluates a filter: true, false or null.
+func (e *compiled) bool(in *input) (value, error) {
+	v, err := e.value(in)
+	if err == nil && v.class != isBool && v.class != isNull {
+		err = errorText("is of type " + v.typeName() + ", not bool")
+	}
+	return v, err
+}
+
+func (e *compiled) value(in *input) (value, error) {
+	v, err := e.eval(in)
+	if err != nil {
+		return null, err
+	}
+	return valueOf(v)
+}
+
+// subject is a value as aggregates need it: a number, a time, null, or in few words what is neither.
+func subject(v value) value {
+	switch v.class {
+	case isNumber, isTime, isNull:
+		return v
+	case isString:
+		if n, ok := quantity(v.text); ok {
+			return value{class: isNumber, number: n}
+		}
+		return value{class: isString, text: shorten(v.text)}
+	default:
+		return value{class: v.class, text: shorten(v.text), number: v.number}
+	}
+}
+
+// maxShown is how much of a value stands in an error.
+const maxShown = 64
+
+// shorten cuts a text, and lets go of what it is a part of.
+func shorten(text string) string {
+	if len(text) <= maxShown {
+		return text
+	}
+	return strings.ToValidUTF8(strings.Clone(text[:maxShown]), "") + "…"
+}
