@@ -184,8 +184,14 @@ func attemptOf(p *workflowpb.PendingActivityInfo) explain.Attempt {
 		Step: p.GetActivityType().GetName(), Number: int(p.GetAttempt()),
 		Trying: p.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED,
 		Last:   moment(p.GetLastAttemptCompleteTime()), Next: moment(p.GetNextAttemptScheduleTime()),
-		Error: said(p.GetLastFailure()),
+		Begun: moment(p.GetLastStartedTime()), Error: said(p.GetLastFailure()), Late: late(p.GetLastFailure()),
 	}
+}
+
+// late says of a failure whether more time was taken than there was, by a worker that was heard of all the while.
+func late(f *failurepb.Failure) bool {
+	t := f.GetTimeoutFailureInfo()
+	return t != nil && t.GetTimeoutType() != enumspb.TIMEOUT_TYPE_HEARTBEAT
 }
 
 // said is what may be shown of a failure, "" for none.

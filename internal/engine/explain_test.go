@@ -190,12 +190,12 @@ func TestStarting(t *testing.T) {
 func TestAttempts(t *testing.T) {
 	places := []explain.Place{}
 	runs := map[string]*workflowservice.DescribeWorkflowExecutionResponse{}
-	for _, c := range []string{"dead", "silent", "young", "gone"} {
+	for _, c := range []string{"dead", "silent", "young", "slow", "gone"} {
 		places = append(places, explain.Place{App: "sink", Cluster: domain.ClusterName{Provider: "p", Name: c}})
 	}
 	id := func(i int) string { return workflows.LeafID(scope, "sink", places[i].Cluster) }
 	dead := pending("ApplyToCluster", fail.New(fail.Unavailable, "connection refused"))
-	dead.State = enumspb.PENDING_ACTIVITY_STATE_STARTED
+	dead.State, dead.LastStartedTime = enumspb.PENDING_ACTIVITY_STATE_STARTED, timestamppb.New(second)
 	silent := pending("ApplyToCluster", nil)
 	silent.LastFailure = &failurepb.Failure{FailureInfo: &failurepb.Failure_TimeoutFailureInfo{
 		TimeoutFailureInfo: &failurepb.TimeoutFailureInfo{TimeoutType: enumspb.TIMEOUT_TYPE_HEARTBEAT},
@@ -203,15 +203,22 @@ func TestAttempts(t *testing.T) {
 	runs[id(0)] = described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, dead)
 	runs[id(1)] = described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, silent)
 	runs[id(2)] = described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)
+	slow := pending("ApplyToCluster", nil)
+	slow.LastFailure = &failurepb.Failure{FailureInfo: &failurepb.Failure_TimeoutFailureInfo{
+		TimeoutFailureInfo: &failurepb.TimeoutFailureInfo{TimeoutType: enumspb.TIMEOUT_TYPE_START_TO_CLOSE},
+	}}
+	runs[id(3)] = described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, slow)
 	s := &describing{runs: runs}
 	got, err := engine.New(s).Attempts(t.Context(), scope, places)
 	require.NoError(t, err)
 	attempt := explain.Attempt{Step: "ApplyToCluster", RunID: "run", Since: second, Number: 3, Last: second, Next: later}
 	first, other := attempt, attempt
-	first.ID, first.Trying, first.Error = id(0), true, "connection refused"
+	first.ID, first.Trying, first.Begun, first.Error = id(0), true, second, "connection refused"
 	other.ID, other.Error = id(1), "the worker that was at it was not heard of any more"
+	third := attempt
+	third.ID, third.Error, third.Late = id(3), "it took too long", true
 	require.Empty(t, cmp.Diff(map[explain.Place]explain.Attempt{
-		places[0]: first, places[1]: other, places[2]: {ID: id(2), RunID: "run", Since: second},
+		places[0]: first, places[1]: other, places[2]: {ID: id(2), RunID: "run", Since: second}, places[3]: third,
 	}, got))
 
 	s.down = true

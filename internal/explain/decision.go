@@ -151,6 +151,9 @@ func (d *decision) operation() {
 	default:
 		d.say(Remnants, "clusters have something of it again: %s", d.remnants())
 	}
+	for _, i := range s.Earlier {
+		d.say(Remnants, "clusters have something of the earlier instance %s again: %s", i.ContextID, i.Remnants)
+	}
 	if run.Status == Running {
 		d.run(run)
 	}
@@ -169,8 +172,9 @@ func (d *decision) run(run *Run) {
 		}
 	}
 	for i := range run.Steps {
-		if step := &run.Steps[i]; step.Error != "" && step.Error != d.remnants() { // for which it waits
-			d.add(StepFails, step.Error, 0, place{step: step})
+		step := &run.Steps[i]
+		if said := step.failure(d.s.Now); said != "" && said != d.remnants() { // for which it waits
+			d.add(StepFails, said, 0, place{step: step})
 		}
 	}
 }
@@ -466,7 +470,8 @@ func (d *decision) reason(g *group) Reason {
 // last is what was said last at a place: what its work was tried with since is newer than what is recorded.
 func (d *decision) last(g *group, p *place) string {
 	if g.kind == ClusterHoldsUp || g.kind == AtWork {
-		return cmp.Or(d.s.Attempts[p.Place].Error, p.said)
+		a := d.s.Attempts[p.Place]
+		return cmp.Or(a.failure(d.s.Now), p.said)
 	}
 	return p.said
 }

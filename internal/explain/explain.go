@@ -33,6 +33,8 @@ type Situation struct {
 	Starting *Run
 	// Warnings are about what was asked for and is never done, however the operations end: intents of controllers, for example.
 	Warnings []string
+	// Earlier are the records of the owner's earlier contexts of which clusters have something again, in the order of their ids.
+	Earlier []*domain.Instance
 	// Silent is why the workflow engine could not be asked, "" when it answered.
 	Silent string
 
@@ -94,9 +96,24 @@ type Attempt struct {
 	Since     time.Time
 	Number    int       // of the attempt, from 1
 	Trying    bool      // it is being tried now
+	Begun     time.Time // when the attempt that is being tried began
 	Last      time.Time // when the last attempt ended, zero for never
 	Next      time.Time // when the next one begins, zero when that is not known
 	Error     string    // what the last attempt failed with
+	Late      bool      // that attempt took too long
+}
+
+// outlasts is how long an attempt has to go on until what the one before failed with is over: longer than a request to the
+// store or to a cluster may take.
+const outlasts = 20 * time.Second
+
+// failure is what the work fails with, "" while an attempt is well: it has come further than the one before. Of work that took
+// too long the next attempt cannot say that.
+func (a *Attempt) failure(now time.Time) string {
+	if a.Trying && !a.Late && !a.Begun.IsZero() && now.Sub(a.Begun) > outlasts {
+		return ""
+	}
+	return a.Error
 }
 
 // WebUI is where runs can be looked at; the zero value is nowhere.

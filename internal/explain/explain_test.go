@@ -392,6 +392,32 @@ var situations = map[string]func() *explain.Situation{
 		})}
 		return s
 	},
+	"a-step-that-failed-and-is-well-now": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
+		s.Run.Steps = []explain.Attempt{{
+			Step: "AwaitReady", Number: 2, Trying: true, Begun: before(21 * time.Second), Last: before(22 * time.Second), Error: "the database does not answer",
+		}}
+		s.View.Apps = []view.App{app("web", 2, func(int) view.Cluster {
+			return view.Cluster{InProgress: true, Reason: "waits until app db is Ready"}
+		})}
+		return s
+	},
+	"a-step-that-takes-too-long": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
+		s.Run.Steps = []explain.Attempt{{
+			Step: "AwaitReady", Number: 2, Trying: true, Begun: before(50 * time.Second), Last: before(51 * time.Second), Error: "it took too long", Late: true,
+		}}
+		s.View.Apps = []view.App{app("web", 2, func(int) view.Cluster {
+			return view.Cluster{InProgress: true, Reason: "waits until app db is Ready"}
+		})}
+		return s
+	},
+	"remnants-of-an-earlier-instance": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
+		s.Earlier = []*domain.Instance{{ContextID: "1621114006130701074", Status: domain.ContextTerminated, Remnants: "Pod once on p1+c001: its deletion is refused"}}
+		s.View.Apps = []view.App{app("sink", 2, marked("3A"))}
+		return s
+	},
 	"remnants": func() *explain.Situation {
 		s := of(domain.Terminated, domain.ContextTerminated, domain.OpInstantiate)
 		s.Instance.Remnants = "ConfigMap web on p1+c001: being deleted since 2026-11-21T14:00:03Z, waits for finalizer example.com/held"

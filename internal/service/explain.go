@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -84,12 +85,30 @@ func (x *Explainer) situation(ctx, asking context.Context, owner domain.Owner) (
 	if err := x.context(ctx, asking, s, owner); err != nil {
 		return nil, err
 	}
+	if s.Earlier, err = x.earlier(ctx, s); err != nil {
+		return nil, err
+	}
 	if s.Silent == "" && !s.Status.InProgress() {
 		s.Starting, err = x.runs.Starting(asking, key, s.Run.ID)
 		silent(s, err)
 	}
 	may(s, owner)
 	return s, nil
+}
+
+// earlier are the records of contexts before the last one of which clusters have something again: an object of theirs was
+// made anew, for example, after another context with another label had begun.
+func (x *Explainer) earlier(ctx context.Context, s *explain.Situation) ([]*domain.Instance, error) {
+	if s.Instance == nil {
+		return nil, nil
+	}
+	contexts, err := x.lifecycle.records.InstancesOf(ctx, s.Key)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(contexts, func(i *domain.Instance) bool {
+		return i.ContextID == s.Instance.ContextID || i.Status != domain.ContextTerminated || i.Remnants == ""
+	}), nil
 }
 
 // may notes the operations that the owner's state allows.

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -38,6 +39,12 @@ type written struct {
 	statuses []domain.ContextStatus
 	read     int
 	err      error
+	earlier  []*domain.Instance
+}
+
+func (w *written) InstancesOf(context.Context, domain.Key) ([]*domain.Instance, error) {
+	last := &domain.Instance{ContextID: "1", Status: domain.ContextTerminated, Remnants: "what is said of the last one is said already"}
+	return append(slices.Clone(w.earlier), last), nil
 }
 
 func (w *written) Instance(context.Context, string) (*domain.Instance, error) {
@@ -92,6 +99,25 @@ func (a *away) Starting(context.Context, domain.Key, string) (*explain.Run, erro
 func (a *away) Attempts(_ context.Context, _ domain.Scope, places []explain.Place) (map[explain.Place]explain.Attempt, error) {
 	a.asked = places
 	return map[explain.Place]explain.Attempt{places[0]: {Number: 7}}, a.tries
+}
+
+// TestExplainRemnantsOfEarlierInstances: what clusters have again of a context that ended before the last one began is shown.
+func TestExplainRemnantsOfEarlierInstances(t *testing.T) {
+	records := &written{statuses: []domain.ContextStatus{domain.ContextInstantiated}, earlier: []*domain.Instance{
+		{ContextID: "a", Status: domain.ContextTerminated, Remnants: "Pod once on p+c: its deletion is refused"},
+		{ContextID: "b", Status: domain.ContextTerminated},
+		{ContextID: "c", Status: domain.ContextUpdated, Remnants: "of nobody"},
+	}}
+	l := NewLifecycle(shelf{}, records, said{}, &away{}, func() time.Time { return time.Unix(100, 0) })
+	x, err := NewExplainer(l, &away{}, explain.WebUI{}).Explain(t.Context(), explained)
+	require.NoError(t, err)
+	var said []string
+	for _, r := range x.Reasons {
+		if r.Kind == explain.Remnants {
+			said = append(said, r.Text)
+		}
+	}
+	require.Equal(t, []string{"clusters have something of the earlier instance a again: Pod once on p+c: its deletion is refused"}, said)
 }
 
 func TestExplain(t *testing.T) {
