@@ -11,6 +11,7 @@ import (
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/mongotest"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/storetest"
 )
@@ -24,7 +25,7 @@ type slow struct {
 	past pastStore // where nothing is slow
 	// meet has the nth write from now on suffer a fault, and flush ends it: what was written, and whether there was no such
 	// write.
-	meet  func(nth int, f storetest.Fault)
+	meet  func(nth int, f mongotest.Fault)
 	flush func() (writes []string, unmet bool)
 	plan  domain.Digest
 	runs  int
@@ -53,15 +54,9 @@ func newSlow(t *testing.T, s activities.Store, past pastStore) *slow {
 // newSlowDatabase has a real one behind a proxy.
 func newSlowDatabase(t *testing.T) *slow {
 	t.Helper()
-	name, proxy := storetest.Database(t), storetest.NewProxy(t, storetest.URI(t))
-	open := func(uri string) *store.Store {
-		db, err := store.Open(store.Config{URI: uri, Database: name, Timeout: storetest.Timeout})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, db.Close(context.Background())) })
-		return db
-	}
-	s := newSlow(t, open(proxy.URI()), open(storetest.URI(t)))
-	s.meet = func(nth int, f storetest.Fault) { proxy.Meet("", nth, f) }
+	name, proxy := mongotest.Database(t), mongotest.NewProxy(t, mongotest.URI(t))
+	s := newSlow(t, storetest.Open(t, store.Config{URI: proxy.URI(), Database: name}), storetest.Open(t, store.Config{Database: name}))
+	s.meet = func(nth int, f mongotest.Fault) { proxy.Meet("", nth, f) }
 	s.flush = proxy.Flush
 	return s
 }
@@ -301,18 +296,18 @@ var operations = map[string]func(o *owned) []step{
 
 // faults are what may happen to a write. Most of an operation's writes are followed by less than soon commands until an
 // attempt after it is done with the same document.
-func faults(soon int) map[string]storetest.Fault {
-	all := map[string]storetest.Fault{"of which the answer is lost": {Lost: true}, "done twice": {Twice: true}, "done when all is over": {After: 1000}}
+func faults(soon int) map[string]mongotest.Fault {
+	all := map[string]mongotest.Fault{"of which the answer is lost": {Lost: true}, "done twice": {Twice: true}, "done when all is over": {After: 1000}}
 	for after := range soon {
-		all[fmt.Sprintf("done before command %d after it", after+1)] = storetest.Fault{After: after + 1}
+		all[fmt.Sprintf("done before command %d after it", after+1)] = mongotest.Fault{After: after + 1}
 	}
 	return all
 }
 
 // suffers does an operation with each fault of each of its writes.
-func (s *slow) suffers(t *testing.T, prepare func(o *owned) []step, faults map[string]storetest.Fault) {
+func (s *slow) suffers(t *testing.T, prepare func(o *owned) []step, faults map[string]mongotest.Fault) {
 	t.Helper()
-	run := func(t *testing.T, nth int, f storetest.Fault) (left, []string) {
+	run := func(t *testing.T, nth int, f mongotest.Fault) (left, []string) {
 		t.Helper()
 		o := s.run(t)
 		steps := prepare(o)
@@ -330,7 +325,7 @@ func (s *slow) suffers(t *testing.T, prepare func(o *owned) []step, faults map[s
 		require.False(t, unmet, "there is no such write")
 		return o.left(err), writes
 	}
-	want, writes := run(t, 0, storetest.Fault{})
+	want, writes := run(t, 0, mongotest.Fault{})
 	require.NotEmpty(t, writes)
 	for i, collection := range writes {
 		for what, f := range faults {

@@ -28,9 +28,7 @@ type networked struct {
 
 func newNetworked(t *testing.T) *networked {
 	t.Helper()
-	db, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Timeout: storetest.Timeout})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, db.Close(context.Background())) })
+	db := storetest.Open(t, store.Config{})
 	n := &networked{store: db, Control: &activities.Control{Store: db, Now: func() time.Time { return begun }}}
 	var suite testsuite.WorkflowTestSuite
 	n.env = suite.NewTestActivityEnvironment()

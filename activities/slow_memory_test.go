@@ -10,7 +10,7 @@ import (
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
-	"github.com/drover-io/drover/internal/storetest"
+	"github.com/drover-io/drover/internal/mongotest"
 )
 
 // slowMemory is what the activities that record need of a store, made of the commands that the real one sends: each may
@@ -24,7 +24,7 @@ type slowMemory struct {
 
 	written []string
 	nth     int // write from now on that suffers; 0 and less for none
-	fault   storetest.Fault
+	fault   mongotest.Fault
 	held    func()
 	after   int // commands until it is done
 }
@@ -43,7 +43,7 @@ func newSlowMemory(t *testing.T) *slow {
 		blobs: newMemory(), groups: map[domain.Key]domain.DeploymentIntentGroup{}, instances: map[string]instanceRecord{}, leaves: map[string]domain.Leaf{},
 	}
 	s := newSlow(t, m, m)
-	s.meet = func(nth int, f storetest.Fault) { m.nth, m.fault = nth, f }
+	s.meet = func(nth int, f mongotest.Fault) { m.nth, m.fault = nth, f }
 	s.flush = func() ([]string, bool) {
 		m.release()
 		written, unmet := m.written, m.nth > 0

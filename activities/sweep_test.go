@@ -16,9 +16,7 @@ import (
 
 func TestSweepKeepsWhatIsReferredTo(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
-	s, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Timeout: storetest.Timeout, Now: func() time.Time { return now }})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close(t.Context())) })
+	s := storetest.Open(t, store.Config{Now: func() time.Time { return now }})
 	ctx := t.Context()
 	require.NoError(t, s.EnsureIndexes(ctx))
 	put := func(text string) domain.Digest {

@@ -258,9 +258,7 @@ type deps struct {
 // newWorldWith lets change put other parts in; it may be nil.
 func newWorldWith(t testing.TB, change func(w *world, d *deps, instances *service.Instances)) *world {
 	t.Helper()
-	db, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Timeout: storetest.Timeout})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, db.Close(context.Background())) })
+	db := storetest.Open(t, store.Config{})
 	sealer, err := secret.Parse("test:" + strings.Repeat("A", 43) + "=")
 	require.NoError(t, err)
 	w := &world{store: db, operations: &operations{}, ready: map[string]func(context.Context) error{}, log: &bytes.Buffer{}}

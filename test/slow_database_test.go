@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/domain"
-	"github.com/drover-io/drover/internal/storetest"
+	"github.com/drover-io/drover/internal/mongotest"
 	"github.com/drover-io/drover/test/harness"
 )
 
@@ -20,7 +20,7 @@ func TestSlowDatabase(t *testing.T) {
 	do(ctx, t, d, "approve")
 	slow := func(collection string, nth ...int) {
 		for _, n := range nth {
-			s.Slow.Meet(collection, n, storetest.Fault{Late: 4 * time.Second})
+			s.Slow.Meet(collection, n, mongotest.Fault{Late: 4 * time.Second})
 		}
 	}
 	met := func() {

@@ -23,12 +23,12 @@ import (
 	"github.com/drover-io/drover/internal/freeport"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/lease"
+	"github.com/drover-io/drover/internal/mongotest"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/render"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/store"
-	"github.com/drover-io/drover/internal/storetest"
 	"github.com/drover-io/drover/worker"
 )
 
@@ -38,7 +38,7 @@ const nobody = "127.0.0.1:1"
 func configured(t testing.TB) *config.Config {
 	t.Helper()
 	return &config.Config{
-		MongoURI: storetest.URI(t), Database: storetest.Database(t), SecretKeys: "test:" + strings.Repeat("A", 43) + "=",
+		MongoURI: mongotest.URI(t), Database: mongotest.Database(t), SecretKeys: "test:" + strings.Repeat("A", 43) + "=",
 		Temporal: config.Temporal{Address: nobody, Namespace: "drover"}, LogLevel: slog.LevelInfo, LogFormat: "text",
 	}
 }
@@ -49,7 +49,7 @@ func partial(t testing.TB) *Parts {
 	c := configured(t)
 	p := &Parts{config: c, log: slog.New(slog.DiscardHandler), leases: worker.NewLeases(lease.Now)}
 	var err error
-	p.store, err = store.Open(store.Config{URI: c.MongoURI, Database: c.Database, Timeout: storetest.Timeout})
+	p.store, err = store.Open(store.Config{URI: c.MongoURI, Database: c.Database, Timeout: mongotest.Timeout})
 	require.NoError(t, err)
 	p.sealer, err = secret.Parse(c.SecretKeys)
 	require.NoError(t, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/drover-io/drover/internal/render"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
 )
 
 // description is what a user has described, object by object: a group of one app, web, which goes to the clusters with the
@@ -312,9 +313,6 @@ func notYet(warnings []string) (reason string, found bool) {
 func with(t *testing.T, p *Parts) *Parts {
 	t.Helper()
 	own, c := *p, configured(t)
-	var err error
-	own.store, err = store.Open(store.Config{URI: c.MongoURI, Database: c.Database})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, own.store.Close(context.Background())) })
+	own.store = storetest.Open(t, store.Config{URI: c.MongoURI, Database: c.Database})
 	return &own
 }

@@ -45,6 +45,12 @@ var layers = []layer{
 		},
 		{
 			pkg:   "storetest",
+			ours:  "mongotest store",
+			libs:  "github.com/stretchr/testify",
+			world: "context",
+		},
+		{
+			pkg:   "mongotest",
 			ours:  "built tempdir",
 			libs:  "go.mongodb.org/mongo-driver",
 			world: "context net os os/exec syscall",

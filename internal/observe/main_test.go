@@ -82,9 +82,7 @@ func newWorld(t testing.TB) *world {
 			require.NoError(t, err)
 		}
 	})
-	s, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Timeout: storetest.Timeout})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close(context.Background())) })
+	s := storetest.Open(t, store.Config{})
 	w.store = s
 	w.define()
 	return w

@@ -75,9 +75,7 @@ func parameters(t *testing.T, query string) url.Values {
 
 func TestFleetOfGroups(t *testing.T) {
 	const n, project = 120, domain.Key("projects/p")
-	db, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Timeout: storetest.Timeout})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, db.Close(context.Background())) })
+	db := storetest.Open(t, store.Config{})
 	m, e := &metered{Store: db}, &progress{context: "5"}
 	require.NoError(t, db.Create(t.Context(), &domain.Project{Metadata: domain.Metadata{Name: "p"}}))
 	at := time.Date(2026, 11, 21, 5, 29, 7, 0, time.UTC)
@@ -156,9 +154,7 @@ func TestFleetOfGroups(t *testing.T) {
 }
 
 func TestFleetOfClusters(t *testing.T) {
-	db, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Timeout: storetest.Timeout})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, db.Close(context.Background())) })
+	db := storetest.Open(t, store.Config{})
 	require.NoError(t, db.Create(t.Context(), &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}}))
 	names := map[string]domain.ClusterName{}
 	for _, name := range []string{"away", "heard", "new"} {

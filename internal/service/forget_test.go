@@ -28,9 +28,7 @@ func (u *unwatching) StopWatching(_ context.Context, contextID string) error {
 
 // TestForget: what a terminate that failed has left is not watched for a group that is not there any more.
 func TestForget(t *testing.T) {
-	db, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Now: time.Now})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, db.Close(context.Background())) })
+	db := storetest.Open(t, store.Config{})
 	engine := &unwatching{err: fail.New(fail.Unavailable, "the workflow engine is not available")}
 	l := service.NewLifecycle(db, db, nil, engine, time.Now)
 	key := domain.KeyOf(group("dig"))

@@ -61,9 +61,7 @@ func (c *counted) InstancesByID(ctx context.Context, ids []string) ([]*domain.In
 }
 
 func TestJournal(t *testing.T) {
-	db, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Timeout: storetest.Timeout})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, db.Close(context.Background())) })
+	db := storetest.Open(t, store.Config{})
 	const n = 40
 	key, r, records := domain.KeyOf(group("dig")), &runs{}, &counted{Store: db}
 	for i := range n {

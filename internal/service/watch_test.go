@@ -52,9 +52,7 @@ func (h *heard) Watches(ctx context.Context, clusters []domain.ClusterName) (map
 func TestSign(t *testing.T) {
 	now := time.Date(2026, 11, 21, 5, 29, 7, 0, time.UTC)
 	clock := func() time.Time { return now }
-	db, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Timeout: storetest.Timeout, Now: clock})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, db.Close(context.Background())) })
+	db := storetest.Open(t, store.Config{Now: clock})
 	running := &counting{counts: map[domain.ResourceState]int{domain.ResourcePending: 2}}
 	clusters := &heard{store: db}
 	l := service.NewLifecycle(db, db, clusters, running, clock)
@@ -62,7 +60,7 @@ func TestSign(t *testing.T) {
 	dig := group("dig")
 	key := domain.KeyOf(dig)
 	applied, reported := status.Extent{Output: status.OutputAll}, status.Extent{Output: status.OutputAll, Reported: true}
-	_, err = l.Sign(t.Context(), key, applied)
+	_, err := l.Sign(t.Context(), key, applied)
 	require.True(t, fail.Is(err, fail.NotFound))
 	dig.History = domain.NewHistory(now)
 	require.NoError(t, db.Create(t.Context(), dig))

@@ -28,7 +28,7 @@ func noise(n int) []byte {
 
 // shared is a database that several stores of a test are connected to.
 func shared(t testing.TB) store.Config {
-	return store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Timeout: storetest.Timeout}
+	return storetest.Config(t)
 }
 
 func TestBlobsComeBackAsTheyWere(t *testing.T) {
@@ -45,7 +45,7 @@ func TestBlobsComeBackAsTheyWere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := c
 			c.Cache = 150 << 10
-			writer, reader := connect(t, c), connect(t, c)
+			writer, reader := storetest.Open(t, c), storetest.Open(t, c)
 			digest, err := writer.PutBlob(t.Context(), data)
 			require.NoError(t, err)
 			again, err := writer.PutBlob(t.Context(), data)
@@ -67,7 +67,7 @@ func TestABlobThatIsNotThere(t *testing.T) {
 
 func TestBlobsThatArePutTogetherAreOne(t *testing.T) {
 	c := shared(t)
-	s, raw := connect(t, c), rawDatabase(t, c)
+	s, raw := storetest.Open(t, c), rawDatabase(t, c)
 	data := noise(9 << 20)
 	var wg sync.WaitGroup
 	digests, errs := make([]domain.Digest, 4), make([]error, 4)
@@ -102,10 +102,10 @@ func TestDamageIsSeen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := shared(t)
-			digest, err := connect(t, config).PutBlob(t.Context(), noise(c.size))
+			digest, err := storetest.Open(t, config).PutBlob(t.Context(), noise(c.size))
 			require.NoError(t, err)
 			c.damage(t, rawDatabase(t, config))
-			_, err = connect(t, config).Blob(t.Context(), digest)
+			_, err = storetest.Open(t, config).Blob(t.Context(), digest)
 			requireKind(t, err, fail.Internal)
 			require.Contains(t, fail.TextOf(err), string(digest))
 		})
@@ -116,7 +116,7 @@ func TestSweepRemovesWhatNobodyWants(t *testing.T) {
 	c := shared(t)
 	now := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	c.Now = func() time.Time { return now }
-	s, raw := connect(t, c), rawDatabase(t, c)
+	s, raw := storetest.Open(t, c), rawDatabase(t, c)
 	put := func(data []byte) domain.Digest {
 		digest, err := s.PutBlob(t.Context(), data)
 		require.NoError(t, err)
@@ -200,7 +200,7 @@ func BenchmarkBlobs(b *testing.B) {
 		b.Run(fmt.Sprintf("put and read %d KiB", size>>10), func(b *testing.B) {
 			c := shared(b)
 			c.Cache = 1 // nothing stays
-			s, data := connect(b, c), noise(size)
+			s, data := storetest.Open(b, c), noise(size)
 			b.SetBytes(int64(size))
 			for n := 0; b.Loop(); n++ {
 				data[0], data[1], data[2] = byte(n), byte(n>>8), byte(n>>16)

@@ -14,6 +14,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
 )
 
 const (
@@ -195,7 +196,7 @@ func requireSame(t *testing.T, s *store.Store, want domain.Object) {
 
 // TestReadersOfOneDocumentHaveTheirOwn: what is read is shared, and every reader may change what it got.
 func TestReadersOfOneDocumentHaveTheirOwn(t *testing.T) {
-	s := connect(t, shared(t))
+	s := storetest.Open(t, shared(t))
 	require.NoError(t, s.Create(t.Context(), project("p")))
 	var wg sync.WaitGroup
 	for range 50 {

@@ -219,7 +219,7 @@ func TestLeavesAreRefused(t *testing.T) {
 		requireKind(t, open(t).PutLeaf(t.Context(), leaf), fail.Internal)
 	})
 	t.Run("when the store is closed", func(t *testing.T) {
-		s, err := store.Open(store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Timeout: storetest.Timeout})
+		s, err := store.Open(storetest.Config(t))
 		require.NoError(t, err)
 		require.NoError(t, s.PutLeaf(t.Context(), leafOf("1", "a", 1)))
 		require.NoError(t, s.Close(t.Context()))

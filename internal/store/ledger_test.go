@@ -20,8 +20,8 @@ import (
 // two are two processes with one database.
 func two(t testing.TB) (a, b *store.Store) {
 	t.Helper()
-	c := store.Config{URI: storetest.URI(t), Database: storetest.Database(t)}
-	a, b = connect(t, c), connect(t, c)
+	c := storetest.Config(t)
+	a, b = storetest.Open(t, c), storetest.Open(t, c)
 	require.NoError(t, a.EnsureIndexes(t.Context()))
 	return a, b
 }
@@ -362,7 +362,7 @@ func TestBehind(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	now := time.UnixMilli(1e12).UTC()
-	s := connect(t, store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Now: func() time.Time { return now }})
+	s := storetest.Open(t, store.Config{Now: func() time.Time { return now }})
 	version := func() string {
 		t.Helper()
 		v, err := s.SettingsVersion(t.Context(), "t")
@@ -400,7 +400,7 @@ func TestSettings(t *testing.T) {
 
 func TestStreamsThatAreLost(t *testing.T) {
 	now := time.UnixMilli(1e12).UTC()
-	s := connect(t, store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Now: func() time.Time { return now }})
+	s := storetest.Open(t, store.Config{Now: func() time.Time { return now }})
 	is := func() domain.TenantStream {
 		t.Helper()
 		stream, err := s.TenantStream(t.Context(), "t")

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/domain"
-	"github.com/drover-io/drover/internal/storetest"
+	"github.com/drover-io/drover/internal/mongotest"
 )
 
 // pair are the stores of two processes on one database, with one clock.
@@ -26,10 +26,10 @@ var pairBegan = time.UnixMilli(1_000_000).UTC()
 func newPair(t *testing.T) *pair {
 	t.Helper()
 	p := &pair{T: t, now: pairBegan, app: domain.ObservedApp{ContextID: "1", App: "app", Cluster: domain.ClusterName{Provider: "p", Name: "c"}}}
-	database := storetest.Database(t)
+	database := mongotest.Database(t)
 	for _, s := range []**Store{&p.reader, &p.writer} {
 		var err error
-		*s, err = Open(Config{URI: storetest.URI(t), Database: database, Timeout: storetest.Timeout, Now: func() time.Time { return p.now }})
+		*s, err = Open(Config{URI: mongotest.URI(t), Database: database, Timeout: mongotest.Timeout, Now: func() time.Time { return p.now }})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, (*s).Close(context.Background())) })
 	}

@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"cmp"
 	"context"
 	"testing"
 	"time"
@@ -17,18 +16,9 @@ import (
 // open gives the test a database of its own.
 func open(t testing.TB) *store.Store {
 	t.Helper()
-	s := connect(t, store.Config{URI: storetest.URI(t), Database: storetest.Database(t)})
+	s := storetest.Open(t, store.Config{})
 	require.NoError(t, s.Ping(t.Context()))
 	require.NoError(t, s.EnsureIndexes(t.Context()))
-	return s
-}
-
-func connect(t testing.TB, c store.Config) *store.Store {
-	t.Helper()
-	c.Timeout = cmp.Or(c.Timeout, storetest.Timeout)
-	s, err := store.Open(c)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close(context.Background())) })
 	return s
 }
 
@@ -49,7 +39,7 @@ func TestOpenRefusesWhatIsNoURI(t *testing.T) {
 }
 
 func TestADatabaseThatIsNotThere(t *testing.T) {
-	s := connect(t, store.Config{URI: "mongodb://127.0.0.1:1", Database: "x", Timeout: 200 * time.Millisecond})
+	s := storetest.Open(t, store.Config{URI: "mongodb://127.0.0.1:1", Database: "x", Timeout: 200 * time.Millisecond})
 	leaf := leafOf("1", "app", 1)
 	for name, call := range map[string]func(context.Context) error{
 		"ping":   s.Ping,

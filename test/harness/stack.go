@@ -24,9 +24,9 @@ import (
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/freeport"
+	"github.com/drover-io/drover/internal/mongotest"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/status"
-	"github.com/drover-io/drover/internal/storetest"
 	"github.com/drover-io/drover/internal/tempdir"
 )
 
@@ -41,7 +41,7 @@ type Stack struct {
 	API, Worker        *Process
 	Client             *client.Client
 	// Slow lets the writes of API and worker take their time when a test says so; nil for nothing between.
-	Slow *storetest.Proxy
+	Slow *mongotest.Proxy
 }
 
 // Servers are what a Stack uses of what is there; the zero value is nothing.
@@ -67,7 +67,7 @@ func NewStackOn(t testing.TB, servers Servers) *Stack {
 	s.StartTemporal()
 	s.StartDatabase()
 	if servers.SlowDatabase {
-		s.Slow = storetest.NewProxy(t, s.DatabaseURI())
+		s.Slow = mongotest.NewProxy(t, s.DatabaseURI())
 	}
 	s.StartAPI()
 	s.StartWorker()
