@@ -98,7 +98,7 @@ func chunkOf(id string, upload bson.ObjectID, part string, i int) string {
 // PutObservation replaces what is known of an app in a cluster. What is there already is not written again.
 func (s *Store) PutObservation(ctx context.Context, o *domain.Observation) error {
 	changed, err := s.putObservation(ctx, o)
-	return s.observed(ctx, o.ContextID, changed, err)
+	return s.observed(ctx, o.ObservedApp, changed, err)
 }
 
 // putObservation is PutObservation. The chunks come before the document that names them, and those that nothing names
@@ -113,7 +113,7 @@ func (s *Store) putObservation(ctx context.Context, o *domain.Observation) (chan
 	case err != nil && !missing:
 		return false, err
 	case !missing && before.Digest == now.Digest:
-		return false, nil
+		return s.chains.news(now.ID), nil
 	}
 	var marks []storedMark
 	if missing {
@@ -203,7 +203,7 @@ func (s *Store) unpack(ctx context.Context, o *observation, name string, p packe
 // DeleteObservation forgets what is known of an app in a cluster; that nothing is known is no error.
 func (s *Store) DeleteObservation(ctx context.Context, o domain.ObservedApp) error {
 	changed, err := s.deleteObservation(ctx, o)
-	return s.observed(ctx, o.ContextID, changed, err)
+	return s.observed(ctx, o, changed, err)
 }
 
 func (s *Store) deleteObservation(ctx context.Context, o domain.ObservedApp) (changed bool, err error) {
@@ -232,9 +232,13 @@ func (s *Store) deleteObservations(ctx context.Context, contextIDs []string) err
 		}
 	}
 	for _, id := range contextIDs {
+		if err := s.deleteRange(ctx, s.changes(id), below(id)); err != nil {
+			return err
+		}
 		if _, err := s.deleteOne(ctx, s.versions(), byID(id)); err != nil {
 			return err
 		}
+		s.chains.forget(id)
 	}
 	return nil
 }

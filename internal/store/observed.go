@@ -2,28 +2,43 @@ package store
 
 import (
 	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
 )
 
 // Bounds of what is kept of observations.
 const (
-	// observedAge is for how long it is not read again while the version of its context stays: whoever dies between
-	// writing an observation and its version leaves the old one.
-	observedAge = time.Second
+	// observedAge is for how long it is not read again as a whole: whoever dies between writing an observation and the
+	// version of its context leaves the old one. It is longer where reading takes long, which may cost a part of
+	// observedShare of the time.
+	observedAge   = time.Second
+	observedShare = 50
 	// observedBytes is the most of it in memory.
 	observedBytes = 64 << 20
+	// fewChanged is up to how many observations are read one by one.
+	fewChanged = 50
 )
 
 // saidOfApp is what all clusters said of an app at a time. It is shared, and must not be changed.
 type saidOfApp struct {
-	version  string // of the context, before it was read
-	at       time.Time
+	version  string           // of the context, before it was read
+	looked   atomic.Int64     // when that was the version for the last time, in nanoseconds
+	whole    time.Time        // when all of it was read
+	took     time.Duration    // to read all of it
 	clusters []*saidOfCluster // in the order of _id
+}
+
+// old says whether it is to be read as a whole again, or, at half, will be soon.
+func (a *saidOfApp) old(now time.Time, part time.Duration) bool {
+	return now.Sub(a.whole) >= max(observedAge, observedShare*a.took)/part
 }
 
 // saidOfCluster is what a cluster said of an app.
@@ -36,48 +51,82 @@ type saidOfCluster struct {
 // while it gets old has it read anew for those to come, and does not wait.
 func (s *Store) saidOf(ctx context.Context, contextID, app string) (*saidOfApp, error) {
 	deployment := plan.DeploymentID(contextID, app)
-	kept, _, err := s.keptOf(ctx, contextID, deployment, observedAge)
+	asked := s.now()
+	version, err := s.ObservationsVersion(ctx, contextID)
 	if err != nil {
 		return nil, err
 	}
+	kept, ok := s.observedApps.lookup(deployment)
 	read := func(ctx context.Context) (*saidOfApp, error) { return s.readSaid(ctx, contextID, deployment) }
-	if kept == nil {
+	if !ok || kept.version != version || kept.old(s.now(), 1) {
 		return s.observedReads.get(ctx, deployment, read)
 	}
-	if s.now().Sub(kept.at) >= observedAge/2 {
-		s.observedReads.start(ctx, deployment, read)
+	kept.looked.Store(asked.UnixNano())
+	if kept.old(s.now(), 2) {
+		s.observedReads.start(ctx, deployment+" anew", read) // who needs what has changed meanwhile does not wait for it
 	}
 	return kept, nil
 }
 
 // readSaid reads what clusters said of an app, unless those who asked a moment before have done it.
 func (s *Store) readSaid(ctx context.Context, contextID, deployment string) (*saidOfApp, error) {
-	kept, now, err := s.keptOf(ctx, contextID, deployment, observedAge/2)
-	if kept != nil || err != nil {
-		return kept, err
+	began := s.now()
+	version, err := s.ObservationsVersion(ctx, contextID)
+	if err != nil {
+		return nil, err
+	}
+	kept, ok := s.observedApps.lookup(deployment)
+	if ok && !kept.old(began, 2) {
+		if kept.version == version {
+			return kept, nil
+		}
+		if now, err := s.readChanged(ctx, contextID, deployment, kept, version, began); now != nil || err != nil {
+			return now, err
+		}
 	}
 	// It is read in one go: where no index is used for a range, every part of it would cost as much as the whole.
 	found, err := all[*observation](ctx, s, s.observations(deployment), below(deployment))
 	if err != nil {
 		return nil, err
 	}
+	now := &saidOfApp{version: version, whole: began}
+	now.looked.Store(began.UnixNano())
 	now.clusters = s.decoded(ctx, found, deployment)
+	now.took = s.now().Sub(began)
 	s.observedApps.add(deployment, now)
 	return now, nil
 }
 
-// keptOf is what is in memory of an app, nil when there is none of the version that there is and younger than age: then
-// now is what it is to be read into.
-func (s *Store) keptOf(ctx context.Context, contextID, deployment string, age time.Duration) (kept, now *saidOfApp, err error) {
-	now = &saidOfApp{at: s.now()}
-	if now.version, err = s.ObservationsVersion(ctx, contextID); err != nil {
-		return nil, nil, err
+// readChanged reads what has changed since, nil when nobody can tell, or when it is so much that all may be read.
+func (s *Store) readChanged(ctx context.Context, contextID, deployment string, kept *saidOfApp, version string, began time.Time) (*saidOfApp, error) {
+	ids, known, err := s.changedBetween(ctx, contextID, kept.version, version, time.Unix(0, kept.looked.Load()))
+	if err != nil || !known {
+		return nil, err
 	}
-	kept, ok := s.observedApps.lookup(deployment)
-	if !ok || kept.version != now.version || now.at.Sub(kept.at) >= age {
-		return nil, now, nil
+	ids = slices.DeleteFunc(ids, func(id string) bool { return !strings.HasPrefix(id, deployment+"/") })
+	if len(ids) > fewChanged {
+		return nil, nil
 	}
-	return kept, now, nil
+	now := &saidOfApp{version: version, whole: kept.whole, took: kept.took, clusters: slices.Clone(kept.clusters)}
+	now.looked.Store(began.UnixNano())
+	for _, id := range ids {
+		i, there := slices.BinarySearchFunc(now.clusters, id, func(c *saidOfCluster, id string) int { return strings.Compare(c.ID, id) })
+		o := &observation{}
+		err := s.findOne(ctx, s.observations(deployment), id, o)
+		switch {
+		case fail.Is(err, fail.NotFound) && there:
+			now.clusters = slices.Delete(now.clusters, i, i+1)
+		case fail.Is(err, fail.NotFound):
+		case err != nil:
+			return nil, err
+		case there:
+			now.clusters[i] = s.decodedOne(ctx, o)
+		default:
+			now.clusters = slices.Insert(now.clusters, i, s.decodedOne(ctx, o))
+		}
+	}
+	s.observedApps.add(deployment, now)
+	return now, nil
 }
 
 // decoded decodes what is in place; what is in chunks is large, and stays where it is. What was decoded before is taken
@@ -95,16 +144,20 @@ func (s *Store) decoded(ctx context.Context, found []*observation, deployment st
 			clusters[i] = c
 			continue
 		}
-		c := &saidOfCluster{observation: o}
-		if o.Names.Chunks == 0 {
-			// One that is damaged is told of to those who want it.
-			if c.resources, _, _ = s.resourcesOf(ctx, o); c.resources != nil {
-				o.Names.Data = nil
-			}
-		}
-		clusters[i] = c
+		clusters[i] = s.decodedOne(ctx, o)
 	}
 	return clusters
+}
+
+func (s *Store) decodedOne(ctx context.Context, o *observation) *saidOfCluster {
+	c := &saidOfCluster{observation: o}
+	if o.Names.Chunks == 0 {
+		// One that is damaged is told of to those who want it.
+		if c.resources, _, _ = s.resourcesOf(ctx, o); c.resources != nil {
+			o.Names.Data = nil
+		}
+	}
+	return c
 }
 
 // size is what it takes in memory, about.

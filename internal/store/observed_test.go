@@ -17,6 +17,7 @@ type pair struct {
 	*testing.T
 	reader, writer *Store
 	now            time.Time
+	uri, database  string
 	app            domain.ObservedApp
 }
 
@@ -26,10 +27,10 @@ var pairBegan = time.UnixMilli(1_000_000).UTC()
 func newPair(t *testing.T) *pair {
 	t.Helper()
 	p := &pair{T: t, now: pairBegan, app: domain.ObservedApp{ContextID: "1", App: "app", Cluster: domain.ClusterName{Provider: "p", Name: "c"}}}
-	database := mongotest.Database(t)
+	p.uri, p.database = mongotest.URI(t), mongotest.Database(t)
 	for _, s := range []**Store{&p.reader, &p.writer} {
 		var err error
-		*s, err = Open(Config{URI: mongotest.URI(t), Database: database, Timeout: mongotest.Timeout, Now: func() time.Time { return p.now }})
+		*s, err = Open(Config{URI: p.uri, Database: p.database, Timeout: mongotest.Timeout, Now: func() time.Time { return p.now }})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, (*s).Close(context.Background())) })
 	}

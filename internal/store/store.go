@@ -54,7 +54,8 @@ type Store struct {
 	// watchesChanged counts what this Store has written of watches and pulses.
 	watchesChanged atomic.Int64
 	// Clusters that say something new of one app context at the same time give it one new version.
-	versionWrites *gatherer[string]
+	versionWrites *gatherer[observedChange]
+	chains        *chains
 	// What tenants' clusters say runs there, and what follows from that.
 	workloads, matches *ledgers
 }
@@ -99,7 +100,7 @@ func Open(c Config) (*Store, error) {
 		observedApps: newBounded[string](observedBytes, (*saidOfApp).size),
 	}
 	s.leafWrites, s.leafLookups = newGatherer(s.insertLeaves), newGatherer(s.lookUp)
-	s.versionWrites = newGatherer(s.putVersions)
+	s.versionWrites, s.chains = newGatherer(s.putVersions), newChains()
 	s.workloads, s.matches = newLedgers(s, "workloads"), newLedgers(s, "matches")
 	return s, nil
 }

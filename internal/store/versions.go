@@ -3,23 +3,26 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 )
 
 // versionDoc tells of an app context that what clusters say of it has changed.
 type versionDoc struct {
 	ContextID string        `bson:"_id"`
-	Version   bson.ObjectID `bson:"version"`
+	Version   bson.ObjectID `bson:"version"` // the last one of its changes
 }
 
 func (s *Store) versions() *mongo.Collection { return s.db.Collection(versions) }
 
 // ObservationsVersion is another one after an observation of the context has been written or deleted; "" before the
-// first. A process that dies between the two writes leaves the old one.
+// first. A process that dies between the two writes leaves the old one, until somebody stores the same observation again, as
+// whoever watches the cluster then does.
 func (s *Store) ObservationsVersion(ctx context.Context, contextID string) (string, error) {
 	return s.versionReads.get(ctx, contextID, func(ctx context.Context) (string, error) {
 		var d versionDoc
@@ -31,26 +34,30 @@ func (s *Store) ObservationsVersion(ctx context.Context, contextID string) (stri
 	})
 }
 
-// observed makes the version of a context another one when an observation has changed, even if not all that goes with
-// that has been done. Calls that come together are written together.
-func (s *Store) observed(ctx context.Context, contextID string, changed bool, err error) error {
+// observed notes that an observation has changed, so that the version of its context is another one, even if not all that
+// goes with that has been done. Calls that come together are written together.
+func (s *Store) observed(ctx context.Context, o domain.ObservedApp, changed bool, err error) error {
 	if !changed {
 		return err
 	}
-	return errors.Join(err, s.versionWrites.do(ctx, contextID))
+	return errors.Join(err, s.versionWrites.do(ctx, observedChange{o.ContextID, observationID(o)}))
 }
 
 // putVersions belongs to many callers, so that no caller's context bounds it.
-func (s *Store) putVersions(contextIDs []string) []error {
-	outcomes := make([]error, len(contextIDs))
-	written := map[string]error{}
-	for i, id := range contextIDs {
-		err, done := written[id]
-		if !done {
-			_, err = s.put(context.Background(), s.versions(), id, versionDoc{id, bson.NewObjectID()})
-			written[id] = err
+func (s *Store) putVersions(changed []observedChange) []error {
+	ids := map[string][]string{}
+	for _, c := range changed {
+		if !slices.Contains(ids[c.contextID], c.id) {
+			ids[c.contextID] = append(ids[c.contextID], c.id)
 		}
-		outcomes[i] = err
+	}
+	written := map[string]error{}
+	for contextID, of := range ids {
+		written[contextID] = s.putChanges(context.Background(), contextID, of)
+	}
+	outcomes := make([]error, len(changed))
+	for i, c := range changed {
+		outcomes[i] = written[c.contextID]
 	}
 	return outcomes
 }

@@ -1,0 +1,277 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// The changes of what clusters say of an app context are a chain: each has the version before it in its _id, its own version,
+// and what has changed. A reader at a version finds what came after by _id alone, without a range, and a writer that comes
+// second finds the place taken. Who cannot follow the chain from where it is to the version that there is reads everything.
+//
+// An entry is removed when it is old. A writer puts nothing at a place that it has not known to be the last one for long, so
+// that it never takes the place of an entry that was removed, and a reader that has not looked for long reads everything.
+const (
+	// changesKept is for how long an entry is kept.
+	changesKept = 5 * time.Minute
+	// followAge is for how long after its last look a reader follows the chain.
+	followAge = time.Minute
+	// tailAge is for how long a writer goes by what it knows of the end of the chain.
+	tailAge = 10 * time.Second
+	// maxSteps bounds how far anybody follows it.
+	maxSteps = 1000
+	// trimmedAtOnce is how many old entries are removed by one call.
+	trimmedAtOnce = 64
+	// keptChains and keptTold are how many app contexts and observations a writer remembers.
+	keptChains, keptTold = 1024, 1 << 16
+)
+
+// changeDoc is an entry of the chain.
+type changeDoc struct {
+	ID      string        `bson:"_id"` // changeID
+	Version bson.ObjectID `bson:"version"`
+	Of      []string      `bson:"of"` // observationIDs
+}
+
+const changesName = "observation-changes"
+
+func (s *Store) changes(contextID string) *mongo.Collection {
+	return s.partition(changesName, contextID)
+}
+
+// changeID is the _id of what comes after a version, zero for the first one.
+func changeID(contextID string, after bson.ObjectID) string { return contextID + "/" + after.Hex() }
+
+// observedChange is an observation that has changed.
+type observedChange struct{ contextID, id string }
+
+// chains is what a writer knows of the chains that it has written to.
+type chains struct {
+	mu   sync.Mutex
+	last *simplelru.LRU[string, *chain]
+	// told has the observations of which this process has said that they changed, or are as it knows them: what a process
+	// has stored and not told of, because it died in between, is told of by the next one that says the same.
+	told *simplelru.LRU[string, struct{}]
+}
+
+type chain struct {
+	tail    bson.ObjectID
+	at      time.Time // when it was the last one
+	entries []chainEntry
+}
+
+// chainEntry is one that this process has written, or found.
+type chainEntry struct {
+	id string
+	at time.Time
+}
+
+func newChains() *chains {
+	// The numbers are positive, which is all that they can fail for.
+	last, _ := simplelru.NewLRU[string, *chain](keptChains, nil)
+	told, _ := simplelru.NewLRU[string, struct{}](keptTold, nil)
+	return &chains{last: last, told: told}
+}
+
+// news says whether this process has not told of an observation yet.
+func (c *chains) news(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.told.Contains(id)
+}
+
+func (c *chains) tell(ids []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, id := range ids {
+		c.told.Add(id, struct{}{})
+	}
+}
+
+func (c *chains) forget(contextID string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last.Remove(contextID)
+}
+
+// of is the chain of a context, known is false where this process has not written to it.
+func (c *chains) of(contextID string) (known *chain, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known, ok = c.last.Get(contextID)
+	if !ok {
+		known = &chain{}
+		c.last.Add(contextID, known)
+	}
+	return known, ok
+}
+
+// putChanges adds to the chain of a context what has changed, and makes its end the version. Only the one call of a
+// gatherer comes here at a time.
+func (s *Store) putChanges(ctx context.Context, contextID string, ids []string) error {
+	c, known := s.chains.of(contextID)
+	if !known || s.now().Sub(c.at) > tailAge {
+		if err := s.findTail(ctx, contextID, c); err != nil {
+			return err
+		}
+	}
+	doc := changeDoc{Version: bson.NewObjectIDFromTimestamp(s.now()), Of: ids}
+	for steps := 0; ; steps++ {
+		doc.ID = changeID(contextID, c.tail)
+		inserted, err := s.insertOnce(ctx, s.changes(contextID), doc)
+		if err != nil {
+			return err
+		}
+		if inserted {
+			break
+		}
+		if steps == maxSteps {
+			return fail.New(fail.Unavailable, "what clusters say of app context %s changes too fast to be noted", contextID)
+		}
+		if err := s.step(ctx, contextID, c); err != nil {
+			return err
+		}
+	}
+	c.tail, c.at = doc.Version, s.now()
+	c.entries = append(c.entries, chainEntry{doc.ID, c.at})
+	if _, err := s.put(ctx, s.versions(), contextID, versionDoc{contextID, doc.Version}); err != nil {
+		return err
+	}
+	s.chains.tell(ids)
+	return s.trim(ctx, contextID, c, !known)
+}
+
+// findTail reads where the chain ends, or ended a moment ago.
+func (s *Store) findTail(ctx context.Context, contextID string, c *chain) error {
+	var d versionDoc
+	err := s.findOne(ctx, s.versions(), contextID, &d)
+	if err != nil && !fail.Is(err, fail.NotFound) {
+		return err
+	}
+	c.tail, c.at = d.Version, s.now()
+	return nil
+}
+
+// step goes to where another writer was first.
+func (s *Store) step(ctx context.Context, contextID string, c *chain) error {
+	var next changeDoc
+	err := s.findOne(ctx, s.changes(contextID), changeID(contextID, c.tail), &next)
+	if fail.Is(err, fail.NotFound) { // removed meanwhile: it was no end
+		return s.findTail(ctx, contextID, c)
+	}
+	c.tail = next.Version
+	return err
+}
+
+// trim removes what is old of the chain: what this process has added, and at first what others have left.
+func (s *Store) trim(ctx context.Context, contextID string, c *chain, all bool) error {
+	old := s.now().Add(-changesKept)
+	if all {
+		err := each(ctx, s, s.changes(contextID), below(contextID), func() *changeDoc { return &changeDoc{} }, func(d *changeDoc) {
+			if d.Version.Timestamp().Before(old) {
+				c.entries = append([]chainEntry{{d.ID, d.Version.Timestamp()}}, c.entries...)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	n := 0
+	for n < len(c.entries) && c.entries[n].at.Before(old) {
+		n++
+	}
+	if n < trimmedAtOnce && !all {
+		return nil
+	}
+	for part := range slices.Chunk(c.entries[:n], trimmedAtOnce) {
+		ids := bson.A{}
+		for _, e := range part {
+			ids = append(ids, e.id)
+		}
+		if err := s.deleteMany(ctx, s.changes(contextID), byID(bson.D{{Key: "$in", Value: ids}})); err != nil {
+			return err
+		}
+	}
+	c.entries = slices.Clone(c.entries[n:])
+	return nil
+}
+
+// Changes is what has changed of what clusters say of an app context.
+type Changes struct {
+	Version string // the newer one
+	// Known says that all that has changed since the version that was asked for is in Of. Else anything may have.
+	Known bool
+	Of    []domain.ObservedApp // apps are named as in labels; each once, in any order
+}
+
+// ObservationsSince says what has changed of what clusters say of a context since a version that ObservationsVersion, or an
+// earlier call, has given at a time.
+func (s *Store) ObservationsSince(ctx context.Context, contextID, version string, at time.Time) (Changes, error) {
+	now, err := s.ObservationsVersion(ctx, contextID)
+	if err != nil {
+		return Changes{}, err
+	}
+	c := Changes{Version: now, Known: now == version}
+	if c.Known {
+		return c, nil
+	}
+	ids, known, err := s.changedBetween(ctx, contextID, version, now, at)
+	if err != nil || !known {
+		return c, err
+	}
+	c.Known = true
+	for _, id := range ids {
+		deployment, _, _ := strings.Cut(id, "/")
+		_, app, _ := strings.Cut(deployment, "-")
+		c.Of = append(c.Of, domain.ObservedApp{ContextID: contextID, App: app, Cluster: clusterOf(id)})
+	}
+	return c, nil
+}
+
+// changedBetween follows the chain from one version to another; known is false when the one does not lead to the other, or
+// was the last one too long ago.
+func (s *Store) changedBetween(ctx context.Context, contextID, from, to string, at time.Time) (ids []string, known bool, err error) {
+	if s.now().Sub(at) > followAge {
+		return nil, false, nil
+	}
+	var place, end bson.ObjectID
+	if from != "" {
+		if place, err = bson.ObjectIDFromHex(from); err != nil {
+			return nil, false, nil
+		}
+	}
+	if end, err = bson.ObjectIDFromHex(to); err != nil {
+		return nil, false, nil // there was a version, and there is none: the context is deleted
+	}
+	seen := map[string]bool{}
+	for range maxSteps {
+		var next changeDoc
+		err := s.findOne(ctx, s.changes(contextID), changeID(contextID, place), &next)
+		if fail.Is(err, fail.NotFound) {
+			return nil, false, nil
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		for _, id := range next.Of {
+			if !seen[id] {
+				seen[id] = true
+				ids = append(ids, id)
+			}
+		}
+		if place = next.Version; place == end {
+			return ids, true, nil
+		}
+	}
+	return nil, false, nil
+}
