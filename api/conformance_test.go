@@ -46,6 +46,7 @@ var holders = map[string]struct {
 	"app":                      {theComposite + "/apps/sink", []string{inUse, `app "sink" is used by`}},
 	"composite profile":        {theProfile, []string{hasChildren, `composite profile "cp" has profile "sinkp"`}},
 	"deployment intent group":  {theGroup, []string{hasChildren, `deployment intent group "dig" has`}},
+	"tenant":                   {theTenant, []string{hasChildren, `tenant "t1" has host "host-a"`}},
 	"generic placement intent": {thePlacement, []string{hasChildren, `generic placement intent "gpi" has app intent "ai"`}},
 }
 

@@ -241,6 +241,8 @@ func TestErrorsByKind(t *testing.T) {
 		"not found":        {fail.New(fail.NotFound, "m"), 404, "m\n"},
 		"conflict":         {fail.New(fail.Conflict, "m"), 409, "m\n"},
 		"precondition":     {fail.New(fail.Precondition, "m"), 412, "m\n"},
+		"exhausted":        {fail.New(fail.Exhausted, "m"), 429, "m\n"},
+		"aborted":          {fail.New(fail.Aborted, "m"), 409, "m\n"},
 		"unavailable":      {&fail.Error{Kind: fail.Unavailable, Message: "m", RetryAfter: 1500 * time.Millisecond}, 503, "m\n"},
 		"timeout":          {fail.New(fail.Timeout, "m"), 504, "m\n"},
 		"internal, known":  {fail.New(fail.Internal, "m"), 500, "m\n"},

@@ -35,7 +35,11 @@ const (
 		"ipv6Subnets":[{"name":"subnet2","subnet":"fd00:44::/64"}]`
 	exampleKV         = `{"metadata":{"name":"settings"},"spec":{"kv":[{"region":"north"}]}}`
 	exampleController = `{"metadata":{"name":"rsync"},"spec":{"host":"127.0.0.1","port":9031,"priority":1}}`
-	exampleOperation  = `{"id":"2621114006130701074-instantiate","operation":"instantiate","detail":"rollback to 3",` + exampleGroup + `,
+	exampleRule       = `{"metadata":{"name":"tenantrule1"},"spec":{"orchestratorType":"kubernetes","resourceType":"v1/Pod",
+		"workloadTerms":[{"matchExpressions":[{"key":"state.extra.labels.tier","operation":"In","values":["5"]}]}],
+		"dpuSelectionPolicy":"SameNode","workloadInfoInject":[{"key":"@","asAnnotation":{"name":"full-workload-info"}}],
+		"ruleTemplate":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"nginx"},"spec":{"containers":[{"name":"nginx","image":"nginx:1.14.2"}]}}}}`
+	exampleOperation = `{"id":"2621114006130701074-instantiate","operation":"instantiate","detail":"rollback to 3",` + exampleGroup + `,
 		"kind":"deployment intent group","instance":"2621114006130701074","state":"Running","requestedBy":"anna",
 		"started":"2026-11-21T05:29:07Z","ended":"2026-11-21T05:32:07Z","status":"Instantiating","reason":"connection refused",
 		"counts":{"Applied":5,"Retrying":3},` + exampleWorkflow + `}`
@@ -86,6 +90,12 @@ var examples = map[string]string{
 	"api.migrateBody": `{"metadata":{"name":"migrate","description":"to the next version"},
 		"spec":{"targetCompositeAppVersion":"v2","targetDeploymentIntentGroup":"vfw_deployment_intent_group"}}`,
 	"int": `2`, // the revision after an update
+
+	"Tenant": `{"metadata":{"name":"tenant1"},"spec":{"cluster":"vfw-cluster-provider+edge01","nodes":"hosts","podSecurity":"baseline",
+		"kinds":["v1/Pod"],"deleteGuard":50,"deleteAfter":"30s"}}`,
+	"Host":         `{"metadata":{"name":"host-a"},"spec":{"nodes":["dpu1-host-a","dpu2-host-a"]}}`,
+	"WorkloadRule": exampleRule,
+	"OperatorRule": exampleRule,
 
 	"Controller":        `{"metadata":{"name":"rsync"},"spec":{"host":"127.0.0.1","port":9031,"type":"action","priority":1}}`,
 	"ServiceController": exampleController,

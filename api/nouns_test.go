@@ -185,9 +185,37 @@ func nouns(t *testing.T) map[string]walk {
 			invalid: `{"metadata":{"name":"x"},"spec":{"namespaceSelectors":[{}],"wantSingletonReportedState":true}}`, names: "spec.namespaceSelectors: cannot be evaluated",
 			orphan: theComposite + "/deployment-intent-groups/none/status-intents", orphanStatus: 409, orphans: `deployment intent group "none"`,
 		},
+		"tenant": {
+			path: "/v2/tenants", item: "/NAME", replaced: 200, put: 201,
+			body:    `{"metadata":{"name":"NAME"},"spec":{"cluster":"p1+c1"}}`,
+			want:    `{"metadata":` + full + `,"spec":{"cluster":"p1+c1","nodes":"hosts","podSecurity":"baseline","kinds":["v1/Pod"],"deleteGuard":0,"deleteAfter":""}}`,
+			invalid: `{"metadata":{"name":"No_Label"},"spec":{"cluster":"c1","kinds":["Pod"]}}`, names: "metadata.name: must be a DNS-1123 label",
+		},
+		"host": {
+			path: theTenant + "/hosts", item: "/NAME", replaced: 200, put: 201,
+			body:    `{"metadata":` + full + `,"spec":{"nodes":["dpu2","dpu3.example"]}}`,
+			invalid: `{"metadata":{"name":"x"},"spec":{"nodes":["a","a"]}}`, names: `spec.nodes[1]: "a" is there twice`,
+			orphan: "/v2/tenants/none/hosts", orphanStatus: 404, orphans: `tenant "none"`,
+		},
+		"workload rule": {
+			path: theTenant + "/workload-rules", item: "/NAME", replaced: 200, put: 201,
+			body:    `{"metadata":` + full + `,"spec":` + ruleSpec + `}`,
+			invalid: `{"metadata":{"name":"x"},"spec":` + strings.Replace(ruleSpec, `["default"]`, `[]`, 1) + `}`, names: "spec.workloadTerms[0].matchExpressions[0].values: In needs one or more",
+			orphan: "/v2/tenants/none/workload-rules", orphanStatus: 404, orphans: `tenant "none"`,
+		},
+		"workload rule of the operator": {
+			path: "/v2/workload-rules", item: "/NAME", replaced: 200, put: 201,
+			body:    `{"metadata":` + full + `,"spec":` + ruleSpec + `}`,
+			invalid: `{"metadata":{"name":"X"},"spec":` + ruleSpec + `}`, names: "metadata.name: must be a DNS-1123 subdomain",
+		},
 		"dtc controller": {path: "/v2/dtc-controllers", item: "/NAME", body: `{"metadata":` + full + `,"spec":{"host":"h","port":1,"priority":1}}`, replaced: 200, put: 201},
 	}
 }
+
+// ruleSpec is that of a workload rule.
+const ruleSpec = `{"orchestratorType":"kubernetes","resourceType":"v1/Pod","workloadTerms":[{"matchExpressions":[{"key":"metadata.resourceNamespace","operation":"In","values":["default"]}]}],
+	"dpuSelectionPolicy":"SameNode","workloadInfoInject":[{"key":"@","asAnnotation":{"name":"full-workload-info"}}],
+	"ruleTemplate":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"nginx"},"spec":{"containers":[{"name":"nginx","image":"nginx:1.14.2"}]}}}`
 
 // calls are the plain verbs of a row, in an order that leaves nothing behind.
 func (n walk) calls(t *testing.T) []call {

@@ -245,6 +245,10 @@ func (p parameter) schema() *openapi3.Schema {
 
 // constrain says of structs what their sources say.
 func constrain(_ string, t reflect.Type, _ reflect.StructTag, schema *openapi3.Schema) error {
+	if t == reflect.TypeFor[domain.Template]() { // bytes, which are an object
+		*schema = *openapi3.NewObjectSchema().WithAnyAdditionalProperties()
+		return nil
+	}
 	if len(schema.Properties) == 0 {
 		return nil
 	}

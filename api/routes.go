@@ -51,6 +51,10 @@ func (e *edge) resources() []resource {
 
 		{noun: domain.StatusCollectors, put: upsert},
 		{noun: domain.ProjectCollectors, put: upsert},
+		{noun: domain.Tenants, put: upsert},
+		{noun: domain.Hosts, put: upsert},
+		{noun: domain.WorkloadRules, put: upsert},
+		{noun: domain.OperatorRules, put: upsert},
 	}
 }
 

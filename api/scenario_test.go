@@ -317,6 +317,7 @@ const (
 	theProfile   = theComposite + "/composite-profiles/cp"
 	theGroup     = theComposite + "/deployment-intent-groups/dig"
 	thePlacement = theGroup + "/generic-placement-intents/gpi"
+	theTenant    = "/v2/tenants/t1"
 )
 
 const groupBody = `{"metadata":{"name":"dig"},"spec":{"compositeProfile":"cp","version":"r1","logicalCloud":"lc","overrideValues":[{"app":"sink","values":{"k":"v"}}]}}`
@@ -345,6 +346,8 @@ func furnish(t testing.TB, w *world) {
 		{url: theGroup + "/intents", body: `{"metadata":{"name":"intent"},"spec":{"intent":{"genericPlacementIntent":"gpi"}}}`},
 		{url: theGroup + "/generic-placement-intents", body: `{"metadata":{"name":"gpi"}}`},
 		{url: thePlacement + "/app-intents", body: `{"metadata":{"name":"ai"},"spec":{"app":"sink","intent":{"allOf":[{"clusterProvider":"p1","cluster":"c1"}]}}}`},
+		{url: "/v2/tenants", body: `{"metadata":{"name":"t1"},"spec":{"cluster":"p1+c1"}}`},
+		{url: theTenant + "/hosts", body: `{"metadata":{"name":"host-a"},"spec":{"nodes":["dpu1"]}}`},
 	} {
 		if c.method = http.MethodPost; c.status == 0 {
 			c.status = http.StatusCreated

@@ -1,5 +1,5 @@
-// Package rpc is the gRPC edge: EMCO's StatusNotify, and the health service. errors.go has the one table of kinds and
-// codes.
+// Package rpc is the gRPC edge: EMCO's StatusNotify, and on a listener of their own the services of tenants. Both have the
+// health service. errors.go has the one table of kinds and codes.
 package rpc
 
 import (
@@ -29,18 +29,28 @@ const (
 // Serve answers calls on the listener until ctx ends; then it takes no more, and gives those that are being answered
 // the drain time to end. Streams end with the hub behind the door, which must be closed by then. nil stands for a clean end.
 func Serve(ctx context.Context, l net.Listener, d *door.Door, log *slog.Logger, drain time.Duration) error {
-	server := grpc.NewServer(
+	server := newServer(log, limits.GRPC)
+	statusnotify.RegisterStatusNotifyServer(server, newRegister(d))
+	return serve(ctx, l, server, drain)
+}
+
+// newServer makes a server that takes messages of a size.
+func newServer(log *slog.Logger, size int, more ...grpc.ServerOption) *grpc.Server {
+	return grpc.NewServer(append(more,
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: policy.PingAfter, Timeout: policy.PingTime}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: policy.PingLeast, PermitWithoutStream: true}),
 		grpc.ConnectionTimeout(policy.Setup),
 		grpc.MaxConcurrentStreams(maxStreams),
-		grpc.MaxRecvMsgSize(limits.GRPC),
+		grpc.MaxRecvMsgSize(size),
 		grpc.MaxHeaderListSize(limits.Headers),
 		grpc.WriteBufferSize(writeBuffers),
 		grpc.StreamInterceptor(streams(log)),
 		grpc.UnaryInterceptor(calls(log)),
-	)
-	statusnotify.RegisterStatusNotifyServer(server, newRegister(d))
+	)...)
+}
+
+// serve is Serve for a server that has its services but for health.
+func serve(ctx context.Context, l net.Listener, server *grpc.Server, drain time.Duration) error {
 	alive := health.NewServer()
 	grpc_health_v1.RegisterHealthServer(server, alive)
 	ended := make(chan error, 1)

@@ -85,6 +85,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	defer context.AfterFunc(ctx, hub.Close)() // streams would not end by themselves
 	g.Go(func() error { return api.Serve(ctx, l, handler, p.config.Drain) })
 	g.Go(func() error { return p.serveRPC(ctx, entrance) })
+	g.Go(func() error { return p.serveTenants(ctx, entrance) })
 	return g.Wait()
 }
 
@@ -98,6 +99,22 @@ func (p *Parts) serveRPC(ctx context.Context, entrance *door.Door) error {
 		return err
 	}
 	return rpc.Serve(ctx, l, entrance, p.log, p.config.Drain)
+}
+
+// serveTenants serves the gRPC services of tenants where that is wanted.
+func (p *Parts) serveTenants(ctx context.Context, entrance *door.Door) error {
+	if p.config.TenantListen == "" {
+		return nil
+	}
+	secured, err := p.config.TenantTLS.Config(p.log)
+	if err != nil {
+		return fmt.Errorf("the tenants' services (--tenant-listen): %w", err)
+	}
+	l, err := listen(ctx, p.config.TenantListen, "the tenants' services (--tenant-listen)")
+	if err != nil {
+		return err
+	}
+	return rpc.ServeTenants(ctx, l, secured, entrance, p.log, p.config.Drain)
 }
 
 // statuses are those of a Lifecycle, and of a Fleet where no owner is named, as notify.Statuses.

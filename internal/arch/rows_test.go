@@ -76,7 +76,7 @@ var layers = []layer{
 		},
 		{
 			pkg:   "api/rpc",
-			ours:  "door notify status view domain policy statusnotify limits fail",
+			ours:  "door notify status view domain policy statusnotify universe limits fail",
 			libs:  "google.golang.org/grpc google.golang.org/protobuf",
 			world: "context net",
 		},
@@ -105,8 +105,8 @@ var layers = []layer{
 		},
 		{
 			pkg: "service",
-			ours: "operations explain combined status repair view combine network logicalcloud bundle readiness plan stored domain policy cas " +
-				"caller lru fail",
+			ours: "operations explain combined status repair view combine network logicalcloud bundle match readiness plan stored " +
+				"domain policy cas caller lru limits fail",
 			libs:  "golang.org/x/sync",
 			world: "context",
 		},

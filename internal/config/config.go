@@ -28,6 +28,8 @@ type Config struct {
 
 	Listen, MetricsListen string
 	GRPCListen            string // "" for none
+	TenantListen          string // "" for none
+	TenantTLS             ServerTLS
 	AllowedHosts          []string
 	AllowedOrigins        []string
 	KubeconfigDownload    bool
@@ -110,6 +112,10 @@ var secrets = map[string]bool{"mongo-uri": true, "secret-keys": true}
 var settings = []setting{
 	{"listen", "127.0.0.1:9015", "`address` of the REST API", API, address(func(c *Config) *string { return &c.Listen })},
 	{"grpc-listen", "127.0.0.1:9016", "`address` of the API's gRPC services; none when empty", API, optional(address(func(c *Config) *string { return &c.GRPCListen }))},
+	{"tenant-listen", "127.0.0.1:9017", "`address` of the gRPC services of tenants; none when empty", API, optional(address(func(c *Config) *string { return &c.TenantListen }))},
+	{"tenant-tls-cert", "", "certificate `file` of the tenants' services; without it they are for this machine alone", API, file(func(c *Config) *string { return &c.TenantTLS.Cert })},
+	{"tenant-tls-key", "", "key `file` of the tenants' services", API, file(func(c *Config) *string { return &c.TenantTLS.Key })},
+	{"tenant-tls-ca", "", "`file` with the CA of tenants' client certificates", API, file(func(c *Config) *string { return &c.TenantTLS.CA })},
 	{"allowed-hosts", "", "`names` that the REST API is asked by, comma-separated, beside loopback's and the address it listens at; * for any", API, list(func(c *Config) *[]string { return &c.AllowedHosts })},
 	{"allowed-origins", "", "`origins` of pages of other sites that may change something by the REST API, comma-separated, such as https://gui.example.com", API, origins},
 	{"allow-kubeconfig-download", "false", "whether the REST API gives the kubeconfigs of clusters back: `true` or false", API, boolean(func(c *Config) *bool { return &c.KubeconfigDownload })},
@@ -246,6 +252,23 @@ func (c *Config) check() (wrong []error) {
 	}
 	if (c.Temporal.TLSCert == "") != (c.Temporal.TLSKey == "") {
 		wrong = append(wrong, fmt.Errorf("%s and %s belong together", both("temporal-tls-cert"), both("temporal-tls-key")))
+	}
+	return append(wrong, c.checkTenants()...)
+}
+
+// checkTenants looks at what the settings of the tenants' services say together.
+func (c *Config) checkTenants() (wrong []error) {
+	if c.TenantListen == "" {
+		return nil
+	}
+	t := c.TenantTLS
+	host, _, _ := net.SplitHostPort(c.TenantListen)
+	ip := net.ParseIP(host)
+	switch {
+	case (t.Cert == "") != (t.Key == "") || (t.Cert == "") != (t.CA == ""):
+		wrong = append(wrong, fmt.Errorf("%s, %s and %s belong together", both("tenant-tls-cert"), both("tenant-tls-key"), both("tenant-tls-ca")))
+	case t.Cert == "" && host != "localhost" && (ip == nil || !ip.IsLoopback()):
+		wrong = append(wrong, fmt.Errorf("%s: %q can be reached from other machines, so it needs %s", both("tenant-listen"), c.TenantListen, both("tenant-tls-cert")))
 	}
 	return wrong
 }

@@ -4,7 +4,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"log/slog"
 	"os"
+	"sync"
+	"time"
 )
 
 // TLS reads the files; nil when none is configured.
@@ -31,4 +34,83 @@ func (t Temporal) TLS() (*tls.Config, error) {
 		}
 	}
 	return c, nil
+}
+
+// ServerTLS are the files of a listener with TLS: its certificate with key, and the CA of those who call.
+type ServerTLS struct{ Cert, Key, CA string }
+
+// Config is nil when there are no files. The files are read again when they have changed, for every connection that comes
+// then: those that are open stay as they are. What cannot be read is logged, and what was read before stays. A client may come
+// without a certificate; one that it shows has to be the CA's.
+func (f ServerTLS) Config(log *slog.Logger) (*tls.Config, error) {
+	if f.Cert == "" {
+		return nil, nil
+	}
+	r := &reloaded{files: f, log: log}
+	if err := r.read(); err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS13,
+		NextProtos:         []string{"h2"},
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return r.present(), nil },
+	}, nil
+}
+
+// reloaded has what was last read of the files.
+type reloaded struct {
+	files ServerTLS
+	log   *slog.Logger
+
+	mu   sync.Mutex
+	seen [3]time.Time // when the files were changed
+	last *tls.Config
+}
+
+// present is what the files say now, or said when they could last be read.
+func (r *reloaded) present() *tls.Config {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if seen, err := r.files.changed(); err != nil || seen != r.seen {
+		if err := r.read(); err != nil {
+			r.log.Error("certificates stay as they were", slog.Any("error", err))
+		}
+	}
+	return r.last
+}
+
+func (f ServerTLS) changed() (seen [3]time.Time, err error) {
+	for i, name := range []string{f.Cert, f.Key, f.CA} {
+		info, err := os.Stat(name)
+		if err != nil {
+			return seen, err
+		}
+		seen[i] = info.ModTime()
+	}
+	return seen, nil
+}
+
+func (r *reloaded) read() error {
+	seen, err := r.files.changed()
+	if err != nil {
+		return fmt.Errorf("read certificates: %w", err)
+	}
+	pair, err := tls.LoadX509KeyPair(r.files.Cert, r.files.Key)
+	if err != nil {
+		return fmt.Errorf("read certificate: %w", err)
+	}
+	pem, err := os.ReadFile(r.files.CA)
+	if err != nil {
+		return fmt.Errorf("read CA: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return fmt.Errorf("no certificate in %s", r.files.CA)
+	}
+	r.seen = seen
+	r.last = &tls.Config{
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"},
+		ClientCAs: pool, ClientAuth: tls.VerifyClientCertIfGiven,
+	}
+	return nil
 }

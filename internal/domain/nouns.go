@@ -10,6 +10,7 @@ var Nouns = []*Noun{
 	DeploymentIntentGroups, DeploymentIntents, PlacementIntents, AppIntents, StatusIntents,
 	Controllers, CLMControllers, DTCControllers,
 	ReadinessRules,
+	Tenants, Hosts, WorkloadRules, OperatorRules,
 }
 
 // Operations is the noun of the operations of owners, which are no documents: they are found in the engine and in the
@@ -20,4 +21,4 @@ var Operations = &Noun{Kind: "operations", Title: "operation", Collection: "oper
 var Registrations = &Noun{Kind: "status-registrations", Title: "status registration", Collection: "status-registrations", Names: []string{"client"}}
 
 // Computed lists the nouns that are no documents.
-var Computed = []*Noun{Operations, Registrations}
+var Computed = []*Noun{Operations, Registrations, Workloads, Matches}

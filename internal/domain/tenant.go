@@ -87,13 +87,16 @@ func (t *Tenant) Default() {
 	}
 }
 
+// IsTenantName says whether a tenant may have the name: a DNS-1123 label.
+func IsTenantName(s string) bool { return len(s) <= MaxTenantName && namespacePattern.MatchString(s) }
+
 // templateKind is such as v1/Pod or apps/v1/Deployment.
 var templateKind = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[0-9][a-z0-9]*/[A-Z][A-Za-z0-9]*$`)
 
 // Validate checks the body.
 func (t *Tenant) Validate(p *fail.Problems) {
 	t.Metadata.Validate(p)
-	if t.Name != "" && (len(t.Name) > MaxTenantName || !namespacePattern.MatchString(t.Name)) {
+	if t.Name != "" && !IsTenantName(t.Name) {
 		p.Add("metadata.name", "must be a DNS-1123 label of at most %d: a-z, 0-9 and -, not - first or last", MaxTenantName)
 	}
 	if _, ok := ParseClusterName(t.Spec.Cluster); !ok {

@@ -17,12 +17,12 @@ type WorkloadRule struct {
 
 // WorkloadRuleSpec is RuleData of universe.workload.v1, member for member.
 type WorkloadRuleSpec struct {
-	OrchestratorType   Orchestrator         `json:"orchestratorType" api:"required,enum=kubernetes"`          // what runs the workloads
-	ResourceType       string               `json:"resourceType" api:"required,enum=v1/Pod"`                  // the type of the workloads
-	WorkloadTerms      []WorkloadTerm       `json:"workloadTerms" api:"required"`                             // a workload must be as one of these says
-	DPUSelectionPolicy DPUSelectionPolicy   `json:"dpuSelectionPolicy" api:"required,enum=SameNode;Any"`      // on which infrastructure nodes the resource may be
-	WorkloadInfoInject []WorkloadInfoInject `json:"workloadInfoInject,omitempty" bson:"inject,omitempty"`     // what the resource is told of the workload
-	RuleTemplate       Template             `json:"ruleTemplate" bson:"template" api:"required" doc:"object"` // the resource, an object of Kubernetes
+	OrchestratorType   Orchestrator         `json:"orchestratorType" api:"required,enum=kubernetes"`      // what runs the workloads
+	ResourceType       string               `json:"resourceType" api:"required,enum=v1/Pod"`              // the type of the workloads
+	WorkloadTerms      []WorkloadTerm       `json:"workloadTerms" api:"required"`                         // a workload must be as one of these says
+	DPUSelectionPolicy DPUSelectionPolicy   `json:"dpuSelectionPolicy" api:"required,enum=SameNode;Any"`  // on which infrastructure nodes the resource may be
+	WorkloadInfoInject []WorkloadInfoInject `json:"workloadInfoInject,omitempty" bson:"inject,omitempty"` // what the resource is told of the workload
+	RuleTemplate       Template             `json:"ruleTemplate" bson:"template" api:"required"`          // the resource, an object of Kubernetes
 }
 
 // WorkloadTerm holds for a workload when all its expressions do.
@@ -123,7 +123,7 @@ func RuleApp(rule Key) string {
 	return rule.Name()
 }
 
-// OperatorRule is a rule of the operator, for the workloads of all tenants. Its keys see metadata.tenantId too, and what it
+// OperatorRule is for the workloads of all tenants. Its keys see metadata.tenantId too, and what it
 // makes is in the namespace OperatorNamespace of each tenant's infrastructure cluster.
 type OperatorRule struct {
 	WorkloadRule `bson:",inline"`

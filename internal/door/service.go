@@ -25,6 +25,8 @@ type Commands interface {
 	Attach(ctx context.Context, o domain.Object, file []byte) error
 	Create(ctx context.Context, o domain.Object) error
 	Put(ctx context.Context, o domain.Object) (created bool, err error)
+	// Replace is Put for what must be there.
+	Replace(ctx context.Context, o domain.Object) error
 	Delete(ctx context.Context, noun *domain.Noun, key domain.Key) error
 
 	service.Operations

@@ -22,6 +22,14 @@ const (
 	GRPC = 1 << 20
 )
 
+// What a tenant of the workload API may have; more is RESOURCE_EXHAUSTED, by REST 429.
+const (
+	// Tenants bounds a message to the tenants' gRPC services, of which a sync is the largest: it has all workloads of a tenant.
+	Tenants = 64 << 20
+	// TenantRules bounds the workload rules of a tenant, and those of the operator.
+	TenantRules = 200
+)
+
 // What archives hold. They are opened when they are uploaded, and when they are rendered; more is 422.
 const (
 	// Files bounds the entries of an archive, folders included.

@@ -21,6 +21,9 @@ func (s *Service) Create(ctx context.Context, o domain.Object) error {
 		return err
 	}
 	r, c := rules[o.Noun()], change{to: o}
+	if err := r.runAccept(ctx, s, o); err != nil {
+		return err
+	}
 	if err := r.runBefore(ctx, s, c); err != nil {
 		return err
 	}

@@ -15,6 +15,9 @@ func (s *Service) Put(ctx context.Context, o domain.Object) (created bool, err e
 		return false, err
 	}
 	noun, key := o.Noun(), domain.KeyOf(o)
+	if err := rules[noun].runAccept(ctx, s, o); err != nil {
+		return false, err
+	}
 	err = cas.Do(ctx, func() error {
 		old, err := s.store.Get(ctx, noun, key)
 		switch {
@@ -33,6 +36,24 @@ func (s *Service) Put(ctx context.Context, o domain.Object) (created bool, err e
 		return s.replace(ctx, old, o)
 	})
 	return created, err
+}
+
+// Replace is Put for a document that must be there: NotFound when it is not.
+func (s *Service) Replace(ctx context.Context, o domain.Object) error {
+	if err := validate(o); err != nil {
+		return err
+	}
+	noun, key := o.Noun(), domain.KeyOf(o)
+	if err := rules[noun].runAccept(ctx, s, o); err != nil {
+		return err
+	}
+	return cas.Do(ctx, func() error {
+		old, err := s.store.Get(ctx, noun, key)
+		if err != nil {
+			return err
+		}
+		return s.replace(ctx, old, o)
+	})
 }
 
 // replace writes o over old; cas.ErrOvertaken when old is not what is stored any more.

@@ -26,6 +26,8 @@ type rule struct {
 	check func(o domain.Object, p *fail.Problems)
 	// shown completes a document that is given out with what is not stored of it.
 	shown func(o domain.Object)
+	// accept refuses a body that cannot be judged by itself, before it matters whether the document is there.
+	accept func(s *Service, ctx context.Context, o domain.Object) error
 	// before may refuse a write, or complete what is written.
 	before func(s *Service, ctx context.Context, c change) error
 	// after looks once more when the write is done; an error takes the write back.
@@ -72,6 +74,18 @@ var rules = map[*domain.Noun]rule{
 	domain.StatusIntents:     {remark: (*Service).unknownApps}, // nothing that is approved depends on them
 
 	domain.ReadinessRules: {before: (*Service).acceptReadinessRule, after: (*Service).oneRulePerKind},
+
+	domain.Tenants:       {fill: fillTenant, before: (*Service).changeTenant, after: (*Service).changedTenant, gone: (*Service).forgetTenant, remark: (*Service).outruled},
+	domain.Hosts:         {before: (*Service).changeHost, after: (*Service).changedHost, gone: (*Service).forgetHost, orphan: fail.NotFound, listOrphan: true},
+	domain.WorkloadRules: {accept: (*Service).acceptRule, before: (*Service).changeRule, after: (*Service).changedRule, gone: (*Service).forgetRule, orphan: fail.NotFound, listOrphan: true},
+	domain.OperatorRules: {accept: (*Service).acceptRule, before: (*Service).changeRule, after: (*Service).changedRule, gone: (*Service).forgetRule},
+}
+
+func (r rule) runAccept(ctx context.Context, s *Service, o domain.Object) error {
+	if r.accept == nil {
+		return nil
+	}
+	return r.accept(s, ctx, o)
 }
 
 func (r rule) runBefore(ctx context.Context, s *Service, c change) error {

@@ -34,6 +34,8 @@ type Store interface {
 	Delete(ctx context.Context, noun *domain.Noun, key domain.Key, revision int64) error
 	// Referring finds a document of the noun that refers to key.
 	Referring(ctx context.Context, noun *domain.Noun, key domain.Key) (holder domain.Key, found bool, err error)
+	// Count is how many documents of the noun are directly below parent.
+	Count(ctx context.Context, noun *domain.Noun, parent domain.Key) (int, error)
 	// FirstUnder finds a document of the noun below prefix.
 	FirstUnder(ctx context.Context, noun *domain.Noun, prefix domain.Key) (child domain.Key, found bool, err error)
 	PutBlob(ctx context.Context, data []byte) (domain.Digest, error)
@@ -88,7 +90,7 @@ type Checks struct {
 // Clock tells the time.
 type Clock func() time.Time
 
-// Deps are what the plain verbs need; all of them are required.
+// Deps are what the plain verbs need; all of them are required but Matching.
 type Deps struct {
 	Store      Store
 	Sealer     Sealer
@@ -100,6 +102,8 @@ type Deps struct {
 	// Renewing tells those who work with the registration of a cluster that it is about to be replaced.
 	Renewing func(ctx context.Context, c domain.ClusterName) error
 	Now      Clock
+	// Matching is told of rules, hosts and tenants; nil for a service that nobody tells of workloads.
+	Matching Matching
 }
 
 // Service has the commands of the product, and the queries for documents.
@@ -112,12 +116,16 @@ type Service struct {
 	userKubeconfig func(ctx context.Context, reference *domain.ClusterReference) ([]byte, error)
 	renewing       func(ctx context.Context, c domain.ClusterName) error
 	now            Clock
+	matching       Matching
 }
 
 // New makes a service.
 func New(d Deps) *Service {
+	if d.Matching == nil {
+		d.Matching = noMatching{}
+	}
 	return &Service{
 		store: d.Store, sealer: d.Sealer, instances: d.Instances, operations: d.Operations, checks: d.Checks,
-		userKubeconfig: d.UserKubeconfig, renewing: d.Renewing, now: d.Now,
+		userKubeconfig: d.UserKubeconfig, renewing: d.Renewing, now: d.Now, matching: d.Matching,
 	}
 }

@@ -72,6 +72,14 @@ func (s *Store) Page(ctx context.Context, n *domain.Noun, prefix, after domain.K
 	return objects, err
 }
 
+// Count is how many documents of the noun are directly below parent.
+func (s *Store) Count(ctx context.Context, n *domain.Noun, parent domain.Key) (int, error) {
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	count, err := s.collection(n).CountDocuments(ctx, bson.D{{Key: "parent", Value: parent}})
+	return int(count), kindOf(err)
+}
+
 func (s *Store) objects(ctx context.Context, n *domain.Noun, filter bson.D) ([]domain.Object, error) {
 	objects := []domain.Object{}
 	err := each(ctx, s, s.collection(n), filter, n.New, func(o domain.Object) { objects = append(objects, o) })

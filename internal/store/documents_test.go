@@ -131,6 +131,24 @@ func nounCases() map[string]domain.Object {
 		"a readiness rule": &domain.ReadinessRule{Identity: below(""), Metadata: named("db"), Spec: domain.ReadinessRuleSpec{
 			Group: "example.com", Version: "v1", Kind: "Database", Ready: `object.status.phase == "Up"`, Message: `"$a.b"`,
 		}},
+		"a tenant": &domain.Tenant{Identity: below(""), Metadata: named("t"), ContextID: "4711", Spec: domain.TenantSpec{
+			Cluster: "p+c", Nodes: domain.NodesAll, PodSecurity: domain.PodRestricted, Kinds: []string{"v1/Pod"}, DeleteGuard: 50, DeleteAfter: "30s",
+		}},
+		"a host":                 &domain.Host{Identity: below("tenants/t"), Metadata: named("h"), Spec: domain.HostSpec{Nodes: []string{"dpu1"}}},
+		"a workload rule":        &domain.WorkloadRule{Identity: below("tenants/t"), Metadata: named("r"), Spec: ruleSpec()},
+		"a rule of the operator": &domain.OperatorRule{WorkloadRule: domain.WorkloadRule{Identity: below(""), Metadata: named("r"), Spec: ruleSpec()}},
+		"a rule that is no rule": &domain.WorkloadRule{Identity: below("tenants/t"), Metadata: named("none"), Spec: domain.WorkloadRuleSpec{RuleTemplate: domain.Template("\xff{")}},
+	}
+}
+
+func ruleSpec() domain.WorkloadRuleSpec {
+	return domain.WorkloadRuleSpec{
+		OrchestratorType: domain.Kubernetes, ResourceType: domain.KindPod, DPUSelectionPolicy: domain.AnyNode,
+		WorkloadTerms: []domain.WorkloadTerm{{MatchExpressions: []domain.MatchExpression{
+			{Key: "state.extra.labels['a.b/c']", Operation: domain.OperationIn, Values: []string{"$x", ""}},
+		}}},
+		WorkloadInfoInject: []domain.WorkloadInfoInject{{Key: "@", AsAnnotation: &domain.WorkloadInfoAsAnnotation{Name: "a.b/c"}}, {Key: "x"}},
+		RuleTemplate:       domain.Template(`{ "kind" : "Pod" }`),
 	}
 }
 

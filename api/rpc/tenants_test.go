@@ -1,0 +1,98 @@
+package rpc_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/drover-io/drover/api/rpc"
+	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/universe"
+)
+
+// tenants serves the tenants' services in front of a door that lets nobody in, and notes who came to it.
+func tenants(t *testing.T, came *[]door.Request) *grpc.ClientConn {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	closed := door.New(door.Parts{}, func(_ context.Context, r *door.Request, _ door.Next) error {
+		*came = append(*came, *r)
+		return fail.New(fail.Forbidden, "closed")
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- rpc.ServeTenants(ctx, l, nil, closed, slog.New(slog.DiscardHandler), time.Minute)
+	}()
+	connection, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		connection.Close()
+		cancel()
+		require.NoError(t, <-ended)
+	})
+	return connection
+}
+
+// TestEveryTenantsMethodPassesTheDoor as TestEveryMethodPassesTheDoor has it for the other listener.
+func TestEveryTenantsMethodPassesTheDoor(t *testing.T) {
+	var came []door.Request
+	c := universe.NewWorkloadRuleServiceClient(tenants(t, &came))
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "tenant-id", "tenant1")
+	calls := map[string]func() error{
+		"Create": func() error {
+			_, err := c.Create(ctx, &universe.CreateRequest{Rule: &universe.Rule{Id: "r"}})
+			return err
+		},
+		"Update": func() error {
+			_, err := c.Update(ctx, &universe.UpdateRequest{Rule: &universe.Rule{Id: "r"}})
+			return err
+		},
+		"Delete": func() error { _, err := c.Delete(ctx, &universe.DeleteRequest{Id: "r"}); return err },
+		"Get":    func() error { _, err := c.Get(ctx, &universe.GetRequest{Id: "r"}); return err },
+		"List":   func() error { _, err := c.List(ctx, &universe.ListRequest{}); return err },
+	}
+	const one = "tenants/tenant1/workload-rules/r"
+	want := map[string][2]string{
+		"Create": {"create", one}, "Update": {"put", one}, "Delete": {"delete", one}, "Get": {"get", one}, "List": {"list", "tenants/tenant1"},
+	}
+	for _, m := range universe.WorkloadRuleService_ServiceDesc.Methods {
+		require.Contains(t, calls, m.MethodName)
+		came = nil
+		require.Equal(t, codes.PermissionDenied, grpcstatus.Code(calls[m.MethodName]()), m.MethodName)
+		require.Len(t, came, 1, m.MethodName)
+		require.Equal(t, "workload-rules", came[0].Noun.Kind)
+		require.Equal(t, want[m.MethodName], [2]string{string(came[0].Verb), string(came[0].Key())}, m.MethodName)
+	}
+}
+
+// TestWhoIsForNoTenantDoesNotComeToTheDoor: what the metadata says is looked at first.
+func TestWhoIsForNoTenantDoesNotComeToTheDoor(t *testing.T) {
+	var came []door.Request
+	c := universe.NewWorkloadRuleServiceClient(tenants(t, &came))
+	for name, values := range map[string][]string{
+		"missing": nil, "empty": {""}, "twice": {"a", "a"}, "malformed": {"A_b"}, "with a slash": {"a/b"},
+		"too long": {"a123456789012345678901234567890123456789012345678901234567"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			for _, v := range values {
+				ctx = metadata.AppendToOutgoingContext(ctx, "tenant-id", v)
+			}
+			_, err := c.List(ctx, &universe.ListRequest{})
+			require.Equal(t, codes.InvalidArgument, grpcstatus.Code(err), "%v", err)
+			require.ErrorContains(t, err, "tenant-id")
+			require.Empty(t, came)
+		})
+	}
+}

@@ -1,0 +1,250 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/match"
+)
+
+// Matching keeps the matches of rules and workloads in line with rules, hosts and tenants.
+type Matching interface {
+	// Changing comes before a write that may change the matches of a tenant, "" for all of them: who dies after the write
+	// has left word that somebody is to look. An error refuses the write.
+	Changing(ctx context.Context, tenant string) error
+	// Changed comes after the write, to look at once. What it cannot do is left to who finds the word of Changing. rule is the
+	// key of the rule that was written; "" when all of the tenant's may apply otherwise than before.
+	Changed(ctx context.Context, tenant string, rule domain.Key)
+	// Forget removes what is known of a tenant that was deleted, and its namespace.
+	Forget(ctx context.Context, tenant string) error
+	// Matches are the records of a tenant.
+	Matches(ctx context.Context, tenant string) ([]domain.Match, error)
+}
+
+// noMatching is for a service that nobody tells of workloads.
+type noMatching struct{}
+
+func (noMatching) Changing(context.Context, string) error                  { return nil }
+func (noMatching) Changed(context.Context, string, domain.Key)             {}
+func (noMatching) Forget(context.Context, string) error                    { return nil }
+func (noMatching) Matches(context.Context, string) ([]domain.Match, error) { return nil, nil }
+
+func fillTenant(o domain.Object) { o.(*domain.Tenant).Default() }
+
+// changeTenant gives a tenant its context id for ever, and refuses what would leave its matches behind.
+func (s *Service) changeTenant(ctx context.Context, c change) error {
+	name := domain.KeyOf(c.object()).Name()
+	switch {
+	case c.from == nil:
+		id, err := newContextID()
+		c.to.(*domain.Tenant).ContextID = id
+		return err
+	case c.to == nil:
+		return s.keepMatched(ctx, c)
+	}
+	c.to.(*domain.Tenant).ContextID = c.from.(*domain.Tenant).ContextID
+	if err := s.keepMatched(ctx, c); err != nil {
+		return err
+	}
+	return s.matching.Changing(ctx, name)
+}
+
+// keepMatched refuses that a tenant goes, or goes to another cluster, as long as it has matches. A match that is made between
+// the look and the write is seen by the second look.
+func (s *Service) keepMatched(ctx context.Context, c change) error {
+	if c.from == nil {
+		return nil
+	}
+	from := c.from.(*domain.Tenant)
+	moves := c.to != nil && c.to.(*domain.Tenant).ClusterName() != from.ClusterName()
+	if c.to != nil && !moves {
+		return nil
+	}
+	found, err := s.matching.Matches(ctx, from.Name)
+	switch {
+	case err != nil:
+		return fmt.Errorf("look for matches of tenant %s: %w", from.Name, err)
+	case len(found) > 0 && moves:
+		return fail.New(fail.Conflict, "spec.cluster: tenant %q has %d matches in cluster %s; delete its rules and wait until their matches are gone", from.Name, len(found), from.ClusterName())
+	case len(found) > 0:
+		return fail.New(fail.Conflict, "tenant %q has %d matches; delete its rules and wait until their matches are gone", from.Name, len(found))
+	case moves:
+		hosts, err := s.store.List(ctx, domain.Hosts, domain.KeyOf(from))
+		if err != nil {
+			return err
+		}
+		for _, h := range hosts {
+			if err := s.nodesAreFree(ctx, c.to.(*domain.Tenant), h.(*domain.Host)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// changedTenant looks again after the write.
+func (s *Service) changedTenant(ctx context.Context, c change) error {
+	if err := s.keepMatched(ctx, c); err != nil || c.from == nil || c.to == nil {
+		return err
+	}
+	s.matching.Changed(ctx, c.to.(*domain.Tenant).Name, "")
+	return nil
+}
+
+// forgetTenant cleans up after a tenant.
+func (s *Service) forgetTenant(ctx context.Context, key domain.Key) error {
+	return s.matching.Forget(ctx, key.Name())
+}
+
+// forgetRule looks anew when a rule is gone, and forgetHost when a host is.
+func (s *Service) forgetRule(ctx context.Context, key domain.Key) error {
+	if parent, _ := domain.Cut(domain.RuleNoun(key), key); parent != "" {
+		s.matching.Changed(ctx, parent.Name(), key)
+	} else {
+		s.matching.Changed(ctx, "", key)
+	}
+	return nil
+}
+
+func (s *Service) forgetHost(ctx context.Context, key domain.Key) error {
+	parent, _ := domain.Cut(domain.Hosts, key)
+	s.matching.Changed(ctx, parent.Name(), "")
+	return nil
+}
+
+// outruled warns of rules that the tenant's spec does not let be any more: they match nothing.
+func (s *Service) outruled(ctx context.Context, o domain.Object) (warnings []string, err error) {
+	t := o.(*domain.Tenant)
+	list, err := s.store.List(ctx, domain.WorkloadRules, domain.KeyOf(t))
+	if err != nil {
+		return nil, err
+	}
+	for _, rule := range list {
+		if err := match.ValidateRule(t, domain.RuleOf(rule)); err != nil {
+			warnings = append(warnings, fmt.Sprintf("workload rule %q matches nothing now: %s", rule.LocalName(), fail.TextOf(err)))
+		}
+	}
+	return warnings, nil
+}
+
+// changeHost refuses a host with a node that another one has, of whatever tenant in the same cluster.
+func (s *Service) changeHost(ctx context.Context, c change) error {
+	if err := s.oneHostPerNode(ctx, c); err != nil {
+		return err
+	}
+	return s.matching.Changing(ctx, c.object().Base().Parent.Name())
+}
+
+// changedHost looks again: of two hosts that are written at the same time, one sees the other at least.
+func (s *Service) changedHost(ctx context.Context, c change) error {
+	if err := s.oneHostPerNode(ctx, c); err != nil {
+		return err
+	}
+	if c.to != nil {
+		s.matching.Changed(ctx, c.to.Base().Parent.Name(), "")
+	}
+	return nil
+}
+
+func (s *Service) oneHostPerNode(ctx context.Context, c change) error {
+	if c.to == nil {
+		return nil
+	}
+	t, err := s.tenant(ctx, c.to)
+	if err != nil {
+		return err
+	}
+	return s.nodesAreFree(ctx, t, c.to.(*domain.Host))
+}
+
+// tenant is the one that a document is below.
+func (s *Service) tenant(ctx context.Context, o domain.Object) (*domain.Tenant, error) {
+	t, err := s.store.Get(ctx, domain.Tenants, o.Base().Parent)
+	if err != nil {
+		return nil, err
+	}
+	return t.(*domain.Tenant), nil
+}
+
+// nodesAreFree refuses a host of a tenant when another host in the same cluster has one of its nodes.
+func (s *Service) nodesAreFree(ctx context.Context, t *domain.Tenant, host *domain.Host) error {
+	if len(host.Spec.Nodes) == 0 {
+		return nil
+	}
+	tenants, err := s.store.List(ctx, domain.Tenants, "")
+	if err != nil {
+		return err
+	}
+	hosts, err := s.store.ListUnder(ctx, domain.Hosts, "")
+	if err != nil {
+		return err
+	}
+	near := map[domain.Key]bool{domain.KeyOf(t): true}
+	for _, o := range tenants {
+		if other := o.(*domain.Tenant); other.Name != t.Name && other.ClusterName() == t.ClusterName() {
+			near[domain.KeyOf(other)] = true
+		}
+	}
+	for _, o := range hosts {
+		other := o.(*domain.Host)
+		if !near[other.Parent] || domain.KeyOf(other) == domain.KeyOf(host) {
+			continue
+		}
+		for i, node := range host.Spec.Nodes {
+			if slices.Contains(other.Spec.Nodes, node) {
+				return fail.New(fail.Conflict, "spec.nodes[%d]: node %q of cluster %s belongs to host %q of tenant %q already",
+					i, node, t.ClusterName(), other.Name, other.Parent.Name())
+			}
+		}
+	}
+	return nil
+}
+
+// acceptRule refuses a rule that match.Compile refuses.
+func (s *Service) acceptRule(ctx context.Context, o domain.Object) error {
+	rule := domain.RuleOf(o)
+	if rule.Operators() {
+		return match.ValidateRule(nil, rule)
+	}
+	t, err := s.tenant(ctx, o)
+	if err != nil {
+		return err
+	}
+	return match.ValidateRule(t, rule)
+}
+
+// changeRule refuses one rule too many.
+func (s *Service) changeRule(ctx context.Context, c change) error {
+	if c.from == nil {
+		if err := s.roomForRules(ctx, c.to, limits.TenantRules-1); err != nil {
+			return err
+		}
+	}
+	return s.matching.Changing(ctx, domain.RuleOf(c.object()).Tenant())
+}
+
+// changedRule looks again: of several rules that are made at the same time, those that are too many see it.
+func (s *Service) changedRule(ctx context.Context, c change) error {
+	if c.from == nil {
+		if err := s.roomForRules(ctx, c.to, limits.TenantRules); err != nil {
+			return err
+		}
+	}
+	if c.to != nil {
+		s.matching.Changed(ctx, domain.RuleOf(c.to).Tenant(), domain.KeyOf(c.to))
+	}
+	return nil
+}
+
+// roomForRules refuses a rule where there are more than some beside it.
+func (s *Service) roomForRules(ctx context.Context, o domain.Object, most int) error {
+	n, err := s.store.Count(ctx, o.Noun(), o.Base().Parent)
+	if err == nil && n > most {
+		return fail.New(fail.Exhausted, "%d workload rules are the most that there may be; delete one first", limits.TenantRules)
+	}
+	return err
+}
