@@ -114,10 +114,15 @@ func TestRunAgain(t *testing.T) {
 	dir := t.TempDir()
 	var shown bytes.Buffer
 	r := &run{show: &shown, known: map[string]bool{"sample/twice.TestKnown": true}}
-	r.part(t.Context(), part{
-		name: "sample", dir: filepath.Join("testdata", "sample"), packages: []string{"./flaky", "./twice", "./dies", "./builds"},
-		env: []string{"SAMPLE=" + dir},
-	})
+	sample := func(name string, packages ...string) part {
+		return part{name: name, dir: filepath.Join("testdata", "sample"), packages: packages, env: []string{"SAMPLE=" + dir}, beside: true}
+	}
+	r.group(t.Context(), []part{sample("sample", "./dies", "./builds"), sample("other", "./flaky", "./twice")})
+	require.Len(t, r.parts, 2)
+	require.Positive(t, r.parts[1].cpu)
+	first, other := strings.Index(shown.String(), "sample/dies"), strings.Index(shown.String(), "\nother\n")
+	require.True(t, 0 < first && first < other, "one after the other: %s", &shown)
+	r.parts = r.parts[:1]
 	require.Equal(t, []string{"sample/dies.TestDies", "sample/flaky.TestPassesAlone"}, r.flaky, "%s", &shown)
 	require.Equal(t, []string{
 		"sample/builds: it does not build, or does not begin",
@@ -129,13 +134,13 @@ func TestRunAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "TestBefore TestDies TestDies TestAfter TestFailsAfter TestBeside TestFailsAfter",
 		strings.Join(strings.Fields(string(data)), " "), "each once, but for those that failed")
-	r.parts[0].time, r.parts[0].cpu, r.tests = 61*time.Second, 2*time.Second, []timed{{"a.TestA", time.Second}, {"b.TestB", time.Minute}}
+	r.parts[0].time, r.parts[0].cpu, r.time, r.tests = 61*time.Second, 2*time.Second, time.Minute, []timed{{"a.TestA", time.Second}, {"b.TestB", time.Minute}}
 	shown.Reset()
 	r.report(time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC))
 	require.Equal(t, `
 part             time      CPU
 sample           1m1s       2s
-all              1m1s       2s
+all              1m0s       2s
 
 slowest tests
     60.0s  b.TestB
@@ -167,7 +172,7 @@ func TestManyFailuresAreNoAccident(t *testing.T) {
 // TestWhatDoesNotBegin: go test that says nothing of any package has failed.
 func TestWhatDoesNotBegin(t *testing.T) {
 	r := &run{show: io.Discard}
-	r.part(t.Context(), part{name: "none", dir: filepath.Join("testdata", "nowhere")})
+	r.group(t.Context(), []part{{name: "none", dir: filepath.Join("testdata", "nowhere")}})
 	require.Len(t, r.failures, 1)
 	require.Contains(t, r.failures[0], "none: go test")
 }
@@ -228,6 +233,13 @@ func TestEachPackageIsInOnePart(t *testing.T) {
 		_, err := os.Stat(filepath.Join("..", "..", "..", r))
 		require.NoError(t, err)
 	}
+}
+
+func TestGroups(t *testing.T) {
+	race, unit, end := part{name: "race"}, part{name: "unit", beside: true}, part{name: "end-to-end"}
+	require.Equal(t, [][]part{{race, unit}, {end}}, groups([]part{race, unit, end}))
+	require.Equal(t, [][]part{{unit}, {end}}, groups([]part{unit, end}), "alone it is its own")
+	require.Empty(t, groups(nil))
 }
 
 func TestArguments(t *testing.T) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -23,6 +25,7 @@ type part struct {
 	packages []string
 	env      []string
 	each     bool // a line per test that takes a second, where one package takes minutes
+	beside   bool // it runs together with the part before it
 }
 
 // took is how long a part took.
@@ -46,6 +49,7 @@ type run struct {
 	known map[string]bool // the tests that had their second chance before
 	tests []timed
 	parts []took
+	time  time.Duration // of all parts; less than the sum of theirs where some run together
 	// failures say what failed and why, flaky which tests have passed alone.
 	failures []string
 	flaky    []string
@@ -59,14 +63,45 @@ func title(packagePath, name string) string {
 	return strings.TrimPrefix(packagePath, module) + "." + name
 }
 
-// part runs a part, and again what failed in it.
-func (r *run) part(ctx context.Context, p part) {
-	fmt.Fprintf(r.show, "\n%s\n", p.name)
-	begun, cpu := time.Now(), time.Duration(0)
-	defer func() { r.parts = append(r.parts, took{p.name, time.Since(begun), cpu}) }()
-	test := func(show io.Writer, each bool, args ...string) map[string]*packageRun {
-		packages, spent, err := goTest(ctx, p, show, each, args)
-		cpu += spent
+// said is what one call of go test came to.
+type said struct {
+	packages map[string]*packageRun
+	took     took
+	err      error
+	text     bytes.Buffer // what is shown of it later
+}
+
+// group runs parts at the same time, and then, with nothing beside it, again what failed in them. What the first one says is
+// shown as it comes, what the others say after it.
+func (r *run) group(ctx context.Context, parts []part) {
+	begun := time.Now()
+	defer func() { r.time += time.Since(begun) }()
+	all := make([]said, len(parts))
+	var running sync.WaitGroup
+	for i, p := range parts {
+		show := io.Writer(&all[i].text)
+		if i == 0 {
+			show = r.show
+			fmt.Fprintf(show, "\n%s\n", p.name)
+		}
+		running.Go(func() { all[i].packages, all[i].took, all[i].err = goTest(ctx, p, show, p.each, p.packages) })
+	}
+	running.Wait()
+	for i := range parts {
+		if i > 0 {
+			fmt.Fprintf(r.show, "\n%s\n%s", parts[i].name, &all[i].text)
+		}
+	}
+	for i := range parts {
+		r.part(ctx, parts[i], &all[i])
+	}
+}
+
+// part takes what was said of a part, and runs again what failed in it.
+func (r *run) part(ctx context.Context, p part, first *said) {
+	spent := took{name: p.name}
+	take := func(args []string, packages map[string]*packageRun, t took, err error) {
+		spent.time, spent.cpu = spent.time+t.time, spent.cpu+t.cpu
 		for _, path := range sorted(packages) {
 			for name, t := range packages[path].tests {
 				r.tests = append(r.tests, timed{title(path, name), t.took})
@@ -76,12 +111,16 @@ func (r *run) part(ctx context.Context, p part) {
 		if err != nil && !fails {
 			r.fail("%s: go test %s: %v", p.name, strings.Join(args, " "), err)
 		}
-		return packages
 	}
-	packages := test(r.show, p.each, p.packages...)
-	for _, path := range sorted(packages) {
-		r.again(packages[path], test)
+	take(p.packages, first.packages, first.took, first.err)
+	for _, path := range sorted(first.packages) {
+		r.again(first.packages[path], func(show io.Writer, each bool, args ...string) map[string]*packageRun {
+			packages, t, err := goTest(ctx, p, show, each, args)
+			take(args, packages, t, err)
+			return packages
+		})
 	}
+	r.parts = append(r.parts, spent)
 }
 
 // again runs again what failed in a package, or was not run to its end.
@@ -138,19 +177,33 @@ func only(names ...string) string {
 	return "^(" + strings.Join(quoted, "|") + ")$"
 }
 
-// goTest calls `go test -json`, and says what CPU time it took with all that it started.
-func goTest(ctx context.Context, p part, show io.Writer, each bool, args []string) (map[string]*packageRun, time.Duration, error) {
+// lines is written to by the reader of a stream and by a program at the same time.
+type lines struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.to.Write(p)
+}
+
+// goTest calls `go test -json`, and says what time it took, and what CPU time with all that it started.
+func goTest(ctx context.Context, p part, show io.Writer, each bool, args []string) (map[string]*packageRun, took, error) {
+	begun := time.Now()
+	shown := &lines{to: show}
 	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"test", "-json"}, p.args, args)...)
-	cmd.Dir, cmd.Env, cmd.Stderr = p.dir, append(os.Environ(), p.env...), show
+	cmd.Dir, cmd.Env, cmd.Stderr = p.dir, append(os.Environ(), p.env...), shown
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
 	stream, err := cmd.StdoutPipe()
 	if err != nil {
-		return nil, 0, err
+		return nil, took{}, err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, 0, err
+		return nil, took{}, err
 	}
-	packages, err := read(stream, show, each)
+	packages, err := read(stream, shown, each)
 	err = errors.Join(err, cmd.Wait())
-	return packages, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), err
+	return packages, took{time: time.Since(begun), cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}, err
 }
