@@ -165,6 +165,14 @@ func TestTheClientHasEveryOperation(t *testing.T) {
 			require.NotEqual(t, fail.Internal, fail.KindOf(errOr(err)), "%s of %s: %v", o.Operation, key, err)
 		}
 	}
+	tables, err := api.CombinedStatus(ctx, theGroupKey, nil)
+	require.NoError(t, err)
+	require.Equal(t, "CombinedStatusList", tables.Kind)
+	objects, err := api.Objects(ctx, theGroupKey, url.Values{"app": {"sink"}})
+	require.NoError(t, err)
+	require.Equal(t, "List", objects.Kind)
+	_, err = api.QueryTables(ctx, theGroupKey, &service.TableQuery{})
+	require.True(t, fail.Is(err, fail.Invalid), "%v", err)
 	here, err := api.Cluster(ctx, theClusterKey)
 	require.NoError(t, err)
 	require.Equal(t, "p1+c1", here.Name)

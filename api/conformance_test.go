@@ -115,6 +115,9 @@ var verbs = []verb{
 	{theGroupKey, "POST", "/migrate", `{"spec":{"targetCompositeAppVersion":"v2","targetDeploymentIntentGroup":"dig2"}}`, codes{409, 409, 409, 202, 202, 409, 202, 409, 409, 409, 409, 409}},
 	{theGroupKey, "GET", "/status", "", ok},
 	{theGroupKey, "GET", "/explain", "", ok},
+	{theGroupKey, "GET", "/combined-status", "", ok},
+	{theGroupKey, "GET", "/objects", "", ok},
+	{theGroupKey, "POST", "/combined-status/query", `{"spec":{"combinedFields":[{"name":"n","type":"COUNT"}]}}`, ok},
 
 	{aCloudKey, "POST", "/instantiate", "", codes{0: 202, 3: 409, 8: 202}},
 	{aCloudKey, "POST", "/terminate", "", codes{0: 409, 3: 202, 8: 409}},
@@ -168,6 +171,9 @@ var queries = []call{
 	{method: "GET", url: "/v2/operations/8-update", status: 404, contains: []string{`operation "8-update" not found`}},
 	{method: "GET", url: theGroup + "/status?instance=7", status: 404, contains: []string{"No state information for 7"}},
 	{method: "GET", url: theGroup + "/status?type=telepathy", status: 400, contains: []string{"Invalid query type"}},
+	{method: "GET", url: theGroup + "/combined-status", status: 200, is: `{"apiVersion":"control.kubestellar.io/v1alpha1","kind":"CombinedStatusList","metadata":{},"items":[]}`},
+	{method: "GET", url: theGroup + "/combined-status?app=", status: 400, contains: []string{"Invalid query app"}},
+	{method: "GET", url: theGroup + "/objects?kind=Pod", status: 200, is: `{"apiVersion":"v1","kind":"List","metadata":{},"items":[]}`},
 	{method: "GET", url: theGroup + "/explain?output=song", status: 400, contains: []string{"Invalid query output"}},
 }
 
@@ -352,6 +358,7 @@ func newRealWorld(t *testing.T) *world {
 		*instances, d.lifecycle, d.Explanations = lifecycle, lifecycle, explainer
 		d.Journal = service.NewJournal(lifecycle, willing{}, explain.WebUI{})
 		d.Fleet = service.NewFleet(lifecycle, w.store)
+		d.Tables = service.NewTables(lifecycle)
 		d.Statuses = door.StatusFunc(func(ctx context.Context, owner domain.Key, q url.Values) (door.Document, error) {
 			return lifecycle.Status(ctx, owner, q)
 		})

@@ -15,6 +15,8 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/drover-io/drover/internal/combine"
+	"github.com/drover-io/drover/internal/combined"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
@@ -28,7 +30,7 @@ var comments = sync.OnceValues(func() (map[string]string, error) {
 	found := map[string]string{}
 	for name, files := range map[string]embed.FS{
 		"api": source, "domain": domain.Source, "explain": explain.Source, "fail": fail.Source,
-		"operations": operations.Source, "service": service.Source,
+		"operations": operations.Source, "service": service.Source, "combine": combine.Source, "combined": combined.Source,
 	} {
 		if err := readComments(found, name, files); err != nil {
 			return nil, fmt.Errorf("read the comments of package %s: %w", name, err)

@@ -107,9 +107,27 @@ var examples = map[string]string{
 			"orderBy":[{"column":"count","descending":true}]},
 		"status":{"observedGeneration":1,"errors":["spec.filter: undeclared reference to 'x'"]}}`,
 	"StatusCollectorSpec": `{"filter":"propagation.stale","select":[{"name":"wec","def":"inventory.name"},{"name":"since","def":"propagation.staleSince"}]}`,
+	"ObjectTest": `{"apps":["sink"],"apiGroup":"apps","resources":["deployments"],"kinds":["Deployment"],"namespaces":["default"],"namespaceSelectors":[],
+		"objectNames":["fw0-sink"],"objectSelectors":[{"matchLabels":{"app":"sink"}}]}`,
 	"StatusIntent": `{"metadata":{"name":"deployments"},"spec":{"apps":["sink"],"apiGroup":"apps","resources":["deployments"],"kinds":["Deployment"],"namespaces":["default"],"namespaceSelectors":[],
 		"objectNames":["fw0-sink"],"objectSelectors":[{"matchLabels":{"app":"sink"},"matchExpressions":[{"key":"tier","operator":"In","values":["edge"]}]}],
 		"statusCollectors":["availability","fleet/phases"],"wantSingletonReportedState":true,"wantMultiWECReportedState":true,"together":true}}`,
+
+	"service.TableQuery": `{"apiVersion":"control.kubestellar.io/v1alpha1","kind":"StatusCollector","metadata":{"name":"query"},
+		"spec":{"select":[{"name":"wec","def":"inventory.name"},{"name":"phase","def":"returned.status.phase"}]},"tests":{"kinds":["Deployment"]},"together":true}`,
+	"combined.List": `{"apiVersion":"control.kubestellar.io/v1alpha1","kind":"CombinedStatusList","metadata":{},"items":[{
+		"apiVersion":"control.kubestellar.io/v1alpha1","kind":"CombinedStatus",
+		"metadata":{"name":"9f86d081884c7d65.60303ae22b998861","namespace":"default","labels":{"status.kubestellar.io/api-group":"apps","status.kubestellar.io/resource":"deployments",
+			"status.kubestellar.io/namespace":"default","status.kubestellar.io/name":"fw0-sink","status.kubestellar.io/binding-policy":"vfw_deployment_intent_group"},
+			"annotations":{"drover.io/app":"sink"}},
+		"results":[{"name":"availability","columnNames":["wec","available","ready","status","images"],"rows":[{"columns":[{"type":"String","string":"edge01"},{"type":"Number","float":"3"},
+			{"type":"Bool","bool":true},{"type":"Object","object":{"replicas":3}},{"type":"Array","array":["sink:1"]}]}],
+			"rowErrors":[{"wec":{"clusterId":"vfw-cluster-provider+edge02"},"object":"Deployment.apps/default/fw0-sink","columnName":"available","error":"division by zero"}],
+			"aggregationErrors":[{"columnName":"sum","error":"1 cluster is left out: vfw-cluster-provider+edge02 has \"many\""}],
+			"totalRows":1,"truncated":false,"totalRowErrors":1,"warnings":["column images is null in every row"],"errors":["the table has taken longer than 10s"]}],
+		"inputs":{"clusters":2,"reported":1,"stale":1,"unconfirmed":[{"clusterId":"vfw-cluster-provider+edge02","since":"2026-11-21T05:29:07Z","reason":"connection refused"}]}}]}`,
+	"combined.ObjectList": `{"apiVersion":"v1","kind":"List","metadata":{},"items":[{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"fw0-sink","namespace":"default",
+		"annotations":{"drover.io/reported-state":"aggregated","drover.io/reported-state-reason":"2 clusters"}},"spec":{"replicas":3},"status":{"availableReplicas":3}}]}`,
 
 	"service.ClusterList": `{"items":[{"metadata":{"name":"edge01","description":"by the harbour"},"spec":{"report":"auto"},
 		"resource":"cluster-providers/vfw-cluster-provider/clusters/edge01","status":{"connectivity":"Available","heard":false,
@@ -187,6 +205,9 @@ func (g schemas) fill(schema *openapi3.SchemaRef, example any) {
 			g.fill(member, part)
 		}
 	case []any:
+		if schema.Value.Items == nil { // it may be anything
+			return
+		}
 		for _, element := range value {
 			g.fill(schema.Value.Items, element)
 		}

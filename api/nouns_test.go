@@ -169,7 +169,7 @@ func nouns(t *testing.T) map[string]walk {
 			path: "/v2/status-collectors", item: "/NAME", replaced: 200, put: 201,
 			body:    `{"metadata":{"name":"NAME"},"spec":{"filter":"propagation.stale","select":[{"name":"wec","def":"inventory.name"}]}}`,
 			want:    collectorWant,
-			invalid: `{"metadata":{"name":"x"},"spec":{"combinedFields":[{"name":"n","type":"COUNT","subject":"1"}],"limit":0}}`, names: "spec.combinedFields[0].subject: COUNT counts rows and has no subject\nspec.limit: is 0",
+			invalid: `{"metadata":{"name":"x"},"spec":{"filter":"1 + 1","combinedFields":[{"name":"n","type":"COUNT"}]}}`, names: "spec.filter: ",
 		},
 		"project status collector": {
 			path: theProject + "/status-collectors", item: "/NAME", replaced: 200, put: 201,

@@ -308,7 +308,9 @@ func tag(template string) string {
 			last = s
 		}
 	}
-	if end := segments[len(segments)-1]; strings.HasSuffix(end, "s") && end != "status" {
+	switch end := segments[len(segments)-1]; {
+	case slices.Contains([]string{"status", "combined-status", "objects"}, end): // of the one before
+	case strings.HasSuffix(end, "s"):
 		last = end
 	}
 	return last

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 
+	"github.com/drover-io/drover/internal/combined"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/explain"
@@ -82,6 +83,19 @@ func (e *edge) operations() []endpoint {
 			"In pages, sorted by path. With watch, a stream of what changes.",
 			service.GroupList{}, []parameter{limitQuery, continueQuery, groupsWatchQuery}, groupsBelow), e.watchGroups))
 	}
+	group := onePath(domain.DeploymentIntentGroups)
+	all = append(all,
+		get(domain.DeploymentIntentGroups, door.Status, group+"/combined-status", "Show the tables that status intents ask for",
+			"An item for each object of the group that a status collector is named for, with a result for each collector: a table over all its clusters, as KubeStellar's CombinedStatus has it.",
+			combined.List{}, tablesQuery, combinedStatus),
+		get(domain.DeploymentIntentGroups, door.Status, group+"/objects", "Show the objects of a deployment intent group with the status that status intents ask for",
+			"Each object that the group wants in clusters, once, as a List of Kubernetes: with the status that its one cluster reports, or that is aggregated of all.",
+			combined.ObjectList{}, tablesQuery, wantedObjects),
+		endpoint{
+			method: http.MethodPost, path: group + "/combined-status/query", verb: door.Query, noun: domain.DeploymentIntentGroups,
+			summary: "Evaluate a status collector once", about: "On the objects that pass the tests, as combined-status would show it. Nothing is stored.",
+			in: service.TableQuery{}, out: map[int]any{http.StatusOK: combined.List{}}, handle: queryTables,
+		})
 	for _, noun := range domain.Owners {
 		for _, o := range noun.Owner.Operations {
 			all = append(all, operation(noun, o))
@@ -184,6 +198,12 @@ var (
 		{name: "clusters", about: "list the clusters by app"},
 		{name: "resources", about: "list the resources by app"},
 		watchQuery,
+	}
+	tablesQuery = []parameter{
+		{name: "app", about: "only objects of this app", repeats: true},
+		{name: "kind", about: "only objects of this kind, such as Deployment", repeats: true},
+		{name: "resource", about: "only objects of this name", repeats: true},
+		{name: "collector", about: "only results of this collector, named as status intents name it", repeats: true},
 	}
 	limitQuery    = parameter{name: "limit", about: "how many at the most, 1 to 1000; 100 when missing"}
 	continueQuery = parameter{name: "continue", about: "what the page before has in continue: go on there"}

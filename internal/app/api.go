@@ -72,6 +72,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 			return d, nil
 		}),
 		Explanations: explainer, Journal: service.NewJournal(lifecycle, p.engine, ui), Fleet: fleet, Streams: hub,
+		Tables: service.NewTables(lifecycle),
 	}, door.Traced(p.log), door.Slots(p.config.Operations))
 	handler, err := api.New(api.Deps{
 		Door:  entrance,

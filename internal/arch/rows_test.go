@@ -69,7 +69,7 @@ var layers = []layer{
 	{name: "edges", about: "each speaks one protocol; none decides, and none knows of another", rows: []row{
 		{
 			pkg:  "api",
-			ours: "door service notify operations explain status domain policy caller hosts limits fail",
+			ours: "door service notify operations explain combined status combine domain policy caller hosts limits fail",
 			libs: "github.com/getkin/kin-openapi github.com/labstack/echo github.com/prometheus/client_golang " +
 				"github.com/swaggo/files go.opentelemetry.io/contrib go.opentelemetry.io/otel go.yaml.in/yaml",
 			world: "context net net/http os",
@@ -80,7 +80,7 @@ var layers = []layer{
 			libs:  "google.golang.org/grpc google.golang.org/protobuf",
 			world: "context net",
 		},
-		{pkg: "client", ours: "service operations explain status domain policy fail", world: "context net/http"},
+		{pkg: "client", ours: "service operations explain combined status domain policy fail", world: "context net/http"},
 		{
 			pkg:  "monitor",
 			ours: "bundle readiness plan pause fail",
@@ -99,7 +99,7 @@ var layers = []layer{
 	{name: "commands", about: "what can be asked for, and how it is carried out; the world is behind interfaces that they declare", rows: []row{
 		{
 			pkg:   "door",
-			ours:  "service notify operations explain status domain caller fail",
+			ours:  "service notify operations explain combined status domain caller fail",
 			libs:  "go.opentelemetry.io/otel",
 			world: "context",
 		},

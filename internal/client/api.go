@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/drover-io/drover/internal/combined"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/operations"
@@ -127,6 +128,37 @@ func (a *API) Status(ctx context.Context, owner domain.Key, query url.Values) (*
 func (a *API) Explain(ctx context.Context, owner domain.Key) (*explain.Explanation, error) {
 	x := &explain.Explanation{}
 	return x, a.read(ctx, At(owner)+"/explain", nil, x)
+}
+
+// CombinedStatus has the tables that the status intents of a group ask for. The query is that of the API: app, kind, resource
+// and collector.
+func (a *API) CombinedStatus(ctx context.Context, group domain.Key, query url.Values) (*combined.List, error) {
+	l := &combined.List{}
+	return l, a.read(ctx, At(group)+"/combined-status", query, l)
+}
+
+// Objects are the objects that a group wants, each with the status that its intents ask for. The query is as CombinedStatus has
+// it.
+func (a *API) Objects(ctx context.Context, group domain.Key, query url.Values) (*combined.ObjectList, error) {
+	l := &combined.ObjectList{}
+	return l, a.read(ctx, At(group)+"/objects", query, l)
+}
+
+// QueryTables evaluates a status collector once. Nothing is stored.
+func (a *API) QueryTables(ctx context.Context, group domain.Key, q *service.TableQuery) (*combined.List, error) {
+	data, err := json.Marshal(q)
+	if err != nil {
+		return nil, fmt.Errorf("encode query: %w", err)
+	}
+	answer, err := a.call(ctx, http.MethodPost, At(group)+"/combined-status/query", nil, jsonType, jsonType, bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	l := &combined.List{}
+	if err := json.Unmarshal(answer.body, l); err != nil {
+		return nil, fmt.Errorf("decode answer of a query: %w", err)
+	}
+	return l, nil
 }
 
 // Cluster says what runs in a cluster.

@@ -13,12 +13,9 @@ import (
 type List struct {
 	APIVersion string            `json:"apiVersion"` // control.kubestellar.io/v1alpha1
 	Kind       string            `json:"kind"`       // CombinedStatusList
-	Metadata   ListMetadata      `json:"metadata"`   // empty
+	Metadata   map[string]string `json:"metadata"`   // empty
 	Items      []*CombinedStatus `json:"items"`      // by app, group, kind, namespace and name; then those of apps together
 }
-
-// ListMetadata is that of a list, which has nothing in it.
-type ListMetadata struct{}
 
 // CombinedStatus has the tables of one object of a group, or of all objects of an app together.
 type CombinedStatus struct {
@@ -69,7 +66,7 @@ const (
 
 // CombinedStatuses are the documents as they stand. What has not changed since the last time is the same.
 func (s *Set) CombinedStatuses() *List {
-	list := &List{APIVersion: APIVersion, Kind: ListKind, Items: make([]*CombinedStatus, 0, len(s.items))}
+	list := &List{APIVersion: APIVersion, Kind: ListKind, Metadata: map[string]string{}, Items: make([]*CombinedStatus, 0, len(s.items))}
 	for _, i := range s.items {
 		if i.content == nil {
 			i.content = i.document(s.group.Key)
@@ -182,10 +179,10 @@ func labelValue(text string) string {
 
 // ObjectList is a List of Kubernetes: the objects that a group wants, each with the status that is asked for.
 type ObjectList struct {
-	APIVersion string           `json:"apiVersion"` // v1
-	Kind       string           `json:"kind"`       // List
-	Metadata   ListMetadata     `json:"metadata"`   // empty
-	Items      []map[string]any `json:"items"`      // the manifests as they were sent, with namespace, without what is secret
+	APIVersion string            `json:"apiVersion"` // v1
+	Kind       string            `json:"kind"`       // List
+	Metadata   map[string]string `json:"metadata"`   // empty
+	Items      []map[string]any  `json:"items"`      // the manifests as they were sent, with namespace, without what is secret
 }
 
 // Annotations of an object in a list.
@@ -199,7 +196,7 @@ const notAsked = "no status intent asks for the state of the object"
 
 // Objects are the objects, by app, group, kind, namespace and name.
 func (s *Set) Objects() *ObjectList {
-	list := &ObjectList{APIVersion: "v1", Kind: "List", Items: make([]map[string]any, 0, len(s.objects))}
+	list := &ObjectList{APIVersion: "v1", Kind: "List", Metadata: map[string]string{}, Items: make([]map[string]any, 0, len(s.objects))}
 	for _, e := range s.objects {
 		list.Items = append(list.Items, e.shown())
 	}

@@ -25,6 +25,7 @@ const (
 	Delete   Verb = "delete"
 	Status   Verb = "status"   // of an owner
 	Watch    Verb = "watch"    // the same, or a list, as a stream
+	Query    Verb = "query"    // what somebody brings with the request, of an owner; nothing is stored
 	Explain  Verb = "explain"  // an owner
 	Download Verb = "download" // a credential
 
@@ -44,7 +45,7 @@ var verbs = map[Verb]struct {
 	room    room // where it has its slot
 }{
 	Create: {command: true}, Put: {command: true}, Delete: {command: true},
-	List: {}, Get: {}, Status: {}, Explain: {}, Download: {},
+	List: {}, Get: {}, Status: {}, Query: {}, Explain: {}, Download: {},
 	Watch:       {streams: true},
 	Approve:     {command: true, room: approving},
 	Instantiate: {command: true, room: beginning}, Update: {command: true, room: beginning},

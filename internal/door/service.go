@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/url"
 
+	"github.com/drover-io/drover/internal/combined"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/notify"
@@ -39,6 +40,7 @@ type Queries interface {
 	Explanations
 	Journal
 	Fleet
+	Tables
 	Streams
 }
 
@@ -94,6 +96,14 @@ type Fleet interface {
 	Clusters(ctx context.Context, provider domain.Key, parameters url.Values) (*service.ClusterList, error)
 }
 
+// Tables are what all clusters report of the objects of a group, combined. service.Tables has them.
+type Tables interface {
+	CombinedStatus(ctx context.Context, group domain.Key, parameters url.Values) (*combined.List, error)
+	Objects(ctx context.Context, group domain.Key, parameters url.Values) (*combined.ObjectList, error)
+	// Query evaluates a collector that is not stored.
+	Query(ctx context.Context, group domain.Key, q *service.TableQuery) (*combined.List, error)
+}
+
 // Streams tell what becomes of a status. notify.Hub has them.
 type Streams interface {
 	Subscribe(ctx context.Context, owner domain.Key, q status.Query, after string) (*notify.Subscription, error)
@@ -108,5 +118,6 @@ type Parts struct {
 	Explanations
 	Journal
 	Fleet
+	Tables
 	Streams
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 
+	"github.com/drover-io/drover/internal/combine"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 )
@@ -20,12 +21,19 @@ func fillCollector(o domain.Object) {
 }
 
 // checkCollector adds what is wrong with the spec.
-func checkCollector(o domain.Object, p *fail.Problems) { o.(*domain.StatusCollector).Spec.Validate(p) }
+func checkCollector(o domain.Object, p *fail.Problems) {
+	for _, f := range fail.FieldsOf(combine.Check(&o.(*domain.StatusCollector).Spec)) {
+		p.Add(f.Path, "%s", f.Message)
+	}
+}
 
 // showCollector adds the status.
 func showCollector(o domain.Object) {
 	c := o.(*domain.StatusCollector)
 	c.Status = domain.CollectorStatus{ObservedGeneration: c.Generation}
+	for _, f := range fail.FieldsOf(combine.Check(&c.Spec)) {
+		c.Status.Errors = append(c.Status.Errors, f.Path+": "+f.Message)
+	}
 }
 
 // countSpecs counts the specs that are written.
