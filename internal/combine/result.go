@@ -18,7 +18,8 @@ type Result struct {
 	TotalRows         int                `json:"totalRows"`      // as if there were no limit
 	Truncated         bool               `json:"truncated"`      // whether rows are fewer than totalRows
 	TotalRowErrors    int                `json:"totalRowErrors"` // of all columns, listed or not
-	Warnings          []string           `json:"warnings,omitempty"`
+	// Warnings are likely mistakes, such as a column that is null in every row.
+	Warnings []string `json:"warnings,omitempty"`
 	// Errors say why there is no table: the collector does not compile, or the table took too long. There are no rows then.
 	Errors []string `json:"errors,omitempty"`
 }
@@ -43,21 +44,21 @@ const (
 
 // Cell is a value: its type, and at most one other member.
 type Cell struct {
-	Type   CellType        `json:"type"`
-	String *string         `json:"string,omitempty"`
-	Float  *string         `json:"float,omitempty"` // of a Number: decimal, exact, as KubeStellar calls the member
-	Bool   *bool           `json:"bool,omitempty"`
-	Object json.RawMessage `json:"object,omitempty"`
-	Array  json.RawMessage `json:"array,omitempty"`
+	Type   CellType        `json:"type"`             // String, Number, Bool, Null, Object or Array
+	String *string         `json:"string,omitempty"` // of a String
+	Float  *string         `json:"float,omitempty"`  // of a Number: decimal, exact, as KubeStellar calls the member
+	Bool   *bool           `json:"bool,omitempty"`   // of a Bool
+	Object json.RawMessage `json:"object,omitempty"` // of an Object
+	Array  json.RawMessage `json:"array,omitempty"`  // of an Array
 }
 
 // RowError says what could not be evaluated on a row of the input.
 type RowError struct {
-	WEC WEC `json:"wec"`
+	WEC WEC `json:"wec"` // the row's cluster
 	// Object is the row's; it is there only in a table of several objects (together).
 	Object     string `json:"object,omitempty"`
 	ColumnName string `json:"columnName"` // "" for the filter
-	Error      string `json:"error"`
+	Error      string `json:"error"`      // names the paths that were null
 }
 
 // WEC is a workload execution cluster, as KubeStellar calls a cluster.
@@ -67,8 +68,8 @@ type WEC struct {
 
 // AggregationError says what an aggregate left out.
 type AggregationError struct {
-	ColumnName string `json:"columnName"`
-	Error      string `json:"error"` // names the group, how many rows, and the clusters and values of the first three
+	ColumnName string `json:"columnName"` // the aggregate's
+	Error      string `json:"error"`      // names the group, how many rows, and the clusters and values of the first three
 }
 
 // CompareResults is the order in which the results of an object are shown: by the bytes of the collectors' names.
