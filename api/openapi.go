@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -25,8 +24,7 @@ type endpoint struct {
 	verb         door.Verb    // what it does,
 	noun         *domain.Noun // and to what; the path names the one, or what all are below
 	handle       handler
-	watch        handler       // answers with server-sent events where they are asked for; nil where they are not to be had
-	limit        time.Duration // policy.Plain when 0
+	watch        handler // answers with server-sent events where they are asked for; nil where they are not to be had
 	summary      string
 	about        string      // what a user should know beside the summary
 	in           any         // a value of the body's type; nil for none

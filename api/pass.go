@@ -10,7 +10,6 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
-	"github.com/drover-io/drover/internal/policy"
 )
 
 // handler does what a request asks for, behind the door, where the service is. A command answers with a reply, which is sent
@@ -32,17 +31,14 @@ func noContent(code int) reply {
 	return func(c echo.Context) error { return c.NoContent(code) }
 }
 
-// pass takes the requests of an endpoint through the door, and gives them their deadline. A stream has none.
+// pass takes the requests of an endpoint through the door.
 func (e *edge) pass(p endpoint) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r, err := p.request(c)
 		if err != nil {
 			return err
 		}
-		handle, limit := p.handle, p.limit
-		if limit == 0 {
-			limit = policy.Plain
-		}
+		handle := p.handle
 		// A parameter that says neither true nor false is for the handler to refuse.
 		if watch, err := wantsWatch(c); err == nil && watch && p.watch != nil {
 			r.Verb, handle = door.Watch, p.watch
@@ -53,11 +49,6 @@ func (e *edge) pass(p endpoint) echo.HandlerFunc {
 		var answer reply
 		outside := c.Request()
 		err = e.door.Pass(outside.Context(), r, func(ctx context.Context, s door.Service) (err error) {
-			if !r.Verb.Streams() {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, limit)
-				defer cancel()
-			}
 			c.SetRequest(outside.WithContext(ctx))
 			defer c.SetRequest(outside)
 			answer, err = handle(c, s, r)

@@ -11,7 +11,6 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
-	"github.com/drover-io/drover/internal/policy"
 )
 
 // resource is one noun's HTTP surface: POST and GET on the path of all of them, GET, PUT and DELETE on that of one.
@@ -40,10 +39,6 @@ type putCodes struct{ created, replaced int }
 // endpoints are the plain verbs.
 func (r resource) endpoints(e *edge) []endpoint {
 	title, one := r.noun.Title, r.noun.New()
-	limit := policy.Plain
-	if r.noun.File {
-		limit = policy.Upload
-	}
 	list, get, listed := r.list, r.get, r.listed
 	if list == nil {
 		list = listAll
@@ -56,14 +51,14 @@ func (r resource) endpoints(e *edge) []endpoint {
 	}
 	many, only := manyPath(r.noun), onePath(r.noun)
 	all := []endpoint{
-		{method: http.MethodPost, path: many, verb: door.Create, summary: "Create a " + title, in: one, upload: r.noun.File, file: r.file, out: map[int]any{http.StatusCreated: one}, limit: limit, handle: create(r)},
-		{method: http.MethodGet, path: many, verb: door.List, summary: "List each " + title, out: map[int]any{http.StatusOK: listed}, query: r.query, limit: limit, handle: list},
-		{method: http.MethodGet, path: only, verb: door.Get, summary: "Show a " + title, out: map[int]any{http.StatusOK: one}, query: r.itemQuery, download: r.noun.File, file: r.file, limit: limit, handle: get},
+		{method: http.MethodPost, path: many, verb: door.Create, summary: "Create a " + title, in: one, upload: r.noun.File, file: r.file, out: map[int]any{http.StatusCreated: one}, handle: create(r)},
+		{method: http.MethodGet, path: many, verb: door.List, summary: "List each " + title, out: map[int]any{http.StatusOK: listed}, query: r.query, handle: list},
+		{method: http.MethodGet, path: only, verb: door.Get, summary: "Show a " + title, out: map[int]any{http.StatusOK: one}, query: r.itemQuery, download: r.noun.File, file: r.file, handle: get},
 		{method: http.MethodDelete, path: only, verb: door.Delete, summary: "Delete a " + title, out: map[int]any{http.StatusNoContent: nil}, handle: remove},
 	}
 	if r.put != (putCodes{}) {
 		out := map[int]any{r.put.created: one, r.put.replaced: one}
-		all = append(all, endpoint{method: http.MethodPut, path: only, verb: door.Put, summary: "Replace a " + title + ", or create it", in: one, upload: r.noun.File, file: r.file, keeps: r.keeps, out: out, limit: limit, handle: replace(r)})
+		all = append(all, endpoint{method: http.MethodPut, path: only, verb: door.Put, summary: "Replace a " + title + ", or create it", in: one, upload: r.noun.File, file: r.file, keeps: r.keeps, out: out, handle: replace(r)})
 	}
 	for i := range all {
 		all[i].noun = r.noun

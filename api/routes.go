@@ -10,7 +10,6 @@ import (
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/operations"
-	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/service"
 )
 
@@ -129,7 +128,7 @@ func operation(noun *domain.Noun, o domain.OwnerOperation) endpoint {
 	ok := cmp.Or(answers[noun][o.Operation], http.StatusAccepted)
 	p := endpoint{
 		method: http.MethodPost, path: onePath(noun) + "/" + o.Called(), verb: door.Verb(o.Operation), noun: noun,
-		summary: o.Summary, about: o.About, limit: policy.Answer,
+		summary: o.Summary, about: o.About,
 	}
 	var out any
 	switch o.Operation {
@@ -140,7 +139,7 @@ func operation(noun *domain.Noun, o domain.OwnerOperation) endpoint {
 	case domain.OpTerminate:
 		p.handle = operate(ok, door.Service.Terminate)
 	case domain.OpStop:
-		p.handle, p.limit = operate(ok, door.Service.Stop), policy.Plain
+		p.handle = operate(ok, door.Service.Stop)
 	case domain.OpUpdate:
 		p.handle, out = update, 0
 		if noun == domain.LogicalClouds {

@@ -301,7 +301,7 @@ func newWorldWith(t testing.TB, change func(w *world, d *deps, instances *servic
 		Renewing: db.Renewing,
 	})
 	d.Commands, d.Documents = w.service, w.service
-	d.Door = door.New(d.Parts, append([]door.Step{door.Traced(log), door.Slots(d.operations)}, d.steps...)...)
+	d.Door = door.New(d.Parts, append([]door.Step{door.Traced(log), door.Slots(d.operations), door.Timed}, d.steps...)...)
 	w.router, err = api.New(d.Deps)
 	require.NoError(t, err)
 	return w

@@ -73,7 +73,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 		}),
 		Explanations: explainer, Journal: service.NewJournal(lifecycle, p.engine, ui), Fleet: fleet, Streams: hub,
 		Tables: service.NewTables(lifecycle),
-	}, door.Traced(p.log), door.Slots(p.config.Operations))
+	}, door.Traced(p.log), door.Slots(p.config.Operations), door.Timed)
 	handler, err := api.New(api.Deps{
 		Door:  entrance,
 		Ready: p.ready(), Log: p.log, Metrics: registry, MaxBody: p.config.MaxBody,

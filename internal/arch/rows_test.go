@@ -99,7 +99,7 @@ var layers = []layer{
 	{name: "commands", about: "what can be asked for, and how it is carried out; the world is behind interfaces that they declare", rows: []row{
 		{
 			pkg:   "door",
-			ours:  "service notify operations explain combined status domain caller fail",
+			ours:  "service notify operations explain combined status domain policy caller fail",
 			libs:  "go.opentelemetry.io/otel",
 			world: "context",
 		},
