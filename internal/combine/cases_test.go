@@ -80,7 +80,7 @@ func TestCombinedStatusCases(t *testing.T) {
 // groups are those of the kinds in the table.
 var groups = map[string]string{"Deployment": "apps", "ReplicaSet": "apps", "StatefulSet": "apps", "DaemonSet": "apps", "Job": "batch"}
 
-func written(t *testing.T, v any) string {
+func written(t testing.TB, v any) string {
 	t.Helper()
 	data, err := json.Marshal(v)
 	require.NoError(t, err)

@@ -299,9 +299,8 @@ func (in *input) ResolveName(name string) (any, bool) {
 	if variable(name) {
 		return in.root(name), true
 	}
-	if of, member, ok := strings.Cut(name, "."); ok && members[of] != nil {
-		v, found := in.root(of)[member]
-		return v, found
+	if of, member, ok := strings.Cut(name, "."); ok {
+		return in.row.known(of, member)
 	}
 	return nil, false
 }
@@ -319,35 +318,64 @@ func (in *input) root(name string) map[string]any {
 }
 
 func (r *Row) variable(name string) map[string]any {
-	switch name {
-	case inventory:
-		return map[string]any{
-			"name": r.Cluster.Name, "provider": r.Cluster.Provider, "id": r.ClusterID(), "labels": append([]string{}, r.Labels...),
-		}
-	case object:
+	if name == object {
 		if _, ok := r.Object["status"]; ok || r.Object == nil {
 			return without(r.Object, "status")
 		}
 		return r.Object
-	case returned:
-		seen := make(map[string]any, 3)
-		for name := range members[returned] {
-			if v, ok := r.Returned[name]; ok {
-				seen[name] = v
-			}
-		}
-		return seen
-	default:
-		p := &r.Propagation
-		v := map[string]any{
-			"lastReturnedUpdateTimestamp": p.LastReturnedUpdate.UTC(), "reported": p.Reported, "present": p.Present, "stale": p.Stale,
-			"ready": p.Ready, "state": p.State, "message": p.Message, "summarised": p.Summarised,
-		}
-		if p.StaleSince != nil {
-			v["staleSince"] = p.StaleSince.UTC()
-		}
-		return v
 	}
+	v := make(map[string]any, len(members[name]))
+	for member := range members[name] {
+		if is, ok := r.known(name, member); ok {
+			v[member] = is
+		}
+	}
+	return v
+}
+
+// known is a member of inventory, returned or propagation; false where it is null.
+func (r *Row) known(variable, member string) (any, bool) {
+	p := &r.Propagation
+	switch variable {
+	case inventory:
+		switch member {
+		case "name":
+			return r.Cluster.Name, true
+		case "provider":
+			return r.Cluster.Provider, true
+		case "id":
+			return r.ClusterID(), true
+		case "labels":
+			return append([]string{}, r.Labels...), true
+		}
+	case returned:
+		v, ok := r.Returned[member]
+		return v, ok
+	case propagation:
+		switch member {
+		case "lastReturnedUpdateTimestamp":
+			return p.LastReturnedUpdate.UTC(), true
+		case "reported":
+			return p.Reported, true
+		case "present":
+			return p.Present, true
+		case "stale":
+			return p.Stale, true
+		case "staleSince":
+			if p.StaleSince != nil {
+				return p.StaleSince.UTC(), true
+			}
+		case "ready":
+			return p.Ready, true
+		case "state":
+			return p.State, true
+		case "message":
+			return p.Message, true
+		case "summarised":
+			return p.Summarised, true
+		}
+	}
+	return nil, false
 }
 
 func without(of map[string]any, name string) map[string]any {
@@ -363,23 +391,24 @@ func without(of map[string]any, name string) map[string]any {
 // find looks a path up; found says whether its last member is there. An error is that a part of it cannot have members, or that
 // one is missing of an object that was summarised.
 func (in *input) find(p path) (v any, found bool, err error) {
-	of := in.root(p.root)
 	for i, name := range p.members {
-		v, found = of[name]
+		switch of := v.(type) {
+		case map[string]any:
+			v, found = of[name]
+		case nil:
+			switch {
+			case i > 0:
+				return nil, false, nil
+			case p.root == object:
+				v, found = in.row.Object[name]
+			default:
+				v, found = in.row.known(p.root, name)
+			}
+		default:
+			return nil, false, errorText(path{p.root, p.members[:i]}.String() + " is of type " + typeName(v) + ", which has no member " + name)
+		}
 		if !found && in.row.Propagation.Summarised && p.root == returned {
 			return nil, false, errorText(cutBySummary(path{p.root, p.members[:i+1]}.String()))
-		}
-		if i == len(p.members)-1 {
-			break
-		}
-		switch next := v.(type) {
-		case nil:
-			return nil, false, nil
-		case map[string]any:
-			of = next
-		default:
-			return nil, false, errorText(path{p.root, p.members[:i+1]}.String() + " is of type " + typeName(v) +
-				", which has no member " + p.members[i+1])
 		}
 	}
 	return v, found, nil

@@ -199,7 +199,7 @@ func (t *Table) errorOf(g *group, column int) string {
 	}
 	shown := make([]string, 0, len(left.first)+1)
 	for _, v := range left.first {
-		is := v.value.text
+		is := v.value.string()
 		if v.value.class == isBool {
 			is = fmt.Sprint(v.value.number.small == 1)
 		}
@@ -242,6 +242,6 @@ func (v *value) inWords() string {
 	case isString:
 		return fmt.Sprintf("%q", shorten(v.text))
 	default:
-		return shorten(v.text)
+		return shorten(v.string())
 	}
 }

@@ -36,7 +36,7 @@ const (
 // value is what an expression gave, as small as it can be kept: rows may be many.
 type value struct {
 	class  class
-	text   string // of all but numbers, bools and nulls; JSON of objects and arrays
+	text   string // of all but numbers, bools, times and nulls; JSON of objects and arrays
 	number number // and of a bool 1 for true; of a time its seconds, of a duration its nanoseconds
 	nanos  int32  // of a time, beside its seconds
 }
@@ -115,7 +115,15 @@ func tooLong(length int) error {
 
 func ofTime(t time.Time) value {
 	t = t.UTC()
-	return value{class: isTime, text: t.Format(time.RFC3339Nano), number: integer(t.Unix()), nanos: int32(t.Nanosecond())}
+	return value{class: isTime, number: integer(t.Unix()), nanos: int32(t.Nanosecond())}
+}
+
+// string is the value where it is a String cell.
+func (v *value) string() string {
+	if v.class == isTime {
+		return time.Unix(v.number.small, int64(v.nanos)).UTC().Format(time.RFC3339Nano)
+	}
+	return v.text
 }
 
 func ofVal(v ref.Val) (value, error) {
@@ -159,6 +167,9 @@ func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), '
 
 func ofJSON(c class, v any) (value, error) {
 	text, err := appendJSON(nil, v)
+	if err == nil && len(text) > MaxCell {
+		err = tooLong(len(text))
+	}
 	if err != nil {
 		return null, err
 	}
@@ -218,7 +229,7 @@ func appendJSON(to []byte, v any) ([]byte, error) {
 	case isNumber:
 		return append(to, one.number.String()...), nil
 	default:
-		return appendString(to, one.text), nil
+		return appendString(to, one.string()), nil
 	}
 }
 
@@ -288,7 +299,7 @@ func (v *value) compare(w *value) int {
 // key tells a value from every other that is not equal to it as CEL has it: 1 and 1.0 are equal, neither is "1".
 func (v *value) appendKey(to []byte) []byte {
 	to = append(to, byte('a'+v.class))
-	text := v.text
+	text := v.string()
 	switch v.class {
 	case isBool, isDuration:
 		text = v.number.String()
@@ -317,7 +328,7 @@ func (v *value) cell() Cell {
 	case isArray:
 		return Cell{Type: CellArray, Array: json.RawMessage(v.text)}
 	default:
-		text := v.text
+		text := v.string()
 		return Cell{Type: CellString, String: &text}
 	}
 }
