@@ -5,7 +5,7 @@ BIN         := build/bin
 
 # One set of flags for builds and tests, so that neither compiles what the other has.
 export GOFLAGS := $(shell go env GOFLAGS) -trimpath
-MODULES     := . deploy/local deploy/local/kube deploy/tools/protogen test
+MODULES     := . deploy/local deploy/local/kube deploy/tools/protogen deploy/tools/grpcurl test
 
 .DEFAULT_GOAL := help
 .PHONY: help demo run build servers test test-race bench check tools generate clean record-replay tidy
@@ -47,7 +47,7 @@ bench: build servers ## the figures, into build/bench/report.md and report.json
 
 check: tools ## formatting, vet, lint, import rules, determinism, tidy and generated files
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run gofmt -w'; exit 1; }
-	@for m in $(filter-out deploy/local/kube,$(MODULES)); do (cd $$m && $(CURDIR)/$(BIN)/golangci-lint run --allow-serial-runners ./...); done # vet is one of its linters
+	@for m in $(filter-out deploy/local/kube deploy/tools/grpcurl,$(MODULES)); do (cd $$m && $(CURDIR)/$(BIN)/golangci-lint run --allow-serial-runners ./...); done # vet is one of its linters
 	@cd deploy/local/kube && go vet ./... && $(CURDIR)/$(BIN)/golangci-lint run --allow-serial-runners --fast-only ./... # all linters would take 7 GB to analyse Kubernetes
 	@$(BIN)/workflowcheck ./workflows/...
 	@go test ./internal/arch

@@ -31,14 +31,15 @@ import (
 
 // settings say where the local stack listens and keeps its data.
 type settings struct {
-	data                                                         string
-	apiPort, rpcPort, temporalPort, uiPort, mongoPort, kubePorts int
-	clusters                                                     string
+	data                                                                     string
+	apiPort, rpcPort, tenantPort, temporalPort, uiPort, mongoPort, kubePorts int
+	clusters                                                                 string
 }
 
 func (s *settings) declare(fs *flag.FlagSet) {
 	fs.IntVar(&s.apiPort, "api-port", 9015, "`port` of the REST API")
 	fs.IntVar(&s.rpcPort, "grpc-port", 9016, "`port` of the API's gRPC services")
+	fs.IntVar(&s.tenantPort, "tenant-port", 9017, "`port` of the gRPC services of tenants")
 	fs.IntVar(&s.temporalPort, "temporal-port", 7233, "gRPC `port` of Temporal")
 	fs.IntVar(&s.uiPort, "ui-port", 8233, "`port` of Temporal's Web UI")
 	fs.IntVar(&s.mongoPort, "mongo-port", 27017, "`port` of the document store")
@@ -66,6 +67,7 @@ func (s *settings) checkPorts(ctx context.Context) error {
 		purpose, flag string
 	}{
 		{s.apiPort, "the REST API", "--api-port"}, {s.rpcPort, "gRPC", "--grpc-port"},
+		{s.tenantPort, "the tenants' services", "--tenant-port"},
 		{s.temporalPort, "Temporal", "--temporal-port"},
 		{s.uiPort, "the Web UI", "--ui-port"}, {s.mongoPort, "the document store", "--mongo-port"},
 	} {
@@ -169,7 +171,13 @@ func (k *stack) startProduct(ctx context.Context, log *slog.Logger, failed chan<
 	if _, err := secret.LoadOrCreate(keys); err != nil {
 		return err
 	}
+	if err := k.prepareTenants(); err != nil {
+		return fmt.Errorf("the folder of the tenants' services: %w", err)
+	}
 	c, err := config.Read(config.Both, []string{
+		"--tenant-listen", net.JoinHostPort(loopback, strconv.Itoa(k.tenantPort)),
+		"--tenant-tls-cert", filepath.Join(k.tenants(), "server.crt"), "--tenant-tls-key", filepath.Join(k.tenants(), "server.key"),
+		"--tenant-tls-ca", filepath.Join(k.tenants(), "ca.crt"),
 		"--listen", net.JoinHostPort(loopback, strconv.Itoa(k.apiPort)),
 		"--grpc-listen", net.JoinHostPort(loopback, strconv.Itoa(k.rpcPort)), "--secret-keys-file", keys,
 		"--temporal-address", net.JoinHostPort(loopback, strconv.Itoa(k.temporalPort)),

@@ -28,6 +28,7 @@ import (
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/tempdir"
+	"github.com/drover-io/drover/internal/tenantcert"
 )
 
 // Stack is the product and its servers, each a process of its own that a test may kill and start again on
@@ -36,7 +37,7 @@ type Stack struct {
 	t                  testing.TB
 	dir                string
 	servers            Servers
-	ports              [10]int // Temporal, Web UI, database, API, worker's metrics, profiles of all four, gRPC
+	ports              [11]int // Temporal, Web UI, database, API, worker's metrics, profiles of all four, gRPC, tenants
 	Temporal, Database *Process
 	API, Worker        *Process
 	Client             *client.Client
@@ -61,9 +62,10 @@ func NewStack(t testing.TB) *Stack {
 // NewStackOn is NewStack on servers that are there.
 func NewStackOn(t testing.TB, servers Servers) *Stack {
 	t.Helper()
-	s := &Stack{t: t, dir: t.TempDir(), servers: servers, ports: [10]int(freeport.Block(10))}
+	s := &Stack{t: t, dir: t.TempDir(), servers: servers, ports: [11]int(freeport.Block(11))}
 	_, err := secret.LoadOrCreate(filepath.Join(s.dir, "keys"))
 	require.NoError(t, err)
+	require.NoError(t, tenantcert.Make(s.Certificates()))
 	s.StartTemporal()
 	s.StartDatabase()
 	if servers.SlowDatabase {
@@ -258,6 +260,10 @@ func (s *Stack) Env() []string {
 		"DROVER_MONGO_URI=" + database,
 		fmt.Sprintf("DROVER_LISTEN=127.0.0.1:%d", s.ports[3]),
 		"DROVER_GRPC_LISTEN=" + s.RPC(),
+		"DROVER_TENANT_LISTEN=" + s.TenantAddress(),
+		"DROVER_TENANT_TLS_CERT=" + filepath.Join(s.Certificates(), "server.crt"),
+		"DROVER_TENANT_TLS_KEY=" + filepath.Join(s.Certificates(), "server.key"),
+		"DROVER_TENANT_TLS_CA=" + filepath.Join(s.Certificates(), "ca.crt"),
 		fmt.Sprintf("DROVER_METRICS_LISTEN=127.0.0.1:%d", s.ports[4]),
 		"DROVER_SECRET_KEYS_FILE=" + filepath.Join(s.dir, "keys"),
 		"DROVER_WEB_UI=" + s.WebUI(),
