@@ -2,6 +2,7 @@ package door
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/drover-io/drover/internal/fail"
@@ -16,9 +17,10 @@ const (
 	// requestsAtOnce is for those that have no room of their own, but streams; uploadsAtOnce for those whose bodies may be
 	// large, and come slowly.
 	requestsAtOnce, uploadsAtOnce = 256, 32
-	// admitWait is how long a request waits for a slot, and retryLater when it may be sent again.
-	admitWait  = 1500 * time.Millisecond
-	retryLater = 2 * time.Second
+	// admitWait is how long a request waits for a slot.
+	admitWait = 1500 * time.Millisecond
+	// retryLater is when a request that found none may be sent again, and retryLatest when so many were refused before it.
+	retryLater, retryLatest = 2 * time.Second, 30 * time.Second
 )
 
 // room is a set of slots. Requests of different rooms do not wait for each other: who wants to end something must not
@@ -35,33 +37,50 @@ const (
 )
 
 // newRooms has rooms for a number of operations that are being begun at a time.
-func newRooms(operations int) map[room]slots {
-	return map[room]slots{
-		anyRoom: make(slots, requestsAtOnce), uploading: make(slots, min(operations, uploadsAtOnce)),
-		beginning: make(slots, operations), terminating: make(slots, operations), stopping: make(slots, operations),
-		approving: make(slots, (operations+3)/4), // it costs processor time, and nothing else
+func newRooms(operations int) map[room]*slots {
+	return map[room]*slots{
+		anyRoom: newSlots(requestsAtOnce), uploading: newSlots(min(operations, uploadsAtOnce)),
+		beginning: newSlots(operations), terminating: newSlots(operations), stopping: newSlots(operations),
+		approving: newSlots((operations + 3) / 4), // it costs processor time, and nothing else
 	}
 }
 
-// slots are those of requests that are at work.
-type slots chan struct{}
+// slots are those of requests that are at work, and when those come back that found none.
+type slots struct {
+	taken chan struct{}
+	mu    sync.Mutex
+	last  time.Time // when the last one of those that were refused is to come back
+}
+
+func newSlots(n int) *slots { return &slots{taken: make(chan struct{}, n)} }
+
+// later is when a request that is refused now may be sent again. Those that are refused come back one after the other, in
+// retryLater as many as there are slots: told the same time, they would all be there at once again, and be refused again.
+func (p *slots) later(now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	after := max(retryLater, p.last.Add(retryLater/time.Duration(cap(p.taken))).Sub(now))
+	after = min(after, retryLatest)
+	p.last = now.Add(after)
+	return after
+}
 
 // enter takes a slot, which leave gives back.
-func (p slots) enter(ctx context.Context) (leave func(), err error) {
-	leave = func() { <-p }
+func (p *slots) enter(ctx context.Context) (leave func(), err error) {
+	leave = func() { <-p.taken }
 	select {
-	case p <- struct{}{}:
+	case p.taken <- struct{}{}:
 		return leave, nil
 	default:
 	}
 	full := time.NewTimer(admitWait)
 	defer full.Stop()
 	select {
-	case p <- struct{}{}:
+	case p.taken <- struct{}{}:
 		return leave, nil
 	case <-full.C:
 		return nil, &fail.Error{
-			Kind: fail.Unavailable, RetryAfter: retryLater,
+			Kind: fail.Unavailable, RetryAfter: p.later(time.Now()),
 			Message: "too many requests are at work at the moment; nothing was done, try again later",
 		}
 	case <-ctx.Done():
