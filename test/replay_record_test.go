@@ -125,6 +125,7 @@ func TestRecordReplay(t *testing.T) {
 		r.recordApp(ctx, t, n.key, "network-intents", id, "terminate", "networks")
 	})
 	t.Run("logical cloud", func(t *testing.T) { r.recordCloud(within(t), t, s) })
+	t.Run("matches", func(t *testing.T) { r.recordMatches(within(t), t, s) })
 	t.Run("watches", func(t *testing.T) { r.recordWatch(within(t), t) })
 }
 
@@ -264,6 +265,46 @@ func (r *recorder) recordCloud(ctx context.Context, t *testing.T, s *harness.Sta
 
 	r.recordApp(ctx, t, c.key, app, ask("terminate", "Terminated"), "terminate", situation)
 	r.write(t, r.history(ctx, t, c.keeper()), "renewed-then-terminated")
+}
+
+// recordMatches writes what settles the matches of a tenant: one, many, and those of a cluster that is away for a time.
+func (r *recorder) recordMatches(ctx context.Context, t *testing.T, s *harness.Stack) {
+	t.Helper()
+	e := newTenancy(ctx, t, s, domain.ReportNone)
+	id := workflows.TenantID(e.tenant.Name)
+	write := func(situation, child string) {
+		t.Helper()
+		require.NoError(t, r.temporal.GetWorkflow(ctx, id, "").Get(ctx, nil))
+		history := r.history(ctx, t, id)
+		r.write(t, history, situation)
+		for _, event := range history.GetEvents() {
+			if at := event.GetChildWorkflowExecutionCompletedEventAttributes(); at != nil {
+				r.write(t, r.history(ctx, t, at.GetWorkflowExecution().GetWorkflowId()), child)
+			}
+		}
+	}
+	e.run(ctx, 1)
+	e.settle(ctx)
+	e.settled(ctx, 1)
+	write("one", "one")
+	e.run(ctx, 60)
+	e.settle(ctx)
+	e.settled(ctx, 60)
+	write("many", "batch")
+	e.cluster.Down()
+	e.end(ctx)
+	e.settle(ctx)
+	harness.Until(ctx, t, "waits for the cluster", func() bool {
+		return slices.ContainsFunc(r.history(ctx, t, id).GetEvents(), func(event *historypb.HistoryEvent) bool {
+			return event.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == "AwaitCluster"
+		})
+	})
+	e.cluster.Up(t)
+	e.settled(ctx, 0)
+	write("cluster-down-then-up", "batch-of-a-cluster-that-was-down")
+	id = trigger(ctx, t, r.temporal, workflows.BehindSchedule)
+	require.NoError(t, r.temporal.GetWorkflow(ctx, id, "").Get(ctx, nil))
+	r.write(t, r.history(ctx, t, id), "scheduled")
 }
 
 // recordWatch writes the longest history of the workflows that watched: nothing is watched any more.

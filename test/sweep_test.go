@@ -31,15 +31,21 @@ func TestSweepIsScheduled(t *testing.T) {
 // sweep has the schedule start a Sweep now, and returns its workflow's id.
 func sweep(ctx context.Context, t *testing.T, temporal temporalclient.Client) (id string) {
 	t.Helper()
-	schedule := temporal.ScheduleClient().GetHandle(ctx, workflows.SweepSchedule)
+	return trigger(ctx, t, temporal, workflows.SweepSchedule)
+}
+
+// trigger has a schedule start its workflow now, and returns the workflow's id.
+func trigger(ctx context.Context, t *testing.T, temporal temporalclient.Client, id string) (workflowID string) {
+	t.Helper()
+	schedule := temporal.ScheduleClient().GetHandle(ctx, id)
 	require.NoError(t, schedule.Trigger(ctx, temporalclient.ScheduleTriggerOptions{}))
 	harness.Until(ctx, t, "started", func() bool {
 		d, err := schedule.Describe(ctx)
 		if err != nil || len(d.Info.RecentActions) == 0 {
 			return false
 		}
-		id = d.Info.RecentActions[len(d.Info.RecentActions)-1].StartWorkflowResult.WorkflowID
+		workflowID = d.Info.RecentActions[len(d.Info.RecentActions)-1].StartWorkflowResult.WorkflowID
 		return true
 	})
-	return id
+	return workflowID
 }

@@ -50,7 +50,7 @@ type Worker struct {
 }
 
 // New makes a worker; Start starts it.
-func New(c client.Client, lifecycle *activities.Control, kube *activities.Kube, watch *activities.Watch, o Options) *Worker {
+func New(c client.Client, lifecycle *activities.Control, kube *activities.Kube, watch *activities.Watch, match *activities.Match, o Options) *Worker {
 	worker.SetStickyWorkflowCacheSize(o.Cache)
 	activities.BoundTasks(kube, o.Workflows)
 	activities.BoundSilent(kube, o.Clusters)
@@ -101,9 +101,12 @@ func New(c client.Client, lifecycle *activities.Control, kube *activities.Kube, 
 	w.lifecycle.RegisterActivity(lifecycle)
 	w.lifecycle.RegisterActivity(kube)  // for what a leaf does in its own task
 	w.lifecycle.RegisterActivity(watch) // to begin and end watches
+	w.lifecycle.RegisterActivity(match)
 	w.kube.RegisterActivity(kube)
+	w.kube.RegisterActivity(match)
 	w.watch.RegisterActivity(watch)
 	w.wait.RegisterActivity(kube)
+	w.wait.RegisterActivity(match)
 	return w
 }
 

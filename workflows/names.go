@@ -17,6 +17,12 @@
 //	KeepCertificates  <cloud>/certificates              for each logical cloud of level 1
 //	RemoveRemnants    <owner>/<context id>/remnants     for each context that is terminated, for some minutes
 //	Sweep             sweep-<time>                      once a day
+//	SettleTenants     settle-<time>                     once a minute
+//
+// What is made for the workloads of tenants has a tree of its own:
+//
+//	SettleTenant      match/<tenant>                    while matches of the tenant are due
+//	└ SettleMatch     match/<tenant>/<rule>/<namespace>.<name>-<hash>, of many match/<tenant>/batch-<number>
 package workflows
 
 import (
@@ -47,6 +53,9 @@ const (
 	SweepName             = "Sweep"
 	KeepCertificatesName  = "KeepCertificates"
 	RemoveRemnantsName    = "RemoveRemnants"
+	SettleTenantName      = "SettleTenant"
+	SettleMatchName       = "SettleMatch"
+	SettleTenantsName     = "SettleTenants"
 )
 
 // Task queues: work on clusters, which may hang, never takes a slot from lifecycle work, nor do the watches,
@@ -88,6 +97,8 @@ const (
 	// may send too, has all certificates replaced.
 	KeepSignal  = "keep"
 	RenewSignal = "renew"
+	// SettleSignal has SettleTenant look for matches that are due, and starts it where it does not run.
+	SettleSignal = "settle"
 )
 
 // RefusedMemo is the memo of a root that did nothing: why it was refused. Lists of runs have it, unlike results.
@@ -110,6 +121,7 @@ var (
 	clusterAttribute   = temporal.NewSearchAttributeKeyKeyword("DroverCluster")
 	contextAttribute   = temporal.NewSearchAttributeKeyKeyword("DroverContext")
 	operationAttribute = temporal.NewSearchAttributeKeyKeyword("DroverOperation")
+	tenantAttribute    = temporal.NewSearchAttributeKeyKeyword("DroverTenant")
 )
 
 // SearchAttributes names the attributes that a namespace must have, all of type Keyword.
@@ -120,7 +132,7 @@ func SearchAttributes() []string {
 			names = append(names, a.Name)
 		}
 	}
-	for _, k := range []temporal.SearchAttributeKeyKeyword{appAttribute, clusterAttribute, contextAttribute, operationAttribute} {
+	for _, k := range []temporal.SearchAttributeKeyKeyword{appAttribute, clusterAttribute, contextAttribute, operationAttribute, tenantAttribute} {
 		names = append(names, k.GetName())
 	}
 	slices.Sort(names)
@@ -207,6 +219,42 @@ func fit(id string) string {
 
 // SweepSchedule is the id of the schedule of Sweep.
 const SweepSchedule = "sweep"
+
+// BehindSchedule is the id of the schedule of SettleTenants.
+const BehindSchedule = "settle"
+
+// TenantID is the id of the workflow that settles what is due of a tenant.
+func TenantID(tenant string) string { return "match/" + tenant }
+
+// TenantSummary is the one line by which a person knows it in the Web UI.
+func TenantSummary(tenant string) string { return "makes what the rules of " + tenant + " want" }
+
+// TenantAttributes are the search attributes of all that is done for a tenant's matches.
+func TenantAttributes(tenant string, more ...temporal.SearchAttributeUpdate) temporal.SearchAttributes {
+	return temporal.NewSearchAttributes(append(more, tenantAttribute.ValueSet(tenant), operationAttribute.ValueSet("match"))...)
+}
+
+// MatchID is the id of the workflow that settles one match.
+func MatchID(tenant string, m activities.DueMatch) string {
+	_, hash, _ := strings.Cut(m.ID, "/")
+	return fit(TenantID(tenant) + "/" + m.Rule + "/" + inID(m.Of) + "-" + hash[:min(len(hash), matchHash)])
+}
+
+// matchHash is how much of the hash of a match is in the id of its workflow.
+const matchHash = 10
+
+// inID is what may be in an id of what a tenant's cluster has named.
+func inID(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < '!' || r > '~' || r == '/' {
+			return '_'
+		}
+		return r
+	}, s)
+}
+
+// batchID is the id of a workflow that settles many.
+func batchID(tenant string, n int) string { return fmt.Sprintf("%s/batch-%d", TenantID(tenant), n) }
 
 // WatchID is the id of the workflow that watches the clusters of a shard.
 func WatchID(shard int) string { return fmt.Sprintf("watch/%d", shard) }

@@ -61,7 +61,7 @@ func TestLongIDs(t *testing.T) {
 }
 
 func TestSearchAttributes(t *testing.T) {
-	require.Len(t, workflows.SearchAttributes(), 8)
+	require.Len(t, workflows.SearchAttributes(), 9)
 	a := workflows.OperationAttributes(domain.Scope{
 		Owner: "projects/p/composite-apps/ca/v1/deployment-intent-groups/d", ContextID: contextID, Operation: domain.OpInstantiate,
 	})

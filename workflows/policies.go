@@ -66,6 +66,18 @@ const (
 	keepAgain   = time.Minute
 	longestKeep = 30 * 24 * time.Hour
 	keepEvents  = 4000
+	// dueMatches is how many matches of a tenant are taken from the store at a time, and openMatches how many children may be at
+	// work on them. Up to singleMatches have a child each, which a person finds by the names of rule and workload; of more a
+	// child has matchBatch, which costs Temporal as much as one match.
+	dueMatches    = 500
+	openMatches   = 30
+	singleMatches = 30
+	matchBatch    = 50
+	// settleAgain is the wait before what ended in an unforeseen way is looked at again, settleEvents the length of a history
+	// that goes on as a new one, and BehindInterval the time from one look for tenants that are behind to the next.
+	settleAgain    = 10 * time.Second
+	settleEvents   = 4000
+	BehindInterval = time.Minute
 	// readyInterval is the wait after an activity that waits for an app to be Ready has given up.
 	readyInterval = 10 * time.Second
 	// rewatchInterval is the wait after an activity that watches has given up.
@@ -156,6 +168,20 @@ func sweeping(ctx workflow.Context) workflow.Context {
 		RetryPolicy:         patient(),
 	})
 }
+
+// settling is for what is to be done for some matches now: few requests each, and what takes longer is due again later.
+func settling(ctx workflow.Context) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:           KubeQueue,
+		StartToCloseTimeout: 10 * time.Minute,
+		HeartbeatTimeout:    policy.Heartbeat,
+		WaitForCancellation: true,
+		RetryPolicy:         soon(),
+	})
+}
+
+// awaiting is for the wait until a cluster answers: for ever.
+func awaiting(ctx workflow.Context) workflow.Context { return workOn(ctx, WaitQueue) }
 
 // renewing is for replacing one certificate: what does not get through comes up again in another round.
 func renewing(ctx workflow.Context) workflow.Context {

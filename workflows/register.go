@@ -21,6 +21,9 @@ func Register(r worker.WorkflowRegistry) {
 		SweepName:             Sweep,
 		KeepCertificatesName:  KeepCertificates,
 		RemoveRemnantsName:    RemoveRemnants,
+		SettleTenantName:      SettleTenant,
+		SettleMatchName:       SettleMatch,
+		SettleTenantsName:     SettleTenants,
 	} {
 		r.RegisterWorkflowWithOptions(fn, workflow.RegisterOptions{Name: name})
 	}

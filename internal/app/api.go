@@ -87,7 +87,17 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	g.Go(func() error { return api.Serve(ctx, l, handler, p.config.Drain) })
 	g.Go(func() error { return p.serveRPC(ctx, entrance) })
 	g.Go(func() error { return p.serveTenants(ctx, entrance) })
+	g.Go(func() error { p.settleBehind(ctx); return nil })
 	return g.Wait()
+}
+
+// settleBehind starts what settles matches for tenants that are behind: a process may have died between marking one due and
+// starting that. What fails is made up for by the schedule.
+func (p *Parts) settleBehind(ctx context.Context) {
+	matches := activities.Match{Store: p.store, Settler: p.engine}
+	if _, err := matches.SettleBehind(ctx); err != nil && ctx.Err() == nil {
+		p.log.Warn("start what is behind with matches", "error", err)
+	}
 }
 
 // serveRPC serves gRPC where that is wanted.

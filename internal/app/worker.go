@@ -47,6 +47,7 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 			Clusters: clusters, Reports: registered, Store: p.store, Shards: p.engine, Sweeps: p.engine,
 			Observe: observing, Now: time.Now,
 		},
+		&activities.Match{Work: work, Store: p.store, Settler: p.engine, Now: time.Now},
 		worker.Options{
 			Workflows: p.config.Workflows, Activities: p.config.Activities, Clusters: p.config.Clusters,
 			Watches: activities.WatchShards, Waits: waits,

@@ -129,8 +129,8 @@ var layers = []layer{
 		},
 		{
 			pkg: "activities",
-			ours: "observe kube render outcome repair view placement network logicalcloud bundle readiness fields plan stored domain " +
-				"policy cas lease pause lru fail",
+			ours: "observe kube render outcome repair view placement match network logicalcloud bundle readiness fields plan " +
+				"stored domain policy cas lease pause lru fail",
 			libs: "go.temporal.io/sdk/activity go.temporal.io/sdk/log go.temporal.io/sdk/temporal golang.org/x/sync " +
 				"k8s.io/apimachinery",
 			world: "context",

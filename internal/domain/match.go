@@ -60,6 +60,8 @@ type Made struct {
 	// Spec and Annotations are the hashes with which it was sent, see Wanted.
 	Spec        string `bson:"spec"`
 	Annotations string `bson:"annotations"`
+	// Sent is when the create was sent.
+	Sent time.Time `bson:"sent,omitempty"`
 }
 
 // ID is the record's _id: the matches of a tenant share the prefix "<tenant>/".

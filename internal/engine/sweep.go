@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
@@ -15,19 +16,30 @@ import (
 // EnsureSchedules makes the schedules of what goes on by itself. One that is there stays as it is: somebody may
 // have paused it or changed its interval.
 func (e *Engine) EnsureSchedules(ctx context.Context) error {
-	return e.call(ctx, func(ctx context.Context) error {
-		_, err := e.temporal.ScheduleClient().Create(ctx, client.ScheduleOptions{
-			ID:      workflows.SweepSchedule,
-			Spec:    client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: workflows.SweepInterval}}},
-			Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP,
-			Action: &client.ScheduleWorkflowAction{
-				ID: workflows.SweepSchedule, Workflow: workflows.SweepName, TaskQueue: workflows.LifecycleQueue,
-				StaticSummary: "removes what nothing refers to any more",
-			},
+	for _, s := range []struct {
+		id, workflow, summary string
+		every                 time.Duration
+	}{
+		{workflows.SweepSchedule, workflows.SweepName, "removes what nothing refers to any more", workflows.SweepInterval},
+		{workflows.BehindSchedule, workflows.SettleTenantsName, "starts what is behind with the matches of tenants", workflows.BehindInterval},
+	} {
+		err := e.call(ctx, func(ctx context.Context) error {
+			_, err := e.temporal.ScheduleClient().Create(ctx, client.ScheduleOptions{
+				ID:      s.id,
+				Spec:    client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: s.every}}},
+				Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP,
+				Action: &client.ScheduleWorkflowAction{
+					ID: s.id, Workflow: s.workflow, TaskQueue: workflows.LifecycleQueue, StaticSummary: s.summary,
+				},
+			})
+			if err != nil && !errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
+				return fmt.Errorf("create schedule %s: %w", s.id, err)
+			}
+			return nil
 		})
-		if err != nil && !errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
-			return fmt.Errorf("create schedule %s: %w", workflows.SweepSchedule, err)
+		if err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
 }

@@ -22,6 +22,7 @@ import (
 const (
 	contentJSON  = "application/json"
 	contentApply = "application/apply-patch+yaml" // JSON is YAML
+	contentMerge = "application/merge-patch+json"
 	metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 )
 

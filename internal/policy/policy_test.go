@@ -43,13 +43,14 @@ func TestTimesAreInOrder(t *testing.T) {
 		"a task goes elsewhere before it is given up":                        {{"Sticky", policy.Sticky}, {"Task", policy.Task}},
 		"what was on its way has arrived":                                    {{"Beat and Throttle", policy.Beat + policy.Throttle}, {"InFlight", policy.InFlight}},
 		"a workflow that is cancelled is waited for in several polls":        {{"PollLeast", policy.PollLeast}, {"Poll", policy.Poll}, {"Close", policy.Close}},
-		"looks at a report":      {{"FirstLook", policy.FirstLook}, {"LongestLook", policy.LongestLook}, {"Confirm", policy.Confirm}},
-		"looks at a certificate": {{"LongestLook", policy.LongestLook}, {"Sign", policy.Sign}},
-		"looks at a hook":        {{"FirstLook", policy.FirstLook}, {"LongestHookLook", policy.LongestHookLook}},
-		"looks at an app":        {{"FirstReadyLook", policy.FirstReadyLook}, {"LongestReadyLook", policy.LongestReadyLook}},
-		"words about an app":     {{"FirstLacking", policy.FirstLacking}, {"LongestLacking", policy.LongestLacking}},
-		"looks at what leaves":   {{"FirstLeaving", policy.FirstLeaving}, {"LongestLeaving", policy.LongestLeaving}},
-		"tries of a watch":       {{"FirstWatch", policy.FirstWatch}, {"LongestWatch", policy.LongestWatch}},
+		"looks at a report":               {{"FirstLook", policy.FirstLook}, {"LongestLook", policy.LongestLook}, {"Confirm", policy.Confirm}},
+		"looks at a certificate":          {{"LongestLook", policy.LongestLook}, {"Sign", policy.Sign}},
+		"looks at a hook":                 {{"FirstLook", policy.FirstLook}, {"LongestHookLook", policy.LongestHookLook}},
+		"looks at an app":                 {{"FirstReadyLook", policy.FirstReadyLook}, {"LongestReadyLook", policy.LongestReadyLook}},
+		"words about an app":              {{"FirstLacking", policy.FirstLacking}, {"LongestLacking", policy.LongestLacking}},
+		"looks at what leaves":            {{"FirstLeaving", policy.FirstLeaving}, {"LongestLeaving", policy.LongestLeaving}},
+		"looks at a cluster that is away": {{"FirstAway", policy.FirstAway}, {"LongestAway", policy.LongestAway}},
+		"tries of a watch":                {{"FirstWatch", policy.FirstWatch}, {"LongestWatch", policy.LongestWatch}},
 	} {
 		for i := range chain[1:] {
 			less, more := chain[i], chain[i+1]

@@ -71,6 +71,9 @@ const (
 	Heard = 15 * time.Second
 	// News is how often it is looked whether contexts have ended of which clusters said that they have something.
 	News = 5 * time.Second
+	// FirstAway and LongestAway are between two looks whether the cluster is back in which matches of a tenant are due.
+	FirstAway   = 500 * time.Millisecond
+	LongestAway = 12 * time.Second
 	// FirstWatch and LongestWatch are before a watch that could not be begun is tried again, Changes before changes are asked
 	// for again when that has failed.
 	FirstWatch   = time.Second

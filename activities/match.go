@@ -1,0 +1,553 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/lease"
+	"github.com/drover-io/drover/internal/match"
+	"github.com/drover-io/drover/internal/pause"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
+)
+
+// MatchStore keeps what rules want for workloads, and what was made for that.
+type MatchStore interface {
+	Get(ctx context.Context, n *domain.Noun, key domain.Key) (domain.Object, error)
+	List(ctx context.Context, n *domain.Noun, parent domain.Key) ([]domain.Object, error)
+	WorkloadsByID(ctx context.Context, tenant string, ids []string) (found []*domain.Workload, version int64, err error)
+	Matches(ctx context.Context, tenant string) ([]domain.Match, error)
+	MatchesByID(ctx context.Context, tenant string, ids []string) ([]domain.Match, error)
+	// WriteMatches writes and removes all or none: Conflict when one of them is not as it was read.
+	WriteMatches(ctx context.Context, tenant string, write, remove []domain.Match) error
+	// Behind are the tenants for which something may be due, each with the token of the last word that it is.
+	Behind(ctx context.Context) (map[string]string, error)
+	BehindToken(ctx context.Context, tenant string) (string, error)
+	EndBehind(ctx context.Context, tenant, token string) error
+}
+
+// Settler starts what settles the matches of tenants.
+type Settler interface {
+	// Settle has the matches of a tenant settled that are due.
+	Settle(ctx context.Context, tenant string) error
+}
+
+// Match makes what rules want for workloads, and takes it away again.
+type Match struct {
+	Work    *Kube
+	Store   MatchStore
+	Settler Settler
+	Now     func() time.Time
+}
+
+// TenantInput names a tenant.
+type TenantInput struct {
+	Tenant string `json:"tenant"`
+}
+
+// DueInput asks for matches that are due.
+type DueInput struct {
+	Tenant string `json:"tenant"`
+	Limit  int    `json:"limit"`
+}
+
+// DueMatches are matches that are due.
+type DueMatches struct {
+	Matches []DueMatch `json:"matches,omitempty"` // those that are due for longest first
+	More    bool       `json:"more,omitempty"`    // there are more than were asked for
+	Next    time.Time  `json:"next,omitzero"`     // when something else is due; zero for never
+}
+
+// DueMatch names a match.
+type DueMatch struct {
+	ID   string `json:"id"`           // domain.Match's
+	Rule string `json:"rule"`         // the rule's id
+	Of   string `json:"of,omitempty"` // namespace and name of what was made, or of the workload
+}
+
+// MatchesInput asks for some matches to be settled.
+type MatchesInput struct {
+	Tenant string   `json:"tenant"`
+	IDs    []string `json:"ids"`
+}
+
+// Settled is what came of that.
+type Settled struct {
+	Away bool      `json:"away,omitempty"` // the cluster does not answer
+	Next time.Time `json:"next,omitzero"`  // when something of it is due again; zero for never
+}
+
+// DueMatches lists matches of a tenant that are due. When none is, now or later, the tenant is not behind any more.
+func (m *Match) DueMatches(ctx context.Context, in DueInput) (*DueMatches, error) {
+	token, err := m.Store.BehindToken(ctx, in.Tenant) // what becomes due from here on brings another one
+	if err != nil {
+		return nil, err
+	}
+	all, err := m.Store.Matches(ctx, in.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	due, next := match.Due(all, m.Now())
+	if len(due) == 0 && next.IsZero() {
+		return &DueMatches{}, m.Store.EndBehind(ctx, in.Tenant, token)
+	}
+	out := &DueMatches{Next: next, More: len(due) > in.Limit}
+	due = due[:min(len(due), in.Limit)]
+	names, err := m.names(ctx, in.Tenant, due)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range due {
+		out.Matches = append(out.Matches, DueMatch{ID: d.ID(), Rule: d.Rule.Name(), Of: names[d.Workload]})
+	}
+	return out, nil
+}
+
+// names are namespace and name of the workloads that are there, by id.
+func (m *Match) names(ctx context.Context, tenant string, of []domain.Match) (map[string]string, error) {
+	workloads, _, err := m.Store.WorkloadsByID(ctx, tenant, workloadsOf(of))
+	if err != nil {
+		return nil, err
+	}
+	names := make(map[string]string, len(workloads))
+	for _, w := range workloads {
+		names[w.ID] = w.ResourceNamespace + "." + w.ResourceName
+	}
+	return names, nil
+}
+
+func workloadsOf(matches []domain.Match) (ids []string) {
+	for i := range matches {
+		ids = append(ids, matches[i].Workload)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// SettleBehind starts what settles matches for each tenant that is behind, and returns how many.
+func (m *Match) SettleBehind(ctx context.Context) (int, error) {
+	stop := beat(ctx)
+	defer stop()
+	behind, err := m.Store.Behind(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for tenant := range behind {
+		if err := m.Settler.Settle(ctx, tenant); err != nil {
+			return 0, err
+		}
+	}
+	return len(behind), nil
+}
+
+// AwaitCluster waits until the infrastructure cluster of a tenant answers. All that is due there waits for this one.
+func (m *Match) AwaitCluster(ctx context.Context, in TenantInput) error {
+	stop := beat(ctx)
+	defer stop()
+	ctx, cancel := untilWorkerStops(ctx)
+	defer cancel(nil)
+	again := pause.Backoff{First: policy.FirstAway, Most: policy.LongestAway}
+	for {
+		o, err := m.Store.Get(ctx, domain.Tenants, domain.TenantKey(in.Tenant))
+		if fail.Is(err, fail.NotFound) {
+			return nil
+		}
+		if err == nil {
+			err = m.ping(ctx, o.(*domain.Tenant).ClusterName())
+		}
+		if err == nil {
+			return nil
+		}
+		if err := again.Wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func (m *Match) ping(ctx context.Context, name domain.ClusterName) error {
+	cluster, err := m.Work.clusters.Get(ctx, name)
+	if err == nil {
+		err = cluster.Ping(ctx)
+	}
+	if err != nil {
+		m.Work.outages.gone(activity.GetLogger(ctx), "matches", name, err)
+		return err
+	}
+	m.Work.outages.back(activity.GetLogger(ctx), "matches", name)
+	return nil
+}
+
+const (
+	// settlesAtOnce is how many requests to a cluster an attempt has under way.
+	settlesAtOnce = 8
+	// settleRounds bounds how often an attempt goes over its matches: each is deleted and made again in three, and starts anew
+	// when somebody has changed it meanwhile.
+	settleRounds = 20
+)
+
+// SettleMatches goes over matches until none of them is due now, or the cluster does not answer. A match that the cluster does
+// not take does not fail it: its record says why.
+func (m *Match) SettleMatches(ctx context.Context, in MatchesInput) (*Settled, error) {
+	local := activity.GetInfo(ctx).IsLocalActivity
+	if local {
+		leave, ok := m.Work.tries.enter()
+		if !ok {
+			return nil, errNotAtOnce
+		}
+		defer leave()
+	}
+	stop := beat(ctx)
+	defer stop()
+	ctx, cancel := whileHeld(ctx)
+	defer cancel(nil)
+	out := &Settled{}
+	for range settleRounds {
+		records, err := m.Store.MatchesByID(ctx, in.Tenant, in.IDs)
+		if err != nil {
+			return nil, err
+		}
+		due, next := match.Due(records, m.Now())
+		if out.Next = next; len(due) == 0 {
+			return out, nil
+		}
+		s := &settling{Match: m, tenantName: in.Tenant, now: m.Now}
+		err = s.round(ctx, due)
+		switch {
+		case errors.Is(err, errOvertaken):
+			continue
+		case err != nil && local:
+			return nil, errNotAtOnce
+		case err != nil:
+			return nil, err
+		case s.away.Load() && local: // the deadline may have been too short; the activity finds out
+			return nil, errNotAtOnce
+		case s.away.Load():
+			out.Away = true
+			return out, nil
+		}
+	}
+	out.Next = m.Now()
+	return out, nil
+}
+
+// errOvertaken says that records are not any more what they were read as.
+var errOvertaken = errors.New("records were changed meanwhile")
+
+// settling is one round over matches of a tenant.
+type settling struct {
+	*Match
+	tenantName string
+	now        func() time.Time
+	tenant     *domain.Tenant
+	hosts      []*domain.Host
+	rules      map[domain.Key]*match.Rule
+	workloads  map[string]*domain.Workload
+	away       atomic.Bool
+}
+
+// one is a match in a round: what is stored of it, what is to be done, and with what.
+type one struct {
+	domain.Match
+	step     match.Step
+	resource *match.Resource
+}
+
+// round takes each of the matches one step further.
+func (s *settling) round(ctx context.Context, due []domain.Match) error {
+	if err := s.load(ctx, due); err != nil {
+		return err
+	}
+	work, write, remove, err := s.decide(due)
+	if err != nil {
+		return err
+	}
+	if err := s.write(ctx, write, remove); err != nil {
+		return err
+	}
+	for i := range write { // they have another revision now
+		for j := range work {
+			if work[j].Rule == write[i].Rule && work[j].Workload == write[i].Workload {
+				work[j].Match = write[i]
+			}
+		}
+	}
+	ends := make([]*domain.Match, len(work))
+	var g errgroup.Group
+	g.SetLimit(settlesAtOnce)
+	for i := range work {
+		g.Go(func() error {
+			if ctx.Err() == nil && !s.away.Load() {
+				ends[i] = s.act(ctx, &work[i])
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // none returns an error
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return s.end(ctx, ends)
+}
+
+// load reads what the matches depend on, after they were read: of what has changed before they were marked nothing is missed.
+func (s *settling) load(ctx context.Context, due []domain.Match) error {
+	o, err := s.Store.Get(ctx, domain.Tenants, domain.TenantKey(s.tenantName))
+	if err != nil {
+		return err
+	}
+	s.tenant = o.(*domain.Tenant)
+	hosts, err := s.Store.List(ctx, domain.Hosts, domain.TenantKey(s.tenantName))
+	if err != nil {
+		return err
+	}
+	for _, h := range hosts {
+		s.hosts = append(s.hosts, h.(*domain.Host))
+	}
+	s.rules = map[domain.Key]*match.Rule{}
+	for i := range due {
+		key := due[i].Rule
+		if _, known := s.rules[key]; known || due[i].Wanted == nil {
+			continue
+		}
+		o, err := s.Store.Get(ctx, domain.RuleNoun(key), key)
+		if err != nil && !fail.Is(err, fail.NotFound) {
+			return err
+		}
+		s.rules[key] = nil // it is gone, or would not be taken any more
+		if rule := domain.RuleOf(o); err == nil && rule != nil {
+			if all := match.CompileAll(s.tenant, []*domain.WorkloadRule{rule}); len(all) == 1 {
+				s.rules[key] = all[0]
+			}
+		}
+	}
+	workloads, _, err := s.Store.WorkloadsByID(ctx, s.tenantName, workloadsOf(due))
+	s.workloads = make(map[string]*domain.Workload, len(workloads))
+	for _, w := range workloads {
+		s.workloads[w.ID] = w
+	}
+	return err
+}
+
+// decide says what is to be done, and what is to be written before that.
+func (s *settling) decide(due []domain.Match) (work []one, write, remove []domain.Match, err error) {
+	for _, m := range due {
+		o := one{Match: m}
+		changed := s.want(&o)
+		switch o.step = match.Next(&o.Match); o.step {
+		case match.Forget:
+			remove = append(remove, o.Match)
+			continue
+		case match.Rest:
+			write = append(write, match.Rested(o.Match))
+			continue
+		case match.Create:
+			o.Match, changed = match.Sending(o.Match, o.resource, s.now()), true
+		case match.Withdraw:
+			o.Match, changed = match.Withdrawing(o.Match), changed || m.Mark != domain.MarkDeleting
+		case match.Look:
+		}
+		if changed {
+			write = append(write, o.Match)
+		}
+		work = append(work, o)
+	}
+	return work, write, remove, nil
+}
+
+// want looks what is wanted by now: it may be something else than what the record says.
+func (s *settling) want(o *one) (changed bool) {
+	if o.Wanted == nil {
+		return false
+	}
+	var wanted *domain.Wanted
+	rule, w := s.rules[o.Rule], s.workloads[o.Workload]
+	if rule != nil && w != nil && rule.Matches(w) {
+		wanted = rule.Want(s.tenant, s.hosts, w).Wanted
+		o.resource, _ = rule.Resource(s.tenant, s.hosts, w)
+	}
+	due := o.Due
+	if o.Match, changed = match.Change(o.Match, wanted, s.now()); changed && o.Due.IsZero() {
+		o.Due = due // until it is settled
+	}
+	return changed
+}
+
+// write writes records before what they say is done.
+func (s *settling) write(ctx context.Context, write, remove []domain.Match) error {
+	if len(write)+len(remove) == 0 {
+		return nil
+	}
+	if err := lease.Check(ctx); err != nil {
+		return err
+	}
+	err := s.Store.WriteMatches(ctx, s.tenantName, write, remove)
+	if fail.Is(err, fail.Conflict) {
+		return errOvertaken
+	}
+	return err
+}
+
+// end writes what came of it. Of a record that was changed meanwhile nothing is written: it is due still, and looked at again.
+func (s *settling) end(ctx context.Context, ends []*domain.Match) error {
+	var write, remove []domain.Match
+	for _, m := range ends {
+		switch {
+		case m == nil:
+		case m.Made == nil && m.Wanted == nil:
+			remove = append(remove, *m)
+		default:
+			write = append(write, *m)
+		}
+	}
+	err := s.write(ctx, write, remove)
+	if !errors.Is(err, errOvertaken) {
+		return err
+	}
+	for i := range write {
+		if err := s.write(ctx, write[i:i+1], nil); err != nil && !errors.Is(err, errOvertaken) {
+			return err
+		}
+	}
+	for i := range remove {
+		if err := s.write(ctx, nil, remove[i:i+1]); err != nil && !errors.Is(err, errOvertaken) {
+			return err
+		}
+	}
+	return errOvertaken
+}
+
+// act does the step, and returns the record as it is to be then; nil when nobody knows what came of it.
+func (s *settling) act(ctx context.Context, o *one) *domain.Match {
+	cluster, err := s.Work.clusters.Get(ctx, o.Made.Cluster)
+	if err != nil {
+		return s.failed(ctx, o, err)
+	}
+	var end domain.Match
+	switch o.step {
+	case match.Create:
+		end, err = s.create(ctx, cluster, o)
+	case match.Look:
+		end, err = s.look(ctx, cluster, o)
+	case match.Withdraw:
+		end, err = s.withdraw(ctx, cluster, o)
+	case match.Forget, match.Rest:
+	}
+	if err != nil {
+		return s.failed(ctx, o, err)
+	}
+	return &end
+}
+
+// failed takes an error of the cluster: its word on the object, or that it cannot be asked now.
+func (s *settling) failed(ctx context.Context, o *one, err error) *domain.Match {
+	switch {
+	case ctx.Err() != nil || errors.Is(err, lease.ErrLost) || errors.Is(err, kube.ErrReplaced):
+		return nil
+	case fail.KindOf(err).Retryable() && !kube.IsAnswer(err):
+		s.Work.outages.gone(activity.GetLogger(ctx), "matches", o.Made.Cluster, err)
+		s.away.Store(true)
+		return nil
+	}
+	end, why := o.Match, fail.TextOf(err)
+	switch {
+	case fail.KindOf(err).Retryable():
+		end = match.Later(end, why, s.now())
+	case o.step == match.Withdraw:
+		end = match.Stuck(end, why, s.now())
+	default:
+		end = match.Refused(end, why)
+	}
+	return &end
+}
+
+// create makes the object. One that is there already is looked at.
+func (s *settling) create(ctx context.Context, cluster *kube.Cluster, o *one) (domain.Match, error) {
+	uid, err := cluster.Create(ctx, o.resource.ID, o.resource.Manifest)
+	if errors.Is(err, kube.ErrNoNamespace) {
+		if err = s.makeNamespace(ctx, cluster, o.resource.ID.Namespace); err == nil {
+			uid, err = cluster.Create(ctx, o.resource.ID, o.resource.Manifest)
+		}
+	}
+	switch {
+	case fail.Is(err, fail.Conflict):
+		return s.look(ctx, cluster, o)
+	case err != nil:
+		return domain.Match{}, err
+	default:
+		return match.Settled(o.Match, uid), nil
+	}
+}
+
+// look says how the object stands that was made, and puts its annotations right.
+func (s *settling) look(ctx context.Context, cluster *kube.Cluster, o *one) (domain.Match, error) {
+	found, err := cluster.Find(ctx, resourceOf(o.Made))
+	switch {
+	case err != nil:
+		return domain.Match{}, err
+	case found == nil && o.Made.UID == "": // it never came to be, as far as is known
+		return match.Unsent(o.Match), nil
+	case found == nil:
+		return match.Gone(o.Match, "it was gone from the cluster", s.now()), nil
+	case found.Deployment != o.resource.Label:
+		return match.Taken(o.Match), nil
+	case found.Leaving:
+		return match.Waiting(o.Match, "it is being deleted by somebody else, and is made again then", s.now()), nil
+	case found.Evicted:
+		return match.Evicted(o.Match, s.now()), nil
+	case found.Annotations[match.AnnotationSpec] != o.resource.Spec:
+		return match.Doomed(o.Match), nil
+	}
+	if changed := match.Annotations(found.Annotations, found.Ours, o.resource); len(changed) > 0 {
+		if err := cluster.Annotate(ctx, o.resource.ID, found.UID, changed); err != nil {
+			return domain.Match{}, err
+		}
+	}
+	return match.Settled(match.Annotated(o.Match, o.resource), found.UID), nil
+}
+
+// withdraw deletes the object.
+func (s *settling) withdraw(ctx context.Context, cluster *kube.Cluster, o *one) (domain.Match, error) {
+	waits, err := cluster.Remove(ctx, resourceOf(o.Made), s.labelOf(o))
+	now := s.now()
+	switch {
+	case err != nil:
+		return domain.Match{}, err
+	case waits != "":
+		return match.Leaving(o.Match, waits, now), nil
+	default:
+		if until := match.Arriving(&o.Match, now); !until.IsZero() {
+			end := match.Leaving(o.Match, "its create may be on the way", now)
+			end.Next = until
+			return end, nil
+		}
+		return match.Withdrawn(o.Match, now), nil
+	}
+}
+
+// labelOf is the label of what the match's rule has made.
+func (s *settling) labelOf(o *one) string {
+	return plan.DeploymentID(s.tenant.ContextID, domain.RuleApp(o.Rule))
+}
+
+func resourceOf(m *domain.Made) plan.ResourceID {
+	return plan.ResourceID{Group: m.Group, Version: m.Version, Kind: m.Kind, Namespace: m.Namespace, Name: m.Name}
+}
+
+// makeNamespace makes the namespace in which the tenant's matches are.
+func (s *settling) makeNamespace(ctx context.Context, cluster *kube.Cluster, name string) error {
+	r := match.Namespace(s.tenant, name)
+	_, err := cluster.Create(ctx, r.ID, r.Manifest)
+	if fail.Is(err, fail.Conflict) { // somebody else was faster
+		return nil
+	}
+	return err
+}

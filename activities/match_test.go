@@ -1,0 +1,479 @@
+package activities_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/kubetest"
+	"github.com/drover-io/drover/internal/lease"
+	"github.com/drover-io/drover/internal/match"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
+)
+
+// matches is a tenant with one rule, in a real store and a real cluster.
+type matches struct {
+	*testing.T
+	store      *store.Store
+	client     dynamic.Interface
+	match      *activities.Match
+	tenant     *domain.Tenant
+	rule       *domain.WorkloadRule
+	workloads  map[string]*domain.Workload
+	kubeconfig []byte
+	now        time.Time
+	context    context.Context // of activities
+}
+
+var (
+	pods          = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	allNamespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+)
+
+func newMatches(t *testing.T) *matches {
+	t.Helper()
+	s := storetest.Open(t, store.Config{})
+	m := &matches{T: t, store: s, now: time.Now(), workloads: map[string]*domain.Workload{}, context: t.Context(), kubeconfig: kubetest.Kubeconfig(t)}
+	m.client = kubetest.Dynamic(t, m.kubeconfig)
+	clusters, err := kube.NewClusters(kubetest.Patient(kube.Config{}), func(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
+		return m.kubeconfig, "digest", nil
+	})
+	require.NoError(t, err)
+	t.Cleanup(clusters.Close)
+	m.match = &activities.Match{
+		Work: activities.NewKube(clusters, nil, nil, nil, nil), Store: s, Now: func() time.Time { return m.now },
+	}
+	m.tenant = &domain.Tenant{
+		Metadata: domain.Metadata{Name: kubetest.Name("t")}, ContextID: "2621114006130701074",
+		Spec: domain.TenantSpec{Cluster: "p+c", Nodes: domain.NodesAll},
+	}
+	m.tenant.Default()
+	require.NoError(t, s.Create(t.Context(), m.tenant))
+	t.Cleanup(func() {
+		_ = m.client.Resource(allNamespaces).Delete(context.WithoutCancel(t.Context()), m.tenant.Namespace(), metav1.DeleteOptions{})
+	})
+	m.rule = &domain.WorkloadRule{
+		Identity: domain.Identity{Parent: domain.TenantKey(m.tenant.Name)}, Metadata: domain.Metadata{Name: "side"},
+		Spec: domain.WorkloadRuleSpec{
+			OrchestratorType: domain.Kubernetes, ResourceType: domain.KindPod, DPUSelectionPolicy: domain.AnyNode,
+			WorkloadTerms: []domain.WorkloadTerm{{MatchExpressions: []domain.MatchExpression{{
+				Key: "metadata.resourceNamespace", Operation: domain.OperationIn, Values: []string{"default"},
+			}}}},
+			WorkloadInfoInject: []domain.WorkloadInfoInject{{
+				Key: "state.extra.labels.app", AsAnnotation: &domain.WorkloadInfoAsAnnotation{Name: "app"},
+			}},
+		},
+	}
+	m.image("nginx:1")
+	require.NoError(t, s.Create(t.Context(), m.rule))
+	return m
+}
+
+// image is the rule's. What the rule says is stored by save.
+func (m *matches) image(image string) {
+	m.rule.Spec.RuleTemplate = fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"side"},"spec":{"automountServiceAccountToken":false,"containers":[{"name":"c","image":%q}]}}`, image)
+}
+
+// run tells of a workload that runs.
+func (m *matches) run(id string, labels map[string]string) {
+	m.Helper()
+	m.workloads[id] = &domain.Workload{
+		Tenant: m.tenant.Name, ID: id, Orchestrator: domain.Kubernetes, ResourceType: domain.KindPod,
+		ResourceNamespace: "default", ResourceName: "pod-" + id, Extra: map[string]map[string]string{"labels": labels},
+	}
+	_, err := m.store.WriteWorkloads(m.Context(), m.tenant.Name, -1, store.WorkloadWrite{Put: []*domain.Workload{m.workloads[id]}})
+	require.NoError(m, err)
+}
+
+// end tells that it has ended.
+func (m *matches) end(id string) {
+	m.Helper()
+	delete(m.workloads, id)
+	_, err := m.store.DeleteWorkloads(m.Context(), m.tenant.Name, []string{id})
+	require.NoError(m, err)
+}
+
+// evaluate marks what has changed, as the service does.
+func (m *matches) evaluate() {
+	m.Helper()
+	rules := match.CompileAll(m.tenant, []*domain.WorkloadRule{m.rule})
+	require.Len(m, rules, 1)
+	var workloads []*domain.Workload
+	for _, w := range m.workloads {
+		workloads = append(workloads, w)
+	}
+	changes := match.Diff(match.Wanted(m.tenant, nil, rules, workloads), m.records(), m.now)
+	require.NoError(m, m.store.PutBehind(m.Context(), m.tenant.Name))
+	require.NoError(m, m.store.WriteMatches(m.Context(), m.tenant.Name, changes.Write, changes.Remove))
+}
+
+func (m *matches) records() []domain.Match {
+	m.Helper()
+	records, err := m.store.Matches(m.Context(), m.tenant.Name)
+	require.NoError(m, err)
+	return records
+}
+
+func (m *matches) record() domain.Match {
+	m.Helper()
+	records := m.records()
+	require.Len(m, records, 1)
+	return records[0]
+}
+
+// settle settles what is due now.
+func (m *matches) settle() (*activities.Settled, error) {
+	m.Helper()
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	env.SetWorkerOptions(worker.Options{BackgroundActivityContext: m.context})
+	env.RegisterActivity(m.match)
+	value, err := env.ExecuteActivity(m.match.DueMatches, activities.DueInput{Tenant: m.tenant.Name, Limit: 100})
+	require.NoError(m, err)
+	var due activities.DueMatches
+	require.NoError(m, value.Get(&due))
+	in := activities.MatchesInput{Tenant: m.tenant.Name}
+	for _, d := range due.Matches {
+		in.IDs = append(in.IDs, d.ID)
+	}
+	value, err = env.ExecuteActivity(m.match.SettleMatches, in)
+	if err != nil {
+		return nil, err
+	}
+	var out activities.Settled
+	require.NoError(m, value.Get(&out))
+	return &out, nil
+}
+
+func (m *matches) mustSettle() *activities.Settled {
+	m.Helper()
+	out, err := m.settle()
+	require.NoError(m, err)
+	return out
+}
+
+// pods are those in the tenant's namespace.
+func (m *matches) pods() []corev1.Pod {
+	m.Helper()
+	list, err := m.client.Resource(pods).Namespace(m.tenant.Namespace()).List(m.Context(), metav1.ListOptions{})
+	require.NoError(m, err)
+	var found []corev1.Pod
+	data, err := json.Marshal(list.Items)
+	require.NoError(m, err)
+	require.NoError(m, json.Unmarshal(data, &found))
+	return found
+}
+
+// agrees checks that what is in the cluster are the objects of the records, and returns the only one.
+func (m *matches) agrees(want int) (only corev1.Pod) {
+	m.Helper()
+	made := map[string]string{}
+	for _, r := range m.records() {
+		if r.Made != nil {
+			made[r.Made.Name] = r.Made.UID
+		}
+	}
+	there := map[string]string{}
+	for _, p := range m.pods() {
+		if p.Labels[plan.DeploymentLabel] != "" {
+			there[p.Name] = string(p.UID)
+			only = p
+		}
+	}
+	require.Equal(m, made, there)
+	require.Len(m, there, want)
+	return only
+}
+
+func TestAMatchIsMadeAndTakenAway(t *testing.T) {
+	m := newMatches(t)
+	m.run("w1", map[string]string{"app": "web"})
+	m.evaluate()
+	require.Equal(t, &activities.Settled{}, m.mustSettle())
+	first := m.agrees(1)
+	require.Equal(t, plan.DeploymentID(m.tenant.ContextID, "side"), first.Labels[plan.DeploymentLabel])
+	require.Equal(t, "web", first.Annotations["app"])
+	require.Equal(t, domain.MarkApplied, m.record().Mark)
+	require.Zero(t, m.record().Due)
+	behind, err := m.store.Behind(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, behind, m.tenant.Name, "until somebody has looked")
+	m.mustSettle()
+	behind, err = m.store.Behind(t.Context())
+	require.NoError(t, err)
+	require.NotContains(t, behind, m.tenant.Name)
+
+	m.run("w1", map[string]string{"app": "other"})
+	m.evaluate()
+	m.mustSettle()
+	second := m.agrees(1)
+	require.Equal(t, first.UID, second.UID, "annotations are changed in place")
+	require.Equal(t, "other", second.Annotations["app"])
+
+	m.run("w1", nil)
+	m.evaluate()
+	m.mustSettle()
+	second = m.agrees(1)
+	require.Equal(t, first.UID, second.UID)
+	require.NotContains(t, second.Annotations, "app", "what is not injected any more goes")
+
+	m.image("nginx:2")
+	require.NoError(t, m.store.Replace(t.Context(), m.rule))
+	m.evaluate()
+	m.mustSettle()
+	third := m.agrees(1)
+	require.NotEqual(t, first.UID, third.UID)
+	require.Equal(t, "nginx:2", third.Spec.Containers[0].Image)
+
+	m.end("w1")
+	m.evaluate()
+	m.mustSettle()
+	m.agrees(0)
+	require.Empty(t, m.records())
+}
+
+func TestManyMatches(t *testing.T) {
+	m := newMatches(t)
+	for i := range 20 {
+		m.run(fmt.Sprint("w", i), nil)
+	}
+	m.evaluate()
+	m.mustSettle()
+	m.agrees(20)
+	for i := range 10 {
+		m.end(fmt.Sprint("w", i))
+	}
+	m.evaluate()
+	m.mustSettle()
+	m.agrees(10)
+}
+
+func TestAnObjectOfSomebodyElseIsLeftAlone(t *testing.T) {
+	m := newMatches(t)
+	m.run("w1", nil)
+	m.evaluate()
+	m.mustSettle()
+	name := m.agrees(1).Name
+	m.end("w1")
+	m.evaluate()
+	m.mustSettle()
+
+	pod := &unstructured.Unstructured{}
+	require.NoError(t, pod.UnmarshalJSON(m.rule.Spec.RuleTemplate))
+	pod.SetName(name)
+	theirs, err := m.client.Resource(pods).Namespace(m.tenant.Namespace()).Create(t.Context(), pod, metav1.CreateOptions{})
+	require.NoError(t, err)
+	m.run("w1", nil)
+	m.evaluate()
+	m.mustSettle()
+	r := m.record()
+	require.Nil(t, r.Made)
+	require.Equal(t, domain.MarkRefused, r.Mark)
+	require.Contains(t, r.Reason, "NameConflict")
+	require.Zero(t, r.Due)
+	m.end("w1")
+	m.evaluate()
+	m.mustSettle()
+	require.Empty(t, m.records())
+	left := m.pods()
+	require.Len(t, left, 1)
+	require.Equal(t, theirs.GetUID(), left[0].UID)
+	require.Equal(t, theirs.GetResourceVersion(), left[0].ResourceVersion)
+}
+
+// TestAMatchWhoseWorkerDies goes on from each state in which a worker that dies can leave a match.
+func TestAMatchWhoseWorkerDies(t *testing.T) {
+	m := newMatches(t)
+	m.run("w1", nil)
+	m.evaluate()
+	due := m.record()
+	made := func() domain.Match {
+		rules := match.CompileAll(m.tenant, []*domain.WorkloadRule{m.rule})
+		r, reason := rules[0].Resource(m.tenant, nil, m.workloads["w1"])
+		require.Nil(t, reason)
+		return match.Sending(due, r, m.now)
+	}
+	write := func(r domain.Match) {
+		t.Helper()
+		require.NoError(t, m.store.WriteMatches(t.Context(), m.tenant.Name, []domain.Match{r}, nil))
+	}
+	write(made()) // it has died before the create
+	m.mustSettle()
+	first := m.agrees(1)
+
+	sent := made() // or its answer was lost
+	sent.Revision = m.record().Revision
+	write(sent)
+	m.mustSettle()
+	require.Equal(t, first.UID, m.agrees(1).UID)
+
+	m.end("w1")
+	m.evaluate()
+	before := m.record()
+	write(match.Withdrawing(before)) // it has died before the delete
+	m.mustSettle()
+	m.agrees(0)
+
+	before.Mark, before.Revision = domain.MarkDeleting, 0 // or its answer was lost
+	write(before)
+	m.mustSettle()
+	require.Empty(t, m.records())
+}
+
+func TestACreateThatMayBeOnItsWayIsWaitedFor(t *testing.T) {
+	m := newMatches(t)
+	m.run("w1", nil)
+	m.evaluate()
+	rules := match.CompileAll(m.tenant, []*domain.WorkloadRule{m.rule})
+	r, _ := rules[0].Resource(m.tenant, nil, m.workloads["w1"])
+	require.NoError(t, m.store.WriteMatches(t.Context(), m.tenant.Name, []domain.Match{match.Sending(m.record(), r, m.now)}, nil))
+	m.end("w1")
+	m.evaluate()
+	out := m.mustSettle()
+	require.True(t, out.Next.After(m.now), "that nothing is there does not say that nothing comes")
+	require.NotNil(t, m.record().Made)
+
+	kubetest.MakeNamespace(t, m.client, m.tenant.Namespace())
+	late := &unstructured.Unstructured{}
+	require.NoError(t, late.UnmarshalJSON(r.Manifest))
+	_, err := m.client.Resource(pods).Namespace(m.tenant.Namespace()).Create(t.Context(), late, metav1.CreateOptions{})
+	require.NoError(t, err)
+	m.now = out.Next
+	m.mustSettle()
+	m.agrees(0)
+	require.Empty(t, m.records())
+}
+
+func TestWhatIsGoneIsMadeAgain(t *testing.T) {
+	m := newMatches(t)
+	m.run("w1", nil)
+	m.evaluate()
+	m.mustSettle()
+	wait := time.Second
+	for range 3 {
+		pod := m.agrees(1)
+		require.NoError(t, m.client.Resource(pods).Namespace(pod.Namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{}))
+		gone := m.record()
+		gone.Due = m.now
+		require.NoError(t, m.store.WriteMatches(t.Context(), m.tenant.Name, []domain.Match{gone}, nil))
+		out := m.mustSettle()
+		require.WithinDuration(t, m.now.Add(wait), out.Next, time.Millisecond)
+		require.Empty(t, m.pods())
+		m.now, wait = out.Next, 2*wait
+		m.mustSettle()
+	}
+	m.agrees(1)
+}
+
+func TestAMatchThatOutlivesItsDeletion(t *testing.T) {
+	m := newMatches(t)
+	m.run("w1", nil)
+	m.evaluate()
+	m.mustSettle()
+	pod := m.agrees(1)
+	hold := func(list string) {
+		t.Helper()
+		_, err := m.client.Resource(pods).Namespace(pod.Namespace).Patch(t.Context(), pod.Name, types.MergePatchType,
+			[]byte(`{"metadata":{"finalizers":`+list+`}}`), metav1.PatchOptions{})
+		require.NoError(t, err)
+	}
+	hold(`["drover.io/held"]`)
+	m.image("nginx:2")
+	require.NoError(t, m.store.Replace(t.Context(), m.rule))
+	m.evaluate()
+	out := m.mustSettle()
+	require.Equal(t, pod.UID, m.agrees(1).UID, "never two for a match")
+	require.Equal(t, domain.MarkLeaving, m.record().Mark)
+	require.Contains(t, m.record().Reason, "drover.io/held")
+	hold(`[]`)
+	m.now = out.Next
+	m.mustSettle()
+	require.Equal(t, "nginx:2", m.agrees(1).Spec.Containers[0].Image)
+}
+
+func TestARefusedMatch(t *testing.T) {
+	m := newMatches(t)
+	m.image("") // clusters want one
+	require.NoError(t, m.store.Replace(t.Context(), m.rule))
+	m.run("w1", nil)
+	m.evaluate()
+	require.Equal(t, &activities.Settled{}, m.mustSettle())
+	r := m.record()
+	require.Equal(t, domain.MarkRefused, r.Mark)
+	require.Contains(t, r.Reason, "image")
+	require.Zero(t, r.Due)
+	m.image("nginx:1")
+	require.NoError(t, m.store.Replace(t.Context(), m.rule))
+	m.evaluate()
+	m.mustSettle()
+	m.agrees(1)
+}
+
+func TestAMatchOfAClusterThatIsAway(t *testing.T) {
+	m := newMatches(t)
+	m.run("w1", nil)
+	m.evaluate()
+	there := m.kubeconfig
+	m.kubeconfig = elsewhere(t, there)
+	require.Equal(t, &activities.Settled{Away: true}, m.mustSettle())
+	require.False(t, m.record().Due.IsZero())
+	require.NotNil(t, m.record().Made, "it may have been sent")
+}
+
+// TestAFrozenWorkerMakesNoMatch freezes a worker between the record and the request.
+func TestAFrozenWorkerMakesNoMatch(t *testing.T) {
+	m := newMatches(t)
+	m.run("w1", nil)
+	m.evaluate()
+	var now atomic.Int64
+	x := lease.New(func() lease.Instant { return lease.Instant{Boot: time.Duration(now.Load())} }, lease.Instant{}, time.Hour)
+	t.Cleanup(x.Close)
+	m.context = lease.With(t.Context(), x)
+	m.match.Store = frozenStore{m.store, func() { now.Store(int64(time.Hour)) }}
+	_, err := m.settle()
+	require.ErrorContains(t, err, lease.ErrLost.Error())
+	require.Empty(t, m.pods())
+	require.NotNil(t, m.record().Made)
+}
+
+// frozenStore freezes the process when it has written records.
+type frozenStore struct {
+	*store.Store
+	freeze func()
+}
+
+func (s frozenStore) WriteMatches(ctx context.Context, tenant string, write, remove []domain.Match) error {
+	defer s.freeze()
+	return s.Store.WriteMatches(ctx, tenant, write, remove)
+}
+
+// elsewhere is a kubeconfig that leads nowhere.
+func elsewhere(t *testing.T, kubeconfig []byte) []byte {
+	t.Helper()
+	config, err := clientcmd.Load(kubeconfig)
+	require.NoError(t, err)
+	for _, c := range config.Clusters {
+		c.Server = "https://127.0.0.1:1"
+	}
+	data, err := clientcmd.Write(*config)
+	require.NoError(t, err)
+	return data
+}

@@ -1,0 +1,23 @@
+package engine
+
+import (
+	"context"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/workflows"
+)
+
+// Settle has the matches of a tenant settled that are due. Whoever marks them calls it afterwards; a call that does not get
+// through is made up for within workflows.BehindInterval.
+func (e *Engine) Settle(ctx context.Context, tenant string) error {
+	return e.call(ctx, func(ctx context.Context) error {
+		id := workflows.TenantID(tenant)
+		_, err := e.temporal.SignalWithStartWorkflow(ctx, id, workflows.SettleSignal, nil, client.StartWorkflowOptions{
+			ID: id, TaskQueue: workflows.LifecycleQueue,
+			TypedSearchAttributes: workflows.TenantAttributes(tenant), StaticSummary: workflows.TenantSummary(tenant),
+		}, workflows.SettleTenantName, activities.TenantInput{Tenant: tenant})
+		return err
+	})
+}

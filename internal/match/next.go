@@ -1,0 +1,261 @@
+package match
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// How a record that is due is settled, one step after the other, by who acts on clusters. Each of the functions below that
+// return a record says what is to be stored; the one that comes before a request is stored before that is sent.
+//
+//	Next → Rest, or Forget the record
+//	     → Look at what is there: nothing → Gone; ours → Kept, or annotated; somebody else's → Taken
+//	     → Send (stored), create → Settled, Taken, Refused, or Later
+//	     → Withdraw (stored), delete → Withdrawn, Later, or Stuck
+
+// Step is what is to be done next for a record.
+type Step int
+
+// The steps.
+const (
+	Forget   Step = iota // nothing is wanted, and nothing is there: the record goes
+	Rest                 // nothing can be made now
+	Create               // nothing is there by our doing: it is to be made
+	Look                 // it may be there as it is wanted
+	Withdraw             // what was made is to be deleted, for good or because another one is wanted
+)
+
+// Next decides what is to be done for a record that is due.
+func Next(m *domain.Match) Step {
+	switch made := m.Made; {
+	case made == nil && m.Wanted == nil:
+		return Forget
+	case made == nil && !m.IsWanted():
+		return Rest
+	case made == nil:
+		return Create
+	case m.Mark.ToDelete(), !m.IsWanted(), made.Spec != m.Wanted.Spec, made.Cluster != m.Wanted.Cluster:
+		return Withdraw
+	default:
+		return Look
+	}
+}
+
+// The waits of what is tried again.
+const (
+	// firstAgain and longestAgain are before what was gone, or did not get through, is tried again; it doubles.
+	firstAgain   = time.Second
+	longestAgain = 5 * time.Minute
+	// longestWait is between two looks at what is being deleted.
+	longestWait = 30 * time.Second
+	// lives is how long an object has to have been there for the waits to begin anew when it is gone.
+	lives = 10 * time.Minute
+	// arrives is how long a create whose answer nobody got may be on its way.
+	arrives = 3 * time.Second
+)
+
+// again is the wait after so many attempts.
+func again(attempts int) time.Duration {
+	wait := firstAgain
+	for range attempts {
+		if wait = 2 * wait; wait >= longestAgain {
+			return longestAgain
+		}
+	}
+	return wait
+}
+
+// Sending is the record when r is about to be created.
+func Sending(m domain.Match, r *Resource, now time.Time) domain.Match {
+	m.Made = &domain.Made{
+		Cluster: r.Cluster, Group: r.ID.Group, Version: r.ID.Version, Kind: r.ID.Kind, Namespace: r.ID.Namespace, Name: r.ID.Name,
+		Spec: r.Spec, Annotations: r.Annotations, Sent: now,
+	}
+	m.Mark, m.Reason = domain.MarkSent, ""
+	return m
+}
+
+// Unsent is the record when what was sent, without an answer, is not there: it is sent again at once.
+func Unsent(m domain.Match) domain.Match {
+	m.Made, m.Mark = nil, domain.MarkPending
+	return m
+}
+
+// Doomed is the record when what is there is not what is wanted: it is deleted, and made anew.
+func Doomed(m domain.Match) domain.Match {
+	m.Mark = domain.MarkDoomed
+	return m
+}
+
+// Annotated is the record when what is there has the annotations of r.
+func Annotated(m domain.Match, r *Resource) domain.Match {
+	made := *m.Made
+	made.Annotations = r.Annotations
+	m.Made = &made
+	return m
+}
+
+// Annotations are the annotations of an object that are to be another, nil for none any more, so that it has those of r. Ours are
+// the names of those that we have set; what others have said stays.
+func Annotations(have map[string]string, ours []string, r *Resource) map[string]*string {
+	want := annotationsOf(r.Manifest)
+	changed := map[string]*string{}
+	for name, value := range want {
+		if is, ok := have[name]; !ok || is != value {
+			changed[name] = &value
+		}
+	}
+	for _, name := range ours {
+		_, wanted := want[name]
+		if _, there := have[name]; there && !wanted {
+			changed[name] = nil
+		}
+	}
+	return changed
+}
+
+func annotationsOf(manifest []byte) map[string]string {
+	var o struct {
+		Metadata struct {
+			Annotations map[string]string `json:"annotations"`
+		} `json:"metadata"`
+	}
+	_ = json.Unmarshal(manifest, &o) // it is ours
+	return o.Metadata.Annotations
+}
+
+// Due are the records of which something is due that may be done at a time, those first that have been for longest; next is when
+// more may be done, zero for never.
+func Due(records []domain.Match, now time.Time) (due []domain.Match, next time.Time) {
+	for i := range records {
+		switch m := &records[i]; {
+		case m.Due.IsZero():
+		case !m.Next.After(now):
+			due = append(due, *m)
+		case next.IsZero() || m.Next.Before(next):
+			next = m.Next
+		}
+	}
+	slices.SortStableFunc(due, func(a, b domain.Match) int { return a.Due.Compare(b.Due) })
+	return due, next
+}
+
+// LabelTenant is the label of a tenant's namespace: its context id.
+const LabelTenant = "drover.io/tenant"
+
+// Namespace is the namespace in which a tenant's matches are. It carries no label of a deployment: nothing is to report on it.
+func Namespace(t *domain.Tenant, name string) *Resource {
+	metadata := map[string]any{"name": name}
+	if name == t.Namespace() {
+		metadata["labels"] = map[string]any{LabelTenant: t.ContextID}
+	}
+	return &Resource{
+		Cluster: t.ClusterName(), ID: plan.ResourceID{Version: "v1", Kind: "Namespace", Name: name},
+		Manifest: encode(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}),
+	}
+}
+
+// Settled is the record when what is wanted is there.
+func Settled(m domain.Match, uid string) domain.Match {
+	made := *m.Made
+	made.UID = uid
+	m.Made, m.Mark, m.Reason, m.Due, m.Next = &made, domain.MarkApplied, "", time.Time{}, time.Time{}
+	return m
+}
+
+// Rested is the record when nothing can be made: Wanted says why.
+func Rested(m domain.Match) domain.Match {
+	m.Mark, m.Due, m.Next = domain.MarkPending, time.Time{}, time.Time{}
+	if m.Wanted.Failed {
+		m.Mark = domain.MarkRefused
+	}
+	return m
+}
+
+// Taken is the record when somebody else has an object of the name.
+func Taken(m domain.Match) domain.Match {
+	return Refused(m, "NameConflict: the cluster has an object of this name that was not made for the match; it is left alone")
+}
+
+// Refused is the record when the cluster has refused what is wanted, and has nothing of it.
+func Refused(m domain.Match, why string) domain.Match {
+	m.Made, m.Mark, m.Reason, m.Due, m.Next = nil, domain.MarkRefused, why, time.Time{}, time.Time{}
+	return m
+}
+
+// Gone is the record when what was made is not there any more, though it is wanted: it is made again after a while, the longer
+// the more often that was so.
+func Gone(m domain.Match, why string, now time.Time) domain.Match {
+	if now.Sub(m.Made.Sent) > lives {
+		m.Attempts = 0
+	}
+	m.Made, m.Mark, m.Reason = nil, domain.MarkPending, why
+	m.Next = now.Add(again(m.Attempts))
+	m.Attempts++
+	return m
+}
+
+// Later is the record when the cluster could not do it now.
+func Later(m domain.Match, why string, now time.Time) domain.Match {
+	m.Reason = why
+	m.Next = now.Add(again(m.Attempts))
+	m.Attempts++
+	return m
+}
+
+// Withdrawing is the record when what was made is about to be deleted.
+func Withdrawing(m domain.Match) domain.Match {
+	m.Mark = domain.MarkDeleting
+	return m
+}
+
+// Arriving is until when a create may still be on its way whose answer nobody got; zero when none may. As long as one may, that
+// nothing is there does not say that nothing will be.
+func Arriving(m *domain.Match, now time.Time) (until time.Time) {
+	if m.Made == nil || m.Made.UID != "" || m.Made.Sent.IsZero() {
+		return time.Time{}
+	}
+	if until = m.Made.Sent.Add(arrives); !now.Before(until) {
+		return time.Time{}
+	}
+	return until
+}
+
+// Evicted is the record when a node has given the object up: it is deleted, and made again after a while, as one that is gone.
+func Evicted(m domain.Match, now time.Time) domain.Match {
+	gone := Gone(m, "", now)
+	m.Mark, m.Attempts = domain.MarkDoomed, gone.Attempts
+	return m
+}
+
+// Withdrawn is the record when what was made is gone.
+func Withdrawn(m domain.Match, now time.Time) domain.Match {
+	m.Made, m.Mark, m.Reason, m.Next = nil, domain.MarkPending, "", time.Time{}
+	if m.Attempts > 0 {
+		m.Next = now.Add(again(m.Attempts - 1))
+	}
+	return m
+}
+
+// Leaving is the record when what is deleted is still there, and why.
+func Leaving(m domain.Match, why string, now time.Time) domain.Match {
+	m.Mark = domain.MarkLeaving
+	return Waiting(m, why, now)
+}
+
+// Waiting is the record when something is waited for that takes as long as it takes: a finalizer, say. Nobody needs to know at
+// once that it is over after an hour.
+func Waiting(m domain.Match, why string, now time.Time) domain.Match {
+	m.Reason, m.Next = why, now.Add(min(max(now.Sub(m.Due)/4, firstAgain), longestWait))
+	return m
+}
+
+// Stuck is the record when the cluster refuses to delete what was made. That is tried again.
+func Stuck(m domain.Match, why string, now time.Time) domain.Match {
+	m.Mark, m.Reason, m.Next = domain.MarkDoomed, why, now.Add(longestAgain)
+	return m
+}
