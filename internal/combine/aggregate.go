@@ -164,14 +164,21 @@ func (c counters) aggregate(status map[string]any, targets []Reported) {
 // shortOf adds how many there should be, which differs between clusters: a cluster that has fewer than it should must not look
 // complete because another needs few.
 func (c counters) shortOf(status map[string]any, targets []Reported) {
-	least := targets[0].counter(c.desired)
+	// What a cluster wanted of an earlier generation is not there of this one.
+	wants := func(t *Reported) int64 {
+		if t.late() {
+			return max(1, t.told(c.desired))
+		}
+		return t.told(c.desired)
+	}
+	least := wants(&targets[0])
 	for i := range targets {
-		least = min(least, targets[i].counter(c.desired))
+		least = min(least, wants(&targets[i]))
 	}
 	wanted := int64(-1) // the least of a cluster that is short
 	short := map[string]int64{}
 	for i := range targets {
-		desired := targets[i].counter(c.desired)
+		desired := wants(&targets[i])
 		for _, name := range c.least {
 			if lacks := desired - targets[i].counter(name); lacks > 0 {
 				short[name] = max(short[name], lacks)
@@ -274,9 +281,15 @@ func conditions(targets []Reported) (all []any) {
 		list, _ := targets[i].Status["conditions"].([]any)
 		for _, one := range list {
 			condition, _ := one.(map[string]any)
-			if kind, ok := condition["type"].(string); ok && kind != "" && has[i][kind] == nil {
-				has[i][kind], kinds[kind] = condition, true
+			kind, ok := condition["type"].(string)
+			if !ok || kind == "" || has[i][kind] != nil {
+				continue
 			}
+			kinds[kind] = true
+			if condition["status"] == "True" && targets[i].late() && !isBadWhenTrue(kind) {
+				continue // that it was well says nothing of the object as it is
+			}
+			has[i][kind] = condition
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {

@@ -1,0 +1,84 @@
+package expression_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/expression"
+)
+
+var environment = expression.NewEnvironment(cel.Variable("object", cel.MapType(cel.StringType, cel.DynType)))
+
+func program(t *testing.T, text string) *expression.Program {
+	t.Helper()
+	checked, faults := environment.Compile(text)
+	require.Empty(t, faults)
+	p, err := environment.Program(checked)
+	require.NoError(t, err)
+	return p
+}
+
+func TestFaultsHavePositions(t *testing.T) {
+	for text, want := range map[string][]string{
+		" ":            {"has no expression"},
+		"1 +":          {"line 1, column 4: Syntax error"},
+		"1 +\n  a + b": {"line 2, column 3: undeclared reference to 'a'", "line 2, column 7: undeclared reference to 'b'"},
+		"[1].all(a, [1].all(b, [1].all(c, [1].all(d, true))))": {"line 1, column 41: comprehension exceeds nesting limit"},
+		strings.Repeat("1 + ", 1100) + "1":                     {"expression code point size exceeds limit"},
+	} {
+		_, faults := environment.Compile(text)
+		require.Len(t, faults, len(want), "%v", faults)
+		for i, f := range faults {
+			require.True(t, strings.HasPrefix(f.String(), want[i]), "%s", f)
+		}
+	}
+}
+
+// TestBounds: cost ends what is expensive; time ends macros, and nothing else takes long.
+func TestBounds(t *testing.T) {
+	list := make([]any, 100)
+	vars := map[string]any{"object": map[string]any{"a": list}}
+	_, err := program(t, "object.a.all(x, object.a.all(y, object.a.all(z, x == z)))").Eval(time.Hour, vars)
+	require.ErrorContains(t, err, "cost limit exceeded")
+	_, err = program(t, "object.a.all(x, x == null)").Eval(-time.Second, vars)
+	require.True(t, errors.Is(err, expression.ErrTooLong), "%v", err)
+	v, err := program(t, "object.a.size()").Eval(-time.Second, vars)
+	require.NoError(t, err)
+	require.Equal(t, types.Int(100), v)
+}
+
+// TestRewrite: what is put in place of a part is checked again, and stands where the part stood.
+func TestRewrite(t *testing.T) {
+	rewrite := func(to string) (*cel.Ast, []expression.Fault) {
+		checked, faults := environment.Compile("1 == 1 && [1].all(x,\n  object.a == dyn(x))")
+		require.Empty(t, faults)
+		return environment.Rewrite(checked, func(ctx *cel.OptimizerContext, a *ast.AST) {
+			ast.PostOrderVisit(a.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+				if e.Kind() == ast.SelectKind {
+					e.SetKindCase(ctx.NewIdent(to))
+				}
+			}))
+		})
+	}
+	changed, faults := rewrite("object")
+	require.Empty(t, faults)
+	p, err := environment.Program(changed)
+	require.NoError(t, err)
+	v, err := p.Eval(time.Hour, map[string]any{"object": map[string]any{"a": int64(1)}})
+	require.NoError(t, err)
+	require.Equal(t, types.False, v, "a map is not 1")
+	_, faults = rewrite("nobody")
+	require.Equal(t, []expression.Fault{{Line: 2, Column: 9, Message: "undeclared reference to 'nobody' (in container '')"}}, faults)
+}
+
+func TestOneLine(t *testing.T) {
+	require.Equal(t, "a b", expression.OneLine(" a\n\tb ", 10))
+	require.Equal(t, "éé…", expression.OneLine("ééé", 5))
+}
