@@ -229,9 +229,10 @@ type world struct {
 	hub        *notify.Hub
 	ready      map[string]func(context.Context) error
 	log        *bytes.Buffer
-	contexts   int      // made by put
-	reached    []string // kubeconfigs that were tried
-	unreached  error    // why clusters cannot be reached
+	contexts   int       // made by put
+	stored     time.Time // what the clock of the store says; the time there is when zero
+	reached    []string  // kubeconfigs that were tried
+	unreached  error     // why clusters cannot be reached
 }
 
 func (w *world) reach(_ context.Context, kubeconfig []byte) error {
@@ -258,10 +259,16 @@ type deps struct {
 // newWorldWith lets change put other parts in; it may be nil.
 func newWorldWith(t testing.TB, change func(w *world, d *deps, instances *service.Instances)) *world {
 	t.Helper()
-	db := storetest.Open(t, store.Config{})
+	w := &world{operations: &operations{}, ready: map[string]func(context.Context) error{}, log: &bytes.Buffer{}}
+	db := storetest.Open(t, store.Config{Now: func() time.Time {
+		if !w.stored.IsZero() {
+			return w.stored
+		}
+		return time.Now()
+	}})
+	w.store = db
 	sealer, err := secret.Parse("test:" + strings.Repeat("A", 43) + "=")
 	require.NoError(t, err)
-	w := &world{store: db, operations: &operations{}, ready: map[string]func(context.Context) error{}, log: &bytes.Buffer{}}
 	w.statuses = notifytest.New(1, 1, 2)
 	w.hub, err = notify.New(notify.Of(w.statuses), notify.Options{Interval: time.Millisecond, Backlog: 5, Now: func() time.Time { return now }}, prometheus.NewRegistry())
 	require.NoError(t, err)

@@ -20,8 +20,8 @@ func NewMasker(key []byte) Masker { return Masker{key} }
 
 // Mask is the manifest with digests in place of what Secrets in it hold, wherever they are: the names stay, and so does
 // whether a value has changed (HMAC-SHA256 of what it decodes to). Within is what the digests are comparable in, a project
-// say: whoever may deploy elsewhere cannot have others' values tried out there. A copy of the object in an annotation is
-// masked with it. A manifest without a Secret stays as it is.
+// say: whoever may deploy elsewhere cannot have others' values tried out there. The annotations of a Secret
+// are masked with it, and so is a copy of any object in an annotation. A manifest without a Secret stays as it is.
 func (m Masker) Mask(within string, manifest json.RawMessage) json.RawMessage {
 	if !bytes.Contains(manifest, []byte("Secret")) {
 		return manifest
@@ -82,8 +82,8 @@ func (m masking) mask(v any, listed bool) {
 	case map[string]any:
 		if metadata, ok := v["metadata"].(map[string]any); ok {
 			if annotations, ok := metadata["annotations"].(map[string]any); ok {
-				for _, name := range lastApplied {
-					if annotations[name] != nil {
+				for name := range annotations {
+					if isSecret(v, listed) || slices.Contains(lastApplied, name) {
 						annotations[name] = m.digest(annotations[name], false)
 					}
 				}

@@ -24,9 +24,9 @@ func TestMask(t *testing.T) {
 			`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"data":{"p":"aHVudGVyMg=="},"stringData":{"q":"hunter2"},"type":"Opaque"}`,
 			`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"data":{"p":"` + hunter2 + `"},"stringData":{"q":"` + hunter2 + `"},"type":"Opaque"}`,
 		},
-		"a copy of the whole object": {
-			`{"apiVersion":"v1","kind":"Secret","metadata":{"annotations":{"` + copied + `":"hunter2","other":"stays"}}}`,
-			`{"apiVersion":"v1","kind":"Secret","metadata":{"annotations":{"` + copied + `":"` + hunter2 + `","other":"stays"}}}`,
+		"annotations, and a copy of the whole object": {
+			`{"apiVersion":"v1","kind":"Secret","metadata":{"annotations":{"` + copied + `":"hunter2","other":"hunter2"},"labels":{"a":"b"}}}`,
+			`{"apiVersion":"v1","kind":"Secret","metadata":{"annotations":{"` + copied + `":"` + hunter2 + `","other":"` + hunter2 + `"},"labels":{"a":"b"}}}`,
 		},
 		"in a list": {
 			`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Secret","data":{"p":"aHVudGVyMg=="}},{"apiVersion":"v1","kind":"ConfigMap","data":{"a":"b"}}]}`,

@@ -263,7 +263,7 @@ func (s *Set) input(e *entry, r *view.Row) (*Input, error) {
 	}
 	if why := r.Why(); why != nil {
 		p.Stale, in.Reason = true, cmp.Or(why.Reason, in.Reason)
-		if !why.LastSeen.IsZero() {
+		if r.Observed && !why.LastSeen.IsZero() { // of what was never reported, nothing has become old
 			since := why.LastSeen.UTC()
 			p.StaleSince = &since
 		}
