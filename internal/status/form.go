@@ -63,18 +63,11 @@ func (f *form) body(out *stream, q Query) *body {
 
 // form is the one in which documents of type t are written.
 func (s *Source) form(t Type) *form {
-	f := forms[s.Subject]
+	f := subjects[s.Subject]
 	if t == TypeDeployed || t == TypeReady {
 		return f.camel
 	}
 	return f.kebab
-}
-
-// forms are those of EMCO up to 21.03 and of 22.x.
-var forms = map[Subject]struct{ kebab, camel *form }{
-	SubjectGroup:    {&kebab, &camel},
-	SubjectNetworks: {&kebabNetworks, &camelNetworks},
-	SubjectCloud:    {&camelCloud, &camelCloud}, // EMCO up to 21.03 has none
 }
 
 // clusterState is EMCO's word for where a resource stands in its cluster. TypeCluster has the first three, TypeReady all

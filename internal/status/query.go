@@ -83,24 +83,6 @@ func (q Query) ContextID(h domain.History) (string, error) {
 	}
 }
 
-// For is the query as it asks for a document of the subject: what such documents do not have it does not ask for.
-func (q Query) For(subject Subject) Query {
-	switch subject {
-	case SubjectNetworks: // EMCO ignores it
-		q.List = ListNone
-	case SubjectCloud: // EMCO has neither the old types nor apps
-		if q.Type != TypeDeployed {
-			q.Type = TypeReady
-		}
-		if q.List == ListApps {
-			q.List = ListNone
-		}
-		q.Apps = nil
-	default:
-	}
-	return q
-}
-
 // Reported says that the answer is about what clusters report: Source.Observations is read, and of what is
 // known of the rsync resources only their identities and the connectivity of clusters are looked at. Lists
 // of apps and clusters do not ask what clusters report.

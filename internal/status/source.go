@@ -8,24 +8,6 @@ import (
 	"github.com/drover-io/drover/internal/view"
 )
 
-// Subject is what a document is about.
-type Subject string
-
-// The subjects.
-const (
-	SubjectGroup    Subject = ""         // a deployment intent group
-	SubjectNetworks Subject = "networks" // the network intents of a cluster
-	SubjectCloud    Subject = "cloud"    // a logical cloud
-)
-
-// SubjectOf is what the documents of an owner are about.
-func SubjectOf(owner domain.Key) Subject {
-	if n := domain.OwnerNoun(owner); n != nil {
-		return Subject(n.Owner.Document)
-	}
-	return SubjectGroup // where many of them stand
-}
-
 // Source is what is known of a resource with a lifecycle and one of its app contexts (Query.ContextID).
 type Source struct {
 	Subject Subject
@@ -76,20 +58,8 @@ func (s *Source) check(q Query) error {
 	names := s.Names()
 	for _, name := range q.Apps {
 		if !slices.Contains(names, name) {
-			return fail.New(fail.Invalid, "Filter app %s not in list of apps for %s", name, s.holder())
+			return fail.New(fail.Invalid, "Filter app %s not in list of apps for %s", name, subjects[s.Subject].holder(s))
 		}
 	}
 	return nil
-}
-
-// holder is what the apps of a context belong to.
-func (s *Source) holder() string {
-	switch s.Subject {
-	case SubjectNetworks:
-		return "cluster " + s.Name
-	case SubjectCloud:
-		return "logical cloud " + s.Name
-	default:
-		return "composite app " + s.CompositeApp
-	}
 }
