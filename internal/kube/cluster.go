@@ -75,8 +75,8 @@ func (c *Cluster) fresh() bool {
 // Answers counts what has answered requests in the cluster's place.
 func (c *Cluster) Answers() int64 { return c.answers.Load() }
 
-// doubt makes the next Get ask for the credentials.
-func (c *Cluster) doubt() { c.checked.Store(0) }
+// recheck makes the next Get ask for the credentials.
+func (c *Cluster) recheck() { c.checked.Store(0) }
 
 func (c *Cluster) close() { c.transport.closeIdle() }
 

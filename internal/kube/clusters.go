@@ -167,7 +167,7 @@ func (k *Clients[K]) Renew(ctx context.Context, wanted func(K) bool) error {
 	g.SetLimit(renewedAtOnce)
 	for i, name := range names {
 		if c, ok := k.clients.Peek(name); ok {
-			c.doubt()
+			c.recheck()
 			g.Go(func() error {
 				_, errs[i] = k.Get(ctx, name)
 				return nil

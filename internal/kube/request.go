@@ -108,7 +108,7 @@ func (c *Cluster) check(method string, answer *http.Response) error {
 		return err
 	}
 	if answer.StatusCode == http.StatusUnauthorized {
-		c.doubt()
+		c.recheck()
 	}
 	return statusError(method, answer, body)
 }
