@@ -36,7 +36,7 @@ func (r *rules) pass(ctx context.Context, verb door.Verb, id string, work func(c
 // Create implements universe.WorkloadRuleServiceServer.
 func (r *rules) Create(ctx context.Context, in *universe.CreateRequest) (*universe.CreateResponse, error) {
 	return &universe.CreateResponse{}, r.pass(ctx, door.Create, in.GetRule().GetId(), func(ctx context.Context, s door.Service, tenant domain.Key) error {
-		rule, err := ruleOf(in.GetRule(), tenant)
+		rule, err := RuleOf(in.GetRule(), tenant)
 		if err == nil {
 			err = s.Create(ctx, rule)
 		}
@@ -47,7 +47,7 @@ func (r *rules) Create(ctx context.Context, in *universe.CreateRequest) (*univer
 // Update implements universe.WorkloadRuleServiceServer.
 func (r *rules) Update(ctx context.Context, in *universe.UpdateRequest) (*universe.UpdateResponse, error) {
 	return &universe.UpdateResponse{}, r.pass(ctx, door.Put, in.GetRule().GetId(), func(ctx context.Context, s door.Service, tenant domain.Key) error {
-		rule, err := ruleOf(in.GetRule(), tenant)
+		rule, err := RuleOf(in.GetRule(), tenant)
 		if err == nil {
 			err = s.Replace(ctx, rule)
 		}
@@ -113,8 +113,8 @@ func missing(path string) error {
 	return p.Err()
 }
 
-// ruleOf is a rule of a tenant as it was sent; whether it may be stored is not asked.
-func ruleOf(in *universe.Rule, tenant domain.Key) (*domain.WorkloadRule, error) {
+// RuleOf is a rule of a tenant as it was sent; whether it may be stored is not asked.
+func RuleOf(in *universe.Rule, tenant domain.Key) (*domain.WorkloadRule, error) {
 	data := in.GetData()
 	switch {
 	case in == nil:
@@ -144,7 +144,7 @@ func ruleOf(in *universe.Rule, tenant domain.Key) (*domain.WorkloadRule, error) 
 	return rule, nil
 }
 
-// protoOf is the opposite of ruleOf.
+// protoOf is the opposite of RuleOf.
 func protoOf(rule *domain.WorkloadRule) *universe.Rule {
 	spec := &rule.Spec
 	data := &universe.RuleData{
