@@ -21,3 +21,38 @@ type LeftOut struct {
 	Name   string `json:"name" bson:"name"`     // namespace/name, as far as it was said
 	Reason string `json:"reason" bson:"reason"` // why it was left out
 }
+
+// Stream is a stream of a tenant that has begun.
+type Stream struct {
+	Tenant string
+	Token  string // no other stream has it
+	// Begun is what the ledger of workloads knows of it, see WorkloadWrite.
+	Begun int64
+	// LeftOut is TenantStream.LeftOutCount of the one before, which stands until this one says otherwise.
+	LeftOut int
+}
+
+// WorkloadWrite is what a stream says of a tenant's workloads, to be stored all at once.
+type WorkloadWrite struct {
+	Begun  int64       // of the stream that says it
+	Put    []*Workload // new ones, and new states of those there are; of one that is there twice the last one counts
+	Delete []string    // the ids of those that are gone
+	// Whole says that Put and Keep are all that there are: others go.
+	Whole bool
+	Keep  []string // ids that are there as well, as they are stored
+	// Guard holds the deletions of a Whole that would take more than so many percent of what is there; 0 holds none.
+	Guard int
+	// Gone is what those that go are marked with, to be removed later; zero removes them now.
+	Gone time.Time
+	// Count and Bytes bound what a tenant may have: what is put beyond them is left out.
+	Count int
+	Bytes int64
+}
+
+// WorkloadsWritten is what came of a WorkloadWrite.
+type WorkloadsWritten struct {
+	Changed []string // the ids of those that are not as before, sorted
+	Over    []string // the ids of those that were left out since there are too many, or they are too large; sorted
+	Held    []string // the ids of those that stay since Guard holds their deletion, sorted
+	Count   int      // how many there are now
+}

@@ -1,6 +1,9 @@
 package domain
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Workload is something that runs in a tenant's cluster, as that cluster last said it: a Pod, say. It is no document of the
 // API: its id is any text that is not empty. It is never logged, and never in a workflow's history.
@@ -17,6 +20,11 @@ type Workload struct {
 	Ready    bool   `json:"ready" bson:"ready,omitempty"`
 	// Extra is what else is said of it: "labels" and "annotations", for Kubernetes.
 	Extra map[string]map[string]string `json:"extra,omitempty" bson:"extra,omitempty"`
+
+	// Held says that the last sync did not have it, and that it stays since TenantSpec.DeleteGuard holds its deletion.
+	Held bool `json:"held,omitempty" bson:"held,omitempty"`
+	// Gone is since when its cluster has not got it any more, zero as long as it has: it stays for TenantSpec.DeleteAfter.
+	Gone time.Time `json:"gone,omitzero" bson:"gone,omitempty"`
 }
 
 // Orchestrator is what runs workloads. One that has no word here is the number that the protocol has for it, such as "7".

@@ -30,6 +30,20 @@ const (
 	TenantRules = 200
 )
 
+// What a tenant's cluster may say; more is left out, and shown in the tenant's status.
+const (
+	// TenantWorkloads bounds the workloads of a tenant. Together they have Tenants bytes at the most, since a sync has all.
+	TenantWorkloads = 10_000
+	// Workload bounds a workload, in bytes. Kubernetes lets a Pod have 256 KiB of annotations.
+	Workload = 512 << 10
+	// WorkloadID bounds the id of a workload, in bytes.
+	WorkloadID = 253
+	// RuleMatches bounds the matches of a rule with a tenant's workloads.
+	RuleMatches = 1_000
+	// LeftOut is how many of those that are left out are named.
+	LeftOut = 100
+)
+
 // What archives hold. They are opened when they are uploaded, and when they are rendered; more is 422.
 const (
 	// Files bounds the entries of an archive, folders included.

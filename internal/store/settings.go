@@ -57,21 +57,19 @@ func (s *Store) setSetting(ctx context.Context, tenant, list string, token bson.
 	return kindOf(err)
 }
 
-// SettingsVersion is a text that is another one when a setting of a tenant, or of the operator, may be: "" while one is being
-// changed, when nothing that was read before can be relied on.
-func (s *Store) SettingsVersion(ctx context.Context, tenant string) (string, error) {
-	version := "0"
+// SettingsVersion is a text that is another one when a setting of a tenant, or of the operator, may be. As long as one is being
+// changed nothing that was read before can be relied on.
+func (s *Store) SettingsVersion(ctx context.Context, tenant string) (version string, changing bool, err error) {
 	for _, id := range []string{tenant, settingsOfAll} {
 		var d settingDoc
-		switch err := s.findOne(ctx, s.settings(), id, &d); {
-		case fail.Is(err, fail.NotFound):
-		case err != nil || len(d.Changing) > 0:
-			return "", err
-		default:
-			version += d.Version.Hex()
+		err := s.findOne(ctx, s.settings(), id, &d)
+		if err != nil && !fail.Is(err, fail.NotFound) {
+			return "", false, err
 		}
+		version += d.Version.Hex()
+		changing = changing || len(d.Changing) > 0
 	}
-	return version, nil
+	return version, changing, nil
 }
 
 // UnfinishedSettings are the tenants ("" for the operator) whose settings are being changed for longer than that, as is when a

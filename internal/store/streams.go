@@ -14,17 +14,10 @@ import (
 
 // streamDoc is the last stream of a tenant.
 type streamDoc struct {
-	Tenant              string        `bson:"_id"`
-	Token               bson.ObjectID `bson:"token"`   // of this stream
-	Process             string        `bson:"process"` // who reads it, by its pulse
+	Tenant              string `bson:"_id"`
+	Token               string `bson:"token"`   // of this stream
+	Process             string `bson:"process"` // who reads it, by its pulse
 	domain.TenantStream `bson:",inline"`
-}
-
-// Stream is a tenant's stream that has begun.
-type Stream struct {
-	Tenant string
-	Begun  int64 // for WriteWorkloads
-	token  bson.ObjectID
 }
 
 func (s *Store) streams() *mongo.Collection { return s.db.Collection(streams) }
@@ -32,8 +25,8 @@ func (s *Store) streams() *mongo.Collection { return s.db.Collection(streams) }
 // BeginStream begins a stream of a tenant. From then on nothing is stored of the one before, on whatever process: when that
 // has not ended in order, the ledger of workloads gets an entry that its writer does not know. Of two that begin at the same
 // time one is before the other. The process has to give pulses.
-func (s *Store) BeginStream(ctx context.Context, tenant, process string) (*Stream, error) {
-	begun := &Stream{Tenant: tenant, token: bson.NewObjectIDFromTimestamp(s.now())}
+func (s *Store) BeginStream(ctx context.Context, tenant, process string) (*domain.Stream, error) {
+	begun := &domain.Stream{Tenant: tenant, Token: bson.NewObjectIDFromTimestamp(s.now()).Hex()}
 	err := cas.Do(ctx, func() error {
 		var last streamDoc
 		err := s.findOne(ctx, s.streams(), tenant, &last)
@@ -45,11 +38,12 @@ func (s *Store) BeginStream(ctx context.Context, tenant, process string) (*Strea
 		if err := s.workloads.read(ctx, tenant, func(b *book) { begun.Begun = b.begun }); err != nil {
 			return err
 		}
-		next := streamDoc{Tenant: tenant, Token: begun.token, Process: process, TenantStream: last.TenantStream}
+		next := streamDoc{Tenant: tenant, Token: begun.Token, Process: process, TenantStream: last.TenantStream}
 		next.Since, next.Ended, next.Settled = s.now(), time.Time{}, false
 		if err := s.replaceStream(ctx, &next, last.Token, first); err != nil {
 			return err
 		}
+		begun.LeftOut = last.LeftOutCount
 		if first || last.Settled {
 			return nil
 		}
@@ -62,7 +56,7 @@ func (s *Store) BeginStream(ctx context.Context, tenant, process string) (*Strea
 }
 
 // replaceStream puts a document in place of that of an earlier stream.
-func (s *Store) replaceStream(ctx context.Context, next *streamDoc, before bson.ObjectID, first bool) error {
+func (s *Store) replaceStream(ctx context.Context, next *streamDoc, before string, first bool) error {
 	if first {
 		inserted, err := s.insertOnce(ctx, s.streams(), next)
 		if err == nil && !inserted {
@@ -79,37 +73,37 @@ func (s *Store) replaceStream(ctx context.Context, next *streamDoc, before bson.
 	return kindOf(err)
 }
 
-func ofToken(tenant string, token bson.ObjectID) bson.D {
+func ofToken(tenant string, token string) bson.D {
 	return append(byID(tenant), bson.E{Key: "token", Value: token})
 }
 
 // EndStream notes that a stream has ended. Settled says that all that was received of it is stored, and that what follows from
 // that is. When another one has begun since, that is the one that counts.
-func (s *Store) EndStream(ctx context.Context, stream *Stream, settled bool) error {
+func (s *Store) EndStream(ctx context.Context, stream *domain.Stream, settled bool) error {
 	return s.setStream(ctx, stream, bson.D{{Key: "ended", Value: s.now()}, {Key: "settled", Value: settled}})
 }
 
 // NoteStream notes what was left out, and what is held, of what a stream has said.
-func (s *Store) NoteStream(ctx context.Context, stream *Stream, left []domain.LeftOut, count int) error {
+func (s *Store) NoteStream(ctx context.Context, stream *domain.Stream, left []domain.LeftOut, count int) error {
 	return s.setStream(ctx, stream, bson.D{{Key: "leftOut", Value: left}, {Key: "leftOutCount", Value: count}})
 }
 
-func (s *Store) setStream(ctx context.Context, stream *Stream, members bson.D) error {
+func (s *Store) setStream(ctx context.Context, stream *domain.Stream, members bson.D) error {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	_, err := s.streams().UpdateOne(ctx, ofToken(stream.Tenant, stream.token), bson.D{{Key: "$set", Value: members}})
+	_, err := s.streams().UpdateOne(ctx, ofToken(stream.Tenant, stream.Token), bson.D{{Key: "$set", Value: members}})
 	return kindOf(err)
 }
 
 // StreamStands says whether a stream is the last one of its tenant. It is for those that say nothing: what one writes is
 // refused when it is not.
-func (s *Store) StreamStands(ctx context.Context, stream *Stream) (bool, error) {
+func (s *Store) StreamStands(ctx context.Context, stream *domain.Stream) (bool, error) {
 	var d streamDoc
 	err := s.findOne(ctx, s.streams(), stream.Tenant, &d)
 	if fail.Is(err, fail.NotFound) {
 		return false, nil
 	}
-	return d.Token == stream.token, err
+	return d.Token == stream.Token, err
 }
 
 // TenantStream is what is known of a tenant's last stream; the zero value when it never had one. One whose process has no
@@ -144,7 +138,7 @@ func (d *streamDoc) stream(pulse, now time.Time) domain.TenantStream {
 
 // LostStreams are the streams that have ended, or whose process has, before what follows from what they said was stored. Who
 // sees to that calls SettleStream.
-func (s *Store) LostStreams(ctx context.Context) ([]*Stream, error) {
+func (s *Store) LostStreams(ctx context.Context) ([]*domain.Stream, error) {
 	found, err := all[streamDoc](ctx, s, s.streams(), bson.D{{Key: "settled", Value: false}})
 	if err != nil || len(found) == 0 {
 		return nil, err
@@ -157,20 +151,20 @@ func (s *Store) LostStreams(ctx context.Context) ([]*Stream, error) {
 	for _, p := range pulses {
 		at[p.Watcher] = p.At
 	}
-	var lost []*Stream
+	var lost []*domain.Stream
 	for i := range found {
 		if d := &found[i]; !d.stream(at[d.Process], s.now()).Connected {
-			lost = append(lost, &Stream{Tenant: d.Tenant, token: d.Token})
+			lost = append(lost, &domain.Stream{Tenant: d.Tenant, Token: d.Token})
 		}
 	}
 	return lost, nil
 }
 
 // SettleStream notes of a lost stream that all that follows from it is stored. Nothing more is stored of it.
-func (s *Store) SettleStream(ctx context.Context, lost *Stream) error {
+func (s *Store) SettleStream(ctx context.Context, lost *domain.Stream) error {
 	d := streamDoc{}
 	err := s.findOne(ctx, s.streams(), lost.Tenant, &d)
-	if err != nil || d.Token != lost.token {
+	if err != nil || d.Token != lost.Token {
 		if fail.Is(err, fail.NotFound) {
 			err = nil
 		}

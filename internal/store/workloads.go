@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -66,31 +67,9 @@ func (s *Store) CountWorkloads(ctx context.Context, tenant string) (count int, b
 	return count, bytes, err
 }
 
-// WorkloadWrite is what a stream says of a tenant's workloads.
-type WorkloadWrite struct {
-	Put    []*domain.Workload // new ones, and new states of those there are; of one that is there twice the last one counts
-	Delete []string           // the ids of those that are gone
-	// Whole says that Put and Keep are all that there are: others go.
-	Whole bool
-	Keep  []string // ids that are there as well, as they are stored
-	// Guard holds the deletions of a Whole that would take more than so many percent of what is stored; 0 holds none.
-	Guard int
-	// Count and Bytes bound what a tenant may have: what is put beyond them is left out.
-	Count int
-	Bytes int64
-}
-
-// WorkloadsWritten is what came of a WorkloadWrite.
-type WorkloadsWritten struct {
-	Changed []string // the ids of those that are not as before, sorted
-	Over    []string // the ids of those that were left out since there are too many, or they are too large
-	Held    []string // the ids of those that stay since Guard holds their deletion, sorted
-	Count   int      // how many there are now
-}
-
-// WriteWorkloads changes the workloads of a tenant, all at once. begun is what BeginStream gave to the stream that says it:
-// Aborted when another one has begun since.
-func (s *Store) WriteWorkloads(ctx context.Context, tenant string, begun int64, w WorkloadWrite) (written WorkloadsWritten, err error) {
+// WriteWorkloads changes the workloads of a tenant, all at once. Aborted when another stream has begun since the one that says
+// it.
+func (s *Store) WriteWorkloads(ctx context.Context, tenant string, w *domain.WorkloadWrite) (written domain.WorkloadsWritten, err error) {
 	encoded := make([]put, 0, len(w.Put))
 	for _, one := range w.Put {
 		value, err := encodeValue(one)
@@ -100,21 +79,19 @@ func (s *Store) WriteWorkloads(ctx context.Context, tenant string, begun int64, 
 		encoded = append(encoded, put{one.ID, value})
 	}
 	err = s.workloads.change(ctx, tenant, func(b *book) ([]put, bool, error) {
-		if begun != noStream && b.begun != begun {
+		if b.begun != w.Begun {
 			return nil, false, fail.New(fail.Aborted, "a newer stream of tenant %q has taken the place of this one", tenant)
 		}
 		var puts []put
-		puts, written = w.decide(b, encoded)
-		return puts, false, nil
+		var err error
+		puts, written, err = decide(w, b, encoded)
+		return puts, false, err
 	})
 	return written, err
 }
 
-// noStream is the begun of who is no stream.
-const noStream = -1
-
 // decide is what is to be written of w.
-func (w *WorkloadWrite) decide(b *book, encoded []put) (puts []put, written WorkloadsWritten) {
+func decide(w *domain.WorkloadWrite, b *book, encoded []put) (puts []put, written domain.WorkloadsWritten, err error) {
 	count, bytes := len(b.values), b.bytes
 	change := map[string][]byte{}
 	size := func(id string) (int64, bool) {
@@ -127,11 +104,28 @@ func (w *WorkloadWrite) decide(b *book, encoded []put) (puts []put, written Work
 		}
 		return int64(len(id) + len(value)), true
 	}
-	remove := func(id string) {
-		if have, ok := size(id); ok {
-			count, bytes = count-1, bytes-have
-			change[id] = nil
+	// leave keeps one that is stored, in another state.
+	leave := func(id string, as func(*domain.Workload)) error {
+		one := &domain.Workload{}
+		if err := decode(b.values[id], one); err != nil {
+			return fail.Wrap(err, fail.Internal, "workload %q cannot be read", id)
 		}
+		as(one)
+		value, err := encodeValue(one)
+		have, _ := size(id)
+		bytes, change[id] = bytes-have+int64(len(id)+len(value)), value
+		return err
+	}
+	remove := func(id string) error {
+		have, ok := size(id)
+		switch {
+		case !ok:
+		case w.Gone.IsZero() || b.values[id] == nil:
+			count, bytes, change[id] = count-1, bytes-have, nil
+		case !isGone(b.values[id]):
+			return leave(id, func(one *domain.Workload) { one.Held, one.Gone = false, w.Gone })
+		}
+		return nil
 	}
 	if w.Whole {
 		listed := make(map[string]bool, len(encoded)+len(w.Keep))
@@ -142,17 +136,28 @@ func (w *WorkloadWrite) decide(b *book, encoded []put) (puts []put, written Work
 			listed[id] = true
 		}
 		var gone []string
-		for id := range b.values {
-			if !listed[id] {
+		there := 0
+		for id, value := range b.values {
+			if isGone(value) {
+				continue
+			}
+			if there++; !listed[id] {
 				gone = append(gone, id)
 			}
 		}
 		slices.Sort(gone)
-		if w.Guard > 0 && len(gone)*100 > w.Guard*len(b.values) {
+		if w.Guard > 0 && len(gone)*100 > w.Guard*there {
 			written.Held, gone = gone, nil
+			for _, id := range written.Held {
+				if err := leave(id, func(one *domain.Workload) { one.Held = true }); err != nil {
+					return nil, written, err
+				}
+			}
 		}
 		for _, id := range gone {
-			remove(id)
+			if err := remove(id); err != nil {
+				return nil, written, err
+			}
 		}
 	}
 	over := map[string]bool{}
@@ -171,7 +176,9 @@ func (w *WorkloadWrite) decide(b *book, encoded []put) (puts []put, written Work
 		count, bytes, change[p.id] = count+more, bytes-have+now, p.value
 	}
 	for _, id := range w.Delete {
-		remove(id)
+		if err := remove(id); err != nil {
+			return nil, written, err
+		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(change)) {
 		value, before := change[id], b.values[id]
@@ -182,13 +189,45 @@ func (w *WorkloadWrite) decide(b *book, encoded []put) (puts []put, written Work
 		puts = append(puts, put{id, value})
 	}
 	written.Over, written.Count = slices.Sorted(maps.Keys(over)), count
-	return puts, written
+	return puts, written, nil
 }
 
-// DeleteWorkloads removes workloads by their ids, whoever has a stream. It returns those that were there.
-func (s *Store) DeleteWorkloads(ctx context.Context, tenant string, ids []string) ([]string, error) {
-	written, err := s.WriteWorkloads(ctx, tenant, noStream, WorkloadWrite{Delete: ids})
-	return written.Changed, err
+// isGone says whether an encoded workload has a time in Gone.
+func isGone(value []byte) bool {
+	_, err := bson.Raw(value).LookupErr("gone")
+	return err == nil
+}
+
+// isHeld says whether an encoded workload is Held.
+func isHeld(value []byte) bool {
+	held, _ := bson.Raw(value).Lookup("held").BooleanOK()
+	return held
+}
+
+// RemoveHeld removes the workloads of a tenant whose deletion is held, whoever has a stream, and returns their ids, sorted.
+func (s *Store) RemoveHeld(ctx context.Context, tenant string) ([]string, error) {
+	return s.removeWorkloads(ctx, tenant, isHeld)
+}
+
+// RemoveGone removes those that are gone since a time or longer, as RemoveHeld does.
+func (s *Store) RemoveGone(ctx context.Context, tenant string, until time.Time) ([]string, error) {
+	return s.removeWorkloads(ctx, tenant, func(value []byte) bool {
+		at, ok := bson.Raw(value).Lookup("gone").TimeOK()
+		return ok && !at.After(until)
+	})
+}
+
+func (s *Store) removeWorkloads(ctx context.Context, tenant string, which func([]byte) bool) (removed []string, err error) {
+	err = s.workloads.change(ctx, tenant, func(b *book) (puts []put, _ bool, _ error) {
+		removed = nil
+		for _, id := range slices.Sorted(maps.Keys(b.values)) {
+			if which(b.values[id]) {
+				removed, puts = append(removed, id), append(puts, put{id, nil})
+			}
+		}
+		return puts, false, nil
+	})
+	return removed, err
 }
 
 // ForgetTenant removes the workloads and matches of a tenant that is gone, and ends its stream.

@@ -1,0 +1,327 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/policy"
+)
+
+// Said is one message of a tenant's stream.
+type Said struct {
+	Sync   bool               // Put is all that there is
+	Put    []*domain.Workload // without the tenant
+	Delete []string
+	// TooLarge are the ids of those of Put that have more bytes than a workload may have.
+	TooLarge map[string]bool
+}
+
+// Intake takes what a stream of a tenant says. Its methods are called one after another, but for Context.
+type Intake struct {
+	matcher *Matcher
+	stream  *domain.Stream
+	ctx     context.Context
+	end     context.CancelCauseFunc
+	left    map[string]domain.LeftOut // of the last sync and since
+	noted   bool                      // left is in the store
+	broken  bool                      // something was not stored, or what follows from it was not
+	ended   bool
+}
+
+// errDisplaced ends a stream.
+func errDisplaced(tenant string) error {
+	return fail.New(fail.Aborted, "a newer stream of tenant %q has taken the place of this one", tenant)
+}
+
+// standsEvery is how often a stream looks whether it is the last one of its tenant still, when it says nothing.
+const standsEvery = 5 * time.Second
+
+// Begin begins a stream of a tenant, and displaces the one that there is. Precondition when there is no such tenant.
+func (m *Matcher) Begin(ctx context.Context, tenant string) (*Intake, error) {
+	if _, err := m.store.Get(ctx, domain.Tenants, domain.TenantKey(tenant)); err != nil {
+		if fail.Is(err, fail.NotFound) {
+			return nil, fail.New(fail.Precondition, "tenant %q not found", tenant)
+		}
+		return nil, err
+	}
+	// A stream is lost when its process has no pulse: there is one before it begins.
+	if err := m.store.Pulse(ctx, m.process, m.now()); err != nil {
+		return nil, err
+	}
+	stream, err := m.store.BeginStream(ctx, tenant, m.process)
+	if err != nil {
+		return nil, err
+	}
+	in := &Intake{matcher: m, stream: stream, left: map[string]domain.LeftOut{}}
+	in.ctx, in.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	m.mu.Lock()
+	last := m.intakes[tenant]
+	m.intakes[tenant] = in
+	m.mu.Unlock()
+	if last != nil {
+		last.displace(errDisplaced(tenant))
+	}
+	m.count(tenant, func(c *TenantCounts) { c.Streams++ })
+	m.work.Go(in.stand)
+	return in, nil
+}
+
+// Context ends when the stream is displaced, or has ended. Its cause is what it ends with.
+func (in *Intake) Context() context.Context { return in.ctx }
+
+// displace ends the stream: nothing of it is stored any more.
+func (in *Intake) displace(cause error) { in.end(cause) }
+
+// stand looks now and then whether the stream is the last one still: one that says nothing would not notice.
+func (in *Intake) stand() {
+	tick := time.NewTicker(standsEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-in.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if stands, err := in.matcher.store.StreamStands(in.ctx, in.stream); err == nil && !stands {
+			in.displace(errDisplaced(in.stream.Tenant))
+		}
+	}
+}
+
+// Take stores what messages say, in their order, and sees to what follows from it. An error ends the stream: Aborted when it
+// was displaced, Unavailable when the store does not answer. What was taken before stays.
+func (in *Intake) Take(ctx context.Context, messages []*Said) error {
+	if err := context.Cause(in.ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Answer)
+	defer cancel()
+	for _, said := range merge(messages) {
+		if err := in.take(ctx, said); err != nil {
+			in.broken = true
+			if fail.Is(err, fail.Aborted) {
+				in.displace(err)
+			}
+			if fail.Is(err, fail.Timeout) { // the store's, not the caller's
+				err = fail.Wrap(err, fail.Unavailable, "%s", fail.MessageOf(err))
+			}
+			return err
+		}
+	}
+	in.matcher.count(in.stream.Tenant, func(c *TenantCounts) { c.Messages += int64(len(messages)) })
+	return nil
+}
+
+func (in *Intake) take(ctx context.Context, said *Said) error {
+	m, tenant := in.matcher, in.stream.Tenant
+	s, err := m.settings(ctx, tenant)
+	if fail.Is(err, fail.NotFound) {
+		return fail.New(fail.Precondition, "tenant %q is gone", tenant)
+	}
+	if err != nil {
+		return err
+	}
+	w, left := said.write(s.tenant)
+	w.Begun = in.stream.Begun
+	if grace := s.tenant.Grace(); grace > 0 {
+		w.Gone = m.now().UTC().Truncate(time.Millisecond)
+	}
+	written, err := m.store.WriteWorkloads(ctx, tenant, w)
+	if err != nil {
+		return err
+	}
+	m.count(tenant, func(c *TenantCounts) {
+		c.Workloads, c.Changed = written.Count, c.Changed+int64(len(written.Changed))
+		if len(written.Held) > 0 {
+			c.Held++
+		}
+	})
+	for _, one := range w.Put {
+		if _, over := slices.BinarySearch(written.Over, one.ID); over {
+			left[one.ID] = leftOut(one, "the tenant has as many workloads as it may have, or as many bytes of them")
+		}
+	}
+	if len(written.Changed) > 0 {
+		if err := m.look(ctx, tenant, in.scopeOf(written.Changed)); err != nil {
+			return err
+		}
+	}
+	return in.note(ctx, said, left)
+}
+
+// manyChanged is from how many workloads on all of a tenant are looked at: their records are read at once then.
+const manyChanged = 200
+
+func (in *Intake) scopeOf(changed []string) scope {
+	if len(changed) >= manyChanged {
+		return scope{}
+	}
+	return scope{workloads: changed}
+}
+
+// note keeps what was left out where it is asked for, when that is not as before.
+func (in *Intake) note(ctx context.Context, said *Said, left map[string]domain.LeftOut) error {
+	now := maps.Clone(in.left)
+	if said.Sync {
+		now = map[string]domain.LeftOut{}
+	}
+	for _, one := range said.Put {
+		delete(now, one.ID)
+	}
+	for _, id := range said.Delete {
+		delete(now, id)
+	}
+	maps.Copy(now, left)
+	// What a stream before this one has left out stands until there is a sync.
+	same := maps.Equal(now, in.left)
+	if same && (in.noted || !said.Sync || in.stream.LeftOut == 0) {
+		return nil
+	}
+	in.left, in.noted = now, true
+	in.matcher.count(in.stream.Tenant, func(c *TenantCounts) { c.LeftOut = len(now) })
+	first := slices.SortedFunc(maps.Values(now), func(a, b domain.LeftOut) int { return cmp.Compare(a.ID, b.ID) })
+	return in.matcher.store.NoteStream(ctx, in.stream, first[:min(len(first), limits.LeftOut)], len(first))
+}
+
+// End notes that the stream has ended, however that was: from then on the tenant is shown stale.
+func (in *Intake) End(ctx context.Context) error {
+	if in.ended {
+		return nil
+	}
+	in.ended = true
+	m := in.matcher
+	in.end(context.Canceled)
+	m.mu.Lock()
+	if m.intakes[in.stream.Tenant] == in {
+		delete(m.intakes, in.stream.Tenant)
+	}
+	m.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Plain)
+	defer cancel()
+	return m.store.EndStream(ctx, in.stream, !in.broken)
+}
+
+// write is what is to be stored of a message, and what is left out of it.
+func (s *Said) write(t *domain.Tenant) (w *domain.WorkloadWrite, left map[string]domain.LeftOut) {
+	w = &domain.WorkloadWrite{
+		Delete: s.Delete, Whole: s.Sync, Guard: t.Spec.DeleteGuard, Count: limits.TenantWorkloads, Bytes: limits.Tenants,
+	}
+	left = map[string]domain.LeftOut{}
+	taken := map[string]int{}
+	for _, one := range s.Put {
+		reason := ""
+		switch {
+		case !one.Supported():
+			reason = "its type is not " + domain.KindPod + " of Kubernetes"
+		case len(one.ID) > limits.WorkloadID:
+			reason = "its id is too long"
+		case s.TooLarge[one.ID]:
+			reason = "it is too large"
+		}
+		delete(left, one.ID)
+		if reason != "" {
+			left[one.ID] = leftOut(one, reason)
+			w.Keep = append(w.Keep, one.ID)
+			continue
+		}
+		of := *one
+		of.Tenant = t.Name
+		if at, twice := taken[one.ID]; twice {
+			w.Put[at] = &of
+			continue
+		}
+		taken[one.ID] = len(w.Put)
+		w.Put = append(w.Put, &of)
+	}
+	for id := range left { // said twice, and the last one is left out
+		if at, twice := taken[id]; twice {
+			w.Put[at] = nil
+		}
+	}
+	w.Put = slices.DeleteFunc(w.Put, func(one *domain.Workload) bool { return one == nil })
+	return w, left
+}
+
+func leftOut(w *domain.Workload, reason string) domain.LeftOut {
+	cut := func(s string) string { return s[:min(len(s), limits.WorkloadID)] }
+	return domain.LeftOut{ID: cut(w.ID), Name: cut(w.ResourceNamespace + "/" + w.ResourceName), Reason: reason}
+}
+
+// merge makes one of messages that follow each other: of each workload the last word counts. A sync begins anew.
+func merge(messages []*Said) []*Said {
+	var merged []*Said
+	for _, next := range messages {
+		if len(merged) == 0 || next.Sync || merged[len(merged)-1].Sync {
+			merged = append(merged, next)
+			continue
+		}
+		merged[len(merged)-1] = merged[len(merged)-1].and(next)
+	}
+	return merged
+}
+
+func (s *Said) and(next *Said) *Said {
+	later := map[string]bool{}
+	for _, one := range next.Put {
+		later[one.ID] = true
+	}
+	for _, id := range next.Delete {
+		later[id] = true
+	}
+	both := &Said{TooLarge: map[string]bool{}}
+	for _, one := range s.Put {
+		if !later[one.ID] {
+			both.Put = append(both.Put, one)
+			both.TooLarge[one.ID] = s.TooLarge[one.ID]
+		}
+	}
+	for _, id := range s.Delete {
+		if !later[id] {
+			both.Delete = append(both.Delete, id)
+		}
+	}
+	both.Put, both.Delete = append(both.Put, next.Put...), append(both.Delete, next.Delete...)
+	maps.Copy(both.TooLarge, next.TooLarge)
+	return both
+}
+
+// TenantCounts are what this process has counted of a tenant.
+type TenantCounts struct {
+	Streams, Messages, Changed, Held, MatchWrites int64
+	Workloads, LeftOut                            int // now
+}
+
+func (m *Matcher) count(tenant string, add func(*TenantCounts)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.stats[tenant]
+	if c == nil {
+		c = &TenantCounts{}
+		m.stats[tenant] = c
+	}
+	add(c)
+}
+
+// Counts are what this process has counted, by tenant.
+func (m *Matcher) Counts() map[string]TenantCounts {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make(map[string]TenantCounts, len(m.stats))
+	for t, c := range m.stats {
+		all[t] = *c
+	}
+	return all
+}
+
+// Connected says of which tenants this process reads a stream.
+func (m *Matcher) Connected(tenant string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.intakes[tenant] != nil
+}

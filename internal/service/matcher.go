@@ -1,0 +1,490 @@
+package service
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/drover-io/drover/internal/cas"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/lru"
+	"github.com/drover-io/drover/internal/match"
+	"github.com/drover-io/drover/internal/policy"
+)
+
+// TenantStore keeps what tenants say, and what follows from it. store.Store has it, and says more of each method.
+type TenantStore interface {
+	Get(ctx context.Context, noun *domain.Noun, key domain.Key) (domain.Object, error)
+	List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([]domain.Object, error)
+
+	WorkloadsAt(ctx context.Context, tenant string) (all []*domain.Workload, version int64, err error)
+	WorkloadsByID(ctx context.Context, tenant string, ids []string) (found []*domain.Workload, version int64, err error)
+	WorkloadsVersion(ctx context.Context, tenant string) (int64, error)
+	CountWorkloads(ctx context.Context, tenant string) (count int, bytes int64, err error)
+	WriteWorkloads(ctx context.Context, tenant string, w *domain.WorkloadWrite) (domain.WorkloadsWritten, error)
+	RemoveHeld(ctx context.Context, tenant string) (removed []string, err error)
+	RemoveGone(ctx context.Context, tenant string, until time.Time) (removed []string, err error)
+	ForgetTenant(ctx context.Context, tenant string) error
+
+	Matches(ctx context.Context, tenant string) ([]domain.Match, error)
+	MatchesByID(ctx context.Context, tenant string, ids []string) ([]domain.Match, error)
+	WriteMatches(ctx context.Context, tenant string, write, remove []domain.Match) error
+	PutBehind(ctx context.Context, tenant string) error
+	Behind(ctx context.Context) (map[string]string, error)
+
+	BeginStream(ctx context.Context, tenant, process string) (*domain.Stream, error)
+	EndStream(ctx context.Context, stream *domain.Stream, settled bool) error
+	NoteStream(ctx context.Context, stream *domain.Stream, left []domain.LeftOut, count int) error
+	StreamStands(ctx context.Context, stream *domain.Stream) (bool, error)
+	TenantStream(ctx context.Context, tenant string) (domain.TenantStream, error)
+	LostStreams(ctx context.Context) ([]*domain.Stream, error)
+	SettleStream(ctx context.Context, lost *domain.Stream) error
+	Pulse(ctx context.Context, process string, at time.Time) error
+	EndPulse(ctx context.Context, process string) error
+
+	ChangeSettings(ctx context.Context, tenant string) (token string, err error)
+	SettingsChanged(ctx context.Context, tenant, token string) error
+	SettingsVersion(ctx context.Context, tenant string) (version string, changing bool, err error)
+	UnfinishedSettings(ctx context.Context, longer time.Duration) (map[string][]string, error)
+}
+
+// Settler has the matches of a tenant settled that are due. engine.Engine has it.
+type Settler interface {
+	Settle(ctx context.Context, tenant string) error
+}
+
+// Matcher keeps the matches of rules and workloads in line with both, and takes in what tenants say. Whoever changes something
+// writes it first and looks then at what it has to be compared with: a workload is stored before rules are read, a rule before
+// workloads are. So of two that cross, on whatever processes, one sees the other. Who has written matches looks once more
+// whether what they follow from is still so.
+type Matcher struct {
+	store   TenantStore
+	settler Settler // nil: others find what is due
+	now     Clock
+	process string // whose pulse streams live by
+
+	known *lru.Cache[string, *settings]
+
+	mu       sync.Mutex
+	changing map[string][]string // tokens of ChangeSettings by tenant
+	intakes  map[string]*Intake  // the last stream of each tenant in this process
+	kicked   map[string]bool     // tenants to be settled; true: once more
+	stats    map[string]*TenantCounts
+	work     sync.WaitGroup
+}
+
+// knownSettings is for how many tenants what their rules say is kept.
+const knownSettings = 2_000
+
+// NewMatcher makes one. The process is a name that no other process has.
+func NewMatcher(s TenantStore, settler Settler, now Clock, process string) *Matcher {
+	return &Matcher{
+		store: s, settler: settler, now: now, process: process, known: lru.New[string, *settings](knownSettings),
+		changing: map[string][]string{}, intakes: map[string]*Intake{}, kicked: map[string]bool{}, stats: map[string]*TenantCounts{},
+	}
+}
+
+// settings are what a tenant's matches follow from, but for workloads. They are shared, and do not change.
+type settings struct {
+	version string // store.SettingsVersion, from before the rest was read
+	tenant  *domain.Tenant
+	hosts   []*domain.Host
+	rules   []*match.Rule
+}
+
+// settings reads those of a tenant. NotFound when there is no such tenant.
+func (m *Matcher) settings(ctx context.Context, tenant string) (*settings, error) {
+	version, changing, err := m.store.SettingsVersion(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	if known, ok := m.known.Get(tenant); ok && !changing && known.version == version {
+		return known, nil
+	}
+	s := &settings{version: version}
+	o, err := m.store.Get(ctx, domain.Tenants, domain.TenantKey(tenant))
+	if err != nil {
+		return nil, err
+	}
+	s.tenant = o.(*domain.Tenant)
+	hosts, err := m.store.List(ctx, domain.Hosts, domain.TenantKey(tenant))
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range hosts {
+		s.hosts = append(s.hosts, h.(*domain.Host))
+	}
+	var rules []*domain.WorkloadRule
+	for _, from := range []struct {
+		noun   *domain.Noun
+		parent domain.Key
+	}{{domain.WorkloadRules, domain.TenantKey(tenant)}, {domain.OperatorRules, ""}} {
+		list, err := m.store.List(ctx, from.noun, from.parent)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range list {
+			rules = append(rules, domain.RuleOf(o))
+		}
+	}
+	s.rules = match.CompileAll(s.tenant, rules)
+	if !changing {
+		m.known.Add(tenant, s)
+	}
+	return s, nil
+}
+
+// scope is the part of a tenant's matches that is looked at.
+type scope struct {
+	workloads []string   // only those of these workloads; nil: of all
+	rule      domain.Key // only those of this rule; "": of all
+}
+
+// look compares the matches that there are to be with the records, writes the difference and has settled what is due. Nothing
+// is written when nothing differs. A tenant that is gone has nothing to look at.
+func (m *Matcher) look(ctx context.Context, tenant string, at scope) error {
+	due := false
+	err := cas.Do(ctx, func() error {
+		s, err := m.settings(ctx, tenant)
+		if fail.Is(err, fail.NotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		rules := s.rules
+		if at.rule != "" {
+			rules = slices.DeleteFunc(slices.Clone(rules), func(r *match.Rule) bool { return r.Key() != at.rule })
+		}
+		workloads, version, err := m.workloads(ctx, tenant, at)
+		if err != nil {
+			return err
+		}
+		records, err := m.records(ctx, tenant, at, rules)
+		if err != nil {
+			return err
+		}
+		wanted, all, err := m.within(ctx, tenant, at, match.Wanted(s.tenant, s.hosts, rules, workloads), records)
+		if err != nil {
+			return err
+		}
+		changes := match.Diff(wanted, records, m.now().UTC().Truncate(time.Millisecond))
+		if len(changes.Write)+len(changes.Remove) == 0 {
+			return nil
+		}
+		if slices.ContainsFunc(changes.Write, func(m domain.Match) bool { return !m.Due.IsZero() }) {
+			due = true
+			if err := m.store.PutBehind(ctx, tenant); err != nil {
+				return err
+			}
+		}
+		if err := m.store.WriteMatches(ctx, tenant, changes.Write, changes.Remove); err != nil {
+			return cas.Overtaken(err)
+		}
+		m.count(tenant, func(c *TenantCounts) { c.MatchWrites += int64(len(changes.Write) + len(changes.Remove)) })
+		if all { // there is room for others now
+			at.workloads = nil
+			return cas.ErrOvertaken
+		}
+		return m.stands(ctx, tenant, s.version, version)
+	})
+	if due {
+		m.kick(tenant)
+	}
+	return err
+}
+
+// stands is cas.ErrOvertaken when settings or workloads are not what they were when they were read.
+func (m *Matcher) stands(ctx context.Context, tenant, settings string, workloads int64) error {
+	now, _, err := m.store.SettingsVersion(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	version, err := m.store.WorkloadsVersion(ctx, tenant)
+	if err == nil && (now != settings || version != workloads) {
+		return cas.ErrOvertaken
+	}
+	return err
+}
+
+func (m *Matcher) workloads(ctx context.Context, tenant string, at scope) ([]*domain.Workload, int64, error) {
+	if at.workloads == nil {
+		return m.store.WorkloadsAt(ctx, tenant)
+	}
+	return m.store.WorkloadsByID(ctx, tenant, at.workloads)
+}
+
+// records are those of a scope. Of workloads they are those with the rules that there are: those of a rule that is gone are
+// looked at when it goes.
+func (m *Matcher) records(ctx context.Context, tenant string, at scope, rules []*match.Rule) ([]domain.Match, error) {
+	if at.workloads != nil {
+		ids := make([]string, 0, len(at.workloads)*len(rules))
+		for _, w := range at.workloads {
+			for _, r := range rules {
+				ids = append(ids, domain.MatchID(tenant, r.Key(), w))
+			}
+		}
+		return m.store.MatchesByID(ctx, tenant, ids)
+	}
+	all, err := m.store.Matches(ctx, tenant)
+	if at.rule != "" {
+		all = slices.DeleteFunc(all, func(r domain.Match) bool { return r.Rule != at.rule })
+	}
+	return all, err
+}
+
+// within leaves out what is beyond limits.RuleMatches: of each rule what has a record stays, then the workloads come in their
+// order. all says that a rule that had as many as it may have has fewer now, so that others may take their place.
+func (m *Matcher) within(ctx context.Context, tenant string, at scope, wanted, records []domain.Match) (kept []domain.Match, all bool, err error) {
+	recorded := make(map[string]bool, len(records)) // whether something is wanted by it
+	for _, r := range records {
+		recorded[r.ID()] = r.Wanted != nil
+	}
+	there := make(map[string]bool, len(wanted))
+	for _, w := range wanted {
+		there[w.ID()] = true
+	}
+	part := at.workloads != nil
+	comes := slices.ContainsFunc(wanted, func(w domain.Match) bool { return !recorded[w.ID()] })
+	goes := slices.ContainsFunc(records, func(r domain.Match) bool { return r.Wanted != nil && !there[r.ID()] })
+	if !comes && !(goes && part) || !part && len(wanted) <= limits.RuleMatches {
+		return wanted, false, nil
+	}
+	beside := records
+	if part {
+		if beside, err = m.store.Matches(ctx, tenant); err != nil {
+			return nil, false, err
+		}
+	}
+	before, count := map[domain.Key]int{}, map[domain.Key]int{}
+	for _, r := range beside {
+		if r.Wanted == nil {
+			continue
+		}
+		before[r.Rule]++
+		if _, mine := recorded[r.ID()]; !mine || there[r.ID()] {
+			count[r.Rule]++
+		}
+	}
+	for _, w := range wanted {
+		if !recorded[w.ID()] {
+			if count[w.Rule] >= limits.RuleMatches {
+				continue
+			}
+			count[w.Rule]++
+		}
+		kept = append(kept, w)
+	}
+	for rule, n := range before {
+		all = all || part && n >= limits.RuleMatches && count[rule] < n
+	}
+	return kept, all, nil
+}
+
+// Changing implements Matching.
+func (m *Matcher) Changing(ctx context.Context, tenant string) error {
+	token, err := m.store.ChangeSettings(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.changing[tenant] = append(m.changing[tenant], token)
+	return nil
+}
+
+// Changed implements Matching. What fails is done again by Sweep, since the token stays then.
+func (m *Matcher) Changed(ctx context.Context, tenant string, rule domain.Key) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Answer)
+	defer cancel()
+	m.mu.Lock()
+	tokens := m.changing[tenant]
+	token := ""
+	if n := len(tokens); n > 0 {
+		token = tokens[n-1]
+		if m.changing[tenant] = tokens[:n-1]; n == 1 {
+			delete(m.changing, tenant)
+		}
+	}
+	m.mu.Unlock()
+	if err := m.lookAll(ctx, tenant, scope{rule: rule}); err != nil || token == "" {
+		return
+	}
+	_ = m.store.SettingsChanged(ctx, tenant, token) // else it stays
+}
+
+// lookAll is look for a tenant, or with "" for all.
+func (m *Matcher) lookAll(ctx context.Context, tenant string, at scope) error {
+	if tenant != "" {
+		return m.look(ctx, tenant, at)
+	}
+	tenants, err := m.store.List(ctx, domain.Tenants, "")
+	if err != nil {
+		return err
+	}
+	for _, t := range tenants {
+		if err := m.look(ctx, t.LocalName(), at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Matches implements Matching.
+func (m *Matcher) Matches(ctx context.Context, tenant string) ([]domain.Match, error) {
+	return m.store.Matches(ctx, tenant)
+}
+
+// Forget removes what a tenant has said that is gone, and ends its stream.
+func (m *Matcher) Forget(ctx context.Context, tenant string) error {
+	m.mu.Lock()
+	in := m.intakes[tenant]
+	delete(m.stats, tenant)
+	m.mu.Unlock()
+	if in != nil {
+		in.displace(fail.New(fail.Precondition, "tenant %q is gone", tenant))
+	}
+	return m.store.ForgetTenant(ctx, tenant)
+}
+
+// kick has a tenant settled, and does not wait for it: without Temporal it is settled later, as what is due stays so.
+func (m *Matcher) kick(tenant string) {
+	if m.settler == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, going := m.kicked[tenant]; going {
+		m.kicked[tenant] = true
+		return
+	}
+	m.kicked[tenant] = false
+	m.work.Go(func() {
+		for {
+			ctx, cancel := context.WithTimeout(context.Background(), policy.Plain)
+			_ = m.settler.Settle(ctx, tenant)
+			cancel()
+			m.mu.Lock()
+			again := m.kicked[tenant]
+			if m.kicked[tenant] = false; !again {
+				delete(m.kicked, tenant)
+			}
+			m.mu.Unlock()
+			if !again {
+				return
+			}
+		}
+	})
+}
+
+// When somebody looks for what others have left, and how long a change may take before it counts as left.
+const (
+	pulseEvery      = domain.PulseLife / 3
+	sweepEvery      = 10 * time.Second
+	unfinishedAfter = 30 * time.Second
+)
+
+// Run gives the pulses by which the streams of this process live, and looks for what others have left, until ctx ends.
+func (m *Matcher) Run(ctx context.Context) {
+	m.settleAll(ctx)
+	swept := time.Time{}
+	tick := time.NewTicker(pulseEvery)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		_ = m.store.Pulse(ctx, m.process, m.now()) // the next one counts as well
+		if m.now().Sub(swept) >= sweepEvery {
+			swept = m.now()
+			_ = m.Sweep(ctx) // what fails is done the next time
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Plain)
+	defer cancel()
+	_ = m.store.EndPulse(end, m.process)
+	m.work.Wait()
+}
+
+// settleAll starts whoever is behind: those who knew may be gone.
+func (m *Matcher) settleAll(ctx context.Context) {
+	tenants, err := m.store.Behind(ctx)
+	if err != nil {
+		return
+	}
+	for t := range tenants {
+		m.kick(t)
+	}
+}
+
+// Sweep does what processes that died have left: it looks for the tenants whose settings were being changed, and for those
+// whose streams were lost. It removes the workloads whose time is over.
+func (m *Matcher) Sweep(ctx context.Context) error {
+	unfinished, err := m.store.UnfinishedSettings(ctx, unfinishedAfter)
+	if err != nil {
+		return err
+	}
+	for tenant, tokens := range unfinished {
+		if err := m.lookAll(ctx, tenant, scope{}); err != nil {
+			return err
+		}
+		for _, token := range tokens {
+			if err := m.store.SettingsChanged(ctx, tenant, token); err != nil {
+				return err
+			}
+		}
+	}
+	lost, err := m.store.LostStreams(ctx)
+	if err != nil {
+		return err
+	}
+	for _, stream := range lost {
+		if err := m.look(ctx, stream.Tenant, scope{}); err != nil {
+			return err
+		}
+		if err := m.store.SettleStream(ctx, stream); err != nil {
+			return err
+		}
+	}
+	return m.expire(ctx)
+}
+
+// expire removes the workloads that have been gone for as long as their tenants let them stay.
+func (m *Matcher) expire(ctx context.Context) error {
+	tenants, err := m.store.List(ctx, domain.Tenants, "")
+	if err != nil {
+		return err
+	}
+	for _, o := range tenants {
+		if t := o.(*domain.Tenant); t.Grace() > 0 {
+			if err := m.expireOf(ctx, t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (m *Matcher) expireOf(ctx context.Context, t *domain.Tenant) error {
+	removed, err := m.store.RemoveGone(ctx, t.Name, m.now().Add(-t.Grace()))
+	if err != nil || len(removed) == 0 {
+		return err
+	}
+	return m.look(ctx, t.Name, scope{workloads: removed})
+}
+
+// Release removes the workloads of a tenant whose deletion is held.
+func (m *Matcher) Release(ctx context.Context, tenant string) error {
+	if _, err := m.store.Get(ctx, domain.Tenants, domain.TenantKey(tenant)); err != nil {
+		return err
+	}
+	removed, err := m.store.RemoveHeld(ctx, tenant)
+	if err != nil || len(removed) == 0 {
+		return err
+	}
+	return m.look(ctx, tenant, scope{workloads: removed})
+}
