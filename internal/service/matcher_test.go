@@ -1,0 +1,403 @@
+package service_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
+)
+
+// settled counts for whom Temporal was asked.
+type settled struct {
+	mu    sync.Mutex
+	calls map[string]int
+}
+
+func (s *settled) Settle(_ context.Context, tenant string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls == nil {
+		s.calls = map[string]int{}
+	}
+	s.calls[tenant]++
+	return fail.New(fail.Unavailable, "Temporal does not answer: what is taken is settled later")
+}
+
+func (s *settled) of(tenant string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[tenant]
+}
+
+// replica is an API process.
+type replica struct {
+	*service.Matcher
+	store   *store.Store
+	settled *settled
+}
+
+// tenancy is a database with tenant t, and processes that work with it.
+type tenancy struct {
+	*testing.T
+	replicas []*replica
+	clock    *ticking
+}
+
+type ticking struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *ticking) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *ticking) add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+func newTenancy(t *testing.T, replicas int) *tenancy {
+	t.Helper()
+	w := &tenancy{T: t, clock: &ticking{now: time.UnixMilli(1.7e12).UTC()}}
+	config := store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Timeout: storetest.Timeout, Now: w.clock.Now}
+	for i := range replicas {
+		s, err := store.Open(config)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close(context.Background())) })
+		r := &replica{store: s, settled: &settled{}}
+		r.Matcher = service.NewMatcher(s, r.settled, w.clock.Now, fmt.Sprint("replica-", i))
+		w.replicas = append(w.replicas, r)
+	}
+	w.tenant("t", func(*domain.Tenant) {})
+	return w
+}
+
+func (w *tenancy) first() *replica { return w.replicas[0] }
+
+func (w *tenancy) tenant(name string, change func(*domain.Tenant)) {
+	w.Helper()
+	one := &domain.Tenant{Metadata: domain.Metadata{Name: name}, ContextID: "1234567890123456789"}
+	one.Spec.Cluster = "provider+edge"
+	one.Default()
+	one.Spec.Nodes = domain.NodesAll
+	change(one)
+	require.NoError(w, w.first().store.Create(w.Context(), one))
+}
+
+const podTemplate = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"nginx"},"spec":{"containers":[{"name":"nginx","image":"nginx"}]}}`
+
+// rule matches workloads with the label.
+func rule(id, label string) *domain.WorkloadRule {
+	r := &domain.WorkloadRule{Metadata: domain.Metadata{Name: id}, Identity: domain.Identity{Parent: domain.TenantKey("t")}}
+	r.Spec = domain.WorkloadRuleSpec{
+		OrchestratorType: domain.Kubernetes, ResourceType: domain.KindPod, DPUSelectionPolicy: domain.AnyNode,
+		WorkloadTerms: []domain.WorkloadTerm{{MatchExpressions: []domain.MatchExpression{
+			{Key: "state.extra.labels.is", Operation: domain.OperationIn, Values: []string{label}},
+		}}},
+		RuleTemplate: domain.Template(podTemplate),
+	}
+	return r
+}
+
+// put makes a rule, or deletes it, as the service does.
+func (r *replica) put(ctx context.Context, o domain.Object, write func(context.Context, domain.Object) error) error {
+	if err := r.Changing(ctx, "t"); err != nil {
+		return err
+	}
+	if err := write(ctx, o); err != nil {
+		return err
+	}
+	r.Changed(ctx, "t", domain.KeyOf(o))
+	return nil
+}
+
+func (r *replica) make(ctx context.Context, o domain.Object) error {
+	return r.put(ctx, o, r.store.Create)
+}
+
+func (r *replica) delete(ctx context.Context, o domain.Object) error {
+	return r.put(ctx, o, func(ctx context.Context, o domain.Object) error {
+		return r.store.Delete(ctx, o.Noun(), domain.KeyOf(o), 0)
+	})
+}
+
+func labelled(id, label string) *domain.Workload {
+	return &domain.Workload{
+		ID: id, Orchestrator: domain.Kubernetes, ResourceType: domain.KindPod, ResourceNamespace: "default", ResourceName: id, NodeName: "n",
+		Extra: map[string]map[string]string{domain.ExtraLabels: {"is": label}},
+	}
+}
+
+func updates(all ...*domain.Workload) []*service.Said { return []*service.Said{{Put: all}} }
+
+func syncs(all ...*domain.Workload) []*service.Said { return []*service.Said{{Sync: true, Put: all}} }
+
+func (w *tenancy) begin(r *replica) *service.Intake {
+	w.Helper()
+	in, err := r.Begin(w.Context(), "t")
+	require.NoError(w, err)
+	w.Cleanup(func() { require.NoError(w, in.End(context.Background())) })
+	return in
+}
+
+func (w *tenancy) take(in *service.Intake, messages []*service.Said) {
+	w.Helper()
+	require.NoError(w, in.Take(w.Context(), messages))
+}
+
+// wanted are the workloads of matches of which something is wanted.
+func (w *tenancy) wanted() []string {
+	w.Helper()
+	all, err := w.first().store.Matches(w.Context(), "t")
+	require.NoError(w, err)
+	found := []string{}
+	for _, m := range all {
+		if m.Wanted != nil {
+			found = append(found, m.Rule.Name()+"/"+m.Workload)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+func (w *tenancy) stored() []string {
+	w.Helper()
+	all, err := w.first().store.Workloads(w.Context(), "t")
+	require.NoError(w, err)
+	found := []string{}
+	for _, one := range all {
+		found = append(found, one.ID)
+	}
+	return found
+}
+
+// TestOfTwoThatCrossOneSeesTheOther: a rule and a workload that it matches are made at once on two processes, and then the
+// rule goes while the workload changes. None is missed, and nothing stays.
+func TestOfTwoThatCrossOneSeesTheOther(t *testing.T) {
+	w := newTenancy(t, 2)
+	a, b := w.replicas[0], w.replicas[1]
+	in := w.begin(b)
+	for n := range 200 {
+		id, label := fmt.Sprint("w-", n), fmt.Sprint("label-", n)
+		r := rule(fmt.Sprint("r-", n), label)
+		var g errgroup.Group
+		g.Go(func() error { return a.make(t.Context(), r) })
+		g.Go(func() error { return in.Take(t.Context(), updates(labelled(id, label))) })
+		require.NoError(t, g.Wait())
+		require.Equal(t, []string{r.Name + "/" + id}, w.wanted(), "round %d", n)
+		g.Go(func() error { return a.delete(t.Context(), r) })
+		g.Go(func() error {
+			changed := labelled(id, label)
+			changed.NodeName = "other"
+			return in.Take(t.Context(), updates(changed))
+		})
+		require.NoError(t, g.Wait())
+		require.Empty(t, w.wanted(), "round %d", n)
+	}
+	behind, err := a.store.Behind(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, behind, "t", "Temporal did not answer: somebody is to look again")
+}
+
+// TestAWorkloadThatChangesWhileARuleIsMade: what counts is the last state, whoever has looked at an earlier one.
+func TestAWorkloadThatChangesWhileARuleIsMade(t *testing.T) {
+	w := newTenancy(t, 2)
+	a, b := w.replicas[0], w.replicas[1]
+	in := w.begin(b)
+	for n := range 60 {
+		id, label := fmt.Sprint("w-", n), fmt.Sprint("label-", n)
+		r := rule(fmt.Sprint("r-", n), label)
+		w.take(in, updates(labelled(id, label)))
+		var g errgroup.Group
+		g.Go(func() error { return a.make(t.Context(), r) })
+		g.Go(func() error { return in.Take(t.Context(), updates(labelled(id, "another"))) })
+		require.NoError(t, g.Wait())
+		require.Empty(t, w.wanted(), "round %d", n)
+		require.NoError(t, b.delete(t.Context(), r))
+	}
+}
+
+func TestWhatMatchesNothingCostsNothing(t *testing.T) {
+	w := newTenancy(t, 1)
+	r := w.first()
+	require.NoError(t, r.make(t.Context(), rule("r", "yes")))
+	in := w.begin(r)
+	w.take(in, syncs(labelled("a", "no"), labelled("b", "no")))
+	version, err := r.store.WorkloadsVersion(t.Context(), "t")
+	require.NoError(t, err)
+	w.take(in, syncs(labelled("b", "no"), labelled("a", "no")))
+	w.take(in, updates(labelled("a", "no")))
+	w.take(in, []*service.Said{{Delete: []string{"nobody"}}})
+	same, err := r.store.WorkloadsVersion(t.Context(), "t")
+	require.NoError(t, err)
+	require.Equal(t, version, same, "no difference writes nothing")
+	w.take(in, updates(labelled("a", "maybe")))
+	require.Zero(t, r.settled.of("t"))
+	require.Zero(t, r.Counts()["t"].MatchWrites)
+	w.take(in, updates(labelled("a", "yes")))
+	require.Eventually(t, func() bool { return r.settled.of("t") == 1 }, time.Minute, time.Millisecond)
+	require.Equal(t, []string{"r/a"}, w.wanted())
+	w.take(in, updates(labelled("b", "yes"), labelled("a", "yes")))
+	require.Equal(t, []string{"r/a", "r/b"}, w.wanted())
+	w.take(in, syncs(labelled("b", "yes"), labelled("b", "no")))
+	require.Empty(t, w.wanted())
+	require.Equal(t, []string{"b"}, w.stored())
+}
+
+// TestMessagesThatAreTakenTogether: of each workload the last word counts, and a sync begins anew.
+func TestMessagesThatAreTakenTogether(t *testing.T) {
+	w := newTenancy(t, 1)
+	in := w.begin(w.first())
+	w.take(in, slices.Concat(updates(labelled("a", "1")), syncs(labelled("b", "1"), labelled("c", "1")), updates(labelled("b", "2")),
+		[]*service.Said{{Delete: []string{"c", "d"}}}, updates(labelled("d", "1")), []*service.Said{{Delete: []string{"b"}}}, updates(labelled("b", "3"))))
+	require.Equal(t, []string{"b", "d"}, w.stored())
+	got, err := w.first().store.Workload(t.Context(), "t", "b")
+	require.NoError(t, err)
+	require.Equal(t, "3", got.Extra[domain.ExtraLabels]["is"])
+}
+
+func TestTheSecondStreamDisplacesTheFirst(t *testing.T) {
+	w := newTenancy(t, 2)
+	first := w.begin(w.replicas[0])
+	w.take(first, syncs(labelled("a", "1")))
+	second := w.begin(w.replicas[1])
+	w.take(second, syncs(labelled("b", "1")))
+	err := first.Take(t.Context(), updates(labelled("c", "1")))
+	require.True(t, fail.Is(err, fail.Aborted), "%v", err)
+	require.True(t, fail.Is(context.Cause(first.Context()), fail.Aborted))
+	third := w.begin(w.replicas[1])
+	<-second.Context().Done()
+	require.True(t, fail.Is(context.Cause(second.Context()), fail.Aborted), "on the same process it is told at once")
+	w.take(third, updates(labelled("d", "1")))
+	require.Equal(t, []string{"b", "d"}, w.stored())
+	_, err = w.first().Begin(t.Context(), "nobody")
+	require.True(t, fail.Is(err, fail.Precondition), "%v", err)
+}
+
+// TestWhatIsLeftOutIsNamed, and what was taken before stays.
+func TestWhatIsLeftOutIsNamed(t *testing.T) {
+	w := newTenancy(t, 1)
+	in := w.begin(w.first())
+	service := labelled("svc", "1")
+	service.ResourceType = "v1/Service"
+	left := func() []domain.LeftOut {
+		t.Helper()
+		s, err := w.first().store.TenantStream(t.Context(), "t")
+		require.NoError(t, err)
+		require.Equal(t, len(s.LeftOut), s.LeftOutCount)
+		return s.LeftOut
+	}
+	w.take(in, syncs(labelled("a", "1"), labelled("big", "1"), service))
+	require.Equal(t, []string{"a", "big"}, w.stored())
+	require.Equal(t, []domain.LeftOut{{ID: "svc", Name: "default/svc", Reason: "its type is not v1/Pod of Kubernetes"}}, left())
+	large := updates(labelled("big", "2"))
+	large[0].TooLarge = map[string]bool{"big": true}
+	w.take(in, large)
+	require.Equal(t, []string{"a", "big"}, w.stored())
+	require.Len(t, left(), 2)
+	w.take(in, updates(labelled("big", "3")))
+	require.Len(t, left(), 1, "it is small enough again")
+	require.NoError(t, in.End(t.Context()))
+	require.Len(t, left(), 1)
+	again := w.begin(w.first())
+	require.Len(t, left(), 1, "as long as the next stream has not said otherwise")
+	w.take(again, syncs(labelled("a", "1")))
+	require.Empty(t, left())
+}
+
+func TestTenantsMayGuardAgainstDeletions(t *testing.T) {
+	w := newTenancy(t, 1)
+	r := w.first()
+	o, err := r.store.Get(t.Context(), domain.Tenants, domain.TenantKey("t"))
+	require.NoError(t, err)
+	o.(*domain.Tenant).Spec.DeleteGuard, o.(*domain.Tenant).Spec.DeleteAfter = 50, "30s"
+	require.NoError(t, r.put(t.Context(), o, r.store.Replace))
+	require.NoError(t, r.make(t.Context(), rule("r", "yes")))
+	in := w.begin(r)
+	w.take(in, syncs(labelled("a", "yes"), labelled("b", "yes"), labelled("c", "yes")))
+	w.take(in, syncs())
+	require.Len(t, w.wanted(), 3, "held")
+	w.take(in, syncs(labelled("a", "yes"), labelled("b", "yes")))
+	require.Len(t, w.wanted(), 3, "it is gone, and stays for a time")
+	w.clock.add(29 * time.Second)
+	require.NoError(t, r.Sweep(t.Context()))
+	require.Len(t, w.wanted(), 3)
+	w.clock.add(time.Second)
+	require.NoError(t, r.Sweep(t.Context()))
+	require.Equal(t, []string{"r/a", "r/b"}, w.wanted())
+	w.take(in, syncs())
+	require.NoError(t, r.Release(t.Context(), "t"))
+	require.Empty(t, w.wanted())
+	require.Empty(t, w.stored())
+}
+
+// TestWhatADeadProcessHasLeft: a process has stored a workload, and another one a rule, and both died before they looked.
+func TestWhatADeadProcessHasLeft(t *testing.T) {
+	w := newTenancy(t, 2)
+	dead, other := w.replicas[0], w.replicas[1]
+	require.NoError(t, dead.make(t.Context(), rule("r", "yes")))
+	require.NoError(t, dead.store.Pulse(t.Context(), "replica-0", w.clock.Now()))
+	stream, err := dead.store.BeginStream(t.Context(), "t", "replica-0")
+	require.NoError(t, err)
+	one, two := labelled("a", "yes"), labelled("b", "other")
+	one.Tenant, two.Tenant = "t", "t"
+	_, err = dead.store.WriteWorkloads(t.Context(), "t", &domain.WorkloadWrite{Begun: stream.Begun, Put: []*domain.Workload{one, two}})
+	require.NoError(t, err)
+	require.NoError(t, dead.Changing(t.Context(), "t"))
+	require.NoError(t, dead.store.Create(t.Context(), rule("later", "other")))
+
+	require.NoError(t, other.Sweep(t.Context()))
+	require.Empty(t, w.wanted(), "it may be alive")
+	w.clock.add(domain.PulseLife + time.Second)
+	require.NoError(t, other.Sweep(t.Context()))
+	require.Equal(t, []string{"later/b", "r/a"}, w.wanted(), "settings that are being changed are read anew")
+	require.Eventually(t, func() bool { return other.settled.of("t") > 0 }, time.Minute, time.Millisecond)
+	lost, err := other.store.LostStreams(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, lost)
+	w.clock.add(time.Minute)
+	require.NoError(t, other.Sweep(t.Context()))
+	unfinished, err := other.store.UnfinishedSettings(t.Context(), 0)
+	require.NoError(t, err)
+	require.Empty(t, unfinished)
+}
+
+// TestARuleHasSoManyMatches, and when one goes another one takes its place.
+func TestARuleHasSoManyMatches(t *testing.T) {
+	w := newTenancy(t, 1)
+	r := w.first()
+	require.NoError(t, r.make(t.Context(), rule("r", "yes")))
+	in := w.begin(r)
+	var all []*domain.Workload
+	for n := range limits.RuleMatches + 5 {
+		all = append(all, labelled(fmt.Sprintf("w-%04d", n), "yes"))
+	}
+	w.take(in, updates(all[:limits.RuleMatches-1]...))
+	require.Len(t, w.wanted(), limits.RuleMatches-1)
+	for _, one := range all[limits.RuleMatches-1:] {
+		w.take(in, updates(one))
+	}
+	require.Len(t, w.wanted(), limits.RuleMatches)
+	w.take(in, []*service.Said{{Delete: []string{"w-0000", "w-0001"}}})
+	require.Len(t, w.wanted(), limits.RuleMatches)
+	w.take(in, syncs(all[:3]...))
+	require.Len(t, w.wanted(), 3)
+	w.take(in, syncs(all...))
+	require.Len(t, w.wanted(), limits.RuleMatches)
+}
