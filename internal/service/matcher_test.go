@@ -75,11 +75,10 @@ func (c *ticking) add(d time.Duration) {
 func newTenancy(t *testing.T, replicas int) *tenancy {
 	t.Helper()
 	w := &tenancy{T: t, clock: &ticking{now: time.UnixMilli(1.7e12).UTC()}}
-	config := store.Config{URI: storetest.URI(t), Database: storetest.Database(t), Timeout: storetest.Timeout, Now: w.clock.Now}
+	config := storetest.Config(t)
+	config.Now = w.clock.Now
 	for i := range replicas {
-		s, err := store.Open(config)
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, s.Close(context.Background())) })
+		s := storetest.Open(t, config)
 		r := &replica{store: s, settled: &settled{}}
 		r.Matcher = service.NewMatcher(s, r.settled, w.clock.Now, fmt.Sprint("replica-", i))
 		w.replicas = append(w.replicas, r)
