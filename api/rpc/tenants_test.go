@@ -76,6 +76,20 @@ func TestEveryTenantsMethodPassesTheDoor(t *testing.T) {
 	}
 }
 
+// TestTheWorkloadStreamPassesTheDoor as the methods do.
+func TestTheWorkloadStreamPassesTheDoor(t *testing.T) {
+	var came []door.Request
+	c := universe.NewWorkloadServiceClient(tenants(t, &came))
+	require.Len(t, universe.WorkloadService_ServiceDesc.Streams, 1)
+	require.Empty(t, universe.WorkloadService_ServiceDesc.Methods)
+	s, err := c.WorkloadStream(metadata.AppendToOutgoingContext(t.Context(), "tenant-id", "tenant1"))
+	require.NoError(t, err)
+	_, err = s.CloseAndRecv()
+	require.Equal(t, codes.PermissionDenied, grpcstatus.Code(err))
+	require.Len(t, came, 1)
+	require.Equal(t, "report workloads tenants/tenant1", string(came[0].Verb)+" "+came[0].Noun.Kind+" "+string(came[0].Key()))
+}
+
 // TestWhoIsForNoTenantDoesNotComeToTheDoor: what the metadata says is looked at first.
 func TestWhoIsForNoTenantDoesNotComeToTheDoor(t *testing.T) {
 	var came []door.Request

@@ -1,7 +1,20 @@
 package rpc
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/universe"
 )
 
@@ -10,4 +23,195 @@ type workloads struct {
 	universe.UnimplementedWorkloadServiceServer
 	door     *door.Door
 	stopping <-chan struct{} // closed when the server is to stop, and streams are to end
+}
+
+// errStops ends a stream when the server does.
+var errStops = fail.New(fail.Unavailable, "the server stops: all that it received is stored; connect again")
+
+// WorkloadStream implements universe.WorkloadServiceServer. However a stream ends, all that was received before is stored, but
+// for that of one that was displaced.
+func (w *workloads) WorkloadStream(stream grpc.ClientStreamingServer[universe.WorkloadStreamRequest, universe.WorkloadStreamResponse]) error {
+	tenant, err := tenantOf(stream.Context())
+	if err != nil {
+		return err
+	}
+	asked := &door.Request{Verb: door.Report, Noun: domain.Workloads, Parent: tenant}
+	return w.door.Pass(stream.Context(), asked, func(ctx context.Context, s door.Service) (err error) {
+		in, err := s.Begin(ctx, tenant.Name())
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, in.End(ctx)) }()
+		box := newInbox()
+		defer box.close()
+		go box.fill(stream)
+		if err := w.take(ctx, box, in); err != nil {
+			return err
+		}
+		return stream.SendAndClose(&universe.WorkloadStreamResponse{})
+	})
+}
+
+// take takes what arrives until the client has said all, which is nil, or something ends the stream.
+func (w *workloads) take(ctx context.Context, box *inbox, in *service.Intake) error {
+	for {
+		var end error
+		select {
+		case <-box.arrived:
+		case <-in.Context().Done():
+			return context.Cause(in.Context())
+		case <-w.stopping:
+			end = errStops
+		case <-ctx.Done():
+			end = context.Cause(ctx)
+		}
+		said, err := box.empty()
+		if len(said) > 0 {
+			if err := in.Take(ctx, said); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case end != nil:
+			return end
+		}
+	}
+}
+
+// waitingBytes is how much of what has arrived waits to be taken. Who sends more has to wait, by the flow control of HTTP.
+const waitingBytes = 1 << 20
+
+// inbox has what has arrived of a stream and was not taken yet.
+type inbox struct {
+	arrived chan struct{} // something has, or the stream has ended
+	room    chan struct{} // there is some again
+	closed  chan struct{}
+
+	mu    sync.Mutex
+	said  []*service.Said
+	bytes int
+	err   error // with which it has ended
+}
+
+func newInbox() *inbox {
+	return &inbox{arrived: make(chan struct{}, 1), room: make(chan struct{}, 1), closed: make(chan struct{})}
+}
+
+func (b *inbox) close() { close(b.closed) }
+
+// fill reads the stream until it ends.
+func (b *inbox) fill(stream grpc.ClientStreamingServer[universe.WorkloadStreamRequest, universe.WorkloadStreamResponse]) {
+	for {
+		message, err := stream.Recv()
+		var said *service.Said
+		if err == nil {
+			said, err = saidBy(message)
+		}
+		if !b.put(said, proto.Size(message), err) || err != nil {
+			return
+		}
+	}
+}
+
+// put adds a message, and waits while there are too many; false when nobody takes them any more.
+func (b *inbox) put(said *service.Said, size int, err error) bool {
+	b.mu.Lock()
+	if b.err = err; err == nil {
+		b.said, b.bytes = append(b.said, said), b.bytes+size
+	}
+	full := b.bytes > waitingBytes
+	b.mu.Unlock()
+	signal(b.arrived)
+	for full {
+		select {
+		case <-b.room:
+		case <-b.closed:
+			return false
+		}
+		b.mu.Lock()
+		full = b.bytes > waitingBytes
+		b.mu.Unlock()
+	}
+	return true
+}
+
+// empty takes out what has arrived, and what has ended the stream behind that.
+func (b *inbox) empty() ([]*service.Said, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	said := b.said
+	b.said, b.bytes = nil, 0
+	signal(b.room)
+	return said, b.err
+}
+
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// saidBy is what a message says. Invalid when it says nothing, or of no workload.
+func saidBy(in *universe.WorkloadStreamRequest) (*service.Said, error) {
+	said := &service.Said{TooLarge: map[string]bool{}}
+	switch m := in.GetMessage().(type) {
+	case *universe.WorkloadStreamRequest_WorkloadUpdate:
+		return said, update(said, "workload_update", m.WorkloadUpdate)
+	case *universe.WorkloadStreamRequest_WorkloadDelete:
+		id, err := idIn("workload_delete", m.WorkloadDelete.GetWorkloadMetadata())
+		said.Delete = []string{id}
+		return said, err
+	case *universe.WorkloadStreamRequest_WorkloadSync:
+		said.Sync = true
+		for i, one := range m.WorkloadSync.GetWorkloadUpdates() {
+			if err := update(said, fmt.Sprintf("workload_sync.workload_updates[%d]", i), one); err != nil {
+				return nil, err
+			}
+		}
+		return said, nil
+	default:
+		return nil, fail.New(fail.Invalid, "message: one of workload_update, workload_delete, workload_sync is required")
+	}
+}
+
+// update adds a workload to what is said.
+func update(said *service.Said, path string, in *universe.WorkloadUpdate) error {
+	id, err := idIn(path, in.GetWorkloadMetadata())
+	if err != nil {
+		return err
+	}
+	metadata, state := in.GetWorkloadMetadata(), in.GetWorkloadState()
+	one := &domain.Workload{
+		ID: id, Orchestrator: orchestrator(metadata.GetOrchestrator()), ResourceType: metadata.GetResourceType(),
+		ResourceNamespace: metadata.GetResourceNamespace(), ResourceName: metadata.GetResourceName(),
+		NodeName: state.GetNodeName(), Ready: state.GetReady(),
+	}
+	for name, extra := range state.GetExtra() {
+		if one.Extra == nil {
+			one.Extra = map[string]map[string]string{}
+		}
+		one.Extra[name] = extra.GetData()
+		if extra.GetData() == nil {
+			one.Extra[name] = map[string]string{}
+		}
+	}
+	said.Put = append(said.Put, one)
+	said.TooLarge[id] = proto.Size(in) > limits.Workload
+	return nil
+}
+
+func idIn(path string, metadata *universe.WorkloadMetadata) (string, error) {
+	switch {
+	case metadata == nil:
+		return "", fail.New(fail.Invalid, "%s.workload_metadata: is required", path)
+	case metadata.GetId() == "":
+		return "", fail.New(fail.Invalid, "%s.workload_metadata.id: is required", path)
+	default:
+		return metadata.GetId(), nil
+	}
 }

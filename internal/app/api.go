@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net"
 	"net/url"
@@ -54,10 +55,13 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	defer hub.Close()
 	ui := explain.WebUI{URL: strings.TrimSuffix(p.config.WebUI, "/"), Namespace: p.config.Temporal.Namespace}
 	explainer := service.NewExplainer(lifecycle, p.engine, ui)
+	matcher := service.NewMatcher(p.store, p.engine, time.Now, "api-"+rand.Text())
+	defer matcher.Close()
 	documents := service.New(service.Deps{
 		Store: p.store, Sealer: p.sealer, Instances: lifecycle, Operations: lifecycle, Now: time.Now,
 		UserKubeconfig: (&registrations{parts: p}).userKubeconfig,
 		Renewing:       p.store.Renewing,
+		Matching:       matcher,
 		Checks: service.Checks{
 			Chart: p.charts.CheckChart, Profile: p.charts.CheckProfile, Kubeconfig: kube.CheckKubeconfig, Reach: kube.Reach,
 		},
@@ -72,7 +76,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 			return d, nil
 		}),
 		Explanations: explainer, Journal: service.NewJournal(lifecycle, p.engine, ui), Fleet: fleet, Streams: hub,
-		Tables: service.NewTables(lifecycle),
+		Tables: service.NewTables(lifecycle), Tenancy: matcher,
 	}, door.Traced(p.log), door.Slots(p.config.Operations), door.Timed)
 	handler, err := api.New(api.Deps{
 		Door:  entrance,
@@ -88,6 +92,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	g.Go(func() error { return p.serveRPC(ctx, entrance) })
 	g.Go(func() error { return p.serveTenants(ctx, entrance) })
 	g.Go(func() error { p.settleBehind(ctx); return nil })
+	g.Go(func() error { matcher.Run(ctx); return nil })
 	return g.Wait()
 }
 

@@ -77,7 +77,7 @@ var layers = []layer{
 		},
 		{
 			pkg:   "api/rpc",
-			ours:  "door notify status view domain policy statusnotify universe limits fail",
+			ours:  "door service notify status view domain policy statusnotify universe limits fail",
 			libs:  "google.golang.org/grpc google.golang.org/protobuf",
 			world: "context net",
 		},

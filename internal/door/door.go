@@ -28,6 +28,8 @@ const (
 	Query    Verb = "query"    // what somebody brings with the request, of an owner; nothing is stored
 	Explain  Verb = "explain"  // an owner
 	Download Verb = "download" // a credential
+	Report   Verb = "report"   // what runs in a cluster, as a stream
+	Release  Verb = "release"  // what was held back
 
 	Approve     = Verb(domain.OpApprove)
 	Instantiate = Verb(domain.OpInstantiate)
@@ -47,6 +49,8 @@ var verbs = map[Verb]struct {
 	Create: {command: true}, Put: {command: true}, Delete: {command: true},
 	List: {}, Get: {}, Status: {}, Query: {}, Explain: {}, Download: {},
 	Watch:       {streams: true},
+	Report:      {command: true, streams: true},
+	Release:     {command: true},
 	Approve:     {command: true, room: approving},
 	Instantiate: {command: true, room: beginning}, Update: {command: true, room: beginning},
 	Rollback: {command: true, room: beginning}, Migrate: {command: true, room: beginning},

@@ -18,6 +18,7 @@ import (
 type Service interface {
 	Commands
 	Queries
+	Tenancy
 }
 
 // Commands change something. service.Service has them.
@@ -33,6 +34,14 @@ type Commands interface {
 	service.Operations
 }
 
+// Tenancy takes what the clusters of tenants say of their workloads, and tells of it. service.Matcher has it.
+type Tenancy interface {
+	// Begin begins a stream of a tenant; Precondition when there is no such tenant.
+	Begin(ctx context.Context, tenant string) (*service.Intake, error)
+	// Release removes the workloads whose deletion is held.
+	Release(ctx context.Context, tenant string) error
+}
+
 // Queries change nothing.
 type Queries interface {
 	Documents
@@ -42,6 +51,7 @@ type Queries interface {
 	Fleet
 	Tables
 	Streams
+	Tenancy
 }
 
 // Documents are read as they are stored, or in other words. service.Service has them.
@@ -120,4 +130,5 @@ type Parts struct {
 	Fleet
 	Tables
 	Streams
+	Tenancy
 }

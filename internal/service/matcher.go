@@ -407,8 +407,10 @@ func (m *Matcher) Run(ctx context.Context) {
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Plain)
 	defer cancel()
 	_ = m.store.EndPulse(end, m.process)
-	m.work.Wait()
 }
+
+// Close waits for what goes on beside requests and streams, which must have ended.
+func (m *Matcher) Close() { m.work.Wait() }
 
 // settleAll starts whoever is behind: those who knew may be gone.
 func (m *Matcher) settleAll(ctx context.Context) {

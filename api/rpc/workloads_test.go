@@ -1,0 +1,245 @@
+package rpc_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/drover-io/drover/api/rpc"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
+	"github.com/drover-io/drover/internal/universe"
+)
+
+// streams is a server in front of a real store, which has tenant1.
+type streams struct {
+	*testing.T
+	store  *store.Store
+	client universe.WorkloadServiceClient
+	cut    func() error // the connection
+	stop   func()       // the server, in order
+}
+
+func newStreams(t *testing.T) *streams {
+	t.Helper()
+	s := storetest.Open(t, store.Config{})
+	one := &domain.Tenant{Metadata: domain.Metadata{Name: "tenant1"}, ContextID: "1234567890123456789"}
+	one.Spec.Cluster = "provider+edge"
+	one.Default()
+	require.NoError(t, s.Create(t.Context(), one))
+	m := service.NewMatcher(s, nil, time.Now, "process")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- rpc.ServeTenants(ctx, l, nil, door.New(door.Parts{Tenancy: m}), slog.New(slog.DiscardHandler), time.Minute)
+	}()
+	w := &streams{T: t, store: s}
+	stopped := false
+	w.stop = func() {
+		if !stopped {
+			stopped = true
+			cancel()
+			require.NoError(t, <-ended)
+			m.Close()
+		}
+	}
+	t.Cleanup(w.stop)
+	connection, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	w.cut = connection.Close
+	t.Cleanup(func() { connection.Close() })
+	w.client = universe.NewWorkloadServiceClient(connection)
+	return w
+}
+
+type workloadStream = grpc.ClientStreamingClient[universe.WorkloadStreamRequest, universe.WorkloadStreamResponse]
+
+func (w *streams) begin(values ...string) workloadStream {
+	w.Helper()
+	ctx := w.Context()
+	for _, v := range values {
+		ctx = metadata.AppendToOutgoingContext(ctx, "tenant-id", v)
+	}
+	s, err := w.client.WorkloadStream(ctx)
+	require.NoError(w, err)
+	return s
+}
+
+func podOf(id string, change ...func(*universe.WorkloadUpdate)) *universe.WorkloadUpdate {
+	u := &universe.WorkloadUpdate{
+		WorkloadMetadata: &universe.WorkloadMetadata{
+			Id: id, Orchestrator: universe.OrchestratorType_ORCHESTRATOR_TYPE_KUBERNETES, ResourceType: "v1/Pod", ResourceNamespace: "default", ResourceName: id,
+		},
+		WorkloadState: &universe.WorkloadState{NodeName: "host-a", Ready: true, Extra: map[string]*universe.WorkloadState_ExtraData{
+			"labels": {Data: map[string]string{"a.b/c": "d", "empty": ""}}, "annotations": {},
+		}},
+	}
+	for _, c := range change {
+		c(u)
+	}
+	return u
+}
+
+func updateOf(u *universe.WorkloadUpdate) *universe.WorkloadStreamRequest {
+	return &universe.WorkloadStreamRequest{Message: &universe.WorkloadStreamRequest_WorkloadUpdate{WorkloadUpdate: u}}
+}
+
+func deleteOf(m *universe.WorkloadMetadata) *universe.WorkloadStreamRequest {
+	return &universe.WorkloadStreamRequest{Message: &universe.WorkloadStreamRequest_WorkloadDelete{WorkloadDelete: &universe.WorkloadDelete{WorkloadMetadata: m}}}
+}
+
+func syncOf(all ...*universe.WorkloadUpdate) *universe.WorkloadStreamRequest {
+	return &universe.WorkloadStreamRequest{Message: &universe.WorkloadStreamRequest_WorkloadSync{WorkloadSync: &universe.WorkloadSync{WorkloadUpdates: all}}}
+}
+
+func (w *streams) stored() []string {
+	w.Helper()
+	all, err := w.store.Workloads(w.Context(), "tenant1")
+	require.NoError(w, err)
+	ids := []string{}
+	for _, one := range all {
+		ids = append(ids, one.ID)
+	}
+	return ids
+}
+
+func (w *streams) eventually(want ...string) {
+	w.Helper()
+	require.Eventually(w, func() bool { return fmt.Sprint(w.stored()) == fmt.Sprint(want) }, time.Minute, 5*time.Millisecond)
+}
+
+func (w *streams) ends(s workloadStream, code codes.Code, text string) {
+	w.Helper()
+	err := s.RecvMsg(&universe.WorkloadStreamResponse{})
+	require.Equal(w, code, grpcstatus.Code(err), "%v", err)
+	require.ErrorContains(w, err, text)
+}
+
+func TestAStreamThatIsClosedHasBeenStored(t *testing.T) {
+	w := newStreams(t)
+	s := w.begin("tenant1")
+	for _, m := range []*universe.WorkloadStreamRequest{
+		syncOf(podOf("a"), podOf("b"), podOf("a", func(u *universe.WorkloadUpdate) { u.WorkloadState.NodeName = "host-b" })),
+		updateOf(podOf("c")), deleteOf(&universe.WorkloadMetadata{Id: "b"}), deleteOf(&universe.WorkloadMetadata{Id: "nobody"}),
+		updateOf(podOf("svc", func(u *universe.WorkloadUpdate) { u.WorkloadMetadata.ResourceType = "v1/Service" })),
+		updateOf(podOf("large", func(u *universe.WorkloadUpdate) {
+			u.WorkloadState.Extra["annotations"].Data = map[string]string{"x": strings.Repeat("x", limits.Workload)}
+		})),
+	} {
+		require.NoError(t, s.Send(m))
+	}
+	_, err := s.CloseAndRecv()
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "c"}, w.stored())
+	got, err := w.store.Workload(t.Context(), "tenant1", "a")
+	require.NoError(t, err)
+	require.Equal(t, &domain.Workload{
+		Tenant: "tenant1", ID: "a", Orchestrator: domain.Kubernetes, ResourceType: "v1/Pod", ResourceNamespace: "default", ResourceName: "a",
+		NodeName: "host-b", Ready: true, Extra: map[string]map[string]string{"labels": {"a.b/c": "d", "empty": ""}, "annotations": {}},
+	}, got, "the last one of a sync counts")
+	is, err := w.store.TenantStream(t.Context(), "tenant1")
+	require.NoError(t, err)
+	require.False(t, is.Connected)
+	require.True(t, is.Settled)
+	require.Equal(t, 2, is.LeftOutCount)
+}
+
+// TestMessagesThatAreWrongEndTheStream: nothing of them is taken, and all that came before.
+func TestMessagesThatAreWrongEndTheStream(t *testing.T) {
+	w := newStreams(t)
+	for text, m := range map[string]*universe.WorkloadStreamRequest{
+		"message":                                                {},
+		"workload_update.workload_metadata":                      updateOf(&universe.WorkloadUpdate{}),
+		"workload_update":                                        updateOf(nil),
+		"workload_delete.workload_metadata":                      deleteOf(nil),
+		"workload_delete.workload_metadata.":                     deleteOf(&universe.WorkloadMetadata{ResourceName: "a"}),
+		"workload_sync.workload_updates[1].workload_metadata.id": syncOf(podOf("b"), podOf("")),
+	} {
+		s := w.begin("tenant1")
+		require.NoError(t, s.Send(syncOf(podOf("before"), podOf(fmt.Sprintf("p%d", len(text))))))
+		require.NoError(t, s.Send(m))
+		w.ends(s, codes.InvalidArgument, text)
+		require.Equal(t, []string{"before", fmt.Sprintf("p%d", len(text))}, w.stored())
+	}
+	w.ends(w.begin(), codes.InvalidArgument, "tenant-id")
+	w.ends(w.begin("nobody"), codes.FailedPrecondition, "nobody")
+}
+
+// TestStreamsThatAreCutOrStopped: all that arrived is stored.
+func TestStreamsThatAreCutOrStopped(t *testing.T) {
+	w := newStreams(t)
+	s := w.begin("tenant1")
+	require.NoError(t, s.Send(syncOf(podOf("a"), podOf("b"))))
+	w.eventually("a", "b")
+	connected := func() bool {
+		is, err := w.store.TenantStream(t.Context(), "tenant1")
+		require.NoError(t, err)
+		return is.Connected
+	}
+	require.True(t, connected())
+	go w.stop()
+	w.ends(s, codes.Unavailable, "stops")
+	require.Equal(t, []string{"a", "b"}, w.stored())
+	require.Eventually(t, func() bool { return !connected() }, time.Minute, 5*time.Millisecond)
+
+	w = newStreams(t)
+	s = w.begin("tenant1")
+	for n := range 100 {
+		require.NoError(t, s.Send(updateOf(podOf(fmt.Sprintf("w%02d", n)))))
+	}
+	require.Eventually(t, func() bool { return len(w.stored()) == 100 }, time.Minute, 5*time.Millisecond)
+	require.NoError(t, w.cut())
+	require.Eventually(t, func() bool { return !connected() }, time.Minute, 5*time.Millisecond)
+	require.Len(t, w.stored(), 100, "everything stays")
+}
+
+func TestTheSecondStreamOfATenantDisplacesTheFirst(t *testing.T) {
+	w := newStreams(t)
+	first := w.begin("tenant1")
+	require.NoError(t, first.Send(syncOf(podOf("a"))))
+	w.eventually("a")
+	second := w.begin("tenant1")
+	require.NoError(t, second.Send(syncOf(podOf("b"))))
+	w.ends(first, codes.Aborted, "newer stream")
+	_, err := second.CloseAndRecv()
+	require.NoError(t, err)
+	require.Equal(t, []string{"b"}, w.stored())
+}
+
+// TestWhoSendsTooFastIsReadSlowly: everything is taken, in order, and no more than a part of it waits.
+func TestWhoSendsTooFastIsReadSlowly(t *testing.T) {
+	w := newStreams(t)
+	s := w.begin("tenant1")
+	const rounds = 400
+	for n := range rounds {
+		require.NoError(t, s.Send(updateOf(podOf(fmt.Sprintf("w%02d", n%20), func(u *universe.WorkloadUpdate) {
+			u.WorkloadState.NodeName = fmt.Sprint("n", n)
+			u.WorkloadState.Extra["annotations"].Data = map[string]string{"x": strings.Repeat("x", 100<<10)}
+		}))))
+	}
+	_, err := s.CloseAndRecv()
+	require.NoError(t, err)
+	all, err := w.store.Workloads(t.Context(), "tenant1")
+	require.NoError(t, err)
+	require.Len(t, all, 20)
+	for i, one := range all {
+		require.Equal(t, fmt.Sprint("n", rounds-20+i), one.NodeName)
+	}
+}
