@@ -33,7 +33,6 @@ type TenantStore interface {
 	MatchesByID(ctx context.Context, tenant string, ids []string) ([]domain.Match, error)
 	WriteMatches(ctx context.Context, tenant string, write, remove []domain.Match) error
 	PutBehind(ctx context.Context, tenant string) error
-	Behind(ctx context.Context) (map[string]string, error)
 
 	BeginStream(ctx context.Context, tenant, process string) (*domain.Stream, error)
 	EndStream(ctx context.Context, stream *domain.Stream, settled bool) error
@@ -389,7 +388,6 @@ const (
 
 // Run gives the pulses by which the streams of this process live, and looks for what others have left, until ctx ends.
 func (m *Matcher) Run(ctx context.Context) {
-	m.settleAll(ctx)
 	swept := time.Time{}
 	tick := time.NewTicker(pulseEvery)
 	defer tick.Stop()
@@ -411,17 +409,6 @@ func (m *Matcher) Run(ctx context.Context) {
 
 // Close waits for what goes on beside requests and streams, which must have ended.
 func (m *Matcher) Close() { m.work.Wait() }
-
-// settleAll starts whoever is behind: those who knew may be gone.
-func (m *Matcher) settleAll(ctx context.Context) {
-	tenants, err := m.store.Behind(ctx)
-	if err != nil {
-		return
-	}
-	for t := range tenants {
-		m.kick(t)
-	}
-}
 
 // Sweep does what processes that died have left: it looks for the tenants whose settings were being changed, and for those
 // whose streams were lost. It removes the workloads whose time is over.
