@@ -101,7 +101,7 @@ var examples = map[string]string{
 	"ServiceController": exampleController,
 	"ReadinessRule": `{"metadata":{"name":"databases"},"spec":{"group":"example.com","version":"v1","kind":"Database",
 		"ready":"object.status.phase == 'Running'","message":"object.status.message"}}`,
-	"StatusCollector": `{"apiVersion":"control.kubestellar.io/v1alpha1","kind":"StatusCollector","metadata":{"name":"availability","description":"how many are available","userData1":"","userData2":"","labels":{"team":"edge"},"annotations":{"example.com/owner":"anna"}},
+	"StatusCollector": `{"apiVersion":"control.kubestellar.io/v1alpha1","kind":"StatusCollector","metadata":{"name":"availability","description":"how many are available","userData1":"anna","userData2":"edge","labels":{"team":"edge"},"annotations":{"example.com/owner":"anna"}},
 		"spec":{"filter":"obj.kind == 'Deployment'","groupBy":[{"name":"available","def":"returned.status.availableReplicas"}],
 			"combinedFields":[{"name":"count","type":"COUNT"},{"name":"restarts","type":"SUM","subject":"returned.status.unavailableReplicas"}],"limit":20,
 			"orderBy":[{"column":"count","descending":true}]},

@@ -27,7 +27,7 @@ type walk struct {
 const named = `{"metadata":{"name":"NAME"}}`
 
 // collectorWant is a collector as it is answered.
-const collectorWant = `{"apiVersion":"control.kubestellar.io/v1alpha1","kind":"StatusCollector","metadata":` + full + `,
+const collectorWant = `{"apiVersion":"control.kubestellar.io/v1alpha1","kind":"StatusCollector","metadata":{"name":"NAME"},
 	"spec":{"filter":"propagation.stale","select":[{"name":"wec","def":"inventory.name"}]},"status":{"observedGeneration":1}}`
 
 // full is what metadata looks like in every answer.

@@ -31,7 +31,7 @@ func TestKubeStellarsManifestsAreTaken(t *testing.T) {
 	w := newWorld(t)
 	const all, one = "/v2/status-collectors", "/v2/status-collectors/available"
 	want := `{"apiVersion":"control.kubestellar.io/v1alpha1","kind":"StatusCollector",
-		"metadata":{"name":"available","description":"","userData1":"","userData2":"","labels":{"team":"edge"}},
+		"metadata":{"name":"available","labels":{"team":"edge"}},
 		"spec":{"groupBy":[{"name":"numAvailable","def":"returned.status.availableReplicas"}],"combinedFields":[{"name":"count","type":"COUNT"}],"limit":20},
 		"status":{"observedGeneration":1}}`
 	typed := func(media string) map[string]string { return map[string]string{"Content-Type": media} }

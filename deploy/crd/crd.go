@@ -1,4 +1,5 @@
-// Package crd holds CustomResourceDefinitions: of the ResourceBundleState, and of what network intents become.
+// Package crd holds CustomResourceDefinitions: of the ResourceBundleState, of what network intents become, and of what
+// KubeStellar has as objects and Drover as JSON of its API.
 package crd
 
 import (
@@ -20,6 +21,21 @@ var providerNetworks []byte
 
 //go:embed networkattachmentdefinitions.yaml
 var networkAttachmentDefinitions []byte
+
+//go:embed statuscollectors.yaml
+var statusCollectors []byte
+
+//go:embed combinedstatuses.yaml
+var combinedStatuses []byte
+
+// KubeStellar are the definitions of status collectors and of what is combined by them, for those who keep such objects in an
+// API server. Drover itself does not.
+func KubeStellar() []plan.Resource {
+	return []plan.Resource{
+		definition("statuscollectors.control.kubestellar.io", statusCollectors),
+		definition("combinedstatuses.control.kubestellar.io", combinedStatuses),
+	}
+}
 
 // ResourceBundleStates is the definition as it is applied to a cluster.
 func ResourceBundleStates() plan.Resource {

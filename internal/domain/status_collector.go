@@ -22,12 +22,13 @@ type StatusCollector struct {
 	noun       *Noun
 }
 
-// CollectorMetadata is Metadata, and what else KubeStellar's manifests have there that users write.
+// CollectorMetadata is Metadata without its empty members, and what else KubeStellar's manifests have there that users write: a
+// manifest comes back as it was sent.
 type CollectorMetadata struct {
 	Name        string            `json:"name" api:"required"`   // how the collector is named, and found in paths; unique in its library
-	Description string            `json:"description"`           // for people; at most 1024 characters
-	UserData1   string            `json:"userData1"`             // whatever the user wants to keep with it; at most 512 characters
-	UserData2   string            `json:"userData2"`             // more of the same kind; at most 512 characters
+	Description string            `json:"description,omitempty"` // for people; at most 1024 characters
+	UserData1   string            `json:"userData1,omitempty"`   // whatever the user wants to keep with it; at most 512 characters
+	UserData2   string            `json:"userData2,omitempty"`   // more of the same kind; at most 512 characters
 	Labels      map[string]string `json:"labels,omitempty"`      // kept, and shown again
 	Annotations map[string]string `json:"annotations,omitempty"` // kept, and shown again
 }
