@@ -101,10 +101,10 @@ func (w *stream) next() (Event, error) {
 }
 
 // close closes the stream.
-func (w *stream) close() error {
+func (w *stream) close() {
 	w.silent.Stop()
 	w.end(nil)
-	return w.body.Close()
+	_ = w.body.Close() // it has been read as far as anybody wants
 }
 
 // ReadEvent reads the next event of a stream, without comments and what says when to connect again. Its data is one
