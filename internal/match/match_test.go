@@ -64,7 +64,7 @@ func TestWhatAMatchMakes(t *testing.T) {
 		"annotations":{"drover.io/rule":"tenants/tenant1/workload-rules/r","drover.io/workload":"w","drover.io/spec":"`+made.Spec+`"}},
 		"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[
 			{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"In","values":["dpu1-host-a"]}]}]}}},
-		"containers":[{"name":"nginx","image":"nginx:1.14.2"}]}}`, string(made.Manifest))
+		"automountServiceAccountToken":false,"containers":[{"name":"nginx","image":"nginx:1.14.2"}]}}`, string(made.Manifest))
 }
 
 // TestDiff: what is wanted becomes records, nothing is written twice, and what is not wanted any more is to be deleted.

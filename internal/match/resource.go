@@ -68,6 +68,9 @@ func (r *Rule) Resource(t *domain.Tenant, hosts []*domain.Host, w *domain.Worklo
 		if nodes != nil {
 			restrict(pod, nodes)
 		}
+		if r.template.level != domain.PodPrivileged {
+			child(pod, "spec")["automountServiceAccountToken"] = false
+		}
 		if reason := r.secure(pod); reason != nil {
 			return nil, reason
 		}
@@ -97,7 +100,7 @@ func (r *Rule) identity(t *domain.Tenant, w *domain.Workload) plan.ResourceID {
 	if name == "" {
 		name = r.id
 	}
-	name = strings.TrimRight(name[:min(len(name), maxTemplateName)], "-.")
+	name = strings.TrimRight(name[:min(len(name), maxTemplateName)], ".") // a part of a name may not begin with -
 	sum := sha256.Sum256([]byte(t.Name + "\x00" + string(r.key) + "\x00" + w.ID))
 	id.Name = name + "-" + hex.EncodeToString(sum[:5])
 	return id
@@ -197,12 +200,7 @@ func restrict(pod map[string]any, nodes []string) {
 	}
 	required := pod
 	for _, member := range []string{"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"} {
-		inner, ok := required[member].(map[string]any)
-		if !ok {
-			inner = map[string]any{}
-			required[member] = inner
-		}
-		required = inner
+		required = child(required, member)
 	}
 	terms, _ := required["nodeSelectorTerms"].([]any)
 	if len(terms) == 0 {
@@ -218,6 +216,16 @@ func restrict(pod map[string]any, nodes []string) {
 		term["matchExpressions"] = append(expressions, ours())
 	}
 	required["nodeSelectorTerms"] = terms
+}
+
+// child is the object at a member, which is made where there is none.
+func child(object map[string]any, member string) map[string]any {
+	inner, ok := object[member].(map[string]any)
+	if !ok {
+		inner = map[string]any{}
+		object[member] = inner
+	}
+	return inner
 }
 
 // hashBytes is how much of a hash is kept.
