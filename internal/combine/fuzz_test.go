@@ -107,20 +107,20 @@ func checkTable(t *testing.T, p *combine.Program, rows []*combine.Row) {
 func FuzzQuantity(f *testing.F) {
 	for _, text := range []string{
 		"", "1", "-1.5", "+2", "1Gi", "500m", "0.1Ki", "1e3", "1E3", "1E", "1e-3", ".5", "5.", ".", "-", "1.2.3", "1 Gi", "0x10", "1_000", "1n", "1ki",
-		"99999999999999999999", "1e", "e5", "Inf", "NaN", "1Ei", "9Ei", "１", "1e+5", "--1", "1E-2", "007",
+		"99999999999999999999", "1e", "e5", "Inf", "NaN", "1Ei", "9Ei", "１", "1e+5", "--1", "1E-2", "007", "9999999E999999999999",
 	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		got, ok := combine.Quantity(text)
-		want, err := resource.ParseQuantity(text)
 		if !strings.ContainsAny(text, "0123456789") {
 			require.False(t, ok, "Kubernetes takes %q for a zero", text)
 			return
 		}
 		if len(text) > 100 || strings.ContainsAny(strings.TrimSuffix(strings.TrimSuffix(text, "E"), "Ei"), "eE") {
-			return // exponents are bounded, and read by Kubernetes within other bounds
+			return // exponents are bounded here; Kubernetes takes minutes for one of twelve digits
 		}
+		want, err := resource.ParseQuantity(text)
 		require.Equal(t, err == nil, ok, "%q: %v", text, err)
 		if !ok {
 			return

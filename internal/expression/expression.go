@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,7 +61,7 @@ type Environment struct{ cel *cel.Env }
 // NewEnvironment makes one of the standard library and macros, optionals and the string extensions, with what the options declare
 // beside. It panics when they contradict one another, as they are constants of the program.
 func NewEnvironment(options ...cel.EnvOption) *Environment {
-	env, err := cel.NewEnv(append([]cel.EnvOption{
+	env, err := cel.NewEnv(slices.Concat([]cel.EnvOption{
 		cel.OptionalTypes(),
 		ext.Strings(),
 		cel.ParserExpressionSizeLimit(MaxLength),
@@ -68,7 +69,7 @@ func NewEnvironment(options ...cel.EnvOption) *Environment {
 			cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateRegexLiterals(),
 			cel.ValidateComprehensionNestingLimit(MaxNesting),
 		),
-	}, options...)...)
+	}, boundedText(), options)...)
 	if err != nil {
 		panic(err)
 	}

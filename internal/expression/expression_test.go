@@ -82,3 +82,31 @@ func TestOneLine(t *testing.T) {
 	require.Equal(t, "a b", expression.OneLine(" a\n\tb ", 10))
 	require.Equal(t, "éé…", expression.OneLine("ééé", 5))
 }
+
+// TestTextsAreBounded: a call that would make a text of gigabytes is not made. Cost ends it only when it has been.
+func TestTextsAreBounded(t *testing.T) {
+	vars := map[string]any{"object": map[string]any{"s": strings.Repeat("a", 20_000), "l": []any{"x", "y"}, "many": strings.Split(strings.Repeat("x ", 99), " ")}}
+	for text, function := range map[string]string{
+		"object.s.replace('a', object.s)":        "replace",
+		"object.s.replace('', object.s)":         "replace",
+		"object.s.replace('a', object.s, 10000)": "replace",
+		"object.many.join(object.s)":             "join",
+		"'" + strings.Repeat("%s", 60) + "'.format([" + strings.Repeat("object.s, ", 59) + "object.s])": "format",
+		"'%s'.format([[{'a': [" + strings.Repeat("object.s, ", 59) + "object.s]}]])":                    "format",
+	} {
+		_, err := program(t, text).Eval(time.Hour, vars)
+		require.ErrorContains(t, err, function+"() makes a text of more than 1048576 bytes", text)
+	}
+	for text, want := range map[string]string{
+		"'abcabc'.replace('b', 'xx')":       "axxcaxxc",
+		"'abcabc'.replace('b', 'xx', 1)":    "axxcabc",
+		"object.l.join('-')":                "x-y",
+		"object.l.join()":                   "xy",
+		"'%s has %d'.format(['a', 3])":      "a has 3",
+		"'%.2f %x'.format([1.005, b'abc'])": "1.00 616263",
+	} {
+		v, err := program(t, text).Eval(time.Hour, vars)
+		require.NoError(t, err, text)
+		require.Equal(t, types.String(want), v)
+	}
+}

@@ -1,0 +1,114 @@
+package expression
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/functions"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	"github.com/google/cel-go/ext"
+)
+
+// MaxText is the longest text that a function may make, in bytes. What a call costs is known only when it has been made: one
+// replace() on a text of 100 KB would have taken 10 GB before.
+const MaxText = 1 << 20
+
+// boundedText are the functions whose results may be longer than all that they are given, with how long they are at the most.
+func boundedText() (options []cel.EnvOption) {
+	env, err := cel.NewEnv(ext.Strings())
+	if err != nil {
+		panic(err) // the option is a constant
+	}
+	for name, length := range map[string]func(args []ref.Val) int{"replace": replaced, "join": joined, "format": formatted} {
+		function := env.Functions()[name]
+		bindings, err := function.Bindings()
+		if err != nil {
+			panic(err)
+		}
+		for _, o := range function.OverloadDecls() {
+			i := slices.IndexFunc(bindings, func(b *functions.Overload) bool { return b.Operator == o.ID() })
+			options = append(options, cel.Function(name, cel.MemberOverload(o.ID(), o.ArgTypes(), o.ResultType(), bounded(name, bindings[i], length))))
+		}
+	}
+	return options
+}
+
+func bounded(name string, of *functions.Overload, length func(args []ref.Val) int) cel.OverloadOpt {
+	check := func(args ...ref.Val) ref.Val {
+		if length(args) > MaxText {
+			return types.NewErr("%s() makes a text of more than %d bytes", name, MaxText)
+		}
+		return nil
+	}
+	switch {
+	case of.Unary != nil:
+		return cel.UnaryBinding(func(arg ref.Val) ref.Val {
+			if err := check(arg); err != nil {
+				return err
+			}
+			return of.Unary(arg)
+		})
+	case of.Binary != nil:
+		return cel.BinaryBinding(func(a, b ref.Val) ref.Val {
+			if err := check(a, b); err != nil {
+				return err
+			}
+			return of.Binary(a, b)
+		})
+	default:
+		return cel.FunctionBinding(func(args ...ref.Val) ref.Val {
+			if err := check(args...); err != nil {
+				return err
+			}
+			return of.Function(args...)
+		})
+	}
+}
+
+// replaced is how long text.replace(old, new) is, and with a number of times at the most.
+func replaced(args []ref.Val) int {
+	text, old, by := textOf(args[0]), textOf(args[1]), textOf(args[2])
+	return len(text) + strings.Count(text, old)*max(0, len(by)-len(old))
+}
+
+// joined is how long list.join(between) is.
+func joined(args []ref.Val) int {
+	between := 0
+	if len(args) > 1 {
+		between = len(textOf(args[1]))
+	}
+	return lengthOf(args[0], between, 0)
+}
+
+// formatted is how long text.format(list) is at the most: a byte may be two digits.
+func formatted(args []ref.Val) int { return len(textOf(args[0])) + 2*lengthOf(args[1], 8, 0) }
+
+// lengthOf is how long the texts in a value are, with something for each of them.
+func lengthOf(v ref.Val, each, above int) int {
+	length := each
+	switch v := v.(type) {
+	case types.String:
+		length += len(v)
+	case types.Bytes:
+		length += len(v)
+	case traits.Mapper:
+		for i := v.Iterator(); i.HasNext() == types.True && above+length <= MaxText; {
+			key := i.Next()
+			length += lengthOf(key, each, above+length)
+			length += lengthOf(v.Get(key), each, above+length)
+		}
+	case traits.Lister:
+		for i := v.Iterator(); i.HasNext() == types.True && above+length <= MaxText; {
+			length += lengthOf(i.Next(), each, above+length)
+		}
+	}
+	return length
+}
+
+func textOf(v ref.Val) string {
+	text, _ := v.(types.String)
+	return string(text)
+}
