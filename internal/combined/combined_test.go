@@ -257,3 +257,30 @@ func TestTheNamesOfDocuments(t *testing.T) {
 	require.Equal(t, "kubestellar-report", list.Items[2].Metadata.Namespace)
 	require.NotContains(t, list.Items[2].Metadata.Annotations, label)
 }
+
+// TestAnObjectHasAHundredCollectors: what is more has an error in place of a table.
+func TestAnObjectHasAHundredCollectors(t *testing.T) {
+	g := group(resource("apps", "Deployment", "web", `"spec":{}`))
+	collectors := map[string]combined.Collector{}
+	g.Intents[0].Spec.StatusCollectors = nil
+	for i := range combined.MaxCollectors + 2 {
+		name := fmt.Sprintf("c%03d", i)
+		program, err := combine.Compile(name, &domain.StatusCollectorSpec{Select: []domain.NamedExpression{{Name: "wec", Def: "inventory.name"}}})
+		require.NoError(t, err)
+		collectors[name] = combined.Collector{Name: name, Program: program}
+		g.Intents[0].Spec.StatusCollectors = append(g.Intents[0].Spec.StatusCollectors, name)
+	}
+	set, err := combined.NewSet(g, combined.Filter{}, collectors)
+	require.NoError(t, err)
+	require.NoError(t, set.Evaluate(t.Context(), source(g, "1A", nil)))
+	results := set.CombinedStatuses().Items[0].Results
+	require.Len(t, results, combined.MaxCollectors+2)
+	for i, r := range results {
+		if i < combined.MaxCollectors {
+			require.Len(t, r.Rows, 2)
+			require.Empty(t, r.Errors)
+		} else {
+			require.Equal(t, []string{"an object has at most 100 collectors"}, r.Errors)
+		}
+	}
+}

@@ -18,7 +18,7 @@ type List struct {
 }
 
 // CombinedStatus has the tables of one object of a group, or of all objects of an app together.
-type CombinedStatus struct {
+type CombinedStatus struct { //nolint:revive // it is the name of the kind
 	APIVersion string            `json:"apiVersion"` // control.kubestellar.io/v1alpha1
 	Kind       string            `json:"kind"`       // CombinedStatus
 	Metadata   Metadata          `json:"metadata"`   // which object it is of

@@ -43,7 +43,7 @@ type table struct {
 	broken *combine.Result // in its place
 	cancel context.CancelFunc
 	ctx    context.Context // of the first evaluation of all rows
-	for_   func(o *Object) bool
+	wants  func(o *Object) bool
 }
 
 // heard is what inputs say of a row.
@@ -54,7 +54,7 @@ type heard struct {
 }
 
 func (i *item) add(c Collector, wants func(o *Object) bool) {
-	t := table{name: c.Name, broken: c.Broken, for_: wants}
+	t := table{name: c.Name, broken: c.Broken, wants: wants}
 	switch {
 	case len(i.tables) >= MaxCollectors:
 		t.broken = &combine.Result{
@@ -79,7 +79,7 @@ func (i *item) put(ctx context.Context, o *Object, in *Input) (changed bool) {
 		changed = true
 	}
 	for n := range i.tables {
-		if t := &i.tables[n]; t.rows != nil && t.for_(o) && t.rows.Put(t.within(ctx), &row) {
+		if t := &i.tables[n]; t.rows != nil && t.wants(o) && t.rows.Put(t.within(ctx), &row) {
 			changed = true
 		}
 	}

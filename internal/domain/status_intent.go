@@ -92,7 +92,7 @@ var resourcePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 // Validate checks the body.
 func (o *StatusIntent) Validate(p *fail.Problems) {
 	o.Metadata.Validate(p)
-	o.Spec.ObjectTest.validate(p, "spec")
+	o.Spec.Check(p, "spec")
 	checkMost(p, "spec.statusCollectors", len(o.Spec.StatusCollectors))
 	for i, c := range o.Spec.StatusCollectors {
 		at := fmt.Sprintf("spec.statusCollectors[%d]", i)
@@ -111,9 +111,7 @@ func (o *StatusIntent) Validate(p *fail.Problems) {
 }
 
 // Check adds the problems of tests that stand at a path of a body.
-func (t *ObjectTest) Check(p *fail.Problems, path string) { t.validate(p, path) }
-
-func (t *ObjectTest) validate(p *fail.Problems, path string) {
+func (t *ObjectTest) Check(p *fail.Problems, path string) {
 	each := func(member string, values []string, check func(at, v string)) {
 		checkMost(p, path+"."+member, len(values))
 		for i, v := range values {
