@@ -1,40 +1,40 @@
 package api
 
 import (
+	"context"
 	"net/http"
+	"net/url"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/drover-io/drover/internal/door"
-	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/notify"
 	"github.com/drover-io/drover/internal/service"
 )
 
 // combinedStatus answers with the tables that status intents ask for.
 func combinedStatus(c echo.Context, s door.Service, on *door.Request) (reply, error) {
-	if err := unwatched(c); err != nil {
-		return nil, err
-	}
 	list, err := s.CombinedStatus(c.Request().Context(), on.Key(), c.QueryParams())
 	return asJSON(http.StatusOK, list), err
 }
 
 // wantedObjects answers with the objects of a group, each with its status.
 func wantedObjects(c echo.Context, s door.Service, on *door.Request) (reply, error) {
-	if err := unwatched(c); err != nil {
-		return nil, err
-	}
 	list, err := s.Objects(c.Request().Context(), on.Key(), c.QueryParams())
 	return asJSON(http.StatusOK, list), err
 }
 
-// unwatched refuses to stream.
-func unwatched(c echo.Context) error {
-	watch, err := wantsWatch(c)
-	if err == nil && watch {
-		err = fail.New(fail.Invalid, "Invalid query watch: this cannot be watched")
+// watchTables is combinedStatus, or wantedObjects, as a stream.
+func (e *edge) watchTables(question func(url.Values) (notify.Question, error)) handler {
+	return func(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+		q, err := question(c.QueryParams())
+		if err != nil {
+			return nil, err
+		}
+		return sent, e.stream(c, func(ctx context.Context, after string) (*notify.Subscription, error) {
+			return s.SubscribeTo(ctx, on.Key(), q, after)
+		})
 	}
-	return err
 }
 
 // queryTables evaluates a collector that is not stored.

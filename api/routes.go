@@ -84,12 +84,12 @@ func (e *edge) operations() []endpoint {
 	}
 	group := onePath(domain.DeploymentIntentGroups)
 	all = append(all,
-		get(domain.DeploymentIntentGroups, door.Status, group+"/combined-status", "Show the tables that status intents ask for",
-			"An item for each object of the group that a status collector is named for, with a result for each collector: a table over all its clusters, as KubeStellar's CombinedStatus has it.",
-			combined.List{}, tablesQuery, combinedStatus),
-		get(domain.DeploymentIntentGroups, door.Status, group+"/objects", "Show the objects of a deployment intent group with the status that status intents ask for",
-			"Each object that the group wants in clusters, once, as a List of Kubernetes: with the status that its one cluster reports, or that is aggregated of all.",
-			combined.ObjectList{}, tablesQuery, wantedObjects),
+		watched(get(domain.DeploymentIntentGroups, door.Status, group+"/combined-status", "Show the tables that status intents ask for",
+			"An item for each object of the group that a status collector is named for, with a result for each collector: a table over all its clusters, as KubeStellar's CombinedStatus has it. With watch, a stream of what changes.",
+			combined.List{}, tablesQuery, combinedStatus), e.watchTables(service.CombinedStatusQuestion)),
+		watched(get(domain.DeploymentIntentGroups, door.Status, group+"/objects", "Show the objects of a deployment intent group with the status that status intents ask for",
+			"Each object that the group wants in clusters, once, as a List of Kubernetes: with the status that its one cluster reports, or that is aggregated of all. With watch, a stream of what changes.",
+			combined.ObjectList{}, tablesQuery, wantedObjects), e.watchTables(service.ObjectsQuestion)),
 		endpoint{
 			method: http.MethodPost, path: group + "/combined-status/query", verb: door.Query, noun: domain.DeploymentIntentGroups,
 			summary: "Evaluate a status collector once", about: "On the objects that pass the tests, as combined-status would show it. Nothing is stored.",
@@ -203,6 +203,7 @@ var (
 		{name: "kind", about: "only objects of this kind, such as Deployment", repeats: true},
 		{name: "resource", about: "only objects of this name", repeats: true},
 		{name: "collector", about: "only results of this collector, named as status intents name it", repeats: true},
+		{name: "watch", about: "true: answer with server-sent events: the list (status), then its items that are new or say something else, whole, and in removed the names of those that are gone (change); ids, end, error and dropped as with a status", enum: []string{"true", "false"}},
 	}
 	limitQuery    = parameter{name: "limit", about: "how many at the most, 1 to 1000; 100 when missing"}
 	continueQuery = parameter{name: "continue", about: "what the page before has in continue: go on there"}

@@ -48,7 +48,8 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	fleet := service.NewFleet(lifecycle, p.store)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	hub, err := notify.New(notify.Of(statuses{lifecycle, fleet}), notify.Options{Log: p.log}, registry)
+	tables := service.NewTables(lifecycle)
+	hub, err := notify.New(looks(statuses{lifecycle, fleet}, tables), notify.Options{Log: p.log}, registry)
 	if err != nil {
 		return err
 	}
@@ -76,7 +77,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 			return d, nil
 		}),
 		Explanations: explainer, Journal: service.NewJournal(lifecycle, p.engine, ui), Fleet: fleet, Streams: hub,
-		Tables: service.NewTables(lifecycle), Tenancy: matcher,
+		Tables: tables, Tenancy: matcher,
 	}, door.Traced(p.log), door.Slots(p.config.Operations), door.Timed)
 	handler, err := api.New(api.Deps{
 		Door:  entrance,
@@ -131,6 +132,17 @@ func (p *Parts) serveTenants(ctx context.Context, entrance *door.Door) error {
 		return err
 	}
 	return rpc.ServeTenants(ctx, l, secured, entrance, p.log, p.config.Drain)
+}
+
+// looks are at statuses, and at tables.
+func looks(s statuses, t *service.Tables) notify.Looks {
+	of := notify.Of(s)
+	return func(owner domain.Key, e notify.Extent) notify.Look {
+		if look, ok := t.Look(owner, e); ok {
+			return look
+		}
+		return of(owner, e)
+	}
 }
 
 // statuses are those of a Lifecycle, and of a Fleet where no owner is named, as notify.Statuses.

@@ -106,7 +106,7 @@ var layers = []layer{
 		},
 		{
 			pkg: "service",
-			ours: "operations explain combined status repair view combine network logicalcloud bundle match readiness plan stored " +
+			ours: "notify operations explain combined status repair view combine network logicalcloud bundle match readiness plan stored " +
 				"domain policy cas caller lru limits fail",
 			libs:  "golang.org/x/sync",
 			world: "context",

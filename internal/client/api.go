@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"mime/multipart"
 	"net/http"
 	"net/url"
@@ -176,6 +177,16 @@ func (a *API) WatchStatus(ctx context.Context, owner domain.Key, query url.Value
 		q[name] = values
 	}
 	return a.watch(ctx, At(owner)+"/status", q, after)
+}
+
+// WatchCombinedStatus is CombinedStatus as a stream: the list, then the items that have changed; otherwise as WatchStatus.
+func (a *API) WatchCombinedStatus(ctx context.Context, group domain.Key, query url.Values, after string) iter.Seq2[Event, error] {
+	return a.watch(ctx, At(group)+"/combined-status", query, after)
+}
+
+// WatchObjects is Objects as a stream; otherwise as WatchCombinedStatus.
+func (a *API) WatchObjects(ctx context.Context, group domain.Key, query url.Values, after string) iter.Seq2[Event, error] {
+	return a.watch(ctx, At(group)+"/objects", query, after)
 }
 
 // WatchGroups streams where the groups below a project stand, or with "" those of the fleet; otherwise as WatchStatus.
@@ -393,8 +404,9 @@ func paged[L, T any](ctx context.Context, a *API, path string, query url.Values,
 
 func (a *API) watch(ctx context.Context, path string, query url.Values, after string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		query.Set("watch", "true")
-		w, err := a.client.watch(ctx, path+"?"+query.Encode(), after)
+		q := url.Values{"watch": {"true"}}
+		maps.Copy(q, query)
+		w, err := a.client.watch(ctx, path+"?"+q.Encode(), after)
 		if err != nil {
 			yield(Event{}, unanswered(ctx, err))
 			return

@@ -203,6 +203,15 @@ func (s *Set) Objects() *ObjectList {
 	return list
 }
 
+// Names are those of Objects, in their order: Object.String.
+func (s *Set) Names() []string {
+	names := make([]string, 0, len(s.objects))
+	for _, e := range s.objects {
+		names = append(names, e.String())
+	}
+	return names
+}
+
 // shown is the object with its status.
 func (e *entry) shown() map[string]any {
 	a := combine.Aggregated{State: combine.StateNone, Reason: notAsked}

@@ -17,6 +17,8 @@ type Collector struct {
 	Program *combine.Program
 	// Broken is what there is in place of a table where Program is nil.
 	Broken *combine.Result
+	// Made tells what it was compiled from.
+	Made string
 }
 
 // MaxCollectors is how many collectors an object may have. Those that come after them by name have errors instead of rows.

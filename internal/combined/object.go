@@ -7,6 +7,7 @@
 //	set, err := combined.NewSet(&group, filter, collectors) // the objects, and which tables are asked of them
 //	err = set.Evaluate(ctx, &source)                         // once, with all that is known of all clusters
 //	changed, err := set.Put(ctx, row)                        // again for each row that changes, and set.Drop for a target that has left
+//	changed, err := set.Follow(ctx, &source, clusters)       // in place of these: what differs from what it has taken before
 //	set.CombinedStatuses(), set.Objects()                    // the documents, as they stand
 package combined
 

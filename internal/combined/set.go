@@ -33,6 +33,7 @@ type entry struct {
 	*Object
 	items  []*item // its own, and that of its app together
 	states map[domain.ClusterName]combine.Reported
+	prints map[domain.ClusterName]rowPrint // of what Follow has taken
 }
 
 // NewSet makes the set of what a filter leaves of a group, without anything that clusters report. Collectors has what intents
@@ -196,17 +197,25 @@ func (s *Set) Drop(app string, c domain.ClusterName) (changed bool) {
 	return changed
 }
 
+// entryOf is the object that a row is of, nil where the set has nothing of the row.
+func (s *Set) entryOf(r *view.Row) *entry {
+	a := s.apps[r.Place.App.Name]
+	if a == nil || r.Index < 0 || !a.goes[r.Place.Cluster.ClusterName] {
+		return nil
+	}
+	if e := a.entries[r.Index]; e != nil && e.rows() {
+		return e
+	}
+	return nil
+}
+
 // take is Put, with the object that the row is of; nil for none.
 func (s *Set) take(ctx context.Context, r *view.Row) (*entry, bool, error) {
-	a := s.apps[r.Place.App.Name]
-	if a == nil || r.Index < 0 {
+	e := s.entryOf(r)
+	if e == nil {
 		return nil, false, nil
 	}
 	c := r.Place.Cluster.ClusterName
-	e := a.entries[r.Index]
-	if e == nil || !e.rows() || !a.goes[c] {
-		return nil, false, nil
-	}
 	if s.group.Status.Deleting() && r.Mark == domain.MarkDeleted {
 		return e, s.drop(e, c), nil
 	}

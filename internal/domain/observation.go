@@ -107,6 +107,14 @@ func (o *Observation) Digest() Digest {
 	return Digest(hex.EncodeToString(h.Sum(nil)))
 }
 
+// ObservedChanges is what has changed of what clusters say of an app context.
+type ObservedChanges struct {
+	Version string // the newer one
+	// Known says that all that has changed since the version that was asked for is in Of. Else anything may have.
+	Known bool
+	Of    []ObservedApp // apps are named as in labels; each once, in any order
+}
+
 // Watch is what whoever watches a cluster has last said of it. Whether it still holds is decided by view.ContactAt.
 type Watch struct {
 	Cluster   ClusterName

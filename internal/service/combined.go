@@ -231,7 +231,7 @@ func (t *Tables) program(name string, spec *domain.StatusCollectorSpec) combined
 	if c, ok := t.programs.Get(key); ok && err == nil {
 		return c
 	}
-	c := combined.Collector{Name: name}
+	c := combined.Collector{Name: name, Made: string(text)}
 	if c.Program, err = combine.Compile(name, spec); err != nil {
 		c.Broken = combine.Broken(name, spec, err)
 	}

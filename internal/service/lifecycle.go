@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
+	"time"
 
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/caller"
@@ -64,6 +65,8 @@ type Heard interface {
 	ObservationsVersion(ctx context.Context, contextID string) (string, error)
 	// Watches is what was last said of clusters; one that is missing is not heard. view.ContactAt judges it.
 	Watches(ctx context.Context, clusters []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error)
+	// ObservationsSince says what has changed since a version that was the context's at a time.
+	ObservationsSince(ctx context.Context, contextID, version string, at time.Time) (domain.ObservedChanges, error)
 	// Observations reads what clusters say of an app, sorted as plan.SortTargets does; nil clusters are all. An error
 	// ends the sequence.
 	Observations(ctx context.Context, contextID, app string, clusters []domain.ClusterName) iter.Seq2[view.Report, error]

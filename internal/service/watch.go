@@ -39,23 +39,33 @@ type sign struct {
 // what open leaves say of their clusters beyond their counts, and what a cluster said in the moment in which the process that
 // heard it died. So whoever compares signs looks at the status itself from time to time.
 func (l *Lifecycle) Sign(ctx context.Context, key domain.Key, e status.Extent) (string, error) {
-	owner, err := l.owner(ctx, key)
+	s, err := l.signOf(ctx, key, e)
 	if err != nil {
 		return "", err
 	}
-	s := sign{Made: owner.Base().Made, Revision: owner.Base().Revision}
+	return digestOf(s)
+}
+
+func (l *Lifecycle) signOf(ctx context.Context, key domain.Key, e status.Extent) (*sign, error) {
+	owner, err := l.owner(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	s := &sign{Made: owner.Base().Made, Revision: owner.Base().Revision}
 	contextID, err := e.Query().ContextID(*owner.Track())
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	cloud, ok := owner.(*domain.LogicalCloud)
 	if contextID != "" && (!ok || !cloud.Admin()) { // there is nothing but its document
-		err = l.signContext(ctx, &s, key, contextID, e)
+		err = l.signContext(ctx, s, key, contextID, e)
 	}
-	if err != nil {
-		return "", err
-	}
-	data, err := json.Marshal(s)
+	return s, err
+}
+
+// digestOf is short, and another one for another value.
+func digestOf(v any) (string, error) {
+	data, err := json.Marshal(v)
 	if err != nil {
 		return "", fail.Wrap(err, fail.Internal, "sign of a status")
 	}

@@ -206,22 +206,14 @@ func (s *Store) trim(ctx context.Context, contextID string, c *chain, all bool) 
 	return nil
 }
 
-// Changes is what has changed of what clusters say of an app context.
-type Changes struct {
-	Version string // the newer one
-	// Known says that all that has changed since the version that was asked for is in Of. Else anything may have.
-	Known bool
-	Of    []domain.ObservedApp // apps are named as in labels; each once, in any order
-}
-
 // ObservationsSince says what has changed of what clusters say of a context since a version that ObservationsVersion, or an
 // earlier call, has given at a time.
-func (s *Store) ObservationsSince(ctx context.Context, contextID, version string, at time.Time) (Changes, error) {
+func (s *Store) ObservationsSince(ctx context.Context, contextID, version string, at time.Time) (domain.ObservedChanges, error) {
 	now, err := s.ObservationsVersion(ctx, contextID)
 	if err != nil {
-		return Changes{}, err
+		return domain.ObservedChanges{}, err
 	}
-	c := Changes{Version: now, Known: now == version}
+	c := domain.ObservedChanges{Version: now, Known: now == version}
 	if c.Known {
 		return c, nil
 	}
