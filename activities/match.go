@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,8 +32,10 @@ type MatchStore interface {
 	WriteMatches(ctx context.Context, tenant string, write, remove []domain.Match) error
 	// Behind are the tenants for which something may be due, each with the token of the last word that it is.
 	Behind(ctx context.Context) (map[string]string, error)
+	PutBehind(ctx context.Context, tenant string) error
 	BehindToken(ctx context.Context, tenant string) (string, error)
 	EndBehind(ctx context.Context, tenant, token string) error
+	Homes
 }
 
 // Settler starts what settles the matches of tenants.
@@ -46,7 +49,10 @@ type Match struct {
 	Work    *Kube
 	Store   MatchStore
 	Settler Settler
+	Shards  Shards // nil: nobody watches what is made
 	Now     func() time.Time
+
+	homes sync.Map // domain.Home by id: those of which this process has written the record
 }
 
 // TenantInput names a tenant.
@@ -65,6 +71,7 @@ type DueMatches struct {
 	Matches []DueMatch `json:"matches,omitempty"` // those that are due for longest first
 	More    bool       `json:"more,omitempty"`    // there are more than were asked for
 	Next    time.Time  `json:"next,omitzero"`     // when something else is due; zero for never
+	Leaves  bool       `json:"leaves,omitempty"`  // there are namespaces to leave, see LeaveHomes
 }
 
 // DueMatch names a match.
@@ -96,11 +103,15 @@ func (m *Match) DueMatches(ctx context.Context, in DueInput) (*DueMatches, error
 	if err != nil {
 		return nil, err
 	}
+	left, err := m.left(ctx, in.Tenant)
+	if err != nil {
+		return nil, err
+	}
 	due, next := match.Due(all, m.Now())
-	if len(due) == 0 && next.IsZero() {
+	if len(due) == 0 && next.IsZero() && len(left) == 0 {
 		return &DueMatches{}, m.Store.EndBehind(ctx, in.Tenant, token)
 	}
-	out := &DueMatches{Next: next, More: len(due) > in.Limit}
+	out := &DueMatches{Next: next, More: len(due) > in.Limit, Leaves: len(left) > 0}
 	due = due[:min(len(due), in.Limit)]
 	names, err := m.names(ctx, in.Tenant, due)
 	if err != nil {
@@ -140,6 +151,13 @@ func (m *Match) SettleBehind(ctx context.Context) (int, error) {
 	behind, err := m.Store.Behind(ctx)
 	if err != nil {
 		return 0, err
+	}
+	left, err := m.left(ctx, "") // a tenant's namespace goes after its document
+	if err != nil {
+		return 0, err
+	}
+	for _, h := range left {
+		behind[h.Tenant] = ""
 	}
 	for tenant := range behind {
 		if err := m.Settler.Settle(ctx, tenant); err != nil {
@@ -269,6 +287,11 @@ func (s *settling) round(ctx context.Context, due []domain.Match) error {
 	work, write, remove, err := s.decide(due)
 	if err != nil {
 		return err
+	}
+	if slices.ContainsFunc(work, func(o one) bool { return o.step == match.Create }) {
+		if err := s.moveIn(ctx); err != nil {
+			return err
+		}
 	}
 	if err := s.write(ctx, write, remove); err != nil {
 		return err

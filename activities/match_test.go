@@ -409,6 +409,95 @@ func TestAMatchThatOutlivesItsDeletion(t *testing.T) {
 	require.Equal(t, "nginx:2", m.agrees(1).Spec.Containers[0].Image)
 }
 
+// report says what the cluster reports of the rule.
+func (m *matches) report() *domain.Observation {
+	m.Helper()
+	o := &domain.Observation{
+		ObservedApp: domain.ObservedApp{ContextID: m.tenant.ContextID, App: "side", Cluster: m.tenant.ClusterName()}, Kinds: []string{"Pod"},
+	}
+	for _, p := range m.pods() {
+		data, err := json.Marshal(p)
+		require.NoError(m, err)
+		o.Resources = append(o.Resources, domain.ObservedResource{Version: "v1", Kind: "Pod", Namespace: p.Namespace, Name: p.Name, JSON: data})
+	}
+	return o
+}
+
+// settler counts how often a tenant is to be settled.
+type settler struct{ asked int }
+
+func (s *settler) Settle(context.Context, string) error { s.asked++; return nil }
+
+func TestWhatIsReported(t *testing.T) {
+	m := newMatches(t)
+	asked := &settler{}
+	m.match.Settler = asked
+	heard := func(ours bool, settles int) {
+		t.Helper()
+		got, err := m.match.Reported(t.Context(), m.report())
+		require.NoError(t, err)
+		require.Equal(t, ours, got)
+		require.Equal(t, settles, asked.asked)
+	}
+	heard(false, 0)
+	m.run("w1", nil)
+	m.evaluate()
+	m.mustSettle()
+	heard(true, 0)
+	pod, before := m.agrees(1), m.record()
+
+	require.NoError(t, m.client.Resource(pods).Namespace(pod.Namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{}))
+	heard(true, 1)
+	m.now = m.mustSettle().Next
+	m.mustSettle()
+	require.NotEqual(t, pod.UID, m.agrees(1).UID, "what is gone is made again")
+	heard(true, 1)
+
+	m.end("w1")
+	m.evaluate()
+	m.mustSettle()
+	late := &unstructured.Unstructured{}
+	rules := match.CompileAll(m.tenant, []*domain.WorkloadRule{m.rule})
+	r, _ := rules[0].Resource(m.tenant, nil, &domain.Workload{Tenant: m.tenant.Name, ID: before.Workload, ResourceNamespace: "default"})
+	require.NoError(t, late.UnmarshalJSON(r.Manifest))
+	_, err := m.client.Resource(pods).Namespace(m.tenant.Namespace()).Create(t.Context(), late, metav1.CreateOptions{})
+	require.NoError(t, err)
+	heard(true, 2)
+	m.mustSettle()
+	m.agrees(0)
+	require.Empty(t, m.records(), "what comes back without a record goes")
+}
+
+func TestANamespaceGoesWithItsTenant(t *testing.T) {
+	m := newMatches(t)
+	m.match.Settler = &settler{}
+	m.run("w1", nil)
+	m.evaluate()
+	m.mustSettle()
+	m.end("w1")
+	m.evaluate()
+	m.mustSettle()
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	env.RegisterActivity(m.match)
+	leave := func() error {
+		_, err := env.ExecuteActivity(m.match.LeaveHomes, activities.TenantInput{Tenant: m.tenant.Name})
+		return err
+	}
+	there := func() bool {
+		t.Helper()
+		o, err := m.client.Resource(allNamespaces).Get(t.Context(), m.tenant.Namespace(), metav1.GetOptions{})
+		return err == nil && o.GetDeletionTimestamp() == nil
+	}
+	require.NoError(t, leave())
+	require.True(t, there())
+	require.NoError(t, m.store.Delete(t.Context(), domain.Tenants, domain.KeyOf(m.tenant), 0))
+	behind, err := m.match.SettleBehind(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, behind, "whoever has deleted it may have died")
+	_ = leave() // the namespace is waited for
+	require.False(t, there())
+}
+
 func TestARefusedMatch(t *testing.T) {
 	m := newMatches(t)
 	m.image("") // clusters want one

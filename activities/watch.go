@@ -116,8 +116,15 @@ type Watch struct {
 	Store    Observations
 	Shards   Shards
 	Sweeps   Sweeps
+	Matches  Reported // nil: there are no tenants
 	Observe  Observe
 	Now      func() time.Time
+}
+
+// Reported hears what clusters say of what matches have made.
+type Reported interface {
+	// Reported says whether the context is a tenant's. What is gone is due again then.
+	Reported(ctx context.Context, o *domain.Observation) (ours bool, err error)
 }
 
 // StartWatching tells the watches that a context has something in its clusters.
@@ -413,7 +420,7 @@ func (s *shard) Put(ctx context.Context, o *domain.Observation) error {
 	if _, ok := s.ours.Load(o.ContextID); !ok {
 		i, err := s.Store.Instance(ctx, o.ContextID)
 		if fail.Is(err, fail.NotFound) {
-			return nil
+			return s.putMatches(ctx, o)
 		}
 		if err != nil {
 			return err
@@ -433,8 +440,27 @@ func (s *shard) Put(ctx context.Context, o *domain.Observation) error {
 	return s.Store.PutObservation(ctx, o)
 }
 
+// putMatches takes what is said of a tenant's matches, and of nobody else's.
+func (s *shard) putMatches(ctx context.Context, o *domain.Observation) error {
+	if s.Matches == nil {
+		return nil
+	}
+	ours, err := s.Matches.Reported(ctx, o)
+	if err != nil || !ours {
+		return err
+	}
+	return s.Store.PutObservation(ctx, o)
+}
+
 // Delete implements observe.Sink.
 func (s *shard) Delete(ctx context.Context, o domain.ObservedApp) error {
+	if s.Matches != nil {
+		if _, ok := s.ours.Load(o.ContextID); !ok {
+			if _, err := s.Matches.Reported(ctx, &domain.Observation{ObservedApp: o}); err != nil {
+				return err
+			}
+		}
+	}
 	s.news.note(o, false)
 	return s.Store.DeleteObservation(ctx, o)
 }

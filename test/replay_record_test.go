@@ -295,9 +295,7 @@ func (r *recorder) recordMatches(ctx context.Context, t *testing.T, s *harness.S
 	e.end(ctx)
 	e.settle(ctx)
 	harness.Until(ctx, t, "waits for the cluster", func() bool {
-		return slices.ContainsFunc(r.history(ctx, t, id).GetEvents(), func(event *historypb.HistoryEvent) bool {
-			return event.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == "AwaitCluster"
-		})
+		return slices.ContainsFunc(r.history(ctx, t, id).GetEvents(), isAwaiting)
 	})
 	e.cluster.Up(t)
 	e.settled(ctx, 0)

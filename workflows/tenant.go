@@ -33,7 +33,10 @@ func SettleTenant(ctx workflow.Context, in activities.TenantInput) error {
 			break
 		}
 	}
-	if err := workflow.Await(t.whole, func() bool { return t.working == 0 }); err != nil {
+	if t.leaving { // the next run goes on with it
+		t.stay()
+	}
+	if err := workflow.Await(t.whole, func() bool { return t.working == 0 && !t.leaving }); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
@@ -58,6 +61,8 @@ type tenant struct {
 	working int             // children
 	ended   int             // children that have ended since the last list
 	wake    time.Time       // when something is due again; zero for never
+	leaving bool            // namespaces are being left
+	stay    func()          // ends that
 	away    bool            // the cluster does not answer
 	batches int
 }
@@ -77,6 +82,9 @@ func (t *tenant) round(ctx workflow.Context) error {
 		return err
 	}
 	t.again(due.Next)
+	if due.Leaves && !t.leaving {
+		t.leave(ctx)
+	}
 	var matches []activities.DueMatch
 	for _, m := range due.Matches {
 		if _, open := t.open[m.ID]; open {
@@ -139,6 +147,21 @@ func (t *tenant) begin(ctx workflow.Context, matches []activities.DueMatch) {
 	})
 }
 
+// leave removes the namespaces of tenants of the name that are gone, beside whatever else goes on.
+func (t *tenant) leave(ctx workflow.Context) {
+	t.leaving = true
+	ctx, t.stay = workflow.WithCancel(ctx)
+	left := workflow.ExecuteActivity(workOn(ctx, KubeQueue), matcher.LeaveHomes, t.TenantInput)
+	workflow.Go(t.whole, func(c workflow.Context) {
+		if err := left.Get(c, nil); err != nil {
+			workflow.GetLogger(c).Error("leave namespaces", "tenant", t.Tenant, "error", err)
+			t.again(workflow.Now(c).Add(settleAgain))
+		}
+		t.leaving = false
+		t.ended++
+	})
+}
+
 // again has what is due listed at a time; zero says nothing.
 func (t *tenant) again(at time.Time) {
 	if !at.IsZero() && (t.wake.IsZero() || at.Before(t.wake)) {
@@ -148,7 +171,7 @@ func (t *tenant) again(at time.Time) {
 
 // idle says that there is nothing to wait for: what is due was listed after all that was begun has ended, and nothing was.
 func (t *tenant) idle() bool {
-	return t.working == 0 && t.ended == 0 && !t.listed && !t.away && t.wake.IsZero() && t.signals.Len() == 0
+	return t.working == 0 && !t.leaving && t.ended == 0 && !t.listed && !t.away && t.wake.IsZero() && t.signals.Len() == 0
 }
 
 // full says that the history is long enough for a new run.

@@ -37,6 +37,7 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 	}
 	work := activities.NewKube(clusters, p.store, p.engine, registered, agent)
 	work.Users, work.References, work.Rules, work.Records = users, p.store, rulesIn(p.store), p.store
+	matches := &activities.Match{Work: work, Store: p.store, Settler: p.engine, Shards: p.engine, Now: time.Now}
 	w := worker.New(p.temporal,
 		&activities.Control{
 			Store: p.store, Runs: p.engine, Now: time.Now, Sealer: p.sealer, Keepers: p.engine, Charts: p.charts,
@@ -44,10 +45,10 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 		},
 		work,
 		&activities.Watch{
-			Clusters: clusters, Reports: registered, Store: p.store, Shards: p.engine, Sweeps: p.engine,
+			Clusters: clusters, Reports: registered, Store: p.store, Shards: p.engine, Sweeps: p.engine, Matches: matches,
 			Observe: observing, Now: time.Now,
 		},
-		&activities.Match{Work: work, Store: p.store, Settler: p.engine, Now: time.Now},
+		matches,
 		worker.Options{
 			Workflows: p.config.Workflows, Activities: p.config.Activities, Clusters: p.config.Clusters,
 			Watches: activities.WatchShards, Waits: waits,

@@ -120,10 +120,27 @@ func uidOf(body []byte) (string, error) {
 // one that is still there what it waits for, "" of one that is gone. What carries no such label is somebody else's by now, and
 // counts as gone. Errors are as Find has them.
 func (c *Cluster) Remove(ctx context.Context, id plan.ResourceID, deploymentID string) (waits string, err error) {
-	r := c.begin(Job{
-		Resources: []plan.Resource{{ResourceID: id}}, Marks: domain.NewMarks(1, domain.MarkDoomed), DeploymentID: deploymentID,
-	})
-	found, _, err := r.request(ctx, 0)
+	return c.remove(ctx, id, plan.DeploymentLabel, deploymentID)
+}
+
+// RemoveNamespace is Remove for a namespace that carries a label with a value.
+func (c *Cluster) RemoveNamespace(ctx context.Context, name, label, value string) (waits string, err error) {
+	return c.remove(ctx, plan.ResourceID{Version: "v1", Kind: "Namespace", Name: name}, label, value)
+}
+
+func (c *Cluster) remove(ctx context.Context, id plan.ResourceID, label, value string) (waits string, err error) {
+	r := c.begin(Job{Resources: []plan.Resource{{ResourceID: id}}, Marks: domain.NewMarks(1, domain.MarkDoomed)})
+	found, err := r.find(ctx, 0)
+	switch {
+	case err != nil:
+	case found.Labels[label] != value:
+		return "", nil
+	case found.DeletionTimestamp == nil:
+		var gone bool
+		if gone, err = r.remove(ctx, 0, found); gone {
+			found = nil
+		}
+	}
 	look := pause.Backoff{First: firstLook, Most: longestLook}
 	for deadline := time.Now().Add(leaveLooks); err == nil && found != nil && time.Now().Before(deadline); {
 		if err = look.Wait(ctx); err != nil {

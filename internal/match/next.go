@@ -259,3 +259,77 @@ func Stuck(m domain.Match, why string, now time.Time) domain.Match {
 	m.Mark, m.Reason, m.Next = domain.MarkDoomed, why, now.Add(longestAgain)
 	return m
 }
+
+// Missed are the records that have to change by what a cluster reports of what one rule's matches have made there: what is there
+// no more is due, so that it is looked at and made again, and what is there without a record gets one, so that it is removed.
+func Missed(records []domain.Match, o *domain.Observation, tenant string, now time.Time) (changed []domain.Match) {
+	if o.Error != "" {
+		return nil
+	}
+	type place struct{ kind, namespace, name string }
+	there, known := map[place]bool{}, map[place]bool{}
+	byID := make(map[string]int, len(records))
+	for i := range o.Resources {
+		r := &o.Resources[i]
+		if !isEvicted(r) {
+			there[place{r.Kind, r.Namespace, r.Name}] = true
+		}
+	}
+	label := plan.DeploymentID(o.ContextID, o.App)
+	for i := range records {
+		m := records[i]
+		byID[m.ID()] = i
+		if m.Made == nil || m.Made.Cluster != o.Cluster || plan.DeploymentID(o.ContextID, domain.RuleApp(m.Rule)) != label {
+			continue
+		}
+		at := place{m.Made.Kind, m.Made.Namespace, m.Made.Name}
+		known[at] = true
+		if m.Mark == domain.MarkApplied && m.Due.IsZero() && !there[at] && watches(o, m.Made) {
+			m.Due = now
+			changed = append(changed, m)
+		}
+	}
+	for i := range o.Resources {
+		r := &o.Resources[i]
+		if known[place{r.Kind, r.Namespace, r.Name}] {
+			continue
+		}
+		annotations := annotationsOf(r.JSON)
+		m := domain.Match{Tenant: tenant, Rule: domain.Key(annotations[AnnotationRule]), Workload: annotations[AnnotationWorkload]}
+		if m.Rule == "" || m.Workload == "" { // a copy that something else has made
+			continue
+		}
+		if at, ok := byID[m.ID()]; ok {
+			if m = records[at]; m.Made != nil || !m.Due.IsZero() {
+				continue
+			}
+		}
+		m.Made = &domain.Made{Cluster: o.Cluster, Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+		m.Mark, m.Due, m.Next = domain.MarkDoomed, now, time.Time{}
+		changed = append(changed, m)
+	}
+	return changed
+}
+
+// watches says whether what is reported would have the object if it were there.
+func watches(o *domain.Observation, made *domain.Made) bool {
+	kind := made.Kind
+	if made.Group != "" {
+		kind += "." + made.Group
+	}
+	if slices.ContainsFunc(o.Unheard, func(u domain.UnheardKind) bool { return u.Kind == kind }) {
+		return false
+	}
+	return len(o.Resources) == 0 || o.Kinds == nil || slices.Contains(o.Kinds, kind)
+}
+
+// isEvicted says of a Pod that its node has given it up.
+func isEvicted(r *domain.ObservedResource) bool {
+	if r.Kind != "Pod" || r.Group != "" {
+		return false
+	}
+	var o struct {
+		Status struct{ Phase, Reason string } `json:"status"`
+	}
+	return json.Unmarshal(r.JSON, &o) == nil && o.Status.Phase == "Failed" && o.Status.Reason == "Evicted"
+}

@@ -72,6 +72,7 @@ const (
 	streams   = "streams"  // the last one of each tenant
 	settings  = "settings" // tenants whose rules or hosts were changed
 	behind    = "behind"   // tenants for which something may be due
+	homes     = "homes"    // namespaces of tenants in clusters
 )
 
 // Open makes a store. It does not connect: Ping says whether the database answers.
