@@ -270,6 +270,7 @@ type settling struct {
 	rules      map[domain.Key]*match.Rule
 	workloads  map[string]*domain.Workload
 	away       atomic.Bool
+	namespaces sync.Map // *sync.Once by name: those that were found to be missing, and made
 }
 
 // one is a match in a round: what is stored of it, what is to be done, and with what.
@@ -567,10 +568,13 @@ func resourceOf(m *domain.Made) plan.ResourceID {
 
 // makeNamespace makes the namespace in which the tenant's matches are.
 func (s *settling) makeNamespace(ctx context.Context, cluster *kube.Cluster, name string) error {
-	r := match.Namespace(s.tenant, name)
-	_, err := cluster.Create(ctx, r.ID, r.Manifest)
-	if fail.Is(err, fail.Conflict) { // somebody else was faster
-		return nil
-	}
+	var err error
+	once, _ := s.namespaces.LoadOrStore(name, &sync.Once{})
+	once.(*sync.Once).Do(func() {
+		r := match.Namespace(s.tenant, name)
+		if _, err = cluster.Create(ctx, r.ID, r.Manifest); fail.Is(err, fail.Conflict) { // somebody else was faster
+			err = nil
+		}
+	})
 	return err
 }

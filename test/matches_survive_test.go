@@ -86,6 +86,9 @@ func TestMatchesSurvive(t *testing.T) {
 	t.Run("a rule that is updated and deleted meanwhile", func(t *testing.T) {
 		ctx := within(t)
 		e := newTenancy(ctx, t, s, domain.ReportNone)
+		e.run(ctx, 1) // the namespace is there
+		e.settle(ctx)
+		e.settled(ctx, 1)
 		gate := e.cluster.Gate(http.MethodPost, 30)
 		e.run(ctx, 100)
 		e.settle(ctx)
@@ -123,11 +126,14 @@ func TestMatchesSurvive(t *testing.T) {
 		ctx := within(t)
 		e := newTenancy(ctx, t, s, domain.ReportNone)
 		temporal := s.TemporalClient()
+		e.run(ctx, 1) // the namespace is there
+		e.settle(ctx)
+		e.settled(ctx, 1)
 		gate := e.cluster.Gate(http.MethodPost, 5)
 		e.run(ctx, 20)
 		e.settle(ctx)
 		id := workflows.TenantID(e.tenant.Name)
-		harness.Until(ctx, t, "some are made", func() bool { return len(e.pods(ctx)) > 0 })
+		harness.Until(ctx, t, "some are made", func() bool { return len(e.pods(ctx)) > 1 })
 		r := &recorder{temporal: temporal}
 		var child string
 		harness.Until(ctx, t, "a child", func() bool { child = childOf(r.history(ctx, t, id), ""); return child != "" })
