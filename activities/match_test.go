@@ -100,7 +100,7 @@ func (m *matches) run(id string, labels map[string]string) {
 		Tenant: m.tenant.Name, ID: id, Orchestrator: domain.Kubernetes, ResourceType: domain.KindPod,
 		ResourceNamespace: "default", ResourceName: "pod-" + id, Extra: map[string]map[string]string{"labels": labels},
 	}
-	_, err := m.store.WriteWorkloads(m.Context(), m.tenant.Name, -1, store.WorkloadWrite{Put: []*domain.Workload{m.workloads[id]}})
+	_, err := m.store.WriteWorkloads(m.Context(), m.tenant.Name, &domain.WorkloadWrite{Put: []*domain.Workload{m.workloads[id]}})
 	require.NoError(m, err)
 }
 
@@ -108,7 +108,7 @@ func (m *matches) run(id string, labels map[string]string) {
 func (m *matches) end(id string) {
 	m.Helper()
 	delete(m.workloads, id)
-	_, err := m.store.DeleteWorkloads(m.Context(), m.tenant.Name, []string{id})
+	_, err := m.store.WriteWorkloads(m.Context(), m.tenant.Name, &domain.WorkloadWrite{Delete: []string{id}})
 	require.NoError(m, err)
 }
 

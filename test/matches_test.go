@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -106,14 +107,14 @@ func (e *tenancy) run(ctx context.Context, n int) {
 		e.workloads[w.ID] = w
 		put = append(put, w)
 	}
-	_, err := e.store.WriteWorkloads(ctx, e.tenant.Name, -1, store.WorkloadWrite{Put: put})
+	_, err := e.store.WriteWorkloads(ctx, e.tenant.Name, &domain.WorkloadWrite{Put: put})
 	require.NoError(e, err)
 }
 
 // end tells that all workloads have ended.
 func (e *tenancy) end(ctx context.Context) {
 	e.Helper()
-	_, err := e.store.DeleteWorkloads(ctx, e.tenant.Name, slices.Collect(maps.Keys(e.workloads)))
+	_, err := e.store.WriteWorkloads(ctx, e.tenant.Name, &domain.WorkloadWrite{Delete: slices.Collect(maps.Keys(e.workloads))})
 	require.NoError(e, err)
 	clear(e.workloads)
 }
@@ -197,11 +198,31 @@ func (e *tenancy) settled(ctx context.Context, n int) map[string]corev1.Pod {
 func TestMatches(t *testing.T) {
 	t.Parallel()
 	ctx, s := within(t), harness.SharedStack(t)
-	e := newTenancy(ctx, t, s, domain.ReportNone)
-	e.run(ctx, 1)
+	e := newTenancy(ctx, t, s, domain.ReportAgentless)
+	e.run(ctx, 2)
 	e.settle(ctx)
-	e.settled(ctx, 1)
+	pods := e.cluster.Client(t).CoreV1().Pods(e.tenant.Namespace())
+	for name, before := range e.settled(ctx, 2) { // what a person removes is made again
+		require.NoError(t, pods.Delete(ctx, name, metav1.DeleteOptions{}))
+		harness.Until(ctx, t, "made again", func() bool {
+			now, there := e.pods(ctx)[name]
+			return there && now.UID != before.UID
+		})
+		e.settled(ctx, 2)
+	}
 	e.end(ctx)
 	e.settle(ctx)
 	e.settled(ctx, 0)
+
+	e.deleteRule(ctx)
+	require.NoError(t, s.Client.API().Delete(ctx, domain.KeyOf(e.tenant)))
+	harness.Until(ctx, t, "the namespace is gone", func() bool {
+		_, err := e.cluster.Client(t).CoreV1().Namespaces().Get(ctx, e.tenant.Namespace(), metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
+	harness.Until(ctx, t, "its record is gone", func() bool {
+		homes, err := e.store.HomesOf(ctx, e.tenant.ContextID)
+		require.NoError(t, err)
+		return len(homes) == 0
+	})
 }

@@ -19,7 +19,7 @@ var matcher *activities.Match // names the methods; never called
 func SettleTenant(ctx workflow.Context, in activities.TenantInput) error {
 	t := &tenant{
 		TenantInput: in, signals: workflow.GetSignalChannel(ctx, SettleSignal),
-		open: map[string]bool{}, listed: true,
+		open: map[string]bool{}, held: map[string]time.Time{}, listed: true,
 	}
 	t.whole, _ = workflow.NewDisconnectedContext(ctx)
 	for ctx.Err() == nil {
@@ -56,14 +56,15 @@ type tenant struct {
 	activities.TenantInput
 	whole   workflow.Context
 	signals workflow.ReceiveChannel
-	listed  bool            // what is due is to be listed anew
-	open    map[string]bool // matches that a child is at, by id; true when they were seen to be due since it began
-	working int             // children
-	ended   int             // children that have ended since the last list
-	wake    time.Time       // when something is due again; zero for never
-	leaving bool            // namespaces are being left
-	stay    func()          // ends that
-	away    bool            // the cluster does not answer
+	listed  bool                 // what is due is to be listed anew
+	open    map[string]bool      // matches that a child is at, by id; true when they were seen to be due since it began
+	held    map[string]time.Time // until when those are left alone whose child has failed
+	working int                  // children
+	ended   int                  // children that have ended since the last list
+	wake    time.Time            // when something is due again; zero for never
+	leaving bool                 // namespaces are being left
+	stay    func()               // ends that
+	away    bool                 // the cluster does not answer
 	batches int
 }
 
@@ -91,6 +92,11 @@ func (t *tenant) round(ctx workflow.Context) error {
 			t.open[m.ID] = true // it may have been marked since the child has read it
 			continue
 		}
+		if until, held := t.held[m.ID]; held && until.After(workflow.Now(ctx)) {
+			t.again(until)
+			continue
+		}
+		delete(t.held, m.ID)
 		matches = append(matches, m)
 	}
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("%d matches due", len(matches)+len(t.open)))
@@ -139,7 +145,9 @@ func (t *tenant) begin(ctx workflow.Context, matches []activities.DueMatch) {
 		t.ended++
 		if err != nil { // it was ended by hand, say: what it was at is due still
 			workflow.GetLogger(c).Error("settle", "tenant", t.Tenant, "error", err)
-			t.again(workflow.Now(c).Add(settleAgain))
+			for _, id := range in.IDs {
+				t.held[id] = workflow.Now(c).Add(settleAgain)
+			}
 			return
 		}
 		t.away = t.away || settled.Away

@@ -18,8 +18,8 @@ import (
 	"github.com/drover-io/drover/internal/plan"
 )
 
-// Apply takes over whatever has the name of what it applies. What is made for a match must not (decision 0031): it is found,
-// created where there is nothing, and changed only as the very object that was found.
+// Apply takes over whatever has the name of what it applies. What is made for a match must not: it is created where there is
+// nothing, found, and changed only as the very object that was found.
 
 // Found is an object that is in a cluster.
 type Found struct {

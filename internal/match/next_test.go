@@ -17,7 +17,7 @@ var (
 	waiting = &domain.Wanted{Cluster: here, Without: "the workload is on no node yet"}
 )
 
-func made(change func(*domain.Made)) *domain.Made {
+func sentTo(change func(*domain.Made)) *domain.Made {
 	m := &domain.Made{Cluster: here, Version: "v1", Kind: "Pod", Namespace: "n", Name: "x", UID: "1", Spec: "spec", Annotations: "a", Sent: noon}
 	if change != nil {
 		change(m)
@@ -33,14 +33,14 @@ func TestNext(t *testing.T) {
 		"nothing is wanted and nothing is there": {domain.Match{Mark: domain.MarkPending}, match.Forget},
 		"it cannot be made yet":                  {domain.Match{Mark: domain.MarkPending, Wanted: waiting}, match.Rest},
 		"it is to be made":                       {domain.Match{Mark: domain.MarkPending, Wanted: wanted}, match.Create},
-		"it may have been sent":                  {domain.Match{Mark: domain.MarkSent, Wanted: wanted, Made: made(nil)}, match.Look},
-		"it has other annotations":               {domain.Match{Mark: domain.MarkOutdated, Wanted: wanted, Made: made(func(m *domain.Made) { m.Annotations = "b" })}, match.Look},
-		"it may be gone":                         {domain.Match{Mark: domain.MarkApplied, Wanted: wanted, Made: made(nil)}, match.Look},
-		"nothing is wanted any more":             {domain.Match{Mark: domain.MarkDoomed, Made: made(nil)}, match.Withdraw},
-		"it cannot be made any more":             {domain.Match{Mark: domain.MarkDoomed, Wanted: waiting, Made: made(nil)}, match.Withdraw},
-		"another one is wanted":                  {domain.Match{Mark: domain.MarkApplied, Wanted: wanted, Made: made(func(m *domain.Made) { m.Spec = "other" })}, match.Withdraw},
-		"it is wanted elsewhere":                 {domain.Match{Mark: domain.MarkApplied, Wanted: wanted, Made: made(func(m *domain.Made) { m.Cluster.Name = "there" })}, match.Withdraw},
-		"it is wanted again, and being deleted":  {domain.Match{Mark: domain.MarkLeaving, Wanted: wanted, Made: made(nil)}, match.Withdraw},
+		"it may have been sent":                  {domain.Match{Mark: domain.MarkSent, Wanted: wanted, Made: sentTo(nil)}, match.Look},
+		"it has other annotations":               {domain.Match{Mark: domain.MarkOutdated, Wanted: wanted, Made: sentTo(func(m *domain.Made) { m.Annotations = "b" })}, match.Look},
+		"it may be gone":                         {domain.Match{Mark: domain.MarkApplied, Wanted: wanted, Made: sentTo(nil)}, match.Look},
+		"nothing is wanted any more":             {domain.Match{Mark: domain.MarkDoomed, Made: sentTo(nil)}, match.Withdraw},
+		"it cannot be made any more":             {domain.Match{Mark: domain.MarkDoomed, Wanted: waiting, Made: sentTo(nil)}, match.Withdraw},
+		"another one is wanted":                  {domain.Match{Mark: domain.MarkApplied, Wanted: wanted, Made: sentTo(func(m *domain.Made) { m.Spec = "other" })}, match.Withdraw},
+		"it is wanted elsewhere":                 {domain.Match{Mark: domain.MarkApplied, Wanted: wanted, Made: sentTo(func(m *domain.Made) { m.Cluster.Name = "there" })}, match.Withdraw},
+		"it is wanted again, and being deleted":  {domain.Match{Mark: domain.MarkLeaving, Wanted: wanted, Made: sentTo(nil)}, match.Withdraw},
 	} {
 		require.Equal(t, c.want, match.Next(&c.record), reason)
 	}
@@ -51,7 +51,7 @@ func TestMadeAgain(t *testing.T) {
 	m, now := domain.Match{Mark: domain.MarkApplied, Wanted: wanted, Due: noon}, noon
 	var waits []time.Duration
 	for range 11 {
-		m.Made = made(func(made *domain.Made) { made.Sent = now })
+		m.Made = sentTo(func(made *domain.Made) { made.Sent = now })
 		m = match.Gone(m, "it was gone", now)
 		require.Nil(t, m.Made)
 		require.Equal(t, match.Create, match.Next(&m))
@@ -60,13 +60,13 @@ func TestMadeAgain(t *testing.T) {
 	}
 	s := time.Second
 	require.Equal(t, []time.Duration{s, 2 * s, 4 * s, 8 * s, 16 * s, 32 * s, 64 * s, 128 * s, 256 * s, 300 * s, 300 * s}, waits)
-	m.Made = made(func(made *domain.Made) { made.Sent = now })
+	m.Made = sentTo(func(made *domain.Made) { made.Sent = now })
 	now = now.Add(time.Hour)
 	require.Equal(t, now.Add(time.Second), match.Gone(m, "it was gone", now).Next)
 }
 
 func TestWhatIsEvictedIsMadeAgainAfterAWait(t *testing.T) {
-	m := match.Evicted(domain.Match{Mark: domain.MarkApplied, Wanted: wanted, Made: made(nil), Due: noon}, noon)
+	m := match.Evicted(domain.Match{Mark: domain.MarkApplied, Wanted: wanted, Made: sentTo(nil), Due: noon}, noon)
 	require.Equal(t, match.Withdraw, match.Next(&m))
 	m = match.Withdrawn(m, noon)
 	require.Equal(t, noon.Add(time.Second), m.Next)
@@ -75,7 +75,7 @@ func TestWhatIsEvictedIsMadeAgainAfterAWait(t *testing.T) {
 
 // TestArriving: a create whose answer nobody got may be on its way for some seconds.
 func TestArriving(t *testing.T) {
-	m := domain.Match{Mark: domain.MarkDeleting, Made: made(func(m *domain.Made) { m.UID = "" })}
+	m := domain.Match{Mark: domain.MarkDeleting, Made: sentTo(func(m *domain.Made) { m.UID = "" })}
 	require.Equal(t, noon.Add(3*time.Second), match.Arriving(&m, noon.Add(time.Second)))
 	require.Zero(t, match.Arriving(&m, noon.Add(3*time.Second)))
 	m.Made.UID = "1" // it has arrived
@@ -98,7 +98,7 @@ func TestDue(t *testing.T) {
 func TestMissed(t *testing.T) {
 	const contextID = "2621114006130701074"
 	rule := domain.Key("tenants/t/workload-rules/side")
-	record := domain.Match{Tenant: "t", Rule: rule, Workload: "w", Mark: domain.MarkApplied, Wanted: wanted, Made: made(nil)}
+	record := domain.Match{Tenant: "t", Rule: rule, Workload: "w", Mark: domain.MarkApplied, Wanted: wanted, Made: sentTo(nil)}
 	pod := func(name, json string) domain.ObservedResource {
 		return domain.ObservedResource{Version: "v1", Kind: "Pod", Namespace: "n", Name: name, JSON: []byte(json)}
 	}

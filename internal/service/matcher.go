@@ -346,7 +346,11 @@ func (m *Matcher) Forget(ctx context.Context, tenant string) error {
 	if in != nil {
 		in.displace(fail.New(fail.Precondition, "tenant %q is gone", tenant))
 	}
-	return m.store.ForgetTenant(ctx, tenant)
+	if err := m.store.ForgetTenant(ctx, tenant); err != nil {
+		return err
+	}
+	m.kick(tenant) // its namespace goes
+	return nil
 }
 
 // kick has a tenant settled, and does not wait for it: without Temporal it is settled later, as what is due stays so.

@@ -1,0 +1,152 @@
+package workflows_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/workflows"
+)
+
+// tenant is a tenant whose matches are due, as its store would say.
+type tenant struct {
+	*testsuite.TestWorkflowEnvironment
+	due    []activities.DueMatch
+	next   time.Time // when others are due
+	awaits int       // how often the cluster was waited for
+	begun  [][]string
+	// settle is what a child does; nil settles all.
+	settle func(child int, in activities.MatchesInput) (*activities.Settled, error)
+}
+
+func newTenant(t *testing.T, due int) *tenant {
+	t.Helper()
+	w := &tenant{TestWorkflowEnvironment: (&testsuite.WorkflowTestSuite{}).NewTestWorkflowEnvironment()}
+	for i := range due {
+		w.mark(i)
+	}
+	workflows.Register(w)
+	var m *activities.Match
+	w.RegisterActivity(m)
+	w.OnActivity(m.DueMatches, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.DueInput) (*activities.DueMatches, error) {
+		n := min(len(w.due), in.Limit)
+		return &activities.DueMatches{Matches: slices.Clone(w.due[:n]), More: len(w.due) > n, Next: w.next}, nil
+	})
+	w.OnActivity(m.AwaitCluster, mock.Anything, mock.Anything).Return(func(context.Context, activities.TenantInput) error {
+		w.awaits++
+		return nil
+	})
+	w.OnWorkflow(workflows.SettleMatchName, mock.Anything, mock.Anything).Return(func(_ workflow.Context, in activities.MatchesInput) (*activities.Settled, error) {
+		w.begun = append(w.begun, in.IDs)
+		if w.settle != nil {
+			if out, err := w.settle(len(w.begun), in); out != nil || err != nil {
+				return out, err
+			}
+		}
+		w.done(in.IDs...)
+		return &activities.Settled{}, nil
+	})
+	return w
+}
+
+// mark makes a match due, and done settles some.
+func (w *tenant) mark(i int) {
+	w.due = append(w.due, activities.DueMatch{ID: fmt.Sprintf("t/%032d", i), Rule: "side", Of: fmt.Sprintf("default.pod-%d", i)})
+}
+
+func (w *tenant) done(ids ...string) {
+	w.due = slices.DeleteFunc(w.due, func(d activities.DueMatch) bool { return slices.Contains(ids, d.ID) })
+}
+
+func (w *tenant) run(t *testing.T) {
+	t.Helper()
+	w.ExecuteWorkflow(workflows.SettleTenantName, activities.TenantInput{Tenant: "t"})
+	require.True(t, w.IsWorkflowCompleted())
+	require.NoError(t, w.GetWorkflowError())
+	require.Empty(t, w.due)
+}
+
+func TestNothingIsDue(t *testing.T) {
+	w := newTenant(t, 0)
+	w.run(t)
+	require.Empty(t, w.begun)
+}
+
+func TestFewMatchesHaveAChildEachAndManyABatch(t *testing.T) {
+	few := newTenant(t, 30)
+	few.run(t)
+	require.Len(t, few.begun, 30)
+	many := newTenant(t, 1210)
+	many.run(t)
+	require.Len(t, many.begun, 10+10+5)
+}
+
+// TestAClusterThatIsAwayIsWaitedForOnce, by one activity, and nothing is begun meanwhile.
+func TestAClusterThatIsAwayIsWaitedForOnce(t *testing.T) {
+	w := newTenant(t, 5000)
+	w.settle = func(int, activities.MatchesInput) (*activities.Settled, error) {
+		if w.awaits == 0 {
+			return &activities.Settled{Away: true}, nil
+		}
+		return nil, nil
+	}
+	w.run(t)
+	require.Equal(t, 1, w.awaits)
+	require.LessOrEqual(t, len(w.begun), 30+100, "what is due is not tried one by one")
+}
+
+// TestAMatchThatIsMarkedWhileItIsSettled is settled once more.
+func TestAMatchThatIsMarkedWhileItIsSettled(t *testing.T) {
+	w := newTenant(t, 1)
+	w.settle = func(child int, in activities.MatchesInput) (*activities.Settled, error) {
+		if child == 1 { // it has read the record before it was marked again, and wrote nothing of that
+			w.SignalWorkflow(workflows.SettleSignal, nil)
+			return &activities.Settled{}, nil
+		}
+		return nil, nil
+	}
+	w.run(t)
+	require.Len(t, w.begun, 2)
+}
+
+// TestAChildThatIsEndedByHand leaves its match due, which is tried again.
+func TestAChildThatIsEndedByHand(t *testing.T) {
+	w := newTenant(t, 2)
+	w.settle = func(child int, _ activities.MatchesInput) (*activities.Settled, error) {
+		if child == 1 {
+			return nil, errors.New("terminated")
+		}
+		return nil, nil
+	}
+	began := w.Now()
+	w.run(t)
+	require.Len(t, w.begun, 3)
+	require.GreaterOrEqual(t, w.Now().Sub(began), 10*time.Second)
+}
+
+// TestWhatIsDueLater is waited for by a timer.
+func TestWhatIsDueLater(t *testing.T) {
+	w := newTenant(t, 1)
+	at := w.Now().Add(time.Hour)
+	w.settle = func(child int, in activities.MatchesInput) (*activities.Settled, error) {
+		w.done(in.IDs...)
+		if child > 1 {
+			return &activities.Settled{}, nil
+		}
+		w.next = at
+		w.RegisterDelayedCallback(func() { w.next = time.Time{}; w.mark(0) }, at.Sub(w.Now()))
+		return &activities.Settled{Next: at}, nil
+	}
+	w.run(t)
+	require.Len(t, w.begun, 2)
+	require.False(t, w.Now().Before(at))
+}
