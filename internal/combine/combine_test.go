@@ -179,6 +179,12 @@ func TestSummarised(t *testing.T) {
 		"returned.status.list.exists(x, has(x.b))":     "!b is missing",
 		"returned.spec":                                "!returned.spec is missing",
 		"returned.status.?list[?0].?b.orValue('none')": "!b is missing",
+		"returned.?status.none.orValue(0)":             "!none is missing",
+		"returned.status[?'none'].orValue(0)":          "!none is missing",
+		"returned[?'spec'].orValue(0)":                 "!spec is missing",
+		"has(returned.?status.none)":                   "!none is missing",
+		"[obj.spec].map(s, s.none)":                    "[null]",
+		"obj.?spec.?none.orValue(0)":                   "0",
 	} {
 		t.Run(def, func(t *testing.T) {
 			r := combine.Evaluate(t.Context(), compiled(t, selecting(def)), slices.Values([]*combine.Row{row}))
@@ -225,20 +231,21 @@ func TestRefused(t *testing.T) {
 		"two faults in one": {
 			selecting("x + y"), []string{"spec.select[0].def: line 1, column 1: undeclared reference to 'x'", "spec.select[0].def: line 1, column 5: undeclared reference to 'y'"},
 		},
-		"syntax":               {selecting("returned.status =="), []string{"spec.select[0].def: line 1, column 19: Syntax error"}},
-		"too long":             {&domain.StatusCollectorSpec{Filter: long, Select: selecting("1").Select}, []string{"spec.filter: expression code point size exceeds limit"}},
-		"too deep":             {selecting(`[1].all(a, [1].all(b, [1].all(c, [1].all(d, true))))`), []string{"spec.select[0].def: line 1, column 41: comprehension exceeds nesting limit"}},
-		"no now":               {selecting("now()"), []string{"spec.select[0].def: line 1, column 4: undeclared reference to 'now'"}},
-		"unknown by has":       {selecting("has(returned.state)"), []string{"spec.select[0].def: line 1, column 4: returned has no member state; it has metadata, spec, status"}},
-		"unknown by index":     {selecting("propagation['age']"), []string{"spec.select[0].def: line 1, column 12: propagation has no member age"}},
-		"unknown by optional":  {selecting("inventory.?cpu.orValue(1)"), []string{"spec.select[0].def: line 1, column 10: inventory has no member cpu"}},
-		"unknown in a macro":   {selecting("[1].all(x, inventory.cpu == x)"), []string{"spec.select[0].def: line 1, column 21: inventory has no member cpu"}},
-		"status of obj by has": {selecting("has(obj.status.a)"), []string{"spec.select[0].def: line 1, column 4: obj has no status"}},
-		"status by index":      {selecting("obj['status']"), []string{"spec.select[0].def: line 1, column 4: obj has no status"}},
-		"a variable hidden":    {selecting("[1].map(obj, obj)"), []string{"spec.select[0].def: line 1, column 8: obj is a variable already"}},
-		"a string as filter":   {spec(t, `{"filter":"propagation.ready","select":[{"name":"a","def":"1"}]}`), []string{"spec.filter: is of type string, not bool"}},
-		"a list as key":        {spec(t, `{"groupBy":[{"name":"a","def":"inventory.labels"}],"combinedFields":[{"name":"n","type":"COUNT"}]}`), []string{"spec.groupBy[0].def: is of type list(string)"}},
-		"a bool as subject":    {spec(t, `{"combinedFields":[{"name":"n","type":"SUM","subject":"propagation.stale"}]}`), []string{"spec.combinedFields[0].subject: is of type bool"}},
+		"syntax":                       {selecting("returned.status =="), []string{"spec.select[0].def: line 1, column 19: Syntax error"}},
+		"too long":                     {&domain.StatusCollectorSpec{Filter: long, Select: selecting("1").Select}, []string{"spec.filter: expression code point size exceeds limit"}},
+		"too deep":                     {selecting(`[1].all(a, [1].all(b, [1].all(c, [1].all(d, true))))`), []string{"spec.select[0].def: line 1, column 41: comprehension exceeds nesting limit"}},
+		"no now":                       {selecting("now()"), []string{"spec.select[0].def: line 1, column 4: undeclared reference to 'now'"}},
+		"unknown by has":               {selecting("has(returned.state)"), []string{"spec.select[0].def: line 1, column 4: returned has no member state; it has metadata, spec, status"}},
+		"unknown by index":             {selecting("propagation['age']"), []string{"spec.select[0].def: line 1, column 12: propagation has no member age"}},
+		"unknown by optional":          {selecting("inventory.?cpu.orValue(1)"), []string{"spec.select[0].def: line 1, column 10: inventory has no member cpu"}},
+		"unknown in a macro":           {selecting("[1].all(x, inventory.cpu == x)"), []string{"spec.select[0].def: line 1, column 21: inventory has no member cpu"}},
+		"status of obj by has":         {selecting("has(obj.status.a)"), []string{"spec.select[0].def: line 1, column 4: obj has no status"}},
+		"status by index":              {selecting("obj['status']"), []string{"spec.select[0].def: line 1, column 4: obj has no status"}},
+		"a variable hidden as a value": {selecting("optional.of({'name': 'a'}).optMap(inventory, inventory.name)"), []string{"spec.select[0].def: line 1, column 34: inventory is a variable already"}},
+		"a variable hidden":            {selecting("[1].map(obj, obj)"), []string{"spec.select[0].def: line 1, column 8: obj is a variable already"}},
+		"a string as filter":           {spec(t, `{"filter":"propagation.ready","select":[{"name":"a","def":"1"}]}`), []string{"spec.filter: is of type string, not bool"}},
+		"a list as key":                {spec(t, `{"groupBy":[{"name":"a","def":"inventory.labels"}],"combinedFields":[{"name":"n","type":"COUNT"}]}`), []string{"spec.groupBy[0].def: is of type list(string)"}},
+		"a bool as subject":            {spec(t, `{"combinedFields":[{"name":"n","type":"SUM","subject":"propagation.stale"}]}`), []string{"spec.combinedFields[0].subject: is of type bool"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := combine.Compile("c", c.spec)

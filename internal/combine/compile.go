@@ -187,7 +187,7 @@ func (r *rewriter) program(text string, rewritten *cel.Ast) (*compiled, error) {
 		return nil, err
 	}
 	e.strict = e.program
-	if r.calls {
+	if r.calls && r.cut {
 		if e.strict, err = strict.Program(rewritten); err != nil {
 			return nil, err
 		}

@@ -160,6 +160,7 @@ type rewriter struct {
 	ast    *ast.AST
 	paths  []path
 	calls  bool // whether there are calls for members
+	cut    bool // whether it looks at returned, of which the agent may have cut something
 	faults []expression.Fault
 }
 
@@ -216,6 +217,8 @@ func (r *rewriter) number(p path) (string, bool) {
 
 func (r *rewriter) rewrite(e ast.Expr) {
 	switch e.Kind() {
+	case ast.IdentKind:
+		r.cut = r.cut || strings.TrimPrefix(e.AsIdent(), ".") == returned
 	case ast.SelectKind:
 		r.rewriteSelect(e)
 	case ast.CallKind:
@@ -235,7 +238,7 @@ func (r *rewriter) rewrite(e ast.Expr) {
 		}
 	case ast.ComprehensionKind:
 		c := e.AsComprehension()
-		for _, name := range []string{c.IterVar(), c.IterVar2()} {
+		for _, name := range []string{c.IterVar(), c.IterVar2(), c.AccuVar()} { // that of optMap() is the third
 			if variable(name) {
 				r.fault(e.ID(), "%s is a variable already: call the one of the macro otherwise", name)
 			}
@@ -252,6 +255,7 @@ func (r *rewriter) rewriteSelect(e ast.Expr) {
 	p, isPath := pathOf(e)
 	if isPath {
 		r.known(e.ID(), p.root, p.members[0])
+		r.cut = r.cut || p.root == returned
 		if number, ok := r.number(p); ok {
 			name := pathName
 			if s.IsTestOnly() {
@@ -263,12 +267,12 @@ func (r *rewriter) rewriteSelect(e ast.Expr) {
 	}
 	optional := isOptional(r.ast.GetType(s.Operand().ID()))
 	r.rewrite(s.Operand())
-	if optional {
-		return // it gives an optional value already
-	}
 	call := memberCall
-	if s.IsTestOnly() {
+	switch {
+	case s.IsTestOnly():
 		call = hasCall
+	case optional:
+		call = optionalCall
 	}
 	r.call(e, call, s.Operand(), s.FieldName())
 }
@@ -287,10 +291,8 @@ func (r *rewriter) rewriteCall(e ast.Expr) {
 	for _, arg := range args {
 		r.rewrite(arg)
 	}
-	if c.FunctionName() == operators.OptSelect {
-		if _, name, ok := selected(c); ok {
-			r.call(e, optionalCall, args[0], name)
-		}
+	if _, name, ok := selected(c); ok && c.FunctionName() != operators.Index {
+		r.call(e, optionalCall, args[0], name)
 	}
 }
 
