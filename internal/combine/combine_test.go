@@ -443,17 +443,27 @@ func TestBounds(t *testing.T) {
 		require.Equal(t, "takes too long", r.RowErrors[0].Error)
 	})
 	t.Run("time of a table", func(t *testing.T) {
-		table := combine.NewTable(compiled(t, spec(t, `{"combinedFields":[{"name":"n","type":"COUNT"}]}`)))
-		require.True(t, table.Put(t.Context(), reporting(t, "w1", `{}`)))
+		count := compiled(t, spec(t, `{"combinedFields":[{"name":"n","type":"COUNT"}]}`))
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.True(t, table.Put(ended, reporting(t, "w2", `{}`)))
-		r := table.Result()
-		require.Empty(t, r.Rows, "never half a number")
-		require.Contains(t, r.Errors[0], "longer than 10s")
-		require.False(t, table.Put(t.Context(), reporting(t, "w3", `{}`)))
-		require.False(t, table.Drop(reporting(t, "w1", `{}`).Key))
-		require.Equal(t, r, table.Result())
+		for why, put := range map[string]func(table *combine.Table) bool{
+			"longer than 10s": func(table *combine.Table) bool {
+				combine.SetTableTime(t, -1)
+				return table.Put(t.Context(), reporting(t, "w2", `{}`))
+			},
+			"context canceled": func(table *combine.Table) bool { return table.Put(ended, reporting(t, "w2", `{}`)) },
+		} {
+			combine.SetTableTime(t, time.Hour)
+			table := combine.NewTable(count)
+			require.True(t, table.Put(t.Context(), reporting(t, "w1", `{}`)))
+			require.True(t, put(table))
+			r := table.Result()
+			require.Empty(t, r.Rows, "never half a number")
+			require.Contains(t, r.Errors[0], why)
+			require.False(t, table.Put(t.Context(), reporting(t, "w3", `{}`)))
+			require.False(t, table.Drop(reporting(t, "w1", `{}`).Key))
+			require.Equal(t, r, table.Result())
+		}
 	})
 }
 

@@ -18,5 +18,12 @@ func SetDeadline(t *testing.T, d time.Duration) {
 	deadline = d
 }
 
+// SetTableTime sets how long a table may take for the time of a test.
+func SetTableTime(t *testing.T, d time.Duration) {
+	before := tableTime
+	t.Cleanup(func() { tableTime = before })
+	tableTime = d
+}
+
 // Nothing but what an expression costs ends it in tests, however busy the machine is.
-func init() { deadline = time.Hour }
+func init() { deadline, tableTime = time.Hour, time.Hour }

@@ -9,8 +9,11 @@ import (
 	"time"
 )
 
-// TableTime is how long a whole table may take.
+// TableTime is how long the expressions of a table may run before it is whole. What other tables take in between does not count.
 const TableTime = 10 * time.Second
+
+// tableTime is TableTime but in tests.
+var tableTime = TableTime
 
 // slots are for evaluations that go on at once: half the cores have something else to do.
 var slots = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
@@ -25,7 +28,8 @@ type Table struct {
 	groups  map[string]*group // by key; only of a program that groups
 	// reported and nulls count, of each expression, the rows of reporting clusters that it was evaluated on, and on which it was null.
 	reported, nulls []int
-	spent           string // why the table was given up; "" when it was not
+	taken           time.Duration // by the expressions since the table was whole
+	spent           string        // why the table was given up; "" when it was not
 }
 
 // entry is what was evaluated on a row.
@@ -59,22 +63,27 @@ func NewTable(p *Program) *Table {
 }
 
 // Put adds a row, or replaces the one with the same key, and says whether anything of the table may have changed by it. The
-// expressions run now: in all of the process at most on half the cores at once. When ctx ends, whose deadline is to be
-// TableTime after the first Put of a whole table, the table is given up: its result has errors and no rows, and stays so.
+// expressions run now: in all of the process at most on half the cores at once. When they have taken TableTime since the table
+// was whole, or ctx ends, the table is given up: its result has errors and no rows, and stays so.
 func (t *Table) Put(ctx context.Context, row *Row) bool {
 	if t.spent != "" {
 		return false
 	}
-	if err := ctx.Err(); err != nil {
-		return t.giveUp()
+	if ctx.Err() != nil {
+		return t.giveUp(context.Cause(ctx).Error())
 	}
 	select {
 	case slots <- struct{}{}:
 	case <-ctx.Done():
-		return t.giveUp()
+		return t.giveUp(context.Cause(ctx).Error())
 	}
+	began := time.Now()
 	e := t.program.evaluate(row)
+	t.taken += time.Since(began)
 	<-slots
+	if t.taken > tableTime {
+		return t.giveUp("its expressions have taken longer than " + TableTime.String() + "; simplify them, or filter rows")
+	}
 	if !e.kept {
 		e.values = nil
 	}
@@ -97,8 +106,11 @@ func (t *Table) Put(ctx context.Context, row *Row) bool {
 	return true
 }
 
-func (t *Table) giveUp() bool {
-	t.spent = "the table has taken longer than " + TableTime.String() + ": give it cheaper expressions, or a filter"
+// Whole says that all rows have been put. What is put after that is a change, and has a time of its own.
+func (t *Table) Whole() { t.taken = 0 }
+
+func (t *Table) giveUp(why string) bool {
+	t.spent = "the table has been given up: " + why
 	t.entries, t.order, t.groups = nil, nil, nil
 	return true
 }
@@ -120,10 +132,8 @@ func (t *Table) Drop(key Key) bool {
 // Len is how many rows of the input there are.
 func (t *Table) Len() int { return len(t.order) }
 
-// Evaluate makes a whole table within TableTime.
+// Evaluate makes a whole table.
 func Evaluate(ctx context.Context, p *Program, rows iter.Seq[*Row]) *Result {
-	ctx, cancel := context.WithTimeout(ctx, TableTime)
-	defer cancel()
 	t := NewTable(p)
 	for row := range rows {
 		t.Put(ctx, row)

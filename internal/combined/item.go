@@ -43,8 +43,6 @@ type table struct {
 	name   string
 	rows   *combine.Table  // nil for one that is broken
 	broken *combine.Result // in its place
-	cancel context.CancelFunc
-	ctx    context.Context // of the first evaluation of all rows
 	wants  func(o *Object) bool
 }
 
@@ -81,7 +79,7 @@ func (i *item) put(ctx context.Context, o *Object, in *Input) (changed bool) {
 		changed = true
 	}
 	for n := range i.tables {
-		if t := &i.tables[n]; t.rows != nil && t.wants(o) && t.rows.Put(t.within(ctx), &row) {
+		if t := &i.tables[n]; t.rows != nil && t.wants(o) && t.rows.Put(ctx, &row) {
 			changed = true
 		}
 	}
@@ -91,20 +89,11 @@ func (i *item) put(ctx context.Context, o *Object, in *Input) (changed bool) {
 	return changed
 }
 
-// within gives a table its time, from the first row on.
-func (t *table) within(ctx context.Context) context.Context {
-	if t.ctx == nil {
-		t.ctx, t.cancel = context.WithTimeout(ctx, combine.TableTime)
-	}
-	return t.ctx
-}
-
-// settle ends the time of the tables: what comes later is a change, and has a time of its own.
+// settle says that the tables have all rows: what comes later is a change, and has a time of its own.
 func (i *item) settle() {
 	for n := range i.tables {
-		if t := &i.tables[n]; t.cancel != nil {
-			t.cancel()
-			t.ctx, t.cancel = nil, nil
+		if t := &i.tables[n]; t.rows != nil {
+			t.rows.Whole()
 		}
 	}
 }

@@ -308,6 +308,7 @@ func reportedOf(in *Input) combine.Reported {
 	if r.Status, _ = in.Returned["status"].(map[string]any); r.Status == nil {
 		r.Status = map[string]any{}
 	}
+	r.Spec, _ = in.Returned["spec"].(map[string]any)
 	metadata, _ := in.Returned["metadata"].(map[string]any)
 	r.Generation, _ = metadata["generation"].(int64)
 	return r
