@@ -189,6 +189,25 @@ func TestTheClientHasEveryOperation(t *testing.T) {
 	}
 	require.NotEmpty(t, first(t, api.Clusters(ctx, "cluster-providers/p1")).Name)
 
+	tenant := domain.TenantKey("t1")
+	_, err = w.store.BeginStream(ctx, "t1", "api")
+	require.NoError(t, err)
+	_, err = w.store.WriteWorkloads(ctx, "t1", &domain.WorkloadWrite{Put: []*domain.Workload{{Tenant: "t1", ID: "a/b", ResourceName: "pod"}}})
+	require.NoError(t, err)
+	stands, err := api.TenantStatus(ctx, tenant)
+	require.NoError(t, err)
+	require.Equal(t, 1, stands.Workloads)
+	require.NoError(t, api.Release(ctx, tenant))
+	require.Equal(t, "a/b", first(t, api.Workloads(ctx, tenant, url.Values{"name": {"pod"}})).ID)
+	one, err := api.Workload(ctx, tenant, "a/b")
+	require.NoError(t, err)
+	require.Equal(t, "pod", one.ResourceName)
+	for _, of := range []domain.Key{tenant, tenant + "/workload-rules/r1", "workload-rules/o1"} {
+		for _, err := range api.Matches(ctx, of, nil) {
+			require.NotEqual(t, fail.Internal, fail.KindOf(errOr(err)), "%s: %v", of, err)
+		}
+	}
+
 	for _, key := range slices.Backward(made) {
 		if err := api.Delete(ctx, key); err != nil {
 			require.True(t, fail.Is(err, fail.Conflict), "%s: %v", key, err)

@@ -284,11 +284,48 @@ func TestConformance(t *testing.T) {
 			}
 		}
 	})
+	t.Run("what tenants say", func(t *testing.T) { walkTenancy(t, w) })
 	for _, r := range w.router.Routes() {
 		if strings.HasPrefix(r.Path, "/v2/") && !strings.HasPrefix(r.Path, "/v2/*") {
 			require.True(t, succeeded[r.Method+" "+r.Path], "no row has %s %s succeed", r.Method, r.Path)
 		}
 	}
+}
+
+// walkTenancy asks for what a tenant's cluster has said, and what follows from it.
+func walkTenancy(t *testing.T, w *world) {
+	check(t, w.router, []call{
+		{method: "POST", url: theTenant + "/workload-rules", body: `{"metadata":{"name":"r"},"spec":` + ruleSpec + `}`, status: 201},
+		{method: "POST", url: "/v2/workload-rules", body: `{"metadata":{"name":"o"},"spec":` + ruleSpec + `}`, status: 201},
+		{method: "GET", url: theTenant + "/status", status: 200, is: `{"connected":false,"workloads":0,"held":0,"gone":0,"matches":{},"due":0,"leftOut":[],"leftOutCount":0}`},
+	})
+	in, err := w.tenancy.Begin(t.Context(), "t1")
+	require.NoError(t, err)
+	pod := func(id, name string) *domain.Workload {
+		return &domain.Workload{ID: id, Orchestrator: domain.Kubernetes, ResourceType: domain.KindPod, ResourceNamespace: "default", ResourceName: name, NodeName: "host-a"}
+	}
+	other := pod("w/3", "c")
+	other.ResourceNamespace = "other"
+	require.NoError(t, in.Take(t.Context(), []*service.Said{{Sync: true, Put: []*domain.Workload{pod("w/1", "a"), pod("w/2", "b"), other}}}))
+	check(t, w.router, []call{
+		{method: "GET", url: theTenant + "/status", status: 200, contains: []string{`"connected":true`, `"workloads":3`, `"matches":{"Pending":4}`, `"due":4`}},
+		{method: "GET", url: theTenant + "/workloads?limit=1", status: 200, contains: []string{`"id":"w/1"`, `"continue":"dy8x"`}, lacks: []string{`w/2`}},
+		{method: "GET", url: theTenant + "/workloads?limit=1&continue=dy8x", status: 200, contains: []string{`"id":"w/2"`}},
+		{method: "GET", url: theTenant + "/workloads?namespace=other", status: 200, contains: []string{`"id":"w/3"`}, lacks: []string{`w/1`}},
+		{method: "GET", url: theTenant + "/workloads?held=true", status: 200, is: `{"items":[]}`},
+		{method: "GET", url: theTenant + "/workloads?held=maybe", status: 400, contains: []string{"Invalid query held"}},
+		{method: "GET", url: theTenant + "/workloads/w%2F1", status: 200, contains: []string{`"resourceName":"a"`}},
+		{method: "GET", url: theTenant + "/workloads/none", status: 404, contains: []string{`workload "none" not found`}},
+		{method: "GET", url: "/v2/tenants/none/workloads", status: 404, contains: []string{`tenant "none" not found`}},
+		{method: "GET", url: theTenant + "/matches?workload=w%2F1&rule=r", status: 200, contains: []string{`"rule":"tenants/t1/workload-rules/r"`, `"wanted":true`, `"cluster":"p1+c1"`}, lacks: []string{"w/2"}},
+		{method: "GET", url: theTenant + "/workload-rules/r/matches?limit=1", status: 200, contains: []string{`"workload":"w/1"`, `"continue"`}},
+		{method: "GET", url: "/v2/workload-rules/o/matches", status: 200, contains: []string{`"tenant":"t1","rule":"workload-rules/o","workload":"w/1"`}},
+		{method: "GET", url: "/v2/workload-rules/none/matches", status: 404},
+		{method: "POST", url: theTenant + "/release", status: 204},
+		{method: "POST", url: "/v2/tenants/none/release", status: 404},
+	})
+	require.NoError(t, in.End(t.Context()))
+	check(t, w.router, []call{{method: "GET", url: theTenant + "/status", status: 200, contains: []string{`"connected":false`, `"staleSince"`}}})
 }
 
 // walkVerbs makes every call in every state, and on an owner that is not there.

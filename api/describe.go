@@ -165,8 +165,13 @@ func aboutNoun(n *domain.Noun) string {
 
 // aboutTag says what a group of endpoints is about.
 func aboutTag(name string) string {
-	if name == "operations" {
+	switch name {
+	case domain.Operations.Collection:
 		return "What is asked of an owner and takes its time: a deployment intent group, a logical cloud, the network intents of a cluster."
+	case domain.Workloads.Collection:
+		return "What runs in a tenant's cluster, as that cluster last said it by gRPC (universe.workload.v1)."
+	case domain.Matches.Collection:
+		return "Workload rules with the workloads that they apply to, and what was made for them in the tenant's infrastructure cluster."
 	}
 	for _, n := range domain.Nouns {
 		if n.Collection == name {

@@ -39,6 +39,13 @@ const (
 		"workloadTerms":[{"matchExpressions":[{"key":"state.extra.labels.tier","operation":"In","values":["5"]}]}],
 		"dpuSelectionPolicy":"SameNode","workloadInfoInject":[{"key":"@","asAnnotation":{"name":"full-workload-info"}}],
 		"ruleTemplate":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"nginx"},"spec":{"containers":[{"name":"nginx","image":"nginx:1.14.2"}]}}}}`
+	exampleWorkload = `{"id":"aac076f4-a565-4ed0-aac2-3da5698f5a78","orchestrator":"kubernetes","resourceType":"v1/Pod","resourceNamespace":"default",
+		"resourceName":"nginx","nodeName":"host-a","ready":true,"extra":{"labels":{"tier":"5"},"annotations":{}},
+		"held":true,"gone":"2026-11-21T05:29:07Z"}`
+	exampleMatch = `{"tenant":"tenant1","rule":"tenants/tenant1/workload-rules/tenantrule1","workload":"aac076f4-a565-4ed0-aac2-3da5698f5a78",
+		"state":"Retrying","wanted":true,"reason":"connection refused","cluster":"vfw-cluster-provider+edge01",
+		"object":{"apiVersion":"v1","kind":"Pod","namespace":"tenant-tenant1","name":"nginx-1c2d3e4f5a"},
+		"dueSince":"2026-11-21T05:29:07Z","next":"2026-11-21T05:29:12Z","attempts":3}`
 	exampleOperation = `{"id":"2621114006130701074-instantiate","operation":"instantiate","detail":"rollback to 3",` + exampleGroup + `,
 		"kind":"deployment intent group","instance":"2621114006130701074","state":"Running","requestedBy":"anna",
 		"started":"2026-11-21T05:29:07Z","ended":"2026-11-21T05:32:07Z","status":"Instantiating","reason":"connection refused",
@@ -93,8 +100,15 @@ var examples = map[string]string{
 
 	"Tenant": `{"metadata":{"name":"tenant1"},"spec":{"cluster":"vfw-cluster-provider+edge01","nodes":"hosts","podSecurity":"baseline",
 		"kinds":["v1/Pod"],"deleteGuard":50,"deleteAfter":"30s"}}`,
-	"Host":         `{"metadata":{"name":"host-a"},"spec":{"nodes":["dpu1-host-a","dpu2-host-a"]}}`,
-	"WorkloadRule": exampleRule,
+	"Host":                 `{"metadata":{"name":"host-a"},"spec":{"nodes":["dpu1-host-a","dpu2-host-a"]}}`,
+	"WorkloadRule":         exampleRule,
+	"Workload":             exampleWorkload,
+	"service.WorkloadList": `{"items":[` + exampleWorkload + `],"continue":"d29ya2xvYWQ"}`,
+	"service.Match":        exampleMatch,
+	"service.MatchList":    `{"items":[` + exampleMatch + `],"continue":"d29ya2xvYWQ","beyond":7}`,
+	"service.TenantStatus": `{"connected":false,"since":"2026-11-21T05:00:00Z","staleSince":"2026-11-21T05:29:07Z","workloads":12,"held":1,"gone":1,
+		"matches":{"Applied":3,"Pending":1},"due":1,"leftOut":[{"id":"svc-1","pod":"default/web","reason":"its type is not v1/Pod of Kubernetes"}],
+		"leftOutCount":1}`,
 	"OperatorRule": exampleRule,
 
 	"Controller":        `{"metadata":{"name":"rsync"},"spec":{"host":"127.0.0.1","port":9031,"type":"action","priority":1}}`,

@@ -65,14 +65,18 @@ func (e *edge) pass(p endpoint) echo.HandlerFunc {
 func (p endpoint) request(c echo.Context) (*door.Request, error) {
 	r := &door.Request{Verb: p.verb, Noun: p.noun}
 	if p.noun.New == nil { // no document: its id may be anything
+		above := parentOf(p.path)
 		if name := p.noun.Names[0]; strings.HasSuffix(p.path, "/:"+name) {
+			above = parentOf(above)
 			id, err := url.PathUnescape(c.Param(name))
 			if err != nil {
 				return nil, fail.New(fail.Invalid, "the id of the %s cannot be read: %s", p.noun.Title, c.Param(name))
 			}
 			r.Name = id
 		}
-		return r, nil
+		parent, err := keyOf(c, above)
+		r.Parent = parent
+		return r, err
 	}
 	one := onePath(p.noun)
 	if !strings.HasPrefix(p.path+"/", one+"/") {

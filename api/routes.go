@@ -82,6 +82,7 @@ func (e *edge) operations() []endpoint {
 			"In pages, sorted by path. With watch, a stream of what changes.",
 			service.GroupList{}, []parameter{limitQuery, continueQuery, groupsWatchQuery}, groupsBelow), e.watchGroups))
 	}
+	all = append(all, tenancy()...)
 	group := onePath(domain.DeploymentIntentGroups)
 	all = append(all,
 		watched(get(domain.DeploymentIntentGroups, door.Status, group+"/combined-status", "Show the tables that status intents ask for",

@@ -224,6 +224,7 @@ type world struct {
 	router     *echo.Echo
 	store      *store.Store
 	service    *service.Service
+	tenancy    *service.Matcher
 	operations *operations
 	statuses   *notifytest.Statuses
 	hub        *notify.Hub
@@ -295,8 +296,11 @@ func newWorldWith(t testing.TB, change func(w *world, d *deps, instances *servic
 	if change != nil {
 		change(w, &d, &instances)
 	}
+	w.tenancy = service.NewMatcher(db, nil, time.Now, "api")
+	d.Tenancy = w.tenancy
 	w.service = service.New(service.Deps{
-		Store: db, Sealer: sealer, Instances: instances, Operations: d.lifecycle, Now: func() time.Time { return now },
+		Matching: w.tenancy,
+		Store:    db, Sealer: sealer, Instances: instances, Operations: d.lifecycle, Now: func() time.Time { return now },
 		UserKubeconfig: func(_ context.Context, r *domain.ClusterReference) ([]byte, error) {
 			return []byte("certificate: " + r.Spec.Certificate), nil
 		},

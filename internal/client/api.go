@@ -230,6 +230,38 @@ func (a *API) Operation(ctx context.Context, id string) (*operations.Operation, 
 	return o, a.read(ctx, "/operations/"+url.PathEscape(id), nil, o)
 }
 
+// TenantStatus is where a tenant stands.
+func (a *API) TenantStatus(ctx context.Context, tenant domain.Key) (*service.TenantStatus, error) {
+	s := &service.TenantStatus{}
+	return s, a.read(ctx, At(tenant)+"/status", nil, s)
+}
+
+// Release removes the workloads of a tenant whose deletion is held.
+func (a *API) Release(ctx context.Context, tenant domain.Key) error {
+	_, err := a.call(ctx, http.MethodPost, At(tenant)+"/release", nil, jsonType, "", nil)
+	return err
+}
+
+// Workloads are those of a tenant, sorted by id, page by page. The filter is the API's query. An error is the last pair.
+func (a *API) Workloads(ctx context.Context, tenant domain.Key, filter url.Values) iter.Seq2[*domain.Workload, error] {
+	return paged(ctx, a, At(tenant.Child(domain.Workloads.Collection)), filter, func(l *service.WorkloadList) ([]*domain.Workload, string) {
+		return l.Items, l.Continue
+	})
+}
+
+// Workload is one of a tenant's.
+func (a *API) Workload(ctx context.Context, tenant domain.Key, id string) (*domain.Workload, error) {
+	w := &domain.Workload{}
+	return w, a.read(ctx, At(tenant.Child(domain.Workloads.Collection))+"/"+url.PathEscape(id), nil, w)
+}
+
+// Matches are those of a tenant, or of a workload rule, of a tenant or the operator's, page by page, as Workloads.
+func (a *API) Matches(ctx context.Context, of domain.Key, filter url.Values) iter.Seq2[service.Match, error] {
+	return paged(ctx, a, At(of.Child(domain.Matches.Collection)), filter, func(l *service.MatchList) ([]service.Match, string) {
+		return l.Items, l.Continue
+	})
+}
+
 // ClustersByLabel are the names of the clusters of a provider that carry a label.
 func (a *API) ClustersByLabel(ctx context.Context, provider domain.Key, label string) (names []string, err error) {
 	return names, a.read(ctx, At(provider)+"/clusters", url.Values{"label": {label}}, &names)

@@ -18,7 +18,7 @@ type TenantStream struct {
 // LeftOut is a workload that was said and not taken.
 type LeftOut struct {
 	ID     string `json:"id" bson:"id"`         // the workload's, cut when it is long
-	Name   string `json:"name" bson:"name"`     // namespace/name, as far as it was said
+	Pod    string `json:"pod" bson:"pod"`       // namespace/name, as far as it was said
 	Reason string `json:"reason" bson:"reason"` // why it was left out
 }
 

@@ -11,13 +11,13 @@ type Workload struct {
 	Tenant string `json:"-" bson:"tenant"` // the name of the tenant
 	ID     string `json:"id" bson:"id"`    // as the tenant's cluster has it, such as the UID of a Pod
 
-	Orchestrator      Orchestrator `json:"orchestrator" bson:"orch,omitempty"`
-	ResourceType      string       `json:"resourceType" bson:"type,omitempty"` // such as v1/Pod
-	ResourceNamespace string       `json:"resourceNamespace,omitempty" bson:"ns,omitempty"`
-	ResourceName      string       `json:"resourceName,omitempty" bson:"name,omitempty"`
+	Orchestrator      Orchestrator `json:"orchestrator" bson:"orch,omitempty"`              // what runs it
+	ResourceType      string       `json:"resourceType" bson:"type,omitempty"`              // such as v1/Pod
+	ResourceNamespace string       `json:"resourceNamespace,omitempty" bson:"ns,omitempty"` // where it is there, such as its namespace
+	ResourceName      string       `json:"resourceName,omitempty" bson:"name,omitempty"`    // what it is called there
 
 	NodeName string `json:"nodeName,omitempty" bson:"node,omitempty"` // "" as long as it has none
-	Ready    bool   `json:"ready" bson:"ready,omitempty"`
+	Ready    bool   `json:"ready" bson:"ready,omitempty"`             // whether it does its work
 	// Extra is what else is said of it: "labels" and "annotations", for Kubernetes.
 	Extra map[string]map[string]string `json:"extra,omitempty" bson:"extra,omitempty"`
 

@@ -40,6 +40,11 @@ type Tenancy interface {
 	Begin(ctx context.Context, tenant string) (*service.Intake, error)
 	// Release removes the workloads whose deletion is held.
 	Release(ctx context.Context, tenant string) error
+	TenantStatus(ctx context.Context, tenant string) (*service.TenantStatus, error)
+	Workloads(ctx context.Context, tenant string, parameters url.Values) (*service.WorkloadList, error)
+	Workload(ctx context.Context, tenant, id string) (*domain.Workload, error)
+	// MatchesOf lists the matches of a tenant, or of a rule, by its key.
+	MatchesOf(ctx context.Context, of domain.Key, parameters url.Values) (*service.MatchList, error)
 }
 
 // Queries change nothing.

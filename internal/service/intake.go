@@ -250,7 +250,7 @@ func (s *Said) write(t *domain.Tenant) (w *domain.WorkloadWrite, left map[string
 
 func leftOut(w *domain.Workload, reason string) domain.LeftOut {
 	cut := func(s string) string { return s[:min(len(s), limits.WorkloadID)] }
-	return domain.LeftOut{ID: cut(w.ID), Name: cut(w.ResourceNamespace + "/" + w.ResourceName), Reason: reason}
+	return domain.LeftOut{ID: cut(w.ID), Pod: cut(w.ResourceNamespace + "/" + w.ResourceName), Reason: reason}
 }
 
 // merge makes one of messages that follow each other: of each workload the last word counts. A sync begins anew.

@@ -304,7 +304,7 @@ func TestWhatIsLeftOutIsNamed(t *testing.T) {
 	}
 	w.take(in, syncs(labelled("a", "1"), labelled("big", "1"), service))
 	require.Equal(t, []string{"a", "big"}, w.stored())
-	require.Equal(t, []domain.LeftOut{{ID: "svc", Name: "default/svc", Reason: "its type is not v1/Pod of Kubernetes"}}, left())
+	require.Equal(t, []domain.LeftOut{{ID: "svc", Pod: "default/svc", Reason: "its type is not v1/Pod of Kubernetes"}}, left())
 	large := updates(labelled("big", "2"))
 	large[0].TooLarge = map[string]bool{"big": true}
 	w.take(in, large)

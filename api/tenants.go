@@ -1,0 +1,71 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/service"
+)
+
+// tenancy is what there is of tenants beside the plain verbs.
+func tenancy() []endpoint {
+	get := func(noun *domain.Noun, verb door.Verb, path, summary, about string, out any, query []parameter, handle handler) endpoint {
+		return endpoint{method: http.MethodGet, path: path, verb: verb, noun: noun, summary: summary, about: about, out: map[int]any{200: out}, query: query, handle: handle}
+	}
+	const aboutMatches = "In pages: the rule, the workload, what was made for them where, and why it is not as it is wanted."
+	return []endpoint{
+		get(domain.Tenants, door.Status, onePath(domain.Tenants)+"/status", "Show where a tenant stands",
+			"Whether its cluster is connected, how many workloads and matches it has, and what was left out of what it says.", service.TenantStatus{}, nil, tenantStatus),
+		{
+			method: http.MethodPost, path: onePath(domain.Tenants) + "/release", verb: door.Release, noun: domain.Tenants,
+			summary: "Release what is held of a tenant", about: "The workloads whose deletion spec.deleteGuard holds go, and what was made for them.",
+			out: map[int]any{http.StatusNoContent: nil}, handle: release,
+		},
+		get(domain.Workloads, door.List, manyPath(domain.Workloads), "List the workloads of a tenant", "In pages, sorted by id, as the tenant's cluster last said them.",
+			service.WorkloadList{}, workloadsQuery, listWorkloads),
+		get(domain.Workloads, door.Get, onePath(domain.Workloads), "Show a workload of a tenant", "As the tenant's cluster last said it.", domain.Workload{}, nil, getWorkload),
+		get(domain.Matches, door.List, manyPath(domain.Matches), "List the matches of a tenant", aboutMatches, service.MatchList{}, tenantMatchesQuery, listMatches),
+		get(domain.Matches, door.List, onePath(domain.WorkloadRules)+"/"+domain.Matches.Collection, "List the matches of a workload rule", aboutMatches,
+			service.MatchList{}, matchesQuery, listMatches),
+		get(domain.Matches, door.List, onePath(domain.OperatorRules)+"/"+domain.Matches.Collection, "List the matches of a workload rule of the operator",
+			aboutMatches+" Those with all tenants.", service.MatchList{}, matchesQuery, listMatches),
+	}
+}
+
+var (
+	workloadsQuery = []parameter{
+		{name: "namespace", about: "only those in this namespace"}, {name: "name", about: "only those of this name"},
+		{name: "node", about: "only those on this node"},
+		{name: "held", about: "only those whose deletion is held, or is not", enum: []string{"true", "false"}},
+		limitQuery, continueQuery,
+	}
+	matchesQuery       = []parameter{{name: "workload", about: "only those of the workload with this id"}, limitQuery, continueQuery}
+	tenantMatchesQuery = append([]parameter{{name: "rule", about: "only those of the rule of this name"}}, matchesQuery...)
+)
+
+func tenantStatus(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+	status, err := s.TenantStatus(c.Request().Context(), on.Name)
+	return asJSON(http.StatusOK, status), err
+}
+
+func release(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+	return noContent(http.StatusNoContent), s.Release(c.Request().Context(), on.Name)
+}
+
+func listWorkloads(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+	list, err := s.Workloads(c.Request().Context(), on.Parent.Name(), c.QueryParams())
+	return asJSON(http.StatusOK, list), err
+}
+
+func getWorkload(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+	w, err := s.Workload(c.Request().Context(), on.Parent.Name(), on.Name)
+	return asJSON(http.StatusOK, w), err
+}
+
+func listMatches(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+	list, err := s.MatchesOf(c.Request().Context(), on.Parent, c.QueryParams())
+	return asJSON(http.StatusOK, list), err
+}

@@ -1,0 +1,287 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
+)
+
+// TenantStatus is where a tenant stands.
+type TenantStatus struct {
+	// Connected says that a stream of the tenant goes on. Without one it is stale: what is known is as of StaleSince.
+	Connected  bool       `json:"connected"`
+	Since      *time.Time `json:"since,omitempty"`      // when the last stream began
+	StaleSince *time.Time `json:"staleSince,omitempty"` // when it ended
+	Workloads  int        `json:"workloads"`            // how many there are
+	Held       int        `json:"held"`                 // of them, those whose deletion is held by spec.deleteGuard
+	Gone       int        `json:"gone"`                 // of them, those that stay for spec.deleteAfter
+	// Matches counts matches by state. One whose reason is waited for, such as a node, is Pending.
+	Matches map[domain.ResourceState]int `json:"matches"`
+	Due     int                          `json:"due"` // of the matches, those with something to do in the cluster
+	// LeftOut are workloads that were said and not taken, LeftOutCount of which the first are named.
+	LeftOut      []domain.LeftOut `json:"leftOut"`
+	LeftOutCount int              `json:"leftOutCount"` // how many there are
+}
+
+// WorkloadList is a page of workloads, sorted by id.
+type WorkloadList struct {
+	Items []*domain.Workload `json:"items"` // the workloads of this page
+	// Continue asks for the page that follows, "" at the end.
+	Continue string `json:"continue,omitempty"`
+}
+
+// Match is a rule and a workload that it applies to, or did, with what was made for them.
+type Match struct {
+	Tenant   string               `json:"tenant"`             // the tenant's name
+	Rule     domain.Key           `json:"rule"`               // the rule's path below /v2
+	Workload string               `json:"workload"`           // the workload's id
+	State    domain.ResourceState `json:"state"`              // how what was made for it stands
+	Wanted   bool                 `json:"wanted"`             // false when it is to go
+	Reason   string               `json:"reason,omitempty"`   // why it is not as it is wanted
+	Cluster  string               `json:"cluster,omitempty"`  // where it is made, as provider+cluster
+	Object   *MatchObject         `json:"object,omitempty"`   // what may be there
+	DueSince *time.Time           `json:"dueSince,omitempty"` // since when there is something to do in the cluster
+	Next     *time.Time           `json:"next,omitempty"`     // when it is tried again
+	Attempts int                  `json:"attempts,omitempty"` // how often it did not succeed
+}
+
+// MatchObject is the object of a match.
+type MatchObject struct {
+	APIVersion string `json:"apiVersion"` // group and version
+	Kind       string `json:"kind"`       // of the object
+	Namespace  string `json:"namespace"`  // where it is
+	Name       string `json:"name"`       // of the object
+}
+
+// MatchList is a page of matches, sorted by workload and rule.
+type MatchList struct {
+	Items []Match `json:"items"` // the matches of this page
+	// Continue asks for the page that follows, "" at the end.
+	Continue string `json:"continue,omitempty"`
+	// Beyond is how many workloads the rule matches for which nothing is made, since it has as many matches as it may have. It is
+	// there for one rule of one tenant.
+	Beyond int `json:"beyond,omitempty"`
+}
+
+// TenantStatus says where a tenant stands. NotFound when there is no such tenant.
+func (m *Matcher) TenantStatus(ctx context.Context, tenant string) (*TenantStatus, error) {
+	if err := m.exists(ctx, domain.Tenants, domain.TenantKey(tenant)); err != nil {
+		return nil, err
+	}
+	stream, err := m.store.TenantStream(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	s := &TenantStatus{
+		Connected: stream.Connected, Since: momentOf(stream.Since), StaleSince: momentOf(stream.Ended), Matches: map[domain.ResourceState]int{},
+		LeftOut: append([]domain.LeftOut{}, stream.LeftOut...), LeftOutCount: stream.LeftOutCount,
+	}
+	workloads, _, err := m.store.WorkloadsAt(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	s.Workloads = len(workloads)
+	for _, w := range workloads {
+		if w.Held {
+			s.Held++
+		}
+		if !w.Gone.IsZero() {
+			s.Gone++
+		}
+	}
+	matches, err := m.store.Matches(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	for i := range matches {
+		s.Matches[stateOf(&matches[i])]++
+		if !matches[i].Due.IsZero() {
+			s.Due++
+		}
+	}
+	return s, nil
+}
+
+func momentOf(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC().Truncate(time.Millisecond)
+	return &t
+}
+
+// stateOf is how a match is shown.
+func stateOf(m *domain.Match) domain.ResourceState {
+	connectivity := domain.ConnectivityAvailable
+	if m.Attempts > 0 {
+		connectivity = domain.ConnectivityRetrying
+	}
+	return m.Mark.State(!m.Due.IsZero(), connectivity)
+}
+
+func (m *Matcher) exists(ctx context.Context, noun *domain.Noun, key domain.Key) error {
+	_, err := m.store.Get(ctx, noun, key)
+	return err
+}
+
+// Workload is one of a tenant's. NotFound when the tenant has none with the id.
+func (m *Matcher) Workload(ctx context.Context, tenant, id string) (*domain.Workload, error) {
+	if err := m.exists(ctx, domain.Tenants, domain.TenantKey(tenant)); err != nil {
+		return nil, err
+	}
+	found, _, err := m.store.WorkloadsByID(ctx, tenant, []string{id})
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, fail.New(fail.NotFound, "workload %q not found", id)
+	}
+	return found[0], nil
+}
+
+// Workloads lists a page of a tenant's: those that are as the parameters namespace, name, node and held say.
+func (m *Matcher) Workloads(ctx context.Context, tenant string, parameters url.Values) (*WorkloadList, error) {
+	if err := m.exists(ctx, domain.Tenants, domain.TenantKey(tenant)); err != nil {
+		return nil, err
+	}
+	held := parameters.Get("held")
+	if held != "" && held != "true" && held != "false" {
+		return nil, fail.New(fail.Invalid, "Invalid query held: %q; use true or false", held)
+	}
+	all, _, err := m.store.WorkloadsAt(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	is := func(name, value string) bool { return !parameters.Has(name) || parameters.Get(name) == value }
+	all = slices.DeleteFunc(all, func(w *domain.Workload) bool {
+		return !is("namespace", w.ResourceNamespace) || !is("name", w.ResourceName) || !is("node", w.NodeName) || held != "" && w.Held != (held == "true")
+	})
+	list := &WorkloadList{}
+	list.Items, list.Continue, err = pageOf(all, parameters, func(w *domain.Workload) string { return w.ID })
+	return list, err
+}
+
+// pageOf is the page of a sorted list that the parameters ask for.
+func pageOf[T any](all []T, parameters url.Values, id func(T) string) (page []T, next string, err error) {
+	limit, err := limitOf(parameters)
+	if err != nil {
+		return nil, "", err
+	}
+	token := parameters.Get("continue")
+	after, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil {
+		return nil, "", badContinue(token)
+	}
+	if token != "" {
+		all = slices.DeleteFunc(all, func(one T) bool { return id(one) <= string(after) })
+	}
+	if len(all) <= limit {
+		return append([]T{}, all...), "", nil
+	}
+	return all[:limit], base64.RawURLEncoding.EncodeToString([]byte(id(all[limit-1]))), nil
+}
+
+// MatchesOf lists a page of the matches of a tenant, or of a rule: of an operator's those with all tenants. Of a tenant the
+// parameters rule and workload select some.
+func (m *Matcher) MatchesOf(ctx context.Context, of domain.Key, parameters url.Values) (*MatchList, error) {
+	tenants, rule, err := m.matchesIn(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	var found []Match
+	for _, tenant := range tenants {
+		all, err := m.store.Matches(ctx, tenant)
+		if err != nil {
+			return nil, err
+		}
+		for i := range all {
+			if one := &all[i]; (rule == "" || one.Rule == rule) && (!parameters.Has("workload") || one.Workload == parameters.Get("workload")) &&
+				(!parameters.Has("rule") || one.Rule.Name() == parameters.Get("rule")) {
+				found = append(found, matchOf(one))
+			}
+		}
+	}
+	place := func(one Match) string {
+		return strings.Join([]string{one.Tenant, one.Workload, string(one.Rule)}, "\x00")
+	}
+	slices.SortFunc(found, func(a, b Match) int { return cmp.Compare(place(a), place(b)) })
+	list := &MatchList{}
+	if rule != "" && len(tenants) == 1 && len(found) >= limits.RuleMatches {
+		if list.Beyond, err = m.beyond(ctx, tenants[0], rule, found); err != nil {
+			return nil, err
+		}
+	}
+	list.Items, list.Continue, err = pageOf(found, parameters, place)
+	return list, err
+}
+
+// matchesIn says where the matches of a tenant or rule are.
+func (m *Matcher) matchesIn(ctx context.Context, of domain.Key) (tenants []string, rule domain.Key, err error) {
+	if _, ok := domain.Tenants.Split(of); ok {
+		return []string{of.Name()}, "", m.exists(ctx, domain.Tenants, of)
+	}
+	noun := domain.RuleNoun(of)
+	if err := m.exists(ctx, noun, of); err != nil {
+		return nil, "", err
+	}
+	if parent, _ := domain.Cut(noun, of); parent != "" {
+		return []string{parent.Name()}, of, nil
+	}
+	all, err := m.store.List(ctx, domain.Tenants, "")
+	for _, t := range all {
+		tenants = append(tenants, t.LocalName())
+	}
+	return tenants, of, err
+}
+
+// beyond counts the workloads that a rule matches and that have no match.
+func (m *Matcher) beyond(ctx context.Context, tenant string, rule domain.Key, found []Match) (n int, err error) {
+	s, err := m.settings(ctx, tenant)
+	if err != nil {
+		return 0, err
+	}
+	workloads, _, err := m.store.WorkloadsAt(ctx, tenant)
+	if err != nil {
+		return 0, err
+	}
+	have := make(map[string]bool, len(found))
+	for i := range found {
+		have[found[i].Workload] = found[i].Wanted
+	}
+	for _, r := range s.rules {
+		for _, w := range workloads {
+			if r.Key() == rule && !have[w.ID] && r.Matches(w) {
+				n++
+			}
+		}
+	}
+	return n, nil
+}
+
+// matchOf is a match as it is shown.
+func matchOf(m *domain.Match) Match {
+	one := Match{
+		Tenant: m.Tenant, Rule: m.Rule, Workload: m.Workload, State: stateOf(m), Wanted: m.Wanted != nil, Reason: m.Reason,
+		DueSince: momentOf(m.Due), Next: momentOf(m.Next), Attempts: m.Attempts,
+	}
+	if m.Wanted != nil {
+		one.Cluster, one.Reason = m.Wanted.Cluster.String(), cmp.Or(m.Reason, m.Wanted.Without)
+	}
+	if made := m.Made; made != nil {
+		one.Cluster = made.Cluster.String()
+		version := made.Version
+		if made.Group != "" {
+			version = made.Group + "/" + version
+		}
+		one.Object = &MatchObject{APIVersion: version, Kind: made.Kind, Namespace: made.Namespace, Name: made.Name}
+	}
+	return one
+}
