@@ -180,6 +180,32 @@ func TestFilters(t *testing.T) {
 	}
 }
 
+// TestObjectsByCollector: the objects that have the collector, whether or not a status is asked for.
+func TestObjectsByCollector(t *testing.T) {
+	g := group(resource("apps", "Deployment", "web", `"spec":{}`), resource("", "Service", "web", `"spec":{}`))
+	g.Intents[0].Spec.Kinds = []string{"Service"}
+	for collector, want := range map[string]int{"all": 1, "none": 0} {
+		set, err := combined.NewSet(g, combined.Filter{Collectors: []string{collector}}, nil)
+		require.NoError(t, err)
+		require.Len(t, set.Objects().Items, want)
+	}
+}
+
+// TestAClusterWithTooManyReplicasIsNotDone: its old Pods are still there, which shows only against its own spec.
+func TestAClusterWithTooManyReplicasIsNotDone(t *testing.T) {
+	g := group(resource("apps", "Deployment", "web", `"spec":{"replicas":3}`))
+	set, err := combined.NewSet(g, combined.Filter{}, nil)
+	require.NoError(t, err)
+	report := func(replicas int) *view.Observation {
+		return saying("Deployment", "web", fmt.Sprintf(
+			`{"metadata":{"name":"web"},"spec":{"replicas":3},"status":{"replicas":%d,"updatedReplicas":3,"readyReplicas":3,"availableReplicas":3}}`, replicas))
+	}
+	require.NoError(t, set.Evaluate(t.Context(), source(g, "1A", map[string]*view.Observation{"a": report(3), "b": report(4)})))
+	status := set.Objects().Items[0]["status"].(map[string]any)
+	require.EqualValues(t, 4, status["replicas"])
+	require.EqualValues(t, 3, status["updatedReplicas"])
+}
+
 // TestWhichClustersAreInTheTables: every target that is not leaving, reported or not, until the object is Deleted there.
 func TestWhichClustersAreInTheTables(t *testing.T) {
 	since := stored.Add(-time.Hour)

@@ -45,6 +45,9 @@ func NewSet(g *Group, f Filter, collectors map[string]Collector) (*Set, error) {
 	}
 	s := &Set{group: g, apps: map[string]*app{}, states: collectors == nil}
 	for _, o := range objects {
+		if s.states && f.Collectors != nil && !slices.ContainsFunc(o.Wants.Collectors, func(c string) bool { return among(f.Collectors, c) }) {
+			continue
+		}
 		e := &entry{Object: o}
 		if s.states && (o.Wants.Singleton || o.Wants.Multi) {
 			e.states = map[domain.ClusterName]combine.Reported{}
