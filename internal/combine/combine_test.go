@@ -289,7 +289,7 @@ func TestExact(t *testing.T) {
 				rows = append(rows, reporting(t, fmt.Sprint("w", i), `{"v":`+v+`}`))
 			}
 			want := ""
-			for range len(rows) {
+			for range rows {
 				rows = append(rows[1:], rows[0])
 				r := combine.Evaluate(t.Context(), p, slices.Values(rows))
 				require.Empty(t, r.AggregationErrors)

@@ -87,6 +87,7 @@ var parts = []struct {
 	{"update", updates, false},
 	{"restart", restart, false},
 	{"cluster-status", clusterStatus, false},
+	{"combined-row", onARow, false},
 	{"ten-thousand", tenThousand, true},
 	{"workers", workers, true},
 	{"postgres", postgres, true},
