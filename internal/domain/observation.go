@@ -69,6 +69,8 @@ type ObservedResource struct {
 	Stored time.Time
 	// Sum tells the JSON from what it was before.
 	Sum uint64
+	// Size is that of the JSON as it is stored; 0 where that is not known.
+	Size int
 }
 
 // Digest is the same for observations of an app that say the same, in the same order. When that was stored is no part of it.

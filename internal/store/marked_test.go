@@ -107,7 +107,7 @@ func TestObservationsOfEarlierVersions(t *testing.T) {
 		{"v": "", "k": "Pod", "ns": "ns", "n": "a"}, {"v": "", "k": "Pod", "ns": "ns", "n": "b"}, {"v": "", "k": "Pod", "ns": "ns", "n": "empty"},
 	})
 	require.NoError(t, err)
-	old.Names.Data = encoder.EncodeAll(names, nil)
+	old.Names.Data, old.Bodies.Frames = encoder.EncodeAll(names, nil), nil
 	_, err = p.writer.put(t.Context(), p.writer.observations("1-app"), old.ID, old)
 	require.NoError(t, err)
 	require.Equal(t, map[string]float64{"a": 7, "b": 7, "empty": 7}, p.stored())

@@ -24,6 +24,8 @@ const (
 	// inlineSize is what stays in an observation's document, twice: what is larger goes into chunks, so that who reads
 	// what thousands of clusters say of their resources has not in memory what these are.
 	inlineSize = 8 << 10
+	// frameSize is from what on, not compressed, what objects are continues in another frame.
+	frameSize = 64 << 10
 	// observedChunk is what one chunk holds.
 	observedChunk = 4 << 20
 )
@@ -44,6 +46,15 @@ type observation struct {
 type packed struct {
 	Data   []byte `bson:"data"`
 	Chunks int    `bson:"chunks"`
+	// Frames are the parts that it was compressed in, each by itself, so that one can be read without the others. One after
+	// the other they are the whole. Documents of earlier versions do not have them.
+	Frames []frame `bson:"frames,omitempty"`
+}
+
+// frame is the size of a part, as it is and compressed.
+type frame struct {
+	Raw    int `bson:"r"`
+	Packed int `bson:"p"`
 }
 
 type observedChunkDoc struct {
@@ -63,6 +74,8 @@ type observedName struct {
 	// Stored, in milliseconds, and Sum are of its JSON. Documents of earlier versions do not have them.
 	Stored int64  `json:"t,omitempty"`
 	Sum    uint64 `json:"x,omitempty"`
+	// Size is that of its JSON as it is stored; 0 in documents of earlier versions.
+	Size int `json:"l,omitempty"`
 }
 
 // Observations are divided by deployment, so that a status reads one app's and few others'. The blank sorts before
@@ -141,38 +154,59 @@ func (s *Store) putObservation(ctx context.Context, o *domain.Observation) (chan
 // pack compresses the resources into the document, and into chunks where they are large.
 func (s *Store) pack(ctx context.Context, deployment string, into *observation, o *domain.Observation, marks []storedMark) error {
 	names := make([]observedName, len(o.Resources))
-	bodies := make([]json.RawMessage, len(o.Resources))
+	bodies := [][]byte{{'['}} // in frames
 	for i := range o.Resources {
 		r := &o.Resources[i]
-		names[i] = observedName{
-			r.Group, r.Version, r.Kind, r.Namespace, r.Name, r.Status, r.Message, marks[i].stored.UnixMilli(), marks[i].sum,
-		}
-		if bodies[i] = r.JSON; len(r.JSON) == 0 {
-			bodies[i] = json.RawMessage("null")
-		}
-	}
-	for _, part := range []struct {
-		name  string
-		value any
-		into  *packed
-	}{{namesPart, names, &into.Names}, {bodiesPart, bodies, &into.Bodies}} {
-		data, err := json.Marshal(part.value)
-		if err != nil {
-			return fail.Wrap(err, fail.Internal, "a resource cannot be stored")
-		}
-		part.into.Data = encoder.EncodeAll(data, nil)
-		if len(part.into.Data) <= inlineSize {
-			continue
-		}
-		for chunk := range slices.Chunk(part.into.Data, observedChunk) {
-			doc := observedChunkDoc{ID: chunkOf(into.ID, into.Upload, part.name, part.into.Chunks), Data: chunk}
-			if _, err := s.insertOnce(ctx, s.observedChunks(deployment), doc); err != nil {
-				return err
+		body := []byte("null")
+		if len(r.JSON) > 0 {
+			var err error
+			if body, err = json.Marshal(json.RawMessage(r.JSON)); err != nil {
+				return fail.Wrap(err, fail.Internal, "a resource cannot be stored")
 			}
-			part.into.Chunks++
 		}
-		part.into.Data = nil
+		names[i] = observedName{
+			r.Group, r.Version, r.Kind, r.Namespace, r.Name, r.Status, r.Message, marks[i].stored.UnixMilli(), marks[i].sum, len(body),
+		}
+		last := &bodies[len(bodies)-1]
+		if len(*last) >= frameSize {
+			bodies = append(bodies, nil)
+			last = &bodies[len(bodies)-1]
+		}
+		if i > 0 {
+			*last = append(*last, ',')
+		}
+		*last = append(*last, body...)
 	}
+	bodies[len(bodies)-1] = append(bodies[len(bodies)-1], ']')
+	for _, body := range bodies {
+		size := len(into.Bodies.Data)
+		into.Bodies.Data = encoder.EncodeAll(body, into.Bodies.Data)
+		into.Bodies.Frames = append(into.Bodies.Frames, frame{len(body), len(into.Bodies.Data) - size})
+	}
+	data, err := json.Marshal(names)
+	if err != nil {
+		return fail.Wrap(err, fail.Internal, "the names of resources cannot be stored")
+	}
+	into.Names.Data = encoder.EncodeAll(data, nil)
+	if err := s.divide(ctx, deployment, into, namesPart, &into.Names); err != nil {
+		return err
+	}
+	return s.divide(ctx, deployment, into, bodiesPart, &into.Bodies)
+}
+
+// divide puts into chunks what is large.
+func (s *Store) divide(ctx context.Context, deployment string, of *observation, name string, p *packed) error {
+	if len(p.Data) <= inlineSize {
+		return nil
+	}
+	for chunk := range slices.Chunk(p.Data, observedChunk) {
+		doc := observedChunkDoc{ID: chunkOf(of.ID, of.Upload, name, p.Chunks), Data: chunk}
+		if _, err := s.insertOnce(ctx, s.observedChunks(deployment), doc); err != nil {
+			return err
+		}
+		p.Chunks++
+	}
+	p.Data = nil
 	return nil
 }
 
@@ -281,11 +315,17 @@ func (s *Store) Observed(ctx context.Context, contextIDs []string) ([]domain.Obs
 type StoredObservation struct {
 	domain.Observation // the resources have no JSON; other callers may have them too, so that they must not be changed
 	bodies             func() ([]json.RawMessage, error)
+	frames             *frames // nil where it is not known which object is where
 }
 
 // Object is the JSON of a resource of Resources by its index; nil when there is none. Where the cluster has said
-// something newer meanwhile, it is of that.
+// something newer meanwhile, it is of that. The others are not decoded for it.
 func (o *StoredObservation) Object(index int) (json.RawMessage, error) {
+	if o.frames != nil {
+		if body, ok := o.frames.object(index); ok {
+			return body, nil
+		}
+	}
 	bodies, err := o.bodies()
 	if err != nil {
 		return nil, err
@@ -381,6 +421,7 @@ func (s *Store) stored(ctx context.Context, contextID, app string, said *saidOfC
 			Kinds:       o.Kinds, Unheard: o.Unheard, Resources: resources, Error: o.Error,
 		},
 		bodies: sync.OnceValues(func() ([]json.RawMessage, error) { return s.bodiesOf(ctx, o, resources) }),
+		frames: s.framesOf(ctx, o, resources),
 	}, nil
 }
 
@@ -394,7 +435,7 @@ func (s *Store) resourcesOf(ctx context.Context, o *observation) ([]domain.Obser
 	for i, n := range names {
 		resources[i] = domain.ObservedResource{
 			Group: n.Group, Version: n.Version, Kind: n.Kind, Namespace: n.Namespace, Name: n.Name, Status: n.Status, Message: n.Message,
-			Stored: o.Upload.Timestamp(), Sum: n.Sum,
+			Stored: o.Upload.Timestamp(), Sum: n.Sum, Size: n.Size,
 		}
 		if n.Stored != 0 {
 			resources[i].Stored = time.UnixMilli(n.Stored).UTC()

@@ -54,7 +54,7 @@ func read(t testing.TB, s *store.Store, contextID, app string, clusters []domain
 			o.Resources[i].JSON = data
 			require.NotZero(t, o.Resources[i].Stored)
 			require.NotZero(t, o.Resources[i].Sum)
-			o.Resources[i].Stored, o.Resources[i].Sum = time.Time{}, 0
+			o.Resources[i].Stored, o.Resources[i].Sum, o.Resources[i].Size = time.Time{}, 0, 0
 		}
 		found = append(found, &o.Observation)
 	}

@@ -1,7 +1,9 @@
 package store
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"testing"
 	"time"
@@ -136,4 +138,57 @@ func TestWatchesAreReadOnceInAWhile(t *testing.T) {
 	require.False(t, connected())
 	require.NoError(t, p.reader.PutWatch(ctx, "watcher", domain.Watch{Cluster: cluster, Connected: true}))
 	require.True(t, connected(), "what is said with the same store counts at once")
+}
+
+// longText does not get much shorter by compression.
+func longText(n int) (text string) {
+	for len(text) < n {
+		text += rand.Text()
+	}
+	return text
+}
+
+// TestOneObjectIsReadWithoutTheOthers damages all frames but one.
+func TestOneObjectIsReadWithoutTheOthers(t *testing.T) {
+	p := newPair(t)
+	var pods []domain.ObservedResource
+	for range 200 {
+		pods = append(pods, podOf(rand.Text(), longText(2_000)), podOf(rand.Text(), ""))
+	}
+	p.put(p.writer, pods...)
+	var whole observation
+	require.NoError(t, p.writer.findOne(t.Context(), p.writer.observations("1-app"), observationID(p.app), &whole))
+	frames := whole.Bodies.Frames
+	require.Greater(t, len(frames), 3)
+	first := func() *StoredObservation {
+		for o, err := range p.reader.Observations(t.Context(), "1", "app", []domain.ClusterName{p.app.Cluster}) {
+			require.NoError(t, err)
+			return o
+		}
+		return nil
+	}
+	o := first()
+	for i, r := range pods { // of all frames
+		data, err := o.Object(i)
+		require.NoError(t, err)
+		want := r.JSON
+		if want == nil {
+			want = []byte("null")
+		}
+		require.Equal(t, string(want), string(data))
+	}
+	size := frames[0].Packed
+	require.Equal(t, 1, whole.Bodies.Chunks)
+	id := chunkOf(whole.ID, whole.Upload, bodiesPart, 0)
+	var chunk observedChunkDoc
+	require.NoError(t, p.writer.findOne(t.Context(), p.writer.observedChunks("1-app"), id, &chunk))
+	copy(chunk.Data[size:], bytes.Repeat([]byte{0}, len(chunk.Data)-size))
+	_, err := p.writer.put(t.Context(), p.writer.observedChunks("1-app"), id, chunk)
+	require.NoError(t, err)
+	o = first()
+	data, err := o.Object(0)
+	require.NoError(t, err)
+	require.Equal(t, string(pods[0].JSON), string(data))
+	_, err = o.Object(len(pods) - 1)
+	require.ErrorIs(t, err, errDamaged)
 }
