@@ -1,0 +1,189 @@
+package service_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/secret"
+	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
+)
+
+// told is a Matching that has some matches, and notes what it is told.
+type told struct {
+	mu      sync.Mutex
+	matches []domain.Match
+	heard   []string
+}
+
+func (m *told) hear(text string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.heard = append(m.heard, text)
+}
+
+func (m *told) Changing(_ context.Context, tenant string) error {
+	m.hear("changing " + tenant)
+	return nil
+}
+
+func (m *told) Changed(_ context.Context, tenant string, rule domain.Key) {
+	m.hear(fmt.Sprintf("changed %s %s", tenant, rule))
+}
+func (m *told) Forget(context.Context, string) error                    { return nil }
+func (m *told) Matches(context.Context, string) ([]domain.Match, error) { return m.matches, nil }
+
+// newTenants is a service with clusters c1 and c2, of which nothing is reached, and tenant t in c1.
+func newTenants(t *testing.T) (*service.Service, *told) {
+	t.Helper()
+	sealer, err := secret.Parse("test:" + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA" + "=")
+	require.NoError(t, err)
+	m := &told{}
+	s := service.New(service.Deps{
+		Store: storetest.Open(t, store.Config{}), Sealer: sealer, Instances: &allKnowing{}, Matching: m, Now: time.Now,
+		Checks: service.Checks{Kubeconfig: func([]byte) error { return nil }},
+	})
+	require.NoError(t, s.Create(t.Context(), &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}}))
+	for _, name := range []string{"c1", "c2"} {
+		c := &domain.Cluster{Identity: identity("cluster-providers/p"), Metadata: domain.Metadata{Name: name}}
+		require.NoError(t, s.Attach(t.Context(), c, []byte("kubeconfig")))
+		require.NoError(t, s.Create(t.Context(), c))
+	}
+	require.NoError(t, s.Create(t.Context(), tenantIn("t", "p+c1")))
+	return s, m
+}
+
+func tenantIn(name, cluster string) *domain.Tenant {
+	return &domain.Tenant{Metadata: domain.Metadata{Name: name}, Spec: domain.TenantSpec{Cluster: cluster}}
+}
+
+func hostWith(tenant, name string, nodes ...string) *domain.Host {
+	return &domain.Host{Identity: identity(domain.TenantKey(tenant)), Metadata: domain.Metadata{Name: name}, Spec: domain.HostSpec{Nodes: nodes}}
+}
+
+func ruleIn(tenant, name string) *domain.WorkloadRule {
+	r := &domain.WorkloadRule{Metadata: domain.Metadata{Name: name}, Spec: domain.WorkloadRuleSpec{
+		OrchestratorType: domain.Kubernetes, ResourceType: domain.KindPod, DPUSelectionPolicy: domain.AnyNode,
+		WorkloadTerms: []domain.WorkloadTerm{{MatchExpressions: []domain.MatchExpression{{Key: "metadata.id", Operation: domain.OperationExists, Values: []string{""}}}}},
+		RuleTemplate:  domain.Template(`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"name":"c","image":"i"}]}}`),
+	}}
+	if tenant != "" {
+		r.Parent = domain.TenantKey(tenant)
+	}
+	return r
+}
+
+// TestANodeHasOneHost: of all tenants in a cluster.
+func TestANodeHasOneHost(t *testing.T) {
+	s, _ := newTenants(t)
+	require.NoError(t, s.Create(t.Context(), tenantIn("near", "p+c1")))
+	require.NoError(t, s.Create(t.Context(), tenantIn("far", "p+c2")))
+	require.NoError(t, s.Create(t.Context(), hostWith("t", "a", "n1", "n2")))
+	for _, taken := range []*domain.Host{hostWith("t", "b", "n3", "n2"), hostWith("near", "a", "n2")} {
+		err := s.Create(t.Context(), taken)
+		require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+		require.ErrorContains(t, err, `node "n2" of cluster p+c1 belongs to host "a" of tenant "t"`)
+	}
+	require.NoError(t, s.Create(t.Context(), hostWith("far", "a", "n2")), "another cluster has nodes of its own")
+	_, err := s.Put(t.Context(), tenantIn("far", "p+c1"))
+	require.True(t, fail.Is(err, fail.Conflict), "its host would share a node: %v", err)
+	_, err = s.Put(t.Context(), hostWith("t", "a", "n1"))
+	require.NoError(t, err)
+	require.NoError(t, s.Create(t.Context(), hostWith("t", "b", "n2")), "it is free")
+}
+
+// TestATenantWithMatchesStays: it neither goes nor moves, and its context id never changes.
+func TestATenantWithMatchesStays(t *testing.T) {
+	s, m := newTenants(t)
+	contextID := func() string {
+		o, err := s.Get(t.Context(), domain.Tenants, domain.TenantKey("t"))
+		require.NoError(t, err)
+		return o.(*domain.Tenant).ContextID
+	}
+	first := contextID()
+	require.NotEmpty(t, first)
+	m.matches = []domain.Match{{Tenant: "t"}}
+	require.True(t, fail.Is(s.Delete(t.Context(), domain.Tenants, domain.TenantKey("t")), fail.Conflict))
+	_, err := s.Put(t.Context(), tenantIn("t", "p+c2"))
+	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+	require.ErrorContains(t, err, "spec.cluster")
+	other := tenantIn("t", "p+c1")
+	other.Spec.Nodes = domain.NodesAll
+	_, err = s.Put(t.Context(), other)
+	require.NoError(t, err, "the rest of it may change")
+	require.Contains(t, m.heard, "changed t ")
+	err = s.Delete(t.Context(), domain.ClustersNoun, "cluster-providers/p/clusters/c1")
+	require.ErrorContains(t, err, `is used by tenant "t"`)
+	m.matches = nil
+	_, err = s.Put(t.Context(), tenantIn("t", "p+c2"))
+	require.NoError(t, err)
+	require.Equal(t, first, contextID())
+	require.NoError(t, s.Delete(t.Context(), domain.Tenants, domain.TenantKey("t")))
+}
+
+// TestWhatRulesBecomeIsTold, before the write and after it; a refusal is not.
+func TestWhatRulesBecomeIsTold(t *testing.T) {
+	s, m := newTenants(t)
+	const key = domain.Key("tenants/t/workload-rules/r")
+	m.heard = nil
+	bad := ruleIn("t", "r")
+	bad.Spec.WorkloadTerms = nil
+	require.True(t, fail.Is(s.Create(t.Context(), bad), fail.Invalid))
+	require.Empty(t, m.heard)
+	require.True(t, fail.Is(s.Replace(t.Context(), ruleIn("t", "r")), fail.NotFound), "a replacement makes none")
+	require.Empty(t, m.heard)
+	for _, write := range []func() error{
+		func() error { return s.Create(t.Context(), ruleIn("t", "r")) },
+		func() error { return s.Replace(t.Context(), ruleIn("t", "r")) },
+		func() error { return s.Delete(t.Context(), domain.WorkloadRules, key) },
+	} {
+		m.heard = nil
+		require.NoError(t, write())
+		require.Equal(t, []string{"changing t", "changed t " + string(key)}, m.heard)
+	}
+	m.heard = nil
+	require.NoError(t, s.Create(t.Context(), &domain.OperatorRule{WorkloadRule: *ruleIn("", "r")}))
+	require.Equal(t, []string{"changing ", "changed  workload-rules/r"}, m.heard, "it is for all tenants")
+}
+
+// TestRulesThatATenantMayNotHaveAnyMore stay, match nothing, and are warned of.
+func TestRulesThatATenantMayNotHaveAnyMore(t *testing.T) {
+	s, _ := newTenants(t)
+	require.NoError(t, s.Create(t.Context(), ruleIn("t", "r")))
+	stricter := tenantIn("t", "p+c1")
+	stricter.Spec.PodSecurity = domain.PodRestricted
+	_, err := s.Put(t.Context(), stricter)
+	require.NoError(t, err)
+	warnings := s.Remarks(t.Context(), stricter)
+	require.Len(t, warnings, 1)
+	require.Contains(t, warnings[0], `workload rule "r" matches nothing now`)
+}
+
+// TestThereIsRoomForSoManyRules: whoever makes them at the same time, there are never more.
+func TestThereIsRoomForSoManyRules(t *testing.T) {
+	s, _ := newTenants(t)
+	for i := range limits.TenantRules - 1 {
+		require.NoError(t, s.Create(t.Context(), ruleIn("t", fmt.Sprint("r", i))))
+	}
+	var wait sync.WaitGroup
+	for i := range 4 {
+		wait.Go(func() { _ = s.Create(t.Context(), ruleIn("t", fmt.Sprint("late", i))) })
+	}
+	wait.Wait()
+	list, err := s.List(t.Context(), domain.WorkloadRules, domain.TenantKey("t"))
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(list), limits.TenantRules)
+	if len(list) < limits.TenantRules {
+		require.NoError(t, s.Create(t.Context(), ruleIn("t", "last")))
+	}
+	require.True(t, fail.Is(s.Create(t.Context(), ruleIn("t", "over")), fail.Exhausted))
+}
