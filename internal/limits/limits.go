@@ -113,6 +113,8 @@ func All(body, renderMemory int64) []Size {
 		{"json", "a JSON document, alone or as the part `metadata` of a form", JSON, true, "", "422"},
 		{"body", "a whole request, such as a form with a chart", body, true, "max-body", "422"},
 		{"grpc", "a gRPC request", GRPC, true, "", "RESOURCE_EXHAUSTED"},
+		{"tenants", "a message to the gRPC services of tenants, such as a sync", Tenants, true, "", "RESOURCE_EXHAUSTED"},
+		{"tenantRules", "workload rules of a tenant, or of the operator", TenantRules, false, "", "429, by gRPC RESOURCE_EXHAUSTED"},
 		{"files", "entries of an archive", Files, false, "", "422"},
 		{"expanded", "all files of an archive, and a chart with the dependencies packed in it", Expanded, true, "", "422"},
 		{"ratio", "expanded over compressed bytes of an archive that has more than 1 MiB", Ratio, false, "", "422"},
