@@ -1,6 +1,7 @@
 package combined_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -308,5 +309,45 @@ func TestAnObjectHasAHundredCollectors(t *testing.T) {
 		} else {
 			require.Equal(t, []string{"an object has at most 100 collectors"}, r.Errors)
 		}
+	}
+}
+
+// TestARequestThatEndsGivesUpNoTable: what goes on with the set later has the whole of it.
+func TestARequestThatEndsGivesUpNoTable(t *testing.T) {
+	g := group(resource("apps", "Deployment", "web", `"spec":{}`))
+	program, err := combine.Compile("all", &domain.StatusCollectorSpec{Select: []domain.NamedExpression{{Name: "wec", Def: "inventory.name"}}})
+	require.NoError(t, err)
+	set, err := combined.NewSet(g, combined.Filter{}, map[string]combined.Collector{"all": {Name: "all", Program: program}})
+	require.NoError(t, err)
+	ended, end := context.WithCancel(t.Context())
+	defer end()
+	s := source(g, "1A", map[string]*view.Observation{"a": saying("Deployment", "web", `{"metadata":{"name":"web"}}`)})
+	for r, err := range s.Rows(set.Ask()) {
+		require.NoError(t, err)
+		end()
+		_, err = set.Put(ended, r)
+		require.NoError(t, err)
+	}
+	require.ErrorIs(t, set.Evaluate(ended, s), context.Canceled)
+	require.NoError(t, set.Evaluate(t.Context(), s))
+	result := set.CombinedStatuses().Items[0].Results[0]
+	require.Len(t, result.Rows, 2)
+	require.Empty(t, result.Errors)
+}
+
+// TestDocumentsOfAnAppAreTheSameEachTime, though several of its objects on a cluster are stale for different reasons.
+func TestDocumentsOfAnAppAreTheSameEachTime(t *testing.T) {
+	g := group(resource("apps", "Deployment", "web", `"spec":{}`), resource("", "Service", "web", `"spec":{}`), resource("apps", "Deployment", "db", `"spec":{}`))
+	g.Intents[0].Spec.Together = true
+	var before string
+	for range 20 {
+		s := source(g, "3A", map[string]*view.Observation{"a": saying("Deployment", "web", `{"metadata":{"name":"web"}}`)})
+		list := documents(t, g, combined.Filter{}, s)
+		data, err := json.Marshal(list.Items[len(list.Items)-1])
+		require.NoError(t, err)
+		if before != "" {
+			require.Equal(t, before, string(data))
+		}
+		before = string(data)
 	}
 }

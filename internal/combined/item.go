@@ -1,6 +1,7 @@
 package combined
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -78,6 +79,8 @@ func (i *item) put(ctx context.Context, o *Object, in *Input) (changed bool) {
 		i.inputs[row.Key] = now
 		changed = true
 	}
+	// That a request ends, or a look of a stream, must not give up tables that are kept: whoever has more rows looks at ctx.
+	ctx = context.WithoutCancel(ctx)
 	for n := range i.tables {
 		if t := &i.tables[n]; t.rows != nil && t.wants(o) && t.rows.Put(ctx, &row) {
 			changed = true
@@ -127,12 +130,14 @@ func sameTime(a, b *time.Time) bool {
 	return a.Equal(*b)
 }
 
-// keys are the rows of the item in order.
+// keys are the rows of the item, by cluster, then by object.
 func (i *item) keys() iter.Seq[combine.Key] {
 	keys := make([]combine.Key, 0, len(i.inputs))
 	for k := range i.inputs {
 		keys = append(keys, k)
 	}
-	slices.SortFunc(keys, func(a, b combine.Key) int { return a.Cluster.Compare(b.Cluster) })
+	slices.SortFunc(keys, func(a, b combine.Key) int {
+		return cmp.Or(a.Cluster.Compare(b.Cluster), cmp.Compare(a.Object, b.Object))
+	})
 	return slices.Values(keys)
 }

@@ -147,7 +147,7 @@ func (s *Set) Evaluate(ctx context.Context, source *view.Source) error {
 	}
 	seen := map[*entry]map[domain.ClusterName]bool{}
 	for r, err := range source.Rows(s.Ask()) {
-		if err != nil {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return err
 		}
 		e, _, err := s.take(ctx, r)
