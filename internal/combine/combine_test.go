@@ -112,6 +112,8 @@ func TestExpressions(t *testing.T) {
 		"returned.status.tiny":                    "1e-7",
 		"returned.status.neg":                     "0",
 		"returned.status.half":                    "0.5",
+		"type(returned.status.n)":                 "int",
+		"type(returned.status.d)":                 "double",
 		"returned.status.n == returned.status.d":  "true",
 		"returned.status.o":                       `{"a":[true,null,"\u003cé\u003e"],"b":1.5}`,
 		"returned.status.list.map(x, x.v)":        "[1,null]",
@@ -441,6 +443,21 @@ func TestBounds(t *testing.T) {
 		row := reporting(t, "w1", `{"l":[`+strings.Repeat("1,", 999)+`1]}`)
 		r := combine.Evaluate(t.Context(), compiled(t, selecting("returned.status.l.all(x, x > 0)")), slices.Values([]*combine.Row{row}))
 		require.Equal(t, "takes too long", r.RowErrors[0].Error)
+	})
+	t.Run("memory of a table", func(t *testing.T) {
+		table := combine.NewTable(compiled(t, selecting("returned.status.s")))
+		rows := []*combine.Row{reporting(t, "w", `{"s":"`+strings.Repeat("a", 64<<10)+`"}`), reporting(t, "w", `{"s":"`+strings.Repeat("b", 64<<10)+`"}`)}
+		const fit = combine.MaxTable / combine.MaxCell
+		for i := range fit + 1 {
+			require.True(t, table.Put(t.Context(), rows[i%2]))
+		}
+		require.Empty(t, table.Result().Errors, "what is replaced does not count")
+		for i := range fit {
+			one := *rows[0]
+			one.Cluster.Name = fmt.Sprint("w", i)
+			require.True(t, table.Put(t.Context(), &one))
+		}
+		require.Contains(t, table.Result().Errors[0], "longer than 64 MiB")
 	})
 	t.Run("time of a table", func(t *testing.T) {
 		count := compiled(t, spec(t, `{"combinedFields":[{"name":"n","type":"COUNT"}]}`))

@@ -5,12 +5,16 @@ import (
 	"iter"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
 
 // TableTime is how long the expressions of a table may run before it is whole. What other tables take in between does not count.
 const TableTime = 10 * time.Second
+
+// MaxTable is how many bytes of text the cells of a table may keep: those too that the limit does not show now.
+const MaxTable = 64 << 20
 
 // tableTime is TableTime but in tests.
 var tableTime = TableTime
@@ -28,6 +32,7 @@ type Table struct {
 	groups  map[string]*group // by key; only of a program that groups
 	// reported and nulls count, of each expression, the rows of reporting clusters that it was evaluated on, and on which it was null.
 	reported, nulls []int
+	kept            int           // bytes of text
 	taken           time.Duration // by the expressions since the table was whole
 	spent           string        // why the table was given up; "" when it was not
 }
@@ -64,7 +69,8 @@ func NewTable(p *Program) *Table {
 
 // Put adds a row, or replaces the one with the same key, and says whether anything of the table may have changed by it. The
 // expressions run now: in all of the process at most on half the cores at once. When they have taken TableTime since the table
-// was whole, or ctx ends, the table is given up: its result has errors and no rows, and stays so.
+// was whole, when cells are longer than MaxTable, or when ctx ends, the table is given up: its result has errors and no rows, and
+// stays so.
 func (t *Table) Put(ctx context.Context, row *Row) bool {
 	if t.spent != "" {
 		return false
@@ -103,6 +109,9 @@ func (t *Table) Put(ctx context.Context, row *Row) bool {
 		t.order = append(t.order, e)
 	}
 	t.enter(e)
+	if t.kept > MaxTable {
+		return t.giveUp("its cells are longer than " + strconv.Itoa(MaxTable>>20) + " MiB together; select less, or filter rows")
+	}
 	return true
 }
 
@@ -182,6 +191,9 @@ func (t *Table) leave(e *entry) {
 }
 
 func (t *Table) count(e *entry, by int) {
+	for i := range e.values {
+		t.kept += by * len(e.values[i].text)
+	}
 	for i := range t.reported {
 		if e.counted>>i&1 == 1 {
 			t.reported[i] += by
