@@ -26,8 +26,8 @@ const (
 	// Deadline is how long one evaluation may take; it is there for what cost does not see.
 	Deadline = time.Second
 
-	// checkEvery is after how many steps of a macro the deadline is looked at.
-	checkEvery = 100
+	// checkEvery is after how many steps of a macro the deadline is looked at: one may compare two large objects, which costs 1.
+	checkEvery = 1
 	// MaxMessage is what is shown of a text that an expression makes, in bytes: objects may be large.
 	MaxMessage = 1024
 )
