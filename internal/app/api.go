@@ -58,6 +58,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	explainer := service.NewExplainer(lifecycle, p.engine, ui)
 	matcher := service.NewMatcher(p.store, p.engine, time.Now, "api-"+rand.Text())
 	defer matcher.Close()
+	registry.MustRegister(tenantCollector{matcher.Counts})
 	documents := service.New(service.Deps{
 		Store: p.store, Sealer: p.sealer, Instances: lifecycle, Operations: lifecycle, Now: time.Now,
 		UserKubeconfig: (&registrations{parts: p}).userKubeconfig,

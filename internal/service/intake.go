@@ -293,8 +293,13 @@ func (s *Said) and(next *Said) *Said {
 
 // TenantCounts are what this process has counted of a tenant.
 type TenantCounts struct {
-	Streams, Messages, Changed, Held, MatchWrites int64
-	Workloads, LeftOut                            int // now
+	Streams     int64 // that have begun
+	Messages    int64 // that were taken
+	Changed     int64 // workloads that were stored or removed
+	Held        int64 // syncs of which deletions were held
+	MatchWrites int64 // records of matches that were written
+	// Workloads and LeftOut are as of the last message, and 0 while it reads no stream; Connected is 1 while it reads one.
+	Workloads, LeftOut, Connected int
 }
 
 func (m *Matcher) count(tenant string, add func(*TenantCounts)) {
@@ -314,14 +319,11 @@ func (m *Matcher) Counts() map[string]TenantCounts {
 	defer m.mu.Unlock()
 	all := make(map[string]TenantCounts, len(m.stats))
 	for t, c := range m.stats {
-		all[t] = *c
+		one := *c
+		if one.Connected = 1; m.intakes[t] == nil {
+			one.Workloads, one.LeftOut, one.Connected = 0, 0, 0
+		}
+		all[t] = one
 	}
 	return all
-}
-
-// Connected says of which tenants this process reads a stream.
-func (m *Matcher) Connected(tenant string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.intakes[tenant] != nil
 }
