@@ -89,10 +89,12 @@ func (v *value) textOfNumber() string {
 }
 
 func (t *Table) addRowErrors(r *Result, left *budget) {
+	if r.TotalRowErrors = t.errors; t.errors == 0 {
+		return
+	}
 	listed := make([]int, 1+len(t.program.columns))
 	for _, e := range t.order {
 		for _, err := range e.errors {
-			r.TotalRowErrors++
 			if listed[err.number]++; listed[err.number] > MaxRowErrors {
 				continue
 			}
@@ -149,15 +151,17 @@ type shown struct {
 }
 
 // rowsShown are the first rows of a table that does not group, and how many there are.
-func (t *Table) rowsShown() (rows []shown, total int) {
+func (t *Table) rowsShown() ([]shown, int) {
 	top := t.top()
 	for place, e := range t.order {
 		if e.kept {
-			total++
 			top.add(shown{values: e.values, place: place})
 		}
+		if len(t.program.orderBy) == 0 && len(top.rows) == t.program.limit {
+			break // those after it come after it in the table
+		}
 	}
-	return top.sorted(), total
+	return top.sorted(), t.rows
 }
 
 // groupsShown are the first rows of a table that groups, and how many there are. It adds what their aggregates left out.

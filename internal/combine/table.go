@@ -33,6 +33,7 @@ type Table struct {
 	// reported and nulls count, of each expression, the rows of reporting clusters that it was evaluated on, and on which it was null.
 	reported, nulls []int
 	kept            int           // bytes of text
+	rows, errors    int           // entries that are kept, and errors of all
 	taken           time.Duration // by the expressions since the table was whole
 	spent           string        // why the table was given up; "" when it was not
 }
@@ -193,6 +194,9 @@ func (t *Table) leave(e *entry) {
 func (t *Table) count(e *entry, by int) {
 	for i := range e.values {
 		t.kept += by * len(e.values[i].text)
+	}
+	if t.errors += by * len(e.errors); e.kept {
+		t.rows += by
 	}
 	for i := range t.reported {
 		if e.counted>>i&1 == 1 {
