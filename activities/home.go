@@ -22,16 +22,14 @@ type Homes interface {
 	DeleteHome(ctx context.Context, h domain.Home) error
 }
 
-// moveIn notes that the tenant is to have its namespace, before anything is made there, and has the cluster watched.
+// moveIn has the cluster watched, and notes that the tenant is to have its namespace, before anything is made there. The record
+// comes last: where it is, both are done.
 func (s *settling) moveIn(ctx context.Context) error {
 	h := domain.HomeOf(s.tenant)
-	if _, known := s.homes.Load(h.ID()); known {
-		return nil
-	}
-	if err := lease.Check(ctx); err != nil {
+	if found, err := s.homeOf(ctx, h.ContextID, h.Cluster); err != nil || found != nil {
 		return err
 	}
-	if err := s.Store.PutHome(ctx, h); err != nil {
+	if err := lease.Check(ctx); err != nil {
 		return err
 	}
 	if s.Shards != nil {
@@ -42,8 +40,7 @@ func (s *settling) moveIn(ctx context.Context) error {
 			return err
 		}
 	}
-	s.homes.Store(h.ID(), h)
-	return nil
+	return s.Store.PutHome(ctx, h)
 }
 
 // left are the homes of the tenants with a name that are nobody's any more; of all names when it is "".
@@ -96,7 +93,6 @@ func (m *Match) LeaveHomes(ctx context.Context, in TenantInput) error {
 
 // leave removes one namespace, unless somebody else has one of the name by now.
 func (m *Match) leave(ctx context.Context, h domain.Home) error {
-	m.homes.Delete(h.ID())
 	if m.Shards != nil {
 		if err := m.Shards.Unwatch(ctx, shardOf(h.Cluster), h.ContextID); err != nil {
 			return err
@@ -153,11 +149,6 @@ func (m *Match) Reported(ctx context.Context, o *domain.Observation) (ours bool,
 
 // homeOf is that of a context in a cluster; nil when it has none there.
 func (m *Match) homeOf(ctx context.Context, contextID string, c domain.ClusterName) (*domain.Home, error) {
-	id := (&domain.Home{ContextID: contextID, Cluster: c}).ID()
-	if known, ok := m.homes.Load(id); ok {
-		h := known.(domain.Home)
-		return &h, nil
-	}
 	found, err := m.Store.HomesOf(ctx, contextID)
 	for _, h := range found {
 		if h.Cluster == c {

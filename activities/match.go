@@ -51,8 +51,6 @@ type Match struct {
 	Settler Settler
 	Shards  Shards // nil: nobody watches what is made
 	Now     func() time.Time
-
-	homes sync.Map // domain.Home by id: those of which this process has written the record
 }
 
 // TenantInput names a tenant.
@@ -285,10 +283,7 @@ func (s *settling) round(ctx context.Context, due []domain.Match) error {
 	if err := s.load(ctx, due); err != nil {
 		return err
 	}
-	work, write, remove, err := s.decide(due)
-	if err != nil {
-		return err
-	}
+	work, write, remove := s.decide(due)
 	if slices.ContainsFunc(work, func(o one) bool { return o.step == match.Create }) {
 		if err := s.moveIn(ctx); err != nil {
 			return err
@@ -362,7 +357,7 @@ func (s *settling) load(ctx context.Context, due []domain.Match) error {
 }
 
 // decide says what is to be done, and what is to be written before that.
-func (s *settling) decide(due []domain.Match) (work []one, write, remove []domain.Match, err error) {
+func (s *settling) decide(due []domain.Match) (work []one, write, remove []domain.Match) {
 	for _, m := range due {
 		o := one{Match: m}
 		changed := s.want(&o)
@@ -384,7 +379,7 @@ func (s *settling) decide(due []domain.Match) (work []one, write, remove []domai
 		}
 		work = append(work, o)
 	}
-	return work, write, remove, nil
+	return work, write, remove
 }
 
 // want looks what is wanted by now: it may be something else than what the record says.
@@ -504,6 +499,15 @@ func (s *settling) create(ctx context.Context, cluster *kube.Cluster, o *one) (d
 	switch {
 	case fail.Is(err, fail.Conflict):
 		return s.look(ctx, cluster, o)
+	case err != nil && !fail.KindOf(err).Retryable():
+		// A create before this one, whose answer nobody got, may have arrived meanwhile: quotas, for example, refuse before the
+		// cluster sees that the name is taken.
+		if found, findErr := cluster.Find(ctx, o.resource.ID); findErr != nil {
+			return domain.Match{}, findErr
+		} else if found != nil && found.Deployment == o.resource.Label {
+			return s.look(ctx, cluster, o)
+		}
+		return domain.Match{}, err
 	case err != nil:
 		return domain.Match{}, err
 	default:

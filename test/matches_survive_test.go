@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	historypb "go.temporal.io/api/history/v1"
@@ -183,13 +184,14 @@ func killedWorker(t *testing.T, s *harness.Stack) {
 			<-reached
 		}
 		s.Worker.Kill()
+		killed := time.Now()
 		for _, release := range releases {
 			release()
 		}
 		s.StartWorker()
 		for _, m := range moments {
-			t.Logf("%s %s", c.method, m)
 			tenants[m].settled(ctx, c.left)
+			t.Logf("%s %s: settled %s after the worker was killed", c.method, m, time.Since(killed).Round(time.Millisecond))
 		}
 	}
 }

@@ -29,7 +29,7 @@ func SettleTenant(ctx workflow.Context, in activities.TenantInput) error {
 		if t.idle() || t.full(ctx) {
 			break
 		}
-		if err := t.rest(ctx); err != nil {
+		if err := t.rest(ctx); err != nil || t.full(ctx) {
 			break
 		}
 	}

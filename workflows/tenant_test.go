@@ -107,7 +107,7 @@ func TestAClusterThatIsAwayIsWaitedForOnce(t *testing.T) {
 // TestAMatchThatIsMarkedWhileItIsSettled is settled once more.
 func TestAMatchThatIsMarkedWhileItIsSettled(t *testing.T) {
 	w := newTenant(t, 1)
-	w.settle = func(child int, in activities.MatchesInput) (*activities.Settled, error) {
+	w.settle = func(child int, _ activities.MatchesInput) (*activities.Settled, error) {
 		if child == 1 { // it has read the record before it was marked again, and wrote nothing of that
 			w.SignalWorkflow(workflows.SettleSignal, nil)
 			return &activities.Settled{}, nil

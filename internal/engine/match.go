@@ -6,6 +6,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/workflows"
 )
 
@@ -15,7 +16,7 @@ func (e *Engine) Settle(ctx context.Context, tenant string) error {
 	return e.call(ctx, func(ctx context.Context) error {
 		id := workflows.TenantID(tenant)
 		_, err := e.temporal.SignalWithStartWorkflow(ctx, id, workflows.SettleSignal, nil, client.StartWorkflowOptions{
-			ID: id, TaskQueue: workflows.LifecycleQueue,
+			ID: id, TaskQueue: workflows.LifecycleQueue, WorkflowTaskTimeout: policy.Task,
 			TypedSearchAttributes: workflows.TenantAttributes(tenant), StaticSummary: workflows.TenantSummary(tenant),
 		}, workflows.SettleTenantName, activities.TenantInput{Tenant: tenant})
 		return err
