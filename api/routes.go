@@ -204,7 +204,7 @@ var (
 		{name: "kind", about: "only objects of this kind, such as Deployment", repeats: true},
 		{name: "resource", about: "only objects of this name", repeats: true},
 		{name: "collector", about: "only results of this collector, named as status intents name it", repeats: true},
-		{name: "watch", about: "true: answer with server-sent events: the list (status), then its items that are new or say something else, whole, and in removed the names of those that are gone (change); ids, end, error and dropped as with a status", enum: []string{"true", "false"}},
+		{name: "watch", about: "true: answer with server-sent events: the list (status), then its items that are new or say something else, whole, and in removed the names of those that are gone, of objects such as web/Deployment.apps/default/web with the app first (change); ids, end, error and dropped as with a status", enum: []string{"true", "false"}},
 	}
 	limitQuery    = parameter{name: "limit", about: "how many at the most, 1 to 1000; 100 when missing"}
 	continueQuery = parameter{name: "continue", about: "what the page before has in continue: go on there"}

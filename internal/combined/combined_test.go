@@ -181,6 +181,18 @@ func TestFilters(t *testing.T) {
 	}
 }
 
+// TestObjectsOfTwoAppsHaveNamesOfTheirOwn: apps may share a CRD.
+func TestObjectsOfTwoAppsHaveNamesOfTheirOwn(t *testing.T) {
+	g := group(resource("apiextensions.k8s.io", "CustomResourceDefinition", "things.example.com", `"spec":{}`))
+	other := g.Plan.Apps[0]
+	other.Name = "db"
+	g.Plan.Apps, g.Bundles["db"] = append(g.Plan.Apps, other), g.Bundles["web"]
+	set, err := combined.NewSet(g, combined.Filter{}, nil)
+	require.NoError(t, err)
+	const crd = "/CustomResourceDefinition.apiextensions.k8s.io/things.example.com"
+	require.Equal(t, []string{"db" + crd, "web" + crd}, set.Names())
+}
+
 // TestObjectsByCollector: the objects that have the collector, whether or not a status is asked for.
 func TestObjectsByCollector(t *testing.T) {
 	g := group(resource("apps", "Deployment", "web", `"spec":{}`), resource("", "Service", "web", `"spec":{}`))

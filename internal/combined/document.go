@@ -203,11 +203,11 @@ func (s *Set) Objects() *ObjectList {
 	return list
 }
 
-// Names are those of Objects, in their order: Object.String.
+// Names are those of Objects, in their order: the app, which may have a CRD that another one has too, and Object.String.
 func (s *Set) Names() []string {
 	names := make([]string, 0, len(s.objects))
 	for _, e := range s.objects {
-		names = append(names, e.String())
+		names = append(names, e.App+"/"+e.String())
 	}
 	return names
 }
