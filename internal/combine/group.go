@@ -17,6 +17,7 @@ type group struct {
 	changed bool    // and values have to be made anew
 	values  []value // of the keys, then of the aggregates
 	left    []leftOut
+	running []accumulator // while the values are made
 }
 
 // leftOut are the values of a column that its aggregate could not use.
@@ -67,26 +68,25 @@ func (a *accumulator) add(place int, e *entry, v *value) {
 		if a.kind == domain.AggregatorSum || a.kind == domain.AggregatorAvg {
 			a.sum(v.number)
 		} else {
-			a.best = a.better(a.best, v)
+			a.better(&a.best, v)
 		}
 	case isTime:
 		a.times.add(place, e, *v)
-		a.time = a.better(a.time, v)
+		a.better(&a.time, v)
 	default:
 		a.others.add(place, e, *v)
 	}
 }
 
-// better is the one that MIN or MAX takes; of equal ones the first.
-func (a *accumulator) better(best value, v *value) value {
+// better takes the value for the best one where MIN or MAX does; of equal ones the first stays.
+func (a *accumulator) better(best, v *value) {
 	if best.class == isNull {
-		return *v
+		*best = *v
+		return
 	}
-	c := v.compare(&best)
-	if a.kind == domain.AggregatorMin && c < 0 || a.kind == domain.AggregatorMax && c > 0 {
-		return *v
+	if c := v.compare(best); a.kind == domain.AggregatorMin && c < 0 || a.kind == domain.AggregatorMax && c > 0 {
+		*best = *v
 	}
-	return best
 }
 
 func (a *accumulator) sum(n number) {
@@ -155,19 +155,19 @@ func (a *accumulator) total(by int64) number {
 // aggregate makes the values of the groups that have changed.
 func (t *Table) aggregate() {
 	keys := len(t.program.first)
-	running := map[*group][]accumulator{}
+	changed := false
 	for _, g := range t.groups {
 		if g.changed {
 			columns := make([]accumulator, len(t.program.subjects))
 			for i := range columns {
 				columns[i] = newAccumulator(t.program.subjects[i].Type)
 			}
-			running[g] = columns
+			g.running, changed = columns, true
 			g.values = make([]value, keys+len(columns))
 			g.left = make([]leftOut, len(columns))
 		}
 	}
-	if len(running) == 0 {
+	if !changed {
 		return
 	}
 	for place, e := range t.order {
@@ -175,7 +175,7 @@ func (t *Table) aggregate() {
 		if g == nil || !g.changed {
 			continue
 		}
-		columns := running[g]
+		columns := g.running
 		if len(columns) > 0 && columns[0].rows == 0 {
 			copy(g.values, e.values[:keys])
 		}
@@ -183,11 +183,11 @@ func (t *Table) aggregate() {
 			columns[i].add(place, e, &e.values[keys+i])
 		}
 	}
-	for g, columns := range running {
-		for i := range columns {
-			g.values[keys+i], g.left[i] = columns[i].result()
+	for _, g := range t.groups {
+		for i := range g.running {
+			g.values[keys+i], g.left[i] = g.running[i].result()
 		}
-		g.changed = false
+		g.running, g.changed = nil, false
 	}
 }
 
