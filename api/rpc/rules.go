@@ -25,12 +25,16 @@ func (r *rules) pass(ctx context.Context, verb door.Verb, id string, work func(c
 		return err
 	}
 	asked := &door.Request{Verb: verb, Noun: domain.WorkloadRules, Parent: tenant, Name: id}
-	return r.door.Pass(ctx, asked, func(ctx context.Context, s door.Service) error {
+	err = r.door.Pass(ctx, asked, func(ctx context.Context, s door.Service) error {
 		if err := known(ctx, s, tenant); err != nil {
 			return err
 		}
 		return work(ctx, s, tenant)
 	})
+	if fail.Is(err, fail.Timeout) && ctx.Err() == nil { // not the caller's time: it is to try again
+		return fail.Wrap(err, fail.Unavailable, "%s", fail.TextOf(err))
+	}
+	return err
 }
 
 // Create implements universe.WorkloadRuleServiceServer.

@@ -23,12 +23,18 @@ import (
 // tenants serves the tenants' services in front of a door that lets nobody in, and notes who came to it.
 func tenants(t *testing.T, came *[]door.Request) *grpc.ClientConn {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	closed := door.New(door.Parts{}, func(_ context.Context, r *door.Request, _ door.Next) error {
+	return tenantsBehind(t, func(_ context.Context, r *door.Request, _ door.Next) error {
 		*came = append(*came, *r)
 		return fail.New(fail.Forbidden, "closed")
 	})
+}
+
+// tenantsBehind serves the tenants' services in front of a door with a step.
+func tenantsBehind(t *testing.T, step door.Step) *grpc.ClientConn {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	closed := door.New(door.Parts{}, step)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
@@ -109,4 +115,14 @@ func TestWhoIsForNoTenantDoesNotComeToTheDoor(t *testing.T) {
 			require.Empty(t, came)
 		})
 	}
+}
+
+// TestAStoreThatDoesNotAnswerIsUnavailable, so that clients try again: DeadlineExceeded would be their own.
+func TestAStoreThatDoesNotAnswerIsUnavailable(t *testing.T) {
+	c := universe.NewWorkloadRuleServiceClient(tenantsBehind(t, func(context.Context, *door.Request, door.Next) error {
+		return fail.New(fail.Timeout, "the database does not answer in time")
+	}))
+	_, err := c.List(metadata.AppendToOutgoingContext(t.Context(), "tenant-id", "tenant1"), &universe.ListRequest{})
+	require.Equal(t, codes.Unavailable, grpcstatus.Code(err), "%v", err)
+	require.ErrorContains(t, err, "does not answer in time")
 }
