@@ -37,6 +37,7 @@ type item struct {
 	object  *Object // nil for all of the app together
 	tables  []table // by name
 	inputs  map[combine.Key]heard
+	order   []combine.Key   // of inputs, by cluster; nil when there are others
 	content *CombinedStatus // as it was made last; nil when something has changed since
 }
 
@@ -76,6 +77,9 @@ func (i *item) put(ctx context.Context, o *Object, in *Input) (changed bool) {
 	}
 	now := heard{row.Propagation.Reported, row.Propagation.Stale, row.Propagation.StaleSince, in.Reason}
 	if was, ok := i.inputs[row.Key]; !ok || !was.same(now) {
+		if !ok {
+			i.order = nil
+		}
 		i.inputs[row.Key] = now
 		changed = true
 	}
@@ -110,6 +114,7 @@ func (i *item) drop(o *Object, c domain.ClusterName) (changed bool) {
 		return false
 	}
 	delete(i.inputs, key)
+	i.order = nil
 	for n := range i.tables {
 		if t := &i.tables[n]; t.rows != nil {
 			t.rows.Drop(key)
@@ -132,12 +137,14 @@ func sameTime(a, b *time.Time) bool {
 
 // keys are the rows of the item, by cluster, then by object.
 func (i *item) keys() iter.Seq[combine.Key] {
-	keys := make([]combine.Key, 0, len(i.inputs))
-	for k := range i.inputs {
-		keys = append(keys, k)
+	if i.order == nil {
+		i.order = make([]combine.Key, 0, len(i.inputs))
+		for k := range i.inputs {
+			i.order = append(i.order, k)
+		}
+		slices.SortFunc(i.order, func(a, b combine.Key) int {
+			return cmp.Or(a.Cluster.Compare(b.Cluster), cmp.Compare(a.Object, b.Object))
+		})
 	}
-	slices.SortFunc(keys, func(a, b combine.Key) int {
-		return cmp.Or(a.Cluster.Compare(b.Cluster), cmp.Compare(a.Object, b.Object))
-	})
-	return slices.Values(keys)
+	return slices.Values(i.order)
 }

@@ -145,14 +145,23 @@ func (l *Lifecycle) contactsOf(ctx context.Context, digest domain.Digest) ([]vie
 // watches, and a pulse that fails is noticed after domain.PulseLife only.
 const watchesAge = time.Second
 
-// recent keeps the last answers of Heard. Callers that find the watches too old wait for one of them.
+// recent keeps the last answers of Heard. Callers that find the watches too old wait a moment for newer ones, and go on with
+// the old ones when that takes long, as it does with thousands of clusters: who looks often must not be kept by it.
 type recent struct {
 	mu      sync.Mutex
 	at      time.Time
 	watches map[domain.ClusterName]domain.Watch
+	reading chan struct{} // closed when those that are being read are there; nil while none are
+	failed  error         // of the last reading
 	rules   *readiness.Rules
 	changes int // of rules
 }
+
+// How long watches that are too old are waited for, and how old they may get at the most.
+const (
+	recentWait = 20 * time.Millisecond
+	recentMost = domain.PulseEvery
+)
 
 // number is that of rules: another one when they are not those of the last time.
 func (r *recent) number(rules *readiness.Rules) int {
@@ -166,16 +175,52 @@ func (r *recent) number(rules *readiness.Rules) int {
 }
 
 func (r *recent) get(ctx context.Context, heard Heard, now Clock) (map[domain.ClusterName]domain.Watch, error) {
+	kept, reading, enough := r.begin(ctx, heard, now)
+	if reading == nil {
+		return kept, nil
+	}
+	select {
+	case <-reading:
+	case <-enough:
+		return kept, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.watches != nil && now().Sub(r.at) < watchesAge {
-		return r.watches, nil
+	if r.failed != nil {
+		return nil, r.failed
 	}
-	begun := now()
+	return r.watches, nil
+}
+
+// begin gives what is kept. Where it is too old, it has newer ones read: reading says when they are there, and enough when
+// they have been waited for long enough, never where what is kept is no good.
+func (r *recent) begin(ctx context.Context, heard Heard, now Clock) (kept map[domain.ClusterName]domain.Watch, reading <-chan struct{}, enough <-chan time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old := now().Sub(r.at)
+	if r.watches != nil && old < watchesAge {
+		return r.watches, nil, nil
+	}
+	if r.reading == nil {
+		r.reading = make(chan struct{})
+		go r.read(context.WithoutCancel(ctx), heard, now())
+	}
+	if r.watches != nil && old < recentMost {
+		enough = time.After(recentWait)
+	}
+	return r.watches, r.reading, enough
+}
+
+// read reads the watches for all who wait. The store bounds it.
+func (r *recent) read(ctx context.Context, heard Heard, begun time.Time) {
 	watches, err := heard.Watches(ctx, nil)
-	if err != nil {
-		return nil, err
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failed = err; err == nil {
+		r.at, r.watches = begun, watches
 	}
-	r.at, r.watches = begun, watches
-	return watches, nil
+	close(r.reading)
+	r.reading = nil
 }
