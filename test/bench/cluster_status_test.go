@@ -76,6 +76,7 @@ const look = 10 * time.Millisecond
 // changing is a ConfigMap that is changed, deployed by Drover.
 type changing struct {
 	*harness.Stack
+	group  domain.Key
 	query  string
 	name   string
 	at     typedcorev1.ConfigMapInterface
@@ -88,7 +89,7 @@ func newChanging(ctx context.Context, t *testing.T, s *harness.Stack, how domain
 	require.NoError(t, d.Do(ctx, "approve"))
 	require.NoError(t, d.Do(ctx, "instantiate"))
 	s.Await(ctx, d, "Instantiated")
-	f := &changing{Stack: s, name: d.Release + "-app-000", at: c.Client(t).CoreV1().ConfigMaps(metav1.NamespaceDefault)}
+	f := &changing{Stack: s, group: d.Key(), name: d.Release + "-app-000", at: c.Client(t).CoreV1().ConfigMaps(metav1.NamespaceDefault)}
 	f.query = client.At(d.Key()) + "/status?type=cluster&output=detail&resource=" + f.name
 	f.await(ctx, t, f.change(ctx, t))
 	return f

@@ -88,6 +88,7 @@ var parts = []struct {
 	{"restart", restart, false},
 	{"cluster-status", clusterStatus, false},
 	{"combined-row", onARow, false},
+	{"combined", combinedStatus, false},
 	{"ten-thousand", tenThousand, true},
 	{"workers", workers, true},
 	{"postgres", postgres, true},

@@ -219,6 +219,11 @@ func (s *Stack) HeapOfTemporal(ctx context.Context, file string) error {
 	return s.download(ctx, 5, "heap?gc=1", file)
 }
 
+// HeapOfAPI writes a profile of what is alive in the API's heap after a collection.
+func (s *Stack) HeapOfAPI(ctx context.Context, file string) error {
+	return s.download(ctx, 7, "heap?gc=1", file)
+}
+
 // download writes a profile of the process whose profiles are at a port.
 func (s *Stack) download(ctx context.Context, port int, profile, file string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.profiles(port)+"/debug/pprof/"+profile, nil)

@@ -1,0 +1,354 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/test/harness"
+)
+
+// combinedStatus measures tables over stored clusters, asked for and streamed, and how soon a change in a real one shows.
+func combinedStatus(ctx context.Context, t *testing.T) []figure {
+	t.Helper()
+	var figures []figure
+	for _, part := range []struct {
+		name    string
+		measure func(context.Context, *testing.T) []figure
+	}{{"stored", storedTables}, {"fresh", freshTables}} {
+		t.Run(part.name, func(t *testing.T) { // its processes end before the next ones begin
+			figures = append(figures, part.measure(ctx, t)...)
+		})
+	}
+	return figures
+}
+
+// fiveCollectors are what is asked of a Deployment: those of the seed's examples.
+var fiveCollectors = map[string]string{
+	"count":     `{"combinedFields":[{"name":"count","type":"COUNT"}]}`,
+	"histogram": `{"groupBy":[{"name":"available","def":"returned.status.availableReplicas"}],"combinedFields":[{"name":"count","type":"COUNT"}]}`,
+	"sums": `{"combinedFields":[{"name":"wanted","type":"SUM","subject":"obj.spec.replicas"},` +
+		`{"name":"available","type":"SUM","subject":"returned.status.availableReplicas"}]}`,
+	"lacking": `{"filter":"obj.spec.replicas != returned.status.availableReplicas","select":[{"name":"wec","def":"inventory.name"}]}`,
+	"full": `{"select":[{"name":"wec","def":"inventory.name"},{"name":"status","def":"returned.status"},` +
+		`{"name":"stored","def":"propagation.lastReturnedUpdateTimestamp"}]}`,
+}
+
+// reporting is a group that was never instantiated: what there would be of it is put into the store.
+type reporting struct {
+	key       domain.Key
+	contextID string
+	objects   int
+	store     *store.Store
+}
+
+func reportingCluster(n int) domain.ClusterName {
+	return domain.ClusterName{Provider: "fleet", Name: fmt.Sprintf("edge-%05d", n)}
+}
+
+// reported stores a group with so many Deployments on so many clusters, all of which have reported.
+func reported(ctx context.Context, t *testing.T, s *store.Store, name, contextID string, clusters, objects int) *reporting {
+	t.Helper()
+	now := time.Now()
+	project := domain.Key("projects/" + name)
+	require.NoError(t, s.Create(ctx, &domain.Project{Metadata: domain.Metadata{Name: name}}))
+	g := &domain.DeploymentIntentGroup{
+		Identity: domain.Identity{Parent: project + "/composite-apps/a/v1"}, Metadata: domain.Metadata{Name: "group"}, History: domain.NewHistory(now),
+	}
+	g.History.Append(domain.Instantiated, contextID, 1, now)
+	require.NoError(t, s.Create(ctx, g))
+	r := &reporting{domain.KeyOf(g), contextID, objects, s}
+	a := plan.App{Name: "web"}
+	bundle := plan.Bundle{App: "web"}
+	for i := range objects {
+		id := plan.ResourceID{Group: "apps", Version: "v1", Kind: "Deployment", Name: fmt.Sprint("web-", i)}
+		a.Resources = append(a.Resources, id)
+		bundle.Resources = append(bundle.Resources, plan.Resource{ResourceID: id, Manifest: json.RawMessage(fmt.Sprintf(
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":%q},"spec":{"replicas":3}}`, id.Name))})
+	}
+	var g2 errgroup.Group
+	g2.SetLimit(8)
+	for c := range clusters {
+		on := reportingCluster(c)
+		a.Targets = append(a.Targets, plan.Target{ClusterName: on})
+		g2.Go(func() error {
+			if err := r.says(ctx, c, 3); err != nil {
+				return err
+			}
+			if err := s.PutWatch(ctx, "bench", domain.Watch{Cluster: on, Connected: true, LastSeen: now}); err != nil {
+				return err
+			}
+			return s.PutLeaf(ctx, domain.Leaf{
+				ContextID: contextID, App: "web", Cluster: on, Operation: domain.OpInstantiate, Connectivity: domain.ConnectivityAvailable,
+				Marks: domain.NewMarks(objects, domain.MarkApplied).Encode(),
+			})
+		})
+	}
+	require.NoError(t, g2.Wait())
+	require.NoError(t, s.Pulse(ctx, "bench", now.Add(time.Hour)))
+	put := func(v any) domain.Digest {
+		data, err := json.Marshal(v)
+		require.NoError(t, err)
+		digest, err := s.PutBlob(ctx, data)
+		require.NoError(t, err)
+		return digest
+	}
+	a.Bundle = put(bundle)
+	require.NoError(t, s.PutInstance(ctx, &domain.Instance{
+		ContextID: contextID, Owner: r.key, Operation: domain.OpInstantiate, Status: domain.ContextInstantiated, Ended: now, Namespace: "default",
+		Plan: put(plan.Plan{ContextID: contextID, Owner: r.key, Namespace: "default", Apps: []plan.App{a}}),
+	}))
+	intent := domain.StatusIntents.New().(*domain.StatusIntent)
+	intent.Parent, intent.Metadata.Name = r.key, "five"
+	for name, spec := range fiveCollectors {
+		c := domain.ProjectCollectors.New().(*domain.StatusCollector)
+		c.Parent, c.Metadata.Name = project, name
+		require.NoError(t, json.Unmarshal([]byte(spec), &c.Spec))
+		require.NoError(t, s.Create(ctx, c))
+		intent.Spec.StatusCollectors = append(intent.Spec.StatusCollectors, name)
+	}
+	require.NoError(t, s.Create(ctx, intent))
+	return r
+}
+
+// says has a cluster report so many available replicas.
+func (r *reporting) says(ctx context.Context, cluster, available int) error {
+	o := &domain.Observation{
+		ObservedApp: domain.ObservedApp{ContextID: r.contextID, App: "web", Cluster: reportingCluster(cluster)}, Kinds: []string{"Deployment.apps"},
+	}
+	for i := range r.objects {
+		name := fmt.Sprint("web-", i)
+		o.Resources = append(o.Resources, domain.ObservedResource{
+			Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "default", Name: name, Status: "Ready",
+			JSON: fmt.Appendf(nil, `{"metadata":{"name":%q,"generation":1},"spec":{"replicas":3},"status":{"observedGeneration":1,"replicas":3,`+
+				`"updatedReplicas":3,"readyReplicas":%d,"availableReplicas":%[2]d,"conditions":[{"type":"Available","status":"True"}]}}`, name, available),
+		})
+	}
+	return r.store.PutObservation(ctx, o)
+}
+
+// storedTables measures one object on 10,000 clusters with five collectors, and many objects on few.
+func storedTables(ctx context.Context, t *testing.T) []figure {
+	t.Helper()
+	const many, few, subscribers, changes = 10_000, 1_000, 500, 40
+	s := harness.NewStack(t)
+	db, err := store.Open(store.Config{URI: s.DatabaseURI(), Database: "drover"})
+	require.NoError(t, err)
+	defer db.Close(context.WithoutCancel(ctx))
+	small := reported(ctx, t, db, "small", "2621114006130701073", few, 1)
+	wide := reported(ctx, t, db, "wide", "2621114006130701075", 100, 12)
+	api := s.Client.API()
+
+	path := func(r *reporting) string { return client.At(r.key) + "/combined-status" }
+	get := func(path string) {
+		_, err := s.Read(ctx, path, nil)
+		require.NoError(t, err)
+	}
+	// cost is what each of some answers costs the API in processor time.
+	cost := func(r *reporting, n int) time.Duration {
+		get(path(r)) // what clusters say is in memory then
+		began := s.API.CPU(t)
+		for range n {
+			get(path(r))
+		}
+		return (s.API.CPU(t) - began) / time.Duration(n)
+	}
+	ofFew := cost(small, 20)
+	over := overStatus(ctx, t, s, wide)
+
+	large := reported(ctx, t, db, "large", "2621114006130701074", many, 1)
+	file := filepath.Join(t.TempDir(), "heap")
+	heap := func() float64 {
+		require.NoError(t, s.HeapOfAPI(ctx, file))
+		return apiMetric(ctx, t, s, "go_memstats_heap_alloc_bytes") / (1 << 20)
+	}
+	before := heap()
+	first := watchTables(ctx, t, api, large.key)
+	memory := heap() - before
+	whole := cost(large, 3)
+	growth := (whole.Seconds() / many) / (ofFew.Seconds() / few)
+
+	// One stream: what a change costs beyond what looking costs anyway.
+	const rest = 500 * time.Millisecond
+	time.Sleep(2 * time.Second)
+	idle := s.API.CPU(t)
+	time.Sleep(changes * rest)
+	idle = s.API.CPU(t) - idle
+	var took []time.Duration
+	busy, began := s.API.CPU(t), time.Now()
+	for i := range changes {
+		until := time.Now().Add(rest)
+		require.NoError(t, large.says(ctx, i*7, 100+i))
+		sent := time.Now()
+		took = append(took, first.next(t).Sub(sent))
+		time.Sleep(time.Until(until))
+	}
+	// Without the changes it would have taken as much in the same time as while nothing changed.
+	busy = s.API.CPU(t) - busy - time.Duration(float64(idle)*time.Since(began).Seconds()/(changes*rest).Seconds())
+	change := max(busy, 0) / changes
+	fraction := change.Seconds() / whole.Seconds()
+
+	others := make([]*tables, 0, subscribers)
+	for range subscribers - 1 {
+		others = append(others, watchTables(ctx, t, api, large.key))
+	}
+	var evaluations []float64
+	for i := range 10 {
+		n := apiMetric(ctx, t, s, "drover_status_evaluations_total")
+		require.NoError(t, large.says(ctx, i*11+1, 200+i))
+		first.next(t)
+		for _, o := range others {
+			o.next(t)
+		}
+		evaluations = append(evaluations, apiMetric(ctx, t, s, "drover_status_evaluations_total")-n)
+	}
+	p95 := percentile(took, 95).Seconds() * 1000
+	once := values("combined_evaluations_per_change", "evaluations for a change that 500 subscribers see", "evaluations", evaluations)
+	return []figure{
+		goal(values("combined_change_p95_ms", "one of 10,000 clusters stored until the event of five tables: p95", "ms", []float64{p95}), "≤ 500", p95 <= 500),
+		measured("combined_change_ms", "the same", took),
+		goal(values("combined_change_over_full", "CPU of the API for that change over a whole answer's", "ratio", []float64{fraction}), "≤ 0.02", fraction <= 0.02),
+		values("combined_whole_10000_cpu_ms", "CPU of the API for a whole answer", "ms", []float64{whole.Seconds() * 1000}),
+		values("combined_idle_10000_cpu_ms_per_s", "CPU of the API while it is streamed and nothing changes, a second", "ms",
+			[]float64{idle.Seconds() * 1000 / (changes * rest).Seconds()}),
+		goal(values("combined_growth_10000", "CPU of a whole answer, per row, over 1,000 clusters'", "ratio", []float64{growth}), "≤ 1.2", growth <= 1.2),
+		goal(values("combined_mib_10000", "what streaming it adds to the API's heap", "MiB", []float64{memory}), "≤ 64", memory <= 64),
+		goal(once, "1", once.Median == 1),
+		goal(values("combined_over_status", "p99 of combined-status over status=ready's, 1,200 resources, 20 clients", "ratio", []float64{over}), "≤ 1.5", over <= 1.5),
+	}
+}
+
+// overStatus is by how much longer a whole answer takes than a status, by 20 clients.
+func overStatus(ctx context.Context, t *testing.T, s *harness.Stack, r *reporting) float64 {
+	t.Helper()
+	const clients, times = 20, 10
+	p99 := func(path string) time.Duration {
+		each := make([][]time.Duration, clients)
+		var g errgroup.Group
+		for i := range each {
+			g.Go(func() error {
+				for range times {
+					began := time.Now()
+					if _, err := s.Read(ctx, path, nil); err != nil {
+						return err
+					}
+					each[i] = append(each[i], time.Since(began))
+				}
+				return nil
+			})
+		}
+		require.NoError(t, g.Wait())
+		var all []time.Duration
+		for _, took := range each {
+			all = append(all, took...)
+		}
+		return percentile(all, 99)
+	}
+	status, tables := client.At(r.key)+"/status?status=ready", client.At(r.key)+"/combined-status"
+	p99(status)
+	p99(tables)
+	return p99(tables).Seconds() / p99(status).Seconds()
+}
+
+// tables is a stream of tables.
+type tables struct{ arrived chan time.Time }
+
+// watchTables begins a stream, and returns when the list is there.
+func watchTables(ctx context.Context, t *testing.T, api *client.API, group domain.Key) *tables {
+	t.Helper()
+	w := &tables{make(chan time.Time, 1000)}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for _, err := range api.WatchCombinedStatus(ctx, group, url.Values{}, "") {
+			if err != nil {
+				return
+			}
+			w.arrived <- time.Now()
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	w.next(t)
+	return w
+}
+
+// next is when the next event came.
+func (w *tables) next(t *testing.T) time.Time {
+	t.Helper()
+	select {
+	case at := <-w.arrived:
+		return at
+	case <-time.After(time.Minute):
+		require.FailNow(t, "no event")
+		return time.Time{}
+	}
+}
+
+// apiMetric is one of the API's without labels.
+func apiMetric(ctx context.Context, t *testing.T, s *harness.Stack, name string) float64 {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+"/metrics", nil)
+	require.NoError(t, err)
+	answer, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	data, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	for line := range strings.Lines(string(data)) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			require.NoError(t, err)
+			return n
+		}
+	}
+	require.FailNow(t, "no such metric", name)
+	return 0
+}
+
+// freshTables measures the time from the request that changes something in a real cluster until the event of a table.
+func freshTables(ctx context.Context, t *testing.T) []figure {
+	t.Helper()
+	s := harness.NewStack(t)
+	f := newChanging(ctx, t, s, domain.ReportAgentless, harness.NewCluster(t, harness.ClusterNames[0]))
+	group := f.group
+	project := domain.Key(strings.Join(strings.Split(string(group), "/")[:2], "/"))
+	post := func(parent domain.Key, body string) {
+		answer := s.Send(ctx, http.MethodPost, s.At(parent), map[string]string{"Content-Type": "application/json"}, body)
+		require.Equal(t, http.StatusCreated, answer.Code, string(answer.Body))
+	}
+	post(project.Child(domain.ProjectCollectors.Collection),
+		`{"metadata":{"name":"change"},"spec":{"select":[{"name":"change","def":"returned.metadata.annotations.change"}]}}`)
+	post(group.Child(domain.StatusIntents.Collection), fmt.Sprintf(
+		`{"metadata":{"name":"change"},"spec":{"kinds":["ConfigMap"],"objectNames":[%q],"statusCollectors":["change"]}}`, f.name))
+	w := watchTables(ctx, t, s.Client.API(), group)
+	var took []time.Duration
+	for i := range 40 {
+		time.Sleep(1200*time.Millisecond + time.Duration(i)*7*time.Millisecond)
+		sent := f.change(ctx, t)
+		took = append(took, w.next(t).Sub(sent))
+	}
+	p95 := percentile(took, 95).Seconds()
+	return []figure{
+		goal(values("combined_fresh_p95_s", "change in a real cluster until the event of a table: p95", "s", []float64{p95}), "≤ 1", p95 <= 1),
+		measured("combined_fresh_ms", "the same", took),
+	}
+}
