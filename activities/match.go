@@ -300,9 +300,12 @@ func (s *settling) round(ctx context.Context, due []domain.Match) error {
 		}
 	}
 	ends := make([]*domain.Match, len(work))
+	if len(work) > 0 { // one finds out whether the cluster answers
+		ends[0] = s.act(ctx, &work[0])
+	}
 	var g errgroup.Group
 	g.SetLimit(settlesAtOnce)
-	for i := range work {
+	for i := 1; i < len(work); i++ {
 		g.Go(func() error {
 			if ctx.Err() == nil && !s.away.Load() {
 				ends[i] = s.act(ctx, &work[i])
