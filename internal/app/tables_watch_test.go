@@ -155,7 +155,7 @@ func (w *tablesWorld) collector(name, spec string) {
 	}
 	require.NoError(w, store.Create(ctx, c))
 	i := domain.StatusIntents.New().(*domain.StatusIntent)
-	i.Parent, i.Metadata.Name = domain.KeyOf(w.group), name
+	i.Parent, i.Name = domain.KeyOf(w.group), name
 	i.Spec.StatusCollectors, i.Spec.WantMultiWECReportedState = []string{name}, true
 	require.NoError(w, store.Create(ctx, i))
 }

@@ -249,7 +249,7 @@ func (m *Matcher) within(ctx context.Context, tenant string, at scope, wanted, r
 	part := at.workloads != nil
 	comes := slices.ContainsFunc(wanted, func(w domain.Match) bool { return !recorded[w.ID()] })
 	goes := slices.ContainsFunc(records, func(r domain.Match) bool { return r.Wanted != nil && !there[r.ID()] })
-	if !comes && !(goes && part) || !part && len(wanted) <= limits.RuleMatches {
+	if few := !part && len(wanted) <= limits.RuleMatches; few || !comes && (!goes || !part) {
 		return wanted, false, nil
 	}
 	beside := records

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -236,14 +237,10 @@ func (s *Store) changedBetween(ctx context.Context, contextID, from, to string, 
 	if s.now().Sub(at) > followAge {
 		return nil, false, nil
 	}
-	var place, end bson.ObjectID
-	if from != "" {
-		if place, err = bson.ObjectIDFromHex(from); err != nil {
-			return nil, false, nil
-		}
-	}
-	if end, err = bson.ObjectIDFromHex(to); err != nil {
-		return nil, false, nil // there was a version, and there is none: the context is deleted
+	place, placeErr := bson.ObjectIDFromHex(cmp.Or(from, bson.NilObjectID.Hex()))
+	end, endErr := bson.ObjectIDFromHex(to) // "" when there was a version, and there is none: the context is deleted
+	if placeErr != nil || endErr != nil {
+		return nil, false, nil //nolint:nilerr // what is no version leads nowhere
 	}
 	seen := map[string]bool{}
 	for range maxSteps {
