@@ -14,12 +14,18 @@ import (
 
 // combinedStatus answers with the tables that status intents ask for.
 func combinedStatus(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+	if _, err := wantsWatch(c); err != nil {
+		return nil, err
+	}
 	list, err := s.CombinedStatus(c.Request().Context(), on.Key(), c.QueryParams())
 	return asJSON(http.StatusOK, list), err
 }
 
 // wantedObjects answers with the objects of a group, each with its status.
 func wantedObjects(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+	if _, err := wantsWatch(c); err != nil {
+		return nil, err
+	}
 	list, err := s.Objects(c.Request().Context(), on.Key(), c.QueryParams())
 	return asJSON(http.StatusOK, list), err
 }

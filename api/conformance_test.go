@@ -173,6 +173,8 @@ var queries = []call{
 	{method: "GET", url: theGroup + "/status?type=telepathy", status: 400, contains: []string{"Invalid query type"}},
 	{method: "GET", url: theGroup + "/combined-status", status: 200, is: `{"apiVersion":"control.kubestellar.io/v1alpha1","kind":"CombinedStatusList","metadata":{},"items":[]}`},
 	{method: "GET", url: theGroup + "/combined-status?app=", status: 400, contains: []string{"Invalid query app"}},
+	{method: "GET", url: theGroup + "/combined-status?watch=maybe", status: 400, contains: []string{"Invalid query watch"}},
+	{method: "GET", url: theGroup + "/objects?watch=maybe", status: 400, contains: []string{"Invalid query watch"}},
 	{method: "GET", url: theGroup + "/objects?kind=Pod", status: 200, is: `{"apiVersion":"v1","kind":"List","metadata":{},"items":[]}`},
 	{method: "GET", url: theGroup + "/explain?output=song", status: 400, contains: []string{"Invalid query output"}},
 }
