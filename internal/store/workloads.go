@@ -55,7 +55,7 @@ func (s *Store) Workload(ctx context.Context, tenant, id string) (*domain.Worklo
 	return found[0], nil
 }
 
-// WorkloadsVersion is the number of WorkloadsAt, and CountWorkloads how many a tenant has.
+// WorkloadsVersion is the number of WorkloadsAt.
 func (s *Store) WorkloadsVersion(ctx context.Context, tenant string) (version int64, err error) {
 	err = s.workloads.read(ctx, tenant, func(b *book) { version = b.seq })
 	return version, err
