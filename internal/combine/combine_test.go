@@ -388,6 +388,13 @@ func TestWarnings(t *testing.T) {
 	require.Empty(t, r.Warnings)
 }
 
+// TestAPanicGivesItsSlotBack: else all tables of the process would wait for ever after a few.
+func TestAPanicGivesItsSlotBack(t *testing.T) {
+	table := combine.NewTable(combine.Panicking())
+	require.Panics(t, func() { table.Put(t.Context(), reporting(t, "w1", `{}`)) })
+	require.Zero(t, combine.SlotsTaken())
+}
+
 // TestBounds: cells, results, errors and the time of a table.
 func TestBounds(t *testing.T) {
 	t.Run("a cell", func(t *testing.T) {

@@ -11,6 +11,12 @@ func Quantity(text string) (string, bool) {
 	return n.String(), ok
 }
 
+// Panicking is a program whose evaluation does.
+func Panicking() *Program { return &Program{columns: []string{"a"}, first: []*compiled{nil}} }
+
+// SlotsTaken is how many evaluations go on.
+func SlotsTaken() int { return len(slots) }
+
 // SetDeadline sets how long an evaluation may take for the time of a test.
 func SetDeadline(t *testing.T, d time.Duration) {
 	before := deadline

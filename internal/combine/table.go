@@ -84,10 +84,7 @@ func (t *Table) Put(ctx context.Context, row *Row) bool {
 	case <-ctx.Done():
 		return t.giveUp(context.Cause(ctx).Error())
 	}
-	began := time.Now()
-	e := t.program.evaluate(row)
-	t.taken += time.Since(began)
-	<-slots
+	e := t.evaluate(row)
 	if t.taken > tableTime {
 		return t.giveUp("its expressions have taken longer than " + TableTime.String() + "; simplify them, or filter rows")
 	}
@@ -114,6 +111,16 @@ func (t *Table) Put(ctx context.Context, row *Row) bool {
 		return t.giveUp("its cells are longer than " + strconv.Itoa(MaxTable>>20) + " MiB together; select less, or filter rows")
 	}
 	return true
+}
+
+// evaluate runs the expressions in the slot that it has got, and gives that back whatever becomes of them.
+func (t *Table) evaluate(row *Row) *entry {
+	began := time.Now()
+	defer func() {
+		t.taken += time.Since(began)
+		<-slots
+	}()
+	return t.program.evaluate(row)
 }
 
 // Whole says that all rows have been put. What is put after that is a change, and has a time of its own.
