@@ -181,6 +181,16 @@ func TestFilters(t *testing.T) {
 	}
 }
 
+// TestPlurals: what a status intent has in resources of kinds whose CRD is in no chart of the group.
+func TestPlurals(t *testing.T) {
+	for kind, plural := range map[string]string{
+		"Gateway": "gateways", "ServiceMesh": "servicemeshes", "Index": "indexes", "NetworkPolicy": "networkpolicies", "Ingress": "ingresses", "Endpoints": "endpoints",
+	} {
+		g := group(resource("example.com", kind, "a", `"spec":{}`))
+		require.Equal(t, plural, documents(t, g, combined.Filter{}, nil).Items[0].Metadata.Labels["status.kubestellar.io/resource"])
+	}
+}
+
 // TestObjectsOfTwoAppsHaveNamesOfTheirOwn: apps may share a CRD.
 func TestObjectsOfTwoAppsHaveNamesOfTheirOwn(t *testing.T) {
 	g := group(resource("apiextensions.k8s.io", "CustomResourceDefinition", "things.example.com", `"spec":{}`))

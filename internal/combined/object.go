@@ -16,6 +16,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -135,10 +136,7 @@ func (g *Group) object(app string, index int, r *plan.Resource, definitions scop
 	o := &Object{Index: index, Version: r.Version, Content: content}
 	o.App, o.Group, o.Kind, o.Name = app, r.Group, r.Kind, r.Name
 	known := definitions[schema.GroupKind{Group: r.Group, Kind: r.Kind}]
-	if o.Resource = known.plural; o.Resource == "" {
-		guess, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind})
-		o.Resource = guess.Resource
-	}
+	o.Resource = cmp.Or(known.plural, pluralOf(r.Kind))
 	metadata, _ := content["metadata"].(map[string]any)
 	if metadata == nil {
 		metadata = map[string]any{"name": r.Name}
@@ -159,6 +157,23 @@ func (g *Group) object(app string, index int, r *plan.Resource, definitions scop
 	delete(content, "status")
 	bundle.Strip(r.Group, r.Kind, content)
 	return o, nil
+}
+
+// regular are words to which Kubernetes' guess adds the wrong ending: gateways and meshes, not gatewaies and meshs.
+var regular = regexp.MustCompile(`([aeiou]y)$|(x|z|ch|sh)$`)
+
+// pluralOf is what a kind is called in paths, as far as that can be told from its name.
+func pluralOf(kind string) string {
+	name := strings.ToLower(kind)
+	switch m := regular.FindStringSubmatch(name); {
+	case m == nil:
+		guess, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: kind})
+		return guess.Resource
+	case m[1] != "":
+		return name + "s"
+	default:
+		return name + "es"
+	}
 }
 
 // scopes are what CRDs of the group say of their kinds.
