@@ -181,6 +181,19 @@ func TestFilters(t *testing.T) {
 	}
 }
 
+// TestAnObjectWithoutAStatusGetsNone, though all its clusters report it.
+func TestAnObjectWithoutAStatusGetsNone(t *testing.T) {
+	g := group(resource("", "ConfigMap", "c", `"data":{}`))
+	set, err := combined.NewSet(g, combined.Filter{}, nil)
+	require.NoError(t, err)
+	reports := map[string]*view.Observation{"a": saying("ConfigMap", "c", `{"metadata":{"name":"c"}}`), "b": saying("ConfigMap", "c", `{"metadata":{"name":"c"}}`)}
+	for _, o := range reports {
+		o.Resources[0].Group = ""
+	}
+	require.NoError(t, set.Evaluate(t.Context(), source(g, "1A", reports)))
+	require.NotContains(t, set.Objects().Items[0], "status")
+}
+
 // TestPlurals: what a status intent has in resources of kinds whose CRD is in no chart of the group.
 func TestPlurals(t *testing.T) {
 	for kind, plural := range map[string]string{

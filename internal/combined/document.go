@@ -241,7 +241,7 @@ func (e *entry) shown() map[string]any {
 	}
 	annotations[StateAnnotation], annotations[ReasonAnnotation] = string(a.State), a.Reason
 	metadata["annotations"], shown["metadata"] = annotations, metadata
-	if a.Status != nil {
+	if len(a.Status) > 0 { // a ConfigMap has none
 		shown["status"] = a.Status
 	}
 	return shown
