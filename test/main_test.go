@@ -91,6 +91,37 @@ func do(ctx context.Context, t *testing.T, d *client.Deployment, operations ...d
 	}
 }
 
+// waitFor waits for a status with what stands on each cluster.
+func waitFor(ctx context.Context, t *testing.T, d *client.Deployment, is func(*status.Document) bool) *status.Document {
+	t.Helper()
+	var got *status.Document
+	harness.Until(ctx, t, "the status that is waited for", func() bool {
+		var err error
+		got, err = d.Status(ctx, nil)
+		return err == nil && is(got)
+	})
+	return got
+}
+
+// retrying are the resources that wait for a cluster which does not answer. EMCO 22's counts have them with what is Pending.
+func retrying(d *status.Document) (n int) {
+	clusters := slices.Clone(d.Clusters)
+	for _, a := range d.Apps {
+		clusters = append(clusters, a.Clusters...)
+	}
+	if d.Cluster != nil {
+		clusters = append(clusters, *d.Cluster)
+	}
+	for _, c := range clusters {
+		for _, r := range c.Resources {
+			if c.Connectivity == domain.ConnectivityRetrying && r.Status == domain.ResourcePending {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // summary asks for a status without what stands in single clusters.
 var summary = url.Values{"output": {"summary"}}
 

@@ -115,7 +115,7 @@ func (n *networks) status(ctx context.Context, query url.Values) (*status.Docume
 func (n *networks) await(ctx context.Context, is func(*status.Document) bool) *status.Document {
 	n.t.Helper()
 	for {
-		got, err := n.status(ctx, summary)
+		got, err := n.status(ctx, nil)
 		if err == nil && is(got) {
 			return got
 		}
@@ -266,7 +266,7 @@ func TestNetworksOfAClusterThatIsDown(t *testing.T) {
 		n.create(ctx, 3)
 		c.Down()
 		n.do(ctx, "apply")
-		n.await(ctx, func(s *status.Document) bool { return s.Deployed["Retrying"] == 3 })
+		n.await(ctx, func(s *status.Document) bool { return retrying(s) == 3 })
 		got, err := n.status(ctx, url.Values{"output": {"detail"}})
 		require.NoError(t, err)
 		require.Equal(t, domain.ContextInstantiating, got.Status)
@@ -326,7 +326,7 @@ func TestNetworksOfAClusterThatIsDown(t *testing.T) {
 		n.awaitStatus(ctx, "Instantiated")
 		c.Down()
 		n.do(ctx, "terminate")
-		n.await(ctx, func(s *status.Document) bool { return s.Status == "Terminating" && s.Deployed["Retrying"] == 3 })
+		n.await(ctx, func(s *status.Document) bool { return s.Status == "Terminating" && retrying(s) == 3 })
 		require.Equal(t, 409, code(t, n.ask(ctx, domain.OpInstantiate)), "while it is terminating")
 		require.Equal(t, 409, code(t, n.api.Delete(ctx, n.key)))
 		n.do(ctx, "terminate") // nothing happens
@@ -344,7 +344,7 @@ func TestNetworksOfAClusterThatIsDown(t *testing.T) {
 		applied := n.awaitStatus(ctx, "Instantiated").States.ContextID()
 		c.Down()
 		n.do(ctx, "terminate")
-		n.await(ctx, func(s *status.Document) bool { return s.Deployed["Retrying"] == 1 })
+		n.await(ctx, func(s *status.Document) bool { return retrying(s) == 1 })
 		stop(ctx, t, n, "TerminateFailed")
 		n.delete(ctx, n.virtual("net-0"))
 		n.unregister(ctx)

@@ -51,7 +51,7 @@ func TestDeletedIsGone(t *testing.T) {
 	require.Equal(t, "Terminating", string(x.Status))
 	got, err := d.Status(ctx, nil)
 	require.NoError(t, err)
-	require.Equal(t, map[domain.ResourceState]int{"Deleted": 1, "Retrying": 1}, got.Deployed)
+	require.Equal(t, map[domain.ResourceState]int{"Deleted": 1, "Pending": 1}, got.Deployed)
 
 	do(ctx, t, d, "stop")
 	got = s.Await(ctx, d, "TerminateFailed")

@@ -56,10 +56,9 @@ func TestRecordReplay(t *testing.T) {
 		d := s.Deployment(ctx, clusters, twoApps(t)...)
 		clusters[1].Down()
 		do(ctx, t, d, "approve", "instantiate")
-		got, err := d.Wait(ctx, harness.Poll, func(g *status.Document) bool {
-			return g.Deployed["Applied"] == 5 && g.Deployed["Retrying"] == 5
+		got := waitFor(ctx, t, d, func(g *status.Document) bool {
+			return g.Deployed["Applied"] == 5 && retrying(g) == 5
 		})
-		require.NoError(t, err)
 		return d, got.States.ContextID()
 	}
 	t.Run("cluster down, then up", func(t *testing.T) {
@@ -86,10 +85,9 @@ func TestRecordReplay(t *testing.T) {
 		ctx := within(t)
 		d, id := begin(ctx, t)
 		do(ctx, t, d, "terminate")
-		_, err := d.Wait(ctx, harness.Poll, func(g *status.Document) bool {
-			return g.Deployed["Retrying"] > 0 && g.Deployed["Deleted"] >= 5
+		waitFor(ctx, t, d, func(g *status.Document) bool {
+			return retrying(g) > 0 && g.Deployed["Deleted"] >= 5
 		})
-		require.NoError(t, err)
 		clusters[1].Up(t)
 		s.Await(ctx, d, "Terminated")
 		r.record(ctx, t, d, id, "instantiate", "terminated-while-cluster-down")
@@ -187,8 +185,7 @@ func (r *recorder) recordChanges(ctx context.Context, t *testing.T, s *harness.S
 
 	c.clusters[1].Down()
 	c.update(ctx)
-	got, err := c.Wait(ctx, harness.Poll, func(g *status.Document) bool { return g.Deployed["Retrying"] > 0 })
-	require.NoError(t, err)
+	got := waitFor(ctx, t, c.Deployment, func(g *status.Document) bool { return retrying(g) > 0 })
 	do(ctx, t, c.Deployment, "stop")
 	s.Await(ctx, c.Deployment, "InstantiateFailed")
 	r.record(ctx, t, c.Deployment, got.States.ContextID(), "update", "update-stopped-while-cluster-down")

@@ -182,14 +182,13 @@ func TestClusterDown(t *testing.T) {
 		d := s.Deployment(ctx, clusters, twoApps(t)...)
 		clusters[1].Down()
 		do(ctx, t, d, "approve", "instantiate")
-		got, err := d.Wait(ctx, harness.Poll, func(g *status.Document) bool {
-			return g.Deployed["Applied"] == 5 && g.Deployed["Retrying"] == 5
+		got := waitFor(ctx, t, d, func(g *status.Document) bool {
+			return g.Deployed["Applied"] == 5 && retrying(g) == 5
 		})
-		require.NoError(t, err)
 		require.Equal(t, domain.ContextInstantiating, got.Status)
 		all, err := d.Status(ctx, url.Values{"output": {"detail"}, "cluster": {d.Clusters[1].String()}})
 		require.NoError(t, err)
-		require.Equal(t, map[domain.ResourceState]int{"Retrying": 5}, all.Deployed)
+		require.Equal(t, map[domain.ResourceState]int{"Pending": 5}, all.Deployed)
 		for _, a := range all.Apps {
 			require.Equal(t, domain.ConnectivityRetrying, a.Clusters[0].Connectivity)
 			require.Contains(t, a.Clusters[0].LastError, "refused")
@@ -254,10 +253,9 @@ func TestClusterDown(t *testing.T) {
 		ctx := within(t)
 		d, _ := begin(ctx, t)
 		do(ctx, t, d, "terminate")
-		got, err := d.Wait(ctx, harness.Poll, func(g *status.Document) bool {
-			return g.Deployed["Retrying"] > 0 && g.Deployed["Deleted"] >= 5
+		got := waitFor(ctx, t, d, func(g *status.Document) bool {
+			return retrying(g) > 0 && g.Deployed["Deleted"] >= 5
 		})
-		require.NoError(t, err)
 		require.Equal(t, domain.ContextTerminating, got.Status)
 		require.Equal(t, []string{"Created", "Approved", "Instantiated", "Terminated"}, states(got))
 		holds(t, clusters[:1], got, 0)
@@ -271,8 +269,7 @@ func TestClusterDown(t *testing.T) {
 		ctx := within(t)
 		d, _ := begin(ctx, t)
 		do(ctx, t, d, "terminate")
-		_, err := d.Wait(ctx, harness.Poll, func(g *status.Document) bool { return g.Deployed["Retrying"] > 0 && g.Deployed["Deleted"] >= 5 })
-		require.NoError(t, err)
+		waitFor(ctx, t, d, func(g *status.Document) bool { return retrying(g) > 0 && g.Deployed["Deleted"] >= 5 })
 		got := stopped(ctx, t, d, "TerminateFailed")
 		require.Equal(t, domain.TerminateStopped, got.States.State())
 		require.Positive(t, got.Deployed["Failed"], "%v", got.Deployed)
@@ -399,8 +396,7 @@ func TestEndedByHandInTheWebUI(t *testing.T) {
 		d = s.Deployment(ctx, clusters, twoApps(t)...)
 		clusters[1].Down()
 		do(ctx, t, d, "approve", "instantiate")
-		got, err := d.Wait(ctx, harness.Poll, func(g *status.Document) bool { return g.Deployed["Retrying"] == 5 && g.Deployed["Applied"] == 5 })
-		require.NoError(t, err)
+		got := waitFor(ctx, t, d, func(g *status.Document) bool { return retrying(g) == 5 && g.Deployed["Applied"] == 5 })
 		return d, func(op domain.Operation) string { return workflows.OperationID(scope(d, got.States.ContextID(), op)) }
 	}
 	terminate := func(ctx context.Context, t *testing.T, d *client.Deployment) {
@@ -441,8 +437,7 @@ func TestEndedByHandInTheWebUI(t *testing.T) {
 		ctx := within(t)
 		d, id := begin(ctx, t)
 		do(ctx, t, d, "terminate")
-		_, err := d.Wait(ctx, harness.Poll, func(g *status.Document) bool { return g.Status == "Terminating" && g.Deployed["Retrying"] > 0 })
-		require.NoError(t, err)
+		waitFor(ctx, t, d, func(g *status.Document) bool { return g.Status == "Terminating" && retrying(g) > 0 })
 		require.NoError(t, temporal.TerminateWorkflow(ctx, id(domain.OpTerminate), "", "by hand"))
 		s.Await(ctx, d, "TerminateFailed")
 		clusters[1].Up(t)
