@@ -123,8 +123,9 @@ func TestRecordReplay(t *testing.T) {
 		r.recordApp(ctx, t, n.key, "network-intents", id, "terminate", "networks")
 	})
 	t.Run("logical cloud", func(t *testing.T) { r.recordCloud(within(t), t, s) })
-	t.Run("matches", func(t *testing.T) { r.recordMatches(within(t), t, s) })
 	t.Run("watches", func(t *testing.T) { r.recordWatch(within(t), t) })
+	// Last, as its tenant stays, and is watched.
+	t.Run("matches", func(t *testing.T) { r.recordMatches(within(t), t, s) })
 }
 
 // recorder writes histories to a folder per workflow type.
