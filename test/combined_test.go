@@ -136,7 +136,7 @@ func TestCombinedStatus(t *testing.T) {
 		collect(ctx, t, d, project, name, spec)
 	}
 	intent := domain.StatusIntents.New().(*domain.StatusIntent)
-	intent.Parent, intent.Metadata.Name, intent.Spec.StatusCollectors = d.Key(), "seed", []string{"histogram", "lacking", "secrets"}
+	intent.Parent, intent.Name, intent.Spec.StatusCollectors = d.Key(), "seed", []string{"histogram", "lacking", "secrets"}
 	intent.Spec.WantMultiWECReportedState = true
 	_, err := d.API.Create(ctx, intent, nil)
 	require.NoError(t, err)

@@ -67,7 +67,7 @@ func halfway(ctx context.Context, t *testing.T, s *harness.Stack) []*frozenMidwa
 	}
 	hooks := add("hooks", "Instantiated", hookApp(t, "hooked", map[string]string{"before": hookJob("before", "pre-install", "", suspended)}))
 	do(ctx, t, hooks.d, "instantiate")
-	hooks.named(ctx, t, s)
+	hooks.named(ctx, t)
 	hooks.goOn = func() {
 		for _, c := range hooks.clusters {
 			release(ctx, t, c, hooks.d, "before")
@@ -76,14 +76,14 @@ func halfway(ctx context.Context, t *testing.T, s *harness.Stack) []*frozenMidwa
 	deleted, updated := add("delete", "Terminated", many(t, frozenSize)), add("update", "Instantiated", many(t, frozenSize))
 	do(ctx, t, deleted.d, "instantiate")
 	do(ctx, t, updated.d, "instantiate")
-	deleted.named(ctx, t, s)
-	updated.named(ctx, t, s)
+	deleted.named(ctx, t)
+	updated.named(ctx, t)
 	applied := add("apply", "Instantiated", many(t, frozenSize))
-	applied.goOn = midway(ctx, t, s, applied.d, applied.clusters, "instantiate", frozenSize)
-	applied.named(ctx, t, s)
+	applied.goOn = midway(ctx, t, applied.d, applied.clusters, "instantiate", frozenSize)
+	applied.named(ctx, t)
 
 	s.Await(ctx, deleted.d, "Instantiated")
-	deleted.goOn = midway(ctx, t, s, deleted.d, deleted.clusters, "terminate", frozenSize)
+	deleted.goOn = midway(ctx, t, deleted.d, deleted.clusters, "terminate", frozenSize)
 
 	s.Await(ctx, updated.d, "Instantiated")
 	replaceChart(ctx, t, updated.d, "many", harness.Chart(t, "many", harness.ConfigMaps("more", frozenSize)))
@@ -96,7 +96,7 @@ func halfway(ctx context.Context, t *testing.T, s *harness.Stack) []*frozenMidwa
 }
 
 // named keeps the id of the deployment's first context.
-func (f *frozenMidway) named(ctx context.Context, t *testing.T, s *harness.Stack) {
+func (f *frozenMidway) named(ctx context.Context, t *testing.T) {
 	t.Helper()
 	got, err := f.d.Summary(ctx)
 	require.NoError(t, err)

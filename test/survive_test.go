@@ -57,7 +57,7 @@ func hold(clusters []*harness.Cluster) (end func()) {
 
 // midway begins an operation, and waits until the first cluster holds neither all nor nothing of it. It stays so until
 // the operation is let go on.
-func midway(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment, clusters []*harness.Cluster, operation domain.Operation, all int) (goOn func()) {
+func midway(ctx context.Context, t *testing.T, d *client.Deployment, clusters []*harness.Cluster, operation domain.Operation, all int) (goOn func()) {
 	t.Helper()
 	goOn = hold(clusters)
 	do(ctx, t, d, operation)
@@ -81,7 +81,7 @@ func holds(t *testing.T, clusters []*harness.Cluster, got *status.Document, n in
 // goesOn waits until an operation has ended whose worker was killed and has just come back. A workflow's task that it had is
 // missed after 5 s, and an activity after 5 s without a heartbeat, at the worst one after the other. The work that is left
 // takes less than that again.
-func goesOn(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment, where domain.ContextStatus) *status.Document {
+func goesOn(ctx context.Context, t *testing.T, d *client.Deployment, where domain.ContextStatus) *status.Document {
 	t.Helper()
 	var got *status.Document
 	harness.Soon(ctx, t, 15*time.Second, func() bool {
@@ -97,19 +97,19 @@ func TestWorkerKilledMidway(t *testing.T) {
 	ctx, s, clusters := within(t), harness.NewStack(t), twoClusters(t)
 	d := s.Deployment(ctx, clusters, many(t, 60))
 	do(ctx, t, d, "approve")
-	goOn := midway(ctx, t, s, d, clusters, "instantiate", 60)
+	goOn := midway(ctx, t, d, clusters, "instantiate", 60)
 	s.Worker.Kill()
 	goOn()
 	s.StartWorker()
-	got := goesOn(ctx, t, s, d, "Instantiated")
+	got := goesOn(ctx, t, d, "Instantiated")
 	require.Equal(t, map[domain.ResourceState]int{"Applied": 120}, got.Deployed)
 	holds(t, clusters, got, 60)
 
-	goOn = midway(ctx, t, s, d, clusters, "terminate", 60)
+	goOn = midway(ctx, t, d, clusters, "terminate", 60)
 	s.Worker.Kill()
 	goOn()
 	s.StartWorker()
-	got = goesOn(ctx, t, s, d, "Terminated")
+	got = goesOn(ctx, t, d, "Terminated")
 	require.Equal(t, map[domain.ResourceState]int{"Deleted": 120}, got.Deployed)
 	holds(t, clusters, got, 0)
 }
@@ -120,7 +120,7 @@ func TestWorkerDrainsWhenStopped(t *testing.T) {
 	ctx, s, clusters := within(t), harness.NewStack(t), twoClusters(t)
 	d := s.Deployment(ctx, clusters, many(t, 60))
 	do(ctx, t, d, "approve")
-	goOn := midway(ctx, t, s, d, clusters, "instantiate", 60)
+	goOn := midway(ctx, t, d, clusters, "instantiate", 60)
 	require.NoError(t, s.Worker.Stop(ctx))
 	goOn()
 	require.NoError(t, s.API.Stop(ctx))
@@ -133,7 +133,7 @@ func TestWorkerDrainsWhenStopped(t *testing.T) {
 	instantiate := scope(d, got.States.ContextID(), domain.OpInstantiate)
 	for _, c := range d.Clusters {
 		attempts := int32(0)
-		events := s.TemporalClient().GetWorkflowHistory(ctx, workflows.LeafID(instantiate, "many", domain.ClusterName(c)), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+		events := s.TemporalClient().GetWorkflowHistory(ctx, workflows.LeafID(instantiate, "many", c), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 		for events.HasNext() {
 			e, err := events.Next()
 			require.NoError(t, err)
@@ -460,14 +460,14 @@ func TestServersRestartedMidway(t *testing.T) {
 			ctx := within(t)
 			d := s.Deployment(ctx, clusters, many(t, 40))
 			do(ctx, t, d, "approve")
-			goOn := midway(ctx, t, s, d, clusters, "instantiate", 40)
+			goOn := midway(ctx, t, d, clusters, "instantiate", 40)
 			server.kill()
 			goOn()
 			server.start()
 			got := s.Await(ctx, d, "Instantiated")
 			require.Equal(t, map[domain.ResourceState]int{"Applied": 80}, got.Deployed)
 			holds(t, clusters, got, 40)
-			goOn = midway(ctx, t, s, d, clusters, "terminate", 40)
+			goOn = midway(ctx, t, d, clusters, "terminate", 40)
 			server.kill()
 			goOn()
 			server.start()

@@ -413,7 +413,7 @@ func (w *caseWorld) call(ctx context.Context, client universe.WorkloadRuleServic
 		}
 		return r
 	}
-	switch c.Method {
+	switch rpc := c.Method; rpc {
 	case "Create":
 		_, err = client.Create(ctx, &universe.CreateRequest{Rule: rule()})
 	case "Update":

@@ -114,7 +114,7 @@ func reported(ctx context.Context, t *testing.T, s *store.Store, name, contextID
 		Plan: put(plan.Plan{ContextID: contextID, Owner: r.key, Namespace: "default", Apps: []plan.App{a}}),
 	}))
 	intent := domain.StatusIntents.New().(*domain.StatusIntent)
-	intent.Parent, intent.Metadata.Name = r.key, "five"
+	intent.Parent, intent.Name = r.key, "five"
 	for name, spec := range fiveCollectors {
 		c := domain.ProjectCollectors.New().(*domain.StatusCollector)
 		c.Parent, c.Metadata.Name = project, name

@@ -63,7 +63,7 @@ func (f *simulated) carryOne(ctx context.Context, db *store.Store, i int, chart,
 		Name: "app0", Bundle: bundle, Resources: []plan.ResourceID{id},
 	}}}
 	for _, c := range f.clusters {
-		p.Apps[0].Targets = append(p.Apps[0].Targets, plan.Target{ClusterName: domain.ClusterName(c), Reason: "allOf"})
+		p.Apps[0].Targets = append(p.Apps[0].Targets, plan.Target{ClusterName: c, Reason: "allOf"})
 	}
 	digest, err := putJSON(ctx, db, p)
 	if err != nil {
