@@ -73,7 +73,7 @@ func TestDependencies(t *testing.T) {
 			}
 		}()
 		harness.Until(ctx, t, "waited for", func() bool {
-			why = reasons(ctx, t, s, d)
+			why = reasons(ctx, t, d)
 			var err error
 			got, err = d.Summary(ctx)
 			require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestDependencies(t *testing.T) {
 	run(ctx, t, clusters[1], d, true)
 	got := s.Await(ctx, d, "Instantiated")
 	require.Equal(t, map[domain.ResourceState]int{"Applied": 8}, got.Deployed)
-	require.Empty(t, reasons(ctx, t, s, d))
+	require.Empty(t, reasons(ctx, t, d))
 	for _, c := range clusters {
 		logic, front := created(ctx, t, c, d, "logic"), created(ctx, t, c, d, "front")
 		require.GreaterOrEqual(t, logic, created(ctx, t, c, d, "db"))
@@ -117,7 +117,7 @@ func TestDependencies(t *testing.T) {
 	got = s.Await(ctx, d, "InstantiateFailed")
 	t.Logf("stopped after %s", time.Since(asked).Round(time.Millisecond))
 	require.Equal(t, map[domain.ResourceState]int{"Applied": 4, "Pending": 4}, got.Deployed)
-	require.Equal(t, "not started: the operation was stopped while the app waited for others", reasons(ctx, t, s, d)["front"])
+	require.Equal(t, "not started: the operation was stopped while the app waited for others", reasons(ctx, t, d)["front"])
 	do(ctx, t, d, "terminate")
 	got = s.Await(ctx, d, "Terminated")
 	require.Equal(t, map[domain.ResourceState]int{"Deleted": 8}, got.Deployed)
@@ -142,7 +142,7 @@ func TestDependencyOnWhatFails(t *testing.T) {
 	do(ctx, t, d, "approve", "instantiate")
 	got := s.Await(ctx, d, "InstantiateFailed")
 	require.Equal(t, map[domain.ResourceState]int{"Applied": 1, "Failed": 1, "Pending": 1}, got.Deployed)
-	require.Equal(t, "not started: app bad, which it needs, is not Deployed", reasons(ctx, t, s, d)["needy"])
+	require.Equal(t, "not started: app bad, which it needs, is not Deployed", reasons(ctx, t, d)["needy"])
 	do(ctx, t, d, "terminate")
 	s.Await(ctx, d, "Terminated")
 }

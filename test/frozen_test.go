@@ -91,7 +91,7 @@ func halfway(ctx context.Context, t *testing.T, s *harness.Stack) []*frozenMidwa
 	do(ctx, t, updated.d, "update")
 	updated.goOn = open
 	harness.Until(ctx, t, "midway", func() bool { return len(updated.clusters[0].Labelled(t, updated.label)) > frozenSize })
-	awaitReason(ctx, t, s, hooks.d, "hooked", "waits for the pre-install hook")
+	awaitReason(ctx, t, hooks.d, "hooked", "waits for the pre-install hook")
 	return all
 }
 

@@ -120,7 +120,7 @@ func release(ctx context.Context, t *testing.T, c *harness.Cluster, d *client.De
 }
 
 // reasons are the clusters' in a status in detail, by app.
-func reasons(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment) map[string]string {
+func reasons(ctx context.Context, t *testing.T, d *client.Deployment) map[string]string {
 	t.Helper()
 	got, err := d.Status(ctx, url.Values{"output": {"detail"}})
 	require.NoError(t, err)
@@ -135,9 +135,9 @@ func reasons(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Depl
 	return found
 }
 
-func awaitReason(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment, app, reason string) {
+func awaitReason(ctx context.Context, t *testing.T, d *client.Deployment, app, reason string) {
 	t.Helper()
-	harness.Until(ctx, t, reason, func() bool { return strings.Contains(reasons(ctx, t, s, d)[app], reason) })
+	harness.Until(ctx, t, reason, func() bool { return strings.Contains(reasons(ctx, t, d)[app], reason) })
 }
 
 func TestHooks(t *testing.T) {
@@ -230,7 +230,7 @@ func TestWhileAHookRuns(t *testing.T) {
 		d := s.Deployment(ctx, clusters[:1], hookApp(t, "web", map[string]string{"slow": hookJob("slow", "pre-install", "", suspended)}))
 		writes := watchWrites(clusters[0])
 		do(ctx, t, d, "approve", "instantiate")
-		awaitReason(ctx, t, s, d, "web", "waits for the pre-install hook Job "+d.Release+"-slow")
+		awaitReason(ctx, t, d, "web", "waits for the pre-install hook Job "+d.Release+"-slow")
 		got, err := d.Summary(ctx)
 		require.NoError(t, err)
 		require.Equal(t, domain.ContextInstantiating, got.Status)
@@ -254,7 +254,7 @@ func TestWhileAHookRuns(t *testing.T) {
 		release(ctx, t, clusters[0], d, "slow")
 		got := s.Await(ctx, d, "Instantiated")
 		require.Equal(t, map[domain.ResourceState]int{"Applied": 2}, got.Deployed)
-		require.Empty(t, reasons(ctx, t, s, d))
+		require.Empty(t, reasons(ctx, t, d))
 		end(ctx, t, d)
 	})
 	t.Run("it is stopped", func(t *testing.T) {

@@ -226,7 +226,7 @@ metadata: {name: '{{ .Release.Name }}-after', annotations: {helm.sh/hook: post-i
 
 	d = s.Deployment(ctx, clusters, hookApp(t, "web", map[string]string{"slow": hookJob("slow", "pre-install", "", suspended)}))
 	do(ctx, t, d, "approve", "instantiate")
-	awaitReason(ctx, t, s, d, "web", "waits for the pre-install hook Job "+d.Release+"-slow")
+	awaitReason(ctx, t, d, "web", "waits for the pre-install hook Job "+d.Release+"-slow")
 	do(ctx, t, d, "stop")
 	got = s.Await(ctx, d, "InstantiateFailed")
 	do(ctx, t, d, "terminate")
