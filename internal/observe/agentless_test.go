@@ -117,6 +117,12 @@ func TestAgentlessSeesWhatTheAgentReports(t *testing.T) {
 	}()
 	w.watch(domain.ReportAgent, nil)
 	reported := w.await("app", func(o *domain.Observation) bool { return asExpected(o) && len(o.Kinds) == len(seen.Kinds) })
+	for _, o := range []*domain.Observation{seen, reported} {
+		for i := range o.Resources { // the one was stored before the other
+			require.NotZero(t, o.Resources[i].Stored)
+			o.Resources[i].Stored = time.Time{}
+		}
+	}
 	require.Empty(t, cmp.Diff(seen, reported))
 }
 
