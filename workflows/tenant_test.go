@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 // tenant is a tenant whose matches are due, as its store would say.
 type tenant struct {
 	*testsuite.TestWorkflowEnvironment
+	mu     sync.Mutex // activities run beside children
 	due    []activities.DueMatch
 	next   time.Time // when others are due
 	awaits int       // how often the cluster was waited for
@@ -38,14 +40,20 @@ func newTenant(t *testing.T, due int) *tenant {
 	var m *activities.Match
 	w.RegisterActivity(m)
 	w.OnActivity(m.DueMatches, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.DueInput) (*activities.DueMatches, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		n := min(len(w.due), in.Limit)
 		return &activities.DueMatches{Matches: slices.Clone(w.due[:n]), More: len(w.due) > n, Next: w.next}, nil
 	})
 	w.OnActivity(m.AwaitCluster, mock.Anything, mock.Anything).Return(func(context.Context, activities.TenantInput) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		w.awaits++
 		return nil
 	})
 	w.OnWorkflow(workflows.SettleMatchName, mock.Anything, mock.Anything).Return(func(_ workflow.Context, in activities.MatchesInput) (*activities.Settled, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		w.begun = append(w.begun, in.IDs)
 		if w.settle != nil {
 			if out, err := w.settle(len(w.begun), in); out != nil || err != nil {
@@ -143,7 +151,12 @@ func TestWhatIsDueLater(t *testing.T) {
 			return &activities.Settled{}, nil
 		}
 		w.next = at
-		w.RegisterDelayedCallback(func() { w.next = time.Time{}; w.mark(0) }, at.Sub(w.Now()))
+		w.RegisterDelayedCallback(func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.next = time.Time{}
+			w.mark(0)
+		}, at.Sub(w.Now()))
 		return &activities.Settled{Next: at}, nil
 	}
 	w.run(t)

@@ -38,8 +38,12 @@ type ledgers struct {
 
 // book is what this process knows of a tenant's ledger. It may be behind, never ahead.
 type book struct {
-	turn chan struct{} // who has it may use the rest
+	turn    chan struct{} // who has it may use known
+	counted int64         // of bytes, in ledgers.bytes, and guarded as they are
+	known
+}
 
+type known struct {
 	loaded bool
 	seq    int64 // of the last entry known, 0 for none
 	begun  int64 // the entry that began the last stream, 0 for none
@@ -48,8 +52,6 @@ type book struct {
 
 	whole        int64 // bytes of the last whole entry, as stored
 	later, since int64 // entries after it, and their bytes as stored
-
-	counted int64 // of bytes, in ledgers.bytes
 }
 
 // entry is the document of one.
@@ -119,7 +121,7 @@ func (l *ledgers) enter(ctx context.Context, tenant string) (b *book, leave func
 	l.mu.Lock()
 	b, ok := l.books.Get(tenant)
 	if !ok {
-		b = &book{turn: make(chan struct{}, 1), values: map[string][]byte{}}
+		b = &book{turn: make(chan struct{}, 1), known: known{values: map[string][]byte{}}}
 		l.books.Add(tenant, b)
 	}
 	l.mu.Unlock()
@@ -397,9 +399,7 @@ func (l *ledgers) take(ctx context.Context, tenant string, b *book, e *entry) er
 	return fail.Wrap(err, fail.Internal, "entry %s of %s is damaged", e.ID, l.name)
 }
 
-func (b *book) reset() {
-	*b = book{turn: b.turn, values: map[string][]byte{}, counted: b.counted}
-}
+func (b *book) reset() { b.known = known{values: map[string][]byte{}} }
 
 // apply makes an entry part of the book.
 func (b *book) apply(e *entry, puts []put, size int64) {
