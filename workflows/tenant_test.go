@@ -118,7 +118,8 @@ func TestAClusterThatIsAwayIsWaitedForOnce(t *testing.T) {
 	}
 	w.run(t)
 	require.Equal(t, 1, w.awaits)
-	require.LessOrEqual(t, len(w.begun), 30+100, "what is due is not tried one by one")
+	// 100 full batches, and what is read while children end makes some that are not.
+	require.Less(t, len(w.begun), 2*100, "what is due is not tried one by one")
 }
 
 // TestAMatchThatIsMarkedWhileItIsSettled is settled once more.

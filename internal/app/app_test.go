@@ -91,19 +91,20 @@ func TestConnectSaysWhatItWaitsFor(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	c, log := configured(t), &said{}
+	failed := `dependency="Temporal at ` + nobody + `" error`
 	ended := make(chan error, 1)
 	go func() {
 		_, err := Connect(ctx, c, Logger(c, log))
 		ended <- err
 	}()
-	require.Eventually(t, func() bool { return log.has(`dependency="Temporal at ` + nobody) }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return log.has(failed) }, time.Minute, 10*time.Millisecond)
 	cancel()
 	err := <-ended
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, "wait for Temporal at "+nobody)
 	require.False(t, log.has(`dependency=database error`), "the database was there")
 	require.True(t, log.has("--temporal-address (DROVER_TEMPORAL_ADDRESS)"), "what to do")
-	require.Equal(t, 1, log.count("waiting for a dependency"), "it is said once, and then every 30 s")
+	require.Equal(t, 1, log.count(failed), "it is said once, and then every 30 s; what only takes long has no error")
 	require.Equal(t, 1, log.count("limits of sizes"))
 	require.True(t, log.has(`body="256 MiB"`))
 }
