@@ -17,7 +17,8 @@ import (
 // Homes keeps the namespaces that tenants have in clusters.
 type Homes interface {
 	PutHome(ctx context.Context, h domain.Home) error
-	Homes(ctx context.Context) ([]domain.Home, error)
+	// Homes are those of tenants with a name; all when it is "".
+	Homes(ctx context.Context, tenant string) ([]domain.Home, error)
 	HomesOf(ctx context.Context, contextID string) ([]domain.Home, error)
 	DeleteHome(ctx context.Context, h domain.Home) error
 }
@@ -34,7 +35,7 @@ func (s *settling) moveIn(ctx context.Context) error {
 	}
 	if s.Shards != nil {
 		err := s.Shards.Watch(ctx, shardOf(h.Cluster), Watching{
-			ContextID: h.ContextID, Clusters: []domain.ClusterName{h.Cluster}, Began: s.now(),
+			ContextID: h.ContextID, Clusters: []domain.ClusterName{h.Cluster}, Began: s.Now(),
 		})
 		if err != nil {
 			return err
@@ -45,16 +46,13 @@ func (s *settling) moveIn(ctx context.Context) error {
 
 // left are the homes of the tenants with a name that are nobody's any more; of all names when it is "".
 func (m *Match) left(ctx context.Context, name string) ([]domain.Home, error) {
-	all, err := m.Store.Homes(ctx)
+	all, err := m.Store.Homes(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	var left []domain.Home
 	tenants := map[string]*domain.Tenant{}
 	for _, h := range all {
-		if name != "" && h.Tenant != name {
-			continue
-		}
 		t, known := tenants[h.Tenant]
 		if !known {
 			o, err := m.Store.Get(ctx, domain.Tenants, domain.TenantKey(h.Tenant))

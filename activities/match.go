@@ -235,8 +235,8 @@ func (m *Match) SettleMatches(ctx context.Context, in MatchesInput) (*Settled, e
 		if out.Next = next; len(due) == 0 {
 			return out, nil
 		}
-		s := &settling{Match: m, tenantName: in.Tenant, now: m.Now}
-		err = s.round(ctx, due)
+		s := &settling{Match: m}
+		err = s.round(ctx, in.Tenant, due)
 		switch {
 		case errors.Is(err, errOvertaken):
 			continue
@@ -261,8 +261,6 @@ var errOvertaken = errors.New("records were changed meanwhile")
 // settling is one round over matches of a tenant.
 type settling struct {
 	*Match
-	tenantName string
-	now        func() time.Time
 	tenant     *domain.Tenant
 	hosts      []*domain.Host
 	rules      map[domain.Key]*match.Rule
@@ -279,8 +277,8 @@ type one struct {
 }
 
 // round takes each of the matches one step further.
-func (s *settling) round(ctx context.Context, due []domain.Match) error {
-	if err := s.load(ctx, due); err != nil {
+func (s *settling) round(ctx context.Context, tenant string, due []domain.Match) error {
+	if err := s.load(ctx, tenant, due); err != nil {
 		return err
 	}
 	work, write, remove := s.decide(due)
@@ -321,13 +319,13 @@ func (s *settling) round(ctx context.Context, due []domain.Match) error {
 }
 
 // load reads what the matches depend on, after they were read: of what has changed before they were marked nothing is missed.
-func (s *settling) load(ctx context.Context, due []domain.Match) error {
-	o, err := s.Store.Get(ctx, domain.Tenants, domain.TenantKey(s.tenantName))
+func (s *settling) load(ctx context.Context, tenant string, due []domain.Match) error {
+	o, err := s.Store.Get(ctx, domain.Tenants, domain.TenantKey(tenant))
 	if err != nil {
 		return err
 	}
 	s.tenant = o.(*domain.Tenant)
-	hosts, err := s.Store.List(ctx, domain.Hosts, domain.TenantKey(s.tenantName))
+	hosts, err := s.Store.List(ctx, domain.Hosts, domain.TenantKey(tenant))
 	if err != nil {
 		return err
 	}
@@ -351,7 +349,7 @@ func (s *settling) load(ctx context.Context, due []domain.Match) error {
 			}
 		}
 	}
-	workloads, _, err := s.Store.WorkloadsByID(ctx, s.tenantName, workloadsOf(due))
+	workloads, _, err := s.Store.WorkloadsByID(ctx, tenant, workloadsOf(due))
 	s.workloads = make(map[string]*domain.Workload, len(workloads))
 	for _, w := range workloads {
 		s.workloads[w.ID] = w
@@ -372,7 +370,7 @@ func (s *settling) decide(due []domain.Match) (work []one, write, remove []domai
 			write = append(write, match.Rested(o.Match))
 			continue
 		case match.Create:
-			o.Match, changed = match.Sending(o.Match, o.resource, s.now()), true
+			o.Match, changed = match.Sending(o.Match, o.resource, s.Now()), true
 		case match.Withdraw:
 			o.Match, changed = match.Withdrawing(o.Match), changed || m.Mark != domain.MarkDeleting
 		case match.Look:
@@ -393,11 +391,12 @@ func (s *settling) want(o *one) (changed bool) {
 	var wanted *domain.Wanted
 	rule, w := s.rules[o.Rule], s.workloads[o.Workload]
 	if rule != nil && w != nil && rule.Matches(w) {
-		wanted = rule.Want(s.tenant, s.hosts, w).Wanted
-		o.resource, _ = rule.Resource(s.tenant, s.hosts, w)
+		var m domain.Match
+		m, o.resource = rule.Want(s.tenant, s.hosts, w)
+		wanted = m.Wanted
 	}
 	due := o.Due
-	if o.Match, changed = match.Change(o.Match, wanted, s.now()); changed && o.Due.IsZero() {
+	if o.Match, changed = match.Change(o.Match, wanted, s.Now()); changed && o.Due.IsZero() {
 		o.Due = due // until it is settled
 	}
 	return changed
@@ -411,7 +410,7 @@ func (s *settling) write(ctx context.Context, write, remove []domain.Match) erro
 	if err := lease.Check(ctx); err != nil {
 		return err
 	}
-	err := s.Store.WriteMatches(ctx, s.tenantName, write, remove)
+	err := s.Store.WriteMatches(ctx, s.tenant.Name, write, remove)
 	if fail.Is(err, fail.Conflict) {
 		return errOvertaken
 	}
@@ -482,9 +481,9 @@ func (s *settling) failed(ctx context.Context, o *one, err error) *domain.Match 
 	end, why := o.Match, fail.TextOf(err)
 	switch {
 	case fail.KindOf(err).Retryable():
-		end = match.Later(end, why, s.now())
+		end = match.Later(end, why, s.Now())
 	case o.step == match.Withdraw:
-		end = match.Stuck(end, why, s.now())
+		end = match.Stuck(end, why, s.Now())
 	default:
 		end = match.Refused(end, why)
 	}
@@ -527,13 +526,13 @@ func (s *settling) look(ctx context.Context, cluster *kube.Cluster, o *one) (dom
 	case found == nil && o.Made.UID == "": // it never came to be, as far as is known
 		return match.Unsent(o.Match), nil
 	case found == nil:
-		return match.Gone(o.Match, "it was gone from the cluster", s.now()), nil
+		return match.Gone(o.Match, "it was gone from the cluster", s.Now()), nil
 	case found.Deployment != o.resource.Label:
 		return match.Taken(o.Match), nil
 	case found.Leaving:
-		return match.Waiting(o.Match, "it is being deleted by somebody else, and is made again then", s.now()), nil
+		return match.Waiting(o.Match, "it is being deleted by somebody else, and is made again then", s.Now()), nil
 	case found.Evicted:
-		return match.Evicted(o.Match, s.now()), nil
+		return match.Evicted(o.Match, s.Now()), nil
 	case found.Annotations[match.AnnotationSpec] != o.resource.Spec:
 		return match.Doomed(o.Match), nil
 	}
@@ -547,8 +546,8 @@ func (s *settling) look(ctx context.Context, cluster *kube.Cluster, o *one) (dom
 
 // withdraw deletes the object.
 func (s *settling) withdraw(ctx context.Context, cluster *kube.Cluster, o *one) (domain.Match, error) {
-	waits, err := cluster.Remove(ctx, resourceOf(o.Made), s.labelOf(o))
-	now := s.now()
+	waits, err := cluster.Remove(ctx, resourceOf(o.Made), match.Label(s.tenant.ContextID, o.Rule))
+	now := s.Now()
 	switch {
 	case err != nil:
 		return domain.Match{}, err
@@ -562,11 +561,6 @@ func (s *settling) withdraw(ctx context.Context, cluster *kube.Cluster, o *one) 
 		}
 		return match.Withdrawn(o.Match, now), nil
 	}
-}
-
-// labelOf is the label of what the match's rule has made.
-func (s *settling) labelOf(o *one) string {
-	return plan.DeploymentID(s.tenant.ContextID, domain.RuleApp(o.Rule))
 }
 
 func resourceOf(m *domain.Made) plan.ResourceID {

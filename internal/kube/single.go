@@ -35,9 +35,6 @@ type Found struct {
 // ErrNoNamespace says that the namespace of what was to be created is not there.
 var ErrNoNamespace = fail.New(fail.NotFound, "the namespace is not there")
 
-// evicted is the reason that kubelets give a Pod which they evict.
-const evicted = "Evicted"
-
 // Find gets what has the name; nil when the object, or its kind, is not in the cluster. Errors are as Apply's Outcome.Retry has
 // them, or the cluster's last word.
 func (c *Cluster) Find(ctx context.Context, id plan.ResourceID) (*Found, error) {
@@ -45,20 +42,14 @@ func (c *Cluster) Find(ctx context.Context, id plan.ResourceID) (*Found, error) 
 	if err != nil || data == nil {
 		return nil, err
 	}
-	var o struct {
-		metav1.PartialObjectMetadata
-		Status struct {
-			Phase  string `json:"phase"`
-			Reason string `json:"reason"`
-		} `json:"status"`
-	}
+	var o metav1.PartialObjectMetadata
 	if err := json.Unmarshal(data, &o); err != nil || o.UID == "" {
 		return nil, notAnAPIServer(err)
 	}
 	return &Found{
 		UID: string(o.UID), Deployment: o.Labels[plan.DeploymentLabel], Annotations: o.Annotations,
 		Ours: oursIn(data), Leaving: o.DeletionTimestamp != nil,
-		Evicted: id.Kind == "Pod" && id.Group == "" && o.Status.Phase == "Failed" && o.Status.Reason == evicted,
+		Evicted: id.Evicted(data),
 	}, nil
 }
 

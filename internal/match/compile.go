@@ -24,10 +24,7 @@ const ourPrefix = "drover.io/"
 
 func (c *compiler) compile() *Rule {
 	spec := &c.rule.Spec
-	r := &Rule{id: c.rule.Name, key: domain.Join(domain.WorkloadRules.Collection, c.rule.Name), policy: spec.DPUSelectionPolicy}
-	if !c.rule.Operators() {
-		r.tenant, r.key = c.rule.Tenant(), c.rule.Parent.Child(domain.WorkloadRules.Collection, c.rule.Name)
-	}
+	r := &Rule{id: c.rule.Name, key: domain.KeyOf(c.rule), tenant: c.rule.Tenant(), policy: spec.DPUSelectionPolicy}
 	c.head()
 	r.terms = c.terms()
 	r.injections = c.injections()

@@ -1,13 +1,12 @@
 package match
 
 import (
-	"slices"
 	"time"
 
 	"github.com/drover-io/drover/internal/domain"
 )
 
-// Changes is what is to be written so that records say what is wanted. Both are sorted by id.
+// Changes is what is to be written so that records say what is wanted.
 type Changes struct {
 	// Write are records that are new (Revision 0) or changed (with the revision with which they were read): each is written
 	// only if what is stored has that revision still, and with the next one.
@@ -17,15 +16,16 @@ type Changes struct {
 }
 
 // Diff compares the matches that there are to be with the records, both of one tenant, and both of the same part of it: all,
-// or those of one rule, or of one workload. What does not differ is in neither list.
+// or those of one rule, or of one workload. What does not differ is in neither list. Both lists are in the order of what is
+// given: what is wanted first, then the records of which nothing is wanted.
 func Diff(wanted, records []domain.Match, now time.Time) Changes {
-	have := make(map[string]*domain.Match, len(records))
+	have := make(map[identity]*domain.Match, len(records))
 	for i := range records {
-		have[records[i].ID()] = &records[i]
+		have[identityOf(&records[i])] = &records[i]
 	}
 	var c Changes
 	for i := range wanted {
-		id := wanted[i].ID()
+		id := identityOf(&wanted[i])
 		record, ok := have[id]
 		delete(have, id)
 		if !ok {
@@ -35,7 +35,11 @@ func Diff(wanted, records []domain.Match, now time.Time) Changes {
 			c.Write = append(c.Write, next)
 		}
 	}
-	for _, record := range have {
+	for i := range records {
+		record := &records[i]
+		if _, unwanted := have[identityOf(record)]; !unwanted {
+			continue
+		}
 		if record.Made == nil && !record.Mark.MayBeThere() {
 			c.Remove = append(c.Remove, *record)
 			continue
@@ -44,10 +48,16 @@ func Diff(wanted, records []domain.Match, now time.Time) Changes {
 			c.Write = append(c.Write, next)
 		}
 	}
-	slices.SortFunc(c.Write, byID)
-	slices.SortFunc(c.Remove, byID)
 	return c
 }
+
+// identity tells the matches of a tenant apart, as their ids do, and takes no hash.
+type identity struct {
+	rule     domain.Key
+	workload string
+}
+
+func identityOf(m *domain.Match) identity { return identity{m.Rule, m.Workload} }
 
 // Change is a record when something else is wanted: Wanted, Mark and Due are set anew, and what was waited for or had been
 // refused is tried at once. changed is false when nothing else is wanted.
@@ -83,7 +93,7 @@ func mark(m *domain.Match) domain.Mark {
 		return domain.MarkPending
 	case m.Mark.ToDelete():
 		return m.Mark
-	case !m.IsWanted() || made.Spec != m.Wanted.Spec || made.Cluster != m.Wanted.Cluster:
+	case !stays(m):
 		return domain.MarkDoomed
 	case m.Mark != domain.MarkApplied: // nobody knows what of the last request is there, or it is being changed
 		return domain.MarkSent
@@ -92,6 +102,11 @@ func mark(m *domain.Match) domain.Mark {
 	default:
 		return domain.MarkApplied
 	}
+}
+
+// stays says whether what was made is still wanted, where it is; its annotations may have to be others.
+func stays(m *domain.Match) bool {
+	return m.IsWanted() && m.Made.Spec == m.Wanted.Spec && m.Made.Cluster == m.Wanted.Cluster
 }
 
 func same(a, b *domain.Wanted) bool { return a == b || a != nil && b != nil && *a == *b }

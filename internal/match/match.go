@@ -12,7 +12,6 @@ package match
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -154,15 +153,17 @@ func (r *Rule) Explain(w *domain.Workload) Explanation {
 	return x
 }
 
-// Want is the match of a rule and a workload that it applies to: its identity and what is wanted. Nothing else is set.
-func (r *Rule) Want(t *domain.Tenant, hosts []*domain.Host, w *domain.Workload) domain.Match {
+// Want is the match of a rule and a workload that it applies to: its identity and what is wanted. Nothing else is set. The
+// object is what Resource makes, nil where nothing is to be made.
+func (r *Rule) Want(t *domain.Tenant, hosts []*domain.Host, w *domain.Workload) (domain.Match, *Resource) {
 	wanted := domain.Wanted{Cluster: t.ClusterName()}
-	if object, reason := r.Resource(t, hosts, w); reason != nil {
+	object, reason := r.Resource(t, hosts, w)
+	if reason != nil {
 		wanted.Without, wanted.Failed = reason.Text, reason.Failed
 	} else {
 		wanted.Spec, wanted.Annotations = object.Spec, object.Annotations
 	}
-	return domain.Match{Tenant: t.Name, Rule: r.key, Workload: w.ID, Wanted: &wanted}
+	return domain.Match{Tenant: t.Name, Rule: r.key, Workload: w.ID, Wanted: &wanted}, object
 }
 
 // Wanted are the matches that there are to be: one for each rule and workload that it applies to, by workload, then by rule
@@ -172,7 +173,8 @@ func Wanted(t *domain.Tenant, hosts []*domain.Host, rules []*Rule, workloads []*
 	for _, w := range workloads {
 		for _, r := range rules {
 			if r.Matches(w) {
-				wanted = append(wanted, r.Want(t, hosts, w))
+				m, _ := r.Want(t, hosts, w)
+				wanted = append(wanted, m)
 			}
 		}
 	}
@@ -187,6 +189,3 @@ func marshal(v any) ([]byte, error) {
 	err := e.Encode(v)
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
-
-// byID sorts matches.
-func byID(a, b domain.Match) int { return cmp.Compare(a.ID(), b.ID()) }

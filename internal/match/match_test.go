@@ -88,6 +88,22 @@ func TestDiff(t *testing.T) {
 	require.Equal(t, domain.MarkDoomed, c.Write[0].Mark)
 	require.Nil(t, c.Write[0].Wanted)
 	require.Equal(t, now, c.Write[0].Due)
+
+	named := func(names string) (all []domain.Match) {
+		for _, w := range names {
+			all = append(all, domain.Match{Tenant: "t", Rule: "tenants/t/workload-rules/r", Workload: string(w), Wanted: record.Wanted, Mark: domain.MarkPending})
+		}
+		return all
+	}
+	names := func(all []domain.Match) (names string) {
+		for _, m := range all {
+			names += m.Workload
+		}
+		return names
+	}
+	c = match.Diff(named("zab"), named("yxcb"), now)
+	require.Equal(t, "za", names(c.Write), "as they are given")
+	require.Equal(t, "yxc", names(c.Remove), "as they are given")
 }
 
 func TestEveryMemberAtFaultIsNamed(t *testing.T) {

@@ -31,14 +31,14 @@ const (
 
 // Next decides what is to be done for a record that is due.
 func Next(m *domain.Match) Step {
-	switch made := m.Made; {
-	case made == nil && m.Wanted == nil:
+	switch {
+	case m.Made == nil && m.Wanted == nil:
 		return Forget
-	case made == nil && !m.IsWanted():
+	case m.Made == nil && !m.IsWanted():
 		return Rest
-	case made == nil:
+	case m.Made == nil:
 		return Create
-	case m.Mark.ToDelete(), !m.IsWanted(), made.Spec != m.Wanted.Spec, made.Cluster != m.Wanted.Cluster:
+	case m.Mark.ToDelete(), !stays(m):
 		return Withdraw
 	default:
 		return Look
@@ -193,10 +193,8 @@ func Gone(m domain.Match, why string, now time.Time) domain.Match {
 	if now.Sub(m.Made.Sent) > lives {
 		m.Attempts = 0
 	}
-	m.Made, m.Mark, m.Reason = nil, domain.MarkPending, why
-	m.Next = now.Add(again(m.Attempts))
-	m.Attempts++
-	return m
+	m.Made, m.Mark = nil, domain.MarkPending
+	return Later(m, why, now)
 }
 
 // Later is the record when the cluster could not do it now.
@@ -271,7 +269,7 @@ func Missed(records []domain.Match, o *domain.Observation, tenant string, now ti
 	byID := make(map[string]int, len(records))
 	for i := range o.Resources {
 		r := &o.Resources[i]
-		if !isEvicted(r) {
+		if !(plan.ResourceID{Group: r.Group, Kind: r.Kind}).Evicted(r.JSON) {
 			there[place{r.Kind, r.Namespace, r.Name}] = true
 		}
 	}
@@ -279,7 +277,7 @@ func Missed(records []domain.Match, o *domain.Observation, tenant string, now ti
 	for i := range records {
 		m := records[i]
 		byID[m.ID()] = i
-		if m.Made == nil || m.Made.Cluster != o.Cluster || plan.DeploymentID(o.ContextID, domain.RuleApp(m.Rule)) != label {
+		if m.Made == nil || m.Made.Cluster != o.Cluster || Label(o.ContextID, m.Rule) != label {
 			continue
 		}
 		at := place{m.Made.Kind, m.Made.Namespace, m.Made.Name}
@@ -321,15 +319,4 @@ func watches(o *domain.Observation, made *domain.Made) bool {
 		return false
 	}
 	return len(o.Resources) == 0 || o.Kinds == nil || slices.Contains(o.Kinds, kind)
-}
-
-// isEvicted says of a Pod that its node has given it up.
-func isEvicted(r *domain.ObservedResource) bool {
-	if r.Kind != "Pod" || r.Group != "" {
-		return false
-	}
-	var o struct {
-		Status struct{ Phase, Reason string } `json:"status"`
-	}
-	return json.Unmarshal(r.JSON, &o) == nil && o.Status.Phase == "Failed" && o.Status.Reason == "Evicted"
 }

@@ -43,6 +43,11 @@ type Resource struct {
 	Nodes []string
 }
 
+// Label is the value of plan.DeploymentLabel on what a rule makes for the tenant with a context id.
+func Label(contextID string, rule domain.Key) string {
+	return plan.DeploymentID(contextID, domain.RuleApp(rule))
+}
+
 // Reason is why nothing is made for a match.
 type Reason struct {
 	Text   string // for people
@@ -57,7 +62,7 @@ func (r *Rule) Resource(t *domain.Tenant, hosts []*domain.Host, w *domain.Worklo
 		return nil, reason
 	}
 	object := runtime.DeepCopyJSON(r.template.object)
-	made := &Resource{Cluster: t.ClusterName(), Label: plan.DeploymentID(t.ContextID, domain.RuleApp(r.key)), Nodes: nodes}
+	made := &Resource{Cluster: t.ClusterName(), Label: Label(t.ContextID, r.key), Nodes: nodes}
 	made.ID = r.identity(t, w)
 	metadata := object["metadata"].(map[string]any)
 	metadata["namespace"], metadata["name"] = made.ID.Namespace, made.ID.Name

@@ -168,7 +168,8 @@ func TestWhyNothingIsMade(t *testing.T) {
 			require.Nil(t, got)
 			require.Contains(t, reason.Text, c.says)
 			require.Equal(t, c.failed, reason.Failed)
-			wanted := r.Want(of, c.hosts, w).Wanted
+			m, _ := r.Want(of, c.hosts, w)
+			wanted := m.Wanted
 			require.Equal(t, reason.Text, wanted.Without)
 			require.Empty(t, wanted.Spec)
 		})

@@ -22,8 +22,14 @@ func (s *Store) PutHome(ctx context.Context, h domain.Home) error {
 	return err
 }
 
-// Homes are all homes, sorted by id.
-func (s *Store) Homes(ctx context.Context) ([]domain.Home, error) { return s.homesOf(ctx, bson.D{}) }
+// Homes are those of the tenants that have, or had, a name, sorted by id; all when it is "".
+func (s *Store) Homes(ctx context.Context, tenant string) ([]domain.Home, error) {
+	filter := bson.D{}
+	if tenant != "" {
+		filter = bson.D{{Key: "tenant", Value: tenant}}
+	}
+	return s.homesOf(ctx, filter)
+}
 
 // HomesOf are those with a context id.
 func (s *Store) HomesOf(ctx context.Context, contextID string) ([]domain.Home, error) {

@@ -16,6 +16,9 @@ func (s *Store) EnsureIndexes(ctx context.Context) error {
 	if err := s.ensureIndexes(ctx, instances, "owner", "status"); err != nil {
 		return err
 	}
+	if err := s.ensureIndexes(ctx, homes, "tenant"); err != nil {
+		return err
+	}
 	for _, n := range domain.Nouns {
 		fields := []string{"parent"}
 		if _, refers := n.New().(domain.Referrer); refers {

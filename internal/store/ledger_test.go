@@ -336,9 +336,6 @@ func TestMatchesAreComparedAndSet(t *testing.T) {
 	got, err := b.MatchesByID(t.Context(), "t", []string{written[1].ID(), "t/none", written[0].ID()})
 	require.NoError(t, err)
 	require.Equal(t, []domain.Match{written[1], written[0]}, got)
-	due, err := b.DueMatches(t.Context(), "t", now)
-	require.NoError(t, err)
-	require.Equal(t, written[:1], due)
 
 	mine, others := written[0], got[1]
 	mine.Mark = domain.MarkSent

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -34,14 +33,6 @@ func (s *Store) MatchesByID(ctx context.Context, tenant string, ids []string) ([
 		return nil, err
 	}
 	return decodeMatches(values)
-}
-
-// DueMatches are the records of a tenant of which something is due at a time and may be tried then, sorted by id.
-func (s *Store) DueMatches(ctx context.Context, tenant string, now time.Time) ([]domain.Match, error) {
-	all, err := s.Matches(ctx, tenant)
-	return slices.DeleteFunc(all, func(m domain.Match) bool {
-		return m.Due.IsZero() || m.Due.After(now) || m.Next.After(now)
-	}), err
 }
 
 // WriteMatches writes records and removes others, all of one tenant and all or none: Conflict when one of them has another
