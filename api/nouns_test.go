@@ -444,3 +444,26 @@ func TestPutCluster(t *testing.T) {
 	})
 	require.Equal(t, before.KubeconfigDigest, stored().KubeconfigDigest, "what was refused has changed nothing")
 }
+
+// TestNamesOfKubernetesMayBeLong: rules and hosts have ids that gRPC and Kubernetes take, of up to 253 bytes.
+func TestNamesOfKubernetesMayBeLong(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	long := strings.Repeat("a", 200) + "." + strings.Repeat("b", 52)
+	for path, spec := range map[string]string{
+		theTenant + "/workload-rules": ruleSpec, "/v2/workload-rules": ruleSpec, theTenant + "/hosts": `{"nodes":[]}`,
+	} {
+		body := `{"metadata":{"name":"` + long + `"},"spec":` + spec + `}`
+		check(t, w.router, []call{
+			{method: "POST", url: path, body: body, status: 201},
+			{method: "PUT", url: path + "/" + long, body: body, status: 200},
+			{method: "GET", url: path + "/" + long, status: 200, contains: []string{long}},
+			{method: "DELETE", url: path + "/" + long, status: 204},
+			{method: "GET", url: path + "/" + long, status: 404},
+			{method: "GET", url: path + "/" + long + "b", status: 404, contains: []string{"is not a name"}},
+			{method: "POST", url: path, body: strings.Replace(body, long, long+"b", 1), status: 400, contains: []string{"metadata.name", "253"}},
+			{method: "POST", url: path, body: strings.Replace(body, long, "Upper", 1), status: 400, contains: []string{"metadata.name"}},
+		})
+	}
+	check(t, w.router, []call{{method: "GET", url: theTenant + "/workload-rules/" + long + "/matches", status: 404}})
+}

@@ -135,7 +135,7 @@ func (g schemas) operation(p endpoint, names []string) (*openapi3.Operation, err
 	o.Summary, o.Description, o.OperationID, o.Tags = p.summary, p.about, operationID(p), []string{tag(p.path)}
 	o.Responses = openapi3.NewResponsesWithCapacity(len(p.out))
 	for _, name := range names {
-		o.AddParameter(openapi3.NewPathParameter(name).WithDescription(aboutName(name)).WithSchema(nameSchema()))
+		o.AddParameter(openapi3.NewPathParameter(name).WithDescription(aboutName(name)).WithSchema(nameSchema(name)))
 	}
 	query := p.query
 	if p.in != nil {
@@ -226,8 +226,8 @@ func fileSchema(about string) *openapi3.Schema {
 	return s
 }
 
-func nameSchema() *openapi3.Schema {
-	return openapi3.NewStringSchema().WithPattern(domain.NamePattern).WithMaxLength(domain.MaxName)
+func nameSchema(called string) *openapi3.Schema {
+	return openapi3.NewStringSchema().WithPattern(domain.NamePattern).WithMaxLength(int64(domain.LongestCalled(called)))
 }
 
 func (p parameter) schema() *openapi3.Schema {

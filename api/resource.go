@@ -211,7 +211,7 @@ func keyOf(c echo.Context, template string) (domain.Key, error) {
 		}
 		var p fail.Problems
 		value := param(c, name)
-		domain.CheckName(&p, name, value)
+		domain.CheckCalled(&p, name, value)
 		if p.Err() != nil {
 			return "", fail.New(fail.NotFound, "%q is not a name: there is no such %s", value, name)
 		}

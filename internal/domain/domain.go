@@ -83,6 +83,8 @@ type Noun struct {
 	File bool
 	// Late says that what is not there yet may be referred to.
 	Late bool
+	// Longest is the longest name, in bytes; MaxName when it is 0.
+	Longest int
 }
 
 // Lineage are the noun and those above it, the topmost first.
@@ -101,7 +103,7 @@ func (n *Noun) Split(key Key) (names map[string]string, ok bool) {
 	names, ok = n.split(key)
 	for called, name := range names {
 		var p fail.Problems
-		if CheckName(&p, called, name); p.Err() != nil {
+		if CheckCalled(&p, called, name); p.Err() != nil {
 			return nil, false
 		}
 	}
@@ -203,6 +205,11 @@ func (m *Metadata) LocalName() string { return m.Name }
 // Validate checks metadata under the path "metadata".
 func (m *Metadata) Validate(p *fail.Problems) {
 	CheckName(p, "metadata.name", m.Name)
+	m.checkRemarks(p)
+}
+
+// checkRemarks checks what users say of a resource.
+func (m *Metadata) checkRemarks(p *fail.Problems) {
 	CheckLength(p, "metadata.description", m.Description, 1024)
 	CheckLength(p, "metadata.userData1", m.UserData1, 512)
 	CheckLength(p, "metadata.userData2", m.UserData2, 512)
@@ -211,7 +218,7 @@ func (m *Metadata) Validate(p *fail.Problems) {
 // NamePattern is what every name must match (EMCO's schemas); it has no slash, so names are key segments.
 const NamePattern = `^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
 
-// MaxName is the longest name, in bytes.
+// MaxName is the longest name, in bytes, unless a noun says otherwise (Noun.Longest).
 const MaxName = 128
 
 var namePattern = regexp.MustCompile(NamePattern)
@@ -219,15 +226,30 @@ var namePattern = regexp.MustCompile(NamePattern)
 // inWords is NamePattern as people read it.
 const inWords = ": a name has letters and digits, and between them '-', '_' and '.'"
 
-// CheckName adds a problem unless s is a name.
-func CheckName(p *fail.Problems, path, s string) {
+// CheckName adds a problem unless s is a name of at most MaxName.
+func CheckName(p *fail.Problems, path, s string) { checkName(p, path, s, MaxName) }
+
+// CheckCalled adds a problem unless s is a name of what nouns call by a word (Noun.Names), such as "workloadRule".
+func CheckCalled(p *fail.Problems, called, s string) { checkName(p, called, s, LongestCalled(called)) }
+
+// LongestCalled is the longest name, in bytes, of what nouns call by a word.
+func LongestCalled(called string) int {
+	for _, n := range Nouns {
+		if n.Longest > 0 && slices.Contains(n.Names, called) {
+			return n.Longest
+		}
+	}
+	return MaxName
+}
+
+func checkName(p *fail.Problems, path, s string, longest int) {
 	switch {
 	case s == "":
 		p.Add(path, "is required")
 	case !namePattern.MatchString(s):
 		p.Add(path, "Does not match pattern '%s'%s", NamePattern, inWords)
-	case len(s) > MaxName:
-		p.Add(path, "String length must be less than or equal to %d", MaxName)
+	case len(s) > longest:
+		p.Add(path, "String length must be less than or equal to %d", longest)
 	}
 }
 

@@ -23,7 +23,7 @@ type HostSpec struct {
 // Hosts is the noun.
 var Hosts = &Noun{
 	Kind: "hosts", Title: "host", Collection: "hosts", Names: []string{"host"},
-	Parent: Tenants, New: func() Object { return &Host{} },
+	Parent: Tenants, New: func() Object { return &Host{} }, Longest: MaxSubdomain,
 }
 
 // Noun is Hosts.
@@ -31,10 +31,12 @@ func (*Host) Noun() *Noun { return Hosts }
 
 // Validate checks the body. That no other host has one of the nodes is a matter of the service.
 func (h *Host) Validate(p *fail.Problems) {
-	h.Metadata.Validate(p)
-	if h.Name != "" && !subdomainPattern.MatchString(h.Name) {
-		p.Add("metadata.name", "must be the name of a node: a-z, 0-9, - and ., no - or . first or last")
+	if h.Name == "" || IsSubdomain(h.Name) {
+		checkName(p, "metadata.name", h.Name, Hosts.Longest)
+	} else {
+		p.Add("metadata.name", "must be the name of a node: at most %d of a-z, 0-9, - and ., no - or . first or last", MaxSubdomain)
 	}
+	h.checkRemarks(p)
 	if h.Spec.Nodes == nil {
 		p.Add("spec.nodes", "Invalid type. Expected: array, given: null")
 	}

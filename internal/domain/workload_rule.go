@@ -90,7 +90,7 @@ func (t *Template) UnmarshalJSON(data []byte) error {
 // WorkloadRules is the noun of tenants' rules.
 var WorkloadRules = &Noun{
 	Kind: "workload-rules", Title: "workload rule", Collection: "workload-rules", Names: []string{"workloadRule"},
-	Parent: Tenants, New: func() Object { return &WorkloadRule{} },
+	Parent: Tenants, New: func() Object { return &WorkloadRule{} }, Longest: MaxSubdomain,
 }
 
 // Noun is WorkloadRules.
@@ -135,7 +135,7 @@ const OperatorNamespace = "drover-workloads"
 // OperatorRules is the noun of the operator's rules.
 var OperatorRules = &Noun{
 	Kind: "operator-rules", Title: "workload rule of the operator", Collection: "workload-rules", Names: []string{"workloadRule"},
-	New: func() Object { return &OperatorRule{} },
+	New: func() Object { return &OperatorRule{} }, Longest: MaxSubdomain,
 }
 
 // Noun is OperatorRules.

@@ -106,6 +106,9 @@ type Size struct {
 	Answer string // that one gets for more
 }
 
+// beyond is what becomes of a workload that is too much.
+const beyond = "it is left out, and the tenant's status names it"
+
 // All are the limits that users meet, in the order in which an upload meets them, with what flags have set them to.
 func All(body, renderMemory int64) []Size {
 	return []Size{
@@ -115,6 +118,12 @@ func All(body, renderMemory int64) []Size {
 		{"grpc", "a gRPC request", GRPC, true, "", "RESOURCE_EXHAUSTED"},
 		{"tenants", "a message to the gRPC services of tenants, such as a sync", Tenants, true, "", "RESOURCE_EXHAUSTED"},
 		{"tenantRules", "workload rules of a tenant, or of the operator", TenantRules, false, "", "429, by gRPC RESOURCE_EXHAUSTED"},
+		{"tenantWorkloads", "workloads of a tenant", TenantWorkloads, false, "", beyond},
+		{"tenantBytes", "all workloads of a tenant together", Tenants, true, "", beyond},
+		{"workload", "a workload", Workload, true, "", beyond},
+		{"workloadID", "the id of a workload", WorkloadID, true, "", beyond},
+		{"ruleMatches", "matches of a rule with a tenant's workloads", RuleMatches, false, "", "nothing is made for the others; `beyond` in the rule's matches counts them"},
+		{"leftOut", "workloads that the tenant's status names as left out", LeftOut, false, "", "`leftOutCount` there counts all"},
 		{"files", "entries of an archive", Files, false, "", "422"},
 		{"expanded", "all files of an archive, and a chart with the dependencies packed in it", Expanded, true, "", "422"},
 		{"ratio", "expanded over compressed bytes of an archive that has more than 1 MiB", Ratio, false, "", "422"},
