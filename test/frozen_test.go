@@ -1,9 +1,7 @@
 package test
 
 import (
-	"bufio"
 	"context"
-	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -106,17 +104,9 @@ func (f *frozenMidway) named(ctx context.Context, t *testing.T) {
 // atWork are the activities that a worker has at clusters.
 func atWork(ctx context.Context, t *testing.T, s *harness.Stack) (n float64) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.WorkerURL()+"/metrics", nil)
-	require.NoError(t, err)
-	answer, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	defer answer.Body.Close()
-	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
-		name, value, _ := strings.Cut(lines.Text(), "} ")
+	for name, used := range harness.Metrics(ctx, t, s.WorkerURL()) {
 		if strings.HasPrefix(name, "temporal_worker_task_slots_used{") && strings.Contains(name, `worker_type="ActivityWorker"`) &&
 			(strings.Contains(name, `"drover-kube"`) || strings.Contains(name, `"drover-wait"`)) {
-			used, err := strconv.ParseFloat(value, 64)
-			require.NoError(t, err)
 			n += used
 		}
 	}

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"iter"
-	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -62,26 +60,6 @@ func followed(t *testing.T, w *stream, wanted domain.ContextStatus) (id string) 
 			return e.ID
 		}
 	}
-}
-
-// metrics are those of the API that have no labels.
-func metrics(ctx context.Context, t *testing.T, s *harness.Stack) map[string]float64 {
-	t.Helper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+"/metrics", nil)
-	require.NoError(t, err)
-	answer, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	defer answer.Body.Close()
-	data, err := io.ReadAll(answer.Body)
-	require.NoError(t, err)
-	found := map[string]float64{}
-	for line := range strings.Lines(string(data)) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if n, err := strconv.ParseFloat(value, 64); err == nil {
-			found[name] = n
-		}
-	}
-	return found
 }
 
 // notified begins a stream of notifications of a deployment.
@@ -183,8 +161,8 @@ func TestStatusIsWatched(t *testing.T) {
 	t.Run("many subscribers cost one evaluation a change", func(t *testing.T) {
 		ctx := within(t)
 		crowd := gather(ctx, t, d, ready, many)
-		harness.Until(ctx, t, "all counted", func() bool { return metrics(ctx, t, s)["drover_status_subscribers"] == many+1 })
-		before, began := metrics(ctx, t, s), time.Now()
+		harness.Until(ctx, t, "all counted", func() bool { return harness.Metrics(ctx, t, s.URL())["drover_status_subscribers"] == many+1 })
+		before, began := harness.Metrics(ctx, t, s.URL()), time.Now()
 		reporter := streamOf(ctx, d, summaryOfReady, "")
 		defer reporter.Close()
 		_, err := reporter.Next()
@@ -204,7 +182,7 @@ func TestStatusIsWatched(t *testing.T) {
 			}
 			return told > 0
 		})
-		after, took := metrics(ctx, t, s), time.Since(began)
+		after, took := harness.Metrics(ctx, t, s.URL()), time.Since(began)
 		evaluations := after["drover_status_evaluations_total"] - before["drover_status_evaluations_total"]
 		t.Logf("%d subscribers were told of %d changes in %s: %.0f evaluations", many, told, took.Round(time.Millisecond), evaluations)
 		// A change is evaluated once, and so is what a cluster says that the documents do not show.

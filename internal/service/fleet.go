@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"net/url"
 	"slices"
@@ -117,21 +116,16 @@ func (f *Fleet) exists(ctx context.Context, prefix domain.Key) error {
 
 // page reads one more document than are asked for, to know whether that is all.
 func (f *Fleet) page(ctx context.Context, noun *domain.Noun, prefix domain.Key, parameters url.Values) ([]domain.Object, string, error) {
-	limit, err := limitOf(parameters)
+	limit, after, err := pageAsked(parameters)
 	if err != nil {
 		return nil, "", err
-	}
-	token := parameters.Get("continue")
-	after, err := base64.RawURLEncoding.DecodeString(token)
-	if err != nil {
-		return nil, "", badContinue(token)
 	}
 	objects, err := f.pages.Page(ctx, noun, prefix, domain.Key(after), limit+1)
 	if err != nil || len(objects) <= limit {
 		return objects, "", err
 	}
 	objects = objects[:limit]
-	return objects, base64.RawURLEncoding.EncodeToString([]byte(domain.KeyOf(objects[limit-1]))), nil
+	return objects, goOn(string(domain.KeyOf(objects[limit-1]))), nil
 }
 
 // Of operations that go on the workflows are asked how far they are: a few at a time, and not more than that for one list.

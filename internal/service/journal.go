@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"encoding/base64"
 	"net/url"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -42,14 +41,11 @@ func (j *Journal) Operations(ctx context.Context, parameters url.Values) (*opera
 	if err != nil {
 		return nil, err
 	}
-	limit, err := limitOf(parameters)
+	limit, after, err := pageAsked(parameters)
 	if err != nil {
 		return nil, err
 	}
-	token, err := base64.RawURLEncoding.DecodeString(parameters.Get("continue"))
-	if err != nil {
-		return nil, badContinue(parameters.Get("continue"))
-	}
+	token := []byte(after)
 	list := &operations.List{Items: []operations.Operation{}}
 	seen := map[string]bool{}
 	for range maxPages {
@@ -72,7 +68,7 @@ func (j *Journal) Operations(ctx context.Context, parameters url.Values) (*opera
 			break
 		}
 	}
-	list.Continue = base64.RawURLEncoding.EncodeToString(token)
+	list.Continue = goOn(string(token))
 	return list, nil
 }
 

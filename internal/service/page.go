@@ -1,7 +1,9 @@
 package service
 
 import (
+	"encoding/base64"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/drover-io/drover/internal/fail"
@@ -25,6 +27,32 @@ func limitOf(v url.Values) (int, error) {
 	return n, nil
 }
 
-func badContinue(token string) error {
-	return fail.New(fail.Invalid, "Invalid query continue: %q; use what the page before has in continue", token)
+// pageAsked is the page that the parameters ask for: so many at most, from behind a place on; "" is before all.
+func pageAsked(v url.Values) (limit int, after string, err error) {
+	if limit, err = limitOf(v); err != nil {
+		return 0, "", err
+	}
+	place, err := base64.RawURLEncoding.DecodeString(v.Get("continue"))
+	if err != nil {
+		return 0, "", fail.New(fail.Invalid, "Invalid query continue: %q; use what the page before has in continue", v.Get("continue"))
+	}
+	return limit, string(place), nil
+}
+
+// goOn is the parameter continue that asks for what is behind a place.
+func goOn(place string) string { return base64.RawURLEncoding.EncodeToString([]byte(place)) }
+
+// pageOf is the page of a sorted list that the parameters ask for.
+func pageOf[T any](all []T, parameters url.Values, id func(T) string) (page []T, next string, err error) {
+	limit, after, err := pageAsked(parameters)
+	if err != nil {
+		return nil, "", err
+	}
+	if after != "" {
+		all = slices.DeleteFunc(all, func(one T) bool { return id(one) <= after })
+	}
+	if len(all) <= limit {
+		return append([]T{}, all...), "", nil
+	}
+	return all[:limit], goOn(id(all[limit-1])), nil
 }

@@ -3,7 +3,6 @@ package service
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"net/url"
 	"slices"
 	"strings"
@@ -167,26 +166,6 @@ func (m *Matcher) Workloads(ctx context.Context, tenant string, parameters url.V
 	list := &WorkloadList{}
 	list.Items, list.Continue, err = pageOf(all, parameters, func(w *domain.Workload) string { return w.ID })
 	return list, err
-}
-
-// pageOf is the page of a sorted list that the parameters ask for.
-func pageOf[T any](all []T, parameters url.Values, id func(T) string) (page []T, next string, err error) {
-	limit, err := limitOf(parameters)
-	if err != nil {
-		return nil, "", err
-	}
-	token := parameters.Get("continue")
-	after, err := base64.RawURLEncoding.DecodeString(token)
-	if err != nil {
-		return nil, "", badContinue(token)
-	}
-	if token != "" {
-		all = slices.DeleteFunc(all, func(one T) bool { return id(one) <= string(after) })
-	}
-	if len(all) <= limit {
-		return append([]T{}, all...), "", nil
-	}
-	return all[:limit], base64.RawURLEncoding.EncodeToString([]byte(id(all[limit-1]))), nil
 }
 
 // MatchesOf lists a page of the matches of a tenant, or of a rule: of an operator's those with all tenants. Of a tenant the

@@ -4,11 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -175,7 +173,7 @@ func storedTables(ctx context.Context, t *testing.T) []figure {
 	file := filepath.Join(t.TempDir(), "heap")
 	heap := func() float64 {
 		require.NoError(t, s.HeapOfAPI(ctx, file))
-		return apiMetric(ctx, t, s, "go_memstats_heap_alloc_bytes") / (1 << 20)
+		return harness.Metrics(ctx, t, s.URL())["go_memstats_heap_alloc_bytes"] / (1 << 20)
 	}
 	before := heap()
 	first := watchTables(ctx, t, api, large.key)
@@ -209,13 +207,13 @@ func storedTables(ctx context.Context, t *testing.T) []figure {
 	}
 	var evaluations []float64
 	for i := range 10 {
-		n := apiMetric(ctx, t, s, "drover_status_evaluations_total")
+		n := harness.Metrics(ctx, t, s.URL())["drover_status_evaluations_total"]
 		require.NoError(t, large.says(ctx, i*11+1, 200+i))
 		first.next(t)
 		for _, o := range others {
 			o.next(t)
 		}
-		evaluations = append(evaluations, apiMetric(ctx, t, s, "drover_status_evaluations_total")-n)
+		evaluations = append(evaluations, harness.Metrics(ctx, t, s.URL())["drover_status_evaluations_total"]-n)
 	}
 	p95 := percentile(took, 95).Seconds() * 1000
 	once := values("combined_evaluations_per_change", "evaluations for a change that 500 subscribers see", "evaluations", evaluations)
@@ -301,27 +299,6 @@ func (w *tables) next(t *testing.T) time.Time {
 		require.FailNow(t, "no event")
 		return time.Time{}
 	}
-}
-
-// apiMetric is one of the API's without labels.
-func apiMetric(ctx context.Context, t *testing.T, s *harness.Stack, name string) float64 {
-	t.Helper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+"/metrics", nil)
-	require.NoError(t, err)
-	answer, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	defer answer.Body.Close()
-	data, err := io.ReadAll(answer.Body)
-	require.NoError(t, err)
-	for line := range strings.Lines(string(data)) {
-		if value, ok := strings.CutPrefix(line, name+" "); ok {
-			n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-			require.NoError(t, err)
-			return n
-		}
-	}
-	require.FailNow(t, "no such metric", name)
-	return 0
 }
 
 // freshTables measures the time from the request that changes something in a real cluster until the event of a table.
