@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"sigs.k8s.io/yaml"
 
-	"github.com/drover-io/drover/api/rpc"
+	"github.com/drover-io/drover/internal/convey"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/match"
 	"github.com/drover-io/drover/internal/universe"
@@ -333,7 +333,7 @@ func (w *caseWorld) tryMatch(c *workloadCase) {
 // tryEval asks a rule that was never validated.
 func (w *caseWorld) tryEval(c *workloadCase) {
 	tenant := domain.TenantKey(w.file.Defaults.TenantID)
-	rule, err := rpc.RuleOf(w.rule(c), tenant)
+	rule, err := convey.RuleOf(w.rule(c), tenant)
 	require.NoError(w, err)
 	of := &domain.Tenant{Metadata: domain.Metadata{Name: tenant.Name()}}
 	of.Default()

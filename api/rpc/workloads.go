@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/drover-io/drover/internal/convey"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
@@ -185,22 +186,7 @@ func update(said *service.Said, path string, in *universe.WorkloadUpdate) error 
 	if err != nil {
 		return err
 	}
-	metadata, state := in.GetWorkloadMetadata(), in.GetWorkloadState()
-	one := &domain.Workload{
-		ID: id, Orchestrator: orchestrator(metadata.GetOrchestrator()), ResourceType: metadata.GetResourceType(),
-		ResourceNamespace: metadata.GetResourceNamespace(), ResourceName: metadata.GetResourceName(),
-		NodeName: state.GetNodeName(), Ready: state.GetReady(),
-	}
-	for name, extra := range state.GetExtra() {
-		if one.Extra == nil {
-			one.Extra = map[string]map[string]string{}
-		}
-		one.Extra[name] = extra.GetData()
-		if extra.GetData() == nil {
-			one.Extra[name] = map[string]string{}
-		}
-	}
-	said.Put = append(said.Put, one)
+	said.Put = append(said.Put, convey.WorkloadOf(in))
 	said.TooLarge[id] = proto.Size(in) > limits.Workload
 	return nil
 }

@@ -77,7 +77,7 @@ var layers = []layer{
 		},
 		{
 			pkg:   "api/rpc",
-			ours:  "door service notify status view domain policy statusnotify universe limits fail",
+			ours:  "door service notify status view convey domain policy statusnotify universe limits fail",
 			libs:  "google.golang.org/grpc google.golang.org/protobuf",
 			world: "context net",
 		},
@@ -188,6 +188,7 @@ var layers = []layer{
 		{pkg: "view", ours: "bundle readiness plan domain fail", libs: "k8s.io/apimachinery"},
 		{pkg: "placement", ours: "plan domain fail"},
 		{pkg: "match", ours: "plan domain fail", libs: "k8s.io/api k8s.io/apimachinery k8s.io/pod-security-admission"},
+		{pkg: "convey", ours: "domain universe fail"},
 		{pkg: "network", ours: "plan domain"},
 		{pkg: "logicalcloud", ours: "plan domain fail", libs: "k8s.io/api k8s.io/apimachinery"},
 		{pkg: "bundle", ours: "plan limits fail", libs: "k8s.io/apimachinery"},
