@@ -68,6 +68,7 @@ func newTablesWorld(t testing.TB, clusters int) *tablesWorld {
 		}))
 		require.NoError(t, w.p.store.PutWatch(ctx, "watcher", domain.Watch{Cluster: name, Connected: true, LastSeen: now}))
 	}
+	plan.SortTargets(w.plan.Apps[0].Targets)
 	require.NoError(t, w.p.store.Pulse(ctx, "watcher", now.Add(time.Hour))) // which no test outlasts
 	w.record = &domain.Instance{
 		ContextID: w.label, Owner: domain.KeyOf(w.group), Operation: domain.OpInstantiate, Status: domain.ContextInstantiated,

@@ -251,25 +251,26 @@ func (k *tablesLook) Snapshot(ctx context.Context) (_ notify.Snapshot, err error
 // fewChanged is up to how many clusters are looked at by themselves.
 const fewChanged = 100
 
-// changes takes what clusters have said since the last time, where nothing else has changed and it is known which they are.
+// changes takes what clusters have said since the last time, where nothing else has changed. Where they are many, or nobody can
+// tell which they are, it compares what all have said: what was read of the group otherwise still holds.
 func (k *tablesLook) changes(ctx context.Context) (changed, done bool, err error) {
 	if k.set == nil || k.source == nil || k.now.rest != k.evaluated.rest || k.now.observed == k.evaluated.observed {
 		return false, false, nil
 	}
 	at := k.tables.lifecycle.now()
 	c, err := k.tables.lifecycle.heard.ObservationsSince(ctx, k.now.label, k.evaluated.observed, k.at)
-	if err != nil || !c.Known {
+	if err != nil {
 		return false, false, err
 	}
-	var clusters []domain.ClusterName
+	clusters := []domain.ClusterName{}
 	for _, o := range c.Of {
 		clusters = append(clusters, o.Cluster)
 	}
 	slices.SortFunc(clusters, domain.ClusterName.Compare)
-	if clusters = slices.Compact(clusters); len(clusters) > fewChanged {
-		return false, false, nil
+	if clusters = slices.Compact(clusters); !c.Known || len(clusters) > fewChanged {
+		clusters = nil
 	}
-	if len(clusters) > 0 {
+	if clusters == nil || len(clusters) > 0 {
 		changed, err = k.set.Follow(ctx, k.source, clusters)
 	}
 	k.evaluated.observed, k.at = c.Version, at

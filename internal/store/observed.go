@@ -23,8 +23,9 @@ const (
 	observedShare = 50
 	// observedBytes is the most of it in memory.
 	observedBytes = 64 << 20
-	// fewChanged is up to how many observations are read one by one.
-	fewChanged = 50
+	// fewChanged is up to how many observations are read one by one. Of many it is one in fewOf: to read one costs about as much
+	// as a tenth of that many do in one go.
+	fewChanged, fewOf = 50, 20
 )
 
 // saidOfApp is what all clusters said of an app at a time. It is shared, and must not be changed.
@@ -104,7 +105,7 @@ func (s *Store) readChanged(ctx context.Context, contextID, deployment string, k
 		return nil, err
 	}
 	ids = slices.DeleteFunc(ids, func(id string) bool { return !strings.HasPrefix(id, deployment+"/") })
-	if len(ids) > fewChanged {
+	if len(ids) > max(fewChanged, len(kept.clusters)/fewOf) {
 		return nil, nil
 	}
 	now := &saidOfApp{version: version, whole: kept.whole, took: kept.took, clusters: slices.Clone(kept.clusters)}
