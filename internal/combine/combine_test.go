@@ -135,6 +135,12 @@ func TestExpressions(t *testing.T) {
 		"google.protobuf.Timestamp":                                                     "google.protobuf.Timestamp",
 		"returned.status.phase.lowerAscii()":                                            "running",
 		".obj.spec.replicas":                                                            "3",
+		"returned.status.o.map(k, k)":                                                   `["a","b"]`,
+		"{'b': 1, 'a': 2, 3: 0, 2u: 0, 10: 0, false: 0}.map(k, k)":                      `[false,2,3,10,"a","b"]`,
+		"{2: 0, 2u: 0}.map(k, type(k))":                                                 `["int","uint"]`,
+		"{'c': {'b': 1, 'a': 2}}.exists(k, k == 'c')":                                   "true",
+		"dyn({'b': 1, 'a': 2}).filter(k, k != 'a')":                                     `["b"]`,
+		"optional.of({'b': 1, 'a': 2}).optMap(m, m.map(k, m[k]))":                       "[2,1]",
 
 		"returned.status.phase.a":                   "!returned.status.phase is of type string, which has no member a",
 		"returned.status.list.a":                    "!returned.status.list is of type list, which has no member a",
@@ -187,6 +193,25 @@ func TestSummarised(t *testing.T) {
 		"has(returned.?status.none)":                   "!none is missing",
 		"[obj.spec].map(s, s.none)":                    "[null]",
 		"obj.?spec.?none.orValue(0)":                   "0",
+
+		"'none' in returned.status":                                    "!none is missing",
+		"'phase' in returned.status":                                   "true",
+		"'spec' in returned":                                           "!spec is missing",
+		"returned.status.list.exists(x, 'b' in x)":                     "!b is missing",
+		"returned.status['no' + 'ne']":                                 "!none is missing",
+		"returned.status[?'no' + 'ne'].orValue(0)":                     "!none is missing",
+		"[returned].map(r, r.status.none)":                             "!none is missing",
+		"{'s': returned.status}.s.list.map(x, x.a)":                    "[1]",
+		"{'s': returned.status}.none":                                  "-",
+		"size(returned.status.list) == 1 && has(obj.spec.none)":        "false",
+		"[obj.spec].exists(s, has(s.none)) || returned.status == null": "false",
+		"[obj.spec].map(s, s.none) == [returned.status.phase]":         "false",
+		"returned.status":                                              `{"list":[{"a":1}],"phase":"Running"}`,
+		"returned.status.map(k, k)":                                    `["list","phase"]`,
+		"[returned.status, returned.status.list]":                      `[{"list":[{"a":1}],"phase":"Running"},[{"a":1}]]`,
+		"returned.status == returned.status":                           "true",
+		"returned.status == {'phase': 'Running', 'other': 1}":          "false",
+		"optional.ofNonZeroValue(returned.status).hasValue()":          "true",
 	} {
 		t.Run(def, func(t *testing.T) {
 			r := combine.Evaluate(t.Context(), compiled(t, selecting(def)), slices.Values([]*combine.Row{row}))
@@ -388,6 +413,18 @@ func TestWarnings(t *testing.T) {
 	require.Empty(t, r.Warnings)
 }
 
+// TestWhatIsNullWhereAllIsWell is no typing error.
+func TestWhatIsNullWhereAllIsWell(t *testing.T) {
+	rows := []*combine.Row{reporting(t, "w1", `{}`), reporting(t, "w2", `{}`)}
+	s := selecting("propagation.staleSince", "propagation.?staleSince", "[propagation.staleSince][0]", "propagation[?'staleSince'].orValue(null)", "returned.status.staleSince")
+	s.Filter = "propagation.staleSince != null || true"
+	r := combine.Evaluate(t.Context(), compiled(t, s), slices.Values(rows))
+	require.Len(t, r.Warnings, 1)
+	require.Contains(t, r.Warnings[0], "returned.status.staleSince")
+	oldest := spec(t, `{"combinedFields":[{"name":"n","type":"MIN","subject":"propagation.staleSince"}]}`)
+	require.Empty(t, combine.Evaluate(t.Context(), compiled(t, oldest), slices.Values(rows)).Warnings)
+}
+
 // TestAPanicGivesItsSlotBack: else all tables of the process would wait for ever after a few.
 func TestAPanicGivesItsSlotBack(t *testing.T) {
 	table := combine.NewTable(combine.Panicking())
@@ -510,6 +547,7 @@ var expressions = []string{
 	"1 / returned.status.a", "returned.status", "has(returned.status.a)", "returned.status.a == returned.status.b", "1.0 / returned.status.b",
 	"returned.status['a']", "returned.status.a > 1", "null", "returned.?status.?b.orValue(7)", "returned.status.l.map(x, x.y)",
 	"string(returned.status.a)", "returned.status.a != null", "!propagation.stale", "type(returned.status.a)",
+	"returned.status.map(k, k)", "{1: 'x', true: 'y', 'b': 1, 'a': 2}.map(k, [k, returned.status.a])", "returned.map(k, returned.status[k] + 1)",
 }
 
 var statuses = []string{

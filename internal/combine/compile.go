@@ -123,9 +123,11 @@ type compiled struct {
 	text string
 	// path is the expression where that is all it is: it needs no CEL.
 	path *path
-	// program and strict evaluate it; strict is for summarised objects. Both look paths up by their numbers.
-	program, strict *expression.Program
-	paths           []path
+	// program evaluates it, and looks paths up by their numbers.
+	program *expression.Program
+	paths   []path
+	// nullable says that null is no sign of a typing error.
+	nullable bool
 }
 
 // compile compiles an expression; fits says what is wrong with the type of its result, "" for nothing. Nil where there are faults;
@@ -140,12 +142,12 @@ func (c *compiler) compile(path, text string, fits func(*cel.Type) string) *comp
 			c.faults = append(c.faults, fail.Field{Path: path, Message: f.String()})
 		}
 	}
-	checked, faults := lenient.Compile(text)
+	checked, faults := environment.Compile(text)
 	if add(faults...); faults != nil {
 		return nil
 	}
 	r := rewriter{}
-	rewritten, faults := lenient.Rewrite(checked, func(ctx *cel.OptimizerContext, a *ast.AST) {
+	rewritten, faults := environment.Rewrite(checked, func(ctx *cel.OptimizerContext, a *ast.AST) {
 		r.ctx, r.ast = ctx, a
 		r.rewrite(a.Expr())
 	})
@@ -169,7 +171,7 @@ func (c *compiler) compile(path, text string, fits func(*cel.Type) string) *comp
 
 // program is that of a rewritten expression.
 func (r *rewriter) program(text string, rewritten *cel.Ast) (*compiled, error) {
-	e := &compiled{text: text, paths: r.paths}
+	e := &compiled{text: text, paths: r.paths, nullable: r.nullable}
 	root := rewritten.NativeRep().Expr()
 	if root.Kind() == ast.IdentKind {
 		name := root.AsIdent()
@@ -183,14 +185,8 @@ func (r *rewriter) program(text string, rewritten *cel.Ast) (*compiled, error) {
 		}
 	}
 	var err error
-	if e.program, err = lenient.Program(rewritten); err != nil {
+	if e.program, err = environment.Program(rewritten); err != nil {
 		return nil, err
-	}
-	e.strict = e.program
-	if r.calls && r.cut {
-		if e.strict, err = strict.Program(rewritten); err != nil {
-			return nil, err
-		}
 	}
 	return e, nil
 }
@@ -241,11 +237,7 @@ func (e *compiled) eval(in *input) (any, error) {
 		return in.value(*e.path)
 	}
 	in.paths = e.paths
-	p := e.program
-	if in.row.Propagation.Summarised {
-		p = e.strict
-	}
-	return p.Eval(deadline, in)
+	return e.program.Eval(deadline, in)
 }
 
 // why is the text of an error, with the paths that were null.
@@ -294,15 +286,26 @@ func (in *input) ResolveName(name string) (any, bool) {
 		if err != nil {
 			return types.NewErr("%s", err), true
 		}
-		return v, true
+		return in.seen(in.paths[i].root, v), true
 	}
 	if variable(name) {
-		return in.root(name), true
+		return in.seen(name, in.root(name)), true
 	}
 	if of, member, ok := strings.Cut(name, "."); ok {
 		return in.row.known(of, member)
 	}
 	return nil, false
+}
+
+// seen is a value of a variable as CEL is to see it.
+func (in *input) seen(root string, v any) any {
+	if root == returned && in.row.Propagation.Summarised {
+		switch v.(type) {
+		case map[string]any, []any:
+			return cut.NativeToValue(v)
+		}
+	}
+	return v
 }
 
 // Parent is none.
@@ -439,7 +442,7 @@ func (e errorText) Error() string { return string(e) }
 func typeName(v any) string {
 	val, ok := v.(ref.Val)
 	if !ok {
-		val = adapter{types.DefaultTypeAdapter}.NativeToValue(v)
+		val = whole.NativeToValue(v)
 	}
 	switch val.Type().TypeName() {
 	case "google.protobuf.Timestamp":

@@ -1,6 +1,7 @@
 package combine
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -44,31 +45,33 @@ const (
 	memberCall   = "@member"
 	hasCall      = "@has_member"
 	optionalCall = "@optional_member"
-	maxPaths     = 64 // as many have variables; those after them are calls
+	orderedCall  = "@ordered" // what a macro goes through: of a map its keys, sorted
+	maxPaths     = 64         // as many have variables; those after them are calls
 )
 
-// lenient and strict differ in what a missing member is: null, or an error as on a summarised object.
-var lenient, strict = newEnvironment(false), newEnvironment(true)
+// environment is that of all expressions.
+var environment = newEnvironment()
 
-func newEnvironment(strict bool) *expression.Environment {
+func newEnvironment() *expression.Environment {
 	free := cel.MapType(cel.StringType, cel.DynType)
 	options := []cel.EnvOption{
-		cel.CustomTypeAdapter(adapter{types.DefaultTypeAdapter}),
+		cel.CustomTypeAdapter(whole),
 		cel.Variable(inventory, free), cel.Variable(object, free), cel.Variable(returned, free), cel.Variable(propagation, free),
-		member(memberCall, cel.DynType, strict, func(v ref.Val, found bool) ref.Val {
+		member(memberCall, cel.DynType, func(v ref.Val, found bool) ref.Val {
 			if !found {
 				return types.NullValue
 			}
 			return v
 		}),
-		member(hasCall, cel.BoolType, strict, func(_ ref.Val, found bool) ref.Val { return types.Bool(found) }),
-		member(optionalCall, cel.OptionalType(cel.DynType), strict, func(v ref.Val, found bool) ref.Val {
+		member(hasCall, cel.BoolType, func(_ ref.Val, found bool) ref.Val { return types.Bool(found) }),
+		member(optionalCall, cel.OptionalType(cel.DynType), func(v ref.Val, found bool) ref.Val {
 			if !found {
 				return types.OptionalNone
 			}
 			return types.OptionalOf(v)
 		}),
 	}
+	options = append(options, cel.Function(orderedCall, cel.Overload(orderedCall, []*cel.Type{cel.DynType}, cel.DynType, cel.UnaryBinding(ordered))))
 	for _, of := range []string{inventory, propagation} {
 		for name, t := range members[of] {
 			if t != cel.DynType {
@@ -84,7 +87,7 @@ func newEnvironment(strict bool) *expression.Environment {
 }
 
 // member declares a function that looks for a member of a value; result makes what it gives.
-func member(name string, t *cel.Type, strict bool, result func(v ref.Val, found bool) ref.Val) cel.EnvOption {
+func member(name string, t *cel.Type, result func(v ref.Val, found bool) ref.Val) cel.EnvOption {
 	return cel.Function(name, cel.Overload(name, []*cel.Type{cel.DynType, cel.StringType}, t, cel.BinaryBinding(
 		func(of, key ref.Val) ref.Val {
 			optional, chained := of.(*types.Optional)
@@ -105,8 +108,6 @@ func member(name string, t *cel.Type, strict bool, result func(v ref.Val, found 
 				switch {
 				case types.IsError(v):
 					return v
-				case !found && strict:
-					return types.NewErr("%s", cutBySummary(fmt.Sprint(key.Value())))
 				case chained && name == memberCall && !found:
 					return types.OptionalNone
 				case chained && name == memberCall:
@@ -119,19 +120,58 @@ func member(name string, t *cel.Type, strict bool, result func(v ref.Val, found 
 		})))
 }
 
+// ordered has macros go through maps by the order of their keys, which is that of values: Go's is another one each time, and
+// tables are to be the same.
+func ordered(v ref.Val) ref.Val {
+	m, ok := v.(traits.Mapper)
+	if !ok {
+		return v
+	}
+	type key struct {
+		is    ref.Val
+		value value
+	}
+	var keys []key
+	for i := m.Iterator(); i.HasNext() == types.True; {
+		k := i.Next()
+		v, err := ofVal(k)
+		if err != nil { // NaN
+			v = null
+		}
+		keys = append(keys, key{k, v})
+	}
+	slices.SortFunc(keys, func(a, b key) int { // 1 and 1u are two keys
+		return cmp.Or(a.value.compare(&b.value), cmp.Compare(a.is.Type().TypeName(), b.is.Type().TypeName()))
+	})
+	all := make([]ref.Val, len(keys))
+	for i := range keys {
+		all[i] = keys[i].is
+	}
+	return types.NewRefValList(whole, all)
+}
+
 // cutBySummary says that nobody knows whether a member is there.
 func cutBySummary(name string) string {
 	return name + " is missing, and may have been cut: the agent has summarised the object"
 }
 
-// adapter gives CEL integers that no int64 holds.
-type adapter struct{ types.Adapter }
+// adapter gives CEL integers that no int64 holds. That of cut has what an agent has summarised.
+type adapter struct {
+	types.Adapter
+	cut bool
+}
+
+var whole, cut = adapter{Adapter: types.DefaultTypeAdapter}, adapter{types.DefaultTypeAdapter, true}
 
 // NativeToValue is the adapter's.
 func (a adapter) NativeToValue(v any) ref.Val {
 	switch v := v.(type) {
 	case map[string]any:
-		return types.NewStringInterfaceMap(a, v)
+		m := types.NewStringInterfaceMap(a, v)
+		if a.cut {
+			return cutMap{m}
+		}
+		return m
 	case []any:
 		return types.NewDynamicList(a, v)
 	case json.Number:
@@ -144,6 +184,37 @@ func (a adapter) NativeToValue(v any) ref.Val {
 		return a.Adapter.NativeToValue(v)
 	}
 }
+
+// cutMap is a map of an object that the agent has summarised: nobody knows whether a member that is missing was there, however
+// it is asked for. The maps and lists in it are such, too.
+type cutMap struct{ traits.Mapper }
+
+// Find, Get, Contains and IsZeroValue are how CEL asks.
+func (m cutMap) Find(key ref.Val) (ref.Val, bool) {
+	v, found := m.Mapper.Find(key)
+	if !found && v == nil {
+		v = types.NewErr("%s", cutBySummary(fmt.Sprint(key.Value())))
+	}
+	return v, found
+}
+
+// Get is as Find.
+func (m cutMap) Get(key ref.Val) ref.Val {
+	v, _ := m.Find(key)
+	return v
+}
+
+// Contains is an error where Find is.
+func (m cutMap) Contains(key ref.Val) ref.Val {
+	v, found := m.Find(key)
+	if types.IsError(v) {
+		return v
+	}
+	return types.Bool(found)
+}
+
+// IsZeroValue is false: what was cut had something in it.
+func (m cutMap) IsZeroValue() bool { return false }
 
 // path leads from a variable to a member: returned, then status and phase.
 type path struct {
@@ -159,9 +230,9 @@ type rewriter struct {
 	ctx    *cel.OptimizerContext
 	ast    *ast.AST
 	paths  []path
-	calls  bool // whether there are calls for members
-	cut    bool // whether it looks at returned, of which the agent may have cut something
 	faults []expression.Fault
+	// nullable says that it looks at what is null as long as all is well.
+	nullable bool
 }
 
 func (r *rewriter) fault(id int64, format string, args ...any) {
@@ -188,6 +259,7 @@ func variable(name string) bool {
 
 // known notes a fault where a variable has no such member.
 func (r *rewriter) known(id int64, root, name string) {
+	r.nullable = r.nullable || root == propagation && name == "staleSince"
 	switch of := members[root]; {
 	case root == object && name == "status":
 		r.fault(id, "obj has no status: it is the manifest as it was sent; what clusters report is returned.status")
@@ -217,8 +289,6 @@ func (r *rewriter) number(p path) (string, bool) {
 
 func (r *rewriter) rewrite(e ast.Expr) {
 	switch e.Kind() {
-	case ast.IdentKind:
-		r.cut = r.cut || strings.TrimPrefix(e.AsIdent(), ".") == returned
 	case ast.SelectKind:
 		r.rewriteSelect(e)
 	case ast.CallKind:
@@ -243,8 +313,12 @@ func (r *rewriter) rewrite(e ast.Expr) {
 				r.fault(e.ID(), "%s is a variable already: call the one of the macro otherwise", name)
 			}
 		}
+		list := r.ast.GetType(c.IterRange().ID()).Kind() == types.ListKind
 		for _, part := range []ast.Expr{c.IterRange(), c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result()} {
 			r.rewrite(part)
+		}
+		if !list {
+			r.order(c.IterRange())
 		}
 	default: // what has no parts
 	}
@@ -255,7 +329,6 @@ func (r *rewriter) rewriteSelect(e ast.Expr) {
 	p, isPath := pathOf(e)
 	if isPath {
 		r.known(e.ID(), p.root, p.members[0])
-		r.cut = r.cut || p.root == returned
 		if number, ok := r.number(p); ok {
 			name := pathName
 			if s.IsTestOnly() {
@@ -310,7 +383,13 @@ func selected(c ast.CallExpr) (of ast.Expr, name string, ok bool) {
 	return c.Args()[0], string(literal), ok
 }
 
+// order makes of what a macro goes through a call that puts it into its order.
+func (r *rewriter) order(e ast.Expr) {
+	of := r.ctx.NewIdent(orderedCall) // with a number of its own
+	of.SetKindCase(e)
+	e.SetKindCase(r.ctx.NewCall(orderedCall, of))
+}
+
 func (r *rewriter) call(e ast.Expr, function string, of ast.Expr, name string) {
-	r.calls = true
 	e.SetKindCase(r.ctx.NewCall(function, of, r.ctx.NewLiteral(types.String(name))))
 }

@@ -117,6 +117,9 @@ func (t *Table) addWarnings(r *Result, left *budget) {
 			continue
 		}
 		of, what := t.program.expression(number), "the filter"
+		if of.nullable {
+			continue
+		}
 		if number > 0 {
 			what = fmt.Sprintf("column %q", t.program.columns[number-1])
 		}
