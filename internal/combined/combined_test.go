@@ -109,6 +109,8 @@ func TestWhichObjectsThereAre(t *testing.T) {
 		resource("apps", "Deployment", "web", `"spec":{"replicas":3},"status":{"replicas":1}`),
 		resource("example.com", "Widget", "w", `"spec":{}`),
 		resource("example.com", "Thing", "t", `"spec":{}`),
+		resource("example.com", "Node", "n", `"spec":{}`),
+		resource("rbac.authorization.k8s.io", "ClusterRole", "r", `"rules":[]`),
 		resource("apiextensions.k8s.io", "CustomResourceDefinition", "things.example.com", `"spec":{"group":"example.com","scope":"Cluster","names":{"plural":"thingies","kind":"Thing"}}`),
 		resource("batch", "Job", "hook", `"spec":{}`),
 		resource("", "Service", "pruned", `"spec":{}`),
@@ -136,8 +138,10 @@ func TestWhichObjectsThereAre(t *testing.T) {
 		`{"apiVersion":"v1","kind":"Secret","metadata":{A,"name":"s","namespace":"default"}}`,
 		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{A,"name":"things.example.com"},"spec":{"group":"example.com","names":{"kind":"Thing","plural":"thingies"},"scope":"Cluster"}}`,
 		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{A,"name":"web","namespace":"default"},"spec":{"replicas":3}}`,
+		`{"apiVersion":"example.com/v1","kind":"Node","metadata":{A,"name":"n","namespace":"default"},"spec":{}}`,
 		`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{A,"name":"t"},"spec":{}}`,
 		`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{A,"name":"w","namespace":"default"},"spec":{}}`,
+		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{A,"name":"r"},"rules":[]}`,
 	}, got)
 
 	resources := map[string]string{}
@@ -146,7 +150,7 @@ func TestWhichObjectsThereAre(t *testing.T) {
 	}
 	require.Equal(t, map[string]string{
 		"own": "kubestellar-report namespaces", "s": "default secrets", "web": "default deployments", "w": "default widgets", "t": "kubestellar-report thingies",
-		"things.example.com": "kubestellar-report customresourcedefinitions",
+		"things.example.com": "kubestellar-report customresourcedefinitions", "n": "default nodes", "r": "kubestellar-report clusterroles",
 	}, resources)
 }
 

@@ -142,7 +142,7 @@ func (g *Group) object(app string, index int, r *plan.Resource, definitions scop
 		metadata = map[string]any{"name": r.Name}
 		content["metadata"] = metadata
 	}
-	if !known.cluster && !plan.ClusterScoped(r.Kind) {
+	if !known.cluster && !plan.ClusterScoped(r.Group, r.Kind) {
 		o.Namespace = cmp.Or(r.Namespace, g.Plan.Namespace)
 		metadata["namespace"] = o.Namespace
 	} else {
@@ -184,7 +184,7 @@ type scopes map[schema.GroupKind]struct {
 
 func (s scopes) add(b *plan.Bundle) {
 	for _, r := range b.Resources {
-		if r.Kind != "CustomResourceDefinition" {
+		if r.Group != "apiextensions.k8s.io" || r.Kind != "CustomResourceDefinition" {
 			continue
 		}
 		var crd struct {

@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/drover-io/drover/internal/domain"
+import (
+	"slices"
+
+	"github.com/drover-io/drover/internal/domain"
+)
 
 // Collision is a resource that two plans put on the same cluster.
 type Collision struct {
@@ -9,17 +13,27 @@ type Collision struct {
 	Cluster       domain.ClusterName
 }
 
-// clusterScoped are the built-in kinds without a namespace.
-var clusterScoped = map[string]bool{
-	"APIService": true, "CertificateSigningRequest": true, "ClusterRole": true, "ClusterRoleBinding": true, "CSIDriver": true,
-	"CustomResourceDefinition": true, "FlowSchema": true, "Node": true, "PriorityLevelConfiguration": true,
-	"IngressClass": true, "MutatingWebhookConfiguration": true, "Namespace": true, "PersistentVolume": true,
-	"PriorityClass": true, "RuntimeClass": true, "StorageClass": true, "ValidatingAdmissionPolicy": true,
-	"ValidatingAdmissionPolicyBinding": true, "ValidatingWebhookConfiguration": true,
+// clusterScoped are the built-in kinds without a namespace, by API group. A CRD may call a kind of its own Node.
+var clusterScoped = map[string][]string{
+	"": {"ComponentStatus", "Namespace", "Node", "PersistentVolume"},
+	"admissionregistration.k8s.io": {
+		"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
+		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
+	},
+	"apiextensions.k8s.io":         {"CustomResourceDefinition"},
+	"apiregistration.k8s.io":       {"APIService"},
+	"certificates.k8s.io":          {"CertificateSigningRequest", "ClusterTrustBundle"},
+	"flowcontrol.apiserver.k8s.io": {"FlowSchema", "PriorityLevelConfiguration"},
+	"networking.k8s.io":            {"IngressClass", "IPAddress", "ServiceCIDR"},
+	"node.k8s.io":                  {"RuntimeClass"},
+	"rbac.authorization.k8s.io":    {"ClusterRole", "ClusterRoleBinding"},
+	"resource.k8s.io":              {"DeviceClass", "ResourceSlice"},
+	"scheduling.k8s.io":            {"PriorityClass"},
+	"storage.k8s.io":               {"CSIDriver", "CSINode", "StorageClass", "VolumeAttachment", "VolumeAttributesClass"},
 }
 
-// ClusterScoped says whether objects of a built-in kind have no namespace.
-func ClusterScoped(kind string) bool { return clusterScoped[kind] }
+// ClusterScoped says whether objects of a built-in kind have no namespace; false for a kind that is not built in.
+func ClusterScoped(group, kind string) bool { return slices.Contains(clusterScoped[group], kind) }
 
 // Collide finds the first resource of a that b has too, on a cluster that both go to. Versions of an API
 // group name the same resource. CRDs may be shared: every user of one has its own copy in its chart.
@@ -47,7 +61,7 @@ func Collide(a, b *Plan) (Collision, bool) {
 func place(r ResourceID, namespace string) ResourceID {
 	r.Version = ""
 	switch {
-	case clusterScoped[r.Kind]:
+	case ClusterScoped(r.Group, r.Kind):
 		r.Namespace = ""
 	case r.Namespace == "":
 		r.Namespace = namespace
