@@ -546,3 +546,15 @@ func TestBadCollectorsAreRefused(t *testing.T) {
 	_, err = api.QueryTables(t.Context(), group+"x", &service.TableQuery{Spec: domain.StatusCollectorSpec{Select: []domain.NamedExpression{{Name: "a", Def: "1"}}}})
 	require.True(t, fail.Is(err, fail.NotFound), "%v", err)
 }
+
+// TestNumbersOfObjectsKeepTheirDigits through the client, whatever their size.
+func TestNumbersOfObjectsKeepTheirDigits(t *testing.T) {
+	w, api := newReportingWorld(t)
+	inhabit(t, w)
+	const spec = `{"big":9007199254740993,"half":0.5,"huge":123456789012345678901234567890,"more":18446744073709551615,"one":1}`
+	group := deployment{name: "dig", manifests: []string{`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":` + spec + `}`}, on: []reporting{on("a", nil)}}.deploy(t, w)
+	list, err := api.Objects(t.Context(), group, nil)
+	require.NoError(t, err)
+	require.Equal(t, spec, written(t, list.Items[0]["spec"]))
+	require.Equal(t, int64(1), list.Items[0]["spec"].(map[string]any)["one"])
+}

@@ -1,6 +1,7 @@
 package combined
 
 import (
+	"encoding/json"
 	"regexp"
 	"slices"
 	"time"
@@ -183,6 +184,27 @@ type ObjectList struct {
 	Kind       string            `json:"kind"`       // List
 	Metadata   map[string]string `json:"metadata"`   // empty
 	Items      []map[string]any  `json:"items"`      // the manifests as they were sent, with namespace, without what is secret
+}
+
+// UnmarshalJSON reads a list. Numbers are as combine.Decode has them: a float64 would lose digits of large ones.
+func (l *ObjectList) UnmarshalJSON(data []byte) error {
+	var raw struct {
+		APIVersion, Kind string
+		Metadata         map[string]string
+		Items            []json.RawMessage
+	}
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return err
+	}
+	*l = ObjectList{APIVersion: raw.APIVersion, Kind: raw.Kind, Metadata: raw.Metadata, Items: make([]map[string]any, 0, len(raw.Items))}
+	for _, data := range raw.Items {
+		item, err := combine.Decode(data)
+		if err != nil {
+			return err
+		}
+		l.Items = append(l.Items, item)
+	}
+	return nil
 }
 
 // Annotations of an object in a list.
