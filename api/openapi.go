@@ -160,6 +160,9 @@ func (g schemas) operation(p endpoint, names []string) (*openapi3.Operation, err
 		if p.keeps || !p.upload {
 			content[echo.MIMEApplicationJSON] = shown(openapi3.NewMediaType().WithSchemaRef(body), example)
 		}
+		if !p.upload { // bodyOf reads it
+			content[mimeYAML] = shown(openapi3.NewMediaType().WithSchemaRef(body), example)
+		}
 		o.RequestBody = &openapi3.RequestBodyRef{Value: openapi3.NewRequestBody().WithRequired(true).WithContent(content)}
 	}
 	for code, v := range p.out {

@@ -113,6 +113,18 @@ func TestOpenAPI(t *testing.T) {
 			require.NoError(t, strict.Decode(v), name)
 		}
 	})
+	t.Run("says what is taken as YAML", func(t *testing.T) {
+		for path, item := range doc.Paths.Map() {
+			for method, o := range item.Operations() {
+				if o.RequestBody == nil {
+					continue
+				}
+				content := o.RequestBody.Value.Content
+				require.Equal(t, content["multipart/form-data"] == nil, content["application/yaml"] != nil, "%s %s", method, path)
+			}
+		}
+		require.Contains(t, doc.Paths.Value("/status-collectors").Post.RequestBody.Value.Content, "application/yaml")
+	})
 	t.Run("shows bodies, forms, parameters and refusals", func(t *testing.T) {
 		group := doc.Paths.Value("/projects/{project}/composite-apps/{compositeApp}/{compositeAppVersion}/deployment-intent-groups")
 		schema := group.Post.RequestBody.Value.Content.Get("application/json").Schema.Value
