@@ -121,7 +121,7 @@ func unreadable(err error) error {
 }
 
 // decode reads JSON into v, a pointer to a struct. Members that v does not have are accepted and
-// returned. Names match whatever their case, as EMCO's clients expect.
+// returned, but for those that v calls foreign. Names match whatever their case, as EMCO's clients expect.
 func decode(body []byte, v any) (unknown []stray, err error) {
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 {
@@ -142,6 +142,9 @@ func decode(body []byte, v any) (unknown []stray, err error) {
 		return nil, undecodable(err)
 	}
 	unknown = unknownMembers(reflect.TypeOf(v), document, "")
+	if takes, ok := v.(interface{ Foreign(path string) bool }); ok {
+		unknown = slices.DeleteFunc(unknown, func(m stray) bool { return takes.Foreign(m.path) })
+	}
 	return unknown[:min(len(unknown), maxWarnings)], nil
 }
 

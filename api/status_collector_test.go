@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,6 +54,53 @@ func TestKubeStellarsManifestsAreTaken(t *testing.T) {
 	})
 }
 
+// shownByKubectl is a manifest as `kubectl get -o yaml` shows it.
+const shownByKubectl = `apiVersion: control.kubestellar.io/v1alpha1
+kind: StatusCollector
+metadata:
+  annotations:
+    kubectl.kubernetes.io/last-applied-configuration: |
+      {"apiVersion":"control.kubestellar.io/v1alpha1","kind":"StatusCollector","metadata":{"name":"shown"}}
+  creationTimestamp: "2024-11-07T20:15:27Z"
+  finalizers: [status.kubestellar.io/collector]
+  generation: 3
+  managedFields:
+  - {apiVersion: control.kubestellar.io/v1alpha1, fieldsType: FieldsV1, fieldsV1: {"f:spec": {}}, manager: kubectl, operation: Update}
+  name: shown
+  resourceVersion: "1017"
+  uid: 4f1c1a6e-8f0c-4b43-9c3c-6d6f2b8a4b1e
+spec:
+  combinedFields:
+  - name: count
+    type: COUNT
+  limit: 10
+status:
+  conditions: []
+  observedGeneration: 3
+`
+
+// TestWhatAClusterAddsIsTakenQuietly, by all that takes a manifest, as strict as it may be; what a user has mistyped is not.
+func TestWhatAClusterAddsIsTakenQuietly(t *testing.T) {
+	w, _ := newReportingWorld(t)
+	inhabit(t, w)
+	group := deployment{name: "dig", manifests: []string{deployment3}, on: []reporting{on("a", available(3))}}.deploy(t, w)
+	quiet, yaml := map[string]string{"Warning": ""}, map[string]string{"Content-Type": "application/yaml"}
+	for i, strict := range []string{"", "?fieldValidation=Strict"} {
+		check(t, w.router, []call{
+			{name: "the fleet's", method: "PUT", url: "/v2/status-collectors/shown" + strict, body: shownByKubectl, header: yaml, status: []int{201, 200}[i], answers: quiet},
+			{name: "a query", method: "POST", url: "/v2/" + string(group) + "/combined-status/query" + strict, body: shownByKubectl, header: yaml, status: 200, answers: quiet,
+				contains: []string{`"name":"shown","columnNames":["count"],"rows":[{"columns":[{"type":"Number","float":"1"}]}]`}},
+		})
+	}
+	check(t, w.router, []call{
+		{name: "a project's", method: "POST", url: "/v2/projects/proj/status-collectors", body: shownByKubectl, header: yaml, status: 201, answers: quiet},
+		{name: "a typing error", method: "POST", url: "/v2/" + string(group) + "/combined-status/query?fieldValidation=Strict", body: shownByKubectl + "tets: {}\n", header: yaml, status: 400,
+			contains: []string{`tets: unknown field, did you mean "tests"?`}},
+		{name: "a label in the wrong place", method: "PUT", url: "/v2/status-collectors/shown?fieldValidation=Strict", header: yaml, status: 400,
+			body: strings.Replace(shownByKubectl, "  generation: 3", "  label: {a: b}", 1), contains: []string{`metadata.label: unknown field, did you mean "metadata.labels"?`}},
+	})
+}
+
 // TestAnEditCounts: observedGeneration counts the specs, not the writes.
 func TestAnEditCounts(t *testing.T) {
 	w := newWorld(t)
@@ -86,6 +134,10 @@ func TestCollectorsInUse(t *testing.T) {
 	collector := `{"metadata":{"name":"own"},"spec":{"select":[{"name":"a","def":"1"}]}}`
 	check(t, w.router, []call{
 		{name: "one of the project's that is not there", method: "POST", url: intents, body: body("i", "own"), status: 404, contains: []string{`spec.statusCollectors[1]: project status collector "own" not found`}},
+		{name: "several", method: "POST", url: intents, status: 404, contains: []string{`spec.statusCollectors[0]: status collector "a" not found`, `spec.statusCollectors[2]: project status collector "own" not found`},
+			body: `{"metadata":{"name":"i"},"spec":{"statusCollectors":["fleet/a","fleet/phases","own"]}}`},
+		{name: "several, for programs", method: "POST", url: intents, status: 404, header: map[string]string{"Accept": "application/problem+json"}, body: `{"metadata":{"name":"i"},"spec":{"statusCollectors":["fleet/a","own"]}}`,
+			contains: []string{`"errors":[{"field":"spec.statusCollectors[0]","message":"status collector \"a\" not found"},{"field":"spec.statusCollectors[1]","message":"project status collector \"own\" not found"}]`}},
 		{name: "and nothing is stored", method: "GET", url: intents, status: 200, is: "[]"},
 		{name: "one of the fleet's that is not there", method: "POST", url: intents, body: body("i", "fleet/own"), status: 404, contains: []string{`spec.statusCollectors[1]: status collector "own" not found`}},
 		{method: "POST", url: theProject + "/status-collectors", body: collector, status: 201},

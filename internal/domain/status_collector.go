@@ -2,6 +2,7 @@ package domain
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -72,6 +73,17 @@ func CollectorNamed(within Key, name string) (*Noun, Key) {
 	}
 	return ProjectCollectors, ScopeOf(within).Child(ProjectCollectors.Collection, name)
 }
+
+// added are the members that an API server of Kubernetes adds to an object, as `kubectl get -o yaml` shows them.
+var added = regexp.MustCompile(`^status$|^status\.|^metadata\.(creationTimestamp|deletionGracePeriodSeconds|deletionTimestamp|` +
+	`finalizers|generateName|generation|managedFields|ownerReferences|resourceVersion|selfLink|uid)$`)
+
+// AddedByCluster says of the path of a member that nobody knows here whether a cluster has added it to the manifest. It is taken
+// without a word, since it says nothing of the collector.
+func AddedByCluster(path string) bool { return added.MatchString(path) }
+
+// Foreign says which members that it does not know a collector takes without a word.
+func (*StatusCollector) Foreign(path string) bool { return AddedByCluster(path) }
 
 // Noun is the library's that it is of.
 func (c *StatusCollector) Noun() *Noun { return c.noun }

@@ -43,6 +43,9 @@ type TableQuery struct {
 	Together bool `json:"together,omitempty"`
 }
 
+// Foreign says which members that it does not know a query takes without a word: a manifest may be sent as a cluster shows it.
+func (*TableQuery) Foreign(path string) bool { return domain.AddedByCluster(path) }
+
 // queried is the name of a query's result.
 const queried = "query"
 

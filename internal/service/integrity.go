@@ -23,13 +23,14 @@ func validate(o domain.Object) error {
 	return p.Err()
 }
 
-// references checks that what o refers to is there, if it must be.
+// references checks that what o refers to is there, if it must be; NotFound with a field for each that is not.
 func (s *Service) references(ctx context.Context, o domain.Object) error {
 	r, ok := o.(domain.Referrer)
 	if !ok {
 		return nil
 	}
 	seen := map[domain.Key]bool{}
+	var missing []fail.Field
 	for _, ref := range r.References() {
 		if ref.Noun.Late || seen[ref.Key] {
 			continue
@@ -40,8 +41,11 @@ func (s *Service) references(ctx context.Context, o domain.Object) error {
 			return fmt.Errorf("look for %s: %w", ref.Key, err)
 		}
 		if !found {
-			return fail.New(fail.NotFound, "%s: %s not found", ref.Field, describe(ref.Noun, ref.Key))
+			missing = append(missing, fail.Field{Path: ref.Field, Message: describe(ref.Noun, ref.Key) + " not found"})
 		}
+	}
+	if missing != nil {
+		return &fail.Error{Kind: fail.NotFound, Fields: missing}
 	}
 	return nil
 }
