@@ -159,7 +159,7 @@ var layers = []layer{
 		},
 		{
 			pkg:  "render",
-			ours: "plan policy archive sandbox limits fail",
+			ours: "fields plan policy archive sandbox limits fail",
 			libs: "github.com/BurntSushi/toml github.com/Masterminds/sprig github.com/gobwas/glob " +
 				"github.com/santhosh-tekuri/jsonschema helm.sh/helm k8s.io/api k8s.io/apimachinery sigs.k8s.io/yaml",
 			world: "context",
@@ -187,7 +187,7 @@ var layers = []layer{
 		{pkg: "repair", ours: "domain"},
 		{pkg: "view", ours: "bundle readiness plan domain fail", libs: "k8s.io/apimachinery"},
 		{pkg: "placement", ours: "plan domain fail"},
-		{pkg: "match", ours: "plan domain fail", libs: "k8s.io/api k8s.io/apimachinery k8s.io/pod-security-admission"},
+		{pkg: "match", ours: "fields plan domain fail", libs: "k8s.io/api k8s.io/apimachinery k8s.io/pod-security-admission"},
 		{pkg: "convey", ours: "domain universe fail"},
 		{pkg: "network", ours: "plan domain"},
 		{pkg: "logicalcloud", ours: "plan domain fail", libs: "k8s.io/api k8s.io/apimachinery"},
@@ -200,19 +200,20 @@ var layers = []layer{
 		},
 		{
 			pkg:   "combine",
-			ours:  "expression domain fail",
+			ours:  "expression domain quantity fail",
 			libs:  "github.com/google/cel-go sigs.k8s.io/json",
 			world: "context", // which bounds what collectors of users may take
 		},
-		{pkg: "fields", ours: "plan fail", libs: "k8s.io/apimachinery k8s.io/client-go/kubernetes/scheme"}, // the schemas of built-in kinds
+		{pkg: "fields", ours: "plan quantity fail", libs: "k8s.io/apimachinery k8s.io/client-go/kubernetes/scheme"}, // the schemas of built-in kinds
 		{pkg: "plan", ours: "domain fail"},
 	}},
 	{name: "nouns", about: "what users name, with its rules", rows: []row{
 		{pkg: "stored", ours: "domain fail", world: "context"},
-		{pkg: "domain", ours: "fail"},
+		{pkg: "domain", ours: "quantity fail"},
 	}},
 	{name: "ground", about: "knows nothing of Drover", rows: []row{
 		{pkg: "policy"},
+		{pkg: "quantity"},
 		{pkg: "expression", libs: "github.com/google/cel-go", world: "context"}, // which bounds what an expression of users may take
 		{pkg: "cas", ours: "pause fail", world: "context"},
 		{pkg: "lease", ours: "fail", libs: "golang.org/x/sys", world: "context"},

@@ -5,12 +5,6 @@ import (
 	"time"
 )
 
-// Quantity reads one, and writes it as a cell has it.
-func Quantity(text string) (string, bool) {
-	n, ok := quantity(text)
-	return n.String(), ok
-}
-
 // Panicking is a program whose evaluation does.
 func Panicking() *Program { return &Program{columns: []string{"a"}, first: []*compiled{nil}} }
 

@@ -2,14 +2,11 @@ package combine_test
 
 import (
 	"encoding/json"
-	"math"
-	"math/big"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/drover-io/drover/internal/combine"
 	"github.com/drover-io/drover/internal/combine/combinetest"
@@ -100,37 +97,4 @@ func checkTable(t *testing.T, p *combine.Program, rows []*combine.Row) {
 	slices.Reverse(back)
 	require.Equal(t, there, written(t, combine.Evaluate(t.Context(), p, slices.Values(back))))
 	require.Less(t, len(there), combine.MaxResult)
-}
-
-// FuzzQuantity: what Kubernetes reads as a quantity is one, with the same value where Kubernetes is exact; nothing else is. It takes
-// "." for a zero: that is no number here.
-func FuzzQuantity(f *testing.F) {
-	for _, text := range []string{
-		"", "1", "-1.5", "+2", "1Gi", "500m", "0.1Ki", "1e3", "1E3", "1E", "1e-3", ".5", "5.", ".", "-", "1.2.3", "1 Gi", "0x10", "1_000", "1n", "1ki",
-		"99999999999999999999", "1e", "e5", "Inf", "NaN", "1Ei", "9Ei", "１", "1e+5", "--1", "1E-2", "007", "9999999E999999999999",
-	} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		got, ok := combine.Quantity(text)
-		if !strings.ContainsAny(text, "0123456789") {
-			require.False(t, ok, "Kubernetes takes %q for a zero", text)
-			return
-		}
-		if len(text) > 100 || strings.ContainsAny(strings.TrimSuffix(strings.TrimSuffix(text, "E"), "Ei"), "eE") {
-			return // exponents are bounded here; Kubernetes takes minutes for one of twelve digits
-		}
-		want, err := resource.ParseQuantity(text)
-		require.Equal(t, err == nil, ok, "%q: %v", text, err)
-		if !ok {
-			return
-		}
-		if exact, isRat := new(big.Rat).SetString(want.AsDec().String()); isRat && want.CmpInt64(math.MaxInt64) < 0 && want.CmpInt64(-math.MaxInt64) > 0 {
-			mine, isRat := new(big.Rat).SetString(got)
-			require.True(t, isRat, "%q is %q", text, got)
-			if distance := new(big.Rat).Sub(exact, mine); distance.Abs(distance).Cmp(big.NewRat(1, 1_000_000_000)) > 0 {
-				require.Equal(t, exact.RatString(), mine.RatString(), "%q", text)
-			}
-		}
-	})
 }

@@ -6,6 +6,8 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+
+	"github.com/drover-io/drover/internal/quantity"
 )
 
 // number is exact: an int64 where that holds it, else a double or a rational.
@@ -121,66 +123,14 @@ func writeDouble(f float64) string {
 	return mantissa + "e" + sign + digits
 }
 
-// maxQuantity is how long a quantity may be, and maxExponent how great its exponent: those of a double.
-const (
-	maxQuantity = 400
-	maxExponent = 400
-)
-
-// suffixes are those of Kubernetes' quantities.
-var suffixes = func() map[string]*big.Rat {
-	all := map[string]*big.Rat{}
-	thousand, kibi := big.NewRat(1000, 1), big.NewRat(1024, 1)
-	r := big.NewRat(1, 1_000_000_000)
-	for _, s := range []string{"n", "u", "m", "", "k", "M", "G", "T", "P", "E"} {
-		all[s] = r
-		r = new(big.Rat).Mul(r, thousand)
-	}
-	r = kibi
-	for _, s := range []string{"Ki", "Mi", "Gi", "Ti", "Pi", "Ei"} {
-		all[s] = r
-		r = new(big.Rat).Mul(r, kibi)
-	}
-	return all
-}()
-
-// quantity reads what Kubernetes reads as a quantity, exactly: resource.ParseQuantity rounds up to a billionth, and cuts what is
-// greater than an int64.
-func quantity(text string) (number, bool) {
-	if len(text) == 0 || len(text) > maxQuantity {
-		return number{}, false
-	}
-	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
+// ofQuantity is the number of what Kubernetes reads as a quantity.
+func ofQuantity(text string) (number, bool) {
+	if i, err := strconv.ParseInt(text, 10, 64); err == nil && len(text) <= quantity.MaxLength {
 		return integer(i), true
 	}
-	end := 0
-	for end < len(text) && (end == 0 && (text[0] == '+' || text[0] == '-') || text[end] >= '0' && text[end] <= '9' || text[end] == '.') {
-		end++
-	}
-	digits, suffix := text[:end], text[end:]
-	if strings.Count(digits, ".") > 1 || !strings.ContainsAny(digits, "0123456789") {
+	r, err := quantity.Parse(text)
+	if err != nil {
 		return number{}, false
-	}
-	times := suffixes[suffix]
-	if times == nil {
-		exponent, ok := strings.CutPrefix(suffix, "e")
-		if !ok {
-			if exponent, ok = strings.CutPrefix(suffix, "E"); !ok {
-				return number{}, false
-			}
-		}
-		e, err := strconv.Atoi(exponent)
-		if err != nil || e > maxExponent || e < -maxExponent {
-			return number{}, false
-		}
-		digits += "e" + strconv.Itoa(e)
-	}
-	r, ok := new(big.Rat).SetString(digits)
-	if !ok {
-		return number{}, false
-	}
-	if times != nil {
-		r.Mul(r, times)
 	}
 	return ofRat(r, false), true
 }

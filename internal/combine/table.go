@@ -314,7 +314,7 @@ func subject(v value) value {
 	case isNumber, isTime, isNull:
 		return v
 	case isString:
-		if n, ok := quantity(v.text); ok {
+		if n, ok := ofQuantity(v.text); ok {
 			return value{class: isNumber, number: n}
 		}
 		return value{class: isString, text: shorten(v.text)}

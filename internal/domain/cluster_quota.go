@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/quantity"
 )
 
 // ClusterQuota bounds what the namespace of a logical cloud may take on each of its clusters.
@@ -28,9 +29,6 @@ func (*ClusterQuota) Noun() *Noun { return ClusterQuotas }
 // subdomainPattern is what Kubernetes takes as the name of an object (RFC 1123 subdomain).
 var subdomainPattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
-// quantityPattern is Kubernetes' form of a quantity.
-var quantityPattern = regexp.MustCompile(`^[+-]?(\d+|\d+\.\d*|\.\d+)([eE][+-]?\d+|[numkMGTPE]|[KMGTPE]i)?$`)
-
 // Validate checks the body.
 func (o *ClusterQuota) Validate(p *fail.Problems) {
 	o.Metadata.Validate(p)
@@ -41,8 +39,8 @@ func (o *ClusterQuota) Validate(p *fail.Problems) {
 		if !isLabelKey(k) { // both are what Kubernetes calls qualified names
 			p.Add("spec["+k+"]", "is not the name of a resource such as limits.cpu or count/pods")
 		}
-		if !quantityPattern.MatchString(o.Spec[k]) {
-			p.Add("spec["+k+"]", "%q is not a quantity such as 4, 500m or 16Gi", o.Spec[k])
+		if _, err := quantity.Parse(o.Spec[k]); err != nil {
+			p.Add("spec["+k+"]", "%.40q %s", o.Spec[k], err)
 		}
 	}
 }

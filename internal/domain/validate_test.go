@@ -161,6 +161,9 @@ func TestValidate(t *testing.T) {
 			{Path: "metadata.name", Message: "must be the name of a ResourceQuota: a-z, 0-9, - and ., no - or . first or last"},
 			{Path: "spec[pods]", Message: `"many" is not a quantity such as 4, 500m or 16Gi`},
 		}},
+		"a quota that Kubernetes takes minutes for": {o: &domain.ClusterQuota{Metadata: meta("a"), Spec: map[string]string{"pods": "9999999E999999999999"}}, want: []fail.Field{
+			{Path: "spec[pods]", Message: `"9999999E999999999999" is no quantity: at most 400 characters, and an exponent of at most 400`},
+		}},
 		"quotas of every kind": {o: &domain.ClusterQuota{Metadata: meta("a"), Spec: map[string]string{"count/deployments.apps": "4", "requests.nvidia.com/gpu": "1", "services.nodeports": "0"}}},
 		"a quota of no name": {o: &domain.ClusterQuota{Metadata: meta("a"), Spec: map[string]string{"limits cpu": "4"}}, want: []fail.Field{
 			{Path: "spec[limits cpu]", Message: "is not the name of a resource such as limits.cpu or count/pods"},

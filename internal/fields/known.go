@@ -71,6 +71,9 @@ func (k *Known) Unknown(r *plan.Resource) (paths []string) {
 		}
 		paths = prune("", object, s, true, nil)
 	} else if scheme.Scheme.Recognizes(gvk) {
+		if path, _ := UnboundedIn(gvk, r.Manifest); path != "" {
+			return nil
+		}
 		_, _, err := strict.Decode(r.Manifest, nil, nil)
 		if found, ok := runtime.AsStrictDecodingError(err); ok {
 			paths = Named(found.Error())

@@ -9,11 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 	psa "k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fields"
 )
 
 // MaxTemplate bounds a template, in bytes.
@@ -63,6 +65,10 @@ func (c *compiler) template() (t template) {
 	}
 	kind, ok := c.kind(t.object)
 	if !ok || !c.metadata(t.object) {
+		return t
+	}
+	if path, err := fields.Unbounded(schema.FromAPIVersionAndKind(t.object["apiVersion"].(string), t.object["kind"].(string)), t.object); path != "" {
+		p.Add(inTemplate+"."+path, "%s", err)
 		return t
 	}
 	if t.pod, t.hasPod = podPaths[kind]; t.hasPod {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -108,6 +109,28 @@ func TestWhatATemplateDoesNotKeep(t *testing.T) {
 		require.NotContains(t, metadata, gone)
 	}
 	require.Equal(t, false, object["spec"].(map[string]any)["automountServiceAccountToken"], "no token is mounted")
+}
+
+// TestAQuantityThatKubernetesTakesMinutesFor is refused by its name, at once, of whatever kind it is.
+func TestAQuantityThatKubernetesTakesMinutesFor(t *testing.T) {
+	const limit = `"resources":{"limits":{"cpu":"9999999E999999999999"}}`
+	for path, manifest := range map[string]string{
+		"spec.containers[0].resources.limits.cpu":               `{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"name":"c","image":"i",` + limit + `}]}}`,
+		"spec.template.spec.containers[0].resources.limits.cpu": `{"apiVersion":"apps/v1","kind":"Deployment","spec":{"template":{"spec":{"containers":[{"name":"c","image":"i",` + limit + `}]}}}}`,
+		"spec.hard.pods": `{"apiVersion":"v1","kind":"ResourceQuota","spec":{"hard":{"pods":"9999999E999999999999"}}}`,
+	} {
+		r := rule(func(s *domain.WorkloadRuleSpec) { s.RuleTemplate = domain.Template(manifest) })
+		r.Parent = "" // the operator's own may have any kind
+		done := make(chan error, 1)
+		go func() { done <- match.ValidateRule(nil, r) }()
+		select {
+		case err := <-done:
+			require.Len(t, fail.FieldsOf(err), 1)
+			require.Equal(t, "spec.ruleTemplate."+path, fail.FieldsOf(err)[0].Path)
+		case <-time.After(10 * time.Second):
+			require.FailNow(t, "it is busy with the quantity", path)
+		}
+	}
 }
 
 // TestOursGoesIntoEveryTerm: the template's terms are ORed, so one without ours would be a way out.

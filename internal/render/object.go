@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/drover-io/drover/internal/fields"
 	"github.com/drover-io/drover/internal/plan"
 )
 
@@ -96,6 +97,9 @@ func flatten(data json.RawMessage, of schema.GroupVersionKind) ([]object, error)
 	o, err := single(gvk, members)
 	if err != nil {
 		return nil, err
+	}
+	if path, err := fields.UnboundedIn(gvk, data); path != "" {
+		return nil, fmt.Errorf("%s: %s: %w", &o, path, err)
 	}
 	o.manifest = data
 	return []object{o}, nil
