@@ -202,6 +202,10 @@ func TestTheClientHasEveryOperation(t *testing.T) {
 	one, err := api.Workload(ctx, tenant, "a/b")
 	require.NoError(t, err)
 	require.Equal(t, "pod", one.ResourceName)
+	for _, rule := range []domain.Object{&domain.WorkloadRule{Identity: domain.Identity{Parent: tenant}}, &domain.OperatorRule{}} {
+		_, err = api.Preview(ctx, rule, nil)
+		require.True(t, fail.Is(err, fail.Invalid), "%v", err)
+	}
 	for _, of := range []domain.Key{tenant, tenant + "/workload-rules/r1", "workload-rules/o1"} {
 		for _, err := range api.Matches(ctx, of, nil) {
 			require.NotEqual(t, fail.Internal, fail.KindOf(errOr(err)), "%s: %v", of, err)

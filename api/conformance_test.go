@@ -309,6 +309,25 @@ func walkTenancy(t *testing.T, w *world) {
 	other := pod("w/3", "c")
 	other.ResourceNamespace = "other"
 	require.NoError(t, in.Take(t.Context(), []*service.Said{{Sync: true, Put: []*domain.Workload{pod("w/1", "a"), pod("w/2", "b"), other}}}))
+	previewed, bad := `{"metadata":{"name":"NAME"},"spec":`+ruleSpec+`}`, `{"metadata":{"name":"x"},"spec":`+strings.Replace(ruleSpec, `["default"]`, `[]`, 1)+`}`
+	for _, below := range []string{theTenant, "/v2"} {
+		path := below + "/workload-rules/preview"
+		check(t, w.router, []call{
+			{method: "POST", url: path, body: strings.Replace(previewed, "NAME", "new", 1), status: 200, contains: []string{`"replaces":false`, `"workloads":3,"matched":2`, `"counts":{"Create":2}`, `"workload":"w/1"`}},
+			{method: "POST", url: path + "?workload=w%2F2", body: strings.Replace(previewed, "NAME", "new", 1), status: 200, contains: []string{`"manifest":{`, `"pod":"default/b"`}, lacks: []string{`w/1`}},
+			{method: "POST", url: path, body: bad, status: 400, contains: []string{"spec.workloadTerms[0].matchExpressions[0].values"}},
+			{method: "POST", url: path + "?limit=0", body: strings.Replace(previewed, "NAME", "new", 1), status: 400, contains: []string{"Invalid query limit"}},
+			{method: "POST", url: path, body: `{`, status: 422},
+			{method: "GET", url: below + "/workload-rules/new", status: 404},
+		})
+	}
+	check(t, w.router, []call{
+		{method: "POST", url: theTenant + "/workload-rules/preview", body: strings.Replace(previewed, "NAME", "r", 1), status: 200, contains: []string{`"replaces":true`}},
+		{method: "POST", url: "/v2/tenants/none/workload-rules/preview", body: strings.Replace(previewed, "NAME", "r", 1), status: 404, contains: []string{`tenant "none" not found`}},
+		{method: "POST", url: "/v2/workload-rules/preview?tenant=none", body: strings.Replace(previewed, "NAME", "r", 1), status: 404, contains: []string{`tenant "none" not found`}},
+		{method: "POST", url: "/v2/workload-rules/preview?tenant=No", body: strings.Replace(previewed, "NAME", "r", 1), status: 400},
+		{method: "GET", url: theTenant + "/matches", status: 200, lacks: []string{"workload-rules/new"}},
+	})
 	check(t, w.router, []call{
 		{method: "GET", url: theTenant + "/status", status: 200, contains: []string{`"connected":true`, `"workloads":3`, `"matches":{"Pending":4}`, `"due":4`}},
 		{method: "GET", url: theTenant + "/workloads?limit=1", status: 200, contains: []string{`"id":"w/1"`, `"continue":"dy8x"`}, lacks: []string{`w/2`}},

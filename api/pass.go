@@ -78,7 +78,11 @@ func (p endpoint) request(c echo.Context) (*door.Request, error) {
 		r.Parent = parent
 		return r, err
 	}
-	one := onePath(p.noun)
+	one, many := onePath(p.noun), manyPath(p.noun)
+	if !strings.HasPrefix(p.path+"/", one+"/") && strings.HasPrefix(p.path, many+"/") { // of all of them, such as a preview
+		parent, err := keyOf(c, parentOf(many))
+		return &door.Request{Verb: p.verb, Noun: p.noun, Parent: parent}, err
+	}
 	if !strings.HasPrefix(p.path+"/", one+"/") {
 		parent, err := keyOf(c, parentOf(strings.TrimSuffix(p.path, "/")))
 		r.Parent = parent

@@ -16,7 +16,16 @@ func tenancy() []endpoint {
 		return endpoint{method: http.MethodGet, path: path, verb: verb, noun: noun, summary: summary, about: about, out: map[int]any{200: out}, query: query, handle: handle}
 	}
 	const aboutMatches = "In pages: the rule, the workload, what was made for them where, and why it is not as it is wanted."
+	preview := func(noun *domain.Noun, whose string, query []parameter) endpoint {
+		return endpoint{
+			method: http.MethodPost, path: manyPath(noun) + "/preview", verb: door.Query, noun: noun, summary: "Say what a " + noun.Title + " would bring about",
+			about: "What it would make, change and delete for the workloads of " + whose + " as they are now, and where, in pages. Where there is a rule of its name, that is replaced by it. Nothing is stored; it is refused where POST and PUT would refuse it.",
+			in:    noun.New(), out: map[int]any{http.StatusOK: service.RulePreview{}}, query: query, handle: previewRule(noun),
+		}
+	}
 	return []endpoint{
+		preview(domain.WorkloadRules, "the tenant", previewQuery),
+		preview(domain.OperatorRules, "all tenants", append([]parameter{{name: "tenant", about: "only for this tenant"}}, previewQuery...)),
 		get(domain.Tenants, door.Status, onePath(domain.Tenants)+"/status", "Show where a tenant stands",
 			"Whether its cluster is connected, how many workloads and matches it has, and what was left out of what it says.", service.TenantStatus{}, nil, tenantStatus),
 		{
@@ -42,9 +51,21 @@ var (
 		{name: "held", about: "only those whose deletion is held, or is not", enum: []string{"true", "false"}},
 		limitQuery, continueQuery,
 	}
+	previewQuery       = []parameter{{name: "workload", about: "only for the workload with this id, with the whole manifest"}, limitQuery, continueQuery}
 	matchesQuery       = []parameter{{name: "workload", about: "only those of the workload with this id"}, limitQuery, continueQuery}
 	tenantMatchesQuery = append([]parameter{{name: "rule", about: "only those of the rule of this name"}}, matchesQuery...)
 )
+
+func previewRule(noun *domain.Noun) handler {
+	return func(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+		rule, _, err := receive(c, resource{noun: noun}, on.Parent)
+		if err != nil {
+			return nil, err
+		}
+		p, err := s.Preview(c.Request().Context(), rule, c.QueryParams())
+		return asJSON(http.StatusOK, p), err
+	}
+}
 
 func tenantStatus(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 	status, err := s.TenantStatus(c.Request().Context(), on.Name)

@@ -255,6 +255,25 @@ func (a *API) Workload(ctx context.Context, tenant domain.Key, id string) (*doma
 	return w, a.read(ctx, At(tenant.Child(domain.Workloads.Collection))+"/"+url.PathEscape(id), nil, w)
 }
 
+// Preview says what a workload rule would bring about, of a tenant (Identity.Parent) or the operator's: a page, as the query
+// of the API asks for it. Nothing is stored.
+func (a *API) Preview(ctx context.Context, rule domain.Object, query url.Values) (*service.RulePreview, error) {
+	data, err := json.Marshal(rule)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", rule.Noun().Title, err)
+	}
+	path := At(rule.Base().Parent.Child(rule.Noun().Collection)) + "/preview"
+	answer, err := a.call(ctx, http.MethodPost, path, query, jsonType, jsonType, bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	p := &service.RulePreview{}
+	if err := json.Unmarshal(answer.body, p); err != nil {
+		return nil, fmt.Errorf("decode answer of a preview: %w", err)
+	}
+	return p, nil
+}
+
 // Matches are those of a tenant, or of a workload rule, of a tenant or the operator's, page by page, as Workloads.
 func (a *API) Matches(ctx context.Context, of domain.Key, filter url.Values) iter.Seq2[service.Match, error] {
 	return paged(ctx, a, At(of.Child(domain.Matches.Collection)), filter, func(l *service.MatchList) ([]service.Match, string) {

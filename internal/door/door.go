@@ -25,7 +25,7 @@ const (
 	Delete   Verb = "delete"
 	Status   Verb = "status"   // of an owner
 	Watch    Verb = "watch"    // the same, or a list, as a stream
-	Query    Verb = "query"    // what somebody brings with the request, of an owner; nothing is stored
+	Query    Verb = "query"    // what somebody brings with the request: of an owner, or what it would bring about; nothing is stored
 	Explain  Verb = "explain"  // an owner
 	Download Verb = "download" // a credential
 	Report   Verb = "report"   // what runs in a cluster, as a stream

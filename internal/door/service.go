@@ -73,6 +73,8 @@ type Documents interface {
 	Bindings(ctx context.Context, group domain.Key) ([]map[string]string, error)
 	AppIntentOf(ctx context.Context, placementIntent domain.Key, app string) (*domain.AppIntent, error)
 	UserKubeconfig(ctx context.Context, reference domain.Key) ([]byte, error)
+	// Preview says what a workload rule would bring about; it is not stored.
+	Preview(ctx context.Context, rule domain.Object, parameters url.Values) (*service.RulePreview, error)
 }
 
 // Statuses says where owners stand. service.Lifecycle has it.

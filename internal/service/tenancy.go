@@ -256,11 +256,7 @@ func matchOf(m *domain.Match) Match {
 	}
 	if made := m.Made; made != nil {
 		one.Cluster = made.Cluster.String()
-		version := made.Version
-		if made.Group != "" {
-			version = made.Group + "/" + version
-		}
-		one.Object = &MatchObject{APIVersion: version, Kind: made.Kind, Namespace: made.Namespace, Name: made.Name}
+		one.Object = objectOf(made.Group, made.Version, made.Kind, made.Namespace, made.Name)
 	}
 	return one
 }

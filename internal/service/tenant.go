@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -23,6 +24,8 @@ type Matching interface {
 	Forget(ctx context.Context, tenant string) error
 	// Matches are the records of a tenant.
 	Matches(ctx context.Context, tenant string) ([]domain.Match, error)
+	// Preview says what a rule that may be stored would bring about.
+	Preview(ctx context.Context, rule *domain.WorkloadRule, parameters url.Values) (*RulePreview, error)
 }
 
 // noMatching is for a service that nobody tells of workloads.
@@ -32,6 +35,9 @@ func (noMatching) Changing(context.Context, string) error                  { ret
 func (noMatching) Changed(context.Context, string, domain.Key)             {}
 func (noMatching) Forget(context.Context, string) error                    { return nil }
 func (noMatching) Matches(context.Context, string) ([]domain.Match, error) { return nil, nil }
+func (noMatching) Preview(context.Context, *domain.WorkloadRule, url.Values) (*RulePreview, error) {
+	return &RulePreview{}, nil
+}
 
 func fillTenant(o domain.Object) { o.(*domain.Tenant).Default() }
 

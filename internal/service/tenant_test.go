@@ -3,6 +3,7 @@ package service_test
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"sync"
 	"testing"
 	"time"
@@ -41,6 +42,9 @@ func (m *told) Changed(_ context.Context, tenant string, rule domain.Key) {
 }
 func (m *told) Forget(context.Context, string) error                    { return nil }
 func (m *told) Matches(context.Context, string) ([]domain.Match, error) { return m.matches, nil }
+func (m *told) Preview(context.Context, *domain.WorkloadRule, url.Values) (*service.RulePreview, error) {
+	return &service.RulePreview{}, nil
+}
 
 // newTenants is a service with clusters c1 and c2, of which nothing is reached, and tenant t in c1.
 func newTenants(t *testing.T) (*service.Service, *told) {
