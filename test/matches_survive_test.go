@@ -2,6 +2,7 @@ package test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,8 +13,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	historypb "go.temporal.io/api/history/v1"
+	"google.golang.org/grpc/codes"
 
+	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/test/harness"
 	"github.com/drover-io/drover/workflows"
 )
@@ -59,8 +64,8 @@ func (e *tenancy) at(m moment, method string) (reached <-chan struct{}, release 
 	return there, func() { e.cluster.Harm(nil); close(over) }
 }
 
-// TestMatchesSurvive kills what settles matches, and has all of it come to its end: then what is in the cluster are the objects
-// of the records.
+// TestMatchesSurvive kills what takes in workloads and what settles matches, and has all of it come to its end: then what is in
+// the cluster are the objects of the records.
 func TestMatchesSurvive(t *testing.T) {
 	t.Parallel()
 	s := harness.NewStack(t)
@@ -78,7 +83,6 @@ func TestMatchesSurvive(t *testing.T) {
 		} {
 			reached, release := e.at(cutting, c.method)
 			c.do()
-			e.settle(ctx)
 			<-reached
 			release()
 			e.settled(ctx, c.left)
@@ -88,14 +92,11 @@ func TestMatchesSurvive(t *testing.T) {
 		ctx := within(t)
 		e := newTenancy(ctx, t, s, domain.ReportNone)
 		e.run(ctx, 1) // the namespace is there
-		e.settle(ctx)
 		e.settled(ctx, 1)
 		gate := e.cluster.Gate(http.MethodPost, 30)
 		e.run(ctx, 100)
-		e.settle(ctx)
 		harness.Until(ctx, t, "some are made", func() bool { return len(e.pods(ctx)) >= 20 })
 		e.putRule(ctx, "nginx:2")
-		e.settle(ctx)
 		gate.Open()
 		harness.Until(ctx, t, "some are made anew", func() bool {
 			for _, p := range e.pods(ctx) {
@@ -106,33 +107,21 @@ func TestMatchesSurvive(t *testing.T) {
 			return false
 		})
 		e.deleteRule(ctx)
-		e.settle(ctx)
 		e.settled(ctx, 0)
 	})
 	t.Run("a cluster that is away", func(t *testing.T) { awayCluster(t, s) })
-	t.Run("who was to start it", func(t *testing.T) {
-		ctx := within(t)
-		e := newTenancy(ctx, t, s, domain.ReportNone)
-		e.run(ctx, 1)
-		e.mark(ctx) // and it has died
-		s.API.Kill()
-		s.StartAPI()
-		e.settled(ctx, 1)
-		e.end(ctx)
-		e.mark(ctx)
-		trigger(ctx, t, s.TemporalClient(), workflows.BehindSchedule)
-		e.settled(ctx, 0)
-	})
+	t.Run("an API between storing and settling", func(t *testing.T) { killedAPI(t, s) })
+	t.Run("an API in a large sync", func(t *testing.T) { killedInSync(t, s) })
+	t.Run("rules and workloads that cross", func(t *testing.T) { crossing(t, s) })
+	t.Run("two agents", func(t *testing.T) { twoAgents(t, s) })
 	t.Run("its workflows and its servers", func(t *testing.T) {
 		ctx := within(t)
 		e := newTenancy(ctx, t, s, domain.ReportNone)
 		temporal := s.TemporalClient()
 		e.run(ctx, 1) // the namespace is there
-		e.settle(ctx)
 		e.settled(ctx, 1)
 		gate := e.cluster.Gate(http.MethodPost, 5)
 		e.run(ctx, 20)
-		e.settle(ctx)
 		id := workflows.TenantID(e.tenant.Name)
 		harness.Until(ctx, t, "some are made", func() bool { return len(e.pods(ctx)) > 1 })
 		r := &recorder{temporal: temporal}
@@ -146,7 +135,6 @@ func TestMatchesSurvive(t *testing.T) {
 
 		gate = e.cluster.Gate(http.MethodDelete, 5)
 		e.end(ctx)
-		e.settle(ctx)
 		harness.Until(ctx, t, "some are gone", func() bool { return len(e.pods(ctx)) < 20 })
 		s.Temporal.Kill()
 		s.StartTemporal()
@@ -180,7 +168,6 @@ func killedWorker(t *testing.T, s *harness.Stack) {
 			reached, release := e.at(m, c.method)
 			releases = append(releases, release)
 			c.do(e)
-			e.settle(ctx)
 			<-reached
 		}
 		s.Worker.Kill()
@@ -217,10 +204,8 @@ func awayCluster(t *testing.T, s *harness.Stack) {
 	}
 	e.cluster.Down()
 	e.run(ctx, 10)
-	e.settle(ctx)
 	waits()
 	e.end(ctx)
-	e.settle(ctx)
 	s.Restart()
 	var creates atomic.Int64
 	e.cluster.Harm(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -234,13 +219,181 @@ func awayCluster(t *testing.T, s *harness.Stack) {
 	require.Zero(t, creates.Load())
 
 	e.run(ctx, 10)
-	e.settle(ctx)
 	e.settled(ctx, 10)
 	e.cluster.Down()
 	e.end(ctx)
-	e.settle(ctx)
 	waits()
 	e.cluster.Up(t)
+	e.settled(ctx, 0)
+}
+
+// madeWithin is how long it takes at most until a match is made whose API has died, with no word from the agent.
+const madeWithin = 75 * time.Second
+
+// killedAPI kills an API after it has stored workloads, before their matches are evaluated or settled. The agent does not come
+// back.
+func killedAPI(t *testing.T, s *harness.Stack) {
+	t.Helper()
+	t.Run("evaluating", func(t *testing.T) {
+		ctx := within(t)
+		e := newTenancy(ctx, t, s, domain.ReportNone)
+		a := e.agent(ctx)
+		for i := range 500 { // one after another they are more than can be evaluated before the first is seen
+			a.update(e.workload(i))
+		}
+		harness.Until(ctx, t, "some are stored", func() bool {
+			n, _, err := e.store.CountWorkloads(ctx, e.tenant.Name)
+			require.NoError(t, err)
+			return n > 0
+		})
+		s.API.Kill()
+		killed := time.Now()
+		s.StartAPI()
+		all, _, err := e.store.WorkloadsAt(ctx, e.tenant.Name)
+		require.NoError(t, err)
+		clear(e.workloads)
+		for _, w := range all {
+			e.workloads[w.ID] = w
+		}
+		soon, cancel := context.WithDeadline(ctx, killed.Add(madeWithin))
+		defer cancel()
+		e.settled(soon, len(all))
+		t.Logf("%d workloads were stored; settled %s after the API was killed", len(all), time.Since(killed).Round(time.Millisecond))
+	})
+	t.Run("starting", func(t *testing.T) {
+		ctx := within(t)
+		e := newTenancy(ctx, t, s, domain.ReportNone)
+		s.Temporal.Kill() // so that nobody can be started
+		e.run(ctx, 1)
+		s.API.Kill()
+		killed := time.Now()
+		s.StartTemporal()
+		soon, cancel := context.WithDeadline(ctx, killed.Add(madeWithin))
+		defer cancel()
+		trigger(soon, t, s.TemporalClient(), workflows.BehindSchedule) // which comes within a minute
+		e.settled(soon, 1)
+		s.StartAPI()
+		s.Temporal.Kill()
+		e.end(ctx)
+		s.API.Kill()
+		s.StartTemporal()
+		s.StartAPI() // which starts whoever is behind
+		e.settled(ctx, 0)
+	})
+}
+
+// killedInSync kills an API while it takes a sync of 5,000, of which a part matches. The agent goes to another process.
+func killedInSync(t *testing.T, s *harness.Stack) {
+	t.Helper()
+	ctx := within(t)
+	e := newTenancy(ctx, t, s, domain.ReportNone)
+	other := s.AddAPI(t)
+	e.run(ctx, 30)
+	e.settled(ctx, 30)
+	for i := range 5000 {
+		if w := e.workload(i); i >= 40 {
+			w.ResourceNamespace = "elsewhere"
+		}
+	}
+	delete(e.workloads, "w0")
+	a := e.agent(ctx)
+	a.sync()
+	s.API.Kill()
+	require.Equal(t, codes.Unavailable, a.ends())
+	delete(e.workloads, "w1") // what it has said is not so any more
+	b := e.agentAt(ctx, other.Tenants)
+	b.sync()
+	s.StartAPI()
+	b.end()
+	e.settled(ctx, 38)
+	delete(e.workloads, "w2")
+	a = e.agent(ctx)
+	a.sync()
+	require.Eventually(t, func() bool {
+		n, _, err := e.store.CountWorkloads(ctx, e.tenant.Name)
+		return err == nil && n == len(e.workloads)
+	}, harness.Patience, time.Millisecond, "stored, and hardly evaluated")
+	s.API.Kill()
+	require.Equal(t, codes.Unavailable, a.ends())
+	b = e.agentAt(ctx, other.Tenants)
+	b.sync()
+	b.end()
+	s.StartAPI()
+	e.settled(ctx, 37)
+	e.end(ctx)
+	e.settled(ctx, 0)
+}
+
+// crossing makes rules and workloads at once, each by another process of the API: none is missed.
+func crossing(t *testing.T, s *harness.Stack) {
+	t.Helper()
+	ctx := within(t)
+	e := newTenancy(ctx, t, s, domain.ReportNone)
+	e.deleteRule(ctx)
+	other := s.AddAPI(t)
+	agents := []*tenantAgent{e.agent(ctx)}
+	apis := []*client.API{other.Client.API(), e.api}
+	const rounds = limits.TenantRules
+	for i := range rounds {
+		if i == rounds/2 { // the other way around
+			agents[0].end()
+			agents, apis[0] = append(agents, e.agentAt(ctx, other.Tenants)), apis[1]
+		}
+		w, rule := e.workload(i), e.newRule("nginx:1")
+		rule.Name = fmt.Sprint("rule-", i)
+		rule.Spec.WorkloadTerms[0].MatchExpressions[0] = domain.MatchExpression{
+			Key: "metadata.id", Operation: domain.OperationIn, Values: []string{w.ID},
+		}
+		made := make(chan error, 1)
+		go func() {
+			_, err := apis[0].Create(ctx, rule, nil)
+			made <- err
+		}()
+		agents[len(agents)-1].update(w)
+		require.NoError(t, <-made)
+	}
+	agents[1].end()
+	e.settled(ctx, rounds)
+}
+
+// twoAgents has two agents for one tenant: the first is displaced. The second is killed, and started again when it has missed 30
+// changes.
+func twoAgents(t *testing.T, s *harness.Stack) {
+	t.Helper()
+	ctx := within(t)
+	e := newTenancy(ctx, t, s, domain.ReportNone)
+	other := s.AddAPI(t)
+	e.workload(0)
+	first := e.agent(ctx)
+	first.sync()
+	e.told(ctx)
+	for i := range 40 {
+		e.workload(i)
+	}
+	second := e.agentAt(ctx, other.Tenants)
+	second.sync()
+	require.Equal(t, codes.Aborted, first.ends())
+	first.delete("w0") // it is not heard any more
+	e.settled(ctx, 40)
+	second.kill()
+	status := func() *service.TenantStatus {
+		got, err := e.api.TenantStatus(ctx, domain.KeyOf(e.tenant))
+		require.NoError(t, err)
+		return got
+	}
+	harness.Until(ctx, t, "stale", func() bool { return !status().Connected })
+	e.settled(ctx, 40)
+	for i := range 10 { // ten have ended, ten have come, ten do not match any more
+		delete(e.workloads, fmt.Sprint("w", i))
+		e.workload(40 + i)
+		e.workload(10 + i).ResourceNamespace = "elsewhere"
+	}
+	third := e.agent(ctx)
+	third.sync()
+	e.settled(ctx, 30)
+	require.True(t, status().Connected)
+	third.end()
+	e.end(ctx)
 	e.settled(ctx, 0)
 }
 

@@ -4,33 +4,31 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
-	"github.com/drover-io/drover/internal/engine"
-	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kubetest"
-	"github.com/drover-io/drover/internal/match"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/test/harness"
 )
 
-// tenancy is a tenant with a rule and the workloads of its cluster. What it does goes through the store, as the API does it.
+// tenancy is a tenant with a rule and the workloads of its cluster. It does all by REST and by the tenant's stream; the store is
+// there to look at records.
 type tenancy struct {
 	*testing.T
 	stack     *harness.Stack
+	api       *client.API
 	cluster   *harness.Cluster
 	store     *store.Store
-	engine    *engine.Engine
 	tenant    *domain.Tenant
 	rule      *domain.WorkloadRule // nil when there is none
 	workloads map[string]*domain.Workload
@@ -44,14 +42,17 @@ func newTenancy(ctx context.Context, t *testing.T, s *harness.Stack, report doma
 	c := harness.NewCluster(t, harness.ClusterNames[0])
 	registered := s.RegisterAs(ctx, c.Name, c.Kubeconfig(t), report)
 	e := &tenancy{
-		T: t, stack: s, cluster: c, store: db, engine: engine.New(s.TemporalClient()), workloads: map[string]*domain.Workload{},
+		T: t, stack: s, api: s.Client.API(), cluster: c, store: db, workloads: map[string]*domain.Workload{},
 		tenant: &domain.Tenant{
-			Metadata: domain.Metadata{Name: kubetest.Name("t")}, ContextID: fmt.Sprintf("%019d", time.Now().UnixNano()),
-			Spec: domain.TenantSpec{Cluster: registered.String(), Nodes: domain.NodesAll},
+			Metadata: domain.Metadata{Name: kubetest.Name("t")},
+			Spec:     domain.TenantSpec{Cluster: registered.String(), Nodes: domain.NodesAll},
 		},
 	}
-	e.tenant.Default()
-	require.NoError(t, db.Create(ctx, e.tenant))
+	_, err = e.api.Create(ctx, e.tenant, nil)
+	require.NoError(t, err)
+	stored, err := db.Get(ctx, domain.Tenants, domain.KeyOf(e.tenant))
+	require.NoError(t, err)
+	e.tenant = stored.(*domain.Tenant)
 	t.Cleanup(func() {
 		_ = c.Client(t).CoreV1().Namespaces().Delete(context.WithoutCancel(ctx), e.tenant.Namespace(), metav1.DeleteOptions{})
 	})
@@ -59,25 +60,21 @@ func newTenancy(ctx context.Context, t *testing.T, s *harness.Stack, report doma
 	return e
 }
 
-// putRule stores the rule with an image; its Pods are never scheduled.
+// putRule has the rule have an image; its Pods are never scheduled.
 func (e *tenancy) putRule(ctx context.Context, image string) {
 	e.Helper()
-	write := e.store.Replace
+	write := e.api.Put
 	if e.rule == nil {
-		write = e.store.Create
-		e.rule = &domain.WorkloadRule{
-			Identity: domain.Identity{Parent: domain.TenantKey(e.tenant.Name)}, Metadata: domain.Metadata{Name: "side"},
-			Spec: domain.WorkloadRuleSpec{
-				OrchestratorType: domain.Kubernetes, ResourceType: domain.KindPod, DPUSelectionPolicy: domain.AnyNode,
-				WorkloadTerms: []domain.WorkloadTerm{{MatchExpressions: []domain.MatchExpression{{
-					Key: "metadata.resourceNamespace", Operation: domain.OperationIn, Values: []string{"default"},
-				}}}},
-				WorkloadInfoInject: []domain.WorkloadInfoInject{{
-					Key: "metadata.resourceName", AsAnnotation: &domain.WorkloadInfoAsAnnotation{Name: "name"},
-				}},
-			},
-		}
+		write = e.api.Create
 	}
+	e.rule = e.newRule(image)
+	_, err := write(ctx, e.rule, nil)
+	require.NoError(e, err)
+}
+
+// newRule is a rule for the workloads in the namespace default.
+func (e *tenancy) newRule(image string) *domain.WorkloadRule {
+	e.Helper()
 	template, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "side"}, "spec": map[string]any{
 			"automountServiceAccountToken": false, "nodeSelector": map[string]any{"no": "node"},
@@ -85,65 +82,55 @@ func (e *tenancy) putRule(ctx context.Context, image string) {
 		},
 	})
 	require.NoError(e, err)
-	e.rule.Spec.RuleTemplate = template
-	require.NoError(e, write(ctx, e.rule))
+	return &domain.WorkloadRule{
+		Identity: domain.Identity{Parent: domain.TenantKey(e.tenant.Name)}, Metadata: domain.Metadata{Name: "side"},
+		Spec: domain.WorkloadRuleSpec{
+			OrchestratorType: domain.Kubernetes, ResourceType: domain.KindPod, DPUSelectionPolicy: domain.AnyNode,
+			WorkloadTerms: []domain.WorkloadTerm{{MatchExpressions: []domain.MatchExpression{{
+				Key: "metadata.resourceNamespace", Operation: domain.OperationIn, Values: []string{"default"},
+			}}}},
+			WorkloadInfoInject: []domain.WorkloadInfoInject{{
+				Key: "metadata.resourceName", AsAnnotation: &domain.WorkloadInfoAsAnnotation{Name: "name"},
+			}},
+			RuleTemplate: template,
+		},
+	}
 }
 
 func (e *tenancy) deleteRule(ctx context.Context) {
 	e.Helper()
-	require.NoError(e, e.store.Delete(ctx, domain.WorkloadRules, domain.KeyOf(e.rule), 0))
+	require.NoError(e, e.api.Delete(ctx, domain.KeyOf(e.rule)))
 	e.rule = nil
 }
 
-// run tells of n workloads that run.
+// run tells of n workloads that run, w0 and so on.
 func (e *tenancy) run(ctx context.Context, n int) {
 	e.Helper()
-	var put []*domain.Workload
 	for i := range n {
-		w := &domain.Workload{
-			Tenant: e.tenant.Name, ID: fmt.Sprint("w", i), Orchestrator: domain.Kubernetes, ResourceType: domain.KindPod,
-			ResourceNamespace: "default", ResourceName: fmt.Sprint("pod-", i),
-		}
-		e.workloads[w.ID] = w
-		put = append(put, w)
+		e.workload(i)
 	}
-	_, err := e.store.WriteWorkloads(ctx, e.tenant.Name, &domain.WorkloadWrite{Put: put})
-	require.NoError(e, err)
+	a := e.agent(ctx)
+	a.sync()
+	a.end()
+}
+
+// workload is w0, w1 and so on, which runs from then on.
+func (e *tenancy) workload(i int) *domain.Workload {
+	w := &domain.Workload{
+		Tenant: e.tenant.Name, ID: fmt.Sprint("w", i), Orchestrator: domain.Kubernetes, ResourceType: domain.KindPod,
+		ResourceNamespace: "default", ResourceName: fmt.Sprint("pod-", i),
+	}
+	e.workloads[w.ID] = w
+	return w
 }
 
 // end tells that all workloads have ended.
 func (e *tenancy) end(ctx context.Context) {
 	e.Helper()
-	_, err := e.store.WriteWorkloads(ctx, e.tenant.Name, &domain.WorkloadWrite{Delete: slices.Collect(maps.Keys(e.workloads))})
-	require.NoError(e, err)
 	clear(e.workloads)
-}
-
-// mark marks what is due by now.
-func (e *tenancy) mark(ctx context.Context) {
-	e.Helper()
-	var rules []*match.Rule
-	if e.rule != nil {
-		rules = match.CompileAll(e.tenant, []*domain.WorkloadRule{e.rule})
-		require.Len(e, rules, 1)
-	}
-	workloads := slices.Collect(maps.Values(e.workloads))
-	require.NoError(e, e.store.PutBehind(ctx, e.tenant.Name))
-	harness.Until(ctx, e, "marked", func() bool {
-		changes := match.Diff(match.Wanted(e.tenant, nil, rules, workloads), e.records(ctx), time.Now())
-		err := e.store.WriteMatches(ctx, e.tenant.Name, changes.Write, changes.Remove)
-		if !fail.Is(err, fail.Conflict) {
-			require.NoError(e, err)
-		}
-		return err == nil
-	})
-}
-
-// settle marks what is due, and starts what settles it.
-func (e *tenancy) settle(ctx context.Context) {
-	e.Helper()
-	e.mark(ctx)
-	require.NoError(e, e.engine.Settle(ctx, e.tenant.Name))
+	a := e.agent(ctx)
+	a.sync()
+	a.end()
 }
 
 func (e *tenancy) records(ctx context.Context) []domain.Match {
@@ -153,20 +140,22 @@ func (e *tenancy) records(ctx context.Context) []domain.Match {
 	return records
 }
 
-// pods are those of the tenant that are in the cluster, by name.
+// pods are those of the tenant that are in the cluster, by name, wherever they are.
 func (e *tenancy) pods(ctx context.Context) map[string]corev1.Pod {
 	e.Helper()
-	list, err := e.cluster.Client(e).CoreV1().Pods(e.tenant.Namespace()).List(ctx, metav1.ListOptions{LabelSelector: plan.DeploymentLabel})
+	list, err := e.cluster.Client(e).CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: plan.DeploymentLabel})
 	require.NoError(e, err)
 	found := map[string]corev1.Pod{}
 	for _, p := range list.Items {
-		found[p.Name] = p
+		if strings.HasPrefix(p.Labels[plan.DeploymentLabel], e.tenant.ContextID+"-") {
+			found[p.Name] = p
+		}
 	}
 	return found
 }
 
 // settled waits until nothing is due, and n objects are in the cluster as they are wanted. They are those of the records, both
-// ways.
+// ways, and the workloads that are stored are those that were told of.
 func (e *tenancy) settled(ctx context.Context, n int) map[string]corev1.Pod {
 	e.Helper()
 	var records []domain.Match
@@ -179,6 +168,7 @@ func (e *tenancy) settled(ctx context.Context, n int) map[string]corev1.Pod {
 		records = e.records(ctx)
 		return len(records) == n && !slices.ContainsFunc(records, func(m domain.Match) bool { return m.Mark != domain.MarkApplied || !m.Due.IsZero() })
 	})
+	e.told(ctx)
 	made := map[string]string{}
 	for _, r := range records {
 		require.NotNil(e, r.Made)
@@ -200,7 +190,6 @@ func TestMatches(t *testing.T) {
 	ctx, s := within(t), harness.SharedStack(t)
 	e := newTenancy(ctx, t, s, domain.ReportAgentless)
 	e.run(ctx, 2)
-	e.settle(ctx)
 	pods := e.cluster.Client(t).CoreV1().Pods(e.tenant.Namespace())
 	for name, before := range e.settled(ctx, 2) { // what a person removes is made again
 		require.NoError(t, pods.Delete(ctx, name, metav1.DeleteOptions{}))
@@ -211,11 +200,10 @@ func TestMatches(t *testing.T) {
 		e.settled(ctx, 2)
 	}
 	e.end(ctx)
-	e.settle(ctx)
 	e.settled(ctx, 0)
 
 	e.deleteRule(ctx)
-	require.NoError(t, s.Client.API().Delete(ctx, domain.KeyOf(e.tenant)))
+	require.NoError(t, e.api.Delete(ctx, domain.KeyOf(e.tenant)))
 	harness.Until(ctx, t, "the namespace is gone", func() bool {
 		_, err := e.cluster.Client(t).CoreV1().Namespaces().Get(ctx, e.tenant.Namespace(), metav1.GetOptions{})
 		return apierrors.IsNotFound(err)

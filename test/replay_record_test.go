@@ -282,16 +282,13 @@ func (r *recorder) recordMatches(ctx context.Context, t *testing.T, s *harness.S
 		}
 	}
 	e.run(ctx, 1)
-	e.settle(ctx)
 	e.settled(ctx, 1)
 	write("one", "one")
 	e.run(ctx, 60)
-	e.settle(ctx)
 	e.settled(ctx, 60)
 	write("many", "batch")
 	e.cluster.Down()
 	e.end(ctx)
-	e.settle(ctx)
 	harness.Until(ctx, t, "waits for the cluster", func() bool {
 		return slices.ContainsFunc(r.history(ctx, t, id).GetEvents(), isAwaiting)
 	})

@@ -254,6 +254,26 @@ func (s *Stack) AddWorker() *Process {
 	return Start(s.t, "another worker", "ready", s.Env(), built.Binary(s.t, "drover"), "worker", "--metrics-listen", freeport.Address())
 }
 
+// Replica is one more process of the API.
+type Replica struct {
+	*Process
+	Client  *client.Client
+	Tenants string // the address of its services for tenants
+}
+
+// AddAPI starts one more API, which ends with the test.
+func (s *Stack) AddAPI(t testing.TB) *Replica {
+	t.Helper()
+	listen, tenants := freeport.Address(), freeport.Address()
+	env := append(s.Env(), "DROVER_LISTEN="+listen, "DROVER_GRPC_LISTEN="+freeport.Address(), "DROVER_TENANT_LISTEN="+tenants)
+	r := &Replica{
+		Process: Start(t, "another api", "ready", env, built.Binary(t, "drover"), "api"),
+		Client:  client.New("http://" + listen + "/v2"), Tenants: tenants,
+	}
+	t.Cleanup(r.Client.Close)
+	return r
+}
+
 // Env is the configuration of API and worker.
 func (s *Stack) Env() []string {
 	database := s.DatabaseURI()
