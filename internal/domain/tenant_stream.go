@@ -30,6 +30,9 @@ type Stream struct {
 	Begun int64
 	// LeftOut is TenantStream.LeftOutCount of the one before, which stands until this one says otherwise.
 	LeftOut int
+	// Unsettled says that the one before was not settled: what follows from what it said may not be stored, and nobody but this
+	// one sees to that.
+	Unsettled bool
 }
 
 // WorkloadWrite is what a stream says of a tenant's workloads, to be stored all at once.

@@ -3,6 +3,7 @@ package service
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -42,7 +43,8 @@ func errDisplaced(tenant string) error {
 // standsEvery is how often a stream looks whether it is the last one of its tenant still, when it says nothing.
 const standsEvery = 5 * time.Second
 
-// Begin begins a stream of a tenant, and displaces the one that there is. Precondition when there is no such tenant.
+// Begin begins a stream of a tenant, and displaces the one that there is. What follows from what that has said is seen to first:
+// its process may have died before, and what this stream says again is no difference. Precondition when there is no such tenant.
 func (m *Matcher) Begin(ctx context.Context, tenant string) (*Intake, error) {
 	if _, err := m.store.Get(ctx, domain.Tenants, domain.TenantKey(tenant)); err != nil {
 		if fail.Is(err, fail.NotFound) {
@@ -69,7 +71,21 @@ func (m *Matcher) Begin(ctx context.Context, tenant string) (*Intake, error) {
 	}
 	m.count(tenant, func(c *TenantCounts) { c.Streams++ })
 	m.work.Go(in.stand)
+	if stream.Unsettled {
+		if err := in.inherit(ctx); err != nil {
+			return nil, errors.Join(err, in.End(ctx))
+		}
+	}
 	return in, nil
+}
+
+// inherit sees to what the stream before has said.
+func (in *Intake) inherit(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Answer)
+	defer cancel()
+	err := in.matcher.look(ctx, in.stream.Tenant, scope{})
+	in.broken = err != nil
+	return err
 }
 
 // Context ends when the stream is displaced, or has ended. Its cause is what it ends with.

@@ -377,6 +377,23 @@ func TestWhatADeadProcessHasLeft(t *testing.T) {
 	require.Empty(t, unfinished)
 }
 
+// TestAnAgentThatGoesToAnotherProcess: the first one has died when a sync was stored, and before its matches were. The agent says
+// the same to another one, for which that is no difference.
+func TestAnAgentThatGoesToAnotherProcess(t *testing.T) {
+	w := newTenancy(t, 2)
+	dead, other := w.replicas[0], w.replicas[1]
+	require.NoError(t, dead.make(t.Context(), rule("r", "yes")))
+	require.NoError(t, dead.store.Pulse(t.Context(), "replica-0", w.clock.Now()))
+	stream, err := dead.store.BeginStream(t.Context(), "t", "replica-0")
+	require.NoError(t, err)
+	one := labelled("a", "yes")
+	one.Tenant = "t"
+	_, err = dead.store.WriteWorkloads(t.Context(), "t", &domain.WorkloadWrite{Begun: stream.Begun, Put: []*domain.Workload{one}})
+	require.NoError(t, err)
+	w.take(w.begin(other), syncs(labelled("a", "yes")))
+	require.Equal(t, []string{"r/a"}, w.wanted())
+}
+
 // TestARuleHasSoManyMatches, and when one goes another one takes its place.
 func TestARuleHasSoManyMatches(t *testing.T) {
 	w := newTenancy(t, 1)

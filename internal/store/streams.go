@@ -43,8 +43,8 @@ func (s *Store) BeginStream(ctx context.Context, tenant, process string) (*domai
 		if err := s.replaceStream(ctx, &next, last.Token, first); err != nil {
 			return err
 		}
-		begun.LeftOut = last.LeftOutCount
-		if first || last.Settled {
+		begun.LeftOut, begun.Unsettled = last.LeftOutCount, !first && !last.Settled
+		if !begun.Unsettled {
 			return nil
 		}
 		return s.workloads.change(ctx, tenant, func(b *book) ([]put, bool, error) {
