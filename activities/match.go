@@ -274,6 +274,7 @@ type one struct {
 	domain.Match
 	step     match.Step
 	resource *match.Resource
+	before   domain.Match // as it was read
 }
 
 // round takes each of the matches one step further.
@@ -360,7 +361,7 @@ func (s *settling) load(ctx context.Context, tenant string, due []domain.Match) 
 // decide says what is to be done, and what is to be written before that.
 func (s *settling) decide(due []domain.Match) (work []one, write, remove []domain.Match) {
 	for _, m := range due {
-		o := one{Match: m}
+		o := one{Match: m, before: m}
 		changed := s.want(&o)
 		switch o.step = match.Next(&o.Match); o.step {
 		case match.Forget:
@@ -449,8 +450,9 @@ func (s *settling) end(ctx context.Context, ends []*domain.Match) error {
 // act does the step, and returns the record as it is to be then; nil when nobody knows what came of it.
 func (s *settling) act(ctx context.Context, o *one) *domain.Match {
 	cluster, err := s.Work.clusters.Get(ctx, o.Made.Cluster)
-	if err != nil {
-		return s.failed(ctx, o, err)
+	if err != nil { // that is no word on the object
+		s.gone(ctx, o, err)
+		return nil
 	}
 	var end domain.Match
 	switch o.step {
@@ -470,28 +472,54 @@ func (s *settling) act(ctx context.Context, o *one) *domain.Match {
 
 // failed takes an error of the cluster: its word on the object, or that it cannot be asked now.
 func (s *settling) failed(ctx context.Context, o *one, err error) *domain.Match {
-	switch {
-	case ctx.Err() != nil || errors.Is(err, lease.ErrLost) || errors.Is(err, kube.ErrReplaced):
-		return nil
-	case fail.KindOf(err).Retryable() && !kube.IsAnswer(err):
-		s.Work.outages.gone(activity.GetLogger(ctx), "matches", o.Made.Cluster, err)
-		s.away.Store(true)
-		return nil
-	}
 	end, why := o.Match, fail.TextOf(err)
 	switch {
+	case ctx.Err() != nil || errors.Is(err, lease.ErrLost):
+		return nil
+	case errors.Is(err, kube.ErrReplaced), errors.Is(err, errTooLate):
+		return nil
+	case fail.KindOf(err).Retryable() && !kube.IsAnswer(err):
+		if o.step == match.Create {
+			end = match.Unanswered(end, s.Now())
+		}
+		if fail.Is(err, fail.Timeout) && s.answers(ctx, o) { // a webhook, say, does not
+			end = match.Later(end, why, s.Now())
+			break
+		}
+		s.gone(ctx, o, err)
+		if o.step != match.Create {
+			return nil
+		}
 	case fail.KindOf(err).Retryable():
 		end = match.Later(end, why, s.Now())
 	case o.step == match.Withdraw:
 		end = match.Stuck(end, why, s.Now())
-	default:
-		end = match.Refused(end, why)
+	default: // create knows when nothing is there
+		end = match.Unclear(end, why)
 	}
 	return &end
 }
 
+// answers says whether the cluster answers something else.
+func (s *settling) answers(ctx context.Context, o *one) bool {
+	cluster, err := s.Work.clusters.Get(ctx, o.Made.Cluster)
+	return err == nil && cluster.Ping(ctx) == nil
+}
+
+// gone notes that the cluster cannot be asked.
+func (s *settling) gone(ctx context.Context, o *one, err error) {
+	s.Work.outages.gone(activity.GetLogger(ctx), "matches", o.Made.Cluster, err)
+	s.away.Store(true)
+}
+
+// errTooLate says that the record of a create is too old for it to be sent: it is written anew.
+var errTooLate = errors.New("the create was to be sent earlier")
+
 // create makes the object. One that is there already is looked at.
 func (s *settling) create(ctx context.Context, cluster *kube.Cluster, o *one) (domain.Match, error) {
+	if s.Now().Sub(o.Made.Sent) > match.SendWithin {
+		return domain.Match{}, errTooLate
+	}
 	uid, err := cluster.Create(ctx, o.resource.ID, o.resource.Manifest)
 	if errors.Is(err, kube.ErrNoNamespace) {
 		if err = s.makeNamespace(ctx, cluster, o.resource.ID.Namespace); err == nil {
@@ -509,7 +537,10 @@ func (s *settling) create(ctx context.Context, cluster *kube.Cluster, o *one) (d
 		} else if found != nil && found.Deployment == o.resource.Label {
 			return s.look(ctx, cluster, o)
 		}
-		return domain.Match{}, err
+		if !match.Arriving(&o.before, s.Now()).IsZero() {
+			return match.Later(o.Match, fail.TextOf(err), s.Now()), nil
+		}
+		return match.Refused(o.Match, fail.TextOf(err)), nil
 	case err != nil:
 		return domain.Match{}, err
 	default:
@@ -523,12 +554,12 @@ func (s *settling) look(ctx context.Context, cluster *kube.Cluster, o *one) (dom
 	switch {
 	case err != nil:
 		return domain.Match{}, err
-	case found == nil && o.Made.UID == "": // it never came to be, as far as is known
-		return match.Unsent(o.Match), nil
+	case found == nil && o.Made.UID == "": // it was there a moment ago
+		return o.Match, nil
 	case found == nil:
 		return match.Gone(o.Match, "it was gone from the cluster", s.Now()), nil
 	case found.Deployment != o.resource.Label:
-		return match.Taken(o.Match), nil
+		return match.Taken(o.Match, s.Now()), nil
 	case found.Leaving:
 		return match.Waiting(o.Match, "it is being deleted by somebody else, and is made again then", s.Now()), nil
 	case found.Evicted:

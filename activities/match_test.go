@@ -40,6 +40,7 @@ type matches struct {
 	rule       *domain.WorkloadRule
 	workloads  map[string]*domain.Workload
 	kubeconfig []byte
+	digest     domain.Digest
 	now        time.Time
 	context    context.Context // of activities
 }
@@ -54,8 +55,9 @@ func newMatches(t *testing.T) *matches {
 	s := storetest.Open(t, store.Config{})
 	m := &matches{T: t, store: s, now: time.Now(), workloads: map[string]*domain.Workload{}, context: t.Context(), kubeconfig: kubetest.Kubeconfig(t)}
 	m.client = kubetest.Dynamic(t, m.kubeconfig)
-	clusters, err := kube.NewClusters(kubetest.Patient(kube.Config{}), func(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
-		return m.kubeconfig, "digest", nil
+	fresh := kubetest.Patient(kube.Config{Fresh: 1})
+	clusters, err := kube.NewClusters(fresh, func(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
+		return m.kubeconfig, m.digest, nil
 	})
 	require.NoError(t, err)
 	t.Cleanup(clusters.Close)
@@ -86,6 +88,11 @@ func newMatches(t *testing.T) *matches {
 	m.image("nginx:1")
 	require.NoError(t, s.Create(t.Context(), m.rule))
 	return m
+}
+
+// register has the cluster registered with another kubeconfig.
+func (m *matches) register(kubeconfig []byte) {
+	m.kubeconfig, m.digest = kubeconfig, m.digest+"x"
 }
 
 // image is the rule's. What the rule says is stored by save.
@@ -288,7 +295,7 @@ func TestAnObjectOfSomebodyElseIsLeftAlone(t *testing.T) {
 	require.Nil(t, r.Made)
 	require.Equal(t, domain.MarkRefused, r.Mark)
 	require.Contains(t, r.Reason, "NameConflict")
-	require.Zero(t, r.Due)
+	require.Equal(t, m.now.Add(5*time.Minute).UnixMilli(), r.Next.UnixMilli(), "it may be put right in the cluster")
 	m.end("w1")
 	m.evaluate()
 	m.mustSettle()
@@ -297,6 +304,78 @@ func TestAnObjectOfSomebodyElseIsLeftAlone(t *testing.T) {
 	require.Len(t, left, 1)
 	require.Equal(t, theirs.GetUID(), left[0].UID)
 	require.Equal(t, theirs.GetResourceVersion(), left[0].ResourceVersion)
+
+	m.run("w1", nil)
+	m.evaluate()
+	m.now = m.mustSettle().Next
+	require.NoError(t, m.client.Resource(pods).Namespace(m.tenant.Namespace()).Delete(t.Context(), name, metav1.DeleteOptions{}))
+	m.mustSettle()
+	m.agrees(1)
+}
+
+// TestAnObjectThatIsNotToBeLookedAt is in the cluster as ever: that the cluster refuses to show it does not end its record.
+func TestAnObjectThatIsNotToBeLookedAt(t *testing.T) {
+	m := newMatches(t)
+	m.run("w1", nil)
+	m.evaluate()
+	m.mustSettle()
+	m.agrees(1)
+	there := m.kubeconfig
+	user := kubetest.Name("nobody")
+	m.register(kubetest.As(t, there, user))
+	m.run("w1", map[string]string{"app": "other"})
+	m.evaluate()
+	m.mustSettle()
+	r := m.record()
+	require.Equal(t, domain.MarkUndeleted, r.Mark)
+	require.Contains(t, r.Reason, user)
+	require.NotNil(t, r.Made)
+	m.register(there)
+	m.end("w1")
+	m.evaluate()
+	m.mustSettle()
+	m.agrees(0)
+	require.Empty(t, m.records())
+}
+
+// TestACreateThatIsRefusedWhileAnotherMayBeOnItsWay: the answer is not about that one.
+func TestACreateThatIsRefusedWhileAnotherMayBeOnItsWay(t *testing.T) {
+	m := newMatches(t)
+	m.image("") // clusters want one
+	require.NoError(t, m.store.Replace(t.Context(), m.rule))
+	m.run("w1", nil)
+	m.evaluate()
+	rules := match.CompileAll(m.tenant, []*domain.WorkloadRule{m.rule})
+	r, _ := rules[0].Resource(m.tenant, nil, m.workloads["w1"])
+	require.NoError(t, m.store.WriteMatches(t.Context(), m.tenant.Name, []domain.Match{match.Sending(m.record(), r, m.now)}, nil))
+	out := m.mustSettle()
+	require.NotNil(t, m.record().Made)
+	require.True(t, out.Next.After(m.now))
+	m.now = m.now.Add(time.Minute)
+	m.mustSettle()
+	require.Nil(t, m.record().Made)
+	require.Equal(t, domain.MarkRefused, m.record().Mark)
+}
+
+// TestACreateIsSentSoonOrNotAtAll: whoever withdraws it waits no longer than it may be on its way. Here the worker is slow between
+// the record and the request.
+func TestACreateIsSentSoonOrNotAtAll(t *testing.T) {
+	m := newMatches(t)
+	m.run("w1", nil)
+	m.evaluate()
+	writes := 0
+	m.match.Store = frozenStore{m.store, func() {
+		if writes++; writes == 1 {
+			m.now = m.now.Add(match.SendWithin + time.Second)
+		}
+		if writes == 2 { // it is written anew
+			require.Empty(t, m.pods())
+			require.True(t, m.record().Made.Sent.Equal(m.now.Truncate(time.Millisecond)))
+		}
+	}}
+	m.mustSettle()
+	require.Greater(t, writes, 2)
+	m.agrees(1)
 }
 
 // TestAMatchWhoseWorkerDies goes on from each state in which a worker that dies can leave a match.

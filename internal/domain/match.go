@@ -60,8 +60,10 @@ type Made struct {
 	// Spec and Annotations are the hashes with which it was sent, see Wanted.
 	Spec        string `bson:"spec"`
 	Annotations string `bson:"annotations"`
-	// Sent is when the create was sent.
+	// Sent is when it was written that the create is about to be sent. Over is when a create without an answer had ended as far
+	// as its sender knows, zero when nobody has said so: the cluster may have it even so.
 	Sent time.Time `bson:"sent,omitempty"`
+	Over time.Time `bson:"over,omitempty"`
 }
 
 // ID is the record's _id: the matches of a tenant share the prefix "<tenant>/".

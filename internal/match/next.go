@@ -13,9 +13,9 @@ import (
 // return a record says what is to be stored; the one that comes before a request is stored before that is sent.
 //
 //	Next → Rest, or Forget the record
-//	     → Look at what is there: nothing → Gone; ours → Kept, or annotated; somebody else's → Taken
-//	     → Send (stored), create → Settled, Taken, Refused, or Later
-//	     → Withdraw (stored), delete → Withdrawn, Later, or Stuck
+//	     → Look at what is there: nothing → Gone; ours → Settled; somebody else's → Taken; it does not let us → Unclear
+//	     → Sending (stored), create → Settled, Taken, Refused, Later, or Unanswered
+//	     → Withdrawing (stored), delete → Withdrawn, Later, or Stuck
 
 // Step is what is to be done next for a record.
 type Step int
@@ -24,7 +24,7 @@ type Step int
 const (
 	Forget   Step = iota // nothing is wanted, and nothing is there: the record goes
 	Rest                 // nothing can be made now
-	Create               // nothing is there by our doing: it is to be made
+	Create               // nothing is there by our doing as far as is known: it is to be made
 	Look                 // it may be there as it is wanted
 	Withdraw             // what was made is to be deleted, for good or because another one is wanted
 )
@@ -40,6 +40,8 @@ func Next(m *domain.Match) Step {
 		return Create
 	case m.Mark.ToDelete(), !stays(m):
 		return Withdraw
+	case m.Mark == domain.MarkSent && m.Made.UID == "": // that it is not there would not say that it does not come
+		return Create
 	default:
 		return Look
 	}
@@ -54,7 +56,11 @@ const (
 	longestWait = 30 * time.Second
 	// lives is how long an object has to have been there for the waits to begin anew when it is gone.
 	lives = 10 * time.Minute
-	// arrives is how long a create whose answer nobody got may be on its way.
+	// SendWithin is how long after it was written that a create is about to be sent it is sent at the latest, and lasts how long
+	// the request may take then.
+	SendWithin = 2 * time.Second
+	lasts      = 15 * time.Second
+	// arrives is how long a create that nobody waits for any more may be on its way.
 	arrives = 3 * time.Second
 )
 
@@ -79,9 +85,11 @@ func Sending(m domain.Match, r *Resource, now time.Time) domain.Match {
 	return m
 }
 
-// Unsent is the record when what was sent, without an answer, is not there: it is sent again at once.
-func Unsent(m domain.Match) domain.Match {
-	m.Made, m.Mark = nil, domain.MarkPending
+// Unanswered is the record when a create has ended without an answer.
+func Unanswered(m domain.Match, now time.Time) domain.Match {
+	made := *m.Made
+	made.Over = now
+	m.Made = &made
 	return m
 }
 
@@ -176,14 +184,24 @@ func Rested(m domain.Match) domain.Match {
 	return m
 }
 
-// Taken is the record when somebody else has an object of the name.
-func Taken(m domain.Match) domain.Match {
-	return Refused(m, "NameConflict: the cluster has an object of this name that was not made for the match; it is left alone")
+// Taken is the record when somebody else has an object of the name. That may be put right in the cluster, where nobody tells us:
+// it is tried again.
+func Taken(m domain.Match, now time.Time) domain.Match {
+	due := m.Due
+	m = Refused(m, "NameConflict: the cluster has an object of this name that was not made for the match; it is left alone")
+	m.Due, m.Next = due, now.Add(longestAgain)
+	return m
 }
 
 // Refused is the record when the cluster has refused what is wanted, and has nothing of it.
 func Refused(m domain.Match, why string) domain.Match {
 	m.Made, m.Mark, m.Reason, m.Due, m.Next = nil, domain.MarkRefused, why, time.Time{}, time.Time{}
+	return m
+}
+
+// Unclear is the record when the cluster has refused what is wanted, and what was made before may be there still.
+func Unclear(m domain.Match, why string) domain.Match {
+	m.Mark, m.Reason, m.Due, m.Next = domain.MarkUndeleted, why, time.Time{}, time.Time{}
 	return m
 }
 
@@ -217,7 +235,11 @@ func Arriving(m *domain.Match, now time.Time) (until time.Time) {
 	if m.Made == nil || m.Made.UID != "" || m.Made.Sent.IsZero() {
 		return time.Time{}
 	}
-	if until = m.Made.Sent.Add(arrives); !now.Before(until) {
+	until = m.Made.Sent.Add(SendWithin + lasts + arrives)
+	if !m.Made.Over.IsZero() {
+		until = m.Made.Over.Add(arrives)
+	}
+	if !now.Before(until) {
 		return time.Time{}
 	}
 	return until

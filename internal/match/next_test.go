@@ -33,7 +33,9 @@ func TestNext(t *testing.T) {
 		"nothing is wanted and nothing is there": {domain.Match{Mark: domain.MarkPending}, match.Forget},
 		"it cannot be made yet":                  {domain.Match{Mark: domain.MarkPending, Wanted: waiting}, match.Rest},
 		"it is to be made":                       {domain.Match{Mark: domain.MarkPending, Wanted: wanted}, match.Create},
-		"it may have been sent":                  {domain.Match{Mark: domain.MarkSent, Wanted: wanted, Made: sentTo(nil)}, match.Look},
+		"it was sent, and is there":              {domain.Match{Mark: domain.MarkSent, Wanted: wanted, Made: sentTo(nil)}, match.Look},
+		"it may have been sent":                  {domain.Match{Mark: domain.MarkSent, Wanted: wanted, Made: sentTo(func(m *domain.Made) { m.UID = "" })}, match.Create},
+		"it may not be looked at any more":       {match.Unclear(domain.Match{Mark: domain.MarkApplied, Made: sentTo(nil)}, "no"), match.Withdraw},
 		"it has other annotations":               {domain.Match{Mark: domain.MarkOutdated, Wanted: wanted, Made: sentTo(func(m *domain.Made) { m.Annotations = "b" })}, match.Look},
 		"it may be gone":                         {domain.Match{Mark: domain.MarkApplied, Wanted: wanted, Made: sentTo(nil)}, match.Look},
 		"nothing is wanted any more":             {domain.Match{Mark: domain.MarkDoomed, Made: sentTo(nil)}, match.Withdraw},
@@ -73,11 +75,15 @@ func TestWhatIsEvictedIsMadeAgainAfterAWait(t *testing.T) {
 	require.Equal(t, match.Create, match.Next(&m))
 }
 
-// TestArriving: a create whose answer nobody got may be on its way for some seconds.
+// TestArriving: a create whose answer nobody got may be on its way: for some seconds after its sender has given up, and where the
+// sender may have died for as long as it may have taken.
 func TestArriving(t *testing.T) {
 	m := domain.Match{Mark: domain.MarkDeleting, Made: sentTo(func(m *domain.Made) { m.UID = "" })}
-	require.Equal(t, noon.Add(3*time.Second), match.Arriving(&m, noon.Add(time.Second)))
-	require.Zero(t, match.Arriving(&m, noon.Add(3*time.Second)))
+	require.Equal(t, noon.Add(20*time.Second), match.Arriving(&m, noon.Add(time.Second)))
+	require.Zero(t, match.Arriving(&m, noon.Add(20*time.Second)))
+	m = match.Unanswered(m, noon.Add(5*time.Second)) // whoever sent it has given up
+	require.Equal(t, noon.Add(8*time.Second), match.Arriving(&m, noon.Add(6*time.Second)))
+	require.Zero(t, match.Arriving(&m, noon.Add(8*time.Second)))
 	m.Made.UID = "1" // it has arrived
 	require.Zero(t, match.Arriving(&m, noon))
 }
