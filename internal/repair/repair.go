@@ -106,14 +106,22 @@ func Told(earlier domain.Instance, successor *domain.Instance) bool {
 	return told.Owner == earlier.Owner && told.Status == earlier.Status
 }
 
-// Shown is the status of a context as users are to see it, also while its record has not been told yet that another context
-// has taken over. Recorded is the status that the record has; halfway says whether the owner is in the middle of a migrate.
-func Shown(recorded domain.ContextStatus, h *domain.History, contextID string, halfway bool) domain.ContextStatus {
-	left := contextID != h.ContextID() || h.Last().By != "" && !halfway
-	if left && !recorded.Over() {
-		return domain.ContextUpdated
+// Left says whether another context has taken over from one of an owner's contexts; halfway says whether the owner is in the
+// middle of a migrate, which does not count.
+func Left(h *domain.History, contextID string, halfway bool) bool {
+	return contextID != h.ContextID() || h.Last().By != "" && !halfway
+}
+
+// Shown is the status of a context that was left (Left) as users are to see it while its record has not been told yet: what it
+// will be once the record is. The successor is nil when it has no record.
+func Shown(left domain.Instance, successor *domain.Instance) domain.ContextStatus {
+	if successor != nil {
+		left.PassOn(successor)
 	}
-	return recorded
+	if left.Status.Over() {
+		return left.Status
+	}
+	return domain.ContextUpdated
 }
 
 // Write is one of the things to be written. They are written in their order, owners from the revision that was read.

@@ -102,23 +102,48 @@ func TestPassedOn(t *testing.T) {
 	require.True(t, repair.Told(domain.Instance{ContextID: "1", Owner: "o", Status: domain.ContextUpdated}, next))
 }
 
-func TestShown(t *testing.T) {
+func TestLeft(t *testing.T) {
 	updated := history("Instantiated 1", "Updated 1 by 2", "Instantiated 2")
 	given := history("Instantiated 1", "Updated 1 by 2")
 	for name, c := range map[string]struct {
-		recorded domain.ContextStatus
-		history  *domain.History
-		id       string
-		halfway  bool
-		want     domain.ContextStatus
+		history *domain.History
+		id      string
+		halfway bool
+		want    bool
 	}{
-		"the last one":                      {domain.ContextInstantiated, updated, "2", false, domain.ContextInstantiated},
-		"an earlier one":                    {domain.ContextInstantiated, updated, "1", false, domain.ContextUpdated},
-		"an earlier one that is terminated": {domain.ContextTerminated, updated, "1", false, domain.ContextTerminated},
-		"one that was given away":           {domain.ContextInstantiated, given, "1", false, domain.ContextUpdated},
-		"one that is taken back":            {domain.ContextInstantiated, given, "1", true, domain.ContextInstantiated},
+		"the last one":           {updated, "2", false, false},
+		"an earlier one":         {updated, "1", false, true},
+		"one that was given":     {given, "1", false, true},
+		"one that is taken back": {given, "1", true, false},
 	} {
-		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, repair.Shown(c.recorded, c.history, c.id, c.halfway)) })
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, repair.Left(c.history, c.id, c.halfway)) })
+	}
+}
+
+// TestShown: what is shown of one that was left is what its record will say.
+func TestShown(t *testing.T) {
+	failed := domain.Instance{ContextID: "1", Status: domain.ContextTerminateFailed}
+	for name, c := range map[string]struct {
+		left      domain.Instance
+		successor *domain.Instance
+		want      domain.ContextStatus
+	}{
+		"updated": {
+			domain.Instance{ContextID: "1", Status: domain.ContextInstantiated}, &domain.Instance{ContextID: "2", From: "1", Label: "1"}, domain.ContextUpdated,
+		},
+		"what a terminate left is taken over": {failed, &domain.Instance{ContextID: "2", From: "1", Label: "1"}, domain.ContextUpdated},
+		"its label is given up":               {failed, &domain.Instance{ContextID: "2", From: "1"}, domain.ContextTerminated},
+		"an earlier one":                      {failed, &domain.Instance{ContextID: "3", From: "2", Label: "1"}, domain.ContextUpdated},
+		"the successor's record is gone":      {failed, nil, domain.ContextUpdated},
+		"terminated":                          {domain.Instance{ContextID: "1", Status: domain.ContextTerminated}, &domain.Instance{ContextID: "2"}, domain.ContextTerminated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.want, repair.Shown(c.left, c.successor))
+			if c.successor != nil && c.successor.From == "1" {
+				c.left.PassOn(c.successor)
+				require.Equal(t, c.want, c.left.Status)
+			}
+		})
 	}
 }
 

@@ -114,10 +114,16 @@ func (l *Lifecycle) shown(ctx context.Context, owner domain.Owner, i *domain.Ins
 		return stands, err
 	}
 	h, err := l.halfMigrated(ctx, owner)
-	if err != nil {
+	if err != nil || !repair.Left(owner.Track(), i.ContextID, h != nil) {
+		return stands, err
+	}
+	successor, err := l.records.Instance(ctx, repair.Successor(owner.Track()))
+	if err != nil && !fail.Is(err, fail.NotFound) {
 		return "", err
 	}
-	return repair.Shown(stands, owner.Track(), i.ContextID, h != nil), nil
+	left := *i
+	left.Status = stands
+	return repair.Shown(left, successor), nil
 }
 
 // passOn writes what follows when an owner's context has taken over from another one, or another owner's from its own.

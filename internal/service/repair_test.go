@@ -299,6 +299,21 @@ func TestMigrateOfWhichTheRecordsDoNotKnow(t *testing.T) {
 	}
 }
 
+// TestWhatIsShownIsWhatWillBeWritten: an instantiate after a terminate that failed takes over what that left, or gives its label up.
+// The record of the one before learns of it last.
+func TestWhatIsShownIsWhatWillBeWritten(t *testing.T) {
+	for label, want := range map[string]domain.ContextStatus{"1": domain.ContextUpdated, "": domain.ContextTerminated} {
+		o := newOwned(t)
+		o.has(t, theGroup, "Approved", "Instantiated 1", "Terminated 1", "Instantiated 2")
+		o.record(t, domain.Instance{ContextID: "1", Owner: theGroup, Operation: domain.OpTerminate, Status: domain.ContextTerminateFailed}, "edge01")
+		o.record(t, domain.Instance{ContextID: "2", Owner: theGroup, Origin: domain.OpInstantiate, Status: domain.ContextInstantiated, From: "1", Label: label}, "edge01")
+		_, shown := o.status(t, theGroup, "1")
+		require.Equal(t, string(want), shown)
+		require.NoError(t, o.Terminate(t.Context(), theGroup)) // writes what follows first
+		require.Equal(t, want, o.instance(t, "1").Status)
+	}
+}
+
 // TestMigrateOfWhichItsTargetDoesNotKnow is repaired from the target's side too, with nothing lost.
 func TestMigrateOfWhichItsTargetDoesNotKnow(t *testing.T) {
 	for name, left := range map[string]bool{"before the first write": false, "after the first write": true} {
