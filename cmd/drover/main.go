@@ -1,4 +1,5 @@
-// Command drover is the product: the REST API, the worker and the agent of member clusters, each a process of its own.
+// Command drover is the product: the REST API, the worker, and the agents of member clusters and of tenants' clusters, each a
+// process of its own.
 package main
 
 import (
@@ -37,6 +38,8 @@ const usage = `usage: drover <command> [flags]
   api       serve the REST API
   worker    run workflows and work on clusters
   monitor   tell in a member cluster what became of deployments
+  tenant-agent
+            tell of a tenant's cluster what runs there
 
 drover <command> -h lists the flags of a command; each can be set by an environment variable too.`
 
@@ -48,7 +51,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	commands := map[string]struct {
 		process config.Process
 		run     func(context.Context, *config.Config, *slog.Logger, io.Writer) error
-	}{"api": {config.API, serveAPI}, "worker": {config.Worker, work}, "monitor": {config.Monitoring, watch}}
+	}{"api": {config.API, serveAPI}, "worker": {config.Worker, work}, "monitor": {config.Monitoring, watch}, "tenant-agent": {config.TenantAgents, speak}}
 	command, ok := commands[args[0]]
 	if !ok {
 		fmt.Fprintln(stderr, usage)

@@ -19,7 +19,7 @@ var layers = []layer{
 	{name: "programs", about: "what is started, and what it brings along", rows: []row{
 		{
 			pkg:   "cmd/drover",
-			ours:  "app monitor render telemetry config fail",
+			ours:  "app monitor tenantagent render telemetry config fail",
 			libs:  "golang.org/x/sync k8s.io/client-go",
 			world: "context os os/signal syscall",
 		},
@@ -88,6 +88,13 @@ var layers = []layer{
 			libs: "github.com/go-logr/logr github.com/prometheus/client_golang k8s.io/api k8s.io/apimachinery " +
 				"k8s.io/client-go k8s.io/klog sigs.k8s.io/controller-runtime",
 			world: "context net/http os",
+		},
+		{
+			pkg:  "tenantagent",
+			ours: "domain universe pause policy fail",
+			libs: "github.com/prometheus/client_golang golang.org/x/sync google.golang.org/grpc google.golang.org/protobuf " +
+				"k8s.io/api k8s.io/apimachinery k8s.io/client-go sigs.k8s.io/yaml",
+			world: "context net net/http os",
 		},
 		{
 			pkg:  "worker",

@@ -1,5 +1,5 @@
-// Package config reads the settings of `drover api`, `drover worker` and `drover monitor` once, from flags and
-// environment; a flag wins. All that is wrong is said at once.
+// Package config reads the settings of `drover api`, `drover worker`, `drover monitor` and `drover tenant-agent` once, from
+// flags and environment; a flag wins. All that is wrong is said at once.
 package config
 
 import (
@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,6 +54,7 @@ type Config struct {
 	CertificateLifetime   time.Duration // of the users of logical clouds; 0 leaves it to the clusters
 	MonitorImage          string        // of the agent in clusters that it is installed into; "" for the chart's
 	Monitor               Monitor
+	TenantAgent           TenantAgent
 }
 
 // Monitor is what the agent of a member cluster has of its own.
@@ -63,6 +65,19 @@ type Monitor struct {
 	MaxSize       int64  // of a status
 	KindsFile     string // see internal/monitor
 	Discover      bool
+}
+
+// TenantAgent is what the agent of a tenant's cluster has of its own.
+type TenantAgent struct {
+	Server     string // address of the tenants' services
+	Plaintext  bool   // without TLS
+	CA, Cert   string // files; "" for the system's, and for none
+	Key, Token string // files
+	ServerName string // in the server's certificate; "" for that of the address
+	Tenant     string
+	Namespace  string // the agent's; "" for no Lease and no ConfigMap
+	ConfigMap  string // its name
+	Rules      bool   // WorkloadRules are carried over
 }
 
 // Temporal says how to connect to Temporal.
@@ -79,8 +94,9 @@ const (
 	API Process = 1 << iota
 	Worker
 	Monitoring
+	TenantAgents
 	Both = API | Worker
-	all  = Both | Monitoring
+	all  = Both | Monitoring | TenantAgents
 )
 
 // String is the command that starts the process.
@@ -92,6 +108,8 @@ func (p Process) String() string {
 		return "worker"
 	case Monitoring:
 		return "monitor"
+	case TenantAgents:
+		return "tenant-agent"
 	default:
 		return "api and worker"
 	}
@@ -119,7 +137,7 @@ var settings = []setting{
 	{"allowed-hosts", "", "`names` that the REST API is asked by, comma-separated, beside loopback's and the address it listens at; * for any", API, list(func(c *Config) *[]string { return &c.AllowedHosts })},
 	{"allowed-origins", "", "`origins` of pages of other sites that may change something by the REST API, comma-separated, such as https://gui.example.com", API, origins},
 	{"allow-kubeconfig-download", "false", "whether the REST API gives the kubeconfigs of clusters back: `true` or false", API, boolean(func(c *Config) *bool { return &c.KubeconfigDownload })},
-	{"metrics-listen", "127.0.0.1:9465", "`address` of health and metrics", Worker | Monitoring, address(func(c *Config) *string { return &c.MetricsListen })},
+	{"metrics-listen", "127.0.0.1:9465", "`address` of health and metrics", Worker | Monitoring | TenantAgents, address(func(c *Config) *string { return &c.MetricsListen })},
 	{"profile-listen", "", "`address` of the runtime's profiles; none when empty", all, text(func(c *Config) *string { return &c.ProfileListen })},
 	{"temporal-address", "127.0.0.1:7233", "`address` of Temporal's frontend", Both, address(func(c *Config) *string { return &c.Temporal.Address })},
 	{"temporal-namespace", "drover", "Temporal `namespace`", Both, required(func(c *Config) *string { return &c.Temporal.Namespace })},
@@ -146,12 +164,23 @@ var settings = []setting{
 	{"cache", "4000", "`number` of workflows kept in memory", Worker, positive(func(c *Config, n int64) { c.Cache = int(n) })},
 	{"certificate-lifetime", "", "`duration` for which certificates of logical clouds' users are good, at least 10m; as clusters have it when empty", Worker, certificateLifetime},
 	{"monitor-image", "", "`image` of the agent in clusters registered with spec.report install; its chart's when empty", Worker, text(func(c *Config) *string { return &c.MonitorImage })},
-	{"kubeconfig", "", "kubeconfig `file` of the cluster; that of the pod when empty", Monitoring, file(func(c *Config) *string { return &c.Monitor.Kubeconfig })},
+	{"kubeconfig", "", "kubeconfig `file` of the cluster; that of the pod when empty", Monitoring | TenantAgents, file(func(c *Config) *string { return &c.Monitor.Kubeconfig })},
 	{"namespace", "default", "`name` of the namespace with the Lease that the agent renews; none when empty", Monitoring, text(func(c *Config) *string { return &c.Monitor.Namespace })},
 	{"write-interval", "1s", "shortest `duration` between two writes of one status", Monitoring, duration(func(c *Config) *time.Duration { return &c.Monitor.WriteInterval })},
 	{"max-status", strconv.Itoa(limits.Status), "largest status of one ResourceBundleState, in `bytes`; the rest goes to further ones", Monitoring, atLeast(limits.StatusLeast, func(c *Config, n int64) { c.Monitor.MaxSize = n })},
 	{"kinds-file", "", "JSON `file` with a list of Group, Version, Kind that are watched in any case", Monitoring, file(func(c *Config) *string { return &c.Monitor.KindsFile })},
 	{"discover", "true", "whether every kind is watched that the agent may: `true` or false", Monitoring, boolean(func(c *Config) *bool { return &c.Monitor.Discover })},
+	{"server", "", "`address` of the control plane's gRPC services of tenants, host:port", TenantAgents, address(func(c *Config) *string { return &c.TenantAgent.Server })},
+	{"server-ca", "", "CA `file` of the server; the system's when empty", TenantAgents, file(func(c *Config) *string { return &c.TenantAgent.CA })},
+	{"server-name", "", "`name` in the server's certificate; that of its address when empty", TenantAgents, text(func(c *Config) *string { return &c.TenantAgent.ServerName })},
+	{"server-plaintext", "false", "whether the server is called without TLS, which it has to be on this machine for: `true` or false", TenantAgents, boolean(func(c *Config) *bool { return &c.TenantAgent.Plaintext })},
+	{"client-cert", "", "client certificate `file`, which says for which tenant the agent may speak", TenantAgents, file(func(c *Config) *string { return &c.TenantAgent.Cert })},
+	{"client-key", "", "client key `file`", TenantAgents, file(func(c *Config) *string { return &c.TenantAgent.Key })},
+	{"token-file", "", "`file` with a bearer token, instead of a client certificate", TenantAgents, file(func(c *Config) *string { return &c.TenantAgent.Token })},
+	{"tenant", "", "`name` of the tenant whose cluster this is", TenantAgents, tenant},
+	{"agent-namespace", "default", "`name` of the namespace with the agents' Lease and their ConfigMap; neither, and all namespaces, when empty", TenantAgents, text(func(c *Config) *string { return &c.TenantAgent.Namespace })},
+	{"config-map", "drover-tenant-agent", "`name` of the ConfigMap whose member config says namespaces", TenantAgents, required(func(c *Config) *string { return &c.TenantAgent.ConfigMap })},
+	{"rules", "true", "whether WorkloadRules of the cluster are carried over: `true` or false", TenantAgents, boolean(func(c *Config) *bool { return &c.TenantAgent.Rules })},
 }
 
 // Variable is the environment variable of a flag.
@@ -208,6 +237,9 @@ func Read(p Process, args []string, getenv func(string) string, usage io.Writer)
 	if p&Both != 0 {
 		wrong = append(wrong, c.check()...)
 	}
+	if p == TenantAgents {
+		wrong = append(wrong, c.TenantAgent.check()...)
+	}
 	return c, errors.Join(wrong...)
 }
 
@@ -263,15 +295,50 @@ func (c *Config) checkTenants() (wrong []error) {
 	}
 	t := c.TenantTLS
 	host, _, _ := net.SplitHostPort(c.TenantListen)
-	ip := net.ParseIP(host)
 	switch {
 	case (t.Cert == "") != (t.Key == "") || (t.Cert == "") != (t.CA == ""):
 		wrong = append(wrong, fmt.Errorf("%s, %s and %s belong together", both("tenant-tls-cert"), both("tenant-tls-key"), both("tenant-tls-ca")))
-	case t.Cert == "" && host != "localhost" && (ip == nil || !ip.IsLoopback()):
+	case t.Cert == "" && !loopback(host):
 		wrong = append(wrong, fmt.Errorf("%s: %q can be reached from other machines, so it needs %s", both("tenant-listen"), c.TenantListen, both("tenant-tls-cert")))
 	}
 	return wrong
 }
+
+// check looks at what settings of the tenant's agent say together.
+func (a *TenantAgent) check() (wrong []error) {
+	if (a.Cert == "") != (a.Key == "") {
+		wrong = append(wrong, fmt.Errorf("%s and %s belong together", both("client-cert"), both("client-key")))
+	}
+	if a.Cert != "" && a.Token != "" {
+		wrong = append(wrong, fmt.Errorf("%s and %s exclude each other", both("client-cert"), both("token-file")))
+	}
+	host, _, _ := net.SplitHostPort(a.Server)
+	switch secured := a.CA != "" || a.Cert != "" || a.Token != "" || a.ServerName != ""; {
+	case a.Plaintext && secured:
+		wrong = append(wrong, fmt.Errorf("%s is without %s, %s, %s and %s", both("server-plaintext"), both("server-ca"), both("server-name"), both("client-cert"), both("token-file")))
+	case a.Plaintext && !loopback(host):
+		wrong = append(wrong, fmt.Errorf("%s: %q is not on this machine, so it needs TLS", both("server-plaintext"), a.Server))
+	case !a.Plaintext && a.Cert == "" && a.Token == "":
+		wrong = append(wrong, fmt.Errorf("%s or %s is required", both("client-cert"), both("token-file")))
+	}
+	return wrong
+}
+
+// loopback says whether a host is this machine.
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// tenant is a name as the server takes it; whether there is such a tenant is not known here.
+func tenant(c *Config, v string) error {
+	if c.TenantAgent.Tenant = v; !tenantName.MatchString(v) {
+		return fmt.Errorf("%q is not the name of a tenant: a DNS-1123 label of at most 56", v)
+	}
+	return nil
+}
+
+var tenantName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,54}[a-z0-9])?$`)
 
 func text(at func(*Config) *string) func(*Config, string) error {
 	return func(c *Config, v string) error { *at(c) = v; return nil }

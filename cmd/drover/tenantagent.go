@@ -1,0 +1,37 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/drover-io/drover/internal/config"
+	"github.com/drover-io/drover/internal/monitor"
+	"github.com/drover-io/drover/internal/tenantagent"
+)
+
+func speak(ctx context.Context, c *config.Config, log *slog.Logger, stdout io.Writer) error {
+	monitor.SetLog(log)
+	cluster, err := memberCluster(c.Monitor.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	name, err := os.Hostname() // in a pod that of the pod
+	if err != nil {
+		return fmt.Errorf("the name of the host: %w", err)
+	}
+	a := c.TenantAgent
+	return tenantagent.Run(ctx, tenantagent.Config{
+		Cluster: cluster,
+		Server: tenantagent.Server{
+			Address: a.Server, Plaintext: a.Plaintext, CA: a.CA, Name: a.ServerName, Cert: a.Cert, Key: a.Key, Token: a.Token,
+		},
+		Tenant: a.Tenant, Listen: c.MetricsListen, Namespace: a.Namespace, ConfigMap: a.ConfigMap, Rules: a.Rules, Log: log,
+		// A process that is started again in the same pod is another one.
+		Identity: name + "-" + rand.Text()[:8],
+		Started:  func() { fmt.Fprintln(stdout, "ready tenant-agent") },
+	})
+}

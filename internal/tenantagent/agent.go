@@ -1,0 +1,110 @@
+// Package tenantagent is the agent of a tenant's cluster. It tells the control plane, by universe.workload.v1, which Pods there
+// are, and has the WorkloadRules of the cluster be rules of the tenant.
+//
+// A scope has the Pods of the namespaces that a ConfigMap names, each as the bytes that are said of it. When all its lists are
+// complete the teller begins a stream with one sync of all of them, and then says what changes. Of several agents one does
+// so, the one that has the Lease.
+//
+// All of that can be lost: an agent that starts lists again, and its sync makes good what it did not see.
+package tenantagent
+
+import (
+	"context"
+	"log/slog"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/drover-io/drover/internal/universe"
+)
+
+// Config is what the agent needs.
+type Config struct {
+	Cluster *rest.Config
+	Server  Server
+	Tenant  string // for which the agent speaks
+	Listen  string // address of health and metrics; "" for none
+	// Namespace is the agent's own, where its Lease and its ConfigMap are; "" for neither: then it is alone, and tells of all
+	// namespaces.
+	Namespace string
+	ConfigMap string // its name
+	Identity  string // among the agents of the cluster
+	// Rules says whether the WorkloadRules of the cluster are carried over.
+	Rules bool
+	Log   *slog.Logger
+	// Started is called when the agent runs; nil for nobody.
+	Started func()
+}
+
+// userAgent is what the agent calls itself.
+const userAgent = "drover-tenant-agent"
+
+// Limits of the agent's requests to its cluster, a second; watches do not count.
+const (
+	requestRate  = 20
+	requestBurst = 50
+)
+
+// agent is one that runs.
+type agent struct {
+	config Config
+	kube   kubernetes.Interface
+	scopes *scopes
+	state  *state
+}
+
+// Run runs the agent until ctx ends, and closes its stream in order then. An error is that of its start.
+func Run(ctx context.Context, c Config) error {
+	cluster := rest.CopyConfig(c.Cluster)
+	cluster.UserAgent = userAgent
+	cluster.QPS, cluster.Burst = requestRate, requestBurst
+	cluster.ContentType, cluster.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
+	client, err := kubernetes.NewForConfig(cluster)
+	if err != nil {
+		return err
+	}
+	a := &agent{config: c, kube: client, state: newState()}
+	g, ctx := errgroup.WithContext(ctx)
+	if c.Listen != "" {
+		serve, err := a.listen(ctx)
+		if err != nil {
+			return err
+		}
+		g.Go(func() error { return serve(ctx) })
+	}
+	if c.Started != nil {
+		c.Started()
+	}
+	g.Go(func() error { return a.lead(ctx, a.work) })
+	return g.Wait()
+}
+
+// work is what the agent does that has the Lease.
+func (a *agent) work(ctx, leading context.Context) error {
+	connection, err := a.config.Server.connect()
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	a.scopes = newScopes()
+	a.state.follow(a.scopes)
+	defer a.state.follow(nil)
+	// What follows the cluster ends after what tells of it.
+	following, stop := context.WithCancel(leading)
+	defer stop()
+	var g errgroup.Group
+	g.Go(func() error { return a.scopes.run(following, a.kube) })
+	if a.config.Namespace == "" {
+		a.scopes.wanted.set(nil, nil)
+	} else {
+		g.Go(func() error { return a.scopes.wanted.follow(following, a.kube, a.config.Namespace, a.config.ConfigMap) })
+	}
+	t := &teller{agent: a, client: universe.NewWorkloadServiceClient(connection)}
+	g.Go(func() error {
+		defer stop()
+		t.run(ctx, leading)
+		return nil
+	})
+	return g.Wait()
+}

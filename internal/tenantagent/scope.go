@@ -1,0 +1,180 @@
+package tenantagent
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// scope has the Pods of some namespaces, and what has changed since it was last told.
+type scope struct {
+	names   []string // of the namespaces, sorted; none for all
+	changed chan struct{}
+
+	mu     sync.Mutex
+	pods   map[types.UID]*pod
+	told   bool // somebody is told of changes
+	update map[types.UID]*pod
+	gone   map[types.UID]*pod
+	wrong  map[string]error // why the list of a namespace is not complete
+}
+
+func newScope(names []string) *scope {
+	return &scope{
+		names: names, changed: make(chan struct{}, 1), pods: map[types.UID]*pod{},
+		update: map[types.UID]*pod{}, gone: map[types.UID]*pod{}, wrong: map[string]error{},
+	}
+}
+
+// watch has the scope follow the cluster until ctx ends, and returns when all lists are complete; wait has what goes on then.
+// The error is that of ctx.
+func (s *scope) watch(ctx context.Context, client kubernetes.Interface, wait *sync.WaitGroup) error {
+	names := s.names
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	var lists []toolscache.ResourceEventHandlerRegistration
+	for _, name := range names {
+		informer := coreinformers.NewFilteredPodInformer(client, name, 0, nil, nil)
+		if err := informer.SetTransform(keep); err != nil {
+			return err
+		}
+		if err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *toolscache.Reflector, err error) {
+			s.fail(name, err)
+			toolscache.DefaultWatchErrorHandler(ctx, r, err) // which logs it
+		}); err != nil {
+			return err
+		}
+		list, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(o any) { s.put(nil, o) }, UpdateFunc: s.put, DeleteFunc: s.remove})
+		if err != nil {
+			return err
+		}
+		lists = append(lists, list)
+		wait.Go(func() { informer.RunWithContext(ctx) })
+	}
+	for i, list := range lists {
+		select {
+		case <-list.HasSyncedChecker().Done(): // the handler has had the list, too
+			s.fail(names[i], nil)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// put takes a Pod that is there. One of the same name that was there before may be another one.
+func (s *scope) put(before, now any) {
+	p, ok := now.(*pod)
+	if !ok {
+		return
+	}
+	if old, ok := before.(*pod); ok && old.UID != p.UID {
+		s.remove(old)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.pods[p.UID]
+	s.pods[p.UID] = p
+	if s.told && (old == nil || string(old.said) != string(p.said)) {
+		s.update[p.UID] = p
+		delete(s.gone, p.UID)
+		signal(s.changed)
+	}
+}
+
+// remove takes away a Pod that is not there any more.
+func (s *scope) remove(o any) {
+	if unknown, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+		o = unknown.Obj
+	}
+	p, ok := o.(*pod)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pods[p.UID] == nil {
+		return
+	}
+	delete(s.pods, p.UID)
+	delete(s.update, p.UID)
+	if s.told {
+		s.gone[p.UID] = p
+		signal(s.changed)
+	}
+}
+
+// all are all Pods. From now on changes are kept, until forget.
+func (s *scope) all() []*pod {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told = true
+	clear(s.update)
+	clear(s.gone)
+	list := make([]*pod, 0, len(s.pods))
+	for _, p := range s.pods {
+		list = append(list, p)
+	}
+	return list
+}
+
+// changes are what has changed since the last call, or since all: of each Pod the last word.
+func (s *scope) changes() (gone, update []*pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.gone {
+		gone = append(gone, p)
+	}
+	for _, p := range s.update {
+		update = append(update, p)
+	}
+	clear(s.gone)
+	clear(s.update)
+	return gone, update
+}
+
+// forget says that nobody is told of changes any more.
+func (s *scope) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told = false
+	clear(s.update)
+	clear(s.gone)
+}
+
+func (s *scope) len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.pods)
+}
+
+// fail notes why the Pods of a namespace cannot be read; nil for no more.
+func (s *scope) fail(namespace string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		delete(s.wrong, namespace)
+		return
+	}
+	s.wrong[namespace] = err
+}
+
+// problem says why the lists are not complete; nil when nothing is known of that.
+func (s *scope) problem() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for namespace, err := range s.wrong {
+		if namespace == "" {
+			return fail.Wrap(err, fail.Unavailable, "the Pods of the cluster cannot be listed: %v", err)
+		}
+		return fail.Wrap(err, fail.Unavailable, "the Pods of namespace %q cannot be listed: %v", namespace, err)
+	}
+	return nil
+}
