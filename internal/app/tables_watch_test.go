@@ -44,7 +44,7 @@ func newTablesWorld(t testing.TB, clusters int) *tablesWorld {
 	w.tables = service.NewTables(l)
 	registry := prometheus.NewRegistry()
 	var err error
-	w.hub, err = notify.New(looks(statuses{l, service.NewFleet(l, w.p.store)}, w.tables), notify.Options{Interval: time.Millisecond}, registry)
+	w.hub, err = notify.New(looks(statuses{l, service.NewFleet(l, w.p.store)}, w.tables), notify.Options{Interval: time.Millisecond, Anew: time.Hour}, registry)
 	require.NoError(t, err)
 	t.Cleanup(w.hub.Close)
 	w.seen = registry
@@ -343,4 +343,18 @@ func TestAStreamOfTablesOfNoGroup(t *testing.T) {
 	s.next(notify.Status)
 	require.NoError(t, w.p.store.Delete(t.Context(), domain.DeploymentIntentGroups, domain.KeyOf(w.group), 0))
 	s.next(notify.End)
+}
+
+// TestALabelThatChangesIsAnEvent at once: it is an input as any other.
+func TestALabelThatChangesIsAnEvent(t *testing.T) {
+	w := newTablesWorld(t, 2)
+	s := w.watch(service.CombinedStatusQuestion, "", "")
+	s.next(notify.Status)
+	w.collector("edge", `{"filter":"'edge' in inventory.labels","select":[{"name":"wec","def":"inventory.name"}]}`)
+	require.Equal(t, []string{"wec"}, s.change())
+	label := &domain.ClusterLabel{Identity: domain.Identity{Parent: tablesCluster(1).Key()}, Label: "edge"}
+	require.NoError(t, w.p.store.Create(t.Context(), label))
+	require.Equal(t, []string{"wec", "c1"}, s.change())
+	require.NoError(t, w.p.store.Delete(t.Context(), domain.ClusterLabels, domain.KeyOf(label), 0))
+	require.Equal(t, []string{"wec"}, s.change())
 }

@@ -3,8 +3,10 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/drover-io/drover/internal/combine"
@@ -255,14 +257,8 @@ func (t *Tables) labels(ctx context.Context, g *combined.Group, specs []*domain.
 	if !asked || g.Plan == nil {
 		return nil, nil
 	}
-	providers := map[string]bool{}
-	for _, a := range g.Plan.Apps {
-		for _, target := range a.Targets {
-			providers[target.Provider] = true
-		}
-	}
 	labels := map[domain.ClusterName][]string{}
-	for p := range providers {
+	for _, p := range providersOf(g.Plan) {
 		list, err := t.lifecycle.store.ListUnder(ctx, domain.ClusterLabels, domain.Join(domain.ClusterProviders.Collection, p))
 		if err != nil {
 			return nil, err
@@ -274,4 +270,34 @@ func (t *Tables) labels(ctx context.Context, g *combined.Group, specs []*domain.
 		}
 	}
 	return labels, nil
+}
+
+// providersOf are the providers of the clusters of a plan, sorted.
+func providersOf(p *plan.Plan) []string {
+	providers := map[string]bool{}
+	for _, a := range p.Apps {
+		for _, target := range a.Targets {
+			providers[target.Provider] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(providers))
+}
+
+// labelsVersions tell whether labels of clusters of an app context have changed; nil for no context.
+func (t *Tables) labelsVersions(ctx context.Context, i *domain.Instance) (versions []string, err error) {
+	if i == nil || i.Plan == "" {
+		return nil, nil
+	}
+	p, err := t.lifecycle.recall.plan(ctx, t.lifecycle.records, i.Plan)
+	if err != nil {
+		return nil, err
+	}
+	for _, provider := range providersOf(p) {
+		v, err := t.lifecycle.store.LabelsVersion(ctx, provider)
+		if err != nil {
+			return nil, err
+		}
+		versions = append(versions, v)
+	}
+	return versions, nil
 }

@@ -168,7 +168,7 @@ type signed struct {
 	rest     string // a digest of all else
 }
 
-// Sign implements notify.Look. Labels of clusters do not show in it.
+// Sign implements notify.Look.
 func (k *tablesLook) Sign(ctx context.Context) (string, error) {
 	l := k.tables.lifecycle
 	s, err := l.signOf(ctx, k.group, status.Extent{Reported: true, Output: status.OutputAll})
@@ -184,7 +184,11 @@ func (k *tablesLook) Sign(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if k.now.rest, err = digestOf([]any{s, asked}); err != nil {
+	labels, err := k.tables.labelsVersions(ctx, s.Instance)
+	if err != nil {
+		return "", err
+	}
+	if k.now.rest, err = digestOf([]any{s, asked, labels}); err != nil {
 		return "", err
 	}
 	return k.now.rest + k.now.observed, nil

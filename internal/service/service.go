@@ -38,6 +38,8 @@ type Store interface {
 	Count(ctx context.Context, noun *domain.Noun, parent domain.Key) (int, error)
 	// FirstUnder finds a document of the noun below prefix.
 	FirstUnder(ctx context.Context, noun *domain.Noun, prefix domain.Key) (child domain.Key, found bool, err error)
+	// LabelsVersion is another one after a label of one of the provider's clusters has changed.
+	LabelsVersion(ctx context.Context, provider string) (string, error)
 	PutBlob(ctx context.Context, data []byte) (domain.Digest, error)
 	Blob(ctx context.Context, digest domain.Digest) ([]byte, error)
 }

@@ -22,7 +22,11 @@ func (s *Store) Create(ctx context.Context, o domain.Object) error {
 	if err == nil && !inserted {
 		return fail.New(fail.Conflict, "%s already exists", describe(o.Noun(), domain.KeyOf(o)))
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	s.wrote(ctx, o.Noun(), domain.KeyOf(o))
+	return nil
 }
 
 // Get reads a document. NotFound names it and its parent.
@@ -93,6 +97,7 @@ func (s *Store) Replace(ctx context.Context, o domain.Object) error {
 	o.Base().Revision++
 	replaced, err := s.replace(ctx, o, key, was)
 	if replaced {
+		s.wrote(ctx, o.Noun(), key)
 		return nil
 	}
 	o.Base().Revision = was
@@ -123,8 +128,12 @@ func (s *Store) Delete(ctx context.Context, n *domain.Noun, key domain.Key, revi
 		filter = ofRevision(key, revision)
 	}
 	deleted, err := s.deleteOne(ctx, s.collection(n), filter)
-	if err != nil || deleted {
+	if err != nil {
 		return err
+	}
+	if deleted {
+		s.wrote(ctx, n, key)
+		return nil
 	}
 	return s.unmatched(ctx, n, key)
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 )
 
-// versionDoc tells of an app context that what clusters say of it has changed.
+// versionDoc tells of an app context that what clusters say of it has changed, and of a provider that labels have.
 type versionDoc struct {
-	ContextID string        `bson:"_id"`
-	Version   bson.ObjectID `bson:"version"` // the last one of its changes
+	Of      string        `bson:"_id"`     // the id of the context; labelsOf
+	Version bson.ObjectID `bson:"version"` // the last one of its changes
 }
 
 func (s *Store) versions() *mongo.Collection { return s.db.Collection(versions) }
@@ -24,9 +24,13 @@ func (s *Store) versions() *mongo.Collection { return s.db.Collection(versions) 
 // first. A process that dies between the two writes leaves the old one, until somebody stores the same observation again, as
 // whoever watches the cluster then does.
 func (s *Store) ObservationsVersion(ctx context.Context, contextID string) (string, error) {
-	return s.versionReads.get(ctx, contextID, func(ctx context.Context) (string, error) {
+	return s.versionOf(ctx, contextID)
+}
+
+func (s *Store) versionOf(ctx context.Context, id string) (string, error) {
+	return s.versionReads.get(ctx, id, func(ctx context.Context) (string, error) {
 		var d versionDoc
-		err := s.findOne(ctx, s.versions(), contextID, &d)
+		err := s.findOne(ctx, s.versions(), id, &d)
 		if fail.Is(err, fail.NotFound) {
 			return "", nil
 		}
@@ -60,4 +64,21 @@ func (s *Store) putVersions(changed []observedChange) []error {
 		outcomes[i] = written[c.contextID]
 	}
 	return outcomes
+}
+
+// LabelsVersion is another one after a label of one of the provider's clusters was written or deleted; "" before the first. A
+// process that dies between the two writes leaves the old one.
+func (s *Store) LabelsVersion(ctx context.Context, provider string) (string, error) {
+	return s.versionOf(ctx, labelsOf(domain.Join(domain.ClusterProviders.Collection, provider)))
+}
+
+func labelsOf(provider domain.Key) string { return "labels of " + string(provider) }
+
+// wrote notes that a document was written or deleted, where somebody watches all of its noun. That it cannot be noted is no error
+// of the write, which is done: who watches looks at everything from time to time.
+func (s *Store) wrote(ctx context.Context, n *domain.Noun, key domain.Key) {
+	if n == domain.ClusterLabels {
+		id := labelsOf(domain.ScopeOf(key))
+		_, _ = s.put(ctx, s.versions(), id, versionDoc{id, bson.NewObjectID()})
+	}
 }

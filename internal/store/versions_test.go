@@ -50,3 +50,31 @@ func TestObservationsVersion(t *testing.T) {
 	require.NoError(t, s.DeleteInstances(t.Context(), owner))
 	require.Empty(t, version("1"))
 }
+
+// TestTheVersionOfLabels is another one after each write of a label of the provider, and after no other.
+func TestTheVersionOfLabels(t *testing.T) {
+	s := open(t)
+	version := func() string {
+		v, err := s.LabelsVersion(t.Context(), "p")
+		require.NoError(t, err)
+		return v
+	}
+	label := func(provider string) *domain.ClusterLabel {
+		return &domain.ClusterLabel{Identity: domain.Identity{Parent: domain.ClusterName{Provider: provider, Name: "c"}.Key()}, Label: "edge"}
+	}
+	require.Empty(t, version())
+	require.NoError(t, s.Create(t.Context(), label("other")))
+	require.NoError(t, s.Create(t.Context(), &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}}))
+	require.Empty(t, version())
+	seen := map[string]bool{"": true}
+	mine := label("p")
+	for _, write := range []func() error{
+		func() error { return s.Create(t.Context(), mine) },
+		func() error { return s.Replace(t.Context(), mine) },
+		func() error { return s.Delete(t.Context(), domain.ClusterLabels, domain.KeyOf(mine), 0) },
+	} {
+		require.NoError(t, write())
+		require.False(t, seen[version()])
+		seen[version()] = true
+	}
+}
