@@ -19,6 +19,7 @@ import (
 type TenantStore interface {
 	Get(ctx context.Context, noun *domain.Noun, key domain.Key) (domain.Object, error)
 	List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([]domain.Object, error)
+	Children(ctx context.Context, noun *domain.Noun, parent domain.Key) ([]domain.Object, error)
 
 	WorkloadsAt(ctx context.Context, tenant string) (all []*domain.Workload, version int64, err error)
 	WorkloadsByID(ctx context.Context, tenant string, ids []string) (found []*domain.Workload, version int64, err error)
@@ -109,7 +110,7 @@ func (m *Matcher) settings(ctx context.Context, tenant string) (*settings, error
 		return nil, err
 	}
 	s.tenant = o.(*domain.Tenant)
-	hosts, err := m.store.List(ctx, domain.Hosts, domain.TenantKey(tenant))
+	hosts, err := m.store.Children(ctx, domain.Hosts, domain.TenantKey(tenant))
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +122,7 @@ func (m *Matcher) settings(ctx context.Context, tenant string) (*settings, error
 		noun   *domain.Noun
 		parent domain.Key
 	}{{domain.WorkloadRules, domain.TenantKey(tenant)}, {domain.OperatorRules, ""}} {
-		list, err := m.store.List(ctx, from.noun, from.parent)
+		list, err := m.store.Children(ctx, from.noun, from.parent)
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -441,4 +442,40 @@ func BenchmarkDocuments(b *testing.B) {
 			require.Len(b, objects, 100)
 		}
 	})
+}
+
+// TestChildrenAreShared: many ask at the same time, some for the same parent.
+func TestChildrenAreShared(t *testing.T) {
+	s := storetest.Open(t, store.Config{})
+	const parents, each, askers = 10, 3, 3
+	for p := range parents {
+		for c := range each {
+			host := &domain.Host{Identity: below(domain.TenantKey(fmt.Sprint("t", p))), Metadata: named(fmt.Sprint("h", each-c))}
+			require.NoError(t, s.Create(t.Context(), host))
+		}
+	}
+	var wg sync.WaitGroup
+	answers := make([][]domain.Object, parents*askers)
+	errs := make([]error, parents*askers)
+	for i := range answers {
+		wg.Go(func() {
+			answers[i], errs[i] = s.Children(t.Context(), domain.Hosts, domain.TenantKey(fmt.Sprint("t", i%parents)))
+		})
+	}
+	wg.Wait()
+	seen := map[domain.Object]bool{}
+	for i, got := range answers {
+		require.NoError(t, errs[i])
+		want, err := s.List(t.Context(), domain.Hosts, domain.TenantKey(fmt.Sprint("t", i%parents)))
+		require.NoError(t, err)
+		require.Len(t, got, each)
+		require.Empty(t, cmp.Diff(want, got))
+		for _, o := range got {
+			require.False(t, seen[o], "each has its own")
+			seen[o] = true
+		}
+	}
+	none, err := s.Children(t.Context(), domain.Hosts, domain.TenantKey("nobody"))
+	require.NoError(t, err)
+	require.Equal(t, []domain.Object{}, none)
 }

@@ -43,6 +43,7 @@ type Store struct {
 	leafWrites  *gatherer[leafRecord]
 	leafLookups *gatherer[*leafRead]
 	leafReads   *sharedReads[[]domain.Leaf]
+	childReads  *gatherer[*childrenRead]
 	// Who asks for the same thing at the same time, as many do who wait for the same operation, shares what is read, and
 	// those who ask for what clusters say soon after have it from memory.
 	documentReads *sharedReads[bson.Raw]
@@ -101,6 +102,7 @@ func Open(c Config) (*Store, error) {
 		observedApps: newBounded[string](observedBytes, (*saidOfApp).size),
 	}
 	s.leafWrites, s.leafLookups = newGatherer(s.insertLeaves), newGatherer(s.lookUp)
+	s.childReads = newGatherer(s.readChildren)
 	s.versionWrites, s.chains = newGatherer(s.putVersions), newChains()
 	s.workloads, s.matches = newLedgers(s, "workloads"), newLedgers(s, "matches")
 	return s, nil
@@ -111,6 +113,7 @@ func Open(c Config) (*Store, error) {
 func (s *Store) Close(ctx context.Context) error {
 	s.leafWrites.close()
 	s.leafLookups.close()
+	s.childReads.close()
 	s.versionWrites.close()
 	s.workloads.adds.close()
 	s.matches.adds.close()

@@ -89,6 +89,7 @@ var parts = []struct {
 	{"cluster-status", clusterStatus, false},
 	{"combined-row", onARow, false},
 	{"combined", combinedStatus, false},
+	{"workload-events", tried(workloadEvents), false},
 	{"ten-thousand", tenThousand, true},
 	{"workers", workers, true},
 	{"postgres", postgres, true},
@@ -104,25 +105,38 @@ func TestReport(t *testing.T) {
 		t.Skip("DROVER_BENCH names no folder for the report; run make bench")
 	}
 	var figures []figure
+	var failed []string
 	for _, part := range parts {
 		only := os.Getenv("DROVER_BENCH_PARTS")
 		if only == "" && part.onDemand || only != "" && !slices.Contains(strings.Split(only, ","), part.name) {
 			continue
 		}
-		t.Run(part.name, func(t *testing.T) { // its processes end before the next part's begin
+		ended := t.Run(part.name, func(t *testing.T) { // its processes end before the next part's begin
 			ctx, cancel := context.WithTimeout(t.Context(), partTimeout)
 			defer cancel()
 			figures = append(figures, part.measure(ctx, t)...)
 		})
+		figures = append(figures, unfinished.figures...)
+		if !ended {
+			why := "see the output of the benchmark"
+			if len(unfinished.why) > 0 {
+				why = strings.Join(strings.Fields(strings.Join(unfinished.why, "; ")), " ")
+			}
+			failed = append(failed, part.name+": "+why)
+		}
+		unfinished.figures, unfinished.why = nil, nil
 	}
 	require.NoError(t, os.MkdirAll(folder, 0o755))
-	write(t, folder, figures)
+	write(t, folder, figures, failed)
 }
 
-func write(t *testing.T, folder string, figures []figure) {
+// write writes the report, with the parts that have failed and why.
+func write(t *testing.T, folder string, figures []figure, failed []string) {
 	t.Helper()
 	host, modules := machine(), versions(t)
-	report := map[string]any{"machine": host, "versions": modules, "date": time.Now().UTC().Format(time.RFC3339), "figures": figures}
+	report := map[string]any{
+		"machine": host, "versions": modules, "date": time.Now().UTC().Format(time.RFC3339), "figures": figures, "failed": failed,
+	}
 	for _, f := range figures {
 		report[f.Key] = f.Median
 	}
@@ -136,6 +150,9 @@ func write(t *testing.T, folder string, figures []figure) {
 	}
 	for _, module := range slices.Sorted(maps.Keys(modules)) {
 		fmt.Fprintf(&b, "- %s %s\n", module, modules[module])
+	}
+	for _, why := range failed {
+		fmt.Fprintf(&b, "\n**Failed**, with figures up to there: %s\n", why)
 	}
 	b.WriteString("\n| what | key | n | min | median | p95 | max | median, 95 % sure | goal | met |\n|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, f := range figures {

@@ -15,7 +15,13 @@ import (
 // of a divided one count together.
 func (f *simulated) stored(ctx context.Context, t *testing.T) map[string]int {
 	t.Helper()
-	c, err := mongo.Connect(options.Client().ApplyURI(f.DatabaseURI()))
+	return storedAt(ctx, t, f.DatabaseURI())
+}
+
+// storedAt is stored of the store at an address.
+func storedAt(ctx context.Context, t testing.TB, uri string) map[string]int {
+	t.Helper()
+	c, err := mongo.Connect(options.Client().ApplyURI(uri))
 	require.NoError(t, err)
 	defer func() { _ = c.Disconnect(context.WithoutCancel(ctx)) }()
 	db := c.Database("drover")
