@@ -97,6 +97,10 @@ func TestTheClientHasEveryOperation(t *testing.T) {
 		}
 		_, err := api.Create(ctx, o, row.file)
 		require.NoError(t, err, n.Title)
+		if secret, ok := o.(*domain.TenantToken); ok { // which is shown once
+			require.NotEmpty(t, secret.Status.Token)
+			secret.Status.Token, secret.Status.LastUsed = "", nil
+		}
 		key := domain.KeyOf(o)
 		made = append(made, key)
 		got, err := api.Get(ctx, n, key)

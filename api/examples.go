@@ -115,6 +115,8 @@ var examples = map[string]string{
 		"matches":{"Applied":3,"Pending":1},"due":1,"leftOut":[{"id":"svc-1","pod":"default/web","reason":"its type is not v1/Pod of Kubernetes"}],
 		"leftOutCount":1}`,
 	"OperatorRule": exampleRule,
+	"TenantToken": `{"metadata":{"name":"agent"},"spec":{"expiresAfter":"720h"},"status":{"token":"drover.dGVuYW50cy90ZW5hbnQxL3Rva2Vucy9hZ2VudA.…",
+		"expires":"2026-12-21T05:29:07Z","lastUsed":"2026-11-21T05:29:07Z"}}`,
 
 	"Controller":        `{"metadata":{"name":"rsync"},"spec":{"host":"127.0.0.1","port":9031,"type":"action","priority":1}}`,
 	"ServiceController": exampleController,

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,6 +23,7 @@ type walk struct {
 	mismatch         int    // of a PUT with another name
 	wrong, wrongText string // a body with a wrong type, and what the refusal says
 	invalid, names   string // a body that is not acceptable, and the member that the refusal names
+	once             string // what the answer to POST has beside want, which no other answer has
 }
 
 const named = `{"metadata":{"name":"NAME"}}`
@@ -197,6 +199,14 @@ func nouns(t *testing.T) map[string]walk {
 			invalid: `{"metadata":{"name":"x"},"spec":{"nodes":["a","a"]}}`, names: `spec.nodes[1]: "a" is there twice`,
 			orphan: "/v2/tenants/none/hosts", orphanStatus: 404, orphans: `tenant "none"`,
 		},
+		"token": {
+			path: theTenant + "/tokens", item: "/NAME",
+			body:    `{"metadata":` + full + `,"spec":{"expiresAfter":"720h"},"status":{"token":"mine","lastUsed":"2026-11-21T05:29:07Z"}}`,
+			want:    `{"metadata":` + full + `,"spec":{"expiresAfter":"720h"},"status":{"expires":"2026-12-21T05:29:07.036Z"}}`,
+			once:    `"token":"drover.`,
+			invalid: `{"metadata":{"name":"x"},"spec":{"expiresAfter":"10000h"}}`, names: "spec.expiresAfter",
+			orphan: "/v2/tenants/none/tokens", orphanStatus: 404, orphans: `tenant "none"`,
+		},
 		"workload rule": {
 			path: theTenant + "/workload-rules", item: "/NAME", replaced: 200, put: 201,
 			body:    `{"metadata":` + full + `,"spec":` + ruleSpec + `}`,
@@ -239,6 +249,11 @@ func (n walk) calls(t *testing.T) []call {
 		{name: "create", method: "POST", url: n.path, body: as(n.body, "walk"), file: file("walk"), status: 201, is: as(n.want, "walk"), answers: map[string]string{"Content-Type": "application/json"}},
 		{name: "duplicate", method: "POST", url: n.path, body: as(n.body, "walk"), file: file("walk"), status: 409, contains: []string{"already exists", "walk"}},
 		{name: "get", method: "GET", url: one, status: 200, is: as(n.want, "walk"), answers: map[string]string{"Content-Type": "application/json"}},
+	}
+	if n.once != "" {
+		created := slices.IndexFunc(calls, func(c call) bool { return c.name == "create" })
+		calls[created].is, calls[created].contains = "", []string{n.once}
+		calls = append(calls, call{name: "not shown again", method: "GET", url: n.path, status: 200, lacks: []string{n.once}})
 	}
 	if n.path != theGroup+"/intents" {
 		calls = append(calls, call{name: "list", method: "GET", url: n.path, status: 200, contains: []string{list}})

@@ -262,6 +262,7 @@ func requireDemanded(t *testing.T, schema *openapi3.Schema, f fail.Field) {
 var formed = []string{
 	"subnet", "gateway", "excludeIps", "vlanID", "nodeLabelList", "limits.cpu", "limits.memory",
 	"gitOpsType", "gitOpsReferenceObject", "gitOpsResourceObject", "operator", "cluster", "kinds", "deleteAfter",
+	"expiresAfter", "expires", "lastUsed",
 }
 
 // A member that takes certain words only has them as its enum, and takes all of them.
@@ -276,7 +277,9 @@ func TestOpenAPIHasTheWordsThatAreTaken(t *testing.T) {
 			o := noun.New()
 			data, err := json.Marshal(schema.Example)
 			require.NoError(t, err)
-			require.NoError(t, json.Unmarshal(data, o))
+			if json.Unmarshal(data, o) != nil { // a time, say
+				return false
+			}
 			if rule := domain.RuleOf(o); rule != nil {
 				return match.ValidateRule(nil, rule) == nil
 			}

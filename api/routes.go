@@ -55,6 +55,7 @@ func (e *edge) resources() []resource {
 		{noun: domain.Hosts, put: upsert},
 		{noun: domain.WorkloadRules, put: upsert},
 		{noun: domain.OperatorRules, put: upsert},
+		{noun: domain.TenantTokens},
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/universe"
 )
 
@@ -44,46 +45,92 @@ const (
 	cloudAdmin   = "cloud-admin.local"
 )
 
-// tenantOf is the tenant that a call is for. Invalid when the call does not say so in exactly one word; Forbidden when the
-// client's certificate is another tenant's; Unauthorized when it is nobody's. Whether there is such a tenant is not asked.
-func tenantOf(ctx context.Context) (domain.Key, error) {
+// authorization is the member of a call's metadata that has a bearer token.
+const authorization = "authorization"
+
+// call is for whom a call is, and by what.
+type call struct {
+	tenant domain.Key
+	bearer string    // the token that came with it, which is to be looked at behind the door; "" for none
+	until  time.Time // when the client's certificate expires, zero where none is needed
+}
+
+// callOf says for whom a call is. Invalid when the metadata do not say so in exactly one word; Forbidden when the client's
+// certificate is another tenant's; Unauthorized when it is nobody's. Whether there is such a tenant is not asked.
+func callOf(ctx context.Context) (*call, error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	values := md.Get(tenantHeader)
 	switch {
 	case len(values) == 0:
-		return "", fail.New(fail.Invalid, "%s: is required in the metadata of the call", tenantHeader)
+		return nil, fail.New(fail.Invalid, "%s: is required in the metadata of the call", tenantHeader)
 	case len(values) > 1:
-		return "", fail.New(fail.Invalid, "%s: is there %d times in the metadata of the call, and may be there once", tenantHeader, len(values))
+		return nil, fail.New(fail.Invalid, "%s: is there %d times in the metadata of the call, and may be there once", tenantHeader, len(values))
 	case !domain.IsTenantName(values[0]):
-		return "", fail.New(fail.Invalid, "%s: %q is not the name of a tenant: a DNS-1123 label of at most %d", tenantHeader, values[0], domain.MaxTenantName)
+		return nil, fail.New(fail.Invalid, "%s: %q is not the name of a tenant: a DNS-1123 label of at most %d", tenantHeader, values[0], domain.MaxTenantName)
 	}
-	return domain.TenantKey(values[0]), allowed(ctx, values[0])
+	c := &call{tenant: domain.TenantKey(values[0])}
+	var err error
+	if sent := md.Get(authorization); len(sent) > 0 {
+		c.bearer, err = bearerIn(sent)
+		return c, err
+	}
+	c.until, err = allowed(ctx, values[0])
+	return c, err
 }
 
-// allowed says whether the client may speak for a tenant: by its certificate, where the connection has TLS. The listener takes
-// connections without TLS from this machine alone.
-func allowed(ctx context.Context, tenant string) error {
+// bearerIn is the token in the values of authorization. No error says what was sent.
+func bearerIn(values []string) (string, error) {
+	if len(values) > 1 {
+		return "", fail.New(fail.Unauthorized, "%s: is there %d times in the metadata of the call, and may be there once", authorization, len(values))
+	}
+	scheme, token, _ := strings.Cut(values[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return "", fail.New(fail.Unauthorized, "%s: must be Bearer and a token", authorization)
+	}
+	return token, nil
+}
+
+// allowed says whether the client may speak for a tenant, and until when: by its certificate, where the connection has TLS. The
+// listener takes connections without TLS from this machine alone.
+func allowed(ctx context.Context, tenant string) (until time.Time, err error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
-		return fail.New(fail.Unauthorized, "the connection is not known")
+		return until, fail.New(fail.Unauthorized, "the connection is not known")
 	}
 	secured, ok := p.AuthInfo.(credentials.TLSInfo)
 	if !ok {
-		return nil
+		return until, nil
 	}
 	if len(secured.State.VerifiedChains) == 0 {
-		return fail.New(fail.Unauthorized, "a client certificate is required")
+		return until, fail.New(fail.Unauthorized, "a client certificate or a bearer token is required")
 	}
-	name := secured.State.VerifiedChains[0][0].Subject.CommonName
+	chain := secured.State.VerifiedChains[0]
+	until = chain[0].NotAfter
+	for _, c := range chain {
+		if c.NotAfter.Before(until) {
+			until = c.NotAfter
+		}
+	}
+	name := chain[0].Subject.CommonName
 	own, isTenant := strings.CutSuffix(name, tenantDomain)
 	switch {
+	case !time.Now().Before(until): // it was good when the connection was made
+		return until, fail.New(fail.Unauthorized, "the client certificate of %q has expired", name)
 	case name == cloudAdmin, isTenant && own == tenant:
-		return nil
+		return until, nil
 	case isTenant:
-		return fail.New(fail.Forbidden, "the certificate of %q does not speak for tenant %q", name, tenant)
+		return until, fail.New(fail.Forbidden, "the certificate of %q does not speak for tenant %q", name, tenant)
 	default:
-		return fail.New(fail.Unauthorized, "the certificate of %q speaks for no tenant: its common name must be <tenant>%s or %s", name, tenantDomain, cloudAdmin)
+		return until, fail.New(fail.Unauthorized, "the certificate of %q speaks for no tenant: its common name must be <tenant>%s or %s", name, tenantDomain, cloudAdmin)
 	}
+}
+
+// speaker is who speaks: it refuses a bearer token that does not speak for the tenant.
+func (c *call) speaker(ctx context.Context, s door.Service) (*service.Speaker, error) {
+	if c.bearer == "" {
+		return &service.Speaker{Until: c.until}, nil
+	}
+	return s.SpeakerBy(ctx, c.tenant.Name(), c.bearer)
 }
 
 // known refuses a call for a tenant that there is not.

@@ -32,16 +32,21 @@ var errStops = fail.New(fail.Unavailable, "the server stops: all that it receive
 // WorkloadStream implements universe.WorkloadServiceServer. However a stream ends, all that was received before is stored, but
 // for that of one that was displaced.
 func (w *workloads) WorkloadStream(stream grpc.ClientStreamingServer[universe.WorkloadStreamRequest, universe.WorkloadStreamResponse]) error {
-	tenant, err := tenantOf(stream.Context())
+	call, err := callOf(stream.Context())
 	if err != nil {
 		return err
 	}
-	asked := &door.Request{Verb: door.Report, Noun: domain.Workloads, Parent: tenant}
+	asked := &door.Request{Verb: door.Report, Noun: domain.Workloads, Parent: call.tenant}
 	return w.door.Pass(stream.Context(), asked, func(ctx context.Context, s door.Service) (err error) {
-		in, err := s.Begin(ctx, tenant.Name())
+		speaker, err := call.speaker(ctx, s)
 		if err != nil {
 			return err
 		}
+		in, err := s.Begin(ctx, call.tenant.Name())
+		if err != nil {
+			return err
+		}
+		in.SpokenBy(speaker)
 		defer func() { err = errors.Join(err, in.End(ctx)) }()
 		box := newInbox()
 		defer box.close()

@@ -114,7 +114,7 @@ var layers = []layer{
 		{
 			pkg: "service",
 			ours: "notify operations explain combined status repair view combine network logicalcloud bundle match readiness plan stored " +
-				"domain policy cas caller lru limits fail",
+				"domain policy cas caller lru limits token fail",
 			libs:  "golang.org/x/sync",
 			world: "context",
 		},
@@ -220,6 +220,7 @@ var layers = []layer{
 	}},
 	{name: "ground", about: "knows nothing of Drover", rows: []row{
 		{pkg: "policy"},
+		{pkg: "token"},
 		{pkg: "quantity"},
 		{pkg: "expression", libs: "github.com/google/cel-go", world: "context"}, // which bounds what an expression of users may take
 		{pkg: "cas", ours: "pause fail", world: "context"},

@@ -10,7 +10,7 @@ var Nouns = []*Noun{
 	DeploymentIntentGroups, DeploymentIntents, PlacementIntents, AppIntents, StatusIntents,
 	Controllers, CLMControllers, DTCControllers,
 	ReadinessRules,
-	Tenants, Hosts, WorkloadRules, OperatorRules,
+	Tenants, Hosts, WorkloadRules, OperatorRules, TenantTokens,
 }
 
 // Operations is the noun of the operations of owners, which are no documents: they are found in the engine and in the

@@ -38,6 +38,8 @@ type Commands interface {
 type Tenancy interface {
 	// Begin begins a stream of a tenant; Precondition when there is no such tenant.
 	Begin(ctx context.Context, tenant string) (*service.Intake, error)
+	// SpeakerBy says who speaks for a tenant by a bearer token.
+	SpeakerBy(ctx context.Context, tenant, bearer string) (*service.Speaker, error)
 	// Release removes the workloads whose deletion is held.
 	Release(ctx context.Context, tenant string) error
 	TenantStatus(ctx context.Context, tenant string) (*service.TenantStatus, error)

@@ -28,6 +28,8 @@ const (
 	Tenants = 64 << 20
 	// TenantRules bounds the workload rules of a tenant, and those of the operator.
 	TenantRules = 200
+	// TenantTokens bounds the bearer tokens of a tenant, those that have expired included.
+	TenantTokens = 100
 )
 
 // What a tenant's cluster may say; more is left out, and shown in the tenant's status.
@@ -118,6 +120,7 @@ func All(body, renderMemory int64) []Size {
 		{"grpc", "a gRPC request", GRPC, true, "", "RESOURCE_EXHAUSTED"},
 		{"tenants", "a message to the gRPC services of tenants, such as a sync", Tenants, true, "", "RESOURCE_EXHAUSTED"},
 		{"tenantRules", "workload rules of a tenant, or of the operator", TenantRules, false, "", "429, by gRPC RESOURCE_EXHAUSTED"},
+		{"tenantTokens", "bearer tokens of a tenant", TenantTokens, false, "", "429"},
 		{"tenantWorkloads", "workloads of a tenant", TenantWorkloads, false, "", beyond},
 		{"tenantBytes", "all workloads of a tenant together", Tenants, true, "", beyond},
 		{"workload", "a workload", Workload, true, "", beyond},

@@ -35,12 +35,16 @@ type Intake struct {
 	ended   bool
 }
 
+// errGone ends the stream of a tenant that was deleted.
+func errGone(tenant string) error { return fail.New(fail.Precondition, "tenant %q is gone", tenant) }
+
 // errDisplaced ends a stream.
 func errDisplaced(tenant string) error {
 	return fail.New(fail.Aborted, "a newer stream of tenant %q has taken the place of this one", tenant)
 }
 
-// standsEvery is how often a stream looks whether it is the last one of its tenant still, when it says nothing.
+// standsEvery is how often a stream looks whether it is the last one of its tenant still, when it says nothing, and whether who
+// speaks on it still may.
 const standsEvery = 5 * time.Second
 
 // Begin begins a stream of a tenant, and displaces the one that there is. What follows from what that has said is seen to first:
@@ -105,7 +109,47 @@ func (in *Intake) stand() {
 		case <-tick.C:
 		}
 		if stands, err := in.matcher.store.StreamStands(in.ctx, in.stream); err == nil && !stands {
-			in.displace(errDisplaced(in.stream.Tenant))
+			in.displace(in.lost())
+		}
+	}
+}
+
+// lost is why the stream is not the last one of its tenant any more.
+func (in *Intake) lost() error {
+	tenant := in.stream.Tenant
+	if err := in.matcher.exists(in.ctx, domain.Tenants, domain.TenantKey(tenant)); fail.Is(err, fail.NotFound) {
+		return errGone(tenant)
+	}
+	return errDisplaced(tenant)
+}
+
+// SpokenBy says who speaks on the stream: it ends within standsEvery when that one may not any more. What arrives after that is
+// not stored.
+func (in *Intake) SpokenBy(s *Speaker) {
+	if s.token == "" && s.Until.IsZero() {
+		return
+	}
+	own := *s
+	in.matcher.work.Go(func() { in.listen(&own) })
+}
+
+// listen looks now and then whether a speaker may still speak.
+func (in *Intake) listen(s *Speaker) {
+	for {
+		wait := standsEvery
+		if !s.Until.IsZero() {
+			wait = max(min(wait, s.Until.Sub(in.matcher.now())), time.Millisecond)
+		}
+		next := time.NewTimer(wait)
+		select {
+		case <-in.ctx.Done():
+			next.Stop()
+			return
+		case <-next.C:
+		}
+		if err := in.matcher.speaks(in.ctx, s); fail.Is(err, fail.Unauthorized) {
+			in.displace(err)
+			return
 		}
 	}
 }
@@ -138,7 +182,7 @@ func (in *Intake) take(ctx context.Context, said *Said) error {
 	m, tenant := in.matcher, in.stream.Tenant
 	s, err := m.settings(ctx, tenant)
 	if fail.Is(err, fail.NotFound) {
-		return fail.New(fail.Precondition, "tenant %q is gone", tenant)
+		return errGone(tenant)
 	}
 	if err != nil {
 		return err

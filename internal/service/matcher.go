@@ -49,6 +49,8 @@ type TenantStore interface {
 	SettingsChanged(ctx context.Context, tenant, token string) error
 	SettingsVersion(ctx context.Context, tenant string) (version string, changing bool, err error)
 	UnfinishedSettings(ctx context.Context, longer time.Duration) (map[string][]string, error)
+
+	NoteUse(ctx context.Context, n *domain.Noun, key domain.Key, hash []byte, at time.Time) error
 }
 
 // Settler has the matches of a tenant settled that are due. engine.Engine has it.
@@ -345,7 +347,7 @@ func (m *Matcher) Forget(ctx context.Context, tenant string) error {
 	delete(m.stats, tenant)
 	m.mu.Unlock()
 	if in != nil {
-		in.displace(fail.New(fail.Precondition, "tenant %q is gone", tenant))
+		in.displace(errGone(tenant))
 	}
 	if err := m.store.ForgetTenant(ctx, tenant); err != nil {
 		return err

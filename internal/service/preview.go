@@ -56,7 +56,7 @@ func (s *Service) Preview(ctx context.Context, o domain.Object, parameters url.V
 	}
 	there, err := s.store.Exists(ctx, o.Noun(), domain.KeyOf(o))
 	if err == nil && !there {
-		err = s.roomForRules(ctx, o, limits.TenantRules-1)
+		err = s.room(ctx, o, limits.TenantRules, 1)
 	}
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -226,7 +227,7 @@ func (s *Service) acceptRule(ctx context.Context, o domain.Object) error {
 // changeRule refuses one rule too many.
 func (s *Service) changeRule(ctx context.Context, c change) error {
 	if c.from == nil {
-		if err := s.roomForRules(ctx, c.to, limits.TenantRules-1); err != nil {
+		if err := s.room(ctx, c.to, limits.TenantRules, 1); err != nil {
 			return err
 		}
 	}
@@ -236,7 +237,7 @@ func (s *Service) changeRule(ctx context.Context, c change) error {
 // changedRule looks again: of several rules that are made at the same time, those that are too many see it.
 func (s *Service) changedRule(ctx context.Context, c change) error {
 	if c.from == nil {
-		if err := s.roomForRules(ctx, c.to, limits.TenantRules); err != nil {
+		if err := s.room(ctx, c.to, limits.TenantRules, 0); err != nil {
 			return err
 		}
 	}
@@ -246,11 +247,11 @@ func (s *Service) changedRule(ctx context.Context, c change) error {
 	return nil
 }
 
-// roomForRules refuses a rule where there are more than some beside it.
-func (s *Service) roomForRules(ctx context.Context, o domain.Object, most int) error {
+// room refuses a document beside which there are so many that with so many more there would be too many.
+func (s *Service) room(ctx context.Context, o domain.Object, most, more int) error {
 	n, err := s.store.Count(ctx, o.Noun(), o.Base().Parent)
-	if err == nil && n > most {
-		return fail.New(fail.Exhausted, "%d workload rules are the most that there may be; delete one first", limits.TenantRules)
+	if err == nil && n+more > most {
+		return fail.New(fail.Exhausted, "%d %s are the most that there may be; delete one first", most, strings.ReplaceAll(o.Noun().Collection, "-", " "))
 	}
 	return err
 }

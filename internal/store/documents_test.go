@@ -135,7 +135,11 @@ func nounCases() map[string]domain.Object {
 		"a tenant": &domain.Tenant{Identity: below(""), Metadata: named("t"), ContextID: "4711", Spec: domain.TenantSpec{
 			Cluster: "p+c", Nodes: domain.NodesAll, PodSecurity: domain.PodRestricted, Kinds: []string{"v1/Pod"}, DeleteGuard: 50, DeleteAfter: "30s",
 		}},
-		"a host":                 &domain.Host{Identity: below("tenants/t"), Metadata: named("h"), Spec: domain.HostSpec{Nodes: []string{"dpu1"}}},
+		"a host": &domain.Host{Identity: below("tenants/t"), Metadata: named("h"), Spec: domain.HostSpec{Nodes: []string{"dpu1"}}},
+		"a token": &domain.TenantToken{
+			Identity: below("tenants/t"), Metadata: named("x"), Spec: domain.TokenSpec{ExpiresAfter: "720h"},
+			Credential: domain.Credential{Hash: []byte{0, 255, 7}, Expires: time.UnixMilli(1.7e12).UTC(), LastUsed: time.UnixMilli(1.6e12).UTC()},
+		},
 		"a workload rule":        &domain.WorkloadRule{Identity: below("tenants/t"), Metadata: named("r"), Spec: ruleSpec()},
 		"a rule of the operator": &domain.OperatorRule{WorkloadRule: domain.WorkloadRule{Identity: below(""), Metadata: named("r"), Spec: ruleSpec()}},
 		"a rule that is no rule": &domain.WorkloadRule{Identity: below("tenants/t"), Metadata: named("none"), Spec: domain.WorkloadRuleSpec{RuleTemplate: domain.Template("\xff{")}},

@@ -66,11 +66,18 @@ func Make(folder string) error {
 
 // Tenant writes <tenant>.crt and <tenant>.key, with which a client speaks for that tenant, into a folder that Make has filled.
 func Tenant(folder, tenant string) error {
+	return TenantUntil(folder, tenant, time.Now().Add(lifetime))
+}
+
+// TenantUntil is Tenant for a certificate that expires at a time.
+func TenantUntil(folder, tenant string, until time.Time) error {
 	ca, key, err := read(folder)
 	if err != nil {
 		return err
 	}
-	return issue(folder, tenant, client(tenant+TenantDomain), ca, key)
+	c := client(tenant + TenantDomain)
+	c.NotAfter = until
+	return issue(folder, tenant, c, ca, key)
 }
 
 func client(name string) *x509.Certificate {
