@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,17 +14,17 @@ import (
 
 const theGroupKey = domain.Key("projects/proj/composite-apps/ca/v1/deployment-intent-groups/dig")
 
-func readGroup(t *testing.T, w *world) *domain.DeploymentIntentGroup {
+func readGroup(t *testing.T, w *world, key domain.Key) *domain.DeploymentIntentGroup {
 	t.Helper()
-	o, err := w.store.Get(t.Context(), domain.DeploymentIntentGroups, theGroupKey)
+	o, err := w.store.Get(t.Context(), domain.DeploymentIntentGroups, key)
 	require.NoError(t, err)
 	return o.(*domain.DeploymentIntentGroup)
 }
 
-// record puts the group into a state, as an operation does.
-func record(t *testing.T, w *world, state domain.State, contextID string) {
+// record puts a group into a state, as an operation does.
+func record(t *testing.T, w *world, key domain.Key, state domain.State, contextID string) {
 	t.Helper()
-	group := readGroup(t, w)
+	group := readGroup(t, w, key)
 	group.History.Append(state, contextID, 0, now)
 	require.NoError(t, w.store.Replace(t.Context(), group))
 }
@@ -95,23 +96,29 @@ func TestWritesToAGroupByState(t *testing.T) {
 		"terminated":     {reach: []domain.State{domain.Instantiated, domain.Terminated}, context: domain.ContextTerminated, want: []domain.State{domain.Created, domain.Instantiated, domain.Terminated, domain.Created}},
 		"half-way ended": {reach: []domain.State{domain.Instantiated, domain.TerminateStopped}, context: domain.ContextTerminateFailed, want: []domain.State{domain.Created, domain.Instantiated, domain.TerminateStopped, domain.Created}},
 	}
+	w, n := newWorld(t), 0
+	furnish(t, w)
 	for stateName, s := range states {
 		for name, c := range writes {
 			t.Run(stateName+"/"+name, func(t *testing.T) {
-				w := newWorld(t)
-				furnish(t, w)
+				n++
+				dig := fmt.Sprint("dig-", n) // a group of its own costs a tenth of a world
+				w.operations.status = ""
+				furnishGroup(t, w, dig)
+				key := domain.Key(strings.Replace(string(theGroupKey), "/dig", "/"+dig, 1))
 				for _, state := range s.reach {
-					record(t, w, state, "1")
+					record(t, w, key, state, "1")
 				}
+				c.url, c.body = strings.Replace(c.url, "/dig", "/"+dig, 1), strings.Replace(c.body, `"dig"`, `"`+dig+`"`, 1)
 				w.operations.status = s.context
 				want := s.want
 				if s.refused {
 					want = append([]domain.State{domain.Created}, s.reach...)
-					c.status, c.contains = 409, []string{`deployment intent group "dig" cannot change`}
+					c.status, c.contains = 409, []string{`deployment intent group "` + dig + `" cannot change`}
 				}
 				check(t, w.router, []call{c})
 				var got []domain.State
-				for _, a := range readGroup(t, w).History.Actions {
+				for _, a := range readGroup(t, w, key).History.Actions {
 					got = append(got, a.State)
 				}
 				require.Equal(t, want, got)
@@ -124,7 +131,7 @@ func TestWritesToAGroupByState(t *testing.T) {
 func TestReleaseOfAnInstance(t *testing.T) {
 	w := newWorld(t)
 	furnish(t, w)
-	record(t, w, domain.Instantiated, "1")
+	record(t, w, theGroupKey, domain.Instantiated, "1")
 	w.operations.status = domain.ContextInstantiated
 	body := strings.Replace(groupBody, `"version":"`, `"version":"other-`, 1)
 	require.NotEqual(t, groupBody, body)
@@ -132,7 +139,7 @@ func TestReleaseOfAnInstance(t *testing.T) {
 		{method: "PUT", url: theGroup, body: body, status: 409, contains: []string{"spec.version", "Instantiated"}},
 		{method: "PUT", url: theGroup, body: groupBody, status: 200},
 	})
-	record(t, w, domain.Terminated, "1")
+	record(t, w, theGroupKey, domain.Terminated, "1")
 	w.operations.status = domain.ContextTerminated
 	check(t, w.router, []call{{method: "PUT", url: theGroup, body: body, status: 200}})
 }
@@ -164,7 +171,7 @@ func TestDeleteOfAGroup(t *testing.T) {
 			require.Empty(t, w.operations.forgot, "a refused deletion must leave the contexts")
 			check(t, w.router, []call{{method: "DELETE", url: theGroup + "/intents/intent", status: 204}})
 			for _, state := range c.reach {
-				record(t, w, state, "1")
+				record(t, w, theGroupKey, state, "1")
 			}
 			w.operations.status = c.context
 			check(t, w.router, []call{{name: "group", method: "DELETE", url: theGroup, status: c.status}})
@@ -317,5 +324,5 @@ func TestHistoryHasTheServicesTime(t *testing.T) {
 	w := newWorld(t)
 	furnish(t, w)
 	want := domain.History{Actions: []domain.Action{{State: domain.Created, Time: now.Truncate(time.Millisecond)}}}
-	require.Equal(t, want, readGroup(t, w).History)
+	require.Equal(t, want, readGroup(t, w, theGroupKey).History)
 }

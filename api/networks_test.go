@@ -1,6 +1,8 @@
 package api_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,10 +13,10 @@ import (
 
 const networkBody = `{"metadata":{"name":"net"},"spec":{"cniType":"ovn4nfv","ipv4Subnets":[{"name":"s","subnet":"10.1.0.0/24"}]}}`
 
-// recordCluster puts the networks of the cluster into a state, as an operation does.
-func recordCluster(t *testing.T, w *world, state domain.State) {
+// recordCluster puts the networks of a cluster into a state, as an operation does.
+func recordCluster(t *testing.T, w *world, key domain.Key, state domain.State) {
 	t.Helper()
-	o, err := w.store.Get(t.Context(), domain.ClustersNoun, "cluster-providers/p1/clusters/c1")
+	o, err := w.store.Get(t.Context(), domain.ClustersNoun, key)
 	require.NoError(t, err)
 	o.(*domain.Cluster).History.Append(state, "1", 0, now)
 	require.NoError(t, w.store.Replace(t.Context(), o))
@@ -58,6 +60,8 @@ func TestWritesOfNetworksByState(t *testing.T) {
 		status int
 		text   string
 	}
+	w, n := newWorld(t), 0
+	post(t, w, call{url: "/v2/cluster-providers", body: `{"metadata":{"name":"p1"}}`})
 	for state, refused := range map[domain.State]map[string]refusal{
 		domain.Created:            {},
 		domain.Terminated:         {},
@@ -67,12 +71,15 @@ func TestWritesOfNetworksByState(t *testing.T) {
 	} {
 		for name, c := range writes {
 			t.Run(string(state)+"/"+name, func(t *testing.T) {
-				w := newWorld(t)
-				furnish(t, w)
-				check(t, w.router, []call{{method: "POST", url: theCluster + "/networks", body: networkBody, status: 201}})
-				recordCluster(t, w, state)
+				n++
+				cluster := fmt.Sprint("c-", n) // one of its own costs a tenth of a world
+				at := theProvider + "/clusters/" + cluster
+				post(t, w, call{url: theProvider + "/clusters", body: `{"metadata":{"name":"` + cluster + `"}}`, file: []byte(kubeconfig)})
+				post(t, w, call{url: at + "/networks", body: networkBody})
+				recordCluster(t, w, domain.Key("cluster-providers/p1/clusters/"+cluster), state)
+				c.url = strings.Replace(c.url, theCluster, at, 1)
 				if r, ok := refused[name]; ok {
-					c.status, c.contains = r.status, []string{r.text, `"c1" is in state ` + string(state)}
+					c.status, c.contains = r.status, []string{r.text, `"` + cluster + `" is in state ` + string(state)}
 				}
 				check(t, w.router, []call{c})
 			})
@@ -100,7 +107,7 @@ func TestDeleteOfAClusterByState(t *testing.T) {
 				{method: "POST", url: "/v2/cluster-providers", body: `{"metadata":{"name":"p1"}}`, status: 201},
 				{method: "POST", url: theProvider + "/clusters", body: `{"metadata":{"name":"c1"}}`, file: []byte(kubeconfig), status: 201},
 			})
-			recordCluster(t, w, c.state)
+			recordCluster(t, w, theClusterKey, c.state)
 			w.operations.status = c.context
 			check(t, w.router, []call{{method: "DELETE", url: theCluster, status: c.status, contains: []string{c.text}}})
 			if c.status == 204 {

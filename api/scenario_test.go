@@ -353,17 +353,34 @@ func furnish(t testing.TB, w *world) {
 		{url: theComposite + "/apps", body: `{"metadata":{"name":"web"}}`, file: chartOf(t, "web")},
 		{url: theComposite + "/composite-profiles", body: `{"metadata":{"name":"cp"}}`},
 		{url: theProfile + "/profiles", body: `{"metadata":{"name":"sinkp"},"spec":{"app":"sink"}}`, file: profileOf(t)},
+		{url: "/v2/tenants", body: `{"metadata":{"name":"t1"},"spec":{"cluster":"p1+c1"}}`},
+		{url: theTenant + "/hosts", body: `{"metadata":{"name":"host-a"},"spec":{"nodes":["dpu1"]}}`},
+	} {
+		post(t, w, c)
+	}
+	furnishGroup(t, w, "dig")
+}
+
+// furnishGroup makes a group with all that hangs below it, in a world that is furnished with what it needs.
+func furnishGroup(t testing.TB, w *world, name string) {
+	t.Helper()
+	for _, c := range []call{
 		{url: theComposite + "/deployment-intent-groups", body: groupBody},
 		{url: theGroup + "/intents", body: `{"metadata":{"name":"intent"},"spec":{"intent":{"genericPlacementIntent":"gpi"}}}`},
 		{url: theGroup + "/generic-placement-intents", body: `{"metadata":{"name":"gpi"}}`},
 		{url: thePlacement + "/app-intents", body: `{"metadata":{"name":"ai"},"spec":{"app":"sink","intent":{"allOf":[{"clusterProvider":"p1","cluster":"c1"}]}}}`},
-		{url: "/v2/tenants", body: `{"metadata":{"name":"t1"},"spec":{"cluster":"p1+c1"}}`},
-		{url: theTenant + "/hosts", body: `{"metadata":{"name":"host-a"},"spec":{"nodes":["dpu1"]}}`},
 	} {
-		if c.method = http.MethodPost; c.status == 0 {
-			c.status = http.StatusCreated
-		}
-		answer := do(t, w.router, c)
-		require.Equal(t, c.status, answer.Code, "%s: %s", c.url, answer.Body)
+		c.url, c.body = strings.Replace(c.url, "/dig", "/"+name, 1), strings.Replace(c.body, `"dig"`, `"`+name+`"`, 1)
+		post(t, w, c)
 	}
+}
+
+// post sends what is to be made, which answers 201 unless the call says otherwise.
+func post(t testing.TB, w *world, c call) {
+	t.Helper()
+	if c.method = http.MethodPost; c.status == 0 {
+		c.status = http.StatusCreated
+	}
+	answer := do(t, w.router, c)
+	require.Equal(t, c.status, answer.Code, "%s: %s", c.url, answer.Body)
 }
