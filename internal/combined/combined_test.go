@@ -185,6 +185,63 @@ func TestFilters(t *testing.T) {
 	}
 }
 
+// TestAnObjectThatWasDeletedByHand on a cluster that is heard is not stale: the cluster has reported it, and says that it is gone.
+func TestAnObjectThatWasDeletedByHand(t *testing.T) {
+	gone := func() *view.Observation {
+		o := saying("Deployment", "web", "")
+		o.Gone = []domain.GoneResource{{Identity: domain.IdentityOf("apps", "Deployment", "default", "web"), Since: stored}}
+		return o
+	}
+	cut := gone()
+	cut.Connected, cut.LastSeen, cut.Reason = false, stored.Add(time.Hour), "refused"
+	unheard := gone()
+	unheard.Unheard = []view.UnheardKind{{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Since: stored.Add(time.Minute), Reason: "forbidden"}}
+	unwatched := gone()
+	unwatched.Kinds = []schema.GroupKind{{Kind: "Pod"}}
+	const columns = `{"select":[{"name":"a","def":"[propagation.reported, propagation.present, propagation.stale]"},{"name":"b","def":"propagation.lastReturnedUpdateTimestamp"},
+		{"name":"c","def":"propagation.staleSince"},{"name":"d","def":"returned"},{"name":"e","def":"propagation.ready"}]}`
+	var spec domain.StatusCollectorSpec
+	require.NoError(t, json.Unmarshal([]byte(columns), &spec))
+	program, err := combine.Compile("all", &spec)
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		says *view.Observation
+		want string // the cells of cluster a, then inputs.stale
+	}{
+		"heard":           {gone(), `[true,false,false] 2026-03-01T12:00:00Z - {} NotPresent; 1`},
+		"cut off since":   {cut, `[true,false,true] 2026-03-01T12:00:00Z 2026-03-01T13:00:00Z {} NotPresent; 2`},
+		"its kind is":     {unheard, `[true,false,true] 2026-03-01T12:00:00Z 2026-03-01T12:01:00Z {} NotPresent; 2`},
+		"nobody watches":  {unwatched, `[true,false,true] 2026-03-01T12:00:00Z - {} -; 2`},
+		"was never there": {saying("Deployment", "web", ""), `[false,false,true] 0001-01-01T00:00:00Z - {} NotPresent; 2`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := group(resource("apps", "Deployment", "web", `"spec":{}`))
+			set, err := combined.NewSet(g, combined.Filter{}, map[string]combined.Collector{"all": {Name: "all", Program: program}})
+			require.NoError(t, err)
+			b := saying("Deployment", "web", "") // has never had it
+			require.NoError(t, set.Evaluate(t.Context(), source(g, "1A", map[string]*view.Observation{"a": c.says, "b": b})))
+			d := set.CombinedStatuses().Items[0]
+			require.Empty(t, d.Results[0].RowErrors)
+			var got []string
+			for _, cell := range d.Results[0].Rows[0].Columns {
+				text := "-"
+				if cell.String != nil && *cell.String != "" {
+					text = *cell.String
+				} else if len(cell.Object)+len(cell.Array) > 0 {
+					text = string(cell.Object) + string(cell.Array)
+				}
+				got = append(got, text)
+			}
+			require.Equal(t, c.want, fmt.Sprint(strings.Join(got, " "), "; ", d.Inputs.Stale))
+			objects, err := combined.NewSet(g, combined.Filter{}, nil)
+			require.NoError(t, err)
+			require.NoError(t, objects.Evaluate(t.Context(), source(g, "1A", map[string]*view.Observation{"a": c.says, "b": b})))
+			status := objects.Objects().Items[0]["status"].(map[string]any)
+			require.EqualValues(t, 0, status["replicas"])
+		})
+	}
+}
+
 // TestAnObjectWithoutAStatusGetsNone, though all its clusters report it.
 func TestAnObjectWithoutAStatusGetsNone(t *testing.T) {
 	g := group(resource("", "ConfigMap", "c", `"data":{}`))

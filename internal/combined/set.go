@@ -270,12 +270,18 @@ func (s *Set) input(e *entry, r *view.Row) (*Input, error) {
 		p.LastReturnedUpdate, p.Reported, p.Stale = r.Stored, true, false
 		p.Present = r.Presence == view.Present || r.LastPresence == view.Present
 		p.Summarised = summarised(returned)
+	} else if r.Was {
+		in.Reason = ""
+		p.LastReturnedUpdate, p.Reported, p.Stale = r.Stored, true, false
+		if r.Presence == view.Unknown && r.LastPresence != view.Missing {
+			p.Stale, in.Reason = true, "objects of the kind are not reported any more"
+		}
 	} else if r.Presence == view.Missing {
 		in.Reason = "the object is not in the cluster"
 	}
 	if why := r.Why(); why != nil {
 		p.Stale, in.Reason = true, cmp.Or(why.Reason, in.Reason)
-		if r.Observed && !why.LastSeen.IsZero() { // of what was never reported, nothing has become old
+		if p.Reported && !why.LastSeen.IsZero() { // of what was never reported, nothing has become old
 			since := why.LastSeen.UTC()
 			p.StaleSince = &since
 		}
@@ -305,7 +311,7 @@ func summarised(returned map[string]any) bool {
 // reportedOf is what the state of an object is made of on a cluster.
 func reportedOf(in *Input) combine.Reported {
 	r := combine.Reported{Cluster: in.Cluster, Stale: in.Propagation.Stale}
-	if !in.Propagation.Reported {
+	if in.Returned == nil {
 		return r
 	}
 	if r.Status, _ = in.Returned["status"].(map[string]any); r.Status == nil {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"hash/fnv"
 	"time"
 )
 
@@ -46,6 +47,28 @@ type Observation struct {
 	Resources []ObservedResource
 	// Error is why the cluster cannot report; then nothing is known.
 	Error string
+	// Gone are resources that an earlier report had and this one has not, the last MaxGone of them. What has an owner in the cluster,
+	// as the Pods of a Deployment, is not among them. The store knows them, and sets them.
+	Gone []GoneResource
+}
+
+// MaxGone is how many resources that are gone are known of an app in a cluster.
+const MaxGone = 500
+
+// GoneResource is a resource that was reported and is not any more.
+type GoneResource struct {
+	Identity uint64    // IdentityOf it
+	Since    time.Time // when the control plane stored the first report that did not have it
+}
+
+// IdentityOf is a short identity of a resource in any version.
+func IdentityOf(group, kind, namespace, name string) uint64 {
+	h := fnv.New64a()
+	for _, part := range []string{group, kind, namespace, name} {
+		h.Write([]byte(part))
+		h.Write([]byte{0})
+	}
+	return h.Sum64()
 }
 
 // UnheardKind is a kind, as in Observation.Kinds, that cannot be watched: since when, zero for ever, and why.

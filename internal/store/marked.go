@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -30,14 +31,69 @@ func sumOf(data []byte) uint64 {
 	return max(binary.LittleEndian.Uint64(sum[:8]), 1)
 }
 
-// marked are the marks of what takes the place of an observation, in the order of its resources. Where nobody can read
-// what there was, all is new.
-func (s *Store) marked(ctx context.Context, before *observation, o *domain.Observation) ([]storedMark, error) {
+// marked are the marks of what takes the place of an observation, in the order of its resources, and what is gone then. Where
+// nobody can read what there was, all is new.
+func (s *Store) marked(ctx context.Context, before *observation, o *domain.Observation) ([]storedMark, []goneResource, error) {
 	known, err := s.marksOf(ctx, before)
-	if err != nil && !fail.Is(err, fail.NotFound) && !errors.Is(err, errDamaged) { // NotFound: deleted meanwhile
-		return nil, err
+	if err == nil {
+		var gone []goneResource
+		if gone, err = s.goneAfter(ctx, before, known, o); err == nil {
+			return markedAfter(known, o, s.now()), gone, nil
+		}
 	}
-	return markedAfter(known, o, s.now()), nil
+	if !fail.Is(err, fail.NotFound) && !errors.Is(err, errDamaged) { // NotFound: deleted meanwhile
+		return nil, nil, err
+	}
+	return markedAfter(nil, o, s.now()), nil, nil
+}
+
+// owned says of an object that it goes with another one.
+var owned = []byte(`"ownerReferences":`)
+
+// goneAfter is what was gone before and has not come back, then what the observation has lost that it takes the place of.
+func (s *Store) goneAfter(
+	ctx context.Context, before *observation, known map[plan.ResourceID]storedMark, o *domain.Observation,
+) ([]goneResource, error) {
+	there := make(map[uint64]bool, len(o.Resources))
+	for i := range o.Resources {
+		there[shortIdentity(identityOf(&o.Resources[i]))] = true
+	}
+	gone := slices.DeleteFunc(slices.Clone(before.Gone), func(g goneResource) bool { return there[uint64(g.Identity)] })
+	lost := map[uint64]bool{}
+	for id := range known {
+		if short := shortIdentity(id); !there[short] {
+			lost[short] = true
+		}
+	}
+	if len(lost) > 0 {
+		resources, before, err := s.resourcesOf(ctx, before)
+		if err != nil {
+			return nil, err
+		}
+		stored, err := s.stored(ctx, o.ContextID, o.App, &saidOfCluster{before, resources})
+		if err != nil {
+			return nil, err
+		}
+		for i := range resources {
+			short := shortIdentity(identityOf(&resources[i]))
+			if !lost[short] {
+				continue
+			}
+			body, err := stored.Object(i)
+			if err != nil {
+				return nil, err
+			}
+			if !bytes.Contains(body, owned) {
+				since := max(s.now().UnixMilli(), resources[i].Stored.UnixMilli())
+				gone = append(gone, goneResource{int64(short), since})
+			}
+		}
+	}
+	return gone[max(0, len(gone)-domain.MaxGone):], nil
+}
+
+func shortIdentity(id plan.ResourceID) uint64 {
+	return domain.IdentityOf(id.Group, id.Kind, id.Namespace, id.Name)
 }
 
 // markedAfter marks the resources of an observation: what says what it said before keeps its time. Any other is of now, but

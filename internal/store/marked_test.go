@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -62,6 +63,54 @@ func TestAnObjectKeepsItsTimeUntilItSaysSomethingElse(t *testing.T) {
 	p.after(4.0005)
 	p.put(p.writer, podOf("a", "three"), podOf("b", "one"), podOf("empty", ""))
 	require.Equal(t, map[string]float64{"a": 4, "b": 2, "empty": 3}, p.stored(), "whole milliseconds")
+}
+
+// TestWhatWasReportedAndIsGone is known until it comes back, with when that was stored; what has an owner is not.
+func TestWhatWasReportedAndIsGone(t *testing.T) {
+	p := newPair(t)
+	gone := func() map[string]float64 {
+		t.Helper()
+		names := map[uint64]string{}
+		for _, name := range []string{"a", "b", "c", "owned", "new"} {
+			names[domain.IdentityOf("", "Pod", "ns", name)] = name
+		}
+		times := map[string]float64{}
+		for o, err := range p.reader.Observations(t.Context(), p.app.ContextID, p.app.App, nil) {
+			require.NoError(t, err)
+			for _, g := range o.Gone {
+				times[names[g.Identity]] = g.Since.Sub(pairBegan).Seconds()
+			}
+		}
+		return times
+	}
+	owned := podOf("owned", "")
+	owned.JSON = []byte(`{"metadata":{"name":"owned","ownerReferences":[{"name":"rs"}]}}`)
+	p.put(p.writer, podOf("a", "one"), podOf("b", "one"), podOf("c", ""), owned)
+	require.Empty(t, gone())
+	p.after(1)
+	p.put(p.reader, podOf("b", "one"), podOf("c", "")) // another process takes over
+	require.Equal(t, map[string]float64{"a": 1}, gone())
+	p.after(2)
+	p.put(p.writer, podOf("b", "two"), podOf("new", "one"))
+	require.Equal(t, map[string]float64{"a": 1, "c": 2}, gone())
+	p.after(3)
+	p.put(p.writer, podOf("a", "one"), podOf("b", "two"))
+	require.Equal(t, map[string]float64{"c": 2, "new": 3}, gone(), "a has come back")
+	p.after(4)
+	require.NoError(t, p.writer.PutObservation(t.Context(), &domain.Observation{ObservedApp: p.app, Error: "the agent is too old"}))
+	require.Equal(t, map[string]float64{"a": 4, "b": 4, "c": 2, "new": 3}, gone())
+	var many []domain.ObservedResource
+	for i := range 2 * domain.MaxGone {
+		many = append(many, podOf(fmt.Sprint(i), ""))
+	}
+	p.put(p.writer, many...)
+	p.after(5)
+	p.put(p.writer)
+	require.Len(t, gone(), 1, "of which no name is known here")
+	for o, err := range p.reader.Observations(t.Context(), p.app.ContextID, p.app.App, nil) {
+		require.NoError(t, err)
+		require.Len(t, o.Gone, domain.MaxGone)
+	}
 }
 
 func TestAnObjectKeepsItsTimeInChunks(t *testing.T) {

@@ -40,6 +40,13 @@ type observation struct {
 	Upload  bson.ObjectID        `bson:"upload"` // of the chunks
 	Names   packed               `bson:"names"`  // JSON list of observedName
 	Bodies  packed               `bson:"bodies"` // JSON list of the resources' JSON
+	Gone    []goneResource       `bson:"gone,omitempty"`
+}
+
+// goneResource is a domain.GoneResource, by short names.
+type goneResource struct {
+	Identity int64 `bson:"i"`
+	Since    int64 `bson:"t"` // in milliseconds
 }
 
 // packed is a value, compressed: in place, or in chunks.
@@ -131,7 +138,7 @@ func (s *Store) putObservation(ctx context.Context, o *domain.Observation) (chan
 	var marks []storedMark
 	if missing {
 		marks = markedAfter(nil, o, s.now())
-	} else if marks, err = s.marked(ctx, &before, o); err != nil {
+	} else if marks, now.Gone, err = s.marked(ctx, &before, o); err != nil {
 		return false, err
 	}
 	if err := s.pack(ctx, deployment, &now, o, marks); err != nil {
@@ -418,11 +425,22 @@ func (s *Store) stored(ctx context.Context, contextID, app string, said *saidOfC
 	return &StoredObservation{
 		Observation: domain.Observation{
 			ObservedApp: domain.ObservedApp{ContextID: contextID, App: app, Cluster: clusterOf(o.ID)},
-			Kinds:       o.Kinds, Unheard: o.Unheard, Resources: resources, Error: o.Error,
+			Kinds:       o.Kinds, Unheard: o.Unheard, Resources: resources, Error: o.Error, Gone: goneOf(o),
 		},
 		bodies: sync.OnceValues(func() ([]json.RawMessage, error) { return s.bodiesOf(ctx, o, resources) }),
 		frames: s.framesOf(ctx, o, resources),
 	}, nil
+}
+
+func goneOf(o *observation) []domain.GoneResource {
+	if len(o.Gone) == 0 {
+		return nil
+	}
+	gone := make([]domain.GoneResource, len(o.Gone))
+	for i, g := range o.Gone {
+		gone[i] = domain.GoneResource{Identity: uint64(g.Identity), Since: time.UnixMilli(g.Since).UTC()}
+	}
+	return gone
 }
 
 // resourcesOf decodes what an observation, or the one that has taken its place, says of resources.

@@ -56,6 +56,7 @@ func read(t testing.TB, s *store.Store, contextID, app string, clusters []domain
 			require.NotZero(t, o.Resources[i].Sum)
 			o.Resources[i].Stored, o.Resources[i].Sum, o.Resources[i].Size = time.Time{}, 0, 0
 		}
+		o.Gone = nil
 		found = append(found, &o.Observation)
 	}
 	return found

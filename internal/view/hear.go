@@ -106,7 +106,7 @@ func (h *hearing) observation(app string, name domain.ClusterName, report Report
 		}
 		return o
 	}
-	o.Object = report.Object
+	o.Object, o.Gone = report.Object, report.Gone
 	if report.Kinds != nil {
 		o.Kinds = make([]schema.GroupKind, 0, len(report.Kinds))
 		for _, k := range report.Kinds {

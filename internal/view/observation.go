@@ -39,6 +39,7 @@ type Observation struct {
 	Unheard []UnheardKind
 
 	Resources []ObservedResource // in any order
+	Gone      []domain.GoneResource
 
 	// Object gives a resource of Resources by its index as it was received: its metadata, spec and status.
 	// It is called for Row.Object, and where State does not say enough; no bytes stand for none.

@@ -172,9 +172,22 @@ func (r *reporter) missing(row *Row, o *Observation, doubts []Doubt) {
 	if o.Seen && o.watches(k.kind, k.reported) {
 		row.Presence = Missing
 	}
+	if len(o.Gone) > 0 {
+		id := r.identity(row.Index)
+		row.gone(o, domain.IdentityOf(id.group, id.kind, id.namespace, id.name), domain.IdentityOf(id.group, id.kind, "", id.name))
+	}
 	// Certificate requests go by themselves when they are answered: that one is missing says nothing.
 	if r.a.Judged && k.kind != requestKind && (o.watches(k.kind, k.still) || row.Doubt != nil) {
 		row.Readiness = NotThere
+	}
+}
+
+// gone notes that an earlier report had the resource, by one of its identities.
+func (r *Row) gone(o *Observation, identities ...uint64) {
+	for _, g := range o.Gone {
+		if slices.Contains(identities, g.Identity) {
+			r.Was, r.Stored = true, g.Since
+		}
 	}
 }
 

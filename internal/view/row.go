@@ -81,12 +81,13 @@ type Row struct {
 	// What is reported.
 
 	Observed bool // the last report has it
+	Was      bool // the last report does not have it, and an earlier one has
 	Presence Presence
 	// Readiness is with Ask.Judged, and Unready why it is not Ready, with Ask.Detail too.
 	Readiness Readiness
 	Unready   string
 	// Stored is when the control plane stored what the last report has of it, as it is; Sum tells that from what it was before.
-	// Zero where the last report does not have it.
+	// Of one that Was it is when the control plane stored that it is gone. Zero for any other that the last report does not have.
 	Stored time.Time
 	Sum    uint64
 	// LastPresence and LastReadiness are what was last reported, where nobody vouches for it now: a Pod was Ready a minute ago,
