@@ -1,5 +1,5 @@
-// Package crd holds CustomResourceDefinitions: of the ResourceBundleState, of what network intents become, and of what
-// KubeStellar has as objects and Drover as JSON of its API.
+// Package crd holds CustomResourceDefinitions: of the ResourceBundleState, of what network intents become, of the WorkloadRules
+// of tenants, and of what KubeStellar has as objects and Drover as JSON of its API.
 package crd
 
 import (
@@ -27,6 +27,12 @@ var statusCollectors []byte
 
 //go:embed combinedstatuses.yaml
 var combinedStatuses []byte
+
+//go:embed workloadrules.yaml
+var workloadRules []byte
+
+// WorkloadRules is the definition of the rules that a tenant keeps in its own cluster.
+func WorkloadRules() plan.Resource { return definition("workloadrules.drover.io", workloadRules) }
 
 // KubeStellar are the definitions of status collectors and of what is combined by them, for those who keep such objects in an
 // API server. Drover itself does not.

@@ -9,6 +9,7 @@ import (
 	"github.com/drover-io/drover/deploy/crd"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/network"
+	"github.com/drover-io/drover/internal/plan"
 )
 
 // definition is what a test looks at; clusters check the rest.
@@ -53,7 +54,8 @@ func TestNetworksAreDefined(t *testing.T) {
 	}
 }
 
-func TestReportsAreDefined(t *testing.T) {
-	r := crd.ResourceBundleStates()
-	require.Equal(t, r.Name, read(t, r.Manifest).Metadata.Name)
+func TestReportsAndRulesAreDefined(t *testing.T) {
+	for _, r := range []plan.Resource{crd.ResourceBundleStates(), crd.WorkloadRules()} {
+		require.Equal(t, r.Name, read(t, r.Manifest).Metadata.Name)
+	}
 }

@@ -91,7 +91,7 @@ var layers = []layer{
 		},
 		{
 			pkg:  "tenantagent",
-			ours: "domain universe pause policy fail",
+			ours: "convey match domain universe pause policy fail",
 			libs: "github.com/prometheus/client_golang golang.org/x/sync google.golang.org/grpc google.golang.org/protobuf " +
 				"k8s.io/api k8s.io/apimachinery k8s.io/client-go sigs.k8s.io/yaml",
 			world: "context net net/http os",

@@ -3,7 +3,7 @@
 //
 // A scope has the Pods of the namespaces that a ConfigMap names, each as the bytes that are said of it. When all its lists are
 // complete the teller begins a stream with one sync of all of them, and then says what changes. Of several agents one does
-// so, the one that has the Lease.
+// so, the one that has the Lease. The carrier looks at WorkloadRules one by one, and writes into the status of each how it stands.
 //
 // All of that can be lost: an agent that starts lists again, and its sync makes good what it did not see.
 package tenantagent
@@ -13,6 +13,7 @@ import (
 	"log/slog"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -48,10 +49,11 @@ const (
 
 // agent is one that runs.
 type agent struct {
-	config Config
-	kube   kubernetes.Interface
-	scopes *scopes
-	state  *state
+	config  Config
+	kube    kubernetes.Interface
+	objects dynamic.Interface
+	scopes  *scopes
+	state   *state
 }
 
 // Run runs the agent until ctx ends, and closes its stream in order then. An error is that of its start.
@@ -59,12 +61,16 @@ func Run(ctx context.Context, c Config) error {
 	cluster := rest.CopyConfig(c.Cluster)
 	cluster.UserAgent = userAgent
 	cluster.QPS, cluster.Burst = requestRate, requestBurst
+	objects, err := dynamic.NewForConfig(cluster)
+	if err != nil {
+		return err
+	}
 	cluster.ContentType, cluster.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
 	client, err := kubernetes.NewForConfig(cluster)
 	if err != nil {
 		return err
 	}
-	a := &agent{config: c, kube: client, state: newState()}
+	a := &agent{config: c, kube: client, objects: objects, state: newState()}
 	g, ctx := errgroup.WithContext(ctx)
 	if c.Listen != "" {
 		serve, err := a.listen(ctx)
@@ -87,7 +93,7 @@ func (a *agent) work(ctx, leading context.Context) error {
 		return err
 	}
 	defer connection.Close()
-	a.scopes = newScopes()
+	a.scopes = newScopes() // whom it follows is said again
 	a.state.follow(a.scopes)
 	defer a.state.follow(nil)
 	// What follows the cluster ends after what tells of it.
@@ -106,5 +112,9 @@ func (a *agent) work(ctx, leading context.Context) error {
 		t.run(ctx, leading)
 		return nil
 	})
+	if a.config.Rules {
+		c := newCarrier(a, universe.NewWorkloadRuleServiceClient(connection))
+		g.Go(func() error { return c.run(following) })
+	}
 	return g.Wait()
 }

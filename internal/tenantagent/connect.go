@@ -40,7 +40,7 @@ func (s Server) connect() (*grpc.ClientConn, error) {
 		}),
 		// A server that is away without a word, as one that is frozen, is given up.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 2 * policy.PingLeast, Timeout: policy.PingTime}),
-		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(newCodec())),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(newCodec()), grpc.MaxCallRecvMsgSize(mostRules)),
 		grpc.WithUserAgent(userAgent),
 		grpc.WithDisableServiceConfig(),
 	}
@@ -122,6 +122,10 @@ func (t token) GetRequestMetadata(context.Context, ...string) (map[string]string
 
 // RequireTransportSecurity implements credentials.PerRPCCredentials.
 func (t token) RequireTransportSecurity() bool { return true }
+
+// mostRules bounds a list of rules, in bytes, and with it the agent's memory. A tenant whose rules are more together is asked for
+// each of them.
+const mostRules = 16 << 20
 
 // callTime bounds one call.
 const callTime = 20 * time.Second

@@ -2,6 +2,8 @@ package tenantagent
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -118,23 +120,21 @@ func (s *scope) all() []*pod {
 	s.told = true
 	clear(s.update)
 	clear(s.gone)
-	list := make([]*pod, 0, len(s.pods))
-	for _, p := range s.pods {
-		list = append(list, p)
-	}
-	return list
+	return slices.Collect(maps.Values(s.pods))
+}
+
+// list are all Pods.
+func (s *scope) list() []*pod {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.pods))
 }
 
 // changes are what has changed since the last call, or since all: of each Pod the last word.
 func (s *scope) changes() (gone, update []*pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range s.gone {
-		gone = append(gone, p)
-	}
-	for _, p := range s.update {
-		update = append(update, p)
-	}
+	gone, update = slices.Collect(maps.Values(s.gone)), slices.Collect(maps.Values(s.update))
 	clear(s.gone)
 	clear(s.update)
 	return gone, update

@@ -113,6 +113,17 @@ func (s *scopes) complete(ctx context.Context) (*scope, error) {
 	return s.now, nil
 }
 
+// list are the Pods that are told of; false as long as they are not known.
+func (s *scopes) list() ([]*pod, bool) {
+	s.mu.Lock()
+	now := s.now
+	s.mu.Unlock()
+	if now == nil {
+		return nil, false
+	}
+	return now.list(), true
+}
+
 // problem says why not all is told that is wanted; nil when it is.
 func (s *scopes) problem() error {
 	if _, _, err := s.wanted.now(); err != nil {

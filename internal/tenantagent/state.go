@@ -87,6 +87,14 @@ func (s *state) told(gone, update, pods int) {
 	s.pods.Set(float64(pods))
 }
 
+// carries says how many WorkloadRules there are, by the reason of their condition.
+func (s *state) carries(reasons map[string]int) {
+	s.rules.Reset()
+	for reason, n := range reasons {
+		s.rules.WithLabelValues(reason).Set(float64(n))
+	}
+}
+
 // ended says that a stream has, or could not be begun.
 func (s *state) ended(err error) {
 	s.mu.Lock()

@@ -1,0 +1,387 @@
+package tenantagent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/drover-io/drover/internal/convey"
+	"github.com/drover-io/drover/internal/match"
+	"github.com/drover-io/drover/internal/pause"
+	"github.com/drover-io/drover/internal/universe"
+)
+
+// lookEvery is how often the rules of the control plane are compared with those that there are to be.
+var lookEvery = 30 * time.Second
+
+// carrier has the WorkloadRules of the cluster be rules of the tenant.
+type carrier struct {
+	agent   *agent
+	dynamic dynamic.Interface
+	client  universe.WorkloadRuleServiceClient
+	queue   workqueue.TypedRateLimitingInterface[string] // namespace/name of those that are to be looked at
+	known   toolscache.Store                             // as the cluster last told them
+	now     func() time.Time
+
+	mu   sync.Mutex
+	pods map[string]int64 // to how many Pods a rule applies, by namespace/name
+}
+
+func newCarrier(a *agent, rules universe.WorkloadRuleServiceClient) *carrier {
+	return &carrier{
+		agent: a, dynamic: a.objects, client: rules, now: time.Now, pods: map[string]int64{},
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryFirst, retryMost)),
+	}
+}
+
+// run carries rules over until ctx ends.
+func (c *carrier) run(ctx context.Context) error {
+	informer := dynamicinformer.NewFilteredDynamicInformer(c.dynamic, workloadRules, metav1.NamespaceAll, 0, nil, nil).Informer()
+	c.known = informer.GetStore()
+	if err := informer.SetTransform(func(o any) (any, error) {
+		if rule, ok := o.(*unstructured.Unstructured); ok {
+			rule.SetManagedFields(nil)
+		}
+		return o, nil
+	}); err != nil {
+		return err
+	}
+	add := func(o any) {
+		if key, err := toolscache.MetaNamespaceKeyFunc(o); err == nil {
+			c.queue.Add(key)
+		}
+	}
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: add, UpdateFunc: func(_, o any) { add(o) }}); err != nil {
+		return err
+	}
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	defer c.queue.ShutDown()
+	wait.Go(func() { informer.RunWithContext(ctx) })
+	wait.Go(func() {
+		for c.one(ctx) {
+		}
+	})
+	for pause.For(ctx, lookEvery) == nil {
+		c.look(ctx)
+	}
+	return nil
+}
+
+// one looks at the next rule of the queue; false when there will be none.
+func (c *carrier) one(ctx context.Context) bool {
+	key, over := c.queue.Get()
+	if over {
+		return false
+	}
+	defer c.queue.Done(key)
+	err := c.carry(ctx, key)
+	switch {
+	case ctx.Err() != nil:
+	case err == nil:
+		c.queue.Forget(key)
+	case refused(status.Code(err)): // the next look comes in time
+		c.queue.Forget(key)
+		c.agent.config.Log.WarnContext(ctx, "a rule is refused", slog.String("rule", key), slog.Any("error", err))
+	default:
+		c.queue.AddRateLimited(key)
+		c.agent.config.Log.WarnContext(ctx, "a rule cannot be carried over now", slog.String("rule", key), slog.Any("error", err))
+	}
+	return true
+}
+
+// look has all rules looked at that differ from those of the control plane, or are not synced; and counts.
+func (c *carrier) look(ctx context.Context) {
+	call, cancel := c.call(ctx)
+	defer cancel()
+	answer, err := c.client.List(call, &universe.ListRequest{})
+	there := map[string]*universe.Rule{}
+	for _, r := range answer.GetRules() {
+		there[r.GetId()] = r
+	}
+	var rules []*workloadRule
+	reasons := map[string]int{}
+	for _, o := range c.known.List() {
+		rule, readErr := readRule(o.(*unstructured.Unstructured))
+		if readErr != nil {
+			continue // carry says so
+		}
+		rules = append(rules, rule)
+		reasons[rule.Status.reason()]++
+		differs := err == nil && !proto.Equal(there[rule.id()], rule.want()) ||
+			status.Code(err) == codes.ResourceExhausted // all together are too much for one answer
+		if differs || !rule.Status.Synced || rule.DeletionTimestamp != nil {
+			c.queue.Add(keyOf(rule))
+		}
+	}
+	c.agent.state.carries(reasons)
+	c.count(rules)
+}
+
+// count counts the Pods that rules apply to, and has those rules looked at of which it is not what their status says.
+func (c *carrier) count(rules []*workloadRule) {
+	pods, known := c.agent.scopes.list()
+	if !known {
+		return
+	}
+	counts := countPods(pods, rules)
+	c.mu.Lock()
+	c.pods = counts
+	c.mu.Unlock()
+	for _, r := range rules {
+		if counts[keyOf(r)] != r.Status.Pods {
+			c.queue.Add(keyOf(r))
+		}
+	}
+}
+
+// counted is to how many Pods a rule applies, when that was last counted.
+func (c *carrier) counted(r *workloadRule) int64 {
+	c.mu.Lock()
+	n, counted := c.pods[keyOf(r)]
+	c.mu.Unlock()
+	if counted {
+		return n
+	}
+	pods, known := c.agent.scopes.list()
+	if !known {
+		return r.Status.Pods
+	}
+	n = countPods(pods, []*workloadRule{r})[keyOf(r)]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pods[keyOf(r)] = n
+	return n
+}
+
+// countPods is to how many Pods each rule applies, by namespace/name.
+func countPods(pods []*pod, rules []*workloadRule) map[string]int64 {
+	counts, compiled := map[string]int64{}, map[string]*match.Rule{}
+	for _, r := range rules {
+		counts[keyOf(r)] = 0
+		// Without a tenant nothing is asked of its template, which the tenant's settings at the control plane decide on.
+		if one, err := match.Compile(nil, r.rule()); err == nil {
+			compiled[keyOf(r)] = one
+		}
+	}
+	for _, p := range pods {
+		var said universe.WorkloadUpdate
+		if err := proto.Unmarshal(p.said, &said); err != nil {
+			continue // it is our own
+		}
+		w := convey.WorkloadOf(&said)
+		for key, r := range compiled {
+			if r.Matches(w) {
+				counts[key]++
+			}
+		}
+	}
+	return counts
+}
+
+func keyOf(r *workloadRule) string { return r.Namespace + "/" + r.Name }
+
+// call is the context of one call for the tenant.
+func (c *carrier) call(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(metadata.AppendToOutgoingContext(ctx, tenantHeader, c.agent.config.Tenant), callTime)
+}
+
+// carry has one rule be as it is to be. What the cluster has is asked for: its last word may not have been told yet, and who
+// acts on an older one would not know what it has made.
+func (c *carrier) carry(ctx context.Context, key string) error {
+	namespace, name, err := toolscache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return err
+	}
+	objects := c.dynamic.Resource(workloadRules).Namespace(namespace)
+	asking, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	o, err := objects.Get(asking, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	rule, err := readRule(o)
+	if err != nil {
+		return err
+	}
+	k := &carriage{carrier: c, objects: objects, rule: rule, status: rule.Status}
+	if rule.DeletionTimestamp != nil {
+		err = k.takeBack(ctx)
+	} else {
+		err = k.bring(ctx)
+	}
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // it has changed: that is told
+		c.queue.Add(key)
+		return nil
+	}
+	return err
+}
+
+// carriage is what is done for one rule.
+type carriage struct {
+	*carrier
+	objects dynamic.ResourceInterface
+	rule    *workloadRule // as it is in the cluster
+	status  ruleStatus    // as it is to be
+}
+
+// bring has the control plane have the rule.
+func (k *carriage) bring(ctx context.Context) error {
+	if !k.rule.hasFinalizer() {
+		if err := k.patch(ctx, map[string]any{"metadata": map[string]any{"finalizers": append(slices.Clone(k.rule.Finalizers), finalizer)}}); err != nil {
+			return err
+		}
+	}
+	k.status.Pods = k.counted(k.rule)
+	want := k.rule.want()
+	have, err := k.get(ctx)
+	if err == nil {
+		err = k.step(ctx, decide(want, have, &k.status), want, have)
+	}
+	return k.answer(ctx, err)
+}
+
+// errConflict says that the rule of this id is somebody else's.
+var errConflict = errors.New("a rule of this id is there that was not made for this object: delete it there, or give this object another name")
+
+// step does what has been decided. What is about to be made is noted first: the answer may be lost, or the agent end.
+func (k *carriage) step(ctx context.Context, do step, want, have *universe.Rule) error {
+	switch do {
+	case conflict:
+		k.status.Making = ""
+		return errConflict
+	case create:
+		if making := hashOf(want); !k.status.Made && k.status.Making != making {
+			k.status.Making = making
+			if err := k.writeStatus(ctx); err != nil {
+				return err
+			}
+		}
+		call, cancel := k.call(ctx)
+		defer cancel()
+		_, err := k.client.Create(call, &universe.CreateRequest{Rule: want})
+		if status.Code(err) == codes.AlreadyExists { // made since we have looked, and not by us
+			k.status.Made, k.status.Making = false, ""
+			return errConflict
+		}
+		if err != nil {
+			return err
+		}
+	case update:
+		call, cancel := k.call(ctx)
+		defer cancel()
+		if _, err := k.client.Update(call, &universe.UpdateRequest{Rule: want}); err != nil {
+			return err
+		}
+		k.agent.config.Log.InfoContext(ctx, "a rule was changed", slog.String("rule", have.GetId()))
+	case nothing:
+	}
+	k.status.Made, k.status.Making = true, ""
+	return nil
+}
+
+// get is the rule as the control plane has it; nil when it has none.
+func (k *carriage) get(ctx context.Context) (*universe.Rule, error) {
+	call, cancel := k.call(ctx)
+	defer cancel()
+	answer, err := k.client.Get(call, &universe.GetRequest{Id: k.rule.id()})
+	if status.Code(err) == codes.NotFound {
+		return nil, nil //nolint:nilnil // that there is none is an answer
+	}
+	return answer.GetRule(), err
+}
+
+// answer writes into the status how it stands after err, and returns err unless that is over.
+func (k *carriage) answer(ctx context.Context, err error) error {
+	_, fromServer := status.FromError(err)
+	switch {
+	case err == nil:
+		k.status.say(k.rule, reasonSynced, "", k.now())
+	case errors.Is(err, errConflict):
+		k.status.say(k.rule, reasonConflict, err.Error(), k.now())
+		err = nil // the next look comes in time
+	case fromServer && ctx.Err() == nil:
+		k.status.say(k.rule, reasonOf(status.Code(err)), status.Convert(err).Message(), k.now())
+	default: // of the cluster, which would not take a status either
+		return err
+	}
+	return errors.Join(err, k.writeStatus(ctx))
+}
+
+// takeBack deletes the rule, if it was made for this object, and lets the object go.
+func (k *carriage) takeBack(ctx context.Context) error {
+	if !k.rule.hasFinalizer() {
+		return nil
+	}
+	if k.status.Made || k.status.Making != "" {
+		have, err := k.get(ctx)
+		if err == nil && have != nil && ours(have, &k.status) {
+			call, cancel := k.call(ctx)
+			defer cancel()
+			_, err = k.client.Delete(call, &universe.DeleteRequest{Id: k.rule.id()})
+		}
+		if err != nil && status.Code(err) != codes.NotFound {
+			return k.answer(ctx, fmt.Errorf("the rule cannot be deleted: %w", err))
+		}
+	}
+	left := slices.DeleteFunc(slices.Clone(k.rule.Finalizers), func(f string) bool { return f == finalizer })
+	return k.patch(ctx, map[string]any{"metadata": map[string]any{"finalizers": left}})
+}
+
+// writeStatus writes the status, if it differs from that in the cluster.
+func (k *carriage) writeStatus(ctx context.Context) error {
+	if apiequality.Semantic.DeepEqual(k.status, k.rule.Status) {
+		return nil
+	}
+	if k.status.Conditions == nil {
+		k.status.Conditions = []metav1.Condition{}
+	}
+	return k.patch(ctx, map[string]any{"status": k.status}, "status")
+}
+
+// patch changes the object, unless it has changed since it was read.
+func (k *carriage) patch(ctx context.Context, change map[string]any, subresources ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	meta, ok := change["metadata"].(map[string]any)
+	if !ok {
+		meta = map[string]any{}
+		change["metadata"] = meta
+	}
+	meta["resourceVersion"], meta["uid"] = k.rule.ResourceVersion, k.rule.UID
+	data, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	o, err := k.objects.Patch(ctx, k.rule.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: userAgent}, subresources...)
+	if err != nil {
+		return err
+	}
+	rule, err := readRule(o)
+	if err == nil {
+		k.rule = rule
+	}
+	return err
+}
