@@ -210,6 +210,17 @@ func TestTheClientHasEveryOperation(t *testing.T) {
 		_, err = api.Preview(ctx, rule, nil)
 		require.True(t, fail.Is(err, fail.Invalid), "%v", err)
 	}
+	why, err := api.Explain(ctx, tenant)
+	require.NoError(t, err)
+	require.Equal(t, "tenant", why.Title)
+	why, err = api.ExplainWorkload(ctx, tenant, "a/b", "")
+	require.NoError(t, err)
+	require.Equal(t, "tenants/t1/workloads/a%2Fb", string(why.Resource))
+	for _, rule := range []domain.Key{tenant + "/workload-rules/made", "workload-rules/made"} {
+		why, err = api.ExplainRule(ctx, rule, "a/b")
+		require.NoError(t, err)
+		require.Equal(t, "a/b", why.Judged[0].Workload)
+	}
 	for _, of := range []domain.Key{tenant, tenant + "/workload-rules/r1", "workload-rules/o1"} {
 		for _, err := range api.Matches(ctx, of, nil) {
 			require.NotEqual(t, fail.Internal, fail.KindOf(errOr(err)), "%s: %v", of, err)

@@ -20,6 +20,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/match"
 	"github.com/drover-io/drover/internal/operations"
 	"github.com/drover-io/drover/internal/service"
 )
@@ -30,7 +31,7 @@ var comments = sync.OnceValues(func() (map[string]string, error) {
 	found := map[string]string{}
 	for name, files := range map[string]embed.FS{
 		"api": source, "domain": domain.Source, "explain": explain.Source, "fail": fail.Source,
-		"operations": operations.Source, "service": service.Source, "combine": combine.Source, "combined": combined.Source,
+		"match": match.Source, "operations": operations.Source, "service": service.Source, "combine": combine.Source, "combined": combined.Source,
 	} {
 		if err := readComments(found, name, files); err != nil {
 			return nil, fmt.Errorf("read the comments of package %s: %w", name, err)

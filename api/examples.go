@@ -31,6 +31,9 @@ const (
 		"lastHeard":"2026-11-21T05:28:00Z","unheard":"connection refused","tried":{"at":"2026-11-21T05:00:00Z","error":"connection refused"},
 		"deployments":[{` + exampleNotAsWished + `,"apps":[{"app":"sink","resources":{"Applied":1,"Pending":2},"connectivity":"Retrying",
 			"inProgress":true,"error":"connection refused","reason":"the cluster does not answer"}]}],"moreDeployments":1}`
+	exampleJudged = `{"rule":"tenants/tenant1/workload-rules/tenantrule1","tenant":"tenant1","workload":"aac076f4-a565-4ed0-aac2-3da5698f5a78",
+		"pod":"default/nginx","matches":false,"why":"its type is not v1/Pod","terms":[{"holds":false,"expressions":[{"key":"state.extra.labels.tier",
+			"operation":"In","values":["5"],"holds":false,"absent":true,"value":"4"}]}],"state":"Pending","reason":"the workload is on no node yet"}`
 	exampleSubnets = `"ipv4Subnets":[{"name":"subnet1","subnet":"172.16.44.0/24","gateway":"172.16.44.1/24","excludeIps":"172.16.44.2 172.16.44.5..172.16.44.10"}],
 		"ipv6Subnets":[{"name":"subnet2","subnet":"fd00:44::/64"}]`
 	exampleKV         = `{"metadata":{"name":"settings"},"spec":{"kv":[{"region":"north"}]}}`
@@ -157,7 +160,7 @@ var examples = map[string]string{
 	"service.GroupList":       `{"items":[` + exampleGroupStanding + `],"continue":"cHJvamVjdHM"}`,
 	"operations.List":         `{"items":[` + exampleOperation + `],"continue":"cHJvamVjdHM"}`,
 	"operations.Operation":    exampleOperation,
-	"explain.Explanation": `{` + exampleNotAsWished + `,"warnings":["deployment intent \"vfw\": intent \"i\" of controller \"c\" is not enforced"],
+	"explain.Explanation": `{` + exampleNotAsWished + `,"judged":[` + exampleJudged + `],"moreJudged":1,"warnings":["deployment intent \"vfw\": intent \"i\" of controller \"c\" is not enforced"],
 		"may":["stop","terminate"],"cluster":` + exampleOnCluster + `}`,
 	"explain.Cluster": exampleOnCluster,
 	"api.anyDocument": `{"project":"testvfw","compositeApp":"compositevfw","compositeAppVersion":"v1","compositeProfile":"vfw_composite-profile",

@@ -7,6 +7,7 @@ import (
 
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
 )
 
@@ -53,11 +54,22 @@ func wantsWhole(c echo.Context) (bool, error) {
 
 // explainOwner answers as JSON, or as text to those who accept that rather or ask for output=text.
 func explainOwner(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+	return explained(c, func() (*explain.Explanation, error) { return s.Explain(c.Request().Context(), on.Key()) })
+}
+
+// explainTenancy is explainOwner for a tenant, a workload rule and a workload.
+func explainTenancy(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+	return explained(c, func() (*explain.Explanation, error) {
+		return s.Why(c.Request().Context(), on.Noun, on.Parent, on.Name, c.QueryParams())
+	})
+}
+
+func explained(c echo.Context, why func() (*explain.Explanation, error)) (reply, error) {
 	form, err := formOf(c)
 	if err != nil {
 		return nil, err
 	}
-	x, err := s.Explain(c.Request().Context(), on.Key())
+	x, err := why()
 	if err != nil || form == echo.MIMEApplicationJSON {
 		return asJSON(http.StatusOK, x), err
 	}

@@ -66,8 +66,9 @@ func (p endpoint) request(c echo.Context) (*door.Request, error) {
 	r := &door.Request{Verb: p.verb, Noun: p.noun}
 	if p.noun.New == nil { // no document: its id may be anything
 		above := parentOf(p.path)
-		if name := p.noun.Names[0]; strings.HasSuffix(p.path, "/:"+name) {
-			above = parentOf(above)
+		name := p.noun.Names[0]
+		if all, _, one := strings.Cut(p.path+"/", "/:"+name+"/"); one {
+			above = parentOf(all)
 			id, err := url.PathUnescape(c.Param(name))
 			if err != nil {
 				return nil, fail.New(fail.Invalid, "the id of the %s cannot be read: %s", p.noun.Title, c.Param(name))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/service"
 )
 
@@ -23,7 +24,16 @@ func tenancy() []endpoint {
 			in:    noun.New(), out: map[int]any{http.StatusOK: service.RulePreview{}}, query: query, handle: previewRule(noun),
 		}
 	}
+	why := func(noun *domain.Noun, about string, query ...parameter) endpoint {
+		return get(noun, door.Explain, onePath(noun)+"/explain", "Say why what is wanted for a "+noun.Title+" is not made", about,
+			explain.Explanation{}, append(query, explainQuery...), explainTenancy)
+	}
+	aboutWhy := "Which matches are not as they are wanted and why, and what rules say of workloads, expression by expression, with the value that each has seen."
 	return []endpoint{
+		why(domain.Tenants, "Which of its matches are not as they are wanted and why, what is held or left out, and whether it is connected."),
+		why(domain.WorkloadRules, aboutWhy, parameter{name: "workload", about: "what it says of the workload with this id; of those that come nearest when missing, where it applies to none"}),
+		why(domain.OperatorRules, aboutWhy, parameter{name: "workload", about: "what it says of the workloads with this id; of those that come nearest when missing, where it applies to none"}),
+		why(domain.Workloads, aboutWhy, parameter{name: "rule", about: "only what the rule of this name says of it"}),
 		preview(domain.WorkloadRules, "the tenant", previewQuery),
 		preview(domain.OperatorRules, "all tenants", append([]parameter{{name: "tenant", about: "only for this tenant"}}, previewQuery...)),
 		get(domain.Tenants, door.Status, onePath(domain.Tenants)+"/status", "Show where a tenant stands",

@@ -57,6 +57,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	ui := explain.WebUI{URL: strings.TrimSuffix(p.config.WebUI, "/"), Namespace: p.config.Temporal.Namespace}
 	explainer := service.NewExplainer(lifecycle, p.engine, ui)
 	matcher := service.NewMatcher(p.store, p.engine, time.Now, "api-"+rand.Text())
+	matcher.AskRuns(p.engine, ui)
 	defer matcher.Close()
 	registry.MustRegister(tenantCollector{matcher.Counts})
 	documents := service.New(service.Deps{

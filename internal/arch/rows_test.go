@@ -70,7 +70,7 @@ var layers = []layer{
 	{name: "edges", about: "each speaks one protocol; none decides, and none knows of another", rows: []row{
 		{
 			pkg:  "api",
-			ours: "door service notify operations explain combined status combine domain policy caller hosts limits fail",
+			ours: "door service notify operations explain match combined status combine domain policy caller hosts limits fail",
 			libs: "github.com/getkin/kin-openapi github.com/labstack/echo github.com/prometheus/client_golang " +
 				"github.com/swaggo/files go.opentelemetry.io/contrib go.opentelemetry.io/otel go.yaml.in/yaml",
 			world: "context net net/http os",
@@ -184,7 +184,7 @@ var layers = []layer{
 	}},
 	{name: "decisions", about: "from values to values: no I/O, no clock", rows: []row{
 		{pkg: "operations", ours: "explain domain fail"},
-		{pkg: "explain", ours: "view bundle plan domain"},
+		{pkg: "explain", ours: "match view bundle plan domain"},
 		{
 			pkg: "combined", ours: "combine view bundle plan domain fail", libs: "k8s.io/apimachinery",
 			world: "context", // which bounds what tables may take

@@ -125,7 +125,25 @@ func (a *API) Status(ctx context.Context, owner domain.Key, query url.Values) (*
 	return d, a.read(ctx, At(owner)+"/status", q, d)
 }
 
-// Explain says why an owner is not as it was wished.
+// ExplainRule is Explain for a workload rule and what it says of one workload, "" for those that come nearest.
+func (a *API) ExplainRule(ctx context.Context, rule domain.Key, workload string) (*explain.Explanation, error) {
+	x, q := &explain.Explanation{}, url.Values{}
+	if workload != "" {
+		q.Set("workload", workload)
+	}
+	return x, a.read(ctx, At(rule)+"/explain", q, x)
+}
+
+// ExplainWorkload is Explain for a workload of a tenant, and what one rule says of it, "" for all.
+func (a *API) ExplainWorkload(ctx context.Context, tenant domain.Key, id, rule string) (*explain.Explanation, error) {
+	x, q := &explain.Explanation{}, url.Values{}
+	if rule != "" {
+		q.Set("rule", rule)
+	}
+	return x, a.read(ctx, At(tenant.Child(domain.Workloads.Collection))+"/"+url.PathEscape(id)+"/explain", q, x)
+}
+
+// Explain says why an owner is not as it was wished, or why what is wanted for a tenant, or by a workload rule, is not made.
 func (a *API) Explain(ctx context.Context, owner domain.Key) (*explain.Explanation, error) {
 	x := &explain.Explanation{}
 	return x, a.read(ctx, At(owner)+"/explain", nil, x)

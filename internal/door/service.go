@@ -42,6 +42,8 @@ type Tenancy interface {
 	SpeakerBy(ctx context.Context, tenant, bearer string) (*service.Speaker, error)
 	// Release removes the workloads whose deletion is held.
 	Release(ctx context.Context, tenant string) error
+	// Why explains a tenant, a workload rule or a workload.
+	Why(ctx context.Context, noun *domain.Noun, parent domain.Key, name string, parameters url.Values) (*explain.Explanation, error)
 	TenantStatus(ctx context.Context, tenant string) (*service.TenantStatus, error)
 	Workloads(ctx context.Context, tenant string, parameters url.Values) (*service.WorkloadList, error)
 	Workload(ctx context.Context, tenant, id string) (*domain.Workload, error)
@@ -96,7 +98,7 @@ func (f StatusFunc) Status(ctx context.Context, owner domain.Key, parameters url
 // asked for.
 type Document interface{ Write(w io.Writer) error }
 
-// Explanations say why something is not as it was wished. service.Explainer has them.
+// Explanations say why something that is run is not as it was wished. service.Explainer has them; Tenancy.Why says it of tenants.
 type Explanations interface {
 	Explain(ctx context.Context, owner domain.Key) (*explain.Explanation, error)
 	// Cluster says what runs in a cluster.

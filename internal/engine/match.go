@@ -6,6 +6,8 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/explain"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/workflows"
 )
@@ -21,4 +23,19 @@ func (e *Engine) Settle(ctx context.Context, tenant string) error {
 		}, workflows.SettleTenantName, activities.TenantInput{Tenant: tenant})
 		return err
 	})
+}
+
+// Settling describes what settles the matches of a tenant; when nothing does, it has the id alone.
+func (e *Engine) Settling(ctx context.Context, tenant string) (explain.Run, error) {
+	run := explain.Run{ID: workflows.TenantID(tenant)}
+	ctx, cancel := context.WithTimeout(ctx, policy.Describe)
+	defer cancel()
+	d, err := e.temporal.DescribeWorkflowExecution(ctx, run.ID, "")
+	if err != nil {
+		if err = kindOf(err); fail.Is(err, fail.NotFound) {
+			return run, nil
+		}
+		return run, err
+	}
+	return e.run(ctx, run, d)
 }

@@ -135,7 +135,7 @@ type Explanation struct {
 	AsWished  bool                 `json:"asWished"`
 	Summary   string               `json:"summary"`            // the whole in one sentence
 	State     domain.State         `json:"state"`              // the last thing that a user asked for
-	Since     time.Time            `json:"since"`              // when that was
+	Since     time.Time            `json:"since,omitzero"`     // when that was, where it is known
 	Status    domain.ContextStatus `json:"status,omitempty"`   // where the app context stands
 	ContextID string               `json:"instance,omitempty"` // the id of the app context
 	Operation *Operation           `json:"operation,omitempty"`
@@ -150,6 +150,10 @@ type Explanation struct {
 	May []string `json:"may,omitempty"`
 	// Cluster is, of a cluster, what runs there.
 	Cluster *Cluster `json:"cluster,omitempty"`
+	// Judged is, of a workload, what rules say of it, and of a workload rule, what it says of workloads to which it does not apply:
+	// expression by expression, those first that come nearest.
+	Judged     []Judged `json:"judged,omitempty"`
+	MoreJudged int      `json:"moreJudged,omitempty"` // how many were left out
 
 	now time.Time
 }

@@ -40,13 +40,24 @@ const (
 	ClusterUnheard   Kind = "ClusterUnheard"   // a cluster that was heard is not heard any more
 	ClusterUnreached Kind = "ClusterUnreached" // a cluster could not be reached when its registration was tried
 	NotAsked         Kind = "NotAsked"         // a person has to ask for it
+
+	RuleRefused    Kind = "RuleRefused"    // a workload rule that its tenant may not have, any more
+	NameConflict   Kind = "NameConflict"   // somebody else has an object of the name
+	CannotBeMade   Kind = "CannotBeMade"   // a match whose object may not be as it would have to be
+	BeyondLimit    Kind = "BeyondLimit"    // a rule applies to more workloads than it may have matches
+	LeftOut        Kind = "LeftOut"        // workloads that were said and not taken
+	NoPlace        Kind = "NoPlace"        // a match without a node, or a host
+	Held           Kind = "Held"           // workloads whose deletion is held
+	InGrace        Kind = "InGrace"        // workloads that are gone and stay for a while
+	TenantStale    Kind = "TenantStale"    // the tenant's cluster is not connected
+	MatchesNothing Kind = "MatchesNothing" // no rule applies to a workload, or a rule to none
 )
 
 // kinds are all of them, the gravest first.
 var kinds = []Kind{
-	EngineSilent, WorkflowGone, NoWorker, StepFails, Preparing, Stopped, ResourceRefused, HookFailed, WorkGaveUp,
-	ClusterHoldsUp, Unanswered, Leftover, Remnants, NeverSent, Unrecorded, Waiting, AtWork, NotStarted, Queued, Finishing,
-	ResourceMissing, ResourceNotReady, ClusterUnheard, ClusterUnreached, NotAsked,
+	EngineSilent, WorkflowGone, NoWorker, StepFails, Preparing, Stopped, RuleRefused, NameConflict, CannotBeMade, ResourceRefused, HookFailed, WorkGaveUp,
+	ClusterHoldsUp, BeyondLimit, LeftOut, NoPlace, Unanswered, Leftover, Remnants, NeverSent, Unrecorded, Waiting, AtWork, NotStarted, Queued, Finishing,
+	ResourceMissing, ResourceNotReady, ClusterUnheard, ClusterUnreached, Held, InGrace, TenantStale, MatchesNothing, NotAsked,
 }
 
 func (k Kind) rank() int { return slices.Index(kinds, k) }
@@ -106,6 +117,18 @@ func (d *decision) text(g *group) string {
 		return fmt.Sprintf("%s not on %s any more", are(g.resources, "resource"), of)
 	case ResourceNotReady:
 		return fmt.Sprintf("%s not ready on %s", are(g.resources, "resource"), of)
+	case NameConflict:
+		return fmt.Sprintf("%s not made: the cluster has something else of the name", are(g.resources, "object"))
+	case CannotBeMade:
+		return fmt.Sprintf("%s not made: %s not be as the rule wants", are(g.resources, "object"), plural(g.resources, "it may", "they may"))
+	case NoPlace:
+		return fmt.Sprintf("%s not made: there is no place for %s", are(g.resources, "object"), them(g.resources))
+	case LeftOut:
+		return fmt.Sprintf("%s said and not taken", were(g.places, "workload"))
+	case Held:
+		return fmt.Sprintf("%s kept though the last sync did not have %s", are(g.places, "workload"), them(g.places))
+	case InGrace:
+		return fmt.Sprintf("%s gone and kept for a while", are(g.places, "workload"))
 	case ClusterUnheard:
 		return fmt.Sprintf("%s %s not heard any more: what is there now is not known", of, is(len(g.clusters)))
 	default:
@@ -141,6 +164,20 @@ func (d *decision) advice(k Kind) string {
 		return "look why it is there again; it is tried to remove it for three days"
 	case ClusterUnheard:
 		return "see that the cluster can be reached and that its agent runs"
+	case NameConflict:
+		return "delete or rename that object, then change the rule or the workload"
+	case CannotBeMade:
+		return "change the rule, or what is injected of the workload"
+	case NoPlace:
+		return "give the host of the workload nodes: PUT /v2/tenants/{tenant}/hosts/{host}; it is tried again by itself"
+	case RuleRefused:
+		return "change the rule, or what its tenant may have"
+	case BeyondLimit:
+		return "make the rule narrower, or divide it"
+	case Held:
+		return "a sync that has them keeps them; POST /v2/tenants/{tenant}/release lets them go"
+	case TenantStale:
+		return "see that the agent in the tenant's cluster runs and may connect"
 	case NotAsked:
 		return d.ask("ask for it by", domain.OpApprove, domain.OpInstantiate, domain.OpTerminate)
 	default:

@@ -12,7 +12,11 @@ func (e *Explanation) WriteText(w io.Writer) error {
 	t := &text{now: e.now}
 	t.line("%s %s: %s", e.Title, e.Resource.Name(), e.Summary)
 	t.line("  %s", e.Resource)
-	t.line("  state %s since %s%s", e.State, t.moment(e.Since), context(e))
+	if e.Since.IsZero() {
+		t.line("  state %s", e.State)
+	} else {
+		t.line("  state %s since %s%s", e.State, t.moment(e.Since), context(e))
+	}
 	if e.Cluster != nil {
 		t.cluster(e.Cluster)
 	}
@@ -41,6 +45,7 @@ func (e *Explanation) WriteText(w io.Writer) error {
 	if e.Cluster != nil {
 		t.deployments(e.Cluster)
 	}
+	t.judged(e)
 	for _, u := range e.Unknown {
 		t.line("not known: %s", clip(u))
 	}
@@ -74,6 +79,36 @@ func (t *text) deployments(c *Cluster) {
 	}
 	if c.MoreDeployments > 0 {
 		t.line("%d deployments are not shown; the status with view=full has all of them", c.MoreDeployments)
+	}
+}
+
+// judged shows what rules say of workloads, an expression a line.
+func (t *text) judged(e *Explanation) {
+	for i := range e.Judged {
+		j := &e.Judged[i]
+		applies := "does not apply"
+		if j.Matches {
+			applies = "applies"
+		}
+		t.line("- rule %s %s to %s%s", j.Rule.Name(), applies, j.Pod, because(j.Why))
+		for n, term := range j.Terms {
+			for _, s := range term.Expressions {
+				mark, seen := "no ", fmt.Sprintf("it is %q", s.Value)
+				if s.Holds {
+					mark = "yes"
+				}
+				if s.Absent {
+					seen = "there is none"
+				}
+				t.line("   term %d: %s %s %s %s: %s", n+1, mark, s.Key, s.Operation, strings.Join(s.Values, ", "), clip(seen))
+			}
+		}
+		if j.Reason != "" {
+			t.line("   %s: %s", j.State, clip(j.Reason))
+		}
+	}
+	if e.MoreJudged > 0 {
+		t.line("and %d more, which are not shown; ask for one by workload or rule", e.MoreJudged)
 	}
 }
 

@@ -184,11 +184,14 @@ func Rested(m domain.Match) domain.Match {
 	return m
 }
 
+// NameConflict begins the reason of Taken.
+const NameConflict = "NameConflict"
+
 // Taken is the record when somebody else has an object of the name. That may be put right in the cluster, where nobody tells us:
 // it is tried again.
 func Taken(m domain.Match, now time.Time) domain.Match {
 	due := m.Due
-	m = Refused(m, "NameConflict: the cluster has an object of this name that was not made for the match; it is left alone")
+	m = Refused(m, NameConflict+": the cluster has an object of this name that was not made for the match; it is left alone")
 	m.Due, m.Next = due, now.Add(longestAgain)
 	return m
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/lru"
@@ -67,6 +68,9 @@ type Matcher struct {
 	settler Settler // nil: others find what is due
 	now     Clock
 	process string // whose pulse streams live by
+
+	runs TenantRuns // nil: nobody to ask what goes on
+	ui   explain.WebUI
 
 	known *lru.Cache[string, *settings]
 

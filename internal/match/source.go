@@ -1,0 +1,8 @@
+package match
+
+import "embed"
+
+// Source has the declarations of what the API answers with: its document takes descriptions from their comments.
+//
+//go:embed match.go
+var Source embed.FS

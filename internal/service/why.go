@@ -1,0 +1,321 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/explain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/match"
+)
+
+// TenantRuns describes what settles the matches of tenants. engine.Engine has it.
+type TenantRuns interface {
+	// Settling describes the run for a tenant; with its id alone when there is none.
+	Settling(ctx context.Context, tenant string) (explain.Run, error)
+}
+
+// AskRuns has explanations ask of what goes on, and show where it can be looked at. It is called before the first of them.
+func (m *Matcher) AskRuns(runs TenantRuns, ui explain.WebUI) { m.runs, m.ui = runs, ui }
+
+// How many are judged in an explanation where none is asked for.
+const (
+	nearestWorkloads = 3
+	nearestRules     = 10
+	mostWarnings     = 20
+)
+
+// Why explains a tenant, a workload rule or a workload, by noun, parent and name: why what rules want is not made, and, of rules and
+// workloads, why they do not apply, expression by expression. Of a rule the parameter workload, of a workload the parameter rule
+// asks for one. Errors: NotFound; those of the store.
+func (m *Matcher) Why(ctx context.Context, noun *domain.Noun, parent domain.Key, name string, parameters url.Values) (*explain.Explanation, error) {
+	s := &explain.MatchSituation{Now: m.now(), Title: noun.Title, UI: m.ui, Key: parent.Child(noun.Collection, name)}
+	var err error
+	switch noun {
+	case domain.Tenants:
+		err = m.whyTenant(ctx, s, name)
+	case domain.Workloads:
+		s.Key = parent.Child(noun.Collection, url.PathEscape(name))
+		err = m.whyWorkload(ctx, s, parent.Name(), name, parameters.Get("rule"))
+	default:
+		err = m.whyRule(ctx, s, noun, parameters.Get("workload"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return explain.OfMatches(s), nil
+}
+
+// tenantKnown is what is known of a tenant.
+type tenantKnown struct {
+	explain.TenantMatches
+	settings  *settings
+	workloads []*domain.Workload
+	states    map[string]*domain.Match // by rule and workload
+}
+
+// known reads what is known of a tenant, of one rule or of all ("").
+func (m *Matcher) knownOf(ctx context.Context, tenant string, rule domain.Key) (*tenantKnown, error) {
+	s, err := m.settings(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	k := &tenantKnown{settings: s, states: map[string]*domain.Match{}}
+	k.Tenant = s.tenant
+	if k.Stream, err = m.store.TenantStream(ctx, tenant); err != nil {
+		return nil, err
+	}
+	if k.workloads, _, err = m.store.WorkloadsAt(ctx, tenant); err != nil {
+		return nil, err
+	}
+	if k.Matches, err = m.store.Matches(ctx, tenant); err != nil {
+		return nil, err
+	}
+	if rule != "" {
+		k.Matches = slices.DeleteFunc(k.Matches, func(one domain.Match) bool { return one.Rule != rule })
+	}
+	slices.SortFunc(k.Matches, func(a, b domain.Match) int {
+		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Workload, b.Workload))
+	})
+	wanted := map[domain.Key]int{}
+	for i := range k.Matches {
+		one := &k.Matches[i]
+		k.states[string(one.Rule)+"\x00"+one.Workload] = one
+		if one.Wanted != nil {
+			wanted[one.Rule]++
+		}
+	}
+	k.Names = make(map[string]string, len(k.workloads))
+	for _, w := range k.workloads {
+		k.Names[w.ID] = w.ResourceNamespace + "/" + w.ResourceName
+	}
+	for _, r := range s.rules {
+		if wanted[r.Key()] < limits.RuleMatches || rule != "" && r.Key() != rule {
+			continue
+		}
+		for _, w := range k.workloads {
+			if one := k.states[string(r.Key())+"\x00"+w.ID]; (one == nil || one.Wanted == nil) && r.Matches(w) {
+				if k.Beyond == nil {
+					k.Beyond = map[domain.Key]int{}
+				}
+				k.Beyond[r.Key()]++
+			}
+		}
+	}
+	if k.Refused, err = m.refused(ctx, s.tenant, rule); err != nil {
+		return nil, err
+	}
+	if m.runs != nil && slices.ContainsFunc(k.Matches, func(one domain.Match) bool { return !one.Due.IsZero() }) {
+		asking, cancel := context.WithTimeout(ctx, engineTimeout)
+		defer cancel()
+		if k.Run, err = m.runs.Settling(asking, tenant); err != nil {
+			k.Silent = fail.TextOf(err)
+		}
+	}
+	return k, nil
+}
+
+// refused are the rules of a tenant that it may not have any more, and why; of one, or of all ("").
+func (m *Matcher) refused(ctx context.Context, t *domain.Tenant, rule domain.Key) (map[domain.Key]string, error) {
+	all, err := m.store.List(ctx, domain.WorkloadRules, domain.KeyOf(t))
+	if err != nil {
+		return nil, err
+	}
+	var refused map[domain.Key]string
+	for _, o := range all {
+		key := domain.KeyOf(o)
+		if rule != "" && key != rule {
+			continue
+		}
+		if err := match.ValidateRule(t, domain.RuleOf(o)); err != nil {
+			if refused == nil {
+				refused = map[domain.Key]string{}
+			}
+			refused[key] = fail.TextOf(err)
+		}
+	}
+	return refused, nil
+}
+
+func (m *Matcher) whyTenant(ctx context.Context, s *explain.MatchSituation, tenant string) error {
+	k, err := m.knownOf(ctx, tenant, "")
+	if err != nil {
+		return err
+	}
+	switch {
+	case k.Stream.Connected:
+		s.State, s.Since = "Connected", k.Stream.Since
+	case k.Stream.Since.IsZero():
+		s.State, s.Since = "NeverConnected", k.Tenant.Made
+	default:
+		s.State, s.Since = "Stale", k.Stream.Ended
+	}
+	s.Workloads, s.Rules = len(k.workloads), len(k.settings.rules)
+	for _, w := range k.workloads {
+		k.setAside(w)
+	}
+	applies := map[domain.Key]bool{}
+	for i := range k.Matches {
+		applies[k.Matches[i].Rule] = true
+	}
+	idle := 0
+	for _, r := range k.settings.rules {
+		if applies[r.Key()] {
+			continue
+		}
+		if idle++; idle <= mostWarnings {
+			s.Warnings = append(s.Warnings, fmt.Sprintf("workload rule %s applies to none of the %d workloads: GET /v2/%s/explain says why", r.Key(), len(k.workloads), r.Key()))
+		}
+	}
+	if idle > mostWarnings {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("%d more workload rules apply to none", idle-mostWarnings))
+	}
+	s.Tenants = []explain.TenantMatches{k.TenantMatches}
+	return nil
+}
+
+// setAside notes a workload that is kept though its cluster has not got it.
+func (k *tenantKnown) setAside(w *domain.Workload) {
+	if w.Held {
+		k.Held = append(k.Held, w)
+	}
+	if !w.Gone.IsZero() {
+		k.Gone = append(k.Gone, w)
+	}
+}
+
+// judged is what a rule says of a workload, with where their match stands.
+func (k *tenantKnown) judged(r *match.Rule, w *domain.Workload) (explain.Judged, float64) {
+	j, near := explain.Judge(r, w)
+	if one := k.states[string(r.Key())+"\x00"+w.ID]; one != nil {
+		shown := matchOf(one)
+		j.State, j.Reason = shown.State, shown.Reason
+	}
+	return j, near
+}
+
+func (m *Matcher) whyWorkload(ctx context.Context, s *explain.MatchSituation, tenant, id, only string) error {
+	k, err := m.knownOf(ctx, tenant, "")
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(k.workloads, func(w *domain.Workload) bool { return w.ID == id })
+	if at < 0 {
+		return fail.New(fail.NotFound, "workload %q not found", id)
+	}
+	w := k.workloads[at]
+	switch {
+	case !w.Gone.IsZero():
+		s.State, s.Since = "Gone", w.Gone
+	case w.Held:
+		s.State = "Held"
+	case w.Ready:
+		s.State = "Ready"
+	default:
+		s.State = "NotReady"
+	}
+	k.setAside(w)
+	k.Matches = slices.DeleteFunc(k.Matches, func(one domain.Match) bool { return one.Workload != id })
+	k.Stream.LeftOut = slices.DeleteFunc(k.Stream.LeftOut, func(l domain.LeftOut) bool { return l.ID != id })
+	for rule := range k.Beyond { // is it this one?
+		r := k.settings.rules[slices.IndexFunc(k.settings.rules, func(r *match.Rule) bool { return r.Key() == rule })]
+		if one := k.states[string(rule)+"\x00"+id]; one != nil && one.Wanted != nil || !r.Matches(w) {
+			delete(k.Beyond, rule)
+			continue
+		}
+		k.Beyond[rule] = 1
+	}
+	rules := k.settings.rules
+	if only != "" {
+		rules = slices.DeleteFunc(slices.Clone(rules), func(r *match.Rule) bool { return r.Key().Name() != only })
+		if len(rules) == 0 && len(k.Refused) == 0 {
+			return fail.New(fail.NotFound, "workload rule %q not found", only)
+		}
+	}
+	s.Workloads, s.Rules = 1, len(rules)
+	s.Judged, s.MoreJudged = nearest(rules, nearestRules, func(r *match.Rule) (explain.Judged, float64) { return k.judged(r, w) })
+	s.Tenants = []explain.TenantMatches{k.TenantMatches}
+	return nil
+}
+
+func (m *Matcher) whyRule(ctx context.Context, s *explain.MatchSituation, noun *domain.Noun, only string) error {
+	o, err := m.store.Get(ctx, noun, s.Key)
+	if err != nil {
+		return err
+	}
+	s.State, s.Since, s.Rules = domain.Created, o.Base().Made, 1
+	tenants, _, err := m.matchesIn(ctx, s.Key)
+	if err != nil {
+		return err
+	}
+	type pair struct {
+		*tenantKnown
+		rule *match.Rule
+		w    *domain.Workload
+	}
+	var pairs []pair
+	matched := false
+	for _, tenant := range tenants {
+		k, err := m.knownOf(ctx, tenant, s.Key)
+		if fail.Is(err, fail.NotFound) && noun == domain.OperatorRules { // it is gone meanwhile
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		at := slices.IndexFunc(k.settings.rules, func(r *match.Rule) bool { return r.Key() == s.Key })
+		s.Workloads += len(k.workloads)
+		for _, w := range k.workloads {
+			if one := k.states[string(s.Key)+"\x00"+w.ID]; one != nil {
+				k.setAside(w)
+				matched = true
+			}
+			if at >= 0 && (only == "" || w.ID == only) {
+				pairs = append(pairs, pair{k, k.settings.rules[at], w})
+			}
+		}
+		k.Stream.LeftOut = nil
+		if noun == domain.OperatorRules && len(k.Matches) == 0 { // a tenant that it says nothing of
+			k.Stream.Connected = true
+		}
+		s.Tenants = append(s.Tenants, k.TenantMatches)
+	}
+	if only != "" && len(pairs) == 0 && len(s.Tenants) > 0 && len(s.Tenants[0].Refused) == 0 {
+		return fail.New(fail.NotFound, "workload %q not found", only)
+	}
+	if only == "" && matched { // why not is a question for a rule that applies to nothing, or for one workload
+		return nil
+	}
+	s.Judged, s.MoreJudged = nearest(pairs, nearestWorkloads, func(p pair) (explain.Judged, float64) { return p.judged(p.rule, p.w) })
+	return nil
+}
+
+// nearest judges all, and keeps those that come nearest to be matches.
+func nearest[T any](all []T, most int, judge func(T) (explain.Judged, float64)) (kept []explain.Judged, more int) {
+	type one struct {
+		explain.Judged
+		near float64
+	}
+	judged := make([]one, 0, len(all))
+	for _, x := range all {
+		j, near := judge(x)
+		if j.Matches {
+			near = 2
+		}
+		judged = append(judged, one{j, near})
+		if len(judged) > 10*most { // what is far is not kept in memory
+			slices.SortStableFunc(judged, func(a, b one) int { return cmp.Compare(b.near, a.near) })
+			judged = judged[:most]
+		}
+	}
+	slices.SortStableFunc(judged, func(a, b one) int { return cmp.Compare(b.near, a.near) })
+	for _, j := range judged[:min(len(judged), most)] {
+		kept = append(kept, j.Judged)
+	}
+	return kept, len(all) - len(kept)
+}
