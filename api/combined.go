@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"github.com/labstack/echo/v4"
 
@@ -17,8 +18,8 @@ func combinedStatus(c echo.Context, s door.Service, on *door.Request) (reply, er
 	if _, err := wantsWatch(c); err != nil {
 		return nil, err
 	}
-	list, err := s.CombinedStatus(c.Request().Context(), on.Key(), c.QueryParams())
-	return asJSON(http.StatusOK, list), err
+	d, err := s.CombinedStatus(c.Request().Context(), on.Key(), c.QueryParams())
+	return asTables(d), err
 }
 
 // wantedObjects answers with the objects of a group, each with its status.
@@ -26,8 +27,20 @@ func wantedObjects(c echo.Context, s door.Service, on *door.Request) (reply, err
 	if _, err := wantsWatch(c); err != nil {
 		return nil, err
 	}
-	list, err := s.Objects(c.Request().Context(), on.Key(), c.QueryParams())
-	return asJSON(http.StatusOK, list), err
+	d, err := s.Objects(c.Request().Context(), on.Key(), c.QueryParams())
+	return asTables(d), err
+}
+
+// asTables sends what is encoded already.
+func asTables(d *service.TablesDocument) reply {
+	return func(c echo.Context) error {
+		h := c.Response().Header()
+		h.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+		h.Set(echo.HeaderContentLength, strconv.Itoa(d.Size()))
+		c.Response().WriteHeader(http.StatusOK)
+		_, err := d.WriteTo(c.Response())
+		return err
+	}
 }
 
 // watchTables is combinedStatus, or wantedObjects, as a stream.

@@ -23,15 +23,16 @@ import (
 // tablesWorld is a group in a store, whose clusters report, with its streams.
 type tablesWorld struct {
 	testing.TB
-	p      *Parts
-	tables *service.Tables
-	hub    *notify.Hub
-	group  *domain.DeploymentIntentGroup
-	label  string
-	plan   *plan.Plan
-	bundle *plan.Bundle
-	record *domain.Instance
-	seen   prometheus.Gatherer
+	p         *Parts
+	lifecycle *service.Lifecycle
+	tables    *service.Tables
+	hub       *notify.Hub
+	group     *domain.DeploymentIntentGroup
+	label     string
+	plan      *plan.Plan
+	bundle    *plan.Bundle
+	record    *domain.Instance
+	seen      prometheus.Gatherer
 }
 
 const tablesProject = domain.Key("projects/p")
@@ -41,7 +42,7 @@ func newTablesWorld(t testing.TB, clusters int) *tablesWorld {
 	t.Helper()
 	w := &tablesWorld{TB: t, p: partial(t), label: "2621114006130701074"}
 	l := service.NewLifecycle(w.p.store, w.p.store, heard{w.p.store, w.p.rules}, w.p.engine, time.Now)
-	w.tables = service.NewTables(l)
+	w.lifecycle, w.tables = l, service.NewTables(l)
 	registry := prometheus.NewRegistry()
 	var err error
 	w.hub, err = notify.New(looks(statuses{l, service.NewFleet(l, w.p.store)}, w.tables), notify.Options{Interval: time.Millisecond, Anew: time.Hour}, registry)
@@ -313,22 +314,37 @@ func TestStreamedTablesAreThoseOfTheQuery(t *testing.T) {
 	w.collector("phases", `{"groupBy":[{"name":"n","def":"returned.status.availableReplicas"}],"combinedFields":[{"name":"count","type":"COUNT"},{"name":"sum","type":"SUM","subject":"returned.status.replicas"}]}`)
 	for _, c := range []struct {
 		question func(url.Values) (notify.Question, error)
-		whole    func() (any, error)
+		whole    func(*service.Tables) (*service.TablesDocument, error)
 	}{
-		{service.CombinedStatusQuestion, func() (any, error) { return w.tables.CombinedStatus(t.Context(), domain.KeyOf(w.group), nil) }},
-		{service.ObjectsQuestion, func() (any, error) { return w.tables.Objects(t.Context(), domain.KeyOf(w.group), nil) }},
+		{service.CombinedStatusQuestion, func(tables *service.Tables) (*service.TablesDocument, error) {
+			return tables.CombinedStatus(t.Context(), domain.KeyOf(w.group), nil)
+		}},
+		{service.ObjectsQuestion, func(tables *service.Tables) (*service.TablesDocument, error) {
+			return tables.Objects(t.Context(), domain.KeyOf(w.group), nil)
+		}},
 	} {
 		s := w.watch(c.question, "", "")
 		s.next(notify.Status)
 		for i := range 12 {
 			w.says(i*7%4, fmt.Sprintf(`{"availableReplicas":%d,"replicas":%d}`, i%3, 100*i))
 		}
-		whole, err := c.whole()
-		require.NoError(t, err)
-		want, err := json.Marshal(whole)
-		require.NoError(t, err)
+		shared := written(t, c.whole, w.tables)
+		want := written(t, c.whole, service.NewTables(w.lifecycle))
+		require.Equal(t, string(want), string(shared), "who has it evaluated anew gets the same bytes")
 		require.Eventually(t, func() bool { return bytes.Equal(want, w.watch(c.question, "", "").next(notify.Status)) }, time.Minute, time.Millisecond)
 	}
+}
+
+// written is an answer to who asks once.
+func written(t testing.TB, ask func(*service.Tables) (*service.TablesDocument, error), of *service.Tables) []byte {
+	t.Helper()
+	d, err := ask(of)
+	require.NoError(t, err)
+	var b bytes.Buffer
+	n, err := d.WriteTo(&b)
+	require.NoError(t, err)
+	require.Equal(t, d.Size(), int(n))
+	return b.Bytes()
 }
 
 func TestAStreamOfTablesOfNoGroup(t *testing.T) {

@@ -114,7 +114,7 @@ var layers = []layer{
 		{
 			pkg: "service",
 			ours: "notify operations explain combined status repair view combine network logicalcloud bundle match readiness plan stored " +
-				"domain policy cas caller lru limits token fail",
+				"domain policy cas caller lru share limits token fail",
 			libs:  "golang.org/x/sync",
 			world: "context",
 		},
@@ -152,7 +152,7 @@ var layers = []layer{
 		},
 		{
 			pkg:  "store",
-			ours: "plan domain cas limits fail",
+			ours: "plan domain cas share limits fail",
 			libs: "github.com/hashicorp/golang-lru github.com/klauspost/compress go.mongodb.org/mongo-driver " +
 				"golang.org/x/sync",
 			world: "context",
@@ -227,6 +227,7 @@ var layers = []layer{
 		{pkg: "lease", ours: "fail", libs: "golang.org/x/sys", world: "context"},
 		{pkg: "pause", world: "context math/rand/v2"},
 		{pkg: "caller", world: "context"},
+		{pkg: "share", world: "context"},
 		{pkg: "lru", libs: "github.com/hashicorp/golang-lru"},
 		{pkg: "archive", ours: "limits fail"},
 		{pkg: "sandbox", libs: "golang.org/x/sys/unix", world: "context os os/exec os/signal syscall"},

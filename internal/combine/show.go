@@ -19,11 +19,10 @@ const (
 
 // Result is the table as it stands: the same for the same rows, whatever was put or dropped before.
 func (t *Table) Result() *Result {
-	r := &Result{Name: t.program.name, ColumnNames: slices.Clone(t.program.columns), Rows: []ResultRow{}}
 	if t.spent != "" {
-		r.Errors = []string{t.spent}
-		return r
+		return t.program.Without(t.spent)
 	}
+	r := &Result{Name: t.program.name, ColumnNames: slices.Clone(t.program.columns), Rows: []ResultRow{}}
 	t.sort()
 	left := budget(maxMessages)
 	t.addRowErrors(r, &left)
@@ -49,6 +48,11 @@ func (t *Table) Result() *Result {
 	}
 	r.Truncated = len(r.Rows) < r.TotalRows
 	return r
+}
+
+// Without is what is shown of a table of which there is nothing to show, and why.
+func (p *Program) Without(why string) *Result {
+	return &Result{Name: p.name, ColumnNames: slices.Clone(p.columns), Rows: []ResultRow{}, Errors: []string{why}}
 }
 
 // budget is how many bytes are left.

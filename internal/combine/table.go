@@ -126,6 +126,19 @@ func (t *Table) evaluate(row *Row) *entry {
 // Whole says that all rows have been put. What is put after that is a change, and has a time of its own.
 func (t *Table) Whole() { t.taken = 0 }
 
+// Taken is how long its expressions have run since the table was whole.
+func (t *Table) Taken() time.Duration { return t.taken }
+
+// GivenUp says whether the table has been given up.
+func (t *Table) GivenUp() bool { return t.spent != "" }
+
+// Size is what the table takes in memory, about.
+func (t *Table) Size() int64 {
+	const perRow, perValue = 250, 80 // of an entry with what names it, and of a value beside its text
+	columns := len(t.program.first) + len(t.program.subjects)
+	return int64(t.kept + len(t.order)*(perRow+perValue*columns))
+}
+
 func (t *Table) giveUp(why string) bool {
 	t.spent = "the table has been given up: " + why
 	t.entries, t.order, t.groups = nil, nil, nil

@@ -80,11 +80,7 @@ func (s *Set) CombinedStatuses() *List {
 func (i *item) document(group domain.Key) *CombinedStatus {
 	d := &CombinedStatus{APIVersion: APIVersion, Kind: Kind, Metadata: i.metadata(group), Results: make([]*combine.Result, 0, len(i.tables))}
 	for n := range i.tables {
-		if t := &i.tables[n]; t.rows != nil {
-			d.Results = append(d.Results, t.rows.Result())
-		} else {
-			d.Results = append(d.Results, t.broken)
-		}
+		d.Results = append(d.Results, i.tables[n].result())
 	}
 	var last domain.ClusterName
 	var now heard

@@ -41,13 +41,6 @@ type item struct {
 	content *CombinedStatus // as it was made last; nil when something has changed since
 }
 
-type table struct {
-	name   string
-	rows   *combine.Table  // nil for one that is broken
-	broken *combine.Result // in its place
-	wants  func(o *Object) bool
-}
-
 // heard is what inputs say of a row.
 type heard struct {
 	reported, stale bool
@@ -56,7 +49,7 @@ type heard struct {
 }
 
 func (i *item) add(c Collector, wants func(o *Object) bool) {
-	t := table{name: c.Name, broken: c.Broken, wants: wants}
+	t := table{program: c.Program, broken: c.Broken, wants: wants}
 	switch {
 	case len(i.tables) >= MaxCollectors:
 		t.broken = &combine.Result{
@@ -69,12 +62,9 @@ func (i *item) add(c Collector, wants func(o *Object) bool) {
 	i.tables = append(i.tables, t)
 }
 
-// put takes a row of an object.
-func (i *item) put(ctx context.Context, o *Object, in *Input) (changed bool) {
-	row := in.Row
-	if i.object == nil {
-		row.Key.Object = o.String()
-	}
+// put takes a row of an object. Tables that have taken more than a slice of time leave it for later.
+func (i *item) put(ctx context.Context, o *Object, in *Input, slice time.Duration) (changed bool) {
+	row := i.row(o, in)
 	now := heard{row.Propagation.Reported, row.Propagation.Stale, row.Propagation.StaleSince, in.Reason}
 	if was, ok := i.inputs[row.Key]; !ok || !was.same(now) {
 		if !ok {
@@ -83,10 +73,8 @@ func (i *item) put(ctx context.Context, o *Object, in *Input) (changed bool) {
 		i.inputs[row.Key] = now
 		changed = true
 	}
-	// That a request ends, or a look of a stream, must not give up tables that are kept: whoever has more rows looks at ctx.
-	ctx = context.WithoutCancel(ctx)
 	for n := range i.tables {
-		if t := &i.tables[n]; t.rows != nil && t.wants(o) && t.rows.Put(ctx, &row) {
+		if t := &i.tables[n]; t.rows != nil && t.wants(o) && t.put(ctx, row, slice) {
 			changed = true
 		}
 	}
@@ -96,20 +84,32 @@ func (i *item) put(ctx context.Context, o *Object, in *Input) (changed bool) {
 	return changed
 }
 
-// settle says that the tables have all rows: what comes later is a change, and has a time of its own.
+// row is that of an object in the tables of the item.
+func (i *item) row(o *Object, in *Input) *combine.Row {
+	row := in.Row
+	row.Key = i.key(o, in.Cluster)
+	return &row
+}
+
+func (i *item) key(o *Object, c domain.ClusterName) combine.Key {
+	key := combine.Key{Cluster: c}
+	if i.object == nil {
+		key.Object = o.String()
+	}
+	return key
+}
+
+// settle says that the tables have all rows but those that they have left: what comes later is a change, and has a time of its own.
 func (i *item) settle() {
 	for n := range i.tables {
-		if t := &i.tables[n]; t.rows != nil {
+		if t := &i.tables[n]; t.rows != nil && t.left == nil {
 			t.rows.Whole()
 		}
 	}
 }
 
 func (i *item) drop(o *Object, c domain.ClusterName) (changed bool) {
-	key := combine.Key{Cluster: c}
-	if i.object == nil {
-		key.Object = o.String()
-	}
+	key := i.key(o, c)
 	if _, changed = i.inputs[key]; !changed {
 		return false
 	}
@@ -117,7 +117,7 @@ func (i *item) drop(o *Object, c domain.ClusterName) (changed bool) {
 	i.order = nil
 	for n := range i.tables {
 		if t := &i.tables[n]; t.rows != nil {
-			t.rows.Drop(key)
+			t.drop(key)
 		}
 	}
 	i.content = nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/combine"
@@ -20,6 +21,7 @@ type Set struct {
 	objects []*entry // in their order
 	items   []*item  // in the order of documents
 	states  bool
+	whole   bool // Follow has come to its end, so that there is a row of each object on each cluster
 }
 
 // app is what the objects of an app have in common.
@@ -140,40 +142,14 @@ func (e *entry) rows() bool { return len(e.items) > 0 || e.states != nil }
 func (s *Set) Empty() bool { return !slices.ContainsFunc(s.objects, (*entry).rows) }
 
 // Evaluate takes all rows of the source, which is of the group's app context, and has a row for each target that there is none
-// of. Errors are those of the source.
+// of. When ctx ends, tables that take long are not there yet. Errors are those of the source, and of a ctx that ends before all
+// rows have been looked at.
 func (s *Set) Evaluate(ctx context.Context, source *view.Source) error {
-	if s.Empty() {
-		return nil
+	if _, err := s.Follow(ctx, source, nil); err != nil {
+		return err
 	}
-	seen := map[*entry]map[domain.ClusterName]bool{}
-	for r, err := range source.Rows(s.Ask()) {
-		if err = cmp.Or(err, ctx.Err()); err != nil {
-			return err
-		}
-		e, _, err := s.take(ctx, r)
-		if err != nil {
-			return err
-		}
-		if e == nil {
-			continue
-		}
-		if seen[e] == nil {
-			seen[e] = map[domain.ClusterName]bool{}
-		}
-		seen[e][r.Place.Cluster.ClusterName] = true
-	}
-	for _, e := range s.objects {
-		if !e.rows() || s.group.Status.Deleting() { // what has no row then is gone
-			continue
-		}
-		for _, c := range e.Targets {
-			if !seen[e][c] {
-				s.put(ctx, e, s.silent(e, c))
-			}
-		}
-	}
-	s.Settle()
-	return ctx.Err()
+	_, err := s.CatchUp(ctx, source)
+	return err
 }
 
 // Settle ends the time that tables have for all that was put until now: what comes later has a time of its own.
@@ -186,8 +162,10 @@ func (s *Set) Settle() {
 // Put takes what is known of an object on a cluster, and says whether a document may have changed. Rows of what the set is not
 // about do nothing. Errors are those of view.Row.Object.
 func (s *Set) Put(ctx context.Context, r *view.Row) (changed bool, err error) {
-	_, changed, err = s.take(ctx, r)
-	return changed, err
+	if e := s.entryOf(r); e != nil {
+		return s.take(ctx, e, r, firstSlice)
+	}
+	return false, nil
 }
 
 // Drop takes the rows of an app on a cluster out, which it does not go to any more.
@@ -212,26 +190,26 @@ func (s *Set) entryOf(r *view.Row) *entry {
 	return nil
 }
 
-// take is Put, with the object that the row is of; nil for none.
-func (s *Set) take(ctx context.Context, r *view.Row) (*entry, bool, error) {
-	e := s.entryOf(r)
-	if e == nil {
-		return nil, false, nil
-	}
-	c := r.Place.Cluster.ClusterName
-	if s.group.Status.Deleting() && r.Mark == domain.MarkDeleted {
-		return e, s.drop(e, c), nil
+// take takes the row of an object. Tables that have taken more than a slice of time leave it for later.
+func (s *Set) take(ctx context.Context, e *entry, r *view.Row, slice time.Duration) (changed bool, err error) {
+	if s.gone(r) {
+		return s.drop(e, r.Place.Cluster.ClusterName), nil
 	}
 	in, err := s.input(e, r)
 	if err != nil {
-		return nil, false, err
+		return false, err
 	}
-	return e, s.put(ctx, e, in), nil
+	return s.put(ctx, e, in, slice), nil
 }
 
-func (s *Set) put(ctx context.Context, e *entry, in *Input) (changed bool) {
+// gone says whether the row's object has been deleted from its cluster.
+func (s *Set) gone(r *view.Row) bool {
+	return s.group.Status.Deleting() && r.Mark == domain.MarkDeleted
+}
+
+func (s *Set) put(ctx context.Context, e *entry, in *Input, slice time.Duration) (changed bool) {
 	for _, i := range e.items {
-		changed = i.put(ctx, e.Object, in) || changed
+		changed = i.put(ctx, e.Object, in, slice) || changed
 	}
 	if e.states != nil {
 		e.states[in.Cluster] = reportedOf(in)
@@ -249,6 +227,23 @@ func (s *Set) drop(e *entry, c domain.ClusterName) (changed bool) {
 		changed = true
 	}
 	return changed
+}
+
+// Size is what the set takes in memory, about.
+func (s *Set) Size() (n int64) {
+	const perObject, perRow, perState = 4 << 10, 250, 4 << 10
+	for _, e := range s.objects {
+		n += perObject + perRow*int64(len(e.prints)) + perState*int64(len(e.states))
+	}
+	for _, i := range s.items {
+		n += perRow * int64(len(i.inputs))
+		for t := range i.tables {
+			if rows := i.tables[t].rows; rows != nil {
+				n += rows.Size()
+			}
+		}
+	}
+	return n
 }
 
 // input makes the row of an object on a cluster.

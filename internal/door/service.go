@@ -119,8 +119,8 @@ type Fleet interface {
 
 // Tables are what all clusters report of the objects of a group, combined. service.Tables has them.
 type Tables interface {
-	CombinedStatus(ctx context.Context, group domain.Key, parameters url.Values) (*combined.List, error)
-	Objects(ctx context.Context, group domain.Key, parameters url.Values) (*combined.ObjectList, error)
+	CombinedStatus(ctx context.Context, group domain.Key, parameters url.Values) (*service.TablesDocument, error)
+	Objects(ctx context.Context, group domain.Key, parameters url.Values) (*service.TablesDocument, error)
 	// Query evaluates a collector that is not stored.
 	Query(ctx context.Context, group domain.Key, q *service.TableQuery) (*combined.List, error)
 }

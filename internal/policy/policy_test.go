@@ -36,6 +36,8 @@ func TestTimesAreInOrder(t *testing.T) {
 		"a body that stands still is refused before an upload is cut":             {{"Body", policy.Body}, {"Upload", policy.Upload}},
 		"a reader of a stream is gone when it takes nothing between two beats":    {{"StreamBeat", policy.StreamBeat}, {"StreamWrite", policy.StreamWrite}, {"a proxy", time.Minute}},
 
+		"tables are answered for before a request is cut, and retried meanwhile": {{"TablesRetry", policy.TablesRetry}, {"TablesLook", policy.TablesLook}, {"Tables", policy.Tables}, {"Plain", policy.Plain}},
+
 		"heartbeats come several times before an attempt is given to another worker": {
 			{"Beat", policy.Beat}, {"twice Throttle", 2 * policy.Throttle}, {"Heartbeat without LeaseMargin", policy.Heartbeat - policy.LeaseMargin},
 		},

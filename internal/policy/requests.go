@@ -34,6 +34,12 @@ const (
 	// Plain bounds requests that neither begin an operation nor upload a file. It is more than what any of them asks of
 	// the store or of Temporal.
 	Plain = 30 * time.Second
+	// Tables is how long tables are evaluated for a request: those that are not there then are shown without rows. TablesLook
+	// is the same for a look of a stream, which looks again soon, and TablesRetry for a request where all that is left to do is
+	// to try again what was given up.
+	Tables      = 20 * time.Second
+	TablesLook  = 5 * time.Second
+	TablesRetry = time.Second
 	// Upload bounds requests that bring a file, the slowest upload included.
 	Upload = 5 * time.Minute
 	// Body is how long a body may stand still in all, and each write of an answer that nobody takes.

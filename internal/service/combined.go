@@ -15,7 +15,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/plan"
-	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/stored"
 	"github.com/drover-io/drover/internal/view"
 )
@@ -24,6 +24,7 @@ import (
 type Tables struct {
 	lifecycle *Lifecycle
 	programs  *lru.Cache[string, combined.Collector] // by name and spec
+	keeper    *keeper
 }
 
 // keptPrograms is how many collectors stay compiled.
@@ -31,7 +32,7 @@ const keptPrograms = 1000
 
 // NewTables makes the queries.
 func NewTables(l *Lifecycle) *Tables {
-	return &Tables{lifecycle: l, programs: lru.New[string, combined.Collector](keptPrograms)}
+	return &Tables{lifecycle: l, programs: lru.New[string, combined.Collector](keptPrograms), keeper: newKeeper(l.now)}
 }
 
 // TableQuery is a status collector and tests of objects, to be evaluated once: nothing of it is stored.
@@ -51,43 +52,28 @@ func (*TableQuery) Foreign(path string) bool { return domain.AddedByCluster(path
 // queried is the name of a query's result.
 const queried = "query"
 
-// CombinedStatus is what the status intents of a group ask for, as clusters report it now. Errors: NotFound; Invalid for a
-// parameter; those of the store.
-func (t *Tables) CombinedStatus(ctx context.Context, group domain.Key, parameters url.Values) (*combined.List, error) {
-	f, err := ParseFilter(parameters)
-	if err != nil {
-		return nil, err
-	}
-	g, source, err := t.Group(ctx, group)
-	if err != nil {
-		return nil, err
-	}
-	collectors, err := t.Collectors(ctx, g)
-	if err != nil {
-		return nil, err
-	}
-	set, err := t.evaluate(ctx, g, source, f, collectors)
-	if err != nil {
-		return nil, err
-	}
-	return set.CombinedStatuses(), nil
+// CombinedStatus is what the status intents of a group ask for, as clusters report it now: a combined.List. Errors: NotFound; Invalid
+// for a parameter; Timeout where there is too much to look at; those of the store.
+func (t *Tables) CombinedStatus(ctx context.Context, group domain.Key, parameters url.Values) (*TablesDocument, error) {
+	return t.read(ctx, group, false, parameters)
 }
 
-// Objects are the objects that a group wants, each with the status that its intents ask for. Errors are those of CombinedStatus.
-func (t *Tables) Objects(ctx context.Context, group domain.Key, parameters url.Values) (*combined.ObjectList, error) {
+// Objects are the objects that a group wants, each with the status that its intents ask for: a combined.ObjectList. Errors are
+// those of CombinedStatus.
+func (t *Tables) Objects(ctx context.Context, group domain.Key, parameters url.Values) (*TablesDocument, error) {
+	return t.read(ctx, group, true, parameters)
+}
+
+func (t *Tables) read(ctx context.Context, group domain.Key, objects bool, parameters url.Values) (*TablesDocument, error) {
 	f, err := ParseFilter(parameters)
 	if err != nil {
 		return nil, err
 	}
-	g, source, err := t.Group(ctx, group)
+	a, err := t.kept(group, extentOf(objects, f)).read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	set, err := t.evaluate(ctx, g, source, f, nil)
-	if err != nil {
-		return nil, err
-	}
-	return set.Objects(), nil
+	return a.document(), nil
 }
 
 // Query evaluates a collector that is not stored. Errors: as CombinedStatus; Invalid with each fault of the body.
@@ -104,30 +90,39 @@ func (t *Tables) Query(ctx context.Context, group domain.Key, q *TableQuery) (*c
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
-	g, source, err := t.Group(ctx, group)
+	in, err := t.stands(ctx, group)
 	if err != nil {
 		return nil, err
 	}
-	name := c.Metadata.Name
+	name, g := c.Metadata.Name, in.group
 	g.Intents = []*domain.StatusIntent{{Spec: domain.StatusIntentSpec{
 		ObjectTest: q.Tests, StatusCollectors: []string{name}, Together: q.Together,
 	}}}
-	if g.Labels, err = t.labels(ctx, g, []*domain.StatusCollectorSpec{&q.Spec}); err != nil {
+	if looksAtLabels([]*domain.StatusCollectorSpec{&q.Spec}) {
+		if g.Labels, err = t.labels(ctx, g); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.bundles(ctx, g); err != nil {
 		return nil, err
 	}
-	set, err := t.evaluate(ctx, g, source, combined.Filter{}, map[string]combined.Collector{name: t.program(name, &q.Spec)})
+	set, err := combined.NewSet(g, combined.Filter{}, map[string]combined.Collector{name: t.program(name, &q.Spec)})
 	if err != nil {
 		return nil, err
+	}
+	source, err := t.source(ctx, in)
+	if err != nil || source == nil {
+		return set.CombinedStatuses(), err
+	}
+	short, cancel := context.WithTimeout(ctx, policy.Tables)
+	defer cancel()
+	if err := set.Evaluate(short, source); err != nil && (ctx.Err() != nil || short.Err() == nil) {
+		return nil, err
+	}
+	if !set.Whole() {
+		return nil, errTooMuch
 	}
 	return set.CombinedStatuses(), nil
-}
-
-func (t *Tables) evaluate(ctx context.Context, g *combined.Group, source *view.Source, f combined.Filter, c map[string]combined.Collector) (*combined.Set, error) {
-	set, err := combined.NewSet(g, f, c)
-	if err != nil {
-		return nil, err
-	}
-	return set, set.Evaluate(ctx, source)
 }
 
 // ParseFilter reads the parameters of a query for combined status or objects; Invalid for one without a value.
@@ -143,53 +138,77 @@ func ParseFilter(v url.Values) (f combined.Filter, err error) {
 	return f, nil
 }
 
-// Group reads what a group has of objects and intents, and what is known of them in its current app context; nil for the
-// latter when nothing is to be in clusters. Rows of the source read what clusters report with ctx.
-func (t *Tables) Group(ctx context.Context, key domain.Key) (*combined.Group, *view.Source, error) {
+// standing is where a group stands, with its intents and what is heard of its clusters.
+type standing struct {
+	owner    domain.Owner
+	group    *combined.Group  // without bundles and labels
+	instance *domain.Instance // of its current app context; nil when nothing is to be in clusters
+	hearing
+}
+
+// stands reads where a group stands.
+func (t *Tables) stands(ctx context.Context, key domain.Key) (*standing, error) {
 	l := t.lifecycle
 	owner, err := l.owner(ctx, key)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	g := &combined.Group{Key: key}
+	in := &standing{owner: owner, group: &combined.Group{Key: key}}
+	g := in.group
 	objects, err := l.store.List(ctx, domain.StatusIntents, key)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, o := range objects {
 		g.Intents = append(g.Intents, o.(*domain.StatusIntent))
 	}
 	if err := l.foresee(ctx, owner); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	contextID := owner.Track().ContextID()
 	if contextID == "" {
-		return g, nil, nil
+		return in, nil
 	}
 	i, err := l.instance(ctx, key, contextID)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if g.Status, err = l.shown(ctx, owner, i); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if i.Plan == "" || g.Status.Over() {
-		return g, nil, nil
+		return in, nil
 	}
-	d := &StatusDocument{query: status.Query{Type: status.TypeReady}}
-	d.source.ContextID, d.source.Status = i.ContextID, g.Status
-	if err := l.gatherApps(ctx, d, i, at(i, g.Status), g.Status.InProgress()); err != nil {
-		return nil, nil, err
+	in.instance = i
+	if g.Plan, err = l.recall.plan(ctx, l.records, i.Plan); err != nil {
+		return nil, err
 	}
-	return g, &d.source.Source, t.planned(ctx, g, i)
+	in.hearing, err = l.hearing(ctx, nil)
+	return in, err
 }
 
-// planned adds what the context is to put into clusters.
-func (t *Tables) planned(ctx context.Context, g *combined.Group, i *domain.Instance) (err error) {
-	l := t.lifecycle
-	if g.Plan, err = l.recall.plan(ctx, l.records, i.Plan); err != nil {
-		return err
+// source is what is known of the clusters of a group; nil when nothing is to be in them. Its rows read what clusters report
+// with ctx.
+func (t *Tables) source(ctx context.Context, in *standing) (*view.Source, error) {
+	i, now := in.instance, in.group.Status
+	if i == nil {
+		return nil, nil
 	}
+	records, err := t.lifecycle.recordsOf(ctx, i, at(i, now), now.InProgress())
+	if err != nil {
+		return nil, err
+	}
+	s := &view.Source{ContextID: i.ContextID, Status: now, Namespace: i.Namespace, Apps: records.Apps()}
+	t.lifecycle.hearAs(ctx, s, i.LabelID(), in.hearing, records.Words())
+	return s, nil
+}
+
+// bundles adds what the context is to put into clusters.
+func (t *Tables) bundles(ctx context.Context, g *combined.Group) (err error) {
+	if g.Plan == nil {
+		return nil
+	}
+	l := t.lifecycle
 	g.Bundles = make(map[string]*plan.Bundle, len(g.Plan.Apps))
 	for _, a := range g.Plan.Apps {
 		if g.Bundles[a.Name], err = stored.JSON[plan.Bundle](ctx, l.records, a.Bundle); err != nil {
@@ -201,10 +220,10 @@ func (t *Tables) planned(ctx context.Context, g *combined.Group, i *domain.Insta
 	return nil
 }
 
-// Collectors reads and compiles what the intents of a group name, and the labels of clusters where one of them looks at them.
-// A collector that cannot be evaluated says why in its results.
-func (t *Tables) Collectors(ctx context.Context, g *combined.Group) (map[string]combined.Collector, error) {
-	found := map[string]combined.Collector{}
+// collectors reads and compiles what the intents of a group name, and says whether one of them looks at labels of clusters. One
+// that cannot be evaluated says why in its results.
+func (t *Tables) collectors(ctx context.Context, g *combined.Group) (found map[string]combined.Collector, labels bool, err error) {
+	found = map[string]combined.Collector{}
 	var specs []*domain.StatusCollectorSpec
 	for _, i := range g.Intents {
 		for _, name := range i.Spec.StatusCollectors {
@@ -217,16 +236,14 @@ func (t *Tables) Collectors(ctx context.Context, g *combined.Group) (map[string]
 				continue
 			}
 			if err != nil {
-				return nil, err
+				return nil, false, err
 			}
 			spec := &o.(*domain.StatusCollector).Spec
 			specs = append(specs, spec)
 			found[name] = t.program(name, spec)
 		}
 	}
-	var err error
-	g.Labels, err = t.labels(ctx, g, specs)
-	return found, err
+	return found, looksAtLabels(specs), nil
 }
 
 // program compiles a collector.
@@ -247,14 +264,17 @@ func (t *Tables) program(name string, spec *domain.StatusCollectorSpec) combined
 // known are the members of the variable inventory that every cluster has without being asked.
 var known = regexp.MustCompile(`\binventory\.(name|provider|id)\b`)
 
-// labels are those of the clusters, where an expression may look at them.
-func (t *Tables) labels(ctx context.Context, g *combined.Group, specs []*domain.StatusCollectorSpec) (map[domain.ClusterName][]string, error) {
-	asked := false
-	for _, spec := range specs {
+// looksAtLabels says whether an expression may look at the labels of clusters.
+func looksAtLabels(specs []*domain.StatusCollectorSpec) bool {
+	return slices.ContainsFunc(specs, func(spec *domain.StatusCollectorSpec) bool {
 		text, err := json.Marshal(spec)
-		asked = asked || err != nil || strings.Count(string(text), "inventory") > len(known.FindAll(text, -1))
-	}
-	if !asked || g.Plan == nil {
+		return err != nil || strings.Count(string(text), "inventory") > len(known.FindAll(text, -1))
+	})
+}
+
+// labels are those of the clusters of a group.
+func (t *Tables) labels(ctx context.Context, g *combined.Group) (map[domain.ClusterName][]string, error) {
+	if g.Plan == nil {
 		return nil, nil
 	}
 	labels := map[domain.ClusterName][]string{}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,9 +16,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/notify"
-	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/status"
-	"github.com/drover-io/drover/internal/view"
 )
 
 // tablesExtent is what a stream of tables, or of objects with their status, has to know of a group.
@@ -58,10 +58,14 @@ func questionOf(objects bool, parameters url.Values) (notify.Question, error) {
 	if err != nil {
 		return nil, err
 	}
+	return tablesQuestion{extentOf(objects, f)}, nil
+}
+
+func extentOf(objects bool, f combined.Filter) tablesExtent {
 	joined := func(names []string) string {
 		return strings.Join(slices.Compact(slices.Sorted(slices.Values(names))), between)
 	}
-	return tablesQuestion{tablesExtent{objects, joined(f.Apps), joined(f.Kinds), joined(f.Resources), joined(f.Collectors)}}, nil
+	return tablesExtent{objects, joined(f.Apps), joined(f.Kinds), joined(f.Resources), joined(f.Collectors)}
 }
 
 // ID implements notify.Question: an extent has one question.
@@ -84,6 +88,15 @@ func (q tablesQuestion) Answer(_ context.Context, s notify.Snapshot, before noti
 type tablesAnswer struct {
 	head  string // of the document, up to its items
 	items []tablesItem
+	old   bool // it is not what the tables say any more
+}
+
+// stale is an answer of which something has changed; those who have the one that it was keep it.
+func (a *tablesAnswer) stale() *tablesAnswer {
+	if a == nil {
+		return nil
+	}
+	return &tablesAnswer{a.head, a.items, true}
 }
 
 type tablesItem struct {
@@ -94,11 +107,53 @@ type tablesItem struct {
 
 // Document implements notify.Answer: the list, as the plain query has it.
 func (a *tablesAnswer) Document() []byte {
-	parts := make([][]byte, len(a.items))
+	return slices.Concat(a.document().parts...)
+}
+
+func (a *tablesAnswer) document() *TablesDocument {
+	d := &TablesDocument{parts: make([][]byte, 0, 2*len(a.items)+2)}
 	for i := range a.items {
-		parts[i] = a.items[i].data
+		if i > 0 {
+			d.parts = append(d.parts, []byte(","))
+		}
+		d.parts = append(d.parts, a.items[i].data)
 	}
-	return slices.Concat([]byte(a.head), bytes.Join(parts, []byte(",")), []byte("]}"))
+	d.parts = append(slices.Insert(d.parts, 0, []byte(a.head)), []byte("]}"))
+	return d
+}
+
+// size is what the answer takes in memory, about.
+func (a *tablesAnswer) size() (n int64) {
+	if a == nil {
+		return 0
+	}
+	const twice = 2 // what it was encoded from is kept with it
+	for i := range a.items {
+		n += twice * int64(len(a.items[i].data))
+	}
+	return n
+}
+
+// TablesDocument is an answer in JSON, which may be kept for others: a combined.List or a combined.ObjectList.
+type TablesDocument struct{ parts [][]byte }
+
+// Size is how many bytes it has.
+func (d *TablesDocument) Size() (n int) {
+	for _, p := range d.parts {
+		n += len(p)
+	}
+	return n
+}
+
+// WriteTo implements io.WriterTo.
+func (d *TablesDocument) WriteTo(w io.Writer) (n int64, err error) {
+	for _, p := range d.parts {
+		written, err := w.Write(p)
+		if n += int64(written); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
 }
 
 // tablesChange is what has changed of a list.
@@ -138,30 +193,18 @@ func (t *Tables) Look(group domain.Key, e notify.Extent) (notify.Look, bool) {
 	if !ok {
 		return nil, false
 	}
-	return &tablesLook{tables: t, group: group, objects: extent.objects, filter: extent.filter()}, true
+	k := t.kept(group, extent)
+	t.keeper.pin(k, 1)
+	return &tablesLook{kept: k}, true
 }
 
-// tablesLook keeps the tables of a group as long as somebody reads them in a stream, and puts into them what changes.
+// tablesLook has the tables of a group kept as long as somebody reads them in a stream.
 type tablesLook struct {
-	tables  *Tables
-	group   domain.Key
-	objects bool
-	filter  combined.Filter
-
+	*kept
 	now signed // what Sign has seen last
-
-	// What was evaluated last.
-
-	evaluated signed
-	at        time.Time     // when Version was that of what clusters say
-	plan      *plan.Plan    // of which the set was made, and
-	structure string        // of what else
-	set       *combined.Set // nil for none, and after a failure
-	source    *view.Source  // nil when nothing is to be in clusters
-	answer    *tablesAnswer
 }
 
-// signed is what tables depend on.
+// signed is what tables depend on, as cheap as it can be had.
 type signed struct {
 	label    string // under which clusters report
 	observed string // the version of what they say
@@ -171,7 +214,7 @@ type signed struct {
 // Sign implements notify.Look.
 func (k *tablesLook) Sign(ctx context.Context) (string, error) {
 	l := k.tables.lifecycle
-	s, err := l.signOf(ctx, k.group, status.Extent{Reported: true, Output: status.OutputAll})
+	s, err := l.signOf(ctx, k.key.group, status.Extent{Reported: true, Output: status.OutputAll})
 	if err != nil {
 		return "", err
 	}
@@ -191,7 +234,7 @@ func (k *tablesLook) Sign(ctx context.Context) (string, error) {
 	if k.now.rest, err = digestOf([]any{s, asked, labels}); err != nil {
 		return "", err
 	}
-	return k.now.rest + k.now.observed, nil
+	return k.now.rest + k.now.observed + strconv.FormatInt(k.caught.Load(), 10), nil
 }
 
 // revision is that of a document that tables depend on.
@@ -202,9 +245,9 @@ type revision struct {
 }
 
 // asked is which intents there are, and which collectors they name.
-func (k *tablesLook) asked(ctx context.Context) (documents []revision, err error) {
+func (k *kept) asked(ctx context.Context) (documents []revision, err error) {
 	store := k.tables.lifecycle.store
-	intents, err := store.List(ctx, domain.StatusIntents, k.group)
+	intents, err := store.List(ctx, domain.StatusIntents, k.key.group)
 	if err != nil {
 		return nil, err
 	}
@@ -215,11 +258,11 @@ func (k *tablesLook) asked(ctx context.Context) (documents []revision, err error
 			collectors[name] = true
 		}
 	}
-	if k.objects {
+	if k.key.extent.objects {
 		return documents, nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(collectors)) {
-		noun, key := domain.CollectorNamed(k.group, name)
+		noun, key := domain.CollectorNamed(k.key.group, name)
 		o, err := store.Get(ctx, noun, key)
 		switch {
 		case fail.Is(err, fail.NotFound):
@@ -233,154 +276,12 @@ func (k *tablesLook) asked(ctx context.Context) (documents []revision, err error
 }
 
 // Snapshot implements notify.Look.
-func (k *tablesLook) Snapshot(ctx context.Context) (_ notify.Snapshot, err error) {
-	defer func() {
-		if err != nil { // what of it was taken is not known
-			k.set, k.answer = nil, nil
-		}
-	}()
-	changed, done, err := k.changes(ctx)
-	if err == nil && !done {
-		changed, err = k.all(ctx)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if changed || k.answer == nil {
-		k.answer, err = k.encoded()
-	}
-	return k.answer, err
-}
-
-// fewChanged is up to how many clusters are looked at by themselves.
-const fewChanged = 100
-
-// changes takes what clusters have said since the last time, where nothing else has changed. Where they are many, or nobody can
-// tell which they are, it compares what all have said: what was read of the group otherwise still holds.
-func (k *tablesLook) changes(ctx context.Context) (changed, done bool, err error) {
-	if k.set == nil || k.source == nil || k.now.rest != k.evaluated.rest || k.now.observed == k.evaluated.observed {
-		return false, false, nil
-	}
-	at := k.tables.lifecycle.now()
-	c, err := k.tables.lifecycle.heard.ObservationsSince(ctx, k.now.label, k.evaluated.observed, k.at)
-	if err != nil {
-		return false, false, err
-	}
-	clusters := []domain.ClusterName{}
-	for _, o := range c.Of {
-		clusters = append(clusters, o.Cluster)
-	}
-	slices.SortFunc(clusters, domain.ClusterName.Compare)
-	if clusters = slices.Compact(clusters); !c.Known || len(clusters) > fewChanged {
-		clusters = nil
-	}
-	if clusters == nil || len(clusters) > 0 {
-		changed, err = k.set.Follow(ctx, k.source, clusters)
-	}
-	k.evaluated.observed, k.at = c.Version, at
-	return changed, true, err
-}
-
-// all looks at all clusters, and takes what has changed. Where it is not the same objects, collectors and clusters any more,
-// everything is evaluated anew.
-func (k *tablesLook) all(ctx context.Context) (changed bool, err error) {
-	t, at := k.tables, k.tables.lifecycle.now()
-	// What the source reads it reads in later looks too, each call with a deadline of its own.
-	g, source, err := t.Group(context.WithoutCancel(ctx), k.group)
-	if err != nil {
-		return false, err
-	}
-	var collectors map[string]combined.Collector
-	if !k.objects {
-		if collectors, err = t.Collectors(ctx, g); err != nil {
-			return false, err
-		}
-	}
-	structure, err := structureOf(g, collectors)
-	if err != nil {
-		return false, err
-	}
-	if k.set == nil || g.Plan != k.plan || structure != k.structure {
-		if k.set, err = combined.NewSet(g, k.filter, collectors); err != nil {
-			return false, err
-		}
-		k.plan, k.structure, changed = g.Plan, structure, true
-	}
-	if source != nil {
-		more, err := k.set.Follow(ctx, source, nil)
-		if err != nil {
-			return false, err
-		}
-		changed = changed || more
-	}
-	k.source, k.evaluated, k.at = source, k.now, at
-	return changed, nil
-}
-
-// structureOf is the same for groups of one plan whose sets are made of the same: then what differs is in rows alone.
-func structureOf(g *combined.Group, collectors map[string]combined.Collector) (string, error) {
-	type collector struct{ Name, Made string }
-	s := struct {
-		Deleting, Over bool
-		Intents        []domain.StatusIntentSpec
-		Collectors     []collector
-		Labels         []any
-	}{Deleting: g.Status.Deleting(), Over: g.Status.Over()}
-	for _, i := range g.Intents {
-		s.Intents = append(s.Intents, i.Spec)
-	}
-	for _, name := range slices.Sorted(maps.Keys(collectors)) {
-		s.Collectors = append(s.Collectors, collector{name, collectors[name].Made})
-	}
-	for _, c := range slices.SortedFunc(maps.Keys(g.Labels), domain.ClusterName.Compare) {
-		s.Labels = append(s.Labels, c, g.Labels[c])
-	}
-	return digestOf(s)
-}
-
-// encoded is the answer as the set stands. What has not changed since the last one is not encoded again.
-func (k *tablesLook) encoded() (*tablesAnswer, error) {
-	a := &tablesAnswer{}
-	if k.objects {
-		list := k.set.Objects()
-		a.head = listHead(list.APIVersion, list.Kind)
-		for i, name := range k.set.Names() {
-			data, err := json.Marshal(list.Items[i])
-			if err != nil {
-				return nil, fail.Wrap(err, fail.Internal, "an object cannot be encoded")
-			}
-			a.items = append(a.items, tablesItem{name: name, data: data})
-		}
-		return a, nil
-	}
-	last := map[*combined.CombinedStatus][]byte{}
-	if k.answer != nil {
-		for _, i := range k.answer.items {
-			last[i.of] = i.data
-		}
-	}
-	list := k.set.CombinedStatuses()
-	a.head = listHead(list.APIVersion, list.Kind)
-	for _, d := range list.Items {
-		data := last[d]
-		if data == nil {
-			var err error
-			if data, err = json.Marshal(d); err != nil {
-				return nil, fail.Wrap(err, fail.Internal, "a combined status cannot be encoded")
-			}
-		}
-		a.items = append(a.items, tablesItem{d.Metadata.Name, d, data})
-	}
-	return a, nil
-}
-
-// listHead begins a list as encoding/json writes it.
-func listHead(apiVersion, kind string) string {
-	return `{"apiVersion":"` + apiVersion + `","kind":"` + kind + `","metadata":{},"items":[`
+func (k *tablesLook) Snapshot(ctx context.Context) (notify.Snapshot, error) {
+	return k.follow(ctx, k.now)
 }
 
 // Reported implements notify.Look.
 func (k *tablesLook) Reported() bool { return true }
 
 // Close implements notify.Look.
-func (k *tablesLook) Close() { k.set, k.source, k.answer = nil, nil, nil }
+func (k *tablesLook) Close() { k.tables.keeper.pin(k.kept, -1) }

@@ -163,23 +163,8 @@ func (l *Lifecycle) gather(ctx context.Context, owner domain.Owner, d *StatusDoc
 // gatherApps reads every leaf. The open ones are asked for before the records are read: a leaf that ends
 // in between is then found in both, and its record is the later word.
 func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain.Instance, s domain.Scope, running bool) error {
-	p, err := l.recall.plan(ctx, l.records, i.Plan)
+	records, err := l.recordsOf(ctx, i, s, running)
 	if err != nil {
-		return err
-	}
-	records := view.Records{ContextID: i.ContextID, Plan: p, Operation: s.Operation, Running: running}
-	if i.Operation == s.Operation {
-		records.Began = i.Began
-	}
-	if running {
-		if records.Open, err = l.open(ctx, p, s); err != nil {
-			return err
-		}
-	}
-	if records.NotStarted, err = l.notStarted(ctx, p, i, s, running); err != nil {
-		return err
-	}
-	if records.Leaves, err = l.recall.leaves(ctx, l.records, i); err != nil {
 		return err
 	}
 	d.source.Apps = records.Apps()
@@ -188,9 +173,31 @@ func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain
 		d.source.Namespace = i.Namespace
 		err = l.hear(ctx, &d.source.Source, i.LabelID(), d.query.Clusters, records.Words())
 	case d.query.Output == status.OutputDetail:
-		d.source.Manifest, err = l.manifests(ctx, p)
+		d.source.Manifest, err = l.manifests(ctx, records.Plan)
 	}
 	return err
+}
+
+// recordsOf reads what there is of every leaf.
+func (l *Lifecycle) recordsOf(ctx context.Context, i *domain.Instance, s domain.Scope, running bool) (*view.Records, error) {
+	p, err := l.recall.plan(ctx, l.records, i.Plan)
+	if err != nil {
+		return nil, err
+	}
+	records := &view.Records{ContextID: i.ContextID, Plan: p, Operation: s.Operation, Running: running}
+	if i.Operation == s.Operation {
+		records.Began = i.Began
+	}
+	if running {
+		if records.Open, err = l.open(ctx, p, s); err != nil {
+			return nil, err
+		}
+	}
+	if records.NotStarted, err = l.notStarted(ctx, p, i, s, running); err != nil {
+		return nil, err
+	}
+	records.Leaves, err = l.recall.leaves(ctx, l.records, i)
+	return records, err
 }
 
 // notStarted are the apps that were not started because of others, and why.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/view"
@@ -112,7 +113,7 @@ func (l *Lifecycle) countsNow(ctx context.Context, s domain.Scope) map[domain.Re
 	return counts
 }
 
-// contactsOf says which clusters of a plan are heard, in the plan's order; of those that are, not when.
+// contactsOf says which clusters of a plan are heard.
 func (l *Lifecycle) contactsOf(ctx context.Context, digest domain.Digest) ([]view.Contact, error) {
 	p, err := l.recall.plan(ctx, l.records, digest)
 	if err != nil {
@@ -122,8 +123,11 @@ func (l *Lifecycle) contactsOf(ctx context.Context, digest domain.Digest) ([]vie
 	if err != nil {
 		return nil, err
 	}
-	now := l.now()
-	var contacts []view.Contact
+	return contactsAt(p, watches, l.now()), nil
+}
+
+// contactsAt says which clusters of a plan are heard at a time, in the plan's order; of those that are, not when.
+func contactsAt(p *plan.Plan, watches map[domain.ClusterName]domain.Watch, now time.Time) (contacts []view.Contact) {
 	seen := map[domain.ClusterName]bool{}
 	for _, a := range p.Apps {
 		for _, t := range a.Targets {
@@ -138,7 +142,7 @@ func (l *Lifecycle) contactsOf(ctx context.Context, digest domain.Digest) ([]vie
 			contacts = append(contacts, c)
 		}
 	}
-	return contacts, nil
+	return contacts
 }
 
 // watchesAge is how old the watches of a sign may be: they are those of all clusters, for all groups that somebody

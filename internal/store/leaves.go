@@ -185,7 +185,7 @@ func (s *Store) LeavesOf(ctx context.Context, contextID, app string) ([]domain.L
 }
 
 func (s *Store) leavesBelow(ctx context.Context, contextID, prefix string) ([]domain.Leaf, error) {
-	leaves, err := s.leafReads.get(ctx, prefix, func(ctx context.Context) ([]domain.Leaf, error) {
+	leaves, err := s.leafReads.Get(ctx, prefix, func(ctx context.Context) ([]domain.Leaf, error) {
 		records, err := all[leafRecord](ctx, s, s.leaves(contextID), below(prefix))
 		if err != nil {
 			return nil, err

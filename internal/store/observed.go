@@ -60,11 +60,11 @@ func (s *Store) saidOf(ctx context.Context, contextID, app string) (*saidOfApp, 
 	kept, ok := s.observedApps.lookup(deployment)
 	read := func(ctx context.Context) (*saidOfApp, error) { return s.readSaid(ctx, contextID, deployment) }
 	if !ok || kept.version != version || kept.old(s.now(), 1) {
-		return s.observedReads.get(ctx, deployment, read)
+		return s.observedReads.Get(ctx, deployment, read)
 	}
 	kept.looked.Store(asked.UnixNano())
 	if kept.old(s.now(), 2) {
-		s.observedReads.start(ctx, deployment+" anew", read) // who needs what has changed meanwhile does not wait for it
+		s.observedReads.Start(ctx, deployment+" anew", read) // who needs what has changed meanwhile does not wait for it
 	}
 	return kept, nil
 }

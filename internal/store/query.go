@@ -69,7 +69,7 @@ func all[T any](ctx context.Context, s *Store, c *mongo.Collection, filter bson.
 // findOne decodes the document with the id; NotFound when there is none. Those who ask for the same one at the
 // same time, as all who wait for one operation do, share what is read, but not what it is decoded into.
 func (s *Store) findOne(ctx context.Context, c *mongo.Collection, id, into any) error {
-	raw, err := s.documentReads.get(ctx, fmt.Sprint(c.Name(), "/", id), func(ctx context.Context) (bson.Raw, error) {
+	raw, err := s.documentReads.Get(ctx, fmt.Sprint(c.Name(), "/", id), func(ctx context.Context) (bson.Raw, error) {
 		ctx, cancel := s.deadline(ctx)
 		defer cancel()
 		return c.FindOne(ctx, byID(id)).Raw()

@@ -14,6 +14,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/share"
 )
 
 // Defaults of Config.
@@ -42,15 +43,15 @@ type Store struct {
 	// The calls of many activities and many readers at a time are made few.
 	leafWrites  *gatherer[leafRecord]
 	leafLookups *gatherer[*leafRead]
-	leafReads   *sharedReads[[]domain.Leaf]
+	leafReads   *share.Reads[[]domain.Leaf]
 	childReads  *gatherer[*childrenRead]
 	// Who asks for the same thing at the same time, as many do who wait for the same operation, shares what is read, and
 	// those who ask for what clusters say soon after have it from memory.
-	documentReads *sharedReads[bson.Raw]
-	observedReads *sharedReads[*saidOfApp]
+	documentReads *share.Reads[bson.Raw]
+	observedReads *share.Reads[*saidOfApp]
 	observedApps  *bounded[string, *saidOfApp] // by deployment
-	versionReads  *sharedReads[string]
-	watchReads    *sharedReads[*said]
+	versionReads  *share.Reads[string]
+	watchReads    *share.Reads[*said]
 	watchesSaid   atomic.Pointer[said]
 	// watchesChanged counts what this Store has written of watches and pulses.
 	watchesChanged atomic.Int64
@@ -97,8 +98,8 @@ func Open(c Config) (*Store, error) {
 	}
 	s := &Store{
 		client: client, db: client.Database(c.Database), timeout: c.Timeout, now: c.Now,
-		cache: newBlobCache(c.Cache), documentReads: newSharedReads[bson.Raw](), leafReads: newSharedReads[[]domain.Leaf](),
-		observedReads: newSharedReads[*saidOfApp](), versionReads: newSharedReads[string](), watchReads: newSharedReads[*said](),
+		cache: newBlobCache(c.Cache), documentReads: share.New[bson.Raw](), leafReads: share.New[[]domain.Leaf](),
+		observedReads: share.New[*saidOfApp](), versionReads: share.New[string](), watchReads: share.New[*said](),
 		observedApps: newBounded[string](observedBytes, (*saidOfApp).size),
 	}
 	s.leafWrites, s.leafLookups = newGatherer(s.insertLeaves), newGatherer(s.lookUp)

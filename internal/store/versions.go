@@ -28,7 +28,7 @@ func (s *Store) ObservationsVersion(ctx context.Context, contextID string) (stri
 }
 
 func (s *Store) versionOf(ctx context.Context, id string) (string, error) {
-	return s.versionReads.get(ctx, id, func(ctx context.Context) (string, error) {
+	return s.versionReads.Get(ctx, id, func(ctx context.Context) (string, error) {
 		var d versionDoc
 		err := s.findOne(ctx, s.versions(), id, &d)
 		if fail.Is(err, fail.NotFound) {

@@ -96,7 +96,7 @@ func (s *Store) said(ctx context.Context) (*said, error) {
 	if kept := s.lastSaid(); kept != nil {
 		return kept, nil
 	}
-	return s.watchReads.get(ctx, "", func(ctx context.Context) (*said, error) {
+	return s.watchReads.Get(ctx, "", func(ctx context.Context) (*said, error) {
 		if kept := s.lastSaid(); kept != nil { // those who asked a moment before have read it
 			return kept, nil
 		}

@@ -1,33 +1,35 @@
-package store
+// Package share lets callers that ask for the same thing at the same time have it made once.
+package share
 
 import (
 	"context"
 	"sync"
 )
 
-// sharedReads lets callers that ask for the same thing at the same time share a read. A caller only ever
+// Reads lets callers that ask for the same thing at the same time share a read. A caller only ever
 // gets the result of a read that began after it asked, so it sees every write that ended before; those
 // that ask while a read is under way share the next one.
-type sharedReads[T any] struct {
+type Reads[T any] struct {
 	mu   sync.Mutex
-	next map[string]*sharedRead[T] // not begun
+	next map[string]*call[T] // not begun
 	busy map[string]bool
 }
 
-type sharedRead[T any] struct {
+type call[T any] struct {
 	read  func() (T, error)
 	done  chan struct{}
 	value T
 	err   error
 }
 
-func newSharedReads[T any]() *sharedReads[T] {
-	return &sharedReads[T]{next: map[string]*sharedRead[T]{}, busy: map[string]bool{}}
+// New makes one of which nothing is read yet.
+func New[T any]() *Reads[T] {
+	return &Reads[T]{next: map[string]*call[T]{}, busy: map[string]bool{}}
 }
 
-// get reads what key names, or shares a read of it. The value may be shared too. The read has to bound
+// Get reads what key names, or shares a read of it. The value may be shared too. The read has to bound
 // itself: it goes on for others when ctx ends.
-func (r *sharedReads[T]) get(ctx context.Context, key string, read func(context.Context) (T, error)) (T, error) {
+func (r *Reads[T]) Get(ctx context.Context, key string, read func(context.Context) (T, error)) (T, error) {
 	shared := r.join(key, func() (T, error) { return read(context.WithoutCancel(ctx)) })
 	select {
 	case <-shared.done:
@@ -38,17 +40,17 @@ func (r *sharedReads[T]) get(ctx context.Context, key string, read func(context.
 	}
 }
 
-// start is get for those to come: nobody waits.
-func (r *sharedReads[T]) start(ctx context.Context, key string, read func(context.Context) (T, error)) {
+// Start is Get for those to come: nobody waits.
+func (r *Reads[T]) Start(ctx context.Context, key string, read func(context.Context) (T, error)) {
 	r.join(key, func() (T, error) { return read(context.WithoutCancel(ctx)) })
 }
 
-func (r *sharedReads[T]) join(key string, read func() (T, error)) *sharedRead[T] {
+func (r *Reads[T]) join(key string, read func() (T, error)) *call[T] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	shared := r.next[key]
 	if shared == nil {
-		shared = &sharedRead[T]{read: read, done: make(chan struct{})}
+		shared = &call[T]{read: read, done: make(chan struct{})}
 		r.next[key] = shared
 	}
 	if !r.busy[key] {
@@ -59,14 +61,14 @@ func (r *sharedReads[T]) join(key string, read func() (T, error)) *sharedRead[T]
 }
 
 // run reads until nobody waits.
-func (r *sharedReads[T]) run(key string) {
+func (r *Reads[T]) run(key string) {
 	for shared := r.begin(key); shared != nil; shared = r.begin(key) {
 		shared.value, shared.err = shared.read()
 		close(shared.done)
 	}
 }
 
-func (r *sharedReads[T]) begin(key string) *sharedRead[T] {
+func (r *Reads[T]) begin(key string) *call[T] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	shared := r.next[key]

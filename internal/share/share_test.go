@@ -1,4 +1,4 @@
-package store
+package share
 
 import (
 	"context"
@@ -10,8 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// waitTime is how long a test waits for what is to come.
+const waitTime = time.Minute
+
 func TestSharedReadsBeginAfterTheyWereAskedFor(t *testing.T) {
-	r := newSharedReads[int]()
+	r := New[int]()
 	begun, proceed := make(chan int), make(chan struct{})
 	reads := 0
 	read := func(context.Context) (int, error) {
@@ -28,13 +31,13 @@ func TestSharedReadsBeginAfterTheyWereAskedFor(t *testing.T) {
 	ask := func(ctx context.Context) <-chan result {
 		answer := make(chan result, 1)
 		go func() {
-			v, err := r.get(ctx, "key", read)
+			v, err := r.Get(ctx, "key", read)
 			answer <- result{v, err}
 		}()
 		return answer
 	}
 	// joined waits until somebody waits for the read after the one under way.
-	joined := func() *sharedRead[int] {
+	joined := func() *call[int] {
 		for {
 			r.mu.Lock()
 			next := r.next["key"]
@@ -63,10 +66,10 @@ func TestSharedReadsBeginAfterTheyWereAskedFor(t *testing.T) {
 }
 
 func TestSharedReadsAreApartByKey(t *testing.T) {
-	r := newSharedReads[string]()
+	r := New[string]()
 	errRead := errors.New("read")
-	outer, err := r.get(t.Context(), "a", func(ctx context.Context) (string, error) {
-		inner, err := r.get(ctx, "b", func(context.Context) (string, error) { return "b", errRead })
+	outer, err := r.Get(t.Context(), "a", func(ctx context.Context) (string, error) {
+		inner, err := r.Get(ctx, "b", func(context.Context) (string, error) { return "b", errRead })
 		require.ErrorIs(t, err, errRead)
 		return "a" + inner, nil
 	})

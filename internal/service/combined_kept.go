@@ -1,0 +1,390 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/drover-io/drover/internal/combined"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
+	"github.com/drover-io/drover/internal/share"
+	"github.com/drover-io/drover/internal/view"
+)
+
+// kept are the tables of one query of a group, or its objects with their status, for all who read them, once or in a stream. They are
+// evaluated once, and take what changes.
+//
+// Who reads once is answered by a look that began after it asked, which it may share with others that ask in the same moment. The
+// look reads what tables depend on: the group, its intents and collectors, its app context, which clusters are heard, and the
+// versions of what clusters say and of their labels. Where all of it is as it was, the answer is the last one. So a write
+// that was answered is always seen, and no time has to pass. A stream goes by a cheaper sign.
+type kept struct {
+	tables *Tables
+	key    keptKey
+	reads  *share.Reads[*tablesAnswer]
+	turn   chan struct{} // has one in it while somebody uses what follows
+	caught atomic.Int64  // counts attempts at what tables have left
+
+	// What was evaluated last.
+
+	exact    string        // a digest of what tables depend on but what clusters say; "" where nobody can tell whether it changes
+	streamed string        // the same as a stream's sign has it
+	observed string        // the version of what clusters say
+	at       time.Time     // when that was the version
+	all      time.Time     // when all clusters were looked at
+	made     string        // of what the set was made
+	set      *combined.Set // nil for none
+	source   *view.Source  // nil when nothing is to be in clusters
+	label    string        // under which clusters report
+	answer   *tablesAnswer // nil for none
+	retry    time.Time     // when tables that were given up are tried again; zero when there are none
+	backoff  time.Duration // for how long they were left alone
+
+	// Guarded by the keeper.
+
+	pins int // of streams
+	used time.Time
+	size int64
+}
+
+// keptKey is what is asked, and of whom.
+type keptKey struct {
+	group  domain.Key
+	extent tablesExtent
+}
+
+// How often all clusters are looked at, whatever versions say: a process that dies while it stores what a cluster says leaves
+// the old one. And for how long tables that were given up are left alone: longer each time.
+const (
+	keptAnew              = 10 * time.Second
+	firstRetry, lastRetry = time.Minute, time.Hour
+)
+
+// errTooMuch is that of a group whose rows cannot be looked at in time.
+var errTooMuch = fail.New(fail.Timeout, "the clusters of the group report more than can be looked at in %s; it goes on when you ask again", policy.Tables)
+
+// read is the answer as it is now.
+func (k *kept) read(ctx context.Context) (*tablesAnswer, error) {
+	return k.reads.Get(ctx, "", func(ctx context.Context) (a *tablesAnswer, err error) {
+		ctx, cancel := context.WithTimeout(ctx, policy.Tables)
+		defer cancel()
+		err = k.use(ctx, func() error {
+			if err := k.renew(ctx); err != nil {
+				return err
+			}
+			a, err = k.complete(ctx, policy.Tables)
+			return err
+		})
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = errTooMuch
+		}
+		return a, err
+	})
+}
+
+// follow is the answer for a stream that has seen a sign.
+func (k *kept) follow(ctx context.Context, now signed) (a *tablesAnswer, err error) {
+	err = k.use(ctx, func() error {
+		switch {
+		case k.set == nil || now.rest != k.streamed || k.source == nil:
+			err = k.renew(ctx)
+			k.streamed = now.rest
+		case now.observed != k.observed:
+			err = k.changes(ctx)
+		case !k.set.Behind() || k.tables.lifecycle.now().Sub(k.all) > keptAnew:
+			err = k.renew(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		a, err = k.complete(ctx, policy.TablesLook)
+		return err
+	})
+	return a, err
+}
+
+// use waits for its turn. What fails leaves nothing that anybody goes by: rows that were taken stay, and are looked at again.
+func (k *kept) use(ctx context.Context, do func() error) (err error) {
+	select {
+	case k.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			k.set, err = nil, fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+		if err != nil {
+			k.exact, k.streamed, k.answer = "", "", nil
+		}
+		size := k.answer.size()
+		if k.set != nil {
+			size += k.set.Size()
+		}
+		<-k.turn
+		k.tables.keeper.put(k, size)
+	}()
+	return do()
+}
+
+// renew looks at what tables depend on, and takes what has changed.
+func (k *kept) renew(ctx context.Context) error {
+	in, err := k.depend(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case k.set == nil || in.exact == "" || in.exact != k.exact || k.tables.lifecycle.now().Sub(k.all) > keptAnew:
+		return k.anew(ctx, in)
+	case in.observed != k.observed:
+		return k.changes(ctx)
+	default:
+		return nil
+	}
+}
+
+// dependence is what tables depend on, all of it.
+type dependence struct {
+	*standing
+	collectors map[string]combined.Collector
+	labels     bool
+	at         time.Time
+	observed   string
+	exact      string
+}
+
+// depend reads it.
+func (k *kept) depend(ctx context.Context) (d *dependence, err error) {
+	t := k.tables
+	d = &dependence{at: t.lifecycle.now()}
+	if d.standing, err = t.stands(ctx, k.key.group); err != nil {
+		return nil, err
+	}
+	if !k.key.extent.objects {
+		if d.collectors, d.labels, err = t.collectors(ctx, d.group); err != nil {
+			return nil, err
+		}
+	}
+	i := d.instance
+	var contacts []view.Contact
+	if i != nil {
+		contacts = contactsAt(d.group.Plan, d.watches, d.hearing.at)
+		if d.observed, err = t.lifecycle.heard.ObservationsVersion(ctx, i.LabelID()); err != nil {
+			return nil, err
+		}
+	}
+	var labels []string
+	if d.labels {
+		if labels, err = t.labelsVersions(ctx, i); err != nil {
+			return nil, err
+		}
+	}
+	if d.group.Status.InProgress() { // what is done changes from moment to moment
+		return d, nil
+	}
+	base := d.owner.Base()
+	d.exact, err = digestOf([]any{
+		base.Made, base.Revision, d.group.Status, i, madeOf(d.group, d.collectors), labels, contacts, t.lifecycle.recent.number(d.rules),
+	})
+	return d, err
+}
+
+// anew looks at all clusters, and takes what has changed. Where it is not the same objects, collectors and clusters any more,
+// everything is evaluated anew.
+func (k *kept) anew(ctx context.Context, in *dependence) (err error) {
+	t := k.tables
+	if in.labels {
+		if in.group.Labels, err = t.labels(ctx, in.group); err != nil {
+			return err
+		}
+	}
+	made, err := digestOf([]any{madeOf(in.group, in.collectors), labelsOf(in.group), planOf(in.instance)})
+	if err != nil {
+		return err
+	}
+	// What the source reads it reads in later looks too, each call with a deadline of its own.
+	source, err := t.source(context.WithoutCancel(ctx), in.standing)
+	if err != nil {
+		return err
+	}
+	if k.set == nil || made != k.made {
+		if err := t.bundles(ctx, in.group); err != nil {
+			return err
+		}
+		k.set, err = combined.NewSet(in.group, k.key.extent.filter(), in.collectors)
+		if err != nil {
+			return err
+		}
+		k.made, k.answer, k.retry, k.backoff = made, nil, time.Time{}, 0
+	}
+	if k.source = source; source != nil {
+		k.label = in.instance.LabelID()
+		if err := k.take(ctx, nil); err != nil {
+			return err
+		}
+	}
+	k.exact, k.streamed, k.observed, k.at, k.all = in.exact, "", in.observed, in.at, in.at
+	return nil
+}
+
+// fewChanged is up to how many clusters are looked at by themselves.
+const fewChanged = 100
+
+// changes takes what clusters have said since the last time, where nothing else has changed. Where they are many, or nobody can
+// tell which they are, it compares what all have said: what was read of the group otherwise still holds.
+func (k *kept) changes(ctx context.Context) error {
+	now := k.tables.lifecycle.now()
+	c, err := k.tables.lifecycle.heard.ObservationsSince(ctx, k.label, k.observed, k.at)
+	if err != nil {
+		return err
+	}
+	clusters := []domain.ClusterName{}
+	for _, o := range c.Of {
+		clusters = append(clusters, o.Cluster)
+	}
+	slices.SortFunc(clusters, domain.ClusterName.Compare)
+	if clusters = slices.Compact(clusters); !c.Known || len(clusters) > fewChanged {
+		clusters = nil
+	}
+	if clusters == nil || len(clusters) > 0 {
+		if err := k.take(ctx, clusters); err != nil {
+			return err
+		}
+	}
+	k.observed, k.at = c.Version, now
+	return nil
+}
+
+// take takes what has changed of clusters, nil for all.
+func (k *kept) take(ctx context.Context, clusters []domain.ClusterName) error {
+	changed, err := k.set.Follow(ctx, k.source, clusters)
+	if changed {
+		k.answer = k.answer.stale()
+	}
+	return err
+}
+
+// complete has tables that take long take what they have left, as far as there is time, and is the answer then.
+func (k *kept) complete(ctx context.Context, most time.Duration) (*tablesAnswer, error) {
+	if k.source != nil && k.set.Whole() {
+		k.tryAgain()
+		if k.set.Behind() {
+			if !k.set.Unfinished() {
+				most = policy.TablesRetry
+			}
+			short, cancel := context.WithTimeout(ctx, most)
+			defer cancel()
+			k.caught.Add(1)
+			changed, err := k.set.CatchUp(short, k.source)
+			if changed {
+				k.answer = k.answer.stale()
+			}
+			if err != nil && short.Err() == nil {
+				return nil, err
+			}
+		}
+	}
+	if k.answer == nil || k.answer.old {
+		var err error
+		if k.answer, err = k.encoded(); err != nil {
+			return nil, err
+		}
+	}
+	return k.answer, nil
+}
+
+// tryAgain has tables that were given up evaluated again from time to time: it may have been the machine that took so long.
+func (k *kept) tryAgain() {
+	now := k.tables.lifecycle.now()
+	switch {
+	case !k.set.GivenUp():
+		k.retry, k.backoff = time.Time{}, 0
+	case k.retry.IsZero():
+		k.backoff = firstRetry
+		k.retry = now.Add(k.backoff)
+	case now.After(k.retry):
+		k.set.Retry()
+		k.backoff = min(2*k.backoff, lastRetry)
+		k.retry = now.Add(k.backoff)
+	}
+}
+
+// madeOf is the same for groups whose sets are made of the same: then what differs is in rows alone.
+func madeOf(g *combined.Group, collectors map[string]combined.Collector) any {
+	type collector struct{ Name, Made string }
+	s := struct {
+		Deleting, Over bool
+		Intents        []domain.StatusIntentSpec
+		Collectors     []collector
+	}{Deleting: g.Status.Deleting(), Over: g.Status.Over()}
+	for _, i := range g.Intents {
+		s.Intents = append(s.Intents, i.Spec)
+	}
+	for _, name := range slices.Sorted(maps.Keys(collectors)) {
+		s.Collectors = append(s.Collectors, collector{name, collectors[name].Made})
+	}
+	return s
+}
+
+func labelsOf(g *combined.Group) (labels []any) {
+	for _, c := range slices.SortedFunc(maps.Keys(g.Labels), domain.ClusterName.Compare) {
+		labels = append(labels, c, g.Labels[c])
+	}
+	return labels
+}
+
+func planOf(i *domain.Instance) domain.Digest {
+	if i == nil {
+		return ""
+	}
+	return i.Plan
+}
+
+// encoded is the answer as the set stands. What has not changed since the last one is not encoded again.
+func (k *kept) encoded() (*tablesAnswer, error) {
+	a := &tablesAnswer{}
+	if k.key.extent.objects {
+		list := k.set.Objects()
+		a.head = listHead(list.APIVersion, list.Kind)
+		for i, name := range k.set.Names() {
+			data, err := json.Marshal(list.Items[i])
+			if err != nil {
+				return nil, fail.Wrap(err, fail.Internal, "an object cannot be encoded")
+			}
+			a.items = append(a.items, tablesItem{name: name, data: data})
+		}
+		return a, nil
+	}
+	last := map[*combined.CombinedStatus][]byte{}
+	if k.answer != nil {
+		for _, i := range k.answer.items {
+			last[i.of] = i.data
+		}
+	}
+	list := k.set.CombinedStatuses()
+	a.head = listHead(list.APIVersion, list.Kind)
+	for _, d := range list.Items {
+		data := last[d]
+		if data == nil {
+			var err error
+			if data, err = json.Marshal(d); err != nil {
+				return nil, fail.Wrap(err, fail.Internal, "a combined status cannot be encoded")
+			}
+		}
+		a.items = append(a.items, tablesItem{d.Metadata.Name, d, data})
+	}
+	return a, nil
+}
+
+// listHead begins a list as encoding/json writes it.
+func listHead(apiVersion, kind string) string {
+	return `{"apiVersion":"` + apiVersion + `","kind":"` + kind + `","metadata":{},"items":[`
+}

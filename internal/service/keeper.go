@@ -1,0 +1,99 @@
+package service
+
+import (
+	"sync"
+	"time"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/share"
+)
+
+// keeper has what is kept of tables: what streams read, and of all else what was asked for last, as far as its bytes and its time
+// allow.
+type keeper struct {
+	now func() time.Time
+
+	mu    sync.Mutex
+	kept  map[keptKey]*kept
+	timer *time.Timer // of the next tidying; nil when none is needed
+}
+
+// Bounds of what nobody reads in a stream.
+const (
+	keptBytes = 64 << 20
+	keptTime  = time.Minute // since it was asked for
+	keptLeast = 16 << 10    // is what each counts at least
+)
+
+func newKeeper(now func() time.Time) *keeper { return &keeper{now: now, kept: map[keptKey]*kept{}} }
+
+// kept are those of a query of a group: those there are, or new ones.
+func (t *Tables) kept(group domain.Key, extent tablesExtent) *kept {
+	s, key := t.keeper, keptKey{group, extent}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.kept[key]
+	if k == nil {
+		k = &kept{tables: t, key: key, reads: share.New[*tablesAnswer](), turn: make(chan struct{}, 1), size: keptLeast}
+		s.kept[key] = k
+	}
+	k.used = s.now()
+	s.tidy()
+	return k
+}
+
+// put notes what tables take in memory now.
+func (s *keeper) put(k *kept, size int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k.size = max(size, keptLeast)
+	s.tidy()
+}
+
+// pin counts streams that read them: as long as there are some, they stay.
+func (s *keeper) pin(k *kept, by int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k.pins += by
+	k.used = s.now()
+	if k.pins > 0 {
+		s.kept[k.key] = k
+	}
+	s.tidy()
+}
+
+// tidy lets go what was not asked for for long, and the oldest of what is too much. With the mutex.
+func (s *keeper) tidy() {
+	now := s.now()
+	var bytes int64
+	for key, k := range s.kept {
+		switch {
+		case k.pins > 0:
+		case now.Sub(k.used) > keptTime:
+			delete(s.kept, key)
+		default:
+			bytes += k.size
+		}
+	}
+	for bytes > keptBytes {
+		var oldest *kept
+		for _, k := range s.kept {
+			if k.pins == 0 && (oldest == nil || k.used.Before(oldest.used)) {
+				oldest = k
+			}
+		}
+		delete(s.kept, oldest.key)
+		bytes -= oldest.size
+	}
+	if len(s.kept) > 0 && s.timer == nil {
+		s.timer = time.AfterFunc(keptTime, s.later)
+	}
+}
+
+// later tidies when nobody asks.
+func (s *keeper) later() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.timer = nil
+	s.tidy()
+}
