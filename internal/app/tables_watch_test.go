@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-io/drover/internal/combine/combinetest"
 	"github.com/drover-io/drover/internal/combined"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/notify"
@@ -233,7 +234,63 @@ func (s *tableStream) change() []string {
 const wecs = `{"filter":"obj.spec.replicas != returned.status.availableReplicas",` +
 	`"select":[{"name":"wec","def":"inventory.name"},{"name":"available","def":"returned.status.availableReplicas"}]}`
 
-// TestTablesAreStreamed goes through the lifecycle cases of the conformance table, and others: each shows once.
+// lifecycles make the changes of the conformance table's lifecycle cases. Before each the table is
+// "wec,available", "c1 1", of three clusters of which c0 and c2 have 3.
+var lifecycles = map[string]struct {
+	change func(w *tablesWorld)
+	want   []string
+}{
+	"destination-removed": {func(w *tablesWorld) {
+		w.plan.Apps[0].Targets = w.plan.Apps[0].Targets[:1]
+		w.record.Plan = w.stored()
+		require.NoError(w, w.p.store.UpdateInstance(w.Context(), w.record.ContextID, func(i *domain.Instance) error {
+			i.Plan = w.record.Plan
+			return nil
+		}))
+	}, []string{"wec,available"}},
+	"filter-starts-to-err": {func(w *tablesWorld) {
+		w.says(1, `{"availableReplicas":1,"fails":true}`)
+	}, []string{"wec,available", "error of  on fleet+c1"}},
+	"column-reorder": {func(w *tablesWorld) {
+		w.collector("wecs", strings.Replace(lifecycleTable, lifecycleColumns, `{"name":"available","def":"returned.status.availableReplicas"},{"name":"wec","def":"inventory.name"}`, 1))
+	}, []string{"available,wec", "1 c1"}},
+	"workload-object-edit": {func(w *tablesWorld) {
+		w.replicas(1)
+		w.updated()
+	}, []string{"wec,available", "c0 3", "c2 3"}},
+}
+
+const (
+	lifecycleColumns = `{"name":"wec","def":"inventory.name"},{"name":"available","def":"returned.status.availableReplicas"}`
+	// A member fails makes the filter fail, and changes nothing else.
+	lifecycleTable = `{"filter":"obj.spec.replicas != returned.status.availableReplicas && (returned.status.fails == null || 1 / 0 > 0)","select":[` + lifecycleColumns + `]}`
+)
+
+// TestLifecycleCases of the conformance table: each change shows once.
+func TestLifecycleCases(t *testing.T) {
+	file, err := combinetest.Load()
+	require.NoError(t, err)
+	for _, c := range file.LifecycleCases {
+		t.Run(c.Name, func(t *testing.T) {
+			require.Contains(t, lifecycles, c.Name, "nobody knows here how to make it so that %s", c.Given)
+			w := newTablesWorld(t, 3)
+			for cluster, available := range []int{3, 1, 3} {
+				w.says(cluster, fmt.Sprintf(`{"availableReplicas":%d}`, available))
+			}
+			w.collector("wecs", lifecycleTable)
+			s := w.watch(service.CombinedStatusQuestion, "", "")
+			rows, _ := table(t, s.next(notify.Status))
+			require.Equal(t, []string{"wec,available", "c1 1"}, rows)
+			of := lifecycles[c.Name]
+			of.change(w)
+			require.Equal(t, of.want, s.change(), "%s", c.Then)
+			w.says(0, `{"availableReplicas":7}`)
+			require.Contains(t, s.change(), map[bool]string{true: "7 c0", false: "c0 7"}[of.want[0] == "available,wec"], "the next event is of the next change")
+		})
+	}
+}
+
+// TestTablesAreStreamed goes through changes of inputs: each shows once.
 func TestTablesAreStreamed(t *testing.T) {
 	w := newTablesWorld(t, 3)
 	w.says(0, `{"availableReplicas":3}`)
@@ -252,45 +309,16 @@ func TestTablesAreStreamed(t *testing.T) {
 	require.Equal(t, []string{"wec,available", "c1 1"}, s.change())
 	require.Equal(t, []string{"wec,available", "c1 1"}, w.watch(service.CombinedStatusQuestion, "", before).change(), "a stream goes on where it was")
 
-	t.Run("collector-edited-to-no-rows", func(t *testing.T) {
-		w.collector("wecs", strings.Replace(wecs, "obj.spec.replicas !=", "false \u0026\u0026 obj.spec.replicas !=", 1))
-		require.Equal(t, []string{"wec,available"}, s.change())
-		w.collector("wecs", wecs)
-		require.Equal(t, []string{"wec,available", "c1 1"}, s.change())
-	})
-	t.Run("filter-starts-to-err", func(t *testing.T) {
-		w.collector("wecs", strings.Replace(wecs, "returned.status.availableReplicas\",", "int(returned.status.availableReplicas)\",", 1))
-		// The new filter keeps what the old one kept: that is no event.
-		w.says(1, `{"availableReplicas":"none"}`)
-		require.Equal(t, []string{"wec,available", "error of  on fleet+c1"}, s.change(), "the row leaves, the row error appears")
-		w.says(1, `{"availableReplicas":1}`)
-		require.Equal(t, []string{"wec,available", "c1 1"}, s.change())
-	})
-	t.Run("column-reorder", func(t *testing.T) {
-		w.collector("wecs", `{"filter":"obj.spec.replicas != returned.status.availableReplicas",`+
-			`"select":[{"name":"available","def":"returned.status.availableReplicas"},{"name":"wec","def":"inventory.name"}]}`)
-		require.Equal(t, []string{"available,wec", "1 c1"}, s.change())
-	})
-	t.Run("workload-object-edit", func(t *testing.T) {
-		w.replicas(1)
-		w.updated()
-		require.Equal(t, []string{"available,wec", "3 c0", "3 c2"}, s.change(), "obj is new, and nothing new is reported")
-	})
-	t.Run("destination-removed", func(t *testing.T) {
-		w.plan.Apps[0].Targets = w.plan.Apps[0].Targets[:2]
-		w.record.Plan = w.stored()
-		require.NoError(t, w.p.store.UpdateInstance(t.Context(), w.record.ContextID, func(i *domain.Instance) error {
-			i.Plan = w.record.Plan
-			return nil
-		}))
-		require.Equal(t, []string{"available,wec", "3 c0"}, s.change())
-	})
+	w.collector("wecs", strings.Replace(wecs, "obj.spec.replicas !=", "false && obj.spec.replicas !=", 1))
+	require.Equal(t, []string{"wec,available"}, s.change(), "a collector that is edited to no rows")
+	w.collector("wecs", wecs)
+	require.Equal(t, []string{"wec,available", "c1 1"}, s.change())
 	t.Run("cut-off", func(t *testing.T) {
-		require.NoError(t, w.p.store.PutWatch(t.Context(), "watcher", domain.Watch{Cluster: tablesCluster(0), Reason: "refused"}))
+		require.NoError(t, w.p.store.PutWatch(t.Context(), "watcher", domain.Watch{Cluster: tablesCluster(1), Reason: "refused"}))
 		rows, item := table(t, s.next(notify.Change))
-		require.Equal(t, []string{"available,wec", "3 c0"}, rows, "values stay")
+		require.Equal(t, []string{"wec,available", "c1 1"}, rows, "values stay")
 		require.Equal(t, 1, item.Inputs.Stale)
-		require.NoError(t, w.p.store.PutWatch(t.Context(), "watcher", domain.Watch{Cluster: tablesCluster(0), Connected: true, LastSeen: time.Now()}))
+		require.NoError(t, w.p.store.PutWatch(t.Context(), "watcher", domain.Watch{Cluster: tablesCluster(1), Connected: true, LastSeen: time.Now()}))
 		_, item = table(t, s.next(notify.Change))
 		require.Zero(t, item.Inputs.Stale)
 	})
