@@ -135,22 +135,65 @@ func TestExpressions(t *testing.T) {
 		"google.protobuf.Timestamp":                                                     "google.protobuf.Timestamp",
 		"returned.status.phase.lowerAscii()":                                            "running",
 		".obj.spec.replicas":                                                            "3",
-		"returned.status.o.map(k, k)":                                                   `["a","b"]`,
-		"{'b': 1, 'a': 2, 3: 0, 2u: 0, 10: 0, false: 0}.map(k, k)":                      `[false,2,3,10,"a","b"]`,
-		"{2: 0, 2u: 0}.map(k, type(k))":                                                 `["int","uint"]`,
-		"{'c': {'b': 1, 'a': 2}}.exists(k, k == 'c')":                                   "true",
-		"dyn({'b': 1, 'a': 2}).filter(k, k != 'a')":                                     `["b"]`,
-		"optional.of({'b': 1, 'a': 2}).optMap(m, m.map(k, m[k]))":                       "[2,1]",
+		"returned.status.nope || true":                                                  "true",
+		"false && returned.status.nope":                                                 "false",
+		"returned.status.nope in [null]":                                                "true",
+		"true ? returned.status.nope : 1":                                               "-",
+		"-0.0":                                                                          "0",
+		"1e20":                                                                          "100000000000000000000",
+		"100000000000000000000000.0":                                                    "1e+23",
+		"0.000001":                                                                      "0.000001",
+		"duration('1h') - duration('90m')":                                              "-1800s",
+		"duration('1ns')":                                                               "0.000000001s",
+		"duration('-1.000000001s')":                                                     "-1.000000001s",
+		"timestamp('2024-11-07T20:15:27Z') - timestamp('2024-11-07T20:15:00.5Z')": "26.5s",
+		"timestamp('2024-11-07T20:15:27Z').getHours('Europe/Berlin')":             "21",
+		"propagation.lastReturnedUpdateTimestamp.getFullYear()":                   "1",
+		"b'\\xff'":                    "/w==",
+		"type(1u)":                    "uint",
+		"type(type(1))":               "type",
+		"type(null)":                  "null_type",
+		"optional.of(optional.of(1))": "1",
+		"optional.of(null)":           "-",
+		"[?returned.?status.?nope]":   "[]",
+		"{?'a': returned.?status.?nope, ?'b': returned.?status.?n}": `{"b":1}`,
+		"returned.?status.?list[?0].?v":                             "1",
+		"returned.?status.?nope.or(returned.?status.?n).value()":    "1",
+		"'äöü'.size()":                                             "3",
+		"returned.status.o.`a`":                                    `[true,null,"\u003cé\u003e"]`,
+		"'%d %s %.2f'.format([255, 'a', 1.5])":                     "255 a 1.50",
+		"returned.status.o.map(k, k)":                              `["a","b"]`,
+		"{'b': 1, 'a': 2, 3: 0, 2u: 0, 10: 0, false: 0}.map(k, k)": `[false,2,3,10,"a","b"]`,
+		"{2: 0, 2u: 0}.map(k, type(k))":                            `["int","uint"]`,
+		"{'c': {'b': 1, 'a': 2}}.exists(k, k == 'c')":              "true",
+		"dyn({'b': 1, 'a': 2}).filter(k, k != 'a')":                `["b"]`,
+		"optional.of({'b': 1, 'a': 2}).optMap(m, m.map(k, m[k]))":  "[2,1]",
 
-		"returned.status.phase.a":                   "!returned.status.phase is of type string, which has no member a",
-		"returned.status.list.a":                    "!returned.status.list is of type list, which has no member a",
-		"has(returned.status.phase.a)":              "!returned.status.phase is of type string",
-		"dyn(1).a":                                  "!a value of type int has no member a",
-		"0.0 / 0.0":                                 "!is NaN, which is no number",
-		"[1.0 / 0.0]":                               "!has in it what is +Inf",
-		"{1: 'a', '1': 'b'}":                        "!is a map whose keys are no names of members",
-		"returned.status.x + returned.status.y + 1": "!returned.status.x, returned.status.y are null",
-		"returned.status['x']":                      "!no such key: x",
+		"returned.status.phase.a":      "!returned.status.phase is of type string, which has no member a",
+		"returned.status.list.a":       "!returned.status.list is of type list, which has no member a",
+		"has(returned.status.phase.a)": "!returned.status.phase is of type string",
+		"dyn(1).a":                     "!a value of type int has no member a",
+		"0.0 / 0.0":                    "!is NaN, which is no number",
+		"int('x')":                     "!type conversion error",
+		"int(1e19)":                    "!integer overflow",
+		"string(b'\\xff')":             "!invalid UTF-8",
+		"1/0":                          "!division by zero",
+		"1u/0u":                        "!division by zero",
+		"1%0":                          "!modulus by zero",
+		"-1.0/0.0":                     "!is -Inf, which is no number",
+		"9223372036854775807 + obj.spec.replicas":            "!integer overflow",
+		"-(-9223372036854775807 - 1)":                        "!integer overflow",
+		"returned.status.big + 1u":                           "!unsigned integer overflow",
+		"duration('1h') + timestamp('9999-12-31T23:59:59Z')": "!timestamp overflow",
+		"returned.status.list[5]":                            "!index out of bounds",
+		"returned.?status.?nope.value()":                     "!optional.none() dereference",
+		"!returned.status.nope":                              "!returned.status.nope is null",
+		"returned.status.nope ? 1 : 2":                       "!returned.status.nope is null",
+		"returned.status.nope && true":                       "!returned.status.nope is null",
+		"[1.0 / 0.0]":                                        "!has in it what is +Inf",
+		"{1: 'a', '1': 'b'}":                                 "!is a map whose keys are no names of members",
+		"returned.status.x + returned.status.y + 1":          "!returned.status.x, returned.status.y are null",
+		"returned.status['x']":                               "!no such key: x",
 		"returned.spec.replicas + obj.spec.replicas + returned.metadata.generation": "!returned.spec.replicas, returned.metadata.generation are null",
 	} {
 		t.Run(def, func(t *testing.T) {
@@ -423,6 +466,72 @@ func TestWhatIsNullWhereAllIsWell(t *testing.T) {
 	require.Contains(t, r.Warnings[0], "returned.status.staleSince")
 	oldest := spec(t, `{"combinedFields":[{"name":"n","type":"MIN","subject":"propagation.staleSince"}]}`)
 	require.Empty(t, combine.Evaluate(t.Context(), compiled(t, oldest), slices.Values(rows)).Warnings)
+}
+
+// TestWhatIsAlwaysNull: null drops a row, and an aggregate skips it, also where an expression is never anything else.
+func TestWhatIsAlwaysNull(t *testing.T) {
+	rows := []*combine.Row{reporting(t, "w1", `{}`)}
+	s := spec(t, `{"filter":"null","combinedFields":[{"name":"n","type":"COUNT"},{"name":"s","type":"SUM","subject":"null"},{"name":"m","type":"MAX","subject":"null"}]}`)
+	r := combine.Evaluate(t.Context(), compiled(t, s), slices.Values(rows))
+	require.Equal(t, []string{"0 0 -"}, cells(r))
+	require.Empty(t, r.RowErrors)
+	require.Len(t, r.Warnings, 1)
+}
+
+// TestErrorsDoNotDependOnTheLimit: neither those of rows nor those of aggregates.
+func TestErrorsDoNotDependOnTheLimit(t *testing.T) {
+	var rows []*combine.Row
+	for i := range 30 {
+		rows = append(rows, reporting(t, fmt.Sprintf("w%02d", i), fmt.Sprintf(`{"k":%d,"v":"x%d"}`, 100-i, i)))
+	}
+	s := spec(t, `{"groupBy":[{"name":"k","def":"returned.status.k"}],"combinedFields":[{"name":"n","type":"COUNT"},{"name":"sum","type":"SUM","subject":"returned.status.v"}]}`)
+	var before []combine.AggregationError
+	for _, limit := range []int{1, 5, 1000} {
+		s.Limit = &limit
+		r := combine.Evaluate(t.Context(), compiled(t, s), slices.Values(rows))
+		require.Len(t, r.Rows, min(limit, 30))
+		require.Len(t, r.AggregationErrors, combine.MaxRowErrors+1)
+		require.Contains(t, r.AggregationErrors[0].Error, `in the group of k 71, of which it can use no value: p+w29 (string "x29")`)
+		require.Equal(t, "and the same in 10 more groups", r.AggregationErrors[20].Error)
+		if before != nil {
+			require.Equal(t, before, r.AggregationErrors)
+		}
+		before = r.AggregationErrors
+	}
+	s = spec(t, `{"select":[{"name":"a","def":"returned.status.v + 1"}],"limit":1}`)
+	r := combine.Evaluate(t.Context(), compiled(t, s), slices.Values(rows))
+	require.Len(t, r.RowErrors, combine.MaxRowErrors)
+	require.Equal(t, 30, r.TotalRowErrors)
+}
+
+// TestAggregatesOfMixedNumbers are exact, whatever the numbers are written as.
+func TestAggregatesOfMixedNumbers(t *testing.T) {
+	s := &domain.StatusCollectorSpec{CombinedFields: []domain.NamedAggregator{{Name: "n", Type: domain.AggregatorCount}}}
+	for _, kind := range domain.AggregatorTypes[1:] {
+		s.CombinedFields = append(s.CombinedFields, domain.NamedAggregator{Name: string(kind), Type: kind, Subject: "returned.status.v"})
+	}
+	p := compiled(t, s)
+	for values, want := range map[string]string{
+		`"1Ki","1e3","0.1","-0"`: "4 2024.1 506.025 0 1024",
+		`0.1,0.2`:                "2 0.3 0.15 0.1 0.2",
+		`"0.1",0.2`:              "2 0.3 0.15 0.1 0.2",
+		`1,"1",1.0`:              "3 3 1 1 1",
+		`9223372036854775807,1`:  "2 9223372036854775808 4611686018427387904 1 9223372036854775807",
+		`18446744073709551615,1`: "2 18446744073709551616 9223372036854775808 1 18446744073709551615",
+		`1,2,2`:                  "3 5 1.6666666666666667 1 2",
+		`-0.0`:                   "1 0 0 0 0",
+		`"1E","1Ei"`:             "2 2152921504606846976 1076460752303423488 1000000000000000000 1152921504606846976",
+		`1e21,1`:                 "2 1000000000000000000001 500000000000000000000.5 1 1e+21",
+		`9007199254740993,0.5`:   "2 9007199254740993.5 4503599627370496.75 0.5 9007199254740993",
+		`"1n"`:                   "1 1e-9 1e-9 1e-9 1e-9",
+		`true,1," 1","0x10","1_000","NaN","Infinity","","1e"`: "9 1 1 1 1",
+	} {
+		var rows []*combine.Row
+		for i, v := range strings.Split(values, ",") {
+			rows = append(rows, reporting(t, fmt.Sprint("w", i), `{"v":`+v+`}`))
+		}
+		require.Equal(t, []string{want}, cells(combine.Evaluate(t.Context(), p, slices.Values(rows))), values)
+	}
 }
 
 // TestAPanicGivesItsSlotBack: else all tables of the process would wait for ever after a few.

@@ -186,7 +186,10 @@ func (r *rewriter) program(text string, rewritten *cel.Ast) (*compiled, error) {
 	}
 	var err error
 	if e.program, err = environment.Program(rewritten); err != nil {
-		return nil, err
+		// It evaluates what is constant, and int('x') fails. That is an error of each row, as 1/0 is.
+		if e.program, err = environment.PlainProgram(rewritten); err != nil {
+			return nil, err
+		}
 	}
 	return e, nil
 }
@@ -194,7 +197,7 @@ func (r *rewriter) program(text string, rewritten *cel.Ast) (*compiled, error) {
 // forFilter, forKey and forSubject refuse types that can never do.
 func forFilter(t *cel.Type) string {
 	switch content(t).Kind() {
-	case types.BoolKind, types.DynKind, types.AnyKind:
+	case types.BoolKind, types.NullTypeKind, types.DynKind, types.AnyKind:
 		return ""
 	default:
 		return "is of type " + t.String() + ", not bool; compare it with something, as in returned.status.phase == \"Running\""
@@ -212,7 +215,7 @@ func forKey(t *cel.Type) string {
 
 func forSubject(t *cel.Type) string {
 	switch content(t).Kind() {
-	case types.IntKind, types.UintKind, types.DoubleKind, types.StringKind, types.TimestampKind, types.DynKind, types.AnyKind:
+	case types.IntKind, types.UintKind, types.DoubleKind, types.StringKind, types.TimestampKind, types.NullTypeKind, types.DynKind, types.AnyKind:
 		return ""
 	default:
 		return "is of type " + t.String() + "; a subject is a number, or a string that Kubernetes reads as a quantity"

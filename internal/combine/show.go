@@ -178,32 +178,36 @@ func (t *Table) groupsShown(r *Result, left *budget) ([]shown, int) {
 	for _, g := range t.groups {
 		top.add(shown{values: g.values, group: g})
 	}
-	rows := top.sorted()
 	keys := len(t.program.first)
 	for i := range t.program.subjects {
-		listed, more := 0, 0
-		add := func(text string) {
-			column := t.program.columns[keys+i]
+		column := t.program.columns[keys+i]
+		for _, text := range t.leftOut(i) {
 			if left.take(64 + len(column) + escapes(column) + len(text) + escapes(text)) {
 				r.AggregationErrors = append(r.AggregationErrors, AggregationError{column, text})
 			}
 		}
-		for _, row := range rows {
-			text := t.errorOf(row.group, i)
-			switch {
-			case text == "":
-			case listed == MaxRowErrors:
-				more++
-			default:
-				listed++
-				add(text)
-			}
-		}
-		if more > 0 {
-			add(fmt.Sprintf("and the same in %d more groups", more))
+	}
+	return top.sorted(), len(t.groups)
+}
+
+// leftOut says what an aggregate left out, in the order of groups: those too that the limit does not show, as with the errors of
+// rows.
+func (t *Table) leftOut(column int) (texts []string) {
+	first := &top{table: t, most: MaxRowErrors}
+	all := 0
+	for _, g := range t.groups {
+		if g.left[column].count > 0 {
+			all++
+			first.add(shown{values: g.values, group: g})
 		}
 	}
-	return rows, len(t.groups)
+	for _, row := range first.sorted() {
+		texts = append(texts, t.errorOf(row.group, column))
+	}
+	if more := all - len(texts); more > 0 {
+		texts = append(texts, fmt.Sprintf("and the same in %d more groups", more))
+	}
+	return texts
 }
 
 // compare is the order of rows: by orderBy, then by the keys of groups, or by cluster.
@@ -228,13 +232,14 @@ func (t *Table) compare(a, b shown) int {
 	return cmp.Compare(a.place, b.place)
 }
 
-// top keeps the first rows, as many as the limit, with the last of them on top.
+// top keeps the first rows, so many at the most, with the last of them on top.
 type top struct {
 	table *Table
+	most  int
 	rows  []shown
 }
 
-func (t *Table) top() *top { return &top{table: t} }
+func (t *Table) top() *top { return &top{table: t, most: t.program.limit} }
 
 // Len, Less, Swap, Push and Pop are how container/heap knows it.
 func (t *top) Len() int           { return len(t.rows) }
@@ -252,7 +257,7 @@ func (t *top) Pop() any {
 }
 
 func (t *top) add(row shown) {
-	if len(t.rows) < t.table.program.limit {
+	if len(t.rows) < t.most {
 		heap.Push(t, row)
 	} else if t.table.compare(row, t.rows[0]) < 0 {
 		t.rows[0] = row

@@ -134,10 +134,16 @@ type Program struct {
 	loops bool
 }
 
-// Program prepares a checked expression.
+// Program prepares a checked expression. What is constant in it is evaluated now: that it fails is an error.
 func (e *Environment) Program(checked *cel.Ast) (*Program, error) {
-	p, err := e.cel.Program(checked,
-		cel.EvalOptions(cel.OptOptimize), cel.CostLimit(MaxCost), cel.InterruptCheckFrequency(checkEvery))
+	return e.program(checked, cel.EvalOptions(cel.OptOptimize))
+}
+
+// PlainProgram is Program, but what is constant is evaluated each time, and fails then.
+func (e *Environment) PlainProgram(checked *cel.Ast) (*Program, error) { return e.program(checked) }
+
+func (e *Environment) program(checked *cel.Ast, options ...cel.ProgramOption) (*Program, error) {
+	p, err := e.cel.Program(checked, append(options, cel.CostLimit(MaxCost), cel.InterruptCheckFrequency(checkEvery))...)
 	if err != nil {
 		return nil, err
 	}
