@@ -48,6 +48,15 @@ type ruleWorld struct {
 
 func newRuleWorld(t *testing.T) *ruleWorld {
 	t.Helper()
+	w := newBareRuleWorld(t)
+	w.configure("namespaces: [" + w.namespace + "]")
+	w.agent(func(c *tenantagent.Config) { c.Server.Address, c.Rules = w.address, true })
+	return w
+}
+
+// newBareRuleWorld is newRuleWorld without an agent.
+func newBareRuleWorld(t *testing.T) *ruleWorld {
+	t.Helper()
 	tenantagent.SetLook(t, 200*time.Millisecond)
 	w := &ruleWorld{world: newWorld(t), store: storetest.Open(t, store.Config{}), address: freeport.Address()}
 	client := kubetest.Dynamic(t, kubetest.Kubeconfig(t))
@@ -61,9 +70,7 @@ func newRuleWorld(t *testing.T) *ruleWorld {
 	require.NoError(t, err)
 	t.Cleanup(func() { connection.Close() })
 	w.rules = universe.NewWorkloadRuleServiceClient(connection)
-	w.configure("namespaces: [" + w.namespace + "]")
-	w.agent(func(c *tenantagent.Config) { c.Server.Address, c.Rules = w.address, true })
-	t.Cleanup(func() { // no agent is there that takes the finalizers away
+	t.Cleanup(func() { // when agents have ended: none is there that takes the finalizers away
 		ctx := context.WithoutCancel(t.Context())
 		list, err := w.objects.List(ctx, metav1.ListOptions{})
 		require.NoError(t, err)

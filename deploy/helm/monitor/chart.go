@@ -3,16 +3,11 @@
 package monitor
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"embed"
-	"fmt"
-	"io/fs"
 	"strconv"
 
+	"github.com/drover-io/drover/deploy/helm"
 	"github.com/drover-io/drover/internal/plan"
-	"github.com/drover-io/drover/internal/render"
 )
 
 //go:embed Chart.yaml values.yaml crds templates
@@ -36,48 +31,9 @@ type Options struct {
 // CustomResourceDefinition, which is kept when the rest goes, the namespace, the account and its rights, the
 // agent. It is what `helm install` makes of the chart. Objects name their namespaces.
 func Manifests(o Options) ([]plan.Resource, error) {
-	tgz, err := pack()
-	if err != nil {
-		return nil, err
-	}
 	values := map[string]string{"createNamespace": "true", "discover": strconv.FormatBool(!o.NoDiscovery)}
 	if o.Image != "" {
 		values["image"] = o.Image
 	}
-	b, err := render.Render(render.Input{App: name, Chart: tgz, Release: release, Namespace: o.Namespace, OverrideValues: values})
-	if err != nil {
-		return nil, fmt.Errorf("render the agent's chart: %w", err)
-	}
-	return b.Resources, nil
-}
-
-// pack is the chart as Helm packs it.
-func pack() ([]byte, error) {
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	t := tar.NewWriter(z)
-	err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		data, err := files.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		if err := t.WriteHeader(&tar.Header{Name: name + "/" + path, Mode: 0o644, Size: int64(len(data))}); err != nil {
-			return err
-		}
-		_, err = t.Write(data)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err := t.Close(); err != nil {
-		return nil, err
-	}
-	if err := z.Close(); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+	return helm.Render(files, name, release, o.Namespace, values)
 }
