@@ -38,16 +38,18 @@ var holders = map[string]struct {
 	url  string
 	says []string
 }{
-	"cluster provider":         {theProvider, []string{hasChildren, `cluster provider "p1" has cluster "c1"`}},
-	"cluster":                  {theCluster, []string{hasChildren, `cluster "c1" has cluster label "edge"`}},
-	"project":                  {theProject, []string{hasChildren, `project "proj" has`}},
-	"logical cloud":            {theCloud, []string{hasChildren, `logical cloud "lc" has cluster reference "ref"`}},
-	"composite app":            {theComposite, []string{hasChildren, `composite app "ca/v1" has`}},
-	"app":                      {theComposite + "/apps/sink", []string{inUse, `app "sink" is used by`}},
-	"composite profile":        {theProfile, []string{hasChildren, `composite profile "cp" has profile "sinkp"`}},
-	"deployment intent group":  {theGroup, []string{hasChildren, `deployment intent group "dig" has`}},
-	"tenant":                   {theTenant, []string{hasChildren, `tenant "t1" has host "host-a"`}},
-	"generic placement intent": {thePlacement, []string{hasChildren, `generic placement intent "gpi" has app intent "ai"`}},
+	"cluster provider":          {theProvider, []string{hasChildren, `cluster provider "p1" has cluster "c1"`}},
+	"cluster":                   {theCluster, []string{hasChildren, `cluster "c1" has cluster label "edge"`}},
+	"project":                   {theProject, []string{hasChildren, `project "proj" has`}},
+	"logical cloud":             {theCloud, []string{hasChildren, `logical cloud "lc" has cluster reference "ref"`}},
+	"composite app":             {theComposite, []string{hasChildren, `composite app "ca/v1" has`}},
+	"app":                       {theComposite + "/apps/sink", []string{inUse, `app "sink" is used by`}},
+	"composite profile":         {theProfile, []string{hasChildren, `composite profile "cp" has profile "sinkp"`}},
+	"deployment intent group":   {theGroup, []string{hasChildren, `deployment intent group "dig" has`}},
+	"tenant":                    {theTenant, []string{hasChildren, `tenant "t1" has host "host-a"`}},
+	"network controller intent": {theNetControllerIntent, []string{hasChildren, `network controller intent "ovn" has workload intent "w"`}},
+	"workload intent":           {theWorkloadIntent, []string{hasChildren, `workload intent "w" has interface intent "if"`}},
+	"generic placement intent":  {thePlacement, []string{hasChildren, `generic placement intent "gpi" has app intent "ai"`}},
 }
 
 // stand is where an owner stands: what its history has after Created, and its last context's status.

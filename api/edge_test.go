@@ -28,6 +28,8 @@ func TestUnroutedRequests(t *testing.T) {
 		{method: "GET", url: "/v2/nothing", status: 404, is: "", contains: []string{"404 page not found\n"}, answers: map[string]string{"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}},
 		{name: "a composite app without version", method: "GET", url: theProject + "/composite-apps/ca", status: 404, contains: []string{"404 page not found"}},
 		{method: "PATCH", url: "/v2/projects", status: 405},
+		{name: "the plural of network-controller-intent", method: "GET", url: theGroup + "/network-controller-intents/ovn/workload-intents/w/interfaces/if", status: 200, contains: []string{`"interface":"eth1"`}},
+		{name: "a truth that is no word", method: "PUT", url: theGroup + "/network-controller-intents/ovn/workload-intents/w/interfaces/if", body: `{"metadata":{"name":"if"},"spec":{"interface":"eth1","name":"net-a","defaultGateway":true}}`, status: 201, contains: []string{`"defaultGateway":"true"`}},
 		{name: "permissions have no PUT", method: "PUT", url: theCloud + "/user-permissions/p", status: 405},
 		{name: "a name with a slash", method: "GET", url: "/v2/projects/a%2Fb", status: 404, contains: []string{"is not a name"}},
 		{name: "a name that is escaped without need", method: "GET", url: "/v2/projects/pro%6A", status: 200, contains: []string{`"proj"`}},

@@ -77,6 +77,9 @@ func TestWritesToAGroupByState(t *testing.T) {
 		"placement created":    {method: "PUT", url: theGroup + "/generic-placement-intents/new", body: `{"metadata":{"name":"new"}}`, status: 201},
 		"app intent replaced":  {method: "PUT", url: thePlacement + "/app-intents/ai", body: `{"metadata":{"name":"ai"},"spec":{"app":"sink","intent":{}}}`, status: 200},
 		"app intent deleted":   {method: "DELETE", url: thePlacement + "/app-intents/ai", status: 204},
+		"interface replaced":   {method: "PUT", url: theWorkloadIntent + "/interfaces/if", body: `{"metadata":{"name":"if"},"spec":{"interface":"eth2","name":"net-a","defaultGateway":true}}`, status: 201},
+		"workload replaced":    {method: "PUT", url: theWorkloadIntent, body: `{"metadata":{"name":"w"},"spec":{"app":"sink","workloadResource":"x","type":"Pod"}}`, status: 201},
+		"networks created":     {method: "POST", url: theGroup + "/network-controller-intent", body: `{"metadata":{"name":"new"}}`, status: 201},
 		"app intent not there": {method: "PUT", url: thePlacement + "/app-intents/new", body: `{"metadata":{"name":"new"},"spec":{"app":"sink","intent":{}}}`, status: 201},
 	}
 	states := map[string]struct {
@@ -166,6 +169,9 @@ func TestDeleteOfAGroup(t *testing.T) {
 			check(t, w.router, []call{
 				{method: "DELETE", url: thePlacement + "/app-intents/ai", status: 204},
 				{method: "DELETE", url: thePlacement, status: 204},
+				{method: "DELETE", url: theWorkloadIntent + "/interfaces/if", status: 204},
+				{method: "DELETE", url: theWorkloadIntent, status: 204},
+				{method: "DELETE", url: theNetControllerIntent, status: 204},
 			})
 			check(t, w.router, []call{{name: "a child is in the way", method: "DELETE", url: theGroup, status: 409, contains: []string{`has deployment intent "intent"`}}})
 			require.Empty(t, w.operations.forgot, "a refused deletion must leave the contexts")
@@ -195,7 +201,10 @@ func TestMembersOfAGroupAreInEMCOsOrder(t *testing.T) {
 func TestLogicalCloudLifecycle(t *testing.T) {
 	w := newWorld(t)
 	furnish(t, w)
-	for _, url := range []string{thePlacement + "/app-intents/ai", thePlacement, theGroup + "/intents/intent"} {
+	for _, url := range []string{
+		thePlacement + "/app-intents/ai", thePlacement, theGroup + "/intents/intent",
+		theWorkloadIntent + "/interfaces/if", theWorkloadIntent, theNetControllerIntent,
+	} {
 		require.Equal(t, 204, do(t, w.router, call{method: "DELETE", url: url}).Code)
 	}
 	bare := theProject + "/logical-clouds/bare"

@@ -187,6 +187,27 @@ func nouns(t *testing.T) map[string]walk {
 			invalid: `{"metadata":{"name":"x"},"spec":{"namespaceSelectors":[{}],"wantSingletonReportedState":true}}`, names: "spec.namespaceSelectors: cannot be evaluated",
 			orphan: theComposite + "/deployment-intent-groups/none/status-intents", orphanStatus: 409, orphans: `deployment intent group "none"`,
 		},
+		"network controller intent": {
+			path: theGroup + "/network-controller-intent", item: "/NAME", body: `{"metadata":` + full + `}`, replaced: 201, put: 201,
+			orphan: theComposite + "/deployment-intent-groups/none/network-controller-intent", orphanStatus: 409, orphans: `deployment intent group "none"`,
+		},
+		"workload intent": {
+			path: theNetControllerIntent + "/workload-intents", item: "/NAME", replaced: 201, put: 201,
+			body:  `{"metadata":` + full + `,"spec":{"app":"later","workloadResource":"r1-later","type":"Deployment"}}`,
+			wrong: `{"metadata":{"name":"NAME"},"spec":{"type":true}}`, wrongText: "spec.type: cannot be bool, must be string",
+			invalid: `{"metadata":{"name":"x"},"spec":{"app":"sink","workloadResource":"` + strings.Repeat("a", 255) + `","type":"a b"}}`,
+			names:   "spec.workloadResource: String length must be less than or equal to 254\nspec.type: Does not match pattern",
+			orphan:  theGroup + "/network-controller-intent/none/workload-intents", orphanStatus: 409, orphans: `network controller intent "none"`,
+		},
+		"interface intent": {
+			path: theWorkloadIntent + "/interfaces", item: "/NAME", replaced: 201, put: 201,
+			body:  `{"metadata":{"name":"NAME"},"spec":{"interface":"eth1","name":"net-a","macAddress":"02:42:ac:11:00:02"}}`,
+			want:  `{"metadata":` + full + `,"spec":{"interface":"eth1","name":"net-a","defaultGateway":"false","macAddress":"02:42:ac:11:00:02"}}`,
+			wrong: `{"metadata":{"name":"NAME"},"spec":{"interface":"eth1","name":"net-a","defaultGateway":1}}`, wrongText: "spec.defaultGateway: cannot be number, must be string",
+			invalid: `{"metadata":{"name":"x"},"spec":{"interface":"eth1","name":"` + strings.Repeat("n", 64) + `","defaultGateway":"yes","ipAddress":"10.0.0.1/24","macAddress":"02"}}`,
+			names:   "spec.name: String length must be less than or equal to 63\nspec.defaultGateway: Invalid default interface: \"yes\"; use \"true\" or \"false\"\nspec.ipAddress: Invalid IP address: \"10.0.0.1/24\"; use one of IPv4 or IPv6, without a prefix\nspec.macAddress: Invalid MAC address: \"02\"",
+			orphan:  theNetControllerIntent + "/workload-intents/none/interfaces", orphanStatus: 409, orphans: `workload intent "none"`,
+		},
 		"tenant": {
 			path: "/v2/tenants", item: "/NAME", replaced: 200, put: 201,
 			body:    `{"metadata":{"name":"NAME"},"spec":{"cluster":"p1+c1"}}`,

@@ -262,7 +262,7 @@ func requireDemanded(t *testing.T, schema *openapi3.Schema, f fail.Field) {
 var formed = []string{
 	"subnet", "gateway", "excludeIps", "vlanID", "nodeLabelList", "limits.cpu", "limits.memory",
 	"gitOpsType", "gitOpsReferenceObject", "gitOpsResourceObject", "operator", "cluster", "kinds", "deleteAfter",
-	"expiresAfter", "expires", "lastUsed",
+	"expiresAfter", "expires", "lastUsed", "ipAddress", "macAddress",
 }
 
 // A member that takes certain words only has them as its enum, and takes all of them.

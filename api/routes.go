@@ -42,6 +42,9 @@ func (e *edge) resources() []resource {
 		{noun: domain.PlacementIntents, put: upsert},
 		{noun: domain.AppIntents, put: upsert, list: listAppIntents},
 		{noun: domain.StatusIntents, put: upsert},
+		{noun: domain.NetControllerIntents, put: always(201)},
+		{noun: domain.WorkloadIntents, put: always(201)},
+		{noun: domain.InterfaceIntents, put: always(201)},
 
 		{noun: domain.Controllers, put: always(201)},
 		{noun: domain.CLMControllers, put: always(200)},

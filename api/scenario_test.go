@@ -320,15 +320,17 @@ func newWorldWith(t testing.TB, change func(w *world, d *deps, instances *servic
 
 // paths of what furnish makes.
 const (
-	theProvider  = "/v2/cluster-providers/p1"
-	theCluster   = theProvider + "/clusters/c1"
-	theProject   = "/v2/projects/proj"
-	theCloud     = theProject + "/logical-clouds/lc"
-	theComposite = theProject + "/composite-apps/ca/v1"
-	theProfile   = theComposite + "/composite-profiles/cp"
-	theGroup     = theComposite + "/deployment-intent-groups/dig"
-	thePlacement = theGroup + "/generic-placement-intents/gpi"
-	theTenant    = "/v2/tenants/t1"
+	theProvider            = "/v2/cluster-providers/p1"
+	theCluster             = theProvider + "/clusters/c1"
+	theProject             = "/v2/projects/proj"
+	theCloud               = theProject + "/logical-clouds/lc"
+	theComposite           = theProject + "/composite-apps/ca/v1"
+	theProfile             = theComposite + "/composite-profiles/cp"
+	theGroup               = theComposite + "/deployment-intent-groups/dig"
+	thePlacement           = theGroup + "/generic-placement-intents/gpi"
+	theNetControllerIntent = theGroup + "/network-controller-intent/ovn"
+	theWorkloadIntent      = theNetControllerIntent + "/workload-intents/w"
+	theTenant              = "/v2/tenants/t1"
 )
 
 const groupBody = `{"metadata":{"name":"dig"},"spec":{"compositeProfile":"cp","version":"r1","logicalCloud":"lc","overrideValues":[{"app":"sink","values":{"k":"v"}}]}}`
@@ -369,6 +371,9 @@ func furnishGroup(t testing.TB, w *world, name string) {
 		{url: theGroup + "/intents", body: `{"metadata":{"name":"intent"},"spec":{"intent":{"genericPlacementIntent":"gpi"}}}`},
 		{url: theGroup + "/generic-placement-intents", body: `{"metadata":{"name":"gpi"}}`},
 		{url: thePlacement + "/app-intents", body: `{"metadata":{"name":"ai"},"spec":{"app":"sink","intent":{"allOf":[{"clusterProvider":"p1","cluster":"c1"}]}}}`},
+		{url: theGroup + "/network-controller-intent", body: `{"metadata":{"name":"ovn"}}`},
+		{url: theNetControllerIntent + "/workload-intents", body: `{"metadata":{"name":"w"},"spec":{"app":"web","workloadResource":"r1-web","type":"Deployment"}}`},
+		{url: theWorkloadIntent + "/interfaces", body: `{"metadata":{"name":"if"},"spec":{"interface":"eth1","name":"net-a"}}`},
 	} {
 		c.url, c.body = strings.Replace(c.url, "/dig", "/"+name, 1), strings.Replace(c.body, `"dig"`, `"`+name+`"`, 1)
 		post(t, w, c)

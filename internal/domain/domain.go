@@ -85,6 +85,8 @@ type Noun struct {
 	Late bool
 	// Longest is the longest name, in bytes; MaxName when it is 0.
 	Longest int
+	// Ahead says that its documents may refer to what is not there yet.
+	Ahead bool
 }
 
 // Lineage are the noun and those above it, the topmost first.

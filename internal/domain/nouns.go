@@ -8,6 +8,7 @@ var Nouns = []*Noun{
 	Projects, ProjectCollectors, LogicalClouds, ClusterReferences, UserPermissions, ClusterQuotas, LogicalCloudKVs,
 	CompositeApps, Apps, AppDependencies, CompositeProfiles, Profiles,
 	DeploymentIntentGroups, DeploymentIntents, PlacementIntents, AppIntents, StatusIntents,
+	NetControllerIntents, WorkloadIntents, InterfaceIntents,
 	Controllers, CLMControllers, DTCControllers,
 	ReadinessRules,
 	Tenants, Hosts, WorkloadRules, OperatorRules, TenantTokens,

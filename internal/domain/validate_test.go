@@ -156,6 +156,23 @@ func TestValidate(t *testing.T) {
 			{Path: "spec.apiGroups", Message: "Invalid type. Expected: array, given: null"}, {Path: "spec.resources", Message: "Invalid type. Expected: array, given: null"},
 			{Path: "spec.verbs", Message: "Invalid type. Expected: array, given: null"},
 		}},
+		"a workload intent": {o: &domain.WorkloadIntent{Metadata: meta("a"), Spec: domain.WorkloadIntentSpec{App: "web", WorkloadResource: "r1-web", Type: "Deployment"}}},
+		"a workload intent of nothing": {o: &domain.WorkloadIntent{Metadata: meta("a")}, want: []fail.Field{
+			{Path: "spec.app", Message: "is required"}, {Path: "spec.workloadResource", Message: "is required"}, {Path: "spec.type", Message: "is required"},
+		}},
+		"an interface with every address": {o: &domain.InterfaceIntent{Metadata: meta("a"), Spec: domain.InterfaceIntentSpec{
+			Interface: "eth1", Name: "net-a", DefaultGateway: domain.True, IPAddress: "fd00::1", MACAddress: "02-42-AC-11-00-02-00-01",
+		}}},
+		"an interface with an address in dots": {o: &domain.InterfaceIntent{Metadata: meta("a"), Spec: domain.InterfaceIntentSpec{
+			Interface: "eth1", Name: "net-a", DefaultGateway: domain.False, MACAddress: "0242.ac11.0002",
+		}}},
+		"an interface with half an address": {o: &domain.InterfaceIntent{Metadata: meta("a"), Spec: domain.InterfaceIntentSpec{
+			Interface: "eth1", Name: "net-a", DefaultGateway: "no", IPAddress: "fe80::1%eth0", MACAddress: "02:42-ac:11:00:02",
+		}}, want: []fail.Field{
+			{Path: "spec.defaultGateway", Message: `Invalid default interface: "no"; use "true" or "false"`},
+			{Path: "spec.ipAddress", Message: `Invalid IP address: "fe80::1%eth0"; use one of IPv4 or IPv6, without a prefix`},
+			{Path: "spec.macAddress", Message: `Invalid MAC address: "02:42-ac:11:00:02"`},
+		}},
 		"a quota": {o: &domain.ClusterQuota{Metadata: meta("a"), Spec: map[string]string{"limits.cpu": "4", "requests.memory": "1.5Gi", "pods": "1e3", "requests.cpu": "500m"}}},
 		"a quota of nothing that counts": {o: &domain.ClusterQuota{Metadata: meta("A_1"), Spec: map[string]string{"pods": "many"}}, want: []fail.Field{
 			{Path: "metadata.name", Message: "must be the name of a ResourceQuota: a-z, 0-9, - and ., no - or . first or last"},

@@ -32,7 +32,7 @@ func (s *Service) references(ctx context.Context, o domain.Object) error {
 	seen := map[domain.Key]bool{}
 	var missing []fail.Field
 	for _, ref := range r.References() {
-		if ref.Noun.Late || seen[ref.Key] {
+		if ref.Noun.Late || o.Noun().Ahead || seen[ref.Key] {
 			continue
 		}
 		seen[ref.Key] = true

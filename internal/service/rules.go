@@ -69,6 +69,10 @@ var rules = map[*domain.Noun]rule{
 	domain.PlacementIntents:       {before: (*Service).unapprove, after: (*Service).unapprove},
 	domain.AppIntents:             {before: (*Service).unapprove, after: (*Service).unapprove, remark: (*Service).unlabelled},
 
+	domain.NetControllerIntents: {before: (*Service).unapprove, after: (*Service).unapprove},
+	domain.WorkloadIntents:      {before: (*Service).unapprove, after: (*Service).unapprove, remark: (*Service).unknownApp},
+	domain.InterfaceIntents:     {fill: fillInterface, before: (*Service).unapprove, after: (*Service).unapprove},
+
 	domain.StatusCollectors:  {fill: fillCollector, check: checkCollector, shown: showCollector, before: (*Service).countSpecs},
 	domain.ProjectCollectors: {fill: fillCollector, check: checkCollector, shown: showCollector, before: (*Service).countSpecs, orphan: fail.NotFound},
 	domain.StatusIntents:     {remark: (*Service).unknownApps}, // nothing that is approved depends on them

@@ -119,6 +119,15 @@ func nounCases() map[string]domain.Object {
 		"a dtc controller":                serviceController(domain.DTCControllers),
 		"a status collector":              collector(domain.StatusCollectors, ""),
 		"a status collector of a project": collector(domain.ProjectCollectors, "projects/p"),
+		"a network controller intent":     &domain.NetControllerIntent{Identity: below(group), Metadata: named("ovn")},
+		"a workload intent": &domain.WorkloadIntent{
+			Identity: below(group + "/network-controller-intent/ovn"), Metadata: named("w"),
+			Spec: domain.WorkloadIntentSpec{App: "sink", WorkloadResource: "r1-sink", Type: "Deployment"},
+		},
+		"an interface intent": &domain.InterfaceIntent{
+			Identity: below(group + "/network-controller-intent/ovn/workload-intents/w"), Metadata: named("i"),
+			Spec: domain.InterfaceIntentSpec{Interface: "eth1", Name: "net-a", DefaultGateway: domain.True, IPAddress: "10.0.0.1", MACAddress: "02:42:ac:11:00:02"},
+		},
 		"a status intent": &domain.StatusIntent{Identity: below(group), Metadata: named("i"), Spec: domain.StatusIntentSpec{
 			ObjectTest: domain.ObjectTest{
 				Apps: []string{"sink"}, APIGroup: new(string), Kinds: []string{"*"},

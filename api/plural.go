@@ -1,0 +1,27 @@
+package api
+
+import (
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// plural takes network-controller-intents for EMCO's network-controller-intent: all other collections are in the plural, so
+// that clients get this one wrong.
+func plural(next echo.HandlerFunc) echo.HandlerFunc {
+	// "", v2 and the segments of a group's key come before it.
+	at := 1 + len(strings.Split(onePath(domain.DeploymentIntentGroups), "/"))
+	noun := domain.NetControllerIntents
+	return func(c echo.Context) error {
+		u := c.Request().URL
+		if u.RawPath == "" && strings.Contains(u.Path, "/"+noun.Kind) {
+			if segments := strings.Split(u.Path, "/"); len(segments) > at && segments[at] == noun.Kind {
+				segments[at] = noun.Collection
+				u.Path = strings.Join(segments, "/")
+			}
+		}
+		return next(c)
+	}
+}

@@ -1,0 +1,31 @@
+package service
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// fillInterface says of an interface that it is not the default gateway, unless the user says it is.
+func fillInterface(o domain.Object) {
+	if i := o.(*domain.InterfaceIntent); i.Spec.DefaultGateway == "" {
+		i.Spec.DefaultGateway = domain.False
+	}
+}
+
+// unknownApp says that the composite app does not have the app of a workload intent. That is no mistake where it is yet to
+// come.
+func (s *Service) unknownApp(ctx context.Context, o domain.Object) (warnings []string, err error) {
+	for _, ref := range o.(domain.Referrer).References() {
+		found, err := s.store.Exists(ctx, ref.Noun, ref.Key)
+		if err != nil {
+			return warnings, err
+		}
+		if !found {
+			compositeApp, app := domain.Cut(ref.Noun, ref.Key)
+			warnings = append(warnings, fmt.Sprintf("%s: %s has no app %q now", ref.Field, describe(domain.CompositeApps, compositeApp), app))
+		}
+	}
+	return warnings, nil
+}
