@@ -8,6 +8,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/logicalcloud"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/vary"
 )
 
 // Sealer seals what must not lie open in the store, for the document with the key aad.
@@ -47,7 +48,7 @@ func (l *Control) planCloud(ctx context.Context, owner domain.Owner, d *draft) e
 		return err
 	}
 	d.cloud, d.plan.Namespace = key, cloudNamespace
-	return l.add(ctx, d, cloudTargets(references), bundle)
+	return l.add(ctx, d, cloudTargets(references), &vary.Varied{Bundle: bundle})
 }
 
 // cloudTargets are the clusters of the references, each once.

@@ -54,7 +54,7 @@ type Kube struct {
 	Records Records
 	// Rules are for apps that are waited for.
 	Rules ReadinessRules
-	// bundles are decoded manifests: a thousand clusters take the same ones.
+	// bundles are decoded manifests, by digest or by those of a bundle and an overlay: a thousand clusters take the same ones.
 	bundles *lru.Cache[domain.Digest, *plan.Bundle]
 	// running are the attempts of this worker, by the run of their workflow: a *halting.
 	running sync.Map
@@ -102,7 +102,7 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 		}
 		defer leave()
 	}
-	bundle, err := k.bundle(ctx, in.Bundle)
+	bundle, err := k.varied(ctx, in.Bundle, in.Overlay)
 	if err != nil {
 		return nil, err
 	}
@@ -254,6 +254,28 @@ func (k *Kube) bundle(ctx context.Context, digest domain.Digest) (*plan.Bundle, 
 		return nil, err
 	}
 	k.bundles.Add(digest, b)
+	return b, nil
+}
+
+// varied is a bundle with an overlay, "" for none. Such bundles share what they have in common.
+func (k *Kube) varied(ctx context.Context, digest, overlay domain.Digest) (*plan.Bundle, error) {
+	if overlay == "" {
+		return k.bundle(ctx, digest)
+	}
+	both := digest + "+" + overlay
+	if b, ok := k.bundles.Get(both); ok {
+		return b, nil
+	}
+	base, err := k.bundle(ctx, digest)
+	if err != nil {
+		return nil, err
+	}
+	o, err := stored.JSON[plan.Overlay](ctx, k.leaves, overlay)
+	if err != nil {
+		return nil, err
+	}
+	b := o.On(base)
+	k.bundles.Add(both, b)
 	return b, nil
 }
 

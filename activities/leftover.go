@@ -58,7 +58,7 @@ func (l *Control) inherit(ctx context.Context, d *draft, left *domain.Instance) 
 	default:
 		d.warnings = append(d.warnings, fmt.Sprintf(
 			"instance %s was not terminated to its end: what it has left in clusters goes over to this one, which prunes what it does not want", left.ContextID))
-		out, err = l.plannedChange(ctx, d, plan.Diff(*rest, plan.Side{Plan: &d.plan, Bundles: d.bundles}, domain.OpInstantiate), left)
+		out, err = l.plannedChange(ctx, d, plan.Diff(*rest, plan.Side{Plan: &d.plan, Bundles: d.bundles, Overlays: d.overlays}, domain.OpInstantiate), left)
 	}
 	if err != nil {
 		return nil, err

@@ -251,10 +251,12 @@ func (l *Control) Targets(ctx context.Context, in TargetsInput) (*Targets, error
 	if err != nil {
 		return nil, err
 	}
-	return targets(app.Targets[in.From:in.To], unreachable), nil
+	return targets(app, in.From, in.To, unreachable), nil
 }
 
-func targets(of []plan.Target, unreachable map[domain.ClusterName]bool) *Targets {
+// targets are the clusters [from, to) of an app.
+func targets(app *plan.App, from, to int, unreachable map[domain.ClusterName]bool) *Targets {
+	of := app.Targets[from:to]
 	out := &Targets{Clusters: make([]domain.ClusterName, 0, len(of))}
 	for i, t := range of {
 		out.Clusters = append(out.Clusters, t.ClusterName)
@@ -263,6 +265,12 @@ func targets(of []plan.Target, unreachable map[domain.ClusterName]bool) *Targets
 		}
 		if t.Installs {
 			out.Installs = append(out.Installs, i)
+		}
+		if overlay := app.OverlayOf(&t); overlay != "" {
+			if out.Overlays == nil {
+				out.Overlays = map[int]domain.Digest{}
+			}
+			out.Overlays[i] = overlay
 		}
 		if t.Inherited == nil {
 			continue
@@ -349,7 +357,7 @@ func sizes(p *plan.Plan, digest domain.Digest, unreachable map[domain.ClusterNam
 			Needs: a.Needs, Events: a.Events,
 		}
 		if app.Clusters <= fewTargets {
-			app.Targets = targets(a.Targets, unreachable)
+			app.Targets = targets(&a, 0, len(a.Targets), unreachable)
 		}
 		out.Apps = append(out.Apps, app)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/network"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/vary"
 )
 
 // planNetworks renders the network intents of a cluster, for that cluster alone. There need not be any.
@@ -27,5 +28,5 @@ func (l *Control) planNetworks(ctx context.Context, owner domain.Owner, d *draft
 		return err
 	}
 	d.plan.Namespace = network.Namespace
-	return l.add(ctx, d, []plan.Target{{ClusterName: name}}, bundle)
+	return l.add(ctx, d, []plan.Target{{ClusterName: name}}, &vary.Varied{Bundle: bundle})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/render"
 	"github.com/drover-io/drover/internal/stored"
+	"github.com/drover-io/drover/internal/vary"
 )
 
 // Prepare plans an instantiation, and stores manifests and plan by digest. It changes nothing else, so a
@@ -103,22 +104,24 @@ type draft struct {
 	profile     string                  // for the instance's record, as is
 	cloud       domain.Key              // this
 	bundles     map[string]*plan.Bundle // by app
+	overlays    map[string][]*plan.Overlay
 	unreachable map[domain.ClusterName]bool
 	rehearsal   bool // see Rehearsal
 }
 
 // draft plans what the owner wants.
 func (l *Control) draft(ctx context.Context, owner domain.Owner, s domain.Scope) (d *draft, err error) {
-	d = &draft{plan: plan.Plan{ContextID: s.ContextID, Owner: s.Owner}, bundles: map[string]*plan.Bundle{}}
+	d = &draft{plan: plan.Plan{ContextID: s.ContextID, Owner: s.Owner}, bundles: map[string]*plan.Bundle{}, overlays: map[string][]*plan.Overlay{}}
 	if d.unreachable, err = l.Store.Unreachable(ctx); err != nil {
 		return nil, err
 	}
 	return d, planners[owner.Noun()](l, ctx, owner, d)
 }
 
-// add renders one more app of the plan.
-func (l *Control) add(ctx context.Context, d *draft, targets []plan.Target, bundle *plan.Bundle) error {
-	app := plan.App{Name: bundle.App, Targets: targets, Events: plan.EventsOf(bundle.Resources)}
+// add adds one more app to the plan.
+func (l *Control) add(ctx context.Context, d *draft, targets []plan.Target, varied *vary.Varied) error {
+	bundle := varied.Bundle
+	app := plan.App{Name: bundle.App, Targets: targets, Events: plan.EventsOf(bundle.Resources), Effects: varied.Effects}
 	for i := range bundle.Resources {
 		app.Resources = append(app.Resources, bundle.Resources[i].ResourceID)
 		if bundle.Resources[i].Hook != nil {
@@ -131,7 +134,13 @@ func (l *Control) add(ctx context.Context, d *draft, targets []plan.Target, bund
 			return err
 		}
 		app.Bundle = digest
+		if app.Variants, err = l.saveVariants(ctx, varied.Variants); err != nil {
+			return err
+		}
 		d.bundles[app.Name] = bundle
+		for _, v := range varied.Variants {
+			d.overlays[app.Name] = append(d.overlays[app.Name], v.Overlay)
+		}
 	}
 	d.plan.Apps = append(d.plan.Apps, app)
 	return nil
@@ -159,10 +168,14 @@ func (l *Control) planGroup(ctx context.Context, owner domain.Owner, d *draft) e
 		if err != nil {
 			return err
 		}
-		if err := l.add(ctx, d, targets, bundle); err != nil {
+		varied, err := l.vary(ctx, w, targets, bundle)
+		if err != nil {
 			return err
 		}
-		unknown = append(unknown, unknownFields(bundle)...)
+		if err := l.add(ctx, d, targets, varied); err != nil {
+			return err
+		}
+		unknown = append(unknown, unknownFields(varied.Bundle)...)
 		d.plan.Apps[len(d.plan.Apps)-1].Needs = w.needs[app.Name]
 	}
 	d.warnings = append(d.warnings, few(unknown)...)
@@ -180,9 +193,11 @@ type wanted struct {
 	labelled    map[string][]string // provider/label to cluster names
 	unreachable map[domain.ClusterName]bool
 	needs       map[string][]plan.Dependency // by app
-	warnings    []string                     // what the user said and does not get
-	rehearsal   bool                         // see Rehearsal
-	closed      bool                         // in a rehearsal: the logical cloud does not take groups yet, or not any more
+	varying     []vary.Intent
+	facts       map[domain.ClusterName]*vary.Cluster // of those that these have looked at
+	warnings    []string                             // what the user said and does not get
+	rehearsal   bool                                 // see Rehearsal
+	closed      bool                                 // in a rehearsal: the logical cloud does not take groups yet, or not any more
 }
 
 // load reads it. In a rehearsal the cloud may be nil.
@@ -274,6 +289,9 @@ func (l *Control) loadIntents(ctx context.Context, w *wanted) error {
 		return err
 	}
 	if err := l.loadUnenforced(ctx, w, bindings); err != nil {
+		return err
+	}
+	if err := l.loadVarying(ctx, w, bindings); err != nil {
 		return err
 	}
 	name := ""

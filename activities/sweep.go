@@ -55,6 +55,9 @@ func (l *Control) referred(ctx context.Context) (map[domain.Digest]bool, error) 
 		wanted[i.Plan] = true
 		for _, a := range p.Apps {
 			wanted[a.Bundle] = true
+			for _, overlay := range a.Overlays() {
+				wanted[overlay] = true
+			}
 		}
 	}
 	return wanted, nil

@@ -67,7 +67,7 @@ func (l *Control) prepareChange(ctx context.Context, in ChangeInput) (*Prepared,
 		return nil, err
 	}
 	revision := source.Track().Revision()
-	change := plan.Diff(*installed, plan.Side{Plan: &d.plan, Bundles: d.bundles}, in.Operation)
+	change := plan.Diff(*installed, plan.Side{Plan: &d.plan, Bundles: d.bundles, Overlays: d.overlays}, in.Operation)
 	if change.Empty() && in.Operation != domain.OpMigrate && from.Status == domain.ContextInstantiated {
 		return &Prepared{Unchanged: true, Revision: revision, Warnings: append([]string{
 			fmt.Sprintf("nothing to %s: what is wanted is what revision %d has", in.Operation, revision),
@@ -147,7 +147,7 @@ func (l *Control) goal(ctx context.Context, owner domain.Owner, in ChangeInput) 
 		return nil, err
 	}
 	wanted := plan.Wanted(*side)
-	d := &draft{plan: *wanted.Plan, bundles: wanted.Bundles, profile: i.Profile, cloud: i.LogicalCloud}
+	d := &draft{plan: *wanted.Plan, bundles: wanted.Bundles, overlays: wanted.Overlays, profile: i.Profile, cloud: i.LogicalCloud}
 	d.plan.ContextID, d.plan.Owner = in.ContextID, in.Owner
 	if d.unreachable, err = l.Store.Unreachable(ctx); err != nil {
 		return nil, err
@@ -182,9 +182,12 @@ func (l *Control) side(ctx context.Context, digest domain.Digest) (*plan.Side, e
 	if err != nil {
 		return nil, err
 	}
-	s := &plan.Side{Plan: p, Bundles: make(map[string]*plan.Bundle, len(p.Apps))}
+	s := &plan.Side{Plan: p, Bundles: make(map[string]*plan.Bundle, len(p.Apps)), Overlays: map[string][]*plan.Overlay{}}
 	for _, a := range p.Apps {
 		if s.Bundles[a.Name], err = stored.JSON[plan.Bundle](ctx, l.Store, a.Bundle); err != nil {
+			return nil, err
+		}
+		if s.Overlays[a.Name], err = stored.All[plan.Overlay](ctx, l.Store, a.Overlays()); err != nil {
 			return nil, err
 		}
 	}

@@ -101,6 +101,7 @@ func leavesOf(in AppInput, targets *activities.Targets) []leafState {
 		leaves = append(leaves, leafState{
 			ClusterProgress: ClusterProgress{Cluster: c, Connectivity: domain.ConnectivityUnknown, Marks: marks.Encode()},
 			done:            in.idle(marks), inherited: targets.Inherited(i), report: targets.Reports[i],
+			overlay: targets.Overlays[i],
 		})
 	}
 	for _, i := range targets.Suspect {
@@ -141,7 +142,7 @@ func (a *app) begin(ctx workflow.Context, l *leafState) {
 
 func (a *app) leafInput(l *leafState) activities.LeafInput {
 	in := activities.LeafInput{
-		Scope: a.in.Scope, App: a.in.App.Name, Cluster: l.Cluster, Bundle: a.in.App.Bundle,
+		Scope: a.in.Scope, App: a.in.App.Name, Cluster: l.Cluster, Bundle: a.in.App.Bundle, Overlay: l.overlay,
 		Resources: a.in.App.Resources, Namespace: a.in.Namespace, Incomplete: a.in.Incomplete, Suspect: l.suspect,
 		HookTime: hookTime, Label: a.in.Label, Inherited: l.inherited, Report: l.report, Prune: a.in.Prune, User: a.in.User,
 		Installs: l.installs && !a.in.deletes(),

@@ -138,7 +138,7 @@ var layers = []layer{
 		},
 		{
 			pkg: "activities",
-			ours: "observe kube render outcome repair view placement match network logicalcloud bundle readiness fields plan " +
+			ours: "observe kube render outcome repair view placement vary match network logicalcloud bundle readiness fields plan " +
 				"stored domain policy cas lease pause lru fail",
 			libs: "go.temporal.io/sdk/activity go.temporal.io/sdk/log go.temporal.io/sdk/temporal golang.org/x/sync " +
 				"k8s.io/apimachinery",
@@ -196,6 +196,7 @@ var layers = []layer{
 		{pkg: "repair", ours: "domain"},
 		{pkg: "view", ours: "bundle readiness plan domain fail", libs: "k8s.io/apimachinery"},
 		{pkg: "placement", ours: "plan domain fail"},
+		{pkg: "vary", ours: "plan domain fail"},
 		{pkg: "match", ours: "fields plan domain fail", libs: "k8s.io/api k8s.io/apimachinery k8s.io/pod-security-admission"},
 		{pkg: "convey", ours: "domain universe fail"},
 		{pkg: "network", ours: "plan domain"},
@@ -217,7 +218,7 @@ var layers = []layer{
 		{pkg: "plan", ours: "domain fail"},
 	}},
 	{name: "nouns", about: "what users name, with its rules", rows: []row{
-		{pkg: "stored", ours: "domain fail", world: "context"},
+		{pkg: "stored", ours: "domain fail", libs: "golang.org/x/sync", world: "context"},
 		{pkg: "domain", ours: "quantity fail"},
 	}},
 	{name: "ground", about: "knows nothing of Drover", rows: []row{

@@ -48,7 +48,9 @@ func (o *DeploymentIntent) References() []Reference {
 // Enforced says whether Drover itself brings about what a deployment intent binds to its group under a name. It is the one
 // place that decides what is built in. The registration is that of the name, nil when there is none: EMCO lets users
 // choose the names of controllers, so that one which is built in may have to be known by its host.
-func Enforced(name string, _ *Controller) bool { return name == PlacementIntentKey }
+func Enforced(name string, c *Controller) bool {
+	return name == PlacementIntentKey || ActorOf(name, c) != ""
+}
 
 // Unenforced is a binding of a deployment intent that nothing brings about.
 type Unenforced struct {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"reflect"
 	"slices"
@@ -11,8 +12,9 @@ import (
 
 // Side is a plan with the bundles of its apps.
 type Side struct {
-	Plan    *Plan
-	Bundles map[string]*Bundle // by app
+	Plan     *Plan
+	Bundles  map[string]*Bundle    // by app
+	Overlays map[string][]*Overlay // of the variants of an app, in their order
 }
 
 // Installed is what an app context put into clusters.
@@ -156,6 +158,10 @@ func (d *differ) isHook(app *App, i int) bool {
 // app adds an app to the plan; old is nil for a new one, and next has nothing for one that is not wanted.
 func (d *differ) app(next, old *App) {
 	m := match(d.wanted.Bundles[next.Name], d.bundleOf(old), d.place)
+	m.overlays = [2]func(int) *Overlay{
+		func(variant int) *Overlay { return d.wanted.overlay(next.Name, variant) },
+		func(variant int) *Overlay { return d.old.overlay(next.Name, variant) },
+	}
 	leaves := d.targets(next, old, m)
 	leaves = slices.DeleteFunc(leaves, func(l leafChange) bool {
 		return l.target.Leaving && !l.marks.Has(domain.Mark.ToDelete)
@@ -171,7 +177,10 @@ func (d *differ) app(next, old *App) {
 	for _, n := range pruned {
 		bundle.Resources = append(bundle.Resources, d.bundleOf(old).Resources[n])
 	}
-	app := App{Name: next.Name, Needs: next.Needs, Events: next.Events, Bundle: next.Bundle, Hooks: next.Hooks, Pruned: len(pruned)}
+	app := App{
+		Name: next.Name, Needs: next.Needs, Events: next.Events, Bundle: next.Bundle, Hooks: next.Hooks, Pruned: len(pruned),
+		Variants: next.Variants, Effects: next.Effects,
+	}
 	if len(pruned) > 0 || next.Bundle == "" {
 		app.Bundle = ""
 	}
@@ -232,6 +241,7 @@ func (d *differ) targets(next, old *App, m *matching) []leafChange {
 	var out []leafChange
 	add := func(t Target, before *Target) {
 		l := leafChange{target: t}
+		same := m.same
 		was := domain.NewMarks(len(m.old), domain.MarkGone)
 		unfinished := false
 		if before != nil {
@@ -239,14 +249,16 @@ func (d *differ) targets(next, old *App, m *matching) []leafChange {
 			l.connectivity, l.report = d.seen(old, before)
 			unfinished = d.unfinished(before, was, m)
 			m.inherit(was)
+			same = m.sameOn(t.Variant, before.Variant)
 		}
 		l.target.Installs = unfinished
 		l.marks = m.marks(was, changing{
 			wanted: !t.Leaving,
+			same:   same,
 			moves: func(id ResourceID) bool {
 				return slices.ContainsFunc(d.moving[placed{d.place(id), t.ClusterName}], func(app string) bool { return app != next.Name })
 			},
-			hook: func(i int, was domain.Mark) domain.Mark { return d.hook(m, i, was, unfinished) },
+			hook: func(i int, was domain.Mark) domain.Mark { return d.hook(m.hooks[i], same[i], was, unfinished) },
 		})
 		if before != nil && !t.Leaving {
 			l.warnings = m.stay(d.warnings(old, before), l.marks)
@@ -304,12 +316,12 @@ func (d *differ) unfinished(before *Target, was domain.Marks, m *matching) bool 
 	return false
 }
 
-// hook is the mark of a wanted hook, of which was says what is there.
-func (d *differ) hook(m *matching, i int, was domain.Mark, unfinished bool) domain.Mark {
+// hook is the mark of a wanted hook, of which was says what is there, and same that this is what is wanted.
+func (d *differ) hook(h *Hook, same bool, was domain.Mark, unfinished bool) domain.Mark {
 	due := false
-	switch events := m.hooks[i].Events; {
+	switch events := h.Events; {
 	case unfinished && HasHooks(events, domain.OpInstantiate):
-		if was.Succeeded() && m.same[i] {
+		if was.Succeeded() && same {
 			return was
 		}
 		due = true
@@ -355,10 +367,42 @@ type matching struct {
 	ids    []ResourceID // of the wanted ones
 	hooks  []*Hook      // of the wanted ones, nil for what is none
 	before []int        // by wanted resource: the old one, -1 for none
-	same   []bool       // by wanted resource: it says the same as the old one
+	same   []bool       // by wanted resource: it says the same as the old one, in the bundles of the apps
 	old    []Resource
-	after  []bool  // by old resource: it is wanted
-	spares []spare // old ones without a counterpart that are wanted all the same
+	next   []Resource // the wanted ones
+	after  []bool     // by old resource: it is wanted
+	spares []spare    // old ones without a counterpart that are wanted all the same
+	// overlays are those of the variants of the wanted app and of the old one; others says the same as same of pairs of
+	// variants.
+	overlays [2]func(variant int) *Overlay
+	others   map[[2]int][]bool
+}
+
+// sameOn is same on a cluster that had one variant and is to have another one.
+func (m *matching) sameOn(wanted, old int) []bool {
+	next, last := m.overlays[0](wanted), m.overlays[1](old)
+	if next == nil && last == nil {
+		return m.same
+	}
+	if same, known := m.others[[2]int{wanted, old}]; known {
+		return same
+	}
+	same := slices.Clone(m.same)
+	for i, before := range m.before {
+		if before < 0 {
+			continue
+		}
+		a, b := next.At(i), last.At(before)
+		if a == nil && b == nil {
+			continue
+		}
+		same[i] = sameManifest(cmp.Or(a, &m.next[i]).Manifest, cmp.Or(b, &m.old[before]).Manifest)
+	}
+	if m.others == nil {
+		m.others = map[[2]int][]bool{}
+	}
+	m.others[[2]int{wanted, old}] = same
+	return same
 }
 
 // spare is the object of an old resource of which there are fewer now: a hook with fewer runs, say.
@@ -387,7 +431,7 @@ func match(wanted, old *Bundle, place func(ResourceID) ResourceID) *matching {
 	if wanted == nil {
 		return m
 	}
-	m.wanted = len(wanted.Resources)
+	m.wanted, m.next = len(wanted.Resources), wanted.Resources
 	seen := make(map[ResourceID]int, m.wanted)
 	for i := range wanted.Resources {
 		r := &wanted.Resources[i]
@@ -431,6 +475,7 @@ func (m *matching) inherit(was domain.Marks) {
 // changing is what a leaf's marks depend on beside what is there.
 type changing struct {
 	wanted bool                                     // the app stays on the cluster, or comes to it
+	same   []bool                                   // matching.sameOn there
 	moves  func(id ResourceID) bool                 // another app may have given the resource its label
 	hook   func(i int, was domain.Mark) domain.Mark // the mark of a wanted hook
 }
@@ -452,7 +497,7 @@ func (m *matching) marks(was domain.Marks, c changing) domain.Marks {
 			out = append(out, c.hook(i, had))
 		case c.moves(m.ids[i]): // it has another app's label
 			out = append(out, domain.MarkOutdated)
-		case had.Stays() && m.same[i]:
+		case had.Stays() && c.same[i]:
 			out = append(out, had)
 		case had.Ours():
 			out = append(out, domain.MarkOutdated)

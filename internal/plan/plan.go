@@ -43,6 +43,8 @@ type Target struct {
 	domain.ClusterName
 	// Reason says why this cluster was taken: "allOf", or "anyOf: first of 3".
 	Reason string `json:"reason,omitempty"`
+	// Variant says what the cluster gets: 0 the app's bundle as it is, n with the overlay of the n-th of the app's variants.
+	Variant int `json:"variant,omitempty"`
 	// Leaving says that the app does not go to the cluster any more: all that it has there is to be pruned.
 	Leaving bool `json:"leaving,omitempty"`
 	// Installs says, of a context that takes over from another one, that on this cluster it is an install's hooks that
@@ -92,7 +94,9 @@ type App struct {
 	Needs     []Dependency  `json:"needs,omitempty"`  // apps of the plan that it waits for
 	Events    []string      `json:"events,omitempty"` // of the bundle's hooks: EventsOf
 	Bundle    domain.Digest `json:"bundle"`
-	Resources []ResourceID  `json:"resources"` // of the bundle, by index
+	Variants  []Variant     `json:"variants,omitempty"` // see Target.Variant
+	Effects   []Effect      `json:"effects,omitempty"`  // on clusters without a variant
+	Resources []ResourceID  `json:"resources"`          // of the bundle, by index, and of all variants
 	// Hooks is how many of the wanted resources, the last ones, are hooks.
 	Hooks int `json:"hooks,omitempty"`
 	// Pruned is how many of the resources, the last ones, are not wanted any more: they are to go from wherever

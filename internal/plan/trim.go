@@ -43,7 +43,7 @@ func (p *Plan) Trim(marks func(app *App, t *Target) domain.Marks) *Plan {
 func Wanted(s Side) Side {
 	p := *s.Plan
 	p.Apps = nil
-	out := Side{Plan: &p, Bundles: map[string]*Bundle{}}
+	out := Side{Plan: &p, Bundles: map[string]*Bundle{}, Overlays: s.Overlays}
 	for _, app := range s.Plan.Apps {
 		app.Targets = slices.DeleteFunc(slices.Clone(app.Targets), func(t Target) bool { return t.Leaving })
 		if len(app.Targets) == 0 {

@@ -173,7 +173,7 @@ func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain
 		d.source.Namespace = i.Namespace
 		err = l.hear(ctx, &d.source.Source, i.LabelID(), d.query.Clusters, records.Words())
 	case d.query.Output == status.OutputDetail:
-		d.source.Manifest, err = l.manifests(ctx, records.Plan)
+		d.source.Manifest, d.source.Varied, err = l.manifests(ctx, records.Plan)
 	}
 	return err
 }
@@ -233,21 +233,34 @@ func (l *Lifecycle) open(ctx context.Context, p *plan.Plan, s domain.Scope) ([]d
 	return slices.Concat(answers...), nil
 }
 
-// manifests reads the bundles of a plan. What Secrets hold is masked, with digests that are the same in all of a project.
-func (l *Lifecycle) manifests(ctx context.Context, p *plan.Plan) (func(string, int) json.RawMessage, error) {
-	bundles := make(map[string]*plan.Bundle, len(p.Apps))
+// manifests reads the bundles of a plan and their overlays. What Secrets hold is masked, with digests that are the same in all
+// of a project.
+func (l *Lifecycle) manifests(ctx context.Context, p *plan.Plan) (
+	manifest func(app string, index int) json.RawMessage, varied func(app string, variant, index int) json.RawMessage, err error,
+) {
+	bundles, overlays := make(map[string]*plan.Bundle, len(p.Apps)), map[string][]*plan.Overlay{}
 	for _, a := range p.Apps {
-		b, err := stored.JSON[plan.Bundle](ctx, l.records, a.Bundle)
-		if err != nil {
-			return nil, err
+		if bundles[a.Name], err = stored.JSON[plan.Bundle](ctx, l.records, a.Bundle); err != nil {
+			return nil, nil, err
 		}
-		bundles[a.Name] = b
+		if overlays[a.Name], err = stored.All[plan.Overlay](ctx, l.records, a.Overlays()); err != nil {
+			return nil, nil, err
+		}
 	}
 	within := strings.Join(p.Owner.Segments()[:2], "/")
-	return func(app string, i int) json.RawMessage {
+	manifest = func(app string, i int) json.RawMessage {
 		if b := bundles[app]; b != nil && i < len(b.Resources) {
 			return l.Masks.Mask(within, b.Resources[i].Manifest)
 		}
 		return nil
-	}, nil
+	}
+	varied = func(app string, variant, i int) json.RawMessage {
+		if of := overlays[app]; variant <= len(of) {
+			if r := of[variant-1].At(i); r != nil {
+				return l.Masks.Mask(within, r.Manifest)
+			}
+		}
+		return manifest(app, i)
+	}
+	return manifest, varied, nil
 }

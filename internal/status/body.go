@@ -27,9 +27,10 @@ type body struct {
 	manifest func(*view.Row) json.RawMessage
 	entry    func(*body, *view.Row)
 
-	place   *view.Place // the one that is being written, nil before the first
-	names   [][]byte    // of the app's resources, by their rank, as far as they were needed
-	written int         // resources of the place
+	place   *view.Place       // the one that is being written, nil before the first
+	names   [][]byte          // of the app's resources, by their rank, as far as they were needed
+	varied  map[[2]int][]byte // the same by variant and rank, of at most maxVaried
+	written int               // resources of the place
 
 	state domain.ResourceState // of the row before: neighbours mostly share one
 	word  string               // and its member
@@ -102,7 +103,7 @@ func (b *body) leave() {
 
 // begin begins an app.
 func (b *body) begin(app *view.App) {
-	b.names = make([][]byte, len(app.Resources))
+	b.names, b.varied = make([][]byte, len(app.Resources)), map[[2]int][]byte{}
 	switch {
 	case b.layout == inClusters:
 		b.out.member("clusters")
@@ -139,9 +140,20 @@ func (b *body) end() {
 	}
 }
 
+// maxVaried bounds body.varied; what is beyond it is encoded each time.
+const maxVaried = 4096
+
 // name is the row's resource without its closing brace, encoded once for all clusters.
 func (b *body) name(r *view.Row) []byte {
-	if r.Rank >= 0 && b.names[r.Rank] != nil {
+	variant := 0 // of those whose name, which is the manifest too, is another one
+	if b.manifest != nil && r.Rank >= 0 {
+		variant = r.Place.Cluster.Variant
+	}
+	if variant > 0 {
+		if name, known := b.varied[[2]int{variant, r.Rank}]; known {
+			return name
+		}
+	} else if r.Rank >= 0 && b.names[r.Rank] != nil {
 		return b.names[r.Rank]
 	}
 	id := resource{GVK: gvkOf(r.Resource), Name: r.Resource.Name}
@@ -152,7 +164,10 @@ func (b *body) name(r *view.Row) []byte {
 	if err != nil {
 		b.out.fail(err)
 	}
-	if r.Rank >= 0 {
+	switch {
+	case variant > 0 && len(b.varied) < maxVaried:
+		b.varied[[2]int{variant, r.Rank}] = name
+	case variant == 0 && r.Rank >= 0:
 		b.names[r.Rank] = name
 	}
 	return name
@@ -171,6 +186,18 @@ func (f *form) doneEntry(b *body, r *view.Row) {
 	if len(r.Warnings) > 0 {
 		b.out.text(`,"warnings":`)
 		b.out.value(r.Warnings)
+	}
+	if b.manifest != nil {
+		b.effects(r)
+	}
+}
+
+// effects writes what intents have made of a resource. It is a member of Drover's own in the detail of a resource, and there
+// only when it says something.
+func (b *body) effects(r *view.Row) {
+	if effects := r.Effects(); len(effects) > 0 {
+		b.out.text(`,"effects":`)
+		b.out.value(effects)
 	}
 }
 
@@ -208,4 +235,5 @@ func (f *form) objectEntry(b *body, r *view.Row) {
 		b.out.bytes(encoded)
 	}
 	f.reportedEntry(b, r)
+	b.effects(r)
 }

@@ -57,7 +57,8 @@ type DocumentResource struct {
 		Kind    string `json:"Kind"`
 	} `json:"GVK"`
 	Name      string               `json:"name"`
-	Detail    json.RawMessage      `json:"detail,omitempty"` // the manifest, or the object
+	Detail    json.RawMessage      `json:"detail,omitempty"`  // the manifest, or the object
+	Effects   []string             `json:"effects,omitempty"` // in detail: what intents have made of it
 	Status    domain.ResourceState `json:"deployedStatus,omitempty"`
 	Ready     string               `json:"readyStatus,omitempty"`     // Ready, NotReady or NotPresent
 	LastReady string               `json:"lastReadyStatus,omitempty"` // where it was Ready when it was heard of last

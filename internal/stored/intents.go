@@ -2,6 +2,8 @@ package stored
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/drover-io/drover/internal/domain"
 )
@@ -30,6 +32,58 @@ func Unenforced(ctx context.Context, from Lists, intents []*domain.DeploymentInt
 	if len(domain.UnenforcedOf(intents, nil)) == 0 {
 		return nil, nil
 	}
+	registered, err := controllers(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	return domain.UnenforcedOf(intents, registered), nil
+}
+
+// Act is a binding of a deployment intent that Drover carries out.
+type Act struct {
+	DeploymentIntent string
+	Actor            domain.Actor
+	Intent           string
+	Priority         int // of the controller's registration, 0 when there is none
+}
+
+// Acts finds what Drover carries out of deployment intents: in their order of creation and by controller, each intent of an
+// actor once. Of those that name no controller the store is not asked.
+func Acts(ctx context.Context, from Lists, intents []*domain.DeploymentIntent) ([]Act, error) {
+	intents = slices.Clone(intents)
+	slices.SortStableFunc(intents, func(a, b *domain.DeploymentIntent) int { return a.Made.Compare(b.Made) })
+	if !slices.ContainsFunc(intents, func(i *domain.DeploymentIntent) bool { return len(i.References()) > 0 }) {
+		return nil, nil
+	}
+	registered, err := controllers(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	type one struct {
+		actor  domain.Actor
+		intent string
+	}
+	known := map[one]bool{}
+	var acts []Act
+	for _, i := range intents {
+		for _, name := range slices.Sorted(maps.Keys(i.Spec.Intent)) {
+			c := registered[name]
+			a := Act{DeploymentIntent: i.Name, Actor: domain.ActorOf(name, c), Intent: i.Spec.Intent[name]}
+			if name == domain.PlacementIntentKey || a.Actor == "" || known[one{a.Actor, a.Intent}] {
+				continue
+			}
+			if c != nil {
+				a.Priority = c.Spec.Priority
+			}
+			known[one{a.Actor, a.Intent}] = true
+			acts = append(acts, a)
+		}
+	}
+	return acts, nil
+}
+
+// controllers are those that are registered, by name.
+func controllers(ctx context.Context, from Lists) (map[string]*domain.Controller, error) {
 	objects, err := from.List(ctx, domain.Controllers, "")
 	if err != nil {
 		return nil, err
@@ -39,5 +93,5 @@ func Unenforced(ctx context.Context, from Lists, intents []*domain.DeploymentInt
 		c := o.(*domain.Controller)
 		registered[c.Name] = c
 	}
-	return domain.UnenforcedOf(intents, registered), nil
+	return registered, nil
 }

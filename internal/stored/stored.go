@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 )
@@ -45,4 +47,21 @@ func JSON[T any](ctx context.Context, from Blobs, digest domain.Digest) (*T, err
 		return nil, fmt.Errorf("decode blob %s: %w", digest, err)
 	}
 	return v, nil
+}
+
+// readsAtOnce is how many blobs are read side by side.
+const readsAtOnce = 8
+
+// All is JSON of several blobs, in their order.
+func All[T any](ctx context.Context, from Blobs, digests []domain.Digest) ([]*T, error) {
+	out := make([]*T, len(digests))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(readsAtOnce)
+	for i, digest := range digests {
+		g.Go(func() (err error) {
+			out[i], err = JSON[T](ctx, from, digest)
+			return err
+		})
+	}
+	return out, g.Wait()
 }

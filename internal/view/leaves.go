@@ -58,6 +58,7 @@ func (r *Records) Apps() []App {
 		for _, t := range a.Targets {
 			c := r.cluster(&t, domain.LeafID(r.ContextID, a.Name, t.ClusterName), words, earlier)
 			c.Reason = cmp.Or(r.NotStarted[a.Name], c.Reason)
+			c.Variant, c.Effects = t.Variant, a.EffectsOn(&t)
 			app.Clusters = append(app.Clusters, c)
 		}
 		apps = append(apps, app)

@@ -118,12 +118,22 @@ func (r *Row) Why() *Doubt {
 func (r *Row) Hook() bool { return r.Index >= 0 && r.Place.App.hook(r.Index) }
 
 // Manifest is the resource as it was sent, without what is secret in it; nil where that is not known. It is the same on
-// all clusters.
+// all clusters with the same Variant.
 func (r *Row) Manifest() json.RawMessage {
 	if r.Index < 0 {
 		return nil
 	}
-	return r.Place.source.manifest(r.Place.App.Name, r.Index)
+	return r.Place.source.manifest(r.Place.App.Name, r.Place.Cluster.Variant, r.Index)
+}
+
+// Effects are what intents of the group have made of the resource, and which, as users read it.
+func (r *Row) Effects() (effects []string) {
+	for _, e := range r.Place.Cluster.Effects {
+		if e.Resource == r.Index {
+			effects = append(effects, e.String())
+		}
+	}
+	return effects
 }
 
 // Object is the resource as it was reported: its metadata, spec and status. Nil where there is none. Errors are those of

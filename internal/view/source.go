@@ -41,6 +41,8 @@ type Source struct {
 	// Manifest gives the rendered manifest of a resource by the app's name and the resource's index, with what Secrets hold
 	// masked (bundle.Masker); nil for none. It may itself be nil. Row.Manifest asks for it.
 	Manifest func(app string, index int) json.RawMessage
+	// Varied is Manifest for the clusters of a variant of the app, 1 or above. Nil where no app has one.
+	Varied func(app string, variant, index int) json.RawMessage
 }
 
 // App is one app of a context.
@@ -65,6 +67,8 @@ type Cluster struct {
 	LastError    string        // of the cluster as a whole
 	Reason       string        // what is waited for, or why nothing was done
 	Placement    string        // why the app is here: plan.Target.Reason
+	Variant      int           // which of the app's variants it gets: plan.Target.Variant
+	Effects      []plan.Effect // what intents have made of the app's resources there
 }
 
 // mark is that of a resource by its index.
@@ -147,11 +151,15 @@ func (s *Source) visible() []App {
 }
 
 // manifest is the manifest of a resource, nil for none.
-func (s *Source) manifest(app string, index int) json.RawMessage {
-	if s.Manifest == nil {
+func (s *Source) manifest(app string, variant, index int) json.RawMessage {
+	switch {
+	case variant > 0 && s.Varied != nil:
+		return s.Varied(app, variant, index)
+	case s.Manifest == nil:
 		return nil
+	default:
+		return s.Manifest(app, index)
 	}
-	return s.Manifest(app, index)
 }
 
 // absent says whether a resource with the mark is not to be in its cluster, as long as the context is to be there.

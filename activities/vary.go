@@ -1,0 +1,179 @@
+package activities
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/stored"
+	"github.com/drover-io/drover/internal/vary"
+)
+
+// Between rendering and planning, the intents that a group binds beside its placement change what is rendered (package vary).
+
+// reads reads an intent that is bound to a group, with all that is below it. NotFound when it is not there.
+var reads = map[domain.Actor]func(l *Control, ctx context.Context, w *wanted, intent string) (vary.Intent, error){
+	domain.ActorOVN: (*Control).readOVN,
+}
+
+// loadVarying reads what the bindings name that Drover carries out. Each intent is taken once, in the order of the bindings.
+func (l *Control) loadVarying(ctx context.Context, w *wanted, bindings []*domain.DeploymentIntent) error {
+	acts, err := stored.Acts(ctx, l.Store, bindings)
+	if err != nil {
+		return err
+	}
+	var bound []vary.Bound
+	for _, a := range acts {
+		intent, err := reads[a.Actor](l, ctx, w, a.Intent)
+		if fail.Is(err, fail.NotFound) {
+			err = w.absent(fail.Wrap(err, fail.NotFound, "Intent not found: deployment intent %q names %s intent %q, and deployment intent group %q has none of that name",
+				a.DeploymentIntent, a.Actor, a.Intent, w.group.Name))
+			if err == nil { // in a rehearsal it may still come
+				continue
+			}
+		}
+		if err != nil {
+			return err
+		}
+		bound = append(bound, vary.Bound{Priority: a.Priority, Actor: a.Actor, Intent: intent})
+	}
+	w.varying = vary.InOrder(bound)
+	return nil
+}
+
+// readOVN reads a network controller intent.
+func (l *Control) readOVN(ctx context.Context, w *wanted, intent string) (vary.Intent, error) {
+	key := domain.KeyOf(w.group).Child(domain.NetControllerIntents.Collection, intent)
+	if _, err := l.Store.Get(ctx, domain.NetControllerIntents, key); err != nil {
+		return nil, err
+	}
+	workloads, err := made[*domain.WorkloadIntent](l.Store.List(ctx, domain.WorkloadIntents, key))
+	if err != nil {
+		return nil, err
+	}
+	interfaces, err := made[*domain.InterfaceIntent](l.Store.ListUnder(ctx, domain.InterfaceIntents, key))
+	if err != nil {
+		return nil, err
+	}
+	below := map[domain.Key][]domain.InterfaceIntent{}
+	for _, i := range interfaces {
+		below[i.Parent] = append(below[i.Parent], *i)
+	}
+	ovn := &vary.OVN{Name: intent}
+	for _, x := range workloads {
+		ovn.Workloads = append(ovn.Workloads, vary.Workload{Name: x.Name, Spec: x.Spec, Interfaces: below[domain.KeyOf(x)]})
+	}
+	apps := make([]string, 0, len(w.apps))
+	for _, a := range w.apps {
+		apps = append(apps, a.Name)
+	}
+	if len(apps) == 0 { // in a rehearsal they may still come
+		return ovn, nil
+	}
+	warnings, err := ovn.Apps(apps)
+	w.warnings = append(w.warnings, warnings...)
+	return ovn, err
+}
+
+// made narrows a listing, and sorts it by creation.
+func made[T domain.Object](objects []domain.Object, err error) ([]T, error) {
+	narrow, err := list[T](objects, err)
+	slices.SortStableFunc(narrow, func(a, b T) int {
+		return cmp.Or(a.Base().Made.Compare(b.Base().Made), cmp.Compare(a.LocalName(), b.LocalName()))
+	})
+	return narrow, err
+}
+
+// vary carries out the intents for an app, and says of its targets which variant they get.
+func (l *Control) vary(ctx context.Context, w *wanted, targets []plan.Target, bundle *plan.Bundle) (*vary.Varied, error) {
+	app := &vary.App{Name: bundle.App, Resources: bundle.Resources}
+	if slices.ContainsFunc(w.varying, func(s vary.Intent) bool { return s.Concerns(bundle.App) }) {
+		if err := l.loadFacts(ctx, w, targets); err != nil {
+			return nil, err
+		}
+		for i := range targets {
+			app.Clusters = append(app.Clusters, w.facts[targets[i].ClusterName])
+		}
+	}
+	varied, err := vary.Apply(w.varying, app)
+	if err != nil {
+		return nil, err
+	}
+	for i := range varied.Of {
+		targets[i].Variant = varied.Of[i]
+	}
+	w.warnings = append(w.warnings, varied.Warnings...)
+	return varied, nil
+}
+
+// fewClusters is up to how many clusters are asked for one after the other what is known of them; of more, that of whole
+// providers is read.
+const fewClusters = 16
+
+// loadFacts reads what intents may look at, of the clusters of which that is not known yet.
+func (l *Control) loadFacts(ctx context.Context, w *wanted, targets []plan.Target) error {
+	if w.facts == nil {
+		w.facts = map[domain.ClusterName]*vary.Cluster{}
+	}
+	var below []domain.Key
+	fresh := 0
+	for _, t := range targets {
+		if w.facts[t.ClusterName] != nil {
+			continue
+		}
+		w.facts[t.ClusterName] = &vary.Cluster{ClusterName: t.ClusterName, Networks: map[string]bool{}}
+		below = append(below, t.Key())
+		fresh++
+	}
+	if fresh > fewClusters {
+		for i, key := range below {
+			below[i], _ = domain.ClusterProviders.Above(key)
+		}
+		below = slices.Compact(below) // they are sorted
+	}
+	for _, prefix := range below {
+		for _, noun := range []*domain.Noun{domain.ClusterKVs, domain.Networks, domain.ProviderNetworks} {
+			documents, err := l.Store.ListUnder(ctx, noun, prefix)
+			if err != nil {
+				return err
+			}
+			for _, o := range documents {
+				names, _ := domain.ClustersNoun.Split(o.Base().Parent)
+				if c := w.facts[domain.ClusterName{Provider: names["clusterProvider"], Name: names["cluster"]}]; c == nil {
+					continue // no target
+				} else if pairs, ok := o.(*domain.ClusterKV); ok {
+					c.Pairs = append(c.Pairs, pairs.Spec)
+				} else {
+					c.Networks[o.LocalName()] = true
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// savesAtOnce is how many blobs are stored side by side.
+const savesAtOnce = 8
+
+// saveVariants stores the overlays of an app.
+func (l *Control) saveVariants(ctx context.Context, variants []vary.Variant) ([]plan.Variant, error) {
+	if len(variants) == 0 {
+		return nil, nil
+	}
+	out := make([]plan.Variant, len(variants))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(savesAtOnce)
+	for i, v := range variants {
+		g.Go(func() (err error) {
+			out[i].Effects = v.Effects
+			out[i].Overlay, err = save(ctx, l.Store, v.Overlay)
+			return err
+		})
+	}
+	return out, g.Wait()
+}

@@ -1,0 +1,165 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/stored"
+)
+
+// varied is described, on more clusters, with a Deployment whose pods get an interface.
+func varied(clusters int) *description {
+	d := described()
+	d.chart["web/templates/deployment.yaml"] = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: "{{ .Release.Name }}-web"}, spec: {template: {spec: {}}}}`
+	key := domain.KeyOf(d.group)
+	under := func(parent domain.Key) domain.Identity { return domain.Identity{Parent: parent} }
+	named := func(name string) domain.Metadata { return domain.Metadata{Name: name} }
+	d.intent.Spec.Intent["ovnaction"] = "networks"
+	ovn := &domain.NetControllerIntent{Identity: under(key), Metadata: named("networks")}
+	workload := &domain.WorkloadIntent{Identity: under(domain.KeyOf(ovn)), Metadata: named("w"), Spec: domain.WorkloadIntentSpec{App: "web", WorkloadResource: "r1-web", Type: "Deployment"}}
+	d.more = append(d.more, ovn, workload, &domain.InterfaceIntent{
+		Identity: under(domain.KeyOf(workload)), Metadata: named("if"), Spec: domain.InterfaceIntentSpec{Interface: "eth1", Name: "net-a", DefaultGateway: domain.False},
+	}, &domain.Network{Identity: under("cluster-providers/cp/clusters/c"), Metadata: named("net-a")})
+	for n := 1; n < clusters; n++ {
+		name := fmt.Sprintf("c%d", n)
+		cluster := domain.ClusterName{Provider: "cp", Name: name}.Key()
+		d.more = append(d.more,
+			&domain.ClusterReference{Identity: under("projects/p/logical-clouds/lc"), Metadata: named(name), Spec: domain.ClusterReferenceSpec{ClusterProvider: "cp", Cluster: name}},
+			&domain.ClusterLabel{Identity: under(cluster), Label: "edge"},
+		)
+		if n%3 == 0 {
+			d.more = append(d.more, &domain.ClusterKV{Identity: under(cluster), Metadata: named("kv"), Spec: domain.KVSpec{KV: []map[string]string{{"CNI-Networking-Multi-CNI-Wrapper": "none"}}}})
+		}
+	}
+	return d
+}
+
+// Clusters that get the same share a bundle; the plan says which of them get another one, and by which intent.
+func TestPlansHaveWhatIntentsMakeOfApps(t *testing.T) {
+	p, ctx := with(t, partial(t)), t.Context()
+	d := varied(40)
+	d.group.History.Append(domain.Approved, "", 0, time.Now())
+	d.store(t, p.store)
+	worker := &activities.Control{Store: p.store, Now: time.Now, Charts: p.charts}
+	prepared, err := worker.Prepare(ctx, domain.Scope{Owner: domain.KeyOf(d.group), ContextID: "2", Operation: domain.OpInstantiate})
+	require.NoError(t, err)
+	require.Empty(t, prepared.Warnings)
+	made, err := stored.JSON[plan.Plan](ctx, p.store, prepared.Plan)
+	require.NoError(t, err)
+	app := made.App("web")
+	require.Len(t, app.Targets, 40)
+	require.Len(t, app.Variants, 1)
+	bundle, err := stored.JSON[plan.Bundle](ctx, p.store, app.Bundle)
+	require.NoError(t, err)
+	overlay, err := stored.JSON[plan.Overlay](ctx, p.store, app.Variants[0].Overlay)
+	require.NoError(t, err)
+	of := func(b *plan.Bundle) string {
+		for _, r := range b.Resources {
+			if r.Kind == "Deployment" {
+				return string(r.Manifest)
+			}
+		}
+		return ""
+	}
+	const interfaces, networks = `k8s.plugin.opnfv.org/nfn-network`, `k8s.v1.cni.cncf.io/networks`
+	require.Contains(t, of(bundle), networks)
+	require.NotContains(t, of(overlay.On(bundle)), networks)
+	require.Contains(t, of(overlay.On(bundle)), interfaces)
+	for _, target := range app.Targets {
+		n := 0
+		_, _ = fmt.Sscanf(target.Name, "c%d", &n)
+		require.Equal(t, n > 0 && n%3 == 0, target.Variant == 1, target.Name)
+		var effects []string
+		for _, e := range app.EffectsOn(&target) {
+			effects = append(effects, e.String())
+		}
+		want := []string{"annotation " + interfaces + " by ovnaction intent networks"}
+		if target.Variant == 0 {
+			want = append(want, "annotation "+networks+" by ovnaction intent networks")
+		}
+		require.Equal(t, want, effects)
+	}
+	targets, err := worker.Targets(ctx, activities.TargetsInput{Plan: prepared.Plan, App: "web", From: 0, To: 40})
+	require.NoError(t, err)
+	require.Len(t, targets.Overlays, 13)
+	for i := range targets.Clusters {
+		require.Equal(t, app.OverlayOf(&app.Targets[i]), targets.Overlays[i])
+	}
+}
+
+// What an intent asks for that cannot be done is refused before anything is recorded, by approve, too.
+func TestIntentsThatCannotBeDone(t *testing.T) {
+	p := partial(t)
+	for name, c := range map[string]struct {
+		change   func(d *description)
+		kind     fail.Kind // of the refusal, "" when the intent may still come
+		says     string
+		warnings []string
+	}{
+		"a workload that the app does not have": {
+			change: func(d *description) { d.more[1].(*domain.WorkloadIntent).Spec.WorkloadResource = "web" },
+			kind:   fail.Malformed, says: `ovnaction intent networks, workload intent "w": app "web": there is no Deployment "web" (it has: Deployment r1-web)`,
+		},
+		"an app that is not there": {
+			change: func(d *description) { d.more[1].(*domain.WorkloadIntent).Spec.App = "sink" },
+			kind:   fail.Malformed, says: `app "sink": the composite app has no such app (it has: web)`,
+		},
+		"an intent that is not there": {
+			change: func(d *description) { d.intent.Spec.Intent["ovnaction"] = "network" },
+			says:   `Intent not found: deployment intent "all" names ovnaction intent "network", and deployment intent group "dig" has none of that name`,
+		},
+		"a network that no cluster has": {
+			change:   func(d *description) { d.more[2].(*domain.InterfaceIntent).Spec.Name = "net-b" },
+			warnings: []string{`ovnaction intent networks, workload intent "w", interface "if": no cluster of app "web" has a network "net-b"`},
+		},
+		"a controller of another name, known by its host": {
+			change: func(d *description) {
+				delete(d.intent.Spec.Intent, "ovnaction")
+				d.intent.Spec.Intent["mine"] = "network"
+				d.more = append(d.more, &domain.Controller{Metadata: domain.Metadata{Name: "mine"}, Spec: domain.ControllerSpec{Host: "ovnaction.emco", Port: 1}})
+			},
+			says: `deployment intent "all" names ovnaction intent "network"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := with(t, p)
+			d := varied(1)
+			c.change(d)
+			d.store(t, p.store)
+			lifecycle := service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now)
+			lifecycle.Rehearse = activities.NewRehearsal(p.store, p.engine, p.charts).Rehearse
+			warnings, err := lifecycle.Approve(t.Context(), domain.KeyOf(d.group))
+			switch {
+			case c.kind != "":
+				require.Equal(t, c.kind, fail.KindOf(err), "%v", err)
+				require.Contains(t, fail.TextOf(err), c.says)
+				return
+			case c.says != "":
+				require.NoError(t, err)
+				require.Contains(t, strings.Join(warnings, "\n"), "instantiate is not possible yet: ")
+				require.Contains(t, strings.Join(warnings, "\n"), c.says)
+			default:
+				require.NoError(t, err)
+				require.Equal(t, c.warnings, warnings)
+			}
+			worker := &activities.Control{Store: p.store, Now: time.Now, Charts: p.charts}
+			prepared, err := worker.Prepare(t.Context(), domain.Scope{Owner: domain.KeyOf(d.group), ContextID: "2", Operation: domain.OpInstantiate})
+			if c.says != "" {
+				require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+				require.Contains(t, fail.TextOf(err), c.says)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, c.warnings, prepared.Warnings)
+		})
+	}
+}

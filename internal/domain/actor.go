@@ -1,0 +1,47 @@
+package domain
+
+import (
+	"slices"
+	"strings"
+)
+
+// Actor is one of EMCO's controllers whose work Drover does itself, between rendering and planning.
+type Actor string
+
+// ActorOVN gives workloads the network interfaces of network controller intents.
+const ActorOVN Actor = "ovnaction"
+
+// actors says by what a registration is known (EMCO's installation): the name of the controller, the name of its service, or
+// its port there and on nodes.
+var actors = []struct {
+	actor Actor
+	ports []int
+}{
+	{ActorOVN, []int{9032, 30432}},
+}
+
+// ActorOf is what carries out the intents that a deployment intent binds under a name; "" for nothing. The name counts
+// first. EMCO lets users choose it, so that the registration of the name counts next, which is nil when there is none: its
+// host, then its port.
+func ActorOf(name string, c *Controller) Actor {
+	for _, a := range actors {
+		if name == string(a.actor) {
+			return a.actor
+		}
+	}
+	if c == nil {
+		return ""
+	}
+	service, _, _ := strings.Cut(c.Spec.Host, ".")
+	for _, a := range actors {
+		if service == string(a.actor) {
+			return a.actor
+		}
+	}
+	for _, a := range actors {
+		if slices.Contains(a.ports, c.Spec.Port) {
+			return a.actor
+		}
+	}
+	return ""
+}

@@ -1,0 +1,95 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// Effect is what an intent of a deployment intent group has made of a resource before it was planned.
+type Effect struct {
+	Resource int    `json:"resource"` // its index in the bundle
+	What     string `json:"what"`     // such as "annotation k8s.v1.cni.cncf.io/networks"
+	By       string `json:"by"`       // such as "ovnaction intent vfw"
+}
+
+// String says it to a user.
+func (e Effect) String() string { return fmt.Sprintf("%s by %s", e.What, e.By) }
+
+// Variant is what some clusters of an app get otherwise than its bundle says. Clusters that get the same share one.
+type Variant struct {
+	Overlay domain.Digest `json:"overlay"`           // the blob of an Overlay
+	Effects []Effect      `json:"effects,omitempty"` // all, in place of the app's
+}
+
+// Overlay are the resources that clusters of a variant get in place of those of the app's bundle with the same index.
+type Overlay struct {
+	Resources []Overlaid `json:"resources"` // sorted by Index
+}
+
+// Overlaid is one of them.
+type Overlaid struct {
+	Index int `json:"index"`
+	Resource
+}
+
+// On is the bundle that clusters of the variant get: that of the app, with what the overlay has.
+func (o *Overlay) On(b *Bundle) *Bundle {
+	out := &Bundle{App: b.App, Resources: slices.Clone(b.Resources)}
+	for _, r := range o.Resources {
+		if r.Index < len(out.Resources) {
+			out.Resources[r.Index] = r.Resource
+		}
+	}
+	return out
+}
+
+// At is what the overlay has of a resource; nil when that is as in the bundle.
+func (o *Overlay) At(index int) *Resource {
+	if o == nil {
+		return nil
+	}
+	i, found := slices.BinarySearchFunc(o.Resources, index, func(r Overlaid, index int) int { return r.Index - index })
+	if !found {
+		return nil
+	}
+	return &o.Resources[i].Resource
+}
+
+// Overlays are the digests of those of the app's variants, in their order.
+func (a *App) Overlays() []domain.Digest {
+	digests := make([]domain.Digest, 0, len(a.Variants))
+	for _, v := range a.Variants {
+		digests = append(digests, v.Overlay)
+	}
+	return digests
+}
+
+// OverlayOf is the digest of the overlay of the app's bundle that a target gets, "" for none.
+func (a *App) OverlayOf(t *Target) domain.Digest {
+	if t.Variant == 0 {
+		return ""
+	}
+	return a.Variants[t.Variant-1].Overlay
+}
+
+// EffectsOn are what intents have made of the app's resources on a target.
+func (a *App) EffectsOn(t *Target) []Effect {
+	switch {
+	case t.Leaving:
+		return nil
+	case t.Variant == 0:
+		return a.Effects
+	default:
+		return a.Variants[t.Variant-1].Effects
+	}
+}
+
+// overlay is that of a variant of an app, nil for none.
+func (s *Side) overlay(app string, variant int) *Overlay {
+	if variant == 0 || variant > len(s.Overlays[app]) {
+		return nil
+	}
+	return s.Overlays[app][variant-1]
+}

@@ -1,0 +1,90 @@
+package plan_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// vary gives clusters of the app web a variant of their own, of which the resource with an index says something else.
+func vary(s plan.Side, clusters map[string]string, index int) plan.Side {
+	app := s.Plan.App("web")
+	s.Overlays = map[string][]*plan.Overlay{}
+	for i := range app.Targets {
+		says, ok := clusters[app.Targets[i].Name]
+		if !ok {
+			continue
+		}
+		r := s.Bundles["web"].Resources[index]
+		r.Manifest = json.RawMessage(fmt.Sprintf(`{"data":{"says":%q}}`, says))
+		s.Overlays["web"] = append(s.Overlays["web"], &plan.Overlay{Resources: []plan.Overlaid{{Index: index, Resource: r}}})
+		app.Variants = append(app.Variants, plan.Variant{Overlay: domain.Digest(says)})
+		app.Targets[i].Variant = len(app.Variants)
+	}
+	return s
+}
+
+// A cluster is compared with what it has got itself.
+func TestDiffOfVariants(t *testing.T) {
+	t.Parallel()
+	const three = "web on a b c: svc=1 dep=1"
+	for name, c := range map[string]struct {
+		old, wanted         string
+		oldVaries, nextVary map[string]string
+		want                string
+	}{
+		"nothing": {
+			old: three, wanted: three, oldVaries: map[string]string{"b": "2", "c": "3"}, nextVary: map[string]string{"b": "2", "c": "3"},
+			want: "web: svc dep; a 2A; b 2A; c 2A\n",
+		},
+		"a cluster that is varied now": {
+			old: three, wanted: three, nextVary: map[string]string{"b": "2"},
+			want: "web: svc dep; a 2A; b 1A1o; c 2A\n",
+		},
+		"one that is not any more": {
+			old: three, wanted: three, oldVaries: map[string]string{"b": "2"},
+			want: "web: svc dep; a 2A; b 1A1o; c 2A\n",
+		},
+		"one that is varied otherwise": {
+			old: three, wanted: three, oldVaries: map[string]string{"b": "2", "c": "3"}, nextVary: map[string]string{"b": "3", "c": "3"},
+			want: "web: svc dep; a 2A; b 1A1o; c 2A\n",
+		},
+		"the bundle is another one, and comes to the same where it is varied": {
+			old: three, wanted: "web on a b c: svc=1 dep=5", oldVaries: map[string]string{"b": "5"}, nextVary: map[string]string{"c": "1"},
+			want: "web: svc dep; a 1A1o; b 2A; c 2A\n",
+		},
+		"a resource less, and another place in the bundle": {
+			old: three, wanted: "web on a b c: dep=1", oldVaries: map[string]string{"b": "2"},
+			want: "web: dep -svc; a 1A1d; b 1o1d; c 1A1d\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old := plan.Installed{Side: vary(sideOf("1", c.old), c.oldVaries, 1), Leaves: leavesOf("1", "web/a=2A web/b=2A web/c=2A")}
+			wanted := vary(sideOf("2", c.wanted), c.nextVary, len(sideOf("2", c.wanted).Bundles["web"].Resources)-1)
+			change := plan.Diff(old, wanted, domain.OpUpdate)
+			require.Equal(t, c.want, show(change.Plan))
+			require.Equal(t, wanted.Plan.App("web").Variants, change.Plan.App("web").Variants)
+			for i, target := range change.Plan.App("web").Targets {
+				require.Equal(t, wanted.Plan.App("web").Targets[i].Variant, target.Variant, "it goes on getting what it is to get")
+			}
+			// Another context can be made of it again.
+			again := plan.Wanted(plan.Side{Plan: change.Plan, Bundles: change.Bundles, Overlays: wanted.Overlays})
+			require.True(t, plan.Diff(plan.Installed{Side: wanted, Leaves: leavesOf("2", "web/a=9A web/b=9A web/c=9A")}, again, domain.OpRollback).Empty())
+		})
+	}
+}
+
+func TestOverlayOnABundle(t *testing.T) {
+	t.Parallel()
+	s := vary(sideOf("1", "web on a: svc=1 dep=1"), map[string]string{"a": "2"}, 1)
+	b := s.Overlays["web"][0].On(s.Bundles["web"])
+	require.Equal(t, s.Bundles["web"].Resources[0], b.Resources[0])
+	require.JSONEq(t, `{"data":{"says":"2"}}`, string(b.Resources[1].Manifest))
+	require.JSONEq(t, `{"data":{"says":"1"}}`, string(s.Bundles["web"].Resources[1].Manifest), "the bundle is shared and stays")
+}
