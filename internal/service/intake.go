@@ -32,6 +32,7 @@ type Intake struct {
 	left    map[string]domain.LeftOut // of the last sync and since
 	noted   bool                      // left is in the store
 	broken  bool                      // something was not stored, or what follows from it was not
+	wrote   bool                      // something was stored of it
 	ended   bool
 }
 
@@ -180,10 +181,7 @@ func (in *Intake) Take(ctx context.Context, messages []*Said) error {
 
 func (in *Intake) take(ctx context.Context, said *Said) error {
 	m, tenant := in.matcher, in.stream.Tenant
-	s, err := m.settings(ctx, tenant)
-	if fail.Is(err, fail.NotFound) {
-		return errGone(tenant)
-	}
+	s, err := in.settings(ctx, said)
 	if err != nil {
 		return err
 	}
@@ -194,8 +192,9 @@ func (in *Intake) take(ctx context.Context, said *Said) error {
 	}
 	written, err := m.store.WriteWorkloads(ctx, tenant, w)
 	if err != nil {
-		return err
+		return in.orGone(ctx, err)
 	}
+	in.wrote = in.wrote || len(written.Changed) > 0
 	m.count(tenant, func(c *TenantCounts) {
 		c.Workloads, c.Changed = written.Count, c.Changed+int64(len(written.Changed))
 		if len(written.Held) > 0 {
@@ -215,6 +214,28 @@ func (in *Intake) take(ctx context.Context, said *Said) error {
 	return in.note(ctx, said, left)
 }
 
+// settings are those of the tenant. What only tells of workloads that are there is not concerned with spec.deleteGuard and
+// spec.deleteAfter, so that what was known last will do: what follows from it is looked for after the write, by what is stored.
+// A tenant that has gone since is found by the write, once there are entries: its end is one, too.
+func (in *Intake) settings(ctx context.Context, said *Said) (*settings, error) {
+	if known, ok := in.matcher.known.Get(in.stream.Tenant); ok && in.wrote && !said.Sync && len(said.Delete) == 0 {
+		return known, nil
+	}
+	s, err := in.matcher.settings(ctx, in.stream.Tenant)
+	if fail.Is(err, fail.NotFound) {
+		return nil, errGone(in.stream.Tenant)
+	}
+	return s, err
+}
+
+// orGone is why nothing of a stream is stored any more: it was displaced, or the tenant is gone, which ends its stream too.
+func (in *Intake) orGone(ctx context.Context, err error) error {
+	if fail.Is(err, fail.Aborted) && fail.Is(in.matcher.exists(ctx, domain.Tenants, domain.TenantKey(in.stream.Tenant)), fail.NotFound) {
+		return errGone(in.stream.Tenant)
+	}
+	return err
+}
+
 // manyChanged is from how many workloads on all of a tenant are looked at: their records are read at once then.
 const manyChanged = 200
 
@@ -222,7 +243,7 @@ func (in *Intake) scopeOf(changed []string) scope {
 	if len(changed) >= manyChanged {
 		return scope{}
 	}
-	return scope{workloads: changed}
+	return scope{workloads: changed, written: true}
 }
 
 // note keeps what was left out where it is asked for, when that is not as before.

@@ -24,6 +24,7 @@ type TenantStore interface {
 
 	WorkloadsAt(ctx context.Context, tenant string) (all []*domain.Workload, version int64, err error)
 	WorkloadsByID(ctx context.Context, tenant string, ids []string) (found []*domain.Workload, version int64, err error)
+	KnownWorkloads(ctx context.Context, tenant string, ids []string) (found []*domain.Workload, version int64, err error)
 	WorkloadsVersion(ctx context.Context, tenant string) (int64, error)
 	CountWorkloads(ctx context.Context, tenant string) (count int, bytes int64, err error)
 	WriteWorkloads(ctx context.Context, tenant string, w *domain.WorkloadWrite) (domain.WorkloadsWritten, error)
@@ -147,6 +148,8 @@ func (m *Matcher) settings(ctx context.Context, tenant string) (*settings, error
 type scope struct {
 	workloads []string   // only those of these workloads; nil: of all
 	rule      domain.Key // only those of this rule; "": of all
+	// written says that this process has just written the workloads: what it knows of them is not older than that.
+	written bool
 }
 
 // look compares the matches that there are to be with the records, writes the difference and has settled what is due. Nothing
@@ -169,6 +172,7 @@ func (m *Matcher) look(ctx context.Context, tenant string, at scope) error {
 		if err != nil {
 			return err
 		}
+		at.written = false // who looks again has been overtaken
 		records, err := m.records(ctx, tenant, at, rules)
 		if err != nil {
 			return err
@@ -219,6 +223,9 @@ func (m *Matcher) stands(ctx context.Context, tenant, settings string, workloads
 func (m *Matcher) workloads(ctx context.Context, tenant string, at scope) ([]*domain.Workload, int64, error) {
 	if at.workloads == nil {
 		return m.store.WorkloadsAt(ctx, tenant)
+	}
+	if at.written { // who changes them later looks later, and m.stands sees that they were changed
+		return m.store.KnownWorkloads(ctx, tenant, at.workloads)
 	}
 	return m.store.WorkloadsByID(ctx, tenant, at.workloads)
 }

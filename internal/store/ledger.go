@@ -161,6 +161,22 @@ func (l *ledgers) read(ctx context.Context, tenant string, see func(*book)) erro
 	return nil
 }
 
+// known is read of what this process knows, which may be less than what is stored.
+func (l *ledgers) known(ctx context.Context, tenant string, see func(*book)) error {
+	b, leave, err := l.enter(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if !b.loaded {
+		if err := l.load(ctx, tenant, b); err != nil {
+			return err
+		}
+	}
+	see(b)
+	return nil
+}
+
 // change writes what decide says, as one entry. Decide is called again when others have written meanwhile. What it finds
 // wrong, and that there is nothing to write, counts only by what is stored.
 func (l *ledgers) change(ctx context.Context, tenant string, decide func(*book) (puts []put, begins bool, err error)) error {

@@ -19,6 +19,8 @@ func newRegistry() *bson.Registry {
 	r.RegisterKindDecoder(reflect.Map, bson.ValueDecoderFunc(decodeMap))
 	r.RegisterTypeEncoder(pairsType, bson.ValueEncoderFunc(encodePairs))
 	r.RegisterTypeDecoder(pairsType, bson.ValueDecoderFunc(decodePairSet))
+	r.RegisterTypeEncoder(ruleSpecType, bson.ValueEncoderFunc(encodeRuleSpec))
+	r.RegisterTypeDecoder(ruleSpecType, bson.ValueDecoderFunc(decodeRuleSpec))
 	return r
 }
 

@@ -43,6 +43,17 @@ func (s *Store) WorkloadsByID(ctx context.Context, tenant string, ids []string) 
 	return found, version, err
 }
 
+// KnownWorkloads is WorkloadsByID as this process knows them: with all that it has written, but perhaps not with what others
+// have written since. It asks the database for nothing, unless this process knows nothing of the tenant yet.
+func (s *Store) KnownWorkloads(ctx context.Context, tenant string, ids []string) (found []*domain.Workload, version int64, err error) {
+	var values [][]byte
+	err = s.workloads.known(ctx, tenant, func(b *book) { values, version = b.some(ids), b.seq })
+	if err == nil {
+		found, err = decodeAll[domain.Workload](values)
+	}
+	return found, version, err
+}
+
 // Workload reads one. NotFound names it.
 func (s *Store) Workload(ctx context.Context, tenant, id string) (*domain.Workload, error) {
 	found, _, err := s.WorkloadsByID(ctx, tenant, []string{id})

@@ -3,10 +3,11 @@ package bench
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -32,10 +33,11 @@ import (
 
 // The tenants of the figures: issue 13's 100 tenants of 100 workloads and 10 rules.
 const (
-	tenantCount   = 100
 	workloadsEach = 100
 	rulesEach     = 10
 )
+
+var tenantCount = map[bool]int{false: 100, true: 20}[quick()]
 
 // tenancies are tenants on simulated clusters, each with rules and a stream of its own.
 type tenancies struct {
@@ -337,8 +339,24 @@ func (e *tenancies) kept(ctx context.Context, collection string) int {
 // heap is what is alive in the API's memory, in KiB, after a collection.
 func (e *tenancies) heap(ctx context.Context) float64 {
 	e.Helper()
-	require.NoError(e, e.HeapOfAPI(ctx, e.TempDir()+"/heap"))
+	folder := os.Getenv("DROVER_BENCH_PROFILE")
+	if folder == "" {
+		folder = e.TempDir()
+	}
+	require.NoError(e, e.HeapOfAPI(ctx, filepath.Join(folder, "heap-of-api.pprof")))
 	return harness.Metrics(ctx, e, e.URL())["go_memstats_heap_alloc_bytes"] / 1024
 }
 
-var _ testing.TB = (*trial)(nil)
+// profiled writes CPU profiles of all processes while something is measured, into a folder in that which DROVER_BENCH_PROFILE names.
+func (e *tenancies) profiled(ctx context.Context, what string, over time.Duration) (done func()) {
+	e.Helper()
+	folder := os.Getenv("DROVER_BENCH_PROFILE")
+	if folder == "" {
+		return func() {}
+	}
+	folder = filepath.Join(folder, what)
+	require.NoError(e, os.MkdirAll(folder, 0o755))
+	ended := make(chan error, 1)
+	go func() { ended <- e.Profile(ctx, over, folder) }()
+	return func() { require.NoError(e, <-ended) }
+}

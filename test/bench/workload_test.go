@@ -15,10 +15,9 @@ import (
 	"github.com/drover-io/drover/test/harness"
 )
 
-const (
-	workloadClusters = 10
-	allWorkloads     = tenantCount * workloadsEach
-)
+const workloadClusters = 10
+
+var allWorkloads = tenantCount * workloadsEach
 
 // workloadEvents measures what tenants say that matches nothing: how much of it is stored in time, what it takes, and what it
 // takes to say all of it again.
@@ -35,11 +34,13 @@ func workloadEvents(ctx context.Context, p *trial) {
 	p.add(
 		values("workload_first_sync_s", what+": all streams begin and say everything for the first time", "s", []float64{first}),
 		most("workload_api_kib", what+": memory of the API for a workload, with its part of the tenant's stream and rules", "KiB",
-			(e.heap(ctx)-before)/allWorkloads, 2))
+			(e.heap(ctx)-before)/float64(allWorkloads), 2))
 
 	sustained, achieved := 0, 0.0
 	for _, rate := range []int{1000, 1500, 2000, 3000, 4000, 6000} {
+		profiled := e.profiled(ctx, fmt.Sprint("events-", rate), 8*time.Second)
 		took, perSecond := e.offer(ctx, rate, 8*time.Second)
+		profiled()
 		p95 := percentile(took, 95)
 		p.add(values(fmt.Sprintf("workload_event_p95_ms_at_%d", rate), fmt.Sprintf("%s: %d changes a second that match nothing, sent until stored: p95", what, rate), "ms",
 			[]float64{float64(p95.Milliseconds())}))
@@ -54,7 +55,7 @@ func workloadEvents(ctx context.Context, p *trial) {
 	}
 	p.add(
 		least("workload_events_per_s", what+": changes that match nothing, stored within 1 s at p95", "events/s", achieved, 1000),
-		most("workload_stored_bytes", what+": bytes in the store for a workload, after those changes", "bytes", float64(e.kept(ctx, "workloads"))/allWorkloads, 2048))
+		most("workload_stored_bytes", what+": bytes in the store for a workload, after those changes", "bytes", float64(e.kept(ctx, "workloads")/allWorkloads), 2048))
 
 	var took []float64
 	writes := 0
@@ -155,7 +156,7 @@ func (e *tenancies) sameWorkloads(ctx context.Context) bool {
 // workloadMatches measures a new rule in each tenant that matches all of its workloads.
 func workloadMatches(ctx context.Context, p *trial) {
 	p.Helper()
-	const few = tenantCount / 10
+	few := tenantCount / 10
 	e := newTenancies(ctx, p, workloadClusters)
 	e.connect(ctx)
 	e.all(func(s *speaker) error { return s.sync(workloadsEach, "no") })
@@ -169,26 +170,40 @@ func workloadMatches(ctx context.Context, p *trial) {
 	}
 	e.settled(ctx, 0)
 	p.add(values("workload_unmatch_ms_1000", "their rules deleted, until the objects and records are gone: time for each", "ms",
-		[]float64{time.Since(began).Seconds() * 1000 / (few * workloadsEach)}))
+		[]float64{time.Since(began).Seconds() * 1000 / float64(few*workloadsEach)}))
 
-	before := map[string]time.Duration{}
-	for name, of := range e.processes() {
-		before[name] = of.CPU(p)
-	}
+	before := e.spent()
+	profiled := e.profiled(ctx, "matches", 20*time.Second)
 	ofAll := e.newRule(ctx, arrived, tenantCount)
+	profiled()
 	p.add(
 		most("workload_match_ms", "10,000 matches by a new rule in each of 100 tenants: time for each", "ms", ofAll, 10),
 		most("workload_match_growth", "time for each of 10,000 matches over that for each of 1,000", "ratio", ofAll/ofFew, 1.3))
-	for name, of := range e.processes() {
-		p.add(values("workload_match_cpu_"+name, "10,000 matches: CPU time of "+name+" for each", "ms",
-			[]float64{(of.CPU(p) - before[name]).Seconds() * 1000 / allWorkloads}))
-	}
-	p.add(most("match_stored_bytes", "10,000 matches: bytes in the store for each", "bytes", float64(e.kept(ctx, "matches"))/allWorkloads, 1024))
+	e.costs("workload_match_cpu_", "each of 10,000 matches: CPU time of ", before, allWorkloads)
+	p.add(most("match_stored_bytes", "10,000 matches: bytes in the store for each", "bytes", float64(e.kept(ctx, "matches")/allWorkloads), 1024))
 }
 
 // processes are those whose cost is counted.
 func (e *tenancies) processes() map[string]*harness.Process {
 	return map[string]*harness.Process{"worker": e.Worker, "temporal": e.Temporal, "database": e.Database, "api": e.API, "fleet": e.fleet.Process}
+}
+
+// spent is the processor time of each process.
+func (e *tenancies) spent() map[string]time.Duration {
+	e.Helper()
+	spent := map[string]time.Duration{}
+	for name, of := range e.processes() {
+		spent[name] = of.CPU(e)
+	}
+	return spent
+}
+
+// costs adds what each process has spent since then, for each of n things.
+func (e *tenancies) costs(key, what string, before map[string]time.Duration, n int) {
+	e.Helper()
+	for name, now := range e.spent() {
+		e.add(values(key+name, what+name, "ms", []float64{(now - before[name]).Seconds() * 1000 / float64(n)}))
+	}
 }
 
 // newRule makes a rule in each of the first tenants and returns the time until its objects are there, in milliseconds for each.
@@ -232,7 +247,10 @@ func workloadLatency(ctx context.Context, p *trial) {
 	arrived := e.watchArrivals(ctx)
 	next := 0
 	e.run(ctx, arrived, &next, rate, 3) // it warms up
+	profiled, before := e.profiled(ctx, "latency", 20*time.Second), e.spent()
 	took := e.run(ctx, arrived, &next, rate, 20)
+	e.costs("workload_to_resource_cpu_", "a change until its resource is there: CPU time of ", before, len(took))
+	profiled()
 	p95 := percentile(took, 95).Seconds()
 	what := fmt.Sprintf("%d tenants × %d workloads × %d rules, %d changes a second: sent until the resource is there", tenantCount, workloadsEach, rulesEach, rate)
 	p.add(most("workload_to_resource_p95_s", what+": p95", "s", p95, 1), measured("workload_to_resource_ms", what, took))
@@ -284,7 +302,7 @@ func (e *tenancies) run(ctx context.Context, a *arrivals, next *int, rate, secon
 	}
 	var changes []change
 	began := time.Now()
-	const quiet = tenantCount - 1 // the last tenant is the one that may be noisy
+	quiet := tenantCount - 1 // the last tenant is the one that may be noisy
 	for i := range rate * seconds {
 		select {
 		case <-time.After(time.Until(began.Add(time.Duration(i) * time.Second / time.Duration(rate)))):
@@ -334,27 +352,28 @@ func workloadOutage(ctx context.Context, p *trial) {
 	e.all(func(s *speaker) error { return s.sync(workloadsEach, "yes") })
 	e.taken(ctx, said)
 	p.Logf("%d matches are due after %s", allWorkloads, time.Since(began))
+	_, due := requests()
 	var perSecond []float64
-	last := before
-	for time.Since(began) < over {
+	for last, since := due, time.Now(); time.Since(since) < over; {
 		time.Sleep(time.Second)
 		_, now := requests()
 		perSecond, last = append(perSecond, float64(now-last)), now
 	}
+	after, all := requests()
 	seconds := time.Since(began).Seconds()
-	after, _ := requests()
 	for verb := range after {
 		after[verb] -= verbs[verb]
 	}
 	p.Logf("requests by verb: %v", after)
 	require.Len(p, e.records(ctx), allWorkloads)
+	what := fmt.Sprintf("%d matches of %d tenants in a cluster that refuses", allWorkloads, tenantCount)
 	p.add(
-		most("workload_outage_requests_per_s", "10,000 matches of 100 tenants due in a cluster that refuses, the first 30 s: requests to it", "requests/s", float64(last-before)/seconds, 10),
-		values("workload_outage_requests", "the same, by seconds", "requests/s", perSecond))
+		most("workload_outage_requests_per_s", what+", from when they become due until 30 s after all are: requests to it", "requests/s", float64(all-before)/seconds, 10),
+		values("workload_outage_requests", what+", when all are due: requests in each second", "requests/s", perSecond))
 	e.fleet.Harm(p, fleet.All)
 	began = time.Now()
-	e.settled(ctx, allWorkloads)
-	p.add(values("workload_outage_over_s", "the cluster answers again, until all 10,000 are made and settled", "s", []float64{time.Since(began).Seconds()}))
+	e.until(ctx, 10*calm, "nothing is made", func() bool { return e.objects() > 0 })
+	p.add(values("workload_outage_over_s", "the cluster answers again, until the first of them is made", "s", []float64{time.Since(began).Seconds()}))
 }
 
 // workloadRestart measures how long it takes until matches are made after every process was killed.
