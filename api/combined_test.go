@@ -558,3 +558,64 @@ func TestNumbersOfObjectsKeepTheirDigits(t *testing.T) {
 	require.Equal(t, spec, written(t, list.Items[0]["spec"]))
 	require.Equal(t, int64(1), list.Items[0]["spec"].(map[string]any)["one"])
 }
+
+// TestWhichObjectsTestsLeave: AND between the members, OR within; nothing, or "*" among others, is all.
+func TestWhichObjectsTestsLeave(t *testing.T) {
+	w, _ := newReportingWorld(t)
+	inhabit(t, w)
+	group := deployment{name: "dig", manifests: []string{
+		deployment3, `{"apiVersion":"v1","kind":"Service","metadata":{"name":"fw0-web","labels":{"app":"web","tier":"front"}},"spec":{}}`,
+		`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}}`, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"ünï","namespace":"other"}}`,
+	}, on: []reporting{on("a", available(3)), on("b", available(1))}}.deploy(t, w)
+	all := []string{"namespaces", "services", "deployments", "things"}
+	for tests, want := range map[string][]string{
+		`{}`:                                all,
+		`{"kinds":[],"apps":null}`:          all,
+		`{"kinds":["*","Service"]}`:         all,
+		`{"kinds":["Service","Service"]}`:   {"services"},
+		`{"kinds":["Service","Thing"]}`:     {"services", "things"},
+		`{"kinds":["service"]}`:             {},
+		`{"apps":["other"]}`:                {},
+		`{"apiGroup":""}`:                   {"namespaces", "services"},
+		`{"apiGroup":"*"}`:                  all,
+		`{"apiGroup":"apps"}`:               {"deployments"},
+		`{"namespaces":["*"]}`:              all,
+		`{"namespaces":["default"]}`:        {"services", "deployments"},
+		`{"namespaces":["default","*"]}`:    all,
+		`{"namespaces":["other"]}`:          {"things"},
+		`{"objectNames":["ünï","n"]}`:       {"namespaces", "things"},
+		`{"resources":["deployments","*"]}`: all,
+		`{"apiGroup":"","kinds":["Service"],"objectNames":["n"]}`: {},
+		`{"objectSelectors":[{}]}`:                                all,
+		`{"objectSelectors":[{"matchLabels":{"app":"web"}}]}`:     {"services", "deployments"},
+		`{"objectSelectors":[{"matchLabels":{"app":"web"},"matchExpressions":[{"key":"tier","operator":"In","values":["front","back"]}]}]}`: {"services"},
+		`{"objectSelectors":[{"matchExpressions":[{"key":"tier","operator":"NotIn","values":["front"]}]}]}`:                                 {"namespaces", "deployments", "things"},
+		`{"objectSelectors":[{"matchExpressions":[{"key":"app","operator":"DoesNotExist"}]},{"matchLabels":{"tier":"front"}}]}`:             {"namespaces", "services", "things"},
+	} {
+		answer := do(t, w.router, call{method: "POST", url: "/v2/" + string(group) + "/combined-status/query", body: `{"spec":{"combinedFields":[{"name":"n","type":"COUNT"}]},"tests":` + tests + `}`})
+		require.Equal(t, http.StatusOK, answer.Code, tests)
+		var list combined.List
+		require.NoError(t, json.Unmarshal(answer.Body.Bytes(), &list))
+		got := []string{}
+		for _, d := range list.Items {
+			got = append(got, d.Metadata.Labels["status.kubestellar.io/resource"])
+			require.Equal(t, "2", *d.Results[0].Rows[0].Columns[0].Float)
+		}
+		require.Equal(t, want, got, tests)
+	}
+	query := "/v2/" + string(group) + "/combined-status/query"
+	body := func(tests string) string {
+		return `{"spec":{"combinedFields":[{"name":"n","type":"COUNT"}]},"tests":` + tests + `}`
+	}
+	check(t, w.router, []call{
+		{name: "a selector's faults", method: "POST", url: query, status: 400, contains: []string{"[0].operator: \"Gt\"", "[1].key: ", "[1].values: is required", "[2].values: must be left out"},
+			body: body(`{"objectSelectors":[{"matchExpressions":[{"key":"t","operator":"Gt"},{"key":"","operator":"In"},{"key":"a","operator":"Exists","values":["x"]}]}]}`)},
+		{name: "a selector that is a star", method: "POST", url: query, status: 422, body: body(`{"objectSelectors":["*"]}`), contains: []string{"tests.objectSelectors: cannot be string"}},
+		{name: "a list that is none", method: "POST", url: query, status: 422, body: body(`{"kinds":"Service"}`), contains: []string{"tests.kinds: cannot be string, must be array"}},
+		{name: "names that none can be", method: "POST", url: query, status: 400, body: body(`{"resources":["Services"],"apps":["a b"],"namespaces":["A"]}`),
+			contains: []string{"tests.apps[0]: ", "tests.resources[0]: ", "tests.namespaces[0]: "}},
+		{name: "together with groups", method: "POST", url: query, status: 200, body: `{"spec":{"groupBy":[{"name":"k","def":"obj.kind"}],"combinedFields":[{"name":"n","type":"COUNT"}]},"together":true}`,
+			contains: []string{`"rows":[{"columns":[{"type":"String","string":"Deployment"},{"type":"Number","float":"2"}]},{"columns":[{"type":"String","string":"Namespace"},{"type":"Number","float":"2"}]},`}},
+		{name: "a limit that is no integer", method: "POST", url: query, status: 422, body: `{"spec":{"select":[{"name":"a","def":"1"}],"limit":1.5}}`, contains: []string{"spec.limit: "}},
+	})
+}
