@@ -304,7 +304,7 @@ func TestLargeSyncs(t *testing.T) {
 	a, b := two(t)
 	stream := begin(t, a)
 	var many []*domain.Workload
-	for n := range 60 {
+	for n := range 30 { // 12 MB, and more than a chunk when it is compressed
 		w := workload(n)
 		noise := make([]byte, 400<<10)
 		state := uint64(n + 1)

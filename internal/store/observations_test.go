@@ -76,7 +76,7 @@ func TestObservationsComeBackAsTheyWere(t *testing.T) {
 		"long name":  observationOf("1", long, clusterAt("p", "c"), resourceOf("a", "x")),
 		"chunks":     observationOf("1", "chunks", clusterAt("p", "c"), resourceOf("a", text(1<<20)), resourceOf("b", "y")),
 		"many names": observationOf("1", "names", clusterAt("p", "c"), many(10_000)...),
-		"no size":    observationOf("1", "large", clusterAt("p", "c"), resourceOf("a", text(20<<20))),
+		"no size":    observationOf("1", "large", clusterAt("p", "c"), resourceOf("a", text(17<<20))),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if o.Resources == nil {
