@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"net/url"
 	"os"
 	"slices"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"github.com/drover-io/drover/internal/convey"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/match"
+	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/universe"
 	"github.com/drover-io/drover/test/harness"
 )
@@ -294,40 +296,49 @@ func (w *caseWorld) create(rule *universe.Rule) error {
 	return err
 }
 
-// stored reads a rule back from the store, by REST, with its tenant and hosts.
-func (w *caseWorld) stored(tenant, id string) (*match.Rule, *domain.Tenant, []*domain.Host) {
+// preview has a rule stored by gRPC and reads it back by REST. Then the tenant's cluster says a workload by its stream, and the
+// product says what the rule would bring about for it: of what is in its store, by what it makes matches by. That the rule is not
+// stored any more when the workload is keeps the cluster out of it.
+func (w *caseWorld) preview(c *workloadCase, tenant, of string, rule *universe.Rule) *service.RulePreview {
 	w.Helper()
-	api, key := w.stack.Client.API(), domain.TenantKey(tenant)
-	o, err := api.Get(w.ctx, domain.Tenants, key)
+	ctx, api := harness.ForTenant(w.ctx, tenant), w.stack.Client.API()
+	_, err := w.rules.Create(ctx, &universe.CreateRequest{Rule: rule})
+	w.expectCode(c, err)
 	require.NoError(w, err)
-	of := o.(*domain.Tenant)
-	o, err = api.Get(w.ctx, domain.WorkloadRules, key.Child(domain.WorkloadRules.Collection, id))
+	stored, err := api.Get(w.ctx, domain.WorkloadRules, domain.TenantKey(tenant).Child(domain.WorkloadRules.Collection, rule.GetId()))
 	require.NoError(w, err)
-	rule, err := match.Compile(of, domain.RuleOf(o))
+	_, err = w.rules.Delete(ctx, &universe.DeleteRequest{Id: rule.GetId()})
 	require.NoError(w, err)
-	list, err := api.List(w.ctx, domain.Hosts, key)
+	said := w.update(c.Workload)
+	w.say(of, said)
+	defer w.say(of)
+	p, err := api.Preview(w.ctx, stored, url.Values{"workload": {said.GetWorkloadMetadata().GetId()}})
 	require.NoError(w, err)
-	var hosts []*domain.Host
-	for _, o := range list {
-		hosts = append(hosts, o.(*domain.Host))
-	}
-	return rule, of, hosts
+	why, err := api.ExplainWorkload(w.ctx, domain.TenantKey(of), said.GetWorkloadMetadata().GetId(), "")
+	require.NoError(w, err)
+	require.False(w, why.AsWished, "no rule is stored that could apply")
+	return p
+}
+
+// say has a tenant's cluster say that it has these workloads and no others.
+func (w *caseWorld) say(tenant string, all ...*universe.WorkloadUpdate) {
+	w.Helper()
+	s, err := universe.NewWorkloadServiceClient(w.admin).WorkloadStream(harness.ForTenant(w.ctx, tenant))
+	require.NoError(w, err)
+	require.NoError(w, s.Send(&universe.WorkloadStreamRequest{Message: &universe.WorkloadStreamRequest_WorkloadSync{WorkloadSync: &universe.WorkloadSync{WorkloadUpdates: all}}}))
+	_, err = s.CloseAndRecv()
+	require.NoError(w, err)
 }
 
 func (w *caseWorld) tryMatch(c *workloadCase) {
-	rule := w.rule(c)
-	err := w.create(rule)
-	w.expectCode(c, err)
-	require.NoError(w, err)
-	tenant := w.file.Defaults.TenantID
+	of := w.file.Defaults.TenantID
 	if c.WorkloadTenant != "" {
-		tenant = c.WorkloadTenant
+		of = c.WorkloadTenant
 	}
-	compiled, _, _ := w.stored(w.file.Defaults.TenantID, rule.GetId())
-	workload := w.workload(tenant, c.Workload)
+	p := w.preview(c, w.file.Defaults.TenantID, of, w.rule(c))
 	require.NotNil(w, c.Expect.Match)
-	require.Equal(w, *c.Expect.Match, compiled.Matches(workload), "%+v", compiled.Explain(workload))
-	require.Equal(w, *c.Expect.Match, compiled.Explain(workload).Matches)
+	require.Equal(w, *c.Expect.Match, p.Matched == 1, "%+v", p)
+	require.Len(w, p.Items, p.Matched)
 }
 
 // tryEval asks a rule that was never validated.
@@ -439,7 +450,7 @@ func (w *caseWorld) call(ctx context.Context, client universe.WorkloadRuleServic
 }
 
 // made is what the rule of a case would make for its workload.
-func (w *caseWorld) made(c *workloadCase, tenant string, data map[string]any) (*match.Resource, *match.Reason, map[string]string) {
+func (w *caseWorld) made(c *workloadCase, tenant string, data map[string]any) (one *service.PreviewedMatch, manifest []byte, annotations map[string]string) {
 	w.Helper()
 	if len(c.TemplateAnnotations) > 0 {
 		template := map[string]any{}
@@ -451,31 +462,29 @@ func (w *caseWorld) made(c *workloadCase, tenant string, data map[string]any) (*
 	}
 	// It matches every workload.
 	data["terms"] = []any{[]any{[]any{"metadata.id", "EXISTS", []any{""}}}}
-	rule := &universe.Rule{Id: w.file.Defaults.RuleID, Data: w.ruleData(data)}
-	_, err := w.rules.Create(harness.ForTenant(w.ctx, tenant), &universe.CreateRequest{Rule: rule})
-	w.expectCode(c, err)
-	require.NoError(w, err)
-	compiled, of, hosts := w.stored(tenant, rule.GetId())
-	workload := w.workload(tenant, c.Workload)
-	require.True(w, compiled.Matches(workload))
-	object, reason := compiled.Resource(of, hosts, workload)
-	if reason != nil {
-		return nil, reason, nil
+	p := w.preview(c, tenant, tenant, &universe.Rule{Id: w.file.Defaults.RuleID, Data: w.ruleData(data)})
+	require.Len(w, p.Items, 1)
+	one = &p.Items[0]
+	if one.Effect == match.EffectNothing {
+		return one, nil, nil
 	}
-	var manifest struct {
+	require.Equal(w, match.EffectCreate, one.Effect)
+	var object struct {
 		Metadata struct {
 			Namespace   string            `json:"namespace"`
 			Annotations map[string]string `json:"annotations"`
 		} `json:"metadata"`
 	}
-	require.NoError(w, json.Unmarshal(object.Manifest, &manifest))
-	require.Equal(w, object.ID.Namespace, manifest.Metadata.Namespace)
-	return object, nil, manifest.Metadata.Annotations
+	manifest, err := json.Marshal(one.Manifest)
+	require.NoError(w, err)
+	require.NoError(w, json.Unmarshal(manifest, &object))
+	require.Equal(w, one.Object.Namespace, object.Metadata.Namespace)
+	return one, manifest, object.Metadata.Annotations
 }
 
 func (w *caseWorld) tryInject(c *workloadCase) {
-	_, reason, annotations := w.made(c, w.file.Defaults.TenantID, map[string]any{"workload_info_inject": c.Inject})
-	require.Nil(w, reason)
+	one, _, annotations := w.made(c, w.file.Defaults.TenantID, map[string]any{"workload_info_inject": c.Inject})
+	require.Empty(w, one.Reason)
 	expected := map[string]bool{}
 	for name, text := range c.Expect.Annotations {
 		expected[name] = true
@@ -498,18 +507,18 @@ func (w *caseWorld) tryInject(c *workloadCase) {
 }
 
 func (w *caseWorld) tryPlacement(c *workloadCase) {
-	object, reason, _ := w.made(c, c.Tenant, map[string]any{"dpu_selection_policy": c.DPUSelectionPolicy})
+	one, manifest, _ := w.made(c, c.Tenant, map[string]any{"dpu_selection_policy": c.DPUSelectionPolicy})
 	require.NotNil(w, c.Expect.Nodes)
 	if len(*c.Expect.Nodes) == 0 {
-		require.NotNil(w, reason, "nothing is to be made")
-		require.NotEmpty(w, reason.Text)
+		require.Nil(w, manifest, "nothing is to be made")
+		require.NotEmpty(w, one.Reason)
 		return
 	}
-	require.Nil(w, reason)
-	require.ElementsMatch(w, *c.Expect.Nodes, object.Nodes)
-	require.ElementsMatch(w, *c.Expect.Nodes, hostnames(w, object.Manifest))
+	require.NotNil(w, manifest)
+	require.ElementsMatch(w, *c.Expect.Nodes, one.Nodes)
+	require.ElementsMatch(w, *c.Expect.Nodes, hostnames(w, manifest))
 	if c.Expect.Namespace != "" {
-		require.Equal(w, c.Expect.Namespace, object.ID.Namespace)
+		require.Equal(w, c.Expect.Namespace, one.Object.Namespace)
 	}
 }
 

@@ -57,7 +57,7 @@ const (
 var kinds = []Kind{
 	EngineSilent, WorkflowGone, NoWorker, StepFails, Preparing, Stopped, RuleRefused, NameConflict, CannotBeMade, ResourceRefused, HookFailed, WorkGaveUp,
 	ClusterHoldsUp, BeyondLimit, LeftOut, NoPlace, Unanswered, Leftover, Remnants, NeverSent, Unrecorded, Waiting, AtWork, NotStarted, Queued, Finishing,
-	ResourceMissing, ResourceNotReady, ClusterUnheard, ClusterUnreached, Held, InGrace, TenantStale, MatchesNothing, NotAsked,
+	ResourceMissing, ResourceNotReady, ClusterUnheard, ClusterUnreached, Held, InGrace, MatchesNothing, TenantStale, NotAsked,
 }
 
 func (k Kind) rank() int { return slices.Index(kinds, k) }

@@ -155,7 +155,7 @@ func (d *decision) tenant(t *TenantMatches) {
 	case t.Stream.Since.IsZero():
 		d.say(TenantStale, "the cluster of tenant %q has never told of its workloads", name)
 	default:
-		d.say(TenantStale, "the cluster of tenant %q is not connected, since %s: what is known is as of then", name, d.ago(t.Stream.Ended))
+		d.say(TenantStale, "the cluster of tenant %q has not been connected for %s: what is known is as of then", name, span(d.s.Now.Sub(t.Stream.Ended)))
 	}
 	for _, one := range t.Stream.LeftOut {
 		d.add(LeftOut, one.Reason, 0, place{resource: one.Pod, step: &Attempt{}})
