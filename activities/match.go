@@ -51,6 +51,8 @@ type Match struct {
 	Settler Settler
 	Shards  Shards // nil: nobody watches what is made
 	Now     func() time.Time
+
+	relapses relapses
 }
 
 // TenantInput names a tenant.
@@ -181,7 +183,7 @@ func (m *Match) AwaitCluster(ctx context.Context, in TenantInput) error {
 			err = m.ping(ctx, o.(*domain.Tenant).ClusterName())
 		}
 		if err == nil {
-			return nil
+			return pause.For(ctx, m.relapses.next(in.Tenant, m.Now()))
 		}
 		if err := again.Wait(ctx); err != nil {
 			return err

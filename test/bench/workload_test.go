@@ -384,7 +384,7 @@ func workloadRestart(ctx context.Context, p *trial) {
 	var took []float64
 	for round := range rounds {
 		e.connect(ctx)
-		e.fleet.Harm(p, fleet.All, fleet.Fault{Verb: "create", Refuse: true})
+		e.fleet.Harm(p, fleet.All, fleet.Fault{Refuse: true})
 		e.all(func(s *speaker) error { return s.update(workload(round, 0, "yes")) })
 
 		e.until(ctx, calm, "not all matches are due", func() bool {
