@@ -313,6 +313,33 @@ func TestTablesAreStreamed(t *testing.T) {
 	require.Equal(t, []string{"wec,available"}, s.change(), "a collector that is edited to no rows")
 	w.collector("wecs", wecs)
 	require.Equal(t, []string{"wec,available", "c1 1"}, s.change())
+	t.Run("errors alone", func(t *testing.T) {
+		w := newTablesWorld(t, 1)
+		w.says(0, `{"availableReplicas":3}`)
+		w.collector("fails", `{"select":[{"name":"a","def":"returned.status['first']"}]}`)
+		s := w.watch(service.CombinedStatusQuestion, "", "")
+		s.next(notify.Status)
+		w.collector("fails", `{"select":[{"name":"a","def":"returned.status['second']"}]}`)
+		rows, item := table(t, s.next(notify.Change))
+		require.Equal(t, []string{"a", "Null", "error of a on fleet+c0"}, rows, "as before")
+		require.Contains(t, item.Results[0].RowErrors[0].Error, "second")
+		w.says(0, `{"second":"there"}`)
+		require.Equal(t, []string{"a", "there"}, s.change(), "one event")
+	})
+	t.Run("deleted-by-hand", func(t *testing.T) {
+		w := newTablesWorld(t, 1)
+		w.says(0, `{"availableReplicas":3}`)
+		w.collector("is", `{"select":[{"name":"a","def":"string(propagation.present) + ' ' + string(propagation.stale)"},{"name":"b","def":"returned.status.availableReplicas"}]}`)
+		s := w.watch(service.CombinedStatusQuestion, "", "")
+		rows, _ := table(t, s.next(notify.Status))
+		require.Equal(t, []string{"a,b", "true false 3"}, rows)
+		require.NoError(t, w.p.store.PutObservation(t.Context(), &domain.Observation{
+			ObservedApp: domain.ObservedApp{ContextID: w.label, App: "web", Cluster: tablesCluster(0)}, Kinds: []string{"Deployment.apps"},
+		}))
+		rows, item := table(t, s.next(notify.Change))
+		require.Equal(t, []string{"a,b", "false false Null"}, rows, "the cluster says that it is gone")
+		require.Equal(t, combined.Inputs{Clusters: 1, Reported: 1}, item.Inputs)
+	})
 	t.Run("cut-off", func(t *testing.T) {
 		require.NoError(t, w.p.store.PutWatch(t.Context(), "watcher", domain.Watch{Cluster: tablesCluster(1), Reason: "refused"}))
 		rows, item := table(t, s.next(notify.Change))
