@@ -172,3 +172,35 @@ func TestReadersLeaveNothingBehind(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+3 }, time.Minute, 10*time.Millisecond)
 }
+
+// TestTablesThatTakeLongAreThereInTheEnd: a stream and who asks again and again see them whole, however often a look at them was cut
+// off; until then they have an error and no rows.
+func TestTablesThatTakeLongAreThereInTheEnd(t *testing.T) {
+	const clusters = 100
+	w := newTablesWorld(t, clusters)
+	const slow = `{"select":[{"name":"n","def":"[1,2,3,4,5,6,7,8,9,10].map(a, [1,2,3,4,5,6,7,8,9,10].map(b, ` +
+		`[1,2,3,4,5].filter(c, a * b * c > 3).size())).size()"}],"limit":1}`
+	w.collector("quick", `{"combinedFields":[{"name":"n","type":"COUNT"}]}`)
+	w.collector("slow1", slow)
+	w.collector("slow2", slow)
+	want := []string{"n", fmt.Sprint(clusters), "n", "10", "n", "10"}
+	s := w.watch(service.CombinedStatusQuestion, "", "")
+	whole := func(data []byte) bool {
+		rows, item := table(t, data)
+		for _, r := range item.Results {
+			if len(r.Errors) > 0 {
+				require.Empty(t, r.Rows)
+				require.Contains(t, r.Errors[0], "not there yet")
+				return false
+			}
+		}
+		require.Equal(t, want, rows)
+		return true
+	}
+	for data := s.next("status"); !whole(data); {
+		data = s.next("change")
+	}
+	tables := service.NewTables(w.lifecycle)
+	for !whole([]byte(ask(t, tables, domain.KeyOf(w.group), ""))) { // each goes on with it
+	}
+}
