@@ -204,3 +204,34 @@ func TestTablesThatTakeLongAreThereInTheEnd(t *testing.T) {
 	for !whole([]byte(ask(t, tables, domain.KeyOf(w.group), ""))) { // each goes on with it
 	}
 }
+
+// TestAStreamGoesOnBesideRequests that take what changes before it does: it tells of everything all the same.
+func TestAStreamGoesOnBesideRequests(t *testing.T) {
+	const clusters = 40
+	w := newTablesWorld(t, clusters)
+	w.collector("sum", `{"combinedFields":[{"name":"sum","type":"SUM","subject":"returned.status.availableReplicas"}]}`)
+	s := w.watch(service.CombinedStatusQuestion, "", "")
+	s.next("status")
+	ctx, stop := context.WithCancel(t.Context())
+	var g errgroup.Group
+	for range 4 {
+		g.Go(func() error {
+			for ctx.Err() == nil {
+				if _, err := w.tables.CombinedStatus(t.Context(), domain.KeyOf(w.group), nil); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	sum := 0
+	for n := range clusters {
+		w.says(n, fmt.Sprintf(`{"availableReplicas":%d}`, n+1))
+		sum += n + 1
+		want := []string{"sum", fmt.Sprint(sum)}
+		require.Contains(t, ask(t, w.tables, domain.KeyOf(w.group), ""), fmt.Sprintf(`"float":"%d"`, sum))
+		require.Equal(t, want, s.change(), "each change is told of, and the others are not")
+	}
+	stop()
+	require.NoError(t, g.Wait())
+}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/notify"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/test/harness"
@@ -312,18 +313,25 @@ func overStatus(ctx context.Context, t *testing.T, s *harness.Stack, r *reportin
 }
 
 // tables is a stream of tables.
-type tables struct{ arrived chan time.Time }
+type tables struct {
+	arrived chan time.Time // closed when the stream has ended
+	err     error          // why
+}
 
 // watchTables begins a stream, and returns when the list is there.
 func watchTables(ctx context.Context, t *testing.T, api *client.API, group domain.Key) *tables {
 	t.Helper()
-	w := &tables{make(chan time.Time, 1000)}
+	w := &tables{arrived: make(chan time.Time, 1000)}
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for _, err := range api.WatchCombinedStatus(ctx, group, url.Values{}, "") {
-			if err != nil {
+		defer close(w.arrived)
+		for event, err := range api.WatchCombinedStatus(ctx, group, url.Values{}, "") {
+			if err == nil && event.Kind != string(notify.Status) && event.Kind != string(notify.Change) {
+				err = fmt.Errorf("the stream ends: %s %s", event.Kind, event.Data)
+			}
+			if w.err = err; err != nil {
 				return
 			}
 			w.arrived <- time.Now()
@@ -341,7 +349,10 @@ func watchTables(ctx context.Context, t *testing.T, api *client.API, group domai
 func (w *tables) next(t *testing.T) time.Time {
 	t.Helper()
 	select {
-	case at := <-w.arrived:
+	case at, open := <-w.arrived:
+		if !open {
+			require.FailNow(t, "the stream has ended", "%v", w.err)
+		}
 		return at
 	case <-time.After(time.Minute):
 		require.FailNow(t, "no event")
