@@ -165,6 +165,7 @@ var examples = map[string]string{
 	"operations.List":         `{"items":[` + exampleOperation + `],"continue":"cHJvamVjdHM"}`,
 	"operations.Operation":    exampleOperation,
 	"explain.Explanation": `{` + exampleNotAsWished + `,"judged":[` + exampleJudged + `],"moreJudged":1,"warnings":["deployment intent \"vfw\": intent \"i\" of controller \"c\" is not enforced"],
+		"effects":["sink Deployment/fw0-sink on 2 clusters: annotation k8s.v1.cni.cncf.io/networks by ovnaction intent vfw"],
 		"may":["stop","terminate"],"cluster":` + exampleOnCluster + `}`,
 	"explain.Cluster": exampleOnCluster,
 	"api.anyDocument": `{"project":"testvfw","compositeApp":"compositevfw","compositeAppVersion":"v1","compositeProfile":"vfw_composite-profile",

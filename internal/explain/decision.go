@@ -519,6 +519,38 @@ func (d *decision) warnings() (texts []string) {
 	return texts
 }
 
+// effects are those of intents, each once for all clusters where it is the same.
+func (d *decision) effects() (texts []string) {
+	if d.ended() || d.deleting() {
+		return nil
+	}
+	type effect struct {
+		app string
+		plan.Effect
+	}
+	clusters, resources := map[effect]int{}, map[effect]string{}
+	var order []effect
+	for p := range d.s.View.Places(view.Ask{}) {
+		for _, of := range p.Cluster.Effects {
+			e := effect{p.App.Name, of}
+			if of.Resource >= len(p.App.Resources) {
+				continue
+			}
+			if clusters[e]++; clusters[e] == 1 {
+				order = append(order, e)
+				resources[e] = name(&p.App.Resources[of.Resource])
+			}
+		}
+	}
+	for _, e := range order[:min(len(order), maxWarnings)] {
+		texts = append(texts, fmt.Sprintf("%s %s on %s: %s", e.app, resources[e], count(clusters[e], "cluster"), e.Effect))
+	}
+	if more := len(order) - maxWarnings; more > 0 {
+		texts = append(texts, fmt.Sprintf("%s; the status with output=detail has them", count(more, "more effect")))
+	}
+	return texts
+}
+
 // attempt adds where an attempt stands.
 func (d *decision) attempt(e *Example, a *Attempt) {
 	e.Step, e.Since, e.Attempt, e.Trying = a.Step, at(a.Since), a.Number, a.Trying

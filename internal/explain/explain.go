@@ -144,6 +144,9 @@ type Explanation struct {
 	MoreReasons int      `json:"moreReasons,omitempty"` // how many reasons were left out
 	// Warnings are what was asked for and nothing brings about, and what users should know of what is applied.
 	Warnings []string `json:"warnings,omitempty"`
+	// Effects are what intents of the group have made of resources before they were applied, and which, such as "sink
+	// Deployment/fw0-sink on 2 clusters: annotation k8s.v1.cni.cncf.io/networks by ovnaction intent vfw".
+	Effects []string `json:"effects,omitempty"`
 	// Unknown is what could not be found out.
 	Unknown []string `json:"unknown,omitempty"`
 	// May are the operations that can be asked for now, as their URLs have them.
@@ -242,7 +245,7 @@ func (d *decision) explanation() *Explanation {
 	last := s.History.Last()
 	e := &Explanation{
 		Resource: s.Key, Title: s.Noun.Title, State: s.History.State(), Since: last.Time.UTC(), Status: s.Status,
-		Reasons: []Reason{}, Warnings: append(slices.Clip(s.Warnings), d.warnings()...), Unknown: d.unknown, now: s.Now.UTC(),
+		Reasons: []Reason{}, Warnings: append(slices.Clip(s.Warnings), d.warnings()...), Effects: d.effects(), Unknown: d.unknown, now: s.Now.UTC(),
 	}
 	if s.Instance != nil {
 		e.ContextID = s.Instance.ContextID

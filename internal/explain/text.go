@@ -23,7 +23,7 @@ func (e *Explanation) WriteText(w io.Writer) error {
 	if o := e.Operation; o != nil {
 		t.operation(o)
 	}
-	if len(e.Reasons)+len(e.Warnings)+len(e.Unknown)+len(e.May) > 0 {
+	if len(e.Reasons)+len(e.Warnings)+len(e.Effects)+len(e.Unknown)+len(e.May) > 0 {
 		t.line("")
 	}
 	for i := range e.Reasons {
@@ -41,6 +41,12 @@ func (e *Explanation) WriteText(w io.Writer) error {
 	}
 	if more := len(e.Warnings) - maxReasons; more > 0 {
 		t.line("and %s; the status has all of them", count(more, "more warning"))
+	}
+	for _, effect := range e.Effects[:min(len(e.Effects), maxReasons)] {
+		t.line("varied: %s", clip(effect))
+	}
+	if more := len(e.Effects) - maxReasons; more > 0 {
+		t.line("and %s; the status with output=detail has all of them", count(more, "more effect"))
 	}
 	if e.Cluster != nil {
 		t.deployments(e.Cluster)
