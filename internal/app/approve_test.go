@@ -75,7 +75,7 @@ func described() *description {
 }
 
 // store puts all of it into a store; what is nil is not there.
-func (d *description) store(t *testing.T, s *store.Store) {
+func (d *description) store(t testing.TB, s *store.Store) {
 	t.Helper()
 	var err error
 	if d.web != nil {
@@ -104,7 +104,7 @@ func (d *description) store(t *testing.T, s *store.Store) {
 func create[T any, P interface {
 	*T
 	domain.Object
-}](t *testing.T, s *store.Store, o P) {
+}](t testing.TB, s *store.Store, o P) {
 	t.Helper()
 	if o != nil {
 		require.NoError(t, s.Create(t.Context(), o))
@@ -310,7 +310,7 @@ func notYet(warnings []string) (reason string, found bool) {
 }
 
 // with is p with a database of its own.
-func with(t *testing.T, p *Parts) *Parts {
+func with(t testing.TB, p *Parts) *Parts {
 	t.Helper()
 	own, c := *p, configured(t)
 	own.store = storetest.Open(t, store.Config{URI: c.MongoURI, Database: c.Database})

@@ -18,7 +18,7 @@ import (
 	"github.com/drover-io/drover/internal/service"
 )
 
-func packed(t *testing.T, files map[string]string) []byte {
+func packed(t testing.TB, files map[string]string) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
