@@ -23,3 +23,6 @@ func SetLookAtNews(t *testing.T, d time.Duration) {
 	t.Cleanup(func() { lookAtNews = before })
 	lookAtNews = d
 }
+
+// SameShard says whether clusters are watched together.
+func SameShard(a, b domain.ClusterName) bool { return shardOf(a) == shardOf(b) }

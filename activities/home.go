@@ -1,20 +1,26 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/activity"
 
+	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/match"
+	"github.com/drover-io/drover/internal/plan"
 )
 
-// Homes keeps the namespaces that tenants have in clusters.
+// Homes keeps what tenants have in clusters beside the objects of matches.
 type Homes interface {
 	PutHome(ctx context.Context, h domain.Home) error
 	// Homes are those of tenants with a name; all when it is "".
@@ -23,29 +29,167 @@ type Homes interface {
 	DeleteHome(ctx context.Context, h domain.Home) error
 }
 
-// moveIn has the cluster watched, and notes that the tenant is to have its namespace, before anything is made there. The record
-// comes last: where it is, both are done.
-func (s *settling) moveIn(ctx context.Context) error {
-	h := domain.HomeOf(s.tenant)
-	if found, err := s.homeOf(ctx, h.ContextID, h.Cluster); err != nil || found != nil {
+// homes are what the matches that are to be created need beside them.
+func (s *settling) homes(work []one) []domain.Home {
+	homes := []domain.Home{domain.HomeOf(s.tenant)}
+	add := func(h domain.Home) {
+		if !slices.ContainsFunc(homes, func(o domain.Home) bool { return o.ID() == h.ID() }) {
+			homes = append(homes, h)
+		}
+	}
+	reported := s.Work.reporting.asked(s.tenant.ClusterName())
+	for i := range work {
+		if work[i].step != match.Create {
+			continue
+		}
+		namespace := work[i].resource.ID.Namespace
+		if namespace == domain.OperatorNamespace {
+			add(domain.OperatorHome(s.tenant))
+		}
+		if reported {
+			add(domain.ReportHome(s.tenant, work[i].Rule, namespace))
+		}
+	}
+	return homes
+}
+
+// moveIn has the cluster watched, and notes what the tenant is to have there beside the objects of its matches, before anything
+// is made. The record comes last: where it is, both are done.
+func (s *settling) moveIn(ctx context.Context, work []one) error {
+	if !slices.ContainsFunc(work, func(o one) bool { return o.step == match.Create }) {
+		return nil
+	}
+	if _, err := s.Work.clusters.Get(ctx, s.tenant.ClusterName()); err != nil { // how it reports is known then
+		s.gone(ctx, s.tenant.ClusterName(), err)
+		return nil
+	}
+	have, err := s.known(ctx, work)
+	if err != nil {
 		return err
 	}
-	if err := lease.Check(ctx); err != nil {
-		return err
-	}
-	if s.Shards != nil {
-		err := s.Shards.Watch(ctx, shardOf(h.Cluster), Watching{
-			ContextID: h.ContextID, Clusters: []domain.ClusterName{h.Cluster}, Began: s.Now(),
-		})
-		if err != nil {
+	for _, h := range s.homes(work) {
+		if _, there := have[h.ID()]; there {
+			continue
+		}
+		if err := lease.Check(ctx); err != nil {
+			return err
+		}
+		if h.Began = s.Now(); !h.Shared() && s.Shards != nil {
+			if err := s.Shards.Watch(ctx, shardOf(h.Cluster), watchingOf(&h)); err != nil {
+				return err
+			}
+		}
+		if err := s.Store.PutHome(ctx, h); err != nil {
 			return err
 		}
 	}
-	return s.Store.PutHome(ctx, h)
+	return nil
 }
 
-// left are the homes of the tenants with a name that are nobody's any more; of all names when it is "".
-func (m *Match) left(ctx context.Context, name string) ([]domain.Home, error) {
+func watchingOf(h *domain.Home) Watching {
+	return Watching{ContextID: h.ContextID, Clusters: []domain.ClusterName{h.Cluster}, Began: h.Began}
+}
+
+// known are the homes that matches of the tenant may need, and those of earlier tenants of its name, by id.
+func (s *settling) known(ctx context.Context, work []one) (map[string]domain.Home, error) {
+	all, err := s.Store.Homes(ctx, s.tenant.Name)
+	if err == nil && slices.ContainsFunc(work, func(o one) bool { return domain.RuleNoun(o.Rule) == domain.OperatorRules }) {
+		var operators []domain.Home
+		operators, err = s.Store.HomesOf(ctx, domain.OperatorContext)
+		all = append(all, operators...)
+	}
+	found := map[string]domain.Home{}
+	for _, h := range all {
+		found[h.ID()] = h
+	}
+	return found, err
+}
+
+// settleIn looks once more, now that records say what is to be created: what somebody is about to remove is not used. It returns
+// what is not to be created now with the reason, and makes the reports on the rest.
+func (s *settling) settleIn(ctx context.Context, work []one) (held map[int]string, err error) {
+	held = map[int]string{}
+	if !slices.ContainsFunc(work, func(o one) bool { return o.step == match.Create }) {
+		return held, nil
+	}
+	have, err := s.known(ctx, work)
+	if err != nil {
+		return nil, err
+	}
+	for i := range work {
+		if work[i].step != match.Create {
+			continue
+		}
+		needs := s.homes(work[i : i+1])
+		for _, h := range needs {
+			if is, there := have[h.ID()]; !there || is.Leaving {
+				held[i] = fmt.Sprintf("what was in namespace %s is being removed", h.Namespace)
+			}
+		}
+		for _, h := range have {
+			if h.Namespace == work[i].resource.ID.Namespace && h.Cluster == s.tenant.ClusterName() && !h.Shared() && h.ContextID != s.tenant.ContextID {
+				held[i] = fmt.Sprintf("namespace %s of an earlier tenant of the name is being removed", h.Namespace)
+			}
+		}
+		if held[i] != "" {
+			continue
+		}
+		for _, h := range needs {
+			s.report(ctx, &h)
+		}
+	}
+	return held, nil
+}
+
+// report makes the report that an agent is to fill, once as far as this process knows. What the cluster refuses of it is no
+// failure of matches.
+func (s *settling) report(ctx context.Context, h *domain.Home) {
+	if h.App == "" || s.away.Load() {
+		return
+	}
+	r := s.Work.reporting
+	cluster, err := s.Work.clusters.Get(ctx, h.Cluster)
+	if key := (matchReport{cluster, h.ID()}); err == nil && !r.matches.Contains(key) {
+		if err = s.makeReport(ctx, cluster, h); err == nil {
+			r.matches.Add(key, struct{}{})
+		}
+	}
+	switch kind := fail.KindOf(err); {
+	case err == nil || ctx.Err() != nil:
+	case kind.Retryable() && kind != fail.Timeout && !kube.IsAnswer(err):
+		s.gone(ctx, h.Cluster, err)
+	default:
+		activity.GetLogger(ctx).Warn("report on matches", "tenant", h.Tenant, "app", h.App, "cluster", h.Cluster, "error", err)
+	}
+}
+
+func (s *settling) makeReport(ctx context.Context, cluster *kube.Cluster, h *domain.Home) error {
+	r, resource := s.Work.reporting, bundle.New(h.App, h.ContextID, h.Namespace)
+	if r.reports.Report(h.Cluster) == domain.ReportInstall {
+		if refusal, outcome := r.install(ctx, cluster); refusal != "" || outcome.Retry != nil {
+			return cmp.Or(outcome.Retry, error(fail.New(fail.Forbidden, "the agent could not be installed: %s", refusal)))
+		}
+	}
+	if !r.installed.Contains(cluster) {
+		if served, err := r.serves(ctx, cluster, resource.ResourceID); err != nil || !served {
+			return err
+		}
+	}
+	_, err := cluster.Create(ctx, resource.ResourceID, resource.Manifest)
+	if errors.Is(err, kube.ErrNoNamespace) {
+		if err = s.makeNamespace(ctx, cluster, h.Namespace); err == nil {
+			_, err = cluster.Create(ctx, resource.ResourceID, resource.Manifest)
+		}
+	}
+	if fail.Is(err, fail.Conflict) {
+		return nil
+	}
+	return err
+}
+
+// left are the homes of the tenants with a name, of all when it is "", that nobody needs any more, or that somebody was about to
+// remove. Matches are those of the tenant; without them it is not known which reports are needed.
+func (m *Match) left(ctx context.Context, name string, matches []domain.Match) ([]domain.Home, error) {
 	all, err := m.Store.Homes(ctx, name)
 	if err != nil {
 		return nil, err
@@ -55,30 +199,87 @@ func (m *Match) left(ctx context.Context, name string) ([]domain.Home, error) {
 	for _, h := range all {
 		t, known := tenants[h.Tenant]
 		if !known {
-			o, err := m.Store.Get(ctx, domain.Tenants, domain.TenantKey(h.Tenant))
-			if err != nil && !fail.Is(err, fail.NotFound) {
+			if t, err = m.tenant(ctx, h.Tenant); err != nil {
 				return nil, err
-			}
-			if err == nil {
-				t = o.(*domain.Tenant)
 			}
 			tenants[h.Tenant] = t
 		}
-		if h.Left(t) {
+		is := h.Leaving
+		switch {
+		case is:
+		case h.Operators():
+			if is, err = m.vacated(ctx, &h); err != nil {
+				return nil, err
+			}
+		case h.Left(t):
+			is = true
+		case h.App != "":
+			is = name != "" && !slices.ContainsFunc(matches, func(o domain.Match) bool { return h.Needs(&o) })
+		}
+		if is {
 			left = append(left, h)
 		}
 	}
 	return left, nil
 }
 
-// LeaveHomes removes the namespaces of tenants with the name that are gone, or are in another cluster now. It fails, to be tried
-// again, until all are gone.
+// tenant is the one that has the name now, nil when none has.
+func (m *Match) tenant(ctx context.Context, name string) (*domain.Tenant, error) {
+	o, err := m.Store.Get(ctx, domain.Tenants, domain.TenantKey(name))
+	if fail.Is(err, fail.NotFound) {
+		return nil, nil //nolint:nilnil // see above
+	}
+	if err != nil {
+		return nil, err
+	}
+	return o.(*domain.Tenant), nil
+}
+
+// vacated says whether nothing of the operator's rules is in the namespace that they have in a cluster, and nothing is to be.
+func (m *Match) vacated(ctx context.Context, h *domain.Home) (bool, error) {
+	rules, err := m.Store.List(ctx, domain.OperatorRules, "")
+	if err != nil || len(rules) > 0 {
+		return false, err
+	}
+	tenants, err := m.Store.List(ctx, domain.Tenants, "")
+	if err != nil {
+		return false, err
+	}
+	for _, t := range tenants {
+		matches, err := m.Store.Matches(ctx, t.LocalName())
+		if err != nil || slices.ContainsFunc(matches, func(o domain.Match) bool { return h.Needs(&o) }) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// needed says whether somebody needs a shared home after all.
+func (m *Match) needed(ctx context.Context, h *domain.Home) (bool, error) {
+	if h.Operators() {
+		vacated, err := m.vacated(ctx, h)
+		return !vacated, err
+	}
+	t, err := m.tenant(ctx, h.Tenant)
+	if err != nil || h.Left(t) {
+		return false, err
+	}
+	matches, err := m.Store.Matches(ctx, h.Tenant)
+	return slices.ContainsFunc(matches, func(o domain.Match) bool { return h.Needs(&o) }), err
+}
+
+// LeaveHomes removes the namespaces of tenants with the name that are gone, or are in another cluster now, and what else nobody
+// needs any more. It fails, to be tried again, until all are gone.
 func (m *Match) LeaveHomes(ctx context.Context, in TenantInput) error {
 	stop := beat(ctx)
 	defer stop()
 	ctx, cancel := whileHeld(ctx)
 	defer cancel(nil)
-	left, err := m.left(ctx, in.Tenant)
+	matches, err := m.Store.Matches(ctx, in.Tenant)
+	if err != nil {
+		return err
+	}
+	left, err := m.left(ctx, in.Tenant, matches)
 	if err != nil {
 		return err
 	}
@@ -89,12 +290,14 @@ func (m *Match) LeaveHomes(ctx context.Context, in TenantInput) error {
 	return errors.Join(errs...)
 }
 
-// leave removes one namespace, unless somebody else has one of the name by now.
+// leave removes one home, unless somebody else has one of the name by now.
 func (m *Match) leave(ctx context.Context, h domain.Home) error {
-	if m.Shards != nil {
-		if err := m.Shards.Unwatch(ctx, shardOf(h.Cluster), h.ContextID); err != nil {
+	if h.Shared() {
+		if needed, err := m.announce(ctx, &h); err != nil || needed {
 			return err
 		}
+	} else if err := m.unwatch(ctx, &h); err != nil {
+		return err
 	}
 	cluster, err := m.Work.clusters.Get(ctx, h.Cluster)
 	switch {
@@ -103,7 +306,7 @@ func (m *Match) leave(ctx context.Context, h domain.Home) error {
 	case err != nil:
 		return err
 	}
-	waits, err := cluster.RemoveNamespace(ctx, h.Namespace, match.LabelTenant, h.ContextID)
+	waits, err := m.raze(ctx, cluster, &h)
 	switch {
 	case err != nil:
 		return err
@@ -114,6 +317,85 @@ func (m *Match) leave(ctx context.Context, h domain.Home) error {
 	default:
 		return m.Store.DeleteHome(ctx, h)
 	}
+}
+
+// announce says that a shared home is about to be removed, and then looks whether somebody needs it: then it is not.
+func (m *Match) announce(ctx context.Context, h *domain.Home) (needed bool, err error) {
+	put := func(leaving bool) error {
+		if h.Leaving == leaving {
+			return nil
+		}
+		if err := lease.Check(ctx); err != nil {
+			return err
+		}
+		h.Leaving = leaving
+		return m.Store.PutHome(ctx, *h)
+	}
+	if err := put(true); err != nil {
+		return false, err
+	}
+	if needed, err = m.needed(ctx, h); err != nil || !needed {
+		return false, err
+	}
+	return true, put(false)
+}
+
+// raze removes what is in the cluster. waits says of what is still there what it waits for.
+func (m *Match) raze(ctx context.Context, cluster *kube.Cluster, h *domain.Home) (waits string, err error) {
+	if h.App == "" {
+		return cluster.RemoveNamespace(ctx, h.Namespace, match.LabelTenant, h.ContextID)
+	}
+	m.Work.reporting.matches.Remove(matchReport{cluster, h.ID()})
+	return cluster.Remove(ctx, bundle.New(h.App, h.ContextID, h.Namespace).ResourceID, plan.DeploymentID(h.ContextID, h.App))
+}
+
+// unwatch has the cluster watched for the tenant no longer, and those of the same shard in which the tenant is now as before.
+func (m *Match) unwatch(ctx context.Context, h *domain.Home) error {
+	if m.Shards == nil {
+		return nil
+	}
+	of, err := m.Store.HomesOf(ctx, h.ContextID)
+	if err != nil {
+		return err
+	}
+	stays := Watching{ContextID: h.ContextID, Only: true, Began: h.Began}
+	for _, o := range of {
+		if o.Cluster != h.Cluster && !o.Shared() && shardOf(o.Cluster) == shardOf(h.Cluster) {
+			stays.Clusters = append(stays.Clusters, o.Cluster)
+		}
+	}
+	return m.Shards.Watch(ctx, shardOf(h.Cluster), stays)
+}
+
+// Watched are the homes for which clusters are to be watched.
+func (m *Match) Watched(ctx context.Context) ([]domain.Home, error) {
+	all, err := m.Store.Homes(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	left, err := m.left(ctx, "", nil)
+	return slices.DeleteFunc(all, func(h domain.Home) bool {
+		return h.Shared() || slices.ContainsFunc(left, func(o domain.Home) bool { return o.ID() == h.ID() })
+	}), err
+}
+
+// watchAgain starts the watches of clusters in which tenants have a namespace and that nobody watches: somebody has ended them by
+// hand.
+func (m *Match) watchAgain(ctx context.Context) error {
+	if m.Shards == nil {
+		return nil
+	}
+	homes, err := m.Watched(ctx)
+	if err != nil || len(homes) == 0 {
+		return err
+	}
+	watches, err := m.Store.Watches(ctx, nil)
+	for _, h := range homes {
+		if err == nil && m.Now().Sub(watches[h.Cluster].Pulse) > domain.PulseLife {
+			err = m.Shards.Watch(ctx, shardOf(h.Cluster), watchingOf(&h))
+		}
+	}
+	return err
 }
 
 // Reported takes what a cluster says of what matches have made there: what is gone is due again, and what has no record is to go.
@@ -149,7 +431,7 @@ func (m *Match) Reported(ctx context.Context, o *domain.Observation) (ours bool,
 func (m *Match) homeOf(ctx context.Context, contextID string, c domain.ClusterName) (*domain.Home, error) {
 	found, err := m.Store.HomesOf(ctx, contextID)
 	for _, h := range found {
-		if h.Cluster == c {
+		if h.Cluster == c && !h.Shared() {
 			return &h, err
 		}
 	}

@@ -35,6 +35,8 @@ type MatchStore interface {
 	PutBehind(ctx context.Context, tenant string) error
 	BehindToken(ctx context.Context, tenant string) (string, error)
 	EndBehind(ctx context.Context, tenant, token string) error
+	// Watches is what is known of the watches of clusters; nil clusters are all.
+	Watches(ctx context.Context, clusters []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error)
 	Homes
 }
 
@@ -103,7 +105,7 @@ func (m *Match) DueMatches(ctx context.Context, in DueInput) (*DueMatches, error
 	if err != nil {
 		return nil, err
 	}
-	left, err := m.left(ctx, in.Tenant)
+	left, err := m.left(ctx, in.Tenant, all)
 	if err != nil {
 		return nil, err
 	}
@@ -152,8 +154,11 @@ func (m *Match) SettleBehind(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	left, err := m.left(ctx, "") // a tenant's namespace goes after its document
+	left, err := m.left(ctx, "", nil) // a tenant's namespace goes after its document
 	if err != nil {
+		return 0, err
+	}
+	if err := m.watchAgain(ctx); err != nil {
 		return 0, err
 	}
 	for _, h := range left {
@@ -285,10 +290,8 @@ func (s *settling) round(ctx context.Context, tenant string, due []domain.Match)
 		return err
 	}
 	work, write, remove := s.decide(due)
-	if slices.ContainsFunc(work, func(o one) bool { return o.step == match.Create }) {
-		if err := s.moveIn(ctx); err != nil {
-			return err
-		}
+	if err := s.moveIn(ctx, work); err != nil || s.away.Load() {
+		return err
 	}
 	if err := s.write(ctx, write, remove); err != nil {
 		return err
@@ -300,16 +303,24 @@ func (s *settling) round(ctx context.Context, tenant string, due []domain.Match)
 			}
 		}
 	}
+	held, err := s.settleIn(ctx, work)
+	if err != nil || s.away.Load() {
+		return err
+	}
 	ends := make([]*domain.Match, len(work))
+	for i, why := range held {
+		end := match.Unsent(work[i].Match, work[i].before, why, s.Now())
+		ends[i], work[i].step = &end, match.Rest
+	}
 	if len(work) > 0 { // one finds out whether the cluster answers
-		ends[0] = s.act(ctx, &work[0])
+		ends[0] = s.act(ctx, &work[0], ends[0])
 	}
 	var g errgroup.Group
 	g.SetLimit(settlesAtOnce)
 	for i := 1; i < len(work); i++ {
 		g.Go(func() error {
 			if ctx.Err() == nil && !s.away.Load() {
-				ends[i] = s.act(ctx, &work[i])
+				ends[i] = s.act(ctx, &work[i], ends[i])
 			}
 			return nil
 		})
@@ -323,11 +334,14 @@ func (s *settling) round(ctx context.Context, tenant string, due []domain.Match)
 
 // load reads what the matches depend on, after they were read: of what has changed before they were marked nothing is missed.
 func (s *settling) load(ctx context.Context, tenant string, due []domain.Match) error {
-	o, err := s.Store.Get(ctx, domain.Tenants, domain.TenantKey(tenant))
-	if err != nil {
+	var err error
+	if s.tenant, err = s.Match.tenant(ctx, tenant); err != nil {
 		return err
 	}
-	s.tenant = o.(*domain.Tenant)
+	if s.tenant == nil {
+		s.tenant, err = s.former(ctx, tenant)
+		return err
+	}
 	hosts, err := s.Store.List(ctx, domain.Hosts, domain.TenantKey(tenant))
 	if err != nil {
 		return err
@@ -358,6 +372,18 @@ func (s *settling) load(ctx context.Context, tenant string, due []domain.Match) 
 		s.workloads[w.ID] = w
 	}
 	return err
+}
+
+// former is a tenant that is gone although it has matches: nobody has rules or workloads any more by which something is wanted.
+func (s *settling) former(ctx context.Context, tenant string) (*domain.Tenant, error) {
+	t := &domain.Tenant{Metadata: domain.Metadata{Name: tenant}}
+	homes, err := s.Store.Homes(ctx, tenant)
+	for _, h := range homes {
+		if !h.Operators() {
+			t.ContextID, t.Spec.Cluster = h.ContextID, h.Cluster.String()
+		}
+	}
+	return t, err
 }
 
 // decide says what is to be done, and what is to be written before that.
@@ -449,11 +475,15 @@ func (s *settling) end(ctx context.Context, ends []*domain.Match) error {
 	return errOvertaken
 }
 
-// act does the step, and returns the record as it is to be then; nil when nobody knows what came of it.
-func (s *settling) act(ctx context.Context, o *one) *domain.Match {
+// act does the step, and returns the record as it is to be then; nil when nobody knows what came of it. One that is not to be done
+// has ended as it is.
+func (s *settling) act(ctx context.Context, o *one, ended *domain.Match) *domain.Match {
+	if ended != nil {
+		return ended
+	}
 	cluster, err := s.Work.clusters.Get(ctx, o.Made.Cluster)
 	if err != nil { // that is no word on the object
-		s.gone(ctx, o, err)
+		s.gone(ctx, o.Made.Cluster, err)
 		return nil
 	}
 	var end domain.Match
@@ -488,7 +518,7 @@ func (s *settling) failed(ctx context.Context, o *one, err error) *domain.Match 
 			end = match.Later(end, why, s.Now())
 			break
 		}
-		s.gone(ctx, o, err)
+		s.gone(ctx, o.Made.Cluster, err)
 		if o.step != match.Create {
 			return nil
 		}
@@ -509,8 +539,8 @@ func (s *settling) answers(ctx context.Context, o *one) bool {
 }
 
 // gone notes that the cluster cannot be asked.
-func (s *settling) gone(ctx context.Context, o *one, err error) {
-	s.Work.outages.gone(activity.GetLogger(ctx), "matches", o.Made.Cluster, err)
+func (s *settling) gone(ctx context.Context, cluster domain.ClusterName, err error) {
+	s.Work.outages.gone(activity.GetLogger(ctx), "matches", cluster, err)
 	s.away.Store(true)
 }
 

@@ -52,6 +52,12 @@ var (
 
 func newMatches(t *testing.T) *matches {
 	t.Helper()
+	return newMatchesThatReport(t, nil)
+}
+
+// newMatchesThatReport is newMatches where clusters report in some way.
+func newMatchesThatReport(t *testing.T, reports activities.Reports) *matches {
+	t.Helper()
 	s := storetest.Open(t, store.Config{})
 	m := &matches{T: t, store: s, now: time.Now(), workloads: map[string]*domain.Workload{}, context: t.Context(), kubeconfig: kubetest.Kubeconfig(t)}
 	m.client = kubetest.Dynamic(t, m.kubeconfig)
@@ -62,7 +68,7 @@ func newMatches(t *testing.T) *matches {
 	require.NoError(t, err)
 	t.Cleanup(clusters.Close)
 	m.match = &activities.Match{
-		Work: activities.NewKube(clusters, nil, nil, nil, nil), Store: s, Now: func() time.Time { return m.now },
+		Work: activities.NewKube(clusters, nil, nil, reports, nil), Store: s, Now: func() time.Time { return m.now },
 	}
 	m.tenant = &domain.Tenant{
 		Metadata: domain.Metadata{Name: kubetest.Name("t")}, ContextID: "2621114006130701074",

@@ -35,6 +35,9 @@ const agentDeployment = "drover-monitor"
 // knownClients bounds of how many clusters it is known what they have.
 const knownClients = 2000
 
+// knownReports bounds of how many rules in clusters it is known that their matches are reported on.
+const knownReports = 20_000
+
 // reporting makes clusters with an agent report: beside the resources of a leaf it puts a ResourceBundleState for
 // the agent to fill, and takes it away in the end. What a cluster refuses is no failure of the leaf; the leaf's
 // Report says it. A cluster that does not let the work through is one that is tried again, as with the resources.
@@ -44,12 +47,25 @@ type reporting struct {
 	// By client: a cluster that is registered anew is another one.
 	installed *lru.Cache[*kube.Cluster, struct{}]
 	lacking   *lru.Cache[*kube.Cluster, time.Time] // when it was without the CRD
+	matches   *lru.Cache[matchReport, struct{}]    // the reports on matches that were made
+}
+
+// matchReport is a report on the matches of a rule, by the id of its domain.Home.
+type matchReport struct {
+	cluster *kube.Cluster
+	home    string
+}
+
+// asked says whether the cluster reports by ResourceBundleStates, or may.
+func (r *reporting) asked(c domain.ClusterName) bool {
+	return r.reports != nil && r.reports.Report(c).ByAgent()
 }
 
 func newReporting(reports Reports, agent []plan.Resource) *reporting {
 	return &reporting{
 		reports: reports, agent: agent,
 		installed: lru.New[*kube.Cluster, struct{}](knownClients), lacking: lru.New[*kube.Cluster, time.Time](knownClients),
+		matches: lru.New[matchReport, struct{}](knownReports),
 	}
 }
 
@@ -89,20 +105,24 @@ func (a *attempt) holds() bool {
 
 // install applies what makes the agent, once to a cluster as far as this process knows.
 func (a *attempt) install(ctx context.Context, cluster *kube.Cluster) kube.Outcome {
-	r := a.kube.reporting
-	if r.installed.Contains(cluster) {
-		return kube.Outcome{}
-	}
-	refusal, outcome := beside(ctx, cluster.Apply, kube.Job{
-		Resources: r.agent, Marks: domain.NewMarks(len(r.agent), domain.MarkPending), DeploymentID: agentDeployment,
-	})
-	switch {
-	case refusal != "":
+	refusal, outcome := a.kube.reporting.install(ctx, cluster)
+	if refusal != "" {
 		a.say("the agent could not be installed: " + refusal)
-	case outcome.Retry == nil:
-		r.installed.Add(cluster, struct{}{})
 	}
 	return outcome
+}
+
+func (r *reporting) install(ctx context.Context, cluster *kube.Cluster) (refusal string, outcome kube.Outcome) {
+	if r.installed.Contains(cluster) {
+		return "", kube.Outcome{}
+	}
+	refusal, outcome = beside(ctx, cluster.Apply, kube.Job{
+		Resources: r.agent, Marks: domain.NewMarks(len(r.agent), domain.MarkPending), DeploymentID: agentDeployment,
+	})
+	if refusal == "" && outcome.Retry == nil {
+		r.installed.Add(cluster, struct{}{})
+	}
+	return refusal, outcome
 }
 
 // applyState applies the ResourceBundleState. The error is that the cluster is to be tried again.

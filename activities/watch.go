@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"hash/fnv"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -123,6 +124,8 @@ type Watch struct {
 
 // Reported hears what clusters say of what matches have made.
 type Reported interface {
+	// Watched are the homes of tenants for which clusters are to be watched.
+	Watched(ctx context.Context) ([]domain.Home, error)
 	// Reported says whether the context is a tenant's. What is gone is due again then.
 	Reported(ctx context.Context, o *domain.Observation) (ours bool, err error)
 }
@@ -235,6 +238,9 @@ func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
 			}
 			continue
 		}
+		if ask.Generation == 0 && !set.Over {
+			s.claim(ctx, in.Shard, set)
+		}
 		if !set.Over || len(set.Clusters) == 0 {
 			if err := s.adjust(ctx, set); err != nil {
 				return err
@@ -244,6 +250,24 @@ func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
 			return nil
 		}
 		ask.Generation = set.Generation
+	}
+}
+
+// claim tells the shard's workflow of what it should know of tenants and does not: somebody may have ended the one before by hand,
+// and whoever started this one has said what it needs itself.
+func (s *shard) claim(ctx context.Context, n int, set *WatchSet) {
+	if s.Matches == nil {
+		return
+	}
+	homes, err := s.Matches.Watched(ctx)
+	for _, h := range homes {
+		known := slices.Contains(set.Clusters, h.Cluster) && slices.Contains(set.Contexts, h.ContextID)
+		if err == nil && shardOf(h.Cluster) == n && !known {
+			err = s.Shards.Watch(ctx, n, watchingOf(&h))
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("look what tenants have in clusters", "shard", n, "error", err)
 	}
 }
 

@@ -47,6 +47,7 @@ type sky struct {
 	overlap   bool            // there were two of a cluster at a time
 	linger    <-chan struct{} // watchers end when it is closed; nil for at once
 	changed   *sync.Cond
+	tenants   tenants
 }
 
 func newSky(t *testing.T) *sky {
@@ -189,7 +190,11 @@ func (s *sky) EndPulse(_ context.Context, watcher string) error {
 }
 
 func (s *sky) activity() *activities.Watch {
-	return &activities.Watch{Clusters: s, Reports: s, Store: s, Shards: s, Sweeps: s, Observe: s.Observe, Now: time.Now}
+	w := &activities.Watch{Clusters: s, Reports: s, Store: s, Shards: s, Sweeps: s, Observe: s.Observe, Now: time.Now}
+	if s.tenants != nil {
+		w.Matches = s.tenants
+	}
+	return w
 }
 
 func (s *sky) environment(o worker.Options) *testsuite.TestActivityEnvironment {
@@ -298,6 +303,30 @@ func TestWatchShardOfReplacedRegistrations(t *testing.T) {
 }
 
 // TestWatchShardTakenOver leaves to the other attempt what it has said.
+// tenants have something in clusters.
+type tenants []domain.Home
+
+func (t tenants) Watched(context.Context) ([]domain.Home, error) { return t, nil }
+
+func (t tenants) Reported(context.Context, *domain.Observation) (bool, error) { return false, nil }
+
+// TestWatchShardThatWasStartedAnew: somebody has ended the workflow by hand, and the one that runs knows nothing of tenants.
+func TestWatchShardThatWasStartedAnew(t *testing.T) {
+	s := newSky(t)
+	home := func(contextID, cluster string) domain.Home {
+		return domain.Home{ContextID: contextID, Cluster: domain.ClusterName{Provider: "p", Name: cluster}}
+	}
+	const known, unknown = "c15", "c59" // of shard 3
+	require.True(t, activities.SameShard(far(known)[0], far(unknown)[0]))
+	require.False(t, activities.SameShard(far(known)[0], far("a")[0]))
+	s.tenants = tenants{home("1", known), home("2", unknown), home("3", known), home("4", "a")}
+	ended := s.run(worker.Options{})
+	s.sets <- &activities.WatchSet{Generation: 1, Clusters: far(known), Contexts: []string{"1"}}
+	s.until(func() bool { return slices.Equal(s.signals[3], far(unknown, known)) })
+	s.sets <- &activities.WatchSet{Generation: 2, Over: true}
+	require.NoError(t, <-ended)
+}
+
 func TestWatchShardTakenOver(t *testing.T) {
 	s := newSky(t)
 	ended := s.run(worker.Options{})

@@ -102,7 +102,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 // settleBehind starts what settles matches for tenants that are behind: a process may have died between marking one due and
 // starting that. What fails is made up for by the schedule.
 func (p *Parts) settleBehind(ctx context.Context) {
-	matches := activities.Match{Store: p.store, Settler: p.engine}
+	matches := activities.Match{Store: p.store, Settler: p.engine, Shards: p.engine, Now: time.Now}
 	if _, err := matches.SettleBehind(ctx); err != nil && ctx.Err() == nil {
 		p.log.Warn("start what is behind with matches", "error", err)
 	}

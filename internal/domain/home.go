@@ -1,23 +1,70 @@
 package domain
 
-// Home is the namespace that a tenant has in an infrastructure cluster. The record is written before the namespace is made, and
-// removed when the cluster has confirmed that it is gone: after the tenant is deleted, or has gone to another cluster.
+import "time"
+
+// Home is what a tenant has in an infrastructure cluster beside the objects of its matches: its namespace; the report on the
+// matches of one of its rules, where an agent reports; or the namespace of the operator's rules, which all tenants share and the
+// first one that needed it has. The record is written before that is made, and removed when the cluster has confirmed that it is
+// gone.
 type Home struct {
 	Tenant    string      `bson:"tenant"`    // its name
-	ContextID string      `bson:"contextID"` // the tenant's: another tenant may have the name later
+	ContextID string      `bson:"contextID"` // the tenant's: another tenant may have the name later; OperatorContext of the operator's namespace
 	Cluster   ClusterName `bson:"cluster"`
 	Namespace string      `bson:"namespace"`
+	App       string      `bson:"app,omitempty"` // of a report, RuleApp of the rule; "" of a namespace
+	// Began is when the cluster was watched for it.
+	Began time.Time `bson:"began,omitempty"`
+	// Leaving says that it is being removed, if nobody needs it: who needs it looks after he has said so, and whoever removes it
+	// looks who needs it after he has said that. Of two that cross, one sees the other.
+	Leaving bool `bson:"leaving,omitempty"`
 }
 
-// ID is the record's _id.
-func (h *Home) ID() string { return h.ContextID + "/" + h.Cluster.String() }
+// OperatorContext is in place of a context id where something is the operator's. No tenant has it.
+const OperatorContext = "operator"
 
-// HomeOf is the tenant's.
+// ID is the record's _id.
+func (h *Home) ID() string {
+	id := h.ContextID + "/" + h.Cluster.String()
+	if h.App != "" {
+		id += "/" + h.App
+	}
+	return id
+}
+
+// Operators says whether it is the namespace of the operator's rules.
+func (h *Home) Operators() bool { return h.ContextID == OperatorContext }
+
+// Shared says whether it is there for matches that come and go, and not as long as its tenant.
+func (h *Home) Shared() bool { return h.Operators() || h.App != "" }
+
+// HomeOf is the tenant's own namespace.
 func HomeOf(t *Tenant) Home {
 	return Home{Tenant: t.Name, ContextID: t.ContextID, Cluster: t.ClusterName(), Namespace: t.Namespace()}
 }
 
-// Left says whether the home is nobody's any more; t is the tenant that has the name now, nil for none.
+// OperatorHome is the namespace of the operator's rules in the cluster of a tenant.
+func OperatorHome(t *Tenant) Home {
+	return Home{Tenant: t.Name, ContextID: OperatorContext, Cluster: t.ClusterName(), Namespace: OperatorNamespace}
+}
+
+// ReportHome is the report on the matches of one rule of a tenant, which are in a namespace.
+func ReportHome(t *Tenant, rule Key, namespace string) Home {
+	return Home{Tenant: t.Name, ContextID: t.ContextID, Cluster: t.ClusterName(), Namespace: namespace, App: RuleApp(rule)}
+}
+
+// Left says whether the home of a tenant is nobody's any more; t is the tenant that has the name now, nil for none.
 func (h *Home) Left(t *Tenant) bool {
 	return t == nil || t.ContextID != h.ContextID || t.ClusterName() != h.Cluster
+}
+
+// Needs says whether a match needs a shared home.
+func (h *Home) Needs(m *Match) bool {
+	if h.App != "" && (h.Tenant != m.Tenant || h.App != RuleApp(m.Rule)) {
+		return false
+	}
+	if m.Made != nil && m.Made.Cluster == h.Cluster && m.Made.Namespace == h.Namespace {
+		return true
+	}
+	operators := RuleNoun(m.Rule) == OperatorRules
+	return m.IsWanted() && m.Wanted.Cluster == h.Cluster && operators == (h.Namespace == OperatorNamespace)
 }

@@ -152,15 +152,16 @@ func Due(records []domain.Match, now time.Time) (due []domain.Match, next time.T
 	return due, next
 }
 
-// LabelTenant is the label of a tenant's namespace: its context id.
+// LabelTenant is the label of a tenant's namespace: its context id. On the operator's it is domain.OperatorContext.
 const LabelTenant = "drover.io/tenant"
 
 // Namespace is the namespace in which a tenant's matches are. It carries no label of a deployment: nothing is to report on it.
 func Namespace(t *domain.Tenant, name string) *Resource {
-	metadata := map[string]any{"name": name}
-	if name == t.Namespace() {
-		metadata["labels"] = map[string]any{LabelTenant: t.ContextID}
+	owner := t.ContextID
+	if name == domain.OperatorNamespace {
+		owner = domain.OperatorContext
 	}
+	metadata := map[string]any{"name": name, "labels": map[string]any{LabelTenant: owner}}
 	return &Resource{
 		Cluster: t.ClusterName(), ID: plan.ResourceID{Version: "v1", Kind: "Namespace", Name: name},
 		Manifest: encode(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}),
@@ -200,6 +201,12 @@ func Taken(m domain.Match, now time.Time) domain.Match {
 func Refused(m domain.Match, why string) domain.Match {
 	m.Made, m.Mark, m.Reason, m.Due, m.Next = nil, domain.MarkRefused, why, time.Time{}, time.Time{}
 	return m
+}
+
+// Unsent is the record when what was to be sent was not, since what it needs is not there now; before is what was read.
+func Unsent(m, before domain.Match, why string, now time.Time) domain.Match {
+	m.Made, m.Mark = before.Made, before.Mark
+	return Waiting(m, why, now)
 }
 
 // Unclear is the record when the cluster has refused what is wanted, and what was made before may be there still.

@@ -1,0 +1,273 @@
+package activities_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/testsuite"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/deploy/crd"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/kubetest"
+	"github.com/drover-io/drover/internal/match"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/store"
+)
+
+var states = schema.GroupVersionResource{Group: "k8splugin.io", Version: "v1alpha1", Resource: "resourcebundlestates"}
+
+// leave removes what nobody needs, as often as that needs to be tried.
+func (m *matches) leave() {
+	m.Helper()
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	env.RegisterActivity(m.match)
+	require.Eventually(m, func() bool {
+		_, err := env.ExecuteActivity(m.match.LeaveHomes, activities.TenantInput{Tenant: m.tenant.Name})
+		return err == nil
+	}, kubetest.Deadline, kubetest.Tick)
+}
+
+// leaves says whether somebody is to do so.
+func (m *matches) leaves() bool {
+	m.Helper()
+	due, err := m.match.DueMatches(m.Context(), activities.DueInput{Tenant: m.tenant.Name, Limit: 1})
+	require.NoError(m, err)
+	return due.Leaves
+}
+
+func (m *matches) homes() (ids []string) {
+	m.Helper()
+	all, err := m.store.Homes(m.Context(), m.tenant.Name)
+	require.NoError(m, err)
+	for _, h := range all {
+		ids = append(ids, h.ID())
+	}
+	return ids
+}
+
+func (m *matches) namespace(name string) (*unstructured.Unstructured, bool) {
+	m.Helper()
+	o, err := m.client.Resource(allNamespaces).Get(m.Context(), name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, false
+	}
+	require.NoError(m, err)
+	return o, true
+}
+
+// byAgent is how all clusters report.
+type byAgent struct{}
+
+func (byAgent) Report(domain.ClusterName) domain.Report { return domain.ReportAgent }
+
+// TestMatchesAreReportedByAgents: each rule has a ResourceBundleState as long as it has matches.
+func TestMatchesAreReportedByAgents(t *testing.T) {
+	m := newMatchesThatReport(t, byAgent{})
+	m.run("w1", nil)
+	m.evaluate()
+	m.mustSettle()
+	m.agrees(1)
+	require.NotEmpty(t, m.homes(), "whether or not the cluster has the definition")
+
+	kubetest.Define(t, m.client, crd.ResourceBundleStates().Manifest)
+	t.Cleanup(func() { kubetest.Undefine(t, m.client, states) })
+	m = newMatchesThatReport(t, byAgent{})
+	reports := func() (labels []string) {
+		t.Helper()
+		list, err := m.client.Resource(states).Namespace(m.tenant.Namespace()).List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		for _, o := range list.Items {
+			labels = append(labels, o.GetLabels()[plan.DeploymentLabel])
+		}
+		return labels
+	}
+	for range 2 { // the second time it is made again
+		m.run("w1", nil)
+		m.run("w2", nil)
+		m.evaluate()
+		m.mustSettle()
+		require.Equal(t, []string{plan.DeploymentID(m.tenant.ContextID, "side")}, reports())
+		require.False(t, m.leaves())
+		m.end("w1")
+		m.evaluate()
+		m.mustSettle()
+		require.False(t, m.leaves(), "there is another match")
+		m.end("w2")
+		m.evaluate()
+		m.mustSettle()
+		require.True(t, m.leaves())
+		m.leave()
+		require.Empty(t, reports())
+		require.False(t, m.leaves())
+	}
+}
+
+// operators makes the tenant's rule the operator's.
+func (m *matches) operators() {
+	m.Helper()
+	rule := &domain.OperatorRule{WorkloadRule: *m.rule}
+	rule.Parent = ""
+	require.NoError(m, m.store.Create(m.Context(), rule))
+	m.rule = domain.RuleOf(rule)
+}
+
+// TestTheOperatorsNamespaceGoesWithItsLastMatch, if it was made for that, and is not removed under somebody who needs it again.
+func TestTheOperatorsNamespaceGoesWithItsLastMatch(t *testing.T) {
+	m := newMatches(t)
+	m.match.Settler = &settler{}
+	m.operators()
+	m.run("w1", nil)
+	m.evaluate()
+	m.mustSettle()
+	o, there := m.namespace(domain.OperatorNamespace)
+	require.True(t, there)
+	require.Equal(t, domain.OperatorContext, o.GetLabels()[match.LabelTenant])
+	require.Equal(t, domain.MarkApplied, m.record().Mark)
+	require.False(t, m.leaves())
+	require.NoError(t, m.store.Delete(t.Context(), domain.OperatorRules, domain.KeyOf(&domain.OperatorRule{WorkloadRule: *m.rule}), 0))
+	require.False(t, m.leaves(), "there is a match")
+	m.end("w1")
+	m.evaluate()
+	m.mustSettle()
+	require.True(t, m.leaves())
+	behind, err := m.match.SettleBehind(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, behind, "whoever has deleted the rule may have died, or be another tenant")
+
+	// Somebody has said that it is to be removed. A match is not made there now.
+	home := domain.OperatorHome(m.tenant)
+	home.Leaving = true
+	require.NoError(t, m.store.PutHome(t.Context(), home))
+	m.operators()
+	m.run("w2", nil)
+	m.evaluate()
+	out := m.mustSettle()
+	require.True(t, out.Next.After(m.now))
+	require.Contains(t, m.record().Reason, "is being removed")
+	require.Nil(t, m.record().Made)
+	require.True(t, m.leaves(), "who has said it may have died")
+	m.leave() // it is needed
+	_, there = m.namespace(domain.OperatorNamespace)
+	require.True(t, there)
+	m.now = out.Next
+	m.mustSettle()
+	require.Equal(t, domain.MarkApplied, m.record().Mark)
+
+	m.end("w2")
+	m.evaluate()
+	m.mustSettle()
+	require.NoError(t, m.store.Delete(t.Context(), domain.OperatorRules, domain.KeyOf(&domain.OperatorRule{WorkloadRule: *m.rule}), 0))
+	require.True(t, m.leaves())
+	awaitGone := func() {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			o, there := m.namespace(domain.OperatorNamespace)
+			return !there || o.GetDeletionTimestamp() != nil
+		}, kubetest.Deadline, kubetest.Tick)
+	}
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	env.RegisterActivity(m.match)
+	_, _ = env.ExecuteActivity(m.match.LeaveHomes, activities.TenantInput{Tenant: m.tenant.Name})
+	awaitGone()
+}
+
+// TestANamespaceOfAnEarlierTenantIsNotUsed: it is about to go, with all that is in it.
+func TestANamespaceOfAnEarlierTenantIsNotUsed(t *testing.T) {
+	m := newMatches(t)
+	earlier := domain.HomeOf(m.tenant)
+	earlier.ContextID = "1111111111111111111"
+	require.NoError(t, m.store.PutHome(t.Context(), earlier))
+	m.run("w1", nil)
+	m.evaluate()
+	out := m.mustSettle()
+	require.True(t, out.Next.After(m.now))
+	require.Contains(t, m.record().Reason, "earlier tenant")
+	require.Empty(t, m.pods())
+	require.True(t, m.leaves())
+	m.leave()
+	m.now = out.Next
+	m.mustSettle()
+	m.agrees(1)
+}
+
+// told are the words that shards got.
+type told struct {
+	activities.Shards
+	said []activities.Watching
+}
+
+func (s *told) Watch(_ context.Context, _ int, w activities.Watching) error {
+	s.said = append(s.said, w)
+	return nil
+}
+
+// TestClustersOfTenantsAreWatched, again when somebody has ended that by hand.
+func TestClustersOfTenantsAreWatched(t *testing.T) {
+	m := newMatches(t)
+	shards := &told{}
+	m.match.Shards, m.match.Settler = shards, &settler{}
+	m.run("w1", nil)
+	m.evaluate()
+	m.mustSettle()
+	require.Len(t, shards.said, 1)
+	first := shards.said[0]
+	require.Equal(t, []domain.ClusterName{m.tenant.ClusterName()}, first.Clusters)
+	m.mustSettle()
+	require.Len(t, shards.said, 1)
+	behind := func() {
+		t.Helper()
+		_, err := m.match.SettleBehind(t.Context())
+		require.NoError(t, err)
+	}
+	require.NoError(t, m.store.Pulse(t.Context(), "watcher", m.now))
+	require.NoError(t, m.store.PutWatch(t.Context(), "watcher", domain.Watch{Cluster: m.tenant.ClusterName(), Reason: "it does not answer"}))
+	behind()
+	require.Len(t, shards.said, 1, "it is watched, if not heard")
+	m.now = m.now.Add(domain.PulseLife + time.Second)
+	behind()
+	require.Len(t, shards.said, 2)
+	require.Equal(t, first.ContextID, shards.said[1].ContextID)
+	require.Equal(t, first.Clusters, shards.said[1].Clusters)
+
+	m.end("w1") // and the tenant moves to another cluster of the shard
+	m.evaluate()
+	m.mustSettle()
+	old := m.tenant.ClusterName()
+	for i := 0; m.tenant.ClusterName() == old || !activities.SameShard(old, m.tenant.ClusterName()); i++ {
+		m.tenant.Spec.Cluster = "p+c" + string(rune('a'+i))
+	}
+	require.NoError(t, m.store.Replace(t.Context(), m.tenant))
+	m.run("w2", nil)
+	m.evaluate()
+	m.mustSettle()
+	m.leave()
+	last := shards.said[len(shards.said)-1]
+	require.True(t, last.Only)
+	require.Equal(t, []domain.ClusterName{m.tenant.ClusterName()}, last.Clusters, "it stays watched")
+	require.False(t, last.Began.After(first.Began), "what was said later counts")
+}
+
+// TestATenantThatIsGone: the process that deleted it has died before it noticed that there was a match.
+func TestATenantThatIsGone(t *testing.T) {
+	m := newMatches(t)
+	m.run("w1", nil)
+	m.evaluate()
+	m.mustSettle()
+	m.agrees(1)
+	require.NoError(t, m.store.Delete(t.Context(), domain.Tenants, domain.KeyOf(m.tenant), 0))
+	due := m.record()
+	due.Due = m.now
+	require.NoError(t, m.store.WriteMatches(t.Context(), m.tenant.Name, []domain.Match{due}, nil))
+	m.mustSettle()
+	m.agrees(0)
+	require.Empty(t, m.records())
+}
+
+var _ activities.MatchStore = (*store.Store)(nil)
