@@ -58,6 +58,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	explainer := service.NewExplainer(lifecycle, p.engine, ui)
 	matcher := service.NewMatcher(p.store, p.engine, time.Now, "api-"+rand.Text())
 	matcher.AskRuns(p.engine, ui)
+	matcher.Heard = heard{p.store, p.rules}
 	defer matcher.Close()
 	registry.MustRegister(tenantCollector{matcher.Counts})
 	documents := service.New(service.Deps{

@@ -65,6 +65,7 @@ type Settler interface {
 // workloads are. So of two that cross, on whatever processes, one sees the other. Who has written matches looks once more
 // whether what they follow from is still so.
 type Matcher struct {
+	Heard   Heard // what clusters report, set before all else; nil: it is not shown
 	store   TenantStore
 	settler Settler // nil: others find what is due
 	now     Clock
@@ -349,6 +350,12 @@ func (m *Matcher) lookAll(ctx context.Context, tenant string, at scope) error {
 // Matches implements Matching.
 func (m *Matcher) Matches(ctx context.Context, tenant string) ([]domain.Match, error) {
 	return m.store.Matches(ctx, tenant)
+}
+
+// Fresh implements Matching. A stream that has begun meanwhile, of a tenant of the name that somebody else has made, ends, and
+// begins anew with all that there is.
+func (m *Matcher) Fresh(ctx context.Context, tenant string) error {
+	return m.store.ForgetTenant(ctx, tenant)
 }
 
 // Forget removes what a tenant has said that is gone, and ends its stream.

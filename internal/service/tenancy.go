@@ -25,6 +25,8 @@ type TenantStatus struct {
 	// Matches counts matches by state. One whose reason is waited for, such as a node, is Pending.
 	Matches map[domain.ResourceState]int `json:"matches"`
 	Due     int                          `json:"due"` // of the matches, those with something to do in the cluster
+	// Reported counts the objects of matches by what their cluster says of them: Ready, NotReady, Missing, Unknown.
+	Reported map[string]int `json:"reported"`
 	// LeftOut are workloads that were said and not taken, LeftOutCount of which the first are named.
 	LeftOut      []domain.LeftOut `json:"leftOut"`
 	LeftOutCount int              `json:"leftOutCount"` // how many there are
@@ -50,6 +52,7 @@ type Match struct {
 	DueSince *time.Time           `json:"dueSince,omitempty"` // since when there is something to do in the cluster
 	Next     *time.Time           `json:"next,omitempty"`     // when it is tried again
 	Attempts int                  `json:"attempts,omitempty"` // how often it did not succeed
+	Reported *MatchReport         `json:"reported,omitempty"` // what the cluster says of the object
 }
 
 // MatchObject is the object of a match.
@@ -72,7 +75,8 @@ type MatchList struct {
 
 // TenantStatus says where a tenant stands. NotFound when there is no such tenant.
 func (m *Matcher) TenantStatus(ctx context.Context, tenant string) (*TenantStatus, error) {
-	if err := m.exists(ctx, domain.Tenants, domain.TenantKey(tenant)); err != nil {
+	of, err := m.store.Get(ctx, domain.Tenants, domain.TenantKey(tenant))
+	if err != nil {
 		return nil, err
 	}
 	stream, err := m.store.TenantStream(ctx, tenant)
@@ -80,7 +84,7 @@ func (m *Matcher) TenantStatus(ctx context.Context, tenant string) (*TenantStatu
 		return nil, err
 	}
 	s := &TenantStatus{
-		Connected: stream.Connected, Since: momentOf(stream.Since), StaleSince: momentOf(stream.Ended), Matches: map[domain.ResourceState]int{},
+		Connected: stream.Connected, Since: momentOf(stream.Since), StaleSince: momentOf(stream.Ended), Matches: map[domain.ResourceState]int{}, Reported: map[string]int{},
 		LeftOut: append([]domain.LeftOut{}, stream.LeftOut...), LeftOutCount: stream.LeftOutCount,
 	}
 	workloads, _, err := m.store.WorkloadsAt(ctx, tenant)
@@ -100,10 +104,21 @@ func (m *Matcher) TenantStatus(ctx context.Context, tenant string) (*TenantStatu
 	if err != nil {
 		return nil, err
 	}
+	seen, err := m.sights(ctx, of.(*domain.Tenant))
+	if err != nil {
+		return nil, err
+	}
 	for i := range matches {
 		s.Matches[stateOf(&matches[i])]++
 		if !matches[i].Due.IsZero() {
 			s.Due++
+		}
+		r, err := seen.of(&matches[i])
+		if err != nil {
+			return nil, err
+		}
+		if r != nil {
+			s.Reported[r.State]++
 		}
 	}
 	return s, nil
@@ -176,6 +191,7 @@ func (m *Matcher) MatchesOf(ctx context.Context, of domain.Key, parameters url.V
 		return nil, err
 	}
 	var found []Match
+	records := map[string]*domain.Match{}
 	for _, tenant := range tenants {
 		all, err := m.store.Matches(ctx, tenant)
 		if err != nil {
@@ -184,7 +200,7 @@ func (m *Matcher) MatchesOf(ctx context.Context, of domain.Key, parameters url.V
 		for i := range all {
 			if one := &all[i]; (rule == "" || one.Rule == rule) && (!parameters.Has("workload") || one.Workload == parameters.Get("workload")) &&
 				(!parameters.Has("rule") || one.Rule.Name() == parameters.Get("rule")) {
-				found = append(found, matchOf(one))
+				found, records[one.ID()] = append(found, matchOf(one)), one
 			}
 		}
 	}
@@ -198,8 +214,10 @@ func (m *Matcher) MatchesOf(ctx context.Context, of domain.Key, parameters url.V
 			return nil, err
 		}
 	}
-	list.Items, list.Continue, err = pageOf(found, parameters, place)
-	return list, err
+	if list.Items, list.Continue, err = pageOf(found, parameters, place); err != nil {
+		return nil, err
+	}
+	return list, m.report(ctx, list.Items, records)
 }
 
 // matchesIn says where the matches of a tenant or rule are.

@@ -21,6 +21,8 @@ type Matching interface {
 	// Changed comes after the write, to look at once. What it cannot do is left to who finds the word of Changing. rule is the
 	// key of the rule that was written; "" when all of the tenant's may apply otherwise than before.
 	Changed(ctx context.Context, tenant string, rule domain.Key)
+	// Fresh comes before a tenant is made: what one before it with its name has said, if that was not forgotten, is not its.
+	Fresh(ctx context.Context, tenant string) error
 	// Forget removes what is known of a tenant that was deleted, and its namespace.
 	Forget(ctx context.Context, tenant string) error
 	// Matches are the records of a tenant.
@@ -34,6 +36,7 @@ type noMatching struct{}
 
 func (noMatching) Changing(context.Context, string) error                  { return nil }
 func (noMatching) Changed(context.Context, string, domain.Key)             {}
+func (noMatching) Fresh(context.Context, string) error                     { return nil }
 func (noMatching) Forget(context.Context, string) error                    { return nil }
 func (noMatching) Matches(context.Context, string) ([]domain.Match, error) { return nil, nil }
 func (noMatching) Preview(context.Context, *domain.WorkloadRule, url.Values) (*RulePreview, error) {
@@ -48,8 +51,10 @@ func (s *Service) changeTenant(ctx context.Context, c change) error {
 	switch {
 	case c.from == nil:
 		id, err := newContextID()
-		c.to.(*domain.Tenant).ContextID = id
-		return err
+		if c.to.(*domain.Tenant).ContextID = id; err != nil {
+			return err
+		}
+		return s.forgetEarlier(ctx, c.to)
 	case c.to == nil:
 		return s.keepMatched(ctx, c)
 	}
@@ -58,6 +63,24 @@ func (s *Service) changeTenant(ctx context.Context, c change) error {
 		return err
 	}
 	return s.matching.Changing(ctx, name)
+}
+
+// forgetEarlier removes what a tenant of the same name has left whose deletion nobody has finished. Conflict as long as it has
+// something in a cluster.
+func (s *Service) forgetEarlier(ctx context.Context, o domain.Object) error {
+	name := domain.KeyOf(o).Name()
+	_, err := s.store.Get(ctx, domain.Tenants, domain.KeyOf(o))
+	if !fail.Is(err, fail.NotFound) {
+		return err // where there is one, the write says so
+	}
+	found, err := s.matching.Matches(ctx, name)
+	if err != nil {
+		return fmt.Errorf("look for matches of an earlier tenant %s: %w", name, err)
+	}
+	if slices.ContainsFunc(found, func(m domain.Match) bool { return m.Made != nil }) {
+		return fail.New(fail.Conflict, "an earlier tenant %q has something in its cluster still, which is being removed; try again", name)
+	}
+	return s.matching.Fresh(ctx, name)
 }
 
 // keepMatched refuses that a tenant goes, or goes to another cluster, as long as it has matches. A match that is made between

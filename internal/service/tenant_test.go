@@ -41,6 +41,10 @@ func (m *told) Changing(_ context.Context, tenant string) error {
 func (m *told) Changed(_ context.Context, tenant string, rule domain.Key) {
 	m.hear(fmt.Sprintf("changed %s %s", tenant, rule))
 }
+func (m *told) Fresh(_ context.Context, tenant string) error {
+	m.hear("fresh " + tenant)
+	return nil
+}
 func (m *told) Forget(context.Context, string) error                    { return nil }
 func (m *told) Matches(context.Context, string) ([]domain.Match, error) { return m.matches, nil }
 func (m *told) Preview(context.Context, *domain.WorkloadRule, url.Values) (*service.RulePreview, error) {
@@ -104,6 +108,21 @@ func TestANodeHasOneHost(t *testing.T) {
 	_, err = s.Put(t.Context(), hostWith("t", "a", "n1"))
 	require.NoError(t, err)
 	require.NoError(t, s.Create(t.Context(), hostWith("t", "b", "n2")), "it is free")
+}
+
+// TestATenantBeginsWithNothing: the process that deleted one of its name may have died before it forgot what that had said.
+func TestATenantBeginsWithNothing(t *testing.T) {
+	s, m := newTenants(t)
+	m.heard = nil
+	require.Error(t, s.Create(t.Context(), tenantIn("t", "p+c1")))
+	require.Empty(t, m.heard, "there is one")
+	m.matches = []domain.Match{{Tenant: "new", Made: &domain.Made{}}}
+	err := s.Create(t.Context(), tenantIn("new", "p+c1"))
+	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+	require.ErrorContains(t, err, "is being removed")
+	m.matches = nil
+	require.NoError(t, s.Create(t.Context(), tenantIn("new", "p+c1")))
+	require.Equal(t, []string{"fresh new"}, m.heard)
 }
 
 // TestATenantWithMatchesStays: it neither goes nor moves, and its context id never changes.
