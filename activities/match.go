@@ -309,7 +309,7 @@ func (s *settling) round(ctx context.Context, tenant string, due []domain.Match)
 	}
 	ends := make([]*domain.Match, len(work))
 	for i, why := range held {
-		end := match.Unsent(work[i].Match, work[i].before, why, s.Now())
+		end := match.Waiting(match.Unsent(work[i].Match, work[i].before), why, s.Now())
 		ends[i], work[i].step = &end, match.Rest
 	}
 	if len(work) > 0 { // one finds out whether the cluster answers
@@ -508,8 +508,10 @@ func (s *settling) failed(ctx context.Context, o *one, err error) *domain.Match 
 	switch {
 	case ctx.Err() != nil || errors.Is(err, lease.ErrLost):
 		return nil
-	case errors.Is(err, kube.ErrReplaced), errors.Is(err, errTooLate):
+	case errors.Is(err, kube.ErrReplaced):
 		return nil
+	case errors.Is(err, errTooLate):
+		end = match.Unsent(end, o.before)
 	case fail.KindOf(err).Retryable() && !kube.IsAnswer(err):
 		if o.step == match.Create {
 			end = match.Unanswered(end, s.Now())

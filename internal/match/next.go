@@ -58,7 +58,7 @@ const (
 	lives = 10 * time.Minute
 	// SendWithin is how long after it was written that a create is about to be sent it is sent at the latest, and lasts how long
 	// the request may take then.
-	SendWithin = 2 * time.Second
+	SendWithin = 10 * time.Second
 	lasts      = 15 * time.Second
 	// arrives is how long a create that nobody waits for any more may be on its way.
 	arrives = 3 * time.Second
@@ -203,10 +203,10 @@ func Refused(m domain.Match, why string) domain.Match {
 	return m
 }
 
-// Unsent is the record when what was to be sent was not, since what it needs is not there now; before is what was read.
-func Unsent(m, before domain.Match, why string, now time.Time) domain.Match {
+// Unsent is the record when what was to be sent was not; before is what was read.
+func Unsent(m, before domain.Match) domain.Match {
 	m.Made, m.Mark = before.Made, before.Mark
-	return Waiting(m, why, now)
+	return m
 }
 
 // Unclear is the record when the cluster has refused what is wanted, and what was made before may be there still.

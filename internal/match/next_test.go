@@ -79,8 +79,8 @@ func TestWhatIsEvictedIsMadeAgainAfterAWait(t *testing.T) {
 // sender may have died for as long as it may have taken.
 func TestArriving(t *testing.T) {
 	m := domain.Match{Mark: domain.MarkDeleting, Made: sentTo(func(m *domain.Made) { m.UID = "" })}
-	require.Equal(t, noon.Add(20*time.Second), match.Arriving(&m, noon.Add(time.Second)))
-	require.Zero(t, match.Arriving(&m, noon.Add(20*time.Second)))
+	require.Equal(t, noon.Add(28*time.Second), match.Arriving(&m, noon.Add(time.Second)))
+	require.Zero(t, match.Arriving(&m, noon.Add(28*time.Second)))
 	m = match.Unanswered(m, noon.Add(5*time.Second)) // whoever sent it has given up
 	require.Equal(t, noon.Add(8*time.Second), match.Arriving(&m, noon.Add(6*time.Second)))
 	require.Zero(t, match.Arriving(&m, noon.Add(8*time.Second)))
