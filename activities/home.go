@@ -141,6 +141,28 @@ func (s *settling) settleIn(ctx context.Context, work []one) (held map[int]strin
 	return held, nil
 }
 
+// reportAgain makes the reports anew on matches that are looked at: one that was due may be so as somebody has deleted the report.
+func (s *settling) reportAgain(ctx context.Context, work []one) {
+	done := map[string]bool{}
+	for i := range work {
+		if work[i].step != match.Look || !s.Work.reporting.asked(work[i].Made.Cluster) {
+			continue
+		}
+		if h := domain.ReportHome(s.tenant, work[i].Rule, work[i].Made.Namespace); !done[h.ID()] {
+			done[h.ID()] = true
+			s.forget(ctx, &h)
+			s.report(ctx, &h)
+		}
+	}
+}
+
+// forget has a report made again.
+func (s *settling) forget(ctx context.Context, h *domain.Home) {
+	if cluster, err := s.Work.clusters.Get(ctx, h.Cluster); err == nil {
+		s.Work.reporting.matches.Remove(matchReport{cluster, h.ID()})
+	}
+}
+
 // report makes the report that an agent is to fill, once as far as this process knows. What the cluster refuses of it is no
 // failure of matches.
 func (s *settling) report(ctx context.Context, h *domain.Home) {

@@ -79,6 +79,7 @@ func TestMatchesAreReportedByAgents(t *testing.T) {
 	kubetest.Define(t, m.client, crd.ResourceBundleStates().Manifest)
 	t.Cleanup(func() { kubetest.Undefine(t, m.client, states) })
 	m = newMatchesThatReport(t, byAgent{})
+	m.match.Settler = &settler{}
 	reports := func() (labels []string) {
 		t.Helper()
 		list, err := m.client.Resource(states).Namespace(m.tenant.Namespace()).List(t.Context(), metav1.ListOptions{})
@@ -95,6 +96,13 @@ func TestMatchesAreReportedByAgents(t *testing.T) {
 		m.mustSettle()
 		require.Equal(t, []string{plan.DeploymentID(m.tenant.ContextID, "side")}, reports())
 		require.False(t, m.leaves())
+		all := m.client.Resource(states).Namespace(m.tenant.Namespace())
+		require.NoError(t, all.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{})) // by hand
+		heard, err := m.match.Reported(t.Context(), &domain.Observation{ObservedApp: m.report().ObservedApp})
+		require.NoError(t, err)
+		require.True(t, heard)
+		m.mustSettle()
+		require.Len(t, reports(), 1, "it is made again")
 		m.end("w1")
 		m.evaluate()
 		m.mustSettle()

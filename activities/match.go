@@ -307,6 +307,7 @@ func (s *settling) round(ctx context.Context, tenant string, due []domain.Match)
 	if err != nil || s.away.Load() {
 		return err
 	}
+	s.reportAgain(ctx, work)
 	ends := make([]*domain.Match, len(work))
 	for i, why := range held {
 		end := match.Waiting(match.Unsent(work[i].Match, work[i].before), why, s.Now())
@@ -558,6 +559,11 @@ func (s *settling) create(ctx context.Context, cluster *kube.Cluster, o *one) (d
 	if errors.Is(err, kube.ErrNoNamespace) {
 		if err = s.makeNamespace(ctx, cluster, o.resource.ID.Namespace); err == nil {
 			uid, err = cluster.Create(ctx, o.resource.ID, o.resource.Manifest)
+		}
+		if s.Work.reporting.asked(o.Made.Cluster) { // it went with the namespace
+			h := domain.ReportHome(s.tenant, o.Rule, o.resource.ID.Namespace)
+			s.forget(ctx, &h)
+			s.report(ctx, &h)
 		}
 	}
 	switch {

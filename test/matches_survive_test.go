@@ -114,6 +114,8 @@ func TestMatchesSurvive(t *testing.T) {
 	t.Run("an API in a large sync", func(t *testing.T) { killedInSync(t, s) })
 	t.Run("rules and workloads that cross", func(t *testing.T) { crossing(t, s) })
 	t.Run("two agents", func(t *testing.T) { twoAgents(t, s) })
+	t.Run("an API that is frozen", func(t *testing.T) { frozenAPI(t, s) })
+	t.Run("a worker that is frozen", func(t *testing.T) { frozenBetween(t, s) })
 	t.Run("its workflows and its servers", func(t *testing.T) {
 		ctx := within(t)
 		e := newTenancy(ctx, t, s, domain.ReportNone)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -36,10 +37,16 @@ type tenancy struct {
 
 func newTenancy(ctx context.Context, t *testing.T, s *harness.Stack, report domain.Report) *tenancy {
 	t.Helper()
+	return newTenancyOn(ctx, t, s, harness.ClusterNames[0], report)
+}
+
+// newTenancyOn is newTenancy with another infrastructure cluster.
+func newTenancyOn(ctx context.Context, t *testing.T, s *harness.Stack, cluster string, report domain.Report) *tenancy {
+	t.Helper()
 	db, err := store.Open(store.Config{URI: s.DatabaseURI(), Database: "drover"})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close(context.WithoutCancel(ctx)) })
-	c := harness.NewCluster(t, harness.ClusterNames[0])
+	c := harness.NewCluster(t, cluster)
 	registered := s.RegisterAs(ctx, c.Name, c.Kubeconfig(t), report)
 	e := &tenancy{
 		T: t, stack: s, api: s.Client.API(), cluster: c, store: db, workloads: map[string]*domain.Workload{},
@@ -185,20 +192,94 @@ func (e *tenancy) settled(ctx context.Context, n int) map[string]corev1.Pod {
 	return pods
 }
 
+// lives has matches made and taken away in a cluster that reports: what is lost there is made again.
+func (e *tenancy) lives(ctx context.Context) {
+	e.Helper()
+	e.run(ctx, 2)
+	pods := e.cluster.Client(e).CoreV1().Pods(e.tenant.Namespace())
+	again := func(name string, before corev1.Pod) {
+		e.Helper()
+		harness.Until(ctx, e, "made again", func() bool {
+			now, there := e.pods(ctx)[name]
+			return there && now.UID != before.UID
+		})
+	}
+	made := e.settled(ctx, 2)
+	first := slices.Sorted(maps.Keys(made))[0]
+	e.reported(ctx, "NotReady", 2) // no node takes them
+	require.NoError(e, pods.Delete(ctx, first, metav1.DeleteOptions{}))
+	again(first, made[first])
+	evicted := e.settled(ctx, 2)[first]
+	evicted.Status.Phase, evicted.Status.Reason = corev1.PodFailed, "Evicted"
+	_, err := pods.UpdateStatus(ctx, &evicted, metav1.UpdateOptions{})
+	require.NoError(e, err)
+	again(first, evicted)
+	done := e.settled(ctx, 2)[first]
+	done.Status.Phase = corev1.PodSucceeded // one that has ended stays
+	_, err = pods.UpdateStatus(ctx, &done, metav1.UpdateOptions{})
+	require.NoError(e, err)
+	e.reported(ctx, "Ready", 1)
+	stays := e.settled(ctx, 2)[first]
+	require.Equal(e, done.UID, stays.UID)
+	require.NoError(e, e.cluster.Client(e).CoreV1().Namespaces().Delete(ctx, e.tenant.Namespace(), metav1.DeleteOptions{}))
+	for name, before := range made {
+		again(name, before)
+	}
+	e.settled(ctx, 2)
+	e.reported(ctx, "NotReady", 2)
+}
+
+// reported waits until clusters say so of n objects.
+func (e *tenancy) reported(ctx context.Context, state string, n int) {
+	e.Helper()
+	harness.Until(ctx, e, fmt.Sprintf("%d objects are %s", n, state), func() bool {
+		count := 0
+		for one, err := range e.api.Matches(ctx, domain.KeyOf(e.rule), nil) {
+			require.NoError(e, err)
+			if one.Reported != nil && one.Reported.State == state && one.Reported.Doubt == "" {
+				count++
+			}
+		}
+		return count == n
+	})
+	status, err := e.api.TenantStatus(ctx, domain.KeyOf(e.tenant))
+	require.NoError(e, err)
+	require.Equal(e, n, status.Reported[state])
+}
+
+// TestMatchesOfClustersWithAnAgent: the agent is installed by the first match, and told of each rule's matches.
+func TestMatchesOfClustersWithAnAgent(t *testing.T) {
+	ctx, s := within(t), harness.SharedStack(t)
+	e := newTenancyOn(ctx, t, s, harness.ClusterNames[1], domain.ReportInstall)
+	e.cluster.UninstallAgent(t)
+	e.run(ctx, 1)
+	e.settled(ctx, 1)
+	require.True(t, e.cluster.HasAgent(t))
+	e.cluster.StartAgent(t)
+	e.lives(ctx)
+	other := newTenancyOn(ctx, t, s, harness.ClusterNames[1], domain.ReportAgent)
+	other.run(ctx, 1)
+	other.settled(ctx, 1)
+	other.reported(ctx, "NotReady", 1)
+	for _, one := range []*tenancy{e, other} {
+		one.end(ctx)
+		one.settled(ctx, 0)
+	}
+	harness.Until(ctx, t, "no report is left", func() bool {
+		for _, r := range e.cluster.Reports(t) {
+			if space := r.GetNamespace(); space == e.tenant.Namespace() || space == other.tenant.Namespace() {
+				return false
+			}
+		}
+		return true
+	})
+}
+
 func TestMatches(t *testing.T) {
 	t.Parallel()
 	ctx, s := within(t), harness.SharedStack(t)
 	e := newTenancy(ctx, t, s, domain.ReportAgentless)
-	e.run(ctx, 2)
-	pods := e.cluster.Client(t).CoreV1().Pods(e.tenant.Namespace())
-	for name, before := range e.settled(ctx, 2) { // what a person removes is made again
-		require.NoError(t, pods.Delete(ctx, name, metav1.DeleteOptions{}))
-		harness.Until(ctx, t, "made again", func() bool {
-			now, there := e.pods(ctx)[name]
-			return there && now.UID != before.UID
-		})
-		e.settled(ctx, 2)
-	}
+	e.lives(ctx)
 	e.end(ctx)
 	e.settled(ctx, 0)
 
