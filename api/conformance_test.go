@@ -301,7 +301,7 @@ func walkTenancy(t *testing.T, w *world) {
 	check(t, w.router, []call{
 		{method: "POST", url: theTenant + "/workload-rules", body: `{"metadata":{"name":"r"},"spec":` + ruleSpec + `}`, status: 201},
 		{method: "POST", url: "/v2/workload-rules", body: `{"metadata":{"name":"o"},"spec":` + ruleSpec + `}`, status: 201},
-		{method: "GET", url: theTenant + "/status", status: 200, is: `{"connected":false,"workloads":0,"held":0,"gone":0,"matches":{},"due":0,"leftOut":[],"leftOutCount":0}`},
+		{method: "GET", url: theTenant + "/status", status: 200, is: `{"connected":false,"workloads":0,"held":0,"gone":0,"matches":{},"due":0,"reported":{},"leftOut":[],"leftOutCount":0}`},
 	})
 	in, err := w.tenancy.Begin(t.Context(), "t1")
 	require.NoError(t, err)

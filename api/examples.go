@@ -48,7 +48,8 @@ const (
 	exampleMatch = `{"tenant":"tenant1","rule":"tenants/tenant1/workload-rules/tenantrule1","workload":"aac076f4-a565-4ed0-aac2-3da5698f5a78",
 		"state":"Retrying","wanted":true,"reason":"connection refused","cluster":"vfw-cluster-provider+edge01",
 		"object":{"apiVersion":"v1","kind":"Pod","namespace":"tenant-tenant1","name":"nginx-1c2d3e4f5a"},
-		"dueSince":"2026-11-21T05:29:07Z","next":"2026-11-21T05:29:12Z","attempts":3}`
+		"dueSince":"2026-11-21T05:29:07Z","next":"2026-11-21T05:29:12Z","attempts":3,
+		"reported":{"state":"NotReady","message":"the Pod is not scheduled","doubt":"connection refused","lastSeen":"2026-11-21T05:28:00Z"}}`
 	exampleOperation = `{"id":"2621114006130701074-instantiate","operation":"instantiate","detail":"rollback to 3",` + exampleGroup + `,
 		"kind":"deployment intent group","instance":"2621114006130701074","state":"Running","requestedBy":"anna",
 		"started":"2026-11-21T05:29:07Z","ended":"2026-11-21T05:32:07Z","status":"Instantiating","reason":"connection refused",
@@ -119,7 +120,7 @@ var examples = map[string]string{
 			"manifest":{"apiVersion":"v1","kind":"Pod"}}],"continue":"dGVuYW50MQ"}`,
 	"service.MatchList": `{"items":[` + exampleMatch + `],"continue":"d29ya2xvYWQ","beyond":7}`,
 	"service.TenantStatus": `{"connected":false,"since":"2026-11-21T05:00:00Z","staleSince":"2026-11-21T05:29:07Z","workloads":12,"held":1,"gone":1,
-		"matches":{"Applied":3,"Pending":1},"due":1,"leftOut":[{"id":"svc-1","pod":"default/web","reason":"its type is not v1/Pod of Kubernetes"}],
+		"matches":{"Applied":3,"Pending":1},"due":1,"reported":{"Ready":2,"NotReady":1},"leftOut":[{"id":"svc-1","pod":"default/web","reason":"its type is not v1/Pod of Kubernetes"}],
 		"leftOutCount":1}`,
 	"OperatorRule": exampleRule,
 	"TenantToken": `{"metadata":{"name":"agent"},"spec":{"expiresAfter":"720h"},"status":{"token":"drover.dGVuYW50cy90ZW5hbnQxL3Rva2Vucy9hZ2VudA.…",

@@ -3,23 +3,12 @@ package service
 import (
 	"context"
 	"iter"
-	"time"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/view"
 )
-
-// MatchReport is what the cluster says of a match's object.
-type MatchReport struct {
-	// State is Ready, NotReady, Missing, or Unknown as long as nobody has said anything.
-	State   string `json:"state"`
-	Message string `json:"message,omitempty"` // why it is NotReady
-	// Doubt is why that may not be so now, as nobody hears of changes, and LastSeen when somebody did for the last time.
-	Doubt    string     `json:"doubt,omitempty"`
-	LastSeen *time.Time `json:"lastSeen,omitempty"`
-}
 
 // unknown is the state of a report that is not there; the others are words of readiness and view.
 const unknown = "Unknown"

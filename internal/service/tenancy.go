@@ -63,6 +63,16 @@ type MatchObject struct {
 	Name       string `json:"name"`       // of the object
 }
 
+// MatchReport is what the cluster says of a match's object.
+type MatchReport struct {
+	// State is Ready, NotReady, Missing, or Unknown as long as nobody has said anything.
+	State   string `json:"state"`
+	Message string `json:"message,omitempty"` // why it is NotReady
+	Doubt   string `json:"doubt,omitempty"`   // why that may not be so now: nobody would hear of a change
+	// LastSeen is when somebody would have heard for the last time.
+	LastSeen *time.Time `json:"lastSeen,omitempty"`
+}
+
 // MatchList is a page of matches, sorted by workload and rule.
 type MatchList struct {
 	Items []Match `json:"items"` // the matches of this page
