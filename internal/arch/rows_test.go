@@ -210,7 +210,7 @@ var layers = []layer{
 		},
 		{
 			pkg:   "combine",
-			ours:  "expression domain quantity fail",
+			ours:  "expression domain quantity limits fail",
 			libs:  "github.com/google/cel-go sigs.k8s.io/json",
 			world: "context", // which bounds what collectors of users may take
 		},
@@ -224,7 +224,7 @@ var layers = []layer{
 	{name: "ground", about: "knows nothing of Drover", rows: []row{
 		{pkg: "policy"},
 		{pkg: "token"},
-		{pkg: "quantity"},
+		{pkg: "quantity", ours: "limits"},
 		{pkg: "expression", libs: "github.com/google/cel-go", world: "context"}, // which bounds what an expression of users may take
 		{pkg: "cas", ours: "pause fail", world: "context"},
 		{pkg: "lease", ours: "fail", libs: "golang.org/x/sys", world: "context"},

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/quantity"
 )
 
@@ -125,7 +126,7 @@ func writeDouble(f float64) string {
 
 // ofQuantity is the number of what Kubernetes reads as a quantity.
 func ofQuantity(text string) (number, bool) {
-	if i, err := strconv.ParseInt(text, 10, 64); err == nil && len(text) <= quantity.MaxLength {
+	if i, err := strconv.ParseInt(text, 10, 64); err == nil && len(text) <= limits.Quantity {
 		return integer(i), true
 	}
 	r, err := quantity.Parse(text)

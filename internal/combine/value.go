@@ -16,7 +16,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 
-	"github.com/drover-io/drover/internal/quantity"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // class is what a value is, in the order in which values are sorted. Null is always the last.
@@ -94,7 +94,7 @@ func ofDouble(f float64) (value, error) {
 
 // ofDigits is a number that is too large for an int64.
 func ofDigits(n json.Number) (value, error) {
-	if len(n) > quantity.MaxLength {
+	if len(n) > limits.Quantity {
 		return null, errorText("is a number of " + strconv.Itoa(len(n)) + " digits, which is too large")
 	}
 	digits, ok := new(big.Int).SetString(n.String(), 10)

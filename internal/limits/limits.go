@@ -46,6 +46,13 @@ const (
 	LeftOut = 100
 )
 
+// What a quantity of Kubernetes may be (internal/quantity): about what a double holds. More is 400, with the member.
+const (
+	// Quantity bounds it, in bytes, and QuantityExponent its decimal exponent.
+	Quantity         = 400
+	QuantityExponent = 400
+)
+
 // What archives hold. They are opened when they are uploaded, and when they are rendered; more is 422.
 const (
 	// Files bounds the entries of an archive, folders included.
@@ -127,6 +134,8 @@ func All(body, renderMemory int64) []Size {
 		{"workloadID", "the id of a workload", WorkloadID, true, "", beyond},
 		{"ruleMatches", "matches of a rule with a tenant's workloads", RuleMatches, false, "", "nothing is made for the others; `beyond` in the rule's matches counts them"},
 		{"leftOut", "workloads that the tenant's status names as left out", LeftOut, false, "", "`leftOutCount` there counts all"},
+		{"quantity", "a quantity of Kubernetes, such as 500m", Quantity, true, "", "400, with the member"},
+		{"quantityExponent", "the exponent of one, such as 1e3", QuantityExponent, false, "", "400, with the member"},
 		{"files", "entries of an archive", Files, false, "", "422"},
 		{"expanded", "all files of an archive, and a chart with the dependencies packed in it", Expanded, true, "", "422"},
 		{"ratio", "expanded over compressed bytes of an archive that has more than 1 MiB", Ratio, false, "", "422"},

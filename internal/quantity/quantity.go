@@ -7,18 +7,14 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
-)
 
-// The bounds: how long a quantity may be, in bytes, and how great its exponent. They are about those of a double.
-const (
-	MaxLength   = 400
-	MaxExponent = 400
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // What is wrong with a text, to be said behind it.
 var (
 	ErrSyntax = errors.New("is not a quantity such as 4, 500m or 16Gi")
-	ErrBounds = errors.New("is no quantity: at most " + strconv.Itoa(MaxLength) + " characters, and an exponent of at most " + strconv.Itoa(MaxExponent))
+	ErrBounds = errors.New("is no quantity: at most " + strconv.Itoa(limits.Quantity) + " characters, and an exponent of at most " + strconv.Itoa(limits.QuantityExponent))
 )
 
 // suffixes are those of Kubernetes' quantities.
@@ -41,7 +37,7 @@ var suffixes = func() map[string]*big.Rat {
 // Parse reads what Kubernetes reads as a quantity, exactly: resource.ParseQuantity rounds up to a billionth, and cuts what is
 // greater than an int64. The error is ErrBounds or ErrSyntax; what is ErrSyntax here, that function is quick with.
 func Parse(text string) (*big.Rat, error) {
-	if len(text) > MaxLength {
+	if len(text) > limits.Quantity {
 		return nil, ErrBounds
 	}
 	end := 0
@@ -58,7 +54,7 @@ func Parse(text string) (*big.Rat, error) {
 			}
 		}
 		e, err := strconv.Atoi(exponent)
-		if e > MaxExponent || e < -MaxExponent {
+		if e > limits.QuantityExponent || e < -limits.QuantityExponent {
 			return nil, ErrBounds
 		}
 		if err != nil {

@@ -3,7 +3,6 @@ package service
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"net/url"
 	"slices"
 	"strings"
@@ -211,7 +210,7 @@ func (x *previewed) shown(whole bool) PreviewedMatch {
 		one.Cluster, one.Nodes = r.Cluster.String(), r.Nodes
 		one.Object = objectOf(r.ID.Group, r.ID.Version, r.ID.Kind, r.ID.Namespace, r.ID.Name)
 		if whole {
-			one.Manifest = json.RawMessage(r.Manifest)
+			one.Manifest = r.Manifest
 		}
 	}
 	return one
