@@ -24,6 +24,7 @@ import (
 const (
 	maxStreams   = 1_000 // of a connection
 	writeBuffers = 32 << 10
+	readBuffers  = 4 << 10 // there is one for each connection, and TLS has a record in memory anyway
 )
 
 // Serve answers calls on the listener until ctx ends; then it takes no more, and gives those that are being answered
@@ -44,6 +45,7 @@ func newServer(log *slog.Logger, size int, more ...grpc.ServerOption) *grpc.Serv
 		grpc.MaxRecvMsgSize(size),
 		grpc.MaxHeaderListSize(limits.Headers),
 		grpc.WriteBufferSize(writeBuffers),
+		grpc.ReadBufferSize(readBuffers),
 		grpc.StreamInterceptor(streams(log)),
 		grpc.UnaryInterceptor(calls(log)),
 	)...)

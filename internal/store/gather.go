@@ -69,6 +69,7 @@ func (g *gatherer[T]) run() {
 		for i, err := range g.call(items) {
 			batch[i].outcome <- err
 		}
+		clear(batch) // what waits next may be behind it in the same array, for long
 	}
 }
 

@@ -246,7 +246,7 @@ func workloadLatency(ctx context.Context, p *trial) {
 	e.taken(ctx, nil)
 	arrived := e.watchArrivals(ctx)
 	next := 0
-	e.run(ctx, arrived, &next, rate, 3) // it warms up
+	e.run(ctx, arrived, &next, tenantCount, 1) // each tenant has had a match: the first ones make collections
 	profiled, before := e.profiled(ctx, "latency", 20*time.Second), e.spent()
 	took := e.run(ctx, arrived, &next, rate, 20)
 	e.costs("workload_to_resource_cpu_", "a change until its resource is there: CPU time of ", before, len(took))
