@@ -30,6 +30,10 @@ const (
 	TenantRules = 200
 	// TenantTokens bounds the bearer tokens of a tenant, those that have expired included.
 	TenantTokens = 100
+	// Template bounds the template of a workload rule, in bytes.
+	Template = 1 << 20
+	// Annotations bounds the names and values of the annotations of what a match makes, in bytes. It is Kubernetes'.
+	Annotations = 256 << 10
 )
 
 // What a tenant's cluster may say; more is left out, and shown in the tenant's status.
@@ -127,6 +131,8 @@ func All(body, renderMemory int64) []Size {
 		{"grpc", "a gRPC request", GRPC, true, "", "RESOURCE_EXHAUSTED"},
 		{"tenants", "a message to the gRPC services of tenants, such as a sync", Tenants, true, "", "RESOURCE_EXHAUSTED"},
 		{"tenantRules", "workload rules of a tenant, or of the operator", TenantRules, false, "", "429, by gRPC RESOURCE_EXHAUSTED"},
+		{"template", "the template of a workload rule", Template, true, "", "400, by gRPC INVALID_ARGUMENT"},
+		{"annotations", "all annotations of what a match makes", Annotations, true, "", "the match is Failed"},
 		{"tenantTokens", "bearer tokens of a tenant", TenantTokens, false, "", "429"},
 		{"tenantWorkloads", "workloads of a tenant", TenantWorkloads, false, "", beyond},
 		{"tenantBytes", "all workloads of a tenant together", Tenants, true, "", beyond},

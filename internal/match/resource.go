@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/plan"
 )
 
@@ -23,7 +24,7 @@ const (
 )
 
 // MaxAnnotations bounds the names and values of an object's annotations together, in bytes. It is Kubernetes'.
-const MaxAnnotations = 256 << 10
+const MaxAnnotations = limits.Annotations
 
 // maxTemplateName is what is left of a template's name, in bytes.
 const maxTemplateName = 40

@@ -16,10 +16,11 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fields"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // MaxTemplate bounds a template, in bytes.
-const MaxTemplate = 1 << 20
+const MaxTemplate = limits.Template
 
 // template is a manifest, cleaned: of it, copies are made.
 type template struct {
