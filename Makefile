@@ -8,7 +8,7 @@ export GOFLAGS := $(shell go env GOFLAGS) -trimpath
 MODULES     := . deploy/local deploy/local/kube deploy/tools/protogen deploy/tools/grpcurl test
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run build servers test test-race bench check tools generate clean record-replay tidy
+.PHONY: help demo demo-workloads run build servers test test-race bench check tools generate clean record-replay tidy
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -23,6 +23,9 @@ servers: ## the local servers and clusters (minutes the first time, then cached)
 
 demo: servers ## the whole story of the vFW composite app on two local clusters
 	@$(BIN)/drover-local demo $(ARGS)
+
+demo-workloads: servers ## a Pod of a tenant's cluster, and what is made of it in the infrastructure cluster
+	@$(BIN)/drover-local demo-workloads $(ARGS)
 
 run: servers ## the local stack and two clusters, until Ctrl-C; data in build/run
 	@$(BIN)/drover-local run $(ARGS)

@@ -24,9 +24,14 @@ const demoTimeout = 5 * time.Minute
 
 // runDemo tells the story of the vFW composite app, through the REST API only: two clusters are onboarded,
 // the app is described, approved, instantiated on both, queried and terminated.
-func runDemo(ctx context.Context, args []string, stdout io.Writer) (err error) {
+func runDemo(ctx context.Context, args []string, stdout io.Writer) error {
+	return runStory(ctx, "demo", args, stdout, (*demo).tell)
+}
+
+// runStory starts the stack, has a story told, and stops it.
+func runStory(ctx context.Context, name string, args []string, stdout io.Writer, tell func(*demo, context.Context, *stack) error) (err error) {
 	var s settings
-	fs := newFlags("demo")
+	fs := newFlags(name)
 	s.declare(fs)
 	if err := fs.Parse(args); err != nil {
 		return err
@@ -51,7 +56,7 @@ func runDemo(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	defer connection.Close()
 	d.vfw.API = connection.API()
 	story := make(chan error, 1)
-	go func() { story <- d.tell(ctx, k) }()
+	go func() { story <- tell(d, ctx, k) }()
 	select {
 	case err = <-story:
 	case err = <-k.failed:

@@ -27,6 +27,7 @@ type command struct {
 
 var commands = []command{
 	{"demo", "show the vFW composite app from onboarding to termination, and stop", runDemo},
+	{"demo-workloads", "show how a Pod of a tenant's cluster makes a resource in another one, and stop", runWorkloads},
 	{"run", "run the whole stack and two clusters", runStack},
 	{"temporal", "run a Temporal server with its Web UI", runTemporal},
 	{"mongo", "run a MongoDB-compatible document store", runMongo},
@@ -81,6 +82,6 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 func usage(w io.Writer) {
 	fmt.Fprintln(w, "usage: drover-local <command> [flags]")
 	for _, c := range commands {
-		fmt.Fprintf(w, "  %-10s %s\n", c.name, c.summary)
+		fmt.Fprintf(w, "  %-15s %s\n", c.name, c.summary)
 	}
 }
