@@ -26,7 +26,8 @@ import (
 )
 
 // raced are the packages whose tests run with the race detector: those with goroutines that share memory.
-var raced = []string{"workflows", "activities", "internal/service", "internal/store", "internal/notify", "internal/observe", "internal/monitor"}
+var raced = []string{"workflows", "activities", "internal/service", "internal/store", "internal/notify", "internal/observe", "internal/monitor",
+	"internal/tenantagent"}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
