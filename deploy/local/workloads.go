@@ -23,11 +23,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/yaml"
 
 	chart "github.com/drover-io/drover/deploy/helm/tenant-agent"
 	"github.com/drover-io/drover/internal/domain"
-	"github.com/drover-io/drover/internal/monitor"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/tenantagent"
 	"github.com/drover-io/drover/internal/tenantcert"
@@ -176,7 +176,7 @@ func (w *workloads) startAgent(ctx context.Context, k *stack) (stop func() error
 	}
 	account := rest.AnonymousClientConfig(w.config)
 	account.BearerToken = token.Status.Token
-	monitor.SetLog(slog.Default())
+	klog.SetSlogLogger(slog.Default()) // where what libraries do is no warning
 	run, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() {
