@@ -110,7 +110,7 @@ func (t *Tables) Query(ctx context.Context, group domain.Key, q *TableQuery) (*c
 	if err != nil {
 		return nil, err
 	}
-	source, err := t.source(ctx, in)
+	source, err := t.source(ctx, in, nil)
 	if err != nil || source == nil {
 		return set.CombinedStatuses(), err
 	}
@@ -143,6 +143,7 @@ type standing struct {
 	owner    domain.Owner
 	group    *combined.Group  // without bundles and labels
 	instance *domain.Instance // of its current app context; nil when nothing is to be in clusters
+	records  *view.Records    // of its leaves, once the source has read them
 	hearing
 }
 
@@ -189,15 +190,18 @@ func (t *Tables) stands(ctx context.Context, key domain.Key) (*standing, error) 
 
 // source is what is known of the clusters of a group; nil when nothing is to be in them. Its rows read what clusters report
 // with ctx.
-func (t *Tables) source(ctx context.Context, in *standing) (*view.Source, error) {
+// Records are those of the leaves; nil where they have to be read.
+func (t *Tables) source(ctx context.Context, in *standing, records *view.Records) (_ *view.Source, err error) {
 	i, now := in.instance, in.group.Status
 	if i == nil {
 		return nil, nil
 	}
-	records, err := t.lifecycle.recordsOf(ctx, i, at(i, now), now.InProgress())
-	if err != nil {
-		return nil, err
+	if records == nil || records.Operation != at(i, now).Operation {
+		if records, err = t.lifecycle.recordsOf(ctx, i, at(i, now), now.InProgress()); err != nil {
+			return nil, err
+		}
 	}
+	in.records = records
 	s := &view.Source{ContextID: i.ContextID, Status: now, Namespace: i.Namespace, Apps: records.Apps()}
 	t.lifecycle.hearAs(ctx, s, i.LabelID(), in.hearing, records.Words())
 	return s, nil

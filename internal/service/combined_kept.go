@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"runtime/debug"
 	"slices"
 	"sync/atomic"
@@ -31,6 +32,7 @@ type kept struct {
 	key    keptKey
 	reads  *share.Reads[*tablesAnswer]
 	turn   chan struct{} // has one in it while somebody uses what follows
+	begun  atomic.Int64  // counts looks at what tables depend on
 	caught atomic.Int64  // counts attempts at what tables have left
 
 	// What was evaluated last.
@@ -40,6 +42,10 @@ type kept struct {
 	observed string        // the version of what clusters say
 	at       time.Time     // when that was the version
 	all      time.Time     // when all clusters were looked at
+	took     time.Duration // for so long
+	renewed  int64         // which look at what tables depend on was the last one
+	instance *domain.Instance
+	records  *view.Records // of the instance, where its operation has ended; nil else
 	made     string        // of what the set was made
 	set      *combined.Set // nil for none
 	source   *view.Source  // nil when nothing is to be in clusters
@@ -64,7 +70,7 @@ type keptKey struct {
 // How often all clusters are looked at, whatever versions say: a process that dies while it stores what a cluster says leaves
 // the old one. And for how long tables that were given up are left alone: longer each time.
 const (
-	keptAnew              = 10 * time.Second
+	keptAnew, keptShare   = 10 * time.Second, 10
 	firstRetry, lastRetry = time.Minute, time.Hour
 )
 
@@ -92,14 +98,17 @@ func (k *kept) read(ctx context.Context) (*tablesAnswer, error) {
 
 // follow is the answer for a stream that has seen a sign.
 func (k *kept) follow(ctx context.Context, now signed) (a *tablesAnswer, err error) {
+	asked := k.begun.Load()
 	err = k.use(ctx, func() error {
 		switch {
+		case k.set != nil && k.renewed > asked: // by a request, while this look waited for its turn
+			k.streamed = now.rest
 		case k.set == nil || now.rest != k.streamed || k.source == nil:
 			err = k.renew(ctx)
 			k.streamed = now.rest
 		case now.observed != k.observed:
 			err = k.changes(ctx)
-		case !k.set.Behind() || k.tables.lifecycle.now().Sub(k.all) > keptAnew:
+		case !k.set.Behind() || k.old():
 			err = k.renew(ctx)
 		}
 		if err != nil {
@@ -137,18 +146,26 @@ func (k *kept) use(ctx context.Context, do func() error) (err error) {
 
 // renew looks at what tables depend on, and takes what has changed.
 func (k *kept) renew(ctx context.Context) error {
+	look := k.begun.Add(1)
 	in, err := k.depend(ctx)
 	if err != nil {
 		return err
 	}
 	switch {
-	case k.set == nil || in.exact == "" || in.exact != k.exact || k.tables.lifecycle.now().Sub(k.all) > keptAnew:
-		return k.anew(ctx, in)
+	case k.set == nil || in.exact == "" || in.exact != k.exact || k.old():
+		err = k.anew(ctx, in)
 	case in.observed != k.observed:
-		return k.changes(ctx)
-	default:
-		return nil
+		err = k.changes(ctx)
 	}
+	if err == nil {
+		k.renewed = look
+	}
+	return err
+}
+
+// old says whether all clusters are to be looked at again. Where that takes long, it is done less often.
+func (k *kept) old() bool {
+	return k.tables.lifecycle.now().Sub(k.all) > max(keptAnew, keptShare*k.took)
 }
 
 // dependence is what tables depend on, all of it.
@@ -211,10 +228,11 @@ func (k *kept) anew(ctx context.Context, in *dependence) (err error) {
 		return err
 	}
 	// What the source reads it reads in later looks too, each call with a deadline of its own.
-	source, err := t.source(context.WithoutCancel(ctx), in.standing)
+	source, err := t.source(context.WithoutCancel(ctx), in.standing, k.recorded(in))
 	if err != nil {
 		return err
 	}
+	k.instance, k.records = in.instance, in.records
 	if k.set == nil || made != k.made {
 		if err := t.bundles(ctx, in.group); err != nil {
 			return err
@@ -232,7 +250,16 @@ func (k *kept) anew(ctx context.Context, in *dependence) (err error) {
 		}
 	}
 	k.exact, k.streamed, k.observed, k.at, k.all = in.exact, "", in.observed, in.at, in.at
+	k.took = t.lifecycle.now().Sub(in.at)
 	return nil
+}
+
+// recorded is what was read last of the leaves, where it cannot have changed; nil else.
+func (k *kept) recorded(in *dependence) *view.Records {
+	if in.instance == nil || in.group.Status.InProgress() || in.instance.Ended.IsZero() || !reflect.DeepEqual(in.instance, k.instance) {
+		return nil
+	}
+	return k.records
 }
 
 // fewChanged is up to how many clusters are looked at by themselves.
