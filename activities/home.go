@@ -37,7 +37,7 @@ func (s *settling) homes(work []one) []domain.Home {
 			homes = append(homes, h)
 		}
 	}
-	reported := s.Work.reporting.asked(s.tenant.ClusterName())
+	reported := s.Work.asked(s.tenant.ClusterName())
 	for i := range work {
 		if work[i].step != match.Create {
 			continue
@@ -145,7 +145,7 @@ func (s *settling) settleIn(ctx context.Context, work []one) (held map[int]strin
 func (s *settling) reportAgain(ctx context.Context, work []one) {
 	done := map[string]bool{}
 	for i := range work {
-		if work[i].step != match.Look || !s.Work.reporting.asked(work[i].Made.Cluster) {
+		if work[i].step != match.Look || !s.Work.asked(work[i].Made.Cluster) {
 			continue
 		}
 		if h := domain.ReportHome(s.tenant, work[i].Rule, work[i].Made.Namespace); !done[h.ID()] {
@@ -159,7 +159,7 @@ func (s *settling) reportAgain(ctx context.Context, work []one) {
 // forget has a report made again.
 func (s *settling) forget(ctx context.Context, h *domain.Home) {
 	if cluster, err := s.Work.clusters.Get(ctx, h.Cluster); err == nil {
-		s.Work.reporting.matches.Remove(matchReport{cluster, h.ID()})
+		s.Work.matches.Remove(matchReport{cluster, h.ID()})
 	}
 }
 
@@ -367,7 +367,7 @@ func (m *Match) raze(ctx context.Context, cluster *kube.Cluster, h *domain.Home)
 	if h.App == "" {
 		return cluster.RemoveNamespace(ctx, h.Namespace, match.LabelTenant, h.ContextID)
 	}
-	m.Work.reporting.matches.Remove(matchReport{cluster, h.ID()})
+	m.Work.matches.Remove(matchReport{cluster, h.ID()})
 	return cluster.Remove(ctx, bundle.New(h.App, h.ContextID, h.Namespace).ResourceID, plan.DeploymentID(h.ContextID, h.App))
 }
 

@@ -560,7 +560,7 @@ func (s *settling) create(ctx context.Context, cluster *kube.Cluster, o *one) (d
 		if err = s.makeNamespace(ctx, cluster, o.resource.ID.Namespace); err == nil {
 			uid, err = cluster.Create(ctx, o.resource.ID, o.resource.Manifest)
 		}
-		if s.Work.reporting.asked(o.Made.Cluster) { // it went with the namespace
+		if s.Work.asked(o.Made.Cluster) { // it went with the namespace
 			h := domain.ReportHome(s.tenant, o.Rule, o.resource.ID.Namespace)
 			s.forget(ctx, &h)
 			s.report(ctx, &h)
