@@ -105,7 +105,7 @@ func (a *attempt) holds() bool {
 
 // install applies what makes the agent, once to a cluster as far as this process knows.
 func (a *attempt) install(ctx context.Context, cluster *kube.Cluster) kube.Outcome {
-	refusal, outcome := a.kube.reporting.install(ctx, cluster)
+	refusal, outcome := a.kube.install(ctx, cluster)
 	if refusal != "" {
 		a.say("the agent could not be installed: " + refusal)
 	}
