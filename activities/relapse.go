@@ -20,15 +20,12 @@ type relapse struct {
 	pause time.Duration // how long it was
 }
 
-// relapseWithin is how soon after a cluster has answered it counts as the same trouble that it is waited for again.
-const relapseWithin = 30 * time.Second
-
 // next is how long to pause although the cluster of a tenant answers: not at all the first time, and twice as long each time.
 func (r *relapses) next(tenant string, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for t, l := range r.last {
-		if now.Sub(l.until) > relapseWithin {
+		if now.Sub(l.until) > policy.RelapseWithin {
 			delete(r.last, t)
 		}
 	}

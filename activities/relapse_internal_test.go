@@ -22,7 +22,7 @@ func TestRelapses(t *testing.T) {
 		now, want = now.Add(pause), min(2*want, policy.LongestAway)
 	}
 	require.Equal(t, policy.LongestAway, want)
-	now = now.Add(relapseWithin + time.Second)
+	now = now.Add(policy.RelapseWithin + time.Second)
 	require.Zero(t, r.next("a", now), "this is another time")
 	require.Len(t, r.last, 1, "what is over is forgotten")
 }

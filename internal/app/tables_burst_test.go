@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/internal/domain"
-	"github.com/drover-io/drover/internal/notify"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/store"
 )
@@ -50,7 +49,7 @@ func TestABurstOfReportsIsNoNewLook(t *testing.T) {
 		require.NoError(t, err)
 		a, err := question.Answer(t.Context(), s, nil)
 		require.NoError(t, err)
-		rows, _ := table(t, a.(notify.Answer).Document())
+		rows, _ := table(t, a.Document())
 		return rows
 	}
 	burst := func(n int) {

@@ -250,12 +250,12 @@ func (p *pass) followSilent(ctx context.Context, e *entry) (changed bool) {
 }
 
 // print is that of what was taken last of a cluster; known is false for nothing.
-func (e *entry) print(c domain.ClusterName) (print rowPrint, known bool) {
+func (e *entry) print(c domain.ClusterName) (last rowPrint, known bool) {
 	if e.prints == nil {
 		e.prints = map[domain.ClusterName]rowPrint{}
 	}
-	print, known = e.prints[c]
-	return print, known
+	last, known = e.prints[c]
+	return last, known
 }
 
 // printOf is that of a row. One whose object has no sum, as documents of earlier versions have none, may always have changed.

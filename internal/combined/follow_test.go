@@ -148,7 +148,7 @@ func TestFollowedIsWhole(t *testing.T) {
 			} else if changed == nil {
 				continue
 			}
-			ctx := context.Context(t.Context())
+			ctx := t.Context()
 			if r.IntN(3) == 0 {
 				ctx = &dying{t.Context(), r.IntN(30)}
 			}

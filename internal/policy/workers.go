@@ -74,6 +74,8 @@ const (
 	// FirstAway and LongestAway are between two looks whether the cluster is back in which matches of a tenant are due.
 	FirstAway   = 500 * time.Millisecond
 	LongestAway = 12 * time.Second
+	// RelapseWithin is how soon after such a cluster has answered it counts as the same trouble that it is waited for again.
+	RelapseWithin = 30 * time.Second
 	// FirstWatch and LongestWatch are before a watch that could not be begun is tried again, Changes before changes are asked
 	// for again when that has failed.
 	FirstWatch   = time.Second

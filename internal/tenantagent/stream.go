@@ -1,6 +1,7 @@
 package tenantagent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -80,8 +81,7 @@ func (t *teller) stream(ctx, leading context.Context) error {
 		return <-ended
 	case err != nil:
 		cut()
-		<-ended
-		return err
+		return cmp.Or(err, <-ended) // both have ended
 	}
 	if err := stream.CloseSend(); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (t *teller) tell(ctx context.Context, s *scope, stream grpc.ClientStream, e
 		case <-t.agent.scopes.changed:
 			now, err := t.agent.scopes.complete(ctx)
 			if err != nil {
-				return nil //nolint:nilerr // ctx has ended
+				return nil
 			}
 			if now == s {
 				continue

@@ -282,14 +282,6 @@ func (e *tenancies) objects() int {
 	return e.fleet.Count(e, plan.DeploymentLabel)
 }
 
-// creates is how many objects were asked to be made in all clusters, which costs the fleet nothing.
-func (e *tenancies) creates(ctx context.Context) int {
-	e.Helper()
-	all, err := e.fleet.Requests(ctx, "all")
-	require.NoError(e, err)
-	return int(all["create"])
-}
-
 // arrivals is when objects of matches have come to be in the clusters.
 type arrivals struct {
 	mu sync.Mutex
