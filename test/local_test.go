@@ -23,8 +23,8 @@ import (
 
 // localFlags put the local stack on ports of the test's own.
 func localFlags() (flags []string, api string) {
-	ports := freeport.Block(25)
-	for i, name := range []string{"--api-port", "--grpc-port", "--temporal-port", "--ui-port", "--mongo-port", "--kube-ports"} {
+	ports := freeport.Block(26)
+	for i, name := range []string{"--api-port", "--grpc-port", "--temporal-port", "--ui-port", "--mongo-port", "--tenant-port", "--kube-ports"} {
 		flags = append(flags, name, fmt.Sprint(ports[i]))
 	}
 	return flags, fmt.Sprintf("http://127.0.0.1:%d", ports[0])
