@@ -191,9 +191,11 @@ func (k *kept) depend(ctx context.Context) (d *dependence, err error) {
 		}
 	}
 	i := d.instance
-	var contacts []view.Contact
+	var contacts string
 	if i != nil {
-		contacts = contactsAt(d.group.Plan, d.watches, d.hearing.at)
+		if contacts, err = t.lifecycle.contactsAt(ctx, i.Plan, d.watches, d.hearing.at); err != nil {
+			return nil, err
+		}
 		if d.observed, err = t.lifecycle.heard.ObservationsVersion(ctx, i.LabelID()); err != nil {
 			return nil, err
 		}

@@ -63,7 +63,8 @@ type Heard interface {
 	// ObservationsVersion is another one after what clusters say of a context has changed; "" before they have said
 	// anything.
 	ObservationsVersion(ctx context.Context, contextID string) (string, error)
-	// Watches is what was last said of clusters; one that is missing is not heard. view.ContactAt judges it.
+	// Watches is what was last said of clusters; one that is missing is not heard. view.ContactAt judges it. It is shared, and
+	// must not be changed. Of all clusters it is the same map as long as nothing else is said.
 	Watches(ctx context.Context, clusters []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error)
 	// ObservationsSince says what has changed since a version that was the context's at a time.
 	ObservationsSince(ctx context.Context, contextID, version string, at time.Time) (domain.ObservedChanges, error)
@@ -83,6 +84,8 @@ type Lifecycle struct {
 	now     Clock
 	recall  *recall
 	recent  recent
+	// contacts are those of groups that somebody watches, or asks for tables of.
+	contacts contacts
 
 	// Rehearse plans what an instantiate of a group would do and does nothing; nil where nobody can. The error is why it
 	// would be refused, the warnings what else its user should know. See Approve.

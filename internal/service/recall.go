@@ -32,7 +32,7 @@ const (
 	recallPlans    = 32
 	recallEnded    = 32
 	recallClusters = 5000
-	recallLeaves   = 5000 // more leaves of one context are not kept
+	recallLeaves   = 160_000 // of all contexts together
 )
 
 func newRecall() *recall {
@@ -64,6 +64,16 @@ func (r *recall) leaves(ctx context.Context, records Records, i *domain.Instance
 	leaves, err := records.Leaves(ctx, i.ContextID)
 	if err == nil && !i.Ended.IsZero() && !i.Status.InProgress() && len(leaves) <= recallLeaves {
 		r.ended.Add(key, leaves)
+		for r.leavesKept() > recallLeaves {
+			r.ended.RemoveOldest()
+		}
 	}
 	return leaves, err
+}
+
+func (r *recall) leavesKept() (n int) {
+	for _, leaves := range r.ended.Values() {
+		n += len(leaves)
+	}
+	return n
 }

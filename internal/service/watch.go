@@ -3,14 +3,15 @@ package service
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"reflect"
 	"sync"
 	"time"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
-	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/view"
@@ -32,7 +33,7 @@ type sign struct {
 	Instance *domain.Instance             `json:",omitempty"`
 	Counts   map[domain.ResourceState]int `json:",omitempty"`
 	Observed string                       `json:",omitempty"`
-	Contacts []view.Contact               `json:",omitempty"`
+	Contacts string                       `json:",omitempty"` // a digest
 	Rules    int                          // of readiness, by number
 }
 
@@ -113,36 +114,73 @@ func (l *Lifecycle) countsNow(ctx context.Context, s domain.Scope) map[domain.Re
 	return counts
 }
 
-// contactsOf says which clusters of a plan are heard.
-func (l *Lifecycle) contactsOf(ctx context.Context, digest domain.Digest) ([]view.Contact, error) {
-	p, err := l.recall.plan(ctx, l.records, digest)
-	if err != nil {
-		return nil, err
-	}
+// contactsOf tells which clusters of a plan are heard.
+func (l *Lifecycle) contactsOf(ctx context.Context, digest domain.Digest) (string, error) {
 	watches, err := l.recent.get(ctx, l.heard, l.now)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	return contactsAt(p, watches, l.now()), nil
+	return l.contactsAt(ctx, digest, watches, l.now())
 }
 
-// contactsAt says which clusters of a plan are heard at a time, in the plan's order; of those that are, not when.
-func contactsAt(p *plan.Plan, watches map[domain.ClusterName]domain.Watch, now time.Time) (contacts []view.Contact) {
-	seen := map[domain.ClusterName]bool{}
-	for _, a := range p.Apps {
-		for _, t := range a.Targets {
-			if seen[t.ClusterName] {
-				continue
-			}
-			seen[t.ClusterName] = true
-			c := view.ContactAt(watches[t.ClusterName], now)
-			if c.Heard {
-				c.LastSeen = time.Time{}
-			}
-			contacts = append(contacts, c)
-		}
+// contactsAt is a digest of which clusters of a plan are heard at a time; of those that are, not when.
+func (l *Lifecycle) contactsAt(ctx context.Context, digest domain.Digest, watches map[domain.ClusterName]domain.Watch, now time.Time) (string, error) {
+	clusters, err := l.recall.clusters(ctx, l.records, digest)
+	if err != nil {
+		return "", err
 	}
-	return contacts
+	return l.contacts.at(digest, clusters, watches, now), nil
+}
+
+// contacts keeps what contactsAt has said of the watches that it was asked about last: they are a map that nobody changes, and the
+// same one as long as nothing else is said.
+type contacts struct {
+	mu      sync.Mutex
+	watches map[domain.ClusterName]domain.Watch
+	of      map[domain.Digest]contactsDigest // by plan
+}
+
+// contactsDigest is what holds of a plan from a time to another one, at which a cluster is not heard any more.
+type contactsDigest struct {
+	from, to time.Time
+	digest   string
+}
+
+func (k *contacts) at(plan domain.Digest, clusters []domain.ClusterName, watches map[domain.ClusterName]domain.Watch, now time.Time) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.of == nil || reflect.ValueOf(watches).Pointer() != reflect.ValueOf(k.watches).Pointer() {
+		k.watches, k.of = watches, map[domain.Digest]contactsDigest{}
+	}
+	kept, ok := k.of[plan]
+	if !ok || now.Before(kept.from) || now.After(kept.to) {
+		kept = contactsNow(clusters, watches, now)
+		k.of[plan] = kept
+	}
+	return kept.digest
+}
+
+// contactsNow is what holds from now on.
+func contactsNow(clusters []domain.ClusterName, watches map[domain.ClusterName]domain.Watch, now time.Time) contactsDigest {
+	d := contactsDigest{from: now, to: now.Add(domain.PulseLife)}
+	all := make([]byte, 0, len(clusters))
+	for _, name := range clusters {
+		w := watches[name]
+		c := view.ContactAt(w, now)
+		if c.Heard {
+			if until := w.Pulse.Add(domain.PulseLife); until.Before(d.to) {
+				d.to = until
+			}
+			all = append(all, 1)
+			continue
+		}
+		all = binary.AppendVarint(append(all, 0), c.LastSeen.Unix())
+		all = binary.AppendVarint(all, int64(c.LastSeen.Nanosecond()))
+		all = append(binary.AppendUvarint(all, uint64(len(c.Reason))), c.Reason...)
+	}
+	sum := sha256.Sum256(all)
+	d.digest = hex.EncodeToString(sum[:])
+	return d
 }
 
 // watchesAge is how old the watches of a sign may be: they are those of all clusters, for all groups that somebody

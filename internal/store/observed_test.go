@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -121,23 +122,75 @@ func TestObservationsAreNotKeptBeyondTheirBound(t *testing.T) {
 	}
 }
 
-func TestWatchesAreReadOnceInAWhile(t *testing.T) {
+// TestWatchesOfAnotherProcess: what was written before the call shows in it, of whatever process. What nobody has written anew is
+// not read again but for pulses; what somebody wrote who died before he wrote the version shows after watchesAge.
+func TestWatchesOfAnotherProcess(t *testing.T) {
 	p := newPair(t)
 	ctx, cluster := t.Context(), p.app.Cluster
-	connected := func() bool {
+	of := func(s *Store) domain.Watch {
 		t.Helper()
-		found, err := p.reader.Watches(ctx, nil)
+		found, err := s.Watches(ctx, nil)
 		require.NoError(t, err)
-		return found[cluster].Connected
+		one, err := s.Watches(ctx, []domain.ClusterName{cluster, {Provider: "p", Name: "nobody"}})
+		require.NoError(t, err)
+		w, there := found[cluster]
+		require.Equal(t, there, len(one) == 1)
+		require.Equal(t, w, one[cluster])
+		return w
 	}
-	require.NoError(t, p.writer.PutWatch(ctx, "watcher", domain.Watch{Cluster: cluster, Connected: true}))
-	require.True(t, connected())
-	require.NoError(t, p.writer.PutWatch(ctx, "watcher", domain.Watch{Cluster: cluster, Reason: "dead"}))
-	require.True(t, connected(), "it is kept")
+	seen := func() domain.Watch { return of(p.reader) }
+	require.Zero(t, seen())
+	for range 3 {
+		for _, s := range []*Store{p.writer, p.reader} {
+			require.NoError(t, s.PutWatch(ctx, "watcher", domain.Watch{Cluster: cluster, Connected: true}))
+			require.True(t, seen().Connected)
+			require.True(t, of(p.writer).Connected)
+			require.NoError(t, s.PutWatch(ctx, "watcher", domain.Watch{Cluster: cluster, Reason: "dead"}))
+			require.Equal(t, "dead", seen().Reason)
+			require.Equal(t, "dead", of(p.writer).Reason)
+		}
+	}
+	require.NoError(t, p.writer.Pulse(ctx, "watcher", p.now))
+	require.Equal(t, p.now, seen().Pulse, "the first pulse counts at once")
+	before := p.reader.watchesSaid.Load()
+	require.NoError(t, p.writer.Pulse(ctx, "watcher", p.now.Add(time.Second)))
+	require.Equal(t, p.now, seen().Pulse, "an old pulse proves less")
+	require.Same(t, before, p.reader.watchesSaid.Load())
+	p.now = p.now.Add(pulsesAge)
+	require.Equal(t, pairBegan.Add(time.Second), seen().Pulse)
+	require.Same(t, &before.watches[0], &p.reader.watchesSaid.Load().watches[0], "watches are not read again")
+	require.NoError(t, p.writer.EndPulse(ctx, "watcher"))
+	require.Zero(t, seen().Pulse)
+	require.NoError(t, p.writer.DeleteWatch(ctx, "another", cluster))
+	require.NotZero(t, seen())
+	require.NoError(t, p.writer.DeleteWatch(ctx, "watcher", cluster))
+	require.Zero(t, seen())
+
+	d := watchDoc{ID: cluster.Key(), ClusterName: cluster, Watcher: "dies", Connected: true}
+	_, err := p.writer.put(ctx, p.writer.watches(), d.ID, d)
+	require.NoError(t, err)
 	p.now = p.now.Add(watchesAge)
-	require.False(t, connected())
-	require.NoError(t, p.reader.PutWatch(ctx, "watcher", domain.Watch{Cluster: cluster, Connected: true}))
-	require.True(t, connected(), "what is said with the same store counts at once")
+	require.True(t, seen().Connected)
+}
+
+// TestAWatchThatWasPerhapsWritten: a caller that has given up is not answered, but what it wrote is not lost to those who read.
+func TestAWatchThatWasPerhapsWritten(t *testing.T) {
+	p := newPair(t)
+	version := func() string {
+		t.Helper()
+		v, err := p.reader.versionOf(t.Context(), watchesVersion)
+		require.NoError(t, err)
+		return v
+	}
+	before := version()
+	lost := errors.New("the answer is lost")
+	require.ErrorIs(t, p.writer.watched(t.Context(), lost), lost)
+	require.NotEqual(t, before, version())
+	before = version()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Error(t, p.writer.PutWatch(ctx, "watcher", domain.Watch{Cluster: p.app.Cluster, Connected: true}))
+	require.Eventually(t, func() bool { return version() != before }, waitTime, time.Millisecond)
 }
 
 // longText does not get much shorter by compression.

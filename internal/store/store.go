@@ -53,8 +53,10 @@ type Store struct {
 	versionReads  *share.Reads[string]
 	watchReads    *share.Reads[*said]
 	watchesSaid   atomic.Pointer[said]
-	// watchesChanged counts what this Store has written of watches and pulses.
-	watchesChanged atomic.Int64
+	// pulsesChanged counts pulses that this Store has written.
+	pulsesChanged atomic.Int64
+	// Clusters that are heard, or not any more, at the same time give watches one new version.
+	watchWrites *gatherer[struct{}]
 	// Clusters that say something new of one app context at the same time give it one new version.
 	versionWrites *gatherer[observedChange]
 	chains        *chains
@@ -68,7 +70,7 @@ const (
 	contacts  = "contacts" // clusters that do not answer
 	watches   = "watches"  // whether clusters are heard
 	pulses    = "pulses"   // when those who watch were alive
-	versions  = "versions" // of what clusters say of app contexts
+	versions  = "versions" // of what clusters say of app contexts, of labels, and of watches
 	probes    = "probes"   // written to see whether that is possible
 	renewals  = "renewals" // clusters whose registrations were replaced
 	streams   = "streams"  // the last one of each tenant
@@ -105,6 +107,7 @@ func Open(c Config) (*Store, error) {
 	s.leafWrites, s.leafLookups = newGatherer(s.insertLeaves), newGatherer(s.lookUp)
 	s.childReads = newGatherer(s.readChildren)
 	s.versionWrites, s.chains = newGatherer(s.putVersions), newChains()
+	s.watchWrites = newGatherer(s.putWatchesVersion)
 	s.workloads, s.matches = newLedgers(s, "workloads"), newLedgers(s, "matches")
 	return s, nil
 }
@@ -116,6 +119,7 @@ func (s *Store) Close(ctx context.Context) error {
 	s.leafLookups.close()
 	s.childReads.close()
 	s.versionWrites.close()
+	s.watchWrites.close()
 	s.workloads.adds.close()
 	s.matches.adds.close()
 	return kindOf(s.client.Disconnect(ctx))

@@ -12,9 +12,10 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 )
 
-// versionDoc tells of an app context that what clusters say of it has changed, and of a provider that labels have.
+// versionDoc tells of an app context that what clusters say of it has changed, of a provider that labels have, and that watches
+// have.
 type versionDoc struct {
-	Of      string        `bson:"_id"`     // the id of the context; labelsOf
+	Of      string        `bson:"_id"`     // the id of the context; labelsOf; watchesVersion
 	Version bson.ObjectID `bson:"version"` // the last one of its changes
 }
 

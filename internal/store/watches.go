@@ -2,7 +2,11 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -44,86 +48,153 @@ func (s *Store) PutWatch(ctx context.Context, watcher string, w domain.Watch) er
 		}
 		w.LastSeen = before.LastSeen
 	}
-	defer s.watchesChanged.Add(1)
 	d := watchDoc{ID: w.Cluster.Key(), ClusterName: w.Cluster, Watcher: watcher, Connected: w.Connected, LastSeen: w.LastSeen, Reason: w.Reason}
 	_, err := s.put(ctx, s.watches(), d.ID, d)
-	return err
+	return s.watched(ctx, err)
 }
 
 // DeleteWatch forgets what a watcher said of a cluster, which it does not watch any more; what another one said stays.
 func (s *Store) DeleteWatch(ctx context.Context, watcher string, cluster domain.ClusterName) error {
-	defer s.watchesChanged.Add(1)
-	_, err := s.deleteOne(ctx, s.watches(), append(byID(cluster.Key()), bson.E{Key: "watcher", Value: watcher}))
-	return err
+	gone, err := s.deleteOne(ctx, s.watches(), append(byID(cluster.Key()), bson.E{Key: "watcher", Value: watcher}))
+	if err == nil && !gone {
+		return nil
+	}
+	return s.watched(ctx, err)
 }
 
-// watchesAge is for how long what watchers said is not read again. Whoever asks judges each time whether their pulses still
-// prove it: an old pulse can only prove less.
-const watchesAge = 250 * time.Millisecond
+// watchesVersion is the _id of the version of what watchers say. It is written after what has changed and before whoever changed it
+// is answered, so that what is kept under a version has all that was answered before that was read.
+const watchesVersion = "watches"
 
-// said is what watchers said at a time.
+// watched notes that what watchers say has changed, or may have: a call that failed may have been carried out. Calls that come
+// together are written together.
+func (s *Store) watched(ctx context.Context, err error) error {
+	return errors.Join(err, s.watchWrites.do(ctx, struct{}{}))
+}
+
+// putWatchesVersion belongs to many callers, so that no caller's context bounds it.
+func (s *Store) putWatchesVersion(changes []struct{}) []error {
+	write := func() error {
+		_, err := s.put(context.Background(), s.versions(), watchesVersion, versionDoc{watchesVersion, bson.NewObjectID()})
+		return err
+	}
+	err := write()
+	if fail.Is(err, fail.Conflict) { // another process has written the first one in this moment
+		err = write()
+	}
+	return slices.Repeat([]error{err}, len(changes))
+}
+
+const (
+	// pulsesAge is for how long pulses are not read again. Whoever asks judges each time whether they still prove what watchers
+	// said: an old pulse can only prove less. The first and the end of a watcher's pulses have the version changed.
+	pulsesAge = 250 * time.Millisecond
+	// watchesAge is for how long watches are not read again though their version is the same: whoever dies between writing a watch
+	// and the version leaves the old one. It is longer where reading takes long, which may cost a part of watchesShare of the time.
+	watchesAge, watchesShare = domain.PulseLife, 50
+)
+
+// said is what watchers said at a time. It is shared, and must not be changed.
 type said struct {
-	at      time.Time
-	changes int64 // of watchesChanged, before it was read
+	version string        // before it was read
+	whole   time.Time     // when watches were read
+	took    time.Duration // to read them
 	watches []watchDoc
+	at      time.Time            // when pulses were read
+	changes int64                // of pulsesChanged, before that
 	pulses  map[string]time.Time // by watcher
+	all     func() map[domain.ClusterName]domain.Watch
 }
 
-// Watches is what was last said of clusters, watchesAge ago or later; nil clusters are all. Who said it lived at least until
-// Watch.Pulse, and what it said held until then. What has been said with this Store counts at once.
+// Watches is what was last said of clusters, with every watch that was written before the call, and with pulses as they were
+// pulsesAge ago or later; nil clusters are all. Who said it lived at least until Watch.Pulse, and what it said held until then. What
+// it returns is shared, and must not be changed.
 func (s *Store) Watches(ctx context.Context, clusters []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error) {
 	heard, err := s.said(ctx)
 	if err != nil {
 		return nil, err
 	}
-	wanted := map[domain.ClusterName]bool{}
-	for _, c := range clusters {
-		wanted[c] = true
+	all := heard.all()
+	if clusters == nil {
+		return all, nil
 	}
-	found := make(map[domain.ClusterName]domain.Watch, len(heard.watches))
-	for i := range heard.watches {
-		d := &heard.watches[i]
-		if clusters != nil && !wanted[d.ClusterName] {
-			continue
+	found := make(map[domain.ClusterName]domain.Watch, len(clusters))
+	for _, c := range clusters {
+		if w, ok := all[c]; ok {
+			found[c] = w
 		}
-		found[d.ClusterName] = d.watch(heard.pulses[d.Watcher])
 	}
 	return found, nil
 }
 
 // said is what watchers said last, for all who ask.
 func (s *Store) said(ctx context.Context) (*said, error) {
-	if kept := s.lastSaid(); kept != nil {
+	version, err := s.versionOf(ctx, watchesVersion)
+	if err != nil {
+		return nil, err
+	}
+	if kept := s.lastSaid(version); kept != nil {
 		return kept, nil
 	}
 	return s.watchReads.Get(ctx, "", func(ctx context.Context) (*said, error) {
-		if kept := s.lastSaid(); kept != nil { // those who asked a moment before have read it
-			return kept, nil
-		}
-		heard := &said{at: s.now(), changes: s.watchesChanged.Load(), pulses: map[string]time.Time{}}
-		var err error
-		if heard.watches, err = all[watchDoc](ctx, s, s.watches(), bson.D{}); err != nil {
-			return nil, err
-		}
-		pulses, err := all[pulseDoc](ctx, s, s.pulses(), bson.D{})
+		version, err := s.versionOf(ctx, watchesVersion)
 		if err != nil {
 			return nil, err
 		}
-		for _, p := range pulses {
-			heard.pulses[p.Watcher] = p.At
+		if kept := s.lastSaid(version); kept != nil { // those who asked a moment before have read it
+			return kept, nil
 		}
-		s.watchesSaid.Store(heard)
-		return heard, nil
+		return s.readWatches(ctx, version)
 	})
 }
 
-// lastSaid is what was read last, nil if that is too long ago.
-func (s *Store) lastSaid() *said {
+// lastSaid is what was read last; nil where it is of another version, or too old.
+func (s *Store) lastSaid(version string) *said {
 	kept := s.watchesSaid.Load()
-	if kept == nil || kept.changes != s.watchesChanged.Load() || s.now().Sub(kept.at) >= watchesAge {
+	if kept == nil || kept.version != version || kept.changes != s.pulsesChanged.Load() || s.now().Sub(kept.at) >= pulsesAge {
 		return nil
 	}
 	return kept
+}
+
+// readWatches reads what watchers said at a version or later: of one that is known already, pulses alone.
+func (s *Store) readWatches(ctx context.Context, version string) (*said, error) {
+	heard := &said{version: version, at: s.now(), changes: s.pulsesChanged.Load(), pulses: map[string]time.Time{}}
+	kept := s.watchesSaid.Load()
+	same := kept != nil && kept.version == version && heard.at.Sub(kept.whole) < max(watchesAge, watchesShare*kept.took)
+	var err error
+	if same {
+		heard.watches, heard.whole, heard.took = kept.watches, kept.whole, kept.took
+	} else {
+		if heard.watches, err = all[watchDoc](ctx, s, s.watches(), bson.D{}); err != nil {
+			return nil, err
+		}
+		heard.whole, heard.took = heard.at, s.now().Sub(heard.at)
+	}
+	pulses, err := all[pulseDoc](ctx, s, s.pulses(), bson.D{})
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range pulses {
+		heard.pulses[p.Watcher] = p.At
+	}
+	if same && maps.Equal(heard.pulses, kept.pulses) {
+		heard.all = kept.all
+	} else {
+		heard.all = sync.OnceValue(heard.joined)
+	}
+	s.watchesSaid.Store(heard)
+	return heard, nil
+}
+
+// joined are watches with the pulses of those who said them.
+func (a *said) joined() map[domain.ClusterName]domain.Watch {
+	found := make(map[domain.ClusterName]domain.Watch, len(a.watches))
+	for i := range a.watches {
+		d := &a.watches[i]
+		found[d.ClusterName] = d.watch(a.pulses[d.Watcher])
+	}
+	return found
 }
 
 // watch is Watches for one cluster; a zero Watch when nothing is known of it.
@@ -154,9 +225,12 @@ func (d *watchDoc) watch(pulse time.Time) domain.Watch {
 // Pulse proves that the watcher was alive at a time, and with it all its watches. The first one removes what watchers left
 // that were killed long ago.
 func (s *Store) Pulse(ctx context.Context, watcher string, at time.Time) error {
-	defer s.watchesChanged.Add(1)
+	defer s.pulsesChanged.Add(1)
 	first, err := s.put(ctx, s.pulses(), watcher, pulseDoc{Watcher: watcher, At: at})
 	if err != nil || !first {
+		return err
+	}
+	if err := s.watched(ctx, nil); err != nil {
 		return err
 	}
 	old := bson.D{{Key: "at", Value: bson.D{{Key: "$lt", Value: at.Add(-pulseKept)}}}}
@@ -168,7 +242,6 @@ func (s *Store) Pulse(ctx context.Context, watcher string, at time.Time) error {
 
 // EndPulse says that the watcher watches nothing any more.
 func (s *Store) EndPulse(ctx context.Context, watcher string) error {
-	defer s.watchesChanged.Add(1)
 	_, err := s.deleteOne(ctx, s.pulses(), byID(watcher))
-	return err
+	return s.watched(ctx, err)
 }
