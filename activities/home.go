@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -16,6 +17,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/lease"
+	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/match"
 	"github.com/drover-io/drover/internal/plan"
 )
@@ -25,6 +27,8 @@ type Homes interface {
 	PutHome(ctx context.Context, h domain.Home) error
 	// Homes are those of tenants with a name; all when it is "".
 	Homes(ctx context.Context, tenant string) ([]domain.Home, error)
+	// Home is the one with an id, NotFound when there is none.
+	Home(ctx context.Context, id string) (domain.Home, error)
 	HomesOf(ctx context.Context, contextID string) ([]domain.Home, error)
 	DeleteHome(ctx context.Context, h domain.Home) error
 }
@@ -63,11 +67,15 @@ func (s *settling) moveIn(ctx context.Context, work []one) error {
 		s.gone(ctx, s.tenant.ClusterName(), err)
 		return nil
 	}
-	have, err := s.known(ctx, work)
+	needs := s.homes(work)
+	if s.moved.all(needs) {
+		return nil
+	}
+	have, err := s.homesOf(ctx, work)
 	if err != nil {
 		return err
 	}
-	for _, h := range s.homes(work) {
+	for _, h := range needs {
 		if _, there := have[h.ID()]; there {
 			continue
 		}
@@ -90,8 +98,8 @@ func watchingOf(h *domain.Home) Watching {
 	return Watching{ContextID: h.ContextID, Clusters: []domain.ClusterName{h.Cluster}, Began: h.Began}
 }
 
-// known are the homes that matches of the tenant may need, and those of earlier tenants of its name, by id.
-func (s *settling) known(ctx context.Context, work []one) (map[string]domain.Home, error) {
+// homesOf are the homes that matches of the tenant may need, and those of earlier tenants of its name, by id.
+func (s *settling) homesOf(ctx context.Context, work []one) (map[string]domain.Home, error) {
 	all, err := s.Store.Homes(ctx, s.tenant.Name)
 	if err == nil && slices.ContainsFunc(work, func(o one) bool { return domain.RuleNoun(o.Rule) == domain.OperatorRules }) {
 		var operators []domain.Home
@@ -112,7 +120,7 @@ func (s *settling) settleIn(ctx context.Context, work []one) (held map[int]strin
 	if !slices.ContainsFunc(work, func(o one) bool { return o.step == match.Create }) {
 		return held, nil
 	}
-	have, err := s.known(ctx, work)
+	have, err := s.stillThere(ctx, work)
 	if err != nil {
 		return nil, err
 	}
@@ -123,22 +131,73 @@ func (s *settling) settleIn(ctx context.Context, work []one) (held map[int]strin
 		needs := s.homes(work[i : i+1])
 		for _, h := range needs {
 			if is, there := have[h.ID()]; !there || is.Leaving {
+				s.moved.forget(h)
 				held[i] = fmt.Sprintf("what was in namespace %s is being removed", h.Namespace)
 			}
 		}
-		for _, h := range have {
-			if h.Namespace == work[i].resource.ID.Namespace && h.Cluster == s.tenant.ClusterName() && !h.Shared() && h.ContextID != s.tenant.ContextID {
-				held[i] = fmt.Sprintf("namespace %s of an earlier tenant of the name is being removed", h.Namespace)
-			}
+		if namespace := work[i].resource.ID.Namespace; s.inherited(have, namespace) {
+			held[i] = fmt.Sprintf("namespace %s of an earlier tenant of the name is being removed", namespace)
 		}
 		if held[i] != "" {
 			continue
 		}
 		for _, h := range needs {
+			if !s.inherited(have, h.Namespace) {
+				s.moved.note(h)
+			}
 			s.report(ctx, &h)
 		}
 	}
 	return held, nil
+}
+
+// inherited says whether a namespace is an earlier tenant's still.
+func (s *settling) inherited(have map[string]domain.Home, namespace string) bool {
+	for _, h := range have {
+		if h.Namespace == namespace && h.Cluster == s.tenant.ClusterName() && !h.Shared() && h.ContextID != s.tenant.ContextID {
+			return true
+		}
+	}
+	return false
+}
+
+// stillThere are the homes that what is to be created needs, with those of earlier tenants. Where this process has seen them
+// before, with no earlier tenant's beside them, they alone are looked for: there is none later either.
+func (s *settling) stillThere(ctx context.Context, work []one) (map[string]domain.Home, error) {
+	needs := s.homes(work)
+	if !s.moved.all(needs) {
+		return s.homesOf(ctx, work)
+	}
+	have := map[string]domain.Home{}
+	for _, h := range needs {
+		is, err := s.Store.Home(ctx, h.ID())
+		if err != nil && !fail.Is(err, fail.NotFound) {
+			return nil, err
+		}
+		if err == nil {
+			have[h.ID()] = is
+		}
+	}
+	return have, nil
+}
+
+// movedIn are the homes in which this process has seen matches to be created. It reads these by id, and all homes for others.
+// The zero value is ready to use.
+type movedIn struct {
+	once  sync.Once
+	cache *lru.Cache[string, struct{}]
+}
+
+func (m *movedIn) of() *lru.Cache[string, struct{}] {
+	m.once.Do(func() { m.cache = lru.New[string, struct{}](knownReports) })
+	return m.cache
+}
+
+func (m *movedIn) note(h domain.Home)   { m.of().Add(h.ID(), struct{}{}) }
+func (m *movedIn) forget(h domain.Home) { m.of().Remove(h.ID()) }
+
+func (m *movedIn) all(homes []domain.Home) bool {
+	return !slices.ContainsFunc(homes, func(h domain.Home) bool { return !m.of().Contains(h.ID()) })
 }
 
 // reportAgain makes the reports anew on matches that are looked at: one that was due may be so as somebody has deleted the report.
@@ -314,6 +373,7 @@ func (m *Match) LeaveHomes(ctx context.Context, in TenantInput) error {
 
 // leave removes one home, unless somebody else has one of the name by now.
 func (m *Match) leave(ctx context.Context, h domain.Home) error {
+	m.moved.forget(h)
 	if h.Shared() {
 		if needed, err := m.announce(ctx, &h); err != nil || needed {
 			return err

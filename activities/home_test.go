@@ -270,12 +270,82 @@ func TestATenantThatIsGone(t *testing.T) {
 	m.mustSettle()
 	m.agrees(1)
 	require.NoError(t, m.store.Delete(t.Context(), domain.Tenants, domain.KeyOf(m.tenant), 0))
+	m.changed()
 	due := m.record()
 	due.Due = m.now
 	require.NoError(t, m.store.WriteMatches(t.Context(), m.tenant.Name, []domain.Match{due}, nil))
 	m.mustSettle()
 	m.agrees(0)
 	require.Empty(t, m.records())
+}
+
+// countedStore counts what is asked beside matches and workloads.
+type countedStore struct {
+	*store.Store
+	asked *[]string
+}
+
+func (s countedStore) Get(ctx context.Context, n *domain.Noun, key domain.Key) (domain.Object, error) {
+	*s.asked = append(*s.asked, n.Kind)
+	return s.Store.Get(ctx, n, key)
+}
+
+func (s countedStore) Children(ctx context.Context, n *domain.Noun, parent domain.Key) ([]domain.Object, error) {
+	*s.asked = append(*s.asked, n.Kind)
+	return s.Store.Children(ctx, n, parent)
+}
+
+func (s countedStore) Homes(ctx context.Context, tenant string) ([]domain.Home, error) {
+	*s.asked = append(*s.asked, "homes")
+	return s.Store.Homes(ctx, tenant)
+}
+
+// TestWhatIsKnownIsNotReadAgain: the tenant, its hosts and rules as long as nobody changes them, and what it has in clusters.
+func TestWhatIsKnownIsNotReadAgain(t *testing.T) {
+	m := newMatches(t)
+	m.evaluate() // what is written below is due without a change of the settings
+	asked := []string{}
+	m.match.Store = countedStore{m.store, &asked}
+	made := func(id string) {
+		t.Helper()
+		m.run(id, nil)
+		changes := match.Diff(match.Wanted(m.tenant, nil, match.CompileAll(m.tenant, []*domain.WorkloadRule{m.rule}),
+			[]*domain.Workload{m.workloads[id]}), nil, m.now)
+		require.NoError(t, m.store.WriteMatches(t.Context(), m.tenant.Name, changes.Write, nil))
+		env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+		env.RegisterActivity(m.match)
+		due, err := m.match.DueMatches(t.Context(), activities.DueInput{Tenant: m.tenant.Name, Limit: 10, AtOnce: 1})
+		require.NoError(t, err)
+		require.Len(t, due.Matches, 1)
+		_, err = env.ExecuteActivity(m.match.SettleMatches, activities.MatchesInput{Tenant: m.tenant.Name, IDs: []string{due.Matches[0].ID}})
+		require.NoError(t, err)
+		var own domain.Match
+		for _, r := range m.records() {
+			if r.Workload == id {
+				own = r
+			}
+		}
+		require.Equal(t, domain.MarkApplied, own.Mark, own.Reason)
+	}
+	made("w1")
+	require.NotEmpty(t, asked)
+	asked = asked[:0]
+	made("w2")
+	require.Empty(t, asked)
+	m.changed()
+	made("w3")
+	require.ElementsMatch(t, []string{domain.Tenants.Kind, domain.Hosts.Kind, domain.WorkloadRules.Kind}, asked)
+	asked = asked[:0]
+	home := domain.HomeOf(m.tenant)
+	require.NoError(t, m.store.DeleteHome(t.Context(), home))
+	m.run("w4", nil)
+	m.evaluate()
+	m.mustSettle()
+	require.NotContains(t, m.homes(), home.ID())
+	m.now = m.now.Add(2 * time.Second)
+	m.mustSettle()
+	require.Contains(t, m.homes(), home.ID(), "it is noticed, and noted again")
+	m.agrees(4)
 }
 
 var _ activities.MatchStore = (*store.Store)(nil)

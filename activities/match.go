@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -37,6 +38,7 @@ type MatchStore interface {
 	EndBehind(ctx context.Context, tenant, token string) error
 	// Watches is what is known of the watches of clusters; nil clusters are all.
 	Watches(ctx context.Context, clusters []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error)
+	Settings
 	Homes
 }
 
@@ -55,6 +57,8 @@ type Match struct {
 	Now     func() time.Time
 
 	relapses relapses
+	known    knownSettings
+	moved    movedIn
 }
 
 // TenantInput names a tenant.
@@ -66,6 +70,9 @@ type TenantInput struct {
 type DueInput struct {
 	Tenant string `json:"tenant"`
 	Limit  int    `json:"limit"`
+	// AtOnce is how many matches are tried at once, after which there is another look: of so few nothing is said but that they
+	// are due.
+	AtOnce int `json:"atOnce,omitempty"`
 }
 
 // DueMatches are matches that are due.
@@ -105,11 +112,18 @@ func (m *Match) DueMatches(ctx context.Context, in DueInput) (*DueMatches, error
 	if err != nil {
 		return nil, err
 	}
+	due, next := match.Due(all, m.Now())
+	if len(due) > 0 && len(due) <= in.AtOnce {
+		out := &DueMatches{Next: next}
+		for _, d := range due {
+			out.Matches = append(out.Matches, DueMatch{ID: d.ID(), Rule: d.Rule.Name()})
+		}
+		return out, nil
+	}
 	left, err := m.left(ctx, in.Tenant, all)
 	if err != nil {
 		return nil, err
 	}
-	due, next := match.Due(all, m.Now())
 	if len(due) == 0 && next.IsZero() && len(left) == 0 {
 		return &DueMatches{}, m.Store.EndBehind(ctx, in.Tenant, token)
 	}
@@ -242,7 +256,10 @@ func (m *Match) SettleMatches(ctx context.Context, in MatchesInput) (*Settled, e
 		if out.Next = next; len(due) == 0 {
 			return out, nil
 		}
-		s := &settling{Match: m}
+		s := &settling{Match: m, after: map[string]domain.Match{}}
+		for i := range due {
+			s.after[due[i].ID()] = due[i]
+		}
 		err = s.round(ctx, in.Tenant, due)
 		switch {
 		case errors.Is(err, errOvertaken):
@@ -257,6 +274,15 @@ func (m *Match) SettleMatches(ctx context.Context, in MatchesInput) (*Settled, e
 			out.Away = true
 			return out, nil
 		}
+		// Who has marked one of them since says so to SettleTenant.
+		due, next = match.Due(slices.Collect(maps.Values(s.after)), m.Now())
+		if len(due) > 0 {
+			continue
+		}
+		if out.Next.IsZero() || !next.IsZero() && next.Before(out.Next) {
+			out.Next = next
+		}
+		return out, nil
 	}
 	out.Next = m.Now()
 	return out, nil
@@ -272,6 +298,7 @@ type settling struct {
 	hosts      []*domain.Host
 	rules      map[domain.Key]*match.Rule
 	workloads  map[string]*domain.Workload
+	after      map[string]domain.Match // the records as they are by now, as far as this round knows
 	away       atomic.Bool
 	namespaces sync.Map // *sync.Once by name: those that were found to be missing, and made
 }
@@ -335,36 +362,21 @@ func (s *settling) round(ctx context.Context, tenant string, due []domain.Match)
 
 // load reads what the matches depend on, after they were read: of what has changed before they were marked nothing is missed.
 func (s *settling) load(ctx context.Context, tenant string, due []domain.Match) error {
-	var err error
-	if s.tenant, err = s.Match.tenant(ctx, tenant); err != nil {
-		return err
-	}
-	if s.tenant == nil {
-		s.tenant, err = s.former(ctx, tenant)
-		return err
-	}
-	hosts, err := s.Store.List(ctx, domain.Hosts, domain.TenantKey(tenant))
+	of, err := s.settings(ctx, tenant)
 	if err != nil {
 		return err
 	}
-	for _, h := range hosts {
-		s.hosts = append(s.hosts, h.(*domain.Host))
+	if s.tenant, s.hosts = of.tenant, of.hosts; s.tenant == nil {
+		s.tenant, err = s.former(ctx, tenant)
+		return err
 	}
 	s.rules = map[domain.Key]*match.Rule{}
 	for i := range due {
-		key := due[i].Rule
-		if _, known := s.rules[key]; known || due[i].Wanted == nil {
+		if due[i].Wanted == nil {
 			continue
 		}
-		o, err := s.Store.Get(ctx, domain.RuleNoun(key), key)
-		if err != nil && !fail.Is(err, fail.NotFound) {
+		if s.rules[due[i].Rule], err = of.rule(ctx, s.Store, due[i].Rule); err != nil {
 			return err
-		}
-		s.rules[key] = nil // it is gone, or would not be taken any more
-		if rule := domain.RuleOf(o); err == nil && rule != nil {
-			if all := match.CompileAll(s.tenant, []*domain.WorkloadRule{rule}); len(all) == 1 {
-				s.rules[key] = all[0]
-			}
 		}
 	}
 	workloads, _, err := s.Store.WorkloadsByID(ctx, tenant, workloadsOf(due))
@@ -444,7 +456,16 @@ func (s *settling) write(ctx context.Context, write, remove []domain.Match) erro
 	if fail.Is(err, fail.Conflict) {
 		return errOvertaken
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	for i := range write {
+		s.after[write[i].ID()] = write[i]
+	}
+	for i := range remove {
+		delete(s.after, remove[i].ID())
+	}
+	return nil
 }
 
 // end writes what came of it. Of a record that was changed meanwhile nothing is written: it is due still, and looked at again.

@@ -136,7 +136,16 @@ func (m *matches) evaluate() {
 	}
 	changes := match.Diff(match.Wanted(m.tenant, nil, rules, workloads), m.records(), m.now)
 	require.NoError(m, m.store.PutBehind(m.Context(), m.tenant.Name))
+	m.changed()
 	require.NoError(m, m.store.WriteMatches(m.Context(), m.tenant.Name, changes.Write, changes.Remove))
+}
+
+// changed says that the tenant's settings may be others by now.
+func (m *matches) changed() {
+	m.Helper()
+	token, err := m.store.ChangeSettings(m.Context(), m.tenant.Name)
+	require.NoError(m, err)
+	require.NoError(m, m.store.SettingsChanged(m.Context(), m.tenant.Name, token))
 }
 
 func (m *matches) records() []domain.Match {

@@ -67,12 +67,14 @@ const (
 	longestKeep = 30 * 24 * time.Hour
 	keepEvents  = 4000
 	// dueMatches is how many matches of a tenant are taken from the store at a time, and openMatches how many children may be at
-	// work on them. Up to singleMatches have a child each, which a person finds by the names of rule and workload; of more a
-	// child has matchBatch, which costs Temporal as much as one match.
+	// work on them. Up to singleMatches are tried at once, and those that are due after that have a child each, which a person finds
+	// by the names of rule and workload; of more a child has matchBatch, which costs Temporal as much as one match.
 	dueMatches    = 500
 	openMatches   = 30
 	singleMatches = 30
 	matchBatch    = 50
+	// settleTimeout bounds that first try, below the time that Temporal gives the task. No stop waits for it, as for that of a leaf.
+	settleTimeout = 2 * time.Second
 	// settleAgain is the wait before what ended in an unforeseen way is looked at again, settleEvents the length of a history
 	// that goes on as a new one, and BehindInterval the time from one look for tenants that are behind to the next.
 	settleAgain    = 10 * time.Second

@@ -14,8 +14,8 @@ import (
 var matcher *activities.Match // names the methods; never called
 
 // SettleTenant brings what is in the infrastructure cluster of a tenant in line with what its rules want: it goes over the
-// matches that are due, each with a child, until none is. Whoever marks a match due sends SettleSignal, which starts it where it
-// does not run. When the cluster does not answer, one activity waits until it does, and nothing else is tried meanwhile.
+// matches that are due until none is. Few are tried at once, in its own task; what that does not settle, and many, have children.
+// Whoever marks a match due sends SettleSignal, which starts it where it does not run. When the cluster does not answer, one activity waits until it does, and nothing else is tried meanwhile.
 func SettleTenant(ctx workflow.Context, in activities.TenantInput) error {
 	t := &tenant{
 		TenantInput: in, signals: workflow.GetSignalChannel(ctx, SettleSignal),
@@ -57,6 +57,7 @@ type tenant struct {
 	whole   workflow.Context
 	signals workflow.ReceiveChannel
 	listed  bool                 // what is due is to be listed anew
+	tried   bool                 // what was due was tried at once, and not all was settled
 	open    map[string]bool      // matches that a child is at, by id; true when they were seen to be due since it began
 	held    map[string]time.Time // until when those are left alone whose child has failed
 	working int                  // children
@@ -78,7 +79,10 @@ func (t *tenant) round(ctx workflow.Context) error {
 	}
 	t.listed, t.ended, t.wake = false, 0, time.Time{}
 	var due activities.DueMatches
-	in := activities.DueInput{Tenant: t.Tenant, Limit: dueMatches + len(t.open)}
+	in := activities.DueInput{Tenant: t.Tenant, Limit: dueMatches + len(t.open), AtOnce: singleMatches}
+	if t.tried {
+		in.AtOnce = 0
+	}
 	if err := briefly(t.whole, matcher.DueMatches, in, &due); err != nil {
 		return err
 	}
@@ -100,6 +104,11 @@ func (t *tenant) round(ctx workflow.Context) error {
 		matches = append(matches, m)
 	}
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("%d matches due", len(matches)+len(t.open)))
+	if !t.tried && len(due.Matches) <= in.AtOnce {
+		t.atOnce(matches)
+		return nil
+	}
+	t.tried = false
 	size := 1
 	if len(matches) > singleMatches {
 		size = matchBatch
@@ -116,6 +125,20 @@ func (t *tenant) round(ctx workflow.Context) error {
 	}
 	t.listed = t.listed || due.More
 	return nil
+}
+
+// atOnce tries to settle some matches in the workflow's own task.
+func (t *tenant) atOnce(matches []activities.DueMatch) {
+	if len(matches) == 0 {
+		return
+	}
+	in := activities.MatchesInput{Tenant: t.Tenant}
+	for _, m := range matches {
+		in.IDs = append(in.IDs, m.ID)
+	}
+	var settled activities.Settled
+	err := workflow.ExecuteLocalActivity(once(t.whole, settleTimeout), matcher.SettleMatches, in).Get(t.whole, &settled)
+	t.tried, t.listed = err != nil, true
 }
 
 // begin starts the child for some matches.

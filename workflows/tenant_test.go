@@ -26,6 +26,8 @@ type tenant struct {
 	next   time.Time // when others are due
 	awaits int       // how often the cluster was waited for
 	begun  [][]string
+	atOnce bool       // what is tried at once is settled
+	tried  [][]string // what was
 	// settle is what a child does; nil settles all.
 	settle func(child int, in activities.MatchesInput) (*activities.Settled, error)
 }
@@ -44,6 +46,15 @@ func newTenant(t *testing.T, due int) *tenant {
 		defer w.mu.Unlock()
 		n := min(len(w.due), in.Limit)
 		return &activities.DueMatches{Matches: slices.Clone(w.due[:n]), More: len(w.due) > n, Next: w.next}, nil
+	})
+	w.OnActivity(m.SettleMatches, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.MatchesInput) (*activities.Settled, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.tried = append(w.tried, in.IDs); !w.atOnce {
+			return nil, errors.New("not done at once")
+		}
+		w.done(in.IDs...)
+		return &activities.Settled{}, nil
 	})
 	w.OnActivity(m.AwaitCluster, mock.Anything, mock.Anything).Return(func(context.Context, activities.TenantInput) error {
 		w.mu.Lock()
@@ -89,9 +100,24 @@ func TestNothingIsDue(t *testing.T) {
 	require.Empty(t, w.begun)
 }
 
+// TestFewMatchesAreSettledAtOnce, together and without a child; of many none is tried.
+func TestFewMatchesAreSettledAtOnce(t *testing.T) {
+	few := newTenant(t, 30)
+	few.atOnce = true
+	few.run(t)
+	require.Len(t, few.tried, 1)
+	require.Len(t, few.tried[0], 30)
+	require.Empty(t, few.begun)
+	many := newTenant(t, 100)
+	many.run(t)
+	require.Empty(t, many.tried)
+	require.Len(t, many.begun, 2)
+}
+
 func TestFewMatchesHaveAChildEachAndManyABatch(t *testing.T) {
 	few := newTenant(t, 30)
 	few.run(t)
+	require.Len(t, few.tried, 1, "what was not done at once is not tried so again")
 	require.Len(t, few.begun, 30)
 	many := newTenant(t, 1210)
 	many.run(t)

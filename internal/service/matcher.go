@@ -33,6 +33,7 @@ type TenantStore interface {
 	ForgetTenant(ctx context.Context, tenant string) error
 
 	Matches(ctx context.Context, tenant string) ([]domain.Match, error)
+	KnownMatches(ctx context.Context, tenant string) ([]domain.Match, error)
 	MatchesByID(ctx context.Context, tenant string, ids []string) ([]domain.Match, error)
 	WriteMatches(ctx context.Context, tenant string, write, remove []domain.Match) error
 	PutBehind(ctx context.Context, tenant string) error
@@ -268,8 +269,8 @@ func (m *Matcher) within(ctx context.Context, tenant string, at scope, wanted, r
 		return wanted, false, nil
 	}
 	beside := records
-	if part {
-		if beside, err = m.store.Matches(ctx, tenant); err != nil {
+	if part { // m.records has just read what is stored
+		if beside, err = m.store.KnownMatches(ctx, tenant); err != nil {
 			return nil, false, err
 		}
 	}

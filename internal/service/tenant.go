@@ -55,8 +55,11 @@ func (s *Service) changeTenant(ctx context.Context, c change) error {
 			return err
 		}
 		return s.forgetEarlier(ctx, c.to)
-	case c.to == nil:
-		return s.keepMatched(ctx, c)
+	case c.to == nil: // another one of the name has other settings
+		if err := s.keepMatched(ctx, c); err != nil {
+			return err
+		}
+		return s.matching.Changing(ctx, name)
 	}
 	c.to.(*domain.Tenant).ContextID = c.from.(*domain.Tenant).ContextID
 	if err := s.keepMatched(ctx, c); err != nil {
@@ -127,7 +130,11 @@ func (s *Service) changedTenant(ctx context.Context, c change) error {
 
 // forgetTenant cleans up after a tenant.
 func (s *Service) forgetTenant(ctx context.Context, key domain.Key) error {
-	return s.matching.Forget(ctx, key.Name())
+	if err := s.matching.Forget(ctx, key.Name()); err != nil {
+		return err
+	}
+	s.matching.Changed(ctx, key.Name(), "")
+	return nil
 }
 
 // forgetRule looks anew when a rule is gone, and forgetHost when a host is.

@@ -151,7 +151,9 @@ func TestATenantWithMatchesStays(t *testing.T) {
 	_, err = s.Put(t.Context(), tenantIn("t", "p+c2"))
 	require.NoError(t, err)
 	require.Equal(t, first, contextID())
+	m.heard = nil
 	require.NoError(t, s.Delete(t.Context(), domain.Tenants, domain.TenantKey("t")))
+	require.Equal(t, []string{"changing t", "changed t "}, m.heard, "what is known of it is not what another one of the name has")
 }
 
 // TestWhatRulesBecomeIsTold, before the write and after it; a refusal is not.

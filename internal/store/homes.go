@@ -31,6 +31,13 @@ func (s *Store) Homes(ctx context.Context, tenant string) ([]domain.Home, error)
 	return s.homesOf(ctx, filter)
 }
 
+// Home is the one with an id. NotFound when there is none.
+func (s *Store) Home(ctx context.Context, id string) (domain.Home, error) {
+	var d homeDoc
+	err := s.findOne(ctx, s.homes(), id, &d)
+	return d.Home, err
+}
+
 // HomesOf are those with a context id.
 func (s *Store) HomesOf(ctx context.Context, contextID string) ([]domain.Home, error) {
 	return s.homesOf(ctx, below(contextID))

@@ -35,6 +35,16 @@ func (s *Store) MatchesByID(ctx context.Context, tenant string, ids []string) ([
 	return decodeMatches(values)
 }
 
+// KnownMatches is Matches as this process knows them: with all that it has read and written, but perhaps not with what others
+// have written since. It asks the database for nothing, unless this process knows nothing of the tenant yet.
+func (s *Store) KnownMatches(ctx context.Context, tenant string) ([]domain.Match, error) {
+	var values [][]byte
+	if err := s.matches.known(ctx, tenant, func(b *book) { values = slices.Collect(maps.Values(b.values)) }); err != nil {
+		return nil, err
+	}
+	return decodeMatches(values)
+}
+
 // WriteMatches writes records and removes others, all of one tenant and all or none: Conflict when one of them has another
 // revision than the one with which it was read (0: none). Those that are written have the next revision then.
 func (s *Store) WriteMatches(ctx context.Context, tenant string, write, remove []domain.Match) error {
