@@ -283,16 +283,23 @@ func (r *recorder) recordMatches(ctx context.Context, t *testing.T, s *harness.S
 	}
 	e.run(ctx, 1)
 	e.settled(ctx, 1)
-	write("one", "one")
+	write("one", "") // which is done at once
+	down := func(change func()) {
+		t.Helper()
+		e.cluster.Down()
+		change()
+		harness.Until(ctx, t, "waits for the cluster", func() bool {
+			return slices.ContainsFunc(r.history(ctx, t, id).GetEvents(), isAwaiting)
+		})
+		e.cluster.Up(t)
+	}
+	down(func() { e.run(ctx, 2) })
+	e.settled(ctx, 2)
+	write("few-of-a-cluster-that-was-down", "one")
 	e.run(ctx, 60)
 	e.settled(ctx, 60)
 	write("many", "batch")
-	e.cluster.Down()
-	e.end(ctx)
-	harness.Until(ctx, t, "waits for the cluster", func() bool {
-		return slices.ContainsFunc(r.history(ctx, t, id).GetEvents(), isAwaiting)
-	})
-	e.cluster.Up(t)
+	down(func() { e.end(ctx) })
 	e.settled(ctx, 0)
 	write("cluster-down-then-up", "batch-of-a-cluster-that-was-down")
 	id = trigger(ctx, t, r.temporal, workflows.BehindSchedule)
