@@ -48,6 +48,8 @@ const (
 	RuleMatches = 1_000
 	// LeftOut is how many of those that are left out are named.
 	LeftOut = 100
+	// LeftOutCounted is how many of them are counted: their ids are in the API's memory as long as the tenant's stream goes on.
+	LeftOutCounted = 50_000
 )
 
 // What a quantity of Kubernetes may be (internal/quantity): about what a double holds. More is 400, with the member.
@@ -139,7 +141,7 @@ func All(body, renderMemory int64) []Size {
 		{"workload", "a workload", Workload, true, "", beyond},
 		{"workloadID", "the id of a workload", WorkloadID, true, "", beyond},
 		{"ruleMatches", "matches of a rule with a tenant's workloads", RuleMatches, false, "", "nothing is made for the others; `beyond` in the rule's matches counts them"},
-		{"leftOut", "workloads that the tenant's status names as left out", LeftOut, false, "", "`leftOutCount` there counts all"},
+		{"leftOut", "workloads that the tenant's status names as left out", LeftOut, false, "", "`leftOutCount` there counts all, to 50,000"},
 		{"quantity", "a quantity of Kubernetes, such as 500m", Quantity, true, "", "400, with the member"},
 		{"quantityExponent", "the exponent of one, such as 1e3", QuantityExponent, false, "", "400, with the member"},
 		{"files", "entries of an archive", Files, false, "", "422"},

@@ -3,9 +3,11 @@ package service
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -29,7 +31,7 @@ type Intake struct {
 	stream  *domain.Stream
 	ctx     context.Context
 	end     context.CancelCauseFunc
-	left    map[string]domain.LeftOut // of the last sync and since
+	left    map[string]domain.LeftOut // of the last sync and since, by leftKey
 	noted   bool                      // left is in the store
 	broken  bool                      // something was not stored, or what follows from it was not
 	wrote   bool                      // something was stored of it
@@ -42,6 +44,11 @@ func errGone(tenant string) error { return fail.New(fail.Precondition, "tenant %
 // errDisplaced ends a stream.
 func errDisplaced(tenant string) error {
 	return fail.New(fail.Aborted, "a newer stream of tenant %q has taken the place of this one", tenant)
+}
+
+// errCut ends a stream that others took for lost, since this process had no pulse for a while.
+func errCut(tenant string) error {
+	return fail.New(fail.Unavailable, "the stream of tenant %q was taken for lost: connect again", tenant)
 }
 
 // standsEvery is how often a stream looks whether it is the last one of its tenant still, when it says nothing, and whether who
@@ -109,17 +116,20 @@ func (in *Intake) stand() {
 			return
 		case <-tick.C:
 		}
-		if stands, err := in.matcher.store.StreamStands(in.ctx, in.stream); err == nil && !stands {
-			in.displace(in.lost())
+		if last, cut, err := in.matcher.store.StreamStands(in.ctx, in.stream); err == nil && (!last || cut) {
+			in.displace(in.lost(in.ctx))
 		}
 	}
 }
 
-// lost is why the stream is not the last one of its tenant any more.
-func (in *Intake) lost() error {
+// lost is why nothing of the stream is stored any more.
+func (in *Intake) lost(ctx context.Context) error {
 	tenant := in.stream.Tenant
-	if err := in.matcher.exists(in.ctx, domain.Tenants, domain.TenantKey(tenant)); fail.Is(err, fail.NotFound) {
+	if err := in.matcher.exists(ctx, domain.Tenants, domain.TenantKey(tenant)); fail.Is(err, fail.NotFound) {
 		return errGone(tenant)
+	}
+	if last, _, err := in.matcher.store.StreamStands(ctx, in.stream); last && err == nil {
+		return errCut(tenant)
 	}
 	return errDisplaced(tenant)
 }
@@ -192,7 +202,10 @@ func (in *Intake) take(ctx context.Context, said *Said) error {
 	}
 	written, err := m.store.WriteWorkloads(ctx, tenant, w)
 	if err != nil {
-		return in.orGone(ctx, err)
+		if fail.Is(err, fail.Aborted) {
+			err = in.lost(ctx)
+		}
+		return err
 	}
 	in.wrote = in.wrote || len(written.Changed) > 0
 	m.count(tenant, func(c *TenantCounts) {
@@ -228,14 +241,6 @@ func (in *Intake) settings(ctx context.Context, said *Said) (*settings, error) {
 	return s, err
 }
 
-// orGone is why nothing of a stream is stored any more: it was displaced, or the tenant is gone, which ends its stream too.
-func (in *Intake) orGone(ctx context.Context, err error) error {
-	if fail.Is(err, fail.Aborted) && fail.Is(in.matcher.exists(ctx, domain.Tenants, domain.TenantKey(in.stream.Tenant)), fail.NotFound) {
-		return errGone(in.stream.Tenant)
-	}
-	return err
-}
-
 // manyChanged is from how many workloads on all of a tenant are looked at: their records are read at once then.
 const manyChanged = 200
 
@@ -253,12 +258,16 @@ func (in *Intake) note(ctx context.Context, said *Said, left map[string]domain.L
 		now = map[string]domain.LeftOut{}
 	}
 	for _, one := range said.Put {
-		delete(now, one.ID)
+		delete(now, leftKey(one.ID))
 	}
 	for _, id := range said.Delete {
-		delete(now, id)
+		delete(now, leftKey(id))
 	}
-	maps.Copy(now, left)
+	for _, id := range slices.Sorted(maps.Keys(left)) {
+		if len(now) < limits.LeftOutCounted {
+			now[leftKey(id)] = left[id]
+		}
+	}
 	// What a stream before this one has left out stands until there is a sync.
 	same := maps.Equal(now, in.left)
 	if same && (in.noted || !said.Sync || in.stream.LeftOut == 0) {
@@ -329,47 +338,57 @@ func (s *Said) write(t *domain.Tenant) (w *domain.WorkloadWrite, left map[string
 	return w, left
 }
 
+// leftOut keeps nothing of a long text but its beginning: what is left out may be as large as a message.
 func leftOut(w *domain.Workload, reason string) domain.LeftOut {
-	cut := func(s string) string { return s[:min(len(s), limits.WorkloadID)] }
+	cut := func(s string) string {
+		return strings.Clone(strings.ToValidUTF8(s[:min(len(s), limits.WorkloadID)], ""))
+	}
 	return domain.LeftOut{ID: cut(w.ID), Pod: cut(w.ResourceNamespace + "/" + w.ResourceName), Reason: reason}
+}
+
+// leftKey stands for an id, which may be as large as a message.
+func leftKey(id string) string {
+	if len(id) <= limits.WorkloadID {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return string(sum[:])
 }
 
 // merge makes one of messages that follow each other: of each workload the last word counts. A sync begins anew.
 func merge(messages []*Said) []*Said {
 	var merged []*Said
-	for _, next := range messages {
-		if len(merged) == 0 || next.Sync || merged[len(merged)-1].Sync {
-			merged = append(merged, next)
-			continue
+	for begin := 0; begin < len(messages); {
+		end := begin + 1
+		for !messages[begin].Sync && end < len(messages) && !messages[end].Sync {
+			end++
 		}
-		merged[len(merged)-1] = merged[len(merged)-1].and(next)
+		merged = append(merged, together(messages[begin:end]))
+		begin = end
 	}
 	return merged
 }
 
-func (s *Said) and(next *Said) *Said {
-	later := map[string]bool{}
-	for _, one := range next.Put {
-		later[one.ID] = true
+// together is one message of several of which none is a sync, or of one.
+func together(messages []*Said) *Said {
+	if len(messages) == 1 {
+		return messages[0]
 	}
-	for _, id := range next.Delete {
-		later[id] = true
-	}
-	both := &Said{TooLarge: map[string]bool{}}
-	for _, one := range s.Put {
-		if !later[one.ID] {
-			both.Put = append(both.Put, one)
-			both.TooLarge[one.ID] = s.TooLarge[one.ID]
+	one, later := &Said{TooLarge: map[string]bool{}}, map[string]bool{}
+	for _, said := range slices.Backward(messages) {
+		for _, id := range said.Delete {
+			if !later[id] {
+				later[id], one.Delete = true, append(one.Delete, id)
+			}
+		}
+		for _, w := range slices.Backward(said.Put) {
+			if !later[w.ID] {
+				later[w.ID], one.Put, one.TooLarge[w.ID] = true, append(one.Put, w), said.TooLarge[w.ID]
+			}
 		}
 	}
-	for _, id := range s.Delete {
-		if !later[id] {
-			both.Delete = append(both.Delete, id)
-		}
-	}
-	both.Put, both.Delete = append(both.Put, next.Put...), append(both.Delete, next.Delete...)
-	maps.Copy(both.TooLarge, next.TooLarge)
-	return both
+	slices.Reverse(one.Put)
+	return one
 }
 
 // TenantCounts are what this process has counted of a tenant.

@@ -41,9 +41,10 @@ type TenantStore interface {
 	BeginStream(ctx context.Context, tenant, process string) (*domain.Stream, error)
 	EndStream(ctx context.Context, stream *domain.Stream, settled bool) error
 	NoteStream(ctx context.Context, stream *domain.Stream, left []domain.LeftOut, count int) error
-	StreamStands(ctx context.Context, stream *domain.Stream) (bool, error)
+	StreamStands(ctx context.Context, stream *domain.Stream) (last, cut bool, err error)
 	TenantStream(ctx context.Context, tenant string) (domain.TenantStream, error)
 	LostStreams(ctx context.Context) ([]*domain.Stream, error)
+	CutStream(ctx context.Context, lost *domain.Stream) error
 	SettleStream(ctx context.Context, lost *domain.Stream) error
 	Pulse(ctx context.Context, process string, at time.Time) error
 	EndPulse(ctx context.Context, process string) error
@@ -458,6 +459,9 @@ func (m *Matcher) Sweep(ctx context.Context) error {
 		return err
 	}
 	for _, stream := range lost {
+		if err := m.store.CutStream(ctx, stream); err != nil {
+			return err
+		}
 		if err := m.look(ctx, stream.Tenant, scope{}); err != nil {
 			return err
 		}

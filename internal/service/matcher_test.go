@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/storetest"
+	"github.com/drover-io/drover/internal/token"
 )
 
 // settled counts for whom Temporal was asked.
@@ -283,6 +286,19 @@ func TestMessagesThatAreTakenTogether(t *testing.T) {
 	require.Equal(t, "3", got.Extra[domain.ExtraLabels]["is"])
 }
 
+// TestManyMessagesThatAreTakenTogether cost as much as they are many: a tenant must not keep a process busy by small messages.
+func TestManyMessagesThatAreTakenTogether(t *testing.T) {
+	w := newTenancy(t, 1)
+	in := w.begin(w.first())
+	w.take(in, syncs(labelled("a", "1")))
+	many := make([]*service.Said, 300_000)
+	for i := range many {
+		many[i] = &service.Said{Delete: []string{strconv.Itoa(i)}}
+	}
+	w.take(in, many)
+	require.Equal(t, []string{"a"}, w.stored())
+}
+
 func TestTheSecondStreamDisplacesTheFirst(t *testing.T) {
 	w := newTenancy(t, 2)
 	first := w.begin(w.replicas[0])
@@ -330,6 +346,71 @@ func TestWhatIsLeftOutIsNamed(t *testing.T) {
 	require.Len(t, left(), 1, "as long as the next stream has not said otherwise")
 	w.take(again, syncs(labelled("a", "1")))
 	require.Empty(t, left())
+}
+
+// TestWhatIsLeftOutIsBounded: neither ids nor how many there are may fill the memory.
+func TestWhatIsLeftOutIsBounded(t *testing.T) {
+	w := newTenancy(t, 1)
+	in := w.begin(w.first())
+	long := labelled(strings.Repeat("a", limits.WorkloadID-1)+"é", "1")
+	long.ResourceName = strings.Repeat("n", 1<<20)
+	w.take(in, updates(long))
+	s, err := w.first().store.TenantStream(t.Context(), "t")
+	require.NoError(t, err)
+	require.Equal(t, strings.Repeat("a", limits.WorkloadID-1), s.LeftOut[0].ID, "no part of a letter is kept")
+	require.Len(t, s.LeftOut[0].Pod, limits.WorkloadID)
+	w.take(in, []*service.Said{{Delete: []string{long.ID}}})
+	s, err = w.first().store.TenantStream(t.Context(), "t")
+	require.NoError(t, err)
+	require.Empty(t, s.LeftOut)
+
+	many := make([]*domain.Workload, limits.LeftOutCounted+10)
+	for i := range many {
+		many[i] = labelled(fmt.Sprintf("s-%06d", i), "1")
+		many[i].ResourceType = "v1/Service"
+	}
+	w.take(in, updates(many[:20]...))
+	w.take(in, updates(many...))
+	s, err = w.first().store.TenantStream(t.Context(), "t")
+	require.NoError(t, err)
+	require.Equal(t, limits.LeftOutCounted, s.LeftOutCount)
+	require.Len(t, s.LeftOut, limits.LeftOut)
+}
+
+// silent does not answer when it is asked for tokens.
+type silent struct{ *store.Store }
+
+func (s silent) Get(ctx context.Context, noun *domain.Noun, key domain.Key) (domain.Object, error) {
+	if noun == domain.TenantTokens {
+		return nil, fail.New(fail.Unavailable, "the store does not answer")
+	}
+	return s.Store.Get(ctx, noun, key)
+}
+
+// TestATokenExpiresWithoutTheStore: when it is over is known.
+func TestATokenExpiresWithoutTheStore(t *testing.T) {
+	w := newTenancy(t, 1)
+	r := w.first()
+	const life = 50 * time.Millisecond
+	one := &domain.TenantToken{Identity: domain.Identity{Parent: domain.TenantKey("t")}, Metadata: domain.Metadata{Name: "agent"}}
+	text, hash := token.New(string(domain.KeyOf(one)))
+	one.Credential = domain.Credential{Hash: hash, Expires: w.clock.Now().Add(life), LastUsed: w.clock.Now()}
+	require.NoError(t, r.store.Create(t.Context(), one))
+	speaker, err := r.SpeakerBy(t.Context(), "t", text)
+	require.NoError(t, err)
+	m := service.NewMatcher(silent{r.store}, r.settled, w.clock.Now, "silent")
+	in, err := m.Begin(t.Context(), "t")
+	require.NoError(t, err)
+	defer m.Close()
+	defer func() { require.NoError(t, in.End(t.Context())) }()
+	w.clock.add(life)
+	in.SpokenBy(speaker)
+	select {
+	case <-in.Context().Done():
+	case <-time.After(time.Minute):
+		require.Fail(t, "the stream goes on")
+	}
+	require.True(t, fail.Is(context.Cause(in.Context()), fail.Unauthorized))
 }
 
 func TestTenantsMayGuardAgainstDeletions(t *testing.T) {
@@ -387,6 +468,34 @@ func TestWhatADeadProcessHasLeft(t *testing.T) {
 	unfinished, err := other.store.UnfinishedSettings(t.Context(), 0)
 	require.NoError(t, err)
 	require.Empty(t, unfinished)
+}
+
+// TestAProcessThatWasFrozenSaysNothingMore: others have taken its stream for lost meanwhile, and the agent has gone to one of them.
+func TestAProcessThatWasFrozenSaysNothingMore(t *testing.T) {
+	w := newTenancy(t, 2)
+	frozen, other := w.replicas[0], w.replicas[1]
+	alive := func() {
+		w.clock.add(domain.PulseLife + time.Second)
+		require.NoError(t, other.store.Pulse(t.Context(), "replica-1", w.clock.Now()))
+		require.NoError(t, other.Sweep(t.Context()))
+	}
+	first := w.begin(frozen)
+	w.take(first, syncs(labelled("a", "1")))
+	alive()
+	err := first.Take(t.Context(), updates(labelled("b", "1")))
+	require.True(t, fail.Is(err, fail.Unavailable), "the agent connects again at once: %v", err)
+	require.NoError(t, first.End(t.Context()))
+
+	second := w.begin(frozen)
+	w.take(second, syncs(labelled("a", "1")))
+	alive()
+	third := w.begin(other)
+	w.take(third, syncs(labelled("c", "1")))
+	err = second.Take(t.Context(), updates(labelled("d", "1")))
+	require.True(t, fail.Is(err, fail.Aborted), "%v", err)
+	alive()
+	w.take(third, updates(labelled("e", "1")))
+	require.Equal(t, []string{"c", "e"}, w.stored())
 }
 
 // TestAnAgentThatGoesToAnotherProcess: the first one has died when a sync was stored, and before its matches were. The agent says

@@ -84,7 +84,8 @@ func (m *Matcher) SpeakerBy(ctx context.Context, tenant, bearer string) (*Speake
 
 // speaks refuses a speaker whose time is over, or whose token was revoked, and notes that the token is used.
 func (m *Matcher) speaks(ctx context.Context, s *Speaker) error {
-	if s.token != "" {
+	// Of one whose time is known to be over nobody needs to be asked, who may not answer.
+	if over := !s.Until.IsZero() && !m.now().Before(s.Until); s.token != "" && !over {
 		o, err := m.store.Get(ctx, domain.TenantTokens, s.token)
 		if fail.Is(err, fail.NotFound) {
 			return errUnknownToken()

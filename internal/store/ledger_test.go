@@ -218,7 +218,7 @@ func TestADisplacedStreamStoresNothing(t *testing.T) {
 		requireKind(t, <-writing, fail.Aborted)
 		require.Equal(t, ids(workloads(0, 3)), storedIDs(t, a))
 		require.NoError(t, a.EndStream(t.Context(), first, true))
-		stands, err := b.StreamStands(t.Context(), second)
+		stands, _, err := b.StreamStands(t.Context(), second)
 		require.NoError(t, err)
 		require.True(t, stands, "the end of the first one says nothing of the second")
 	}
@@ -248,7 +248,7 @@ func TestOfManyStreamsOneIsTheLast(t *testing.T) {
 			requireKind(t, err, fail.Aborted)
 		}
 		require.NotNil(t, last)
-		stands, err := a.StreamStands(t.Context(), last)
+		stands, _, err := a.StreamStands(t.Context(), last)
 		require.NoError(t, err)
 		require.True(t, stands)
 		require.NoError(t, b.EndStream(t.Context(), last, true))

@@ -95,15 +95,15 @@ func (s *Store) setStream(ctx context.Context, stream *domain.Stream, members bs
 	return kindOf(err)
 }
 
-// StreamStands says whether a stream is the last one of its tenant. It is for those that say nothing: what one writes is
-// refused when it is not.
-func (s *Store) StreamStands(ctx context.Context, stream *domain.Stream) (bool, error) {
+// StreamStands says whether a stream is the last one of its tenant, and whether it was cut. It is for those that say nothing: what
+// one writes is refused when it does not stand.
+func (s *Store) StreamStands(ctx context.Context, stream *domain.Stream) (last, cut bool, err error) {
 	var d streamDoc
-	err := s.findOne(ctx, s.streams(), stream.Tenant, &d)
+	err = s.findOne(ctx, s.streams(), stream.Tenant, &d)
 	if fail.Is(err, fail.NotFound) {
-		return false, nil
+		return false, false, nil
 	}
-	return d.Token == stream.Token, err
+	return d.Token == stream.Token, !d.Ended.IsZero(), err
 }
 
 // TenantStream is what is known of a tenant's last stream; the zero value when it never had one. One whose process has no
@@ -160,7 +160,27 @@ func (s *Store) LostStreams(ctx context.Context) ([]*domain.Stream, error) {
 	return lost, nil
 }
 
-// SettleStream notes of a lost stream that all that follows from it is stored. Nothing more is stored of it.
+// CutStream has nothing more be stored of a lost stream: its process may have been frozen, and go on. One that has begun since goes
+// on.
+func (s *Store) CutStream(ctx context.Context, lost *domain.Stream) error {
+	cut := false
+	err := s.workloads.change(ctx, lost.Tenant, func(*book) ([]put, bool, error) {
+		var d streamDoc
+		err := s.findOne(ctx, s.streams(), lost.Tenant, &d)
+		// One that ends itself says nothing after that. Who begins meanwhile writes an entry after this look, and there is another.
+		cut = err == nil && d.Token == lost.Token && d.Ended.IsZero()
+		if fail.Is(err, fail.NotFound) {
+			err = nil
+		}
+		return nil, cut, err
+	})
+	if err != nil || !cut {
+		return err
+	}
+	return s.setStream(ctx, lost, bson.D{{Key: "ended", Value: s.now()}})
+}
+
+// SettleStream notes of a lost stream that all that follows from it is stored. CutStream comes first.
 func (s *Store) SettleStream(ctx context.Context, lost *domain.Stream) error {
 	d := streamDoc{}
 	err := s.findOne(ctx, s.streams(), lost.Tenant, &d)
