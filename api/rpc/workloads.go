@@ -88,8 +88,12 @@ func (w *workloads) take(ctx context.Context, box *inbox, in *service.Intake) er
 	}
 }
 
-// waitingBytes is how much of what has arrived waits to be taken. Who sends more has to wait, by the flow control of HTTP.
-const waitingBytes = 1 << 20
+// waitingBytes is how much of what has arrived waits to be taken. Who sends more has to wait, by the flow control of HTTP. A message
+// counts for besideBytes more than it has: what says next to nothing takes memory, too.
+const (
+	waitingBytes = 1 << 20
+	besideBytes  = 512
+)
 
 // inbox has what has arrived of a stream and was not taken yet.
 type inbox struct {
@@ -127,7 +131,7 @@ func (b *inbox) fill(stream grpc.ClientStreamingServer[universe.WorkloadStreamRe
 func (b *inbox) put(said *service.Said, size int, err error) bool {
 	b.mu.Lock()
 	if b.err = err; err == nil {
-		b.said, b.bytes = append(b.said, said), b.bytes+size
+		b.said, b.bytes = append(b.said, said), b.bytes+size+besideBytes
 	}
 	full := b.bytes > waitingBytes
 	b.mu.Unlock()
