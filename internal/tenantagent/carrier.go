@@ -273,7 +273,9 @@ func (k *carriage) step(ctx context.Context, do step, want, have *universe.Rule)
 		k.status.Making = ""
 		return errConflict
 	case create:
-		if making := hashOf(want); !k.status.Made && k.status.Making != making {
+		making := hashOf(want)
+		again := k.status.Made || k.status.Making == making // a request of ours may be on its way still
+		if !again {
 			k.status.Making = making
 			if err := k.writeStatus(ctx); err != nil {
 				return err
@@ -282,9 +284,8 @@ func (k *carriage) step(ctx context.Context, do step, want, have *universe.Rule)
 		call, cancel := k.call(ctx)
 		defer cancel()
 		_, err := k.client.Create(call, &universe.CreateRequest{Rule: want})
-		if status.Code(err) == codes.AlreadyExists { // made since we have looked, and not by us
-			k.status.Made, k.status.Making = false, ""
-			return errConflict
+		if status.Code(err) == codes.AlreadyExists {
+			err = k.arrived(ctx, again)
 		}
 		if err != nil {
 			return err
@@ -300,6 +301,22 @@ func (k *carriage) step(ctx context.Context, do step, want, have *universe.Rule)
 	}
 	k.status.Made, k.status.Making = true, ""
 	return nil
+}
+
+// arrived says whose a rule is that was made since we have looked: an earlier request of ours, of which there was no answer, may
+// have come late. errConflict when it is not ours.
+func (k *carriage) arrived(ctx context.Context, again bool) error {
+	if again {
+		have, err := k.get(ctx)
+		if err != nil {
+			return err
+		}
+		if have != nil && ours(have, &k.status) { // what differs is found by the next look
+			return nil
+		}
+	}
+	k.status.Made, k.status.Making = false, ""
+	return errConflict
 }
 
 // get is the rule as the control plane has it; nil when it has none.
