@@ -326,7 +326,8 @@ func Missed(records []domain.Match, o *domain.Observation, tenant string, now ti
 		}
 		annotations := annotationsOf(r.JSON)
 		m := domain.Match{Tenant: tenant, Rule: domain.Key(annotations[AnnotationRule]), Workload: annotations[AnnotationWorkload]}
-		if m.Rule == "" || m.Workload == "" { // a copy that something else has made
+		// Neither a copy that something else has made, nor an object that somebody has given the annotations of another rule.
+		if m.Rule == "" || m.Workload == "" || Label(o.ContextID, m.Rule) != label {
 			continue
 		}
 		if at, ok := byID[m.ID()]; ok {

@@ -1,6 +1,7 @@
 package match_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -128,6 +129,7 @@ func TestMissed(t *testing.T) {
 		"it is evicted":                        {of("side", pod("x", `{"status":{"phase":"Failed","reason":"Evicted"}}`)), []string{"w"}},
 		"it has ended, and stays":              {of("side", pod("x", `{"status":{"phase":"Failed"}}`)), nil},
 		"one is there without a record":        {of("side", pod("x", "{}"), pod("y", ours)), []string{"v"}},
+		"somebody says that it is another's":   {of("side", pod("x", "{}"), pod("y", strings.Replace(ours, "side", "other", 1))), nil},
 		"the cluster cannot report":            {&domain.Observation{ObservedApp: of("side").ObservedApp, Error: "broken"}, nil},
 		"what is made in another cluster":      {&domain.Observation{ObservedApp: domain.ObservedApp{ContextID: contextID, App: "side", Cluster: domain.ClusterName{Provider: "p", Name: "there"}}}, nil},
 		"an app that is reported of no longer": {&domain.Observation{ObservedApp: of("side").ObservedApp}, []string{"w"}},
