@@ -195,8 +195,8 @@ func (m *Match) AwaitCluster(ctx context.Context, in TenantInput) error {
 	again := pause.Backoff{First: policy.FirstAway, Most: policy.LongestAway}
 	for {
 		o, err := m.Store.Get(ctx, domain.Tenants, domain.TenantKey(in.Tenant))
-		if fail.Is(err, fail.NotFound) {
-			return nil
+		if fail.Is(err, fail.NotFound) { // what is left of it is asked of its cluster when it is tried
+			return pause.For(ctx, m.relapses.next(in.Tenant, m.Now()))
 		}
 		if err == nil {
 			err = m.ping(ctx, o.(*domain.Tenant).ClusterName())
