@@ -121,16 +121,16 @@ func (l *Control) loadFacts(ctx context.Context, w *wanted, targets []plan.Targe
 		w.facts = map[domain.ClusterName]*vary.Cluster{}
 	}
 	var below []domain.Key
-	fresh := 0
+	fresh := map[domain.ClusterName]*vary.Cluster{}
 	for _, t := range targets {
 		if w.facts[t.ClusterName] != nil {
 			continue
 		}
-		w.facts[t.ClusterName] = &vary.Cluster{ClusterName: t.ClusterName, Networks: map[string]bool{}}
+		c := &vary.Cluster{ClusterName: t.ClusterName, Networks: map[string]bool{}}
+		w.facts[t.ClusterName], fresh[t.ClusterName] = c, c
 		below = append(below, t.Key())
-		fresh++
 	}
-	if fresh > fewClusters {
+	if len(fresh) > fewClusters {
 		for i, key := range below {
 			below[i], _ = domain.ClusterProviders.Above(key)
 		}
@@ -144,8 +144,8 @@ func (l *Control) loadFacts(ctx context.Context, w *wanted, targets []plan.Targe
 			}
 			for _, o := range documents {
 				names, _ := domain.ClustersNoun.Split(o.Base().Parent)
-				if c := w.facts[domain.ClusterName{Provider: names["clusterProvider"], Name: names["cluster"]}]; c == nil {
-					continue // no target
+				if c := fresh[domain.ClusterName{Provider: names["clusterProvider"], Name: names["cluster"]}]; c == nil {
+					continue // no target, or known
 				} else if pairs, ok := o.(*domain.ClusterKV); ok {
 					c.Pairs = append(c.Pairs, pairs.Spec)
 				} else {

@@ -169,9 +169,14 @@ func several(object map[string]any) string {
 		return "a pod on each node"
 	}
 	spec, _ := object["spec"].(map[string]any)
-	n, _ := spec["replicas"].(json.Number)
-	if replicas, err := n.Int64(); err == nil && replicas > 1 {
-		return fmt.Sprintf("%d replicas", replicas)
+	if jobs, ok := spec["jobTemplate"].(map[string]any); ok {
+		spec, _ = jobs["spec"].(map[string]any)
+	}
+	for _, of := range [][2]string{{"replicas", "replicas"}, {"parallelism", "pods at a time"}} {
+		n, _ := spec[of[0]].(json.Number)
+		if pods, err := n.Int64(); err == nil && pods > 1 {
+			return fmt.Sprintf("%d %s", pods, of[1])
+		}
 	}
 	return ""
 }
@@ -212,7 +217,10 @@ func (o *OVN) annotate(w *Work, workload *Workload, index int) error {
 			return o.refuse(workload, "%s %q: %s", workload.Spec.Type, workload.Spec.WorkloadResource, err)
 		}
 		set := func(name string, merge func(was string) (string, error)) error {
-			was, _ := annotations[name].(string)
+			was, isText := annotations[name].(string)
+			if !isText && annotations[name] != nil { // a list in YAML, which was to be text
+				return o.refuse(workload, "%s %q: the annotation %s of its pods is no string", workload.Spec.Type, workload.Spec.WorkloadResource, name)
+			}
 			value, err := merge(was)
 			if err != nil {
 				return o.refuse(workload, "%s %q: the annotation %s of its pods is not one that can be added to: %s",
@@ -277,7 +285,7 @@ func addInterfaces(was string, interfaces []domain.InterfaceIntent) (string, err
 			return "", err
 		}
 		at := slices.IndexFunc(n.Interfaces, func(theirs json.RawMessage) bool {
-			var is domain.InterfaceIntentSpec
+			var is struct{ Interface, Name string }
 			return json.Unmarshal(theirs, &is) == nil && is.Interface == i.Spec.Interface && is.Name == i.Spec.Name
 		})
 		if at >= 0 {

@@ -96,7 +96,7 @@ func TestInterfacesAreAnnotated(t *testing.T) {
 		},
 		"an interface of that name and network is replaced, others stay": {
 			kind: "Job", manifest: `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"x"},"spec":{"template":%s}}`,
-			was: nfn + `={"type":"x","interface":[{"interface":"eth1","name":"net-b"},{"interface":"eth1","name":"net-a","macAddress":"m"}]}`,
+			was: nfn + `={"type":"x","interface":[{"interface":"eth1","name":"net-b"},{"interface":"eth1","name":"net-a","macAddress":7}]}`,
 			nfn: `{"type":"ovn4nfv","interface":[{"interface":"eth1","name":"net-b"},{"interface":"eth1","name":"net-a","defaultGateway":"false","ipAddress":"192.168.10.3"}]}`,
 		},
 	} {
@@ -186,6 +186,7 @@ func TestWhatCannotBeDoneIsRefused(t *testing.T) {
 		resource(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"r1-web"},"spec":{"replicas":3,"template":{"metadata":{"annotations":{"`+networks+`":"[{"}}}}}`),
 		resource(t, `{"apiVersion":"v1","kind":"Service","metadata":{"name":"r1-web"}}`),
 		resource(t, `{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"name":"odd"},"spec":{"template":{"metadata":7}}}`),
+		resource(t, `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"job"},"spec":{"template":{"metadata":{"annotations":{"`+networks+`":[{"name":"mine"}]}}}}}`),
 	}
 	for name, c := range map[string]struct {
 		step *vary.OVN
@@ -193,13 +194,16 @@ func TestWhatCannotBeDoneIsRefused(t *testing.T) {
 	}{
 		"a workload that is not there": {
 			intent("Deployment", "web", an("eth1", "net-a", "")),
-			`ovnaction intent vfw, workload intent "w": app "web": there is no Deployment "web" (it has: Deployment r1-web, DaemonSet odd)`,
+			`ovnaction intent vfw, workload intent "w": app "web": there is no Deployment "web" (it has: Deployment r1-web, DaemonSet odd, Job job)`,
 		},
 		"a kind in other letters": {intent("deployment", "r1-web", an("eth1", "net-a", "")), `there is no deployment "r1-web"`},
 		"a kind without pods":     {intent("Service", "r1-web", an("eth1", "net-a", "")), `Service "r1-web" has no pods`},
 		"an annotation that is no list": {
 			intent("Deployment", "r1-web", an("eth1", "net-a", "")),
 			`Deployment "r1-web": the annotation ` + networks + ` of its pods is not one that can be added to: unexpected end of JSON input (cluster p+c1)`,
+		},
+		"an annotation that is a list in YAML": {
+			intent("Job", "job", an("eth1", "net-a", "")), `Job "job": the annotation ` + networks + ` of its pods is no string`,
 		},
 		"pods without metadata": {intent("DaemonSet", "odd", an("eth1", "net-a", "")), `DaemonSet "odd": metadata of its pods is not an object`},
 	} {
@@ -225,6 +229,17 @@ func TestWhatIsOddIsAWarning(t *testing.T) {
 		`ovnaction intent vfw, workload intent "w", interface "intent-eth1": Deployment "x" has 3 replicas, which all get the address 10.0.0.1`,
 		`ovnaction intent vfw, workload intent "w", interface "intent-eth2": no cluster of app "web" has a network "net-z"`,
 	}, got.Warnings)
+	for kind, manifest := range map[string]string{
+		"Job":     `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"x"},"spec":{"parallelism":2,"template":{}}}`,
+		"CronJob": `{"apiVersion":"batch/v1","kind":"CronJob","metadata":{"name":"x"},"spec":{"jobTemplate":{"spec":{"parallelism":2,"template":{}}}}}`,
+	} {
+		jobs := &vary.App{Name: "web", Resources: []plan.Resource{resource(t, manifest)}, Clusters: []*vary.Cluster{cluster("c1")}}
+		got, err := vary.Apply([]vary.Intent{intent(kind, "x", an("eth1", "net-a", "10.0.0.1"))}, jobs)
+		require.NoError(t, err)
+		require.Equal(t, []string{fmt.Sprintf(
+			`ovnaction intent vfw, workload intent "w", interface "intent-eth1": %s "x" has 2 pods at a time, which all get the address 10.0.0.1`, kind,
+		)}, got.Warnings)
+	}
 	warnings, err := intent("Deployment", "x").Apps(nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{`ovnaction intent vfw, workload intent "w" has no interfaces: nothing is done with Deployment "x"`}, warnings)
