@@ -29,7 +29,8 @@ type body struct {
 
 	place   *view.Place       // the one that is being written, nil before the first
 	names   [][]byte          // of the app's resources, by their rank, as far as they were needed
-	varied  map[[2]int][]byte // the same by variant and rank, of at most maxVaried
+	varied  map[[2]int][]byte // the same by variant and rank, of at most maxVaried together
+	kept    int               // bytes of varied
 	written int               // resources of the place
 
 	state domain.ResourceState // of the row before: neighbours mostly share one
@@ -103,7 +104,7 @@ func (b *body) leave() {
 
 // begin begins an app.
 func (b *body) begin(app *view.App) {
-	b.names, b.varied = make([][]byte, len(app.Resources)), map[[2]int][]byte{}
+	b.names, b.varied, b.kept = make([][]byte, len(app.Resources)), map[[2]int][]byte{}, 0
 	switch {
 	case b.layout == inClusters:
 		b.out.member("clusters")
@@ -140,8 +141,8 @@ func (b *body) end() {
 	}
 }
 
-// maxVaried bounds body.varied; what is beyond it is encoded each time.
-const maxVaried = 4096
+// maxVaried bounds body.varied in bytes: manifests may be large, and variants many. What is beyond it is encoded each time.
+const maxVaried = 16 << 20
 
 // name is the row's resource without its closing brace, encoded once for all clusters.
 func (b *body) name(r *view.Row) []byte {
@@ -165,8 +166,9 @@ func (b *body) name(r *view.Row) []byte {
 		b.out.fail(err)
 	}
 	switch {
-	case variant > 0 && len(b.varied) < maxVaried:
+	case variant > 0 && b.kept+len(name) <= maxVaried:
 		b.varied[[2]int{variant, r.Rank}] = name
+		b.kept += len(name)
 	case variant == 0 && r.Rank >= 0:
 		b.names[r.Rank] = name
 	}
