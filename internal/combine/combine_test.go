@@ -612,6 +612,18 @@ func TestBounds(t *testing.T) {
 		}
 		require.Contains(t, table.Result().Errors[0], "longer than 64 MiB")
 	})
+	t.Run("memory of errors", func(t *testing.T) {
+		p := compiled(t, selecting("int(returned.status.s)"))
+		size := func(says string) int64 {
+			table := combine.NewTable(p)
+			require.True(t, table.Put(t.Context(), reporting(t, "w", says)))
+			if errors := table.Result().RowErrors; len(errors) > 0 {
+				require.Greater(t, len(errors[0].Error), 20)
+			}
+			return table.Size()
+		}
+		require.GreaterOrEqual(t, size(`{"s":"a"}`), size(`{"s":"1"}`)+20)
+	})
 	t.Run("time of a table", func(t *testing.T) {
 		count := compiled(t, spec(t, `{"combinedFields":[{"name":"n","type":"COUNT"}]}`))
 		ended, cancel := context.WithCancel(t.Context())

@@ -13,7 +13,7 @@ import (
 // TableTime is how long the expressions of a table may run before it is whole. What other tables take in between does not count.
 const TableTime = 10 * time.Second
 
-// MaxTable is how many bytes of text the cells of a table may keep: those too that the limit does not show now.
+// MaxTable is how many bytes of text the cells and the errors of a table may keep: those too that are not shown now.
 const MaxTable = 64 << 20
 
 // tableTime is TableTime but in tests.
@@ -70,8 +70,8 @@ func NewTable(p *Program) *Table {
 
 // Put adds a row, or replaces the one with the same key, and says whether anything of the table may have changed by it. The
 // expressions run now: in all of the process at most on half the cores at once. When they have taken TableTime since the table
-// was whole, when cells are longer than MaxTable, or when ctx ends, the table is given up: its result has errors and no rows, and
-// stays so.
+// was whole, when cells and errors are longer than MaxTable, or when ctx ends, the table is given up: its result has errors and
+// no rows, and stays so.
 func (t *Table) Put(ctx context.Context, row *Row) bool {
 	if t.spent != "" {
 		return false
@@ -108,7 +108,7 @@ func (t *Table) Put(ctx context.Context, row *Row) bool {
 	}
 	t.enter(e)
 	if t.kept > MaxTable {
-		return t.giveUp("its cells are longer than " + strconv.Itoa(MaxTable>>20) + " MiB together; select less, or filter rows")
+		return t.giveUp("its cells and errors are longer than " + strconv.Itoa(MaxTable>>20) + " MiB together; select less, or filter rows")
 	}
 	return true
 }
@@ -214,6 +214,9 @@ func (t *Table) leave(e *entry) {
 func (t *Table) count(e *entry, by int) {
 	for i := range e.values {
 		t.kept += by * len(e.values[i].text)
+	}
+	for i := range e.errors {
+		t.kept += by * len(e.errors[i].text)
 	}
 	if t.errors += by * len(e.errors); e.kept {
 		t.rows += by
