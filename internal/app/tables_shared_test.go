@@ -152,6 +152,22 @@ func TestTablesAreEvaluatedOnceForAll(t *testing.T) {
 	close(reports.begun)
 }
 
+// silent is a database that does not answer, as the store says it.
+type silent struct{ heard }
+
+func (silent) ObservationsVersion(context.Context, string) (string, error) {
+	return "", fail.Wrap(context.DeadlineExceeded, fail.Unavailable, "the database cannot be reached")
+}
+
+// TestADatabaseThatDoesNotAnswerIsNamed, and not the clusters.
+func TestADatabaseThatDoesNotAnswerIsNamed(t *testing.T) {
+	w := newTablesWorld(t, 1)
+	l := service.NewLifecycle(w.p.store, w.p.store, silent{heard{w.p.store, w.p.rules}}, w.p.engine, time.Now)
+	_, err := service.NewTables(l).CombinedStatus(t.Context(), domain.KeyOf(w.group), nil)
+	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	require.Equal(t, "the database cannot be reached", fail.TextOf(err))
+}
+
 // TestReadersLeaveNothingBehind: streams that come and go leave no goroutine and, after a while, nothing that is kept.
 func TestReadersLeaveNothingBehind(t *testing.T) {
 	w := newTablesWorld(t, 3)

@@ -69,7 +69,9 @@ func (t *Tables) read(ctx context.Context, group domain.Key, objects bool, param
 	if err != nil {
 		return nil, err
 	}
-	a, err := t.kept(group, extentOf(objects, f)).read(ctx)
+	k := t.kept(group, extentOf(objects, f))
+	defer t.keeper.release(k)
+	a, err := k.read(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ type kept struct {
 
 	// Guarded by the keeper.
 
-	pins int // of streams
+	pins int // of streams and requests
 	used time.Time
 	size int64
 }
@@ -89,7 +89,7 @@ func (k *kept) read(ctx context.Context) (*tablesAnswer, error) {
 			a, err = k.complete(ctx, policy.Tables)
 			return err
 		})
-		if errors.Is(err, context.DeadlineExceeded) {
+		if ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) { // and not one of the database
 			err = errTooMuch
 		}
 		return a, err
@@ -134,14 +134,28 @@ func (k *kept) use(ctx context.Context, do func() error) (err error) {
 		if err != nil {
 			k.exact, k.streamed, k.answer = "", "", nil
 		}
-		size := k.answer.size()
-		if k.set != nil {
-			size += k.set.Size()
-		}
+		size := k.memory()
 		<-k.turn
 		k.tables.keeper.put(k, size)
 	}()
 	return do()
+}
+
+// memory is what it takes, about.
+func (k *kept) memory() int64 {
+	const perPlace = 700 // what is known of an app on a cluster beside its marks, in the source and in the records
+	n := k.answer.size()
+	if k.set != nil {
+		n += k.set.Size()
+	}
+	if k.source != nil {
+		for i := range k.source.Apps {
+			for c := range k.source.Apps[i].Clusters {
+				n += perPlace + 2*int64(len(k.source.Apps[i].Clusters[c].Marks))
+			}
+		}
+	}
+	return n
 }
 
 // renew looks at what tables depend on, and takes what has changed.

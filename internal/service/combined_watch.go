@@ -193,9 +193,7 @@ func (t *Tables) Look(group domain.Key, e notify.Extent) (notify.Look, bool) {
 	if !ok {
 		return nil, false
 	}
-	k := t.kept(group, extent)
-	t.keeper.pin(k, 1)
-	return &tablesLook{kept: k}, true
+	return &tablesLook{kept: t.kept(group, extent)}, true
 }
 
 // tablesLook has the tables of a group kept as long as somebody reads them in a stream.
@@ -284,4 +282,4 @@ func (k *tablesLook) Snapshot(ctx context.Context) (notify.Snapshot, error) {
 func (k *tablesLook) Reported() bool { return true }
 
 // Close implements notify.Look.
-func (k *tablesLook) Close() { k.tables.keeper.pin(k.kept, -1) }
+func (k *tablesLook) Close() { k.tables.keeper.release(k.kept) }

@@ -8,8 +8,8 @@ import (
 	"github.com/drover-io/drover/internal/share"
 )
 
-// keeper has what is kept of tables: what streams read, and of all else what was asked for last, as far as its bytes and its time
-// allow.
+// keeper has what is kept of tables: what streams and requests read now, and of all else what was asked for last, as far as its
+// bytes and its time allow.
 type keeper struct {
 	now func() time.Time
 
@@ -18,7 +18,7 @@ type keeper struct {
 	timer *time.Timer // of the next tidying; nil when none is needed
 }
 
-// Bounds of what nobody reads in a stream.
+// Bounds of what nobody reads now.
 const (
 	keptBytes = 64 << 20
 	keptTime  = time.Minute // since it was asked for
@@ -27,7 +27,7 @@ const (
 
 func newKeeper(now func() time.Time) *keeper { return &keeper{now: now, kept: map[keptKey]*kept{}} }
 
-// kept are those of a query of a group: those there are, or new ones.
+// kept are those of a query of a group: those there are, or new ones. They stay until keeper.release.
 func (t *Tables) kept(group domain.Key, extent tablesExtent) *kept {
 	s, key := t.keeper, keptKey{group, extent}
 	s.mu.Lock()
@@ -37,7 +37,7 @@ func (t *Tables) kept(group domain.Key, extent tablesExtent) *kept {
 		k = &kept{tables: t, key: key, reads: share.New[*tablesAnswer](), turn: make(chan struct{}, 1), size: keptLeast}
 		s.kept[key] = k
 	}
-	k.used = s.now()
+	k.pins++
 	s.tidy()
 	return k
 }
@@ -50,15 +50,12 @@ func (s *keeper) put(k *kept, size int64) {
 	s.tidy()
 }
 
-// pin counts streams that read them: as long as there are some, they stay.
-func (s *keeper) pin(k *kept, by int) {
+// release is when one of those who read them does not any more.
+func (s *keeper) release(k *kept) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k.pins += by
+	k.pins--
 	k.used = s.now()
-	if k.pins > 0 {
-		s.kept[k.key] = k
-	}
 	s.tidy()
 }
 
