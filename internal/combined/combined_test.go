@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -253,6 +255,39 @@ func TestAnObjectWithoutAStatusGetsNone(t *testing.T) {
 	}
 	require.NoError(t, set.Evaluate(t.Context(), source(g, "1A", reports)))
 	require.NotContains(t, set.Objects().Items[0], "status")
+}
+
+// TestARowHasWhatItsClusterGets, which intents may have varied.
+func TestARowHasWhatItsClusterGets(t *testing.T) {
+	g := group(resource("apps", "Deployment", "web", `"spec":{"replicas":3}`), resource("", "Service", "web", `"spec":{}`))
+	g.Plan.Apps[0].Variants, g.Plan.Apps[0].Targets[1].Variant = []plan.Variant{{}}, 1
+	g.Overlays = map[string][]*plan.Overlay{"web": {{Resources: []plan.Overlaid{
+		{Index: 0, Resource: resource("apps", "Deployment", "web", `"spec":{"replicas":1},"status":{}`)},
+	}}}}
+	p, err := combine.Compile("all", &domain.StatusCollectorSpec{Select: []domain.NamedExpression{{Name: "n", Def: "[obj.spec, obj.metadata.namespace]"}}})
+	require.NoError(t, err)
+	set, err := combined.NewSet(g, combined.Filter{Kinds: []string{"Deployment"}}, map[string]combined.Collector{"all": {Name: "all", Program: p}})
+	require.NoError(t, err)
+	require.NoError(t, set.Evaluate(t.Context(), source(g, "1A", nil)))
+	var rows []string
+	for _, r := range set.CombinedStatuses().Items[0].Results[0].Rows {
+		rows = append(rows, string(r.Columns[0].Array))
+	}
+	require.Equal(t, []string{`[{"replicas":3},"default"]`, `[{"replicas":1},"default"]`}, rows)
+}
+
+// TestASetKeepsNoManifests but the objects that it is about, which count for what it takes.
+func TestASetKeepsNoManifests(t *testing.T) {
+	large := `"data":{"a":"` + strings.Repeat("x", 1<<20) + `"}`
+	for name, least := range map[string]int64{"large": 1 << 20, "other": 0} {
+		g := group(resource("", "ConfigMap", "large", large))
+		manifests := weak.Make(g.Bundles["web"])
+		set, err := combined.NewSet(g, combined.Filter{Resources: []string{name}}, broken)
+		require.NoError(t, err)
+		g = nil
+		require.Eventually(t, func() bool { runtime.GC(); return manifests.Value() == nil }, time.Minute, time.Millisecond)
+		require.GreaterOrEqual(t, set.Size(), least)
+	}
 }
 
 // TestPlurals: what a status intent has in resources of kinds whose CRD is in no chart of the group.

@@ -37,6 +37,8 @@ type Group struct {
 	Status  domain.ContextStatus
 	Plan    *plan.Plan              // of that context, nil for none
 	Bundles map[string]*plan.Bundle // of the plan's apps
+	// Overlays are those of the apps' variants, in their order.
+	Overlays map[string][]*plan.Overlay
 	// Mask masks what Secrets in a manifest hold, wherever they are: bundle.Masker.Mask.
 	Mask    func(manifest json.RawMessage) json.RawMessage
 	Intents []*domain.StatusIntent
@@ -49,10 +51,12 @@ type Object struct {
 	domain.Tested
 	Version string
 	Index   int            // in the bundle of its app
-	Content map[string]any // the variable obj
+	Content map[string]any // the variable obj, on clusters that varied has nothing for
+	varied  map[domain.ClusterName]map[string]any
 	// Targets are the clusters that it goes to: those of its app that are not leaving.
 	Targets []domain.ClusterName
 	Wants   domain.StatusWanted
+	size    int64 // of the manifests, in bytes
 }
 
 // String is such as "Deployment.apps/default/web", and without a namespace "Namespace/web".
@@ -108,14 +112,54 @@ func (g *Group) objects(f *Filter) ([]*Object, error) {
 			if err != nil {
 				return nil, err
 			}
-			if f.passes(&o.Tested) {
-				o.Targets, o.Wants = targets, domain.StatusWantedOf(g.Intents, &o.Tested)
-				objects = append(objects, o)
+			if !f.passes(&o.Tested) {
+				continue
 			}
+			if err := g.vary(o, a, definitions); err != nil {
+				return nil, err
+			}
+			o.Targets, o.Wants = targets, domain.StatusWantedOf(g.Intents, &o.Tested)
+			objects = append(objects, o)
 		}
 	}
 	slices.SortStableFunc(objects, (*Object).compare)
 	return objects, nil
+}
+
+// vary adds what clusters of variants get of an object.
+func (g *Group) vary(o *Object, a *plan.App, definitions scopes) error {
+	overlays := g.Overlays[a.Name]
+	contents := make([]map[string]any, len(overlays))
+	for i, overlay := range overlays {
+		r := overlay.At(o.Index)
+		if r == nil {
+			continue
+		}
+		other, err := g.object(a.Name, o.Index, r, definitions)
+		if err != nil {
+			return err
+		}
+		contents[i] = other.Content
+		o.size += other.size
+	}
+	for _, t := range a.Targets {
+		if t.Variant == 0 || t.Variant > len(contents) || contents[t.Variant-1] == nil {
+			continue
+		}
+		if o.varied == nil {
+			o.varied = map[domain.ClusterName]map[string]any{}
+		}
+		o.varied[t.ClusterName] = contents[t.Variant-1]
+	}
+	return nil
+}
+
+// on is the object as a cluster gets it.
+func (o *Object) on(c domain.ClusterName) map[string]any {
+	if content, ok := o.varied[c]; ok {
+		return content
+	}
+	return o.Content
 }
 
 func targetsOf(a *plan.App) []domain.ClusterName {
@@ -133,7 +177,7 @@ func (g *Group) object(app string, index int, r *plan.Resource, definitions scop
 	if err != nil || content == nil {
 		return nil, fail.Wrap(err, fail.Internal, "the manifest of %s %q cannot be read", r.Kind, r.Name)
 	}
-	o := &Object{Index: index, Version: r.Version, Content: content}
+	o := &Object{Index: index, Version: r.Version, Content: content, size: int64(len(r.Manifest))}
 	o.App, o.Group, o.Kind, o.Name = app, r.Group, r.Kind, r.Name
 	known := definitions[schema.GroupKind{Group: r.Group, Kind: r.Kind}]
 	o.Resource = cmp.Or(known.plural, pluralOf(r.Kind))

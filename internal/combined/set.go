@@ -16,7 +16,7 @@ import (
 // Set is what a query asks of a group: its objects, with the tables and the states that are made of what clusters report of them.
 // It may be used by one goroutine at a time.
 type Set struct {
-	group   *Group
+	group   *Group // without its plan and its bundles, which may be large
 	apps    map[string]*app
 	objects []*entry // in their order
 	items   []*item  // in the order of documents
@@ -45,7 +45,9 @@ func NewSet(g *Group, f Filter, collectors map[string]Collector) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{group: g, apps: map[string]*app{}, states: collectors == nil}
+	lean := *g
+	lean.Plan, lean.Bundles, lean.Overlays = nil, nil, nil
+	s := &Set{group: &lean, apps: map[string]*app{}, states: collectors == nil}
 	for _, o := range objects {
 		if s.states && f.Collectors != nil && !slices.ContainsFunc(o.Wants.Collectors, func(c string) bool { return among(f.Collectors, c) }) {
 			continue
@@ -231,9 +233,12 @@ func (s *Set) drop(e *entry, c domain.ClusterName) (changed bool) {
 
 // Size is what the set takes in memory, about.
 func (s *Set) Size() (n int64) {
-	const perObject, perRow, perState = 4 << 10, 250, 4 << 10
+	const perObject, perByte, perTarget, perRow, perState = 1 << 10, 4, 100, 250, 4 << 10
 	for _, e := range s.objects {
-		n += perObject + perRow*int64(len(e.prints)) + perState*int64(len(e.states))
+		n += perObject + perByte*e.size + perRow*int64(len(e.prints)) + perState*int64(len(e.states))
+	}
+	for _, a := range s.apps {
+		n += perTarget * int64(len(a.goes))
 	}
 	for _, i := range s.items {
 		n += perRow * int64(len(i.inputs))
@@ -288,7 +293,7 @@ func (s *Set) input(e *entry, r *view.Row) (*Input, error) {
 func (s *Set) silent(e *entry, c domain.ClusterName) *Input {
 	return &Input{
 		Row: combine.Row{
-			Key: combine.Key{Cluster: c}, Labels: s.group.Labels[c], Object: e.Content,
+			Key: combine.Key{Cluster: c}, Labels: s.group.Labels[c], Object: e.on(c),
 			Propagation: combine.Propagation{Stale: true, State: string(domain.ResourcePending)},
 		},
 		Reason: "nothing has been reported of the object",

@@ -215,9 +215,12 @@ func (t *Tables) bundles(ctx context.Context, g *combined.Group) (err error) {
 		return nil
 	}
 	l := t.lifecycle
-	g.Bundles = make(map[string]*plan.Bundle, len(g.Plan.Apps))
+	g.Bundles, g.Overlays = make(map[string]*plan.Bundle, len(g.Plan.Apps)), map[string][]*plan.Overlay{}
 	for _, a := range g.Plan.Apps {
 		if g.Bundles[a.Name], err = stored.JSON[plan.Bundle](ctx, l.records, a.Bundle); err != nil {
+			return err
+		}
+		if g.Overlays[a.Name], err = stored.All[plan.Overlay](ctx, l.records, a.Overlays()); err != nil {
 			return err
 		}
 	}
