@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"google.golang.org/grpc/codes"
 
@@ -196,7 +197,12 @@ func awayCluster(t *testing.T, s *harness.Stack) {
 		t.Helper()
 		harness.Until(ctx, t, "waits for the cluster", func() bool {
 			scheduled := 0
-			for _, event := range r.history(ctx, t, workflows.TenantID(e.tenant.Name)).GetEvents() {
+			events := r.temporal.GetWorkflowHistory(ctx, workflows.TenantID(e.tenant.Name), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+			for events.HasNext() {
+				event, err := events.Next()
+				if err != nil { // the workloads are stored, and it is not started yet
+					return false
+				}
 				if isAwaiting(event) {
 					scheduled++
 				}
