@@ -3,6 +3,9 @@ package store_test
 import (
 	"bufio"
 	"crypto/rand"
+	"fmt"
+	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -13,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/built"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/store"
 )
@@ -39,22 +43,34 @@ func TestAFullDisk(t *testing.T) {
 	require.NoError(t, s.EnsureIndexes(t.Context())) // as every process does, which makes the tables
 	require.NoError(t, s.Ready(t.Context()))
 
-	const most = 256
-	for i := 0; err == nil && i < most; i++ {
-		data := make([]byte, 256<<10)
-		_, _ = rand.Read(data)
-		_, err = s.PutBlob(t.Context(), data)
+	// Only what has its table already is written from here on: the embedded database keeps half of a table whose making
+	// fails, and then says of the other half that it is there.
+	some := 0
+	write := func() error {
+		some++
+		return s.Create(t.Context(), &domain.Project{Metadata: domain.Metadata{Name: fmt.Sprintf("p%d", some)}})
+	}
+	require.NoError(t, write())
+	ballast, err := os.Create(filepath.Join(dir, "ballast"))
+	require.NoError(t, err)
+	_, err = io.Copy(ballast, rand.Reader)
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	require.NoError(t, ballast.Close())
+	const most = 10_000 // there may be room in the database's own files
+	for err = write(); err == nil && some < most; {
+		err = write()
 	}
 	require.Equal(t, fail.Unavailable, fail.KindOf(err), "%v", err)
 	require.Contains(t, fail.TextOf(err), "disk is full")
 	require.NotZero(t, fail.RetryAfterOf(err))
 	require.NoError(t, s.Ping(t.Context()), "which does not notice")
 	require.Eventually(t, func() bool { // small things may find room in what is there
-		data := make([]byte, 4<<10)
-		_, _ = rand.Read(data)
-		_, _ = s.PutBlob(t.Context(), data)
 		err = s.Ready(t.Context())
 		return err != nil
 	}, time.Minute, time.Millisecond)
 	require.Contains(t, fail.TextOf(err), "disk is full")
+
+	require.NoError(t, os.Remove(ballast.Name()))
+	require.NoError(t, write(), "as soon as there is room")
+	require.NoError(t, s.Ready(t.Context()))
 }

@@ -144,13 +144,17 @@ func (c *carrier) count(rules []*workloadRule) {
 		return
 	}
 	counts := countPods(pods, rules)
-	c.mu.Lock()
-	c.pods = counts
-	c.mu.Unlock()
+	var differ []string
 	for _, r := range rules {
 		if counts[keyOf(r)] != r.Status.Pods {
-			c.queue.Add(keyOf(r))
+			differ = append(differ, keyOf(r))
 		}
+	}
+	c.mu.Lock()
+	c.pods = counts // from here on counted writes into them
+	c.mu.Unlock()
+	for _, key := range differ {
+		c.queue.Add(key)
 	}
 }
 
