@@ -512,18 +512,20 @@ func TestAggregatesOfMixedNumbers(t *testing.T) {
 	}
 	p := compiled(t, s)
 	for values, want := range map[string]string{
-		`"1Ki","1e3","0.1","-0"`: "4 2024.1 506.025 0 1024",
-		`0.1,0.2`:                "2 0.3 0.15 0.1 0.2",
-		`"0.1",0.2`:              "2 0.3 0.15 0.1 0.2",
-		`1,"1",1.0`:              "3 3 1 1 1",
-		`9223372036854775807,1`:  "2 9223372036854775808 4611686018427387904 1 9223372036854775807",
-		`18446744073709551615,1`: "2 18446744073709551616 9223372036854775808 1 18446744073709551615",
-		`1,2,2`:                  "3 5 1.6666666666666667 1 2",
-		`-0.0`:                   "1 0 0 0 0",
-		`"1E","1Ei"`:             "2 2152921504606846976 1076460752303423488 1000000000000000000 1152921504606846976",
-		`1e21,1`:                 "2 1000000000000000000001 500000000000000000000.5 1 1e+21",
-		`9007199254740993,0.5`:   "2 9007199254740993.5 4503599627370496.75 0.5 9007199254740993",
-		`"1n"`:                   "1 1e-9 1e-9 1e-9 1e-9",
+		`"1Ki","1e3","0.1","-0"`:      "4 2024.1 506.025 0 1024",
+		`0.1,0.2`:                     "2 0.3 0.15 0.1 0.2",
+		`"0.1",0.2`:                   "2 0.3 0.15 0.1 0.2",
+		`1,"1",1.0`:                   "3 3 1 1 1",
+		`9223372036854775807,1`:       "2 9223372036854775808 4611686018427387904 1 9223372036854775807",
+		`18446744073709551615,1`:      "2 18446744073709551616 9223372036854775808 1 18446744073709551615",
+		`1,2,2`:                       "3 5 1.6666666666666667 1 2",
+		`-0.0`:                        "1 0 0 0 0",
+		`"1E","1Ei"`:                  "2 2152921504606846976 1076460752303423488 1000000000000000000 1152921504606846976",
+		`1e21,1`:                      "2 1000000000000000000001 500000000000000000000.5 1 1e+21",
+		`9007199254740993,0.5`:        "2 9007199254740993.5 4503599627370496.75 0.5 9007199254740993",
+		`"1n"`:                        "1 1e-9 1e-9 1e-9 1e-9",
+		`1e21,1000000000000000000000`: "2 2e+21 1e+21 1000000000000000000000 1000000000000000000000",
+		`1000000000000000000000,1e21`: "2 2e+21 1e+21 1000000000000000000000 1000000000000000000000",
 		`true,1," 1","0x10","1_000","NaN","Infinity","","1e"`: "9 1 1 1 1",
 	} {
 		var rows []*combine.Row
@@ -531,6 +533,22 @@ func TestAggregatesOfMixedNumbers(t *testing.T) {
 			rows = append(rows, reporting(t, fmt.Sprint("w", i), `{"v":`+v+`}`))
 		}
 		require.Equal(t, []string{want}, cells(combine.Evaluate(t.Context(), p, slices.Values(rows))), values)
+	}
+}
+
+// TestAKeyIsWrittenWithAllItsDigits where a row has it so, whichever row is the first.
+func TestAKeyIsWrittenWithAllItsDigits(t *testing.T) {
+	p := compiled(t, spec(t, `{"groupBy":[{"name":"v","def":"returned.status.v"}],"combinedFields":[{"name":"n","type":"COUNT"}]}`))
+	table := combine.NewTable(p)
+	for _, step := range []struct{ cluster, value, want string }{
+		{"w2", `1e21`, "1e+21 1"},
+		{"w3", `1000000000000000000000`, "1000000000000000000000 2"},
+		{"w1", `1e21`, "1000000000000000000000 3"},
+		{"w3", `1e21`, "1e+21 3"},
+		{"w1", `1000000000000000000000`, "1000000000000000000000 3"},
+	} {
+		table.Put(t.Context(), reporting(t, step.cluster, `{"v":`+step.value+`}`))
+		require.Equal(t, []string{step.want}, cells(table.Result()))
 	}
 }
 
@@ -669,12 +687,14 @@ var expressions = []string{
 	"returned.status['a']", "returned.status.a > 1", "null", "returned.?status.?b.orValue(7)", "returned.status.l.map(x, x.y)",
 	"string(returned.status.a)", "returned.status.a != null", "!propagation.stale", "type(returned.status.a)",
 	"returned.status.map(k, k)", "{1: 'x', true: 'y', 'b': 1, 'a': 2}.map(k, [k, returned.status.a])", "returned.map(k, returned.status[k] + 1)",
+	"has(returned.status.b) ? dyn(propagation.lastReturnedUpdateTimestamp) : returned.status.a",
 }
 
 var statuses = []string{
 	`{}`, `{"a":1}`, `{"a":1.0,"b":0}`, `{"a":"1","b":2.5}`, `{"a":true,"b":null}`, `{"a":{"b":3}}`, `{"a":[1],"l":[{"y":1},{}]}`,
 	`{"a":"500m","b":"1Gi"}`, `{"a":0.1,"b":1e300}`, `{"a":"x","l":"x"}`, `{"a":9223372036854775807,"b":1}`, `{"a":2,"b":3}`,
-	`{"a":9007199254740993}`, `{"a":18446744073709551616}`, `{"a":1e21}`,
+	`{"a":9007199254740993}`, `{"a":18446744073709551616}`, `{"a":1e21}`, `{"a":1000000000000000000000,"b":-9223372036854775808}`,
+	`{"a":9007199254740992.0,"b":-0.1}`, `{"a":9007199254740992,"b":-9223372036854775807}`,
 }
 
 // randomSpec is one that compiles.
@@ -738,19 +758,19 @@ func randomRow(tb testing.TB, r *rand.Rand, clusters int) *combine.Row {
 func TestIncrementalIsWhole(t *testing.T) {
 	for seed := range uint64(150) {
 		r := rand.New(rand.NewPCG(seed, 12))
-		s := randomSpec(r)
+		s, clusters := randomSpec(r), 2+r.IntN(12)
 		p := compiled(t, s)
 		table, rows := combine.NewTable(p), map[combine.Key]*combine.Row{}
 		for range 40 {
 			before := written(t, table.Result())
 			var changed bool
-			if key := randomRow(t, r, 12).Key; r.IntN(4) == 0 {
+			if key := randomRow(t, r, clusters).Key; r.IntN(4) == 0 {
 				_, there := rows[key]
 				changed = table.Drop(key)
 				require.Equal(t, there, changed)
 				delete(rows, key)
 			} else {
-				row := randomRow(t, r, 12)
+				row := randomRow(t, r, clusters)
 				changed = table.Put(t.Context(), row)
 				rows[row.Key] = row
 			}

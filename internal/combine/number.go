@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"math/big"
+	"math/bits"
 	"strconv"
 	"strings"
 
@@ -63,6 +64,76 @@ func rat(f float64) *big.Rat {
 	}
 	r, _ := new(big.Rat).SetString(strconv.FormatFloat(f, 'e', -1, 64)) // what strconv writes can be read
 	return r
+}
+
+// as is the number as it is written where it came about with doubles, or without.
+func (n number) as(doubles bool) number {
+	if n.isSmall() && -maxWhole < n.small && n.small < maxWhole {
+		return n
+	}
+	if r := n.rat(); r.IsInt() {
+		return ofRat(r, doubles)
+	}
+	return n // there is one way to write it
+}
+
+// exact is a sum of numbers that come and go. It is 0 when all have gone, whatever there was.
+type exact struct {
+	high    int64 // with low, the sum of those that are small
+	low     uint64
+	parts   *big.Rat // of the others
+	others  int
+	doubles int // of these
+}
+
+func (e *exact) add(n number) {
+	if n.isSmall() {
+		var carry uint64
+		e.low, carry = bits.Add64(e.low, uint64(n.small), 0)
+		e.high += n.small>>63 + int64(carry)
+		return
+	}
+	if e.parts == nil {
+		e.parts = new(big.Rat)
+	}
+	e.parts.Add(e.parts, n.rat())
+	e.count(n, 1)
+}
+
+func (e *exact) subtract(n number) {
+	if n.isSmall() {
+		var borrow uint64
+		e.low, borrow = bits.Sub64(e.low, uint64(n.small), 0)
+		e.high -= n.small>>63 + int64(borrow)
+		return
+	}
+	e.parts.Sub(e.parts, n.rat())
+	if e.count(n, -1); e.others == 0 {
+		e.parts = nil
+	}
+}
+
+func (e *exact) count(n number, by int) {
+	if e.others += by; n.double != 0 {
+		e.doubles += by
+	}
+}
+
+// over is the sum divided by a count.
+func (e *exact) over(count int64) number {
+	fits := e.high == int64(e.low)>>63
+	if count == 1 && fits && e.parts == nil {
+		return integer(int64(e.low))
+	}
+	sum := new(big.Rat).SetInt64(int64(e.low))
+	if !fits {
+		whole := new(big.Int).Lsh(big.NewInt(e.high), 64)
+		sum.SetInt(whole.Add(whole, new(big.Int).SetUint64(e.low)))
+	}
+	if e.parts != nil {
+		sum.Add(sum, e.parts)
+	}
+	return ofRat(sum.Quo(sum, new(big.Rat).SetInt64(count)), e.doubles > 0)
 }
 
 func (n number) isSmall() bool { return n.big == nil && n.double == 0 }

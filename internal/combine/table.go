@@ -30,6 +30,7 @@ type Table struct {
 	order   []*entry // in the order of keys when sorted
 	sorted  bool
 	groups  map[string]*group // by key; only of a program that groups
+	columns []column          // of its aggregates
 	// reported and nulls count, of each expression, the rows of reporting clusters that it was evaluated on, and on which it was null.
 	reported, nulls []int
 	kept            int           // bytes of text
@@ -44,7 +45,8 @@ type entry struct {
 	kept   bool
 	values []value // of select; or of groupBy, then of the subjects
 	errors []rowError
-	group  *group // nil where the row is in none
+	group  *group  // nil where the row is in none
+	places []int32 // in the queues of the group, two for each aggregate
 	// counted are the expressions that count for warnings on this row, null those that were null; bits by number, the filter's is 0.
 	counted, null uint64
 }
@@ -62,8 +64,8 @@ func NewTable(p *Program) *Table {
 		program: p, entries: map[Key]*entry{}, sorted: true, groups: map[string]*group{},
 		reported: make([]int, expressions), nulls: make([]int, expressions),
 	}
-	if p.grouped && len(p.first) == 0 {
-		t.groups[""] = &group{changed: true} // the one row that there is, whatever comes
+	if t.columns = columnsOf(p); p.grouped && len(p.first) == 0 {
+		t.groups[""] = t.newGroup("", nil) // the one row that there is, whatever comes
 	}
 	return t
 }
@@ -97,9 +99,9 @@ func (t *Table) Put(ctx context.Context, row *Row) bool {
 	}
 	if old != nil {
 		t.leave(old)
-		key := old.key
+		key, places := old.key, old.places
 		*old = *e
-		old.key = key
+		old.key, old.places = key, places
 		e = old
 	} else {
 		t.entries[row.Key] = e
@@ -191,12 +193,13 @@ func (t *Table) enter(e *entry) {
 	}
 	g := t.groups[string(name)]
 	if g == nil {
-		g = &group{}
-		t.groups[string(name)] = g
+		g = t.newGroup(string(name), e)
+		t.groups[g.name] = g
 	}
-	g.name, g.changed = string(name), true
-	g.rows++
-	e.group = g
+	if e.group = g; e.places == nil {
+		e.places = make([]int32, 2*len(t.columns))
+	}
+	t.join(g, e)
 }
 
 func (t *Table) leave(e *entry) {
@@ -205,8 +208,8 @@ func (t *Table) leave(e *entry) {
 	if g == nil {
 		return
 	}
-	e.group, g.changed = nil, true
-	if g.rows--; g.rows == 0 && len(t.program.first) > 0 {
+	t.part(g, e)
+	if e.group = nil; g.rows == 0 && len(t.program.first) > 0 {
 		delete(t.groups, g.name)
 	}
 }

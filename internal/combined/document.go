@@ -78,40 +78,12 @@ func (s *Set) CombinedStatuses() *List {
 }
 
 func (i *item) document(group domain.Key) *CombinedStatus {
-	d := &CombinedStatus{APIVersion: APIVersion, Kind: Kind, Metadata: i.metadata(group), Results: make([]*combine.Result, 0, len(i.tables))}
+	d := &CombinedStatus{
+		APIVersion: APIVersion, Kind: Kind, Metadata: i.metadata(group), Results: make([]*combine.Result, 0, len(i.tables)), Inputs: i.inputs.shown(),
+	}
 	for n := range i.tables {
 		d.Results = append(d.Results, i.tables[n].result())
 	}
-	var last domain.ClusterName
-	var now heard
-	end := func() {
-		if last == (domain.ClusterName{}) {
-			return
-		}
-		d.Inputs.Clusters++
-		if now.reported {
-			d.Inputs.Reported++
-		}
-		if !now.stale {
-			return
-		}
-		if d.Inputs.Stale++; len(d.Inputs.Unconfirmed) < maxUnconfirmed {
-			d.Inputs.Unconfirmed = append(d.Inputs.Unconfirmed, Unconfirmed{last.String(), now.since, now.reason})
-		}
-	}
-	for k := range i.keys() {
-		h := i.inputs[k]
-		if k.Cluster != last {
-			end()
-			last, now = k.Cluster, h
-			continue
-		}
-		now.reported = now.reported && h.reported
-		if !now.stale && h.stale {
-			now.stale, now.since, now.reason = true, h.since, h.reason
-		}
-	}
-	end()
 	return d
 }
 

@@ -83,7 +83,7 @@ func (s *Set) CatchUp(ctx context.Context, source *view.Source) (changed bool, e
 func (s *Set) Retry() {
 	for _, i := range s.items {
 		for n := range i.tables {
-			i.tables[n].retry(i.inputs)
+			i.tables[n].retry(i.inputs.keys())
 		}
 	}
 }
@@ -229,9 +229,12 @@ func (e *entry) catchUp(ctx context.Context, in *Input, slice time.Duration) (ch
 
 // followSilent takes that nothing is known of an object on clusters of which there was no row.
 func (p *pass) followSilent(ctx context.Context, e *entry) (changed bool) {
-	seen, clusters := p.seen[e], p.ask.Clusters
-	for _, c := range e.Targets {
-		if seen[c] || clusters != nil && !slices.Contains(clusters, c) {
+	seen, clusters, goes := p.seen[e], p.ask.Clusters, p.apps[e.App].goes
+	if clusters == nil {
+		clusters = e.Targets
+	}
+	for _, c := range clusters {
+		if seen[c] || !goes[c] {
 			continue
 		}
 		if p.group.Status.Deleting() { // it is gone

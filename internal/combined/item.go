@@ -1,11 +1,8 @@
 package combined
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"iter"
-	"slices"
 	"time"
 
 	"github.com/drover-io/drover/internal/combine"
@@ -36,16 +33,8 @@ type item struct {
 	app     string
 	object  *Object // nil for all of the app together
 	tables  []table // by name
-	inputs  map[combine.Key]heard
-	order   []combine.Key   // of inputs, by cluster; nil when there are others
+	inputs  inputs
 	content *CombinedStatus // as it was made last; nil when something has changed since
-}
-
-// heard is what inputs say of a row.
-type heard struct {
-	reported, stale bool
-	since           *time.Time
-	reason          string
 }
 
 func (i *item) add(c Collector, wants func(o *Object) bool) {
@@ -65,14 +54,7 @@ func (i *item) add(c Collector, wants func(o *Object) bool) {
 // put takes a row of an object. Tables that have taken more than a slice of time leave it for later.
 func (i *item) put(ctx context.Context, o *Object, in *Input, slice time.Duration) (changed bool) {
 	row := i.row(o, in)
-	now := heard{row.Propagation.Reported, row.Propagation.Stale, row.Propagation.StaleSince, in.Reason}
-	if was, ok := i.inputs[row.Key]; !ok || !was.same(now) {
-		if !ok {
-			i.order = nil
-		}
-		i.inputs[row.Key] = now
-		changed = true
-	}
+	changed = i.inputs.put(row.Key, heard{row.Propagation.Reported, row.Propagation.Stale, row.Propagation.StaleSince, in.Reason})
 	for n := range i.tables {
 		if t := &i.tables[n]; t.rows != nil && t.wants(o) && t.put(ctx, row, slice) {
 			changed = true
@@ -110,11 +92,9 @@ func (i *item) settle() {
 
 func (i *item) drop(o *Object, c domain.ClusterName) (changed bool) {
 	key := i.key(o, c)
-	if _, changed = i.inputs[key]; !changed {
+	if !i.inputs.drop(key) {
 		return false
 	}
-	delete(i.inputs, key)
-	i.order = nil
 	for n := range i.tables {
 		if t := &i.tables[n]; t.rows != nil {
 			t.drop(key)
@@ -122,29 +102,4 @@ func (i *item) drop(o *Object, c domain.ClusterName) (changed bool) {
 	}
 	i.content = nil
 	return true
-}
-
-func (h heard) same(other heard) bool {
-	return h.reported == other.reported && h.stale == other.stale && h.reason == other.reason && sameTime(h.since, other.since)
-}
-
-func sameTime(a, b *time.Time) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Equal(*b)
-}
-
-// keys are the rows of the item, by cluster, then by object.
-func (i *item) keys() iter.Seq[combine.Key] {
-	if i.order == nil {
-		i.order = make([]combine.Key, 0, len(i.inputs))
-		for k := range i.inputs {
-			i.order = append(i.order, k)
-		}
-		slices.SortFunc(i.order, func(a, b combine.Key) int {
-			return cmp.Or(a.Cluster.Compare(b.Cluster), cmp.Compare(a.Object, b.Object))
-		})
-	}
-	return slices.Values(i.order)
 }

@@ -69,7 +69,7 @@ func NewSet(g *Group, f Filter, collectors map[string]Collector) (*Set, error) {
 		if s.states {
 			continue
 		}
-		own := &item{app: o.App, object: o, inputs: map[combine.Key]heard{}}
+		own := &item{app: o.App, object: o, inputs: newInputs()}
 		for _, name := range o.Wants.Collectors {
 			if among(f.Collectors, name) {
 				own.add(named(collectors, name), func(*Object) bool { return true })
@@ -89,7 +89,7 @@ func NewSet(g *Group, f Filter, collectors map[string]Collector) (*Set, error) {
 // together adds the tables of all objects of an app.
 func (s *Set) together(f *Filter, collectors map[string]Collector) {
 	for _, name := range slices.Sorted(maps.Keys(s.apps)) {
-		all := &item{app: name, inputs: map[combine.Key]heard{}}
+		all := &item{app: name, inputs: newInputs()}
 		wanted := map[string]bool{}
 		for _, e := range s.apps[name].entries {
 			for _, c := range e.Wants.Together {
@@ -241,7 +241,7 @@ func (s *Set) Size() (n int64) {
 		n += perTarget * int64(len(a.goes))
 	}
 	for _, i := range s.items {
-		n += perRow * int64(len(i.inputs))
+		n += perRow * int64(len(i.inputs.clusters))
 		for t := range i.tables {
 			if rows := i.tables[t].rows; rows != nil {
 				n += rows.Size()

@@ -2,6 +2,7 @@ package combined
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"github.com/drover-io/drover/internal/combine"
@@ -105,12 +106,12 @@ func (t *table) result() *combine.Result {
 }
 
 // retry begins anew where the table was given up.
-func (t *table) retry(inputs map[combine.Key]heard) {
+func (t *table) retry(keys iter.Seq[combine.Key]) {
 	if t.rows == nil || !t.rows.GivenUp() || t.again != nil {
 		return
 	}
 	t.again = combine.NewTable(t.program)
-	for key := range inputs {
+	for key := range keys {
 		t.leave(key)
 	}
 	if t.left == nil {
