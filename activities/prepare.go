@@ -121,7 +121,9 @@ func (l *Control) draft(ctx context.Context, owner domain.Owner, s domain.Scope)
 // add adds one more app to the plan.
 func (l *Control) add(ctx context.Context, d *draft, targets []plan.Target, varied *vary.Varied) error {
 	bundle := varied.Bundle
-	app := plan.App{Name: bundle.App, Targets: targets, Events: plan.EventsOf(bundle.Resources), Effects: varied.Effects}
+	app := plan.App{
+		Name: bundle.App, Targets: targets, Events: plan.EventsOf(bundle.Resources), Effects: varied.Effects, Lacks: varied.Lacks,
+	}
 	for i := range bundle.Resources {
 		app.Resources = append(app.Resources, bundle.Resources[i].ResourceID)
 		if bundle.Resources[i].Hook != nil {
@@ -141,7 +143,12 @@ func (l *Control) add(ctx context.Context, d *draft, targets []plan.Target, vari
 		for _, v := range varied.Variants {
 			d.overlays[app.Name] = append(d.overlays[app.Name], v.Overlay)
 		}
+	} else {
+		for _, v := range varied.Variants {
+			app.Variants = append(app.Variants, plan.Variant{Lacks: v.Lacks, Effects: v.Effects})
+		}
 	}
+	app.Begin()
 	d.plan.Apps = append(d.plan.Apps, app)
 	return nil
 }
@@ -159,20 +166,23 @@ func (l *Control) planGroup(ctx context.Context, owner domain.Owner, d *draft) e
 		d.plan.User = d.cloud
 	}
 	var unknown []string
+	w.targets = make(map[string][]plan.Target, len(w.apps))
 	for _, app := range w.apps {
-		targets, err := w.place(app.Name)
-		if err != nil {
+		var err error
+		if w.targets[app.Name], err = w.place(app.Name); err != nil {
 			return err
 		}
+	}
+	for _, app := range w.apps {
 		bundle, err := l.render(ctx, w, app)
 		if err != nil {
 			return err
 		}
-		varied, err := l.vary(ctx, w, targets, bundle)
+		varied, err := l.vary(ctx, w, bundle)
 		if err != nil {
 			return err
 		}
-		if err := l.add(ctx, d, targets, varied); err != nil {
+		if err := l.add(ctx, d, w.targets[app.Name], varied); err != nil {
 			return err
 		}
 		unknown = append(unknown, unknownFields(varied.Bundle)...)
@@ -193,11 +203,13 @@ type wanted struct {
 	labelled    map[string][]string // provider/label to cluster names
 	unreachable map[domain.ClusterName]bool
 	needs       map[string][]plan.Dependency // by app
+	targets     map[string][]plan.Target     // by app
 	varying     []vary.Intent
-	facts       map[domain.ClusterName]*vary.Cluster // of those that these have looked at
-	warnings    []string                             // what the user said and does not get
-	rehearsal   bool                                 // see Rehearsal
-	closed      bool                                 // in a rehearsal: the logical cloud does not take groups yet, or not any more
+	placed      map[string][]*vary.Cluster // targets, as varying sees them; nil as long as it has looked at none
+	varied      int                        // bytes of what is kept of what varying has made: vary.Varied's
+	warnings    []string                   // what the user said and does not get
+	rehearsal   bool                       // see Rehearsal
+	closed      bool                       // in a rehearsal: the logical cloud does not take groups yet, or not any more
 }
 
 // load reads it. In a rehearsal the cloud may be nil.

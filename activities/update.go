@@ -51,7 +51,7 @@ func (l *Control) prepareChange(ctx context.Context, in ChangeInput) (*Prepared,
 		return nil, err
 	}
 	d, err := l.goal(ctx, owner, in)
-	if fail.Is(err, fail.NotFound) { // of what the owner is made of: whoever asked has named the owner, which is there
+	if fail.Is(err, fail.NotFound) && !errors.Is(err, errNoIntent) { // of what the owner is made of: whoever asked has named the owner, which is there
 		return nil, fail.Wrap(err, fail.Conflict, "%s %q cannot %s: %s; its instance %s stays as it is",
 			source.Noun().Title, source.LocalName(), in.Operation, fail.TextOf(err), from.ContextID)
 	}

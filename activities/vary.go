@@ -3,6 +3,7 @@ package activities
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -16,10 +17,15 @@ import (
 
 // Between rendering and planning, the intents that a group binds beside its placement change what is rendered (package vary).
 
-// reads reads an intent that is bound to a group, with all that is below it. NotFound when it is not there.
-var reads = map[domain.Actor]func(l *Control, ctx context.Context, w *wanted, intent string) (vary.Intent, error){
+// reads reads an intent that is bound to a group, with all that is below it. NotFound when it is not there. Each of domain's
+// actors has one.
+var reads = map[domain.Actor]func(l *Control, ctx context.Context, w *wanted, intent string) ([]vary.Intent, error){
 	domain.ActorOVN: (*Control).readOVN,
 }
+
+// errNoIntent says that a deployment intent names an intent which is not there. That is for whoever asked, by NotFound, with
+// every operation: unlike a placement it is never looked for under another name, and EMCO deploys without it.
+var errNoIntent = errors.New("no such intent")
 
 // loadVarying reads what the bindings name that Drover carries out. Each intent is taken once, in the order of the bindings.
 func (l *Control) loadVarying(ctx context.Context, w *wanted, bindings []*domain.DeploymentIntent) error {
@@ -29,25 +35,22 @@ func (l *Control) loadVarying(ctx context.Context, w *wanted, bindings []*domain
 	}
 	var bound []vary.Bound
 	for _, a := range acts {
-		intent, err := reads[a.Actor](l, ctx, w, a.Intent)
+		intents, err := reads[a.Actor](l, ctx, w, a.Intent)
 		if fail.Is(err, fail.NotFound) {
-			err = w.absent(fail.Wrap(err, fail.NotFound, "Intent not found: deployment intent %q names %s intent %q, and deployment intent group %q has none of that name",
-				a.DeploymentIntent, a.Actor, a.Intent, w.group.Name))
-			if err == nil { // in a rehearsal it may still come
-				continue
-			}
+			return fail.Wrap(errNoIntent, fail.NotFound, "Intent not found: deployment intent %q names %s intent %q, and deployment intent group %q has none of that name",
+				a.DeploymentIntent, a.Actor, a.Intent, w.group.Name)
 		}
 		if err != nil {
 			return err
 		}
-		bound = append(bound, vary.Bound{Priority: a.Priority, Actor: a.Actor, Intent: intent})
+		bound = append(bound, vary.Bound{Priority: a.Priority, Actor: a.Actor, Intents: intents})
 	}
 	w.varying = vary.InOrder(bound)
 	return nil
 }
 
 // readOVN reads a network controller intent.
-func (l *Control) readOVN(ctx context.Context, w *wanted, intent string) (vary.Intent, error) {
+func (l *Control) readOVN(ctx context.Context, w *wanted, intent string) ([]vary.Intent, error) {
 	key := domain.KeyOf(w.group).Child(domain.NetControllerIntents.Collection, intent)
 	if _, err := l.Store.Get(ctx, domain.NetControllerIntents, key); err != nil {
 		return nil, err
@@ -73,11 +76,11 @@ func (l *Control) readOVN(ctx context.Context, w *wanted, intent string) (vary.I
 		apps = append(apps, a.Name)
 	}
 	if len(apps) == 0 { // in a rehearsal they may still come
-		return ovn, nil
+		return []vary.Intent{ovn}, nil
 	}
 	warnings, err := ovn.Apps(apps)
 	w.warnings = append(w.warnings, warnings...)
-	return ovn, err
+	return []vary.Intent{ovn}, err
 }
 
 // made narrows a listing, and sorts it by creation.
@@ -90,15 +93,14 @@ func made[T domain.Object](objects []domain.Object, err error) ([]T, error) {
 }
 
 // vary carries out the intents for an app, and says of its targets which variant they get.
-func (l *Control) vary(ctx context.Context, w *wanted, targets []plan.Target, bundle *plan.Bundle) (*vary.Varied, error) {
-	app := &vary.App{Name: bundle.App, Resources: bundle.Resources}
+func (l *Control) vary(ctx context.Context, w *wanted, bundle *plan.Bundle) (*vary.Varied, error) {
+	app := &vary.App{Name: bundle.App, Namespace: w.cloud.Spec.Namespace, Resources: bundle.Resources, Used: w.varied}
+	targets := w.targets[bundle.App]
 	if slices.ContainsFunc(w.varying, func(s vary.Intent) bool { return s.Concerns(bundle.App) }) {
-		if err := l.loadFacts(ctx, w, targets); err != nil {
+		if err := l.loadPlaced(ctx, w); err != nil {
 			return nil, err
 		}
-		for i := range targets {
-			app.Clusters = append(app.Clusters, w.facts[targets[i].ClusterName])
-		}
+		app.Clusters, app.Placed = w.placed[bundle.App], w.placed
 	}
 	varied, err := vary.Apply(w.varying, app)
 	if err != nil {
@@ -107,48 +109,70 @@ func (l *Control) vary(ctx context.Context, w *wanted, targets []plan.Target, bu
 	for i := range varied.Of {
 		targets[i].Variant = varied.Of[i]
 	}
+	w.varied += varied.Bytes
 	w.warnings = append(w.warnings, varied.Warnings...)
 	return varied, nil
+}
+
+// loadPlaced reads what intents may look at, of the clusters of all apps.
+func (l *Control) loadPlaced(ctx context.Context, w *wanted) error {
+	if w.placed != nil {
+		return nil
+	}
+	facts := map[domain.ClusterName]*vary.Cluster{}
+	for _, targets := range w.targets {
+		for i := range targets {
+			name := targets[i].ClusterName
+			facts[name] = &vary.Cluster{ClusterName: name, Networks: map[string]bool{}, Labels: map[string]bool{}}
+		}
+	}
+	if err := l.loadFacts(ctx, facts); err != nil {
+		return err
+	}
+	w.placed = make(map[string][]*vary.Cluster, len(w.targets))
+	for app, targets := range w.targets {
+		for i := range targets {
+			w.placed[app] = append(w.placed[app], facts[targets[i].ClusterName])
+		}
+	}
+	return nil
 }
 
 // fewClusters is up to how many clusters are asked for one after the other what is known of them; of more, that of whole
 // providers is read.
 const fewClusters = 16
 
-// loadFacts reads what intents may look at, of the clusters of which that is not known yet.
-func (l *Control) loadFacts(ctx context.Context, w *wanted, targets []plan.Target) error {
-	if w.facts == nil {
-		w.facts = map[domain.ClusterName]*vary.Cluster{}
+// loadFacts reads what intents may look at, of these clusters.
+func (l *Control) loadFacts(ctx context.Context, facts map[domain.ClusterName]*vary.Cluster) error {
+	below := make([]domain.Key, 0, len(facts))
+	for name := range facts {
+		below = append(below, name.Key())
 	}
-	var below []domain.Key
-	fresh := map[domain.ClusterName]*vary.Cluster{}
-	for _, t := range targets {
-		if w.facts[t.ClusterName] != nil {
-			continue
-		}
-		c := &vary.Cluster{ClusterName: t.ClusterName, Networks: map[string]bool{}}
-		w.facts[t.ClusterName], fresh[t.ClusterName] = c, c
-		below = append(below, t.Key())
-	}
-	if len(fresh) > fewClusters {
+	slices.Sort(below)
+	if len(facts) > fewClusters {
 		for i, key := range below {
 			below[i], _ = domain.ClusterProviders.Above(key)
 		}
-		below = slices.Compact(below) // they are sorted
+		below = slices.Compact(below)
 	}
 	for _, prefix := range below {
-		for _, noun := range []*domain.Noun{domain.ClusterKVs, domain.Networks, domain.ProviderNetworks} {
+		for _, noun := range []*domain.Noun{domain.ClusterKVs, domain.Networks, domain.ProviderNetworks, domain.ClusterLabels} {
 			documents, err := l.Store.ListUnder(ctx, noun, prefix)
 			if err != nil {
 				return err
 			}
 			for _, o := range documents {
 				names, _ := domain.ClustersNoun.Split(o.Base().Parent)
-				if c := fresh[domain.ClusterName{Provider: names["clusterProvider"], Name: names["cluster"]}]; c == nil {
-					continue // no target, or known
-				} else if pairs, ok := o.(*domain.ClusterKV); ok {
-					c.Pairs = append(c.Pairs, pairs.Spec)
-				} else {
+				c := facts[domain.ClusterName{Provider: names["clusterProvider"], Name: names["cluster"]}]
+				if c == nil {
+					continue // no target
+				}
+				switch o := o.(type) {
+				case *domain.ClusterKV:
+					c.Pairs = append(c.Pairs, o.Spec)
+				case *domain.ClusterLabel:
+					c.Labels[o.Label] = true
+				default:
 					c.Networks[o.LocalName()] = true
 				}
 			}
@@ -170,7 +194,7 @@ func (l *Control) saveVariants(ctx context.Context, variants []vary.Variant) ([]
 	g.SetLimit(savesAtOnce)
 	for i, v := range variants {
 		g.Go(func() (err error) {
-			out[i].Effects = v.Effects
+			out[i].Effects, out[i].Lacks = v.Effects, v.Lacks
 			out[i].Overlay, err = save(ctx, l.Store, v.Overlay)
 			return err
 		})

@@ -2,7 +2,6 @@ package app
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -101,7 +100,7 @@ func TestIntentsThatCannotBeDone(t *testing.T) {
 	p := partial(t)
 	for name, c := range map[string]struct {
 		change   func(d *description)
-		kind     fail.Kind // of the refusal, "" when the intent may still come
+		kind     fail.Kind // of the refusal, "" for none
 		says     string
 		warnings []string
 	}{
@@ -115,7 +114,7 @@ func TestIntentsThatCannotBeDone(t *testing.T) {
 		},
 		"an intent that is not there": {
 			change: func(d *description) { d.intent.Spec.Intent["ovnaction"] = "network" },
-			says:   `Intent not found: deployment intent "all" names ovnaction intent "network", and deployment intent group "dig" has none of that name`,
+			kind:   fail.NotFound, says: `Intent not found: deployment intent "all" names ovnaction intent "network", and deployment intent group "dig" has none of that name`,
 		},
 		"a network that no cluster has": {
 			change:   func(d *description) { d.more[2].(*domain.InterfaceIntent).Spec.Name = "net-b" },
@@ -127,7 +126,7 @@ func TestIntentsThatCannotBeDone(t *testing.T) {
 				d.intent.Spec.Intent["mine"] = "network"
 				d.more = append(d.more, &domain.Controller{Metadata: domain.Metadata{Name: "mine"}, Spec: domain.ControllerSpec{Host: "ovnaction.emco", Port: 1}})
 			},
-			says: `deployment intent "all" names ovnaction intent "network"`,
+			kind: fail.NotFound, says: `deployment intent "all" names ovnaction intent "network"`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -137,25 +136,21 @@ func TestIntentsThatCannotBeDone(t *testing.T) {
 			d.store(t, p.store)
 			lifecycle := service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now)
 			lifecycle.Rehearse = activities.NewRehearsal(p.store, p.engine, p.charts).Rehearse
-			warnings, err := lifecycle.Approve(t.Context(), domain.KeyOf(d.group))
-			switch {
-			case c.kind != "":
-				require.Equal(t, c.kind, fail.KindOf(err), "%v", err)
-				require.Contains(t, fail.TextOf(err), c.says)
-				return
-			case c.says != "":
-				require.NoError(t, err)
-				require.Contains(t, strings.Join(warnings, "\n"), "instantiate is not possible yet: ")
-				require.Contains(t, strings.Join(warnings, "\n"), c.says)
-			default:
-				require.NoError(t, err)
+			warnings, approved := lifecycle.Approve(t.Context(), domain.KeyOf(d.group))
+			worker := &activities.Control{Store: p.store, Now: time.Now, Charts: p.charts}
+			if c.kind != "" {
+				require.Equal(t, c.kind, fail.KindOf(approved), "%v", approved)
+				require.Contains(t, fail.TextOf(approved), c.says)
+				d.group.History.Append(domain.Approved, "", 0, time.Now())
+				require.NoError(t, p.store.Replace(t.Context(), d.group))
+			} else {
+				require.NoError(t, approved)
 				require.Equal(t, c.warnings, warnings)
 			}
-			worker := &activities.Control{Store: p.store, Now: time.Now, Charts: p.charts}
 			prepared, err := worker.Prepare(t.Context(), domain.Scope{Owner: domain.KeyOf(d.group), ContextID: "2", Operation: domain.OpInstantiate})
-			if c.says != "" {
-				require.True(t, fail.Is(err, fail.NotFound), "%v", err)
-				require.Contains(t, fail.TextOf(err), c.says)
+			if c.kind != "" {
+				require.Equal(t, c.kind, fail.KindOf(err), "%v", err)
+				require.Equal(t, fail.TextOf(approved), fail.TextOf(err))
 				return
 			}
 			require.NoError(t, err)

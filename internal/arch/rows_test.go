@@ -196,7 +196,7 @@ var layers = []layer{
 		{pkg: "repair", ours: "domain"},
 		{pkg: "view", ours: "bundle readiness plan domain fail", libs: "k8s.io/apimachinery"},
 		{pkg: "placement", ours: "plan domain fail"},
-		{pkg: "vary", ours: "plan domain fail"},
+		{pkg: "vary", ours: "plan domain limits fail"},
 		{pkg: "match", ours: "fields plan domain limits fail", libs: "k8s.io/api k8s.io/apimachinery k8s.io/pod-security-admission"},
 		{pkg: "convey", ours: "domain universe fail"},
 		{pkg: "network", ours: "plan domain"},

@@ -12,12 +12,23 @@ type Actor string
 const ActorOVN Actor = "ovnaction"
 
 // actors says by what a registration is known (EMCO's installation): the name of the controller, the name of its service, or
-// its port there and on nodes.
+// its port there and on nodes. They are in the order in which those of equal priority act: ovnaction, hpa action, dtc, gac. Who
+// patches whatever there is comes last.
 var actors = []struct {
 	actor Actor
 	ports []int
 }{
 	{ActorOVN, []int{9032, 30432}},
+}
+
+// Order is the place of an actor among those of equal priority.
+func (a Actor) Order() int {
+	for i := range actors {
+		if actors[i].actor == a {
+			return i
+		}
+	}
+	return len(actors)
 }
 
 // ActorOf is what carries out the intents that a deployment intent binds under a name; "" for nothing. The name counts

@@ -80,6 +80,9 @@ const (
 	Written = 64 << 20
 	// Bundle bounds what a chart is rendered to, as JSON: what templates write, and the objects of crds directories.
 	Bundle = 256 << 20
+	// Varied bounds what intents make of the apps of a group for some or all of its clusters (internal/vary), each manifest once;
+	// more is 422, and names the app.
+	Varied = 64 << 20
 	// RenderMemory bounds the process that renders or checks a chart where --render-memory does not say otherwise, and
 	// RenderMemoryLeast is the least that it may be set to. RenderStack bounds the stack of a goroutine there.
 	RenderMemory      = 1 << 30
@@ -150,6 +153,7 @@ func All(body, renderMemory int64) []Size {
 		{"parsed", "a template or a schema", Parsed, true, "", "400, with the file"},
 		{"written", "the text that the templates of a chart write", Written, true, "", "400, with the file"},
 		{"bundle", "what a chart is rendered to, as JSON", Bundle, true, "", "400, with the file"},
+		{"varied", "what intents make of the apps of a group, for all clusters, each manifest once", Varied, true, "", "422, with the app"},
 		{"renderMemory", "the memory that rendering or checking a chart takes", renderMemory, true, "render-memory", "400, with the file"},
 		{"renderStack", "the stack that rendering or checking a chart takes", RenderStack, true, "", "400, with the file"},
 		{"blob", "a chart, an archive or a bundle as it is stored", Blob, true, "", "400"},

@@ -35,30 +35,45 @@ var clusterScoped = map[string][]string{
 // ClusterScoped says whether objects of a built-in kind have no namespace; false for a kind that is not built in.
 func ClusterScoped(group, kind string) bool { return slices.Contains(clusterScoped[group], kind) }
 
-// Collide finds the first resource of a that b has too, on a cluster that both go to. Versions of an API
+// Collide finds the first resource of a that b has too, on a cluster that both have it on. Versions of an API
 // group name the same resource. CRDs may be shared: every user of one has its own copy in its chart.
 func Collide(a, b *Plan) (Collision, bool) {
 	for i := range a.Apps {
 		for j := range b.Apps {
-			cluster, ok := shared(a.Apps[i].Targets, b.Apps[j].Targets)
-			if !ok {
-				continue
-			}
-			taken := make(map[ResourceID]bool, len(b.Apps[j].Resources))
-			for _, r := range b.Apps[j].Resources {
-				taken[place(r, b.Namespace)] = true
-			}
-			for _, r := range a.Apps[i].Resources {
-				if r.Kind != "CustomResourceDefinition" && taken[place(r, a.Namespace)] {
-					return Collision{a.Apps[i].Name, b.Apps[j].Name, r, cluster}, true
-				}
+			if c, ok := collide(a, b, &a.Apps[i], &b.Apps[j]); ok {
+				return c, true
 			}
 		}
 	}
 	return Collision{}, false
 }
 
-func place(r ResourceID, namespace string) ResourceID {
+func collide(a, b *Plan, x, y *App) (Collision, bool) {
+	clusters := shared(x.Targets, y.Targets)
+	if len(clusters) == 0 {
+		return Collision{}, false
+	}
+	taken := make(map[ResourceID]int, len(y.Resources))
+	for i, r := range y.Resources {
+		taken[Place(r, b.Namespace)] = i
+	}
+	for i, r := range x.Resources {
+		n, ok := taken[Place(r, a.Namespace)]
+		if !ok || r.Kind == "CustomResourceDefinition" {
+			continue
+		}
+		for _, on := range clusters {
+			if !x.lacksOn(on[0]).lacks(i) && !y.lacksOn(on[1]).lacks(n) {
+				return Collision{x.Name, y.Name, r, on[0].ClusterName}, true
+			}
+		}
+	}
+	return Collision{}, false
+}
+
+// Place is what the names of a resource have in common that is one in a cluster of which the namespace is that of resources
+// that name none: versions of an API group are views of one object, and some kinds have no namespace.
+func Place(r ResourceID, namespace string) ResourceID {
 	r.Version = ""
 	switch {
 	case ClusterScoped(r.Group, r.Kind):
@@ -69,16 +84,16 @@ func place(r ResourceID, namespace string) ResourceID {
 	return r
 }
 
-// shared finds a cluster that both lists have.
-func shared(a, b []Target) (domain.ClusterName, bool) {
-	in := make(map[domain.ClusterName]bool, len(b))
-	for _, t := range b {
-		in[t.ClusterName] = true
+// shared finds the clusters that both lists have.
+func shared(a, b []Target) (clusters [][2]*Target) {
+	in := make(map[domain.ClusterName]*Target, len(b))
+	for i := range b {
+		in[b[i].ClusterName] = &b[i]
 	}
-	for _, t := range a {
-		if in[t.ClusterName] {
-			return t.ClusterName, true
+	for i := range a {
+		if other := in[a[i].ClusterName]; other != nil {
+			clusters = append(clusters, [2]*Target{&a[i], other})
 		}
 	}
-	return domain.ClusterName{}, false
+	return clusters
 }

@@ -100,10 +100,10 @@ func (d *differ) prepare() {
 	for i := range d.old.Plan.Apps {
 		app := &d.old.Plan.Apps[i]
 		next := d.wanted.Plan.App(app.Name)
-		keeps := map[ResourceID]bool{}
+		keeps := map[ResourceID]int{} // wanted resources, by place
 		if next != nil {
-			for _, r := range next.Resources {
-				keeps[d.place(r)] = true
+			for i, r := range next.Resources {
+				keeps[d.place(r)] = i
 			}
 		}
 		var candidates []int
@@ -117,10 +117,11 @@ func (d *differ) prepare() {
 		}
 		for _, t := range app.Targets {
 			marks := d.marks(app, t)
-			stays := next != nil && next.goesTo(t.ClusterName)
+			stays := next.goesTo(t.ClusterName)
+			lacks := next.lacksOn(stays)
 			for _, n := range candidates {
 				at := d.place(app.Resources[n])
-				if marks[n].Ours() && (!stays || !keeps[at]) {
+				if i, kept := keeps[at]; marks[n].Ours() && (stays == nil || !kept || lacks.lacks(i)) {
 					d.moving[placed{at, t.ClusterName}] = append(d.moving[placed{at, t.ClusterName}], app.Name)
 				}
 			}
@@ -128,7 +129,7 @@ func (d *differ) prepare() {
 	}
 }
 
-func (d *differ) place(r ResourceID) ResourceID { return place(r, d.wanted.Plan.Namespace) }
+func (d *differ) place(r ResourceID) ResourceID { return Place(r, d.wanted.Plan.Namespace) }
 
 // marks are what is known of an app on one of its clusters before the change, one for each resource.
 func (d *differ) marks(app *App, t Target) domain.Marks {
@@ -179,7 +180,7 @@ func (d *differ) app(next, old *App) {
 	}
 	app := App{
 		Name: next.Name, Needs: next.Needs, Events: next.Events, Bundle: next.Bundle, Hooks: next.Hooks, Pruned: len(pruned),
-		Variants: next.Variants, Effects: next.Effects,
+		Variants: next.Variants, Effects: next.Effects, Lacks: next.Lacks,
 	}
 	if len(pruned) > 0 || next.Bundle == "" {
 		app.Bundle = ""
@@ -254,6 +255,7 @@ func (d *differ) targets(next, old *App, m *matching) []leafChange {
 		l.target.Installs = unfinished
 		l.marks = m.marks(was, changing{
 			wanted: !t.Leaving,
+			lacks:  next.lacksOn(&t),
 			same:   same,
 			moves: func(id ResourceID) bool {
 				return slices.ContainsFunc(d.moving[placed{d.place(id), t.ClusterName}], func(app string) bool { return app != next.Name })
@@ -475,6 +477,7 @@ func (m *matching) inherit(was domain.Marks) {
 // changing is what a leaf's marks depend on beside what is there.
 type changing struct {
 	wanted bool                                     // the app stays on the cluster, or comes to it
+	lacks  lacking                                  // what it is not to get there
 	same   []bool                                   // matching.sameOn there
 	moves  func(id ResourceID) bool                 // another app may have given the resource its label
 	hook   func(i int, was domain.Mark) domain.Mark // the mark of a wanted hook
@@ -488,10 +491,10 @@ func (m *matching) marks(was domain.Marks, c changing) domain.Marks {
 		if before >= 0 {
 			had = was[before]
 		}
-		switch {
-		case !c.wanted && had.Ours():
+		switch gone := !c.wanted || c.lacks.lacks(i); {
+		case gone && had.Ours():
 			out = append(out, doomed(m.old[before]))
-		case !c.wanted:
+		case gone:
 			out = append(out, domain.MarkGone)
 		case m.hooks[i] != nil:
 			out = append(out, c.hook(i, had))
@@ -550,8 +553,16 @@ func (m *matching) pruned(leaves []leafChange) (indices []int) {
 	return indices
 }
 
-func (a *App) goesTo(c domain.ClusterName) bool {
-	return slices.ContainsFunc(a.Targets, func(t Target) bool { return t.ClusterName == c && !t.Leaving })
+// goesTo is the target of an app for a cluster, nil when it does not go there. The app may be nil.
+func (a *App) goesTo(c domain.ClusterName) *Target {
+	if a == nil {
+		return nil
+	}
+	i := slices.IndexFunc(a.Targets, func(t Target) bool { return t.ClusterName == c && !t.Leaving })
+	if i < 0 {
+		return nil
+	}
+	return &a.Targets[i]
 }
 
 // sameManifest says whether two manifests say the same. Numbers are compared as they are written.

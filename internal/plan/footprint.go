@@ -16,7 +16,7 @@ func FootprintOf(p *Plan) Footprint {
 	var f Footprint
 	for i := range p.Apps {
 		for _, r := range p.Apps[i].Resources {
-			f = append(f, maphash.Comparable(footprintSeed, place(r, p.Namespace)))
+			f = append(f, maphash.Comparable(footprintSeed, Place(r, p.Namespace)))
 		}
 	}
 	slices.Sort(f)

@@ -90,13 +90,16 @@ func (t *Target) Begin(n int) domain.Marks {
 
 // App is one app of a plan.
 type App struct {
-	Name      string        `json:"name"`
-	Needs     []Dependency  `json:"needs,omitempty"`  // apps of the plan that it waits for
-	Events    []string      `json:"events,omitempty"` // of the bundle's hooks: EventsOf
-	Bundle    domain.Digest `json:"bundle"`
-	Variants  []Variant     `json:"variants,omitempty"` // see Target.Variant
-	Effects   []Effect      `json:"effects,omitempty"`  // on clusters without a variant
-	Resources []ResourceID  `json:"resources"`          // of the bundle, by index, and of all variants
+	Name     string        `json:"name"`
+	Needs    []Dependency  `json:"needs,omitempty"`  // apps of the plan that it waits for
+	Events   []string      `json:"events,omitempty"` // of the bundle's hooks: EventsOf
+	Bundle   domain.Digest `json:"bundle"`
+	Variants []Variant     `json:"variants,omitempty"` // see Target.Variant
+	// Lacks are the marks (domain.Marks.Encode) with which clusters without a variant begin that do not get all of the
+	// resources: domain.MarkGone for those that only other clusters get; "" when they get all.
+	Lacks     string       `json:"lacks,omitempty"`
+	Effects   []Effect     `json:"effects,omitempty"` // on clusters without a variant
+	Resources []ResourceID `json:"resources"`         // of the bundle, by index, and of all variants
 	// Hooks is how many of the wanted resources, the last ones, are hooks.
 	Hooks int `json:"hooks,omitempty"`
 	// Pruned is how many of the resources, the last ones, are not wanted any more: they are to go from wherever

@@ -53,6 +53,7 @@ func Wanted(s Side) Side {
 			app.Targets[i].Inherited, app.Targets[i].Installs = nil, false
 		}
 		bundle := *s.Bundles[app.Name]
+		app.Begin()
 		app.Resources = app.Resources[:app.Wanted()]
 		app.Pruned = 0
 		if len(bundle.Resources) > len(app.Resources) {

@@ -20,7 +20,39 @@ func (e Effect) String() string { return fmt.Sprintf("%s by %s", e.What, e.By) }
 // Variant is what some clusters of an app get otherwise than its bundle says. Clusters that get the same share one.
 type Variant struct {
 	Overlay domain.Digest `json:"overlay"`           // the blob of an Overlay
+	Lacks   string        `json:"lacks,omitempty"`   // in place of the app's
 	Effects []Effect      `json:"effects,omitempty"` // all, in place of the app's
+}
+
+// lacking are the wanted resources of an app that clusters do not get. The zero value is none.
+type lacking struct{ marks domain.Marks }
+
+func (l lacking) lacks(i int) bool { return i < len(l.marks) && l.marks[i] == domain.MarkGone }
+
+// LacksOn are the marks with which a target begins that does not get all of the app, and of which nothing is there; "" for one
+// that gets all.
+func (a *App) LacksOn(t *Target) string {
+	if t.Variant == 0 {
+		return a.Lacks
+	}
+	return a.Variants[t.Variant-1].Lacks
+}
+
+// lacksOn is what a target does not get. App and target may be nil.
+func (a *App) lacksOn(t *Target) lacking {
+	if a == nil || t == nil {
+		return lacking{}
+	}
+	return lacking{domain.DecodeMarks(a.LacksOn(t))}
+}
+
+// Begin has the targets that do not get all of the app begin so.
+func (a *App) Begin() {
+	for i := range a.Targets {
+		if marks := a.LacksOn(&a.Targets[i]); marks != "" {
+			a.Targets[i].Inherited = &Inherited{Marks: marks}
+		}
+	}
 }
 
 // Overlay are the resources that clusters of a variant get in place of those of the app's bundle with the same index.

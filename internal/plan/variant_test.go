@@ -3,6 +3,7 @@ package plan_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -87,4 +88,99 @@ func TestOverlayOnABundle(t *testing.T) {
 	require.Equal(t, s.Bundles["web"].Resources[0], b.Resources[0])
 	require.JSONEq(t, `{"data":{"says":"2"}}`, string(b.Resources[1].Manifest))
 	require.JSONEq(t, `{"data":{"says":"1"}}`, string(s.Bundles["web"].Resources[1].Manifest), "the bundle is shared and stays")
+}
+
+// What only some clusters get comes and goes there alone, and is nothing to do elsewhere.
+func TestDiffOfWhatSomeClustersLack(t *testing.T) {
+	t.Parallel()
+	// lack has a side's clusters lack the last resource of web, by a variant of their own.
+	lack := func(s plan.Side, clusters ...string) plan.Side {
+		app := s.Plan.App("web")
+		n := len(app.Resources)
+		app.Variants = []plan.Variant{{Lacks: append(domain.NewMarks(n-1, domain.MarkPending), domain.MarkGone).Encode()}}
+		s.Overlays = map[string][]*plan.Overlay{"web": {{}}}
+		for i := range app.Targets {
+			if slices.Contains(clusters, app.Targets[i].Name) {
+				app.Targets[i].Variant = 1
+			}
+		}
+		app.Begin()
+		return s
+	}
+	const one, two = "web on a b c: svc=1", "web on a b c: svc=1 own=1"
+	for name, c := range map[string]struct {
+		old, wanted         string
+		oldLacks, nextLacks []string
+		leaves              string
+		want                string
+	}{
+		"it comes": {
+			old: one, wanted: two, nextLacks: []string{"c"}, leaves: "web/a=1A web/b=1A web/c=1A",
+			want: "web: svc own; a 1A1p; b 1A1p; c 1A1G\n",
+		},
+		"it comes to one more": {
+			old: two, wanted: two, oldLacks: []string{"b", "c"}, nextLacks: []string{"c"}, leaves: "web/a=2A web/b=1A1G web/c=1A1G",
+			want: "web: svc own; a 2A; b 1A1p; c 1A1G\n",
+		},
+		"it leaves one": {
+			old: two, wanted: two, oldLacks: []string{"c"}, nextLacks: []string{"b", "c"}, leaves: "web/a=2A web/b=2A web/c=1A1G",
+			want: "web: svc own; a 2A; b 1A1d; c 1A1G\n",
+		},
+		"it is another one": {
+			old: two, wanted: "web on a b c: svc=1 own=2", oldLacks: []string{"c"}, nextLacks: []string{"c"}, leaves: "web/a=2A web/b=2A web/c=1A1G",
+			want: "web: svc own; a 1A1o; b 1A1o; c 1A1G\n",
+		},
+		"it goes": {
+			old: two, wanted: one, oldLacks: []string{"c"}, leaves: "web/a=2A web/b=2A web/c=1A1G",
+			want: "web: svc -own; a 1A1d; b 1A1d; c 1A1G\n",
+		},
+		"nothing": {
+			old: two, wanted: two, oldLacks: []string{"c"}, nextLacks: []string{"c"}, leaves: "web/a=2A web/b=2A",
+			want: "web: svc own; a 2A; b 2A; c 1p1G\n",
+		},
+		"a cluster that is new lacks it": {
+			old: "web on a b: svc=1 own=1", wanted: two, nextLacks: []string{"c"}, leaves: "web/a=2A web/b=2A",
+			want: "web: svc own; a 2A; b 2A; c 1p1G\n",
+		},
+		"another app has it on a cluster that lacks it now": {
+			old: two, wanted: two + "\nnew on b: own=1", nextLacks: []string{"b"}, leaves: "web/a=2A web/b=2A web/c=2A",
+			want: "web: svc own; a 2A; b 1A1d; c 2A\nnew: own; b 1o\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			side := func(id, text string, lacks []string) plan.Side {
+				s := sideOf(id, text)
+				if len(lacks) > 0 {
+					s = lack(s, lacks...)
+				}
+				return s
+			}
+			old := plan.Installed{Side: side("1", c.old, c.oldLacks), Leaves: leavesOf("1", c.leaves)}
+			wanted := side("2", c.wanted, c.nextLacks)
+			change := plan.Diff(old, wanted, domain.OpUpdate)
+			require.Equal(t, c.want, show(change.Plan))
+			// A rollback to it wants the same again.
+			again := plan.Wanted(plan.Side{Plan: change.Plan, Bundles: change.Bundles, Overlays: wanted.Overlays})
+			require.Equal(t, show(wanted.Plan), show(again.Plan))
+		})
+	}
+}
+
+// Two plans do not collide where one of them lacks what the other one has.
+func TestWhatIsLackedDoesNotCollide(t *testing.T) {
+	t.Parallel()
+	a, b := sideOf("1", "web on a b: own=1"), sideOf("2", "shop on a b: own=1")
+	c, ok := plan.Collide(a.Plan, b.Plan)
+	require.True(t, ok)
+	require.Equal(t, "a", c.Cluster.Name)
+	gone := domain.NewMarks(1, domain.MarkGone).Encode()
+	a.Plan.Apps[0].Variants = []plan.Variant{{Lacks: gone}}
+	a.Plan.Apps[0].Targets[0].Variant = 1
+	c, ok = plan.Collide(a.Plan, b.Plan)
+	require.True(t, ok)
+	require.Equal(t, "b", c.Cluster.Name)
+	b.Plan.Apps[0].Lacks = gone
+	_, ok = plan.Collide(a.Plan, b.Plan)
+	require.False(t, ok)
 }

@@ -134,7 +134,7 @@ func (c *claims) claim(o *object) error {
 
 func resource(o *object, keep bool) plan.Resource {
 	return plan.Resource{
-		ResourceID: o.ResourceID, Stage: stage(o.Group, o.Kind), Keep: keep, Manifest: o.manifest,
+		ResourceID: o.ResourceID, Stage: plan.StageOf(o.Group, o.Kind), Keep: keep, Manifest: o.manifest,
 	}
 }
 

@@ -56,7 +56,7 @@ type Limits struct {
 var DefaultLimits = Limits{Time: policy.Render, Output: limits.Written}
 
 // Render makes the bundle of one app. Resources are in the order in which they are applied: by stage
-// (the table in stage.go), kind (Helm's InstallOrder), name. Hooks follow them, ordered by weight, kind and
+// (plan.StageOf), kind (Helm's InstallOrder), name. Hooks follow them, ordered by weight, kind and
 // name; test hooks are dropped. Manifests are compact JSON with sorted keys, as rendered, without namespace or labels of ours.
 //
 // An error is Invalid, or Malformed for an archive that cannot be read. Its message names the app, the file

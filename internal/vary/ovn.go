@@ -93,50 +93,18 @@ func attaches(c *Cluster) bool {
 // maxNamed bounds how many workloads a refusal names.
 const maxNamed = 20
 
-// Check refuses workloads that the app does not have, and those without pods. It warns of networks that no cluster has, and of
-// an address that several pods would have.
-func (o *OVN) Check(w *Work, clusters []*Cluster) (warnings []string, err error) {
-	for _, workload := range o.of(w.App) {
-		indices := workload.in(w)
-		if len(indices) == 0 {
-			return nil, o.refuse(workload, "there is no %s %q (it has: %s)", workload.Spec.Type, workload.Spec.WorkloadResource, has(w))
-		}
-		for _, index := range indices {
-			object, err := w.object(index)
-			if err != nil {
-				return nil, err
-			}
-			if template(object) == nil {
-				return nil, o.refuse(workload, "%s %q has no pods, so that it can have no interfaces", workload.Spec.Type, workload.Spec.WorkloadResource)
-			}
-			if pods := several(object); pods != "" {
-				for _, i := range workload.Interfaces {
-					if i.Spec.IPAddress != "" {
-						warnings = append(warnings, fmt.Sprintf("%s, workload intent %q, interface %q: %s %q has %s, which all get the address %s",
-							o.by(), workload.Name, i.Name, workload.Spec.Type, workload.Spec.WorkloadResource, pods, i.Spec.IPAddress))
-					}
-				}
-			}
-		}
+// Check warns of networks that no cluster of the app has.
+func (o *OVN) Check(app *App) (warnings []string, err error) {
+	for _, workload := range o.of(app.Name) {
 		for _, i := range workload.Interfaces {
 			has := func(c *Cluster) bool { return c.Networks[i.Spec.Name] }
-			if len(clusters) > 0 && !slices.ContainsFunc(clusters, has) {
+			if len(app.Clusters) > 0 && !slices.ContainsFunc(app.Clusters, has) {
 				warnings = append(warnings, fmt.Sprintf("%s, workload intent %q, interface %q: no cluster of app %q has a network %q",
-					o.by(), workload.Name, i.Name, w.App, i.Spec.Name))
+					o.by(), workload.Name, i.Name, app.Name, i.Spec.Name))
 			}
 		}
 	}
 	return warnings, nil
-}
-
-// in are the resources of the app that the intent names.
-func (x *Workload) in(w *Work) (indices []int) {
-	for i, r := range w.Resources {
-		if r.Kind == x.Spec.Type && r.Name == x.Spec.WorkloadResource {
-			indices = append(indices, i)
-		}
-	}
-	return indices
 }
 
 // has names the app's workloads, for who has misspelt one.
@@ -197,13 +165,40 @@ func template(object map[string]any) map[string]any {
 	return found
 }
 
-// Vary sets the annotations.
+// Vary sets the annotations. It refuses workloads that are not there, and those without pods, and warns of an address that several
+// pods would have.
 func (o *OVN) Vary(w *Work) error {
 	for _, workload := range o.of(w.App) {
-		for _, index := range workload.in(w) {
+		indices := w.Find(workload.Spec.Type, workload.Spec.WorkloadResource)
+		if len(indices) == 0 {
+			return o.refuse(workload, "there is no %s %q (it has: %s)", workload.Spec.Type, workload.Spec.WorkloadResource, has(w))
+		}
+		for _, index := range indices {
+			if err := o.look(w, workload, index); err != nil {
+				return err
+			}
 			if err := o.annotate(w, workload, index); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// look finds what is wrong or odd with a workload.
+func (o *OVN) look(w *Work, workload *Workload, index int) error {
+	object, err := w.object(index)
+	if err != nil {
+		return err
+	}
+	if template(object) == nil {
+		return o.refuse(workload, "%s %q has no pods, so that it can have no interfaces", workload.Spec.Type, workload.Spec.WorkloadResource)
+	}
+	pods := several(object)
+	for _, i := range workload.Interfaces {
+		if pods != "" && i.Spec.IPAddress != "" {
+			w.Warn("%s, workload intent %q, interface %q: %s %q has %s, which all get the address %s",
+				o.by(), workload.Name, i.Name, workload.Spec.Type, workload.Spec.WorkloadResource, pods, i.Spec.IPAddress)
 		}
 	}
 	return nil

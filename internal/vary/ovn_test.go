@@ -226,8 +226,8 @@ func TestWhatIsOddIsAWarning(t *testing.T) {
 	got, err := vary.Apply([]vary.Intent{step}, &vary.App{Name: "web", Resources: resources, Clusters: []*vary.Cluster{cluster("c1"), cluster("c2")}})
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		`ovnaction intent vfw, workload intent "w", interface "intent-eth1": Deployment "x" has 3 replicas, which all get the address 10.0.0.1`,
 		`ovnaction intent vfw, workload intent "w", interface "intent-eth2": no cluster of app "web" has a network "net-z"`,
+		`ovnaction intent vfw, workload intent "w", interface "intent-eth1": Deployment "x" has 3 replicas, which all get the address 10.0.0.1`,
 	}, got.Warnings)
 	for kind, manifest := range map[string]string{
 		"Job":     `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"x"},"spec":{"parallelism":2,"template":{}}}`,

@@ -1,0 +1,209 @@
+package vary
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// Work is an app on its way to the clusters of a sort. What is changed is all that it has of its own.
+//
+// A resource has an index: those that were rendered their place in App.Resources, those that an intent has added one behind
+// them, which is the same for all sorts of clusters.
+type Work struct {
+	App      string
+	Cluster  *Cluster // the first one of them
+	union    *union
+	edits    map[int]json.RawMessage // manifests by index: of what is changed, and of what is added
+	without  map[int]bool            // what was rendered, and is left out
+	effects  []plan.Effect
+	warnings []string
+}
+
+// Resources are the app's, with the manifests that they have by now.
+func (w *Work) Resources(yield func(int, *plan.Resource) bool) {
+	for i := range w.union.len() {
+		if !w.Has(i) {
+			continue
+		}
+		r := *w.union.resource(i)
+		r.Manifest = w.manifest(i)
+		if !yield(i, &r) {
+			return
+		}
+	}
+}
+
+// Has says whether the clusters get the resource with an index.
+func (w *Work) Has(index int) bool {
+	if index < len(w.union.app.Resources) {
+		return !w.without[index]
+	}
+	_, added := w.edits[index]
+	return added
+}
+
+// Find are the indices of resources of a kind with a name. Hooks are among them.
+func (w *Work) Find(kind, name string) (indices []int) {
+	for i := range w.union.len() {
+		if r := w.union.resource(i); r.Kind == kind && r.Name == name && w.Has(i) {
+			indices = append(indices, i)
+		}
+	}
+	return indices
+}
+
+func (w *Work) manifest(index int) json.RawMessage {
+	if edited, ok := w.edits[index]; ok {
+		return edited
+	}
+	return w.union.resource(index).Manifest
+}
+
+// object is a resource as JSON decodes it. Numbers are kept to the digit.
+func (w *Work) object(index int) (map[string]any, error) {
+	object, err := decode(w.manifest(index))
+	if err != nil {
+		r := w.union.resource(index)
+		return nil, fail.Wrap(err, fail.Malformed, "the manifest of %s %q is not an object", r.Kind, r.Name)
+	}
+	return object, nil
+}
+
+func decode(manifest json.RawMessage) (object map[string]any, err error) {
+	d := json.NewDecoder(bytes.NewReader(manifest))
+	d.UseNumber()
+	if err = d.Decode(&object); err == nil && object == nil {
+		err = fail.New(fail.Malformed, "null is no object")
+	}
+	return object, err
+}
+
+// Edit changes the object of a resource, which stays the one that it is: an error is Malformed when the change gives it another
+// kind, name or namespace.
+func (w *Work) Edit(index int, change func(object map[string]any) error) error {
+	object, err := w.object(index)
+	if err != nil {
+		return err
+	}
+	if err := change(object); err != nil {
+		return err
+	}
+	was := w.union.resource(index)
+	id, err := identify(object)
+	if err != nil {
+		return fail.Wrap(err, fail.Malformed, "%s %q would be no resource any more: %s", was.Kind, was.Name, fail.TextOf(err))
+	}
+	if id != was.ResourceID {
+		return fail.New(fail.Malformed, "%s %q would become another resource (%s): its apiVersion, kind, name and namespace cannot be changed", was.Kind, was.Name, name(id))
+	}
+	manifest, err := encode(object)
+	if err == nil {
+		w.edits[index] = manifest
+	}
+	return err
+}
+
+// Set is Edit with a manifest that is made already, of the same resource.
+func (w *Work) Set(index int, manifest json.RawMessage) { w.edits[index] = manifest }
+
+// Manifest is that of a resource by now. It is not to be changed.
+func (w *Work) Manifest(index int) json.RawMessage { return w.manifest(index) }
+
+// Add puts an object beside the app's resources, in place of the one that is there already with its kind, name and namespace. It
+// comes to the end of its stage: a ConfigMap before what makes pods. An error is Malformed: it is no Kubernetes object.
+func (w *Work) Add(object map[string]any) (index int, err error) {
+	id, err := identify(object)
+	if err != nil {
+		return 0, err
+	}
+	manifest, err := encode(object)
+	if err != nil {
+		return 0, err
+	}
+	return w.AddManifest(id, manifest)
+}
+
+// AddManifest is Add with a manifest that is made already.
+func (w *Work) AddManifest(id plan.ResourceID, manifest json.RawMessage) (index int, err error) {
+	index = w.union.index(id)
+	if is := w.union.resource(index); is.Version != id.Version {
+		return 0, fail.New(fail.Malformed, "%s is there already as %s: give it the same apiVersion", name(id), name(is.ResourceID))
+	}
+	w.edits[index] = manifest
+	delete(w.without, index)
+	return index, nil
+}
+
+// Leave leaves a resource out. Hooks stay: what they have done is not undone by that.
+func (w *Work) Leave(index int) {
+	if w.union.resource(index).Hook != nil {
+		return
+	}
+	delete(w.edits, index)
+	if index < len(w.union.app.Resources) {
+		w.without[index] = true
+	}
+	w.effects = slices.DeleteFunc(w.effects, func(e plan.Effect) bool { return e.Resource == index })
+}
+
+// Effect notes what was made of a resource, and by which intent.
+func (w *Work) Effect(index int, what, by string) {
+	e := plan.Effect{Resource: index, What: what, By: by}
+	if !slices.Contains(w.effects, e) {
+		w.effects = append(w.effects, e)
+	}
+}
+
+// Warn tells the user of something odd. What is said of several sorts of clusters in the same words is said once.
+func (w *Work) Warn(format string, args ...any) {
+	w.warnings = append(w.warnings, fmt.Sprintf(format, args...))
+}
+
+// identify says which resource an object is.
+func identify(object map[string]any) (id plan.ResourceID, err error) {
+	metadata, _ := object["metadata"].(map[string]any)
+	version, _ := object["apiVersion"].(string)
+	group, v, found := strings.Cut(version, "/")
+	if !found {
+		group, v = "", version
+	}
+	id.Group, id.Version = group, v
+	id.Kind, _ = object["kind"].(string)
+	id.Name, _ = metadata["name"].(string)
+	id.Namespace, _ = metadata["namespace"].(string)
+	for _, m := range []struct{ value, name string }{{version, "apiVersion"}, {id.Kind, "kind"}, {id.Name, "metadata.name"}} {
+		if m.value == "" {
+			return id, fail.New(fail.Malformed, "the object has no %s", m.name)
+		}
+	}
+	return id, nil
+}
+
+// name is a resource as users read it.
+func name(id plan.ResourceID) string {
+	version := id.Version
+	if id.Group != "" {
+		version = id.Group + "/" + version
+	}
+	if id.Namespace != "" {
+		return fmt.Sprintf("%s %s %q in namespace %s", version, id.Kind, id.Name, id.Namespace)
+	}
+	return fmt.Sprintf("%s %s %q", version, id.Kind, id.Name)
+}
+
+// encode is JSON as people write it: nothing is escaped that need not be.
+func encode(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
