@@ -49,6 +49,9 @@ var holders = map[string]struct {
 	"tenant":                    {theTenant, []string{hasChildren, `tenant "t1" has host "host-a"`}},
 	"network controller intent": {theNetControllerIntent, []string{hasChildren, `network controller intent "ovn" has workload intent "w"`}},
 	"workload intent":           {theWorkloadIntent, []string{hasChildren, `workload intent "w" has interface intent "if"`}},
+	"traffic group intent":      {theTrafficGroup, []string{hasChildren, `traffic group intent "traffic" has inbound intent "in"`}},
+	"inbound intent":            {theInbound, []string{hasChildren, `inbound intent "in" has inbound clients intent "client"`}},
+	"inbound clients intent":    {theClients, []string{hasChildren, `inbound clients intent "client" has inbound clients access intent "get"`}},
 	"generic placement intent":  {thePlacement, []string{hasChildren, `generic placement intent "gpi" has app intent "ai"`}},
 }
 

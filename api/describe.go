@@ -139,8 +139,12 @@ func describe(t reflect.Type, schema *openapi3.Schema) error {
 			values, isEnum := strings.CutPrefix(d, "enum=")
 			switch {
 			case isEnum:
+				words := member.Value
+				if words.Items != nil { // each of a list is one
+					words = words.Items.Value
+				}
 				for v := range strings.SplitSeq(values, ";") {
-					member.Value.Enum = append(member.Value.Enum, v)
+					words.Enum = append(words.Enum, v)
 				}
 			case d == "required" && !optional:
 				schema.Required = append(schema.Required, name)

@@ -80,6 +80,9 @@ func TestWritesToAGroupByState(t *testing.T) {
 		"interface replaced":   {method: "PUT", url: theWorkloadIntent + "/interfaces/if", body: `{"metadata":{"name":"if"},"spec":{"interface":"eth2","name":"net-a","defaultGateway":true}}`, status: 201},
 		"workload replaced":    {method: "PUT", url: theWorkloadIntent, body: `{"metadata":{"name":"w"},"spec":{"app":"sink","workloadResource":"x","type":"Pod"}}`, status: 201},
 		"networks created":     {method: "POST", url: theGroup + "/network-controller-intent", body: `{"metadata":{"name":"new"}}`, status: 201},
+		"inbound replaced":     {method: "PUT", url: theInbound, body: `{"metadata":{"name":"in"},"spec":{"app":"web","appLabel":"app=web","serviceName":"web","port":81,"protocol":"udp"}}`, status: 201},
+		"clients deleted":      {method: "DELETE", url: theClients + "/access-points/get", status: 204},
+		"traffic created":      {method: "POST", url: theGroup + "/traffic-group-intents", body: `{"metadata":{"name":"new"}}`, status: 201},
 		"app intent not there": {method: "PUT", url: thePlacement + "/app-intents/new", body: `{"metadata":{"name":"new"},"spec":{"app":"sink","intent":{}}}`, status: 201},
 	}
 	states := map[string]struct {
@@ -172,6 +175,10 @@ func TestDeleteOfAGroup(t *testing.T) {
 				{method: "DELETE", url: theWorkloadIntent + "/interfaces/if", status: 204},
 				{method: "DELETE", url: theWorkloadIntent, status: 204},
 				{method: "DELETE", url: theNetControllerIntent, status: 204},
+				{method: "DELETE", url: theClients + "/access-points/get", status: 204},
+				{method: "DELETE", url: theClients, status: 204},
+				{method: "DELETE", url: theInbound, status: 204},
+				{method: "DELETE", url: theTrafficGroup, status: 204},
 			})
 			check(t, w.router, []call{{name: "a child is in the way", method: "DELETE", url: theGroup, status: 409, contains: []string{`has deployment intent "intent"`}}})
 			require.Empty(t, w.operations.forgot, "a refused deletion must leave the contexts")
@@ -204,6 +211,7 @@ func TestLogicalCloudLifecycle(t *testing.T) {
 	for _, url := range []string{
 		thePlacement + "/app-intents/ai", thePlacement, theGroup + "/intents/intent",
 		theWorkloadIntent + "/interfaces/if", theWorkloadIntent, theNetControllerIntent,
+		theClients + "/access-points/get", theClients, theInbound, theTrafficGroup,
 	} {
 		require.Equal(t, 204, do(t, w.router, call{method: "DELETE", url: url}).Code)
 	}

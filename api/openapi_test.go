@@ -263,6 +263,7 @@ var formed = []string{
 	"subnet", "gateway", "excludeIps", "vlanID", "nodeLabelList", "limits.cpu", "limits.memory",
 	"gitOpsType", "gitOpsReferenceObject", "gitOpsResourceObject", "operator", "cluster", "kinds", "deleteAfter",
 	"expiresAfter", "expires", "lastUsed", "ipAddress", "macAddress",
+	"appLabel", "serviceCertificate", "servicePrivateKey", "caCertificate", "cidrs", "url",
 }
 
 // A member that takes certain words only has them as its enum, and takes all of them.

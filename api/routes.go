@@ -45,6 +45,10 @@ func (e *edge) resources() []resource {
 		{noun: domain.NetControllerIntents, put: always(201)},
 		{noun: domain.WorkloadIntents, put: always(201)},
 		{noun: domain.InterfaceIntents, put: always(201)},
+		{noun: domain.TrafficGroupIntents, put: always(201)},
+		{noun: domain.InboundServerIntents, put: always(201)},
+		{noun: domain.InboundClientsIntents, put: always(201)},
+		{noun: domain.InboundClientsAccessIntents, put: always(201)},
 
 		{noun: domain.Controllers, put: always(201)},
 		{noun: domain.CLMControllers, put: always(200)},

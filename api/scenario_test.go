@@ -330,6 +330,9 @@ const (
 	thePlacement           = theGroup + "/generic-placement-intents/gpi"
 	theNetControllerIntent = theGroup + "/network-controller-intent/ovn"
 	theWorkloadIntent      = theNetControllerIntent + "/workload-intents/w"
+	theTrafficGroup        = theGroup + "/traffic-group-intents/traffic"
+	theInbound             = theTrafficGroup + "/inbound-intents/in"
+	theClients             = theInbound + "/clients/client"
 	theTenant              = "/v2/tenants/t1"
 )
 
@@ -374,6 +377,10 @@ func furnishGroup(t testing.TB, w *world, name string) {
 		{url: theGroup + "/network-controller-intent", body: `{"metadata":{"name":"ovn"}}`},
 		{url: theNetControllerIntent + "/workload-intents", body: `{"metadata":{"name":"w"},"spec":{"app":"web","workloadResource":"r1-web","type":"Deployment"}}`},
 		{url: theWorkloadIntent + "/interfaces", body: `{"metadata":{"name":"if"},"spec":{"interface":"eth1","name":"net-a"}}`},
+		{url: theGroup + "/traffic-group-intents", body: `{"metadata":{"name":"traffic"}}`},
+		{url: theTrafficGroup + "/inbound-intents", body: `{"metadata":{"name":"in"},"spec":{"app":"web","appLabel":"app=web","serviceName":"web","port":80,"protocol":"TCP"}}`},
+		{url: theInbound + "/clients", body: `{"metadata":{"name":"client"},"spec":{"app":"sink","appLabel":"app=sink","serviceName":"sink","namespaces":[],"cidrs":[]}}`},
+		{url: theClients + "/access-points", body: `{"metadata":{"name":"get"},"spec":{"action":"ALLOW","url":["/status/*"],"access":["GET"]}}`},
 	} {
 		c.url, c.body = strings.Replace(c.url, "/dig", "/"+name, 1), strings.Replace(c.body, `"dig"`, `"`+name+`"`, 1)
 		post(t, w, c)

@@ -9,6 +9,7 @@ var Nouns = []*Noun{
 	CompositeApps, Apps, AppDependencies, CompositeProfiles, Profiles,
 	DeploymentIntentGroups, DeploymentIntents, PlacementIntents, AppIntents, StatusIntents,
 	NetControllerIntents, WorkloadIntents, InterfaceIntents,
+	TrafficGroupIntents, InboundServerIntents, InboundClientsIntents, InboundClientsAccessIntents,
 	Controllers, CLMControllers, DTCControllers,
 	ReadinessRules,
 	Tenants, Hosts, WorkloadRules, OperatorRules, TenantTokens,

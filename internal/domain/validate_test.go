@@ -173,6 +173,40 @@ func TestValidate(t *testing.T) {
 			{Path: "spec.ipAddress", Message: `Invalid IP address: "fe80::1%eth0"; use one of IPv4 or IPv6, without a prefix`},
 			{Path: "spec.macAddress", Message: `Invalid MAC address: "02:42-ac:11:00:02"`},
 		}},
+		"an inbound intent": {o: &domain.InboundServerIntent{Metadata: meta("a"), Spec: domain.InboundServerIntentSpec{
+			App: "web", AppLabel: "app.kubernetes.io/name=web", ServiceName: "web", Port: 65535, Protocol: "grpc", ServiceMesh: "linkerd",
+			External: domain.InboundExternal{Certificates: domain.InboundCertificates{ServicePrivateKey: domain.MaskedKey}},
+		}}},
+		"an inbound intent of nothing": {o: &domain.InboundServerIntent{Metadata: meta("a")}, want: []fail.Field{
+			{Path: "spec.app", Message: "is required"}, {Path: "spec.appLabel", Message: "is required"}, {Path: "spec.serviceName", Message: "is required"},
+			{Path: "spec.port", Message: "Must be greater than or equal to 1"}, {Path: "spec.protocol", Message: "is required"},
+		}},
+		"an inbound intent with words of no meaning": {o: &domain.InboundServerIntent{Metadata: meta(strings.Repeat("a", 64)), Spec: domain.InboundServerIntentSpec{
+			App: "web", AppLabel: "a=b=c", ServiceName: "web", Port: 65536, Protocol: "ICMP", Management: domain.InboundManagement{SidecarProxy: "always", TLSType: "mutual"},
+			External: domain.InboundExternal{Certificates: domain.InboundCertificates{CACertificate: "-----BEGIN", ServicePrivateKey: "***"}},
+		}}, want: []fail.Field{
+			{Path: "metadata.name", Message: "String length must be less than or equal to 63"},
+			{Path: "spec.appLabel", Message: `Invalid label: "a=b=c"; use key=value, such as app=httpbin`},
+			{Path: "spec.port", Message: "Must be less than or equal to 65535"},
+			{Path: "spec.protocol", Message: `Invalid protocol: "ICMP"; use TCP, UDP or SCTP, or HTTP, HTTPS or GRPC, which mean TCP`},
+			{Path: "spec.management.sidecarProxy", Message: "String length must be less than or equal to 4"},
+			{Path: "spec.management.tlsType", Message: `Invalid TLS type: "mutual"; use NONE, SIMPLE or MUTUAL`},
+			{Path: "spec.external.externalCerts.servicePrivateKey", Message: "is not base64"},
+			{Path: "spec.external.externalCerts.caCertificate", Message: "is not base64"},
+		}},
+		"clients of nowhere": {o: &domain.InboundClientsIntent{Metadata: meta("a"), Spec: domain.InboundClientsIntentSpec{
+			App: "web", AppLabel: "=web", ServiceName: "web", Namespaces: []string{"", "A"}, CIDRs: []string{"10.0.0.1/8", "10.0.0.1", "::/0"},
+		}}, want: []fail.Field{
+			{Path: "spec.appLabel", Message: `Invalid label: "=web"; use key=value, such as app=httpbin`},
+			{Path: "spec.namespaces[0]", Message: "is required"},
+			{Path: "spec.namespaces[1]", Message: "must be the name of a Kubernetes namespace: at most 63 of a-z, 0-9 and -, not - first or last"},
+			{Path: "spec.cidrs[0]", Message: `Invalid CIDR: "10.0.0.1/8"; use the first address of a range and its length, such as 10.20.0.0/16`},
+			{Path: "spec.cidrs[1]", Message: `Invalid CIDR: "10.0.0.1"; use the first address of a range and its length, such as 10.20.0.0/16`},
+		}},
+		"access to nothing": {o: &domain.InboundClientsAccessIntent{Metadata: meta("a")}, want: []fail.Field{
+			{Path: "spec.action", Message: `must be one of the following: "ALLOW"`},
+			{Path: "spec.url", Message: "Invalid type. Expected: array, given: null"}, {Path: "spec.access", Message: "Invalid type. Expected: array, given: null"},
+		}},
 		"a quota": {o: &domain.ClusterQuota{Metadata: meta("a"), Spec: map[string]string{"limits.cpu": "4", "requests.memory": "1.5Gi", "pods": "1e3", "requests.cpu": "500m"}}},
 		"a quota of nothing that counts": {o: &domain.ClusterQuota{Metadata: meta("A_1"), Spec: map[string]string{"pods": "many"}}, want: []fail.Field{
 			{Path: "metadata.name", Message: "must be the name of a ResourceQuota: a-z, 0-9, - and ., no - or . first or last"},

@@ -66,6 +66,15 @@ func (s *Service) parent(ctx context.Context, o domain.Object) error {
 	if rules[o.Noun()].orphan == fail.NotFound {
 		return fail.New(fail.NotFound, "%s not found", describe(noun, key))
 	}
+	if group, below := domain.DeploymentIntentGroups.Above(key); below && rules[o.Noun()].ofGroup {
+		found, err := s.store.Exists(ctx, domain.DeploymentIntentGroups, group)
+		if err != nil {
+			return fmt.Errorf("look for %s: %w", group, err)
+		}
+		if !found {
+			return fail.New(fail.NotFound, "%s not found", describe(domain.DeploymentIntentGroups, group))
+		}
+	}
 	return fail.New(fail.Conflict, "Cannot perform requested operation. Parent resource not found: %s", describe(noun, key))
 }
 

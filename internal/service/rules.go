@@ -42,6 +42,8 @@ type rule struct {
 	// orphan is the kind of the refusal to create something below a parent that is not there; EMCO has
 	// both. Conflict when missing.
 	orphan fail.Kind
+	// ofGroup says that what is created in a deployment intent group that is not there is NotFound, whatever else is missing.
+	ofGroup bool
 	// listOrphan says that a list below a parent that is not there is NotFound rather than empty.
 	listOrphan bool
 }
@@ -72,6 +74,11 @@ var rules = map[*domain.Noun]rule{
 	domain.NetControllerIntents: {before: (*Service).unapprove, after: (*Service).unapprove},
 	domain.WorkloadIntents:      {before: (*Service).unapprove, after: (*Service).unapprove, remark: (*Service).unknownApp},
 	domain.InterfaceIntents:     {fill: fillInterface, before: (*Service).unapprove, after: (*Service).unapprove},
+
+	domain.TrafficGroupIntents:         {before: (*Service).unapprove, after: (*Service).unapprove, ofGroup: true},
+	domain.InboundServerIntents:        {before: (*Service).changeInbound, after: (*Service).unapprove, shown: showInbound, remark: (*Service).remarkInbound, ofGroup: true},
+	domain.InboundClientsIntents:       {before: (*Service).unapprove, after: (*Service).unapprove, remark: (*Service).unknownApp, ofGroup: true},
+	domain.InboundClientsAccessIntents: {before: (*Service).unapprove, after: (*Service).unapprove, ofGroup: true},
 
 	domain.StatusCollectors:  {fill: fillCollector, check: checkCollector, shown: showCollector, before: (*Service).countSpecs},
 	domain.ProjectCollectors: {fill: fillCollector, check: checkCollector, shown: showCollector, before: (*Service).countSpecs, orphan: fail.NotFound},

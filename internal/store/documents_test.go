@@ -128,6 +128,23 @@ func nounCases() map[string]domain.Object {
 			Identity: below(group + "/network-controller-intent/ovn/workload-intents/w"), Metadata: named("i"),
 			Spec: domain.InterfaceIntentSpec{Interface: "eth1", Name: "net-a", DefaultGateway: domain.True, IPAddress: "10.0.0.1", MACAddress: "02:42:ac:11:00:02"},
 		},
+		"a traffic group intent": &domain.TrafficGroupIntent{Identity: below(group), Metadata: named("t")},
+		"an inbound intent": &domain.InboundServerIntent{
+			Identity: below(group + "/traffic-group-intents/t"), Metadata: named("in"), PrivateKey: domain.Sealed{KeyID: "k", Data: []byte{1}},
+			Spec: domain.InboundServerIntentSpec{
+				App: "sink", AppLabel: "app=sink", ServiceName: "sink", ExternalName: "a.example", Port: 80, Protocol: "TCP", ExternalSupport: true, ServiceMesh: "istio", EdgeCNF: "sdewan",
+				Management: domain.InboundManagement{SidecarProxy: "yes", TLSType: "MUTUAL"},
+				External:   domain.InboundExternal{Certificates: domain.InboundCertificates{ServiceCertificate: "YQ==", CACertificate: "Yg=="}},
+			},
+		},
+		"an inbound clients intent": &domain.InboundClientsIntent{
+			Identity: below(group + "/traffic-group-intents/t/inbound-intents/in"), Metadata: named("c"),
+			Spec: domain.InboundClientsIntentSpec{App: "web", AppLabel: "app=web", ServiceName: "web", Namespaces: []string{}, CIDRs: []string{"10.0.0.0/8"}},
+		},
+		"an inbound clients access intent": &domain.InboundClientsAccessIntent{
+			Identity: below(group + "/traffic-group-intents/t/inbound-intents/in/clients/c"), Metadata: named("a"),
+			Spec: domain.InboundClientsAccessIntentSpec{Action: "ALLOW", URL: []string{"/a/*"}, Access: []string{"GET"}},
+		},
 		"a status intent": &domain.StatusIntent{Identity: below(group), Metadata: named("i"), Spec: domain.StatusIntentSpec{
 			ObjectTest: domain.ObjectTest{
 				Apps: []string{"sink"}, APIGroup: new(string), Kinds: []string{"*"},

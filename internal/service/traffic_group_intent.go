@@ -1,0 +1,64 @@
+package service
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// changeInbound seals the private key of an inbound intent: the store never sees it open.
+func (s *Service) changeInbound(ctx context.Context, c change) error {
+	if err := s.unapprove(ctx, c); err != nil || c.to == nil {
+		return err
+	}
+	to := c.to.(*domain.InboundServerIntent)
+	var was domain.Sealed
+	if c.from != nil {
+		was = c.from.(*domain.InboundServerIntent).PrivateKey
+	}
+	aad := string(domain.KeyOf(to))
+	switch sent := to.Spec.External.Certificates.ServicePrivateKey; {
+	case sent == "":
+		to.PrivateKey = domain.Sealed{}
+	case sent != domain.MaskedKey:
+		// What is sealed anew looks like another key, and would be one to be applied.
+		if len(was.Data) > 0 {
+			if plain, err := s.sealer.Open(aad, was); err == nil && string(plain) == sent {
+				to.PrivateKey = was
+				return nil
+			}
+		}
+		var err error
+		to.PrivateKey, err = s.sealer.Seal(aad, []byte(sent))
+		return err
+	case len(was.Data) == 0:
+		return fail.New(fail.Invalid, "Invalid Input: spec.external.externalCerts.servicePrivateKey: %s stands for the key that is stored, and none is", domain.MaskedKey)
+	default:
+		to.PrivateKey = was
+	}
+	return nil
+}
+
+// showInbound masks the private key.
+func showInbound(o domain.Object) {
+	i := o.(*domain.InboundServerIntent)
+	key := &i.Spec.External.Certificates.ServicePrivateKey
+	if *key = ""; len(i.PrivateKey.Data) > 0 {
+		*key = domain.MaskedKey
+	}
+}
+
+// remarkInbound says what of an inbound intent is not acted on, and whether its app is missing.
+func (s *Service) remarkInbound(ctx context.Context, o domain.Object) (warnings []string, err error) {
+	spec := &o.(*domain.InboundServerIntent).Spec
+	if m := spec.ServiceMesh; m != "" && m != domain.MeshNone && m != domain.MeshIstio {
+		warnings = append(warnings, fmt.Sprintf("spec.serviceMesh: nothing is done for %q; use %s or %s", m, domain.MeshIstio, domain.MeshNone))
+	}
+	if spec.EdgeCNF != "" {
+		warnings = append(warnings, fmt.Sprintf("spec.edgeCNF: nothing is done for %q", spec.EdgeCNF))
+	}
+	unknown, err := s.unknownApp(ctx, o)
+	return append(warnings, unknown...), err
+}
