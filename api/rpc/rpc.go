@@ -4,12 +4,14 @@ package rpc
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -29,10 +31,19 @@ const (
 
 // Serve answers calls on the listener until ctx ends; then it takes no more, and gives those that are being answered
 // the drain time to end. Streams end with the hub behind the door, which must be closed by then. nil stands for a clean end.
-func Serve(ctx context.Context, l net.Listener, d *door.Door, log *slog.Logger, drain time.Duration) error {
-	server := newServer(log, limits.GRPC)
+// Without TLS secured is nil.
+func Serve(ctx context.Context, l net.Listener, secured *tls.Config, d *door.Door, log *slog.Logger, drain time.Duration) error {
+	server := newServer(log, limits.GRPC, credentialsOf(secured)...)
 	statusnotify.RegisterStatusNotifyServer(server, newRegister(d))
 	return serve(ctx, l, server, drain)
+}
+
+// credentialsOf are those of a server; none without TLS.
+func credentialsOf(secured *tls.Config) []grpc.ServerOption {
+	if secured == nil {
+		return nil
+	}
+	return []grpc.ServerOption{grpc.Creds(credentials.NewTLS(secured))}
 }
 
 // newServer makes a server that takes messages of a size.

@@ -58,7 +58,7 @@ func newWorldOf(t *testing.T, resources int, steps ...door.Step) *world {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- rpc.Serve(ctx, l, door.New(door.Parts{Streams: hub}, steps...), slog.New(slog.NewTextHandler(w.log, nil)), time.Minute)
+		ended <- rpc.Serve(ctx, l, nil, door.New(door.Parts{Streams: hub}, steps...), slog.New(slog.NewTextHandler(w.log, nil)), time.Minute)
 	}()
 	stopped := false
 	w.stop = func() {

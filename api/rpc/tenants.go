@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
@@ -25,11 +24,7 @@ import (
 // ServeTenants serves the two services of universe.workload.v1, health and reflection, and nothing else. Without TLS whoever
 // reaches the listener may speak for all tenants. It ends as Serve does; streams end by themselves when ctx does.
 func ServeTenants(ctx context.Context, l net.Listener, secured *tls.Config, d *door.Door, log *slog.Logger, drain time.Duration) error {
-	var more []grpc.ServerOption
-	if secured != nil {
-		more = append(more, grpc.Creds(credentials.NewTLS(secured)))
-	}
-	server := newServer(log, limits.Tenants, more...)
+	server := newServer(log, limits.Tenants, credentialsOf(secured)...)
 	universe.RegisterWorkloadRuleServiceServer(server, &rules{door: d})
 	universe.RegisterWorkloadServiceServer(server, &workloads{door: d, stopping: ctx.Done()})
 	reflection.Register(server)

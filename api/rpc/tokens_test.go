@@ -96,7 +96,7 @@ func newSecured(t *testing.T) *secured {
 			}
 		}
 		d := door.New(door.Parts{Tenancy: m, Documents: w.documents, Commands: commands{w.documents}}, door.Traced(log))
-		secured, err := files.Config(log)
+		secured, err := files.Config(log, "h2")
 		require.NoError(t, err)
 		w.addresses[i] = serve(d, secured)
 		if i == 0 {

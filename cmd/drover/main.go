@@ -64,10 +64,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := telemetry.ServeProfiles(ctx, c.ProfileListen); err != nil {
+	log := app.Logger(c, stderr)
+	secured, err := c.TLS.Config(log, "http/1.1")
+	if err != nil {
 		return err
 	}
-	return command.run(ctx, c, app.Logger(c, stderr), stdout)
+	if err := telemetry.ServeProfiles(ctx, c.ProfileListen, secured); err != nil {
+		return err
+	}
+	return command.run(ctx, c, log, stdout)
 }
 
 func serveAPI(ctx context.Context, c *config.Config, log *slog.Logger, stdout io.Writer) error {

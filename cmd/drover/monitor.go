@@ -19,8 +19,12 @@ func watch(ctx context.Context, c *config.Config, log *slog.Logger, _ io.Writer)
 	if err != nil {
 		return err
 	}
+	secured, err := c.TLS.Config(log, "http/1.1")
+	if err != nil {
+		return err
+	}
 	return monitor.Run(ctx, monitor.Config{
-		Cluster: cluster, Listen: c.MetricsListen, Interval: c.Monitor.WriteInterval, MaxSize: int(c.Monitor.MaxSize),
+		Cluster: cluster, Listen: c.MetricsListen, TLS: secured, Interval: c.Monitor.WriteInterval, MaxSize: int(c.Monitor.MaxSize),
 		KindsFile: c.Monitor.KindsFile, Discover: c.Monitor.Discover, Namespace: c.Monitor.Namespace, Log: log,
 	})
 }

@@ -39,7 +39,7 @@ func runTemporal(ctx context.Context, args []string, stdout io.Writer) error {
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	if err := telemetry.ServeProfiles(ctx, *profiles); err != nil {
+	if err := telemetry.ServeProfiles(ctx, *profiles, nil); err != nil {
 		return err
 	}
 	start, cancel := context.WithTimeout(ctx, startTimeout)
@@ -69,7 +69,7 @@ func runMongo(ctx context.Context, args []string, stdout io.Writer) error {
 	if c.Dir == "" {
 		return fmt.Errorf("mongo: --dir is required")
 	}
-	if err := telemetry.ServeProfiles(ctx, *profiles); err != nil {
+	if err := telemetry.ServeProfiles(ctx, *profiles, nil); err != nil {
 		return err
 	}
 	start, cancel := context.WithTimeout(ctx, startTimeout)

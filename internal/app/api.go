@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/url"
@@ -38,6 +39,15 @@ func listen(ctx context.Context, address, purpose string) (net.Listener, error) 
 		return nil, fmt.Errorf("listen for %s: %w", purpose, err)
 	}
 	return l, nil
+}
+
+// secured is the listener with TLS where the process has a certificate.
+func (p *Parts) secured(l net.Listener, protocols ...string) (net.Listener, error) {
+	c, err := p.config.TLS.Config(p.log, protocols...)
+	if err != nil || c == nil {
+		return l, err
+	}
+	return tls.NewListener(l, c), nil
 }
 
 // ServeAPI answers REST requests on the listener, and calls on the gRPC address, until ctx ends, then drains.
@@ -90,9 +100,13 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	if err != nil {
 		return err
 	}
+	secured, err := p.secured(l, "h2", "http/1.1")
+	if err != nil {
+		return err
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(ctx, hub.Close)() // streams would not end by themselves
-	g.Go(func() error { return api.Serve(ctx, l, handler, p.config.Drain) })
+	g.Go(func() error { return api.Serve(ctx, secured, handler, p.config.Drain) })
 	g.Go(func() error { return p.serveRPC(ctx, entrance) })
 	g.Go(func() error { return p.serveTenants(ctx, entrance) })
 	g.Go(func() error { p.settleBehind(ctx); return nil })
@@ -114,11 +128,15 @@ func (p *Parts) serveRPC(ctx context.Context, entrance *door.Door) error {
 	if p.config.GRPCListen == "" {
 		return nil
 	}
+	secured, err := p.config.TLS.Config(p.log, "h2")
+	if err != nil {
+		return err
+	}
 	l, err := listen(ctx, p.config.GRPCListen, "gRPC (--grpc-listen)")
 	if err != nil {
 		return err
 	}
-	return rpc.Serve(ctx, l, entrance, p.log, p.config.Drain)
+	return rpc.Serve(ctx, l, secured, entrance, p.log, p.config.Drain)
 }
 
 // serveTenants serves the gRPC services of tenants where that is wanted.
@@ -126,7 +144,7 @@ func (p *Parts) serveTenants(ctx context.Context, entrance *door.Door) error {
 	if p.config.TenantListen == "" {
 		return nil
 	}
-	secured, err := p.config.TenantTLS.Config(p.log)
+	secured, err := p.config.TenantTLS.Config(p.log, "h2")
 	if err != nil {
 		return fmt.Errorf("the tenants' services (--tenant-listen): %w", err)
 	}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -97,8 +98,12 @@ func (p *Parts) WorkerHealth(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen for metrics (--metrics-listen): %w", err)
 	}
+	secured, err := p.secured(l, "http/1.1")
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	return serve(ctx, server, time.Second, func() error { return server.Serve(l) })
+	return serve(ctx, server, time.Second, func() error { return server.Serve(secured) })
 }
 
 // ready asks the dependencies, for /readyz.

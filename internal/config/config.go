@@ -28,8 +28,10 @@ type Config struct {
 	shown string // what Format prints
 
 	Listen, MetricsListen string
-	GRPCListen            string // "" for none
-	TenantListen          string // "" for none
+	TLS                   ServerTLS // of all listeners but that of the tenants' services; without CA
+	Insecure              bool      // listeners that other machines reach may be without TLS
+	GRPCListen            string    // "" for none
+	TenantListen          string    // "" for none
 	TenantTLS             ServerTLS
 	AllowedHosts          []string
 	AllowedOrigins        []string
@@ -134,11 +136,14 @@ var settings = []setting{
 	{"tenant-tls-cert", "", "certificate `file` of the tenants' services; without it they are for this machine alone", API, file(func(c *Config) *string { return &c.TenantTLS.Cert })},
 	{"tenant-tls-key", "", "key `file` of the tenants' services", API, file(func(c *Config) *string { return &c.TenantTLS.Key })},
 	{"tenant-tls-ca", "", "`file` with the CA of tenants' client certificates", API, file(func(c *Config) *string { return &c.TenantTLS.CA })},
+	{"tls-cert", "", "certificate `file` of all listeners of this process, but for the tenants' services; without it they are for this machine alone", all, file(func(c *Config) *string { return &c.TLS.Cert })},
+	{"tls-key", "", "key `file` of the same", all, file(func(c *Config) *string { return &c.TLS.Key })},
+	{"insecure", "false", "whether other machines may reach a listener that has no TLS, such as one behind a proxy: `true` or false", all, boolean(func(c *Config) *bool { return &c.Insecure })},
 	{"allowed-hosts", "", "`names` that the REST API is asked by, comma-separated, beside loopback's and the address it listens at; * for any", API, list(func(c *Config) *[]string { return &c.AllowedHosts })},
 	{"allowed-origins", "", "`origins` of pages of other sites that may change something by the REST API, comma-separated, such as https://gui.example.com", API, origins},
 	{"allow-kubeconfig-download", "false", "whether the REST API gives the kubeconfigs of clusters back: `true` or false", API, boolean(func(c *Config) *bool { return &c.KubeconfigDownload })},
 	{"metrics-listen", "127.0.0.1:9465", "`address` of health and metrics", Worker | Monitoring | TenantAgents, address(func(c *Config) *string { return &c.MetricsListen })},
-	{"profile-listen", "", "`address` of the runtime's profiles; none when empty", all, text(func(c *Config) *string { return &c.ProfileListen })},
+	{"profile-listen", "", "`address` of the runtime's profiles; none when empty", all, optional(address(func(c *Config) *string { return &c.ProfileListen }))},
 	{"temporal-address", "127.0.0.1:7233", "`address` of Temporal's frontend", Both, address(func(c *Config) *string { return &c.Temporal.Address })},
 	{"temporal-namespace", "drover", "Temporal `namespace`", Both, required(func(c *Config) *string { return &c.Temporal.Namespace })},
 	{"temporal-tls-cert", "", "client certificate `file` for Temporal", Both, file(func(c *Config) *string { return &c.Temporal.TLSCert })},
@@ -234,6 +239,7 @@ func Read(p Process, args []string, getenv func(string) string, usage io.Writer)
 		}
 		c.show(s.name, *value)
 	}
+	wrong = append(wrong, c.checkListeners()...)
 	if p&Both != 0 {
 		wrong = append(wrong, c.check()...)
 	}
@@ -286,6 +292,25 @@ func (c *Config) check() (wrong []error) {
 		wrong = append(wrong, fmt.Errorf("%s and %s belong together", both("temporal-tls-cert"), both("temporal-tls-key")))
 	}
 	return append(wrong, c.checkTenants()...)
+}
+
+// checkListeners refuses listeners without TLS that other machines can reach.
+func (c *Config) checkListeners() (wrong []error) {
+	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
+		return []error{fmt.Errorf("%s and %s belong together", both("tls-cert"), both("tls-key"))}
+	}
+	if c.TLS.Cert != "" || c.Insecure {
+		return nil
+	}
+	for _, l := range []struct{ name, address string }{
+		{"listen", c.Listen}, {"grpc-listen", c.GRPCListen}, {"metrics-listen", c.MetricsListen}, {"profile-listen", c.ProfileListen},
+	} {
+		host, _, err := net.SplitHostPort(l.address)
+		if err == nil && !loopback(host) { // what is no address has been refused, and "" is none
+			wrong = append(wrong, fmt.Errorf("%s: %q can be reached from other machines, so it needs %s, or %s", both(l.name), l.address, both("tls-cert"), both("insecure")))
+		}
+	}
+	return wrong
 }
 
 // checkTenants looks at what the settings of the tenants' services say together.

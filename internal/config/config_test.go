@@ -88,11 +88,11 @@ func TestMonitorHasSettingsOfItsOwn(t *testing.T) {
 
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	got, err = read(config.Monitoring, map[string]string{"DROVER_DISCOVER": "false"}, "--metrics-listen", ":1", "--log-level", "warn",
+	got, err = read(config.Monitoring, map[string]string{"DROVER_DISCOVER": "false"}, "--metrics-listen", ":1", "--insecure", "--log-level", "warn",
 		"--log-format", "json", "--kubeconfig", file, "--namespace", "n", "--write-interval", "2s", "--max-status", "65536", "--kinds-file", file)
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(&config.Config{
-		MetricsListen: ":1", LogLevel: slog.LevelWarn, LogFormat: "json",
+		MetricsListen: ":1", Insecure: true, LogLevel: slog.LevelWarn, LogFormat: "json",
 		Monitor: config.Monitor{Kubeconfig: file, Namespace: "n", WriteInterval: 2 * time.Second, MaxSize: 64 << 10, KindsFile: file},
 	}, got, cmpopts.IgnoreUnexported(config.Config{})))
 
@@ -128,7 +128,7 @@ func TestEverySettingCanBeSet(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	got, err := read(config.Both, nil,
-		"--listen", ":80", "--grpc-listen", "", "--tenant-listen", ":81",
+		"--listen", ":80", "--tls-cert", file, "--tls-key", file, "--grpc-listen", "", "--tenant-listen", ":81",
 		"--tenant-tls-cert", file, "--tenant-tls-key", file, "--tenant-tls-ca", file, "--metrics-listen", "[::1]:81", "--temporal-address", "t:1", "--temporal-namespace", "n",
 		"--temporal-tls-cert", file, "--temporal-tls-key", file, "--temporal-tls-ca", file, "--temporal-tls-server-name", "s",
 		"--mongo-uri", "mongodb+srv://u:p@m", "--mongo-database", "d", "--secret-keys-file", file,
@@ -138,7 +138,7 @@ func TestEverySettingCanBeSet(t *testing.T) {
 		"--renderers", "6", "--render-memory", "134217728")
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(&config.Config{
-		Listen: ":80", MetricsListen: "[::1]:81", TenantListen: ":81", TenantTLS: config.ServerTLS{Cert: file, Key: file, CA: file},
+		Listen: ":80", TLS: config.ServerTLS{Cert: file, Key: file}, MetricsListen: "[::1]:81", TenantListen: ":81", TenantTLS: config.ServerTLS{Cert: file, Key: file, CA: file},
 		AllowedHosts: []string{"a.example", "b"}, AllowedOrigins: []string{"https://g.example", "http://h:8080"}, KubeconfigDownload: true,
 		Temporal: config.Temporal{Address: "t:1", Namespace: "n", TLSCert: file, TLSKey: file, TLSCA: file, TLSServer: "s"},
 		MongoURI: "mongodb+srv://u:p@m", Database: "d", SecretKeysFile: file,

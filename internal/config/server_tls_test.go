@@ -22,7 +22,7 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	require.NoError(t, tenantcert.Make(folder))
 	require.NoError(t, tenantcert.Make(other))
 	in := func(name string) string { return filepath.Join(folder, name) }
-	c, err := config.ServerTLS{Cert: in("server.crt"), Key: in("server.key"), CA: in("ca.crt")}.Config(slog.New(slog.DiscardHandler))
+	c, err := config.ServerTLS{Cert: in("server.crt"), Key: in("server.key"), CA: in("ca.crt")}.Config(slog.New(slog.DiscardHandler), "h2")
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -90,4 +90,42 @@ func TestNoTLSNoStrangers(t *testing.T) {
 	}
 	_, err := read(config.API, keys, "--tenant-tls-cert", os.DevNull)
 	require.ErrorContains(t, err, "belong together")
+}
+
+// TestNoTLSNoListenerForOthers: a listener that other machines reach has TLS, or somebody has said that it needs none.
+func TestNoTLSNoListenerForOthers(t *testing.T) {
+	folder := t.TempDir()
+	require.NoError(t, tenantcert.Make(folder))
+	cert, key := filepath.Join(folder, "server.crt"), filepath.Join(folder, "server.key")
+	for _, c := range []struct {
+		process config.Process
+		flag    string
+	}{
+		{config.API, "--listen"}, {config.API, "--grpc-listen"}, {config.API, "--profile-listen"},
+		{config.Worker, "--metrics-listen"}, {config.Worker, "--profile-listen"}, {config.Monitoring, "--metrics-listen"},
+	} {
+		set := keys
+		if c.process == config.Monitoring {
+			set = nil
+		}
+		for address, ok := range map[string]bool{
+			"127.0.0.1:1": true, "localhost:1": true, "[::1]:1": true, ":1": false, "0.0.0.0:1": false, "10.0.0.1:1": false, "drover.example:1": false,
+		} {
+			_, err := read(c.process, set, c.flag, address)
+			if ok {
+				require.NoError(t, err, "%s %s", c.flag, address)
+				continue
+			}
+			require.ErrorContains(t, err, c.flag+" (", address)
+			require.ErrorContains(t, err, "--tls-cert (DROVER_TLS_CERT), or --insecure (DROVER_INSECURE)", address)
+			_, err = read(c.process, set, c.flag, address, "--insecure")
+			require.NoError(t, err)
+			_, err = read(c.process, set, c.flag, address, "--tls-cert", cert, "--tls-key", key)
+			require.NoError(t, err)
+		}
+	}
+	_, err := read(config.API, keys, "--tls-cert", cert)
+	require.ErrorContains(t, err, "belong together")
+	_, err = read(config.API, keys, "--tenant-listen", "0.0.0.0:1", "--insecure")
+	require.ErrorContains(t, err, "--tenant-tls-cert", "who reaches that without TLS speaks for all tenants")
 }

@@ -36,31 +36,33 @@ func (t Temporal) TLS() (*tls.Config, error) {
 	return c, nil
 }
 
-// ServerTLS are the files of a listener with TLS: its certificate with key, and the CA of those who call.
+// ServerTLS are the files of a listener with TLS: its certificate with key, and the CA of those who call, "" where none of them
+// is asked for a certificate.
 type ServerTLS struct{ Cert, Key, CA string }
 
-// Config is nil when there are no files. The files are read again when they have changed, for every connection that comes
-// then: those that are open stay as they are. What cannot be read is logged, and what was read before stays. A client may come
-// without a certificate; one that it shows has to be the CA's.
-func (f ServerTLS) Config(log *slog.Logger) (*tls.Config, error) {
+// Config is nil when there are no files. The protocols are those of ALPN, such as "h2". The files are read again when they
+// have changed, for every connection that comes then: those that are open stay as they are. What cannot be read is logged, and
+// what was read before stays. A client may come without a certificate; one that it shows has to be the CA's.
+func (f ServerTLS) Config(log *slog.Logger, protocols ...string) (*tls.Config, error) {
 	if f.Cert == "" {
 		return nil, nil
 	}
-	r := &reloaded{files: f, log: log}
+	r := &reloaded{files: f, protocols: protocols, log: log}
 	if err := r.read(); err != nil {
 		return nil, err
 	}
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS13,
-		NextProtos:         []string{"h2"},
+		NextProtos:         protocols,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return r.present(), nil },
 	}, nil
 }
 
 // reloaded has what was last read of the files.
 type reloaded struct {
-	files ServerTLS
-	log   *slog.Logger
+	files     ServerTLS
+	protocols []string
+	log       *slog.Logger
 
 	mu   sync.Mutex
 	seen [3]time.Time // when the files were changed
@@ -81,6 +83,9 @@ func (r *reloaded) present() *tls.Config {
 
 func (f ServerTLS) changed() (seen [3]time.Time, err error) {
 	for i, name := range []string{f.Cert, f.Key, f.CA} {
+		if name == "" {
+			continue
+		}
 		info, err := os.Stat(name)
 		if err != nil {
 			return seen, err
@@ -99,18 +104,17 @@ func (r *reloaded) read() error {
 	if err != nil {
 		return fmt.Errorf("read certificate: %w", err)
 	}
-	pem, err := os.ReadFile(r.files.CA)
-	if err != nil {
-		return fmt.Errorf("read CA: %w", err)
+	c := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, NextProtos: r.protocols}
+	if r.files.CA != "" {
+		pem, err := os.ReadFile(r.files.CA)
+		if err != nil {
+			return fmt.Errorf("read CA: %w", err)
+		}
+		c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.VerifyClientCertIfGiven
+		if !c.ClientCAs.AppendCertsFromPEM(pem) {
+			return fmt.Errorf("no certificate in %s", r.files.CA)
+		}
 	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return fmt.Errorf("no certificate in %s", r.files.CA)
-	}
-	r.seen = seen
-	r.last = &tls.Config{
-		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"},
-		ClientCAs: pool, ClientAuth: tls.VerifyClientCertIfGiven,
-	}
+	r.seen, r.last = seen, c
 	return nil
 }

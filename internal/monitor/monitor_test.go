@@ -1,7 +1,9 @@
 package monitor_test
 
 import (
+	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,12 +20,14 @@ import (
 
 	"github.com/drover-io/drover/deploy/crd"
 	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/freeport"
 	"github.com/drover-io/drover/internal/idle"
 	"github.com/drover-io/drover/internal/kubetest"
 	"github.com/drover-io/drover/internal/monitor"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/tenantcert"
 )
 
 func TestFindsWhatIsThere(t *testing.T) {
@@ -268,24 +272,30 @@ func TestWaitsForTheDefinition(t *testing.T) {
 	w := newBareWorld(t)
 	kubetest.Undefine(t, w.client, bundles)
 	w.configMap("a")
-	address := freeport.Address()
-	w.agent(func(c *monitor.Config) { c.Listen = address })
-	require.Eventually(t, func() bool { return status(w, "http://"+address+"/healthz") == http.StatusOK }, deadline, tick)
-	require.Equal(t, http.StatusServiceUnavailable, status(w, "http://"+address+"/readyz"))
+	folder, address := t.TempDir(), freeport.Address()
+	require.NoError(t, tenantcert.Make(folder))
+	files := config.ServerTLS{Cert: filepath.Join(folder, "server.crt"), Key: filepath.Join(folder, "server.key")}
+	secured, err := files.Config(slog.New(slog.DiscardHandler), "http/1.1")
+	require.NoError(t, err)
+	w.agent(func(c *monitor.Config) { c.Listen, c.TLS = address, secured })
+	require.Eventually(t, func() bool { return status(w, "https://"+address+"/healthz") == http.StatusOK }, deadline, tick)
+	require.Equal(t, http.StatusServiceUnavailable, status(w, "https://"+address+"/readyz"))
 	kubetest.Define(t, w.client, crd.ResourceBundleStates().Manifest)
 	w.bundleState()
 	w.await("it is filled when its kind is there", has("ConfigMap", "a"))
 	// It may be filled a moment before the list of all of them is known to be read.
-	require.Eventually(t, func() bool { return status(w, "http://"+address+"/readyz") == http.StatusOK }, deadline, tick)
-	require.Equal(t, http.StatusOK, status(w, "http://"+address+"/metrics"))
+	require.Eventually(t, func() bool { return status(w, "https://"+address+"/readyz") == http.StatusOK }, deadline, tick)
+	require.Equal(t, http.StatusOK, status(w, "https://"+address+"/metrics"))
 }
 
-// status is that of an answer; 0 for none.
+// status is that of an answer, whatever the certificate is; 0 for none.
 func status(w *world, url string) int {
 	w.Helper()
 	request, err := http.NewRequestWithContext(w.Context(), http.MethodGet, url, nil)
 	require.NoError(w, err)
-	answer, err := http.DefaultClient.Do(request)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	defer transport.CloseIdleConnections()
+	answer, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
 		return 0
 	}

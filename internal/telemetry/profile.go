@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -10,8 +11,8 @@ import (
 )
 
 // ServeProfiles serves the runtime's profiles under /debug/pprof/ at an address, until ctx ends; it does
-// nothing when the address is empty. Who reaches it sees names of functions and the command line.
-func ServeProfiles(ctx context.Context, address string) error {
+// nothing when the address is empty. Who reaches it sees names of functions and the command line. Without TLS secured is nil.
+func ServeProfiles(ctx context.Context, address string, secured *tls.Config) error {
 	if address == "" {
 		return nil
 	}
@@ -19,6 +20,9 @@ func ServeProfiles(ctx context.Context, address string) error {
 	l, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("listen for profiles (--profile-listen): %w", err)
+	}
+	if secured != nil {
+		l = tls.NewListener(l, secured)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)

@@ -10,6 +10,7 @@ package tenantagent
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 
 	"golang.org/x/sync/errgroup"
@@ -24,8 +25,9 @@ import (
 type Config struct {
 	Cluster *rest.Config
 	Server  Server
-	Tenant  string // for which the agent speaks
-	Listen  string // address of health and metrics; "" for none
+	Tenant  string      // for which the agent speaks
+	Listen  string      // address of health and metrics; "" for none
+	TLS     *tls.Config // of that address; nil for none
 	// Namespace is the agent's own, where its Lease and its ConfigMap are; "" for neither: then it is alone, and tells of all
 	// namespaces.
 	Namespace string

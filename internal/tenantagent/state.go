@@ -2,6 +2,7 @@ package tenantagent
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -135,6 +136,9 @@ func (a *agent) listen(ctx context.Context) (serve func(context.Context) error, 
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.config.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen for metrics (--metrics-listen): %w", err)
+	}
+	if a.config.TLS != nil {
+		l = tls.NewListener(l, a.config.TLS)
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(a.state.metrics, promhttp.HandlerOpts{}))
