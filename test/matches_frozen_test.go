@@ -50,7 +50,7 @@ func frozenBetween(t *testing.T, s *harness.Stack) {
 	e.settled(ctx, 1)
 	looked, release := e.looking()
 	e.end(ctx)
-	<-looked
+	reach(ctx, t, looked)
 	thaw := s.Worker.Freeze(t)
 	release()
 	other := s.AddWorker()

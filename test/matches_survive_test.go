@@ -65,87 +65,129 @@ func (e *tenancy) at(m moment, method string) (reached <-chan struct{}, release 
 	return there, func() { e.cluster.Harm(nil); close(over) }
 }
 
-// TestMatchesSurvive kills what takes in workloads and what settles matches, and has all of it come to its end: then what is in
+// reach waits until something is reached.
+func reach(ctx context.Context, t *testing.T, there <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-there:
+	case <-ctx.Done():
+		require.FailNow(t, "not reached", "%v", context.Cause(ctx))
+	}
+}
+
+// TestMatchesMeet changes rules and workloads while they are matched and made, and has all of it come to its end: then what is in
 // the cluster are the objects of the records.
-func TestMatchesSurvive(t *testing.T) {
+func TestMatchesMeet(t *testing.T) {
+	t.Parallel()
+	s := harness.NewStack(t)
+	for name, part := range map[string]func(*testing.T, *harness.Stack){
+		"an answer that is cut off":                    lostAnswer,
+		"a rule that is updated and deleted meanwhile": changedRule,
+		"rules and workloads that cross":               crossing,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			part(t, s)
+		})
+	}
+}
+
+// TestMatchesSurviveWithoutWorker kills and freezes what settles matches, and takes their cluster away, and has all of it come to
+// its end: then what is in the cluster are the objects of the records.
+func TestMatchesSurviveWithoutWorker(t *testing.T) {
 	t.Parallel()
 	s := harness.NewStack(t)
 	t.Run("the worker", func(t *testing.T) { killedWorker(t, s) })
-	t.Run("an answer that is cut off", func(t *testing.T) {
-		ctx := within(t)
-		e := newTenancy(ctx, t, s, domain.ReportNone)
-		for _, c := range []struct {
-			method string
-			do     func()
-			left   int
-		}{
-			{http.MethodPost, func() { e.run(ctx, 1) }, 1},
-			{http.MethodDelete, func() { e.end(ctx) }, 0},
-		} {
-			reached, release := e.at(cutting, c.method)
-			c.do()
-			<-reached
-			release()
-			e.settled(ctx, c.left)
-		}
-	})
-	t.Run("a rule that is updated and deleted meanwhile", func(t *testing.T) {
-		ctx := within(t)
-		e := newTenancy(ctx, t, s, domain.ReportNone)
-		e.run(ctx, 1) // the namespace is there
-		e.settled(ctx, 1)
-		gate := e.cluster.Gate(http.MethodPost, 30)
-		e.run(ctx, 100)
-		harness.Until(ctx, t, "some are made", func() bool { return len(e.pods(ctx)) >= 20 })
-		e.putRule(ctx, "nginx:2")
-		gate.Open()
-		harness.Until(ctx, t, "some are made anew", func() bool {
-			for _, p := range e.pods(ctx) {
-				if p.Spec.Containers[0].Image == "nginx:2" {
-					return true
-				}
-			}
-			return false
-		})
-		e.deleteRule(ctx)
-		e.settled(ctx, 0)
-	})
 	t.Run("a cluster that is away", func(t *testing.T) { awayCluster(t, s) })
-	t.Run("an API between storing and settling", func(t *testing.T) { killedAPI(t, s) })
-	t.Run("an API in a large sync", func(t *testing.T) { killedInSync(t, s) })
-	t.Run("rules and workloads that cross", func(t *testing.T) { crossing(t, s) })
-	t.Run("two agents", func(t *testing.T) { twoAgents(t, s) })
-	t.Run("an API that is frozen", func(t *testing.T) { frozenAPI(t, s) })
 	t.Run("a worker that is frozen", func(t *testing.T) { frozenBetween(t, s) })
-	t.Run("its workflows and its servers", func(t *testing.T) {
-		ctx := within(t)
-		e := newTenancy(ctx, t, s, domain.ReportNone)
-		temporal := s.TemporalClient()
-		e.run(ctx, 1) // the namespace is there
-		e.settled(ctx, 1)
-		gate := e.cluster.Gate(http.MethodPost, 5)
-		e.run(ctx, 20)
-		id := workflows.TenantID(e.tenant.Name)
-		harness.Until(ctx, t, "some are made", func() bool { return len(e.pods(ctx)) > 1 })
-		r := &recorder{temporal: temporal}
-		var child string
-		harness.Until(ctx, t, "a child", func() bool { child = childOf(r.history(ctx, t, id), ""); return child != "" })
-		_ = temporal.TerminateWorkflow(ctx, child, "", "by hand") // it may have ended
-		require.NoError(t, temporal.TerminateWorkflow(ctx, id, "", "by hand"))
-		gate.Open()
-		trigger(ctx, t, temporal, workflows.BehindSchedule)
-		e.settled(ctx, 20)
+	t.Run("its workflows and its servers", func(t *testing.T) { killedServers(t, s) })
+}
 
-		gate = e.cluster.Gate(http.MethodDelete, 5)
-		e.end(ctx)
-		harness.Until(ctx, t, "some are gone", func() bool { return len(e.pods(ctx)) < 20 })
-		s.Temporal.Kill()
-		s.StartTemporal()
-		s.Database.Kill()
-		s.StartDatabase()
-		gate.Open()
-		e.settled(ctx, 0)
+// TestMatchesSurviveWithoutAPI is TestMatchesSurviveWithoutWorker with what takes in workloads.
+func TestMatchesSurviveWithoutAPI(t *testing.T) {
+	t.Parallel()
+	s := harness.NewStack(t)
+	t.Run("between storing and settling", func(t *testing.T) { killedAPI(t, s) })
+	t.Run("in a large sync", func(t *testing.T) { killedInSync(t, s) })
+	t.Run("two agents", func(t *testing.T) { twoAgents(t, s) })
+	t.Run("one that is frozen", func(t *testing.T) { frozenAPI(t, s) })
+}
+
+// lostAnswer cuts off the answers to a create and to a delete.
+func lostAnswer(t *testing.T, s *harness.Stack) {
+	t.Helper()
+	ctx := within(t)
+	e := newTenancy(ctx, t, s, domain.ReportNone)
+	for _, c := range []struct {
+		method string
+		do     func()
+		left   int
+	}{
+		{http.MethodPost, func() { e.run(ctx, 1) }, 1},
+		{http.MethodDelete, func() { e.end(ctx) }, 0},
+	} {
+		reached, release := e.at(cutting, c.method)
+		c.do()
+		reach(ctx, t, reached)
+		release()
+		e.settled(ctx, c.left)
+	}
+}
+
+// changedRule updates a rule while half of its objects are made, and deletes it while they are made anew.
+func changedRule(t *testing.T, s *harness.Stack) {
+	t.Helper()
+	ctx := within(t)
+	e := newTenancy(ctx, t, s, domain.ReportNone)
+	e.run(ctx, 1) // the namespace is there
+	e.settled(ctx, 1)
+	gate := e.cluster.Gate(http.MethodPost, 30)
+	e.run(ctx, 100)
+	harness.Until(ctx, t, "some are made", func() bool { return len(e.pods(ctx)) >= 20 })
+	e.putRule(ctx, "nginx:2")
+	gate.Open()
+	harness.Until(ctx, t, "some are made anew", func() bool {
+		for _, p := range e.pods(ctx) {
+			if p.Spec.Containers[0].Image == "nginx:2" {
+				return true
+			}
+		}
+		return false
 	})
+	e.deleteRule(ctx)
+	e.settled(ctx, 0)
+}
+
+// killedServers ends the workflows of a tenant by hand, and kills Temporal and the database.
+func killedServers(t *testing.T, s *harness.Stack) {
+	t.Helper()
+	ctx := within(t)
+	e := newTenancy(ctx, t, s, domain.ReportNone)
+	temporal := s.TemporalClient()
+	e.run(ctx, 1) // the namespace is there
+	e.settled(ctx, 1)
+	gate := e.cluster.Gate(http.MethodPost, 5)
+	e.run(ctx, 20)
+	id := workflows.TenantID(e.tenant.Name)
+	harness.Until(ctx, t, "some are made", func() bool { return len(e.pods(ctx)) > 1 })
+	r := &recorder{temporal: temporal}
+	var child string
+	harness.Until(ctx, t, "a child", func() bool { child = childOf(r.history(ctx, t, id), ""); return child != "" })
+	_ = temporal.TerminateWorkflow(ctx, child, "", "by hand") // it may have ended
+	require.NoError(t, temporal.TerminateWorkflow(ctx, id, "", "by hand"))
+	gate.Open()
+	trigger(ctx, t, temporal, workflows.BehindSchedule)
+	e.settled(ctx, 20)
+
+	gate = e.cluster.Gate(http.MethodDelete, 5)
+	e.end(ctx)
+	harness.Until(ctx, t, "some are gone", func() bool { return len(e.pods(ctx)) < 20 })
+	s.Temporal.Kill()
+	s.StartTemporal()
+	s.Database.Kill()
+	s.StartDatabase()
+	gate.Open()
+	e.settled(ctx, 0)
 }
 
 // killedWorker kills a worker before, in and after the requests of creates and of deletes.
@@ -171,7 +213,7 @@ func killedWorker(t *testing.T, s *harness.Stack) {
 			reached, release := e.at(m, c.method)
 			releases = append(releases, release)
 			c.do(e)
-			<-reached
+			reach(ctx, t, reached)
 		}
 		s.Worker.Kill()
 		killed := time.Now()
@@ -341,7 +383,7 @@ func crossing(t *testing.T, s *harness.Stack) {
 	other := s.AddAPI(t)
 	agents := []*tenantAgent{e.agent(ctx)}
 	apis := []*client.API{other.Client.API(), e.api}
-	const rounds = limits.TenantRules
+	const rounds = limits.TenantRules / 2
 	for i := range rounds {
 		if i == rounds/2 { // the other way around
 			agents[0].end()
