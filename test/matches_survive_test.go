@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,12 +13,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"google.golang.org/grpc/codes"
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/idle"
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/test/harness"
@@ -234,22 +236,15 @@ func awayCluster(t *testing.T, s *harness.Stack) {
 	t.Helper()
 	ctx := within(t)
 	e := newTenancy(ctx, t, s, domain.ReportNone)
-	r := &recorder{temporal: s.TemporalClient()}
+	temporal := s.TemporalClient()
 	waits := func() {
 		t.Helper()
 		harness.Until(ctx, t, "waits for the cluster", func() bool {
-			scheduled := 0
-			events := r.temporal.GetWorkflowHistory(ctx, workflows.TenantID(e.tenant.Name), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-			for events.HasNext() {
-				event, err := events.Next()
-				if err != nil { // the workloads are stored, and it is not started yet
-					return false
-				}
-				if isAwaiting(event) {
-					scheduled++
-				}
-			}
-			return scheduled == 1
+			d, err := temporal.DescribeWorkflowExecution(ctx, workflows.TenantID(e.tenant.Name), "")
+			return err == nil && // else the workloads are stored, and it is not started yet
+				slices.ContainsFunc(d.GetPendingActivities(), func(a *workflowpb.PendingActivityInfo) bool {
+					return a.GetActivityType().GetName() == awaiting
+				})
 		})
 	}
 	e.cluster.Down()
@@ -277,8 +272,19 @@ func awayCluster(t *testing.T, s *harness.Stack) {
 	e.settled(ctx, 0)
 }
 
-// madeWithin is how long it takes at most until a match is made whose API has died, with no word from the agent.
+// madeWithin is how long it takes at most, on an idle machine, until a match is made whose API has died, with no word from the
+// agent.
 const madeWithin = 75 * time.Second
+
+// settledWithin is settled, by the clock of who killed the API.
+func (e *tenancy) settledWithin(ctx context.Context, since *idle.Clock, n int) {
+	e.Helper()
+	e.settled(ctx, n)
+	quiet, wall := since.Read()
+	since.Stop()
+	e.Logf("%d settled %s after the API was killed, which are %s on an idle machine", n, wall, quiet)
+	require.Less(e, quiet, madeWithin)
+}
 
 // killedAPI kills an API after it has stored workloads, before their matches are evaluated or settled. The agent does not come
 // back.
@@ -297,7 +303,7 @@ func killedAPI(t *testing.T, s *harness.Stack) {
 			return n > 0
 		})
 		s.API.Kill()
-		killed := time.Now()
+		killed := idle.Start(t)
 		s.StartAPI()
 		all, _, err := e.store.WorkloadsAt(ctx, e.tenant.Name)
 		require.NoError(t, err)
@@ -305,10 +311,7 @@ func killedAPI(t *testing.T, s *harness.Stack) {
 		for _, w := range all {
 			e.workloads[w.ID] = w
 		}
-		soon, cancel := context.WithDeadline(ctx, killed.Add(madeWithin))
-		defer cancel()
-		e.settled(soon, len(all))
-		t.Logf("%d workloads were stored; settled %s after the API was killed", len(all), time.Since(killed).Round(time.Millisecond))
+		e.settledWithin(ctx, killed, len(all))
 	})
 	t.Run("starting", func(t *testing.T) {
 		ctx := within(t)
@@ -316,12 +319,10 @@ func killedAPI(t *testing.T, s *harness.Stack) {
 		s.Temporal.Kill() // so that nobody can be started
 		e.run(ctx, 1)
 		s.API.Kill()
-		killed := time.Now()
+		killed := idle.Start(t)
 		s.StartTemporal()
-		soon, cancel := context.WithDeadline(ctx, killed.Add(madeWithin))
-		defer cancel()
-		trigger(soon, t, s.TemporalClient(), workflows.BehindSchedule) // which comes within a minute
-		e.settled(soon, 1)
+		trigger(ctx, t, s.TemporalClient(), workflows.BehindSchedule) // which comes within a minute
+		e.settledWithin(ctx, killed, 1)
 		s.StartAPI()
 		s.Temporal.Kill()
 		e.end(ctx)
@@ -447,6 +448,9 @@ func twoAgents(t *testing.T, s *harness.Stack) {
 	e.settled(ctx, 0)
 }
 
+// awaiting is the activity that waits for a cluster that does not answer.
+const awaiting = "AwaitCluster"
+
 func isAwaiting(event *historypb.HistoryEvent) bool {
-	return event.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == "AwaitCluster"
+	return event.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == awaiting
 }

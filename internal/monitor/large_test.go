@@ -18,8 +18,8 @@ import (
 
 // many is the number of pods of the large bundle, and large its size in bytes that is too much for one part.
 const (
-	many  = 500
-	large = bundle.MaxSize / 4
+	many  = 150
+	large = bundle.MinSize
 )
 
 func TestSplitsALargeBundle(t *testing.T) {

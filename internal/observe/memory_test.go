@@ -50,7 +50,7 @@ func memory() uint64 {
 
 // TestMemoryOfClustersThatAreWatched watches many clusters, each of which has reported a large bundle.
 func TestMemoryOfClustersThatAreWatched(t *testing.T) {
-	const n, batch, most = 60, 20, 1 << 20 // batch is how many begin at a time
+	const n, batch, most = 30, 15, 1 << 20 // batch is how many begin at a time
 	w := newWorld(t)
 	w.makeBundle("app")
 	w.fill("app", bundle.MaxSize, object(t, "a", 500<<10))
