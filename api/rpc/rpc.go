@@ -24,7 +24,8 @@ import (
 
 // What connections may do. A peer that does not answer a ping is gone; one that asks too often is sent away.
 const (
-	maxStreams   = 1_000 // of a connection
+	maxStreams   = 1_000    // of a connection
+	windowBytes  = 64 << 10 // of a stream that is not read; gRPC would let it grow to 16 MiB
 	writeBuffers = 32 << 10
 	readBuffers  = 4 << 10 // there is one for each connection, and TLS has a record in memory anyway
 )
@@ -35,7 +36,7 @@ const (
 func Serve(ctx context.Context, l net.Listener, secured *tls.Config, d *door.Door, log *slog.Logger, drain time.Duration) error {
 	server := newServer(log, limits.GRPC, credentialsOf(secured)...)
 	statusnotify.RegisterStatusNotifyServer(server, newRegister(d))
-	return serve(ctx, l, server, drain)
+	return serve(ctx, newCounted(l, log, maxConnections, maxConnectionsOfOne), server, server, drain)
 }
 
 // credentialsOf are those of a server; none without TLS.
@@ -48,7 +49,7 @@ func credentialsOf(secured *tls.Config) []grpc.ServerOption {
 
 // newServer makes a server that takes messages of a size.
 func newServer(log *slog.Logger, size int, more ...grpc.ServerOption) *grpc.Server {
-	return grpc.NewServer(append(more,
+	return grpc.NewServer(append([]grpc.ServerOption{
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: policy.PingAfter, Timeout: policy.PingTime}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: policy.PingLeast, PermitWithoutStream: true}),
 		grpc.ConnectionTimeout(policy.Setup),
@@ -57,15 +58,16 @@ func newServer(log *slog.Logger, size int, more ...grpc.ServerOption) *grpc.Serv
 		grpc.MaxHeaderListSize(limits.Headers),
 		grpc.WriteBufferSize(writeBuffers),
 		grpc.ReadBufferSize(readBuffers),
+		grpc.StaticStreamWindowSize(windowBytes),
 		grpc.StreamInterceptor(streams(log)),
 		grpc.UnaryInterceptor(calls(log)),
-	)...)
+	}, more...)...)
 }
 
-// serve is Serve for a server that has its services but for health.
-func serve(ctx context.Context, l net.Listener, server *grpc.Server, drain time.Duration) error {
+// serve is Serve for a server that has its services but for health, which is registered by a registrar of it.
+func serve(ctx context.Context, l net.Listener, server *grpc.Server, by grpc.ServiceRegistrar, drain time.Duration) error {
 	alive := health.NewServer()
-	grpc_health_v1.RegisterHealthServer(server, alive)
+	grpc_health_v1.RegisterHealthServer(by, alive)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	select {

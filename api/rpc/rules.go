@@ -20,16 +20,9 @@ type rules struct {
 
 // pass goes through the door with a request for the rules of the tenant that the call names, of which a tenant must exist.
 func (r *rules) pass(ctx context.Context, verb door.Verb, id string, work func(ctx context.Context, s door.Service, tenant domain.Key) error) error {
-	call, err := callOf(ctx)
-	if err != nil {
-		return err
-	}
-	tenant := call.tenant
+	tenant := caller(ctx).tenant
 	asked := &door.Request{Verb: verb, Noun: domain.WorkloadRules, Parent: tenant, Name: id}
-	err = r.door.Pass(ctx, asked, func(ctx context.Context, s door.Service) error {
-		if _, err := call.speaker(ctx, s); err != nil {
-			return err
-		}
+	err := r.door.Pass(ctx, asked, func(ctx context.Context, s door.Service) error {
 		if err := known(ctx, s, tenant); err != nil {
 			return err
 		}

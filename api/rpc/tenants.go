@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/reflection"
@@ -17,6 +19,7 @@ import (
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/universe"
 )
@@ -24,12 +27,21 @@ import (
 // ServeTenants serves the two services of universe.workload.v1, health and reflection, and nothing else. Without TLS whoever
 // reaches the listener may speak for all tenants. It ends as Serve does; streams end by themselves when ctx does.
 func ServeTenants(ctx context.Context, l net.Listener, secured *tls.Config, d *door.Door, log *slog.Logger, drain time.Duration) error {
-	server := newServer(log, limits.Tenants, credentialsOf(secured)...)
-	universe.RegisterWorkloadRuleServiceServer(server, &rules{door: d})
-	universe.RegisterWorkloadServiceServer(server, &workloads{door: d, stopping: ctx.Done()})
-	reflection.Register(server)
-	return serve(ctx, l, server, drain)
+	b := newBounds(d)
+	more := []grpc.ServerOption{
+		grpc.ChainStreamInterceptor(b.guard), grpc.MaxConcurrentStreams(maxTenantStreams),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: policy.PingAfter, Timeout: policy.PingTime, MaxConnectionIdle: policy.CallsIdle}),
+	}
+	server := newServer(log, limits.Tenants, append(more, credentialsOf(secured)...)...)
+	by := asStreams{server}
+	universe.RegisterWorkloadRuleServiceServer(by, &rules{door: d})
+	universe.RegisterWorkloadServiceServer(by, &workloads{door: d, stopping: ctx.Done()})
+	reflection.Register(by)
+	return serve(ctx, newCounted(l, log, maxConnections, maxConnectionsOfOne), server, by, drain)
 }
+
+// maxTenantStreams are those of a connection: an agent has one, and a few calls about rules.
+const maxTenantStreams = 100
 
 // tenantHeader is the member of a call's metadata that says for which tenant it is.
 const tenantHeader = "tenant-id"
@@ -45,9 +57,11 @@ const authorization = "authorization"
 
 // call is for whom a call is, and by what.
 type call struct {
-	tenant domain.Key
-	bearer string    // the token that came with it, which is to be looked at behind the door; "" for none
-	until  time.Time // when the client's certificate expires, zero where none is needed
+	tenant  domain.Key
+	bearer  string    // the token that came with it, "" for none
+	until   time.Time // when the client's certificate expires, zero where none is needed
+	speaker *service.Speaker
+	lease   *lease
 }
 
 // callOf says for whom a call is. Invalid when the metadata do not say so in exactly one word; Forbidden when the client's
@@ -118,14 +132,6 @@ func allowed(ctx context.Context, tenant string) (until time.Time, err error) {
 	default:
 		return until, fail.New(fail.Unauthorized, "the certificate of %q speaks for no tenant: its common name must be <tenant>%s or %s", name, tenantDomain, cloudAdmin)
 	}
-}
-
-// speaker is who speaks: it refuses a bearer token that does not speak for the tenant.
-func (c *call) speaker(ctx context.Context, s door.Service) (*service.Speaker, error) {
-	if c.bearer == "" {
-		return &service.Speaker{Until: c.until}, nil
-	}
-	return s.SpeakerBy(ctx, c.tenant.Name(), c.bearer)
 }
 
 // known refuses a call for a tenant that there is not.

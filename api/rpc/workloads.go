@@ -32,23 +32,16 @@ var errStops = fail.New(fail.Unavailable, "the server stops: all that it receive
 // WorkloadStream implements universe.WorkloadServiceServer. However a stream ends, all that was received before is stored, but
 // for that of one that was displaced.
 func (w *workloads) WorkloadStream(stream grpc.ClientStreamingServer[universe.WorkloadStreamRequest, universe.WorkloadStreamResponse]) error {
-	call, err := callOf(stream.Context())
-	if err != nil {
-		return err
-	}
+	call := caller(stream.Context())
 	asked := &door.Request{Verb: door.Report, Noun: domain.Workloads, Parent: call.tenant}
 	return w.door.Pass(stream.Context(), asked, func(ctx context.Context, s door.Service) (err error) {
-		speaker, err := call.speaker(ctx, s)
-		if err != nil {
-			return err
-		}
 		in, err := s.Begin(ctx, call.tenant.Name())
 		if err != nil {
 			return err
 		}
-		in.SpokenBy(speaker)
+		in.SpokenBy(call.speaker)
 		defer func() { err = errors.Join(err, in.End(ctx)) }()
-		box := newInbox()
+		box := newInbox(call.lease)
 		defer box.close()
 		go box.fill(stream)
 		if err := w.take(ctx, box, in); err != nil {
@@ -71,11 +64,13 @@ func (w *workloads) take(ctx context.Context, box *inbox, in *service.Intake) er
 		case <-ctx.Done():
 			end = context.Cause(ctx)
 		}
-		said, err := box.empty()
+		said, held, err := box.empty()
 		if len(said) > 0 {
 			if err := in.Take(ctx, said); err != nil {
 				return err
 			}
+			clear(said) // they are not in memory any more
+			box.lease.give(held)
 		}
 		switch {
 		case errors.Is(err, io.EOF):
@@ -101,14 +96,17 @@ type inbox struct {
 	room    chan struct{} // there is some again
 	closed  chan struct{}
 
+	lease *lease
+
 	mu    sync.Mutex
 	said  []*service.Said
 	bytes int
+	held  int64 // what they have of the lease
 	err   error // with which it has ended
 }
 
-func newInbox() *inbox {
-	return &inbox{arrived: make(chan struct{}, 1), room: make(chan struct{}, 1), closed: make(chan struct{})}
+func newInbox(l *lease) *inbox {
+	return &inbox{arrived: make(chan struct{}, 1), room: make(chan struct{}, 1), closed: make(chan struct{}), lease: l}
 }
 
 func (b *inbox) close() { close(b.closed) }
@@ -131,7 +129,7 @@ func (b *inbox) fill(stream grpc.ClientStreamingServer[universe.WorkloadStreamRe
 func (b *inbox) put(said *service.Said, size int, err error) bool {
 	b.mu.Lock()
 	if b.err = err; err == nil {
-		b.said, b.bytes = append(b.said, said), b.bytes+size+besideBytes
+		b.said, b.bytes, b.held = append(b.said, said), b.bytes+size+besideBytes, b.held+b.lease.arrived()
 	}
 	full := b.bytes > waitingBytes
 	b.mu.Unlock()
@@ -149,14 +147,14 @@ func (b *inbox) put(said *service.Said, size int, err error) bool {
 	return true
 }
 
-// empty takes out what has arrived, and what has ended the stream behind that.
-func (b *inbox) empty() ([]*service.Said, error) {
+// empty takes out what has arrived, with what that has of the lease, and what has ended the stream behind that.
+func (b *inbox) empty() (said []*service.Said, held int64, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	said := b.said
-	b.said, b.bytes = nil, 0
+	said, held = b.said, b.held
+	b.said, b.bytes, b.held = nil, 0, 0
 	signal(b.room)
-	return said, b.err
+	return said, held, b.err
 }
 
 func signal(c chan<- struct{}) {

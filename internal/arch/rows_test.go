@@ -80,7 +80,7 @@ var layers = []layer{
 		{
 			pkg:   "api/rpc",
 			ours:  "door service notify status view convey domain policy statusnotify universe limits fail",
-			libs:  "google.golang.org/grpc google.golang.org/protobuf",
+			libs:  "golang.org/x/sync google.golang.org/grpc google.golang.org/protobuf",
 			world: "context net",
 		},
 		{pkg: "client", ours: "service operations explain combined status domain policy fail", world: "context net/http"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/service"
 )
 
 // Verb is what is done, in the word in which rights and audit speak of it. The operations of owners are verbs by their own
@@ -115,6 +116,12 @@ type Door struct {
 
 // New makes a door; the first step is the outermost.
 func New(s Service, steps ...Step) *Door { return &Door{service: s, steps: steps} }
+
+// SpeakerBy says who speaks for a tenant by a bearer token. An edge asks before it reads what else comes with a request, which passes
+// after that.
+func (d *Door) SpeakerBy(ctx context.Context, tenant, bearer string) (*service.Speaker, error) {
+	return d.service.SpeakerBy(ctx, tenant, bearer)
+}
 
 // Pass takes a request through all steps; work then does what is asked for with the service, which it has only as long as
 // it runs. Work is what one request is about: one command or query, and what is read to answer it.

@@ -24,8 +24,16 @@ const (
 
 // What a tenant of the workload API may have; more is RESOURCE_EXHAUSTED, by REST 429.
 const (
-	// Tenants bounds a message to the tenants' gRPC services, of which a sync is the largest: it has all workloads of a tenant.
+	// Tenants bounds a message of a tenant's stream, of which a sync is the largest: it has all workloads of a tenant.
 	Tenants = 64 << 20
+	// TenantCall bounds a message of any other call there: a rule has a template. Nameless bounds one of a call that needs no
+	// credentials.
+	TenantCall = 2 << 20
+	Nameless   = 64 << 10
+	// TenantSaid bounds the workloads that a sync names, and TenantMembers all parts of a message: workloads, labels,
+	// annotations. Each takes some hundred bytes of memory, however few it has in the message.
+	TenantSaid    = 50_000
+	TenantMembers = 1_000_000
 	// TenantRules bounds the workload rules of a tenant, and those of the operator.
 	TenantRules = 200
 	// TenantTokens bounds the bearer tokens of a tenant, those that have expired included.
@@ -134,7 +142,11 @@ func All(body, renderMemory int64) []Size {
 		{"json", "a JSON document, alone or as the part `metadata` of a form", JSON, true, "", "422"},
 		{"body", "a whole request, such as a form with a chart", body, true, "max-body", "422"},
 		{"grpc", "a gRPC request", GRPC, true, "", "RESOURCE_EXHAUSTED"},
-		{"tenants", "a message to the gRPC services of tenants, such as a sync", Tenants, true, "", "RESOURCE_EXHAUSTED"},
+		{"tenants", "a message of a tenant's stream, such as a sync", Tenants, true, "", "RESOURCE_EXHAUSTED"},
+		{"tenantSaid", "workloads that a sync names", TenantSaid, false, "", "RESOURCE_EXHAUSTED"},
+		{"tenantMembers", "parts of a message of the stream: workloads, labels, annotations", TenantMembers, false, "", "RESOURCE_EXHAUSTED"},
+		{"tenantCall", "another gRPC request of a tenant, such as one with a rule", TenantCall, true, "", "RESOURCE_EXHAUSTED"},
+		{"nameless", "a gRPC request there that needs no credentials", Nameless, true, "", "RESOURCE_EXHAUSTED"},
 		{"tenantRules", "workload rules of a tenant, or of the operator", TenantRules, false, "", "429, by gRPC RESOURCE_EXHAUSTED"},
 		{"template", "the template of a workload rule", Template, true, "", "400, by gRPC INVALID_ARGUMENT"},
 		{"annotations", "all annotations of what a match makes", Annotations, true, "", "the match is Failed"},

@@ -1,0 +1,160 @@
+package rpc_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding/gzip"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	grpcstatus "google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/drover-io/drover/api/rpc"
+	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/universe"
+)
+
+// meter counts what a server has read.
+type meter struct {
+	net.Listener
+	read atomic.Int64
+}
+
+func (m *meter) Accept() (net.Conn, error) {
+	c, err := m.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &metered{c, m}, nil
+}
+
+type metered struct {
+	net.Conn
+	by *meter
+}
+
+func (c *metered) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.by.read.Add(int64(n))
+	return n, err
+}
+
+// newMetered serves the door that opens to everybody who gets there, and says how much it has read.
+func newMetered(t *testing.T, step door.Step) (*grpc.ClientConn, *meter) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	m := &meter{Listener: l}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- rpc.ServeTenants(ctx, m, nil, door.New(door.Parts{}, step), slog.New(slog.DiscardHandler), time.Minute)
+	}()
+	connection, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		connection.Close()
+		cancel()
+		require.NoError(t, <-ended)
+	})
+	return connection, m
+}
+
+// TestLittleIsReadOfWhatMayNotBe: of who is not known, and of what is larger than its method takes. What a stream may have in
+// memory that is not read, and what is on the way, is less than a MiB.
+func TestLittleIsReadOfWhatMayNotBe(t *testing.T) {
+	connection, m := newMetered(t, func(context.Context, *door.Request, door.Next) error { return nil })
+	large := &universe.CreateRequest{Rule: &universe.Rule{Id: "r", Data: &universe.RuleData{RuleTemplate: make([]byte, 32<<20)}}}
+	good := []string{"tenant-id", "tenant1"}
+	rules, pods := universe.NewWorkloadRuleServiceClient(connection), universe.NewWorkloadServiceClient(connection)
+	for name, c := range map[string]struct {
+		md   []string
+		call func(context.Context) error
+		want codes.Code
+		text string
+	}{
+		"a call without a tenant": {nil, func(ctx context.Context) error { _, err := rules.Create(ctx, large); return err }, codes.InvalidArgument, "tenant-id"},
+		"a call with a token that is none": {append(good, "authorization", "Basic x"), func(ctx context.Context) error {
+			_, err := rules.Create(ctx, large)
+			return err
+		}, codes.Unauthenticated, "Bearer"},
+		"a large rule": {good, func(ctx context.Context) error { _, err := rules.Create(ctx, large); return err }, codes.ResourceExhausted, "2097152"},
+		"a large question for health": {nil, func(ctx context.Context) error {
+			_, err := grpc_health_v1.NewHealthClient(connection).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: strings.Repeat("x", 32<<20)})
+			return err
+		}, codes.ResourceExhausted, "65536"},
+		"a stream without a tenant": {nil, func(ctx context.Context) error {
+			s, err := pods.WorkloadStream(ctx)
+			require.NoError(t, err)
+			_ = s.Send(updateOf(podOf(strings.Repeat("x", 32<<20)))) // EOF when it has been refused before that
+			_, err = s.CloseAndRecv()
+			return err
+		}, codes.InvalidArgument, "tenant-id"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := m.read.Load()
+			err := c.call(metadata.AppendToOutgoingContext(t.Context(), c.md...))
+			require.Equal(t, c.want, grpcstatus.Code(err), "%v", err)
+			require.ErrorContains(t, err, c.text)
+			require.Less(t, m.read.Load()-before, int64(1<<20))
+		})
+	}
+	_, err := grpc_health_v1.NewHealthClient(connection).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{}, grpc.UseCompressor(gzip.Name))
+	require.NoError(t, err, "compressed, and in order")
+	_, err = rules.Create(metadata.AppendToOutgoingContext(t.Context(), good...), large, grpc.UseCompressor(gzip.Name))
+	require.Equal(t, codes.ResourceExhausted, grpcstatus.Code(err), "%v", err)
+	require.ErrorContains(t, err, "expanded")
+	large.Rule.Data.RuleTemplate = bytes.Repeat([]byte("x"), limits.Template)
+	_, err = rules.Create(metadata.AppendToOutgoingContext(t.Context(), good...), large)
+	require.NoError(t, err, "the largest template")
+}
+
+// TestMessagesOfManyMembers: they are refused by their bytes, before they are 20 times as much.
+func TestMessagesOfManyMembers(t *testing.T) {
+	w := newStreams(t)
+	tiny, err := proto.Marshal(podOf("x", func(u *universe.WorkloadUpdate) { u.WorkloadState, u.WorkloadMetadata.ResourceName = nil, "" }))
+	require.NoError(t, err)
+	one := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), tiny)
+	label := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), nil)
+	extra := protowire.AppendBytes(protowire.AppendTag(nil, 2, protowire.BytesType), bytes.Repeat(label, limits.TenantMembers+1))
+	state := protowire.AppendBytes(protowire.AppendTag(nil, 3, protowire.BytesType), extra)
+	update := protowire.AppendBytes(protowire.AppendTag(nil, 2, protowire.BytesType), state)
+	for text, message := range map[string][]byte{
+		"workloads": protowire.AppendBytes(protowire.AppendTag(nil, 3, protowire.BytesType), bytes.Repeat(one, limits.TenantSaid+1)),
+		"members":   protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), update),
+	} {
+		s := w.begin("tenant1")
+		require.NoError(t, s.SendMsg(raw(message)))
+		w.ends(s, codes.ResourceExhausted, text)
+		require.Empty(t, w.stored())
+	}
+	s := w.begin("tenant1")
+	all := make([]*universe.WorkloadUpdate, 0, 1000)
+	for i := range cap(all) {
+		all = append(all, podOf(strings.Repeat("x", 100)+string(rune('a'+i%26))))
+	}
+	require.NoError(t, s.Send(syncOf(all...)))
+	_, err = s.CloseAndRecv()
+	require.NoError(t, err)
+	require.Len(t, w.stored(), 26)
+}
+
+// raw is a message that has these bytes.
+func raw(data []byte) proto.Message {
+	m := &universe.WorkloadStreamRequest{}
+	m.ProtoReflect().SetUnknown(data)
+	return m
+}

@@ -1,0 +1,85 @@
+package rpc
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/drover-io/drover/internal/policy"
+)
+
+// Connections that there may be at a time: of all, and of an address.
+const (
+	maxConnections      = 4_000
+	maxConnectionsOfOne = 1_000
+)
+
+// counted is a listener that closes what comes over the limits at once.
+type counted struct {
+	net.Listener
+	log      *slog.Logger
+	all, one int // limits
+
+	mu     sync.Mutex
+	open   int
+	of     map[string]int // by address
+	logged time.Time
+}
+
+func newCounted(l net.Listener, log *slog.Logger, all, one int) *counted {
+	return &counted{Listener: l, log: log, all: all, one: one, of: map[string]int{}}
+}
+
+// Accept implements net.Listener.
+func (l *counted) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		host := hostOf(c.RemoteAddr())
+		if l.enter(host) {
+			return &countedConn{Conn: c, leave: sync.OnceFunc(func() { l.leave(host) })}, nil
+		}
+		c.Close()
+	}
+}
+
+func (l *counted) enter(host string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open < l.all && l.of[host] < l.one {
+		l.open++
+		l.of[host]++
+		return true
+	}
+	if now := time.Now(); now.Sub(l.logged) > policy.RefusedLog {
+		l.logged = now
+		l.log.LogAttrs(context.Background(), slog.LevelWarn, "connections are refused: there are too many",
+			slog.String("address", host), slog.Int("ofAddress", l.of[host]), slog.Int("all", l.open))
+	}
+	return false
+}
+
+func (l *counted) leave(host string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open--
+	if l.of[host]--; l.of[host] == 0 {
+		delete(l.of, host)
+	}
+}
+
+// countedConn is a connection that is counted until it is closed.
+type countedConn struct {
+	net.Conn
+	leave func()
+}
+
+// Close implements net.Conn.
+func (c *countedConn) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
+}
