@@ -38,6 +38,7 @@ type matches struct {
 	match      *activities.Match
 	tenant     *domain.Tenant
 	rule       *domain.WorkloadRule
+	hosts      []*domain.Host
 	workloads  map[string]*domain.Workload
 	kubeconfig []byte
 	digest     domain.Digest
@@ -134,7 +135,7 @@ func (m *matches) evaluate() {
 	for _, w := range m.workloads {
 		workloads = append(workloads, w)
 	}
-	changes := match.Diff(match.Wanted(m.tenant, nil, rules, workloads), m.records(), m.now)
+	changes := match.Diff(match.Wanted(m.tenant, m.hosts, rules, workloads), m.records(), m.now)
 	require.NoError(m, m.store.PutBehind(m.Context(), m.tenant.Name))
 	m.changed()
 	require.NoError(m, m.store.WriteMatches(m.Context(), m.tenant.Name, changes.Write, changes.Remove))

@@ -15,7 +15,7 @@ type Match struct {
 	Tenant   string `bson:"tenant"`   // the tenant's name
 	Rule     Key    `bson:"rule"`     // the rule's key: tenants/t/workload-rules/r, or workload-rules/r for the operator's
 	Workload string `bson:"workload"` // the workload's id
-	Revision int64  `bson:"revision"` // counts writes, 1 at the first; for compare-and-set
+	Revision int64  `bson:"revision"` // grows with each write, never that of an earlier record of the match; for compare-and-set
 
 	// Wanted is what there is to be; nil when nothing is, as the rule does not match any more, or is gone, or the workload is.
 	// The record goes then too, once nothing is in the cluster.

@@ -46,18 +46,24 @@ func (s *Store) KnownMatches(ctx context.Context, tenant string) ([]domain.Match
 }
 
 // WriteMatches writes records and removes others, all of one tenant and all or none: Conflict when one of them has another
-// revision than the one with which it was read (0: none). Those that are written have the next revision then.
+// revision than the one with which it was read (0: none). Those that are written have the next revision then. A record that is
+// new begins with one that none before it had: a workload that goes and comes back within moments has another record of the
+// same id, and who has read the one before does not write over it.
 func (s *Store) WriteMatches(ctx context.Context, tenant string, write, remove []domain.Match) error {
-	puts := make([]put, 0, len(write)+len(remove))
+	written := slices.Clone(write)
+	puts := make([]put, len(write), len(write)+len(remove))
+	encode := func(i int, revision int64) (err error) {
+		written[i].Revision = revision
+		puts[i].id = written[i].ID()
+		puts[i].value, err = encodeValue(&written[i])
+		return err
+	}
 	before := make([]int64, 0, cap(puts))
 	for i := range write {
-		next := write[i]
-		next.Revision++
-		value, err := encodeValue(&next)
-		if err != nil {
+		if err := encode(i, write[i].Revision+1); err != nil {
 			return err
 		}
-		puts, before = append(puts, put{next.ID(), value}), append(before, write[i].Revision)
+		before = append(before, write[i].Revision)
 	}
 	for i := range remove {
 		puts, before = append(puts, put{remove[i].ID(), nil}), append(before, remove[i].Revision)
@@ -68,12 +74,17 @@ func (s *Store) WriteMatches(ctx context.Context, tenant string, write, remove [
 				return nil, false, fail.New(fail.Conflict, "match %s was changed meanwhile; try again", p.id)
 			}
 		}
+		for i := range write { // each write is an entry, so that no record has come as far as the number of the next one
+			if before[i] == 0 {
+				if err := encode(i, b.seq+1); err != nil {
+					return nil, false, err
+				}
+			}
+		}
 		return puts, false, nil
 	})
 	if err == nil {
-		for i := range write {
-			write[i].Revision++
-		}
+		copy(write, written)
 	}
 	return err
 }
