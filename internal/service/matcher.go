@@ -29,6 +29,7 @@ type TenantStore interface {
 	CountWorkloads(ctx context.Context, tenant string) (count int, bytes int64, err error)
 	WriteWorkloads(ctx context.Context, tenant string, w *domain.WorkloadWrite) (domain.WorkloadsWritten, error)
 	RemoveHeld(ctx context.Context, tenant string) (removed []string, err error)
+	AnyGone(ctx context.Context, tenant string, until time.Time) (bool, error)
 	RemoveGone(ctx context.Context, tenant string, until time.Time) (removed []string, err error)
 	ForgetTenant(ctx context.Context, tenant string) error
 
@@ -156,13 +157,14 @@ type scope struct {
 }
 
 // look compares the matches that there are to be with the records, writes the difference and has settled what is due. Nothing
-// is written when nothing differs. A tenant that is gone has nothing to look at.
+// is written when nothing differs. Of a tenant that is gone nothing is wanted.
 func (m *Matcher) look(ctx context.Context, tenant string, at scope) error {
 	due := false
 	err := cas.Do(ctx, func() error {
 		s, err := m.settings(ctx, tenant)
 		if fail.Is(err, fail.NotFound) {
-			return nil
+			due, err = m.unwant(ctx, tenant)
+			return err
 		}
 		if err != nil {
 			return err
@@ -208,6 +210,23 @@ func (m *Matcher) look(ctx context.Context, tenant string, at scope) error {
 		m.kick(tenant)
 	}
 	return err
+}
+
+// unwant has all that a tenant that is gone has in clusters taken away: whoever deleted it may have died before it saw that there
+// was something.
+func (m *Matcher) unwant(ctx context.Context, tenant string) (due bool, err error) {
+	records, err := m.store.Matches(ctx, tenant)
+	if err != nil || len(records) == 0 {
+		return false, err
+	}
+	changes := match.Diff(nil, records, m.now().UTC().Truncate(time.Millisecond))
+	if len(changes.Write)+len(changes.Remove) == 0 {
+		return false, nil
+	}
+	if err := m.store.PutBehind(ctx, tenant); err != nil {
+		return false, err
+	}
+	return true, cas.Overtaken(m.store.WriteMatches(ctx, tenant, changes.Write, changes.Remove))
 }
 
 // stands is cas.ErrOvertaken when settings or workloads are not what they were when they were read.
@@ -489,11 +508,11 @@ func (m *Matcher) expire(ctx context.Context) error {
 }
 
 func (m *Matcher) expireOf(ctx context.Context, t *domain.Tenant) error {
-	removed, err := m.store.RemoveGone(ctx, t.Name, m.now().Add(-t.Grace()))
-	if err != nil || len(removed) == 0 {
+	until := m.now().Add(-t.Grace())
+	if some, err := m.store.AnyGone(ctx, t.Name, until); err != nil || !some {
 		return err
 	}
-	return m.look(ctx, t.Name, scope{workloads: removed})
+	return m.remove(ctx, t.Name, func(ctx context.Context) ([]string, error) { return m.store.RemoveGone(ctx, t.Name, until) })
 }
 
 // Release removes the workloads of a tenant whose deletion is held.
@@ -501,9 +520,22 @@ func (m *Matcher) Release(ctx context.Context, tenant string) error {
 	if _, err := m.store.Get(ctx, domain.Tenants, domain.TenantKey(tenant)); err != nil {
 		return err
 	}
-	removed, err := m.store.RemoveHeld(ctx, tenant)
-	if err != nil || len(removed) == 0 {
+	return m.remove(ctx, tenant, func(ctx context.Context) ([]string, error) { return m.store.RemoveHeld(ctx, tenant) })
+}
+
+// remove removes workloads of which no stream says that they are gone, and sees to what follows. Who dies in between has left
+// word, as of changed settings: no stream says it again.
+func (m *Matcher) remove(ctx context.Context, tenant string, which func(context.Context) ([]string, error)) error {
+	token, err := m.store.ChangeSettings(ctx, tenant)
+	if err != nil {
 		return err
 	}
-	return m.look(ctx, tenant, scope{workloads: removed})
+	removed, err := which(ctx)
+	if err == nil && len(removed) > 0 {
+		err = m.look(ctx, tenant, scope{workloads: removed})
+	}
+	if err != nil {
+		return err // the word stays
+	}
+	return m.store.SettingsChanged(ctx, tenant, token)
 }

@@ -222,10 +222,27 @@ func (s *Store) RemoveHeld(ctx context.Context, tenant string) ([]string, error)
 
 // RemoveGone removes those that are gone since a time or longer, as RemoveHeld does.
 func (s *Store) RemoveGone(ctx context.Context, tenant string, until time.Time) ([]string, error) {
-	return s.removeWorkloads(ctx, tenant, func(value []byte) bool {
+	return s.removeWorkloads(ctx, tenant, goneSince(until))
+}
+
+// AnyGone says whether RemoveGone would remove something.
+func (s *Store) AnyGone(ctx context.Context, tenant string, until time.Time) (some bool, err error) {
+	err = s.workloads.read(ctx, tenant, func(b *book) {
+		which := goneSince(until)
+		for _, value := range b.values {
+			if some = some || which(value); some {
+				return
+			}
+		}
+	})
+	return some, err
+}
+
+func goneSince(until time.Time) func([]byte) bool {
+	return func(value []byte) bool {
 		at, ok := bson.Raw(value).Lookup("gone").TimeOK()
 		return ok && !at.After(until)
-	})
+	}
 }
 
 func (s *Store) removeWorkloads(ctx context.Context, tenant string, which func([]byte) bool) (removed []string, err error) {

@@ -1,0 +1,184 @@
+package service_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/store"
+)
+
+// dying is a store that answers nothing any more once workloads were removed: the process has died then.
+type dying struct {
+	*store.Store
+	dead bool
+}
+
+var errDead = fail.New(fail.Unavailable, "the process is dead")
+
+func (s *dying) RemoveHeld(ctx context.Context, tenant string) ([]string, error) {
+	defer func() { s.dead = true }()
+	return s.Store.RemoveHeld(ctx, tenant)
+}
+
+func (s *dying) RemoveGone(ctx context.Context, tenant string, until time.Time) ([]string, error) {
+	defer func() { s.dead = true }()
+	return s.Store.RemoveGone(ctx, tenant, until)
+}
+
+func (s *dying) SettingsVersion(ctx context.Context, tenant string) (string, bool, error) {
+	if s.dead {
+		return "", false, errDead
+	}
+	return s.Store.SettingsVersion(ctx, tenant)
+}
+
+// guarded has the tenant keep workloads that are said to be gone.
+func (w *tenancy) guarded(guard int, grace string) {
+	w.Helper()
+	o, err := w.first().store.Get(w.Context(), domain.Tenants, domain.TenantKey("t"))
+	require.NoError(w, err)
+	o.(*domain.Tenant).Spec.DeleteGuard, o.(*domain.Tenant).Spec.DeleteAfter = guard, grace
+	require.NoError(w, w.first().put(w.Context(), o, w.first().store.Replace))
+}
+
+// TestWorkloadsThatAProcessRemovesAndDies: no stream says of them again that they are gone, and what was made for them goes.
+func TestWorkloadsThatAProcessRemovesAndDies(t *testing.T) {
+	for name, c := range map[string]struct {
+		guard  int
+		grace  string
+		remove func(*service.Matcher) error
+	}{
+		"released":        {50, "", func(m *service.Matcher) error { return m.Release(t.Context(), "t") }},
+		"gone for longer": {0, "30s", func(m *service.Matcher) error { return m.Sweep(t.Context()) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTenancy(t, 2)
+			r := w.first()
+			w.guarded(c.guard, c.grace)
+			require.NoError(t, r.make(t.Context(), rule("r", "yes")))
+			in := w.begin(r)
+			w.take(in, syncs(labelled("a", "yes")))
+			w.take(in, syncs())
+			require.Equal(t, []string{"r/a"}, w.wanted())
+			require.NoError(t, in.End(t.Context())) // what it has said is seen to
+			w.clock.add(time.Minute)
+			dead := service.NewMatcher(&dying{Store: r.store}, nil, w.clock.Now, "dead")
+			require.ErrorIs(t, c.remove(dead), errDead)
+			require.Empty(t, w.stored())
+			w.clock.add(time.Minute)
+			require.NoError(t, w.replicas[1].Sweep(t.Context()))
+			require.Empty(t, w.wanted())
+		})
+	}
+}
+
+// TestWhatIsHeldWhenStreamsAreDisplaced: what the newer stream says counts, whatever is released meanwhile.
+func TestWhatIsHeldWhenStreamsAreDisplaced(t *testing.T) {
+	w := newTenancy(t, 2)
+	r, other := w.replicas[0], w.replicas[1]
+	w.guarded(50, "")
+	require.NoError(t, r.make(t.Context(), rule("r", "yes")))
+	for range 5 {
+		first := w.begin(r)
+		w.take(first, syncs(labelled("a", "yes"), labelled("b", "yes"), labelled("c", "yes")))
+		w.take(first, syncs())
+		require.Len(t, w.wanted(), 3, "held")
+		var both errgroup.Group
+		both.Go(func() error { return r.Release(t.Context(), "t") })
+		both.Go(func() error {
+			second, err := other.Begin(t.Context(), "t")
+			if err == nil {
+				err = second.Take(t.Context(), syncs(labelled("a", "yes"), labelled("b", "yes")))
+			}
+			if err == nil {
+				err = second.End(t.Context())
+			}
+			return err
+		})
+		require.NoError(t, both.Wait())
+		require.Equal(t, []string{"r/a", "r/b"}, releasedC(w), "whichever was first")
+		err := first.Take(t.Context(), syncs())
+		require.True(t, fail.Is(err, fail.Aborted), "%v", err)
+		require.Equal(t, []string{"r/a", "r/b"}, w.wanted())
+	}
+}
+
+// releasedC releases once more, as c may be held by the second stream, and says what is wanted.
+func releasedC(w *tenancy) []string {
+	w.Helper()
+	require.NoError(w, w.first().Release(w.Context(), "t"))
+	return w.wanted()
+}
+
+// TestWhatIsInItsGraceWhenStreamsAreDisplaced: it is back when the newer stream says so, and its time runs from when it was gone
+// first.
+func TestWhatIsInItsGraceWhenStreamsAreDisplaced(t *testing.T) {
+	w := newTenancy(t, 2)
+	r, other := w.replicas[0], w.replicas[1]
+	w.guarded(0, "30s")
+	require.NoError(t, r.make(t.Context(), rule("r", "yes")))
+	first := w.begin(r)
+	w.take(first, syncs(labelled("a", "yes"), labelled("b", "yes")))
+	w.take(first, []*service.Said{{Delete: []string{"a", "b"}}})
+	w.clock.add(20 * time.Second)
+	second := w.begin(other)
+	w.take(second, syncs(labelled("a", "yes")))
+	err := first.Take(t.Context(), []*service.Said{{Delete: []string{"a"}}})
+	require.True(t, fail.Is(err, fail.Aborted), "%v", err)
+	require.Equal(t, []string{"r/a", "r/b"}, w.wanted())
+	w.clock.add(10 * time.Second)
+	require.NoError(t, other.store.Pulse(t.Context(), "replica-1", w.clock.Now()))
+	require.NoError(t, other.Sweep(t.Context()))
+	require.Equal(t, []string{"r/a"}, w.wanted())
+	w.take(second, syncs())
+	w.clock.add(30 * time.Second)
+	require.NoError(t, other.store.Pulse(t.Context(), "replica-1", w.clock.Now()))
+	require.NoError(t, other.Sweep(t.Context()))
+	require.Empty(t, w.wanted())
+	require.Empty(t, w.stored())
+}
+
+// TestAWorkloadThatFlaps between two looks leaves what is wanted last, and a record of its own.
+func TestAWorkloadThatFlaps(t *testing.T) {
+	w := newTenancy(t, 1)
+	require.NoError(t, w.first().make(t.Context(), rule("r", "yes")))
+	in := w.begin(w.first())
+	w.take(in, updates(labelled("a", "yes")))
+	all, err := w.first().store.Matches(t.Context(), "t")
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	w.take(in, []*service.Said{{Delete: []string{"a"}}})
+	back := labelled("a", "yes")
+	back.Extra[domain.ExtraLabels]["more"] = "x"
+	w.take(in, updates(back))
+	err = w.first().store.WriteMatches(t.Context(), "t", all, nil)
+	require.True(t, fail.Is(err, fail.Conflict), "who has read the first record does not write over the second: %v", err)
+}
+
+// TestATenantWhoseDeletionNobodyHasFinished had a match: what was made goes, so that there can be a tenant of its name.
+func TestATenantWhoseDeletionNobodyHasFinished(t *testing.T) {
+	w := newTenancy(t, 1)
+	r := w.first()
+	require.NoError(t, r.make(t.Context(), rule("r", "yes")))
+	w.take(w.begin(r), syncs(labelled("a", "yes")))
+	w.applied()
+	require.NoError(t, r.Changing(t.Context(), "t"))
+	require.NoError(t, r.store.Delete(t.Context(), domain.Tenants, domain.TenantKey("t"), 0))
+	w.clock.add(time.Minute)
+	require.NoError(t, r.Sweep(t.Context()))
+	require.Empty(t, w.wanted())
+	all, err := r.store.Matches(t.Context(), "t")
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.False(t, all[0].Due.IsZero())
+	behind, err := r.store.Behind(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, behind, "t")
+}
