@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -102,6 +103,7 @@ func openAPI(endpoints []endpoint) ([]byte, error) {
 		}
 		doc.Paths.Value(path).SetOperation(p.method, operation)
 	}
+	g.nameLonger()
 	if err := g.exemplify(); err != nil {
 		return nil, err
 	}
@@ -113,6 +115,21 @@ func openAPI(endpoints []endpoint) ([]byte, error) {
 type schemas struct {
 	into      openapi3.Schemas
 	generator *openapi3gen.Generator
+}
+
+// nameLonger gives nouns whose names may be longer than those of others metadata of their own.
+func (g schemas) nameLonger() {
+	common := g.into[reflect.TypeFor[domain.Metadata]().Name()]
+	for _, n := range domain.Nouns {
+		own := g.into[reflect.TypeOf(n.New()).Elem().Name()]
+		if n.Longest == 0 || own == nil || own.Value.Properties["metadata"] == nil {
+			continue
+		}
+		metadata, name := *common.Value, *common.Value.Properties["name"].Value
+		metadata.Properties = maps.Clone(metadata.Properties)
+		metadata.Properties["name"] = name.WithMaxLength(int64(n.Longest)).NewRef()
+		own.Value.Properties["metadata"] = metadata.NewRef()
+	}
 }
 
 func (g schemas) of(v any) (*openapi3.SchemaRef, error) {

@@ -258,6 +258,24 @@ func requireDemanded(t *testing.T, schema *openapi3.Schema, f fail.Field) {
 	}
 }
 
+// Names are as long as they may be: those of rules and hosts longer than others.
+func TestOpenAPIHasNamesAsLongAsTheyMayBe(t *testing.T) {
+	w := newWorld(t)
+	doc, err := openapi3.NewLoader().LoadFromData(do(t, w.router, call{method: "GET", url: "/openapi.json"}).Body.Bytes())
+	require.NoError(t, err)
+	for _, noun := range domain.Nouns {
+		metadata := doc.Components.Schemas[reflect.TypeOf(noun.New()).Elem().Name()].Value.Properties["metadata"]
+		if metadata == nil || metadata.Value.Properties["name"] == nil {
+			continue
+		}
+		longest := domain.MaxName
+		if noun.Longest > 0 {
+			longest = noun.Longest
+		}
+		require.Equal(t, uint64(longest), *metadata.Value.Properties["name"].Value.MaxLength, noun.Kind)
+	}
+}
+
 // formed are members that have a form, which their descriptions say.
 var formed = []string{
 	"subnet", "gateway", "excludeIps", "vlanID", "nodeLabelList", "limits.cpu", "limits.memory",

@@ -33,7 +33,7 @@ func tenancy() []endpoint {
 		why(domain.Tenants, "Which of its matches are not as they are wanted and why, what is held or left out, and whether it is connected."),
 		why(domain.WorkloadRules, aboutWhy, parameter{name: "workload", about: "what it says of the workload with this id; of those that come nearest when missing, where it applies to none"}),
 		why(domain.OperatorRules, aboutWhy, parameter{name: "workload", about: "what it says of the workloads with this id; of those that come nearest when missing, where it applies to none"}),
-		why(domain.Workloads, aboutWhy, parameter{name: "rule", about: "only what the rule of this name says of it"}),
+		why(domain.Workloads, aboutWhy, parameter{name: "rule", about: "only what this rule says of it: the tenant's by its name, the operator's by its path, workload-rules/name"}),
 		preview(domain.WorkloadRules, "the tenant", previewQuery),
 		preview(domain.OperatorRules, "all tenants", append([]parameter{{name: "tenant", about: "only for this tenant"}}, previewQuery...)),
 		get(domain.Tenants, door.Status, onePath(domain.Tenants)+"/status", "Show where a tenant stands",
@@ -63,7 +63,7 @@ var (
 	}
 	previewQuery       = []parameter{{name: "workload", about: "only for the workload with this id, with the whole manifest"}, limitQuery, continueQuery}
 	matchesQuery       = []parameter{{name: "workload", about: "only those of the workload with this id"}, limitQuery, continueQuery}
-	tenantMatchesQuery = append([]parameter{{name: "rule", about: "only those of the rule of this name"}}, matchesQuery...)
+	tenantMatchesQuery = append([]parameter{{name: "rule", about: "only those of this rule: the tenant's by its name, the operator's by its path, workload-rules/name"}}, matchesQuery...)
 )
 
 func previewRule(noun *domain.Noun) handler {

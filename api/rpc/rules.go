@@ -114,8 +114,8 @@ func missing(path string) error {
 	return p.Err()
 }
 
-// inProto gives the members that an error names the names that they have in the protocol:
-// rule.data.workload_terms[0].match_expressions[1].values.
+// inProto gives the members that an error names the names that they have in the protocol,
+// rule.data.workload_terms[0].match_expressions[1].values, and the values that these may have theirs, OPERATION_IN.
 func inProto(err error) error {
 	fields := fail.FieldsOf(err)
 	if len(fields) == 0 {
@@ -123,7 +123,7 @@ func inProto(err error) error {
 	}
 	named := make([]fail.Field, len(fields))
 	for i, f := range fields {
-		named[i] = fail.Field{Path: protoPath(f.Path), Message: f.Message}
+		named[i] = fail.Field{Path: protoPath(f.Path), Message: protoMessage(f.Path, f.Message)}
 	}
 	return &fail.Error{Kind: fail.KindOf(err), Message: fail.MessageOf(err), Fields: named, Cause: err}
 }
@@ -151,4 +151,31 @@ func protoPath(path string) string {
 		b.WriteRune(unicode.ToLower(r))
 	}
 	return b.String() + inside
+}
+
+// protoMessage turns the words that REST has for the protocol's numbers, in what is wrong with a member, into the protocol's. What
+// the client has sent stays as it is: of an operation that is a number, and of values it comes last.
+func protoMessage(path, message string) string {
+	switch {
+	case path == "spec.orchestratorType":
+		use, _, _ := strings.Cut(message, string(domain.Kubernetes))
+		return use + universe.OrchestratorType_ORCHESTRATOR_TYPE_KUBERNETES.String()
+	case strings.HasPrefix(path, "spec.workloadTerms[") && strings.HasSuffix(path, ".operation"):
+		said, known, listed := strings.Cut(message, " is none of ")
+		if !listed {
+			return message
+		}
+		words := strings.Split(known, ", ")
+		for i, w := range words {
+			words[i] = convey.OperationName(domain.MatchOperation(w))
+		}
+		return said + " is none of " + strings.Join(words, ", ")
+	case strings.HasPrefix(path, "spec.workloadTerms[") && strings.HasSuffix(path, ".values"):
+		word, rest, _ := strings.Cut(message, " ")
+		return convey.OperationName(domain.MatchOperation(word)) + " " + rest
+	case strings.HasPrefix(path, "spec.ruleTemplate.") && strings.HasSuffix(path, ".nodeName"):
+		return strings.ReplaceAll(message, "dpuSelectionPolicy", "dpu_selection_policy")
+	default:
+		return message
+	}
 }

@@ -84,6 +84,16 @@ func operation(n universe.RuleMatchExpression_Operation) domain.MatchOperation {
 	return wordOf(operations, int32(n))
 }
 
+// OperationName is the protocol's name of an operation, such as OPERATION_IN; of what has no such word it is that itself.
+func OperationName(word domain.MatchOperation) string {
+	for n, w := range operations {
+		if w == word && w != "" {
+			return universe.RuleMatchExpression_Operation(n).String()
+		}
+	}
+	return string(word)
+}
+
 func wordOf[T ~string](words map[int32]T, n int32) T {
 	if word, ok := words[n]; ok {
 		return word

@@ -209,7 +209,7 @@ func (m *Matcher) MatchesOf(ctx context.Context, of domain.Key, parameters url.V
 		}
 		for i := range all {
 			if one := &all[i]; (rule == "" || one.Rule == rule) && (!parameters.Has("workload") || one.Workload == parameters.Get("workload")) &&
-				(!parameters.Has("rule") || one.Rule.Name() == parameters.Get("rule")) {
+				(!parameters.Has("rule") || one.Rule == ruleNamed(tenant, parameters.Get("rule"))) {
 				found, records[one.ID()] = append(found, matchOf(one)), one
 			}
 		}
@@ -228,6 +228,15 @@ func (m *Matcher) MatchesOf(ctx context.Context, of domain.Key, parameters url.V
 		return nil, err
 	}
 	return list, m.report(ctx, list.Items, records)
+}
+
+// ruleNamed is the key of the rule that a parameter asks for: by its path, as answers have it (workload-rules/r is the operator's),
+// or by its name alone, which is the tenant's own.
+func ruleNamed(tenant, said string) domain.Key {
+	if strings.Contains(said, "/") {
+		return domain.Key(said)
+	}
+	return domain.TenantKey(tenant).Child(domain.WorkloadRules.Collection, said)
 }
 
 // matchesIn says where the matches of a tenant or rule are.

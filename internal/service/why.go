@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 
@@ -232,7 +233,11 @@ func (m *Matcher) whyWorkload(ctx context.Context, s *explain.MatchSituation, te
 	}
 	rules := k.settings.rules
 	if only != "" {
-		rules = slices.DeleteFunc(slices.Clone(rules), func(r *match.Rule) bool { return r.Key().Name() != only })
+		key := ruleNamed(tenant, only)
+		rules = slices.DeleteFunc(slices.Clone(rules), func(r *match.Rule) bool { return r.Key() != key })
+		k.Matches = slices.DeleteFunc(k.Matches, func(one domain.Match) bool { return one.Rule != key })
+		maps.DeleteFunc(k.Beyond, func(of domain.Key, _ int) bool { return of != key })
+		maps.DeleteFunc(k.Refused, func(of domain.Key, _ string) bool { return of != key })
 		if len(rules) == 0 && len(k.Refused) == 0 {
 			return fail.New(fail.NotFound, "workload rule %q not found", only)
 		}

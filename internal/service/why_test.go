@@ -190,3 +190,31 @@ func TestWhyWorkloadsAreKeptOrLeftOut(t *testing.T) {
 	require.Contains(t, kinds(x), explain.RuleRefused)
 	require.Contains(t, text, "spec.ruleTemplate")
 }
+
+// TestRulesOfTheSameNameAreAskedForOneByOne: the tenant's by its name, the operator's by its path.
+func TestRulesOfTheSameNameAreAskedForOneByOne(t *testing.T) {
+	w := newTenancy(t, 1)
+	r := w.first()
+	require.NoError(t, r.make(t.Context(), rule("r", "yes")))
+	operators := &domain.OperatorRule{WorkloadRule: *rule("r", "no")}
+	operators.Identity = domain.Identity{}
+	require.NoError(t, r.Changing(t.Context(), ""))
+	require.NoError(t, r.store.Create(t.Context(), operators))
+	r.Changed(t.Context(), "", domain.KeyOf(operators))
+	w.take(w.begin(r), syncs(labelled("a", "yes"), labelled("b", "no")))
+	for said, key := range map[string]domain.Key{"r": "tenants/t/workload-rules/r", "tenants/t/workload-rules/r": "tenants/t/workload-rules/r", "workload-rules/r": "workload-rules/r"} {
+		q := url.Values{"rule": {said}}
+		list, err := r.MatchesOf(t.Context(), domain.TenantKey("t"), q)
+		require.NoError(t, err)
+		require.Len(t, list.Items, 1)
+		require.Equal(t, key, list.Items[0].Rule)
+		for _, workload := range []string{"a", "b"} {
+			x, _ := w.why(domain.Workloads, workload, q)
+			require.Len(t, x.Judged, 1, "%s of %s", said, workload)
+			require.Equal(t, key, x.Judged[0].Rule)
+			require.NotContains(t, kinds(x), explain.RuleRefused)
+		}
+	}
+	_, err := r.Why(t.Context(), domain.Workloads, domain.TenantKey("t"), "a", url.Values{"rule": {"workload-rules/none"}})
+	require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+}
