@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
@@ -28,6 +29,8 @@ type tenant struct {
 	begun  [][]string
 	atOnce bool       // what is tried at once is settled
 	tried  [][]string // what was
+	long   bool       // a child takes an hour
+	never  error      // what waiting for the cluster ends with
 	// settle is what a child does; nil settles all.
 	settle func(child int, in activities.MatchesInput) (*activities.Settled, error)
 }
@@ -60,12 +63,19 @@ func newTenant(t *testing.T, due int) *tenant {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.awaits++
-		return nil
+		return w.never
 	})
-	w.OnWorkflow(workflows.SettleMatchName, mock.Anything, mock.Anything).Return(func(_ workflow.Context, in activities.MatchesInput) (*activities.Settled, error) {
+	w.OnWorkflow(workflows.SettleMatchName, mock.Anything, mock.Anything).Return(func(ctx workflow.Context, in activities.MatchesInput) (*activities.Settled, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.begun = append(w.begun, in.IDs)
+		if w.long {
+			w.mu.Unlock()
+			err := workflow.Sleep(ctx, time.Hour) // a mock hears of no cancellation
+			if w.mu.Lock(); err != nil {
+				return nil, err
+			}
+		}
 		if w.settle != nil {
 			if out, err := w.settle(len(w.begun), in); out != nil || err != nil {
 				return out, err
@@ -198,4 +208,34 @@ func TestWhatIsDueLater(t *testing.T) {
 	w.run(t)
 	require.Len(t, w.begun, 2)
 	require.False(t, w.Now().Before(at))
+}
+
+// TestASettlementThatIsCancelled by somebody ends when what it has begun has ended, wherever it is. What is due stays so.
+func TestASettlementThatIsCancelled(t *testing.T) {
+	for name, at := range map[string]func(*tenant){
+		"while children are at work": func(w *tenant) { w.long = true },
+		"while its cluster is away": func(w *tenant) {
+			w.settle = func(int, activities.MatchesInput) (*activities.Settled, error) {
+				return &activities.Settled{Away: true}, nil
+			}
+		},
+		"while something is due later": func(w *tenant) {
+			w.settle = func(int, activities.MatchesInput) (*activities.Settled, error) { return nil, errors.New("terminated") }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTenant(t, 2)
+			at(w)
+			w.RegisterDelayedCallback(w.CancelWorkflow, 2*time.Second)
+			w.ExecuteWorkflow(workflows.SettleTenantName, activities.TenantInput{Tenant: "t"})
+			require.True(t, w.IsWorkflowCompleted())
+			var cancelled *temporal.CanceledError
+			require.ErrorAs(t, w.GetWorkflowError(), &cancelled)
+			if w.long {
+				require.Empty(t, w.due, "its children are waited for")
+			} else {
+				require.Len(t, w.due, 2)
+			}
+		})
+	}
 }
