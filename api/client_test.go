@@ -232,6 +232,18 @@ func TestTheClientHasEveryOperation(t *testing.T) {
 			require.True(t, fail.Is(err, fail.Conflict), "%s: %v", key, err)
 		}
 	}
+	for _, below := range []struct {
+		noun   *domain.Noun
+		parent domain.Key
+	}{
+		{domain.HPAResources, theGroupKey + "/hpa-intents/hpa/hpa-resource-consumers/c"}, {domain.HPAConsumers, theGroupKey + "/hpa-intents/hpa"},
+		{domain.HPAIntents, theGroupKey},
+	} {
+		require.NoError(t, api.DeleteAll(ctx, below.noun, below.parent))
+		left, err := api.List(ctx, below.noun, below.parent)
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}
 	for operation := range all.patterns {
 		require.True(t, all.found[operation], "the client does not have %s", operation)
 	}

@@ -83,6 +83,10 @@ func TestWritesToAGroupByState(t *testing.T) {
 		"inbound replaced":     {method: "PUT", url: theInbound, body: `{"metadata":{"name":"in"},"spec":{"app":"web","appLabel":"app=web","serviceName":"web","port":81,"protocol":"udp"}}`, status: 201},
 		"clients deleted":      {method: "DELETE", url: theClients + "/access-points/get", status: 204},
 		"traffic created":      {method: "POST", url: theGroup + "/traffic-group-intents", body: `{"metadata":{"name":"new"}}`, status: 201},
+		"consumer replaced":    {method: "PUT", url: theHPAConsumer, body: `{"metadata":{"name":"c"},"spec":{"name":"r1-web","container":"other"}}`, status: 200},
+		"requirement created":  {method: "PUT", url: theHPAConsumer + "/resource-requirements/new", body: `{"metadata":{"name":"new"},"spec":{"allocatable":false,"resource":{"key":"k","value":"v"}}}`, status: 200},
+		"hpa intent created":   {method: "POST", url: theGroup + "/hpa-intents", body: `{"metadata":{"name":"new"},"spec":{"app":"sink"}}`, status: 201},
+		"requirements deleted": {method: "DELETE", url: theHPAConsumer + "/resource-requirements", status: 204},
 		"app intent not there": {method: "PUT", url: thePlacement + "/app-intents/new", body: `{"metadata":{"name":"new"},"spec":{"app":"sink","intent":{}}}`, status: 201},
 	}
 	states := map[string]struct {
@@ -179,6 +183,9 @@ func TestDeleteOfAGroup(t *testing.T) {
 				{method: "DELETE", url: theClients, status: 204},
 				{method: "DELETE", url: theInbound, status: 204},
 				{method: "DELETE", url: theTrafficGroup, status: 204},
+				{method: "DELETE", url: theHPAConsumer + "/resource-requirements/cpu", status: 204},
+				{method: "DELETE", url: theHPAConsumer, status: 204},
+				{method: "DELETE", url: theHPAIntent, status: 204},
 			})
 			check(t, w.router, []call{{name: "a child is in the way", method: "DELETE", url: theGroup, status: 409, contains: []string{`has deployment intent "intent"`}}})
 			require.Empty(t, w.operations.forgot, "a refused deletion must leave the contexts")
@@ -212,6 +219,7 @@ func TestLogicalCloudLifecycle(t *testing.T) {
 		thePlacement + "/app-intents/ai", thePlacement, theGroup + "/intents/intent",
 		theWorkloadIntent + "/interfaces/if", theWorkloadIntent, theNetControllerIntent,
 		theClients + "/access-points/get", theClients, theInbound, theTrafficGroup,
+		theHPAConsumer + "/resource-requirements", theHPAConsumer, theHPAIntent,
 	} {
 		require.Equal(t, 204, do(t, w.router, call{method: "DELETE", url: url}).Code)
 	}

@@ -241,6 +241,28 @@ func nouns(t *testing.T) map[string]walk {
 			names:   "spec.action: must be one of the following: \"ALLOW\"\nspec.url[0]: Does not match pattern",
 			orphan:  theInbound + "/clients/none/access-points", orphanStatus: 409, orphans: `inbound clients intent "none"`,
 		},
+		"hpa intent": {
+			path: theGroup + "/hpa-intents", item: "/NAME", replaced: 200, put: 200,
+			body:  `{"metadata":` + full + `,"spec":{"app":"later"}}`,
+			wrong: `{"metadata":{"name":"NAME"},"spec":{"app":["web"]}}`, wrongText: "spec.app: cannot be array, must be string",
+			invalid: `{"metadata":{"name":"x"}}`, names: "spec.app: is required",
+			orphan: theComposite + "/deployment-intent-groups/none/hpa-intents", orphanStatus: 409, orphans: `deployment intent group "none"`,
+		},
+		"hpa resource consumer": {
+			path: theHPAIntent + "/hpa-resource-consumers", item: "/NAME", replaced: 200, put: 200,
+			body:  `{"metadata":` + full + `,"spec":{"name":"r1-web","apiVersion":"v19","kind":"Deployment","replicas":2,"container":"web"}}`,
+			wrong: `{"metadata":{"name":"NAME"},"spec":{"name":"a","replicas":"2"}}`, wrongText: "spec.replicas: cannot be string, must be integer",
+			invalid: `{"metadata":{"name":"x"},"spec":{"replicas":0}}`, names: "spec.name: is required\nspec.replicas: Must be greater than or equal to 1",
+			orphan: theGroup + "/hpa-intents/none/hpa-resource-consumers", orphanStatus: 409, orphans: `hpa intent "none"`,
+		},
+		"resource requirement": {
+			path: theHPAConsumer + "/resource-requirements", item: "/NAME", replaced: 200, put: 200,
+			body:  `{"metadata":` + full + `,"spec":{"allocatable":true,"mandatory":false,"weight":7,"resource":{"name":"memory","requests":512,"limits":"1Gi","units":"MB"}}}`,
+			wrong: `{"metadata":{"name":"NAME"},"spec":{"allocatable":true,"resource":{"name":"cpu","requests":0.5}}}`, wrongText: "spec.resource.requests: cannot be number 0.5, must be integer",
+			invalid: `{"metadata":{"name":"x"},"spec":{"allocatable":true,"weight":0,"resource":{"name":"cpu","requests":2,"limits":1}}}`,
+			names:   "spec.weight: Must be greater than or equal to 1\nspec.resource.limits: 1 is less than requests, 2",
+			orphan:  theHPAIntent + "/hpa-resource-consumers/none/resource-requirements", orphanStatus: 404, orphans: `hpa resource consumer "none"`,
+		},
 		"tenant": {
 			path: "/v2/tenants", item: "/NAME", replaced: 200, put: 201,
 			body:    `{"metadata":{"name":"NAME"},"spec":{"cluster":"p1+c1"}}`,

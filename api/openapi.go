@@ -267,6 +267,10 @@ func constrain(_ string, t reflect.Type, _ reflect.StructTag, schema *openapi3.S
 		*schema = *openapi3.NewObjectSchema().WithAnyAdditionalProperties()
 		return nil
 	}
+	if t == reflect.TypeFor[domain.Amount]() {
+		*schema = *openapi3.NewOneOfSchema(openapi3.NewInt64Schema().WithMin(1), openapi3.NewStringSchema())
+		return nil
+	}
 	if len(schema.Properties) == 0 {
 		return nil
 	}

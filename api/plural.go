@@ -25,3 +25,17 @@ func plural(next echo.HandlerFunc) echo.HandlerFunc {
 		return next(c)
 	}
 }
+
+// slashed takes a slash at the end of the path of all hpa intents, or of what is below them: EMCO's description has it there.
+func slashed(next echo.HandlerFunc) echo.HandlerFunc {
+	at := 1 + len(strings.Split(onePath(domain.DeploymentIntentGroups), "/"))
+	return func(c echo.Context) error {
+		u := c.Request().URL
+		if path, found := strings.CutSuffix(u.Path, "/"); found && u.RawPath == "" {
+			if segments := strings.Split(path, "/"); len(segments) > at && segments[at] == domain.HPAIntents.Collection {
+				u.Path = path
+			}
+		}
+		return next(c)
+	}
+}

@@ -57,6 +57,22 @@ func getPairs(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 	return asJSON(http.StatusOK, o), err
 }
 
+// listOrOne answers with a list, or with the document that a parameter names: EMCO describes the parameter, and ignores it.
+func listOrOne(parameter string) handler {
+	return func(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+		name := c.QueryParam(parameter)
+		if name == "" {
+			return listAll(c, s, on)
+		}
+		var p fail.Problems
+		if domain.CheckName(&p, parameter, name); p.Err() != nil {
+			return nil, p.Err()
+		}
+		o, err := s.Get(c.Request().Context(), on.Noun, on.Parent.Child(on.Noun.Collection, name))
+		return asJSON(http.StatusOK, o), err
+	}
+}
+
 // listProfiles answers with the profiles, or with the one of an app, to which the rules of Accept apply.
 func (e *edge) listProfiles(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 	if app := c.QueryParam("app"); app != "" {

@@ -32,6 +32,8 @@ type resource struct {
 	list, get        handler
 	listed           any
 	query, itemQuery []parameter
+	// clears says that DELETE on the path of all of them deletes each.
+	clears bool
 }
 
 type putCodes struct{ created, replaced int }
@@ -59,6 +61,9 @@ func (r resource) endpoints(e *edge) []endpoint {
 	if r.put != (putCodes{}) {
 		out := map[int]any{r.put.created: one, r.put.replaced: one}
 		all = append(all, endpoint{method: http.MethodPut, path: only, verb: door.Put, summary: "Replace a " + title + ", or create it", in: one, upload: r.noun.File, file: r.file, keeps: r.keeps, out: out, handle: replace(r)})
+	}
+	if r.clears {
+		all = append(all, endpoint{method: http.MethodDelete, path: many, verb: door.Delete, summary: "Delete each " + title, out: map[int]any{http.StatusNoContent: nil}, handle: removeAll})
 	}
 	for i := range all {
 		all[i].noun = r.noun
@@ -172,6 +177,22 @@ func (e *edge) get(r resource) handler {
 
 func remove(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 	return noContent(http.StatusNoContent), s.Delete(c.Request().Context(), on.Noun, on.Key())
+}
+
+// removeAll deletes one after the other, in the order of their names, and stops at the first that cannot be deleted: those
+// before it are gone.
+func removeAll(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+	ctx := c.Request().Context()
+	list, err := s.List(ctx, on.Noun, on.Parent)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range list {
+		if err := s.Delete(ctx, on.Noun, domain.KeyOf(o)); err != nil && !fail.Is(err, fail.NotFound) {
+			return nil, err
+		}
+	}
+	return noContent(http.StatusNoContent), nil
 }
 
 // parentOf cuts the collection off a template; "" at the top.

@@ -49,6 +49,9 @@ func (e *edge) resources() []resource {
 		{noun: domain.InboundServerIntents, put: always(201)},
 		{noun: domain.InboundClientsIntents, put: always(201)},
 		{noun: domain.InboundClientsAccessIntents, put: always(201)},
+		{noun: domain.HPAIntents, put: always(200), list: listOrOne("intent"), listed: forms{[]domain.HPAIntent{}, domain.HPAIntent{}}, query: oneQuery("intent", "hpa intent"), clears: true},
+		{noun: domain.HPAConsumers, put: always(200), list: listOrOne("consumer"), listed: forms{[]domain.HPAConsumer{}, domain.HPAConsumer{}}, query: oneQuery("consumer", "consumer"), clears: true},
+		{noun: domain.HPAResources, put: always(200), list: listOrOne("resource"), listed: forms{[]domain.HPAResource{}, domain.HPAResource{}}, query: oneQuery("resource", "resource requirement"), clears: true},
 
 		{noun: domain.Controllers, put: always(201)},
 		{noun: domain.CLMControllers, put: always(200)},
@@ -176,6 +179,11 @@ func words[T ~string](values []T) []string {
 		names[i] = string(v)
 	}
 	return names
+}
+
+// oneQuery names one of a list.
+func oneQuery(name, title string) []parameter {
+	return []parameter{{name: name, about: "answer with this " + title + ", not with the list"}}
 }
 
 // The query parameters.

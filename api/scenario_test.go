@@ -333,6 +333,8 @@ const (
 	theTrafficGroup        = theGroup + "/traffic-group-intents/traffic"
 	theInbound             = theTrafficGroup + "/inbound-intents/in"
 	theClients             = theInbound + "/clients/client"
+	theHPAIntent           = theGroup + "/hpa-intents/hpa"
+	theHPAConsumer         = theHPAIntent + "/hpa-resource-consumers/c"
 	theTenant              = "/v2/tenants/t1"
 )
 
@@ -381,6 +383,9 @@ func furnishGroup(t testing.TB, w *world, name string) {
 		{url: theTrafficGroup + "/inbound-intents", body: `{"metadata":{"name":"in"},"spec":{"app":"web","appLabel":"app=web","serviceName":"web","port":80,"protocol":"TCP"}}`},
 		{url: theInbound + "/clients", body: `{"metadata":{"name":"client"},"spec":{"app":"sink","appLabel":"app=sink","serviceName":"sink","namespaces":[],"cidrs":[]}}`},
 		{url: theClients + "/access-points", body: `{"metadata":{"name":"get"},"spec":{"action":"ALLOW","url":["/status/*"],"access":["GET"]}}`},
+		{url: theGroup + "/hpa-intents", body: `{"metadata":{"name":"hpa"},"spec":{"app":"web"}}`},
+		{url: theHPAIntent + "/hpa-resource-consumers", body: `{"metadata":{"name":"c"},"spec":{"name":"r1-web","container":"web"}}`},
+		{url: theHPAConsumer + "/resource-requirements", body: `{"metadata":{"name":"cpu"},"spec":{"allocatable":true,"resource":{"name":"cpu","requests":4}}}`},
 	} {
 		c.url, c.body = strings.Replace(c.url, "/dig", "/"+name, 1), strings.Replace(c.body, `"dig"`, `"`+name+`"`, 1)
 		post(t, w, c)

@@ -75,7 +75,7 @@ func New(d Deps) (*echo.Echo, error) {
 	}
 	router := echo.New()
 	router.HTTPErrorHandler = e.writeError
-	router.Pre(plural)
+	router.Pre(plural, slashed)
 	// What observes a request stands around what may panic or refuse it, so that it sees every answer.
 	router.Use(
 		middleware.RequestID(),

@@ -85,6 +85,12 @@ func (a *API) Delete(ctx context.Context, key domain.Key) error {
 	return err
 }
 
+// DeleteAll removes the documents of a noun directly below parent, where the noun lets all be removed at once. Those before the one
+// that cannot be removed are gone.
+func (a *API) DeleteAll(ctx context.Context, noun *domain.Noun, parent domain.Key) error {
+	return a.Delete(ctx, parent.Child(noun.Collection))
+}
+
 // Accepted is what is answered to an operation that was accepted.
 type Accepted struct {
 	Operation string   // the id of its run, "" where none has begun

@@ -10,6 +10,7 @@ var Nouns = []*Noun{
 	DeploymentIntentGroups, DeploymentIntents, PlacementIntents, AppIntents, StatusIntents,
 	NetControllerIntents, WorkloadIntents, InterfaceIntents,
 	TrafficGroupIntents, InboundServerIntents, InboundClientsIntents, InboundClientsAccessIntents,
+	HPAIntents, HPAConsumers, HPAResources,
 	Controllers, CLMControllers, DTCControllers,
 	ReadinessRules,
 	Tenants, Hosts, WorkloadRules, OperatorRules, TenantTokens,

@@ -1,6 +1,7 @@
 package domain_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -207,7 +208,34 @@ func TestValidate(t *testing.T) {
 			{Path: "spec.action", Message: `must be one of the following: "ALLOW"`},
 			{Path: "spec.url", Message: "Invalid type. Expected: array, given: null"}, {Path: "spec.access", Message: "Invalid type. Expected: array, given: null"},
 		}},
-		"a quota": {o: &domain.ClusterQuota{Metadata: meta("a"), Spec: map[string]string{"limits.cpu": "4", "requests.memory": "1.5Gi", "pods": "1e3", "requests.cpu": "500m"}}},
+		"an hpa consumer of every kind": {o: &domain.HPAConsumer{Metadata: meta("a"), Spec: domain.HPAConsumerSpec{Name: "r1-web", Replicas: new(int64(1 << 31))}}, want: []fail.Field{
+			{Path: "spec.replicas", Message: "Must be less than or equal to 2147483647"},
+		}},
+		"quantities that are required": {o: requirement(true, domain.HPAResourceName{Name: "intel.com/qat", Requests: `"500m"`, Limits: `"0.5"`})},
+		"megabytes and bytes":          {o: requirement(true, domain.HPAResourceName{Name: "memory", Requests: `1`, Limits: `"999k"`}), want: []fail.Field{{Path: "spec.resource.limits", Message: `"999k" is less than requests, 1`}}},
+		"a label of no value":          {o: requirement(false, domain.HPAResourceName{Key: "a/b", Value: new("")})},
+		"a resource of no sort": {o: requirement(false, domain.HPAResourceName{}), want: []fail.Field{
+			{Path: "spec.resource", Message: "Must validate one and only one schema (oneOf): name and requests, or key and value"},
+		}},
+		"a resource of both sorts": {o: requirement(false, domain.HPAResourceName{Name: "cpu", Requests: "1", Key: "a", Value: new("b")}), want: []fail.Field{
+			{Path: "spec.resource", Message: "Must validate one and only one schema (oneOf): name and requests, or key and value"},
+		}},
+		"a label that is allocatable": {o: requirement(true, domain.HPAResourceName{Key: "a", Value: new("b")}), want: []fail.Field{
+			{Path: "spec.allocatable", Message: "allocatable and resource field value mismatch: a resource with name and requests is allocatable, one with key and value is not"},
+		}},
+		"a label that is none": {o: requirement(false, domain.HPAResourceName{Key: "a/b/c", Value: new("b c")}), want: []fail.Field{
+			{Path: "spec.resource.key", Message: `"a/b/c" is not the key of a label`}, {Path: "spec.resource.value", Message: `"b c" is not the value of a label`},
+		}},
+		"a label without a value": {o: requirement(false, domain.HPAResourceName{Key: "a"}), want: []fail.Field{{Path: "spec.resource.value", Message: "is required"}}},
+		"amounts that are none": {o: requirement(true, domain.HPAResourceName{Name: "a b", Requests: `0`, Limits: `"many"`}), want: []fail.Field{
+			{Path: "spec.resource.name", Message: `"a b" is not the name of a resource such as cpu, memory or intel.com/qat`},
+			{Path: "spec.resource.requests", Message: "Must be greater than or equal to 1"}, {Path: "spec.resource.limits", Message: `"many" is not a quantity such as 4, 500m or 16Gi`},
+		}},
+		"an amount that is endless": {o: requirement(true, domain.HPAResourceName{Name: "cpu", Requests: `"9999999E999999999999"`}), want: []fail.Field{
+			{Path: "spec.resource.requests", Message: `"9999999E999999999999" is no quantity: at most 400 characters, and an exponent of at most 400`},
+		}},
+		"limits without requests": {o: requirement(true, domain.HPAResourceName{Name: "cpu", Limits: `1`}), want: []fail.Field{{Path: "spec.resource.requests", Message: "is required"}}},
+		"a quota":                 {o: &domain.ClusterQuota{Metadata: meta("a"), Spec: map[string]string{"limits.cpu": "4", "requests.memory": "1.5Gi", "pods": "1e3", "requests.cpu": "500m"}}},
 		"a quota of nothing that counts": {o: &domain.ClusterQuota{Metadata: meta("A_1"), Spec: map[string]string{"pods": "many"}}, want: []fail.Field{
 			{Path: "metadata.name", Message: "must be the name of a ResourceQuota: a-z, 0-9, - and ., no - or . first or last"},
 			{Path: "spec[pods]", Message: `"many" is not a quantity such as 4, 500m or 16Gi`},
@@ -298,5 +326,37 @@ func TestNouns(t *testing.T) {
 		require.False(t, kinds[n.Kind], "%s is there twice", n.Kind)
 		require.Same(t, n, n.New().Noun(), n.Kind)
 		seen[n], kinds[n.Kind] = true, true
+	}
+}
+
+// requirement is a resource requirement of a consumer.
+func requirement(allocatable bool, r domain.HPAResourceName) *domain.HPAResource {
+	return &domain.HPAResource{Metadata: domain.Metadata{Name: "a"}, Spec: domain.HPAResourceSpec{Allocatable: &allocatable, Resource: r}}
+}
+
+// An amount stays as it was sent; a number counts megabytes of memory, as in EMCO.
+func TestAmounts(t *testing.T) {
+	for text, want := range map[string]map[string]string{
+		`4`:          {"cpu": "4", "memory": "4000000", "intel.com/qat": "4"},
+		`"500m"`:     {"cpu": "500m", "memory": "500m"},
+		`"4"`:        {"cpu": "4", "memory": "4"},
+		`"\u0031Gi"`: {"memory": "1Gi"},
+		`null`:       {"cpu": ""},
+	} {
+		var r domain.HPAResourceName
+		require.NoError(t, json.Unmarshal([]byte(`{"requests": `+text+` }`), &r), text)
+		for resource, quantity := range want {
+			require.Equal(t, quantity, r.Requests.Quantity(resource), "%s %s", text, resource)
+		}
+		data, err := json.Marshal(r)
+		require.NoError(t, err)
+		require.Equal(t, text != "null", string(data) == `{"requests":`+text+`}`, "%s", data)
+	}
+	for text, want := range map[string]string{`1.5`: "number 1.5", `true`: "bool", `[]`: "array", `1e3`: "number 1e3", `99999999999999999999`: "number 99999999999999999999"} {
+		var r domain.HPAResourceName
+		var wrong *json.UnmarshalTypeError
+		require.ErrorAs(t, json.Unmarshal([]byte(`{"requests":`+text+`}`), &r), &wrong)
+		require.Equal(t, want, wrong.Value)
+		require.Equal(t, "requests", wrong.Field)
 	}
 }

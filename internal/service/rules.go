@@ -79,6 +79,9 @@ var rules = map[*domain.Noun]rule{
 	domain.InboundServerIntents:        {before: (*Service).changeInbound, after: (*Service).unapprove, shown: showInbound, remark: (*Service).remarkInbound, ofGroup: true},
 	domain.InboundClientsIntents:       {before: (*Service).unapprove, after: (*Service).unapprove, remark: (*Service).unknownApp, ofGroup: true},
 	domain.InboundClientsAccessIntents: {before: (*Service).unapprove, after: (*Service).unapprove, ofGroup: true},
+	domain.HPAIntents:                  {before: (*Service).unapprove, after: (*Service).unapprove, remark: (*Service).unknownApp},
+	domain.HPAConsumers:                {before: (*Service).changeConsumer, after: (*Service).changeConsumer},
+	domain.HPAResources:                {before: (*Service).changeRequirement, after: (*Service).changeRequirement, remark: unusedUnits, orphan: fail.NotFound},
 
 	domain.StatusCollectors:  {fill: fillCollector, check: checkCollector, shown: showCollector, before: (*Service).countSpecs},
 	domain.ProjectCollectors: {fill: fillCollector, check: checkCollector, shown: showCollector, before: (*Service).countSpecs, orphan: fail.NotFound},

@@ -145,6 +145,19 @@ func nounCases() map[string]domain.Object {
 			Identity: below(group + "/traffic-group-intents/t/inbound-intents/in/clients/c"), Metadata: named("a"),
 			Spec: domain.InboundClientsAccessIntentSpec{Action: "ALLOW", URL: []string{"/a/*"}, Access: []string{"GET"}},
 		},
+		"an hpa intent": &domain.HPAIntent{Identity: below(group), Metadata: named("hpa"), Spec: domain.HPAIntentSpec{App: "sink"}},
+		"an hpa resource consumer": &domain.HPAConsumer{
+			Identity: below(group + "/hpa-intents/hpa"), Metadata: named("c"),
+			Spec: domain.HPAConsumerSpec{Name: "r1-sink", APIVersion: "v19", Kind: "StatefulSet", Replicas: new(int64(2)), Container: "sink"},
+		},
+		"a resource requirement": &domain.HPAResource{
+			Identity: below(group + "/hpa-intents/hpa/hpa-resource-consumers/c"), Metadata: named("r"),
+			Spec: domain.HPAResourceSpec{Allocatable: new(true), Mandatory: new(false), Weight: new(int64(3)), Resource: domain.HPAResourceName{Name: "cpu", Requests: `4`, Limits: `"4500m"`, Units: "cores"}},
+		},
+		"a label that is required": &domain.HPAResource{
+			Identity: below(group + "/hpa-intents/hpa/hpa-resource-consumers/c"), Metadata: named("l"),
+			Spec: domain.HPAResourceSpec{Allocatable: new(false), Resource: domain.HPAResourceName{Key: "a/b", Value: new("")}},
+		},
 		"a status intent": &domain.StatusIntent{Identity: below(group), Metadata: named("i"), Spec: domain.StatusIntentSpec{
 			ObjectTest: domain.ObjectTest{
 				Apps: []string{"sink"}, APIGroup: new(string), Kinds: []string{"*"},

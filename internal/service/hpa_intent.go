@@ -1,0 +1,53 @@
+package service
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// changeConsumer refuses to take the container from a consumer that needs it.
+func (s *Service) changeConsumer(ctx context.Context, c change) error {
+	if c.from != nil && c.to != nil && c.to.(*domain.HPAConsumer).Spec.Container == "" {
+		resources, err := s.store.List(ctx, domain.HPAResources, domain.KeyOf(c.to))
+		if err != nil {
+			return err
+		}
+		for _, o := range resources {
+			if *o.(*domain.HPAResource).Spec.Allocatable {
+				return needsContainer("spec.container", domain.KeyOf(c.to), domain.KeyOf(o))
+			}
+		}
+	}
+	return s.unapprove(ctx, c)
+}
+
+// changeRequirement refuses an allocatable resource of a consumer that does not say whose it is.
+func (s *Service) changeRequirement(ctx context.Context, c change) error {
+	if c.to != nil && *c.to.(*domain.HPAResource).Spec.Allocatable {
+		consumer, err := s.store.Get(ctx, domain.HPAConsumers, c.to.Base().Parent)
+		if err != nil {
+			return err
+		}
+		if consumer.(*domain.HPAConsumer).Spec.Container == "" {
+			return needsContainer("spec.allocatable", domain.KeyOf(consumer), domain.KeyOf(c.to))
+		}
+	}
+	return s.unapprove(ctx, c)
+}
+
+func needsContainer(field string, consumer, resource domain.Key) error {
+	return &fail.Error{Kind: fail.Invalid, Message: "Invalid Input:", Fields: []fail.Field{{Path: field, Message: fmt.Sprintf(
+		"%s is allocatable, and %s has no spec.container, which gets it", describe(domain.HPAResources, resource), describe(domain.HPAConsumers, consumer))}}}
+}
+
+// unusedUnits says of units that say otherwise what a number means.
+func unusedUnits(_ *Service, _ context.Context, o domain.Object) (warnings []string, err error) {
+	r := o.(*domain.HPAResource).Spec.Resource
+	if r.Units == "" || r.Name == "memory" && r.Units == "MB" {
+		return nil, nil
+	}
+	return []string{fmt.Sprintf("spec.resource.units: %q is not acted on: a number is megabytes of memory (10^6 bytes), and units of all else; for other units send a quantity such as \"500m\" or \"1Gi\"", r.Units)}, nil
+}
