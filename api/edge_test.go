@@ -202,11 +202,15 @@ func TestQueries(t *testing.T) {
 		{method: "GET", url: intents + "/intent", status: 200, contains: []string{`"spec":{"intent":{"genericPlacementIntent":"gpi"}}`}},
 		{method: "GET", url: intents + "/?intent=intent", status: 200, is: `{"intent":{"genericPlacementIntent":"gpi"}}`},
 		{method: "GET", url: intents + "/?intent=none", status: 404},
-		{name: "without the slash the query is ignored", method: "GET", url: intents + "?intent=intent", status: 200, is: `{"intent":[{"genericPlacementIntent":"gpi"}]}`},
+		{name: "without the slash", method: "GET", url: intents + "?intent=intent", status: 200, is: `{"intent":{"genericPlacementIntent":"gpi"}}`},
 		{method: "GET", url: appIntents + "/?app=sink&app-name=sink", status: 200, is: `{"app":"sink","intent":{"allOf":[{"clusterProvider":"p1","cluster":"c1"}]}}`},
 		{method: "GET", url: appIntents + "/?app=sink", status: 400, contains: []string{"Missing appName in GET request"}},
-		{name: "without the slash the query is ignored here too", method: "GET", url: appIntents + "?app=none", status: 200, is: `[
+		{name: "without the slash", method: "GET", url: appIntents + "?app=sink&app-name=sink", status: 200, is: `{"app":"sink","intent":{"allOf":[{"clusterProvider":"p1","cluster":"c1"}]}}`},
+		{method: "GET", url: appIntents + "?app-name=sink", status: 400, contains: []string{"app must be given too"}},
+		{method: "GET", url: appIntents, status: 200, is: `[
 			{"metadata":{"name":"ai"},"spec":{"app":"sink","intent":{"allOf":[{"clusterProvider":"p1","cluster":"c1"}]}}}]`},
+		{method: "GET", url: clusters + "?label=edge&withLabels=true", status: 400, contains: []string{"use one of them"}},
+		{method: "GET", url: clusters + "?view=full&label=edge", status: 400, contains: []string{"use one of them"}},
 		{method: "GET", url: appIntents + "/?app=x&app-name=none", status: 404, contains: []string{"AppIntent not found"}},
 	})
 }

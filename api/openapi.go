@@ -154,11 +154,7 @@ func (g schemas) operation(p endpoint, names []string) (*openapi3.Operation, err
 	for _, name := range names {
 		o.AddParameter(openapi3.NewPathParameter(name).WithDescription(aboutName(name)).WithSchema(nameSchema(name)))
 	}
-	query := p.query
-	if p.in != nil {
-		query = append(slices.Clip(query), validationQuery)
-	}
-	for _, q := range query {
+	for _, q := range p.parameters() {
 		o.AddParameter(openapi3.NewQueryParameter(q.name).WithDescription(q.about).WithSchema(q.schema()))
 	}
 	if p.in != nil {
@@ -211,9 +207,8 @@ func (g schemas) operation(p endpoint, names []string) (*openapi3.Operation, err
 
 // refusals are the codes with which an endpoint may refuse.
 func refusals(p endpoint) []int {
-	codes := []int{http.StatusNotFound, http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
-	if p.in != nil || len(p.query) > 0 || p.method == http.MethodPost {
-		codes = append(codes, http.StatusBadRequest)
+	codes := []int{
+		http.StatusBadRequest, http.StatusNotFound, http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 	}
 	if p.in != nil {
 		codes = append(codes, http.StatusUnprocessableEntity, http.StatusRequestTimeout)

@@ -38,6 +38,9 @@ func (e *edge) pass(p endpoint) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
+		if err := p.checkQuery(c.Request().URL); err != nil {
+			return err
+		}
 		handle := p.handle
 		// A parameter that says neither true nor false is for the handler to refuse.
 		if watch, err := wantsWatch(c); err == nil && watch && p.watch != nil {

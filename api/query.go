@@ -20,6 +20,15 @@ func listClusters(c echo.Context, s door.Service, on *door.Request) (reply, erro
 	if err != nil {
 		return nil, err
 	}
+	asked := 0
+	for _, name := range []string{"view", "label", "withLabels"} {
+		if c.QueryParam(name) != "" {
+			asked++
+		}
+	}
+	if asked > 1 {
+		return nil, fail.New(fail.Invalid, "Invalid query: view, label and withLabels ask for different answers; use one of them")
+	}
 	if full {
 		list, err := s.Clusters(ctx, on.Parent, c.QueryParams())
 		return asJSON(http.StatusOK, list), err
@@ -85,14 +94,6 @@ func (e *edge) listProfiles(c echo.Context, s door.Service, on *door.Request) (r
 	return listAll(c, s, on)
 }
 
-// getProfile refuses what would be two ways to name a profile.
-func (e *edge) getProfile(c echo.Context, s door.Service, on *door.Request) (reply, error) {
-	if c.QueryParams().Has("app") {
-		return nil, fail.New(fail.Invalid, "Invalid query - contains both appProfile and app: leave one of them out")
-	}
-	return e.get(resource{noun: domain.Profiles})(c, s, on)
-}
-
 // intentList is EMCO's form of the list of a group's intents, and intentBinding that of one of them.
 type (
 	intentList struct {
@@ -104,11 +105,11 @@ type (
 	}
 )
 
-// listIntents answers with what the intents bind, not with documents. Only the path with a slash at its
-// end has the query.
+// listIntents answers with what the intents bind, not with documents. EMCO documents the query without a slash at the end of the
+// path, and answers it with one; here both are the same.
 func listIntents(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 	ctx := c.Request().Context()
-	if name := c.QueryParam("intent"); name != "" && c.Path() != base+manyPath(on.Noun) {
+	if name := c.QueryParam("intent"); name != "" {
 		o, err := s.Get(ctx, on.Noun, on.Parent.Child(on.Noun.Collection, name))
 		if err != nil {
 			return nil, err
@@ -119,19 +120,20 @@ func listIntents(c echo.Context, s door.Service, on *door.Request) (reply, error
 	return asJSON(http.StatusOK, intentList{bindings}), err
 }
 
-// listAppIntents answers with the intents, or with the placement of one app. Only the path with a slash at its end has the
-// query, as in EMCO.
+// listAppIntents answers with the intents, or with the placement of one app, with a slash at the end of the path or without.
 func listAppIntents(c echo.Context, s door.Service, on *door.Request) (reply, error) {
-	if c.QueryParam("app") != "" && c.Path() != base+manyPath(on.Noun) {
-		name := c.QueryParam("app-name")
-		if name == "" {
-			return nil, fail.New(fail.Invalid, "Missing appName in GET request")
-		}
-		intent, err := s.AppIntentOf(c.Request().Context(), on.Parent, name)
-		if err != nil {
-			return nil, err
-		}
-		return asJSON(http.StatusOK, intent.Spec), nil
+	name := c.QueryParam("app-name")
+	switch {
+	case c.QueryParam("app") == "" && name == "":
+		return listAll(c, s, on)
+	case name == "":
+		return nil, fail.New(fail.Invalid, "Missing appName in GET request")
+	case c.QueryParam("app") == "":
+		return nil, fail.New(fail.Invalid, "Invalid query app-name: app must be given too")
 	}
-	return listAll(c, s, on)
+	intent, err := s.AppIntentOf(c.Request().Context(), on.Parent, name)
+	if err != nil {
+		return nil, err
+	}
+	return asJSON(http.StatusOK, intent.Spec), nil
 }

@@ -35,12 +35,12 @@ func (e *edge) resources() []resource {
 		{noun: domain.Apps, put: always(201), fileName: "fileContent", file: "The Helm chart as .tgz"},
 		{noun: domain.AppDependencies, put: always(201)},
 		{noun: domain.CompositeProfiles, put: always(201)},
-		{noun: domain.Profiles, put: always(201), keeps: true, file: "The profile as .tgz: manifest.yaml, and the files that it names", list: e.listProfiles, get: e.getProfile, query: profileListQuery},
+		{noun: domain.Profiles, put: always(201), keeps: true, file: "The profile as .tgz: manifest.yaml, and the files that it names", list: e.listProfiles, query: profileListQuery},
 
 		{noun: domain.DeploymentIntentGroups, put: upsert, list: listGroups, listed: forms{[]domain.DeploymentIntentGroup{}, service.GroupList{}}, query: fullQuery},
-		{noun: domain.DeploymentIntents, put: upsert, list: listIntents, listed: intentList{}},
+		{noun: domain.DeploymentIntents, put: upsert, list: listIntents, listed: forms{intentList{}, intentBinding{}}, query: intentQuery},
 		{noun: domain.PlacementIntents, put: upsert},
-		{noun: domain.AppIntents, put: upsert, list: listAppIntents},
+		{noun: domain.AppIntents, put: upsert, list: listAppIntents, listed: forms{[]domain.AppIntent{}, domain.AppIntentSpec{}}, query: appIntentListQuery},
 		{noun: domain.StatusIntents, put: upsert},
 		{noun: domain.NetControllerIntents, put: always(201)},
 		{noun: domain.WorkloadIntents, put: always(201)},
@@ -81,8 +81,8 @@ func (e *edge) operations() []endpoint {
 		return p
 	}
 	all := []endpoint{
-		get(domain.DeploymentIntents, door.List, manyPath(domain.DeploymentIntents)+"/", "Show what one intent of a deployment intent group binds", "With the slash at the end of the path, as EMCO has it; without the query it lists what all intents bind.", intentBinding{}, intentQuery, listIntents),
-		get(domain.AppIntents, door.List, manyPath(domain.AppIntents)+"/", "Show the placement of one app", "With the slash at the end of the path, as EMCO has it; without the query it lists all app intents.", domain.AppIntentSpec{}, appIntentListQuery, listAppIntents),
+		get(domain.DeploymentIntents, door.List, manyPath(domain.DeploymentIntents)+"/", "Show what one intent of a deployment intent group binds", "With the slash at the end of the path, as EMCO has it; the same as without it.", forms{intentList{}, intentBinding{}}, intentQuery, listIntents),
+		get(domain.AppIntents, door.List, manyPath(domain.AppIntents)+"/", "Show the placement of one app", "With the slash at the end of the path, as EMCO has it; the same as without it.", forms{[]domain.AppIntent{}, domain.AppIntentSpec{}}, appIntentListQuery, listAppIntents),
 		get(domain.ClusterReferences, door.Download, onePath(domain.ClusterReferences)+"/kubeconfig", "Download the kubeconfig of a logical cloud's user for one cluster", "For clouds of level 1, once they are instantiated; it has the rights of the user permissions.", nil, nil, userKubeconfig),
 		get(domain.Operations, door.List, manyPath(domain.Operations), "List the operations that go on, and those that have ended lately", "Those that go on come first, then those that have ended, the last one first.", operations.List{}, operationsQuery, listOperations),
 		get(domain.Operations, door.Get, onePath(domain.Operations), "Show the last run of an operation", "With where it has brought its instance, and how many resources are in each state.", operations.Operation{}, nil, getOperation),
@@ -196,7 +196,7 @@ var (
 	}
 	kvQuery            = []parameter{{name: "key", about: "answer with the value of this key"}}
 	profileListQuery   = []parameter{{name: "app", about: "answer with the profile of this app"}}
-	intentQuery        = []parameter{{name: "intent", about: "the name of the intent"}}
+	intentQuery        = []parameter{{name: "intent", about: "answer with what the intent of this name binds"}}
 	appIntentListQuery = []parameter{
 		{name: "app", about: "answer with the placement of one app; app-name must be given too"},
 		{name: "app-name", about: "the app"},

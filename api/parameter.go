@@ -1,0 +1,72 @@
+package api
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// parameters are those of the endpoint's query.
+func (p endpoint) parameters() []parameter {
+	if p.in == nil {
+		return p.query
+	}
+	return append(slices.Clip(p.query), validationQuery)
+}
+
+// maxWrong is how many parameters a refusal names.
+const maxWrong = 20
+
+// checkQuery refuses a query that has parameters which the endpoint does not know, several values of one that has one, and what
+// cannot be read: a filter that is ignored shows what nobody has asked for (decision 0040).
+func (p endpoint) checkQuery(u *url.URL) error {
+	if u.RawQuery == "" {
+		return nil
+	}
+	values, err := url.ParseQuery(u.RawQuery)
+	if err != nil { // Go leaves out what it cannot read
+		return fail.New(fail.Invalid, "Invalid query: %s; escape what has a meaning there, such as %% as %%25 and ; as %%3B", err)
+	}
+	var wrong fail.Problems
+	left := maxWrong
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		text := p.wrong(name, values[name])
+		if text == "" {
+			continue
+		}
+		if left--; left < 0 {
+			wrong.Add("query", "there are more")
+			break
+		}
+		wrong.Add(cut(name, maxWarning), "%s", text)
+	}
+	return wrong.Err()
+}
+
+// wrong says what is wrong with a parameter, "" for nothing.
+func (p endpoint) wrong(name string, values []string) string {
+	known := p.parameters()
+	at := slices.IndexFunc(known, func(k parameter) bool { return k.name == name })
+	if at >= 0 {
+		if len(values) > 1 && !known[at].repeats {
+			return "is given several times; one value is meant"
+		}
+		return ""
+	}
+	names := make([]string, len(known))
+	for i := range known {
+		names[i] = known[i].name
+	}
+	slices.Sort(names)
+	text := "is no parameter of this request"
+	if near := nearestName(name, names); near != "" {
+		text += ", did you mean " + near + "?"
+	}
+	if len(names) == 0 {
+		return text + ", which has none"
+	}
+	return text + "; those that it has: " + strings.Join(names, ", ")
+}

@@ -1,0 +1,99 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/stretchr/testify/require"
+)
+
+// described are the operations of the API as its document describes them.
+func described(t *testing.T, w *world) *openapi3.T {
+	t.Helper()
+	doc, err := openapi3.NewLoader().LoadFromData(do(t, w.router, call{method: "GET", url: "/openapi.json"}).Body.Bytes())
+	require.NoError(t, err)
+	return doc
+}
+
+// TestParametersThatNobodyKnowsAreRefused on every route, with the names of those that it has.
+func TestParametersThatNobodyKnowsAreRefused(t *testing.T) {
+	w := newWorld(t)
+	doc := described(t, w)
+	for path, item := range doc.Paths.Map() {
+		for method, o := range item.Operations() {
+			target := "/v2" + strings.NewReplacer("{", "", "}", "").Replace(path)
+			ask := func(query string) string {
+				answer := do(t, w.router, call{method: method, url: target + query, body: "{}"})
+				require.Equal(t, http.StatusBadRequest, answer.Code, "%s %s%s: %s", method, target, query, answer.Body)
+				return answer.Body.String()
+			}
+			text := ask("?none-such=1")
+			require.Contains(t, text, "none-such: is no parameter of this request")
+			for _, ref := range o.Parameters {
+				p := ref.Value
+				if p.In != openapi3.ParameterInQuery {
+					continue
+				}
+				require.Contains(t, text, p.Name)
+				if !p.Schema.Value.Type.Is(openapi3.TypeArray) {
+					require.Contains(t, ask("?"+p.Name+"=a&"+p.Name+"=b"), p.Name+": is given several times")
+				}
+			}
+		}
+	}
+	check(t, w.router, []call{
+		{name: "nothing is taken", method: "GET", url: "/v2/projects?limit=1", status: 400, contains: []string{"limit: is no parameter of this request, which has none"}},
+		{name: "all at once, and what was meant", method: "GET", url: theGroup + "/combined-status?kinds=Pod&app=a&App=b&watch=true&watch=1", status: 400, contains: []string{
+			"App: is no parameter of this request, did you mean app?", "kinds: is no parameter of this request, did you mean kind?",
+			"those that it has: app, collector, kind, resource, watch", "watch: is given several times",
+		}},
+		{name: "what Go leaves out", method: "GET", url: theGroup + "/combined-status?kind=Pod;app=a", status: 400, contains: []string{"semicolon"}},
+		{name: "a bad escape", method: "GET", url: theGroup + "/combined-status?kind=%zz", status: 400, contains: []string{`"%zz"`}},
+		{name: "very many", method: "GET", url: "/v2/projects?" + strings.Repeat("&a", 10) + manyParameters(1000), status: 400, contains: []string{"query: there are more"}, lacks: []string{"p10999"}},
+		{name: "a command", method: "POST", url: theGroup + "/approve?force=true", status: 400, contains: []string{"force: is no parameter of this request"}},
+	})
+}
+
+// manyParameters are so many, from p10000 on.
+func manyParameters(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "&p%d", 10_000+i)
+	}
+	return b.String()
+}
+
+// TestParametersOfEMCO: what its OpenAPI document, and its code, have as parameters of paths that there are here is known here.
+func TestParametersOfEMCO(t *testing.T) {
+	const (
+		composite = "/projects/{project}/composite-apps/{compositeApp}/{compositeAppVersion}"
+		group     = composite + "/deployment-intent-groups/{deploymentIntentGroup}"
+		cluster   = "/cluster-providers/{clusterProvider}/clusters"
+		statuses  = "status output instance cluster resource "
+	)
+	doc := described(t, newWorld(t))
+	for path, names := range map[string]string{
+		composite + "/composite-profiles/{compositeProfile}/profiles": "app",
+		group + "/intents":  "intent",
+		group + "/intents/": "intent",
+		group + "/generic-placement-intents/{genericPlacementIntent}/app-intents/": "app app-name",
+		group + "/hpa-intents": "intent",
+		group + "/hpa-intents/{hpaIntent}/hpa-resource-consumers":                                     "consumer",
+		group + "/hpa-intents/{hpaIntent}/hpa-resource-consumers/{hpaConsumer}/resource-requirements": "resource",
+		group + "/status":                        statuses + "type app apps clusters resources",
+		cluster:                                  "label withLabels",
+		cluster + "/{cluster}/kv-pairs/{kvPair}": "key",
+		"/cluster-providers/{clusterProvider}/cluster-sync-objects/{clusterSyncObject}": "key",
+		cluster + "/{cluster}/status":                              statuses + "type app",
+		"/projects/{project}/logical-clouds/{logicalCloud}/status": statuses + "clusters resources",
+	} {
+		item := doc.Paths.Value(path)
+		require.NotNil(t, item, path)
+		for name := range strings.FieldsSeq(names) {
+			require.NotNil(t, item.Get.Parameters.GetByInAndName(openapi3.ParameterInQuery, name), "%s?%s", path, name)
+		}
+	}
+}
