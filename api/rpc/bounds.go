@@ -63,16 +63,18 @@ func (s asStreams) RegisterService(d *grpc.ServiceDesc, of any) {
 
 // bounds keeps what callers have in memory small: of those that are not known yet, and of all together.
 type bounds struct {
-	door   *door.Door
-	flight *semaphore.Weighted
+	door     *door.Door
+	flight   *semaphore.Weighted
+	paces    *paces
+	stopping <-chan struct{} // closed when the server is to stop
 
 	mu       sync.Mutex
 	all      int
 	nameless map[string]int // calls by address
 }
 
-func newBounds(d *door.Door) *bounds {
-	return &bounds{door: d, flight: semaphore.NewWeighted(flightBytes), nameless: map[string]int{}}
+func newBounds(d *door.Door, p *paces, stopping <-chan struct{}) *bounds {
+	return &bounds{door: d, flight: semaphore.NewWeighted(flightBytes), paces: p, stopping: stopping, nameless: map[string]int{}}
 }
 
 // guard lets nothing of a call be read before it is known who calls, and no more of it than its method takes.
@@ -106,6 +108,13 @@ func (b *bounds) guard(of any, stream grpc.ServerStream, info *grpc.StreamServer
 		if c.speaker, err = b.door.SpeakerBy(ctx, c.tenant.Name(), c.bearer); err != nil {
 			return err
 		}
+	}
+	who := c.tenant.Name() // of calls and of the stream apart: each is as slow as itself
+	if !info.IsClientStream {
+		who = string(c.tenant)
+	}
+	if !pause(b.paces.spend(who, callCosts), ctx.Done(), b.stopping) {
+		return fail.New(fail.Unavailable, "the server stops, or the call has ended, before the call was read")
 	}
 	c.lease, s.ctx = s.lease, context.WithValue(ctx, callKey{}, c)
 	return handle(of, s)

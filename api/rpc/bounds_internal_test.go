@@ -79,7 +79,7 @@ func TestALeaseGivesBackAll(t *testing.T) {
 
 // TestCallsWithoutCredentialsAreCounted by address.
 func TestCallsWithoutCredentialsAreCounted(t *testing.T) {
-	b := newBounds(nil)
+	b := newBounds(nil, newPaces(0, nil), nil)
 	var leave []func()
 	for range maxNamelessOfOne {
 		l, err := b.enter(t.Context())

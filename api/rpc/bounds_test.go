@@ -61,7 +61,7 @@ func newMetered(t *testing.T, step door.Step) (*grpc.ClientConn, *meter) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- rpc.ServeTenants(ctx, m, nil, door.New(door.Parts{}, step), slog.New(slog.DiscardHandler), time.Minute)
+		ended <- rpc.ServeTenants(ctx, m, nil, door.New(door.Parts{}, step), slog.New(slog.DiscardHandler), time.Minute, 0)
 	}()
 	connection, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)

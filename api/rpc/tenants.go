@@ -25,9 +25,10 @@ import (
 )
 
 // ServeTenants serves the two services of universe.workload.v1, health and reflection, and nothing else. Without TLS whoever
-// reaches the listener may speak for all tenants. It ends as Serve does; streams end by themselves when ctx does.
-func ServeTenants(ctx context.Context, l net.Listener, secured *tls.Config, d *door.Door, log *slog.Logger, drain time.Duration) error {
-	b := newBounds(d)
+// reaches the listener may speak for all tenants. Of each tenant so many changes a second are read, 0 for all. It ends as Serve does; streams end by themselves when ctx does.
+func ServeTenants(ctx context.Context, l net.Listener, secured *tls.Config, d *door.Door, log *slog.Logger, drain time.Duration, rate int) error {
+	p := newPaces(rate, log)
+	b := newBounds(d, p, ctx.Done())
 	more := []grpc.ServerOption{
 		grpc.ChainStreamInterceptor(b.guard), grpc.MaxConcurrentStreams(maxTenantStreams),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: policy.PingAfter, Timeout: policy.PingTime, MaxConnectionIdle: policy.CallsIdle}),
@@ -35,7 +36,7 @@ func ServeTenants(ctx context.Context, l net.Listener, secured *tls.Config, d *d
 	server := newServer(log, limits.Tenants, append(more, credentialsOf(secured)...)...)
 	by := asStreams{server}
 	universe.RegisterWorkloadRuleServiceServer(by, &rules{door: d})
-	universe.RegisterWorkloadServiceServer(by, &workloads{door: d, stopping: ctx.Done()})
+	universe.RegisterWorkloadServiceServer(by, &workloads{door: d, paces: p, stopping: ctx.Done()})
 	reflection.Register(by)
 	return serve(ctx, newCounted(l, log, maxConnections, maxConnectionsOfOne), server, by, drain)
 }

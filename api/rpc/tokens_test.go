@@ -74,7 +74,7 @@ func newSecured(t *testing.T) *secured {
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan error, 1)
-		go func() { ended <- rpc.ServeTenants(ctx, l, s, d, log, time.Second) }()
+		go func() { ended <- rpc.ServeTenants(ctx, l, s, d, log, time.Second, 0) }()
 		t.Cleanup(func() {
 			cancel()
 			require.NoError(t, <-ended)

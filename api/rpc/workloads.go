@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -23,6 +24,7 @@ import (
 type workloads struct {
 	universe.UnimplementedWorkloadServiceServer
 	door     *door.Door
+	paces    *paces
 	stopping <-chan struct{} // closed when the server is to stop, and streams are to end
 }
 
@@ -43,7 +45,9 @@ func (w *workloads) WorkloadStream(stream grpc.ClientStreamingServer[universe.Wo
 		defer func() { err = errors.Join(err, in.End(ctx)) }()
 		box := newInbox(call.lease)
 		defer box.close()
-		go box.fill(stream)
+		go box.fill(stream, func(said *service.Said, size int) time.Duration {
+			return w.paces.spend(call.tenant.Name(), costs(said.Sync, len(said.Put)+len(said.Delete), size))
+		})
 		if err := w.take(ctx, box, in); err != nil {
 			return err
 		}
@@ -111,15 +115,19 @@ func newInbox(l *lease) *inbox {
 
 func (b *inbox) close() { close(b.closed) }
 
-// fill reads the stream until it ends.
-func (b *inbox) fill(stream grpc.ClientStreamingServer[universe.WorkloadStreamRequest, universe.WorkloadStreamResponse]) {
+// fill reads the stream until it ends, and after each message waits as long as that says.
+func (b *inbox) fill(stream grpc.ClientStreamingServer[universe.WorkloadStreamRequest, universe.WorkloadStreamResponse], wait func(*service.Said, int) time.Duration) {
 	for {
 		message, err := stream.Recv()
 		var said *service.Said
 		if err == nil {
 			said, err = saidBy(message)
 		}
-		if !b.put(said, proto.Size(message), err) || err != nil {
+		size := proto.Size(message)
+		if !b.put(said, size, err) || err != nil {
+			return
+		}
+		if !pause(wait(said, size), b.closed, nil) {
 			return
 		}
 	}

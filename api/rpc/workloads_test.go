@@ -35,20 +35,25 @@ type streams struct {
 	stop   func()       // the server, in order
 }
 
-func newStreams(t *testing.T) *streams {
+func newStreams(t *testing.T) *streams { t.Helper(); return newStreamsAt(t, 0) }
+
+// newStreamsAt has a rate for each of its tenants.
+func newStreamsAt(t *testing.T, rate int, more ...string) *streams {
 	t.Helper()
 	s := storetest.Open(t, store.Config{})
-	one := &domain.Tenant{Metadata: domain.Metadata{Name: "tenant1"}, ContextID: "1234567890123456789"}
-	one.Spec.Cluster = "provider+edge"
-	one.Default()
-	require.NoError(t, s.Create(t.Context(), one))
+	for _, name := range append(more, "tenant1") {
+		one := &domain.Tenant{Metadata: domain.Metadata{Name: name}, ContextID: "1234567890123456789"}
+		one.Spec.Cluster = "provider+edge"
+		one.Default()
+		require.NoError(t, s.Create(t.Context(), one))
+	}
 	m := service.NewMatcher(s, nil, time.Now, "process")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- rpc.ServeTenants(ctx, l, nil, door.New(door.Parts{Tenancy: m}), slog.New(slog.DiscardHandler), time.Minute)
+		ended <- rpc.ServeTenants(ctx, l, nil, door.New(door.Parts{Tenancy: m}), slog.New(slog.DiscardHandler), time.Minute, rate)
 	}()
 	w := &streams{T: t, store: s}
 	stopped := false
@@ -242,4 +247,42 @@ func TestWhoSendsTooFastIsReadSlowly(t *testing.T) {
 	for i, one := range all {
 		require.Equal(t, fmt.Sprint("n", rounds-20+i), one.NodeName)
 	}
+}
+
+// TestAFloodHoldsUpNobodyElse: of a tenant that says more than its share a part is read, and nothing is dropped; what another one says
+// meanwhile is stored.
+func TestAFloodHoldsUpNobodyElse(t *testing.T) {
+	const rate = 20
+	w := newStreamsAt(t, rate, "quiet")
+	began, stop, said := time.Now(), make(chan struct{}), make(chan int, 1)
+	noisy, quiet := w.begin("tenant1"), w.begin("quiet")
+	go func() {
+		n := 0
+		defer func() { said <- n }()
+		for ; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if noisy.Send(updateOf(podOf(fmt.Sprintf("w%07d", n)))) != nil { // it waits when it is not read
+				return
+			}
+		}
+	}()
+	stored := func(tenant string) int {
+		n, _, err := w.store.CountWorkloads(t.Context(), tenant)
+		require.NoError(t, err)
+		return n
+	}
+	require.Eventually(t, func() bool { return stored("tenant1") >= 10*rate-10 }, time.Minute, 5*time.Millisecond, "what it may say at once")
+	for n := range 20 {
+		require.NoError(t, quiet.Send(updateOf(podOf(fmt.Sprint("q", n)))))
+		require.Eventually(t, func() bool { return stored("quiet") == n+1 }, time.Minute, 5*time.Millisecond)
+	}
+	// One message may be read on credit, and the look is not at the same time as the count.
+	require.LessOrEqual(t, stored("tenant1"), 10*rate+int(time.Since(began).Seconds()*rate)+rate)
+	require.NoError(t, w.cut())
+	close(stop)
+	require.Greater(t, <-said, stored("tenant1"), "the sender was ahead of what is read")
 }

@@ -152,7 +152,7 @@ func (p *Parts) serveTenants(ctx context.Context, entrance *door.Door) error {
 	if err != nil {
 		return err
 	}
-	return rpc.ServeTenants(ctx, l, secured, entrance, p.log, p.config.Drain)
+	return rpc.ServeTenants(ctx, l, secured, entrance, p.log, p.config.Drain, p.config.TenantRate)
 }
 
 // looks are at statuses, and at tables.

@@ -33,6 +33,7 @@ type Config struct {
 	GRPCListen            string    // "" for none
 	TenantListen          string    // "" for none
 	TenantTLS             ServerTLS
+	TenantRate            int // changes a second that are read of a tenant; 0 for all
 	AllowedHosts          []string
 	AllowedOrigins        []string
 	KubeconfigDownload    bool
@@ -136,6 +137,7 @@ var settings = []setting{
 	{"tenant-tls-cert", "", "certificate `file` of the tenants' services; without it they are for this machine alone", API, file(func(c *Config) *string { return &c.TenantTLS.Cert })},
 	{"tenant-tls-key", "", "key `file` of the tenants' services", API, file(func(c *Config) *string { return &c.TenantTLS.Key })},
 	{"tenant-tls-ca", "", "`file` with the CA of tenants' client certificates", API, file(func(c *Config) *string { return &c.TenantTLS.CA })},
+	{"tenant-rate", "200", "`number` of changes of workloads a second that are read of a tenant; more are read later, 0 for all at once", API, atLeast(0, func(c *Config, n int64) { c.TenantRate = int(n) })},
 	{"tls-cert", "", "certificate `file` of all listeners of this process, but for the tenants' services; without it they are for this machine alone", all, file(func(c *Config) *string { return &c.TLS.Cert })},
 	{"tls-key", "", "key `file` of the same", all, file(func(c *Config) *string { return &c.TLS.Key })},
 	{"insecure", "false", "whether other machines may reach a listener that has no TLS, such as one behind a proxy: `true` or false", all, boolean(func(c *Config) *bool { return &c.Insecure })},

@@ -46,7 +46,7 @@ func with(env map[string]string, more ...string) map[string]string {
 func TestDefaults(t *testing.T) {
 	api := config.Config{
 		Listen:     "127.0.0.1:9015",
-		GRPCListen: "127.0.0.1:9016", TenantListen: "127.0.0.1:9017",
+		GRPCListen: "127.0.0.1:9016", TenantListen: "127.0.0.1:9017", TenantRate: 200,
 		Temporal:   config.Temporal{Address: "127.0.0.1:7233", Namespace: "drover"},
 		MongoURI:   "mongodb://127.0.0.1:27017",
 		Database:   "drover",
@@ -59,12 +59,12 @@ func TestDefaults(t *testing.T) {
 		RenderMemory: 1 << 30,
 	}
 	worker := api
-	worker.TenantListen = ""
+	worker.TenantListen, worker.TenantRate = "", 0
 	worker.Listen, worker.GRPCListen, worker.MaxBody, worker.Operations = "", "", 0, 0
 	worker.MetricsListen = "127.0.0.1:9465"
 	worker.Workflows, worker.Activities, worker.Clusters, worker.Cache = 200, 100, 2000, 4000
 	both := worker
-	both.TenantListen = api.TenantListen
+	both.TenantListen, both.TenantRate = api.TenantListen, api.TenantRate
 	both.Listen, both.GRPCListen, both.MaxBody, both.Operations = api.Listen, api.GRPCListen, api.MaxBody, api.Operations
 	for name, c := range map[string]struct {
 		process config.Process
@@ -128,7 +128,7 @@ func TestEverySettingCanBeSet(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	got, err := read(config.Both, nil,
-		"--listen", ":80", "--tls-cert", file, "--tls-key", file, "--grpc-listen", "", "--tenant-listen", ":81",
+		"--listen", ":80", "--tls-cert", file, "--tls-key", file, "--grpc-listen", "", "--tenant-listen", ":81", "--tenant-rate", "7",
 		"--tenant-tls-cert", file, "--tenant-tls-key", file, "--tenant-tls-ca", file, "--metrics-listen", "[::1]:81", "--temporal-address", "t:1", "--temporal-namespace", "n",
 		"--temporal-tls-cert", file, "--temporal-tls-key", file, "--temporal-tls-ca", file, "--temporal-tls-server-name", "s",
 		"--mongo-uri", "mongodb+srv://u:p@m", "--mongo-database", "d", "--secret-keys-file", file,
@@ -138,7 +138,7 @@ func TestEverySettingCanBeSet(t *testing.T) {
 		"--renderers", "6", "--render-memory", "134217728")
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(&config.Config{
-		Listen: ":80", TLS: config.ServerTLS{Cert: file, Key: file}, MetricsListen: "[::1]:81", TenantListen: ":81", TenantTLS: config.ServerTLS{Cert: file, Key: file, CA: file},
+		Listen: ":80", TLS: config.ServerTLS{Cert: file, Key: file}, MetricsListen: "[::1]:81", TenantListen: ":81", TenantRate: 7, TenantTLS: config.ServerTLS{Cert: file, Key: file, CA: file},
 		AllowedHosts: []string{"a.example", "b"}, AllowedOrigins: []string{"https://g.example", "http://h:8080"}, KubeconfigDownload: true,
 		Temporal: config.Temporal{Address: "t:1", Namespace: "n", TLSCert: file, TLSKey: file, TLSCA: file, TLSServer: "s"},
 		MongoURI: "mongodb+srv://u:p@m", Database: "d", SecretKeysFile: file,

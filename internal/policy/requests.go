@@ -69,6 +69,11 @@ const (
 	// A large message of a tenant is to arrive within Arrive, and ArriveMiB for each MiB of it.
 	Arrive    = 10 * time.Second
 	ArriveMiB = time.Second
+	// A tenant may say at once what it may say in PaceBurst by its rate. Who has said more is not read for PacePause at least, and
+	// PaceLog is how often that is logged at the most.
+	PaceBurst = 10 * time.Second
+	PacePause = 500 * time.Millisecond
+	PaceLog   = time.Minute
 	// RefusedLog is how often it is logged at the most that connections are refused.
 	RefusedLog = 10 * time.Second
 )
