@@ -54,6 +54,8 @@ type Kube struct {
 	Records Records
 	// Rules are for apps that are waited for.
 	Rules ReadinessRules
+	// Secrets opens what is sealed in plans; nil when there is nothing.
+	Secrets Opener
 	// bundles are decoded manifests, by digest or by those of a bundle and an overlay: a thousand clusters take the same ones.
 	bundles *lru.Cache[domain.Digest, *plan.Bundle]
 	// running are the attempts of this worker, by the run of their workflow: a *halting.
@@ -253,8 +255,21 @@ func (k *Kube) bundle(ctx context.Context, digest domain.Digest) (*plan.Bundle, 
 	if err != nil {
 		return nil, err
 	}
+	for i := range b.Resources {
+		if err := k.open(&b.Resources[i]); err != nil {
+			return nil, err
+		}
+	}
 	k.bundles.Add(digest, b)
 	return b, nil
+}
+
+// open opens what is sealed in a resource. It stays in this process.
+func (k *Kube) open(r *plan.Resource) (err error) {
+	if k.Secrets != nil {
+		r.Manifest, err = plan.Open(r.Manifest, k.Secrets.Open)
+	}
+	return err
 }
 
 // varied is a bundle with an overlay, "" for none. Such bundles share what they have in common.
@@ -273,6 +288,11 @@ func (k *Kube) varied(ctx context.Context, digest, overlay domain.Digest) (*plan
 	o, err := stored.JSON[plan.Overlay](ctx, k.leaves, overlay)
 	if err != nil {
 		return nil, err
+	}
+	for i := range o.Resources {
+		if err := k.open(&o.Resources[i].Resource); err != nil {
+			return nil, err
+		}
 	}
 	b := o.On(base)
 	k.bundles.Add(both, b)

@@ -21,6 +21,7 @@ import (
 // actors has one.
 var reads = map[domain.Actor]func(l *Control, ctx context.Context, w *wanted, intent string) ([]vary.Intent, error){
 	domain.ActorOVN: (*Control).readOVN,
+	domain.ActorDTC: (*Control).readDTC,
 }
 
 // errNoIntent says that a deployment intent names an intent which is not there. That is for whoever asked, by NotFound, with

@@ -143,7 +143,7 @@ func nouns(t *testing.T) map[string]walk {
 			wrongText: "must be string",
 		},
 		"deployment intent": {
-			path: theGroup + "/intents", item: "/NAME", body: `{"metadata":` + full + `,"spec":{"intent":{"dtc":"later"}}}`, replaced: 200, put: 201,
+			path: theGroup + "/intents", item: "/NAME", body: `{"metadata":` + full + `,"spec":{"intent":{"sfc":"later"}}}`, replaced: 200, put: 201,
 			invalid: named, names: "spec.intent",
 			orphan: theComposite + "/deployment-intent-groups/none/intents", orphanStatus: 409, orphans: `deployment intent group "none"`,
 		},
@@ -377,18 +377,18 @@ func TestWhatIsInUseStays(t *testing.T) {
 	furnish(t, w)
 	check(t, w.router, []call{
 		{
-			name: "a controller that was named before it was there", method: "POST", url: theGroup + "/intents", body: `{"metadata":{"name":"traffic"},"spec":{"intent":{"dtc":"later"}}}`, status: 201,
-			answers: map[string]string{"Warning": `299 - "deployment intent \"traffic\": intent \"later\" of controller \"dtc\" is not enforced: the controller is not registered, and until it is instantiate, update and migrate are refused"`},
+			name: "a controller that was named before it was there", method: "POST", url: theGroup + "/intents", body: `{"metadata":{"name":"traffic"},"spec":{"intent":{"sfc":"later"}}}`, status: 201,
+			answers: map[string]string{"Warning": `299 - "deployment intent \"traffic\": intent \"later\" of controller \"sfc\" is not enforced: the controller is not registered, and until it is instantiate, update and migrate are refused"`},
 		},
-		{method: "POST", url: "/v2/controllers", body: `{"metadata":{"name":"dtc"}}`, status: 201},
+		{method: "POST", url: "/v2/controllers", body: `{"metadata":{"name":"sfc"}}`, status: 201},
 		{
-			name: "one that is there and does nothing", method: "PUT", url: theGroup + "/intents/traffic", body: `{"metadata":{"name":"traffic"},"spec":{"intent":{"dtc":"later"}}}`, status: 200,
-			is:      `{"metadata":{"name":"traffic","description":"","userData1":"","userData2":""},"spec":{"intent":{"dtc":"later"}}}`,
-			answers: map[string]string{"Warning": `299 - "deployment intent \"traffic\": intent \"later\" of controller \"dtc\" is not enforced: Drover does not act for this controller"`},
+			name: "one that is there and does nothing", method: "PUT", url: theGroup + "/intents/traffic", body: `{"metadata":{"name":"traffic"},"spec":{"intent":{"sfc":"later"}}}`, status: 200,
+			is:      `{"metadata":{"name":"traffic","description":"","userData1":"","userData2":""},"spec":{"intent":{"sfc":"later"}}}`,
+			answers: map[string]string{"Warning": `299 - "deployment intent \"traffic\": intent \"later\" of controller \"sfc\" is not enforced: Drover does not act for this controller"`},
 		},
-		{method: "DELETE", url: "/v2/controllers/dtc", status: 409, contains: []string{inUse, `controller "dtc" is used by deployment intent "traffic"`}},
+		{method: "DELETE", url: "/v2/controllers/sfc", status: 409, contains: []string{inUse, `controller "sfc" is used by deployment intent "traffic"`}},
 		{method: "DELETE", url: theGroup + "/intents/traffic", status: 204},
-		{method: "DELETE", url: "/v2/controllers/dtc", status: 204},
+		{method: "DELETE", url: "/v2/controllers/sfc", status: 204},
 		{method: "DELETE", url: theCloud + "/cluster-references/ref", status: 204},
 		{name: "a cloud without children, but named by a group", method: "DELETE", url: theCloud, status: 409, contains: []string{inUse, `logical cloud "lc" is used by deployment intent group "dig"`}},
 		{method: "DELETE", url: theCluster + "/labels/edge", status: 204},

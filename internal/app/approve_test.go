@@ -196,8 +196,8 @@ func TestApproveRehearses(t *testing.T) {
 		"no profile":                   {change: func(d *description) { d.profile = nil }},
 		"a profile without an archive": {change: func(d *description) { d.archive = nil }},
 		"a controller that is registered later": {
-			change:   func(d *description) { d.intent.Spec.Intent["dtc"] = "only-these" },
-			warnings: []string{`deployment intent "all": intent "only-these" of controller "dtc" is not enforced: the controller is not registered, and until it is instantiate, update and migrate are refused`},
+			change:   func(d *description) { d.intent.Spec.Intent["sfc"] = "only-these" },
+			warnings: []string{`deployment intent "all": intent "only-these" of controller "sfc" is not enforced: the controller is not registered, and until it is instantiate, update and migrate are refused`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -57,7 +57,7 @@ func TestIntentsThatNothingEnforces(t *testing.T) {
 	group.History.Append(domain.Approved, "", 0, time.Now()) // nothing else is prepared
 	key := domain.KeyOf(group)
 	intent := &domain.DeploymentIntent{Identity: in(key), Metadata: named("all"), Spec: domain.DeploymentIntentSpec{
-		Intent: map[string]string{domain.PlacementIntentKey: "gpi", "dtc": "only-these"},
+		Intent: map[string]string{domain.PlacementIntentKey: "gpi", "sfc": "only-these"},
 	}}
 	for _, o := range []domain.Object{
 		cloud,
@@ -104,17 +104,17 @@ func TestIntentsThatNothingEnforces(t *testing.T) {
 
 	_, err = worker.Prepare(ctx, scope)
 	require.True(t, fail.Is(err, fail.NotFound), "%v", err)
-	require.ErrorContains(t, err, `Controller not found: deployment intent "all" names controller "dtc"`)
-	require.Equal(t, []string{`deployment intent "all": intent "only-these" of controller "dtc" is not enforced: the controller is not registered, and until it is instantiate, update and migrate are refused`}, told())
+	require.ErrorContains(t, err, `Controller not found: deployment intent "all" names controller "sfc"`)
+	require.Equal(t, []string{`deployment intent "all": intent "only-these" of controller "sfc" is not enforced: the controller is not registered, and until it is instantiate, update and migrate are refused`}, told())
 
-	require.NoError(t, p.store.Create(ctx, &domain.Controller{Metadata: named("dtc"), Spec: domain.ControllerSpec{Type: "action"}}))
+	require.NoError(t, p.store.Create(ctx, &domain.Controller{Metadata: named("sfc"), Spec: domain.ControllerSpec{Type: "action"}}))
 	prepared, err := worker.Prepare(ctx, scope)
 	require.NoError(t, err)
-	unenforced := []string{`deployment intent "all": intent "only-these" of controller "dtc" is not enforced: Drover does not act for this controller`}
+	unenforced := []string{`deployment intent "all": intent "only-these" of controller "sfc" is not enforced: Drover does not act for this controller`}
 	require.Equal(t, unenforced, prepared.Warnings)
 	require.Equal(t, unenforced, told())
 
-	delete(intent.Spec.Intent, "dtc")
+	delete(intent.Spec.Intent, "sfc")
 	require.NoError(t, p.store.Replace(ctx, intent))
 	prepared, err = worker.Prepare(ctx, scope)
 	require.NoError(t, err)

@@ -120,6 +120,41 @@ func TestIntentsThatCannotBeDone(t *testing.T) {
 			change:   func(d *description) { d.more[2].(*domain.InterfaceIntent).Spec.Name = "net-b" },
 			warnings: []string{`ovnaction intent networks, workload intent "w", interface "if": no cluster of app "web" has a network "net-b"`},
 		},
+		"a traffic group that is not there": {
+			change: func(d *description) { d.intent.Spec.Intent["dtc"] = "traffic" },
+			kind:   fail.NotFound, says: `deployment intent "all" names dtc intent "traffic"`,
+		},
+		"a traffic group of a controller that is known by its port": {
+			change: func(d *description) {
+				d.intent.Spec.Intent["mine"] = "traffic"
+				d.more = append(d.more, &domain.Controller{Metadata: domain.Metadata{Name: "mine"}, Spec: domain.ControllerSpec{Host: "h", Port: 30448}},
+					&domain.TrafficGroupIntent{Identity: domain.Identity{Parent: domain.KeyOf(d.group)}, Metadata: domain.Metadata{Name: "traffic"}})
+			},
+			kind: fail.Malformed, says: "dtc intent traffic has no inbound intents",
+		},
+		"a part of a traffic group that nobody does": {
+			change: func(d *description) {
+				d.intent.Spec.Intent["dtc"] = "traffic"
+				group := &domain.TrafficGroupIntent{Identity: domain.Identity{Parent: domain.KeyOf(d.group)}, Metadata: domain.Metadata{Name: "traffic"}}
+				in := &domain.InboundServerIntent{
+					Identity: domain.Identity{Parent: domain.KeyOf(group)}, Metadata: domain.Metadata{Name: "in"},
+					Spec: domain.InboundServerIntentSpec{App: "web", AppLabel: "app=web", ServiceName: "web", Port: 80, Protocol: "TCP"},
+				}
+				d.more = append(d.more, group, in, &domain.InboundClientsIntent{
+					Identity: domain.Identity{Parent: domain.KeyOf(in)}, Metadata: domain.Metadata{Name: "c"},
+					Spec: domain.InboundClientsIntentSpec{App: "web", AppLabel: "app=web", ServiceName: "web", Namespaces: []string{}, CIDRs: []string{}},
+				})
+				for name, port := range map[string]int{"nps": 1, "sds": 9039} {
+					part := domain.DTCControllers.New().(*domain.ServiceController)
+					part.Name, part.Spec = name, domain.ServiceControllerSpec{Host: "h", Port: port, Type: "action", Priority: 1}
+					d.more = append(d.more, part)
+				}
+			},
+			warnings: []string{
+				`deployment intent "all": what "sds" of /v2/dtc-controllers does for intent "traffic" of controller "dtc" is not done: Drover does not act for it`,
+				`dtc intent traffic, inbound intent in: no cluster of app "web" carries the label networkpolicy-supported: no NetworkPolicy is made`,
+			},
+		},
 		"a controller of another name, known by its host": {
 			change: func(d *description) {
 				delete(d.intent.Spec.Intent, "ovnaction")

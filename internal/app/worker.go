@@ -37,7 +37,7 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 		return err
 	}
 	work := activities.NewKube(clusters, p.store, p.engine, registered, agent)
-	work.Users, work.References, work.Rules, work.Records = users, p.store, rulesIn(p.store), p.store
+	work.Users, work.References, work.Rules, work.Records, work.Secrets = users, p.store, rulesIn(p.store), p.store, p.sealer
 	matches := &activities.Match{Work: work, Store: p.store, Settler: p.engine, Shards: p.engine, Now: time.Now}
 	w := worker.New(p.temporal,
 		&activities.Control{

@@ -11,6 +11,9 @@ type Actor string
 // ActorOVN gives workloads the network interfaces of network controller intents.
 const ActorOVN Actor = "ovnaction"
 
+// ActorDTC controls the traffic to apps, as traffic group intents say.
+const ActorDTC Actor = "dtc"
+
 // actors says by what a registration is known (EMCO's installation): the name of the controller, the name of its service, or
 // its port there and on nodes. They are in the order in which those of equal priority act: ovnaction, hpa action, dtc, gac. Who
 // patches whatever there is comes last.
@@ -19,6 +22,7 @@ var actors = []struct {
 	ports []int
 }{
 	{ActorOVN, []int{9032, 30432}},
+	{ActorDTC, []int{9048, 30448}},
 }
 
 // Order is the place of an actor among those of equal priority.

@@ -1,6 +1,11 @@
 package domain
 
-import "github.com/drover-io/drover/internal/fail"
+import (
+	"slices"
+	"strings"
+
+	"github.com/drover-io/drover/internal/fail"
+)
 
 // Controller is the registration of one of EMCO's controllers. Nothing is called through it: a deployment intent may name
 // it all the same, and where its intents do not hold, warnings say so.
@@ -49,7 +54,7 @@ func checkRange(p *fail.Problems, path string, n, limit int) {
 	}
 }
 
-// ServiceController is a controller registration without a type, as clm and dtc keep them.
+// ServiceController is a registration of a controller that clm or dtc calls.
 type ServiceController struct {
 	Identity `bson:",inline"`
 	Metadata `json:"metadata" api:"required"`
@@ -59,9 +64,26 @@ type ServiceController struct {
 
 // ServiceControllerSpec says where EMCO would call the controller.
 type ServiceControllerSpec struct {
-	Host     string `json:"host"`     // where EMCO would call it
-	Port     int    `json:"port"`     // 0 to 50000
-	Priority int    `json:"priority"` // 0 to 100
+	Host     string `json:"host"`                                 // where EMCO would call it
+	Port     int    `json:"port"`                                 // 0 to 50000
+	Type     string `json:"type,omitempty" bson:"type,omitempty"` // action, of dtc's; at most 48 characters
+	Priority int    `json:"priority"`                             // 0 to 100
+}
+
+// dtcParts are the controllers of dtc whose work Drover does, with their ports in EMCO's installation: nps makes
+// NetworkPolicies, and its makes what Istio needs.
+var dtcParts = map[string][]int{"nps": {9038, 30438}, "its": {9040, 30440}}
+
+// BuiltIn says whether Drover does what a controller of dtc does. It is known by its name, by the name of its service, or by
+// its port.
+func (c *ServiceController) BuiltIn() bool {
+	service, _, _ := strings.Cut(c.Spec.Host, ".")
+	for name, ports := range dtcParts {
+		if c.Name == name || service == name || slices.Contains(ports, c.Spec.Port) {
+			return true
+		}
+	}
+	return false
 }
 
 // CLMControllers and DTCControllers are the nouns of the other two groups of controllers.
@@ -83,4 +105,5 @@ func (c *ServiceController) Noun() *Noun { return c.noun }
 func (c *ServiceController) Validate(p *fail.Problems) {
 	c.Metadata.Validate(p)
 	checkEndpoint(p, c.Spec.Host, c.Spec.Port, c.Spec.Priority)
+	CheckLength(p, "spec.type", c.Spec.Type, 48)
 }

@@ -58,6 +58,7 @@ type Unenforced struct {
 	Controller       string
 	Intent           string // of the controller
 	Registered       bool   // the controller is
+	Part             string // one of dtc's controllers that is not built in, while the rest of the intent is enforced; "" for all of it
 }
 
 // UnenforcedOf finds what nothing brings about of deployment intents, in their order and by controller.
@@ -66,7 +67,7 @@ func UnenforcedOf(intents []*DeploymentIntent, registered map[string]*Controller
 	for _, i := range intents {
 		for _, name := range slices.Sorted(maps.Keys(i.Spec.Intent)) {
 			if c := registered[name]; !Enforced(name, c) {
-				found = append(found, Unenforced{i.Name, name, i.Spec.Intent[name], c != nil})
+				found = append(found, Unenforced{DeploymentIntent: i.Name, Controller: name, Intent: i.Spec.Intent[name], Registered: c != nil})
 			}
 		}
 	}
@@ -76,7 +77,11 @@ func UnenforcedOf(intents []*DeploymentIntent, registered map[string]*Controller
 // String says it to a user.
 func (u Unenforced) String() string {
 	what := fmt.Sprintf("deployment intent %q: intent %q of controller %q is not enforced: ", u.DeploymentIntent, u.Intent, u.Controller)
-	if !u.Registered {
+	switch {
+	case u.Part != "": // service discovery, say
+		return fmt.Sprintf("deployment intent %q: what %q of /v2/dtc-controllers does for intent %q of controller %q is not done: Drover does not act for it",
+			u.DeploymentIntent, u.Part, u.Intent, u.Controller)
+	case !u.Registered:
 		return what + "the controller is not registered, and until it is instantiate, update and migrate are refused"
 	}
 	return what + "Drover does not act for this controller"

@@ -29,14 +29,40 @@ func DeploymentIntents(ctx context.Context, from Lists, group domain.Key) ([]*do
 // Unenforced finds what nothing brings about of deployment intents. Of those that name no controller the store is not
 // asked.
 func Unenforced(ctx context.Context, from Lists, intents []*domain.DeploymentIntent) ([]domain.Unenforced, error) {
-	if len(domain.UnenforcedOf(intents, nil)) == 0 {
+	if !namesControllers(intents) {
 		return nil, nil
 	}
 	registered, err := controllers(ctx, from)
 	if err != nil {
 		return nil, err
 	}
-	return domain.UnenforcedOf(intents, registered), nil
+	found := domain.UnenforcedOf(intents, registered)
+	var parts []domain.Object
+	for _, i := range intents {
+		for _, name := range slices.Sorted(maps.Keys(i.Spec.Intent)) {
+			if name == domain.PlacementIntentKey || domain.ActorOf(name, registered[name]) != domain.ActorDTC {
+				continue
+			}
+			if parts == nil {
+				if parts, err = from.List(ctx, domain.DTCControllers, ""); err != nil {
+					return nil, err
+				}
+			}
+			for _, o := range parts {
+				if !o.(*domain.ServiceController).BuiltIn() {
+					found = append(found, domain.Unenforced{
+						DeploymentIntent: i.Name, Controller: name, Intent: i.Spec.Intent[name], Registered: true, Part: o.LocalName(),
+					})
+				}
+			}
+		}
+	}
+	return found, nil
+}
+
+// namesControllers says whether one of them binds anything but a placement.
+func namesControllers(intents []*domain.DeploymentIntent) bool {
+	return slices.ContainsFunc(intents, func(i *domain.DeploymentIntent) bool { return len(i.References()) > 0 })
 }
 
 // Act is a binding of a deployment intent that Drover carries out.
@@ -52,7 +78,7 @@ type Act struct {
 func Acts(ctx context.Context, from Lists, intents []*domain.DeploymentIntent) ([]Act, error) {
 	intents = slices.Clone(intents)
 	slices.SortStableFunc(intents, func(a, b *domain.DeploymentIntent) int { return a.Made.Compare(b.Made) })
-	if !slices.ContainsFunc(intents, func(i *domain.DeploymentIntent) bool { return len(i.References()) > 0 }) {
+	if !namesControllers(intents) {
 		return nil, nil
 	}
 	registered, err := controllers(ctx, from)

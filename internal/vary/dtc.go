@@ -1,0 +1,271 @@
+package vary
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// DTC is a traffic group intent: what EMCO's nps and its make of it. Each inbound intent becomes a NetworkPolicy in clusters
+// that have policies, and objects of Istio where its service mesh is that (istio.go). What EMCO's dtc only logs is refused.
+type DTC struct {
+	Name    string
+	Inbound []Inbound // in the order of their creation
+	// Foreign says that the group is deployed with the rights of its logical cloud's user, who may have none in other namespaces.
+	Foreign bool
+}
+
+// Inbound is an inbound intent and its clients.
+type Inbound struct {
+	Name    string
+	Spec    domain.InboundServerIntentSpec
+	Key     string // what stands in manifests for the private key (plan.SealedValue), "" for none
+	Clients []Client
+}
+
+// Client is a clients intent and its access points.
+type Client struct {
+	Name   string
+	Spec   domain.InboundClientsIntentSpec
+	Access []Access
+}
+
+// Access is an access point.
+type Access struct {
+	Name string
+	Spec domain.InboundClientsAccessIntentSpec
+}
+
+// policyLabel is the label of clusters whose network plugin enforces NetworkPolicies.
+const policyLabel = "networkpolicy-supported"
+
+// anywhere are all addresses of IPv4.
+const anywhere = "0.0.0.0/0"
+
+func (d *DTC) by(in *Inbound) string {
+	return fmt.Sprintf("%s intent %s, inbound intent %s", domain.ActorDTC, d.Name, in.Name)
+}
+
+func (d *DTC) refuse(in *Inbound, format string, args ...any) error {
+	return fail.New(fail.Malformed, "%s: app %q: %s", d.by(in), in.Spec.App, fmt.Sprintf(format, args...))
+}
+
+// Apps refuses servers that the composite app does not have. It warns of inbound intents that do nothing.
+func (d *DTC) Apps(apps []string) (warnings []string, err error) {
+	if len(d.Inbound) == 0 {
+		return nil, fail.New(fail.Malformed, "%s intent %s has no inbound intents", domain.ActorDTC, d.Name)
+	}
+	for i := range d.Inbound {
+		in := &d.Inbound[i]
+		if !slices.Contains(apps, in.Spec.App) {
+			return nil, d.refuse(in, "the composite app has no such app (it has: %s)", strings.Join(apps, ", "))
+		}
+		if len(in.Clients) == 0 {
+			warnings = append(warnings, d.by(in)+" has no clients: nothing is done with it")
+		}
+		for _, c := range in.Clients {
+			switch missing := !slices.Contains(apps, c.Spec.App); {
+			case missing && in.istio():
+				return nil, d.refuse(in, "client %q: the composite app has no app %q (it has: %s)", c.Name, c.Spec.App, strings.Join(apps, ", "))
+			case missing:
+				warnings = append(warnings, fmt.Sprintf("%s: client %q: the composite app has no app %q", d.by(in), c.Name, c.Spec.App))
+			}
+			if len(c.Access) > 0 && !in.istio() {
+				warnings = append(warnings, fmt.Sprintf("%s: client %q: access points hold with serviceMesh %s only", d.by(in), c.Name, domain.MeshIstio))
+			}
+		}
+	}
+	return warnings, nil
+}
+
+// Concerns says whether the app is a server, or a client in Istio.
+func (d *DTC) Concerns(app string) bool {
+	return slices.ContainsFunc(d.Inbound, func(in Inbound) bool { return len(in.Clients) > 0 && in.concerns(app) })
+}
+
+func (in *Inbound) concerns(app string) bool {
+	return in.Spec.App == app || in.istio() && slices.ContainsFunc(in.Clients, func(c Client) bool { return c.Spec.App == app })
+}
+
+func (in *Inbound) istio() bool { return in.Spec.ServiceMesh == domain.MeshIstio }
+
+// Sort is whether a cluster has policies. What Istio gets has the cluster's name in it.
+func (d *DTC) Sort(app string, c *Cluster) string {
+	for i := range d.Inbound {
+		if in := &d.Inbound[i]; len(in.Clients) > 0 && in.istio() && in.concerns(app) {
+			return c.String() + " " + strconv.FormatBool(c.Labels[policyLabel])
+		}
+	}
+	return strconv.FormatBool(c.Labels[policyLabel])
+}
+
+// Check refuses what can be made on no cluster. It warns of clusters without policies, and of what needs rights that the user of
+// a logical cloud may not have.
+func (d *DTC) Check(app *App) (warnings []string, err error) {
+	for i := range d.Inbound {
+		in := &d.Inbound[i]
+		if len(in.Clients) == 0 {
+			continue
+		}
+		if in.Spec.App == app.Name {
+			warnings = append(warnings, d.open(in, app.Clusters)...)
+		}
+		if in.istio() && in.Spec.App == app.Name {
+			if err := d.checkIstio(in); err != nil {
+				return nil, err
+			}
+			if d.Foreign {
+				warnings = append(warnings, fmt.Sprintf("%s: gateways are made in namespace %s, where the user of the logical cloud needs rights", d.by(in), istioSystem))
+			}
+		}
+	}
+	return warnings, nil
+}
+
+// open warns of clusters on which nothing restricts the traffic to a server.
+func (d *DTC) open(in *Inbound, clusters []*Cluster) []string {
+	var without []string
+	for _, c := range clusters {
+		if !c.Labels[policyLabel] {
+			without = append(without, c.String())
+		}
+	}
+	switch n := len(without); {
+	case n == 0:
+		return nil
+	case n == len(clusters):
+		return []string{fmt.Sprintf("%s: no cluster of app %q carries the label %s: no NetworkPolicy is made", d.by(in), in.Spec.App, policyLabel)}
+	default:
+		return []string{fmt.Sprintf("%s: %d of %d clusters of app %q do not carry the label %s, and get no NetworkPolicy: %s",
+			d.by(in), n, len(clusters), in.Spec.App, policyLabel, fewOf(without))}
+	}
+}
+
+// fewOf names some, and how many more there are.
+func fewOf(names []string) string {
+	if more := len(names) - maxNamed; more > 0 {
+		names = append(slices.Clone(names[:maxNamed]), fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// Vary adds the objects.
+func (d *DTC) Vary(w *Work) error {
+	for i := range d.Inbound {
+		in := &d.Inbound[i]
+		if len(in.Clients) == 0 {
+			continue
+		}
+		if in.Spec.App == w.App && w.Cluster.Labels[policyLabel] {
+			if err := d.add(w, in, d.policy(in)); err != nil {
+				return err
+			}
+		}
+		if in.istio() && in.concerns(w.App) && w.Cluster.Name != "" { // a cluster of which nothing is known has no gateway
+			if err := d.mesh(w, in, i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// object is one of Kubernetes, in the making; list is one of JSON.
+type (
+	object = map[string]any
+	list   = []any
+)
+
+// add adds an object. What is there under its name is refused, unless it is the same.
+func (d *DTC) add(w *Work, in *Inbound, o object) error {
+	id, err := identify(o)
+	if err != nil {
+		return err
+	}
+	if !domain.IsSubdomain(id.Name) {
+		return d.refuse(in, "%s %q cannot be made, since that is no name in Kubernetes (a-z, 0-9, - and .): use other names of intents or services", id.Kind, id.Name)
+	}
+	manifest, err := encode(o)
+	if err != nil {
+		return err
+	}
+	at := plan.Place(id, w.union.app.Namespace)
+	for i, r := range w.Resources {
+		if r.Hook != nil || r.Kind != id.Kind || r.Name != id.Name || plan.Place(r.ResourceID, w.union.app.Namespace) != at {
+			continue
+		}
+		if !bytes.Equal(r.Manifest, manifest) {
+			return d.refuse(in, "%s is there already, with something else in it: it is the chart's, or of another intent", name(id))
+		}
+		w.Effect(i, "made", d.by(in))
+		return nil
+	}
+	index, err := w.AddManifest(id, manifest)
+	if err == nil {
+		w.Effect(index, "made", d.by(in))
+	}
+	return err
+}
+
+// policy is what nps makes. Its peers are the clients by their labels, and addresses: those that clients name, or with
+// externalSupport false and none named all there are, since a client in another cluster comes from outside the pods' network.
+func (d *DTC) policy(in *Inbound) object {
+	clients := slices.SortedStableFunc(slices.Values(in.Clients), func(a, b Client) int { return cmp.Compare(a.Name, b.Name) })
+	named := slices.ContainsFunc(clients, func(c Client) bool { return len(c.Spec.CIDRs) > 0 })
+	var from list
+	known := map[string]bool{}
+	peer := func(p object) {
+		text, _ := encode(p)
+		if !known[string(text)] {
+			known[string(text)] = true
+			from = append(from, p)
+		}
+	}
+	for _, c := range clients {
+		p := object{"podSelector": labelled(c.Spec.AppLabel)}
+		if len(c.Spec.Namespaces) > 0 {
+			p["namespaceSelector"] = object{"matchExpressions": list{
+				object{"key": "kubernetes.io/metadata.name", "operator": "In", "values": texts(sortedSet(c.Spec.Namespaces))},
+			}}
+		}
+		peer(p)
+		for _, cidr := range c.Spec.CIDRs {
+			peer(object{"ipBlock": object{"cidr": cidr}})
+		}
+	}
+	if !in.Spec.ExternalSupport && !named {
+		peer(object{"ipBlock": object{"cidr": anywhere}})
+	}
+	return object{
+		"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": object{"name": d.Name + "-" + in.Name},
+		"spec": object{
+			"podSelector": labelled(in.Spec.AppLabel), "policyTypes": list{"Ingress"},
+			"ingress": list{object{"from": from, "ports": list{object{"protocol": in.Spec.Transport(), "port": in.Spec.Port}}}},
+		},
+	}
+}
+
+// labelled is a selector of what has a label, key=value.
+func labelled(label string) object {
+	key, value, _ := strings.Cut(label, "=")
+	return object{"matchLabels": object{key: value}}
+}
+
+func texts(of []string) list {
+	l := make(list, len(of))
+	for i := range of {
+		l[i] = of[i]
+	}
+	return l
+}
+
+func sortedSet(of []string) []string { return slices.Compact(slices.Sorted(slices.Values(of))) }
+
+var _ Intent = (*DTC)(nil)

@@ -1,0 +1,306 @@
+package vary_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/vary"
+)
+
+// client is one of the app client-<name>.
+func client(name string, change ...func(*domain.InboundClientsIntentSpec)) vary.Client {
+	c := vary.Client{Name: name, Spec: domain.InboundClientsIntentSpec{App: "client-" + name, AppLabel: "app=" + name, ServiceName: name}}
+	for _, f := range change {
+		f(&c.Spec)
+	}
+	return c
+}
+
+// traffic is a group with one inbound intent, of the app web.
+func traffic(change func(*domain.InboundServerIntentSpec), clients ...vary.Client) *vary.DTC {
+	in := vary.Inbound{Name: "in", Clients: clients, Spec: domain.InboundServerIntentSpec{
+		App: "web", AppLabel: "app=web", ServiceName: "web-svc", Port: 3333, Protocol: "TCP",
+	}}
+	if change != nil {
+		change(&in.Spec)
+	}
+	return &vary.DTC{Name: "group", Inbound: []vary.Inbound{in}}
+}
+
+// with is a cluster that has policies, and pairs.
+func with(name string, pairs ...map[string]string) *vary.Cluster {
+	c := cluster(name, pairs...)
+	c.Labels = map[string]bool{"networkpolicy-supported": true}
+	return c
+}
+
+// placed is an app on its clusters, and where others are.
+func placed(name string, where map[string][]*vary.Cluster) *vary.App {
+	return &vary.App{Name: name, Namespace: "ns", Clusters: where[name], Placed: where}
+}
+
+// gets are the manifests of a cluster, by kind and name.
+func gets(v *vary.Varied, i int) map[string]string {
+	bundle, lacks := v.Bundle, v.Lacks
+	if n := v.Of[i]; n > 0 {
+		bundle, lacks = v.Variants[n-1].Overlay.On(bundle), v.Variants[n-1].Lacks
+	}
+	marks, found := domain.DecodeMarks(lacks), map[string]string{}
+	for i, r := range bundle.Resources {
+		if i >= len(marks) || marks[i] != domain.MarkGone {
+			found[r.Kind+"/"+r.Name] = string(r.Manifest)
+		}
+	}
+	return found
+}
+
+func TestNetworkPolicies(t *testing.T) {
+	peer := func(label string) string {
+		return `{"podSelector":{"matchLabels":{"app":"` + label + `"}}}`
+	}
+	block := func(cidr string) string { return `{"ipBlock":{"cidr":"` + cidr + `"}}` }
+	cidrs := func(of ...string) func(*domain.InboundClientsIntentSpec) {
+		return func(s *domain.InboundClientsIntentSpec) { s.CIDRs = of }
+	}
+	for name, c := range map[string]struct {
+		change   func(*domain.InboundServerIntentSpec)
+		clients  []vary.Client
+		from     []string
+		protocol string // TCP when ""
+	}{
+		"clients, and whoever comes from another cluster": {clients: []vary.Client{client("b"), client("a")}, from: []string{peer("a"), peer("b"), block("0.0.0.0/0")}},
+		"addresses in place of all there are":             {clients: []vary.Client{client("a", cidrs("10.0.0.0/8")), client("b")}, from: []string{peer("a"), block("10.0.0.0/8"), peer("b")}},
+		"from outside, by addresses": {
+			change: func(s *domain.InboundServerIntentSpec) { s.ExternalSupport = true }, clients: []vary.Client{client("a", cidrs("10.0.0.0/8", "fd00::/8"))},
+			from: []string{peer("a"), block("10.0.0.0/8"), block("fd00::/8")},
+		},
+		"from outside, and no address": {change: func(s *domain.InboundServerIntentSpec) { s.ExternalSupport = true }, clients: []vary.Client{client("a")}, from: []string{peer("a")}},
+		"in namespaces": {
+			clients: []vary.Client{client("a", func(s *domain.InboundClientsIntentSpec) { s.Namespaces = []string{"np2", "np1", "np2"} })},
+			from: []string{
+				`{"podSelector":{"matchLabels":{"app":"a"}},"namespaceSelector":{"matchExpressions":[{"key":"kubernetes.io/metadata.name","operator":"In","values":["np1","np2"]}]}}`,
+				block("0.0.0.0/0"),
+			},
+		},
+		"by a protocol above TCP": {change: func(s *domain.InboundServerIntentSpec) { s.Protocol = "http" }, clients: []vary.Client{client("a")}, from: []string{peer("a"), block("0.0.0.0/0")}},
+		"by UDP":                  {change: func(s *domain.InboundServerIntentSpec) { s.Protocol = "udp" }, clients: []vary.Client{client("a")}, from: []string{peer("a"), block("0.0.0.0/0")}, protocol: "UDP"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			where := map[string][]*vary.Cluster{"web": {with("c1"), cluster("c2"), with("c3")}}
+			v, err := vary.Apply([]vary.Intent{traffic(c.change, c.clients...)}, placed("web", where))
+			require.NoError(t, err)
+			if c.protocol == "" {
+				c.protocol = "TCP"
+			}
+			want := `{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","metadata":{"name":"group-in"},"spec":{"podSelector":{"matchLabels":{"app":"web"}},
+				"policyTypes":["Ingress"],"ingress":[{"from":[` + strings.Join(c.from, ",") + `],"ports":[{"protocol":"` + c.protocol + `","port":3333}]}]}}`
+			for _, i := range []int{0, 2} {
+				got := gets(v, i)
+				require.Len(t, got, 1)
+				require.JSONEq(t, want, got["NetworkPolicy/group-in"])
+			}
+			require.Empty(t, gets(v, 1))
+			require.Equal(t, []string{`dtc intent group, inbound intent in: 1 of 3 clusters of app "web" do not carry the label networkpolicy-supported, and get no NetworkPolicy: p+c2`}, v.Warnings)
+			require.Equal(t, []plan.Effect{{Resource: 0, What: "made", By: "dtc intent group, inbound intent in"}}, v.Effects)
+		})
+	}
+}
+
+func TestTrafficThatCannotBeControlled(t *testing.T) {
+	istio := func(change func(*domain.InboundServerIntentSpec)) func(*domain.InboundServerIntentSpec) {
+		return func(s *domain.InboundServerIntentSpec) {
+			s.ServiceMesh = "istio"
+			if change != nil {
+				change(s)
+			}
+		}
+	}
+	exposed := func(tls, name string) func(*domain.InboundServerIntentSpec) {
+		return istio(func(s *domain.InboundServerIntentSpec) {
+			s.ExternalSupport, s.Management, s.ExternalName = true, domain.InboundManagement{SidecarProxy: "yes", TLSType: tls}, name
+		})
+	}
+	for name, c := range map[string]struct {
+		intent *vary.DTC
+		has    string // what the chart has already
+		says   string
+	}{
+		"a name that Kubernetes does not take": {
+			intent: func() *vary.DTC { d := traffic(nil, client("a")); d.Name = "Group_1"; return d }(),
+			says:   `dtc intent Group_1, inbound intent in: app "web": NetworkPolicy "Group_1-in" cannot be made, since that is no name in Kubernetes`,
+		},
+		"a policy of the chart": {
+			intent: traffic(nil, client("a")), has: `{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","metadata":{"name":"group-in","namespace":"ns"}}`,
+			says: `networking.k8s.io/v1 NetworkPolicy "group-in" is there already, with something else in it (cluster p+c1)`,
+		},
+		"a gateway that nobody knows": {intent: traffic(istio(nil), client("a")), says: `cluster p+c1 has no key-value pair istioIngressGatewayInternalPort`},
+		"a way from outside without a name": {
+			intent: traffic(exposed("", ""), client("a")), says: "spec.externalSupport needs spec.externalName",
+		},
+		"TLS without certificates": {intent: traffic(exposed("SIMPLE", "web.example"), client("a")), says: "TLS type SIMPLE needs serviceCertificate and servicePrivateKey"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := placed("web", map[string][]*vary.Cluster{"web": {with("c1")}, "client-a": {with("c2")}})
+			if c.has != "" {
+				app.Resources = []plan.Resource{resource(t, c.has)}
+				app.Resources[0].Namespace = "ns"
+				c.says = strings.Replace(c.says, ` is there already, with something else in it (cluster p+c1)`, " is there already", 1)
+			}
+			_, err := vary.Apply([]vary.Intent{c.intent}, app)
+			require.True(t, fail.Is(err, fail.Malformed), "%v", err)
+			require.Contains(t, fail.TextOf(err), c.says)
+		})
+	}
+}
+
+// What has nothing in it is said before anything is rendered.
+func TestTrafficOfApps(t *testing.T) {
+	_, err := (&vary.DTC{Name: "none"}).Apps([]string{"web"})
+	require.True(t, fail.Is(err, fail.Malformed), "%v", err)
+	_, err = traffic(nil, client("a")).Apps([]string{"sink"})
+	require.ErrorContains(t, err, `app "web": the composite app has no such app (it has: sink)`)
+	_, err = traffic(func(s *domain.InboundServerIntentSpec) { s.ServiceMesh = "istio" }, client("a")).Apps([]string{"web"})
+	require.ErrorContains(t, err, `client "a": the composite app has no app "client-a" (it has: web)`)
+	point := client("a")
+	point.Access = []vary.Access{{Name: "get"}}
+	warnings, err := traffic(nil, point).Apps([]string{"web"})
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		`dtc intent group, inbound intent in: client "a": the composite app has no app "client-a"`,
+		`dtc intent group, inbound intent in: client "a": access points hold with serviceMesh istio only`,
+	}, warnings)
+	warnings, err = traffic(nil).Apps([]string{"web"})
+	require.NoError(t, err)
+	require.Equal(t, []string{`dtc intent group, inbound intent in has no clients: nothing is done with it`}, warnings)
+}
+
+// meshed are a server on c1 and c2, and clients on c2 and c3, with access points.
+func meshed() (*vary.DTC, map[string][]*vary.Cluster) {
+	gateway := func(n int) map[string]string {
+		return map[string]string{
+			"istioIngressGatewayAddress": fmt.Sprintf("172.16.0.%d", n), "istioIngressGatewayPort": fmt.Sprint(32000 + n),
+			"istioIngressGatewayInternalPort": "15443", "istioIngressGatewayHttpsPort": "443",
+		}
+	}
+	c1, c2, c3 := with("c1", gateway(1)), with("c2", gateway(2)), with("c3")
+	c2.Pairs[1].KV[0]["istioIngressGatewayAddress"] = "gateway.example"
+	a, b := client("a"), client("b")
+	a.Access = []vary.Access{{Name: "get", Spec: domain.InboundClientsAccessIntentSpec{Action: "ALLOW", URL: []string{"/status/*"}, Access: []string{"PUT", "GET"}}}}
+	b.Access = []vary.Access{{Name: "get", Spec: domain.InboundClientsAccessIntentSpec{Action: "ALLOW", URL: []string{}, Access: []string{"POST"}}}, {Name: "any"}}
+	d := traffic(func(s *domain.InboundServerIntentSpec) {
+		s.ServiceMesh, s.Protocol, s.ExternalSupport, s.ExternalName = "istio", "HTTP", true, "web.example"
+		s.Management = domain.InboundManagement{SidecarProxy: "yes", TLSType: "MUTUAL"}
+		s.External.Certificates = domain.InboundCertificates{ServiceCertificate: "Y2VydA==", CACertificate: "Y2E="}
+	}, a, b)
+	d.Inbound[0].Key = plan.SealedValue("projects/p", domain.Sealed{KeyID: "k", Data: []byte("sealed")})
+	return d, map[string][]*vary.Cluster{"web": {c1, c2}, "client-a": {c2, c3}, "client-b": {c3}}
+}
+
+func TestIstio(t *testing.T) {
+	d, where := meshed()
+	names := func(v *vary.Varied, i int) []string {
+		var all []string
+		for name := range gets(v, i) {
+			all = append(all, name)
+		}
+		slices.Sort(all)
+		return all
+	}
+	server, err := vary.Apply([]vary.Intent{d}, placed("web", where))
+	require.NoError(t, err)
+	for i := range where["web"] {
+		require.Equal(t, []string{
+			"AuthorizationPolicy/web-any", "AuthorizationPolicy/web-get", "DestinationRule/web-svc-se-server-dr", "Gateway/web-svc-ext-mutual-gateway", "Gateway/web-svc-gateway",
+			"NetworkPolicy/group-in", "Secret/web-svc-credential", "ServiceEntry/web-svc-se-server", "VirtualService/web-svc-vs-web-svc-ext-mutual-gateway",
+		}, names(server, i))
+	}
+	got := gets(server, 0)
+	require.JSONEq(t, `{"apiVersion":"networking.istio.io/v1beta1","kind":"Gateway","metadata":{"name":"web-svc-gateway","namespace":"istio-system"},"spec":{"selector":{"istio":"ingressgateway"},
+		"servers":[{"port":{"number":15443,"name":"tls","protocol":"TLS"},"tls":{"mode":"AUTO_PASSTHROUGH"},"hosts":["web-svc.ns.p.c1"]}]}}`, got["Gateway/web-svc-gateway"])
+	require.JSONEq(t, `{"apiVersion":"networking.istio.io/v1beta1","kind":"ServiceEntry","metadata":{"name":"web-svc-se-server","namespace":"istio-system"},"spec":{"hosts":["web-svc.ns.p.c1"],
+		"location":"MESH_INTERNAL","resolution":"DNS","ports":[{"number":3333,"name":"http","protocol":"HTTP"}],"endpoints":[{"address":"web-svc.ns.svc.cluster.local","ports":{"http":3333}}]}}`, got["ServiceEntry/web-svc-se-server"])
+	require.JSONEq(t, `{"apiVersion":"networking.istio.io/v1beta1","kind":"Gateway","metadata":{"name":"web-svc-ext-mutual-gateway","namespace":"istio-system"},"spec":{"selector":{"istio":"ingressgateway"},
+		"servers":[{"port":{"number":443,"name":"https","protocol":"HTTPS"},"hosts":["web.example"],"tls":{"mode":"MUTUAL","credentialName":"web-svc-credential"}}]}}`, got["Gateway/web-svc-ext-mutual-gateway"])
+	var rules struct {
+		Spec struct {
+			Rules []struct {
+				To []struct {
+					Operation struct{ Methods, Paths, Hosts []string }
+				}
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(got["AuthorizationPolicy/web-get"]), &rules))
+	require.Len(t, rules.Spec.Rules, 2, "those of a name are one")
+	require.Equal(t, []string{"GET", "PUT"}, rules.Spec.Rules[0].To[0].Operation.Methods)
+	require.Equal(t, []string{"/status/*"}, rules.Spec.Rules[0].To[0].Operation.Paths)
+	require.Contains(t, rules.Spec.Rules[0].To[0].Operation.Hosts, "web-svc.ns.p.c1")
+	require.Empty(t, rules.Spec.Rules[1].To[0].Operation.Paths)
+	require.Contains(t, got["Secret/web-svc-credential"], d.Inbound[0].Key)
+
+	// A client beside the server needs nothing; of the clients in another cluster the first one brings it.
+	for app, want := range map[string][][]string{
+		"client-a": {nil, {
+			"DestinationRule/web-svc-dr-client-svcname", "DestinationRule/web-svc-dr-client0", "DestinationRule/web-svc-dr-client1",
+			"ServiceEntry/web-svc-se-client0", "ServiceEntry/web-svc-se-client1", "ServiceEntry/web-svc-se-client2",
+		}},
+		"client-b": {nil},
+	} {
+		v, err := vary.Apply([]vary.Intent{d}, placed(app, where))
+		require.NoError(t, err)
+		for i := range want {
+			require.Equal(t, want[i], names(v, i), app)
+		}
+		if app == "client-a" {
+			got := gets(v, 1)
+			require.JSONEq(t, `{"apiVersion":"networking.istio.io/v1beta1","kind":"ServiceEntry","metadata":{"name":"web-svc-se-client1"},"spec":{"hosts":["web-svc.ns.p.c2"],"addresses":["240.0.0.3"],
+				"location":"MESH_INTERNAL","resolution":"DNS","ports":[{"number":3333,"name":"http","protocol":"HTTP"}],"endpoints":[{"address":"gateway.example","ports":{"http":32002}}]}}`, got["ServiceEntry/web-svc-se-client1"])
+			require.Contains(t, got["ServiceEntry/web-svc-se-client2"], `"hosts":["web-svc"]`)
+			require.JSONEq(t, `{"apiVersion":"networking.istio.io/v1beta1","kind":"DestinationRule","metadata":{"name":"web-svc-dr-client-svcname"},"spec":{"host":"web-svc",
+				"trafficPolicy":{"tls":{"mode":"ISTIO_MUTUAL","sni":"outbound_.3333_._.web-svc.ns.p.c1"}}}}`, got["DestinationRule/web-svc-dr-client-svcname"])
+		}
+	}
+}
+
+// Neither the order of documents nor carrying out an intent a second time makes a difference.
+func TestTrafficIsTheSame(t *testing.T) {
+	d, where := meshed()
+	other := *d
+	other.Inbound = slices.Clone(d.Inbound)
+	other.Inbound[0].Clients = slices.Clone(d.Inbound[0].Clients)
+	slices.Reverse(other.Inbound[0].Clients)
+	for app := range where {
+		want, err := vary.Apply([]vary.Intent{d}, placed(app, where))
+		require.NoError(t, err)
+		for name, intents := range map[string][]vary.Intent{"twice": {d, d}, "in another order": {&other}, "both": {&other, d}} {
+			got, err := vary.Apply(intents, placed(app, where))
+			require.NoError(t, err, name)
+			require.Empty(t, cmp.Diff(want.Bundle, got.Bundle), name)
+			require.Equal(t, want.Effects, got.Effects, name)
+			for i := range where[app] {
+				require.Empty(t, cmp.Diff(gets(want, i), gets(got, i)), name)
+			}
+		}
+	}
+	// Inbound intents have a policy each.
+	two := traffic(nil, client("a"))
+	two.Inbound = append(two.Inbound, two.Inbound[0])
+	two.Inbound[1].Name = "in2"
+	turned := *two
+	turned.Inbound = []vary.Inbound{two.Inbound[1], two.Inbound[0]}
+	want, err := vary.Apply([]vary.Intent{two}, placed("web", where))
+	require.NoError(t, err)
+	got, err := vary.Apply([]vary.Intent{&turned}, placed("web", where))
+	require.NoError(t, err)
+	require.Len(t, gets(want, 0), 2)
+	require.Empty(t, cmp.Diff(gets(want, 0), gets(got, 0)))
+}

@@ -1,0 +1,322 @@
+package vary
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// What EMCO's its makes for Istio. A server has a name of its own in each of its clusters, <service>.<namespace>.<provider>.<cluster>,
+// by which clients in other clusters reach it through that cluster's gateway, which passes TLS of the mesh through.
+
+const (
+	istioSystem     = "istio-system"
+	istioNetworking = "networking.istio.io/v1beta1"
+	istioSecurity   = "security.istio.io/v1beta1"
+)
+
+// The keys of a cluster's key-value pairs that say where its Istio gateway is.
+const (
+	gatewayAddress  = "istioIngressGatewayAddress"      // from outside: an address or a name
+	gatewayPort     = "istioIngressGatewayPort"         // from outside
+	gatewayInternal = "istioIngressGatewayInternalPort" // the gateway's own, which takes TLS of the mesh
+	gatewayHTTPS    = "istioIngressGatewayHttpsPort"    // the gateway's own, for clients outside the mesh
+	gatewayHTTP     = "istioIngressGatewayHttpPort"
+)
+
+// exposed says whether a server is led to from outside the mesh.
+func (in *Inbound) exposed() bool {
+	return in.Spec.ExternalSupport && in.Spec.Management.SidecarProxy == domain.SidecarProxy
+}
+
+// tls says whether that is by TLS, and whether clients show a certificate.
+func (in *Inbound) tls() (on, mutual bool) {
+	t := in.Spec.Management.TLSType
+	return t == domain.TLSSimple || t == domain.TLSMutual, t == domain.TLSMutual
+}
+
+// checkIstio refuses a way from outside to which something is missing.
+func (d *DTC) checkIstio(in *Inbound) error {
+	if !in.exposed() {
+		return nil
+	}
+	if in.Spec.ExternalName == "" {
+		return d.refuse(in, "spec.externalSupport needs spec.externalName")
+	}
+	on, mutual := in.tls()
+	c := in.Spec.External.Certificates
+	switch {
+	case on && (c.ServiceCertificate == "" || in.Key == ""):
+		return d.refuse(in, "TLS type %s needs serviceCertificate and servicePrivateKey in spec.external.externalCerts", in.Spec.Management.TLSType)
+	case mutual && c.CACertificate == "":
+		return d.refuse(in, "TLS type %s needs caCertificate in spec.external.externalCerts", in.Spec.Management.TLSType)
+	}
+	return nil
+}
+
+// of reads a port or an address of a cluster's gateway.
+func (d *DTC) pair(in *Inbound, c *Cluster, key string) (string, error) {
+	value, ok := c.pair(key)
+	if !ok || value == "" {
+		return "", d.refuse(in, "cluster %s has no key-value pair %s, which says where its Istio gateway is", c, key)
+	}
+	return value, nil
+}
+
+func (d *DTC) portOf(in *Inbound, c *Cluster, key string) (int, error) {
+	value, err := d.pair(in, c, key)
+	if err != nil {
+		return 0, err
+	}
+	port, err := strconv.Atoi(value)
+	if err != nil || port < 1 || port > 65535 {
+		return 0, d.refuse(in, "key-value pair %s of cluster %s is %q, and no port", key, c, value)
+	}
+	return port, nil
+}
+
+// mesh adds what the app gets for Istio on the cluster, as a server and as a client. n is the place of the inbound intent.
+func (d *DTC) mesh(w *Work, in *Inbound, n int) error {
+	servers := w.union.app.Placed[in.Spec.App]
+	serves := slices.ContainsFunc(servers, func(c *Cluster) bool { return c.ClusterName == w.Cluster.ClusterName })
+	var objects []object
+	var err error
+	if in.Spec.App == w.App {
+		objects, err = d.server(w, in, servers)
+	}
+	// Of several clients on a cluster the first one brings what all of them need.
+	if err == nil && !serves && w.App == in.firstOn(w) {
+		var more []object
+		more, err = d.client(w, in, n, servers)
+		objects = append(objects, more...)
+	}
+	for _, o := range objects {
+		if err == nil {
+			err = d.add(w, in, o)
+		}
+	}
+	return err
+}
+
+// firstOn is the first of the intent's clients, by name, that is on the cluster.
+func (in *Inbound) firstOn(w *Work) string {
+	var apps []string
+	for _, c := range in.Clients {
+		if slices.ContainsFunc(w.union.app.Placed[c.Spec.App], func(on *Cluster) bool { return on.ClusterName == w.Cluster.ClusterName }) {
+			apps = append(apps, c.Spec.App)
+		}
+	}
+	if len(apps) == 0 {
+		return ""
+	}
+	return slices.Min(apps)
+}
+
+// elsewhere says whether a client is on a cluster where the server is not.
+func (in *Inbound) elsewhere(w *Work, servers []*Cluster) bool {
+	for _, client := range in.Clients {
+		for _, c := range w.union.app.Placed[client.Spec.App] {
+			if !slices.ContainsFunc(servers, func(s *Cluster) bool { return s.ClusterName == c.ClusterName }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// host is the name of the server in one of its clusters.
+func (in *Inbound) host(namespace string, c *Cluster) string {
+	return fmt.Sprintf("%s.%s.%s.%s", in.Spec.ServiceName, namespace, c.Provider, c.Name)
+}
+
+// server is what the server's cluster gets.
+func (d *DTC) server(w *Work, in *Inbound, servers []*Cluster) (objects []object, err error) {
+	service, namespace := in.Spec.ServiceName, w.union.app.Namespace
+	inside := service + "." + namespace + ".svc.cluster.local"
+	own := in.host(namespace, w.Cluster)
+	hosts := []string{service, inside}
+	if in.elsewhere(w, servers) {
+		internal, err := d.portOf(in, w.Cluster, gatewayInternal)
+		if err != nil {
+			return nil, err
+		}
+		hosts = append(hosts, own)
+		objects = append(objects,
+			istio("Gateway", istioSystem, service+"-gateway", object{
+				"selector": object{"istio": "ingressgateway"},
+				"servers": list{object{
+					"port": object{"number": internal, "name": "tls", "protocol": "TLS"}, "tls": object{"mode": "AUTO_PASSTHROUGH"}, "hosts": list{own},
+				}},
+			}),
+			istio("ServiceEntry", istioSystem, service+"-se-server", object{
+				"hosts": list{own}, "location": "MESH_INTERNAL", "resolution": "DNS", "ports": list{in.port()},
+				"endpoints": list{object{"address": inside, "ports": object{in.portName(): in.Spec.Port}}},
+			}),
+			destination(istioSystem, service+"-se-server-dr", own, ""),
+		)
+	}
+	if in.exposed() {
+		hosts = append(hosts, in.Spec.ExternalName)
+		exposed, err := d.expose(w, in, inside)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, exposed...)
+	}
+	return append(objects, in.authorization(hosts)...), nil
+}
+
+// expose is the way from outside the mesh.
+func (d *DTC) expose(w *Work, in *Inbound, inside string) (objects []object, err error) {
+	on, mutual := in.tls()
+	way, key, protocol := "http", gatewayHTTP, "HTTP"
+	if on {
+		way, key, protocol = "simple", gatewayHTTPS, "HTTPS"
+	}
+	if mutual {
+		way = "mutual"
+	}
+	port, err := d.portOf(in, w.Cluster, key)
+	if err != nil {
+		return nil, err
+	}
+	service := in.Spec.ServiceName
+	gateway, credential := fmt.Sprintf("%s-ext-%s-gateway", service, way), service+"-credential"
+	entry := object{"port": object{"number": port, "name": strings.ToLower(protocol), "protocol": protocol}, "hosts": list{in.Spec.ExternalName}}
+	if on {
+		entry["tls"] = object{"mode": in.Spec.Management.TLSType, "credentialName": credential}
+		c := in.Spec.External.Certificates
+		data := object{"tls.crt": c.ServiceCertificate, "tls.key": in.Key}
+		if c.CACertificate != "" {
+			data["ca.crt"] = c.CACertificate
+		}
+		objects = append(objects, object{
+			"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": credential, "namespace": istioSystem}, "type": "Opaque", "data": data,
+		})
+	}
+	return append(objects,
+		istio("Gateway", istioSystem, gateway, object{"selector": object{"istio": "ingressgateway"}, "servers": list{entry}}),
+		istio("VirtualService", "", service+"-vs-"+gateway, object{
+			"hosts": list{in.Spec.ExternalName}, "gateways": list{istioSystem + "/" + gateway},
+			"http": list{object{"route": list{object{"destination": object{"host": inside, "port": object{"number": in.Spec.Port}}}}}},
+		}),
+	), nil
+}
+
+// authorization are the access points. Those of a name are one, whichever client they are of: Istio does not tell them apart.
+func (in *Inbound) authorization(hosts []string) (objects []object) {
+	rules := map[string]list{}
+	clients := slices.SortedStableFunc(slices.Values(in.Clients), func(a, b Client) int { return cmp.Compare(a.Name, b.Name) })
+	for _, c := range clients {
+		for _, a := range c.Access {
+			operation := object{}
+			if len(a.Spec.Access) > 0 {
+				operation["methods"] = texts(sortedSet(a.Spec.Access))
+			}
+			if len(a.Spec.URL) > 0 {
+				operation["paths"] = texts(sortedSet(a.Spec.URL))
+			}
+			var named list
+			for _, h := range hosts {
+				named = append(named, h, h+":*") // a request may name the port
+			}
+			operation["hosts"] = named
+			rules[a.Name] = append(rules[a.Name], object{"to": list{object{"operation": operation}}})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(rules)) {
+		objects = append(objects, object{
+			"apiVersion": istioSecurity, "kind": "AuthorizationPolicy", "metadata": object{"name": in.Spec.App + "-" + name},
+			"spec": object{"selector": labelled(in.Spec.AppLabel), "action": "ALLOW", "rules": rules[name]},
+		})
+	}
+	return objects
+}
+
+// client is what a cluster gets from which the server is in others: each of them by its name, and the first one by the name of
+// the service.
+func (d *DTC) client(w *Work, in *Inbound, n int, servers []*Cluster) (objects []object, err error) {
+	service, namespace := in.Spec.ServiceName, w.union.app.Namespace
+	address := d.firstAddress(w, n)
+	entry := func(i int, host string, behind *Cluster) error {
+		at, err := d.pair(in, behind, gatewayAddress)
+		if err != nil {
+			return err
+		}
+		port, err := d.portOf(in, behind, gatewayPort)
+		if err != nil {
+			return err
+		}
+		resolution := "DNS"
+		if _, err := netip.ParseAddr(at); err == nil {
+			resolution = "STATIC"
+		}
+		objects = append(objects, istio("ServiceEntry", "", fmt.Sprintf("%s-se-client%d", service, i), object{
+			"hosts": list{host}, "addresses": list{address.String()}, "location": "MESH_INTERNAL", "resolution": resolution, "ports": list{in.port()},
+			"endpoints": list{object{"address": at, "ports": object{in.portName(): port}}},
+		}))
+		address = address.Next()
+		return nil
+	}
+	for i, c := range servers {
+		host := in.host(namespace, c)
+		if err := entry(i, host, c); err != nil {
+			return nil, err
+		}
+		objects = append(objects, destination("", fmt.Sprintf("%s-dr-client%d", service, i), host, ""))
+	}
+	if len(servers) == 0 {
+		return nil, nil
+	}
+	if err := entry(len(servers), service, servers[0]); err != nil {
+		return nil, err
+	}
+	// The gateway knows the server by its name there.
+	sni := fmt.Sprintf("outbound_.%d_._.%s", in.Spec.Port, in.host(namespace, servers[0]))
+	return append(objects, destination("", service+"-dr-client-svcname", service, sni)), nil
+}
+
+// firstAddress is the first virtual address of an inbound intent: those before it have one for each cluster of their servers, and
+// one for the service.
+func (d *DTC) firstAddress(w *Work, n int) netip.Addr {
+	a := netip.AddrFrom4([4]byte{240, 0, 0, 2})
+	for i := range d.Inbound[:n] {
+		if before := &d.Inbound[i]; before.istio() && len(before.Clients) > 0 {
+			for range len(w.union.app.Placed[before.Spec.App]) + 1 {
+				a = a.Next()
+			}
+		}
+	}
+	return a
+}
+
+// port is the server's as Istio has ports. Its name begins with the protocol, as Istio wants it.
+func (in *Inbound) port() object {
+	return object{"number": in.Spec.Port, "name": in.portName(), "protocol": strings.ToUpper(in.Spec.Protocol)}
+}
+
+func (in *Inbound) portName() string { return strings.ToLower(in.Spec.Protocol) }
+
+// istio is an object of its networking API; the namespace is that of the logical cloud when "".
+func istio(kind, namespace, name string, spec object) object {
+	metadata := object{"name": name}
+	if namespace != "" {
+		metadata["namespace"] = namespace
+	}
+	return object{"apiVersion": istioNetworking, "kind": kind, "metadata": metadata, "spec": spec}
+}
+
+// destination has calls of a host made with the certificates of the mesh; sni is the name that is called, the host when "".
+func destination(namespace, name, host, sni string) object {
+	tls := object{"mode": "ISTIO_MUTUAL"}
+	if sni != "" {
+		tls["sni"] = sni
+	}
+	return istio("DestinationRule", namespace, name, object{"host": host, "trafficPolicy": object{"tls": tls}})
+}
