@@ -28,8 +28,9 @@ type Stream struct {
 	Token  string // no other stream has it
 	// Begun is what the ledger of workloads knows of it, see WorkloadWrite.
 	Begun int64
-	// LeftOut is TenantStream.LeftOutCount of the one before, which stands until this one says otherwise.
-	LeftOut int
+	// LeftOut and LeftOutCount are those of TenantStream of the one before, which stand until this one says otherwise.
+	LeftOut      []LeftOut
+	LeftOutCount int
 	// Unsettled says that the one before was not settled: what follows from what it said may not be stored, and nobody but this
 	// one sees to that.
 	Unsettled bool

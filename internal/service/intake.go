@@ -31,8 +31,8 @@ type Intake struct {
 	stream  *domain.Stream
 	ctx     context.Context
 	end     context.CancelCauseFunc
-	left    map[string]domain.LeftOut // of the last sync and since, by leftKey
-	noted   bool                      // left is in the store
+	left    map[string]domain.LeftOut // of the last sync and since, by leftKey; the streams before begin it
+	unnamed int                       // how many more those have left out, of which no id is known
 	broken  bool                      // something was not stored, or what follows from it was not
 	wrote   bool                      // something was stored of it
 	ended   bool
@@ -72,7 +72,10 @@ func (m *Matcher) Begin(ctx context.Context, tenant string) (*Intake, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &Intake{matcher: m, stream: stream, left: map[string]domain.LeftOut{}}
+	in := &Intake{matcher: m, stream: stream, left: map[string]domain.LeftOut{}, unnamed: stream.LeftOutCount - len(stream.LeftOut)}
+	for _, one := range stream.LeftOut {
+		in.left[leftKey(one.ID)] = one
+	}
 	in.ctx, in.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	m.mu.Lock()
 	last := m.intakes[tenant]
@@ -81,7 +84,7 @@ func (m *Matcher) Begin(ctx context.Context, tenant string) (*Intake, error) {
 	if last != nil {
 		last.displace(errDisplaced(tenant))
 	}
-	m.count(tenant, func(c *TenantCounts) { c.Streams++ })
+	m.count(tenant, func(c *TenantCounts) { c.Streams, c.LeftOut = c.Streams+1, stream.LeftOutCount })
 	m.work.Go(in.stand)
 	if stream.Unsettled {
 		if err := in.inherit(ctx); err != nil {
@@ -253,9 +256,9 @@ func (in *Intake) scopeOf(changed []string) scope {
 
 // note keeps what was left out where it is asked for, when that is not as before.
 func (in *Intake) note(ctx context.Context, said *Said, left map[string]domain.LeftOut) error {
-	now := maps.Clone(in.left)
+	now, unnamed := maps.Clone(in.left), in.unnamed
 	if said.Sync {
-		now = map[string]domain.LeftOut{}
+		now, unnamed = map[string]domain.LeftOut{}, 0
 	}
 	for _, one := range said.Put {
 		delete(now, leftKey(one.ID))
@@ -264,19 +267,18 @@ func (in *Intake) note(ctx context.Context, said *Said, left map[string]domain.L
 		delete(now, leftKey(id))
 	}
 	for _, id := range slices.Sorted(maps.Keys(left)) {
-		if len(now) < limits.LeftOutCounted {
+		if len(now)+unnamed < limits.LeftOutCounted {
 			now[leftKey(id)] = left[id]
 		}
 	}
-	// What a stream before this one has left out stands until there is a sync.
-	same := maps.Equal(now, in.left)
-	if same && (in.noted || !said.Sync || in.stream.LeftOut == 0) {
+	if maps.Equal(now, in.left) && unnamed == in.unnamed { // what streams before this one have left out stands until there is a sync
 		return nil
 	}
-	in.left, in.noted = now, true
-	in.matcher.count(in.stream.Tenant, func(c *TenantCounts) { c.LeftOut = len(now) })
+	in.left, in.unnamed = now, unnamed
+	count := len(now) + unnamed
+	in.matcher.count(in.stream.Tenant, func(c *TenantCounts) { c.LeftOut = count })
 	first := slices.SortedFunc(maps.Values(now), func(a, b domain.LeftOut) int { return cmp.Compare(a.ID, b.ID) })
-	return in.matcher.store.NoteStream(ctx, in.stream, first[:min(len(first), limits.LeftOut)], len(first))
+	return in.matcher.store.NoteStream(ctx, in.stream, first[:min(len(first), limits.LeftOut)], count)
 }
 
 // End notes that the stream has ended, however that was: from then on the tenant is shown stale.

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -351,7 +352,7 @@ func (m *Matcher) Changed(ctx context.Context, tenant string, rule domain.Key) {
 	_ = m.store.SettingsChanged(ctx, tenant, token) // else it stays
 }
 
-// lookAll is look for a tenant, or with "" for all.
+// lookAll is look for a tenant, or with "" for all: what fails for one tenant keeps none of the others waiting.
 func (m *Matcher) lookAll(ctx context.Context, tenant string, at scope) error {
 	if tenant != "" {
 		return m.look(ctx, tenant, at)
@@ -360,12 +361,11 @@ func (m *Matcher) lookAll(ctx context.Context, tenant string, at scope) error {
 	if err != nil {
 		return err
 	}
+	var failed []error
 	for _, t := range tenants {
-		if err := m.look(ctx, t.LocalName(), at); err != nil {
-			return err
-		}
+		failed = append(failed, m.look(ctx, t.LocalName(), at))
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // Matches implements Matching.
@@ -457,56 +457,53 @@ func (m *Matcher) Run(ctx context.Context) {
 func (m *Matcher) Close() { m.work.Wait() }
 
 // Sweep does what processes that died have left: it looks for the tenants whose settings were being changed, and for those
-// whose streams were lost. It removes the workloads whose time is over.
+// whose streams were lost. It removes the workloads whose time is over. What fails for one tenant keeps none of the others waiting.
 func (m *Matcher) Sweep(ctx context.Context) error {
 	unfinished, err := m.store.UnfinishedSettings(ctx, unfinishedAfter)
-	if err != nil {
-		return err
-	}
+	failed := []error{err}
 	for tenant, tokens := range unfinished {
-		if err := m.lookAll(ctx, tenant, scope{}); err != nil {
-			return err
-		}
-		for _, token := range tokens {
-			if err := m.store.SettingsChanged(ctx, tenant, token); err != nil {
-				return err
-			}
-		}
+		failed = append(failed, m.finish(ctx, tenant, tokens))
 	}
 	lost, err := m.store.LostStreams(ctx)
-	if err != nil {
-		return err
-	}
+	failed = append(failed, err)
 	for _, stream := range lost {
-		if err := m.store.CutStream(ctx, stream); err != nil {
-			return err
-		}
-		if err := m.look(ctx, stream.Tenant, scope{}); err != nil {
-			return err
-		}
-		if err := m.store.SettleStream(ctx, stream); err != nil {
-			return err
-		}
+		failed = append(failed, m.settle(ctx, stream))
 	}
-	return m.expire(ctx)
-}
-
-// expire removes the workloads that have been gone for as long as their tenants let them stay.
-func (m *Matcher) expire(ctx context.Context) error {
 	tenants, err := m.store.List(ctx, domain.Tenants, "")
-	if err != nil {
-		return err
-	}
+	failed = append(failed, err)
 	for _, o := range tenants {
 		if t := o.(*domain.Tenant); t.Grace() > 0 {
-			if err := m.expireOf(ctx, t); err != nil {
-				return err
-			}
+			failed = append(failed, m.expireOf(ctx, t))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// finish looks for a tenant whose settings were being changed.
+func (m *Matcher) finish(ctx context.Context, tenant string, tokens []string) error {
+	if err := m.lookAll(ctx, tenant, scope{}); err != nil {
+		return err
+	}
+	for _, token := range tokens {
+		if err := m.store.SettingsChanged(ctx, tenant, token); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// settle looks for a tenant whose stream was lost.
+func (m *Matcher) settle(ctx context.Context, stream *domain.Stream) error {
+	if err := m.store.CutStream(ctx, stream); err != nil {
+		return err
+	}
+	if err := m.look(ctx, stream.Tenant, scope{}); err != nil {
+		return err
+	}
+	return m.store.SettleStream(ctx, stream)
+}
+
+// expireOf removes the workloads that have been gone for as long as the tenant lets them stay.
 func (m *Matcher) expireOf(ctx context.Context, t *domain.Tenant) error {
 	until := m.now().Add(-t.Grace())
 	if some, err := m.store.AnyGone(ctx, t.Name, until); err != nil || !some {

@@ -344,6 +344,13 @@ func TestWhatIsLeftOutIsNamed(t *testing.T) {
 	require.Len(t, left(), 1)
 	again := w.begin(w.first())
 	require.Len(t, left(), 1, "as long as the next stream has not said otherwise")
+	large = updates(labelled("big", "4"))
+	large[0].TooLarge = map[string]bool{"big": true}
+	w.take(again, large)
+	require.Len(t, left(), 2, "an update says nothing of the other one")
+	w.take(again, updates(labelled("big", "5")))
+	require.Equal(t, "svc", left()[0].ID)
+	require.Len(t, left(), 1)
 	w.take(again, syncs(labelled("a", "1")))
 	require.Empty(t, left())
 }
@@ -375,6 +382,18 @@ func TestWhatIsLeftOutIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, limits.LeftOutCounted, s.LeftOutCount)
 	require.Len(t, s.LeftOut, limits.LeftOut)
+
+	// A stream after it knows the names of the first ones alone, and how many there are.
+	again := w.begin(w.first())
+	w.take(again, []*service.Said{{Delete: []string{s.LeftOut[0].ID}}})
+	s, err = w.first().store.TenantStream(t.Context(), "t")
+	require.NoError(t, err)
+	require.Equal(t, limits.LeftOutCounted-1, s.LeftOutCount)
+	require.Len(t, s.LeftOut, limits.LeftOut-1)
+	w.take(again, syncs())
+	s, err = w.first().store.TenantStream(t.Context(), "t")
+	require.NoError(t, err)
+	require.Zero(t, s.LeftOutCount)
 }
 
 // silent does not answer when it is asked for tokens.
@@ -470,6 +489,59 @@ func TestWhatADeadProcessHasLeft(t *testing.T) {
 	unfinished, err := other.store.UnfinishedSettings(t.Context(), 0)
 	require.NoError(t, err)
 	require.Empty(t, unfinished)
+}
+
+// ailing does not store the matches of a tenant.
+type ailing struct {
+	*store.Store
+	tenant string
+}
+
+func (s ailing) WriteMatches(ctx context.Context, tenant string, write, remove []domain.Match) error {
+	if tenant == s.tenant {
+		return fail.New(fail.Internal, "its matches are not stored")
+	}
+	return s.Store.WriteMatches(ctx, tenant, write, remove)
+}
+
+// TestWhatFailsForATenantKeepsNobodyWaiting: of three tenants whose process died, one cannot be seen to.
+func TestWhatFailsForATenantKeepsNobodyWaiting(t *testing.T) {
+	w := newTenancy(t, 1)
+	s := w.first().store
+	others := []string{"s", "t", "u"}
+	w.tenant("s", func(*domain.Tenant) {})
+	w.tenant("u", func(*domain.Tenant) {})
+	require.NoError(t, s.Pulse(t.Context(), "dead", w.clock.Now()))
+	for _, name := range others {
+		r := rule("r", "yes")
+		r.Parent = domain.TenantKey(name)
+		require.NoError(t, s.Create(t.Context(), r))
+		stream, err := s.BeginStream(t.Context(), name, "dead")
+		require.NoError(t, err)
+		one := labelled("a", "yes")
+		one.Tenant = name
+		_, err = s.WriteWorkloads(t.Context(), name, &domain.WorkloadWrite{Begun: stream.Begun, Put: []*domain.Workload{one}})
+		require.NoError(t, err)
+	}
+	w.clock.add(domain.PulseLife + time.Second)
+	for _, ill := range others {
+		m := service.NewMatcher(ailing{s, ill}, nil, w.clock.Now, "sweeper")
+		defer m.Close()
+		require.ErrorContains(t, m.Sweep(t.Context()), "its matches are not stored")
+		for _, name := range others {
+			records, err := s.Matches(t.Context(), name)
+			require.NoError(t, err)
+			require.Equal(t, name == ill, len(records) == 0, "%s, while %s cannot be seen to", name, ill)
+			if name != ill {
+				require.NoError(t, s.WriteMatches(t.Context(), name, nil, records))
+			}
+		}
+		for _, name := range others { // lost once more
+			stream, err := s.BeginStream(t.Context(), name, "dead")
+			require.NoError(t, err)
+			require.NotNil(t, stream)
+		}
+	}
 }
 
 // TestAProcessThatWasFrozenSaysNothingMore: others have taken its stream for lost meanwhile, and the agent has gone to one of them.

@@ -43,7 +43,7 @@ func (s *Store) BeginStream(ctx context.Context, tenant, process string) (*domai
 		if err := s.replaceStream(ctx, &next, last.Token, first); err != nil {
 			return err
 		}
-		begun.LeftOut, begun.Unsettled = last.LeftOutCount, !first && !last.Settled
+		begun.LeftOut, begun.LeftOutCount, begun.Unsettled = last.LeftOut, last.LeftOutCount, !first && !last.Settled
 		if !begun.Unsettled {
 			return nil
 		}
