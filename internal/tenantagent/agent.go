@@ -56,6 +56,8 @@ type agent struct {
 	objects dynamic.Interface
 	scopes  *scopes
 	state   *state
+	lost    context.CancelFunc // says that the Lease is another agent's
+	spoken  chan struct{}      // all was told: the server answers
 }
 
 // Run runs the agent until ctx ends, and closes its stream in order then. An error is that of its start.
@@ -72,7 +74,7 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	a := &agent{config: c, kube: client, objects: objects, state: newState()}
+	a := &agent{config: c, kube: client, objects: objects, state: newState(), spoken: make(chan struct{}, 1)}
 	g, ctx := errgroup.WithContext(ctx)
 	if c.Listen != "" {
 		serve, err := a.listen(ctx)
@@ -106,7 +108,9 @@ func (a *agent) work(ctx, leading context.Context) error {
 	if a.config.Namespace == "" {
 		a.scopes.wanted.set(nil, nil)
 	} else {
-		g.Go(func() error { return a.scopes.wanted.follow(following, a.kube, a.config.Namespace, a.config.ConfigMap) })
+		g.Go(func() error {
+			return a.scopes.wanted.follow(following, a.scopes.watches, a.kube, a.config.Namespace, a.config.ConfigMap)
+		})
 	}
 	t := &teller{agent: a, client: universe.NewWorkloadServiceClient(connection)}
 	g.Go(func() error {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -73,6 +74,19 @@ type holding struct {
 	namespace string
 	on        atomic.Bool
 	asked     atomic.Int64
+
+	mu      sync.Mutex
+	watches []io.Closer // that were begun
+}
+
+// cut ends all watches.
+func (h *holding) cut() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, one := range h.watches {
+		_ = one.Close()
+	}
+	h.watches = nil
 }
 
 func (h *holding) of(config *rest.Config) *rest.Config {
@@ -86,7 +100,13 @@ func (h *holding) of(config *rest.Config) *rest.Config {
 					Body: io.NopCloser(strings.NewReader("not yet")),
 				}, nil
 			}
-			return next.RoundTrip(r)
+			answer, err := next.RoundTrip(r)
+			if err == nil && r.URL.Query().Has("watch") {
+				h.mu.Lock()
+				h.watches = append(h.watches, answer.Body)
+				h.mu.Unlock()
+			}
+			return answer, err
 		})
 	})
 	return config
@@ -114,6 +134,16 @@ func TestNoSyncBeforeAllListsAreComplete(t *testing.T) {
 	w.awaitWords("sync [a b]")
 	require.Eventually(t, func() bool { return strings.HasPrefix(w.get("http://"+address+"/readyz"), "200 ok") }, deadline, tick)
 	require.Contains(t, w.get("http://"+address+"/metrics"), "drover_tenant_agent_pods 2")
+
+	// Later, too: what was told of goes on, and it is said that it may not hold.
+	h.on.Store(true)
+	h.cut()
+	require.Eventually(t, func() bool {
+		return strings.Contains(w.get("http://"+address+"/readyz"), "503 the Pods of namespace \""+other+"\" cannot be listed or watched")
+	}, deadline, tick)
+	h.on.Store(false)
+	require.Eventually(t, func() bool { return strings.HasPrefix(w.get("http://"+address+"/readyz"), "200 ok") }, deadline, tick)
+	require.Equal(t, 1, w.server.begun())
 }
 
 // get is the code and the body of an answer.
@@ -219,7 +249,8 @@ func TestWhoHasLostTheLeaseSaysNothing(t *testing.T) {
 	w := newWorld(t)
 	w.configure("namespaces: [" + w.namespace + "]")
 	w.pod(w.namespace, "a")
-	w.agent(nil)
+	address := freeport.Address()
+	w.agent(func(c *tenantagent.Config) { c.Listen = address })
 	w.awaitWords("sync [a]")
 	leases := w.kube.CoordinationV1().Leases(w.namespace)
 	require.Eventually(t, func() bool { // the agent renews it meanwhile
@@ -230,7 +261,15 @@ func TestWhoHasLostTheLeaseSaysNothing(t *testing.T) {
 		_, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{})
 		return err == nil
 	}, deadline, tick)
-	w.server.streams[0].end <- status.Error(codes.Unavailable, "cut")
+	// The other one's stream has displaced the agent's: it looks at the Lease at once, and leaves that as it is.
+	w.server.streams[0].end <- status.Error(codes.Aborted, "a newer stream has begun")
+	require.Eventually(t, func() bool {
+		shown := w.get("http://" + address + "/metrics")
+		return strings.Contains(shown, "drover_tenant_agent_leader 0") && strings.Contains(shown, "drover_tenant_agent_pods 0")
+	}, deadline, tick)
+	held, err := leases.Get(t.Context(), "drover-tenant-agent", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "another", *held.Spec.HolderIdentity)
 	w.pod(w.namespace, "b")
 	// Its own Lease of 15 s, which the other one never renews, has to pass before it speaks again.
 	require.Eventually(t, func() bool { return w.server.begun() == 2 }, deadline, tick)

@@ -20,13 +20,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/drover-io/drover/internal/convey"
 	"github.com/drover-io/drover/internal/match"
-	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/universe"
 )
 
@@ -44,18 +42,24 @@ type carrier struct {
 
 	mu   sync.Mutex
 	pods map[string]int64 // to how many Pods a rule applies, by namespace/name
+	// since is when a WorkloadRule was first seen to go whose rule may yet be made, by a request that had no answer.
+	since map[types.UID]time.Time
 }
 
 func newCarrier(a *agent, rules universe.WorkloadRuleServiceClient) *carrier {
 	return &carrier{
-		agent: a, dynamic: a.objects, client: rules, now: time.Now, pods: map[string]int64{},
+		agent: a, dynamic: a.objects, client: rules, now: time.Now, pods: map[string]int64{}, since: map[types.UID]time.Time{},
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryFirst, retryMost)),
 	}
 }
 
 // run carries rules over until ctx ends.
 func (c *carrier) run(ctx context.Context) error {
-	informer := dynamicinformer.NewFilteredDynamicInformer(c.dynamic, workloadRules, metav1.NamespaceAll, 0, nil, nil).Informer()
+	rules := c.dynamic.Resource(workloadRules)
+	informer, err := follow(c.agent.scopes.watches, "the WorkloadRules of the cluster", c.dynamic, &unstructured.Unstructured{}, rules.List, rules.Watch)
+	if err != nil {
+		return err
+	}
 	c.known = informer.GetStore()
 	if err := informer.SetTransform(func(o any) (any, error) {
 		if rule, ok := o.(*unstructured.Unstructured); ok {
@@ -70,7 +74,12 @@ func (c *carrier) run(ctx context.Context) error {
 			c.queue.Add(key)
 		}
 	}
-	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: add, UpdateFunc: func(_, o any) { add(o) }}); err != nil {
+	update := func(before, now any) {
+		if asksForMore(before, now) {
+			add(now)
+		}
+	}
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: add, UpdateFunc: update}); err != nil {
 		return err
 	}
 	var wait sync.WaitGroup
@@ -81,10 +90,27 @@ func (c *carrier) run(ctx context.Context) error {
 		for c.one(ctx) {
 		}
 	})
-	for pause.For(ctx, lookEvery) == nil {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.agent.spoken: // what has waited for the server need not wait longer
+		case <-tick.C:
+		}
 		c.look(ctx)
 	}
-	return nil
+}
+
+// asksForMore says whether a WorkloadRule has changed otherwise than by what the agent writes into it: who fails would try again
+// at once for that.
+func asksForMore(before, now any) bool {
+	b, ok := before.(*unstructured.Unstructured)
+	n, is := now.(*unstructured.Unstructured)
+	return !ok || !is || b.GetUID() != n.GetUID() || b.GetGeneration() != n.GetGeneration() ||
+		b.GetDeletionTimestamp().IsZero() != n.GetDeletionTimestamp().IsZero() ||
+		slices.Contains(b.GetFinalizers(), finalizer) && !slices.Contains(n.GetFinalizers(), finalizer)
 }
 
 // one looks at the next rule of the queue; false when there will be none.
@@ -217,6 +243,7 @@ func (c *carrier) carry(ctx context.Context, key string) error {
 		return err
 	}
 	objects := c.dynamic.Resource(workloadRules).Namespace(namespace)
+	// All that is asked for on what is read here has one deadline: see lateAfter.
 	asking, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	o, err := objects.Get(asking, name, metav1.GetOptions{})
@@ -232,9 +259,9 @@ func (c *carrier) carry(ctx context.Context, key string) error {
 	}
 	k := &carriage{carrier: c, objects: objects, rule: rule, status: rule.Status}
 	if rule.DeletionTimestamp != nil {
-		err = k.takeBack(ctx)
+		err = k.takeBack(ctx, asking)
 	} else {
-		err = k.bring(ctx)
+		err = k.bring(ctx, asking)
 	}
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // it has changed: that is told
 		c.queue.Add(key)
@@ -251,18 +278,19 @@ type carriage struct {
 	status  ruleStatus    // as it is to be
 }
 
-// bring has the control plane have the rule.
-func (k *carriage) bring(ctx context.Context) error {
+// bring has the control plane have the rule. asking is for what is asked for, ctx for what is said of that afterwards.
+func (k *carriage) bring(ctx, asking context.Context) error {
 	if !k.rule.hasFinalizer() {
-		if err := k.patch(ctx, map[string]any{"metadata": map[string]any{"finalizers": append(slices.Clone(k.rule.Finalizers), finalizer)}}); err != nil {
+		change := map[string]any{"metadata": map[string]any{"finalizers": append(slices.Clone(k.rule.Finalizers), finalizer)}}
+		if err := k.patch(asking, change); err != nil {
 			return err
 		}
 	}
 	k.status.Pods = k.counted(k.rule)
 	want := k.rule.want()
-	have, err := k.get(ctx)
+	have, err := k.get(asking)
 	if err == nil {
-		err = k.step(ctx, decide(want, have, &k.status), want, have)
+		err = k.step(asking, decide(want, have, &k.status), want, have)
 	}
 	return k.answer(ctx, err)
 }
@@ -277,10 +305,8 @@ func (k *carriage) step(ctx context.Context, do step, want, have *universe.Rule)
 		k.status.Making = ""
 		return errConflict
 	case create:
-		making := hashOf(want)
-		again := k.status.Made || k.status.Making == making // a request of ours may be on its way still
-		if !again {
-			k.status.Making = making
+		again := k.status.Made || k.status.Making != "" // a request of ours may be on its way still
+		if k.status.isMaking(hashOf(want)) {
 			if err := k.writeStatus(ctx); err != nil {
 				return err
 			}
@@ -288,8 +314,11 @@ func (k *carriage) step(ctx context.Context, do step, want, have *universe.Rule)
 		call, cancel := k.call(ctx)
 		defer cancel()
 		_, err := k.client.Create(call, &universe.CreateRequest{Rule: want})
-		if status.Code(err) == codes.AlreadyExists {
+		switch {
+		case status.Code(err) == codes.AlreadyExists:
 			err = k.arrived(ctx, again)
+		case refused(status.Code(err)) && !again: // this one has not made it
+			k.status.Making = ""
 		}
 		if err != nil {
 			return err
@@ -343,32 +372,69 @@ func (k *carriage) answer(ctx context.Context, err error) error {
 	case errors.Is(err, errConflict):
 		k.status.say(k.rule, reasonConflict, err.Error(), k.now())
 		err = nil // the next look comes in time
+	case errors.Is(err, errOnItsWay):
+		k.status.say(k.rule, reasonUnreachable, err.Error(), k.now())
+		err = nil // it was said when to look again
 	case fromServer && ctx.Err() == nil:
-		k.status.say(k.rule, reasonOf(status.Code(err)), status.Convert(err).Message(), k.now())
+		k.status.say(k.rule, reasonOf(status.Code(err)), words(err), k.now())
 	default: // of the cluster, which would not take a status either
 		return err
 	}
 	return errors.Join(err, k.writeStatus(ctx))
 }
 
-// takeBack deletes the rule, if it was made for this object, and lets the object go.
-func (k *carriage) takeBack(ctx context.Context) error {
+// lateAfter is after how long a request that had no answer does not arrive any more. By its deadline it was sent and was heard, and
+// what was begun then is over some seconds later.
+var lateAfter = callTime + 5*time.Second
+
+// errOnItsWay says that the rule may be made yet.
+var errOnItsWay = errors.New("a request to make the rule had no answer and may arrive yet: the object goes when it cannot any more")
+
+// takeBack deletes the rule, if it was made for this object, and lets the object go. It waits for a request to make the rule that
+// had no answer: with the object the last one would go that knows whose the rule is. Nobody who has read the object since begins
+// another one.
+func (k *carriage) takeBack(ctx, asking context.Context) error {
 	if !k.rule.hasFinalizer() {
 		return nil
 	}
 	if k.status.Made || k.status.Making != "" {
-		have, err := k.get(ctx)
+		have, err := k.get(asking)
 		if err == nil && have != nil && ours(have, &k.status) {
-			call, cancel := k.call(ctx)
+			call, cancel := k.call(asking)
 			defer cancel()
 			_, err = k.client.Delete(call, &universe.DeleteRequest{Id: k.rule.id()})
 		}
 		if err != nil && status.Code(err) != codes.NotFound {
 			return k.answer(ctx, fmt.Errorf("the rule cannot be deleted: %w", err))
 		}
+		if wait := k.late(); wait > 0 {
+			k.queue.AddAfter(keyOf(k.rule), wait)
+			return k.answer(ctx, errOnItsWay)
+		}
 	}
 	left := slices.DeleteFunc(slices.Clone(k.rule.Finalizers), func(f string) bool { return f == finalizer })
-	return k.patch(ctx, map[string]any{"metadata": map[string]any{"finalizers": left}})
+	if err := k.patch(ctx, map[string]any{"metadata": map[string]any{"finalizers": left}}); err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.since, k.rule.UID)
+	return nil
+}
+
+// late is for how long yet a request to make the rule may arrive.
+func (k *carriage) late() time.Duration {
+	if k.status.Making == "" {
+		return 0
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	since, seen := k.since[k.rule.UID]
+	if !seen {
+		since = k.now()
+		k.since[k.rule.UID] = since
+	}
+	return since.Add(lateAfter).Sub(k.now())
 }
 
 // writeStatus writes the status, if it differs from that in the cluster.

@@ -37,9 +37,10 @@ func TestACreateThatArrivesLate(t *testing.T) {
 		there  *universe.Rule
 		ours   bool
 	}{
-		"the create was said before":       {ruleStatus{Making: hashOf(want)}, want, true},
-		"it was, and this is another rule": {ruleStatus{Making: hashOf(want)}, other, false},
-		"it was made before":               {ruleStatus{Made: true}, other, true},
+		"the create was said before":           {ruleStatus{Making: hashOf(want)}, want, true},
+		"it was, and this is another rule":     {ruleStatus{Making: hashOf(want)}, other, false},
+		"it was made before":                   {ruleStatus{Made: true, Making: hashOf(want)}, other, true},
+		"an earlier create was of other words": {ruleStatus{Making: hashOf(other) + " " + hashOf(want)}, other, true},
 	} {
 		k := &carriage{carrier: newCarrier(&agent{}, taken{rule: c.there}), rule: r, status: c.status}
 		err := k.step(t.Context(), create, want, nil)

@@ -112,6 +112,21 @@ func TestTheChartSaysWhatTheAgentReads(t *testing.T) {
 	require.ErrorContains(t, err, "tenant is required")
 }
 
+// TestNamespacesOfTheChartAreNames, be they such as look like numbers, which --set takes for numbers.
+func TestNamespacesOfTheChartAreNames(t *testing.T) {
+	manifests, err := chart.Manifests(chart.Options{Namespace: "agents", Tenant: "1", Server: "a:1", Namespaces: []string{"123", "shop", "20260701"}})
+	require.NoError(t, err)
+	said := corev1.ConfigMap{}
+	for _, m := range manifests {
+		if m.Kind == "ConfigMap" {
+			decode(t, m, &said)
+		}
+	}
+	names, err := tenantagent.NamespacesOf(&said)
+	require.NoError(t, err)
+	require.Equal(t, []string{"123", "20260701", "shop"}, names)
+}
+
 func decode(t *testing.T, m plan.Resource, into any) {
 	t.Helper()
 	var o unstructured.Unstructured

@@ -2,6 +2,7 @@ package tenantagent
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,7 +54,7 @@ func (a *agent) leadOnce(ctx context.Context, work func(ctx, leading context.Con
 			LeaseMeta: metav1.ObjectMeta{Namespace: a.config.Namespace, Name: leaseName}, Client: a.kube.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: a.config.Identity},
 		},
-		LeaseDuration: leaseTime, RenewDeadline: leaseRenew, RetryPeriod: leaseLook, ReleaseOnCancel: true, Name: leaseName,
+		LeaseDuration: leaseTime, RenewDeadline: leaseRenew, RetryPeriod: leaseLook, Name: leaseName,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) { begun <- leading },
 			OnStoppedLeading: func() {},
@@ -70,6 +71,7 @@ func (a *agent) leadOnce(ctx context.Context, work func(ctx, leading context.Con
 	defer func() {
 		release()
 		<-over
+		a.giveBack(ctx)
 	}()
 	select {
 	case <-over:
@@ -77,6 +79,8 @@ func (a *agent) leadOnce(ctx context.Context, work func(ctx, leading context.Con
 	case <-ctx.Done():
 		return nil
 	case leading := <-begun:
+		leading, a.lost = context.WithCancel(leading)
+		defer a.lost()
 		a.config.Log.InfoContext(ctx, "the agent speaks for the tenant")
 		a.state.leads(true)
 		defer a.state.leads(false)
@@ -88,8 +92,26 @@ func (a *agent) leadOnce(ctx context.Context, work func(ctx, leading context.Con
 	}
 }
 
+// giveBack gives the Lease back, so that another agent need not wait until it is over. The elector itself would do so by what it last
+// knew: a process that was frozen would give back the Lease of the one that has taken over.
+func (a *agent) giveBack(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseRenew)
+	defer cancel()
+	leases := a.kube.CoordinationV1().Leases(a.config.Namespace)
+	lease, err := leases.Get(ctx, leaseName, metav1.GetOptions{})
+	if err != nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity != a.config.Identity {
+		return
+	}
+	nobody, soon, now := "", int32(1), metav1.NowMicro()
+	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.AcquireTime, lease.Spec.RenewTime = &nobody, &soon, &now, &now
+	if _, err := leases.Update(ctx, lease, metav1.UpdateOptions{}); err != nil {
+		a.config.Log.WarnContext(ctx, "the Lease cannot be given back: another agent waits until it is over", slog.Any("error", err))
+	}
+}
+
 // stillLeads asks the cluster whether the Lease is the agent's. A process that was frozen learns so that another one has taken
-// over, before it displaces that one's stream: its own clock may not have told it yet.
+// over, before it displaces that one's stream: its own clock may not have told it yet. It gives up its work then, and does not
+// try to renew for longer what it has lost.
 func (a *agent) stillLeads(ctx context.Context) error {
 	if a.config.Namespace == "" {
 		return nil
@@ -101,6 +123,7 @@ func (a *agent) stillLeads(ctx context.Context) error {
 		return fail.Wrap(err, fail.Unavailable, "the Lease %s/%s cannot be read: %v", a.config.Namespace, leaseName, err)
 	}
 	if holder := lease.Spec.HolderIdentity; holder == nil || *holder != a.config.Identity {
+		a.lost()
 		return fail.New(fail.Aborted, "the Lease %s/%s is another agent's", a.config.Namespace, leaseName)
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation"
-	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/yaml"
@@ -59,11 +59,21 @@ type wanted struct {
 }
 
 // follow follows the ConfigMap until ctx ends.
-func (w *wanted) follow(ctx context.Context, client kubernetes.Interface, namespace, name string) error {
+func (w *wanted) follow(ctx context.Context, health *watches, client kubernetes.Interface, namespace, name string) error {
 	w.missing(namespace, name) // until it is found
-	informer := coreinformers.NewFilteredConfigMapInformer(client, namespace, 0, nil, func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
-	})
+	one, configs := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String(), client.CoreV1().ConfigMaps(namespace)
+	informer, err := follow(health, "the ConfigMap "+namespace+"/"+name, client, &corev1.ConfigMap{},
+		func(ctx context.Context, o metav1.ListOptions) (*corev1.ConfigMapList, error) {
+			o.FieldSelector = one
+			return configs.List(ctx, o)
+		},
+		func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = one
+			return configs.Watch(ctx, o)
+		})
+	if err != nil {
+		return err
+	}
 	take := func(o any) {
 		if m, ok := o.(*corev1.ConfigMap); ok {
 			w.set(namespacesOf(m))

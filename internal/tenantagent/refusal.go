@@ -1,6 +1,8 @@
 package tenantagent
 
 import (
+	"errors"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -34,11 +36,51 @@ func refused(code codes.Code) bool {
 	}
 }
 
-// next is how long to wait after a failure.
-func next(b *pause.Backoff, err error) time.Duration {
-	if !refused(status.Code(err)) {
-		return b.Next()
+// waits are those between the streams of an agent.
+type waits struct {
+	backoff   pause.Backoff
+	displaced bool // not for the first time in a row
+}
+
+func newWaits() waits { return waits{backoff: pause.Backoff{First: retryFirst, Most: retryMost}} }
+
+// reset says that the last stream was no part of a row of failures.
+func (w *waits) reset() {
+	w.backoff.Reset()
+	w.displaced = false
+}
+
+// next is how long to wait after a stream that has ended with err. leads is asked when another agent has displaced it. If the Lease is this
+// agent's, the other one was frozen and could not know: the stream begins again soon, but once only. Of two clusters with agents
+// for the same tenant both have their Lease.
+func (w *waits) next(err error, leads func() bool) time.Duration {
+	code := status.Code(err)
+	if code == codes.Aborted && !w.displaced {
+		w.displaced = true
+		if leads() {
+			return w.backoff.Next()
+		}
+	}
+	if !refused(code) {
+		return w.backoff.Next()
 	}
 	most := pause.Backoff{First: retryMost, Most: retryMost} // of which a part is left out at random
 	return most.Next()
+}
+
+// words are those of an error, of an answer without what gRPC puts around them.
+func words(err error) string {
+	text := err.Error()
+	var answer interface {
+		error
+		GRPCStatus() *status.Status
+	}
+	if errors.As(err, &answer) {
+		before, _ := strings.CutSuffix(text, answer.Error())
+		text = before + answer.GRPCStatus().Message()
+	}
+	if before, of, ok := strings.Cut(text, `connection error: desc = "`); ok { // it could not be made
+		text = before + strings.TrimPrefix(strings.TrimSuffix(of, `"`), "transport: ")
+	}
+	return text
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -97,8 +98,8 @@ const (
 //
 //	status.made   status.making      the rule there
 //	true          -                  is ours, whatever it says: what differs is drift
-//	false         its hash           is ours: the answer to its creation was lost
-//	false         another, or none   is not ours
+//	false         has its hash       is ours: the answer to its creation was lost
+//	false         has not            is not ours
 func decide(want, have *universe.Rule, s *ruleStatus) step {
 	switch {
 	case have == nil:
@@ -113,7 +114,21 @@ func decide(want, have *universe.Rule, s *ruleStatus) step {
 }
 
 func ours(have *universe.Rule, s *ruleStatus) bool {
-	return s.Made || s.Making != "" && s.Making == hashOf(have)
+	return s.Made || slices.Contains(strings.Fields(s.Making), hashOf(have))
+}
+
+// mostMaking is how many hashes of rules that may be on their way are noted, the last ones.
+const mostMaking = 8
+
+// isMaking notes that a rule of a hash is about to be made, beside others of which there was no answer. false when that is noted.
+func (s *ruleStatus) isMaking(hash string) bool {
+	making := strings.Fields(s.Making)
+	if slices.Contains(making, hash) {
+		return false
+	}
+	making = append(making, hash)
+	s.Making = strings.Join(making[max(0, len(making)-mostMaking):], " ")
+	return true
 }
 
 // hashOf is one of all that a rule says.

@@ -1,6 +1,7 @@
 package tenantagent
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -30,12 +31,23 @@ func TestWhoseARuleIs(t *testing.T) {
 		"somebody else was faster":                    {other, ruleStatus{Making: hashOf(want)}, conflict},
 		"the answer to the creation was lost":         {same, ruleStatus{Making: hashOf(want)}, nothing},
 		"it was lost, and the object changed":         {other, ruleStatus{Making: hashOf(other)}, update},
+		"it was lost, and the object changed twice":   {other, ruleStatus{Making: hashOf(other) + " " + hashOf(want)}, update},
 		"it is as it is to be":                        {same, ruleStatus{Made: true}, nothing},
 		"the object has changed, or the rule there":   {other, ruleStatus{Made: true}, update},
 		"it was made, and a creation noted before it": {other, ruleStatus{Made: true, Making: hashOf(want)}, update},
 	} {
 		require.Equal(t, c.want, decide(want, c.have, &c.status), name)
 	}
+}
+
+// TestMakingIsBounded: of rules that had no answer the last ones are noted, each once.
+func TestMakingIsBounded(t *testing.T) {
+	var s ruleStatus
+	for i := range 2 * mostMaking {
+		require.True(t, s.isMaking(fmt.Sprint("hash", i)))
+		require.False(t, s.isMaking(fmt.Sprint("hash", i)))
+	}
+	require.Equal(t, "hash8 hash9 hash10 hash11 hash12 hash13 hash14 hash15", s.Making)
 }
 
 func TestExistsNeedsNoValue(t *testing.T) {

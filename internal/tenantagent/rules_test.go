@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -293,10 +294,54 @@ func TestTheServerIsAway(t *testing.T) {
 	w.await("new", hasReason("Unreachable"))
 	w.delete("old")
 	s := w.await("old", hasReason("Unreachable"))
-	require.Contains(t, s.Error, "cannot be deleted")
+	require.Contains(t, s.Error, "the rule cannot be deleted: ")
+	require.NotContains(t, s.Error, "desc =")
 	w.serve()
 	w.gone("old")
 	w.await("new", hasReason("Synced"))
 	require.Nil(t, w.rule("old"))
 	require.NotNil(t, w.rule("new"))
+}
+
+// TestARuleThatArrivesLate: the agent has sent a request to make a rule and had no answer, and the WorkloadRule is deleted. It stays
+// until the request cannot arrive any more, and takes what has arrived with it.
+func TestARuleThatArrivesLate(t *testing.T) {
+	w := newBareRuleWorld(t)
+	w.configure("namespaces: [" + w.namespace + "]")
+	agent := func() (stop func()) {
+		return w.agent(func(c *tenantagent.Config) { c.Server.Address, c.Rules = w.address, true })
+	}
+	stop := agent()
+	w.put("model", spec("nginx:1"))
+	w.await("model", hasReason("Synced"))
+	stop()
+	late := w.rule("model")
+	late.Id = w.namespace + ".late"
+	w.put("late", spec("nginx:1"))
+	w.edit("late", `{"metadata":{"finalizers":["drover.io/workload-rule"]}}`)
+	w.edit("late", `{"status":{"making":"`+tenantagent.HashOf(late)+`"}}`, "status")
+	w.delete("late")
+
+	tenantagent.SetLate(t, time.Hour)
+	stop = agent()
+	w.await("late", func(s said) bool { return strings.Contains(s.Error, "may arrive yet") })
+	_, err := w.rules.Create(forTenant(t.Context()), &universe.CreateRequest{Rule: late})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return w.rule("late") == nil }, deadline, tick)
+	stop()
+	_, err = w.objects.Get(t.Context(), "late", metav1.GetOptions{})
+	require.NoError(t, err, "another one may arrive")
+
+	tenantagent.SetLate(t, 0)
+	agent()
+	w.gone("late")
+	require.Nil(t, w.rule("late"))
+	require.NotNil(t, w.rule("model"))
+}
+
+// edit changes a WorkloadRule, or its status.
+func (w *ruleWorld) edit(name, change string, subresources ...string) {
+	w.Helper()
+	_, err := w.objects.Patch(w.Context(), name, types.MergePatchType, []byte(change), metav1.PatchOptions{}, subresources...)
+	require.NoError(w, err)
 }

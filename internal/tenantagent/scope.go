@@ -2,16 +2,15 @@ package tenantagent
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	toolscache "k8s.io/client-go/tools/cache"
-
-	"github.com/drover-io/drover/internal/fail"
 )
 
 // scope has the Pods of some namespaces, and what has changed since it was last told.
@@ -24,13 +23,13 @@ type scope struct {
 	told   bool // somebody is told of changes
 	update map[types.UID]*pod
 	gone   map[types.UID]*pod
-	wrong  map[string]error // why the list of a namespace is not complete
+	*watches
 }
 
 func newScope(names []string) *scope {
 	return &scope{
 		names: names, changed: make(chan struct{}, 1), pods: map[types.UID]*pod{},
-		update: map[types.UID]*pod{}, gone: map[types.UID]*pod{}, wrong: map[string]error{},
+		update: map[types.UID]*pod{}, gone: map[types.UID]*pod{}, watches: newWatches(),
 	}
 }
 
@@ -43,14 +42,15 @@ func (s *scope) watch(ctx context.Context, client kubernetes.Interface, wait *sy
 	}
 	var lists []toolscache.ResourceEventHandlerRegistration
 	for _, name := range names {
-		informer := coreinformers.NewFilteredPodInformer(client, name, 0, nil, nil)
-		if err := informer.SetTransform(keep); err != nil {
+		what, pods := "the Pods of the cluster", client.CoreV1().Pods(name)
+		if name != "" {
+			what = fmt.Sprintf("the Pods of namespace %q", name)
+		}
+		informer, err := follow(s.watches, what, client, &corev1.Pod{}, pods.List, pods.Watch)
+		if err != nil {
 			return err
 		}
-		if err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *toolscache.Reflector, err error) {
-			s.fail(name, err)
-			toolscache.DefaultWatchErrorHandler(ctx, r, err) // which logs it
-		}); err != nil {
+		if err := informer.SetTransform(keep); err != nil {
 			return err
 		}
 		list, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(o any) { s.put(nil, o) }, UpdateFunc: s.put, DeleteFunc: s.remove})
@@ -60,10 +60,9 @@ func (s *scope) watch(ctx context.Context, client kubernetes.Interface, wait *sy
 		lists = append(lists, list)
 		wait.Go(func() { informer.RunWithContext(ctx) })
 	}
-	for i, list := range lists {
+	for _, list := range lists {
 		select {
 		case <-list.HasSyncedChecker().Done(): // the handler has had the list, too
-			s.fail(names[i], nil)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -153,28 +152,4 @@ func (s *scope) len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.pods)
-}
-
-// fail notes why the Pods of a namespace cannot be read; nil for no more.
-func (s *scope) fail(namespace string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err == nil {
-		delete(s.wrong, namespace)
-		return
-	}
-	s.wrong[namespace] = err
-}
-
-// problem says why the lists are not complete; nil when nothing is known of that.
-func (s *scope) problem() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for namespace, err := range s.wrong {
-		if namespace == "" {
-			return fail.Wrap(err, fail.Unavailable, "the Pods of the cluster cannot be listed: %v", err)
-		}
-		return fail.Wrap(err, fail.Unavailable, "the Pods of namespace %q cannot be listed: %v", namespace, err)
-	}
-	return nil
 }

@@ -12,8 +12,9 @@ import (
 
 // scopes has the scope that is told of: the one that was wanted last of those whose lists are complete.
 type scopes struct {
-	changed chan struct{} // now is another one
-	wanted  wanted
+	changed  chan struct{} // now is another one
+	wanted   wanted
+	*watches // of the ConfigMap and of WorkloadRules; each scope has its own
 
 	mu      sync.Mutex
 	now     *scope
@@ -22,7 +23,7 @@ type scopes struct {
 }
 
 func newScopes() *scopes {
-	return &scopes{changed: make(chan struct{}, 1), first: make(chan struct{}), wanted: wanted{changed: make(chan struct{}, 1)}}
+	return &scopes{changed: make(chan struct{}, 1), first: make(chan struct{}), wanted: wanted{changed: make(chan struct{}, 1)}, watches: newWatches()}
 }
 
 // followed is a scope and what ends its informers.
@@ -126,6 +127,9 @@ func (s *scopes) list() ([]*pod, bool) {
 
 // problem says why not all is told that is wanted; nil when it is.
 func (s *scopes) problem() error {
+	if err := s.watches.problem(); err != nil {
+		return err
+	}
 	if _, _, err := s.wanted.now(); err != nil {
 		return err
 	}
@@ -140,7 +144,7 @@ func (s *scopes) problem() error {
 	if s.now == nil {
 		return fail.New(fail.Unavailable, "it is not known yet whose Pods are told of")
 	}
-	return nil
+	return s.now.problem()
 }
 
 // signal wakes the one who waits, or who will.

@@ -28,7 +28,6 @@ type state struct {
 	rules   *prometheus.GaugeVec
 
 	mu       sync.Mutex
-	leading  bool
 	speaking bool  // a stream is open, and its sync sent
 	failure  error // with which the last stream has ended
 	scopes   *scopes
@@ -61,8 +60,11 @@ func newState() *state {
 func (s *state) leads(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.leading = is
 	set(s.leader, is)
+	if !is { // what another agent tells of now
+		s.pods.Set(0)
+		s.rules.Reset()
+	}
 }
 
 func (s *state) follow(x *scopes) {
@@ -123,7 +125,7 @@ func (s *state) ready() error {
 	case s.scopes.problem() != nil:
 		return s.scopes.problem()
 	case s.failure != nil:
-		return s.failure
+		return fmt.Errorf("the stream has ended: %s", words(s.failure))
 	case !s.speaking:
 		return errors.New("the stream is being begun")
 	default:

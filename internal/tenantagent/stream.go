@@ -35,7 +35,7 @@ func (t *teller) run(ctx, leading context.Context) {
 	both, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(leading, stop)()
-	wait := pause.Backoff{First: retryFirst, Most: retryMost}
+	waits := newWaits()
 	for {
 		begun := time.Now()
 		err := t.stream(both, leading)
@@ -44,9 +44,9 @@ func (t *teller) run(ctx, leading context.Context) {
 			return
 		}
 		if time.Since(begun) > retryMost { // this one was no part of a row of failures
-			wait.Reset()
+			waits.reset()
 		}
-		pausing := next(&wait, err)
+		pausing := waits.next(err, func() bool { return t.agent.config.Namespace != "" && t.agent.stillLeads(both) == nil })
 		t.agent.config.Log.WarnContext(ctx, "the stream has ended", slog.String("code", status.Code(err).String()), slog.Any("error", err),
 			slog.Duration("againAfter", pausing))
 		if pause.For(both, pausing) != nil {
@@ -133,6 +133,7 @@ func (t *teller) sync(s *scope, stream grpc.ClientStream) error {
 		return err
 	}
 	t.agent.state.synced(len(pods))
+	signal(t.agent.spoken)
 	return nil
 }
 

@@ -257,21 +257,30 @@ func (s *Stack) AddWorker() *Process {
 // Replica is one more process of the API.
 type Replica struct {
 	*Process
+	URL     string // without /v2
 	Client  *client.Client
 	Tenants string // the address of its services for tenants
+	env     []string
 }
 
 // AddAPI starts one more API, which ends with the test.
 func (s *Stack) AddAPI(t testing.TB) *Replica {
 	t.Helper()
 	listen, tenants := freeport.Address(), freeport.Address()
-	env := append(s.Env(), "DROVER_LISTEN="+listen, "DROVER_GRPC_LISTEN="+freeport.Address(), "DROVER_TENANT_LISTEN="+tenants)
 	r := &Replica{
-		Process: Start(t, "another api", "ready", env, built.Binary(t, "drover"), "api"),
-		Client:  client.New("http://" + listen + "/v2"), Tenants: tenants,
+		URL: "http://" + listen, Client: client.New("http://" + listen + "/v2"), Tenants: tenants,
+		env: append(s.Env(), "DROVER_LISTEN="+listen, "DROVER_GRPC_LISTEN="+freeport.Address(), "DROVER_TENANT_LISTEN="+tenants),
 	}
+	r.Start(t)
 	t.Cleanup(r.Client.Close)
 	return r
+}
+
+// Start starts a replica that was killed again, at its addresses; env overrides what it has had.
+func (r *Replica) Start(t testing.TB, env ...string) {
+	t.Helper()
+	r.env = append(r.env, env...)
+	r.Process = Start(t, "another api", "ready", r.env, built.Binary(t, "drover"), "api")
 }
 
 // Env is the configuration of API and worker.
