@@ -37,7 +37,7 @@ const (
 	exampleSubnets = `"ipv4Subnets":[{"name":"subnet1","subnet":"172.16.44.0/24","gateway":"172.16.44.1/24","excludeIps":"172.16.44.2 172.16.44.5..172.16.44.10"}],
 		"ipv6Subnets":[{"name":"subnet2","subnet":"fd00:44::/64"}]`
 	exampleKV         = `{"metadata":{"name":"settings"},"spec":{"kv":[{"region":"north"}]}}`
-	exampleController = `{"metadata":{"name":"rsync"},"spec":{"host":"127.0.0.1","port":9031,"priority":1}}`
+	exampleController = `{"metadata":{"name":"rsync"},"spec":{"host":"127.0.0.1","port":9031,"type":"action","priority":1}}`
 	exampleRule       = `{"metadata":{"name":"tenantrule1"},"spec":{"orchestratorType":"kubernetes","resourceType":"v1/Pod",
 		"workloadTerms":[{"matchExpressions":[{"key":"state.extra.labels.tier","operation":"In","values":["5"]}]}],
 		"dpuSelectionPolicy":"SameNode","workloadInfoInject":[{"key":"@","asAnnotation":{"name":"full-workload-info"}}],
