@@ -134,11 +134,15 @@ func (t *Table) Taken() time.Duration { return t.taken }
 // GivenUp says whether the table has been given up.
 func (t *Table) GivenUp() bool { return t.spent != "" }
 
-// Size is what the table takes in memory, about.
+// Size is what the table takes in memory: between half and twice of it.
 func (t *Table) Size() int64 {
-	const perRow, perValue = 250, 80 // of an entry with what names it, and of a value beside its text
+	const (
+		perRow, perValue    = 280, 60  // of an entry with what names it, and of a value beside its text
+		perGroup, perColumn = 300, 250 // of a group, and of what makes a column of it
+		perPlace            = 16       // of a value that is queued
+	)
 	columns := len(t.program.first) + len(t.program.subjects)
-	return int64(t.kept + len(t.order)*(perRow+perValue*columns))
+	return int64(t.kept + len(t.order)*perRow + t.rows*(perValue*columns+perPlace*len(t.columns)) + len(t.groups)*(perGroup+perColumn*len(t.columns)))
 }
 
 func (t *Table) giveUp(why string) bool {
@@ -216,7 +220,7 @@ func (t *Table) leave(e *entry) {
 
 func (t *Table) count(e *entry, by int) {
 	for i := range e.values {
-		t.kept += by * len(e.values[i].text)
+		t.kept += by * e.values[i].held()
 	}
 	for i := range e.errors {
 		t.kept += by * len(e.errors[i].text)

@@ -141,7 +141,7 @@ func ofVal(v ref.Val) (value, error) {
 	case types.Double:
 		return ofDouble(float64(v))
 	case types.String:
-		return ofText(isString, string(v))
+		return ofText(isString, strings.Clone(string(v))) // it may be a part of a long one, which would be kept with it
 	case types.Bytes:
 		return ofText(isBytes, base64.StdEncoding.EncodeToString(v))
 	case types.Timestamp:
@@ -333,6 +333,14 @@ func (v *value) cell() Cell {
 		text := v.string()
 		return Cell{Type: CellString, String: &text}
 	}
+}
+
+// held is how many bytes it keeps beside itself.
+func (v *value) held() int {
+	if v.number.big != nil {
+		return len(v.text) + (v.number.big.Num().BitLen()+v.number.big.Denom().BitLen())/8 + 100
+	}
+	return len(v.text)
 }
 
 // typeName is how CEL calls what the value is.

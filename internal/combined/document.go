@@ -208,7 +208,7 @@ func (e *entry) shown() map[string]any {
 	if e.states != nil {
 		reported := make([]combine.Reported, 0, len(e.states))
 		for _, r := range e.states {
-			reported = append(reported, r)
+			reported = append(reported, r.Reported)
 		}
 		slices.SortFunc(reported, func(a, b combine.Reported) int { return a.Cluster.Compare(b.Cluster) })
 		a = combine.Aggregate(e.Group, e.Kind, combine.Want{Singleton: e.Wants.Singleton, Multi: e.Wants.Multi}, reported)

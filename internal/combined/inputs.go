@@ -15,6 +15,7 @@ import (
 type inputs struct {
 	clusters        map[domain.ClusterName]*inputsOf
 	reported, stale int // clusters
+	rows            int
 	// first are the first of the stale clusters, in their order; nil when they have to be looked for.
 	first []domain.ClusterName
 }
@@ -64,6 +65,7 @@ func (in *inputs) put(key combine.Key, now heard) bool {
 	switch {
 	case !there:
 		c.rows = slices.Insert(c.rows, at, inputRow{key.Object, now})
+		in.rows++
 	case c.rows[at].same(now):
 		return false
 	default:
@@ -87,6 +89,7 @@ func (in *inputs) drop(key combine.Key) bool {
 	}
 	was := c.says()
 	c.count(c.rows[at].heard, -1)
+	in.rows--
 	if c.rows = slices.Delete(c.rows, at, at+1); len(c.rows) == 0 {
 		delete(in.clusters, key.Cluster)
 	}

@@ -34,7 +34,9 @@ type app struct {
 type entry struct {
 	*Object
 	items  []*item // its own, and that of its app together
-	states map[domain.ClusterName]combine.Reported
+	states map[domain.ClusterName]state
+	// bytes are what the states take.
+	bytes  int64
 	prints map[domain.ClusterName]rowPrint // of what Follow has taken
 }
 
@@ -54,7 +56,7 @@ func NewSet(g *Group, f Filter, collectors map[string]Collector) (*Set, error) {
 		}
 		e := &entry{Object: o}
 		if s.states && (o.Wants.Singleton || o.Wants.Multi) {
-			e.states = map[domain.ClusterName]combine.Reported{}
+			e.states = map[domain.ClusterName]state{}
 		}
 		a := s.apps[o.App]
 		if a == nil {
@@ -214,7 +216,9 @@ func (s *Set) put(ctx context.Context, e *entry, in *Input, slice time.Duration)
 		changed = i.put(ctx, e.Object, in, slice) || changed
 	}
 	if e.states != nil {
-		e.states[in.Cluster] = reportedOf(in)
+		now := stateOf(in)
+		e.bytes += now.bytes - e.states[in.Cluster].bytes
+		e.states[in.Cluster] = now
 		changed = true
 	}
 	return changed
@@ -224,31 +228,12 @@ func (s *Set) drop(e *entry, c domain.ClusterName) (changed bool) {
 	for _, i := range e.items {
 		changed = i.drop(e.Object, c) || changed
 	}
-	if _, ok := e.states[c]; ok {
+	if was, ok := e.states[c]; ok {
+		e.bytes -= was.bytes
 		delete(e.states, c)
 		changed = true
 	}
 	return changed
-}
-
-// Size is what the set takes in memory, about.
-func (s *Set) Size() (n int64) {
-	const perObject, perByte, perTarget, perRow, perState = 1 << 10, 4, 100, 250, 4 << 10
-	for _, e := range s.objects {
-		n += perObject + perByte*e.size + perRow*int64(len(e.prints)) + perState*int64(len(e.states))
-	}
-	for _, a := range s.apps {
-		n += perTarget * int64(len(a.goes))
-	}
-	for _, i := range s.items {
-		n += perRow * int64(len(i.inputs.clusters))
-		for t := range i.tables {
-			if rows := i.tables[t].rows; rows != nil {
-				n += rows.Size()
-			}
-		}
-	}
-	return n
 }
 
 // input makes the row of an object on a cluster.
@@ -306,19 +291,4 @@ func summarised(returned map[string]any) bool {
 	metadata, _ := returned["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	return annotations[bundle.SummarisedAnnotation] == "true"
-}
-
-// reportedOf is what the state of an object is made of on a cluster.
-func reportedOf(in *Input) combine.Reported {
-	r := combine.Reported{Cluster: in.Cluster, Stale: in.Propagation.Stale}
-	if in.Returned == nil {
-		return r
-	}
-	if r.Status, _ = in.Returned["status"].(map[string]any); r.Status == nil {
-		r.Status = map[string]any{}
-	}
-	r.Spec, _ = in.Returned["spec"].(map[string]any)
-	metadata, _ := in.Returned["metadata"].(map[string]any)
-	r.Generation, _ = metadata["generation"].(int64)
-	return r
 }

@@ -49,6 +49,7 @@ type kept struct {
 	made     string        // of what the set was made
 	set      *combined.Set // nil for none
 	source   *view.Source  // nil when nothing is to be in clusters
+	sourced  int64         // what the source takes in memory, about
 	label    string        // under which clusters report
 	answer   *tablesAnswer // nil for none
 	retry    time.Time     // when tables that were given up are tried again; zero when there are none
@@ -143,16 +144,22 @@ func (k *kept) use(ctx context.Context, do func() error) (err error) {
 
 // memory is what it takes, about.
 func (k *kept) memory() int64 {
-	const perPlace = 700 // what is known of an app on a cluster beside its marks, in the source and in the records
-	n := k.answer.size()
+	n := k.answer.size() + k.sourced
 	if k.set != nil {
 		n += k.set.Size()
 	}
-	if k.source != nil {
-		for i := range k.source.Apps {
-			for c := range k.source.Apps[i].Clusters {
-				n += perPlace + 2*int64(len(k.source.Apps[i].Clusters[c].Marks))
-			}
+	return n
+}
+
+// sizeOf is what a source takes in memory, about; nil for none.
+func sizeOf(s *view.Source) (n int64) {
+	const perPlace = 700 // what is known of an app on a cluster beside its marks, in the source and in the records
+	if s == nil {
+		return 0
+	}
+	for i := range s.Apps {
+		for c := range s.Apps[i].Clusters {
+			n += perPlace + 2*int64(len(s.Apps[i].Clusters[c].Marks))
 		}
 	}
 	return n
@@ -259,7 +266,7 @@ func (k *kept) anew(ctx context.Context, in *dependence) (err error) {
 		}
 		k.made, k.answer, k.retry, k.backoff = made, nil, time.Time{}, 0
 	}
-	if k.source = source; source != nil {
+	if k.source, k.sourced = source, sizeOf(source); source != nil {
 		k.label = in.instance.LabelID()
 		if err := k.take(ctx, nil); err != nil {
 			return err

@@ -1,0 +1,154 @@
+package combined_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/drover-io/drover/internal/combine"
+	"github.com/drover-io/drover/internal/combined"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/view"
+)
+
+// heapOf is how many bytes of memory stay in use by what something makes.
+func heapOf[T any](make func() T) (T, int64) {
+	var m runtime.MemStats
+	live := func() int64 {
+		runtime.GC()
+		runtime.GC() // what finalizers and pools held
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := live()
+	made := make()
+	return made, live() - before
+}
+
+// sized is a group whose sets are measured: some objects on some clusters, each of which reports the same of all.
+type sized struct {
+	clusters, objects int
+	collectors        string                   // by name, in JSON; states of objects where it is empty
+	reports           func(cluster int) string // the members of an object beside metadata; "" for nothing
+	together          bool
+	silent            bool
+}
+
+func (s sized) set(t *testing.T) (*combined.Set, *view.Source) {
+	t.Helper()
+	var resources []plan.Resource
+	for i := range s.objects {
+		resources = append(resources, resource("apps", "Deployment", fmt.Sprintf("web%04d", i), `"spec":{"replicas":3}`))
+	}
+	g := group(resources...)
+	a := &g.Plan.Apps[0]
+	a.Targets = nil
+	for c := range s.clusters {
+		a.Targets = append(a.Targets, plan.Target{ClusterName: cluster(fmt.Sprintf("c%05d", c))})
+	}
+	var collectors map[string]combined.Collector
+	if intent := &g.Intents[0].Spec; s.collectors != "" {
+		var specs map[string]*domain.StatusCollectorSpec
+		require.NoError(t, json.Unmarshal([]byte(s.collectors), &specs))
+		collectors = map[string]combined.Collector{}
+		intent.StatusCollectors, intent.Together = nil, s.together
+		for name, spec := range specs {
+			program, err := combine.Compile(name, spec)
+			require.NoError(t, err)
+			collectors[name] = combined.Collector{Name: name, Program: program}
+			intent.StatusCollectors = append(intent.StatusCollectors, name)
+		}
+	}
+	set, err := combined.NewSet(g, combined.Filter{}, collectors)
+	require.NoError(t, err)
+	source := source(g, strings.Repeat("A", s.objects), nil)
+	source.Observations = func(string, []domain.ClusterName) iter.Seq2[*view.Observation, error] {
+		return func(yield func(*view.Observation, error) bool) {
+			for c, target := range a.Targets {
+				o := &view.Observation{ClusterName: target.ClusterName, Seen: true, Connected: !s.silent, Kinds: []schema.GroupKind{{Group: "apps", Kind: "Deployment"}}}
+				members := s.reports(c)
+				for i := range s.objects {
+					if members != "" {
+						o.Resources = append(o.Resources, view.ObservedResource{
+							ResourceID: plan.ResourceID{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "default", Name: fmt.Sprintf("web%04d", i)},
+							Stored:     stored, Sum: uint64(c + 1),
+						})
+					}
+				}
+				o.Object = func(i int) (json.RawMessage, error) {
+					return json.RawMessage(fmt.Sprintf(`{"metadata":{"name":"web%04d","generation":1},%s}`, i, members)), nil
+				}
+				if !yield(o, nil) {
+					return
+				}
+			}
+		}
+	}
+	return set, source
+}
+
+// TestSizeIsWhatIsHeld: what a set says that it takes is between half and twice of what it does.
+func TestSizeIsWhatIsHeld(t *testing.T) {
+	number := func(c int) string { return fmt.Sprintf(`"status":{"n":%d}`, c) }
+	text := func(bytes int) func(int) string {
+		return func(c int) string {
+			return fmt.Sprintf(`"status":{"n":%d,"t":%q}`, c, fmt.Sprint(c, strings.Repeat("x", bytes)))
+		}
+	}
+	for name, s := range map[string]sized{
+		"a count":             {clusters: 5000, objects: 1, reports: number, collectors: `{"a":{"combinedFields":[{"name":"n","type":"COUNT"}]}}`},
+		"a select":            {clusters: 5000, objects: 1, reports: number, collectors: `{"a":{"select":[{"name":"w","def":"inventory.name"},{"name":"n","def":"returned.status.n"}]}}`},
+		"long cells":          {clusters: 500, objects: 1, reports: text(8 << 10), collectors: `{"a":{"select":[{"name":"t","def":"returned.status.t"}]}}`},
+		"objects":             {clusters: 2000, objects: 1, reports: text(500), collectors: `{"a":{"select":[{"name":"s","def":"returned.status"}]}}`},
+		"parts of long texts": {clusters: 200, objects: 1, reports: func(c int) string { return fmt.Sprintf(`"status":{"t":"%d,%s"}`, c, strings.Repeat("x", 30<<10)) }, collectors: `{"a":{"select":[{"name":"t","def":"returned.status.t.split(',')[0]"}]},"b":{"filter":"false","select":[{"name":"t","def":"returned.status.t"}]}}`},
+		"a group a cluster":   {clusters: 5000, objects: 1, reports: number, collectors: `{"a":{"groupBy":[{"name":"w","def":"inventory.name"}],"combinedFields":[{"name":"s","type":"SUM","subject":"returned.status.n"},{"name":"x","type":"MAX","subject":"returned.status.n"}]}}`},
+		"aggregates":          {clusters: 5000, objects: 1, reports: number, collectors: `{"a":{"combinedFields":[{"name":"s","type":"SUM","subject":"returned.status.n"},{"name":"x","type":"MAX","subject":"returned.status.n"},{"name":"m","type":"MIN","subject":"returned.status.n"},{"name":"a","type":"AVG","subject":"returned.status.n"}]}}`},
+		"what is left out":    {clusters: 3000, objects: 1, reports: text(200), collectors: `{"a":{"combinedFields":[{"name":"s","type":"SUM","subject":"returned.status.t"}]}}`},
+		"large numbers":       {clusters: 3000, objects: 1, reports: func(c int) string { return fmt.Sprintf(`"status":{"n":%s%d}`, strings.Repeat("7", 300), c) }, collectors: `{"a":{"select":[{"name":"n","def":"returned.status.n"}]}}`},
+		"errors":              {clusters: 3000, objects: 1, reports: number, collectors: `{"a":{"select":[{"name":"n","def":"returned.status.n + 'x'"}]}}`},
+		"silent clusters":     {clusters: 5000, objects: 1, silent: true, reports: func(int) string { return "" }, collectors: `{"a":{"combinedFields":[{"name":"n","type":"COUNT"}]}}`},
+		"a filter":            {clusters: 5000, objects: 1, reports: number, collectors: `{"a":{"filter":"returned.status.n < 0","select":[{"name":"w","def":"inventory.name"}]}}`},
+		"ten collectors": {clusters: 1000, objects: 1, reports: number, collectors: func() string {
+			var all []string
+			for i := range 10 {
+				all = append(all, fmt.Sprintf(`"c%d":{"select":[{"name":"w","def":"inventory.name"}]}`, i))
+			}
+			return "{" + strings.Join(all, ",") + "}"
+		}()},
+		"together": {clusters: 100, objects: 50, together: true, reports: number, collectors: `{"a":{"select":[{"name":"w","def":"inventory.name"},{"name":"n","def":"returned.status.n"}]}}`},
+		"states": {clusters: 1000, objects: 1, reports: func(c int) string {
+			return fmt.Sprintf(`"spec":{"replicas":3,"template":{"spec":{"containers":[{"name":"a","image":"b"}]}}},"status":{"replicas":%d,"conditions":[{"type":"Available","status":"True","message":"Deployment has minimum availability."}]}`, c)
+		}},
+		"large states":   {clusters: 100, objects: 1, reports: text(100 << 10)},
+		"small states":   {clusters: 3000, objects: 1, reports: func(int) string { return `"spec":{}` }},
+		"states of many": {clusters: 50, objects: 100, reports: number},
+		"many members": {clusters: 100, objects: 1, reports: func(int) string {
+			var all []string
+			for i := range 1000 {
+				all = append(all, fmt.Sprintf(`"m%d":{"a":[1,2,"x"]}`, i))
+			}
+			return `"status":{` + strings.Join(all, ",") + `}`
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			empty, source := s.set(t)
+			base := empty.Size()
+			set, held := heapOf(func() *combined.Set {
+				require.NoError(t, empty.Evaluate(t.Context(), source))
+				return empty
+			})
+			counted := set.Size() - base
+			t.Logf("holds %d, counts %d: %.2f", held, counted, float64(counted)/float64(held))
+			require.Greater(t, 2*counted, held)
+			require.Less(t, counted, 2*held)
+			runtime.KeepAlive(source)
+		})
+	}
+}
