@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"net/url"
 	"os"
 	"slices"
 	"testing"
@@ -17,6 +16,8 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/drover-io/drover/internal/convey"
@@ -105,6 +106,9 @@ type caseWorld struct {
 	file  *workloadCases
 	admin *grpc.ClientConn
 	rules universe.WorkloadRuleServiceClient
+
+	cluster *harness.Cluster // where matches are made
+	said    string           // the tenant whose workloads the case has said
 }
 
 // caseKinds has what tries the cases of each kind.
@@ -124,7 +128,7 @@ func TestWorkloadCases(t *testing.T) {
 	ctx := within(t)
 	s := harness.SharedStack(t)
 	w := &caseWorld{T: t, ctx: ctx, stack: s, file: file, admin: s.TenantConnection("")}
-	w.rules = universe.NewWorkloadRuleServiceClient(w.admin)
+	w.rules, w.cluster = universe.NewWorkloadRuleServiceClient(w.admin), harness.NewCluster(t, harness.ClusterNames[0])
 	w.furnish()
 	for i := range file.Cases {
 		c := &file.Cases[i]
@@ -134,8 +138,8 @@ func TestWorkloadCases(t *testing.T) {
 			try, known := caseKinds[c.Kind]
 			require.True(t, known, "%s: nobody knows cases of the kind %q", c.Title, c.Kind)
 			t.Log(c.Title)
+			defer one.clear()
 			try(&one, c)
-			one.clear()
 		})
 	}
 }
@@ -157,7 +161,7 @@ func readCases(t *testing.T) *workloadCases {
 // furnish makes the tenants with their hosts, and takes them away when the test ends.
 func (w *caseWorld) furnish() {
 	api := w.stack.Client.API()
-	cluster := w.stack.Register(w.ctx, "infra", []byte(unreachable))
+	cluster := w.stack.RegisterAs(w.ctx, w.cluster.Name, w.cluster.Kubeconfig(w), domain.ReportNone)
 	for _, name := range caseTenants {
 		tenant := &domain.Tenant{Metadata: domain.Metadata{Name: name}, Spec: domain.TenantSpec{Cluster: cluster.String()}}
 		_, err := api.Create(w.ctx, tenant, nil)
@@ -195,6 +199,12 @@ func (w *caseWorld) clear() {
 			_, err := w.rules.Delete(ctx, &universe.DeleteRequest{Id: rule.GetId()})
 			require.NoError(w, err)
 		}
+	}
+	if w.said != "" {
+		w.say(w.said)
+	}
+	for _, tenant := range caseTenants {
+		harness.Until(w.ctx, w, "nothing is left of the case", func() bool { return len(w.all(tenant)) == 0 })
 	}
 }
 
@@ -296,28 +306,34 @@ func (w *caseWorld) create(rule *universe.Rule) error {
 	return err
 }
 
-// preview has a rule stored by gRPC and reads it back by REST. Then the tenant's cluster says a workload by its stream, and the
-// product says what the rule would bring about for it: of what is in its store, by what it makes matches by. That the rule is not
-// stored any more when the workload is keeps the cluster out of it.
-func (w *caseWorld) preview(c *workloadCase, tenant, of string, rule *universe.Rule) *service.RulePreview {
+// matches has a rule stored by gRPC, and then a tenant's cluster say a workload by its stream. When that has been answered, what
+// follows is in the store: these are the matches of the rule, by REST. Both stay until the case ends.
+func (w *caseWorld) matches(c *workloadCase, tenant, of string, rule *universe.Rule) []service.Match {
 	w.Helper()
-	ctx, api := harness.ForTenant(w.ctx, tenant), w.stack.Client.API()
-	_, err := w.rules.Create(ctx, &universe.CreateRequest{Rule: rule})
+	_, err := w.rules.Create(harness.ForTenant(w.ctx, tenant), &universe.CreateRequest{Rule: rule})
 	w.expectCode(c, err)
 	require.NoError(w, err)
-	stored, err := api.Get(w.ctx, domain.WorkloadRules, domain.TenantKey(tenant).Child(domain.WorkloadRules.Collection, rule.GetId()))
-	require.NoError(w, err)
-	_, err = w.rules.Delete(ctx, &universe.DeleteRequest{Id: rule.GetId()})
-	require.NoError(w, err)
-	said := w.update(c.Workload)
-	w.say(of, said)
-	defer w.say(of)
-	p, err := api.Preview(w.ctx, stored, url.Values{"workload": {said.GetWorkloadMetadata().GetId()}})
-	require.NoError(w, err)
-	why, err := api.ExplainWorkload(w.ctx, domain.TenantKey(of), said.GetWorkloadMetadata().GetId(), "")
-	require.NoError(w, err)
-	require.False(w, why.AsWished, "no rule is stored that could apply")
-	return p
+	w.say(of, w.update(c.Workload))
+	w.said = of
+	found := w.all(tenant)
+	if of != tenant {
+		found = append(found, w.all(of)...)
+	}
+	for _, m := range found {
+		require.Equal(w, rule.GetId(), m.Rule.Name())
+		require.Equal(w, w.update(c.Workload).GetWorkloadMetadata().GetId(), m.Workload)
+	}
+	return found
+}
+
+// all are the matches of a tenant.
+func (w *caseWorld) all(tenant string) (found []service.Match) {
+	w.Helper()
+	for m, err := range w.stack.Client.API().Matches(w.ctx, domain.TenantKey(tenant), nil) {
+		require.NoError(w, err)
+		found = append(found, m)
+	}
+	return found
 }
 
 // say has a tenant's cluster say that it has these workloads and no others.
@@ -335,10 +351,10 @@ func (w *caseWorld) tryMatch(c *workloadCase) {
 	if c.WorkloadTenant != "" {
 		of = c.WorkloadTenant
 	}
-	p := w.preview(c, w.file.Defaults.TenantID, of, w.rule(c))
+	found := w.matches(c, w.file.Defaults.TenantID, of, w.rule(c))
 	require.NotNil(w, c.Expect.Match)
-	require.Equal(w, *c.Expect.Match, p.Matched == 1, "%+v", p)
-	require.Len(w, p.Items, p.Matched)
+	require.Equal(w, *c.Expect.Match, len(found) == 1, "%+v", found)
+	require.LessOrEqual(w, len(found), 1)
 }
 
 // tryEval asks a rule that was never validated.
@@ -449,8 +465,8 @@ func (w *caseWorld) call(ctx context.Context, client universe.WorkloadRuleServic
 	return ids, err
 }
 
-// made is what the rule of a case would make for its workload.
-func (w *caseWorld) made(c *workloadCase, tenant string, data map[string]any) (one *service.PreviewedMatch, manifest []byte, annotations map[string]string) {
+// made is the match of the rule of a case, and the Pod that is in the cluster for it; nil when nothing is to be made.
+func (w *caseWorld) made(c *workloadCase, tenant string, data map[string]any) (one service.Match, pod *corev1.Pod) {
 	w.Helper()
 	if len(c.TemplateAnnotations) > 0 {
 		template := map[string]any{}
@@ -462,29 +478,24 @@ func (w *caseWorld) made(c *workloadCase, tenant string, data map[string]any) (o
 	}
 	// It matches every workload.
 	data["terms"] = []any{[]any{[]any{"metadata.id", "EXISTS", []any{""}}}}
-	p := w.preview(c, tenant, tenant, &universe.Rule{Id: w.file.Defaults.RuleID, Data: w.ruleData(data)})
-	require.Len(w, p.Items, 1)
-	one = &p.Items[0]
-	if one.Effect == match.EffectNothing {
-		return one, nil, nil
+	found := w.matches(c, tenant, tenant, &universe.Rule{Id: w.file.Defaults.RuleID, Data: w.ruleData(data)})
+	require.Len(w, found, 1)
+	if c.Expect.Nodes != nil && len(*c.Expect.Nodes) == 0 {
+		return found[0], nil
 	}
-	require.Equal(w, match.EffectCreate, one.Effect)
-	var object struct {
-		Metadata struct {
-			Namespace   string            `json:"namespace"`
-			Annotations map[string]string `json:"annotations"`
-		} `json:"metadata"`
-	}
-	manifest, err := json.Marshal(one.Manifest)
+	harness.Until(w.ctx, w, "it is made", func() bool {
+		one = w.all(tenant)[0]
+		return one.State == domain.ResourceApplied
+	})
+	pod, err := w.cluster.Client(w).CoreV1().Pods(one.Object.Namespace).Get(w.ctx, one.Object.Name, metav1.GetOptions{})
 	require.NoError(w, err)
-	require.NoError(w, json.Unmarshal(manifest, &object))
-	require.Equal(w, one.Object.Namespace, object.Metadata.Namespace)
-	return one, manifest, object.Metadata.Annotations
+	return one, pod
 }
 
 func (w *caseWorld) tryInject(c *workloadCase) {
-	one, _, annotations := w.made(c, w.file.Defaults.TenantID, map[string]any{"workload_info_inject": c.Inject})
+	one, pod := w.made(c, w.file.Defaults.TenantID, map[string]any{"workload_info_inject": c.Inject})
 	require.Empty(w, one.Reason)
+	annotations := pod.Annotations
 	expected := map[string]bool{}
 	for name, text := range c.Expect.Annotations {
 		expected[name] = true
@@ -507,43 +518,25 @@ func (w *caseWorld) tryInject(c *workloadCase) {
 }
 
 func (w *caseWorld) tryPlacement(c *workloadCase) {
-	one, manifest, _ := w.made(c, c.Tenant, map[string]any{"dpu_selection_policy": c.DPUSelectionPolicy})
+	one, pod := w.made(c, c.Tenant, map[string]any{"dpu_selection_policy": c.DPUSelectionPolicy})
 	require.NotNil(w, c.Expect.Nodes)
-	if len(*c.Expect.Nodes) == 0 {
-		require.Nil(w, manifest, "nothing is to be made")
+	if pod == nil {
+		require.Nil(w, one.Object, "nothing is to be made")
 		require.NotEmpty(w, one.Reason)
 		return
 	}
-	require.NotNil(w, manifest)
-	require.ElementsMatch(w, *c.Expect.Nodes, one.Nodes)
-	require.ElementsMatch(w, *c.Expect.Nodes, hostnames(w, manifest))
+	require.ElementsMatch(w, *c.Expect.Nodes, hostnames(w, pod))
 	if c.Expect.Namespace != "" {
-		require.Equal(w, c.Expect.Namespace, one.Object.Namespace)
+		require.Equal(w, c.Expect.Namespace, pod.Namespace)
 	}
 }
 
 // hostnames are the values of the required node affinity of a Pod.
-func hostnames(w *caseWorld, manifest []byte) (names []string) {
+func hostnames(w *caseWorld, pod *corev1.Pod) (names []string) {
 	w.Helper()
-	var pod struct {
-		Spec struct {
-			Affinity struct {
-				NodeAffinity struct {
-					Required struct {
-						Terms []struct {
-							Expressions []struct {
-								Key    string   `json:"key"`
-								Values []string `json:"values"`
-							} `json:"matchExpressions"`
-						} `json:"nodeSelectorTerms"`
-					} `json:"requiredDuringSchedulingIgnoredDuringExecution"`
-				} `json:"nodeAffinity"`
-			} `json:"affinity"`
-		} `json:"spec"`
-	}
-	require.NoError(w, json.Unmarshal(manifest, &pod))
-	for _, term := range pod.Spec.Affinity.NodeAffinity.Required.Terms {
-		for _, e := range term.Expressions {
+	require.NotNil(w, pod.Spec.Affinity)
+	for _, term := range pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		for _, e := range term.MatchExpressions {
 			require.Equal(w, "kubernetes.io/hostname", e.Key)
 			names = append(names, e.Values...)
 		}
