@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -147,10 +148,13 @@ func (m *Match) names(ctx context.Context, tenant string, of []domain.Match) (ma
 	}
 	names := make(map[string]string, len(workloads))
 	for _, w := range workloads {
-		names[w.ID] = w.ResourceNamespace + "." + w.ResourceName
+		names[w.ID] = short(w.ResourceNamespace, 63) + "." + short(w.ResourceName, domain.MaxSubdomain)
 	}
 	return names, nil
 }
+
+// short is the beginning of a text. A tenant's cluster may have named a workload with half a megabyte, which no history takes.
+func short(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "") }
 
 func workloadsOf(matches []domain.Match) (ids []string) {
 	for i := range matches {

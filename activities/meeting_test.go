@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -421,4 +422,18 @@ func TestWhatATenantThatIsGoneHasLeftIsNotTriedWithoutAPause(t *testing.T) {
 		require.NoError(t, await())
 	}
 	require.GreaterOrEqual(t, time.Since(began), 3*500*time.Millisecond, "none, then one of half a second, then a whole one")
+}
+
+// TestAWorkloadWithALongName has a short one where it is told which match is due: that is in a history.
+func TestAWorkloadWithALongName(t *testing.T) {
+	m := newMatches(t)
+	m.run("w1", nil)
+	m.workloads["w1"].ResourceName = strings.Repeat("n", 400_000)
+	_, err := m.store.WriteWorkloads(t.Context(), m.tenant.Name, &domain.WorkloadWrite{Put: []*domain.Workload{m.workloads["w1"]}})
+	require.NoError(t, err)
+	m.evaluate()
+	due, err := m.match.DueMatches(t.Context(), activities.DueInput{Tenant: m.tenant.Name, Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, due.Matches, 1)
+	require.Less(t, len(due.Matches[0].Of), 400)
 }

@@ -315,6 +315,8 @@ func (s *Said) write(t *domain.Tenant) (w *domain.WorkloadWrite, left map[string
 			reason = "its id is too long"
 		case s.TooLarge[one.ID]:
 			reason = "it is too large"
+		case unstorable(one):
+			reason = "a name in its labels, annotations or other data has the character 0"
 		}
 		delete(left, one.ID)
 		if reason != "" {
@@ -338,6 +340,22 @@ func (s *Said) write(t *domain.Tenant) (w *domain.WorkloadWrite, left map[string
 	}
 	w.Put = slices.DeleteFunc(w.Put, func(one *domain.Workload) bool { return one == nil })
 	return w, left
+}
+
+// unstorable says whether a workload has a name that the store has not: no label of Kubernetes is so.
+func unstorable(w *domain.Workload) bool {
+	nul := func(name string) bool { return strings.ContainsRune(name, 0) }
+	for name, data := range w.Extra {
+		for member := range data {
+			if nul(member) {
+				return true
+			}
+		}
+		if nul(name) {
+			return true
+		}
+	}
+	return false
 }
 
 // leftOut keeps nothing of a long text but its beginning: what is left out may be as large as a message.

@@ -182,3 +182,19 @@ func TestATenantWhoseDeletionNobodyHasFinished(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, behind, "t")
 }
+
+// TestAWorkloadThatCannotBeStored is left out, and those beside it are taken.
+func TestAWorkloadThatCannotBeStored(t *testing.T) {
+	w := newTenancy(t, 1)
+	in := w.begin(w.first())
+	bad, worse, odd := labelled("bad", "yes"), labelled("worse", "yes"), labelled("odd", "\x00\n$.\u202e")
+	bad.Extra[domain.ExtraLabels]["a\x00b"] = "c"
+	worse.Extra["\x00"] = map[string]string{}
+	odd.Extra[domain.ExtraLabels]["$where.a b\n"], odd.ResourceName = "", "\x00"
+	w.take(in, syncs(bad, worse, odd, labelled("good", "yes")))
+	require.Equal(t, []string{"good", "odd"}, w.stored())
+	status, err := w.first().TenantStatus(t.Context(), "t")
+	require.NoError(t, err)
+	require.Len(t, status.LeftOut, 2)
+	require.Contains(t, status.LeftOut[0].Reason, "character 0")
+}
