@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"sync"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -18,17 +20,60 @@ func (s *Store) homes() *mongo.Collection { return s.db.Collection(homes) }
 
 // PutHome notes that a tenant has a namespace in a cluster, or is about to.
 func (s *Store) PutHome(ctx context.Context, h domain.Home) error {
-	_, err := s.put(ctx, s.homes(), h.ID(), homeDoc{h.ID(), h})
+	if _, err := s.put(ctx, s.homes(), h.ID(), homeDoc{h.ID(), h}); err != nil {
+		return err
+	}
+	return s.movedHomes(ctx)
+}
+
+// homesVersion is the id of the version that is another one after a home was written or deleted.
+const homesVersion = "homes"
+
+// movedHomes notes that homes are not what they were. A write is done when this is.
+func (s *Store) movedHomes(ctx context.Context) error {
+	_, err := s.put(ctx, s.versions(), homesVersion, versionDoc{homesVersion, bson.NewObjectID()})
 	return err
 }
 
-// Homes are those of the tenants that have, or had, a name, sorted by id; all when it is "".
+// homesStand is how long homes are kept, if nobody says that they have changed: a process may die between the two writes.
+const homesStand = 20 * time.Second
+
+// keptHomes are all homes as they were read last. The embedded database goes over them for every question but one by id.
+type keptHomes struct {
+	mu      sync.Mutex
+	version string // from before they were read
+	read    time.Time
+	all     []domain.Home
+}
+
+// Homes are those of the tenants that have, or had, a name, sorted by id; all when it is "". They are as of a moment after the call
+// began, but for what a process has written that died before it could say so.
 func (s *Store) Homes(ctx context.Context, tenant string) ([]domain.Home, error) {
-	filter := bson.D{}
-	if tenant != "" {
-		filter = bson.D{{Key: "tenant", Value: tenant}}
+	version, err := s.versionOf(ctx, homesVersion)
+	if err != nil {
+		return nil, err
 	}
-	return s.homesOf(ctx, filter)
+	k := &s.keptHomes
+	k.mu.Lock()
+	all := k.all
+	known := version != "" && version == k.version && time.Since(k.read) < homesStand
+	k.mu.Unlock()
+	if !known {
+		began := time.Now()
+		if all, err = s.homesOf(ctx, bson.D{}); err != nil {
+			return nil, err
+		}
+		k.mu.Lock()
+		k.version, k.read, k.all = version, began, all
+		k.mu.Unlock()
+	}
+	found := make([]domain.Home, 0, 1)
+	for _, h := range all {
+		if tenant == "" || h.Tenant == tenant {
+			found = append(found, h)
+		}
+	}
+	return found, nil
 }
 
 // Home is the one with an id. NotFound when there is none.
@@ -54,6 +99,8 @@ func (s *Store) homesOf(ctx context.Context, filter bson.D) ([]domain.Home, erro
 
 // DeleteHome notes that the namespace is gone.
 func (s *Store) DeleteHome(ctx context.Context, h domain.Home) error {
-	_, err := s.deleteOne(ctx, s.homes(), byID(h.ID()))
-	return err
+	if _, err := s.deleteOne(ctx, s.homes(), byID(h.ID())); err != nil {
+		return err
+	}
+	return s.movedHomes(ctx)
 }

@@ -32,3 +32,31 @@ func TestHomes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []domain.Home{first}, got)
 }
+
+// TestHomesAreAsTheyAreStored, whoever has read them before: what one process has written the other one sees.
+func TestHomesAreAsTheyAreStored(t *testing.T) {
+	shared := storetest.Config(t)
+	one, other := storetest.Open(t, shared), storetest.Open(t, shared)
+	h := domain.Home{Tenant: "t", ContextID: "1", Cluster: domain.ClusterName{Provider: "p", Name: "c"}, Namespace: "tenant-t"}
+	see := func(want ...domain.Home) {
+		t.Helper()
+		for range 2 { // the second time it is known
+			for _, s := range []*store.Store{one, other} {
+				got, err := s.Homes(t.Context(), "t")
+				require.NoError(t, err)
+				require.Equal(t, append([]domain.Home{}, want...), got)
+				if len(got) > 0 {
+					got[0].Leaving = !got[0].Leaving // that is the caller's
+				}
+			}
+		}
+	}
+	see()
+	require.NoError(t, one.PutHome(t.Context(), h))
+	see(h)
+	h.Leaving = true
+	require.NoError(t, other.PutHome(t.Context(), h))
+	see(h)
+	require.NoError(t, one.DeleteHome(t.Context(), h))
+	see()
+}

@@ -62,6 +62,7 @@ type Store struct {
 	chains        *chains
 	// What tenants' clusters say runs there, and what follows from that.
 	workloads, matches *ledgers
+	keptHomes          keptHomes
 }
 
 // Collections that hold no nouns and are not divided (see partition).
@@ -70,7 +71,7 @@ const (
 	contacts  = "contacts" // clusters that do not answer
 	watches   = "watches"  // whether clusters are heard
 	pulses    = "pulses"   // when those who watch were alive
-	versions  = "versions" // of what clusters say of app contexts, of labels, and of watches
+	versions  = "versions" // of what clusters say of app contexts, of labels, of watches, and of homes
 	probes    = "probes"   // written to see whether that is possible
 	renewals  = "renewals" // clusters whose registrations were replaced
 	streams   = "streams"  // the last one of each tenant

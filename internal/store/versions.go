@@ -12,10 +12,10 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 )
 
-// versionDoc tells of an app context that what clusters say of it has changed, of a provider that labels have, and that watches
-// have.
+// versionDoc tells of an app context that what clusters say of it has changed, of a provider that labels have, that watches have,
+// and that homes have.
 type versionDoc struct {
-	Of      string        `bson:"_id"`     // the id of the context; labelsOf; watchesVersion
+	Of      string        `bson:"_id"`     // the id of the context; labelsOf; watchesVersion; homesVersion
 	Version bson.ObjectID `bson:"version"` // the last one of its changes
 }
 
