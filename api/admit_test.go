@@ -69,9 +69,16 @@ func (b *busy) Rollback(ctx context.Context, _ domain.Key, _ int) ([]string, err
 
 // newBusyWorld has a slot for each kind of request.
 func newBusyWorld(t *testing.T) (*world, *busy) {
+	t.Helper()
+	return newBusyWorldWith(t, 300*time.Millisecond)
+}
+
+// newBusyWorldWith is newBusyWorld where a body may stand still for a while.
+func newBusyWorldWith(t *testing.T, bodyWait time.Duration) (*world, *busy) {
+	t.Helper()
 	b := newBusy()
 	w := newWorldWith(t, func(w *world, d *deps, _ *service.Instances) {
-		b.Operations, d.lifecycle, d.operations, d.BodyWait = w.operations, b, 1, 300*time.Millisecond
+		b.Operations, d.lifecycle, d.operations, d.BodyWait = w.operations, b, 1, bodyWait
 	})
 	furnish(t, w)
 	return w, b
@@ -177,7 +184,8 @@ func TestWhoDribblesHoldsNoSlot(t *testing.T) {
 // TestWhatComesSteadilyIsRead: that a body takes longer than it may stand still is no reason to refuse it, and what follows
 // the body has its own time.
 func TestWhatComesSteadilyIsRead(t *testing.T) {
-	w, b := newBusyWorld(t)
+	const wait = time.Second // so that what comes steadily does so on a busy machine, too
+	w, b := newBusyWorldWith(t, wait)
 	server := httptest.NewServer(w.router)
 	defer server.Close()
 	body, write := io.Pipe()
@@ -186,7 +194,7 @@ func TestWhatComesSteadilyIsRead(t *testing.T) {
 	go func() {
 		_, _ = io.WriteString(write, `{"metadata":{"name":"slow","description":"`)
 		begun := time.Now()
-		for tick := time.NewTicker(20 * time.Millisecond); time.Since(begun) < 700*time.Millisecond; <-tick.C {
+		for tick := time.NewTicker(20 * time.Millisecond); time.Since(begun) < wait+wait/4; <-tick.C {
 			_, _ = io.WriteString(write, strings.Repeat(" ", 8<<10))
 		}
 		_, _ = io.WriteString(write, `"}}`)
@@ -203,7 +211,7 @@ func TestWhatComesSteadilyIsRead(t *testing.T) {
 	go func() {
 		<-b.arrived
 		// Longer than a body may stand still: the request must not be cut off.
-		time.AfterFunc(time.Second, func() { close(b.finish) })
+		time.AfterFunc(wait+wait/4, func() { close(b.finish) })
 	}()
 	r, err = http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+theGroup+"/rollback", strings.NewReader(`{"spec":{"revision":"1"}}`))
 	require.NoError(t, err)

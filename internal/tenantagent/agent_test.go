@@ -217,7 +217,7 @@ func TestBeginsAgain(t *testing.T) {
 	w.agent(nil)
 	w.awaitWords("sync [a]")
 	away.Store(true)
-	w.server.streams[0].end <- status.Error(codes.Unavailable, "the server stops")
+	w.server.endFirst(status.Error(codes.Unavailable, "the server stops"))
 	require.Eventually(t, func() bool { return w.server.begun() > 1 }, deadline, tick, "it tries again")
 	w.deletePod(w.namespace, "a")
 	w.pod(w.namespace, "b")
@@ -262,7 +262,7 @@ func TestWhoHasLostTheLeaseSaysNothing(t *testing.T) {
 		return err == nil
 	}, deadline, tick)
 	// The other one's stream has displaced the agent's: it looks at the Lease at once, and leaves that as it is.
-	w.server.streams[0].end <- status.Error(codes.Aborted, "a newer stream has begun")
+	w.server.endFirst(status.Error(codes.Aborted, "a newer stream has begun"))
 	require.Eventually(t, func() bool {
 		shown := w.get("http://" + address + "/metrics")
 		return strings.Contains(shown, "drover_tenant_agent_leader 0") && strings.Contains(shown, "drover_tenant_agent_pods 0")

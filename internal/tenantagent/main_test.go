@@ -130,6 +130,13 @@ func (s *server) begun() int {
 	return len(s.streams)
 }
 
+// endFirst ends the first stream with err.
+func (s *server) endFirst(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.streams[0].end <- err
+}
+
 // last is what the last stream has said; nothing when there is none.
 func (s *server) last() heard {
 	s.mu.Lock()
