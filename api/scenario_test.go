@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -219,6 +220,24 @@ func (d text) Write(w io.Writer) error {
 	return err
 }
 
+// lines are what is logged. A stream writes its last line after its client has left.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
 // world is the API over a real database, and what stands in for the engine.
 type world struct {
 	router     *echo.Echo
@@ -229,7 +248,7 @@ type world struct {
 	statuses   *notifytest.Statuses
 	hub        *notify.Hub
 	ready      map[string]func(context.Context) error
-	log        *bytes.Buffer
+	log        *lines
 	contexts   int       // made by put
 	stored     time.Time // what the clock of the store says; the time there is when zero
 	reached    []string  // kubeconfigs that were tried
@@ -260,7 +279,7 @@ type deps struct {
 // newWorldWith lets change put other parts in; it may be nil.
 func newWorldWith(t testing.TB, change func(w *world, d *deps, instances *service.Instances)) *world {
 	t.Helper()
-	w := &world{operations: &operations{}, ready: map[string]func(context.Context) error{}, log: &bytes.Buffer{}}
+	w := &world{operations: &operations{}, ready: map[string]func(context.Context) error{}, log: &lines{}}
 	db := storetest.Open(t, store.Config{Now: func() time.Time {
 		if !w.stored.IsZero() {
 			return w.stored

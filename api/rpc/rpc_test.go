@@ -1,7 +1,6 @@
 package rpc_test
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"log/slog"
@@ -38,7 +37,7 @@ type world struct {
 	client   statusnotify.StatusNotifyClient
 	health   grpc_health_v1.HealthClient
 	stop     func() // the server, in order
-	log      *bytes.Buffer
+	log      *lines
 }
 
 // newWorld serves one app with a resource on one cluster.
@@ -50,7 +49,7 @@ func newWorld(t *testing.T) *world {
 // newWorldOf is newWorld with more resources.
 func newWorldOf(t *testing.T, resources int, steps ...door.Step) *world {
 	t.Helper()
-	w := &world{T: t, statuses: notifytest.New(1, 1, resources), metrics: prometheus.NewRegistry(), log: &bytes.Buffer{}}
+	w := &world{T: t, statuses: notifytest.New(1, 1, resources), metrics: prometheus.NewRegistry(), log: &lines{}}
 	hub, err := notify.New(notify.Of(w.statuses), notify.Options{Interval: time.Millisecond}, w.metrics)
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
