@@ -34,10 +34,31 @@ type document struct {
 // exception that EMCO makes, and they refer to nothing here.
 func TestEmcoctlFilesBuildOnEachOther(t *testing.T) {
 	t.Parallel()
+	operations, uploads := build(t, "vfw")
+	require.Equal(t, []string{
+		"edge01 apply", "edge02 apply",
+		"lcadmin instantiate", "vfw_deployment_intent_group approve", "vfw_deployment_intent_group instantiate",
+	}, operations)
+	for _, app := range examples.Apps {
+		require.Contains(t, uploads, app+".tgz")
+		require.Contains(t, uploads, app+"-profile.tgz")
+	}
+	operations, uploads = build(t, "dtc")
+	require.Equal(t, []string{
+		"lcadmin instantiate", "dtc_deployment_intent_group approve", "dtc_deployment_intent_group instantiate",
+	}, operations)
+	for _, app := range examples.TrafficApps {
+		require.Contains(t, uploads, app+".tgz")
+		require.Contains(t, uploads, app+"-profile.tgz")
+	}
+}
+
+// build goes through the files of an example, and says which operations they ask for, and what is uploaded.
+func build(t *testing.T, example string) (operations []string, uploads map[string]bool) {
+	t.Helper()
 	made := map[domain.Key]bool{}
-	uploads := map[string]bool{}
-	var operations []string
-	for _, d := range documents(t) {
+	uploads = map[string]bool{}
+	for _, d := range documents(t, example) {
 		key := domain.Key(d.ResourceContext.Anchor)
 		parent := domain.Join(key.Segments()[:len(key.Segments())-1]...)
 		if parent != "" {
@@ -60,14 +81,7 @@ func TestEmcoctlFilesBuildOnEachOther(t *testing.T) {
 			uploads[d.File] = true
 		}
 	}
-	require.Equal(t, []string{
-		"edge01 apply", "edge02 apply",
-		"lcadmin instantiate", "vfw_deployment_intent_group approve", "vfw_deployment_intent_group instantiate",
-	}, operations)
-	for _, app := range examples.Apps {
-		require.Contains(t, uploads, app+".tgz")
-		require.Contains(t, uploads, app+"-profile.tgz")
-	}
+	return operations, uploads
 }
 
 // decode reads the body that emcoctl sends for the document.
@@ -100,13 +114,13 @@ func nounAt(t *testing.T, anchor string) *domain.Noun {
 }
 
 // documents reads the input files as emcoctl does: a template over the values, then YAML.
-func documents(t *testing.T) []document {
+func documents(t *testing.T, example string) []document {
 	t.Helper()
-	text, err := os.ReadFile("vfw/emcoctl/values.yaml")
+	text, err := os.ReadFile(example + "/emcoctl/values.yaml")
 	require.NoError(t, err)
 	var values map[string]string
 	require.NoError(t, yaml.UnmarshalStrict(text, &values))
-	names, err := filepath.Glob("vfw/emcoctl/[0-9]-*.yaml")
+	names, err := filepath.Glob(example + "/emcoctl/[0-9]-*.yaml")
 	require.NoError(t, err)
 	require.NotEmpty(t, names)
 	var all []document

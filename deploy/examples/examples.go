@@ -14,11 +14,23 @@ import (
 
 // all: because partials of charts begin with an underscore.
 //
-//go:embed all:vfw/helm all:vfw/profiles
+//go:embed all:vfw/helm all:vfw/profiles dtc/helm dtc/profiles
 var sources embed.FS
 
 // Apps of the virtual firewall, in the order in which its composite app has them.
 var Apps = []string{"packetgen", "firewall", "sink"}
+
+// TrafficApps are those of the example dtc, whose traffic is controlled.
+var TrafficApps = []string{"http-server", "http-client"}
+
+// TrafficChart is Chart of one of TrafficApps.
+func TrafficChart(app string) ([]byte, error) { return pack("dtc/helm", path.Join("dtc/helm", app)) }
+
+// TrafficProfile is Profile of one of TrafficApps.
+func TrafficProfile(app string) ([]byte, error) {
+	dir := path.Join("dtc/profiles", app)
+	return pack(dir, dir)
+}
 
 // Chart packs the chart of one of Apps: a tgz with the chart in a directory named like the app. The same
 // sources give the same bytes.

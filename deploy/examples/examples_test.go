@@ -42,6 +42,27 @@ func TestVFWRendersWhatItsDocumentationShows(t *testing.T) {
 	}
 }
 
+func TestControlledTrafficRenders(t *testing.T) {
+	t.Parallel()
+	want := map[string][]string{
+		"http-server": {"Service http-service", "Deployment r1-http-server"},
+		"http-client": {"Deployment r1-http-client"},
+	}
+	for _, app := range examples.TrafficApps {
+		chart, err := examples.TrafficChart(app)
+		require.NoError(t, err)
+		profile, err := examples.TrafficProfile(app)
+		require.NoError(t, err)
+		bundle, err := render.Render(render.Input{App: app, Chart: chart, Profile: profile, Release: "r1", Namespace: "default"})
+		require.NoError(t, err)
+		var got []string
+		for _, r := range bundle.Resources {
+			got = append(got, r.Kind+" "+r.Name)
+		}
+		require.Equal(t, want[app], got)
+	}
+}
+
 func TestPackingIsDeterministic(t *testing.T) {
 	t.Parallel()
 	first, err := examples.Chart("sink")
