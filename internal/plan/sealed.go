@@ -38,13 +38,9 @@ func Open(manifest json.RawMessage, open func(document string, s domain.Sealed) 
 	if !bytes.Contains(manifest, []byte(`"`+sealedPrefix)) {
 		return manifest, nil
 	}
-	var o struct {
-		APIVersion string         `json:"apiVersion"`
-		Kind       string         `json:"kind"`
-		Data       map[string]any `json:"data"`
-	}
+	var o secretObject
 	var all map[string]json.RawMessage
-	if json.Unmarshal(manifest, &o) != nil || json.Unmarshal(manifest, &all) != nil || o.Kind != "Secret" || o.APIVersion != "v1" {
+	if !decodes(manifest, &o) || !decodes(manifest, &all) || o.Kind != "Secret" || o.APIVersion != "v1" {
 		return manifest, nil
 	}
 	for name, value := range o.Data {
@@ -55,7 +51,7 @@ func Open(manifest json.RawMessage, open func(document string, s domain.Sealed) 
 		}
 		var v sealedValue
 		data, err := base64.RawURLEncoding.DecodeString(encoded)
-		if err != nil || json.Unmarshal(data, &v) != nil {
+		if err != nil || !decodes(data, &v) {
 			continue
 		}
 		if _, ours := domain.InboundServerIntents.Split(domain.Key(v.For)); !ours {
@@ -74,3 +70,12 @@ func Open(manifest json.RawMessage, open func(document string, s domain.Sealed) 
 	all["data"] = data
 	return json.Marshal(all)
 }
+
+// secretObject is what is read of a Secret.
+type secretObject struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Data       map[string]any `json:"data"`
+}
+
+func decodes(data []byte, into any) bool { return json.Unmarshal(data, into) == nil }
