@@ -164,8 +164,15 @@ func (m *Matcher) look(ctx context.Context, tenant string, at scope) error {
 	err := cas.Do(ctx, func() error {
 		s, err := m.settings(ctx, tenant)
 		if fail.Is(err, fail.NotFound) {
-			due, err = m.unwant(ctx, tenant)
-			return err
+			gone, err := m.unwant(ctx, tenant)
+			if due = due || gone; err != nil || !gone {
+				return err
+			}
+			if _, err := m.settings(ctx, tenant); err == nil { // somebody has made one of its name meanwhile
+				at = scope{}
+				return cas.ErrOvertaken
+			}
+			return nil
 		}
 		if err != nil {
 			return err
