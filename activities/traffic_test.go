@@ -1,0 +1,61 @@
+package activities_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/secret"
+)
+
+// TestPrivateKeysAreOpenedInTheWorker: what is stored of a plan has them sealed, in the bundle and in what a variant has otherwise;
+// the cluster gets them open.
+func TestPrivateKeysAreOpenedInTheWorker(t *testing.T) {
+	const document = domain.Key("projects/p/composite-apps/c/v1/deployment-intent-groups/g/traffic-group-intents/t/inbound-intents/in")
+	sealer, err := secret.Parse("test:" + strings.Repeat("A", 43) + "=")
+	require.NoError(t, err)
+	of := func(name, key string) plan.Resource {
+		sealed, err := sealer.Seal(string(document), []byte(key))
+		require.NoError(t, err)
+		return plan.Resource{
+			ResourceID: plan.ResourceID{Version: "v1", Kind: "Secret", Name: name},
+			Manifest:   json.RawMessage(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"` + name + `"},"data":{"tls.key":"` + plan.SealedValue(document, sealed) + `"}}`),
+		}
+	}
+	for name, overlaid := range map[string]bool{"in the bundle": false, "in a variant": true} {
+		t.Run(name, func(t *testing.T) {
+			l := newLeaf(t, domain.OpInstantiate, 0)
+			l.kube.Secrets = sealer
+			l.in.Bundle, l.in.Resources = l.store.put(t, plan.Bundle{App: "app", Resources: []plan.Resource{of("a0", "Zmlyc3Q="), of("a1", "YQ==")}}), 2
+			want := map[string]string{"a0": "Zmlyc3Q=", "a1": "YQ=="}
+			if overlaid {
+				l.in.Overlay = l.store.put(t, plan.Overlay{Resources: []plan.Overlaid{{Index: 1, Resource: of("a1", "Yg==")}}})
+				want["a1"] = "Yg=="
+			}
+			var mu sync.Mutex
+			got := map[string]string{}
+			l.body = func(w http.ResponseWriter, r *http.Request, body []byte) {
+				var o struct{ Data map[string]string }
+				if json.Unmarshal(body, &o) == nil {
+					mu.Lock()
+					got[path.Base(r.URL.Path)] = o.Data["tls.key"]
+					mu.Unlock()
+				}
+				answer(w, http.StatusCreated, map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": path.Base(r.URL.Path), "uid": "1"}})
+			}
+			out, err := l.run()
+			require.NoError(t, err)
+			require.Equal(t, "2A", out.Marks)
+			mu.Lock()
+			defer mu.Unlock()
+			require.Equal(t, want, got)
+		})
+	}
+}
