@@ -250,9 +250,16 @@ func TestCombinedStatus(t *testing.T) {
 	told, err := json.Marshal([]any{whole, objects, tables.said.String(), again.said.String()})
 	require.NoError(t, err)
 	require.Contains(t, string(told), `\"kind\":\"Secret\"`)
-	for _, secret := range []string{"open-sesame", "b3Blbi1zZXNhbWU"} {
-		require.NotContains(t, string(told), secret)
-		require.NotContains(t, s.API.Log(), secret)
+	everywhere := []string{string(told), s.API.Log(), s.Worker.Log()}
+	for _, path := range []string{"status?type=rsync&output=detail", "status?type=cluster&output=detail", "status?status=ready&output=detail", "explain"} {
+		answer, err := s.Read(ctx, client.At(d.Key())+"/"+path, nil)
+		require.NoError(t, err)
+		everywhere = append(everywhere, string(answer.Body))
+	}
+	for _, place := range everywhere {
+		for _, secret := range []string{"open-sesame", "b3Blbi1zZXNhbWU"} {
+			require.NotContains(t, place, secret)
+		}
 	}
 	do(ctx, t, d, "terminate")
 	s.Await(ctx, d, "Terminated")
