@@ -72,6 +72,8 @@ type Control struct {
 	Now   func() time.Time
 	// Charts renders those of deployment intent groups.
 	Charts Charts
+	// Fetch is for values that patches have from elsewhere; nil where nobody may be asked.
+	Fetch Fetch
 	// Of logical clouds: what seals the keys of their users, what renews their certificates, and how long those
 	// are to be good; 0 leaves it to the clusters.
 	Sealer             Sealer

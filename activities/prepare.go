@@ -207,6 +207,8 @@ type wanted struct {
 	varying     []vary.Intent
 	placed      map[string][]*vary.Cluster // targets, as varying sees them; nil as long as it has looked at none
 	varied      int                        // bytes of what is kept of what varying has made: vary.Varied's
+	generic     []*vary.Generic            // of varying
+	values      map[string]vary.Value      // that these have from elsewhere, by URL
 	warnings    []string                   // what the user said and does not get
 	rehearsal   bool                       // see Rehearsal
 	closed      bool                       // in a rehearsal: the logical cloud does not take groups yet, or not any more

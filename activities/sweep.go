@@ -40,6 +40,22 @@ func (l *Control) referred(ctx context.Context) (map[domain.Digest]bool, error) 
 	for _, p := range profiles {
 		wanted[p.Archive] = true
 	}
+	resources, err := list[*domain.GenericResource](l.Store.ListUnder(ctx, domain.GenericResources, ""))
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range resources {
+		wanted[r.Template] = true
+	}
+	customizations, err := list[*domain.Customization](l.Store.ListUnder(ctx, domain.Customizations, ""))
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range customizations {
+		for _, f := range c.Files {
+			wanted[f.Content] = true
+		}
+	}
 	instances, err := l.Store.Instances(ctx)
 	if err != nil {
 		return nil, err

@@ -22,6 +22,7 @@ import (
 var reads = map[domain.Actor]func(l *Control, ctx context.Context, w *wanted, intent string) ([]vary.Intent, error){
 	domain.ActorOVN: (*Control).readOVN,
 	domain.ActorDTC: (*Control).readDTC,
+	domain.ActorGAC: (*Control).readGAC,
 }
 
 // errNoIntent says that a deployment intent names an intent which is not there. That is for whoever asked, by NotFound, with
@@ -102,6 +103,9 @@ func (l *Control) vary(ctx context.Context, w *wanted, bundle *plan.Bundle) (*va
 			return nil, err
 		}
 		app.Clusters, app.Placed = w.placed[bundle.App], w.placed
+		if err := l.loadValues(ctx, w, bundle.App); err != nil {
+			return nil, err
+		}
 	}
 	varied, err := vary.Apply(w.varying, app)
 	if err != nil {

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"mime"
 	"net/http"
@@ -33,18 +35,31 @@ func (e *edge) answer(c echo.Context, s door.Service, o domain.Object, r resourc
 	case kept:
 		return fail.New(fail.Forbidden, "the %s of %s %q is not given away; --allow-kubeconfig-download changes that", r.fileName, r.noun.Title, o.LocalName())
 	}
-	file, err := s.File(c.Request().Context(), o)
+	files, err := filesOf(c.Request().Context(), s, o, r.fileName)
 	if err != nil {
 		return err
 	}
 	if offer == echo.MIMEOctetStream {
+		file := []byte{}
+		for _, f := range files {
+			file = append(file, f.Data...)
+		}
 		return c.Blob(http.StatusOK, offer, file)
 	}
 	metadata, err := json.Marshal(o)
 	if err != nil {
 		return err
 	}
-	return writeForm(c, metadata, r.fileName, file)
+	return writeForm(c, cmp.Or(r.part, "metadata"), metadata, files)
+}
+
+// filesOf are the files that came with a document; of nouns with one it is called name.
+func filesOf(ctx context.Context, s door.Service, o domain.Object, name string) ([]domain.Upload, error) {
+	if o.Noun().Files {
+		return s.Files(ctx, o)
+	}
+	file, err := s.File(ctx, o)
+	return []domain.Upload{{Name: name, Data: file}}, err
 }
 
 // negotiate picks the offer that the Accept header ranks highest; the first of those that rank equal in

@@ -94,7 +94,11 @@ func TestTheClientHasEveryOperation(t *testing.T) {
 		if o.Base().Parent = domain.Key(parent); n.Parent == nil {
 			o.Base().Parent = ""
 		}
-		_, err := api.Create(ctx, o, row.file)
+		var files []domain.Upload
+		if n.Files {
+			files, row.file = []domain.Upload{{Name: "file", Data: row.file}}, nil
+		}
+		_, err := api.Create(ctx, o, row.file, files...)
 		require.NoError(t, err, n.Title)
 		if secret, ok := o.(*domain.TenantToken); ok { // which is shown once
 			require.NotEmpty(t, secret.Status.Token)
@@ -111,12 +115,15 @@ func TestTheClientHasEveryOperation(t *testing.T) {
 			require.Contains(t, list, got, n.Title)
 		}
 		if row.put != 0 {
-			_, err = api.Put(ctx, got, row.file)
+			_, err = api.Put(ctx, got, row.file, files...)
 			require.NoError(t, err, n.Title)
 		}
 		if n.File {
 			file, err := api.File(ctx, key)
 			require.NoError(t, err, n.Title)
+			if n.Files {
+				row.file = files[0].Data
+			}
 			require.Equal(t, row.file, file, n.Title)
 		}
 	}

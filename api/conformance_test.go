@@ -54,6 +54,8 @@ var holders = map[string]struct {
 	"inbound clients intent":    {theClients, []string{hasChildren, `inbound clients intent "client" has inbound clients access intent "get"`}},
 	"hpa intent":                {theHPAIntent, []string{hasChildren, `hpa intent "hpa" has hpa resource consumer "c"`}},
 	"hpa resource consumer":     {theHPAConsumer, []string{hasChildren, `hpa resource consumer "c" has resource requirement "cpu"`}},
+	"generic k8s intent":        {theGenericIntent, []string{hasChildren, `generic k8s intent "gac" has generic resource "r"`}},
+	"generic resource":          {theGenericResource, []string{hasChildren, `generic resource "r" has customization "c"`}},
 	"generic placement intent":  {thePlacement, []string{hasChildren, `generic placement intent "gpi" has app intent "ai"`}},
 }
 
@@ -306,7 +308,7 @@ func TestConformance(t *testing.T) {
 			}
 			if row := nouns(t)[noun.Title]; strings.HasPrefix(row.path, theGroup+"/") {
 				check(t, w.router, []call{{
-					name: noun.Title, method: "POST", url: row.path, body: strings.ReplaceAll(row.body, "NAME", "x"), status: 409,
+					name: noun.Title, method: "POST", url: row.path, body: strings.ReplaceAll(row.body, "NAME", "x"), file: row.file, status: 409,
 					contains: []string{`deployment intent group "dig" cannot change in state Terminated (Terminating)`},
 				}})
 			}

@@ -22,19 +22,19 @@ import (
 // maxWarnings bounds how many unknown members are named.
 const maxWarnings = 16
 
-// receive reads the request's body as a document of the resource, and the file that came with it.
-func receive(c echo.Context, r resource, parent domain.Key) (o domain.Object, file []byte, err error) {
+// receive reads the request's body as a document of the resource, and the files that came with it.
+func receive(c echo.Context, r resource, parent domain.Key) (o domain.Object, sent sentForm, err error) {
 	var body []byte
 	if r.noun.File && (!r.keeps || !alone(c.Request())) {
-		body, file, err = form(c.Request())
-		if err == nil && body == nil {
+		sent, err = form(c.Request())
+		if body = sent.metadata; err == nil && body == nil {
 			err = fail.New(fail.Invalid, "Empty body: the part \"metadata\" is missing, which has the document as JSON")
 		}
 	} else {
 		body, err = bodyOf(c)
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, sent, err
 	}
 	o = r.noun.New()
 	unknown, err := decode(body, o)
@@ -42,10 +42,10 @@ func receive(c echo.Context, r resource, parent domain.Key) (o domain.Object, fi
 		err = judge(c, unknown)
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, sent, err
 	}
 	o.Base().Parent = parent
-	return o, file, nil
+	return o, sent, nil
 }
 
 // What is done about members that nobody knows, by the parameter fieldValidation, which is Kubernetes'.

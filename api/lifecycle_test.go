@@ -79,6 +79,9 @@ func TestWritesToAGroupByState(t *testing.T) {
 		"app intent deleted":   {method: "DELETE", url: thePlacement + "/app-intents/ai", status: 204},
 		"interface replaced":   {method: "PUT", url: theWorkloadIntent + "/interfaces/if", body: `{"metadata":{"name":"if"},"spec":{"interface":"eth2","name":"net-a","defaultGateway":true}}`, status: 201},
 		"workload replaced":    {method: "PUT", url: theWorkloadIntent, body: `{"metadata":{"name":"w"},"spec":{"app":"sink","workloadResource":"x","type":"Pod"}}`, status: 201},
+		"generic patched":      {method: "PUT", url: theGenericResource + "/customizations/c", body: customizationBody("c", `,"patchType":"json","patchJson":[{"op":"add","path":"/data","value":null}]`), status: 200},
+		"generic replaced":     {method: "PUT", url: theGenericResource, body: resourceBody("r", "false", "ConfigMap"), status: 200},
+		"generic created":      {method: "POST", url: theGroup + "/generic-k8s-intents", body: `{"metadata":{"name":"new"}}`, status: 201},
 		"networks created":     {method: "POST", url: theGroup + "/network-controller-intent", body: `{"metadata":{"name":"new"}}`, status: 201},
 		"inbound replaced":     {method: "PUT", url: theInbound, body: `{"metadata":{"name":"in"},"spec":{"app":"web","appLabel":"app=web","serviceName":"web","port":81,"protocol":"udp"}}`, status: 201},
 		"clients deleted":      {method: "DELETE", url: theClients + "/access-points/get", status: 204},
@@ -186,6 +189,9 @@ func TestDeleteOfAGroup(t *testing.T) {
 				{method: "DELETE", url: theHPAConsumer + "/resource-requirements/cpu", status: 204},
 				{method: "DELETE", url: theHPAConsumer, status: 204},
 				{method: "DELETE", url: theHPAIntent, status: 204},
+				{method: "DELETE", url: theGenericResource + "/customizations/c", status: 204},
+				{method: "DELETE", url: theGenericResource, status: 204},
+				{method: "DELETE", url: theGenericIntent, status: 204},
 			})
 			check(t, w.router, []call{{name: "a child is in the way", method: "DELETE", url: theGroup, status: 409, contains: []string{`has deployment intent "intent"`}}})
 			require.Empty(t, w.operations.forgot, "a refused deletion must leave the contexts")
@@ -220,6 +226,7 @@ func TestLogicalCloudLifecycle(t *testing.T) {
 		theWorkloadIntent + "/interfaces/if", theWorkloadIntent, theNetControllerIntent,
 		theClients + "/access-points/get", theClients, theInbound, theTrafficGroup,
 		theHPAConsumer + "/resource-requirements", theHPAConsumer, theHPAIntent,
+		theGenericResource + "/customizations/c", theGenericResource, theGenericIntent,
 	} {
 		require.Equal(t, 204, do(t, w.router, call{method: "DELETE", url: url}).Code)
 	}

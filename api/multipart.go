@@ -3,62 +3,93 @@ package api
 import (
 	"errors"
 	"io"
+	"mime"
 	"mime/multipart"
 	"net/http"
 	"net/textproto"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
 )
 
-// form reads a multipart form with the parts metadata and file; a part that is missing is nil. It reads
-// in passing, so that nothing is written to disk. Other parts are ignored.
-func form(r *http.Request) (metadata, file []byte, err error) {
+// sentForm is a multipart form as it was sent. A part that is missing is nil.
+type sentForm struct {
+	metadata, file []byte
+	files          []domain.Upload // the parts files
+}
+
+// form reads a multipart form with the parts metadata, file and files. It reads in passing, so that nothing is written to disk.
+// Other parts are ignored.
+func form(r *http.Request) (f sentForm, err error) {
 	parts, err := r.MultipartReader()
 	if err != nil {
-		return nil, nil, fail.Wrap(err, fail.Malformed, "request Content-Type isn't multipart/form-data")
+		return f, fail.Wrap(err, fail.Malformed, "request Content-Type isn't multipart/form-data")
 	}
 	for {
 		part, err := parts.NextPart()
 		if errors.Is(err, io.EOF) {
-			return metadata, file, nil
+			return f, nil
 		}
 		if err != nil {
-			return nil, nil, unreadable(err)
+			return f, unreadable(err)
 		}
 		switch part.FormName() {
 		case "metadata":
-			metadata, err = readAll(part, limits.JSON)
-		case "file":
-			// The request as a whole is bounded.
-			if file, err = io.ReadAll(part); err != nil {
-				err = unreadable(err)
+			f.metadata, err = readAll(part, limits.JSON)
+		case "file": // the request as a whole is bounded
+			f.file, err = whole(part)
+		case "files":
+			one := domain.Upload{Name: part.FileName()}
+			if one.Name == "" {
+				return f, fail.New(fail.Malformed, "a part \"files\" has no filename, or is not a file field")
 			}
+			if len(f.files) == maxFiles {
+				return f, fail.New(fail.Malformed, "there are more than %d files", maxFiles)
+			}
+			one.Data, err = whole(part)
+			f.files = append(f.files, one)
 		}
 		if err != nil {
-			return nil, nil, err
+			return f, err
 		}
 	}
 }
 
-// writeForm answers with a document and its file as EMCO does, which gives some files no name.
-func writeForm(c echo.Context, metadata []byte, name string, file []byte) error {
-	disposition := `form-data; name="file"`
-	if name != "" {
-		disposition += `; filename="` + name + `"`
+// maxFiles bounds the files of a form.
+const maxFiles = 1000
+
+func whole(part io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(part)
+	if err != nil {
+		return nil, unreadable(err)
 	}
+	return data, nil
+}
+
+// writeForm answers with a document and its file as EMCO does, which gives some files no name.
+func writeForm(c echo.Context, document string, metadata []byte, files []domain.Upload) error {
 	w := multipart.NewWriter(c.Response())
 	c.Response().Header().Set(echo.HeaderContentType, w.FormDataContentType())
 	c.Response().WriteHeader(http.StatusOK)
-	for _, p := range []struct {
+	type part struct {
 		disposition, contentType string
 		data                     []byte
-	}{
-		{`form-data; name="metadata"`, echo.MIMEApplicationJSON, metadata},
-		{disposition, echo.MIMEOctetStream, file},
-	} {
+	}
+	parts := []part{{`form-data; name="` + document + `"`, echo.MIMEApplicationJSON, metadata}}
+	for _, f := range files {
+		disposition := map[string]string{"name": "file"}
+		if len(files) > 1 {
+			disposition["name"] = "files"
+		}
+		if f.Name != "" {
+			disposition["filename"] = f.Name
+		}
+		parts = append(parts, part{mime.FormatMediaType("form-data", disposition), echo.MIMEOctetStream, f.Data})
+	}
+	for _, p := range parts {
 		part, err := w.CreatePart(textproto.MIMEHeader{
 			echo.HeaderContentDisposition: {p.disposition}, echo.HeaderContentType: {p.contentType},
 		})

@@ -263,6 +263,35 @@ func nouns(t *testing.T) map[string]walk {
 			names:   "spec.weight: Must be greater than or equal to 1\nspec.resource.limits: 1 is less than requests, 2",
 			orphan:  theHPAIntent + "/hpa-resource-consumers/none/resource-requirements", orphanStatus: 404, orphans: `hpa resource consumer "none"`,
 		},
+		"generic k8s intent": {
+			path: theGroup + "/generic-k8s-intents", item: "/NAME", body: `{"metadata":` + full + `}`, replaced: 200, put: 201,
+			orphan: theComposite + "/deployment-intent-groups/none/generic-k8s-intents", orphanStatus: 409, orphans: `deployment intent group "none"`,
+		},
+		"generic resource": {
+			path: theGenericIntent + "/resources", item: "/NAME", replaced: 200, put: 201, file: []byte("{apiVersion: apps/v1, kind: Deployment, metadata: {name: x}}"),
+			body:  `{"metadata":` + full + `,"spec":{"app":"later","newObject":"true","resourceGVK":{"apiVersion":"apps/v1","kind":"deployment","name":"x"}}}`,
+			wrong: `{"metadata":{"name":"NAME"},"spec":{"resourceGVK":"x"}}`, wrongText: "spec.resourceGVK: cannot be string, must be object",
+			invalid: `{"metadata":{"name":"x"},"spec":{"newObject":"yes","resourceGVK":{"kind":"` + strings.Repeat("k", 129) + `"}}}`,
+			names: "spec.app: app may not be empty\nspec.resourceGVK.apiVersion: apiVersion may not be empty\nspec.resourceGVK.kind: String length must be less than or equal to 128\n" +
+				"spec.resourceGVK.name: name may not be empty\nspec.newObject: \"yes\" is none of true, false",
+			orphan: theGroup + "/generic-k8s-intents/none/resources", orphanStatus: 409, orphans: `generic k8s intent "none"`,
+		},
+		"customization": {
+			path: theGenericResource + "/customizations", item: "/NAME", replaced: 200, put: 201, file: []byte("no part of these"),
+			body: `{"metadata":` + full + `,"spec":{"clusterSpecific":"true","clusterInfo":{"scope":"name","clusterProvider":"p2","cluster":"later","clusterLabel":"","mode":"deny"},
+				"patchType":"json","patchJson":[{"op":"remove","path":"/a"},{"op":"add","path":"/b","value":null}],
+				"configMapOptions":{"dataKeyOptions":[{"fileName":"f","keyName":"k","mergePatch":"true"}]},"secretOptions":{}}}`,
+			wrong: `{"metadata":{"name":"NAME"},"spec":{"patchJson":{}}}`, wrongText: "spec.patchJson: cannot be object, must be array",
+			invalid: `{"metadata":{"name":"x"},"spec":{"clusterSpecific":"true","clusterInfo":{"scope":"label","mode":"maybe"},"patchType":"yaml",
+				"patchJson":[{"op":"copy","path":"a"},{"op":"add","path":"/a"},{"op":"add","path":"/a","value":"$(http://a b)$"}],
+				"secretOptions":{"dataKeyOptions":[{"fileName":"f","keyName":"k"},{"fileName":"g","keyName":"k"},{"fileName":"h","keyName":"a/b"}]}}}`,
+			names: "spec.clusterInfo.clusterProvider: clusterProvider may not be empty\nspec.clusterInfo.mode: \"maybe\" is none of allow, deny\nspec.clusterInfo.clusterLabel: clusterLabel is missing\n" +
+				"spec.patchType: \"yaml\" is none of json, merge\nspec.patchJson[0].path: \"a\" is no JSON pointer: it begins with /\nspec.patchJson[0].from: \"\" is no JSON pointer: it begins with /\n" +
+				"spec.patchJson[1].value: add needs a value\nspec.patchJson[2].value: \"http://a b\" is no URL\n" +
+				"spec.secretOptions.dataKeyOptions[1].keyName: a key with the name k already exists in Data\n" +
+				"spec.secretOptions.dataKeyOptions[2].keyName: a/b is not a valid key name for a ConfigMap or Secret",
+			orphan: theGenericIntent + "/resources/none/customizations", orphanStatus: 409, orphans: `generic resource "none"`,
+		},
 		"tenant": {
 			path: "/v2/tenants", item: "/NAME", replaced: 200, put: 201,
 			body:    `{"metadata":{"name":"NAME"},"spec":{"cluster":"p1+c1"}}`,

@@ -31,6 +31,7 @@ type endpoint struct {
 	in           any         // a value of the body's type; nil for none
 	upload       bool        // the body is a form of metadata and file
 	file         string      // what the file is, in words
+	part         string      // of that form: what has the document, see resource
 	keeps        bool        // the body may be the metadata alone
 	out          map[int]any // success code to a value of the body's type, nil for none
 	download     bool        // the answer may be the file, or a form of metadata and file
@@ -168,7 +169,7 @@ func (g schemas) operation(p endpoint, names []string) (*openapi3.Operation, err
 		}
 		content := openapi3.Content{}
 		if p.upload {
-			content[echo.MIMEMultipartForm] = formContent(body, example, p.file)
+			content[echo.MIMEMultipartForm] = formContent(p, "metadata", body, example)
 		}
 		if p.keeps || !p.upload {
 			content[echo.MIMEApplicationJSON] = shown(openapi3.NewMediaType().WithSchemaRef(body), example)
@@ -192,7 +193,7 @@ func (g schemas) operation(p endpoint, names []string) (*openapi3.Operation, err
 			content := openapi3.Content{echo.MIMEApplicationJSON: shown(openapi3.NewMediaType().WithSchemaRef(body), example)}
 			if p.download {
 				content[echo.MIMEOctetStream] = openapi3.NewMediaType().WithSchema(fileSchema(p.file))
-				content[echo.MIMEMultipartForm] = formContent(body, example, p.file)
+				content[echo.MIMEMultipartForm] = formContent(p, cmp.Or(p.part, "metadata"), body, example)
 			}
 			if p.watch != nil {
 				content[eventStream] = shown(openapi3.NewMediaType().WithSchema(openapi3.NewStringSchema()),
@@ -222,11 +223,16 @@ func refusals(p endpoint) []int {
 	return codes
 }
 
-// formContent is a form of a document and its file, which is described by about.
-func formContent(metadata *openapi3.SchemaRef, example any, about string) *openapi3.MediaType {
-	form := openapi3.NewObjectSchema().WithPropertyRef("metadata", metadata).WithProperty("file", fileSchema(about))
-	form.Required = []string{"metadata"}
-	return shown(openapi3.NewMediaType().WithSchema(form), map[string]any{"metadata": example, "file": "(" + about + ")"})
+// formContent is a form of a document, which is the part document, and its file or files.
+func formContent(p endpoint, document string, metadata *openapi3.SchemaRef, example any) *openapi3.MediaType {
+	form := openapi3.NewObjectSchema().WithPropertyRef(document, metadata)
+	form.Required = []string{document}
+	if p.noun.Files {
+		form.WithProperty("files", openapi3.NewArraySchema().WithItems(fileSchema(p.file)))
+		return shown(openapi3.NewMediaType().WithSchema(form), map[string]any{document: example, "files": []string{"(" + p.file + ")"}})
+	}
+	form.WithProperty("file", fileSchema(p.file))
+	return shown(openapi3.NewMediaType().WithSchema(form), map[string]any{document: example, "file": "(" + p.file + ")"})
 }
 
 // shown is a body with an example.

@@ -281,7 +281,7 @@ var formed = []string{
 	"subnet", "gateway", "excludeIps", "vlanID", "nodeLabelList", "limits.cpu", "limits.memory",
 	"gitOpsType", "gitOpsReferenceObject", "gitOpsResourceObject", "operator", "cluster", "kinds", "deleteAfter",
 	"expiresAfter", "expires", "lastUsed", "ipAddress", "macAddress",
-	"appLabel", "serviceCertificate", "servicePrivateKey", "caCertificate", "cidrs", "url",
+	"appLabel", "serviceCertificate", "servicePrivateKey", "caCertificate", "cidrs", "url", "path", "from",
 }
 
 // A member that takes certain words only has them as its enum, and takes all of them.

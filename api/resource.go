@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -25,6 +26,8 @@ type resource struct {
 	// fileName is the name under which a form gives back the file that comes with a document, "" for none; file says in words
 	// what that is.
 	fileName, file string
+	// part is the name of the part of such a form that has the document; metadata when missing.
+	part string
 	// secret says that the file is given back only where that is allowed.
 	secret bool
 	// list and get stand in for the plain handlers; listed is what list answers with, as openapi shows
@@ -55,7 +58,7 @@ func (r resource) endpoints(e *edge) []endpoint {
 	all := []endpoint{
 		{method: http.MethodPost, path: many, verb: door.Create, summary: "Create a " + title, in: one, upload: r.noun.File, file: r.file, out: map[int]any{http.StatusCreated: one}, handle: create(r)},
 		{method: http.MethodGet, path: many, verb: door.List, summary: "List each " + title, out: map[int]any{http.StatusOK: listed}, query: r.query, handle: list},
-		{method: http.MethodGet, path: only, verb: door.Get, summary: "Show a " + title, out: map[int]any{http.StatusOK: one}, query: r.itemQuery, download: r.noun.File, file: r.file, handle: get},
+		{method: http.MethodGet, path: only, verb: door.Get, summary: "Show a " + title, out: map[int]any{http.StatusOK: one}, query: r.itemQuery, download: r.noun.File, part: r.part, file: r.file, handle: get},
 		{method: http.MethodDelete, path: only, verb: door.Delete, summary: "Delete a " + title, out: map[int]any{http.StatusNoContent: nil}, handle: remove},
 	}
 	if r.put != (putCodes{}) {
@@ -86,6 +89,10 @@ func (r resource) about(method string) string {
 		return "What was written comes back with every member."
 	}
 	switch {
+	case r.noun.Files && method == http.MethodPut:
+		text += " Without files, those that are stored stay."
+	case r.noun.Files && method == http.MethodPost:
+		text += " The document is the part metadata of the form, and the parts files come with it, each with a filename."
 	case r.noun.File && r.keeps && method == http.MethodPut:
 		text += " Without the file, the one that is stored stays."
 	case r.noun.File:
@@ -96,16 +103,14 @@ func (r resource) about(method string) string {
 
 func create(r resource) handler {
 	return func(c echo.Context, s door.Service, on *door.Request) (reply, error) {
-		o, file, err := receive(c, r, on.Parent)
+		o, sent, err := receive(c, r, on.Parent)
 		if err != nil {
 			return nil, err
 		}
 		ctx := c.Request().Context()
 		door.Named(ctx, o.LocalName())
-		if r.noun.File {
-			if err := s.Attach(ctx, o, file); err != nil {
-				return nil, err
-			}
+		if err := attach(ctx, s, o, sent); err != nil {
+			return nil, err
 		}
 		if err := s.Create(ctx, o); err != nil {
 			return nil, err
@@ -117,7 +122,7 @@ func create(r resource) handler {
 
 func replace(r resource) handler {
 	return func(c echo.Context, s door.Service, on *door.Request) (reply, error) {
-		o, file, err := receive(c, r, on.Parent)
+		o, sent, err := receive(c, r, on.Parent)
 		if err != nil {
 			return nil, err
 		}
@@ -125,10 +130,8 @@ func replace(r resource) handler {
 			return nil, err
 		}
 		ctx := c.Request().Context()
-		if r.noun.File {
-			if err := s.Attach(ctx, o, file); err != nil {
-				return nil, err
-			}
+		if err := attach(ctx, s, o, sent); err != nil {
+			return nil, err
 		}
 		created, err := s.Put(ctx, o)
 		if err != nil {
@@ -139,6 +142,18 @@ func replace(r resource) handler {
 			return asJSON(r.put.created, o), nil
 		}
 		return asJSON(r.put.replaced, o), nil
+	}
+}
+
+// attach keeps the files that came with a document.
+func attach(ctx context.Context, s door.Service, o domain.Object, sent sentForm) error {
+	switch {
+	case o.Noun().Files:
+		return s.AttachAll(ctx, o, sent.files)
+	case o.Noun().File:
+		return s.Attach(ctx, o, sent.file)
+	default:
+		return nil
 	}
 }
 

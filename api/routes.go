@@ -52,6 +52,9 @@ func (e *edge) resources() []resource {
 		{noun: domain.HPAIntents, put: always(200), list: listOrOne("intent"), listed: forms{[]domain.HPAIntent{}, domain.HPAIntent{}}, query: oneQuery("intent", "hpa intent"), clears: true},
 		{noun: domain.HPAConsumers, put: always(200), list: listOrOne("consumer"), listed: forms{[]domain.HPAConsumer{}, domain.HPAConsumer{}}, query: oneQuery("consumer", "consumer"), clears: true},
 		{noun: domain.HPAResources, put: always(200), list: listOrOne("resource"), listed: forms{[]domain.HPAResource{}, domain.HPAResource{}}, query: oneQuery("resource", "resource requirement"), clears: true},
+		{noun: domain.GenericK8sIntents, put: upsert},
+		{noun: domain.GenericResources, put: upsert, keeps: true, fileName: "resourceTemplate", part: "resource", file: "The object in YAML or JSON, which a new one needs unless it is a ConfigMap or a Secret"},
+		{noun: domain.Customizations, put: upsert, keeps: true, part: "customization", file: "A file: data of a ConfigMap or a Secret, or a merge patch"},
 
 		{noun: domain.Controllers, put: always(201)},
 		{noun: domain.CLMControllers, put: always(200)},

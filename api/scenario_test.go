@@ -354,6 +354,8 @@ const (
 	theClients             = theInbound + "/clients/client"
 	theHPAIntent           = theGroup + "/hpa-intents/hpa"
 	theHPAConsumer         = theHPAIntent + "/hpa-resource-consumers/c"
+	theGenericIntent       = theGroup + "/generic-k8s-intents/gac"
+	theGenericResource     = theGenericIntent + "/resources/r"
 	theTenant              = "/v2/tenants/t1"
 )
 
@@ -397,6 +399,9 @@ func furnishGroup(t testing.TB, w *world, name string) {
 		{url: thePlacement + "/app-intents", body: `{"metadata":{"name":"ai"},"spec":{"app":"sink","intent":{"allOf":[{"clusterProvider":"p1","cluster":"c1"}]}}}`},
 		{url: theGroup + "/network-controller-intent", body: `{"metadata":{"name":"ovn"}}`},
 		{url: theNetControllerIntent + "/workload-intents", body: `{"metadata":{"name":"w"},"spec":{"app":"web","workloadResource":"r1-web","type":"Deployment"}}`},
+		{url: theGroup + "/generic-k8s-intents", body: `{"metadata":{"name":"gac"}}`},
+		{url: theGenericIntent + "/resources", body: resourceBody("r", "true", "ConfigMap"), file: []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: cm}}")},
+		{url: theGenericResource + "/customizations", body: customizationBody("c", ""), file: []byte{}},
 		{url: theWorkloadIntent + "/interfaces", body: `{"metadata":{"name":"if"},"spec":{"interface":"eth1","name":"net-a"}}`},
 		{url: theGroup + "/traffic-group-intents", body: `{"metadata":{"name":"traffic"}}`},
 		{url: theTrafficGroup + "/inbound-intents", body: `{"metadata":{"name":"in"},"spec":{"app":"web","appLabel":"app=web","serviceName":"web","port":80,"protocol":"TCP"}}`},
@@ -409,6 +414,16 @@ func furnishGroup(t testing.TB, w *world, name string) {
 		c.url, c.body = strings.Replace(c.url, "/dig", "/"+name, 1), strings.Replace(c.body, `"dig"`, `"`+name+`"`, 1)
 		post(t, w, c)
 	}
+}
+
+// resourceBody is a generic resource of the app web.
+func resourceBody(name, isNew, kind string) string {
+	return fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"app":"web","newObject":%q,"resourceGVK":{"apiVersion":"v1","kind":%q,"name":"cm"}}}`, name, isNew, kind)
+}
+
+// customizationBody is a customization for all clusters, with more members of its spec.
+func customizationBody(name, more string) string {
+	return fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"clusterSpecific":"false","clusterInfo":{"scope":"label","clusterProvider":"p1","cluster":"","clusterLabel":"edge","mode":"allow"}%s}}`, name, more)
 }
 
 // post sends what is to be made, which answers 201 unless the call says otherwise.

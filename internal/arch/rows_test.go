@@ -115,7 +115,7 @@ var layers = []layer{
 		},
 		{
 			pkg: "service",
-			ours: "notify operations explain combined status repair view combine network logicalcloud bundle match readiness plan stored " +
+			ours: "notify operations explain combined status repair view combine network logicalcloud bundle match vary readiness plan stored " +
 				"domain policy cas caller lru share limits token fail",
 			libs:  "golang.org/x/sync",
 			world: "context",
@@ -196,7 +196,10 @@ var layers = []layer{
 		{pkg: "repair", ours: "domain"},
 		{pkg: "view", ours: "bundle readiness plan domain fail", libs: "k8s.io/apimachinery"},
 		{pkg: "placement", ours: "plan domain fail"},
-		{pkg: "vary", ours: "plan domain limits fail"},
+		{
+			pkg: "vary", ours: "plan domain limits fail",
+			libs: "github.com/evanphx/json-patch k8s.io/apimachinery k8s.io/client-go/kubernetes/scheme sigs.k8s.io/yaml",
+		},
 		{pkg: "match", ours: "fields plan domain limits fail", libs: "k8s.io/api k8s.io/apimachinery k8s.io/pod-security-admission"},
 		{pkg: "convey", ours: "domain universe fail"},
 		{pkg: "network", ours: "plan domain"},

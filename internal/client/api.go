@@ -35,13 +35,16 @@ func At(key domain.Key) string { return "/" + string(key) }
 
 // Create stores a new document, in its parent (Identity.Parent); file is what comes with it, nil for nothing. o becomes what
 // was stored.
-func (a *API) Create(ctx context.Context, o domain.Object, file []byte) (warnings []string, err error) {
-	return a.write(ctx, http.MethodPost, At(o.Base().Parent.Child(o.Noun().Collection)), o, file)
+//
+// The files are for nouns that have any number of them, whose file is nil.
+func (a *API) Create(ctx context.Context, o domain.Object, file []byte, files ...domain.Upload) (warnings []string, err error) {
+	return a.write(ctx, http.MethodPost, At(o.Base().Parent.Child(o.Noun().Collection)), o, file, files)
 }
 
 // Put replaces a document, or creates it. Without a file the one that is stored stays, where a noun allows that.
-func (a *API) Put(ctx context.Context, o domain.Object, file []byte) (warnings []string, err error) {
-	return a.write(ctx, http.MethodPut, At(domain.KeyOf(o)), o, file)
+// Files are as of Create.
+func (a *API) Put(ctx context.Context, o domain.Object, file []byte, files ...domain.Upload) (warnings []string, err error) {
+	return a.write(ctx, http.MethodPut, At(domain.KeyOf(o)), o, file, files)
 }
 
 // Get reads a document.
@@ -385,14 +388,14 @@ func (a *API) read(ctx context.Context, path string, query url.Values, v any) er
 }
 
 // write sends a document, as a form where a file comes with it.
-func (a *API) write(ctx context.Context, method, path string, o domain.Object, file []byte) (warnings []string, err error) {
+func (a *API) write(ctx context.Context, method, path string, o domain.Object, file []byte, files []domain.Upload) (warnings []string, err error) {
 	data, err := json.Marshal(o)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", o.Noun().Title, err)
 	}
 	contentType, body := jsonType, io.Reader(bytes.NewReader(data))
-	if file != nil || o.Noun().File && method == http.MethodPost {
-		if contentType, body, err = form(data, file); err != nil {
+	if file != nil || len(files) > 0 || o.Noun().File && method == http.MethodPost {
+		if contentType, body, err = form(data, file, files); err != nil {
 			return nil, err
 		}
 	}
@@ -406,8 +409,8 @@ func (a *API) write(ctx context.Context, method, path string, o domain.Object, f
 	return answer.warnings(), nil
 }
 
-// form has a document and its file.
-func form(metadata, file []byte) (contentType string, body io.Reader, err error) {
+// form has a document, and its file or files.
+func form(metadata, file []byte, files []domain.Upload) (contentType string, body io.Reader, err error) {
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
 	if err := w.WriteField("metadata", string(metadata)); err != nil {
@@ -417,6 +420,15 @@ func form(metadata, file []byte) (contentType string, body io.Reader, err error)
 		part, err := w.CreateFormFile("file", "file")
 		if err == nil {
 			_, err = part.Write(file)
+		}
+		if err != nil {
+			return "", nil, fmt.Errorf("write form: %w", err)
+		}
+	}
+	for _, f := range files {
+		part, err := w.CreateFormFile("files", f.Name)
+		if err == nil {
+			_, err = part.Write(f.Data)
 		}
 		if err != nil {
 			return "", nil, fmt.Errorf("write form: %w", err)

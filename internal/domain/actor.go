@@ -14,6 +14,9 @@ const ActorOVN Actor = "ovnaction"
 // ActorDTC controls the traffic to apps, as traffic group intents say.
 const ActorDTC Actor = "dtc"
 
+// ActorGAC adds objects, and patches those that there are, by generic k8s intents.
+const ActorGAC Actor = "gac"
+
 // actors says by what a registration is known (EMCO's installation): the name of the controller, the name of its service, or
 // its port there and on nodes. They are in the order in which those of equal priority act: ovnaction, hpa action, dtc, gac. Who
 // patches whatever there is comes last.
@@ -23,6 +26,7 @@ var actors = []struct {
 }{
 	{ActorOVN, []int{9032, 30432}},
 	{ActorDTC, []int{9048, 30448}},
+	{ActorGAC, []int{9033, 30433}},
 }
 
 // Order is the place of an actor among those of equal priority.

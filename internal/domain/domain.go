@@ -81,6 +81,8 @@ type Noun struct {
 	Bounds bool
 	// File says that a file is uploaded with a document.
 	File bool
+	// Files says that it is any number of files, each with a name.
+	Files bool
 	// Late says that what is not there yet may be referred to.
 	Late bool
 	// Longest is the longest name, in bytes; MaxName when it is 0.

@@ -11,6 +11,7 @@ var Nouns = []*Noun{
 	NetControllerIntents, WorkloadIntents, InterfaceIntents,
 	TrafficGroupIntents, InboundServerIntents, InboundClientsIntents, InboundClientsAccessIntents,
 	HPAIntents, HPAConsumers, HPAResources,
+	GenericK8sIntents, GenericResources, Customizations,
 	Controllers, CLMControllers, DTCControllers,
 	ReadinessRules,
 	Tenants, Hosts, WorkloadRules, OperatorRules, TenantTokens,

@@ -25,6 +25,8 @@ type Service interface {
 type Commands interface {
 	// Attach checks a file that comes with o, which is still to be created or put.
 	Attach(ctx context.Context, o domain.Object, file []byte) error
+	// AttachAll is Attach for nouns with any number of files.
+	AttachAll(ctx context.Context, o domain.Object, files []domain.Upload) error
 	Create(ctx context.Context, o domain.Object) error
 	Put(ctx context.Context, o domain.Object) (created bool, err error)
 	// Replace is Put for what must be there.
@@ -68,6 +70,8 @@ type Documents interface {
 	Get(ctx context.Context, noun *domain.Noun, key domain.Key) (domain.Object, error)
 	List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([]domain.Object, error)
 	File(ctx context.Context, o domain.Object) ([]byte, error)
+	// Files are those of a noun with any number of them.
+	Files(ctx context.Context, o domain.Object) ([]domain.Upload, error)
 	// Remarks are warnings about a document that was just written.
 	Remarks(ctx context.Context, o domain.Object) (warnings []string)
 	Value(ctx context.Context, noun *domain.Noun, pairs domain.Key, key string) (string, error)

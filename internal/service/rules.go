@@ -39,6 +39,9 @@ type rule struct {
 	// attach checks an uploaded file and keeps it with o; file reads it back.
 	attach func(s *Service, ctx context.Context, o domain.Object, file []byte) error
 	file   func(s *Service, ctx context.Context, o domain.Object) ([]byte, error)
+	// attachAll and files are the same for nouns with any number of files.
+	attachAll func(s *Service, ctx context.Context, o domain.Object, files []domain.Upload) error
+	files     func(s *Service, ctx context.Context, o domain.Object) ([]domain.Upload, error)
 	// orphan is the kind of the refusal to create something below a parent that is not there; EMCO has
 	// both. Conflict when missing.
 	orphan fail.Kind
@@ -82,6 +85,9 @@ var rules = map[*domain.Noun]rule{
 	domain.HPAIntents:                  {before: (*Service).unapprove, after: (*Service).unapprove, remark: (*Service).unknownApp},
 	domain.HPAConsumers:                {before: (*Service).changeConsumer, after: (*Service).changeConsumer},
 	domain.HPAResources:                {before: (*Service).changeRequirement, after: (*Service).changeRequirement, remark: unusedUnits, orphan: fail.NotFound},
+	domain.GenericK8sIntents:           {before: (*Service).unapprove, after: (*Service).unapprove},
+	domain.GenericResources:            {before: (*Service).changeResource, after: (*Service).unapprove, remark: (*Service).unknownApp, attach: (*Service).attachTemplate, file: (*Service).template},
+	domain.Customizations:              {before: (*Service).changeCustomization, after: (*Service).unapprove, attachAll: (*Service).attachFiles, files: (*Service).filesOf},
 
 	domain.StatusCollectors:  {fill: fillCollector, check: checkCollector, shown: showCollector, before: (*Service).countSpecs},
 	domain.ProjectCollectors: {fill: fillCollector, check: checkCollector, shown: showCollector, before: (*Service).countSpecs, orphan: fail.NotFound},

@@ -24,6 +24,19 @@ func (s *Service) File(ctx context.Context, o domain.Object) ([]byte, error) {
 	return rules[o.Noun()].file(s, ctx, o)
 }
 
+// AttachAll is Attach for nouns with any number of files.
+func (s *Service) AttachAll(ctx context.Context, o domain.Object, files []domain.Upload) error {
+	if err := validate(o); err != nil {
+		return err
+	}
+	return rules[o.Noun()].attachAll(s, ctx, o, files)
+}
+
+// Files reads the files that were uploaded with o. It must only be called for nouns that have any number of them.
+func (s *Service) Files(ctx context.Context, o domain.Object) ([]domain.Upload, error) {
+	return rules[o.Noun()].files(s, ctx, o)
+}
+
 // errNoFile is EMCO's sentence, with what is missing.
 func errNoFile(what string) error {
 	return fail.New(fail.Malformed, "Unable to process file: the part \"file\" with %s is missing", what)

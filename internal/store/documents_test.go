@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -157,6 +158,20 @@ func nounCases() map[string]domain.Object {
 		"a label that is required": &domain.HPAResource{
 			Identity: below(group + "/hpa-intents/hpa/hpa-resource-consumers/c"), Metadata: named("l"),
 			Spec: domain.HPAResourceSpec{Allocatable: new(false), Resource: domain.HPAResourceName{Key: "a/b", Value: new("")}},
+		},
+		"a generic k8s intent": &domain.GenericK8sIntent{Identity: below(group), Metadata: named("gac")},
+		"a generic resource": &domain.GenericResource{
+			Identity: below(group + "/generic-k8s-intents/gac"), Metadata: named("r"), Template: "of a template",
+			Spec: domain.GenericResourceSpec{App: "sink", NewObject: domain.True, ResourceGVK: domain.ResourceGVK{APIVersion: "v1", Kind: "Secret", Name: "s"}},
+		},
+		"a customization": &domain.Customization{
+			Identity: below(group + "/generic-k8s-intents/gac/resources/r"), Metadata: named("c"), Files: []domain.CustomizationFile{{Name: "f", Content: "of a file"}},
+			Spec: domain.CustomizationSpec{
+				ClusterSpecific: domain.True, ClusterInfo: domain.ClusterInfo{Scope: domain.ScopeName, ClusterProvider: "p", Cluster: "c", ClusterLabel: "l", Mode: domain.ModeDeny},
+				PatchType: domain.PatchJSON, PatchJSON: []domain.PatchStep{{Op: "move", Path: "/a", From: "/b", Value: json.RawMessage(`{"c":1.0}`)}},
+				ConfigMapOptions: domain.DataOptions{DataKeyOptions: []domain.DataKeyOption{{FileName: "f", KeyName: "k", MergePatch: domain.True}}},
+				SecretOptions:    domain.DataOptions{DataKeyOptions: []domain.DataKeyOption{{FileName: "f", KeyName: "k"}}},
+			},
 		},
 		"a status intent": &domain.StatusIntent{Identity: below(group), Metadata: named("i"), Spec: domain.StatusIntentSpec{
 			ObjectTest: domain.ObjectTest{

@@ -20,6 +20,25 @@ type union struct {
 	app     *App
 	added   map[plan.ResourceID]int // by place: what any sort has beside what was rendered
 	further []plan.Resource         // these, without manifests
+	lacking []lacked
+	met     map[string]bool
+}
+
+// lacked is what an intent has not found on some clusters.
+type lacked struct {
+	id  string
+	err error
+}
+
+// unmet is the first thing that an intent has found on no cluster, nil for none; on some it may lack.
+func (u *union) unmet() (some []string, err error) {
+	for _, l := range u.lacking {
+		if !u.met[l.id] {
+			return nil, l.err
+		}
+		some = append(some, fail.TextOf(l.err))
+	}
+	return some, nil
 }
 
 func (u *union) begin(c *Cluster) *Work {

@@ -95,7 +95,7 @@ func Apply(intents []Intent, app *App) (*Varied, error) {
 		said.add(found...)
 	}
 	sorts, of := sort(intents, app)
-	u := &union{app: app, added: map[plan.ResourceID]int{}}
+	u := &union{app: app, added: map[plan.ResourceID]int{}, met: map[string]bool{}}
 	k := &kept{union: u, room: limits.Varied - app.Used, at: map[sum]int{}, manifests: map[sum]json.RawMessage{}, sums: map[*byte]sum{}}
 	for i := range sorts {
 		w := u.begin(sorts[i].first)
@@ -109,6 +109,11 @@ func Apply(intents []Intent, app *App) (*Varied, error) {
 			return nil, err
 		}
 	}
+	some, err := u.unmet()
+	if err != nil {
+		return nil, err
+	}
+	said.add(some...)
 	out := k.share(of)
 	out.Warnings = said.all
 	return out, nil

@@ -94,6 +94,18 @@ func (w *Work) Edit(index int, change func(object map[string]any) error) error {
 	if err := change(object); err != nil {
 		return err
 	}
+	if err := w.same(index, object); err != nil {
+		return err
+	}
+	manifest, err := encode(object)
+	if err == nil {
+		w.edits[index] = manifest
+	}
+	return err
+}
+
+// same refuses an object that is not the resource with the index any more.
+func (w *Work) same(index int, object map[string]any) error {
 	was := w.union.resource(index)
 	id, err := identify(object)
 	if err != nil {
@@ -102,11 +114,7 @@ func (w *Work) Edit(index int, change func(object map[string]any) error) error {
 	if id != was.ResourceID {
 		return fail.New(fail.Malformed, "%s %q would become another resource (%s): its apiVersion, kind, name and namespace cannot be changed", was.Kind, was.Name, name(id))
 	}
-	manifest, err := encode(object)
-	if err == nil {
-		w.edits[index] = manifest
-	}
-	return err
+	return nil
 }
 
 // Set is Edit with a manifest that is made already, of the same resource.
@@ -159,6 +167,17 @@ func (w *Work) Effect(index int, what, by string) {
 		w.effects = append(w.effects, e)
 	}
 }
+
+// Lacks says that what an intent works on is not there on these clusters. That is an error if no sort of clusters has it (Met):
+// the first one that was said of it. The id is the intent's.
+func (w *Work) Lacks(id string, err error) {
+	if !slices.ContainsFunc(w.union.lacking, func(l lacked) bool { return l.id == id }) {
+		w.union.lacking = append(w.union.lacking, lacked{id, w.refuse(err)})
+	}
+}
+
+// Met says that what an intent works on is there.
+func (w *Work) Met(id string) { w.union.met[id] = true }
 
 // Warn tells the user of something odd. What is said of several sorts of clusters in the same words is said once.
 func (w *Work) Warn(format string, args ...any) {

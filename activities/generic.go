@@ -1,0 +1,103 @@
+package activities
+
+import (
+	"context"
+	"slices"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/vary"
+)
+
+// readGAC reads a generic k8s intent: its resources and their customizations, in the order of their creation, with files.
+func (l *Control) readGAC(ctx context.Context, w *wanted, intent string) ([]vary.Intent, error) {
+	key := domain.KeyOf(w.group).Child(domain.GenericK8sIntents.Collection, intent)
+	if _, err := l.Store.Get(ctx, domain.GenericK8sIntents, key); err != nil {
+		return nil, err
+	}
+	resources, err := made[*domain.GenericResource](l.Store.List(ctx, domain.GenericResources, key))
+	if err != nil {
+		return nil, err
+	}
+	customizations, err := made[*domain.Customization](l.Store.ListUnder(ctx, domain.Customizations, key))
+	if err != nil {
+		return nil, err
+	}
+	below := map[domain.Key][]vary.Customized{}
+	for _, c := range customizations {
+		if err := l.knownProvider(ctx, c); err != nil {
+			return nil, err
+		}
+		one := vary.Customized{Name: c.Name, Spec: c.Spec}
+		for _, f := range c.Files {
+			data, err := l.Store.Blob(ctx, f.Content)
+			if err != nil {
+				return nil, err
+			}
+			one.Files = append(one.Files, domain.Upload{Name: f.Name, Data: data})
+		}
+		below[c.Parent] = append(below[c.Parent], one)
+	}
+	apps := make([]string, 0, len(w.apps))
+	for _, a := range w.apps {
+		apps = append(apps, a.Name)
+	}
+	var intents []vary.Intent
+	for _, r := range resources {
+		g := &vary.Generic{Of: intent, Name: r.Name, Spec: r.Spec, Customizations: below[domain.KeyOf(r)]}
+		if r.Template != "" && r.Spec.Adds() {
+			if g.Template, err = l.Store.Blob(ctx, r.Template); err != nil {
+				return nil, err
+			}
+		}
+		if len(apps) > 0 { // in a rehearsal they may still come
+			if err := g.Apps(apps); err != nil {
+				return nil, err
+			}
+		}
+		w.generic = append(w.generic, g)
+		intents = append(intents, g)
+	}
+	return intents, nil
+}
+
+// knownProvider refuses a customization for clusters of a provider that is not there: it would be for none, or all.
+func (l *Control) knownProvider(ctx context.Context, c *domain.Customization) error {
+	if c.Spec.ClusterSpecific != domain.True {
+		return nil
+	}
+	provider := c.Spec.ClusterInfo.ClusterProvider
+	_, err := l.Store.Get(ctx, domain.ClusterProviders, domain.Join(domain.ClusterProviders.Collection, provider))
+	if fail.Is(err, fail.NotFound) {
+		return fail.New(fail.Malformed, "%s intent %s, resource %q, customization %q: there is no cluster provider %q", domain.ActorGAC,
+			c.Parent.Segments()[slices.Index(c.Parent.Segments(), domain.GenericK8sIntents.Collection)+1], c.Parent.Name(), c.Name, provider)
+	}
+	return err
+}
+
+// loadValues reads the values that patches have from elsewhere, on the clusters of an app.
+func (l *Control) loadValues(ctx context.Context, w *wanted, app string) error {
+	for _, g := range w.generic {
+		if !g.Concerns(app) {
+			continue
+		}
+		for _, url := range g.Needs(w.placed[app]) {
+			v, known := w.values[url]
+			if !known {
+				var err error
+				if v, err = l.value(ctx, w, url); err != nil {
+					return err
+				}
+				if w.values == nil {
+					w.values = map[string]vary.Value{}
+				}
+				w.values[url] = v
+			}
+			if g.Values == nil {
+				g.Values = map[string]vary.Value{}
+			}
+			g.Values[url] = v
+		}
+	}
+	return nil
+}

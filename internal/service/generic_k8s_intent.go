@@ -1,0 +1,120 @@
+package service
+
+import (
+	"context"
+	"strings"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/vary"
+)
+
+// attachTemplate keeps the object of a generic resource, which must be the one that the body names.
+func (s *Service) attachTemplate(ctx context.Context, o domain.Object, file []byte) (err error) {
+	if len(file) == 0 { // EMCO drops empty files
+		return nil
+	}
+	resource := o.(*domain.GenericResource)
+	if err := fits(resource, file); err != nil {
+		return err
+	}
+	resource.Template, err = s.store.PutBlob(ctx, file)
+	return err
+}
+
+// fits refuses a template of another object than the body names.
+func fits(o *domain.GenericResource, file []byte) error {
+	apiVersion, kind, name, err := vary.Template(file)
+	if err != nil {
+		return fail.Wrap(err, fail.Invalid, "failed to validate the resource template file: %s", fail.TextOf(err))
+	}
+	var p fail.Problems
+	gvk := o.Spec.ResourceGVK
+	for _, m := range []struct{ path, says, is string }{
+		{"apiVersion", gvk.APIVersion, apiVersion}, {"name", gvk.Name, name},
+	} {
+		if m.says != m.is {
+			p.Add("spec.resourceGVK."+m.path, "%q is not that of the template, %q", m.says, m.is)
+		}
+	}
+	if !strings.EqualFold(gvk.Kind, kind) {
+		p.Add("spec.resourceGVK.kind", "%q is not that of the template, %q", gvk.Kind, kind)
+	}
+	return p.Err()
+}
+
+func (s *Service) template(ctx context.Context, o domain.Object) ([]byte, error) {
+	return s.blobOf(ctx, o.(*domain.GenericResource).Template)
+}
+
+// blobOf is a file, an empty one where there is none.
+func (s *Service) blobOf(ctx context.Context, digest domain.Digest) ([]byte, error) {
+	if digest == "" {
+		return []byte{}, nil
+	}
+	return s.store.Blob(ctx, digest)
+}
+
+// changeResource keeps the template of a resource that comes without one. Malformed when a new object has none, as in EMCO.
+func (s *Service) changeResource(ctx context.Context, c change) error {
+	if err := s.unapprove(ctx, c); err != nil || c.to == nil {
+		return err
+	}
+	o := c.to.(*domain.GenericResource)
+	if from, ok := c.from.(*domain.GenericResource); ok && o.Template == "" && from.Template != "" {
+		file, err := s.store.Blob(ctx, from.Template)
+		if err != nil {
+			return err
+		}
+		if err := fits(o, file); err != nil {
+			return err
+		}
+		o.Template = from.Template
+	}
+	if _, holds := o.Spec.ResourceGVK.Holds(); o.Spec.Adds() && !holds && o.Template == "" {
+		return fail.New(fail.Malformed, "the provided file field name is not present in the request or not a file field: a new %s needs the part \"file\" with its template", o.Spec.ResourceGVK.Kind)
+	}
+	return nil
+}
+
+// attachFiles keeps the files of a customization. Those that must be patches are looked at.
+func (s *Service) attachFiles(ctx context.Context, o domain.Object, files []domain.Upload) error {
+	customization := o.(*domain.Customization)
+	names := map[string]bool{}
+	for _, f := range files {
+		if names[f.Name] {
+			return fail.New(fail.Invalid, "there are two files of the name %s", f.Name)
+		}
+		names[f.Name] = true
+		if len(f.Data) == 0 { // EMCO drops empty files
+			continue
+		}
+		digest, err := s.store.PutBlob(ctx, f.Data)
+		if err != nil {
+			return err
+		}
+		customization.Files = append(customization.Files, domain.CustomizationFile{Name: f.Name, Content: digest})
+	}
+	return nil
+}
+
+func (s *Service) filesOf(ctx context.Context, o domain.Object) (files []domain.Upload, err error) {
+	for _, f := range o.(*domain.Customization).Files {
+		data, err := s.store.Blob(ctx, f.Content)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, domain.Upload{Name: f.Name, Data: data})
+	}
+	return files, nil
+}
+
+// changeCustomization keeps the files of a customization that comes without any.
+func (s *Service) changeCustomization(ctx context.Context, c change) error {
+	if to, ok := c.to.(*domain.Customization); ok && len(to.Files) == 0 {
+		if from, ok := c.from.(*domain.Customization); ok {
+			to.Files = from.Files
+		}
+	}
+	return s.unapprove(ctx, c)
+}

@@ -1,0 +1,465 @@
+package vary
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// Generic is a resource of a generic k8s intent, with its customizations: an object that is added, or one that is patched. The
+// rules are EMCO's gac; what it skips or loses without a word is done here, or refused.
+type Generic struct {
+	Of             string // the generic k8s intent
+	Name           string // the generic resource
+	Spec           domain.GenericResourceSpec
+	Template       []byte
+	Customizations []Customized // in the order of their creation
+	// Values are those that come from elsewhere, by URL. All that Needs says must be there.
+	Values map[string]Value
+
+	made map[made]json.RawMessage
+}
+
+// Customized is a customization.
+type Customized struct {
+	Name  string
+	Spec  domain.CustomizationSpec
+	Files []domain.Upload
+}
+
+// Value is one from elsewhere, or why there is none.
+type Value struct {
+	JSON json.RawMessage
+	Err  error
+}
+
+// made is what decides what an object comes to: the word of its clusters, and what it was before.
+type made struct {
+	word string
+	was  *byte
+}
+
+func (g *Generic) by() string {
+	return fmt.Sprintf("%s intent %s, resource %s", domain.ActorGAC, g.Of, g.Name)
+}
+
+func (g *Generic) byOf(c *Customized) string { return g.by() + ", customization " + c.Name }
+
+// refuse says what cannot be done; c is nil for what is about the resource.
+func (g *Generic) refuse(c *Customized, format string, args ...any) error {
+	by := fmt.Sprintf("%s intent %s, resource %q", domain.ActorGAC, g.Of, g.Name)
+	if c != nil {
+		by += fmt.Sprintf(", customization %q", c.Name)
+	}
+	return fail.New(fail.Malformed, "%s: app %q: %s %q: %s", by, g.Spec.App, g.Spec.ResourceGVK.Kind, g.Spec.ResourceGVK.Name, fmt.Sprintf(format, args...))
+}
+
+// Concerns says whether anything is done with the app.
+func (g *Generic) Concerns(app string) bool { return g.Spec.App == app }
+
+// Apps refuses a resource of an app that the composite app does not have.
+func (g *Generic) Apps(apps []string) error {
+	if slices.Contains(apps, g.Spec.App) {
+		return nil
+	}
+	return g.refuse(nil, "the composite app has no such app (it has: %s)", strings.Join(apps, ", "))
+}
+
+// On says whether a customization is for a cluster.
+func (c *Customized) On(cluster *Cluster) bool {
+	of := &c.Spec.ClusterInfo
+	if c.Spec.ClusterSpecific != domain.True {
+		return true
+	}
+	selected := cluster.Provider == of.ClusterProvider
+	if of.Scope == domain.ScopeLabel {
+		selected = selected && cluster.Labels[of.ClusterLabel]
+	} else {
+		selected = selected && cluster.Name == of.Cluster
+	}
+	return selected == (of.Mode != domain.ModeDeny)
+}
+
+// of are the customizations for a cluster.
+func (g *Generic) of(cluster *Cluster) (found []*Customized) {
+	for i := range g.Customizations {
+		if c := &g.Customizations[i]; c.On(cluster) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// URLs are where the values of a customization come from on a cluster, by step of its patch: {clusterProvider} and {cluster} are
+// what the customization says, or else the cluster's own. A cluster that nobody knows yet has none.
+func (c *Customized) URLs(cluster *Cluster) map[int]string {
+	if cluster.Name == "" || c.Spec.PatchType != domain.PatchJSON {
+		return nil
+	}
+	urls := map[int]string{}
+	names := cluster.ClusterName
+	if of := &c.Spec.ClusterInfo; of.ClusterProvider != "" && of.Cluster != "" {
+		names = domain.ClusterName{Provider: of.ClusterProvider, Name: of.Cluster}
+	} else if of.ClusterProvider != "" {
+		names.Provider = of.ClusterProvider
+	}
+	for i := range c.Spec.PatchJSON {
+		if url, ok := c.Spec.PatchJSON[i].External(); ok {
+			urls[i] = strings.NewReplacer("{clusterProvider}", names.Provider, "{cluster}", names.Name).Replace(url)
+		}
+	}
+	return urls
+}
+
+// Needs are the URLs from which values must come for these clusters, sorted.
+func (g *Generic) Needs(clusters []*Cluster) []string {
+	all := map[string]bool{}
+	for _, cluster := range clusters {
+		for _, c := range g.of(cluster) {
+			for _, url := range c.URLs(cluster) {
+				all[url] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// Check refuses what can be done nowhere, and warns of what does nothing.
+func (g *Generic) Check(app *App) (warnings []string, err error) {
+	if len(g.Customizations) == 0 {
+		return []string{fmt.Sprintf("%s has no customizations: nothing is done with %s %q", g.by(), g.Spec.ResourceGVK.Kind, g.Spec.ResourceGVK.Name)}, nil
+	}
+	if _, holds := g.Spec.ResourceGVK.Holds(); g.Spec.Adds() && !holds && len(g.Template) == 0 {
+		return nil, g.refuse(nil, "it is to be a new object, and has no template")
+	}
+	for i := range g.Customizations {
+		c := &g.Customizations[i]
+		switch {
+		case !g.Spec.Adds() && c.Spec.PatchType == "":
+			return nil, g.refuse(c, "it has no patchType, and an object that is there can only be patched")
+		case c.Spec.PatchType == domain.PatchJSON && len(c.Spec.PatchJSON) == 0:
+			return nil, g.refuse(c, "patchJson has no steps")
+		case c.Spec.PatchType == domain.PatchMerge && len(g.patches(c)) == 0:
+			return nil, g.refuse(c, "it has no file that is a patch")
+		case len(app.Clusters) > 0 && !slices.ContainsFunc(app.Clusters, c.On):
+			warnings = append(warnings, fmt.Sprintf("%s: it is for no cluster of app %q", g.byOf(c), app.Name))
+		}
+	}
+	return warnings, nil
+}
+
+// Sort is which customizations a cluster gets, and with which values.
+func (g *Generic) Sort(_ string, cluster *Cluster) string {
+	var word strings.Builder
+	for i := range g.Customizations {
+		c := &g.Customizations[i]
+		if !c.On(cluster) {
+			continue
+		}
+		fmt.Fprintf(&word, "%d", i)
+		urls := c.URLs(cluster)
+		for _, step := range slices.Sorted(maps.Keys(urls)) {
+			v := g.Values[urls[step]]
+			sum := sha256.Sum256(append([]byte(fmt.Sprint(v.Err, " ")), v.JSON...))
+			word.WriteString("=" + hex.EncodeToString(sum[:]))
+		}
+		word.WriteByte(' ')
+	}
+	return word.String()
+}
+
+// Vary adds the object, or patches it.
+func (g *Generic) Vary(w *Work) error {
+	chosen := g.of(w.Cluster)
+	if len(chosen) == 0 {
+		return nil
+	}
+	if g.Spec.Adds() {
+		return g.add(w, chosen)
+	}
+	indices := slices.DeleteFunc(w.Find(g.Spec.ResourceGVK.Kind, g.Spec.ResourceGVK.Name), func(i int) bool {
+		return version(w.union.resource(i).ResourceID) != g.Spec.ResourceGVK.APIVersion
+	})
+	id := g.Of + "/" + g.Name
+	if len(indices) == 0 {
+		w.Lacks(id, g.refuse(nil, "there is none of %s (the app has: %s)", g.Spec.ResourceGVK.APIVersion, all(w)))
+		return nil
+	}
+	w.Met(id)
+	for _, i := range indices {
+		was := w.manifest(i)
+		manifest, err := g.make(w, chosen, &was[0], func() (map[string]any, error) { return w.object(i) })
+		if err != nil {
+			return err
+		}
+		object, err := decode(manifest)
+		if err != nil {
+			return err
+		}
+		if err := w.same(i, object); err != nil {
+			return g.refuse(nil, "%s", fail.TextOf(err))
+		}
+		w.Set(i, manifest)
+		g.note(w, i, chosen)
+	}
+	return nil
+}
+
+// add puts a new object beside those that there are.
+func (g *Generic) add(w *Work, chosen []*Customized) error {
+	manifest, err := g.make(w, chosen, nil, g.fresh)
+	if err != nil {
+		return err
+	}
+	object, err := decode(manifest)
+	if err != nil {
+		return err
+	}
+	id, err := identify(object)
+	if err != nil {
+		return g.refuse(nil, "%s", fail.TextOf(err))
+	}
+	if gvk := g.Spec.ResourceGVK; version(id) != gvk.APIVersion || !strings.EqualFold(id.Kind, gvk.Kind) || id.Name != gvk.Name {
+		return g.refuse(nil, "it would become another object (%s)", name(id))
+	}
+	index, err := w.AddManifest(id, manifest)
+	if err != nil {
+		return g.refuse(nil, "%s", fail.TextOf(err))
+	}
+	w.Effect(index, "object", g.by())
+	g.note(w, index, chosen)
+	return nil
+}
+
+// make makes the object, or takes what was made of the same for clusters of the same word.
+func (g *Generic) make(w *Work, chosen []*Customized, was *byte, begin func() (map[string]any, error)) (json.RawMessage, error) {
+	key := made{g.Sort(w.App, w.Cluster), was}
+	if manifest, known := g.made[key]; known {
+		return manifest, nil
+	}
+	object, err := begin()
+	if err != nil {
+		return nil, err
+	}
+	own := map[string]bool{} // keys of the data that earlier customizations have set
+	for _, c := range chosen {
+		if object, err = g.customize(w, c, object, own); err != nil {
+			return nil, err
+		}
+	}
+	manifest, err := encode(object)
+	if err != nil {
+		return nil, err
+	}
+	if g.made == nil {
+		g.made = map[made]json.RawMessage{}
+	}
+	if len(g.made) < maxMade {
+		g.made[key] = manifest
+	}
+	return manifest, nil
+}
+
+// maxMade bounds how many results of a resource are at hand.
+const maxMade = 64
+
+// fresh is the object of the template, or an empty one that takes files.
+func (g *Generic) fresh() (map[string]any, error) {
+	gvk := g.Spec.ResourceGVK
+	kind, _ := gvk.Holds()
+	if len(g.Template) == 0 {
+		return map[string]any{"apiVersion": gvk.APIVersion, "kind": kind, "metadata": map[string]any{"name": gvk.Name}}, nil
+	}
+	object, err := Object(g.Template)
+	if err != nil {
+		return nil, g.refuse(nil, "its template: %s", fail.TextOf(err))
+	}
+	return object, nil
+}
+
+// customize carries a customization out.
+func (g *Generic) customize(w *Work, c *Customized, object map[string]any, own map[string]bool) (map[string]any, error) {
+	if g.Spec.Adds() {
+		if kind, holds := g.Spec.ResourceGVK.Holds(); holds {
+			if err := g.fill(c, object, kind, own); err != nil {
+				return nil, err
+			}
+		}
+	}
+	switch c.Spec.PatchType {
+	case domain.PatchJSON:
+		steps, err := g.steps(w, c)
+		if err != nil {
+			return nil, err
+		}
+		if object, err = patchJSON(object, steps); err != nil {
+			return nil, g.refuse(c, "%s", fail.TextOf(err))
+		}
+	case domain.PatchMerge:
+		for _, f := range g.patches(c) {
+			patch, err := Object(f.Data)
+			if err != nil {
+				return nil, g.refuse(c, "file %s: %s", f.Name, fail.TextOf(err))
+			}
+			if object, err = merge(object, patch); err != nil {
+				return nil, g.refuse(c, "file %s: %s", f.Name, fail.TextOf(err))
+			}
+		}
+	}
+	return object, nil
+}
+
+// steps are those of a customization's patch, with the values that come from elsewhere.
+func (g *Generic) steps(w *Work, c *Customized) ([]domain.PatchStep, error) {
+	steps := slices.Clone(c.Spec.PatchJSON)
+	urls := c.URLs(w.Cluster)
+	for _, i := range slices.Sorted(maps.Keys(urls)) {
+		v, known := g.Values[urls[i]]
+		if !known {
+			v.Err = fail.New(fail.Internal, "it was not asked for")
+		}
+		if v.Err != nil {
+			return nil, fail.Wrap(v.Err, fail.KindOf(v.Err), "%s", fail.TextOf(g.refuse(c, "patchJson[%d]: the value of %s: %s", i, urls[i], fail.TextOf(v.Err))))
+		}
+		steps[i].Value = v.JSON
+	}
+	return steps, nil
+}
+
+// options are what a customization says of a file.
+func (g *Generic) option(c *Customized, file string) (option domain.DataKeyOption, found bool) {
+	of := c.Spec.ConfigMapOptions
+	switch kind, _ := g.Spec.ResourceGVK.Holds(); kind {
+	case domain.KindSecret:
+		of = c.Spec.SecretOptions
+	}
+	for _, o := range of.DataKeyOptions {
+		if o.FileName == file {
+			return o, true
+		}
+	}
+	return option, false
+}
+
+// patches are the files that are merge patches: all of them, but of what takes files as data those that are said to be.
+func (g *Generic) patches(c *Customized) (files []domain.Upload) {
+	_, holds := g.Spec.ResourceGVK.Holds()
+	for _, f := range c.Files {
+		if o, _ := g.option(c, f.Name); !holds || o.MergePatch == domain.True {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+// fill puts files into the data of a ConfigMap or a Secret. What an earlier customization has put there is replaced.
+func (g *Generic) fill(c *Customized, object map[string]any, kind string, own map[string]bool) error {
+	for _, f := range c.Files {
+		o, found := g.option(c, f.Name)
+		if o.MergePatch == domain.True {
+			continue
+		}
+		key := f.Name
+		if found {
+			key = o.KeyName
+		}
+		if !domain.DataKey(key) {
+			return g.refuse(c, "%s is not a valid key name for a ConfigMap or Secret", key)
+		}
+		for _, in := range []string{"data", "binaryData", "stringData"} {
+			has, ok := object[in].(map[string]any)
+			if !ok && object[in] != nil {
+				return g.refuse(c, "its %s is not an object", in)
+			}
+			if _, taken := has[key]; taken && !own[key] {
+				return g.refuse(c, "a key with the name %s already exists in Data for %s %s", key, kind, g.Spec.ResourceGVK.Name)
+			}
+			delete(has, key)
+		}
+		own[key] = true
+		in, value := "data", string(f.Data)
+		switch {
+		case kind == domain.KindSecret:
+			value = base64.StdEncoding.EncodeToString(f.Data)
+		case !utf8.Valid(f.Data):
+			in, value = "binaryData", base64.StdEncoding.EncodeToString(f.Data)
+		}
+		if object[in] == nil {
+			object[in] = map[string]any{}
+		}
+		object[in].(map[string]any)[key] = value
+	}
+	return nil
+}
+
+// maxEffects bounds how many steps of a patch are told one by one.
+const maxEffects = 20
+
+// note says what was made of the object.
+func (g *Generic) note(w *Work, index int, chosen []*Customized) {
+	for _, c := range chosen {
+		by := g.byOf(c)
+		if _, holds := g.Spec.ResourceGVK.Holds(); holds && g.Spec.Adds() {
+			for _, f := range c.Files {
+				if o, found := g.option(c, f.Name); o.MergePatch != domain.True {
+					key := f.Name
+					if found {
+						key = o.KeyName
+					}
+					w.Effect(index, "key "+key, by)
+				}
+			}
+		}
+		switch steps := c.Spec.PatchJSON; {
+		case c.Spec.PatchType == domain.PatchMerge:
+			for _, f := range g.patches(c) {
+				w.Effect(index, "merge of "+f.Name, by)
+			}
+		case c.Spec.PatchType == domain.PatchJSON && len(steps) > maxEffects:
+			w.Effect(index, fmt.Sprintf("patch of %d steps", len(steps)), by)
+		case c.Spec.PatchType == domain.PatchJSON:
+			for _, s := range steps {
+				w.Effect(index, s.Op+" "+s.Path, by)
+			}
+		}
+	}
+}
+
+// all names what the app has, for who has misspelt one.
+func all(w *Work) string {
+	var names []string
+	more := 0
+	for _, r := range w.Resources {
+		if len(names) == maxNamed {
+			more++
+			continue
+		}
+		names = append(names, r.Kind+" "+r.Name)
+	}
+	switch {
+	case len(names) == 0:
+		return "nothing"
+	case more > 0:
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+func version(id plan.ResourceID) string {
+	if id.Group == "" {
+		return id.Version
+	}
+	return id.Group + "/" + id.Version
+}
+
+var _ Intent = (*Generic)(nil)
