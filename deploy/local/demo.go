@@ -50,6 +50,7 @@ func runStory(ctx context.Context, name string, args []string, stdout io.Writer,
 	}
 	defer func() {
 		d.chapter("Stopping")
+		logLevel.Set(max(logLevel.Level(), slog.LevelError)) // that work is cut off now is no news
 		err = errors.Join(err, k.stop())
 	}()
 	connection := client.New(k.apiURL())

@@ -170,6 +170,7 @@ func (w *workloads) startAgent(ctx context.Context, k *stack) (stop func() error
 		}
 		w.say("%s %s", m.Kind, m.Name)
 	}
+	w.say("The agent itself runs in this process, as that ServiceAccount: no images run in these clusters")
 	token, err := w.kube.CoreV1().ServiceAccounts(agentNamespace).CreateToken(ctx, agentName, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, err
