@@ -92,6 +92,8 @@ var parts = []struct {
 	{"workload-events", tried(workloadEvents), false},
 	{"workload-matches", tried(workloadMatches), false},
 	{"workload-latency", tried(workloadLatency), false},
+	{"workload-pods", tried(workloadPods), false},
+	{"tenant-agent", tried(tenantAgentMemory), false},
 	{"workload-outage", tried(workloadOutage), false},
 	{"workload-restart", tried(workloadRestart), false},
 	{"ten-thousand", tenThousand, true},

@@ -58,6 +58,9 @@ func (p *Process) PeakMiB(t testing.TB) float64 { return p.memory(t, "VmHWM:") }
 // ResidentMiB is the memory that is resident now.
 func (p *Process) ResidentMiB(t testing.TB) float64 { return p.memory(t, "VmRSS:") }
 
+// AnonymousMiB is the memory of its own that is resident now: without the pages of its binary.
+func (p *Process) AnonymousMiB(t testing.TB) float64 { return p.memory(t, "RssAnon:") }
+
 func (p *Process) memory(t testing.TB, field string) float64 {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
