@@ -437,3 +437,19 @@ func TestAWorkloadWithALongName(t *testing.T) {
 	require.Len(t, due.Matches, 1)
 	require.Less(t, len(due.Matches[0].Of), 400)
 }
+
+// TestTextsOfAnyKind come into annotations as they were said.
+func TestTextsOfAnyKind(t *testing.T) {
+	m := newMatches(t)
+	text := "a\nb\t\"'<script>&\u2028\u202e\U0001F600\x00\u00e9"
+	m.run("w1/"+text, map[string]string{"app": text})
+	m.evaluate()
+	m.mustSettle()
+	pod := m.agrees(1)
+	require.Equal(t, text, pod.Annotations["app"])
+	require.Equal(t, "w1/"+text, pod.Annotations[match.AnnotationWorkload])
+	m.end("w1/" + text)
+	m.evaluate()
+	m.mustSettle()
+	m.agrees(0)
+}
