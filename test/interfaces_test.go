@@ -25,11 +25,11 @@ const (
 	exampleCluster = "cluster-providers/vfw-cluster-provider/clusters/edge01"
 )
 
-// postExample sends the documents of a file of the vFW example that lie below an anchor, as EMCO's client does, each with its
+// postExample sends the documents of a file of the examples that lie below an anchor, as EMCO's client does, each with its
 // anchor below another one, and says how many.
 func postExample(ctx context.Context, t *testing.T, s *harness.Stack, file, below string, to domain.Key, replace ...string) (sent int) {
 	t.Helper()
-	text, err := os.ReadFile("../deploy/examples/vfw/emcoctl/" + file)
+	text, err := os.ReadFile("../deploy/examples/" + file)
 	require.NoError(t, err)
 	for part := range strings.SplitSeq(string(text), "\n---\n") {
 		var d struct {
@@ -90,10 +90,10 @@ func TestInterfacesOfTheFirewall(t *testing.T) {
 	require.Contains(t, strings.Join(accepted.Warnings, "\n"), `ovnaction intent "vfw_ovnaction_intent"`)
 	require.Equal(t, 404, code(t, d.Do(ctx, domain.OpInstantiate)), "EMCO deploys a firewall without networks")
 
-	require.Equal(t, 11, postExample(ctx, t, s, "4-interfaces.yaml", exampleGroup, d.Key(), "fw0-", d.Release+"-"))
+	require.Equal(t, 11, postExample(ctx, t, s, "vfw/emcoctl/4-interfaces.yaml", exampleGroup, d.Key(), "fw0-", d.Release+"-"))
 	var there []*networks
 	for i, c := range d.Clusters {
-		require.Equal(t, 3, postExample(ctx, t, s, "1-networks.yaml", exampleCluster, c.Key()))
+		require.Equal(t, 3, postExample(ctx, t, s, "vfw/emcoctl/1-networks.yaml", exampleCluster, c.Key()))
 		n := &networks{t: t, stack: s, in: clusters[i], api: api, name: c.String(), key: c.Key()}
 		n.do(ctx, "apply")
 		there = append(there, n)
