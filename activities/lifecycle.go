@@ -74,6 +74,8 @@ type Control struct {
 	Charts Charts
 	// Fetch is for values that patches have from elsewhere; nil where nobody may be asked.
 	Fetch Fetch
+	// Nodes asks clusters for their nodes, which hpa intents look at; nil for who has no clusters.
+	Nodes Nodes
 	// Of logical clouds: what seals the keys of their users, what renews their certificates, and how long those
 	// are to be good; 0 leaves it to the clusters.
 	Sealer             Sealer

@@ -166,6 +166,9 @@ func (l *Control) planGroup(ctx context.Context, owner domain.Owner, d *draft) e
 		d.plan.User = d.cloud
 	}
 	var unknown []string
+	if err := l.loadNodes(ctx, w); err != nil {
+		return err
+	}
 	w.targets = make(map[string][]plan.Target, len(w.apps))
 	for _, app := range w.apps {
 		var err error
@@ -205,6 +208,7 @@ type wanted struct {
 	needs       map[string][]plan.Dependency // by app
 	targets     map[string][]plan.Target     // by app
 	varying     []vary.Intent
+	hpa         hpa
 	placed      map[string][]*vary.Cluster // targets, as varying sees them; nil as long as it has looked at none
 	varied      int                        // bytes of what is kept of what varying has made: vary.Varied's
 	generic     []*vary.Generic            // of varying
@@ -410,6 +414,7 @@ func (w *wanted) placement(app string) placement.Input {
 		Labelled:  func(provider, label string) []string { return w.labelled[provider+"/"+label] },
 		Member:    func(c domain.ClusterName) bool { return w.members[c] || w.closed },
 		Reachable: func(c domain.ClusterName) bool { return !w.unreachable[c] },
+		Fit:       w.fit(app),
 	}
 }
 

@@ -15,6 +15,9 @@ type Rehearsal struct {
 	slots     chan struct{}
 }
 
+// AskNodes has it ask clusters for their nodes, as Prepare does. It is called before the first rehearsal.
+func (r *Rehearsal) AskNodes(nodes Nodes) { r.lifecycle.Nodes = nodes }
+
 // MaxRehearsals is how many go on at a time; others wait. Each has the bundle of one app in memory at a time, of
 // which the charts of one group may make 256 MiB.
 const MaxRehearsals = 4

@@ -23,6 +23,8 @@ var reads = map[domain.Actor]func(l *Control, ctx context.Context, w *wanted, in
 	domain.ActorOVN: (*Control).readOVN,
 	domain.ActorDTC: (*Control).readDTC,
 	domain.ActorGAC: (*Control).readGAC,
+	domain.ActorHPA: (*Control).readHPA, domain.ActorHPABoth: (*Control).readHPA,
+	domain.ActorHPAPlacement: func(*Control, context.Context, *wanted, string) ([]vary.Intent, error) { return nil, nil },
 }
 
 // errNoIntent says that a deployment intent names an intent which is not there. That is for whoever asked, by NotFound, with
@@ -33,6 +35,9 @@ var errNoIntent = errors.New("no such intent")
 func (l *Control) loadVarying(ctx context.Context, w *wanted, bindings []*domain.DeploymentIntent) error {
 	acts, err := stored.Acts(ctx, l.Store, bindings)
 	if err != nil {
+		return err
+	}
+	if err := l.loadHPA(ctx, w, acts); err != nil {
 		return err
 	}
 	var bound []vary.Bound

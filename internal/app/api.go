@@ -53,7 +53,15 @@ func (p *Parts) secured(l net.Listener, protocols ...string) (net.Listener, erro
 // ServeAPI answers REST requests on the listener, and calls on the gRPC address, until ctx ends, then drains.
 func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	lifecycle := service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now)
-	lifecycle.Rehearse = activities.NewRehearsal(p.store, p.engine, p.charts).Rehearse
+	registered := &registrations{parts: p}
+	clusters, err := kube.NewClusters(kube.Config{Clients: rehearsedClusters}, registered.credentials)
+	if err != nil {
+		return err
+	}
+	defer clusters.Close()
+	rehearsal := activities.NewRehearsal(p.store, p.engine, p.charts)
+	rehearsal.AskNodes(nodesOf{clusters})
+	lifecycle.Rehearse = rehearsal.Rehearse
 	lifecycle.Masks = bundle.NewMasker(p.sealer.Derive("digests of what Secrets hold"))
 	fleet := service.NewFleet(lifecycle, p.store)
 	registry := prometheus.NewRegistry()

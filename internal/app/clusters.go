@@ -163,3 +163,18 @@ func (r *registrations) Report(name domain.ClusterName) domain.Report {
 	}
 	return domain.ReportAuto
 }
+
+// rehearsedClusters is how many clients the API keeps of clusters that it asks for their nodes, when a group is approved.
+const rehearsedClusters = 200
+
+// nodesOf is activities.Nodes.
+type nodesOf struct{ clusters *kube.Clusters }
+
+// Nodes asks a cluster.
+func (n nodesOf) Nodes(ctx context.Context, name domain.ClusterName, amounts bool, leftOut func(labels map[string]string) bool) ([]kube.Node, error) {
+	c, err := n.clusters.Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return c.Nodes(ctx, amounts, leftOut)
+}

@@ -42,6 +42,7 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 	w := worker.New(p.temporal,
 		&activities.Control{
 			Store: p.store, Runs: p.engine, Now: time.Now, Sealer: p.sealer, Keepers: p.engine, Charts: p.charts,
+			Nodes:              nodesOf{clusters},
 			CertificateSeconds: int32(p.config.CertificateLifetime.Seconds()), // #nosec G115 -- bounded by the configuration
 		},
 		work,

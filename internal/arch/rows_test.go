@@ -161,7 +161,7 @@ var layers = []layer{
 		},
 		{
 			pkg:  "kube",
-			ours: "fields plan domain lease pause limits fail",
+			ours: "fields quantity plan domain lease pause limits fail",
 			libs: "github.com/hashicorp/golang-lru golang.org/x/sync k8s.io/api k8s.io/apimachinery k8s.io/client-go " +
 				"sigs.k8s.io/yaml",
 			world: "context math/rand/v2 net net/http",
@@ -195,9 +195,9 @@ var layers = []layer{
 		{pkg: "outcome", ours: "plan domain fail"},
 		{pkg: "repair", ours: "domain"},
 		{pkg: "view", ours: "bundle readiness plan domain fail", libs: "k8s.io/apimachinery"},
-		{pkg: "placement", ours: "plan domain fail"},
+		{pkg: "placement", ours: "plan domain quantity fail"},
 		{
-			pkg: "vary", ours: "plan domain limits fail",
+			pkg: "vary", ours: "plan domain quantity limits fail",
 			libs: "github.com/evanphx/json-patch k8s.io/apimachinery k8s.io/client-go/kubernetes/scheme sigs.k8s.io/yaml",
 		},
 		{pkg: "match", ours: "fields plan domain limits fail", libs: "k8s.io/api k8s.io/apimachinery k8s.io/pod-security-admission"},

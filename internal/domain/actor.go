@@ -8,8 +8,17 @@ import (
 // Actor is one of EMCO's controllers whose work Drover does itself, between rendering and planning.
 type Actor string
 
-// ActorOVN gives workloads the network interfaces of network controller intents.
-const ActorOVN Actor = "ovnaction"
+// The actors.
+const (
+	// ActorOVN gives workloads the network interfaces of network controller intents.
+	ActorOVN Actor = "ovnaction"
+	// ActorHPA gives containers the resources, and pods the nodes, of hpa intents.
+	ActorHPA Actor = "hpaac"
+	// ActorHPAPlacement has apps go to clusters with such nodes. It acts before the others: they see the clusters that are left.
+	ActorHPAPlacement Actor = "hpaplc"
+	// ActorHPABoth is what EMCO has two controllers for.
+	ActorHPABoth Actor = "hpa"
+)
 
 // ActorDTC controls the traffic to apps, as traffic group intents say.
 const ActorDTC Actor = "dtc"
@@ -25,6 +34,9 @@ var actors = []struct {
 	ports []int
 }{
 	{ActorOVN, []int{9032, 30432}},
+	{ActorHPA, []int{9042}},
+	{ActorHPAPlacement, []int{9099, 30499}},
+	{ActorHPABoth, nil},
 	{ActorDTC, []int{9048, 30448}},
 	{ActorGAC, []int{9033, 30433}},
 }
@@ -49,7 +61,7 @@ func ActorOf(name string, c *Controller) Actor {
 		}
 	}
 	if c == nil {
-		return ""
+		return hpaOf(name, "")
 	}
 	service, _, _ := strings.Cut(c.Spec.Host, ".")
 	for _, a := range actors {
@@ -62,5 +74,20 @@ func ActorOf(name string, c *Controller) Actor {
 			return a.actor
 		}
 	}
-	return ""
+	return hpaOf(name, c.Spec.Type)
+}
+
+// hpaOf tells EMCO's two controllers of hpa apart, which its examples call hpa-placement-controller-1 and
+// hpa-action-controller-1: by the type of the registration, else by the name.
+func hpaOf(name, registered string) Actor {
+	switch {
+	case !strings.Contains(name, string(ActorHPABoth)):
+		return ""
+	case registered == "placement", registered == "" && strings.Contains(name, "placement"):
+		return ActorHPAPlacement
+	case registered == "action", registered == "" && strings.Contains(name, "action"):
+		return ActorHPA
+	default:
+		return ""
+	}
 }

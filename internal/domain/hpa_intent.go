@@ -2,8 +2,10 @@ package domain
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"math/big"
+	"slices"
 	"strconv"
 
 	"github.com/drover-io/drover/internal/fail"
@@ -259,4 +261,56 @@ func (a Amount) check(p *fail.Problems, path, resource string) *big.Rat {
 		return worth
 	}
 	return nil
+}
+
+// HPANeed is a requirement of a consumer of an hpa intent.
+type HPANeed struct {
+	Intent, Consumer string
+	HPAConsumerSpec
+	Resource string // the name of the requirement
+	HPAResourceSpec
+}
+
+// HPANeeds are those of each app, by its name. They are sorted by the names of their documents: in which order these were made
+// does not matter.
+func HPANeeds(intents []*HPAIntent, consumers []*HPAConsumer, resources []*HPAResource) map[string][]HPANeed {
+	app := make(map[Key]*HPAIntent, len(intents))
+	for _, i := range intents {
+		app[KeyOf(i)] = i
+	}
+	of := make(map[Key]*HPAConsumer, len(consumers))
+	for _, c := range consumers {
+		of[KeyOf(c)] = c
+	}
+	needs := map[string][]HPANeed{}
+	for _, r := range resources {
+		c := of[r.Parent]
+		if c == nil || app[c.Parent] == nil { // it is going
+			continue
+		}
+		i := app[c.Parent]
+		needs[i.Spec.App] = append(needs[i.Spec.App], HPANeed{
+			Intent: i.Name, Consumer: c.Name, HPAConsumerSpec: c.Spec, Resource: r.Name, HPAResourceSpec: r.Spec,
+		})
+	}
+	for _, of := range needs {
+		slices.SortFunc(of, func(a, b HPANeed) int {
+			return cmp.Or(cmp.Compare(a.Intent, b.Intent), cmp.Compare(a.Consumer, b.Consumer), cmp.Compare(a.Resource, b.Resource))
+		})
+	}
+	return needs
+}
+
+// Workload is the kind of the workload that needs it.
+func (n *HPANeed) Workload() string { return cmp.Or(n.Kind, "Deployment") }
+
+// IsLabel says whether it is a label that is needed, and not an amount of something.
+func (n *HPANeed) IsLabel() bool { return n.Allocatable == nil || !*n.Allocatable }
+
+// Label is the label as users read it.
+func (n *HPANeed) Label() string {
+	if n.HPAResourceSpec.Resource.Value == nil {
+		return n.HPAResourceSpec.Resource.Key
+	}
+	return n.HPAResourceSpec.Resource.Key + "=" + *n.HPAResourceSpec.Resource.Value
 }

@@ -531,6 +531,9 @@ func (d *decision) effects() (texts []string) {
 	clusters, resources := map[effect]int{}, map[effect]string{}
 	var order []effect
 	for p := range d.s.View.Places(view.Ask{}) {
+		for _, why := range p.Cluster.Passed {
+			texts = append(texts, fmt.Sprintf("%s on %s, and not on %s", p.App.Name, p.Cluster.ClusterName, why))
+		}
 		for _, of := range p.Cluster.Effects {
 			e := effect{p.App.Name, of}
 			if of.Resource >= len(p.App.Resources) {

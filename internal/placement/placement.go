@@ -28,6 +28,16 @@ type Input struct {
 	Member func(domain.ClusterName) bool
 	// Reachable says whether a cluster answered when it was last seen. Nil means that all do.
 	Reachable func(domain.ClusterName) bool
+	// Fit says whether a cluster has what the app's hpa intents ask for. Nil means that there are none.
+	Fit func(domain.ClusterName) Fit
+}
+
+// fit is Fit for who has none.
+func (in *Input) fit(c domain.ClusterName) Fit {
+	if in.Fit == nil {
+		return Fit{}
+	}
+	return in.Fit(c)
 }
 
 // Place resolves the intents to at least one target, each cluster once, in the order of plan.SortTargets.
@@ -37,8 +47,12 @@ type Input struct {
 // order of provider and name decides. Groups choose independently of each other, and a cluster that
 // several of them chose is one target. A label that no cluster carries contributes nothing.
 //
+// With hpa intents a cluster qualifies that has what they ask for; of those that answer the one comes first that has most of what
+// is not mandatory. A target says which were passed over.
+//
 // The error is Invalid when a mandatory cluster or every candidate of an anyOf is outside the logical
-// cloud, and when nothing at all was chosen.
+// cloud, and when nothing at all was chosen. It is Malformed when a mandatory cluster, or none of an anyOf, has what hpa intents
+// ask for.
 func Place(in Input) ([]plan.Target, error) {
 	var g groups
 	for i := range in.Intents {
@@ -47,25 +61,29 @@ func Place(in Input) ([]plan.Target, error) {
 	if err := g.checkMandatory(in); err != nil {
 		return nil, err
 	}
-	reasons := map[domain.ClusterName]string{}
+	if err := refuseUnfit(in, unique(g.mandatory), "each of these clusters is mandatory (allOf)"); err != nil {
+		return nil, err
+	}
+	reasons, passed := map[domain.ClusterName]string{}, map[domain.ClusterName][]string{}
 	for _, c := range g.mandatory {
 		reasons[c] = "allOf"
 	}
 	for _, candidates := range g.choices {
-		chosen, reason, err := choose(in, candidates)
+		chosen, reason, over, err := choose(in, candidates)
 		if err != nil {
 			return nil, err
 		}
 		if _, taken := reasons[chosen]; !taken {
 			reasons[chosen] = reason
 		}
+		passed[chosen] = append(passed[chosen], over...)
 	}
 	if len(reasons) == 0 {
 		return nil, nothingChosen(in, g)
 	}
 	targets := make([]plan.Target, 0, len(reasons))
 	for c, reason := range reasons {
-		targets = append(targets, plan.Target{ClusterName: c, Reason: reason})
+		targets = append(targets, plan.Target{ClusterName: c, Reason: reason, Passed: few(passed[c])})
 	}
 	plan.SortTargets(targets)
 	return targets, nil
@@ -125,8 +143,8 @@ func (g *groups) checkMandatory(in Input) error {
 		in.App, in.LogicalCloud, join(outside))
 }
 
-// choose takes one of the candidates, which are in order.
-func choose(in Input, candidates []domain.ClusterName) (domain.ClusterName, string, error) {
+// choose takes one of the candidates, which are in order; over are those that it has passed over, and why.
+func choose(in Input, candidates []domain.ClusterName) (chosen domain.ClusterName, reason string, over []string, err error) {
 	var members []domain.ClusterName
 	for _, c := range candidates {
 		if in.Member(c) {
@@ -134,18 +152,67 @@ func choose(in Input, candidates []domain.ClusterName) (domain.ClusterName, stri
 		}
 	}
 	if len(members) == 0 {
-		return domain.ClusterName{}, "", fail.New(fail.Invalid,
+		return chosen, "", nil, fail.New(fail.Invalid,
 			"app %s: logical cloud %s includes none of the clusters of anyOf: %s",
 			in.App, in.LogicalCloud, join(candidates))
 	}
-	at := 0
+	var fit []domain.ClusterName
+	scores := map[domain.ClusterName]int64{}
+	for _, c := range members {
+		f := in.fit(c)
+		if f.Why != "" {
+			over = append(over, fmt.Sprintf("%s: %s", c, f.Why))
+			continue
+		}
+		fit = append(fit, c)
+		scores[c] = f.Score
+	}
+	if len(fit) == 0 {
+		return chosen, "", nil, refuseUnfit(in, members, "one of these clusters has to (anyOf)")
+	}
+	of := fmt.Sprint(len(fit))
+	if len(over) > 0 {
+		of = fmt.Sprintf("%d that fit of %d", len(fit), len(members))
+	}
+	answering := fit
 	if in.Reachable != nil {
-		at = max(0, slices.IndexFunc(members, in.Reachable))
+		if some := slices.DeleteFunc(slices.Clone(fit), func(c domain.ClusterName) bool { return !in.Reachable(c) }); len(some) > 0 {
+			answering = some
+		}
 	}
-	if at > 0 {
-		return members[at], fmt.Sprintf("anyOf: first reachable of %d", len(members)), nil
+	best := slices.MaxFunc(answering, func(a, b domain.ClusterName) int { return cmp.Compare(scores[a], scores[b]) })
+	switch {
+	case best != answering[0]:
+		return best, fmt.Sprintf("anyOf: most of what is preferred of %s", of), over, nil
+	case best != fit[0]:
+		return best, fmt.Sprintf("anyOf: first reachable of %s", of), over, nil
+	default:
+		return best, fmt.Sprintf("anyOf: first of %s", of), over, nil
 	}
-	return members[0], fmt.Sprintf("anyOf: first of %d", len(members)), nil
+}
+
+// refuseUnfit refuses clusters that do not have what hpa intents ask for, if there are any.
+func refuseUnfit(in Input, clusters []domain.ClusterName, rule string) error {
+	var unfit []string
+	for _, c := range clusters {
+		if f := in.fit(c); f.Why != "" {
+			unfit = append(unfit, fmt.Sprintf("%s: %s", c, f.Why))
+		}
+	}
+	if len(unfit) == 0 {
+		return nil
+	}
+	return fail.New(fail.Malformed, "app %s: hpa placement: %s, and does not have what is asked for: %s", in.App, rule, strings.Join(few(unfit), "; "))
+}
+
+// maxNamed bounds how many clusters are named with why they were not taken.
+const maxNamed = 20
+
+func few(texts []string) []string {
+	if len(texts) <= maxNamed {
+		return texts
+	}
+	return append(slices.Clone(texts[:maxNamed]), fmt.Sprintf("%d more", len(texts)-maxNamed))
 }
 
 func nothingChosen(in Input, g groups) error {
@@ -189,4 +256,17 @@ func join(clusters []domain.ClusterName) string {
 		names = append(names, c.String())
 	}
 	return strings.Join(names, ", ")
+}
+
+// Candidates are the members of the logical cloud among the clusters that intents name, each once.
+func Candidates(in Input) []domain.ClusterName {
+	var g groups
+	for i := range in.Intents {
+		g.add(in, in.Intents[i].Spec.Intent)
+	}
+	all := slices.Clone(g.mandatory)
+	for _, c := range g.choices {
+		all = append(all, c...)
+	}
+	return slices.DeleteFunc(unique(all), func(c domain.ClusterName) bool { return !in.Member(c) })
 }

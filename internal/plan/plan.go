@@ -43,6 +43,9 @@ type Target struct {
 	domain.ClusterName
 	// Reason says why this cluster was taken: "allOf", or "anyOf: first of 3".
 	Reason string `json:"reason,omitempty"`
+	// Passed are clusters that could have been taken in its place, and why they were not: "p+edge02: 2 nodes, none with 4 free
+	// cpu (hpa intent i)", as it was when the plan was made.
+	Passed []string `json:"passed,omitempty"`
 	// Variant says what the cluster gets: 0 the app's bundle as it is, n with the overlay of the n-th of the app's variants.
 	Variant int `json:"variant,omitempty"`
 	// Leaving says that the app does not go to the cluster any more: all that it has there is to be pruned.

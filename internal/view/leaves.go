@@ -69,7 +69,7 @@ func (r *Records) Apps() []App {
 // cluster says what is known of one leaf: what the running operation or the last one recorded, else what
 // a terminate has before it, else what earlier contexts left.
 func (r *Records) cluster(t *plan.Target, id string, words, earlier map[string]domain.Leaf) Cluster {
-	c := Cluster{ClusterName: t.ClusterName, Placement: t.Reason, InProgress: r.Running}
+	c := Cluster{ClusterName: t.ClusterName, Placement: t.Reason, Passed: t.Passed, InProgress: r.Running}
 	leaf, ok := words[id]
 	if ok {
 		c.Connectivity, c.Marks = leaf.Connectivity, domain.DecodeMarks(leaf.Marks)

@@ -67,6 +67,7 @@ type Cluster struct {
 	LastError    string        // of the cluster as a whole
 	Reason       string        // what is waited for, or why nothing was done
 	Placement    string        // why the app is here: plan.Target.Reason
+	Passed       []string      // why it is not in others: plan.Target.Passed
 	Variant      int           // which of the app's variants it gets: plan.Target.Variant
 	Effects      []plan.Effect // what intents have made of the app's resources there
 }

@@ -1,0 +1,147 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/big"
+
+	"github.com/drover-io/drover/internal/quantity"
+)
+
+// Node is a node that takes pods, and what is left on it.
+type Node struct {
+	Name   string
+	Labels map[string]string
+	Free   map[string]*big.Rat // by resource
+}
+
+const (
+	pageOfNodes = 500
+	pageOfPods  = 1000
+)
+
+// node is what is read of a node, and pod of a pod.
+type node struct {
+	Metadata struct {
+		Name   string            `json:"name"`
+		Labels map[string]string `json:"labels"`
+	} `json:"metadata"`
+	Spec struct {
+		Unschedulable bool `json:"unschedulable"`
+	} `json:"spec"`
+	Status struct {
+		Allocatable map[string]string `json:"allocatable"`
+	} `json:"status"`
+}
+
+type pod struct {
+	Metadata struct {
+		Labels map[string]string `json:"labels"`
+	} `json:"metadata"`
+	Spec struct {
+		NodeName       string            `json:"nodeName"`
+		Containers     []podContainer    `json:"containers"`
+		InitContainers []podContainer    `json:"initContainers"`
+		Overhead       map[string]string `json:"overhead"`
+	} `json:"spec"`
+}
+
+type podContainer struct {
+	RestartPolicy string `json:"restartPolicy"`
+	Resources     struct {
+		Requests map[string]string `json:"requests"`
+	} `json:"resources"`
+}
+
+// Nodes lists the nodes that take pods, with what is left on them: what is allocatable less what is requested by the pods that have
+// not ended. Pods that are left out count as if they were not there. Errors are as Apply's Outcome.Retry has them.
+func (c *Cluster) Nodes(ctx context.Context, amounts bool, leftOut func(labels map[string]string) bool) ([]Node, error) {
+	var nodes []Node
+	at := map[string]int{}
+	_, err := c.List(ctx, Collection{Path: "/api/v1/nodes", Page: pageOfNodes}, func(object json.RawMessage) error {
+		var n node
+		if err := json.Unmarshal(object, &n); err != nil {
+			return fmt.Errorf("read node: %w", err)
+		}
+		if n.Spec.Unschedulable {
+			return nil
+		}
+		at[n.Metadata.Name] = len(nodes)
+		nodes = append(nodes, Node{Name: n.Metadata.Name, Labels: n.Metadata.Labels, Free: worth(n.Status.Allocatable)})
+		return nil
+	})
+	if err != nil || !amounts || len(nodes) == 0 {
+		return nodes, kindOf(err)
+	}
+	_, err = c.List(ctx, Collection{
+		Path: "/api/v1/pods", Fields: "status.phase!=Succeeded,status.phase!=Failed", Page: pageOfPods,
+	}, func(object json.RawMessage) error {
+		var p pod
+		if err := json.Unmarshal(object, &p); err != nil {
+			return fmt.Errorf("read pod: %w", err)
+		}
+		i, found := at[p.Spec.NodeName]
+		if !found || leftOut(p.Metadata.Labels) {
+			return nil
+		}
+		for resource, requested := range p.requests() {
+			if free := nodes[i].Free[resource]; free != nil {
+				free.Sub(free, requested)
+			}
+		}
+		return nil
+	})
+	return nodes, kindOf(err)
+}
+
+// worth reads quantities; what is none, or is out of bounds, is left out.
+func worth(of map[string]string) map[string]*big.Rat {
+	all := make(map[string]*big.Rat, len(of))
+	for name, text := range of {
+		if r, err := quantity.Parse(text); err == nil {
+			all[name] = r
+		}
+	}
+	return all
+}
+
+// requests are what a pod requests, as the scheduler counts it: all containers with the init containers that go on, or one of the
+// init containers before them, whichever is more.
+func (p *pod) requests() map[string]*big.Rat {
+	sum, most := map[string]*big.Rat{}, map[string]*big.Rat{}
+	add := func(to map[string]*big.Rat, of map[string]*big.Rat) {
+		for name, r := range of {
+			if to[name] == nil {
+				to[name] = new(big.Rat)
+			}
+			to[name].Add(to[name], r)
+		}
+	}
+	for _, i := range p.Spec.InitContainers {
+		requests := worth(i.Resources.Requests)
+		if i.RestartPolicy == "Always" {
+			add(sum, requests)
+			continue
+		}
+		for name, r := range requests {
+			with := new(big.Rat).Set(r)
+			if sum[name] != nil {
+				with.Add(with, sum[name])
+			}
+			if most[name] == nil || most[name].Cmp(with) < 0 {
+				most[name] = with
+			}
+		}
+	}
+	for _, k := range p.Spec.Containers {
+		add(sum, worth(k.Resources.Requests))
+	}
+	for name, r := range most {
+		if sum[name] == nil || sum[name].Cmp(r) < 0 {
+			sum[name] = r
+		}
+	}
+	add(sum, worth(p.Spec.Overhead))
+	return sum
+}

@@ -1,0 +1,117 @@
+package placement_test
+
+import (
+	"math/big"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/placement"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+func node(name, labels string, free map[string]int64) placement.Node {
+	n := placement.Node{Name: name, Labels: map[string]string{}, Free: map[string]*big.Rat{}}
+	if labels != "" {
+		n.Labels[labels] = "true"
+	}
+	for resource, amount := range free {
+		n.Free[resource] = new(big.Rat).SetInt64(amount)
+	}
+	return n
+}
+
+func amount(consumer string, replicas int64, resource string, requests domain.Amount) domain.HPANeed {
+	return domain.HPANeed{
+		Intent: "i", Consumer: consumer, Resource: consumer + "-" + resource, HPAConsumerSpec: domain.HPAConsumerSpec{Name: "r1-" + consumer, Replicas: &replicas, Container: "c"},
+		HPAResourceSpec: domain.HPAResourceSpec{Allocatable: new(true), Resource: domain.HPAResourceName{Name: resource, Requests: requests}},
+	}
+}
+
+func labelled(consumer, key string) domain.HPANeed {
+	return domain.HPANeed{
+		Intent: "i", Consumer: consumer, Resource: consumer + "-" + key, HPAConsumerSpec: domain.HPAConsumerSpec{Name: "r1-" + consumer},
+		HPAResourceSpec: domain.HPAResourceSpec{Allocatable: new(false), Resource: domain.HPAResourceName{Key: key, Value: new("true")}},
+	}
+}
+
+// preferred is not mandatory.
+func preferred(n domain.HPANeed, weight int64) domain.HPANeed {
+	n.Mandatory, n.Weight = new(false), &weight
+	return n
+}
+
+// In whatever order the documents and the nodes come, a cluster fits or does not, for the same reason.
+func TestFitNodes(t *testing.T) {
+	two := []placement.Node{node("a", "", map[string]int64{"cpu": 3}), node("b", "qat", map[string]int64{"cpu": 3, "memory": 4_000_000_000})}
+	for name, c := range map[string]struct {
+		nodes []placement.Node
+		needs []domain.HPANeed
+		want  placement.Fit
+	}{
+		"nothing is needed":                {nodes: nil},
+		"no nodes":                         {needs: []domain.HPANeed{labelled("c", "qat")}, want: placement.Fit{Why: "0 nodes, none with the label qat=true (hpa intent i)"}},
+		"a label":                          {nodes: two, needs: []domain.HPANeed{labelled("c", "qat")}},
+		"a label that no node has":         {nodes: two, needs: []domain.HPANeed{labelled("c", "gpu")}, want: placement.Fit{Why: "2 nodes, none with the label gpu=true (hpa intent i)"}},
+		"labels that no node has together": {nodes: append(two, node("c", "gpu", nil)), needs: []domain.HPANeed{labelled("c", "gpu"), labelled("c", "qat")}, want: placement.Fit{Why: "3 nodes, none with the label gpu=true and the label qat=true (hpa intent i)"}},
+		"consumers on different nodes":     {nodes: append(two, node("c", "gpu", nil)), needs: []domain.HPANeed{labelled("c", "gpu"), labelled("d", "qat")}},
+		"an amount":                        {nodes: two, needs: []domain.HPANeed{amount("c", 2, "cpu", `"2500m"`)}},
+		"an amount that no node has":       {nodes: two, needs: []domain.HPANeed{amount("c", 1, "cpu", "4")}, want: placement.Fit{Why: "2 nodes, none with 4 free cpu (hpa intent i)"}},
+		"room for some":                    {nodes: two, needs: []domain.HPANeed{amount("c", 3, "cpu", "2")}, want: placement.Fit{Why: "2 nodes, room for 2 of 3 pods with 2 free cpu (hpa intent i)"}},
+		"megabytes of memory":              {nodes: two, needs: []domain.HPANeed{amount("c", 1, "memory", "4000")}},
+		"more megabytes":                   {nodes: two, needs: []domain.HPANeed{amount("c", 1, "memory", "4001")}, want: placement.Fit{Why: "2 nodes, none with 4001000000 free memory (hpa intent i)"}},
+		"an amount on nodes with a label":  {nodes: two, needs: []domain.HPANeed{amount("c", 2, "cpu", "2"), labelled("c", "qat")}, want: placement.Fit{Why: "1 node with the label qat=true, room for 1 of 2 pods with 2 free cpu (hpa intent i)"}},
+		"the greatest first":               {nodes: two, needs: []domain.HPANeed{amount("a", 3, "cpu", "1"), amount("z", 1, "cpu", "3")}},
+		"more replicas than can be counted": {
+			nodes: two, needs: []domain.HPANeed{amount("a", 1<<31-1, "cpu", `"1n"`), amount("b", 1<<31-1, "cpu", `"1e-300"`)},
+		},
+		"what is preferred": {
+			nodes: two, needs: []domain.HPANeed{preferred(labelled("c", "qat"), 5), preferred(labelled("c", "gpu"), 7), preferred(amount("c", 1, "cpu", "1"), 2)},
+			want: placement.Fit{Score: 7},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 20 {
+				require.Equal(t, c.want.Score, placement.FitNodes(c.nodes, c.needs).Score)
+				if len(c.needs) < 2 || c.want.Why == "" {
+					require.Equal(t, c.want, placement.FitNodes(c.nodes, c.needs))
+				}
+				rand.Shuffle(len(c.nodes), func(i, j int) { c.nodes[i], c.nodes[j] = c.nodes[j], c.nodes[i] })
+			}
+			require.Equal(t, c.want, placement.FitNodes(c.nodes, c.needs))
+		})
+	}
+}
+
+// What does not fit is left out before one of several is taken; what is preferred counts among those that answer.
+func TestPlaceByNodes(t *testing.T) {
+	name := func(s string) domain.ClusterName { return domain.ClusterName{Provider: "p", Name: s} }
+	fits := map[domain.ClusterName]placement.Fit{name("a"): {Why: "2 nodes, none with 4 free cpu (hpa intent i)"}, name("c"): {Score: 3}, name("d"): {Score: 3}}
+	in := func(p domain.Placement) placement.Input {
+		return placement.Input{
+			App: "web", LogicalCloud: "lc", Intents: []domain.AppIntent{{Spec: domain.AppIntentSpec{App: "web", Intent: p}}},
+			Labelled: func(string, string) []string { return []string{"d", "c", "b", "a"} }, Member: func(domain.ClusterName) bool { return true },
+			Fit: func(c domain.ClusterName) placement.Fit { return fits[c] },
+		}
+	}
+	passed := []string{"p+a: 2 nodes, none with 4 free cpu (hpa intent i)"}
+	targets, err := placement.Place(in(domain.Placement{AnyOf: anyOf(label("p", "edge"))}))
+	require.NoError(t, err)
+	require.Equal(t, []plan.Target{{ClusterName: name("c"), Reason: "anyOf: most of what is preferred of 3 that fit of 4", Passed: passed}}, targets)
+
+	gone := in(domain.Placement{AnyOf: anyOf(label("p", "edge"))})
+	gone.Reachable = func(c domain.ClusterName) bool { return c == name("b") }
+	targets, err = placement.Place(gone)
+	require.NoError(t, err)
+	require.Equal(t, []plan.Target{{ClusterName: name("b"), Reason: "anyOf: first of 3 that fit of 4", Passed: passed}}, targets)
+
+	for _, p := range []domain.Placement{{AllOf: allOf(label("p", "edge"))}, {AnyOf: anyOf(cluster("p", "a"))}} {
+		_, err = placement.Place(in(p))
+		require.Equal(t, fail.Malformed, fail.KindOf(err))
+		require.Contains(t, fail.TextOf(err), "app web: hpa placement: ")
+		require.Contains(t, fail.TextOf(err), ": p+a: 2 nodes, none with 4 free cpu (hpa intent i)")
+	}
+}

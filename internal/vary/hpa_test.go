@@ -1,0 +1,93 @@
+package vary_test
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/vary"
+)
+
+// needs are those of documents that were made in any order.
+func needs(consumer domain.HPAConsumerSpec, resources ...domain.HPAResourceSpec) map[string][]domain.HPANeed {
+	i := &domain.HPAIntent{Identity: domain.Identity{Parent: "g"}, Metadata: domain.Metadata{Name: "i"}, Spec: domain.HPAIntentSpec{App: "web"}}
+	c := &domain.HPAConsumer{Identity: domain.Identity{Parent: domain.KeyOf(i)}, Metadata: domain.Metadata{Name: "c"}, Spec: consumer}
+	var all []*domain.HPAResource
+	for n, r := range resources {
+		all = append(all, &domain.HPAResource{Identity: domain.Identity{Parent: domain.KeyOf(c)}, Metadata: domain.Metadata{Name: string(rune('a' + n))}, Spec: r})
+	}
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return domain.HPANeeds([]*domain.HPAIntent{i}, []*domain.HPAConsumer{c}, all)
+}
+
+func some(name string, requests, limits domain.Amount) domain.HPAResourceSpec {
+	return domain.HPAResourceSpec{Allocatable: new(true), Resource: domain.HPAResourceName{Name: name, Requests: requests, Limits: limits}}
+}
+
+func nodeLabel(key, value string) domain.HPAResourceSpec {
+	return domain.HPAResourceSpec{Allocatable: new(false), Resource: domain.HPAResourceName{Key: key, Value: &value}}
+}
+
+const web = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"r1-web"},"spec":{"replicas":1,"template":{"spec":{
+	"nodeSelector":{"zone":"a"},"x-unknown":1.0,"containers":[{"name":"side"},{"name":"web","resources":{"requests":{"cpu":"1","memory":"1Gi"},"limits":{"cpu":"8"}}}]}}}}`
+
+func TestHPA(t *testing.T) {
+	weak := some("memory", "9", "")
+	weak.Mandatory = new(false)
+	h := func() *vary.HPA {
+		return &vary.HPA{Needs: needs(domain.HPAConsumerSpec{Name: "r1-web", Replicas: new(int64(2)), Container: "web"},
+			some("cpu", "4", "4"), some("memory", "512", ""), some("intel.com/qat", "1", ""), nodeLabel("a/b", "true"), weak)}
+	}
+	app := &vary.App{Name: "web", Resources: []plan.Resource{resource(t, web)}, Clusters: []*vary.Cluster{cluster("c")}}
+	want := `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"r1-web"},"spec":{"replicas":2,"template":{"spec":{
+		"nodeSelector":{"zone":"a","a/b":"true"},"x-unknown":1.0,"containers":[{"name":"side"},{"name":"web","resources":{
+			"requests":{"cpu":"4","memory":"512000000","intel.com/qat":"1"},"limits":{"cpu":"4","intel.com/qat":"1"}}}]}}}}`
+	var first json.RawMessage
+	for range 10 {
+		once, err := vary.Apply([]vary.Intent{h()}, app)
+		require.NoError(t, err)
+		require.JSONEq(t, want, string(once.Bundle.Resources[0].Manifest))
+		if first == nil {
+			first = once.Bundle.Resources[0].Manifest
+		}
+		require.Equal(t, string(first), string(once.Bundle.Resources[0].Manifest), "the order of documents does not matter")
+		twice, err := vary.Apply([]vary.Intent{h(), h()}, app)
+		require.NoError(t, err)
+		require.Equal(t, once.Bundle, twice.Bundle)
+		require.Equal(t, once.Effects, twice.Effects)
+		var effects []string
+		for _, e := range once.Effects {
+			effects = append(effects, e.String())
+		}
+		require.Equal(t, []string{
+			"replicas 2 by hpa intent i", "requests cpu=4 of container web by hpa intent i", "limits cpu=4 of container web by hpa intent i",
+			"requests memory=512000000 of container web by hpa intent i", "requests intel.com/qat=1 of container web by hpa intent i",
+			"limits intel.com/qat=1 of container web by hpa intent i", "nodeSelector a/b=true by hpa intent i",
+		}, effects)
+	}
+	require.JSONEq(t, web, string(app.Resources[0].Manifest), "the app itself is not changed")
+}
+
+func TestHPAThatCannotBe(t *testing.T) {
+	container := domain.HPAConsumerSpec{Name: "r1-web", Container: "web"}
+	for says, n := range map[string]map[string][]domain.HPANeed{
+		`hpa intent i, consumer "c": app "web": there is no Deployment "web" (it has: Deployment r1-web)`:                             needs(domain.HPAConsumerSpec{Name: "web"}, nodeLabel("a", "b")),
+		`there is no StatefulSet "r1-web" (it has: Deployment r1-web)`:                                                                needs(domain.HPAConsumerSpec{Name: "r1-web", Kind: "StatefulSet"}, nodeLabel("a", "b")),
+		`there is no container "db" in it (it has: side, web)`:                                                                        needs(domain.HPAConsumerSpec{Name: "r1-web", Container: "db"}, some("cpu", "1", "")),
+		`container "web": its limit of cpu is less than what is requested`:                                                            needs(container, some("cpu", "9", "")),
+		`container "web": of intel.com/qat as much has to be requested as is the limit`:                                               needs(container, some("intel.com/qat", "1", "2")),
+		`nodeSelector a is b by hpa intent i, consumer "c", requirement "a", and c by hpa intent i, consumer "c", requirement "b"`:    needs(container, nodeLabel("a", "b"), nodeLabel("a", "c")),
+		`container web requests cpu is 2 by hpa intent i, consumer "c", requirement "a", and 3 by hpa intent i, consumer "c", requir`: needs(container, some("cpu", "2", ""), some("cpu", "3", "")),
+	} {
+		app := &vary.App{Name: "web", Resources: []plan.Resource{resource(t, web)}, Clusters: []*vary.Cluster{cluster("c")}}
+		_, err := vary.Apply([]vary.Intent{&vary.HPA{Needs: n}}, app)
+		require.Equal(t, fail.Malformed, fail.KindOf(err), says)
+		require.Contains(t, fail.TextOf(err), says)
+		require.Contains(t, fail.TextOf(err), "(cluster p+c)")
+	}
+}
