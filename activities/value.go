@@ -18,29 +18,33 @@ type Fetch func(ctx context.Context, url string) ([]byte, error)
 // value is what is found at a URL: the member value of a JSON object, as key-value pairs of clusters are given out. Those are
 // looked up, whatever the host; others are asked for where the operator allows it.
 func (l *Control) value(ctx context.Context, w *wanted, at string) (v vary.Value, err error) {
-	u, err := url.Parse(at)
-	if err != nil {
-		v.Err = fail.New(fail.Malformed, "it is no URL")
-		return v, nil
-	}
-	if path, own := strings.CutPrefix(u.Path, "/v2/"); own {
-		v.JSON, v.Err = l.ownValue(ctx, w, domain.Key(path), u.Query().Get("key"))
-	} else if l.Fetch == nil {
-		v.Err = fail.New(fail.Malformed, "the operator allows no host to be asked (--external-hosts)")
-	} else {
-		var body []byte
-		if body, v.Err = l.Fetch(ctx, at); v.Err == nil {
-			var answer struct{ Value json.RawMessage }
-			if json.Unmarshal(body, &answer) != nil || len(answer.Value) == 0 {
-				v.Err = fail.New(fail.Malformed, "the answer is no JSON object with the member value")
-			}
-			v.JSON = answer.Value
-		}
-	}
+	v.JSON, v.Err = l.lookUp(ctx, w, at)
 	if v.Err != nil && !fail.Is(v.Err, fail.Malformed) {
 		return v, fail.Wrap(v.Err, fail.KindOf(v.Err), "the value of %s: %s", at, fail.TextOf(v.Err))
 	}
 	return v, nil
+}
+
+func (l *Control) lookUp(ctx context.Context, w *wanted, at string) (json.RawMessage, error) {
+	u, err := url.Parse(at)
+	if err != nil {
+		return nil, fail.New(fail.Malformed, "it is no URL")
+	}
+	if path, own := strings.CutPrefix(u.Path, "/v2/"); own {
+		return l.ownValue(ctx, w, domain.Key(path), u.Query().Get("key"))
+	}
+	if l.Fetch == nil {
+		return nil, fail.New(fail.Malformed, "no host is asked: name a key-value pair of a cluster, /v2/cluster-providers/…/kv-pairs/…?key=…")
+	}
+	body, err := l.Fetch(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	var answer struct{ Value json.RawMessage }
+	if json.Unmarshal(body, &answer) != nil || len(answer.Value) == 0 {
+		return nil, fail.New(fail.Malformed, "the answer is no JSON object with the member value")
+	}
+	return answer.Value, nil
 }
 
 // ownValue is a value of a cluster's key-value pairs. Only clusters of the group's logical cloud are looked at: whoever may write

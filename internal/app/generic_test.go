@@ -125,7 +125,7 @@ func TestCustomizationsThatCannotBeCarriedOut(t *testing.T) {
 		"a provider that is not there": {
 			func(d *description) { of[*domain.Customization](d, "c1").Spec.ClusterInfo.ClusterProvider = "none" }, `there is no cluster provider "none"`,
 		},
-		"a host that nobody allows": {value("http://example.com/x"), at + `: app "web": Deployment "r1-web": patchJson[1]: the value of http://example.com/x: the operator allows no host to be asked`},
+		"a host that nobody allows": {value("http://example.com/x"), at + `: app "web": Deployment "r1-web": patchJson[1]: the value of http://example.com/x: no host is asked: name a key-value pair of a cluster`},
 		"a key that is not there":   {value("http://x/v2/cluster-providers/cp/clusters/c/kv-pairs/own?key=none"), `there is no key "none"`},
 		"a pair that is not there":  {value("http://x/v2/cluster-providers/cp/clusters/c/kv-pairs/none?key=site"), `cluster KV pair "none" of cluster "c" not found`},
 		"another path of ours":      {value("http://x/v2/projects/p?key=site"), `it is not that of a cluster's key-value pair`},

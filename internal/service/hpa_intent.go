@@ -44,7 +44,7 @@ func needsContainer(field string, consumer, resource domain.Key) error {
 }
 
 // unusedUnits says of units that say otherwise what a number means.
-func unusedUnits(_ *Service, _ context.Context, o domain.Object) (warnings []string, err error) {
+func (*Service) unusedUnits(_ context.Context, o domain.Object) (warnings []string, err error) {
 	r := o.(*domain.HPAResource).Spec.Resource
 	if r.Units == "" || r.Name == "memory" && r.Units == "MB" {
 		return nil, nil

@@ -84,7 +84,7 @@ var rules = map[*domain.Noun]rule{
 	domain.InboundClientsAccessIntents: {before: (*Service).unapprove, after: (*Service).unapprove, ofGroup: true},
 	domain.HPAIntents:                  {before: (*Service).unapprove, after: (*Service).unapprove, remark: (*Service).unknownApp},
 	domain.HPAConsumers:                {before: (*Service).changeConsumer, after: (*Service).changeConsumer},
-	domain.HPAResources:                {before: (*Service).changeRequirement, after: (*Service).changeRequirement, remark: unusedUnits, orphan: fail.NotFound},
+	domain.HPAResources:                {before: (*Service).changeRequirement, after: (*Service).changeRequirement, remark: (*Service).unusedUnits, orphan: fail.NotFound},
 	domain.GenericK8sIntents:           {before: (*Service).unapprove, after: (*Service).unapprove},
 	domain.GenericResources:            {before: (*Service).changeResource, after: (*Service).unapprove, remark: (*Service).unknownApp, attach: (*Service).attachTemplate, file: (*Service).template},
 	domain.Customizations:              {before: (*Service).changeCustomization, after: (*Service).unapprove, attachAll: (*Service).attachFiles, files: (*Service).filesOf},
