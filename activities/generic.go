@@ -6,6 +6,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/vary"
 )
 
@@ -23,7 +24,7 @@ func (l *Control) readGAC(ctx context.Context, w *wanted, intent string) ([]vary
 	if err != nil {
 		return nil, err
 	}
-	below := map[domain.Key][]vary.Customized{}
+	bytes, below := 0, map[domain.Key][]vary.Customized{}
 	for _, c := range customizations {
 		if err := l.knownProvider(ctx, c); err != nil {
 			return nil, err
@@ -33,6 +34,9 @@ func (l *Control) readGAC(ctx context.Context, w *wanted, intent string) ([]vary
 			data, err := l.Store.Blob(ctx, f.Content)
 			if err != nil {
 				return nil, err
+			}
+			if bytes += len(data); bytes > limits.Varied {
+				return nil, fail.New(fail.Malformed, "%s intent %q: the files of its customizations have more than %d bytes together", domain.ActorGAC, intent, limits.Varied)
 			}
 			one.Files = append(one.Files, domain.Upload{Name: f.Name, Data: data})
 		}

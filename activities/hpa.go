@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/placement"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/stored"
 	"github.com/drover-io/drover/internal/vary"
 )
@@ -82,14 +82,11 @@ func (l *Control) readHPA(_ context.Context, w *wanted, _ string) ([]vary.Intent
 	return []vary.Intent{&vary.HPA{Needs: w.hpa.needs}}, nil
 }
 
-const (
-	// nodesAtOnce is how many clusters are asked at a time, and nodesTime how long one may take.
-	nodesAtOnce = 32
-	nodesTime   = 10 * time.Second
-)
+// nodesAtOnce is how many clusters are asked at a time.
+const nodesAtOnce = 32
 
 // loadNodes asks the clusters that may be taken for apps with hpa intents. One that does not answer is asked no longer than
-// nodesTime: its nodes are not known, which is no match.
+// policy.Nodes: its nodes are not known, which is no match.
 func (l *Control) loadNodes(ctx context.Context, w *wanted) error {
 	if !w.hpa.places || w.intents == nil {
 		return nil
@@ -134,7 +131,7 @@ func (l *Control) nodesOf(ctx context.Context, w *wanted, c domain.ClusterName, 
 	case l.Nodes == nil:
 		return known{why: unknown + "nobody here can ask clusters"}
 	}
-	ctx, cancel := context.WithTimeout(ctx, nodesTime)
+	ctx, cancel := context.WithTimeout(ctx, policy.Nodes)
 	defer cancel()
 	found, err := l.Nodes.Nodes(ctx, c, amounts, own)
 	if err != nil {

@@ -48,6 +48,14 @@ type sky struct {
 	linger    <-chan struct{} // watchers end when it is closed; nil for at once
 	changed   *sync.Cond
 	tenants   tenants
+	looked    [][]string // for whether contexts have ended
+}
+
+// InstancesByID counts as a look when it is answered.
+func (s *sky) InstancesByID(ctx context.Context, contextIDs []string) ([]*domain.Instance, error) {
+	found, err := s.memory.InstancesByID(ctx, contextIDs)
+	s.do(func() { s.looked = append(s.looked, contextIDs) })
+	return found, err
 }
 
 func newSky(t *testing.T) *sky {
@@ -496,6 +504,14 @@ func TestWatchShardSeesWhatEndsLater(t *testing.T) {
 	for _, id := range all {
 		says(id, 2)
 	}
+	// The look at this news has ended when the next one has begun: it may not see what comes now.
+	looks := 0
+	s.until(func() bool {
+		looks = len(s.looked)
+		return slices.ContainsFunc(s.looked, func(ids []string) bool { return slices.Contains(ids, "emptied") })
+	})
+	says("lives", 2)
+	s.until(func() bool { return len(s.looked) > looks })
 	set("ends", domain.ContextTerminated)
 	set("last", domain.ContextTerminated)
 	says("emptied", 0) // as a terminate ends

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -133,7 +134,7 @@ func TestWhoDribblesHoldsNoSlot(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- api.Serve(ctx, listener, w.router, time.Minute) }()
+	go func() { served <- api.Serve(ctx, listener, w.router, slog.New(slog.DiscardHandler), time.Minute) }()
 	defer func() {
 		cancel()
 		require.NoError(t, <-served)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"mime"
 	"mime/multipart"
 	"net"
@@ -327,7 +328,7 @@ func TestServeDrains(t *testing.T) {
 		_, _ = io.WriteString(w, "done")
 	})
 	served, answered := make(chan error, 1), make(chan string, 1)
-	go func() { served <- api.Serve(ctx, listener, handler, time.Minute) }()
+	go func() { served <- api.Serve(ctx, listener, handler, slog.New(slog.DiscardHandler), time.Minute) }()
 	go func() {
 		answer, err := http.Get("http://" + listener.Addr().String())
 		if err != nil {

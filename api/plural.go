@@ -1,6 +1,7 @@
 package api
 
 import (
+	"net/http"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -31,7 +32,8 @@ func slashed(next echo.HandlerFunc) echo.HandlerFunc {
 	at := 1 + len(strings.Split(onePath(domain.DeploymentIntentGroups), "/"))
 	return func(c echo.Context) error {
 		u := c.Request().URL
-		if path, found := strings.CutSuffix(u.Path, "/"); found && u.RawPath == "" {
+		// Of a DELETE the slash stays: whoever has an empty name there must not delete all.
+		if path, found := strings.CutSuffix(u.Path, "/"); found && u.RawPath == "" && c.Request().Method != http.MethodDelete {
 			if segments := strings.Split(path, "/"); len(segments) > at && segments[at] == domain.HPAIntents.Collection {
 				u.Path = path
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -13,8 +14,9 @@ import (
 )
 
 // Serve answers requests on the listener until ctx ends; then it takes no more, and gives those that are
-// being answered the drain time to end. nil stands for a clean end.
-func Serve(ctx context.Context, listener net.Listener, handler http.Handler, drain time.Duration) error {
+// being answered the drain time to end. nil stands for a clean end. What connections do before there is a request, such as handshakes
+// that fail, is logged for who debugs alone: anybody can cause it.
+func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger, drain time.Duration) error {
 	server := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: policy.Header,
@@ -22,6 +24,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, dra
 		WriteTimeout:      2 * policy.Upload, // counts from the end of the header, so it includes the upload
 		IdleTimeout:       policy.Idle,
 		MaxHeaderBytes:    limits.Headers,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()

@@ -141,5 +141,9 @@ func (w *eventWriter) flush() error {
 		return fail.Wrap(err, fail.Timeout, "the reader of a stream takes nothing any more")
 	}
 	w.buffer = bytes.Buffer{} // a large document is not kept
+	// HTTP/2 ends a stream when the time is over, whether or not something is being written.
+	if err := w.control.SetWriteDeadline(time.Time{}); err != nil {
+		return fail.Wrap(err, fail.Internal, "the connection cannot be without a deadline")
+	}
 	return nil
 }

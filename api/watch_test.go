@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -30,7 +31,7 @@ func served(t *testing.T, w *world) (url string, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	context.AfterFunc(ctx, w.hub.Close)
-	go func() { ended <- api.Serve(ctx, l, w.router, time.Minute) }()
+	go func() { ended <- api.Serve(ctx, l, w.router, slog.New(slog.DiscardHandler), time.Minute) }()
 	stopped := false
 	stop = func() {
 		if !stopped {

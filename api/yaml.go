@@ -10,6 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/yamlsize"
 )
 
 // Documents may be sent as YAML, as the manifests that they may come from are kept.
@@ -19,6 +21,9 @@ import (
 func fromYAML(body []byte) ([]byte, error) {
 	malformed := func(err error) error {
 		return fail.Wrap(err, fail.Malformed, "Invalid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if err := yamlsize.Check(body, limits.JSON); err != nil {
+		return nil, fail.Wrap(err, fail.Malformed, "Invalid YAML: %s", fail.TextOf(err))
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(body))
 	var document any

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -39,6 +39,8 @@ const (
 	// Calls that need no credentials, at a time: of all, and of an address.
 	maxNameless      = 1_024
 	maxNamelessOfOne = 32
+	// maxCallsOfOne are the calls of a tenant at a time, its streams apart.
+	maxCallsOfOne = 64
 )
 
 // asStreams registers services so that their methods with one request are served as streams are: who calls is known before
@@ -71,10 +73,11 @@ type bounds struct {
 	mu       sync.Mutex
 	all      int
 	nameless map[string]int // calls by address
+	named    map[string]int // calls by who they are for
 }
 
 func newBounds(d *door.Door, p *paces, stopping <-chan struct{}) *bounds {
-	return &bounds{door: d, flight: semaphore.NewWeighted(flightBytes), paces: p, stopping: stopping, nameless: map[string]int{}}
+	return &bounds{door: d, flight: semaphore.NewWeighted(flightBytes), paces: p, stopping: stopping, nameless: map[string]int{}, named: map[string]int{}}
 }
 
 // guard lets nothing of a call be read before it is known who calls, and no more of it than its method takes.
@@ -84,7 +87,7 @@ func (b *bounds) guard(of any, stream grpc.ServerStream, info *grpc.StreamServer
 	if !ok {
 		return fmt.Errorf("messages of %s cannot be read one by one", info.FullMethod)
 	}
-	s := &bounded{ServerStream: stream, raw: raw, lease: &lease{of: b.flight}, single: !info.IsClientStream}
+	s := &bounded{ServerStream: stream, raw: raw, lease: &lease{of: b.flight}, single: !info.IsClientStream, stopping: b.stopping}
 	defer s.lease.end()
 	switch name := info.FullMethod; {
 	case !strings.HasPrefix(name, "/universe."): // health and reflection
@@ -113,6 +116,11 @@ func (b *bounds) guard(of any, stream grpc.ServerStream, info *grpc.StreamServer
 	if !info.IsClientStream {
 		who = string(c.tenant)
 	}
+	leave, err := b.admit(who)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	if !pause(b.paces.spend(who, callCosts), ctx.Done(), b.stopping) {
 		return fail.New(fail.Unavailable, "the server stops, or the call has ended, before the call was read")
 	}
@@ -151,13 +159,34 @@ func (b *bounds) enter(ctx context.Context) (leave func(), err error) {
 	}, nil
 }
 
-// hostOf is an address without the port.
+// admit counts a call of a tenant: those that wait to be read would else all be read at once. Unavailable when there are too many.
+func (b *bounds) admit(who string) (leave func(), err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.named[who] >= maxCallsOfOne {
+		return nil, fail.New(fail.Unavailable, "the tenant has %d calls at a time: try again later", maxCallsOfOne)
+	}
+	b.named[who]++
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.named[who]--; b.named[who] == 0 {
+			delete(b.named, who)
+		}
+	}, nil
+}
+
+// hostOf is an address without the port; of IPv6 its network of 64 bits, of which one host has all addresses.
 func hostOf(a net.Addr) string {
-	host, _, err := net.SplitHostPort(a.String())
+	at, err := netip.ParseAddrPort(a.String())
 	if err != nil {
 		return a.String()
 	}
-	return host
+	host := at.Addr().Unmap()
+	if host.Is6() {
+		return netip.PrefixFrom(host.WithZone(""), 64).Masked().String()
+	}
+	return host.String()
 }
 
 // lease is what the messages of a call have in memory, of what all may have. What is not given back is when the call ends.
@@ -167,6 +196,7 @@ type lease struct {
 	mu    sync.Mutex
 	held  int64
 	fresh int64 // of held, what the last message has that arrived did not ask for yet
+	size  int   // see sized
 	ended bool
 }
 
@@ -203,11 +233,26 @@ func (l *lease) give(n int64) {
 	l.of.Release(n)
 }
 
+// end gives all back; what is taken from then on is given back at once.
 func (l *lease) end() {
-	l.give(math.MaxInt64)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended = true
+	l.of.Release(l.held)
+	l.held, l.fresh = 0, 0
+}
+
+// sized is how many bytes the last message had on the wire, or expanded if those are more.
+func (l *lease) sized() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.size
+}
+
+func (l *lease) noteSize(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.size = n
 }
 
 // rawStream reads the messages of a stream as they are on the wire. gRPC's streams have it, though not by their interface: it has no
@@ -226,18 +271,47 @@ type bounded struct {
 	most   int // bytes of a message
 	single bool
 	lease  *lease
+	// stopping is closed when the server is to stop.
+	stopping <-chan struct{}
 }
 
 // Context implements grpc.ServerStream.
 func (s *bounded) Context() context.Context { return s.ctx }
 
-// RecvMsg implements grpc.ServerStream. Exhausted when a message has more bytes, or more members, than may be.
+// RecvMsg implements grpc.ServerStream. Exhausted when a message has more bytes, or more members, than may be; Timeout when that of
+// a call with one message has not arrived whole in time: by then its caller may have lost the right to it.
 func (s *bounded) RecvMsg(m any) error {
+	if !s.single {
+		return s.receive(m)
+	}
+	arrived := make(chan error, 1)
+	go func() { arrived <- safely(func() error { return s.only(m) }) }() // ends with the stream, which does when the call does
+	late := time.NewTimer(policy.Arrive + policy.ArriveMiB*time.Duration(s.most>>20))
+	defer late.Stop()
+	select {
+	case err := <-arrived:
+		return err
+	case <-late.C:
+		return fail.New(fail.Timeout, "the call has not arrived in time")
+	case <-s.stopping:
+		return fail.New(fail.Unavailable, "the server stops, and the call has not arrived")
+	}
+}
+
+// safely turns a panic into an error: in a goroutine of its own nobody else would.
+func safely(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return do()
+}
+
+// only receives the one message of a call, and that nothing comes after it.
+func (s *bounded) only(m any) error {
 	if err := s.receive(m); err != nil {
 		return err
-	}
-	if !s.single {
-		return nil
 	}
 	switch _, _, err := s.header(); {
 	case errors.Is(err, io.EOF):
@@ -278,6 +352,7 @@ func (s *bounded) receive(m any) error {
 	if err != nil {
 		return err
 	}
+	s.lease.noteSize(max(length, len(data)))
 	if len(data) > smallBytes {
 		if err := countMembers(into.ProtoReflect().Descriptor(), data); err != nil {
 			return err
@@ -307,8 +382,12 @@ func (s *bounded) arrive(length int, compressed bool) ([]byte, error) {
 	}
 	arrived := make(chan read, 1)
 	go func() {
-		data, err := s.read(length, compressed)
-		arrived <- read{data, err}
+		var r read
+		r.err = safely(func() (err error) {
+			r.data, err = s.read(length, compressed)
+			return err
+		})
+		arrived <- r
 	}()
 	late := time.NewTimer(policy.Arrive + policy.ArriveMiB*time.Duration(length>>20))
 	defer late.Stop()

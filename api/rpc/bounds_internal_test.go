@@ -95,3 +95,18 @@ func TestCallsWithoutCredentialsAreCounted(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, b.all)
 }
+
+// TestALeaseThatEndsWhileItIsTaken gives all back, whoever is first.
+func TestALeaseThatEndsWhileItIsTaken(t *testing.T) {
+	all := semaphore.NewWeighted(4)
+	for range 20_000 {
+		l := &lease{of: all}
+		require.NoError(t, l.take(t.Context(), 4))
+		done := make(chan struct{})
+		go func() { _ = l.take(t.Context(), 4); close(done) }() // waits for what the end gives back
+		l.end()
+		<-done
+		require.True(t, all.TryAcquire(4), "something is held by a call that has ended")
+		all.Release(4)
+	}
+}

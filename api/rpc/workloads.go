@@ -118,12 +118,15 @@ func (b *inbox) close() { close(b.closed) }
 // fill reads the stream until it ends, and after each message waits as long as that says.
 func (b *inbox) fill(stream grpc.ClientStreamingServer[universe.WorkloadStreamRequest, universe.WorkloadStreamResponse], wait func(*service.Said, int) time.Duration) {
 	for {
-		message, err := stream.Recv()
 		var said *service.Said
-		if err == nil {
-			said, err = saidBy(message)
-		}
-		size := proto.Size(message)
+		err := safely(func() error {
+			message, err := stream.Recv()
+			if err == nil {
+				said, err = saidBy(message)
+			}
+			return err
+		})
+		size := b.lease.sized()
 		if !b.put(said, size, err) || err != nil {
 			return
 		}

@@ -114,7 +114,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(ctx, hub.Close)() // streams would not end by themselves
-	g.Go(func() error { return api.Serve(ctx, secured, handler, p.config.Drain) })
+	g.Go(func() error { return api.Serve(ctx, secured, handler, p.log, p.config.Drain) })
 	g.Go(func() error { return p.serveRPC(ctx, entrance) })
 	g.Go(func() error { return p.serveTenants(ctx, entrance) })
 	g.Go(func() error { p.settleBehind(ctx); return nil })

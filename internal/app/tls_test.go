@@ -28,7 +28,7 @@ func TestListenersHaveTLS(t *testing.T) {
 	require.NoError(t, tenantcert.Make(folder))
 	p := partial(t)
 	p.config.TLS = config.ServerTLS{Cert: filepath.Join(folder, "server.crt"), Key: filepath.Join(folder, "server.key")}
-	p.config.Drain, p.config.Operations = 20*time.Second, 1 // HTTP/2 gives its clients a second to hear of the end
+	p.config.Drain, p.config.Operations = time.Minute, 1 // HTTP/2 gives its clients a second to hear of the end
 	p.config.Listen, p.config.GRPCListen, p.config.MetricsListen = freeport.Address(), freeport.Address(), freeport.Address()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -51,7 +51,7 @@ func TestListenersHaveTLS(t *testing.T) {
 		transport.Protocols.SetHTTP2(version == 2)
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		require.NoError(t, err)
-		answer, err := (&http.Client{Transport: transport, Timeout: 10 * time.Second}).Do(request)
+		answer, err := (&http.Client{Transport: transport, Timeout: time.Minute}).Do(request)
 		if err == nil {
 			require.NoError(t, answer.Body.Close())
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -103,7 +104,7 @@ func (p *Parts) WorkerHealth(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)}
 	return serve(ctx, server, time.Second, func() error { return server.Serve(secured) })
 }
 

@@ -72,7 +72,7 @@ var layers = []layer{
 	{name: "edges", about: "each speaks one protocol; none decides, and none knows of another", rows: []row{
 		{
 			pkg:  "api",
-			ours: "door service notify operations explain match combined status combine domain policy caller hosts limits fail",
+			ours: "door service notify operations explain match combined status combine domain policy caller hosts yamlsize limits fail",
 			libs: "github.com/getkin/kin-openapi github.com/labstack/echo github.com/prometheus/client_golang " +
 				"github.com/swaggo/files go.opentelemetry.io/contrib go.opentelemetry.io/otel go.yaml.in/yaml",
 			world: "context net net/http os",
@@ -139,7 +139,7 @@ var layers = []layer{
 		{
 			pkg: "activities",
 			ours: "observe kube render outcome repair view placement vary match network logicalcloud bundle readiness fields plan " +
-				"stored domain policy cas lease pause lru fail",
+				"stored domain policy cas lease pause lru limits fail",
 			libs: "go.temporal.io/sdk/activity go.temporal.io/sdk/log go.temporal.io/sdk/temporal golang.org/x/sync " +
 				"k8s.io/apimachinery",
 			world: "context",
@@ -197,7 +197,7 @@ var layers = []layer{
 		{pkg: "view", ours: "bundle readiness plan domain fail", libs: "k8s.io/apimachinery"},
 		{pkg: "placement", ours: "plan domain quantity fail"},
 		{
-			pkg: "vary", ours: "plan domain quantity limits fail",
+			pkg: "vary", ours: "plan domain quantity yamlsize limits fail",
 			libs: "github.com/evanphx/json-patch k8s.io/apimachinery k8s.io/client-go/kubernetes/scheme sigs.k8s.io/yaml",
 		},
 		{pkg: "match", ours: "fields plan domain limits fail", libs: "k8s.io/api k8s.io/apimachinery k8s.io/pod-security-admission"},
@@ -236,6 +236,7 @@ var layers = []layer{
 		{pkg: "share", world: "context"},
 		{pkg: "lru", libs: "github.com/hashicorp/golang-lru"},
 		{pkg: "archive", ours: "limits fail"},
+		{pkg: "yamlsize", ours: "fail", libs: "go.yaml.in/yaml/v3"},
 		{pkg: "sandbox", libs: "golang.org/x/sys/unix", world: "context os os/exec os/signal syscall"},
 		{pkg: "statusnotify", libs: "google.golang.org/grpc google.golang.org/protobuf", world: "context"},
 		{pkg: "universe", libs: "google.golang.org/grpc google.golang.org/protobuf", world: "context"},

@@ -148,6 +148,7 @@ func (t *Table) Size() int64 {
 func (t *Table) giveUp(why string) bool {
 	t.spent = "the table has been given up: " + why
 	t.entries, t.order, t.groups = nil, nil, nil
+	t.kept, t.rows, t.errors = 0, 0, 0 // it holds nothing any more, see Size
 	return true
 }
 

@@ -66,6 +66,7 @@ type reloaded struct {
 
 	mu   sync.Mutex
 	seen [3]time.Time // when the files were changed
+	said string       // why they could not be read, when that was tried last
 	last *tls.Config
 }
 
@@ -74,9 +75,14 @@ func (r *reloaded) present() *tls.Config {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if seen, err := r.files.changed(); err != nil || seen != r.seen {
+		said := ""
 		if err := r.read(); err != nil {
-			r.log.Error("certificates stay as they were", slog.Any("error", err))
+			said = err.Error()
 		}
+		if said != r.said && said != "" { // once, and not for every connection
+			r.log.Error("certificates stay as they were", slog.String("error", said))
+		}
+		r.said = said
 	}
 	return r.last
 }

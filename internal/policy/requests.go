@@ -40,6 +40,8 @@ const (
 	Tables      = 20 * time.Second
 	TablesLook  = 5 * time.Second
 	TablesRetry = time.Second
+	// Nodes is how long one cluster may take to say what nodes it has, when a plan is made.
+	Nodes = 10 * time.Second
 	// Upload bounds requests that bring a file, the slowest upload included.
 	Upload = 5 * time.Minute
 	// Body is how long a body may stand still in all, and each write of an answer that nobody takes.

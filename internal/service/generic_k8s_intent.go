@@ -6,6 +6,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/vary"
 )
 
@@ -36,6 +37,9 @@ func fits(o *domain.GenericResource, file []byte) error {
 		if m.says != m.is {
 			p.Add("spec.resourceGVK."+m.path, "%q is not that of the template, %q", m.says, m.is)
 		}
+	}
+	if built, holds := (domain.ResourceGVK{APIVersion: apiVersion, Kind: kind}).Holds(); holds && kind != built {
+		p.Add("file", "its kind is %q, and that of Kubernetes is %q", kind, built)
 	}
 	if !strings.EqualFold(gvk.Kind, kind) {
 		p.Add("spec.resourceGVK.kind", "%q is not that of the template, %q", gvk.Kind, kind)
@@ -88,6 +92,9 @@ func (s *Service) attachFiles(ctx context.Context, o domain.Object, files []doma
 		names[f.Name] = true
 		if len(f.Data) == 0 { // EMCO drops empty files
 			continue
+		}
+		if len(f.Data) > limits.Etcd {
+			return fail.New(fail.Invalid, "file %s: it has %d bytes, and no object in a cluster has more than %d", f.Name, len(f.Data), limits.Etcd)
 		}
 		digest, err := s.store.PutBlob(ctx, f.Data)
 		if err != nil {

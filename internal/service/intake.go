@@ -78,11 +78,15 @@ func (m *Matcher) Begin(ctx context.Context, tenant string) (*Intake, error) {
 	}
 	in.ctx, in.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	m.mu.Lock()
-	last := m.intakes[tenant]
-	m.intakes[tenant] = in
+	older := m.intakes[tenant]
+	if older != nil && older.stream.Begun > stream.Begun { // two began at once, and the other one is the last of the store's
+		older = in
+	} else {
+		m.intakes[tenant] = in
+	}
 	m.mu.Unlock()
-	if last != nil {
-		last.displace(errDisplaced(tenant))
+	if older != nil {
+		older.displace(errDisplaced(tenant))
 	}
 	m.count(tenant, func(c *TenantCounts) { c.Streams, c.LeftOut = c.Streams+1, stream.LeftOutCount })
 	m.work.Go(in.stand)

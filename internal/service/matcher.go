@@ -168,11 +168,15 @@ func (m *Matcher) look(ctx context.Context, tenant string, at scope) error {
 			if due = due || gone; err != nil || !gone {
 				return err
 			}
-			if _, err := m.settings(ctx, tenant); err == nil { // somebody has made one of its name meanwhile
+			_, err = m.settings(ctx, tenant)
+			if err == nil { // somebody has made one of its name meanwhile
 				at = scope{}
 				return cas.ErrOvertaken
 			}
-			return nil
+			if fail.Is(err, fail.NotFound) {
+				return nil
+			}
+			return err
 		}
 		if err != nil {
 			return err
@@ -536,7 +540,11 @@ func (m *Matcher) remove(ctx context.Context, tenant string, which func(context.
 	}
 	removed, err := which(ctx)
 	if err == nil && len(removed) > 0 {
-		err = m.look(ctx, tenant, scope{workloads: removed})
+		at := scope{workloads: removed}
+		if len(removed) >= manyChanged {
+			at = scope{}
+		}
+		err = m.look(ctx, tenant, at)
 	}
 	if err != nil {
 		return err // the word stays

@@ -13,6 +13,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/plan"
 )
 
@@ -251,15 +252,25 @@ func (g *Generic) make(w *Work, chosen []*Customized, was *byte, begin func() (m
 	if err != nil {
 		return nil, err
 	}
+	first, err := identify(object)
+	if err != nil {
+		return nil, g.refuse(nil, "%s", fail.TextOf(err))
+	}
 	own := map[string]bool{} // keys of the data that earlier customizations have set
 	for _, c := range chosen {
 		if object, err = g.customize(w, c, object, own); err != nil {
 			return nil, err
 		}
 	}
+	if is, err := identify(object); err != nil || was == nil && is != first { // w.same says it of those that are there
+		return nil, g.refuse(nil, "it would become another object (%s)", name(is))
+	}
 	manifest, err := encode(object)
 	if err != nil {
 		return nil, err
+	}
+	if len(manifest) > limits.Etcd {
+		return nil, g.refuse(nil, "it would have %d bytes, and no object in a cluster has more than %d", len(manifest), limits.Etcd)
 	}
 	if g.made == nil {
 		g.made = map[made]json.RawMessage{}
@@ -364,6 +375,7 @@ func (g *Generic) patches(c *Customized) (files []domain.Upload) {
 
 // fill puts files into the data of a ConfigMap or a Secret. What an earlier customization has put there is replaced.
 func (g *Generic) fill(c *Customized, object map[string]any, kind string, own map[string]bool) error {
+	here := map[string]bool{}
 	for _, f := range c.Files {
 		o, found := g.option(c, f.Name)
 		if o.MergePatch == domain.True {
@@ -373,6 +385,10 @@ func (g *Generic) fill(c *Customized, object map[string]any, kind string, own ma
 		if found {
 			key = o.KeyName
 		}
+		if here[key] {
+			return g.refuse(c, "two of its files have the key %s", key)
+		}
+		here[key] = true
 		if !domain.DataKey(key) {
 			return g.refuse(c, "%s is not a valid key name for a ConfigMap or Secret", key)
 		}

@@ -18,10 +18,17 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/yamlsize"
 )
 
 // Object reads the one object of a file in YAML or JSON. The error is Invalid: there is none, or there are several.
 func Object(file []byte) (object map[string]any, err error) {
+	if len(file) > limits.Etcd {
+		return nil, fail.New(fail.Invalid, "it has %d bytes, and no object in a cluster has more than %d", len(file), limits.Etcd)
+	}
+	if err := yamlsize.Check(file, limits.Etcd); err != nil {
+		return nil, err
+	}
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(file)))
 	for {
 		document, err := reader.Read()
@@ -79,11 +86,14 @@ func patchJSON(object map[string]any, steps []domain.PatchStep) (patched map[str
 		return nil, fail.Wrap(err, fail.Malformed, "patchJson cannot be read: %s", err)
 	}
 	options := jsonpatch.NewApplyOptions()
-	options.AccumulatedCopySizeLimit = limits.Body
+	options.AccumulatedCopySizeLimit = limits.Etcd
 	options.EscapeHTML = false
 	is, err := patch.ApplyWithOptions(was, options)
 	if err != nil {
 		return nil, fail.Wrap(err, fail.Malformed, "patchJson cannot be carried out: %s", err)
+	}
+	if len(is) > limits.Etcd {
+		return nil, fail.New(fail.Malformed, "patchJson makes an object of %d bytes, and none in a cluster has more than %d", len(is), limits.Etcd)
 	}
 	if patched, err = decode(is); err != nil {
 		return nil, fail.New(fail.Malformed, "patchJson leaves no object")

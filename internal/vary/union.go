@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -201,9 +202,24 @@ func (k *kept) bundle(base *Work) (b *plan.Bundle, places map[int]int) {
 			has = k.results[slices.IndexFunc(k.results, func(r result) bool { return r.Has(i) })].Work
 		}
 		r.Manifest = has.manifest(i)
+		// What is to be kept in one cluster is kept in all: rather too much stays than too little.
+		r.Keep = r.Keep || r.Hook == nil && slices.ContainsFunc(k.results, func(r result) bool { return keeps(r.edits[i]) })
 		b.Resources = append(b.Resources, r)
 	}
 	return b, places
+}
+
+// keeps says whether a manifest says, as Helm has it, that its object is never deleted.
+func keeps(manifest json.RawMessage) bool {
+	const annotation, keep = "helm.sh/resource-policy", "keep"
+	if !bytes.Contains(manifest, []byte(annotation)) {
+		return false
+	}
+	var of struct {
+		Metadata struct{ Annotations map[string]string }
+	}
+	err := json.Unmarshal(manifest, &of)
+	return err == nil && strings.EqualFold(strings.TrimSpace(of.Metadata.Annotations[annotation]), keep)
 }
 
 // lacks are the marks with which clusters begin that do not get all of the bundle, "" for those that do.
