@@ -14,7 +14,6 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
-	"github.com/drover-io/drover/internal/plan"
 )
 
 // Generic is a resource of a generic k8s intent, with its customizations: an object that is added, or one that is patched. The
@@ -452,30 +451,6 @@ func (g *Generic) note(w *Work, index int, chosen []*Customized) {
 }
 
 // all names what the app has, for who has misspelt one.
-func all(w *Work) string {
-	var names []string
-	more := 0
-	for _, r := range w.Resources {
-		if len(names) == maxNamed {
-			more++
-			continue
-		}
-		names = append(names, r.Kind+" "+r.Name)
-	}
-	switch {
-	case len(names) == 0:
-		return "nothing"
-	case more > 0:
-		names = append(names, fmt.Sprintf("%d more", more))
-	}
-	return strings.Join(names, ", ")
-}
-
-func version(id plan.ResourceID) string {
-	if id.Group == "" {
-		return id.Version
-	}
-	return id.Group + "/" + id.Version
-}
+func all(w *Work) string { return w.names("nothing", func(int) bool { return true }) }
 
 var _ Intent = (*Generic)(nil)

@@ -109,26 +109,10 @@ func (o *OVN) Check(app *App) (warnings []string, err error) {
 
 // has names the app's workloads, for who has misspelt one.
 func has(w *Work) string {
-	var names []string
-	more := 0
-	for i, r := range w.Resources {
+	return w.names("nothing with pods", func(i int) bool {
 		object, err := w.object(i)
-		if err != nil || template(object) == nil {
-			continue
-		}
-		if len(names) == maxNamed {
-			more++
-			continue
-		}
-		names = append(names, r.Kind+" "+r.Name)
-	}
-	switch {
-	case len(names) == 0:
-		return "nothing with pods"
-	case more > 0:
-		names = append(names, fmt.Sprintf("%d more", more))
-	}
-	return strings.Join(names, ", ")
+		return err == nil && template(object) != nil
+	})
 }
 
 // several says of how many pods a workload may have more than one; "" when it has one.

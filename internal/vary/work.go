@@ -204,16 +204,42 @@ func identify(object map[string]any) (id plan.ResourceID, err error) {
 	return id, nil
 }
 
+// names are those of the app's resources that are asked for, as many as can be read; nothing says that there is none.
+func (w *Work) names(nothing string, is func(i int) bool) string {
+	var names []string
+	more := 0
+	for i, r := range w.Resources {
+		switch {
+		case !is(i):
+		case len(names) == maxNamed:
+			more++
+		default:
+			names = append(names, r.Kind+" "+r.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nothing
+	}
+	if more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// version is the apiVersion.
+func version(id plan.ResourceID) string {
+	if id.Group == "" {
+		return id.Version
+	}
+	return id.Group + "/" + id.Version
+}
+
 // name is a resource as users read it.
 func name(id plan.ResourceID) string {
-	version := id.Version
-	if id.Group != "" {
-		version = id.Group + "/" + version
-	}
 	if id.Namespace != "" {
-		return fmt.Sprintf("%s %s %q in namespace %s", version, id.Kind, id.Name, id.Namespace)
+		return fmt.Sprintf("%s %s %q in namespace %s", version(id), id.Kind, id.Name, id.Namespace)
 	}
-	return fmt.Sprintf("%s %s %q", version, id.Kind, id.Name)
+	return fmt.Sprintf("%s %s %q", version(id), id.Kind, id.Name)
 }
 
 // encode is JSON as people write it: nothing is escaped that need not be.
