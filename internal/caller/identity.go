@@ -1,0 +1,65 @@
+package caller
+
+import (
+	"context"
+	"time"
+)
+
+// Kind is what sort of caller somebody is. Rights are bound to a kind and a name, so that a user who calls himself as a service
+// account does gains nothing.
+type Kind string
+
+// The kinds.
+const (
+	// Anonymous is who has shown nothing.
+	Anonymous Kind = ""
+	// Open is everybody while the API asks nobody who they are (--auth=off). It may do everything.
+	Open Kind = "open"
+	// User is a person, by an OpenID provider, a client's certificate or a proxy that is trusted.
+	User Kind = "user"
+	// ServiceAccount is a program, by a token of a service account; its name is the account's key.
+	ServiceAccount Kind = "service-account"
+)
+
+// Identity is who asks for something, as far as it was proven.
+type Identity struct {
+	Kind Kind
+	// Name is unique within the kind: "alice@example.org", or the key of a service account.
+	Name string
+	// Groups are those that the provider or the certificate names. Service accounts have none.
+	Groups []string
+	// By is how it was proven, in words for people: "oidc https://dex.example.org", "token projects/p/service-accounts/ci/tokens/t".
+	By string
+	// Expires is when the proof ends, zero for never.
+	Expires time.Time
+}
+
+// String is the kind and the name: "user alice@example.org". It is the form in which operations, audit and messages show callers.
+func (i Identity) String() string {
+	switch i.Kind {
+	case Anonymous:
+		return "anonymous"
+	case Open:
+		return "anybody (--auth=off)"
+	}
+	return string(i.Kind) + " " + i.Name
+}
+
+type identityKey struct{}
+
+type proven struct {
+	identity Identity
+	err      error
+}
+
+// WithIdentity is ctx with who asks. An edge sets it before it reads anything else of a request. With err, which is a fail error,
+// the caller showed something that proves nothing; the door answers with it (decision 0049), so that audit sees it, too.
+func WithIdentity(ctx context.Context, i Identity, err error) context.Context {
+	return context.WithValue(ctx, identityKey{}, proven{i, err})
+}
+
+// IdentityOf is who asks, or why that is not known. What no edge has set is Anonymous.
+func IdentityOf(ctx context.Context) (Identity, error) {
+	p, _ := ctx.Value(identityKey{}).(proven)
+	return p.identity, p.err
+}
