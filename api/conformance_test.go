@@ -46,6 +46,7 @@ var holders = map[string]struct {
 	"app":                       {theComposite + "/apps/sink", []string{inUse, `app "sink" is used by`}},
 	"composite profile":         {theProfile, []string{hasChildren, `composite profile "cp" has profile "sinkp"`}},
 	"deployment intent group":   {theGroup, []string{hasChildren, `deployment intent group "dig" has`}},
+	"service account":           {theAccount, []string{hasChildren, `service account "ci" has token of a service account "first"`}},
 	"tenant":                    {theTenant, []string{hasChildren, `tenant "t1" has host "host-a"`}},
 	"network controller intent": {theNetControllerIntent, []string{hasChildren, `network controller intent "ovn" has workload intent "w"`}},
 	"workload intent":           {theWorkloadIntent, []string{hasChildren, `workload intent "w" has interface intent "if"`}},

@@ -113,6 +113,9 @@ func (e *edge) writeError(err error, c echo.Context) {
 	if w.Committed {
 		return
 	}
+	if p.Status == http.StatusUnauthorized {
+		w.Header().Set(echo.HeaderWWWAuthenticate, "Bearer")
+	}
 	if after := fail.RetryAfterOf(err); after > 0 {
 		w.Header().Set(echo.HeaderRetryAfter, strconv.Itoa(int(math.Ceil(after.Seconds()))))
 	}

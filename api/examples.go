@@ -141,7 +141,10 @@ var examples = map[string]string{
 	"service.TenantStatus": `{"connected":false,"since":"2026-11-21T05:00:00Z","staleSince":"2026-11-21T05:29:07Z","workloads":12,"held":1,"gone":1,
 		"matches":{"Applied":3,"Pending":1},"due":1,"reported":{"Ready":2,"NotReady":1},"leftOut":[{"id":"svc-1","pod":"default/web","reason":"its type is not v1/Pod of Kubernetes"}],
 		"leftOutCount":1}`,
-	"OperatorRule": exampleRule,
+	"OperatorRule":   exampleRule,
+	"ServiceAccount": `{"metadata":{"name":"ci","description":"our pipeline"}}`,
+	"ServiceAccountToken": `{"metadata":{"name":"first"},"spec":{"expiresAfter":"720h"},"status":{"token":"drover.c2VydmljZS1hY2NvdW50cy9jaS90b2tlbnMvZmlyc3Q.…",
+		"expires":"2026-12-21T05:29:07Z","lastUsed":"2026-11-21T05:29:07Z"}}`,
 	"TenantToken": `{"metadata":{"name":"agent"},"spec":{"expiresAfter":"720h"},"status":{"token":"drover.dGVuYW50cy90ZW5hbnQxL3Rva2Vucy9hZ2VudA.…",
 		"expires":"2026-12-21T05:29:07Z","lastUsed":"2026-11-21T05:29:07Z"}}`,
 

@@ -97,25 +97,17 @@ func formOf(c echo.Context) (string, error) {
 	}
 }
 
-// headerUser is the user as a proxy that authenticates says it. Nothing checks it here: it is shown, and decides
-// nothing.
-const headerUser = "X-Forwarded-User"
-
 // headerOperation names the operation that a request has begun, by the id of its run in the Web UI.
 const headerOperation = "Drover-Operation"
 
-// maxUser bounds a user's name, and the id that a client gives to a request, in bytes.
-const maxUser = 128
+// maxID bounds the id that a client gives to a request, in bytes.
+const maxID = 128
 
-// identify notes who asks, and by which request; the answer names the operation that it has begun.
+// identify notes by which request something is asked for; the answer names the operation that it has begun.
 func identify(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		r := &caller.Request{ID: cut(c.Response().Header().Get(echo.HeaderXRequestID), maxUser)}
-		ctx := caller.WithRequest(c.Request().Context(), r)
-		if name := c.Request().Header.Get(headerUser); name != "" && len(name) <= maxUser {
-			ctx = caller.With(ctx, name)
-		}
-		c.SetRequest(c.Request().WithContext(ctx))
+		r := &caller.Request{ID: cut(c.Response().Header().Get(echo.HeaderXRequestID), maxID)}
+		c.SetRequest(c.Request().WithContext(caller.WithRequest(c.Request().Context(), r)))
 		c.Response().Before(func() {
 			if operation := r.Operation(); operation != "" {
 				c.Response().Header().Set(headerOperation, operation)

@@ -12,13 +12,14 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/hosts"
 	"github.com/drover-io/drover/internal/limits"
 )
 
-// Nobody logs in here, so whoever reaches the API may do everything. A page in a browser on the same machine reaches it
-// too. These are the checks that a page of somebody else does not pass, and that no other client notices:
+// With --auth=off whoever reaches the API may do everything, and a certificate is shown by the browser whatever page asks. A page
+// in a browser on the same machine reaches the API too. These are the checks that a page of somebody else does not pass, and that no other client notices:
 //
 //   - the Host is a name of ours: a page may let its own name lead to this address (DNS rebinding), and then counts as
 //     one of ours, but the browser still says the name;
@@ -63,6 +64,9 @@ func typed(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
 		text := r.Header.Get(echo.HeaderContentType)
+		if _, err := door.Who(r.Context()); err != nil && isAPI(r) {
+			return next(c) // the door refuses it: nothing of the body is read
+		}
 		if text == "" || r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions {
 			return next(c)
 		}

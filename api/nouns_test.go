@@ -312,6 +312,18 @@ func nouns(t *testing.T) map[string]walk {
 			invalid: `{"metadata":{"name":"x"},"spec":{"expiresAfter":"10000h"}}`, names: "spec.expiresAfter",
 			orphan: "/v2/tenants/none/tokens", orphanStatus: 404, orphans: `tenant "none"`,
 		},
+		"service account": {
+			path: "/v2/service-accounts", item: "/NAME", body: `{"metadata":` + full + `}`, replaced: 200, put: 201,
+			invalid: `{"metadata":{"name":"a b"}}`, names: "metadata.name",
+		},
+		"token of a service account": {
+			path: theAccount + "/tokens", item: "/NAME",
+			body:    `{"metadata":` + full + `,"spec":{"expiresAfter":"720h"},"status":{"token":"mine","lastUsed":"2026-11-21T05:29:07Z"}}`,
+			want:    `{"metadata":` + full + `,"spec":{"expiresAfter":"720h"},"status":{"expires":"2026-12-21T05:29:07.036Z"}}`,
+			once:    `"token":"drover.`,
+			invalid: `{"metadata":{"name":"x"},"spec":{"expiresAfter":"10000h"}}`, names: "spec.expiresAfter",
+			orphan: "/v2/service-accounts/none/tokens", orphanStatus: 404, orphans: `service account "none"`,
+		},
 		"workload rule": {
 			path: theTenant + "/workload-rules", item: "/NAME", replaced: 200, put: 201,
 			body:    `{"metadata":` + full + `,"spec":` + ruleSpec + `}`,

@@ -69,6 +69,8 @@ func (e *edge) resources() []resource {
 		{noun: domain.WorkloadRules, put: upsert},
 		{noun: domain.OperatorRules, put: upsert},
 		{noun: domain.TenantTokens},
+		{noun: domain.ServiceAccounts, put: upsert},
+		{noun: domain.ServiceAccountTokens},
 	}
 }
 

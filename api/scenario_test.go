@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/api"
+	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
@@ -331,7 +332,10 @@ func newWorldWith(t testing.TB, change func(w *world, d *deps, instances *servic
 		Renewing: db.Renewing,
 	})
 	d.Commands, d.Documents = w.service, w.service
-	d.Door = door.New(d.Parts, append([]door.Step{door.Traced(log), door.Slots(d.operations), door.Timed}, d.steps...)...)
+	d.Door = door.New(d.Parts, append([]door.Step{door.Traced(log), door.Identified, door.Slots(d.operations), door.Timed}, d.steps...)...)
+	if d.Prove == nil {
+		d.Prove = authn.Off
+	}
 	w.router, err = api.New(d.Deps)
 	require.NoError(t, err)
 	return w
@@ -341,6 +345,7 @@ func newWorldWith(t testing.TB, change func(w *world, d *deps, instances *servic
 const (
 	theProvider            = "/v2/cluster-providers/p1"
 	theCluster             = theProvider + "/clusters/c1"
+	theAccount             = "/v2/service-accounts/ci"
 	theProject             = "/v2/projects/proj"
 	theCloud               = theProject + "/logical-clouds/lc"
 	theComposite           = theProject + "/composite-apps/ca/v1"
@@ -383,6 +388,8 @@ func furnish(t testing.TB, w *world) {
 		{url: theProfile + "/profiles", body: `{"metadata":{"name":"sinkp"},"spec":{"app":"sink"}}`, file: profileOf(t)},
 		{url: "/v2/tenants", body: `{"metadata":{"name":"t1"},"spec":{"cluster":"p1+c1"}}`},
 		{url: theTenant + "/hosts", body: `{"metadata":{"name":"host-a"},"spec":{"nodes":["dpu1"]}}`},
+		{url: "/v2/service-accounts", body: `{"metadata":{"name":"ci"}}`},
+		{url: theAccount + "/tokens", body: `{"metadata":{"name":"first"}}`},
 	} {
 		post(t, w, c)
 	}

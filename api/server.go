@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 
+	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/limits"
 )
@@ -27,6 +28,8 @@ const base = "/v2"
 type Deps struct {
 	// Door is the way to all that is asked for below /v2.
 	Door *door.Door
+	// Prove says who calls; without it everybody is anonymous.
+	Prove authn.Prover
 	// Ready are the questions of /readyz, by the name of what is asked.
 	Ready map[string]func(context.Context) error
 	Log   *slog.Logger
@@ -84,6 +87,7 @@ func New(d Deps) (*echo.Echo, error) {
 		e.observe,
 		middleware.RecoverWithConfig(middleware.RecoverConfig{DisableErrorHandler: true, LogErrorFunc: e.logPanic}),
 		guarded,
+		prove(d.Prove),
 		limitBody(d.MaxBody, d.BodyWait),
 		typed,
 	)
@@ -103,6 +107,6 @@ func New(d Deps) (*echo.Echo, error) {
 	serveDocs(router)
 	router.GET("/healthz", healthz)
 	router.GET("/readyz", e.readyz)
-	router.GET("/metrics", echo.WrapHandler(promhttp.HandlerFor(d.Metrics, promhttp.HandlerOpts{})))
+	router.GET(metricsPath, known(echo.WrapHandler(promhttp.HandlerFor(d.Metrics, promhttp.HandlerOpts{}))))
 	return router, nil
 }

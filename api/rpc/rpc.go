@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/policy"
@@ -32,9 +33,9 @@ const (
 
 // Serve answers calls on the listener until ctx ends; then it takes no more, and gives those that are being answered
 // the drain time to end. Streams end with the hub behind the door, which must be closed by then. nil stands for a clean end.
-// Without TLS secured is nil.
-func Serve(ctx context.Context, l net.Listener, secured *tls.Config, d *door.Door, log *slog.Logger, drain time.Duration) error {
-	server := newServer(log, limits.GRPC, credentialsOf(secured)...)
+// Without TLS secured is nil; without a prover everybody is anonymous.
+func Serve(ctx context.Context, l net.Listener, secured *tls.Config, prove authn.Prover, d *door.Door, log *slog.Logger, drain time.Duration) error {
+	server := newServer(log, limits.GRPC, append(proving(prove), credentialsOf(secured)...)...)
 	statusnotify.RegisterStatusNotifyServer(server, newRegister(d))
 	return serve(ctx, newCounted(l, log, maxConnections, maxConnectionsOfOne), server, server, drain)
 }

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/drover-io/drover/api/rpc"
+	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
@@ -49,6 +50,12 @@ func newWorld(t *testing.T) *world {
 // newWorldOf is newWorld with more resources.
 func newWorldOf(t *testing.T, resources int, steps ...door.Step) *world {
 	t.Helper()
+	return newWorldBy(t, authn.Off, resources, steps...)
+}
+
+// newWorldBy is newWorldOf for callers whom a prover knows.
+func newWorldBy(t *testing.T, prove authn.Prover, resources int, steps ...door.Step) *world {
+	t.Helper()
 	w := &world{T: t, statuses: notifytest.New(1, 1, resources), metrics: prometheus.NewRegistry(), log: &lines{}}
 	hub, err := notify.New(notify.Of(w.statuses), notify.Options{Interval: time.Millisecond}, w.metrics)
 	require.NoError(t, err)
@@ -57,7 +64,7 @@ func newWorldOf(t *testing.T, resources int, steps ...door.Step) *world {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- rpc.Serve(ctx, l, nil, door.New(door.Parts{Streams: hub}, steps...), slog.New(slog.NewTextHandler(w.log, nil)), time.Minute)
+		ended <- rpc.Serve(ctx, l, nil, prove, door.New(door.Parts{Streams: hub}, steps...), slog.New(slog.NewTextHandler(w.log, nil)), time.Minute)
 	}()
 	stopped := false
 	w.stop = func() {

@@ -88,6 +88,18 @@ func callOf(ctx context.Context) (*call, error) {
 	return c, err
 }
 
+// by is how it was found that the call may speak for its tenant.
+func (c *call) by() string {
+	switch {
+	case c.bearer != "":
+		return "token"
+	case !c.until.IsZero():
+		return "certificate"
+	default:
+		return "this machine"
+	}
+}
+
 // bearerIn is the token in the values of authorization. No error says what was sent.
 func bearerIn(values []string) (string, error) {
 	if len(values) > 1 {

@@ -17,6 +17,7 @@ import (
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/api"
 	"github.com/drover-io/drover/api/rpc"
+	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
@@ -99,9 +100,10 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 		}),
 		Explanations: explainer, Journal: service.NewJournal(lifecycle, p.engine, ui), Fleet: fleet, Streams: hub,
 		Tables: tables, Tenancy: matcher,
-	}, door.Traced(p.log), door.Slots(p.config.Operations), door.Timed)
+	}, door.Traced(p.log), door.Identified, door.Slots(p.config.Operations), door.Timed)
+	prove := authn.Prover(authn.Off)
 	handler, err := api.New(api.Deps{
-		Door:  entrance,
+		Door: entrance, Prove: prove,
 		Ready: p.ready(), Log: p.log, Metrics: registry, MaxBody: p.config.MaxBody,
 		Listen: p.config.Listen, Hosts: p.config.AllowedHosts, Origins: p.config.AllowedOrigins, KubeconfigDownload: p.config.KubeconfigDownload,
 	})
@@ -115,7 +117,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	g, ctx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(ctx, hub.Close)() // streams would not end by themselves
 	g.Go(func() error { return api.Serve(ctx, secured, handler, p.log, p.config.Drain) })
-	g.Go(func() error { return p.serveRPC(ctx, entrance) })
+	g.Go(func() error { return p.serveRPC(ctx, prove, entrance) })
 	g.Go(func() error { return p.serveTenants(ctx, entrance) })
 	g.Go(func() error { p.settleBehind(ctx); return nil })
 	g.Go(func() error { matcher.Run(ctx); return nil })
@@ -132,7 +134,7 @@ func (p *Parts) settleBehind(ctx context.Context) {
 }
 
 // serveRPC serves gRPC where that is wanted.
-func (p *Parts) serveRPC(ctx context.Context, entrance *door.Door) error {
+func (p *Parts) serveRPC(ctx context.Context, prove authn.Prover, entrance *door.Door) error {
 	if p.config.GRPCListen == "" {
 		return nil
 	}
@@ -144,7 +146,7 @@ func (p *Parts) serveRPC(ctx context.Context, entrance *door.Door) error {
 	if err != nil {
 		return err
 	}
-	return rpc.Serve(ctx, l, secured, entrance, p.log, p.config.Drain)
+	return rpc.Serve(ctx, l, secured, prove, entrance, p.log, p.config.Drain)
 }
 
 // serveTenants serves the gRPC services of tenants where that is wanted.

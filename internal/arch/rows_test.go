@@ -25,7 +25,7 @@ var layers = []layer{
 		},
 		{
 			pkg: "app",
-			ours: "deploy/helm/monitor api api/rpc worker door service notify engine activities observe store kube render " +
+			ours: "deploy/helm/monitor api api/rpc worker door authn service notify engine activities observe store kube render " +
 				"secret telemetry config explain status view logicalcloud bundle readiness domain lease pause limits fail",
 			libs: "github.com/prometheus/client_golang go.temporal.io/sdk/client go.temporal.io/sdk/workflow " +
 				"golang.org/x/sync google.golang.org/grpc",
@@ -72,14 +72,14 @@ var layers = []layer{
 	{name: "edges", about: "each speaks one protocol; none decides, and none knows of another", rows: []row{
 		{
 			pkg:  "api",
-			ours: "door service notify operations explain match combined status combine domain policy caller hosts yamlsize limits fail",
+			ours: "door service notify operations explain match combined status combine authn domain policy caller hosts yamlsize limits fail",
 			libs: "github.com/getkin/kin-openapi github.com/labstack/echo github.com/prometheus/client_golang " +
 				"github.com/swaggo/files go.opentelemetry.io/contrib go.opentelemetry.io/otel go.yaml.in/yaml",
 			world: "context net net/http os",
 		},
 		{
 			pkg:   "api/rpc",
-			ours:  "door service notify status view convey domain policy statusnotify universe limits fail",
+			ours:  "door service notify status view convey authn domain policy caller statusnotify universe limits fail",
 			libs:  "golang.org/x/sync google.golang.org/grpc google.golang.org/protobuf",
 			world: "context net",
 		},
@@ -116,10 +116,11 @@ var layers = []layer{
 		{
 			pkg: "service",
 			ours: "notify operations explain combined status repair view combine network logicalcloud bundle match vary readiness plan stored " +
-				"domain policy cas caller lru share limits token fail",
+				"authn domain policy cas caller lru share limits token fail",
 			libs:  "golang.org/x/sync",
 			world: "context",
 		},
+		{pkg: "authn", ours: "domain policy caller token fail", world: "context"},
 		{pkg: "notify", ours: "status domain fail", libs: "github.com/prometheus/client_golang", world: "context"},
 		{
 			pkg:  "engine",

@@ -15,6 +15,7 @@ var Nouns = []*Noun{
 	Controllers, CLMControllers, DTCControllers,
 	ReadinessRules,
 	Tenants, Hosts, WorkloadRules, OperatorRules, TenantTokens,
+	ServiceAccounts, ServiceAccountTokens,
 }
 
 // Operations is the noun of the operations of owners, which are no documents: they are found in the engine and in the

@@ -36,8 +36,8 @@ const (
 	TenantMembers = 1_000_000
 	// TenantRules bounds the workload rules of a tenant, and those of the operator.
 	TenantRules = 200
-	// TenantTokens bounds the bearer tokens of a tenant, those that have expired included.
-	TenantTokens = 100
+	// Tokens bounds the bearer tokens of a tenant, and those of a service account, those that have expired included.
+	Tokens = 100
 	// Template bounds the template of a workload rule, in bytes.
 	Template = 1 << 20
 	// Annotations bounds the names and values of the annotations of what a match makes, in bytes. It is Kubernetes'.
@@ -150,7 +150,7 @@ func All(body, renderMemory int64) []Size {
 		{"tenantRules", "workload rules of a tenant, or of the operator", TenantRules, false, "", "429, by gRPC RESOURCE_EXHAUSTED"},
 		{"template", "the template of a workload rule", Template, true, "", "400, by gRPC INVALID_ARGUMENT"},
 		{"annotations", "all annotations of what a match makes", Annotations, true, "", "the match is Failed"},
-		{"tenantTokens", "bearer tokens of a tenant", TenantTokens, false, "", "429"},
+		{"tokens", "bearer tokens of a tenant, or of a service account", Tokens, false, "", "429"},
 		{"tenantWorkloads", "workloads of a tenant", TenantWorkloads, false, "", beyond},
 		{"tenantBytes", "all workloads of a tenant together", Tenants, true, "", beyond},
 		{"workload", "a workload", Workload, true, "", beyond},

@@ -57,6 +57,10 @@ const (
 	StreamBeat  = 15 * time.Second
 	StreamWrite = 20 * time.Second
 	StreamRetry = 2 * time.Second
+	// Prove is how long it may take to find out who calls. Standing is how often it is looked whether that still holds, for requests
+	// and streams that last longer.
+	Prove    = 8 * time.Second
+	Standing = 5 * time.Second
 )
 
 // The limits of gRPC connections: pings after so much silence, the time to answer one, the least time between two of a

@@ -95,11 +95,12 @@ var rules = map[*domain.Noun]rule{
 
 	domain.ReadinessRules: {before: (*Service).acceptReadinessRule, after: (*Service).oneRulePerKind},
 
-	domain.Tenants:       {fill: fillTenant, before: (*Service).changeTenant, after: (*Service).changedTenant, gone: (*Service).forgetTenant, remark: (*Service).outruled},
-	domain.Hosts:         {before: (*Service).changeHost, after: (*Service).changedHost, gone: (*Service).forgetHost, orphan: fail.NotFound, listOrphan: true},
-	domain.WorkloadRules: {accept: (*Service).acceptRule, before: (*Service).changeRule, after: (*Service).changedRule, gone: (*Service).forgetRule, orphan: fail.NotFound, listOrphan: true},
-	domain.TenantTokens:  {fill: fillToken, before: (*Service).issueToken, after: (*Service).issuedToken, shown: showToken, orphan: fail.NotFound, listOrphan: true},
-	domain.OperatorRules: {accept: (*Service).acceptRule, before: (*Service).changeRule, after: (*Service).changedRule, gone: (*Service).forgetRule},
+	domain.Tenants:              {fill: fillTenant, before: (*Service).changeTenant, after: (*Service).changedTenant, gone: (*Service).forgetTenant, remark: (*Service).outruled},
+	domain.Hosts:                {before: (*Service).changeHost, after: (*Service).changedHost, gone: (*Service).forgetHost, orphan: fail.NotFound, listOrphan: true},
+	domain.WorkloadRules:        {accept: (*Service).acceptRule, before: (*Service).changeRule, after: (*Service).changedRule, gone: (*Service).forgetRule, orphan: fail.NotFound, listOrphan: true},
+	domain.TenantTokens:         {fill: fillToken, before: (*Service).issueToken, after: (*Service).issuedToken, shown: showToken, orphan: fail.NotFound, listOrphan: true},
+	domain.ServiceAccountTokens: {fill: fillToken, before: (*Service).issueToken, after: (*Service).issuedToken, shown: showToken, orphan: fail.NotFound, listOrphan: true},
+	domain.OperatorRules:        {accept: (*Service).acceptRule, before: (*Service).changeRule, after: (*Service).changedRule, gone: (*Service).forgetRule},
 }
 
 func (r rule) runAccept(ctx context.Context, s *Service, o domain.Object) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
@@ -13,11 +14,11 @@ import (
 
 // fillToken says how long a token is good, and leaves out what nobody but we can say of it.
 func fillToken(o domain.Object) {
-	t := o.(*domain.TenantToken)
-	if t.Spec.ExpiresAfter == "" {
-		t.Spec.ExpiresAfter = fmt.Sprintf("%.0fh", domain.DefaultTokenLife.Hours())
+	spec, status, _ := o.(domain.Bearer).Parts()
+	if spec.ExpiresAfter == "" {
+		spec.ExpiresAfter = fmt.Sprintf("%.0fh", domain.DefaultTokenLife.Hours())
 	}
-	t.Status = domain.TokenStatus{}
+	*status = domain.TokenStatus{}
 }
 
 // issueToken makes the token. Its text is in the answer, and in no store.
@@ -25,12 +26,12 @@ func (s *Service) issueToken(ctx context.Context, c change) error {
 	if c.to == nil {
 		return nil
 	}
-	if err := s.room(ctx, c.to, limits.TenantTokens, 1); err != nil {
+	if err := s.room(ctx, c.to, limits.Tokens, 1); err != nil {
 		return err
 	}
-	t := c.to.(*domain.TenantToken)
-	t.Credential = domain.Credential{Expires: s.now().UTC().Add(t.Spec.Life()).Truncate(time.Millisecond)}
-	t.Status.Token, t.Hash = token.New(string(domain.KeyOf(t)))
+	spec, status, kept := c.to.(domain.Bearer).Parts()
+	*kept = domain.Credential{Expires: s.now().UTC().Add(spec.Life()).Truncate(time.Millisecond)}
+	status.Token, kept.Hash = token.New(string(domain.KeyOf(c.to)))
 	return nil
 }
 
@@ -39,10 +40,10 @@ func (s *Service) issuedToken(ctx context.Context, c change) error {
 	if c.to == nil {
 		return nil
 	}
-	return s.room(ctx, c.to, limits.TenantTokens, 0)
+	return s.room(ctx, c.to, limits.Tokens, 0)
 }
 
-func showToken(o domain.Object) { o.(*domain.TenantToken).Show() }
+func showToken(o domain.Object) { domain.ShowToken(o.(domain.Bearer)) }
 
 // Speaker is who speaks for a tenant on a connection, and for how long.
 type Speaker struct {
@@ -53,24 +54,16 @@ type Speaker struct {
 	hash  []byte
 }
 
-// usedEvery is how much older the last use of a token is when it is noted anew.
-const usedEvery = 5 * time.Minute
-
-// errUnknownToken does not say what is wrong with a token: who has none learns nothing.
-func errUnknownToken() error {
-	return fail.New(fail.Unauthorized, "the bearer token is not known: it was revoked, or it is none")
-}
-
 // SpeakerBy says who speaks by a bearer token. Unauthorized when it is none, was revoked or has expired; Forbidden when it is
 // another tenant's.
 func (m *Matcher) SpeakerBy(ctx context.Context, tenant, bearer string) (*Speaker, error) {
 	of, hash, ok := token.Parse(bearer)
 	if !ok {
-		return nil, errUnknownToken()
+		return nil, authn.Unknown()
 	}
 	names, ok := domain.TenantTokens.Split(domain.Key(of))
 	if !ok {
-		return nil, errUnknownToken()
+		return nil, authn.Unknown()
 	}
 	s := &Speaker{token: domain.Key(of), hash: hash}
 	if err := m.speaks(ctx, s); err != nil {
@@ -86,27 +79,17 @@ func (m *Matcher) SpeakerBy(ctx context.Context, tenant, bearer string) (*Speake
 func (m *Matcher) speaks(ctx context.Context, s *Speaker) error {
 	// Of one whose time is known to be over nobody needs to be asked, who may not answer.
 	if over := !s.Until.IsZero() && !m.now().Before(s.Until); s.token != "" && !over {
-		o, err := m.store.Get(ctx, domain.TenantTokens, s.token)
-		if fail.Is(err, fail.NotFound) {
-			return errUnknownToken()
+		until, err := authn.Tokens{Store: m.store, Now: m.now}.Look(ctx, domain.TenantTokens, s.token, s.hash)
+		if !until.IsZero() {
+			s.Until = until
 		}
-		if err != nil {
-			return err
-		}
-		t := o.(*domain.TenantToken)
-		if !token.Same(t.Hash, s.hash) {
-			return errUnknownToken()
-		}
-		s.Until = t.Expires
-		if now := m.now(); now.Before(t.Expires) && now.Sub(t.LastUsed) >= usedEvery {
-			_ = m.store.NoteUse(ctx, domain.TenantTokens, s.token, s.hash, now.UTC().Truncate(time.Millisecond)) // the next use notes it too
-		}
+		return err
 	}
 	switch {
 	case s.Until.IsZero() || m.now().Before(s.Until):
 		return nil
 	case s.token != "":
-		return fail.New(fail.Unauthorized, "the bearer token has expired")
+		return authn.Expired()
 	default:
 		return fail.New(fail.Unauthorized, "the client certificate has expired")
 	}

@@ -194,6 +194,11 @@ func nounCases() map[string]domain.Object {
 			Identity: below("tenants/t"), Metadata: named("x"), Spec: domain.TokenSpec{ExpiresAfter: "720h"},
 			Credential: domain.Credential{Hash: []byte{0, 255, 7}, Expires: time.UnixMilli(1.7e12).UTC(), LastUsed: time.UnixMilli(1.6e12).UTC()},
 		},
+		"a service account": &domain.ServiceAccount{Identity: below(""), Metadata: named("ci")},
+		"a token of a service account": &domain.ServiceAccountToken{
+			Identity: below("service-accounts/ci"), Metadata: named("x"), Spec: domain.TokenSpec{ExpiresAfter: "720h"},
+			Credential: domain.Credential{Hash: []byte{1}, Expires: time.UnixMilli(1.7e12).UTC()},
+		},
 		"a workload rule":        &domain.WorkloadRule{Identity: below("tenants/t"), Metadata: named("r"), Spec: ruleSpec()},
 		"a rule of the operator": &domain.OperatorRule{WorkloadRule: domain.WorkloadRule{Identity: below(""), Metadata: named("r"), Spec: ruleSpec()}},
 		"a rule that is no rule": &domain.WorkloadRule{Identity: below("tenants/t"), Metadata: named("none"), Spec: domain.WorkloadRuleSpec{RuleTemplate: domain.Template("\xff{")}},

@@ -1,0 +1,64 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/drover-io/drover/internal/authn"
+	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/door"
+)
+
+// The headers by which a proxy says for whom it asks. From whom they count is authn's matter; while nobody is asked who they are
+// (--auth=off) the name is shown, and decides nothing.
+const (
+	headerUser   = "X-Forwarded-User"
+	headerGroups = "X-Forwarded-Groups"
+)
+
+// maxUser bounds a name that is only said, in bytes.
+const maxUser = 128
+
+const metricsPath = "/metrics"
+
+// prove finds out who asks, for the door, by the header and the connection alone.
+func prove(by authn.Prover) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			r := c.Request()
+			if !isAPI(r) && r.URL.Path != metricsPath {
+				return next(c)
+			}
+			ctx := by.Into(r.Context(), shownBy(r))
+			who, _ := caller.IdentityOf(ctx)
+			if name := r.Header.Get(headerUser); who.Kind == caller.Open && name != "" && len(name) <= maxUser {
+				ctx = caller.With(ctx, name)
+			}
+			c.SetRequest(r.WithContext(ctx))
+			return next(c)
+		}
+	}
+}
+
+// shownBy is what a request shows of who it is from.
+func shownBy(r *http.Request) *authn.Shown {
+	s := &authn.Shown{
+		Authorization: r.Header.Values(echo.HeaderAuthorization),
+		User:          r.Header.Values(headerUser), Groups: r.Header.Values(headerGroups),
+	}
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		s.Chain = r.TLS.VerifiedChains[0]
+	}
+	return s
+}
+
+// known refuses whom the door would refuse, for what does not pass it.
+func known(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if _, err := door.Who(c.Request().Context()); err != nil {
+			return err
+		}
+		return next(c)
+	}
+}

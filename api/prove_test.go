@@ -1,0 +1,68 @@
+package api_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/authn"
+	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/service"
+)
+
+// byName knows those who say "Bearer <name>".
+func byName(_ context.Context, s *authn.Shown) (*authn.Proof, error) {
+	switch {
+	case len(s.Authorization) == 0:
+		return nil, nil
+	case s.Authorization[0] == "Bearer revoked":
+		return nil, fail.New(fail.Unauthorized, "revoked")
+	case s.Authorization[0] == "Bearer later":
+		return nil, fail.New(fail.Timeout, "the store does not answer")
+	}
+	return &authn.Proof{Identity: caller.Identity{Kind: caller.User, Name: strings.TrimPrefix(s.Authorization[0], "Bearer ")}}, nil
+}
+
+// TestCallersAreKnownBeforeTheirBodies: who proves nothing is told so whatever is asked for, and nothing of the body is read; probes
+// and the documentation are for all. An operation is asked for by who has proven it, whatever else is said.
+func TestCallersAreKnownBeforeTheirBodies(t *testing.T) {
+	w := newWorldWith(t, func(_ *world, d *deps, _ *service.Instances) { d.Prove = byName })
+	as := func(name string) map[string]string { return map[string]string{"Authorization": "Bearer " + name} }
+	bearer := map[string]string{"Www-Authenticate": "Bearer"}
+	project := `{"metadata":{"name":"p"}}`
+	check(t, w.router, []call{
+		{name: "nothing", method: "GET", url: "/v2/projects", status: 401, contains: []string{"credentials are required"}, answers: bearer},
+		{name: "a name that is only said", method: "GET", url: "/v2/projects", header: map[string]string{"X-Forwarded-User": "alice"}, status: 401},
+		{name: "revoked", method: "GET", url: "/v2/projects", header: as("revoked"), status: 401, contains: []string{"revoked"}, answers: bearer},
+		{name: "not known now", method: "GET", url: "/v2/projects", header: as("later"), status: 503, contains: []string{"cannot be told at the moment"}},
+		{name: "metrics", method: "GET", url: "/metrics", status: 401, answers: bearer},
+		{name: "metrics for alice", method: "GET", url: "/metrics", header: as("alice"), status: 200},
+		{name: "health", method: "GET", url: "/healthz", status: 200},
+		{name: "documentation", method: "GET", url: "/openapi.json", status: 200},
+		{name: "alice", method: "POST", url: "/v2/projects", header: as("alice"), body: project, status: 201},
+	})
+	require.Contains(t, w.log.String(), `requestedBy="user alice"`)
+	unread := &noReader{}
+	for _, media := range []string{"application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain", ""} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/v2/projects", unread)
+		require.NoError(t, err)
+		r.Header.Set("Content-Type", media)
+		answer := httptest.NewRecorder()
+		w.router.ServeHTTP(answer, r)
+		require.Equal(t, 401, answer.Code, media)
+		require.False(t, unread.read, media)
+	}
+}
+
+// noReader notes that it was read.
+type noReader struct{ read bool }
+
+func (n *noReader) Read([]byte) (int, error) {
+	n.read = true
+	return 0, context.Canceled
+}

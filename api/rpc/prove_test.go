@@ -1,0 +1,64 @@
+package rpc_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/drover-io/drover/internal/authn"
+	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/statusnotify"
+)
+
+// TestCallersAreKnown: calls and streams are for those who have proven who they are; a stream ends when that is withdrawn, and says
+// so. Health is for all.
+func TestCallersAreKnown(t *testing.T) {
+	var revoked atomic.Bool
+	look := func(context.Context) error {
+		if revoked.Load() {
+			return fail.New(fail.Unauthorized, "revoked")
+		}
+		return nil
+	}
+	prove := func(ctx context.Context, s *authn.Shown) (*authn.Proof, error) {
+		if len(s.Authorization) == 0 {
+			return nil, nil
+		}
+		return &authn.Proof{Identity: caller.Identity{Kind: caller.User, Name: s.Authorization[0]}, Still: look}, look(ctx)
+	}
+	w := newWorldBy(t, prove, 1, door.Identified)
+	nobody := w.ctx
+	requireUnknown := func(says string) {
+		t.Helper()
+		_, err := w.client.StatusDeregister(w.ctx, &statusnotify.StatusDeregistration{ClientId: "c"})
+		require.Equal(t, codes.Unauthenticated, status.Code(err), "%v", err)
+		require.ErrorContains(t, err, says)
+		s, err := w.client.StatusRegister(w.ctx, registration("c", statusnotify.StatusValue_READY, statusnotify.OutputType_SUMMARY))
+		require.NoError(t, err)
+		_, err = s.Recv()
+		require.Equal(t, codes.Unauthenticated, status.Code(err), "%v", err)
+	}
+	requireUnknown("credentials are required")
+	w.ctx = metadata.AppendToOutgoingContext(nobody, "x-forwarded-user", "alice")
+	requireUnknown("credentials are required")
+	_, err := w.health.Check(nobody, &grpc_health_v1.HealthCheckRequest{})
+	require.NoError(t, err)
+
+	w.ctx = metadata.AppendToOutgoingContext(nobody, "authorization", "alice")
+	_, err = w.client.StatusDeregister(w.ctx, &statusnotify.StatusDeregistration{ClientId: "c"})
+	require.NoError(t, err)
+	s := w.register(registration("c", statusnotify.StatusValue_READY, statusnotify.OutputType_SUMMARY))
+	revoked.Store(true)
+	_, err = s.Recv() // within policy.Standing
+	require.Equal(t, codes.Unauthenticated, status.Code(err), "%v", err)
+	require.ErrorContains(t, err, "revoked")
+	requireUnknown("revoked")
+}

@@ -1,0 +1,197 @@
+package authn_test
+
+import (
+	"context"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/authn"
+	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/token"
+)
+
+// kept is what a test stores of tokens.
+type kept struct {
+	tokens map[domain.Key]*domain.ServiceAccountToken
+	down   bool
+	used   int
+}
+
+func (k *kept) Get(_ context.Context, noun *domain.Noun, key domain.Key) (domain.Object, error) {
+	if k.down {
+		return nil, fail.New(fail.Timeout, "the store does not answer")
+	}
+	t := k.tokens[key]
+	if t == nil || noun != domain.ServiceAccountTokens {
+		return nil, fail.New(fail.NotFound, "%s is not there", key)
+	}
+	return t, nil
+}
+
+func (k *kept) NoteUse(_ context.Context, _ *domain.Noun, key domain.Key, _ []byte, at time.Time) error {
+	k.tokens[key].LastUsed = at
+	k.used++
+	return nil
+}
+
+// issue stores a token and gives its text.
+func (k *kept) issue(account, name string, expires time.Time) string {
+	t := &domain.ServiceAccountToken{Identity: domain.Identity{Parent: domain.Join("service-accounts", account)}, Metadata: domain.Metadata{Name: name}}
+	text, hash := token.New(string(domain.KeyOf(t)))
+	t.Credential = domain.Credential{Hash: hash, Expires: expires}
+	k.tokens[domain.KeyOf(t)] = t
+	return text
+}
+
+// proved asks a prover as an edge does.
+func proved(t *testing.T, p authn.Prover, s *authn.Shown) (caller.Identity, caller.Look, error) {
+	t.Helper()
+	ctx := p.Into(t.Context(), s)
+	who, err := caller.IdentityOf(ctx)
+	return who, caller.LookOf(ctx), err
+}
+
+func bearer(text string) *authn.Shown { return &authn.Shown{Authorization: []string{"Bearer " + text}} }
+
+// TestTokensOfServiceAccounts: a token that is known says which account calls, as long as it is there and not expired; everything
+// else that is sent as one is refused, and no refusal says why but that of a token whose time is over.
+func TestTokensOfServiceAccounts(t *testing.T) {
+	now := time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC)
+	store := &kept{tokens: map[domain.Key]*domain.ServiceAccountToken{}}
+	p := authn.Chain(authn.Tokens{Store: store, Now: func() time.Time { return now }}.Prove, authn.Unread)
+	until := now.Add(time.Hour)
+	good, old := store.issue("ci", "first", until), store.issue("ci", "old", now)
+	who, look, err := proved(t, p, bearer(good))
+	require.NoError(t, err)
+	require.Equal(t, caller.Identity{
+		Kind: caller.ServiceAccount, Name: "service-accounts/ci", By: "token service-accounts/ci/tokens/first", Expires: until,
+	}, who)
+	require.Equal(t, 1, store.used)
+	require.NoError(t, look(t.Context()))
+	require.Equal(t, 1, store.used, "a use is noted every five minutes")
+
+	tenants, _ := token.New("tenants/t/tokens/agent")
+	account, _ := token.New("service-accounts/ci")
+	forged, _ := token.New("service-accounts/ci/tokens/first")
+	for name, c := range map[string]struct {
+		shown *authn.Shown
+		says  string
+	}{
+		"another secret":         {bearer(forged), "not known"},
+		"no such token":          {bearer(forged[:len(forged)-2]), "not known"},
+		"a tenant's":             {bearer(tenants), "not known"},
+		"of no token's document": {bearer(account), "not known"},
+		"of somebody else":       {bearer("eyJhbGciOiJub25lIn0.e30."), "not known"},
+		"expired":                {bearer(old), "has expired"},
+		"no scheme":              {&authn.Shown{Authorization: []string{good}}, "must be Bearer"},
+		"another scheme":         {&authn.Shown{Authorization: []string{"Basic " + good}}, "must be Bearer"},
+		"nothing after it":       {&authn.Shown{Authorization: []string{"Bearer "}}, "must be Bearer"},
+		"empty":                  {&authn.Shown{Authorization: []string{""}}, "must be Bearer"},
+		"twice":                  {&authn.Shown{Authorization: []string{"Bearer " + good, "Bearer " + good}}, "may be there once"},
+	} {
+		who, _, err := proved(t, p, c.shown)
+		require.True(t, fail.Is(err, fail.Unauthorized), "%s: %v", name, err)
+		require.ErrorContains(t, err, c.says, name)
+		require.Equal(t, caller.Identity{}, who, name)
+		require.NotContains(t, err.Error(), good[len(good)-20:], name)
+	}
+	store.down = true
+	_, _, err = proved(t, p, bearer(good))
+	require.True(t, fail.Is(err, fail.Unavailable), "nobody is told that a token is bad because the store does not answer: %v", err)
+	require.False(t, fail.Is(look(t.Context()), fail.Unauthorized))
+	store.down = false
+
+	again := store.issue("ci", "first", until)
+	require.True(t, fail.Is(look(t.Context()), fail.Unauthorized), "another one has its name")
+	_, look, err = proved(t, p, bearer(again))
+	require.NoError(t, err)
+	delete(store.tokens, "service-accounts/ci/tokens/first")
+	require.True(t, fail.Is(look(t.Context()), fail.Unauthorized))
+	_, _, err = proved(t, p, bearer(again))
+	require.True(t, fail.Is(err, fail.Unauthorized))
+
+	who, _, err = proved(t, p, &authn.Shown{User: []string{"admin"}})
+	require.NoError(t, err)
+	require.Equal(t, caller.Anonymous, who.Kind, "a header proves nothing")
+}
+
+// TestCertificates: the common name is the user, the organizations are the groups; a proxy that is named speaks for others, and for
+// nobody when it names nobody.
+func TestCertificates(t *testing.T) {
+	now := time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC)
+	until := now.Add(time.Hour)
+	of := func(name string, until time.Time, groups ...string) []*x509.Certificate {
+		return []*x509.Certificate{
+			{Subject: pkix.Name{CommonName: name, Organization: groups}, NotAfter: now.Add(24 * time.Hour)}, {NotAfter: until},
+		}
+	}
+	p := authn.Chain(authn.Certificates([]string{"proxy"}, func() time.Time { return now }))
+	for name, c := range map[string]struct {
+		shown authn.Shown
+		want  caller.Identity
+		says  string
+	}{
+		"none": {authn.Shown{}, caller.Identity{}, ""},
+		"a user": {
+			authn.Shown{Chain: of("alice", until, "ops", "dev")},
+			caller.Identity{Kind: caller.User, Name: "alice", Groups: []string{"ops", "dev"}, By: "certificate of alice", Expires: until}, "",
+		},
+		"a user who names another one": {
+			authn.Shown{Chain: of("alice", until), User: []string{"bob"}, Groups: []string{"admins"}},
+			caller.Identity{Kind: caller.User, Name: "alice", By: "certificate of alice", Expires: until}, "",
+		},
+		"a proxy": {
+			authn.Shown{Chain: of("proxy", until, "proxies"), User: []string{"bob"}, Groups: []string{"ops, dev,"}},
+			caller.Identity{Kind: caller.User, Name: "bob", Groups: []string{"ops", "dev"}, By: "proxy proxy", Expires: until}, "",
+		},
+		"a proxy for nobody":     {authn.Shown{Chain: of("proxy", until), Groups: []string{"ops"}}, caller.Identity{}, ""},
+		"a proxy, and two users": {authn.Shown{Chain: of("proxy", until), User: []string{"bob", "eve"}}, caller.Identity{}, "may be there once"},
+		"expired, or its CA":     {authn.Shown{Chain: of("alice", now)}, caller.Identity{}, `of "alice" has expired`},
+		"without a name":         {authn.Shown{Chain: of("", until, "ops")}, caller.Identity{}, "no common name"},
+		"a name that is too long": {
+			authn.Shown{Chain: of("proxy", until), User: []string{strings.Repeat("x", authn.MaxName+1)}}, caller.Identity{}, "1 to 256 bytes",
+		},
+		"a name of two lines":    {authn.Shown{Chain: of("proxy", until), User: []string{"a\nb"}}, caller.Identity{}, "printable"},
+		"a group of half a rune": {authn.Shown{Chain: of("alice", until, "\xff")}, caller.Identity{}, "printable"},
+	} {
+		who, _, err := proved(t, p, &c.shown)
+		if c.says != "" {
+			require.True(t, fail.Is(err, fail.Unauthorized), "%s: %v", name, err)
+			require.ErrorContains(t, err, c.says, name)
+		} else {
+			require.NoError(t, err, name)
+		}
+		require.Equal(t, c.want, who, name)
+	}
+}
+
+// TestChain: the first who can tell decides, an error too; without a prover everybody is anonymous, and with Off nobody is asked.
+func TestChain(t *testing.T) {
+	is := func(name string) authn.Prover {
+		return func(context.Context, *authn.Shown) (*authn.Proof, error) {
+			return &authn.Proof{Identity: caller.Identity{Kind: caller.User, Name: name}}, nil
+		}
+	}
+	silent := func(context.Context, *authn.Shown) (*authn.Proof, error) { return nil, nil }
+	refuses := func(context.Context, *authn.Shown) (*authn.Proof, error) {
+		return nil, fail.New(fail.Unauthorized, "no")
+	}
+	who, _, err := proved(t, authn.Chain(silent, is("a"), is("b"), refuses), &authn.Shown{})
+	require.NoError(t, err)
+	require.Equal(t, "a", who.Name)
+	_, _, err = proved(t, authn.Chain(silent, refuses, is("b")), &authn.Shown{})
+	require.Error(t, err)
+	who, _, err = proved(t, nil, bearer("x"))
+	require.NoError(t, err)
+	require.Equal(t, caller.Anonymous, who.Kind)
+	who, _, err = proved(t, authn.Off, bearer("x"))
+	require.NoError(t, err)
+	require.Equal(t, caller.Open, who.Kind)
+}

@@ -1,0 +1,83 @@
+package door
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
+)
+
+// Who is who asks. Unauthorized when nobody has proven that, or what was shown proves nothing.
+func Who(ctx context.Context) (caller.Identity, error) {
+	who, err := caller.IdentityOf(ctx)
+	if err == nil && who.Kind == caller.Anonymous {
+		err = fail.New(fail.Unauthorized, "credentials are required: a bearer token or a client certificate")
+	}
+	return who, err
+}
+
+// Identified lets in who has proven who it is. When the proof ends, or is withdrawn, so does what goes on behind the step.
+func Identified(ctx context.Context, _ *Request, next Next) error {
+	who, err := Who(ctx)
+	if err != nil {
+		return err
+	}
+	standing, leave := While(ctx, who.Expires, caller.LookOf(ctx))
+	defer leave()
+	return Withdrawn(standing, next(standing))
+}
+
+// withdrawn is why a context was ended by While.
+type withdrawn struct{ error }
+
+// Unwrap is the reason.
+func (w withdrawn) Unwrap() error { return w.error }
+
+// While is ctx until a time, zero for none, or until a look says that what ctx stands on is withdrawn, by an error of kind
+// Unauthorized, Forbidden or NotFound; that is looked for every policy.Standing, not at all without a look. A look that has
+// another error ends nothing: nobody is sent away because the store does not answer. leave frees what this takes.
+func While(ctx context.Context, until time.Time, look caller.Look) (standing context.Context, leave func()) {
+	if until.IsZero() && look == nil {
+		return ctx, func() {}
+	}
+	standing, end := context.WithCancelCause(ctx)
+	go func() {
+		for {
+			wait := policy.Standing
+			if !until.IsZero() {
+				wait = min(wait, time.Until(until))
+			}
+			next := time.NewTimer(wait)
+			select {
+			case <-standing.Done():
+				next.Stop()
+				return
+			case <-next.C:
+			}
+			if !until.IsZero() && !time.Now().Before(until) {
+				end(withdrawn{fail.New(fail.Unauthorized, "the credentials have expired")})
+				return
+			}
+			if look == nil {
+				continue
+			}
+			if err := look(standing); fail.Is(err, fail.Unauthorized) || fail.Is(err, fail.Forbidden) || fail.Is(err, fail.NotFound) {
+				end(withdrawn{err})
+				return
+			}
+		}
+	}()
+	return standing, func() { end(nil) }
+}
+
+// Withdrawn is the error of what was done in a context of While: why that has ended, if it has and that was in the way.
+func Withdrawn(standing context.Context, err error) error {
+	var why withdrawn
+	if err != nil && errors.As(context.Cause(standing), &why) {
+		return why.error
+	}
+	return err
+}
