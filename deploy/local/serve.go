@@ -13,6 +13,7 @@ import (
 
 	"github.com/drover-io/drover/deploy/local/ferret"
 	"github.com/drover-io/drover/deploy/local/temporal"
+	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/telemetry"
 )
 
@@ -63,8 +64,12 @@ func runMongo(ctx context.Context, args []string, stdout io.Writer) error {
 	profiles := profileFlag(fs)
 	fs.StringVar(&c.Dir, "dir", "", "data `directory` (required)")
 	fs.IntVar(&c.Port, "port", 27017, "`port` to listen on; 0 for a free one")
+	fs.StringVar(&c.Database, "database", "", "`name` of a database in which Drover's collections are made at the start; none when empty")
 	if err := fs.Parse(args); err != nil {
 		return err
+	}
+	if c.Database != "" {
+		c.Collections = collections()
 	}
 	if c.Dir == "" {
 		return fmt.Errorf("mongo: --dir is required")
@@ -81,6 +86,14 @@ func runMongo(ctx context.Context, args []string, stdout io.Writer) error {
 	fmt.Fprintf(stdout, "ready mongo uri=%s\n", db.URI())
 	<-ctx.Done()
 	return db.Stop()
+}
+
+// collections are those of Drover's store.
+func collections() (all []ferret.Collection) {
+	for _, c := range store.Collections() {
+		all = append(all, ferret.Collection(c))
+	}
+	return all
 }
 
 func newFlags(name string) *flag.FlagSet {

@@ -154,7 +154,9 @@ func (k *stack) startServers(ctx context.Context, log *slog.Logger, say func(str
 	k.stops = append(k.stops, server.Stop)
 	k.uiURL = server.UIURL()
 	say("Temporal         %s, Web UI %s", server.Addr(), k.uiURL)
-	db, err := ferret.Start(ctx, ferret.Config{Dir: filepath.Join(k.data, "documents"), Port: k.mongoPort, Logger: log})
+	db, err := ferret.Start(ctx, ferret.Config{
+		Dir: filepath.Join(k.data, "documents"), Database: "drover", Collections: collections(), Port: k.mongoPort, Logger: log,
+	})
 	if err != nil {
 		return err
 	}

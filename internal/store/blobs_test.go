@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"bytes"
 	"fmt"
 	"math/rand/v2"
@@ -159,7 +160,7 @@ func rawDatabase(t testing.TB, c store.Config) *mongo.Database {
 	t.Helper()
 	client, err := mongo.Connect(options.Client().ApplyURI(c.URI))
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Disconnect(t.Context())) })
+	t.Cleanup(func() { require.NoError(t, client.Disconnect(context.WithoutCancel(t.Context()))) })
 	return client.Database(c.Database)
 }
 

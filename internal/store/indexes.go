@@ -10,21 +10,42 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 )
 
-// EnsureIndexes makes the indexes that queries by anything but _id use. Leaves and blobs are only asked
-// for by _id and ranges of it. Doing it again changes nothing.
-func (s *Store) EnsureIndexes(ctx context.Context) error {
-	if err := s.ensureIndexes(ctx, instances, "owner", "status"); err != nil {
-		return err
-	}
-	if err := s.ensureIndexes(ctx, homes, "tenant"); err != nil {
-		return err
-	}
+// Collection is one that a Store may write to.
+type Collection struct {
+	Name string
+	// Indexes are the members of documents that queries use beside _id. Leaves and blobs, for example, are only asked for by _id and
+	// ranges of it.
+	Indexes []string
+}
+
+// Collections are all that a Store may ever write to. Databases make a collection when something is first put into it; who runs
+// one that has everybody wait for that makes them all in advance.
+func Collections() []Collection {
+	all := []Collection{{instances, []string{"owner", "status"}}, {homes, []string{"tenant"}}}
 	for _, n := range domain.Nouns {
-		fields := []string{"parent"}
+		c := Collection{n.Kind, []string{"parent"}}
 		if _, refers := n.New().(domain.Referrer); refers {
-			fields = append(fields, "refs")
+			c.Indexes = append(c.Indexes, "refs")
 		}
-		if err := s.ensureIndexes(ctx, n.Kind, fields...); err != nil {
+		all = append(all, c)
+	}
+	for _, name := range []string{contacts, watches, pulses, versions, probes, renewals, streams, settings, behind} {
+		all = append(all, Collection{Name: name})
+	}
+	for _, name := range []string{
+		leavesName, headsName, chunksName, observationsName, observedChunksName, changesName, workloadsName, matchesName,
+	} {
+		for n := range uint32(partitions) {
+			all = append(all, Collection{Name: partName(name, n)})
+		}
+	}
+	return all
+}
+
+// EnsureIndexes makes the indexes of Collections. Doing it again changes nothing.
+func (s *Store) EnsureIndexes(ctx context.Context) error {
+	for _, c := range Collections() {
+		if err := s.ensureIndexes(ctx, c.Name, c.Indexes...); err != nil {
 			return err
 		}
 	}

@@ -36,6 +36,12 @@ type ledgers struct {
 	books *simplelru.LRU[string, *book]
 }
 
+// The two kinds of ledgers.
+const (
+	workloadsName = "workloads"
+	matchesName   = "matches"
+)
+
 // book is what this process knows of a tenant's ledger. It may be behind, never ahead.
 type book struct {
 	turn    chan struct{} // who has it may use known

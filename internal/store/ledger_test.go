@@ -23,6 +23,7 @@ func two(t testing.TB) (a, b *store.Store) {
 	c := storetest.Config(t)
 	a, b = storetest.Open(t, c), storetest.Open(t, c)
 	require.NoError(t, a.EnsureIndexes(t.Context()))
+	hasNoOther(t, c)
 	return a, b
 }
 

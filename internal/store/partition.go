@@ -23,17 +23,20 @@ func (s *Store) partition(collection, key string) *mongo.Collection {
 }
 
 func (s *Store) part(collection string, n uint32) *mongo.Collection {
-	return s.db.Collection(fmt.Sprintf("%s-%02d", collection, n))
+	return s.db.Collection(partName(collection, n))
 }
 
+func partName(collection string, n uint32) string { return fmt.Sprintf("%s-%02d", collection, n) }
+
 // leaves are divided by context: all of a context's are in one collection.
-func (s *Store) leaves(contextID string) *mongo.Collection { return s.partition("leaves", contextID) }
+func (s *Store) leaves(contextID string) *mongo.Collection { return s.partition(leavesName, contextID) }
 
 // heads and chunks of blobs are divided by digest.
 func (s *Store) heads(d domain.Digest) *mongo.Collection  { return s.partition(headsName, string(d)) }
 func (s *Store) chunks(d domain.Digest) *mongo.Collection { return s.partition(chunksName, string(d)) }
 
 const (
+	leavesName = "leaves"
 	headsName  = "blobs"
 	chunksName = "blob-chunks"
 )

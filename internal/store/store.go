@@ -109,7 +109,7 @@ func Open(c Config) (*Store, error) {
 	s.childReads = newGatherer(s.readChildren)
 	s.versionWrites, s.chains = newGatherer(s.putVersions), newChains()
 	s.watchWrites = newGatherer(s.putWatchesVersion)
-	s.workloads, s.matches = newLedgers(s, "workloads"), newLedgers(s, "matches")
+	s.workloads, s.matches = newLedgers(s, workloadsName), newLedgers(s, matchesName)
 	return s, nil
 }
 

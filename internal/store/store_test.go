@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -16,10 +17,31 @@ import (
 // open gives the test a database of its own.
 func open(t testing.TB) *store.Store {
 	t.Helper()
-	s := storetest.Open(t, store.Config{})
+	c := storetest.Config(t)
+	s := storetest.Open(t, c)
 	require.NoError(t, s.Ping(t.Context()))
 	require.NoError(t, s.EnsureIndexes(t.Context()))
+	hasNoOther(t, c)
 	return s
+}
+
+// hasNoOther sees to it that a test makes no collection that Collections leaves out: local databases, which have everybody wait
+// while one is made, make those of that list before anybody works.
+func hasNoOther(t testing.TB, c store.Config) {
+	t.Helper()
+	known := map[string]bool{}
+	for _, one := range store.Collections() {
+		require.False(t, known[one.Name], "collection %s is listed twice", one.Name)
+		known[one.Name] = true
+	}
+	db := rawDatabase(t, c)
+	t.Cleanup(func() {
+		names, err := db.ListCollectionNames(context.WithoutCancel(t.Context()), bson.D{})
+		require.NoError(t, err)
+		for _, name := range names {
+			require.True(t, known[name], "collection %s is made and not in store.Collections", name)
+		}
+	})
 }
 
 func requireKind(t testing.TB, err error, kind fail.Kind) {

@@ -169,7 +169,7 @@ func (s *Stack) StartTemporal() {
 func (s *Stack) StartDatabase() {
 	s.t.Helper()
 	s.Database = Start(s.t, "database", "ready", nil, built.Binary(s.t, "drover-local"), "mongo",
-		"--dir", filepath.Join(s.dir, "documents"), "--port", fmt.Sprint(s.ports[2]), "--profile-listen", s.profiles(6))
+		"--dir", filepath.Join(s.dir, "documents"), "--database", "drover", "--port", fmt.Sprint(s.ports[2]), "--profile-listen", s.profiles(6))
 }
 
 // StartAPI starts the API.

@@ -44,6 +44,10 @@ type Config struct {
 	// Dir holds one SQLite file per database; it is created when absent. There
 	// must be no %, ? or # in its path.
 	Dir string
+	// Collections are made in Database where they are not there, before anybody is let in: none of them is made while clients
+	// work, which would hold up all of them.
+	Database    string
+	Collections []Collection
 	// Port serves the wire protocol on 127.0.0.1. 0 means a free port.
 	Port int
 	// Logger receives warnings and errors about the database; nil means to
@@ -74,6 +78,14 @@ func Start(ctx context.Context, c Config) (_ *DB, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("ferretdb directory: %w", err)
 	}
+	x := newIndexes(dir)
+	if len(c.Collections) > 0 {
+		indexed, err := prepare(ctx, dir, c.Database, c.Collections)
+		if err != nil {
+			return nil, fmt.Errorf("make the collections of %s: %w", c.Database, err)
+		}
+		x.note(c.Database, indexed)
+	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(ip, strconv.Itoa(c.Port)))
 	if err != nil {
 		return nil, fmt.Errorf("MongoDB wire protocol port %d: %w", c.Port, err)
@@ -83,7 +95,7 @@ func Start(ctx context.Context, c Config) (_ *DB, err error) {
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	db.front = newFront(listener, backend, newIndexes(dir), c.Logger)
+	db.front = newFront(listener, backend, x, c.Logger)
 	return db, nil
 }
 

@@ -51,10 +51,15 @@ func connect(tb testing.TB, uri string) *mongo.Client {
 	return client
 }
 
-// collection is an empty collection of a new database server.
+// collection is an empty collection of a new database server, which has made it at the start.
 func collection(tb testing.TB) *mongo.Collection {
 	tb.Helper()
-	return connect(tb, start(tb, ferret.Config{Dir: tb.TempDir()}).URI()).Database("test").Collection("documents")
+	return connect(tb, start(tb, prepared(tb.TempDir())).URI()).Database("test").Collection("documents")
+}
+
+// prepared is a server that has collections from the start.
+func prepared(dir string) ferret.Config {
+	return ferret.Config{Dir: dir, Database: "test", Collections: []ferret.Collection{{Name: "documents", Indexes: []string{"parent"}}, {Name: "others", Indexes: []string{"parent"}}}}
 }
 
 // insert fills a collection with n documents whose _id are of the form

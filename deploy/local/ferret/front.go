@@ -46,6 +46,9 @@ type front struct {
 // keepBuffer is how large a buffer a connection keeps between messages.
 const keepBuffer = 1 << 20
 
+// slow is from when on a command is told of that took so long: what holds up everybody is found by it.
+const slow = time.Second
+
 // maxUpdates is how many statements an update may have. FerretDB has a hundred
 // connections for all clients.
 const maxUpdates = 50
@@ -114,6 +117,13 @@ func (f *front) serve(client net.Conn) error {
 
 // do gets the answer to one message, into buf when it fits.
 func (f *front) do(backend net.Conn, c command, request, buf []byte) ([]byte, error) {
+	began := time.Now()
+	turn := began // when nobody was before it any more
+	defer func() {
+		if took := time.Since(began); took >= slow {
+			f.log.Info("slow MongoDB command", "command", c.name, "collection", c.collection, "took", took, "waited", turn.Sub(began))
+		}
+	}()
 	switch c.name {
 	case "endSessions":
 		return answer(request, bson.D{{Key: "ok", Value: 1.0}})
@@ -123,6 +133,7 @@ func (f *front) do(backend net.Conn, c command, request, buf []byte) ([]byte, er
 		}
 		f.write.Lock()
 		defer f.write.Unlock()
+		turn = time.Now()
 	}
 	if _, err := backend.Write(request); err != nil {
 		return nil, err

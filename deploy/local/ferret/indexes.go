@@ -11,6 +11,12 @@ import (
 	_ "modernc.org/sqlite" // the driver FerretDB uses
 )
 
+// idColumn is a document's _id as FerretDB spells it in queries.
+const idColumn = `_ferretdb_sjson->'$._id'`
+
+// usable finds the tables that have an index on the column that is the argument.
+const usable = `SELECT tbl_name FROM sqlite_schema WHERE type = 'index' AND instr(sql, '(' || ? || ')') > 0`
+
 // indexes gives every collection an index on _id that SQLite can use.
 //
 // FerretDB makes one, but spells the expression in it ->"_id" and that in its
@@ -24,6 +30,13 @@ type indexes struct {
 }
 
 func newIndexes(dir string) *indexes { return &indexes{dir: dir, done: map[string]bool{}} }
+
+// note takes the collections of a database that have one.
+func (x *indexes) note(database string, collections map[string]bool) {
+	for c := range collections {
+		x.done[database+"."+c] = true
+	}
+}
 
 // ensure makes the index of the collection unless it has it. A collection that
 // does not exist is left for later.
@@ -64,6 +77,11 @@ func (x *indexes) create(ctx context.Context, file, collection string) (exists b
 	if err != nil {
 		return false, err
 	}
-	_, err = db.ExecContext(ctx, fmt.Sprintf(`CREATE INDEX IF NOT EXISTS %q ON %q (_ferretdb_sjson->'$._id')`, table+"_drover_id", table))
+	var indexed bool
+	err = db.QueryRowContext(ctx, `SELECT ? IN (`+usable+`)`, table, idColumn).Scan(&indexed)
+	if err != nil || indexed {
+		return indexed, err
+	}
+	_, err = db.ExecContext(ctx, fmt.Sprintf(`CREATE INDEX IF NOT EXISTS %q ON %q (%s)`, table+"_drover_id", table, idColumn))
 	return err == nil, err
 }
