@@ -511,9 +511,9 @@ func (m *Match) Reported(ctx context.Context, o *domain.Observation) (ours bool,
 
 // homeOf is that of a context in a cluster; nil when it has none there.
 func (m *Match) homeOf(ctx context.Context, contextID string, c domain.ClusterName) (*domain.Home, error) {
-	found, err := m.Store.HomesOf(ctx, contextID)
+	found, err := m.Store.Homes(ctx, "") // they are kept: a context's alone would be looked for among all
 	for _, h := range found {
-		if h.Cluster == c && !h.Shared() {
+		if h.ContextID == contextID && h.Cluster == c && !h.Shared() {
 			return &h, err
 		}
 	}

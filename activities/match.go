@@ -58,6 +58,7 @@ type Match struct {
 	Now     func() time.Time
 
 	relapses relapses
+	hearsay  hearsay
 	known    knownSettings
 	moved    movedIn
 }
@@ -190,41 +191,70 @@ func (m *Match) SettleBehind(ctx context.Context) (int, error) {
 	return len(behind), nil
 }
 
-// AwaitCluster waits until the infrastructure cluster of a tenant answers. All that is due there waits for this one.
+// AwaitCluster waits until the infrastructure cluster of a tenant answers. All that is due there waits for this one. Of the tenants
+// of a cluster one asks, as far as their activities are on the same worker.
 func (m *Match) AwaitCluster(ctx context.Context, in TenantInput) error {
 	stop := beat(ctx)
 	defer stop()
 	ctx, cancel := untilWorkerStops(ctx)
 	defer cancel(nil)
 	again := pause.Backoff{First: policy.FirstAway, Most: policy.LongestAway}
+	believed := policy.FirstAway // for how long others are, who say that it does not answer
 	for {
 		o, err := m.Store.Get(ctx, domain.Tenants, domain.TenantKey(in.Tenant))
 		if fail.Is(err, fail.NotFound) { // what is left of it is asked of its cluster when it is tried
 			return pause.For(ctx, m.relapses.next(in.Tenant, m.Now()))
 		}
+		var cluster *kube.Cluster
 		if err == nil {
-			err = m.ping(ctx, o.(*domain.Tenant).ClusterName())
+			cluster, err = m.ping(ctx, o.(*domain.Tenant), believed)
 		}
 		if err == nil {
 			return pause.For(ctx, m.relapses.next(in.Tenant, m.Now()))
 		}
-		if err := again.Wait(ctx); err != nil {
+		if believed = again.Next(); cluster == nil {
+			err = pause.For(ctx, believed)
+		} else {
+			err = m.hearsay.wait(ctx, cluster, believed)
+		}
+		if err != nil {
 			return err
 		}
 	}
 }
 
-func (m *Match) ping(ctx context.Context, name domain.ClusterName) error {
+// errSilent says that others have heard a moment ago that a cluster does not answer.
+var errSilent = fail.New(fail.Unavailable, "it has not answered others")
+
+// ping asks the cluster of a tenant whether it answers, unless others know; nil is the cluster when it cannot be asked.
+func (m *Match) ping(ctx context.Context, t *domain.Tenant, believed time.Duration) (*kube.Cluster, error) {
+	name := t.ClusterName()
 	cluster, err := m.Work.clusters.Get(ctx, name)
-	if err == nil {
-		err = cluster.Ping(ctx)
-	}
 	if err != nil {
 		m.Work.outages.gone(activity.GetLogger(ctx), "matches", name, err)
-		return err
+		return nil, err
 	}
-	m.Work.outages.back(activity.GetLogger(ctx), "matches", name)
-	return nil
+	q, err := m.hearsay.ask(ctx, cluster, t.Name, believed)
+	switch {
+	case err != nil:
+		return cluster, err
+	case q == nil:
+		return cluster, errSilent
+	case q.lately:
+		m.Work.outages.back(activity.GetLogger(ctx), "matches", name)
+		return cluster, nil
+	}
+	defer q.end()
+	err = cluster.Ping(ctx)
+	switch {
+	case err == nil:
+		q.hears(true)
+		m.Work.outages.back(activity.GetLogger(ctx), "matches", name)
+	case ctx.Err() == nil:
+		q.hears(false)
+		m.Work.outages.gone(activity.GetLogger(ctx), "matches", name, err)
+	}
+	return cluster, err
 }
 
 const (
@@ -272,7 +302,7 @@ func (m *Match) SettleMatches(ctx context.Context, in MatchesInput) (*Settled, e
 			return nil, errNotAtOnce
 		case err != nil:
 			return nil, err
-		case s.away.Load() && local: // the deadline may have been too short; the activity finds out
+		case s.away.Load() && local && !s.silent: // the deadline may have been too short; the activity finds out
 			return nil, errNotAtOnce
 		case s.away.Load():
 			out.Away = true
@@ -304,6 +334,7 @@ type settling struct {
 	workloads  map[string]*domain.Workload
 	after      map[string]domain.Match // the records as they are by now, as far as this round knows
 	away       atomic.Bool
+	silent     bool     // others have heard that: nothing was sent
 	namespaces sync.Map // *sync.Once by name: those that were found to be missing, and made
 }
 
@@ -321,6 +352,19 @@ func (s *settling) round(ctx context.Context, tenant string, due []domain.Match)
 		return err
 	}
 	work, write, remove := s.decide(due)
+	q, err := s.ask(ctx, work)
+	if err != nil {
+		return err
+	}
+	if s.silent { // what asks nothing of the cluster is done all the same
+		return s.writeRest(ctx, work, write, remove)
+	}
+	defer func() {
+		if s.away.Load() {
+			q.hears(false)
+		}
+		q.end()
+	}()
 	if err := s.moveIn(ctx, work); err != nil || s.away.Load() {
 		return err
 	}
@@ -345,7 +389,13 @@ func (s *settling) round(ctx context.Context, tenant string, due []domain.Match)
 		ends[i], work[i].step = &end, match.Rest
 	}
 	if len(work) > 0 { // one finds out whether the cluster answers
-		ends[0] = s.act(ctx, &work[0], ends[0])
+		sends := ends[0] == nil
+		if ends[0] = s.act(ctx, &work[0], ends[0]); sends && ends[0] != nil && !s.away.Load() {
+			q.hears(true)
+		} else if s.away.Load() {
+			q.hears(false)
+		}
+		q.end() // the others need not wait for the rest
 	}
 	var g errgroup.Group
 	g.SetLimit(settlesAtOnce)
@@ -362,6 +412,32 @@ func (s *settling) round(ctx context.Context, tenant string, due []domain.Match)
 		return context.Cause(ctx)
 	}
 	return s.end(ctx, ends)
+}
+
+// ask waits for the turn to ask the cluster of which something is wanted first. s.silent says that others have heard that it does
+// not answer. One of which nothing is known otherwise, or of which nothing is wanted, is nobody's turn.
+func (s *settling) ask(ctx context.Context, work []one) (*question, error) {
+	if len(work) == 0 {
+		return &question{hearsay: &s.hearsay}, nil
+	}
+	cluster, err := s.Work.clusters.Get(ctx, work[0].Made.Cluster)
+	if err != nil { // who acts finds out why
+		return &question{hearsay: &s.hearsay}, nil //nolint:nilerr // see above
+	}
+	q, err := s.hearsay.ask(ctx, cluster, s.tenant.Name, policy.FirstAway)
+	if q == nil && err == nil {
+		s.silent = true
+		s.away.Store(true)
+	}
+	return q, err
+}
+
+// writeRest is write without the records of what is not to be sent after all.
+func (s *settling) writeRest(ctx context.Context, work []one, write, remove []domain.Match) error {
+	write = slices.DeleteFunc(write, func(m domain.Match) bool {
+		return slices.ContainsFunc(work, func(o one) bool { return o.ID() == m.ID() })
+	})
+	return s.write(ctx, write, remove)
 }
 
 // load reads what the matches depend on, after they were read: of what has changed before they were marked nothing is missed.

@@ -139,6 +139,7 @@ func (t *tenant) atOnce(matches []activities.DueMatch) {
 	var settled activities.Settled
 	err := workflow.ExecuteLocalActivity(once(t.whole, settleTimeout), matcher.SettleMatches, in).Get(t.whole, &settled)
 	t.tried, t.listed = err != nil, true
+	t.away = t.away || settled.Away // others have found that out
 }
 
 // begin starts the child for some matches.

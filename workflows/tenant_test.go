@@ -28,6 +28,7 @@ type tenant struct {
 	awaits int       // how often the cluster was waited for
 	begun  [][]string
 	atOnce bool       // what is tried at once is settled
+	silent int        // so many tries hear that the cluster does not answer others
 	tried  [][]string // what was
 	long   bool       // a child takes an hour
 	never  error      // what waiting for the cluster ends with
@@ -53,7 +54,11 @@ func newTenant(t *testing.T, due int) *tenant {
 	w.OnActivity(m.SettleMatches, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.MatchesInput) (*activities.Settled, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if w.tried = append(w.tried, in.IDs); !w.atOnce {
+		if w.tried = append(w.tried, in.IDs); w.silent > 0 {
+			w.silent--
+			return &activities.Settled{Away: true}, nil
+		}
+		if !w.atOnce {
 			return nil, errors.New("not done at once")
 		}
 		w.done(in.IDs...)
@@ -107,6 +112,16 @@ func (w *tenant) run(t *testing.T) {
 func TestNothingIsDue(t *testing.T) {
 	w := newTenant(t, 0)
 	w.run(t)
+	require.Empty(t, w.begun)
+}
+
+// TestAClusterThatIsKnownNotToAnswerIsWaitedForAtOnce, without a child that would find it out.
+func TestAClusterThatIsKnownNotToAnswerIsWaitedForAtOnce(t *testing.T) {
+	w := newTenant(t, 2)
+	w.atOnce, w.silent = true, 2
+	w.run(t)
+	require.Equal(t, 2, w.awaits)
+	require.Len(t, w.tried, 3)
 	require.Empty(t, w.begun)
 }
 

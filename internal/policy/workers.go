@@ -76,6 +76,11 @@ const (
 	LongestAway = 12 * time.Second
 	// RelapseWithin is how soon after such a cluster has answered it counts as the same trouble that it is waited for again.
 	RelapseWithin = 30 * time.Second
+	// Answered is for how long a cluster that has answered somebody is taken to answer others, too. Those who have waited for it go on
+	// BackEach after each other, and the last of them after BackMost.
+	Answered = 5 * time.Second
+	BackEach = 20 * time.Millisecond
+	BackMost = 2 * time.Second
 	// FirstWatch and LongestWatch are before a watch that could not be begun is tried again, Changes before changes are asked
 	// for again when that has failed.
 	FirstWatch   = time.Second
