@@ -34,11 +34,11 @@ type heardOf struct {
 
 // question is the turn of somebody who may ask.
 type question struct {
-	hearsay  *hearsay
-	of     *heardOf // nil: nobody wants to know
-	tenant string
-	alone  bool // others wait for the answer
-	lately bool // the cluster has answered lately: nobody need ask to know it
+	hearsay *hearsay
+	of      *heardOf // nil: nobody wants to know
+	tenant  string
+	alone   bool // others wait for the answer
+	lately  bool // the cluster has answered lately: nobody need ask to know it
 }
 
 // heard is what was heard of a cluster. With the mutex.

@@ -14,9 +14,9 @@ import (
 	"github.com/drover-io/drover/internal/tenantagent"
 )
 
-// agentGC has the agent collect when its heap has grown by half, unless GOGC says otherwise: it has little to do, and its memory is
-// taken from every tenant's cluster.
-const agentGC = 50
+// agentGC has the agent collect when its heap has grown by a quarter, unless GOGC says otherwise: it has little to do, and its memory
+// is taken from every tenant's cluster.
+const agentGC = 25
 
 func speak(ctx context.Context, c *config.Config, log *slog.Logger, stdout io.Writer) error {
 	monitor.SetLog(log)

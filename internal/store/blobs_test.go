@@ -1,8 +1,8 @@
 package store_test
 
 import (
-	"context"
 	"bytes"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync"

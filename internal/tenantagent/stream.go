@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"google.golang.org/grpc"
@@ -132,6 +133,7 @@ func (t *teller) sync(s *scope, stream grpc.ClientStream) error {
 	if err := stream.SendMsg(syncOf(pods)); err != nil {
 		return err
 	}
+	debug.FreeOSMemory() // lists are several times what is kept of them, and do not come again soon
 	t.agent.state.synced(len(pods))
 	signal(t.agent.spoken)
 	return nil
