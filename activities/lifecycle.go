@@ -81,6 +81,8 @@ type Control struct {
 	Sealer             Sealer
 	Keepers            Keepers
 	CertificateSeconds int32
+	// Audit takes the ends of operations; nil where nobody wants to know of them.
+	Audit Trail
 
 	once       sync.Once
 	footprints *lru.Cache[domain.Digest, plan.Footprint] // of the plans of other groups
@@ -395,6 +397,9 @@ func (l *Control) Finish(ctx context.Context, in FinishInput) (*Outcome, error) 
 	}
 	record := outcome.Record{
 		Status: out.Status, Counts: out.Counts, Plan: digest, Stopped: in.Stopped, Reason: in.Reason, NotStarted: in.NotStarted, At: l.Now(),
+	}
+	if err := l.audited(ctx, in.Scope, record); err != nil {
+		return nil, err
 	}
 	return out, l.update(ctx, in.ContextID, func(i *domain.Instance) error {
 		switch record.Write(i, in.Scope) {

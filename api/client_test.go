@@ -200,6 +200,15 @@ func TestTheClientHasEveryOperation(t *testing.T) {
 	}
 	require.NotEmpty(t, first(t, api.Clusters(ctx, "cluster-providers/p1")).Name)
 
+	for _, project := range []domain.Key{"", "projects/proj"} {
+		for range api.AuditRecords(ctx, project, nil) {
+			t.Fatal("nothing was recorded")
+		}
+	}
+	signs, err := api.AuditKeys(ctx)
+	require.NoError(t, err)
+	require.Len(t, signs.Keys, 1)
+
 	tenant := domain.TenantKey("t1")
 	_, err = w.store.BeginStream(ctx, "t1", "api")
 	require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/combine"
 	"github.com/drover-io/drover/internal/combined"
 	"github.com/drover-io/drover/internal/domain"
@@ -30,7 +31,7 @@ import (
 var comments = sync.OnceValues(func() (map[string]string, error) {
 	found := map[string]string{}
 	for name, files := range map[string]embed.FS{
-		"api": source, "domain": domain.Source, "explain": explain.Source, "fail": fail.Source,
+		"api": source, "audit": audit.Source, "domain": domain.Source, "explain": explain.Source, "fail": fail.Source,
 		"match": match.Source, "operations": operations.Source, "service": service.Source, "combine": combine.Source, "combined": combined.Source,
 	} {
 		if err := readComments(found, name, files); err != nil {
@@ -173,6 +174,8 @@ func aboutTag(name string) string {
 	switch name {
 	case domain.Operations.Collection:
 		return "What is asked of an owner and takes its time: a deployment intent group, a logical cloud, the network intents of a cluster."
+	case domain.AuditRecords.Collection:
+		return "Who has asked for what, from where, and what came of it: every command, every refusal, every login, and the ends of operations."
 	case domain.Workloads.Collection:
 		return "What runs in a tenant's cluster, as that cluster last said it by gRPC (universe.workload.v1)."
 	case domain.Matches.Collection:

@@ -54,6 +54,17 @@ const (
 		"kind":"deployment intent group","instance":"2621114006130701074","state":"Running","requestedBy":"anna",
 		"started":"2026-11-21T05:29:07Z","ended":"2026-11-21T05:32:07Z","status":"Instantiating","reason":"connection refused",
 		"counts":{"Applied":5,"Retrying":3},` + exampleWorkflow + `}`
+	exampleHead  = `{"writer":"worker-k3jd7","number":41,"hash":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08","closed":true}`
+	exampleAudit = `{"writer":"api-x7d2q","number":1234,"time":"2026-11-21T05:29:07.123Z","event":"answered",
+		"who":{"kind":"user","name":"alice@example.org","by":"oidc https://dex.example.org"},"from":"192.0.2.7:51834",
+		"verb":"instantiate","noun":"deployment-intent-groups",
+		"key":"projects/testvfw/composite-apps/compositevfw/v1/deployment-intent-groups/vfw_deployment_intent_group",
+		"begun":1233,"outcome":"done","before":"hmac-sha256:5b1e","after":"hmac-sha256:77c0",
+		"request":"KQPXBCWTTAYZDWXM","trace":"4bf92f3577b34da6a3ce929d0e0e4736","workflow":"0198a3c1-6a7e-7c1b-9d8e-2f6b1f6f0a11",
+		"checkpoint":{"key":"ed25519:2f1c6a0e55d0a8f34f1d0b6f3e9c8a71","public":"O2onvM62pC1io6jQKm8Nc2UyFXcd4kOmOsBIoYtZ2ik=",
+			"heads":[` + exampleHead + `],"dropped":[` + exampleHead + `],"closes":true},
+		"prev":"2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae","hash":"fcde2b2edba56bf408601fb721fe9b5c338d10ee429ea04fae5511b68fbf8fb9",
+		"signature":"(base64)"}`
 	exampleGroupStanding = `{` + exampleMetadata + `,` + exampleGroupSpec + `,` + exampleGroup + `,
 		"status":{"state":"Instantiated","since":"2026-11-21T05:29:07Z","instance":"2621114006130701074","contextStatus":"InstantiateFailed",
 			"revision":1,"counts":{"Applied":7,"Failed":1},"reason":"a cluster refuses a resource"}}`
@@ -130,6 +141,8 @@ var examples = map[string]string{
 	"Host":                 `{"metadata":{"name":"host-a"},"spec":{"nodes":["dpu1-host-a","dpu2-host-a"]}}`,
 	"WorkloadRule":         exampleRule,
 	"Workload":             exampleWorkload,
+	"service.AuditList":    `{"items":[` + exampleAudit + `],"continue":"MjAyNjExMjFUMDUyOTA3"}`,
+	"audit.Keys":           `{"keys":[{"key":"ed25519:2f1c6a0e55d0a8f34f1d0b6f3e9c8a71","public":"O2onvM62pC1io6jQKm8Nc2UyFXcd4kOmOsBIoYtZ2ik="}]}`,
 	"service.WorkloadList": `{"items":[` + exampleWorkload + `],"continue":"d29ya2xvYWQ"}`,
 	"service.Match":        exampleMatch,
 	"service.RulePreview": `{"rule":"tenants/tenant1/workload-rules/tenantrule1","replaces":true,"workloads":12,"matched":4,"beyond":1,

@@ -106,7 +106,7 @@ const maxID = 128
 // identify notes by which request something is asked for; the answer names the operation that it has begun.
 func identify(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		r := &caller.Request{ID: cut(c.Response().Header().Get(echo.HeaderXRequestID), maxID)}
+		r := &caller.Request{ID: cut(c.Response().Header().Get(echo.HeaderXRequestID), maxID), Remote: c.Request().RemoteAddr}
 		c.SetRequest(c.Request().WithContext(caller.WithRequest(c.Request().Context(), r)))
 		c.Response().Before(func() {
 			if operation := r.Operation(); operation != "" {

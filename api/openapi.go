@@ -332,7 +332,7 @@ func tag(template string) string {
 		}
 	}
 	switch end := segments[len(segments)-1]; {
-	case slices.Contains([]string{"status", "combined-status", "objects"}, end): // of the one before
+	case slices.Contains([]string{"status", "combined-status", "objects", "keys"}, end): // of the one before
 	case strings.HasSuffix(end, "s"):
 		last = end
 	}

@@ -99,6 +99,7 @@ func (e *edge) operations() []endpoint {
 			service.GroupList{}, []parameter{limitQuery, continueQuery, groupsWatchQuery}, groupsBelow), e.watchGroups))
 	}
 	all = append(all, tenancy()...)
+	all = append(all, e.audits()...)
 	group := onePath(domain.DeploymentIntentGroups)
 	all = append(all,
 		watched(get(domain.DeploymentIntentGroups, door.Status, group+"/combined-status", "Show the tables that status intents ask for",

@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/api"
+	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
@@ -313,6 +314,7 @@ func newWorldWith(t testing.TB, change func(w *world, d *deps, instances *servic
 			return text(`{"name":"` + group.Name() + `","output":"` + q.Get("output") + `"}` + "\n"), w.operations.err
 		}),
 	}
+	d.Audits = service.NewAudit(db, func(context.Context) error { return nil }, audit.Keys{Keys: []audit.PublicKey{{}}}, time.Now)
 	if change != nil {
 		change(w, &d, &instances)
 	}

@@ -40,6 +40,8 @@ const usage = `usage: drover <command> [flags]
   monitor   tell in a member cluster what became of deployments
   tenant-agent
             tell of a tenant's cluster what runs there
+  audit verify
+            check an export of audit records
 
 drover <command> -h lists the flags of a command; each can be set by an environment variable too.`
 
@@ -47,6 +49,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		fmt.Fprintln(stderr, usage)
 		return flag.ErrHelp
+	}
+	if args[0] == "audit" {
+		return checkAudit(args[1:], stdout, stderr)
 	}
 	commands := map[string]struct {
 		process config.Process

@@ -79,7 +79,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	matcher.AskRuns(p.engine, ui)
 	matcher.Heard = heard{p.store, p.rules}
 	defer matcher.Close()
-	registry.MustRegister(tenantCollector{matcher.Counts})
+	registry.MustRegister(tenantCollector{matcher.Counts}, p.audit)
 	documents := service.New(service.Deps{
 		Store: p.store, Sealer: p.sealer, Instances: lifecycle, Operations: lifecycle, Now: time.Now,
 		UserKubeconfig: (&registrations{parts: p}).userKubeconfig,
@@ -89,7 +89,9 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 			Chart: p.charts.CheckChart, Profile: p.charts.CheckProfile, Kubeconfig: kube.CheckKubeconfig, Reach: kube.Reach,
 		},
 	})
+	audited, begun := door.Audited(p.audit.trail)
 	entrance := door.New(door.Parts{
+		Audits:   service.NewAudit(p.store, p.audit.trail.Seal, p.audit.keys, time.Now),
 		Commands: documents, Documents: documents,
 		Statuses: door.StatusFunc(func(ctx context.Context, owner domain.Key, parameters url.Values) (door.Document, error) {
 			d, err := lifecycle.Status(ctx, owner, parameters)
@@ -100,7 +102,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 		}),
 		Explanations: explainer, Journal: service.NewJournal(lifecycle, p.engine, ui), Fleet: fleet, Streams: hub,
 		Tables: tables, Tenancy: matcher,
-	}, door.Traced(p.log), door.Identified, door.Slots(p.config.Operations), door.Timed)
+	}, door.Traced(p.log), audited, door.Identified, door.Slots(p.config.Operations), door.Timed, begun)
 	prove := authn.Prover(authn.Off)
 	handler, err := api.New(api.Deps{
 		Door: entrance, Prove: prove,

@@ -52,6 +52,7 @@ type Parts struct {
 	charts   *render.Processes
 	tracing  telemetry.Tracing
 	leases   *worker.Leases
+	audit    *auditing
 }
 
 // Connect makes the parts and waits, until ctx ends, for the dependencies to answer, saying which one it
@@ -86,11 +87,15 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts
 		return nil, err
 	}
 	p.engine = engine.New(p.temporal)
+	if p.audit, err = newAuditing(p); err != nil {
+		return nil, err
+	}
 	p.rules = rulesIn(p.store)
 	database := "start a MongoDB, such as by `drover-local mongo --dir DIR`, or say where one is by --mongo-uri (DROVER_MONGO_URI)"
 	for _, d := range []dependency{
 		{"database", database, within(pingTime, p.store.Ping)},
 		{"database indexes", database, p.store.EnsureIndexes},
+		{"audit log", database, p.audit.trail.Begin},
 		{
 			"Temporal at " + c.Temporal.Address,
 			"start a Temporal, such as by `drover-local temporal --db FILE`, or say where one is by --temporal-address (DROVER_TEMPORAL_ADDRESS)",
@@ -108,6 +113,7 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts
 			return nil, err
 		}
 	}
+	p.audit.run()
 	ok = true
 	return p, nil
 }
@@ -121,6 +127,9 @@ func (p *Parts) Close() {
 	}
 	if p.temporal != nil {
 		p.temporal.Close()
+	}
+	if p.audit != nil {
+		p.audit.close(ctx)
 	}
 	if p.store != nil {
 		if err := p.store.Close(ctx); err != nil {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/drover-io/drover/activities"
@@ -43,7 +44,7 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 	w := worker.New(p.temporal,
 		&activities.Control{
 			Store: p.store, Runs: p.engine, Now: time.Now, Sealer: p.sealer, Keepers: p.engine, Charts: p.charts,
-			Nodes:              nodesOf{clusters},
+			Nodes: nodesOf{clusters}, Audit: p.audit.trail,
 			CertificateSeconds: int32(p.config.CertificateLifetime.Seconds()), // #nosec G115 -- bounded by the configuration
 		},
 		work,
@@ -83,8 +84,9 @@ func observing(ctx context.Context, c observe.Config) error {
 
 // WorkerHealth serves the worker's health and metrics until ctx ends.
 func (p *Parts) WorkerHealth(ctx context.Context) error {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.Handler())
+	mux, own := http.NewServeMux(), prometheus.NewRegistry()
+	own.MustRegister(p.audit)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.Gatherers{prometheus.DefaultGatherer, own}, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		for name, ask := range p.ready() {

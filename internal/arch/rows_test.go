@@ -19,14 +19,14 @@ var layers = []layer{
 	{name: "programs", about: "what is started, and what it brings along", rows: []row{
 		{
 			pkg:   "cmd/drover",
-			ours:  "app monitor tenantagent render telemetry config fail",
+			ours:  "app monitor tenantagent render audit telemetry config fail",
 			libs:  "golang.org/x/sync k8s.io/client-go",
 			world: "context os os/signal syscall",
 		},
 		{
 			pkg: "app",
-			ours: "deploy/helm/monitor api api/rpc worker door authn service notify engine activities observe store kube render " +
-				"secret telemetry config explain status view logicalcloud bundle readiness domain lease pause limits fail",
+			ours: "deploy/helm/monitor api api/rpc worker door authn trail service notify engine activities observe store kube render " +
+				"secret sink telemetry config audit explain status view logicalcloud bundle readiness domain lease pause limits fail",
 			libs: "github.com/prometheus/client_golang go.temporal.io/sdk/client go.temporal.io/sdk/workflow " +
 				"golang.org/x/sync google.golang.org/grpc",
 			world: "context net net/http os",
@@ -72,7 +72,7 @@ var layers = []layer{
 	{name: "edges", about: "each speaks one protocol; none decides, and none knows of another", rows: []row{
 		{
 			pkg:  "api",
-			ours: "door service notify operations explain match combined status combine authn domain policy caller hosts yamlsize limits fail",
+			ours: "door service notify operations explain match combined status combine audit authn domain policy caller hosts yamlsize limits fail",
 			libs: "github.com/getkin/kin-openapi github.com/labstack/echo github.com/prometheus/client_golang " +
 				"github.com/swaggo/files go.opentelemetry.io/contrib go.opentelemetry.io/otel go.yaml.in/yaml",
 			world: "context net net/http os",
@@ -83,7 +83,7 @@ var layers = []layer{
 			libs:  "golang.org/x/sync google.golang.org/grpc google.golang.org/protobuf",
 			world: "context net",
 		},
-		{pkg: "client", ours: "service operations explain combined status domain policy fail", world: "context net/http"},
+		{pkg: "client", ours: "service operations explain combined status audit domain policy fail", world: "context net/http"},
 		{
 			pkg:  "monitor",
 			ours: "bundle readiness plan pause fail",
@@ -109,17 +109,18 @@ var layers = []layer{
 	{name: "commands", about: "what can be asked for, and how it is carried out; the world is behind interfaces that they declare", rows: []row{
 		{
 			pkg:   "door",
-			ours:  "service notify operations explain combined status domain policy caller fail",
+			ours:  "service notify operations explain combined status audit domain policy caller fail",
 			libs:  "go.opentelemetry.io/otel",
 			world: "context",
 		},
 		{
 			pkg: "service",
-			ours: "notify operations explain combined status repair view combine network logicalcloud bundle match vary readiness plan stored " +
+			ours: "notify operations explain combined status repair view combine network logicalcloud bundle match vary readiness plan stored audit " +
 				"authn domain policy cas caller lru share limits token fail",
 			libs:  "golang.org/x/sync",
 			world: "context",
 		},
+		{pkg: "trail", ours: "audit policy fail", world: "context"},
 		{pkg: "authn", ours: "domain policy caller token fail", world: "context"},
 		{pkg: "notify", ours: "status domain fail", libs: "github.com/prometheus/client_golang", world: "context"},
 		{
@@ -140,7 +141,7 @@ var layers = []layer{
 		{
 			pkg: "activities",
 			ours: "observe kube render outcome repair view placement vary match network logicalcloud bundle readiness fields plan " +
-				"stored domain policy cas lease pause lru limits fail",
+				"audit stored domain policy cas lease pause lru limits fail",
 			libs: "go.temporal.io/sdk/activity go.temporal.io/sdk/log go.temporal.io/sdk/temporal golang.org/x/sync " +
 				"k8s.io/apimachinery",
 			world: "context",
@@ -155,7 +156,7 @@ var layers = []layer{
 		},
 		{
 			pkg:  "store",
-			ours: "plan domain cas share limits fail",
+			ours: "audit plan domain cas share limits fail",
 			libs: "github.com/hashicorp/golang-lru github.com/klauspost/compress go.mongodb.org/mongo-driver " +
 				"golang.org/x/sync",
 			world: "context",
@@ -183,10 +184,12 @@ var layers = []layer{
 				"go.temporal.io/sdk/temporal go.temporal.io/sdk/workflow",
 			world: "context net net/http net/http/pprof",
 		},
+		{pkg: "sink", ours: "audit pause", world: "context net os"},
 		{pkg: "config", ours: "limits", world: "net net/http os"},
 	}},
 	{name: "decisions", about: "from values to values: no I/O, no clock", rows: []row{
 		{pkg: "operations", ours: "explain domain fail"},
+		{pkg: "audit", ours: "fail"},
 		{pkg: "explain", ours: "match view bundle plan domain"},
 		{
 			pkg: "combined", ours: "combine view bundle plan domain fail", libs: "k8s.io/apimachinery",

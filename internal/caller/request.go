@@ -8,9 +8,12 @@ import (
 // Request is what is known of a request while it is answered: its id, and the operation that it has begun, if any.
 type Request struct {
 	ID string
+	// Remote is the address that it came from, as the connection has it.
+	Remote string
 
-	mu        sync.Mutex
-	operation string
+	mu            sync.Mutex
+	operation     string
+	before, after []byte
 }
 
 type requestKey struct{}
@@ -52,4 +55,24 @@ func (r *Request) Operation() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.operation
+}
+
+// Changed notes the SHA-256 of a document, as it is stored, before and after the request has changed it; nil for none.
+func (r *Request) Changed(before, after []byte) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.before, r.after = before, after
+}
+
+// Change is what was noted by Changed last.
+func (r *Request) Change() (before, after []byte) {
+	if r == nil {
+		return nil, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.before, r.after
 }

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/combined"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
@@ -255,6 +256,20 @@ func (a *API) Operations(ctx context.Context, filter url.Values) iter.Seq2[opera
 func (a *API) Operation(ctx context.Context, id string) (*operations.Operation, error) {
 	o := &operations.Operation{}
 	return o, a.read(ctx, "/operations/"+url.PathEscape(id), nil, o)
+}
+
+// AuditRecords are the audit records of a project, "" for all, the newest first, page by page. The filter is the API's query. An
+// error is the last pair.
+func (a *API) AuditRecords(ctx context.Context, project domain.Key, filter url.Values) iter.Seq2[audit.Record, error] {
+	return paged(ctx, a, At(project.Child(domain.AuditRecords.Collection)), filter, func(l *service.AuditList) ([]audit.Record, string) {
+		return l.Items, l.Continue
+	})
+}
+
+// AuditKeys are the keys that sign audit records.
+func (a *API) AuditKeys(ctx context.Context) (*audit.Keys, error) {
+	keys := &audit.Keys{}
+	return keys, a.read(ctx, "/audit/keys", nil, keys)
 }
 
 // TenantStatus is where a tenant stands.

@@ -44,9 +44,12 @@ type Config struct {
 	SecretKeys            string // see secret.Parse
 	SecretKeysFile        string
 	LogLevel              slog.Level
-	LogFormat             string // text or json
-	OTLPEndpoint          string // URL; "" for no tracing
-	WebUI                 string // base URL of Temporal's Web UI; ""
+	LogFormat             string        // text or json
+	OTLPEndpoint          string        // URL; "" for no tracing
+	WebUI                 string        // base URL of Temporal's Web UI; ""
+	AuditKeep             time.Duration // how long audit records are kept
+	AuditFile             string        // that audit records are appended to; "" for none
+	AuditSyslog           string        // URL of what takes them as syslog; "" for none
 	MaxBody               int64
 	Drain                 time.Duration
 	Renderers             int           // processes that render charts; 0 for one for each processor
@@ -160,6 +163,9 @@ var settings = []setting{
 	{"log-format", "text", "`format` of the log: text or json", all, oneOf(func(c *Config) *string { return &c.LogFormat }, "text", "json")},
 	{"otlp-endpoint", "", "`URL` that traces are sent to by OTLP over HTTP; none when empty", Both, httpURL(func(c *Config) *string { return &c.OTLPEndpoint })},
 	{"web-ui", "", "base `URL` of Temporal's Web UI, for links", API, httpURL(func(c *Config) *string { return &c.WebUI })},
+	{"audit-keep", "2160h", "`duration` for which audit records are kept, at least 24h", Both, auditKeep},
+	{"audit-file", "", "`file` that audit records are appended to, too; it may be rotated at any time", Both, text(func(c *Config) *string { return &c.AuditFile })},
+	{"audit-syslog", "", "`URL` of a collector that takes audit records as syslog (RFC 5424), too: tcp://host:port, tls://host:port or unix:///path", Both, auditSyslog},
 	{"max-body", strconv.Itoa(limits.Body), "largest request body, in `bytes`", API, between(1, limits.Blob, func(c *Config, n int64) { c.MaxBody = n })},
 	{"operations", "32", "`number` of operations that are being begun at a time; more wait a moment and are then answered 503", API, positive(func(c *Config, n int64) { c.Operations = int(n) })},
 	{"drain", "25s", "`duration` that a process may take to end its work when it is stopped", Both, duration(func(c *Config) *time.Duration { return &c.Drain })},
@@ -470,6 +476,29 @@ func duration(at func(*Config) *time.Duration) func(*Config, string) error {
 		*at(c) = d
 		return nil
 	}
+}
+
+func auditSyslog(c *Config, v string) error {
+	if c.AuditSyslog = v; v == "" {
+		return nil
+	}
+	u, err := url.Parse(v)
+	if err != nil || !(u.Scheme == "unix" && u.Host == "" && u.Path != "" || (u.Scheme == "tcp" || u.Scheme == "tls") && u.Port() != "" && u.Path == "") {
+		return fmt.Errorf("%q is none of tcp://host:port, tls://host:port and unix:///path", v)
+	}
+	return nil
+}
+
+// auditKept is the shortest time for which audit records may be kept.
+const auditKept = 24 * time.Hour
+
+func auditKeep(c *Config, v string) error {
+	d, err := time.ParseDuration(v)
+	if err != nil || d < auditKept {
+		return fmt.Errorf("%q is not a duration from %s on, such as 2160h", v, auditKept)
+	}
+	c.AuditKeep = d
+	return nil
 }
 
 func positive(set func(*Config, int64)) func(*Config, string) error {

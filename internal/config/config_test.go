@@ -52,6 +52,7 @@ func TestDefaults(t *testing.T) {
 		Database:   "drover",
 		SecretKeys: "k:aGlkZGVu",
 		LogFormat:  "text",
+		AuditKeep:  90 * 24 * time.Hour,
 		MaxBody:    256 << 20,
 		Operations: 32,
 		Drain:      25 * time.Second,
@@ -135,13 +136,14 @@ func TestEverySettingCanBeSet(t *testing.T) {
 		"--log-level", "debug", "--log-format", "json", "--otlp-endpoint", "http://o:4318", "--web-ui", "https://w/x",
 		"--allowed-hosts", "a.example, b", "--allowed-origins", "https://g.example,http://h:8080", "--allow-kubeconfig-download",
 		"--max-body", "1", "--operations", "6", "--drain", "1m30s", "--workflows", "2", "--activities", "3", "--clusters", "4", "--cache", "5",
-		"--renderers", "6", "--render-memory", "134217728")
+		"--renderers", "6", "--render-memory", "134217728", "--audit-keep", "48h", "--audit-file", "a.log", "--audit-syslog", "tls://s:6514")
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(&config.Config{
 		Listen: ":80", TLS: config.ServerTLS{Cert: file, Key: file}, MetricsListen: "[::1]:81", TenantListen: ":81", TenantRate: 7, TenantTLS: config.ServerTLS{Cert: file, Key: file, CA: file},
 		AllowedHosts: []string{"a.example", "b"}, AllowedOrigins: []string{"https://g.example", "http://h:8080"}, KubeconfigDownload: true,
 		Temporal: config.Temporal{Address: "t:1", Namespace: "n", TLSCert: file, TLSKey: file, TLSCA: file, TLSServer: "s"},
 		MongoURI: "mongodb+srv://u:p@m", Database: "d", SecretKeysFile: file,
+		AuditKeep: 48 * time.Hour, AuditFile: "a.log", AuditSyslog: "tls://s:6514",
 		LogLevel: slog.LevelDebug, LogFormat: "json", OTLPEndpoint: "http://o:4318", WebUI: "https://w/x",
 		MaxBody: 1, Operations: 6, Drain: 90 * time.Second, Workflows: 2, Activities: 3, Clusters: 4, Cache: 5, Renderers: 6, RenderMemory: 128 << 20,
 	}, got, cmpopts.IgnoreUnexported(config.Config{})))
@@ -169,6 +171,8 @@ func TestWhatIsWrong(t *testing.T) {
 		"not positive":      {config.API, keys, []string{"--operations", "0"}, []string{"is not a positive number"}},
 		"not storable":      {config.API, keys, []string{"--max-body", "1073741825"}, []string{"is not a number of 1 to 1073741824"}},
 		"a short life":      {config.Worker, keys, []string{"--certificate-lifetime", "9m"}, []string{"is not a duration from 10m0s on"}},
+		"forgotten soon":    {config.API, keys, []string{"--audit-keep", "1h"}, []string{"is not a duration from 24h0m0s on"}},
+		"no collector":      {config.API, keys, []string{"--audit-syslog", "udp://h:514"}, []string{"is none of tcp://host:port"}},
 		"no duration":       {config.API, keys, []string{"--drain", "20"}, []string{"is not a positive duration"}},
 		"by a variable":     {config.API, with(keys, "DROVER_DRAIN", "x"), nil, []string{"--drain (DROVER_DRAIN)"}},
 		"an argument":       {config.API, keys, []string{"serve"}, []string{`unexpected argument "serve"`}},

@@ -25,5 +25,8 @@ var Operations = &Noun{Kind: "operations", Title: "operation", Collection: "oper
 // Registrations is the noun of those who are registered to be notified of a status, as EMCO's gRPC has it.
 var Registrations = &Noun{Kind: "status-registrations", Title: "status registration", Collection: "status-registrations", Names: []string{"client"}}
 
+// AuditRecords is the noun of audit records, which nobody writes by the API: each process does, of what it is asked for.
+var AuditRecords = &Noun{Kind: "audit", Title: "audit record", Collection: "audit", Names: []string{"record"}}
+
 // Computed lists the nouns that are no documents.
-var Computed = []*Noun{Operations, Registrations, Workloads, Matches}
+var Computed = []*Noun{Operations, Registrations, Workloads, Matches, AuditRecords}

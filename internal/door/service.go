@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/url"
 
+	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/combined"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
@@ -63,6 +64,7 @@ type Queries interface {
 	Tables
 	Streams
 	Tenancy
+	Audits
 }
 
 // Documents are read as they are stored, or in other words. service.Service has them.
@@ -135,8 +137,16 @@ type Streams interface {
 	SubscribeTo(ctx context.Context, owner domain.Key, q notify.Question, after string) (*notify.Subscription, error)
 }
 
+// Audits tell of audit records. service.Audit has them.
+type Audits interface {
+	AuditRecords(ctx context.Context, project domain.Key, parameters url.Values) (*service.AuditList, error)
+	AuditExport(ctx context.Context, project domain.Key, parameters url.Values, take func(line []byte) error) error
+	AuditKeys(ctx context.Context) (*audit.Keys, error)
+}
+
 // Parts makes a Service of those who have the parts of it.
 type Parts struct {
+	Audits
 	Commands
 	Documents
 	Statuses

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -24,7 +25,7 @@ func (r *Request) limit() time.Duration {
 	switch {
 	case r.Verb.Streams():
 		return 0
-	case r.uploads(), r.Noun.File && r.Verb == Get: // a file comes with it, or goes
+	case r.uploads(), r.Noun.File && r.Verb == Get, r.Noun == domain.AuditRecords: // a file comes with it, or goes, such as an export
 		return policy.Upload
 	}
 	switch verbs[r.Verb].room {

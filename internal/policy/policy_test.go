@@ -36,6 +36,10 @@ func TestTimesAreInOrder(t *testing.T) {
 		"a body that stands still is refused before an upload is cut":             {{"Body", policy.Body}, {"Upload", policy.Upload}},
 		"a reader of a stream is gone when it takes nothing between two beats":    {{"StreamBeat", policy.StreamBeat}, {"StreamWrite", policy.StreamWrite}, {"a proxy", time.Minute}},
 
+		"an audit record is written or refused before a request is cut": {{"AuditWrite", policy.AuditWrite}, {"Plain", policy.Plain}},
+		"a writer of audit records says several times that it lives, and seals before": {
+			{"AuditSeal", policy.AuditSeal}, {"AuditLook", policy.AuditLook}, {"half of AuditDead", policy.AuditDead / 2},
+		},
 		"tables are answered for before a request is cut, and retried meanwhile": {{"TablesRetry", policy.TablesRetry}, {"TablesLook", policy.TablesLook}, {"Tables", policy.Tables}, {"Plain", policy.Plain}},
 
 		"heartbeats come several times before an attempt is given to another worker": {

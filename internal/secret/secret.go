@@ -28,7 +28,7 @@ const keySize = 32
 type Sealer struct {
 	active string
 	keys   map[string]cipher.AEAD
-	secret []byte // the active key
+	secret [][]byte // the keys, the active one first
 }
 
 // Parse reads keys of the form "id:base64 of 32 bytes", separated by commas or lines. The first one seals,
@@ -60,8 +60,9 @@ func Parse(text string) (*Sealer, error) {
 			return nil, fmt.Errorf("secret key %q is there twice", id)
 		}
 		if s.active == "" {
-			s.active, s.secret = id, key
+			s.active = id
 		}
+		s.secret = append(s.secret, key)
 		s.keys[id] = aead
 	}
 	if s.active == "" {
@@ -71,12 +72,18 @@ func Parse(text string) (*Sealer, error) {
 }
 
 // Derive makes a key for a purpose, of which each has another one. It is another one when another key seals.
-func (s *Sealer) Derive(purpose string) []byte {
-	key, err := hkdf.Key(sha256.New, s.secret, nil, purpose, keySize)
-	if err != nil { // it can make thousands of bytes
-		panic(err)
+func (s *Sealer) Derive(purpose string) []byte { return s.DeriveAll(purpose)[0] }
+
+// DeriveAll makes the keys that Derive makes, or has made, of each sealing key that there is; that of the one that seals comes first.
+func (s *Sealer) DeriveAll(purpose string) [][]byte {
+	keys := make([][]byte, len(s.secret))
+	for i, secret := range s.secret {
+		var err error
+		if keys[i], err = hkdf.Key(sha256.New, secret, nil, purpose, keySize); err != nil { // it can make thousands of bytes
+			panic(err)
+		}
 	}
-	return key
+	return keys
 }
 
 // LoadOrCreate reads keys from a file, and makes the file, readable by its owner alone, with a new key when

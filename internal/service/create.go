@@ -36,6 +36,7 @@ func (s *Service) Create(ctx context.Context, o domain.Object) error {
 			return s.store.Delete(ctx, o.Noun(), domain.KeyOf(o), o.Base().Revision)
 		})
 	}
+	s.changed(ctx, nil, o)
 	show(o)
 	return nil
 }

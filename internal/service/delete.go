@@ -39,6 +39,7 @@ func (s *Service) remove(ctx context.Context, o domain.Object) error {
 	if err != nil {
 		return undo(ctx, err, func(ctx context.Context) error { return s.store.Create(ctx, o) })
 	}
+	s.changed(ctx, o, nil)
 	if r.gone != nil {
 		return r.gone(s, ctx, key)
 	}

@@ -79,6 +79,7 @@ func (s *Service) replace(ctx context.Context, old, o domain.Object) error {
 			return s.store.Replace(ctx, old)
 		})
 	}
+	s.changed(ctx, old, o)
 	show(o)
 	return nil
 }

@@ -40,6 +40,8 @@ type Store interface {
 	FirstUnder(ctx context.Context, noun *domain.Noun, prefix domain.Key) (child domain.Key, found bool, err error)
 	// LabelsVersion is another one after a label of one of the provider's clusters has changed.
 	LabelsVersion(ctx context.Context, provider string) (string, error)
+	// Form is a document as it is stored, in bytes.
+	Form(o domain.Object) ([]byte, error)
 	PutBlob(ctx context.Context, data []byte) (domain.Digest, error)
 	Blob(ctx context.Context, digest domain.Digest) ([]byte, error)
 }

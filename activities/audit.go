@@ -1,0 +1,47 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/drover-io/drover/internal/audit"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/outcome"
+)
+
+// Trail takes audit records. trail.Trail is one.
+type Trail interface {
+	// Write stores a record; Unavailable when that is not possible now.
+	Write(ctx context.Context, r audit.Record) (number int64, err error)
+}
+
+// audited writes the audit record of an operation's end, before the end is recorded: what cannot be audited is tried again. An
+// attempt that ends between the two leaves it to the next one, which writes the record once more.
+func (l *Control) audited(ctx context.Context, s domain.Scope, end outcome.Record) error {
+	if l.Audit == nil {
+		return nil
+	}
+	i, err := l.Store.Instance(ctx, s.ContextID)
+	if err != nil {
+		return err
+	}
+	if end.Write(i, s) != outcome.Written {
+		return nil // an earlier attempt has come to its end
+	}
+	r := audit.Record{Event: audit.Ended, Verb: string(s.Operation), Key: string(s.Owner), Result: audit.Failed}
+	if n := domain.OwnerNoun(s.Owner); n != nil {
+		r.Noun = n.Kind
+	}
+	switch {
+	case end.Status.Succeeded():
+		r.Result = audit.Done
+	case end.Stopped:
+		r.Result = audit.Stopped
+	}
+	for _, ran := range i.Runs { // the last one of its kind
+		if ran.Operation == s.Operation {
+			r.Workflow, r.Who = ran.RunID, audit.WhoOf(ran.RequestedBy)
+		}
+	}
+	_, err = l.Audit.Write(ctx, r)
+	return err
+}

@@ -1,0 +1,96 @@
+package api
+
+import (
+	"bufio"
+	"log/slog"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/drover-io/drover/internal/audit"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/service"
+)
+
+// mimeNDJSON is the form of an export: a record a line, as it was written.
+const mimeNDJSON = "application/x-ndjson"
+
+var auditOffers = []string{echo.MIMEApplicationJSON, mimeNDJSON}
+
+// audits are the endpoints of audit records.
+func (e *edge) audits() []endpoint {
+	const about = "In pages, the newest first. With Accept: application/x-ndjson all of them, the oldest first, a line each as it was " +
+		"written, for drover audit verify."
+	return []endpoint{
+		{
+			method: http.MethodGet, path: manyPath(domain.AuditRecords), verb: door.List, noun: domain.AuditRecords,
+			summary: "List who has asked for what, and what came of it", about: about,
+			out: map[int]any{http.StatusOK: service.AuditList{}}, query: append([]parameter{
+				{name: "project", about: "only what is about this project, or what is in it"},
+			}, auditQuery...), handle: e.listAudit,
+		},
+		{
+			method: http.MethodGet, path: onePath(domain.Projects) + manyPath(domain.AuditRecords), verb: door.List, noun: domain.AuditRecords,
+			summary: "List who has asked for what of a project, and what came of it", about: about,
+			out: map[int]any{http.StatusOK: service.AuditList{}}, query: auditQuery, handle: e.listAudit,
+		},
+		{
+			method: http.MethodGet, path: manyPath(domain.AuditRecords) + "/keys", verb: door.Get, noun: domain.AuditRecords,
+			summary: "Show the public keys that sign audit records", about: "For drover audit verify --keys, which takes the answer as a file.",
+			out: map[int]any{http.StatusOK: audit.Keys{}}, handle: auditKeys,
+		},
+	}
+}
+
+var auditQuery = []parameter{
+	{name: "who", about: "only what this one has asked for: a name, or a kind and a name, such as user alice@example.org"},
+	{name: "noun", about: "only what is about this noun, such as apps"},
+	{name: "verb", about: "only this verb, such as create or instantiate"},
+	{name: "outcome", about: "only what had this outcome: done, or a kind of failure such as Forbidden"},
+	{name: "event", about: "only records of this event", enum: words(audit.Events)},
+	{name: "resource", about: "only what is about this resource, or what is below it, by its path below /v2"},
+	{name: "operation", about: "only what is about this operation, by the id of its run"},
+	{name: "from", about: "leave out what was before: a time such as 2026-11-21T05:29:07Z, or how long ago, such as 2h30m"},
+	{name: "to", about: "leave out what was then or later: a time, or how long ago"},
+	limitQuery, continueQuery,
+}
+
+// listAudit answers with a page of records, or as an export.
+func (e *edge) listAudit(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+	offer, ok := negotiate(c.Request().Header.Values(echo.HeaderAccept), auditOffers)
+	switch {
+	case !ok:
+		return nil, echo.NewHTTPError(http.StatusNotAcceptable, "set Accept: application/json or application/x-ndjson")
+	case offer == mimeNDJSON:
+		return sent, e.exportAudit(c, s, on)
+	}
+	list, err := s.AuditRecords(c.Request().Context(), on.Parent, c.QueryParams())
+	return asJSON(http.StatusOK, list), err
+}
+
+// exportAudit writes the records as they are read.
+func (e *edge) exportAudit(c echo.Context, s door.Service, on *door.Request) error {
+	ctx := c.Request().Context()
+	c.Response().Header().Set(echo.HeaderContentType, mimeNDJSON)
+	to := bufio.NewWriter(c.Response())
+	err := s.AuditExport(ctx, on.Parent, c.QueryParams(), func(line []byte) error {
+		if _, err := to.Write(line); err != nil {
+			return err
+		}
+		return to.WriteByte('\n')
+	})
+	if err == nil {
+		err = to.Flush()
+	}
+	if err != nil && c.Response().Committed { // what was sent must not look as if it were all
+		e.log.With(door.IDs(ctx)...).ErrorContext(ctx, "an export of audit records is cut off", slog.Any("error", err))
+		panic(http.ErrAbortHandler)
+	}
+	return err
+}
+
+func auditKeys(c echo.Context, s door.Service, _ *door.Request) (reply, error) {
+	keys, err := s.AuditKeys(c.Request().Context())
+	return asJSON(http.StatusOK, keys), err
+}

@@ -1,0 +1,204 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/audit"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/trail"
+)
+
+// auditStore is the store, which can be away for audit records alone.
+type auditStore struct {
+	*store.Store
+	down atomic.Bool
+}
+
+func (s *auditStore) PutAudit(ctx context.Context, lines []audit.Line) error {
+	if s.down.Load() {
+		return fail.New(fail.Unavailable, "the database cannot be reached")
+	}
+	return s.Store.PutAudit(ctx, lines)
+}
+
+// newAuditedWorld is a world whose requests are recorded. Nobody may delete controllers, and what is called secret is hidden.
+func newAuditedWorld(t *testing.T) (w *world, records *auditStore) {
+	records = &auditStore{}
+	key := audit.NewKey(bytes.Repeat([]byte{3}, 32))
+	var tr *trail.Trail
+	w = newWorldWith(t, func(w *world, d *deps, _ *service.Instances) {
+		records.Store = w.store
+		tr = trail.New(trail.Config{
+			Store: records, Process: "api", Key: key, Keys: map[string]ed25519.PublicKey{key.Stated().Key: key.Public()},
+			Secret: []byte("secret"), Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		})
+		d.Audits = service.NewAudit(w.store, tr.Seal, audit.Keys{Keys: []audit.PublicKey{key.Stated()}}, time.Now)
+		outer, inner := door.Audited(tr)
+		d.steps = []door.Step{outer, func(ctx context.Context, r *door.Request, next door.Next) error {
+			switch {
+			case r.Noun == domain.Controllers && r.Verb == door.Delete:
+				return fail.New(fail.Forbidden, "may not")
+			case r.Name == "hidden":
+				return fail.New(fail.NotFound, "not found")
+			}
+			return next(ctx)
+		}, inner}
+	})
+	require.NoError(t, tr.Begin(t.Context()))
+	t.Cleanup(func() { require.NoError(t, tr.Close(context.WithoutCancel(t.Context()))) })
+	return w, records
+}
+
+// audited is a page of records.
+func audited(t *testing.T, w *world, query string) service.AuditList {
+	t.Helper()
+	answer := do(t, w.router, call{method: "GET", url: query})
+	require.Equal(t, http.StatusOK, answer.Code, "%s: %s", query, answer.Body)
+	var list service.AuditList
+	require.NoError(t, json.Unmarshal(answer.Body.Bytes(), &list))
+	return list
+}
+
+// told are the events of records, the oldest first.
+func told(list service.AuditList) (told []string) {
+	for _, r := range list.Items {
+		told = append([]string{fmt.Sprintf("%s %s %s %s", r.Event, r.Verb, r.Key, r.Result)}, told...)
+	}
+	return told
+}
+
+func TestCommandsAreAudited(t *testing.T) {
+	w, _ := newAuditedWorld(t)
+	const marked = "a-word-that-is-content"
+	for _, c := range []struct {
+		call
+		want int
+	}{
+		{call{method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"p","description":"` + marked + `"}}`}, 201},
+		{call{method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"p"}}`}, 409},
+		{call{method: "PUT", url: "/v2/projects/p", body: `{"metadata":{"name":"p","description":"another"}}`}, 200},
+		{call{method: "POST", url: "/v2/projects/p/composite-apps", body: `{"metadata":{"name":"ca"},"spec":{"compositeAppVersion":"v1"}}`}, 201},
+		{call{method: "GET", url: "/v2/projects/p"}, 200},
+		{call{method: "GET", url: "/v2/projects/nobody"}, 404},
+		{call{method: "GET", url: "/v2/projects/hidden"}, 404},
+		{call{method: "DELETE", url: "/v2/controllers/rsync"}, 403},
+		{call{method: "POST", url: "/v2/projects", body: `{"metadata":`}, 422},
+		{call{method: "DELETE", url: "/v2/projects/p/composite-apps/ca/v1"}, 204},
+		{call{method: "DELETE", url: "/v2/projects/p"}, 204},
+	} {
+		require.Equal(t, c.want, do(t, w.router, c.call).Code, "%s %s", c.method, c.url)
+	}
+	all := audited(t, w, "/v2/audit?limit=1000")
+	require.Empty(t, all.Continue)
+	require.Equal(t, []string{
+		"checkpoint   ",
+		"begun create  ", "answered create projects/p done",
+		"begun create  ", "answered create projects/p Conflict",
+		"begun put projects/p ", "answered put projects/p done",
+		"begun create projects/p ", "answered create projects/p/composite-apps/ca/v1 done",
+		"answered get projects/hidden NotFound",
+		"answered delete controllers/rsync Forbidden",
+		"begun create  ", "answered create  Malformed",
+		"begun delete projects/p/composite-apps/ca/v1 ", "answered delete projects/p/composite-apps/ca/v1 done",
+		"begun delete projects/p ", "answered delete projects/p done",
+	}, told(all))
+	byKey := audited(t, w, "/v2/audit?resource=projects/p&event=answered&outcome=done&noun=projects").Items
+	require.Len(t, byKey, 3)
+	deleted, replaced, created := byKey[0], byKey[1], byKey[2]
+	require.Empty(t, created.Before)
+	require.Equal(t, created.After, replaced.Before, "what is after one write is before the next one")
+	require.Equal(t, replaced.After, deleted.Before)
+	require.NotEqual(t, replaced.Before, replaced.After)
+	require.Empty(t, deleted.After)
+	require.NotEmpty(t, created.Request)
+	require.NotEmpty(t, created.From)
+	require.Equal(t, "anonymous", created.Who.Kind)
+
+	require.Equal(t, []string{"answered create projects/p/composite-apps/ca/v1 done"}, told(audited(t, w, "/v2/projects/p/audit?verb=create&event=answered&noun=composite-apps")))
+	require.Len(t, audited(t, w, "/v2/projects/p/audit?outcome=done").Items, 5)
+	require.Equal(t, audited(t, w, "/v2/projects/p/audit"), audited(t, w, "/v2/audit?project=p"))
+	require.Empty(t, audited(t, w, "/v2/projects/other/audit").Items)
+	require.Empty(t, audited(t, w, "/v2/audit?to=1h").Items)
+	require.Len(t, audited(t, w, "/v2/audit?from=1h").Items, len(all.Items))
+	require.Len(t, audited(t, w, "/v2/audit?who=anonymous&outcome=Forbidden").Items, 1)
+
+	var pages service.AuditList
+	for next := ""; ; {
+		page := audited(t, w, "/v2/audit?limit=3&continue="+url.QueryEscape(next))
+		require.LessOrEqual(t, len(page.Items), 3)
+		pages.Items = append(pages.Items, page.Items...)
+		if next = page.Continue; next == "" {
+			break
+		}
+	}
+	require.Equal(t, all.Items, pages.Items)
+
+	keys, err := audit.ParseKeys(do(t, w.router, call{method: "GET", url: "/v2/audit/keys"}).Body.Bytes())
+	require.NoError(t, err)
+	export := do(t, w.router, call{method: "GET", url: "/v2/audit", header: map[string]string{"Accept": "application/x-ndjson"}})
+	require.Equal(t, http.StatusOK, export.Code)
+	require.Equal(t, "application/x-ndjson", export.Header().Get("Content-Type"))
+	require.NotContains(t, export.Body.String(), marked)
+	report, err := audit.Verify(strings.NewReader(export.Body.String()), audit.Options{Keys: keys})
+	require.NoError(t, err)
+	require.Empty(t, report.Problems)
+	require.Empty(t, report.Tails, "an export is sealed to its end")
+	require.Zero(t, report.Unknown)
+	require.Equal(t, len(all.Items)+1, report.Records)
+	some := do(t, w.router, call{method: "GET", url: "/v2/projects/p/audit?outcome=done", header: map[string]string{"Accept": "application/x-ndjson"}})
+	require.Equal(t, 5, strings.Count(some.Body.String(), "\n"))
+	require.Len(t, audited(t, w, "/v2/audit?limit=1000").Items, report.Records, "to read the log writes nothing but a seal")
+
+	for query, want := range map[string]string{
+		"from=yesterday": "from: ", "to=2h&from=1h": "to: is before from", "outcome=well": "outcome: ", "event=end": "event: ", "limit=0": "limit",
+		"continue=!": "continue", "whom=me": "did you mean who?",
+	} {
+		answer := do(t, w.router, call{method: "GET", url: "/v2/audit?" + query})
+		require.Equal(t, http.StatusBadRequest, answer.Code, query)
+		require.Contains(t, answer.Body.String(), want)
+	}
+	require.Equal(t, http.StatusBadRequest, do(t, w.router, call{method: "GET", url: "/v2/projects/p/audit?resource=projects/q"}).Code)
+	require.Equal(t, http.StatusNotAcceptable, do(t, w.router, call{method: "GET", url: "/v2/audit", header: map[string]string{"Accept": "text/csv"}}).Code)
+}
+
+// TestNothingIsChangedUnrecorded: while audit records cannot be stored a change is refused, and reading goes on. What could not be
+// recorded of the refusals comes when the store is back.
+func TestNothingIsChangedUnrecorded(t *testing.T) {
+	w, records := newAuditedWorld(t)
+	put := func(name string) int {
+		return do(t, w.router, call{method: "PUT", url: "/v2/projects/" + name, body: `{"metadata":{"name":"` + name + `"}}`}).Code
+	}
+	require.Equal(t, 200, put("before"))
+	records.down.Store(true)
+	answer := do(t, w.router, call{method: "PUT", url: "/v2/projects/meanwhile", body: `{"metadata":{"name":"meanwhile"}}`})
+	require.Equal(t, http.StatusServiceUnavailable, answer.Code)
+	require.Contains(t, answer.Body.String(), "nothing was done")
+	require.Equal(t, http.StatusServiceUnavailable, do(t, w.router, call{method: "DELETE", url: "/v2/projects/before"}).Code)
+	require.Equal(t, http.StatusForbidden, do(t, w.router, call{method: "DELETE", url: "/v2/controllers/rsync"}).Code)
+	require.Equal(t, 404, do(t, w.router, call{method: "GET", url: "/v2/projects/meanwhile"}).Code)
+	require.Equal(t, 200, do(t, w.router, call{method: "GET", url: "/v2/projects/before"}).Code)
+	records.down.Store(false)
+	require.Equal(t, 200, put("after"))
+	list := told(audited(t, w, "/v2/audit?event=answered"))
+	require.ElementsMatch(t, []string{
+		"answered put projects/before done", "answered put projects/meanwhile Unavailable", "answered delete projects/before Unavailable",
+		"answered delete controllers/rsync Forbidden", "answered put projects/after done",
+	}, list)
+}

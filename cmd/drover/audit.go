@@ -1,0 +1,110 @@
+package main
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/drover-io/drover/internal/audit"
+)
+
+const auditUsage = `usage: drover audit verify [flags] FILE
+
+Checks an export of audit records, offline, and says where it was changed. FILE is what
+
+  curl -H 'Accept: application/x-ndjson' http://127.0.0.1:9015/v2/audit
+
+answers, and - for the standard input. It ends with 1 when something is wrong.
+
+`
+
+// errForged ends the process with 1 when all that is wrong has been said.
+var errForged = errors.New("the records are not as they were written")
+
+// checkAudit is the command audit.
+func checkAudit(args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("drover audit verify", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.Usage = func() {
+		fmt.Fprint(stderr, auditUsage)
+		flags.PrintDefaults()
+	}
+	keys := flags.String("keys", "", "`file` with the keys that may sign, as /v2/audit/keys answers; without it every key that the records name counts")
+	partial := flags.Bool("partial", false, "whether the export is of a part of the time (from, to), so that records before it and after it may be missing")
+	if len(args) == 0 || args[0] != "verify" {
+		flags.Usage()
+		return flag.ErrHelp
+	}
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
+	}
+	if flags.NArg() != 1 {
+		flags.Usage()
+		return fmt.Errorf("one file is to be given, and flags stand before it")
+	}
+	options := audit.Options{Partial: *partial}
+	if *keys != "" {
+		data, err := os.ReadFile(*keys)
+		if err != nil {
+			return err
+		}
+		if options.Keys, err = audit.ParseKeys(data); err != nil {
+			return err
+		}
+	}
+	file := os.Stdin
+	if name := flags.Arg(0); name != "-" {
+		var err error
+		if file, err = os.Open(name); err != nil {
+			return err
+		}
+		defer file.Close()
+	}
+	report, err := audit.Verify(file, options)
+	if err != nil {
+		return err
+	}
+	return tell(stdout, report, options.Keys)
+}
+
+// tell says what was found.
+func tell(w io.Writer, r *audit.Report, trusted map[string]ed25519.PublicKey) error {
+	for _, p := range r.Problems {
+		fmt.Fprintln(w, p)
+	}
+	if more := r.Found - len(r.Problems); more > 0 {
+		fmt.Fprintf(w, "and %d more\n", more)
+	}
+	for _, o := range r.Open {
+		fmt.Fprintf(w, "note: %s %d: nothing says what came of %s %s, which %s has asked for at %s\n",
+			o.Writer, o.Number, o.Verb, o.Key, o.Who.Text(), o.Time.Format(time.RFC3339))
+	}
+	if more := r.Unknown - len(r.Open); more > 0 {
+		fmt.Fprintf(w, "note: and of %d more\n", more)
+	}
+	for _, t := range r.Tails {
+		fmt.Fprintf(w, "note: %s: numbers %d to %d are not sealed yet: whether all are there is not known\n", t.Writer, t.From, t.To)
+	}
+	fmt.Fprintf(w, "%d records of %d writers with %d checkpoints", r.Records, r.Writers, r.Checkpoints)
+	if r.Records > 0 {
+		fmt.Fprintf(w, ", from %s to %s", r.First.Format(time.RFC3339), r.Last.Format(time.RFC3339))
+	}
+	fmt.Fprintln(w)
+	for _, k := range r.Keys {
+		fmt.Fprintf(w, "signed by %s\n", k)
+	}
+	if len(trusted) == 0 && len(r.Keys) > 0 {
+		fmt.Fprintln(w, "note: without --keys it is not known whether these are the installation's")
+	}
+	if r.Found > 0 {
+		return fmt.Errorf("%w: %d problems", errForged, r.Found)
+	}
+	if r.Checkpoints == 0 {
+		return errors.New("nothing of it is signed: it may be anybody's")
+	}
+	return nil
+}

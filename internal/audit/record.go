@@ -1,0 +1,247 @@
+// Package audit makes the records of who did what, and checks them (decision 0051). The records of one process are a chain: each
+// has a number, and the hash of the one before it. Some are checkpoints, which are signed. So who can write to the store, but has
+// no key, can neither change, remove nor reorder a record that a later checkpoint seals without that Verify says where.
+//
+// A record is a line of JSON, and is never made anew from its members: what is hashed are the bytes that were written.
+package audit
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Event is what a record tells of.
+type Event string
+
+// The events.
+const (
+	// Begun is a command that is about to be carried out. It is written before anything is changed.
+	Begun Event = "begun"
+	// Answered is a command with what came of it, or a query that was refused.
+	Answered Event = "answered"
+	// Login is that somebody has shown who they are, for the first time by this proof to the process.
+	Login Event = "login"
+	// Ended is the end of an operation that a command has begun.
+	Ended Event = "ended"
+	// Sealed is a checkpoint.
+	Sealed Event = "checkpoint"
+)
+
+// Events lists all events.
+var Events = []Event{Begun, Answered, Login, Ended, Sealed}
+
+// Done is the outcome of what was carried out. Those of commands beside it are kinds of failure, such as Forbidden, and Canceled,
+// which is that of a caller who did not wait; those of operations that have ended are Failed and Stopped.
+const (
+	Done     = "done"
+	Canceled = "Canceled"
+	Failed   = "Failed"
+	Stopped  = "Stopped"
+)
+
+// Record is one line of the audit log. What it is about is named, and its content is not in it.
+type Record struct {
+	Writer string    `json:"writer"`            // the process that wrote it
+	Number int64     `json:"number"`            // its number among those of the writer, from 1 on without gaps
+	Time   time.Time `json:"time"`              // when it was written, in UTC; of one writer it never goes back
+	Event  Event     `json:"event"`             // what it tells of: begun, answered, login, ended or checkpoint
+	Who    *Who      `json:"who,omitempty"`     // who asked for it
+	From   string    `json:"from,omitempty"`    // the address from which it was asked for
+	Verb   string    `json:"verb,omitempty"`    // what was to be done, such as create or instantiate
+	Noun   string    `json:"noun,omitempty"`    // what it was to be done to, such as apps
+	Key    string    `json:"key,omitempty"`     // the path below /v2 of what it is about; of a list, and of what has no name yet, that of what is above
+	Begun  int64     `json:"begun,omitempty"`   // the number of the writer's record that says that it was begun
+	Result string    `json:"outcome,omitempty"` // done, or what it has failed with; missing of what has only begun
+	Before string    `json:"before,omitempty"`  // a keyed digest of the document before, missing when there was none
+	After  string    `json:"after,omitempty"`   // a keyed digest of the document after, missing when there is none
+	// Request is the X-Request-Id, Trace the id of the trace, and Workflow the id of the run of the operation.
+	Request  string `json:"request,omitempty"`
+	Trace    string `json:"trace,omitempty"`    // the id of the trace
+	Workflow string `json:"workflow,omitempty"` // the id of the run of the operation that was begun, or has ended
+	// Checkpoint is what a checkpoint says beside that what is before it is so.
+	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
+	Prev       string      `json:"prev,omitempty"` // the hash of the writer's record before, missing in the first one
+	// Hash is the SHA-256 of the line up to it, and Signature that of a checkpoint's hash; nothing is between or behind them.
+	Hash      string `json:"hash,omitempty"`
+	Signature string `json:"signature,omitempty"` // Ed25519, in base64
+}
+
+// Who is who asked.
+type Who struct {
+	Kind string `json:"kind"`           // user, service-account, open while nobody is asked, or anonymous
+	Name string `json:"name,omitempty"` // unique among those of the kind
+	By   string `json:"by,omitempty"`   // how it was proven
+}
+
+// Text is who it is for people.
+func (w *Who) Text() string {
+	switch {
+	case w == nil:
+		return "nobody"
+	case w.Name == "":
+		return w.Kind
+	default:
+		return w.Kind + " " + w.Name
+	}
+}
+
+// WhoOf is who was named by a text of Text, nil for none. A name of another form was said while nobody was asked who they are.
+func WhoOf(text string) *Who {
+	kind, name, ok := strings.Cut(text, " ")
+	switch {
+	case text == "":
+		return nil
+	case ok && (kind == "user" || kind == "service-account" || kind == "tenant"):
+		return &Who{Kind: kind, Name: name}
+	default:
+		return &Who{Kind: "open", Name: text}
+	}
+}
+
+// Checkpoint is what the writer states by its signature.
+type Checkpoint struct {
+	Key    string `json:"key"`    // the fingerprint of the key
+	Public string `json:"public"` // the key to check it with, in base64
+	// Heads are records of other writers as they were in the store: none of them, and none before them, may be missing.
+	Heads []Head `json:"heads,omitempty"`
+	// Dropped says that the records up to these were dropped, since they were kept for as long as they are to be.
+	Dropped []Head `json:"dropped,omitempty"`
+	Closes  bool   `json:"closes,omitempty"` // the writer has ended in order: nothing comes after it
+}
+
+// Head is the last record of a writer.
+type Head struct {
+	Writer string `json:"writer"`           // the process
+	Number int64  `json:"number"`           // of the record
+	Hash   string `json:"hash"`             // of the record
+	Closed bool   `json:"closed,omitempty"` // the writer has ended, or is taken for dead
+}
+
+// Line is a record as it is stored and exported.
+type Line struct {
+	// ID sorts lines by time, and those of one writer by number.
+	ID string
+	// Text is the line without its end.
+	Text []byte
+}
+
+// Day is the day of a line by its ID, such as "20261123".
+func (l Line) Day() string { return DayOf(l.ID) }
+
+// DayOf is the day of an ID.
+func DayOf(id string) string { return id[:min(len(id), len(dayLayout))] }
+
+// What IDs begin with. The layouts sort as the times do.
+const (
+	dayLayout  = "20060102"
+	timeLayout = "20060102T150405.000"
+)
+
+// Place is what the IDs of records from a time on are not less than, and those of earlier ones are.
+func Place(t time.Time) string { return t.UTC().Format(timeLayout) }
+
+// Day is the day of a time, as in IDs.
+func Day(t time.Time) string { return t.UTC().Format(dayLayout) }
+
+// PlaceOf is the ID of a record.
+func PlaceOf(r *Record) string { return fmt.Sprintf("%s/%s/%012d", Place(r.Time), r.Writer, r.Number) }
+
+// Chain makes the records of one writer. It is not for several callers at a time.
+type Chain struct {
+	writer string
+	number int64
+	hash   string
+	time   time.Time
+}
+
+// NewChain begins one. No other one has the writer's name.
+func NewChain(writer string) *Chain { return &Chain{writer: writer} }
+
+// Head is the last record.
+func (c *Chain) Head() Head { return Head{Writer: c.writer, Number: c.number, Hash: c.hash} }
+
+// longest bounds the texts of a record, in bytes: what callers send is among them.
+const longest = 1024
+
+// Add gives a record its place in the chain. A checkpoint is signed by the key, which it names.
+func (c *Chain) Add(r Record, now time.Time, key *Key) (Line, Record, error) {
+	now = now.UTC().Truncate(time.Millisecond)
+	if now.Before(c.time) {
+		now = c.time
+	}
+	r.Writer, r.Number, r.Time, r.Prev, r.Hash, r.Signature = c.writer, c.number+1, now, c.hash, "", ""
+	for _, text := range []*string{&r.From, &r.Verb, &r.Noun, &r.Key, &r.Result, &r.Request, &r.Trace, &r.Workflow} {
+		*text = plain(*text)
+	}
+	if r.Who != nil {
+		r.Who = &Who{Kind: plain(r.Who.Kind), Name: plain(r.Who.Name), By: plain(r.Who.By)}
+	}
+	if r.Checkpoint != nil {
+		stated := *r.Checkpoint
+		stated.Key, stated.Public = key.id, encode(key.Public())
+		r.Checkpoint = &stated
+	}
+	head, err := json.Marshal(&r)
+	if err != nil {
+		return Line{}, r, fmt.Errorf("encode an audit record: %w", err)
+	}
+	head = head[:len(head)-1] // its brace
+	sum := sha256.Sum256(head)
+	r.Hash = hex.EncodeToString(sum[:])
+	text := append(head, hashMember+r.Hash+`"`...)
+	if r.Checkpoint != nil {
+		r.Signature = encode(ed25519.Sign(key.private, signed(r.Hash)))
+		text = append(text, signatureMember+r.Signature+`"`...)
+	}
+	c.number, c.hash, c.time = r.Number, r.Hash, now
+	return Line{ID: PlaceOf(&r), Text: append(text, '}')}, r, nil
+}
+
+const hashMember, signatureMember = `,"hash":"`, `,"signature":"`
+
+// Parse reads a line: the record, and the part of it that is hashed.
+func Parse(text []byte) (r *Record, hashed []byte, err error) {
+	at := bytes.LastIndex(text, []byte(hashMember))
+	if at < 0 {
+		return nil, nil, errors.New("is no record: it has no hash")
+	}
+	r = &Record{}
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, nil, fmt.Errorf("is no record: %w", err)
+	}
+	end := hashMember + r.Hash + `"`
+	if r.Signature != "" {
+		end += signatureMember + r.Signature + `"`
+	}
+	if string(text[at:]) != end+"}" {
+		return nil, nil, errors.New("is no record in the form in which it was exported: its hash is not its end")
+	}
+	return r, text[:at], nil
+}
+
+// whole says whether the hash of a record is that of its line.
+func whole(r *Record, hashed []byte) bool {
+	sum := sha256.Sum256(hashed)
+	return r.Hash == hex.EncodeToString(sum[:])
+}
+
+// plain is text that JSON gives back as it was, of a bounded length.
+func plain(text string) string {
+	if len(text) > longest {
+		text = text[:longest]
+	}
+	return strings.ToValidUTF8(text, "?")
+}
+
+// encoding takes one form of each value alone.
+var encoding = base64.StdEncoding.Strict()
+
+func encode(data []byte) string { return encoding.EncodeToString(data) }

@@ -1,0 +1,176 @@
+package door
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/drover-io/drover/internal/audit"
+	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// Trail takes audit records. trail.Trail is one.
+type Trail interface {
+	// Write stores a record and says what number it has. With an error and a number it may be stored later.
+	Write(ctx context.Context, r audit.Record) (number int64, err error)
+	// Later stores a record as soon as that is possible.
+	Later(r audit.Record)
+	// Digest is how records tell a document, by its SHA-256.
+	Digest(sum []byte) string
+}
+
+// Audited records every command, before it is carried out and with what came of it, every request that is refused, and whoever
+// shows for the first time who they are (decision 0051). It is two steps. The outer one stands outside of those that find out who
+// asks and what they may do, and so sees what they refuse. The inner one stands behind all others: what comes there is about to
+// be carried out, which it records first. A command that cannot be recorded is refused with Unavailable, and nothing is changed.
+func Audited(t Trail) (outer, inner Step) {
+	a := &audited{trail: t, shown: map[shown]struct{}{}}
+	return a.answered, a.begun
+}
+
+type audited struct {
+	trail Trail
+
+	mu    sync.Mutex
+	shown map[shown]struct{} // those that were recorded
+}
+
+// shown is a proof of who somebody is.
+type shown struct {
+	who     string
+	by      string
+	expires time.Time
+}
+
+// mostShown bounds what is kept of who has shown who they are: then all are recorded again.
+const mostShown = 10_000
+
+// attempt is what the inner step tells the outer one.
+type attempt struct {
+	let   bool  // all steps have let it through
+	begun int64 // the number of the record that says that it begins
+}
+
+type attemptKey struct{}
+
+func (a *audited) answered(ctx context.Context, r *Request, next Next) error {
+	at := &attempt{}
+	ctx = context.WithValue(ctx, attemptKey{}, at)
+	a.login(ctx)
+	err := next(ctx)
+	if !r.Verb.Command() && !refused(err, at.let) {
+		return err
+	}
+	record := recordOf(ctx, r, audit.Answered)
+	record.Begun, record.Result = at.begun, outcomeOf(err)
+	if err == nil {
+		before, after := caller.RequestOf(ctx).Change()
+		record.Before, record.After = a.trail.Digest(before), a.trail.Digest(after)
+	}
+	// Who does not wait for the answer has asked for it all the same.
+	number, failed := a.trail.Write(context.WithoutCancel(ctx), record)
+	if failed == nil {
+		return err
+	}
+	if number == 0 {
+		a.trail.Later(record)
+	}
+	if err != nil {
+		return err // it was refused, or has failed: nobody is told that it went well
+	}
+	return fail.Wrap(failed, fail.Unavailable, "it was done, but the audit log cannot be written at the moment, so that it is not recorded yet: look at what is there before you try again")
+}
+
+func (a *audited) begun(ctx context.Context, r *Request, next Next) error {
+	at, _ := ctx.Value(attemptKey{}).(*attempt)
+	if at == nil {
+		return fail.New(fail.Internal, "a request is to be carried out that nobody records")
+	}
+	at.let = true
+	if !r.Verb.Command() {
+		return next(ctx)
+	}
+	var err error
+	if at.begun, err = a.trail.Write(ctx, recordOf(ctx, r, audit.Begun)); err != nil {
+		return fail.Wrap(err, fail.Unavailable, "the audit log cannot be written at the moment, so nothing was done; try again later")
+	}
+	return next(ctx)
+}
+
+// login records who shows for the first time who they are. Nothing is refused when that cannot be written: it is as soon as it can.
+func (a *audited) login(ctx context.Context) {
+	who, err := caller.IdentityOf(ctx)
+	if err != nil || who.Kind == caller.Anonymous || who.Kind == caller.Open {
+		return // what proves nothing is in the record of what it was to be for
+	}
+	proof := shown{who.String(), who.By, who.Expires}
+	a.mu.Lock()
+	_, known := a.shown[proof]
+	if !known {
+		if len(a.shown) >= mostShown {
+			clear(a.shown)
+		}
+		a.shown[proof] = struct{}{}
+	}
+	a.mu.Unlock()
+	if known {
+		return
+	}
+	record := audit.Record{Event: audit.Login, Result: audit.Done}
+	describe(ctx, &record)
+	if number, err := a.trail.Write(ctx, record); err != nil && number == 0 {
+		a.trail.Later(record)
+	}
+}
+
+// refused says whether a query was not allowed: by a step, or by what it asks for.
+func refused(err error, let bool) bool {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return false
+	}
+	switch fail.KindOf(err) {
+	case fail.Unauthorized, fail.Forbidden:
+		return true
+	case fail.NotFound: // of a step it hides what is there
+		return !let
+	default:
+		return false
+	}
+}
+
+func outcomeOf(err error) string {
+	switch {
+	case err == nil:
+		return audit.Done
+	case errors.Is(err, context.Canceled):
+		return audit.Canceled
+	default:
+		return string(fail.KindOf(err))
+	}
+}
+
+// recordOf is what is known of a request.
+func recordOf(ctx context.Context, r *Request, e audit.Event) audit.Record {
+	record := audit.Record{Event: e, Verb: string(r.Verb), Noun: r.Noun.Kind, Key: string(r.Key())}
+	describe(ctx, &record)
+	return record
+}
+
+// describe says who asks, and by which request.
+func describe(ctx context.Context, record *audit.Record) {
+	who, _ := caller.IdentityOf(ctx)
+	record.Who = &audit.Who{Kind: string(who.Kind), Name: who.Name, By: who.By}
+	if who.Kind == caller.Anonymous {
+		record.Who.Kind = "anonymous"
+	}
+	if request := caller.RequestOf(ctx); request != nil {
+		record.Request, record.From, record.Workflow = request.ID, request.Remote, request.Operation()
+	}
+	if span := trace.SpanContextFromContext(ctx); span.HasTraceID() {
+		record.Trace = span.TraceID().String()
+	}
+}

@@ -1,0 +1,169 @@
+package door_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/audit"
+	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// paper is a trail that may be torn.
+type paper struct {
+	mu      sync.Mutex
+	records []audit.Record
+	later   []audit.Record
+	down    bool
+	fails   audit.Event // only these
+}
+
+func (p *paper) Write(_ context.Context, r audit.Record) (int64, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.down || r.Event == p.fails {
+		return 0, fail.New(fail.Timeout, "the database does not answer in time")
+	}
+	p.records = append(p.records, r)
+	return int64(len(p.records)), nil
+}
+
+func (p *paper) Later(r audit.Record) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.later = append(p.later, r)
+}
+
+func (p *paper) Digest(sum []byte) string { return string(sum) }
+
+// told are the events and outcomes of the records.
+func (p *paper) told() (told []string) {
+	for _, r := range p.records {
+		told = append(told, string(r.Event)+" "+r.Verb+" "+r.Key+" "+r.Result)
+	}
+	return told
+}
+
+func TestAudited(t *testing.T) {
+	forbidden := fail.New(fail.Forbidden, "may not")
+	hidden := fail.New(fail.NotFound, "not found")
+	for name, c := range map[string]struct {
+		verb    door.Verb
+		refusal error // of a step
+		err     error // of the work
+		want    []string
+	}{
+		"a command":                     {door.Put, nil, nil, []string{"begun put projects/p ", "answered put projects/p done"}},
+		"a command that fails":          {door.Delete, nil, fail.New(fail.Conflict, "in use"), []string{"begun delete projects/p ", "answered delete projects/p Conflict"}},
+		"a command that is not allowed": {door.Put, forbidden, nil, []string{"answered put projects/p Forbidden"}},
+		"a command on what is hidden":   {door.Put, hidden, nil, []string{"answered put projects/p NotFound"}},
+		"a command nobody waits for":    {door.Put, nil, context.Canceled, []string{"begun put projects/p ", "answered put projects/p Canceled"}},
+		"a query":                       {door.Get, nil, nil, nil},
+		"a query that fails":            {door.Get, nil, fail.New(fail.Internal, "it failed"), nil},
+		"a query of what is not there":  {door.Get, nil, hidden, nil},
+		"a query of what is hidden":     {door.Get, hidden, nil, []string{"answered get projects/p NotFound"}},
+		"a query that is not allowed":   {door.Get, forbidden, nil, []string{"answered get projects/p Forbidden"}},
+		"a stream whose right ends":     {door.Watch, nil, forbidden, []string{"answered watch projects/p Forbidden"}},
+		"a query when it is busy":       {door.Get, fail.New(fail.Unavailable, "later"), nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &paper{}
+			outer, inner := door.Audited(p)
+			d := door.New(door.Parts{}, outer, func(ctx context.Context, _ *door.Request, next door.Next) error {
+				if c.refusal != nil {
+					return c.refusal
+				}
+				return next(ctx)
+			}, inner)
+			ctx := caller.WithRequest(t.Context(), &caller.Request{ID: "the request", Remote: "192.0.2.1:4711"})
+			err := d.Pass(ctx, &door.Request{Verb: c.verb, Noun: domain.Projects, Name: "p"}, func(ctx context.Context, _ door.Service) error {
+				require.NoError(t, c.refusal)
+				if c.err == nil {
+					caller.RequestOf(ctx).Begin("the operation")
+					caller.RequestOf(ctx).Changed([]byte("before"), []byte("after"))
+				}
+				return c.err
+			})
+			require.ErrorIs(t, err, map[bool]error{true: c.refusal, false: c.err}[c.refusal != nil])
+			require.Equal(t, c.want, p.told())
+			for _, r := range p.records {
+				require.Equal(t, &audit.Who{Kind: "anonymous"}, r.Who)
+				require.Equal(t, "the request", r.Request)
+				require.Equal(t, "192.0.2.1:4711", r.From)
+			}
+			if name == "a command" {
+				require.Equal(t, int64(1), p.records[1].Begun)
+				require.Equal(t, "before", p.records[1].Before)
+				require.Equal(t, "after", p.records[1].After)
+				require.Equal(t, "the operation", p.records[1].Workflow)
+			}
+		})
+	}
+}
+
+// TestWhatCannotBeRecordedIsNotDone: no record, no change; and what was done, and cannot be recorded any more, is not said to be
+// well.
+func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
+	p := &paper{down: true}
+	outer, inner := door.Audited(p)
+	d := door.New(door.Parts{}, outer, inner)
+	done := 0
+	pass := func(verb door.Verb) error {
+		return d.Pass(t.Context(), &door.Request{Verb: verb, Noun: domain.Projects, Name: "p"}, func(context.Context, door.Service) error {
+			done++
+			return nil
+		})
+	}
+	err := pass(door.Put)
+	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	require.Contains(t, fail.TextOf(err), "nothing was done")
+	require.Zero(t, done)
+	require.Equal(t, []string{"Unavailable"}, []string{p.later[0].Result})
+	require.NoError(t, pass(door.Get), "who reads changes nothing")
+	require.Equal(t, 1, done)
+
+	p.down, p.fails, p.later = false, audit.Answered, nil
+	err = pass(door.Put)
+	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	require.Contains(t, fail.TextOf(err), "it was done")
+	require.Equal(t, 2, done)
+	require.Len(t, p.later, 1)
+	require.Equal(t, audit.Done, p.later[0].Result)
+	require.Equal(t, int64(1), p.later[0].Begun)
+}
+
+// TestLogins: who shows who they are is recorded once for each proof; what proves nothing is refused, and that is recorded.
+func TestLogins(t *testing.T) {
+	p := &paper{}
+	outer, inner := door.Audited(p)
+	d := door.New(door.Parts{}, outer, func(ctx context.Context, _ *door.Request, next door.Next) error {
+		if _, err := caller.IdentityOf(ctx); err != nil {
+			return err
+		}
+		return next(ctx)
+	}, inner)
+	pass := func(i caller.Identity, err error) error {
+		return d.Pass(caller.WithIdentity(t.Context(), i, err), &door.Request{Verb: door.Get, Noun: domain.Projects, Name: "p"},
+			func(context.Context, door.Service) error { return nil })
+	}
+	alice := caller.Identity{Kind: caller.User, Name: "alice", By: "oidc", Expires: time.Unix(1, 0)}
+	for range 3 {
+		require.NoError(t, pass(alice, nil))
+	}
+	require.Equal(t, []string{"login   done"}, p.told())
+	require.Equal(t, &audit.Who{Kind: "user", Name: "alice", By: "oidc"}, p.records[0].Who)
+	alice.Expires = time.Unix(2, 0)
+	require.NoError(t, pass(alice, nil))
+	require.Len(t, p.records, 2, "another token")
+	require.NoError(t, pass(caller.Identity{Kind: caller.Open}, nil))
+	require.NoError(t, pass(caller.Identity{}, nil))
+	require.Len(t, p.records, 2, "nobody has shown anything")
+	require.Error(t, pass(caller.Identity{}, fail.New(fail.Unauthorized, "the token is not known")))
+	require.Equal(t, "answered get projects/p Unauthorized", p.told()[2])
+}

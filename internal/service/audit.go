@@ -1,0 +1,143 @@
+package service
+
+import (
+	"context"
+	"crypto/sha256"
+	"net/url"
+	"time"
+
+	"github.com/drover-io/drover/internal/audit"
+	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// AuditStore reads audit records.
+type AuditStore interface {
+	// AuditLines gives take the lines with ids from one on up to before another, "" for no bound, in their order or backwards,
+	// until it wants no more.
+	AuditLines(ctx context.Context, from, to string, backwards bool, take func(audit.Line) (more bool, err error)) error
+}
+
+// Audit tells of audit records.
+type Audit struct {
+	store AuditStore
+	seal  func(context.Context) error
+	keys  audit.Keys
+	now   func() time.Time
+}
+
+// NewAudit makes the queries. seal makes a checkpoint of what this process has written; keys are those that sign.
+func NewAudit(s AuditStore, seal func(context.Context) error, keys audit.Keys, now func() time.Time) *Audit {
+	return &Audit{store: s, seal: seal, keys: keys, now: now}
+}
+
+// AuditList is a page of audit records, the newest first.
+type AuditList struct {
+	Items []audit.Record `json:"items"` // the records of this page
+	// Continue asks for the page that follows, "" at the end.
+	Continue string `json:"continue,omitempty"`
+}
+
+// mostRead bounds what one page reads of records that it leaves out: it may be short then, and says how to go on.
+const mostRead = 50_000
+
+// AuditRecords lists the records below a project, or all of them, as the parameters ask for, the newest first. Errors: Invalid for
+// a parameter that says nothing; those of the store.
+func (a *Audit) AuditRecords(ctx context.Context, project domain.Key, parameters url.Values) (*AuditList, error) {
+	f, err := audit.ParseFilter(parameters, string(project), a.now())
+	if err != nil {
+		return nil, err
+	}
+	limit, before, err := pageAsked(parameters)
+	if err != nil {
+		return nil, err
+	}
+	from, to := bounds(f)
+	if before != "" && (to == "" || before < to) {
+		to = before
+	}
+	list, read, last := &AuditList{Items: []audit.Record{}}, 0, ""
+	err = a.store.AuditLines(ctx, from, to, true, func(l audit.Line) (bool, error) {
+		if len(list.Items) == limit || read == mostRead {
+			list.Continue = goOn(last)
+			return false, nil
+		}
+		read++
+		last = l.ID
+		r, _, err := audit.Parse(l.Text)
+		if err != nil {
+			return false, fail.Wrap(err, fail.Internal, "the audit record %s cannot be read; an export shows where it was changed", l.ID)
+		}
+		if f.Matches(r) {
+			list.Items = append(list.Items, *r)
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// AuditExport gives take the records as they were written, a line each, in the order in which they were. Where all of a time are
+// asked for, those of this process are sealed first: `drover audit verify` can check them.
+func (a *Audit) AuditExport(ctx context.Context, project domain.Key, parameters url.Values, take func(line []byte) error) error {
+	f, err := audit.ParseFilter(parameters, string(project), a.now())
+	if err != nil {
+		return err
+	}
+	for _, word := range []string{"limit", "continue"} {
+		if parameters.Has(word) {
+			return fail.New(fail.Invalid, "Invalid query %s: an export has no pages; use from and to", word)
+		}
+	}
+	if f.All() {
+		if err := a.seal(ctx); err != nil {
+			return err
+		}
+	}
+	from, to := bounds(f)
+	return a.store.AuditLines(ctx, from, to, false, func(l audit.Line) (bool, error) {
+		if !f.All() {
+			if r, _, err := audit.Parse(l.Text); err == nil && !f.Matches(r) {
+				return true, nil
+			}
+		}
+		return true, take(l.Text)
+	})
+}
+
+// AuditKeys are the keys that sign checkpoints.
+func (a *Audit) AuditKeys(context.Context) (*audit.Keys, error) { return &a.keys, nil }
+
+// bounds are the ids of the time of a filter.
+func bounds(f audit.Filter) (from, to string) {
+	if !f.From.IsZero() {
+		from = audit.Place(f.From)
+	}
+	if !f.To.IsZero() {
+		to = audit.Place(f.To)
+	}
+	return from, to
+}
+
+// changed notes for the audit log that the request has changed a document; nil stands for none.
+func (s *Service) changed(ctx context.Context, from, to domain.Object) {
+	if r := caller.RequestOf(ctx); r != nil {
+		r.Changed(s.sum(from), s.sum(to))
+	}
+}
+
+// sum is the SHA-256 of a document as it is stored.
+func (s *Service) sum(o domain.Object) []byte {
+	if o == nil {
+		return nil
+	}
+	form, err := s.store.Form(o)
+	if err != nil { // it was stored in this form
+		return nil
+	}
+	sum := sha256.Sum256(form)
+	return sum[:]
+}

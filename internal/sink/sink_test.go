@@ -1,0 +1,130 @@
+package sink_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/audit"
+	"github.com/drover-io/drover/internal/sink"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// lines are records of one writer.
+type lines struct {
+	t     *testing.T
+	chain *audit.Chain
+}
+
+func newLines(t *testing.T) *lines { return &lines{t, audit.NewChain("api")} }
+
+func (l *lines) next(n int) (some []audit.Line) {
+	for range n {
+		line, _, err := l.chain.Add(audit.Record{Event: audit.Answered, Verb: "put"}, time.Now(), nil)
+		require.NoError(l.t, err)
+		some = append(some, line)
+	}
+	return some
+}
+
+// eventually waits until a file has so many lines.
+func eventually(t *testing.T, path string, n int) string {
+	t.Helper()
+	var data []byte
+	require.Eventually(t, func() bool {
+		data, _ = os.ReadFile(path)
+		return bytes.Count(data, []byte("\n")) >= n
+	}, time.Minute, time.Millisecond)
+	return string(data)
+}
+
+// TestFile: lines come in their order; a file that was moved away is made anew, and what comes then is in it.
+func TestFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	s, err := sink.NewFile(path, quiet)
+	require.NoError(t, err)
+	from := newLines(t)
+	s.Put(from.next(300))
+	first := eventually(t, path, 300)
+	require.NoError(t, os.Rename(path, path+".1"))
+	s.Put(from.next(3))
+	s.Close()
+	second, err := os.ReadFile(path)
+	require.NoError(t, err)
+	report, err := audit.Verify(strings.NewReader(first+string(second)), audit.Options{})
+	require.NoError(t, err)
+	require.Empty(t, report.Problems)
+	require.Equal(t, 303, report.Records)
+	require.Zero(t, s.Lost())
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	s.Put(from.next(1))
+	require.Equal(t, int64(1), s.Lost(), "it is closed")
+
+	_, err = sink.NewFile(filepath.Join(t.TempDir(), "none", "audit.log"), quiet)
+	require.Error(t, err)
+}
+
+// TestSyslog: messages have their length before them; after a cut they come on another connection.
+func TestSyslog(t *testing.T) {
+	var config net.ListenConfig
+	l, err := config.Listen(t.Context(), "unix", filepath.Join(t.TempDir(), "s"))
+	require.NoError(t, err)
+	defer l.Close()
+	require.NoError(t, l.(*net.UnixListener).SetDeadline(time.Now().Add(time.Minute)))
+	s, err := sink.NewSyslog("unix://"+l.Addr().String(), quiet)
+	require.NoError(t, err)
+	from := newLines(t)
+	read := func(c net.Conn, n int) (texts []string) {
+		in := bufio.NewReader(c)
+		for range n {
+			var size int
+			_, err := fmt.Fscanf(in, "%d ", &size)
+			require.NoError(t, err)
+			message := make([]byte, size)
+			_, err = io.ReadFull(in, message)
+			require.NoError(t, err)
+			head, text, ok := strings.Cut(string(message), "- answered - ")
+			require.True(t, ok)
+			require.True(t, strings.HasPrefix(head, "<110>1 20"), head)
+			texts = append(texts, text)
+		}
+		return texts
+	}
+	sent := from.next(2)
+	s.Put(sent)
+	c, err := l.Accept()
+	require.NoError(t, err)
+	require.Equal(t, []string{string(sent[0].Text), string(sent[1].Text)}, read(c, 2))
+	require.NoError(t, c.Close())
+	more := from.next(1)
+	s.Put(more)
+	c, err = l.Accept() // a write to what is closed on the other side fails at once
+	require.NoError(t, err)
+	require.Equal(t, []string{string(more[0].Text)}, read(c, 1))
+	s.Close()
+	require.Zero(t, s.Lost())
+	require.NoError(t, c.Close())
+}
+
+// TestNobodyWaits: what a collector does not take is lost when the queue is full, and Put returns all the same.
+func TestNobodyWaits(t *testing.T) {
+	s, err := sink.NewSyslog("unix://"+filepath.Join(t.TempDir(), "nobody"), quiet)
+	require.NoError(t, err)
+	defer s.Close()
+	s.Put(newLines(t).next(10_500))
+	require.Positive(t, s.Lost())
+	require.Less(t, s.Lost(), int64(10_000))
+}

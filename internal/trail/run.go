@@ -1,0 +1,254 @@
+package trail
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drover-io/drover/internal/audit"
+	"github.com/drover-io/drover/internal/policy"
+)
+
+// Begin begins the trail by a checkpoint, which names the writers that there are with the last records that are found of them, and
+// with their ends those of the dead. So the first thing that a process does after a crash is to seal what the one before it has left.
+func (t *Trail) Begin(ctx context.Context) error {
+	heads, told, err := t.others(ctx, true)
+	if err != nil {
+		return err
+	}
+	if err := t.state(ctx, audit.Checkpoint{Heads: heads}); err != nil {
+		return err
+	}
+	t.tell(told)
+	return t.present(ctx, false)
+}
+
+// Run seals what was written, looks after other writers and drops what was kept long enough, until ctx ends.
+func (t *Trail) Run(ctx context.Context) {
+	seal, look, drop := time.NewTicker(policy.AuditSeal), time.NewTicker(policy.AuditLook), time.NewTicker(policy.AuditDrop)
+	defer seal.Stop()
+	defer look.Stop()
+	defer drop.Stop()
+	t.try(ctx, "drop audit records", t.Drop)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-seal.C:
+			t.again()
+			t.try(ctx, "seal audit records", t.Seal)
+		case <-look.C:
+			t.try(ctx, "look after other writers of audit records", t.Look)
+		case <-drop.C:
+			t.try(ctx, "drop audit records", t.Drop)
+		}
+	}
+}
+
+// try logs what fails; it is done again in its time.
+func (t *Trail) try(ctx context.Context, what string, do func(context.Context) error) {
+	if err := do(ctx); err != nil && ctx.Err() == nil {
+		t.Log.WarnContext(ctx, "audit", "task", what, "error", err)
+	}
+}
+
+// Close seals everything and says that nothing comes after it. What is written then is refused.
+func (t *Trail) Close(ctx context.Context) error {
+	t.again()
+	err := t.state(ctx, audit.Checkpoint{Closes: true})
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
+	t.done.Wait()
+	if err != nil {
+		return err
+	}
+	return t.present(ctx, true)
+}
+
+// Seal makes a checkpoint of what is not sealed, if there is any.
+func (t *Trail) Seal(ctx context.Context) error {
+	t.stood.Lock()
+	open := t.told > t.seal.told
+	t.stood.Unlock()
+	if !open {
+		return nil
+	}
+	if err := t.state(ctx, audit.Checkpoint{}); err != nil {
+		return err
+	}
+	return t.present(ctx, false)
+}
+
+// Look names other writers that have written, or died, since they were named, and says that this one is alive.
+func (t *Trail) Look(ctx context.Context) error {
+	heads, told, err := t.others(ctx, false)
+	if err != nil {
+		return err
+	}
+	if len(heads) > 0 {
+		if err := t.state(ctx, audit.Checkpoint{Heads: heads}); err != nil {
+			return err
+		}
+		t.tell(told)
+	}
+	return t.present(ctx, false)
+}
+
+// state writes a checkpoint.
+func (t *Trail) state(ctx context.Context, c audit.Checkpoint) error {
+	_, err := t.Write(ctx, audit.Record{Event: audit.Sealed, Checkpoint: &c})
+	return err
+}
+
+// present says that the writer is alive, or has ended, and where its records are.
+func (t *Trail) present(ctx context.Context, closed bool) error {
+	t.stood.Lock()
+	s := t.seal
+	t.stood.Unlock()
+	return t.Store.PutAuditor(ctx, audit.Presence{Writer: t.writer, Checkpoint: s.line, Told: s.told, Seen: t.Now().UTC(), Closed: closed})
+}
+
+func (t *Trail) tell(told map[string]int64) {
+	t.stood.Lock()
+	defer t.stood.Unlock()
+	maps.Copy(t.named, told)
+}
+
+// closedTold marks a writer that was named with its end.
+const closedTold = -1
+
+// others are the heads of writers to name: all of them, or those of which something is to be said that was not. Those that were not
+// seen for long are taken for dead: what is found of them is named as their end. Should one live, it says so, and goes on.
+func (t *Trail) others(ctx context.Context, all bool) (heads []audit.Head, told map[string]int64, err error) {
+	present, err := t.Store.Auditors(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	t.stood.Lock()
+	named := maps.Clone(t.named)
+	t.stood.Unlock()
+	told = map[string]int64{}
+	for _, p := range present {
+		if p.Writer == t.writer {
+			continue
+		}
+		r, ok := p.Stated(t.Keys)
+		if !ok {
+			t.Log.WarnContext(ctx, "what a writer of audit records says of itself is not signed by a key that is known", "writer", p.Writer)
+			continue
+		}
+		head := audit.HeadOf(r)
+		dead := !p.Closed && t.Now().Sub(p.Seen) > policy.AuditDead
+		known, before := named[p.Writer]
+		switch {
+		case p.Closed && before && known == closedTold, !all && !p.Closed && !dead && before && known >= p.Told:
+			continue
+		}
+		head.Closed, told[p.Writer] = p.Closed || dead, p.Told
+		if head.Closed {
+			told[p.Writer] = closedTold
+		}
+		if !p.Closed && (all || dead) {
+			if head, err = t.follow(ctx, head, audit.PlaceOf(r)); err != nil {
+				return nil, nil, err
+			}
+		}
+		if dead {
+			p.Closed = true
+			if err := t.Store.PutAuditor(ctx, p); err != nil {
+				return nil, nil, err
+			}
+		}
+		heads = append(heads, head)
+	}
+	return heads, told, nil
+}
+
+// follow is the last record that is stored of a writer, from a head on that is known.
+func (t *Trail) follow(ctx context.Context, head audit.Head, from string) (audit.Head, error) {
+	closed, mark := head.Closed, "/"+head.Writer+"/"
+	err := t.Store.AuditLines(ctx, from, "", false, func(l audit.Line) (bool, error) {
+		if strings.Contains(l.ID, mark) {
+			if r, ok := audit.Follows(head, l.Text); ok {
+				head = audit.HeadOf(r)
+			}
+		}
+		return true, nil
+	})
+	head.Closed = closed
+	return head, err
+}
+
+// Drop drops the days that were kept for Keep, and states up to which records of whom first.
+func (t *Trail) Drop(ctx context.Context) error {
+	if t.Keep <= 0 {
+		return nil
+	}
+	days, err := t.Store.AuditDays(ctx)
+	if err != nil {
+		return err
+	}
+	first := audit.Day(t.Now().Add(-t.Keep))
+	days = slices.DeleteFunc(days, func(day string) bool { return day >= first })
+	if len(days) == 0 {
+		return nil
+	}
+	dropped, err := t.droppable(ctx, first)
+	if err != nil {
+		return err
+	}
+	if err := t.state(ctx, audit.Checkpoint{Dropped: dropped}); err != nil {
+		return err
+	}
+	for _, day := range days {
+		if err := t.Store.DropAuditDay(ctx, day); err != nil {
+			return err
+		}
+		t.Log.InfoContext(ctx, "audit records were kept long enough and are dropped", "day", day)
+	}
+	return nil
+}
+
+// droppable are the last records before a day, of all writers, and what was said to be dropped there of writers that live.
+// Writers that have ended before it are forgotten.
+func (t *Trail) droppable(ctx context.Context, first string) ([]audit.Head, error) {
+	last := map[string]audit.Head{}
+	said := map[string]audit.Head{}
+	err := t.Store.AuditLines(ctx, "", first, false, func(l audit.Line) (bool, error) {
+		r, _, err := audit.Parse(l.Text)
+		if err != nil {
+			return true, nil //nolint:nilerr // what is no record has no place in a chain
+		}
+		last[r.Writer] = audit.HeadOf(r)
+		if r.Checkpoint != nil {
+			for _, h := range r.Checkpoint.Dropped {
+				said[h.Writer] = h
+			}
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	present, err := t.Store.Auditors(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range present {
+		h, was := said[p.Writer]
+		if _, later := last[p.Writer]; was && !later && !p.Closed {
+			last[p.Writer] = h
+		}
+		if p.Closed && audit.Day(p.Seen) < first {
+			if err := t.Store.DeleteAuditor(ctx, p.Writer); err != nil {
+				return nil, err
+			}
+		}
+	}
+	heads := slices.Collect(maps.Values(last))
+	slices.SortFunc(heads, func(a, b audit.Head) int { return strings.Compare(a.Writer, b.Writer) })
+	return heads, nil
+}

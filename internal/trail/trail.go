@@ -1,0 +1,259 @@
+// Package trail writes the audit records of a process (decision 0051). What many requests have to record at the same time is one
+// call of the store, and is in the store when a request goes on.
+package trail
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drover-io/drover/internal/audit"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
+)
+
+// Store keeps the records. Its errors are fail errors.
+type Store interface {
+	// PutAudit stores lines in their order. One that is there already is stored.
+	PutAudit(ctx context.Context, lines []audit.Line) error
+	AuditLines(ctx context.Context, from, to string, backwards bool, take func(audit.Line) (more bool, err error)) error
+	AuditDays(ctx context.Context) ([]string, error)
+	DropAuditDay(ctx context.Context, day string) error
+	PutAuditor(ctx context.Context, p audit.Presence) error
+	Auditors(ctx context.Context) ([]audit.Presence, error)
+	DeleteAuditor(ctx context.Context, writer string) error
+}
+
+// Sink gets the records, too, when they are stored. It does not wait, and loses what it cannot take.
+type Sink interface{ Put(lines []audit.Line) }
+
+// Config is what a trail needs.
+type Config struct {
+	Store Store
+	// Process begins the writer's name, such as "api".
+	Process string
+	// Key signs checkpoints; Keys are those by which other writers' count, by fingerprint.
+	Key  *audit.Key
+	Keys map[string]ed25519.PublicKey
+	// Secret keys the digests of documents.
+	Secret []byte
+	// Keep is for how long records are kept.
+	Keep  time.Duration
+	Sinks []Sink
+	Log   *slog.Logger
+	Now   func() time.Time
+}
+
+// Trail writes the records of one process. Its methods may be called concurrently.
+type Trail struct {
+	Config
+	writer string
+
+	mu      sync.Mutex
+	waiting []entry
+	kept    []entry // that could not be written, and that nobody waits for
+	retry   bool    // what was kept
+	running bool
+	closed  bool
+	lost    int // records that nobody waits for, and for which there is no room
+	done    sync.WaitGroup
+
+	// These are of commitAll alone, of which one runs at a time.
+	chain   *audit.Chain
+	pending []pending // that may be stored, and may not
+
+	stood sync.Mutex
+	told  int64 // the number of the last record that is no checkpoint, and is stored
+	seal  stated
+	named map[string]int64 // Presence.Told of other writers, as this one has last named them
+}
+
+// stated is the last checkpoint that is stored.
+type stated struct {
+	line string
+	told int64 // the record before it that is none
+}
+
+type pending struct {
+	line   audit.Line
+	record *audit.Record
+}
+
+type entry struct {
+	record  audit.Record
+	outcome chan<- outcome // nil when nobody waits
+}
+
+type outcome struct {
+	number int64
+	err    error
+}
+
+const (
+	// mostKept is how many records may wait for the store that nobody waits for.
+	mostKept = 10_000
+	// mostAtOnce is how many records are in one call of the store.
+	mostAtOnce = 500
+)
+
+// New makes a trail; Begin begins it.
+func New(c Config) *Trail {
+	writer := c.Process + "-" + strings.ToLower(rand.Text()[:16])
+	return &Trail{Config: c, writer: writer, chain: audit.NewChain(writer), named: map[string]int64{}}
+}
+
+// Writer is the name of the trail in its records.
+func (t *Trail) Writer() string { return t.writer }
+
+// Write stores a record, and says what number it has. Unavailable when it cannot be stored; with a number it may be, later.
+func (t *Trail) Write(ctx context.Context, r audit.Record) (number int64, err error) {
+	written := make(chan outcome, 1)
+	if !t.add(entry{r, written}) {
+		return 0, fail.New(fail.Unavailable, "the audit log is closed")
+	}
+	select {
+	case o := <-written:
+		return o.number, o.err
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+}
+
+// Later stores a record when that is possible: at once, or when the store is back.
+func (t *Trail) Later(r audit.Record) { t.add(entry{record: r}) }
+
+// Digest is the digest of a document in records, by its SHA-256.
+func (t *Trail) Digest(sum []byte) string { return audit.Digest(t.Secret, sum) }
+
+// Unwritten is how many records wait for the store to be there, and how many were lost since too many did.
+func (t *Trail) Unwritten() (kept, lost int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.kept), t.lost
+}
+
+func (t *Trail) add(e entry) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed || e.outcome == nil && len(t.kept)+len(t.waiting) >= mostKept {
+		t.lost++
+		return false
+	}
+	t.waiting = append(t.waiting, e)
+	t.start()
+	return true
+}
+
+// start has somebody commit what waits.
+func (t *Trail) start() {
+	if !t.running {
+		t.running = true
+		t.done.Go(t.commitAll)
+	}
+}
+
+// again has what could not be written be tried once more.
+func (t *Trail) again() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.kept) > 0 && !t.closed {
+		t.retry = true
+		t.start()
+	}
+}
+
+func (t *Trail) commitAll() {
+	for batch := t.next(); len(batch) > 0; batch = t.next() {
+		t.commit(batch)
+	}
+}
+
+// next takes what waits, and before it what was kept.
+func (t *Trail) next() []entry {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.waiting) == 0 && !t.retry {
+		t.running = false
+		return nil
+	}
+	all := append(t.kept, t.waiting...)
+	n := min(len(all), mostAtOnce)
+	t.kept, t.waiting, t.retry = nil, append([]entry(nil), all[n:]...), false
+	return all[:n:n]
+}
+
+// commit stores a batch behind what was stored before, or nothing of it. What may have been stored already, since no answer came,
+// has its place in the chain, so that it comes first, as it was.
+func (t *Trail) commit(batch []entry) {
+	ctx, cancel := context.WithTimeout(context.Background(), policy.AuditWrite)
+	defer cancel()
+	if err := t.flush(ctx); err != nil {
+		t.refuse(batch, err)
+		return
+	}
+	outcomes := make([]outcome, len(batch))
+	for i, e := range batch {
+		line, r, err := t.chain.Add(e.record, t.Now(), t.Key)
+		if outcomes[i].err = err; err != nil { // it cannot be encoded, which no record is known to do
+			t.Log.Error("an audit record cannot be written", "error", err)
+			continue
+		}
+		outcomes[i].number = r.Number
+		t.pending = append(t.pending, pending{line, &r})
+	}
+	err := t.flush(ctx)
+	for i, e := range batch {
+		if outcomes[i].err == nil {
+			outcomes[i].err = err
+		}
+		if e.outcome != nil {
+			e.outcome <- outcomes[i]
+		}
+	}
+}
+
+// flush stores what is pending.
+func (t *Trail) flush(ctx context.Context) error {
+	if len(t.pending) == 0 {
+		return nil
+	}
+	lines := make([]audit.Line, len(t.pending))
+	for i, p := range t.pending {
+		lines[i] = p.line
+	}
+	if err := t.Store.PutAudit(ctx, lines); err != nil {
+		t.Log.Warn("audit records cannot be written", "records", len(lines), "error", err)
+		return fail.Wrap(err, fail.Unavailable, "the audit log cannot be written at the moment")
+	}
+	for _, s := range t.Sinks {
+		s.Put(lines)
+	}
+	t.stood.Lock()
+	defer t.stood.Unlock()
+	for _, p := range t.pending {
+		if p.record.Checkpoint == nil {
+			t.told = p.record.Number
+			continue
+		}
+		t.seal = stated{string(p.line.Text), t.told}
+	}
+	t.pending = nil
+	return nil
+}
+
+// refuse tells those who wait, and keeps what nobody waits for.
+func (t *Trail) refuse(batch []entry, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range batch {
+		if e.outcome != nil {
+			e.outcome <- outcome{err: err}
+			continue
+		}
+		t.kept = append(t.kept, e)
+	}
+}

@@ -1,0 +1,395 @@
+package trail_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/audit"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
+	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
+	"github.com/drover-io/drover/internal/trail"
+)
+
+var (
+	key   = audit.NewKey(bytes.Repeat([]byte{7}, 32))
+	trust = map[string]ed25519.PublicKey{key.Stated().Key: key.Public()}
+)
+
+// weather is the store with what may happen to it.
+type weather struct {
+	*store.Store
+	down atomic.Bool // nothing is stored
+	lost atomic.Bool // it is stored, and nobody hears of it
+	puts atomic.Int64
+}
+
+var errWeather = fail.New(fail.Timeout, "the database does not answer in time")
+
+func (w *weather) PutAudit(ctx context.Context, lines []audit.Line) error {
+	if w.down.Load() {
+		return errWeather
+	}
+	w.puts.Add(1)
+	if err := w.Store.PutAudit(ctx, lines); err != nil {
+		return err
+	}
+	if w.lost.Load() {
+		return errWeather
+	}
+	return nil
+}
+
+// clock is what a test sets.
+type clock struct{ at atomic.Int64 }
+
+func newClock() *clock {
+	c := &clock{}
+	c.at.Store(time.Date(2026, 11, 23, 1, 0, 0, 0, time.UTC).UnixNano())
+	return c
+}
+
+func (c *clock) now() time.Time          { return time.Unix(0, c.at.Load()).UTC() }
+func (c *clock) advance(d time.Duration) { c.at.Add(int64(d)) }
+
+func open(t testing.TB) *weather { return &weather{Store: storetest.Open(t, store.Config{})} }
+
+func begin(t testing.TB, w *weather, c *clock) *trail.Trail {
+	t.Helper()
+	tr := trail.New(trail.Config{
+		Store: w, Process: "test", Key: key, Keys: trust, Secret: []byte("secret"), Keep: 30 * 24 * time.Hour,
+		Log: slog.New(slog.DiscardHandler), Now: c.now,
+	})
+	require.NoError(t, tr.Begin(t.Context()))
+	return tr
+}
+
+func command(name string) audit.Record {
+	return audit.Record{Event: audit.Answered, Verb: "put", Noun: "projects", Key: "projects/" + name, Result: audit.Done}
+}
+
+// export is what is stored.
+func export(t testing.TB, s trail.Store) (lines []audit.Line) {
+	t.Helper()
+	require.NoError(t, s.AuditLines(t.Context(), "", "", false, func(l audit.Line) (bool, error) {
+		lines = append(lines, l)
+		return true, nil
+	}))
+	return lines
+}
+
+func verify(t testing.TB, lines []audit.Line) *audit.Report {
+	t.Helper()
+	var b bytes.Buffer
+	for _, l := range lines {
+		fmt.Fprintf(&b, "%s\n", l.Text)
+	}
+	report, err := audit.Verify(&b, audit.Options{Keys: trust})
+	require.NoError(t, err)
+	return report
+}
+
+// keys are those of the records, in their order.
+func keys(t testing.TB, lines []audit.Line) (keys []string) {
+	t.Helper()
+	for _, l := range lines {
+		r, _, err := audit.Parse(l.Text)
+		require.NoError(t, err)
+		if r.Key != "" {
+			keys = append(keys, r.Key)
+		}
+	}
+	return keys
+}
+
+// TestManyAtATime: what many record at the same time is in the store when they go on, in fewer calls than there are records.
+func TestManyAtATime(t *testing.T) {
+	w := open(t)
+	tr := begin(t, w, newClock())
+	const n = 300
+	var writers sync.WaitGroup
+	for i := range n {
+		writers.Go(func() {
+			number, err := tr.Write(t.Context(), command(fmt.Sprint("p", i)))
+			if err != nil || number == 0 {
+				t.Error(number, err)
+			}
+		})
+	}
+	writers.Wait()
+	require.Less(t, w.puts.Load(), int64(n), "they share calls")
+	lines := export(t, w)
+	require.Len(t, keys(t, lines), n)
+	require.NoError(t, tr.Close(t.Context()))
+	report := verify(t, export(t, w))
+	require.Empty(t, report.Problems)
+	require.Empty(t, report.Tails, "the end is sealed")
+	require.Equal(t, n+2, report.Records)
+	_, err := tr.Write(t.Context(), command("late"))
+	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+}
+
+// TestTheStoreIsAway: what cannot be stored is refused, and is not in the log; what nobody waits for comes when the store is back.
+func TestTheStoreIsAway(t *testing.T) {
+	w := open(t)
+	tr := begin(t, w, newClock())
+	write := func(name string) error {
+		_, err := tr.Write(t.Context(), command(name))
+		return err
+	}
+	require.NoError(t, write("before"))
+	w.down.Store(true)
+	require.True(t, fail.Is(write("pending"), fail.Unavailable)) // it may be stored, for all that is known
+	require.True(t, fail.Is(write("refused"), fail.Unavailable))
+	tr.Later(command("later"))
+	require.True(t, fail.Is(write("refused again"), fail.Unavailable))
+	w.down.Store(false)
+	require.NoError(t, write("after"))
+	require.NoError(t, tr.Close(t.Context()))
+	lines := export(t, w)
+	require.Equal(t, []string{"projects/before", "projects/pending", "projects/later", "projects/after"}, keys(t, lines))
+	require.Empty(t, verify(t, lines).Problems)
+}
+
+// TestAnswersAreLost: what was stored, though nobody heard of it, is there once.
+func TestAnswersAreLost(t *testing.T) {
+	w := open(t)
+	tr := begin(t, w, newClock())
+	w.lost.Store(true)
+	for i := range 3 {
+		_, err := tr.Write(t.Context(), command(fmt.Sprint("p", i)))
+		require.Error(t, err)
+	}
+	w.lost.Store(false)
+	_, err := tr.Write(t.Context(), command("last"))
+	require.NoError(t, err)
+	require.NoError(t, tr.Close(t.Context()))
+	lines := export(t, w)
+	require.Equal(t, []string{"projects/p0", "projects/last"}, keys(t, lines))
+	require.Empty(t, verify(t, lines).Problems)
+}
+
+// TestWhoDoesNotWait: a caller who leaves gets its record all the same.
+func TestWhoDoesNotWait(t *testing.T) {
+	w := open(t)
+	tr := begin(t, w, newClock())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := tr.Write(ctx, command("left"))
+	if err != nil {
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	require.NoError(t, tr.Close(t.Context()))
+	require.Equal(t, []string{"projects/left"}, keys(t, export(t, w)))
+}
+
+// TestSeal: what was written is sealed once, and nothing is written where nothing was.
+func TestSeal(t *testing.T) {
+	w := open(t)
+	tr := begin(t, w, newClock())
+	require.NoError(t, tr.Seal(t.Context()))
+	require.Len(t, export(t, w), 1)
+	_, err := tr.Write(t.Context(), command("p"))
+	require.NoError(t, err)
+	require.Len(t, verify(t, export(t, w)).Tails, 1)
+	require.NoError(t, tr.Seal(t.Context()))
+	require.Empty(t, verify(t, export(t, w)).Tails)
+	require.NoError(t, tr.Seal(t.Context()))
+	require.Len(t, export(t, w), 3)
+}
+
+// TestWritersNameEachOther: what one has written, another one's checkpoint names; two that have nothing to write do not go on to
+// name each other for ever.
+func TestWritersNameEachOther(t *testing.T) {
+	w, c := open(t), newClock()
+	a := begin(t, w, c)
+	b := begin(t, w, c)
+	for i := range 3 {
+		c.advance(time.Second)
+		_, err := a.Write(t.Context(), command(fmt.Sprint("p", i)))
+		require.NoError(t, err)
+	}
+	require.NoError(t, a.Seal(t.Context()))
+	require.NoError(t, b.Look(t.Context()))
+	lines := export(t, w)
+	for range 3 {
+		require.NoError(t, a.Look(t.Context()))
+		require.NoError(t, b.Look(t.Context()))
+	}
+	require.LessOrEqual(t, len(export(t, w)), len(lines)+1, "a has named b once")
+
+	without := func(writer string) (rest []audit.Line) {
+		for _, l := range export(t, w) {
+			if !strings.Contains(l.ID, "/"+writer+"/") {
+				rest = append(rest, l)
+			}
+		}
+		return rest
+	}
+	require.Empty(t, verify(t, export(t, w)).Problems)
+	require.Contains(t, fmt.Sprint(verify(t, without(a.Writer())).Problems), b.Writer()+" says")
+	require.False(t, verify(t, without(b.Writer())).Good())
+}
+
+// TestTheDeadAreClosed: of a writer that is not seen any more another one seals what it has left; if it was not dead, it goes on.
+func TestTheDeadAreClosed(t *testing.T) {
+	w, c := open(t), newClock()
+	dead := begin(t, w, c)
+	_, err := dead.Write(t.Context(), command("last"))
+	require.NoError(t, err)
+	lives := begin(t, w, c)
+	require.Empty(t, verify(t, export(t, w)).Tails, "the first thing that a process does is to seal what others have left")
+	_, err = dead.Write(t.Context(), command("the very last"))
+	require.NoError(t, err)
+	c.advance(policy.AuditDead + time.Second)
+	require.NoError(t, lives.Look(t.Context()))
+	lines := export(t, w)
+	require.Empty(t, verify(t, lines).Tails)
+	require.NoError(t, lives.Look(t.Context()))
+	require.Len(t, export(t, w), len(lines), "it is said once")
+
+	_, err = dead.Write(t.Context(), command("not dead"))
+	require.NoError(t, err)
+	require.NoError(t, dead.Close(t.Context()))
+	require.NoError(t, lives.Close(t.Context()))
+	require.Empty(t, verify(t, export(t, w)).Problems)
+}
+
+// TestDrop: what was kept long enough goes by whole days, and what is left can be verified; what goes without being stated cannot.
+func TestDrop(t *testing.T) {
+	const day = 24 * time.Hour
+	w, c := open(t), newClock()
+	gone := begin(t, w, c)
+	_, err := gone.Write(t.Context(), command("long ago"))
+	require.NoError(t, err)
+	require.NoError(t, gone.Close(t.Context()))
+	idle := begin(t, w, c) // it has nothing to write for long
+	busy := begin(t, w, c)
+	for i := range 80 {
+		c.advance(day)
+		_, err := busy.Write(t.Context(), command(fmt.Sprint("day", i)))
+		require.NoError(t, err)
+		require.NoError(t, busy.Seal(t.Context()))
+		require.NoError(t, busy.Drop(t.Context()))
+		require.NoError(t, idle.Look(t.Context()))
+		if i%20 == 0 {
+			require.Empty(t, verify(t, export(t, w)).Problems, "day %d", i)
+		}
+	}
+	_, err = idle.Write(t.Context(), command("at last"))
+	require.NoError(t, err)
+	lines := export(t, w)
+	require.Empty(t, verify(t, lines).Problems)
+	require.NotContains(t, keys(t, lines), "projects/day40")
+	days, err := w.AuditDays(t.Context())
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(days), 32)
+	require.NoError(t, w.DropAuditDay(t.Context(), days[0]))
+	require.False(t, verify(t, export(t, w)).Good(), "a day that nobody said was dropped")
+}
+
+// TestKill kills a process while it writes. What it said was stored is there, what is left can be verified, and once another
+// process has begun nothing of it can be taken away unseen.
+func TestKill(t *testing.T) {
+	if uri := os.Getenv(childURI); uri != "" {
+		child(t, uri)
+		return
+	}
+	config := storetest.Config(t)
+	s := storetest.Open(t, config)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel() // kills
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestKill$")
+	cmd.Env = append(os.Environ(), childURI+"="+config.URI, childDatabase+"="+config.Database)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	var said []string
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if name, ok := strings.CutPrefix(lines.Text(), "stored "); ok {
+			said = append(said, name)
+		}
+		if len(said) == 200 {
+			cancel()
+		}
+	}
+	var exit *exec.ExitError
+	require.ErrorAs(t, cmd.Wait(), &exit)
+	require.Equal(t, -1, exit.ExitCode(), "it was killed")
+
+	w := &weather{Store: s}
+	lines := export(t, s)
+	require.Subset(t, keys(t, lines), said)
+	report := verify(t, lines)
+	require.Empty(t, report.Problems)
+	require.NotEmpty(t, report.Tails, "it had no time to seal them")
+	require.NoError(t, begin(t, w, newClock()).Close(t.Context()))
+	lines = export(t, s)
+	require.Empty(t, verify(t, lines).Problems)
+	require.Empty(t, verify(t, lines).Tails)
+	for i := range lines {
+		rest := append(append([]audit.Line{}, lines[:i]...), lines[i+1:]...)
+		if strings.Contains(lines[i].ID, "/child-") {
+			require.False(t, verify(t, rest).Good(), "without %s", lines[i].ID)
+		}
+	}
+}
+
+const childURI, childDatabase = "DROVER_TRAIL_TEST_URI", "DROVER_TRAIL_TEST_DATABASE"
+
+// child writes until it is killed.
+func child(t *testing.T, uri string) {
+	s, err := store.Open(store.Config{URI: uri, Database: os.Getenv(childDatabase)})
+	require.NoError(t, err)
+	tr := trail.New(trail.Config{
+		Store: s, Process: "child", Key: key, Keys: trust, Log: slog.New(slog.DiscardHandler), Now: newClock().now,
+	})
+	require.NoError(t, tr.Begin(t.Context()))
+	var out sync.Mutex
+	var writers sync.WaitGroup
+	for w := range 8 {
+		writers.Go(func() {
+			for i := 0; ; i++ {
+				r := command(fmt.Sprintf("p%d-%d", w, i))
+				if _, err := tr.Write(t.Context(), r); err != nil {
+					t.Error(err)
+					return
+				}
+				out.Lock()
+				_, err := fmt.Println("stored " + r.Key)
+				out.Unlock()
+				if errors.Is(err, os.ErrClosed) {
+					return
+				}
+			}
+		})
+	}
+	writers.Wait()
+}
+
+func BenchmarkWrite(b *testing.B) {
+	w := open(b)
+	tr := begin(b, w, newClock())
+	b.RunParallel(func(p *testing.PB) {
+		for p.Next() {
+			if _, err := tr.Write(b.Context(), command("p")); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}
