@@ -28,6 +28,7 @@ type document struct {
 	Spec         json.RawMessage `json:"spec,omitempty"`
 	ClusterLabel string          `json:"clusterLabel,omitempty"`
 	File         string          `json:"file,omitempty"`
+	Files        []string        `json:"files,omitempty"`
 }
 
 // The files are applied in order, so each document may only use what stands before it; DIG intents are the
@@ -53,6 +54,30 @@ func TestEmcoctlFilesBuildOnEachOther(t *testing.T) {
 	}
 }
 
+// The 24 documents of EMCO's gac, one of them a replacement, name files that are there.
+func TestGenericDocumentsHaveTheirFiles(t *testing.T) {
+	t.Parallel()
+	operations, uploads := build(t, "gac")
+	require.Equal(t, []string{
+		"lcadmin instantiate", "gac_deployment_intent_group approve", "gac_deployment_intent_group instantiate",
+		"gac_deployment_intent_group update", "gac_deployment_intent_group rollback",
+	}, operations)
+	generic := 0
+	for _, d := range documents(t, "gac") {
+		if strings.Contains(d.ResourceContext.Anchor, "/"+domain.GenericK8sIntents.Collection) {
+			generic++
+		}
+	}
+	require.Equal(t, 24, generic)
+	there, err := filepath.Glob("gac/files/*")
+	require.NoError(t, err)
+	for _, name := range there {
+		require.Contains(t, uploads, strings.TrimPrefix(name, "gac/"))
+		delete(uploads, strings.TrimPrefix(name, "gac/"))
+	}
+	require.Equal(t, map[string]bool{"edge01.kubeconfig": true, "edge02.kubeconfig": true, "operator.tgz": true, "operator-profile.tgz": true}, uploads)
+}
+
 // build goes through the files of an example, and says which operations they ask for, and what is uploaded.
 func build(t *testing.T, example string) (operations []string, uploads map[string]bool) {
 	t.Helper()
@@ -64,7 +89,7 @@ func build(t *testing.T, example string) (operations []string, uploads map[strin
 		if parent != "" {
 			require.Contains(t, made, parent, "the parent of %s", key)
 		}
-		if slices.Contains([]string{"approve", "instantiate", "apply"}, key.Name()) {
+		if slices.Contains([]string{"approve", "instantiate", "apply", "update", "rollback"}, key.Name()) {
 			operations = append(operations, parent.Name()+" "+key.Name())
 			continue
 		}
@@ -77,8 +102,10 @@ func build(t *testing.T, example string) (operations []string, uploads map[strin
 				}
 			}
 		}
-		if d.File != "" {
-			uploads[d.File] = true
+		for _, name := range append(d.Files, d.File) {
+			if name != "" {
+				uploads[name] = true
+			}
 		}
 	}
 	return operations, uploads

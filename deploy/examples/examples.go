@@ -14,7 +14,7 @@ import (
 
 // all: because partials of charts begin with an underscore.
 //
-//go:embed all:vfw/helm all:vfw/profiles dtc/helm dtc/profiles
+//go:embed all:vfw/helm all:vfw/profiles dtc/helm dtc/profiles gac/helm gac/profiles
 var sources embed.FS
 
 // Apps of the virtual firewall, in the order in which its composite app has them.
@@ -29,6 +29,18 @@ func TrafficChart(app string) ([]byte, error) { return pack("dtc/helm", path.Joi
 // TrafficProfile is Profile of one of TrafficApps.
 func TrafficProfile(app string) ([]byte, error) {
 	dir := path.Join("dtc/profiles", app)
+	return pack(dir, dir)
+}
+
+// GenericApp is the app of the example gac, which a generic k8s intent makes another one on each cluster.
+const GenericApp = "operator"
+
+// GenericChart is Chart of GenericApp.
+func GenericChart() ([]byte, error) { return pack("gac/helm", path.Join("gac/helm", GenericApp)) }
+
+// GenericProfile is Profile of GenericApp.
+func GenericProfile() ([]byte, error) {
+	dir := path.Join("gac/profiles", GenericApp)
 	return pack(dir, dir)
 }
 

@@ -63,6 +63,21 @@ func TestControlledTrafficRenders(t *testing.T) {
 	}
 }
 
+func TestGenericAppRenders(t *testing.T) {
+	t.Parallel()
+	chart, err := examples.GenericChart()
+	require.NoError(t, err)
+	profile, err := examples.GenericProfile()
+	require.NoError(t, err)
+	bundle, err := render.Render(render.Input{App: examples.GenericApp, Chart: chart, Profile: profile, Release: "r1", Namespace: "default"})
+	require.NoError(t, err)
+	var got []string
+	for _, r := range bundle.Resources {
+		got = append(got, r.Kind+" "+r.Name)
+	}
+	require.Equal(t, []string{"Service etcd", "StatefulSet etcd"}, got)
+}
+
 func TestPackingIsDeterministic(t *testing.T) {
 	t.Parallel()
 	first, err := examples.Chart("sink")
