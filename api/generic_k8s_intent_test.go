@@ -118,3 +118,36 @@ func TestFilesOfGenericResources(t *testing.T) {
 	answer = sends(t, w.router, "PUT", customization, document, [2]string{"files", "3"})
 	require.Equal(t, 422, answer.Code)
 }
+
+// Of an object that is there the file is not used: EMCO's client sends one all the same. It must be an object, as in EMCO.
+func TestTemplatesThatAreNotUsed(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	document := [2]string{"metadata", resourceBody("r", "false", "ConfigMap")}
+	require.Equal(t, 200, sends(t, w.router, "PUT", theGenericResource, document, [2]string{"file x", "{apiVersion: v1, kind: Secret, metadata: {name: other}}"}).Code)
+	answer := sends(t, w.router, "PUT", theGenericResource, document, [2]string{"file x", "nothing"})
+	require.Equal(t, 400, answer.Code, "%s", answer.Body)
+	answer = sends(t, w.router, "PUT", theGenericResource, [2]string{"metadata", resourceBody("r", "true", "ConfigMap")})
+	require.Equal(t, 400, answer.Code, "now the one that is stored would be used: %s", answer.Body)
+}
+
+// Files that are to be merge patches are looked at when they are sent, those that stay too.
+func TestFilesThatAreNoPatches(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	const workload = theGenericIntent + "/resources/workload"
+	require.Equal(t, 201, sends(t, w.router, "PUT", workload, [2]string{"metadata", resourceBody("workload", "false", "StatefulSet")}).Code)
+	at := workload + "/customizations/c"
+	plain, merge := [2]string{"metadata", customizationBody("c", "")}, [2]string{"metadata", customizationBody("c", `,"patchType":"merge"`)}
+	answer := sends(t, w.router, "PUT", at, merge, [2]string{"files p.yaml", "spec: {a: b}"}, [2]string{"files q.yaml", "- 1"})
+	require.Equal(t, 400, answer.Code)
+	require.Contains(t, answer.Body.String(), "file q.yaml: as a merge patch it is not an object")
+	require.Equal(t, 404, do(t, w.router, call{method: "GET", url: at}).Code, "nothing is stored")
+	require.Equal(t, 201, sends(t, w.router, "PUT", at, merge, [2]string{"files p.yaml", "spec: {a: b}"}).Code)
+	require.Equal(t, 200, sends(t, w.router, "PUT", at, plain, [2]string{"files dummy", "not used"}).Code)
+	answer = sends(t, w.router, "PUT", at, merge)
+	require.Equal(t, 400, answer.Code)
+	require.Contains(t, answer.Body.String(), "file dummy: as a merge patch")
+	data := theGenericResource + "/customizations/c"
+	require.Equal(t, 200, sends(t, w.router, "PUT", data, merge, [2]string{"files a", "no patch, but data"}).Code)
+}

@@ -355,8 +355,5 @@ func operationID(p endpoint) string {
 			b.WriteRune(r)
 		}
 	}
-	if strings.HasSuffix(p.path, "/") {
-		b.WriteString("One")
-	}
 	return b.String()
 }

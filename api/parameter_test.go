@@ -77,9 +77,8 @@ func TestParametersOfEMCO(t *testing.T) {
 	doc := described(t, newWorld(t))
 	for path, names := range map[string]string{
 		composite + "/composite-profiles/{compositeProfile}/profiles": "app",
-		group + "/intents":  "intent",
-		group + "/intents/": "intent",
-		group + "/generic-placement-intents/{genericPlacementIntent}/app-intents/": "app app-name",
+		group + "/intents": "intent",
+		group + "/generic-placement-intents/{genericPlacementIntent}/app-intents": "app app-name",
 		group + "/hpa-intents": "intent",
 		group + "/hpa-intents/{hpaIntent}/hpa-resource-consumers":                                     "consumer",
 		group + "/hpa-intents/{hpaIntent}/hpa-resource-consumers/{hpaConsumer}/resource-requirements": "resource",

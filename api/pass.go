@@ -88,7 +88,7 @@ func (p endpoint) request(c echo.Context) (*door.Request, error) {
 		return &door.Request{Verb: p.verb, Noun: p.noun, Parent: parent}, err
 	}
 	if !strings.HasPrefix(p.path+"/", one+"/") {
-		parent, err := keyOf(c, parentOf(strings.TrimSuffix(p.path, "/")))
+		parent, err := keyOf(c, parentOf(p.path))
 		r.Parent = parent
 		return r, err
 	}

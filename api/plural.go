@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -17,27 +18,41 @@ func plural(next echo.HandlerFunc) echo.HandlerFunc {
 	noun := domain.NetControllerIntents
 	return func(c echo.Context) error {
 		u := c.Request().URL
-		if u.RawPath == "" && strings.Contains(u.Path, "/"+noun.Kind) {
-			if segments := strings.Split(u.Path, "/"); len(segments) > at && segments[at] == noun.Kind {
+		if strings.Contains(u.Path, "/"+noun.Kind) {
+			segments := strings.Split(u.EscapedPath(), "/")
+			if len(segments) > at && segments[at] == noun.Kind {
 				segments[at] = noun.Collection
-				u.Path = strings.Join(segments, "/")
+				setPath(u, strings.Join(segments, "/"))
 			}
 		}
 		return next(c)
 	}
 }
 
-// slashed takes a slash at the end of the path of all hpa intents, or of what is below them: EMCO's description has it there.
+// slashed takes a slash at the end of a path for nothing, where something is read or made: EMCO describes some of its collections
+// with it (profiles, intents, app-intents, hpa-intents and what is below them), and serves some with it alone. With DELETE and PUT
+// it stays, and is not found: whoever has an empty name there must not delete all.
 func slashed(next echo.HandlerFunc) echo.HandlerFunc {
-	at := 1 + len(strings.Split(onePath(domain.DeploymentIntentGroups), "/"))
 	return func(c echo.Context) error {
-		u := c.Request().URL
-		// Of a DELETE the slash stays: whoever has an empty name there must not delete all.
-		if path, found := strings.CutSuffix(u.Path, "/"); found && u.RawPath == "" && c.Request().Method != http.MethodDelete {
-			if segments := strings.Split(path, "/"); len(segments) > at && segments[at] == domain.HPAIntents.Collection {
-				u.Path = path
+		r := c.Request()
+		switch r.Method {
+		case http.MethodGet, http.MethodHead, http.MethodPost:
+			if path, found := strings.CutSuffix(r.URL.EscapedPath(), "/"); found && strings.HasPrefix(path, base+"/") {
+				setPath(r.URL, path)
 			}
 		}
 		return next(c)
+	}
+}
+
+// setPath puts another path in place of a URL's, with what the client has escaped: an escaped slash is part of a name.
+func setPath(u *url.URL, escaped string) {
+	plain, err := url.PathUnescape(escaped)
+	if err != nil {
+		return
+	}
+	u.Path, u.RawPath = plain, ""
+	if u.EscapedPath() != escaped {
+		u.RawPath = escaped
 	}
 }

@@ -20,32 +20,27 @@ func listClusters(c echo.Context, s door.Service, on *door.Request) (reply, erro
 	if err != nil {
 		return nil, err
 	}
-	asked := 0
-	for _, name := range []string{"view", "label", "withLabels"} {
-		if c.QueryParam(name) != "" {
-			asked++
+	with := false
+	if text := c.QueryParam("withLabels"); text != "" {
+		if with, err = strconv.ParseBool(text); err != nil {
+			return nil, fail.New(fail.Invalid, "Invalid query withLabels: %q is neither true nor false", text)
 		}
 	}
-	if asked > 1 {
+	label := c.QueryParam("label")
+	if with && label != "" || full && (with || label != "") {
 		return nil, fail.New(fail.Invalid, "Invalid query: view, label and withLabels ask for different answers; use one of them")
 	}
 	if full {
 		list, err := s.Clusters(ctx, on.Parent, c.QueryParams())
 		return asJSON(http.StatusOK, list), err
 	}
-	if label := c.QueryParam("label"); label != "" {
+	if label != "" {
 		names, err := s.ClustersByLabel(ctx, on.Parent, label)
 		return asJSON(http.StatusOK, names), err
 	}
-	if text := c.QueryParam("withLabels"); text != "" {
-		with, err := strconv.ParseBool(text)
-		if err != nil {
-			return nil, fail.New(fail.Invalid, "Invalid query withLabels: %q is neither true nor false", text)
-		}
-		if with {
-			list, err := s.ClustersWithLabels(ctx, on.Parent)
-			return asJSON(http.StatusOK, list), err
-		}
+	if with {
+		list, err := s.ClustersWithLabels(ctx, on.Parent)
+		return asJSON(http.StatusOK, list), err
 	}
 	return listAll(c, s, on)
 }
@@ -105,8 +100,7 @@ type (
 	}
 )
 
-// listIntents answers with what the intents bind, not with documents. EMCO documents the query without a slash at the end of the
-// path, and answers it with one; here both are the same.
+// listIntents answers with what the intents bind, not with documents.
 func listIntents(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 	ctx := c.Request().Context()
 	if name := c.QueryParam("intent"); name != "" {
@@ -120,7 +114,7 @@ func listIntents(c echo.Context, s door.Service, on *door.Request) (reply, error
 	return asJSON(http.StatusOK, intentList{bindings}), err
 }
 
-// listAppIntents answers with the intents, or with the placement of one app, with a slash at the end of the path or without.
+// listAppIntents answers with the intents, or with the placement of one app.
 func listAppIntents(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 	name := c.QueryParam("app-name")
 	switch {

@@ -86,8 +86,6 @@ func (e *edge) operations() []endpoint {
 		return p
 	}
 	all := []endpoint{
-		get(domain.DeploymentIntents, door.List, manyPath(domain.DeploymentIntents)+"/", "Show what one intent of a deployment intent group binds", "With the slash at the end of the path, as EMCO has it; the same as without it.", forms{intentList{}, intentBinding{}}, intentQuery, listIntents),
-		get(domain.AppIntents, door.List, manyPath(domain.AppIntents)+"/", "Show the placement of one app", "With the slash at the end of the path, as EMCO has it; the same as without it.", forms{[]domain.AppIntent{}, domain.AppIntentSpec{}}, appIntentListQuery, listAppIntents),
 		get(domain.ClusterReferences, door.Download, onePath(domain.ClusterReferences)+"/kubeconfig", "Download the kubeconfig of a logical cloud's user for one cluster", "For clouds of level 1, once they are instantiated; it has the rights of the user permissions.", nil, nil, userKubeconfig),
 		get(domain.Operations, door.List, manyPath(domain.Operations), "List the operations that go on, and those that have ended lately", "Those that go on come first, then those that have ended, the last one first.", operations.List{}, operationsQuery, listOperations),
 		get(domain.Operations, door.Get, onePath(domain.Operations), "Show the last run of an operation", "With where it has brought its instance, and how many resources are in each state.", operations.Operation{}, nil, getOperation),

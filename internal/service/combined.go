@@ -75,7 +75,57 @@ func (t *Tables) read(ctx context.Context, group domain.Key, objects bool, param
 	if err != nil {
 		return nil, err
 	}
+	if err := t.known(ctx, group, &f); err != nil {
+		return nil, err
+	}
 	return a.document(), nil
+}
+
+// known refuses a filter by an app that the composite app does not have, as status does, or by a collector that no intent names: an
+// empty answer would look like one about what is there. Invalid, with those that there are. Kinds and names of objects come and go.
+func (t *Tables) known(ctx context.Context, group domain.Key, f *combined.Filter) error {
+	composite, _ := domain.CompositeApps.Above(group)
+	if len(f.Apps) > 0 {
+		apps, err := t.lifecycle.store.List(ctx, domain.Apps, composite)
+		if err != nil {
+			return err
+		}
+		var names []string
+		for _, o := range apps {
+			names = append(names, o.LocalName())
+		}
+		for _, name := range f.Apps {
+			if !slices.Contains(names, name) {
+				return fail.New(fail.Invalid, "Filter app %s not in list of apps for composite app %s (it has: %s)", name, composite.Segments()[3], list(names))
+			}
+		}
+	}
+	if len(f.Collectors) > 0 {
+		intents, err := t.lifecycle.store.List(ctx, domain.StatusIntents, group)
+		if err != nil {
+			return err
+		}
+		named := map[string]bool{}
+		for _, o := range intents {
+			for _, name := range o.(*domain.StatusIntent).Spec.StatusCollectors {
+				named[name] = true
+			}
+		}
+		for _, name := range f.Collectors {
+			if !named[name] {
+				return fail.New(fail.Invalid, "Filter collector %s not in list of collectors for deployment intent group %s (its status intents name: %s)", name, group.Name(), list(slices.Sorted(maps.Keys(named))))
+			}
+		}
+	}
+	return nil
+}
+
+// list is what users read of names.
+func list(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
 }
 
 // Query evaluates a collector that is not stored. Errors: as CombinedStatus; Invalid with each fault of the body.
@@ -129,12 +179,15 @@ func (t *Tables) Query(ctx context.Context, group domain.Key, q *TableQuery) (*c
 
 // ParseFilter reads the parameters of a query for combined status or objects; Invalid for one without a value.
 func ParseFilter(v url.Values) (f combined.Filter, err error) {
-	for name, into := range map[string]*[]string{"app": &f.Apps, "kind": &f.Kinds, "resource": &f.Resources, "collector": &f.Collectors} {
-		for _, value := range v[name] {
+	for _, one := range []struct {
+		name string
+		into *[]string
+	}{{"app", &f.Apps}, {"kind", &f.Kinds}, {"resource", &f.Resources}, {"collector", &f.Collectors}} {
+		for _, value := range v[one.name] {
 			if value == "" {
-				return f, fail.New(fail.Invalid, `Invalid query %s: ""; use a name`, name)
+				return f, fail.New(fail.Invalid, `Invalid query %s: ""; use a name`, one.name)
 			}
-			*into = append(*into, value)
+			*one.into = append(*one.into, value)
 		}
 	}
 	return f, nil
