@@ -679,6 +679,24 @@ func TestNothingChanges(t *testing.T) {
 	require.False(t, table.Drop(reporting(t, "w1", `{}`).Key))
 }
 
+// TestWhatHasLeftTakesNoRoom: a table that had many rows is as large as its rows are now.
+func TestWhatHasLeftTakesNoRoom(t *testing.T) {
+	const many, left = 3000, 10
+	table := combine.NewTable(compiled(t, &domain.StatusCollectorSpec{CombinedFields: []domain.NamedAggregator{
+		{Name: "least", Type: domain.AggregatorMin, Subject: "returned.status.a"}, {Name: "text", Type: domain.AggregatorSum, Subject: "returned.status.b"},
+	}}))
+	for i := range many {
+		table.Put(t.Context(), reporting(t, fmt.Sprintf("w%04d", i), fmt.Sprintf(`{"a":%d,"b":"x"}`, i)))
+	}
+	require.Greater(t, combine.Room(table), 3*many-1, "else this tests nothing")
+	for i := range many - left {
+		require.True(t, table.Drop(reporting(t, fmt.Sprintf("w%04d", i), `{}`).Key))
+	}
+	require.Equal(t, left, table.Len())
+	require.Less(t, combine.Room(table), many/10)
+	require.Equal(t, fmt.Sprint(many-left), *table.Result().Rows[0].Columns[0].Float)
+}
+
 // expressions are those of random specs.
 var expressions = []string{
 	"returned.status.a", "returned.status.b", "returned.status.a.b", "obj.spec.replicas", "inventory.name", "inventory.provider",

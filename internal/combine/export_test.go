@@ -11,6 +11,18 @@ func Panicking() *Program { return &Program{columns: []string{"a"}, first: []*co
 // SlotsTaken is how many evaluations go on.
 func SlotsTaken() int { return len(slots) }
 
+// Room is for how many entries the table and its queues have places.
+func Room(t *Table) int {
+	n := cap(t.order)
+	for _, g := range t.groups {
+		for i := range g.columns {
+			a := &g.columns[i]
+			n += cap(a.best.entries) + cap(a.times.entries) + cap(a.dated.entries) + cap(a.others.entries)
+		}
+	}
+	return n
+}
+
 // SetDeadline sets how long an evaluation may take for the time of a test.
 func SetDeadline(t *testing.T, d time.Duration) {
 	before := deadline

@@ -184,8 +184,18 @@ func (q *queued) Pop() any {
 	end := len(q.entries) - 1
 	last := q.entries[end]
 	q.entries[end] = nil
-	q.entries = q.entries[:end]
+	q.entries = fit(q.entries[:end])
 	return last
+}
+
+// fit moves what is left into an array of its own when it is less than a quarter of the old one, which would stay as large as it has
+// ever been. Each move is paid by those that have left since the one before.
+func fit(entries []*entry) []*entry {
+	const few = 64
+	if cap(entries) > few && len(entries) < cap(entries)/4 {
+		return slices.Clone(entries)
+	}
+	return entries
 }
 
 // join takes an entry into its group, and part out of it.

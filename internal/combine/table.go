@@ -162,7 +162,7 @@ func (t *Table) Drop(key Key) bool {
 	delete(t.entries, key)
 	t.sort()
 	i, _ := slices.BinarySearchFunc(t.order, key, func(e *entry, k Key) int { return e.key.Compare(k) })
-	t.order = slices.Delete(t.order, i, i+1)
+	t.order = fit(slices.Delete(t.order, i, i+1))
 	return true
 }
 
