@@ -209,7 +209,7 @@ func renewal(r *domain.ClusterReference, request []byte) time.Time {
 func (k *Kube) RenewCertificate(ctx context.Context, in LeafInput) error {
 	stop := beat(ctx)
 	defer stop()
-	bundle, err := k.bundle(ctx, in.Bundle)
+	bundle, err := k.bundle(ctx, in.Owner, in.Bundle)
 	if err != nil {
 		return err
 	}

@@ -56,8 +56,8 @@ type Kube struct {
 	Rules ReadinessRules
 	// Secrets opens what is sealed in plans; nil when there is nothing.
 	Secrets Opener
-	// bundles are decoded manifests, by digest or by those of a bundle and an overlay: a thousand clusters take the same ones.
-	bundles *lru.Cache[domain.Digest, *plan.Bundle]
+	// bundles are decoded manifests: a thousand clusters take the same ones.
+	bundles *lru.Cache[bundleKey, *plan.Bundle]
 	// running are the attempts of this worker, by the run of their workflow: a *halting.
 	running sync.Map
 	// tries are leaves in their workflow's own task; gatherers see Gather, and silent BoundSilent.
@@ -79,7 +79,7 @@ const (
 func NewKube(clusters Clusters, leaves Leaves, reporter Reporter, reports Reports, agent []plan.Resource) *Kube {
 	return &Kube{
 		clusters: clusters, leaves: leaves, reporter: reporter, reporting: newReporting(reports, agent),
-		bundles: lru.New[domain.Digest, *plan.Bundle](decodedBundles),
+		bundles: lru.New[bundleKey, *plan.Bundle](decodedBundles),
 	}
 }
 
@@ -104,7 +104,7 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 		}
 		defer leave()
 	}
-	bundle, err := k.varied(ctx, in.Bundle, in.Overlay)
+	bundle, err := k.varied(ctx, in.Owner, in.Bundle, in.Overlay)
 	if err != nil {
 		return nil, err
 	}
@@ -247,41 +247,55 @@ type halting struct {
 
 var errHalted = errors.New("halted")
 
-func (k *Kube) bundle(ctx context.Context, digest domain.Digest) (*plan.Bundle, error) {
-	if b, ok := k.bundles.Get(digest); ok {
+// bundle is that of a plan for an owner.
+func (k *Kube) bundle(ctx context.Context, owner domain.Key, digest domain.Digest) (*plan.Bundle, error) {
+	if b, ok := k.bundles.Get(bundleKey{"", digest}); ok {
+		return b, nil
+	}
+	if b, ok := k.bundles.Get(bundleKey{domain.ScopeOf(owner), digest}); ok {
 		return b, nil
 	}
 	b, err := stored.JSON[plan.Bundle](ctx, k.leaves, digest)
 	if err != nil {
 		return nil, err
 	}
+	key := bundleKey{digest: digest}
 	for i := range b.Resources {
-		if err := k.open(&b.Resources[i]); err != nil {
+		if plan.MayBeSealed(b.Resources[i].Manifest) {
+			key.scope = domain.ScopeOf(owner)
+		}
+		if err := k.open(owner, &b.Resources[i]); err != nil {
 			return nil, err
 		}
 	}
-	k.bundles.Add(digest, b)
+	k.bundles.Add(key, b)
 	return b, nil
 }
 
-// open opens what is sealed in a resource. It stays in this process.
-func (k *Kube) open(r *plan.Resource) (err error) {
+// bundleKey names a decoded bundle. One with sealed values is decoded for each scope.
+type bundleKey struct {
+	scope  domain.Key    // "" for one without
+	digest domain.Digest // or those of a bundle and an overlay
+}
+
+// open opens what is sealed in a resource for the owner's project. It stays in this process.
+func (k *Kube) open(owner domain.Key, r *plan.Resource) (err error) {
 	if k.Secrets != nil {
-		r.Manifest, err = plan.Open(r.Manifest, k.Secrets.Open)
+		r.Manifest, err = plan.Open(owner, r.Manifest, k.Secrets.Open)
 	}
 	return err
 }
 
 // varied is a bundle with an overlay, "" for none. Such bundles share what they have in common.
-func (k *Kube) varied(ctx context.Context, digest, overlay domain.Digest) (*plan.Bundle, error) {
+func (k *Kube) varied(ctx context.Context, owner domain.Key, digest, overlay domain.Digest) (*plan.Bundle, error) {
 	if overlay == "" {
-		return k.bundle(ctx, digest)
+		return k.bundle(ctx, owner, digest)
 	}
-	both := digest + "+" + overlay
+	both := bundleKey{domain.ScopeOf(owner), digest + "+" + overlay}
 	if b, ok := k.bundles.Get(both); ok {
 		return b, nil
 	}
-	base, err := k.bundle(ctx, digest)
+	base, err := k.bundle(ctx, owner, digest)
 	if err != nil {
 		return nil, err
 	}
@@ -290,7 +304,7 @@ func (k *Kube) varied(ctx context.Context, digest, overlay domain.Digest) (*plan
 		return nil, err
 	}
 	for i := range o.Resources {
-		if err := k.open(&o.Resources[i].Resource); err != nil {
+		if err := k.open(owner, &o.Resources[i].Resource); err != nil {
 			return nil, err
 		}
 	}

@@ -39,7 +39,7 @@ func (k *Kube) AwaitReady(ctx context.Context, in ReadyInput) error {
 	if app == nil || in.To > len(app.Targets) {
 		return fail.New(fail.Invalid, "plan %s has no clusters %d to %d of app %q", in.Plan, in.From, in.To, in.App)
 	}
-	bundle, err := k.bundle(ctx, app.Bundle)
+	bundle, err := k.bundle(ctx, p.Owner, app.Bundle)
 	if err != nil {
 		return err
 	}

@@ -29,13 +29,17 @@ func TestPrivateKeysAreOpenedInTheWorker(t *testing.T) {
 			Manifest:   json.RawMessage(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"` + name + `"},"data":{"tls.key":"` + plan.SealedValue(document, sealed) + `"}}`),
 		}
 	}
-	for name, overlaid := range map[string]bool{"in the bundle": false, "in a variant": true} {
+	for name, c := range map[string]struct {
+		overlaid bool
+		project  string
+	}{"in the bundle": {false, "p"}, "in a variant": {true, "p"}, "for another project": {false, "q"}} {
 		t.Run(name, func(t *testing.T) {
 			l := newLeaf(t, domain.OpInstantiate, 0)
 			l.kube.Secrets = sealer
+			l.in.Owner = domain.Join("projects", c.project, "composite-apps", "c", "v1", "deployment-intent-groups", "g")
 			l.in.Bundle, l.in.Resources = l.store.put(t, plan.Bundle{App: "app", Resources: []plan.Resource{of("a0", "Zmlyc3Q="), of("a1", "YQ==")}}), 2
 			want := map[string]string{"a0": "Zmlyc3Q=", "a1": "YQ=="}
-			if overlaid {
+			if c.overlaid {
 				l.in.Overlay = l.store.put(t, plan.Overlay{Resources: []plan.Overlaid{{Index: 1, Resource: of("a1", "Yg==")}}})
 				want["a1"] = "Yg=="
 			}
@@ -55,7 +59,13 @@ func TestPrivateKeysAreOpenedInTheWorker(t *testing.T) {
 			require.Equal(t, "2A", out.Marks)
 			mu.Lock()
 			defer mu.Unlock()
-			require.Equal(t, want, got)
+			if c.project == "p" {
+				require.Equal(t, want, got)
+				return
+			}
+			for name, value := range got {
+				require.True(t, strings.HasPrefix(value, "drover.sealed:"), "%s: what nobody may open stays as it is", name)
+			}
 		})
 	}
 }

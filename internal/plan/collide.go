@@ -37,10 +37,17 @@ func ClusterScoped(group, kind string) bool { return slices.Contains(clusterScop
 
 // Collide finds the first resource of a that b has too, on a cluster that both have it on. Versions of an API
 // group name the same resource. CRDs may be shared: every user of one has its own copy in its chart.
-func Collide(a, b *Plan) (Collision, bool) {
+func Collide(a, b *Plan) (Collision, bool) { return CollideNow(a, b, nil) }
+
+// CollideNow is Collide when records of b's context are known: what was to be pruned and is gone does not collide any more.
+func CollideNow(a, b *Plan, records []domain.Leaf) (Collision, bool) {
+	byID := make(map[string]domain.Leaf, len(records))
+	for _, leaf := range records {
+		byID[domain.LeafID(leaf.ContextID, leaf.App, leaf.Cluster)] = leaf
+	}
 	for i := range a.Apps {
 		for j := range b.Apps {
-			if c, ok := collide(a, b, &a.Apps[i], &b.Apps[j]); ok {
+			if c, ok := collide(a, b, &a.Apps[i], &b.Apps[j], byID); ok {
 				return c, true
 			}
 		}
@@ -48,7 +55,7 @@ func Collide(a, b *Plan) (Collision, bool) {
 	return Collision{}, false
 }
 
-func collide(a, b *Plan, x, y *App) (Collision, bool) {
+func collide(a, b *Plan, x, y *App, records map[string]domain.Leaf) (Collision, bool) {
 	clusters := shared(x.Targets, y.Targets)
 	if len(clusters) == 0 {
 		return Collision{}, false
@@ -57,18 +64,45 @@ func collide(a, b *Plan, x, y *App) (Collision, bool) {
 	for i, r := range y.Resources {
 		taken[Place(r, b.Namespace)] = i
 	}
+	var both [][2]int // places of what both have on some cluster
 	for i, r := range x.Resources {
-		n, ok := taken[Place(r, a.Namespace)]
-		if !ok || r.Kind == "CustomResourceDefinition" {
-			continue
+		if n, ok := taken[Place(r, a.Namespace)]; ok && r.Kind != "CustomResourceDefinition" {
+			both = append(both, [2]int{i, n})
 		}
-		for _, on := range clusters {
-			if !x.lacksOn(on[0]).lacks(i) && !y.lacksOn(on[1]).lacks(n) {
-				return Collision{x.Name, y.Name, r, on[0].ClusterName}, true
+	}
+	if len(both) == 0 {
+		return Collision{}, false
+	}
+	known := map[string]domain.Marks{}
+	for _, on := range clusters {
+		mine, others, now := x.begins(on[0], known), y.begins(on[1], known), domain.Marks(nil)
+		if leaf, found := records[domain.LeafID(b.ContextID, y.Name, on[1].ClusterName)]; found {
+			now = domain.DecodeMarks(leaf.Marks)
+		}
+		for _, r := range both {
+			n := r[1]
+			pruned := n < len(now) && n < len(others) && others[n].ToDelete() && !now[n].MayBeThere()
+			if !(lacking{mine}).lacks(r[0]) && !(lacking{others}).lacks(n) && !pruned {
+				return Collision{x.Name, y.Name, x.Resources[r[0]], on[0].ClusterName}, true
 			}
 		}
 	}
 	return Collision{}, false
+}
+
+// begins are the marks with which a target begins, nil for one of which nothing is known. What it does not get may be there yet,
+// to be pruned. Targets have few marks between them, so known keeps those that were decoded.
+func (a *App) begins(t *Target, known map[string]domain.Marks) domain.Marks {
+	encoded := a.LacksOn(t)
+	if t.Inherited != nil {
+		encoded = t.Inherited.Marks
+	}
+	marks, decoded := known[encoded]
+	if !decoded {
+		marks = domain.DecodeMarks(encoded)
+		known[encoded] = marks
+	}
+	return marks
 }
 
 // Place is what the names of a resource have in common that is one in a cluster of which the namespace is that of resources

@@ -32,10 +32,16 @@ func SealedValue(document domain.Key, s domain.Sealed) string {
 	return sealedPrefix + base64.RawURLEncoding.EncodeToString(data)
 }
 
-// Open is a manifest in which the values of a Secret's data are open that were sealed for inbound intents. What anybody else
-// has written there stays as it is. The error is that of open.
-func Open(manifest json.RawMessage, open func(document string, s domain.Sealed) ([]byte, error)) (json.RawMessage, error) {
-	if !bytes.Contains(manifest, []byte(`"`+sealedPrefix)) {
+// MayBeSealed says whether Open has to look at a manifest.
+func MayBeSealed(manifest json.RawMessage) bool {
+	return bytes.Contains(manifest, []byte(`"`+sealedPrefix))
+}
+
+// Open is a manifest of a plan for an owner, in which the values of a Secret's data are open that were sealed for inbound intents of
+// the owner's project. What anybody else has written there stays as it is: who has seen the sealed value of another project must
+// not have it opened into a cluster of his own. The error is that of open.
+func Open(owner domain.Key, manifest json.RawMessage, open func(document string, s domain.Sealed) ([]byte, error)) (json.RawMessage, error) {
+	if !MayBeSealed(manifest) {
 		return manifest, nil
 	}
 	var o secretObject
@@ -54,7 +60,7 @@ func Open(manifest json.RawMessage, open func(document string, s domain.Sealed) 
 		if err != nil || !decodes(data, &v) {
 			continue
 		}
-		if _, ours := domain.InboundServerIntents.Split(domain.Key(v.For)); !ours {
+		if _, is := domain.InboundServerIntents.Split(domain.Key(v.For)); !is || domain.ScopeOf(domain.Key(v.For)) != domain.ScopeOf(owner) {
 			continue
 		}
 		plain, err := open(v.For, v.Sealed)

@@ -12,7 +12,10 @@ import (
 	"github.com/drover-io/drover/internal/plan"
 )
 
-const inbound = domain.Key("projects/p/composite-apps/c/v1/deployment-intent-groups/g/traffic-group-intents/t/inbound-intents/in")
+const (
+	group   = domain.Key("projects/p/composite-apps/c/v1/deployment-intent-groups/g")
+	inbound = group + "/traffic-group-intents/t/inbound-intents/in"
+)
 
 // opened gives back what is sealed, which for the test is open.
 func opened(document string, s domain.Sealed) ([]byte, error) {
@@ -27,6 +30,7 @@ func TestSealedValuesAreOpened(t *testing.T) {
 	require.NotContains(t, value, "a2V5")
 	require.Empty(t, plan.SealedValue(inbound, domain.Sealed{}))
 	others := plan.SealedValue("cluster-providers/p/clusters/c", domain.Sealed{KeyID: "k", Data: []byte("a2V5")})
+	foreign := plan.SealedValue(domain.Key(strings.Replace(string(inbound), "projects/", "projects/other-", 1)), domain.Sealed{KeyID: "k", Data: []byte("a2V5")})
 	of := func(kind, value string) string {
 		return `{"apiVersion":"v1","kind":"` + kind + `","metadata":{"name":"s","n":12345678901234567890},"data":{"tls.key":"` + value + `","ca.crt":"Y2E="}}`
 	}
@@ -34,16 +38,17 @@ func TestSealedValuesAreOpened(t *testing.T) {
 		"a Secret":                   {of("Secret", value), of("Secret", "a2V5")},
 		"what is no Secret":          {of("ConfigMap", value), of("ConfigMap", value)},
 		"another document's":         {of("Secret", others), of("Secret", others)},
+		"another project's":          {of("Secret", foreign), of("Secret", foreign)},
 		"nothing that we have made":  {of("Secret", "drover.sealed:e30"), of("Secret", "drover.sealed:e30")},
 		"nothing that anybody reads": {of("Secret", "drover.sealed:!"), of("Secret", "drover.sealed:!")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := plan.Open(json.RawMessage(c.manifest), opened)
+			got, err := plan.Open(group, json.RawMessage(c.manifest), opened)
 			require.NoError(t, err)
 			require.JSONEq(t, c.want, string(got))
 		})
 	}
-	_, err := plan.Open(json.RawMessage(of("Secret", plan.SealedValue(inbound, domain.Sealed{KeyID: "lost", Data: []byte("x")}))), opened)
+	_, err := plan.Open(group, json.RawMessage(of("Secret", plan.SealedValue(inbound, domain.Sealed{KeyID: "lost", Data: []byte("x")}))), opened)
 	require.True(t, fail.Is(err, fail.Internal), "%v", err)
 }
 
@@ -54,7 +59,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add(`{"apiVersion":"v1","kind":"Secret","data":["drover.sealed:"]}`)
 	f.Add(`{"apiVersion":"v1","kind":"Secret","data":{"a":"` + plan.SealedValue(inbound, domain.Sealed{KeyID: "k", Data: []byte("x")}) + `"}}`)
 	f.Fuzz(func(t *testing.T, manifest string) {
-		got, err := plan.Open(json.RawMessage(manifest), opened)
+		got, err := plan.Open(group, json.RawMessage(manifest), opened)
 		if err != nil {
 			return
 		}

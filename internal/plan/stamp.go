@@ -63,6 +63,35 @@ func Stamp(manifest []byte, namespace string, labels map[string]string) ([]byte,
 	return json.Marshal(object)
 }
 
+// Stampable is the error of Stamp for an object as JSON decodes it, which it leaves as it is.
+func Stampable(object map[string]any) error {
+	spec, _ := object["spec"].(map[string]any)
+	parts := []struct {
+		path string
+		of   any
+	}{{"", object}, {"spec.template.", spec["template"]}}
+	if jobs, ok := spec["jobTemplate"].(map[string]any); ok && object["kind"] == "CronJob" {
+		jobSpec, _ := jobs["spec"].(map[string]any)
+		parts = append(parts, parts[0], parts[0])
+		parts[2].path, parts[2].of = "spec.jobTemplate.", jobs
+		parts[3].path, parts[3].of = "spec.jobTemplate.spec.template.", jobSpec["template"]
+	}
+	for _, part := range parts {
+		o, ok := part.of.(map[string]any)
+		if !ok {
+			continue
+		}
+		metadata, ok := o["metadata"].(map[string]any)
+		if !ok && o["metadata"] != nil {
+			return fail.New(fail.Invalid, "%smetadata is not an object", part.path)
+		}
+		if _, ok := metadata["labels"].(map[string]any); !ok && metadata["labels"] != nil {
+			return fail.New(fail.Invalid, "%smetadata.labels is not an object", part.path)
+		}
+	}
+	return nil
+}
+
 // labelMember labels the member of parent if there is one; a custom resource may use the name for
 // something else, which is left alone unless it is an object.
 func labelMember(parent map[string]any, member, path string, labels map[string]string) error {

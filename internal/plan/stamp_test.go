@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"encoding/json"
 	"regexp"
 	"strings"
 	"testing"
@@ -83,6 +84,9 @@ func TestStamp(t *testing.T) {
 		"refuses template metadata that is a text": {
 			manifest: `{"kind":"Job","metadata":{"name":"a"},"spec":{"template":{"metadata":"x"}}}`, wantErr: fail.Invalid,
 		},
+		"refuses labels of a job's pods that are a list": {
+			manifest: `{"kind":"CronJob","metadata":{"name":"a"},"spec":{"jobTemplate":{"spec":{"template":{"metadata":{"labels":[]}}}}}}`, wantErr: fail.Invalid,
+		},
 		"refuses job metadata that is a text": {
 			manifest: `{"kind":"CronJob","metadata":{"name":"a"},"spec":{"jobTemplate":{"metadata":"x"}}}`, wantErr: fail.Invalid,
 		},
@@ -91,6 +95,14 @@ func TestStamp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := plan.Stamp([]byte(c.manifest), c.namespace, map[string]string{"id": "7-sink"})
+			var object map[string]any
+			if json.Unmarshal([]byte(c.manifest), &object) == nil && object != nil {
+				said := plan.Stampable(object)
+				require.Equal(t, err == nil, said == nil, "%v", said)
+				if err != nil {
+					require.Equal(t, fail.TextOf(err), fail.TextOf(said))
+				}
+			}
 			if c.wantErr != "" {
 				require.True(t, fail.Is(err, c.wantErr), "got %v", err)
 				return

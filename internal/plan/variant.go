@@ -17,6 +17,12 @@ type Effect struct {
 // String says it to a user.
 func (e Effect) String() string { return fmt.Sprintf("%s by %s", e.What, e.By) }
 
+// Size is what it takes in a plan, in bytes, about.
+func (e Effect) Size() int {
+	const members = 40 // their names, and the index
+	return members + len(e.What) + len(e.By)
+}
+
 // Variant is what some clusters of an app get otherwise than its bundle says. Clusters that get the same share one.
 type Variant struct {
 	Overlay domain.Digest `json:"overlay"`           // the blob of an Overlay

@@ -183,4 +183,15 @@ func TestWhatIsLackedDoesNotCollide(t *testing.T) {
 	b.Plan.Apps[0].Lacks = gone
 	_, ok = plan.Collide(a.Plan, b.Plan)
 	require.False(t, ok)
+
+	// An update of b has it no more on b, where it is to be pruned: it is there until it is gone.
+	on := &b.Plan.Apps[0].Targets[1]
+	on.Inherited = &plan.Inherited{Marks: domain.NewMarks(1, domain.MarkDoomed).Encode()}
+	c, ok = plan.Collide(a.Plan, b.Plan)
+	require.True(t, ok)
+	require.Equal(t, "b", c.Cluster.Name)
+	for mark, collides := range map[domain.Mark]bool{domain.MarkDoomed: true, domain.MarkDeleting: true, domain.MarkUndeleted: true, domain.MarkDeleted: false} {
+		_, ok = plan.CollideNow(a.Plan, b.Plan, []domain.Leaf{{ContextID: "2", App: "shop", Cluster: on.ClusterName, Marks: domain.NewMarks(1, mark).Encode()}})
+		require.Equal(t, collides, ok, "%c", mark)
+	}
 }
