@@ -235,9 +235,9 @@ func (c *ClusterInfo) validate(p *fail.Problems, counts bool) {
 	notEmpty(p, at+"mode", c.Mode)
 	checkWord(p, at+"scope", c.Scope, ScopeLabel, ScopeName)
 	checkWord(p, at+"mode", c.Mode, ModeAllow, ModeDeny)
-	for path, value := range map[string]string{"clusterProvider": c.ClusterProvider, "cluster": c.Cluster, "clusterLabel": c.ClusterLabel} {
-		CheckLength(p, at+path, value, MaxName)
-	}
+	CheckLength(p, at+"clusterProvider", c.ClusterProvider, MaxName)
+	CheckLength(p, at+"cluster", c.Cluster, MaxName)
+	CheckLength(p, at+"clusterLabel", c.ClusterLabel, MaxName)
 	switch {
 	case counts && c.Scope == ScopeLabel && c.ClusterLabel == "":
 		p.Add(at+"clusterLabel", "clusterLabel is missing")

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -23,11 +24,15 @@ func (s *Service) attachTemplate(ctx context.Context, o domain.Object, file []by
 	return err
 }
 
-// fits refuses a template of another object than the body names.
+// fits refuses a template of another object than the body names. Of an object that is there it need not be the same one: EMCO's
+// client sends no resource without a file, which then is not used.
 func fits(o *domain.GenericResource, file []byte) error {
 	apiVersion, kind, name, err := vary.Template(file)
 	if err != nil {
 		return fail.Wrap(err, fail.Invalid, "failed to validate the resource template file: %s", fail.TextOf(err))
+	}
+	if !o.Spec.Adds() {
+		return nil
 	}
 	var p fail.Problems
 	gvk := o.Spec.ResourceGVK
@@ -81,7 +86,7 @@ func (s *Service) changeResource(ctx context.Context, c change) error {
 	return nil
 }
 
-// attachFiles keeps the files of a customization. Those that must be patches are looked at.
+// attachFiles keeps the files of a customization.
 func (s *Service) attachFiles(ctx context.Context, o domain.Object, files []domain.Upload) error {
 	customization := o.(*domain.Customization)
 	names := map[string]bool{}
@@ -90,17 +95,41 @@ func (s *Service) attachFiles(ctx context.Context, o domain.Object, files []doma
 			return fail.New(fail.Invalid, "there are two files of the name %s", f.Name)
 		}
 		names[f.Name] = true
-		if len(f.Data) == 0 { // EMCO drops empty files
-			continue
-		}
 		if len(f.Data) > limits.Etcd {
 			return fail.New(fail.Invalid, "file %s: it has %d bytes, and no object in a cluster has more than %d", f.Name, len(f.Data), limits.Etcd)
 		}
+	}
+	files = slices.DeleteFunc(slices.Clone(files), func(f domain.Upload) bool { return len(f.Data) == 0 }) // as EMCO does
+	if err := s.patches(ctx, customization, files); err != nil {
+		return err
+	}
+	for _, f := range files {
 		digest, err := s.store.PutBlob(ctx, f.Data)
 		if err != nil {
 			return err
 		}
 		customization.Files = append(customization.Files, domain.CustomizationFile{Name: f.Name, Content: digest})
+	}
+	return nil
+}
+
+// patches refuses files that are to be merge patches, and are none.
+func (s *Service) patches(ctx context.Context, o *domain.Customization, files []domain.Upload) error {
+	if o.Spec.PatchType != domain.PatchMerge {
+		return nil
+	}
+	resource, err := s.store.Get(ctx, domain.GenericResources, o.Parent)
+	if fail.Is(err, fail.NotFound) {
+		return nil // which is said when it is stored
+	}
+	if err != nil {
+		return err
+	}
+	of := &vary.Generic{Spec: resource.(*domain.GenericResource).Spec}
+	for _, f := range of.Patches(&vary.Customized{Name: o.Name, Spec: o.Spec, Files: files}) {
+		if _, err := vary.Object(f.Data); err != nil {
+			return fail.Wrap(err, fail.Invalid, "file %s: as a merge patch %s", f.Name, fail.TextOf(err))
+		}
 	}
 	return nil
 }
@@ -119,8 +148,15 @@ func (s *Service) filesOf(ctx context.Context, o domain.Object) (files []domain.
 // changeCustomization keeps the files of a customization that comes without any.
 func (s *Service) changeCustomization(ctx context.Context, c change) error {
 	if to, ok := c.to.(*domain.Customization); ok && len(to.Files) == 0 {
-		if from, ok := c.from.(*domain.Customization); ok {
+		if from, ok := c.from.(*domain.Customization); ok && len(from.Files) > 0 {
 			to.Files = from.Files
+			files, err := s.filesOf(ctx, to)
+			if err == nil {
+				err = s.patches(ctx, to, files)
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return s.unapprove(ctx, c)

@@ -27,6 +27,23 @@ func TestSmallFilesDoNotBecomeLarge(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestWhatIsSaidOfChangesIsBounded: a thousand clusters with words of their own make a plan large, whatever the manifests.
+func TestWhatIsSaidOfChangesIsBounded(t *testing.T) {
+	app := &vary.App{Name: "web", Used: limits.Varied - 4<<10, Resources: []plan.Resource{resource(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}`)}}
+	for i := range 50 {
+		app.Clusters = append(app.Clusters, cluster(fmt.Sprintf("c%d", i)))
+	}
+	said := func(bytes int) error {
+		_, err := vary.Apply([]vary.Intent{does{vary: func(w *vary.Work) error {
+			w.Effect(0, strings.Repeat("x", bytes), w.Cluster.Name)
+			return nil
+		}}}, app)
+		return err
+	}
+	require.NoError(t, said(10))
+	require.True(t, fail.Is(said(100), fail.Malformed))
+}
+
 // TestWhatIsToBeKeptIsKept: an intent says so as a chart does. On one cluster it counts for all.
 func TestWhatIsToBeKeptIsKept(t *testing.T) {
 	app := &vary.App{Name: "web", Namespace: "ns", Resources: []plan.Resource{

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -27,7 +28,8 @@ type Generic struct {
 	// Values are those that come from elsewhere, by URL. All that Needs says must be there.
 	Values map[string]Value
 
-	made map[made]json.RawMessage
+	made      map[made]json.RawMessage
+	madeBytes int
 }
 
 // Customized is a customization.
@@ -114,8 +116,8 @@ func (c *Customized) URLs(cluster *Cluster) map[int]string {
 		names.Provider = of.ClusterProvider
 	}
 	for i := range c.Spec.PatchJSON {
-		if url, ok := c.Spec.PatchJSON[i].External(); ok {
-			urls[i] = strings.NewReplacer("{clusterProvider}", names.Provider, "{cluster}", names.Name).Replace(url)
+		if at, ok := c.Spec.PatchJSON[i].External(); ok {
+			urls[i] = strings.NewReplacer("{clusterProvider}", names.Provider, "{cluster}", names.Name).Replace(at)
 		}
 	}
 	return urls
@@ -126,8 +128,8 @@ func (g *Generic) Needs(clusters []*Cluster) []string {
 	all := map[string]bool{}
 	for _, cluster := range clusters {
 		for _, c := range g.of(cluster) {
-			for _, url := range c.URLs(cluster) {
-				all[url] = true
+			for _, at := range c.URLs(cluster) {
+				all[at] = true
 			}
 		}
 	}
@@ -149,13 +151,51 @@ func (g *Generic) Check(app *App) (warnings []string, err error) {
 			return nil, g.refuse(c, "it has no patchType, and an object that is there can only be patched")
 		case c.Spec.PatchType == domain.PatchJSON && len(c.Spec.PatchJSON) == 0:
 			return nil, g.refuse(c, "patchJson has no steps")
-		case c.Spec.PatchType == domain.PatchMerge && len(g.patches(c)) == 0:
+		case c.Spec.PatchType == domain.PatchMerge && len(g.Patches(c)) == 0:
 			return nil, g.refuse(c, "it has no file that is a patch")
 		case len(app.Clusters) > 0 && !slices.ContainsFunc(app.Clusters, c.On):
 			warnings = append(warnings, fmt.Sprintf("%s: it is for no cluster of app %q", g.byOf(c), app.Name))
 		}
+		for _, idle := range g.idle(c) {
+			warnings = append(warnings, g.byOf(c)+": "+idle)
+		}
 	}
 	return warnings, nil
+}
+
+// idle are the members and files of a customization that do nothing. EMCO's client sends no customization without a file, so one
+// that could be no patch is not spoken of.
+func (g *Generic) idle(c *Customized) (idle []string) {
+	if c.Spec.PatchType != domain.PatchJSON && len(c.Spec.PatchJSON) > 0 {
+		idle = append(idle, fmt.Sprintf("its patchJson does nothing, since patchType is %q", c.Spec.PatchType))
+	}
+	kind, holds := g.Spec.ResourceGVK.Holds()
+	for _, o := range []struct {
+		member, kind string
+		options      domain.DataOptions
+	}{{"configMapOptions", domain.KindConfigMap, c.Spec.ConfigMapOptions}, {"secretOptions", domain.KindSecret, c.Spec.SecretOptions}} {
+		for _, option := range o.options.DataKeyOptions {
+			switch {
+			case !holds || kind != o.kind:
+				idle = append(idle, fmt.Sprintf("its %s do nothing, since the object is no %s", o.member, o.kind))
+			case !slices.ContainsFunc(c.Files, func(f domain.Upload) bool { return f.Name == option.FileName }):
+				idle = append(idle, fmt.Sprintf("its %s name the file %s, which it does not have", o.member, option.FileName))
+			}
+		}
+	}
+	for _, f := range c.Files {
+		option, _ := g.option(c, f.Name)
+		if holds && g.Spec.Adds() && option.MergePatch != domain.True {
+			continue // it is data
+		}
+		if c.Spec.PatchType == domain.PatchMerge && (!holds || option.MergePatch == domain.True) {
+			continue
+		}
+		if _, err := Object(f.Data); err == nil {
+			idle = append(idle, fmt.Sprintf("its file %s does nothing: a merge patch needs the patchType merge%s", f.Name, map[bool]string{true: ", and of a ConfigMap or a Secret the option mergePatch"}[holds]))
+		}
+	}
+	return slices.Compact(idle)
 }
 
 // Sort is which customizations a cluster gets, and with which values.
@@ -261,7 +301,11 @@ func (g *Generic) make(w *Work, chosen []*Customized, was *byte, begin func() (m
 			return nil, err
 		}
 	}
-	if is, err := identify(object); err != nil || was == nil && is != first { // w.same says it of those that are there
+	is, err := identify(object)
+	if err != nil {
+		return nil, g.refuse(nil, "%s", fail.TextOf(err))
+	}
+	if was == nil && !w.isOne(is, first) { // w.same says it of those that are there
 		return nil, g.refuse(nil, "it would become another object (%s)", name(is))
 	}
 	manifest, err := encode(object)
@@ -274,14 +318,15 @@ func (g *Generic) make(w *Work, chosen []*Customized, was *byte, begin func() (m
 	if g.made == nil {
 		g.made = map[made]json.RawMessage{}
 	}
-	if len(g.made) < maxMade {
+	if g.madeBytes+len(manifest) <= maxMade {
 		g.made[key] = manifest
+		g.madeBytes += len(manifest)
 	}
 	return manifest, nil
 }
 
-// maxMade bounds how many results of a resource are at hand.
-const maxMade = 64
+// maxMade bounds what results of a resource are at hand, in bytes: one of the largest objects, or some thousand small ones.
+const maxMade = 2 * limits.Etcd
 
 // fresh is the object of the template, or an empty one that takes files.
 func (g *Generic) fresh() (map[string]any, error) {
@@ -316,7 +361,7 @@ func (g *Generic) customize(w *Work, c *Customized, object map[string]any, own m
 			return nil, g.refuse(c, "%s", fail.TextOf(err))
 		}
 	case domain.PatchMerge:
-		for _, f := range g.patches(c) {
+		for _, f := range g.Patches(c) {
 			patch, err := Object(f.Data)
 			if err != nil {
 				return nil, g.refuse(c, "file %s: %s", f.Name, fail.TextOf(err))
@@ -339,11 +384,20 @@ func (g *Generic) steps(w *Work, c *Customized) ([]domain.PatchStep, error) {
 			v.Err = fail.New(fail.Internal, "it was not asked for")
 		}
 		if v.Err != nil {
-			return nil, fail.Wrap(v.Err, fail.KindOf(v.Err), "%s", fail.TextOf(g.refuse(c, "patchJson[%d]: the value of %s: %s", i, urls[i], fail.TextOf(v.Err))))
+			return nil, fail.Wrap(v.Err, fail.KindOf(v.Err), "%s", fail.TextOf(g.refuse(c, "patchJson[%d]: the value of %s: %s", i, Redacted(urls[i]), fail.TextOf(v.Err))))
 		}
 		steps[i].Value = v.JSON
 	}
 	return steps, nil
+}
+
+// Redacted is a URL as users and logs may read it, without a password.
+func Redacted(at string) string {
+	u, err := url.Parse(at)
+	if err != nil {
+		return "a URL that cannot be read"
+	}
+	return u.Redacted()
 }
 
 // options are what a customization says of a file.
@@ -361,8 +415,8 @@ func (g *Generic) option(c *Customized, file string) (option domain.DataKeyOptio
 	return option, false
 }
 
-// patches are the files that are merge patches: all of them, but of what takes files as data those that are said to be.
-func (g *Generic) patches(c *Customized) (files []domain.Upload) {
+// Patches are the files that are merge patches: all of them, but of what takes files as data those that are said to be.
+func (g *Generic) Patches(c *Customized) (files []domain.Upload) {
 	_, holds := g.Spec.ResourceGVK.Holds()
 	for _, f := range c.Files {
 		if o, _ := g.option(c, f.Name); !holds || o.MergePatch == domain.True {
@@ -437,7 +491,7 @@ func (g *Generic) note(w *Work, index int, chosen []*Customized) {
 		}
 		switch steps := c.Spec.PatchJSON; {
 		case c.Spec.PatchType == domain.PatchMerge:
-			for _, f := range g.patches(c) {
+			for _, f := range g.Patches(c) {
 				w.Effect(index, "merge of "+f.Name, by)
 			}
 		case c.Spec.PatchType == domain.PatchJSON && len(steps) > maxEffects:

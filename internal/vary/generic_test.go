@@ -233,6 +233,26 @@ func TestCustomizationsThatCannotBeDone(t *testing.T) {
 		"a key that is there":  {data("{apiVersion: v1, kind: ConfigMap, metadata: {name: cm}, data: {a: b}}", "a", "c"), "a key with the name a already exists in Data for ConfigMap cm"},
 		"a key that is none":   {data("", "a b", "c"), "a b is not a valid key name for a ConfigMap or Secret"},
 		"data that is no map":  {data("{apiVersion: v1, kind: ConfigMap, metadata: {name: cm}, data: [1]}", "a", "c"), "its data is not an object"},
+		"labels that are none": {
+			patch(`[{"op":"add","path":"/metadata/labels","value":"x"}]`), `Beam "beam": metadata.labels is not an object`,
+		},
+		"a template whose labels are none": {
+			generic(domain.False, "apps/v1", "StatefulSet", "etcd", "", everywhere(`[{"op":"add","path":"/spec/template/metadata","value":{"labels":[]}}]`)),
+			`spec.template.metadata.labels is not an object`,
+		},
+		"another namespace": {patch(`[{"op":"add","path":"/metadata/namespace","value":"other"}]`), `would become another resource (x.io/v1 Beam "beam" in namespace other)`},
+		"a list": {
+			generic(domain.True, "v1", "List", "l", "{apiVersion: v1, kind: List, metadata: {name: l}, items: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]}", everywhere("")),
+			`List "l" is a list of objects: each of them is a resource of its own`,
+		},
+		"a list item without its key": {
+			generic(domain.False, "apps/v1", "StatefulSet", "etcd", "", everywhere("merge", "p", "spec: {template: {spec: {containers: [{image: hidden}]}}}")),
+			"an item of a list does not contain declared merge key: name",
+		},
+		"a directive that is none": {
+			generic(domain.False, "apps/v1", "StatefulSet", "etcd", "", everywhere("merge", "p", "spec: {$patch: hidden, template: {}}")),
+			"the patch cannot be carried out",
+		},
 		"only where it is not": {
 			generic(domain.False, "v1", "ConfigMap", "own", "", only(c1, everywhere(`[{"op":"remove","path":"/a"}]`))), `there is none of v1`,
 		},
@@ -245,11 +265,61 @@ func TestCustomizationsThatCannotBeDone(t *testing.T) {
 			_, err := vary.Apply([]vary.Intent{c.of}, &vary.App{Name: "web", Resources: []plan.Resource{resource(t, etcd), resource(t, beam)}, Clusters: []*vary.Cluster{cluster("c1")}})
 			require.True(t, fail.Is(err, fail.Malformed), "%v", err)
 			require.Contains(t, fail.TextOf(err), c.want)
+			require.NotContains(t, fail.TextOf(err), "image", "what is in objects and files may be secret")
 		})
 	}
 	err := patch("merge").Apps([]string{"sink"})
 	require.True(t, fail.Is(err, fail.Malformed), "%v", err)
 	require.Contains(t, fail.TextOf(err), `gac intent g, resource "r": app "web": Beam "beam": the composite app has no such app (it has: sink)`)
+}
+
+// A namespace that is named is the same as that of the app, which need not be.
+func TestNamespacesThatAreNamed(t *testing.T) {
+	app := &vary.App{Name: "web", Namespace: "ns", Resources: []plan.Resource{resource(t, beam)}, Clusters: []*vary.Cluster{cluster("c1")}}
+	patched := generic(domain.False, "x.io/v1", "Beam", "beam", "", everywhere(`[{"op":"add","path":"/metadata/namespace","value":"ns"}]`))
+	added := generic(domain.True, "x.io/v1", "Beam", "beam", "{apiVersion: x.io/v1, kind: Beam, metadata: {name: beam}}", everywhere(`[{"op":"add","path":"/metadata/namespace","value":"ns"}]`))
+	for name, of := range map[string]*vary.Generic{"patched": patched, "added": added} {
+		v, err := vary.Apply([]vary.Intent{of}, app)
+		require.NoError(t, err, name)
+		require.Len(t, v.Bundle.Resources, 1, name)
+		require.Contains(t, string(v.Bundle.Resources[0].Manifest), `"namespace":"ns"`, name)
+	}
+}
+
+// What a customization says, and does nothing, is a warning.
+func TestWhatDoesNothingIsSaid(t *testing.T) {
+	sts := func(c vary.Customized) *vary.Generic {
+		return generic(domain.False, "apps/v1", "StatefulSet", "etcd", "", c)
+	}
+	cm := func(c vary.Customized) *vary.Generic { return generic(domain.True, "v1", "ConfigMap", "cm", "", c) }
+	const patch = `[{"op":"replace","path":"/spec/replicas","value":1}]`
+	both := everywhere("merge", "p.yaml", "spec: {replicas: 2}")
+	both.Spec.PatchJSON = everywhere(patch).Spec.PatchJSON
+	for name, c := range map[string]struct {
+		of   *vary.Generic
+		want []string
+	}{
+		"all of it does something":    {sts(everywhere("merge", "p.yaml", "spec: {replicas: 2}")), nil},
+		"what emcoctl needs":          {sts(everywhere(patch, "dummy.yaml", "# not used\n", "text", "not used")), nil},
+		"a patch without its type":    {sts(everywhere(patch, "p.yaml", "spec: {replicas: 2}")), []string{"its file p.yaml does nothing: a merge patch needs the patchType merge"}},
+		"steps of another type":       {sts(both), []string{`its patchJson does nothing, since patchType is "merge"`}},
+		"options of another kind":     {cm(options(everywhere("", "a", "b"), domain.KindSecret, domain.DataKeyOption{FileName: "a", KeyName: "b"})), []string{"its secretOptions do nothing, since the object is no Secret"}},
+		"options of a file not there": {cm(options(everywhere("", "a", "b"), domain.KindConfigMap, domain.DataKeyOption{FileName: "c", KeyName: "b"})), []string{"its configMapOptions name the file c, which it does not have"}},
+		"a patch that is data": {
+			cm(options(everywhere("", "a", "b: c"), domain.KindConfigMap, domain.DataKeyOption{FileName: "a", KeyName: "b", MergePatch: domain.True})),
+			[]string{"its file a does nothing: a merge patch needs the patchType merge, and of a ConfigMap or a Secret the option mergePatch"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, err := vary.Apply([]vary.Intent{c.of}, &vary.App{Name: "web", Resources: []plan.Resource{resource(t, etcd)}, Clusters: []*vary.Cluster{cluster("c1")}})
+			require.NoError(t, err)
+			var want []string
+			for _, w := range c.want {
+				want = append(want, "gac intent g, resource r, customization c: "+w)
+			}
+			require.Equal(t, want, v.Warnings)
+		})
+	}
 }
 
 // What is patched need not be on all clusters: where it is not, that is said. It may have been added by a resource before.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"strconv"
+	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -36,11 +37,11 @@ func Object(file []byte) (object map[string]any, err error) {
 			break
 		}
 		if err != nil {
-			return nil, fail.Wrap(err, fail.Invalid, "it cannot be read as YAML: %s", err)
+			return nil, fail.Wrap(err, fail.Invalid, "it cannot be read as YAML: %s", unquoted(err))
 		}
 		data, err := yaml.YAMLToJSON(document)
 		if err != nil {
-			return nil, fail.Wrap(err, fail.Invalid, "it cannot be read as YAML: %s", err)
+			return nil, fail.Wrap(err, fail.Invalid, "it cannot be read as YAML: %s", unquoted(err))
 		}
 		if string(data) == "null" {
 			continue
@@ -83,14 +84,14 @@ func patchJSON(object map[string]any, steps []domain.PatchStep) (patched map[str
 	}
 	patch, err := jsonpatch.DecodePatch(text)
 	if err != nil {
-		return nil, fail.Wrap(err, fail.Malformed, "patchJson cannot be read: %s", err)
+		return nil, fail.Wrap(err, fail.Malformed, "patchJson cannot be read: %s", unquoted(err))
 	}
 	options := jsonpatch.NewApplyOptions()
 	options.AccumulatedCopySizeLimit = limits.Etcd
 	options.EscapeHTML = false
 	is, err := patch.ApplyWithOptions(was, options)
 	if err != nil {
-		return nil, fail.Wrap(err, fail.Malformed, "patchJson cannot be carried out: %s", err)
+		return nil, fail.Wrap(err, fail.Malformed, "patchJson cannot be carried out: %s", unquoted(err))
 	}
 	if len(is) > limits.Etcd {
 		return nil, fail.New(fail.Malformed, "patchJson makes an object of %d bytes, and none in a cluster has more than %d", len(is), limits.Etcd)
@@ -114,14 +115,27 @@ func merge(object, patch map[string]any) (patched map[string]any, err error) {
 	}
 	defer func() { // the library takes the shape of what it merges for granted
 		if p := recover(); p != nil {
-			patched, err = nil, fail.New(fail.Malformed, "the patch does not fit the object: %v", p)
+			patched, err = nil, fail.New(fail.Malformed, "the patch does not fit the object")
 		}
 	}()
 	merged, err := strategicpatch.StrategicMergeMapPatch(plain(object).(map[string]any), plain(patch).(map[string]any), typed)
 	if err != nil {
-		return nil, fail.Wrap(err, fail.Malformed, "the patch cannot be carried out: %s", err)
+		return nil, fail.Wrap(err, fail.Malformed, "the patch cannot be carried out: %s", unquoted(err))
 	}
 	return merged, nil
+}
+
+// unquoted is the text of a library's error as far as it quotes nothing of a file or an object, which may be secret.
+func unquoted(err error) string {
+	text := err.Error()
+	const noKey = "does not contain declared merge key"
+	if i := strings.Index(text, noKey); i >= 0 {
+		return "an item of a list " + text[i:]
+	}
+	for _, quotes := range []string{"map[", "`", "\n", "[{", "{\""} {
+		text, _, _ = strings.Cut(text, quotes)
+	}
+	return strings.TrimRight(text, " :")
 }
 
 // plain has numbers as the library of merge patches compares them; those that would lose digits stay as they are.

@@ -43,7 +43,7 @@ func (u *union) unmet() (some []string, err error) {
 }
 
 func (u *union) begin(c *Cluster) *Work {
-	return &Work{App: u.app.Name, Cluster: c, union: u, edits: map[int]json.RawMessage{}, without: map[int]bool{}}
+	return &Work{App: u.app.Name, Cluster: c, union: u, edits: map[int]json.RawMessage{}}
 }
 
 func (u *union) len() int { return len(u.app.Resources) + len(u.further) }
@@ -114,6 +114,9 @@ func (k *kept) add(w *Work, n int) error {
 		at = len(k.results)
 		k.at[is] = at
 		k.results = append(k.results, result{Work: w})
+		for _, e := range w.effects {
+			k.bytes += e.Size()
+		}
 		for i, s := range sums {
 			if _, known := k.manifests[s]; !known {
 				k.manifests[s], k.sums[&w.edits[i][0]] = w.edits[i], s
@@ -140,9 +143,6 @@ func (w *Work) sum(manifests map[int]sum) (s sum) {
 		number(i)
 		of := manifests[i]
 		h.Write(of[:])
-	}
-	for _, i := range slices.Sorted(maps.Keys(w.without)) {
-		number(-1 - i)
 	}
 	for _, e := range w.effects {
 		number(e.Resource)
@@ -171,14 +171,12 @@ func (k *kept) share(of []int) *Varied {
 	return out
 }
 
-// bundle is all that any cluster gets, with manifests as the base has them, and its indices by those of the work. What no
-// cluster gets has none. Resources that were added come to the end of their stage, and all before the hooks.
+// bundle is all that any cluster gets, with manifests as the base has them, and its indices by those of the work. Resources that
+// were added come to the end of their stage, and all before the hooks.
 func (k *kept) bundle(base *Work) (b *plan.Bundle, places map[int]int) {
-	var order []int
-	for i := range k.union.len() {
-		if slices.ContainsFunc(k.results, func(r result) bool { return r.Has(i) }) {
-			order = append(order, i)
-		}
+	order := make([]int, k.union.len())
+	for i := range order {
+		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
 		x, y := k.union.resource(a), k.union.resource(b)

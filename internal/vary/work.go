@@ -20,7 +20,6 @@ type Work struct {
 	Cluster  *Cluster // the first one of them
 	union    *union
 	edits    map[int]json.RawMessage // manifests by index: of what is changed, and of what is added
-	without  map[int]bool            // what was rendered, and is left out
 	effects  []plan.Effect
 	warnings []string
 }
@@ -41,11 +40,8 @@ func (w *Work) Resources(yield func(int, *plan.Resource) bool) {
 
 // Has says whether the clusters get the resource with an index.
 func (w *Work) Has(index int) bool {
-	if index < len(w.union.app.Resources) {
-		return !w.without[index]
-	}
 	_, added := w.edits[index]
-	return added
+	return added || index < len(w.union.app.Resources)
 }
 
 // Find are the indices of resources of a kind with a name. Hooks are among them.
@@ -111,10 +107,16 @@ func (w *Work) same(index int, object map[string]any) error {
 	if err != nil {
 		return fail.Wrap(err, fail.Malformed, "%s %q would be no resource any more: %s", was.Kind, was.Name, fail.TextOf(err))
 	}
-	if id != was.ResourceID {
+	if !w.isOne(id, was.ResourceID) {
 		return fail.New(fail.Malformed, "%s %q would become another resource (%s): its apiVersion, kind, name and namespace cannot be changed", was.Kind, was.Name, name(id))
 	}
 	return nil
+}
+
+// isOne says whether two names are of one object, in the same version: a namespace may be named, or be that of the app.
+func (w *Work) isOne(a, b plan.ResourceID) bool {
+	in := w.union.app.Namespace
+	return a.Version == b.Version && plan.Place(a, in) == plan.Place(b, in)
 }
 
 // Set is Edit with a manifest that is made already, of the same resource.
@@ -144,20 +146,7 @@ func (w *Work) AddManifest(id plan.ResourceID, manifest json.RawMessage) (index 
 		return 0, fail.New(fail.Malformed, "%s is there already as %s: give it the same apiVersion", name(id), name(is.ResourceID))
 	}
 	w.edits[index] = manifest
-	delete(w.without, index)
 	return index, nil
-}
-
-// Leave leaves a resource out. Hooks stay: what they have done is not undone by that.
-func (w *Work) Leave(index int) {
-	if w.union.resource(index).Hook != nil {
-		return
-	}
-	delete(w.edits, index)
-	if index < len(w.union.app.Resources) {
-		w.without[index] = true
-	}
-	w.effects = slices.DeleteFunc(w.effects, func(e plan.Effect) bool { return e.Resource == index })
 }
 
 // Effect notes what was made of a resource, and by which intent.
@@ -184,7 +173,7 @@ func (w *Work) Warn(format string, args ...any) {
 	w.warnings = append(w.warnings, fmt.Sprintf(format, args...))
 }
 
-// identify says which resource an object is.
+// identify says which resource an object is. An error is Malformed: it is none, or one to which nobody can give labels.
 func identify(object map[string]any) (id plan.ResourceID, err error) {
 	metadata, _ := object["metadata"].(map[string]any)
 	version, _ := object["apiVersion"].(string)
@@ -200,6 +189,12 @@ func identify(object map[string]any) (id plan.ResourceID, err error) {
 		if m.value == "" {
 			return id, fail.New(fail.Malformed, "the object has no %s", m.name)
 		}
+	}
+	if _, list := object["items"].([]any); list && strings.HasSuffix(id.Kind, "List") {
+		return id, fail.New(fail.Malformed, "%s %q is a list of objects: each of them is a resource of its own", id.Kind, id.Name)
+	}
+	if err := plan.Stampable(object); err != nil {
+		return id, fail.Wrap(err, fail.Malformed, "%s", fail.TextOf(err))
 	}
 	return id, nil
 }
