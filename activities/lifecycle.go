@@ -72,8 +72,8 @@ type Control struct {
 	Now   func() time.Time
 	// Charts renders those of deployment intent groups.
 	Charts Charts
-	// Fetch is for values that patches have from elsewhere; nil where nobody may be asked.
-	Fetch Fetch
+	// Elsewhere is asked for values that patches have from there; nil where nobody may be asked.
+	Elsewhere Elsewhere
 	// Nodes asks clusters for their nodes, which hpa intents look at; nil for who has no clusters.
 	Nodes Nodes
 	// Of logical clouds: what seals the keys of their users, what renews their certificates, and how long those

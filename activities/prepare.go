@@ -188,7 +188,7 @@ func (l *Control) planGroup(ctx context.Context, owner domain.Owner, d *draft) e
 		if err := l.add(ctx, d, w.targets[app.Name], varied); err != nil {
 			return err
 		}
-		unknown = append(unknown, unknownFields(varied.Bundle)...)
+		unknown = append(unknown, unknownFields(varied)...)
 		d.plan.Apps[len(d.plan.Apps)-1].Needs = w.needs[app.Name]
 	}
 	d.warnings = append(d.warnings, few(unknown)...)
@@ -466,13 +466,21 @@ func (l *Control) checkCollisions(ctx context.Context, p *plan.Plan, from string
 		if err != nil {
 			return err
 		}
-		c, ok := plan.Collide(p, other)
+		_, ok := plan.Collide(p, other)
 		if ok {
 			ok, err = l.holds(ctx, i)
 		}
 		if err != nil {
 			return err
 		}
+		if !ok {
+			continue
+		}
+		records, err := l.Store.Leaves(ctx, i.ContextID)
+		if err != nil {
+			return err
+		}
+		c, ok := plan.CollideNow(p, other, records)
 		if ok {
 			return fail.New(fail.Conflict, "app %q: %s %q on cluster %s belongs to %s already (app %q); use another name, release name (spec.version) or logical cloud",
 				c.App, c.Resource.Kind, c.Resource.Name, c.Cluster, i.Owner, c.OtherApp)

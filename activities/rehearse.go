@@ -18,6 +18,9 @@ type Rehearsal struct {
 // AskNodes has it ask clusters for their nodes, as Prepare does. It is called before the first rehearsal.
 func (r *Rehearsal) AskNodes(nodes Nodes) { r.lifecycle.Nodes = nodes }
 
+// AskElsewhere has it ask hosts for values, as Prepare does. It is called before the first rehearsal.
+func (r *Rehearsal) AskElsewhere(hosts Elsewhere) { r.lifecycle.Elsewhere = hosts }
+
 // MaxRehearsals is how many go on at a time; others wait. Each has the bundle of one app in memory at a time, of
 // which the charts of one group may make 256 MiB.
 const MaxRehearsals = 4

@@ -11,16 +11,22 @@ import (
 	"github.com/drover-io/drover/internal/vary"
 )
 
-// Fetch gets the JSON object that is found at a URL. Its errors are Malformed for what nobody may ask for, or what is no such
-// object, and Unavailable or Timeout for who does not answer.
-type Fetch func(ctx context.Context, url string) ([]byte, error)
+// Elsewhere are hosts that the operator lets be asked for values.
+type Elsewhere interface {
+	// Listed says whether the host of a URL is one of them.
+	Listed(u *url.URL) bool
+	// Get is what is found at a URL. Its errors are Malformed for what nobody may ask for, and Unavailable or Timeout for who does
+	// not answer.
+	Get(ctx context.Context, u *url.URL) ([]byte, error)
+}
 
 // value is what is found at a URL: the member value of a JSON object, as key-value pairs of clusters are given out. Those are
-// looked up, whatever the host; others are asked for where the operator allows it.
+// looked up, whatever the host, unless the operator has listed it: EMCO's documents name the host of its cluster manager. Of other
+// hosts those are asked that are listed.
 func (l *Control) value(ctx context.Context, w *wanted, at string) (v vary.Value, err error) {
 	v.JSON, v.Err = l.lookUp(ctx, w, at)
 	if v.Err != nil && !fail.Is(v.Err, fail.Malformed) {
-		return v, fail.Wrap(v.Err, fail.KindOf(v.Err), "the value of %s: %s", at, fail.TextOf(v.Err))
+		return v, fail.Wrap(v.Err, fail.KindOf(v.Err), "the value of %s: %s", vary.Redacted(at), fail.TextOf(v.Err))
 	}
 	return v, nil
 }
@@ -30,13 +36,15 @@ func (l *Control) lookUp(ctx context.Context, w *wanted, at string) (json.RawMes
 	if err != nil {
 		return nil, fail.New(fail.Malformed, "it is no URL")
 	}
-	if path, own := strings.CutPrefix(u.Path, "/v2/"); own {
-		return l.ownValue(ctx, w, domain.Key(path), u.Query().Get("key"))
+	if l.Elsewhere == nil || !l.Elsewhere.Listed(u) {
+		key := domain.Key(strings.TrimPrefix(u.Path, "/v2/"))
+		if _, own := domain.ClusterKVs.Split(key); own && strings.HasPrefix(u.Path, "/v2/") {
+			return l.ownValue(ctx, w, key, u.Query().Get("key"))
+		}
+		return nil, fail.New(fail.Malformed, "host %s is not asked: name a key-value pair of a cluster, /v2/cluster-providers/…/clusters/…/kv-pairs/…?key=…, "+
+			"or have the operator list the host by --external-hosts (DROVER_EXTERNAL_HOSTS)", u.Host)
 	}
-	if l.Fetch == nil {
-		return nil, fail.New(fail.Malformed, "no host is asked: name a key-value pair of a cluster, /v2/cluster-providers/…/kv-pairs/…?key=…")
-	}
-	body, err := l.Fetch(ctx, at)
+	body, err := l.Elsewhere.Get(ctx, u)
 	if err != nil {
 		return nil, err
 	}
@@ -50,9 +58,9 @@ func (l *Control) lookUp(ctx context.Context, w *wanted, at string) (json.RawMes
 // ownValue is a value of a cluster's key-value pairs. Only clusters of the group's logical cloud are looked at: whoever may write
 // the group need not know what others keep.
 func (l *Control) ownValue(ctx context.Context, w *wanted, key domain.Key, pair string) (json.RawMessage, error) {
-	names, ok := domain.ClusterKVs.Split(key)
-	if !ok || pair == "" {
-		return nil, fail.New(fail.Malformed, "it is not that of a cluster's key-value pair: …/cluster-providers/p/clusters/c/kv-pairs/kv?key=k")
+	names, _ := domain.ClusterKVs.Split(key)
+	if pair == "" {
+		return nil, fail.New(fail.Malformed, "it does not say which key is meant: …/cluster-providers/p/clusters/c/kv-pairs/kv?key=k")
 	}
 	cluster := domain.ClusterName{Provider: names["clusterProvider"], Name: names["cluster"]}
 	if !w.members[cluster] {

@@ -7,6 +7,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fields"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/vary"
 )
 
 // A warning is what a user should know although nothing failed. It is in the leaf's record, for the detail of the status
@@ -44,14 +45,29 @@ func (p *progress) warn(index int, text string) {
 // maxUnknown bounds the warnings about fields in the answer to an instantiate, which has them in its headers.
 const maxUnknown = 8
 
-// unknownFields are warnings of the members of a bundle's resources that their kinds do not have, as far as that is known
-// before a cluster is asked. Clusters drop them.
-func unknownFields(b *plan.Bundle) (warnings []string) {
-	known := fields.KnownTo(b.Resources)
-	for i := range b.Resources {
-		r := &b.Resources[i]
+// maxLooked is in how many variants of an app fields are looked for: of more, the status says it once they are applied.
+const maxLooked = 100
+
+// unknownFields are warnings of the members of an app's resources that their kinds do not have, as far as that is known before a
+// cluster is asked. Clusters drop them. What is in several variants is said once.
+func unknownFields(v *vary.Varied) (warnings []string) {
+	known := fields.KnownTo(v.Bundle.Resources)
+	said := map[string]bool{}
+	look := func(r *plan.Resource) {
 		for _, field := range known.Unknown(r) {
-			warnings = append(warnings, fmt.Sprintf("app %q: %s %q has the field %s, which its kind does not know: clusters drop it", b.App, r.Kind, r.Name, field))
+			text := fmt.Sprintf("app %q: %s %q has the field %s, which its kind does not know: clusters drop it", v.Bundle.App, r.Kind, r.Name, field)
+			if !said[text] {
+				said[text] = true
+				warnings = append(warnings, text)
+			}
+		}
+	}
+	for i := range v.Bundle.Resources {
+		look(&v.Bundle.Resources[i])
+	}
+	for _, variant := range v.Variants[:min(len(v.Variants), maxLooked)] {
+		for i := range variant.Overlay.Resources {
+			look(&variant.Overlay.Resources[i].Resource)
 		}
 	}
 	return warnings

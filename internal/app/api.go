@@ -22,6 +22,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/explain"
+	"github.com/drover-io/drover/internal/fetch"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/notify"
 	"github.com/drover-io/drover/internal/service"
@@ -62,6 +63,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	defer clusters.Close()
 	rehearsal := activities.NewRehearsal(p.store, p.engine, p.charts)
 	rehearsal.AskNodes(nodesOf{clusters})
+	rehearsal.AskElsewhere(fetch.New(p.config.ExternalHosts, nil))
 	lifecycle.Rehearse = rehearsal.Rehearse
 	lifecycle.Masks = bundle.NewMasker(p.sealer.Derive("digests of what Secrets hold"))
 	fleet := service.NewFleet(lifecycle, p.store)

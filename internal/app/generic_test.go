@@ -1,9 +1,12 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -62,8 +65,15 @@ func customized(t testing.TB, s *store.Store, clusters int) *description {
 // Clusters get what is theirs; the plan says what, and that others lack what only some have. Files stay as long as they are
 // named.
 func TestPlansHaveWhatEachClusterGets(t *testing.T) {
-	p, ctx := with(t, partial(t)), t.Context()
-	d := customized(t, p.store, 5)
+	p := partial(t)
+	for name, clusters := range map[string]int{"few, each asked for": 5, "many, read by provider": 20} {
+		t.Run(name, func(t *testing.T) { plansHaveWhatEachClusterGets(t, with(t, p), clusters) })
+	}
+}
+
+func plansHaveWhatEachClusterGets(t *testing.T, p *Parts, clusters int) {
+	ctx := t.Context()
+	d := customized(t, p.store, clusters)
 	d.group.History.Append(domain.Approved, "", 0, time.Now())
 	d.store(t, p.store)
 	worker := &activities.Control{Store: p.store, Runs: p.engine, Now: time.Now, Charts: p.charts}
@@ -75,8 +85,8 @@ func TestPlansHaveWhatEachClusterGets(t *testing.T) {
 	made, err := stored.JSON[plan.Plan](ctx, p.store, prepared.Plan)
 	require.NoError(t, err)
 	app := made.App("web")
-	require.Len(t, app.Targets, 5)
-	require.Len(t, app.Variants, 4)
+	require.Len(t, app.Targets, clusters)
+	require.Len(t, app.Variants, clusters-1)
 	bundle, err := stored.JSON[plan.Bundle](ctx, p.store, app.Bundle)
 	require.NoError(t, err)
 	for _, target := range app.Targets {
@@ -105,6 +115,78 @@ func TestPlansHaveWhatEachClusterGets(t *testing.T) {
 	}
 }
 
+// dying is a store whose process is killed: after some writes it takes no more, and the one at which it dies may be written.
+type dying struct {
+	*store.Store
+	left    atomic.Int64
+	written bool
+}
+
+func (d *dying) PutBlob(ctx context.Context, data []byte) (domain.Digest, error) {
+	left := d.left.Add(-1)
+	if left > 0 || left == 0 && d.written {
+		digest, err := d.Store.PutBlob(ctx, data)
+		if left > 0 || err != nil {
+			return digest, err
+		}
+	}
+	return "", fail.New(fail.Internal, "killed")
+}
+
+// A worker that dies in Prepare, with 300 variants to be stored, leaves nothing that anybody would take for a plan, and whoever comes
+// after it makes the same one.
+func TestWhatIsLeftOfAPrepareThatDied(t *testing.T) {
+	const variants = 300
+	p, ctx := with(t, partial(t)), t.Context()
+	d := customized(t, p.store, variants+1)
+	d.group.History.Append(domain.Approved, "", 0, time.Now())
+	d.store(t, p.store)
+	scope := domain.Scope{Owner: domain.KeyOf(d.group), ContextID: "2", Operation: domain.OpInstantiate}
+	prepare := func(s activities.Store) (*activities.Prepared, error) {
+		return (&activities.Control{Store: s, Runs: p.engine, Now: time.Now, Charts: p.charts}).Prepare(ctx, scope)
+	}
+	stood := func() string {
+		text, err := json.Marshal([]any{must(p.store.Get(ctx, domain.DeploymentIntentGroups, scope.Owner)), must(p.store.ActiveInstances(ctx))})
+		require.NoError(t, err)
+		return string(text)
+	}
+	before := stood()
+	for _, after := range []int64{1, 2, variants / 2, variants + 1, variants + 2} { // the last one is the plan itself
+		for _, written := range []bool{false, true} {
+			s := &dying{Store: p.store, written: written}
+			s.left.Store(after)
+			_, err := prepare(s)
+			require.ErrorContains(t, err, "killed", "after %d", after)
+			_, err = p.store.Instance(ctx, scope.ContextID)
+			require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+			require.Equal(t, before, stood())
+		}
+	}
+	again, err := prepare(p.store)
+	require.NoError(t, err)
+	made, err := stored.JSON[plan.Plan](ctx, p.store, again.Plan)
+	require.NoError(t, err)
+	require.Len(t, made.App("web").Variants, variants)
+	for _, v := range made.App("web").Variants {
+		_, err := stored.JSON[plan.Overlay](ctx, p.store, v.Overlay)
+		require.NoError(t, err)
+	}
+	other := with(t, p)
+	d = customized(t, other.store, variants+1)
+	d.group.History.Append(domain.Approved, "", 0, time.Now())
+	d.store(t, other.store)
+	undisturbed, err := prepare(other.store)
+	require.NoError(t, err)
+	require.Equal(t, undisturbed.Plan, again.Plan)
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
 func TestCustomizationsThatCannotBeCarriedOut(t *testing.T) {
 	p := partial(t)
 	const at = `gac intent own, resource "web", customization "site"`
@@ -125,10 +207,14 @@ func TestCustomizationsThatCannotBeCarriedOut(t *testing.T) {
 		"a provider that is not there": {
 			func(d *description) { of[*domain.Customization](d, "c1").Spec.ClusterInfo.ClusterProvider = "none" }, `there is no cluster provider "none"`,
 		},
-		"a host that nobody allows": {value("http://example.com/x"), at + `: app "web": Deployment "r1-web": patchJson[1]: the value of http://example.com/x: no host is asked: name a key-value pair of a cluster`},
+		"a host that nobody allows": {value("http://example.com/x"), at + `: app "web": Deployment "r1-web": patchJson[1]: the value of http://example.com/x: host example.com is not asked: name a key-value pair of a cluster`},
+		"the flag is named":         {value("https://example.com/x"), `have the operator list the host by --external-hosts (DROVER_EXTERNAL_HOSTS)`},
 		"a key that is not there":   {value("http://x/v2/cluster-providers/cp/clusters/c/kv-pairs/own?key=none"), `there is no key "none"`},
 		"a pair that is not there":  {value("http://x/v2/cluster-providers/cp/clusters/c/kv-pairs/none?key=site"), `cluster KV pair "none" of cluster "c" not found`},
-		"another path of ours":      {value("http://x/v2/projects/p?key=site"), `it is not that of a cluster's key-value pair`},
+		"another path of ours":      {value("http://x/v2/projects/p?key=site"), `host x is not asked: name a key-value pair of a cluster`},
+		"no key":                    {value("http://x/v2/cluster-providers/cp/clusters/c/kv-pairs/own"), `it does not say which key is meant`},
+		"a value that is none":      {value("https://listed/array"), `the value of https://listed/array: the answer is no JSON object with the member value`},
+		"a host that says no":       {value("https://listed/none"), `the value of https://listed/none: host listed answers with 404`},
 		"another project's cluster": {value("http://x/v2/cluster-providers/cp/clusters/far/kv-pairs/own?key=site"), `cluster cp+far is not in logical cloud "lc"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +223,9 @@ func TestCustomizationsThatCannotBeCarriedOut(t *testing.T) {
 			c.change(d)
 			d.store(t, p.store)
 			lifecycle := service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now)
-			lifecycle.Rehearse = activities.NewRehearsal(p.store, p.engine, p.charts).Rehearse
+			rehearsal := activities.NewRehearsal(p.store, p.engine, p.charts)
+			rehearsal.AskElsewhere(&listed{})
+			lifecycle.Rehearse = rehearsal.Rehearse
 			_, err := lifecycle.Approve(t.Context(), domain.KeyOf(d.group))
 			kind := fail.Malformed
 			if name == "an intent that is not there" {
@@ -147,6 +235,57 @@ func TestCustomizationsThatCannotBeCarriedOut(t *testing.T) {
 			require.Contains(t, fail.TextOf(err), c.says)
 		})
 	}
+}
+
+// listed is the one host that may be asked. It counts who asks.
+type listed struct {
+	asked atomic.Int64
+	down  atomic.Bool
+}
+
+func (*listed) Listed(u *url.URL) bool { return u.Host == "listed" }
+
+func (l *listed) Get(_ context.Context, u *url.URL) ([]byte, error) {
+	l.asked.Add(1)
+	switch {
+	case l.down.Load():
+		return nil, fail.New(fail.Timeout, "host listed does not answer within 5s")
+	case u.Path == "/array":
+		return []byte("[]"), nil
+	case u.Path == "/none":
+		return nil, fail.New(fail.Malformed, "host listed answers with 404")
+	default:
+		return []byte(`{"value":"of ` + u.Path[1:] + `"}`), nil
+	}
+}
+
+// A host that is listed is asked once for each value; when it does not answer nothing is stored, and who asked is told.
+func TestValuesOfOtherHosts(t *testing.T) {
+	p, ctx := with(t, partial(t)), t.Context()
+	d := customized(t, p.store, 3)
+	value("https://listed/{cluster}")(d)
+	d.group.History.Append(domain.Approved, "", 0, time.Now())
+	d.store(t, p.store)
+	host := &listed{}
+	worker := &activities.Control{Store: p.store, Runs: p.engine, Now: time.Now, Charts: p.charts, Elsewhere: host}
+	scope := domain.Scope{Owner: domain.KeyOf(d.group), ContextID: "2", Operation: domain.OpInstantiate}
+	host.down.Store(true)
+	_, err := worker.Prepare(ctx, scope)
+	require.True(t, fail.Is(err, fail.Timeout), "%v", err)
+	require.Contains(t, fail.TextOf(err), "the value of https://listed/c: host listed does not answer within 5s")
+
+	host.down.Store(false)
+	host.asked.Store(0)
+	prepared, err := worker.Prepare(ctx, scope)
+	require.NoError(t, err)
+	require.Equal(t, int64(3), host.asked.Load())
+	made, err := stored.JSON[plan.Plan](ctx, p.store, prepared.Plan)
+	require.NoError(t, err)
+	app := made.App("web")
+	require.Len(t, app.Variants, 2)
+	overlay, err := stored.JSON[plan.Overlay](ctx, p.store, app.Variants[1].Overlay)
+	require.NoError(t, err)
+	require.Contains(t, string(overlay.Resources[0].Manifest), `"site":"of c`)
 }
 
 // of finds one of more by its name.
@@ -160,8 +299,8 @@ func of[T domain.Object](d *description, name string) T {
 }
 
 // value has the patch ask elsewhere.
-func value(url string) func(d *description) {
+func value(at string) func(d *description) {
 	return func(d *description) {
-		of[*domain.Customization](d, "site").Spec.PatchJSON[1].Value = json.RawMessage(`"$(` + url + `)$"`)
+		of[*domain.Customization](d, "site").Spec.PatchJSON[1].Value = json.RawMessage(`"$(` + at + `)$"`)
 	}
 }

@@ -25,7 +25,7 @@ var layers = []layer{
 		},
 		{
 			pkg: "app",
-			ours: "deploy/helm/monitor api api/rpc worker door authn trail service notify engine activities observe store kube render " +
+			ours: "deploy/helm/monitor api api/rpc worker door authn trail service notify engine activities observe store kube fetch render " +
 				"secret sink telemetry config audit explain status view logicalcloud bundle readiness domain lease pause limits fail",
 			libs: "github.com/prometheus/client_golang go.temporal.io/sdk/client go.temporal.io/sdk/workflow " +
 				"golang.org/x/sync google.golang.org/grpc",
@@ -186,6 +186,7 @@ var layers = []layer{
 		},
 		{pkg: "sink", ours: "audit pause", world: "context net os"},
 		{pkg: "config", ours: "limits", world: "net net/http os"},
+		{pkg: "fetch", ours: "fail", world: "context net net/http syscall"},
 	}},
 	{name: "decisions", about: "from values to values: no I/O, no clock", rows: []row{
 		{pkg: "operations", ours: "explain domain fail"},

@@ -36,6 +36,7 @@ type Config struct {
 	TenantRate            int // changes a second that are read of a tenant; 0 for all
 	AllowedHosts          []string
 	AllowedOrigins        []string
+	ExternalHosts         []string // that values are taken from, each with a port or without
 	KubeconfigDownload    bool
 	Operations            int    // that are being begun at a time
 	ProfileListen         string // "" for none
@@ -147,6 +148,7 @@ var settings = []setting{
 	{"allowed-hosts", "", "`names` that the REST API is asked by, comma-separated, beside loopback's and the address it listens at; * for any", API, list(func(c *Config) *[]string { return &c.AllowedHosts })},
 	{"allowed-origins", "", "`origins` of pages of other sites that may change something by the REST API, comma-separated, such as https://gui.example.com", API, origins},
 	{"allow-kubeconfig-download", "false", "whether the REST API gives the kubeconfigs of clusters back: `true` or false", API, boolean(func(c *Config) *bool { return &c.KubeconfigDownload })},
+	{"external-hosts", "", "`hosts` that patches of generic k8s intents may take values from by https, comma-separated, with a port where it is not 443; none when empty; the same for api and worker", Both, hosts},
 	{"metrics-listen", "127.0.0.1:9465", "`address` of health and metrics", Worker | Monitoring | TenantAgents, address(func(c *Config) *string { return &c.MetricsListen })},
 	{"profile-listen", "", "`address` of the runtime's profiles; none when empty", all, optional(address(func(c *Config) *string { return &c.ProfileListen }))},
 	{"temporal-address", "127.0.0.1:7233", "`address` of Temporal's frontend", Both, address(func(c *Config) *string { return &c.Temporal.Address })},
@@ -434,6 +436,17 @@ func list(at func(*Config) *[]string) func(*Config, string) error {
 		}
 		return nil
 	}
+}
+
+// hosts are names, with ports or without.
+func hosts(c *Config, v string) error {
+	_ = list(func(c *Config) *[]string { return &c.ExternalHosts })(c, v)
+	for _, host := range c.ExternalHosts {
+		if u, err := url.Parse("https://" + host); err != nil || u.Host != host || u.Hostname() == "" || strings.Contains(host, "*") {
+			return fmt.Errorf("%q is not the name of a host such as values.example.com or values.example.com:8443", host)
+		}
+	}
+	return nil
 }
 
 // origins are a scheme and a host, as browsers send them.

@@ -1,0 +1,145 @@
+// Package fetch asks hosts that the operator has named for small values. Who asks is a server of ours, and what is asked for is
+// said by users: so no other host is asked, nothing leads from one of them to another, and no address of a machine's own network
+// segment, where clouds give out credentials, is connected to.
+package fetch
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// What an answer may take.
+const (
+	Deadline = 5 * time.Second
+	MaxBytes = 64 << 10
+)
+
+// Hosts are those that may be asked, and how.
+type Hosts struct {
+	names  []string // host:port, in small letters
+	client *http.Client
+	within time.Duration
+}
+
+// New takes names of hosts, each with a port where that is not 443. Their certificates are
+// verified by roots, those of the system when nil.
+func New(names []string, roots *x509.CertPool) *Hosts {
+	h := &Hosts{within: Deadline}
+	for _, n := range names {
+		h.names = append(h.names, withPort(n))
+	}
+	dialer := &net.Dialer{Control: refuseLocal}
+	h.client = &http.Client{
+		Transport: &http.Transport{
+			DialContext:            dialer.DialContext,
+			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
+			MaxResponseHeaderBytes: MaxBytes,
+			DisableKeepAlives:      true, // nothing is left of a call
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return h
+}
+
+// withPort is a host with a port.
+func withPort(host string) string {
+	if u, err := url.Parse("https://" + host); err == nil && u.Port() == "" {
+		host = net.JoinHostPort(u.Hostname(), "443")
+	}
+	return strings.ToLower(host)
+}
+
+// Listed says whether the host of a URL may be asked.
+func (h *Hosts) Listed(u *url.URL) bool { return slices.Contains(h.names, withPort(u.Host)) }
+
+// Get is what a host answers. Errors: Malformed for what cannot be asked for, and for an answer that is none; Unavailable and Timeout
+// where it may answer later. None of them quotes the answer.
+func (h *Hosts) Get(ctx context.Context, u *url.URL) ([]byte, error) {
+	switch {
+	case !h.Listed(u):
+		return nil, fail.New(fail.Malformed, "host %s may not be asked", u.Host)
+	case u.Scheme != "https":
+		return nil, fail.New(fail.Malformed, "only https is spoken")
+	case u.User != nil:
+		return nil, fail.New(fail.Malformed, "it has a user name in it, and credentials do not belong into documents")
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.within)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, fail.New(fail.Malformed, "it is no URL")
+	}
+	request.Header.Set("Accept", "application/json")
+	answer, err := h.client.Do(request)
+	if err != nil {
+		return nil, h.kindOf(u, err)
+	}
+	defer answer.Body.Close()
+	switch code := answer.StatusCode; {
+	case code == http.StatusOK:
+	case code == http.StatusTooManyRequests || code >= 500:
+		return nil, fail.New(fail.Unavailable, "host %s answers with %d", u.Host, code)
+	case code >= 300 && code < 400:
+		return nil, fail.New(fail.Malformed, "host %s answers with %d: nobody is led elsewhere", u.Host, code)
+	default:
+		return nil, fail.New(fail.Malformed, "host %s answers with %d", u.Host, code)
+	}
+	body, err := io.ReadAll(io.LimitReader(answer.Body, MaxBytes+1))
+	if err != nil {
+		return nil, h.kindOf(u, err)
+	}
+	if len(body) > MaxBytes {
+		return nil, fail.New(fail.Malformed, "host %s answers with more than %d bytes", u.Host, MaxBytes)
+	}
+	return body, nil
+}
+
+var errLocal = errors.New("an address that nobody may ask")
+
+// metadata are addresses at which clouds give out credentials, beside those of a link.
+var metadata = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("168.63.129.16")}
+
+// refuseLocal looks at the address that a name has come to, before it is connected to: a name may lead anywhere.
+func refuseLocal(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return errLocal
+	}
+	ip := at.Addr().Unmap().WithZone("")
+	if ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || slices.Contains(metadata, ip) {
+		return errLocal
+	}
+	return nil
+}
+
+// kindOf turns an error of the client into one of ours. Its text may hold the URL alone.
+func (h *Hosts) kindOf(u *url.URL, err error) error {
+	var timeout net.Error
+	var certificate *tls.CertificateVerificationError
+	var plain tls.RecordHeaderError
+	switch {
+	case errors.Is(err, errLocal):
+		return fail.Wrap(err, fail.Malformed, "host %s has %s", u.Host, errLocal)
+	case errors.As(err, &certificate), errors.As(err, &plain):
+		return fail.Wrap(err, fail.Malformed, "the certificate of host %s cannot be verified", u.Host)
+	case errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return fail.Wrap(err, fail.Timeout, "host %s does not answer within %s", u.Host, h.within)
+	default:
+		return fail.Wrap(err, fail.Unavailable, "host %s does not answer", u.Host)
+	}
+}
