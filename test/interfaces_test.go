@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/drover-io/drover/deploy/examples"
 	"github.com/drover-io/drover/internal/client"
@@ -29,14 +27,7 @@ const (
 // anchor below another one, and says how many.
 func postExample(ctx context.Context, t *testing.T, s *harness.Stack, file, below string, to domain.Key, replace ...string) (sent int) {
 	t.Helper()
-	text, err := os.ReadFile("../deploy/examples/" + file)
-	require.NoError(t, err)
-	for part := range strings.SplitSeq(string(text), "\n---\n") {
-		var d struct {
-			ResourceContext struct{ Anchor string }
-			Metadata, Spec  json.RawMessage
-		}
-		require.NoError(t, yaml.Unmarshal([]byte(part), &d))
+	for _, d := range calls(t, "../deploy/examples/"+file) {
 		rest, found := strings.CutPrefix(d.ResourceContext.Anchor, below)
 		if !found || d.Metadata == nil {
 			continue
