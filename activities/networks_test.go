@@ -289,7 +289,8 @@ func TestNetworksCollide(t *testing.T) {
 			require.NoError(t, n.store.PutInstance(t.Context(), &domain.Instance{ContextID: "8", Owner: theirs.Owner, Status: domain.ContextTerminated, Plan: digest}))
 			_, err = n.env.ExecuteActivity(n.Prepare, n.scope("1"))
 			if c.collides {
-				require.ErrorContains(t, err, `Network "net" on cluster p+edge01 belongs to `+string(theirs.Owner)+` already`)
+				require.ErrorContains(t, err, `Network "net" on cluster p+edge01 belongs to a deployment outside of cluster-providers/p already`)
+				require.NotContains(t, err.Error(), string(theirs.Owner))
 				return
 			}
 			require.NoError(t, err)

@@ -482,8 +482,12 @@ func (l *Control) checkCollisions(ctx context.Context, p *plan.Plan, from string
 		}
 		c, ok := plan.CollideNow(p, other, records)
 		if ok {
-			return fail.New(fail.Conflict, "app %q: %s %q on cluster %s belongs to %s already (app %q); use another name, release name (spec.version) or logical cloud",
-				c.App, c.Resource.Kind, c.Resource.Name, c.Cluster, i.Owner, c.OtherApp)
+			whose := fmt.Sprintf("%s already (app %q)", i.Owner, c.OtherApp)
+			if ours := domain.ScopeOf(p.Owner); domain.ScopeOf(i.Owner) != ours { // which is theirs to know
+				whose = fmt.Sprintf("a deployment outside of %s already", ours)
+			}
+			return fail.New(fail.Conflict, "app %q: %s %q on cluster %s belongs to %s; use another name, release name (spec.version) or logical cloud",
+				c.App, c.Resource.Kind, c.Resource.Name, c.Cluster, whose)
 		}
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/rights"
 )
 
 // fileOffers are the forms of a document that has a file, the preferred one first.
@@ -23,7 +24,8 @@ var fileOffers = []string{echo.MIMEApplicationJSON, echo.MIMEOctetStream, echo.M
 // is not given away, a client that takes the document alone gets that.
 func (e *edge) answer(c echo.Context, s door.Service, o domain.Object, r resource) error {
 	accept, kept := c.Request().Header.Values(echo.HeaderAccept), r.secret && !e.kubeconfigs
-	if _, plain := negotiate(accept, fileOffers[:1]); plain && kept {
+	denied := r.secret && !rights.Of(c.Request().Context()).May(rights.Download, r.noun, domain.KeyOf(o))
+	if _, plain := negotiate(accept, fileOffers[:1]); plain && (kept || denied) {
 		return c.JSON(http.StatusOK, o)
 	}
 	offer, ok := negotiate(accept, fileOffers)
@@ -32,6 +34,8 @@ func (e *edge) answer(c echo.Context, s door.Service, o domain.Object, r resourc
 		return echo.NewHTTPError(http.StatusNotAcceptable, "set Accept: multipart/form-data, application/json or application/octet-stream")
 	case offer == echo.MIMEApplicationJSON:
 		return c.JSON(http.StatusOK, o)
+	case denied:
+		return fail.New(fail.Forbidden, "you have no right to download the %s of %s %q", r.fileName, r.noun.Title, o.LocalName())
 	case kept:
 		return fail.New(fail.Forbidden, "the %s of %s %q is not given away; --allow-kubeconfig-download changes that", r.fileName, r.noun.Title, o.LocalName())
 	}

@@ -468,6 +468,12 @@ func put(t *testing.T, w *world, key domain.Key, s stand) {
 // newRealWorld is newWorld with the real lifecycle; only the workflow engine is not there.
 func newRealWorld(t *testing.T) *world {
 	t.Helper()
+	return newRealWorldWith(t, func(*world, *deps) {})
+}
+
+// newRealWorldWith lets change put other parts in.
+func newRealWorldWith(t *testing.T, change func(w *world, d *deps)) *world {
+	t.Helper()
 	return newWorldWith(t, func(w *world, d *deps, instances *service.Instances) {
 		lifecycle := service.NewLifecycle(w.store, w.store, deaf{}, willing{}, func() time.Time { return now })
 		explainer := service.NewExplainer(lifecycle, willing{}, explain.WebUI{})
@@ -478,6 +484,7 @@ func newRealWorld(t *testing.T) *world {
 		d.Statuses = door.StatusFunc(func(ctx context.Context, owner domain.Key, q url.Values) (door.Document, error) {
 			return lifecycle.Status(ctx, owner, q)
 		})
+		change(w, d)
 	})
 }
 

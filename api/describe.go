@@ -109,6 +109,9 @@ func typeName(t reflect.Type) string {
 	return t.Name()
 }
 
+// foreignNames is the type whose names are not ours to give.
+var foreignNames = reflect.TypeFor[domain.RightSubject]()
+
 // describe says of a type and its members what its source does: descriptions by comments; by the tag api what is
 // required, and which values there are: `api:"required,enum=a;b"`. The tag
 // "optional" of an embedded struct says that nothing of it is required here.
@@ -133,7 +136,7 @@ func describe(t reflect.Type, schema *openapi3.Schema) error {
 			}
 		}
 		pkg := path.Base(owner.PkgPath())
-		if name == "name" && pkg == "domain" { // what domain.CheckName checks; answers of others have cluster names with a +
+		if name == "name" && pkg == "domain" && owner != foreignNames { // what domain.CheckName checks; answers of others have cluster names with a +
 			member.Value.WithPattern(domain.NamePattern).WithMaxLength(domain.MaxName)
 		}
 		for d := range strings.SplitSeq(f.Tag.Get("api"), ",") {

@@ -84,7 +84,7 @@ var examples = map[string]string{
 		"vlan":{"vlanID":"102","providerInterfaceName":"eth1","logicalInterfaceName":"eth1.102","vlanNodeSelector":"specific",
 			"nodeLabelList":["kubernetes.io/hostname=localhost"]}}}`,
 
-	"Project":      `{"metadata":{"name":"testvfw","description":"a virtual firewall","userData1":"team edge","userData2":"cost centre 7"}}`,
+	"Project":      `{"metadata":{"name":"testvfw","description":"a virtual firewall","userData1":"team edge","userData2":"cost centre 7"},"spec":{"fourEyes":true}}`,
 	"LogicalCloud": `{"metadata":{"name":"lcadmin"},"spec":{"namespace":"default","labels":{"team":"edge"},"level":"0","user":{"userName":"user-1","type":"certificate"}}}`,
 	"ClusterReference": `{"metadata":{"name":"lc-edge01"},"spec":{"clusterProvider":"vfw-cluster-provider","cluster":"edge01",
 		"loadBalancerIP":"0.0.0.0","certificate":""}}`,
@@ -163,6 +163,10 @@ var examples = map[string]string{
 
 	"Controller":        `{"metadata":{"name":"rsync"},"spec":{"host":"127.0.0.1","port":9031,"type":"action","priority":1}}`,
 	"ServiceController": exampleController,
+	"Role": `{"metadata":{"name":"starter"},"spec":{"rules":[{"verbs":["get","instantiate","stop"],"nouns":["deployment-intent-groups"],
+		"scopes":["project"]}]}}`,
+	"RoleBinding": `{"metadata":{"name":"web-team"},"spec":{"role":"editor","subjects":[
+		{"kind":"service-account","name":"service-accounts/ci"}]}}`,
 	"ReadinessRule": `{"metadata":{"name":"databases"},"spec":{"group":"example.com","version":"v1","kind":"Database",
 		"ready":"object.status.phase == 'Running'","message":"object.status.message"}}`,
 	"StatusCollector": `{"apiVersion":"control.kubestellar.io/v1alpha1","kind":"StatusCollector","metadata":{"name":"availability","description":"how many are available","userData1":"anna","userData2":"edge","labels":{"team":"edge"},"annotations":{"example.com/owner":"anna"}},

@@ -335,9 +335,35 @@ func nouns(t *testing.T) map[string]walk {
 			body:    `{"metadata":` + full + `,"spec":` + ruleSpec + `}`,
 			invalid: `{"metadata":{"name":"X"},"spec":` + ruleSpec + `}`, names: "metadata.name: must be a DNS-1123 subdomain",
 		},
+		"role": {
+			path: "/v2/roles", item: "/NAME", replaced: 200, put: 201,
+			body:    `{"metadata":` + full + `,"spec":{"rules":[{"verbs":["instantiate","stop"],"nouns":["deployment-intent-groups"],"scopes":["project"]},{"verbs":["get"],"nouns":["*"]}]}}`,
+			invalid: `{"metadata":{"name":"x"},"spec":{"rules":[{"verbs":["start"],"nouns":["groups"],"scopes":["planet"]}]}}`,
+			names:   `spec.rules[0].verbs: "start" is no verb; there are *, approve, create, `,
+		},
+		"role binding": {
+			path: "/v2/role-bindings", item: "/NAME", replaced: 200, put: 201,
+			body:    `{"metadata":` + full + `,"spec":` + bindingSpec + `}`,
+			invalid: `{"metadata":{"name":"x"},"spec":{"role":"viewer"}}`, names: "spec.subjects: is required",
+		},
+		"project role binding": {
+			path: theProject + "/role-bindings", item: "/NAME", replaced: 200, put: 201,
+			body:    `{"metadata":` + full + `,"spec":` + bindingSpec + `}`,
+			invalid: `{"metadata":{"name":"x"},"spec":{"role":"viewer","subjects":[{"kind":"role","name":"x"}]}}`, names: `spec.subjects[0].kind: "role" is none of`,
+			orphan: "/v2/projects/none/role-bindings", orphanStatus: 404, orphans: `project "none"`,
+		},
+		"provider role binding": {
+			path: theProvider + "/role-bindings", item: "/NAME", replaced: 200, put: 201,
+			body:    `{"metadata":` + full + `,"spec":` + bindingSpec + `}`,
+			invalid: `{"metadata":{"name":"x"},"spec":{"role":"viewer","subjects":[{"kind":"service-account","name":"ci"}]}}`, names: `spec.subjects[0].name: "ci" is no service account`,
+			orphan: "/v2/cluster-providers/none/role-bindings", orphanStatus: 404, orphans: `cluster provider "none"`,
+		},
 		"dtc controller": {path: "/v2/dtc-controllers", item: "/NAME", body: `{"metadata":` + full + `,"spec":{"host":"h","port":1,"priority":1}}`, replaced: 200, put: 201},
 	}
 }
+
+// bindingSpec is that of a role binding.
+const bindingSpec = `{"role":"operator","subjects":[{"kind":"user","name":"alice@example.org"},{"kind":"service-account","name":"service-accounts/ci"}]}`
 
 // ruleSpec is that of a workload rule.
 const ruleSpec = `{"orchestratorType":"kubernetes","resourceType":"v1/Pod","workloadTerms":[{"matchExpressions":[{"key":"metadata.resourceNamespace","operation":"In","values":["default"]}]}],

@@ -282,6 +282,7 @@ var formed = []string{
 	"gitOpsType", "gitOpsReferenceObject", "gitOpsResourceObject", "operator", "cluster", "kinds", "deleteAfter",
 	"expiresAfter", "expires", "lastUsed", "ipAddress", "macAddress",
 	"appLabel", "serviceCertificate", "servicePrivateKey", "caCertificate", "cidrs", "url", "path", "from",
+	"name", // of a subject of a role binding, such as a service account
 }
 
 // A member that takes certain words only has them as its enum, and takes all of them.

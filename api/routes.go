@@ -71,6 +71,11 @@ func (e *edge) resources() []resource {
 		{noun: domain.TenantTokens},
 		{noun: domain.ServiceAccounts, put: upsert},
 		{noun: domain.ServiceAccountTokens},
+
+		{noun: domain.Roles, put: upsert},
+		{noun: domain.RoleBindings, put: upsert},
+		{noun: domain.ProjectRoleBindings, put: upsert},
+		{noun: domain.ProviderRoleBindings, put: upsert},
 	}
 }
 

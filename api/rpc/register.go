@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
+	called "github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
@@ -32,7 +33,16 @@ type register struct {
 }
 
 // registered is a client that is registered; end ends its stream.
-type registered struct{ end context.CancelCauseFunc }
+type registered struct {
+	end context.CancelCauseFunc
+	who string // has registered it
+}
+
+// whoCalls is the caller, as registrations are told apart by it.
+func whoCalls(ctx context.Context) string {
+	who, _ := called.IdentityOf(ctx) // the door has asked
+	return who.String()
+}
 
 func newRegister(d *door.Door) *register {
 	return &register{door: d, clients: map[string]*registered{}}
@@ -115,15 +125,19 @@ func send(ctx context.Context, stream grpc.ServerStreamingServer[statusnotify.St
 	}
 }
 
-// StatusDeregister ends the stream of a client that has registered with this process. Its id is free at once.
+// StatusDeregister ends the stream of a client that the caller has registered with this process. Its id is free at once. Of others'
+// clients it says and does nothing, as of those that there are not.
 func (r *register) StatusDeregister(ctx context.Context, in *statusnotify.StatusDeregistration) (*statusnotify.StatusDeregistrationResponse, error) {
 	asked := &door.Request{Verb: door.Delete, Noun: domain.Registrations, Name: in.GetClientId()}
-	return &statusnotify.StatusDeregistrationResponse{}, r.door.Pass(ctx, asked, func(context.Context, door.Service) error {
+	return &statusnotify.StatusDeregistrationResponse{}, r.door.Pass(ctx, asked, func(ctx context.Context, _ door.Service) error {
 		r.mu.Lock()
 		client := r.clients[in.GetClientId()]
-		delete(r.clients, in.GetClientId())
+		ours := client != nil && client.who == whoCalls(ctx)
+		if ours {
+			delete(r.clients, in.GetClientId())
+		}
 		r.mu.Unlock()
-		if client != nil {
+		if ours {
 			client.end(errDeregistered)
 		}
 		return nil
@@ -141,7 +155,7 @@ func (r *register) enter(ctx context.Context, id string) (entered context.Contex
 		return nil, nil, fail.New(fail.Conflict, "Duplicate client ID: %s is registered; deregister it or use another one", id)
 	}
 	ctx, end := context.WithCancelCause(ctx)
-	client := &registered{end}
+	client := &registered{end, whoCalls(ctx)}
 	r.clients[id] = client
 	return ctx, func() { r.leave(id, client) }, nil
 }

@@ -104,7 +104,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 		}),
 		Explanations: explainer, Journal: service.NewJournal(lifecycle, p.engine, ui), Fleet: fleet, Streams: hub,
 		Tables: tables, Tenancy: matcher,
-	}, door.Traced(p.log), audited, door.Identified, door.Slots(p.config.Operations), door.Timed, begun)
+	}, door.Traced(p.log), audited, door.Identified, door.NewRights(documents.Rights, time.Now).Authorised, door.Slots(p.config.Operations), door.Timed, begun)
 	prove := authn.Prover(authn.Off)
 	handler, err := api.New(api.Deps{
 		Door: entrance, Prove: prove,

@@ -72,7 +72,7 @@ var layers = []layer{
 	{name: "edges", about: "each speaks one protocol; none decides, and none knows of another", rows: []row{
 		{
 			pkg:  "api",
-			ours: "door service notify operations explain match combined status combine audit authn domain policy caller hosts yamlsize limits fail",
+			ours: "door service notify operations explain match combined status combine audit rights authn domain policy caller hosts yamlsize limits fail",
 			libs: "github.com/getkin/kin-openapi github.com/labstack/echo github.com/prometheus/client_golang " +
 				"github.com/swaggo/files go.opentelemetry.io/contrib go.opentelemetry.io/otel go.yaml.in/yaml",
 			world: "context net net/http os",
@@ -109,13 +109,13 @@ var layers = []layer{
 	{name: "commands", about: "what can be asked for, and how it is carried out; the world is behind interfaces that they declare", rows: []row{
 		{
 			pkg:   "door",
-			ours:  "service notify operations explain combined status audit domain policy caller fail",
+			ours:  "service notify operations explain combined status audit rights domain policy caller fail",
 			libs:  "go.opentelemetry.io/otel",
 			world: "context",
 		},
 		{
 			pkg: "service",
-			ours: "notify operations explain combined status repair view combine network logicalcloud bundle match vary readiness plan stored audit " +
+			ours: "notify operations explain combined status repair view combine network logicalcloud bundle match vary rights readiness plan stored audit " +
 				"authn domain policy cas caller lru share limits token fail",
 			libs:  "golang.org/x/sync",
 			world: "context",
@@ -201,6 +201,10 @@ var layers = []layer{
 		{pkg: "repair", ours: "domain"},
 		{pkg: "view", ours: "bundle readiness plan domain fail", libs: "k8s.io/apimachinery"},
 		{pkg: "placement", ours: "plan domain quantity fail"},
+		{
+			pkg: "rights", ours: "domain caller fail",
+			world: "context", // which carries who asks
+		},
 		{
 			pkg: "vary", ours: "plan domain quantity yamlsize limits fail",
 			libs: "github.com/evanphx/json-patch k8s.io/apimachinery k8s.io/client-go/kubernetes/scheme sigs.k8s.io/yaml",

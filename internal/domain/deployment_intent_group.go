@@ -15,6 +15,8 @@ type DeploymentIntentGroup struct {
 	Metadata `json:"metadata" api:"required"`
 	Spec     DeploymentIntentGroupSpec `json:"spec" api:"required"`
 	History  History                   `json:"-" bson:"history"`
+	// ChangedBy are those who changed it, or an intent of it, since it was last approved, as far as that was proven.
+	ChangedBy []string `json:"-" bson:"changedBy,omitempty"`
 }
 
 // DeploymentIntentGroupSpec says what is deployed with which values, and where. Its members have EMCO's order.
@@ -56,6 +58,20 @@ func (d *DeploymentIntentGroup) Noun() *Noun { return DeploymentIntentGroups }
 
 // Track is the history.
 func (d *DeploymentIntentGroup) Track() *History { return &d.History }
+
+// maxChangers bounds how many of those who changed a group are known.
+const maxChangers = 64
+
+// NoteChange notes that somebody has changed the group, or an intent of it, and says whether that was not known; "" is nobody.
+// Approving the group forgets it.
+func (d *DeploymentIntentGroup) NoteChange(by string) bool {
+	if by == "" || slices.Contains(d.ChangedBy, by) {
+		return false
+	}
+	d.ChangedBy = append(d.ChangedBy, by)
+	d.ChangedBy = d.ChangedBy[max(0, len(d.ChangedBy)-maxChangers):]
+	return true
+}
 
 // Project is the name of the project that the group belongs to.
 func (d *DeploymentIntentGroup) Project() Key {

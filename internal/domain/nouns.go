@@ -16,6 +16,7 @@ var Nouns = []*Noun{
 	ReadinessRules,
 	Tenants, Hosts, WorkloadRules, OperatorRules, TenantTokens,
 	ServiceAccounts, ServiceAccountTokens,
+	Roles, RoleBindings, ProjectRoleBindings, ProviderRoleBindings,
 }
 
 // Operations is the noun of the operations of owners, which are no documents: they are found in the engine and in the

@@ -127,6 +127,34 @@ func TestValidate(t *testing.T) {
 			},
 		},
 
+		"a role": {o: &domain.Role{Metadata: meta("a"), Spec: domain.RoleSpec{Rules: []domain.RoleRule{{Verbs: []string{"get"}, Nouns: []string{"*"}}}}}},
+		"a role that is built in and says nothing": {
+			o:    &domain.Role{Metadata: meta("editor")},
+			want: []fail.Field{{Path: "metadata.name", Message: `the role "editor" is built in and cannot be replaced; use another name`}, {Path: "spec.rules", Message: "is required: a role without rules allows nothing"}},
+		},
+		"a role with half a rule": {
+			o:    &domain.Role{Metadata: meta("a"), Spec: domain.RoleSpec{Rules: []domain.RoleRule{{}}}},
+			want: []fail.Field{{Path: "spec.rules[0].verbs", Message: "is required"}, {Path: "spec.rules[0].nouns", Message: "is required"}},
+		},
+		"a role binding": {o: boundTo("viewer",
+			domain.RightSubject{Kind: "user", Name: "ž@example.org"}, domain.RightSubject{Kind: "group", Name: "a b"},
+			domain.RightSubject{Kind: "service-account", Name: "service-accounts/ci"})},
+		"a role binding of nothing": {o: boundTo(""), want: []fail.Field{
+			{Path: "spec.role", Message: "is required"}, {Path: "spec.subjects", Message: "is required: without subjects the role is given to nobody"},
+		}},
+		"a role binding with strange subjects": {
+			o: boundTo("viewer", domain.RightSubject{Kind: "robot", Name: " "}, domain.RightSubject{Kind: "service-account", Name: "ci"},
+				domain.RightSubject{Kind: "user", Name: strings.Repeat("u", 513)}, domain.RightSubject{Kind: "service-account", Name: "ci"},
+				domain.RightSubject{Kind: "service-account", Name: "projects/p/service-accounts/a"},
+				domain.RightSubject{Kind: "group", Name: "g"}, domain.RightSubject{Kind: "group", Name: "g"}),
+			want: []fail.Field{
+				{Path: "spec.subjects[0].kind", Message: `"robot" is none of user, group and service-account`}, {Path: "spec.subjects[0].name", Message: "is required"},
+				{Path: "spec.subjects[1].name", Message: noAccount("ci")}, {Path: "spec.subjects[2].name", Message: "String length must be less than or equal to 512"},
+				{Path: "spec.subjects[3].name", Message: noAccount("ci")}, {Path: "spec.subjects[4].name", Message: noAccount("projects/p/service-accounts/a")},
+				{Path: "spec.subjects[6]", Message: "group g is there already"},
+			},
+		},
+
 		"an admin cloud":   {o: &domain.LogicalCloud{Metadata: meta("a"), Spec: domain.LogicalCloudSpec{Level: "0", Namespace: "default"}}},
 		"a standard cloud": {o: &domain.LogicalCloud{Metadata: meta("a"), Spec: domain.LogicalCloudSpec{Level: "1", User: domain.CloudUser{UserName: strings.Repeat("u", 20)}}}},
 		"a cloud with everything wrong": {
@@ -359,4 +387,15 @@ func TestAmounts(t *testing.T) {
 		require.Equal(t, want, wrong.Value)
 		require.Equal(t, "requests", wrong.Field)
 	}
+}
+
+// boundTo gives a role.
+func boundTo(role string, subjects ...domain.RightSubject) *domain.RoleBinding {
+	b := domain.NewRoleBinding("projects/p")
+	b.Metadata, b.Spec = meta("a"), domain.RoleBindingSpec{Role: role, Subjects: subjects}
+	return b
+}
+
+func noAccount(name string) string {
+	return `"` + name + `" is no service account; use its path below /v2, such as service-accounts/ci`
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/rights"
 )
 
 // LabelledCluster is a cluster with its labels, sorted.
@@ -161,6 +162,9 @@ func (s *Service) keepUsedCluster(ctx context.Context, c change) error {
 	owner, found, err := s.instances.User(ctx, cluster.ClusterName())
 	if err != nil || !found {
 		return err
+	}
+	if !rights.Of(ctx).Shows(domain.OwnerNoun(owner), owner) {
+		return fail.New(fail.Conflict, "cluster %q is used by something that you may not see, which has to be terminated first", cluster.Name)
 	}
 	return fail.New(fail.Conflict, "cluster %q is used by %s; terminate that first", cluster.Name, owner)
 }

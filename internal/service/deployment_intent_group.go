@@ -23,6 +23,7 @@ func (s *Service) changeGroup(ctx context.Context, c change) error {
 	case c.from == nil:
 		c.to.(*domain.DeploymentIntentGroup).History = domain.NewHistory(s.now())
 		c.to.(*domain.DeploymentIntentGroup).History.Note("", caller.Of(ctx))
+		c.to.(*domain.DeploymentIntentGroup).NoteChange(proven(ctx))
 		return nil
 	case c.to == nil:
 		_, err := s.decide(ctx, c.from.(*domain.DeploymentIntentGroup), domain.OpDelete)
@@ -30,7 +31,8 @@ func (s *Service) changeGroup(ctx context.Context, c change) error {
 	}
 	old, group := c.from.(*domain.DeploymentIntentGroup), c.to.(*domain.DeploymentIntentGroup)
 	t, err := s.decide(ctx, old, domain.OpChange)
-	group.History = old.History
+	group.History, group.ChangedBy = old.History, old.ChangedBy
+	group.NoteChange(proven(ctx))
 	if err == nil && t.To != domain.Created && !old.SameInstance(group) {
 		return fail.New(fail.Conflict, "deployment intent group %q cannot change its spec.version or spec.logicalCloud in state %s; terminate it first",
 			old.Name, t.To)
@@ -60,11 +62,16 @@ func (s *Service) unapprove(ctx context.Context, c change) error {
 		}
 		group := o.(*domain.DeploymentIntentGroup)
 		t, err := s.decide(ctx, group, domain.OpChange)
-		if err != nil || t.Same {
+		if err != nil {
 			return err
 		}
-		group.History.Append(t.To, "", 0, s.now())
-		group.History.Note("", caller.Of(ctx))
+		if noted := group.NoteChange(proven(ctx)); t.Same && !noted {
+			return nil
+		}
+		if !t.Same {
+			group.History.Append(t.To, "", 0, s.now())
+			group.History.Note("", caller.Of(ctx))
+		}
 		return cas.Overtaken(s.store.Replace(ctx, group))
 	})
 }

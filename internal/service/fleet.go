@@ -13,6 +13,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/view"
 )
@@ -114,18 +115,42 @@ func (f *Fleet) exists(ctx context.Context, prefix domain.Key) error {
 	return nil
 }
 
-// page reads one more document than are asked for, to know whether that is all.
+// page reads one more document than are asked for, to know whether that is all. What the caller may not see it passes over.
 func (f *Fleet) page(ctx context.Context, noun *domain.Noun, prefix domain.Key, parameters url.Values) ([]domain.Object, string, error) {
 	limit, after, err := pageAsked(parameters)
 	if err != nil {
 		return nil, "", err
 	}
-	objects, err := f.pages.Page(ctx, noun, prefix, domain.Key(after), limit+1)
+	objects, err := f.shown(ctx, noun, prefix, domain.Key(after), limit+1)
 	if err != nil || len(objects) <= limit {
 		return objects, "", err
 	}
 	objects = objects[:limit]
 	return objects, goOn(string(domain.KeyOf(objects[limit-1]))), nil
+}
+
+// shown reads as many documents as are asked for of those that the caller may see, or all there are.
+func (f *Fleet) shown(ctx context.Context, noun *domain.Noun, prefix, after domain.Key, limit int) ([]domain.Object, error) {
+	held := rights.Of(ctx)
+	if held.Everything() || held.Shows(noun, prefix) {
+		return f.pages.Page(ctx, noun, prefix, after, limit)
+	}
+	shown := []domain.Object{}
+	for {
+		objects, err := f.pages.Page(ctx, noun, prefix, after, maxLimit)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range objects {
+			if held.Shows(noun, domain.KeyOf(o)) && len(shown) < limit {
+				shown = append(shown, o)
+			}
+		}
+		if len(objects) < maxLimit || len(shown) == limit {
+			return shown, nil
+		}
+		after = domain.KeyOf(objects[len(objects)-1])
+	}
 }
 
 // Of operations that go on the workflows are asked how far they are: a few at a time, and not more than that for one list.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/rights"
 )
 
 // validate checks the body alone.
@@ -23,7 +24,8 @@ func validate(o domain.Object) error {
 	return p.Err()
 }
 
-// references checks that what o refers to is there, if it must be; NotFound with a field for each that is not.
+// references checks that what o refers to is there, if it must be, and that the caller may refer to it; NotFound with a field for
+// each of which that is not so.
 func (s *Service) references(ctx context.Context, o domain.Object) error {
 	r, ok := o.(domain.Referrer)
 	if !ok {
@@ -40,11 +42,20 @@ func (s *Service) references(ctx context.Context, o domain.Object) error {
 		if err != nil {
 			return fmt.Errorf("look for %s: %w", ref.Key, err)
 		}
+		if found {
+			if found, err = s.mayName(ctx, o, ref); err != nil {
+				return err
+			}
+		}
 		if !found {
 			missing = append(missing, fail.Field{Path: ref.Field, Message: describe(ref.Noun, ref.Key) + " not found"})
 		}
 	}
-	if missing != nil {
+	unseen, err := s.unseenProviders(ctx, o)
+	if err != nil {
+		return err
+	}
+	if missing = append(missing, unseen...); missing != nil {
 		return &fail.Error{Kind: fail.NotFound, Fields: missing}
 	}
 	return nil
@@ -80,6 +91,7 @@ func (s *Service) parent(ctx context.Context, o domain.Object) error {
 
 // unused checks that nothing is below the document and nothing refers to it.
 func (s *Service) unused(ctx context.Context, noun *domain.Noun, key domain.Key) error {
+	held := rights.Of(ctx)
 	for _, n := range domain.Nouns {
 		if n.Parent == noun {
 			child, found, err := s.store.FirstUnder(ctx, n, key)
@@ -99,6 +111,10 @@ func (s *Service) unused(ctx context.Context, noun *domain.Noun, key domain.Key)
 		holder, found, err := s.store.Referring(ctx, n, key)
 		if err != nil {
 			return fmt.Errorf("look for holders of %s: %w", key, err)
+		}
+		if found && !held.Shows(n, holder) {
+			return fail.New(fail.Conflict, "Cannot delete without deleting or updating referencing resources first: %s is used by something that you may not see",
+				describe(noun, key))
 		}
 		if found {
 			return fail.New(fail.Conflict, "Cannot delete without deleting or updating referencing resources first: %s is used by %s (%s)",

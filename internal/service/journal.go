@@ -8,6 +8,7 @@ import (
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/operations"
+	"github.com/drover-io/drover/internal/rights"
 )
 
 // Executions are the runs of operations as the engine knows them.
@@ -47,7 +48,7 @@ func (j *Journal) Operations(ctx context.Context, parameters url.Values) (*opera
 	}
 	token := []byte(after)
 	list := &operations.List{Items: []operations.Operation{}}
-	seen := map[string]bool{}
+	held, seen := rights.Of(ctx), map[string]bool{}
 	for range maxPages {
 		found, next, err := j.executions.Executions(ctx, f, limit-len(list.Items), token)
 		if err != nil {
@@ -58,7 +59,7 @@ func (j *Journal) Operations(ctx context.Context, parameters url.Values) (*opera
 			return nil, err
 		}
 		for _, o := range all {
-			if run := o.Workflow.RunID; f.Matches(&o) && !seen[run] {
+			if run := o.Workflow.RunID; f.Matches(&o) && !seen[run] && shows(held, &o) {
 				seen[run] = true
 				list.Items = append(list.Items, o)
 			}
@@ -70,6 +71,15 @@ func (j *Journal) Operations(ctx context.Context, parameters url.Values) (*opera
 	}
 	list.Continue = goOn(string(token))
 	return list, nil
+}
+
+// shows says whether a caller may see an operation: who may see its owner, and of an owner that nobody knows any more, who may
+// see everything there is in the fleet.
+func shows(held *rights.Held, o *operations.Operation) bool {
+	if noun := domain.OwnerNoun(o.Resource); noun != nil {
+		return held.Shows(noun, o.Resource)
+	}
+	return held.Shows(domain.Operations, "")
 }
 
 // tell joins executions with the records of their contexts, which are read at once.
@@ -113,13 +123,17 @@ func (j *Journal) Operation(ctx context.Context, id string) (*operations.Operati
 		return nil, err
 	}
 	x := operations.Execution{Scope: s}
+	missing := fail.New(fail.NotFound, "operation %q not found: it never was, its owner was deleted, or it was refused some time ago", id)
 	switch {
 	case len(runs) > 0:
 		x = runs[0]
 	case record == nil || !record.Knows(s.Operation):
-		return nil, fail.New(fail.NotFound, "operation %q not found: it never was, its owner was deleted, or it was refused some time ago", id)
+		return nil, missing
 	}
 	o := operations.Of(x, record, j.ui)
+	if !shows(rights.Of(ctx), &o) {
+		return nil, missing
+	}
 	switch {
 	case o.State == operations.Running:
 		o.Counts = j.lifecycle.countsNow(ctx, x.Scope)

@@ -123,10 +123,19 @@ func (l *Lifecycle) approve(ctx context.Context, key domain.Key) (warnings []str
 	if t.Same {
 		return warnings, nil
 	}
-	if group, ok := owner.(*domain.DeploymentIntentGroup); ok && l.Rehearse != nil {
+	group, ok := owner.(*domain.DeploymentIntentGroup)
+	if ok {
+		if err := l.fourEyes(ctx, group); err != nil {
+			return nil, err
+		}
+	}
+	if ok && l.Rehearse != nil {
 		if warnings, err = l.Rehearse(ctx, group); err != nil {
 			return nil, err
 		}
+	}
+	if ok {
+		group.ChangedBy = nil
 	}
 	owner.Track().Append(t.To, "", t.Revision, l.now())
 	owner.Track().Note("", caller.Of(ctx))

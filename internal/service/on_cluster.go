@@ -11,6 +11,7 @@ import (
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/view"
 )
 
@@ -91,8 +92,9 @@ func (x *Explainer) here(ctx, asking context.Context, c *domain.Cluster, network
 	found := make([]*explain.Situation, len(on))
 	var g errgroup.Group // what clusters report is read later: ctx must outlive this
 	g.SetLimit(gatheredAtOnce)
+	held := rights.Of(ctx)
 	for i, instance := range on {
-		if instance.Owner == name.Key() {
+		if instance.Owner == name.Key() || !held.Shows(domain.OwnerNoun(instance.Owner), instance.Owner) {
 			continue
 		}
 		g.Go(func() (err error) {

@@ -3,9 +3,11 @@ package service
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/rights"
 )
 
 // Get reads one document; NotFound when it is not there.
@@ -18,7 +20,7 @@ func (s *Service) Get(ctx context.Context, noun *domain.Noun, key domain.Key) (d
 	return o, nil
 }
 
-// List reads the documents directly below parent, sorted by key; an empty list is not nil. Where EMCO
+// List reads the documents directly below parent that the caller may see, sorted by key; an empty list is not nil. Where EMCO
 // does so, a parent that is not there is NotFound.
 func (s *Service) List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([]domain.Object, error) {
 	if rules[noun].listOrphan {
@@ -36,6 +38,9 @@ func (s *Service) List(ctx context.Context, noun *domain.Noun, parent domain.Key
 	}
 	if list == nil {
 		list = []domain.Object{}
+	}
+	if held := rights.Of(ctx); !held.Everything() {
+		list = slices.DeleteFunc(list, func(o domain.Object) bool { return !held.Shows(noun, domain.KeyOf(o)) })
 	}
 	for _, o := range list {
 		show(o)

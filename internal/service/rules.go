@@ -101,6 +101,11 @@ var rules = map[*domain.Noun]rule{
 	domain.TenantTokens:         {fill: fillToken, before: (*Service).issueToken, after: (*Service).issuedToken, shown: showToken, orphan: fail.NotFound, listOrphan: true},
 	domain.ServiceAccountTokens: {fill: fillToken, before: (*Service).issueToken, after: (*Service).issuedToken, shown: showToken, orphan: fail.NotFound, listOrphan: true},
 	domain.OperatorRules:        {accept: (*Service).acceptRule, before: (*Service).changeRule, after: (*Service).changedRule, gone: (*Service).forgetRule},
+
+	domain.Roles:                {check: checkRole, before: (*Service).changeRole},
+	domain.RoleBindings:         {before: (*Service).changeBinding, after: (*Service).changedBinding},
+	domain.ProjectRoleBindings:  {before: (*Service).changeBinding, after: (*Service).changedBinding, orphan: fail.NotFound, listOrphan: true},
+	domain.ProviderRoleBindings: {before: (*Service).changeBinding, after: (*Service).changedBinding, orphan: fail.NotFound, listOrphan: true},
 }
 
 func (r rule) runAccept(ctx context.Context, s *Service, o domain.Object) error {

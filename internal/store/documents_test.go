@@ -72,7 +72,8 @@ func nounCases() map[string]domain.Object {
 				VLAN: domain.VLAN{ID: "100", ProviderInterfaceName: "eth1", LogicalInterfaceName: "eth1.100", NodeSelector: "specific", NodeLabelList: []string{"a.b/c=d"}},
 			},
 		},
-		"a project": &domain.Project{Identity: below(""), Metadata: named("p")},
+		"a project with four eyes": &domain.Project{Identity: below(""), Metadata: named("four"), Spec: &domain.ProjectSpec{FourEyes: true}},
+		"a project":                &domain.Project{Identity: below(""), Metadata: named("p")},
 		"a cloud with labels": &domain.LogicalCloud{
 			Identity: below("projects/p"), Metadata: named("l"),
 			Spec:    domain.LogicalCloudSpec{Level: "0", Labels: map[string]string{"example.org/tier": "1", "$": "."}},
@@ -100,7 +101,8 @@ func nounCases() map[string]domain.Object {
 				CompositeProfile: "cp", Version: "r", LogicalCloud: "l",
 				OverrideValues: []domain.OverrideValues{{App: "a", Values: map[string]string{"a.b[0]": "1", "$x": "2"}}, {App: "b", Values: map[string]string{}}, {App: "c"}},
 			},
-			History: domain.History{StatusContextID: "7", Actions: []domain.Action{{State: domain.Created, Time: time.UnixMilli(5).UTC(), Revision: 1}}},
+			ChangedBy: []string{"user alice"},
+			History:   domain.History{StatusContextID: "7", Actions: []domain.Action{{State: domain.Created, Time: time.UnixMilli(5).UTC(), Revision: 1}}},
 		},
 		"a deployment intent": &domain.DeploymentIntent{Identity: below(group), Metadata: named("i"), Spec: domain.DeploymentIntentSpec{Intent: map[string]string{domain.PlacementIntentKey: "x"}}},
 		"a placement intent":  &domain.PlacementIntent{Identity: below(group), Metadata: named("gpi")},
@@ -190,6 +192,12 @@ func nounCases() map[string]domain.Object {
 			Cluster: "p+c", Nodes: domain.NodesAll, PodSecurity: domain.PodRestricted, Kinds: []string{"v1/Pod"}, DeleteGuard: 50, DeleteAfter: "30s",
 		}},
 		"a host": &domain.Host{Identity: below("tenants/t"), Metadata: named("h"), Spec: domain.HostSpec{Nodes: []string{"dpu1"}}},
+		"a role": &domain.Role{Identity: below(""), Metadata: named("r"), Spec: domain.RoleSpec{Rules: []domain.RoleRule{
+			{Verbs: []string{"*"}, Nouns: []string{"$a.b"}, Scopes: []string{"project"}}, {Verbs: []string{}},
+		}}},
+		"a role binding":               roleBinding(""),
+		"a role binding of a project":  roleBinding("projects/p"),
+		"a role binding of a provider": roleBinding("cluster-providers/p"),
 		"a token": &domain.TenantToken{
 			Identity: below("tenants/t"), Metadata: named("x"), Spec: domain.TokenSpec{ExpiresAfter: "720h"},
 			Credential: domain.Credential{Hash: []byte{0, 255, 7}, Expires: time.UnixMilli(1.7e12).UTC(), LastUsed: time.UnixMilli(1.6e12).UTC()},
@@ -203,6 +211,13 @@ func nounCases() map[string]domain.Object {
 		"a rule of the operator": &domain.OperatorRule{WorkloadRule: domain.WorkloadRule{Identity: below(""), Metadata: named("r"), Spec: ruleSpec()}},
 		"a rule that is no rule": &domain.WorkloadRule{Identity: below("tenants/t"), Metadata: named("none"), Spec: domain.WorkloadRuleSpec{RuleTemplate: domain.Template("\xff{")}},
 	}
+}
+
+func roleBinding(parent domain.Key) domain.Object {
+	b := domain.NewRoleBinding(parent)
+	b.Identity, b.Metadata = below(parent), named("b")
+	b.Spec = domain.RoleBindingSpec{Role: "viewer", Subjects: []domain.RightSubject{{Kind: "user", Name: "$a.b@example.org"}}}
+	return b
 }
 
 func ruleSpec() domain.WorkloadRuleSpec {
@@ -273,7 +288,7 @@ func requireSame(t *testing.T, s *store.Store, want domain.Object) {
 	got, err := s.Get(t.Context(), want.Noun(), domain.KeyOf(want))
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(want, got,
-		cmp.AllowUnexported(domain.ServiceController{}, domain.StatusCollector{}), cmp.Comparer(func(a, b *domain.Noun) bool { return a == b })))
+		cmp.AllowUnexported(domain.ServiceController{}, domain.StatusCollector{}, domain.RoleBinding{}), cmp.Comparer(func(a, b *domain.Noun) bool { return a == b })))
 }
 
 // TestReadersOfOneDocumentHaveTheirOwn: what is read is shared, and every reader may change what it got.

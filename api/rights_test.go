@@ -1,0 +1,402 @@
+package api_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/authn"
+	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/rights"
+	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/token"
+)
+
+// column is a caller of the matrix of rights: what it shows, with a role somewhere.
+type column struct {
+	where, role string
+	shows       string // the header Authorization
+	bound       *domain.RoleBinding
+}
+
+// matrixColumns are the callers of the matrix. Names in paths are those of TestRightsMatrix: a-project, a-clusterProvider. Service
+// accounts show tokens that are stored.
+func matrixColumns(t *testing.T, w *world) []column {
+	t.Helper()
+	const account = "service-accounts/ci"
+	issue := func(account domain.Key, name string, until time.Time) string {
+		key := account.Child(domain.ServiceAccountTokens.Collection, name)
+		text, hash := token.New(string(key))
+		require.NoError(t, w.store.Create(t.Context(), &domain.ServiceAccountToken{
+			Identity: domain.Identity{Parent: account}, Metadata: domain.Metadata{Name: name}, Credential: domain.Credential{Hash: hash, Expires: until},
+		}))
+		return "Bearer " + text
+	}
+	later := time.Now().Add(time.Hour)
+	expired, revoked := issue(account, "expired", time.Now().Add(-time.Hour)), issue(account, "revoked", later)
+	require.NoError(t, w.store.Delete(t.Context(), domain.ServiceAccountTokens, account+"/tokens/revoked", 0))
+	all := []column{{where: "-", role: "anonymous"}, {where: "account", role: "expired", shows: expired}, {where: "account", role: "revoked", shows: revoked}}
+	add := func(where string, in domain.Key, roles ...string) {
+		for _, role := range roles {
+			name := where + "/" + role
+			all = append(all, column{where, role, "Bearer " + name, binding(in, role, domain.SubjectUser, name)})
+		}
+	}
+	inProject := []string{"viewer", "editor", "approver", "operator", "project-admin", "admin"}
+	all = append(all, column{where: "-", role: "none", shows: "Bearer nobody"})
+	add("fleet", "", domain.BuiltInRoles...)
+	add("project", "projects/a-project", inProject...)
+	add("other", "projects/other", inProject...)
+	add("provider", "cluster-providers/a-clusterProvider", "viewer", "cluster-user", "cluster-admin", "admin")
+	add("else", "cluster-providers/other", "cluster-user", "cluster-admin")
+	return append(all,
+		column{"account", "editor", issue(account, "good", later), binding("projects/a-project", "editor", domain.SubjectServiceAccount, account)},
+		column{where: "account", role: "first", shows: issue(domain.FirstAdmin, "good", later)},
+	)
+}
+
+func binding(in domain.Key, role, kind, name string) *domain.RoleBinding {
+	return &domain.RoleBinding{
+		Identity: domain.Identity{Parent: in}, Metadata: domain.Metadata{Name: "b"},
+		Spec: domain.RoleBindingSpec{Role: role, Subjects: []domain.RightSubject{{Kind: kind, Name: name}}},
+	}
+}
+
+// short are the heads of the columns.
+var short = map[string]string{
+	"fleet": "flt", "other": "oth", "viewer": "view", "editor": "edit", "approver": "appr", "operator": "oper", "project-admin": "padm",
+	"cluster-user": "cuse", "cluster-admin": "cadm", "admin": "adm", "provider": "prov", "project": "proj", "account": "acct",
+}
+
+// TestRightsMatrix: every route, and every verb that a route may have, as each sort of caller. testdata/rights.txt says what each is
+// answered: ✓ where the request goes on, else the status. A route that is new has no row there; DROVER_UPDATE=1 writes the file
+// anew, and its difference is to be read.
+func TestRightsMatrix(t *testing.T) {
+	var bound []*domain.RoleBinding
+	step := door.NewRights(func(context.Context) (*rights.Book, error) { return rights.NewBook(nil, bound), nil }, time.Now)
+	var asked door.Request
+	w := newWorldWith(t, func(w *world, d *deps, _ *service.Instances) {
+		d.Prove = authn.Chain(authn.Tokens{Store: w.store, Now: time.Now}.Prove, byWord)
+		d.steps = []door.Step{
+			func(ctx context.Context, r *door.Request, next door.Next) error {
+				asked = *r
+				return next(ctx)
+			},
+			step.Authorised,
+			func(context.Context, *door.Request, door.Next) error { return fail.New(fail.Exhausted, "it goes on") },
+		}
+	})
+	columns := matrixColumns(t, w)
+	for _, c := range columns {
+		if c.bound != nil {
+			bound = append(bound, c.bound)
+		}
+	}
+	parameter := regexp.MustCompile(`:(\w+)`)
+	rows := map[string]string{}
+	row := func(method, path, query string) {
+		var cells []string
+		for _, c := range columns {
+			answer := do(t, w.router, call{method: method, url: parameter.ReplaceAllString(path, "a-$1") + query, body: "{", header: map[string]string{"Authorization": c.shows}})
+			cell := fmt.Sprint(answer.Code)
+			switch answer.Code {
+			case http.StatusTooManyRequests:
+				cell = "✓"
+			case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+			default:
+				t.Errorf("%s %s%s as %s %s: %d %s", method, path, query, c.where, c.role, answer.Code, answer.Body)
+			}
+			cells = append(cells, fmt.Sprintf("%-4s", cell))
+		}
+		what := fmt.Sprintf("%s %s%s (%s %s)", method, path, query, asked.Verb, asked.Noun.Kind)
+		rows[path+" "+method+query] = strings.Join(cells, " ") + "  " + what
+	}
+	for _, route := range w.router.Routes() {
+		if beside.MatchString(route.Path) {
+			continue
+		}
+		row(route.Method, route.Path, "")
+		if route.Method == http.MethodGet && watched(t, w, parameter.ReplaceAllString(route.Path, "a-$1"), &asked) {
+			row(route.Method, route.Path, "?watch=true")
+		}
+	}
+	var where, role []string
+	for _, c := range columns {
+		where = append(where, fmt.Sprintf("%-4s", cmp.Or(short[c.where], c.where[:min(4, len(c.where))])))
+		role = append(role, fmt.Sprintf("%-4s", cmp.Or(short[c.role], c.role[:min(4, len(c.role))])))
+	}
+	lines := []string{strings.Join(where, " "), strings.Join(role, " ")}
+	keys := make([]string, 0, len(rows))
+	for k := range rows {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		lines = append(lines, rows[k])
+	}
+	text := matrixLegend + strings.Join(lines, "\n") + "\n"
+	if os.Getenv("DROVER_UPDATE") != "" {
+		require.NoError(t, os.WriteFile("testdata/rights.txt", []byte(text), 0o644))
+	}
+	want, err := os.ReadFile("testdata/rights.txt")
+	require.NoError(t, err)
+	require.Equal(t, string(want), text)
+}
+
+// byWord knows callers by what they call themselves.
+func byWord(_ context.Context, s *authn.Shown) (*authn.Proof, error) {
+	if len(s.Authorization) == 0 {
+		return nil, nil
+	}
+	return &authn.Proof{Identity: caller.Identity{Kind: caller.User, Name: strings.TrimPrefix(s.Authorization[0], "Bearer ")}}, nil
+}
+
+// watched says whether a route can be asked for as a stream.
+func watched(t *testing.T, w *world, path string, asked *door.Request) bool {
+	t.Helper()
+	*asked = door.Request{}
+	do(t, w.router, call{method: http.MethodGet, url: path + "?watch=true", header: map[string]string{"Authorization": "Bearer somebody"}})
+	return asked.Verb == door.Watch
+}
+
+const matrixLegend = `Who may do what: rows are routes, with verb and noun; columns are callers, by where they have a role and which.
+✓ the request goes on, 401 nobody knows who calls, 403 the caller may know of it and may not do it, 404 it is as if the thing were not
+there. Where: - nowhere; flt the fleet; proj the project of the path; oth another project; prov the cluster provider of the path; else another
+provider; acct a service account: with a token that has expired, with one that is revoked, with the role editor in the project, and the
+first one, service-accounts/admin.
+Roles: anon none, and nothing shown; none none; view viewer, edit editor, appr approver, oper operator, padm project-admin, cuse cluster-user, cadm cluster-admin, adm admin.
+A list over scopes is open to all, and shows each what he may see.
+
+`
+
+// callers is a world whose requests come from who its tests say.
+type callers struct {
+	*world
+	who caller.Identity
+}
+
+func newCallers(t *testing.T) *callers {
+	t.Helper()
+	c := &callers{who: caller.Identity{Kind: caller.Open}}
+	c.world = newRealWorldWith(t, func(w *world, d *deps) {
+		read := func(ctx context.Context) (*rights.Book, error) { return w.service.Rights(ctx) }
+		d.steps = append(d.steps, func(ctx context.Context, _ *door.Request, next door.Next) error {
+			return next(caller.WithIdentity(ctx, c.who, nil))
+		}, door.NewRights(read, time.Now).Authorised)
+	})
+	return c
+}
+
+// as makes calls as a user.
+func (c *callers) as(t *testing.T, user string, calls ...call) {
+	t.Helper()
+	c.who = caller.Identity{Kind: caller.User, Name: user}
+	if user == "" {
+		c.who = caller.Identity{Kind: caller.Open}
+	}
+	t.Run("as "+cmp.Or(user, "anybody"), func(t *testing.T) { check(t, c.router, calls) })
+}
+
+// bind is the call that gives roles.
+func bind(below, name, role, user string) call {
+	return call{
+		name: role + " of " + below + " for " + user, method: "POST", url: below + "/role-bindings", status: 201,
+		body: `{"metadata":{"name":"` + name + `"},"spec":{"role":"` + role + `","subjects":[{"kind":"user","name":"` + user + `"}]}}`,
+	}
+}
+
+const (
+	theirProject   = "/v2/projects/theirs"
+	theirCloud     = theirProject + "/logical-clouds/lc"
+	theirComposite = theirProject + "/composite-apps/ca/v1"
+	theirProvider  = "/v2/cluster-providers/p2"
+)
+
+// furnishTheirs makes another project with a cluster provider of its own.
+func furnishTheirs(t *testing.T, w *world) {
+	t.Helper()
+	for _, c := range []call{
+		{url: "/v2/projects", body: `{"metadata":{"name":"theirs"}}`},
+		{url: "/v2/cluster-providers", body: `{"metadata":{"name":"p2"}}`},
+		{url: theirProvider + "/clusters", body: `{"metadata":{"name":"c2"}}`, file: []byte(kubeconfig)},
+		{url: theirProvider + "/clusters/c2/labels", body: `{"clusterLabel":"far"}`},
+		{url: theirProject + "/logical-clouds", body: `{"metadata":{"name":"lc"},"spec":{"level":"0"}}`},
+		{url: theirCloud + "/cluster-references", body: `{"metadata":{"name":"ref"},"spec":{"clusterProvider":"p2","cluster":"c2"}}`},
+		{url: theirCloud + "/cluster-references", body: `{"metadata":{"name":"shared"},"spec":{"clusterProvider":"p1","cluster":"c1"}}`},
+		{url: theirCloud + "/instantiate", status: 202},
+		{url: theirProject + "/status-collectors", body: `{"metadata":{"name":"theirs"},"spec":{"select":[{"name":"wec","def":"inventory.name"}]}}`},
+		{url: theirProject + "/composite-apps", body: `{"metadata":{"name":"ca"},"spec":{"compositeAppVersion":"v1"}}`},
+		{url: theirComposite + "/apps", body: `{"metadata":{"name":"theirapp"}}`, file: chartOf(t, "theirapp")},
+		{url: theirComposite + "/composite-profiles", body: `{"metadata":{"name":"theirprofile"}}`},
+		{url: theirComposite + "/deployment-intent-groups", body: `{"metadata":{"name":"theirgroup"},"spec":{"compositeProfile":"theirprofile","version":"r1","logicalCloud":"lc"}}`},
+	} {
+		post(t, w, c)
+	}
+}
+
+// TestEveryoneSeesHisOwn: lists over scopes, and what is said of things that belong to others.
+func TestEveryoneSeesHisOwn(t *testing.T) {
+	w := newCallers(t)
+	furnish(t, w.world)
+	furnishTheirs(t, w.world)
+	w.as(t, "", bind(theProject, "v", "viewer", "vera"), bind(theProject, "a", "project-admin", "anna"), bind(theProvider, "c", "cluster-admin", "carl"),
+		bind("/v2", "ops", "viewer", "otto"))
+	w.as(t, "vera",
+		call{method: "GET", url: "/v2/projects", status: 200, contains: []string{"proj"}, lacks: []string{"theirs"}},
+		call{method: "GET", url: "/v2/cluster-providers", status: 200, is: "[]"},
+		call{method: "GET", url: "/v2/deployment-intent-groups", status: 200, contains: []string{"dig"}, lacks: []string{"theirgroup"}},
+		call{name: "a page at a time", method: "GET", url: "/v2/deployment-intent-groups?limit=1", status: 200, contains: []string{"dig"}, lacks: []string{"theirgroup", "continue"}},
+		call{method: "GET", url: "/v2/deployment-intent-groups?watch=true", status: 403, contains: []string{"has no right to watch deployment-intent-groups of the fleet"}},
+		call{method: "GET", url: theGroup + "/explain", status: 200},
+		call{method: "GET", url: theGroup + "/status", status: 200},
+		call{method: "PUT", url: theGroup, body: groupBody, status: 403, contains: []string{"user vera has no right to put deployment-intent-groups of projects/proj", "editor", "user anna"}},
+		call{name: "a project of others", method: "GET", url: theirProject, status: 404, is: "", contains: []string{`project "theirs" not found`}},
+		call{name: "a project that is not there", method: "GET", url: "/v2/projects/none", status: 404, contains: []string{`project "none" not found`}},
+		call{name: "what is in it", method: "GET", url: theirComposite + "/apps", status: 404, contains: []string{`project "theirs" not found`}},
+		call{name: "to write it", method: "PUT", url: theirProject, body: `{"metadata":{"name":"theirs"}}`, status: 404, contains: []string{`project "theirs" not found`}},
+		call{name: "a setting of the fleet", method: "GET", url: "/v2/controllers/rsync", status: 200},
+		call{name: "who may do what", method: "GET", url: theProject + "/role-bindings", status: 200, contains: []string{"anna"}},
+		call{name: "and in the fleet", method: "GET", url: "/v2/role-bindings", status: 404},
+		call{name: "tenants", method: "GET", url: "/v2/tenants", status: 404},
+	)
+	w.as(t, "carl",
+		call{method: "GET", url: "/v2/cluster-providers", status: 200, contains: []string{"p1"}, lacks: []string{"p2"}},
+		call{name: "what others have there", method: "DELETE", url: theCluster + "/labels/edge", status: 204},
+		call{method: "DELETE", url: theCluster + "/kv-pairs/kv", status: 204},
+		call{name: "is not named", method: "DELETE", url: theCluster, status: 409, contains: []string{"you may not see"}, lacks: []string{"proj", "theirs"}},
+		call{method: "GET", url: "/v2/projects", status: 200, is: "[]"},
+		call{method: "GET", url: theProvider + "/clusters?view=full", status: 200, contains: []string{`"c1"`}},
+	)
+	w.as(t, "otto",
+		call{method: "GET", url: "/v2/projects", status: 200, contains: []string{"proj", "theirs"}},
+		call{method: "GET", url: "/v2/deployment-intent-groups", status: 200, contains: []string{"dig", "theirgroup"}},
+		call{method: "GET", url: "/v2/role-bindings", status: 404},
+	)
+	w.as(t, "nobody",
+		call{method: "GET", url: "/v2/projects", status: 200, is: "[]"},
+		call{method: "GET", url: "/v2/deployment-intent-groups", status: 200, is: `{"items":[]}`},
+		call{method: "GET", url: theProject, status: 404},
+		call{method: "GET", url: "/v2/controllers/rsync", status: 404},
+		call{method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"mine"}}`, status: 403},
+	)
+	w.as(t, "anna",
+		call{name: "a right that is withdrawn", method: "DELETE", url: theProject + "/role-bindings/v", status: 204})
+	w.as(t, "vera", call{method: "GET", url: theProject, status: 404})
+}
+
+// TestNobodyGivesWhatHeHasNot: roles and bindings.
+func TestNobodyGivesWhatHeHasNot(t *testing.T) {
+	w := newCallers(t)
+	furnish(t, w.world)
+	w.as(t, "",
+		call{method: "POST", url: "/v2/roles", body: `{"metadata":{"name":"starter"},"spec":{"rules":[{"verbs":["get","instantiate"],"nouns":["deployment-intent-groups"]}]}}`, status: 201},
+		call{method: "POST", url: "/v2/roles", body: `{"metadata":{"name":"giver"},"spec":{"rules":[{"verbs":["*"],"nouns":["roles","role-bindings"]}]}}`, status: 201},
+		call{method: "POST", url: "/v2/roles", body: `{"metadata":{"name":"admin"},"spec":{"rules":[{"verbs":["*"],"nouns":["*"]}]}}`, status: 400, contains: []string{`the role "admin" is built in`}},
+		bind(theProject, "a", "project-admin", "anna"), bind("/v2", "root", "admin", "root"), bind("/v2", "giver", "giver", "gina"),
+		call{name: "a role that is not there", method: "POST", url: "/v2/role-bindings", body: `{"metadata":{"name":"x"},"spec":{"role":"ghost","subjects":[{"kind":"user","name":"x"}]}}`, status: 404, contains: []string{`spec.role: role "ghost" not found`}},
+	)
+	refused := func(c call, says string) call {
+		c.name, c.status, c.contains = c.name+" is refused", 403, []string{says}
+		return c
+	}
+	w.as(t, "anna", bind(theProject, "v", "viewer", "vera"), bind(theProject, "s", "starter", "stan"), bind(theProject, "a2", "project-admin", "axel"),
+		refused(bind(theProject, "x", "admin", "anna"), `you cannot give the role "admin" here: it has a right that you have not`),
+		call{name: "of the fleet", method: "POST", url: "/v2/role-bindings", body: `{"metadata":{"name":"x"},"spec":` + bindingSpec + `}`, status: 404})
+	w.as(t, "stan",
+		call{method: "GET", url: theGroup, status: 200},
+		call{method: "PUT", url: theGroup, body: groupBody, status: 403},
+		call{method: "GET", url: theCloud, status: 404},
+		call{method: "GET", url: theProject + "/role-bindings", status: 404})
+	w.as(t, "gina",
+		refused(bind("/v2", "x", "viewer", "gina"), `you cannot give the role "viewer" here`),
+		call{name: "a role that she has herself", method: "PUT", url: "/v2/roles/giver", body: `{"metadata":{"name":"giver"},"spec":{"rules":[{"verbs":["*"],"nouns":["*"]}]}}`, status: 403, contains: []string{`role "giver" cannot have a right that you have not in the fleet`}},
+		call{name: "the last admin", method: "DELETE", url: "/v2/role-bindings/root", status: 409, contains: []string{`"root" is the last one`, "service-accounts/admin"}},
+		bind("/v2", "y", "giver", "gustav"))
+	w.as(t, "root",
+		call{name: "himself, the last one", method: "DELETE", url: "/v2/role-bindings/root", status: 409},
+		call{name: "by another role", method: "PUT", url: "/v2/role-bindings/root", body: `{"metadata":{"name":"root"},"spec":{"role":"viewer","subjects":[{"kind":"user","name":"root"}]}}`, status: 409},
+		bind("/v2", "root2", "admin", "ruth"),
+		call{name: "when there is another one", method: "DELETE", url: "/v2/role-bindings/root", status: 204},
+		call{name: "who is admin no more", method: "GET", url: "/v2/role-bindings", status: 404})
+	w.who = caller.Identity{Kind: caller.ServiceAccount, Name: string(domain.FirstAdmin)}
+	check(t, w.router, []call{
+		{name: "the last one, by the first account", method: "DELETE", url: "/v2/role-bindings/root2", status: 204},
+		{name: "a role that somebody has", method: "DELETE", url: "/v2/roles/starter", status: 409, contains: []string{`role "starter" is used by project role binding "s"`}},
+	})
+}
+
+// TestReferencesDoNotReachAcross tries each reference that a body can carry at what belongs to another project or provider: it is
+// refused as if that were not there.
+func TestReferencesDoNotReachAcross(t *testing.T) {
+	w := newCallers(t)
+	furnish(t, w.world)
+	furnishTheirs(t, w.world)
+	w.as(t, "", bind(theProject, "a", "project-admin", "anna"), bind(theProject, "e", "editor", "eddi"), bind(theProvider, "a", "cluster-user", "anna"))
+	group := func(profile, cloud, app string) string {
+		return `{"metadata":{"name":"x"},"spec":{"compositeProfile":"` + profile + `","version":"r1","logicalCloud":"` + cloud + `","overrideValues":[{"app":"` + app + `","values":{}}]}}`
+	}
+	place := func(clusters string) string {
+		return `{"metadata":{"name":"x"},"spec":{"app":"web","intent":{"allOf":[` + clusters + `]}}}`
+	}
+	groups, intents := theComposite+"/deployment-intent-groups", thePlacement+"/app-intents"
+	for _, user := range []string{"anna", "eddi"} {
+		w.as(t, user,
+			call{name: "a profile", method: "POST", url: groups, body: group("theirprofile", "lc", "web"), status: 404, contains: []string{`composite profile "theirprofile" not found`}},
+			call{name: "a path in place of a name", method: "POST", url: groups, body: group("../../../../projects/theirs/composite-apps/ca/v1/composite-profiles/theirprofile", "lc", "web"), status: 400},
+			call{name: "an app", method: "POST", url: groups, body: group("cp", "lc", "theirapp"), status: 404, contains: []string{`app "theirapp" not found`}},
+			call{name: "a logical cloud's path", method: "POST", url: groups, body: group("cp", "../theirs/logical-clouds/lc", "web"), status: 400},
+			call{name: "a cluster", method: "POST", url: intents, body: place(`{"clusterProvider":"p2","cluster":"c2"}`), status: 404, contains: []string{`cluster "c2" not found`}},
+			call{name: "one that is not there", method: "POST", url: intents, body: place(`{"clusterProvider":"p2","cluster":"c3"}`), status: 404, contains: []string{`cluster "c3" not found`}},
+			call{name: "a label", method: "POST", url: intents, body: place(`{"clusterProvider":"p2","clusterLabel":"far"}`), status: 404, contains: []string{`spec.intent.allOf[0].clusterProvider: cluster provider "p2" not found`}},
+			call{name: "a label of no provider", method: "POST", url: intents, body: place(`{"clusterProvider":"p3","clusterLabel":"far"}`), status: 404, contains: []string{`spec.intent.allOf[0].clusterProvider: cluster provider "p3" not found`}},
+			call{name: "a collector", method: "POST", url: theGroup + "/status-intents", body: `{"metadata":{"name":"x"},"spec":{"statusCollectors":["theirs"]}}`, status: 404, contains: []string{`status collector "theirs" not found`}},
+			call{name: "what the project has", method: "POST", url: intents, body: place(`{"clusterProvider":"p1","cluster":"c1"},{"clusterProvider":"p1","clusterLabel":"edge"}`), status: 201},
+			call{name: "away with it", method: "DELETE", url: intents + "/x", status: 204},
+		)
+	}
+	w.as(t, "anna",
+		call{name: "a cluster of others in a cloud", method: "POST", url: theProject + "/logical-clouds/standard/cluster-references", body: `{"metadata":{"name":"x"},"spec":{"clusterProvider":"p2","cluster":"c2"}}`, status: 404, contains: []string{`spec.cluster: cluster "c2" not found`}},
+		call{name: "one that may be used", method: "POST", url: theProject + "/logical-clouds/standard/cluster-references", body: `{"metadata":{"name":"x"},"spec":{"clusterProvider":"p1","cluster":"c1"}}`, status: 201})
+	w.as(t, "", bind(theirProvider, "a", "cluster-user", "anna"))
+	w.as(t, "anna", call{name: "a cluster that may be used from now on", method: "POST", url: theProject + "/logical-clouds/standard/cluster-references", body: `{"metadata":{"name":"y"},"spec":{"clusterProvider":"p2","cluster":"c2"}}`, status: 201})
+	w.as(t, "eddi", call{name: "is one that others may name then", method: "POST", url: intents, body: place(`{"clusterProvider":"p2","cluster":"c2"}`), status: 201})
+}
+
+// TestFourEyes: where a project asks for it, who has changed a group does not approve it.
+func TestFourEyes(t *testing.T) {
+	w := newCallers(t)
+	furnish(t, w.world)
+	w.as(t, "", bind(theProject, "e1", "editor", "eddi"), bind(theProject, "e2", "editor", "anna"), bind(theProject, "a1", "approver", "eddi"),
+		bind(theProject, "a2", "approver", "anna"), bind(theProject, "a3", "approver", "otto"))
+	approve := call{method: "POST", url: theGroup + "/approve", status: 202}
+	placement := call{method: "PUT", url: theGroup + "/generic-placement-intents/more", body: `{"metadata":{"name":"more"}}`, status: 201}
+	change := call{method: "PUT", url: theGroup, body: groupBody, status: 200}
+	refused := approve
+	refused.name, refused.status = "approve is refused", 403
+	refused.contains = []string{`was changed by user eddi since it was last approved, and project "proj" asks for four eyes`}
+	w.as(t, "eddi", change, approve, change)
+	w.as(t, "", call{method: "PUT", url: theProject, body: `{"metadata":{"name":"proj"},"spec":{"fourEyes":true}}`, status: 200, contains: []string{`"fourEyes":true`}})
+	w.as(t, "eddi", refused)
+	w.as(t, "otto", approve)
+	w.as(t, "eddi", placement, refused)
+	w.as(t, "anna", change)
+	w.as(t, "eddi", refused)
+	w.as(t, "anna", call{name: "nor another one who has", method: "POST", url: theGroup + "/approve", status: 403, contains: []string{"user anna"}})
+	w.as(t, "otto", approve)
+	placement.method, placement.status = "DELETE", 204
+	w.as(t, "eddi", placement, refused)
+	w.as(t, "otto", approve)
+	w.as(t, "", call{method: "PUT", url: theProject, body: `{"metadata":{"name":"proj"},"spec":{"fourEyes":"yes"}}`, status: 422, contains: []string{"spec.fourEyes"}})
+}

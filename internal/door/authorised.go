@@ -1,0 +1,156 @@
+package door
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/rights"
+)
+
+// How old what is known of rights may be. A right that is withdrawn in another process is gone here after bookFresh and what it
+// takes to read the bindings; when they cannot be read, no request begins by what they were for longer than bookGood.
+const (
+	bookFresh = 2 * time.Second
+	bookGood  = 7 * time.Second
+	bookTime  = 5 * time.Second // that reading them may take
+)
+
+// Rights is the step that lets pass what its caller has a right to. It keeps what the installation has of roles and bindings.
+type Rights struct {
+	read func(ctx context.Context) (*rights.Book, error)
+	now  func() time.Time
+
+	mu      sync.Mutex
+	book    *rights.Book
+	at      time.Time // when the reading of book began
+	reading *bookReading
+}
+
+// bookReading is a reading that goes on.
+type bookReading struct {
+	done chan struct{} // closed when it is over
+	err  error
+	old  bool // bindings were changed after it began
+}
+
+// NewRights makes the step. read reads all roles and bindings.
+func NewRights(read func(ctx context.Context) (*rights.Book, error), now func() time.Time) *Rights {
+	return &Rights{read: read, now: now}
+}
+
+// Authorised is the step. A caller that may not do what it asks for gets NotFound when it may not know of the thing either, else
+// Forbidden with the right that is missing. What it may see and name is in the context of those behind it (rights.Of). When the
+// right is withdrawn while the request goes on, the request ends. While the API asks nobody who they are, everybody passes.
+func (k *Rights) Authorised(ctx context.Context, r *Request, next Next) error {
+	who, err := caller.IdentityOf(ctx)
+	if err != nil {
+		return err
+	}
+	if r.Verb.Command() && slices.Contains(givesRights, r.Noun) {
+		defer k.changed()
+	}
+	if who.Kind == caller.Open {
+		return next(ctx)
+	}
+	asked := rights.Request{Verb: string(r.Verb), Noun: r.Noun, Key: r.Key()}
+	if who.Kind == caller.Tenant { // nothing is bound to one
+		held := rights.NewBook(nil, nil).Of(who)
+		if err := held.Refusal(asked); err != nil {
+			return err
+		}
+		return next(rights.With(ctx, held))
+	}
+	book, err := k.current(ctx, bookGood)
+	if err != nil {
+		return err
+	}
+	held := book.Of(who)
+	if err := held.Refusal(asked); err != nil {
+		return err
+	}
+	standing, leave := While(rights.With(ctx, held), time.Time{}, func(ctx context.Context) error {
+		book, err := k.current(ctx, bookFresh)
+		if err != nil {
+			return err
+		}
+		return book.Of(who).Refusal(asked)
+	})
+	defer leave()
+	return Withdrawn(standing, next(standing))
+}
+
+// givesRights are the nouns whose documents a book is made of.
+var givesRights = append([]*domain.Noun{domain.Roles}, domain.BindingNouns...)
+
+// current is what is known now, not older than some time. Unavailable when nothing is known that is new enough.
+func (k *Rights) current(ctx context.Context, most time.Duration) (*rights.Book, error) {
+	for {
+		book, reading := k.kept(ctx, most)
+		if book != nil {
+			return book, nil
+		}
+		select {
+		case <-reading.done:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		if reading.err != nil {
+			return nil, fail.Wrap(reading.err, fail.Unavailable, "who may do what cannot be read at the moment; try again later")
+		}
+	}
+}
+
+// kept is what is known now, or the reading that is to be waited for.
+func (k *Rights) kept(ctx context.Context, most time.Duration) (*rights.Book, *bookReading) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	age := k.now().Sub(k.at)
+	if k.book == nil || age >= most {
+		return nil, k.begun(ctx)
+	}
+	if age >= bookFresh {
+		k.begun(ctx)
+	}
+	return k.book, nil
+}
+
+// begun has the bindings read, unless they are being read. k.mu is held.
+func (k *Rights) begun(ctx context.Context) *bookReading {
+	if k.reading != nil && !k.reading.old {
+		return k.reading
+	}
+	r := &bookReading{done: make(chan struct{})}
+	k.reading = r
+	at := k.now()
+	ctx = context.WithoutCancel(ctx)
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, bookTime)
+		defer cancel()
+		book, err := k.read(ctx)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if r.err = err; err == nil && !r.old {
+			k.book, k.at = book, at
+		}
+		if k.reading == r {
+			k.reading = nil
+		}
+		close(r.done)
+	}()
+	return r
+}
+
+// changed has the next request wait for bindings that are read from now on.
+func (k *Rights) changed() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.at = time.Time{}
+	if k.reading != nil {
+		k.reading.old = true
+	}
+}

@@ -1,0 +1,162 @@
+package door
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/rights"
+)
+
+// TestEveryVerbHasAClass: a verb that package rights does not know would be forbidden to everybody.
+func TestEveryVerbHasAClass(t *testing.T) {
+	known := []string{rights.Use} // which no request has
+	for v := range verbs {
+		known = append(known, string(v))
+	}
+	require.ElementsMatch(t, known, rights.Verbs())
+}
+
+// office has the bindings, which tests change, and a clock.
+type office struct {
+	mu    sync.Mutex
+	bound []*domain.RoleBinding
+	err   error
+	reads int
+	at    time.Time
+}
+
+func (o *office) read(context.Context) (*rights.Book, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.reads++
+	return rights.NewBook(nil, o.bound), o.err
+}
+
+func (o *office) now() time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.at
+}
+
+func (o *office) passes(d time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.at = o.at.Add(d)
+}
+
+func (o *office) set(err error, roles ...string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.err, o.bound = err, nil
+	for _, r := range roles {
+		o.bound = append(o.bound, &domain.RoleBinding{
+			Identity: domain.Identity{Parent: "projects/p"},
+			Spec:     domain.RoleBindingSpec{Role: r, Subjects: []domain.RightSubject{{Kind: domain.SubjectUser, Name: "alice"}}},
+		})
+	}
+}
+
+func newOffice(roles ...string) (*office, *Rights) {
+	o := &office{at: time.Unix(1e9, 0)}
+	o.set(nil, roles...)
+	return o, NewRights(o.read, o.now)
+}
+
+func as(ctx context.Context, who caller.Identity) context.Context {
+	return caller.WithIdentity(ctx, who, nil)
+}
+
+var alice = caller.Identity{Kind: caller.User, Name: "alice"}
+
+// done is what is behind the step.
+func done(context.Context) error { return nil }
+
+func TestAuthorised(t *testing.T) {
+	_, step := newOffice("viewer")
+	group := &Request{Verb: Get, Noun: domain.LogicalClouds, Parent: "projects/p", Name: "lc"}
+	require.NoError(t, step.Authorised(as(t.Context(), alice), group, func(ctx context.Context) error {
+		require.True(t, rights.Of(ctx).May("get", domain.LogicalClouds, "projects/p"))
+		require.False(t, rights.Of(ctx).May("get", domain.LogicalClouds, "projects/q"))
+		return nil
+	}))
+	never := func(context.Context) error {
+		t.Error("it went on")
+		return nil
+	}
+	put := *group
+	put.Verb = Put
+	require.True(t, fail.Is(step.Authorised(as(t.Context(), alice), &put, never), fail.Forbidden))
+	require.True(t, fail.Is(step.Authorised(as(t.Context(), caller.Identity{Kind: caller.User, Name: "bob"}), group, never), fail.NotFound))
+	proven := fail.New(fail.Unauthorized, "it is none")
+	require.ErrorIs(t, step.Authorised(caller.WithIdentity(t.Context(), caller.Identity{}, proven), group, never), proven)
+	require.NoError(t, step.Authorised(as(t.Context(), caller.Identity{Kind: caller.Open}), &put, func(ctx context.Context) error {
+		require.True(t, rights.Of(ctx).Everything())
+		return nil
+	}))
+}
+
+// TestRightsAreKept: bindings are read at times, not for each request; at once after one was written here; and when they cannot be
+// read nobody goes by old ones for long.
+func TestRightsAreKept(t *testing.T) {
+	o, step := newOffice("project-admin")
+	ask := func() error {
+		return step.Authorised(as(t.Context(), alice), &Request{Verb: Get, Noun: domain.LogicalClouds, Parent: "projects/p", Name: "lc"}, done)
+	}
+	for range 100 {
+		require.NoError(t, ask())
+	}
+	require.Equal(t, 1, o.reads)
+	o.set(nil)
+	require.NoError(t, ask(), "not known yet")
+	o.passes(bookGood)
+	require.True(t, fail.Is(ask(), fail.NotFound))
+
+	o.set(nil, "project-admin")
+	o.passes(bookGood)
+	require.NoError(t, step.Authorised(as(t.Context(), alice), &Request{Verb: Delete, Noun: domain.ProjectRoleBindings, Parent: "projects/p", Name: "b"}, func(context.Context) error {
+		o.set(nil)
+		return nil
+	}))
+	require.True(t, fail.Is(ask(), fail.NotFound), "what was written here holds at once")
+
+	o.set(nil, "viewer")
+	o.passes(bookGood)
+	require.NoError(t, ask())
+	o.set(fail.New(fail.Unavailable, "no database"), "viewer")
+	o.passes(bookFresh)
+	require.NoError(t, ask(), "for a while")
+	o.passes(bookGood)
+	require.True(t, fail.Is(ask(), fail.Unavailable))
+	o.set(nil, "viewer")
+	require.NoError(t, ask())
+}
+
+// TestWithdrawnRights: a request that goes on ends when its right does, and so it is answered. What has been done stays done.
+func TestWithdrawnRights(t *testing.T) {
+	o, step := newOffice("viewer")
+	stream := &Request{Verb: Watch, Noun: domain.LogicalClouds, Parent: "projects/p", Name: "lc"}
+	err := step.Authorised(as(t.Context(), alice), stream, func(ctx context.Context) error {
+		o.set(nil)
+		o.passes(bookFresh)
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	require.True(t, fail.Is(err, fail.NotFound), err)
+
+	o.set(nil, "operator")
+	o.passes(bookGood)
+	stop := &Request{Verb: Stop, Noun: domain.LogicalClouds, Parent: "projects/p", Name: "lc"}
+	require.NoError(t, step.Authorised(as(t.Context(), alice), stop, func(ctx context.Context) error {
+		o.set(nil, "viewer")
+		o.passes(bookFresh)
+		<-ctx.Done()
+		return nil
+	}))
+}

@@ -1,0 +1,368 @@
+// Package rights decides who may do what (decision 0050). A Book has the roles and bindings of the installation; what it says of
+// one caller is Held. It reads nothing: the door has books read, and asks them before a request goes on.
+package rights
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// Request is what somebody wants to do.
+type Request struct {
+	Verb string
+	Noun *domain.Noun
+	// Key is that of the document that it is about; of one that is still to be named, and of a list, that of what it is below.
+	Key domain.Key
+}
+
+// Decision is what becomes of a request.
+type Decision int
+
+// The decisions.
+const (
+	// Hidden is what the caller has no right to at all: it is answered as if the thing were not there.
+	Hidden Decision = iota
+	// Forbidden is what the caller may know of, and may not do.
+	Forbidden
+	// Allowed is what the caller may do.
+	Allowed
+)
+
+// Book has who was given what.
+type Book struct {
+	grants map[domain.RightSubject][]grant
+	givers []giver
+}
+
+// grant is a role that somebody has somewhere.
+type grant struct {
+	scope domain.Key // "" for the fleet
+	*powers
+}
+
+// allows says whether it allows verbs of a noun in a scope.
+func (g grant) allows(m mask, n *domain.Noun, scope domain.Key) bool {
+	return g.covers(scope) && m != 0 && g.powers[placeOf(scope)][n]&m == m
+}
+
+// any says whether it allows anything at all of the noun in the scope.
+func (g grant) any(n *domain.Noun, scope domain.Key) bool {
+	return g.covers(scope) && g.powers[placeOf(scope)][n] != 0
+}
+
+func (g grant) covers(scope domain.Key) bool { return g.scope == "" || g.scope == scope }
+
+// giver is somebody by whom others get rights.
+type giver struct {
+	subject domain.RightSubject
+	grant
+}
+
+// NewBook makes a book of the roles and bindings there are. A binding to a role that is not there gives nothing.
+func NewBook(roles []*domain.Role, bound []*domain.RoleBinding) *Book {
+	b := &Book{grants: map[domain.RightSubject][]grant{}}
+	own := map[string]*powers{}
+	for _, r := range roles {
+		own[r.Name] = powersOf(r.Spec.Rules)
+	}
+	give := func(s domain.RightSubject, g grant) {
+		b.grants[s] = append(b.grants[s], g)
+		b.givers = append(b.givers, giver{s, g})
+	}
+	give(firstAdmin, grant{"", builtIn[domain.RoleAdmin]})
+	for _, o := range bound {
+		p := builtIn[o.Spec.Role]
+		if p == nil {
+			p = own[o.Spec.Role]
+		}
+		if p == nil {
+			continue
+		}
+		for _, s := range o.Spec.Subjects {
+			give(s, grant{o.Parent, p})
+		}
+	}
+	return b
+}
+
+// firstAdmin has the role admin without a binding.
+var firstAdmin = domain.RightSubject{Kind: domain.SubjectServiceAccount, Name: string(domain.FirstAdmin)}
+
+// Of is what the book says of a caller. Who is Open may do everything; who is Anonymous nothing; who speaks for a tenant what the
+// protocol of tenants has, of that tenant.
+func (b *Book) Of(who caller.Identity) *Held {
+	h := &Held{who: who, book: b}
+	switch who.Kind {
+	case caller.Open:
+		h.everything = true
+	case caller.User:
+		h.grants = append(h.grants, b.grants[domain.RightSubject{Kind: domain.SubjectUser, Name: who.Name}]...)
+		for _, g := range who.Groups {
+			h.grants = append(h.grants, b.grants[domain.RightSubject{Kind: domain.SubjectGroup, Name: g}]...)
+		}
+	case caller.ServiceAccount:
+		h.grants = append(h.grants, b.grants[domain.RightSubject{Kind: domain.SubjectServiceAccount, Name: who.Name}]...)
+	case caller.Anonymous, caller.Tenant:
+	}
+	return h
+}
+
+// Held are the rights of one caller. A nil Held may do everything: it is that of the program itself.
+type Held struct {
+	who        caller.Identity
+	book       *Book
+	everything bool
+	grants     []grant
+}
+
+type heldKey struct{}
+
+// With is ctx with the rights of who asks.
+func With(ctx context.Context, h *Held) context.Context { return context.WithValue(ctx, heldKey{}, h) }
+
+// Of are the rights of who asks, nil where nobody does.
+func Of(ctx context.Context) *Held {
+	h, _ := ctx.Value(heldKey{}).(*Held)
+	return h
+}
+
+// Everything says whether the caller may do everything, as the program itself may.
+func (h *Held) Everything() bool { return h == nil || h.everything }
+
+// First says whether the caller is the service account that is admin without a binding.
+func (h *Held) First() bool {
+	return h != nil && h.who.Kind == caller.ServiceAccount && h.who.Name == string(domain.FirstAdmin)
+}
+
+// May says whether the caller has a right: a verb of a noun where a key lies.
+func (h *Held) May(verb string, n *domain.Noun, key domain.Key) bool {
+	if h.Everything() {
+		return true
+	}
+	if h.who.Kind == caller.Tenant {
+		own := domain.TenantKey(h.who.Name)
+		return (n == domain.WorkloadRules || n == domain.Workloads) && (key == own || key.Under(own))
+	}
+	if areas[n] == settings && classes[verb] == see && len(h.grants) > 0 {
+		return true
+	}
+	scope, m := domain.ScopeOf(key), maskOf(verb)
+	return slices.ContainsFunc(h.grants, func(g grant) bool { return g.allows(m, n, scope) })
+}
+
+// Sees says whether the caller may read a document.
+func (h *Held) Sees(n *domain.Noun, key domain.Key) bool { return h.May("get", n, key) }
+
+// Shows says whether a document is in the lists that the caller gets.
+func (h *Held) Shows(n *domain.Noun, key domain.Key) bool {
+	return h.May("list", n, key) || h.Sees(n, key)
+}
+
+// Decide says what becomes of a request.
+func (h *Held) Decide(r Request) Decision {
+	if h.May(r.Verb, r.Noun, r.Key) {
+		return Allowed
+	}
+	if h.who.Kind == caller.Anonymous || h.who.Kind == caller.Tenant {
+		return Hidden
+	}
+	gathered := gathers(r.Noun, r.Key)
+	if gathered && classes[r.Verb] == see && r.Verb != "watch" || areas[r.Noun] == told {
+		return Allowed
+	}
+	scope := domain.ScopeOf(r.Key)
+	if gathered || areas[r.Noun] == settings && len(h.grants) > 0 || slices.ContainsFunc(h.grants, func(g grant) bool { return g.any(r.Noun, scope) }) {
+		return Forbidden
+	}
+	return Hidden
+}
+
+// gathers says whether what is asked for is a list over scopes: everybody may ask for it, and is shown what he may see.
+func gathers(n *domain.Noun, key domain.Key) bool {
+	return key == "" && slices.ContainsFunc(n.Lineage(), func(above *domain.Noun) bool { return above.Bounds })
+}
+
+// Refusal is the answer to a request that is not allowed, nil for one that is.
+func (h *Held) Refusal(r Request) error {
+	switch h.Decide(r) {
+	case Allowed:
+		return nil
+	case Forbidden:
+		return fail.New(fail.Forbidden, "%s", h.lacks(r))
+	default:
+		return fail.New(fail.NotFound, "%s not found", nameOf(r))
+	}
+}
+
+// nameOf says what is not there. It is the same whether it is there or not.
+func nameOf(r Request) string {
+	scope := domain.ScopeOf(r.Key)
+	for _, n := range domain.Nouns {
+		if _, ok := n.Split(scope); ok && scope != "" {
+			return fmt.Sprintf("%s %q", n.Title, scope.Name())
+		}
+	}
+	if _, ok := r.Noun.Split(r.Key); ok {
+		_, local := domain.Cut(r.Noun, r.Key)
+		return fmt.Sprintf("%s %q", r.Noun.Title, local)
+	}
+	return r.Noun.Title
+}
+
+// named is how many of those who can give a right are named.
+const named = 3
+
+// lacks says which right is missing, which roles have it, and who can give it.
+func (h *Held) lacks(r Request) string {
+	scope := domain.ScopeOf(r.Key)
+	where, at := "the fleet", "role-bindings"
+	if scope != "" {
+		where, at = string(scope), string(scope)+"/role-bindings"
+	}
+	have := func(role string) bool { return grant{"", builtIn[role]}.allows(maskOf(r.Verb), r.Noun, scope) }
+	var roles []string
+	for _, role := range domain.BuiltInRoles {
+		if have(role) {
+			roles = append(roles, role)
+		}
+	}
+	text := fmt.Sprintf("%s has no right to %s %s of %s", h.who, r.Verb, r.Noun.Kind, where)
+	if len(roles) > 0 {
+		text += "; that is in the role " + list(roles, "or")
+	}
+	if givers := h.book.giversOf(scope); len(givers) > 0 {
+		text += ", which " + list(givers, "or") + " can give by a binding in /v2/" + at
+	}
+	return text
+}
+
+// giversOf are those who may write bindings of a scope, the nearest first.
+func (b *Book) giversOf(scope domain.Key) []string {
+	noun := map[place]*domain.Noun{fleet: domain.RoleBindings, project: domain.ProjectRoleBindings, provider: domain.ProviderRoleBindings}[placeOf(scope)]
+	var found []giver
+	for _, g := range b.givers {
+		if g.allows(maskOf("create"), noun, scope) {
+			found = append(found, g)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b giver) int { return -cmp.Compare(len(a.scope), len(b.scope)) })
+	var names []string
+	for _, g := range found {
+		if name := g.subject.String(); !slices.Contains(names, name) && len(names) < named {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// list is "a, b or c".
+func list(words []string, last string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	n := len(words) - 1
+	return strings.Join(words[:n], ", ") + " " + last + " " + words[n]
+}
+
+// Lacks names the first right that a role has in a scope, "" for the fleet, and the caller has not; "" when there is none. It is
+// what keeps people from giving what they have not. rules are those of a role that is not built in.
+func (h *Held) Lacks(role string, rules []domain.RoleRule, scope domain.Key) string {
+	if h.Everything() {
+		return ""
+	}
+	p := builtIn[role]
+	if p == nil {
+		p = powersOf(rules)
+	}
+	for at, nouns := range p {
+		if scope != "" && place(at) != placeOf(scope) {
+			continue
+		}
+		for _, n := range Nouns() {
+			for _, verb := range verbs {
+				m := maskOf(verb)
+				if nouns[n]&m == 0 || !lies(n, place(at)) {
+					continue
+				}
+				if !slices.ContainsFunc(h.grants, func(g grant) bool { return g.covers(scope) && g.powers[at][n]&m != 0 }) {
+					return verb + " " + n.Kind
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// lies says whether there are documents of the noun in such a place. One of a scope is asked for in the fleet, too, before it
+// has a name.
+func lies(n *domain.Noun, at place) bool {
+	lineage := n.Lineage()
+	switch top := lineage[0]; top {
+	case domain.Projects:
+		return at == project || at == fleet && n == top
+	case domain.ClusterProviders:
+		return at == provider || at == fleet && n == top
+	case domain.AuditRecords:
+		return at == fleet || at == project
+	default:
+		return at == fleet
+	}
+}
+
+// Nouns are those that rights are of, in the order of their parents.
+func Nouns() []*domain.Noun { return slices.Concat(domain.Nouns, domain.Computed) }
+
+// anything stands for all verbs, or all nouns, in a rule.
+const anything = "*"
+
+// powersOf is what rules allow. What they name that there is not, they do not allow.
+func powersOf(rules []domain.RoleRule) *powers {
+	p := &powers{}
+	for _, r := range rules {
+		var m mask
+		for _, v := range r.Verbs {
+			if v == anything {
+				m = all
+			}
+			m |= maskOf(v)
+		}
+		for at := range placesCount {
+			if len(r.Scopes) > 0 && !slices.Contains(r.Scopes, places[at]) {
+				continue
+			}
+			for _, n := range Nouns() {
+				if slices.Contains(r.Nouns, n.Kind) || slices.Contains(r.Nouns, anything) {
+					p.add(at, n, m)
+				}
+			}
+		}
+	}
+	return p
+}
+
+// CheckRole adds a problem for each verb, noun and scope of a role that there is not.
+func CheckRole(r *domain.Role, p *fail.Problems) {
+	kinds := []string{anything}
+	for _, n := range Nouns() {
+		kinds = append(kinds, n.Kind)
+	}
+	check := func(i int, member, what string, words, known []string) {
+		for _, w := range words {
+			if !slices.Contains(known, w) {
+				p.Add(fmt.Sprintf("spec.rules[%d].%s", i, member), "%q is no %s; there are %s", w, what, strings.Join(known, ", "))
+			}
+		}
+	}
+	for i, rule := range r.Spec.Rules {
+		check(i, "verbs", "verb", rule.Verbs, append([]string{anything}, verbs...))
+		check(i, "nouns", "noun", rule.Nouns, kinds)
+		check(i, "scopes", "scope", rule.Scopes, places[:])
+	}
+}

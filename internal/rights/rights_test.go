@@ -1,0 +1,240 @@
+package rights_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/rights"
+)
+
+const (
+	ours, theirs = domain.Key("projects/ours"), domain.Key("projects/theirs")
+	cp           = domain.Key("cluster-providers/cp")
+	group        = ours + "/composite-apps/ca/v1/deployment-intent-groups/web"
+)
+
+// bind gives a role to the user alice.
+func bind(in domain.Key, role string) *domain.RoleBinding {
+	return bindTo(in, role, domain.RightSubject{Kind: domain.SubjectUser, Name: "alice"})
+}
+
+func bindTo(in domain.Key, role string, subjects ...domain.RightSubject) *domain.RoleBinding {
+	return &domain.RoleBinding{
+		Identity: domain.Identity{Parent: in}, Metadata: domain.Metadata{Name: "b"}, Spec: domain.RoleBindingSpec{Role: role, Subjects: subjects},
+	}
+}
+
+var alice = caller.Identity{Kind: caller.User, Name: "alice", Groups: []string{"staff"}}
+
+func TestDecide(t *testing.T) {
+	const allowed, forbidden, hidden = rights.Allowed, rights.Forbidden, rights.Hidden
+	for name, c := range map[string]struct {
+		bound []*domain.RoleBinding
+		verb  string
+		noun  *domain.Noun
+		key   domain.Key
+		want  rights.Decision
+	}{
+		"nothing is bound":               {nil, "get", domain.DeploymentIntentGroups, group, hidden},
+		"a viewer sees":                  {[]*domain.RoleBinding{bind(ours, "viewer")}, "get", domain.DeploymentIntentGroups, group, allowed},
+		"a viewer watches":               {[]*domain.RoleBinding{bind(ours, "viewer")}, "watch", domain.DeploymentIntentGroups, group, allowed},
+		"a viewer writes":                {[]*domain.RoleBinding{bind(ours, "viewer")}, "put", domain.DeploymentIntentGroups, group, forbidden},
+		"a viewer of all projects":       {[]*domain.RoleBinding{bind("", "viewer")}, "get", domain.DeploymentIntentGroups, group, allowed},
+		"a viewer elsewhere":             {[]*domain.RoleBinding{bind(theirs, "viewer")}, "get", domain.DeploymentIntentGroups, group, hidden},
+		"an admin elsewhere":             {[]*domain.RoleBinding{bind(theirs, "admin")}, "terminate", domain.DeploymentIntentGroups, group, hidden},
+		"a project whose name is longer": {[]*domain.RoleBinding{bind(ours+"-2", "viewer")}, "get", domain.DeploymentIntentGroups, group, hidden},
+		"an editor writes":               {[]*domain.RoleBinding{bind(ours, "editor")}, "put", domain.DeploymentIntentGroups, group, allowed},
+		"an editor instantiates":         {[]*domain.RoleBinding{bind(ours, "editor")}, "instantiate", domain.DeploymentIntentGroups, group, forbidden},
+		"an editor approves":             {[]*domain.RoleBinding{bind(ours, "editor")}, "approve", domain.DeploymentIntentGroups, group, forbidden},
+		"an approver":                    {[]*domain.RoleBinding{bind(ours, "approver")}, "approve", domain.DeploymentIntentGroups, group, allowed},
+		"an operator":                    {[]*domain.RoleBinding{bind(ours, "operator")}, "migrate", domain.DeploymentIntentGroups, group, allowed},
+		"an operator writes":             {[]*domain.RoleBinding{bind(ours, "operator")}, "create", domain.DeploymentIntentGroups, group, forbidden},
+		"two roles":                      {[]*domain.RoleBinding{bind(ours, "operator"), bind(ours, "editor")}, "create", domain.DeploymentIntentGroups, group, allowed},
+		"an editor and clouds":           {[]*domain.RoleBinding{bind(ours, "editor")}, "create", domain.LogicalClouds, ours, forbidden},
+		"a project's admin and clouds":   {[]*domain.RoleBinding{bind(ours, "project-admin")}, "create", domain.LogicalClouds, ours, allowed},
+		"a project's admin binds":        {[]*domain.RoleBinding{bind(ours, "project-admin")}, "create", domain.ProjectRoleBindings, ours, allowed},
+		"a project's admin elsewhere":    {[]*domain.RoleBinding{bind(ours, "project-admin")}, "create", domain.ProjectRoleBindings, theirs, hidden},
+		"a project's admin in the fleet": {[]*domain.RoleBinding{bind(ours, "project-admin")}, "create", domain.RoleBindings, "", hidden},
+		"a new project":                  {[]*domain.RoleBinding{bind(ours, "project-admin")}, "create", domain.Projects, "", forbidden},
+		"of many projects' admin":        {[]*domain.RoleBinding{bind("", "project-admin")}, "create", domain.Projects, "", allowed},
+		"clusters of nobody":             {[]*domain.RoleBinding{bind(ours, "project-admin")}, "list", domain.ClustersNoun, cp, hidden},
+		"clusters that one may use":      {[]*domain.RoleBinding{bind(cp, "cluster-user")}, "list", domain.ClustersNoun, cp, allowed},
+		"clusters that one may change":   {[]*domain.RoleBinding{bind(cp, "cluster-user")}, "put", domain.ClustersNoun, cp + "/clusters/c", forbidden},
+		"clusters that one has":          {[]*domain.RoleBinding{bind(cp, "cluster-admin")}, "put", domain.ClustersNoun, cp + "/clusters/c", allowed},
+		"their admin in projects":        {[]*domain.RoleBinding{bind("", "cluster-admin")}, "get", domain.DeploymentIntentGroups, group, hidden},
+		"a list of what one may see":     {nil, "list", domain.Projects, "", allowed},
+		"and of groups of all projects":  {nil, "list", domain.DeploymentIntentGroups, "", allowed},
+		"a stream of all groups":         {[]*domain.RoleBinding{bind(ours, "viewer")}, "watch", domain.DeploymentIntentGroups, "", forbidden},
+		"for who may see all":            {[]*domain.RoleBinding{bind("", "viewer")}, "watch", domain.DeploymentIntentGroups, "", allowed},
+		"operations":                     {nil, "list", domain.Operations, "", allowed},
+		"settings":                       {nil, "get", domain.ReadinessRules, "readiness-rules/r", hidden},
+		"settings, with any right":       {[]*domain.RoleBinding{bind(ours, "viewer")}, "get", domain.ReadinessRules, "readiness-rules/r", allowed},
+		"to write them":                  {[]*domain.RoleBinding{bind(ours, "viewer")}, "put", domain.ReadinessRules, "readiness-rules/r", forbidden},
+		"tenants":                        {[]*domain.RoleBinding{bind(ours, "project-admin")}, "list", domain.Tenants, "", hidden},
+		"an admin":                       {[]*domain.RoleBinding{bind("", "admin")}, "put", domain.Tenants, "tenants/t", allowed},
+		"a role that is not there":       {[]*domain.RoleBinding{bind(ours, "ghost")}, "get", domain.DeploymentIntentGroups, group, hidden},
+		"a verb that is none":            {[]*domain.RoleBinding{bind("", "admin")}, "frobnicate", domain.DeploymentIntentGroups, group, forbidden},
+		"a group of the caller": {
+			[]*domain.RoleBinding{bindTo(ours, "viewer", domain.RightSubject{Kind: "group", Name: "staff"})}, "get", domain.DeploymentIntentGroups, group, allowed,
+		},
+		"a group of others": {
+			[]*domain.RoleBinding{bindTo(ours, "viewer", domain.RightSubject{Kind: "group", Name: "alice"})}, "get", domain.DeploymentIntentGroups, group, hidden,
+		},
+		"a service account of the same name": {
+			[]*domain.RoleBinding{bindTo(ours, "viewer", domain.RightSubject{Kind: "service-account", Name: "alice"})}, "get", domain.DeploymentIntentGroups, group, hidden,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			held := rights.NewBook(nil, c.bound).Of(alice)
+			asked := rights.Request{Verb: c.verb, Noun: c.noun, Key: c.key}
+			require.Equal(t, c.want, held.Decide(asked))
+			switch err := held.Refusal(asked); c.want {
+			case allowed:
+				require.NoError(t, err)
+			case forbidden:
+				require.True(t, fail.Is(err, fail.Forbidden), err)
+			default:
+				require.True(t, fail.Is(err, fail.NotFound), err)
+			}
+		})
+	}
+}
+
+// TestWhoIsAsked: what kind of caller somebody is decides which bindings are his.
+func TestWhoIsAsked(t *testing.T) {
+	book := rights.NewBook(nil, []*domain.RoleBinding{
+		bindTo("", "admin", domain.RightSubject{Kind: "service-account", Name: "service-accounts/ci"}, domain.RightSubject{Kind: "user", Name: ""}),
+	})
+	asked := rights.Request{Verb: "delete", Noun: domain.Tenants, Key: "tenants/t"}
+	for want, callers := range map[rights.Decision][]caller.Identity{
+		rights.Allowed: {
+			{Kind: caller.Open}, {Kind: caller.ServiceAccount, Name: "service-accounts/ci"},
+			{Kind: caller.ServiceAccount, Name: "service-accounts/admin"}, // without a binding
+		},
+		rights.Hidden: {
+			{}, {Kind: caller.User, Name: "service-accounts/ci"}, {Kind: caller.User, Name: "service-accounts/admin"},
+			{Kind: caller.ServiceAccount, Name: "service-accounts/other"}, {Kind: caller.Tenant, Name: "t"}, {Kind: caller.User, Name: "x", Groups: []string{"admin"}},
+			{Kind: "something new", Name: "service-accounts/admin"},
+		},
+	} {
+		for _, who := range callers {
+			require.Equal(t, want, book.Of(who).Decide(asked), "%v", who)
+		}
+	}
+	var none *rights.Held
+	require.True(t, none.May("delete", domain.Tenants, "tenants/t"), "the program itself")
+	require.Equal(t, rights.Hidden, book.Of(caller.Identity{}).Decide(rights.Request{Verb: "list", Noun: domain.Projects}), "who is nobody is shown no list")
+	require.Equal(t, rights.Hidden, book.Of(caller.Identity{}).Decide(rights.Request{Verb: "list", Noun: domain.Operations}))
+}
+
+// TestTenants: who speaks for a tenant does what the protocol has, of that tenant alone.
+func TestTenants(t *testing.T) {
+	held := rights.NewBook(nil, []*domain.RoleBinding{bindTo("", "admin", domain.RightSubject{Kind: "user", Name: "t"})}).Of(caller.Identity{Kind: caller.Tenant, Name: "t"})
+	for _, r := range []rights.Request{
+		{Verb: "list", Noun: domain.WorkloadRules, Key: "tenants/t"}, {Verb: "put", Noun: domain.WorkloadRules, Key: "tenants/t/workload-rules/r"},
+		{Verb: "report", Noun: domain.Workloads, Key: "tenants/t"},
+	} {
+		require.Equal(t, rights.Allowed, held.Decide(r), "%v", r)
+	}
+	for _, r := range []rights.Request{
+		{Verb: "list", Noun: domain.WorkloadRules, Key: "tenants/t2"}, {Verb: "put", Noun: domain.WorkloadRules, Key: "tenants/t2/workload-rules/r"},
+		{Verb: "report", Noun: domain.Workloads, Key: "tenants/u"}, {Verb: "create", Noun: domain.TenantTokens, Key: "tenants/t"},
+		{Verb: "get", Noun: domain.Tenants, Key: "tenants/t"}, {Verb: "list", Noun: domain.Projects}, {Verb: "list", Noun: domain.Operations},
+		{Verb: "get", Noun: domain.ReadinessRules, Key: "readiness-rules/r"},
+	} {
+		require.Equal(t, rights.Hidden, held.Decide(r), "%v", r)
+	}
+}
+
+// TestRefusals: one that may be known says what is missing and who can give it, one that may not says the same of what is there and
+// what is not.
+func TestRefusals(t *testing.T) {
+	book := rights.NewBook(nil, []*domain.RoleBinding{
+		bind(ours, "viewer"), bindTo(ours, "project-admin", domain.RightSubject{Kind: "user", Name: "bob"}),
+		bindTo("", "admin", domain.RightSubject{Kind: "group", Name: "ops"}),
+	})
+	held := book.Of(alice)
+	require.EqualError(t, held.Refusal(rights.Request{Verb: "instantiate", Noun: domain.DeploymentIntentGroups, Key: group}),
+		"user alice has no right to instantiate deployment-intent-groups of projects/ours; that is in the role operator, project-admin or admin, "+
+			"which user bob, service-account service-accounts/admin or group ops can give by a binding in /v2/projects/ours/role-bindings")
+	require.EqualError(t, held.Refusal(rights.Request{Verb: "create", Noun: domain.Projects}),
+		"user alice has no right to create projects of the fleet; that is in the role project-admin or admin, "+
+			"which service-account service-accounts/admin or group ops can give by a binding in /v2/role-bindings")
+	for _, r := range []rights.Request{
+		{Verb: "get", Noun: domain.Projects, Key: theirs}, {Verb: "delete", Noun: domain.Projects, Key: theirs},
+		{Verb: "list", Noun: domain.LogicalClouds, Key: theirs}, {Verb: "get", Noun: domain.LogicalClouds, Key: theirs + "/logical-clouds/lc"},
+	} {
+		require.EqualError(t, held.Refusal(r), `project "theirs" not found`)
+	}
+	require.EqualError(t, held.Refusal(rights.Request{Verb: "get", Noun: domain.Tenants, Key: "tenants/t"}), `tenant "t" not found`)
+}
+
+func rule(verbs, nouns []string, scopes ...string) domain.RoleRule {
+	return domain.RoleRule{Verbs: verbs, Nouns: nouns, Scopes: scopes}
+}
+
+func role(name string, rules ...domain.RoleRule) *domain.Role {
+	return &domain.Role{Metadata: domain.Metadata{Name: name}, Spec: domain.RoleSpec{Rules: rules}}
+}
+
+// TestOwnRoles: rules allow what they name, where they say.
+func TestOwnRoles(t *testing.T) {
+	roles := []*domain.Role{
+		role("starter", rule([]string{"instantiate", "get"}, []string{"deployment-intent-groups"}, "project")),
+		role("reader", rule([]string{"get"}, []string{"*"})), role("all", rule([]string{"*"}, []string{"*"})),
+		role("elsewhere", rule([]string{"get"}, []string{"deployment-intent-groups"}, "provider")),
+	}
+	may := func(bound *domain.RoleBinding, verb string, n *domain.Noun, key domain.Key) bool {
+		return rights.NewBook(roles, []*domain.RoleBinding{bound}).Of(alice).May(verb, n, key)
+	}
+	require.True(t, may(bind(ours, "starter"), "instantiate", domain.DeploymentIntentGroups, group))
+	require.True(t, may(bind("", "starter"), "instantiate", domain.DeploymentIntentGroups, group))
+	require.False(t, may(bind("", "starter"), "get", domain.DeploymentIntentGroups, ""), "only of projects")
+	require.False(t, may(bind(ours, "starter"), "terminate", domain.DeploymentIntentGroups, group))
+	require.False(t, may(bind(ours, "starter"), "get", domain.LogicalClouds, ours+"/logical-clouds/lc"))
+	require.True(t, may(bind(ours, "reader"), "get", domain.LogicalClouds, ours+"/logical-clouds/lc"))
+	require.False(t, may(bind(ours, "reader"), "get", domain.Tenants, "tenants/t"))
+	require.True(t, may(bind("", "all"), "delete", domain.Tenants, "tenants/t"))
+	require.False(t, may(bind("", "elsewhere"), "get", domain.DeploymentIntentGroups, group))
+}
+
+// TestLacks: who gives a role needs each of its rights there.
+func TestLacks(t *testing.T) {
+	lacks := func(bound *domain.RoleBinding, in domain.Key, name string, rules ...domain.RoleRule) string {
+		return rights.NewBook(nil, []*domain.RoleBinding{bound}).Of(alice).Lacks(name, rules, in)
+	}
+	for _, name := range []string{"viewer", "editor", "approver", "operator", "project-admin"} {
+		require.Empty(t, lacks(bind(ours, "project-admin"), ours, name), name)
+		require.NotEmpty(t, lacks(bind(ours, "project-admin"), theirs, name), name)
+		require.NotEmpty(t, lacks(bind(ours, "project-admin"), "", name), name)
+	}
+	for _, name := range domain.BuiltInRoles {
+		require.Empty(t, lacks(bind("", "admin"), "", name), name)
+		require.Empty(t, lacks(bind("", "admin"), ours, name), name)
+	}
+	require.Equal(t, "create project-status-collectors", lacks(bind(ours, "viewer"), ours, "editor"))
+	require.NotEmpty(t, lacks(bind(ours, "project-admin"), ours, "admin"))
+	require.Empty(t, lacks(bind(cp, "cluster-admin"), cp, "cluster-user"))
+	require.NotEmpty(t, lacks(bind(cp, "cluster-user"), cp, "cluster-admin"))
+	require.NotEmpty(t, lacks(bind("", "cluster-admin"), "", "admin"))
+	require.Empty(t, lacks(bind(ours, "editor"), ours, "own", rule([]string{"put"}, []string{"apps"})))
+	require.Equal(t, "approve deployment-intent-groups", lacks(bind(ours, "editor"), ours, "own", rule([]string{"approve"}, []string{"deployment-intent-groups"})))
+}
+
+// TestCheckRole names what there is not.
+func TestCheckRole(t *testing.T) {
+	var p fail.Problems
+	rights.CheckRole(role("r", rule([]string{"get", "*"}, []string{"*", "operations"}, "fleet", "project", "provider")), &p)
+	require.NoError(t, p.Err())
+	rights.CheckRole(role("r", rule([]string{"get"}, []string{"apps"}), rule([]string{"fetch"}, []string{"group"}, "moon")), &p)
+	var paths []string
+	for _, f := range fail.FieldsOf(p.Err()) {
+		paths = append(paths, f.Path)
+	}
+	require.Equal(t, []string{"spec.rules[1].verbs", "spec.rules[1].nouns", "spec.rules[1].scopes"}, paths)
+	require.ErrorContains(t, p.Err(), `"fetch" is no verb; there are *, approve, `)
+}

@@ -1,0 +1,158 @@
+package service
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/rights"
+)
+
+// Rights reads the roles and bindings of the installation.
+func (s *Service) Rights(ctx context.Context) (*rights.Book, error) {
+	var roles []*domain.Role
+	var bindings []*domain.RoleBinding
+	for _, n := range append([]*domain.Noun{domain.Roles}, domain.BindingNouns...) {
+		found, err := s.store.ListUnder(ctx, n, "")
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range found {
+			switch o := o.(type) {
+			case *domain.Role:
+				roles = append(roles, o)
+			case *domain.RoleBinding:
+				bindings = append(bindings, o)
+			}
+		}
+	}
+	return rights.NewBook(roles, bindings), nil
+}
+
+// checkRole names the verbs and nouns of a role that there are not.
+func checkRole(o domain.Object, p *fail.Problems) { rights.CheckRole(o.(*domain.Role), p) }
+
+// changeRole refuses a role with rights that the caller has not: who has the role would get them.
+func (s *Service) changeRole(ctx context.Context, c change) error {
+	if c.to == nil {
+		return nil
+	}
+	r := c.to.(*domain.Role)
+	if lacks := rights.Of(ctx).Lacks("", r.Spec.Rules, ""); lacks != "" {
+		return fail.New(fail.Forbidden, "role %q cannot have a right that you have not in the fleet: %s", r.Name, lacks)
+	}
+	return nil
+}
+
+// changeBinding refuses to give what the caller has not. The last binding that makes somebody admin of the fleet goes by the hand
+// of the first service account alone, which stays admin without one.
+func (s *Service) changeBinding(ctx context.Context, c change) error {
+	held := rights.Of(ctx)
+	if c.to != nil {
+		b := c.to.(*domain.RoleBinding)
+		var own []domain.RoleRule
+		for _, ref := range b.References() { // with its role, where that is not built in
+			if ref.Noun != domain.Roles {
+				continue
+			}
+			o, err := s.store.Get(ctx, domain.Roles, ref.Key)
+			if err != nil {
+				return err
+			}
+			own = o.(*domain.Role).Spec.Rules
+		}
+		if lacks := held.Lacks(b.Spec.Role, own, b.Parent); lacks != "" {
+			return fail.New(fail.Forbidden, "you cannot give the role %q here: it has a right that you have not, %s", b.Spec.Role, lacks)
+		}
+	}
+	if held.Everything() || held.First() || c.from == nil || !givesAdmin(c.from) || c.to != nil && givesAdmin(c.to) {
+		return nil
+	}
+	all, err := s.store.List(ctx, domain.RoleBindings, "")
+	if err != nil {
+		return err
+	}
+	for _, o := range all {
+		if givesAdmin(o) && domain.KeyOf(o) != domain.KeyOf(c.from) {
+			return nil
+		}
+	}
+	return fail.New(fail.Conflict, "role binding %q is the last one that makes anybody %s of the fleet: bind somebody else first; %s can do without",
+		c.from.(*domain.RoleBinding).Name, domain.RoleAdmin, domain.FirstAdmin)
+}
+
+// changedBinding looks again whether somebody else has taken another last one away meanwhile.
+func (s *Service) changedBinding(ctx context.Context, c change) error {
+	if c.from == nil {
+		return nil
+	}
+	return s.changeBinding(ctx, c)
+}
+
+// givesAdmin says whether a binding makes somebody admin of the fleet.
+func givesAdmin(o domain.Object) bool {
+	b := o.(*domain.RoleBinding)
+	return b.Parent == "" && b.Spec.Role == domain.RoleAdmin
+}
+
+// mayName says whether the caller may refer to something that is there. What lies in the same scope, who writes there may name;
+// what is the fleet's, who may read it. A cluster may be named by who may use its provider's clusters; within a project also by
+// others, once one of the project's logical clouds has it.
+func (s *Service) mayName(ctx context.Context, o domain.Object, ref domain.Reference) (bool, error) {
+	held, scope := rights.Of(ctx), domain.ScopeOf(domain.KeyOf(o))
+	switch {
+	case held.Everything(), scope != "" && domain.ScopeOf(ref.Key) == scope:
+		return true, nil
+	case ref.Noun == domain.Roles, ref.Noun == domain.ServiceAccounts: // what is given, and by whom, is looked at by itself
+		return true, nil
+	case ref.Noun != domain.ClustersNoun:
+		return held.Sees(ref.Noun, ref.Key), nil
+	case held.May(rights.Use, domain.ClustersNoun, ref.Key):
+		return true, nil
+	case o.Noun() == domain.ClusterReferences:
+		return false, nil
+	}
+	return s.used(ctx, scope, func(c domain.ClusterName) bool { return c.Key() == ref.Key })
+}
+
+// used says whether a logical cloud of a project has such a cluster.
+func (s *Service) used(ctx context.Context, project domain.Key, such func(c domain.ClusterName) bool) (bool, error) {
+	if project == "" {
+		return false, nil
+	}
+	members, err := s.store.ListUnder(ctx, domain.ClusterReferences, project)
+	if err != nil {
+		return false, fmt.Errorf("look for the clusters of %s: %w", project, err)
+	}
+	for _, m := range members {
+		if such(m.(*domain.ClusterReference).ClusterName()) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// unseenProviders are the providers of which a placement selects clusters by label, and of which the caller may name none: what
+// the label is on would show in what is said of the placement.
+func (s *Service) unseenProviders(ctx context.Context, o domain.Object) (unseen []fail.Field, err error) {
+	held := rights.Of(ctx)
+	i, ok := o.(*domain.AppIntent)
+	if !ok || held.Everything() {
+		return nil, nil
+	}
+	for _, c := range i.Selections() {
+		key := domain.Join(domain.ClusterProviders.Collection, c.ClusterProvider)
+		if c.ClusterLabel == "" || held.Sees(domain.ClusterProviders, key) {
+			continue
+		}
+		used, err := s.used(ctx, domain.ScopeOf(domain.KeyOf(o)), func(n domain.ClusterName) bool { return n.Provider == c.ClusterProvider })
+		if err != nil {
+			return nil, err
+		}
+		if !used {
+			unseen = append(unseen, fail.Field{Path: c.Path + ".clusterProvider", Message: describe(domain.ClusterProviders, key) + " not found"})
+		}
+	}
+	return unseen, nil
+}
