@@ -143,9 +143,9 @@ func (r *Rule) secure(pod map[string]any) *Reason {
 	if len(r.injections) == 0 || r.template.level == domain.PodPrivileged {
 		return nil
 	}
-	metadata, spec, err := typedPod(pod)
+	metadata, spec, at, err := typedPod(pod)
 	if err != nil {
-		return &Reason{Text: err.Error(), Failed: true}
+		return &Reason{Text: fmt.Sprintf("%s is not as a Pod has it: %v", at, err), Failed: true}
 	}
 	if why := insecure(r.template.level, metadata, spec); why != "" {
 		return &Reason{Failed: true, Text: fmt.Sprintf("with what is injected it violates the pod security standard %q: %s", r.template.level, why)}

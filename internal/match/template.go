@@ -3,6 +3,7 @@ package match
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -116,8 +117,8 @@ func (c *compiler) metadata(object map[string]any) bool {
 		delete(metadata, member)
 	}
 	var typed metav1.ObjectMeta
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(metadata, &typed); err != nil {
-		p.Add(path, "does not fit: %s", err)
+	if at, err := read(metadata, &typed); err != nil {
+		p.Add(path+at, "does not fit: %s", err)
 		return false
 	}
 	if typed.Name != "" && !domain.IsSubdomain(typed.Name) {
@@ -143,9 +144,9 @@ func (c *compiler) pod(t *template) {
 		}
 		object = inner
 	}
-	metadata, spec, err := typedPod(object)
+	metadata, spec, at, err := typedPod(object)
 	if err != nil {
-		c.problems.Add(path, "%s", err)
+		c.problems.Add(path+at, "is not as a Pod has it: %s", err)
 		return
 	}
 	if t.level == domain.PodPrivileged {
@@ -182,8 +183,9 @@ func (c *compiler) pod(t *template) {
 	}
 }
 
-// typedPod reads metadata and spec of a Pod. The names of members are compared letter by letter, as clusters do.
-func typedPod(object map[string]any) (*metav1.ObjectMeta, *corev1.PodSpec, error) {
+// typedPod reads metadata and spec of a Pod. The names of members are compared letter by letter, as clusters do. With an error it says
+// where.
+func typedPod(object map[string]any) (metadata *metav1.ObjectMeta, spec *corev1.PodSpec, at string, err error) {
 	var pod struct {
 		metav1.ObjectMeta `json:"metadata,omitempty"`
 		Spec              corev1.PodSpec `json:"spec,omitempty"`
@@ -194,10 +196,50 @@ func typedPod(object map[string]any) (*metav1.ObjectMeta, *corev1.PodSpec, error
 			delete(typed, member)
 		}
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(typed, &pod); err != nil {
-		return nil, nil, fmt.Errorf("is not a Pod: %w", err)
+	if at, err := read(typed, &pod); err != nil {
+		return nil, nil, at, err
 	}
-	return &pod.ObjectMeta, &pod.Spec, nil
+	return &pod.ObjectMeta, &pod.Spec, "", nil
+}
+
+// read reads an object into a typed one. With an error it says which member does not fit, such as .spec.containers[0].image.
+func read[T any](object map[string]any, into *T) (at string, err error) {
+	if err = runtime.DefaultUnstructuredConverter.FromUnstructured(object, into); err == nil {
+		return "", nil
+	}
+	at = misfit(object, func(part any) bool {
+		fits, ok := part.(map[string]any)
+		return ok && runtime.DefaultUnstructuredConverter.FromUnstructured(fits, new(T)) == nil
+	})
+	return at, err
+}
+
+// misfit is the path to the first member of a value that does not fit, "" for the value itself; fits is asked of the value with nothing
+// in it but one member, and so on down to the member that is at fault.
+func misfit(value any, fits func(any) bool) string {
+	switch v := value.(type) {
+	case map[string]any:
+		if !fits(map[string]any{}) {
+			return ""
+		}
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			around := func(inner any) bool { return fits(map[string]any{name: inner}) }
+			if !around(v[name]) {
+				return "." + name + misfit(v[name], around)
+			}
+		}
+	case []any:
+		if !fits([]any{}) {
+			return ""
+		}
+		for i, one := range v {
+			around := func(inner any) bool { return fits([]any{inner}) }
+			if !around(one) {
+				return fmt.Sprintf("[%d]", i) + misfit(one, around)
+			}
+		}
+	}
+	return ""
 }
 
 // evaluator knows the pod security standards of the newest version that it has.
