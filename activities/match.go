@@ -459,6 +459,7 @@ func (s *settling) load(ctx context.Context, tenant string, due []domain.Match) 
 			return err
 		}
 	}
+	s.weigh(tenant, of)
 	workloads, _, err := s.Store.WorkloadsByID(ctx, tenant, workloadsOf(due))
 	s.workloads = make(map[string]*domain.Workload, len(workloads))
 	for _, w := range workloads {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/match"
 )
@@ -25,17 +26,18 @@ type settings struct {
 
 	mu    sync.Mutex
 	rules map[domain.Key]*match.Rule
+	bytes int64 // of the rules
 }
 
 // knownSettings are those that this process has read, by tenant. The zero value is ready to use.
 type knownSettings struct {
 	once  sync.Once
-	cache *lru.Cache[string, *settings]
+	cache *lru.Weighed[string, *settings]
 }
 
-// of is the cache, with room for as many tenants as the API keeps.
-func (k *knownSettings) of() *lru.Cache[string, *settings] {
-	k.once.Do(func() { k.cache = lru.New[string, *settings](2_000) })
+// of is the cache, with room for as many tenants as the API keeps, and for as many bytes of their rules.
+func (k *knownSettings) of() *lru.Weighed[string, *settings] {
+	k.once.Do(func() { k.cache = lru.NewWeighed[string, *settings](2_000, 4*limits.TenantRuleBytes) })
 	return k.cache
 }
 
@@ -60,9 +62,18 @@ func (m *Match) settings(ctx context.Context, tenant string) (*settings, error) 
 		s.hosts = append(s.hosts, h.(*domain.Host))
 	}
 	if !changing {
-		m.known.of().Add(tenant, s)
+		m.known.of().Add(tenant, s, 0)
 	}
 	return s, nil
+}
+
+// weigh notes what settings weigh by now that are kept: rules come as they are asked for.
+func (m *Match) weigh(tenant string, s *settings) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := m.known.of().Get(tenant); ok && known == s {
+		m.known.of().Add(tenant, s, s.bytes)
+	}
 }
 
 // rule is one of the tenant's, or of the operator's, nil when it is gone or would not be taken any more.
@@ -78,6 +89,7 @@ func (s *settings) rule(ctx context.Context, store MatchStore, key domain.Key) (
 	}
 	var compiled *match.Rule
 	if rule := domain.RuleOf(o); err == nil && rule != nil {
+		s.bytes += int64(rule.Bytes())
 		if all := match.CompileAll(s.tenant, []*domain.WorkloadRule{rule}); len(all) == 1 {
 			compiled = all[0]
 		}

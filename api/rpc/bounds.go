@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/peer"
@@ -32,14 +32,19 @@ import (
 
 // What calls may have in memory before they are worked on.
 const (
-	// flightBytes bounds all large messages of a process from their first byte until what they say is stored. More have to wait,
-	// each in its turn; their senders are held by the flow control of HTTP.
+	// flightBytes bounds all large messages of a process while they arrive, and once more what has been read of them until that is
+	// stored. More have to wait, each in its turn; their senders are held by the flow control of HTTP.
 	flightBytes = 3 * limits.Tenants
+	// memberBytes is what a member of a message takes in memory when it is read, beside its bytes.
+	memberBytes = 128
 	// smallBytes is up to what a message is not large. It is what a stream that is not read may have in memory anyway.
 	smallBytes = windowBytes
-	// Calls that need no credentials, at a time: of all, and of an address.
-	maxNameless      = 1_024
+	// Calls of nobody who is known, at a time: of all, of an address those that need no credentials, and those whose bearer token is
+	// looked for. The store is asked for maxLookups tokens at a time, of an address for half of them.
+	maxNameless      = 4_096
 	maxNamelessOfOne = 32
+	maxTokensOfOne   = 512
+	maxLookups       = 16
 	// maxCallsOfOne are the calls of a tenant at a time, its streams apart.
 	maxCallsOfOne = 64
 )
@@ -66,19 +71,23 @@ func (s asStreams) RegisterService(d *grpc.ServiceDesc, of any) {
 
 // bounds keeps what callers have in memory small: of those that are not known yet, and of all together.
 type bounds struct {
-	door     *door.Door
-	flight   *semaphore.Weighted
-	paces    *paces
-	stopping <-chan struct{} // closed when the server is to stop
+	door       *door.Door
+	wire, read *pool
+	paces      *paces
+	lookups    *pool           // of bearer tokens in the store
+	stopping   <-chan struct{} // closed when the server is to stop
 
 	mu       sync.Mutex
 	all      int
-	nameless map[string]int // calls by address
+	nameless map[string]int // calls by address, and those with a token
 	named    map[string]int // calls by who they are for
 }
 
 func newBounds(d *door.Door, p *paces, stopping <-chan struct{}) *bounds {
-	return &bounds{door: d, flight: semaphore.NewWeighted(flightBytes), paces: p, stopping: stopping, nameless: map[string]int{}, named: map[string]int{}}
+	return &bounds{
+		door: d, wire: newPool(flightBytes), read: newPool(flightBytes), paces: p, lookups: newPool(maxLookups), stopping: stopping,
+		nameless: map[string]int{}, named: map[string]int{},
+	}
 }
 
 // guard lets nothing of a call be read before it is known who calls, and no more of it than its method takes.
@@ -88,34 +97,33 @@ func (b *bounds) guard(of any, stream grpc.ServerStream, info *grpc.StreamServer
 	if !ok {
 		return fmt.Errorf("messages of %s cannot be read one by one", info.FullMethod)
 	}
-	s := &bounded{ServerStream: stream, raw: raw, lease: &lease{of: b.flight}, single: !info.IsClientStream, stopping: b.stopping}
-	defer s.lease.end()
-	switch name := info.FullMethod; {
-	case !strings.HasPrefix(name, "/universe."): // health and reflection
-		leave, err := b.enter(ctx)
+	s := &bounded{ServerStream: stream, raw: raw, single: !info.IsClientStream, stopping: b.stopping}
+	if isNameless(info.FullMethod) {
+		leave, err := b.enter(addressOf(ctx), maxNamelessOfOne)
 		if err != nil {
 			return err
 		}
 		defer leave()
-		s.ctx, s.most = ctx, limits.Nameless
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		go func() {
+			select {
+			case <-b.stopping:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		s.ctx, s.most, s.ends = ctx, limits.Nameless, b.stopping
 		return handle(of, s)
-	case name == universe.WorkloadService_WorkloadStream_FullMethodName:
-		s.most = limits.Tenants
-	default:
-		s.most = limits.TenantCall
 	}
-	c, err := callOf(ctx)
+	c, err := b.known(ctx)
 	if err != nil {
-		return err
+		return &stranger{err}
 	}
-	if c.speaker = (&service.Speaker{Until: c.until}); c.bearer != "" {
-		if c.speaker, err = b.door.SpeakerBy(ctx, c.tenant.Name(), c.bearer); err != nil {
-			return err
-		}
-	}
-	who := c.tenant.Name() // of calls and of the stream apart: each is as slow as itself
-	if !info.IsClientStream {
-		who = string(c.tenant)
+	who := string(c.tenant) // of calls and of the stream apart: each is as slow as itself
+	s.most = limits.TenantCall
+	if info.FullMethod == universe.WorkloadService_WorkloadStream_FullMethodName {
+		who, s.most = c.tenant.Name(), limits.Tenants
 	}
 	leave, err := b.admit(who)
 	if err != nil {
@@ -126,8 +134,44 @@ func (b *bounds) guard(of any, stream grpc.ServerStream, info *grpc.StreamServer
 		return fail.New(fail.Unavailable, "the server stops, or the call has ended, before the call was read")
 	}
 	ctx = called.WithIdentity(ctx, called.Identity{Kind: called.Tenant, Name: c.tenant.Name(), By: c.by()}, nil) // its end is seen to with the stream's
-	c.lease, s.ctx = s.lease, context.WithValue(ctx, callKey{}, c)
+	c.memory = newMemory(b.wire.lease(c.tenant.Name()), b.read.lease(c.tenant.Name()))
+	defer c.memory.leave()
+	s.memory, s.ctx = c.memory, context.WithValue(ctx, callKey{}, c)
 	return handle(of, s)
+}
+
+// isNameless says whether a call needs no credentials: health and reflection do not.
+func isNameless(method string) bool { return !strings.HasPrefix(method, "/universe.") }
+
+// stranger is the error of a call of which it is not known who calls.
+type stranger struct{ error }
+
+// Unwrap gives the error itself.
+func (s *stranger) Unwrap() error { return s.error }
+
+// known says who calls. Bearer tokens are looked for a few at a time, and of an address half of those: who sends what is none keeps
+// nobody else waiting.
+func (b *bounds) known(ctx context.Context) (*call, error) {
+	c, err := callOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if c.speaker = (&service.Speaker{Until: c.until}); c.bearer == "" {
+		return c, nil
+	}
+	address := addressOf(ctx)
+	leave, err := b.enter("token "+address, maxTokensOfOne)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	turn := b.lookups.lease(address)
+	defer turn.end()
+	if err := turn.take(ctx, 1); err != nil {
+		return nil, err
+	}
+	c.speaker, err = b.door.SpeakerBy(ctx, c.tenant.Name(), c.bearer)
+	return c, err
 }
 
 type callKey struct{}
@@ -138,16 +182,20 @@ func caller(ctx context.Context) *call {
 	return c
 }
 
-// enter counts a call that needs no credentials. Unavailable when there are too many.
-func (b *bounds) enter(ctx context.Context) (leave func(), err error) {
-	address := ""
+// addressOf is where a call comes from.
+func addressOf(ctx context.Context) string {
 	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
-		address = hostOf(p.Addr)
+		return hostOf(p.Addr)
 	}
+	return ""
+}
+
+// enter counts a call of nobody who is known, by its address. Unavailable when there are too many.
+func (b *bounds) enter(address string, most int) (leave func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.all >= maxNameless || b.nameless[address] >= maxNamelessOfOne {
-		return nil, fail.New(fail.Unavailable, "too many calls without credentials at a time: try again later")
+	if b.all >= maxNameless || b.nameless[address] >= most {
+		return nil, fail.New(fail.Unavailable, "too many calls of nobody who is known at a time: try again later")
 	}
 	b.all++
 	b.nameless[address]++
@@ -191,72 +239,6 @@ func hostOf(a net.Addr) string {
 	return host.String()
 }
 
-// lease is what the messages of a call have in memory, of what all may have. What is not given back is when the call ends.
-type lease struct {
-	of *semaphore.Weighted
-
-	mu    sync.Mutex
-	held  int64
-	fresh int64 // of held, what the last message has that arrived did not ask for yet
-	size  int   // see sized
-	ended bool
-}
-
-// take waits until there is room for n bytes.
-func (l *lease) take(ctx context.Context, n int64) error {
-	if err := l.of.Acquire(ctx, n); err != nil {
-		return context.Cause(ctx)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.ended {
-		l.of.Release(n)
-		return fail.New(fail.Unavailable, "the call has ended")
-	}
-	l.held += n
-	l.fresh += n
-	return nil
-}
-
-// arrived is what has been taken since it was asked last.
-func (l *lease) arrived() int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := l.fresh
-	l.fresh = 0
-	return n
-}
-
-func (l *lease) give(n int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n = min(n, l.held)
-	l.held -= n
-	l.of.Release(n)
-}
-
-// end gives all back; what is taken from then on is given back at once.
-func (l *lease) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ended = true
-	l.of.Release(l.held)
-	l.held, l.fresh = 0, 0
-}
-
-// sized is how many bytes the last message had on the wire, or expanded if those are more.
-func (l *lease) sized() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.size
-}
-
-func (l *lease) noteSize(n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.size = n
-}
-
 // rawStream reads the messages of a stream as they are on the wire. gRPC's streams have it, though not by their interface: it has no
 // other way to look at the length of a message first, by what its method takes.
 type rawStream interface {
@@ -272,9 +254,9 @@ type bounded struct {
 	raw    rawStream
 	most   int // bytes of a message
 	single bool
-	lease  *lease
-	// stopping is closed when the server is to stop.
-	stopping <-chan struct{}
+	memory *memory // nil where messages are small
+	// stopping is closed when the server is to stop, and ends when nothing is to be read then: nil where who reads sees to that.
+	stopping, ends <-chan struct{}
 }
 
 // Context implements grpc.ServerStream.
@@ -283,21 +265,39 @@ func (s *bounded) Context() context.Context { return s.ctx }
 // RecvMsg implements grpc.ServerStream. Exhausted when a message has more bytes, or more members, than may be; Timeout when that of
 // a call with one message has not arrived whole in time: by then its caller may have lost the right to it.
 func (s *bounded) RecvMsg(m any) error {
-	if !s.single {
-		return s.receive(m)
+	receive, ends := s.receive, s.ends
+	var late <-chan time.Time
+	if s.single {
+		timer := time.NewTimer(policy.Arrive + policy.ArriveMiB*time.Duration(s.most>>20))
+		defer timer.Stop()
+		receive, ends, late = s.only, s.stopping, timer.C
+	}
+	if ends == nil {
+		return receive(m)
 	}
 	arrived := make(chan error, 1)
-	go func() { arrived <- safely(func() error { return s.only(m) }) }() // ends with the stream, which does when the call does
-	late := time.NewTimer(policy.Arrive + policy.ArriveMiB*time.Duration(s.most>>20))
-	defer late.Stop()
+	s.run(func() { arrived <- safely(func() error { return receive(m) }) })
 	select {
 	case err := <-arrived:
 		return err
-	case <-late.C:
+	case <-late:
 		return fail.New(fail.Timeout, "the call has not arrived in time")
-	case <-s.stopping:
+	case <-ends:
 		return fail.New(fail.Unavailable, "the server stops, and the call has not arrived")
 	}
+}
+
+// run does something beside the call, which ends with the stream, and that with the call. What it has in memory stays the call's.
+func (s *bounded) run(do func()) {
+	if s.memory == nil {
+		go do()
+		return
+	}
+	s.memory.enter()
+	go func() {
+		defer s.memory.leave()
+		do()
+	}()
 }
 
 // safely turns a panic into an error: in a goroutine of its own nobody else would.
@@ -321,7 +321,7 @@ func (s *bounded) only(m any) error {
 	case err != nil:
 		return err
 	default:
-		return fail.New(fail.Invalid, "the call has more than one message")
+		return status.Error(codes.Internal, "the call has more than one message") // as gRPC's own servers say it
 	}
 }
 
@@ -346,36 +346,43 @@ func (s *bounded) receive(m any) error {
 	length, compressed, err := s.header()
 	if err != nil {
 		if errors.Is(err, io.EOF) && s.single {
-			return fail.New(fail.Invalid, "the call has no message")
+			return status.Error(codes.Internal, "the call has no message")
 		}
 		return err
 	}
-	data, err := s.arrive(length, compressed)
+	data, err := s.arrive(length)
 	if err != nil {
 		return err
 	}
-	s.lease.noteSize(max(length, len(data)))
-	if len(data) > smallBytes {
-		if err := countMembers(into.ProtoReflect().Descriptor(), data); err != nil {
+	if compressed {
+		if data, err = s.expand(data); err != nil {
 			return err
 		}
 	}
+	members, err := countMembers(into.ProtoReflect().Descriptor(), data)
+	if err != nil {
+		return err
+	}
+	now := size{wire: max(length, len(data)), read: len(data) + members*memberBytes}
+	if err := s.becomes(now, compressed); err != nil {
+		return err
+	}
 	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, into); err != nil {
 		return fail.New(fail.Invalid, "the message cannot be read: it is not as the protocol has it")
+	}
+	if s.memory != nil {
+		s.memory.wire.give(weightOf(length)) // what has been read has texts of its own
 	}
 	return nil
 }
 
 // arrive reads a message, a large one as soon as there is room for it.
-func (s *bounded) arrive(length int, compressed bool) ([]byte, error) {
+func (s *bounded) arrive(length int) ([]byte, error) {
 	weight := weightOf(length)
-	if compressed {
-		weight = weightOf(s.most)
+	if weight == 0 || s.memory == nil {
+		return s.read(length)
 	}
-	if weight == 0 {
-		return s.read(length, compressed)
-	}
-	if err := s.lease.take(s.ctx, weight); err != nil {
+	if err := s.memory.wire.take(s.ctx, weight); err != nil {
 		return nil, err
 	}
 	type read struct {
@@ -383,14 +390,14 @@ func (s *bounded) arrive(length int, compressed bool) ([]byte, error) {
 		err  error
 	}
 	arrived := make(chan read, 1)
-	go func() {
+	s.run(func() {
 		var r read
 		r.err = safely(func() (err error) {
-			r.data, err = s.read(length, compressed)
+			r.data, err = s.read(length)
 			return err
 		})
 		arrived <- r
-	}()
+	})
 	late := time.NewTimer(policy.Arrive + policy.ArriveMiB*time.Duration(length>>20))
 	defer late.Stop()
 	select {
@@ -401,7 +408,26 @@ func (s *bounded) arrive(length int, compressed bool) ([]byte, error) {
 	}
 }
 
-// weightOf is what a message of a length has of flightBytes.
+// becomes takes room for what a message that has arrived is when it is read. Who has that never waits for room for what arrives, so
+// that nobody waits for one who waits. Of a compressed message all was taken that a call may have, and what it does not need goes back.
+func (s *bounded) becomes(now size, compressed bool) error {
+	if s.memory == nil {
+		return nil
+	}
+	s.memory.note(now)
+	weight := weightOf(now.read)
+	switch {
+	case compressed:
+		s.memory.read.keep(weight)
+		return nil
+	case weight == 0:
+		return nil
+	default:
+		return s.memory.read.take(s.ctx, weight)
+	}
+}
+
+// weightOf is what so many bytes have of flightBytes.
 func weightOf(length int) int64 {
 	if length <= smallBytes {
 		return 0
@@ -409,7 +435,7 @@ func weightOf(length int) int64 {
 	return int64(length)
 }
 
-func (s *bounded) read(length int, compressed bool) ([]byte, error) {
+func (s *bounded) read(length int) ([]byte, error) {
 	parts, err := s.raw.Read(length)
 	if err != nil {
 		if errors.Is(err, io.EOF) {
@@ -417,14 +443,20 @@ func (s *bounded) read(length int, compressed bool) ([]byte, error) {
 		}
 		return nil, lost(err)
 	}
-	data := parts.Materialize()
-	parts.Free()
-	if !compressed {
-		return data, nil
-	}
+	defer parts.Free()
+	return parts.Materialize(), nil
+}
+
+// expand expands a message. What it becomes is not known before, so that there has to be room for as much as a call may have.
+func (s *bounded) expand(data []byte) ([]byte, error) {
 	by := encoding.GetCompressor(s.raw.RecvCompress())
 	if by == nil {
-		return nil, fail.New(fail.Invalid, "the message is compressed by %q, which is not known", s.raw.RecvCompress())
+		return nil, fail.New(fail.Invalid, "the message is compressed in a way that is not known")
+	}
+	if s.memory != nil {
+		if err := s.memory.read.take(s.ctx, flightBytes); err != nil {
+			return nil, err
+		}
 	}
 	plain, err := by.Decompress(bytes.NewReader(data))
 	if err != nil {
@@ -439,9 +471,13 @@ func (s *bounded) read(length int, compressed bool) ([]byte, error) {
 	return data, nil
 }
 
-// lost is the error of a connection that has been lost. What has a code keeps it.
+// lost is the error of a connection that has been lost, or of a message of which the client has said that there is no more. What has a
+// code keeps it.
 func lost(err error) error {
-	if _, known := status.FromError(err); known || errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return status.Error(codes.Internal, "the message was cut off") // as gRPC's own servers say it
+	}
+	if _, known := status.FromError(err); known || errors.Is(err, io.EOF) {
 		return err
 	}
 	return fail.Wrap(err, fail.Unavailable, "the connection is lost")

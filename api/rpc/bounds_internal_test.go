@@ -4,11 +4,18 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/semaphore"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+
+	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/service"
 )
 
 // TestConnectionsAreCounted: those over a limit are closed at once, and there is room again when one has ended.
@@ -53,8 +60,8 @@ func TestConnectionsAreCounted(t *testing.T) {
 
 // TestALeaseGivesBackAll, whatever the call still asks for when it has ended.
 func TestALeaseGivesBackAll(t *testing.T) {
-	all := semaphore.NewWeighted(10)
-	l, other := &lease{of: all}, &lease{of: all}
+	p := newPool(20)
+	l, other := p.lease("a"), p.lease("a")
 	require.NoError(t, l.take(t.Context(), 4))
 	require.NoError(t, l.take(t.Context(), 4))
 	require.EqualValues(t, 8, l.arrived())
@@ -63,7 +70,9 @@ func TestALeaseGivesBackAll(t *testing.T) {
 	go func() { waits <- other.take(t.Context(), 9) }()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, (&lease{of: all}).take(ended, 9), context.Canceled)
+	third := p.lease("a")
+	require.ErrorIs(t, third.take(ended, 9), context.Canceled)
+	third.end()
 	l.give(4)
 	select {
 	case err := <-waits:
@@ -72,9 +81,60 @@ func TestALeaseGivesBackAll(t *testing.T) {
 	}
 	l.end()
 	require.NoError(t, <-waits)
+	other.keep(5)
+	require.EqualValues(t, 5, other.arrived())
+	require.NoError(t, other.have(t.Context(), 5), "it has them")
+	require.NoError(t, other.have(t.Context(), 100), "all that one may have")
+	require.EqualValues(t, 5, other.arrived())
+	other.end()
 	other.end()
 	require.Error(t, l.take(t.Context(), 1))
-	require.True(t, all.TryAcquire(10))
+	require.True(t, p.all.TryAcquire(20))
+	require.Empty(t, p.of)
+}
+
+// TestNobodyHasAll: who asks for more than half has half, and waits for his own then, and nobody else for him.
+func TestNobodyHasAll(t *testing.T) {
+	p := newPool(20)
+	noisy, more, other := p.lease("noisy"), p.lease("noisy"), p.lease("other")
+	require.NoError(t, noisy.take(t.Context(), 100))
+	waits := make(chan error)
+	go func() { waits <- more.take(t.Context(), 1) }()
+	require.NoError(t, other.take(t.Context(), 10))
+	select {
+	case err := <-waits:
+		require.Fail(t, "it has more than half", "%v", err)
+	default:
+	}
+	other.end()
+	noisy.give(1)
+	require.NoError(t, <-waits)
+	noisy.end()
+	more.end()
+	require.True(t, p.all.TryAcquire(20))
+	require.Empty(t, p.of)
+}
+
+// TestMemoryIsTheCallsUntilNobodyUsesIt: a call that was displaced has ended before the message that it was reading.
+func TestMemoryIsTheCallsUntilNobodyUsesIt(t *testing.T) {
+	wire, read := newPool(20), newPool(20)
+	m := newMemory(wire.lease("a"), read.lease("a"))
+	require.NoError(t, m.wire.take(t.Context(), 10))
+	goes := make(chan struct{})
+	ended := make(chan struct{})
+	m.enter()
+	go func() {
+		defer close(ended)
+		defer m.leave()
+		<-goes
+	}()
+	m.leave() // the call
+	require.False(t, wire.all.TryAcquire(20))
+	close(goes)
+	<-ended
+	require.True(t, wire.all.TryAcquire(20))
+	require.Error(t, m.read.take(t.Context(), 1), "nobody takes any more")
+	require.Empty(t, read.of)
 }
 
 // TestCallsWithoutCredentialsAreCounted by address.
@@ -82,31 +142,68 @@ func TestCallsWithoutCredentialsAreCounted(t *testing.T) {
 	b := newBounds(nil, newPaces(0, nil), nil)
 	var leave []func()
 	for range maxNamelessOfOne {
-		l, err := b.enter(t.Context())
+		l, err := b.enter("here", maxNamelessOfOne)
 		require.NoError(t, err)
 		leave = append(leave, l)
 	}
-	_, err := b.enter(t.Context())
+	_, err := b.enter("here", maxNamelessOfOne)
 	require.ErrorContains(t, err, "too many")
 	for _, l := range leave {
 		l()
 	}
-	_, err = b.enter(t.Context())
+	_, err = b.enter("here", maxNamelessOfOne)
 	require.NoError(t, err)
 	require.Equal(t, 1, b.all)
 }
 
 // TestALeaseThatEndsWhileItIsTaken gives all back, whoever is first.
 func TestALeaseThatEndsWhileItIsTaken(t *testing.T) {
-	all := semaphore.NewWeighted(4)
+	p := newPool(8)
 	for range 20_000 {
-		l := &lease{of: all}
+		l := p.lease("a")
 		require.NoError(t, l.take(t.Context(), 4))
 		done := make(chan struct{})
 		go func() { _ = l.take(t.Context(), 4); close(done) }() // waits for what the end gives back
 		l.end()
 		<-done
-		require.True(t, all.TryAcquire(4), "something is held by a call that has ended")
-		all.Release(4)
+		require.True(t, p.all.TryAcquire(8), "something is held by a call that has ended")
+		p.all.Release(8)
 	}
+}
+
+// asked is a Tenancy that is asked for tokens, and answers none of them until it is told to.
+type asked struct {
+	door.Tenancy
+	now    atomic.Int64
+	answer chan struct{}
+}
+
+func (a *asked) SpeakerBy(context.Context, string, string) (*service.Speaker, error) {
+	a.now.Add(1)
+	<-a.answer
+	return nil, fail.New(fail.Unauthorized, "unknown")
+}
+
+// TestTokensAreLookedForAFewAtATime: of an address half of those, so that who sends what is none keeps no other address waiting.
+func TestTokensAreLookedForAFewAtATime(t *testing.T) {
+	store := &asked{answer: make(chan struct{})}
+	b := newBounds(door.New(door.Parts{Tenancy: store}), newPaces(0, nil), nil)
+	ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs(tenantHeader, "tenant1", authorization, "Bearer x"))
+	from := func(host string) context.Context {
+		return peer.NewContext(ctx, &peer.Peer{Addr: &net.TCPAddr{IP: net.ParseIP(host), Port: 1}})
+	}
+	var calls sync.WaitGroup
+	ask := func(host string) { calls.Go(func() { _, _ = b.known(from(host)) }) }
+	for range 3 * maxLookups {
+		ask("192.0.2.1")
+	}
+	require.Eventually(t, func() bool { return store.now.Load() == maxLookups/2 }, time.Minute, time.Millisecond)
+	ask("192.0.2.2")
+	require.Eventually(t, func() bool { return store.now.Load() > maxLookups/2 }, time.Minute, time.Millisecond, "it need not wait")
+	require.EqualValues(t, maxLookups/2+1, store.now.Load())
+	close(store.answer)
+	calls.Wait()
+	require.EqualValues(t, 3*maxLookups+1, store.now.Load())
+	require.Empty(t, b.nameless)
+	require.Empty(t, b.lookups.of)
 }

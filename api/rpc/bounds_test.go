@@ -3,8 +3,11 @@ package rpc_test
 import (
 	"bytes"
 	"context"
+	"io"
 	"log/slog"
 	"net"
+	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,6 +20,7 @@ import (
 	"google.golang.org/grpc/encoding/gzip"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -150,6 +154,98 @@ func TestMessagesOfManyMembers(t *testing.T) {
 	_, err = s.CloseAndRecv()
 	require.NoError(t, err)
 	require.Len(t, w.stored(), 26)
+}
+
+// TestAStopDoesNotWaitForThoseWhoSayNothing: who looks at health, reflection, or begins a call and says nothing on it, is ended.
+func TestAStopDoesNotWaitForThoseWhoSayNothing(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	closed := door.New(door.Parts{}, func(context.Context, *door.Request, door.Next) error { return nil })
+	go func() { ended <- rpc.ServeTenants(ctx, l, nil, closed, slog.New(slog.DiscardHandler), time.Hour, 0) }()
+	connection, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer connection.Close()
+	watching, err := grpc_health_v1.NewHealthClient(connection).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+	require.NoError(t, err)
+	_, err = watching.Recv()
+	require.NoError(t, err)
+	reflecting, err := grpc_reflection_v1.NewServerReflectionClient(connection).ServerReflectionInfo(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, reflecting.Send(&grpc_reflection_v1.ServerReflectionRequest{MessageRequest: &grpc_reflection_v1.ServerReflectionRequest_ListServices{}}))
+	_, err = reflecting.Recv()
+	require.NoError(t, err)
+	good := metadata.AppendToOutgoingContext(t.Context(), "tenant-id", "tenant1")
+	_, err = connection.NewStream(good, &grpc.StreamDesc{ClientStreams: true}, universe.WorkloadRuleService_Create_FullMethodName)
+	require.NoError(t, err)
+	silent, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.Addr().String())
+	require.NoError(t, err)
+	defer silent.Close()
+	cancel()
+	select {
+	case err := <-ended:
+		require.NoError(t, err)
+	case <-time.After(3 * time.Minute): // the drain is an hour
+		require.Fail(t, "somebody is waited for")
+	}
+}
+
+// TestWhatAStrangerSendsIsNotRepeated in errors and logs, which have one line of a flood.
+func TestWhatAStrangerSendsIsNotRepeated(t *testing.T) {
+	log := &lines{}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- rpc.ServeTenants(ctx, l, nil, door.New(door.Parts{}), slog.New(slog.NewTextHandler(log, nil)), time.Minute, 0)
+	}()
+	connection, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	rules := universe.NewWorkloadRuleServiceClient(connection)
+	long := metadata.AppendToOutgoingContext(t.Context(), "tenant-id", strings.Repeat("x", 30_000))
+	for range 10 {
+		_, err := rules.List(long, &universe.ListRequest{})
+		require.Equal(t, codes.InvalidArgument, grpcstatus.Code(err), "%v", err)
+		require.Less(t, len(err.Error()), 500)
+	}
+	connection.Close()
+	cancel()
+	require.NoError(t, <-ended)
+	require.Less(t, len(log.String()), 2_000)
+	require.LessOrEqual(t, strings.Count(log.String(), "WorkloadRuleService"), 3, "one in ten seconds")
+}
+
+// TestMessagesThatAreCutOff by a half-close: the code is that of other gRPC servers, and nothing is taken.
+func TestMessagesThatAreCutOff(t *testing.T) {
+	w := newStreams(t)
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: &protocols}
+	defer transport.CloseIdleConnections()
+	message := "\x00\x00\x00\x00\x64\x0a\x62 it was to have 100 bytes"
+	for name, sent := range map[string]string{"in the header": message[:3], "in the message": message[:20], "behind the header": message[:5]} {
+		for _, method := range []string{universe.WorkloadService_WorkloadStream_FullMethodName, universe.WorkloadRuleService_Create_FullMethodName} {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+w.address+method, strings.NewReader(sent))
+			require.NoError(t, err)
+			for key, value := range map[string]string{"Content-Type": "application/grpc", "TE": "trailers", "tenant-id": "tenant1"} {
+				request.Header.Set(key, value)
+			}
+			answer, err := transport.RoundTrip(request)
+			require.NoError(t, err)
+			_, err = io.Copy(io.Discard, answer.Body)
+			require.NoError(t, err)
+			require.NoError(t, answer.Body.Close())
+			code := answer.Trailer.Get("Grpc-Status") + answer.Header.Get("Grpc-Status") // without a header both are one
+			want := codes.Internal
+			if len(sent) < 5 && method == universe.WorkloadService_WorkloadStream_FullMethodName { // gRPC takes it for the end
+				want = codes.OK
+			}
+			require.Equal(t, strconv.Itoa(int(want)), code, "%s of %s", name, method)
+		}
+	}
+	require.Empty(t, w.stored())
 }
 
 // raw is a message that has these bytes.

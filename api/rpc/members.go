@@ -11,18 +11,18 @@ import (
 
 var syncType = (&universe.WorkloadSync{}).ProtoReflect().Descriptor()
 
-// countMembers says whether a message has as few members as it may have, by its bytes: one that has two bytes there takes a hundred
-// times as much memory when it is read. Exhausted when not; what is no message is nil, and found by who reads it.
-func countMembers(of protoreflect.MessageDescriptor, data []byte) error {
+// countMembers is how many members a message has, by its bytes: one that has two bytes there takes a hundred times as much memory when
+// it is read. Exhausted when there are more than may be; what is no message is found by who reads it.
+func countMembers(of protoreflect.MessageDescriptor, data []byte) (int, error) {
 	c := &memberCount{}
 	c.count(of, data)
 	switch {
 	case c.workloads > limits.TenantSaid:
-		return fail.New(fail.Exhausted, "a sync may name %d workloads", limits.TenantSaid)
+		return 0, fail.New(fail.Exhausted, "a sync may name %d workloads", limits.TenantSaid)
 	case c.members > limits.TenantMembers:
-		return fail.New(fail.Exhausted, "a message may have %d members: workloads, their labels, annotations and other parts", limits.TenantMembers)
+		return 0, fail.New(fail.Exhausted, "a message may have %d members: workloads, their labels, annotations and other parts", limits.TenantMembers)
 	default:
-		return nil
+		return c.members, nil
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -14,7 +15,7 @@ const (
 	callCosts = 10       // a call, or the begin of a stream
 	syncParts = 10       // so many workloads of a sync count as one change: most of them have not changed
 	sizeCosts = 16 << 10 // so many bytes of a message count as one change, too
-	mostPaces = 2_000    // tenants that are remembered; those that have said little lately go first
+	mostPaces = 2_000    // tenants that are remembered; the one that has said nothing for longest is forgotten first
 )
 
 // paces have those wait who say more than their share: nothing of them is dropped, and what they say next is read later. A tenant
@@ -26,7 +27,7 @@ type paces struct {
 	now  func() time.Time
 
 	mu sync.Mutex
-	of map[string]*pace
+	of *lru.Cache[string, *pace]
 }
 
 // pace is what a tenant may say still; less than 0 when it has said too much.
@@ -37,7 +38,7 @@ type pace struct {
 }
 
 func newPaces(rate int, log *slog.Logger) *paces {
-	return &paces{rate: float64(rate), log: log, now: time.Now, of: map[string]*pace{}}
+	return &paces{rate: float64(rate), log: log, now: time.Now, of: lru.New[string, *pace](mostPaces)}
 }
 
 func (p *paces) burst() float64 { return p.rate * policy.PaceBurst.Seconds() }
@@ -59,13 +60,10 @@ func (p *paces) spend(who string, cost float64) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
-	b := p.of[who]
-	if b == nil {
-		if len(p.of) >= mostPaces {
-			p.tidy(now)
-		}
+	b, known := p.of.Get(who)
+	if !known {
 		b = &pace{left: p.burst(), at: now}
-		p.of[who] = b
+		p.of.Add(who, b)
 	}
 	p.refill(b, now)
 	// What is owed is not more than a burst: who has sent the largest sync again and again is slow, and not silent for minutes.
@@ -83,15 +81,6 @@ func (p *paces) spend(who string, cost float64) time.Duration {
 func (p *paces) refill(b *pace, now time.Time) {
 	b.left = min(b.left+now.Sub(b.at).Seconds()*p.rate, p.burst())
 	b.at = now
-}
-
-// tidy forgets who may say all again.
-func (p *paces) tidy(now time.Time) {
-	for who, b := range p.of {
-		if p.refill(b, now); b.left >= p.burst() {
-			delete(p.of, who)
-		}
-	}
 }
 
 // pause waits; false when one of two things ends it before.

@@ -5,9 +5,11 @@ package rpc
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -60,7 +62,7 @@ func newServer(log *slog.Logger, size int, more ...grpc.ServerOption) *grpc.Serv
 		grpc.WriteBufferSize(writeBuffers),
 		grpc.ReadBufferSize(readBuffers),
 		grpc.StaticStreamWindowSize(windowBytes),
-		grpc.StreamInterceptor(streams(log)),
+		grpc.StreamInterceptor(streams(log, new(sparse))),
 		grpc.UnaryInterceptor(calls(log)),
 	}, more...)...)
 }
@@ -83,13 +85,46 @@ func serve(ctx context.Context, l net.Listener, server *grpc.Server, by grpc.Ser
 	return nil
 }
 
-// streams turns the errors of streams into codes, and logs their ends.
-func streams(log *slog.Logger) grpc.StreamServerInterceptor {
+// streams turns the errors of streams into codes, and logs their ends: of strangers, who cost nobody anything, now and then.
+func streams(log *slog.Logger, strangers *sparse) grpc.StreamServerInterceptor {
 	return func(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
 		begun := time.Now()
-		defer func() { err = ended(stream.Context(), log, info.FullMethod, begun, recover(), err) }()
+		defer func() {
+			to, panicked := log, recover()
+			var who *stranger
+			if errors.As(err, &who) && panicked == nil {
+				left, now := strangers.next(begun)
+				if !now {
+					to = silent
+				} else if left > 0 {
+					to = log.With(slog.Int("notLogged", left))
+				}
+			}
+			err = ended(stream.Context(), to, info.FullMethod, begun, panicked, err)
+		}()
 		return handle(service, stream)
 	}
+}
+
+var silent = slog.New(slog.DiscardHandler)
+
+// sparse lets one through in each policy.RefusedLog.
+type sparse struct {
+	mu   sync.Mutex
+	last time.Time
+	left int
+}
+
+// next says whether one is let through, and how many before it were not.
+func (s *sparse) next(now time.Time) (left int, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Sub(s.last) < policy.RefusedLog {
+		s.left++
+		return 0, false
+	}
+	left, s.last, s.left = s.left, now, 0
+	return left, true
 }
 
 // calls is streams for calls with one answer.
@@ -107,11 +142,14 @@ func ended(ctx context.Context, log *slog.Logger, method string, begun time.Time
 		err = fmt.Errorf("panic: %v", panicked)
 	}
 	told := toStatus(err)
-	level := slog.LevelInfo
+	level, said := slog.LevelInfo, slog.Any("error", err)
+	if err != nil {
+		said = slog.String("error", cut(err.Error(), maxText))
+	}
 	if told.Code() == internalCode {
 		level = slog.LevelError
 	}
 	log.Log(ctx, level, "call", slog.String("method", method), slog.String("code", told.Code().String()),
-		slog.Duration("took", time.Since(begun)), slog.Any("error", err))
+		slog.Duration("took", time.Since(begun)), said)
 	return told.Err()
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/drover-io/drover/internal/convey"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
@@ -83,9 +85,13 @@ func (r *rules) Get(ctx context.Context, in *universe.GetRequest) (*universe.Get
 	})
 }
 
-// List implements universe.WorkloadRuleServiceServer.
+// List implements universe.WorkloadRuleServiceServer. How large the answer becomes is not known before the rules are read.
 func (r *rules) List(ctx context.Context, _ *universe.ListRequest) (*universe.ListResponse, error) {
-	answer := &universe.ListResponse{}
+	answer, room := &universe.ListResponse{}, caller(ctx).memory.read
+	if err := room.take(ctx, answerBytes); err != nil {
+		return nil, err
+	}
+	defer func() { room.keep(2 * int64(proto.Size(answer))) }()
 	return answer, r.pass(ctx, door.List, "", func(ctx context.Context, s door.Service, tenant domain.Key) error {
 		list, err := s.List(ctx, domain.WorkloadRules, tenant)
 		for _, o := range list {
@@ -101,7 +107,7 @@ func ruleKey(id string, tenant domain.Key) (domain.Key, error) {
 	case id == "":
 		return "", missing("id")
 	case !domain.IsSubdomain(id):
-		return "", fail.New(fail.NotFound, "workload rule %q not found", id)
+		return "", fail.New(fail.NotFound, "workload rule %q not found", cut(id, maxEcho))
 	default:
 		return tenant.Child(domain.WorkloadRules.Collection, id), nil
 	}

@@ -62,7 +62,7 @@ type call struct {
 	bearer  string    // the token that came with it, "" for none
 	until   time.Time // when the client's certificate expires, zero where none is needed
 	speaker *service.Speaker
-	lease   *lease
+	memory  *memory
 }
 
 // callOf says for whom a call is. Invalid when the metadata do not say so in exactly one word; Forbidden when the client's
@@ -76,7 +76,7 @@ func callOf(ctx context.Context) (*call, error) {
 	case len(values) > 1:
 		return nil, fail.New(fail.Invalid, "%s: is there %d times in the metadata of the call, and may be there once", tenantHeader, len(values))
 	case !domain.IsTenantName(values[0]):
-		return nil, fail.New(fail.Invalid, "%s: %q is not the name of a tenant: a DNS-1123 label of at most %d", tenantHeader, values[0], domain.MaxTenantName)
+		return nil, fail.New(fail.Invalid, "%s: %q is not the name of a tenant: a DNS-1123 label of at most %d", tenantHeader, cut(values[0], maxEcho), domain.MaxTenantName)
 	}
 	c := &call{tenant: domain.TenantKey(values[0])}
 	var err error

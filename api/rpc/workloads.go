@@ -43,11 +43,15 @@ func (w *workloads) WorkloadStream(stream grpc.ClientStreamingServer[universe.Wo
 		}
 		in.SpokenBy(call.speaker)
 		defer func() { err = errors.Join(err, in.End(ctx)) }()
-		box := newInbox(call.lease)
+		box := newInbox(call.memory)
 		defer box.close()
-		go box.fill(stream, func(said *service.Said, size int) time.Duration {
-			return w.paces.spend(call.tenant.Name(), costs(said.Sync, len(said.Put)+len(said.Delete), size))
-		})
+		call.memory.enter()
+		go func() {
+			defer call.memory.leave()
+			box.fill(stream, func(said *service.Said, bytes int) time.Duration {
+				return w.paces.spend(call.tenant.Name(), costs(said.Sync, len(said.Put)+len(said.Delete), bytes))
+			})
+		}()
 		if err := w.take(ctx, box, in); err != nil {
 			return err
 		}
@@ -74,7 +78,7 @@ func (w *workloads) take(ctx context.Context, box *inbox, in *service.Intake) er
 				return err
 			}
 			clear(said) // they are not in memory any more
-			box.lease.give(held)
+			box.memory.read.give(held)
 		}
 		switch {
 		case errors.Is(err, io.EOF):
@@ -87,10 +91,10 @@ func (w *workloads) take(ctx context.Context, box *inbox, in *service.Intake) er
 	}
 }
 
-// waitingBytes is how much of what has arrived waits to be taken. Who sends more has to wait, by the flow control of HTTP. A message
-// counts for besideBytes more than it has: what says next to nothing takes memory, too.
+// waitingBytes is how much of what has arrived waits to be taken, by what it has in memory. Who sends more has to wait, by the flow
+// control of HTTP. A message counts for besideBytes more: what says next to nothing takes memory, too.
 const (
-	waitingBytes = 1 << 20
+	waitingBytes = 3 << 20
 	besideBytes  = 512
 )
 
@@ -100,17 +104,17 @@ type inbox struct {
 	room    chan struct{} // there is some again
 	closed  chan struct{}
 
-	lease *lease
+	memory *memory
 
 	mu    sync.Mutex
 	said  []*service.Said
 	bytes int
-	held  int64 // what they have of the lease
+	held  int64 // what they have of the memory that calls share
 	err   error // with which it has ended
 }
 
-func newInbox(l *lease) *inbox {
-	return &inbox{arrived: make(chan struct{}, 1), room: make(chan struct{}, 1), closed: make(chan struct{}), lease: l}
+func newInbox(m *memory) *inbox {
+	return &inbox{arrived: make(chan struct{}, 1), room: make(chan struct{}, 1), closed: make(chan struct{}), memory: m}
 }
 
 func (b *inbox) close() { close(b.closed) }
@@ -126,11 +130,11 @@ func (b *inbox) fill(stream grpc.ClientStreamingServer[universe.WorkloadStreamRe
 			}
 			return err
 		})
-		size := b.lease.sized()
-		if !b.put(said, size, err) || err != nil {
+		size := b.memory.noted()
+		if !b.put(said, size.read, err) || err != nil {
 			return
 		}
-		if !pause(wait(said, size), b.closed, nil) {
+		if !pause(wait(said, size.wire), b.closed, nil) {
 			return
 		}
 	}
@@ -140,7 +144,7 @@ func (b *inbox) fill(stream grpc.ClientStreamingServer[universe.WorkloadStreamRe
 func (b *inbox) put(said *service.Said, size int, err error) bool {
 	b.mu.Lock()
 	if b.err = err; err == nil {
-		b.said, b.bytes, b.held = append(b.said, said), b.bytes+size+besideBytes, b.held+b.lease.arrived()
+		b.said, b.bytes, b.held = append(b.said, said), b.bytes+size+besideBytes, b.held+b.memory.read.arrived()
 	}
 	full := b.bytes > waitingBytes
 	b.mu.Unlock()

@@ -29,10 +29,11 @@ import (
 // streams is a server in front of a real store, which has tenant1.
 type streams struct {
 	*testing.T
-	store  *store.Store
-	client universe.WorkloadServiceClient
-	cut    func() error // the connection
-	stop   func()       // the server, in order
+	store   *store.Store
+	address string
+	client  universe.WorkloadServiceClient
+	cut     func() error // the connection
+	stop    func()       // the server, in order
 }
 
 func newStreams(t *testing.T) *streams { t.Helper(); return newStreamsAt(t, 0) }
@@ -55,7 +56,7 @@ func newStreamsAt(t *testing.T, rate int, more ...string) *streams {
 	go func() {
 		ended <- rpc.ServeTenants(ctx, l, nil, door.New(door.Parts{Tenancy: m}), slog.New(slog.DiscardHandler), time.Minute, rate)
 	}()
-	w := &streams{T: t, store: s}
+	w := &streams{T: t, store: s, address: l.Addr().String()}
 	stopped := false
 	w.stop = func() {
 		if !stopped {

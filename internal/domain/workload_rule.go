@@ -37,6 +37,35 @@ type MatchExpression struct {
 	Values    []string       `json:"values"`                                                           // one or more for In and NotIn, else one
 }
 
+// memberBytes is what a member of a rule has beside its text in the protocol, at the most: its number and its length.
+const memberBytes = 6
+
+// Bytes is how many bytes the rule has in an answer of the gRPC API, or some more: limits.TenantRuleBytes bounds all of a tenant.
+func (r *WorkloadRule) Bytes() int {
+	spec := &r.Spec
+	n := memberBytes // of the rule in the answer
+	for _, text := range []string{r.Name, string(spec.OrchestratorType), spec.ResourceType, string(spec.DPUSelectionPolicy)} {
+		n += memberBytes + len(text)
+	}
+	n += 2*memberBytes + len(spec.RuleTemplate) // and its data
+	for _, term := range spec.WorkloadTerms {
+		n += memberBytes
+		for _, e := range term.MatchExpressions {
+			n += 3*memberBytes + len(e.Key) + len(e.Operation)
+			for _, v := range e.Values {
+				n += memberBytes + len(v)
+			}
+		}
+	}
+	for _, inject := range spec.WorkloadInfoInject {
+		n += 3*memberBytes + len(inject.Key)
+		if inject.AsAnnotation != nil {
+			n += len(inject.AsAnnotation.Name)
+		}
+	}
+	return n
+}
+
 // MatchOperation is what a MatchExpression asks. One that has no word here is the number that the protocol has for it.
 type MatchOperation string
 

@@ -34,8 +34,10 @@ const (
 	// annotations. Each takes some hundred bytes of memory, however few it has in the message.
 	TenantSaid    = 50_000
 	TenantMembers = 1_000_000
-	// TenantRules bounds the workload rules of a tenant, and those of the operator.
-	TenantRules = 200
+	// TenantRules bounds the workload rules of a tenant, and those of the operator. TenantRuleBytes bounds all of them together: they
+	// are one answer of List, and a process knows them by heart.
+	TenantRules     = 200
+	TenantRuleBytes = 16 << 20
 	// Tokens bounds the bearer tokens of a tenant, and those of a service account, those that have expired included.
 	Tokens = 100
 	// Template bounds the template of a workload rule, in bytes.
@@ -148,6 +150,7 @@ func All(body, renderMemory int64) []Size {
 		{"tenantCall", "another gRPC request of a tenant, such as one with a rule", TenantCall, true, "", "RESOURCE_EXHAUSTED"},
 		{"nameless", "a gRPC request there that needs no credentials", Nameless, true, "", "RESOURCE_EXHAUSTED"},
 		{"tenantRules", "workload rules of a tenant, or of the operator", TenantRules, false, "", "429, by gRPC RESOURCE_EXHAUSTED"},
+		{"tenantRuleBytes", "all workload rules of a tenant together, or of the operator", TenantRuleBytes, true, "", "429, by gRPC RESOURCE_EXHAUSTED"},
 		{"template", "the template of a workload rule", Template, true, "", "400, by gRPC INVALID_ARGUMENT"},
 		{"annotations", "all annotations of what a match makes", Annotations, true, "", "the match is Failed"},
 		{"tokens", "bearer tokens of a tenant, or of a service account", Tokens, false, "", "429"},

@@ -78,7 +78,7 @@ type Matcher struct {
 	runs TenantRuns // nil: nobody to ask what goes on
 	ui   explain.WebUI
 
-	known *lru.Cache[string, *settings]
+	known *lru.Weighed[string, *settings]
 
 	mu       sync.Mutex
 	changing map[string][]string // tokens of ChangeSettings by tenant
@@ -88,13 +88,16 @@ type Matcher struct {
 	work     sync.WaitGroup
 }
 
-// knownSettings is for how many tenants what their rules say is kept.
-const knownSettings = 2_000
+// knownSettings is for how many tenants what their rules say is kept, and knownBytes is how much they may say together.
+const (
+	knownSettings = 2_000
+	knownBytes    = 4 * limits.TenantRuleBytes
+)
 
 // NewMatcher makes one. The process is a name that no other process has.
 func NewMatcher(s TenantStore, settler Settler, now Clock, process string) *Matcher {
 	return &Matcher{
-		store: s, settler: settler, now: now, process: process, known: lru.New[string, *settings](knownSettings),
+		store: s, settler: settler, now: now, process: process, known: lru.NewWeighed[string, *settings](knownSettings, knownBytes),
 		changing: map[string][]string{}, intakes: map[string]*Intake{}, kicked: map[string]bool{}, stats: map[string]*TenantCounts{},
 	}
 }
@@ -130,6 +133,7 @@ func (m *Matcher) settings(ctx context.Context, tenant string) (*settings, error
 		s.hosts = append(s.hosts, h.(*domain.Host))
 	}
 	var rules []*domain.WorkloadRule
+	var bytes int64
 	for _, from := range []struct {
 		noun   *domain.Noun
 		parent domain.Key
@@ -139,12 +143,13 @@ func (m *Matcher) settings(ctx context.Context, tenant string) (*settings, error
 			return nil, err
 		}
 		for _, o := range list {
-			rules = append(rules, domain.RuleOf(o))
+			rule := domain.RuleOf(o)
+			rules, bytes = append(rules, rule), bytes+int64(rule.Bytes())
 		}
 	}
 	s.rules = match.CompileAll(s.tenant, rules)
 	if !changing {
-		m.known.Add(tenant, s)
+		m.known.Add(tenant, s, bytes)
 	}
 	return s, nil
 }

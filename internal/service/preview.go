@@ -9,7 +9,6 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
-	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/match"
 )
 
@@ -53,11 +52,12 @@ func (s *Service) Preview(ctx context.Context, o domain.Object, parameters url.V
 	if err := s.acceptRule(ctx, o); err != nil {
 		return nil, err
 	}
-	there, err := s.store.Exists(ctx, o.Noun(), domain.KeyOf(o))
-	if err == nil && !there {
-		err = s.room(ctx, o, limits.TenantRules, 1)
+	before, err := s.store.Get(ctx, o.Noun(), domain.KeyOf(o))
+	there := err == nil
+	if err != nil && !fail.Is(err, fail.NotFound) {
+		return nil, err
 	}
-	if err != nil {
+	if err := s.roomForRule(ctx, change{from: before, to: o}); err != nil {
 		return nil, err
 	}
 	p, err := s.matching.Preview(ctx, domain.RuleOf(o), parameters)

@@ -254,22 +254,18 @@ func (s *Service) acceptRule(ctx context.Context, o domain.Object) error {
 	return match.ValidateRule(t, rule)
 }
 
-// changeRule refuses one rule too many.
+// changeRule refuses one rule too many, and one with which all have too many bytes.
 func (s *Service) changeRule(ctx context.Context, c change) error {
-	if c.from == nil {
-		if err := s.room(ctx, c.to, limits.TenantRules, 1); err != nil {
-			return err
-		}
+	if err := s.roomForRule(ctx, c); err != nil {
+		return err
 	}
 	return s.matching.Changing(ctx, domain.RuleOf(c.object()).Tenant())
 }
 
 // changedRule looks again: of several rules that are made at the same time, those that are too many see it.
 func (s *Service) changedRule(ctx context.Context, c change) error {
-	if c.from == nil {
-		if err := s.room(ctx, c.to, limits.TenantRules, 0); err != nil {
-			return err
-		}
+	if err := s.roomForRule(ctx, c); err != nil {
+		return err
 	}
 	if c.to != nil {
 		s.matching.Changed(ctx, domain.RuleOf(c.to).Tenant(), domain.KeyOf(c.to))
@@ -277,11 +273,46 @@ func (s *Service) changedRule(ctx context.Context, c change) error {
 	return nil
 }
 
+// roomForRule refuses a rule beside which there are too many, or with which all together are too large. One that does not become
+// larger may be changed in any case.
+func (s *Service) roomForRule(ctx context.Context, c change) error {
+	if c.to == nil {
+		return nil
+	}
+	rule := domain.RuleOf(c.to)
+	if c.from != nil && rule.Bytes() <= domain.RuleOf(c.from).Bytes() {
+		return nil
+	}
+	list, err := s.store.List(ctx, c.to.Noun(), c.to.Base().Parent)
+	if err != nil {
+		return err
+	}
+	n, bytes := 1, rule.Bytes()
+	for _, o := range list {
+		if o.LocalName() != c.to.LocalName() {
+			n, bytes = n+1, bytes+domain.RuleOf(o).Bytes()
+		}
+	}
+	switch {
+	case n > limits.TenantRules && c.from == nil:
+		return full(c.to, limits.TenantRules)
+	case bytes > limits.TenantRuleBytes:
+		return fail.New(fail.Exhausted, "all workload rules together may have %d bytes, and with %q they would have %d; delete one first, or make one smaller",
+			limits.TenantRuleBytes, c.to.LocalName(), bytes)
+	default:
+		return nil
+	}
+}
+
 // room refuses a document beside which there are so many that with so many more there would be too many.
 func (s *Service) room(ctx context.Context, o domain.Object, most, more int) error {
 	n, err := s.store.Count(ctx, o.Noun(), o.Base().Parent)
 	if err == nil && n+more > most {
-		return fail.New(fail.Exhausted, "%d %s are the most that there may be; delete one first", most, strings.ReplaceAll(o.Noun().Collection, "-", " "))
+		return full(o, most)
 	}
 	return err
+}
+
+func full(o domain.Object, most int) error {
+	return fail.New(fail.Exhausted, "%d %s are the most that there may be; delete one first", most, strings.ReplaceAll(o.Noun().Collection, "-", " "))
 }

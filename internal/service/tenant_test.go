@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -192,6 +193,36 @@ func TestRulesThatATenantMayNotHaveAnyMore(t *testing.T) {
 	warnings := s.Remarks(t.Context(), stricter)
 	require.Len(t, warnings, 1)
 	require.Contains(t, warnings[0], `workload rule "r" matches nothing now`)
+}
+
+// TestThereIsRoomForSoManyBytesOfRules: List answers with all of them, and who changes one may make it smaller.
+func TestThereIsRoomForSoManyBytesOfRules(t *testing.T) {
+	s, m := newTenants(t)
+	large := func(name string, bytes int) *domain.WorkloadRule {
+		r := ruleIn("t", name)
+		one := `{"apiVersion":"v1","kind":"Pod","metadata":{"annotations":{"x":"%s"}},"spec":{"containers":[{"name":"c","image":"i"}]}}`
+		r.Spec.RuleTemplate = domain.Template(fmt.Sprintf(one, strings.Repeat("x", bytes-len(one)+len("%s"))))
+		return r
+	}
+	const each = limits.Annotations / 2
+	most := limits.TenantRuleBytes / each
+	require.Less(t, most, limits.TenantRules)
+	for i := range most - 1 {
+		require.NoError(t, m.store.Create(t.Context(), large(fmt.Sprint("r", i), each)))
+	}
+	err := s.Create(t.Context(), large("over", each))
+	require.True(t, fail.Is(err, fail.Exhausted), "%v", err)
+	require.ErrorContains(t, err, fmt.Sprint(limits.TenantRuleBytes))
+	_, err = s.Preview(t.Context(), large("over", each), nil)
+	require.True(t, fail.Is(err, fail.Exhausted), "%v", err)
+	require.NoError(t, s.Create(t.Context(), large("fits", each/2)))
+	err = s.Replace(t.Context(), large("fits", each))
+	require.True(t, fail.Is(err, fail.Exhausted), "%v", err)
+	require.NoError(t, s.Replace(t.Context(), large("fits", 1000)))
+	require.NoError(t, s.Replace(t.Context(), large("r0", each-1)))
+	list, err := s.List(t.Context(), domain.WorkloadRules, domain.TenantKey("t"))
+	require.NoError(t, err)
+	require.Len(t, list, most)
 }
 
 // TestThereIsRoomForSoManyRules: whoever makes them at the same time, there are never more.

@@ -1,0 +1,90 @@
+package rpc
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding/gzip"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/drover-io/drover/internal/universe"
+)
+
+// listed answers List with what it has.
+type listed struct {
+	universe.UnimplementedWorkloadRuleServiceServer
+	answer *universe.ListResponse
+}
+
+func (l *listed) List(context.Context, *universe.ListRequest) (*universe.ListResponse, error) {
+	return l.answer, nil
+}
+
+// newListed serves an answer behind the bounds of tenants.
+func newListed(t *testing.T, answer *universe.ListResponse) (*bounds, *grpc.ClientConn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	b := newBounds(nil, newPaces(0, nil), nil)
+	server := grpc.NewServer(grpc.ChainStreamInterceptor(streams(silent, new(sparse)), b.guard))
+	universe.RegisterWorkloadRuleServiceServer(asStreams{server}, &listed{answer: answer})
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	connection, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)), grpc.WithInitialWindowSize(64<<10), grpc.WithStaticStreamWindowSize(64<<10))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		connection.Close()
+		server.Stop()
+		require.NoError(t, <-ended)
+	})
+	return b, connection
+}
+
+// TestLargeAnswersAreSentInParts: they arrive as any other does, compressed requests or not.
+func TestLargeAnswersAreSentInParts(t *testing.T) {
+	for _, n := range []int{1, smallBytes, partBytes*3 - 20, 9<<20 + 7} {
+		want := &universe.ListResponse{Rules: []*universe.Rule{{Id: "r", Data: &universe.RuleData{RuleTemplate: bytes.Repeat([]byte("x"), n)}}}}
+		b, connection := newListed(t, want)
+		rules := universe.NewWorkloadRuleServiceClient(connection)
+		ctx := metadata.AppendToOutgoingContext(t.Context(), tenantHeader, "tenant1")
+		for _, o := range [][]grpc.CallOption{nil, {grpc.UseCompressor(gzip.Name)}} {
+			got, err := rules.List(ctx, &universe.ListRequest{}, o...)
+			require.NoError(t, err)
+			require.True(t, proto.Equal(want, got))
+		}
+		require.Eventually(t, func() bool { return b.read.all.TryAcquire(flightBytes) }, time.Minute, time.Millisecond, "all is given back")
+	}
+}
+
+// TestAnAnswerThatNobodyTakes is the server's as long as the call goes on, which is not for ever.
+func TestAnAnswerThatNobodyTakes(t *testing.T) {
+	before := answerTime
+	t.Cleanup(func() { answerTime = before })
+	answerTime = func(int) time.Duration { return 100 * time.Millisecond }
+	b, connection := newListed(t, &universe.ListResponse{Rules: []*universe.Rule{{Data: &universe.RuleData{RuleTemplate: make([]byte, 4<<20)}}}})
+	ctx := metadata.AppendToOutgoingContext(t.Context(), tenantHeader, "tenant1")
+	s, err := connection.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, universe.WorkloadRuleService_List_FullMethodName)
+	require.NoError(t, err)
+	require.NoError(t, s.SendMsg(&universe.ListRequest{}))
+	require.NoError(t, s.CloseSend())
+	_, err = s.Header() // the answer has begun
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return len(b.named) == 0
+	}, time.Minute, time.Millisecond)
+	err = s.RecvMsg(&universe.ListResponse{})
+	require.NotEqual(t, codes.OK, status.Code(err))
+	require.Eventually(t, func() bool { return b.read.all.TryAcquire(flightBytes) }, time.Minute, time.Millisecond, "all is given back")
+}
