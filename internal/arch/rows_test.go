@@ -79,7 +79,7 @@ var layers = []layer{
 		},
 		{
 			pkg:   "api/rpc",
-			ours:  "door service notify status view convey authn domain policy caller statusnotify universe limits fail",
+			ours:  "door service notify status view convey authn domain policy caller statusnotify universe limits lru fail",
 			libs:  "golang.org/x/sync google.golang.org/grpc google.golang.org/protobuf",
 			world: "context net",
 		},
@@ -93,7 +93,7 @@ var layers = []layer{
 		},
 		{
 			pkg:  "tenantagent",
-			ours: "convey match domain universe pause policy fail",
+			ours: "convey match domain universe pause policy limits fail",
 			libs: "github.com/prometheus/client_golang golang.org/x/sync google.golang.org/grpc google.golang.org/protobuf " +
 				"k8s.io/api k8s.io/apimachinery k8s.io/client-go sigs.k8s.io/yaml",
 			world: "context net net/http os",

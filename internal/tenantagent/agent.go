@@ -100,10 +100,10 @@ func (a *agent) work(ctx, leading context.Context) error {
 	a.scopes = newScopes() // whom it follows is said again
 	a.state.follow(a.scopes)
 	defer a.state.follow(nil)
-	// What follows the cluster ends after what tells of it.
+	// What follows the cluster ends after what tells of it. When something cannot be followed all ends.
+	g, leading := errgroup.WithContext(leading)
 	following, stop := context.WithCancel(leading)
 	defer stop()
-	var g errgroup.Group
 	g.Go(func() error { return a.scopes.run(following, a.kube) })
 	if a.config.Namespace == "" {
 		a.scopes.wanted.set(nil, nil)

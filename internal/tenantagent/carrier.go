@@ -42,13 +42,19 @@ type carrier struct {
 
 	mu   sync.Mutex
 	pods map[string]int64 // to how many Pods a rule applies, by namespace/name
-	// since is when a WorkloadRule was first seen to go whose rule may yet be made, by a request that had no answer.
-	since map[types.UID]time.Time
+	// since is when a WorkloadRule, by namespace/name, was first seen to go whose rule may yet be made, by a request that had no answer.
+	since map[string]leaving
+}
+
+// leaving is when an object was first seen to go.
+type leaving struct {
+	uid types.UID
+	at  time.Time
 }
 
 func newCarrier(a *agent, rules universe.WorkloadRuleServiceClient) *carrier {
 	return &carrier{
-		agent: a, dynamic: a.objects, client: rules, now: time.Now, pods: map[string]int64{}, since: map[types.UID]time.Time{},
+		agent: a, dynamic: a.objects, client: rules, now: time.Now, pods: map[string]int64{}, since: map[string]leaving{},
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryFirst, retryMost)),
 	}
 }
@@ -125,6 +131,8 @@ func (c *carrier) one(ctx context.Context) bool {
 	case ctx.Err() != nil:
 	case err == nil:
 		c.queue.Forget(key)
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err): // it has changed since it was read
+		c.queue.AddRateLimited(key)
 	case refused(status.Code(err)): // the next look comes in time
 		c.queue.Forget(key)
 		c.agent.config.Log.WarnContext(ctx, "a rule is refused", slog.String("rule", key), slog.Any("error", err))
@@ -248,6 +256,9 @@ func (c *carrier) carry(ctx context.Context, key string) error {
 	defer cancel()
 	o, err := objects.Get(asking, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.since, key)
 		return nil
 	}
 	if err != nil {
@@ -259,15 +270,9 @@ func (c *carrier) carry(ctx context.Context, key string) error {
 	}
 	k := &carriage{carrier: c, objects: objects, rule: rule, status: rule.Status}
 	if rule.DeletionTimestamp != nil {
-		err = k.takeBack(ctx, asking)
-	} else {
-		err = k.bring(ctx, asking)
+		return k.takeBack(ctx, asking)
 	}
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // it has changed: that is told
-		c.queue.Add(key)
-		return nil
-	}
-	return err
+	return k.bring(ctx, asking)
 }
 
 // carriage is what is done for one rule.
@@ -300,10 +305,15 @@ var errConflict = errors.New("a rule of this id is there that was not made for t
 
 // step does what has been decided. What is about to be made is noted first: the answer may be lost, or the agent end.
 func (k *carriage) step(ctx context.Context, do step, want, have *universe.Rule) error {
-	switch do {
-	case conflict:
-		k.status.Making = ""
+	if do == conflict { // what may be on its way still stays noted: it is made when the other rule has gone
 		return errConflict
+	}
+	if do != nothing { // a process that was frozen acts on what it has read long ago
+		if err := k.agent.stillLeads(ctx); err != nil {
+			return err
+		}
+	}
+	switch do {
 	case create:
 		again := k.status.Made || k.status.Making != "" // a request of ours may be on its way still
 		if k.status.isMaking(hashOf(want)) {
@@ -330,7 +340,7 @@ func (k *carriage) step(ctx context.Context, do step, want, have *universe.Rule)
 			return err
 		}
 		k.agent.config.Log.InfoContext(ctx, "a rule was changed", slog.String("rule", have.GetId()))
-	case nothing:
+	case nothing, conflict:
 	}
 	k.status.Made, k.status.Making = true, ""
 	return nil
@@ -347,6 +357,8 @@ func (k *carriage) arrived(ctx context.Context, again bool) error {
 		if have != nil && ours(have, &k.status) { // what differs is found by the next look
 			return nil
 		}
+		k.status.Made = false // what may be on its way still is noted as before
+		return errConflict
 	}
 	k.status.Made, k.status.Making = false, ""
 	return errConflict
@@ -397,6 +409,9 @@ func (k *carriage) takeBack(ctx, asking context.Context) error {
 	if !k.rule.hasFinalizer() {
 		return nil
 	}
+	if err := k.agent.stillLeads(asking); err != nil {
+		return err
+	}
 	if k.status.Made || k.status.Making != "" {
 		have, err := k.get(asking)
 		if err == nil && have != nil && ours(have, &k.status) {
@@ -418,7 +433,7 @@ func (k *carriage) takeBack(ctx, asking context.Context) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.since, k.rule.UID)
+	delete(k.since, keyOf(k.rule))
 	return nil
 }
 
@@ -429,12 +444,12 @@ func (k *carriage) late() time.Duration {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	since, seen := k.since[k.rule.UID]
-	if !seen {
-		since = k.now()
-		k.since[k.rule.UID] = since
+	since := k.since[keyOf(k.rule)]
+	if since.uid != k.rule.UID {
+		since = leaving{k.rule.UID, k.now()}
+		k.since[keyOf(k.rule)] = since
 	}
-	return since.Add(lateAfter).Sub(k.now())
+	return since.at.Add(lateAfter).Sub(k.now())
 }
 
 // writeStatus writes the status, if it differs from that in the cluster.

@@ -3,11 +3,14 @@ package tenantagent
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic/fake"
 
 	"github.com/drover-io/drover/internal/universe"
 )
@@ -36,20 +39,47 @@ func TestACreateThatArrivesLate(t *testing.T) {
 		status ruleStatus
 		there  *universe.Rule
 		ours   bool
+		making string
 	}{
-		"the create was said before":           {ruleStatus{Making: hashOf(want)}, want, true},
-		"it was, and this is another rule":     {ruleStatus{Making: hashOf(want)}, other, false},
-		"it was made before":                   {ruleStatus{Made: true, Making: hashOf(want)}, other, true},
-		"an earlier create was of other words": {ruleStatus{Making: hashOf(other) + " " + hashOf(want)}, other, true},
+		"the create was said before":           {ruleStatus{Making: hashOf(want)}, want, true, ""},
+		"it was, and this is another rule":     {ruleStatus{Making: hashOf(want)}, other, false, hashOf(want)},
+		"it was made before":                   {ruleStatus{Made: true, Making: hashOf(want)}, other, true, ""},
+		"an earlier create was of other words": {ruleStatus{Making: hashOf(other) + " " + hashOf(want)}, other, true, ""},
 	} {
 		k := &carriage{carrier: newCarrier(&agent{}, taken{rule: c.there}), rule: r, status: c.status}
 		err := k.step(t.Context(), create, want, nil)
 		require.Equal(t, c.ours, k.status.Made, name)
-		require.Empty(t, k.status.Making, name)
+		require.Equal(t, c.making, k.status.Making, name)
 		if c.ours {
 			require.NoError(t, err, name)
 		} else {
 			require.ErrorIs(t, err, errConflict, name)
 		}
 	}
+}
+
+// TestWhatIsOnItsWayIsNotForgotten: a rule of somebody else is there, while an earlier request of ours may arrive when that has gone.
+func TestWhatIsOnItsWayIsNotForgotten(t *testing.T) {
+	r := &workloadRule{}
+	r.Namespace, r.Name = "shop", "web"
+	want := r.want()
+	k := &carriage{carrier: newCarrier(&agent{}, taken{}), rule: r, status: ruleStatus{Making: hashOf(want)}}
+	other := &universe.Rule{Id: want.GetId(), Data: &universe.RuleData{DpuSelectionPolicy: "Any"}}
+	require.ErrorIs(t, k.step(t.Context(), decide(want, other, &k.status), want, other), errConflict)
+	require.Equal(t, nothing, decide(want, want, &k.status), "it is ours when it comes")
+}
+
+// TestWhatIsSeenToGoIsForgotten when it has gone, whoever let it go.
+func TestWhatIsSeenToGoIsForgotten(t *testing.T) {
+	c := newCarrier(&agent{objects: fake.NewSimpleDynamicClient(runtime.NewScheme())}, taken{})
+	r := &workloadRule{}
+	r.Namespace, r.Name, r.UID = "shop", "web", "1"
+	k := &carriage{carrier: c, rule: r, status: ruleStatus{Making: "hash"}}
+	require.Positive(t, k.late())
+	c.now = func() time.Time { return time.Now().Add(time.Hour) }
+	require.Negative(t, k.late())
+	r.UID = "2"
+	require.Positive(t, k.late(), "another one of the name")
+	require.NoError(t, c.carry(t.Context(), "shop/web"))
+	require.Empty(t, c.since)
 }

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -123,9 +124,9 @@ func (t token) GetRequestMetadata(context.Context, ...string) (map[string]string
 // RequireTransportSecurity implements credentials.PerRPCCredentials.
 func (t token) RequireTransportSecurity() bool { return true }
 
-// mostRules bounds a list of rules, in bytes, and with it the agent's memory. A tenant whose rules are more together is asked for
-// each of them.
-const mostRules = 16 << 20
+// mostRules bounds a list of rules, in bytes, and with it the agent's memory. A control plane whose rules are more together is asked
+// for each of them.
+const mostRules = limits.TenantRuleBytes
 
 // callTime bounds one call.
 const callTime = 20 * time.Second

@@ -184,6 +184,7 @@ type world struct {
 	kube      kubernetes.Interface
 	namespace string
 	server    *server
+	log       *testLog // of all agents
 }
 
 func newWorld(t *testing.T) *world {
@@ -194,7 +195,7 @@ func newWorld(t *testing.T) *world {
 	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)
-	w := &world{T: t, config: config, kube: client, namespace: kubetest.Name("tenant"), server: newServer(t)}
+	w := &world{T: t, config: config, kube: client, namespace: kubetest.Name("tenant"), server: newServer(t), log: &testLog{tb: t}}
 	w.makeNamespace(w.namespace)
 	return w
 }
@@ -249,7 +250,7 @@ func (w *world) agent(change func(*tenantagent.Config)) (stop func()) {
 	c := tenantagent.Config{
 		Cluster: w.config, Server: tenantagent.Server{Address: w.server.address, Plaintext: true}, Tenant: "tenant1",
 		Namespace: w.namespace, ConfigMap: "agent", Identity: kubetest.Name("agent"),
-		Log: slog.New(slog.NewTextHandler(&testLog{tb: w.T}, nil)),
+		Log: slog.New(slog.NewTextHandler(w.log, nil)),
 	}
 	if change != nil {
 		change(&c)
@@ -271,10 +272,23 @@ func (w *world) awaitWords(want ...string) {
 	require.Eventually(w, func() bool { return slices.Equal(w.server.last().words(), want) }, deadline, tick, "want %v", want)
 }
 
-// testLog shows the log of a test that failed.
-type testLog struct{ tb testing.TB }
+// testLog shows the log of a test that failed, and keeps it.
+type testLog struct {
+	tb testing.TB
+
+	mu   sync.Mutex
+	kept bytes.Buffer
+}
 
 func (l *testLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.tb.Log(string(bytes.TrimSpace(p)))
-	return len(p), nil
+	return l.kept.Write(p)
+}
+
+func (l *testLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.kept.String()
 }

@@ -339,6 +339,38 @@ func TestARuleThatArrivesLate(t *testing.T) {
 	require.NotNil(t, w.rule("model"))
 }
 
+// TestAnAgentThatHasLostItsLeaseMakesNoRules: it does not know that yet, as one that was frozen.
+func TestAnAgentThatHasLostItsLeaseMakesNoRules(t *testing.T) {
+	w := newRuleWorld(t)
+	w.put("old", spec("nginx:1"))
+	w.await("old", hasReason("Synced"))
+	leases := w.kube.CoordinationV1().Leases(w.namespace)
+	lease, err := leases.Get(t.Context(), "drover-tenant-agent", metav1.GetOptions{})
+	require.NoError(t, err)
+	other, long := "another agent", int32(3600)
+	for { // the one that has it renews it
+		now := metav1.NowMicro()
+		lease.Spec.HolderIdentity, lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &other, &now, &long
+		_, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{})
+		if !apierrors.IsConflict(err) {
+			break
+		}
+		lease, err = leases.Get(t.Context(), "drover-tenant-agent", metav1.GetOptions{})
+		require.NoError(t, err)
+	}
+	require.NoError(t, err)
+	w.put("new", spec("nginx:1"))
+	// The object is taken up, as its finalizer shows, and nothing is made for it: the agent finds out first.
+	require.Eventually(t, func() bool {
+		o, err := w.objects.Get(t.Context(), "new", metav1.GetOptions{})
+		require.NoError(t, err)
+		return len(o.GetFinalizers()) > 0
+	}, deadline, tick)
+	require.Eventually(t, func() bool { return strings.Contains(w.log.String(), "the agent has lost its Lease") }, deadline, tick)
+	require.Nil(t, w.rule("new"))
+	require.NotNil(t, w.rule("old"))
+}
+
 // edit changes a WorkloadRule, or its status.
 func (w *ruleWorld) edit(name, change string, subresources ...string) {
 	w.Helper()

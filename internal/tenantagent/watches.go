@@ -53,17 +53,22 @@ func follow[L runtime.Object](w *watches, what string, client any, kind runtime.
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list(ctx, o) },
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			opened, err := watching(ctx, o)
-			if err == nil {
-				w.say(what, nil)
+			if err == nil || counts(err) { // the informer tries some again by itself, and tells nobody
+				w.say(what, err)
 			}
 			return opened, err
 		},
 	}, client), kind, 0, nil)
 	err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *toolscache.Reflector, err error) {
-		if !errors.Is(err, io.EOF) && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) { // watches that have an end, as all have
+		if counts(err) {
 			w.say(what, err)
 		}
 		toolscache.DefaultWatchErrorHandler(ctx, r, err) // which logs it
 	})
 	return informer, err
+}
+
+// counts says whether an error is more than the end of a watch, which all have.
+func counts(err error) bool {
+	return !errors.Is(err, io.EOF) && !errors.Is(err, context.Canceled) && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err)
 }
