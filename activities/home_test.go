@@ -186,6 +186,35 @@ func TestTheOperatorsNamespaceGoesWithItsLastMatch(t *testing.T) {
 	awaitGone()
 }
 
+// TestATenantWhoseClusterDoesNotComeBack is deleted all the same: what it has there is to go when the cluster answers, and is let be when
+// the cluster is not registered any more.
+func TestATenantWhoseClusterDoesNotComeBack(t *testing.T) {
+	m := newMatches(t)
+	m.match.Settler = &settler{}
+	m.run("w1", nil)
+	m.evaluate()
+	m.mustSettle()
+	m.agrees(1)
+	require.NoError(t, m.store.Delete(t.Context(), domain.Tenants, domain.KeyOf(m.tenant), 0))
+	require.NoError(t, m.store.ForgetTenant(t.Context(), m.tenant.Name))
+	changes := match.Diff(nil, m.records(), m.now)
+	m.changed()
+	require.NoError(t, m.store.WriteMatches(t.Context(), m.tenant.Name, changes.Write, changes.Remove))
+	dead, alive := elsewhere(t, m.kubeconfig), m.kubeconfig
+	m.register(dead)
+	require.True(t, m.mustSettle().Away)
+	require.NotNil(t, m.record().Made, "it goes when the cluster is back")
+	require.NotEmpty(t, m.homes())
+
+	m.register(nil)
+	require.False(t, m.mustSettle().Away)
+	require.Empty(t, m.records())
+	m.leave()
+	require.Empty(t, m.homes())
+	m.register(alive)
+	require.Len(t, m.pods(), 1, "nobody has deleted it")
+}
+
 // TestANamespaceOfAnEarlierTenantIsNotUsed: it is about to go, with all that is in it.
 func TestANamespaceOfAnEarlierTenantIsNotUsed(t *testing.T) {
 	m := newMatches(t)

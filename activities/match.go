@@ -585,7 +585,11 @@ func (s *settling) act(ctx context.Context, o *one, ended *domain.Match) *domain
 		return ended
 	}
 	cluster, err := s.Work.clusters.Get(ctx, o.Made.Cluster)
-	if err != nil { // that is no word on the object
+	switch {
+	case fail.Is(err, fail.NotFound) && o.step == match.Withdraw && o.Wanted == nil: // it is not registered any more: who has abandoned it was told
+		end := match.Withdrawn(o.Match, s.Now())
+		return &end
+	case err != nil: // that is no word on the object
 		s.gone(ctx, o.Made.Cluster, err)
 		return nil
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/kubetest"
 	"github.com/drover-io/drover/internal/lease"
@@ -63,7 +64,10 @@ func newMatchesThatReport(t *testing.T, reports activities.Reports) *matches {
 	m := &matches{T: t, store: s, now: time.Now(), workloads: map[string]*domain.Workload{}, context: t.Context(), kubeconfig: kubetest.Kubeconfig(t)}
 	m.client = kubetest.Dynamic(t, m.kubeconfig)
 	fresh := kubetest.Patient(kube.Config{Fresh: 1})
-	clusters, err := kube.NewClusters(fresh, func(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
+	clusters, err := kube.NewClusters(fresh, func(_ context.Context, name domain.ClusterName) ([]byte, domain.Digest, error) {
+		if m.kubeconfig == nil {
+			return nil, "", fail.New(fail.NotFound, "cluster %q not found", name)
+		}
 		return m.kubeconfig, m.digest, nil
 	})
 	require.NoError(t, err)

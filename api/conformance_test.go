@@ -402,6 +402,9 @@ func walkTenancy(t *testing.T, w *world) {
 		{method: "GET", url: "/v2/workload-rules/none/matches", status: 404},
 		{method: "POST", url: theTenant + "/release", status: 204},
 		{method: "POST", url: "/v2/tenants/none/release", status: 404},
+		{method: "DELETE", url: theTenant + "?abandon=maybe", status: 400, contains: []string{"Invalid query abandon"}},
+		{method: "DELETE", url: theTenant + "/workload-rules/r?abandon=true", status: 400, contains: []string{"abandon"}},
+		{method: "DELETE", url: "/v2/tenants/none?abandon=true", status: 404},
 	})
 	require.NoError(t, in.End(t.Context()))
 	check(t, w.router, []call{{method: "GET", url: theTenant + "/status", status: 200, contains: []string{`"connected":false`, `"staleSince"`}}})

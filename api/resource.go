@@ -37,6 +37,8 @@ type resource struct {
 	query, itemQuery []parameter
 	// clears says that DELETE on the path of all of them deletes each.
 	clears bool
+	// abandons says that DELETE may leave behind what a cluster has that does not come back.
+	abandons bool
 }
 
 type putCodes struct{ created, replaced int }
@@ -59,7 +61,7 @@ func (r resource) endpoints(e *edge) []endpoint {
 		{method: http.MethodPost, path: many, verb: door.Create, summary: "Create a " + title, in: one, upload: r.noun.File, file: r.file, out: map[int]any{http.StatusCreated: one}, handle: create(r)},
 		{method: http.MethodGet, path: many, verb: door.List, summary: "List each " + title, out: map[int]any{http.StatusOK: listed}, query: r.query, handle: list},
 		{method: http.MethodGet, path: only, verb: door.Get, summary: "Show a " + title, out: map[int]any{http.StatusOK: one}, query: r.itemQuery, download: r.noun.File, part: r.part, file: r.file, handle: get},
-		{method: http.MethodDelete, path: only, verb: door.Delete, summary: "Delete a " + title, out: map[int]any{http.StatusNoContent: nil}, handle: remove},
+		{method: http.MethodDelete, path: only, verb: door.Delete, summary: "Delete a " + title, out: map[int]any{http.StatusNoContent: nil}, query: r.abandonQuery(), handle: remove},
 	}
 	if r.put != (putCodes{}) {
 		out := map[int]any{r.put.created: one, r.put.replaced: one}
@@ -73,6 +75,16 @@ func (r resource) endpoints(e *edge) []endpoint {
 		all[i].about = aboutNoun(r.noun) + " " + r.about(all[i].method)
 	}
 	return all
+}
+
+func (r resource) abandonQuery() []parameter {
+	if !r.abandons {
+		return nil
+	}
+	return []parameter{{
+		name: "abandon", enum: []string{"true", "false"},
+		about: "delete it although a cluster that does not come back may have something that was made for tenants; warnings in the answer say what",
+	}}
 }
 
 // about says what a method does.
@@ -191,7 +203,19 @@ func (e *edge) get(r resource) handler {
 }
 
 func remove(c echo.Context, s door.Service, on *door.Request) (reply, error) {
-	return noContent(http.StatusNoContent), s.Delete(c.Request().Context(), on.Noun, on.Key())
+	ctx := c.Request().Context()
+	switch said := c.QueryParam("abandon"); said {
+	case "", "false":
+		return noContent(http.StatusNoContent), s.Delete(ctx, on.Noun, on.Key())
+	case "true":
+		left, err := s.Abandon(ctx, on.Noun, on.Key())
+		if err == nil {
+			warnAll(c, left)
+		}
+		return noContent(http.StatusNoContent), err
+	default:
+		return nil, fail.New(fail.Invalid, "Invalid query abandon: %q; use true or false", said)
+	}
 }
 
 // removeAll deletes one after the other, in the order of their names, and stops at the first that cannot be deleted: those

@@ -80,6 +80,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	matcher := service.NewMatcher(p.store, p.engine, time.Now, "api-"+rand.Text())
 	matcher.AskRuns(p.engine, ui)
 	matcher.Heard = heard{p.store, p.rules}
+	explainer.LeftIn = matcher.LeftIn
 	defer matcher.Close()
 	registry.MustRegister(tenantCollector{matcher.Counts}, p.audit)
 	documents := service.New(service.Deps{

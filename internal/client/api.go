@@ -89,6 +89,16 @@ func (a *API) Delete(ctx context.Context, key domain.Key) error {
 	return err
 }
 
+// Abandon removes a tenant, or the registration of a cluster, whose cluster may have something of it and does not come back. It gives
+// the warnings that say what is left.
+func (a *API) Abandon(ctx context.Context, key domain.Key) (left []string, err error) {
+	answer, err := a.call(ctx, http.MethodDelete, At(key)+"?abandon=true", nil, jsonType, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	return answer.warnings(), nil
+}
+
 // DeleteAll removes the documents of a noun directly below parent, where the noun lets all be removed at once. Those before the one
 // that cannot be removed are gone.
 func (a *API) DeleteAll(ctx context.Context, noun *domain.Noun, parent domain.Key) error {

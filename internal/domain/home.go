@@ -1,6 +1,9 @@
 package domain
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Home is what a tenant has in an infrastructure cluster beside the objects of its matches: its namespace; the report on the
 // matches of one of its rules, where an agent reports; or the namespace of the operator's rules, which all tenants share and the
@@ -55,6 +58,30 @@ func ReportHome(t *Tenant, rule Key, namespace string) Home {
 // Left says whether the home of a tenant is nobody's any more; t is the tenant that has the name now, nil for none.
 func (h *Home) Left(t *Tenant) bool {
 	return t == nil || t.ContextID != h.ContextID || t.ClusterName() != h.Cluster
+}
+
+// TenantLeft is what a tenant that is gone, or is in another cluster now, may have in a cluster still.
+type TenantLeft struct {
+	Tenant    string      // its name
+	ContextID string      // of its namespace's label
+	Cluster   ClusterName // where that is
+	Namespace string      // its own; objects of the operator's rules are in OperatorNamespace
+	Objects   int         // of its matches
+}
+
+// Count counts the objects of matches that are in the cluster.
+func (l *TenantLeft) Count(matches []Match) {
+	for i := range matches {
+		if made := matches[i].Made; made != nil && made.Cluster == l.Cluster {
+			l.Objects++
+		}
+	}
+}
+
+// String says it to people.
+func (l TenantLeft) String() string {
+	return fmt.Sprintf("cluster %s may still have %d objects of tenant %q, and its namespace %s with the label drover.io/tenant=%s",
+		l.Cluster, l.Objects, l.Tenant, l.Namespace, l.ContextID)
 }
 
 // Needs says whether a match needs a shared home.

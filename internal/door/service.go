@@ -33,6 +33,8 @@ type Commands interface {
 	// Replace is Put for what must be there.
 	Replace(ctx context.Context, o domain.Object) error
 	Delete(ctx context.Context, noun *domain.Noun, key domain.Key) error
+	// Abandon is Delete for what may have something in a cluster that does not come back. It says what is left there.
+	Abandon(ctx context.Context, noun *domain.Noun, key domain.Key) (left []string, err error)
 
 	service.Operations
 }

@@ -19,6 +19,9 @@ type ClusterSituation struct {
 	// has in this cluster alone.
 	Deployments []*Situation
 
+	// Left is what tenants that are gone may have there still.
+	Left []domain.TenantLeft
+
 	Report domain.Report
 	// Contact is whether the cluster is heard; the zero value when nobody watches it.
 	Contact view.Contact
@@ -102,6 +105,12 @@ func OfCluster(s *ClusterSituation) *Explanation {
 		}
 		e.Reasons = append(e.Reasons, r)
 		d.Operation, d.Apps, d.Reasons, d.MoreReasons, d.Unknown = nil, nil, nil, 0, nil
+	}
+	for _, one := range s.Left {
+		e.Reasons = append(e.Reasons, Reason{
+			Kind: Leftover, Text: one.String() + ", which is gone from here; they are deleted when the cluster answers",
+			Do: "if the cluster does not come back: DELETE /v2/" + string(s.Networks.Key) + "?abandon=true",
+		})
 	}
 	if c := e.Cluster; c.Connectivity == domain.ConnectivityRetrying && s.Tried.Error != "" {
 		e.Reasons = append(e.Reasons, Reason{

@@ -160,11 +160,29 @@ func (s *Service) keepUsedCluster(ctx context.Context, c change) error {
 		return err
 	}
 	owner, found, err := s.instances.User(ctx, cluster.ClusterName())
-	if err != nil || !found {
+	if err != nil {
 		return err
 	}
-	if !rights.Of(ctx).Shows(domain.OwnerNoun(owner), owner) {
+	may := rights.Of(ctx)
+	switch {
+	case found && !may.Shows(domain.OwnerNoun(owner), owner):
 		return fail.New(fail.Conflict, "cluster %q is used by something that you may not see, which has to be terminated first", cluster.Name)
+	case found:
+		return fail.New(fail.Conflict, "cluster %q is used by %s; terminate that first", cluster.Name, owner)
 	}
-	return fail.New(fail.Conflict, "cluster %q is used by %s; terminate that first", cluster.Name, owner)
+	left, err := s.matching.LeftIn(ctx, cluster.ClusterName())
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	said := make([]string, len(left))
+	for i, one := range left {
+		if said[i] = one.String(); !may.Shows(domain.Tenants, domain.TenantKey(one.Tenant)) {
+			said[i] = fmt.Sprintf("cluster %s may still have %d objects of a tenant that you may not see", one.Cluster, one.Objects)
+		}
+	}
+	if c.left == nil {
+		return fail.New(fail.Conflict, "%s; wait until it is deleted; if the cluster does not come back, delete its registration with abandon=true", said[0])
+	}
+	*c.left = said
+	return nil
 }

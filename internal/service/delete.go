@@ -15,14 +15,29 @@ func (s *Service) Delete(ctx context.Context, noun *domain.Noun, key domain.Key)
 		if err != nil {
 			return err
 		}
-		return s.remove(ctx, o)
+		return s.remove(ctx, change{from: o})
 	})
 }
 
-// remove deletes o; cas.ErrOvertaken when o is not what is stored any more.
-func (s *Service) remove(ctx context.Context, o domain.Object) error {
+// Abandon is Delete for what may have something in a cluster that does not come back, which Delete refuses: a tenant, or the cluster
+// itself. It says what is left. As long as the cluster is registered that is deleted when it answers.
+func (s *Service) Abandon(ctx context.Context, noun *domain.Noun, key domain.Key) (left []string, err error) {
+	err = cas.Do(ctx, func() error {
+		o, err := s.store.Get(ctx, noun, key)
+		if err != nil {
+			return err
+		}
+		left = nil
+		return s.remove(ctx, change{from: o, left: &left})
+	})
+	return left, err
+}
+
+// remove deletes c.from; cas.ErrOvertaken when that is not what is stored any more.
+func (s *Service) remove(ctx context.Context, c change) error {
+	o := c.from
 	noun, key := o.Noun(), domain.KeyOf(o)
-	r, c := rules[noun], change{from: o}
+	r := rules[noun]
 	if err := s.unused(ctx, noun, key); err != nil {
 		return err
 	}

@@ -27,6 +27,8 @@ type Explainer struct {
 	lifecycle *Lifecycle
 	runs      Runs
 	ui        explain.WebUI
+	// LeftIn says what tenants that are gone may have in a cluster still, as Matching does. Set before all else; nil: nobody is asked.
+	LeftIn func(ctx context.Context, c domain.ClusterName) ([]domain.TenantLeft, error)
 }
 
 // NewExplainer makes the query. ui is where runs can be looked at.

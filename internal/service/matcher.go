@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -33,6 +34,8 @@ type TenantStore interface {
 	AnyGone(ctx context.Context, tenant string, until time.Time) (bool, error)
 	RemoveGone(ctx context.Context, tenant string, until time.Time) (removed []string, err error)
 	ForgetTenant(ctx context.Context, tenant string) error
+	// Homes are those of tenants with a name; all when it is "".
+	Homes(ctx context.Context, tenant string) ([]domain.Home, error)
 
 	Matches(ctx context.Context, tenant string) ([]domain.Match, error)
 	KnownMatches(ctx context.Context, tenant string) ([]domain.Match, error)
@@ -387,6 +390,44 @@ func (m *Matcher) lookAll(ctx context.Context, tenant string, at scope) error {
 // Matches implements Matching.
 func (m *Matcher) Matches(ctx context.Context, tenant string) ([]domain.Match, error) {
 	return m.store.Matches(ctx, tenant)
+}
+
+// LeftIn implements Matching. A tenant has a namespace in a cluster before all else, and it is the last to go.
+func (m *Matcher) LeftIn(ctx context.Context, c domain.ClusterName) ([]domain.TenantLeft, error) {
+	homes, err := m.store.Homes(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	var left []domain.TenantLeft
+	for _, h := range homes {
+		if h.Cluster != c || h.Shared() {
+			continue
+		}
+		var t *domain.Tenant
+		o, err := m.store.Get(ctx, domain.Tenants, domain.TenantKey(h.Tenant))
+		if err != nil && !fail.Is(err, fail.NotFound) {
+			return nil, err
+		}
+		if err == nil {
+			t = o.(*domain.Tenant)
+		}
+		if !h.Left(t) {
+			continue
+		}
+		one := domain.TenantLeft{Tenant: h.Tenant, ContextID: h.ContextID, Cluster: c, Namespace: h.Namespace}
+		matches, err := m.store.Matches(ctx, h.Tenant)
+		if err != nil {
+			return nil, err
+		}
+		if t == nil || t.ClusterName() != c { // else they are the tenant's that has the name now
+			one.Count(matches)
+		}
+		left = append(left, one)
+	}
+	slices.SortFunc(left, func(a, b domain.TenantLeft) int {
+		return cmp.Compare(a.Tenant+" "+a.ContextID, b.Tenant+" "+b.ContextID)
+	})
+	return left, nil
 }
 
 // Fresh implements Matching. A stream that has begun meanwhile, of a tenant of the name that somebody else has made, ends, and

@@ -198,3 +198,32 @@ func TestAWorkloadThatCannotBeStored(t *testing.T) {
 	require.Len(t, status.LeftOut, 2)
 	require.Contains(t, status.LeftOut[0].Reason, "character 0")
 }
+
+// TestWhatTenantsHaveLeft in a cluster: those that are gone, and those that are in another one now.
+func TestWhatTenantsHaveLeft(t *testing.T) {
+	w := newTenancy(t, 1)
+	r := w.first()
+	o, err := r.store.Get(t.Context(), domain.Tenants, domain.TenantKey("t"))
+	require.NoError(t, err)
+	here := o.(*domain.Tenant)
+	at, other := here.ClusterName(), domain.ClusterName{Provider: "p", Name: "other"}
+	gone := &domain.Tenant{Metadata: domain.Metadata{Name: "gone"}, ContextID: "7"}
+	gone.Spec.Cluster = at.String()
+	for _, h := range []domain.Home{domain.HomeOf(here), domain.HomeOf(gone), domain.OperatorHome(gone)} {
+		require.NoError(t, r.store.PutHome(t.Context(), h))
+	}
+	made := domain.Match{Tenant: "gone", Rule: domain.TenantKey("gone").Child("workload-rules", "r"), Workload: "a", Made: &domain.Made{Cluster: at}}
+	require.NoError(t, r.store.WriteMatches(t.Context(), "gone", []domain.Match{made}, nil))
+	require.NoError(t, r.Forget(t.Context(), "gone"), "what may be in a cluster is not forgotten")
+	left, err := r.LeftIn(t.Context(), at)
+	require.NoError(t, err)
+	require.Equal(t, []domain.TenantLeft{{Tenant: "gone", ContextID: "7", Cluster: at, Namespace: "tenant-gone", Objects: 1}}, left)
+	left, err = r.LeftIn(t.Context(), other)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	here.Spec.Cluster = other.String()
+	require.NoError(t, r.store.Replace(t.Context(), here))
+	left, err = r.LeftIn(t.Context(), at)
+	require.NoError(t, err)
+	require.Len(t, left, 2)
+}

@@ -8,7 +8,12 @@ import (
 )
 
 // change is a write on its way: from is nil when a document is created, to is nil when it is deleted.
-type change struct{ from, to domain.Object }
+type change struct {
+	from, to domain.Object
+	// left is not nil when something is deleted whose cluster does not come back: what that may have of it is no refusal then, and is
+	// said there.
+	left *[]string
+}
 
 // object is the one that is there: the new one, or the one that goes.
 func (c change) object() domain.Object {

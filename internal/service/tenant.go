@@ -27,6 +27,8 @@ type Matching interface {
 	Forget(ctx context.Context, tenant string) error
 	// Matches are the records of a tenant.
 	Matches(ctx context.Context, tenant string) ([]domain.Match, error)
+	// LeftIn says what tenants that are gone, or are in another cluster now, may have in a cluster still, sorted by name.
+	LeftIn(ctx context.Context, c domain.ClusterName) ([]domain.TenantLeft, error)
 	// Preview says what a rule that may be stored would bring about.
 	Preview(ctx context.Context, rule *domain.WorkloadRule, parameters url.Values) (*RulePreview, error)
 }
@@ -39,6 +41,9 @@ func (noMatching) Changed(context.Context, string, domain.Key)             {}
 func (noMatching) Fresh(context.Context, string) error                     { return nil }
 func (noMatching) Forget(context.Context, string) error                    { return nil }
 func (noMatching) Matches(context.Context, string) ([]domain.Match, error) { return nil, nil }
+func (noMatching) LeftIn(context.Context, domain.ClusterName) ([]domain.TenantLeft, error) {
+	return nil, nil
+}
 func (noMatching) Preview(context.Context, *domain.WorkloadRule, url.Values) (*RulePreview, error) {
 	return &RulePreview{}, nil
 }
@@ -103,8 +108,13 @@ func (s *Service) keepMatched(ctx context.Context, c change) error {
 		return fmt.Errorf("look for matches of tenant %s: %w", from.Name, err)
 	case len(found) > 0 && moves:
 		return fail.New(fail.Conflict, "spec.cluster: tenant %q has %d matches in cluster %s; delete its rules and wait until their matches are gone", from.Name, len(found), from.ClusterName())
+	case len(found) > 0 && c.left != nil:
+		one := domain.TenantLeft{Tenant: from.Name, ContextID: from.ContextID, Cluster: from.ClusterName(), Namespace: from.Namespace()}
+		one.Count(found)
+		*c.left = []string{one.String()}
 	case len(found) > 0:
-		return fail.New(fail.Conflict, "tenant %q has %d matches; delete its rules and wait until their matches are gone", from.Name, len(found))
+		return fail.New(fail.Conflict, "tenant %q has %d matches; delete its rules and wait until their matches are gone; "+
+			"if cluster %s does not come back, delete the tenant with abandon=true", from.Name, len(found), from.ClusterName())
 	case moves:
 		hosts, err := s.store.List(ctx, domain.Hosts, domain.KeyOf(from))
 		if err != nil {

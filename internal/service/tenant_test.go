@@ -25,6 +25,7 @@ type told struct {
 	store   *store.Store // that of the service
 	mu      sync.Mutex
 	matches []domain.Match
+	left    []domain.TenantLeft
 	heard   []string
 }
 
@@ -48,6 +49,9 @@ func (m *told) Fresh(_ context.Context, tenant string) error {
 }
 func (m *told) Forget(context.Context, string) error                    { return nil }
 func (m *told) Matches(context.Context, string) ([]domain.Match, error) { return m.matches, nil }
+func (m *told) LeftIn(context.Context, domain.ClusterName) ([]domain.TenantLeft, error) {
+	return m.left, nil
+}
 func (m *told) Preview(context.Context, *domain.WorkloadRule, url.Values) (*service.RulePreview, error) {
 	return &service.RulePreview{}, nil
 }
@@ -243,4 +247,33 @@ func TestThereIsRoomForSoManyRules(t *testing.T) {
 		require.NoError(t, s.Create(t.Context(), ruleIn("t", "last")))
 	}
 	require.True(t, fail.Is(s.Create(t.Context(), ruleIn("t", "over")), fail.Exhausted))
+}
+
+// TestWhatAClusterHasThatDoesNotComeBack keeps neither its tenants nor its registration for ever: who abandons them is told what is left.
+func TestWhatAClusterHasThatDoesNotComeBack(t *testing.T) {
+	s, m := newTenants(t)
+	tenant, cluster := domain.TenantKey("t"), domain.ClusterName{Provider: "p", Name: "c1"}
+	m.matches = []domain.Match{{Made: &domain.Made{Cluster: cluster}}, {Made: &domain.Made{Cluster: cluster}}, {}}
+	err := s.Delete(t.Context(), domain.Tenants, tenant)
+	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+	require.ErrorContains(t, err, "abandon=true")
+	_, err = s.Abandon(t.Context(), domain.ClustersNoun, cluster.Key())
+	require.True(t, fail.Is(err, fail.Conflict), "it has a tenant: %v", err)
+	left, err := s.Abandon(t.Context(), domain.Tenants, tenant)
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	require.Contains(t, left[0], `cluster p+c1 may still have 2 objects of tenant "t", and its namespace tenant-t with the label drover.io/tenant=`)
+	_, err = s.Get(t.Context(), domain.Tenants, tenant)
+	require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+
+	m.left = []domain.TenantLeft{{Tenant: "t", ContextID: "1", Cluster: cluster, Namespace: "tenant-t", Objects: 2}}
+	err = s.Delete(t.Context(), domain.ClustersNoun, cluster.Key())
+	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+	require.ErrorContains(t, err, m.left[0].String())
+	require.ErrorContains(t, err, "abandon=true")
+	left, err = s.Abandon(t.Context(), domain.ClustersNoun, cluster.Key())
+	require.NoError(t, err)
+	require.Equal(t, []string{m.left[0].String()}, left)
+	_, err = s.Get(t.Context(), domain.ClustersNoun, cluster.Key())
+	require.True(t, fail.Is(err, fail.NotFound), "%v", err)
 }

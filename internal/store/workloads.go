@@ -258,15 +258,24 @@ func (s *Store) removeWorkloads(ctx context.Context, tenant string, which func([
 	return removed, err
 }
 
-// ForgetTenant removes the workloads and matches of a tenant that is gone, and ends its stream.
+// ForgetTenant removes the workloads and matches of a tenant that is gone, and ends its stream. As long as something of a match may be
+// in a cluster the matches stay.
 func (s *Store) ForgetTenant(ctx context.Context, tenant string) error {
 	if err := s.workloads.clear(ctx, tenant); err != nil {
 		return err
 	}
-	if err := s.matches.clear(ctx, tenant); err != nil {
+	matches, err := s.Matches(ctx, tenant)
+	if err != nil {
 		return err
 	}
-	for _, c := range []string{streams, behind} {
+	forgotten := []string{streams}
+	if !slices.ContainsFunc(matches, func(m domain.Match) bool { return m.Made != nil }) {
+		if err := s.matches.clear(ctx, tenant); err != nil {
+			return err
+		}
+		forgotten = append(forgotten, behind)
+	}
+	for _, c := range forgotten {
 		if _, err := s.deleteOne(ctx, s.db.Collection(c), byID(tenant)); err != nil {
 			return err
 		}
