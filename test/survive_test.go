@@ -171,6 +171,7 @@ func TestAPIKilledWhileItAnswers(t *testing.T) {
 		require.Equal(t, 1, n, "one instance: %v", states(got))
 		require.Equal(t, map[domain.ResourceState]int{"Applied": 6}, got.Deployed)
 		holds(t, clusters, got, 3)
+		isAudited(ctx, t, s, d, 3+i) // the worker, and the APIs so far
 	}
 }
 

@@ -133,7 +133,7 @@ func (b *bounds) guard(of any, stream grpc.ServerStream, info *grpc.StreamServer
 	if !pause(b.paces.spend(who, callCosts), ctx.Done(), b.stopping) {
 		return fail.New(fail.Unavailable, "the server stops, or the call has ended, before the call was read")
 	}
-	ctx = called.WithIdentity(ctx, called.Identity{Kind: called.Tenant, Name: c.tenant.Name(), By: c.by()}, nil) // its end is seen to with the stream's
+	ctx = called.WithIdentity(requested(ctx), called.Identity{Kind: called.Tenant, Name: c.tenant.Name(), By: c.by()}, nil) // its end is seen to with the stream's
 	c.memory = newMemory(b.wire.lease(c.tenant.Name()), b.read.lease(c.tenant.Name()))
 	defer c.memory.leave()
 	s.memory, s.ctx = c.memory, context.WithValue(ctx, callKey{}, c)

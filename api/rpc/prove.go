@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"crypto/rand"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -10,6 +11,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"github.com/drover-io/drover/internal/authn"
+	called "github.com/drover-io/drover/internal/caller"
 )
 
 // The members of a call's metadata by which a proxy says for whom it asks. From whom they count is authn's matter.
@@ -25,15 +27,24 @@ func proving(by authn.Prover) []grpc.ServerOption {
 			if nameless(info.FullMethod) {
 				return handle(service, stream)
 			}
-			return handle(service, &proven{stream, by.Into(stream.Context(), shownBy(stream.Context()))})
+			return handle(service, &proven{stream, by.Into(requested(stream.Context()), shownBy(stream.Context()))})
 		}),
 		grpc.ChainUnaryInterceptor(func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 			if nameless(info.FullMethod) {
 				return handle(ctx, request)
 			}
-			return handle(by.Into(ctx, shownBy(ctx)), request)
+			return handle(by.Into(requested(ctx), shownBy(ctx)), request)
 		}),
 	}
+}
+
+// requested is the context of a call with its id, and from where it came.
+func requested(ctx context.Context) context.Context {
+	r := &called.Request{ID: rand.Text()}
+	if p, ok := peer.FromContext(ctx); ok {
+		r.Remote = p.Addr.String()
+	}
+	return called.WithRequest(ctx, r)
 }
 
 // nameless says whether a method asks nothing of the product.

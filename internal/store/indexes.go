@@ -18,7 +18,7 @@ type Collection struct {
 	Indexes []string
 }
 
-// Collections are all that a Store may ever write to. Databases make a collection when something is first put into it; who runs
+// Collections are all that a Store may ever write to, but those of audit records, of which each day has one. Databases make a collection when something is first put into it; who runs
 // one that has everybody wait for that makes them all in advance.
 func Collections() []Collection {
 	all := []Collection{{instances, []string{"owner", "status"}}, {homes, []string{"tenant"}}}
@@ -29,7 +29,7 @@ func Collections() []Collection {
 		}
 		all = append(all, c)
 	}
-	for _, name := range []string{contacts, watches, pulses, versions, probes, renewals, streams, settings, behind} {
+	for _, name := range []string{contacts, watches, pulses, versions, probes, renewals, streams, settings, behind, auditWriters} {
 		all = append(all, Collection{Name: name})
 	}
 	for _, name := range []string{
