@@ -25,6 +25,25 @@ import (
 	"github.com/drover-io/drover/internal/trail"
 )
 
+// TestUnanswered: what was begun by a process that has died meanwhile is found, and what is no record any more is shown as that.
+func TestUnanswered(t *testing.T) {
+	w, records := newAuditedWorld(t)
+	dead := audit.NewChain("dead")
+	for _, r := range []audit.Record{
+		{Event: audit.Begun, Verb: "put", Key: "projects/a"}, {Event: audit.Answered, Begun: 1, Verb: "put", Key: "projects/a", Result: audit.Done},
+		{Event: audit.Begun, Verb: "delete", Key: "projects/a"},
+	} {
+		line, _, err := dead.Add(r, time.Now(), nil)
+		require.NoError(t, err)
+		require.NoError(t, records.PutAudit(t.Context(), []audit.Line{line}))
+	}
+	require.Equal(t, []string{"begun delete projects/a "}, told(audited(t, w, "/v2/audit?event=unanswered")))
+	require.Empty(t, audited(t, w, "/v2/audit?event=unanswered&verb=put").Items)
+	changed := audit.Line{ID: audit.Place(time.Now()) + "/dead/000000000004", Text: []byte(`{"writer":"dead"}`)}
+	require.NoError(t, records.PutAudit(t.Context(), []audit.Line{changed}))
+	require.Equal(t, []string{"unreadable  " + changed.ID + " "}, told(audited(t, w, "/v2/audit?event=unreadable")))
+}
+
 // auditStore is the store, which can be away for audit records alone.
 type auditStore struct {
 	*store.Store
@@ -129,15 +148,16 @@ func TestCommandsAreAudited(t *testing.T) {
 	require.Empty(t, deleted.After)
 	require.NotEmpty(t, created.Request)
 	require.NotEmpty(t, created.From)
-	require.Equal(t, "anonymous", created.Who.Kind)
+	require.Equal(t, "open", created.Who.Kind, "nobody is asked who they are")
 
 	require.Equal(t, []string{"answered create projects/p/composite-apps/ca/v1 done"}, told(audited(t, w, "/v2/projects/p/audit?verb=create&event=answered&noun=composite-apps")))
 	require.Len(t, audited(t, w, "/v2/projects/p/audit?outcome=done").Items, 5)
 	require.Equal(t, audited(t, w, "/v2/projects/p/audit"), audited(t, w, "/v2/audit?project=p"))
 	require.Empty(t, audited(t, w, "/v2/projects/other/audit").Items)
 	require.Empty(t, audited(t, w, "/v2/audit?to=1h").Items)
+	require.Empty(t, audited(t, w, "/v2/audit?event=unanswered").Items)
 	require.Len(t, audited(t, w, "/v2/audit?from=1h").Items, len(all.Items))
-	require.Len(t, audited(t, w, "/v2/audit?who=anonymous&outcome=Forbidden").Items, 1)
+	require.Len(t, audited(t, w, "/v2/audit?who=open&outcome=Forbidden").Items, 1)
 
 	var pages service.AuditList
 	for next := ""; ; {

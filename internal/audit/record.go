@@ -33,10 +33,14 @@ const (
 	Ended Event = "ended"
 	// Sealed is a checkpoint.
 	Sealed Event = "checkpoint"
+	// Unreadable is no event: what is stored in place of a record is none any more, and its id is in Key.
+	Unreadable Event = "unreadable"
+	// Unanswered is no event: it asks for what was begun, and has no answer.
+	Unanswered Event = "unanswered"
 )
 
-// Events lists all events.
-var Events = []Event{Begun, Answered, Login, Ended, Sealed}
+// Events lists what may be asked for.
+var Events = []Event{Begun, Answered, Login, Ended, Sealed, Unreadable, Unanswered}
 
 // Done is the outcome of what was carried out. Those of commands beside it are kinds of failure, such as Forbidden, and Canceled,
 // which is that of a caller who did not wait; those of operations that have ended are Failed and Stopped.
@@ -52,7 +56,7 @@ type Record struct {
 	Writer string    `json:"writer"`            // the process that wrote it
 	Number int64     `json:"number"`            // its number among those of the writer, from 1 on without gaps
 	Time   time.Time `json:"time"`              // when it was written, in UTC; of one writer it never goes back
-	Event  Event     `json:"event"`             // what it tells of: begun, answered, login, ended or checkpoint
+	Event  Event     `json:"event"`             // what it tells of: begun, answered, login, ended or checkpoint; unreadable for what is no record any more
 	Who    *Who      `json:"who,omitempty"`     // who asked for it
 	From   string    `json:"from,omitempty"`    // the address from which it was asked for
 	Verb   string    `json:"verb,omitempty"`    // what was to be done, such as create or instantiate

@@ -95,8 +95,12 @@ func (a *audited) begun(ctx context.Context, r *Request, next Next) error {
 		return next(ctx)
 	}
 	var err error
-	if at.begun, err = a.trail.Write(ctx, recordOf(ctx, r, audit.Begun)); err != nil {
+	// What was recorded has a number, and is answered by it, even if nobody waits any more.
+	if at.begun, err = a.trail.Write(context.WithoutCancel(ctx), recordOf(ctx, r, audit.Begun)); err != nil {
 		return fail.Wrap(err, fail.Unavailable, "the audit log cannot be written at the moment, so nothing was done; try again later")
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	return next(ctx)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/drover-io/drover/internal/audit"
@@ -54,6 +56,9 @@ func (a *Audit) AuditRecords(ctx context.Context, project domain.Key, parameters
 		return nil, err
 	}
 	from, to := bounds(f)
+	if f.Event == audit.Unanswered {
+		return a.unanswered(ctx, f, limit, from, to)
+	}
 	if before != "" && (to == "" || before < to) {
 		to = before
 	}
@@ -65,11 +70,7 @@ func (a *Audit) AuditRecords(ctx context.Context, project domain.Key, parameters
 		}
 		read++
 		last = l.ID
-		r, _, err := audit.Parse(l.Text)
-		if err != nil {
-			return false, fail.Wrap(err, fail.Internal, "the audit record %s cannot be read; an export shows where it was changed", l.ID)
-		}
-		if f.Matches(r) {
+		if r := recordIn(l); f.Matches(r) {
 			list.Items = append(list.Items, *r)
 		}
 		return true, nil
@@ -77,6 +78,45 @@ func (a *Audit) AuditRecords(ctx context.Context, project domain.Key, parameters
 	if err != nil {
 		return nil, err
 	}
+	return list, nil
+}
+
+// recordIn is the record of a line. What cannot be read is shown as such: verify says more of it.
+func recordIn(l audit.Line) *audit.Record {
+	r, _, err := audit.Parse(l.Text)
+	if err != nil {
+		return &audit.Record{Event: audit.Unreadable, Key: l.ID}
+	}
+	return r
+}
+
+// unanswered lists what was begun and has no answer, the newest first: it goes on, or its process has died. It reads all of the
+// time that is asked for.
+func (a *Audit) unanswered(ctx context.Context, f audit.Filter, limit int, from, to string) (*AuditList, error) {
+	type place struct {
+		writer string
+		number int64
+	}
+	open := map[place]*audit.Record{}
+	f.Event = ""
+	err := a.store.AuditLines(ctx, from, to, false, func(l audit.Line) (bool, error) {
+		switch r := recordIn(l); {
+		case r.Event == audit.Begun && f.Matches(r):
+			open[place{r.Writer, r.Number}] = r
+		case r.Event == audit.Answered:
+			delete(open, place{r.Writer, r.Begun})
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	list := &AuditList{Items: []audit.Record{}}
+	for _, r := range open {
+		list.Items = append(list.Items, *r)
+	}
+	slices.SortFunc(list.Items, func(x, y audit.Record) int { return strings.Compare(audit.PlaceOf(&y), audit.PlaceOf(&x)) })
+	list.Items = list.Items[:min(len(list.Items), limit)]
 	return list, nil
 }
 
@@ -100,7 +140,7 @@ func (a *Audit) AuditExport(ctx context.Context, project domain.Key, parameters 
 	from, to := bounds(f)
 	return a.store.AuditLines(ctx, from, to, false, func(l audit.Line) (bool, error) {
 		if !f.All() {
-			if r, _, err := audit.Parse(l.Text); err == nil && !f.Matches(r) {
+			if !f.Matches(recordIn(l)) {
 				return true, nil
 			}
 		}
