@@ -281,6 +281,7 @@ type shard struct {
 	watches  map[domain.ClusterName]watched         // of the clusters that are watched
 	left     map[domain.ClusterName]<-chan struct{} // closed with the end of the last watch of a cluster that was left
 	begun    bool
+	tenants  sync.Map // ids of contexts of tenants, of which none is ever anything else
 	ours     sync.Map // ids of contexts of this control plane that go on; in clusters there may be another's
 	news     news
 	contacts contacts
@@ -441,6 +442,9 @@ func (s *shard) observe(ctx context.Context, c domain.ClusterName, knows func(co
 // Put implements observe.Sink. What belongs to no context of ours is another control plane's; what one of ours has
 // although it has ended is a remnant.
 func (s *shard) Put(ctx context.Context, o *domain.Observation) error {
+	if _, ok := s.tenants.Load(o.ContextID); ok {
+		return s.putMatches(ctx, o)
+	}
 	if _, ok := s.ours.Load(o.ContextID); !ok {
 		i, err := s.Store.Instance(ctx, o.ContextID)
 		if fail.Is(err, fail.NotFound) {
@@ -473,6 +477,7 @@ func (s *shard) putMatches(ctx context.Context, o *domain.Observation) error {
 	if err != nil || !ours {
 		return err
 	}
+	s.tenants.Store(o.ContextID, nil)
 	return s.Store.PutObservation(ctx, o)
 }
 

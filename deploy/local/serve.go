@@ -88,10 +88,13 @@ func runMongo(ctx context.Context, args []string, stdout io.Writer) error {
 	return db.Stop()
 }
 
-// collections are those of Drover's store.
+// collections are those of Drover's store, but for the parts of which few are needed: FerretDB goes over the names of all collections
+// for each query.
 func collections() (all []ferret.Collection) {
 	for _, c := range store.Collections() {
-		all = append(all, ferret.Collection(c))
+		if !c.Part {
+			all = append(all, ferret.Collection{Name: c.Name, Indexes: c.Indexes})
+		}
 	}
 	return all
 }

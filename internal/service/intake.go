@@ -113,17 +113,19 @@ func (in *Intake) Context() context.Context { return in.ctx }
 // displace ends the stream: nothing of it is stored any more.
 func (in *Intake) displace(cause error) { in.end(cause) }
 
-// stand looks now and then whether the stream is the last one still: one that says nothing would not notice.
+// stand looks now and then whether the stream is the last one still: one that says nothing would not notice. All streams of a
+// process look at the same time, and share a read.
 func (in *Intake) stand() {
-	tick := time.NewTicker(standsEvery)
-	defer tick.Stop()
+	m := in.matcher
 	for {
+		next := time.NewTimer(standsEvery - time.Since(m.began)%standsEvery)
 		select {
 		case <-in.ctx.Done():
+			next.Stop()
 			return
-		case <-tick.C:
+		case <-next.C:
 		}
-		if last, cut, err := in.matcher.store.StreamStands(in.ctx, in.stream); err == nil && (!last || cut) {
+		if tokens, err := m.standing.Get(in.ctx, "", m.store.StandingStreams); err == nil && tokens[in.stream.Tenant] != in.stream.Token {
 			in.displace(in.lost(in.ctx))
 		}
 	}

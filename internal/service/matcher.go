@@ -16,6 +16,7 @@ import (
 	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/match"
 	"github.com/drover-io/drover/internal/policy"
+	"github.com/drover-io/drover/internal/share"
 )
 
 // TenantStore keeps what tenants say, and what follows from it. store.Store has it, and says more of each method.
@@ -47,6 +48,7 @@ type TenantStore interface {
 	EndStream(ctx context.Context, stream *domain.Stream, settled bool) error
 	NoteStream(ctx context.Context, stream *domain.Stream, left []domain.LeftOut, count int) error
 	StreamStands(ctx context.Context, stream *domain.Stream) (last, cut bool, err error)
+	StandingStreams(ctx context.Context) (tokens map[string]string, err error)
 	TenantStream(ctx context.Context, tenant string) (domain.TenantStream, error)
 	LostStreams(ctx context.Context) ([]*domain.Stream, error)
 	CutStream(ctx context.Context, lost *domain.Stream) error
@@ -83,6 +85,9 @@ type Matcher struct {
 
 	known *lru.Weighed[string, *settings]
 
+	began    time.Time                       // by which its streams look at the same time
+	standing *share.Reads[map[string]string] // tokens of streams by tenant
+
 	mu       sync.Mutex
 	changing map[string][]string // tokens of ChangeSettings by tenant
 	intakes  map[string]*Intake  // the last stream of each tenant in this process
@@ -101,6 +106,7 @@ const (
 func NewMatcher(s TenantStore, settler Settler, now Clock, process string) *Matcher {
 	return &Matcher{
 		store: s, settler: settler, now: now, process: process, known: lru.NewWeighed[string, *settings](knownSettings, knownBytes),
+		began: time.Now(), standing: share.New[map[string]string](),
 		changing: map[string][]string{}, intakes: map[string]*Intake{}, kicked: map[string]bool{}, stats: map[string]*TenantCounts{},
 	}
 }

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -16,14 +18,16 @@ type Collection struct {
 	// Indexes are the members of documents that queries use beside _id. Leaves and blobs, for example, are only asked for by _id and
 	// ranges of it.
 	Indexes []string
+	// Part says that it is one of many of which a store that has little needs few.
+	Part bool
 }
 
-// Collections are all that a Store may ever write to, but those of audit records, of which each day has one. Databases make a collection when something is first put into it; who runs
-// one that has everybody wait for that makes them all in advance.
+// Collections are all that a Store may ever write to, but for those of audit records, of which each day has one. Databases make a
+// collection when something is first put into it; who runs one that has everybody wait for that makes them in advance.
 func Collections() []Collection {
-	all := []Collection{{instances, []string{"owner", "status"}}, {homes, []string{"tenant"}}}
+	all := []Collection{{Name: instances, Indexes: []string{"owner", "status"}}, {Name: homes, Indexes: []string{"tenant"}}}
 	for _, n := range domain.Nouns {
-		c := Collection{n.Kind, []string{"parent"}}
+		c := Collection{Name: n.Kind, Indexes: []string{"parent"}}
 		if _, refers := n.New().(domain.Referrer); refers {
 			c.Indexes = append(c.Indexes, "refs")
 		}
@@ -32,11 +36,9 @@ func Collections() []Collection {
 	for _, name := range []string{contacts, watches, pulses, versions, probes, renewals, streams, settings, behind, auditWriters} {
 		all = append(all, Collection{Name: name})
 	}
-	for _, name := range []string{
-		leavesName, headsName, chunksName, observationsName, observedChunksName, changesName, workloadsName, matchesName,
-	} {
-		for n := range uint32(partitions) {
-			all = append(all, Collection{Name: partName(name, n)})
+	for _, name := range slices.Sorted(maps.Keys(divided)) {
+		for n := range divided[name] {
+			all = append(all, Collection{Name: partName(name, n), Part: divided[name] == partitions})
 		}
 	}
 	return all

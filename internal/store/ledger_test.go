@@ -225,6 +225,27 @@ func TestADisplacedStreamStoresNothing(t *testing.T) {
 	}
 }
 
+// TestStandingStreams are those that may still say something.
+func TestStandingStreams(t *testing.T) {
+	a, b := two(t)
+	requireStanding := func(want map[string]string) {
+		t.Helper()
+		standing, err := b.StandingStreams(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, standing)
+	}
+	requireStanding(map[string]string{})
+	begin(t, a)
+	last := begin(t, b)
+	requireStanding(map[string]string{"t": last.Token})
+	require.NoError(t, a.CutStream(t.Context(), last))
+	requireStanding(map[string]string{})
+	last = begin(t, a)
+	requireStanding(map[string]string{"t": last.Token})
+	require.NoError(t, a.EndStream(t.Context(), last, true))
+	requireStanding(map[string]string{})
+}
+
 // TestOfManyStreamsOneIsTheLast: they begin at the same time on two processes, after one that has ended in order.
 func TestOfManyStreamsOneIsTheLast(t *testing.T) {
 	a, b := two(t)

@@ -266,7 +266,7 @@ func (s *Store) deleteObservation(ctx context.Context, o domain.ObservedApp) (ch
 // deleteObservations forgets all that is known of contexts.
 func (s *Store) deleteObservations(ctx context.Context, contextIDs []string) error {
 	for _, name := range []string{observedChunksName, observationsName} {
-		for n := range uint32(partitions) {
+		for n := range divided[name] {
 			if err := s.deleteOf(ctx, s.part(name, n), contextIDs); err != nil {
 				return err
 			}
@@ -302,7 +302,7 @@ func (s *Store) deleteOf(ctx context.Context, c *mongo.Collection, contextIDs []
 // Observed lists what there are observations of, for contexts. The apps are named as in labels.
 func (s *Store) Observed(ctx context.Context, contextIDs []string) ([]domain.ObservedApp, error) {
 	found := []domain.ObservedApp{}
-	for n := range uint32(partitions) {
+	for n := range divided[observationsName] {
 		ids, err := s.ids(ctx, s.part(observationsName, n), bson.D{})
 		if err != nil {
 			return nil, err

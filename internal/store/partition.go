@@ -10,16 +10,27 @@ import (
 )
 
 // partitions is into how many collections leaves and blobs are divided. The embedded database reads a
-// whole collection for every query but an insert, so that without it the status of one context would cost
+// whole collection for every query but an insert or one by _id, so that without it the status of one context would cost
 // as much as all contexts there ever were. To MongoDB, which has the index on _id, it makes no difference.
 // The number decides where stored data is looked for: it never changes.
 const partitions = 64
+
+// fewPartitions is the same for what is mostly asked for by _id. The embedded database goes over the names of all collections for
+// each query, so that more of them cost all.
+const fewPartitions = 16
+
+// divided are the collections that are divided, with the number of their parts.
+var divided = map[string]uint32{
+	leavesName: partitions, headsName: partitions, chunksName: partitions,
+	observationsName: fewPartitions, observedChunksName: fewPartitions, changesName: fewPartitions,
+	workloadsName: fewPartitions, matchesName: fewPartitions,
+}
 
 // partition is the part of a divided collection that holds everything with the key.
 func (s *Store) partition(collection, key string) *mongo.Collection {
 	h := fnv.New32a()
 	h.Write([]byte(key))
-	return s.part(collection, h.Sum32()%partitions)
+	return s.part(collection, h.Sum32()%divided[collection])
 }
 
 func (s *Store) part(collection string, n uint32) *mongo.Collection {

@@ -6,6 +6,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
@@ -104,6 +105,19 @@ func (s *Store) StreamStands(ctx context.Context, stream *domain.Stream) (last, 
 		return false, false, nil
 	}
 	return d.Token == stream.Token, !d.Ended.IsZero(), err
+}
+
+// StandingStreams are the tokens of the last streams of tenants that have not ended, nor were cut, by tenant. It is StreamStands for
+// many streams at once.
+func (s *Store) StandingStreams(ctx context.Context) (map[string]string, error) {
+	tokens := map[string]string{}
+	members := options.Find().SetProjection(bson.D{{Key: "token", Value: 1}, {Key: "ended", Value: 1}})
+	err := each(ctx, s, s.streams(), bson.D{}, func() *streamDoc { return &streamDoc{} }, func(d *streamDoc) {
+		if d.Ended.IsZero() {
+			tokens[d.Tenant] = d.Token
+		}
+	}, members)
+	return tokens, err
 }
 
 // TenantStream is what is known of a tenant's last stream; the zero value when it never had one. One whose process has no
