@@ -1,8 +1,10 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 
@@ -29,16 +31,10 @@ type Nodes interface {
 
 // hpa is what hpa intents ask for, and what clusters have.
 type hpa struct {
-	needs  map[string][]domain.HPANeed // by app; nil where nothing binds hpa
-	places bool                        // they choose clusters
-	acts   bool                        // they are carried out already
-	nodes  map[domain.ClusterName]known
-}
-
-// known are the nodes of a cluster, or why they are not known.
-type known struct {
-	nodes []placement.Node
-	why   string
+	places   bool           // they choose clusters
+	acts     bool           // they are carried out already
+	room     placement.Room // Needs is nil where nothing binds hpa
+	resident map[domain.ClusterName]map[string]bool
 }
 
 // loadHPA reads all hpa intents of the group, where anything binds hpa: EMCO never reads the name that is bound.
@@ -63,7 +59,8 @@ func (l *Control) loadHPA(ctx context.Context, w *wanted, acts []stored.Act) err
 	if err != nil {
 		return err
 	}
-	w.hpa.needs = domain.HPANeeds(intents, consumers, resources)
+	w.hpa.room.Needs = domain.HPANeeds(intents, consumers, resources)
+	w.warnings = append(w.warnings, idle(intents, consumers, resources)...)
 	for _, i := range intents {
 		there := slices.ContainsFunc(w.apps, func(a *domain.App) bool { return a.Name == i.Spec.App })
 		if len(w.apps) > 0 && !there { // in a rehearsal they may still come
@@ -73,13 +70,34 @@ func (l *Control) loadHPA(ctx context.Context, w *wanted, acts []stored.Act) err
 	return nil
 }
 
+// idle says which hpa intents ask for nothing.
+func idle(intents []*domain.HPAIntent, consumers []*domain.HPAConsumer, resources []*domain.HPAResource) (warnings []string) {
+	if len(intents) == 0 {
+		return []string{"hpa is bound, and there is no hpa intent: nothing is done for it"}
+	}
+	for _, i := range intents {
+		key := domain.KeyOf(i)
+		if !slices.ContainsFunc(consumers, func(c *domain.HPAConsumer) bool { return c.Parent == key }) {
+			warnings = append(warnings, fmt.Sprintf("hpa intent %s has no consumers: nothing is done for app %q", i.Name, i.Spec.App))
+		}
+	}
+	for _, c := range consumers {
+		key := domain.KeyOf(c)
+		if !slices.ContainsFunc(resources, func(r *domain.HPAResource) bool { return r.Parent == key }) {
+			warnings = append(warnings, fmt.Sprintf("hpa intent %s, consumer %q has no resource requirements: nothing is done with %s %q",
+				c.Parent.Name(), c.Name, c.Spec.Workload(), c.Spec.Name))
+		}
+	}
+	return warnings
+}
+
 // readHPA takes all hpa intents, once.
 func (l *Control) readHPA(_ context.Context, w *wanted, _ string) ([]vary.Intent, error) {
 	if w.hpa.acts {
 		return nil, nil
 	}
 	w.hpa.acts = true
-	return []vary.Intent{&vary.HPA{Needs: w.hpa.needs}}, nil
+	return []vary.Intent{&vary.HPA{Needs: w.hpa.room.Needs}}, nil
 }
 
 // nodesAtOnce is how many clusters are asked at a time.
@@ -91,15 +109,13 @@ func (l *Control) loadNodes(ctx context.Context, w *wanted) error {
 	if !w.hpa.places || w.intents == nil {
 		return nil
 	}
-	own, err := l.ownPods(ctx, w)
+	own, err := l.loadResident(ctx, w)
 	if err != nil {
 		return err
 	}
-	var mu sync.Mutex
-	w.hpa.nodes = map[domain.ClusterName]known{}
 	amounts := map[domain.ClusterName]bool{}
 	for _, app := range w.apps {
-		needs := w.hpa.needs[app.Name]
+		needs := w.hpa.room.Needs[app.Name]
 		if len(needs) == 0 {
 			continue
 		}
@@ -108,14 +124,32 @@ func (l *Control) loadNodes(ctx context.Context, w *wanted) error {
 			amounts[c] = amounts[c] || some
 		}
 	}
+	if err := l.askNodes(ctx, w, amounts, own); err != nil {
+		return err
+	}
+	for _, app := range w.apps {
+		if err := l.loadTolerations(ctx, w, app); err != nil {
+			return err
+		}
+		for _, c := range placement.Mandatory(w.placement(app.Name)) {
+			w.hpa.room.Take(app.Name, c)
+		}
+	}
+	return nil
+}
+
+// askNodes asks clusters for their nodes, and for what is left on them where amounts says so.
+func (l *Control) askNodes(ctx context.Context, w *wanted, amounts map[domain.ClusterName]bool, own func(map[string]string) bool) error {
+	var mu sync.Mutex
+	w.hpa.room.Nodes = map[domain.ClusterName]placement.Nodes{}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(nodesAtOnce)
 	for c, some := range amounts {
 		g.Go(func() error {
-			k := l.nodesOf(ctx, w, c, some, own)
+			nodes := l.nodesOf(ctx, w, c, some, own)
 			mu.Lock()
 			defer mu.Unlock()
-			w.hpa.nodes[c] = k
+			w.hpa.room.Nodes[c] = nodes
 			return ctx.Err()
 		})
 	}
@@ -123,60 +157,135 @@ func (l *Control) loadNodes(ctx context.Context, w *wanted) error {
 }
 
 // nodesOf asks one cluster.
-func (l *Control) nodesOf(ctx context.Context, w *wanted, c domain.ClusterName, amounts bool, own func(map[string]string) bool) known {
+func (l *Control) nodesOf(ctx context.Context, w *wanted, c domain.ClusterName, amounts bool, own func(map[string]string) bool) placement.Nodes {
 	const unknown = "its nodes are not known: "
 	switch {
 	case w.unreachable[c]:
-		return known{why: unknown + "the cluster does not answer"}
+		return placement.Nodes{Unknown: unknown + "the cluster does not answer"}
 	case l.Nodes == nil:
-		return known{why: unknown + "nobody here can ask clusters"}
+		return placement.Nodes{Unknown: unknown + "nobody here can ask clusters"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, policy.Nodes)
 	defer cancel()
 	found, err := l.Nodes.Nodes(ctx, c, amounts, own)
 	if err != nil {
-		return known{why: unknown + fail.TextOf(err)}
+		return placement.Nodes{Unknown: unknown + fail.TextOf(err)}
 	}
-	k := known{nodes: make([]placement.Node, len(found))}
-	for i, n := range found {
-		k.nodes[i] = placement.Node(n)
+	n := placement.Nodes{Nodes: make([]placement.Node, len(found))}
+	for i := range found {
+		n.Nodes[i] = placement.Node(found[i])
 	}
-	return k
+	return n
 }
 
-// ownPods says of pods whether they are of the group's instance, so that an update has the room that they take now.
-func (l *Control) ownPods(ctx context.Context, w *wanted) (func(labels map[string]string) bool, error) {
-	own := map[string]bool{}
-	if id := w.group.History.ContextID(); id != "" {
-		i, err := l.Store.Instance(ctx, id)
-		if err != nil && !fail.Is(err, fail.NotFound) {
+// loadResident reads where apps with hpa intents are, of the instance that is to be updated or migrated: they stay there as long as that
+// fits, and as long as nothing else is preferred than was. What their pods take is room for them, as they take the place of these,
+// and so is what pods of apps take that are to go: own says so of pods.
+func (l *Control) loadResident(ctx context.Context, w *wanted) (own func(labels map[string]string) bool, err error) {
+	from := w.from
+	if from == nil { // something may be left of it all the same
+		if from, err = l.known(ctx, w.group.History.ContextID()); err != nil {
 			return nil, err
 		}
-		if err == nil {
-			for _, app := range w.apps {
-				own[plan.DeploymentID(i.LabelID(), app.Name)] = true
+	}
+	ours := map[string]bool{}
+	own = func(labels map[string]string) bool { return ours[labels[plan.DeploymentLabel]] }
+	if from == nil {
+		return own, nil
+	}
+	p, err := l.plan(ctx, from.Plan)
+	if err != nil {
+		return nil, err
+	}
+	w.hpa.resident = map[domain.ClusterName]map[string]bool{}
+	for i := range p.Apps {
+		app := &p.Apps[i]
+		needs := w.hpa.room.Needs[app.Name]
+		stays := slices.ContainsFunc(w.apps, func(a *domain.App) bool { return a.Name == app.Name })
+		if stays && len(needs) == 0 {
+			continue
+		}
+		ours[plan.DeploymentID(from.LabelID(), app.Name)] = true
+		if w.from == nil || app.Prefers != placement.Prefers(needs) {
+			continue
+		}
+		for _, t := range app.Targets {
+			if t.Leaving {
+				continue
+			}
+			if w.hpa.resident[t.ClusterName] == nil {
+				w.hpa.resident[t.ClusterName] = map[string]bool{}
+			}
+			w.hpa.resident[t.ClusterName][app.Name] = true
+		}
+	}
+	return own, nil
+}
+
+// loadTolerations renders an app with hpa intents for what its pods tolerate, where nodes have taints. What other intents add to
+// workloads is not known yet: they act when it is known where the app goes.
+func (l *Control) loadTolerations(ctx context.Context, w *wanted, app *domain.App) error {
+	needs := w.hpa.room.Needs[app.Name]
+	tainted := func(c domain.ClusterName) bool {
+		return slices.ContainsFunc(w.hpa.room.Nodes[c].Nodes, func(n placement.Node) bool { return n.Closed == "" && len(n.Taints) > 0 })
+	}
+	if len(needs) == 0 || !slices.ContainsFunc(placement.Candidates(w.placement(app.Name)), tainted) {
+		return nil
+	}
+	bundle, err := l.render(ctx, w, app)
+	if err != nil {
+		return err
+	}
+	for i := range needs {
+		needs[i].Tolerations = vary.Tolerations(bundle.Resources, needs[i].Workload(), needs[i].Name)
+	}
+	return nil
+}
+
+// inTurn are the apps in the order in which they are placed: those first that are somewhere already, then those that fit the
+// fewest clusters, so that others do not take their room.
+func (w *wanted) inTurn() []*domain.App {
+	apps := slices.Clone(w.apps)
+	if w.hpa.room.Nodes == nil {
+		return apps
+	}
+	turn := make(map[string]int, len(apps))
+	for _, app := range apps {
+		if len(w.hpa.room.Needs[app.Name]) == 0 {
+			turn[app.Name] = math.MaxInt
+			continue
+		}
+		in := w.placement(app.Name)
+		for _, c := range placement.Candidates(in) {
+			switch {
+			case in.Resident(c):
+				turn[app.Name] = -1
+			case turn[app.Name] >= 0 && in.Fit(c).Why == "":
+				turn[app.Name]++
 			}
 		}
 	}
-	return func(labels map[string]string) bool { return own[labels[plan.DeploymentLabel]] }, nil
+	slices.SortStableFunc(apps, func(a, b *domain.App) int { return cmp.Compare(turn[a.Name], turn[b.Name]) })
+	return apps
 }
 
 // fit is placement.Input's for an app.
 func (w *wanted) fit(app string) func(domain.ClusterName) placement.Fit {
-	needs := w.hpa.needs[app]
-	if w.hpa.nodes == nil || len(needs) == 0 {
+	if w.hpa.room.Nodes == nil || len(w.hpa.room.Needs[app]) == 0 {
 		return nil
 	}
-	judged := map[domain.ClusterName]placement.Fit{}
-	return func(c domain.ClusterName) placement.Fit {
-		f, found := judged[c]
-		if !found {
-			k := w.hpa.nodes[c]
-			if f = placement.FitNodes(k.nodes, needs); k.why != "" {
-				f = placement.Fit{Why: fmt.Sprintf("%s (hpa intent %s)", k.why, needs[0].Intent)}
+	return func(c domain.ClusterName) placement.Fit { return w.hpa.room.Fit(app, c) }
+}
+
+// took says where an app goes, so that others have less room there.
+func (w *wanted) took(app string, targets []plan.Target) {
+	if fit := w.fit(app); fit != nil {
+		for i := range targets {
+			c := targets[i].ClusterName
+			if f := fit(c); f.Unknown {
+				w.warnings = append(w.warnings, fmt.Sprintf("app %s stays on %s: %s", app, c, f.Why))
 			}
-			judged[c] = f
+			w.hpa.room.Take(app, c)
 		}
-		return f
 	}
 }

@@ -39,7 +39,7 @@ func (l *Control) prepare(ctx context.Context, s domain.Scope) (*Prepared, error
 	if err != nil {
 		return nil, err
 	}
-	d, err := l.draft(ctx, owner, s)
+	d, err := l.draft(ctx, owner, s, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +100,7 @@ var planners = map[*domain.Noun]func(l *Control, ctx context.Context, owner doma
 // draft is a plan in the making.
 type draft struct {
 	plan        plan.Plan
+	from        *domain.Instance // what is to be updated or migrated, nil for none
 	warnings    []string
 	profile     string                  // for the instance's record, as is
 	cloud       domain.Key              // this
@@ -109,9 +110,12 @@ type draft struct {
 	rehearsal   bool // see Rehearsal
 }
 
-// draft plans what the owner wants.
-func (l *Control) draft(ctx context.Context, owner domain.Owner, s domain.Scope) (d *draft, err error) {
-	d = &draft{plan: plan.Plan{ContextID: s.ContextID, Owner: s.Owner}, bundles: map[string]*plan.Bundle{}, overlays: map[string][]*plan.Overlay{}}
+// draft plans what the owner wants, to update or migrate an instance or, for nil, anew.
+func (l *Control) draft(ctx context.Context, owner domain.Owner, s domain.Scope, from *domain.Instance) (d *draft, err error) {
+	d = &draft{
+		plan: plan.Plan{ContextID: s.ContextID, Owner: s.Owner}, from: from,
+		bundles: map[string]*plan.Bundle{}, overlays: map[string][]*plan.Overlay{},
+	}
 	if d.unreachable, err = l.Store.Unreachable(ctx); err != nil {
 		return nil, err
 	}
@@ -145,7 +149,7 @@ func (l *Control) add(ctx context.Context, d *draft, targets []plan.Target, vari
 		}
 	} else {
 		for _, v := range varied.Variants {
-			app.Variants = append(app.Variants, plan.Variant{Lacks: v.Lacks, Effects: v.Effects})
+			app.Variants = append(app.Variants, planOf(v))
 		}
 	}
 	app.Begin()
@@ -155,7 +159,7 @@ func (l *Control) add(ctx context.Context, d *draft, targets []plan.Target, vari
 
 // planGroup renders and places the apps of a deployment intent group.
 func (l *Control) planGroup(ctx context.Context, owner domain.Owner, d *draft) error {
-	w := &wanted{group: owner.(*domain.DeploymentIntentGroup), unreachable: d.unreachable, rehearsal: d.rehearsal}
+	w := &wanted{group: owner.(*domain.DeploymentIntentGroup), from: d.from, unreachable: d.unreachable, rehearsal: d.rehearsal}
 	defer func() { d.warnings = append(d.warnings, w.warnings...) }()
 	if err := l.load(ctx, w); err != nil || w.cloud == nil {
 		return err
@@ -170,11 +174,13 @@ func (l *Control) planGroup(ctx context.Context, owner domain.Owner, d *draft) e
 		return err
 	}
 	w.targets = make(map[string][]plan.Target, len(w.apps))
-	for _, app := range w.apps {
-		var err error
-		if w.targets[app.Name], err = w.place(app.Name); err != nil {
+	for _, app := range w.inTurn() {
+		targets, err := w.place(app.Name)
+		if err != nil {
 			return err
 		}
+		w.targets[app.Name] = targets
+		w.took(app.Name, targets)
 	}
 	for _, app := range w.apps {
 		bundle, err := l.render(ctx, w, app)
@@ -189,7 +195,8 @@ func (l *Control) planGroup(ctx context.Context, owner domain.Owner, d *draft) e
 			return err
 		}
 		unknown = append(unknown, unknownFields(varied)...)
-		d.plan.Apps[len(d.plan.Apps)-1].Needs = w.needs[app.Name]
+		planned := &d.plan.Apps[len(d.plan.Apps)-1]
+		planned.Needs, planned.Prefers = w.needs[app.Name], placement.Prefers(w.hpa.room.Needs[app.Name])
 	}
 	d.warnings = append(d.warnings, few(unknown)...)
 	return nil
@@ -198,6 +205,7 @@ func (l *Control) planGroup(ctx context.Context, owner domain.Owner, d *draft) e
 // wanted is all that the user said about a deployment, as it was in the store.
 type wanted struct {
 	group       *domain.DeploymentIntentGroup
+	from        *domain.Instance // draft's
 	cloud       *domain.LogicalCloud
 	members     map[domain.ClusterName]bool
 	apps        []*domain.App // in the order of their creation
@@ -209,13 +217,14 @@ type wanted struct {
 	targets     map[string][]plan.Target     // by app
 	varying     []vary.Intent
 	hpa         hpa
-	placed      map[string][]*vary.Cluster // targets, as varying sees them; nil as long as it has looked at none
-	varied      int                        // bytes of what is kept of what varying has made: vary.Varied's
-	generic     []*vary.Generic            // of varying
-	values      map[string]vary.Value      // that these have from elsewhere, by URL
-	warnings    []string                   // what the user said and does not get
-	rehearsal   bool                       // see Rehearsal
-	closed      bool                       // in a rehearsal: the logical cloud does not take groups yet, or not any more
+	placed      map[string][]*vary.Cluster       // targets, as varying sees them; nil as long as it has looked at none
+	varied      int                              // bytes of what is kept of what varying has made: vary.Varied's
+	generic     []*vary.Generic                  // of varying
+	values      map[string]vary.Value            // that these have from elsewhere, by URL
+	pairs       map[domain.Key]*domain.ClusterKV // of targets, as placed
+	warnings    []string                         // what the user said and does not get
+	rehearsal   bool                             // see Rehearsal
+	closed      bool                             // in a rehearsal: the logical cloud does not take groups yet, or not any more
 }
 
 // load reads it. In a rehearsal the cloud may be nil.
@@ -415,6 +424,7 @@ func (w *wanted) placement(app string) placement.Input {
 		Member:    func(c domain.ClusterName) bool { return w.members[c] || w.closed },
 		Reachable: func(c domain.ClusterName) bool { return !w.unreachable[c] },
 		Fit:       w.fit(app),
+		Resident:  func(c domain.ClusterName) bool { return w.hpa.resident[c][app] },
 	}
 }
 

@@ -50,7 +50,7 @@ func (l *Control) prepareChange(ctx context.Context, in ChangeInput) (*Prepared,
 	if err != nil {
 		return nil, err
 	}
-	d, err := l.goal(ctx, owner, in)
+	d, err := l.goal(ctx, owner, in, from)
 	if fail.Is(err, fail.NotFound) && !errors.Is(err, errNoIntent) { // of what the owner is made of: whoever asked has named the owner, which is there
 		return nil, fail.Wrap(err, fail.Conflict, "%s %q cannot %s: %s; its instance %s stays as it is",
 			source.Noun().Title, source.LocalName(), in.Operation, fail.TextOf(err), from.ContextID)
@@ -133,10 +133,10 @@ func (l *Control) stands(ctx context.Context, i *domain.Instance) (domain.Contex
 	return i.Status.Abandoned(running), err
 }
 
-// goal drafts what is wanted.
-func (l *Control) goal(ctx context.Context, owner domain.Owner, in ChangeInput) (*draft, error) {
+// goal drafts what is wanted in place of what a context has.
+func (l *Control) goal(ctx context.Context, owner domain.Owner, in ChangeInput, from *domain.Instance) (*draft, error) {
 	if in.Operation != domain.OpRollback {
-		return l.draft(ctx, owner, in.Scope)
+		return l.draft(ctx, owner, in.Scope, from)
 	}
 	i, err := l.Store.Instance(ctx, in.Revert)
 	if err != nil {

@@ -2,7 +2,11 @@ package app
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
 	"math/big"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,12 +24,26 @@ import (
 // fleet has the nodes of clusters, by the clusters' names. What it has of none cannot be asked.
 type fleet map[string][]kube.Node
 
-func (f fleet) Nodes(_ context.Context, c domain.ClusterName, _ bool, _ func(map[string]string) bool) ([]kube.Node, error) {
+func (f fleet) Nodes(_ context.Context, c domain.ClusterName, _ bool, leftOut func(map[string]string) bool) ([]kube.Node, error) {
 	nodes, found := f[c.Name]
 	if !found {
 		return nil, fail.New(fail.Unavailable, "the cluster cannot be reached: connection refused")
 	}
+	nodes = slices.Clone(nodes)
+	for i := range nodes { // which may have the deployment id of a pod that takes all of it
+		if of := nodes[i].Labels[plan.DeploymentLabel]; of != "" && !leftOut(nodes[i].Labels) {
+			nodes[i].Free = map[string]*big.Rat{}
+		}
+	}
 	return nodes, nil
+}
+
+// taken has a pod take all that a node has.
+func taken(by string, nodes []kube.Node) []kube.Node {
+	for i := range nodes {
+		nodes[i].Labels = map[string]string{plan.DeploymentLabel: by}
+	}
+	return nodes
 }
 
 func withCPU(cores ...int64) (nodes []kube.Node) {
@@ -44,21 +62,28 @@ func hardware(bind map[string]string) *description {
 		d.intent.Spec.Intent[controller] = intent
 	}
 	d.chart["web/templates/deployment.yaml"] = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: "{{ .Release.Name }}-web"}, spec: {template: {spec: {containers: [{name: web}]}}}}`
-	i := &domain.HPAIntent{Identity: domain.Identity{Parent: key}, Metadata: domain.Metadata{Name: "i"}, Spec: domain.HPAIntentSpec{App: "web"}}
+	d.more = append(d.more, needing(key, "i", "web")...)
+	d.apps.Spec.Intent = domain.Placement{AnyOf: []domain.Clusters{{ClusterProvider: "cp", ClusterLabel: "edge"}}}
+	return d
+}
+
+// needing is an hpa intent by which an app needs 4 cpu for its one pod.
+func needing(group domain.Key, name, app string) []domain.Object {
+	i := &domain.HPAIntent{Identity: domain.Identity{Parent: group}, Metadata: domain.Metadata{Name: name}, Spec: domain.HPAIntentSpec{App: app}}
 	c := &domain.HPAConsumer{Identity: domain.Identity{Parent: domain.KeyOf(i)}, Metadata: domain.Metadata{Name: "c"}, Spec: domain.HPAConsumerSpec{Name: "r1-web", Container: "web"}}
 	r := &domain.HPAResource{Identity: domain.Identity{Parent: domain.KeyOf(c)}, Metadata: domain.Metadata{Name: "r"}, Spec: domain.HPAResourceSpec{
 		Allocatable: new(true), Resource: domain.HPAResourceName{Name: "cpu", Requests: "4"},
 	}}
-	d.more = append(d.more, i, c, r)
-	d.apps.Spec.Intent = domain.Placement{AnyOf: []domain.Clusters{{ClusterProvider: "cp", ClusterLabel: "edge"}}}
-	return d
+	return []domain.Object{i, c, r}
 }
+
+// bothHPA binds the controllers of EMCO's examples.
+var bothHPA = map[string]string{"hpa-placement-controller-1": "none", "hpa-action-controller-1": "none"}
 
 // Clusters are chosen by their nodes before one of several is taken; why others were passed over is in the plan. Approve says what
 // instantiate would say.
 func TestHPAIntentsChooseClusters(t *testing.T) {
 	p := partial(t)
-	both := map[string]string{"hpa-placement-controller-1": "none", "hpa-action-controller-1": "none"}
 	for name, c := range map[string]struct {
 		bind   map[string]string
 		fleet  fleet
@@ -68,7 +93,7 @@ func TestHPAIntentsChooseClusters(t *testing.T) {
 		bare   bool // nothing is requested
 	}{
 		"the one that fits": {
-			bind: both, fleet: fleet{"c": withCPU(2, 3), "c1": withCPU(1, 4), "c2": withCPU(8)}, taken: "c1",
+			bind: bothHPA, fleet: fleet{"c": withCPU(2, 3), "c1": withCPU(1, 4), "c2": withCPU(8)}, taken: "c1",
 			passed: []string{"cp+c: 2 nodes, none with 4 free cpu (hpa intent i)"},
 		},
 		"one that cannot be asked": {
@@ -84,7 +109,7 @@ func TestHPAIntentsChooseClusters(t *testing.T) {
 		},
 		"action alone": {bind: map[string]string{"hpa-action-controller-1": "none"}, fleet: fleet{}, taken: "c"},
 		"none fits": {
-			bind: both, fleet: fleet{"c": withCPU(2, 3), "c1": withCPU(1), "c2": withCPU()},
+			bind: bothHPA, fleet: fleet{"c": withCPU(2, 3), "c1": withCPU(1), "c2": withCPU()},
 			says: "app web: hpa placement: one of these clusters has to (anyOf), and does not have what is asked for: " +
 				"cp+c: 2 nodes, none with 4 free cpu (hpa intent i); cp+c1: 1 node, none with 4 free cpu (hpa intent i); cp+c2: 0 nodes, none with 4 free cpu (hpa intent i)",
 		},
@@ -121,4 +146,283 @@ func TestHPAIntentsChooseClusters(t *testing.T) {
 			require.Equal(t, c.bare, len(app.Effects) == 0)
 		})
 	}
+}
+
+// Hpa intents that ask for nothing are warned of.
+func TestHPAIntentsThatAskForNothing(t *testing.T) {
+	p := partial(t)
+	for name, c := range map[string]struct {
+		change func(d *description, objects []domain.Object) []domain.Object
+		says   string
+	}{
+		"no intent": {
+			func(*description, []domain.Object) []domain.Object { return nil }, "hpa is bound, and there is no hpa intent: nothing is done for it",
+		},
+		"no consumer": {
+			func(_ *description, o []domain.Object) []domain.Object { return o[:1] }, `hpa intent i has no consumers: nothing is done for app "web"`,
+		},
+		"no requirement": {
+			func(_ *description, o []domain.Object) []domain.Object { return o[:2] },
+			`hpa intent i, consumer "c" has no resource requirements: nothing is done with Deployment "r1-web"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := with(t, p)
+			d := hardware(bothHPA)
+			n := len(d.more) - 3
+			d.more = append(d.more[:n:n], c.change(d, d.more[n:])...)
+			d.group.History.Append(domain.Approved, "", 0, time.Now())
+			d.store(t, p.store)
+			worker := &activities.Control{Store: p.store, Now: time.Now, Charts: p.charts, Nodes: fleet{}}
+			prepared, err := worker.Prepare(t.Context(), domain.Scope{Owner: domain.KeyOf(d.group), ContextID: "2", Operation: domain.OpInstantiate})
+			require.NoError(t, err)
+			require.Equal(t, []string{c.says}, prepared.Warnings)
+		})
+	}
+}
+
+// An update leaves an app where it is as long as that fits, and a migrate, too: what its pods take is room for those that take their
+// place.
+func TestUpdatesKeepTheirClusters(t *testing.T) {
+	p := partial(t)
+	stands := func(t *testing.T, p *Parts, d *description, worker *activities.Control) domain.Key {
+		d.group.History.Append(domain.Approved, "", 0, time.Now())
+		d.store(t, p.store)
+		key := domain.KeyOf(d.group)
+		prepared, err := worker.Prepare(t.Context(), domain.Scope{Owner: key, ContextID: "2", Operation: domain.OpInstantiate})
+		require.NoError(t, err)
+		require.NoError(t, p.store.PutInstance(t.Context(), &domain.Instance{
+			ContextID: "2", Owner: key, Origin: domain.OpInstantiate, Operation: domain.OpInstantiate, Status: domain.ContextInstantiated,
+			Plan: prepared.Plan, Namespace: prepared.Namespace, LogicalCloud: prepared.LogicalCloud,
+		}))
+		web := planned(t, p, prepared).App("web")
+		require.Len(t, web.Targets, 1)
+		require.Equal(t, "c1", web.Targets[0].Name)
+		require.NoError(t, p.store.PutLeaf(t.Context(), domain.Leaf{
+			ID: domain.LeafID("2", "web", web.Targets[0].ClusterName), ContextID: "2", App: "web", Cluster: web.Targets[0].ClusterName,
+			Operation: domain.OpInstantiate, Marks: domain.NewMarks(len(web.Resources), domain.MarkApplied).Encode(),
+		}))
+		d.group.History.Append(domain.Instantiated, "2", 1, time.Now())
+		require.NoError(t, p.store.Replace(t.Context(), d.group))
+		return key
+	}
+	began := fleet{"c": withCPU(1), "c1": withCPU(8), "c2": withCPU(1)}
+	for name, c := range map[string]struct {
+		becomes fleet
+		change  func(t *testing.T, p *Parts, d *description)
+		to      string // where it moves, "" when it stays
+		reason  string
+		warns   string
+		says    string
+	}{
+		"room elsewhere":     {becomes: fleet{"c": withCPU(9), "c1": withCPU(8), "c2": withCPU(9)}},
+		"its own pod":        {becomes: fleet{"c": withCPU(9), "c1": taken("2-web", withCPU(4)), "c2": withCPU(9)}},
+		"the pod of another": {becomes: fleet{"c": withCPU(1), "c1": taken("3-web", withCPU(4)), "c2": withCPU(9)}, to: "c2", reason: "anyOf: first of 1 that fit of 3"},
+		"no room any more":   {becomes: fleet{"c": withCPU(9), "c1": withCPU(3), "c2": withCPU(9)}, to: "c", reason: "anyOf: first of 2 that fit of 3"},
+		"nobody knows": {
+			becomes: fleet{"c": withCPU(9)}, warns: "app web stays on cp+c1: its nodes are not known: the cluster cannot be reached: connection refused (hpa intent i)",
+		},
+		"nobody knows of what is mandatory": {
+			becomes: fleet{"c": withCPU(9)}, change: func(t *testing.T, p *Parts, d *description) {
+				d.apps.Spec.Intent = domain.Placement{AllOf: []domain.AllOf{{Clusters: domain.Clusters{ClusterProvider: "cp", Cluster: "c1"}}}}
+				require.NoError(t, p.store.Replace(t.Context(), d.apps))
+			}, warns: "app web stays on cp+c1: its nodes are not known: the cluster cannot be reached: connection refused (hpa intent i)",
+		},
+		"another preference": {
+			becomes: fleet{"c": withCPU(9), "c1": withCPU(8), "c2": withCPU(9, 9)}, to: "c2", reason: "anyOf: most of what is preferred of 3",
+			change: func(t *testing.T, p *Parts, d *description) {
+				more := needing(domain.KeyOf(d.group), "j", "web")
+				r := more[2].(*domain.HPAResource)
+				r.Spec.Mandatory = new(false)
+				more[1].(*domain.HPAConsumer).Spec.Replicas = new(int64(3))
+				for _, o := range more {
+					require.NoError(t, p.store.Create(t.Context(), o))
+				}
+			},
+		},
+		"a cluster that may not be taken": {
+			becomes: fleet{"c": withCPU(9), "c1": withCPU(8), "c2": withCPU(9)}, to: "c2", reason: "anyOf: first of 1",
+			change: func(t *testing.T, p *Parts, d *description) {
+				d.apps.Spec.Intent.AnyOf[0] = domain.Clusters{ClusterProvider: "cp", Cluster: "c2"}
+				require.NoError(t, p.store.Replace(t.Context(), d.apps))
+			},
+		},
+		"nothing fits": {
+			becomes: fleet{"c": withCPU(1), "c1": withCPU(1), "c2": withCPU(1)}, says: "app web: hpa placement: one of these clusters has to (anyOf)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := with(t, p)
+			d := hardware(bothHPA)
+			worker := &activities.Control{Store: p.store, Runs: p.engine, Now: time.Now, Charts: p.charts, Nodes: began}
+			key := stands(t, p, d, worker)
+			if c.change != nil {
+				c.change(t, p, d)
+			}
+			worker.Nodes = c.becomes
+			out, err := worker.PrepareChange(t.Context(), activities.ChangeInput{Scope: domain.Scope{Owner: key, ContextID: "3", Operation: domain.OpUpdate}})
+			if c.says != "" {
+				require.Equal(t, fail.Malformed, fail.KindOf(err), "%v", err)
+				require.Contains(t, fail.TextOf(err), c.says)
+				return
+			}
+			require.NoError(t, err)
+			if c.warns != "" {
+				require.Contains(t, out.Warnings, c.warns)
+			}
+			require.Equal(t, c.to == "", out.Unchanged, "%+v", out)
+			if c.to == "" {
+				return
+			}
+			app := planned(t, p, out).App("web")
+			require.Len(t, app.Targets, 2)
+			for _, target := range app.Targets {
+				require.Equal(t, target.Name == "c1", target.Leaving)
+				if !target.Leaving {
+					require.Equal(t, c.to, target.Name)
+					require.Equal(t, c.reason, target.Reason)
+				}
+			}
+		})
+	}
+	t.Run("migrate", func(t *testing.T) {
+		p := with(t, p)
+		d := hardware(bothHPA)
+		worker := &activities.Control{Store: p.store, Runs: p.engine, Now: time.Now, Charts: p.charts, Nodes: began}
+		source := stands(t, p, d, worker)
+		next := hardware(bothHPA)
+		next.group.Name = "next"
+		next.group.History.Append(domain.Approved, "", 0, time.Now())
+		key := domain.KeyOf(next.group)
+		next.intent.Parent, next.placement.Parent, next.apps.Parent = key, key, key.Child("generic-placement-intents", "gpi")
+		for _, o := range append([]domain.Object{next.group, next.intent, next.placement, next.apps}, needing(key, "i", "web")...) {
+			require.NoError(t, p.store.Create(t.Context(), o))
+		}
+		worker.Nodes = fleet{"c": withCPU(9), "c1": taken("2-web", withCPU(4)), "c2": withCPU(9)}
+		out, err := worker.PrepareChange(t.Context(), activities.ChangeInput{
+			Scope: domain.Scope{Owner: key, ContextID: "3", Operation: domain.OpMigrate}, Goal: domain.Goal{Source: source},
+		})
+		require.NoError(t, err)
+		app := planned(t, p, out).App("web")
+		require.Len(t, app.Targets, 1)
+		require.Equal(t, "c1", app.Targets[0].Name)
+		require.Equal(t, "anyOf: it is there already, of 3", app.Targets[0].Reason)
+		require.Equal(t, []string{"cpu"}, requested(t, p, app), "the intents are the target's")
+	})
+}
+
+// planned is the plan of an operation.
+func planned(t *testing.T, p *Parts, prepared *activities.Prepared) *plan.Plan {
+	t.Helper()
+	made, err := stored.JSON[plan.Plan](t.Context(), p.store, prepared.Plan)
+	require.NoError(t, err)
+	return made
+}
+
+// requested is what the first container of the Deployment requests.
+func requested(t *testing.T, p *Parts, app *plan.App) []string {
+	t.Helper()
+	bundle, err := stored.JSON[plan.Bundle](t.Context(), p.store, app.Bundle)
+	require.NoError(t, err)
+	for _, r := range bundle.Resources {
+		if r.Kind != "Deployment" {
+			continue
+		}
+		var object struct {
+			Spec struct {
+				Template struct {
+					Spec struct {
+						Containers []struct {
+							Resources struct{ Requests map[string]string }
+						}
+					}
+				}
+			}
+		}
+		require.NoError(t, json.Unmarshal(r.Manifest, &object))
+		return slices.Sorted(maps.Keys(object.Spec.Template.Spec.Containers[0].Resources.Requests))
+	}
+	return nil
+}
+
+// Apps of a group share the room that nodes have; what only one cluster has room for is not taken by an app that fits elsewhere.
+func TestAppsShareTheRoomOfNodes(t *testing.T) {
+	p := partial(t)
+	edge := domain.Placement{AnyOf: []domain.Clusters{{ClusterProvider: "cp", ClusterLabel: "edge"}}}
+	only := domain.Placement{AllOf: []domain.AllOf{{Clusters: domain.Clusters{ClusterProvider: "cp", Cluster: "c"}}}}
+	one := domain.Placement{AnyOf: []domain.Clusters{{ClusterProvider: "cp", Cluster: "c"}}}
+	const beside = "cp+c: beside app %s: 1 node, room for 0 of 1 pod with 4 free cpu (hpa intent %s)"
+	for name, c := range map[string]struct {
+		web, db domain.Placement
+		fleet   fleet
+		want    map[string]string
+		says    string
+	}{
+		"side by side":      {web: edge, db: edge, fleet: fleet{"c": withCPU(8)}, want: map[string]string{"web": "c", "db": "c"}},
+		"one beside":        {web: edge, db: edge, fleet: fleet{"c": withCPU(4), "c2": withCPU(4)}, want: map[string]string{"web": "c2", "db": "c"}},
+		"what is mandatory": {web: only, db: edge, fleet: fleet{"c": withCPU(4), "c2": withCPU(4)}, want: map[string]string{"web": "c", "db": "c2"}},
+		"the only one":      {web: one, db: edge, fleet: fleet{"c": withCPU(4), "c2": withCPU(4)}, want: map[string]string{"web": "c", "db": "c2"}},
+		"no room for both":  {web: edge, db: edge, fleet: fleet{"c": withCPU(4)}, says: fmt.Sprintf(beside, "db", "i")},
+		"both are mandatory": {
+			web: only, db: only, fleet: fleet{"c": withCPU(4)},
+			says: "each of these clusters is mandatory (allOf), and does not have what is asked for: " + fmt.Sprintf(beside, "web", "j"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := with(t, p)
+			d := hardware(bothHPA)
+			key := domain.KeyOf(d.group)
+			chart, err := p.store.PutBlob(t.Context(), packed(t, map[string]string{
+				"db/Chart.yaml":       "apiVersion: v2\nname: db\nversion: 0.1.0\n",
+				"db/templates/d.yaml": `{apiVersion: apps/v1, kind: Deployment, metadata: {name: r1-web, namespace: db}, spec: {template: {spec: {containers: [{name: web}]}}}}`,
+			}))
+			require.NoError(t, err)
+			d.apps.Spec.Intent = c.web
+			d.more = append(d.more, &domain.App{Identity: domain.Identity{Parent: d.web.Parent}, Metadata: domain.Metadata{Name: "db"}, Chart: chart}, &domain.AppIntent{
+				Identity: domain.Identity{Parent: d.apps.Parent}, Metadata: domain.AppIntentMetadata{Name: "db"}, Spec: domain.AppIntentSpec{App: "db", Intent: c.db},
+			})
+			d.more = append(d.more, needing(key, "j", "db")...)
+			d.group.History.Append(domain.Approved, "", 0, time.Now())
+			d.store(t, p.store)
+			worker := &activities.Control{Store: p.store, Now: time.Now, Charts: p.charts, Nodes: c.fleet}
+			prepared, err := worker.Prepare(t.Context(), domain.Scope{Owner: key, ContextID: "2", Operation: domain.OpInstantiate})
+			if c.says != "" {
+				require.Equal(t, fail.Malformed, fail.KindOf(err), "%v", err)
+				require.Contains(t, fail.TextOf(err), c.says)
+				return
+			}
+			require.NoError(t, err)
+			is := map[string]string{}
+			for _, app := range planned(t, p, prepared).Apps {
+				require.Len(t, app.Targets, 1)
+				is[app.Name] = app.Targets[0].Name
+			}
+			require.Equal(t, c.want, is)
+		})
+	}
+}
+
+// A node with a taint is one for pods that tolerate it.
+func TestTaintsOfNodes(t *testing.T) {
+	p := with(t, partial(t))
+	d := hardware(bothHPA)
+	d.chart["web/templates/deployment.yaml"] = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: r1-web}, spec: {template: {spec: {containers: [{name: web}], tolerations: [{key: gpu, operator: Exists}]}}}}`
+	d.group.History.Append(domain.Approved, "", 0, time.Now())
+	d.store(t, p.store)
+	tainted := func(key string) []kube.Node {
+		nodes := withCPU(4)
+		nodes[0].Taints = []domain.Taint{{Key: key, Effect: "NoSchedule"}}
+		return nodes
+	}
+	shut := withCPU(4)
+	shut[0].Closed = kube.Cordoned
+	worker := &activities.Control{Store: p.store, Now: time.Now, Charts: p.charts, Nodes: fleet{"c": shut, "c1": tainted("dpu"), "c2": tainted("gpu")}}
+	prepared, err := worker.Prepare(t.Context(), domain.Scope{Owner: domain.KeyOf(d.group), ContextID: "2", Operation: domain.OpInstantiate})
+	require.NoError(t, err)
+	target := planned(t, p, prepared).App("web").Targets[0]
+	require.Equal(t, "c2", target.Name)
+	require.Equal(t, []string{
+		"cp+c: 0 nodes, none with 4 free cpu, not counting 1 node that takes no pods of it (1 cordoned) (hpa intent i)",
+		"cp+c1: 0 nodes, none with 4 free cpu, not counting 1 node that takes no pods of it (1 with the taint dpu:NoSchedule) (hpa intent i)",
+	}, target.Passed)
 }

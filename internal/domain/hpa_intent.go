@@ -269,6 +269,8 @@ type HPANeed struct {
 	HPAConsumerSpec
 	Resource string // the name of the requirement
 	HPAResourceSpec
+	// Tolerations are those of the workload's pods, as far as anybody has looked: of nodes with taints.
+	Tolerations []Toleration
 }
 
 // HPANeeds are those of each app, by its name. They are sorted by the names of their documents: in which order these were made
@@ -301,8 +303,8 @@ func HPANeeds(intents []*HPAIntent, consumers []*HPAConsumer, resources []*HPARe
 	return needs
 }
 
-// Workload is the kind of the workload that needs it.
-func (n *HPANeed) Workload() string { return cmp.Or(n.Kind, "Deployment") }
+// Workload is the kind of the workload.
+func (s *HPAConsumerSpec) Workload() string { return cmp.Or(s.Kind, "Deployment") }
 
 // IsLabel says whether it is a label that is needed, and not an amount of something.
 func (n *HPANeed) IsLabel() bool { return n.Allocatable == nil || !*n.Allocatable }

@@ -5,16 +5,26 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"slices"
 
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/quantity"
 )
 
-// Node is a node that takes pods, and what is left on it.
+// Node is a node, and what is left on it.
 type Node struct {
 	Name   string
 	Labels map[string]string
 	Free   map[string]*big.Rat // by resource
+	Closed string              // why it takes no pods: Cordoned or NotReady; "" when it does
+	Taints []domain.Taint      // that keep pods away which do not tolerate them
 }
+
+// Why a node takes no pods.
+const (
+	Cordoned = "cordoned"
+	NotReady = "not ready"
+)
 
 const (
 	pageOfNodes = 500
@@ -28,11 +38,30 @@ type node struct {
 		Labels map[string]string `json:"labels"`
 	} `json:"metadata"`
 	Spec struct {
-		Unschedulable bool `json:"unschedulable"`
+		Unschedulable bool           `json:"unschedulable"`
+		Taints        []domain.Taint `json:"taints"`
 	} `json:"spec"`
 	Status struct {
 		Allocatable map[string]string `json:"allocatable"`
+		Conditions  []struct {
+			Type   string `json:"type"`
+			Status string `json:"status"`
+		} `json:"conditions"`
 	} `json:"status"`
+}
+
+// closed says why a node takes no pods. That it is not ready Kubernetes says by a taint as well, some time after the condition, and
+// of a node that has no condition yet at once.
+func (n *node) closed() string {
+	if n.Spec.Unschedulable {
+		return Cordoned
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == "Ready" && c.Status != "True" {
+			return NotReady
+		}
+	}
+	return ""
 }
 
 type pod struct {
@@ -54,8 +83,8 @@ type podContainer struct {
 	} `json:"resources"`
 }
 
-// Nodes lists the nodes that take pods, with what is left on them: what is allocatable less what is requested by the pods that have
-// not ended. Pods that are left out count as if they were not there. Errors are as Apply's Outcome.Retry has them.
+// Nodes lists the nodes, with what is left on them: what is allocatable less what is requested by the pods that have not ended.
+// Pods that are left out count as if they were not there. Errors are as Apply's Outcome.Retry has them.
 func (c *Cluster) Nodes(ctx context.Context, amounts bool, leftOut func(labels map[string]string) bool) ([]Node, error) {
 	var nodes []Node
 	at := map[string]int{}
@@ -64,11 +93,11 @@ func (c *Cluster) Nodes(ctx context.Context, amounts bool, leftOut func(labels m
 		if err := json.Unmarshal(object, &n); err != nil {
 			return fmt.Errorf("read node: %w", err)
 		}
-		if n.Spec.Unschedulable {
-			return nil
-		}
 		at[n.Metadata.Name] = len(nodes)
-		nodes = append(nodes, Node{Name: n.Metadata.Name, Labels: n.Metadata.Labels, Free: worth(n.Status.Allocatable)})
+		nodes = append(nodes, Node{
+			Name: n.Metadata.Name, Labels: n.Metadata.Labels, Free: worth(n.Status.Allocatable), Closed: n.closed(),
+			Taints: slices.DeleteFunc(n.Spec.Taints, func(t domain.Taint) bool { return !t.Bars() }),
+		})
 		return nil
 	})
 	if err != nil || !amounts || len(nodes) == 0 {

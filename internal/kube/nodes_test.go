@@ -32,12 +32,17 @@ func TestNodes(t *testing.T) {
 		}
 		return all
 	}
-	name, shut, ns := kubetest.Name("node"), kubetest.Name("shut"), kubetest.Name("pods")
-	for _, n := range []string{name, shut} {
+	name, shut, down, ns := kubetest.Name("node"), kubetest.Name("shut"), kubetest.Name("down"), kubetest.Name("pods")
+	ready := map[string]corev1.ConditionStatus{name: corev1.ConditionTrue, shut: corev1.ConditionTrue, down: corev1.ConditionUnknown}
+	hard, soft := corev1.Taint{Key: "gpu", Value: "true", Effect: corev1.TaintEffectNoSchedule}, corev1.Taint{Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule}
+	for _, n := range []string{name, shut, down} {
 		_, err := client.CoreV1().Nodes().Create(ctx, &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: n, Labels: map[string]string{"feature.node.kubernetes.io/intel_qat": "true"}},
-			Spec:       corev1.NodeSpec{Unschedulable: n == shut},
-			Status:     corev1.NodeStatus{Allocatable: quantities("cpu", "8", "memory", "16Gi", "intel.com/qat", "2")},
+			Spec:       corev1.NodeSpec{Unschedulable: n == shut, Taints: []corev1.Taint{hard, soft}},
+			Status: corev1.NodeStatus{
+				Allocatable: quantities("cpu", "8", "memory", "16Gi", "intel.com/qat", "2"),
+				Conditions:  []corev1.NodeCondition{{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse}, {Type: corev1.NodeReady, Status: ready[n]}},
+			},
 		}, metav1.CreateOptions{})
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = client.CoreV1().Nodes().Delete(context.Background(), n, metav1.DeleteOptions{}) })
@@ -81,15 +86,20 @@ func TestNodes(t *testing.T) {
 	require.NoError(t, err)
 	found := 0
 	for _, n := range nodes {
-		require.NotEqual(t, shut, n.Name, "it takes no pods")
+		if n.Name == shut || n.Name == down {
+			found++
+			require.Equal(t, map[string]string{shut: kube.Cordoned, down: kube.NotReady}[n.Name], n.Closed)
+		}
 		if n.Name != name {
 			continue
 		}
+		require.Contains(t, n.Taints, domain.Taint{Key: "gpu", Value: "true", Effect: "NoSchedule"}) // with those of controllers
+		require.NotContains(t, n.Taints, domain.Taint{Key: "soft", Effect: "PreferNoSchedule"})
 		found++
 		require.Equal(t, "true", n.Labels["feature.node.kubernetes.io/intel_qat"])
 		require.Equal(t, map[string]string{"cpu": "5", "memory": "16106127360", "intel.com/qat": "2"}, plain(n.Free))
 	}
-	require.Equal(t, 1, found)
+	require.Equal(t, 3, found)
 }
 
 func plain(of map[string]*big.Rat) map[string]string {

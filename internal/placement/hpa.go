@@ -2,6 +2,9 @@ package placement
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math/big"
@@ -12,17 +15,103 @@ import (
 	"github.com/drover-io/drover/internal/quantity"
 )
 
-// Node is a node of a cluster that takes pods, and what is left on it.
+// Node is a node of a cluster, and what is left on it.
 type Node struct {
 	Name   string
 	Labels map[string]string
 	Free   map[string]*big.Rat // by resource: what is allocatable less what its pods request
+	Closed string              // why it takes no pods, such as "cordoned"; "" when it does
+	Taints []domain.Taint      // that keep pods away which do not tolerate them
+}
+
+// Nodes are those of a cluster, or why they are not known.
+type Nodes struct {
+	Nodes   []Node
+	Unknown string
 }
 
 // Fit is whether a cluster has what an app needs.
 type Fit struct {
-	Why   string // why not, "" when it has
-	Score int64  // what it has of what is not mandatory, by weight
+	Why     string // why not, "" when it has
+	Unknown bool   // nobody knows: its nodes could not be asked for
+	Score   int64  // what it has of what is not mandatory, by weight
+}
+
+// Room is what the nodes of clusters have for the apps of a plan, all of which share it.
+type Room struct {
+	Needs  map[string][]domain.HPANeed // by app
+	Nodes  map[domain.ClusterName]Nodes
+	taken  map[domain.ClusterName][]string       // the apps that go there
+	judged map[domain.ClusterName]map[string]Fit // by app, beside those
+}
+
+// Take says that an app goes to a cluster: there is less room for others.
+func (r *Room) Take(app string, c domain.ClusterName) {
+	if len(r.Needs[app]) == 0 || slices.Contains(r.taken[c], app) {
+		return
+	}
+	if r.taken == nil {
+		r.taken = map[domain.ClusterName][]string{}
+	}
+	r.taken[c] = append(r.taken[c], app)
+	delete(r.judged, c)
+}
+
+// Fit says whether a cluster has what an app needs beside the other apps that go there.
+func (r *Room) Fit(app string, c domain.ClusterName) Fit {
+	f, known := r.judged[c][app]
+	if !known {
+		f = r.fit(app, c)
+		if r.judged == nil {
+			r.judged = map[domain.ClusterName]map[string]Fit{}
+		}
+		if r.judged[c] == nil {
+			r.judged[c] = map[string]Fit{}
+		}
+		r.judged[c][app] = f
+	}
+	return f
+}
+
+func (r *Room) fit(app string, c domain.ClusterName) Fit {
+	needs, nodes := r.Needs[app], r.Nodes[c]
+	if len(needs) == 0 {
+		return Fit{}
+	}
+	if nodes.Unknown != "" {
+		return Fit{Why: fmt.Sprintf("%s (hpa intent %s)", nodes.Unknown, needs[0].Intent), Unknown: true}
+	}
+	var beside []domain.HPANeed
+	var others []string
+	for _, other := range r.taken[c] {
+		if other != app {
+			beside = append(beside, r.Needs[other]...)
+			others = append(others, "app "+other)
+		}
+	}
+	f := FitNodes(nodes.Nodes, needs, nil)
+	if f.Why != "" || len(others) == 0 {
+		return f
+	}
+	if f = FitNodes(nodes.Nodes, needs, beside); f.Why != "" {
+		f.Why = fmt.Sprintf("beside %s: %s", strings.Join(others, " and "), f.Why)
+	}
+	return f
+}
+
+// Prefers is a word for what needs prefer among clusters, "" for nothing: of equal words, the same clusters are the better ones.
+func Prefers(needs []domain.HPANeed) string {
+	needs = slices.DeleteFunc(slices.Clone(needs), func(n domain.HPANeed) bool { return n.Required() })
+	if len(needs) == 0 {
+		return ""
+	}
+	h := sha256.New()
+	for i := range needs {
+		n := needs[i]
+		n.Tolerations = nil
+		_ = json.NewEncoder(h).Encode(n) // what was JSON
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
 // consumer is a workload with its needs.
@@ -31,25 +120,27 @@ type consumer struct {
 	pods         int64
 	labels       []domain.HPANeed
 	amounts      []domain.HPANeed
+	tolerations  []domain.Toleration
 }
 
 // FitNodes says whether nodes have what an app needs (hpa intents), by EMCO's rules: for each consumer there is a node with all
 // labels, and room for its pods on such nodes. Here clusters are looked at one by one, consumers need not fit the same node, and
-// all of them fit side by side. Pods are put on nodes in the order of what they request, the greatest first, each on the first node
-// that has room.
-func FitNodes(nodes []Node, needs []domain.HPANeed) Fit {
+// all of them fit side by side, with those of other apps that go to the cluster as well. Pods are put on nodes in the order of
+// what they request, the greatest first, each on the first node that has room. Nodes that take no pods, or have taints that a
+// consumer does not tolerate, are no nodes for it.
+func FitNodes(nodes []Node, needs, beside []domain.HPANeed) Fit {
 	nodes = slices.Clone(nodes)
 	slices.SortFunc(nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
-	required := consumers(needs, (*domain.HPANeed).Required)
-	if why := place(nodes, required); why != "" {
+	all := slices.Concat(beside, needs)
+	if why := place(nodes, consumers(all, (*domain.HPANeed).Required)); why != "" {
 		return Fit{Why: why}
 	}
 	var f Fit
 	for i := range needs {
-		if n := &needs[i]; !n.Required() {
+		if n := &all[len(beside)+i]; !n.Required() {
 			// With all that is required, and of what is preferred this alone.
 			wish := func(m *domain.HPANeed) bool { return m.Required() || m == n }
-			if place(nodes, consumers(needs, wish)) == "" {
+			if place(nodes, consumers(all, wish)) == "" {
 				f.Score += n.Counts()
 			}
 		}
@@ -67,7 +158,7 @@ func consumers(needs []domain.HPANeed, counts func(*domain.HPANeed) bool) (found
 		at := slices.IndexFunc(found, func(c consumer) bool { return c.intent == n.Intent && c.name == n.Consumer })
 		if at < 0 {
 			at = len(found)
-			found = append(found, consumer{intent: n.Intent, name: n.Consumer, pods: 1})
+			found = append(found, consumer{intent: n.Intent, name: n.Consumer, pods: 1, tolerations: n.Tolerations})
 			if n.Replicas != nil {
 				found[at].pods = *n.Replicas
 			}
@@ -98,13 +189,14 @@ func place(nodes []Node, consumers []consumer) (why string) {
 	for i := range consumers {
 		c := &consumers[i]
 		var candidates []int
-		for n := range nodes {
+		open, without := c.open(nodes)
+		for _, n := range open {
 			if c.selects(&nodes[n]) {
 				candidates = append(candidates, n)
 			}
 		}
 		if len(candidates) == 0 && len(c.labels) > 0 {
-			return fmt.Sprintf("%s, none with %s (hpa intent %s)", count(int64(len(nodes)), "node"), c.selected(), c.intent)
+			return fmt.Sprintf("%s, none with %s%s (hpa intent %s)", count(int64(len(open)), "node"), c.selected(), without, c.intent)
 		}
 		if len(c.amounts) == 0 {
 			continue
@@ -127,9 +219,44 @@ func place(nodes []Node, consumers []consumer) (why string) {
 		if len(c.labels) > 0 {
 			with = " with " + c.selected()
 		}
-		return fmt.Sprintf("%s%s, %s (hpa intent %s)", count(int64(len(candidates)), "node"), with, said, c.intent)
+		return fmt.Sprintf("%s%s, %s%s (hpa intent %s)", count(int64(len(candidates)), "node"), with, said, without, c.intent)
 	}
 	return ""
+}
+
+// open are the nodes that take the consumer's pods; without says which others there are, "" for none.
+func (c *consumer) open(nodes []Node) (open []int, without string) {
+	why, n := map[string]int64{}, int64(0)
+	for i := range nodes {
+		closed := nodes[i].Closed
+		for _, taint := range nodes[i].Taints {
+			tolerates := func(t domain.Toleration) bool { return t.Tolerates(taint) }
+			if closed == "" && !slices.ContainsFunc(c.tolerations, tolerates) {
+				closed = "with the taint " + taint.String()
+			}
+		}
+		if closed == "" {
+			open = append(open, i)
+			continue
+		}
+		why[closed]++
+		n++
+	}
+	if n == 0 {
+		return open, ""
+	}
+	var all []string
+	for _, closed := range slices.Sorted(maps.Keys(why)) {
+		all = append(all, fmt.Sprintf("%d %s", why[closed], closed))
+	}
+	return open, fmt.Sprintf(", not counting %s that %s (%s)", count(n, "node"), takes(n, "no pods of it"), strings.Join(few(all), ", "))
+}
+
+func takes(n int64, what string) string {
+	if n == 1 {
+		return "takes " + what
+	}
+	return "take " + what
 }
 
 // requests are what one pod requests, by resource.

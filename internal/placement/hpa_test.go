@@ -75,13 +75,13 @@ func TestFitNodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 20 {
-				require.Equal(t, c.want.Score, placement.FitNodes(c.nodes, c.needs).Score)
+				require.Equal(t, c.want.Score, placement.FitNodes(c.nodes, c.needs, nil).Score)
 				if len(c.needs) < 2 || c.want.Why == "" {
-					require.Equal(t, c.want, placement.FitNodes(c.nodes, c.needs))
+					require.Equal(t, c.want, placement.FitNodes(c.nodes, c.needs, nil))
 				}
 				rand.Shuffle(len(c.nodes), func(i, j int) { c.nodes[i], c.nodes[j] = c.nodes[j], c.nodes[i] })
 			}
-			require.Equal(t, c.want, placement.FitNodes(c.nodes, c.needs))
+			require.Equal(t, c.want, placement.FitNodes(c.nodes, c.needs, nil))
 		})
 	}
 }
@@ -114,4 +114,107 @@ func TestPlaceByNodes(t *testing.T) {
 		require.Contains(t, fail.TextOf(err), "app web: hpa placement: ")
 		require.Contains(t, fail.TextOf(err), ": p+a: 2 nodes, none with 4 free cpu (hpa intent i)")
 	}
+}
+
+// Nodes that take no pods of a consumer are none, and are said.
+func TestNodesThatTakeNoPods(t *testing.T) {
+	gpu := domain.Taint{Key: "gpu", Value: "true", Effect: "NoSchedule"}
+	shut, down, tainted := node("a", "qat", map[string]int64{"cpu": 8}), node("b", "qat", map[string]int64{"cpu": 8}), node("c", "qat", map[string]int64{"cpu": 8})
+	shut.Closed, down.Closed, tainted.Taints = "cordoned", "not ready", []domain.Taint{gpu}
+	nodes := []placement.Node{shut, down, tainted, node("d", "", map[string]int64{"cpu": 2})}
+	const without = ", not counting 3 nodes that take no pods of it (1 cordoned, 1 not ready, 1 with the taint gpu=true:NoSchedule) (hpa intent i)"
+	require.Equal(t, placement.Fit{Why: "1 node, none with the label qat=true" + without}, placement.FitNodes(nodes, []domain.HPANeed{labelled("c", "qat")}, nil))
+	require.Equal(t, placement.Fit{Why: "1 node, none with 4 free cpu" + without}, placement.FitNodes(nodes, []domain.HPANeed{amount("c", 1, "cpu", "4")}, nil))
+	for _, c := range []struct {
+		toleration domain.Toleration
+		fits       bool
+	}{
+		{domain.Toleration{Operator: "Exists"}, true},
+		{domain.Toleration{Key: "gpu", Operator: "Exists", Effect: "NoSchedule"}, true},
+		{domain.Toleration{Key: "gpu", Value: "true"}, true},
+		{domain.Toleration{Key: "gpu", Operator: "Equal", Value: "false"}, false},
+		{domain.Toleration{Key: "gpu", Operator: "Exists", Effect: "NoExecute"}, false},
+		{domain.Toleration{Key: "dpu", Operator: "Exists"}, false},
+		{domain.Toleration{Key: "gpu", Operator: "Gt", Value: "0"}, false},
+	} {
+		need := amount("c", 1, "cpu", "4")
+		need.Tolerations = []domain.Toleration{c.toleration}
+		require.Equal(t, c.fits, placement.FitNodes(nodes, []domain.HPANeed{need}, nil).Why == "", c.toleration)
+	}
+}
+
+// Apps of a plan share the room of nodes, in whatever order they are taken.
+func TestRoom(t *testing.T) {
+	of := func(intent string, need domain.HPANeed) []domain.HPANeed {
+		need.Intent = intent
+		return []domain.HPANeed{need}
+	}
+	c, d := domain.ClusterName{Provider: "p", Name: "c"}, domain.ClusterName{Provider: "p", Name: "d"}
+	nodes := []placement.Node{node("a", "", map[string]int64{"cpu": 4}), node("b", "", map[string]int64{"cpu": 3})}
+	room := placement.Room{
+		Needs: map[string][]domain.HPANeed{
+			"small": of("small", amount("w", 3, "cpu", "1")), "large": of("large", amount("w", 1, "cpu", "4")), "more": of("more", amount("w", 1, "cpu", "1")),
+			"fond": of("fond", preferred(amount("w", 1, "cpu", "4"), 3)),
+		},
+		Nodes: map[domain.ClusterName]placement.Nodes{c: {Nodes: nodes}, d: {Unknown: "its nodes are not known: it is far"}},
+	}
+	require.Equal(t, placement.Fit{Score: 3}, room.Fit("fond", c))
+	room.Take("small", c)
+	room.Take("small", c)
+	require.Equal(t, placement.Fit{}, room.Fit("small", c), "it is not beside itself")
+	require.Equal(t, placement.Fit{}, room.Fit("large", c), "the greatest first, whoever came first")
+	require.Equal(t, placement.Fit{}, room.Fit("more", c))
+	room.Take("large", c)
+	require.Equal(t, placement.Fit{Why: "beside app small and app large: 2 nodes, room for 0 of 1 pod with 1 free cpu (hpa intent more)"}, room.Fit("more", c))
+	require.Equal(t, placement.Fit{}, room.Fit("fond", c), "what it prefers is not there any more")
+	require.Equal(t, placement.Fit{}, room.Fit("none", c))
+	require.Equal(t, placement.Fit{Why: "its nodes are not known: it is far (hpa intent more)", Unknown: true}, room.Fit("more", d))
+}
+
+// An app stays where it is as long as that fits, or as nobody knows; not where it does not answer and another one does.
+func TestAppsStay(t *testing.T) {
+	name := func(s string) domain.ClusterName { return domain.ClusterName{Provider: "p", Name: s} }
+	for _, c := range []struct {
+		held   placement.Fit
+		gone   bool // of those that answer
+		all    bool // it is mandatory
+		want   string
+		reason string
+	}{
+		{held: placement.Fit{}, want: "b", reason: "anyOf: it is there already, of 3"},
+		{held: placement.Fit{Unknown: true, Why: "who knows"}, want: "b", reason: "anyOf: it is there already, of 3"},
+		{held: placement.Fit{Why: "1 node"}, want: "c", reason: "anyOf: most of what is preferred of 2 that fit of 3"},
+		{gone: true, want: "c", reason: "anyOf: most of what is preferred of 3"},
+		{held: placement.Fit{Unknown: true, Why: "who knows"}, all: true, want: "b", reason: "allOf"},
+	} {
+		in := placement.Input{
+			App: "web", Intents: []domain.AppIntent{{Spec: domain.AppIntentSpec{App: "web", Intent: domain.Placement{AnyOf: anyOf(label("p", "edge"))}}}},
+			Labelled: func(string, string) []string { return []string{"a", "b", "c"} }, Member: func(domain.ClusterName) bool { return true },
+			Reachable: func(n domain.ClusterName) bool { return !c.gone || n != name("b") },
+			Resident:  func(n domain.ClusterName) bool { return n == name("b") },
+			Fit: func(n domain.ClusterName) placement.Fit {
+				return map[string]placement.Fit{"b": c.held, "c": {Score: 1}}[n.Name]
+			},
+		}
+		if c.all {
+			in.Intents[0].Spec.Intent = domain.Placement{AllOf: allOf(cluster("p", "b"))}
+		}
+		targets, err := placement.Place(in)
+		require.NoError(t, err)
+		require.Len(t, targets, 1)
+		require.Equal(t, c.want, targets[0].Name)
+		require.Equal(t, c.reason, targets[0].Reason)
+	}
+}
+
+// What is preferred is told apart, and nothing else is.
+func TestPrefers(t *testing.T) {
+	need := func(key string, weight int64) domain.HPANeed { return preferred(labelled("c", key), weight) }
+	is := placement.Prefers([]domain.HPANeed{labelled("c", "a"), need("b", 1)})
+	require.Empty(t, placement.Prefers([]domain.HPANeed{labelled("c", "a")}))
+	tolerant := need("b", 1)
+	tolerant.Tolerations = []domain.Toleration{{Operator: "Exists"}}
+	require.Equal(t, is, placement.Prefers([]domain.HPANeed{tolerant, amount("c", 1, "cpu", "1")}))
+	require.NotEqual(t, is, placement.Prefers([]domain.HPANeed{need("b", 2)}))
+	require.NotEqual(t, is, placement.Prefers([]domain.HPANeed{need("c", 1)}))
 }

@@ -30,6 +30,19 @@ type Input struct {
 	Reachable func(domain.ClusterName) bool
 	// Fit says whether a cluster has what the app's hpa intents ask for. Nil means that there are none.
 	Fit func(domain.ClusterName) Fit
+	// Resident says that the app is on a cluster already and is to stay as long as that fits. Nil means that it is on none.
+	Resident func(domain.ClusterName) bool
+}
+
+func (in *Input) resident(c domain.ClusterName) bool { return in.Resident != nil && in.Resident(c) }
+
+// unfit says why a cluster is not for the app, "" when it is. Where the app is already, it stays although nobody knows.
+func (in *Input) unfit(c domain.ClusterName) string {
+	f := in.fit(c)
+	if f.Unknown && in.resident(c) {
+		return ""
+	}
+	return f.Why
 }
 
 // fit is Fit for who has none.
@@ -47,8 +60,8 @@ func (in *Input) fit(c domain.ClusterName) Fit {
 // order of provider and name decides. Groups choose independently of each other, and a cluster that
 // several of them chose is one target. A label that no cluster carries contributes nothing.
 //
-// With hpa intents a cluster qualifies that has what they ask for; of those that answer the one comes first that has most of what
-// is not mandatory. A target says which were passed over.
+// With hpa intents a cluster qualifies that has what they ask for; of those that answer the one comes first on which the app is
+// already (Resident), then the one that has most of what is not mandatory. A target says which were passed over.
 //
 // The error is Invalid when a mandatory cluster or every candidate of an anyOf is outside the logical
 // cloud, and when nothing at all was chosen. It is Malformed when a mandatory cluster, or none of an anyOf, has what hpa intents
@@ -159,13 +172,12 @@ func choose(in Input, candidates []domain.ClusterName) (chosen domain.ClusterNam
 	var fit []domain.ClusterName
 	scores := map[domain.ClusterName]int64{}
 	for _, c := range members {
-		f := in.fit(c)
-		if f.Why != "" {
-			over = append(over, fmt.Sprintf("%s: %s", c, f.Why))
+		if why := in.unfit(c); why != "" {
+			over = append(over, fmt.Sprintf("%s: %s", c, why))
 			continue
 		}
 		fit = append(fit, c)
-		scores[c] = f.Score
+		scores[c] = in.fit(c).Score
 	}
 	if len(fit) == 0 {
 		return chosen, "", nil, refuseUnfit(in, members, "one of these clusters has to (anyOf)")
@@ -180,8 +192,12 @@ func choose(in Input, candidates []domain.ClusterName) (chosen domain.ClusterNam
 			answering = some
 		}
 	}
-	best := slices.MaxFunc(answering, func(a, b domain.ClusterName) int { return cmp.Compare(scores[a], scores[b]) })
+	most := func(a, b domain.ClusterName) int { return cmp.Compare(scores[a], scores[b]) }
+	best := slices.MaxFunc(answering, most)
+	kept := slices.DeleteFunc(slices.Clone(answering), func(c domain.ClusterName) bool { return !in.resident(c) })
 	switch {
+	case len(kept) > 0 && !in.resident(best):
+		return slices.MaxFunc(kept, most), fmt.Sprintf("anyOf: it is there already, of %s", of), over, nil
 	case best != answering[0]:
 		return best, fmt.Sprintf("anyOf: most of what is preferred of %s", of), over, nil
 	case best != fit[0]:
@@ -195,8 +211,8 @@ func choose(in Input, candidates []domain.ClusterName) (chosen domain.ClusterNam
 func refuseUnfit(in Input, clusters []domain.ClusterName, rule string) error {
 	var unfit []string
 	for _, c := range clusters {
-		if f := in.fit(c); f.Why != "" {
-			unfit = append(unfit, fmt.Sprintf("%s: %s", c, f.Why))
+		if why := in.unfit(c); why != "" {
+			unfit = append(unfit, fmt.Sprintf("%s: %s", c, why))
 		}
 	}
 	if len(unfit) == 0 {
@@ -256,6 +272,15 @@ func join(clusters []domain.ClusterName) string {
 		names = append(names, c.String())
 	}
 	return strings.Join(names, ", ")
+}
+
+// Mandatory are the members of the logical cloud to which the app goes whatever is chosen (allOf), each once.
+func Mandatory(in Input) []domain.ClusterName {
+	var g groups
+	for i := range in.Intents {
+		g.add(in, in.Intents[i].Spec.Intent)
+	}
+	return slices.DeleteFunc(unique(g.mandatory), func(c domain.ClusterName) bool { return !in.Member(c) })
 }
 
 // Candidates are the members of the logical cloud among the clusters that intents name, each once.

@@ -107,7 +107,9 @@ type App struct {
 	Hooks int `json:"hooks,omitempty"`
 	// Pruned is how many of the resources, the last ones, are not wanted any more: they are to go from wherever
 	// an earlier context applied them.
-	Pruned  int      `json:"pruned,omitempty"`
+	Pruned int `json:"pruned,omitempty"`
+	// Prefers is a word for what hpa intents preferred among its clusters: placement.Prefers.
+	Prefers string   `json:"prefers,omitempty"`
 	Targets []Target `json:"targets"` // sorted by provider, name
 }
 

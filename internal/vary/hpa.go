@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/quantity"
 )
 
@@ -50,13 +51,36 @@ func (h *HPA) Vary(w *Work) error {
 			return fail.New(fail.Malformed, "hpa intent %s, consumer %q: app %q: %s", n.Intent, n.Consumer, w.App, fmt.Sprintf(format, args...))
 		}
 		indices := w.Find(n.Workload(), n.Name)
+		id := "hpa/" + n.Workload() + "/" + n.Name
 		if len(indices) == 0 {
-			return refuse("there is no %s %q (it has: %s)", n.Workload(), n.Name, has(w))
+			w.Lacks(id, refuse("there is no %s %q (it has: %s)", n.Workload(), n.Name, has(w)))
+			continue
 		}
+		w.Met(id)
 		for _, index := range indices {
 			if err := h.ask(w, index, n, known, refuse); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// Tolerations are what the pods of a workload tolerate as it was rendered; nothing when it is not there.
+func Tolerations(resources []plan.Resource, kind, name string) []domain.Toleration {
+	for i := range resources {
+		r := &resources[i]
+		if r.Kind != kind || r.Name != name {
+			continue
+		}
+		object, err := decode(r.Manifest)
+		if err != nil {
+			continue
+		}
+		spec, _ := template(object)["spec"].(map[string]any)
+		var tolerations []domain.Toleration
+		if text, err := encode(spec["tolerations"]); err == nil && json.Unmarshal(text, &tolerations) == nil {
+			return tolerations
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package vary_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -90,4 +91,47 @@ func TestHPAThatCannotBe(t *testing.T) {
 		require.Contains(t, fail.TextOf(err), says)
 		require.Contains(t, fail.TextOf(err), "(cluster p+c)")
 	}
+}
+
+// A workload need not be on all clusters: where it is not, that is said of all of them, and it is an error where none has it.
+func TestWorkloadsOfSomeClusters(t *testing.T) {
+	c1 := domain.ClusterInfo{Scope: domain.ScopeName, ClusterProvider: "p", Cluster: "c01", Mode: domain.ModeAllow}
+	added := generic(domain.True, "apps/v1", "Deployment", "r1-web", web, only(c1, everywhere("")))
+	ovn := &vary.OVN{Name: "nets", Workloads: []vary.Workload{{
+		Name: "w", Spec: domain.WorkloadIntentSpec{App: "web", WorkloadResource: "r1-web", Type: "Deployment"},
+		Interfaces: []domain.InterfaceIntent{{Metadata: domain.Metadata{Name: "if"}, Spec: domain.InterfaceIntentSpec{Interface: "eth1", Name: "net"}}},
+	}}}
+	hpa := &vary.HPA{Needs: needs(domain.HPAConsumerSpec{Name: "r1-web", Container: "web"}, some("cpu", "4", ""), nodeLabel("a/b", "true"))}
+	app := &vary.App{Name: "web", Resources: []plan.Resource{resource(t, etcd)}}
+	for i := range 25 {
+		c := cluster(fmt.Sprintf("c%02d", i))
+		c.Networks = map[string]bool{"net": true}
+		if i > 12 { // another sort
+			c.Pairs = []domain.KVSpec{{KV: []map[string]string{{"CNI-Networking-Multi-CNI-Wrapper": "none"}}}}
+		}
+		app.Clusters = append(app.Clusters, c)
+	}
+	v, err := vary.Apply([]vary.Intent{added, ovn, hpa}, app)
+	require.NoError(t, err)
+	for i, want := range []string{
+		`ovnaction intent nets, workload intent "w": app "web": there is no Deployment "r1-web" (it has: StatefulSet etcd) (clusters p+c00, p+c02, p+c03, p+c04`,
+		`hpa intent i, consumer "c": app "web": there is no Deployment "r1-web" (it has: StatefulSet etcd) (clusters p+c00, p+c02, p+c03, p+c04`,
+	} {
+		require.Contains(t, v.Warnings[i], want)
+		require.Contains(t, v.Warnings[i], ", p+c20, 4 more)")
+	}
+	require.Len(t, v.Warnings, 2)
+	app.Clusters = app.Clusters[2:4]
+	for _, intent := range []vary.Intent{ovn, hpa} {
+		_, err = vary.Apply([]vary.Intent{added, intent}, app)
+		require.True(t, fail.Is(err, fail.Malformed), "%v", err)
+		require.Contains(t, fail.TextOf(err), `there is no Deployment "r1-web" (it has: StatefulSet etcd) (clusters p+c02, p+c03)`)
+	}
+}
+
+func TestTolerations(t *testing.T) {
+	tolerant := `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"r1-web"},"spec":{"template":{"spec":{"tolerations":[{"key":"gpu","operator":"Exists","tolerationSeconds":5}]}}}}`
+	require.Equal(t, []domain.Toleration{{Key: "gpu", Operator: "Exists"}}, vary.Tolerations([]plan.Resource{resource(t, etcd), resource(t, tolerant)}, "Deployment", "r1-web"))
+	require.Empty(t, vary.Tolerations([]plan.Resource{resource(t, web), resource(t, etcd)}, "Deployment", "r1-web"))
+	require.Empty(t, vary.Tolerations([]plan.Resource{resource(t, tolerant)}, "StatefulSet", "r1-web"))
 }

@@ -154,9 +154,12 @@ func template(object map[string]any) map[string]any {
 func (o *OVN) Vary(w *Work) error {
 	for _, workload := range o.of(w.App) {
 		indices := w.Find(workload.Spec.Type, workload.Spec.WorkloadResource)
+		id := o.by() + "/" + workload.Name
 		if len(indices) == 0 {
-			return o.refuse(workload, "there is no %s %q (it has: %s)", workload.Spec.Type, workload.Spec.WorkloadResource, has(w))
+			w.Lacks(id, o.refuse(workload, "there is no %s %q (it has: %s)", workload.Spec.Type, workload.Spec.WorkloadResource, has(w)))
+			continue
 		}
+		w.Met(id)
 		for _, index := range indices {
 			if err := o.look(w, workload, index); err != nil {
 				return err

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -27,23 +28,46 @@ type union struct {
 
 // lacked is what an intent has not found on some clusters.
 type lacked struct {
-	id  string
-	err error
+	id       string
+	err      error
+	clusters []*Cluster
 }
 
-// unmet is the first thing that an intent has found on no cluster, nil for none; on some it may lack.
+// unmet is the first thing that an intent has found on no cluster, nil for none; some is what it has found on others.
 func (u *union) unmet() (some []string, err error) {
 	for _, l := range u.lacking {
+		err := on(l.clusters, l.err)
 		if !u.met[l.id] {
-			return nil, l.err
+			return nil, err
 		}
-		some = append(some, fail.TextOf(l.err))
+		some = append(some, fail.TextOf(err))
 	}
 	return some, nil
 }
 
-func (u *union) begin(c *Cluster) *Work {
-	return &Work{App: u.app.Name, Cluster: c, union: u, edits: map[int]json.RawMessage{}}
+// on is an error with the clusters for which it holds, of many the first ones.
+func on(clusters []*Cluster, err error) error {
+	if clusters[0].Name == "" {
+		return err
+	}
+	clusters = slices.SortedFunc(slices.Values(clusters), func(a, b *Cluster) int { return a.Compare(b.ClusterName) })
+	names := make([]string, 0, maxNamed)
+	for _, c := range clusters[:min(len(clusters), maxNamed)] {
+		names = append(names, c.String())
+	}
+	cluster := "cluster"
+	if len(clusters) > 1 {
+		cluster = "clusters"
+	}
+	if more := len(clusters) - maxNamed; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return fail.Wrap(err, fail.KindOf(err), "%s (%s %s)", fail.TextOf(err), cluster, strings.Join(names, ", "))
+}
+
+// begin begins the work for the clusters of a sort.
+func (u *union) begin(clusters []*Cluster) *Work {
+	return &Work{App: u.app.Name, Cluster: clusters[0], clusters: clusters, union: u, edits: map[int]json.RawMessage{}}
 }
 
 func (u *union) len() int { return len(u.app.Resources) + len(u.further) }

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/drover-io/drover/internal/domain"
-	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/plan"
 )
@@ -98,14 +97,14 @@ func Apply(intents []Intent, app *App) (*Varied, error) {
 	u := &union{app: app, added: map[plan.ResourceID]int{}, met: map[string]bool{}}
 	k := &kept{union: u, room: limits.Varied - app.Used, at: map[sum]int{}, manifests: map[sum]json.RawMessage{}, sums: map[*byte]sum{}}
 	for i := range sorts {
-		w := u.begin(sorts[i].first)
+		w := u.begin(sorts[i])
 		for _, s := range intents {
 			if err := s.Vary(w); err != nil {
 				return nil, w.refuse(err)
 			}
 		}
 		said.add(w.warnings...)
-		if err := k.add(w, sorts[i].n); err != nil {
+		if err := k.add(w, len(sorts[i])); err != nil {
 			return nil, err
 		}
 	}
@@ -138,24 +137,13 @@ func (w *warnings) add(found ...string) {
 }
 
 // refuse names the cluster for which an intent cannot be carried out.
-func (w *Work) refuse(err error) error {
-	if w.Cluster.Name == "" {
-		return err
-	}
-	return fail.Wrap(err, fail.KindOf(err), "%s (cluster %s)", fail.TextOf(err), w.Cluster)
-}
-
-// alike are clusters of which the intents look at the same.
-type alike struct {
-	first *Cluster
-	n     int // how many
-}
+func (w *Work) refuse(err error) error { return on(w.clusters[:1], err) }
 
 // sort puts the clusters together of which the intents look at the same; of are the places of their sorts. Where there is no
 // cluster yet, one of which nothing is known stands for those to come.
-func sort(intents []Intent, app *App) (sorts []alike, of []int) {
+func sort(intents []Intent, app *App) (sorts [][]*Cluster, of []int) {
 	if len(app.Clusters) == 0 {
-		return []alike{{first: &Cluster{}}}, nil
+		return [][]*Cluster{{{}}}, nil
 	}
 	known := map[string]int{}
 	words := make([]string, len(intents))
@@ -168,9 +156,9 @@ func sort(intents []Intent, app *App) (sorts []alike, of []int) {
 		if !found {
 			at = len(sorts)
 			known[word] = at
-			sorts = append(sorts, alike{first: c})
+			sorts = append(sorts, nil)
 		}
-		sorts[at].n++
+		sorts[at] = append(sorts[at], c)
 		of = append(of, at)
 	}
 	return sorts, of

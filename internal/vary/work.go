@@ -18,6 +18,7 @@ import (
 type Work struct {
 	App      string
 	Cluster  *Cluster // the first one of them
+	clusters []*Cluster
 	union    *union
 	edits    map[int]json.RawMessage // manifests by index: of what is changed, and of what is added
 	effects  []plan.Effect
@@ -107,7 +108,12 @@ func (w *Work) same(index int, object map[string]any) error {
 	if err != nil {
 		return fail.Wrap(err, fail.Malformed, "%s %q would be no resource any more: %s", was.Kind, was.Name, fail.TextOf(err))
 	}
-	if !w.isOne(id, was.ResourceID) {
+	return w.remains(index, id)
+}
+
+// remains is same for an object of which it is known which one it is.
+func (w *Work) remains(index int, id plan.ResourceID) error {
+	if was := w.union.resource(index); !w.isOne(id, was.ResourceID) {
 		return fail.New(fail.Malformed, "%s %q would become another resource (%s): its apiVersion, kind, name and namespace cannot be changed", was.Kind, was.Name, name(id))
 	}
 	return nil
@@ -158,10 +164,16 @@ func (w *Work) Effect(index int, what, by string) {
 }
 
 // Lacks says that what an intent works on is not there on these clusters. That is an error if no sort of clusters has it (Met):
-// the first one that was said of it. The id is the intent's.
+// the first one that was said of it, with all the clusters. The id is the intent's.
 func (w *Work) Lacks(id string, err error) {
-	if !slices.ContainsFunc(w.union.lacking, func(l lacked) bool { return l.id == id }) {
-		w.union.lacking = append(w.union.lacking, lacked{id, w.refuse(err)})
+	at := slices.IndexFunc(w.union.lacking, func(l lacked) bool { return l.id == id })
+	if at < 0 {
+		w.union.lacking = append(w.union.lacking, lacked{id: id, err: err})
+		at = len(w.union.lacking) - 1
+	}
+	lacking := &w.union.lacking[at]
+	if n := len(lacking.clusters); n == 0 || lacking.clusters[n-1] != w.clusters[len(w.clusters)-1] { // said of them before
+		lacking.clusters = append(lacking.clusters, w.clusters...)
 	}
 }
 
