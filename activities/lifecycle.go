@@ -32,6 +32,7 @@ type Store interface {
 	Replace(ctx context.Context, o domain.Object) error
 
 	PutBlob(ctx context.Context, data []byte) (domain.Digest, error)
+	PutBlobs(ctx context.Context, data [][]byte) ([]domain.Digest, error)
 	Blob(ctx context.Context, digest domain.Digest) ([]byte, error)
 	SweepBlobs(ctx context.Context, keep func(domain.Digest) bool, olderThan time.Duration) (removed int, err error)
 	SweepRenewals(ctx context.Context, olderThan time.Duration) (removed int, err error)

@@ -68,6 +68,17 @@ func (m *memory) PutBlob(_ context.Context, data []byte) (domain.Digest, error) 
 	return digest, nil
 }
 
+func (m *memory) PutBlobs(ctx context.Context, data [][]byte) (digests []domain.Digest, err error) {
+	for _, d := range data {
+		digest, err := m.PutBlob(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		digests = append(digests, digest)
+	}
+	return digests, nil
+}
+
 func (m *memory) Blob(_ context.Context, digest domain.Digest) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -126,6 +126,14 @@ func (m *slowMemory) PutBlob(ctx context.Context, data []byte) (digest domain.Di
 	return digest, err
 }
 
+func (m *slowMemory) PutBlobs(ctx context.Context, data [][]byte) (digests []domain.Digest, err error) {
+	err = m.write("blobs", func() error {
+		digests, err = m.blobs.PutBlobs(ctx, data)
+		return err
+	})
+	return digests, err
+}
+
 func (m *slowMemory) Blob(ctx context.Context, digest domain.Digest) ([]byte, error) {
 	m.command()
 	return m.blobs.Blob(ctx, digest)

@@ -66,14 +66,18 @@ func (l *Control) ownValue(ctx context.Context, w *wanted, key domain.Key, pair 
 	if !w.members[cluster] {
 		return nil, fail.New(fail.Malformed, "cluster %s is not in logical cloud %q", cluster, w.cloud.Name)
 	}
-	o, err := l.Store.Get(ctx, domain.ClusterKVs, key)
-	if fail.Is(err, fail.NotFound) {
-		return nil, fail.New(fail.Malformed, "%s", fail.TextOf(err))
+	kv := w.pairs[key] // those of targets were all read together
+	if kv == nil {
+		o, err := l.Store.Get(ctx, domain.ClusterKVs, key)
+		if fail.Is(err, fail.NotFound) {
+			return nil, fail.New(fail.Malformed, "%s", fail.TextOf(err))
+		}
+		if err != nil {
+			return nil, err
+		}
+		kv = o.(*domain.ClusterKV)
 	}
-	if err != nil {
-		return nil, err
-	}
-	value, found := o.(*domain.ClusterKV).Spec.Value(pair)
+	value, found := kv.Spec.Value(pair)
 	if !found {
 		return nil, fail.New(fail.Malformed, "there is no key %q", pair)
 	}

@@ -3,10 +3,10 @@ package activities
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -136,7 +136,8 @@ func (l *Control) loadPlaced(ctx context.Context, w *wanted) error {
 			facts[name] = &vary.Cluster{ClusterName: name, Networks: map[string]bool{}, Labels: map[string]bool{}}
 		}
 	}
-	if err := l.loadFacts(ctx, facts); err != nil {
+	w.pairs = map[domain.Key]*domain.ClusterKV{}
+	if err := l.loadFacts(ctx, facts, w.pairs); err != nil {
 		return err
 	}
 	w.placed = make(map[string][]*vary.Cluster, len(w.targets))
@@ -152,8 +153,8 @@ func (l *Control) loadPlaced(ctx context.Context, w *wanted) error {
 // providers is read.
 const fewClusters = 16
 
-// loadFacts reads what intents may look at, of these clusters.
-func (l *Control) loadFacts(ctx context.Context, facts map[domain.ClusterName]*vary.Cluster) error {
+// loadFacts reads what intents may look at, of these clusters; pairs are all their key-value pairs.
+func (l *Control) loadFacts(ctx context.Context, facts map[domain.ClusterName]*vary.Cluster, pairs map[domain.Key]*domain.ClusterKV) error {
 	below := make([]domain.Key, 0, len(facts))
 	for name := range facts {
 		below = append(below, name.Key())
@@ -180,6 +181,7 @@ func (l *Control) loadFacts(ctx context.Context, facts map[domain.ClusterName]*v
 				switch o := o.(type) {
 				case *domain.ClusterKV:
 					c.Pairs = append(c.Pairs, o.Spec)
+					pairs[domain.KeyOf(o)] = o
 				case *domain.ClusterLabel:
 					c.Labels[o.Label] = true
 				default:
@@ -191,23 +193,37 @@ func (l *Control) loadFacts(ctx context.Context, facts map[domain.ClusterName]*v
 	return nil
 }
 
-// savesAtOnce is how many blobs are stored side by side.
-const savesAtOnce = 8
+// planOf is a variant as the plan has it, but for its overlay's digest.
+func planOf(v vary.Variant) plan.Variant {
+	return plan.Variant{Differs: v.Overlay.Indices(), Lacks: v.Lacks, Effects: v.Effects}
+}
+
+// savedTogether is how many bytes of overlays are stored in one go.
+const savedTogether = 8 << 20
 
 // saveVariants stores the overlays of an app.
 func (l *Control) saveVariants(ctx context.Context, variants []vary.Variant) ([]plan.Variant, error) {
-	if len(variants) == 0 {
-		return nil, nil
-	}
-	out := make([]plan.Variant, len(variants))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(savesAtOnce)
+	var out []plan.Variant
+	var overlays [][]byte
+	bytes := 0
 	for i, v := range variants {
-		g.Go(func() (err error) {
-			out[i].Effects, out[i].Lacks = v.Effects, v.Lacks
-			out[i].Overlay, err = save(ctx, l.Store, v.Overlay)
-			return err
-		})
+		data, err := json.Marshal(v.Overlay)
+		if err != nil {
+			return nil, fmt.Errorf("encode overlay: %w", err)
+		}
+		overlays = append(overlays, data)
+		out = append(out, planOf(v))
+		if bytes += len(data); bytes < savedTogether && i < len(variants)-1 {
+			continue
+		}
+		digests, err := l.Store.PutBlobs(ctx, overlays)
+		if err != nil {
+			return nil, err
+		}
+		for n, digest := range digests {
+			out[len(out)-len(digests)+n].Overlay = digest
+		}
+		overlays, bytes = nil, 0
 	}
-	return out, g.Wait()
+	return out, nil
 }

@@ -26,6 +26,7 @@ func (e Effect) Size() int {
 // Variant is what some clusters of an app get otherwise than its bundle says. Clusters that get the same share one.
 type Variant struct {
 	Overlay domain.Digest `json:"overlay"`           // the blob of an Overlay
+	Differs []int         `json:"differs,omitempty"` // the indices of the overlay's resources
 	Lacks   string        `json:"lacks,omitempty"`   // in place of the app's
 	Effects []Effect      `json:"effects,omitempty"` // all, in place of the app's
 }
@@ -130,4 +131,13 @@ func (s *Side) overlay(app string, variant int) *Overlay {
 		return nil
 	}
 	return s.Overlays[app][variant-1]
+}
+
+// Indices are those of the overlay's resources.
+func (o *Overlay) Indices() []int {
+	indices := make([]int, len(o.Resources))
+	for i := range o.Resources {
+		indices[i] = o.Resources[i].Index
+	}
+	return indices
 }

@@ -4,12 +4,17 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -63,6 +68,90 @@ func (s *Store) PutBlob(ctx context.Context, data []byte) (domain.Digest, error)
 		return "", fmt.Errorf("store blob %s: %w", digest, err)
 	}
 	return digest, nil
+}
+
+// partsAtOnce is how many partitions PutBlobs works on side by side, and putTogether how many bytes go into one request.
+const (
+	partsAtOnce = 8
+	putTogether = 4 << 20
+)
+
+// PutBlobs is PutBlob for many: those of a partition are looked for, and stored, together. When it fails some may be there.
+func (s *Store) PutBlobs(ctx context.Context, data [][]byte) ([]domain.Digest, error) {
+	digests, parts := make([]domain.Digest, len(data)), map[string]map[domain.Digest][]byte{}
+	for i, d := range data {
+		if len(d) > limits.Blob {
+			return nil, fail.New(fail.Invalid, "%d bytes are too many; at most %d can be stored", len(d), limits.Blob)
+		}
+		digests[i] = digestOf(d)
+		part := s.heads(digests[i]).Name()
+		if parts[part] == nil {
+			parts[part] = map[domain.Digest][]byte{}
+		}
+		parts[part][digests[i]] = d
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(partsAtOnce)
+	for part, of := range parts {
+		g.Go(func() error { return s.putPart(ctx, s.db.Collection(part), of) })
+	}
+	if err := g.Wait(); err != nil {
+		return nil, fmt.Errorf("store %d blobs: %w", len(data), err)
+	}
+	return digests, nil
+}
+
+// putPart stores blobs of one partition.
+func (s *Store) putPart(ctx context.Context, heads *mongo.Collection, blobs map[domain.Digest][]byte) error {
+	there := map[domain.Digest]time.Time{}
+	ids := slices.Sorted(maps.Keys(blobs))
+	filter := bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: ids}}}}
+	only := options.Find().SetProjection(bson.D{{Key: "wanted", Value: 1}})
+	err := each(ctx, s, heads, filter, func() *blobHead { return new(blobHead) }, func(h *blobHead) { there[h.ID] = h.Wanted }, only)
+	if err != nil {
+		return err
+	}
+	var together []blobHead
+	bytes := 0
+	flush := func() error {
+		if len(together) == 0 {
+			return nil
+		}
+		for _, err := range insertMany(ctx, s, heads, together) {
+			if err != nil && !errors.Is(err, errTaken) { // somebody who was faster has stored the same
+				return err
+			}
+		}
+		together, bytes = nil, 0
+		return nil
+	}
+	for _, id := range ids {
+		wanted, found := there[id]
+		switch {
+		case found && s.now().Sub(wanted) < touchInterval:
+			continue
+		case found:
+			if _, err := s.PutBlob(ctx, blobs[id]); err != nil {
+				return err
+			}
+			continue
+		}
+		head := blobHead{ID: id, Size: len(blobs[id]), Wanted: s.now(), Data: encoder.EncodeAll(blobs[id], nil)}
+		if len(head.Data) > limits.Chunk {
+			if err := s.writeBlob(ctx, id, blobs[id]); err != nil {
+				return err
+			}
+			continue
+		}
+		if bytes += len(head.Data); bytes > putTogether || len(together) == maxBatch {
+			if err := flush(); err != nil {
+				return err
+			}
+			bytes = len(head.Data)
+		}
+		together = append(together, head)
+	}
+	return flush()
 }
 
 // want notes that a blob is wanted; false when it is not there.

@@ -61,6 +61,40 @@ func TestBlobsComeBackAsTheyWere(t *testing.T) {
 	}
 }
 
+// Many blobs are stored in a few requests, whatever of them is there, is large, is given twice or comes from somebody else at
+// the same time.
+func TestManyBlobs(t *testing.T) {
+	c := shared(t)
+	s := storetest.Open(t, c)
+	var data [][]byte
+	for i := range 300 {
+		data = append(data, fmt.Appendf(nil, "overlay %d", i))
+	}
+	data = append(data, data[7], noise(9<<20), nil)
+	first, err := s.PutBlob(t.Context(), data[3])
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	digests, errs := make([][]domain.Digest, 3), make([]error, 3)
+	for i := range digests {
+		wg.Go(func() { digests[i], errs[i] = s.PutBlobs(t.Context(), data) })
+	}
+	wg.Wait()
+	for i := range digests {
+		require.NoError(t, errs[i])
+		require.Equal(t, digests[0], digests[i])
+	}
+	require.Equal(t, first, digests[0][3])
+	reader := storetest.Open(t, c)
+	for i, digest := range digests[0] {
+		got, err := reader.Blob(t.Context(), digest)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(data[i], got))
+	}
+	none, err := s.PutBlobs(t.Context(), nil)
+	require.NoError(t, err)
+	require.Empty(t, none)
+}
+
 func TestABlobThatIsNotThere(t *testing.T) {
 	_, err := open(t).Blob(t.Context(), domain.Digest("00"))
 	requireKind(t, err, fail.NotFound)

@@ -503,7 +503,7 @@ func (s *Store) addEntries(adds []ledgerAdd) []error {
 		for i, place := range at {
 			docs[i] = adds[place].doc
 		}
-		for i, err := range insertMany(s, adds[at[0]].to, docs) {
+		for i, err := range insertMany(context.Background(), s, adds[at[0]].to, docs) { // as leaves
 			outcomes[at[i]] = err
 		}
 	}

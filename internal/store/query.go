@@ -102,11 +102,10 @@ func (s *Store) insertOnce(ctx context.Context, c *mongo.Collection, document an
 	return err == nil, kindOf(err)
 }
 
-// insertMany inserts documents that many callers wait for, so that no caller's context bounds it; errTaken for those whose
-// _id is there already.
-func insertMany[T any](s *Store, c *mongo.Collection, documents []T) []error {
+// insertMany inserts documents; errTaken for those whose _id is there already.
+func insertMany[T any](ctx context.Context, s *Store, c *mongo.Collection, documents []T) []error {
 	outcomes := make([]error, len(documents))
-	ctx, cancel := s.deadline(context.Background())
+	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	_, err := c.InsertMany(ctx, documents, options.InsertMany().SetOrdered(false))
 	var bulk mongo.BulkWriteException

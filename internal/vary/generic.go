@@ -15,6 +15,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/plan"
 )
 
 // Generic is a resource of a generic k8s intent, with its customizations: an object that is added, or one that is patched. The
@@ -28,8 +29,9 @@ type Generic struct {
 	// Values are those that come from elsewhere, by URL. All that Needs says must be there.
 	Values map[string]Value
 
-	made      map[made]json.RawMessage
+	made      map[made]outcome
 	madeBytes int
+	parsed    map[string]json.RawMessage // the template and the patches, each read once
 }
 
 // Customized is a customization.
@@ -49,6 +51,12 @@ type Value struct {
 type made struct {
 	word string
 	was  *byte
+}
+
+// outcome is what it has come to, and which object that is.
+type outcome struct {
+	manifest json.RawMessage
+	id       plan.ResourceID
 }
 
 func (g *Generic) by() string {
@@ -230,7 +238,7 @@ func (g *Generic) Vary(w *Work) error {
 	indices := slices.DeleteFunc(w.Find(g.Spec.ResourceGVK.Kind, g.Spec.ResourceGVK.Name), func(i int) bool {
 		return version(w.union.resource(i).ResourceID) != g.Spec.ResourceGVK.APIVersion
 	})
-	id := g.Of + "/" + g.Name
+	id := g.by()
 	if len(indices) == 0 {
 		w.Lacks(id, g.refuse(nil, "there is none of %s (the app has: %s)", g.Spec.ResourceGVK.APIVersion, all(w)))
 		return nil
@@ -238,18 +246,14 @@ func (g *Generic) Vary(w *Work) error {
 	w.Met(id)
 	for _, i := range indices {
 		was := w.manifest(i)
-		manifest, err := g.make(w, chosen, &was[0], func() (map[string]any, error) { return w.object(i) })
+		is, err := g.make(w, chosen, &was[0], func() (map[string]any, error) { return w.object(i) })
 		if err != nil {
 			return err
 		}
-		object, err := decode(manifest)
-		if err != nil {
-			return err
-		}
-		if err := w.same(i, object); err != nil {
+		if err := w.remains(i, is.id); err != nil {
 			return g.refuse(nil, "%s", fail.TextOf(err))
 		}
-		w.Set(i, manifest)
+		w.Set(i, is.manifest)
 		g.note(w, i, chosen)
 	}
 	return nil
@@ -257,22 +261,15 @@ func (g *Generic) Vary(w *Work) error {
 
 // add puts a new object beside those that there are.
 func (g *Generic) add(w *Work, chosen []*Customized) error {
-	manifest, err := g.make(w, chosen, nil, g.fresh)
+	is, err := g.make(w, chosen, nil, g.fresh)
 	if err != nil {
 		return err
 	}
-	object, err := decode(manifest)
-	if err != nil {
-		return err
-	}
-	id, err := identify(object)
-	if err != nil {
-		return g.refuse(nil, "%s", fail.TextOf(err))
-	}
+	id := is.id
 	if gvk := g.Spec.ResourceGVK; version(id) != gvk.APIVersion || !strings.EqualFold(id.Kind, gvk.Kind) || id.Name != gvk.Name {
 		return g.refuse(nil, "it would become another object (%s)", name(id))
 	}
-	index, err := w.AddManifest(id, manifest)
+	index, err := w.AddManifest(id, is.manifest)
 	if err != nil {
 		return g.refuse(nil, "%s", fail.TextOf(err))
 	}
@@ -282,47 +279,45 @@ func (g *Generic) add(w *Work, chosen []*Customized) error {
 }
 
 // make makes the object, or takes what was made of the same for clusters of the same word.
-func (g *Generic) make(w *Work, chosen []*Customized, was *byte, begin func() (map[string]any, error)) (json.RawMessage, error) {
+func (g *Generic) make(w *Work, chosen []*Customized, was *byte, begin func() (map[string]any, error)) (is outcome, err error) {
 	key := made{g.Sort(w.App, w.Cluster), was}
-	if manifest, known := g.made[key]; known {
-		return manifest, nil
+	if is, known := g.made[key]; known {
+		return is, nil
 	}
 	object, err := begin()
 	if err != nil {
-		return nil, err
+		return is, err
 	}
 	first, err := identify(object)
 	if err != nil {
-		return nil, g.refuse(nil, "%s", fail.TextOf(err))
+		return is, g.refuse(nil, "%s", fail.TextOf(err))
 	}
 	own := map[string]bool{} // keys of the data that earlier customizations have set
 	for _, c := range chosen {
 		if object, err = g.customize(w, c, object, own); err != nil {
-			return nil, err
+			return is, err
 		}
 	}
-	is, err := identify(object)
-	if err != nil {
-		return nil, g.refuse(nil, "%s", fail.TextOf(err))
+	if is.id, err = identify(object); err != nil {
+		return is, g.refuse(nil, "%s", fail.TextOf(err))
 	}
-	if was == nil && !w.isOne(is, first) { // w.same says it of those that are there
-		return nil, g.refuse(nil, "it would become another object (%s)", name(is))
+	if was == nil && !w.isOne(is.id, first) { // Vary says it of those that are there
+		return is, g.refuse(nil, "it would become another object (%s)", name(is.id))
 	}
-	manifest, err := encode(object)
-	if err != nil {
-		return nil, err
+	if is.manifest, err = encode(object); err != nil {
+		return is, err
 	}
-	if len(manifest) > limits.Etcd {
-		return nil, g.refuse(nil, "it would have %d bytes, and no object in a cluster has more than %d", len(manifest), limits.Etcd)
+	if len(is.manifest) > limits.Etcd {
+		return is, g.refuse(nil, "it would have %d bytes, and no object in a cluster has more than %d", len(is.manifest), limits.Etcd)
 	}
 	if g.made == nil {
-		g.made = map[made]json.RawMessage{}
+		g.made = map[made]outcome{}
 	}
-	if g.madeBytes+len(manifest) <= maxMade {
-		g.made[key] = manifest
-		g.madeBytes += len(manifest)
+	if g.madeBytes+len(is.manifest) <= maxMade {
+		g.made[key] = is
+		g.madeBytes += len(is.manifest)
 	}
-	return manifest, nil
+	return is, nil
 }
 
 // maxMade bounds what results of a resource are at hand, in bytes: one of the largest objects, or some thousand small ones.
@@ -335,11 +330,28 @@ func (g *Generic) fresh() (map[string]any, error) {
 	if len(g.Template) == 0 {
 		return map[string]any{"apiVersion": gvk.APIVersion, "kind": kind, "metadata": map[string]any{"name": gvk.Name}}, nil
 	}
-	object, err := Object(g.Template)
+	object, err := g.read("", g.Template)
 	if err != nil {
 		return nil, g.refuse(nil, "its template: %s", fail.TextOf(err))
 	}
 	return object, nil
+}
+
+// read is Object for a file of the resource, which is parsed once: there may be as many sorts of clusters as clusters. The id is
+// the file's.
+func (g *Generic) read(id string, file []byte) (map[string]any, error) {
+	if g.parsed == nil {
+		g.parsed = map[string]json.RawMessage{}
+	}
+	if text, known := g.parsed[id]; known {
+		return decode(text)
+	}
+	object, err := Object(file)
+	if err != nil {
+		return nil, err
+	}
+	g.parsed[id], err = encode(object)
+	return object, err
 }
 
 // customize carries a customization out.
@@ -362,7 +374,7 @@ func (g *Generic) customize(w *Work, c *Customized, object map[string]any, own m
 		}
 	case domain.PatchMerge:
 		for _, f := range g.Patches(c) {
-			patch, err := Object(f.Data)
+			patch, err := g.read(c.Name+"/"+f.Name, f.Data)
 			if err != nil {
 				return nil, g.refuse(c, "file %s: %s", f.Name, fail.TextOf(err))
 			}
