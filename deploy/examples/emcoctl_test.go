@@ -52,6 +52,12 @@ func TestEmcoctlFilesBuildOnEachOther(t *testing.T) {
 		require.Contains(t, uploads, app+".tgz")
 		require.Contains(t, uploads, app+"-profile.tgz")
 	}
+	operations, uploads = build(t, "hpa")
+	require.Equal(t, []string{
+		"lcadmin instantiate", "hpa_deployment_intent_group approve", "hpa_deployment_intent_group instantiate",
+	}, operations)
+	require.Contains(t, uploads, examples.HardwareApp+".tgz")
+	require.Contains(t, uploads, examples.HardwareApp+"-profile.tgz")
 }
 
 // The 24 documents of EMCO's gac, one of them a replacement, name files that are there.

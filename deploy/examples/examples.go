@@ -14,7 +14,7 @@ import (
 
 // all: because partials of charts begin with an underscore.
 //
-//go:embed all:vfw/helm all:vfw/profiles dtc/helm dtc/profiles gac/helm gac/profiles
+//go:embed all:vfw/helm all:vfw/profiles dtc/helm dtc/profiles gac/helm gac/profiles hpa/helm hpa/profiles
 var sources embed.FS
 
 // Apps of the virtual firewall, in the order in which its composite app has them.
@@ -41,6 +41,18 @@ func GenericChart() ([]byte, error) { return pack("gac/helm", path.Join("gac/hel
 // GenericProfile is Profile of GenericApp.
 func GenericProfile() ([]byte, error) {
 	dir := path.Join("gac/profiles", GenericApp)
+	return pack(dir, dir)
+}
+
+// HardwareApp is that of the example hpa, which chooses its cluster by nodes.
+const HardwareApp = "http-client"
+
+// HardwareChart is Chart of HardwareApp.
+func HardwareChart() ([]byte, error) { return pack("hpa/helm", path.Join("hpa/helm", HardwareApp)) }
+
+// HardwareProfile is Profile of HardwareApp.
+func HardwareProfile() ([]byte, error) {
+	dir := path.Join("hpa/profiles", HardwareApp)
 	return pack(dir, dir)
 }
 

@@ -78,6 +78,19 @@ func TestGenericAppRenders(t *testing.T) {
 	require.Equal(t, []string{"Service etcd", "StatefulSet etcd"}, got)
 }
 
+func TestHardwareRenders(t *testing.T) {
+	t.Parallel()
+	chart, err := examples.HardwareChart()
+	require.NoError(t, err)
+	profile, err := examples.HardwareProfile()
+	require.NoError(t, err)
+	bundle, err := render.Render(render.Input{App: examples.HardwareApp, Chart: chart, Profile: profile, Release: "r1", Namespace: "default"})
+	require.NoError(t, err)
+	require.Len(t, bundle.Resources, 1)
+	require.Equal(t, "Deployment r1-http-client", bundle.Resources[0].Kind+" "+bundle.Resources[0].Name)
+	require.NotContains(t, string(bundle.Resources[0].Manifest), "tolerations")
+}
+
 func TestPackingIsDeterministic(t *testing.T) {
 	t.Parallel()
 	first, err := examples.Chart("sink")
