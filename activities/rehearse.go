@@ -30,28 +30,34 @@ func NewRehearsal(store Store, runs Runs, charts Charts) *Rehearsal {
 	return &Rehearsal{&Control{Store: store, Runs: runs, Charts: charts}, make(chan struct{}, MaxRehearsals)}
 }
 
-// Rehearse renders and places a group as Prepare does, and stores nothing. The error is why what is there cannot be
-// instantiated: a template that cannot render, a placement that no cluster fits. Of what is not there yet, and may still
-// come, the warnings tell: a logical cloud that is not instantiated, intents, apps.
-func (r *Rehearsal) Rehearse(ctx context.Context, group *domain.DeploymentIntentGroup) (warnings []string, err error) {
+// Rehearse renders and places a group as Prepare does, and stores nothing: the plan has no bundles. The error is why what is there
+// cannot be instantiated: a template that cannot render, a placement that no cluster fits. Of what is not there yet, and may still
+// come, the warnings tell: a logical cloud that is not instantiated, intents, apps. Apps of an instance that is there stay where
+// they are, as by an update.
+func (r *Rehearsal) Rehearse(ctx context.Context, group *domain.DeploymentIntentGroup) (p *plan.Plan, warnings []string, err error) {
 	select {
 	case r.slots <- struct{}{}:
 		defer func() { <-r.slots }()
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, nil, context.Cause(ctx)
 	}
 	l := r.lifecycle
 	d := &draft{plan: plan.Plan{Owner: domain.KeyOf(group)}, rehearsal: true}
+	if group.History.State() == domain.Instantiated {
+		if d.from, err = l.known(ctx, group.History.ContextID()); err != nil {
+			return nil, nil, err
+		}
+	}
 	if d.unreachable, err = l.Store.Unreachable(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := l.planGroup(ctx, group, d); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	warnings = append(d.warnings, sharedWithin(&d.plan)...)
 	err = l.checkCollisions(ctx, &d.plan, "")
 	if fail.Is(err, fail.Conflict) {
-		return append(warnings, fail.TextOf(err)), nil
+		return &d.plan, append(warnings, fail.TextOf(err)), nil
 	}
-	return warnings, err
+	return &d.plan, warnings, err
 }

@@ -209,6 +209,10 @@ func TestTheClientHasEveryOperation(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, signs.Keys, 1)
 
+	preview, err := api.PreviewGroup(ctx, theGroupKey)
+	require.NoError(t, err)
+	require.Len(t, preview.Apps, 1)
+
 	tenant := domain.TenantKey("t1")
 	_, err = w.store.BeginStream(ctx, "t1", "api")
 	require.NoError(t, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
 	ops "github.com/drover-io/drover/internal/operations"
+	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/view"
@@ -125,6 +126,7 @@ var verbs = []verb{
 	{theGroupKey, "POST", "/migrate", `{"spec":{"targetCompositeAppVersion":"v2","targetDeploymentIntentGroup":"dig2"}}`, codes{409, 409, 409, 202, 202, 409, 202, 409, 409, 409, 409, 409}},
 	{theGroupKey, "GET", "/status", "", ok},
 	{theGroupKey, "GET", "/explain", "", ok},
+	{theGroupKey, "GET", "/preview", "", ok},
 	{theGroupKey, "GET", "/combined-status", "", ok},
 	{theGroupKey, "GET", "/objects", "", ok},
 	{theGroupKey, "POST", "/combined-status/query", `{"spec":{"combinedFields":[{"name":"n","type":"COUNT"}]}}`, ok},
@@ -310,6 +312,22 @@ func TestConformance(t *testing.T) {
 		{method: "POST", url: theOther + "/deployment-intent-groups/dig2/approve", status: 202},
 	})
 	t.Run("verbs", func(t *testing.T) { walkVerbs(t, w) })
+	t.Run("a preview says what differs", func(t *testing.T) {
+		check(t, w.router, []call{
+			{method: "GET", url: theGroup + "/preview", status: 200, is: `{"group":"` + string(theGroupKey) + `","apps":[{"app":"sink","resources":2,` +
+				`"clusters":[{"cluster":"p1+c1","placement":"allOf"},{"cluster":"p1+c2","placement":"anyOf: first of 1 that fit of 2","passed":["p1+c3: 0 nodes"]}],` +
+				`"effects":[{"resource":"Service/sink","effects":["add /x by gac intent g","add /y by gac intent g"]}],` +
+				`"differences":[{"clusters":["p1+c2"],"variants":1,"resources":[{"resource":"Service/sink","absent":true,"elsewhere":["add /x by gac intent g","add /y by gac intent g"]},` +
+				`{"resource":"Deployment/ns/sink","effects":["merge of f by gac intent h"]}]}]}],"warnings":["odd"]}`},
+			{method: "GET", url: theComposite + "/deployment-intent-groups/none/preview", status: 404, contains: []string{`deployment intent group "none"`}},
+			{method: "GET", url: theGroup + "/preview?app=sink", status: 400, contains: []string{"app: is no parameter of this request"}},
+		})
+		put(t, w, theGroupKey, stands[0])
+		answer := do(t, w.router, call{method: "POST", url: theGroup + "/approve"})
+		require.Equal(t, 202, answer.Code)
+		require.Contains(t, strings.Join(answer.Header().Values("Warning"), "\n"),
+			`app \"sink\": 1 of 2 clusters get something otherwise than most (Service/sink by gac intent g; Deployment/ns/sink by gac intent h): GET preview says which`)
+	})
 	t.Run("the kubeconfig of a logical cloud's user", func(t *testing.T) {
 		one := theProject + "/logical-clouds/standard"
 		put(t, w, domain.Key(strings.TrimPrefix(one, "/v2/")), stands[3])
@@ -479,6 +497,8 @@ func newRealWorldWith(t *testing.T, change func(w *world, d *deps)) *world {
 	t.Helper()
 	return newWorldWith(t, func(w *world, d *deps, instances *service.Instances) {
 		lifecycle := service.NewLifecycle(w.store, w.store, deaf{}, willing{}, func() time.Time { return now })
+		lifecycle.Rehearse = rehearsed
+		d.Previews = lifecycle
 		explainer := service.NewExplainer(lifecycle, willing{}, explain.WebUI{})
 		*instances, d.lifecycle, d.Explanations = lifecycle, lifecycle, explainer
 		d.Journal = service.NewJournal(lifecycle, willing{}, explain.WebUI{})
@@ -489,6 +509,19 @@ func newRealWorldWith(t *testing.T, change func(w *world, d *deps)) *world {
 		})
 		change(w, d)
 	})
+}
+
+// rehearsed is a plan in which one of two clusters gets something otherwise.
+func rehearsed(_ context.Context, group *domain.DeploymentIntentGroup) (*plan.Plan, []string, error) {
+	return &plan.Plan{Owner: domain.KeyOf(group), Apps: []plan.App{{
+		Name: "sink", Resources: []plan.ResourceID{{Version: "v1", Kind: "Service", Name: "sink"}, {Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "ns", Name: "sink"}},
+		Effects:  []plan.Effect{{Resource: 0, What: "add /x", By: "gac intent g"}, {Resource: 0, What: "add /y", By: "gac intent g"}},
+		Variants: []plan.Variant{{Differs: []int{1}, Lacks: "1G1p", Effects: []plan.Effect{{Resource: 1, What: "merge of f", By: "gac intent h"}}}},
+		Targets: []plan.Target{
+			{ClusterName: domain.ClusterName{Provider: "p1", Name: "c1"}, Reason: "allOf"},
+			{ClusterName: domain.ClusterName{Provider: "p1", Name: "c2"}, Reason: "anyOf: first of 1 that fit of 2", Passed: []string{"p1+c3: 0 nodes"}, Variant: 1},
+		},
+	}}}, []string{"odd"}, nil
 }
 
 // willing is an engine that takes every operation and never comes to its end.

@@ -150,6 +150,13 @@ var examples = map[string]string{
 			"effect":"Create","reason":"the workload is on no node yet","cluster":"vfw-cluster-provider+edge01","nodes":["dpu1-host-a"],
 			"object":{"apiVersion":"v1","kind":"Pod","namespace":"tenant-tenant1","name":"nginx-1c2d3e4f5a"},
 			"manifest":{"apiVersion":"v1","kind":"Pod"}}],"continue":"dGVuYW50MQ"}`,
+	"service.GroupPreview": `{"group":"projects/testvfw/composite-apps/compositevfw/v1/deployment-intent-groups/vfw_deployment_intent_group","apps":[{
+		"app":"sink","resources":3,"clusters":[{"cluster":"vfw-cluster-provider+edge01","placement":"allOf"},{"cluster":"vfw-cluster-provider+edge02","placement":"anyOf: first of 1 that fit of 2",
+			"passed":["vfw-cluster-provider+edge03: 2 nodes, none with 4 free cpu (hpa intent h)"]}],
+		"effects":[{"resource":"Deployment/fw0-sink","effects":["annotation k8s.v1.cni.cncf.io/networks by ovnaction intent vfw"]}],
+		"differences":[{"clusters":["vfw-cluster-provider+edge02"],"variants":1,"resources":[{"resource":"Deployment/fw0-sink","absent":false,
+			"effects":["replace /spec/replicas by gac intent g, resource sink, customization replicas"],"elsewhere":["annotation k8s.v1.cni.cncf.io/networks by ovnaction intent vfw"]}]}]}],
+		"warnings":["app sink: no cluster carries the label LabelB"]}`,
 	"service.MatchList": `{"items":[` + exampleMatch + `],"continue":"d29ya2xvYWQ","beyond":7}`,
 	"service.TenantStatus": `{"connected":false,"since":"2026-11-21T05:00:00Z","staleSince":"2026-11-21T05:29:07Z","workloads":12,"held":1,"gone":1,
 		"matches":{"Applied":3,"Pending":1},"due":1,"reported":{"Ready":2,"NotReady":1},"leftOut":[{"id":"svc-1","pod":"default/web","reason":"its type is not v1/Pod of Kubernetes"}],

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/labstack/echo/v4"
 
@@ -36,4 +37,10 @@ func statusOf(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 	}
 	c.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
 	return sent, document.Write(c.Response())
+}
+
+// previewGroup answers with what an instantiate would do.
+func previewGroup(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+	p, err := s.PreviewGroup(c.Request().Context(), on.Key())
+	return asJSON(http.StatusOK, p), err
 }

@@ -36,6 +36,7 @@ type endpoint struct {
 	out          map[int]any // success code to a value of the body's type, nil for none
 	download     bool        // the answer may be the file, or a form of metadata and file
 	query        []parameter
+	renders      bool // door.Request's
 }
 
 // parameter is one of a query.

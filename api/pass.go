@@ -41,6 +41,7 @@ func (e *edge) pass(p endpoint) echo.HandlerFunc {
 		if err := p.checkQuery(c.Request().URL); err != nil {
 			return err
 		}
+		r.Renders = p.renders
 		handle := p.handle
 		// A parameter that says neither true nor false is for the handler to refuse.
 		if watch, err := wantsWatch(c); err == nil && watch && p.watch != nil {

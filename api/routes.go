@@ -115,6 +115,12 @@ func (e *edge) operations() []endpoint {
 			method: http.MethodPost, path: group + "/combined-status/query", verb: door.Query, noun: domain.DeploymentIntentGroups,
 			summary: "Evaluate a status collector once", about: "On the objects that pass the tests, as combined-status would show it. Nothing is stored.",
 			in: service.TableQuery{}, out: map[int]any{http.StatusOK: combined.List{}}, handle: queryTables,
+		},
+		endpoint{
+			method: http.MethodGet, path: group + "/preview", verb: door.Query, noun: domain.DeploymentIntentGroups, renders: true,
+			summary: "Show what an instantiate of a deployment intent group would put where",
+			about:   "To which clusters each app would go and why, what intents make of which resources, and which clusters get something otherwise than most. It is rendered and placed as approve does it, and refused for the same reasons; nothing is done.",
+			out:     map[int]any{http.StatusOK: service.GroupPreview{}}, handle: previewGroup,
 		})
 	for _, noun := range domain.Owners {
 		for _, o := range noun.Owner.Operations {

@@ -103,7 +103,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 			}
 			return d, nil
 		}),
-		Explanations: explainer, Journal: service.NewJournal(lifecycle, p.engine, ui), Fleet: fleet, Streams: hub,
+		Previews: lifecycle, Explanations: explainer, Journal: service.NewJournal(lifecycle, p.engine, ui), Fleet: fleet, Streams: hub,
 		Tables: tables, Tenancy: matcher,
 	}, door.Traced(p.log), audited, door.Identified, door.NewRights(documents.Rights, time.Now).Authorised, door.Slots(p.config.Operations), door.Timed, begun)
 	prove := authn.Prover(authn.Off)

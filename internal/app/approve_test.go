@@ -250,7 +250,7 @@ func TestRehearsalsKeepNoBundles(t *testing.T) {
 	var all sync.WaitGroup
 	for range activities.MaxRehearsals + 3 {
 		all.Go(func() {
-			if _, err := rehearsal.Rehearse(t.Context(), d.group); err != nil {
+			if _, _, err := rehearsal.Rehearse(t.Context(), d.group); err != nil {
 				t.Error(err)
 			}
 		})
@@ -260,7 +260,7 @@ func TestRehearsalsKeepNoBundles(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := rehearsal.Rehearse(ctx, d.group)
+	_, _, err := rehearsal.Rehearse(ctx, d.group)
 	require.ErrorIs(t, err, context.Canceled, "all slots are taken")
 	close(c.goOn)
 	all.Wait()

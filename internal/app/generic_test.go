@@ -133,6 +133,18 @@ func (d *dying) PutBlob(ctx context.Context, data []byte) (domain.Digest, error)
 	return "", fail.New(fail.Internal, "killed")
 }
 
+// PutBlobs may come to its end with some of them stored.
+func (d *dying) PutBlobs(ctx context.Context, data [][]byte) (digests []domain.Digest, err error) {
+	for _, one := range data {
+		digest, err := d.PutBlob(ctx, one)
+		if err != nil {
+			return nil, err
+		}
+		digests = append(digests, digest)
+	}
+	return digests, nil
+}
+
 // A worker that dies in Prepare, with 300 variants to be stored, leaves nothing that anybody would take for a plan, and whoever comes
 // after it makes the same one.
 func TestWhatIsLeftOfAPrepareThatDied(t *testing.T) {
@@ -185,6 +197,80 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// A preview says which clusters get what otherwise, and by which intents; approve says that there are some. No contents are shown,
+// and nothing is stored.
+func TestPreviewsOfGroups(t *testing.T) {
+	p, ctx := with(t, partial(t)), t.Context()
+	d := customized(t, p.store, 5)
+	d.store(t, p.store)
+	lifecycle := service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now)
+	lifecycle.Rehearse = activities.NewRehearsal(p.store, p.engine, p.charts).Rehearse
+	preview, err := lifecycle.PreviewGroup(ctx, domain.KeyOf(d.group))
+	require.NoError(t, err)
+	site := []service.PreviewedResource{{Resource: "Deployment/r1-web", Effects: []string{
+		"add /spec/template/metadata by gac intent own, resource web, customization site",
+		"add /spec/template/metadata/labels/site by gac intent own, resource web, customization site",
+	}}}
+	on := func(clusters ...string) (all []service.PreviewedCluster) {
+		for _, c := range clusters {
+			all = append(all, service.PreviewedCluster{Cluster: c, Placement: "allOf"})
+		}
+		return all
+	}
+	want := &service.GroupPreview{Group: domain.KeyOf(d.group), Apps: []service.PreviewedApp{{
+		App: "web", Resources: 3, Clusters: on("cp+c", "cp+c1", "cp+c2", "cp+c3", "cp+c4"), Effects: site,
+		Differences: []service.PreviewedDifference{
+			{Clusters: []string{"cp+c1"}, Variants: 1, Resources: append([]service.PreviewedResource{{Resource: "Secret/token", Effects: []string{
+				"object by gac intent own, resource secret", "key token by gac intent own, resource secret, customization c1",
+			}}}, site...)},
+			{Clusters: []string{"cp+c2", "cp+c3", "cp+c4"}, Variants: 3, Resources: site},
+		},
+	}}}
+	require.Equal(t, want, preview)
+	o, err := p.store.Get(ctx, domain.DeploymentIntentGroups, domain.KeyOf(d.group))
+	require.NoError(t, err)
+	require.Equal(t, d.group.Revision, o.Base().Revision)
+	warnings, err := lifecycle.Approve(ctx, domain.KeyOf(d.group))
+	require.NoError(t, err)
+	require.Equal(t, []string{`app "web": 4 of 5 clusters get something otherwise than most (Secret/token by gac intent own, resource secret and gac intent own, resource secret, customization c1; ` +
+		`Deployment/r1-web by gac intent own, resource web, customization site): GET preview says which`}, warnings)
+	_, err = lifecycle.PreviewGroup(ctx, domain.KeyOf(d.group)+"x")
+	require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+}
+
+// counting counts what is read and stored one by one.
+type counting struct {
+	*store.Store
+	gets, puts atomic.Int64
+}
+
+func (c *counting) Get(ctx context.Context, noun *domain.Noun, key domain.Key) (domain.Object, error) {
+	if noun == domain.ClusterKVs {
+		c.gets.Add(1)
+	}
+	return c.Store.Get(ctx, noun, key)
+}
+
+func (c *counting) PutBlob(ctx context.Context, data []byte) (domain.Digest, error) {
+	c.puts.Add(1)
+	return c.Store.PutBlob(ctx, data)
+}
+
+// What each cluster has for itself is read, and stored, for all of them together.
+func TestValuesAreReadTogether(t *testing.T) {
+	p := with(t, partial(t))
+	d := customized(t, p.store, 40)
+	d.group.History.Append(domain.Approved, "", 0, time.Now())
+	d.store(t, p.store)
+	counted := &counting{Store: p.store}
+	worker := &activities.Control{Store: counted, Runs: p.engine, Now: time.Now, Charts: p.charts}
+	prepared, err := worker.Prepare(t.Context(), domain.Scope{Owner: domain.KeyOf(d.group), ContextID: "2", Operation: domain.OpInstantiate})
+	require.NoError(t, err)
+	require.Len(t, planned(t, p, prepared).App("web").Variants, 39)
+	require.Zero(t, counted.gets.Load())
+	require.Less(t, counted.puts.Load(), int64(10))
 }
 
 func TestCustomizationsThatCannotBeCarriedOut(t *testing.T) {

@@ -307,6 +307,12 @@ func (a *API) Workload(ctx context.Context, tenant domain.Key, id string) (*doma
 	return w, a.read(ctx, At(tenant.Child(domain.Workloads.Collection))+"/"+url.PathEscape(id), nil, w)
 }
 
+// PreviewGroup says what an instantiate of a deployment intent group would put where.
+func (a *API) PreviewGroup(ctx context.Context, group domain.Key) (*service.GroupPreview, error) {
+	p := &service.GroupPreview{}
+	return p, a.read(ctx, At(group)+"/preview", nil, p)
+}
+
 // Preview says what a workload rule would bring about, of a tenant (Identity.Parent) or the operator's: a page, as the query
 // of the API asks for it. Nothing is stored.
 func (a *API) Preview(ctx context.Context, rule domain.Object, query url.Values) (*service.RulePreview, error) {

@@ -72,6 +72,8 @@ type Request struct {
 	Parent domain.Key
 	// Name is the local name of the one that it is about: "" for all of a list, and of one that is created until Named says it.
 	Name string
+	// Renders says that charts are rendered for it, as for approve, among which it has its slot.
+	Renders bool
 	// Receive takes in what is still to come of the request, its body; nil where there is none, or where the work does that.
 	Receive func(ctx context.Context) error
 }

@@ -60,6 +60,7 @@ type Tenancy interface {
 type Queries interface {
 	Documents
 	Statuses
+	Previews
 	Explanations
 	Journal
 	Fleet
@@ -105,6 +106,12 @@ func (f StatusFunc) Status(ctx context.Context, owner domain.Key, parameters url
 // Document is an answer that writes itself as JSON, piece by piece, reading what it needs in the context in which it was
 // asked for.
 type Document interface{ Write(w io.Writer) error }
+
+// Previews say what operations would do. service.Lifecycle has them.
+type Previews interface {
+	// PreviewGroup says what an instantiate of a group would put where.
+	PreviewGroup(ctx context.Context, group domain.Key) (*service.GroupPreview, error)
+}
 
 // Explanations say why something that is run is not as it was wished. service.Explainer has them; Tenancy.Why says it of tenants.
 type Explanations interface {
@@ -152,6 +159,7 @@ type Parts struct {
 	Commands
 	Documents
 	Statuses
+	Previews
 	Explanations
 	Journal
 	Fleet

@@ -101,6 +101,9 @@ func Slots(operations int) Step {
 			return next(ctx)
 		}
 		in := verbs[r.Verb].room
+		if r.Renders {
+			in = approving
+		}
 		if r.uploads() {
 			in = uploading
 		} else if r.Receive != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -519,7 +520,8 @@ func (d *decision) warnings() (texts []string) {
 	return texts
 }
 
-// effects are those of intents, each once for all clusters where it is the same.
+// effects are those of intents, each once for all clusters where it is the same; where an app has more clusters than these, some
+// of these are named. Before them is why apps are not on other clusters.
 func (d *decision) effects() (texts []string) {
 	if d.ended() || d.deleting() {
 		return nil
@@ -528,9 +530,10 @@ func (d *decision) effects() (texts []string) {
 		app string
 		plan.Effect
 	}
-	clusters, resources := map[effect]int{}, map[effect]string{}
+	clusters, resources, all := map[effect][]string{}, map[effect]string{}, map[string]int{}
 	var order []effect
 	for p := range d.s.View.Places(view.Ask{}) {
+		all[p.App.Name]++
 		for _, why := range p.Cluster.Passed {
 			texts = append(texts, fmt.Sprintf("%s on %s, and not on %s", p.App.Name, p.Cluster.ClusterName, why))
 		}
@@ -539,17 +542,30 @@ func (d *decision) effects() (texts []string) {
 			if of.Resource >= len(p.App.Resources) {
 				continue
 			}
-			if clusters[e]++; clusters[e] == 1 {
+			if len(clusters[e]) == 0 {
 				order = append(order, e)
 				resources[e] = name(&p.App.Resources[of.Resource])
 			}
+			clusters[e] = append(clusters[e], p.Cluster.ClusterName.String())
 		}
 	}
-	for _, e := range order[:min(len(order), maxWarnings)] {
-		texts = append(texts, fmt.Sprintf("%s %s on %s: %s", e.app, resources[e], count(clusters[e], "cluster"), e.Effect))
+	const more = "%s; the status with output=detail has them"
+	if left := len(texts) - maxWarnings; left > 0 {
+		texts = append(texts[:maxWarnings], fmt.Sprintf(more, count(left, "more cluster")+" passed over"))
 	}
-	if more := len(order) - maxWarnings; more > 0 {
-		texts = append(texts, fmt.Sprintf("%s; the status with output=detail has them", count(more, "more effect")))
+	for _, e := range order[:min(len(order), maxWarnings)] {
+		on := count(len(clusters[e]), "cluster")
+		if len(clusters[e]) < all[e.app] {
+			named := clusters[e][:min(len(clusters[e]), maxExamples)]
+			if left := len(clusters[e]) - len(named); left > 0 {
+				named = append(slices.Clip(named), fmt.Sprintf("%d more", left))
+			}
+			on = fmt.Sprintf("%d of %s (%s)", len(clusters[e]), count(all[e.app], "cluster"), strings.Join(named, ", "))
+		}
+		texts = append(texts, fmt.Sprintf("%s %s on %s: %s", e.app, resources[e], on, e.Effect))
+	}
+	if left := len(order) - maxWarnings; left > 0 {
+		texts = append(texts, fmt.Sprintf(more, count(left, "more effect")))
 	}
 	return texts
 }

@@ -141,6 +141,27 @@ var situations = map[string]func() *explain.Situation{
 		}
 		return s
 	},
+	"what-intents-have-made": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
+		s.View.Apps = []view.App{app("sink", 6, func(i int) view.Cluster {
+			c := applied(i)
+			c.Effects = []plan.Effect{{Resource: 2, What: "annotation k8s.plugin.opnfv.org/nfn-network", By: "ovnaction intent vfw"}}
+			if i > 1 {
+				c.Effects = append(c.Effects, plan.Effect{Resource: 0, What: "key info.json", By: "gac intent own, resource cm, customization few"})
+			}
+			if i == 5 {
+				c.Effects = append(c.Effects, plan.Effect{Resource: 1, What: "object", By: "gac intent own, resource svc"})
+			}
+			return c
+		}), app("web", 1, func(int) view.Cluster {
+			c := applied(0)
+			c.Passed = []string{"p1+c007: 2 nodes, none with 4 free cpu (hpa intent h)", "p1+c008: its nodes are not known: the cluster does not answer (hpa intent h)"}
+			c.Effects = []plan.Effect{{Resource: 2, What: "requests cpu=4 of container web", By: "hpa intent h"}}
+			return c
+		})}
+		s.Reported = rows()
+		return s
+	},
 	"a-cluster-without-networks": func() *explain.Situation {
 		s := of(domain.Created, domain.ContextNone, domain.OpInstantiate)
 		s.Key, s.Noun = "cluster-providers/p1/clusters/c1", domain.ClustersNoun

@@ -88,8 +88,8 @@ type Lifecycle struct {
 	contacts contacts
 
 	// Rehearse plans what an instantiate of a group would do and does nothing; nil where nobody can. The error is why it
-	// would be refused, the warnings what else its user should know. See Approve.
-	Rehearse func(ctx context.Context, group *domain.DeploymentIntentGroup) (warnings []string, err error)
+	// would be refused, the warnings what else its user should know. See Approve and PreviewGroup.
+	Rehearse func(ctx context.Context, group *domain.DeploymentIntentGroup) (p *plan.Plan, warnings []string, err error)
 	// Masks makes the digests that are shown in place of what Secrets hold.
 	Masks bundle.Masker
 }
@@ -99,8 +99,8 @@ func NewLifecycle(store Store, records Records, heard Heard, engine Engine, now 
 	return &Lifecycle{store: store, records: records, heard: heard, engine: engine, now: now, recall: newRecall()}
 }
 
-// Approve makes a group ready to be instantiated; the warnings say what of it will not hold, or is still missing. What
-// cannot be rendered or placed as it is there is refused, and changes nothing. An approved group stays as it is.
+// Approve makes a group ready to be instantiated; the warnings say what of it will not hold, or is still missing, and which
+// apps are not the same on all of their clusters. What cannot be rendered or placed as it is there is refused, and changes nothing. An approved group stays as it is.
 func (l *Lifecycle) Approve(ctx context.Context, key domain.Key) (warnings []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, policy.Accept)
 	defer cancel()
@@ -130,9 +130,11 @@ func (l *Lifecycle) approve(ctx context.Context, key domain.Key) (warnings []str
 		}
 	}
 	if ok && l.Rehearse != nil {
-		if warnings, err = l.Rehearse(ctx, group); err != nil {
+		p, told, err := l.Rehearse(ctx, group)
+		if err != nil {
 			return nil, err
 		}
+		warnings = append(told, differing(p)...)
 	}
 	if ok {
 		group.ChangedBy = nil
