@@ -42,6 +42,8 @@ const usage = `usage: drover <command> [flags]
             tell of a tenant's cluster what runs there
   audit verify
             check an export of audit records
+  admin-token
+            make another token for the administrator in place of one that is lost
 
 drover <command> -h lists the flags of a command; each can be set by an environment variable too.`
 
@@ -56,7 +58,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	commands := map[string]struct {
 		process config.Process
 		run     func(context.Context, *config.Config, *slog.Logger, io.Writer) error
-	}{"api": {config.API, serveAPI}, "worker": {config.Worker, work}, "monitor": {config.Monitoring, watch}, "tenant-agent": {config.TenantAgents, speak}}
+	}{"api": {config.API, serveAPI}, "worker": {config.Worker, work}, "monitor": {config.Monitoring, watch}, "tenant-agent": {config.TenantAgents, speak}, "admin-token": {config.Admin, resetAdmin}}
 	command, ok := commands[args[0]]
 	if !ok {
 		fmt.Fprintln(stderr, usage)
@@ -91,8 +93,20 @@ func serveAPI(ctx context.Context, c *config.Config, log *slog.Logger, stdout io
 		return err
 	}
 	defer parts.Close()
+	if err := parts.EnsureAdmin(ctx); err != nil {
+		return err
+	}
 	fmt.Fprintf(stdout, "ready api url=http://%s/v2\n", l.Addr())
 	return parts.ServeAPI(ctx, l)
+}
+
+// resetAdmin says where the token is, and never what it is.
+func resetAdmin(ctx context.Context, c *config.Config, log *slog.Logger, stdout io.Writer) error {
+	if err := app.ResetAdmin(ctx, c, log); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "the administrator's token is in %s\n", c.AdminTokenFile)
+	return nil
 }
 
 func work(ctx context.Context, c *config.Config, log *slog.Logger, stdout io.Writer) error {

@@ -53,7 +53,11 @@ func runStory(ctx context.Context, name string, args []string, stdout io.Writer,
 		logLevel.Set(max(logLevel.Level(), slog.LevelError)) // that work is cut off now is no news
 		err = errors.Join(err, k.stop())
 	}()
-	connection := client.New(k.apiURL())
+	token, err := k.token()
+	if err != nil {
+		return err
+	}
+	connection := client.New(k.apiURL(), client.WithToken(token))
 	defer connection.Close()
 	d.vfw.API = connection.API()
 	story := make(chan error, 1)

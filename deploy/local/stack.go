@@ -33,7 +33,7 @@ import (
 type settings struct {
 	data                                                                     string
 	apiPort, rpcPort, tenantPort, temporalPort, uiPort, mongoPort, kubePorts int
-	clusters                                                                 string
+	clusters, auth                                                           string
 }
 
 func (s *settings) declare(fs *flag.FlagSet) {
@@ -44,6 +44,7 @@ func (s *settings) declare(fs *flag.FlagSet) {
 	fs.IntVar(&s.uiPort, "ui-port", 8233, "`port` of Temporal's Web UI")
 	fs.IntVar(&s.mongoPort, "mongo-port", 27017, "`port` of the document store")
 	fs.IntVar(&s.kubePorts, "kube-ports", 16443, "first `port` of the clusters; each takes a block of ten")
+	fs.StringVar(&s.auth, "auth", "on", "whether callers of the API have to prove who they are: on or `off`, for clients that know no tokens")
 	fs.StringVar(&s.clusters, "clusters", "edge01,edge02", "`names` of the local clusters, comma-separated; none when empty")
 }
 
@@ -56,6 +57,21 @@ func (s *settings) kubeconfig(cluster string) string {
 }
 
 func (s *settings) apiURL() string { return fmt.Sprintf("http://%s:%d/v2", loopback, s.apiPort) }
+
+// tokenFile has the administrator's token.
+func (s *settings) tokenFile() string { return filepath.Join(s.data, "admin-token") }
+
+// token is the administrator's token, "" while nobody is asked for one.
+func (s *settings) token() (string, error) {
+	if s.auth == "off" {
+		return "", nil
+	}
+	text, err := os.ReadFile(s.tokenFile())
+	if err != nil {
+		return "", fmt.Errorf("read the administrator's token: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
 
 const loopback = "127.0.0.1"
 
@@ -176,15 +192,19 @@ func (k *stack) startProduct(ctx context.Context, log *slog.Logger, failed chan<
 	if err := k.prepareTenants(); err != nil {
 		return fmt.Errorf("the folder of the tenants' services: %w", err)
 	}
-	c, err := config.Read(config.Both, []string{
+	settings := []string{
 		"--tenant-listen", net.JoinHostPort(loopback, strconv.Itoa(k.tenantPort)),
 		"--tenant-tls-cert", filepath.Join(k.tenants(), "server.crt"), "--tenant-tls-key", filepath.Join(k.tenants(), "server.key"),
 		"--tenant-tls-ca", filepath.Join(k.tenants(), "ca.crt"),
 		"--listen", net.JoinHostPort(loopback, strconv.Itoa(k.apiPort)),
 		"--grpc-listen", net.JoinHostPort(loopback, strconv.Itoa(k.rpcPort)), "--secret-keys-file", keys,
 		"--temporal-address", net.JoinHostPort(loopback, strconv.Itoa(k.temporalPort)),
-		"--mongo-uri", fmt.Sprintf("mongodb://%s:%d", loopback, k.mongoPort), "--web-ui", k.uiURL, "--drain", "5s",
-	}, func(string) string { return "" }, io.Discard)
+		"--mongo-uri", fmt.Sprintf("mongodb://%s:%d", loopback, k.mongoPort), "--web-ui", k.uiURL, "--drain", "5s", "--auth", k.auth,
+	}
+	if k.auth != "off" {
+		settings = append(settings, "--admin-token-file", k.tokenFile())
+	}
+	c, err := config.Read(config.Both, settings, func(string) string { return "" }, io.Discard)
 	if err != nil {
 		return err
 	}
@@ -195,6 +215,11 @@ func (k *stack) startProduct(ctx context.Context, log *slog.Logger, failed chan<
 	parts, err := app.Connect(ctx, c, log)
 	if err != nil {
 		l.Close()
+		return err
+	}
+	if err := parts.EnsureAdmin(ctx); err != nil {
+		l.Close()
+		parts.Close()
 		return err
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -220,6 +245,9 @@ func (k *stack) startProduct(ctx context.Context, log *slog.Logger, failed chan<
 		return fmt.Errorf("start the worker: %w", context.Cause(ctx))
 	}
 	say("REST API         %s (%s)", k.apiURL(), "documentation at /docs")
+	if k.auth != "off" {
+		say("Bearer token     in %s", k.tokenFile())
+	}
 	return nil
 }
 

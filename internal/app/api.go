@@ -106,7 +106,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 		Previews: lifecycle, Explanations: explainer, Journal: service.NewJournal(lifecycle, p.engine, ui), Fleet: fleet, Streams: hub,
 		Tables: tables, Tenancy: matcher,
 	}, door.Traced(p.log), audited, door.Identified, door.NewRights(documents.Rights, time.Now).Authorised, door.Slots(p.config.Operations), door.Timed, begun)
-	prove := authn.Prover(authn.Off)
+	prove := p.prover()
 	handler, err := api.New(api.Deps{
 		Door: entrance, Prove: prove,
 		Ready: p.ready(), Log: p.log, Metrics: registry, MaxBody: p.config.MaxBody,

@@ -38,7 +38,7 @@ const nobody = "127.0.0.1:1"
 func configured(t testing.TB) *config.Config {
 	t.Helper()
 	return &config.Config{
-		MongoURI: mongotest.URI(t), Database: mongotest.Database(t), SecretKeys: "test:" + strings.Repeat("A", 43) + "=",
+		MongoURI: mongotest.URI(t), Database: mongotest.Database(t), SecretKeys: "test:" + strings.Repeat("A", 43) + "=", Auth: "off",
 		Temporal: config.Temporal{Address: nobody, Namespace: "drover"}, LogLevel: slog.LevelInfo, LogFormat: "text",
 	}
 }

@@ -26,7 +26,7 @@ var layers = []layer{
 		{
 			pkg: "app",
 			ours: "deploy/helm/monitor api api/rpc worker door authn trail service notify engine activities observe store kube fetch render " +
-				"secret sink telemetry config audit explain status view logicalcloud bundle readiness domain lease pause limits fail",
+				"secret sink telemetry config audit explain status view logicalcloud bundle readiness domain lease pause limits token fail",
 			libs: "github.com/prometheus/client_golang go.temporal.io/sdk/client go.temporal.io/sdk/workflow " +
 				"golang.org/x/sync google.golang.org/grpc",
 			world: "context net net/http os",

@@ -16,18 +16,41 @@ import (
 
 // Client is the connections to one API.
 type Client struct {
-	base string // http://host:port/v2
-	http *http.Client
+	base  string // http://host:port/v2
+	token string // "" for none
+	http  *http.Client
 }
 
+// Option is more than where the API is.
+type Option func(*Client)
+
+// WithToken has the client show a bearer token, "" for none.
+func WithToken(text string) Option { return func(c *Client) { c.token = text } }
+
 // New makes a client of the API at base, such as "http://127.0.0.1:9015/v2".
-func New(base string) *Client {
-	return &Client{base: base, http: &http.Client{
+func New(base string, options ...Option) *Client {
+	c := &Client{base: base, http: &http.Client{
 		Transport: &http.Transport{
 			MaxIdleConnsPerHost: 64,
 			IdleConnTimeout:     30 * time.Second,
 		},
 	}}
+	for _, set := range options {
+		set(c)
+	}
+	return c
+}
+
+// request makes a request with what every request of the client has.
+func (c *Client) request(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	return r, nil
 }
 
 // Close ends idle connections.
@@ -59,9 +82,9 @@ func (c *Client) do(ctx context.Context, method, path, accept, contentType strin
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	req, err := c.request(ctx, method, path, body)
 	if err != nil {
-		return nil, fmt.Errorf("make request: %w", err)
+		return nil, err
 	}
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)

@@ -50,9 +50,9 @@ func (c *Client) watch(ctx context.Context, path, after string) (*stream, error)
 }
 
 func (w *stream) open(c *Client, path, after string) error {
-	req, err := http.NewRequestWithContext(w.ctx, http.MethodGet, c.base+path, nil)
+	req, err := c.request(w.ctx, http.MethodGet, path, nil)
 	if err != nil {
-		return fmt.Errorf("make request: %w", err)
+		return err
 	}
 	req.Header.Set("Accept", "text/event-stream, application/problem+json")
 	if after != "" {

@@ -1,5 +1,5 @@
-// Package config reads the settings of `drover api`, `drover worker`, `drover monitor` and `drover tenant-agent` once, from
-// flags and environment; a flag wins. All that is wrong is said at once.
+// Package config reads the settings of `drover api`, `drover worker`, `drover monitor`, `drover tenant-agent` and `drover
+// admin-token` once, from flags and environment; a flag wins. All that is wrong is said at once.
 package config
 
 import (
@@ -28,12 +28,15 @@ type Config struct {
 	shown string // what Format prints
 
 	Listen, MetricsListen string
-	TLS                   ServerTLS // of all listeners but that of the tenants' services; without CA
+	TLS                   ServerTLS // of all listeners but that of the tenants' services
 	Insecure              bool      // listeners that other machines reach may be without TLS
 	GRPCListen            string    // "" for none
 	TenantListen          string    // "" for none
 	TenantTLS             ServerTLS
-	TenantRate            int // changes a second that are read of a tenant; 0 for all
+	TenantRate            int      // changes a second that are read of a tenant; 0 for all
+	Auth                  string   // on or off: whether callers have to prove who they are
+	AdminTokenFile        string   // where the first start writes the administrator's token; "" for nowhere
+	TrustedProxies        []string // common names of the certificates of proxies that say for whom they ask
 	AllowedHosts          []string
 	AllowedOrigins        []string
 	ExternalHosts         []string // that values are taken from, each with a port or without
@@ -102,8 +105,10 @@ const (
 	Worker
 	Monitoring
 	TenantAgents
-	Both = API | Worker
-	all  = Both | Monitoring | TenantAgents
+	Admin
+	Both   = API | Worker
+	stored = Both | Admin // those that have the database
+	all    = Both | Monitoring | TenantAgents
 )
 
 // String is the command that starts the process.
@@ -117,6 +122,8 @@ func (p Process) String() string {
 		return "monitor"
 	case TenantAgents:
 		return "tenant-agent"
+	case Admin:
+		return "admin-token"
 	default:
 		return "api and worker"
 	}
@@ -145,6 +152,10 @@ var settings = []setting{
 	{"tls-cert", "", "certificate `file` of all listeners of this process, but for the tenants' services; without it they are for this machine alone", all, file(func(c *Config) *string { return &c.TLS.Cert })},
 	{"tls-key", "", "key `file` of the same", all, file(func(c *Config) *string { return &c.TLS.Key })},
 	{"insecure", "false", "whether other machines may reach a listener that has no TLS, such as one behind a proxy: `true` or false", all, boolean(func(c *Config) *bool { return &c.Insecure })},
+	{"auth", "on", "whether callers have to prove who they are: on or `off`, which is for this machine alone", API, oneOf(func(c *Config) *string { return &c.Auth }, "on", "off")},
+	{"admin-token-file", "", "`file` that the first start writes the administrator's token to, when there is no service account yet", API | Admin, text(func(c *Config) *string { return &c.AdminTokenFile })},
+	{"client-ca", "", "`file` with the CAs of callers' client certificates; without it nobody is asked for one", API, file(func(c *Config) *string { return &c.TLS.CA })},
+	{"trusted-proxy", "", "common `names`, comma-separated, of the client certificates of proxies whose X-Forwarded-User and X-Forwarded-Groups count", API, list(func(c *Config) *[]string { return &c.TrustedProxies })},
 	{"allowed-hosts", "", "`names` that the REST API is asked by, comma-separated, beside loopback's and the address it listens at; * for any", API, list(func(c *Config) *[]string { return &c.AllowedHosts })},
 	{"allowed-origins", "", "`origins` of pages of other sites that may change something by the REST API, comma-separated, such as https://gui.example.com", API, origins},
 	{"allow-kubeconfig-download", "false", "whether the REST API gives the kubeconfigs of clusters back: `true` or false", API, boolean(func(c *Config) *bool { return &c.KubeconfigDownload })},
@@ -157,12 +168,12 @@ var settings = []setting{
 	{"temporal-tls-key", "", "client key `file` for Temporal", Both, file(func(c *Config) *string { return &c.Temporal.TLSKey })},
 	{"temporal-tls-ca", "", "CA `file` of Temporal; the system's when empty", Both, file(func(c *Config) *string { return &c.Temporal.TLSCA })},
 	{"temporal-tls-server-name", "", "`name` in Temporal's certificate", Both, text(func(c *Config) *string { return &c.Temporal.TLSServer })},
-	{"mongo-uri", "mongodb://127.0.0.1:27017", "`URI` of MongoDB", Both, mongoURI},
-	{"mongo-database", "drover", "`name` of the database", Both, required(func(c *Config) *string { return &c.Database })},
+	{"mongo-uri", "mongodb://127.0.0.1:27017", "`URI` of MongoDB", stored, mongoURI},
+	{"mongo-database", "drover", "`name` of the database", stored, required(func(c *Config) *string { return &c.Database })},
 	{"secret-keys", "", "`keys` that seal credentials: id:base64 of 32 bytes, comma-separated, the first one seals", Both, text(func(c *Config) *string { return &c.SecretKeys })},
 	{"secret-keys-file", "", "`file` with the keys, one a line", Both, file(func(c *Config) *string { return &c.SecretKeysFile })},
-	{"log-level", "info", "least `level` that is logged: debug, info, warn, error", all, func(c *Config, v string) error { return c.LogLevel.UnmarshalText([]byte(v)) }},
-	{"log-format", "text", "`format` of the log: text or json", all, oneOf(func(c *Config) *string { return &c.LogFormat }, "text", "json")},
+	{"log-level", "info", "least `level` that is logged: debug, info, warn, error", all | Admin, func(c *Config, v string) error { return c.LogLevel.UnmarshalText([]byte(v)) }},
+	{"log-format", "text", "`format` of the log: text or json", all | Admin, oneOf(func(c *Config) *string { return &c.LogFormat }, "text", "json")},
 	{"otlp-endpoint", "", "`URL` that traces are sent to by OTLP over HTTP; none when empty", Both, httpURL(func(c *Config) *string { return &c.OTLPEndpoint })},
 	{"web-ui", "", "base `URL` of Temporal's Web UI, for links", API, httpURL(func(c *Config) *string { return &c.WebUI })},
 	{"audit-keep", "2160h", "`duration` for which audit records are kept, at least 24h", Both, auditKeep},
@@ -253,6 +264,9 @@ func Read(p Process, args []string, getenv func(string) string, usage io.Writer)
 	if p&Both != 0 {
 		wrong = append(wrong, c.check()...)
 	}
+	if p == Admin && c.AdminTokenFile == "" {
+		wrong = append(wrong, fmt.Errorf("%s is required", both("admin-token-file")))
+	}
 	if p == TenantAgents {
 		wrong = append(wrong, c.TenantAgent.check()...)
 	}
@@ -301,7 +315,35 @@ func (c *Config) check() (wrong []error) {
 	if (c.Temporal.TLSCert == "") != (c.Temporal.TLSKey == "") {
 		wrong = append(wrong, fmt.Errorf("%s and %s belong together", both("temporal-tls-cert"), both("temporal-tls-key")))
 	}
-	return append(wrong, c.checkTenants()...)
+	return append(append(wrong, c.checkAuth()...), c.checkTenants()...)
+}
+
+// checkAuth looks at what settings of authentication say together. Without it whoever reaches the API may do everything, so that
+// only this machine may, whatever else is set.
+func (c *Config) checkAuth() (wrong []error) {
+	if c.TLS.CA != "" && c.TLS.Cert == "" {
+		wrong = append(wrong, fmt.Errorf("%s needs %s", both("client-ca"), both("tls-cert")))
+	}
+	if len(c.TrustedProxies) > 0 && c.TLS.CA == "" {
+		wrong = append(wrong, fmt.Errorf("%s needs %s", both("trusted-proxy"), both("client-ca")))
+	}
+	if c.Auth != "off" {
+		return wrong
+	}
+	for _, l := range []struct{ name, address string }{{"listen", c.Listen}, {"grpc-listen", c.GRPCListen}} {
+		if host, _, err := net.SplitHostPort(l.address); err == nil && !loopback(host) {
+			wrong = append(wrong, fmt.Errorf("%s: %q can be reached from other machines, so %s may not be off", both(l.name), l.address, both("auth")))
+		}
+	}
+	for _, s := range []struct {
+		name string
+		set  bool
+	}{{"admin-token-file", c.AdminTokenFile != ""}, {"client-ca", c.TLS.CA != ""}, {"trusted-proxy", len(c.TrustedProxies) > 0}} {
+		if s.set {
+			wrong = append(wrong, fmt.Errorf("%s means nothing while %s is off", both(s.name), both("auth")))
+		}
+	}
+	return wrong
 }
 
 // checkListeners refuses listeners without TLS that other machines can reach.

@@ -45,7 +45,7 @@ func with(env map[string]string, more ...string) map[string]string {
 
 func TestDefaults(t *testing.T) {
 	api := config.Config{
-		Listen:     "127.0.0.1:9015",
+		Listen: "127.0.0.1:9015", Auth: "on",
 		GRPCListen: "127.0.0.1:9016", TenantListen: "127.0.0.1:9017", TenantRate: 200,
 		Temporal:   config.Temporal{Address: "127.0.0.1:7233", Namespace: "drover"},
 		MongoURI:   "mongodb://127.0.0.1:27017",
@@ -61,10 +61,12 @@ func TestDefaults(t *testing.T) {
 	}
 	worker := api
 	worker.TenantListen, worker.TenantRate = "", 0
+	worker.Auth = ""
 	worker.Listen, worker.GRPCListen, worker.MaxBody, worker.Operations = "", "", 0, 0
 	worker.MetricsListen = "127.0.0.1:9465"
 	worker.Workflows, worker.Activities, worker.Clusters, worker.Cache = 200, 100, 2000, 4000
 	both := worker
+	both.Auth = api.Auth
 	both.TenantListen, both.TenantRate = api.TenantListen, api.TenantRate
 	both.Listen, both.GRPCListen, both.MaxBody, both.Operations = api.Listen, api.GRPCListen, api.MaxBody, api.Operations
 	for name, c := range map[string]struct {
@@ -134,12 +136,13 @@ func TestEverySettingCanBeSet(t *testing.T) {
 		"--temporal-tls-cert", file, "--temporal-tls-key", file, "--temporal-tls-ca", file, "--temporal-tls-server-name", "s",
 		"--mongo-uri", "mongodb+srv://u:p@m", "--mongo-database", "d", "--secret-keys-file", file,
 		"--log-level", "debug", "--log-format", "json", "--otlp-endpoint", "http://o:4318", "--web-ui", "https://w/x",
+		"--auth", "on", "--admin-token-file", "f", "--client-ca", file, "--trusted-proxy", "proxy,gate",
 		"--allowed-hosts", "a.example, b", "--allowed-origins", "https://g.example,http://h:8080", "--allow-kubeconfig-download", "--external-hosts", "v.example,[2001:db8::1]:8443",
 		"--max-body", "1", "--operations", "6", "--drain", "1m30s", "--workflows", "2", "--activities", "3", "--clusters", "4", "--cache", "5",
 		"--renderers", "6", "--render-memory", "134217728", "--audit-keep", "48h", "--audit-file", "a.log", "--audit-syslog", "tls://s:6514")
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(&config.Config{
-		Listen: ":80", TLS: config.ServerTLS{Cert: file, Key: file}, MetricsListen: "[::1]:81", TenantListen: ":81", TenantRate: 7, TenantTLS: config.ServerTLS{Cert: file, Key: file, CA: file},
+		Listen: ":80", TLS: config.ServerTLS{Cert: file, Key: file, CA: file}, Auth: "on", AdminTokenFile: "f", TrustedProxies: []string{"proxy", "gate"}, MetricsListen: "[::1]:81", TenantListen: ":81", TenantRate: 7, TenantTLS: config.ServerTLS{Cert: file, Key: file, CA: file},
 		AllowedHosts: []string{"a.example", "b"}, AllowedOrigins: []string{"https://g.example", "http://h:8080"}, KubeconfigDownload: true,
 		ExternalHosts: []string{"v.example", "[2001:db8::1]:8443"},
 		Temporal:      config.Temporal{Address: "t:1", Namespace: "n", TLSCert: file, TLSKey: file, TLSCA: file, TLSServer: "s"},
@@ -268,4 +271,34 @@ func pair(t *testing.T) (cert, key string) {
 	require.NoError(t, err)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
 		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}))
+}
+
+// TestAuthOffIsForThisMachine: an API that asks nobody who they are listens on loopback alone, whatever else is set; and what is
+// for callers who prove who they are is refused with it, not passed over. The command that makes an administrator's token needs the
+// database and the file.
+func TestAuthOffIsForThisMachine(t *testing.T) {
+	_, err := read(config.API, keys, "--auth", "off", "--listen", "127.0.0.1:1", "--grpc-listen", "localhost:2")
+	require.NoError(t, err)
+	_, err = read(config.API, keys, "--auth", "no")
+	require.ErrorContains(t, err, `--auth (DROVER_AUTH): "no" is none of on, off`)
+	_, err = read(config.API, with(keys, "DROVER_AUTH", "off"), "--listen", ":1", "--grpc-listen", "10.0.0.1:1", "--insecure", "--admin-token-file", "f",
+		"--client-ca", os.DevNull, "--trusted-proxy", "p")
+	for _, says := range []string{
+		`--listen (DROVER_LISTEN): ":1" can be reached from other machines, so --auth (DROVER_AUTH) may not be off`,
+		`--grpc-listen (DROVER_GRPC_LISTEN): "10.0.0.1:1" can be reached`,
+		"--admin-token-file (DROVER_ADMIN_TOKEN_FILE) means nothing while --auth (DROVER_AUTH) is off",
+		"--client-ca (DROVER_CLIENT_CA) means nothing", "--trusted-proxy (DROVER_TRUSTED_PROXY) means nothing", "--client-ca (DROVER_CLIENT_CA) needs --tls-cert (DROVER_TLS_CERT)",
+	} {
+		require.ErrorContains(t, err, says)
+	}
+	_, err = read(config.API, keys, "--trusted-proxy", "p")
+	require.ErrorContains(t, err, "--trusted-proxy (DROVER_TRUSTED_PROXY) needs --client-ca (DROVER_CLIENT_CA)")
+
+	got, err := read(config.Admin, nil, "--admin-token-file", "f", "--mongo-database", "d")
+	require.NoError(t, err)
+	require.Equal(t, []string{"f", "d"}, []string{got.AdminTokenFile, got.Database})
+	_, err = read(config.Admin, nil)
+	require.ErrorContains(t, err, "--admin-token-file (DROVER_ADMIN_TOKEN_FILE) is required")
+	_, err = read(config.Admin, nil, "--listen", ":1")
+	require.Error(t, err)
 }

@@ -260,18 +260,20 @@ type Replica struct {
 	URL     string // without /v2
 	Client  *client.Client
 	Tenants string // the address of its services for tenants
+	RPC     string // the address of its gRPC services
 	env     []string
 }
 
-// AddAPI starts one more API, which ends with the test.
-func (s *Stack) AddAPI(t testing.TB) *Replica {
+// AddAPI starts one more API, which ends with the test; env overrides what the others have.
+func (s *Stack) AddAPI(t testing.TB, env ...string) *Replica {
 	t.Helper()
-	listen, tenants := freeport.Address(), freeport.Address()
+	listen, tenants, rpc := freeport.Address(), freeport.Address(), freeport.Address()
 	r := &Replica{
+		RPC: rpc,
 		URL: "http://" + listen, Client: client.New("http://" + listen + "/v2"), Tenants: tenants,
-		env: append(s.Env(), "DROVER_LISTEN="+listen, "DROVER_GRPC_LISTEN="+freeport.Address(), "DROVER_TENANT_LISTEN="+tenants),
+		env: append(s.Env(), "DROVER_LISTEN="+listen, "DROVER_GRPC_LISTEN="+rpc, "DROVER_TENANT_LISTEN="+tenants),
 	}
-	r.Start(t)
+	r.Start(t, env...)
 	t.Cleanup(r.Client.Close)
 	return r
 }
@@ -301,6 +303,7 @@ func (s *Stack) Env() []string {
 		fmt.Sprintf("DROVER_METRICS_LISTEN=127.0.0.1:%d", s.ports[4]),
 		"DROVER_SECRET_KEYS_FILE=" + filepath.Join(s.dir, "keys"),
 		"DROVER_WEB_UI=" + s.WebUI(),
+		"DROVER_AUTH=off", // as for clients that know no tokens; TestCallersProveWhoTheyAre has it on
 		"DROVER_LOG_LEVEL=" + level(),
 	}
 }

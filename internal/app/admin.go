@@ -1,0 +1,208 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/drover-io/drover/internal/config"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/token"
+)
+
+// The service account that the first start makes, and its token.
+const (
+	adminAccount domain.Key = "service-accounts/admin"
+	adminToken   domain.Key = adminAccount + "/tokens/first"
+)
+
+// AdminAccount is the key of the administrator's service account, which may do everything.
+const AdminAccount = string(adminAccount)
+
+// EnsureAdmin sees to it that somebody can call the API that asks callers who they are: where there is no service account it makes
+// the administrator's, with a token, which it writes to --admin-token-file.
+func (p *Parts) EnsureAdmin(ctx context.Context) error {
+	if p.config.Auth == "off" {
+		return nil
+	}
+	return ensureAdmin(ctx, p.store, p.config.AdminTokenFile, time.Now(), p.log)
+}
+
+// ResetAdmin makes another token for the administrator in place of the one there is, or was, and writes it to the file. Done again
+// it makes yet another one.
+func ResetAdmin(ctx context.Context, c *config.Config, log *slog.Logger) error {
+	s, err := store.Open(store.Config{URI: c.MongoURI, Database: c.Database})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		defer cancel()
+		if err := s.Close(end); err != nil {
+			log.Warn("close the store", "error", err)
+		}
+	}()
+	return resetAdmin(ctx, s, c.AdminTokenFile, time.Now(), log)
+}
+
+// ensureAdmin goes from the file to the documents, so that a process that dies on the way leaves nothing that the next one cannot
+// carry on with: a token without its documents is none yet, and as long as the account is not there nothing is done. Of processes
+// that share the file one writes it, and the others go on with what it says. Of those that do not, the one whose token comes to be
+// stored first wins, and the others take their files away.
+func ensureAdmin(ctx context.Context, s *store.Store, file string, now time.Time, log *slog.Logger) error {
+	accounts, err := s.List(ctx, domain.ServiceAccounts, "")
+	if err != nil || len(accounts) > 0 {
+		return err
+	}
+	if file == "" {
+		log.Warn("there is no service account, and nowhere to write the administrator's token to",
+			"remedy", "start with --admin-token-file (DROVER_ADMIN_TOKEN_FILE), or run `drover admin-token`")
+		return nil
+	}
+	made, err := writeToken(file)
+	if err != nil {
+		return err
+	}
+	hash, err := tokenIn(file)
+	if err != nil {
+		return err
+	}
+	ours, err := storeToken(ctx, s, hash, now)
+	if err != nil {
+		return err
+	}
+	if !ours {
+		if made {
+			err = os.Remove(file)
+		}
+		log.Warn("another process has made the administrator's token, and has written it to a file of its own",
+			"remedy", "if that file is lost, `drover admin-token` makes another token")
+		return err
+	}
+	if err := storeAccount(ctx, s); err != nil {
+		return err
+	}
+	log.Info("the administrator's token was made", "file", file)
+	return nil
+}
+
+// resetAdmin writes the file before it stores the token: a process that dies between the two leaves the old token as it was.
+func resetAdmin(ctx context.Context, s *store.Store, file string, now time.Time, log *slog.Logger) error {
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("take the old token away: %w", err)
+	}
+	if _, err := writeToken(file); err != nil {
+		return err
+	}
+	hash, err := tokenIn(file)
+	if err != nil {
+		return err
+	}
+	if err := s.Delete(ctx, domain.ServiceAccountTokens, adminToken, 0); err != nil && !fail.Is(err, fail.NotFound) {
+		return err
+	}
+	ours, err := storeToken(ctx, s, hash, now)
+	if err == nil && !ours {
+		err = fail.New(fail.Conflict, "another process makes the administrator's token at the same time; run this again")
+	}
+	if err == nil {
+		err = storeAccount(ctx, s)
+	}
+	if err == nil {
+		log.Info("the administrator's token was made", "file", file)
+	}
+	return err
+}
+
+// writeToken makes a token and writes it to a file, for its owner alone, unless the file is there.
+func writeToken(file string) (made bool, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("write the administrator's token (--admin-token-file): %w", err)
+		}
+	}()
+	if _, err := os.Lstat(file); err == nil {
+		return false, nil
+	}
+	folder := filepath.Dir(file)
+	whole, err := os.CreateTemp(folder, ".admin-token-*") // 0600
+	if err != nil {
+		return false, err
+	}
+	defer os.Remove(whole.Name())
+	text, _ := token.New(string(adminToken))
+	_, err = whole.WriteString(text + "\n")
+	if err = errors.Join(err, whole.Sync(), whole.Close()); err != nil {
+		return false, err
+	}
+	switch err := os.Link(whole.Name(), file); {
+	case errors.Is(err, fs.ErrExist):
+		return false, nil // another process was faster
+	case err != nil:
+		return false, err
+	}
+	in, err := os.Open(folder)
+	if err != nil {
+		return true, err
+	}
+	defer in.Close()
+	return true, in.Sync()
+}
+
+// tokenIn is the hash of the administrator's token in a file.
+func tokenIn(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the administrator's token (--admin-token-file): %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("the file of the administrator's token %s (--admin-token-file) is not for its owner alone: chmod 600 it, or remove it", file)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the administrator's token (--admin-token-file): %w", err)
+	}
+	of, hash, ok := token.Parse(strings.TrimSpace(string(data)))
+	if !ok || of != string(adminToken) {
+		return nil, fmt.Errorf("%s (--admin-token-file) is there and has no token of the administrator: remove it, or name another file", file)
+	}
+	return hash, nil
+}
+
+// storeToken stores the administrator's token, unless one is there: then it says whether that is this one.
+func storeToken(ctx context.Context, s *store.Store, hash []byte, now time.Time) (ours bool, err error) {
+	t := &domain.ServiceAccountToken{
+		Identity:   domain.Identity{Parent: adminAccount},
+		Metadata:   domain.Metadata{Name: adminToken.Name(), Description: "made by the first start, or by drover admin-token"},
+		Spec:       domain.TokenSpec{ExpiresAfter: fmt.Sprintf("%.0fh", domain.MaxTokenLife.Hours())},
+		Credential: domain.Credential{Hash: hash, Expires: now.UTC().Add(domain.MaxTokenLife).Truncate(time.Millisecond)},
+	}
+	switch err := s.Create(ctx, t); {
+	case err == nil:
+		return true, nil
+	case !fail.Is(err, fail.Conflict):
+		return false, err
+	}
+	there, err := s.Get(ctx, domain.ServiceAccountTokens, adminToken)
+	if err != nil {
+		return false, err
+	}
+	return token.Same(there.(*domain.ServiceAccountToken).Hash, hash), nil
+}
+
+// storeAccount stores the administrator's account, unless it is there.
+func storeAccount(ctx context.Context, s *store.Store) error {
+	a := &domain.ServiceAccount{Metadata: domain.Metadata{Name: adminAccount.Name(), Description: "the administrator"}}
+	if err := s.Create(ctx, a); err != nil && !fail.Is(err, fail.Conflict) {
+		return err
+	}
+	return nil
+}
