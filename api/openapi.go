@@ -65,9 +65,14 @@ func openAPI(endpoints []endpoint) ([]byte, error) {
 			Title: "Drover", Version: "2",
 			Description: "Durable multi-cluster application orchestration. The API is EMCO's /v2.",
 		},
-		Servers:    openapi3.Servers{{URL: base}},
-		Paths:      openapi3.NewPaths(),
-		Components: &openapi3.Components{Schemas: openapi3.Schemas{}},
+		Servers: openapi3.Servers{{URL: base}},
+		Paths:   openapi3.NewPaths(),
+		Components: &openapi3.Components{
+			Schemas: openapi3.Schemas{},
+			SecuritySchemes: openapi3.SecuritySchemes{"bearer": {Value: openapi3.NewSecurityScheme().WithType("http").WithScheme("bearer").
+				WithDescription("The token of a service account, or of an OpenID provider that is configured. A client certificate does as well.")}},
+		},
+		Security: openapi3.SecurityRequirements{{"bearer": []string{}}},
 	}
 	g := schemas{
 		into: doc.Components.Schemas,
@@ -210,7 +215,7 @@ func (g schemas) operation(p endpoint, names []string) (*openapi3.Operation, err
 // refusals are the codes with which an endpoint may refuse.
 func refusals(p endpoint) []int {
 	codes := []int{
-		http.StatusBadRequest, http.StatusNotFound, http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+		http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound, http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 	}
 	if p.in != nil {
 		codes = append(codes, http.StatusUnprocessableEntity, http.StatusRequestTimeout)

@@ -137,7 +137,7 @@ func writeToken(file string) (made bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	defer os.Remove(whole.Name())
+	defer func() { _ = os.Remove(whole.Name()) }()
 	text, _ := token.New(string(adminToken))
 	_, err = whole.WriteString(text + "\n")
 	if err = errors.Join(err, whole.Sync(), whole.Close()); err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/oidc"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/render"
@@ -53,6 +54,7 @@ type Parts struct {
 	tracing  telemetry.Tracing
 	leases   *worker.Leases
 	audit    *auditing
+	issuers  *oidc.Providers // whose tokens callers of the API may show; nil for none
 }
 
 // Connect makes the parts and waits, until ctx ends, for the dependencies to answer, saying which one it
@@ -72,6 +74,9 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts
 	logger.Info("limits of sizes", sizes...)
 	var err error
 	if p.sealer, err = sealer(c); err != nil {
+		return nil, err
+	}
+	if p.issuers, err = issuersOf(c); err != nil {
 		return nil, err
 	}
 	if p.charts, err = render.NewProcesses(render.Options{Size: c.Renderers, Memory: c.RenderMemory, Log: logger}); err != nil {

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/drover-io/drover/internal/authn"
+	"github.com/drover-io/drover/internal/config"
+	"github.com/drover-io/drover/internal/oidc"
 )
 
 // prover says who calls the API, as is configured.
@@ -12,9 +14,21 @@ func (p *Parts) prover() authn.Prover {
 		p.log.Warn("nobody is asked who they are: whoever reaches the API on this machine may do everything", "setting", "--auth=off (DROVER_AUTH)")
 		return authn.Off
 	}
-	return authn.Chain(
-		authn.Tokens{Store: p.store, Now: time.Now}.Prove,
-		authn.Unread,
-		authn.Certificates(p.config.TrustedProxies, time.Now),
-	)
+	chain := []authn.Prover{authn.Tokens{Store: p.store, Now: time.Now}.Prove}
+	if p.issuers != nil {
+		chain = append(chain, p.issuers.Prove)
+	}
+	return authn.Chain(append(chain, authn.Unread, authn.Certificates(p.config.TrustedProxies, time.Now))...)
+}
+
+// issuersOf are the OpenID issuers of a config, nil for none.
+func issuersOf(c *config.Config) (*oidc.Providers, error) {
+	if c.AuthConfig == "" {
+		return nil, nil
+	}
+	read, err := oidc.Read(c.AuthConfig)
+	if err != nil {
+		return nil, err
+	}
+	return oidc.New(read, time.Now)
 }

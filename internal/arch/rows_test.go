@@ -25,8 +25,8 @@ var layers = []layer{
 		},
 		{
 			pkg: "app",
-			ours: "deploy/helm/monitor api api/rpc worker door authn trail service notify engine activities observe store kube fetch render " +
-				"secret sink telemetry config audit explain status view logicalcloud bundle readiness domain lease pause limits token fail",
+			ours: "deploy/helm/monitor api api/rpc worker door trail service notify engine activities observe store kube fetch render " +
+				"secret sink telemetry config audit authn explain status view logicalcloud bundle readiness domain lease oidc pause limits token fail",
 			libs: "github.com/prometheus/client_golang go.temporal.io/sdk/client go.temporal.io/sdk/workflow " +
 				"golang.org/x/sync google.golang.org/grpc",
 			world: "context net net/http os",
@@ -121,7 +121,6 @@ var layers = []layer{
 			world: "context",
 		},
 		{pkg: "trail", ours: "audit policy fail", world: "context"},
-		{pkg: "authn", ours: "domain policy caller token fail", world: "context"},
 		{pkg: "notify", ours: "status domain fail", libs: "github.com/prometheus/client_golang", world: "context"},
 		{
 			pkg:  "engine",
@@ -187,6 +186,11 @@ var layers = []layer{
 		{pkg: "sink", ours: "audit pause", world: "context net os"},
 		{pkg: "config", ours: "limits", world: "net net/http os"},
 		{pkg: "fetch", ours: "fail", world: "context net net/http syscall"},
+		{
+			pkg: "oidc", ours: "authn policy caller token fail",
+			libs:  "github.com/coreos/go-oidc github.com/go-jose/go-jose golang.org/x/sync sigs.k8s.io/yaml",
+			world: "context net net/http os",
+		},
 	}},
 	{name: "decisions", about: "from values to values: no I/O, no clock", rows: []row{
 		{pkg: "operations", ours: "explain domain fail"},
@@ -230,6 +234,7 @@ var layers = []layer{
 		{pkg: "plan", ours: "domain fail"},
 	}},
 	{name: "nouns", about: "what users name, with its rules", rows: []row{
+		{pkg: "authn", ours: "domain policy caller token fail", world: "context"}, // who calls, by what was stored of it
 		{pkg: "stored", ours: "domain fail", libs: "golang.org/x/sync", world: "context"},
 		{pkg: "domain", ours: "quantity fail"},
 	}},

@@ -108,8 +108,8 @@ func printable(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' || r >= 0x80 && r < 0xa0 })
 }
 
-// bearer is the token that a call shows, "" for none. No error says what was sent.
-func (s *Shown) bearer() (string, error) {
+// Bearer is the token that a call shows, "" for none. No error says what was sent.
+func (s *Shown) Bearer() (string, error) {
 	switch len(s.Authorization) {
 	case 0:
 		return "", nil

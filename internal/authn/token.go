@@ -60,7 +60,7 @@ func (t Tokens) Look(ctx context.Context, noun *domain.Noun, key domain.Key, has
 
 // Prove tells service accounts by their tokens. Nobody else may come after it who knows bearer tokens that begin as ours do.
 func (t Tokens) Prove(ctx context.Context, s *Shown) (*Proof, error) {
-	text, err := s.bearer()
+	text, err := s.Bearer()
 	if err != nil || !strings.HasPrefix(text, token.Prefix) {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (t Tokens) Prove(ctx context.Context, s *Shown) (*Proof, error) {
 
 // Unread refuses bearer tokens that nobody before it has read.
 func Unread(_ context.Context, s *Shown) (*Proof, error) {
-	text, err := s.bearer()
+	text, err := s.Bearer()
 	if err == nil && text != "" {
 		err = Unknown()
 	}

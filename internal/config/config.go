@@ -35,6 +35,7 @@ type Config struct {
 	TenantTLS             ServerTLS
 	TenantRate            int      // changes a second that are read of a tenant; 0 for all
 	Auth                  string   // on or off: whether callers have to prove who they are
+	AuthConfig            string   // file, see oidc.Config; "" for no issuers
 	AdminTokenFile        string   // where the first start writes the administrator's token; "" for nowhere
 	TrustedProxies        []string // common names of the certificates of proxies that say for whom they ask
 	AllowedHosts          []string
@@ -154,6 +155,7 @@ var settings = []setting{
 	{"insecure", "false", "whether other machines may reach a listener that has no TLS, such as one behind a proxy: `true` or false", all, boolean(func(c *Config) *bool { return &c.Insecure })},
 	{"auth", "on", "whether callers have to prove who they are: on or `off`, which is for this machine alone", API, oneOf(func(c *Config) *string { return &c.Auth }, "on", "off")},
 	{"admin-token-file", "", "`file` that the first start writes the administrator's token to, when there is no service account yet", API | Admin, text(func(c *Config) *string { return &c.AdminTokenFile })},
+	{"auth-config", "", "YAML `file` with the OpenID issuers whose bearer tokens are taken", API, file(func(c *Config) *string { return &c.AuthConfig })},
 	{"client-ca", "", "`file` with the CAs of callers' client certificates; without it nobody is asked for one", API, file(func(c *Config) *string { return &c.TLS.CA })},
 	{"trusted-proxy", "", "common `names`, comma-separated, of the client certificates of proxies whose X-Forwarded-User and X-Forwarded-Groups count", API, list(func(c *Config) *[]string { return &c.TrustedProxies })},
 	{"allowed-hosts", "", "`names` that the REST API is asked by, comma-separated, beside loopback's and the address it listens at; * for any", API, list(func(c *Config) *[]string { return &c.AllowedHosts })},
@@ -338,7 +340,7 @@ func (c *Config) checkAuth() (wrong []error) {
 	for _, s := range []struct {
 		name string
 		set  bool
-	}{{"admin-token-file", c.AdminTokenFile != ""}, {"client-ca", c.TLS.CA != ""}, {"trusted-proxy", len(c.TrustedProxies) > 0}} {
+	}{{"admin-token-file", c.AdminTokenFile != ""}, {"auth-config", c.AuthConfig != ""}, {"client-ca", c.TLS.CA != ""}, {"trusted-proxy", len(c.TrustedProxies) > 0}} {
 		if s.set {
 			wrong = append(wrong, fmt.Errorf("%s means nothing while %s is off", both(s.name), both("auth")))
 		}

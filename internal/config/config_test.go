@@ -136,13 +136,13 @@ func TestEverySettingCanBeSet(t *testing.T) {
 		"--temporal-tls-cert", file, "--temporal-tls-key", file, "--temporal-tls-ca", file, "--temporal-tls-server-name", "s",
 		"--mongo-uri", "mongodb+srv://u:p@m", "--mongo-database", "d", "--secret-keys-file", file,
 		"--log-level", "debug", "--log-format", "json", "--otlp-endpoint", "http://o:4318", "--web-ui", "https://w/x",
-		"--auth", "on", "--admin-token-file", "f", "--client-ca", file, "--trusted-proxy", "proxy,gate",
+		"--auth", "on", "--admin-token-file", "f", "--auth-config", file, "--client-ca", file, "--trusted-proxy", "proxy,gate",
 		"--allowed-hosts", "a.example, b", "--allowed-origins", "https://g.example,http://h:8080", "--allow-kubeconfig-download", "--external-hosts", "v.example,[2001:db8::1]:8443",
 		"--max-body", "1", "--operations", "6", "--drain", "1m30s", "--workflows", "2", "--activities", "3", "--clusters", "4", "--cache", "5",
 		"--renderers", "6", "--render-memory", "134217728", "--audit-keep", "48h", "--audit-file", "a.log", "--audit-syslog", "tls://s:6514")
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(&config.Config{
-		Listen: ":80", TLS: config.ServerTLS{Cert: file, Key: file, CA: file}, Auth: "on", AdminTokenFile: "f", TrustedProxies: []string{"proxy", "gate"}, MetricsListen: "[::1]:81", TenantListen: ":81", TenantRate: 7, TenantTLS: config.ServerTLS{Cert: file, Key: file, CA: file},
+		Listen: ":80", TLS: config.ServerTLS{Cert: file, Key: file, CA: file}, Auth: "on", AdminTokenFile: "f", AuthConfig: file, TrustedProxies: []string{"proxy", "gate"}, MetricsListen: "[::1]:81", TenantListen: ":81", TenantRate: 7, TenantTLS: config.ServerTLS{Cert: file, Key: file, CA: file},
 		AllowedHosts: []string{"a.example", "b"}, AllowedOrigins: []string{"https://g.example", "http://h:8080"}, KubeconfigDownload: true,
 		ExternalHosts: []string{"v.example", "[2001:db8::1]:8443"},
 		Temporal:      config.Temporal{Address: "t:1", Namespace: "n", TLSCert: file, TLSKey: file, TLSCA: file, TLSServer: "s"},
@@ -282,12 +282,12 @@ func TestAuthOffIsForThisMachine(t *testing.T) {
 	_, err = read(config.API, keys, "--auth", "no")
 	require.ErrorContains(t, err, `--auth (DROVER_AUTH): "no" is none of on, off`)
 	_, err = read(config.API, with(keys, "DROVER_AUTH", "off"), "--listen", ":1", "--grpc-listen", "10.0.0.1:1", "--insecure", "--admin-token-file", "f",
-		"--client-ca", os.DevNull, "--trusted-proxy", "p")
+		"--auth-config", os.DevNull, "--client-ca", os.DevNull, "--trusted-proxy", "p")
 	for _, says := range []string{
 		`--listen (DROVER_LISTEN): ":1" can be reached from other machines, so --auth (DROVER_AUTH) may not be off`,
 		`--grpc-listen (DROVER_GRPC_LISTEN): "10.0.0.1:1" can be reached`,
 		"--admin-token-file (DROVER_ADMIN_TOKEN_FILE) means nothing while --auth (DROVER_AUTH) is off",
-		"--client-ca (DROVER_CLIENT_CA) means nothing", "--trusted-proxy (DROVER_TRUSTED_PROXY) means nothing", "--client-ca (DROVER_CLIENT_CA) needs --tls-cert (DROVER_TLS_CERT)",
+		"--client-ca (DROVER_CLIENT_CA) means nothing", "--auth-config (DROVER_AUTH_CONFIG) means nothing", "--trusted-proxy (DROVER_TRUSTED_PROXY) means nothing", "--client-ca (DROVER_CLIENT_CA) needs --tls-cert (DROVER_TLS_CERT)",
 	} {
 		require.ErrorContains(t, err, says)
 	}

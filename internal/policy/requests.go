@@ -61,6 +61,12 @@ const (
 	// and streams that last longer.
 	Prove    = 8 * time.Second
 	Standing = 5 * time.Second
+	// Keys is how long it may take to fetch the keys of an OpenID provider. They are fetched for a key that is not known, every
+	// KeysLeast at the most, and anew when they are as old as KeysAge; when that fails, again after KeysRetry.
+	Keys      = 5 * time.Second
+	KeysLeast = time.Second
+	KeysAge   = time.Minute
+	KeysRetry = 10 * time.Second
 )
 
 // The limits of gRPC connections: pings after so much silence, the time to answer one, the least time between two of a

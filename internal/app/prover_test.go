@@ -1,0 +1,116 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/config"
+	"github.com/drover-io/drover/internal/freeport"
+	"github.com/drover-io/drover/internal/tenantcert"
+)
+
+// TestClientCertificatesSayWhoCalls: a user's, and that of a proxy that is named, which speaks for others; who shows none is asked
+// for a token, and one of another CA is no certificate. The CA is read again when its file changes.
+func TestClientCertificatesSayWhoCalls(t *testing.T) {
+	folder, other := t.TempDir(), t.TempDir()
+	for _, f := range []string{folder, other} {
+		require.NoError(t, tenantcert.Make(f))
+		require.NoError(t, tenantcert.Tenant(f, "alice"))
+	}
+	ca := filepath.Join(t.TempDir(), "clients.crt")
+	trust := func(f string) {
+		pem, err := os.ReadFile(filepath.Join(f, "ca.crt"))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(ca, pem, 0o600))
+		later := time.Now().Add(time.Hour) // file systems tell times apart by more or less
+		if f == other {
+			require.NoError(t, os.Chtimes(ca, later, later))
+		}
+	}
+	trust(folder)
+	p, log := partial(t), &said{}
+	p.log = slog.New(slog.NewTextHandler(log, nil))
+	p.config.TLS = config.ServerTLS{Cert: filepath.Join(folder, "server.crt"), Key: filepath.Join(folder, "server.key"), CA: ca}
+	p.config.Auth, p.config.TrustedProxies = "on", []string{"cloud-admin.local"}
+	p.config.Drain, p.config.Operations, p.config.Listen = time.Minute, 1, freeport.Address()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	l, err := Listen(ctx, p.config.Listen)
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() { served <- p.ServeAPI(ctx, l) }()
+
+	pem, err := os.ReadFile(filepath.Join(folder, "ca.crt"))
+	require.NoError(t, err)
+	pool := x509.NewCertPool()
+	require.True(t, pool.AppendCertsFromPEM(pem))
+	ask := func(f, certificate string, header map[string]string) (int, error) {
+		c := &tls.Config{RootCAs: pool}
+		if certificate != "" {
+			pair, err := tls.LoadX509KeyPair(filepath.Join(f, certificate+".crt"), filepath.Join(f, certificate+".key"))
+			require.NoError(t, err)
+			c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodDelete, "https://"+p.config.Listen+"/v2/projects/none", nil)
+		require.NoError(t, err)
+		for name, value := range header {
+			request.Header.Set(name, value)
+		}
+		transport := &http.Transport{TLSClientConfig: c, DisableKeepAlives: true}
+		answer, err := (&http.Client{Transport: transport, Timeout: time.Minute}).Do(request)
+		if err != nil {
+			return 0, err
+		}
+		return answer.StatusCode, answer.Body.Close()
+	}
+	status := func(f, certificate string, header map[string]string) int {
+		t.Helper()
+		code, err := ask(f, certificate, header)
+		require.NoError(t, err)
+		return code
+	}
+	forwarded := map[string]string{"X-Forwarded-User": "bob", "X-Forwarded-Groups": "ops"}
+	require.Equal(t, http.StatusUnauthorized, status(folder, "", nil))
+	require.Equal(t, http.StatusUnauthorized, status(folder, "", forwarded))
+	require.Equal(t, http.StatusNotFound, status(folder, "alice", nil))
+	require.True(t, log.has(`requestedBy="user alice.tenant.local"`))
+	require.Equal(t, http.StatusNotFound, status(folder, "alice", forwarded), "alice is no proxy")
+	require.False(t, log.has(`requestedBy="user bob"`))
+	require.Equal(t, http.StatusUnauthorized, status(folder, "admin", nil), "a proxy that speaks for nobody")
+	require.Equal(t, http.StatusNotFound, status(folder, "admin", forwarded))
+	require.True(t, log.has(`requestedBy="user bob"`))
+	require.Equal(t, http.StatusUnauthorized, status(folder, "alice", map[string]string{"Authorization": "Bearer drover.none"}), "a token that is sent decides alone")
+	_, err = ask(other, "alice", nil)
+	require.Error(t, err)
+	require.False(t, log.has("drover.none"))
+
+	trust(other)
+	require.Equal(t, http.StatusNotFound, status(other, "alice", nil))
+	_, err = ask(folder, "alice", nil)
+	require.Error(t, err)
+	cancel()
+	require.NoError(t, <-served)
+}
+
+// TestAConfigOfIssuersIsReadAtTheStart: what is wrong with it is said before anything is waited for.
+func TestAConfigOfIssuersIsReadAtTheStart(t *testing.T) {
+	c := configured(t)
+	c.Auth, c.AuthConfig = "on", filepath.Join(t.TempDir(), "auth.yaml")
+	require.NoError(t, os.WriteFile(c.AuthConfig, []byte("issuers: [{url: dex}]"), 0o600))
+	_, err := Connect(t.Context(), c, slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, `issuers[0].url: "dex" is not a URL`)
+	require.ErrorContains(t, err, "issuers[0].audiences")
+	require.NoError(t, os.WriteFile(c.AuthConfig, []byte(`issuers: [{url: "https://127.0.0.1:1", audiences: [drover]}]`), 0o600))
+	issuers, err := issuersOf(c)
+	require.NoError(t, err, "nobody needs to be there")
+	require.NotNil(t, issuers)
+}

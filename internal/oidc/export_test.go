@@ -1,0 +1,8 @@
+package oidc
+
+import "context"
+
+// Fetch fetches the keys of an issuer, as happens when they are old.
+func (p *Providers) Fetch(ctx context.Context, issuer string) error {
+	return p.by[issuer].keys.fetch(ctx)
+}

@@ -1,0 +1,179 @@
+// Package oidc tells users by the bearer tokens of OpenID providers. A provider that does not answer keeps nobody out whose token is
+// by a key that is known: its keys are kept until it says others. A start needs none of them.
+package oidc
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	upstream "github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/drover-io/drover/internal/authn"
+	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/token"
+)
+
+// Providers are all that tokens may be of, by the URL of the issuer.
+type Providers struct {
+	by  map[string]*provider
+	now func() time.Time
+}
+
+type provider struct {
+	Issuer
+	skew     time.Duration
+	keys     *keys
+	accepted []jose.SignatureAlgorithm
+}
+
+// New makes the providers of a config that was read.
+func New(c *Config, now func() time.Time) (*Providers, error) {
+	p := &Providers{by: map[string]*provider{}, now: now}
+	for _, issuer := range c.Issuers {
+		skew, err := time.ParseDuration(issuer.ClockSkew)
+		if err != nil {
+			return nil, err
+		}
+		known, err := newKeys(issuer.URL, issuer.CA)
+		if err != nil {
+			return nil, fmt.Errorf("issuer %s: %w", issuer.URL, err)
+		}
+		one := &provider{Issuer: issuer, skew: skew, keys: known}
+		for _, a := range issuer.Algorithms {
+			one.accepted = append(one.accepted, jose.SignatureAlgorithm(a))
+		}
+		p.by[issuer.URL] = one
+	}
+	return p, nil
+}
+
+// Prove is an authn.Prover for tokens that are no token of ours.
+func (p *Providers) Prove(ctx context.Context, s *authn.Shown) (*authn.Proof, error) {
+	text, err := s.Bearer()
+	if err != nil || text == "" || strings.HasPrefix(text, token.Prefix) {
+		return nil, err
+	}
+	issuer, ok := issuerOf(text)
+	if !ok {
+		return nil, authn.Unknown()
+	}
+	of := p.by[issuer]
+	if of == nil {
+		return nil, fail.New(fail.Unauthorized, "the bearer token is of an issuer that is not known here")
+	}
+	return of.prove(ctx, text, p.now())
+}
+
+// issuerOf is who says to have made a token; nothing is checked.
+func issuerOf(text string) (issuer string, ok bool) {
+	parts := strings.Split(text, ".")
+	if len(parts) != 3 {
+		return "", false
+	}
+	data, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return "", false
+	}
+	var claims struct {
+		Issuer string `json:"iss"`
+	}
+	return claims.Issuer, json.Unmarshal(data, &claims) == nil
+}
+
+func refused(format string, args ...any) error {
+	return fail.New(fail.Unauthorized, "the bearer token is not accepted: "+format, args...)
+}
+
+func (p *provider) prove(ctx context.Context, text string, now time.Time) (*authn.Proof, error) {
+	signed, err := jose.ParseSigned(text, p.accepted)
+	if err != nil || len(signed.Signatures) != 1 {
+		return nil, refused("it is no JSON web token with one signature by %s", strings.Join(p.Algorithms, " or "))
+	}
+	id := signed.Signatures[0].Header.KeyID
+	found, err := p.keys.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	verifier := upstream.NewVerifier(p.URL, set(found), &upstream.Config{
+		SupportedSigningAlgs: p.Algorithms, SkipClientIDCheck: true, SkipExpiryCheck: true, // of both there is more to say, below
+	})
+	t, err := verifier.Verify(ctx, text)
+	if err != nil {
+		return nil, fail.Wrap(err, fail.Unauthorized, "the bearer token is not accepted: none of its issuer's keys has made it")
+	}
+	who, err := p.identity(t, now)
+	if err != nil {
+		return nil, err
+	}
+	return &authn.Proof{Identity: who, Still: func(context.Context) error {
+		if p.keys.age(); len(p.keys.of(id)) == 0 {
+			return refused("its issuer has taken back the key")
+		}
+		return nil
+	}}, nil
+}
+
+// identity is whom a token names whose signature is good.
+func (p *provider) identity(t *upstream.IDToken, now time.Time) (who caller.Identity, err error) {
+	var claims map[string]any
+	if err := t.Claims(&claims); err != nil {
+		return who, refused("its claims cannot be read")
+	}
+	until := t.Expiry.Add(p.skew)
+	switch begins, err := timeOf(claims, "nbf"); {
+	case t.Expiry.IsZero():
+		return who, refused("it says no time at which it expires")
+	case !now.Before(until):
+		return who, refused("it has expired")
+	case err != nil:
+		return who, err
+	case now.Add(p.skew).Before(begins):
+		return who, refused("its time has not begun")
+	}
+	if !slices.ContainsFunc(t.Audience, func(a string) bool { return slices.Contains(p.Audiences, a) }) {
+		return who, refused("it is for others: its audience is none of those that are configured")
+	}
+	name, _ := claims[p.UserClaim].(string)
+	if name == "" {
+		return who, refused("its claim %q names no user", p.UserClaim)
+	}
+	if verified, said := claims["email_verified"]; p.UserClaim == "email" && said && verified != true {
+		return who, refused("its email was not verified")
+	}
+	who = caller.Identity{Kind: caller.User, Name: p.Prefix + name, By: "oidc " + p.URL, Expires: until}
+	switch groups := claims[p.GroupsClaim].(type) {
+	case nil:
+	case string:
+		who.Groups = []string{p.Prefix + groups}
+	case []any:
+		for _, g := range groups {
+			group, ok := g.(string)
+			if !ok {
+				return who, refused("its claim %q lists what is no name", p.GroupsClaim)
+			}
+			who.Groups = append(who.Groups, p.Prefix+group)
+		}
+	default:
+		return who, refused("its claim %q is no list of names", p.GroupsClaim)
+	}
+	return who, nil
+}
+
+// timeOf is a claim with a time, zero when it is missing.
+func timeOf(claims map[string]any, name string) (time.Time, error) {
+	switch n := claims[name].(type) {
+	case nil:
+		return time.Time{}, nil
+	case float64:
+		return time.Unix(int64(n), 0), nil
+	default:
+		return time.Time{}, refused("its claim %q is no time", name)
+	}
+}
