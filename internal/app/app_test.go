@@ -59,6 +59,10 @@ func partial(t testing.TB) *Parts {
 	p.rules = rulesIn(p.store)
 	p.charts, err = render.NewProcesses(render.Options{Size: 1, Log: p.log})
 	require.NoError(t, err)
+	p.audit, err = newAuditing(p)
+	require.NoError(t, err)
+	require.NoError(t, p.audit.trail.Begin(t.Context()))
+	p.audit.run()
 	t.Cleanup(p.Close)
 	return p
 }
