@@ -51,6 +51,13 @@ func TestCallersProveWhoTheyAre(t *testing.T) {
 	_, err = admin.Create(ctx, token, nil)
 	require.NoError(t, err)
 	require.NotEmpty(t, token.Status.Token)
+	_, err = by(token.Status.Token).List(ctx, domain.Projects, "")
+	require.NoError(t, err)
+	binding := domain.RoleBindings.New().(*domain.RoleBinding)
+	binding.Metadata = domain.Metadata{Name: "ci"}
+	binding.Spec = domain.RoleBindingSpec{Role: "admin", Subjects: []domain.RightSubject{{Kind: domain.SubjectServiceAccount, Name: "service-accounts/ci"}}}
+	_, err = admin.Create(ctx, binding, nil)
+	require.NoError(t, err)
 	project := &domain.Project{Metadata: domain.Metadata{Name: "p"}}
 	_, err = by(token.Status.Token).Create(ctx, project, nil)
 	require.NoError(t, err)
@@ -67,7 +74,7 @@ func TestCallersProveWhoTheyAre(t *testing.T) {
 	defer connection.Close()
 	notifications := statusnotify.NewStatusNotifyClient(connection)
 	gone := &statusnotify.StatusDeregistration{ClientId: "nobody"}
-	_, err = notifications.StatusDeregister(ctx, gone)
+	_, err = notifications.StatusDeregister(ctx, gone, grpc.WaitForReady(true))
 	require.Equal(t, codes.Unauthenticated, status.Code(err), "%v", err)
 	_, err = notifications.StatusDeregister(metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token.Status.Token), gone)
 	require.NoError(t, err)
@@ -94,6 +101,7 @@ func TestCallersProveWhoTheyAre(t *testing.T) {
 	}
 	_, err = by(token.Status.Token).List(ctx, domain.Projects, "")
 	require.Equal(t, 401, code(t, err), "%v", err)
+	require.NoError(t, admin.Delete(ctx, domain.KeyOf(binding)))
 	require.NoError(t, admin.Delete(ctx, domain.KeyOf(account)))
 	require.NoError(t, admin.Delete(ctx, domain.KeyOf(project)))
 }
