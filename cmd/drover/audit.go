@@ -30,7 +30,7 @@ func checkAudit(args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("drover audit verify", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
-		fmt.Fprint(stderr, auditUsage)
+		fmt.Fprintf(stderr, "%s", auditUsage)
 		flags.PrintDefaults()
 	}
 	keys := flags.String("keys", "", "`file` with the keys that may sign, as /v2/audit/keys answers; without it every key that the records name counts")
@@ -44,7 +44,7 @@ func checkAudit(args []string, stdout, stderr io.Writer) error {
 	}
 	if flags.NArg() != 1 {
 		flags.Usage()
-		return fmt.Errorf("one file is to be given, and flags stand before it")
+		return errors.New("one file is to be given, and flags stand before it")
 	}
 	options := audit.Options{Partial: *partial}
 	if *keys != "" {

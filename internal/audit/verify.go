@@ -186,12 +186,10 @@ func (v *verifier) take(line int, text []byte) {
 	if !intact {
 		return
 	}
-	switch r.Event {
-	case Begun:
+	if r.Event == Begun {
 		w.begun[r.Number] = *r
-	case Answered:
-		delete(w.begun, r.Begun)
 	}
+	delete(w.begun, r.Begun) // of what is answered
 	if r.Checkpoint != nil || r.Signature != "" {
 		v.checkpoint(w, line, r)
 	}

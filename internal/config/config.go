@@ -540,10 +540,12 @@ func auditSyslog(c *Config, v string) error {
 		return nil
 	}
 	u, err := url.Parse(v)
-	if err != nil || !(u.Scheme == "unix" && u.Host == "" && u.Path != "" || (u.Scheme == "tcp" || u.Scheme == "tls") && u.Port() != "" && u.Path == "") {
-		return fmt.Errorf("%q is none of tcp://host:port, tls://host:port and unix:///path", v)
+	switch {
+	case err != nil:
+	case u.Scheme == "unix" && u.Host == "" && u.Path != "", (u.Scheme == "tcp" || u.Scheme == "tls") && u.Port() != "" && u.Path == "":
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%q is none of tcp://host:port, tls://host:port and unix:///path", v)
 }
 
 // auditKept is the shortest time for which audit records may be kept.
