@@ -81,8 +81,9 @@ func (t *Tables) read(ctx context.Context, group domain.Key, objects bool, param
 	return a.document(), nil
 }
 
-// known refuses a filter by an app that the composite app does not have, as status does, or by a collector that no intent names: an
-// empty answer would look like one about what is there. Invalid, with those that there are. Kinds and names of objects come and go.
+// known refuses a filter by an app that neither the composite app has nor what is deployed, as status does, or by a collector that no
+// intent names: an empty answer would look like one about what is there. Invalid, with those that there are. Kinds and names of
+// objects come and go.
 func (t *Tables) known(ctx context.Context, group domain.Key, f *combined.Filter) error {
 	composite, _ := domain.CompositeApps.Above(group)
 	if len(f.Apps) > 0 {
@@ -93,6 +94,17 @@ func (t *Tables) known(ctx context.Context, group domain.Key, f *combined.Filter
 		var names []string
 		for _, o := range apps {
 			names = append(names, o.LocalName())
+		}
+		if !containsAll(names, f.Apps) { // an instance may have an app yet that the composite app has not any more
+			in, err := t.stands(ctx, group)
+			if err != nil {
+				return err
+			}
+			if in.group.Plan != nil {
+				for i := range in.group.Plan.Apps {
+					names = append(names, in.group.Plan.Apps[i].Name)
+				}
+			}
 		}
 		for _, name := range f.Apps {
 			if !slices.Contains(names, name) {
@@ -118,6 +130,10 @@ func (t *Tables) known(ctx context.Context, group domain.Key, f *combined.Filter
 		}
 	}
 	return nil
+}
+
+func containsAll(names, wanted []string) bool {
+	return !slices.ContainsFunc(wanted, func(name string) bool { return !slices.Contains(names, name) })
 }
 
 // list is what users read of names.
