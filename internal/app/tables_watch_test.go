@@ -58,6 +58,7 @@ func newTablesWorld(t testing.TB, clusters int) *tablesWorld {
 	}
 	w.group.History.Append(domain.Instantiated, w.label, 1, now)
 	require.NoError(t, w.p.store.Create(ctx, w.group))
+	require.NoError(t, w.p.store.Create(ctx, &domain.App{Identity: domain.Identity{Parent: w.group.Parent}, Metadata: domain.Metadata{Name: "web"}}))
 	w.bundle = &plan.Bundle{App: "web"}
 	w.plan = &plan.Plan{ContextID: w.label, Owner: domain.KeyOf(w.group), Namespace: "default", Apps: []plan.App{{Name: "web"}}}
 	w.replicas(3)
