@@ -1,12 +1,14 @@
 package api
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 )
 
@@ -53,12 +55,13 @@ func shownBy(r *http.Request) *authn.Shown {
 	return s
 }
 
-// known refuses whom the door would refuse, for what does not pass it.
-func known(next echo.HandlerFunc) echo.HandlerFunc {
+// metrics shows the metrics to who may see them.
+func (e *edge) metrics(shown http.Handler) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if _, err := door.Who(c.Request().Context()); err != nil {
-			return err
-		}
-		return next(c)
+		asked := &door.Request{Verb: door.Get, Noun: domain.Metrics}
+		return e.door.Pass(c.Request().Context(), asked, func(context.Context, door.Service) error {
+			shown.ServeHTTP(c.Response(), c.Request())
+			return nil
+		})
 	}
 }

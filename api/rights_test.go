@@ -280,6 +280,7 @@ func TestEveryoneSeesHisOwn(t *testing.T) {
 		call{name: "who may do what", method: "GET", url: theProject + "/role-bindings", status: 200, contains: []string{"anna"}},
 		call{name: "and in the fleet", method: "GET", url: "/v2/role-bindings", status: 404},
 		call{name: "tenants", method: "GET", url: "/v2/tenants", status: 404},
+		call{method: "GET", url: "/metrics", status: 404},
 	)
 	w.as(t, "carl",
 		call{method: "GET", url: "/v2/cluster-providers", status: 200, contains: []string{"p1"}, lacks: []string{"p2"}},
@@ -293,8 +294,10 @@ func TestEveryoneSeesHisOwn(t *testing.T) {
 		call{method: "GET", url: "/v2/projects", status: 200, contains: []string{"proj", "theirs"}},
 		call{method: "GET", url: "/v2/deployment-intent-groups", status: 200, contains: []string{"dig", "theirgroup"}},
 		call{method: "GET", url: "/v2/role-bindings", status: 404},
+		call{method: "GET", url: "/metrics", status: 200},
 	)
 	w.as(t, "nobody",
+		call{method: "GET", url: "/metrics", status: 404},
 		call{method: "GET", url: "/v2/projects", status: 200, is: "[]"},
 		call{method: "GET", url: "/v2/deployment-intent-groups", status: 200, is: `{"items":[]}`},
 		call{method: "GET", url: theProject, status: 404},

@@ -107,6 +107,6 @@ func New(d Deps) (*echo.Echo, error) {
 	serveDocs(router)
 	router.GET("/healthz", healthz)
 	router.GET("/readyz", e.readyz)
-	router.GET(metricsPath, known(echo.WrapHandler(promhttp.HandlerFor(d.Metrics, promhttp.HandlerOpts{}))))
+	router.GET(metricsPath, e.metrics(promhttp.HandlerFor(d.Metrics, promhttp.HandlerOpts{})))
 	return router, nil
 }

@@ -29,5 +29,8 @@ var Registrations = &Noun{Kind: "status-registrations", Title: "status registrat
 // AuditRecords is the noun of audit records, which nobody writes by the API: each process does, of what it is asked for.
 var AuditRecords = &Noun{Kind: "audit", Title: "audit record", Collection: "audit", Names: []string{"record"}}
 
+// Metrics is the noun of the figures of the process that is asked.
+var Metrics = &Noun{Kind: "metrics", Title: "metrics", Collection: "metrics", Names: []string{"metric"}}
+
 // Computed lists the nouns that are no documents.
-var Computed = []*Noun{Operations, Registrations, Workloads, Matches, AuditRecords}
+var Computed = []*Noun{Operations, Registrations, Workloads, Matches, AuditRecords, Metrics}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 )
 
@@ -97,7 +98,7 @@ func Slots(operations int) Step {
 	}
 	rooms := newRooms(operations)
 	return func(ctx context.Context, r *Request, next Next) error {
-		if r.Verb.Streams() {
+		if r.Verb.Streams() || r.Noun == domain.Metrics { // which are looked at when there are no slots
 			return next(ctx)
 		}
 		in := verbs[r.Verb].room

@@ -23,6 +23,7 @@ const (
 	provGives  area = "rights of providers"
 	accounts   area = "accounts" // programs that call, and what they show
 	trail      area = "trail"    // what was asked for, and by whom
+	figures    area = "figures"  // of the process, which name tenants
 	told       area = "told"     // made when they are asked for, of what the caller may see: nobody needs a right to ask
 )
 
@@ -56,6 +57,7 @@ var areas = map[*domain.Noun]area{
 	domain.ServiceAccounts: accounts, domain.ServiceAccountTokens: accounts,
 
 	domain.AuditRecords: trail,
+	domain.Metrics:      figures,
 
 	domain.Operations: told, domain.Registrations: told,
 }
@@ -196,7 +198,7 @@ var builtIn = func() map[string]*powers {
 		made[name] = p
 		return p
 	}
-	role(domain.RoleViewer).gives([]class{see}, inProjects, apps, clouds, clusters, settings, tenants, projGives, provGives)
+	role(domain.RoleViewer).gives([]class{see}, inProjects, apps, clouds, clusters, settings, tenants, figures, projGives, provGives)
 	role(domain.RoleEditor, domain.RoleViewer).gives([]class{describe}, apps)
 	role(domain.RoleApprover, domain.RoleViewer).gives([]class{approve}, apps)
 	role(domain.RoleOperator, domain.RoleViewer).gives([]class{operate}, apps, clouds)
