@@ -20,6 +20,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/mongotest"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/trail"
@@ -67,6 +68,7 @@ func newAuditedWorld(t *testing.T) (w *world, records *auditStore) {
 		tr = trail.New(trail.Config{
 			Store: records, Process: "api", Key: key, Keys: map[string]ed25519.PublicKey{key.Stated().Key: key.Public()},
 			Secret: []byte("secret"), Log: slog.New(slog.DiscardHandler), Now: time.Now,
+			Wait: mongotest.Timeout,
 		})
 		d.Audits = service.NewAudit(w.store, tr.Seal, audit.Keys{Keys: []audit.PublicKey{key.Stated()}}, time.Now)
 		outer, inner := door.Audited(tr)

@@ -5,7 +5,7 @@ import "time"
 // The audit log.
 const (
 	// AuditWrite is how long records are written for until what they tell of is refused.
-	AuditWrite = 5 * time.Second
+	AuditWrite = 10 * time.Second
 	// AuditSeal is how long a record stays unsealed at most.
 	AuditSeal = 10 * time.Second
 	// AuditLook is how often a process says that it is alive, and looks after the others. AuditDead is for how long one says nothing

@@ -3,6 +3,7 @@
 package trail
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -41,6 +42,8 @@ type Config struct {
 	Keys map[string]ed25519.PublicKey
 	// Secret keys the digests of documents.
 	Secret []byte
+	// Wait is how long a write may take; policy.AuditWrite when 0.
+	Wait time.Duration
 	// Keep is for how long records are kept.
 	Keep  time.Duration
 	Sinks []Sink
@@ -102,6 +105,7 @@ const (
 
 // New makes a trail; Begin begins it.
 func New(c Config) *Trail {
+	c.Wait = cmp.Or(c.Wait, policy.AuditWrite)
 	writer := c.Process + "-" + strings.ToLower(rand.Text()[:16])
 	return &Trail{Config: c, writer: writer, chain: audit.NewChain(writer), named: map[string]int64{}}
 }
@@ -189,7 +193,7 @@ func (t *Trail) next() []entry {
 // commit stores a batch behind what was stored before, or nothing of it. What may have been stored already, since no answer came,
 // has its place in the chain, so that it comes first, as it was.
 func (t *Trail) commit(batch []entry) {
-	ctx, cancel := context.WithTimeout(context.Background(), policy.AuditWrite)
+	ctx, cancel := context.WithTimeout(context.Background(), t.Wait)
 	defer cancel()
 	if err := t.flush(ctx); err != nil {
 		t.refuse(batch, err)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/mongotest"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/storetest"
@@ -73,7 +74,7 @@ func begin(t testing.TB, w *weather, c *clock) *trail.Trail {
 	t.Helper()
 	tr := trail.New(trail.Config{
 		Store: w, Process: "test", Key: key, Keys: trust, Secret: []byte("secret"), Keep: 30 * 24 * time.Hour,
-		Log: slog.New(slog.DiscardHandler), Now: c.now,
+		Log: slog.New(slog.DiscardHandler), Now: c.now, Wait: mongotest.Timeout,
 	})
 	require.NoError(t, tr.Begin(t.Context()))
 	return tr
@@ -354,10 +355,11 @@ const childURI, childDatabase = "DROVER_TRAIL_TEST_URI", "DROVER_TRAIL_TEST_DATA
 
 // child writes until it is killed.
 func child(t *testing.T, uri string) {
-	s, err := store.Open(store.Config{URI: uri, Database: os.Getenv(childDatabase)})
+	s, err := store.Open(store.Config{URI: uri, Database: os.Getenv(childDatabase), Timeout: mongotest.Timeout})
 	require.NoError(t, err)
 	tr := trail.New(trail.Config{
 		Store: s, Process: "child", Key: key, Keys: trust, Log: slog.New(slog.DiscardHandler), Now: newClock().now,
+		Wait: mongotest.Timeout,
 	})
 	require.NoError(t, tr.Begin(t.Context()))
 	var out sync.Mutex
