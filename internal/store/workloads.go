@@ -298,7 +298,7 @@ func encodeValue(v any) ([]byte, error) {
 	if err != nil {
 		return nil, fail.Wrap(err, fail.Internal, "the document cannot be stored")
 	}
-	return data, nil
+	return slices.Clone(data), nil // a ledger is kept in memory, and what was written into has up to twice the room
 }
 
 // decodeAll is the opposite of encodeValue. What it returns is not nil.
