@@ -546,7 +546,7 @@ func (d *decision) effects() (texts []string) {
 				order = append(order, e)
 				resources[e] = name(&p.App.Resources[of.Resource])
 			}
-			clusters[e] = append(clusters[e], p.Cluster.ClusterName.String())
+			clusters[e] = append(clusters[e], p.Cluster.String())
 		}
 	}
 	const more = "%s; the status with output=detail has them"
