@@ -59,6 +59,7 @@ func TestWhatIsTooMuchGoesOldestFirst(t *testing.T) {
 	tables.keeper.release(b)
 	now = now.Add(time.Second)
 	tables.keeper.release(a)
+	now = now.Add(time.Second)
 	tables.keeper.release(c)
 	require.Equal(t, []string{"a", "b", "c", "read"}, names(), "what somebody reads does not count")
 	d := hold("d", keptBytes/3)
