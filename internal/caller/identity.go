@@ -44,7 +44,7 @@ func (i Identity) String() string {
 		return "anonymous"
 	case Open:
 		return "anybody (--auth=off)"
-	case User, ServiceAccount:
+	case User, ServiceAccount, Tenant:
 	}
 	return string(i.Kind) + " " + i.Name
 }
