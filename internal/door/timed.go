@@ -28,6 +28,9 @@ func (r *Request) limit() time.Duration {
 	case r.uploads(), r.Noun.File && r.Verb == Get, r.Noun == domain.AuditRecords: // a file comes with it, or goes, such as an export
 		return policy.Upload
 	}
+	if r.Renders {
+		return policy.Answer
+	}
 	switch verbs[r.Verb].room {
 	case beginning, approving, terminating:
 		return policy.Answer
