@@ -14,8 +14,10 @@ import (
 	"google.golang.org/grpc/encoding/gzip"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/universe"
 )
 
@@ -32,11 +34,17 @@ func (l *listed) List(context.Context, *universe.ListRequest) (*universe.ListRes
 // newListed serves an answer behind the bounds of tenants.
 func newListed(t *testing.T, answer *universe.ListResponse) (*bounds, *grpc.ClientConn) {
 	t.Helper()
+	b := newBounds(nil, newPaces(0, nil), nil)
+	return b, newBounded(t, b, &listed{answer: answer})
+}
+
+// newBounded serves rules behind bounds.
+func newBounded(t *testing.T, b *bounds, rules universe.WorkloadRuleServiceServer) *grpc.ClientConn {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	b := newBounds(nil, newPaces(0, nil), nil)
 	server := grpc.NewServer(grpc.ChainStreamInterceptor(streams(silent, new(sparse)), b.guard))
-	universe.RegisterWorkloadRuleServiceServer(asStreams{server}, &listed{answer: answer})
+	universe.RegisterWorkloadRuleServiceServer(asStreams{server}, rules)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	connection, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -47,7 +55,46 @@ func newListed(t *testing.T, answer *universe.ListResponse) (*bounds, *grpc.Clie
 		server.Stop()
 		require.NoError(t, <-ended)
 	})
-	return b, connection
+	return connection
+}
+
+// TestCallsDoNotWaitForEachOther: requests that are padded take up all memory of two tenants, and each call wants more for its answer.
+func TestCallsDoNotWaitForEachOther(t *testing.T) {
+	in := &universe.ListRequest{}
+	in.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, 99, protowire.BytesType), make([]byte, 2*smallBytes)))
+	b := newBounds(nil, newPaces(0, nil), nil)
+	b.read = newPool(2 * maxCallsOfOne * int64(proto.Size(in)))
+	open := door.New(door.Parts{}, func(context.Context, *door.Request, door.Next) error { return nil })
+	connection := newBounded(t, b, &rules{door: open})
+	bound, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	as := func(tenant string) context.Context {
+		return metadata.AppendToOutgoingContext(bound, tenantHeader, tenant)
+	}
+	var calls []grpc.ClientStream
+	for _, tenant := range []string{"tenant1", "tenant2"} {
+		for range maxCallsOfOne {
+			s, err := connection.NewStream(as(tenant), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, universe.WorkloadRuleService_List_FullMethodName)
+			require.NoError(t, err)
+			require.NoError(t, s.SendMsg(in))
+			calls = append(calls, s)
+		}
+	}
+	require.Eventually(t, func() bool {
+		if b.read.all.TryAcquire(1) {
+			b.read.all.Release(1)
+			return false
+		}
+		return true
+	}, time.Minute, time.Millisecond, "all is taken by what has arrived")
+	for _, s := range calls {
+		require.NoError(t, s.CloseSend())
+	}
+	_, err := universe.NewWorkloadRuleServiceClient(connection).List(as("tenant3"), &universe.ListRequest{})
+	require.NoError(t, err)
+	for _, s := range calls {
+		require.NoError(t, s.RecvMsg(&universe.ListResponse{}))
+	}
 }
 
 // TestLargeAnswersAreSentInParts: they arrive as any other does, compressed requests or not.

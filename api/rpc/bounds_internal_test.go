@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/service"
 )
 
@@ -85,12 +87,29 @@ func TestALeaseGivesBackAll(t *testing.T) {
 	require.EqualValues(t, 5, other.arrived())
 	require.NoError(t, other.have(t.Context(), 5), "it has them")
 	require.NoError(t, other.have(t.Context(), 100), "all that one may have")
-	require.EqualValues(t, 5, other.arrived())
+	require.EqualValues(t, 10, other.arrived(), "and what it had is given back")
 	other.end()
 	other.end()
 	require.Error(t, l.take(t.Context(), 1))
 	require.True(t, p.all.TryAcquire(20))
 	require.Empty(t, p.of)
+}
+
+// TestWhoWaitsForAnAnswersRoomHoldsNothing, and does not wait for ever.
+func TestWhoWaitsForAnAnswersRoomHoldsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(20)
+		l, other := p.lease("a"), p.lease("a")
+		require.NoError(t, l.take(t.Context(), 4))
+		require.NoError(t, other.take(t.Context(), 6))
+		began := time.Now()
+		err := l.have(t.Context(), 5)
+		require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+		require.Equal(t, policy.Plain, time.Since(began))
+		require.NoError(t, other.take(t.Context(), 4), "nobody has it")
+		l.end()
+		other.end()
+	})
 }
 
 // TestNobodyHasAll: who asks for more than half has half, and waits for his own then, and nobody else for him.

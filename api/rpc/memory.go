@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // pool is memory that calls share. One tenant has half of it at the most, so that it keeps nobody else waiting for long.
@@ -50,6 +51,8 @@ func (p *pool) leave(l *lease) {
 	}
 }
 
+var errNoRoom = fail.New(fail.Unavailable, "other calls of the tenants have all the memory that there is for answers: try again later")
+
 // lease is what a call has of a pool. What is not given back is when the call ends.
 type lease struct {
 	of    *pool
@@ -84,15 +87,19 @@ func (l *lease) take(ctx context.Context, n int64) error {
 	return nil
 }
 
-// have takes what is missing to n bytes.
+// have is for a call with one message, which is to have n bytes from now on. What it has is given back first where that is less: who
+// waits here holds nothing, or calls that hold a little each would wait for each other. Unavailable when there is no room in time.
 func (l *lease) have(ctx context.Context, n int64) error {
 	l.mu.Lock()
-	missing := min(n, l.of.most) - l.held
+	held := l.held
 	l.mu.Unlock()
-	if missing <= 0 {
+	if held >= min(n, l.of.most) {
 		return nil
 	}
-	return l.take(ctx, missing)
+	l.give(held)
+	ctx, cancel := context.WithTimeoutCause(ctx, policy.Plain, errNoRoom)
+	defer cancel()
+	return l.take(ctx, n)
 }
 
 // arrived is what has been taken since it was asked last.

@@ -85,10 +85,11 @@ func (r *rules) Get(ctx context.Context, in *universe.GetRequest) (*universe.Get
 	})
 }
 
-// List implements universe.WorkloadRuleServiceServer. How large the answer becomes is not known before the rules are read.
+// List implements universe.WorkloadRuleServiceServer. How large the answer becomes is not known before the rules are read,
+// and of the request nothing is left.
 func (r *rules) List(ctx context.Context, _ *universe.ListRequest) (*universe.ListResponse, error) {
 	answer, room := &universe.ListResponse{}, caller(ctx).memory.read
-	if err := room.take(ctx, answerBytes); err != nil {
+	if err := room.have(ctx, answerBytes); err != nil {
 		return nil, err
 	}
 	defer func() { room.keep(2 * int64(proto.Size(answer))) }()
