@@ -26,7 +26,7 @@ func issuersOf(c *config.Config) (*oidc.Providers, error) {
 	if c.AuthConfig == "" {
 		return nil, nil
 	}
-	read, err := oidc.Read(c.AuthConfig)
+	read, err := oidc.Read(c.AuthConfig, c.TLS.CA != "" || len(c.TrustedProxies) > 0)
 	if err != nil {
 		return nil, err
 	}

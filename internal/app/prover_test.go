@@ -113,4 +113,7 @@ func TestAConfigOfIssuersIsReadAtTheStart(t *testing.T) {
 	issuers, err := issuersOf(c)
 	require.NoError(t, err, "nobody needs to be there")
 	require.NotNil(t, issuers)
+	c.TLS.CA = "clients.crt"
+	_, err = issuersOf(c)
+	require.ErrorContains(t, err, "issuers[0].prefix: is required of https://127.0.0.1:1 with --client-ca")
 }

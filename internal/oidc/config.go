@@ -27,7 +27,7 @@ type Issuer struct {
 	CA          string   `json:"ca"`          // PEM file of those who vouch for the provider; the system's when missing
 	UserClaim   string   `json:"userClaim"`   // which says who the user is; sub when missing, email only when it was verified
 	GroupsClaim string   `json:"groupsClaim"` // which lists the user's groups; groups when missing
-	Prefix      string   `json:"prefix"`      // before the names of users and groups; no two issuers have the same
+	Prefix      string   `json:"prefix"`      // before the names of users and groups; none begins that of another issuer
 	ClockSkew   string   `json:"clockSkew"`   // by how much clocks may differ; 30s when missing, 5m at the most
 	Algorithms  []string `json:"algorithms"`  // of signatures; RS256 when missing
 }
@@ -40,8 +40,9 @@ const (
 	mostSkew    = 5 * time.Minute
 )
 
-// Read reads a file. The error has all that is wrong with it, each by its name. Whether issuers answer is not asked.
-func Read(file string) (*Config, error) {
+// Read reads a file. The error has all that is wrong with it, each by its name. Whether issuers answer is not asked. With certificates
+// users and groups are named by client certificates, too, so that those of issuers all need a prefix.
+func Read(file string, certificates bool) (*Config, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("--auth-config: %w", err)
@@ -52,6 +53,7 @@ func Read(file string) (*Config, error) {
 	}
 	var p fail.Problems
 	c.complete(&p)
+	c.apart(&p, certificates)
 	if err := p.Err(); err != nil {
 		return nil, fmt.Errorf("--auth-config: %s: %s", file, fail.TextOf(err))
 	}
@@ -71,9 +73,6 @@ func (c *Config) complete(p *fail.Problems) {
 		for j, other := range c.Issuers[:i] {
 			if other.URL == issuer.URL {
 				p.Add(at("url"), "is that of issuers[%d]", j)
-			}
-			if other.Prefix == issuer.Prefix {
-				p.Add(at("prefix"), "is that of issuers[%d], whose users could then be taken for those of this one", j)
 			}
 		}
 		if len(issuer.Audiences) == 0 || slices.Contains(issuer.Audiences, "") {
@@ -102,6 +101,23 @@ func (c *Config) complete(p *fail.Problems) {
 		for j, a := range issuer.Algorithms {
 			if !slices.Contains(algorithms, a) {
 				p.Add(at(fmt.Sprintf("algorithms[%d]", j)), "%q is none of %s", a, strings.Join(algorithms, ", "))
+			}
+		}
+	}
+}
+
+// apart says which issuers could make names of others': by a prefix that begins another one's, as none begins all of them. Names by
+// certificates have no prefix.
+func (c *Config) apart(p *fail.Problems, certificates bool) {
+	for i, issuer := range c.Issuers {
+		at := fmt.Sprintf("issuers[%d].prefix", i)
+		if certificates && issuer.Prefix == "" {
+			p.Add(at, "is required of %s with --client-ca, since users and groups of certificates have none", issuer.URL)
+		}
+		for j, other := range c.Issuers[:i] {
+			if strings.HasPrefix(issuer.Prefix, other.Prefix) || strings.HasPrefix(other.Prefix, issuer.Prefix) {
+				p.Add(at, "%q of %s and %q of issuers[%d] (%s) begin alike, so that users of one could be called as those of the other: neither may begin the other",
+					issuer.Prefix, issuer.URL, other.Prefix, j, other.URL)
 			}
 		}
 	}

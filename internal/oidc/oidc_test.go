@@ -8,6 +8,7 @@ import (
 	"crypto/rsa"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -132,7 +133,7 @@ func providers(t *testing.T, yaml string) *oidc.Providers {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "auth.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(yaml), 0o600))
-	c, err := oidc.Read(file)
+	c, err := oidc.Read(file, false)
 	require.NoError(t, err)
 	p, err := oidc.New(c, func() time.Time { return now })
 	require.NoError(t, err)
@@ -326,7 +327,7 @@ func TestAllThatIsWrongWithAConfigIsSaid(t *testing.T) {
 	file := filepath.Join(folder, "auth.yaml")
 	read := func(text string) error {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-		_, err := oidc.Read(file)
+		_, err := oidc.Read(file, false)
 		return err
 	}
 	err := read(`issuers:
@@ -337,7 +338,7 @@ func TestAllThatIsWrongWithAConfigIsSaid(t *testing.T) {
 `)
 	for _, says := range []string{
 		"--auth-config", file, `issuers[0].url: "http://dex.example.org" has to be https`, "issuers[0].audiences: one or more are required", `issuers[0].clockSkew: "1h" is not`,
-		`issuers[0].algorithms[0]: "none" is none of`, `issuers[0].algorithms[1]: "HS256" is none of`, "issuers[0].ca: ", "issuers[1].prefix: is that of issuers[0]",
+		`issuers[0].algorithms[0]: "none" is none of`, `issuers[0].algorithms[1]: "HS256" is none of`, "issuers[0].ca: ", `issuers[1].prefix: "" of https://dex.example.org and "" of issuers[0] (http://dex.example.org)`,
 		"issuers[1].audiences", "issuers[1].clockSkew", "issuers[2].url: is that of issuers[1]", `issuers[3].url: "dex" is not a URL`,
 	} {
 		require.ErrorContains(t, err, says)
@@ -346,6 +347,35 @@ func TestAllThatIsWrongWithAConfigIsSaid(t *testing.T) {
 	require.ErrorContains(t, read("issuers: []"), "issuers: one or more are required")
 	require.ErrorContains(t, read("issuer: x"), "cannot be read")
 	require.ErrorContains(t, read(strings.Repeat("[", 10)), "cannot be read")
-	_, err = oidc.Read(filepath.Join(folder, "none"))
+	_, err = oidc.Read(filepath.Join(folder, "none"), false)
 	require.ErrorContains(t, err, "--auth-config")
+}
+
+// TestNoIssuerNamesThoseOfAnother: by a prefix that begins another one's, or by none, a user of one issuer could be called as one of
+// the other, and without any as one of a certificate is.
+func TestNoIssuerNamesThoseOfAnother(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "auth.yaml")
+	read := func(certificates bool, prefixes ...string) error {
+		text := "issuers:\n"
+		for i, p := range prefixes {
+			text += fmt.Sprintf("- {url: \"https://%c.example.org\", audiences: [drover], prefix: %q}\n", 'a'+i, p)
+		}
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		_, err := oidc.Read(file, certificates)
+		return err
+	}
+	for _, p := range [][]string{{""}, {"dex:"}, {"dex:", "okta:"}, {"dex:", "dex2:", "dey:"}} {
+		require.NoError(t, read(false, p...), "%q", p)
+	}
+	require.NoError(t, read(true, "dex:", "okta:"))
+	for _, p := range [][]string{{"", "dex:"}, {"dex:", ""}, {"", ""}, {"dex:", "dex:"}, {"dex", "dex:"}, {"dex:", "dex"}} {
+		err := read(false, p...)
+		require.ErrorContains(t, err, "issuers[1].prefix: ", "%q", p)
+		require.ErrorContains(t, err, "https://a.example.org", "%q", p)
+		require.ErrorContains(t, err, "https://b.example.org", "%q", p)
+	}
+	require.ErrorContains(t, read(false, "a:", "b:", "b:c"), "issuers[2].prefix")
+	err := read(true, "", "dex:")
+	require.ErrorContains(t, err, "issuers[0].prefix: is required of https://a.example.org with --client-ca")
+	require.NotContains(t, err.Error(), "issuers[1].prefix: is required")
 }
