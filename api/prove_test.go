@@ -31,7 +31,13 @@ func byName(_ context.Context, s *authn.Shown) (*authn.Proof, error) {
 // TestCallersAreKnownBeforeTheirBodies: who proves nothing is told so whatever is asked for, and nothing of the body is read; probes
 // and the documentation are for all. An operation is asked for by who has proven it, whatever else is said.
 func TestCallersAreKnownBeforeTheirBodies(t *testing.T) {
-	w := newWorldWith(t, func(_ *world, d *deps, _ *service.Instances) { d.Prove = byName })
+	var remotes []string
+	w := newWorldWith(t, func(_ *world, d *deps, _ *service.Instances) {
+		d.Prove = func(ctx context.Context, s *authn.Shown) (*authn.Proof, error) {
+			remotes = append(remotes, caller.RemoteOf(ctx))
+			return byName(ctx, s)
+		}
+	})
 	as := func(name string) map[string]string { return map[string]string{"Authorization": "Bearer " + name} }
 	bearer := map[string]string{"Www-Authenticate": "Bearer"}
 	project := `{"metadata":{"name":"p"}}`
@@ -52,10 +58,13 @@ func TestCallersAreKnownBeforeTheirBodies(t *testing.T) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/v2/projects", unread)
 		require.NoError(t, err)
 		r.Header.Set("Content-Type", media)
+		r.Header.Set("X-Forwarded-For", "192.0.2.2")
+		r.RemoteAddr = "192.0.2.1:1"
 		answer := httptest.NewRecorder()
 		w.router.ServeHTTP(answer, r)
 		require.Equal(t, 401, answer.Code, media)
 		require.False(t, unread.read, media)
+		require.Equal(t, "192.0.2.1:1", remotes[len(remotes)-1], "where it comes from is known, and is not what it says")
 	}
 }
 

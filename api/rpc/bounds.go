@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/drover-io/drover/internal/authn"
 	called "github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
@@ -39,12 +38,9 @@ const (
 	memberBytes = 128
 	// smallBytes is up to what a message is not large. It is what a stream that is not read may have in memory anyway.
 	smallBytes = windowBytes
-	// Calls of nobody who is known, at a time: of all, of an address those that need no credentials, and those whose bearer token is
-	// looked for. The store is asked for maxLookups tokens at a time, of an address for half of them.
+	// Calls that need no credentials, at a time: of all, and of an address.
 	maxNameless      = 4_096
 	maxNamelessOfOne = 32
-	maxTokensOfOne   = 512
-	maxLookups       = 16
 	// maxCallsOfOne are the calls of a tenant at a time, its streams apart.
 	maxCallsOfOne = 64
 )
@@ -74,18 +70,18 @@ type bounds struct {
 	door       *door.Door
 	wire, read *pool
 	paces      *paces
-	lookups    *pool           // of bearer tokens in the store
+	lookups    *authn.Turns    // of bearer tokens in the store
 	stopping   <-chan struct{} // closed when the server is to stop
 
 	mu       sync.Mutex
 	all      int
-	nameless map[string]int // calls by address, and those with a token
+	nameless map[string]int // calls by address
 	named    map[string]int // calls by who they are for
 }
 
 func newBounds(d *door.Door, p *paces, stopping <-chan struct{}) *bounds {
 	return &bounds{
-		door: d, wire: newPool(flightBytes), read: newPool(flightBytes), paces: p, lookups: newPool(maxLookups), stopping: stopping,
+		door: d, wire: newPool(flightBytes), read: newPool(flightBytes), paces: p, lookups: authn.NewTurns(), stopping: stopping,
 		nameless: map[string]int{}, named: map[string]int{},
 	}
 }
@@ -99,7 +95,7 @@ func (b *bounds) guard(of any, stream grpc.ServerStream, info *grpc.StreamServer
 	}
 	s := &bounded{ServerStream: stream, raw: raw, single: !info.IsClientStream, stopping: b.stopping}
 	if isNameless(info.FullMethod) {
-		leave, err := b.enter(addressOf(ctx), maxNamelessOfOne)
+		leave, err := b.enter(hostOf(ctx))
 		if err != nil {
 			return err
 		}
@@ -159,17 +155,11 @@ func (b *bounds) known(ctx context.Context) (*call, error) {
 	if c.speaker = (&service.Speaker{Until: c.until}); c.bearer == "" {
 		return c, nil
 	}
-	address := addressOf(ctx)
-	leave, err := b.enter("token "+address, maxTokensOfOne)
+	leave, err := b.lookups.Take(ctx, hostOf(ctx))
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	turn := b.lookups.lease(address)
-	defer turn.end()
-	if err := turn.take(ctx, 1); err != nil {
-		return nil, err
-	}
 	c.speaker, err = b.door.SpeakerBy(ctx, c.tenant.Name(), c.bearer)
 	return c, err
 }
@@ -182,19 +172,19 @@ func caller(ctx context.Context) *call {
 	return c
 }
 
-// addressOf is where a call comes from.
-func addressOf(ctx context.Context) string {
+// hostOf is where a call comes from.
+func hostOf(ctx context.Context) string {
 	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
-		return hostOf(p.Addr)
+		return authn.Host(p.Addr.String())
 	}
 	return ""
 }
 
-// enter counts a call of nobody who is known, by its address. Unavailable when there are too many.
-func (b *bounds) enter(address string, most int) (leave func(), err error) {
+// enter counts a call that needs no credentials, by its address. Unavailable when there are too many.
+func (b *bounds) enter(address string) (leave func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.all >= maxNameless || b.nameless[address] >= most {
+	if b.all >= maxNameless || b.nameless[address] >= maxNamelessOfOne {
 		return nil, fail.New(fail.Unavailable, "too many calls of nobody who is known at a time: try again later")
 	}
 	b.all++
@@ -224,19 +214,6 @@ func (b *bounds) admit(who string) (leave func(), err error) {
 			delete(b.named, who)
 		}
 	}, nil
-}
-
-// hostOf is an address without the port; of IPv6 its network of 64 bits, of which one host has all addresses.
-func hostOf(a net.Addr) string {
-	at, err := netip.ParseAddrPort(a.String())
-	if err != nil {
-		return a.String()
-	}
-	host := at.Addr().Unmap()
-	if host.Is6() {
-		return netip.PrefixFrom(host.WithZone(""), 64).Masked().String()
-	}
-	return host.String()
 }
 
 // rawStream reads the messages of a stream as they are on the wire. gRPC's streams have it, though not by their interface: it has no

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 
+	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/policy"
@@ -161,16 +162,16 @@ func TestCallsWithoutCredentialsAreCounted(t *testing.T) {
 	b := newBounds(nil, newPaces(0, nil), nil)
 	var leave []func()
 	for range maxNamelessOfOne {
-		l, err := b.enter("here", maxNamelessOfOne)
+		l, err := b.enter("here")
 		require.NoError(t, err)
 		leave = append(leave, l)
 	}
-	_, err := b.enter("here", maxNamelessOfOne)
+	_, err := b.enter("here")
 	require.ErrorContains(t, err, "too many")
 	for _, l := range leave {
 		l()
 	}
-	_, err = b.enter("here", maxNamelessOfOne)
+	_, err = b.enter("here")
 	require.NoError(t, err)
 	require.Equal(t, 1, b.all)
 }
@@ -213,16 +214,14 @@ func TestTokensAreLookedForAFewAtATime(t *testing.T) {
 	}
 	var calls sync.WaitGroup
 	ask := func(host string) { calls.Go(func() { _, _ = b.known(from(host)) }) }
-	for range 3 * maxLookups {
+	for range 3 * authn.MostLookups {
 		ask("192.0.2.1")
 	}
-	require.Eventually(t, func() bool { return store.now.Load() == maxLookups/2 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return store.now.Load() == authn.MostLookups/2 }, time.Minute, time.Millisecond)
 	ask("192.0.2.2")
-	require.Eventually(t, func() bool { return store.now.Load() > maxLookups/2 }, time.Minute, time.Millisecond, "it need not wait")
-	require.EqualValues(t, maxLookups/2+1, store.now.Load())
+	require.Eventually(t, func() bool { return store.now.Load() > authn.MostLookups/2 }, time.Minute, time.Millisecond, "it need not wait")
+	require.EqualValues(t, authn.MostLookups/2+1, store.now.Load())
 	close(store.answer)
 	calls.Wait()
-	require.EqualValues(t, 3*maxLookups+1, store.now.Load())
-	require.Empty(t, b.nameless)
-	require.Empty(t, b.lookups.of)
+	require.EqualValues(t, 3*authn.MostLookups+1, store.now.Load())
 }

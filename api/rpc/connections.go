@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -39,7 +40,7 @@ func (l *counted) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		host := hostOf(c.RemoteAddr())
+		host := authn.Host(c.RemoteAddr().String())
 		if l.enter(host) {
 			return &countedConn{Conn: c, leave: sync.OnceFunc(func() { l.leave(host) })}, nil
 		}

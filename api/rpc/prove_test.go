@@ -29,6 +29,9 @@ func TestCallersAreKnown(t *testing.T) {
 		return nil
 	}
 	prove := func(ctx context.Context, s *authn.Shown) (*authn.Proof, error) {
+		if authn.Host(caller.RemoteOf(ctx)) != "127.0.0.1" {
+			return nil, fail.New(fail.Internal, "it is not known where a call comes from")
+		}
 		if len(s.Authorization) == 0 {
 			return nil, nil
 		}

@@ -14,7 +14,7 @@ func (p *Parts) prover() authn.Prover {
 		p.log.Warn("nobody is asked who they are: whoever reaches the API on this machine may do everything", "setting", "--auth=off (DROVER_AUTH)")
 		return authn.Off
 	}
-	chain := []authn.Prover{authn.Tokens{Store: p.store, Now: time.Now}.Prove}
+	chain := []authn.Prover{authn.Tokens{Store: p.store, Now: time.Now, Turns: authn.NewTurns()}.Prove}
 	if p.issuers != nil {
 		chain = append(chain, p.issuers.Prove)
 	}

@@ -8,14 +8,21 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-io/drover/internal/authn"
+	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/freeport"
+	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/tenantcert"
+	"github.com/drover-io/drover/internal/token"
 )
 
 // TestClientCertificatesSayWhoCalls: a user's, and that of a proxy that is named, which speaks for others; who shows none is asked
@@ -116,4 +123,30 @@ func TestAConfigOfIssuersIsReadAtTheStart(t *testing.T) {
 	c.TLS.CA = "clients.crt"
 	_, err = issuersOf(c)
 	require.ErrorContains(t, err, "issuers[0].prefix: is required of https://127.0.0.1:1 with --client-ca")
+}
+
+// TestTokensOfStrangersDoNotPileUp: while the store says nothing, more tokens of one address than may wait are refused at once.
+func TestTokensOfStrangersDoNotPileUp(t *testing.T) {
+	l, err := Listen(t.Context(), freeport.Address())
+	require.NoError(t, err)
+	defer l.Close() // until then connections are made, and nobody takes them
+	silent, err := store.Open(store.Config{URI: "mongodb://" + l.Addr().String(), Database: "d"})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, silent.Close(context.Background())) }()
+	prove := (&Parts{config: &config.Config{Auth: "on"}, store: silent}).prover()
+	text, _ := token.New(string(adminToken))
+	ctx, cancel := context.WithCancel(caller.WithRequest(t.Context(), &caller.Request{Remote: "192.0.2.1:1"}))
+	defer cancel()
+	var refused atomic.Int64
+	var asking sync.WaitGroup
+	for range 600 {
+		asking.Go(func() {
+			_, err := caller.IdentityOf(prove.Into(ctx, &authn.Shown{Authorization: []string{"Bearer " + text}}))
+			if err != nil && strings.Contains(err.Error(), "too many calls") && refused.Add(1) == 1 {
+				cancel() // the others have waited long enough
+			}
+		})
+	}
+	asking.Wait()
+	require.Positive(t, refused.Load())
 }

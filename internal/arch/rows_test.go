@@ -234,7 +234,7 @@ var layers = []layer{
 		{pkg: "plan", ours: "domain fail"},
 	}},
 	{name: "nouns", about: "what users name, with its rules", rows: []row{
-		{pkg: "authn", ours: "domain policy caller token fail", world: "context"}, // who calls, by what was stored of it
+		{pkg: "authn", ours: "domain policy caller token fail", libs: "golang.org/x/sync", world: "context"}, // who calls, by what was stored of it
 		{pkg: "stored", ours: "domain fail", libs: "golang.org/x/sync", world: "context"},
 		{pkg: "domain", ours: "quantity fail"},
 	}},

@@ -15,6 +15,8 @@ import (
 type Tokens struct {
 	Store Store
 	Now   func() time.Time
+	// Turns bounds how many Prove looks for at a time; without them nothing does.
+	Turns *Turns
 }
 
 // Store has the documents of tokens. Its errors are fail errors.
@@ -72,7 +74,7 @@ func (t Tokens) Prove(ctx context.Context, s *Shown) (*Proof, error) {
 	if _, ok := domain.ServiceAccountTokens.Split(key); !ok {
 		return nil, Unknown()
 	}
-	until, err := t.Look(ctx, domain.ServiceAccountTokens, key, hash)
+	until, err := t.first(ctx, key, hash)
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +86,18 @@ func (t Tokens) Prove(ctx context.Context, s *Shown) (*Proof, error) {
 			return err
 		},
 	}, nil
+}
+
+// first looks for a token of somebody who is not known yet, in turn.
+func (t Tokens) first(ctx context.Context, key domain.Key, hash []byte) (until time.Time, err error) {
+	if t.Turns != nil {
+		leave, err := t.Turns.Take(ctx, caller.RemoteOf(ctx))
+		if err != nil {
+			return until, err
+		}
+		defer leave()
+	}
+	return t.Look(ctx, domain.ServiceAccountTokens, key, hash)
 }
 
 // Unread refuses bearer tokens that nobody before it has read.

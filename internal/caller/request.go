@@ -37,6 +37,14 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
+// RemoteOf is the address from which something is asked for, "" when that is not known.
+func RemoteOf(ctx context.Context) string {
+	if r := RequestOf(ctx); r != nil {
+		return r.Remote
+	}
+	return ""
+}
+
 // Begin notes the operation, by its run's id, that the request begins.
 func (r *Request) Begin(operation string) {
 	if r == nil {

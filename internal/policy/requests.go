@@ -61,6 +61,8 @@ const (
 	// and streams that last longer.
 	Prove    = 8 * time.Second
 	Standing = 5 * time.Second
+	// TokensRetry is when somebody may come again of whose address too many tokens are looked for.
+	TokensRetry = time.Second
 	// Keys is how long it may take to fetch the keys of an OpenID provider. They are fetched for a key that is not known, every
 	// KeysLeast at the most, and anew when they are as old as KeysAge; when that fails, again after KeysRetry.
 	Keys      = 5 * time.Second
