@@ -29,23 +29,23 @@ type register struct {
 	door *door.Door
 
 	mu      sync.Mutex
-	clients map[string]*registered
+	clients map[client]*registered
 }
+
+// client is one of a caller, by the id that the caller has given it: callers neither take nor learn each other's ids.
+type client struct{ who, id string }
 
 // registered is a client that is registered; end ends its stream.
-type registered struct {
-	end context.CancelCauseFunc
-	who string // has registered it
-}
+type registered struct{ end context.CancelCauseFunc }
 
-// whoCalls is the caller, as registrations are told apart by it.
-func whoCalls(ctx context.Context) string {
+// clientOf is the caller's client with an id.
+func clientOf(ctx context.Context, id string) client {
 	who, _ := called.IdentityOf(ctx) // the door has asked
-	return who.String()
+	return client{who: who.String(), id: id}
 }
 
 func newRegister(d *door.Door) *register {
-	return &register{door: d, clients: map[string]*registered{}}
+	return &register{door: d, clients: map[client]*registered{}}
 }
 
 var (
@@ -130,43 +130,42 @@ func send(ctx context.Context, stream grpc.ServerStreamingServer[statusnotify.St
 func (r *register) StatusDeregister(ctx context.Context, in *statusnotify.StatusDeregistration) (*statusnotify.StatusDeregistrationResponse, error) {
 	asked := &door.Request{Verb: door.Delete, Noun: domain.Registrations, Name: in.GetClientId()}
 	return &statusnotify.StatusDeregistrationResponse{}, r.door.Pass(ctx, asked, func(ctx context.Context, _ door.Service) error {
+		c := clientOf(ctx, in.GetClientId())
 		r.mu.Lock()
-		client := r.clients[in.GetClientId()]
-		ours := client != nil && client.who == whoCalls(ctx)
-		if ours {
-			delete(r.clients, in.GetClientId())
-		}
+		there := r.clients[c]
+		delete(r.clients, c)
 		r.mu.Unlock()
-		if ours {
-			client.end(errDeregistered)
+		if there != nil {
+			there.end(errDeregistered)
 		}
 		return nil
 	})
 }
 
-// enter takes a client in under its id, until leave is called. The context ends when it deregisters.
+// enter takes a client of the caller in under its id, until leave is called. The context ends when it deregisters.
 func (r *register) enter(ctx context.Context, id string) (entered context.Context, leave func(), err error) {
 	if id == "" || len(id) > maxClientID {
 		return nil, nil, fail.New(fail.Invalid, "Invalid client ID: it needs 1 to %d bytes", maxClientID)
 	}
+	c := clientOf(ctx, id)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.clients[id] != nil {
+	if r.clients[c] != nil {
 		return nil, nil, fail.New(fail.Conflict, "Duplicate client ID: %s is registered; deregister it or use another one", id)
 	}
 	ctx, end := context.WithCancelCause(ctx)
-	client := &registered{end, whoCalls(ctx)}
-	r.clients[id] = client
-	return ctx, func() { r.leave(id, client) }, nil
+	in := &registered{end}
+	r.clients[c] = in
+	return ctx, func() { r.leave(c, in) }, nil
 }
 
 // leave takes a client out, unless that has been done and another one has its id.
-func (r *register) leave(id string, client *registered) {
-	client.end(nil)
+func (r *register) leave(c client, in *registered) {
+	in.end(nil)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.clients[id] == client {
-		delete(r.clients, id)
+	if r.clients[c] == in {
+		delete(r.clients, c)
 	}
 }
 

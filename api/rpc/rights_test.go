@@ -87,6 +87,7 @@ func TestRightsOfCalls(t *testing.T) {
 	_, err = w.client.StatusDeregister(as("all"), &statusnotify.StatusDeregistration{ClientId: "mine"})
 	require.NoError(t, err)
 	require.Equal(t, codes.AlreadyExists, register("viewer", registration("mine", ready, summary)), "it is still there")
+	require.Equal(t, codes.OK, register("all", registration("mine", ready, summary)), "it is nobody else's")
 	withdrawn.Store(true)
 	for err == nil {
 		_, err = stream.Recv()
