@@ -56,15 +56,10 @@ func (t *Trail) try(ctx context.Context, what string, do func(context.Context) e
 
 // Close seals everything and says that nothing comes after it. What is written then is refused.
 func (t *Trail) Close(ctx context.Context) error {
-	t.again()
-	err := t.state(ctx, audit.Checkpoint{Closes: true})
-	t.mu.Lock()
-	t.closed = true
-	t.mu.Unlock()
-	t.done.Wait()
-	if err != nil {
+	if err := t.end(ctx, audit.Record{Event: audit.Sealed, Checkpoint: &audit.Checkpoint{Closes: true}}); err != nil {
 		return err
 	}
+	t.done.Wait() // nothing is left to do
 	return t.present(ctx, true)
 }
 

@@ -8,6 +8,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -59,7 +60,7 @@ type Trail struct {
 	mu      sync.Mutex
 	waiting []entry
 	kept    []entry // that could not be written, and that nobody waits for
-	retry   bool    // what was kept
+	closing *entry  // the last record, behind all others
 	running bool
 	closed  bool
 	lost    int // records that nobody waits for, and for which there is no room
@@ -103,6 +104,8 @@ const (
 	mostAtOnce = 500
 )
 
+var errClosed = fail.New(fail.Unavailable, "the audit log is closed")
+
 // New makes a trail; Begin begins it.
 func New(c Config) *Trail {
 	c.Wait = cmp.Or(c.Wait, policy.AuditWrite)
@@ -117,7 +120,7 @@ func (t *Trail) Writer() string { return t.writer }
 func (t *Trail) Write(ctx context.Context, r audit.Record) (number int64, err error) {
 	written := make(chan outcome, 1)
 	if !t.add(entry{r, written}) {
-		return 0, fail.New(fail.Unavailable, "the audit log is closed")
+		return 0, errClosed
 	}
 	select {
 	case o := <-written:
@@ -165,39 +168,65 @@ func (t *Trail) again() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.kept) > 0 && !t.closed {
-		t.retry = true
 		t.start()
 	}
 }
 
-func (t *Trail) commitAll() {
-	for batch := t.next(); len(batch) > 0; batch = t.next() {
-		t.commit(batch)
+// end has a record written behind all others. What comes later is refused.
+func (t *Trail) end(ctx context.Context, r audit.Record) error {
+	written := make(chan outcome, 1)
+	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
+		return errClosed
+	}
+	t.closed, t.closing = true, &entry{r, written}
+	t.start()
+	t.mu.Unlock()
+	select {
+	case o := <-written:
+		return o.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
-// next takes what waits, and before it what was kept.
+// commitAll stores until nothing waits, or the store fails: then all who wait are told, and what nobody waits for is kept until
+// something else is to be written, or again is called.
+func (t *Trail) commitAll() {
+	for batch := t.next(); len(batch) > 0; batch = t.next() {
+		if err := t.commit(batch); err != nil {
+			t.refuse(err)
+			return
+		}
+	}
+}
+
+// next takes what waits, and before it as much of what was kept as there is room for: nobody waits for that.
 func (t *Trail) next() []entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.waiting) == 0 && !t.retry {
-		t.running = false
-		return nil
+	n := min(len(t.waiting), mostAtOnce)
+	k := min(len(t.kept), mostAtOnce-n)
+	batch := slices.Concat(t.kept[:k], t.waiting[:n])
+	t.kept, t.waiting = slices.Clone(t.kept[k:]), slices.Clone(t.waiting[n:])
+	if len(batch) == 0 && t.closing != nil {
+		batch, t.closing = []entry{*t.closing}, nil
 	}
-	all := append(t.kept, t.waiting...)
-	n := min(len(all), mostAtOnce)
-	t.kept, t.waiting, t.retry = nil, append([]entry(nil), all[n:]...), false
-	return all[:n:n]
+	t.running = len(batch) > 0
+	return batch
 }
 
 // commit stores a batch behind what was stored before, or nothing of it. What may have been stored already, since no answer came,
-// has its place in the chain, so that it comes first, as it was.
-func (t *Trail) commit(batch []entry) {
+// has its place in the chain, so that it comes first, as it was. The error is that of the store.
+func (t *Trail) commit(batch []entry) error {
 	ctx, cancel := context.WithTimeout(context.Background(), t.Wait)
 	defer cancel()
 	if err := t.flush(ctx); err != nil {
-		t.refuse(batch, err)
-		return
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.answer(batch, err)
+		return err
 	}
 	outcomes := make([]outcome, len(batch))
 	for i, e := range batch {
@@ -218,6 +247,7 @@ func (t *Trail) commit(batch []entry) {
 			e.outcome <- outcomes[i]
 		}
 	}
+	return err
 }
 
 // flush stores what is pending.
@@ -249,11 +279,20 @@ func (t *Trail) flush(ctx context.Context) error {
 	return nil
 }
 
-// refuse tells those who wait, and keeps what nobody waits for.
-func (t *Trail) refuse(batch []entry, err error) {
+// refuse ends commitAll: everybody who waits is told at once.
+func (t *Trail) refuse(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, e := range batch {
+	t.answer(t.waiting, err)
+	if t.closing != nil {
+		t.answer([]entry{*t.closing}, err)
+	}
+	t.waiting, t.closing, t.running = nil, nil, false
+}
+
+// answer tells those who wait, and keeps what nobody waits for. The caller has locked t.mu.
+func (t *Trail) answer(entries []entry, err error) {
+	for _, e := range entries {
 		if e.outcome != nil {
 			e.outcome <- outcome{err: err}
 			continue

@@ -38,6 +38,7 @@ type weather struct {
 	down atomic.Bool // nothing is stored
 	lost atomic.Bool // it is stored, and nobody hears of it
 	puts atomic.Int64
+	hear func(lines []audit.Line) // before they are stored
 }
 
 var errWeather = fail.New(fail.Timeout, "the database does not answer in time")
@@ -47,6 +48,9 @@ func (w *weather) PutAudit(ctx context.Context, lines []audit.Line) error {
 		return errWeather
 	}
 	w.puts.Add(1)
+	if w.hear != nil {
+		w.hear(lines)
+	}
 	if err := w.Store.PutAudit(ctx, lines); err != nil {
 		return err
 	}
@@ -165,6 +169,50 @@ func TestTheStoreIsAway(t *testing.T) {
 	lines := export(t, w)
 	require.Equal(t, []string{"projects/before", "projects/pending", "projects/later", "projects/after"}, keys(t, lines))
 	require.Empty(t, verify(t, lines).Problems)
+}
+
+// TestMuchIsKept: while the store is away whoever waits is told so, however much waits that nobody waits for; all of that comes later.
+func TestMuchIsKept(t *testing.T) {
+	w := open(t)
+	tr := begin(t, w, newClock())
+	w.down.Store(true)
+	const n = 1200
+	for i := range n {
+		tr.Later(command(fmt.Sprint("kept", i)))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), mongotest.Timeout)
+	defer cancel()
+	for range 3 {
+		_, err := tr.Write(ctx, command("refused"))
+		require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	}
+	require.Error(t, trail.New(trail.Config{Store: w, Log: slog.New(slog.DiscardHandler), Now: time.Now, Key: key}).Close(ctx))
+	w.down.Store(false)
+	_, err := tr.Write(ctx, command("after"))
+	require.NoError(t, err)
+	require.NoError(t, tr.Close(ctx))
+	lines := export(t, w)
+	got := keys(t, lines)
+	require.Subset(t, got, []string{"projects/kept0", "projects/kept1199", "projects/after"})
+	require.GreaterOrEqual(t, len(got), n+1)
+	require.Empty(t, verify(t, lines).Problems)
+}
+
+// TestNothingComesAfterTheEnd: what is to be recorded while a trail is closed is refused, or is before the end.
+func TestNothingComesAfterTheEnd(t *testing.T) {
+	w := open(t)
+	tr := begin(t, w, newClock())
+	w.hear = func(lines []audit.Line) {
+		if bytes.Contains(lines[len(lines)-1].Text, []byte(`"closes":true`)) {
+			tr.Later(command("late"))
+		}
+	}
+	require.NoError(t, tr.Close(t.Context()))
+	require.Eventually(t, func() bool {
+		_, lost := tr.Unwritten()
+		return lost > 0 || len(keys(t, export(t, w))) > 0
+	}, mongotest.Timeout, time.Millisecond)
+	require.Empty(t, verify(t, export(t, w)).Problems)
 }
 
 // TestAnswersAreLost: what was stored, though nobody heard of it, is there once.
