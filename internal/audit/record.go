@@ -66,6 +66,7 @@ type Record struct {
 	Result string    `json:"outcome,omitempty"` // done, or what it has failed with; missing of what has only begun
 	Before string    `json:"before,omitempty"`  // a keyed digest of the document before, missing when there was none
 	After  string    `json:"after,omitempty"`   // a keyed digest of the document after, missing when there is none
+	More   int64     `json:"more,omitempty"`    // so many more were refused with the outcome, too many at a time to have a record each
 	// Request is the X-Request-Id, Trace the id of the trace, and Workflow the id of the run of the operation.
 	Request  string `json:"request,omitempty"`
 	Trace    string `json:"trace,omitempty"`    // the id of the trace
@@ -182,12 +183,7 @@ func (c *Chain) Add(r Record, now time.Time, key *Key) (Line, Record, error) {
 		now = c.time
 	}
 	r.Writer, r.Number, r.Time, r.Prev, r.Hash, r.Signature = c.writer, c.number+1, now, c.hash, "", ""
-	for _, text := range []*string{&r.From, &r.Verb, &r.Noun, &r.Key, &r.Result, &r.Request, &r.Trace, &r.Workflow} {
-		*text = plain(*text)
-	}
-	if r.Who != nil {
-		r.Who = &Who{Kind: plain(r.Who.Kind), Name: plain(r.Who.Name), By: plain(r.Who.By)}
-	}
+	r = r.Bounded()
 	if r.Checkpoint != nil {
 		stated := *r.Checkpoint
 		stated.Key, stated.Public = key.id, encode(key.Public())
@@ -237,12 +233,22 @@ func whole(r *Record, hashed []byte) bool {
 	return r.Hash == hex.EncodeToString(sum[:])
 }
 
-// plain is text that JSON gives back as it was, of a bounded length.
+// Bounded is the record with texts of a bounded length that JSON gives back as they were. It holds on to nothing of the request.
+func (r Record) Bounded() Record {
+	for _, text := range []*string{&r.From, &r.Verb, &r.Noun, &r.Key, &r.Result, &r.Request, &r.Trace, &r.Workflow} {
+		*text = plain(*text)
+	}
+	if r.Who != nil {
+		r.Who = &Who{Kind: plain(r.Who.Kind), Name: plain(r.Who.Name), By: plain(r.Who.By)}
+	}
+	return r
+}
+
 func plain(text string) string {
 	if len(text) > longest {
 		text = text[:longest]
 	}
-	return strings.ToValidUTF8(text, "?")
+	return strings.Clone(strings.ToValidUTF8(text, "?"))
 }
 
 // encoding takes one form of each value alone.

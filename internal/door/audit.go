@@ -19,6 +19,8 @@ type Trail interface {
 	Write(ctx context.Context, r audit.Record) (number int64, err error)
 	// Later stores a record as soon as that is possible.
 	Later(r audit.Record)
+	// Admits says whether the record of a refusal is to be stored: of too many at a time it counts the rest.
+	Admits(r audit.Record) bool
 	// Digest is how records tell a document, by its SHA-256.
 	Digest(sum []byte) string
 }
@@ -71,6 +73,10 @@ func (a *audited) answered(ctx context.Context, r *Request, next Next) error {
 		before, after := caller.RequestOf(ctx).Change()
 		record.Before, record.After = a.trail.Digest(before), a.trail.Digest(after)
 	}
+	if at.begun == 0 && err != nil { // nothing was done
+		a.refusal(ctx, record, at.let && r.Verb.Command())
+		return err
+	}
 	// Who does not wait for the answer has asked for it all the same.
 	number, failed := a.trail.Write(context.WithoutCancel(ctx), record)
 	if failed == nil {
@@ -83,6 +89,20 @@ func (a *audited) answered(ctx context.Context, r *Request, next Next) error {
 		return err // it was refused, or has failed: nobody is told that it went well
 	}
 	return fail.Wrap(failed, fail.Unavailable, "it was done, but the audit log cannot be written at the moment, so that it is not recorded yet: look at what is there before you try again")
+}
+
+// refusal records that a request was refused. Nobody waits for that who has not shown who they are, or whose command could not be
+// recorded when it was to begin: the store is slow then.
+func (a *audited) refusal(ctx context.Context, record audit.Record, unrecorded bool) {
+	if !a.trail.Admits(record) {
+		return
+	}
+	if who, err := caller.IdentityOf(ctx); err == nil && who.Kind != caller.Anonymous && !unrecorded {
+		if number, err := a.trail.Write(context.WithoutCancel(ctx), record); err == nil || number != 0 {
+			return
+		}
+	}
+	a.trail.Later(record)
 }
 
 func (a *audited) begun(ctx context.Context, r *Request, next Next) error {
@@ -105,7 +125,7 @@ func (a *audited) begun(ctx context.Context, r *Request, next Next) error {
 	return next(ctx)
 }
 
-// login records who shows for the first time who they are. Nothing is refused when that cannot be written: it is as soon as it can.
+// login records who shows for the first time who they are. Nobody waits for that: a query needs no record.
 func (a *audited) login(ctx context.Context) {
 	who, err := caller.IdentityOf(ctx)
 	if err != nil || who.Kind == caller.Anonymous || who.Kind == caller.Open {
@@ -126,9 +146,7 @@ func (a *audited) login(ctx context.Context) {
 	}
 	record := audit.Record{Event: audit.Login, Result: audit.Done}
 	describe(ctx, &record)
-	if number, err := a.trail.Write(ctx, record); err != nil && number == 0 {
-		a.trail.Later(record)
-	}
+	a.trail.Later(record)
 }
 
 // refused says whether a query was not allowed: by a step, or by what it asks for.

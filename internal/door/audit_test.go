@@ -22,6 +22,8 @@ type paper struct {
 	later   []audit.Record
 	down    bool
 	fails   audit.Event // only these
+	full    bool        // of refusals
+	more    int
 }
 
 func (p *paper) Write(_ context.Context, r audit.Record) (int64, error) {
@@ -38,6 +40,18 @@ func (p *paper) Later(r audit.Record) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.later = append(p.later, r)
+	if !p.down && r.Event != p.fails {
+		p.records = append(p.records, r)
+	}
+}
+
+func (p *paper) Admits(audit.Record) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.full {
+		p.more++
+	}
+	return !p.full
 }
 
 func (p *paper) Digest(sum []byte) string { return string(sum) }
@@ -166,4 +180,42 @@ func TestLogins(t *testing.T) {
 	require.Len(t, p.records, 2, "nobody has shown anything")
 	require.Error(t, pass(caller.Identity{}, fail.New(fail.Unauthorized, "the token is not known")))
 	require.Equal(t, "answered get projects/p Unauthorized", p.told()[2])
+}
+
+// TestRefusalsAreBounded: who has not shown who they are does not wait for the record of a refusal, and it has none when there are too
+// many; what came of a command that was begun always has one.
+func TestRefusalsAreBounded(t *testing.T) {
+	p := &paper{}
+	outer, inner := door.Audited(p)
+	refusal := fail.New(fail.Forbidden, "may not")
+	var refuse bool
+	d := door.New(door.Parts{}, outer, func(ctx context.Context, _ *door.Request, next door.Next) error {
+		if refuse {
+			return refusal
+		}
+		return next(ctx)
+	}, inner)
+	pass := func(i caller.Identity, verb door.Verb) error {
+		return d.Pass(caller.WithIdentity(t.Context(), i, nil), &door.Request{Verb: verb, Noun: domain.Projects, Name: "p"},
+			func(context.Context, door.Service) error { return fail.New(fail.Conflict, "in use") })
+	}
+	alice := caller.Identity{Kind: caller.User, Name: "alice", By: "oidc"}
+	refuse = true
+	require.ErrorIs(t, pass(caller.Identity{}, door.Put), refusal)
+	require.Len(t, p.later, 1, "nobody waits for it")
+	require.ErrorIs(t, pass(alice, door.Get), refusal)
+	require.Len(t, p.later, 2, "the login alone")
+	require.Len(t, p.records, 3)
+	p.full = true
+	require.ErrorIs(t, pass(caller.Identity{}, door.Put), refusal)
+	require.ErrorIs(t, pass(alice, door.Get), refusal)
+	require.Len(t, p.records, 3)
+	require.Equal(t, 2, p.more)
+	refuse = false
+	require.Error(t, pass(alice, door.Delete))
+	require.Equal(t, []string{"begun delete projects/p ", "answered delete projects/p Conflict"}, p.told()[3:])
+
+	p.full, p.fails, p.later = false, audit.Begun, nil
+	require.True(t, fail.Is(pass(alice, door.Delete), fail.Unavailable))
+	require.Len(t, p.later, 1, "it has waited for the store once")
 }

@@ -37,6 +37,7 @@ func (t *Trail) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-seal.C:
+			t.tellRefused()
 			t.again()
 			t.try(ctx, "seal audit records", t.Seal)
 		case <-look.C:
@@ -56,6 +57,7 @@ func (t *Trail) try(ctx context.Context, what string, do func(context.Context) e
 
 // Close seals everything and says that nothing comes after it. What is written then is refused.
 func (t *Trail) Close(ctx context.Context) error {
+	t.tellRefused()
 	if err := t.end(ctx, audit.Record{Event: audit.Sealed, Checkpoint: &audit.Checkpoint{Closes: true}}); err != nil {
 		return err
 	}

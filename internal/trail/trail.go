@@ -64,6 +64,7 @@ type Trail struct {
 	running bool
 	closed  bool
 	lost    int // records that nobody waits for, and for which there is no room
+	refused refusals
 	done    sync.WaitGroup
 
 	// These are of commitAll alone, of which one runs at a time.
@@ -144,8 +145,16 @@ func (t *Trail) Unwritten() (kept, lost int) {
 }
 
 func (t *Trail) add(e entry) bool {
+	e.record = e.record.Bounded()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if e.refusal() && !t.closed {
+		if t.refused.waiting == mostRefused {
+			t.refused.more(e.record)
+			return false
+		}
+		t.refused.waiting++
+	}
 	if t.closed || e.outcome == nil && len(t.kept)+len(t.waiting) >= mostKept {
 		t.lost++
 		return false
@@ -210,6 +219,11 @@ func (t *Trail) next() []entry {
 	k := min(len(t.kept), mostAtOnce-n)
 	batch := slices.Concat(t.kept[:k], t.waiting[:n])
 	t.kept, t.waiting = slices.Clone(t.kept[k:]), slices.Clone(t.waiting[n:])
+	for _, e := range batch {
+		if e.refusal() {
+			t.refused.waiting--
+		}
+	}
 	if len(batch) == 0 && t.closing != nil {
 		batch, t.closing = []entry{*t.closing}, nil
 	}
@@ -296,6 +310,13 @@ func (t *Trail) answer(entries []entry, err error) {
 		if e.outcome != nil {
 			e.outcome <- outcome{err: err}
 			continue
+		}
+		if e.refusal() {
+			if t.refused.waiting == mostRefused {
+				t.refused.more(e.record)
+				continue
+			}
+			t.refused.waiting++
 		}
 		t.kept = append(t.kept, e)
 	}

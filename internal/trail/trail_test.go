@@ -443,3 +443,61 @@ func BenchmarkWrite(b *testing.B) {
 		}
 	})
 }
+
+// TestRefusalsThatComeTooFast: they are counted for each address, for each identity and in all, and one record says how many have
+// none; what came of commands has room beside those that wait for the store.
+func TestRefusalsThatComeTooFast(t *testing.T) {
+	w, c := open(t), newClock()
+	tr := begin(t, w, c)
+	refusal := func(who, from string) audit.Record {
+		r := audit.Record{Event: audit.Answered, Verb: "get", From: from + ":4711", Who: &audit.Who{Kind: "anonymous"}, Result: "Unauthorized"}
+		if who != "" {
+			r.Who, r.Result = &audit.Who{Kind: "user", Name: who}, "Forbidden"
+		}
+		return r
+	}
+	admitted := func(n int, who string, from func(i int) string) (admitted int) {
+		for i := range n {
+			if tr.Admits(refusal(who, from(i))) {
+				admitted++
+			}
+		}
+		return admitted
+	}
+	host := func(name string) func(int) string { return func(int) string { return name } }
+	require.Equal(t, 20, admitted(50, "", host("192.0.2.1")))
+	require.Equal(t, 80, admitted(200, "", func(i int) string { return fmt.Sprint("host", i) }), "of all addresses")
+	require.Equal(t, 100, admitted(150, "alice", host("192.0.2.1")))
+	require.Equal(t, 100, admitted(150, "bob", host("192.0.2.1")))
+	c.advance(time.Second)
+	require.Equal(t, 2, admitted(50, "", host("192.0.2.1")))
+	require.Equal(t, 8, admitted(50, "", func(i int) string { return fmt.Sprint("host", i) }))
+
+	w.down.Store(true)
+	const n = 1500
+	for range n {
+		r := refusal("alice", "192.0.2.1")
+		r.Request = strings.Repeat("x", 64<<10)
+		tr.Later(r)
+	}
+	answer := command("answer")
+	answer.Begun = 1
+	tr.Later(answer)
+	w.down.Store(false)
+	require.NoError(t, tr.Close(t.Context()))
+	lines := export(t, w)
+	require.Contains(t, keys(t, lines), "projects/answer")
+	records, more := 0, map[string]int64{}
+	for _, l := range lines {
+		r, _, err := audit.Parse(l.Text)
+		require.NoError(t, err)
+		more[r.Result] += r.More
+		if r.Verb == "get" {
+			records++
+		}
+	}
+	require.Equal(t, int64(30+120+48+42), more["Unauthorized"])
+	require.Equal(t, int64(100+n-records), more["Forbidden"])
+	require.Less(t, records, n)
+	require.Empty(t, verify(t, lines).Problems)
+}
