@@ -36,12 +36,14 @@ func TestUnanswered(t *testing.T) {
 	} {
 		line, _, err := dead.Add(r, time.Now(), nil)
 		require.NoError(t, err)
-		require.NoError(t, records.PutAudit(t.Context(), []audit.Line{line}))
+		_, err = records.PutAudit(t.Context(), []audit.Line{line})
+		require.NoError(t, err)
 	}
 	require.Equal(t, []string{"begun delete projects/a "}, told(audited(t, w, "/v2/audit?event=unanswered")))
 	require.Empty(t, audited(t, w, "/v2/audit?event=unanswered&verb=put").Items)
 	changed := audit.Line{ID: audit.Place(time.Now()) + "/dead/000000000004", Text: []byte(`{"writer":"dead"}`)}
-	require.NoError(t, records.PutAudit(t.Context(), []audit.Line{changed}))
+	_, err := records.PutAudit(t.Context(), []audit.Line{changed})
+	require.NoError(t, err)
 	require.Equal(t, []string{"unreadable  " + changed.ID + " "}, told(audited(t, w, "/v2/audit?event=unreadable")))
 }
 
@@ -51,9 +53,9 @@ type auditStore struct {
 	down atomic.Bool
 }
 
-func (s *auditStore) PutAudit(ctx context.Context, lines []audit.Line) error {
+func (s *auditStore) PutAudit(ctx context.Context, lines []audit.Line) (int, error) {
 	if s.down.Load() {
-		return fail.New(fail.Unavailable, "the database cannot be reached")
+		return 0, fail.New(fail.Unavailable, "the database cannot be reached")
 	}
 	return s.Store.PutAudit(ctx, lines)
 }

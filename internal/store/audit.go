@@ -26,6 +26,10 @@ const (
 // auditReply is how many lines are read at a time.
 const auditReply = 500
 
+// auditTogether is how many lines are inserted in a call: behind a document that cannot be inserted the embedded database leaves out
+// no more than the rest of a hundred, and goes on with the next ones.
+const auditTogether = 100
+
 // auditLine is the document of an audit.Line.
 type auditLine struct {
 	ID   string `bson:"_id"`
@@ -34,44 +38,66 @@ type auditLine struct {
 
 func (s *Store) auditDay(day string) *mongo.Collection { return s.db.Collection(auditPrefix + day) }
 
-// PutAudit stores lines in their order: those before one that is missing are there. A line that is there already, since the
-// answer of an earlier attempt was lost, is as good as stored; Internal when another line has its place.
-func (s *Store) PutAudit(ctx context.Context, lines []audit.Line) error {
-	for len(lines) > 0 {
-		day := lines[0].Day()
-		n := slices.IndexFunc(lines, func(l audit.Line) bool { return l.Day() != day })
+// PutAudit stores lines in their order, and says how many of them, from the first one on, are there for sure: with an error the
+// others may be there, too. A line that is there already, since the answer of an earlier attempt was lost, is as good as stored;
+// Internal when another line has its place.
+func (s *Store) PutAudit(ctx context.Context, lines []audit.Line) (stored int, err error) {
+	for stored < len(lines) {
+		day := lines[stored].Day()
+		n := slices.IndexFunc(lines[stored:], func(l audit.Line) bool { return l.Day() != day })
 		if n < 0 {
-			n = len(lines)
+			n = len(lines) - stored
 		}
-		if err := s.putAuditDay(ctx, s.auditDay(day), lines[:n]); err != nil {
-			return err
+		n = min(n, auditTogether)
+		there, err := s.putAuditDay(ctx, s.auditDay(day), lines[stored:stored+n])
+		stored += there
+		if err != nil {
+			return stored, err
 		}
-		lines = lines[n:]
 	}
-	return nil
+	return stored, nil
 }
 
-func (s *Store) putAuditDay(ctx context.Context, c *mongo.Collection, lines []audit.Line) error {
-	for len(lines) > 0 {
-		stored, err := s.insertInOrder(ctx, c, lines)
-		if !errors.Is(err, errTaken) {
-			return err
-		}
-		lines = lines[stored:]
-		var have auditLine
-		if err := s.findOne(ctx, c, lines[0].ID, &have); err != nil {
-			return err
-		}
-		if have.Text != string(lines[0].Text) {
-			return fail.New(fail.Internal, "another audit record has the place of %s", lines[0].ID)
-		}
-		lines = lines[1:]
+func (s *Store) putAuditDay(ctx context.Context, c *mongo.Collection, lines []audit.Line) (stored int, err error) {
+	before, err := s.insertInOrder(ctx, c, lines)
+	if !errors.Is(err, errTaken) {
+		return before, err
 	}
-	return nil
+	// An earlier attempt has stored a beginning, and may be at it.
+	if stored, err = s.auditThere(ctx, c, lines); err != nil || stored == len(lines) {
+		return stored, err
+	}
+	before, err = s.insertInOrder(ctx, c, lines[stored:])
+	if errors.Is(err, errTaken) {
+		err = fail.New(fail.Unavailable, "another call stores the same audit records at the moment")
+	}
+	return stored + before, err
 }
 
-// insertInOrder inserts lines until one cannot be; errTaken says that there is one with its id, and how many are before it.
-func (s *Store) insertInOrder(ctx context.Context, c *mongo.Collection, lines []audit.Line) (before int, err error) {
+// auditThere is how many lines, from the first one on, are stored.
+func (s *Store) auditThere(ctx context.Context, c *mongo.Collection, lines []audit.Line) (int, error) {
+	have := make(map[string]string, len(lines))
+	bounds := bson.D{{Key: "$gte", Value: lines[0].ID}, {Key: "$lte", Value: lines[len(lines)-1].ID}}
+	found, err := all[auditLine](ctx, s, c, byID(bounds))
+	if err != nil {
+		return 0, err
+	}
+	for _, l := range found {
+		have[l.ID] = l.Text
+	}
+	for i, l := range lines {
+		switch text, ok := have[l.ID]; {
+		case !ok:
+			return i, nil
+		case text != string(l.Text):
+			return i, fail.New(fail.Internal, "another audit record has the place of %s", l.ID)
+		}
+	}
+	return len(lines), nil
+}
+
+// insertInOrder inserts lines until one cannot be; errTaken says that there is one with its id. It says how many are stored.
+func (s *Store) insertInOrder(ctx context.Context, c *mongo.Collection, lines []audit.Line) (stored int, err error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	documents := make([]auditLine, len(lines))
@@ -80,10 +106,14 @@ func (s *Store) insertInOrder(ctx context.Context, c *mongo.Collection, lines []
 	}
 	_, err = c.InsertMany(ctx, documents)
 	var bulk mongo.BulkWriteException
-	if errors.As(err, &bulk) && len(bulk.WriteErrors) > 0 && mongo.IsDuplicateKeyError(bulk.WriteErrors[0]) {
+	switch {
+	case err == nil:
+		return len(lines), nil
+	case errors.As(err, &bulk) && len(bulk.WriteErrors) > 0 && mongo.IsDuplicateKeyError(bulk.WriteErrors[0]):
 		return bulk.WriteErrors[0].Index, errTaken
+	default:
+		return 0, kindOf(err)
 	}
-	return len(lines), kindOf(err)
 }
 
 // AuditLines gives take the lines with ids from one on up to before another, "" for no bound, in their order or backwards, until

@@ -20,8 +20,9 @@ import (
 
 // Store keeps the records. Its errors are fail errors.
 type Store interface {
-	// PutAudit stores lines in their order. One that is there already is stored.
-	PutAudit(ctx context.Context, lines []audit.Line) error
+	// PutAudit stores lines in their order, and says how many from the first one on are there, also with an error. One that is
+	// there already is stored.
+	PutAudit(ctx context.Context, lines []audit.Line) (stored int, err error)
 	AuditLines(ctx context.Context, from, to string, backwards bool, take func(audit.Line) (more bool, err error)) error
 	AuditDays(ctx context.Context) ([]string, error)
 	DropAuditDay(ctx context.Context, day string) error
@@ -273,24 +274,32 @@ func (t *Trail) flush(ctx context.Context) error {
 	for i, p := range t.pending {
 		lines[i] = p.line
 	}
-	if err := t.Store.PutAudit(ctx, lines); err != nil {
-		t.Log.Warn("audit records cannot be written", "records", len(lines), "error", err)
+	stored, err := t.Store.PutAudit(ctx, lines)
+	if stored > 0 {
+		t.have(lines[:stored])
+	}
+	if err != nil {
+		t.Log.Warn("audit records cannot be written", "records", len(t.pending), "error", err)
 		return fail.Wrap(err, fail.Unavailable, "the audit log cannot be written at the moment")
 	}
+	return nil
+}
+
+// have takes lines that are stored out of what is pending.
+func (t *Trail) have(lines []audit.Line) {
 	for _, s := range t.Sinks {
 		s.Put(lines)
 	}
 	t.stood.Lock()
 	defer t.stood.Unlock()
-	for _, p := range t.pending {
+	for _, p := range t.pending[:len(lines)] {
 		if p.record.Checkpoint == nil {
 			t.told = p.record.Number
 			continue
 		}
 		t.seal = stated{string(p.line.Text), t.told}
 	}
-	t.pending = nil
-	return nil
+	t.pending = slices.Clone(t.pending[len(lines):])
 }
 
 // refuse ends commitAll: everybody who waits is told at once.

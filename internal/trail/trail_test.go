@@ -3,6 +3,7 @@ package trail_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"errors"
@@ -35,29 +36,34 @@ var (
 // weather is the store with what may happen to it.
 type weather struct {
 	*store.Store
-	down atomic.Bool // nothing is stored
-	lost atomic.Bool // it is stored, and nobody hears of it
+	down atomic.Bool  // nothing is stored
+	lost atomic.Bool  // it is stored, and nobody hears of it
+	some atomic.Int64 // so many are stored in each call, which fails then
 	puts atomic.Int64
 	hear func(lines []audit.Line) // before they are stored
 }
 
 var errWeather = fail.New(fail.Timeout, "the database does not answer in time")
 
-func (w *weather) PutAudit(ctx context.Context, lines []audit.Line) error {
+func (w *weather) PutAudit(ctx context.Context, lines []audit.Line) (int, error) {
 	if w.down.Load() {
-		return errWeather
+		return 0, errWeather
 	}
 	w.puts.Add(1)
 	if w.hear != nil {
 		w.hear(lines)
 	}
-	if err := w.Store.PutAudit(ctx, lines); err != nil {
-		return err
+	if n := w.some.Load(); n > 0 {
+		stored, err := w.Store.PutAudit(ctx, lines[:min(len(lines), int(n))])
+		return stored, cmp.Or[error](err, errWeather)
+	}
+	if stored, err := w.Store.PutAudit(ctx, lines); err != nil {
+		return stored, err
 	}
 	if w.lost.Load() {
-		return errWeather
+		return 0, errWeather
 	}
-	return nil
+	return len(lines), nil
 }
 
 // clock is what a test sets.
@@ -230,6 +236,31 @@ func TestAnswersAreLost(t *testing.T) {
 	require.NoError(t, tr.Close(t.Context()))
 	lines := export(t, w)
 	require.Equal(t, []string{"projects/p0", "projects/last"}, keys(t, lines))
+	require.Empty(t, verify(t, lines).Problems)
+}
+
+// TestALittleAtATime: what a call has stored before it failed is not stored again, so that a batch that is too much for one call gets
+// there in several.
+func TestALittleAtATime(t *testing.T) {
+	w := open(t)
+	tr := begin(t, w, newClock())
+	w.down.Store(true)
+	const n = 100
+	for i := range n {
+		tr.Later(command(fmt.Sprint("p", i)))
+	}
+	_, err := tr.Write(t.Context(), command("refused"))
+	require.Error(t, err)
+	w.some.Store(30)
+	w.down.Store(false)
+	for range n / 30 {
+		_, err = tr.Write(t.Context(), command("refused"))
+		require.Error(t, err)
+	}
+	w.some.Store(0)
+	require.NoError(t, tr.Close(t.Context()))
+	lines := export(t, w)
+	require.GreaterOrEqual(t, len(keys(t, lines)), n)
 	require.Empty(t, verify(t, lines).Problems)
 }
 

@@ -1,0 +1,46 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/audit"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
+)
+
+// TestPutAuditAgain: lines of which a part is stored, since the answer was lost, are stored once; another line in the place of one is
+// an error, and what is before it is said to be there.
+func TestPutAuditAgain(t *testing.T) {
+	s := storetest.Open(t, store.Config{})
+	chain := audit.NewChain("writer")
+	at := time.Date(2026, 11, 23, 23, 59, 59, 0, time.UTC)
+	lines := make([]audit.Line, 200)
+	for i := range lines {
+		if i == 150 {
+			at = at.Add(time.Hour)
+		}
+		var err error
+		lines[i], _, err = chain.Add(audit.Record{Event: audit.Answered, Key: fmt.Sprint(i)}, at, nil)
+		require.NoError(t, err)
+	}
+	for _, n := range []int{70, 70, 120, 170, 200, 200} {
+		stored, err := s.PutAudit(t.Context(), lines[:n])
+		require.NoError(t, err)
+		require.Equal(t, n, stored)
+	}
+	var have []audit.Line
+	require.NoError(t, s.AuditLines(t.Context(), "", "", false, func(l audit.Line) (bool, error) {
+		have = append(have, l)
+		return true, nil
+	}))
+	require.Equal(t, lines, have)
+	lines[160].Text = []byte("another")
+	stored, err := s.PutAudit(t.Context(), lines)
+	require.True(t, fail.Is(err, fail.Internal), "%v", err)
+	require.Equal(t, 160, stored)
+}
