@@ -1,7 +1,7 @@
 package trail
 
 import (
-	"net"
+	"strings"
 	"time"
 
 	"github.com/drover-io/drover/internal/audit"
@@ -44,9 +44,9 @@ func (f *refusals) admits(r audit.Record, now time.Time) bool {
 	if r.Who != nil && r.Who.Name != "" {
 		return f.bucket("who "+r.Who.Text(), now, refusedRate, refusedBurst)
 	}
-	host, _, err := net.SplitHostPort(r.From)
-	if err != nil {
-		host = r.From
+	host := r.From
+	if port := strings.LastIndexByte(host, ':'); port >= 0 {
+		host = host[:port]
 	}
 	return f.bucket("from "+host, now, hostRate, hostBurst) && f.nobody.take(now, refusedRate, refusedBurst)
 }
