@@ -14,6 +14,13 @@ func SetTellEvery(t *testing.T, d time.Duration) {
 	tellEvery = d
 }
 
+// SetSilentFor sets for how long others are believed that a cluster does not answer for the time of a test.
+func SetSilentFor(t *testing.T, d time.Duration) {
+	before := silentFor
+	t.Cleanup(func() { silentFor = before })
+	silentFor = d
+}
+
 // HasPlanner says whether there is a plan for the owners of a noun.
 func HasPlanner(n *domain.Noun) bool { return planners[n] != nil }
 

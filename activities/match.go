@@ -414,6 +414,9 @@ func (s *settling) round(ctx context.Context, tenant string, due []domain.Match)
 	return s.end(ctx, ends)
 }
 
+// silentFor is for how long those who settle matches go by what others have heard of a cluster that does not answer.
+var silentFor = policy.FirstAway
+
 // ask waits for the turn to ask the cluster of which something is wanted first. s.silent says that others have heard that it does
 // not answer. One of which nothing is known otherwise, or of which nothing is wanted, is nobody's turn.
 func (s *settling) ask(ctx context.Context, work []one) (*question, error) {
@@ -424,7 +427,7 @@ func (s *settling) ask(ctx context.Context, work []one) (*question, error) {
 	if err != nil { // who acts finds out why
 		return &question{hearsay: &s.hearsay}, nil //nolint:nilerr // see above
 	}
-	q, err := s.hearsay.ask(ctx, cluster, s.tenant.Name, policy.FirstAway)
+	q, err := s.hearsay.ask(ctx, cluster, s.tenant.Name, silentFor)
 	if q == nil && err == nil {
 		s.silent = true
 		s.away.Store(true)
