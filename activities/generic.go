@@ -2,7 +2,11 @@ package activities
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -81,27 +85,75 @@ func (l *Control) knownProvider(ctx context.Context, c *domain.Customization) er
 
 // loadValues reads the values that patches have from elsewhere, on the clusters of an app.
 func (l *Control) loadValues(ctx context.Context, w *wanted, app string) error {
+	needs, missing := map[*vary.Generic][]string{}, map[string]string{} // the latter by URL, with an intent that needs it
 	for _, g := range w.generic {
 		if !g.Concerns(app) {
 			continue
 		}
-		for _, url := range g.Needs(w.placed[app]) {
-			v, known := w.values[url]
-			if !known {
-				var err error
-				if v, err = l.value(ctx, w, url); err != nil {
-					return err
-				}
-				if w.values == nil {
-					w.values = map[string]vary.Value{}
-				}
-				w.values[url] = v
+		needs[g] = g.Needs(w.placed[app])
+		for _, url := range needs[g] {
+			if _, known := w.values[url]; !known {
+				missing[url] = g.Of
 			}
-			if g.Values == nil {
-				g.Values = map[string]vary.Value{}
-			}
-			g.Values[url] = v
+		}
+	}
+	if err := l.readValues(ctx, w, missing); err != nil {
+		return err
+	}
+	for g, urls := range needs {
+		if g.Values == nil {
+			g.Values = map[string]vary.Value{}
+		}
+		for _, url := range urls {
+			g.Values[url] = w.values[url]
 		}
 	}
 	return nil
+}
+
+// valuesAtOnce is how many values are asked for at a time.
+const valuesAtOnce = 16
+
+// readValues reads values at URLs, some at a time. They are bounded: any user may say how many there are.
+func (l *Control) readValues(ctx context.Context, w *wanted, missing map[string]string) error {
+	if len(missing) == 0 {
+		return nil
+	}
+	for at, intent := range missing {
+		if !l.outside(at) {
+			continue
+		}
+		if w.outside++; w.outside > limits.ExternalValues {
+			return fail.New(fail.Malformed, "%s intent %q: the patches of the group have more than %d values from other hosts", domain.ActorGAC, intent, limits.ExternalValues)
+		}
+	}
+	if w.outside > 0 {
+		defer l.Elsewhere.Rest()
+	}
+	if w.values == nil {
+		w.values = map[string]vary.Value{}
+	}
+	var mu sync.Mutex
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(valuesAtOnce)
+	for _, at := range slices.Sorted(maps.Keys(missing)) {
+		g.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			v, err := l.value(ctx, w, at)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if w.valueBytes += len(v.JSON); w.valueBytes > limits.Varied {
+				return fail.New(fail.Malformed, "%s intent %q: the values that patches of the group have from elsewhere have more than %d bytes together",
+					domain.ActorGAC, missing[at], limits.Varied)
+			}
+			w.values[at] = v
+			return nil
+		})
+	}
+	return g.Wait()
 }

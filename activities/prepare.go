@@ -221,6 +221,8 @@ type wanted struct {
 	varied      int                              // bytes of what is kept of what varying has made: vary.Varied's
 	generic     []*vary.Generic                  // of varying
 	values      map[string]vary.Value            // that these have from elsewhere, by URL
+	outside     int                              // how many of them other hosts were asked for
+	valueBytes  int                              // what they have together
 	pairs       map[domain.Key]*domain.ClusterKV // of targets, as placed
 	warnings    []string                         // what the user said and does not get
 	rehearsal   bool                             // see Rehearsal

@@ -18,6 +18,14 @@ type Elsewhere interface {
 	// Get is what is found at a URL. Its errors are Malformed for what nobody may ask for, and Unavailable or Timeout for who does
 	// not answer.
 	Get(ctx context.Context, u *url.URL) ([]byte, error)
+	// Rest says that nothing more is to be asked for now: connections that were kept for that are closed.
+	Rest()
+}
+
+// outside says whether another host is asked for the value at a URL.
+func (l *Control) outside(at string) bool {
+	u, err := url.Parse(at)
+	return err == nil && l.Elsewhere != nil && l.Elsewhere.Listed(u)
 }
 
 // value is what is found at a URL: the member value of a JSON object, as key-value pairs of clusters are given out. Those are

@@ -27,6 +27,9 @@ const (
 	MaxBytes = 64 << 10
 )
 
+// atOnce is how many connections to a host are kept for what is asked for next.
+const atOnce = 16
+
 // Hosts are those that may be asked, and how.
 type Hosts struct {
 	names  []string // host:port, in small letters
@@ -47,7 +50,8 @@ func New(names []string, roots *x509.CertPool) *Hosts {
 			DialContext:            dialer.DialContext,
 			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
 			MaxResponseHeaderBytes: MaxBytes,
-			DisableKeepAlives:      true, // nothing is left of a call
+			MaxIdleConnsPerHost:    atOnce, // until Rest, or for a moment
+			IdleConnTimeout:        Deadline,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
@@ -106,6 +110,9 @@ func (h *Hosts) Get(ctx context.Context, u *url.URL) ([]byte, error) {
 	}
 	return body, nil
 }
+
+// Rest closes connections that nobody uses. Who has asked for several values calls it then.
+func (h *Hosts) Rest() { h.client.CloseIdleConnections() }
 
 var errLocal = errors.New("an address that nobody may ask")
 

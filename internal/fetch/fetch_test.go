@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/x509"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -125,6 +127,34 @@ func TestNobodyIsWaitedFor(t *testing.T) {
 	go func() { <-asked; stop() }()
 	_, err = hosts.Get(stopped, u)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// Who asks for many values shakes hands few times, and nothing is left of it.
+func TestConnectionsAreKept(t *testing.T) {
+	var made, open atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"value":1}`)) }))
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		switch s {
+		case http.StateNew:
+			made.Add(1)
+			open.Add(1)
+		case http.StateClosed:
+			open.Add(-1)
+		}
+	}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	hosts := fetch.New([]string{strings.TrimPrefix(server.URL, "https://")}, roots)
+	const asked = 50
+	for range asked {
+		_, err := get(t, hosts, server.URL)
+		require.NoError(t, err)
+	}
+	require.Less(t, made.Load(), int32(asked))
+	hosts.Rest()
+	require.Eventually(t, func() bool { return open.Load() == 0 }, time.Minute, time.Millisecond)
 }
 
 func TestNamesOfHosts(t *testing.T) {

@@ -91,8 +91,10 @@ const (
 	// Bundle bounds what a chart is rendered to, as JSON: what templates write, and the objects of crds directories.
 	Bundle = 256 << 20
 	// Varied bounds what intents make of the apps of a group for some or all of its clusters (internal/vary), each manifest once;
-	// more is 422, and names the app.
-	Varied = 64 << 20
+	// more is 422, and names the app. The values that patches have from elsewhere may have as much together; ExternalValues bounds how many
+	// of them a group has from other hosts. Both are 422, with the intent.
+	Varied         = 64 << 20
+	ExternalValues = 5_000
 	// RenderMemory bounds the process that renders or checks a chart where --render-memory does not say otherwise, and
 	// RenderMemoryLeast is the least that it may be set to. RenderStack bounds the stack of a goroutine there.
 	RenderMemory      = 1 << 30
@@ -169,6 +171,8 @@ func All(body, renderMemory int64) []Size {
 		{"written", "the text that the templates of a chart write", Written, true, "", "400, with the file"},
 		{"bundle", "what a chart is rendered to, as JSON", Bundle, true, "", "400, with the file"},
 		{"varied", "what intents make of the apps of a group, for all clusters, each manifest once", Varied, true, "", "422, with the app"},
+		{"values", "the values that patches of a group have from elsewhere, together", Varied, true, "", "422, with the intent"},
+		{"externalValues", "values that patches of a group have from other hosts", ExternalValues, false, "", "422, with the intent"},
 		{"renderMemory", "the memory that rendering or checking a chart takes", renderMemory, true, "render-memory", "400, with the file"},
 		{"renderStack", "the stack that rendering or checking a chart takes", RenderStack, true, "", "400, with the file"},
 		{"blob", "a chart, an archive or a bundle as it is stored", Blob, true, "", "400"},
