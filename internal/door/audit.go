@@ -69,10 +69,8 @@ func (a *audited) answered(ctx context.Context, r *Request, next Next) error {
 	}
 	record := recordOf(ctx, r, audit.Answered)
 	record.Begun, record.Result = at.begun, outcomeOf(err)
-	if err == nil {
-		before, after := caller.RequestOf(ctx).Change()
-		record.Before, record.After = a.trail.Digest(before), a.trail.Digest(after)
-	}
+	before, after := caller.RequestOf(ctx).Change() // also of what has failed behind it
+	record.Before, record.After = a.trail.Digest(before), a.trail.Digest(after)
 	if at.begun == 0 && err != nil { // nothing was done
 		a.refusal(ctx, record, at.let && r.Verb.Command())
 		return err

@@ -102,6 +102,9 @@ func TestAudited(t *testing.T) {
 					caller.RequestOf(ctx).Begin("the operation")
 					caller.RequestOf(ctx).Changed([]byte("before"), []byte("after"))
 				}
+				if fail.Is(c.err, fail.Conflict) {
+					caller.RequestOf(ctx).Changed([]byte("before"), nil)
+				}
 				return c.err
 			})
 			require.ErrorIs(t, err, map[bool]error{true: c.refusal, false: c.err}[c.refusal != nil])
@@ -110,6 +113,9 @@ func TestAudited(t *testing.T) {
 				require.Equal(t, &audit.Who{Kind: "anonymous"}, r.Who)
 				require.Equal(t, "the request", r.Request)
 				require.Equal(t, "192.0.2.1:4711", r.From)
+			}
+			if name == "a command that fails" {
+				require.Equal(t, "before", p.records[1].Before, "it has changed something all the same")
 			}
 			if name == "a command" {
 				require.Equal(t, int64(1), p.records[1].Begun)

@@ -31,12 +31,12 @@ func (s *Service) Create(ctx context.Context, o domain.Object) error {
 	if err := s.store.Create(ctx, o); err != nil {
 		return err
 	}
+	s.changed(ctx, nil, o)
 	if err := s.confirm(ctx, r, c); err != nil {
-		return undo(ctx, err, func(ctx context.Context) error {
+		return s.undo(ctx, err, func(ctx context.Context) error {
 			return s.store.Delete(ctx, o.Noun(), domain.KeyOf(o), o.Base().Revision)
 		})
 	}
-	s.changed(ctx, nil, o)
 	show(o)
 	return nil
 }

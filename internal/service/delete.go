@@ -47,14 +47,14 @@ func (s *Service) remove(ctx context.Context, c change) error {
 	if err := s.store.Delete(ctx, noun, key, o.Base().Revision); err != nil {
 		return cas.Overtaken(err)
 	}
+	s.changed(ctx, o, nil)
 	err := s.unused(ctx, noun, key)
 	if err == nil {
 		err = r.runAfter(ctx, s, c)
 	}
 	if err != nil {
-		return undo(ctx, err, func(ctx context.Context) error { return s.store.Create(ctx, o) })
+		return s.undo(ctx, err, func(ctx context.Context) error { return s.store.Create(ctx, o) })
 	}
-	s.changed(ctx, o, nil)
 	if r.gone != nil {
 		return r.gone(s, ctx, key)
 	}

@@ -135,10 +135,13 @@ const undoTime = 10 * time.Second
 
 // undo takes a write back. It goes on when the caller has left: a write that was refused must not stay.
 // The refusal is the answer; when the taking back fails too, that is part of it.
-func undo(ctx context.Context, refusal error, take func(ctx context.Context) error) error {
+func (s *Service) undo(ctx context.Context, refusal error, take func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
 	defer cancel()
 	err := take(ctx)
+	if err == nil {
+		s.changed(ctx, nil, nil)
+	}
 	// Changed or gone meanwhile: somebody else has written after us, and theirs was checked too.
 	if err == nil || fail.Is(err, fail.NotFound) || fail.Is(err, fail.Conflict) {
 		return refusal

@@ -73,13 +73,13 @@ func (s *Service) replace(ctx context.Context, old, o domain.Object) error {
 	if err != nil {
 		return cas.Overtaken(err)
 	}
+	s.changed(ctx, old, o)
 	if err := s.confirm(ctx, r, c); err != nil {
-		return undo(ctx, err, func(ctx context.Context) error {
+		return s.undo(ctx, err, func(ctx context.Context) error {
 			old.Base().Revision = o.Base().Revision
 			return s.store.Replace(ctx, old)
 		})
 	}
-	s.changed(ctx, old, o)
 	show(o)
 	return nil
 }
