@@ -24,7 +24,8 @@ func (l *Control) audited(ctx context.Context, s domain.Scope, end outcome.Recor
 	if err != nil {
 		return err
 	}
-	if end.Write(i, s) != outcome.Written {
+	overtaken := i.Operation == s.Operation && i.Began > s.Began // by one of its kind
+	if end.Write(i, s) == outcome.Said {
 		return nil // an earlier attempt has come to its end
 	}
 	r := audit.Record{Event: audit.Ended, Verb: string(s.Operation), Key: string(s.Owner), Result: audit.Failed}
@@ -38,7 +39,7 @@ func (l *Control) audited(ctx context.Context, s domain.Scope, end outcome.Recor
 		r.Result = audit.Stopped
 	}
 	for _, ran := range i.Runs { // the last one of its kind
-		if ran.Operation == s.Operation {
+		if ran.Operation == s.Operation && !overtaken {
 			r.Workflow, r.Who = ran.RunID, audit.WhoOf(ran.RequestedBy)
 		}
 	}
