@@ -2,6 +2,7 @@ package audit
 
 import (
 	"crypto/ed25519"
+	"errors"
 	"time"
 )
 
@@ -11,8 +12,6 @@ type Presence struct {
 	Writer string `bson:"_id"`
 	// Checkpoint is the line of its last one.
 	Checkpoint string `bson:"checkpoint"`
-	// Told is the number of the last record before it that is no checkpoint.
-	Told int64 `bson:"told"`
 	// Seen is when it was alive.
 	Seen time.Time `bson:"seen"`
 	// Closed says that it has ended, or that another one has taken it for dead.
@@ -21,16 +20,30 @@ type Presence struct {
 
 // Stated is the checkpoint of a presence; false when it is none that one of the keys has signed.
 func (p *Presence) Stated(keys map[string]ed25519.PublicKey) (*Record, bool) {
-	r, hashed, err := Parse([]byte(p.Checkpoint))
-	if err != nil || r.Writer != p.Writer || r.Checkpoint == nil || !whole(r, hashed) {
-		return nil, false
+	r, err := Whole([]byte(p.Checkpoint))
+	return r, err == nil && r.Writer == p.Writer && r.Signed(keys)
+}
+
+// Whole reads a line that is as it was written; that does not say by whom.
+func Whole(text []byte) (*Record, error) {
+	r, hashed, err := Parse(text)
+	if err == nil && !whole(r, hashed) {
+		return nil, errors.New("was changed: its hash is not that of its members")
+	}
+	return r, err
+}
+
+// Signed says whether a record that is whole is a checkpoint that one of the keys has signed.
+func (r *Record) Signed(keys map[string]ed25519.PublicKey) bool {
+	if r.Checkpoint == nil {
+		return false
 	}
 	public, known := keys[r.Checkpoint.Key]
 	if !known {
-		return nil, false
+		return false
 	}
 	signature, err := encoding.DecodeString(r.Signature)
-	return r, err == nil && ed25519.Verify(public, signed(r.Hash), signature)
+	return err == nil && ed25519.Verify(public, signed(r.Hash), signature)
 }
 
 // HeadOf is the head that a record is.

@@ -115,6 +115,8 @@ func WhoOf(text string) *Who {
 type Checkpoint struct {
 	Key    string `json:"key"`    // the fingerprint of the key
 	Public string `json:"public"` // the key to check it with, in base64
+	// Told is the number of the writer's last record that is no checkpoint.
+	Told int64 `json:"told,omitempty"`
 	// Heads are records of other writers as they were in the store: none of them, and none before them, may be missing.
 	Heads []Head `json:"heads,omitempty"`
 	// Dropped says that the records up to these were dropped, since they were kept for as long as they are to be.
@@ -163,6 +165,7 @@ func PlaceOf(r *Record) string { return fmt.Sprintf("%s/%s/%012d", Place(r.Time)
 type Chain struct {
 	writer string
 	number int64
+	told   int64 // the number of the last one that is no checkpoint
 	hash   string
 	time   time.Time
 }
@@ -186,7 +189,7 @@ func (c *Chain) Add(r Record, now time.Time, key *Key) (Line, Record, error) {
 	r = r.Bounded()
 	if r.Checkpoint != nil {
 		stated := *r.Checkpoint
-		stated.Key, stated.Public = key.id, encode(key.Public())
+		stated.Key, stated.Public, stated.Told = key.id, encode(key.Public()), c.told
 		r.Checkpoint = &stated
 	}
 	head, err := json.Marshal(&r)
@@ -202,6 +205,9 @@ func (c *Chain) Add(r Record, now time.Time, key *Key) (Line, Record, error) {
 		text = append(text, signatureMember+r.Signature+`"`...)
 	}
 	c.number, c.hash, c.time = r.Number, r.Hash, now
+	if r.Checkpoint == nil {
+		c.told = r.Number
+	}
 	return Line{ID: PlaceOf(&r), Text: append(text, '}')}, r, nil
 }
 

@@ -115,7 +115,10 @@ type written struct {
 	firstLine   int
 	prev        string // of the first record
 	hash        string // of the last one
-	sealed      int64  // up to which its own checkpoints seal
+	sealed      int64  // up to which checkpoints seal
+	own         int64  // its last checkpoint
+	old         int64  // the last one of those that others say are there, and whose hash is not kept any more
+	oldBy       saying
 	closed      bool
 	gaps        []Tail           // numbers that were left out
 	hashes      [hashesFor]named // of the last records, by number
@@ -270,7 +273,7 @@ func (v *verifier) checkpoint(w *written, line int, r *Record) {
 	}
 	v.report.Checkpoints++
 	v.keys[Fingerprint(public)] = true
-	w.sealed, w.closed = r.Number, r.Checkpoint.Closes
+	w.sealed, w.own, w.closed = max(w.sealed, r.Number), max(w.own, r.Number), r.Checkpoint.Closes
 	for _, h := range r.Checkpoint.Dropped {
 		if v.dropped[h.Writer].Number < h.Number {
 			v.dropped[h.Writer] = h
@@ -289,6 +292,8 @@ func (v *verifier) say(h Head, s saying) {
 		w.said[h.Number] = s
 	case kept.number == h.Number:
 		v.same(h.Writer, h.Number, kept.hash, s)
+	case h.Number > w.old: // it is long ago: its writer has signed it itself since
+		w.old, w.oldBy = h.Number, s
 	}
 }
 
@@ -315,9 +320,16 @@ func (v *verifier) end() {
 		}
 		gone := v.dropped[name]
 		v.beginning(name, w, gone)
-		if most := slices.Max(append(slices.Collect(maps.Keys(w.said)), 0)); most > max(w.last, gone.Number) && !v.Partial {
+		last := w.last
+		if last == 0 { // all of it may have been dropped, but not an end behind what is there
+			last = gone.Number
+		}
+		if most := slices.Max(append(slices.Collect(maps.Keys(w.said)), 0)); most > last && !v.Partial {
 			s := w.said[most]
-			v.problem(s.line, name, 0, "%s missing at the end: %s says that they were there", numbers(max(w.last, gone.Number)+1, most), s.by)
+			v.problem(s.line, name, 0, "%s missing at the end: %s says that they were there", numbers(last+1, most), s.by)
+		}
+		if w.old > w.own {
+			v.problem(w.oldBy.line, name, w.old, "is said to be there by %s, and nothing shows that it is this one: its writer has signed none behind it", w.oldBy.by)
 		}
 		if w.last == 0 {
 			continue

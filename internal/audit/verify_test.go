@@ -279,6 +279,35 @@ func TestDropped(t *testing.T) {
 	require.True(t, verify(t, rest[:len(rest)-1], audit.Options{Keys: trust, Partial: true}).Good())
 }
 
+// TestDroppedIsNoEnd: that records were dropped excuses a beginning that is missing, and no end.
+func TestDroppedIsNoEnd(t *testing.T) {
+	l := two(t)
+	l.seal("worker", audit.Checkpoint{Dropped: []audit.Head{{Writer: "api", Number: 1_000_000, Hash: "00"}}})
+	last := slices.DeleteFunc(slices.Clone(l.lines), func(line audit.Line) bool {
+		r, _, err := audit.Parse(line.Text)
+		require.NoError(t, err)
+		return r.Writer == "api" && r.Number > 3
+	})
+	require.Contains(t, fmt.Sprint(verify(t, last, audit.Options{Keys: trust}).Problems), "missing at the end")
+}
+
+// TestHeadsOfLongAgo: what is said of a record whose hash is not kept any more counts when its writer has signed what is behind it.
+func TestHeadsOfLongAgo(t *testing.T) {
+	l := newLog(t)
+	l.seal("api", audit.Checkpoint{})
+	early := l.chains["api"].Head()
+	for i := range 300 {
+		l.command("api", fmt.Sprint("p", i))
+		if i == 4 {
+			early = l.chains["api"].Head()
+		}
+	}
+	l.seal("worker", audit.Checkpoint{Heads: []audit.Head{early}})
+	require.Contains(t, fmt.Sprint(verify(t, l.lines, audit.Options{Keys: trust}).Problems), "nothing shows that it is this one")
+	l.seal("api", audit.Checkpoint{})
+	require.Empty(t, verify(t, l.lines, audit.Options{Keys: trust}).Problems)
+}
+
 // TestNothingOfCallersBreaksARecord: texts that callers choose, such as ids and addresses, come back as they were, or shorter.
 func TestNothingOfCallersBreaksARecord(t *testing.T) {
 	for _, bad := range []string{"\xff\xfe", `","hash":"00"}`, "\n{}", "\u2028<script>", strings.Repeat("ä", 5000), "\x00"} {

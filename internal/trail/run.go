@@ -14,14 +14,13 @@ import (
 // Begin begins the trail by a checkpoint, which names the writers that there are with the last records that are found of them, and
 // with their ends those of the dead. So the first thing that a process does after a crash is to seal what the one before it has left.
 func (t *Trail) Begin(ctx context.Context) error {
-	heads, told, err := t.others(ctx, true)
+	found, err := t.others(ctx, true)
 	if err != nil {
 		return err
 	}
-	if err := t.state(ctx, audit.Checkpoint{Heads: heads}); err != nil {
+	if err := t.name(ctx, found); err != nil {
 		return err
 	}
-	t.tell(told)
 	return t.present(ctx, false)
 }
 
@@ -81,15 +80,14 @@ func (t *Trail) Seal(ctx context.Context) error {
 
 // Look names other writers that have written, or died, since they were named, and says that this one is alive.
 func (t *Trail) Look(ctx context.Context) error {
-	heads, told, err := t.others(ctx, false)
+	found, err := t.others(ctx, false)
 	if err != nil {
 		return err
 	}
-	if len(heads) > 0 {
-		if err := t.state(ctx, audit.Checkpoint{Heads: heads}); err != nil {
+	if len(found.heads) > 0 {
+		if err := t.name(ctx, found); err != nil {
 			return err
 		}
-		t.tell(told)
 	}
 	return t.present(ctx, false)
 }
@@ -105,29 +103,48 @@ func (t *Trail) present(ctx context.Context, closed bool) error {
 	t.stood.Lock()
 	s := t.seal
 	t.stood.Unlock()
-	return t.Store.PutAuditor(ctx, audit.Presence{Writer: t.writer, Checkpoint: s.line, Told: s.told, Seen: t.Now().UTC(), Closed: closed})
+	return t.Store.PutAuditor(ctx, audit.Presence{Writer: t.writer, Checkpoint: s.line, Seen: t.Now().UTC(), Closed: closed})
 }
 
-func (t *Trail) tell(told map[string]int64) {
-	t.stood.Lock()
-	defer t.stood.Unlock()
-	maps.Copy(t.named, told)
+// others are what is to be named of other writers.
+type others struct {
+	heads []audit.Head
+	told  map[string]int64 // Checkpoint.Told of each, or closedTold
+	dead  []audit.Presence // those that nobody has closed
 }
 
 // closedTold marks a writer that was named with its end.
 const closedTold = -1
 
+// name states the heads of others. Only then the dead are closed: who dies before leaves it to another one.
+func (t *Trail) name(ctx context.Context, o *others) error {
+	if err := t.state(ctx, audit.Checkpoint{Heads: o.heads}); err != nil {
+		return err
+	}
+	t.stood.Lock()
+	maps.Copy(t.named, o.told)
+	t.stood.Unlock()
+	for _, p := range o.dead {
+		p.Closed = true
+		if err := t.Store.PutAuditor(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // others are the heads of writers to name: all of them, or those of which something is to be said that was not. Those that were not
-// seen for long are taken for dead: what is found of them is named as their end. Should one live, it says so, and goes on.
-func (t *Trail) others(ctx context.Context, all bool) (heads []audit.Head, told map[string]int64, err error) {
+// seen for long are taken for dead: what is found of them is named as their end. Should one live, it says so, and goes on. Of what
+// presences say only what is signed is believed: where one is said to have ended, and has not signed that, what is there is named.
+func (t *Trail) others(ctx context.Context, all bool) (*others, error) {
 	present, err := t.Store.Auditors(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	t.stood.Lock()
 	named := maps.Clone(t.named)
 	t.stood.Unlock()
-	told = map[string]int64{}
+	found := &others{told: map[string]int64{}}
 	for _, p := range present {
 		if p.Writer == t.writer {
 			continue
@@ -138,30 +155,28 @@ func (t *Trail) others(ctx context.Context, all bool) (heads []audit.Head, told 
 			continue
 		}
 		head := audit.HeadOf(r)
-		dead := !p.Closed && t.Now().Sub(p.Seen) > policy.AuditDead
+		closes := r.Checkpoint.Closes
+		dead := !closes && !p.Closed && t.Now().Sub(p.Seen) > policy.AuditDead
 		known, before := named[p.Writer]
 		switch {
-		case p.Closed && before && known == closedTold, !all && !p.Closed && !dead && before && known >= p.Told:
+		case (closes || p.Closed) && before && known == closedTold, !all && !closes && !p.Closed && !dead && before && known >= r.Checkpoint.Told:
 			continue
 		}
-		head.Closed, told[p.Writer] = p.Closed || dead, p.Told
+		head.Closed, found.told[p.Writer] = closes || p.Closed || dead, r.Checkpoint.Told
 		if head.Closed {
-			told[p.Writer] = closedTold
+			found.told[p.Writer] = closedTold
 		}
-		if !p.Closed && (all || dead) {
+		if !closes && (all || head.Closed) {
 			if head, err = t.follow(ctx, head, audit.PlaceOf(r)); err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 		}
 		if dead {
-			p.Closed = true
-			if err := t.Store.PutAuditor(ctx, p); err != nil {
-				return nil, nil, err
-			}
+			found.dead = append(found.dead, p)
 		}
-		heads = append(heads, head)
+		found.heads = append(found.heads, head)
 	}
-	return heads, told, nil
+	return found, nil
 }
 
 // follow is the last record that is stored of a writer, from a head on that is known.
@@ -210,18 +225,40 @@ func (t *Trail) Drop(ctx context.Context) error {
 }
 
 // droppable are the last records before a day, of all writers, and what was said to be dropped there of writers that live.
-// Writers that have ended before it are forgotten.
+// Writers that have ended before it are forgotten. A record counts when it is in its place, and is not behind what a signature says
+// was there: who can write to the store, and has no key, must not have it said that more was dropped than there was.
 func (t *Trail) droppable(ctx context.Context, first string) ([]audit.Head, error) {
-	last := map[string]audit.Head{}
+	chains := map[string]*oldChain{}
+	of := func(writer string) *oldChain {
+		if chains[writer] == nil {
+			chains[writer] = &oldChain{}
+		}
+		return chains[writer]
+	}
 	said := map[string]audit.Head{}
-	err := t.Store.AuditLines(ctx, "", first, false, func(l audit.Line) (bool, error) {
-		r, _, err := audit.Parse(l.Text)
-		if err != nil {
+	// What is behind the last checkpoint of a day was signed on the next one.
+	next, err := time.Parse("20060102", first)
+	if err != nil {
+		return nil, err
+	}
+	err = t.Store.AuditLines(ctx, "", audit.Day(next.AddDate(0, 0, 1)), false, func(l audit.Line) (bool, error) {
+		r, err := audit.Whole(l.Text)
+		if err != nil || l.ID != audit.PlaceOf(r) {
 			return true, nil //nolint:nilerr // what is no record has no place in a chain
 		}
-		last[r.Writer] = audit.HeadOf(r)
-		if r.Checkpoint != nil {
-			for _, h := range r.Checkpoint.Dropped {
+		old, signed := l.Day() < first, r.Signed(t.Keys)
+		if old {
+			of(r.Writer).take(r, signed)
+		}
+		if !signed {
+			return true, nil
+		}
+		of(r.Writer).sign(r.Number)
+		for _, h := range r.Checkpoint.Heads {
+			of(h.Writer).sign(h.Number)
+		}
+		for _, h := range r.Checkpoint.Dropped {
+			if old {
 				said[h.Writer] = h
 			}
 		}
@@ -233,6 +270,17 @@ func (t *Trail) droppable(ctx context.Context, first string) ([]audit.Head, erro
 	present, err := t.Store.Auditors(ctx)
 	if err != nil {
 		return nil, err
+	}
+	for _, p := range present {
+		if r, ok := p.Stated(t.Keys); ok && audit.Day(r.Time) <= first { // a later one says nothing of those days
+			of(p.Writer).sign(r.Number)
+		}
+	}
+	last := map[string]audit.Head{}
+	for writer, c := range chains {
+		if h := c.last(); h.Number > 0 {
+			last[writer] = h
+		}
 	}
 	for _, p := range present {
 		h, was := said[p.Writer]
@@ -248,4 +296,49 @@ func (t *Trail) droppable(ctx context.Context, first string) ([]audit.Head, erro
 	heads := slices.Collect(maps.Values(last))
 	slices.SortFunc(heads, func(a, b audit.Head) int { return strings.Compare(a.Writer, b.Writer) })
 	return heads, nil
+}
+
+// oldChain is what is found of a writer in old days.
+type oldChain struct {
+	heads  []audit.Head // the last one that a signature covers, and those behind it
+	signed int64        // up to which there is a signature
+}
+
+// take takes a record that follows the last one. One that is signed and does not shows that those before it are others than were
+// written.
+func (c *oldChain) take(r *audit.Record, signed bool) {
+	if n := len(c.heads); n > 0 && (r.Number != c.heads[n-1].Number+1 || r.Prev != c.heads[n-1].Hash) {
+		if !signed {
+			return
+		}
+		c.heads = nil
+	}
+	c.heads = append(c.heads, audit.HeadOf(r))
+	c.trim()
+}
+
+func (c *oldChain) sign(number int64) {
+	if number > c.signed {
+		c.signed = number
+		c.trim()
+	}
+}
+
+// trim forgets what is before the last one that a signature covers.
+func (c *oldChain) trim() {
+	n := 0
+	for n < len(c.heads) && c.heads[n].Number <= c.signed {
+		n++
+	}
+	if n > 1 {
+		c.heads = slices.Delete(c.heads, 0, n-1)
+	}
+}
+
+// last is the last record that a signature covers; number 0 when there is none.
+func (c *oldChain) last() audit.Head {
+	if len(c.heads) == 0 || c.heads[0].Number > c.signed {
+		return audit.Head{}
+	}
+	return c.heads[0]
 }

@@ -75,7 +75,7 @@ type Trail struct {
 	stood sync.Mutex
 	told  int64 // the number of the last record that is no checkpoint, and is stored
 	seal  stated
-	named map[string]int64 // Presence.Told of other writers, as this one has last named them
+	named map[string]int64 // Checkpoint.Told of other writers, as this one has last named them
 }
 
 // stated is the last checkpoint that is stored.

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -347,6 +349,92 @@ func TestTheDeadAreClosed(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, dead.Close(t.Context()))
 	require.NoError(t, lives.Close(t.Context()))
+	require.Empty(t, verify(t, export(t, w)).Problems)
+}
+
+// TestWhoDiesWhileItClosesTheDead: a writer counts as closed when its end is stated, and not before; and what a presence says without
+// a signature is not believed.
+func TestWhoDiesWhileItClosesTheDead(t *testing.T) {
+	w, c := open(t), newClock()
+	dead := begin(t, w, c)
+	lives := begin(t, w, c)
+	_, err := dead.Write(t.Context(), command("last"))
+	require.NoError(t, err)
+	c.advance(policy.AuditDead + time.Second)
+	w.down.Store(true)
+	require.Error(t, lives.Look(t.Context()))
+	w.down.Store(false)
+	closed := func() bool {
+		present, err := w.Auditors(t.Context())
+		require.NoError(t, err)
+		for _, p := range present {
+			if p.Writer == dead.Writer() {
+				return p.Closed
+			}
+		}
+		t.Fatal("it is forgotten")
+		return false
+	}
+	require.False(t, closed())
+	require.NotEmpty(t, verify(t, export(t, w)).Tails)
+	present, err := w.Auditors(t.Context())
+	require.NoError(t, err)
+	for _, p := range present {
+		if p.Writer == dead.Writer() {
+			p.Closed = true // by who can write to the store
+			require.NoError(t, w.PutAuditor(t.Context(), p))
+		}
+	}
+	next := begin(t, w, c)
+	require.NotContains(t, fmt.Sprint(verify(t, export(t, w)).Tails), dead.Writer())
+	require.NoError(t, next.Close(t.Context()))
+	require.Empty(t, verify(t, export(t, w)).Problems)
+}
+
+// TestForgedLinesAreNotDropped: who can write to the store cannot have it signed that more was dropped than there was.
+func TestForgedLinesAreNotDropped(t *testing.T) {
+	const day = 24 * time.Hour
+	w, c := open(t), newClock()
+	busy := begin(t, w, c)
+	forge := func(writer string, number int64, at time.Time) {
+		r := audit.Record{Writer: writer, Number: number, Time: at.UTC(), Event: audit.Answered, Prev: "00"}
+		text, err := json.Marshal(r)
+		require.NoError(t, err)
+		text = text[:len(text)-1]
+		sum := sha256.Sum256(text)
+		text = append(text, fmt.Sprintf(`,"hash":"%x"}`, sum)...)
+		read, err := audit.Whole(text)
+		require.NoError(t, err)
+		_, err = w.PutAudit(t.Context(), []audit.Line{{ID: audit.PlaceOf(read), Text: text}})
+		require.NoError(t, err)
+	}
+	start := c.now()
+	forge(busy.Writer(), 35, start.Add(-time.Hour))
+	for i := range 40 {
+		c.advance(day)
+		_, err := busy.Write(t.Context(), command(fmt.Sprint("day", i)))
+		require.NoError(t, err)
+		require.NoError(t, busy.Seal(t.Context()))
+		if i == 0 {
+			forge(busy.Writer(), 1_000_000_000, start.Add(2*time.Hour))
+			forge("nobody", 1_000_000_000, start.Add(2*time.Hour))
+		}
+	}
+	require.NoError(t, busy.Drop(t.Context()))
+	stated := 0
+	for _, l := range export(t, w) {
+		r, err := audit.Whole(l.Text)
+		require.NoError(t, err)
+		if r.Checkpoint == nil {
+			continue
+		}
+		for _, h := range r.Checkpoint.Dropped {
+			stated++
+			require.Equal(t, busy.Writer(), h.Writer)
+			require.Less(t, h.Number, int64(30))
+		}
+	}
+	require.Equal(t, 1, stated)
 	require.Empty(t, verify(t, export(t, w)).Problems)
 }
 
