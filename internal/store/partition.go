@@ -12,7 +12,7 @@ import (
 // partitions is into how many collections leaves and blobs are divided. The embedded database reads a
 // whole collection for every query but an insert or one by _id, so that without it the status of one context would cost
 // as much as all contexts there ever were. To MongoDB, which has the index on _id, it makes no difference.
-// The number decides where stored data is looked for: it never changes.
+// The number decides where stored data is looked for: whoever changes it, or the one below, moves what is stored (decision 0053).
 const partitions = 64
 
 // fewPartitions is the same for what is mostly asked for by _id. The embedded database goes over the names of all collections for
