@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/big"
 	"slices"
 	"sync"
 
@@ -23,10 +24,10 @@ import (
 // Hardware platform awareness: hpa intents choose clusters by their nodes, before one of several is taken, and have workloads
 // ask for what they need (vary.HPA). Decision 0046.
 
-// Nodes asks a cluster for the nodes that take pods, with what is left on them if amounts are wanted. Pods that are left out count
-// as if they were not there.
+// Nodes asks a cluster for the nodes that take pods, with what is left on them if amounts are wanted. What is left out counts as if
+// it were free.
 type Nodes interface {
-	Nodes(ctx context.Context, c domain.ClusterName, amounts bool, leftOut func(labels map[string]string) bool) ([]kube.Node, error)
+	Nodes(ctx context.Context, c domain.ClusterName, amounts bool, left kube.LeftOut) ([]kube.Node, error)
 }
 
 // hpa is what hpa intents ask for, and what clusters have.
@@ -139,7 +140,7 @@ func (l *Control) loadNodes(ctx context.Context, w *wanted) error {
 }
 
 // askNodes asks clusters for their nodes, and for what is left on them where amounts says so.
-func (l *Control) askNodes(ctx context.Context, w *wanted, amounts map[domain.ClusterName]bool, own func(map[string]string) bool) error {
+func (l *Control) askNodes(ctx context.Context, w *wanted, amounts map[domain.ClusterName]bool, own kube.LeftOut) error {
 	var mu sync.Mutex
 	w.hpa.room.Nodes = map[domain.ClusterName]placement.Nodes{}
 	g, ctx := errgroup.WithContext(ctx)
@@ -157,7 +158,7 @@ func (l *Control) askNodes(ctx context.Context, w *wanted, amounts map[domain.Cl
 }
 
 // nodesOf asks one cluster.
-func (l *Control) nodesOf(ctx context.Context, w *wanted, c domain.ClusterName, amounts bool, own func(map[string]string) bool) placement.Nodes {
+func (l *Control) nodesOf(ctx context.Context, w *wanted, c domain.ClusterName, amounts bool, own kube.LeftOut) placement.Nodes {
 	const unknown = "its nodes are not known: "
 	switch {
 	case w.unreachable[c]:
@@ -179,23 +180,29 @@ func (l *Control) nodesOf(ctx context.Context, w *wanted, c domain.ClusterName, 
 }
 
 // loadResident reads where apps with hpa intents are, of the instance that is to be updated or migrated: they stay there as long as that
-// fits, and as long as nothing else is preferred than was. What their pods take is room for them, as they take the place of these,
-// and so is what pods of apps take that are to go: own says so of pods.
-func (l *Control) loadResident(ctx context.Context, w *wanted) (own func(labels map[string]string) bool, err error) {
+// fits, and as long as nothing else is preferred than was. What their pods take is room for them, as they take the place of these, but
+// not more than they need: pods that no consumer names go on. All is room of what pods of apps take that are to go.
+func (l *Control) loadResident(ctx context.Context, w *wanted) (own kube.LeftOut, err error) {
 	from := w.from
 	if from == nil { // something may be left of it all the same
 		if from, err = l.known(ctx, w.group.History.ContextID()); err != nil {
-			return nil, err
+			return own, err
 		}
 	}
 	ours := map[string]bool{}
-	own = func(labels map[string]string) bool { return ours[labels[plan.DeploymentLabel]] }
+	own.Most = map[string]map[string]*big.Rat{}
+	own.Of = func(labels map[string]string) string {
+		if of := labels[plan.DeploymentLabel]; ours[of] {
+			return of
+		}
+		return ""
+	}
 	if from == nil {
 		return own, nil
 	}
 	p, err := l.plan(ctx, from.Plan)
 	if err != nil {
-		return nil, err
+		return own, err
 	}
 	w.hpa.resident = map[domain.ClusterName]map[string]bool{}
 	for i := range p.Apps {
@@ -205,7 +212,11 @@ func (l *Control) loadResident(ctx context.Context, w *wanted) (own func(labels 
 		if stays && len(needs) == 0 {
 			continue
 		}
-		ours[plan.DeploymentID(from.LabelID(), app.Name)] = true
+		id := plan.DeploymentID(from.LabelID(), app.Name)
+		ours[id] = true
+		if stays {
+			own.Most[id] = placement.Requested(needs)
+		}
 		if w.from == nil || app.Prefers != placement.Prefers(needs) {
 			continue
 		}

@@ -171,10 +171,10 @@ const rehearsedClusters = 200
 type nodesOf struct{ clusters *kube.Clusters }
 
 // Nodes asks a cluster.
-func (n nodesOf) Nodes(ctx context.Context, name domain.ClusterName, amounts bool, leftOut func(labels map[string]string) bool) ([]kube.Node, error) {
+func (n nodesOf) Nodes(ctx context.Context, name domain.ClusterName, amounts bool, left kube.LeftOut) ([]kube.Node, error) {
 	c, err := n.clusters.Get(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	return c.Nodes(ctx, amounts, leftOut)
+	return c.Nodes(ctx, amounts, left)
 }

@@ -24,15 +24,17 @@ import (
 // fleet has the nodes of clusters, by the clusters' names. What it has of none cannot be asked.
 type fleet map[string][]kube.Node
 
-func (f fleet) Nodes(_ context.Context, c domain.ClusterName, _ bool, leftOut func(map[string]string) bool) ([]kube.Node, error) {
+func (f fleet) Nodes(_ context.Context, c domain.ClusterName, _ bool, left kube.LeftOut) ([]kube.Node, error) {
 	nodes, found := f[c.Name]
 	if !found {
 		return nil, fail.New(fail.Unavailable, "the cluster cannot be reached: connection refused")
 	}
 	nodes = slices.Clone(nodes)
 	for i := range nodes { // which may have the deployment id of a pod that takes all of it
-		if of := nodes[i].Labels[plan.DeploymentLabel]; of != "" && !leftOut(nodes[i].Labels) {
+		if of := nodes[i].Labels[plan.DeploymentLabel]; of != "" && left.Of(nodes[i].Labels) == "" {
 			nodes[i].Free = map[string]*big.Rat{}
+		} else if most := left.Most[of]; of != "" && most != nil {
+			nodes[i].Free = most
 		}
 	}
 	return nodes, nil
@@ -215,8 +217,18 @@ func TestUpdatesKeepTheirClusters(t *testing.T) {
 		warns   string
 		says    string
 	}{
-		"room elsewhere":     {becomes: fleet{"c": withCPU(9), "c1": withCPU(8), "c2": withCPU(9)}},
-		"its own pod":        {becomes: fleet{"c": withCPU(9), "c1": taken("2-web", withCPU(4)), "c2": withCPU(9)}},
+		"room elsewhere": {becomes: fleet{"c": withCPU(9), "c1": withCPU(8), "c2": withCPU(9)}},
+		"its own pod":    {becomes: fleet{"c": withCPU(9), "c1": taken("2-web", withCPU(4)), "c2": withCPU(9)}},
+		"its own pods that nobody names": { // they go on, so that there is no room for what is preferred
+			becomes: fleet{"c": withCPU(4), "c1": taken("2-web", withCPU(9)), "c2": withCPU(9)}, to: "c2", reason: "anyOf: most of what is preferred of 3",
+			change: func(t *testing.T, p *Parts, d *description) {
+				more := needing(domain.KeyOf(d.group), "j", "web")
+				more[2].(*domain.HPAResource).Spec.Mandatory = new(false)
+				for _, o := range more {
+					require.NoError(t, p.store.Create(t.Context(), o))
+				}
+			},
+		},
 		"the pod of another": {becomes: fleet{"c": withCPU(1), "c1": taken("3-web", withCPU(4)), "c2": withCPU(9)}, to: "c2", reason: "anyOf: first of 1 that fit of 3"},
 		"no room any more":   {becomes: fleet{"c": withCPU(9), "c1": withCPU(3), "c2": withCPU(9)}, to: "c", reason: "anyOf: first of 2 that fit of 3"},
 		"nobody knows": {

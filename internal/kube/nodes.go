@@ -83,9 +83,15 @@ type podContainer struct {
 	} `json:"resources"`
 }
 
+// LeftOut says of which pods what they request counts as if it were free. The zero value leaves out none.
+type LeftOut struct {
+	Of   func(labels map[string]string) string // whose a pod is, "" for one that counts
+	Most map[string]map[string]*big.Rat        // how much of all pods of somebody, by resource; of who is not here everything
+}
+
 // Nodes lists the nodes, with what is left on them: what is allocatable less what is requested by the pods that have not ended.
-// Pods that are left out count as if they were not there. Errors are as Apply's Outcome.Retry has them.
-func (c *Cluster) Nodes(ctx context.Context, amounts bool, leftOut func(labels map[string]string) bool) ([]Node, error) {
+// Where not all of somebody's pods are left out, it is the largest that are. Errors are as Apply's Outcome.Retry has them.
+func (c *Cluster) Nodes(ctx context.Context, amounts bool, left LeftOut) ([]Node, error) {
 	var nodes []Node
 	at := map[string]int{}
 	_, err := c.List(ctx, Collection{Path: "/api/v1/nodes", Page: pageOfNodes}, func(object json.RawMessage) error {
@@ -103,6 +109,7 @@ func (c *Cluster) Nodes(ctx context.Context, amounts bool, leftOut func(labels m
 	if err != nil || !amounts || len(nodes) == 0 {
 		return nodes, kindOf(err)
 	}
+	own := map[string][]asking{}
 	_, err = c.List(ctx, Collection{
 		Path: "/api/v1/pods", Fields: "status.phase!=Succeeded,status.phase!=Failed", Page: pageOfPods,
 	}, func(object json.RawMessage) error {
@@ -111,17 +118,66 @@ func (c *Cluster) Nodes(ctx context.Context, amounts bool, leftOut func(labels m
 			return fmt.Errorf("read pod: %w", err)
 		}
 		i, found := at[p.Spec.NodeName]
-		if !found || leftOut(p.Metadata.Labels) {
+		if !found {
 			return nil
 		}
-		for resource, requested := range p.requests() {
-			if free := nodes[i].Free[resource]; free != nil {
-				free.Sub(free, requested)
+		if left.Of != nil {
+			if of := left.Of(p.Metadata.Labels); of != "" {
+				if left.Most[of] != nil {
+					own[of] = append(own[of], asking{&nodes[i], p.requests()})
+				}
+				return nil
 			}
 		}
+		nodes[i].take(p.requests())
 		return nil
 	})
+	for of, pods := range own {
+		leaveOut(pods, left.Most[of])
+	}
 	return nodes, kindOf(err)
+}
+
+// asking is a pod on a node.
+type asking struct {
+	node     *Node
+	requests map[string]*big.Rat
+}
+
+// leaveOut takes what pods request from their nodes, but for so much of each resource.
+func leaveOut(pods []asking, most map[string]*big.Rat) {
+	for resource, room := range most {
+		amount := func(p asking) *big.Rat {
+			if r := p.requests[resource]; r != nil {
+				return r
+			}
+			return new(big.Rat)
+		}
+		slices.SortStableFunc(pods, func(a, b asking) int { return amount(b).Cmp(amount(a)) })
+		room := new(big.Rat).Set(room)
+		for _, p := range pods {
+			part := amount(p)
+			if part.Cmp(room) > 0 {
+				part = room
+			}
+			if part.Sign() > 0 {
+				p.requests[resource] = new(big.Rat).Sub(amount(p), part)
+				room = new(big.Rat).Sub(room, part)
+			}
+		}
+	}
+	for _, p := range pods {
+		p.node.take(p.requests)
+	}
+}
+
+// take says that less is left.
+func (n *Node) take(requests map[string]*big.Rat) {
+	for resource, requested := range requests {
+		if free := n.Free[resource]; free != nil {
+			free.Sub(free, requested)
+		}
+	}
 }
 
 // worth reads quantities; what is none, or is out of bounds, is left out.

@@ -56,7 +56,7 @@ func TestNodes(t *testing.T) {
 	asks := func(list corev1.ResourceList) corev1.ResourceRequirements {
 		return corev1.ResourceRequirements{Requests: list}
 	}
-	for pod, of := range map[string]string{"own": "1-web", "other": "2-web", "ended": "2-web"} {
+	for pod, of := range map[string]string{"own": "1-web", "own-too": "1-web", "gone": "1-old", "other": "2-web", "ended": "2-web"} {
 		p, err := client.CoreV1().Pods(ns).Create(ctx, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: pod, Labels: map[string]string{"emco/deployment-id": of}},
 			Spec: corev1.PodSpec{
@@ -82,7 +82,15 @@ func TestNodes(t *testing.T) {
 	t.Cleanup(clusters.Close)
 	c, err := clusters.Get(ctx, domain.ClusterName{Provider: "p", Name: "c"})
 	require.NoError(t, err)
-	nodes, err := c.Nodes(ctx, true, func(labels map[string]string) bool { return labels["emco/deployment-id"] == "1-web" })
+	nodes, err := c.Nodes(ctx, true, kube.LeftOut{
+		Of: func(labels map[string]string) string {
+			if of := labels["emco/deployment-id"]; of != "2-web" {
+				return of
+			}
+			return ""
+		},
+		Most: map[string]map[string]*big.Rat{"1-web": {"cpu": new(big.Rat).SetInt64(4)}},
+	})
 	require.NoError(t, err)
 	found := 0
 	for _, n := range nodes {
@@ -97,7 +105,7 @@ func TestNodes(t *testing.T) {
 		require.NotContains(t, n.Taints, domain.Taint{Key: "soft", Effect: "PreferNoSchedule"})
 		found++
 		require.Equal(t, "true", n.Labels["feature.node.kubernetes.io/intel_qat"])
-		require.Equal(t, map[string]string{"cpu": "5", "memory": "16106127360", "intel.com/qat": "2"}, plain(n.Free))
+		require.Equal(t, map[string]string{"cpu": "3", "memory": "13958643712", "intel.com/qat": "2"}, plain(n.Free))
 	}
 	require.Equal(t, 3, found)
 }

@@ -172,6 +172,17 @@ func consumers(needs []domain.HPANeed, counts func(*domain.HPANeed) bool) (found
 	return found
 }
 
+// Requested is what the pods of all consumers request together, of what is required, by resource.
+func Requested(needs []domain.HPANeed) map[string]*big.Rat {
+	all := map[string]*big.Rat{}
+	for _, c := range consumers(needs, (*domain.HPANeed).Required) {
+		for resource, of := range c.requests() {
+			all[resource] = new(big.Rat).Add(amountOf(all, resource), new(big.Rat).Mul(of, new(big.Rat).SetInt64(c.pods)))
+		}
+	}
+	return all
+}
+
 // place puts the pods of all consumers on nodes; it says why that cannot be done.
 func place(nodes []Node, consumers []consumer) (why string) {
 	slices.SortStableFunc(consumers, func(a, b consumer) int {

@@ -218,3 +218,15 @@ func TestPrefers(t *testing.T) {
 	require.NotEqual(t, is, placement.Prefers([]domain.HPANeed{need("b", 2)}))
 	require.NotEqual(t, is, placement.Prefers([]domain.HPANeed{need("c", 1)}))
 }
+
+// What is preferred may be missing, and a consumer without replicas has one pod.
+func TestRequested(t *testing.T) {
+	one := amount("d", 1, "cpu", "1")
+	one.Replicas = nil
+	requested := placement.Requested([]domain.HPANeed{
+		amount("c", 3, "cpu", "2"), amount("c", 3, "intel.com/qat", "1"), labelled("c", "qat"), one, preferred(amount("e", 4, "cpu", "8"), 1),
+	})
+	require.Len(t, requested, 2)
+	require.Equal(t, "7", requested["cpu"].RatString())
+	require.Equal(t, "3", requested["intel.com/qat"].RatString())
+}
