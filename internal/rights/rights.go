@@ -47,9 +47,13 @@ type grant struct {
 	*powers
 }
 
-// allows says whether it allows verbs of a noun in a scope.
+// allows says whether it allows verbs of a noun in a scope. What lies in projects or providers is asked for in the fleet to have
+// that of all of them: so it must be allowed there, too.
 func (g grant) allows(m mask, n *domain.Noun, scope domain.Key) bool {
-	return g.covers(scope) && m != 0 && g.powers[placeOf(scope)][n]&m == m
+	if !g.covers(scope) || m == 0 || g.powers[placeOf(scope)][n]&m != m {
+		return false
+	}
+	return scope != "" || g.powers[below(n)][n]&m == m
 }
 
 // any says whether it allows anything at all of the noun in the scope.
@@ -222,10 +226,7 @@ const named = 3
 // lacks says which right is missing, which roles have it, and who can give it.
 func (h *Held) lacks(r Request) string {
 	scope := domain.ScopeOf(r.Key)
-	where, at := "the fleet", "role-bindings"
-	if scope != "" {
-		where, at = string(scope), string(scope)+"/role-bindings"
-	}
+	at := string(scope.Child("role-bindings"))
 	have := func(role string) bool { return grant{"", builtIn[role]}.allows(maskOf(r.Verb), r.Noun, scope) }
 	var roles []string
 	for _, role := range domain.BuiltInRoles {
@@ -233,7 +234,7 @@ func (h *Held) lacks(r Request) string {
 			roles = append(roles, role)
 		}
 	}
-	text := fmt.Sprintf("%s has no right to %s %s of %s", h.who, r.Verb, r.Noun.Kind, where)
+	text := fmt.Sprintf("%s has no right to %s %s of %s", h.who, r.Verb, r.Noun.Kind, whereOf(scope))
 	if len(roles) > 0 {
 		text += "; that is in the role " + list(roles, "or")
 	}
@@ -241,6 +242,14 @@ func (h *Held) lacks(r Request) string {
 		text += ", which " + list(givers, "or") + " can give by a binding in /v2/" + at
 	}
 	return text
+}
+
+// whereOf names a scope for people.
+func whereOf(scope domain.Key) string {
+	if scope == "" {
+		return "the fleet"
+	}
+	return string(scope)
 }
 
 // giversOf are those who may write bindings of a scope, the nearest first.
@@ -281,6 +290,25 @@ func (h *Held) Lacks(role string, rules []domain.RoleRule, scope domain.Key) str
 	if p == nil {
 		p = powersOf(rules)
 	}
+	return h.lacking(p, scope)
+}
+
+// LacksOf names the first right that a service account has, as a book says, and the caller has not; "" when there is none. It is
+// what keeps people from becoming somebody who has more.
+func (h *Held) LacksOf(account domain.Key, b *Book) string {
+	if h.Everything() {
+		return ""
+	}
+	for _, g := range b.grants[domain.RightSubject{Kind: domain.SubjectServiceAccount, Name: string(account)}] {
+		if lacks := h.lacking(g.powers, g.scope); lacks != "" {
+			return lacks + " of " + whereOf(g.scope)
+		}
+	}
+	return ""
+}
+
+// lacking names the first right of powers in a scope that the caller has not.
+func (h *Held) lacking(p *powers, scope domain.Key) string {
 	for at, nouns := range p {
 		if scope != "" && place(at) != placeOf(scope) {
 			continue
@@ -300,19 +328,34 @@ func (h *Held) Lacks(role string, rules []domain.RoleRule, scope domain.Key) str
 	return ""
 }
 
-// lies says whether there are documents of the noun in such a place. One of a scope is asked for in the fleet, too, before it
-// has a name.
+// lies says whether documents of the noun are asked for in such a place. In the fleet all are: those of scopes together.
 func lies(n *domain.Noun, at place) bool {
-	lineage := n.Lineage()
-	switch top := lineage[0]; top {
-	case domain.Projects:
-		return at == project || at == fleet && n == top
-	case domain.ClusterProviders:
-		return at == provider || at == fleet && n == top
-	case domain.AuditRecords:
-		return at == fleet || at == project
+	switch top := n.Lineage()[0]; {
+	case at == fleet:
+		return true
+	case top == domain.AuditRecords:
+		return at == project
+	case !top.Bounds:
+		return false
+	case top == domain.Projects:
+		return at == project
 	default:
-		return at == fleet
+		return at == provider
+	}
+}
+
+// below is the place in which documents of the noun lie, where that is not the fleet. A scope itself is asked for in the fleet
+// before it has a name, and is the fleet's so far.
+func below(n *domain.Noun) place {
+	switch top := n.Lineage()[0]; {
+	case n == top:
+		return fleet
+	case top == domain.Projects:
+		return project
+	case top == domain.ClusterProviders:
+		return provider
+	default:
+		return fleet
 	}
 }
 

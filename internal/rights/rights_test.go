@@ -202,6 +202,46 @@ func TestOwnRoles(t *testing.T) {
 	require.False(t, may(bind("", "elsewhere"), "get", domain.DeploymentIntentGroups, group))
 }
 
+// TestAllOfTheFleet: who is shown all groups, or has a stream of them, has the right where they lie. A rule of the fleet alone does
+// not give it, and cannot be had by who has no such right.
+func TestAllOfTheFleet(t *testing.T) {
+	all := rule([]string{"list", "watch"}, []string{"deployment-intent-groups", "clusters"})
+	fleetOnly := all
+	fleetOnly.Scopes = []string{"fleet"}
+	roles := []*domain.Role{role("all", all), role("fleet-only", fleetOnly), role("keeper", rule([]string{"*"}, []string{"roles"}))}
+	held := func(name string) *rights.Held {
+		return rights.NewBook(roles, []*domain.RoleBinding{bind("", name)}).Of(alice)
+	}
+	watch := rights.Request{Verb: "watch", Noun: domain.DeploymentIntentGroups}
+	for _, n := range []*domain.Noun{domain.DeploymentIntentGroups, domain.ClustersNoun} {
+		require.True(t, held("all").Shows(n, ""))
+		require.False(t, held("fleet-only").Shows(n, ""))
+	}
+	require.Equal(t, rights.Allowed, held("all").Decide(watch))
+	require.Equal(t, rights.Forbidden, held("fleet-only").Decide(watch))
+	require.True(t, held("viewer").Shows(domain.DeploymentIntentGroups, ""))
+	require.NotEmpty(t, held("keeper").Lacks("", []domain.RoleRule{fleetOnly}, ""))
+	require.Empty(t, held("fleet-only").Lacks("", []domain.RoleRule{fleetOnly}, ""))
+}
+
+// TestLacksOf: who would be a service account needs each right that it has, where it has it.
+func TestLacksOf(t *testing.T) {
+	const ci = domain.Key("service-accounts/ci")
+	account := domain.RightSubject{Kind: domain.SubjectServiceAccount, Name: string(ci)}
+	lacks := func(of domain.Key, bound ...*domain.RoleBinding) string {
+		book := rights.NewBook(nil, append(bound, bindTo(ours, "editor", account)))
+		return book.Of(alice).LacksOf(of, book)
+	}
+	require.Empty(t, lacks(ci, bind(ours, "editor")))
+	require.Empty(t, lacks(ci, bind("", "project-admin")))
+	require.Empty(t, lacks("service-accounts/none"))
+	require.Equal(t, "create project-status-collectors of projects/ours", lacks(ci, bind(ours, "viewer")))
+	require.Contains(t, lacks(ci, bind(theirs, "editor")), "of projects/ours")
+	require.Contains(t, lacks(domain.FirstAdmin, bind("", "project-admin")), "of the fleet")
+	require.Empty(t, lacks(domain.FirstAdmin, bind("", "admin")))
+	require.Empty(t, lacks(ci, bind("", "admin")))
+}
+
 // TestLacks: who gives a role needs each of its rights there.
 func TestLacks(t *testing.T) {
 	lacks := func(bound *domain.RoleBinding, in domain.Key, name string, rules ...domain.RoleRule) string {
