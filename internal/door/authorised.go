@@ -13,11 +13,12 @@ import (
 )
 
 // How old what is known of rights may be. A right that is withdrawn in another process is gone here after bookFresh and what it
-// takes to read the bindings; when they cannot be read, no request begins by what they were for longer than bookGood.
+// takes to read the bindings; when they cannot be read, no request begins by what they were for longer than bookGood. A request that
+// goes on has ended bookFresh, policy.Standing and bookTime after its right was withdrawn: 10 s.
 const (
 	bookFresh = 2 * time.Second
 	bookGood  = 7 * time.Second
-	bookTime  = 5 * time.Second // that reading them may take
+	bookTime  = 3 * time.Second // that reading them may take
 )
 
 // Rights is the step that lets pass what its caller has a right to. It keeps what the installation has of roles and bindings.
@@ -33,7 +34,9 @@ type Rights struct {
 
 // bookReading is a reading that goes on.
 type bookReading struct {
+	at   time.Time     // when it began
 	done chan struct{} // closed when it is over
+	book *rights.Book
 	err  error
 	old  bool // bindings were changed after it began
 }
@@ -51,8 +54,12 @@ func (k *Rights) Authorised(ctx context.Context, r *Request, next Next) error {
 	if err != nil {
 		return err
 	}
-	if r.Verb.Command() && slices.Contains(givesRights, r.Noun) {
-		defer k.changed()
+	if r.Verb.Command() && (r.Noun.Bounds || slices.Contains(givesRights, r.Noun)) {
+		command := next
+		next = func(ctx context.Context) error {
+			defer k.changed() // not by who is refused: each time all others wait
+			return command(ctx)
+		}
 	}
 	if who.Kind == caller.Open {
 		return next(ctx)
@@ -84,25 +91,24 @@ func (k *Rights) Authorised(ctx context.Context, r *Request, next Next) error {
 	return Withdrawn(standing, next(standing))
 }
 
-// givesRights are the nouns whose documents a book is made of.
+// givesRights are the nouns whose documents a book is made of. Those of a scope go with it.
 var givesRights = append([]*domain.Noun{domain.Roles}, domain.BindingNouns...)
 
 // current is what is known now, not older than some time. Unavailable when nothing is known that is new enough.
 func (k *Rights) current(ctx context.Context, most time.Duration) (*rights.Book, error) {
-	for {
-		book, reading := k.kept(ctx, most)
-		if book != nil {
-			return book, nil
-		}
-		select {
-		case <-reading.done:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-		if reading.err != nil {
-			return nil, fail.Wrap(reading.err, fail.Unavailable, "who may do what cannot be read at the moment; try again later")
-		}
+	book, reading := k.kept(ctx, most)
+	if book != nil {
+		return book, nil
 	}
+	select {
+	case <-reading.done:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if reading.err != nil {
+		return nil, fail.Wrap(reading.err, fail.Unavailable, "who may do what cannot be read at the moment; try again later")
+	}
+	return reading.book, nil // however long it took, and whatever was changed meanwhile
 }
 
 // kept is what is known now, or the reading that is to be waited for.
@@ -119,14 +125,14 @@ func (k *Rights) kept(ctx context.Context, most time.Duration) (*rights.Book, *b
 	return k.book, nil
 }
 
-// begun has the bindings read, unless they are being read. k.mu is held.
+// begun has the bindings read, unless a reading goes on that began a short time ago. k.mu is held.
 func (k *Rights) begun(ctx context.Context) *bookReading {
-	if k.reading != nil && !k.reading.old {
+	now := k.now()
+	if k.reading != nil && !k.reading.old && now.Sub(k.reading.at) < bookFresh {
 		return k.reading
 	}
-	r := &bookReading{done: make(chan struct{})}
+	r := &bookReading{at: now, done: make(chan struct{})}
 	k.reading = r
-	at := k.now()
 	ctx = context.WithoutCancel(ctx)
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, bookTime)
@@ -134,8 +140,9 @@ func (k *Rights) begun(ctx context.Context) *bookReading {
 		book, err := k.read(ctx)
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if r.err = err; err == nil && !r.old {
-			k.book, k.at = book, at
+		r.book, r.err = book, err
+		if err == nil && !r.old && !r.at.Before(k.at) {
+			k.book, k.at = book, r.at
 		}
 		if k.reading == r {
 			k.reading = nil

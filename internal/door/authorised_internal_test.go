@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/caller"
@@ -136,6 +137,73 @@ func TestRightsAreKept(t *testing.T) {
 	require.True(t, fail.Is(ask(), fail.Unavailable))
 	o.set(nil, "viewer")
 	require.NoError(t, ask())
+}
+
+// TestRefusedWritesChangeNothing: who may not write bindings does not have them read again, for which all others would wait.
+func TestRefusedWritesChangeNothing(t *testing.T) {
+	o, step := newOffice("viewer")
+	ask := func() error {
+		return step.Authorised(as(t.Context(), alice), &Request{Verb: Get, Noun: domain.LogicalClouds, Parent: "projects/p", Name: "lc"}, done)
+	}
+	require.NoError(t, ask())
+	unbind := &Request{Verb: Delete, Noun: domain.ProjectRoleBindings, Parent: "projects/p", Name: "b"}
+	for range 10 {
+		require.True(t, fail.Is(step.Authorised(as(t.Context(), alice), unbind, done), fail.Forbidden))
+		require.True(t, fail.Is(step.Authorised(as(t.Context(), caller.Identity{Kind: caller.User, Name: "bob"}), unbind, done), fail.NotFound))
+		require.NoError(t, ask())
+	}
+	require.Equal(t, 1, o.reads)
+}
+
+// TestSlowBindings: a reading that takes longer than what is read stays new, or during which bindings are changed again and again,
+// is good for who has waited for it.
+func TestSlowBindings(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	o, _ := newOffice("viewer")
+	var step *Rights
+	step = NewRights(func(ctx context.Context) (*rights.Book, error) {
+		book, err := o.read(ctx)
+		o.passes(bookTime)
+		step.changed()
+		return book, err
+	}, o.now)
+	for range 3 {
+		book, err := step.current(ctx, bookFresh)
+		require.NoError(t, err)
+		require.True(t, book.Of(alice).May("get", domain.LogicalClouds, "projects/p"))
+	}
+	require.Equal(t, 3, o.reads)
+}
+
+// TestReadingsDoNotQueue: who asks while a reading goes on that began too long ago does not wait for that one first.
+func TestReadingsDoNotQueue(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	o, _ := newOffice("viewer")
+	hang, hung := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	step := NewRights(func(ctx context.Context) (*rights.Book, error) {
+		first := false
+		once.Do(func() { first = true })
+		if first {
+			close(hung)
+			<-hang
+		}
+		return o.read(ctx)
+	}, o.now)
+	var first sync.WaitGroup
+	first.Go(func() {
+		_, err := step.current(ctx, bookFresh)
+		assert.NoError(t, err)
+	})
+	<-hung
+	o.passes(bookFresh)
+	_, err := step.current(ctx, bookFresh)
+	require.NoError(t, err)
+	close(hang)
+	first.Wait()
+	require.Equal(t, o.now(), step.at, "what began later stays")
 }
 
 // TestWithdrawnRights: a request that goes on ends when its right does, and so it is answered. What has been done stays done.

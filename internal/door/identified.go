@@ -38,39 +38,57 @@ func (w withdrawn) Unwrap() error { return w.error }
 
 // While is ctx until a time, zero for none, or until a look says that what ctx stands on is withdrawn, by an error of kind
 // Unauthorized, Forbidden or NotFound; that is looked for every policy.Standing, not at all without a look. A look that has
-// another error ends nothing: nobody is sent away because the store does not answer. leave frees what this takes.
+// another error ends nothing: nobody is sent away because the store does not answer. It may take policy.Standing, too, and the
+// time ends whatever it takes. leave frees what this takes.
 func While(ctx context.Context, until time.Time, look caller.Look) (standing context.Context, leave func()) {
 	if until.IsZero() && look == nil {
 		return ctx, func() {}
 	}
 	standing, end := context.WithCancelCause(ctx)
-	go func() {
-		for {
-			wait := policy.Standing
-			if !until.IsZero() {
-				wait = min(wait, time.Until(until))
-			}
-			next := time.NewTimer(wait)
-			select {
-			case <-standing.Done():
-				next.Stop()
-				return
-			case <-next.C:
-			}
-			if !until.IsZero() && !time.Now().Before(until) {
-				end(withdrawn{fail.New(fail.Unauthorized, "the credentials have expired")})
-				return
-			}
-			if look == nil {
-				continue
-			}
-			if err := look(standing); fail.Is(err, fail.Unauthorized) || fail.Is(err, fail.Forbidden) || fail.Is(err, fail.NotFound) {
-				end(withdrawn{err})
-				return
-			}
-		}
-	}()
+	if !until.IsZero() {
+		go expire(standing, until, end)
+	}
+	if look != nil {
+		go keepLooking(standing, look, end)
+	}
 	return standing, func() { end(nil) }
+}
+
+// expire ends what stands at a time. It looks at the clock now and then: one that was set, or a machine that slept, is no reason to go on.
+func expire(standing context.Context, until time.Time, end context.CancelCauseFunc) {
+	for {
+		next := time.NewTimer(min(policy.Standing, time.Until(until)))
+		select {
+		case <-standing.Done():
+			next.Stop()
+			return
+		case <-next.C:
+		}
+		if !time.Now().Before(until) {
+			end(withdrawn{fail.New(fail.Unauthorized, "the credentials have expired")})
+			return
+		}
+	}
+}
+
+// keepLooking ends what stands when a look says so. Looks begin every policy.Standing, however long one takes.
+func keepLooking(standing context.Context, look caller.Look, end context.CancelCauseFunc) {
+	next := time.NewTicker(policy.Standing)
+	defer next.Stop()
+	for {
+		select {
+		case <-standing.Done():
+			return
+		case <-next.C:
+		}
+		within, cancel := context.WithTimeout(standing, policy.Standing)
+		err := look(within)
+		cancel()
+		if fail.Is(err, fail.Unauthorized) || fail.Is(err, fail.Forbidden) || fail.Is(err, fail.NotFound) {
+			end(withdrawn{err})
+			return
+		}
+	}
 }
 
 // Withdrawn is the error of what was done in a context of While: why that has ended, if it has and that was in the way.

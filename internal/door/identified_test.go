@@ -82,6 +82,38 @@ func TestWhatIsWithdrawnEnds(t *testing.T) {
 	})
 }
 
+// TestLooksHaveTheirTime: a look that hangs is given up, and keeps nobody whose proof's time is over.
+func TestLooksHaveTheirTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := door.New(door.Parts{}, door.Identified)
+		stream := func(ctx context.Context) error {
+			return d.Pass(ctx, watched, func(ctx context.Context, _ door.Service) error {
+				<-ctx.Done()
+				return context.Cause(ctx)
+			})
+		}
+		hangs := func(ctx context.Context) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		alice, begun := caller.Identity{Kind: caller.User, Name: "alice", Expires: time.Now().Add(7 * time.Second)}, time.Now()
+		err := stream(caller.WithLook(t.Context(), alice, hangs))
+		require.ErrorContains(t, err, "expired")
+		require.Equal(t, 7*time.Second, time.Since(begun))
+
+		begun, alice.Expires = time.Now(), time.Time{}
+		var looks atomic.Int64
+		err = stream(caller.WithLook(t.Context(), alice, func(ctx context.Context) error {
+			if looks.Add(1) == 1 {
+				return hangs(ctx)
+			}
+			return fail.New(fail.Unauthorized, "revoked")
+		}))
+		require.ErrorContains(t, err, "revoked")
+		require.Equal(t, 10*time.Second, time.Since(begun))
+	})
+}
+
 // TestWhatIsDoneStays: what has ended well before its proof was withdrawn has, and the end by the caller is the caller's.
 func TestWhatIsDoneStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
