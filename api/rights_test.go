@@ -413,3 +413,26 @@ func TestFourEyes(t *testing.T) {
 	w.as(t, "otto", approve)
 	w.as(t, "", call{method: "PUT", url: theProject, body: `{"metadata":{"name":"proj"},"spec":{"fourEyes":"yes"}}`, status: 422, contains: []string{"spec.fourEyes"}})
 }
+
+// TestFourEyesOfMany: when more have changed a group than are kept by name, nobody comes to approve his own change by that.
+func TestFourEyesOfMany(t *testing.T) {
+	w := newCallers(t)
+	furnish(t, w.world)
+	var subjects []string
+	for i := range 70 {
+		subjects = append(subjects, fmt.Sprintf(`{"kind":"user","name":"eddi-%d"}`, i))
+	}
+	w.as(t, "", call{method: "PUT", url: theProject, body: `{"metadata":{"name":"proj"},"spec":{"fourEyes":true}}`, status: 200},
+		call{method: "POST", url: theProject + "/role-bindings", body: `{"metadata":{"name":"e"},"spec":{"role":"project-admin","subjects":[` + strings.Join(subjects, ",") + `]}}`, status: 201},
+		bind(theProject, "a", "approver", "otto"), bind("/v2", "r", "admin", "root"))
+	for i := range 70 {
+		w.who = caller.Identity{Kind: caller.User, Name: fmt.Sprintf("eddi-%d", i)}
+		require.Equal(t, http.StatusOK, do(t, w.router, call{method: "PUT", url: theGroup, body: groupBody}).Code)
+	}
+	approve := call{method: "POST", url: theGroup + "/approve", status: 403}
+	for _, user := range []string{"eddi-0", "eddi-69", "otto"} {
+		w.as(t, user, approve)
+	}
+	approve.status = 202
+	w.as(t, "root", approve)
+}

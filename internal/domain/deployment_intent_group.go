@@ -59,17 +59,22 @@ func (d *DeploymentIntentGroup) Noun() *Noun { return DeploymentIntentGroups }
 // Track is the history.
 func (d *DeploymentIntentGroup) Track() *History { return &d.History }
 
-// maxChangers bounds how many of those who changed a group are known.
-const maxChangers = 64
+// maxChangers bounds how many of those who changed a group are known by name. ManyChangers follows them when there are more.
+const (
+	maxChangers  = 64
+	ManyChangers = "many others"
+)
 
 // NoteChange notes that somebody has changed the group, or an intent of it, and says whether that was not known; "" is nobody.
 // Approving the group forgets it.
 func (d *DeploymentIntentGroup) NoteChange(by string) bool {
-	if by == "" || slices.Contains(d.ChangedBy, by) {
+	if by == "" || slices.Contains(d.ChangedBy, by) || slices.Contains(d.ChangedBy, ManyChangers) {
 		return false
 	}
-	d.ChangedBy = append(d.ChangedBy, by)
-	d.ChangedBy = d.ChangedBy[max(0, len(d.ChangedBy)-maxChangers):]
+	if len(d.ChangedBy) >= maxChangers {
+		by = ManyChangers
+	}
+	d.ChangedBy = append(slices.Clip(d.ChangedBy), by)
 	return true
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/rights"
 )
 
 // proven is who asks, "" where nobody has proven who it is.
@@ -18,10 +19,13 @@ func proven(ctx context.Context) string {
 	return who.String()
 }
 
-// fourEyes refuses that who has changed a group approves it, where its project asks for that.
+// fourEyes refuses that who has changed a group approves it, where its project asks for that. When so many have that not all are
+// known, anybody may be one of them: an admin of the fleet alone approves then.
 func (l *Lifecycle) fourEyes(ctx context.Context, group *domain.DeploymentIntentGroup) error {
 	by := proven(ctx)
-	if !slices.Contains(group.ChangedBy, by) {
+	known := slices.Contains(group.ChangedBy, by)
+	many := by != "" && slices.Contains(group.ChangedBy, domain.ManyChangers) && rights.Of(ctx).Lacks(domain.RoleAdmin, nil, "") != ""
+	if !known && !many {
 		return nil
 	}
 	o, err := l.store.Get(ctx, domain.Projects, group.Project())
@@ -30,6 +34,10 @@ func (l *Lifecycle) fourEyes(ctx context.Context, group *domain.DeploymentIntent
 	}
 	if !o.(*domain.Project).FourEyes() {
 		return nil
+	}
+	if !known {
+		return fail.New(fail.Forbidden, "deployment intent group %q was changed by more people than are known by name since it was last approved, and "+
+			"project %q asks for four eyes: somebody with the role %s of the fleet has to approve it", group.Name, o.(*domain.Project).Name, domain.RoleAdmin)
 	}
 	return fail.New(fail.Forbidden, "deployment intent group %q was changed by %s since it was last approved, and project %q asks for four eyes: "+
 		"somebody else has to approve it", group.Name, by, o.(*domain.Project).Name)
