@@ -436,3 +436,30 @@ func TestFourEyesOfMany(t *testing.T) {
 	approve.status = 202
 	w.as(t, "root", approve)
 }
+
+// TestNobodySpeaksForWhoHasMore: a token of a service account is made by who has all that the account has.
+func TestNobodySpeaksForWhoHasMore(t *testing.T) {
+	w := newCallers(t)
+	furnish(t, w.world)
+	const first = "/v2/service-accounts/admin"
+	anew := call{method: "POST", url: "/v2/service-accounts", body: `{"metadata":{"name":"admin"}}`, status: 201}
+	issue := func(account, name string, status int, contains ...string) call {
+		return call{name: "a token of " + account, method: "POST", url: account + "/tokens", body: `{"metadata":{"name":"` + name + `"}}`, status: status, contains: contains}
+	}
+	w.as(t, "", anew,
+		call{method: "POST", url: "/v2/roles", body: `{"metadata":{"name":"issuer"},"spec":{"rules":[{"verbs":["*"],"nouns":["service-accounts","service-account-tokens"]}]}}`, status: 201},
+		bind("/v2", "i", "issuer", "ines"), bind("/v2", "r", "admin", "root"), bind("/v2", "both", "issuer", "bea"), bind(theProject, "both", "project-admin", "bea"))
+	w.as(t, "ines", issue(theAccount, "a", 201), issue(first, "a", 403, `you cannot speak as service account "admin": it has a right that you have not`))
+	w.as(t, "root", issue(first, "r", 201))
+	w.as(t, "", call{method: "POST", url: theProject + "/role-bindings", status: 201,
+		body: `{"metadata":{"name":"ci"},"spec":{"role":"editor","subjects":[{"kind":"service-account","name":"service-accounts/ci"}]}}`})
+	w.as(t, "ines", issue(theAccount, "b", 403, "of projects/proj"))
+	w.as(t, "bea", issue(theAccount, "b", 201), issue(first, "b", 403))
+	w.as(t, "ines", call{method: "DELETE", url: first + "/tokens/r", status: 204}, call{method: "DELETE", url: first, status: 204})
+	anew.status = 403
+	put := anew
+	put.method, put.url = "PUT", first
+	w.as(t, "ines", anew, put)
+	anew.status = 201
+	w.as(t, "root", anew)
+}

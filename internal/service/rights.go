@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/rights"
@@ -11,13 +13,21 @@ import (
 
 // Rights reads the roles and bindings of the installation.
 func (s *Service) Rights(ctx context.Context) (*rights.Book, error) {
+	nouns := append([]*domain.Noun{domain.Roles}, domain.BindingNouns...)
+	of := make([][]domain.Object, len(nouns))
+	g, ctx := errgroup.WithContext(ctx) // at once: who waits for a right waits for the slowest, not for the sum
+	for i, n := range nouns {
+		g.Go(func() (err error) {
+			of[i], err = s.store.ListUnder(ctx, n, "")
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
 	var roles []*domain.Role
 	var bindings []*domain.RoleBinding
-	for _, n := range append([]*domain.Noun{domain.Roles}, domain.BindingNouns...) {
-		found, err := s.store.ListUnder(ctx, n, "")
-		if err != nil {
-			return nil, err
-		}
+	for _, found := range of {
 		for _, o := range found {
 			switch o := o.(type) {
 			case *domain.Role:

@@ -107,6 +107,7 @@ var rules = map[*domain.Noun]rule{
 	domain.ServiceAccountTokens: {fill: fillToken, before: (*Service).issueToken, after: (*Service).issuedToken, shown: showToken, orphan: fail.NotFound, listOrphan: true},
 	domain.OperatorRules:        {accept: (*Service).acceptRule, before: (*Service).changeRule, after: (*Service).changedRule, gone: (*Service).forgetRule},
 
+	domain.ServiceAccounts:      {before: (*Service).changeAccount},
 	domain.Roles:                {check: checkRole, before: (*Service).changeRole},
 	domain.RoleBindings:         {before: (*Service).changeBinding, after: (*Service).changedBinding},
 	domain.ProjectRoleBindings:  {before: (*Service).changeBinding, after: (*Service).changedBinding, orphan: fail.NotFound, listOrphan: true},

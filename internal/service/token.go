@@ -9,6 +9,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/token"
 )
 
@@ -26,12 +27,40 @@ func (s *Service) issueToken(ctx context.Context, c change) error {
 	if c.to == nil {
 		return nil
 	}
+	if err := s.mayBe(ctx, c.to.Base().Parent); err != nil {
+		return err
+	}
 	if err := s.room(ctx, c.to, limits.Tokens, 1); err != nil {
 		return err
 	}
 	spec, status, kept := c.to.(domain.Bearer).Parts()
 	*kept = domain.Credential{Expires: s.now().UTC().Add(spec.Life()).Truncate(time.Millisecond)}
 	status.Token, kept.Hash = token.New(string(domain.KeyOf(c.to)))
+	return nil
+}
+
+// changeAccount refuses to make the first service account again, which is admin of the fleet without a binding, by who is not.
+func (s *Service) changeAccount(ctx context.Context, c change) error {
+	if c.from != nil {
+		return nil
+	}
+	return s.mayBe(ctx, domain.KeyOf(c.to))
+}
+
+// mayBe refuses that the caller becomes a service account that has a right that the caller has not. Others than service accounts
+// have no rights to get.
+func (s *Service) mayBe(ctx context.Context, account domain.Key) error {
+	held := rights.Of(ctx)
+	if _, ok := domain.ServiceAccounts.Split(account); !ok || held.Everything() {
+		return nil
+	}
+	book, err := s.Rights(ctx)
+	if err != nil {
+		return err
+	}
+	if lacks := held.LacksOf(account, book); lacks != "" {
+		return fail.New(fail.Forbidden, "you cannot speak as %s: it has a right that you have not, %s", describe(domain.ServiceAccounts, account), lacks)
+	}
 	return nil
 }
 
