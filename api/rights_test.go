@@ -463,3 +463,49 @@ func TestNobodySpeaksForWhoHasMore(t *testing.T) {
 	anew.status = 201
 	w.as(t, "root", anew)
 }
+
+// TestCloudsStayInTheirNamespace: who may use clusters and write logical clouds does not come to more there than namespaces of his
+// clouds, unless he may write the clusters.
+func TestCloudsStayInTheirNamespace(t *testing.T) {
+	w := newCallers(t)
+	furnish(t, w.world)
+	w.as(t, "", bind(theProject, "a", "project-admin", "anna"), bind(theProvider, "a", "cluster-user", "anna"),
+		bind(theProject, "c", "project-admin", "carl"), bind(theProvider, "c", "cluster-admin", "carl"), bind(theProject, "n", "project-admin", "nina"))
+	clouds := theProject + "/logical-clouds"
+	cloud := func(method, name, spec string, status int) call {
+		url := clouds
+		if method == "PUT" {
+			url += "/" + name
+		}
+		return call{name: method + " " + name + " " + spec, method: method, url: url, body: `{"metadata":{"name":"` + name + `"},"spec":` + spec + `}`, status: status}
+	}
+	permission := func(cloud, name, namespace string, status int) call {
+		return call{name: "permission for " + namespace, method: "POST", url: clouds + "/" + cloud + "/user-permissions", status: status,
+			body: `{"metadata":{"name":"` + name + `"},"spec":{"namespace":"` + namespace + `","apiGroups":["*"],"resources":["*"],"verbs":["*"]}}`}
+	}
+	reference := func(cloud string, status int) call {
+		return call{name: "reference of " + cloud, method: "POST", url: clouds + "/" + cloud + "/cluster-references", status: status,
+			body: `{"metadata":{"name":"ref"},"spec":{"clusterProvider":"p1","cluster":"c1"}}`}
+	}
+	refused := func(c call) call {
+		c.status, c.contains = 403, append(c.contains, "put clusters of cluster")
+		return c
+	}
+	const own = `{"namespace":"ours","user":{"userName":"u"}}`
+	w.as(t, "anna",
+		cloud("POST", "own", own, 201), reference("own", 201), permission("own", "p", "ours", 201),
+		refused(permission("own", "all", "", 0)), refused(permission("own", "others", "kube-system", 0)),
+		refused(cloud("PUT", "own", `{"level":"0"}`, 0)), refused(cloud("PUT", "own", `{"namespace":"theirs","user":{"userName":"u"}}`, 0)),
+		refused(cloud("PUT", "own", `{"namespace":"ours","user":{"userName":"system:apiserver"}}`, 0)), cloud("PUT", "own", own, 201),
+		cloud("POST", "late", own, 201), permission("late", "all", "", 201), refused(reference("late", 0)),
+		cloud("POST", "level0", `{"level":"0"}`, 201), refused(reference("level0", 0)),
+		cloud("POST", "system", `{"namespace":"kube-system","user":{"userName":"u"}}`, 201), refused(reference("system", 0)),
+		call{name: "nothing of it is stored", method: "GET", url: clouds + "/own/user-permissions", status: 200, lacks: []string{"kube-system", `"namespace":""`}},
+		call{method: "GET", url: clouds + "/own", status: 200, contains: []string{`"namespace":"ours"`, `"level":"1"`, `"userName":"u"`}})
+	unknown := refused(permission("own", "all", "", 0))
+	unknown.contains = []string{`you have no right to put clusters of cluster provider "p1"`}
+	w.as(t, "nina", unknown)
+	w.as(t, "carl", permission("own", "all", "", 201), reference("late", 201), reference("level0", 201), reference("system", 201))
+	w.as(t, "anna", call{name: "less of it", method: "DELETE", url: clouds + "/own/user-permissions/all", status: 204})
+	w.as(t, "", permission("own", "all", "", 201))
+}

@@ -46,7 +46,7 @@ func (s *Service) mayChangeCloud(ctx context.Context, c change) error {
 	}
 	old, cloud := c.from.(*domain.LogicalCloud), c.to.(*domain.LogicalCloud)
 	cloud.History, cloud.Key, cloud.Request = old.History, old.Key, old.Request
-	if old.Spec.Level == cloud.Spec.Level && old.Spec.Namespace == cloud.Spec.Namespace && old.Spec.User.UserName == cloud.Spec.User.UserName {
+	if sameInClusters(old, cloud) {
 		return nil
 	}
 	// What may be deleted has nothing in clusters.
@@ -54,7 +54,7 @@ func (s *Service) mayChangeCloud(ctx context.Context, c change) error {
 		return fail.New(fail.Conflict, "logical cloud %q cannot change its level, namespace or user in state %s; terminate it first",
 			old.Name, old.History.State())
 	}
-	return nil
+	return s.cloudReaches(ctx, cloud)
 }
 
 // cloudOf reads the cloud that a document belongs to.
@@ -83,7 +83,7 @@ func (s *Service) mayChangeMembers(ctx context.Context, c change) error {
 	}
 	if c.to != nil { // the cluster fills it in
 		c.to.(*domain.ClusterReference).Spec.Certificate = ""
-		return nil
+		return s.changeReach(ctx, cloud, c)
 	}
 	if cloud.Admin() {
 		return nil

@@ -63,9 +63,9 @@ var rules = map[*domain.Noun]rule{
 	domain.Networks:         {before: (*Service).mayChangeNetworks, after: (*Service).changedNetworks, orphan: fail.NotFound},
 	domain.ProviderNetworks: {before: (*Service).mayChangeNetworks, after: (*Service).changedNetworks, orphan: fail.NotFound},
 
-	domain.LogicalClouds:     {fill: fillCloud, before: (*Service).mayChangeCloud, gone: (*Service).forgetInstances, orphan: fail.NotFound},
+	domain.LogicalClouds:     {fill: fillCloud, before: (*Service).mayChangeCloud, after: (*Service).wroteCloud, gone: (*Service).forgetInstances, orphan: fail.NotFound},
 	domain.ClusterReferences: {before: (*Service).mayChangeMembers, after: (*Service).changedMembers, orphan: fail.NotFound, listOrphan: true},
-	domain.UserPermissions:   {after: (*Service).changedCloud, orphan: fail.NotFound, listOrphan: true},
+	domain.UserPermissions:   {before: (*Service).changePermission, after: (*Service).changedPermission, orphan: fail.NotFound, listOrphan: true},
 	domain.ClusterQuotas:     {before: (*Service).mayHaveQuotas, after: (*Service).changedCloud, orphan: fail.NotFound, listOrphan: true},
 	domain.LogicalCloudKVs:   {orphan: fail.NotFound, listOrphan: true},
 
