@@ -509,3 +509,22 @@ func TestCloudsStayInTheirNamespace(t *testing.T) {
 	w.as(t, "anna", call{name: "less of it", method: "DELETE", url: clouds + "/own/user-permissions/all", status: 204})
 	w.as(t, "", permission("own", "all", "", 201))
 }
+
+// TestAheadDoesNotReachAcross: what may be named before it is there may not be named where it is others', be it there or not.
+func TestAheadDoesNotReachAcross(t *testing.T) {
+	w := newCallers(t)
+	furnish(t, w.world)
+	furnishTheirs(t, w.world)
+	w.as(t, "", bind(theProject, "e", "editor", "eddi"), bind(theProject, "u", "editor", "uta"), bind(theirProvider, "u", "cluster-user", "uta"))
+	customize := func(name, provider, cluster string, status int) call {
+		return call{name: provider + " " + cluster, method: "POST", url: theGenericResource + "/customizations", file: []byte{}, status: status,
+			body: `{"metadata":{"name":"` + name + `"},"spec":{"clusterSpecific":"true","clusterInfo":{"scope":"name","clusterProvider":"` + provider + `","cluster":"` + cluster + `","clusterLabel":"","mode":"allow"}}}`}
+	}
+	w.as(t, "eddi", customize("own", "p1", "c1", 201))
+	for _, cluster := range []string{"c2", "none"} {
+		refused := customize("x", "p2", cluster, 404)
+		refused.contains = []string{`spec.clusterInfo.cluster: cluster "` + cluster + `" not found`}
+		w.as(t, "eddi", refused)
+		w.as(t, "uta", customize("u-"+cluster, "p2", cluster, 201))
+	}
+}

@@ -34,15 +34,18 @@ func (s *Service) references(ctx context.Context, o domain.Object) error {
 	seen := map[domain.Key]bool{}
 	var missing []fail.Field
 	for _, ref := range r.References() {
-		if ref.Noun.Late || o.Noun().Ahead || seen[ref.Key] {
+		if ref.Noun.Late || seen[ref.Key] {
 			continue
 		}
 		seen[ref.Key] = true
-		found, err := s.store.Exists(ctx, ref.Noun, ref.Key)
-		if err != nil {
-			return fmt.Errorf("look for %s: %w", ref.Key, err)
+		found := o.Noun().Ahead
+		var err error
+		if !found {
+			if found, err = s.store.Exists(ctx, ref.Noun, ref.Key); err != nil {
+				return fmt.Errorf("look for %s: %w", ref.Key, err)
+			}
 		}
-		if found {
+		if found { // or need not be: whether it is does not show then
 			if found, err = s.mayName(ctx, o, ref); err != nil {
 				return err
 			}
