@@ -528,3 +528,33 @@ func TestAheadDoesNotReachAcross(t *testing.T) {
 		w.as(t, "uta", customize("u-"+cluster, "p2", cluster, 201))
 	}
 }
+
+// TestScopesTakeTheirBindings: who has his rights by a binding of a project or provider can delete it, and who comes after has none
+// of them.
+func TestScopesTakeTheirBindings(t *testing.T) {
+	w := newCallers(t)
+	furnish(t, w.world)
+	for _, c := range []struct{ collection, role string }{{"projects", "project-admin"}, {"cluster-providers", "cluster-admin"}} {
+		scope, body := "/v2/"+c.collection+"/short", `{"metadata":{"name":"short"}}`
+		anew := call{method: "POST", url: "/v2/" + c.collection, body: body, status: 201}
+		gone := call{name: "its bindings are gone", method: "GET", url: scope + "/role-bindings", status: 200, is: "[]"}
+		w.as(t, "", anew, bind(scope, "a", c.role, "anna"), bind(scope, "v", "viewer", "vera"))
+		w.as(t, "anna", call{method: "DELETE", url: scope, status: 204})
+		w.as(t, "", call{method: "GET", url: scope, status: 404}, anew, gone)
+		w.as(t, "vera", call{method: "GET", url: scope, status: 404})
+
+		// The process died between the two.
+		key := domain.Key(c.collection + "/short")
+		left := func() {
+			noun := map[string]*domain.Noun{"projects": domain.Projects, "cluster-providers": domain.ClusterProviders}[c.collection]
+			w.as(t, "", bind(scope, "a", c.role, "anna"))
+			require.NoError(t, w.store.Delete(t.Context(), noun, key, 0))
+		}
+		left()
+		w.as(t, "anna", call{name: "again", method: "DELETE", url: scope, status: 204})
+		w.as(t, "", call{method: "DELETE", url: scope, status: 404}, anew, gone)
+		left()
+		w.as(t, "", anew, gone)
+		w.as(t, "anna", call{method: "GET", url: scope, status: 404})
+	}
+}

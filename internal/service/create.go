@@ -27,6 +27,11 @@ func (s *Service) Create(ctx context.Context, o domain.Object) error {
 	if err := r.runBefore(ctx, s, c); err != nil {
 		return err
 	}
+	if o.Noun().Bounds { // what one of its name has left
+		if _, err := s.unbind(ctx, domain.KeyOf(o)); err != nil {
+			return err
+		}
+	}
 	o.Base().Made = s.now().UTC()
 	if err := s.store.Create(ctx, o); err != nil {
 		return err

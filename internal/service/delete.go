@@ -5,18 +5,61 @@ import (
 
 	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 )
 
 // Delete removes a document. Errors: NotFound; Conflict, naming it, when something is below the document
-// or refers to it, or when its state forbids it.
+// or refers to it, or when its state forbids it. The bindings of a project or a cluster provider go with it.
 func (s *Service) Delete(ctx context.Context, noun *domain.Noun, key domain.Key) error {
-	return cas.Do(ctx, func() error {
+	err := cas.Do(ctx, func() error {
 		o, err := s.store.Get(ctx, noun, key)
 		if err != nil {
 			return err
 		}
 		return s.remove(ctx, change{from: o})
 	})
+	if noun.Bounds && fail.Is(err, fail.NotFound) { // somebody may have died before its bindings were gone
+		found, unboundErr := s.unbind(ctx, key)
+		if unboundErr != nil || found {
+			return unboundErr
+		}
+	}
+	return err
+}
+
+// unbind deletes the bindings of a scope that is gone, and says whether there were any. It comes after the scope: who has his rights
+// by one of them can delete the scope again until all are gone. What is left gives rights to nothing, and goes before another scope
+// gets the name.
+func (s *Service) unbind(ctx context.Context, scope domain.Key) (found bool, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime) // the caller's right may be among them
+	defer cancel()
+	for _, n := range domain.BindingNouns {
+		if n.Parent == nil {
+			continue
+		}
+		if _, ok := n.Parent.Split(scope); !ok {
+			continue
+		}
+		bindings, err := s.store.ListUnder(ctx, n, scope)
+		if err != nil {
+			return found, err
+		}
+		if len(bindings) == 0 {
+			continue
+		}
+		// Looked at after the list: what was listed is of one that is gone, then, and not of another one of its name.
+		if exists, err := s.store.Exists(ctx, n.Parent, scope); err != nil || exists {
+			return found, err
+		}
+		for _, o := range bindings {
+			err := s.store.Delete(ctx, n, domain.KeyOf(o), o.Base().Revision)
+			if err != nil && !fail.Is(err, fail.NotFound) {
+				return found, err
+			}
+			found = true
+		}
+	}
+	return found, nil
 }
 
 // Abandon is Delete for what may have something in a cluster that does not come back, which Delete refuses: a tenant, or the cluster
@@ -54,6 +97,11 @@ func (s *Service) remove(ctx context.Context, c change) error {
 	}
 	if err != nil {
 		return s.undo(ctx, err, func(ctx context.Context) error { return s.store.Create(ctx, o) })
+	}
+	if noun.Bounds {
+		if _, err := s.unbind(ctx, key); err != nil {
+			return err
+		}
 	}
 	if r.gone != nil {
 		return r.gone(s, ctx, key)
