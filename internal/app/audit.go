@@ -32,12 +32,10 @@ func newAuditing(p *Parts) (*auditing, error) {
 		return nil, err
 	}
 	trusted := map[string]ed25519.PublicKey{}
-	var signs *audit.Key
+	var ring []*audit.Key // the one that signs comes first
 	for _, secret := range p.sealer.DeriveAll("signatures of audit checkpoints") {
 		key := audit.NewKey(secret)
-		if signs == nil {
-			signs = key
-		}
+		ring = append(ring, key)
 		a.keys.Keys = append(a.keys.Keys, key.Stated())
 		trusted[key.Stated().Key] = key.Public()
 	}
@@ -46,7 +44,7 @@ func newAuditing(p *Parts) (*auditing, error) {
 		sinks[i] = s
 	}
 	a.trail = trail.New(trail.Config{
-		Store: p.store, Process: processOf(p), Key: signs, Keys: trusted, Secret: p.sealer.Derive("digests of audited documents"),
+		Store: p.store, Process: processOf(p), Key: ring[0], Ring: ring, Keys: trusted, Secret: p.sealer.Derive("digests of audited documents"),
 		Keep: p.config.AuditKeep, Sinks: sinks, Log: p.log, Now: time.Now,
 	})
 	return a, nil

@@ -10,15 +10,16 @@ import (
 	"fmt"
 )
 
-// Key signs checkpoints.
+// Key signs checkpoints, and marks the other records.
 type Key struct {
 	private ed25519.PrivateKey
+	marks   []byte
 	id      string
 }
 
 // NewKey makes a key of a secret of 32 bytes.
 func NewKey(secret []byte) *Key {
-	k := &Key{private: ed25519.NewKeyFromSeed(secret)}
+	k := &Key{private: ed25519.NewKeyFromSeed(secret), marks: mac(secret, "marks of audit records")}
 	k.id = Fingerprint(k.Public())
 	return k
 }
@@ -35,6 +36,23 @@ func (k *Key) Stated() PublicKey { return PublicKey{Key: k.id, Public: encode(k.
 func Fingerprint(public ed25519.PublicKey) string {
 	sum := sha256.Sum256(public)
 	return "ed25519:" + hex.EncodeToString(sum[:16])
+}
+
+// mark shows who has the key that a record was written by one who has it.
+func (k *Key) mark(hash string) string { return encode(mac(k.marks, hash)) }
+
+// wrote says whether a record that is whole was written by one who has the key.
+func (k *Key) wrote(r *Record) bool {
+	if r.Checkpoint != nil {
+		return r.Signed(map[string]ed25519.PublicKey{k.id: k.Public()})
+	}
+	return hmac.Equal([]byte(r.Mark), []byte(k.mark(r.Hash)))
+}
+
+func mac(secret []byte, text string) []byte {
+	m := hmac.New(sha256.New, secret)
+	m.Write([]byte(text))
+	return m.Sum(nil)
 }
 
 // signed is what is signed of a checkpoint.

@@ -3,6 +3,7 @@ package audit
 import (
 	"crypto/ed25519"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -49,9 +50,11 @@ func (r *Record) Signed(keys map[string]ed25519.PublicKey) bool {
 // HeadOf is the head that a record is.
 func HeadOf(r *Record) Head { return Head{Writer: r.Writer, Number: r.Number, Hash: r.Hash} }
 
-// Follows says whether a line is the record that comes after a head, and is as it was written.
-func Follows(h Head, text []byte) (*Record, bool) {
-	r, hashed, err := Parse(text)
-	ok := err == nil && r.Writer == h.Writer && r.Number == h.Number+1 && r.Prev == h.Hash && whole(r, hashed)
+// Follows says whether a line is the record that comes after a head, is as it was written, and was written by one who has one of the
+// keys: who can write to the store alone must not have others sign what they put behind the records of a writer that has died.
+func Follows(h Head, text []byte, keys []*Key) (*Record, bool) {
+	r, err := Whole(text)
+	ok := err == nil && r.Writer == h.Writer && r.Number == h.Number+1 && r.Prev == h.Hash &&
+		slices.ContainsFunc(keys, func(k *Key) bool { return k.wrote(r) })
 	return r, ok
 }

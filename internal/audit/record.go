@@ -74,8 +74,9 @@ type Record struct {
 	// Checkpoint is what a checkpoint says beside that what is before it is so.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	Prev       string      `json:"prev,omitempty"` // the hash of the writer's record before, missing in the first one
-	// Hash is the SHA-256 of the line up to it, and Signature that of a checkpoint's hash; nothing is between or behind them.
+	// Hash is the SHA-256 of the line up to it, and Signature that of a checkpoint's hash; nothing but Mark is between or behind them.
 	Hash      string `json:"hash,omitempty"`
+	Mark      string `json:"mark,omitempty"`      // by it processes know each other's records: HMAC-SHA256 of the hash by a secret key
 	Signature string `json:"signature,omitempty"` // Ed25519, in base64
 }
 
@@ -179,13 +180,13 @@ func (c *Chain) Head() Head { return Head{Writer: c.writer, Number: c.number, Ha
 // longest bounds the texts of a record, in bytes: what callers send is among them.
 const longest = 1024
 
-// Add gives a record its place in the chain. A checkpoint is signed by the key, which it names.
+// Add gives a record its place in the chain. A checkpoint is signed by the key, which it names; the others are marked by it.
 func (c *Chain) Add(r Record, now time.Time, key *Key) (Line, Record, error) {
 	now = now.UTC().Truncate(time.Millisecond)
 	if now.Before(c.time) {
 		now = c.time
 	}
-	r.Writer, r.Number, r.Time, r.Prev, r.Hash, r.Signature = c.writer, c.number+1, now, c.hash, "", ""
+	r.Writer, r.Number, r.Time, r.Prev, r.Hash, r.Mark, r.Signature = c.writer, c.number+1, now, c.hash, "", "", ""
 	r = r.Bounded()
 	if r.Checkpoint != nil {
 		stated := *r.Checkpoint
@@ -200,6 +201,10 @@ func (c *Chain) Add(r Record, now time.Time, key *Key) (Line, Record, error) {
 	sum := sha256.Sum256(head)
 	r.Hash = hex.EncodeToString(sum[:])
 	text := append(head, hashMember+r.Hash+`"`...)
+	if r.Checkpoint == nil && key != nil {
+		r.Mark = key.mark(r.Hash)
+		text = append(text, markMember+r.Mark+`"`...)
+	}
 	if r.Checkpoint != nil {
 		r.Signature = encode(ed25519.Sign(key.private, signed(r.Hash)))
 		text = append(text, signatureMember+r.Signature+`"`...)
@@ -211,7 +216,7 @@ func (c *Chain) Add(r Record, now time.Time, key *Key) (Line, Record, error) {
 	return Line{ID: PlaceOf(&r), Text: append(text, '}')}, r, nil
 }
 
-const hashMember, signatureMember = `,"hash":"`, `,"signature":"`
+const hashMember, markMember, signatureMember = `,"hash":"`, `,"mark":"`, `,"signature":"`
 
 // Parse reads a line: the record, and the part of it that is hashed.
 func Parse(text []byte) (r *Record, hashed []byte, err error) {
@@ -224,6 +229,9 @@ func Parse(text []byte) (r *Record, hashed []byte, err error) {
 		return nil, nil, fmt.Errorf("is no record: %w", err)
 	}
 	end := hashMember + r.Hash + `"`
+	if r.Mark != "" {
+		end += markMember + r.Mark + `"`
+	}
 	if r.Signature != "" {
 		end += signatureMember + r.Signature + `"`
 	}

@@ -117,6 +117,7 @@ type written struct {
 	hash        string // of the last one
 	sealed      int64  // up to which checkpoints seal
 	own         int64  // its last checkpoint
+	ended       int64  // where others say that it has ended
 	old         int64  // the last one of those that others say are there, and whose hash is not kept any more
 	oldBy       saying
 	closed      bool
@@ -188,6 +189,9 @@ func (v *verifier) take(line int, text []byte) {
 	}
 	if !intact {
 		return
+	}
+	if r.Number == 1 && r.Checkpoint == nil {
+		v.problem(line, r.Writer, r.Number, "is the first record of its writer and no checkpoint, which each one begins with")
 	}
 	if r.Event == Begun {
 		w.begun[r.Number] = *r
@@ -287,6 +291,9 @@ func (v *verifier) checkpoint(w *written, line int, r *Record) {
 // say compares what a checkpoint says of another writer's record with it, now or when it comes.
 func (v *verifier) say(h Head, s saying) {
 	w := v.writer(h.Writer)
+	if h.Closed {
+		w.ended = max(w.ended, h.Number)
+	}
 	switch kept := w.hashes[slot(h.Number)]; {
 	case h.Number > w.last || w.missing(h.Number):
 		w.said[h.Number] = s
@@ -327,6 +334,9 @@ func (v *verifier) end() {
 		if most := slices.Max(append(slices.Collect(maps.Keys(w.said)), 0)); most > last && !v.Partial {
 			s := w.said[most]
 			v.problem(s.line, name, 0, "%s missing at the end: %s says that they were there", numbers(last+1, most), s.by)
+		}
+		if w.ended > 0 && w.last > w.ended && w.own <= w.ended {
+			v.problem(0, name, w.ended+1, "comes after the end that another writer has stated, and no checkpoint of its own is behind it")
 		}
 		if w.old > w.own {
 			v.problem(w.oldBy.line, name, w.old, "is said to be there by %s, and nothing shows that it is this one: its writer has signed none behind it", w.oldBy.by)

@@ -31,7 +31,11 @@ func newLines(t *testing.T) *lines { return &lines{t, audit.NewChain("api")} }
 
 func (l *lines) next(n int) (some []audit.Line) {
 	for range n {
-		line, _, err := l.chain.Add(audit.Record{Event: audit.Answered, Verb: "put"}, time.Now(), nil)
+		r := audit.Record{Event: audit.Answered, Verb: "put"}
+		if l.chain.Head().Number == 0 {
+			r = audit.Record{Event: audit.Sealed, Checkpoint: &audit.Checkpoint{}}
+		}
+		line, _, err := l.chain.Add(r, time.Now(), audit.NewKey(make([]byte, 32)))
 		require.NoError(l.t, err)
 		some = append(some, line)
 	}

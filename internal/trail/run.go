@@ -184,7 +184,7 @@ func (t *Trail) follow(ctx context.Context, head audit.Head, from string) (audit
 	closed, mark := head.Closed, "/"+head.Writer+"/"
 	err := t.Store.AuditLines(ctx, from, "", false, func(l audit.Line) (bool, error) {
 		if strings.Contains(l.ID, mark) {
-			if r, ok := audit.Follows(head, l.Text); ok {
+			if r, ok := audit.Follows(head, l.Text, t.Ring); ok {
 				head = audit.HeadOf(r)
 			}
 		}

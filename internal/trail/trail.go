@@ -42,6 +42,8 @@ type Config struct {
 	// Key signs checkpoints; Keys are those by which other writers' count, by fingerprint.
 	Key  *audit.Key
 	Keys map[string]ed25519.PublicKey
+	// Ring are the keys of all writers, by which each knows what others have written; Key alone when there are none.
+	Ring []*audit.Key
 	// Secret keys the digests of documents.
 	Secret []byte
 	// Wait is how long a write may take; policy.AuditWrite when 0.
@@ -111,6 +113,9 @@ var errClosed = fail.New(fail.Unavailable, "the audit log is closed")
 // New makes a trail; Begin begins it.
 func New(c Config) *Trail {
 	c.Wait = cmp.Or(c.Wait, policy.AuditWrite)
+	if len(c.Ring) == 0 {
+		c.Ring = []*audit.Key{c.Key}
+	}
 	writer := c.Process + "-" + strings.ToLower(rand.Text()[:16])
 	return &Trail{Config: c, writer: writer, chain: audit.NewChain(writer), named: map[string]int64{}}
 }
