@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/caller"
@@ -192,17 +191,17 @@ func TestReadingsDoNotQueue(t *testing.T) {
 		}
 		return o.read(ctx)
 	}, o.now)
-	var first sync.WaitGroup
-	first.Go(func() {
+	first := make(chan error, 1)
+	go func() {
 		_, err := step.current(ctx, bookFresh)
-		assert.NoError(t, err)
-	})
+		first <- err
+	}()
 	<-hung
 	o.passes(bookFresh)
 	_, err := step.current(ctx, bookFresh)
 	require.NoError(t, err)
 	close(hang)
-	first.Wait()
+	require.NoError(t, <-first)
 	require.Equal(t, o.now(), step.at, "what began later stays")
 }
 
