@@ -59,10 +59,10 @@ const (
 		"who":{"kind":"user","name":"alice@example.org","by":"oidc https://dex.example.org"},"from":"192.0.2.7:51834",
 		"verb":"instantiate","noun":"deployment-intent-groups",
 		"key":"projects/testvfw/composite-apps/compositevfw/v1/deployment-intent-groups/vfw_deployment_intent_group",
-		"begun":1233,"outcome":"done","before":"hmac-sha256:5b1e","after":"hmac-sha256:77c0",
+		"begun":1233,"outcome":"done","before":"hmac-sha256:5b1e","after":"hmac-sha256:77c0","more":12,"mark":"c2hvcnQ=",
 		"request":"KQPXBCWTTAYZDWXM","trace":"4bf92f3577b34da6a3ce929d0e0e4736","workflow":"0198a3c1-6a7e-7c1b-9d8e-2f6b1f6f0a11",
 		"checkpoint":{"key":"ed25519:2f1c6a0e55d0a8f34f1d0b6f3e9c8a71","public":"O2onvM62pC1io6jQKm8Nc2UyFXcd4kOmOsBIoYtZ2ik=",
-			"heads":[` + exampleHead + `],"dropped":[` + exampleHead + `],"closes":true},
+			"told":1233,"heads":[` + exampleHead + `],"dropped":[` + exampleHead + `],"closes":true},
 		"prev":"2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae","hash":"fcde2b2edba56bf408601fb721fe9b5c338d10ee429ea04fae5511b68fbf8fb9",
 		"signature":"(base64)"}`
 	exampleGroupStanding = `{` + exampleMetadata + `,` + exampleGroupSpec + `,` + exampleGroup + `,
