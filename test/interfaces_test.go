@@ -148,7 +148,7 @@ func TestInterfacesOfTheFirewall(t *testing.T) {
 
 	explained, err := api.Explain(ctx, d.Key())
 	require.NoError(t, err)
-	require.Contains(t, explained.Effects, "sink Deployment/"+d.Release+"-sink on 1 cluster: annotation "+attached+by)
+	require.Contains(t, explained.Effects, "sink Deployment/"+d.Release+"-sink on 1 of 2 clusters ("+d.Clusters[0].String()+"): annotation "+attached+by)
 	require.Contains(t, explained.Effects, "sink Deployment/"+d.Release+"-sink on 2 clusters: annotation "+nfn+by)
 
 	// An update finds what is otherwise, a rollback brings the stored plan back whatever the intents say by then.
