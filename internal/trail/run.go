@@ -203,12 +203,12 @@ func (t *Trail) Drop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	first := audit.Day(t.Now().Add(-t.Keep))
-	days = slices.DeleteFunc(days, func(day string) bool { return day >= first })
+	kept := t.Now().UTC().Add(-t.Keep)
+	days = slices.DeleteFunc(days, func(day string) bool { return day >= audit.Day(kept) })
 	if len(days) == 0 {
 		return nil
 	}
-	dropped, err := t.droppable(ctx, first)
+	dropped, err := t.droppable(ctx, kept)
 	if err != nil {
 		return err
 	}
@@ -224,10 +224,11 @@ func (t *Trail) Drop(ctx context.Context) error {
 	return nil
 }
 
-// droppable are the last records before a day, of all writers, and what was said to be dropped there of writers that live.
+// droppable are the last records before the day of a time, of all writers, and what was said to be dropped there of writers that live.
 // Writers that have ended before it are forgotten. A record counts when it is in its place, and is not behind what a signature says
 // was there: who can write to the store, and has no key, must not have it said that more was dropped than there was.
-func (t *Trail) droppable(ctx context.Context, first string) ([]audit.Head, error) {
+func (t *Trail) droppable(ctx context.Context, kept time.Time) ([]audit.Head, error) {
+	first := audit.Day(kept)
 	chains := map[string]*oldChain{}
 	of := func(writer string) *oldChain {
 		if chains[writer] == nil {
@@ -237,11 +238,7 @@ func (t *Trail) droppable(ctx context.Context, first string) ([]audit.Head, erro
 	}
 	said := map[string]audit.Head{}
 	// What is behind the last checkpoint of a day was signed on the next one.
-	next, err := time.Parse("20060102", first)
-	if err != nil {
-		return nil, err
-	}
-	err = t.Store.AuditLines(ctx, "", audit.Day(next.AddDate(0, 0, 1)), false, func(l audit.Line) (bool, error) {
+	err := t.Store.AuditLines(ctx, "", audit.Day(kept.AddDate(0, 0, 1)), false, func(l audit.Line) (bool, error) {
 		r, err := audit.Whole(l.Text)
 		if err != nil || l.ID != audit.PlaceOf(r) {
 			return true, nil //nolint:nilerr // what is no record has no place in a chain
