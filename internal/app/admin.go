@@ -7,25 +7,19 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/token"
 )
 
-// The service account that the first start makes, and its token.
-const (
-	adminAccount domain.Key = "service-accounts/admin"
-	adminToken   domain.Key = adminAccount + "/tokens/first"
-)
-
-// AdminAccount is the key of the administrator's service account, which may do everything.
-const AdminAccount = string(adminAccount)
+// adminToken is the token of the service account that the first start makes.
+var adminToken = domain.FirstAdmin.Child(domain.ServiceAccountTokens.Collection, "first")
 
 // EnsureAdmin sees to it that somebody can call the API that asks callers who they are: where there is no service account it makes
 // the administrator's, with a token, which it writes to --admin-token-file.
@@ -132,29 +126,12 @@ func writeToken(file string) (made bool, err error) {
 	if _, err := os.Lstat(file); err == nil {
 		return false, nil
 	}
-	folder := filepath.Dir(file)
-	whole, err := os.CreateTemp(folder, ".admin-token-*") // 0600
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = os.Remove(whole.Name()) }()
 	text, _ := token.New(string(adminToken))
-	_, err = whole.WriteString(text + "\n")
-	if err = errors.Join(err, whole.Sync(), whole.Close()); err != nil {
-		return false, err
-	}
-	switch err := os.Link(whole.Name(), file); {
-	case errors.Is(err, fs.ErrExist):
+	err = secret.WriteNew(file, []byte(text+"\n"))
+	if errors.Is(err, fs.ErrExist) {
 		return false, nil // another process was faster
-	case err != nil:
-		return false, err
 	}
-	in, err := os.Open(folder)
-	if err != nil {
-		return true, err
-	}
-	defer in.Close()
-	return true, in.Sync()
+	return err == nil, err
 }
 
 // tokenIn is the hash of the administrator's token in a file.
@@ -180,7 +157,7 @@ func tokenIn(file string) ([]byte, error) {
 // storeToken stores the administrator's token, unless one is there: then it says whether that is this one.
 func storeToken(ctx context.Context, s *store.Store, hash []byte, now time.Time) (ours bool, err error) {
 	t := &domain.ServiceAccountToken{
-		Identity:   domain.Identity{Parent: adminAccount},
+		Identity:   domain.Identity{Parent: domain.FirstAdmin},
 		Metadata:   domain.Metadata{Name: adminToken.Name(), Description: "made by the first start, or by drover admin-token"},
 		Spec:       domain.TokenSpec{ExpiresAfter: fmt.Sprintf("%.0fh", domain.MaxTokenLife.Hours())},
 		Credential: domain.Credential{Hash: hash, Expires: now.UTC().Add(domain.MaxTokenLife).Truncate(time.Millisecond)},
@@ -200,7 +177,7 @@ func storeToken(ctx context.Context, s *store.Store, hash []byte, now time.Time)
 
 // storeAccount stores the administrator's account, unless it is there.
 func storeAccount(ctx context.Context, s *store.Store) error {
-	a := &domain.ServiceAccount{Metadata: domain.Metadata{Name: adminAccount.Name(), Description: "the administrator"}}
+	a := &domain.ServiceAccount{Metadata: domain.Metadata{Name: domain.FirstAdmin.Name(), Description: "the administrator"}}
 	if err := s.Create(ctx, a); err != nil && !fail.Is(err, fail.Conflict) {
 		return err
 	}

@@ -36,7 +36,7 @@ func requireAdmin(t *testing.T, s *store.Store, file string) (text string) {
 	who, err := called(t, s, strings.TrimSpace(string(data)))
 	require.NoError(t, err)
 	require.Equal(t, caller.ServiceAccount, who.Kind)
-	require.Equal(t, AdminAccount, who.Name)
+	require.Equal(t, string(domain.FirstAdmin), who.Name)
 	require.Greater(t, time.Until(who.Expires), 300*24*time.Hour)
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(file), ".admin-token-*"))
 	require.NoError(t, err)
@@ -82,7 +82,7 @@ func TestAStartThatWasCutOff(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, start(t, s, file), "it died after the file")
 	require.Equal(t, string(text), requireAdmin(t, s, file))
-	require.NoError(t, s.Delete(t.Context(), domain.ServiceAccounts, adminAccount, 0))
+	require.NoError(t, s.Delete(t.Context(), domain.ServiceAccounts, domain.FirstAdmin, 0))
 	require.NoError(t, start(t, s, file), "it died after the token")
 	require.Equal(t, string(text), requireAdmin(t, s, file))
 	accounts, err := s.List(t.Context(), domain.ServiceAccounts, "")
@@ -90,7 +90,7 @@ func TestAStartThatWasCutOff(t *testing.T) {
 	require.Len(t, accounts, 1)
 
 	// One whose file is lost cannot go on; it leaves no file that says what is not true.
-	require.NoError(t, s.Delete(t.Context(), domain.ServiceAccounts, adminAccount, 0))
+	require.NoError(t, s.Delete(t.Context(), domain.ServiceAccounts, domain.FirstAdmin, 0))
 	other := filepath.Join(t.TempDir(), "admin-token")
 	require.NoError(t, start(t, s, other))
 	require.NoFileExists(t, other)

@@ -107,19 +107,31 @@ func create(path string) ([]byte, error) {
 		return nil, err
 	}
 	text := []byte("local:" + base64.StdEncoding.EncodeToString(key) + "\n")
-	f, err := os.CreateTemp(filepath.Dir(path), ".keys-*") // mode 0600
+	return text, WriteNew(path, text)
+}
+
+// WriteNew writes a secret to a file that its owner alone can read, and that is there whole, or not at all, and stays when the machine
+// loses its power. The error is fs.ErrExist when there is such a file; then nothing is written.
+func WriteNew(path string, text []byte) (err error) {
+	folder := filepath.Dir(path)
+	f, err := os.CreateTemp(folder, ".new-*") // mode 0600
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // the key stays under its other name
-	defer f.Close()
-	if _, err := f.Write(text); err != nil {
-		return nil, err
+	defer func() { _ = os.Remove(f.Name()) }() // it stays under its other name
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
 	}
-	if err := f.Sync(); err != nil { // a key that is lost after its use takes all it sealed with it
-		return nil, err
+	if err := os.Link(f.Name(), path); err != nil { // unlike a renaming, it fails when the file has come to be
+		return err
 	}
-	return text, os.Link(f.Name(), path) // unlike a renaming, it fails when the file has come to be
+	in, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return in.Sync()
 }
 
 // Seal encrypts plain for the document with the key aad.
