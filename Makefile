@@ -45,7 +45,7 @@ test-race: servers ## all tests of the product with the race detector, in API, w
 		test -z "$${failed:-}" # a process that a test kills has reported, too
 
 bench: build servers ## the figures, into build/bench/report.md and report.json
-	@cd test && DROVER_TEST_REQUIRE=1 DROVER_BENCH=$(CURDIR)/build/bench go test -count=1 -timeout 60m -run TestReport ./bench
+	@cd test && DROVER_TEST_REQUIRE=1 DROVER_BENCH=$(CURDIR)/build/bench go test -count=1 -timeout 120m -run TestReport ./bench
 	@cat build/bench/report.md
 
 check: tools ## formatting, vet, lint, import rules, determinism, tidy and generated files

@@ -110,6 +110,7 @@ func TestReport(t *testing.T) {
 	if folder == "" {
 		t.Skip("DROVER_BENCH names no folder for the report; run make bench")
 	}
+	require.NoError(t, os.MkdirAll(folder, 0o755))
 	var figures []figure
 	var failed []string
 	for _, part := range parts {
@@ -131,9 +132,11 @@ func TestReport(t *testing.T) {
 			failed = append(failed, part.name+": "+why)
 		}
 		unfinished.figures, unfinished.why = nil, nil
+		write(t, folder, figures, failed) // after each part: a run that is cut short leaves what it has measured
 	}
-	require.NoError(t, os.MkdirAll(folder, 0o755))
-	write(t, folder, figures, failed)
+	report, err := os.ReadFile(filepath.Join(folder, "report.md"))
+	require.NoError(t, err)
+	t.Logf("\n%s", report)
 }
 
 // write writes the report, with the parts that have failed and why.
@@ -172,7 +175,6 @@ func write(t *testing.T, folder string, figures []figure, failed []string) {
 		fmt.Fprintf(&b, "| %s (%s) | %s | %d | %.2f | %.2f | %.2f | %.2f | %s | %s | %s |\n", f.What, f.Unit, f.Key, f.N, f.Min, f.Median, f.P95, f.Max, sure, f.Goal, met)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "report.md"), []byte(b.String()), 0o600))
-	t.Logf("\n%s", b.String())
 }
 
 func machine() map[string]string {
