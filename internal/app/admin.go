@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,8 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/store"
@@ -27,31 +31,55 @@ func (p *Parts) EnsureAdmin(ctx context.Context) error {
 	if p.config.Auth == "off" {
 		return nil
 	}
-	return ensureAdmin(ctx, p.store, p.config.AdminTokenFile, time.Now(), p.log)
+	return ensureAdmin(ctx, p.store, p.audit.trail, p.config.AdminTokenFile, time.Now(), p.log)
 }
 
 // ResetAdmin makes another token for the administrator in place of the one there is, or was, and writes it to the file. Done again
-// it makes yet another one.
-func ResetAdmin(ctx context.Context, c *config.Config, log *slog.Logger) error {
-	s, err := store.Open(store.Config{URI: c.MongoURI, Database: c.Database})
-	if err != nil {
+// it makes yet another one. What cannot be recorded in the audit log is not done.
+func ResetAdmin(ctx context.Context, c *config.Config, log *slog.Logger) (err error) {
+	p := &Parts{config: c, log: log}
+	defer p.Close()
+	if p.sealer, err = sealer(c); err != nil {
 		return err
 	}
-	defer func() {
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-		defer cancel()
-		if err := s.Close(end); err != nil {
-			log.Warn("close the store", "error", err)
-		}
-	}()
-	return resetAdmin(ctx, s, c.AdminTokenFile, time.Now(), log)
+	if p.store, err = store.Open(store.Config{URI: c.MongoURI, Database: c.Database}); err != nil {
+		return err
+	}
+	if p.audit, err = newAuditing(p); err != nil {
+		return err
+	}
+	if err := p.audit.trail.Begin(ctx); err != nil {
+		return fmt.Errorf("begin the audit log: %w", err)
+	}
+	p.audit.run()
+	return resetAdmin(ctx, p.store, p.audit.trail, c.AdminTokenFile, time.Now(), log)
 }
+
+// By what the administrator is made, in the audit log. Nobody is asked who they are: who may start the process may do it.
+const (
+	byStart   = "the first start"
+	byCommand = "drover admin-token"
+)
+
+// recorded does something to a document as the door does what callers ask for: it is recorded before and after, and not done when
+// that cannot be.
+func recorded(ctx context.Context, t door.Trail, by string, verb door.Verb, noun *domain.Noun, key domain.Key, do func(ctx context.Context) error) error {
+	audited, begun := door.Audited(t)
+	asked := &door.Request{Verb: verb, Noun: noun}
+	asked.Parent, asked.Name = domain.Cut(noun, key)
+	ctx = caller.WithRequest(ctx, &caller.Request{ID: rand.Text()})
+	ctx = caller.WithIdentity(ctx, caller.Identity{Kind: caller.Open, By: by}, nil)
+	return door.New(door.Parts{}, audited, begun).Pass(ctx, asked, func(ctx context.Context, _ door.Service) error { return do(ctx) })
+}
+
+// errNotOurs is that another process has stored its token first.
+var errNotOurs = fail.New(fail.Conflict, "another process makes the administrator's token at the same time; run this again")
 
 // ensureAdmin goes from the file to the documents, so that a process that dies on the way leaves nothing that the next one cannot
 // carry on with: a token without its documents is none yet, and as long as the account is not there nothing is done. Of processes
 // that share the file one writes it, and the others go on with what it says. Of those that do not, the one whose token comes to be
 // stored first wins, and the others take their files away.
-func ensureAdmin(ctx context.Context, s *store.Store, file string, now time.Time, log *slog.Logger) error {
+func ensureAdmin(ctx context.Context, s *store.Store, t door.Trail, file string, now time.Time, log *slog.Logger) error {
 	accounts, err := s.List(ctx, domain.ServiceAccounts, "")
 	if err != nil || len(accounts) > 0 {
 		return err
@@ -61,19 +89,15 @@ func ensureAdmin(ctx context.Context, s *store.Store, file string, now time.Time
 			"remedy", "start with --admin-token-file (DROVER_ADMIN_TOKEN_FILE), or run `drover admin-token`")
 		return nil
 	}
-	made, err := writeToken(file)
-	if err != nil {
-		return err
-	}
-	hash, err := tokenIn(file)
-	if err != nil {
-		return err
-	}
-	ours, err := storeToken(ctx, s, hash, now)
-	if err != nil {
-		return err
-	}
-	if !ours {
+	made := false
+	err = recorded(ctx, t, byStart, door.Create, domain.ServiceAccountTokens, adminToken, func(ctx context.Context) (err error) {
+		if made, err = writeToken(file); err != nil {
+			return err
+		}
+		return storeToken(ctx, s, file, now)
+	})
+	if errors.Is(err, errNotOurs) {
+		err = nil
 		if made {
 			err = os.Remove(file)
 		}
@@ -81,34 +105,31 @@ func ensureAdmin(ctx context.Context, s *store.Store, file string, now time.Time
 			"remedy", "if that file is lost, `drover admin-token` makes another token")
 		return err
 	}
-	if err := storeAccount(ctx, s); err != nil {
-		return err
+	if err == nil {
+		err = storeAccount(ctx, s, t, byStart)
 	}
-	log.Info("the administrator's token was made", "file", file)
-	return nil
+	if err == nil {
+		log.Info("the administrator's token was made", "file", file)
+	}
+	return err
 }
 
 // resetAdmin writes the file before it stores the token: a process that dies between the two leaves the old token as it was.
-func resetAdmin(ctx context.Context, s *store.Store, file string, now time.Time, log *slog.Logger) error {
-	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("take the old token away: %w", err)
-	}
-	if _, err := writeToken(file); err != nil {
-		return err
-	}
-	hash, err := tokenIn(file)
-	if err != nil {
-		return err
-	}
-	if err := s.Delete(ctx, domain.ServiceAccountTokens, adminToken, 0); err != nil && !fail.Is(err, fail.NotFound) {
-		return err
-	}
-	ours, err := storeToken(ctx, s, hash, now)
-	if err == nil && !ours {
-		err = fail.New(fail.Conflict, "another process makes the administrator's token at the same time; run this again")
-	}
+func resetAdmin(ctx context.Context, s *store.Store, t door.Trail, file string, now time.Time, log *slog.Logger) error {
+	err := recorded(ctx, t, byCommand, door.Put, domain.ServiceAccountTokens, adminToken, func(ctx context.Context) error {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("take the old token away: %w", err)
+		}
+		if _, err := writeToken(file); err != nil {
+			return err
+		}
+		if err := s.Delete(ctx, domain.ServiceAccountTokens, adminToken, 0); err != nil && !fail.Is(err, fail.NotFound) {
+			return err
+		}
+		return storeToken(ctx, s, file, now)
+	})
 	if err == nil {
-		err = storeAccount(ctx, s)
+		err = storeAccount(ctx, s, t, byCommand)
 	}
 	if err == nil {
 		log.Info("the administrator's token was made", "file", file)
@@ -154,8 +175,12 @@ func tokenIn(file string) ([]byte, error) {
 	return hash, nil
 }
 
-// storeToken stores the administrator's token, unless one is there: then it says whether that is this one.
-func storeToken(ctx context.Context, s *store.Store, hash []byte, now time.Time) (ours bool, err error) {
+// storeToken stores the administrator's token that is in a file. errNotOurs when there is another one.
+func storeToken(ctx context.Context, s *store.Store, file string, now time.Time) error {
+	hash, err := tokenIn(file)
+	if err != nil {
+		return err
+	}
 	t := &domain.ServiceAccountToken{
 		Identity:   domain.Identity{Parent: domain.FirstAdmin},
 		Metadata:   domain.Metadata{Name: adminToken.Name(), Description: "made by the first start, or by drover admin-token"},
@@ -164,22 +189,42 @@ func storeToken(ctx context.Context, s *store.Store, hash []byte, now time.Time)
 	}
 	switch err := s.Create(ctx, t); {
 	case err == nil:
-		return true, nil
+		return created(ctx, s, t)
 	case !fail.Is(err, fail.Conflict):
-		return false, err
+		return err
 	}
 	there, err := s.Get(ctx, domain.ServiceAccountTokens, adminToken)
-	if err != nil {
-		return false, err
+	if err == nil && !token.Same(there.(*domain.ServiceAccountToken).Hash, hash) {
+		err = errNotOurs
 	}
-	return token.Same(there.(*domain.ServiceAccountToken).Hash, hash), nil
+	return err
 }
 
 // storeAccount stores the administrator's account, unless it is there.
-func storeAccount(ctx context.Context, s *store.Store) error {
-	a := &domain.ServiceAccount{Metadata: domain.Metadata{Name: domain.FirstAdmin.Name(), Description: "the administrator"}}
-	if err := s.Create(ctx, a); err != nil && !fail.Is(err, fail.Conflict) {
+func storeAccount(ctx context.Context, s *store.Store, t door.Trail, by string) error {
+	if _, err := s.Get(ctx, domain.ServiceAccounts, domain.FirstAdmin); !fail.Is(err, fail.NotFound) {
 		return err
 	}
+	a := &domain.ServiceAccount{Metadata: domain.Metadata{Name: domain.FirstAdmin.Name(), Description: "the administrator"}}
+	err := recorded(ctx, t, by, door.Create, domain.ServiceAccounts, domain.FirstAdmin, func(ctx context.Context) error {
+		if err := s.Create(ctx, a); err != nil {
+			return err
+		}
+		return created(ctx, s, a)
+	})
+	if fail.Is(err, fail.Conflict) { // another process was faster
+		return nil
+	}
+	return err
+}
+
+// created notes for the audit log which document was made, as the service does.
+func created(ctx context.Context, s *store.Store, o domain.Object) error {
+	form, err := s.Form(o)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(form)
+	caller.RequestOf(ctx).Changed(nil, sum[:])
 	return nil
 }

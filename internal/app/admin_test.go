@@ -1,6 +1,10 @@
 package app
 
 import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -11,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
@@ -22,7 +27,100 @@ import (
 // start is what the start of a process does about the administrator.
 func start(t *testing.T, s *store.Store, file string) error {
 	t.Helper()
-	return ensureAdmin(t.Context(), s, file, time.Now(), slog.New(slog.DiscardHandler))
+	return ensureAdmin(t.Context(), s, &trailed{}, file, time.Now(), slog.New(slog.DiscardHandler))
+}
+
+// reset is what drover admin-token does.
+func reset(t *testing.T, s *store.Store, file string) error {
+	t.Helper()
+	return resetAdmin(t.Context(), s, &trailed{}, file, time.Now(), slog.New(slog.DiscardHandler))
+}
+
+// trailed are audit records, which are taken until one of them is to fail.
+type trailed struct {
+	records []audit.Record
+	fails   int // the number of the record, 0 for none
+}
+
+func (r *trailed) Write(_ context.Context, record audit.Record) (int64, error) {
+	r.records = append(r.records, record)
+	if len(r.records) == r.fails {
+		return 0, fail.New(fail.Unavailable, "the audit log cannot be written")
+	}
+	return int64(len(r.records)), nil
+}
+
+func (*trailed) Later(audit.Record) {}
+
+func (*trailed) Admits(audit.Record) bool { return true }
+
+func (*trailed) Digest(sum []byte) string { return hex.EncodeToString(sum) }
+
+// TestWhoMakesTheAdministratorIsRecorded, before it is done and with what came of it; what cannot be recorded is not done.
+func TestWhoMakesTheAdministratorIsRecorded(t *testing.T) {
+	s, file := storetest.Open(t, store.Config{}), filepath.Join(t.TempDir(), "admin-token")
+	log := slog.New(slog.DiscardHandler)
+	closed := &trailed{fails: 1}
+	err := ensureAdmin(t.Context(), s, closed, file, time.Now(), log)
+	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	require.NoFileExists(t, file)
+	_, err = s.Get(t.Context(), domain.ServiceAccountTokens, adminToken)
+	require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+
+	said := func(r *trailed) (lines []string) {
+		for _, r := range r.records {
+			lines = append(lines, strings.Join([]string{string(r.Event), r.Who.Text(), r.Who.By, r.Verb, r.Key, r.Result}, "|"))
+			require.Equal(t, r.Result == audit.Done, r.After != "", "%+v", r)
+		}
+		return lines
+	}
+	of := func(by, verb, what string) []string {
+		begins := "|open|" + by + "|" + verb + "|" + what + "|"
+		return []string{"begun" + begins, "answered" + begins + "done"}
+	}
+	const account, first = "service-accounts/admin", "service-accounts/admin/tokens/first"
+	good := &trailed{}
+	require.NoError(t, ensureAdmin(t.Context(), s, good, file, time.Now(), log))
+	require.Equal(t, append(of("the first start", "create", first), of("the first start", "create", account)...), said(good))
+	require.EqualValues(t, 1, good.records[1].Begun)
+	good = &trailed{}
+	require.NoError(t, ensureAdmin(t.Context(), s, good, file, time.Now(), log))
+	require.Empty(t, good.records, "nothing was to be done")
+
+	text := requireAdmin(t, s, file)
+	err = resetAdmin(t.Context(), s, &trailed{fails: 1}, file, time.Now(), log)
+	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	require.Equal(t, text, requireAdmin(t, s, file), "all is as it was")
+	require.NoError(t, resetAdmin(t.Context(), s, good, file, time.Now(), log))
+	require.Equal(t, of("drover admin-token", "put", first), said(good))
+
+	late := &trailed{fails: 2}
+	err = resetAdmin(t.Context(), s, late, file, time.Now(), log)
+	require.ErrorContains(t, err, "it was done, but")
+	requireAdmin(t, s, file)
+}
+
+// TestAdminTokenIsInTheLog: what the command does is in the log that others write, signed.
+func TestAdminTokenIsInTheLog(t *testing.T) {
+	p := partial(t)
+	c := *p.config
+	c.Auth, c.AdminTokenFile = "", filepath.Join(t.TempDir(), "admin-token")
+	require.NoError(t, ResetAdmin(t.Context(), &c, p.log))
+	requireAdmin(t, p.store, c.AdminTokenFile)
+	require.NoError(t, p.audit.trail.Seal(t.Context()))
+	var lines bytes.Buffer
+	require.NoError(t, p.store.AuditLines(t.Context(), "", "", false, func(l audit.Line) (bool, error) {
+		lines.Write(append(l.Text, '\n'))
+		return true, nil
+	}))
+	require.Contains(t, lines.String(), `"who":{"kind":"open","by":"drover admin-token"},"verb":"put","noun":"service-account-tokens","key":"service-accounts/admin/tokens/first"`)
+	stated, err := json.Marshal(p.audit.keys)
+	require.NoError(t, err)
+	keys, err := audit.ParseKeys(stated)
+	require.NoError(t, err)
+	report, err := audit.Verify(&lines, audit.Options{Keys: keys})
+	require.NoError(t, err)
+	require.Empty(t, report.Problems)
 }
 
 // requireAdmin: the token in the file is the administrator's.
@@ -63,10 +161,10 @@ func TestTheFirstStartMakesAnAdministrator(t *testing.T) {
 	_, err := called(t, s, strings.TrimSpace(text))
 	require.True(t, fail.Is(err, fail.Unauthorized), "what was revoked stays so as long as the account is there: %v", err)
 
-	require.NoError(t, resetAdmin(t.Context(), s, file, time.Now(), slog.New(slog.DiscardHandler)))
+	require.NoError(t, reset(t, s, file))
 	another := requireAdmin(t, s, file)
 	require.NotEqual(t, text, another)
-	require.NoError(t, resetAdmin(t.Context(), s, file, time.Now(), slog.New(slog.DiscardHandler)))
+	require.NoError(t, reset(t, s, file))
 	require.NotEqual(t, another, requireAdmin(t, s, file))
 	_, err = called(t, s, strings.TrimSpace(another))
 	require.True(t, fail.Is(err, fail.Unauthorized))

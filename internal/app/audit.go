@@ -96,6 +96,8 @@ func (a *auditing) Collect(to chan<- prometheus.Metric) {
 // processOf is what a process is called in its records.
 func processOf(p *Parts) string {
 	switch {
+	case p.config.Listen == "" && p.config.AdminTokenFile != "":
+		return "admin-token"
 	case p.config.Listen == "":
 		return "worker"
 	case p.config.MetricsListen == "":

@@ -26,7 +26,7 @@ var layers = []layer{
 		{
 			pkg: "app",
 			ours: "deploy/helm/monitor api api/rpc worker door trail service notify engine activities observe store kube fetch render " +
-				"secret sink telemetry config audit authn explain status view logicalcloud bundle readiness domain lease oidc pause limits token fail",
+				"secret sink telemetry config audit authn explain status view logicalcloud bundle readiness domain lease oidc pause caller limits token fail",
 			libs: "github.com/prometheus/client_golang go.temporal.io/sdk/client go.temporal.io/sdk/workflow " +
 				"golang.org/x/sync google.golang.org/grpc",
 			world: "context net net/http os",

@@ -172,15 +172,15 @@ var settings = []setting{
 	{"temporal-tls-server-name", "", "`name` in Temporal's certificate", Both, text(func(c *Config) *string { return &c.Temporal.TLSServer })},
 	{"mongo-uri", "mongodb://127.0.0.1:27017", "`URI` of MongoDB", stored, mongoURI},
 	{"mongo-database", "drover", "`name` of the database", stored, required(func(c *Config) *string { return &c.Database })},
-	{"secret-keys", "", "`keys` that seal credentials: id:base64 of 32 bytes, comma-separated, the first one seals", Both, text(func(c *Config) *string { return &c.SecretKeys })},
-	{"secret-keys-file", "", "`file` with the keys, one a line", Both, file(func(c *Config) *string { return &c.SecretKeysFile })},
+	{"secret-keys", "", "`keys` that seal credentials: id:base64 of 32 bytes, comma-separated, the first one seals", stored, text(func(c *Config) *string { return &c.SecretKeys })},
+	{"secret-keys-file", "", "`file` with the keys, one a line", stored, file(func(c *Config) *string { return &c.SecretKeysFile })},
 	{"log-level", "info", "least `level` that is logged: debug, info, warn, error", all | Admin, func(c *Config, v string) error { return c.LogLevel.UnmarshalText([]byte(v)) }},
 	{"log-format", "text", "`format` of the log: text or json", all | Admin, oneOf(func(c *Config) *string { return &c.LogFormat }, "text", "json")},
 	{"otlp-endpoint", "", "`URL` that traces are sent to by OTLP over HTTP; none when empty", Both, httpURL(func(c *Config) *string { return &c.OTLPEndpoint })},
 	{"web-ui", "", "base `URL` of Temporal's Web UI, for links", API, httpURL(func(c *Config) *string { return &c.WebUI })},
 	{"audit-keep", "2160h", "`duration` for which audit records are kept, at least 24h", Both, auditKeep},
-	{"audit-file", "", "`file` that audit records are appended to, too; it may be rotated at any time", Both, text(func(c *Config) *string { return &c.AuditFile })},
-	{"audit-syslog", "", "`URL` of a collector that takes audit records as syslog (RFC 5424), too: tcp://host:port, tls://host:port or unix:///path", Both, auditSyslog},
+	{"audit-file", "", "`file` that audit records are appended to, too; it may be rotated at any time", stored, text(func(c *Config) *string { return &c.AuditFile })},
+	{"audit-syslog", "", "`URL` of a collector that takes audit records as syslog (RFC 5424), too: tcp://host:port, tls://host:port or unix:///path", stored, auditSyslog},
 	{"max-body", strconv.Itoa(limits.Body), "largest request body, in `bytes`", API, between(1, limits.Blob, func(c *Config, n int64) { c.MaxBody = n })},
 	{"operations", "32", "`number` of operations that are being begun at a time; more wait a moment and are then answered 503", API, positive(func(c *Config, n int64) { c.Operations = int(n) })},
 	{"drain", "25s", "`duration` that a process may take to end its work when it is stopped", Both, duration(func(c *Config) *time.Duration { return &c.Drain })},
@@ -263,7 +263,7 @@ func Read(p Process, args []string, getenv func(string) string, usage io.Writer)
 		c.show(s.name, *value)
 	}
 	wrong = append(wrong, c.checkListeners()...)
-	if p&Both != 0 {
+	if p&stored != 0 {
 		wrong = append(wrong, c.check()...)
 	}
 	if p == Admin && c.AdminTokenFile == "" {
@@ -306,7 +306,7 @@ func (c Config) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(c.shown)) }
 // LogValue implements slog.LogValuer.
 func (c Config) LogValue() slog.Value { return slog.StringValue(c.shown) }
 
-// check looks at what settings of API and worker say together.
+// check looks at what settings of those say together that have the database.
 func (c *Config) check() (wrong []error) {
 	if c.SecretKeys == "" && c.SecretKeysFile == "" {
 		wrong = append(wrong, fmt.Errorf("%s or %s is required", both("secret-keys"), both("secret-keys-file")))

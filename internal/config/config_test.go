@@ -294,11 +294,12 @@ func TestAuthOffIsForThisMachine(t *testing.T) {
 	_, err = read(config.API, keys, "--trusted-proxy", "p")
 	require.ErrorContains(t, err, "--trusted-proxy (DROVER_TRUSTED_PROXY) needs --client-ca (DROVER_CLIENT_CA)")
 
-	got, err := read(config.Admin, nil, "--admin-token-file", "f", "--mongo-database", "d")
+	got, err := read(config.Admin, keys, "--admin-token-file", "f", "--mongo-database", "d")
 	require.NoError(t, err)
 	require.Equal(t, []string{"f", "d"}, []string{got.AdminTokenFile, got.Database})
 	_, err = read(config.Admin, nil)
 	require.ErrorContains(t, err, "--admin-token-file (DROVER_ADMIN_TOKEN_FILE) is required")
-	_, err = read(config.Admin, nil, "--listen", ":1")
+	require.ErrorContains(t, err, "--secret-keys (DROVER_SECRET_KEYS) or --secret-keys-file", "they sign what it records")
+	_, err = read(config.Admin, keys, "--listen", ":1")
 	require.Error(t, err)
 }
