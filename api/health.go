@@ -12,10 +12,14 @@ import (
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/policy"
+	"github.com/drover-io/drover/internal/version"
 )
 
 // healthz says that the process serves.
 func healthz(c echo.Context) error { return c.String(http.StatusOK, "ok\n") }
+
+// showVersion says what the process was built from.
+func showVersion(c echo.Context) error { return c.JSON(http.StatusOK, version.Of()) }
 
 // Missing says that something does not answer, and why as far as that may be shown.
 func Missing(name string, err error) string {

@@ -100,7 +100,7 @@ type (
 	}
 )
 
-// listIntents answers with what the intents bind, not with documents.
+// listIntents answers with what the intents bind, not with documents, unless these are asked for.
 func listIntents(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 	ctx := c.Request().Context()
 	if name := c.QueryParam("intent"); name != "" {
@@ -109,6 +109,9 @@ func listIntents(c echo.Context, s door.Service, on *door.Request) (reply, error
 			return nil, err
 		}
 		return asJSON(http.StatusOK, intentBinding{o.(*domain.DeploymentIntent).Spec.Intent}), nil
+	}
+	if c.QueryParam("view") != "" {
+		return listAll(c, s, on)
 	}
 	bindings, err := s.Bindings(ctx, on.Parent)
 	return asJSON(http.StatusOK, intentList{bindings}), err

@@ -153,6 +153,9 @@ func replace(r resource) handler {
 		if created {
 			return asJSON(r.put.created, o), nil
 		}
+		if cluster, ok := o.(*domain.Cluster); ok && cluster.SameKubeconfig { // which nobody can read to compare it
+			c.Response().Header().Set("Drover-File", "unchanged")
+		}
 		return asJSON(r.put.replaced, o), nil
 	}
 }

@@ -38,7 +38,7 @@ func (e *edge) resources() []resource {
 		{noun: domain.Profiles, put: always(201), keeps: true, file: "The profile as .tgz: manifest.yaml, and the files that it names", list: e.listProfiles, query: profileListQuery},
 
 		{noun: domain.DeploymentIntentGroups, put: upsert, list: listGroups, listed: forms{[]domain.DeploymentIntentGroup{}, service.GroupList{}}, query: fullQuery},
-		{noun: domain.DeploymentIntents, put: upsert, list: listIntents, listed: forms{intentList{}, intentBinding{}}, query: intentQuery},
+		{noun: domain.DeploymentIntents, put: upsert, list: listIntents, listed: forms{intentList{}, intentBinding{}, []domain.DeploymentIntent{}}, query: intentQuery},
 		{noun: domain.PlacementIntents, put: upsert},
 		{noun: domain.AppIntents, put: upsert, list: listAppIntents, listed: forms{[]domain.AppIntent{}, domain.AppIntentSpec{}}, query: appIntentListQuery},
 		{noun: domain.StatusIntents, put: upsert},
@@ -209,9 +209,12 @@ var (
 		{name: "withLabels", about: "true: answer with the clusters' labels"},
 		fullQuery[0], fullQuery[1], fullQuery[2],
 	}
-	kvQuery            = []parameter{{name: "key", about: "answer with the value of this key"}}
-	profileListQuery   = []parameter{{name: "app", about: "answer with the profile of this app"}}
-	intentQuery        = []parameter{{name: "intent", about: "answer with what the intent of this name binds"}}
+	kvQuery          = []parameter{{name: "key", about: "answer with the value of this key"}}
+	profileListQuery = []parameter{{name: "app", about: "answer with the profile of this app"}}
+	intentQuery      = []parameter{
+		{name: "intent", about: "answer with what the intent of this name binds"},
+		{name: "view", about: "full: answer with the intents, names and all; what each binds when missing", enum: []string{"full"}},
+	}
 	appIntentListQuery = []parameter{
 		{name: "app", about: "answer with the placement of one app; app-name must be given too"},
 		{name: "app-name", about: "the app"},

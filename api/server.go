@@ -106,6 +106,7 @@ func New(d Deps) (*echo.Echo, error) {
 	router.GET("/openapi.json", func(c echo.Context) error { return c.JSONBlob(http.StatusOK, document) })
 	serveDocs(router)
 	router.GET("/healthz", healthz)
+	router.GET("/version", showVersion)
 	router.GET("/readyz", e.readyz)
 	router.GET(metricsPath, e.metrics(promhttp.HandlerFor(d.Metrics, promhttp.HandlerOpts{})))
 	return router, nil

@@ -9,10 +9,12 @@ import (
 	"io"
 	"iter"
 	"maps"
+	"mime"
 	"mime/multipart"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/combined"
@@ -21,6 +23,7 @@ import (
 	"github.com/drover-io/drover/internal/operations"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/version"
 )
 
 // API speaks the API in the types of the product: every operation, with nouns, keys and documents of package domain. Errors
@@ -46,6 +49,46 @@ func (a *API) Create(ctx context.Context, o domain.Object, file []byte, files ..
 // Files are as of Create.
 func (a *API) Put(ctx context.Context, o domain.Object, file []byte, files ...domain.Upload) (warnings []string, err error) {
 	return a.write(ctx, http.MethodPut, At(domain.KeyOf(o)), o, file, files)
+}
+
+// PutSame is Put, and says whether the file that came was the stored one, which nobody can read to compare it: the kubeconfig of a
+// cluster.
+func (a *API) PutSame(ctx context.Context, o domain.Object, file []byte) (same bool, warnings []string, err error) {
+	answer, err := a.send(ctx, http.MethodPut, At(domain.KeyOf(o)), o, file, nil)
+	if err != nil {
+		return false, nil, err
+	}
+	return answer.header.Get("Drover-File") == "unchanged", answer.warnings(), nil
+}
+
+// Files reads the files that came with a document, in their order. One that came alone has no name where EMCO gives it none.
+func (a *API) Files(ctx context.Context, key domain.Key) ([]domain.Upload, error) {
+	answer, err := a.call(ctx, http.MethodGet, At(key), nil, "multipart/form-data", "", nil)
+	if err != nil {
+		return nil, err
+	}
+	_, parameters, err := mime.ParseMediaType(answer.header.Get("Content-Type"))
+	if err != nil {
+		return nil, fmt.Errorf("decode answer of GET %s: %w", key, err)
+	}
+	parts := multipart.NewReader(bytes.NewReader(answer.body), parameters["boundary"])
+	var all []domain.Upload
+	for {
+		part, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		var data []byte
+		if err == nil {
+			data, err = io.ReadAll(part)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("decode answer of GET %s: %w", key, err)
+		}
+		if name := part.FormName(); name == "file" || name == "files" {
+			all = append(all, domain.Upload{Name: part.FileName(), Data: data})
+		}
+	}
 }
 
 // Get reads a document.
@@ -167,6 +210,15 @@ func (a *API) ExplainWorkload(ctx context.Context, tenant domain.Key, id, rule s
 func (a *API) Explain(ctx context.Context, owner domain.Key) (*explain.Explanation, error) {
 	x := &explain.Explanation{}
 	return x, a.read(ctx, At(owner)+"/explain", nil, x)
+}
+
+// ExplainText is Explain in words.
+func (a *API) ExplainText(ctx context.Context, owner domain.Key) (string, error) {
+	answer, err := a.call(ctx, http.MethodGet, At(owner)+"/explain", url.Values{"output": {"text"}}, "text/plain, application/problem+json", "", nil)
+	if err != nil {
+		return "", err
+	}
+	return string(answer.body), nil
 }
 
 // CombinedStatus has the tables that the status intents of a group ask for. The query is that of the API: app, kind, resource
@@ -396,6 +448,26 @@ func (a *API) UserKubeconfig(ctx context.Context, reference domain.Key) ([]byte,
 	return answer.body, nil
 }
 
+// Version is what the process that answers was built from.
+func (a *API) Version(ctx context.Context) (*version.Info, error) {
+	beside := *a.client // it is not below /v2
+	beside.base = strings.TrimSuffix(beside.base, "/v2")
+	v := &version.Info{}
+	return v, beside.API().read(ctx, "/version", nil, v)
+}
+
+// Intents are the deployment intents of a group, with their names, which List does not have.
+func (a *API) Intents(ctx context.Context, group domain.Key) ([]domain.Object, error) {
+	var list []*domain.DeploymentIntent
+	err := a.read(ctx, At(group.Child(domain.DeploymentIntents.Collection)), url.Values{"view": {"full"}}, &list)
+	all := make([]domain.Object, 0, len(list))
+	for _, o := range list {
+		o.Parent = group
+		all = append(all, o)
+	}
+	return all, err
+}
+
 const jsonType = "application/json"
 
 // call makes a request; path is below /v2.
@@ -418,8 +490,17 @@ func (a *API) read(ctx context.Context, path string, query url.Values, v any) er
 	return nil
 }
 
-// write sends a document, as a form where a file comes with it.
+// write is send, and gives the warnings.
 func (a *API) write(ctx context.Context, method, path string, o domain.Object, file []byte, files []domain.Upload) (warnings []string, err error) {
+	answer, err := a.send(ctx, method, path, o, file, files)
+	if err != nil {
+		return nil, err
+	}
+	return answer.warnings(), nil
+}
+
+// send sends a document, as a form where a file comes with it. The document becomes what is answered.
+func (a *API) send(ctx context.Context, method, path string, o domain.Object, file []byte, files []domain.Upload) (*answer, error) {
 	data, err := json.Marshal(o)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", o.Noun().Title, err)
@@ -437,7 +518,7 @@ func (a *API) write(ctx context.Context, method, path string, o domain.Object, f
 	if err := json.Unmarshal(answer.body, o); err != nil {
 		return nil, fmt.Errorf("decode answer of %s %s: %w", method, path, err)
 	}
-	return answer.warnings(), nil
+	return answer, nil
 }
 
 // form has a document, and its file or files.

@@ -18,6 +18,7 @@ import (
 type Client struct {
 	base  string // http://host:port/v2
 	token string // "" for none
+	agent string // how it is called in logs, "" for as Go calls it
 	http  *http.Client
 }
 
@@ -26,6 +27,12 @@ type Option func(*Client)
 
 // WithToken has the client show a bearer token, "" for none.
 func WithToken(text string) Option { return func(c *Client) { c.token = text } }
+
+// WithAgent has the client say what it is (User-Agent).
+func WithAgent(name string) Option { return func(c *Client) { c.agent = name } }
+
+// WithTransport has the client make its connections so: with which certificates, and over which proxy.
+func WithTransport(t *http.Transport) Option { return func(c *Client) { c.http.Transport = t } }
 
 // New makes a client of the API at base, such as "http://127.0.0.1:9015/v2".
 func New(base string, options ...Option) *Client {
@@ -49,6 +56,9 @@ func (c *Client) request(ctx context.Context, method, path string, body io.Reade
 	}
 	if c.token != "" {
 		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if c.agent != "" {
+		r.Header.Set("User-Agent", c.agent)
 	}
 	return r, nil
 }

@@ -44,6 +44,8 @@ type Cluster struct {
 	Tried Trial `json:"-" bson:"tried"`
 	// KeepKubeconfig says of one that comes in place of another that it came without a kubeconfig: that of the other stays.
 	KeepKubeconfig bool `json:"-" bson:"-"`
+	// SameKubeconfig says of one that has come in place of another that its kubeconfig is that of the other.
+	SameKubeconfig bool `json:"-" bson:"-"`
 	// Remarks are what the user should know of what was accepted.
 	Remarks []string `json:"-" bson:"-"`
 }

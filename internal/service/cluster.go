@@ -93,6 +93,7 @@ func (s *Service) changeCluster(ctx context.Context, c change) error {
 	if to.KeepKubeconfig {
 		to.Kubeconfig, to.KubeconfigDigest = from.Kubeconfig, from.KubeconfigDigest
 	}
+	to.SameKubeconfig = to.KubeconfigDigest == from.KubeconfigDigest
 	if err := s.try(ctx, to); err != nil || to.KubeconfigDigest == from.KubeconfigDigest && to.Reporting() == from.Reporting() {
 		return err
 	}
