@@ -25,8 +25,8 @@ answers, and - for the standard input. It ends with 1 when something is wrong.
 // errForged ends the process with 1 when all that is wrong has been said.
 var errForged = errors.New("the records are not as they were written")
 
-// checkAudit is the command audit.
-func checkAudit(args []string, stdout, stderr io.Writer) error {
+// verifyAudit is the command audit verify.
+func verifyAudit(args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("drover audit verify", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
@@ -35,11 +35,7 @@ func checkAudit(args []string, stdout, stderr io.Writer) error {
 	}
 	keys := flags.String("keys", "", "`file` with the keys that may sign, as /v2/audit/keys answers; without it every key that the records name counts")
 	partial := flags.Bool("partial", false, "whether the export is of a part of the time (from, to), so that records before it and after it may be missing")
-	if len(args) == 0 || args[0] != "verify" {
-		flags.Usage()
-		return flag.ErrHelp
-	}
-	if err := flags.Parse(args[1:]); err != nil {
+	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() != 1 {

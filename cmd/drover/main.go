@@ -1,5 +1,5 @@
-// Command drover is the product: the REST API, the worker, and the agents of member clusters and of tenants' clusters, each a
-// process of its own.
+// Command drover is the product: the client, the REST API, the worker, and the agents of member clusters and of tenants' clusters,
+// each a process of its own.
 package main
 
 import (
@@ -11,11 +11,15 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/term"
 
 	"github.com/drover-io/drover/internal/app"
+	"github.com/drover-io/drover/internal/cli"
 	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/render"
 	"github.com/drover-io/drover/internal/telemetry"
@@ -23,63 +27,67 @@ import (
 
 func main() {
 	render.Main()
+	os.Exit(run(os.Args, os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run is the command with its arguments, the program first, and gives the code to exit with.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "drover:", err)
-		os.Exit(1)
+	program := "drover"
+	if strings.HasPrefix(filepath.Base(args[0]), "kubectl-") { // kubectl's plugins are called by their names
+		program = "kubectl drover"
 	}
+	return cli.Main(ctx, cli.Options{
+		Program: program, Args: args[1:], In: stdin, Out: stdout, Err: stderr, Getenv: os.Getenv, Terminal: terminal(stdout),
+		Processes: []cli.Process{
+			process("api", "Serve the REST API", config.API, stdout, stderr, serveAPI),
+			process("worker", "Run workflows and work on clusters", config.Worker, stdout, stderr, work),
+			process("monitor", "Tell in a member cluster what became of deployments", config.Monitoring, stdout, stderr, watch),
+			process("tenant-agent", "Tell of a tenant's cluster what runs there", config.TenantAgents, stdout, stderr, speak),
+			process("admin-token", "Make another token for the administrator in place of one that is lost", config.Admin, stdout, stderr, resetAdmin),
+			{
+				Name: "verify", Short: "Check an export of audit records, offline", Under: "audit",
+				Run: func(_ context.Context, args []string) error { return helped(verifyAudit(args, stdout, stderr)) },
+			},
+		},
+	})
 }
 
-const usage = `usage: drover <command> [flags]
+// terminal says whether what is written is seen at once, by a terminal that knows more than text.
+func terminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" //nolint:gosec // a descriptor is small
+}
 
-  api       serve the REST API
-  worker    run workflows and work on clusters
-  monitor   tell in a member cluster what became of deployments
-  tenant-agent
-            tell of a tenant's cluster what runs there
-  audit verify
-            check an export of audit records
-  admin-token
-            make another token for the administrator in place of one that is lost
-
-drover <command> -h lists the flags of a command; each can be set by an environment variable too.`
-
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	if len(args) == 0 {
-		fmt.Fprintln(stderr, usage)
-		return flag.ErrHelp
+// helped takes a question for help for no error.
+func helped(err error) error {
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
 	}
-	if args[0] == "audit" {
-		return checkAudit(args[1:], stdout, stderr)
-	}
-	commands := map[string]struct {
-		process config.Process
-		run     func(context.Context, *config.Config, *slog.Logger, io.Writer) error
-	}{"api": {config.API, serveAPI}, "worker": {config.Worker, work}, "monitor": {config.Monitoring, watch}, "tenant-agent": {config.TenantAgents, speak}, "admin-token": {config.Admin, resetAdmin}}
-	command, ok := commands[args[0]]
-	if !ok {
-		fmt.Fprintln(stderr, usage)
-		if args[0] == "help" || args[0] == "-h" || args[0] == "--help" {
-			return flag.ErrHelp
+	return err
+}
+
+// process is a server or an agent as a command.
+func process(
+	name, short string, kind config.Process, stdout, stderr io.Writer, serve func(context.Context, *config.Config, *slog.Logger, io.Writer) error,
+) cli.Process {
+	return cli.Process{Name: name, Short: short, Run: func(ctx context.Context, args []string) error {
+		c, err := config.Read(kind, args, os.Getenv, stderr)
+		if err != nil {
+			return helped(err)
 		}
-		return fmt.Errorf("unknown command %q", args[0])
-	}
-	c, err := config.Read(command.process, args[1:], os.Getenv, stderr)
-	if err != nil {
-		return err
-	}
-	log := app.Logger(c, stderr)
-	secured, err := c.TLS.Config(log, "http/1.1")
-	if err != nil {
-		return err
-	}
-	if err := telemetry.ServeProfiles(ctx, c.ProfileListen, secured); err != nil {
-		return err
-	}
-	return command.run(ctx, c, log, stdout)
+		log := app.Logger(c, stderr)
+		secured, err := c.TLS.Config(log, "http/1.1")
+		if err != nil {
+			return err
+		}
+		if err := telemetry.ServeProfiles(ctx, c.ProfileListen, secured); err != nil {
+			return err
+		}
+		return serve(ctx, c, log, stdout)
+	}}
 }
 
 func serveAPI(ctx context.Context, c *config.Config, log *slog.Logger, stdout io.Writer) error {

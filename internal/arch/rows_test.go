@@ -19,8 +19,8 @@ var layers = []layer{
 	{name: "programs", about: "what is started, and what it brings along", rows: []row{
 		{
 			pkg:   "cmd/drover",
-			ours:  "app monitor tenantagent render audit telemetry config fail",
-			libs:  "golang.org/x/sync k8s.io/client-go",
+			ours:  "cli app monitor tenantagent render audit telemetry config fail",
+			libs:  "golang.org/x/sync golang.org/x/term k8s.io/client-go",
 			world: "context os os/signal syscall",
 		},
 		{
@@ -30,6 +30,13 @@ var layers = []layer{
 			libs: "github.com/prometheus/client_golang go.temporal.io/sdk/client go.temporal.io/sdk/workflow " +
 				"golang.org/x/sync google.golang.org/grpc",
 			world: "context net net/http os",
+		},
+		{
+			pkg:  "cli",
+			ours: "client service operations combined status combine audit domain version fail",
+			libs: "github.com/spf13/cobra github.com/spf13/pflag go.yaml.in/yaml/v3 golang.org/x/sync k8s.io/client-go/util/jsonpath " +
+				"helm.sh/helm/v4/pkg/strvals sigs.k8s.io/yaml",
+			world: "context net net/http os os/exec",
 		},
 		{pkg: "deploy/helm/monitor", ours: "deploy/helm plan"},
 		{pkg: "deploy/helm/tenant-agent", ours: "deploy/helm plan"},
@@ -72,7 +79,7 @@ var layers = []layer{
 	{name: "edges", about: "each speaks one protocol; none decides, and none knows of another", rows: []row{
 		{
 			pkg:  "api",
-			ours: "door service notify operations explain match combined status combine audit rights authn domain policy caller hosts yamlsize limits fail",
+			ours: "door service notify operations explain match combined status combine audit rights authn domain policy caller hosts yamlsize limits version fail",
 			libs: "github.com/getkin/kin-openapi github.com/labstack/echo github.com/prometheus/client_golang " +
 				"github.com/swaggo/files go.opentelemetry.io/contrib go.opentelemetry.io/otel go.yaml.in/yaml",
 			world: "context net net/http os",
@@ -83,7 +90,7 @@ var layers = []layer{
 			libs:  "golang.org/x/sync google.golang.org/grpc google.golang.org/protobuf",
 			world: "context net",
 		},
-		{pkg: "client", ours: "service operations explain combined status audit domain policy fail", world: "context net/http"},
+		{pkg: "client", ours: "service operations explain combined status audit domain policy version fail", world: "context net/http"},
 		{
 			pkg:  "monitor",
 			ours: "bundle readiness plan pause fail",
@@ -259,6 +266,7 @@ var layers = []layer{
 		{pkg: "freeport", world: "math/rand/v2 net"},
 		{pkg: "hosts", world: "net net/http"},
 		{pkg: "limits"},
+		{pkg: "version"},
 		{pkg: "fail", world: "context"},
 	}},
 }

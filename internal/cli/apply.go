@@ -1,0 +1,492 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// applyFlags are those of apply.
+type applyFlags struct {
+	sources
+	dryRun, wait bool
+	timeout      time.Duration
+}
+
+// apply is the command apply.
+func (s *session) apply() *cobra.Command {
+	f := &applyFlags{}
+	c := &cobra.Command{
+		Use: "apply -f FILE", Short: "Make what files describe, or change it to that",
+		Long: `Make what files describe, or change it to that. The files are those of EMCO's command line client:
+
+  version: emco/v2
+  resourceContext:
+    anchor: projects/demo/composite-apps/vfw/v1/apps
+  metadata:
+    name: sink
+  file: sink.tgz
+
+A document is made before those that refer to it, whatever the order in the files; operations (anchor …/instantiate, …/approve)
+come last. Each is said to be created, configured (replaced) or unchanged. What is refused is said, the others are done, and the
+exit code is then 1. A file: is a path from where the command is started, or else from the document's folder; a folder is packed.`,
+		Example: `  drover apply -f emcoctl/ -v values.yaml
+  drover apply -f app.yaml --wait
+  drover get group web -o yaml | drover apply -f -`,
+		Args: cobra.NoArgs,
+	}
+	f.sources.add(c)
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be done, and do nothing")
+	c.Flags().BoolVar(&f.wait, "wait", false, "wait for the end of each operation")
+	c.Flags().DurationVar(&f.timeout, "timeout", defaultWait, "how long to wait for one; 0 for as long as it takes")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if len(f.files) == 0 {
+			return usage("-f is needed: the files to apply")
+		}
+		return s.applyFiles(c.Context(), f)
+	}
+	return c
+}
+
+// applier makes documents, and knows what was there.
+type applier struct {
+	*session
+	api     *client.API
+	dryRun  bool
+	made    map[domain.Key]bool                         // in this run: nothing was below them
+	lists   map[domain.Key]map[domain.Key]domain.Object // by collection, what was there
+	changed map[domain.Key]bool                         // owners below which something was written
+}
+
+func (s *session) applier(api *client.API, dryRun bool) *applier {
+	return &applier{
+		session: s, api: api, dryRun: dryRun, made: map[domain.Key]bool{},
+		lists: map[domain.Key]map[domain.Key]domain.Object{}, changed: map[domain.Key]bool{},
+	}
+}
+
+func (s *session) applyFiles(ctx context.Context, f *applyFlags) error {
+	papers, err := s.readPapers(&f.sources)
+	if err != nil {
+		return err
+	}
+	api, err := s.api()
+	if err != nil {
+		return err
+	}
+	a := s.applier(api, f.dryRun)
+	failed := 0
+	for _, p := range ordered(papers) {
+		done, err := a.do(ctx, p)
+		if err == nil && f.wait && p.object == nil && done != unchanged && !f.dryRun {
+			s.sayf("%s %s", p.what(), done)
+			err = s.await(ctx, api, p.key, p.operation.Operation, f.timeout)
+			done = ""
+		}
+		if err != nil {
+			if stops(err) {
+				return err
+			}
+			failed++
+			s.failed(p.what(), err)
+			continue
+		}
+		if f.dryRun {
+			done += " (dry run)"
+		}
+		if done != "" {
+			s.sayf("%s %s", p.what(), done)
+		}
+	}
+	if failed > 0 {
+		return errSaid{exitFailed}
+	}
+	return nil
+}
+
+// failed says what went wrong with one of many things.
+func (s *session) failed(what string, err error) {
+	var said errSaid
+	if !errors.As(err, &said) {
+		fmt.Fprintf(s.Err, "%s: %s\n", what, s.text(err))
+	}
+}
+
+// stops says whether what comes after an error would end in the same way: the user has had enough, the API does not answer, or
+// does not know who asks.
+func stops(err error) bool {
+	return errors.Is(err, context.Canceled) || fail.Is(err, fail.Unavailable) || fail.Is(err, fail.Unauthorized)
+}
+
+// What becomes of a document.
+const (
+	created    = "created"
+	configured = "configured"
+	unchanged  = "unchanged"
+)
+
+// do makes one document, and says what became of it.
+func (a *applier) do(ctx context.Context, p *paper) (string, error) {
+	if p.object == nil {
+		return a.operate(ctx, p)
+	}
+	file, files, err := p.attached()
+	if err != nil {
+		return "", err
+	}
+	return a.put(ctx, p.object, file, files)
+}
+
+// put makes a document or replaces it, unless it is as it is wanted already.
+func (a *applier) put(ctx context.Context, o domain.Object, file []byte, files []domain.Upload) (string, error) {
+	key, wanted, asked := domain.KeyOf(o), mustJSON(o), members(o)
+	old, err := a.before(ctx, o)
+	if err != nil {
+		return "", err
+	}
+	if old == nil {
+		return a.create(ctx, o, file, files)
+	}
+	if _, secret := o.(domain.Bearer); secret {
+		return unchanged, nil // it cannot be changed, and what it is for is shown once
+	}
+	same := bytes.Equal(wanted, mustJSON(old))
+	hidden := false
+	if same && (file != nil || len(files) > 0) {
+		same, hidden, err = a.sameFiles(ctx, key, file, files)
+		if err != nil {
+			return "", err
+		}
+	}
+	switch {
+	case same:
+		return unchanged, nil
+	case a.dryRun && hidden:
+		return "perhaps " + configured + ": its file may not be read to compare it", nil
+	case a.dryRun:
+		return configured, nil
+	case hidden:
+		kept, warnings, err := a.api.PutSame(ctx, o, file)
+		if err != nil {
+			return "", err
+		}
+		a.warn(warnings)
+		return a.outcome(key, old, o, kept), nil
+	}
+	warnings, err := a.api.Put(ctx, o, file, files...)
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Code == http.StatusMethodNotAllowed {
+		if says(members(old), asked) {
+			return unchanged, nil // the rest is what the API has filled in
+		}
+		return "", fail.New(fail.Conflict, "a %s cannot be changed: delete it, and apply again", o.Noun().Title)
+	}
+	if err != nil {
+		return "", err
+	}
+	a.warn(warnings)
+	// What the API fills in is in the answer as it was before.
+	return a.outcome(key, old, o, file == nil && len(files) == 0), nil
+}
+
+// says whether a value has all that is asked for; what is empty asks for nothing.
+func says(has, asked any) bool {
+	switch asked := asked.(type) {
+	case map[string]any:
+		m, ok := has.(map[string]any)
+		for name, value := range asked {
+			if !says(m[name], value) {
+				return false
+			}
+		}
+		return ok || len(asked) == 0
+	case nil:
+		return true
+	case []any:
+		return len(asked) == 0 || reflect.DeepEqual(has, any(asked))
+	default:
+		return reflect.ValueOf(asked).IsZero() || reflect.DeepEqual(has, asked)
+	}
+}
+
+// outcome tells a document that was written as it was from one that has changed; sameFile says that its file has not.
+func (a *applier) outcome(key domain.Key, old, o domain.Object, sameFile bool) string {
+	if sameFile && bytes.Equal(mustJSON(old), mustJSON(o)) {
+		return unchanged
+	}
+	a.wrote(key)
+	return configured
+}
+
+func (a *applier) create(ctx context.Context, o domain.Object, file []byte, files []domain.Upload) (string, error) {
+	key := domain.KeyOf(o)
+	a.made[key] = true
+	a.wrote(key)
+	if a.dryRun {
+		return created, nil
+	}
+	warnings, err := a.api.Create(ctx, o, file, files...)
+	if err != nil {
+		delete(a.made, key)
+		return "", err
+	}
+	a.warn(warnings)
+	if secret, ok := o.(domain.Bearer); ok {
+		if _, status, _ := secret.Parts(); status.Token != "" {
+			return created + "; its token, which is shown this once: " + status.Token, nil
+		}
+	}
+	return created, nil
+}
+
+// wrote notes below which owners something was written.
+func (a *applier) wrote(key domain.Key) {
+	parts := key.Segments()
+	for i := range parts {
+		if above := domain.Join(parts[:i+1]...); domain.OwnerNoun(above) != nil {
+			a.changed[above] = true
+		}
+	}
+}
+
+// before is what is there of a document, nil for nothing. What was made in this run had nothing below it; else all that is beside
+// the document is read at once.
+func (a *applier) before(ctx context.Context, o domain.Object) (domain.Object, error) {
+	noun, parent, key := o.Noun(), o.Base().Parent, domain.KeyOf(o)
+	if a.made[parent] && !a.made[key] {
+		return nil, nil
+	}
+	collection := parent.Child(noun.Collection)
+	list, known := a.lists[collection]
+	if !known || a.made[key] {
+		list = map[domain.Key]domain.Object{}
+		var found []domain.Object
+		var err error
+		if noun == domain.DeploymentIntents {
+			found, err = a.api.Intents(ctx, parent)
+		} else {
+			found, err = a.api.List(ctx, noun, parent)
+		}
+		switch {
+		case fail.Is(err, fail.NotFound): // the parent: what is refused says so
+		case fail.Is(err, fail.Forbidden): // who may write here need not see what is beside it
+			one, err := a.api.Get(ctx, noun, key)
+			if err != nil && !fail.Is(err, fail.NotFound) && !fail.Is(err, fail.Forbidden) {
+				return nil, err
+			}
+			if err == nil {
+				return one, nil
+			}
+			return nil, nil
+		case err != nil:
+			return nil, err
+		}
+		for _, one := range found {
+			list[domain.KeyOf(one)] = one
+		}
+		a.lists[collection] = list
+		delete(a.made, key)
+	}
+	if old, ok := list[key]; ok {
+		return old, nil
+	}
+	return nil, nil
+}
+
+// sameFiles compares what comes with a document with what is stored; hidden when that may not be read.
+func (a *applier) sameFiles(ctx context.Context, key domain.Key, file []byte, files []domain.Upload) (same, hidden bool, err error) {
+	if file != nil {
+		stored, err := a.api.File(ctx, key)
+		if fail.Is(err, fail.Forbidden) {
+			return false, true, nil
+		}
+		return bytes.Equal(stored, file), false, err
+	}
+	stored, err := a.api.Files(ctx, key)
+	if err != nil {
+		return false, false, err
+	}
+	if len(stored) == 1 && len(files) == 1 && stored[0].Name == "" {
+		stored[0].Name = files[0].Name
+	}
+	return slices.EqualFunc(stored, files, func(a, b domain.Upload) bool { return a.Name == b.Name && bytes.Equal(a.Data, b.Data) }), false, nil
+}
+
+func mustJSON(o domain.Object) []byte {
+	data, err := json.Marshal(o)
+	if err != nil {
+		panic(err) // it was read from JSON
+	}
+	return data
+}
+
+// operate carries out an operation of a file, unless its owner is already there.
+func (a *applier) operate(ctx context.Context, p *paper) (string, error) {
+	if a.made[p.key] && a.dryRun {
+		return p.operation.Called() + " would be asked for", nil
+	}
+	if there, err := a.there(ctx, p); err != nil || there {
+		if err == nil && a.changed[p.key] && p.operation.Operation == domain.OpInstantiate {
+			a.note("%s has changed; %s update %s %s carries it out", p.key, a.Program, p.noun.Kind, p.key)
+		}
+		return unchanged, err
+	}
+	if a.dryRun {
+		return p.operation.Called() + " would be asked for", nil
+	}
+	accepted, err := a.ask(ctx, a.api, p.key, p.operation.Operation, p.spec)
+	if err != nil {
+		return "", err
+	}
+	a.warn(accepted.Warnings)
+	return "accepted", nil
+}
+
+// there says whether an owner stands where an operation is to bring it: apply asks for it once, as for everything.
+func (a *applier) there(ctx context.Context, p *paper) (bool, error) {
+	op := p.operation.Operation
+	if !slices.Contains([]domain.Operation{domain.OpApprove, domain.OpInstantiate, domain.OpTerminate}, op) {
+		return false, nil
+	}
+	d, err := a.api.Status(ctx, p.key, summary)
+	if fail.Is(err, fail.NotFound) || fail.Is(err, fail.Conflict) || fail.Is(err, fail.Invalid) {
+		return false, nil // the operation says why not
+	}
+	if err != nil {
+		return false, err
+	}
+	state := d.States.State()
+	switch op {
+	case domain.OpApprove:
+		return state == domain.Approved || state == domain.Instantiated, nil
+	case domain.OpInstantiate:
+		return state == domain.Instantiated || state == domain.Applied || p.noun == domain.LogicalClouds && state == domain.Updated, nil
+	default:
+		return state == domain.Terminated && d.Status == domain.ContextTerminated, nil
+	}
+}
+
+// deleteFiles deletes what files describe, the last one first.
+func (s *session) deleteFiles(ctx context.Context, f *deleteFlags) error {
+	papers, err := s.readPapers(&f.sources)
+	if err != nil {
+		return err
+	}
+	api, err := s.api()
+	if err != nil {
+		return err
+	}
+	list := ordered(papers)
+	slices.Reverse(list)
+	failed := 0
+	for _, p := range list {
+		done, err := s.deletePaper(ctx, api, f, p)
+		if err != nil {
+			if stops(err) {
+				return err
+			}
+			failed++
+			s.failed(p.what(), err)
+			continue
+		}
+		if done != "" {
+			s.sayf("%s %s", p.key, done)
+		}
+	}
+	if failed > 0 {
+		return errSaid{exitFailed}
+	}
+	return nil
+}
+
+func (s *session) deletePaper(ctx context.Context, api *client.API, f *deleteFlags, p *paper) (string, error) {
+	if p.object == nil {
+		if p.operation.Operation != domain.OpInstantiate { // the others leave nothing, as emcoctl has it
+			return "", nil
+		}
+		return s.takeOut(ctx, api, f, p.key)
+	}
+	done, err := s.deleteKey(ctx, api, f, p.noun, p.key)
+	if fail.Is(err, fail.NotFound) {
+		return "is not there", nil
+	}
+	return done, err
+}
+
+// deleteKey deletes one document; with --terminate what is in clusters of it goes before.
+func (s *session) deleteKey(ctx context.Context, api *client.API, f *deleteFlags, n *domain.Noun, key domain.Key) (string, error) {
+	if f.terminate && n.Owner != nil {
+		if _, err := s.takeOut(ctx, api, f, key); err != nil {
+			return "", err
+		}
+	}
+	if f.dryRun {
+		if _, err := api.Get(ctx, n, key); err != nil {
+			return "", err
+		}
+		return "would be deleted (dry run)", nil
+	}
+	if f.abandon {
+		left, err := api.Abandon(ctx, key)
+		s.warn(left)
+		if err != nil {
+			return "", err
+		}
+		return "deleted", nil
+	}
+	err := api.Delete(ctx, key)
+	if f.missing && fail.Is(err, fail.NotFound) {
+		return "is not there", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return "deleted", nil
+}
+
+// takeOut terminates an owner where it has something in clusters; with --terminate it waits for that.
+func (s *session) takeOut(ctx context.Context, api *client.API, f *deleteFlags, key domain.Key) (string, error) {
+	d, err := api.Status(ctx, key, summary)
+	if fail.Is(err, fail.NotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	state := d.States.State()
+	out := state == domain.Created || state == domain.Approved || state == domain.Updated && domain.OwnerNoun(key) == domain.DeploymentIntentGroups ||
+		state == domain.Terminated && (d.Status == domain.ContextTerminated || d.Status == domain.ContextNone)
+	switch {
+	case out:
+		return "", nil
+	case f.dryRun:
+		return "would be terminated (dry run)", nil
+	}
+	if !(state == domain.Terminated && d.Status == domain.ContextTerminating) {
+		accepted, err := s.ask(ctx, api, key, domain.OpTerminate, nil)
+		if err != nil {
+			return "", err
+		}
+		s.warn(accepted.Warnings)
+	}
+	if !f.terminate {
+		return "terminating", nil
+	}
+	s.sayf("%s terminating", key)
+	if err := s.await(ctx, api, key, domain.OpTerminate, f.timeout); err != nil {
+		return "", err
+	}
+	return "", nil
+}

@@ -1,0 +1,138 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestApply: a folder in no order is made in the order of what refers to what; again it is unchanged, with one request a collection
+// and no write; what has changed is configured; and what was made is deleted the other way round.
+func TestApply(t *testing.T) {
+	w := newWorld(t)
+	folder := w.fleet()
+	args := []string{"-f", folder, "-v", folder + "/values.yaml"}
+	const app, group = "projects/demo/composite-apps/vfw/v1", "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web"
+	keys := []string{
+		"projects/demo", app, app + "/composite-profiles/cp", "projects/demo/logical-clouds/lc", group, group + "/intents/bound", app + "/apps/sink",
+		"cluster-providers/edge", "cluster-providers/edge/clusters/edge01", "cluster-providers/edge/clusters/edge01/labels/small",
+	}
+	said := func(word string) string { return strings.Join(keys, " "+word+"\n") + " " + word + "\n" }
+	require.Equal(t, said("created (dry run)"), w.done(append([]string{"apply", "--dry-run"}, args...)...))
+	require.Contains(t, w.run("get", "projects").err, "There is no project")
+	before := w.requests.Load()
+	require.Equal(t, said("created"), w.done(append([]string{"apply"}, args...)...))
+	require.LessOrEqual(t, w.requests.Load()-before, int64(len(keys)+2))
+	require.Equal(t, said("unchanged"), w.done(append([]string{"apply"}, args...)...))
+
+	// What get prints can be applied.
+	text := w.done("get", "group", "web", "-o", "yaml")
+	require.Equal(t, group+" unchanged\n", w.feed(text, "apply", "-f", "-").out)
+	require.Equal(t, group+" configured\n", w.feed(strings.Replace(text, "the web", "a web", 1), "apply", "-f", "-").out)
+	text = w.done("get", "apps", "-o", "json", "-A")
+	require.Equal(t, app+"/apps/sink unchanged\n", w.feed(text, "apply", "-f", "-").out)
+	w.file("fleet/files/edge01.kubeconfig", strings.Replace(kubeconfig, "sesame", "other", 1))
+	require.Contains(t, w.done(append([]string{"apply"}, args...)...), "clusters/edge01 configured\n")
+
+	require.Contains(t, w.done(append([]string{"delete", "--dry-run"}, args...)...), "projects/demo would be deleted")
+	var reversed []string
+	for i := range keys {
+		reversed = append(reversed, keys[len(keys)-1-i])
+	}
+	keys = reversed
+	require.Equal(t, said("deleted"), w.done(append([]string{"delete"}, args...)...))
+	require.Equal(t, said("is not there"), w.done(append([]string{"delete"}, args...)...))
+}
+
+// TestApplyGoesOn: what is refused is said with the field, the rest is done, and the exit code is 1.
+func TestApplyGoesOn(t *testing.T) {
+	w := newWorld(t)
+	file := w.file("some.yaml", `resourceContext: {anchor: projects/none/logical-clouds}
+metadata: {name: lc}
+---
+resourceContext: {anchor: projects}
+metadata: {name: good}
+---
+resourceContext: {anchor: cluster-providers/none/clusters/c/labels}
+clusterLabel: x
+`)
+	r := w.run("apply", "-f", file)
+	require.Equal(t, 1, r.code)
+	require.Equal(t, "projects/good created\n", r.out)
+	require.Contains(t, r.err, "projects/none/logical-clouds/lc: ")
+	require.Contains(t, r.err, "cluster-providers/none/clusters/c/labels/x: ")
+}
+
+// TestFilesThatCannotBeApplied are refused as a whole, with the place, before anything is asked.
+func TestFilesThatCannotBeApplied(t *testing.T) {
+	w := newWorld(t)
+	for want, text := range map[string]string{
+		"resourceContext.anchor is missing":            "metadata: {name: p}",
+		`"things" is the place of nothing`:             "resourceContext: {anchor: things}",
+		"f.yaml:1: project: metadata.name is missing":  "resourceContext: {anchor: projects}",
+		`"a b" is no name of a project`:                "resourceContext: {anchor: projects}\nmetadata: {name: a b}",
+		"no file comes with a project":                 "resourceContext: {anchor: projects}\nmetadata: {name: p}\nfile: x",
+		"-v FILE says what it is filled with":          "resourceContext: {anchor: {{.X}}}",
+		"there is no document in":                      "# nothing\n",
+		"cannot unmarshal number into Go struct field": "resourceContext: {anchor: projects}\nmetadata: {name: p, description: 3}",
+		"yaml: line 2":                                 "resourceContext: {anchor: projects}\n\tmetadata: {}",
+		"f.yaml:4: project: metadata.name is missing":  "resourceContext: {anchor: projects}\nmetadata: {name: good}\n---\nresourceContext: {anchor: projects}",
+	} {
+		r := w.run("apply", "-f", w.file("f.yaml", text))
+		require.Equal(t, 2, r.code, "%s: %s", text, r.err)
+		require.Contains(t, r.err, want, text)
+	}
+	require.Contains(t, w.run("apply", "-f", w.file("f.yaml", "a: {{.B}}"), "-v", w.file("v.yaml", "A: b")).err, `map has no entry for key "B"`)
+	require.Zero(t, w.requests.Load())
+}
+
+// TestUnknownMembers are named and left out, as the API does it.
+func TestUnknownMembers(t *testing.T) {
+	w := newWorld(t)
+	r := w.feed("resourceContext: {anchor: projects}\nmetadata: {name: p, colour: red}\n", "apply", "-f", "-")
+	require.Zero(t, r.code, r.err)
+	require.Contains(t, r.err, `unknown field "colour"`)
+	require.Equal(t, "projects/p created\n", r.out)
+}
+
+// TestDelete: all names are known before the first one goes; what is refused is said.
+func TestDelete(t *testing.T) {
+	w := newWorld(t)
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	require.Equal(t, 3, w.run("delete", "app", "sink", "none").code)
+	require.Contains(t, w.done("get", "apps"), "sink")
+	r := w.run("delete", "project", "demo")
+	require.Equal(t, 1, r.code)
+	require.Contains(t, r.err, "projects/demo: Cannot delete parent without deleting child references first")
+	require.Equal(t, "projects/demo/composite-apps/vfw/v1/apps/sink deleted\n", w.done("delete", "app", "sink"))
+	require.Equal(t, 3, w.run("delete", "app", "sink").code)
+	require.Empty(t, w.done("delete", "app", "sink", "--ignore-not-found"))
+}
+
+// TestExport: what is exported applies again to another API, where it is then the same.
+func TestExport(t *testing.T) {
+	w, other := newWorld(t), newWorld(t)
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	out := t.TempDir() + "/out"
+	w.done("export", "project", "demo", "--to", out)
+	require.NotContains(t, other.done("apply", "-f", out), "unchanged")
+	again := other.done("apply", "-f", out)
+	require.NotContains(t, again, "created")
+	require.NotContains(t, again, "configured")
+	require.Equal(t, w.done("export", "project", "demo"), other.done("export", "project", "demo"))
+}
+
+// TestEdit: what is saved in the editor is written; what is as before is not.
+func TestEdit(t *testing.T) {
+	w := newWorld(t)
+	w.feed("resourceContext: {anchor: projects}\nmetadata: {name: p, description: old}\n", "apply", "-f", "-")
+	w.env["EDITOR"] = "sed -i s/old/new/"
+	require.Equal(t, "projects/p configured\n", w.done("edit", "project", "p"))
+	require.Equal(t, "new\n", w.done("get", "project", "p", "-o", "jsonpath={.metadata.description}"))
+	require.Equal(t, "projects/p unchanged\n", w.done("edit", "project", "p"))
+	w.env["EDITOR"] = "sed -i 's/name: p/name: q/'"
+	require.Contains(t, w.run("edit", "project", "p").err, "cannot rename it")
+}

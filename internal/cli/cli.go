@@ -1,0 +1,294 @@
+// Package cli is the client command: what users of kubectl expect, over the typed client of the API. One noun or verb has one
+// file. A command reads what it needs, asks the API and prints; what the API knows (nouns, operations, plans, reasons) is not
+// known here a second time.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// Options are what a run of the command is given by the program.
+type Options struct {
+	Program  string   // how the program is called: drover, or kubectl drover
+	Args     []string // without the program
+	In       io.Reader
+	Out, Err io.Writer
+	Getenv   func(string) string
+	Terminal bool // Out is a terminal
+	// Processes are the commands that are none of the client: servers and agents, which read their flags themselves.
+	Processes []Process
+}
+
+// Process is a command that reads its own flags.
+type Process struct {
+	Name, Short string
+	Under       string // the command that it belongs to, "" for the program
+	Run         func(ctx context.Context, args []string) error
+}
+
+// The exit codes. README and `drover help exit-codes` say the same.
+const (
+	exitDone        = 0
+	exitFailed      = 1   // something was refused, has failed, or ended otherwise than asked for
+	exitUsage       = 2   // the command line or a file on this machine is wrong; nothing was asked
+	exitNotFound    = 3   // what is named is not there
+	exitForbidden   = 4   // who asks is not known, or may not
+	exitUnreachable = 5   // the API does not answer
+	exitTimeout     = 6   // time was over before it was done
+	exitInterrupted = 130 // Ctrl-C
+)
+
+const aboutExitCodes = `  0    done
+  1    something was refused, has failed, or has ended otherwise than asked for
+  2    the command line, or a file of this machine, is wrong; nothing was asked
+  3    what is named is not there
+  4    who asks is not known (see "login"), or may not
+  5    the API does not answer
+  6    time was over (--timeout) before it was done
+  130  interrupted (Ctrl-C); an operation that was accepted goes on`
+
+// session is one run of the command.
+type session struct {
+	Options
+	flags  globals
+	client *client.Client // once something was asked
+	ran    bool           // the command line was understood
+}
+
+// globals are the flags of every command.
+type globals struct {
+	config, context, server, token, tokenFile, ca, certificate, key, project string
+	plaintext, quiet                                                         bool
+}
+
+// errUsage is an error of the command line.
+type errUsage struct{ error }
+
+func usage(format string, args ...any) error { return errUsage{fmt.Errorf(format, args...)} }
+
+// errSaid ends the command with a code when all has been said.
+type errSaid struct{ code int }
+
+func (e errSaid) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
+// Main runs the command and returns the code to exit with.
+func Main(ctx context.Context, o Options) int {
+	s := &session{Options: o}
+	root := s.root()
+	root.SetArgs(o.Args)
+	err := root.ExecuteContext(ctx)
+	if s.client != nil {
+		s.client.Close()
+	}
+	if err != nil && !s.ran {
+		var used errUsage
+		if !errors.As(err, &used) {
+			err = errUsage{err}
+		}
+	}
+	return s.end(err)
+}
+
+// end says what went wrong and gives the code for it.
+func (s *session) end(err error) int {
+	var said errSaid
+	var used errUsage
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &said):
+		return said.code
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(s.Err, "drover: interrupted")
+		return exitInterrupted
+	case errors.As(err, &used):
+		fmt.Fprintf(s.Err, "drover: %s\n", err)
+		return exitUsage
+	}
+	fmt.Fprintf(s.Err, "drover: %s\n", s.text(err))
+	if fail.Is(err, fail.Unauthorized) {
+		fmt.Fprintf(s.Err, "Log in with: %s login %s --token-file FILE\n", s.Program, s.server())
+	}
+	return codeOf(err)
+}
+
+// codeOf is the exit code of an error.
+func codeOf(err error) int {
+	switch fail.KindOf(err) {
+	case fail.NotFound:
+		return exitNotFound
+	case fail.Unauthorized, fail.Forbidden:
+		return exitForbidden
+	case fail.Unavailable:
+		return exitUnreachable
+	case fail.Timeout:
+		return exitTimeout
+	default:
+		return exitFailed
+	}
+}
+
+// text is an error for people: what the server has answered with its fields, one a line, and without the request that nobody
+// has typed. What the API could not be asked has its cause.
+func (s *session) text(err error) string {
+	var answered *client.Error
+	var known *fail.Error
+	switch {
+	case errors.As(err, &answered) && errors.As(err, &known):
+		text := known.Message
+		if text == "" && len(known.Fields) == 0 {
+			text = fmt.Sprintf("%s %s: %d", answered.Method, answered.Path, answered.Code)
+		}
+		for _, f := range known.Fields {
+			if text != "" {
+				text += "\n"
+			}
+			text += "  " + f.Path + ": " + f.Message
+		}
+		if answered.Code >= 500 && answered.RequestID != "" {
+			text += "\n(request " + answered.RequestID + " in the server's log)"
+		}
+		return text
+	case errors.As(err, &known) && known.Cause != nil && s.client != nil:
+		return fmt.Sprintf("%s (%s): %s", known.Message, s.server(), root(known.Cause))
+	default:
+		return err.Error()
+	}
+}
+
+// root is the innermost error.
+func root(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}
+
+// note says something beside the result, unless the user wants it quiet.
+func (s *session) note(format string, args ...any) {
+	if !s.flags.quiet {
+		fmt.Fprintf(s.Err, format+"\n", args...)
+	}
+}
+
+// warn says warnings, which --quiet does not hide.
+func (s *session) warn(warnings []string) {
+	for _, w := range warnings {
+		fmt.Fprintf(s.Err, "Warning: %s\n", w)
+	}
+}
+
+// sayf says what was done, unless the user wants it quiet.
+func (s *session) sayf(format string, args ...any) {
+	if !s.flags.quiet {
+		fmt.Fprintf(s.Out, format+"\n", args...)
+	}
+}
+
+// groups of commands, in the order of the help.
+const (
+	groupConnect  = "connect"
+	groupDescribe = "describe"
+	groupDeploy   = "deploy"
+	groupOperate  = "operate"
+	groupWatch    = "watch"
+	groupProcess  = "process"
+)
+
+// root makes the tree of commands.
+func (s *session) root() *cobra.Command {
+	c := &cobra.Command{
+		Use:   s.Program,
+		Short: "Deploy composite applications onto fleets of Kubernetes clusters",
+		Long: `Deploy composite applications onto fleets of Kubernetes clusters, durably.
+
+The API that is asked is that of the current context (see "context"), of DROVER_SERVER or of --server.
+
+Exit codes:
+` + aboutExitCodes,
+		SilenceErrors: true, SilenceUsage: true,
+		PersistentPreRun: func(*cobra.Command, []string) { s.ran = true },
+		RunE:             func(c *cobra.Command, _ []string) error { return c.Help() },
+		Args:             cobra.NoArgs,
+	}
+	c.SetIn(s.In)
+	c.SetOut(s.Out)
+	c.SetErr(s.Err)
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usage("%w\nSee '%s --help'", err, c.CommandPath())
+	})
+	f := c.PersistentFlags()
+	f.StringVar(&s.flags.config, "config", "", "the `file` of contexts (DROVER_CONFIG; default drover/config.yaml in the user's config folder)")
+	f.StringVar(&s.flags.context, "context", "", "the context to use (DROVER_CONTEXT)")
+	f.StringVar(&s.flags.server, "server", "", "the `URL` of the API (DROVER_SERVER)")
+	f.StringVar(&s.flags.token, "token", "", "the bearer token; others on this machine can see it, so rather DROVER_TOKEN or --token-file")
+	f.StringVar(&s.flags.tokenFile, "token-file", "", "a `file` with the bearer token, - for the standard input (DROVER_TOKEN_FILE)")
+	f.StringVar(&s.flags.ca, "ca", "", "a `file` with the certificates that the API's is checked by (DROVER_CA; default those of this machine)")
+	f.StringVar(&s.flags.certificate, "client-certificate", "", "a `file` with the user's certificate (DROVER_CLIENT_CERTIFICATE)")
+	f.StringVar(&s.flags.key, "client-key", "", "a `file` with its key (DROVER_CLIENT_KEY)")
+	f.BoolVar(&s.flags.plaintext, "plaintext", false, "let a token go to another machine without TLS")
+	f.StringVarP(&s.flags.project, "project", "p", "", "the project (DROVER_PROJECT)")
+	f.BoolVarP(&s.flags.quiet, "quiet", "q", false, "say only what was asked for, warnings and errors")
+	for _, g := range [][2]string{
+		{groupConnect, "Connect:"}, {groupDescribe, "Describe:"}, {groupDeploy, "Deploy:"}, {groupOperate, "Operate:"},
+		{groupWatch, "Look:"}, {groupProcess, "Servers and agents:"},
+	} {
+		c.AddGroup(&cobra.Group{ID: g[0], Title: g[1]})
+	}
+	for group, commands := range map[string][]*cobra.Command{
+		groupConnect:  {s.contexts(), s.login(), s.version()},
+		groupDescribe: {s.nouns(), s.get(), s.describe(), s.apply(), s.remove(), s.edit(), s.export()},
+		groupDeploy:   {s.deploy()},
+		groupOperate:  append(s.operations(), s.waits(), s.diff()),
+		groupWatch:    {s.status(), s.explains(), s.history(), s.top(), s.events(), s.combines(), s.tenants(), s.audits()},
+	} {
+		for _, sub := range commands {
+			sub.GroupID = group
+			c.AddCommand(sub)
+		}
+	}
+	s.processes(c)
+	c.SetHelpCommandGroupID(groupConnect)
+	c.SetCompletionCommandGroupID(groupConnect)
+	return c
+}
+
+// processes adds the commands that read their own flags.
+func (s *session) processes(root *cobra.Command) {
+	for _, p := range s.Processes {
+		sub := &cobra.Command{
+			Use: p.Name, Short: p.Short, DisableFlagParsing: true, GroupID: groupProcess,
+			RunE: func(c *cobra.Command, args []string) error { return p.Run(c.Context(), args) },
+		}
+		parent := root
+		if p.Under != "" {
+			for _, c := range root.Commands() {
+				if c.Name() == p.Under {
+					parent, sub.GroupID = c, ""
+				}
+			}
+		}
+		parent.AddCommand(sub)
+	}
+}
+
+// numbered bounds how many arguments there are; what names them in the error.
+func numbered(least, most int, what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) < least || most >= 0 && len(args) > most {
+			return usage("%s needs %s\nSee '%s --help'", c.CommandPath(), what, c.CommandPath())
+		}
+		return nil
+	}
+}

@@ -1,0 +1,145 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestWrongCommandLines: what cannot be understood is said with what would do, nothing is asked, and the exit code is 2.
+func TestWrongCommandLines(t *testing.T) {
+	w := newWorld(t)
+	for want, args := range map[string][]string{
+		`unknown command "fly"`:                     {"fly"},
+		"unknown flag: --fly":                       {"get", "projects", "--fly"},
+		"get needs a noun":                          {"get"},
+		`"things" is no noun`:                       {"get", "things"},
+		"-o xml is none of":                         {"get", "projects", "-o", "xml"},
+		"-f is needed":                              {"apply"},
+		"no such file":                              {"apply", "-f", "/nowhere/file.yaml"},
+		`there is no context "none"`:                {"get", "projects", "--context", "none"},
+		`"ftp://x" is not the URL of an API`:        {"get", "projects", "--server", "ftp://x"},
+		"--client-certificate and --client-key":     {"get", "projects", "--client-key", "k"},
+		"has more parts than the name of a project": {"get", "project", "a/b"},
+		`"a b" is no name of a project`:             {"get", "project", "a b"},
+		"--to is needed":                            {"rollback", "web"},
+		"is another machine":                        {"get", "projects", "--server", "http://drover.example", "--token", "t"},
+		"--in says nothing of projects":             {"get", "projects", "--in", "x"},
+		"choose operations":                         {"get", "projects", "--cluster", "p+c"},
+		"either names or -f":                        {"delete", "project", "p", "-f", "x"},
+		`"kv-pairs" may be any of`:                  {"get", "kv-pairs"},
+	} {
+		r := w.run(args...)
+		require.Equal(t, 2, r.code, "%v: %s", args, r.err)
+		require.Contains(t, r.err, want, "%v", args)
+		require.Empty(t, r.out, "%v", args)
+	}
+	require.Zero(t, w.requests.Load())
+}
+
+// TestTheAPIThatIsNotThere is said so with its address, and the exit code is 5.
+func TestTheAPIThatIsNotThere(t *testing.T) {
+	w := newWorld(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	url := "http://" + l.Addr().String()
+	require.NoError(t, l.Close())
+	r := w.run("get", "projects", "--server", url)
+	require.Equal(t, 5, r.code, r.err)
+	require.Contains(t, r.err, "the API cannot be reached ("+url+")")
+	require.Contains(t, r.err, "connection refused")
+}
+
+// TestAUserWhoHasEnough: a command that is interrupted ends with 130.
+func TestAUserWhoHasEnough(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	out := &signals{seen: cancel}
+	var stderr bytes.Buffer
+	require.Equal(t, 130, w.start(ctx, nil, out, &stderr, "get", "projects", "--watch"), stderr.String())
+}
+
+// signals says when something was written.
+type signals struct{ seen func() }
+
+func (s *signals) Write(p []byte) (int, error) { s.seen(); return len(p), nil }
+
+// TestLogin: without a login the API says how to; a token that it does not know is not kept; one that it knows is kept where nobody
+// else can read it, and proves who asks from then on, to that server alone.
+func TestLogin(t *testing.T) {
+	w := newWorldWith(t, knows)
+	url := w.env["DROVER_SERVER"]
+	delete(w.env, "DROVER_SERVER")
+	r := w.run("get", "projects", "--server", url)
+	require.Equal(t, 4, r.code)
+	require.Contains(t, r.err, "Log in with: drover login http://API --token-file FILE")
+
+	r = w.feed("bad\n", "login", url)
+	require.Equal(t, 4, r.code, r.err)
+	require.Contains(t, r.err, "does not accept the token")
+	require.NoFileExists(t, filepath.Join(w.env["XDG_CONFIG_HOME"], "drover", "config.yaml"))
+
+	r = w.feed("good\n", "login", url, "--name", "here", "-q")
+	require.Zero(t, r.code, r.err)
+	require.Empty(t, r.out+r.err)
+	info, err := os.Stat(filepath.Join(w.env["XDG_CONFIG_HOME"], "drover", "config.yaml"))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	require.NotContains(t, w.run("get", "projects").err, "Log in")
+
+	elsewhere := newWorldWith(t, knows)
+	w.env["DROVER_SERVER"] = elsewhere.url
+	require.Contains(t, w.run("get", "projects").err, "Log in with")
+	w.env["DROVER_TOKEN"] = "good"
+	require.NotContains(t, w.run("get", "projects").err, "Log in with")
+}
+
+// TestContexts: contexts are listed, changed, used and forgotten, and what a flag says is before the environment and the file.
+func TestContexts(t *testing.T) {
+	w := newWorld(t)
+	delete(w.env, "DROVER_SERVER")
+	token := w.file("token", "sesame\n")
+	w.done("context", "set", "here", "--server", w.url, "--token-file", token)
+	w.done("context", "set", "there", "--server", "https://drover.example/v2/", "--project", "demo")
+	list := w.done("context", "list")
+	require.Regexp(t, `^CURRENT +NAME +SERVER +LOGIN +PROJECT\n\* +here +http://API +token\n +there +https://drover.example +- +demo\n$`, list)
+	w.done("context", "use", "there")
+	w.env["DROVER_CONTEXT"] = "here"
+	require.Zero(t, w.run("get", "projects").code)
+	delete(w.env, "DROVER_CONTEXT")
+	require.Zero(t, w.run("get", "projects", "--context", "here").code)
+	w.done("context", "delete", "there")
+	require.Equal(t, 2, w.run("context", "use", "there").code)
+	require.Contains(t, w.run("context", "set", "x", "--server", w.url, "--ca", token).err, "has no certificates")
+	require.Equal(t, 2, w.run("context", "set", "x", "--server", w.url, "--token-file", "/nowhere").code)
+}
+
+// TestVersion: the client says what it was built from, and what the API was.
+func TestVersion(t *testing.T) {
+	w := newWorld(t)
+	lines := strings.Split(strings.TrimSpace(w.done("version")), "\n")
+	require.Len(t, lines, 2)
+	require.Regexp(t, `^Client: \S+ .*go1`, lines[0])
+	require.Equal(t, strings.TrimPrefix(lines[0], "Client: "), strings.TrimPrefix(lines[1], "Server: "))
+	require.Contains(t, w.done("version", "-o", "json"), `"server": {`)
+	w.env["DROVER_SERVER"] = "http://127.0.0.1:1"
+	require.NotContains(t, w.done("version", "--client"), "Server")
+	r := w.run("version")
+	require.Equal(t, 5, r.code)
+	require.Contains(t, r.out, "Client: ")
+}
+
+// TestHelp: every command has an example, and the help names the exit codes.
+func TestHelp(t *testing.T) {
+	w := newWorld(t)
+	text := w.done("--help")
+	for _, word := range []string{"Connect:", "Describe:", "Operate:", "Exit codes:", "130"} {
+		require.Contains(t, text, word)
+	}
+}

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/drover-io/drover/internal/combine"
+	"github.com/drover-io/drover/internal/combined"
+)
+
+// printCombined prints the tables of each object.
+func (s *session) printCombined(list *combined.List) error {
+	if len(list.Items) == 0 {
+		s.note("No status intent of the group names a status collector for an object that it has.")
+	}
+	for _, one := range list.Items {
+		l := one.Metadata.Labels
+		name := one.Metadata.Annotations["drover.io/app"]
+		for _, label := range []string{"resource", "namespace", "name"} {
+			if v := l["status.kubestellar.io/"+label]; v != "" {
+				name += "/" + v
+			}
+		}
+		fmt.Fprintf(s.Out, "%s (%d of %d clusters have reported it, %d of them are not heard now)\n",
+			printable(name), one.Inputs.Reported, one.Inputs.Clusters, one.Inputs.Stale)
+		for _, r := range one.Results {
+			if err := s.printResult(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *session) printResult(r *combine.Result) error {
+	fmt.Fprintf(s.Out, "\n%s\n", printable(r.Name))
+	s.warn(r.Warnings)
+	for _, e := range r.Errors {
+		fmt.Fprintf(s.Out, "  %s\n", printable(e))
+	}
+	if len(r.Errors) > 0 {
+		return nil
+	}
+	heads := make([]string, len(r.ColumnNames))
+	for i, name := range r.ColumnNames {
+		heads[i] = printable(name)
+	}
+	t := newTable(s.Out, heads...)
+	for _, row := range r.Rows {
+		cells := make([]string, len(row.Columns))
+		for i, c := range row.Columns {
+			cells[i] = cellText(c)
+		}
+		t.row(cells...)
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	if r.Truncated {
+		fmt.Fprintf(s.Out, "and %d rows more\n", r.TotalRows-len(r.Rows))
+	}
+	if r.TotalRowErrors > 0 {
+		fmt.Fprintf(s.Out, "%d values could not be had; -o json has the errors\n", r.TotalRowErrors)
+	}
+	fmt.Fprintln(s.Out)
+	return nil
+}
+
+// cellText is a cell for people.
+func cellText(c combine.Cell) string {
+	switch {
+	case c.String != nil:
+		return *c.String
+	case c.Float != nil:
+		return *c.Float
+	case c.Bool != nil:
+		return fmt.Sprint(*c.Bool)
+	case c.Object != nil:
+		return string(c.Object)
+	case c.Array != nil:
+		return string(c.Array)
+	default:
+		return "-"
+	}
+}

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+)
+
+// settings is the file of contexts.
+type settings struct {
+	Current  string    `json:"currentContext,omitempty"`
+	Contexts []Context `json:"contexts"`
+}
+
+// Context says which API is asked, and as whom. Files are read when they are needed.
+type Context struct {
+	Name              string `json:"name"`
+	Server            string `json:"server"`                      // such as https://drover.example:9015
+	CA                string `json:"ca,omitempty"`                // a file
+	Token             string `json:"token,omitempty"`             // the bearer token itself
+	TokenFile         string `json:"tokenFile,omitempty"`         // or a file with it
+	ClientCertificate string `json:"clientCertificate,omitempty"` // a file
+	ClientKey         string `json:"clientKey,omitempty"`         // a file
+	Plaintext         bool   `json:"plaintext,omitempty"`         // the token may go to another machine without TLS
+	Project           string `json:"project,omitempty"`           // that of commands that name none
+}
+
+// settingsPath is where the file is.
+func (s *session) settingsPath() (string, error) {
+	if path := or(s.flags.config, s.Getenv("DROVER_CONFIG")); path != "" {
+		return path, nil
+	}
+	folder := s.Getenv("XDG_CONFIG_HOME")
+	if folder == "" {
+		var err error
+		if folder, err = os.UserConfigDir(); err != nil {
+			return "", errUsage{fmt.Errorf("the user's config folder is not known: %w; give --config", err)}
+		}
+	}
+	return filepath.Join(folder, "drover", "config.yaml"), nil
+}
+
+// load reads the file; one that is not there is empty.
+func (s *session) load() (*settings, error) {
+	path, err := s.settingsPath()
+	if err != nil {
+		return nil, err
+	}
+	found := &settings{}
+	data, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return found, nil
+	case err != nil:
+		return nil, errUsage{err}
+	}
+	if err := yaml.UnmarshalStrict(data, found); err != nil {
+		return nil, usage("%s is no file of contexts: %w", path, err)
+	}
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
+		s.note("Warning: others can read %s, which may have tokens: chmod 600 it", path)
+	}
+	return found, nil
+}
+
+// save writes the file, whole or not at all. Its owner alone can read it.
+func (s *session) save(c *settings) error {
+	path, err := s.settingsPath()
+	if err != nil {
+		return err
+	}
+	data, err := yaml.Marshal(c)
+	if err != nil {
+		return fmt.Errorf("encode contexts: %w", err)
+	}
+	folder := filepath.Dir(path)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return errUsage{err}
+	}
+	f, err := os.CreateTemp(folder, ".config-*") // mode 0600
+	if err != nil {
+		return errUsage{err}
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // it has another name when all went well
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errUsage{err}
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return errUsage{err}
+	}
+	return nil
+}
+
+// find is the context of a name, nil when there is none.
+func (c *settings) find(name string) *Context {
+	if i := slices.IndexFunc(c.Contexts, func(x Context) bool { return x.Name == name }); i >= 0 {
+		return &c.Contexts[i]
+	}
+	return nil
+}
+
+// put adds a context or replaces the one of its name.
+func (c *settings) put(x Context) {
+	if old := c.find(x.Name); old != nil {
+		*old = x
+		return
+	}
+	c.Contexts = append(c.Contexts, x)
+}
+
+func or(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}

@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/version"
+)
+
+// dialTime bounds how long a connection to the API may take; what it answers in is the client's matter.
+const dialTime = 10 * time.Second
+
+// defaultServer is where the API of this machine is.
+const defaultServer = "http://127.0.0.1:9015"
+
+// current is the context that the command is to use: that of the file, with the environment and then the flags over it.
+func (s *session) current() (*Context, error) {
+	found, err := s.load()
+	if err != nil {
+		return nil, err
+	}
+	c := &Context{}
+	if name := or(s.flags.context, s.Getenv("DROVER_CONTEXT"), found.Current); name != "" {
+		if c = found.find(name); c == nil {
+			return nil, usage("there is no context %q; see '%s context list'", name, s.Program)
+		}
+	}
+	server := or(s.flags.server, s.Getenv("DROVER_SERVER"))
+	if server != "" && !sameServer(server, c.Server) {
+		// What proves who asks belongs to the server that it was given for.
+		c = &Context{Name: c.Name, Project: c.Project}
+	}
+	c.Server = or(server, c.Server, defaultServer)
+	for into, values := range map[*string][]string{
+		&c.CA:                {s.flags.ca, s.Getenv("DROVER_CA")},
+		&c.ClientCertificate: {s.flags.certificate, s.Getenv("DROVER_CLIENT_CERTIFICATE")},
+		&c.ClientKey:         {s.flags.key, s.Getenv("DROVER_CLIENT_KEY")},
+		&c.Project:           {s.flags.project, s.Getenv("DROVER_PROJECT")},
+	} {
+		*into = or(append(values, *into)...)
+	}
+	// A token that is given has no file beside it, and the flags' is before the environment's.
+	for _, given := range [][2]string{{s.flags.token, s.flags.tokenFile}, {s.Getenv("DROVER_TOKEN"), s.Getenv("DROVER_TOKEN_FILE")}} {
+		if given[0] != "" || given[1] != "" {
+			c.Token, c.TokenFile = given[0], given[1]
+			break
+		}
+	}
+	c.Plaintext = c.Plaintext || s.flags.plaintext
+	return c, nil
+}
+
+func sameServer(a, b string) bool {
+	x, errX := baseURL(a)
+	y, errY := baseURL(b)
+	return errX == nil && errY == nil && x.String() == y.String()
+}
+
+// baseURL is where the paths of the API begin: the server's URL with /v2.
+func baseURL(server string) (*url.URL, error) {
+	if !strings.Contains(server, "://") {
+		server = "http://" + server
+	}
+	u, err := url.Parse(server)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" {
+		return nil, usage("%q is not the URL of an API, such as %s", server, defaultServer)
+	}
+	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/v2") + "/v2"
+	return u, nil
+}
+
+// server is the URL as messages name it, "" when it is not known.
+func (s *session) server() string {
+	c, err := s.current()
+	if err != nil {
+		return ""
+	}
+	return c.Server
+}
+
+// api is the API of the current context.
+func (s *session) api() (*client.API, error) {
+	if s.client != nil {
+		return s.client.API(), nil
+	}
+	c, err := s.current()
+	if err != nil {
+		return nil, err
+	}
+	if s.client, err = s.open(c); err != nil {
+		return nil, err
+	}
+	return s.client.API(), nil
+}
+
+// open makes the client of a context. Nothing is asked yet.
+func (s *session) open(c *Context) (*client.Client, error) {
+	base, err := baseURL(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	token, err := s.tokenOf(c)
+	if err != nil {
+		return nil, err
+	}
+	if token != "" && base.Scheme == "http" && !c.Plaintext && !loopback(base.Hostname()) {
+		return nil, usage("%s is another machine, and everybody on the way could read the token: use https, or give --plaintext", base.Host)
+	}
+	secured := &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.CA != "" {
+		data, err := os.ReadFile(c.CA)
+		if err != nil {
+			return nil, errUsage{err}
+		}
+		secured.RootCAs = x509.NewCertPool()
+		if !secured.RootCAs.AppendCertsFromPEM(data) {
+			return nil, usage("%s has no certificates (PEM)", c.CA)
+		}
+	}
+	if (c.ClientCertificate == "") != (c.ClientKey == "") {
+		return nil, usage("--client-certificate and --client-key belong together")
+	}
+	if c.ClientCertificate != "" {
+		pair, err := tls.LoadX509KeyPair(c.ClientCertificate, c.ClientKey)
+		if err != nil {
+			return nil, errUsage{err}
+		}
+		secured.Certificates = []tls.Certificate{pair}
+	}
+	return client.New(base.String(), client.WithToken(token), client.WithAgent("drover/"+version.Of().Version), client.WithTransport(&http.Transport{
+		Proxy:       http.ProxyFromEnvironment,
+		DialContext: (&net.Dialer{Timeout: dialTime}).DialContext, TLSHandshakeTimeout: dialTime, TLSClientConfig: secured,
+		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second,
+	})), nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// maxToken bounds a token that is read, in bytes.
+const maxToken = 64 << 10
+
+// tokenOf is the token of a context, "" for none.
+func (s *session) tokenOf(c *Context) (string, error) {
+	if c.Token != "" || c.TokenFile == "" {
+		return c.Token, nil
+	}
+	return s.readToken(c.TokenFile)
+}
+
+// readToken reads a token of a file, - for the standard input.
+func (s *session) readToken(file string) (string, error) {
+	in := s.In
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return "", errUsage{err}
+		}
+		defer f.Close()
+		in = f
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxToken))
+	if err != nil {
+		return "", errUsage{fmt.Errorf("read token: %w", err)}
+	}
+	token := strings.TrimSpace(string(data))
+	if token == "" || strings.ContainsAny(token, " \t\r\n") {
+		return "", usage("%s has no token, or more than one", file)
+	}
+	return token, nil
+}

@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// contexts is the command context.
+func (s *session) contexts() *cobra.Command {
+	c := &cobra.Command{
+		Use: "context", Short: "Say which APIs there are, and which one is asked",
+		Long: "Say which APIs there are, and which one is asked. They are kept in a file that nobody else can read.",
+		Example: `  drover context set edge --server https://drover.example:9015 --ca ca.pem --token-file token --use
+  drover context list
+  drover context use edge`,
+		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	set := &cobra.Command{
+		Use: "set NAME", Short: "Add a context, or change one: what is not given stays",
+		Example: "  drover context set edge --server https://drover.example:9015 --ca ca.pem --token-file token\n  drover context set edge --project demo",
+		Args:    numbered(1, 1, "the name of the context"),
+	}
+	use := set.Flags().Bool("use", false, "use it from now on")
+	set.RunE = func(_ *cobra.Command, args []string) error { return s.setContext(args[0], *use) }
+	c.AddCommand(
+		&cobra.Command{
+			Use: "list", Aliases: []string{"ls"}, Short: "List the contexts, the current one with a star", Args: cobra.NoArgs,
+			RunE: func(*cobra.Command, []string) error { return s.listContexts() },
+		},
+		&cobra.Command{
+			Use: "use NAME", Short: "Use a context from now on", Args: numbered(1, 1, "the name of the context"),
+			ValidArgsFunction: s.completeContexts,
+			RunE:              func(_ *cobra.Command, args []string) error { return s.useContext(args[0]) },
+		},
+		set,
+		&cobra.Command{
+			Use: "delete NAME", Aliases: []string{"rm"}, Short: "Forget a context", Args: numbered(1, 1, "the name of the context"),
+			ValidArgsFunction: s.completeContexts,
+			RunE:              func(_ *cobra.Command, args []string) error { return s.deleteContext(args[0]) },
+		},
+	)
+	return c
+}
+
+func (s *session) listContexts() error {
+	found, err := s.load()
+	if err != nil {
+		return err
+	}
+	current := or(s.flags.context, s.Getenv("DROVER_CONTEXT"), found.Current)
+	t := newTable(s.Out, "CURRENT", "NAME", "SERVER", "LOGIN", "PROJECT")
+	for _, x := range found.Contexts {
+		star, login := "", "-"
+		if x.Name == current {
+			star = "*"
+		}
+		switch {
+		case x.Token != "" || x.TokenFile != "":
+			login = "token"
+		case x.ClientCertificate != "":
+			login = "certificate"
+		}
+		t.row(star, x.Name, x.Server, login, x.Project)
+	}
+	return t.flush()
+}
+
+func (s *session) useContext(name string) error {
+	found, err := s.load()
+	if err != nil {
+		return err
+	}
+	if found.find(name) == nil {
+		return usage("there is no context %q; see '%s context list'", name, s.Program)
+	}
+	found.Current = name
+	if err := s.save(found); err != nil {
+		return err
+	}
+	s.sayf("context %s is used from now on", name)
+	return nil
+}
+
+func (s *session) setContext(name string, use bool) error {
+	found, err := s.load()
+	if err != nil {
+		return err
+	}
+	x := Context{Name: name}
+	old := found.find(name)
+	if old != nil {
+		x = *old
+	}
+	if s.flags.server != "" {
+		if old != nil && !sameServer(old.Server, s.flags.server) {
+			x.Token, x.TokenFile = "", "" // they were for another server
+		}
+		x.Server = s.flags.server
+	}
+	if x.Server == "" {
+		return usage("--server is needed: the URL of the API, such as %s", defaultServer)
+	}
+	x.CA, x.ClientCertificate, x.ClientKey = or(s.flags.ca, x.CA), or(s.flags.certificate, x.ClientCertificate), or(s.flags.key, x.ClientKey)
+	switch {
+	case s.flags.token != "":
+		x.Token, x.TokenFile = s.flags.token, ""
+	case s.flags.tokenFile == "-":
+		x.TokenFile = ""
+		if x.Token, err = s.readToken("-"); err != nil {
+			return err
+		}
+	case s.flags.tokenFile != "":
+		x.Token, x.TokenFile = "", s.flags.tokenFile
+	}
+	x.Project = or(s.flags.project, x.Project)
+	x.Plaintext = x.Plaintext || s.flags.plaintext
+	if err := s.keep(x, use); err != nil {
+		return err
+	}
+	s.sayf("context %s is set", name)
+	return nil
+}
+
+// keep stores a context, in place of one of its name; use has it used from now on. Its files must be there.
+func (s *session) keep(x Context, use bool) error {
+	base, err := baseURL(x.Server)
+	if err != nil {
+		return err
+	}
+	x.Server = strings.TrimSuffix(base.String(), "/v2")
+	for _, file := range []*string{&x.CA, &x.TokenFile, &x.ClientCertificate, &x.ClientKey} {
+		if *file != "" {
+			if *file, err = filepath.Abs(*file); err != nil { // they are read wherever the command is started
+				return errUsage{err}
+			}
+		}
+	}
+	c, err := s.open(&x)
+	if err != nil {
+		return err
+	}
+	c.Close()
+	found, err := s.load()
+	if err != nil {
+		return err
+	}
+	found.put(x)
+	if use || found.Current == "" {
+		found.Current = x.Name
+	}
+	return s.save(found)
+}
+
+func (s *session) deleteContext(name string) error {
+	found, err := s.load()
+	if err != nil {
+		return err
+	}
+	if found.find(name) == nil {
+		return usage("there is no context %q; see '%s context list'", name, s.Program)
+	}
+	found.Contexts = slices.DeleteFunc(found.Contexts, func(x Context) bool { return x.Name == name })
+	if found.Current == name {
+		found.Current = ""
+	}
+	if err := s.save(found); err != nil {
+		return err
+	}
+	s.sayf("context %s is deleted", name)
+	return nil
+}
+
+func (s *session) completeContexts(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	found, err := s.load()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, x := range found.Contexts {
+		names = append(names, fmt.Sprintf("%s\t%s", x.Name, x.Server))
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,436 @@
+package cli
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"helm.sh/helm/v4/pkg/strvals"
+	"sigs.k8s.io/yaml"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// deployFlags are those of deploy.
+type deployFlags struct {
+	name, version, cloud   string
+	clusters, anyOf        []string
+	values, set, setString []string
+	wait, dryRun           bool
+	timeout                time.Duration
+}
+
+// deployNames are what deploy calls what nobody has named.
+const (
+	defaultProject = "default"
+	defaultCloud   = "default"
+	profileName    = "values"
+	placementName  = "placement"
+)
+
+// deploy is the command deploy.
+func (s *session) deploy() *cobra.Command {
+	f := &deployFlags{}
+	c := &cobra.Command{
+		Use: "deploy CHART --name NAME --clusters WHICH", Short: "Put a Helm chart onto clusters: make what is missing, approve, instantiate",
+		Long: `Put a Helm chart, a folder or a tgz, onto clusters. What is missing is made: the project, a logical cloud of level 0 with the clusters,
+a composite app with the chart, a profile with the values, a group with its placement; then the group is approved and
+instantiated. A second run makes of it what is said then: it shows the difference and updates. What was made can be shown,
+changed and deleted as anything else (get, edit, delete).
+
+WHICH clusters: a name (edge01, provider+edge01), or a label (label=edge, provider/label=edge) for all that carry it. Of those
+of --any-of one is taken.`,
+		Example: `  drover deploy ./web --name web --clusters label=edge --wait
+  drover deploy web-1.2.tgz --name web --clusters label=edge --set replicas=3 --values prod.yaml --wait
+  drover deploy ./web --name web --any-of edge01,edge02`,
+		Args: numbered(1, 1, "a chart: a folder or a tgz"),
+	}
+	c.Flags().StringVar(&f.name, "name", "", "the `name` of the composite app, its group and its release")
+	c.Flags().StringVar(&f.version, "app-version", "v1", "the `version` of the composite app")
+	c.Flags().StringVar(&f.cloud, "cloud", defaultCloud, "the logical `cloud` to deploy in")
+	c.Flags().StringSliceVar(&f.clusters, "clusters", nil, "`which` clusters to deploy on, all of them")
+	c.Flags().StringSliceVar(&f.anyOf, "any-of", nil, "`which` clusters to take one of")
+	c.Flags().StringSliceVar(&f.values, "values", nil, "a `file` with values of the chart; later files win")
+	c.Flags().StringArrayVar(&f.set, "set", nil, "a `value` of the chart, over the files: image.tag=v2")
+	c.Flags().StringArrayVar(&f.setString, "set-string", nil, "the same, as text whatever it looks like")
+	c.Flags().BoolVar(&f.wait, "wait", false, "wait for the end, and show what is going on")
+	c.Flags().DurationVar(&f.timeout, "timeout", defaultWait, "how long to wait; 0 for as long as it takes")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be made, and do nothing")
+	c.RunE = func(c *cobra.Command, args []string) error { return s.doDeploy(c.Context(), f, args[0]) }
+	return c
+}
+
+func (s *session) doDeploy(ctx context.Context, f *deployFlags, chart string) error {
+	switch {
+	case f.name == "":
+		return usage("--name is needed")
+	case len(f.clusters)+len(f.anyOf) == 0:
+		return usage("--clusters or --any-of is needed: on which clusters to deploy, such as --clusters label=edge")
+	}
+	var p fail.Problems
+	if domain.CheckName(&p, "name", f.name); p.Err() != nil {
+		return usage("--name %q: %s", f.name, strings.TrimPrefix(p.Err().Error(), "Invalid Input:\nname: "))
+	}
+	app, tgz, err := readChart(chart)
+	if err != nil {
+		return err
+	}
+	profile, err := f.profile()
+	if err != nil {
+		return err
+	}
+	current, err := s.current()
+	if err != nil {
+		return err
+	}
+	api, err := s.api()
+	if err != nil {
+		return err
+	}
+	all, clusters, err := selectAll(ctx, api, f.clusters)
+	if err != nil {
+		return err
+	}
+	one, more, err := selectAll(ctx, api, f.anyOf)
+	if err != nil {
+		return err
+	}
+	placement := domain.Placement{AnyOf: one}
+	for _, c := range all {
+		placement.AllOf = append(placement.AllOf, domain.AllOf{Clusters: c})
+	}
+	d := &client.Deployment{
+		API: api, Project: or(current.Project, defaultProject), CompositeApp: f.name, Version: f.version, Profile: profileName,
+		LogicalCloud: f.cloud, Group: f.name, Release: f.name, Clusters: slices.Concat(clusters, more),
+		Apps: []client.App{{Name: app, Chart: tgz, Profile: profile, Intent: placement}},
+	}
+	return s.bringAbout(ctx, api, f, d)
+}
+
+// bringAbout makes what a deployment says, and then asks for the operation that is due.
+func (s *session) bringAbout(ctx context.Context, api *client.API, f *deployFlags, d *client.Deployment) error {
+	a := s.applier(api, f.dryRun)
+	changed := false
+	for _, step := range append(d.CloudSteps(), d.GroupSteps()...) {
+		if step.Object == nil {
+			if err := s.cloudUp(ctx, a, f, d.CloudKey()); err != nil {
+				return err
+			}
+			continue
+		}
+		key := domain.KeyOf(step.Object)
+		if keeps(step.Object) {
+			old, err := a.before(ctx, step.Object)
+			if err != nil {
+				return err
+			}
+			if old != nil {
+				continue
+			}
+		}
+		if ref, ok := step.Object.(*domain.ClusterReference); ok {
+			there, err := a.refers(ctx, ref)
+			if err != nil {
+				return err
+			}
+			if there {
+				continue
+			}
+		}
+		done, err := a.put(ctx, step.Object, step.File, nil)
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", step.Object.Noun().Title, step.Object.LocalName(), err)
+		}
+		if done != unchanged {
+			changed = true
+			if f.dryRun {
+				done += " (dry run)"
+			}
+			s.sayf("%s %s", key, done)
+		}
+	}
+	if f.dryRun {
+		return nil
+	}
+	return s.goOn(ctx, api, f, d.Key(), changed)
+}
+
+// keeps says whether a document that is there stays as it is: of those deploy needs no more than that they are there, and their users
+// may have said more in them. The chart, the values and the placement are what it is told.
+func keeps(o domain.Object) bool {
+	switch o.(type) {
+	case *domain.App, *domain.Profile, *domain.AppIntent, *domain.ClusterReference:
+		return false
+	default:
+		return true
+	}
+}
+
+// refers says whether a logical cloud has a cluster, under whatever name.
+func (a *applier) refers(ctx context.Context, ref *domain.ClusterReference) (bool, error) {
+	if _, err := a.before(ctx, ref); err != nil {
+		return false, err
+	}
+	for _, o := range a.lists[ref.Parent.Child(domain.ClusterReferences.Collection)] {
+		if o.(*domain.ClusterReference).ClusterName() == ref.ClusterName() {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// cloudUp instantiates a logical cloud that is not.
+func (s *session) cloudUp(ctx context.Context, a *applier, f *deployFlags, key domain.Key) error {
+	if f.dryRun && a.made[key] {
+		return nil
+	}
+	d, err := a.api.Status(ctx, key, summary)
+	if err != nil {
+		return err
+	}
+	switch d.Status {
+	case domain.ContextInstantiated, domain.ContextInstantiating:
+		return nil
+	}
+	if f.dryRun {
+		s.sayf("%s would be instantiated", key)
+		return nil
+	}
+	accepted, err := s.ask(ctx, a.api, key, domain.OpInstantiate, nil)
+	if err != nil {
+		return err
+	}
+	s.warn(accepted.Warnings)
+	s.sayf("%s %s", key, past(domain.OpInstantiate))
+	return s.await(ctx, a.api, key, domain.OpInstantiate, f.timeout)
+}
+
+// goOn asks for what brings clusters in line with the group: an update where it has an instance, else approve and instantiate.
+func (s *session) goOn(ctx context.Context, api *client.API, f *deployFlags, key domain.Key, changed bool) error {
+	d, err := api.Status(ctx, key, summary)
+	if err != nil {
+		return err
+	}
+	state := d.States.State()
+	var todo []domain.Operation
+	switch {
+	case d.Status == domain.ContextInstantiating && !changed && state == domain.Instantiated: // it is under way
+	case state == domain.Instantiated && d.Status == domain.ContextInstantiated && !changed:
+		s.sayf("%s %s", key, unchanged)
+		return nil
+	case state == domain.Instantiated || state == domain.InstantiateStopped:
+		preview, now, err := s.previewed(ctx, api, key)
+		if err != nil {
+			return err
+		}
+		s.warn(preview.Warnings)
+		for _, line := range difference(preview, now) {
+			s.sayf("%s", printable(line))
+		}
+		todo = []domain.Operation{domain.OpUpdate}
+	case state == domain.Approved || state == domain.TerminateStopped:
+		todo = []domain.Operation{domain.OpInstantiate}
+	default:
+		todo = []domain.Operation{domain.OpApprove, domain.OpInstantiate}
+	}
+	for _, op := range todo {
+		accepted, err := s.ask(ctx, api, key, op, nil)
+		if err != nil {
+			return fmt.Errorf("%s: %w", op, err)
+		}
+		if op != domain.OpApprove { // which warns of the same
+			s.warn(accepted.Warnings)
+		}
+		s.sayf("%s %s", key, past(op))
+	}
+	if !f.wait {
+		s.note("See how it goes on: %s status %s --watch", s.Program, key)
+		return nil
+	}
+	return s.await(ctx, api, key, domain.OpInstantiate, f.timeout)
+}
+
+// readChart reads a chart, a folder or a tgz, and says how its folder in the archive is called: that is the app's name.
+func readChart(path string) (app string, tgz []byte, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", nil, errUsage{err}
+	}
+	if info.IsDir() {
+		data, err := os.ReadFile(filepath.Join(path, "Chart.yaml"))
+		if errors.Is(err, fs.ErrNotExist) {
+			return "", nil, usage("%s is no chart: there is no Chart.yaml", path)
+		}
+		if err != nil {
+			return "", nil, errUsage{err}
+		}
+		var chart struct {
+			Name string `json:"name"`
+		}
+		if err := yaml.Unmarshal(data, &chart); err != nil || chart.Name == "" {
+			return "", nil, usage("%s has no name in its Chart.yaml", path)
+		}
+		tgz, err = packAs(path, chart.Name)
+		return chart.Name, tgz, err
+	}
+	if tgz, err = os.ReadFile(path); err != nil {
+		return "", nil, errUsage{err}
+	}
+	unzipped, err := gzip.NewReader(bytes.NewReader(tgz))
+	if err != nil {
+		return "", nil, usage("%s is neither a folder nor a tgz: %w", path, err)
+	}
+	archive := tar.NewReader(unzipped)
+	for {
+		header, err := archive.Next()
+		if err != nil {
+			return "", nil, usage("%s is no chart: no folder in it has a Chart.yaml", path)
+		}
+		parts := strings.Split(strings.TrimPrefix(filepath.ToSlash(header.Name), "./"), "/")
+		if len(parts) == 2 && parts[1] == "Chart.yaml" {
+			return parts[0], tgz, nil
+		}
+	}
+}
+
+// profile is the profile with the values that were given, nil for none: EMCO's archive of a manifest and a file of values.
+func (f *deployFlags) profile() ([]byte, error) {
+	values := map[string]any{}
+	for _, name := range f.values {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return nil, errUsage{err}
+		}
+		more := map[string]any{}
+		if err := yaml.Unmarshal(data, &more); err != nil {
+			return nil, usage("values of %s: %w", name, err)
+		}
+		merge(values, more)
+	}
+	for _, one := range f.set {
+		if err := strvals.ParseInto(one, values); err != nil {
+			return nil, usage("--set %s: %w", one, err)
+		}
+	}
+	for _, one := range f.setString {
+		if err := strvals.ParseIntoString(one, values); err != nil {
+			return nil, usage("--set-string %s: %w", one, err)
+		}
+	}
+	text, err := yaml.Marshal(values)
+	if err != nil {
+		return nil, fmt.Errorf("encode values: %w", err)
+	}
+	return packFiles([2]string{"manifest.yaml", "version: v1\ntype:\n  values: override_values.yaml\n"}, [2]string{"override_values.yaml", string(text)})
+}
+
+// merge puts values over others, map by map, as Helm does.
+func merge(into, more map[string]any) {
+	for name, value := range more {
+		below, isMap := value.(map[string]any)
+		if old, ok := into[name].(map[string]any); ok && isMap {
+			merge(old, below)
+			continue
+		}
+		into[name] = value
+	}
+}
+
+// packFiles makes a tgz of texts by their names.
+func packFiles(files ...[2]string) ([]byte, error) {
+	var data bytes.Buffer
+	zipped := gzip.NewWriter(&data)
+	archive := tar.NewWriter(zipped)
+	var failed error
+	for _, f := range files {
+		failed = errors.Join(failed, archive.WriteHeader(&tar.Header{Name: f[0], Mode: 0o644, Size: int64(len(f[1])), Format: tar.FormatUSTAR}))
+		_, err := archive.Write([]byte(f[1]))
+		failed = errors.Join(failed, err)
+	}
+	if err := errors.Join(failed, archive.Close(), zipped.Close()); err != nil {
+		return nil, fmt.Errorf("pack: %w", err)
+	}
+	return data.Bytes(), nil
+}
+
+// selectAll reads which clusters are meant: what a placement says of them, and which they are now.
+func selectAll(ctx context.Context, api *client.API, which []string) (all []domain.Clusters, clusters []domain.ClusterName, err error) {
+	for _, one := range which {
+		found, names, err := selectOne(ctx, api, one)
+		if err != nil {
+			return nil, nil, err
+		}
+		all, clusters = append(all, found...), append(clusters, names...)
+	}
+	return all, clusters, nil
+}
+
+func selectOne(ctx context.Context, api *client.API, which string) (all []domain.Clusters, clusters []domain.ClusterName, err error) {
+	text := strings.ReplaceAll(which, "+", "/")
+	provider, name, ok := strings.Cut(text, "/")
+	if !ok {
+		provider, name = "", text
+	}
+	providers := []string{provider}
+	if provider == "" {
+		list, err := api.List(ctx, domain.ClusterProviders, "")
+		if err != nil {
+			return nil, nil, err
+		}
+		providers = nil
+		for _, o := range list {
+			providers = append(providers, o.LocalName())
+		}
+	}
+	label, byLabel := strings.CutPrefix(name, "label=")
+	for _, p := range providers {
+		key := domain.Join(domain.ClusterProviders.Collection, p)
+		if byLabel {
+			names, err := api.ClustersByLabel(ctx, key, label)
+			if err != nil {
+				return nil, nil, err
+			}
+			if len(names) > 0 {
+				all = append(all, domain.Clusters{ClusterProvider: p, ClusterLabel: label})
+			}
+			for _, n := range names {
+				clusters = append(clusters, domain.ClusterName{Provider: p, Name: n})
+			}
+			continue
+		}
+		var problems fail.Problems
+		if domain.CheckName(&problems, "cluster", name); problems.Err() != nil {
+			return nil, nil, usage("%q names no cluster: edge01, provider+edge01, label=edge and provider/label=edge do", which)
+		}
+		_, err := api.Get(ctx, domain.ClustersNoun, key.Child(domain.ClustersNoun.Collection, name))
+		if fail.Is(err, fail.NotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, domain.Clusters{ClusterProvider: p, Cluster: name})
+		clusters = append(clusters, domain.ClusterName{Provider: p, Name: name})
+	}
+	switch {
+	case len(clusters) == 0 && byLabel:
+		return nil, nil, fail.New(fail.NotFound, "no cluster carries the label %q; 'drover get labels' lists them", label)
+	case len(clusters) == 0:
+		return nil, nil, fail.New(fail.NotFound, "cluster %q not found; 'drover get clusters' lists them", which)
+	case !byLabel && len(clusters) > 1:
+		return nil, nil, usage("%q may be a cluster of several providers: provider+%s names one", which, name)
+	}
+	return all, clusters, nil
+}

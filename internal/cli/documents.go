@@ -1,0 +1,413 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// sources are the flags of what files describe.
+type sources struct {
+	files, values []string
+	recursive     bool
+}
+
+func (f *sources) add(c *cobra.Command) {
+	c.Flags().StringSliceVarP(&f.files, "filename", "f", nil, "a `file` or folder with documents, - for the standard input")
+	c.Flags().StringSliceVarP(&f.values, "values", "v", nil, "a `file` with the values that documents are filled with as Go templates; later files win")
+	c.Flags().BoolVarP(&f.recursive, "recursive", "R", false, "folders with all that is below them")
+}
+
+// paper is one document of a file: something to be made, or an operation.
+type paper struct {
+	from   string // file and line
+	key    domain.Key
+	noun   *domain.Noun
+	object domain.Object // nil for an operation
+	file   *string       // its path, nil for none
+	files  []string
+	folder string // of the document
+
+	operation domain.OwnerOperation
+	spec      map[string]any // of an operation
+}
+
+// what names it for people.
+func (p *paper) what() string {
+	if p.object == nil {
+		return string(p.key) + "/" + p.operation.Called()
+	}
+	return string(p.key)
+}
+
+// read reads all documents, in the order of the files.
+func (s *session) readPapers(f *sources) ([]*paper, error) {
+	values, err := readValues(f.values)
+	if err != nil {
+		return nil, err
+	}
+	var all []*paper
+	for _, name := range f.files {
+		found, err := s.readSource(f, name, values)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	if len(all) == 0 {
+		return nil, usage("there is no document in %s", strings.Join(f.files, ", "))
+	}
+	return all, nil
+}
+
+// readValues is what templates are filled with, nil when nothing is given: documents are no templates then.
+func readValues(files []string) (map[string]any, error) {
+	if len(files) == 0 {
+		return nil, nil
+	}
+	values := map[string]any{}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return nil, errUsage{err}
+		}
+		if err := yaml.Unmarshal(data, &values); err != nil {
+			return nil, usage("values of %s: %w", name, err)
+		}
+	}
+	return values, nil
+}
+
+func (s *session) readSource(f *sources, name string, values map[string]any) ([]*paper, error) {
+	if name == "-" {
+		data, err := io.ReadAll(s.In)
+		if err != nil {
+			return nil, errUsage{fmt.Errorf("read the standard input: %w", err)}
+		}
+		return s.parse("standard input", ".", data, values, false)
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, errUsage{err}
+	}
+	if !info.IsDir() {
+		return s.readFile(name, values, false)
+	}
+	var files []string
+	err = filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != name && !f.recursive:
+			return fs.SkipDir
+		case !d.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) && !slices.Contains(cleaned(f.values), filepath.Clean(path)):
+			files = append(files, path)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, errUsage{err}
+	}
+	var all []*paper
+	for _, path := range files { // sorted, as they were walked
+		found, err := s.readFile(path, values, true)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+func cleaned(paths []string) []string {
+	all := make([]string, len(paths))
+	for i, p := range paths {
+		all[i] = filepath.Clean(p)
+	}
+	return all
+}
+
+func (s *session) readFile(name string, values map[string]any, inFolder bool) ([]*paper, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, errUsage{err}
+	}
+	return s.parse(name, filepath.Dir(name), data, values, inFolder)
+}
+
+// parse reads the documents of one text. A file of a folder that has none, such as a chart's values, is left out and named.
+func (s *session) parse(name, folder string, data []byte, values map[string]any, inFolder bool) ([]*paper, error) {
+	if values != nil {
+		t, err := template.New(filepath.Base(name)).Option("missingkey=error").Parse(string(data))
+		if err != nil {
+			return nil, usage("%s: %w", name, err)
+		}
+		var filled bytes.Buffer
+		if err := t.Execute(&filled, values); err != nil {
+			return nil, usage("%s: %w", name, err)
+		}
+		data = filled.Bytes()
+	}
+	var all []*paper
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		var node yaml.Node
+		err := decoder.Decode(&node)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		hint := ""
+		if values == nil && bytes.Contains(data, []byte("{{")) {
+			hint = " (it is a template: -v FILE says what it is filled with)"
+		}
+		if err != nil {
+			return nil, usage("%s: %w%s", name, err, hint)
+		}
+		var m map[string]any
+		if err := node.Decode(&m); err != nil {
+			return nil, usage("%s: line %d: %w%s", name, node.Line, err, hint)
+		}
+		if m == nil {
+			continue // comments alone
+		}
+		list := []any{m}
+		if items, ok := m["items"].([]any); ok && m["resourceContext"] == nil {
+			list = items // what get -o json prints
+		}
+		for _, one := range list {
+			document, ok := one.(map[string]any)
+			if !ok {
+				return nil, usage("%s: line %d: an item is no document", name, node.Line)
+			}
+			if inFolder && document["resourceContext"] == nil && document["version"] != emco {
+				s.note("%s is left out: it has no documents (version: %s, resourceContext.anchor)", name, emco)
+				return all, nil
+			}
+			p, err := s.paperOf(fmt.Sprintf("%s:%d", name, node.Content[0].Line), folder, document)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, p)
+		}
+	}
+	return all, nil
+}
+
+// paperOf reads one document.
+func (s *session) paperOf(from, folder string, m map[string]any) (*paper, error) {
+	place, _ := m["resourceContext"].(map[string]any)
+	anchor, _ := place["anchor"].(string)
+	if anchor = strings.Trim(anchor, "/"); anchor == "" {
+		return nil, usage("%s: resourceContext.anchor is missing: the path below /v2 to which the document goes, such as projects", from)
+	}
+	p := &paper{from: from, folder: folder}
+	if file, ok := m["file"].(string); ok {
+		p.file = &file
+	}
+	files, _ := m["files"].([]any)
+	for _, f := range files {
+		name, ok := f.(string)
+		if !ok {
+			return nil, usage("%s: files are to be paths", from)
+		}
+		p.files = append(p.files, name)
+	}
+	// What says where a document goes, and where it stands, is not of it.
+	body := map[string]any{}
+	for name, value := range m {
+		if !slices.Contains([]string{"version", "resourceContext", "file", "files", "status"}, name) {
+			body[name] = value
+		}
+	}
+	if owner, operation := operationAt(domain.Key(anchor)); owner != "" {
+		p.key, p.operation, p.noun = owner, operation, domain.OwnerNoun(owner)
+		p.spec, _ = body["spec"].(map[string]any)
+		return p, nil
+	}
+	noun, parent := collectionAt(domain.Key(anchor))
+	if noun == nil {
+		return nil, usage("%s: resourceContext.anchor: %q is the place of nothing that Drover has", from, anchor)
+	}
+	if (p.file != nil || len(p.files) > 0) && !noun.File {
+		return nil, usage("%s: no file comes with a %s", from, noun.Title)
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		return nil, usage("%s: %w", from, err)
+	}
+	o := noun.New()
+	strict := json.NewDecoder(bytes.NewReader(data))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(o); err != nil {
+		if !strings.Contains(err.Error(), "unknown field") {
+			return nil, usage("%s: %s: %w", from, noun.Title, err)
+		}
+		s.warn([]string{fmt.Sprintf("%s: %s: %s, which is left out", from, noun.Title, strings.TrimPrefix(err.Error(), "json: "))})
+		o = noun.New()
+		if err := json.Unmarshal(data, o); err != nil {
+			return nil, usage("%s: %s: %w", from, noun.Title, err)
+		}
+	}
+	o.Base().Parent = parent
+	if strings.Trim(o.LocalName(), "/") == "" {
+		return nil, usage("%s: %s: metadata.name is missing", from, noun.Title)
+	}
+	if _, ok := noun.Split(domain.KeyOf(o)); !ok { // the rest is the API's to judge, which fills in what is missing
+		return nil, usage("%s: %q is no name of a %s", from, o.LocalName(), noun.Title)
+	}
+	p.noun, p.object, p.key = noun, o, domain.KeyOf(o)
+	return p, nil
+}
+
+// operationAt is the owner and the operation that an anchor names, "" for none: projects/p/logical-clouds/c/instantiate.
+func operationAt(anchor domain.Key) (domain.Key, domain.OwnerOperation) {
+	parts := anchor.Segments()
+	owner := domain.Join(parts[:len(parts)-1]...)
+	if !domain.IsOwner(owner) {
+		return "", domain.OwnerOperation{}
+	}
+	for _, o := range domain.OwnerNoun(owner).Owner.Operations {
+		if o.Called() == anchor.Name() {
+			return owner, o
+		}
+	}
+	return "", domain.OwnerOperation{}
+}
+
+// collectionAt is the noun whose documents are created at an anchor, nil for none, and the key of their parent.
+func collectionAt(anchor domain.Key) (*domain.Noun, domain.Key) {
+	if parent, ok := strings.CutSuffix(string(anchor), "/"+domain.NetControllerIntents.Kind); ok { // as the API takes it too
+		anchor = domain.Key(parent).Child(domain.NetControllerIntents.Collection)
+	}
+	for _, n := range domain.Nouns {
+		if n.Parent == nil {
+			if string(anchor) == n.Collection {
+				return n, ""
+			}
+			continue
+		}
+		parent, ok := strings.CutSuffix(string(anchor), "/"+n.Collection)
+		if !ok {
+			continue
+		}
+		if _, ok := n.Parent.Split(domain.Key(parent)); ok {
+			return n, domain.Key(parent)
+		}
+	}
+	return nil, ""
+}
+
+// ordered puts documents into the order in which they can be made: parents and what others refer to first, then the operations,
+// those of clusters, logical clouds and groups in this order. Otherwise they stay as they are.
+func ordered(papers []*paper) []*paper {
+	byKey := map[domain.Key][]int{}
+	for i, p := range papers {
+		if p.object != nil {
+			byKey[p.key] = append(byKey[p.key], i)
+		}
+	}
+	var out []*paper
+	visited := make([]bool, len(papers))
+	var visit func(i int)
+	visit = func(i int) {
+		if visited[i] {
+			return
+		}
+		visited[i] = true
+		p := papers[i]
+		needs := []domain.Key{p.object.Base().Parent}
+		if r, ok := p.object.(domain.Referrer); ok {
+			for _, ref := range r.References() {
+				needs = append(needs, ref.Key)
+			}
+		}
+		for _, key := range needs {
+			for _, on := range byKey[key] {
+				visit(on)
+			}
+		}
+		for _, same := range byKey[p.key] { // the later one of two of a key is what stays
+			if same < i {
+				visit(same)
+			}
+		}
+		out = append(out, p)
+	}
+	for i, p := range papers {
+		if p.object != nil {
+			visit(i)
+		}
+	}
+	for _, noun := range []*domain.Noun{domain.ClustersNoun, domain.LogicalClouds, domain.DeploymentIntentGroups} {
+		for _, p := range papers {
+			if p.object == nil && p.noun == noun {
+				out = append(out, p)
+			}
+		}
+	}
+	return out
+}
+
+// attached reads what comes with a document. A path is from where the command was started, as emcoctl has it, or else from the
+// document's folder; a folder is packed.
+func (p *paper) attached() (file []byte, files []domain.Upload, err error) {
+	if p.file != nil {
+		data, err := p.open(*p.file)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !p.noun.Files {
+			return data, nil, nil
+		}
+		files = append(files, domain.Upload{Name: filepath.Base(*p.file), Data: data})
+	}
+	for _, name := range p.files {
+		data, err := p.open(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		files = append(files, domain.Upload{Name: filepath.Base(name), Data: data})
+	}
+	if !p.noun.Files && len(files) > 0 {
+		if len(files) > 1 {
+			return nil, nil, usage("%s: one file comes with a %s, not %d", p.from, p.noun.Title, len(files))
+		}
+		return files[0].Data, nil, nil
+	}
+	return nil, files, nil
+}
+
+func (p *paper) open(name string) ([]byte, error) {
+	path := name
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) && !filepath.IsAbs(name) {
+		beside := filepath.Join(p.folder, name)
+		if found, beErr := os.Stat(beside); beErr == nil {
+			path, info, err = beside, found, nil
+		}
+	}
+	if err != nil {
+		return nil, usage("%s: %w", p.from, err)
+	}
+	if info.IsDir() {
+		return pack(path, p.noun == domain.Profiles)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, usage("%s: %w", p.from, err)
+	}
+	return data, nil
+}

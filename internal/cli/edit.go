@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// edit is the command edit.
+func (s *session) edit() *cobra.Command {
+	w := &where{}
+	c := &cobra.Command{
+		Use: "edit NOUN NAME", Short: "Change a document in your editor (DROVER_EDITOR, VISUAL, EDITOR)",
+		Long: "Change a document in your editor (DROVER_EDITOR, VISUAL, EDITOR; vi otherwise). What is not saved, or saved as it was, changes nothing.\n" +
+			"What is refused stays in a file, which apply -f takes.\n\n" + aboutNames,
+		Example: "  drover edit group web",
+		Args:    numbered(1, 2, "a noun and a name"), ValidArgsFunction: s.completeNames,
+	}
+	s.placed(c, w)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		n, wanted, err := s.meant(args[0], args[1:], w)
+		if err != nil {
+			return err
+		}
+		if len(wanted) != 1 || n.New == nil {
+			return usage("edit needs a noun and a name")
+		}
+		api, err := s.api()
+		if err != nil {
+			return err
+		}
+		key, err := s.pick(c.Context(), api, n, wanted[0], w)
+		if err != nil {
+			return err
+		}
+		return s.doEdit(c.Context(), api, n, key)
+	}
+	return c
+}
+
+func (s *session) doEdit(ctx context.Context, api *client.API, n *domain.Noun, key domain.Key) error {
+	o, err := api.Get(ctx, n, key)
+	if err != nil {
+		return err
+	}
+	before, err := yaml.Marshal(document(n, item{key: key, object: o}))
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	folder, err := os.MkdirTemp("", "drover-edit-") // which nobody else can enter
+	if err != nil {
+		return errUsage{err}
+	}
+	file := filepath.Join(folder, strings.ReplaceAll(o.LocalName(), "/", "-")+".yaml")
+	keep := false
+	defer func() {
+		if !keep {
+			_ = os.RemoveAll(folder)
+		}
+	}()
+	head := fmt.Sprintf("# %s\n# It is written when you save it and leave the editor.\n", key)
+	if err := os.WriteFile(file, append([]byte(head), before...), 0o600); err != nil {
+		return errUsage{err}
+	}
+	editor := or(s.Getenv("DROVER_EDITOR"), s.Getenv("VISUAL"), s.Getenv("EDITOR"), "vi")
+	command := exec.CommandContext(ctx, "sh", "-c", editor+` "$0"`, file) // an editor may have arguments, as kubectl takes it
+	command.Stdin, command.Stdout, command.Stderr = s.In, s.Out, s.Err
+	if err := command.Run(); err != nil {
+		return usage("%s: %w", editor, err)
+	}
+	after, err := os.ReadFile(file)
+	if err != nil {
+		return errUsage{err}
+	}
+	if bytes.Equal(bytes.TrimPrefix(after, []byte(head)), before) {
+		s.sayf("%s %s", key, unchanged)
+		return nil
+	}
+	keep = true
+	papers, err := s.parse(file, folder, after, nil, false)
+	if err != nil {
+		return fmt.Errorf("%w\nWhat you wrote is in %s", err, file)
+	}
+	if len(papers) != 1 || papers[0].object == nil || papers[0].key != key {
+		return usage("edit changes %s, and cannot rename it or add others; what you wrote is in %s", key, file)
+	}
+	done, err := s.applier(api, false).put(ctx, papers[0].object, nil, nil)
+	if err != nil {
+		s.note("What you wrote is in %s", file)
+		return err
+	}
+	keep = false
+	s.sayf("%s %s", key, done)
+	return nil
+}

@@ -1,0 +1,182 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/deploy/examples"
+)
+
+const kubeconfig = `apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: k, user: u}}]
+clusters: [{name: k, cluster: {server: "https://127.0.0.1:6443"}}]
+users: [{name: u, user: {token: sesame}}]
+`
+
+// fleet is a folder with documents of all sorts, in no order, and the files that come with them.
+func (w *world) fleet() string {
+	w.t.Helper()
+	chart, err := examples.Chart("sink")
+	require.NoError(w.t, err)
+	w.file("fleet/files/edge01.kubeconfig", kubeconfig)
+	w.file("fleet/files/sink.tgz", string(chart))
+	w.file("fleet/group.yaml", `version: emco/v2
+resourceContext: {anchor: projects/demo/composite-apps/vfw/v1/deployment-intent-groups}
+metadata: {name: web, description: the web}
+spec: {compositeProfile: cp, version: r1, logicalCloud: lc, overrideValues: []}
+---
+version: emco/v2
+resourceContext: {anchor: projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web/intents}
+metadata: {name: bound}
+spec: {intent: {genericPlacementIntent: gpi}}
+`)
+	w.file("fleet/project.yaml", `version: emco/v2
+resourceContext: {anchor: projects/demo/composite-apps/vfw/v1/apps}
+metadata: {name: sink}
+file: files/sink.tgz
+---
+version: emco/v2
+resourceContext: {anchor: projects/demo/composite-apps/vfw/v1/composite-profiles}
+metadata: {name: cp}
+---
+version: emco/v2
+resourceContext: {anchor: projects/demo/composite-apps}
+metadata: {name: vfw}
+spec: {compositeAppVersion: v1}
+---
+version: emco/v2
+resourceContext: {anchor: projects/demo/logical-clouds}
+metadata: {name: lc}
+spec: {level: "0"}
+---
+version: emco/v2
+resourceContext: {anchor: projects}
+metadata: {name: demo}
+`)
+	w.file("fleet/values.yaml", "Provider: edge\n")
+	w.file("fleet/site.yaml", `version: emco/v2
+resourceContext: {anchor: "cluster-providers/{{.Provider}}/clusters/edge01/labels"}
+clusterLabel: small
+---
+version: emco/v2
+resourceContext: {anchor: "cluster-providers/{{.Provider}}/clusters"}
+metadata: {name: edge01}
+file: files/edge01.kubeconfig
+---
+version: emco/v2
+resourceContext: {anchor: cluster-providers}
+metadata: {name: "{{.Provider}}"}
+`)
+	return w.env["XDG_CONFIG_HOME"] + "/fleet"
+}
+
+// TestGet: nouns are found by what people call them, names by the end of their paths, and each form prints them.
+func TestGet(t *testing.T) {
+	w := newWorld(t)
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	const path = "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web"
+	require.Equal(t, "NAME   DESCRIPTION\ndemo\n", w.done("get", "projects"))
+	require.Equal(t, "CLUSTER-PROVIDER   NAME     CONNECTIVITY   REPORT   HEARD   GROUPS\n"+
+		"edge               edge01   Unknown        auto     -       0\n", w.done("get", "cluster"))
+	require.Equal(t, path+"\n", w.done("get", "dig", "-o", "name"))
+	for _, args := range [][]string{
+		{"group"}, {"deployment-intent-groups", "web"}, {"groups", "v1/web"}, {"dig", "-p", "demo"}, {"groups", "--in", "vfw/v1"}, {path}, {"group/web"}, {"/v2/" + path},
+	} {
+		require.Equal(t, path+"\n", w.done(append([]string{"get", "-o", "name"}, args...)...), "%v", args)
+	}
+	require.Equal(t, "Created\n", w.done("get", "group", "web", "-o", "jsonpath={.status.state}"))
+	require.Equal(t, "Created\n", w.done("get", "group", "web", "-o", "jsonpath=.status.state"))
+	require.Equal(t, "web\n", w.done("get", "group", "-o", "jsonpath={.items[*].metadata.name}"))
+	require.Equal(t, "bound\n", w.done("get", "intents", "--in", "web", "-o", "jsonpath={.items[*].metadata.name}"))
+	require.Equal(t, "PROJECT   NAME   NAMESPACE   LEVEL\ndemo      lc     default     0\n", w.done("get", "logical-clouds"))
+	require.Equal(t, "COMPOSITE-APP   COMPOSITE-APP-VERSION   NAME   DESCRIPTION\nvfw             v1                      sink\n", w.done("get", "apps", "-p", "demo"))
+	var one struct {
+		Version         string
+		ResourceContext struct{ Anchor string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(w.done("get", "app", "sink", "-o", "json")), &one))
+	require.Equal(t, "emco/v2", one.Version)
+	require.Equal(t, "projects/demo/composite-apps/vfw/v1/apps", one.ResourceContext.Anchor)
+
+	r := w.run("get", "project", "none")
+	require.Equal(t, 3, r.code)
+	require.Contains(t, r.err, "none")
+	require.Equal(t, 3, w.run("get", "app", "none").code)
+	r = w.run("get", "tenants")
+	require.Zero(t, r.code)
+	require.Equal(t, "There is no tenant.\n", r.err)
+	require.Empty(t, w.run("get", "tenants", "-q").err)
+	require.Equal(t, `{
+  "items": []
+}
+`, w.done("get", "tenants", "-o", "json"))
+	require.Contains(t, w.done("get", "operations", "-A"), "7-update   update")
+	require.Contains(t, w.done("get", "operations", "7-update", "-o", "json"), `"state": "Running"`)
+	require.Equal(t, 3, w.run("get", "operation", "8-update").code)
+
+	text := w.done("describe", "group", "web")
+	for _, part := range []string{"Deployment intent group web\n", "Path:  " + path, "compositeProfile: cp", "deployment-intents: bound", "state Created since"} {
+		require.Contains(t, text, part)
+	}
+}
+
+// TestGetWatch prints what there is, then what changes, until the user has seen enough.
+func TestGetWatch(t *testing.T) {
+	w := newWorld(t)
+	w.done("apply", "-f", w.file("p.yaml", "resourceContext: {anchor: projects}\nmetadata: {name: first}\n"))
+	ctx, cancel := context.WithCancel(t.Context())
+	out := &lines{}
+	out.on = map[string]func(){
+		"first": func() {
+			go w.run("apply", "-f", w.file("q.yaml", "resourceContext: {anchor: projects}\nmetadata: {name: second}\n"))
+		},
+		"second": cancel,
+	}
+	require.Equal(t, 130, w.start(ctx, nil, out, &bytes.Buffer{}, "get", "projects", "-w"))
+	require.Equal(t, "NAME    DESCRIPTION\nfirst\nsecond\n", out.text.String())
+}
+
+// lines does something once a word was written.
+type lines struct {
+	text strings.Builder
+	on   map[string]func()
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.text.Write(p)
+	for word, do := range l.on {
+		if strings.Contains(l.text.String(), word) {
+			delete(l.on, word)
+			do()
+		}
+	}
+	return len(p), nil
+}
+
+// TestHostileText: what a terminal would act on is not printed.
+func TestHostileText(t *testing.T) {
+	w := newWorld(t)
+	w.done("apply", "-f", w.file("p.json", `{"resourceContext":{"anchor":"projects"},"metadata":{"name":"p","description":"a\u001b[2Jb\nc"}}`))
+	require.Equal(t, "NAME   DESCRIPTION\np      a[2Jb c\n", w.done("get", "projects"))
+}
+
+// TestCompletion: names come from the server.
+func TestCompletion(t *testing.T) {
+	w := newWorld(t)
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	require.Contains(t, w.done("__complete", "get", ""), "deployment-intent-groups\tdeployment intent group\n")
+	require.Contains(t, w.done("__complete", "get", "projects", ""), "demo\n")
+	require.Contains(t, w.done("__complete", "get", "app", "--in", "vfw/v1", ""), "demo/sink\n")
+	require.Contains(t, w.done("__complete", "status", ""), "demo/vfw/v1/web\n")
+	w.env["DROVER_SERVER"] = "http://127.0.0.1:1"
+	require.Equal(t, ":4\n", w.done("__complete", "get", "projects", ""))
+}

@@ -1,0 +1,331 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-io/drover/internal/audit"
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/operations"
+	"github.com/drover-io/drover/internal/service"
+)
+
+// below is the project whose groups are looked at, "" for the fleet.
+func (s *session) project(all bool) (domain.Key, error) {
+	c, err := s.current()
+	if err != nil || c.Project == "" || all {
+		return "", err
+	}
+	return domain.Join(domain.Projects.Collection, c.Project), nil
+}
+
+// top is the command top.
+func (s *session) top() *cobra.Command {
+	c := &cobra.Command{
+		Use: "top", Short: "Show what is slow or fails: groups that are not as wished, and operations that go on, the longest first",
+		Example: "  drover top\n  drover top -A", Args: cobra.NoArgs,
+	}
+	all := c.Flags().BoolP("all-projects", "A", false, "of all projects, whatever the context says")
+	c.RunE = func(c *cobra.Command, _ []string) error { return s.doTop(c.Context(), *all) }
+	return c
+}
+
+func (s *session) doTop(ctx context.Context, all bool) error {
+	api, err := s.api()
+	if err != nil {
+		return err
+	}
+	project, err := s.project(all)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	total := 0
+	var bad []service.Group
+	for g, err := range api.Groups(ctx, project) {
+		if err != nil {
+			return err
+		}
+		total++
+		if c := g.Status.Context; c.InProgress() || c == domain.ContextInstantiateFailed || c == domain.ContextTerminateFailed {
+			bad = append(bad, g)
+		}
+	}
+	slices.SortStableFunc(bad, func(a, b service.Group) int { return a.Status.Since.Compare(b.Status.Since) })
+	fmt.Fprintf(s.Out, "%d of %d groups are not as wished\n", len(bad), total)
+	if len(bad) > 0 {
+		t := newTable(s.Out, "GROUP", "STATUS", "SINCE", "RESOURCES", "REASON")
+		for _, g := range bad {
+			t.row(string(g.Resource), string(g.Status.Context), age(now, g.Status.Since), dash(tally(g.Status.Counts)), g.Status.Reason)
+		}
+		if err := t.flush(); err != nil {
+			return err
+		}
+	}
+	filter := url.Values{"state": {string(operations.Running)}}
+	if project != "" {
+		filter.Set("project", project.Name())
+	}
+	var running []operations.Operation
+	for o, err := range api.Operations(ctx, filter) {
+		if err != nil {
+			return err
+		}
+		running = append(running, o)
+	}
+	slices.SortStableFunc(running, func(a, b operations.Operation) int { return a.Started.Compare(b.Started) })
+	fmt.Fprintf(s.Out, "\n%d operations go on\n", len(running))
+	if len(running) == 0 {
+		return nil
+	}
+	return s.printOperations(&printer{}, running, false)
+}
+
+// events is the command events.
+func (s *session) events() *cobra.Command {
+	c := &cobra.Command{
+		Use: "events", Short: "Tell what changes: a line whenever a group stands otherwise than before",
+		Long:    "Tell what changes: where each group stands, then a line whenever that is otherwise than before. It goes on after the API was away.",
+		Example: "  drover events --follow\n  drover events --follow -o json", Args: cobra.NoArgs,
+	}
+	all := c.Flags().BoolP("all-projects", "A", false, "of all projects, whatever the context says")
+	follow := c.Flags().BoolP("follow", "f", false, "go on with what changes")
+	output := c.Flags().StringP("output", "o", "", "json: one object a line")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if *output != "" && *output != "json" {
+			return usage("-o %s is not json", *output)
+		}
+		return s.doEvents(c.Context(), *all, *follow, *output == "json")
+	}
+	return c
+}
+
+func (s *session) doEvents(ctx context.Context, all, follow, asJSON bool) error {
+	api, err := s.api()
+	if err != nil {
+		return err
+	}
+	project, err := s.project(all)
+	if err != nil {
+		return err
+	}
+	known := map[string]string{}
+	read := func(after string) (string, error) {
+		for e, err := range api.WatchGroups(ctx, project, after) {
+			if err != nil {
+				return after, err
+			}
+			if e.Kind != "status" && e.Kind != "change" {
+				continue
+			}
+			after = e.ID
+			if err := s.tell(known, e, asJSON); err != nil {
+				return after, err
+			}
+			if !follow {
+				return after, nil
+			}
+		}
+		return after, nil
+	}
+	if !follow {
+		_, err := read("")
+		return err
+	}
+	return s.follow(ctx, read)
+}
+
+// tell prints what an event of the stream of groups says that was not known.
+func (s *session) tell(known map[string]string, e client.Event, asJSON bool) error {
+	var groups map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(e.Data), &groups); err != nil {
+		return fmt.Errorf("decode event: %w", err)
+	}
+	now := time.Now().UTC().Format(time.RFC3339)
+	for _, path := range sortedKeys(groups) {
+		data := groups[path]
+		if known[path] == string(data) {
+			continue
+		}
+		known[path] = string(data)
+		if asJSON {
+			line, err := json.Marshal(map[string]any{"time": now, "resource": path, "status": data})
+			if err != nil {
+				return fmt.Errorf("encode event: %w", err)
+			}
+			if _, err := fmt.Fprintf(s.Out, "%s\n", line); err != nil {
+				return err
+			}
+			continue
+		}
+		text := "deleted"
+		var g service.GroupStatus
+		if string(data) != "null" && json.Unmarshal(data, &g) == nil {
+			text = or(string(g.Context), string(g.State))
+			if t := tally(g.Counts); t != "" {
+				text += ": " + t
+			}
+			if g.Reason != "" {
+				text += ": " + g.Reason
+			}
+		}
+		if _, err := fmt.Fprintf(s.Out, "%s  %s  %s\n", now, path, printable(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	var all []string
+	for k := range m {
+		all = append(all, k)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// combines is the command combined.
+func (s *session) combines() *cobra.Command {
+	c := &cobra.Command{
+		Use: "combined", Short: "Show the tables that status collectors make of what clusters report of a group's objects",
+		Example: "  drover combined web\n  drover combined web --collector availability",
+	}
+	collectors := c.Flags().StringSlice("collector", nil, "only results of this `collector`")
+	apps := c.Flags().StringSlice("app", nil, "only objects of this `app`")
+	kinds := c.Flags().StringSlice("kind", nil, "only objects of this `kind`")
+	output := c.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; tables when missing")
+	return s.owned(c, func(ctx context.Context, api *client.API, key domain.Key) error {
+		p, err := newPrinter(*output)
+		if err != nil {
+			return err
+		}
+		if domain.OwnerNoun(key) != domain.DeploymentIntentGroups {
+			return usage("combined is of deployment intent groups")
+		}
+		filter := url.Values{}
+		for name, values := range map[string][]string{"collector": *collectors, "app": *apps, "kind": *kinds} {
+			if len(values) > 0 {
+				filter[name] = values
+			}
+		}
+		list, err := api.CombinedStatus(ctx, key, filter)
+		if err != nil {
+			return err
+		}
+		if !p.people() {
+			return p.value(s.Out, list)
+		}
+		return s.printCombined(list)
+	})
+}
+
+// audits is the command audit.
+func (s *session) audits() *cobra.Command {
+	c := &cobra.Command{
+		Use: "audit", Short: "List who did what, the newest first",
+		Example: "  drover audit --verb terminate --limit 20\n  drover audit -p demo -o json\n  drover audit verify records.ndjson --keys keys.json",
+		Args:    cobra.NoArgs,
+	}
+	filters := map[string]*string{}
+	for _, f := range [][2]string{
+		{"who", "only of this user or service account"}, {"verb", "only this, such as create or instantiate"},
+		{"noun", "only of these, such as apps"}, {"resource", "only of this path, and what is below it"},
+		{"outcome", "only with this outcome, such as done or Forbidden"}, {"from", "only since this time"}, {"to", "only until this time"},
+	} {
+		filters[f[0]] = c.Flags().String(f[0], "", f[1])
+	}
+	limit := c.Flags().Int("limit", 50, "how many at the most; 0 for all")
+	all := c.Flags().BoolP("all-projects", "A", false, "of all projects, whatever the context says")
+	output := c.Flags().StringP("output", "o", "", aboutOutput)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		p, err := newPrinter(*output)
+		if err != nil {
+			return err
+		}
+		api, err := s.api()
+		if err != nil {
+			return err
+		}
+		project, err := s.project(*all)
+		if err != nil {
+			return err
+		}
+		query := url.Values{}
+		for name, value := range filters {
+			if *value != "" {
+				query.Set(name, *value)
+			}
+		}
+		found := []audit.Record{}
+		for r, err := range api.AuditRecords(c.Context(), project, query) {
+			if err != nil {
+				return err
+			}
+			if found = append(found, r); *limit > 0 && len(found) == *limit {
+				break
+			}
+		}
+		if !p.people() {
+			return p.value(s.Out, map[string]any{"items": found})
+		}
+		t := newTable(s.Out, "TIME", "WHO", "VERB", "NOUN", "KEY", "EVENT", "OUTCOME")
+		for _, r := range found {
+			t.row(r.Time.UTC().Format(time.RFC3339), r.Who.Text(), dash(r.Verb), dash(r.Noun), dash(r.Key), string(r.Event), dash(r.Result))
+		}
+		return t.flush()
+	}
+	return c
+}
+
+// tenants is the command tenants.
+func (s *session) tenants() *cobra.Command {
+	c := &cobra.Command{
+		Use: "tenants [NAME]", Short: "List tenants with where each of them stands, or say why one is not as wanted",
+		Example: "  drover tenants\n  drover tenants t1", Args: numbered(0, 1, "one tenant at the most"),
+		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return s.completeOf(c.Context(), domain.Tenants, &where{}), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	output := c.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; words when missing")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		p, err := newPrinter(*output)
+		if err != nil {
+			return err
+		}
+		api, err := s.api()
+		if err != nil {
+			return err
+		}
+		if len(args) == 1 {
+			key := domain.Join(domain.Tenants.Collection, strings.TrimPrefix(args[0], domain.Tenants.Collection+"/"))
+			if !p.people() {
+				status, err := api.TenantStatus(c.Context(), key)
+				if err != nil {
+					return err
+				}
+				return p.value(s.Out, status)
+			}
+			text, err := api.ExplainText(c.Context(), key)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprint(s.Out, text)
+			return err
+		}
+		list, err := api.List(c.Context(), domain.Tenants, "")
+		if err != nil {
+			return err
+		}
+		return s.listTenants(c.Context(), api, p, list)
+	}
+	return c
+}

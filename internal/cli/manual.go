@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Manual writes what the help of all commands says as one document, docs/cli.md.
+func Manual(w io.Writer, processes []Process) error {
+	s := &session{Options: Options{Program: "drover", Processes: processes, Getenv: func(string) string { return "" }}}
+	root := s.root()
+	root.InitDefaultHelpCmd()
+	var b strings.Builder
+	b.WriteString("# The command drover\n\nWritten from the help of the commands by `go test ./internal/cli -update`.\n\n")
+	b.WriteString("Exit codes:\n\n```\n" + aboutExitCodes + "\n```\n\n")
+	b.WriteString("Flags of every command:\n\n```\n" + flagsOf(root.PersistentFlags()) + "```\n")
+	for _, g := range root.Groups() {
+		fmt.Fprintf(&b, "\n## %s\n", strings.TrimSuffix(g.Title, ":"))
+		for _, c := range root.Commands() {
+			if c.GroupID == g.ID && c.Name() != "help" && c.Name() != "completion" {
+				describeCommand(&b, c)
+			}
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// describeCommand writes a command and those below it.
+func describeCommand(b *strings.Builder, c *cobra.Command) {
+	fmt.Fprintf(b, "\n### %s\n\n", c.CommandPath())
+	if c.DisableFlagParsing {
+		fmt.Fprintf(b, "%s. Its flags: `%s -h`.\n", c.Short, c.CommandPath())
+		return
+	}
+	text := or(c.Long, c.Short+".")
+	if strings.Contains(text, "\n  ") { // words in columns stay as they are
+		text = "```\n" + text + "\n```"
+	}
+	fmt.Fprintf(b, "%s\n\n```\n%s\n", text, c.UseLine())
+	if c.Example != "" {
+		fmt.Fprintf(b, "\n%s\n", c.Example)
+	}
+	if flags := flagsOf(c.LocalNonPersistentFlags()); flags != "" {
+		fmt.Fprintf(b, "\n%s", flags)
+	}
+	b.WriteString("```\n")
+	for _, sub := range c.Commands() {
+		describeCommand(b, sub)
+	}
+}
+
+func flagsOf(f *pflag.FlagSet) string {
+	shown := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.VisitAll(func(one *pflag.Flag) {
+		if one.Name != "help" {
+			shown.AddFlag(one)
+		}
+	})
+	return shown.FlagUsages()
+}

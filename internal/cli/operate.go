@@ -1,0 +1,212 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
+)
+
+const aboutOwner = `NAME is a deployment intent group, or with its noun before it another owner: cluster/edge01 (its network intents), cloud/lcadmin. Of
+the path the last parts will do: web, v1/web; what is not given is looked for.`
+
+// operateFlags are those of operations.
+type operateFlags struct {
+	where
+	wait, dryRun bool
+	timeout      time.Duration
+	revision     int
+	version, to  string
+}
+
+// operations are the commands approve, instantiate, update and so on: an operation has one where an owner offers it.
+func (s *session) operations() []*cobra.Command {
+	var all []*cobra.Command
+	seen := map[domain.Operation]bool{}
+	for _, noun := range domain.Owners {
+		for _, o := range noun.Owner.Operations {
+			if !seen[o.Operation] {
+				seen[o.Operation] = true
+				all = append(all, s.operation(o))
+			}
+		}
+	}
+	return all
+}
+
+// shortOf is what the commands say of themselves, and an example.
+var shortOf = map[domain.Operation][2]string{
+	domain.OpApprove:     {"Approve a deployment intent group: it is rendered and placed, and what cannot be is refused", "drover approve web"},
+	domain.OpInstantiate: {"Put what is described into clusters (of a cluster: apply its network intents)", "drover instantiate web --wait"},
+	domain.OpTerminate:   {"Take out of clusters what is there", "drover terminate web --wait --timeout 5m"},
+	domain.OpStop:        {"End the operation that goes on; what it has done stays", "drover stop web"},
+	domain.OpUpdate:      {"Bring clusters in line with what is described now", "drover diff web\n  drover update web --wait"},
+	domain.OpRollback:    {"Bring clusters back to a revision", "drover history web\n  drover rollback web --to 2 --wait"},
+	domain.OpMigrate:     {"Hand what is in clusters over to a group of another version of the composite app", "drover migrate v1/web --version v2 --to web"},
+}
+
+func (s *session) operation(o domain.OwnerOperation) *cobra.Command {
+	op, f := o.Operation, &operateFlags{}
+	c := &cobra.Command{
+		Use: string(op) + " [NOUN] NAME", Short: shortOf[op][0], Example: "  " + shortOf[op][1],
+		Long: shortOf[op][0] + ".\n\n" + aboutOwner + "\n\nThe answer comes when the operation is accepted; --wait waits for its end, and says why where it ends otherwise.",
+		Args: numbered(1, 2, "the name of a group, or a noun and a name"), ValidArgsFunction: s.completeOwners,
+	}
+	s.placed(c, &f.where)
+	if op != domain.OpApprove {
+		c.Flags().BoolVar(&f.wait, "wait", false, "wait for the end, and show what is going on")
+		c.Flags().DurationVar(&f.timeout, "timeout", defaultWait, "how long to wait; 0 for as long as it takes")
+	}
+	switch op {
+	case domain.OpRollback:
+		c.Flags().IntVar(&f.revision, "to", 0, "the `revision`, as \"history\" shows it")
+	case domain.OpMigrate:
+		c.Flags().StringVar(&f.version, "version", "", "the `version` of the composite app to migrate to")
+		c.Flags().StringVar(&f.to, "to", "", "the `group` of that version to migrate to (default one of the same name)")
+	}
+	c.RunE = func(c *cobra.Command, args []string) error { return s.doOperate(c.Context(), f, op, args) }
+	return c
+}
+
+func (s *session) doOperate(ctx context.Context, f *operateFlags, op domain.Operation, args []string) error {
+	switch {
+	case op == domain.OpRollback && f.revision < 1:
+		return usage("--to is needed: the revision to bring back, as '%s history' shows it", s.Program)
+	case op == domain.OpMigrate && f.version == "":
+		return usage("--version is needed: that of the composite app to migrate to")
+	}
+	api, err := s.api()
+	if err != nil {
+		return err
+	}
+	key, err := s.owner(ctx, api, args, &f.where)
+	if err != nil {
+		return err
+	}
+	noun := domain.OwnerNoun(key)
+	if !offers(noun, op) {
+		return usage("a %s has no %s; what it has: %s", noun.Title, op, offered(noun))
+	}
+	spec, watched := map[string]any{}, key
+	switch op {
+	case domain.OpRollback:
+		spec["revision"] = strconv.Itoa(f.revision)
+	case domain.OpMigrate:
+		group := or(f.to, key.Name())
+		spec["targetCompositeAppVersion"], spec["targetDeploymentIntentGroup"] = f.version, group
+		names, _ := noun.Split(key)
+		names["compositeAppVersion"], names["deploymentIntentGroup"] = f.version, group
+		watched, _ = noun.Key(names)
+	}
+	accepted, err := s.ask(ctx, api, key, op, spec)
+	if err != nil {
+		return err
+	}
+	s.warn(accepted.Warnings)
+	text := fmt.Sprintf("%s %s", key, past(op))
+	if accepted.Revision > 0 {
+		text += fmt.Sprintf(", revision %d", accepted.Revision)
+	}
+	s.sayf("%s", text)
+	if !f.wait {
+		return nil
+	}
+	return s.await(ctx, api, watched, op, f.timeout)
+}
+
+// past says of an operation that it was accepted.
+func past(op domain.Operation) string {
+	if op == domain.OpApprove {
+		return "approved"
+	}
+	return string(op) + " accepted"
+}
+
+func offers(noun *domain.Noun, op domain.Operation) bool {
+	for _, o := range noun.Owner.Operations {
+		if o.Operation == op {
+			return true
+		}
+	}
+	return false
+}
+
+func offered(noun *domain.Noun) string {
+	var all []string
+	for _, o := range noun.Owner.Operations {
+		all = append(all, string(o.Operation))
+	}
+	return strings.Join(all, ", ")
+}
+
+// ask asks for an operation; the spec is that of rollback and migrate.
+func (s *session) ask(ctx context.Context, api *client.API, key domain.Key, op domain.Operation, spec map[string]any) (*client.Accepted, error) {
+	text := func(name string) string {
+		if spec[name] == nil {
+			return ""
+		}
+		return fmt.Sprint(spec[name])
+	}
+	switch op {
+	case domain.OpRollback:
+		revision, err := strconv.Atoi(text("revision"))
+		if err != nil {
+			return nil, usage("spec.revision: %q is no revision", text("revision"))
+		}
+		return api.Rollback(ctx, key, revision)
+	case domain.OpMigrate:
+		return api.Migrate(ctx, key, text("targetCompositeAppVersion"), text("targetDeploymentIntentGroup"))
+	default:
+		return api.Operate(ctx, key, op)
+	}
+}
+
+// owner is the owner that arguments name: a group, or what a noun before the name says.
+func (s *session) owner(ctx context.Context, api *client.API, args []string, w *where) (domain.Key, error) {
+	n, name := domain.DeploymentIntentGroups, args[0]
+	if len(args) == 2 {
+		found, err := nounOf(args[0], s.given(w))
+		if err != nil {
+			return "", err
+		}
+		n, name = found, args[1]
+	} else if path := domain.Key(strings.Trim(strings.TrimPrefix(name, "/v2"), "/")); domain.IsOwner(path) {
+		return path, nil
+	} else if word, rest, ok := strings.Cut(name, "/"); ok {
+		for _, owner := range domain.Owners {
+			if found, err := nounOf(word, s.given(w)); err == nil && found == owner {
+				n, name = owner, rest
+			}
+		}
+	}
+	if n.Owner == nil {
+		return "", usage("a %s has no operations; deployment intent groups, logical clouds and clusters do", n.Title)
+	}
+	return s.pick(ctx, api, n, name, w)
+}
+
+// completeOwners completes the names of groups, and after a noun those of its owners.
+func (s *session) completeOwners(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	n := domain.DeploymentIntentGroups
+	if len(args) == 1 {
+		found, err := nounOf(args[0], s.given(&where{}))
+		if err != nil || found.Owner == nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		n = found
+	}
+	if len(args) > 1 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	w := &where{}
+	if in, err := c.Flags().GetString("in"); err == nil {
+		w.in = in
+	}
+	return s.completeOf(c.Context(), n, w), cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/client-go/util/jsonpath"
+	"sigs.k8s.io/yaml"
+)
+
+// printer prints values in a form that the user has asked for, as kubectl's do.
+type printer struct {
+	form string // "", wide, name, json, yaml or jsonpath
+	path *jsonpath.JSONPath
+}
+
+const aboutOutput = "the `form`: table (or nothing), wide, name, json, yaml or jsonpath=TEMPLATE"
+
+func newPrinter(form string) (*printer, error) {
+	switch form {
+	case "", "table":
+		return &printer{}, nil
+	case "wide", "name", "json", "yaml":
+		return &printer{form: form}, nil
+	}
+	text, ok := strings.CutPrefix(form, "jsonpath=")
+	if !ok {
+		return nil, usage("-o %s is none of table, wide, name, json, yaml and jsonpath=TEMPLATE", form)
+	}
+	if !strings.Contains(text, "{") { // kubectl takes .metadata.name too
+		text = "{." + strings.TrimPrefix(text, ".") + "}"
+	}
+	path := jsonpath.New("output").AllowMissingKeys(true)
+	if err := path.Parse(text); err != nil {
+		return nil, usage("-o %s: %w", form, err)
+	}
+	return &printer{form: "jsonpath", path: path}, nil
+}
+
+// people says whether people read it.
+func (p *printer) people() bool { return p.form == "" || p.form == "wide" }
+
+// value prints a value as JSON, as YAML or what the path finds in it.
+func (p *printer) value(out io.Writer, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	switch p.form {
+	case "yaml":
+		text, err := yaml.JSONToYAML(data)
+		if err != nil {
+			return fmt.Errorf("encode: %w", err)
+		}
+		_, err = out.Write(text)
+		return err
+	case "jsonpath":
+		var plain any
+		d := json.NewDecoder(bytes.NewReader(data))
+		d.UseNumber()
+		if err := d.Decode(&plain); err != nil {
+			return fmt.Errorf("decode: %w", err)
+		}
+		var b bytes.Buffer
+		if err := p.path.Execute(&b, plain); err != nil {
+			return usage("jsonpath: %w", err)
+		}
+		if b.Len() > 0 && b.Bytes()[b.Len()-1] != '\n' {
+			b.WriteByte('\n')
+		}
+		_, err := out.Write(b.Bytes())
+		return err
+	default:
+		var b bytes.Buffer
+		if err := json.Indent(&b, data, "", "  "); err != nil {
+			return fmt.Errorf("encode: %w", err)
+		}
+		b.WriteByte('\n')
+		_, err := out.Write(b.Bytes())
+		return err
+	}
+}

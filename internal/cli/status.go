@@ -1,0 +1,307 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/status"
+)
+
+// owned makes a command that shows something of one owner.
+func (s *session) owned(c *cobra.Command, do func(ctx context.Context, api *client.API, key domain.Key) error) *cobra.Command {
+	w := &where{}
+	c.Use += " [NOUN] NAME"
+	c.Long = or(c.Long, c.Short+".") + "\n\n" + aboutOwner
+	c.Args, c.ValidArgsFunction = numbered(1, 2, "the name of a group, or a noun and a name"), s.completeOwners
+	s.placed(c, w)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		api, err := s.api()
+		if err != nil {
+			return err
+		}
+		key, err := s.owner(c.Context(), api, args, w)
+		if err != nil {
+			return err
+		}
+		return do(c.Context(), api, key)
+	}
+	return c
+}
+
+// status is the command status.
+func (s *session) status() *cobra.Command {
+	c := &cobra.Command{
+		Use: "status", Short: "Show where something stands: what was done, and what became of it",
+		Example: "  drover status web\n  drover status web --tree\n  drover status cloud lcadmin\n  drover status web --watch",
+	}
+	watch := c.Flags().BoolP("watch", "w", false, "go on, and show what changes")
+	tree := c.Flags().Bool("tree", false, "show each resource, by app and cluster")
+	output := c.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; words when missing")
+	return s.owned(c, func(ctx context.Context, api *client.API, key domain.Key) error {
+		p, err := newPrinter(*output)
+		if err != nil {
+			return err
+		}
+		if *watch {
+			if !p.people() {
+				return usage("--watch shows words; see 'events -o json' for a stream")
+			}
+			return s.watchStatus(ctx, api, key)
+		}
+		d, err := api.Status(ctx, key, whole)
+		if err != nil {
+			return err
+		}
+		if !p.people() {
+			return p.value(s.Out, d)
+		}
+		ready, err := api.Status(ctx, key, url.Values{"status": {"ready"}, "output": {"all"}})
+		if err != nil {
+			return err
+		}
+		return s.printStatus(key, d, ready, *tree)
+	})
+}
+
+// printStatus prints what was done and what became of it.
+func (s *session) printStatus(key domain.Key, d, ready *status.Document, tree bool) error {
+	now := time.Now()
+	fmt.Fprintf(s.Out, "Path:      %s\n", key)
+	last := d.States.Last()
+	fmt.Fprintf(s.Out, "State:     %s, for %s%s\n", d.States.State(), age(now, last.Time), by(last.RequestedBy))
+	if d.Status != "" {
+		text := string(d.Status)
+		if t := tally(d.Deployed); t != "" {
+			text += ": " + t
+		}
+		fmt.Fprintf(s.Out, "Deployed:  %s\n", text)
+	}
+	if ready.Ready != "" {
+		var parts []string
+		for _, state := range []string{"Ready", "NotReady", "NotPresent"} {
+			if n := ready.Readiness[state]; n > 0 {
+				parts = append(parts, fmt.Sprintf("%d %s", n, state))
+			}
+		}
+		fmt.Fprintf(s.Out, "Ready:     %s\n", strings.TrimSuffix(ready.Ready+": "+strings.Join(parts, ", "), ": "))
+	}
+	if r := d.States.Revision(); r > 0 {
+		fmt.Fprintf(s.Out, "Revision:  %d\n", r)
+	}
+	for _, w := range slices.Concat(d.Warnings, ready.Warnings) {
+		fmt.Fprintf(s.Out, "Warning:   %s\n", printable(w))
+	}
+	parts := partsOf(d)
+	if len(parts) == 0 {
+		return nil
+	}
+	fmt.Fprintln(s.Out)
+	if tree {
+		return s.printTree(parts, partsOf(ready))
+	}
+	wanted := domain.ResourceApplied
+	if d.Status.Deleting() {
+		wanted = domain.ResourceDeleted
+	}
+	reported := readyOf(partsOf(ready))
+	t := newTable(s.Out, "APP", "CLUSTER", "CONNECTIVITY", strings.ToUpper(string(wanted)), "READY", "REASON")
+	for _, p := range parts {
+		for _, c := range p.clusters {
+			done, good, reason := 0, 0, or(c.LastError, c.Reason)
+			for _, r := range c.Resources {
+				if r.Status == wanted {
+					done++
+				}
+				said := reported[place(p.name, c, r)]
+				if said.Ready == "Ready" {
+					good++
+				}
+				if reason == "" {
+					reason = or(r.Message, r.Reason, said.Message, said.Reason)
+				}
+			}
+			of := fmt.Sprintf("/%d", len(c.Resources))
+			t.row(p.name, c.Provider+"+"+c.Name, dash(string(c.Connectivity)), fmt.Sprint(done)+of, fmt.Sprint(good)+of, reason)
+		}
+	}
+	return t.flush()
+}
+
+func by(who string) string {
+	if who == "" {
+		return ""
+	}
+	return ", asked for by " + who
+}
+
+// place names a resource of a document.
+func place(app string, c status.DocumentCluster, r status.DocumentResource) string {
+	return strings.Join([]string{app, c.Provider, c.Name, r.GVK.Group, r.GVK.Kind, r.Name}, "\x00")
+}
+
+// readyOf is what is reported of each resource.
+func readyOf(parts []part) map[string]status.DocumentResource {
+	found := map[string]status.DocumentResource{}
+	for _, p := range parts {
+		for _, c := range p.clusters {
+			for _, r := range c.Resources {
+				found[place(p.name, c, r)] = r
+			}
+		}
+	}
+	return found
+}
+
+// printTree prints apps, in them clusters, in them resources.
+func (s *session) printTree(parts, ready []part) error {
+	reported := readyOf(ready)
+	for _, p := range parts {
+		fmt.Fprintln(s.Out, printable(p.name))
+		for i, c := range p.clusters {
+			branch, stem := "├─ ", "│  "
+			if i == len(p.clusters)-1 {
+				branch, stem = "└─ ", "   "
+			}
+			line := c.Provider + "+" + c.Name
+			if c.Connectivity != "" {
+				line += " (" + string(c.Connectivity) + ")"
+			}
+			if why := or(c.LastError, c.Reason); why != "" {
+				line += ": " + why
+			}
+			fmt.Fprintln(s.Out, branch+printable(line))
+			for k, r := range c.Resources {
+				twig := "├─ "
+				if k == len(c.Resources)-1 {
+					twig = "└─ "
+				}
+				said := reported[place(p.name, c, r)]
+				text := fmt.Sprintf("%s/%s  %s", r.GVK.Kind, r.Name, r.Status)
+				if said.Ready != "" {
+					text += ", " + said.Ready
+				}
+				if why := or(r.Message, r.Reason, said.Message, said.Reason); why != "" {
+					text += ": " + why
+				}
+				fmt.Fprintln(s.Out, stem+twig+printable(text))
+			}
+		}
+	}
+	return nil
+}
+
+// watchStatus shows the picture of an owner until the user has seen enough, by the stream of its status: it looks when the stream
+// says that something has changed.
+func (s *session) watchStatus(ctx context.Context, api *client.API, key domain.Key) error {
+	p := s.picture()
+	show := func() error {
+		d, err := api.Status(ctx, key, whole)
+		if err != nil {
+			return err
+		}
+		op := domain.OpInstantiate
+		if d.Status.Deleting() {
+			op = domain.OpTerminate
+		}
+		p.show(d, op)
+		return nil
+	}
+	return s.follow(ctx, func(after string) (string, error) {
+		for e, err := range api.WatchStatus(ctx, key, summary, after) {
+			if err == nil && (e.Kind == "status" || e.Kind == "change") {
+				after = e.ID
+				err = show()
+			}
+			if err != nil {
+				return after, err
+			}
+		}
+		return after, nil
+	})
+}
+
+// follow reads a stream again and again, from where it had ended, until ctx ends. That the API is away is said once.
+func (s *session) follow(ctx context.Context, read func(after string) (string, error)) error {
+	after, away := "", false
+	for {
+		last := after
+		var err error
+		after, err = read(after)
+		switch {
+		case ctx.Err() != nil:
+			return context.Canceled
+		case err != nil && !transient(err):
+			return err
+		case err != nil && (!away || after != last):
+			s.note("%s; it is asked again", s.text(err))
+			away = true
+		}
+		if err := rest(ctx, waitLook); err != nil {
+			return context.Canceled
+		}
+	}
+}
+
+// explains is the command explain.
+func (s *session) explains() *cobra.Command {
+	c := &cobra.Command{
+		Use: "explain", Short: "Say why something is not as it was asked to be, and what can be done",
+		Example: "  drover explain web\n  drover explain cluster edge01",
+	}
+	output := c.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; words when missing")
+	return s.owned(c, func(ctx context.Context, api *client.API, key domain.Key) error {
+		p, err := newPrinter(*output)
+		if err != nil {
+			return err
+		}
+		if !p.people() {
+			x, err := api.Explain(ctx, key)
+			if err != nil {
+				return err
+			}
+			return p.value(s.Out, x)
+		}
+		text, err := api.ExplainText(ctx, key)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprint(s.Out, text)
+		return err
+	})
+}
+
+// history is the command history.
+func (s *session) history() *cobra.Command {
+	c := &cobra.Command{Use: "history", Short: "Show what was asked of something, when and by whom", Example: "  drover history web"}
+	output := c.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; a table when missing")
+	return s.owned(c, func(ctx context.Context, api *client.API, key domain.Key) error {
+		p, err := newPrinter(*output)
+		if err != nil {
+			return err
+		}
+		d, err := api.Status(ctx, key, summary)
+		if err != nil {
+			return err
+		}
+		if !p.people() {
+			return p.value(s.Out, map[string]any{"items": d.States.Actions})
+		}
+		t := newTable(s.Out, "TIME", "STATE", "OPERATION", "REVISION", "INSTANCE", "BY")
+		for _, a := range d.States.Actions {
+			revision := "-"
+			if a.Revision > 0 {
+				revision = fmt.Sprint(a.Revision)
+			}
+			t.row(a.Time.UTC().Format(time.RFC3339), string(a.State), dash(a.Operation), revision, dash(a.ContextID), dash(a.RequestedBy))
+		}
+		return t.flush()
+	})
+}

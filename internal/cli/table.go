@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// table prints rows below heads, each column as wide as its widest cell. Rows that come after a flush keep to the widths.
+type table struct {
+	out    io.Writer
+	heads  []string
+	widths []int
+	rows   [][]string
+	begun  bool
+}
+
+func newTable(out io.Writer, heads ...string) *table {
+	return &table{out: out, heads: heads, widths: make([]int, len(heads))}
+}
+
+// row adds a row. Cells that are empty show as such.
+func (t *table) row(cells ...string) {
+	for i := range cells {
+		cells[i] = printable(cells[i])
+	}
+	t.rows = append(t.rows, cells)
+}
+
+// flush prints what was added.
+func (t *table) flush() error {
+	rows := t.rows
+	if !t.begun {
+		rows = append([][]string{t.heads}, rows...)
+	}
+	for _, r := range rows {
+		for i, cell := range r {
+			t.widths[i] = max(t.widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var b strings.Builder
+	for _, r := range rows {
+		var line strings.Builder
+		for i, cell := range r {
+			line.WriteString(cell)
+			if i < len(r)-1 {
+				line.WriteString(strings.Repeat(" ", t.widths[i]-utf8.RuneCountInString(cell)+3))
+			}
+		}
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	t.begun, t.rows = true, nil
+	_, err := io.WriteString(t.out, b.String())
+	return err
+}
+
+// printable is a text on one line, with nothing in it that a terminal would act on: names and reasons come from clusters.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t', r == '\r':
+			return ' '
+		case unicode.IsControl(r), unicode.Is(unicode.Cf, r):
+			return -1
+		default:
+			return r
+		}
+	}, text)
+}

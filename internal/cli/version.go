@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-io/drover/internal/version"
+)
+
+// versions is what the command version shows.
+type versions struct {
+	Client version.Info  `json:"client"`
+	Server *version.Info `json:"server,omitempty"`
+}
+
+// version is the command version.
+func (s *session) version() *cobra.Command {
+	c := &cobra.Command{
+		Use: "version", Short: "Say what this command and the API were built from, and whether they differ",
+		Example: "  drover version\n  drover version --client -o json", Args: cobra.NoArgs,
+	}
+	alone := c.Flags().Bool("client", false, "do not ask the API")
+	output := c.Flags().StringP("output", "o", "", "the form: json, yaml or jsonpath=TEMPLATE")
+	c.RunE = func(c *cobra.Command, _ []string) error { return s.showVersion(c.Context(), *alone, *output) }
+	return c
+}
+
+func (s *session) showVersion(ctx context.Context, alone bool, output string) error {
+	v := versions{Client: version.Of()}
+	var asked error
+	if !alone {
+		api, err := s.api()
+		if err != nil {
+			return err
+		}
+		if v.Server, asked = api.Version(ctx); asked != nil {
+			v.Server = nil
+		}
+	}
+	if output != "" {
+		p, err := newPrinter(output)
+		if err != nil {
+			return err
+		}
+		if err := p.value(s.Out, v); err != nil {
+			return err
+		}
+		return asked
+	}
+	fmt.Fprintf(s.Out, "Client: %s\n", called(v.Client))
+	if v.Server != nil {
+		fmt.Fprintf(s.Out, "Server: %s\n", called(*v.Server))
+		if v.Server.Version != v.Client.Version || v.Server.Revision != v.Client.Revision {
+			s.note("Warning: they were not built from the same sources: what one of them knows the other may not")
+		}
+	}
+	return asked
+}
+
+// called is a version for people.
+func called(i version.Info) string {
+	text := i.Version
+	if i.Revision != "" {
+		text += " (" + i.Revision[:min(len(i.Revision), 12)]
+		if i.Modified {
+			text += ", changed"
+		}
+		text += ")"
+	}
+	return text + " " + i.Go
+}

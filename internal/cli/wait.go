@@ -1,0 +1,334 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/status"
+)
+
+const (
+	defaultWait = 10 * time.Minute
+	waitLook    = time.Second // between two looks, or what ten of them take
+)
+
+var (
+	summary = url.Values{"output": {"summary"}}
+	whole   = url.Values{"output": {"all"}}
+)
+
+// waits is the command wait.
+func (s *session) waits() *cobra.Command {
+	w := &where{}
+	c := &cobra.Command{
+		Use: "wait [NOUN] NAME", Short: "Wait until something is deployed, ready or terminated",
+		Long:    "Wait until something is deployed, ready or terminated.\n\n" + aboutOwner,
+		Example: "  drover wait web --for=ready --timeout 5m",
+		Args:    numbered(1, 2, "the name of a group, or a noun and a name"), ValidArgsFunction: s.completeOwners,
+	}
+	s.placed(c, w)
+	what := c.Flags().String("for", "ready", "what to wait for: deployed, ready or terminated")
+	timeout := c.Flags().Duration("timeout", defaultWait, "how long to wait; 0 for as long as it takes")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		op, ok := map[string]domain.Operation{"deployed": domain.OpInstantiate, "ready": domain.OpInstantiate, "terminated": domain.OpTerminate}[*what]
+		if !ok {
+			return usage("--for %s is none of deployed, ready and terminated", *what)
+		}
+		api, err := s.api()
+		if err != nil {
+			return err
+		}
+		key, err := s.owner(c.Context(), api, args, w)
+		if err != nil {
+			return err
+		}
+		begun := time.Now()
+		if err := s.await(c.Context(), api, key, op, *timeout); err != nil || *what != "ready" {
+			return err
+		}
+		left := *timeout
+		if left > 0 {
+			left = max(left-time.Since(begun), time.Millisecond)
+		}
+		return s.awaitReady(c.Context(), api, key, left)
+	}
+	return c
+}
+
+// bounded is ctx with a timeout, none when it is 0.
+func bounded(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, timeout)
+}
+
+// await waits for the end of the last operation of an owner, and shows meanwhile what is going on. When it ends otherwise than op
+// is to, the reasons are said.
+func (s *session) await(ctx context.Context, api *client.API, key domain.Key, op domain.Operation, timeout time.Duration) error {
+	waiting, cancel := bounded(ctx, timeout)
+	defer cancel()
+	p := s.picture()
+	away := false
+	var last *status.Document
+	for {
+		begun := time.Now()
+		d, err := api.Status(waiting, key, whole)
+		switch {
+		case waiting.Err() != nil:
+			return s.overtime(ctx, api, key, last, timeout)
+		case err != nil && op == domain.OpTerminate && fail.Is(err, fail.NotFound):
+			return nil // and deleted
+		case err != nil && transient(err):
+			if !away {
+				s.note("%s; it is asked again", s.text(err))
+			}
+			away = true
+		case err != nil:
+			return err
+		default:
+			away, last = false, d
+			p.show(d, op)
+			if over, why := ended(d, op); over {
+				p.close()
+				if why == "" {
+					return nil
+				}
+				return s.otherwise(ctx, api, key, why)
+			}
+		}
+		if err := rest(waiting, max(waitLook, 10*time.Since(begun))); err != nil {
+			return s.overtime(ctx, api, key, last, timeout)
+		}
+	}
+}
+
+// ended says whether what op asks for has come to its end, and in other words than "" why it is not the wanted one.
+func ended(d *status.Document, op domain.Operation) (over bool, why string) {
+	state, stands := d.States.State(), d.Status
+	switch {
+	case stands.InProgress():
+		return false, ""
+	case op == domain.OpStop:
+		return true, ""
+	case op == domain.OpTerminate:
+		switch {
+		case stands == domain.ContextTerminated, stands == domain.ContextNone && (state == domain.Terminated || state == domain.Created || state == domain.Approved):
+			return true, ""
+		case stands == domain.ContextTerminateFailed:
+			return true, "the terminate has failed"
+		case state == domain.TerminateStopped:
+			return true, "the terminate was stopped"
+		case state != domain.Terminated:
+			return true, fmt.Sprintf("it is %s", state)
+		}
+		return false, ""
+	case stands == domain.ContextInstantiated && (state == domain.Instantiated || state == domain.Applied || state == domain.Updated):
+		return true, ""
+	case stands == domain.ContextInstantiateFailed:
+		return true, "it could not be deployed"
+	case state == domain.InstantiateStopped:
+		return true, "it was stopped"
+	case state != domain.Instantiated && state != domain.Applied && state != domain.Updated:
+		return true, fmt.Sprintf("it is %s", state)
+	}
+	return false, ""
+}
+
+// otherwise says why an operation has ended otherwise than it was to.
+func (s *session) otherwise(ctx context.Context, api *client.API, key domain.Key, why string) error {
+	fmt.Fprintf(s.Err, "%s: %s\n", key, why)
+	if text, err := api.ExplainText(ctx, key); err == nil {
+		fmt.Fprint(s.Err, text)
+	}
+	return errSaid{exitFailed}
+}
+
+// overtime says that the user has had enough, or that time is over, and that the work goes on.
+func (s *session) overtime(ctx context.Context, api *client.API, key domain.Key, last *status.Document, timeout time.Duration) error {
+	if ctx.Err() != nil {
+		s.note("The operation goes on: %s status %s", s.Program, key)
+		return context.Canceled
+	}
+	stands := "nothing is known of it"
+	if last != nil {
+		stands = fmt.Sprintf("it is %s", or(string(last.Status), string(last.States.State())))
+	}
+	fmt.Fprintf(s.Err, "%s: %s after %s, and goes on\n", key, stands, timeout)
+	if text, err := api.ExplainText(ctx, key); err == nil {
+		fmt.Fprint(s.Err, text)
+	}
+	return errSaid{exitTimeout}
+}
+
+// awaitReady waits until all that is deployed is reported to be ready.
+func (s *session) awaitReady(ctx context.Context, api *client.API, key domain.Key, timeout time.Duration) error {
+	waiting, cancel := bounded(ctx, timeout)
+	defer cancel()
+	said := ""
+	for {
+		d, err := api.Status(waiting, key, url.Values{"status": {"ready"}, "output": {"summary"}})
+		switch {
+		case waiting.Err() != nil:
+		case err != nil && !transient(err):
+			return err
+		case err == nil && d.Ready == "Ready":
+			s.sayf("%s is ready", key)
+			return nil
+		case err == nil:
+			var parts []string
+			for _, state := range []string{"Ready", "NotReady", "NotPresent"} {
+				if n := d.Readiness[state]; n > 0 {
+					parts = append(parts, fmt.Sprintf("%d %s", n, state))
+				}
+			}
+			if text := or(strings.Join(parts, ", "), "nothing is reported yet"); text != said {
+				said = text
+				s.sayf("%s", text)
+			}
+		}
+		if err := rest(waiting, waitLook); err != nil {
+			if errors.Is(err, context.DeadlineExceeded) {
+				fmt.Fprintf(s.Err, "%s is not ready after %s: %s\n", key, timeout, said)
+				if text, err := api.ExplainText(ctx, key); err == nil {
+					fmt.Fprint(s.Err, text)
+				}
+				return errSaid{exitTimeout}
+			}
+			return context.Canceled
+		}
+	}
+}
+
+// picture shows what is going on: lines that stay in their places on a terminal, else a line for each change.
+type picture struct {
+	*session
+	lines []string
+}
+
+func (s *session) picture() *picture { return &picture{session: s} }
+
+// show shows a document.
+func (p *picture) show(d *status.Document, op domain.Operation) {
+	if p.flags.quiet {
+		return
+	}
+	lines := progress(d, op)
+	if p.Terminal {
+		if len(p.lines) > 0 {
+			fmt.Fprintf(p.Out, "\x1b[%dA", len(p.lines))
+		}
+		for _, l := range lines {
+			fmt.Fprintf(p.Out, "\x1b[2K%s\n", l)
+		}
+		for range len(p.lines) - len(lines) { // what is left of before
+			fmt.Fprint(p.Out, "\x1b[2K\n")
+		}
+		for len(lines) < len(p.lines) {
+			lines = append(lines, "")
+		}
+		p.lines = lines
+		return
+	}
+	before := map[string]bool{}
+	for _, l := range p.lines {
+		before[l] = true
+	}
+	for _, l := range lines {
+		if !before[l] {
+			fmt.Fprintln(p.Out, l)
+		}
+	}
+	p.lines = lines
+}
+
+func (p *picture) close() {}
+
+// part is an app, or what else has clusters, in the picture.
+type part struct {
+	name     string
+	clusters []status.DocumentCluster
+}
+
+func partsOf(d *status.Document) []part {
+	var all []part
+	for _, a := range d.Apps {
+		all = append(all, part{a.Name, a.Clusters})
+	}
+	if len(d.Clusters) > 0 {
+		all = append(all, part{d.Name, d.Clusters})
+	}
+	if d.Cluster != nil && d.Cluster.Name != "" {
+		all = append(all, part{"networks", []status.DocumentCluster{*d.Cluster}})
+	}
+	return all
+}
+
+// progress is a line for the whole and one for each app: how many of its resources are where they are to be, on how many clusters,
+// and which of these do not answer or refuse something.
+func progress(d *status.Document, op domain.Operation) []string {
+	wanted := domain.ResourceApplied
+	if op == domain.OpTerminate {
+		wanted = domain.ResourceDeleted
+	}
+	lines := []string{or(string(d.Status), string(d.States.State()))}
+	parts := partsOf(d)
+	width := 0
+	for _, p := range parts {
+		width = max(width, len(p.name))
+	}
+	for _, p := range parts {
+		var done, all int
+		var away, failed []string
+		for _, c := range p.clusters {
+			bad := false
+			for _, r := range c.Resources {
+				all++
+				if r.Status == wanted {
+					done++
+				}
+				bad = bad || r.Status == domain.ResourceFailed
+			}
+			name := c.Provider + "+" + c.Name
+			switch {
+			case bad:
+				failed = append(failed, name)
+			case c.Connectivity == domain.ConnectivityRetrying && done < all:
+				away = append(away, name)
+			}
+		}
+		line := fmt.Sprintf("  %-*s  %d of %d %s on %s", width, printable(p.name), done, all, wanted, clustersOf(len(p.clusters)))
+		if len(away) > 0 {
+			line += fmt.Sprintf("; %s retried: %s", clustersOf(len(away)), few(away))
+		}
+		if len(failed) > 0 {
+			line += fmt.Sprintf("; %s failed: %s", clustersOf(len(failed)), few(failed))
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func clustersOf(n int) string {
+	if n == 1 {
+		return "1 cluster"
+	}
+	return fmt.Sprintf("%d clusters", n)
+}
+
+// few are the first of many names.
+func few(names []string) string {
+	if len(names) > 3 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
+	}
+	return strings.Join(names, ", ")
+}

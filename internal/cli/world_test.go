@@ -1,0 +1,223 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"iter"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/api"
+	"github.com/drover-io/drover/internal/audit"
+	"github.com/drover-io/drover/internal/authn"
+	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/cli"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/explain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/notify"
+	"github.com/drover-io/drover/internal/notify/notifytest"
+	"github.com/drover-io/drover/internal/operations"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/readiness"
+	"github.com/drover-io/drover/internal/render"
+	"github.com/drover-io/drover/internal/secret"
+	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
+	"github.com/drover-io/drover/internal/view"
+)
+
+func TestMain(m *testing.M) {
+	render.Main()
+	os.Exit(m.Run())
+}
+
+// world is the API over a real database, with an engine that takes every operation and never comes to its end, and a user with a
+// config folder.
+type world struct {
+	t        testing.TB
+	url      string
+	env      map[string]string
+	terminal bool
+	requests atomic.Int64
+}
+
+func newWorld(t testing.TB) *world { return newWorldWith(t, authn.Off) }
+
+func newWorldWith(t testing.TB, prove authn.Prover) *world {
+	t.Helper()
+	db := storetest.Open(t, store.Config{})
+	sealer, err := secret.Parse("test:" + strings.Repeat("A", 43) + "=")
+	require.NoError(t, err)
+	hub, err := notify.New(notify.Of(notifytest.New(1, 1, 2)), notify.Options{Interval: time.Millisecond, Backlog: 5, Now: time.Now}, prometheus.NewRegistry())
+	require.NoError(t, err)
+	t.Cleanup(hub.Close)
+	log := slog.New(slog.DiscardHandler)
+	lifecycle := service.NewLifecycle(db, db, deaf{}, willing{}, time.Now)
+	lifecycle.Rehearse = func(_ context.Context, group *domain.DeploymentIntentGroup) (*plan.Plan, []string, error) {
+		return &plan.Plan{Owner: domain.KeyOf(group)}, nil, nil
+	}
+	tenancy := service.NewMatcher(db, nil, time.Now, "api")
+	s := service.New(service.Deps{
+		Matching: tenancy, Store: db, Sealer: sealer, Instances: lifecycle, Operations: lifecycle, Now: time.Now,
+		UserKubeconfig: func(context.Context, *domain.ClusterReference) ([]byte, error) { return nil, nil },
+		Checks: service.Checks{
+			Chart:      func(_ context.Context, app string, tgz []byte) error { return render.CheckChart(app, tgz) },
+			Profile:    func(_ context.Context, tgz []byte) error { return render.CheckProfile(tgz) },
+			Kubeconfig: kube.CheckKubeconfig,
+		},
+		Renewing: db.Renewing,
+	})
+	parts := door.Parts{
+		Audits:   service.NewAudit(db, func(context.Context) error { return nil }, audit.Keys{Keys: []audit.PublicKey{{}}}, time.Now),
+		Commands: s, Documents: s, Previews: lifecycle, Streams: hub, Tenancy: tenancy,
+		Explanations: service.NewExplainer(lifecycle, willing{}, explain.WebUI{}),
+		Journal:      service.NewJournal(lifecycle, willing{}, explain.WebUI{}),
+		Fleet:        service.NewFleet(lifecycle, db), Tables: service.NewTables(lifecycle),
+		Statuses: door.StatusFunc(func(ctx context.Context, owner domain.Key, q url.Values) (door.Document, error) {
+			return lifecycle.Status(ctx, owner, q)
+		}),
+	}
+	router, err := api.New(api.Deps{
+		Door: door.New(parts, door.Traced(log), door.Identified, door.Timed), Prove: prove,
+		Ready: map[string]func(context.Context) error{}, Listen: "127.0.0.1:9015", Log: log,
+	})
+	require.NoError(t, err)
+	w := &world{t: t}
+	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		w.requests.Add(1)
+		router.ServeHTTP(out, r)
+	}))
+	t.Cleanup(server.Close)
+	w.url = server.URL
+	w.env = map[string]string{"XDG_CONFIG_HOME": t.TempDir(), "DROVER_SERVER": server.URL}
+	return w
+}
+
+// result is what a command has printed, and its exit code.
+type result struct {
+	out, err string
+	code     int
+}
+
+// run runs a command.
+func (w *world) run(args ...string) result { return w.feed("", args...) }
+
+// feed runs a command with a standard input.
+func (w *world) feed(stdin string, args ...string) result {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	var out, err bytes.Buffer
+	code := w.start(ctx, strings.NewReader(stdin), &out, &err, args...)
+	return result{w.neutral(out.String()), w.neutral(err.String()), code}
+}
+
+func (w *world) start(ctx context.Context, in io.Reader, out, err io.Writer, args ...string) int {
+	return cli.Main(ctx, cli.Options{
+		Program: "drover", Args: args, In: in, Out: out, Err: err, Terminal: w.terminal,
+		Getenv: func(name string) string { return w.env[name] },
+	})
+}
+
+// neutral has no addresses and folders of this run.
+func (w *world) neutral(text string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(text, w.url, "http://API"), w.env["XDG_CONFIG_HOME"], "CONFIG")
+}
+
+// done runs a command that must end well, and gives what it has printed.
+func (w *world) done(args ...string) string {
+	w.t.Helper()
+	r := w.run(args...)
+	require.Zero(w.t, r.code, "%v: %s%s", args, r.out, r.err)
+	return r.out
+}
+
+// file writes a file of the user's.
+func (w *world) file(name, text string) string {
+	w.t.Helper()
+	path := filepath.Join(w.env["XDG_CONFIG_HOME"], name)
+	require.NoError(w.t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(w.t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// knows lets in who shows the token good, and may do nothing of whom shows another.
+func knows(_ context.Context, s *authn.Shown) (*authn.Proof, error) {
+	switch {
+	case len(s.Authorization) == 0:
+		return nil, nil
+	case s.Authorization[0] != "Bearer good":
+		return nil, fail.New(fail.Unauthorized, "the token is not known")
+	}
+	return &authn.Proof{Identity: caller.Identity{Kind: caller.User, Name: "alice"}}, nil
+}
+
+// willing is an engine that takes every operation and never comes to its end.
+type willing struct{ service.Engine }
+
+func (willing) Start(context.Context, domain.Scope, domain.Seen) ([]string, error) {
+	return []string{"mind the gap"}, nil
+}
+func (willing) Running(context.Context, domain.Scope) (bool, error) { return true, nil }
+func (willing) Counts(context.Context, domain.Scope) (map[domain.ResourceState]int, error) {
+	return nil, fail.New(fail.NotFound, "not asked yet")
+}
+func (willing) Open(context.Context, domain.Scope, string) ([]domain.Leaf, error) { return nil, nil }
+
+func (willing) NotStarted(context.Context, domain.Scope) (map[string]string, error) { return nil, nil }
+
+func (willing) Run(context.Context, domain.Scope) (explain.Run, error) {
+	return explain.Run{Status: explain.Running}, nil
+}
+
+func (willing) Starting(context.Context, domain.Key, string) (*explain.Run, error) { return nil, nil }
+
+func (willing) Attempts(context.Context, domain.Scope, []explain.Place) (map[explain.Place]explain.Attempt, error) {
+	return nil, nil
+}
+
+func (willing) Executions(context.Context, operations.Filter, int, []byte) ([]operations.Execution, []byte, error) {
+	return []operations.Execution{{
+		Scope: domain.Scope{Owner: "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web", ContextID: "7", Operation: domain.OpUpdate},
+		Run:   explain.Run{ID: "dig/7/update", RunID: "run", Status: explain.Running, Started: time.Now(), By: "alice"},
+	}}, nil, nil
+}
+
+func (w willing) ExecutionsOf(ctx context.Context, s domain.Scope) ([]operations.Execution, error) {
+	if s.ContextID != "7" {
+		return nil, nil
+	}
+	found, _, err := w.Executions(ctx, operations.Filter{}, 1, nil)
+	return found, err
+}
+
+// deaf hears no cluster.
+type deaf struct{ service.Heard }
+
+func (deaf) Rules(context.Context) (*readiness.Rules, error) { return nil, nil }
+
+func (deaf) ObservationsVersion(context.Context, string) (string, error) { return "", nil }
+
+func (deaf) Watches(context.Context, []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error) {
+	return nil, nil
+}
+
+func (deaf) Observations(context.Context, string, string, []domain.ClusterName) iter.Seq2[view.Report, error] {
+	return func(func(view.Report, error) bool) {}
+}
