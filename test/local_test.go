@@ -45,6 +45,7 @@ func TestDemoTellsTheStoryAndLeavesNothing(t *testing.T) {
 	for _, said := range []string{
 		"Web UI http://", "REST API", "12 of 12 resources Applied", `"Applied": 12`, `"packetgen"`, "12 of 12 resources Deleted",
 		`"state": "Created"`, `"state": "Approved"`, `"state": "Instantiated"`, `"state": "Terminated"`, `"Deleted": 12`, "Done in",
+		"What to try next", "make run ",
 	} {
 		i := strings.Index(story[at:], said)
 		require.GreaterOrEqual(t, i, 0, "%q after %q in:\n%s", said, last(story[:at]), story)

@@ -48,8 +48,9 @@ if [[ -x $artifact ]]; then
   echo "drover-local is up to date: $binary"
   touch "$artifact"
 else
-  echo "building drover-local (3 minutes the first time)"
-  (cd "$module_dir" && go build -trimpath -ldflags "$ldflags" -o "$artifact.tmp" .)
+  echo "building drover-local, which takes minutes the first time"
+  export GOFLAGS="${GOFLAGS:-} -trimpath"
+  (cd "$module_dir" && go run ./compile -name drover-local -ldflags "$ldflags" -o "$artifact.tmp")
   mv "$artifact.tmp" "$artifact"
 fi
 [[ $binary -ef $artifact ]] || ln -f "$artifact" "$binary"

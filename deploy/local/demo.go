@@ -22,6 +22,12 @@ import (
 // demoTimeout bounds the whole demo.
 const demoTimeout = 5 * time.Minute
 
+// tryNext are the lines that a story ends with, that of the story itself apart.
+var tryNext = []string{
+	"make run             the same servers and clusters, until Ctrl-C, to send requests to",
+	"make demo-workloads  a Pod of a tenant's cluster, and what is made of it in another one",
+}
+
 // runDemo tells the story of the vFW composite app, through the REST API only: two clusters are onboarded,
 // the app is described, approved, instantiated on both, queried and terminated.
 func runDemo(ctx context.Context, args []string, stdout io.Writer) error {
@@ -51,7 +57,14 @@ func runStory(ctx context.Context, name string, args []string, stdout io.Writer,
 	defer func() {
 		d.chapter("Stopping")
 		logLevel.Set(max(logLevel.Level(), slog.LevelError)) // that work is cut off now is no news
-		err = errors.Join(err, k.stop())
+		if err = errors.Join(err, k.stop()); err == nil {
+			d.chapter("What to try next")
+			for _, line := range tryNext {
+				if !strings.HasPrefix(line, "make "+name+" ") {
+					d.say("%s", line)
+				}
+			}
+		}
 	}()
 	token, err := k.token()
 	if err != nil {

@@ -171,7 +171,6 @@ require (
 	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/spiffe/go-spiffe/v2 v2.7.0 // indirect
 	github.com/stretchr/objx v0.5.3 // indirect
-	github.com/stretchr/testify v1.12.1 // indirect
 	github.com/swaggo/files/v2 v2.0.2 // indirect
 	github.com/temporalio/ringpop-go v0.1.0 // indirect
 	github.com/temporalio/sqlparser v0.1.0 // indirect
@@ -248,6 +247,7 @@ require (
 
 require (
 	github.com/drover-io/drover v0.0.0
+	github.com/stretchr/testify v1.12.1
 	go.temporal.io/api v1.63.5
 	golang.org/x/sync v0.23.0
 	google.golang.org/protobuf v1.36.12

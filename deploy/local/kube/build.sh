@@ -52,8 +52,9 @@ if [[ -x $artifact ]]; then
   echo "drover-kube is up to date: $binary"
   touch "$artifact"
 else
-  echo "building drover-kube (3-4 minutes the first time)"
-  go build -trimpath -ldflags "$ldflags" -o "$artifact.tmp" .
+  echo "building drover-kube, which takes minutes the first time"
+  export GOFLAGS="${GOFLAGS:-} -trimpath"
+  (cd .. && go run ./compile -dir "$module_dir" -name drover-kube -ldflags "$ldflags" -o "$artifact.tmp")
   mv "$artifact.tmp" "$artifact"
 fi
 [[ $binary -ef $artifact ]] || ln -f "$artifact" "$binary"
