@@ -45,6 +45,9 @@ func ResetAdmin(ctx context.Context, c *config.Config, log *slog.Logger) (err er
 	if p.store, err = store.Open(store.Config{URI: c.MongoURI, Database: c.Database}); err != nil {
 		return err
 	}
+	if err := p.store.EnsureLayout(ctx); err != nil {
+		return err
+	}
 	if p.audit, err = newAuditing(p); err != nil {
 		return err
 	}

@@ -99,6 +99,7 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts
 	database := "start a MongoDB, such as by `drover-local mongo --dir DIR`, or say where one is by --mongo-uri (DROVER_MONGO_URI)"
 	for _, d := range []dependency{
 		{"database", database, within(pingTime, p.store.Ping)},
+		{"database layout", database, p.store.EnsureLayout},
 		{"database indexes", database, p.store.EnsureIndexes},
 		{"audit log", database, p.audit.trail.Begin},
 		{
@@ -207,8 +208,8 @@ const (
 	sayAgain    = 30 * time.Second
 )
 
-// await calls until there is no error. It says what it waits for, also when the answer is what takes long, and what to do:
-// at once, when the reason is another one, and every 30 s.
+// await calls until there is no error, or one of a condition that does not hold: no time puts that right. It says what it waits
+// for, also when the answer is what takes long, and what to do: at once, when the reason is another one, and every 30 s.
 func await(ctx context.Context, logger *slog.Logger, d dependency) error {
 	said, last := time.Time{}, ""
 	again := pause.Backoff{First: firstWait, Most: longestWait}
@@ -224,6 +225,9 @@ func await(ctx context.Context, logger *slog.Logger, d dependency) error {
 				logger.Info("a dependency is there", "dependency", d.name)
 			}
 			return nil
+		}
+		if fail.Is(err, fail.Precondition) {
+			return fmt.Errorf("%s: %w", d.name, err)
 		}
 		if reason := fail.TextOf(err); reason != last || time.Since(said) >= sayAgain {
 			logger.Warn("waiting for a dependency", "dependency", d.name, "error", err, "remedy", d.remedy)

@@ -148,6 +148,17 @@ func TestConnectRefusesWhatCannotWork(t *testing.T) {
 	}
 }
 
+// TestConnectRefusesADatabaseOfAnotherLayout: no time puts that right, so that it is not waited for.
+func TestConnectRefusesADatabaseOfAnotherLayout(t *testing.T) {
+	c := configured(t)
+	s, err := store.Open(store.Config{URI: c.MongoURI, Database: c.Database, Timeout: mongotest.Timeout})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close(context.WithoutCancel(t.Context()))) })
+	require.NoError(t, s.Create(t.Context(), &domain.Project{Metadata: domain.Metadata{Name: "of-before"}}))
+	_, err = Connect(t.Context(), c, slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "database layout: the database has documents and no layout")
+}
+
 func TestLogger(t *testing.T) {
 	c, log := configured(t), &said{}
 	Logger(c, log).Info("word")

@@ -78,6 +78,7 @@ const (
 	settings  = "settings" // tenants whose rules or hosts were changed
 	behind    = "behind"   // tenants for which something may be due
 	homes     = "homes"    // namespaces of tenants in clusters
+	layouts   = "layout"   // of this database
 )
 
 // Open makes a store. It does not connect: Ping says whether the database answers.
