@@ -50,6 +50,9 @@ func (e *edge) watchTables(question func(url.Values) (notify.Question, error)) h
 		if err != nil {
 			return nil, err
 		}
+		if err := s.CheckFilter(c.Request().Context(), on.Key(), c.QueryParams()); err != nil {
+			return nil, err
+		}
 		return sent, e.stream(c, func(ctx context.Context, after string) (*notify.Subscription, error) {
 			return s.SubscribeTo(ctx, on.Key(), q, after)
 		})

@@ -136,6 +136,8 @@ type Fleet interface {
 type Tables interface {
 	CombinedStatus(ctx context.Context, group domain.Key, parameters url.Values) (*service.TablesDocument, error)
 	Objects(ctx context.Context, group domain.Key, parameters url.Values) (*service.TablesDocument, error)
+	// CheckFilter refuses the query of a stream of these.
+	CheckFilter(ctx context.Context, group domain.Key, parameters url.Values) error
 	// Query evaluates a collector that is not stored.
 	Query(ctx context.Context, group domain.Key, q *service.TableQuery) (*combined.List, error)
 }

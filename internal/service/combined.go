@@ -81,6 +81,19 @@ func (t *Tables) read(ctx context.Context, group domain.Key, objects bool, param
 	return a.document(), nil
 }
 
+// CheckFilter refuses the query of a stream as CombinedStatus and Objects refuse theirs: one that names what there is not would say
+// nothing for ever. What goes later does not end a stream. Errors are those of CombinedStatus.
+func (t *Tables) CheckFilter(ctx context.Context, group domain.Key, parameters url.Values) error {
+	f, err := ParseFilter(parameters)
+	if err != nil || len(f.Apps)+len(f.Collectors) == 0 {
+		return err
+	}
+	if _, err := t.lifecycle.owner(ctx, group); err != nil {
+		return err
+	}
+	return t.known(ctx, group, &f)
+}
+
 // known refuses a filter by an app that neither the composite app has nor what is deployed, as status does, or by a collector that no
 // intent names: an empty answer would look like one about what is there. Invalid, with those that there are. Kinds and names of
 // objects come and go.
