@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -53,6 +54,48 @@ func (l *Control) loadVarying(ctx context.Context, w *wanted, bindings []*domain
 		bound = append(bound, vary.Bound{Priority: a.Priority, Actor: a.Actor, Intents: intents})
 	}
 	w.varying = vary.InOrder(bound)
+	return l.loadUnbound(ctx, w, acts)
+}
+
+// carriers are the nouns of the intents that an actor carries out when a deployment intent binds them: by their name, but those of
+// hpa, which count together as soon as one of its actors is bound.
+var carriers = []struct {
+	noun   *domain.Noun
+	actors []domain.Actor
+	all    bool
+}{
+	{domain.NetControllerIntents, []domain.Actor{domain.ActorOVN}, false},
+	{domain.TrafficGroupIntents, []domain.Actor{domain.ActorDTC}, false},
+	{domain.GenericK8sIntents, []domain.Actor{domain.ActorGAC}, false},
+	{domain.HPAIntents, []domain.Actor{domain.ActorHPA, domain.ActorHPAPlacement, domain.ActorHPABoth}, true},
+}
+
+// maxUnbound is how many intents of a noun loadUnbound names.
+const maxUnbound = 10
+
+// loadUnbound warns of intents of the group that no deployment intent binds: somebody has described them, and nothing is done.
+func (l *Control) loadUnbound(ctx context.Context, w *wanted, acts []stored.Act) error {
+	for _, c := range carriers {
+		intents, err := l.Store.List(ctx, c.noun, domain.KeyOf(w.group))
+		if err != nil {
+			return err
+		}
+		var names []string
+		for _, o := range intents {
+			binds := func(a stored.Act) bool {
+				return slices.Contains(c.actors, a.Actor) && (c.all || a.Intent == o.LocalName())
+			}
+			if !slices.ContainsFunc(acts, binds) {
+				names = append(names, o.LocalName())
+			}
+		}
+		if more := len(names) - maxUnbound; more > 0 {
+			names = append(names[:maxUnbound], fmt.Sprintf("%d more", more))
+		}
+		if len(names) > 0 {
+			w.warnings = append(w.warnings, fmt.Sprintf("no deployment intent binds %s %s: nothing is done for it", c.noun.Title, strings.Join(names, ", ")))
+		}
+	}
 	return nil
 }
 

@@ -25,7 +25,7 @@ import (
 // each cluster has its own, and c1 gets a Secret of a file.
 func customized(t testing.TB, s *store.Store, clusters int) *description {
 	d := varied(clusters)
-	delete(d.intent.Spec.Intent, "ovnaction")
+	d.withoutNetworks()
 	d.intent.Spec.Intent["gac"] = "own"
 	under := func(parent domain.Key) domain.Identity { return domain.Identity{Parent: parent} }
 	named := func(name string) domain.Metadata { return domain.Metadata{Name: name} }

@@ -59,7 +59,7 @@ func withCPU(cores ...int64) (nodes []kube.Node) {
 func hardware(bind map[string]string) *description {
 	d := varied(3)
 	key := domain.KeyOf(d.group)
-	delete(d.intent.Spec.Intent, "ovnaction")
+	d.withoutNetworks()
 	for controller, intent := range bind {
 		d.intent.Spec.Intent[controller] = intent
 	}

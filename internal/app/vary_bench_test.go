@@ -30,7 +30,7 @@ func BenchmarkPrepare(b *testing.B) {
 	for name, describe := range map[string]func(p *Parts) *description{
 		"render": func(*Parts) *description {
 			d := varied(clusters)
-			delete(d.intent.Spec.Intent, "ovnaction")
+			d.withoutNetworks()
 			return d
 		},
 		"two":  func(*Parts) *description { return varied(clusters) },

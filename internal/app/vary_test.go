@@ -2,6 +2,8 @@ package app
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +42,42 @@ func varied(clusters int) *description {
 		}
 	}
 	return d
+}
+
+// withoutNetworks takes varied's network controller intent away, and what binds it.
+func (d *description) withoutNetworks() {
+	delete(d.intent.Spec.Intent, "ovnaction")
+	d.more = slices.DeleteFunc(d.more, func(o domain.Object) bool {
+		return slices.Contains([]*domain.Noun{domain.NetControllerIntents, domain.WorkloadIntents, domain.InterfaceIntents}, o.Noun())
+	})
+}
+
+// Intents that nobody binds do nothing, which is said to whoever has described them.
+func TestIntentsThatNothingBindsAreWarnings(t *testing.T) {
+	p := with(t, partial(t))
+	d := varied(2)
+	delete(d.intent.Spec.Intent, "ovnaction")
+	key := domain.KeyOf(d.group)
+	under := func(name string) (domain.Identity, domain.Metadata) {
+		return domain.Identity{Parent: key}, domain.Metadata{Name: name}
+	}
+	traffic, bound, unbound := &domain.TrafficGroupIntent{}, &domain.GenericK8sIntent{}, &domain.GenericK8sIntent{}
+	traffic.Identity, traffic.Metadata = under("traffic")
+	bound.Identity, bound.Metadata = under("bound")
+	unbound.Identity, unbound.Metadata = under("unbound")
+	d.intent.Spec.Intent["gac"] = "bound"
+	d.more = append(d.more, traffic, bound, unbound)
+	d.more = append(d.more, needing(key, "i", "web")...)
+	d.more = append(d.more, needing(key, "j", "web")...)
+	d.store(t, p.store)
+	lifecycle := service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now)
+	lifecycle.Rehearse = activities.NewRehearsal(p.store, p.engine, p.charts).Rehearse
+	warnings, err := lifecycle.Approve(t.Context(), key)
+	require.NoError(t, err)
+	for _, names := range []string{"network controller intent networks", "traffic group intent traffic", "generic k8s intent unbound", "hpa intent i, j"} {
+		require.Contains(t, warnings, "no deployment intent binds "+names+": nothing is done for it")
+	}
+	require.NotContains(t, strings.Join(warnings, "\n"), "intent bound")
 }
 
 // Clusters that get the same share a bundle; the plan says which of them get another one, and by which intent.
