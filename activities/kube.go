@@ -287,11 +287,11 @@ func (k *Kube) open(owner domain.Key, r *plan.Resource) (err error) {
 }
 
 // varied is a bundle with an overlay, "" for none. Such bundles share what they have in common.
-func (k *Kube) varied(ctx context.Context, owner domain.Key, digest, overlay domain.Digest) (*plan.Bundle, error) {
+func (k *Kube) varied(ctx context.Context, owner domain.Key, digest domain.Digest, overlay domain.Part) (*plan.Bundle, error) {
 	if overlay == "" {
 		return k.bundle(ctx, owner, digest)
 	}
-	both := bundleKey{domain.ScopeOf(owner), digest + "+" + overlay}
+	both := bundleKey{domain.ScopeOf(owner), digest + "+" + domain.Digest(overlay)}
 	if b, ok := k.bundles.Get(both); ok {
 		return b, nil
 	}
@@ -299,7 +299,7 @@ func (k *Kube) varied(ctx context.Context, owner domain.Key, digest, overlay dom
 	if err != nil {
 		return nil, err
 	}
-	o, err := stored.JSON[plan.Overlay](ctx, k.leaves, overlay)
+	o, err := stored.Part[plan.Overlay](ctx, k.leaves, overlay)
 	if err != nil {
 		return nil, err
 	}

@@ -275,7 +275,7 @@ func targets(app *plan.App, from, to int, unreachable map[domain.ClusterName]boo
 		}
 		if overlay := app.OverlayOf(&t); overlay != "" {
 			if out.Overlays == nil {
-				out.Overlays = map[int]domain.Digest{}
+				out.Overlays = map[int]domain.Part{}
 			}
 			out.Overlays[i] = overlay
 		}

@@ -72,7 +72,11 @@ func (l *Control) referred(ctx context.Context) (map[domain.Digest]bool, error) 
 		for _, a := range p.Apps {
 			wanted[a.Bundle] = true
 			for _, overlay := range a.Overlays() {
-				wanted[overlay] = true
+				pack, _, err := overlay.Cut()
+				if err != nil {
+					return nil, err
+				}
+				wanted[pack] = true
 			}
 		}
 	}

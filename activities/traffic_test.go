@@ -40,7 +40,7 @@ func TestPrivateKeysAreOpenedInTheWorker(t *testing.T) {
 			l.in.Bundle, l.in.Resources = l.store.put(t, plan.Bundle{App: "app", Resources: []plan.Resource{of("a0", "Zmlyc3Q="), of("a1", "YQ==")}}), 2
 			want := map[string]string{"a0": "Zmlyc3Q=", "a1": "YQ=="}
 			if c.overlaid {
-				l.in.Overlay = l.store.put(t, plan.Overlay{Resources: []plan.Overlaid{{Index: 1, Resource: of("a1", "Yg==")}}})
+				l.in.Overlay = domain.PartOf(l.store.put(t, []plan.Overlay{{Resources: []plan.Overlaid{{Index: 1, Resource: of("a1", "Yg==")}}}}), 0)
 				want["a1"] = "Yg=="
 			}
 			var mu sync.Mutex

@@ -115,7 +115,7 @@ type Targets struct {
 	// Reports are plan.Inherited's, by index; nil when all clusters report.
 	Reports map[int]string `json:"reports,omitempty"`
 	// Overlays are those of the app's bundle, by index; nil when all clusters get the bundle as it is.
-	Overlays map[int]domain.Digest `json:"overlays,omitempty"`
+	Overlays map[int]domain.Part `json:"overlays,omitempty"`
 }
 
 // Inherited are the marks of the cluster with an index.
@@ -138,7 +138,7 @@ type LeafInput struct {
 	App        string             `json:"app"`
 	Cluster    domain.ClusterName `json:"cluster"`
 	Bundle     domain.Digest      `json:"bundle"`
-	Overlay    domain.Digest      `json:"overlay,omitempty"` // what the cluster gets otherwise, see Targets
+	Overlay    domain.Part        `json:"overlay,omitempty"` // what the cluster gets otherwise, see Targets
 	Resources  int                `json:"resources"`
 	Namespace  string             `json:"namespace"`
 	Incomplete bool               `json:"incomplete,omitempty"` // see Prepared

@@ -187,7 +187,7 @@ func (l *Control) side(ctx context.Context, digest domain.Digest) (*plan.Side, e
 		if s.Bundles[a.Name], err = stored.JSON[plan.Bundle](ctx, l.Store, a.Bundle); err != nil {
 			return nil, err
 		}
-		if s.Overlays[a.Name], err = stored.All[plan.Overlay](ctx, l.Store, a.Overlays()); err != nil {
+		if s.Overlays[a.Name], err = stored.Parts[plan.Overlay](ctx, l.Store, a.Overlays()); err != nil {
 			return nil, err
 		}
 	}

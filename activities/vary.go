@@ -236,37 +236,59 @@ func (l *Control) loadFacts(ctx context.Context, facts map[domain.ClusterName]*v
 	return nil
 }
 
-// planOf is a variant as the plan has it, but for its overlay's digest.
+// planOf is a variant as the plan has it, but for where its overlay is.
 func planOf(v vary.Variant) plan.Variant {
 	return plan.Variant{Differs: v.Overlay.Indices(), Lacks: v.Lacks, Effects: v.Effects}
 }
 
-// savedTogether is how many bytes of overlays are stored in one go.
-const savedTogether = 8 << 20
+// Overlays are stored in packs. packSize is from how many bytes on a pack takes no more of them: who applies one reads its pack, and
+// each pack is work for the database. savedTogether is how many bytes of packs are stored in one go.
+const (
+	packSize      = 64 << 10
+	savedTogether = 8 << 20
+)
 
 // saveVariants stores the overlays of an app.
 func (l *Control) saveVariants(ctx context.Context, variants []vary.Variant) ([]plan.Variant, error) {
-	var out []plan.Variant
-	var overlays [][]byte
-	bytes := 0
+	var (
+		out   []plan.Variant
+		packs [][]byte // that are not stored yet
+		first []int    // by pack: its first variant
+		pack  []byte
+		bytes int
+	)
 	for i, v := range variants {
 		data, err := json.Marshal(v.Overlay)
 		if err != nil {
 			return nil, fmt.Errorf("encode overlay: %w", err)
 		}
-		overlays = append(overlays, data)
 		out = append(out, planOf(v))
-		if bytes += len(data); bytes < savedTogether && i < len(variants)-1 {
+		if pack == nil {
+			first = append(first, i)
+			pack = append(pack, '[')
+		} else {
+			pack = append(pack, ',')
+		}
+		pack = append(pack, data...)
+		last := i == len(variants)-1
+		if len(pack) < packSize && !last {
 			continue
 		}
-		digests, err := l.Store.PutBlobs(ctx, overlays)
+		packs, bytes = append(packs, append(pack, ']')), bytes+len(pack)
+		pack = nil
+		if bytes < savedTogether && !last {
+			continue
+		}
+		digests, err := l.Store.PutBlobs(ctx, packs)
 		if err != nil {
 			return nil, err
 		}
 		for n, digest := range digests {
-			out[len(out)-len(digests)+n].Overlay = digest
+			for at := first[n]; at <= i && (n == len(first)-1 || at < first[n+1]); at++ {
+				out[at].Overlay = domain.PartOf(digest, at-first[n])
+			}
 		}
-		overlays, bytes = nil, 0
+		packs, first, bytes = nil, nil, 0
 	}
 	return out, nil
 }

@@ -31,12 +31,12 @@ type window struct {
 type leafState struct {
 	ClusterProgress
 	started, done     bool
-	lost              bool          // see AppProgress
-	suspect           bool          // see activities.Targets
-	installs          bool          // see activities.Targets
-	slow              bool          // it has lost its slot in the window, see loosen
-	inherited, report string        // see activities.LeafInput
-	overlay           domain.Digest // this, too
+	lost              bool        // see AppProgress
+	suspect           bool        // see activities.Targets
+	installs          bool        // see activities.Targets
+	slow              bool        // it has lost its slot in the window, see loosen
+	inherited, report string      // see activities.LeafInput
+	overlay           domain.Part // this, too
 	cancel            workflow.CancelFunc
 }
 

@@ -92,7 +92,7 @@ func plansHaveWhatEachClusterGets(t *testing.T, p *Parts, clusters int) {
 	for _, target := range app.Targets {
 		gets := bundle
 		if digest := app.OverlayOf(&target); digest != "" {
-			overlay, err := stored.JSON[plan.Overlay](ctx, p.store, digest)
+			overlay, err := stored.Part[plan.Overlay](ctx, p.store, digest)
 			require.NoError(t, err)
 			gets = overlay.On(bundle)
 		}
@@ -162,11 +162,23 @@ func TestWhatIsLeftOfAPrepareThatDied(t *testing.T) {
 		require.NoError(t, err)
 		return string(text)
 	}
+	other := with(t, p)
+	d = customized(t, other.store, variants+1)
+	d.group.History.Append(domain.Approved, "", 0, time.Now())
+	d.store(t, other.store)
+	const plenty = 1 << 20
+	counted := &dying{Store: other.store}
+	counted.left.Store(plenty)
+	undisturbed, err := prepare(counted)
+	require.NoError(t, err)
+	writes := plenty - counted.left.Load()
+	require.GreaterOrEqual(t, writes, int64(4), "the bundle, packs of overlays, and the plan")
+
 	before := stood()
-	for _, after := range []int64{1, 2, variants / 2, variants + 1, variants + 2} { // the last one is the plan itself
+	for after := range writes {
 		for _, written := range []bool{false, true} {
 			s := &dying{Store: p.store, written: written}
-			s.left.Store(after)
+			s.left.Store(after + 1)
 			_, err := prepare(s)
 			require.ErrorContains(t, err, "killed", "after %d", after)
 			_, err = p.store.Instance(ctx, scope.ContextID)
@@ -180,15 +192,9 @@ func TestWhatIsLeftOfAPrepareThatDied(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, made.App("web").Variants, variants)
 	for _, v := range made.App("web").Variants {
-		_, err := stored.JSON[plan.Overlay](ctx, p.store, v.Overlay)
+		_, err := stored.Part[plan.Overlay](ctx, p.store, v.Overlay)
 		require.NoError(t, err)
 	}
-	other := with(t, p)
-	d = customized(t, other.store, variants+1)
-	d.group.History.Append(domain.Approved, "", 0, time.Now())
-	d.store(t, other.store)
-	undisturbed, err := prepare(other.store)
-	require.NoError(t, err)
 	require.Equal(t, undisturbed.Plan, again.Plan)
 }
 
@@ -373,7 +379,7 @@ func TestValuesOfOtherHosts(t *testing.T) {
 	require.NoError(t, err)
 	app := made.App("web")
 	require.Len(t, app.Variants, 2)
-	overlay, err := stored.JSON[plan.Overlay](ctx, p.store, app.Variants[1].Overlay)
+	overlay, err := stored.Part[plan.Overlay](ctx, p.store, app.Variants[1].Overlay)
 	require.NoError(t, err)
 	require.Contains(t, string(overlay.Resources[0].Manifest), `"site":"of c`)
 }

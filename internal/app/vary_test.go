@@ -97,7 +97,7 @@ func TestPlansHaveWhatIntentsMakeOfApps(t *testing.T) {
 	require.Len(t, app.Variants, 1)
 	bundle, err := stored.JSON[plan.Bundle](ctx, p.store, app.Bundle)
 	require.NoError(t, err)
-	overlay, err := stored.JSON[plan.Overlay](ctx, p.store, app.Variants[0].Overlay)
+	overlay, err := stored.Part[plan.Overlay](ctx, p.store, app.Variants[0].Overlay)
 	require.NoError(t, err)
 	of := func(b *plan.Bundle) string {
 		for _, r := range b.Resources {

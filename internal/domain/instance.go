@@ -3,11 +3,32 @@ package domain
 import (
 	"cmp"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/drover-io/drover/internal/fail"
 )
 
 // Digest names a blob: the lower-case hex sha256 of its content.
 type Digest string
+
+// Part says where one of several values is that are stored together, as a blob that is a JSON array: the digest of the blob and
+// the place in it from 0, as in "<digest>/3". "" is none. Plans and histories have it.
+type Part string
+
+// PartOf is the part of a blob at a place.
+func PartOf(blob Digest, place int) Part { return Part(string(blob) + "/" + strconv.Itoa(place)) }
+
+// Cut is the blob and the place. Internal when it is no part.
+func (p Part) Cut() (blob Digest, place int, err error) {
+	digest, number, _ := strings.Cut(string(p), "/")
+	place, err = strconv.Atoi(number)
+	if err != nil || place < 0 {
+		return "", 0, fail.New(fail.Internal, "%q is no part of a blob", string(p))
+	}
+	return Digest(digest), place, nil
+}
 
 // Instance is the record of one app context: one instantiation of a resource with a lifecycle, from the
 // moment it was accepted. What is still going on is asked of the workflow; the record says how it began

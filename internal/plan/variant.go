@@ -25,10 +25,10 @@ func (e Effect) Size() int {
 
 // Variant is what some clusters of an app get otherwise than its bundle says. Clusters that get the same share one.
 type Variant struct {
-	Overlay domain.Digest `json:"overlay"`           // the blob of an Overlay
-	Differs []int         `json:"differs,omitempty"` // the indices of the overlay's resources
-	Lacks   string        `json:"lacks,omitempty"`   // in place of the app's
-	Effects []Effect      `json:"effects,omitempty"` // all, in place of the app's
+	Overlay domain.Part `json:"overlay"`           // an Overlay, in a blob with others
+	Differs []int       `json:"differs,omitempty"` // the indices of the overlay's resources
+	Lacks   string      `json:"lacks,omitempty"`   // in place of the app's
+	Effects []Effect    `json:"effects,omitempty"` // all, in place of the app's
 }
 
 // lacking are the wanted resources of an app that clusters do not get. The zero value is none.
@@ -96,17 +96,17 @@ func (o *Overlay) At(index int) *Resource {
 	return &o.Resources[i].Resource
 }
 
-// Overlays are the digests of those of the app's variants, in their order.
-func (a *App) Overlays() []domain.Digest {
-	digests := make([]domain.Digest, 0, len(a.Variants))
+// Overlays are those of the app's variants, in their order.
+func (a *App) Overlays() []domain.Part {
+	overlays := make([]domain.Part, 0, len(a.Variants))
 	for _, v := range a.Variants {
-		digests = append(digests, v.Overlay)
+		overlays = append(overlays, v.Overlay)
 	}
-	return digests
+	return overlays
 }
 
-// OverlayOf is the digest of the overlay of the app's bundle that a target gets, "" for none.
-func (a *App) OverlayOf(t *Target) domain.Digest {
+// OverlayOf is the overlay of the app's bundle that a target gets, "" for none.
+func (a *App) OverlayOf(t *Target) domain.Part {
 	if t.Variant == 0 {
 		return ""
 	}

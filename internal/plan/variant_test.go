@@ -24,7 +24,7 @@ func vary(s plan.Side, clusters map[string]string, index int) plan.Side {
 		r := s.Bundles["web"].Resources[index]
 		r.Manifest = json.RawMessage(fmt.Sprintf(`{"data":{"says":%q}}`, says))
 		s.Overlays["web"] = append(s.Overlays["web"], &plan.Overlay{Resources: []plan.Overlaid{{Index: index, Resource: r}}})
-		app.Variants = append(app.Variants, plan.Variant{Overlay: domain.Digest(says)})
+		app.Variants = append(app.Variants, plan.Variant{Overlay: domain.Part(says)})
 		app.Targets[i].Variant = len(app.Variants)
 	}
 	return s

@@ -302,7 +302,7 @@ func (t *Tables) bundles(ctx context.Context, g *combined.Group) (err error) {
 		if g.Bundles[a.Name], err = stored.JSON[plan.Bundle](ctx, l.records, a.Bundle); err != nil {
 			return err
 		}
-		if g.Overlays[a.Name], err = stored.All[plan.Overlay](ctx, l.records, a.Overlays()); err != nil {
+		if g.Overlays[a.Name], err = stored.Parts[plan.Overlay](ctx, l.records, a.Overlays()); err != nil {
 			return err
 		}
 	}

@@ -243,7 +243,7 @@ func (l *Lifecycle) manifests(ctx context.Context, p *plan.Plan) (
 		if bundles[a.Name], err = stored.JSON[plan.Bundle](ctx, l.records, a.Bundle); err != nil {
 			return nil, nil, err
 		}
-		if overlays[a.Name], err = stored.All[plan.Overlay](ctx, l.records, a.Overlays()); err != nil {
+		if overlays[a.Name], err = stored.Parts[plan.Overlay](ctx, l.records, a.Overlays()); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -49,18 +49,48 @@ func JSON[T any](ctx context.Context, from Blobs, digest domain.Digest) (*T, err
 	return v, nil
 }
 
+// Part is JSON of a value that is in a blob with others.
+func Part[T any](ctx context.Context, from Blobs, part domain.Part) (*T, error) {
+	of, err := Parts[T](ctx, from, []domain.Part{part})
+	if err != nil {
+		return nil, err
+	}
+	return of[0], nil
+}
+
 // readsAtOnce is how many blobs are read side by side.
 const readsAtOnce = 8
 
-// All is JSON of several blobs, in their order.
-func All[T any](ctx context.Context, from Blobs, digests []domain.Digest) ([]*T, error) {
-	out := make([]*T, len(digests))
+// Parts is Part of several values, in their order. Each blob is read once.
+func Parts[T any](ctx context.Context, from Blobs, parts []domain.Part) ([]*T, error) {
+	type wanted struct{ at, place int }
+	of := map[domain.Digest][]wanted{}
+	for i, p := range parts {
+		digest, place, err := p.Cut()
+		if err != nil {
+			return nil, err
+		}
+		of[digest] = append(of[digest], wanted{i, place})
+	}
+	out := make([]*T, len(parts))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(readsAtOnce)
-	for i, digest := range digests {
-		g.Go(func() (err error) {
-			out[i], err = JSON[T](ctx, from, digest)
-			return err
+	for digest, all := range of {
+		g.Go(func() error {
+			values, err := JSON[[]json.RawMessage](ctx, from, digest)
+			if err != nil {
+				return err
+			}
+			for _, w := range all {
+				if w.place >= len(*values) {
+					return fail.New(fail.Internal, "blob %s has %d parts, and no part %d", digest, len(*values), w.place)
+				}
+				out[w.at] = new(T)
+				if err := json.Unmarshal((*values)[w.place], out[w.at]); err != nil {
+					return fmt.Errorf("decode part %d of blob %s: %w", w.place, digest, err)
+				}
+			}
+			return nil
 		})
 	}
 	return out, g.Wait()

@@ -2,6 +2,7 @@ package stored_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,6 +30,41 @@ func TestJSON(t *testing.T) {
 	require.ErrorContains(t, err, "decode blob bad")
 	_, err = stored.JSON[map[string]int](t.Context(), from, "none")
 	require.True(t, fail.Is(err, fail.NotFound))
+}
+
+// reading counts reads.
+type reading struct {
+	blobs
+	reads atomic.Int64
+}
+
+func (r *reading) Blob(ctx context.Context, d domain.Digest) ([]byte, error) {
+	r.reads.Add(1)
+	return r.blobs.Blob(ctx, d)
+}
+
+func TestPartsReadEachBlobOnce(t *testing.T) {
+	from := &reading{blobs: blobs{"a": `[1,2,3]`, "b": `[4]`, "bad": `["x"]`}}
+	of, err := stored.Parts[int](t.Context(), from, []domain.Part{"a/2", "b/0", "a/0", "a/2"})
+	require.NoError(t, err)
+	got := make([]int, len(of))
+	for i := range of {
+		got[i] = *of[i]
+	}
+	require.Equal(t, []int{3, 4, 1, 3}, got)
+	require.EqualValues(t, 2, from.reads.Load())
+	one, err := stored.Part[int](t.Context(), from, domain.PartOf("a", 1))
+	require.NoError(t, err)
+	require.Equal(t, 2, *one)
+	none, err := stored.Parts[int](t.Context(), from, nil)
+	require.NoError(t, err)
+	require.Empty(t, none)
+	for part, says := range map[domain.Part]string{
+		"a/3": "no part 3", "a": "no part of a blob", "a/-1": "no part of a blob", "": "no part of a blob", "bad/0": "decode part 0 of blob bad", "none/0": "not found",
+	} {
+		_, err := stored.Part[int](t.Context(), from, part)
+		require.ErrorContains(t, err, says)
+	}
 }
 
 func TestOwnerOfWhatHasNone(t *testing.T) {
