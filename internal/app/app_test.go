@@ -55,6 +55,7 @@ func partial(t testing.TB) *Parts {
 	require.NoError(t, err)
 	p.temporal, err = dial(c, p.log, p.tracing, p.leases)
 	require.NoError(t, err)
+	require.NoError(t, p.store.EnsureLayout(t.Context()))
 	p.engine = engine.New(p.temporal)
 	p.rules = rulesIn(p.store)
 	p.charts, err = render.NewProcesses(render.Options{Size: 1, Log: p.log})
