@@ -26,8 +26,11 @@ type body struct {
 	cluster  func(*view.Place) any
 	manifest func(*view.Row) json.RawMessage
 	entry    func(*body, *view.Row)
+	// counts has a place say how many of its resources are in each state, in place of them; reported by readiness too.
+	counts, reported bool
 
 	place   *view.Place       // the one that is being written, nil before the first
+	tally   view.Tally        // of its rows, where they are counted
 	names   [][]byte          // of the app's resources, by their rank, as far as they were needed
 	varied  map[[2]int][]byte // the same by variant and rank, of at most maxVaried together
 	kept    int               // bytes of varied
@@ -62,6 +65,10 @@ func (b *body) row(r *view.Row) bool {
 	if r.Place != b.place {
 		b.enter(r.Place)
 	}
+	if b.counts {
+		b.tally.Add(r)
+		return b.out.err == nil
+	}
 	b.out.comma(b.written)
 	b.written++
 	from := b.out.written
@@ -82,11 +89,26 @@ func (b *body) enter(p *view.Place) {
 	} else {
 		b.out.text(",")
 	}
-	b.place, b.written = p, 0
+	b.place, b.written, b.tally = p, 0, view.Tally{}
+	if !b.counts { // those are known when the place is left
+		b.open()
+	}
+}
+
+// open writes what is said of the cluster itself.
+func (b *body) open() {
 	from := b.out.written
-	b.out.open(b.cluster(p))
+	b.out.open(b.cluster(b.place))
+	if b.counts {
+		b.out.text(`,"deployedCounts":`)
+		b.out.value(b.tally.States())
+		if b.reported {
+			b.out.text(`,"readyCounts":`)
+			b.out.value(camelCounts(&b.tally))
+		}
+	}
 	if b.out.parts != nil && b.layout == inApps {
-		b.out.parts.enter(p, from, b.out.written)
+		b.out.parts.enter(b.place, from, b.out.written)
 	}
 	b.out.text(`,"resources":[`)
 }
@@ -95,6 +117,9 @@ func (b *body) enter(p *view.Place) {
 func (b *body) leave() {
 	if b.place == nil {
 		return
+	}
+	if b.counts {
+		b.open()
 	}
 	b.out.text("]}")
 	if b.out.parts != nil && b.layout == inApps {

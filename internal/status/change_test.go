@@ -69,7 +69,7 @@ func applyCluster(app, change tree) {
 	for _, r := range change["resources"].([]any) {
 		resources = slices.DeleteFunc(resources, func(have any) bool { return alike(have.(tree), r.(tree), "name", "GVK") })
 	}
-	cluster["resources"] = append(resources, change["resources"].([]any)...)
+	cluster["resources"] = append(append([]any{}, resources...), change["resources"].([]any)...)
 }
 
 // named finds an tree of a list by its names, or adds it.
@@ -159,7 +159,7 @@ func unordered(v any) any {
 // TestChangeLeadsFromOneDocumentToAnother goes round the documents that there are examples of, in steps of several
 // lengths.
 func TestChangeLeadsFromOneDocumentToAnother(t *testing.T) {
-	for _, text := range []string{"", "output=summary", "output=detail", "status=deployed", "type=cluster", "status=ready", "apps", "clusters", "resources"} {
+	for _, text := range []string{"", "output=summary", "output=detail", "status=deployed", "type=cluster", "status=ready", "status=deployed&output=counts", "status=ready&output=counts", "apps", "clusters", "resources"} {
 		t.Run(text, func(t *testing.T) {
 			q := parseQuery(t, "?"+text)
 			names := slices.Sorted(maps.Keys(sources))
@@ -195,6 +195,12 @@ func TestChangeTellsNoMoreThanWhatChanged(t *testing.T) {
 			change: func(s *status.Source) { s.Apps[1].Clusters[1].Marks[0] = domain.MarkRefused },
 			want: `{"rsync-status":{"Applied":11,"Failed":1,"Retrying":4},"apps":[{"name":"app-1","clusters":[{"cluster-provider":"provider","cluster":"edge-0001",
 				"resources":[` + deployment + `0","rsync-status":"Failed"}]}]}]}`,
+		},
+		"a cluster's counts": {
+			query:  "status=deployed&output=counts",
+			change: func(s *status.Source) { s.Apps[1].Clusters[1].Marks[0] = domain.MarkRefused },
+			want: `{"deployedCounts":{"Applied":11,"Failed":1,"Pending":4},"apps":[{"name":"app-1","clusters":[{"clusterProvider":"provider","cluster":"edge-0001",
+				"connectivity":"Available","deployedCounts":{"Applied":3,"Failed":1},"resources":[]}]}]}`,
 		},
 		"resources of a filter only": {
 			query:  "app=app-0",

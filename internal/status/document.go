@@ -90,7 +90,7 @@ func writeReports(out *stream, f *form, q Query, s *Source) {
 	ask := q.Ask()
 	var t view.Tally
 	held := &held{}
-	early := f.body(newStream(held), q)
+	early, twice := f.body(newStream(held), q), q.Output == OutputDetail
 	if out.parts != nil { // the document is held in any case
 		early.out.parts, held.unbounded = &parts{}, true
 	}
@@ -102,11 +102,11 @@ func writeReports(out *stream, f *form, q Query, s *Source) {
 			return
 		}
 		t.Add(r)
-		if q.Output == OutputAll && !held.full {
+		if q.Output != OutputSummary && !twice && !held.full {
 			early.row(r)
 		}
 	}
-	if q.Output == OutputAll {
+	if q.Output != OutputSummary && !twice {
 		early.end()
 		if err := early.out.close(); err != nil {
 			out.end(err)
@@ -117,7 +117,7 @@ func writeReports(out *stream, f *form, q Query, s *Source) {
 	switch {
 	case q.Output == OutputSummary:
 		f.body(out, q).end()
-	case q.Output == OutputAll && !held.full:
+	case !twice && !held.full:
 		if out.parts != nil {
 			out.parts.insert(early.out.parts, out.written)
 		}

@@ -46,6 +46,7 @@ type form struct {
 // body begins the body of a document.
 func (f *form) body(out *stream, q Query) *body {
 	b := &body{out: out, layout: f.layout}
+	b.counts, b.reported = q.Output == OutputCounts, q.Reported()
 	switch {
 	case !q.Reported():
 		b.cluster = func(p *view.Place) any { return f.cluster(p, q.Output) }

@@ -31,6 +31,9 @@ const (
 	OutputSummary Output = "summary" // state, status and counts
 	OutputAll     Output = "all"     // and every resource; the default
 	OutputDetail  Output = "detail"  // and its manifest, and what the cluster said about what did not succeed
+	// OutputCounts is Drover's own: as OutputAll, with how many resources of each cluster are in each state in place of the
+	// resources, so that what stands on thousands of clusters is read at a glance. For the 22.x form.
+	OutputCounts Output = "counts"
 )
 
 // List selects a list in place of the status document.
@@ -67,6 +70,9 @@ func ParseQuery(v url.Values) (Query, error) {
 			return Query{}, err
 		}
 	}
+	if q.Output == OutputCounts && !q.camel() {
+		return Query{}, fail.New(fail.Invalid, "Invalid query output: %q; use it with status=deployed or status=ready", OutputCounts)
+	}
 	return q, nil
 }
 
@@ -90,9 +96,12 @@ func (q Query) Reported() bool {
 	return (q.Type == TypeCluster || q.Type == TypeReady) && (q.List == ListNone || q.List == ListResources)
 }
 
+// camel says that the answer is in the form of EMCO 22.x.
+func (q Query) camel() bool { return q.Type == TypeDeployed || q.Type == TypeReady }
+
 // Ask is the query as one of rows: what it filters, whether clusters are asked, and the order of its documents.
 func (q Query) Ask() view.Ask {
-	camel := q.Type == TypeDeployed || q.Type == TypeReady
+	camel := q.camel()
 	a := view.Ask{Apps: q.Apps, Clusters: q.Clusters, Resources: q.Resources, Reported: q.Reported(), Sorted: camel || q.List != ListNone}
 	if a.Reported && !camel {
 		a.Order = view.ByKind
@@ -150,7 +159,7 @@ func readStatus(q *Query, v url.Values) error {
 }
 
 func readOutput(q *Query, v url.Values) error {
-	return readWord(&q.Output, v, "output", "summary, all or detail", OutputSummary, OutputAll, OutputDetail)
+	return readWord(&q.Output, v, "output", "summary, all, detail or counts", OutputSummary, OutputAll, OutputDetail, OutputCounts)
 }
 
 // readWord reads a parameter that is one of some words, which use names to a user.

@@ -47,6 +47,9 @@ type DocumentCluster struct {
 	LastSeen     *time.Time          `json:"lastSeen,omitempty"` // when it was
 	Warnings     []string            `json:"warnings,omitempty"`
 	Resources    []DocumentResource  `json:"resources,omitempty"`
+	// With OutputCounts: its resources by what was done, Retrying a state of its own, and by what became of them.
+	Deployed  map[domain.ResourceState]int `json:"deployedCounts,omitempty"`
+	Readiness map[string]int               `json:"readyCounts,omitempty"`
 }
 
 // DocumentResource is a resource of a Document.
