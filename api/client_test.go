@@ -199,6 +199,7 @@ func TestTheClientHasEveryOperation(t *testing.T) {
 		require.NotEmpty(t, first(t, api.Groups(ctx, below)).Resource)
 	}
 	require.NotEmpty(t, first(t, api.Clusters(ctx, "cluster-providers/p1")).Name)
+	require.NotEmpty(t, first(t, api.Clusters(ctx, "")).Name)
 
 	for _, project := range []domain.Key{"", "projects/proj"} {
 		for range api.AuditRecords(ctx, project, nil) {

@@ -212,6 +212,8 @@ var queries = []call{
 	{method: "GET", url: "/v2/projects/none/deployment-intent-groups", status: 404, contains: []string{`"none"`}},
 	{method: "GET", url: "/v2/projects/none/deployment-intent-groups?watch=perhaps", status: 400, contains: []string{"Invalid query watch"}},
 	{method: "GET", url: "/v2/deployment-intent-groups", status: 200, contains: []string{`"name":"dig"`}},
+	{method: "GET", url: "/v2/clusters?limit=2", status: 200, contains: []string{`{"items":[{"metadata":{"name":"`, `"status":{"connectivity":"`}},
+	{method: "GET", url: "/v2/clusters?label=edge", status: 400, contains: []string{"label"}},
 	{method: "GET", url: theProvider + "/clusters?view=full", status: 200, contains: []string{`"items":[{"metadata":{"name":"c1",`, `"connectivity":"Available"`, `"groups":0`}},
 	{method: "GET", url: "/v2/operations?project=proj&limit=1", status: 200, is: `{"items":[` + goingOn + `]}`},
 	{method: "GET", url: "/v2/operations?limit=many", status: 400, contains: []string{"Invalid query limit"}},

@@ -46,6 +46,12 @@ func groupsBelow(c echo.Context, s door.Service, on *door.Request) (reply, error
 	return asJSON(http.StatusOK, list), err
 }
 
+// clustersOfFleet answers with the clusters of all providers, and where they stand.
+func clustersOfFleet(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+	list, err := s.Clusters(c.Request().Context(), on.Parent, c.QueryParams())
+	return asJSON(http.StatusOK, list), err
+}
+
 // watchGroups is groupsBelow as a stream.
 func (e *edge) watchGroups(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 	return sent, e.stream(c, ofStatus(s, on.Parent, status.Query{}))

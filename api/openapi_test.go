@@ -137,7 +137,7 @@ func TestOpenAPI(t *testing.T) {
 		require.Equal(t, "binary", form.Properties["file"].Value.Format)
 
 		status := doc.Paths.Value("/projects/{project}/composite-apps/{compositeApp}/{compositeAppVersion}/deployment-intent-groups/{deploymentIntentGroup}/status")
-		require.Equal(t, []any{"summary", "all", "detail"}, status.Get.Parameters.GetByInAndName("query", "output").Schema.Value.Enum)
+		require.Equal(t, []any{"summary", "all", "detail", "counts"}, status.Get.Parameters.GetByInAndName("query", "output").Schema.Value.Enum)
 		for _, code := range []int{400, 403, 404, 408, 409, 415, 422, 500, 503} {
 			refusal := group.Post.Responses.Status(code)
 			require.NotNil(t, refusal, code)

@@ -101,6 +101,8 @@ func (e *edge) operations() []endpoint {
 			"In pages, sorted by path. With watch, a stream of what changes.",
 			service.GroupList{}, []parameter{limitQuery, continueQuery, groupsWatchQuery}, groupsBelow), e.watchGroups))
 	}
+	all = append(all, get(domain.ClustersNoun, door.List, "/"+domain.ClustersNoun.Collection, "List the clusters of all providers with where each of them stands",
+		"In pages, sorted by provider and name.", service.ClusterList{}, []parameter{limitQuery, continueQuery}, clustersOfFleet))
 	all = append(all, tenancy()...)
 	all = append(all, e.audits()...)
 	group := onePath(domain.DeploymentIntentGroups)
@@ -224,7 +226,7 @@ var (
 		{name: "instance", about: "the context id; the last one when missing"},
 		{name: "type", about: "what was done (rsync) or what clusters report (cluster), in the form of EMCO up to 21.03", enum: []string{"rsync", "cluster"}},
 		{name: "status", about: "the same in the form of EMCO 22; overrides type", enum: []string{"deployed", "ready"}},
-		{name: "output", about: "how much", enum: []string{"summary", "all", "detail"}},
+		{name: "output", about: "how much; counts, with status, has for each cluster how many resources are in each state in place of them", enum: []string{"summary", "all", "detail", "counts"}},
 		{name: "app", about: "only this app", repeats: true},
 		{name: "cluster", about: "only this cluster, as provider+cluster", repeats: true},
 		{name: "resource", about: "only resources of this name", repeats: true},
@@ -263,7 +265,7 @@ var (
 	cloudStatusQuery = []parameter{
 		{name: "instance", about: "the context id; the last one when missing"},
 		{name: "status", about: "ready when missing", enum: []string{"deployed", "ready"}},
-		{name: "output", about: "how much", enum: []string{"summary", "all", "detail"}},
+		{name: "output", about: "how much; counts, with status, has for each cluster how many resources are in each state in place of them", enum: []string{"summary", "all", "detail", "counts"}},
 		{name: "cluster", about: "only this cluster, as provider+cluster", repeats: true},
 		{name: "resource", about: "only resources of this name", repeats: true},
 		{name: "clusters", about: "list the clusters"},

@@ -300,9 +300,13 @@ func view(below domain.Key) url.Values {
 	return nil
 }
 
-// Clusters are the clusters of a provider with where each of them stands, as Groups.
+// Clusters are the clusters of a provider, or with "" of all, with where each of them stands, as Groups.
 func (a *API) Clusters(ctx context.Context, provider domain.Key) iter.Seq2[service.Cluster, error] {
-	return paged(ctx, a, At(provider.Child(domain.ClustersNoun.Collection)), url.Values{"view": {"full"}}, func(l *service.ClusterList) ([]service.Cluster, string) {
+	query := url.Values{"view": {"full"}}
+	if provider == "" { // of which there is no other list
+		query = nil
+	}
+	return paged(ctx, a, At(provider.Child(domain.ClustersNoun.Collection)), query, func(l *service.ClusterList) ([]service.Cluster, string) {
 		return l.Items, l.Continue
 	})
 }

@@ -62,10 +62,11 @@ type ClusterStatus struct {
 	// Report is how it reports, the default too.
 	Report domain.Report `json:"report"`
 	// Groups is how many deployment intent groups may have something there.
-	Groups int `json:"groups"`
+	Groups int      `json:"groups"`
+	Labels []string `json:"labels,omitempty"` // the cluster labels that it carries, sorted
 }
 
-// ClusterList is a page of clusters, sorted by name.
+// ClusterList is a page of clusters, sorted by provider and name.
 type ClusterList struct {
 	Items []Cluster `json:"items"` // the clusters of this page
 	// Continue asks for the page that follows, "" at the end.
@@ -232,10 +233,12 @@ func (f *Fleet) ask(ctx context.Context, s *GroupStatus, i *domain.Instance) {
 	}
 }
 
-// Clusters lists a page of the clusters of a provider. NotFound when there is no such provider.
+// Clusters lists a page of the clusters of a provider, or with "" of all. NotFound when there is no such provider.
 func (f *Fleet) Clusters(ctx context.Context, provider domain.Key, parameters url.Values) (*ClusterList, error) {
-	if _, err := f.lifecycle.store.Get(ctx, domain.ClusterProviders, provider); err != nil {
-		return nil, err
+	if provider != "" {
+		if _, err := f.lifecycle.store.Get(ctx, domain.ClusterProviders, provider); err != nil {
+			return nil, err
+		}
 	}
 	objects, next, err := f.page(ctx, domain.ClustersNoun, provider, parameters)
 	if err != nil {
@@ -253,6 +256,10 @@ func (f *Fleet) Clusters(ctx context.Context, provider domain.Key, parameters ur
 	if err != nil {
 		return nil, err
 	}
+	labels, err := f.labels(ctx, provider)
+	if err != nil {
+		return nil, err
+	}
 	now := f.lifecycle.now()
 	list := &ClusterList{Items: make([]Cluster, 0, len(objects)), Continue: next}
 	for _, o := range objects {
@@ -261,7 +268,7 @@ func (f *Fleet) Clusters(ctx context.Context, provider domain.Key, parameters ur
 		contact := view.ContactAt(watches[name], now)
 		s := ClusterStatus{
 			Connectivity: connectivityOf(c, contact.Heard, unreachable[name]), Heard: contact.Heard, Report: c.Reporting(), Groups: groups[name],
-			Reason: cmp.Or(contact.Reason, c.Tried.Error),
+			Reason: cmp.Or(contact.Reason, c.Tried.Error), Labels: labels[domain.KeyOf(c)],
 		}
 		if !contact.LastSeen.IsZero() {
 			at := contact.LastSeen.UTC().Truncate(time.Millisecond)
@@ -270,6 +277,22 @@ func (f *Fleet) Clusters(ctx context.Context, provider domain.Key, parameters ur
 		list.Items = append(list.Items, Cluster{Cluster: c, Resource: domain.KeyOf(c), Status: s})
 	}
 	return list, nil
+}
+
+// labels are those of all clusters of a provider, or with "" of all, by cluster: they are read at once.
+func (f *Fleet) labels(ctx context.Context, provider domain.Key) (map[domain.Key][]string, error) {
+	found, err := f.lifecycle.store.ListUnder(ctx, domain.ClusterLabels, provider)
+	if err != nil {
+		return nil, err
+	}
+	of := map[domain.Key][]string{}
+	for _, o := range found {
+		of[o.Base().Parent] = append(of[o.Base().Parent], o.LocalName())
+	}
+	for _, labels := range of {
+		slices.Sort(labels)
+	}
+	return of, nil
 }
 
 func connectivityOf(c *domain.Cluster, heard, unreachable bool) domain.Connectivity {

@@ -162,6 +162,11 @@ func TestFleetOfClusters(t *testing.T) {
 		names[name] = c.ClusterName()
 		require.NoError(t, db.Create(t.Context(), c))
 	}
+	require.NoError(t, db.Create(t.Context(), &domain.ClusterProvider{Metadata: domain.Metadata{Name: "q"}}))
+	require.NoError(t, db.Create(t.Context(), &domain.Cluster{Identity: domain.Identity{Parent: "cluster-providers/q"}, Metadata: domain.Metadata{Name: "other"}}))
+	for _, label := range []string{"north", "edge"} {
+		require.NoError(t, db.Create(t.Context(), &domain.ClusterLabel{Identity: domain.Identity{Parent: names["heard"].Key()}, Label: label}))
+	}
 	require.NoError(t, db.SetReachable(t.Context(), names["away"], false))
 	require.NoError(t, db.Pulse(t.Context(), "worker", time.Now()))
 	require.NoError(t, db.PutWatch(t.Context(), "worker", domain.Watch{Cluster: names["heard"], Connected: true, LastSeen: time.Now()}))
@@ -185,6 +190,12 @@ func TestFleetOfClusters(t *testing.T) {
 	require.Equal(t, 2, l.Items[1].Status.Groups)
 	require.True(t, l.Items[1].Status.Heard)
 	require.NotNil(t, l.Items[1].Status.LastHeard)
+	require.Equal(t, []string{"edge", "north"}, l.Items[1].Status.Labels)
+	all, err := f.Clusters(t.Context(), "", nil)
+	require.NoError(t, err)
+	require.Len(t, all.Items, 4)
+	require.Equal(t, l.Items, all.Items[:2])
+	require.Equal(t, domain.Key("cluster-providers/q/clusters/other"), all.Items[3].Resource)
 	l, err = f.Clusters(t.Context(), "cluster-providers/p", parameters(t, "limit=2&continue="+l.Continue))
 	require.NoError(t, err)
 	require.Len(t, l.Items, 1)
