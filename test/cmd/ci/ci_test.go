@@ -95,6 +95,8 @@ func TestStreamIsShownAsItComes(t *testing.T) {
 {"Action":"pass","Package":"p","Test":"TestA","Elapsed":1.5}
 {"Action":"pass","Package":"p","Test":"TestB","Elapsed":0.5}
 nobody's line
+{"Action":"output","Package":"p","Test":"TestC","Output":"    c_test.go:1: there is no chromium\n"}
+{"Action":"skip","Package":"p","Test":"TestC"}
 {"Action":"output","Package":"p","Output":"PASS\n"}
 {"Action":"output","Package":"p","Output":"ok  \tp\t1.6s\n"}
 {"Action":"pass","Package":"p","Elapsed":1.6}
@@ -103,7 +105,7 @@ nobody's line
 	var shown bytes.Buffer
 	packages, err := read(strings.NewReader(said), &shown, true)
 	require.NoError(t, err)
-	require.Equal(t, "       1.5s  TestA\nnobody's line\nok  \tp\t1.6s\n", shown.String())
+	require.Equal(t, "       1.5s  TestA\nnobody's line\n    left out  TestC\n    c_test.go:1: there is no chromium\nok  \tp\t1.6s\n", shown.String())
 	require.Equal(t, verdict{}, judge(packages["p"]))
 	require.Equal(t, verdict{}, judge(packages["q"]))
 	require.Equal(t, 1500*time.Millisecond, packages["p"].tests["TestA"].took, "not that of its subtest")
