@@ -105,6 +105,9 @@ func New(d Deps) (*echo.Echo, error) {
 	}
 	router.GET("/openapi.json", func(c echo.Context) error { return c.JSONBlob(http.StatusOK, document) })
 	serveDocs(router)
+	if err := servePage(router); err != nil {
+		return nil, err
+	}
 	router.GET("/healthz", healthz)
 	router.GET("/version", showVersion)
 	router.GET("/readyz", e.readyz)

@@ -58,6 +58,9 @@ func (s *settings) kubeconfig(cluster string) string {
 
 func (s *settings) apiURL() string { return fmt.Sprintf("http://%s:%d/v2", loopback, s.apiPort) }
 
+// pageURL is where the page for people is.
+func (s *settings) pageURL() string { return fmt.Sprintf("http://%s:%d/", loopback, s.apiPort) }
+
 // tokenFile has the administrator's token.
 func (s *settings) tokenFile() string { return filepath.Join(s.data, "admin-token") }
 

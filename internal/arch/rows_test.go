@@ -79,7 +79,7 @@ var layers = []layer{
 	{name: "edges", about: "each speaks one protocol; none decides, and none knows of another", rows: []row{
 		{
 			pkg:  "api",
-			ours: "door service notify operations explain match combined status combine audit rights authn domain policy caller hosts yamlsize limits version fail",
+			ours: "api/page door service notify operations explain match combined status combine audit rights authn domain policy caller hosts yamlsize limits version fail",
 			libs: "github.com/getkin/kin-openapi github.com/labstack/echo github.com/prometheus/client_golang " +
 				"github.com/swaggo/files go.opentelemetry.io/contrib go.opentelemetry.io/otel go.yaml.in/yaml",
 			world: "context net net/http os",
@@ -90,6 +90,7 @@ var layers = []layer{
 			libs:  "golang.org/x/sync google.golang.org/grpc google.golang.org/protobuf",
 			world: "context net",
 		},
+		{pkg: "api/page", world: "net/http"},
 		{pkg: "client", ours: "service operations explain combined status audit domain policy version fail", world: "context net/http"},
 		{
 			pkg:  "monitor",

@@ -96,6 +96,7 @@ var parts = []struct {
 	{"tenant-agent", tried(tenantAgentMemory), false},
 	{"workload-outage", tried(workloadOutage), false},
 	{"workload-restart", tried(workloadRestart), false},
+	{"page", pageEvents, false},
 	{"ten-thousand", tenThousand, true},
 	{"workers", workers, true},
 	{"postgres", postgres, true},

@@ -1,0 +1,201 @@
+// The API as this page asks it: requests, and streams that are resumed where they broke off.
+
+const tokenKey = 'drover.token';
+
+/** token is what this tab has been given, '' for nothing. It is in no cookie: those go to every port of a host. */
+export const token = () => sessionStorage.getItem(tokenKey) ?? '';
+
+export function keepToken(text) {
+  if (text) sessionStorage.setItem(tokenKey, text);
+  else sessionStorage.removeItem(tokenKey);
+}
+
+/** Problem is an answer that is none, as the API words it; status is 0 where nobody has answered. */
+export class Problem extends Error {
+  constructor(status, detail, more = {}) {
+    super(detail);
+    Object.assign(this, { status, kind: more.kind ?? '', fields: more.errors ?? [], requestID: more.requestID ?? '' });
+  }
+}
+
+/** refused is told when the API wants to know who asks. */
+export const refused = new EventTarget();
+
+const patience = 30_000; // for an answer
+const longest = 75_000; // for one that something is done for
+
+function urlOf(path, query) {
+  const url = new URL(`v2/${path}`, document.baseURI.replace(/#.*/, ''));
+  for (const [name, value] of Object.entries(query ?? {})) {
+    for (const one of [value].flat()) if (one !== undefined && one !== '') url.searchParams.append(name, one);
+  }
+  return url;
+}
+
+/** send asks, and answers with what is said if that is no problem; body is a document, or text is that of another type. */
+async function send(method, path, { query, body, text, type, signal, headers, wait }) {
+  const h = { Accept: 'application/json', ...headers };
+  if (token()) h.Authorization = `Bearer ${token()}`;
+  if (body !== undefined || text !== undefined) h['Content-Type'] = type ?? 'application/json';
+  const signals = [signal, wait && AbortSignal.timeout(wait)].filter(Boolean);
+  let answer;
+  try {
+    answer = await fetch(urlOf(path, query), {
+      method, headers: h, cache: 'no-store', credentials: 'same-origin', redirect: 'error',
+      body: text ?? (body === undefined ? undefined : JSON.stringify(body)), signal: signals.length ? AbortSignal.any(signals) : undefined,
+    });
+  } catch (e) {
+    if (signal?.aborted) throw e;
+    throw new Problem(0, e.name === 'TimeoutError' ? 'the API does not answer' : 'the API cannot be reached');
+  }
+  if (answer.ok) return answer;
+  let said = {};
+  const words = await answer.text().catch(() => '');
+  try { said = JSON.parse(words); } catch { said = { detail: words.slice(0, 500) }; }
+  if (answer.status === 401) refused.dispatchEvent(new Event('refused'));
+  throw new Problem(answer.status, said.detail || answer.statusText || `status ${answer.status}`, said);
+}
+
+/** ask asks for something that takes its time. */
+export const ask = (method, path, options) => send(method, path, { wait: longest, ...options });
+
+/** get answers with what is at a path below /v2. */
+export async function get(path, query, signal) {
+  const answer = await send('GET', path, { query, signal, wait: patience });
+  return answer.status === 204 ? null : answer.json();
+}
+
+/** pages gives all items of a list, page by page. */
+export async function* pages(path, query, signal) {
+  let next;
+  do {
+    const list = await get(path, { limit: 1000, ...query, continue: next }, signal);
+    yield list.items ?? [];
+    next = list.continue;
+  } while (next);
+}
+
+/** act asks for something to be done; it answers with the warnings that came with the answer, and what that says. */
+export async function act(method, path, body, query) {
+  const answer = await send(method, path, { body, query, wait: longest });
+  const warnings = (answer.headers.get('Warning') ?? '').match(/"(?:[^"\\]|\\.)*"/g) ?? [];
+  const text = await answer.text();
+  let said = null;
+  try { said = JSON.parse(text); } catch { /* an answer without a document */ }
+  return { said, warnings: warnings.map((w) => { try { return JSON.parse(w); } catch { return w; } }) };
+}
+
+const quiet = 40_000; // the server says something every 15 s
+const hiddenFor = 30_000; // then a tab that nobody sees gives its connection back: a browser has six for a host
+const shortest = 500;
+const most = 8_000;
+
+/**
+ * watch reads a stream. handlers: status(document), change(change), live(), lost(why), over(why) when it will not go on.
+ * It connects again by itself, after the event that it has read last.
+ */
+export function watch(path, query, handlers) {
+  let closed = false;
+  let last = '';
+  let failures = 0;
+  let control = null;
+  let timer = 0;
+  let pausing = 0;
+  let paused = false;
+
+  const again = (why) => {
+    if (closed || paused) return;
+    handlers.lost?.(why);
+    const wait = Math.min(most, shortest * 2 ** failures) * (0.75 + Math.random() / 2);
+    failures = Math.min(failures + 1, 10);
+    clearTimeout(timer);
+    timer = setTimeout(run, wait);
+  };
+  const over = (why) => { close(); handlers.over?.(why); };
+
+  /** take handles an event; it says whether the stream goes on. */
+  const take = (kind, id, data) => {
+    if (kind === 'status' || kind === 'change') {
+      handlers[kind]?.(JSON.parse(data));
+      if (id) last = id;
+      return true;
+    }
+    if (kind !== 'end' && kind !== 'error' && kind !== 'dropped') return true;
+    let said = {};
+    try { said = JSON.parse(data); } catch { /* what it says is for people */ }
+    last = '';
+    if (kind === 'end' && said.kind === 'NotFound') over(new Problem(404, said.reason));
+    else if (kind === 'error' && ['Invalid', 'NotFound', 'Forbidden'].includes(said.kind)) over(new Problem(400, said.reason));
+    else again(said.reason || 'the stream has ended');
+    return false;
+  };
+
+  async function run() {
+    if (closed || paused) return;
+    const mine = new AbortController();
+    control = mine;
+    let alarm = setTimeout(() => mine.abort(), quiet);
+    try {
+      const answer = await send('GET', path, {
+        query: { ...query, watch: 'true' }, signal: mine.signal, headers: { Accept: 'text/event-stream, application/json', ...(last && { 'Last-Event-ID': last }) },
+      });
+      handlers.live?.();
+      failures = 0;
+      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+      let rest = '';
+      let from = 0;
+      for (;;) {
+        const { value, done } = await reader.read();
+        if (done) break;
+        clearTimeout(alarm);
+        alarm = setTimeout(() => mine.abort(), quiet);
+        rest += value;
+        for (let end; (end = rest.indexOf('\n\n', from)) >= 0; from = 0) {
+          const block = rest.slice(0, end);
+          rest = rest.slice(end + 2);
+          let kind = '';
+          let id = '';
+          let data = '';
+          for (const line of block.split('\n')) {
+            if (line.startsWith('event: ')) kind = line.slice(7);
+            else if (line.startsWith('id: ')) id = line.slice(4);
+            else if (line.startsWith('data: ')) data = line.slice(6);
+          }
+          if (kind && !take(kind, id, data)) { mine.abort(); return; }
+        }
+        from = Math.max(0, rest.length - 1);
+      }
+      again('the connection has ended');
+    } catch (e) {
+      if (closed || paused || control !== mine) return;
+      if (e instanceof Problem && [400, 401, 403, 404].includes(e.status)) over(e);
+      else again(e instanceof Problem ? e.message : 'the connection is lost');
+    } finally {
+      clearTimeout(alarm);
+    }
+  }
+
+  const seen = () => {
+    clearTimeout(pausing);
+    if (document.hidden) {
+      pausing = setTimeout(() => { paused = true; clearTimeout(timer); control?.abort(); handlers.lost?.('paused while nobody looks'); }, hiddenFor);
+    } else if (paused) {
+      paused = false;
+      run();
+    }
+  };
+  const online = () => { if (!closed && !paused && failures) { clearTimeout(timer); control?.abort(); run(); } };
+  document.addEventListener('visibilitychange', seen);
+  addEventListener('online', online);
+
+  function close() {
+    closed = true;
+    clearTimeout(timer);
+    clearTimeout(pausing);
+    control?.abort();
+    document.removeEventListener('visibilitychange', seen);
+    removeEventListener('online', online);
+  }
+  run();
+  return close;
+}

@@ -1,0 +1,64 @@
+// Audit: who has asked for what, and what came of it.
+
+import { get } from './api.js';
+import { fill, h } from './dom.js';
+import { clock, yaml } from './words.js';
+
+const filters = { who: 'Who', verb: 'Verb', noun: 'Noun', outcome: 'Outcome', resource: 'Resource' };
+
+export function show(main, at, life) {
+  const fields = Object.entries(filters).map(([name, title]) => h('input', { name, placeholder: title, 'aria-label': title, autocomplete: 'off', spellcheck: false, value: at.query.get(name) ?? '' }));
+  const form = h('form', { class: 'tools', 'aria-label': 'Show only records that are' }, fields, h('button', { type: 'submit' }, 'Filter'));
+  form.addEventListener('submit', (e) => {
+    e.preventDefault();
+    const query = new URLSearchParams(fields.filter((f) => f.value.trim()).map((f) => [f.name, f.value.trim()]));
+    location.hash = `#/audit${query.size ? `?${query}` : ''}`;
+  });
+  const body = h('div', {});
+  main.append(h('div', { class: 'title' }, h('h1', {}, 'Audit'), h('span', { class: 'dim' }, 'Who has asked for what, and what came of it; the newest first')), form, body);
+
+  function read(query) {
+    const rows = h('tbody', {});
+    const more = h('button', { type: 'button' }, 'Show more');
+    const said = h('p', { class: 'dim' }, 'Reading…');
+    fill(body, h('div', { class: 'scroll' }, h('table', {}, h('thead', {}, h('tr', {}, ['When', 'Who', 'What', 'Outcome', 'From', ''].map((c) => h(c ? 'th' : 'td', c ? { scope: 'col' } : {}, c)))), rows)), said, more);
+    more.hidden = true;
+    let next;
+    const page = async () => {
+      more.disabled = true;
+      try {
+        const list = await get('audit', { ...query, event: query.event ?? 'answered', limit: 100, continue: next }, life.signal);
+        next = list.continue;
+        rows.append(...(list.items ?? []).map(record));
+        said.hidden = rows.children.length > 0;
+        said.textContent = 'There is no such record.';
+        more.hidden = !next;
+      } catch (e) {
+        if (life.over) return;
+        said.hidden = false;
+        said.className = 'wrong';
+        said.textContent = e.message;
+      }
+      more.disabled = false;
+    };
+    more.addEventListener('click', page);
+    page();
+  }
+
+  const moved = (to) => {
+    for (const f of fields) f.value = to.query.get(f.name) ?? '';
+    read(Object.fromEntries([...to.query].filter(([name]) => Object.hasOwn(filters, name))));
+  };
+  moved(at);
+  return { moved };
+}
+
+function record(r) {
+  return h('tr', {},
+    h('td', { title: r.time }, clock(r.time)),
+    h('td', {}, r.who ? [r.who.name || r.who.kind, h('span', { class: 'dim' }, r.who.name ? ` ${r.who.kind}` : '')] : ''),
+    h('td', {}, h('span', { class: 'strong' }, `${r.verb ?? r.event} `), h('span', {}, r.key || r.noun || '')),
+    h('td', { class: r.outcome === 'done' ? 'is-ready' : 'wrong' }, r.outcome ?? r.event),
+    h('td', { class: 'dim' }, r.from ?? ''),
+    h('td', {}, h('details', {}, h('summary', { 'aria-label': 'The whole record' }, '…'), h('pre', { tabIndex: 0, 'aria-label': 'Record' }, yaml(r)))));
+}

@@ -1,0 +1,86 @@
+// One app on one cluster: its resources, what was done and what became of them.
+
+import { get } from './api.js';
+import { fill, h, icon } from './dom.js';
+import { age, stateOfCell, states, when, yaml } from './words.js';
+
+const shownAs = { Applied: 'applied', Pending: 'working', Retrying: 'retrying', Failed: 'failed', Deleted: 'gone' };
+const readyAs = { Ready: 'ready', NotReady: 'notready', NotPresent: 'notready' };
+
+/** showCell fills box; back is the address of the group. It returns changed, to be called when the cell is another one, and end. */
+export function showCell(box, life, { key, app, cluster, back, matrix }) {
+  let over = false;
+  const heading = h('h2', { tabIndex: -1 }, `${app} on ${cluster}`);
+  const state = h('p', { class: 'state' });
+  const body = h('div', {}, h('p', { class: 'dim' }, 'Reading…'));
+  fill(box, h('div', { class: 'title' }, heading, h('a', { class: 'close', href: back, 'aria-label': 'Close' }, icon('close'))), state, body);
+  heading.focus({ preventScroll: true });
+  let last = '';
+
+  const again = life.poll(5000, async (signal) => {
+    if (over) return null;
+    const query = { app, cluster, output: 'detail' };
+    const [done, ready] = await Promise.all([get(`${key}/status`, { ...query, type: 'rsync' }, signal), get(`${key}/status`, { ...query, status: 'ready' }, signal)]);
+    return { done, ready };
+  }, (answer) => {
+    if (over || !answer) return;
+    const said = JSON.stringify(answer);
+    if (said === last) return;
+    last = said;
+    draw(answer);
+  }, (p) => { if (!over) fill(body, h('p', { class: 'wrong' }, p.message)); });
+
+  function draw({ done, ready }) {
+    const a = done.apps?.[0]?.clusters?.[0] ?? {};
+    const b = ready.apps?.[0]?.clusters?.[0] ?? {};
+    const cellState = matrix.get(app, cluster)?.state ?? (b.deployedCounts ? stateOfCell(b) : 'gone');
+    state.className = `state is-${cellState}`;
+    fill(state, icon(cellState), h('span', {}, states[cellState]));
+    const open = new Set([...body.querySelectorAll('details[open]')].map((d) => d.dataset.key));
+    const all = new Map(); // by what a document tells resources apart by; several namespaces may have one of a name
+    const idOf = (r) => `${r.GVK.Group}/${r.GVK.Kind}/${r.name}`;
+    for (const r of a.resources ?? []) all.set(idOf(r) + (all.has(idOf(r)) ? `#${all.size}` : ''), { done: r });
+    for (const r of b.resources ?? []) {
+      const id = idOf(r);
+      const there = all.get(id);
+      if (there && !there.ready) there.ready = r;
+      else all.set(there ? `${id}#${all.size}` : id, { ready: r });
+    }
+    const note = (label, words) => (words ? h('p', { class: 'error' }, `${label}${words}`) : null);
+    fill(body,
+      note('', a['last-error']), a.reason ? h('p', {}, a.reason) : null, b.reason && b.reason !== a.reason ? h('p', { class: 'dim' }, `Not heard: ${b.reason}`, b.lastSeen ? [', last ', when(b.lastSeen)] : null) : null,
+      a.placement ? h('p', { class: 'dim' }, `Here because of ${a.placement}`) : null,
+      (a.warnings ?? []).map((w) => h('p', { class: 'warn' }, w)),
+      h('ul', { class: 'resources' }, [...all].map(([id, r]) => resource(id, r, open.has(id)))));
+  }
+
+  function resource(id, { done, ready }, opened) {
+    const r = ready ?? done;
+    const s = done && done['rsync-status'];
+    const kind = s && s !== 'Applied' ? shownAs[s] : readyAs[ready?.readyStatus] ?? shownAs[s] ?? 'unknown';
+    const made = ready?.detail?.metadata?.creationTimestamp;
+    const messages = [done?.message, ready?.message, ready?.reason, ...(done?.warnings ?? [])].filter(Boolean);
+    const line = h('summary', {},
+      h('span', { class: `is-${kind}` }, icon(kind, [s, ready?.readyStatus].filter(Boolean).join(', '))),
+      h('span', { class: 'what' }, h('span', { class: 'dim' }, `${r.GVK.Kind} `), h('span', { class: 'strong' }, r.name)),
+      h('span', { class: 'dim' }, [s, ready?.readyStatus].filter(Boolean).join(' · ')),
+      h('span', { class: 'dim' }, made ? age(made) : ''));
+    const more = h('div', { class: 'object' });
+    const d = h('details', { dataset: { key: id }, open: opened }, line, messages.map((m) => h('p', { class: kind === 'ready' || kind === 'applied' ? 'warn' : 'error' }, m)), more);
+    const show = () => {
+      if (!d.open || more.firstChild) return;
+      const object = ready?.detail ?? done?.detail;
+      const effects = done?.effects ?? ready?.effects;
+      fill(more, effects?.length ? h('p', { class: 'dim' }, `Made by intents: ${effects.join('; ')}`) : null,
+        object ? [h('p', { class: 'dim' }, ready?.detail ? 'As the cluster reports it' : 'As it was sent'), h('pre', { tabIndex: 0, 'aria-label': `${r.GVK.Kind} ${r.name}` }, yaml(object))] : h('p', { class: 'dim' }, 'Nothing is reported of it.'));
+    };
+    d.addEventListener('toggle', show);
+    show();
+    const item = h('li', {}, d);
+    if (messages.length && !opened) item.append(h('p', { class: 'first' }, messages[0]));
+    d.addEventListener('toggle', () => { const f = item.querySelector('.first'); if (f) f.hidden = d.open; });
+    return item;
+  }
+
+  return { changed: again, end: () => { over = true; again.end(); } };
+}

@@ -1,0 +1,149 @@
+// Operations: a button for each that is allowed now, which says what it will touch before anything is done.
+
+import { act, get } from './api.js';
+import { fill, h } from './dom.js';
+import { count } from './words.js';
+
+/** dialog opens one; about fills what it says, do is done when that is confirmed. */
+export function dialog({ title, about, confirm, danger, done }) {
+  const said = h('div', { class: 'said' }, h('p', { class: 'dim' }, 'Finding out what it will touch…'));
+  const result = h('div', { class: 'said', role: 'alert' });
+  const go = h('button', { type: 'button', class: danger ? 'danger' : 'primary', disabled: true }, confirm);
+  const no = h('button', { type: 'button' }, 'Cancel');
+  const box = h('dialog', { class: 'ask', 'aria-labelledby': 'ask-title' }, h('h2', { id: 'ask-title' }, title), said, result, h('div', { class: 'buttons' }, no, go));
+  document.body.append(box);
+  const control = new AbortController();
+  const close = () => { control.abort(); box.close(); };
+  box.addEventListener('close', () => { control.abort(); box.remove(); });
+  no.addEventListener('click', close);
+  let body;
+  Promise.resolve(about(control.signal)).then((a) => {
+    if (control.signal.aborted) return;
+    fill(said, a.what);
+    body = a.body;
+    go.disabled = Boolean(a.never);
+  }).catch((e) => { if (!control.signal.aborted) fill(said, h('p', { class: 'wrong' }, e.message)); });
+  go.addEventListener('click', async () => {
+    go.disabled = no.disabled = true;
+    fill(result, h('p', { class: 'dim' }, 'Asked; waiting for the answer…'));
+    try {
+      const answer = await done(body?.());
+      if (answer.warnings.length) {
+        fill(result, h('p', {}, 'Accepted, with warnings:'), h('ul', {}, answer.warnings.map((w) => h('li', {}, w))));
+        no.disabled = false;
+        no.textContent = 'Close';
+        go.remove();
+        return;
+      }
+      close();
+    } catch (e) {
+      fill(result, h('p', { class: 'wrong' }, e.message), e.fields?.length ? h('ul', {}, e.fields.map((f) => h('li', {}, `${f.field}: ${f.message}`))) : null);
+      go.disabled = no.disabled = false;
+    }
+  });
+  box.showModal();
+  no.focus();
+}
+
+const titles = {
+  approve: 'Approve', instantiate: 'Instantiate', update: 'Update', rollback: 'Roll back…', migrate: 'Migrate…', stop: 'Stop', terminate: 'Terminate',
+};
+
+const dangerous = new Set(['stop', 'terminate']);
+
+/** what a preview says that would be put where. */
+function putWhere(p) {
+  const clusters = new Set(p.apps.flatMap((a) => a.clusters.map((c) => c.cluster)));
+  const resources = p.apps.reduce((n, a) => n + a.resources * a.clusters.length, 0);
+  return { clusters: clusters.size, resources, apps: p.apps.length };
+}
+
+/** byPreview says what an instantiate or update would bring about. */
+async function byPreview(key, verb, signal) {
+  const p = await get(`${key}/preview`, {}, signal);
+  const n = putWhere(p);
+  return {
+    what: [
+      h('p', { class: 'lead' }, verb(n)),
+      h('ul', { class: 'tight' }, p.apps.map((a) => h('li', {}, h('b', {}, a.app), ` on ${count(a.clusters.length, 'cluster')}`, a.differences?.length ? ', some of which get something otherwise' : ''))),
+      p.warnings?.length ? [h('p', {}, 'What does not hold, or is missing:'), h('ul', { class: 'tight warn' }, p.warnings.map((w) => h('li', {}, w)))] : null,
+    ],
+  };
+}
+
+/** deletes says what of cells a terminate deletes: what may be there. */
+function deletes(cells) {
+  const clusters = new Set();
+  let resources = 0;
+  for (const { cluster, cell } of cells) {
+    let n = 0;
+    for (const [state, k] of Object.entries(cell.deployedCounts ?? {})) if (state !== 'Deleted') n += k;
+    if (n) clusters.add(cluster);
+    resources += n;
+  }
+  return { clusters: clusters.size, resources };
+}
+
+/**
+ * buttons are those of the operations that are allowed. group has key, cells() and revisions(); changed is called when something was
+ * asked for.
+ */
+export function buttons(may, group, changed) {
+  return (may ?? []).filter((op) => titles[op]).map((op) => h('button', {
+    type: 'button', class: dangerous.has(op) ? 'danger-quiet' : op === may[0] ? 'primary' : '', dataset: { operation: op },
+    on: { click: () => operate(op, group, changed) },
+  }, titles[op]));
+}
+
+export function operate(op, group, changed, revision) {
+  const { key } = group;
+  const post = (body) => act('POST', `${key}/${op}`, body).finally(changed);
+  const total = (n) => `${count(n.resources, 'resource')} of ${count(n.apps, 'app')} on ${count(n.clusters, 'cluster')}`;
+  const name = key.split('/').pop();
+  switch (op) {
+    case 'approve':
+      return dialog({ title: `Approve ${name}`, confirm: 'Approve', done: post, about: (s) => byPreview(key, (n) => `Nothing is applied yet. An instantiate will then put ${total(n)}.`, s) });
+    case 'instantiate':
+      return dialog({ title: `Instantiate ${name}`, confirm: 'Instantiate', done: post, about: (s) => byPreview(key, (n) => `Puts ${total(n)}.`, s) });
+    case 'update':
+      return dialog({ title: `Update ${name}`, confirm: 'Update', done: post, about: (s) => byPreview(key, (n) => `Brings ${total(n)} in line with what is described now: applies what is new or differs, then deletes what is not wanted any more.`, s) });
+    case 'terminate':
+      return dialog({
+        title: `Terminate ${name}`, confirm: 'Terminate', danger: true, done: post,
+        about: () => {
+          const n = deletes(group.cells());
+          return { what: h('p', { class: 'lead' }, n.resources ? `Deletes up to ${count(n.resources, 'resource')} on ${count(n.clusters, 'cluster')}.` : 'Nothing is known to be in any cluster; they are asked all the same.') };
+        },
+      });
+    case 'stop':
+      return dialog({
+        title: `Stop what ${name} is at`, confirm: 'Stop it', danger: true, done: post,
+        about: () => ({ what: h('p', { class: 'lead' }, `Breaks off the operation that goes on. What is done stays as it is: ${count(deletes(group.cells()).clusters, 'cluster')} may have something. Nothing is taken back.`) }),
+      });
+    case 'rollback': {
+      const revisions = group.revisions();
+      const choice = h('select', { id: 'revision' }, revisions.map((r) => h('option', { value: String(r.revision) }, `${r.revision}: ${r.operation ?? 'instantiate'}, ${new Date(r.time).toLocaleString()}`)));
+      if (revision) choice.value = String(revision);
+      return dialog({
+        title: `Roll back ${name}`, confirm: 'Roll back', danger: true, done: post,
+        about: () => (revisions.length
+          ? { what: [h('p', {}, h('label', { for: 'revision' }, 'To revision '), choice), h('p', { class: 'dim' }, 'Applies in all clusters what that revision had, and deletes what it did not have. What describes the group stays as it is, so that the next update brings it back to that.')], body: () => ({ metadata: { description: 'from the page' }, spec: { revision: choice.value } }) }
+          : { never: true, what: h('p', {}, 'There is no earlier revision.') }),
+      });
+    }
+    case 'migrate': {
+      const version = h('input', { id: 'to-version', autocomplete: 'off', spellcheck: false });
+      const to = h('input', { id: 'to-group', autocomplete: 'off', spellcheck: false });
+      return dialog({
+        title: `Migrate ${name}`, confirm: 'Migrate', danger: true, done: post,
+        about: () => ({
+          what: [h('p', { class: 'dim' }, 'To an approved group of another version of the composite app, which takes over what is in clusters: applies what is new or differs, deletes what that group does not want.'),
+            h('p', {}, h('label', { for: 'to-version' }, 'Version '), version), h('p', {}, h('label', { for: 'to-group' }, 'Group '), to)],
+          body: () => ({ metadata: { description: 'from the page' }, spec: { targetCompositeAppVersion: version.value.trim(), targetDeploymentIntentGroup: to.value.trim() } }),
+        }),
+      });
+    }
+    default:
+      return undefined;
+  }
+}

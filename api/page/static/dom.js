@@ -1,0 +1,71 @@
+// Elements are made here, and text gets into them as text alone: nothing in this page ever parses markup.
+
+const svgSpace = 'http://www.w3.org/2000/svg';
+
+/**
+ * h makes an element. Of props, class, dataset, on (listeners) and aria-… are what they say, hidden and the like are properties;
+ * children are nodes, text, lists of both, or nothing.
+ */
+export function h(tag, props, ...children) {
+  const e = document.createElement(tag);
+  for (const [name, value] of Object.entries(props ?? {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name === 'class') e.className = value;
+    else if (name === 'on') for (const [kind, f] of Object.entries(value)) e.addEventListener(kind, f);
+    else if (name === 'dataset') Object.assign(e.dataset, value);
+    else if (name in e && typeof value !== 'string') e[name] = value;
+    else e.setAttribute(name, value === true ? '' : value);
+  }
+  return put(e, ...children);
+}
+
+/** put appends children as h does. */
+export function put(e, ...children) {
+  for (const c of children.flat(Infinity)) {
+    if (c === undefined || c === null || c === false || c === '') continue;
+    e.append(c instanceof Node ? c : String(c));
+  }
+  return e;
+}
+
+/** fill puts children in place of those that there are. */
+export function fill(e, ...children) {
+  e.replaceChildren();
+  return put(e, ...children);
+}
+
+/** text sets the text of an element where it is another one, so that nothing is drawn anew for nothing. */
+export function text(e, words) {
+  if (e.textContent !== words) e.textContent = words;
+  return e;
+}
+
+/** svg makes an element of a picture. */
+export function svg(tag, attributes, ...children) {
+  const e = document.createElementNS(svgSpace, tag);
+  for (const [name, value] of Object.entries(attributes ?? {})) e.setAttribute(name, value);
+  e.append(...children);
+  return e;
+}
+
+// The shapes by which states are told apart, whatever their colour: each in a square of 16.
+const shapes = {
+  ready: [['path', { d: 'M3.5 8.5l3 3 6-7', class: 'line' }]],
+  applied: [['circle', { cx: 8, cy: 8, r: 4.5, class: 'area' }]],
+  working: [['path', { d: 'M8 2.8a5.2 5.2 0 1 1-5.2 5.2', class: 'line' }]],
+  notready: [['path', { d: 'M8 2.5a5.5 5.5 0 0 1 0 11z', class: 'area' }], ['circle', { cx: 8, cy: 8, r: 5.5, class: 'thin' }]],
+  unknown: [['path', { d: 'M5.5 6a2.5 2.5 0 1 1 3.6 2.2c-.8.4-1.1.9-1.1 1.8M8 12.6v.1', class: 'line' }]],
+  retrying: [['path', { d: 'M12.8 6.5A5 5 0 1 0 13 9M13 3v3.7H9.3', class: 'line' }]],
+  failed: [['path', { d: 'M4 4l8 8M12 4l-8 8', class: 'line' }]],
+  gone: [['path', { d: 'M4 8h8', class: 'line' }]],
+  stopped: [['rect', { x: 4, y: 4, width: 8, height: 8, rx: 1, class: 'area' }]],
+  out: [['path', { d: 'M6.5 3.5h-3v9h9v-3M9 3.5h3.5V7M12.5 3.5L7.5 8.5', class: 'thin' }]],
+  close: [['path', { d: 'M4 4l8 8M12 4l-8 8', class: 'line' }]],
+};
+
+/** icon is a shape; label is said by screen readers, without it the icon is said to be none. */
+export function icon(name, label) {
+  const e = svg('svg', { viewBox: '0 0 16 16', class: `icon icon-${name}`, ...(label ? { role: 'img', 'aria-label': label } : { 'aria-hidden': 'true' }) });
+  for (const [tag, attributes] of shapes[name] ?? shapes.unknown) e.append(svg(tag, attributes));
+  return e;
+}

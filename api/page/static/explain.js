@@ -1,0 +1,36 @@
+// An explanation: why something is not as it was asked to be, in plain words.
+
+import { fill, h, icon } from './dom.js';
+import { count, when } from './words.js';
+
+/** link leads to another site, such as Temporal's Web UI; nothing but http is one. */
+export const link = (url, words) => (/^https?:\/\//.test(url ?? '') ? h('a', { href: url, target: '_blank', rel: 'noreferrer' }, words, icon('out')) : null);
+
+/** showExplanation fills box; hrefOf is the address of a cell, by app and cluster, where there are cells. */
+export function showExplanation(box, e, hrefOf) {
+  const open = new Set([...box.querySelectorAll('details[open]')].map((d) => d.dataset.key));
+  const working = e.operation && !e.operation.ended;
+  const state = e.asWished ? 'ready' : working ? 'working' : 'notready';
+  box.hidden = false;
+  box.className = `why is-${state}`;
+  fill(box,
+    h('p', { class: 'lead' }, icon(state), h('span', {}, e.summary)),
+    e.reasons?.map((r) => reason(r, open, hrefOf)),
+    e.moreReasons ? h('p', { class: 'dim' }, `and ${count(e.moreReasons, 'reason')} more`) : null,
+    e.warnings?.length ? h('details', { dataset: { key: 'warnings' }, open: open.has('warnings') }, h('summary', {}, count(e.warnings.length, 'warning')), h('ul', { class: 'tight' }, e.warnings.map((w) => h('li', {}, w)))) : null,
+    e.unknown?.map((u) => h('p', { class: 'dim' }, `Not known: ${u}`)),
+    e.operation ? h('p', { class: 'dim' }, `${e.operation.operation}${e.operation.by ? ` by ${e.operation.by}` : ''}, `, when(e.operation.since), ' ', link(e.operation.workflow?.link, 'its run')) : null);
+}
+
+function reason(r, open, hrefOf) {
+  const places = r.examples?.map((x) => h('li', {},
+    hrefOf && x.app && x.cluster ? h('a', { href: hrefOf(x.app, x.cluster) }, `${x.app} on ${x.cluster}`) : [x.app, x.cluster].filter(Boolean).join(' on '),
+    x.resource ? ` ${x.resource}` : '', x.error ? `: ${x.error}` : '',
+    x.attempt ? h('span', { class: 'dim' }, ` attempt ${x.attempt}${x.nextAttempt ? `, the next at ${new Date(x.nextAttempt).toLocaleTimeString()}` : ''}`) : null,
+    ' ', link(x.workflow?.link, 'run')));
+  return h('details', { dataset: { key: r.text }, open: open.has(r.text) },
+    h('summary', {}, r.text),
+    r.error ? h('p', { class: 'error' }, r.error) : null,
+    places?.length ? h('ul', { class: 'tight' }, places, r.more ? h('li', { class: 'dim' }, `and ${r.more} more`) : null) : null,
+    r.do ? h('p', {}, `To do: ${r.do}`) : null);
+}

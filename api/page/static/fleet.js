@@ -1,0 +1,144 @@
+// The fleet: a tile for each cluster, and what runs on one.
+
+import { get, pages } from './api.js';
+import { Chips } from './chips.js';
+import { fill, h, icon, text } from './dom.js';
+import { showExplanation } from './explain.js';
+import { operationsTable } from './operations.js';
+import { Rows } from './rows.js';
+import { bar, count, pageOf, when } from './words.js';
+
+export function show(main, at, life) {
+  if (at.words.length === 2) return showCluster(main, at.words[0], at.words[1], life);
+  return showFleet(main, life);
+}
+
+const words = { retrying: 'Do not answer', unknown: 'Not heard of', ready: 'Heard', applied: 'Idle', gone: 'Never seen' };
+
+/** stateOf is how a cluster is shown. */
+function stateOf(s) {
+  if (s.connectivity === 'Retrying') return 'retrying';
+  if (s.heard) return 'ready';
+  if (s.groups && s.report !== 'none') return 'unknown';
+  return s.connectivity === 'Available' ? 'applied' : 'gone';
+}
+
+const tileWidth = 232;
+const tileHeight = 92;
+
+function showFleet(main, life) {
+  let all = new Map();
+  let wanted = '';
+  let across = 1;
+  let found = [];
+  const chips = new Chips(words, 'Show only clusters that are', () => arrange());
+  const providers = h('select', { 'aria-label': 'Provider', on: { change: () => arrange() } });
+  const labels = h('select', { 'aria-label': 'Label', on: { change: () => arrange() } });
+  const search = h('input', { type: 'search', class: 'search', placeholder: 'Find clusters', 'aria-label': 'Find clusters by name', on: { input: () => { wanted = search.value.trim().toLowerCase(); arrange(); } } });
+  const summary = h('span', { class: 'dim' });
+  const none = h('p', { class: 'empty' }, 'Reading\u2026');
+  const rows = new Rows(life, { height: tileHeight + 8, label: 'Clusters', roles: ['list', 'none'], make: () => h('div', { class: 'tilerow', role: 'none' }), draw: drawRow });
+  rows.element.classList.add('tiles');
+  main.append(h('div', { class: 'title' }, h('h1', {}, 'Fleet'), summary), h('div', { class: 'tools' }, chips.element, h('span', { class: 'grow' }), providers, labels, search), rows.element, none);
+  rows.element.hidden = true;
+
+  function options(select, name, values) {
+    const key = values.join();
+    if (select.dataset.key === key && select.options.length) return;
+    const had = select.value;
+    fill(select, h('option', { value: '' }, name), values.map((v) => h('option', { value: v }, v)));
+    select.value = values.includes(had) ? had : '';
+    select.dataset.key = key;
+  }
+
+  function arrange() {
+    const counts = {};
+    for (const c of all.values()) counts[c.state] = (counts[c.state] ?? 0) + 1;
+    chips.show(counts);
+    found = [...all.values()].filter((c) => (!chips.only || c.state === chips.only) && (!wanted || c.path.includes(wanted))
+      && (!providers.value || c.provider === providers.value) && (!labels.value || c.status.labels?.includes(labels.value)));
+    text(summary, count(all.size, 'cluster'));
+    rows.element.hidden = !found.length;
+    none.hidden = found.length > 0;
+    text(none, all.size ? 'No cluster is like that now.' : 'No cluster is registered, or none that you may see.');
+    lay();
+  }
+
+  /** lay puts tiles into rows, as many as there is room for. */
+  function lay() {
+    across = Math.max(1, Math.floor((rows.element.clientWidth || main.clientWidth) / tileWidth));
+    rows.element.style.setProperty('--across', String(across));
+    const lines = [];
+    for (let i = 0; i < found.length; i += across) lines.push({ tiles: found.slice(i, i + across), stamp: 0 });
+    for (const l of lines) l.stamp = `${across} ${l.tiles.map((c) => `${c.path} ${c.stamp}`).join()}`;
+    // A row that says the same is the same: it is not drawn again.
+    rows.set(lines.map((l, i) => (rows.items[i]?.stamp === l.stamp ? rows.items[i] : l)));
+  }
+  life.listen(window, 'resize', lay);
+
+  function drawRow(row, line) {
+    fill(row, line.tiles.map((c) => h('div', { role: 'listitem' }, h('a', { class: `tile is-${c.state}`, href: `#/fleet/${encodeURIComponent(c.provider)}/${encodeURIComponent(c.name)}`, title: c.status.reason ?? '' },
+      h('span', { class: 'tile-head' }, icon(c.state, words[c.state]), h('span', { class: 'strong' }, c.name)),
+      h('span', { class: 'dim' }, c.provider),
+      h('span', { class: 'dim' }, `${count(c.status.groups, 'group')} \u00b7 ${c.status.report}`),
+      h('span', { class: 'dim' }, c.status.heard ? (c.status.labels ?? []).join(', ') : c.status.lastHeard ? ['last heard ', when(c.status.lastHeard)] : c.status.reason || (c.status.labels ?? []).join(', '))))));
+  }
+
+  life.poll(5000, async (signal) => {
+    const list = [];
+    for await (const page of pages('clusters', {}, signal)) list.push(...page);
+    return list;
+  }, (list) => {
+    const old = all;
+    all = new Map();
+    const ofProviders = new Set();
+    const ofLabels = new Set();
+    for (const c of list) {
+      const [, provider, , name] = c.resource.split('/');
+      const said = JSON.stringify(c.status);
+      const was = old.get(c.resource);
+      all.set(c.resource, was?.said === said ? was : { path: c.resource, provider, name, status: c.status, state: stateOf(c.status), said, stamp: (was?.stamp ?? 0) + 1 });
+      ofProviders.add(provider);
+      for (const l of c.status.labels ?? []) ofLabels.add(l);
+    }
+    options(providers, 'All providers', [...ofProviders]);
+    options(labels, 'All labels', [...ofLabels].sort());
+    arrange();
+  }, (p) => fill(main, h('h1', {}, 'Fleet'), h('p', { class: 'wrong' }, p.message)));
+}
+
+function showCluster(main, provider, name, life) {
+  const key = `cluster-providers/${provider}/clusters/${name}`;
+  const state = h('span', { class: 'state' });
+  const why = h('section', { class: 'why', 'aria-label': 'Where it stands', hidden: true });
+  const body = h('div', {}, h('p', { class: 'dim' }, 'Reading\u2026'));
+  main.append(h('p', { class: 'crumbs' }, h('a', { href: '#/fleet' }, 'Fleet'), ` / ${provider}`), h('div', { class: 'title' }, h('h1', {}, name), state), why, body);
+  let last = '';
+  life.poll(4000, async (signal) => {
+    const [explanation, full, operations] = await Promise.all([
+      get(`${key}/explain`, { output: 'json' }, signal), get(`${key}/status`, { view: 'full' }, signal),
+      get('operations', { cluster: `${provider}+${name}`, limit: 20 }, signal).catch(() => ({ items: [] })),
+    ]);
+    return { explanation, full, operations: operations.items ?? [] };
+  }, (answer) => {
+    const said = JSON.stringify(answer);
+    if (said === last) return;
+    last = said;
+    const { explanation, full, operations } = answer;
+    const shown = stateOf({ ...full, groups: full.deployments?.length ?? 0 });
+    state.className = `state is-${shown}`;
+    fill(state, icon(shown), h('span', {}, { retrying: 'Does not answer', unknown: 'Not heard of', ready: 'Heard', applied: 'Idle', gone: 'Never seen' }[shown]));
+    showExplanation(why, explanation);
+    fill(body,
+      h('p', { class: 'dim facts' }, `Reports: ${full.report}`, full.lastHeard && !full.heard ? [' \u00b7 last heard ', when(full.lastHeard)] : null, full.unheard ? ` \u00b7 ${full.unheard}` : '',
+        full.tried ? [` \u00b7 registration tried `, when(full.tried.at), full.tried.error ? `: ${full.tried.error}` : ''] : null),
+      h('h2', {}, 'What runs there'),
+      full.deployments?.length ? h('div', { class: 'scroll' }, h('table', {},
+        h('thead', {}, h('tr', {}, ['What', 'State', 'App', 'Resources', 'Why'].map((c) => h('th', { scope: 'col' }, c)))),
+        h('tbody', {}, full.deployments.flatMap((d) => (d.apps?.length ? d.apps : [null]).map((a, i) => h('tr', {},
+          h('td', {}, i ? '' : [pageOf(d.resource) && d.resource !== key ? h('a', { class: 'strong', href: pageOf(d.resource) }, d.resource.split('/').pop()) : h('span', { class: 'strong' }, d.resource.split('/').pop()), h('span', { class: 'dim' }, ` ${d.kind}`)]),
+          h('td', {}, i ? '' : h('span', { class: `state is-${d.asWished ? 'ready' : 'notready'}` }, icon(d.asWished ? 'ready' : 'notready'), h('span', {}, d.status || d.state))),
+          h('td', {}, a?.app ?? ''), h('td', {}, a ? bar(a.resources) : ''), h('td', { class: 'long' }, a?.error || a?.reason || (i ? '' : d.asWished ? '' : d.summary)))))))) : h('p', { class: 'empty' }, 'Nothing runs here.'),
+      h('h2', {}, 'Operations'), operations.length ? operationsTable(operations, true) : h('p', { class: 'empty' }, 'None that Temporal still knows of.'));
+  }, (p) => fill(main, h('p', { class: 'crumbs' }, h('a', { href: '#/fleet' }, 'Fleet')), h('h1', {}, name), h('p', { class: 'wrong' }, p.status === 404 ? 'There is no such cluster, or you may not see it.' : p.message)));
+}

@@ -1,0 +1,201 @@
+// One group: what is asked of it and why it is not so yet, its matrix, its history, where it would go.
+
+import { get, pages } from './api.js';
+import { showCell } from './cell.js';
+import { buttons, operate } from './dialog.js';
+import { showExplanation } from './explain.js';
+import { fill, h, icon } from './dom.js';
+import { Matrix } from './matrix.js';
+import { operationsTable } from './operations.js';
+import { showTables } from './tables.js';
+import { count, pageOf, stateOfContext, when } from './words.js';
+
+const tabs = { matrix: 'Matrix', tables: 'Tables', history: 'History', placement: 'Where it would go' };
+
+export function show(main, at, life) {
+  const [project, app, version, name] = at.words;
+  const key = `projects/${project}/composite-apps/${app}/${version}/deployment-intent-groups/${name}`;
+  const here = pageOf(key);
+  const hrefOf = (cellApp, cluster) => `${here}?cell=${encodeURIComponent(`${cellApp}/${cluster}`)}`;
+  const matrix = new Matrix(life, { href: hrefOf });
+  let doc = null; // of the status, without its apps
+  let last = null; // explanation
+  let cell = null; // that is open
+
+  const state = h('span', { class: 'state' });
+  const facts = h('span', { class: 'dim facts' });
+  const actions = h('div', { class: 'actions' });
+  const why = h('section', { class: 'why', 'aria-label': 'Where it stands', hidden: true });
+  const bar = h('nav', { class: 'tabs', 'aria-label': 'What to look at' }, Object.entries(tabs).map(([t, words]) => h('a', { href: t === 'matrix' ? here : `${here}?tab=${t}`, dataset: { tab: t } }, words)));
+  const body = h('div', { class: 'body' });
+  const aside = h('aside', { class: 'cellbox', hidden: true, 'aria-label': 'A cell of the matrix' });
+  main.append(
+    h('p', { class: 'crumbs' }, h('a', { href: '#/groups' }, 'Groups'), ` / ${project} / ${app} ${version}`),
+    h('div', { class: 'title' }, h('h1', {}, name), state, facts, h('span', { class: 'grow' }), actions),
+    why, bar, h('div', { class: 'split' }, body, aside));
+
+  const group = {
+    key,
+    cells: () => matrix.all(),
+    revisions: () => revisionsOf(doc?.states?.actions ?? []).filter((r) => !r.now),
+  };
+
+  // Why it is not as it was asked to be, anew when something has changed.
+  const explainAgain = life.poll(10_000, (signal) => get(`${key}/explain`, { output: 'json' }, signal), explain, (p) => { why.hidden = false; fill(why, h('p', { class: 'wrong' }, p.message)); });
+  let soon = 0;
+  const changed = () => { if (!soon) soon = setTimeout(() => { soon = 0; if (!life.over) explainAgain(); }, 400); };
+
+  function explain(e) {
+    if (JSON.stringify(last) === JSON.stringify(e)) return;
+    const had = actions.contains(document.activeElement) ? document.activeElement.dataset.operation : '';
+    if (last?.may?.join() !== e.may?.join()) fill(actions, buttons(e.may, group, changed));
+    if (had) actions.querySelector(`[data-operation="${had}"]`)?.focus();
+    last = e;
+    showExplanation(why, e, hrefOf);
+  }
+
+  function head() {
+    const status = doc.deployedStatus ?? '';
+    const actionsOf = doc.states?.actions ?? [];
+    const now = actionsOf[actionsOf.length - 1];
+    const shown = stateOfContext(status);
+    state.className = `state is-${shown}`;
+    fill(state, icon(shown), h('span', {}, status || now?.state || ''), doc.readyStatus ? h('span', { class: 'dim' }, doc.readyStatus === 'Ready' ? ' and ready' : ' and not ready') : null);
+    fill(facts, now?.revision ? `revision ${now.revision} · ` : '', now ? when(now.time) : null);
+  }
+
+  const only = (d, names) => Object.fromEntries(names.filter((n) => n in d).map((n) => [n, d[n]]));
+  const members = ['states', 'deployedStatus', 'readyStatus', 'readyCounts', 'unconfirmedClusters', 'warnings'];
+  life.watch(`${key}/status`, { status: 'ready', output: 'counts' }, {
+    status: (d) => {
+      doc = only(d, members);
+      matrix.take(d);
+      head();
+      changed();
+      if (tab === 'history') showTab();
+      cell?.changed();
+    },
+    change: (d) => {
+      const before = doc.states;
+      for (const m of members) if (m in d) doc[m] = d[m] === null ? undefined : d[m];
+      const touched = matrix.change(d);
+      if (members.some((m) => m in d)) head();
+      if (doc.states !== before && tab === 'history') showTab();
+      changed();
+      if (cell && touched.includes(cell.of)) cell.changed();
+    },
+    over: (problem) => {
+      fill(main, h('p', { class: 'crumbs' }, h('a', { href: '#/groups' }, 'Groups')), h('h1', {}, name),
+        h('p', { class: 'wrong' }, problem.status === 404 ? 'There is no such group, or it has been deleted, or you may not see it.' : problem.message));
+      life.end();
+    },
+  });
+
+  // What is looked at: a tab, a cell.
+  let tab = '';
+  let ending = null;
+  let left = null; // where the keyboard was before a cell was opened
+
+  function showTab() {
+    ending?.abort();
+    ending = new AbortController();
+    life.signal.addEventListener('abort', () => ending?.abort(), { once: true });
+    if (tab === 'matrix') fill(body, matrix.element);
+    else if (tab === 'history') history(body, key, doc, ending.signal, (revision) => operate('rollback', group, changed, revision), () => last?.may ?? []);
+    else if (tab === 'tables') showTables(body, key, life, ending.signal);
+    else placement(body, key, ending.signal);
+  }
+
+  function moved(to) {
+    const wanted = Object.hasOwn(tabs, to.query.get('tab') ?? '') ? to.query.get('tab') : 'matrix';
+    if (wanted !== tab) {
+      tab = wanted;
+      for (const a of bar.children) {
+        if (a.dataset.tab === tab) a.setAttribute('aria-current', 'page');
+        else a.removeAttribute('aria-current');
+      }
+      showTab();
+      matrix.rows.soon();
+    }
+    const of = to.query.get('cell') ?? '';
+    if (cell?.of === of) return;
+    cell?.end();
+    cell = null;
+    aside.hidden = !of;
+    if (!of) {
+      left?.focus?.({ preventScroll: true });
+      left = null;
+      return;
+    }
+    left ??= document.activeElement;
+    const cut = of.indexOf('/');
+    cell = showCell(aside, life, { key, app: of.slice(0, cut), cluster: of.slice(cut + 1), back: here, matrix });
+    cell.of = of;
+  }
+  life.listen(document, 'keydown', (e) => { if (e.key === 'Escape' && cell && !document.querySelector('dialog[open]')) location.hash = here; });
+  moved(at);
+  return { moved };
+}
+
+/** revisionsOf are those that a rollback can go to, the last first; now is the one that there is. */
+function revisionsOf(actions) {
+  const found = [];
+  for (let i = actions.length - 1; i >= 0; i--) {
+    const a = actions[i];
+    if (a.state !== 'Instantiated' || !a.revision) continue;
+    if (!found.some((f) => f.revision === a.revision)) found.push({ ...a, now: !found.length });
+    if (a.revision === 1) break;
+  }
+  return found;
+}
+
+/** history is what was asked for, by whom, and what came of it. */
+async function history(body, key, doc, signal, rollback, may) {
+  const actions = [...(doc?.states?.actions ?? [])].reverse();
+  const possible = new Set(revisionsOf(doc?.states?.actions ?? []).filter((r) => !r.now).map((r) => r.revision));
+  const runs = h('div', {}, h('p', { class: 'dim' }, 'Reading…'));
+  fill(body,
+    h('h2', {}, 'What was asked for'),
+    h('div', { class: 'scroll' }, h('table', {},
+      h('thead', {}, h('tr', {}, ['When', 'State', 'What', 'By', 'Revision', 'Instance', ''].map((c) => h(c ? 'th' : 'td', c ? { scope: 'col' } : {}, c)))),
+      h('tbody', {}, actions.map((a) => h('tr', {},
+        h('td', {}, when(a.time)), h('td', {}, a.state), h('td', {}, a.operation ?? ''), h('td', {}, a.requestedBy ?? ''), h('td', {}, a.revision ? String(a.revision) : ''),
+        h('td', { class: 'mono' }, a.instance ?? ''),
+        h('td', {}, possible.has(a.revision) && a.state === 'Instantiated' && may().includes('rollback') ? h('button', { type: 'button', class: 'small', on: { click: () => rollback(a.revision) } }, `Roll back to ${a.revision}`) : null)))))),
+    h('h2', {}, 'Operations'), runs);
+  try {
+    const found = [];
+    for await (const page of pages('operations', { owner: `/v2/${key}`, limit: 200 }, signal)) {
+      found.push(...page);
+      if (found.length >= 200) break;
+    }
+    fill(runs, found.length ? operationsTable(found) : h('p', { class: 'empty' }, 'None that Temporal still knows of.'));
+  } catch (e) {
+    if (!signal.aborted) fill(runs, h('p', { class: 'wrong' }, e.message));
+  }
+}
+
+/** placement is where an instantiate would put what now. */
+async function placement(body, key, signal) {
+  fill(body, h('p', { class: 'dim' }, 'Rendering and placing, as an approve does…'));
+  let p;
+  try {
+    p = await get(`${key}/preview`, {}, signal);
+  } catch (e) {
+    if (!signal.aborted) fill(body, h('p', { class: 'wrong' }, e.message));
+    return;
+  }
+  if (signal.aborted) return;
+  const resource = (r) => h('li', {}, h('b', {}, r.resource), r.absent ? ' is not there' : '', r.effects?.length ? `: ${r.effects.join('; ')}` : '', r.elsewhere?.length ? h('span', { class: 'dim' }, ` (elsewhere: ${r.elsewhere.join('; ')})`) : null);
+  fill(body,
+    p.warnings?.length ? h('ul', { class: 'tight warn' }, p.warnings.map((w) => h('li', {}, w))) : null,
+    p.apps.map((a) => h('section', {},
+      h('h2', {}, a.app, h('span', { class: 'dim' }, ` ${count(a.resources, 'resource')} on ${count(a.clusters.length, 'cluster')}`)),
+      h('div', { class: 'scroll' }, h('table', {},
+        h('thead', {}, h('tr', {}, ['Cluster', 'Taken because', 'Passed over'].map((c) => h(c ? 'th' : 'td', c ? { scope: 'col' } : {}, c)))),
+        h('tbody', {}, a.clusters.slice(0, 500).map((c) => h('tr', {}, h('td', {}, c.cluster), h('td', {}, c.placement), h('td', { class: 'long' }, (c.passed ?? []).join('; '))))))),
+      a.clusters.length > 500 ? h('p', { class: 'dim' }, `and ${count(a.clusters.length - 500, 'cluster')} more`) : null,
+      a.effects?.length ? [h('h3', {}, 'What intents make of it'), h('ul', { class: 'tight' }, a.effects.map(resource))] : null,
+      a.differences?.length ? [h('h3', {}, 'What some clusters get otherwise'), a.differences.map((d) => h('div', {}, h('p', {}, `${d.clusters.slice(0, 8).join(', ')}${d.clusters.length > 8 ? ` and ${d.clusters.length - 8} more` : ''}`), h('ul', { class: 'tight' }, d.resources.map(resource))))] : null)));
+}
+

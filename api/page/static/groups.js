@@ -1,0 +1,100 @@
+// Groups: the list of all that the caller may see, and one of them.
+
+import { pages } from './api.js';
+import { Chips } from './chips.js';
+import { fill, h, icon, text } from './dom.js';
+import { show as showGroup } from './group.js';
+import { Rows } from './rows.js';
+import { bar, count, groupOf, pageOf, stateOfContext, states, when } from './words.js';
+
+export function show(main, at, life) {
+  if (at.words.length === 4) return showGroup(main, at, life);
+  return showList(main, life);
+}
+
+const stateWords = { ...states, ready: 'Instantiated', working: 'At work', failed: 'Failed', gone: 'Not instantiated' };
+
+/** stateOf is how a group is shown: by where its instance stands, and whether anything failed. */
+function stateOf(g) {
+  if (g.counts?.Failed) return 'failed';
+  if (g.counts?.Retrying) return 'retrying';
+  return stateOfContext(g.contextStatus);
+}
+
+function showList(main, life) {
+  let all = new Map();
+  let words = '';
+  const chips = new Chips(stateWords, 'Show only groups that are', () => arrange());
+  const search = h('input', { type: 'search', class: 'search', placeholder: 'Find groups', 'aria-label': 'Find groups by name, project or app', on: { input: () => { words = search.value.trim().toLowerCase(); arrange(); } } });
+  const rows = new Rows(life, { height: 44, label: 'Groups', draw: drawRow });
+  const head = h('div', { class: 'row head', role: 'row' }, ['Group', 'Project', 'Composite app', 'State', 'Progress', 'Since'].map((c) => h('span', { role: 'columnheader' }, c)));
+  const table = h('div', { class: 'table groups', role: 'table', 'aria-label': 'Deployment intent groups' }, h('div', { role: 'rowgroup' }, head), rows.element);
+  const none = h('p', { class: 'empty' }, 'Reading…');
+  const summary = h('span', { class: 'dim' });
+  main.append(h('div', { class: 'title' }, h('h1', {}, 'Groups'), summary), h('div', { class: 'tools' }, chips.element, h('span', { class: 'grow' }), search), table, none);
+  table.hidden = true;
+
+  function take(path, g) {
+    const was = all.get(path);
+    if (!g) { all.delete(path); return; }
+    all.set(path, { path, id: groupOf(path), g, state: stateOf(g), stamp: (was?.stamp ?? 0) + 1 });
+  }
+
+  function arrange() {
+    const counts = {};
+    for (const x of all.values()) counts[x.state] = (counts[x.state] ?? 0) + 1;
+    chips.show(counts);
+    let list = [...all.values()];
+    if (words) list = list.filter((x) => x.path.toLowerCase().includes(words));
+    if (chips.only) list = list.filter((x) => x.state === chips.only);
+    list.sort((a, b) => (a.path < b.path ? -1 : 1));
+    text(summary, count(all.size, 'group'));
+    table.hidden = !list.length;
+    none.hidden = list.length > 0;
+    table.setAttribute('aria-rowcount', String(list.length + 1));
+    text(none, all.size ? 'No group is like that now.' : 'There are no groups yet, or none that you may see. They are described by the REST API: EMCO\u2019s files work.');
+    rows.set(list);
+  }
+
+  function drawRow(row, x) {
+    const { g, id } = x;
+    fill(row,
+      h('span', { role: 'cell' }, h('a', { class: 'strong', href: pageOf(x.path) }, id?.name ?? x.path)),
+      h('span', { role: 'cell', class: 'dim' }, id?.project ?? ''),
+      h('span', { role: 'cell', class: 'dim' }, id ? `${id.app} ${id.version}` : ''),
+      h('span', { role: 'cell', class: `state is-${x.state}`, title: g.reason ?? '' }, icon(x.state), h('span', {}, g.contextStatus || g.state)),
+      h('span', { role: 'cell' }, bar(g.counts)),
+      h('span', { role: 'cell', class: 'dim' }, when(g.since)));
+  }
+
+  const over = (problem) => {
+    if (problem.status === 403 || problem.status === 404) { // what may be seen is less than the fleet
+      life.poll(5000, async (signal) => {
+        const found = [];
+        for await (const page of pages('deployment-intent-groups', {}, signal)) found.push(...page);
+        return found;
+      }, (found) => {
+        const there = new Map(found.map((g) => [g.resource, g.status]));
+        for (const path of [...all.keys()]) if (!there.has(path)) all.delete(path);
+        for (const [path, g] of there) if (JSON.stringify(all.get(path)?.g) !== JSON.stringify(g)) take(path, g);
+        arrange();
+      }, (p) => fill(main, h('h1', {}, 'Groups'), h('p', { class: 'wrong' }, p.message)));
+      return;
+    }
+    text(none, problem.message);
+    none.hidden = false;
+  };
+  life.watch('deployment-intent-groups', {}, {
+    status: (doc) => {
+      const old = all;
+      all = new Map();
+      for (const [path, g] of Object.entries(doc)) { all.set(path, old.get(path)); take(path, g); }
+      arrange();
+    },
+    change: (doc) => {
+      for (const [path, g] of Object.entries(doc)) take(path, g);
+      arrange();
+    },
+    over,
+  });
+}

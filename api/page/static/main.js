@@ -1,0 +1,201 @@
+// The frame of the page: where one is (the part of the address behind #), who one is, whether what is shown holds.
+
+import { get, keepToken, refused, token } from './api.js';
+import { fill, h, icon, text } from './dom.js';
+import { Life } from './life.js';
+import { clock, tick } from './words.js';
+
+/** views by the first word of the address; a view is loaded when it is looked at. */
+const views = {
+  groups: { title: 'Groups', load: () => import('./groups.js') },
+  fleet: { title: 'Fleet', load: () => import('./fleet.js') },
+  operations: { title: 'Operations', load: () => import('./operations.js') },
+  tenants: { title: 'Tenants', load: () => import('./nouns.js').then((m) => m.viewOf('tenants')) },
+  rules: { title: 'Rules', load: () => import('./nouns.js').then((m) => m.viewOf('rules')) },
+  collectors: { title: 'Collectors', load: () => import('./nouns.js').then((m) => m.viewOf('collectors')) },
+  readiness: { title: 'Readiness', load: () => import('./nouns.js').then((m) => m.viewOf('readiness')) },
+  audit: { title: 'Audit', load: () => import('./audit.js') },
+};
+
+const first = 'groups';
+
+const nav = h('nav', { class: 'nav', 'aria-label': 'Parts of the page' });
+const banner = h('p', { class: 'banner', role: 'status', hidden: true });
+const main = h('main', { id: 'main', tabIndex: -1 });
+const live = h('span', { class: 'live', title: 'Whether what is shown is as of now' });
+const who = h('button', { class: 'quiet', type: 'button', hidden: true, on: { click: leave } }, 'Sign out');
+
+function frame() {
+  document.body.append(
+    h('a', { class: 'skip', href: '#main', on: { click: (e) => { e.preventDefault(); main.focus(); } } }, 'To the content'),
+    h('header', { class: 'top' },
+      h('a', { class: 'brand', href: `#/${first}` }, h('span', { class: 'mark', 'aria-hidden': 'true' }), 'Drover'),
+      nav,
+      h('span', { class: 'right' }, live, themeButton(), h('a', { class: 'quiet', href: 'docs/' }, 'API'), who)),
+    banner, main);
+  for (const [name, v] of Object.entries(views)) nav.append(h('a', { href: `#/${name}`, dataset: { view: name } }, v.title));
+}
+
+// Light or dark, as the machine has it, or as is said here.
+const themes = ['auto', 'light', 'dark'];
+
+function themeButton() {
+  const b = h('button', { class: 'quiet', type: 'button' });
+  const show = () => {
+    const now = localStorage.getItem('drover.theme') ?? 'auto';
+    document.documentElement.dataset.theme = now;
+    fill(b, now === 'auto' ? 'Auto' : now === 'light' ? 'Light' : 'Dark');
+    b.setAttribute('aria-label', `Colours: ${now}`);
+  };
+  b.addEventListener('click', () => {
+    const now = localStorage.getItem('drover.theme') ?? 'auto';
+    localStorage.setItem('drover.theme', themes[(themes.indexOf(now) + 1) % themes.length]);
+    show();
+  });
+  show();
+  return b;
+}
+
+function leave() {
+  keepToken('');
+  location.reload();
+}
+
+/** told shows whether what is shown holds. */
+function told({ lost, since, why, live: watched }) {
+  document.body.classList.toggle('lost', Boolean(lost));
+  banner.hidden = !lost;
+  if (lost) text(banner, `Not live: ${why}. What is shown is as of ${clock(since)}; trying again.`);
+  live.className = `live ${lost ? 'is-lost' : watched ? 'is-live' : ''}`;
+  text(live, lost ? 'Not live' : watched ? 'Live' : '');
+}
+
+let life = null;
+let shown = { name: '', path: '' };
+let current = null;
+
+/** place reads the address: #/groups/p/a/v1/g?tab=history. */
+function place() {
+  const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
+  const words = path.split('/').filter(Boolean).map((w) => { try { return decodeURIComponent(w); } catch { return w; } });
+  return { name: words[0] ?? first, words: words.slice(1), path, query: new URLSearchParams(query ?? '') };
+}
+
+async function route() {
+  if (location.hash && !location.hash.startsWith('#/')) return;
+  const to = place();
+  if (current?.moved && shown.path === to.path && !life.over) { // the same thing, looked at otherwise
+    current.moved(to);
+    return;
+  }
+  life?.end();
+  life = new Life(told);
+  told({});
+  const mine = life;
+  shown = to;
+  current = null;
+  const view = Object.hasOwn(views, to.name) ? views[to.name] : null;
+  for (const a of nav.children) {
+    if (a.dataset.view === to.name) a.setAttribute('aria-current', 'page');
+    else a.removeAttribute('aria-current');
+  }
+  if (!view) {
+    document.title = 'Not there – Drover';
+    fill(main, h('h1', {}, 'There is no such page'), h('p', {}, h('a', { href: `#/${first}` }, 'To the groups')));
+    return;
+  }
+  document.title = `${[...to.words].reverse()[0] ?? view.title} – Drover`;
+  try {
+    const module = await view.load();
+    if (mine.over) return;
+    fill(main);
+    current = module.show(main, to, mine) ?? null;
+  } catch (e) {
+    if (mine.over) return;
+    console.error(e);
+    fill(main, h('h1', {}, 'This part cannot be shown'), h('p', {}, e.message), h('p', {}, 'The server may have another version now: load the page again.'));
+    return;
+  }
+  if (document.activeElement === document.body || !document.body.contains(document.activeElement)) main.focus({ preventScroll: true });
+  scrollTo(0, 0);
+}
+
+/** login asks for a token, and tries it. */
+function login(why) {
+  life?.end();
+  current = null;
+  shown = { name: '', path: '' };
+  nav.hidden = true;
+  who.hidden = true;
+  told({});
+  const field = h('input', { type: 'password', id: 'token', name: 'token', autocomplete: 'off', spellcheck: false, required: true, 'aria-describedby': 'token-help' });
+  const wrong = h('p', { class: 'wrong', role: 'alert' }, why);
+  const button = h('button', { type: 'submit', class: 'primary' }, 'Sign in');
+  const form = h('form', { class: 'login' },
+    h('h1', {}, 'Sign in'),
+    h('label', { for: 'token' }, 'Token'), field,
+    h('p', { id: 'token-help', class: 'dim' }, 'That of a service account, or of your OpenID provider. The first start of the API has written one of the administrator to its file admin-token. It is kept in this tab alone, until the tab is closed.'),
+    wrong, button);
+  form.addEventListener('submit', async (e) => {
+    e.preventDefault();
+    const given = field.value.trim().replace(/^Bearer\s+/i, '');
+    if (!/^[\x21-\x7e]+$/.test(given)) { text(wrong, 'A token is one word of letters, digits and signs.'); return; }
+    button.disabled = true;
+    keepToken(given);
+    try {
+      await enter();
+    } catch (problem) {
+      keepToken('');
+      text(wrong, problem.status === 401 ? 'The API does not know this token, or it has expired.' : problem.message);
+      button.disabled = false;
+      field.select();
+    }
+  });
+  fill(main, form);
+  field.focus();
+}
+
+let asking = false;
+
+/** enter finds out whether the API answers us, and shows where we are. Whoever is known may lack the right to what is asked for. */
+async function enter() {
+  asking = true;
+  try {
+    await get('projects').catch((e) => { if (e.status !== 403) throw e; });
+  } finally {
+    asking = false;
+  }
+  nav.hidden = false;
+  who.hidden = !token();
+  route();
+}
+
+async function start() {
+  frame();
+  addEventListener('hashchange', () => { if (!nav.hidden) route(); });
+  refused.addEventListener('refused', () => {
+    if (asking) return;
+    const had = token();
+    keepToken('');
+    login(had ? 'The API does not accept the token any more.' : '');
+  });
+  setInterval(() => tick(main), 1000);
+  nav.hidden = true;
+  for (let wait = 500; ; wait = Math.min(8000, wait * 2)) {
+    try {
+      await enter();
+      return;
+    } catch (e) {
+      if (e.status === 401) {
+        const had = token();
+        keepToken('');
+        login(had ? 'The API does not accept the token any more.' : '');
+        return;
+      }
+      told({ lost: true, since: Date.now(), why: e.message, live: true });
+      await new Promise((done) => { setTimeout(done, wait); });
+    }
+  }
+}
+
+start();

@@ -1,0 +1,74 @@
+// Nouns that are lists and details: tenants, rules, status collectors, readiness rules.
+
+import { get } from './api.js';
+import { fill, h, icon } from './dom.js';
+import { showExplanation } from './explain.js';
+import { sum, when, yaml } from './words.js';
+
+const nouns = {
+  tenants: {
+    title: 'Tenants', of: 'tenants', explained: true,
+    about: 'Whoever tells of the workloads of own clusters; what rules want for them is made in an infrastructure cluster.',
+    more: async (key, signal) => get(`${key}/status`, {}, signal),
+    columns: { Connection: (o, s) => (s ? h('span', { class: `state is-${s.connected ? 'ready' : 'unknown'}` }, icon(s.connected ? 'ready' : 'unknown'), h('span', {}, s.connected ? 'Connected' : 'Stale'), s.staleSince && !s.connected ? [' ', when(s.staleSince)] : null) : ''), Workloads: (o, s) => (s ? `${s.workloads}${s.held ? `, ${s.held} held` : ''}` : ''), Matches: (o, s) => (s ? `${s.matches?.Applied ?? 0} of ${sum(s.matches)} made${s.due ? `, ${s.due} due` : ''}` : '') },
+    below: [['workload-rules', 'Rules'], ['hosts', 'Hosts']],
+  },
+  rules: { title: 'Rules', of: 'workload-rules', explained: true, about: 'The operator’s rules: what is made for the workloads of all tenants.', columns: {} },
+  collectors: {
+    title: 'Collectors', of: 'status-collectors', about: 'SELECTs over what all clusters report; the library of the fleet.',
+    columns: { Columns: (o) => [...(o.spec?.groupBy ?? []), ...(o.spec?.combinedFields ?? []), ...(o.spec?.select ?? [])].map((c) => c.name).join(', '), State: (o) => (o.status?.errors?.length ? h('span', { class: 'wrong' }, o.status.errors[0]) : 'can be evaluated') },
+  },
+  readiness: {
+    title: 'Readiness', of: 'readiness-rules', about: 'Rules of your own for when a kind is ready; of all other kinds kstatus decides.',
+    columns: { Kind: (o) => `${o.spec?.kind ?? ''}${o.spec?.group ? `.${o.spec.group}` : ''} ${o.spec?.version ?? ''}`, 'Ready when': (o) => h('span', { class: 'mono' }, o.spec?.ready ?? '') },
+  },
+};
+
+/** viewOf is the view of one of them. */
+export const viewOf = (name) => ({ show: (main, at, life) => show(main, at, life, name, nouns[name]) });
+
+function show(main, at, life, name, noun) {
+  if (at.words.length === 1) return showOne(main, at.words[0], life, name, noun);
+  const body = h('div', {}, h('p', { class: 'dim' }, 'Reading…'));
+  main.append(h('div', { class: 'title' }, h('h1', {}, noun.title), h('span', { class: 'dim' }, noun.about)), body);
+  let last = '';
+  life.poll(5000, async (signal) => {
+    const list = await get(noun.of, {}, signal) ?? [];
+    const more = noun.more ? await Promise.all(list.slice(0, 50).map((o) => noun.more(`${noun.of}/${o.metadata.name}`, signal).catch(() => null))) : [];
+    return list.map((o, i) => [o, more[i]]);
+  }, (rows) => {
+    const said = JSON.stringify(rows);
+    if (said === last) return;
+    last = said;
+    fill(body, rows.length ? h('div', { class: 'scroll' }, h('table', {},
+      h('thead', {}, h('tr', {}, ['Name', ...Object.keys(noun.columns), 'Description'].map((c) => h('th', { scope: 'col' }, c)))),
+      h('tbody', {}, rows.map(([o, s]) => h('tr', {},
+        h('td', {}, h('a', { class: 'strong', href: `#/${name}/${encodeURIComponent(o.metadata.name)}` }, o.metadata.name)),
+        Object.values(noun.columns).map((f) => h('td', {}, f(o, s))), h('td', { class: 'dim' }, o.metadata.description ?? '')))))) : h('p', { class: 'empty' }, 'There are none, or none that you may see.'));
+  }, (p) => fill(body, h('p', { class: 'wrong' }, p.message)));
+  return null;
+}
+
+function showOne(main, one, life, name, noun) {
+  const key = `${noun.of}/${one}`;
+  const why = h('section', { class: 'why', 'aria-label': 'Where it stands', hidden: true });
+  const body = h('div', {}, h('p', { class: 'dim' }, 'Reading…'));
+  main.append(h('p', { class: 'crumbs' }, h('a', { href: `#/${name}` }, noun.title)), h('h1', {}, one), why, body);
+  let last = '';
+  life.poll(5000, async (signal) => {
+    const read = (path, query) => get(path, query, signal).catch((e) => { if (e.status === 403 || e.status === 404) return null; throw e; });
+    const [document, explanation, ...below] = await Promise.all([
+      get(key, {}, signal), noun.explained ? read(`${key}/explain`, { output: 'json' }) : null, ...(noun.below ?? []).map(([path]) => read(`${key}/${path}`)),
+    ]);
+    return { document, explanation, below };
+  }, (answer) => {
+    const said = JSON.stringify(answer);
+    if (said === last) return;
+    last = said;
+    if (answer.explanation) showExplanation(why, answer.explanation);
+    fill(body,
+      (noun.below ?? []).map(([, title], i) => (answer.below[i]?.length ? [h('h2', {}, title), answer.below[i].map((o) => h('details', {}, h('summary', { class: 'strong' }, o.metadata.name), h('pre', { tabIndex: 0, 'aria-label': o.metadata.name }, yaml(o))))] : null)),
+      h('h2', {}, 'As it is described'), h('pre', { tabIndex: 0, 'aria-label': one }, yaml(answer.document)));
+  }, (p) => fill(body, h('p', { class: 'wrong' }, p.status === 404 ? 'There is no such thing, or you may not see it.' : p.message)));
+  return null;
+}

@@ -1,0 +1,74 @@
+// Combined status: tables over what all clusters report of an object, and a box to try a collector in.
+
+import { ask, get } from './api.js';
+import { fill, h } from './dom.js';
+import { count, when } from './words.js';
+
+const example = `spec:
+  select:
+  - {name: cluster, def: inventory.name}
+  - {name: ready, def: returned.status.readyReplicas}
+tests:
+  kinds: [Deployment]
+`;
+
+/** showTables fills body as long as life and signal last. */
+export function showTables(body, key, life, signal) {
+  const tables = h('div', {}, h('p', { class: 'dim' }, 'Reading…'));
+  const text = h('textarea', { rows: 9, spellcheck: false, class: 'mono', 'aria-label': 'A status collector' });
+  text.value = example;
+  const answer = h('div', { role: 'status' });
+  const button = h('button', { type: 'button', class: 'primary' }, 'Try it');
+  button.addEventListener('click', async () => {
+    button.disabled = true;
+    fill(answer, h('p', { class: 'dim' }, 'Evaluating…'));
+    try {
+      const list = await ask('POST', `${key}/combined-status/query`, { text: text.value, type: 'application/yaml', signal }).then((a) => a.json());
+      fill(answer, tablesOf(list));
+    } catch (e) {
+      if (!signal.aborted) fill(answer, h('p', { class: 'wrong' }, e.message), e.fields?.length ? h('ul', { class: 'tight wrong' }, e.fields.map((f) => h('li', {}, `${f.field}: ${f.message}`))) : null);
+    }
+    button.disabled = false;
+  });
+  fill(body, tables,
+    h('h2', {}, 'Try a collector'),
+    h('p', { class: 'dim' }, 'A SELECT over what clusters report now, in YAML: groupBy with combinedFields, or select; expressions are CEL over returned, inventory, obj and propagation. Nothing is stored.'),
+    text, h('p', {}, button), answer);
+  let last = '';
+  const again = life.poll(5000, (s) => get(`${key}/combined-status`, {}, s), (list) => {
+    const said = JSON.stringify(list.items);
+    if (said === last || signal.aborted) return;
+    last = said;
+    fill(tables, list.items?.length ? tablesOf(list) : h('p', { class: 'empty' }, 'No status intent of this group asks for a table.'));
+  }, (p) => fill(tables, h('p', { class: 'wrong' }, p.message)));
+  signal.addEventListener('abort', () => again.end(), { once: true });
+}
+
+function tablesOf(list) {
+  if (!list.items?.length) return h('p', { class: 'empty' }, 'No object of the group is like that.');
+  return list.items.map((i) => {
+    const label = (name) => i.metadata.labels?.[`status.kubestellar.io/${name}`] ?? '';
+    const app = i.metadata.annotations?.['drover.io/app'] ?? '';
+    return h('section', {},
+      h('h2', {}, `${label('resource')} ${label('name')}`, h('span', { class: 'dim' }, ` ${app} · reported by ${i.inputs.reported} of ${count(i.inputs.clusters, 'cluster')}`)),
+      i.inputs.unconfirmed?.length ? h('details', {}, h('summary', { class: 'warn' }, `${count(i.inputs.stale, 'cluster')} not heard of now`), h('ul', { class: 'tight' }, i.inputs.unconfirmed.map((u) => h('li', {}, `${u.clusterId}: ${u.reason}`, u.since ? [', since ', when(u.since)] : null)))) : null,
+      i.results.map((r) => h('div', {},
+        h('h3', {}, r.name),
+        (r.errors ?? []).map((e) => h('p', { class: 'wrong' }, e)), (r.warnings ?? []).map((w) => h('p', { class: 'warn' }, w)),
+        h('div', { class: 'scroll' }, h('table', {},
+          h('thead', {}, h('tr', {}, r.columnNames.map((c) => h('th', { scope: 'col' }, c)))),
+          h('tbody', {}, r.rows.map((row) => h('tr', {}, row.columns.map((c) => h('td', { class: c.type === 'Number' ? 'number' : c.type === 'Null' ? 'dim' : '' }, valueOf(c)))))))),
+        r.truncated ? h('p', { class: 'dim' }, `${r.rows.length} of ${r.totalRows} rows`) : null,
+        r.totalRowErrors ? h('details', {}, h('summary', { class: 'warn' }, `${count(r.totalRowErrors, 'value')} could not be told`), h('ul', { class: 'tight' }, (r.rowErrors ?? []).map((e) => h('li', {}, `${e.wec.clusterId} ${e.columnName}: ${e.error}`)))) : null)));
+  });
+}
+
+function valueOf(c) {
+  switch (c.type) {
+    case 'String': return c.string ?? '';
+    case 'Number': return c.float ?? '';
+    case 'Bool': return String(c.bool ?? false);
+    case 'Null': return 'Null';
+    default: return JSON.stringify(c.object ?? c.array);
+  }
+}

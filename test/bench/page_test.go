@@ -1,0 +1,148 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/api/page"
+	"github.com/drover-io/drover/test/harness"
+)
+
+// The matrix that the page is measured with, and how it is changed: each change is of one cell that is in sight and of some anywhere.
+const (
+	pageApps, pageClusters = 10, 2000
+	pageChanges, pageFlood = 100, 10_000
+	pageTouched            = 20
+)
+
+// pageServer serves the page, and one group whose status the benchmark makes: what is measured is the browser.
+type pageServer struct {
+	page   *page.Page
+	events chan []byte
+}
+
+func (s *pageServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch path := r.URL.Path; {
+	case path == "/":
+		s.page.ServeIndex(w, r)
+	case s.page.ServePart(w, r):
+	case strings.HasSuffix(path, "/status"):
+		w.Header().Set("Content-Type", "text/event-stream")
+		control := http.NewResponseController(w)
+		for {
+			select {
+			case event := <-s.events:
+				if _, err := w.Write(event); err != nil || control.Flush() != nil {
+					return
+				}
+			case <-r.Context().Done():
+				return
+			}
+		}
+	case strings.HasSuffix(path, "/explain"):
+		_, _ = w.Write([]byte(`{"resource":"g","kind":"deployment intent group","asWished":true,"summary":"everything is as wished","reasons":[],"may":["terminate"]}`))
+	default:
+		_, _ = w.Write([]byte("[]"))
+	}
+}
+
+// pageCell is a cell as the API says it.
+func pageCell(b *bytes.Buffer, cluster, applied int) {
+	fmt.Fprintf(b, `{"clusterProvider":"provider","cluster":"cluster-%04d","connectivity":"Available","deployedCounts":{"Applied":%d,"Pending":1},"resources":[]}`, cluster, applied)
+}
+
+func pageEvent(kind, data string) []byte {
+	return []byte("event: " + kind + "\ndata: " + data + "\n\n")
+}
+
+// pageDocument is the whole matrix.
+func pageDocument() string {
+	var b bytes.Buffer
+	b.WriteString(`{"name":"g","states":{"actions":[]},"deployedStatus":"Instantiating","apps":[`)
+	for a := range pageApps {
+		if a > 0 {
+			b.WriteString(",")
+		}
+		fmt.Fprintf(&b, `{"name":"app-%02d","clusters":[`, a)
+		for c := range pageClusters {
+			if c > 0 {
+				b.WriteString(",")
+			}
+			pageCell(&b, c, 5)
+		}
+		b.WriteString("]}")
+	}
+	b.WriteString("]}")
+	return b.String()
+}
+
+// pageChange is the nth change.
+func pageChange(n int) string {
+	var b bytes.Buffer
+	b.WriteString(`{"apps":[{"name":"app-00","clusters":[`)
+	pageCell(&b, 0, 1000+n)
+	for k := range pageTouched - 1 {
+		b.WriteString(",")
+		pageCell(&b, 1+(n*pageTouched+k)*7%(pageClusters-1), n)
+	}
+	b.WriteString("]}]}")
+	return b.String()
+}
+
+// pageEvents measures how long a change takes from the server to the pixels with 20,000 cells, and what 10,000 changes leave in the
+// browser's memory.
+func pageEvents(ctx context.Context, t *testing.T) []figure {
+	t.Helper()
+	browser := harness.NewBrowser(ctx, t)
+	p, err := page.New()
+	require.NoError(t, err)
+	s := &pageServer{page: p, events: make(chan []byte)}
+	server := httptest.NewServer(s)
+	defer server.Close()
+	begun := time.Now()
+	tab := browser.Tab(server.URL + "/#/groups/p/a/v1/g")
+	s.events <- pageEvent("status", pageDocument())
+	tab.Until("the matrix", "document.querySelectorAll('a.cell').length > 100")
+	first := time.Since(begun)
+	// Seen is when a text came to the pixels: with the frame after that in which the text was set.
+	tab.Ask(`(() => { window.seen = {}; const at = () => { const words = document.querySelector('a.cell .n')?.textContent; requestAnimationFrame(() => requestAnimationFrame(() => { window.seen[words] ??= Date.now(); })); };
+		new MutationObserver(at).observe(document.querySelector('.rows'), { subtree: true, childList: true, characterData: true }); })()`, nil)
+	words := func(n int) string { return fmt.Sprintf("%d/%d", 1000+n, 1001+n) }
+	var took []time.Duration
+	for n := range pageChanges {
+		event := pageEvent("change", pageChange(n))
+		sent := time.Now()
+		s.events <- event
+		var seen float64
+		harness.Until(ctx, t, "seen", func() bool {
+			tab.Ask(fmt.Sprintf("window.seen[%q] ?? 0", words(n)), &seen)
+			return seen > 0
+		})
+		took = append(took, time.UnixMilli(int64(seen)).Sub(sent.Truncate(time.Millisecond)))
+	}
+	before := tab.Heap()
+	for n := range pageFlood {
+		s.events <- pageEvent("change", pageChange(pageChanges+n))
+	}
+	tab.Until("the last one", fmt.Sprintf("window.seen[%q]", words(pageChanges+pageFlood-1)))
+	after := tab.Heap()
+	require.Empty(t, tab.Wrong())
+	p95 := percentile(took, 95)
+	grown := (after - before) / (1 << 20)
+	return []figure{
+		goal(values("page_event_ms_p95", "a change of a group with 20,000 cells, from the server to the pixels: p95", "ms", []float64{float64(p95.Milliseconds())}), "≤ 200", p95 <= 200*time.Millisecond),
+		measured("page_event_ms", "the same", took),
+		measured("page_cells_first_ms", "from nothing, the browser's own tab included, to 20,000 cells", []time.Duration{first}),
+		goal(values("page_memory_mib", "what 10,000 changes have left in the heap of the page", "MiB", []float64{grown}), "≤ 5", grown <= 5),
+		values("page_heap_mib", "the heap of the page with 20,000 cells", "MiB", []float64{after / (1 << 20)}),
+		goal(values("page_weight_kb", "the page and all its parts, compressed", "KB", []float64{float64(p.Weight()) / 1000}), "≤ 300", p.Weight() <= 300_000),
+	}
+}

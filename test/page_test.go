@@ -1,0 +1,210 @@
+package test
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/test/harness"
+)
+
+// The page in a real browser, against the real stack.
+
+// hostile is the name of an object that Kubernetes allows, and that would be markup if anybody made markup of it.
+const hostile = `<img src=x onerror=document.title='taken'>`
+
+// hostileApp is an app with such an object, and with text of that kind in it.
+func hostileApp(t *testing.T) client.App {
+	t.Helper()
+	return client.App{Name: "rude", Chart: harness.Chart(t, "rude", map[string]string{"role.yaml": fmt.Sprintf(
+		"apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: %q\n  annotations:\n    note: %q\nrules: []\n", hostile, "<script>document.title='taken'</script>")})}
+}
+
+// TestThePage goes through a group's life on the page: it is found, approved, instantiated, read cell by cell, lost with its cluster and
+// with the API, seen again without loading the page, and terminated.
+func TestThePage(t *testing.T) {
+	t.Parallel()
+	ctx, whole := within(t), t // what a part of the test starts again lasts until its end
+	browser := harness.NewBrowser(ctx, t)
+	s, clusters := harness.SharedStack(t), twoClusters(t)
+	var names []domain.ClusterName
+	for _, c := range clusters {
+		names = append(names, register(ctx, t, s, c, domain.ReportAgentless))
+	}
+	d := s.On(ctx, names, reportedApp(t), hostileApp(t))
+	api := s.AddAPI(t) // one that may be killed
+	group := fmt.Sprintf("%s/#/groups/%s/%s/%s/%s", api.URL, d.Project, d.CompositeApp, d.Version, d.Group)
+
+	p := browser.Tab(api.URL + "/")
+	p.Click(".rows a", d.Group)
+	p.Says("h1", d.Group)
+	p.Click("[data-operation=approve]", "Approve")
+	p.Says("dialog", "on 2 clusters")
+	p.Screenshot("page-ask")
+	p.Click("dialog button", "Approve")
+	p.Click("[data-operation=instantiate]", "Instantiate")
+	p.Says("dialog", "Puts 10 resources of 2 apps on 2 clusters.")
+	p.Click("dialog button", "Instantiate")
+
+	cell := func(app string, n int, state string) string {
+		return fmt.Sprintf("document.querySelector('a.cell[aria-label^=%q]')", fmt.Sprintf("%s on %s: %s", app, names[n], state))
+	}
+	for n := range names {
+		p.Until("the cells ready", cell("site", n, "Ready")+" && "+cell("rude", n, "Ready"))
+	}
+	p.Says(".why", "as")
+	p.Says(".live", "Live")
+	p.Screenshot("page-group")
+
+	t.Run("a hostile name is text", func(t *testing.T) {
+		p.Ask(cell("rude", 0, "")+".click()", nil)
+		p.Says(".cellbox", hostile)
+		p.Click(".cellbox summary", hostile)
+		p.Says(".cellbox pre", "<script>document.title='taken'</script>")
+		p.Until("nothing made of it", "!document.querySelector('img') && !document.title.includes('taken') && document.scripts.length === 1")
+		p.Screenshot("page-cell")
+		p.Ask("history.back()", nil)
+		p.Until("the cell closed", "document.querySelector('.cellbox').hidden && location.hash.endsWith("+fmt.Sprintf("%q", d.Group)+")")
+	})
+
+	t.Run("a cluster is lost and back", func(t *testing.T) {
+		clusters[1].Down()
+		p.Until("not heard of", cell("site", 1, "Not heard of"))
+		p.Until("the other one is", cell("site", 0, "Ready"))
+		clusters[1].Up(whole)
+		p.Until("heard again", cell("site", 1, "Ready"))
+	})
+
+	t.Run("the API is lost and back", func(t *testing.T) {
+		api.Kill()
+		p.Until("said to be lost", "document.body.classList.contains('lost') && !document.querySelector('.banner').hidden")
+		p.Says(".banner", "What is shown is as of")
+		p.Screenshot("page-lost")
+		api.Start(whole)
+		p.Until("live again", "!document.body.classList.contains('lost') && document.querySelector('.banner').hidden")
+		p.Says(".live", "Live")
+	})
+
+	t.Run("history and deep links", func(t *testing.T) {
+		other := browser.Tab(group + "?tab=history")
+		other.Says("td", "instantiate")
+		other.Until("its run in the Web UI", fmt.Sprintf("document.querySelector('td a[href^=%q]')", s.WebUI()))
+		other.Click(".tabs a", "Where it would go")
+		other.Says(".body", names[0].String())
+		require.Empty(t, other.Wrong())
+	})
+
+	t.Run("the fleet and its operations", func(t *testing.T) {
+		tab := browser.Tab(api.URL+"/#/fleet", harness.BypassPolicy())
+		tab.Until("the provider to choose", fmt.Sprintf("[...document.querySelectorAll('select[aria-label=Provider] option')].some((o) => o.value === %q)", names[0].Provider))
+		tab.Ask(fmt.Sprintf("(() => { const s = document.querySelector('select[aria-label=Provider]'); s.value = %q; s.dispatchEvent(new Event('change')); })()", names[0].Provider), nil)
+		tab.Until("its cluster alone", "document.querySelectorAll('.tile').length === 1")
+		tab.Says(".tile", "1 group")
+		clusters[0].Down()
+		tab.Until("not heard of", "document.querySelector('.tile.is-unknown, .tile.is-retrying')")
+		clusters[0].Up(whole)
+		tab.Until("heard again", "document.querySelector('.tile.is-ready')")
+		require.Empty(t, tab.Violations())
+		tab.Screenshot("page-fleet")
+		tab.Click(".tile", names[0].Name)
+		tab.Says("td", d.Group)
+		tab.Says("td", "instantiate")
+		require.Empty(t, tab.Violations())
+		tab.Screenshot("page-cluster")
+		tab.Click(".nav a", "Operations")
+		tab.Says("td", d.Group)
+		require.Empty(t, tab.Violations())
+		for _, name := range []string{"Tenants", "Rules", "Collectors", "Readiness", "Audit"} {
+			tab.Click(".nav a", name)
+			tab.Says("h1", name)
+			require.Empty(t, tab.Violations(), name)
+		}
+		tab.Says("td", "instantiate")
+		require.Empty(t, tab.Wrong())
+	})
+
+	t.Run("tables", func(t *testing.T) {
+		tab := browser.Tab(group+"?tab=tables", harness.BypassPolicy())
+		tab.Click("button", "Try it")
+		tab.Says("th", "ready")
+		tab.Says("td", names[0].Name)
+		require.Empty(t, tab.Violations())
+		tab.Ask("document.querySelector('textarea').value = 'spec: {filter: \"obj.\"}'", nil)
+		tab.Click("button", "Try it")
+		tab.Says(".wrong", "filter")
+		require.Empty(t, tab.Wrong())
+	})
+
+	t.Run("everybody can use it", func(t *testing.T) {
+		tab := browser.Tab(group, harness.BypassPolicy())
+		tab.Until("shown", cell("site", 0, "Ready"))
+		for _, size := range [][2]int64{{1400, 900}, {390, 844}} {
+			tab.Size(size[0], size[1])
+			for _, dark := range []bool{false, true} {
+				tab.Dark(dark)
+				require.Empty(t, tab.Violations(), "%v, dark: %v", size, dark)
+				tab.Screenshot(fmt.Sprintf("page-group-%d-%v", size[0], dark))
+			}
+			tab.Until("no wider than the screen", "document.documentElement.scrollWidth <= innerWidth")
+		}
+		tab.Ask(cell("site", 0, "")+".click()", nil)
+		tab.Says(".cellbox", "Deployment")
+		require.Empty(t, tab.Violations())
+		tab.Screenshot("page-cell-390-true")
+		tab.Size(1400, 900)
+		tab.Click("[data-operation=terminate]", "Terminate")
+		tab.Says("dialog", "Deletes up to 10 resources on 2 clusters.")
+		require.Empty(t, tab.Violations())
+		tab.Click("dialog button", "Cancel")
+		tab.Ask("location.hash = '#/groups'", nil)
+		tab.Says(".rows", d.Group)
+		require.Empty(t, tab.Violations())
+		tab.Screenshot("page-groups-dark")
+		tab.Dark(false)
+		tab.Screenshot("page-groups")
+	})
+
+	p.Click("[data-operation=terminate]", "Terminate")
+	p.Says("dialog", "Deletes up to 10 resources on 2 clusters.")
+	p.Click("dialog button", "Terminate")
+	p.Says(".title .state", "Terminated")
+	require.Empty(t, p.Wrong())
+}
+
+// TestThePageAsksWhoLooks: with logins on, a token is asked for, kept in the tab, and forgotten.
+func TestThePageAsksWhoLooks(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	browser := harness.NewBrowser(ctx, t)
+	s, file := harness.SharedStack(t), filepath.Join(t.TempDir(), "admin-token")
+	api := s.AddAPI(t, "DROVER_AUTH=on", "DROVER_ADMIN_TOKEN_FILE="+file, "DROVER_MONGO_DATABASE=page_"+strings.ToLower(rand.Text()[:8]))
+	token, err := os.ReadFile(file)
+	require.NoError(t, err)
+	p := browser.Tab(api.URL+"/", harness.BypassPolicy())
+	enter := func(token string) {
+		p.Until("asked for a token", "document.querySelector('#token')")
+		p.Ask(fmt.Sprintf("document.querySelector('#token').value = %q", strings.TrimSpace(token)), nil)
+		p.Click("form button", "Sign in")
+	}
+	require.Empty(t, p.Violations())
+	p.Screenshot("page-login")
+	enter("nobody's")
+	p.Says(".wrong", "does not know this token")
+	enter(string(token))
+	p.Says(".empty", "There are no groups yet")
+	p.Ask("location.reload()", nil)
+	p.Says(".empty", "There are no groups yet")
+	p.Until("nothing in a cookie", "document.cookie === ''")
+	p.Click("button", "Sign out")
+	p.Until("asked for a token", "document.querySelector('#token')")
+	require.Equal(t, http.StatusUnauthorized, s.Send(ctx, http.MethodGet, api.URL+"/v2/projects", nil, "").Code)
+	require.Empty(t, p.Wrong())
+}
