@@ -194,6 +194,7 @@ func TestThePageAsksWhoLooks(t *testing.T) {
 		p.Ask(fmt.Sprintf("document.querySelector('#token').value = %q", strings.TrimSpace(token)), nil)
 		p.Click("form button", "Sign in")
 	}
+	p.Until("asked for a token", "document.querySelector('#token')")
 	require.Empty(t, p.Violations())
 	p.Screenshot("page-login")
 	enter("nobody's")
