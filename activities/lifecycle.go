@@ -77,6 +77,8 @@ type Control struct {
 	Elsewhere Elsewhere
 	// Nodes asks clusters for their nodes, which hpa intents look at; nil for who has no clusters.
 	Nodes Nodes
+	// MaxTargets is how many apps times clusters a group may have; 0 for any.
+	MaxTargets int
 	// Of logical clouds: what seals the keys of their users, what renews their certificates, and how long those
 	// are to be good; 0 leaves it to the clusters.
 	Sealer             Sealer

@@ -182,6 +182,9 @@ func (l *Control) planGroup(ctx context.Context, owner domain.Owner, d *draft) e
 		w.targets[app.Name] = targets
 		w.took(app.Name, targets)
 	}
+	if err := tooMany(w.targets, l.MaxTargets); err != nil {
+		return err
+	}
 	for _, app := range w.apps {
 		bundle, err := l.render(ctx, w, app)
 		if err != nil {
@@ -200,6 +203,18 @@ func (l *Control) planGroup(ctx context.Context, owner domain.Owner, d *draft) e
 	}
 	d.warnings = append(d.warnings, few(unknown)...)
 	return nil
+}
+
+// tooMany refuses a group whose apps go to more clusters than it may have in all, before anything is rendered for them.
+func tooMany(targets map[string][]plan.Target, most int) error {
+	n := 0
+	for _, t := range targets {
+		n += len(t)
+	}
+	if most == 0 || n <= most {
+		return nil
+	}
+	return fail.New(fail.Malformed, "the %d apps of the group would go to %d clusters in all, and may go to %d (--group-targets): make several groups of it", len(targets), n, most)
 }
 
 // wanted is all that the user said about a deployment, as it was in the store.

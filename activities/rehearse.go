@@ -21,6 +21,9 @@ func (r *Rehearsal) AskNodes(nodes Nodes) { r.lifecycle.Nodes = nodes }
 // AskElsewhere has it ask hosts for values, as Prepare does. It is called before the first rehearsal.
 func (r *Rehearsal) AskElsewhere(hosts Elsewhere) { r.lifecycle.Elsewhere = hosts }
 
+// Bound is how many apps times clusters a group may have, as for Prepare. It is called before the first rehearsal.
+func (r *Rehearsal) Bound(targets int) { r.lifecycle.MaxTargets = targets }
+
 // MaxRehearsals is how many go on at a time; others wait. Each has the bundle of one app in memory at a time, of
 // which the charts of one group may make 256 MiB.
 const MaxRehearsals = 4

@@ -63,6 +63,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	defer clusters.Close()
 	rehearsal := activities.NewRehearsal(p.store, p.engine, p.charts)
 	rehearsal.AskNodes(nodesOf{clusters})
+	rehearsal.Bound(p.config.Fair.GroupTargets)
 	rehearsal.AskElsewhere(fetch.New(p.config.ExternalHosts, nil))
 	lifecycle.Rehearse = rehearsal.Rehearse
 	lifecycle.Masks = bundle.NewMasker(p.sealer.Derive("digests of what Secrets hold"))
@@ -92,6 +93,8 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 			Chart: p.charts.CheckChart, Profile: p.charts.CheckProfile, Kubeconfig: kube.CheckKubeconfig, Reach: kube.Reach,
 		},
 	})
+	shares := door.NewShares(p.config.Fair, usage{p.engine, p.store}, time.Now)
+	registry.MustRegister(shareCollector{shares})
 	audited, begun := door.Audited(p.audit.trail)
 	entrance := door.New(door.Parts{
 		Audits:   service.NewAudit(p.store, p.audit.trail.Seal, p.audit.keys, time.Now),
@@ -105,7 +108,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 		}),
 		Previews: lifecycle, Explanations: explainer, Journal: service.NewJournal(lifecycle, p.engine, ui), Fleet: fleet, Streams: hub,
 		Tables: tables, Tenancy: matcher,
-	}, door.Traced(p.log), audited, door.Identified, door.NewRights(documents.Rights, time.Now).Authorised, door.Slots(p.config.Operations), door.Timed, begun)
+	}, door.Traced(p.log), audited, door.Identified, door.NewRights(documents.Rights, time.Now).Authorised, shares.Fair, door.Slots(p.config.Operations), door.Timed, begun)
 	prove := p.prover()
 	handler, err := api.New(api.Deps{
 		Door: entrance, Prove: prove,

@@ -71,6 +71,11 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts
 	for _, s := range limits.All(cmp.Or(c.MaxBody, limits.Body), c.RenderMemory) {
 		sizes = append(sizes, s.Key, s.Text())
 	}
+	if c.Listen != "" {
+		for _, s := range c.Fair.Sizes() {
+			sizes = append(sizes, s.Key, s.Text())
+		}
+	}
 	logger.Info("limits of sizes", sizes...)
 	var err error
 	if p.sealer, err = sealer(c); err != nil {

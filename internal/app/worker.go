@@ -45,7 +45,7 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 	w := worker.New(p.temporal,
 		&activities.Control{
 			Store: p.store, Runs: p.engine, Now: time.Now, Sealer: p.sealer, Keepers: p.engine, Charts: p.charts,
-			Nodes: nodesOf{clusters}, Audit: p.audit.trail, Elsewhere: fetch.New(p.config.ExternalHosts, nil),
+			Nodes: nodesOf{clusters}, Audit: p.audit.trail, MaxTargets: p.config.Fair.GroupTargets, Elsewhere: fetch.New(p.config.ExternalHosts, nil),
 			CertificateSeconds: int32(p.config.CertificateLifetime.Seconds()), // #nosec G115 -- bounded by the configuration
 		},
 		work,

@@ -117,8 +117,8 @@ var layers = []layer{
 	{name: "commands", about: "what can be asked for, and how it is carried out; the world is behind interfaces that they declare", rows: []row{
 		{
 			pkg:   "door",
-			ours:  "service notify operations explain combined status audit rights domain policy caller fail",
-			libs:  "go.opentelemetry.io/otel",
+			ours:  "service notify operations explain combined status audit rights domain policy caller limits fail",
+			libs:  "go.opentelemetry.io/otel golang.org/x/time/rate",
 			world: "context",
 		},
 		{
@@ -157,7 +157,7 @@ var layers = []layer{
 	{name: "adapters", about: "each knows one thing outside, and no other adapter, but that observe hears clusters through kube", rows: []row{
 		{
 			pkg:   "observe",
-			ours:  "kube bundle readiness plan domain pause fail",
+			ours:  "kube bundle readiness plan domain pause limits fail",
 			libs:  "golang.org/x/sync k8s.io/apimachinery",
 			world: "context",
 		},

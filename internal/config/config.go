@@ -42,8 +42,9 @@ type Config struct {
 	AllowedOrigins        []string
 	ExternalHosts         []string // that values are taken from, each with a port or without
 	KubeconfigDownload    bool
-	Operations            int    // that are being begun at a time
-	ProfileListen         string // "" for none
+	Operations            int         // that are being begun at a time
+	Fair                  limits.Fair // what one caller, and one project, may have
+	ProfileListen         string      // "" for none
 	Temporal              Temporal
 	MongoURI, Database    string
 	SecretKeys            string // see secret.Parse
@@ -55,6 +56,7 @@ type Config struct {
 	AuditKeep             time.Duration // how long audit records are kept
 	AuditFile             string        // that audit records are appended to; "" for none
 	AuditSyslog           string        // URL of what takes them as syslog; "" for none
+	AuditSyslogCA         string        // file; "" for the system's
 	MaxBody               int64
 	Drain                 time.Duration
 	Renderers             int           // processes that render charts; 0 for one for each processor
@@ -141,6 +143,13 @@ type setting struct {
 // secrets are the settings whose values are never shown.
 var secrets = map[string]bool{"mongo-uri": true, "secret-keys": true}
 
+var fairly = limits.Fairly()
+
+// share is a setting of what one caller, or one project, may have.
+func share(name string, fallback int, help string, at func(*limits.Fair) *int) setting {
+	return setting{name, strconv.Itoa(fallback), help, API, between(0, math.MaxInt32, func(c *Config, n int64) { *at(&c.Fair) = int(n) })}
+}
+
 // settings are all of them; the variable of "mongo-uri" is DROVER_MONGO_URI.
 var settings = []setting{
 	{"listen", "127.0.0.1:9015", "`address` of the REST API", API, address(func(c *Config) *string { return &c.Listen })},
@@ -181,8 +190,19 @@ var settings = []setting{
 	{"audit-keep", "2160h", "`duration` for which audit records are kept, at least 24h", Both, auditKeep},
 	{"audit-file", "", "`file` that audit records are appended to, too; it may be rotated at any time", stored, text(func(c *Config) *string { return &c.AuditFile })},
 	{"audit-syslog", "", "`URL` of a collector that takes audit records as syslog (RFC 5424), too: tcp://host:port, tls://host:port or unix:///path", stored, auditSyslog},
+	{"audit-syslog-ca", "", "CA `file` of the collector's certificate; the system's when empty", stored, file(func(c *Config) *string { return &c.AuditSyslogCA })},
 	{"max-body", strconv.Itoa(limits.Body), "largest request body, in `bytes`", API, between(1, limits.Blob, func(c *Config, n int64) { c.MaxBody = n })},
 	{"operations", "32", "`number` of operations that are being begun at a time; more wait a moment and are then answered 503", API, positive(func(c *Config, n int64) { c.Operations = int(n) })},
+	share("caller-rate", fairly.CallerRate, "`number` of requests a second that one caller may make; more are answered 429, 0 for any", func(f *limits.Fair) *int { return &f.CallerRate }),
+	share("caller-requests", fairly.CallerRequests, "`number` of requests of one caller at a time; 0 for any", func(f *limits.Fair) *int { return &f.CallerRequests }),
+	share("caller-streams", fairly.CallerStreams, "`number` of open streams of one caller; 0 for any", func(f *limits.Fair) *int { return &f.CallerStreams }),
+	share("project-rate", fairly.ProjectRate, "`number` of requests a second about one project; more are answered 429, 0 for any", func(f *limits.Fair) *int { return &f.ProjectRate }),
+	share("project-requests", fairly.ProjectRequests, "`number` of requests about one project at a time; 0 for any", func(f *limits.Fair) *int { return &f.ProjectRequests }),
+	share("project-streams", fairly.ProjectStreams, "`number` of open streams about one project; 0 for any", func(f *limits.Fair) *int { return &f.ProjectStreams }),
+	share("project-operations", fairly.ProjectOperations, "`number` of operations of one project that go on at a time; 0 for any", func(f *limits.Fair) *int { return &f.ProjectOperations }),
+	share("project-documents", fairly.ProjectDocuments, "`number` of documents of one project; 0 for any", func(f *limits.Fair) *int { return &f.ProjectDocuments }),
+	{"project-bytes", strconv.FormatInt(fairly.ProjectBytes, 10), "size of the documents of one project with their files, in `bytes`; 0 for any", API, atLeast(0, func(c *Config, n int64) { c.Fair.ProjectBytes = n })},
+	{"group-targets", strconv.Itoa(fairly.GroupTargets), "`number` of apps of a group times the clusters that each goes to; 0 for any; the same for api and worker", Both, atLeast(0, func(c *Config, n int64) { c.Fair.GroupTargets = int(n) })},
 	{"drain", "25s", "`duration` that a process may take to end its work when it is stopped", Both, duration(func(c *Config) *time.Duration { return &c.Drain })},
 	{"renderers", "", "`number` of processes that render charts at a time; one for each processor, up to 8, when empty", Both, optional(positive(func(c *Config, n int64) { c.Renderers = int(n) }))},
 	{"render-memory", strconv.Itoa(limits.RenderMemory), "most memory of a process that renders charts, in `bytes`", Both, atLeast(limits.RenderMemoryLeast, func(c *Config, n int64) { c.RenderMemory = n })},

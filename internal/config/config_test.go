@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/config"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 func read(p config.Process, env map[string]string, args ...string) (*config.Config, error) {
@@ -55,18 +56,19 @@ func TestDefaults(t *testing.T) {
 		AuditKeep:  90 * 24 * time.Hour,
 		MaxBody:    256 << 20,
 		Operations: 32,
+		Fair:       limits.Fairly(),
 		Drain:      25 * time.Second,
 
 		RenderMemory: 1 << 30,
 	}
 	worker := api
 	worker.TenantListen, worker.TenantRate = "", 0
-	worker.Auth = ""
+	worker.Auth, worker.Fair = "", limits.Fair{GroupTargets: api.Fair.GroupTargets}
 	worker.Listen, worker.GRPCListen, worker.MaxBody, worker.Operations = "", "", 0, 0
 	worker.MetricsListen = "127.0.0.1:9465"
 	worker.Workflows, worker.Activities, worker.Clusters, worker.Cache = 200, 100, 2000, 4000
 	both := worker
-	both.Auth = api.Auth
+	both.Auth, both.Fair = api.Auth, api.Fair
 	both.TenantListen, both.TenantRate = api.TenantListen, api.TenantRate
 	both.Listen, both.GRPCListen, both.MaxBody, both.Operations = api.Listen, api.GRPCListen, api.MaxBody, api.Operations
 	for name, c := range map[string]struct {
@@ -138,8 +140,10 @@ func TestEverySettingCanBeSet(t *testing.T) {
 		"--log-level", "debug", "--log-format", "json", "--otlp-endpoint", "http://o:4318", "--web-ui", "https://w/x",
 		"--auth", "on", "--admin-token-file", "f", "--auth-config", file, "--client-ca", file, "--trusted-proxy", "proxy,gate",
 		"--allowed-hosts", "a.example, b", "--allowed-origins", "https://g.example,http://h:8080", "--allow-kubeconfig-download", "--external-hosts", "v.example,[2001:db8::1]:8443",
+		"--caller-rate", "11", "--caller-requests", "12", "--caller-streams", "13", "--project-rate", "14", "--project-requests", "15", "--project-streams", "16",
+		"--project-operations", "17", "--project-documents", "18", "--project-bytes", "19", "--group-targets", "0",
 		"--max-body", "1", "--operations", "6", "--drain", "1m30s", "--workflows", "2", "--activities", "3", "--clusters", "4", "--cache", "5",
-		"--renderers", "6", "--render-memory", "134217728", "--audit-keep", "48h", "--audit-file", "a.log", "--audit-syslog", "tls://s:6514")
+		"--renderers", "6", "--render-memory", "134217728", "--audit-keep", "48h", "--audit-file", "a.log", "--audit-syslog", "tls://s:6514", "--audit-syslog-ca", file)
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(&config.Config{
 		Listen: ":80", TLS: config.ServerTLS{Cert: file, Key: file, CA: file}, Auth: "on", AdminTokenFile: "f", AuthConfig: file, TrustedProxies: []string{"proxy", "gate"}, MetricsListen: "[::1]:81", TenantListen: ":81", TenantRate: 7, TenantTLS: config.ServerTLS{Cert: file, Key: file, CA: file},
@@ -147,8 +151,12 @@ func TestEverySettingCanBeSet(t *testing.T) {
 		ExternalHosts: []string{"v.example", "[2001:db8::1]:8443"},
 		Temporal:      config.Temporal{Address: "t:1", Namespace: "n", TLSCert: file, TLSKey: file, TLSCA: file, TLSServer: "s"},
 		MongoURI:      "mongodb+srv://u:p@m", Database: "d", SecretKeysFile: file,
-		AuditKeep: 48 * time.Hour, AuditFile: "a.log", AuditSyslog: "tls://s:6514",
+		AuditKeep: 48 * time.Hour, AuditFile: "a.log", AuditSyslog: "tls://s:6514", AuditSyslogCA: file,
 		LogLevel: slog.LevelDebug, LogFormat: "json", OTLPEndpoint: "http://o:4318", WebUI: "https://w/x",
+		Fair: limits.Fair{
+			CallerRate: 11, CallerRequests: 12, CallerStreams: 13, ProjectRate: 14, ProjectRequests: 15, ProjectStreams: 16,
+			ProjectOperations: 17, ProjectDocuments: 18, ProjectBytes: 19,
+		},
 		MaxBody: 1, Operations: 6, Drain: 90 * time.Second, Workflows: 2, Activities: 3, Clusters: 4, Cache: 5, Renderers: 6, RenderMemory: 128 << 20,
 	}, got, cmpopts.IgnoreUnexported(config.Config{})))
 }
@@ -177,6 +185,7 @@ func TestWhatIsWrong(t *testing.T) {
 		"a short life":      {config.Worker, keys, []string{"--certificate-lifetime", "9m"}, []string{"is not a duration from 10m0s on"}},
 		"forgotten soon":    {config.API, keys, []string{"--audit-keep", "1h"}, []string{"is not a duration from 24h0m0s on"}},
 		"no collector":      {config.API, keys, []string{"--audit-syslog", "udp://h:514"}, []string{"is none of tcp://host:port"}},
+		"less than none":    {config.API, keys, []string{"--project-rate", "-1"}, []string{"--project-rate (DROVER_PROJECT_RATE)", "is not a number of 0 to"}},
 		"no duration":       {config.API, keys, []string{"--drain", "20"}, []string{"is not a positive duration"}},
 		"by a variable":     {config.API, with(keys, "DROVER_DRAIN", "x"), nil, []string{"--drain (DROVER_DRAIN)"}},
 		"a URL as a host":   {config.Worker, keys, []string{"--external-hosts", "https://a"}, []string{"--external-hosts (DROVER_EXTERNAL_HOSTS)", `"https://a" is not the name of a host`}},

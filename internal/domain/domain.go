@@ -55,6 +55,7 @@ type Identity struct {
 	Parent   Key       `json:"-" bson:"parent"`   // key of the parent, "" at the top
 	Revision int64     `json:"-" bson:"revision"` // counts writes; for compare-and-set
 	Made     time.Time `json:"-" bson:"made"`     // when it was created
+	Uploaded int64     `json:"-" bson:"uploaded"` // bytes of the files that came with it
 }
 
 // Base returns the identity itself.

@@ -93,6 +93,15 @@ func (r *Request) Key() domain.Key {
 // list all of them, is the fleet's matter.
 func (r *Request) Scope() domain.Key { return domain.ScopeOf(r.Key()) }
 
+// project is the project that it is about or that it is in; "" for none.
+func (r *Request) project() domain.Key {
+	scope := r.Scope()
+	if _, ok := domain.Projects.Split(scope); !ok {
+		return ""
+	}
+	return scope
+}
+
 // check refuses what rights and audit could not speak of.
 func (r *Request) check() error {
 	_, known := verbs[r.Verb]

@@ -2,9 +2,11 @@ package door
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 )
@@ -18,6 +20,8 @@ const (
 	// requestsAtOnce is for those that have no room of their own, but streams; uploadsAtOnce for those whose bodies may be
 	// large, and come slowly.
 	requestsAtOnce, uploadsAtOnce = 256, 32
+	// tellingAtOnce is for those that read audit records, of which an export may last for minutes.
+	tellingAtOnce = 4
 	// admitWait is how long a request waits for a slot.
 	admitWait = 1500 * time.Millisecond
 	// retryLater is when a request that found none may be sent again, and retryLatest when so many were refused before it.
@@ -35,6 +39,7 @@ const (
 	terminating             // of what has begun
 	stopping                // of an operation
 	uploading               // of a document with its file, the reading of which is included
+	telling                 // of audit records, which may be read for long
 )
 
 // newRooms has rooms for a number of operations that are being begun at a time.
@@ -43,54 +48,120 @@ func newRooms(operations int) map[room]*slots {
 		anyRoom: newSlots(requestsAtOnce), uploading: newSlots(min(operations, uploadsAtOnce)),
 		beginning: newSlots(operations), terminating: newSlots(operations), stopping: newSlots(operations),
 		approving: newSlots((operations + 3) / 4), // it costs processor time, and nothing else
+		telling:   newSlots(tellingAtOnce),
 	}
 }
 
-// slots are those of requests that are at work, and when those come back that found none.
+// slots are those of requests that are at work, and when those come back that found none. When there is none, the next one is given to
+// the holder that has the fewest: who asks for much waits for itself, and others wait for one of its requests at the most.
 type slots struct {
-	taken chan struct{}
-	mu    sync.Mutex
-	last  time.Time // when the last one of those that were refused is to come back
+	mu      sync.Mutex
+	most    int
+	used    int
+	held    map[string]int // by holder, those that have one
+	waiting []*waiter      // in the order in which they came
+	refused turns
 }
 
-func newSlots(n int) *slots { return &slots{taken: make(chan struct{}, n)} }
+type waiter struct {
+	holder string
+	let    chan struct{} // closed when it has its slot
+}
 
-// later is when a request that is refused now may be sent again. Those that are refused come back one after the other, in
-// retryLater as many as there are slots: told the same time, they would all be there at once again, and be refused again.
-func (p *slots) later(now time.Time) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	after := max(retryLater, p.last.Add(retryLater/time.Duration(cap(p.taken))).Sub(now))
-	after = min(after, retryLatest)
-	p.last = now.Add(after)
+func newSlots(n int) *slots { return &slots{most: n, held: map[string]int{}} }
+
+// turns are when those come back that were refused.
+type turns struct{ last time.Time }
+
+// next is when one that is refused now may come again. Those that are refused come back one after the other, each some time after the
+// one before: told the same time, they would all be there at once again, and be refused again.
+func (t *turns) next(now time.Time, least, each time.Duration) time.Duration {
+	after := min(max(least, t.last.Add(each).Sub(now)), retryLatest)
+	t.last = now.Add(after)
 	return after
 }
 
-// enter takes a slot, which leave gives back.
-func (p *slots) enter(ctx context.Context) (leave func(), err error) {
-	leave = func() { <-p.taken }
-	select {
-	case p.taken <- struct{}{}:
-		return leave, nil
-	default:
+// enter takes a slot for a holder, which leave gives back.
+func (p *slots) enter(ctx context.Context, holder string) (leave func(), err error) {
+	leave = func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.give(holder)
 	}
+	p.mu.Lock()
+	if p.used < p.most {
+		p.take(holder)
+		p.mu.Unlock()
+		return leave, nil
+	}
+	w := &waiter{holder, make(chan struct{})}
+	p.waiting = append(p.waiting, w)
+	p.mu.Unlock()
 	full := time.NewTimer(admitWait)
 	defer full.Stop()
 	select {
-	case p.taken <- struct{}{}:
+	case <-w.let:
 		return leave, nil
 	case <-full.C:
-		return nil, &fail.Error{
-			Kind: fail.Unavailable, RetryAfter: p.later(time.Now()),
-			Message: "too many requests are at work at the moment; nothing was done, try again later",
-		}
 	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := slices.Index(p.waiting, w)
+	switch {
+	case at < 0 && ctx.Err() == nil:
+		return leave, nil // it was given one at the same time
+	case at < 0:
+		p.give(holder)
+	default:
+		p.waiting = slices.Delete(p.waiting, at, at+1)
+	}
+	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
+	}
+	return nil, &fail.Error{
+		Kind: fail.Unavailable, RetryAfter: p.refused.next(time.Now(), retryLater, retryLater/time.Duration(p.most)),
+		Message: "too many requests are at work at the moment; nothing was done, try again later",
 	}
 }
 
+func (p *slots) take(holder string) {
+	p.used++
+	p.held[holder]++
+}
+
+// give takes a slot back, and gives it to the one that waits whose holder has the fewest, to the first of those.
+func (p *slots) give(holder string) {
+	p.used--
+	if p.held[holder]--; p.held[holder] == 0 {
+		delete(p.held, holder)
+	}
+	if len(p.waiting) == 0 {
+		return
+	}
+	next := 0
+	for i, w := range p.waiting {
+		if p.held[w.holder] < p.held[p.waiting[next].holder] {
+			next = i
+		}
+	}
+	w := p.waiting[next]
+	p.waiting = slices.Delete(p.waiting, next, next+1)
+	p.take(w.holder)
+	close(w.let)
+}
+
+// holderOf is who has the slot of a request: the project that it is about, else who asks.
+func holderOf(ctx context.Context, r *Request) string {
+	if project := r.project(); project != "" {
+		return string(project)
+	}
+	who, _ := caller.IdentityOf(ctx)
+	return who.String()
+}
+
 // Slots has requests wait for a slot: operations of them for those that begin an operation, DefaultOperations when 0, and
-// others in rooms of their own. Streams need none. What is still to come of a request is received before it has a slot,
+// others in rooms of their own. No project waits for another one's requests but one. Streams need none. What is still to come of a request is received before it has a slot,
 // but for uploads, whose slots are for that.
 func Slots(operations int) Step {
 	if operations == 0 {
@@ -105,6 +176,9 @@ func Slots(operations int) Step {
 		if r.Renders {
 			in = approving
 		}
+		if r.Noun == domain.AuditRecords {
+			in = telling
+		}
 		if r.uploads() {
 			in = uploading
 		} else if r.Receive != nil {
@@ -112,7 +186,7 @@ func Slots(operations int) Step {
 				return err
 			}
 		}
-		leave, err := rooms[in].enter(ctx)
+		leave, err := rooms[in].enter(ctx, holderOf(ctx, r))
 		if err != nil {
 			return err
 		}

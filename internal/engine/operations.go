@@ -36,6 +36,19 @@ func (e *Engine) Executions(ctx context.Context, f operations.Filter, limit int,
 	return executions(infos), next, nil
 }
 
+// CountRunning is how many operations of a project go on, by Temporal's visibility, which may be a moment late.
+func (e *Engine) CountRunning(ctx context.Context, project string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, policy.Describe)
+	defer cancel()
+	r, err := e.temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
+		Query: workflows.OperationsQuery(workflows.Wanted{Project: project, Open: true}),
+	})
+	if err != nil {
+		return 0, kindOf(err)
+	}
+	return int(r.GetCount()), nil
+}
+
 // ExecutionsOf finds the runs of one operation on a context, the last one first.
 func (e *Engine) ExecutionsOf(ctx context.Context, s domain.Scope) ([]operations.Execution, error) {
 	ctx, cancel := context.WithTimeout(ctx, policy.Call)

@@ -118,6 +118,10 @@ const (
 	// ClusterAnswer bounds what is read of a cluster's answer to one request. Discovery of a large group has some hundred
 	// thousand bytes; an object has 1.5 MiB at the most (Etcd).
 	ClusterAnswer = 16 << 20
+	// ClusterList bounds a list that is read in pages and kept, such as what an agent reports of an app, and ClusterObjects the objects
+	// of one that are known by heart. What is more is an error of that cluster alone.
+	ClusterList    = 64 << 20
+	ClusterObjects = 200_000
 	// Status bounds the status of one ResourceBundleState where --max-status does not say otherwise; what does not fit goes to
 	// further ones. StatusLeast is the least that it may be set to.
 	Status      = 1 << 20
@@ -125,6 +129,46 @@ const (
 	// Etcd is what etcd takes in a request unless it is told otherwise.
 	Etcd = 3 << 19
 )
+
+// Fair is what one caller, and what one project, may have, so that none has what others need; 0 is no limit. The API asks nobody
+// who they are with --auth=off: what is of callers does not hold then.
+type Fair struct {
+	CallerRate, ProjectRate         int // requests a second; at once as many as in RateBurst
+	CallerRequests, ProjectRequests int // requests at a time
+	CallerStreams, ProjectStreams   int // open streams
+	ProjectOperations               int // operations that go on
+	ProjectDocuments                int
+	ProjectBytes                    int64 // of documents and their files
+	GroupTargets                    int   // apps x clusters of a group
+}
+
+// RateBurst is how many seconds of a rate may come at once: a script that describes a composite app comes with hundreds of requests.
+const RateBurst = 4
+
+// Fairly are the limits where flags do not say otherwise. Two cores answer some 500 statuses a second, and have 256 slots for requests.
+func Fairly() Fair {
+	return Fair{
+		CallerRate: 100, ProjectRate: 200, CallerRequests: 64, ProjectRequests: 128, CallerStreams: 200, ProjectStreams: 1_000,
+		ProjectOperations: 500, ProjectDocuments: 200_000, ProjectBytes: 16 << 30, GroupTargets: 200_000,
+	}
+}
+
+// Sizes are the limits as users meet them.
+func (f Fair) Sizes() []Size {
+	const more = "429 with `Retry-After`"
+	return []Size{
+		{"callerRate", "requests a second of a caller; four seconds of them may come at once", int64(f.CallerRate), false, "caller-rate", more},
+		{"callerRequests", "requests of a caller at a time", int64(f.CallerRequests), false, "caller-requests", more},
+		{"callerStreams", "open streams of a caller", int64(f.CallerStreams), false, "caller-streams", more},
+		{"projectRate", "requests a second that are about a project; four seconds of them may come at once", int64(f.ProjectRate), false, "project-rate", more},
+		{"projectRequests", "requests about a project at a time", int64(f.ProjectRequests), false, "project-requests", more},
+		{"projectStreams", "open streams about a project", int64(f.ProjectStreams), false, "project-streams", more},
+		{"projectOperations", "operations of a project that go on", int64(f.ProjectOperations), false, "project-operations", more},
+		{"projectDocuments", "documents of a project", int64(f.ProjectDocuments), false, "project-documents", "429 for one that is new"},
+		{"projectBytes", "the documents of a project with their files", f.ProjectBytes, true, "project-bytes", "429 for one that is new, or put"},
+		{"groupTargets", "apps of a group times the clusters that each goes to", int64(f.GroupTargets), false, "group-targets", "422, with how many there are"},
+	}
+}
 
 // Size is a limit as a user meets it.
 type Size struct {
@@ -182,6 +226,9 @@ func All(body, renderMemory int64) []Size {
 
 // Text is the value as people read it: "256 MiB".
 func (s Size) Text() string {
+	if s.Value == 0 {
+		return "none"
+	}
 	if !s.Bytes {
 		return fmt.Sprint(s.Value)
 	}

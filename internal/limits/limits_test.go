@@ -51,7 +51,7 @@ func TestSizesAreInOrder(t *testing.T) {
 func TestDocumentation(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| key | of | limit | flag | for more one gets |\n|---|---|---|---|---|\n")
-	for _, s := range limits.All(limits.Body, limits.RenderMemory) {
+	for _, s := range append(limits.All(limits.Body, limits.RenderMemory), limits.Fairly().Sizes()...) {
 		set := ""
 		if s.Flag != "" {
 			set = "`--" + s.Flag + "`"
@@ -74,7 +74,7 @@ func TestDocumentation(t *testing.T) {
 
 func TestText(t *testing.T) {
 	for want, s := range map[string]limits.Size{
-		"200": {Value: 200}, "1000 B": {Value: 1000, Bytes: true}, "64 KiB": {Value: 64 << 10, Bytes: true},
+		"none": {Bytes: true}, "200": {Value: 200}, "1000 B": {Value: 1000, Bytes: true}, "64 KiB": {Value: 64 << 10, Bytes: true},
 		"1536 KiB": {Value: limits.Etcd, Bytes: true}, "256 MiB": {Value: 256 << 20, Bytes: true}, "2 GiB": {Value: 2 << 30, Bytes: true},
 	} {
 		require.Equal(t, want, s.Text())

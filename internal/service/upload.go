@@ -16,6 +16,7 @@ func (s *Service) Attach(ctx context.Context, o domain.Object, file []byte) erro
 	if err := validate(o); err != nil {
 		return err
 	}
+	o.Base().Uploaded = int64(len(file))
 	return rules[o.Noun()].attach(s, ctx, o, file)
 }
 
@@ -28,6 +29,9 @@ func (s *Service) File(ctx context.Context, o domain.Object) ([]byte, error) {
 func (s *Service) AttachAll(ctx context.Context, o domain.Object, files []domain.Upload) error {
 	if err := validate(o); err != nil {
 		return err
+	}
+	for _, f := range files {
+		o.Base().Uploaded += int64(len(f.Data))
 	}
 	return rules[o.Noun()].attachAll(s, ctx, o, files)
 }

@@ -83,6 +83,7 @@ var parts = []struct {
 	{"latency-to-clusters", latency, false},
 	{"dead", dead, false},
 	{"status", answers, false},
+	{"noisy-project", noisyProject, false},
 	{"stop", stopping, false},
 	{"update", updates, false},
 	{"restart", restart, false},

@@ -303,7 +303,8 @@ func (s *Stack) Env() []string {
 		fmt.Sprintf("DROVER_METRICS_LISTEN=127.0.0.1:%d", s.ports[4]),
 		"DROVER_SECRET_KEYS_FILE=" + filepath.Join(s.dir, "keys"),
 		"DROVER_WEB_UI=" + s.WebUI(),
-		"DROVER_AUTH=off", // as for clients that know no tokens; TestCallersProveWhoTheyAre has it on
+		"DROVER_AUTH=off",       // as for clients that know no tokens; TestCallersProveWhoTheyAre has it on
+		"DROVER_PROJECT_RATE=0", // tests ask as fast as they can; the benchmark noisy-project has it
 		"DROVER_LOG_LEVEL=" + level(),
 	}
 }
