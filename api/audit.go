@@ -48,7 +48,7 @@ var auditQuery = []parameter{
 	{name: "noun", about: "only what is about this noun, such as apps"},
 	{name: "verb", about: "only this verb, such as create or instantiate"},
 	{name: "outcome", about: "only what had this outcome: done, or a kind of failure such as Forbidden"},
-	{name: "event", about: "only records of this event; unanswered asks for what has begun and of which nothing says what came of it, on one page", enum: words(audit.Events)},
+	{name: "event", about: "only records of this event; unanswered asks for what has begun and of which nothing says what came of it", enum: words(audit.Events)},
 	{name: "resource", about: "only what is about this resource, or what is below it, by its path below /v2"},
 	{name: "operation", about: "only what is about this operation, by the id of its run"},
 	{name: "from", about: "leave out what was before: a time such as 2026-11-21T05:29:07Z, or how long ago, such as 2h30m"},

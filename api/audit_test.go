@@ -47,6 +47,45 @@ func TestUnanswered(t *testing.T) {
 	require.Equal(t, []string{"unreadable  " + changed.ID + " "}, told(audited(t, w, "/v2/audit?event=unreadable")))
 }
 
+// TestUnansweredInPages: however small a page is, what has an answer is in none, also when the answer came after what is asked for.
+func TestUnansweredInPages(t *testing.T) {
+	w, records := newAuditedWorld(t)
+	chain, at := audit.NewChain("busy"), time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
+	write := func(r audit.Record, second int) {
+		r.Verb = "put"
+		line, _, err := chain.Add(r, at.Add(time.Duration(second)*time.Second), nil)
+		require.NoError(t, err)
+		_, err = records.PutAudit(t.Context(), []audit.Line{line})
+		require.NoError(t, err)
+	}
+	const n = 12
+	var want []string
+	for i := range n {
+		key := fmt.Sprintf("projects/p%02d", i)
+		write(audit.Record{Event: audit.Begun, Key: key}, i)
+		if i%3 != 0 {
+			want = append(want, "begun put "+key+" ")
+		}
+	}
+	for i := range n {
+		if i%3 == 0 {
+			write(audit.Record{Event: audit.Answered, Begun: int64(i + 1), Result: audit.Done}, n+i)
+		}
+	}
+	var got []string
+	for query := "&limit=3"; query != ""; {
+		list := audited(t, w, "/v2/audit?event=unanswered"+query)
+		require.LessOrEqual(t, len(list.Items), 3)
+		got = append(told(list), got...)
+		if query = ""; list.Continue != "" {
+			query = "&limit=3&continue=" + list.Continue
+		}
+	}
+	require.Equal(t, want, got)
+	to := url.QueryEscape(at.Add(n * time.Second).Format(time.RFC3339))
+	require.Equal(t, want, told(audited(t, w, "/v2/audit?event=unanswered&limit=1000&to="+to)))
+}
+
 // auditStore is the store, which can be away for audit records alone.
 type auditStore struct {
 	*store.Store

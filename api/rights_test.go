@@ -449,13 +449,21 @@ func TestNobodySpeaksForWhoHasMore(t *testing.T) {
 	w.as(t, "", anew,
 		call{method: "POST", url: "/v2/roles", body: `{"metadata":{"name":"issuer"},"spec":{"rules":[{"verbs":["*"],"nouns":["service-accounts","service-account-tokens"]}]}}`, status: 201},
 		bind("/v2", "i", "issuer", "ines"), bind("/v2", "r", "admin", "root"), bind("/v2", "both", "issuer", "bea"), bind(theProject, "both", "project-admin", "bea"))
-	w.as(t, "ines", issue(theAccount, "a", 201), issue(first, "a", 403, `you cannot speak as service account "admin": it has a right that you have not`))
+	w.as(t, "ines", issue(theAccount, "a", 201), issue(first, "a", 403, `you cannot speak as service account "admin", or end what speaks as it: it has a right that you have not`))
 	w.as(t, "root", issue(first, "r", 201))
 	w.as(t, "", call{method: "POST", url: theProject + "/role-bindings", status: 201,
 		body: `{"metadata":{"name":"ci"},"spec":{"role":"editor","subjects":[{"kind":"service-account","name":"service-accounts/ci"}]}}`})
 	w.as(t, "ines", issue(theAccount, "b", 403, "of projects/proj"))
 	w.as(t, "bea", issue(theAccount, "b", 201), issue(first, "b", 403))
-	w.as(t, "ines", call{method: "DELETE", url: first + "/tokens/r", status: 204}, call{method: "DELETE", url: first, status: 204})
+	revoked := call{method: "DELETE", url: first + "/tokens/r", status: 403}
+	w.as(t, "ines", revoked, call{method: "DELETE", url: theAccount + "/tokens/a", status: 403})
+	w.as(t, "bea", call{method: "DELETE", url: theAccount + "/tokens/a", status: 204})
+	revoked.status = 204
+	ended := call{method: "DELETE", url: first, status: 403}
+	w.as(t, "root", revoked)
+	w.as(t, "ines", ended)
+	ended.status = 204
+	w.as(t, "root", ended)
 	anew.status = 403
 	put := anew
 	put.method, put.url = "PUT", first

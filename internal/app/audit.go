@@ -3,6 +3,9 @@ package app
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/x509"
+	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -46,6 +49,7 @@ func newAuditing(p *Parts) (*auditing, error) {
 	a.trail = trail.New(trail.Config{
 		Store: p.store, Process: processOf(p), Key: ring[0], Ring: ring, Keys: trusted, Secret: p.sealer.Derive("digests of audited documents"),
 		Keep: p.config.AuditKeep, Sinks: sinks, Log: p.log, Now: time.Now,
+		Clock: p.store.AuditClock,
 	})
 	return a, nil
 }
@@ -60,7 +64,17 @@ func (a *auditing) open() error {
 		a.sinks = append(a.sinks, s)
 	}
 	if address := a.parts.config.AuditSyslog; address != "" {
-		s, err := sink.NewSyslog(address, a.parts.log)
+		var roots *x509.CertPool
+		if ca := a.parts.config.AuditSyslogCA; ca != "" {
+			data, err := os.ReadFile(ca)
+			if err != nil {
+				return fmt.Errorf("read the CA of the syslog collector: %w", err)
+			}
+			if roots = x509.NewCertPool(); !roots.AppendCertsFromPEM(data) {
+				return fmt.Errorf("the CA of the syslog collector: %s has no certificate", ca)
+			}
+		}
+		s, err := sink.NewSyslog(address, roots, a.parts.log)
 		if err != nil {
 			return err
 		}

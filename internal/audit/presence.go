@@ -13,7 +13,7 @@ type Presence struct {
 	Writer string `bson:"_id"`
 	// Checkpoint is the line of its last one.
 	Checkpoint string `bson:"checkpoint"`
-	// Seen is when it was alive.
+	// Seen is when it was alive; of one that another one has taken for dead, when that was.
 	Seen time.Time `bson:"seen"`
 	// Closed says that it has ended, or that another one has taken it for dead.
 	Closed bool `bson:"closed"`

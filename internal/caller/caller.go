@@ -1,7 +1,11 @@
 // Package caller carries in a context.Context who asks for something: what was proven of it, and what is only said.
 package caller
 
-import "context"
+import (
+	"context"
+	"strconv"
+	"strings"
+)
 
 type key struct{}
 
@@ -17,5 +21,8 @@ func Of(ctx context.Context) string {
 		return i.String()
 	}
 	name, _ := ctx.Value(key{}).(string)
+	if kind, _, _ := strings.Cut(name, " "); kind == string(User) || kind == string(ServiceAccount) || kind == string(Tenant) {
+		return strconv.Quote(name) // it must not read as if it were proven
+	}
 	return name
 }

@@ -3,6 +3,8 @@ package service
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -57,7 +59,7 @@ func (a *Audit) AuditRecords(ctx context.Context, project domain.Key, parameters
 	}
 	from, to := bounds(f)
 	if f.Event == audit.Unanswered {
-		return a.unanswered(ctx, f, limit, from, to)
+		return a.unanswered(ctx, f, limit, from, to, before)
 	}
 	if before != "" && (to == "" || before < to) {
 		to = before
@@ -90,35 +92,45 @@ func recordIn(l audit.Line) *audit.Record {
 	return r
 }
 
-// unanswered lists what was begun and has no answer, the newest first: it goes on, or its process has died. It reads all of the
-// time that is asked for.
-func (a *Audit) unanswered(ctx context.Context, f audit.Filter, limit int, from, to string) (*AuditList, error) {
-	type place struct {
-		writer string
-		number int64
+// mostAnswered is how many answers the next page of unanswered may be told of: those whose beginning is further back. A command takes
+// a moment, so they are as many as go on at a time.
+const mostAnswered = 200
+
+// unanswered lists what was begun and has no answer, the newest first: it goes on, or its process has died. It reads backwards from
+// the newest record on, also from behind the time that is asked for, since answers come later. A page is short when much was read for
+// it; the next one knows which answers were found whose beginnings were not.
+func (a *Audit) unanswered(ctx context.Context, f audit.Filter, limit int, from, to, before string) (*AuditList, error) {
+	before, known, _ := strings.Cut(before, " ")
+	answered := map[string]bool{} // writer and number of what was begun
+	for _, place := range strings.Fields(known) {
+		answered[place] = true
 	}
-	open := map[place]*audit.Record{}
 	f.Event = ""
-	err := a.store.AuditLines(ctx, from, to, false, func(l audit.Line) (bool, error) {
+	list, read, last := &AuditList{Items: []audit.Record{}}, 0, before
+	err := a.store.AuditLines(ctx, from, before, true, func(l audit.Line) (bool, error) {
+		if (len(list.Items) >= limit || read >= mostRead) && len(answered) <= mostAnswered {
+			list.Continue = goOn(strings.Join(append([]string{last}, slices.Sorted(maps.Keys(answered))...), " "))
+			return false, nil
+		}
+		read++
+		last = l.ID
 		switch r := recordIn(l); {
-		case r.Event == audit.Begun && f.Matches(r):
-			open[place{r.Writer, r.Number}] = r
-		case r.Event == audit.Answered:
-			delete(open, place{r.Writer, r.Begun})
+		case r.Event == audit.Answered && r.Begun > 0:
+			answered[begunAt(r.Writer, r.Begun)] = true
+		case r.Event == audit.Begun && answered[begunAt(r.Writer, r.Number)]:
+			delete(answered, begunAt(r.Writer, r.Number))
+		case r.Event == audit.Begun && (to == "" || l.ID < to) && f.Matches(r):
+			list.Items = append(list.Items, *r)
 		}
 		return true, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	list := &AuditList{Items: []audit.Record{}}
-	for _, r := range open {
-		list.Items = append(list.Items, *r)
-	}
-	slices.SortFunc(list.Items, func(x, y audit.Record) int { return strings.Compare(audit.PlaceOf(&y), audit.PlaceOf(&x)) })
-	list.Items = list.Items[:min(len(list.Items), limit)]
 	return list, nil
 }
+
+func begunAt(writer string, number int64) string { return fmt.Sprint(writer, "/", number) }
 
 // AuditExport gives take the records as they were written, a line each, in the order in which they were. Where all of a time are
 // asked for, those of this process are sealed first: `drover audit verify` can check them.

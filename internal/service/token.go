@@ -22,10 +22,10 @@ func fillToken(o domain.Object) {
 	*status = domain.TokenStatus{}
 }
 
-// issueToken makes the token. Its text is in the answer, and in no store.
+// issueToken makes the token. Its text is in the answer, and in no store. Who revokes one needs the same rights.
 func (s *Service) issueToken(ctx context.Context, c change) error {
-	if c.to == nil {
-		return nil
+	if c.to == nil { // who could take away what others come in by could lock them out
+		return s.mayBe(ctx, c.from.Base().Parent)
 	}
 	if err := s.mayBe(ctx, c.to.Base().Parent); err != nil {
 		return err
@@ -39,12 +39,17 @@ func (s *Service) issueToken(ctx context.Context, c change) error {
 	return nil
 }
 
-// changeAccount refuses to make the first service account again, which is admin of the fleet without a binding, by who is not.
+// changeAccount refuses to make the first service account again, which is admin of the fleet without a binding, by who is not, and
+// to delete an account by who has less rights than it has.
 func (s *Service) changeAccount(ctx context.Context, c change) error {
-	if c.from != nil {
+	switch {
+	case c.from == nil:
+		return s.mayBe(ctx, domain.KeyOf(c.to))
+	case c.to == nil:
+		return s.mayBe(ctx, domain.KeyOf(c.from))
+	default:
 		return nil
 	}
-	return s.mayBe(ctx, domain.KeyOf(c.to))
 }
 
 // mayBe refuses that the caller becomes a service account that has a right that the caller has not. Others than service accounts
@@ -59,7 +64,7 @@ func (s *Service) mayBe(ctx context.Context, account domain.Key) error {
 		return err
 	}
 	if lacks := held.LacksOf(account, book); lacks != "" {
-		return fail.New(fail.Forbidden, "you cannot speak as %s: it has a right that you have not, %s", describe(domain.ServiceAccounts, account), lacks)
+		return fail.New(fail.Forbidden, "you cannot speak as %s, or end what speaks as it: it has a right that you have not, %s", describe(domain.ServiceAccounts, account), lacks)
 	}
 	return nil
 }

@@ -3,10 +3,13 @@ package sink_test
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,6 +84,25 @@ func TestFile(t *testing.T) {
 	require.Error(t, err)
 }
 
+// messages are the next ones of a connection, without what is before the record.
+func messages(t *testing.T, c net.Conn, n int) (texts []string) {
+	t.Helper()
+	in := bufio.NewReader(c)
+	for range n {
+		var size int
+		_, err := fmt.Fscanf(in, "%d ", &size)
+		require.NoError(t, err)
+		message := make([]byte, size)
+		_, err = io.ReadFull(in, message)
+		require.NoError(t, err)
+		head, text, ok := strings.Cut(string(message), "- answered - ")
+		require.True(t, ok)
+		require.True(t, strings.HasPrefix(head, "<110>1 20"), head)
+		texts = append(texts, text)
+	}
+	return texts
+}
+
 // TestSyslog: messages have their length before them; after a cut they come on another connection.
 func TestSyslog(t *testing.T) {
 	var config net.ListenConfig
@@ -88,37 +110,21 @@ func TestSyslog(t *testing.T) {
 	require.NoError(t, err)
 	defer l.Close()
 	require.NoError(t, l.(*net.UnixListener).SetDeadline(time.Now().Add(time.Minute)))
-	s, err := sink.NewSyslog("unix://"+l.Addr().String(), quiet)
+	s, err := sink.NewSyslog("unix://"+l.Addr().String(), nil, quiet)
 	require.NoError(t, err)
 	from := newLines(t)
 	from.next(1) // the checkpoint
-	read := func(c net.Conn, n int) (texts []string) {
-		in := bufio.NewReader(c)
-		for range n {
-			var size int
-			_, err := fmt.Fscanf(in, "%d ", &size)
-			require.NoError(t, err)
-			message := make([]byte, size)
-			_, err = io.ReadFull(in, message)
-			require.NoError(t, err)
-			head, text, ok := strings.Cut(string(message), "- answered - ")
-			require.True(t, ok)
-			require.True(t, strings.HasPrefix(head, "<110>1 20"), head)
-			texts = append(texts, text)
-		}
-		return texts
-	}
 	sent := from.next(2)
 	s.Put(sent)
 	c, err := l.Accept()
 	require.NoError(t, err)
-	require.Equal(t, []string{string(sent[0].Text), string(sent[1].Text)}, read(c, 2))
+	require.Equal(t, []string{string(sent[0].Text), string(sent[1].Text)}, messages(t, c, 2))
 	require.NoError(t, c.Close())
 	more := from.next(1)
 	s.Put(more)
 	c, err = l.Accept() // a write to what is closed on the other side fails at once
 	require.NoError(t, err)
-	require.Equal(t, []string{string(more[0].Text)}, read(c, 1))
+	require.Equal(t, []string{string(more[0].Text)}, messages(t, c, 1))
 	s.Close()
 	require.Zero(t, s.Lost())
 	require.NoError(t, c.Close())
@@ -126,10 +132,64 @@ func TestSyslog(t *testing.T) {
 
 // TestNobodyWaits: what a collector does not take is lost when the queue is full, and Put returns all the same.
 func TestNobodyWaits(t *testing.T) {
-	s, err := sink.NewSyslog("unix://"+filepath.Join(t.TempDir(), "nobody"), quiet)
+	s, err := sink.NewSyslog("unix://"+filepath.Join(t.TempDir(), "nobody"), nil, quiet)
 	require.NoError(t, err)
 	defer s.Close()
 	s.Put(newLines(t).next(10_500))
 	require.Positive(t, s.Lost())
 	require.Less(t, s.Lost(), int64(10_000))
+}
+
+// TestSyslogOverTCP, and over TLS to a collector whose certificate is of a CA that was given; to another one nothing is sent.
+func TestSyslogOverTCP(t *testing.T) {
+	server := httptest.NewUnstartedServer(nil) // for its certificate, which is for 127.0.0.1
+	server.StartTLS()
+	defer server.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	secured := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: server.TLS.Certificates}
+	for scheme, wrap := range map[string]func(net.Conn) net.Conn{
+		"tcp": func(c net.Conn) net.Conn { return c },
+		"tls": func(c net.Conn) net.Conn { return tls.Server(c, secured) },
+	} {
+		t.Run(scheme, func(t *testing.T) {
+			var config net.ListenConfig
+			l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			defer l.Close()
+			require.NoError(t, l.(*net.TCPListener).SetDeadline(time.Now().Add(time.Minute)))
+			s, err := sink.NewSyslog(scheme+"://"+l.Addr().String(), roots, quiet)
+			require.NoError(t, err)
+			from := newLines(t)
+			from.next(1) // the checkpoint
+			sent := from.next(2)
+			s.Put(sent)
+			c, err := l.Accept()
+			require.NoError(t, err)
+			c = wrap(c)
+			defer c.Close()
+			require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+			require.Equal(t, []string{string(sent[0].Text), string(sent[1].Text)}, messages(t, c, 2))
+			s.Close()
+			require.Zero(t, s.Lost())
+		})
+	}
+	t.Run("a stranger", func(t *testing.T) {
+		var config net.ListenConfig
+		l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer l.Close()
+		s, err := sink.NewSyslog("tls://"+l.Addr().String(), x509.NewCertPool(), quiet)
+		require.NoError(t, err)
+		from := newLines(t)
+		s.Put(from.next(1))
+		c, err := l.Accept()
+		require.NoError(t, err)
+		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+		require.Error(t, tls.Server(c, secured).HandshakeContext(t.Context()), "it does not know the CA")
+		require.NoError(t, c.Close())
+		require.NoError(t, l.Close())
+		s.Close()
+		require.EqualValues(t, 1, s.Lost())
+	})
 }

@@ -3,6 +3,7 @@ package sink
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
@@ -14,13 +15,14 @@ import (
 )
 
 // NewSyslog sends lines as the messages of RFC 5424 to tcp://host:port, tls://host:port or unix:///path, each with its length
-// before it (RFC 6587). The error is that of the address; nobody needs to be there yet.
-func NewSyslog(address string, log *slog.Logger) (*Sink, error) {
+// before it (RFC 6587). The certificate of tls:// is looked at by roots, by the system's when nil. The error is that of the address; nobody
+// needs to be there yet.
+func NewSyslog(address string, roots *x509.CertPool, log *slog.Logger) (*Sink, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, fmt.Errorf("the address of the syslog collector: %w", err)
 	}
-	s := &syslog{network: "tcp", address: u.Host, secured: u.Scheme == "tls"}
+	s := &syslog{network: "tcp", address: u.Host, secured: u.Scheme == "tls", roots: roots}
 	if u.Scheme == "unix" {
 		s.network, s.address = "unix", u.Path
 	}
@@ -33,6 +35,7 @@ func NewSyslog(address string, log *slog.Logger) (*Sink, error) {
 type syslog struct {
 	network, address string
 	secured          bool
+	roots            *x509.CertPool
 	host             string
 	connection       net.Conn
 }
@@ -79,7 +82,7 @@ func (s *syslog) connect(ctx context.Context) (err error) {
 		s.connection, err = dialer.DialContext(ctx, s.network, s.address)
 		return err
 	}
-	secured := tls.Dialer{NetDialer: &dialer, Config: &tls.Config{MinVersion: tls.VersionTLS12}}
+	secured := tls.Dialer{NetDialer: &dialer, Config: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.roots}}
 	connection, err := secured.DialContext(ctx, s.network, s.address)
 	if err == nil {
 		s.connection = connection

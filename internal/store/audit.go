@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -201,9 +202,33 @@ func (s *Store) PutAuditor(ctx context.Context, p audit.Presence) error {
 	return err
 }
 
-// Auditors are all writers of audit records, sorted by name.
+// Auditors are all writers of audit records, sorted by name. Of one whose document cannot be read there is the name alone, and so
+// nothing that is signed: one such document must not keep a process from starting.
 func (s *Store) Auditors(ctx context.Context) ([]audit.Presence, error) {
-	return all[audit.Presence](ctx, s, s.db.Collection(auditWriters), bson.D{})
+	documents, err := all[bson.Raw](ctx, s, s.db.Collection(auditWriters), bson.D{})
+	if err != nil {
+		return nil, err
+	}
+	present := make([]audit.Presence, 0, len(documents))
+	for _, d := range documents {
+		var p audit.Presence
+		if err := decode(d, &p); err != nil {
+			p = audit.Presence{Writer: d.Lookup("_id").String()}
+		}
+		present = append(present, p)
+	}
+	return present, nil
+}
+
+// AuditClock is what time it is for the database, zero when it does not say.
+func (s *Store) AuditClock(ctx context.Context) (time.Time, error) {
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	var answer struct {
+		LocalTime time.Time `bson:"localTime"`
+	}
+	err := s.db.RunCommand(ctx, bson.D{{Key: "hello", Value: 1}}).Decode(&answer)
+	return answer.LocalTime, kindOf(err)
 }
 
 // DeleteAuditor forgets one.

@@ -1,11 +1,15 @@
 package store_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/fail"
@@ -43,4 +47,32 @@ func TestPutAuditAgain(t *testing.T) {
 	stored, err := s.PutAudit(t.Context(), lines)
 	require.True(t, fail.Is(err, fail.Internal), "%v", err)
 	require.Equal(t, 160, stored)
+}
+
+// TestAPresenceThatCannotBeRead is one of which nothing is known but the name: others start all the same.
+func TestAPresenceThatCannotBeRead(t *testing.T) {
+	c := storetest.Config(t)
+	s := storetest.Open(t, c)
+	good := audit.Presence{Writer: "api-1", Checkpoint: "{}", Seen: time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)}
+	require.NoError(t, s.PutAuditor(t.Context(), good))
+	client, err := mongo.Connect(options.Client().ApplyURI(c.URI))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, client.Disconnect(context.WithoutCancel(t.Context()))) }()
+	_, err = client.Database(c.Database).Collection("auditors").InsertOne(t.Context(), bson.D{{Key: "_id", Value: "worker-2"}, {Key: "seen", Value: "yesterday"}})
+	require.NoError(t, err)
+	present, err := s.Auditors(t.Context())
+	require.NoError(t, err)
+	require.Len(t, present, 2)
+	require.Equal(t, good, present[0])
+	require.Contains(t, present[1].Writer, "worker-2")
+	require.Zero(t, present[1].Seen)
+	require.Empty(t, present[1].Checkpoint)
+}
+
+// TestTheDatabasesClock is that of this machine here.
+func TestTheDatabasesClock(t *testing.T) {
+	s := storetest.Open(t, store.Config{})
+	at, err := s.AuditClock(t.Context())
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now(), at, 10*time.Minute)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drover-io/drover/internal/audit"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -125,7 +126,7 @@ func (t *Trail) name(ctx context.Context, o *others) error {
 	maps.Copy(t.named, o.told)
 	t.stood.Unlock()
 	for _, p := range o.dead {
-		p.Closed = true
+		p.Closed, p.Seen = true, t.Now().UTC() // what names it is not older
 		if err := t.Store.PutAuditor(ctx, p); err != nil {
 			return err
 		}
@@ -203,12 +204,15 @@ func (t *Trail) Drop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kept := t.Now().UTC().Add(-t.Keep)
-	days = slices.DeleteFunc(days, func(day string) bool { return day >= audit.Day(kept) })
+	all, kept := days, t.Now().UTC().Add(-t.Keep)
+	days = slices.DeleteFunc(slices.Clone(all), func(day string) bool { return day >= audit.Day(kept) })
 	if len(days) == 0 {
 		return nil
 	}
-	dropped, err := t.droppable(ctx, kept)
+	if err := t.believe(ctx, days, all); err != nil {
+		return err
+	}
+	dropped, forgotten, err := t.droppable(ctx, kept)
 	if err != nil {
 		return err
 	}
@@ -221,13 +225,42 @@ func (t *Trail) Drop(ctx context.Context) error {
 		}
 		t.Log.InfoContext(ctx, "audit records were kept long enough and are dropped", "day", day)
 	}
+	for _, writer := range forgotten {
+		if err := t.Store.DeleteAuditor(ctx, writer); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// droppable are the last records before the day of a time, of all writers, and what was said to be dropped there of writers that live.
-// Writers that have ended before it are forgotten. A record counts when it is in its place, and is not behind what a signature says
+// apart is how far two clocks may be from each other.
+const apart = time.Hour
+
+// believe refuses to drop days by a clock that may be ahead: one that another clock contradicts, and one by which all days but the
+// present one were kept long enough. When the installation was off for that long, they go a day later.
+func (t *Trail) believe(ctx context.Context, old, all []string) error {
+	now := t.Now().UTC()
+	if t.Clock != nil {
+		other, err := t.Clock(ctx)
+		if err != nil {
+			return err
+		}
+		if d := now.Sub(other); !other.IsZero() && d.Abs() > apart {
+			return fail.New(fail.Unavailable, "this clock and the database's are %s apart, so that nothing is dropped: set them right", d.Round(time.Second))
+		}
+	}
+	before := slices.DeleteFunc(slices.Clone(all), func(day string) bool { return day >= audit.Day(now) })
+	if len(before) == len(old) {
+		return fail.New(fail.Unavailable, "by this clock all audit records of earlier days, up to %s, were kept long enough; they are dropped when "+
+			"there are records of another day, in case that the clock is ahead", old[len(old)-1])
+	}
+	return nil
+}
+
+// droppable are the last records before the day of a time, of all writers, and what was said to be dropped there of writers that are
+// not forgotten. Writers that have ended before it are to be forgotten when that is stated. A record counts when it is in its place, and is not behind what a signature says
 // was there: who can write to the store, and has no key, must not have it said that more was dropped than there was.
-func (t *Trail) droppable(ctx context.Context, kept time.Time) ([]audit.Head, error) {
+func (t *Trail) droppable(ctx context.Context, kept time.Time) (heads []audit.Head, forgotten []string, err error) {
 	first := audit.Day(kept)
 	chains := map[string]*oldChain{}
 	of := func(writer string) *oldChain {
@@ -238,7 +271,7 @@ func (t *Trail) droppable(ctx context.Context, kept time.Time) ([]audit.Head, er
 	}
 	said := map[string]audit.Head{}
 	// What is behind the last checkpoint of a day was signed on the next one.
-	err := t.Store.AuditLines(ctx, "", audit.Day(kept.AddDate(0, 0, 1)), false, func(l audit.Line) (bool, error) {
+	err = t.Store.AuditLines(ctx, "", audit.Day(kept.AddDate(0, 0, 1)), false, func(l audit.Line) (bool, error) {
 		r, err := audit.Whole(l.Text)
 		if err != nil || l.ID != audit.PlaceOf(r) {
 			return true, nil //nolint:nilerr // what is no record has no place in a chain
@@ -262,11 +295,11 @@ func (t *Trail) droppable(ctx context.Context, kept time.Time) ([]audit.Head, er
 		return true, nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	present, err := t.Store.Auditors(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, p := range present {
 		if r, ok := p.Stated(t.Keys); ok && audit.Day(r.Time) <= first { // a later one says nothing of those days
@@ -280,19 +313,19 @@ func (t *Trail) droppable(ctx context.Context, kept time.Time) ([]audit.Head, er
 		}
 	}
 	for _, p := range present {
-		h, was := said[p.Writer]
-		if _, later := last[p.Writer]; was && !later && !p.Closed {
+		h, was := said[p.Writer] // it may still be named, also one that has ended
+		if _, later := last[p.Writer]; was && !later {
 			last[p.Writer] = h
 		}
-		if p.Closed && audit.Day(p.Seen) < first {
-			if err := t.Store.DeleteAuditor(ctx, p.Writer); err != nil {
-				return nil, err
-			}
+		// It is forgotten when it is stated for the last time: what names it is not newer than that.
+		_, stated := last[p.Writer]
+		if p.Closed && (stated && audit.Day(p.Seen) < first || audit.Day(p.Seen.Add(2*t.Keep)) < first) {
+			forgotten = append(forgotten, p.Writer)
 		}
 	}
-	heads := slices.Collect(maps.Values(last))
+	heads = slices.Collect(maps.Values(last))
 	slices.SortFunc(heads, func(a, b audit.Head) int { return strings.Compare(a.Writer, b.Writer) })
-	return heads, nil
+	return heads, forgotten, nil
 }
 
 // oldChain is what is found of a writer in old days.

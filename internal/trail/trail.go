@@ -31,6 +31,9 @@ type Store interface {
 	DeleteAuditor(ctx context.Context, writer string) error
 }
 
+// Clock is another clock than that of the process, such as the database's; zero when it does not say.
+type Clock func(ctx context.Context) (time.Time, error)
+
 // Sink gets the records, too, when they are stored. It does not wait, and loses what it cannot take.
 type Sink interface{ Put(lines []audit.Line) }
 
@@ -53,6 +56,8 @@ type Config struct {
 	Sinks []Sink
 	Log   *slog.Logger
 	Now   func() time.Time
+	// Clock has to agree with Now before records are dropped; nil for nobody who is asked.
+	Clock Clock
 }
 
 // Trail writes the records of one process. Its methods may be called concurrently.

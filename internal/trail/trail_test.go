@@ -471,6 +471,82 @@ func TestDrop(t *testing.T) {
 	require.False(t, verify(t, export(t, w)).Good(), "a day that nobody said was dropped")
 }
 
+// TestAnEndThatIsStatedStaysExplained: a writer that had nothing to write for longer than records are kept, and died then, is named
+// with its end by others, and has none left. What was said to be dropped of it is there for as long as that.
+func TestAnEndThatIsStatedStaysExplained(t *testing.T) {
+	const day = 24 * time.Hour
+	w, c := open(t), newClock()
+	idle := begin(t, w, c)
+	busy := begin(t, w, c)
+	for i := range 110 {
+		c.advance(day)
+		_, err := busy.Write(t.Context(), command(fmt.Sprint("day", i)))
+		require.NoError(t, err)
+		require.NoError(t, busy.Seal(t.Context()))
+		require.NoError(t, busy.Drop(t.Context()))
+		require.NoError(t, busy.Look(t.Context()))
+		if i < 40 {
+			require.NoError(t, idle.Look(t.Context()))
+		}
+		if i == 75 {
+			begin(t, w, c) // it names all that there are
+		}
+		if i > 40 {
+			require.Empty(t, verify(t, export(t, w)).Problems, "day %d", i)
+		}
+	}
+	present, err := w.Auditors(t.Context())
+	require.NoError(t, err)
+	for _, p := range present {
+		require.NotEqual(t, idle.Writer(), p.Writer, "it is forgotten at last")
+	}
+}
+
+// TestAClockThatIsAhead drops nothing: another clock contradicts it, or everything would go at once.
+func TestAClockThatIsAhead(t *testing.T) {
+	const day = 24 * time.Hour
+	w, c, other := open(t), newClock(), newClock()
+	tr := trail.New(trail.Config{
+		Store: w, Process: "test", Key: key, Keys: trust, Keep: 30 * day, Log: slog.New(slog.DiscardHandler), Now: c.now, Wait: mongotest.Timeout,
+		Clock: func(context.Context) (time.Time, error) { return other.now(), nil },
+	})
+	require.NoError(t, tr.Begin(t.Context()))
+	write := func() {
+		t.Helper()
+		_, err := tr.Write(t.Context(), command("p"))
+		require.NoError(t, err)
+		require.NoError(t, tr.Seal(t.Context()))
+	}
+	days := func() int {
+		t.Helper()
+		all, err := w.AuditDays(t.Context())
+		require.NoError(t, err)
+		return len(all)
+	}
+	for range 3 {
+		c.advance(day)
+		other.advance(day)
+		write()
+	}
+	there := days()
+	c.advance(100 * day)
+	write()
+	require.ErrorContains(t, tr.Drop(t.Context()), "2400h0m0s apart")
+	other.advance(100 * day) // it may be the same machine's
+	err := tr.Drop(t.Context())
+	require.ErrorContains(t, err, "in case that the clock is ahead")
+	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	require.Equal(t, there+1, days())
+	for range 2 {
+		c.advance(day)
+		other.advance(day)
+		write()
+	}
+	require.NoError(t, tr.Drop(t.Context()))
+	require.Equal(t, 3, days())
+	require.Empty(t, verify(t, export(t, w)).Problems)
+}
+
 // TestKill kills a process while it writes. What it said was stored is there, what is left can be verified, and once another
 // process has begun nothing of it can be taken away unseen.
 func TestKill(t *testing.T) {

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/audit"
+)
+
+// TestAuditVerify: an export as it was written is good, one that was changed is not, and each says so in its words and its error.
+func TestAuditVerify(t *testing.T) {
+	key, other := audit.NewKey(bytes.Repeat([]byte{1}, 32)), audit.NewKey(bytes.Repeat([]byte{2}, 32))
+	chain, at := audit.NewChain("api-1"), time.Date(2026, 11, 23, 1, 0, 0, 0, time.UTC)
+	var lines []string
+	for _, r := range []audit.Record{
+		{Event: audit.Sealed, Checkpoint: &audit.Checkpoint{}},
+		{Event: audit.Begun, Verb: "put", Key: "projects/p", Who: &audit.Who{Kind: "user", Name: "alice"}},
+		{Event: audit.Answered, Begun: 2, Verb: "put", Key: "projects/p", Result: audit.Done},
+		{Event: audit.Begun, Verb: "delete", Key: "projects/p", Who: &audit.Who{Kind: "user", Name: "bob"}},
+		{Event: audit.Sealed, Checkpoint: &audit.Checkpoint{Closes: true}},
+	} {
+		line, _, err := chain.Add(r, at, key)
+		require.NoError(t, err)
+		lines = append(lines, string(line.Text))
+	}
+	folder := t.TempDir()
+	file := func(name string, data []byte) string {
+		path := filepath.Join(folder, name)
+		require.NoError(t, os.WriteFile(path, data, 0o600))
+		return path
+	}
+	export := func(name string, lines ...string) string { return file(name, []byte(strings.Join(lines, "\n")+"\n")) }
+	keysOf := func(name string, k *audit.Key) string {
+		data, err := json.Marshal(audit.Keys{Keys: []audit.PublicKey{k.Stated()}})
+		require.NoError(t, err)
+		return file(name, data)
+	}
+	ours, others, good := keysOf("keys.json", key), keysOf("others.json", other), export("good", lines...)
+	for name, c := range map[string]struct {
+		args  []string
+		says  []string
+		wrong string // "" when it is good
+	}{
+		"as it was written": {
+			[]string{"--keys", ours, good},
+			[]string{"5 records of 1 writers with 2 checkpoints", "signed by " + key.Stated().Key, "nothing says what came of delete projects/p, which user bob has asked for"}, "",
+		},
+		"without keys":      {[]string{good}, []string{"without --keys it is not known whether these are the installation's"}, ""},
+		"by another key":    {[]string{"--keys", others, good}, []string{"is none of those that may sign"}, "the records are not as they were written"},
+		"one was changed":   {[]string{"--keys", ours, export("changed", lines[0], strings.Replace(lines[1], "alice", "carol", 1), lines[2], lines[3], lines[4])}, []string{"line 2: api-1 2: was changed"}, "the records are not as they were written"},
+		"one is missing":    {[]string{"--keys", ours, export("missing", lines[0], lines[1], lines[3], lines[4])}, []string{"number 3 is missing"}, "the records are not as they were written"},
+		"none is signed":    {[]string{"--partial", export("unsigned", lines[1], lines[2])}, []string{"2 records"}, "nothing of it is signed"},
+		"no such file":      {[]string{filepath.Join(folder, "nothing")}, nil, "no such file"},
+		"no keys":           {[]string{"--keys", good, good}, nil, "key"},
+		"two files":         {[]string{good, good}, nil, "one file is to be given"},
+		"an unknown flag":   {[]string{"--all", good}, nil, "flag provided but not defined"},
+		"a part of a chain": {[]string{"--partial", "--keys", ours, export("part", lines[2:]...)}, []string{"3 records"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, usage bytes.Buffer
+			err := run(t.Context(), append([]string{"audit", "verify"}, c.args...), &out, &usage)
+			if c.wrong == "" {
+				require.NoError(t, err, "%s", out.String())
+			} else {
+				require.ErrorContains(t, err, c.wrong)
+			}
+			for _, says := range c.says {
+				require.Contains(t, out.String(), says)
+			}
+		})
+	}
+}
