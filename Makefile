@@ -5,17 +5,19 @@ BIN         := build/bin
 
 # One set of flags for builds and tests, so that neither compiles what the other has.
 export GOFLAGS := $(shell go env GOFLAGS) -trimpath
-MODULES     := . deploy/local deploy/local/kube deploy/tools/protogen deploy/tools/grpcurl test
+MODULES     := . deploy/local deploy/local/kube deploy/tools/protogen deploy/tools/grpcurl deploy/tools/sbom test
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-workloads run build servers test test-race bench check tools generate clean record-replay tidy
+.PHONY: help demo demo-workloads run build build-product servers test test-race bench check tools generate clean record-replay tidy fuzz sbom reproducible
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-build: ## the drover binary, and the simulated fleet for tests and benchmarks
-	@go build -o $(BIN)/drover ./cmd/drover
+build: build-product ## the drover binary, and the simulated fleet for tests and benchmarks
 	@cd test && go build -o ../$(BIN)/fleet ./cmd/fleet
+
+build-product:
+	@go build -o $(BIN)/drover ./cmd/drover
 
 servers: ## the local servers and clusters (minutes the first time, then cached)
 	@deploy/local/build.sh
@@ -48,12 +50,23 @@ bench: build servers ## the figures, into build/bench/report.md and report.json
 	@cd test && DROVER_TEST_REQUIRE=1 DROVER_BENCH=$(CURDIR)/build/bench go test -count=1 -timeout 120m -run TestReport ./bench
 	@cat build/bench/report.md
 
+fuzz: ## every fuzz target, one after the other; FUZZTIME=20s for each, ONLY=FuzzKeys for some
+	@deploy/tools/fuzz.sh $(or $(FUZZTIME),60s) $(ONLY)
+
+sbom: build ## what the binary is made of (CycloneDX), into build/sbom; fails for a licence that is not allowed
+	@mkdir -p build/sbom
+	@cd deploy/tools/sbom && go run . -binary ../../../$(BIN)/drover -source ../../.. -out ../../../build/sbom/drover.cdx.json
+
+reproducible: ## two builds of the present commit, in two folders and without a cache, have the same hash (minutes)
+	@deploy/tools/reproducible.sh
+
 check: tools ## formatting, vet, lint, import rules, determinism, tidy and generated files
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run gofmt -w'; exit 1; }
 	@for m in $(filter-out deploy/local/kube deploy/tools/grpcurl,$(MODULES)); do (cd $$m && $(CURDIR)/$(BIN)/golangci-lint run --allow-serial-runners ./...); done # vet is one of its linters
 	@cd deploy/local/kube && go vet ./... && $(CURDIR)/$(BIN)/golangci-lint run --allow-serial-runners --fast-only ./... # all linters would take 7 GB to analyse Kubernetes
 	@$(BIN)/workflowcheck ./workflows/...
 	@go test ./internal/arch
+	@cd deploy/tools/sbom && go test .
 	@$(MAKE) -s generate
 	@git diff --exit-code --stat -- internal/statusnotify internal/universe || { echo 'commit what make generate made'; exit 1; }
 	@for m in $(MODULES); do (cd $$m && go mod tidy -diff); done

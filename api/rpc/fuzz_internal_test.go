@@ -10,6 +10,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/match"
+	"github.com/drover-io/drover/internal/statusnotify"
 	"github.com/drover-io/drover/internal/universe"
 )
 
@@ -49,6 +50,31 @@ func FuzzStream(f *testing.F) {
 		for _, id := range said.Delete {
 			require.NotEmpty(t, id)
 		}
+	})
+}
+
+// FuzzRegistration: whatever is registered for is an owner's status, or refused as Invalid.
+func FuzzRegistration(f *testing.F) {
+	encoded(f, &statusnotify.StatusRegistration{},
+		&statusnotify.StatusRegistration{
+			ClientId: "c", StatusType: statusnotify.StatusValue_READY, Output: statusnotify.OutputType_ALL, Apps: []string{"a"}, Clusters: []string{"p+c", "", "+"}, Resources: []string{"r"},
+			Key: &statusnotify.StatusRegistration_DigKey{DigKey: &statusnotify.DigKey{Project: "p", CompositeApp: "ca", CompositeAppVersion: "v1", DeploymentIntentGroup: "g"}},
+		},
+		&statusnotify.StatusRegistration{Key: &statusnotify.StatusRegistration_LcKey{LcKey: &statusnotify.LcKey{Project: "../p", LogicalCloud: "a/b"}}, StatusType: 7})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		in := &statusnotify.StatusRegistration{}
+		if proto.Unmarshal(data, in) != nil {
+			return
+		}
+		owner, _, err := target(in)
+		if err != nil {
+			require.Equal(t, fail.Invalid, fail.KindOf(err))
+			return
+		}
+		noun := domain.OwnerNoun(owner)
+		require.NotNil(t, noun, "%q", owner)
+		_, ok := noun.Split(owner)
+		require.True(t, ok, "%q", owner)
 	})
 }
 

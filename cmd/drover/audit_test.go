@@ -65,7 +65,7 @@ func TestAuditVerify(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, usage bytes.Buffer
-			err := run(t.Context(), append([]string{"audit", "verify"}, c.args...), &out, &usage)
+			err := verifyAudit(c.args, &out, &usage)
 			if c.wrong == "" {
 				require.NoError(t, err, "%s", out.String())
 			} else {

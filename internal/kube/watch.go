@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // Collection is where objects of one kind are listed and watched.
@@ -70,12 +71,25 @@ const (
 	watchGrace = 30 * time.Second
 )
 
+// morePages are those that a list may have beyond what its objects fill.
+const morePages = 100
+
 // List calls each with every object of the collection, in the order of their names, and returns the version from
 // which a watch sees what changes. An error of each ends it; others are as Apply's Outcome.Retry has them, and
-// ErrExpired.
+// ErrExpired. A list that goes on for ever ends with an error, too.
 func (c *Cluster) List(ctx context.Context, q Collection, each func(object json.RawMessage) error) (version string, err error) {
+	objects, pages := 0, 0
+	counted := func(object json.RawMessage) error {
+		if objects++; objects > limits.ClusterObjects {
+			return notAnAPIServer(fmt.Errorf("a list has more than %d objects", limits.ClusterObjects))
+		}
+		return each(object)
+	}
 	for next := ""; ; {
-		page, err := c.page(ctx, q, next, each)
+		page, err := c.page(ctx, q, next, counted)
+		if pages++; err == nil && pages > limits.ClusterObjects/max(q.Page, 1)+morePages {
+			err = notAnAPIServer(errors.New("a list has pages without end"))
+		}
 		switch {
 		case err != nil:
 			return "", classified(err)
@@ -114,13 +128,37 @@ func (c *Cluster) page(ctx context.Context, q Collection, next string, each func
 	if err := readList(answer.Body, &meta, each); err != nil {
 		return meta, err
 	}
-	_, _ = io.Copy(io.Discard, answer.Body) // the end of the stream: the connection is free
+	_, _ = io.Copy(io.Discard, newBounded(answer.Body)) // the end of the stream: the connection is free
 	return meta, nil
+}
+
+// bounded fails when more is read of a reader than one object of a cluster has, until it is told that the next one begins.
+type bounded struct {
+	io.Reader
+	left int
+}
+
+// errObject says that there is something that no API server would keep.
+var errObject = fmt.Errorf("an object has more than %d bytes", limits.ClusterAnswer)
+
+func newBounded(r io.Reader) *bounded { return &bounded{r, limits.ClusterAnswer} }
+
+// next begins an object.
+func (b *bounded) next() { b.left = limits.ClusterAnswer }
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, notAnAPIServer(errObject)
+	}
+	n, err := b.Reader.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
 }
 
 // readList takes a list apart without holding more than one of its items.
 func readList(r io.Reader, meta *metav1.ListMeta, each func(json.RawMessage) error) error {
-	d := json.NewDecoder(r)
+	b := newBounded(r)
+	d := json.NewDecoder(b)
 	if err := expect(d, json.Delim('{')); err != nil {
 		return err
 	}
@@ -133,7 +171,7 @@ func readList(r io.Reader, meta *metav1.ListMeta, each func(json.RawMessage) err
 		case "metadata":
 			err = d.Decode(meta)
 		case "items":
-			err = readItems(d, each)
+			err = readItems(d, b, each)
 		default:
 			var skipped json.RawMessage
 			err = d.Decode(&skipped)
@@ -145,7 +183,7 @@ func readList(r io.Reader, meta *metav1.ListMeta, each func(json.RawMessage) err
 	return expect(d, json.Delim('}'))
 }
 
-func readItems(d *json.Decoder, each func(json.RawMessage) error) error {
+func readItems(d *json.Decoder, b *bounded, each func(json.RawMessage) error) error {
 	first, err := d.Token()
 	if err != nil || first == nil { // null: there are none
 		return err
@@ -154,6 +192,7 @@ func readItems(d *json.Decoder, each func(json.RawMessage) error) error {
 		return notAnAPIServer(fmt.Errorf("items begin with %v", first))
 	}
 	for d.More() {
+		b.next()
 		var item json.RawMessage
 		if err := d.Decode(&item); err != nil {
 			return err
@@ -273,7 +312,9 @@ func readEvents(r io.Reader, each func(version string, e *Event) error) error {
 
 // readSome reads events until it has got all that was sent so far.
 func readSome(r io.Reader, each func(version string, e *Event) error) error {
-	for d := json.NewDecoder(r); ; {
+	b := newBounded(r)
+	for d := json.NewDecoder(b); ; {
+		b.next()
 		var e metav1.WatchEvent
 		if err := d.Decode(&e); err != nil {
 			return err

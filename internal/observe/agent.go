@@ -14,6 +14,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
 )
@@ -24,6 +25,12 @@ const bundlesPath = "/apis/" + bundle.Group + "/" + bundle.Version + "/" + bundl
 const (
 	pageOfNames   = 500
 	pageOfBundles = 8
+)
+
+// What a cluster says beyond what is kept of it. Others must have room, too.
+var (
+	errReport = fail.New(fail.Unavailable, "what the cluster reports of the app has more than %d bytes", limits.ClusterList)
+	errMany   = fail.New(fail.Unavailable, "the cluster has more than %d objects of deployments", limits.ClusterObjects)
 )
 
 // agent hears a cluster by the ResourceBundleStates that an agent writes. It follows their metadata, so that it holds
@@ -122,14 +129,21 @@ func (a *agent) silence(now time.Time) (string, time.Time) { return a.lease.sile
 // observe reads the ResourceBundleStates of a deployment.
 func (a *agent) observe(ctx context.Context, c *kube.Cluster, id string) (*domain.Observation, error) {
 	var parts []*bundle.Part
+	bytes := 0
 	q := kube.Collection{Path: bundlesPath, Labels: deployment(id), Page: pageOfBundles}
 	_, err := c.List(ctx, q, func(object json.RawMessage) error {
+		if bytes += len(object); bytes > limits.ClusterList {
+			return errReport
+		}
 		part, err := bundle.Decode(object)
 		if err == nil {
 			parts = append(parts, part)
 		}
 		return nil // what nobody can read is no report
 	})
+	if errors.Is(err, errReport) {
+		return &domain.Observation{Error: fail.TextOf(errReport)}, nil
+	}
 	if err != nil {
 		return nil, definitionMissing(err)
 	}
@@ -228,6 +242,9 @@ func (n *names) put(object json.RawMessage) error {
 	before, known := n.known[at]
 	if known && before == now {
 		return nil
+	}
+	if !known && len(n.known) >= limits.ClusterObjects {
+		return errMany
 	}
 	n.known[at] = now
 	n.queue.add(now.deployment)

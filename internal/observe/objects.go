@@ -13,6 +13,7 @@ import (
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
 )
@@ -36,12 +37,16 @@ func newObjects(q *queue) *objects {
 	}
 }
 
-// put notes an object as it is now.
-func (x *objects) put(id string, at plan.ResourceID, o *domain.ObservedResource) {
+// put notes an object as it is now, unless there are too many.
+func (x *objects) put(id string, at plan.ResourceID, o *domain.ObservedResource) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if before, ok := x.where[at]; ok && before != id {
+	before, ok := x.where[at]
+	if ok && before != id {
 		x.drop(at)
+	}
+	if !ok && len(x.where) >= limits.ClusterObjects {
+		return errMany
 	}
 	if x.of[id] == nil {
 		x.of[id] = map[plan.ResourceID]*domain.ObservedResource{}
@@ -49,6 +54,7 @@ func (x *objects) put(id string, at plan.ResourceID, o *domain.ObservedResource)
 	x.of[id][at] = o
 	x.where[at] = id
 	x.queue.add(id)
+	return nil
 }
 
 // remove forgets an object.
@@ -202,8 +208,7 @@ func (f *objectFollower) put(object json.RawMessage) error {
 	}
 	delete(f.stale, at)
 	r := observed(o, state)
-	f.objects.put(id, at, &r)
-	return nil
+	return f.objects.put(id, at, &r)
 }
 
 func (f *objectFollower) remove(object json.RawMessage) error {

@@ -1,0 +1,65 @@
+package kube
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// FuzzKubeconfig: whatever is sent as a kubeconfig is taken, or refused as the sender's mistake; what is taken is still good when a user's
+// is made of it.
+func FuzzKubeconfig(f *testing.F) {
+	for _, seed := range []string{
+		"apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: 'https://127.0.0.1:6443'}}]\n" +
+			"contexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {token: t}}]\n",
+		"users: [{name: u, user: {exec: {command: rm}, tokenFile: /etc/passwd}}]", "current-context: x\ncontexts: null", "[]", "a: &a [*a]",
+		"clusters: [{name: c, cluster: {server: 'http://[::1]%23@x/', proxy-url: 'socks5://p', insecure-skip-tls-verify: true, tls-server-name: ../x}}]",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		err := CheckKubeconfig(data)
+		if err != nil {
+			require.True(t, fail.Is(err, fail.Malformed) || fail.Is(err, fail.Invalid), "%v", err)
+			return
+		}
+		users, err := UserKubeconfig(data, Credentials{Cluster: "c", User: "u", Namespace: "n"})
+		require.NoError(t, err)
+		_, err = load(users)
+		require.NoError(t, err)
+	})
+}
+
+// FuzzAnswers: whatever a cluster answers to a list or a watch, what comes of it are objects that are JSON, or an error.
+func FuzzAnswers(f *testing.F) {
+	for _, seed := range []string{
+		`{"kind":"PodList","metadata":{"resourceVersion":"1","continue":"x"},"items":[{"metadata":{"name":"a"}},null,7]}`, `{"items":null}`, `{"items":{}}`, `[]`, `{"items":[`,
+		`{"type":"ADDED","object":{"metadata":{"resourceVersion":"1"}}} {"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"2"}}}`,
+		`{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}`, `{"type":"DELETED","object":null}`, `{"type":"ADDED"}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var meta metav1.ListMeta
+		_ = readList(bytes.NewReader(data), &meta, func(item json.RawMessage) error {
+			require.True(t, json.Valid(item))
+			return nil
+		})
+		err := readEvents(bytes.NewReader(data), func(_ string, e *Event) error {
+			if e != nil {
+				require.True(t, json.Valid(e.Object))
+			}
+			return nil
+		})
+		if err != nil {
+			require.NotEmpty(t, fail.KindOf(classified(err)))
+		}
+		require.NotEmpty(t, fail.KindOf(classified(statusError(http.MethodGet, &http.Response{StatusCode: http.StatusBadGateway}, data))))
+	})
+}

@@ -1,0 +1,257 @@
+package observe_test
+
+import (
+	"context"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/observe"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// hostile is what a cluster answers that wants to do harm, in place of lists and watches of reports. What it sends has no end unless it
+// says otherwise; more says whether anybody still listens.
+type hostile struct {
+	name  string
+	reply func(r *http.Request, send func(text string) (more bool))
+	// says is a part of why nobody hears it; "" when it is heard.
+	says string
+}
+
+// harms are ways to do harm. good is an app of another cluster.
+func harms(good string) []hostile {
+	filler := strings.Repeat("a", 64<<10)
+	page := func(send func(string) bool, next string, items func(send func(string) bool)) {
+		send(`{"kind":"List","metadata":{"resourceVersion":"1","continue":"` + next + `"},"items":[`)
+		items(send)
+		send(`{"metadata":{"name":"last"}}]}`)
+	}
+	return []hostile{
+		{"an object without end", func(_ *http.Request, send func(string) bool) {
+			page(send, "", func(send func(string) bool) {
+				send(`{"metadata":{"name":"`)
+				for send(filler) {
+				}
+			})
+		}, "is not an API server"},
+		{"objects without end", func(_ *http.Request, send func(string) bool) {
+			page(send, "", func(send func(string) bool) {
+				for i := 0; send(fmt.Sprintf(`{"metadata":{"name":"n%d","labels":{"emco/deployment-id":"d%d"}}},`, i, i)); i++ {
+				}
+			})
+		}, " "},
+		{"pages without end", func(_ *http.Request, send func(string) bool) {
+			page(send, "more", func(func(string) bool) {})
+		}, "is not an API server"},
+		{"a byte a second", func(r *http.Request, send func(string) bool) {
+			for send(" ") {
+				select {
+				case <-time.After(time.Second):
+				case <-r.Context().Done():
+				}
+			}
+		}, " "},
+		{"something else", func(_ *http.Request, send func(string) bool) { send(`{"items":{"a":[]}}`) }, "is not an API server"},
+		{"nesting", func(_ *http.Request, send func(string) bool) {
+			page(send, "", func(send func(string) bool) { send(strings.Repeat(`{"a":`, 1<<20)) })
+		}, " "},
+		{"other kinds", func(_ *http.Request, send func(string) bool) {
+			page(send, "", func(send func(string) bool) { send(`{"kind":7,"metadata":{"name":["a"],"labels":"x"}},`) })
+		}, "sends an object that cannot be read"},
+		{"reports of 10 MB", func(r *http.Request, send func(string) bool) {
+			if r.URL.Query().Get("watch") != "" {
+				<-r.Context().Done()
+				return
+			}
+			page(send, "", func(send func(string) bool) {
+				for range 20 {
+					send(`{"kind":"ResourceBundleState","metadata":{"name":"n","resourceVersion":"1","labels":{"emco/deployment-id":"` + good + `"}},"status":{"resourceStatuses":[],"x":"`)
+					for range 160 {
+						send(filler)
+					}
+					send(`"}},`)
+				}
+			})
+		}, ""},
+		{"lies about others", func(r *http.Request, send func(string) bool) {
+			if r.URL.Query().Get("watch") != "" {
+				<-r.Context().Done()
+				return
+			}
+			page(send, "", func(send func(string) bool) {
+				send(`{"kind":"ResourceBundleState","metadata":{"name":"n","uid":"u","resourceVersion":"1","labels":{"emco/deployment-id":"` + good + `"}},` +
+					`"status":{"observedKinds":["ConfigMap"],"resourceCount":1,"resourceStatuses":[{"version":"v1","kind":"ConfigMap","namespace":"n","name":"lie","res":"e30="}]}},`)
+			})
+		}, ""},
+		{"events without end", func(r *http.Request, send func(string) bool) {
+			if r.URL.Query().Get("watch") == "" {
+				page(send, "", func(func(string) bool) {})
+				return
+			}
+			send(`{"type":"ADDED","object":{"metadata":{"name":"`)
+			for send(filler) {
+			}
+		}, ""},
+	}
+}
+
+// serveHostile answers for a cluster, and gives its kubeconfig.
+func serveHostile(t *testing.T, h http.HandlerFunc) []byte {
+	t.Helper()
+	s := httptest.NewUnstartedServer(h)
+	s.EnableHTTP2 = true
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
+	s.StartTLS()
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	data, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{"c": {
+			Server: s.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}),
+		}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: "token"}},
+		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
+		CurrentContext: "x",
+	})
+	require.NoError(t, err)
+	return data
+}
+
+func (h *hostile) serve(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	if !strings.Contains(r.URL.Path, bundle.Resource) && !strings.Contains(r.URL.Path, "leases") {
+		_, _ = io.WriteString(w, `{"major":"1","minor":"35","gitVersion":"v1.35.0","resources":[],"groups":[]}`)
+		return
+	}
+	h.reply(r, func(text string) bool {
+		_, err := io.WriteString(w, text)
+		_ = http.NewResponseController(w).Flush()
+		return err == nil && r.Context().Err() == nil
+	})
+}
+
+// heard notes what becomes of each hostile cluster; what it reports is stored as of any other one.
+type heard struct {
+	*world
+	mu   sync.Mutex
+	last map[domain.ClusterName]domain.Watch
+	bad  map[domain.ClusterName]string // why it was not heard, the last time that it was not
+}
+
+func (h *heard) Contact(_ context.Context, c domain.Watch) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.last[c.Cluster] = c
+	if !c.Connected {
+		h.bad[c.Cluster] = c.Reason
+	}
+	return nil
+}
+
+func (h *heard) why(c domain.ClusterName) (reason string, said, connected bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	last, said := h.last[c]
+	return h.bad[c], said, last.Connected
+}
+
+// TestHostileClusters: clusters that send what has no end, is large, slow, another thing, or not true, are watched in one process with a
+// real one. Of that everything is heard as before; of the others it is said why they are not heard, or what they report is stored as
+// theirs. Nothing follows a redirect, and memory is bounded.
+func TestHostileClusters(t *testing.T) {
+	w := newWorld(t)
+	w.apply(configMaps, "app", configMap("c", "one"))
+	w.watch(domain.ReportAgentless, nil)
+	w.await("app", has(1))
+
+	all := harms(plan.DeploymentID(w.contextID, "app"))
+	honeypot := atomic.Int64{}
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { honeypot.Add(1) }))
+	defer elsewhere.Close()
+	kubeconfigs := map[domain.ClusterName][]byte{}
+	wants := map[domain.ClusterName]string{}
+	for i := range all {
+		name := domain.ClusterName{Provider: "hostile", Name: fmt.Sprint(i)}
+		kubeconfigs[name], wants[name] = serveHostile(t, all[i].serve), all[i].says
+	}
+	redirects := domain.ClusterName{Provider: "hostile", Name: "redirects"}
+	wants[redirects] = " "
+	kubeconfigs[redirects] = serveHostile(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, elsewhere.URL+r.URL.Path, http.StatusTemporaryRedirect)
+	})
+	clusters, err := kube.NewClusters(kube.Config{Request: 3 * time.Second}, func(_ context.Context, name domain.ClusterName) ([]byte, domain.Digest, error) {
+		return kubeconfigs[name], "digest", nil
+	})
+	require.NoError(t, err)
+	defer clusters.Close()
+	sink := &heard{world: w, last: map[domain.ClusterName]domain.Watch{}, bad: map[domain.ClusterName]string{}}
+	ctx, cancel := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	for name := range kubeconfigs {
+		watcher, err := observe.New(observe.Config{
+			Cluster: name, Report: domain.ReportAgent, Clusters: clusters, Sink: sink,
+			RetryFirst: 2 * time.Second, RetryMost: 5 * time.Second, Interval: 200 * time.Millisecond,
+		})
+		require.NoError(t, err)
+		watching.Go(func() { _ = watcher.Run(ctx) })
+	}
+	most := uint64(0)
+	for round := 0; ; round++ {
+		value := fmt.Sprint("round", round)
+		w.apply(configMaps, "app", configMap("c", value))
+		require.Eventually(t, func() bool { return strings.Contains(ours(t, w), value) }, deadline, tick)
+		var memory runtime.MemStats
+		runtime.ReadMemStats(&memory)
+		most = max(most, memory.HeapInuse)
+		silent := 0
+		for name, says := range wants {
+			reason, said, connected := sink.why(name)
+			if !said || says == "" && !connected && reason == "" || says != "" && !strings.Contains(reason, strings.TrimSpace(says)) {
+				silent++
+			}
+		}
+		if silent == 0 && round >= 5 {
+			break
+		}
+		require.Less(t, round, 1000, "of some clusters nobody says that they are not heard: %v %v", sink.last, sink.bad)
+	}
+	t.Logf("%d MiB of memory at most", most>>20)
+	require.Less(t, most, uint64(1<<30))
+	require.Zero(t, honeypot.Load(), "a redirect was followed")
+	require.NotContains(t, ours(t, w), "lie")
+}
+
+// ours is what the store has of the app in the real cluster.
+func ours(t *testing.T, w *world) string {
+	t.Helper()
+	var b strings.Builder
+	for o, err := range w.store.Observations(t.Context(), w.contextID, "app", []domain.ClusterName{cluster}) {
+		require.NoError(t, err)
+		for i, r := range o.Resources {
+			object, err := o.Object(i)
+			require.NoError(t, err)
+			fmt.Fprintf(&b, "%s %s\n", r.Name, object)
+		}
+	}
+	return b.String()
+}
