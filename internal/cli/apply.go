@@ -90,7 +90,7 @@ func (s *session) applyFiles(ctx context.Context, f *applyFlags) error {
 	failed := 0
 	for _, p := range ordered(papers) {
 		done, err := a.do(ctx, p)
-		if err == nil && f.wait && p.object == nil && done != unchanged && !f.dryRun {
+		if err == nil && f.wait && p.object == nil && p.operation.Operation != domain.OpApprove && done != unchanged && !f.dryRun {
 			s.sayf("%s %s", p.what(), done)
 			err = s.await(ctx, api, p.key, p.operation.Operation, f.timeout)
 			done = ""
@@ -378,6 +378,26 @@ func (a *applier) there(ctx context.Context, p *paper) (bool, error) {
 	}
 }
 
+// deletions are the parts in which files are deleted: what lies in composite apps, which refers to the rest; logical clouds, which
+// refer to clusters; and the rest. Before a part is deleted, what it has in clusters is terminated.
+func deletions(papers []*paper) [][]*paper {
+	parts := make([][]*paper, 3)
+	list := ordered(papers)
+	slices.Reverse(list)
+	for _, p := range list {
+		above := p.noun.Lineage()
+		switch {
+		case slices.Contains(above, domain.CompositeApps):
+			parts[0] = append(parts[0], p)
+		case slices.Contains(above, domain.LogicalClouds):
+			parts[1] = append(parts[1], p)
+		default:
+			parts[2] = append(parts[2], p)
+		}
+	}
+	return parts
+}
+
 // deleteFiles deletes what files describe, the last one first.
 func (s *session) deleteFiles(ctx context.Context, f *deleteFlags) error {
 	papers, err := s.readPapers(&f.sources)
@@ -388,41 +408,54 @@ func (s *session) deleteFiles(ctx context.Context, f *deleteFlags) error {
 	if err != nil {
 		return err
 	}
-	list := ordered(papers)
-	slices.Reverse(list)
 	failed := 0
-	for _, p := range list {
-		done, err := s.deletePaper(ctx, api, f, p)
-		if err != nil {
-			if stops(err) {
-				return err
-			}
+	each := func(p *paper, do func() (string, error)) error {
+		done, err := do()
+		switch {
+		case err != nil && stops(err):
+			return err
+		case err != nil:
 			failed++
 			s.failed(p.what(), err)
-			continue
-		}
-		if done != "" {
+		case done != "":
 			s.sayf("%s %s", p.key, done)
+		}
+		return nil
+	}
+	plain := *f // what is in clusters has been terminated then
+	plain.terminate = false
+	for _, part := range deletions(papers) {
+		out := map[domain.Key]bool{}
+		for _, p := range part {
+			asked := p.object == nil && p.operation.Operation == domain.OpInstantiate
+			if out[p.key] || !asked && (!f.terminate || p.object == nil || p.noun.Owner == nil) {
+				continue
+			}
+			out[p.key] = true
+			if err := each(p, func() (string, error) { return s.takeOut(ctx, api, f, p.key) }); err != nil {
+				return err
+			}
+		}
+		for _, p := range part {
+			if p.object == nil {
+				continue
+			}
+			err := each(p, func() (string, error) {
+				done, err := s.deleteKey(ctx, api, &plain, p.noun, p.key)
+				if fail.Is(err, fail.NotFound) {
+					return "is not there", nil
+				}
+				return done, err
+			})
+			if err != nil {
+				return err
+			}
 		}
 	}
 	if failed > 0 {
 		return errSaid{exitFailed}
 	}
 	return nil
-}
-
-func (s *session) deletePaper(ctx context.Context, api *client.API, f *deleteFlags, p *paper) (string, error) {
-	if p.object == nil {
-		if p.operation.Operation != domain.OpInstantiate { // the others leave nothing, as emcoctl has it
-			return "", nil
-		}
-		return s.takeOut(ctx, api, f, p.key)
-	}
-	done, err := s.deleteKey(ctx, api, f, p.noun, p.key)
-	if fail.Is(err, fail.NotFound) {
-		return "is not there", nil
-	}
-	return done, err
 }
 
 // deleteKey deletes one document; with --terminate what is in clusters of it goes before.

@@ -36,11 +36,10 @@ func TestApply(t *testing.T) {
 	require.Contains(t, w.done(append([]string{"apply"}, args...)...), "clusters/edge01 configured\n")
 
 	require.Contains(t, w.done(append([]string{"delete", "--dry-run"}, args...)...), "projects/demo would be deleted")
-	var reversed []string
-	for i := range keys {
-		reversed = append(reversed, keys[len(keys)-1-i])
+	keys = []string{
+		app + "/apps/sink", group + "/intents/bound", group, app + "/composite-profiles/cp", app, "projects/demo/logical-clouds/lc",
+		"cluster-providers/edge/clusters/edge01/labels/small", "cluster-providers/edge/clusters/edge01", "cluster-providers/edge", "projects/demo",
 	}
-	keys = reversed
 	require.Equal(t, said("deleted"), w.done(append([]string{"delete"}, args...)...))
 	require.Equal(t, said("is not there"), w.done(append([]string{"delete"}, args...)...))
 }
@@ -108,6 +107,9 @@ func TestDelete(t *testing.T) {
 	require.Contains(t, r.err, "projects/demo: Cannot delete parent without deleting child references first")
 	require.Equal(t, "projects/demo/composite-apps/vfw/v1/apps/sink deleted\n", w.done("delete", "app", "sink"))
 	require.Equal(t, 3, w.run("delete", "app", "sink").code)
+	require.Contains(t, w.done("delete", "project", "demo", "--cascade", "--dry-run"), "projects/demo would be deleted")
+	require.Contains(t, w.done("delete", "project", "demo", "--cascade"), "deployment-intent-groups/web/intents/bound deleted\n")
+	require.Equal(t, 3, w.run("get", "project", "demo").code)
 	require.Empty(t, w.done("delete", "app", "sink", "--ignore-not-found"))
 }
 

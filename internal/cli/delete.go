@@ -2,10 +2,12 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 )
@@ -14,8 +16,8 @@ import (
 type deleteFlags struct {
 	where
 	sources
-	terminate, missing, dryRun, abandon bool
-	timeout                             time.Duration
+	terminate, cascade, missing, dryRun, abandon bool
+	timeout                                      time.Duration
 }
 
 // remove is the command delete.
@@ -28,19 +30,22 @@ func (s *session) remove() *cobra.Command {
 As with emcoctl, a document that instantiates something (anchor …/instantiate or …/apply) terminates it. --terminate
 waits for that, and terminates what is in clusters although no document says so, before it is deleted.`,
 		Example: `  drover delete app sink --in compositevfw/v1
-  drover delete group web --terminate
+  drover delete composite-app web/v1 --terminate --cascade
   drover delete -f emcoctl/ -v values.yaml --terminate`,
 		Args: cobra.ArbitraryArgs, ValidArgsFunction: s.completeNames,
 	}
 	s.placed(c, &f.where)
 	f.sources.add(c)
 	c.Flags().BoolVar(&f.terminate, "terminate", false, "terminate what is in clusters, and wait for it, before it is deleted")
+	c.Flags().BoolVar(&f.cascade, "cascade", false, "of what is named: delete all that is below it, too")
 	c.Flags().DurationVar(&f.timeout, "timeout", defaultWait, "how long to wait for a terminate; 0 for as long as it takes")
 	c.Flags().BoolVar(&f.missing, "ignore-not-found", false, "what is not there is no error")
 	c.Flags().BoolVar(&f.abandon, "abandon", false, "delete a cluster or a tenant although the cluster may keep something for ever")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be deleted, and do nothing")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		switch {
+		case len(f.files) > 0 && f.cascade:
+			return usage("--cascade goes with names: files say themselves what is to be deleted")
 		case len(f.files) > 0 && len(args) > 0:
 			return usage("either names or -f, not both")
 		case len(f.files) > 0:
@@ -79,7 +84,42 @@ func (s *session) deleteNamed(ctx context.Context, f *deleteFlags, word string, 
 		}
 		keys = append(keys, key)
 	}
-	return s.tasks(keys, func(key domain.Key) (string, error) { return s.deleteKey(ctx, api, f, n, key) })
+	return s.tasks(keys, func(key domain.Key) (string, error) {
+		if f.cascade {
+			return s.deleteTree(ctx, api, f, n, key)
+		}
+		return s.deleteKey(ctx, api, f, n, key)
+	})
+}
+
+// deleteTree deletes what is below a document, the last made first, and then the document. It stops where something is refused.
+func (s *session) deleteTree(ctx context.Context, api *client.API, f *deleteFlags, n *domain.Noun, key domain.Key) (string, error) {
+	if f.terminate && n.Owner != nil { // before anything below it goes
+		if done, err := s.takeOut(ctx, api, f, key); err != nil {
+			return "", err
+		} else if done != "" {
+			s.sayf("%s %s", key, done)
+		}
+	}
+	for _, child := range slices.Backward(domain.Nouns) {
+		if child.Parent != n {
+			continue
+		}
+		found, err := listed(ctx, api, &selection{noun: child, fixed: map[string]string{}}, key)
+		if err != nil {
+			return "", err
+		}
+		for _, below := range found {
+			done, err := s.deleteTree(ctx, api, f, child, below.key)
+			if err != nil {
+				return "", err
+			}
+			s.sayf("%s %s", below.key, done)
+		}
+	}
+	plain := *f
+	plain.terminate = false
+	return s.deleteKey(ctx, api, &plain, n, key)
 }
 
 // tasks does something with each key, goes on after a failure, says what became of each, and fails if one has.

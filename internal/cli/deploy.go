@@ -213,7 +213,7 @@ func (s *session) cloudUp(ctx context.Context, a *applier, f *deployFlags, key d
 		return err
 	}
 	s.warn(accepted.Warnings)
-	s.sayf("%s %s", key, past(domain.OpInstantiate))
+	s.sayf("%s %s", key, past(domain.OpInstantiate, accepted))
 	return s.await(ctx, a.api, key, domain.OpInstantiate, f.timeout)
 }
 
@@ -253,7 +253,7 @@ func (s *session) goOn(ctx context.Context, api *client.API, f *deployFlags, key
 		if op != domain.OpApprove { // which warns of the same
 			s.warn(accepted.Warnings)
 		}
-		s.sayf("%s %s", key, past(op))
+		s.sayf("%s %s", key, past(op, accepted))
 	}
 	if !f.wait {
 		s.note("See how it goes on: %s status %s --watch", s.Program, key)

@@ -109,11 +109,7 @@ func (s *session) doOperate(ctx context.Context, f *operateFlags, op domain.Oper
 		return err
 	}
 	s.warn(accepted.Warnings)
-	text := fmt.Sprintf("%s %s", key, past(op))
-	if accepted.Revision > 0 {
-		text += fmt.Sprintf(", revision %d", accepted.Revision)
-	}
-	s.sayf("%s", text)
+	s.sayf("%s %s", key, past(op, accepted))
 	if !f.wait {
 		return nil
 	}
@@ -121,11 +117,15 @@ func (s *session) doOperate(ctx context.Context, f *operateFlags, op domain.Oper
 }
 
 // past says of an operation that it was accepted.
-func past(op domain.Operation) string {
-	if op == domain.OpApprove {
+func past(op domain.Operation, accepted *client.Accepted) string {
+	switch {
+	case op == domain.OpApprove:
 		return "approved"
+	case accepted.Revision > 0:
+		return fmt.Sprintf("%s accepted, revision %d", op, accepted.Revision)
+	default:
+		return string(op) + " accepted"
 	}
-	return string(op) + " accepted"
 }
 
 func offers(noun *domain.Noun, op domain.Operation) bool {

@@ -1,0 +1,166 @@
+package test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/deploy/examples"
+	"github.com/drover-io/drover/internal/built"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/test/harness"
+)
+
+// command runs the client command against a stack, as a user does.
+type command struct {
+	t   *testing.T
+	ctx context.Context
+	env []string
+	dir string
+}
+
+func newCommand(ctx context.Context, t *testing.T, s *harness.Stack) *command {
+	dir := t.TempDir()
+	return &command{t: t, ctx: ctx, dir: dir, env: append(os.Environ(), "DROVER_SERVER="+s.URL(), "DROVER_CONFIG="+filepath.Join(dir, "config.yaml"))}
+}
+
+// run runs it, and gives what it has printed and its exit code.
+func (c *command) run(args ...string) (stdout, stderr string, code int) {
+	c.t.Helper()
+	cmd := exec.CommandContext(c.ctx, built.Binary(c.t, "drover"), args...)
+	var out, err bytes.Buffer
+	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = c.env, c.dir, &out, &err
+	failed := cmd.Run()
+	require.NotNil(c.t, cmd.ProcessState, "%v", failed)
+	return out.String(), err.String(), cmd.ProcessState.ExitCode()
+}
+
+// done runs it to a good end.
+func (c *command) done(args ...string) string {
+	c.t.Helper()
+	out, err, code := c.run(args...)
+	require.Zero(c.t, code, "drover %v\n%s%s", args, out, err)
+	return out
+}
+
+func (c *command) file(name string, data []byte) string {
+	c.t.Helper()
+	path := filepath.Join(c.dir, name)
+	require.NoError(c.t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(c.t, os.WriteFile(path, data, 0o600))
+	return path
+}
+
+// TestExamplesAreAppliedByTheCommand: the folder of EMCO's files is applied whatever the order, and deployed; applied again it is
+// unchanged; and it is deleted clean, with what is in the clusters terminated first.
+func TestExamplesAreAppliedByTheCommand(t *testing.T) {
+	t.Parallel()
+	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
+	c := newCommand(ctx, t, s)
+	id := strings.ToLower(rand.Text()[:8])
+	sources, err := filepath.Glob("../deploy/examples/vfw/emcoctl/[2-5]*.yaml")
+	require.NoError(t, err)
+	for _, name := range append(sources, "../deploy/examples/vfw/emcoctl/1-clusters.yaml", "../deploy/examples/vfw/emcoctl/values.yaml") {
+		data, err := os.ReadFile(name)
+		require.NoError(t, err)
+		text := strings.NewReplacer("testvfw", "p-"+id, "vfw-cluster-provider", "cp-"+id, "name: rsync", "name: rsync-"+id).Replace(string(data))
+		c.file(filepath.Join("vfw", filepath.Base(name)), []byte(text))
+	}
+	for i, name := range []string{"edge01", "edge02"} {
+		c.file("vfw/"+name+".kubeconfig", clusters[i].Kubeconfig(t))
+	}
+	for _, app := range examples.Apps {
+		chart, err := examples.Chart(app)
+		require.NoError(t, err)
+		profile, err := examples.Profile(app)
+		require.NoError(t, err)
+		c.file("vfw/"+app+".tgz", chart)
+		c.file("vfw/"+app+"-profile.tgz", profile)
+	}
+	folder := []string{"-f", "vfw", "-v", "vfw/values.yaml"}
+	first := c.done(append([]string{"apply", "--wait"}, folder...)...)
+	require.NotContains(t, first, "unchanged")
+	require.Contains(t, first, "6 of 6 Applied on 2 clusters")
+	project := domain.Join(domain.Projects.Collection, "p-"+id)
+	group := string(project) + "/composite-apps/compositevfw/v1/deployment-intent-groups/vfw_deployment_intent_group"
+	contextID := strings.TrimSpace(c.done("get", group, "-o", "jsonpath={.status.instance}"))
+	for _, cluster := range clusters {
+		require.Len(t, cluster.Labelled(t, contextID), 6, "on %s", cluster.Name)
+	}
+	again := c.done(append([]string{"apply"}, folder...)...)
+	for line := range strings.Lines(again) {
+		require.Contains(t, line, " unchanged", again)
+	}
+
+	out, stderr, code := c.run(append([]string{"delete"}, folder...)...)
+	require.Equal(t, 1, code, out)
+	require.Contains(t, stderr, group)
+	c.done(append([]string{"delete", "--terminate"}, folder...)...)
+	for _, cluster := range clusters {
+		require.Empty(t, cluster.Labelled(t, contextID), "on %s", cluster.Name)
+	}
+	_, _, code = c.run("get", string(project))
+	require.Equal(t, 3, code)
+	_, _, code = c.run("get", "cluster-providers/cp-"+id)
+	require.Equal(t, 3, code)
+}
+
+// TestDeployInOneLine: a chart is put onto the clusters that carry a label with one command; again nothing is done; with other values
+// it is updated, and rolled back; a cluster that is refused something is said with the reason; and one command takes all away.
+func TestDeployInOneLine(t *testing.T) {
+	t.Parallel()
+	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
+	c := newCommand(ctx, t, s)
+	id := strings.ToLower(rand.Text()[:8])
+	provider, project := "cp-"+id, "p-"+id
+	kubeconfigs, names := map[string][]byte{}, []string{}
+	for _, k := range clusters {
+		kubeconfigs[k.Name], names = k.Kubeconfig(t), append(names, k.Name)
+	}
+	require.NoError(t, s.Client.API().Register(ctx, provider, kubeconfigs, names, []string{"here"}, nil))
+	c.file("web/Chart.yaml", []byte("apiVersion: v2\nname: web\nversion: 0.1.0\n"))
+	c.file("web/values.yaml", []byte("colour: red\nobjects: 2\n"))
+	c.file("web/templates/maps.yaml", []byte(`{{- range until (int .Values.objects) }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: {{ $.Release.Name }}-{{ . }}}
+data: {colour: {{ $.Values.colour }}}
+{{- end }}
+`))
+	name := "web" + id
+	args := []string{"deploy", "./web", "-p", project, "--name", name, "--clusters", provider + "/label=here", "--wait"}
+	out := c.done(args...)
+	require.Contains(t, out, "projects/"+project+" created")
+	require.Contains(t, out, "4 of 4 Applied on 2 clusters")
+	require.Contains(t, c.done(args...), " unchanged\n")
+	out = c.done(append(args, "--set", "colour=green,objects=3")...)
+	require.Contains(t, out, "profiles/web-profile configured")
+	require.Contains(t, out, "revision 2")
+	require.Contains(t, out, "6 of 6 Applied on 2 clusters")
+
+	in := []string{"-p", project}
+	tree := c.done(append(in, "status", name, "--tree")...)
+	require.Contains(t, tree, "ConfigMap/"+name+"-2  Applied")
+	require.Contains(t, tree, provider+"+"+clusters[0].Name)
+	require.Contains(t, c.done(append(in, "history", name)...), "update")
+	require.Contains(t, c.done(append(in, "diff", name)...), "as now: 3 resources")
+	require.Contains(t, c.done(append(in, "rollback", name, "--to", "1", "--wait")...), "4 of 4 Applied on 2 clusters")
+	require.Contains(t, c.done(append(in, "explain", name)...), "as wished")
+	require.Contains(t, c.done(append(in, "get", "operations")...), "rollback to 1")
+	c.done(append(in, "wait", name, "--for", "deployed")...)
+
+	_, stderr, code := c.run(append(in, "instantiate", name)...)
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "it has already been instantiated")
+	out = c.done("delete", "project", project, "--terminate", "--cascade")
+	require.Contains(t, out, "4 of 4 Deleted")
+	require.Contains(t, out, "projects/"+project+" deleted\n")
+}
