@@ -48,6 +48,12 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 			process("tenant-agent", "Tell of a tenant's cluster what runs there", config.TenantAgents, stdout, stderr, speak),
 			process("admin-token", "Make another token for the administrator in place of one that is lost", config.Admin, stdout, stderr, resetAdmin),
 			{
+				Name: "cluster-credential", Short: "Make a kubeconfig with the least rights that Drover needs in a cluster",
+				Run: func(ctx context.Context, args []string) error {
+					return helped(makeCredential(ctx, args, stdout, stderr))
+				},
+			},
+			{
 				Name: "verify", Short: "Check an export of audit records, offline", Under: "audit",
 				Run: func(_ context.Context, args []string) error { return helped(verifyAudit(args, stdout, stderr)) },
 			},

@@ -19,7 +19,7 @@ var layers = []layer{
 	{name: "programs", about: "what is started, and what it brings along", rows: []row{
 		{
 			pkg:   "cmd/drover",
-			ours:  "cli app monitor tenantagent render audit telemetry config fail",
+			ours:  "cli app monitor tenantagent kube render access audit domain telemetry config fail",
 			libs:  "golang.org/x/sync golang.org/x/term k8s.io/client-go",
 			world: "context os os/signal syscall",
 		},
@@ -201,6 +201,7 @@ var layers = []layer{
 		},
 	}},
 	{name: "decisions", about: "from values to values: no I/O, no clock", rows: []row{
+		{pkg: "access", ours: "domain fail"},
 		{pkg: "operations", ours: "explain domain fail"},
 		{pkg: "audit", ours: "fail"},
 		{pkg: "explain", ours: "match view bundle plan domain"},

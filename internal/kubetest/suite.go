@@ -67,6 +67,30 @@ func Suite(t *testing.T, kubeconfig []byte) {
 	}
 }
 
+// SuiteOfRights is the part of Suite that a user has to be able to do who has the least ClusterRole, on the cluster of an
+// administrator's kubeconfig.
+func SuiteOfRights(t *testing.T, admin, user []byte) {
+	for name, test := range map[string]func(*world){
+		"applies every common kind":                  appliesEveryKind,
+		"applies again without changing anything":    appliesAgain,
+		"takes over fields of other managers":        takesOver,
+		"labels objects and pods":                    labels,
+		"drops the fields that a kind does not know": dropsUnknown,
+		"applies into a namespace of the same job":   appliesIntoNamespace,
+		"deletes in reverse order":                   deletesInReverse,
+		"leaves what belongs to another deployment":  leavesForeign,
+		"sweeps away what nothing should have left":  sweeps,
+		"answers a ping":                             pings,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, admin)
+			w.cluster = Open(t, kube.Config{}, user)
+			test(w)
+		})
+	}
+}
+
 // SuiteOfControllers is what needs a cluster with Kubernetes' own controllers.
 func SuiteOfControllers(t *testing.T, kubeconfig []byte) {
 	t.Run("says what a namespace waits for", func(t *testing.T) {

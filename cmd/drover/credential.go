@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/drover-io/drover/internal/access"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/kube"
+)
+
+const credentialUsage = `usage: drover cluster-credential --kubeconfig FILE [flags]
+
+Makes a ServiceAccount in a cluster that has the least rights that Drover needs there, and writes a kubeconfig with a token of it to the
+standard output: register the cluster with that one. With --show it makes nothing, and writes the ClusterRole.
+
+`
+
+// credentialTime bounds the command: five requests.
+const credentialTime = time.Minute
+
+// makeCredential is the command cluster-credential.
+func makeCredential(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("drover cluster-credential", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.Usage = func() {
+		fmt.Fprintf(stderr, "%s", credentialUsage)
+		flags.PrintDefaults()
+	}
+	admin := flags.String("kubeconfig", "", "kubeconfig `file` of an administrator of the cluster")
+	report := flags.String("report", string(domain.ReportAuto), "how the cluster is to report, as in its `spec.report`")
+	groups := flags.String("groups", "", "further API `groups` whose kinds charts have, comma-separated; * for any")
+	name := flags.String("name", "drover", "`name` of the ServiceAccount, the ClusterRole and the binding")
+	namespace := flags.String("namespace", "drover", "`name` of the ServiceAccount's namespace, which is made")
+	life := flags.Duration("expires-after", 90*24*time.Hour, "for how long the token is to be good, at least 10m; the cluster may have it shorter")
+	show := flags.Bool("show", false, "whether the ClusterRole is shown, and nothing is made")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	var more []string
+	if *groups != "" {
+		more = strings.Split(*groups, ",")
+	}
+	role, err := access.ClusterRole(*name, domain.Report(*report), more...)
+	if err != nil {
+		return err
+	}
+	if *show {
+		_, err := stdout.Write(role)
+		return err
+	}
+	if *admin == "" {
+		flags.Usage()
+		return errors.New("--kubeconfig is required")
+	}
+	data, err := os.ReadFile(*admin)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, credentialTime)
+	defer cancel()
+	kubeconfig, expires, err := kube.Credential(ctx, data, kube.Account{Namespace: *namespace, Name: *name, Role: role, Life: *life})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stderr, "the token is good until %s\n", expires.Local().Format(time.RFC3339))
+	_, err = stdout.Write(kubeconfig)
+	return err
+}
