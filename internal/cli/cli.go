@@ -209,8 +209,9 @@ const (
 // root makes the tree of commands.
 func (s *session) root() *cobra.Command {
 	c := &cobra.Command{
-		Use:   s.Program,
-		Short: "Deploy composite applications onto fleets of Kubernetes clusters",
+		Use:         "drover",
+		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: s.Program},
+		Short:       "Deploy composite applications onto fleets of Kubernetes clusters",
 		Long: `Deploy composite applications onto fleets of Kubernetes clusters, durably.
 
 The API that is asked is that of the current context (see "context"), of DROVER_SERVER or of --server.
@@ -249,7 +250,7 @@ Exit codes:
 	for group, commands := range map[string][]*cobra.Command{
 		groupConnect:  {s.contexts(), s.login(), s.version()},
 		groupDescribe: {s.nouns(), s.get(), s.describe(), s.apply(), s.remove(), s.edit(), s.export()},
-		groupDeploy:   {s.deploy()},
+		groupDeploy:   {s.cluster(), s.deploy()},
 		groupOperate:  append(s.operations(), s.waits(), s.diff()),
 		groupWatch:    {s.status(), s.explains(), s.history(), s.top(), s.events(), s.combines(), s.tenants(), s.audits()},
 	} {

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestCommands: the servers read their own flags, the client is kubectl's plugin by its name, and what nobody knows is refused.
+func TestCommands(t *testing.T) {
+	for name, c := range map[string]struct {
+		args        []string
+		code        int
+		out, stderr string
+	}{
+		"a server's help":     {[]string{"drover", "api", "-h"}, 0, "", "-mongo-uri"},
+		"a server's flag":     {[]string{"drover", "worker", "--fly"}, 1, "", "fly"},
+		"the help":            {[]string{"drover"}, 0, "Servers and agents:", ""},
+		"kubectl's plugin":    {[]string{"/usr/bin/kubectl-drover", "--help"}, 0, "kubectl drover [command]", ""},
+		"nothing to verify":   {[]string{"drover", "audit", "verify"}, 1, "", "one file is to be given"},
+		"an unknown command":  {[]string{"drover", "fly"}, 2, "", `unknown command "fly"`},
+		"the client's errors": {[]string{"drover", "get"}, 2, "", "get needs a noun"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, stderr bytes.Buffer
+			require.Equal(t, c.code, run(c.args, strings.NewReader(""), &out, &stderr), stderr.String())
+			require.Contains(t, out.String(), c.out)
+			require.Contains(t, stderr.String(), c.stderr)
+		})
+	}
+}

@@ -1,0 +1,67 @@
+package cli_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestClusters: a cluster is registered by one context of a kubeconfig, with what its files say; it is listed, checked and removed
+// with its labels; what a program would have to be run for is refused.
+func TestClusters(t *testing.T) {
+	w := newWorld(t)
+	token := w.file("token", "sesame")
+	file := w.file("kubeconfig", `apiVersion: v1
+kind: Config
+current-context: other
+contexts:
+- {name: other, context: {cluster: other, user: other}}
+- {name: mine, context: {cluster: mine, user: mine}}
+- {name: run, context: {cluster: mine, user: run}}
+clusters:
+- {name: other, cluster: {server: "https://other:6443"}}
+- {name: mine, cluster: {server: "https://127.0.0.1:6443"}}
+users:
+- {name: other, user: {token: secret}}
+- {name: mine, user: {tokenFile: `+token+`}}
+- {name: run, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: aws, interactiveMode: Never}}}
+`)
+	add := []string{"cluster", "add", "site/edge01", "--kubeconfig", file, "--kube-context", "mine", "--label", "edge,small"}
+	const key = "cluster-providers/site/clusters/edge01"
+	require.Equal(t, "cluster-providers/site created\n"+key+" created\n"+key+"/labels/edge created\n"+key+"/labels/small created\n", w.done(add...))
+	require.Equal(t, key+" unchanged\n"+key+"/labels/edge unchanged\n"+key+"/labels/small unchanged\n", w.done(add...))
+	require.Contains(t, w.done("cluster", "list"), "edge01")
+	require.Contains(t, w.done("cluster", "check", "edge01"), "Connectivity:  Unknown")
+	for want, args := range map[string][]string{
+		"give its provider as well": {"edge02", "--kubeconfig", file},
+		`has no context "none"`:     {"site/edge02", "--kubeconfig", file, "--kube-context", "none"},
+		"credentials by a program":  {"site/edge02", "--kubeconfig", file, "--kube-context", "run"},
+		"no such file":              {"site/edge02", "--kubeconfig", "/nowhere"},
+	} {
+		r := w.run(append([]string{"cluster", "add"}, args...)...)
+		require.Equal(t, 2, r.code, r.err)
+		require.Contains(t, r.err, want)
+	}
+	r := w.run("cluster", "add", "site/edge02", "--kubeconfig", file, "--report", "loud")
+	require.Equal(t, 1, r.code)
+	require.Contains(t, r.err, "spec.report")
+
+	// One that is in use stays, with its labels.
+	w.done("apply", "-f", w.file("uses.yaml", `resourceContext: {anchor: projects}
+metadata: {name: p}
+---
+resourceContext: {anchor: projects/p/logical-clouds}
+metadata: {name: lc}
+spec: {level: "0"}
+---
+resourceContext: {anchor: projects/p/logical-clouds/lc/cluster-references}
+metadata: {name: ref}
+spec: {clusterProvider: site, cluster: edge01}
+`))
+	require.Equal(t, 1, w.run("cluster", "remove", "edge01").code)
+	require.Contains(t, w.done("get", "labels"), "small")
+	require.Contains(t, w.done("apply", "-f", w.env["XDG_CONFIG_HOME"]+"/uses.yaml"), "cluster-references/ref unchanged")
+	w.done("delete", "project", "p", "--cascade")
+	require.Equal(t, key+" deleted\n", w.done("cluster", "remove", "edge01"))
+	require.Equal(t, 3, w.run("cluster", "check", "edge01").code)
+}
