@@ -35,13 +35,18 @@ var (
 const mimeYAML = "application/yaml"
 
 // guard refuses what pages of others send. more are names beside loopback's and that of the listen address, origins
-// those of pages that are trusted, as https://gui.example.com.
-func guard(listen string, more, origins []string) (echo.MiddlewareFunc, error) {
+// those of pages that are trusted, as https://gui.example.com, webUIs those that are trusted with codecPath alone.
+func guard(listen string, more, origins, webUIs []string) (echo.MiddlewareFunc, error) {
 	names := hosts.New(listen, more...)
-	pages := http.NewCrossOriginProtection()
+	pages, codecs := http.NewCrossOriginProtection(), http.NewCrossOriginProtection()
 	for _, origin := range origins {
 		if err := pages.AddTrustedOrigin(origin); err != nil {
 			return nil, fmt.Errorf("--allowed-origins: %w", err)
+		}
+	}
+	for _, origin := range webUIs {
+		if err := codecs.AddTrustedOrigin(origin); err != nil {
+			return nil, fmt.Errorf("--codec-origins: %w", err)
 		}
 	}
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
@@ -50,8 +55,12 @@ func guard(listen string, more, origins []string) (echo.MiddlewareFunc, error) {
 			if !names.Ours(r) {
 				return fail.New(fail.Forbidden, "%q is not a name of this API; --allowed-hosts adds names to it", r.Host)
 			}
-			if err := pages.Check(r); err != nil {
-				return fail.Wrap(err, fail.Forbidden, "a page of another site asks for this; --allowed-origins says which may")
+			trusted := pages
+			if r.URL.Path == codecPath {
+				trusted = codecs
+			}
+			if err := trusted.Check(r); err != nil {
+				return fail.Wrap(err, fail.Forbidden, "a page of another site asks for this; --allowed-origins says which may, and --codec-origins for the payloads of histories")
 			}
 			return next(c)
 		}

@@ -29,7 +29,7 @@ func prove(by authn.Prover) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			r := c.Request()
-			if !isAPI(r) && r.URL.Path != metricsPath {
+			if !isAPI(r) && r.URL.Path != metricsPath && r.URL.Path != codecPath {
 				return next(c)
 			}
 			ctx := by.Into(r.Context(), shownBy(r))

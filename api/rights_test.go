@@ -199,8 +199,15 @@ type callers struct {
 
 func newCallers(t *testing.T) *callers {
 	t.Helper()
+	return newCallersWith(t, func(*deps) {})
+}
+
+// newCallersWith lets change put other parts in.
+func newCallersWith(t *testing.T, change func(d *deps)) *callers {
+	t.Helper()
 	c := &callers{who: caller.Identity{Kind: caller.Open}}
 	c.world = newRealWorldWith(t, func(w *world, d *deps) {
+		change(d)
 		read := func(ctx context.Context) (*rights.Book, error) { return w.service.Rights(ctx) }
 		d.steps = append(d.steps, func(ctx context.Context, _ *door.Request, next door.Next) error {
 			return next(caller.WithIdentity(ctx, c.who, nil))

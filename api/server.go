@@ -43,6 +43,9 @@ type Deps struct {
 	Hosts, Origins []string
 	// BodyWait is how long a body may stand still, and an answer that nobody takes; DefaultBodyWait when 0.
 	BodyWait time.Duration
+	// Histories opens payloads for Temporal's Web UI, nil for nowhere; WebUIs are the origins of its pages.
+	Histories http.Handler
+	WebUIs    []string
 	// KubeconfigDownload lets a cluster's kubeconfig be read back.
 	KubeconfigDownload bool
 }
@@ -69,7 +72,7 @@ func New(d Deps) (*echo.Echo, error) {
 		d.BodyWait = DefaultBodyWait
 	}
 	e := &edge{door: d.Door, ready: d.Ready, kubeconfigs: d.KubeconfigDownload, log: d.Log, seconds: newHistogram()}
-	guarded, err := guard(d.Listen, d.Hosts, d.Origins)
+	guarded, err := guard(d.Listen, d.Hosts, d.Origins, d.WebUIs)
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +90,7 @@ func New(d Deps) (*echo.Echo, error) {
 		e.observe,
 		middleware.RecoverWithConfig(middleware.RecoverConfig{DisableErrorHandler: true, LogErrorFunc: e.logPanic}),
 		guarded,
+		shared(d.WebUIs),
 		prove(d.Prove),
 		limitBody(d.MaxBody, d.BodyWait),
 		typed,
@@ -111,6 +115,9 @@ func New(d Deps) (*echo.Echo, error) {
 	router.GET("/healthz", healthz)
 	router.GET("/version", showVersion)
 	router.GET("/readyz", e.readyz)
+	if d.Histories != nil {
+		router.POST(codecPath, e.codec(d.Histories))
+	}
 	router.GET(metricsPath, e.metrics(promhttp.HandlerFor(d.Metrics, promhttp.HandlerOpts{})))
 	return router, nil
 }

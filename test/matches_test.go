@@ -43,7 +43,7 @@ func newTenancy(ctx context.Context, t *testing.T, s *harness.Stack, report doma
 // newTenancyOn is newTenancy with another infrastructure cluster.
 func newTenancyOn(ctx context.Context, t *testing.T, s *harness.Stack, cluster string, report domain.Report) *tenancy {
 	t.Helper()
-	db, err := store.Open(store.Config{URI: s.DatabaseURI(), Database: "drover"})
+	db, err := store.Open(s.StoreConfig())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close(context.WithoutCancel(ctx)) })
 	c := harness.NewCluster(t, cluster)

@@ -54,6 +54,10 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 				},
 			},
 			{
+				Name: "keys", Short: "Say how much each secret key seals, have another one seal everything, take one out",
+				Run: func(ctx context.Context, args []string) error { return helped(keys(ctx, args, stdout, stderr)) },
+			},
+			{
 				Name: "verify", Short: "Check an export of audit records, offline", Under: "audit",
 				Run: func(_ context.Context, args []string) error { return helped(verifyAudit(args, stdout, stderr)) },
 			},

@@ -9,6 +9,8 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httputil"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -165,7 +167,7 @@ func (k *stack) startServers(ctx context.Context, log *slog.Logger, say func(str
 	}
 	server, err := temporal.Start(ctx, temporal.Config{
 		DBFile: filepath.Join(k.data, "temporal.db"), IP: loopback, FrontendPort: k.temporalPort, UIPort: k.uiPort,
-		Namespace: "drover", Retention: retention, SearchAttributes: attributes, Logger: log,
+		Namespace: "drover", Retention: retention, SearchAttributes: attributes, Logger: log, Codec: k.codec(),
 	})
 	if err != nil {
 		return err
@@ -182,6 +184,21 @@ func (k *stack) startServers(ctx context.Context, log *slog.Logger, say func(str
 	k.stops = append(k.stops, db.Stop)
 	say("Document store   %s", db.URI())
 	return nil
+}
+
+// codec has the API open payloads for pages of the Web UI, in the name of who has started the stack: the local Web UI knows no logins,
+// and whoever reaches it may see and do all that it shows.
+func (k *stack) codec() http.Handler {
+	return &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Scheme, r.Out.URL.Host = "http", net.JoinHostPort(loopback, strconv.Itoa(k.apiPort))
+		r.Out.Host = r.Out.URL.Host
+		for _, name := range []string{"Origin", "Sec-Fetch-Site", "Cookie", "Authorization"} { // the Web UI has looked at them
+			r.Out.Header.Del(name)
+		}
+		if token, err := k.token(); err == nil && token != "" { // without one the API says what is missing
+			r.Out.Header.Set("Authorization", "Bearer "+token)
+		}
+	}}
 }
 
 // retention is how long a local Temporal keeps closed workflows.

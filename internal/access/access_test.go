@@ -54,7 +54,7 @@ func TestTheLeastClusterRole(t *testing.T) {
 				least, expires, err := kube.Credential(t.Context(), kubeconfig, kube.Account{Namespace: name, Name: name + "-account", Role: manifest, Life: time.Hour})
 				require.NoError(t, err)
 				require.WithinDuration(t, time.Now().Add(time.Hour), expires, 30*time.Minute)
-				require.NoError(t, kube.CheckKubeconfig(least))
+				require.NoError(t, kube.Config{}.CheckKubeconfig(least))
 				require.NoError(t, kubetest.Open(t, kube.Config{}, least).Ping(t.Context()))
 				mine := kubetest.Dynamic(t, least)
 				require.Eventually(t, func() bool {

@@ -42,7 +42,7 @@ func ResetAdmin(ctx context.Context, c *config.Config, log *slog.Logger) (err er
 	if p.sealer, err = sealer(c); err != nil {
 		return err
 	}
-	if p.store, err = store.Open(store.Config{URI: c.MongoURI, Database: c.Database}); err != nil {
+	if p.store, err = store.Open(store.Config{URI: c.MongoURI, Database: c.Database, Keys: p.sealer}); err != nil {
 		return err
 	}
 	if err := p.store.EnsureLayout(ctx); err != nil {
@@ -51,7 +51,7 @@ func ResetAdmin(ctx context.Context, c *config.Config, log *slog.Logger) (err er
 	if p.audit, err = newAuditing(p); err != nil {
 		return err
 	}
-	if err := p.audit.trail.Begin(ctx); err != nil {
+	if err := p.begin(ctx); err != nil {
 		return fmt.Errorf("begin the audit log: %w", err)
 	}
 	p.audit.run()

@@ -19,6 +19,7 @@ import (
 	"github.com/drover-io/drover/api/rpc"
 	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/explain"
@@ -56,7 +57,7 @@ func (p *Parts) secured(l net.Listener, protocols ...string) (net.Listener, erro
 func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	lifecycle := service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now)
 	registered := &registrations{parts: p}
-	clusters, err := kube.NewClusters(kube.Config{Clients: rehearsedClusters}, registered.credentials)
+	clusters, err := kube.NewClusters(kubeConfig(p.config, rehearsedClusters), registered.credentials)
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,11 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	rehearsal.Bound(p.config.Fair.GroupTargets)
 	rehearsal.AskElsewhere(fetch.New(p.config.ExternalHosts, nil))
 	lifecycle.Rehearse = rehearsal.Rehearse
-	lifecycle.Masks = bundle.NewMasker(p.sealer.Derive("digests of what Secrets hold"))
+	root, err := p.store.Root(ctx)
+	if err != nil {
+		return err
+	}
+	lifecycle.Masks = bundle.NewMasker(root.Derive("digests of what Secrets hold"))
 	fleet := service.NewFleet(lifecycle, p.store)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -83,14 +88,15 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	matcher.Heard = heard{p.store, p.rules}
 	explainer.LeftIn = matcher.LeftIn
 	defer matcher.Close()
-	registry.MustRegister(tenantCollector{matcher.Counts}, p.audit)
+	registry.MustRegister(tenantCollector{matcher.Counts}, p.audit, p.expiring())
+	reached := kubeConfig(p.config, 0)
 	documents := service.New(service.Deps{
-		Store: p.store, Sealer: p.sealer, Instances: lifecycle, Operations: lifecycle, Now: time.Now,
+		Store: p.store, Sealer: p.inner, Instances: lifecycle, Operations: lifecycle, Now: time.Now,
 		UserKubeconfig: (&registrations{parts: p}).userKubeconfig,
 		Renewing:       p.store.Renewing,
 		Matching:       matcher,
 		Checks: service.Checks{
-			Chart: p.charts.CheckChart, Profile: p.charts.CheckProfile, Kubeconfig: kube.CheckKubeconfig, Reach: kube.Reach,
+			Chart: p.charts.CheckChart, Profile: p.charts.CheckProfile, Kubeconfig: reached.CheckKubeconfig, Reach: reached.Reach, Expiry: kube.Expiry,
 		},
 	})
 	shares := door.NewShares(p.config.Fair, usage{p.engine, p.store}, time.Now)
@@ -113,6 +119,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	handler, err := api.New(api.Deps{
 		Door: entrance, Prove: prove,
 		Ready: p.ready(), Log: p.log, Metrics: registry, MaxBody: p.config.MaxBody,
+		Histories: p.codec.Handler(), WebUIs: webUIs(p.config),
 		Listen: p.config.Listen, Hosts: p.config.AllowedHosts, Origins: p.config.AllowedOrigins, KubeconfigDownload: p.config.KubeconfigDownload,
 	})
 	if err != nil {
@@ -130,6 +137,20 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	g.Go(func() error { p.settleBehind(ctx); return nil })
 	g.Go(func() error { matcher.Run(ctx); return nil })
 	return g.Wait()
+}
+
+// kubeConfig bounds the work on clusters, of which so many clients are kept, as many as is usual when 0.
+func kubeConfig(c *config.Config, clients int) kube.Config {
+	allowed, _ := kube.Allow(c.KubeconfigAllow) // the configuration takes no other words
+	return kube.Config{Clients: clients, Allowed: allowed, Networks: c.ClusterNetworks()}
+}
+
+// webUIs are the origins of pages that may have payloads opened.
+func webUIs(c *config.Config) []string {
+	if u, err := url.Parse(c.WebUI); err == nil && len(c.CodecOrigins) == 0 && u.Host != "" {
+		return []string{u.Scheme + "://" + u.Host}
+	}
+	return c.CodecOrigins
 }
 
 // settleBehind starts what settles matches for tenants that are behind: a process may have died between marking one due and

@@ -10,13 +10,13 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"time"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/workflow"
 	"google.golang.org/grpc"
 
+	"github.com/drover-io/drover/internal/codec"
 	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/engine"
 	"github.com/drover-io/drover/internal/fail"
@@ -46,7 +46,9 @@ type Parts struct {
 	config   *config.Config
 	log      *slog.Logger
 	store    *store.Store
-	sealer   *secret.Sealer
+	sealer   *secret.Sealer // of the store
+	inner    *secret.Sealer // of what documents hold sealed, whatever seals them; see begin
+	codec    *codec.Codec
 	temporal client.Client
 	engine   *engine.Engine
 	rules    *readiness.Book
@@ -90,13 +92,12 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts
 	if p.tracing, err = telemetry.Start(ctx, c.OTLPEndpoint); err != nil {
 		return nil, err
 	}
-	if p.store, err = store.Open(store.Config{URI: c.MongoURI, Database: c.Database}); err != nil {
+	if p.store, err = store.Open(store.Config{URI: c.MongoURI, Database: c.Database, Keys: p.sealer}); err != nil {
 		return nil, err
 	}
-	if p.temporal, err = dial(c, logger, p.tracing, p.leases); err != nil {
+	if err := p.reachTemporal(); err != nil {
 		return nil, err
 	}
-	p.engine = engine.New(p.temporal)
 	if p.audit, err = newAuditing(p); err != nil {
 		return nil, err
 	}
@@ -106,7 +107,7 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts
 		{"database", database, within(pingTime, p.store.Ping)},
 		{"database layout", database, p.store.EnsureLayout},
 		{"database indexes", database, p.store.EnsureIndexes},
-		{"audit log", database, p.audit.trail.Begin},
+		{"audit log", database, p.begin},
 		{
 			"Temporal at " + c.Temporal.Address,
 			"start a Temporal, such as by `drover-local temporal --db FILE`, or say where one is by --temporal-address (DROVER_TEMPORAL_ADDRESS)",
@@ -127,6 +128,19 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts
 	p.audit.run()
 	ok = true
 	return p, nil
+}
+
+// begin reads the secret of the installation, and makes what needs it. Credentials in documents, and in plans, which stay as they are when
+// sealing keys change, are sealed by a key that comes from it; what holds them is sealed once more.
+func (p *Parts) begin(ctx context.Context) error {
+	root, err := p.store.Root(ctx)
+	if err != nil {
+		return err
+	}
+	if p.inner, err = root.Sealer("credentials in documents"); err != nil {
+		return err
+	}
+	return p.audit.begin(ctx)
 }
 
 // Close closes the parts.
@@ -155,23 +169,32 @@ func (p *Parts) Close() {
 const closeTimeout = 10 * time.Second
 
 func sealer(c *config.Config) (*secret.Sealer, error) {
-	text := c.SecretKeys
 	if c.SecretKeysFile != "" {
-		data, err := os.ReadFile(c.SecretKeysFile)
-		if err != nil {
-			return nil, fmt.Errorf("read secret keys: %w", err)
-		}
-		text = string(data)
+		return secret.ReadFile(c.SecretKeysFile)
 	}
-	return secret.Parse(text)
+	return secret.Parse(c.SecretKeys)
+}
+
+// reachTemporal makes the client, whose payloads are sealed by keys that the store has.
+func (p *Parts) reachTemporal() (err error) {
+	p.codec = codec.New(func() (secret.Root, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		return p.store.Root(ctx)
+	})
+	if p.temporal, err = dial(p.config, p.log, p.tracing, p.leases, p.codec); err == nil {
+		p.engine = engine.NewReading(p.temporal, p.codec.Data(), p.codec.Failures())
+	}
+	return err
 }
 
 // dial makes a client that connects when it is first used.
-func dial(c *config.Config, logger *slog.Logger, tracing telemetry.Tracing, leases *worker.Leases) (client.Client, error) {
+func dial(c *config.Config, logger *slog.Logger, tracing telemetry.Tracing, leases *worker.Leases, sealed *codec.Codec) (client.Client, error) {
 	options := client.Options{
 		HostPort: c.Temporal.Address, Namespace: c.Temporal.Namespace,
 		Logger: telemetry.TemporalLogger(logger), Interceptors: tracing.ClientInterceptors(),
 		ContextPropagators: []workflow.ContextPropagator{telemetry.Requests{}},
+		DataConverter:      sealed.Data(), FailureConverter: sealed.Failures(),
 	}
 	var err error
 	if options.MetricsHandler, err = telemetry.TemporalMetrics(); err != nil {
@@ -182,7 +205,7 @@ func dial(c *config.Config, logger *slog.Logger, tracing telemetry.Tracing, leas
 		return nil, err
 	}
 	options.ConnectionOptions.TLS = tls
-	// Payloads are digests and counts: compressing them costs more than sending them.
+	// Payloads are small, and sealed: compressing them costs more than sending them.
 	options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
 	options.ConnectionOptions.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(leases.Listen)}
 	return client.NewLazyClient(options)

@@ -18,7 +18,6 @@ import (
 
 	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/domain"
-	"github.com/drover-io/drover/internal/engine"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/freeport"
 	"github.com/drover-io/drover/internal/kube"
@@ -49,20 +48,18 @@ func partial(t testing.TB) *Parts {
 	c := configured(t)
 	p := &Parts{config: c, log: slog.New(slog.DiscardHandler), leases: worker.NewLeases(lease.Now)}
 	var err error
-	p.store, err = store.Open(store.Config{URI: c.MongoURI, Database: c.Database, Timeout: mongotest.Timeout})
-	require.NoError(t, err)
 	p.sealer, err = secret.Parse(c.SecretKeys)
 	require.NoError(t, err)
-	p.temporal, err = dial(c, p.log, p.tracing, p.leases)
+	p.store, err = store.Open(store.Config{URI: c.MongoURI, Database: c.Database, Keys: p.sealer, Timeout: mongotest.Timeout})
 	require.NoError(t, err)
 	require.NoError(t, p.store.EnsureLayout(t.Context()))
-	p.engine = engine.New(p.temporal)
+	require.NoError(t, p.reachTemporal())
 	p.rules = rulesIn(p.store)
 	p.charts, err = render.NewProcesses(render.Options{Size: 1, Log: p.log})
 	require.NoError(t, err)
 	p.audit, err = newAuditing(p)
 	require.NoError(t, err)
-	require.NoError(t, p.audit.trail.Begin(t.Context()))
+	require.NoError(t, p.begin(t.Context()))
 	p.audit.run()
 	t.Cleanup(p.Close)
 	return p
@@ -152,7 +149,7 @@ func TestConnectRefusesWhatCannotWork(t *testing.T) {
 // TestConnectRefusesADatabaseOfAnotherLayout: no time puts that right, so that it is not waited for.
 func TestConnectRefusesADatabaseOfAnotherLayout(t *testing.T) {
 	c := configured(t)
-	s, err := store.Open(store.Config{URI: c.MongoURI, Database: c.Database, Timeout: mongotest.Timeout})
+	s, err := store.Open(store.Config{URI: c.MongoURI, Database: c.Database, Timeout: mongotest.Timeout, Keys: must(sealer(c))})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close(context.WithoutCancel(t.Context()))) })
 	require.NoError(t, s.Create(t.Context(), &domain.Project{Metadata: domain.Metadata{Name: "of-before"}}))
@@ -174,7 +171,7 @@ func TestLogger(t *testing.T) {
 func TestRegistrations(t *testing.T) {
 	p := partial(t)
 	s := service.New(service.Deps{
-		Store: p.store, Sealer: p.sealer, Instances: service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now), Now: time.Now,
+		Store: p.store, Sealer: p.inner, Instances: service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now), Now: time.Now,
 		Checks: service.Checks{Kubeconfig: func([]byte) error { return nil }}, Renewing: p.store.Renewing,
 	})
 	require.NoError(t, s.Create(t.Context(), &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}}))
@@ -205,8 +202,8 @@ func TestRegistrations(t *testing.T) {
 func TestReplacedRegistrations(t *testing.T) {
 	p := partial(t)
 	s := service.New(service.Deps{
-		Store: p.store, Sealer: p.sealer, Instances: service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now), Now: time.Now,
-		Checks: service.Checks{Kubeconfig: kube.CheckKubeconfig}, Renewing: p.store.Renewing,
+		Store: p.store, Sealer: p.inner, Instances: service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now), Now: time.Now,
+		Checks: service.Checks{Kubeconfig: kube.Config{}.CheckKubeconfig}, Renewing: p.store.Renewing,
 	})
 	require.NoError(t, s.Create(t.Context(), &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}}))
 	cluster := func(how domain.Report, token string) *domain.Cluster {

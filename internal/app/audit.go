@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/drover-io/drover/internal/audit"
+	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/sink"
 	"github.com/drover-io/drover/internal/trail"
 )
@@ -27,31 +28,41 @@ type auditing struct {
 	sinks []*sink.Sink
 }
 
-// newAuditing makes it. The error is that of a sink.
+// newAuditing opens the sinks. begin makes the rest.
 func newAuditing(p *Parts) (*auditing, error) {
 	a := &auditing{parts: p}
 	if err := a.open(); err != nil {
 		a.closeSinks()
 		return nil, err
 	}
-	trusted := map[string]ed25519.PublicKey{}
-	var ring []*audit.Key // the one that signs comes first
-	for _, secret := range p.sealer.DeriveAll("signatures of audit checkpoints") {
-		key := audit.NewKey(secret)
-		ring = append(ring, key)
-		a.keys.Keys = append(a.keys.Keys, key.Stated())
-		trusted[key.Stated().Key] = key.Public()
+	return a, nil
+}
+
+// begin makes the trail and begins it. Its keys come from the secret of the installation, which other sealing keys leave as it is: who
+// has kept the public one can verify what was signed before.
+func (a *auditing) begin(ctx context.Context) error {
+	if a.trail == nil {
+		root, err := a.parts.store.Root(ctx)
+		if err != nil {
+			return err
+		}
+		a.make(root)
 	}
+	return a.trail.Begin(ctx)
+}
+
+func (a *auditing) make(root secret.Root) {
+	p, key := a.parts, audit.NewKey(root.Derive("signatures of audit checkpoints"))
+	a.keys.Keys = []audit.PublicKey{key.Stated()}
 	sinks := make([]trail.Sink, len(a.sinks))
 	for i, s := range a.sinks {
 		sinks[i] = s
 	}
 	a.trail = trail.New(trail.Config{
-		Store: p.store, Process: processOf(p), Key: ring[0], Ring: ring, Keys: trusted, Secret: p.sealer.Derive("digests of audited documents"),
+		Store: p.store, Process: processOf(p), Key: key, Keys: map[string]ed25519.PublicKey{key.Stated().Key: key.Public()}, Secret: root.Derive("digests of audited documents"),
 		Keep: p.config.AuditKeep, Sinks: sinks, Log: p.log, Now: time.Now,
 		Clock: p.store.AuditClock,
 	})
-	return a, nil
 }
 
 // open opens the sinks.

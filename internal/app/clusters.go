@@ -32,7 +32,7 @@ func (r *registrations) credentials(ctx context.Context, name domain.ClusterName
 	if len(c.Kubeconfig.Data) == 0 {
 		return nil, "", fail.New(fail.Precondition, "cluster %s has no kubeconfig", name)
 	}
-	kubeconfig, err := r.parts.sealer.Open(string(name.Key()), c.Kubeconfig)
+	kubeconfig, err := r.parts.inner.Open(string(name.Key()), c.Kubeconfig)
 	if err == nil {
 		r.reports.Store(name, c.Reporting())
 	}
@@ -143,7 +143,7 @@ func (r *registrations) userKubeconfig(ctx context.Context, ref *domain.ClusterR
 	if _, err := logicalcloud.Read(certificate, cloud.Request); err != nil {
 		return nil, fail.Wrap(err, fail.Conflict, "cluster %s has not issued the certificate of logical cloud %q yet: %s", ref.ClusterName(), cloud.Name, fail.TextOf(err))
 	}
-	key, err := r.parts.sealer.Open(string(ref.Parent), cloud.Key)
+	key, err := r.parts.inner.Open(string(ref.Parent), cloud.Key)
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/freeport"
 	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
 	"github.com/drover-io/drover/internal/tenantcert"
 	"github.com/drover-io/drover/internal/token"
 )
@@ -130,7 +131,7 @@ func TestTokensOfStrangersDoNotPileUp(t *testing.T) {
 	l, err := Listen(t.Context(), freeport.Address())
 	require.NoError(t, err)
 	defer l.Close() // until then connections are made, and nobody takes them
-	silent, err := store.Open(store.Config{URI: "mongodb://" + l.Addr().String(), Database: "d"})
+	silent, err := store.Open(store.Config{URI: "mongodb://" + l.Addr().String(), Database: "d", Keys: storetest.Keys})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, silent.Close(context.Background())) }()
 	prove := (&Parts{config: &config.Config{Auth: "on"}, store: silent}).prover()

@@ -24,12 +24,12 @@ import (
 // Work runs the worker until ctx ends, then ends what runs or hands it over. ready is called when it polls.
 func (p *Parts) Work(ctx context.Context, ready func()) error {
 	registered := &registrations{parts: p}
-	clusters, err := kube.NewClusters(kube.Config{}, registered.credentials)
+	clusters, err := kube.NewClusters(kubeConfig(p.config, 0), registered.credentials)
 	if err != nil {
 		return err
 	}
 	defer clusters.Close()
-	users, err := kube.NewUsers(kube.Config{}, registered.user)
+	users, err := kube.NewUsers(kubeConfig(p.config, 0), registered.user)
 	if err != nil {
 		return err
 	}
@@ -40,11 +40,11 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 		return err
 	}
 	work := activities.NewKube(clusters, p.store, p.engine, registered, agent)
-	work.Users, work.References, work.Rules, work.Records, work.Secrets = users, p.store, rulesIn(p.store), p.store, p.sealer
+	work.Users, work.References, work.Rules, work.Records, work.Secrets = users, p.store, rulesIn(p.store), p.store, p.inner
 	matches := &activities.Match{Work: work, Store: p.store, Settler: p.engine, Shards: p.engine, Now: time.Now}
 	w := worker.New(p.temporal,
 		&activities.Control{
-			Store: p.store, Runs: p.engine, Now: time.Now, Sealer: p.sealer, Keepers: p.engine, Charts: p.charts,
+			Store: p.store, Runs: p.engine, Now: time.Now, Sealer: p.inner, Keepers: p.engine, Charts: p.charts,
 			Nodes: nodesOf{clusters}, Audit: p.audit.trail, MaxTargets: p.config.Fair.GroupTargets, Elsewhere: fetch.New(p.config.ExternalHosts, nil),
 			CertificateSeconds: int32(p.config.CertificateLifetime.Seconds()), // #nosec G115 -- bounded by the configuration
 		},

@@ -26,7 +26,7 @@ var layers = []layer{
 		{
 			pkg: "app",
 			ours: "deploy/helm/monitor api api/rpc worker door trail service notify engine activities observe store kube fetch render " +
-				"secret sink telemetry config audit authn explain status view logicalcloud bundle readiness domain lease oidc pause caller limits token fail",
+				"secret sink telemetry codec config audit authn explain status view logicalcloud bundle readiness domain lease oidc pause caller limits token fail",
 			libs: "github.com/prometheus/client_golang go.temporal.io/sdk/client go.temporal.io/sdk/workflow " +
 				"golang.org/x/sync google.golang.org/grpc",
 			world: "context net net/http os",
@@ -55,7 +55,7 @@ var layers = []layer{
 		},
 		{
 			pkg:   "storetest",
-			ours:  "mongotest store",
+			ours:  "mongotest store secret",
 			libs:  "github.com/stretchr/testify",
 			world: "context",
 		},
@@ -163,14 +163,14 @@ var layers = []layer{
 		},
 		{
 			pkg:  "store",
-			ours: "audit plan domain cas share limits fail",
+			ours: "audit plan secret domain cas share limits fail",
 			libs: "github.com/hashicorp/golang-lru github.com/klauspost/compress go.mongodb.org/mongo-driver " +
 				"golang.org/x/sync",
 			world: "context",
 		},
 		{
 			pkg:  "kube",
-			ours: "fields quantity plan domain lease pause limits fail",
+			ours: "fields quantity plan domain lease address pause limits fail",
 			libs: "github.com/hashicorp/golang-lru golang.org/x/sync k8s.io/api k8s.io/apimachinery k8s.io/client-go " +
 				"sigs.k8s.io/yaml",
 			world: "context math/rand/v2 net net/http",
@@ -182,6 +182,11 @@ var layers = []layer{
 				"github.com/santhosh-tekuri/jsonschema helm.sh/helm k8s.io/api k8s.io/apimachinery sigs.k8s.io/yaml",
 			world: "context",
 		},
+		{
+			pkg: "codec", ours: "secret",
+			libs:  "go.temporal.io/api/common go.temporal.io/sdk/converter go.temporal.io/sdk/temporal google.golang.org/protobuf",
+			world: "net/http",
+		},
 		{pkg: "secret", ours: "domain fail", world: "os"},
 		{
 			pkg:  "telemetry",
@@ -192,8 +197,8 @@ var layers = []layer{
 			world: "context net net/http net/http/pprof",
 		},
 		{pkg: "sink", ours: "audit pause", world: "context net os"},
-		{pkg: "config", ours: "limits", world: "net net/http os"},
-		{pkg: "fetch", ours: "fail", world: "context net net/http syscall"},
+		{pkg: "config", ours: "address limits", world: "net net/http os"},
+		{pkg: "fetch", ours: "address fail", world: "context net net/http"},
 		{
 			pkg: "oidc", ours: "authn policy caller token fail",
 			libs:  "github.com/coreos/go-oidc github.com/go-jose/go-jose golang.org/x/sync sigs.k8s.io/yaml",
@@ -249,6 +254,7 @@ var layers = []layer{
 	}},
 	{name: "ground", about: "knows nothing of Drover", rows: []row{
 		{pkg: "policy"},
+		{pkg: "address", ours: "fail", world: "syscall"},
 		{pkg: "token"},
 		{pkg: "quantity", ours: "limits"},
 		{pkg: "expression", libs: "github.com/google/cel-go", world: "context"}, // which bounds what an expression of users may take

@@ -79,7 +79,7 @@ func newWorldWith(t testing.TB, prove authn.Prover) *world {
 		Checks: service.Checks{
 			Chart:      func(_ context.Context, app string, tgz []byte) error { return render.CheckChart(app, tgz) },
 			Profile:    func(_ context.Context, tgz []byte) error { return render.CheckProfile(tgz) },
-			Kubeconfig: kube.CheckKubeconfig,
+			Kubeconfig: kube.Config{}.CheckKubeconfig,
 		},
 		Renewing: db.Renewing,
 	})

@@ -1,5 +1,5 @@
-// Package config reads the settings of `drover api`, `drover worker`, `drover monitor`, `drover tenant-agent` and `drover
-// admin-token` once, from flags and environment; a flag wins. All that is wrong is said at once.
+// Package config reads the settings of `drover api`, `drover worker`, `drover monitor`, `drover tenant-agent`, `drover
+// admin-token` and `drover keys` once, from flags and environment; a flag wins. All that is wrong is said at once.
 package config
 
 import (
@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	addresses "github.com/drover-io/drover/internal/address"
 	"github.com/drover-io/drover/internal/limits"
 )
 
@@ -42,6 +43,9 @@ type Config struct {
 	AllowedOrigins        []string
 	ExternalHosts         []string // that values are taken from, each with a port or without
 	KubeconfigDownload    bool
+	KubeconfigAllow       []string // what kubeconfigs may have, see kube.AllowedWords
+	ClusterAllow          string   // networks, see address.Parse
+	ClusterDeny           string
 	Operations            int         // that are being begun at a time
 	Fair                  limits.Fair // what one caller, and one project, may have
 	ProfileListen         string      // "" for none
@@ -53,6 +57,7 @@ type Config struct {
 	LogFormat             string        // text or json
 	OTLPEndpoint          string        // URL; "" for no tracing
 	WebUI                 string        // base URL of Temporal's Web UI; ""
+	CodecOrigins          []string      // of pages that may have payloads of histories opened; that of WebUI when empty
 	AuditKeep             time.Duration // how long audit records are kept
 	AuditFile             string        // that audit records are appended to; "" for none
 	AuditSyslog           string        // URL of what takes them as syslog; "" for none
@@ -109,8 +114,9 @@ const (
 	Monitoring
 	TenantAgents
 	Admin
+	Keys
 	Both   = API | Worker
-	stored = Both | Admin // those that have the database
+	stored = Both | Admin | Keys // those that have the database
 	all    = Both | Monitoring | TenantAgents
 )
 
@@ -127,6 +133,8 @@ func (p Process) String() string {
 		return "tenant-agent"
 	case Admin:
 		return "admin-token"
+	case Keys:
+		return "keys"
 	default:
 		return "api and worker"
 	}
@@ -168,8 +176,11 @@ var settings = []setting{
 	{"client-ca", "", "`file` with the CAs of callers' client certificates; without it nobody is asked for one", API, file(func(c *Config) *string { return &c.TLS.CA })},
 	{"trusted-proxy", "", "common `names`, comma-separated, of the client certificates of proxies whose X-Forwarded-User and X-Forwarded-Groups count", API, list(func(c *Config) *[]string { return &c.TrustedProxies })},
 	{"allowed-hosts", "", "`names` that the REST API is asked by, comma-separated, beside loopback's and the address it listens at; * for any", API, list(func(c *Config) *[]string { return &c.AllowedHosts })},
-	{"allowed-origins", "", "`origins` of pages of other sites that may change something by the REST API, comma-separated, such as https://gui.example.com", API, origins},
+	{"allowed-origins", "", "`origins` of pages of other sites that may change something by the REST API, comma-separated, such as https://gui.example.com", API, origins(func(c *Config) *[]string { return &c.AllowedOrigins })},
 	{"allow-kubeconfig-download", "false", "whether the REST API gives the kubeconfigs of clusters back: `true` or false", API, boolean(func(c *Config) *bool { return &c.KubeconfigDownload })},
+	{"kubeconfig-allow", "", "what `members` kubeconfigs of clusters may have, comma-separated: exec, auth-provider, files, insecure-skip-tls-verify, proxy-url; the same for api and worker", Both, kubeconfigAllow},
+	{"cluster-allow", "", "`networks` that clusters may be in, comma-separated, such as 10.0.0.0/8; any when empty; the same for api and worker", Both, networks(func(c *Config) *string { return &c.ClusterAllow })},
+	{"cluster-deny", addresses.Default, "`networks` that clusters must not be in, comma-separated; the same for api and worker", Both, networks(func(c *Config) *string { return &c.ClusterDeny })},
 	{"external-hosts", "", "`hosts` that patches of generic k8s intents may take values from by https, comma-separated, with a port where it is not 443; none when empty; the same for api and worker", Both, hosts},
 	{"metrics-listen", "127.0.0.1:9465", "`address` of health and metrics", Worker | Monitoring | TenantAgents, address(func(c *Config) *string { return &c.MetricsListen })},
 	{"profile-listen", "", "`address` of the runtime's profiles; none when empty", all, optional(address(func(c *Config) *string { return &c.ProfileListen }))},
@@ -183,14 +194,15 @@ var settings = []setting{
 	{"mongo-database", "drover", "`name` of the database", stored, required(func(c *Config) *string { return &c.Database })},
 	{"secret-keys", "", "`keys` that seal credentials: id:base64 of 32 bytes, comma-separated, the first one seals", stored, text(func(c *Config) *string { return &c.SecretKeys })},
 	{"secret-keys-file", "", "`file` with the keys, one a line", stored, file(func(c *Config) *string { return &c.SecretKeysFile })},
-	{"log-level", "info", "least `level` that is logged: debug, info, warn, error", all | Admin, func(c *Config, v string) error { return c.LogLevel.UnmarshalText([]byte(v)) }},
-	{"log-format", "text", "`format` of the log: text or json", all | Admin, oneOf(func(c *Config) *string { return &c.LogFormat }, "text", "json")},
+	{"log-level", "info", "least `level` that is logged: debug, info, warn, error", all | Admin | Keys, func(c *Config, v string) error { return c.LogLevel.UnmarshalText([]byte(v)) }},
+	{"log-format", "text", "`format` of the log: text or json", all | Admin | Keys, oneOf(func(c *Config) *string { return &c.LogFormat }, "text", "json")},
 	{"otlp-endpoint", "", "`URL` that traces are sent to by OTLP over HTTP; none when empty", Both, httpURL(func(c *Config) *string { return &c.OTLPEndpoint })},
 	{"web-ui", "", "base `URL` of Temporal's Web UI, for links", API, httpURL(func(c *Config) *string { return &c.WebUI })},
+	{"codec-origins", "", "`origins` of Web UIs of Temporal that may have payloads of histories opened (/codec), comma-separated; that of --web-ui when empty", API, origins(func(c *Config) *[]string { return &c.CodecOrigins })},
 	{"audit-keep", "2160h", "`duration` for which audit records are kept, at least 24h", Both, auditKeep},
-	{"audit-file", "", "`file` that audit records are appended to, too; it may be rotated at any time", stored, text(func(c *Config) *string { return &c.AuditFile })},
-	{"audit-syslog", "", "`URL` of a collector that takes audit records as syslog (RFC 5424), too: tcp://host:port, tls://host:port or unix:///path", stored, auditSyslog},
-	{"audit-syslog-ca", "", "CA `file` of the collector's certificate; the system's when empty", stored, file(func(c *Config) *string { return &c.AuditSyslogCA })},
+	{"audit-file", "", "`file` that audit records are appended to, too; it may be rotated at any time", Both | Admin, text(func(c *Config) *string { return &c.AuditFile })},
+	{"audit-syslog", "", "`URL` of a collector that takes audit records as syslog (RFC 5424), too: tcp://host:port, tls://host:port or unix:///path", Both | Admin, auditSyslog},
+	{"audit-syslog-ca", "", "CA `file` of the collector's certificate; the system's when empty", Both | Admin, file(func(c *Config) *string { return &c.AuditSyslogCA })},
 	{"max-body", strconv.Itoa(limits.Body), "largest request body, in `bytes`", API, between(1, limits.Blob, func(c *Config, n int64) { c.MaxBody = n })},
 	{"operations", "32", "`number` of operations that are being begun at a time; more wait a moment and are then answered 503", API, positive(func(c *Config, n int64) { c.Operations = int(n) })},
 	share("caller-rate", fairly.CallerRate, "`number` of requests a second that one caller may make; more are answered 429, 0 for any", func(f *limits.Fair) *int { return &f.CallerRate }),
@@ -502,6 +514,33 @@ func list(at func(*Config) *[]string) func(*Config, string) error {
 	}
 }
 
+// kubeconfigMembers are what kube.AllowedWords are.
+var kubeconfigMembers = []string{"exec", "auth-provider", "files", "insecure-skip-tls-verify", "proxy-url"}
+
+func kubeconfigAllow(c *Config, v string) error {
+	_ = list(func(c *Config) *[]string { return &c.KubeconfigAllow })(c, v)
+	for _, word := range c.KubeconfigAllow {
+		if !slices.Contains(kubeconfigMembers, word) {
+			return fmt.Errorf("%q is none of %s", word, strings.Join(kubeconfigMembers, ", "))
+		}
+	}
+	return nil
+}
+
+func networks(at func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		*at(c) = v
+		_, err := addresses.Parse(v, "")
+		return err
+	}
+}
+
+// ClusterNetworks are those that clusters may be in.
+func (c *Config) ClusterNetworks() addresses.Networks {
+	n, _ := addresses.Parse(c.ClusterAllow, c.ClusterDeny) // each was read before
+	return n
+}
+
 // hosts are names, with ports or without.
 func hosts(c *Config, v string) error {
 	_ = list(func(c *Config) *[]string { return &c.ExternalHosts })(c, v)
@@ -514,14 +553,16 @@ func hosts(c *Config, v string) error {
 }
 
 // origins are a scheme and a host, as browsers send them.
-func origins(c *Config, v string) error {
-	_ = list(func(c *Config) *[]string { return &c.AllowedOrigins })(c, v)
-	for _, origin := range c.AllowedOrigins {
-		if err := http.NewCrossOriginProtection().AddTrustedOrigin(origin); err != nil {
-			return fmt.Errorf("%q is not an origin such as https://gui.example.com", origin)
+func origins(at func(*Config) *[]string) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		_ = list(at)(c, v)
+		for _, origin := range *at(c) {
+			if err := http.NewCrossOriginProtection().AddTrustedOrigin(origin); err != nil {
+				return fmt.Errorf("%q is not an origin such as https://gui.example.com", origin)
+			}
 		}
+		return nil
 	}
-	return nil
 }
 
 func httpURL(at func(*Config) *string) func(*Config, string) error {

@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-io/drover/internal/address"
 	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/limits"
 )
@@ -61,6 +62,7 @@ func TestDefaults(t *testing.T) {
 
 		RenderMemory: 1 << 30,
 	}
+	api.ClusterDeny = address.Default
 	worker := api
 	worker.TenantListen, worker.TenantRate = "", 0
 	worker.Auth, worker.Fair = "", limits.Fair{GroupTargets: api.Fair.GroupTargets}
@@ -139,7 +141,7 @@ func TestEverySettingCanBeSet(t *testing.T) {
 		"--mongo-uri", "mongodb+srv://u:p@m", "--mongo-database", "d", "--secret-keys-file", file,
 		"--log-level", "debug", "--log-format", "json", "--otlp-endpoint", "http://o:4318", "--web-ui", "https://w/x",
 		"--auth", "on", "--admin-token-file", "f", "--auth-config", file, "--client-ca", file, "--trusted-proxy", "proxy,gate",
-		"--allowed-hosts", "a.example, b", "--allowed-origins", "https://g.example,http://h:8080", "--allow-kubeconfig-download", "--external-hosts", "v.example,[2001:db8::1]:8443",
+		"--allowed-hosts", "a.example, b", "--allowed-origins", "https://g.example,http://h:8080", "--allow-kubeconfig-download", "--kubeconfig-allow", "exec,files", "--cluster-allow", "10.0.0.0/8", "--cluster-deny", "10.1.0.0/16", "--codec-origins", "https://t.example", "--external-hosts", "v.example,[2001:db8::1]:8443",
 		"--caller-rate", "11", "--caller-requests", "12", "--caller-streams", "13", "--project-rate", "14", "--project-requests", "15", "--project-streams", "16",
 		"--project-operations", "17", "--project-documents", "18", "--project-bytes", "19", "--group-targets", "0",
 		"--max-body", "1", "--operations", "6", "--drain", "1m30s", "--workflows", "2", "--activities", "3", "--clusters", "4", "--cache", "5",
@@ -148,6 +150,7 @@ func TestEverySettingCanBeSet(t *testing.T) {
 	require.Empty(t, cmp.Diff(&config.Config{
 		Listen: ":80", TLS: config.ServerTLS{Cert: file, Key: file, CA: file}, Auth: "on", AdminTokenFile: "f", AuthConfig: file, TrustedProxies: []string{"proxy", "gate"}, MetricsListen: "[::1]:81", TenantListen: ":81", TenantRate: 7, TenantTLS: config.ServerTLS{Cert: file, Key: file, CA: file},
 		AllowedHosts: []string{"a.example", "b"}, AllowedOrigins: []string{"https://g.example", "http://h:8080"}, KubeconfigDownload: true,
+		KubeconfigAllow: []string{"exec", "files"}, ClusterAllow: "10.0.0.0/8", ClusterDeny: "10.1.0.0/16", CodecOrigins: []string{"https://t.example"},
 		ExternalHosts: []string{"v.example", "[2001:db8::1]:8443"},
 		Temporal:      config.Temporal{Address: "t:1", Namespace: "n", TLSCert: file, TLSKey: file, TLSCA: file, TLSServer: "s"},
 		MongoURI:      "mongodb+srv://u:p@m", Database: "d", SecretKeysFile: file,
@@ -174,6 +177,8 @@ func TestWhatIsWrong(t *testing.T) {
 		"no address":        {config.API, keys, []string{"--listen", "localhost"}, []string{`--listen (DROVER_LISTEN): "localhost" is not host:port`}},
 		"no port":           {config.API, keys, []string{"--listen", "localhost:"}, []string{"is not host:port"}},
 		"an empty name":     {config.API, keys, []string{"--temporal-namespace", ""}, []string{"--temporal-namespace (DROVER_TEMPORAL_NAMESPACE): is required"}},
+		"no network":        {config.Both, keys, []string{"--cluster-allow", "x", "--cluster-deny", "10.0.0.0/99"}, []string{"--cluster-allow", "--cluster-deny", "is not a network"}},
+		"no such member":    {config.Both, keys, []string{"--kubeconfig-allow", "exec,everything"}, []string{"--kubeconfig-allow", "everything"}},
 		"no such file":      {config.API, nil, []string{"--secret-keys-file", "/nowhere"}, []string{`--secret-keys-file (DROVER_SECRET_KEYS_FILE): the file "/nowhere" cannot be read`}},
 		"a folder":          {config.API, nil, []string{"--secret-keys-file", os.TempDir()}, []string{"cannot be read"}},
 		"no level":          {config.API, keys, []string{"--log-level", "loud"}, []string{"--log-level (DROVER_LOG_LEVEL)", "loud"}},

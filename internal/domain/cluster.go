@@ -38,8 +38,10 @@ type Cluster struct {
 	Spec       ClusterSpec `json:"spec"`
 	Kubeconfig Sealed      `json:"-" bson:"kubeconfig"`
 	// KubeconfigDigest tells clients of the cluster when their credentials are out of date.
-	KubeconfigDigest Digest  `json:"-" bson:"kubeconfigDigest"`
-	History          History `json:"-" bson:"history"`
+	KubeconfigDigest Digest `json:"-" bson:"kubeconfigDigest"`
+	// Expires is when the first of the kubeconfig's credentials does, as far as that can be told; zero for never.
+	Expires time.Time `json:"-" bson:"expires,omitempty"`
+	History History   `json:"-" bson:"history"`
 	// Tried is what was found when the cluster was registered, or its registration last replaced.
 	Tried Trial `json:"-" bson:"tried"`
 	// KeepKubeconfig says of one that comes in place of another that it came without a kubeconfig: that of the other stays.
@@ -88,6 +90,22 @@ var ClustersNoun = &Noun{
 
 // Noun is ClustersNoun.
 func (*Cluster) Noun() *Noun { return ClustersNoun }
+
+// ExpiryNotice is how long before credentials expire people are told.
+const ExpiryNotice = 14 * 24 * time.Hour
+
+// Expiring says that the cluster's credentials have expired, or are about to; "" as long as nobody needs to do anything.
+func (c *Cluster) Expiring(now time.Time) string {
+	left := c.Expires.Sub(now)
+	switch {
+	case c.Expires.IsZero() || left > ExpiryNotice:
+		return ""
+	case left <= 0:
+		return fmt.Sprintf("the credentials of cluster %q expired at %s; replace its kubeconfig (PUT)", c.Name, c.Expires.UTC().Format(time.RFC3339))
+	default:
+		return fmt.Sprintf("the credentials of cluster %q expire at %s; replace its kubeconfig (PUT)", c.Name, c.Expires.UTC().Format(time.RFC3339))
+	}
+}
 
 // ClusterName is provider and name.
 func (c *Cluster) ClusterName() ClusterName {

@@ -10,7 +10,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 )
 
-// Digest names a blob: the lower-case hex sha256 of its content.
+// Digest names a blob, in lower-case hex: the same content has the same one within an installation, and tells nobody else what it is.
 type Digest string
 
 // Part says where one of several values is that are stored together, as a blob that is a JSON array: the digest of the blob and

@@ -32,5 +32,8 @@ var AuditRecords = &Noun{Kind: "audit", Title: "audit record", Collection: "audi
 // Metrics is the noun of the figures of the process that is asked.
 var Metrics = &Noun{Kind: "metrics", Title: "metrics", Collection: "metrics", Names: []string{"metric"}}
 
+// Histories is the noun of what Temporal keeps of workflows, whose payloads are sealed.
+var Histories = &Noun{Kind: "histories", Title: "history", Collection: "histories", Names: []string{"history"}}
+
 // Computed lists the nouns that are no documents.
-var Computed = []*Noun{Operations, Registrations, Workloads, Matches, AuditRecords, Metrics}
+var Computed = []*Noun{Operations, Registrations, Workloads, Matches, AuditRecords, Metrics, Histories}

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/drover-io/drover/activities"
@@ -29,6 +30,8 @@ import (
 // Engine runs operations.
 type Engine struct {
 	temporal client.Client
+	data     converter.DataConverter // of what is read without the client's help
+	failures converter.FailureConverter
 	// counts are the last answers to Counts, by operation. Callers that wait for an operation ask often, and
 	// the root learns of progress twice a second: asking it more than ten times as often tells nothing new.
 	counts *lru.Cache[string, counted]
@@ -45,7 +48,12 @@ const countsMax = 1000
 
 // New makes an engine on a connection, which stays the caller's.
 func New(c client.Client) *Engine {
-	return &Engine{temporal: c, counts: lru.New[string, counted](countsMax)}
+	return NewReading(c, converter.GetDefaultDataConverter(), temporal.GetDefaultFailureConverter())
+}
+
+// NewReading is New for a connection with converters of its own.
+func NewReading(c client.Client, data converter.DataConverter, failures converter.FailureConverter) *Engine {
+	return &Engine{temporal: c, data: data, failures: failures, counts: lru.New[string, counted](countsMax)}
 }
 
 // Ping says whether Temporal answers.

@@ -10,7 +10,6 @@ import (
 	failurepb "go.temporal.io/api/failure/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/temporal"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -94,9 +93,9 @@ func (e *Engine) run(ctx context.Context, run explain.Run, d *workflowservice.De
 	run.RunID = info.GetExecution().GetRunId()
 	run.Status = runStatuses[info.GetStatus()]
 	run.Started = moment(info.GetStartTime())
-	run.By = requestedBy(info)
+	run.By = e.requestedBy(info)
 	for _, p := range d.GetPendingActivities() {
-		run.Steps = append(run.Steps, attemptOf(p))
+		run.Steps = append(run.Steps, e.attemptOf(p))
 	}
 	if t := d.GetPendingWorkflowTask(); t.GetState() == enumspb.PENDING_WORKFLOW_TASK_STATE_SCHEDULED {
 		run.Task = &explain.Task{Since: moment(t.GetOriginalScheduledTime()), Attempt: int(t.GetAttempt())}
@@ -121,7 +120,7 @@ func (e *Engine) end(ctx context.Context, run *explain.Run) error {
 			run.End = strings.TrimPrefix(a.GetReason()+", by "+a.GetIdentity(), ", ")
 		}
 		if a := event.GetWorkflowExecutionFailedEventAttributes(); a != nil {
-			run.End = said(a.GetFailure())
+			run.End = e.said(a.GetFailure())
 		}
 	}
 	return nil
@@ -172,19 +171,19 @@ func (e *Engine) attempt(ctx context.Context, id string) (explain.Attempt, error
 	}
 	var a explain.Attempt
 	if pending := d.GetPendingActivities(); len(pending) > 0 {
-		a = attemptOf(pending[0])
+		a = e.attemptOf(pending[0])
 	}
 	info := d.GetWorkflowExecutionInfo()
 	a.ID, a.RunID, a.Since = id, info.GetExecution().GetRunId(), moment(info.GetStartTime())
 	return a, nil
 }
 
-func attemptOf(p *workflowpb.PendingActivityInfo) explain.Attempt {
+func (e *Engine) attemptOf(p *workflowpb.PendingActivityInfo) explain.Attempt {
 	return explain.Attempt{
 		Step: p.GetActivityType().GetName(), Number: int(p.GetAttempt()),
 		Trying: p.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED,
 		Last:   moment(p.GetLastAttemptCompleteTime()), Next: moment(p.GetNextAttemptScheduleTime()),
-		Begun: moment(p.GetLastStartedTime()), Error: said(p.GetLastFailure()), Late: late(p.GetLastFailure()),
+		Begun: moment(p.GetLastStartedTime()), Error: e.said(p.GetLastFailure()), Late: late(p.GetLastFailure()),
 	}
 }
 
@@ -195,7 +194,7 @@ func late(f *failurepb.Failure) bool {
 }
 
 // said is what may be shown of a failure, "" for none.
-func said(f *failurepb.Failure) string {
+func (e *Engine) said(f *failurepb.Failure) string {
 	if f == nil {
 		return ""
 	}
@@ -205,8 +204,8 @@ func said(f *failurepb.Failure) string {
 		}
 		return "it took too long"
 	}
-	if e, ok := workflows.FromTemporal(temporal.GetDefaultFailureConverter().FailureToError(f)); ok {
-		return fail.TextOf(e)
+	if err, ok := workflows.FromTemporal(e.failures.FailureToError(f)); ok {
+		return fail.TextOf(err)
 	}
 	return "internal error; the worker's log has it"
 }

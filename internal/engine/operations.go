@@ -33,7 +33,7 @@ func (e *Engine) Executions(ctx context.Context, f operations.Filter, limit int,
 	if err != nil {
 		return nil, nil, err
 	}
-	return executions(infos), next, nil
+	return e.executions(infos), next, nil
 }
 
 // CountRunning is how many operations of a project go on, by Temporal's visibility, which may be a moment late.
@@ -57,7 +57,7 @@ func (e *Engine) ExecutionsOf(ctx context.Context, s domain.Scope) ([]operations
 	if err != nil {
 		return nil, err
 	}
-	return executions(infos), nil
+	return e.executions(infos), nil
 }
 
 // maxIDs is how many ids one query names.
@@ -82,7 +82,7 @@ func (e *Engine) executionsOn(ctx context.Context, f operations.Filter, limit in
 	if err != nil {
 		return nil, nil, err
 	}
-	return executions(roots), next, nil
+	return e.executions(roots), next, nil
 }
 
 func of(f operations.Filter) workflows.Wanted {
@@ -111,13 +111,13 @@ func (e *Engine) visible(ctx context.Context, query string, limit int, after []b
 	return r.GetExecutions(), r.GetNextPageToken(), nil
 }
 
-func executions(infos []*workflowpb.WorkflowExecutionInfo) []operations.Execution {
+func (e *Engine) executions(infos []*workflowpb.WorkflowExecutionInfo) []operations.Execution {
 	found := make([]operations.Execution, 0, len(infos))
 	for _, i := range infos {
 		x := operations.Execution{Scope: scopeOf(i), Run: explain.Run{
 			ID: i.GetExecution().GetWorkflowId(), RunID: i.GetExecution().GetRunId(),
-			Status: runStatuses[i.GetStatus()], Started: moment(i.GetStartTime()), By: requestedBy(i),
-		}, Closed: moment(i.GetCloseTime()), Refused: memoOf(i, workflows.RefusedMemo)}
+			Status: runStatuses[i.GetStatus()], Started: moment(i.GetStartTime()), By: e.requestedBy(i),
+		}, Closed: moment(i.GetCloseTime()), Refused: e.memoOf(i, workflows.RefusedMemo)}
 		x.Run.Operation = x.Operation
 		found = append(found, x)
 	}
@@ -138,11 +138,13 @@ func scopeOf(i *workflowpb.WorkflowExecutionInfo) domain.Scope {
 }
 
 // requestedBy reads who asked for a run.
-func requestedBy(i *workflowpb.WorkflowExecutionInfo) string { return memoOf(i, callerMemo) }
+func (e *Engine) requestedBy(i *workflowpb.WorkflowExecutionInfo) string {
+	return e.memoOf(i, callerMemo)
+}
 
-func memoOf(i *workflowpb.WorkflowExecutionInfo, name string) (value string) {
+func (e *Engine) memoOf(i *workflowpb.WorkflowExecutionInfo, name string) (value string) {
 	if payload := i.GetMemo().GetFields()[name]; payload != nil {
-		if err := converter.GetDefaultDataConverter().FromPayload(payload, &value); err != nil {
+		if err := e.data.FromPayload(payload, &value); err != nil {
 			return "" // not one of ours
 		}
 	}

@@ -26,6 +26,9 @@ type ClusterSituation struct {
 	// Contact is whether the cluster is heard; the zero value when nobody watches it.
 	Contact view.Contact
 	Tried   domain.Trial
+	Expires time.Time // of its credentials; zero for never
+	// Expiring says that they have expired or are about to; "" for no.
+	Expiring string
 }
 
 // Cluster is what runs in a cluster, and whether it can be reached. Its times are UTC.
@@ -39,6 +42,10 @@ type Cluster struct {
 	LastHeard    *time.Time          `json:"lastHeard,omitempty"` // when it was last heard
 	Unheard      string              `json:"unheard,omitempty"`   // why it is not heard
 	Tried        *Tried              `json:"tried,omitempty"`
+	// CredentialsExpire is when the first credential of the cluster's kubeconfig does, as far as that can be told.
+	CredentialsExpire *time.Time `json:"credentialsExpire,omitempty"`
+	// Warning is told 14 days before that, and from then on.
+	Warning string `json:"warning,omitempty"`
 	// Deployments are those that have something there, or may have; those that are not as wished come first. MoreDeployments
 	// is how many were left out.
 	Deployments     []Deployment `json:"deployments"`
@@ -176,6 +183,7 @@ func ClusterOf(s *ClusterSituation) *Cluster {
 	if !s.Tried.At.IsZero() {
 		c.Tried = &Tried{At: s.Tried.At.UTC(), Error: s.Tried.Error}
 	}
+	c.CredentialsExpire, c.Warning = at(s.Expires), s.Expiring
 	c.Connectivity = c.connectivity()
 	return c
 }

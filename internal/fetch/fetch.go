@@ -11,13 +11,12 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/drover-io/drover/internal/address"
 	"github.com/drover-io/drover/internal/fail"
 )
 
@@ -44,7 +43,7 @@ func New(names []string, roots *x509.CertPool) *Hosts {
 	for _, n := range names {
 		h.names = append(h.names, withPort(n))
 	}
-	dialer := &net.Dialer{Control: refuseLocal}
+	dialer := &net.Dialer{Control: address.Networks{}.Control}
 	h.client = &http.Client{
 		Transport: &http.Transport{
 			DialContext:            dialer.DialContext,
@@ -114,32 +113,14 @@ func (h *Hosts) Get(ctx context.Context, u *url.URL) ([]byte, error) {
 // Rest closes connections that nobody uses. Who has asked for several values calls it then.
 func (h *Hosts) Rest() { h.client.CloseIdleConnections() }
 
-var errLocal = errors.New("an address that nobody may ask")
-
-// metadata are addresses at which clouds give out credentials, beside those of a link.
-var metadata = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("168.63.129.16")}
-
-// refuseLocal looks at the address that a name has come to, before it is connected to: a name may lead anywhere.
-func refuseLocal(_, address string, _ syscall.RawConn) error {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return errLocal
-	}
-	ip := at.Addr().Unmap().WithZone("")
-	if ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || slices.Contains(metadata, ip) {
-		return errLocal
-	}
-	return nil
-}
-
 // kindOf turns an error of the client into one of ours. Its text may hold the URL alone.
 func (h *Hosts) kindOf(u *url.URL, err error) error {
 	var timeout net.Error
 	var certificate *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError
 	switch {
-	case errors.Is(err, errLocal):
-		return fail.Wrap(err, fail.Malformed, "host %s has %s", u.Host, errLocal)
+	case fail.Is(err, fail.Forbidden): // package address
+		return fail.Wrap(err, fail.Malformed, "host %s has an address that nobody may ask", u.Host)
 	case errors.As(err, &certificate), errors.As(err, &plain):
 		return fail.Wrap(err, fail.Malformed, "the certificate of host %s cannot be verified", u.Host)
 	case errors.Is(err, context.Canceled):

@@ -54,7 +54,7 @@ func (c *Cluster) said(ctx context.Context, err error) error {
 }
 
 func newCluster(kubeconfig []byte, digest domain.Digest, config Config) (*Cluster, error) {
-	access, err := restConfig(kubeconfig)
+	access, err := config.restConfig(kubeconfig)
 	if err != nil {
 		return nil, err
 	}
@@ -86,13 +86,13 @@ const pingTimeout = 5 * time.Second
 // Reach says whether a cluster can be reached with a kubeconfig, by nothing that work on it would not do: it asks for the
 // groups that the API serves, as any work does first. Errors are those of CheckKubeconfig, and as Apply's Outcome.Retry has
 // them; ctx bounds it.
-func Reach(ctx context.Context, kubeconfig []byte) error {
-	c, err := newCluster(kubeconfig, "", Config{}.withDefaults())
+func (c Config) Reach(ctx context.Context, kubeconfig []byte) error {
+	one, err := newCluster(kubeconfig, "", c.withDefaults())
 	if err != nil {
 		return err
 	}
-	defer c.close()
-	_, err = c.preferred(ctx)
+	defer one.close()
+	_, err = one.preferred(ctx)
 	return kindOf(err)
 }
 

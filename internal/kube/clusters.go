@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/drover-io/drover/internal/address"
 	"github.com/drover-io/drover/internal/domain"
 )
 
@@ -26,6 +27,9 @@ type Config struct {
 	Idle      time.Duration // how long an unused connection is kept, 1 min
 	Fresh     time.Duration // how long credentials are used before they are asked for again, 10 s
 	StageWait time.Duration // how long a new CRD, or a deletion, is waited for, 10 s
+
+	Allowed  Allowed          // what kubeconfigs may have that they may not by themselves
+	Networks address.Networks // of the addresses that clusters may have
 }
 
 func (c Config) withDefaults() Config {

@@ -242,26 +242,26 @@ func TestReach(t *testing.T) {
 		answer(w, http.StatusOK, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}})
 	}
 	good := serve(t, http2, groups)
-	require.NoError(t, kube.Reach(t.Context(), good.kubeconfig(t)))
+	require.NoError(t, kube.Config{}.Reach(t.Context(), good.kubeconfig(t)))
 	require.Eventually(t, func() bool { return good.connected.Load() == 0 }, time.Minute, time.Millisecond, "nothing is left open")
 
 	refuses := serve(t, http2, func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusUnauthorized, status(401, metav1.StatusReasonUnauthorized, "Unauthorized", nil))
 	})
-	require.ErrorContains(t, kube.Reach(t.Context(), refuses.kubeconfig(t)), "does not accept the credentials")
+	require.ErrorContains(t, kube.Config{}.Reach(t.Context(), refuses.kubeconfig(t)), "does not accept the credentials")
 
 	other := serve(t, http2, func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, map[string]string{"AccessKeyId": "sesame"})
 	})
-	err := kube.Reach(t.Context(), other.kubeconfig(t))
+	err := kube.Config{}.Reach(t.Context(), other.kubeconfig(t))
 	require.ErrorContains(t, err, "not an API server")
 	require.NotContains(t, fail.TextOf(err), "sesame")
 
 	elsewhere := serve(t, http2, http.RedirectHandler(good.URL+"/apis", http.StatusFound).ServeHTTP)
-	require.ErrorContains(t, kube.Reach(t.Context(), elsewhere.kubeconfig(t)), "302")
+	require.ErrorContains(t, kube.Config{}.Reach(t.Context(), elsewhere.kubeconfig(t)), "302")
 	require.EqualValues(t, 1, good.requests.Load(), "nobody is sent on")
 
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	require.True(t, fail.Is(kube.Reach(ctx, serve(t, http2, hang).kubeconfig(t)), fail.Timeout))
+	require.True(t, fail.Is(kube.Config{}.Reach(ctx, serve(t, http2, hang).kubeconfig(t)), fail.Timeout))
 }

@@ -32,7 +32,14 @@ const (
 // is for its user to mend. The end of a context and errors of the product's pass through.
 func kindOf(err error) error {
 	var known *fail.Error
-	if err == nil || errors.Is(err, context.Canceled) || errors.As(err, &known) {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	var connecting *net.OpError
+	if errors.As(err, &connecting) && fail.Is(err, fail.Forbidden) { // package address; a name may lead elsewhere later
+		return fail.Wrap(err, fail.Unavailable, "the cluster is not connected to: %s", fail.TextOf(err))
+	}
+	if errors.As(err, &known) {
 		return err
 	}
 	var status *apierrors.StatusError

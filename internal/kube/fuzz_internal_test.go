@@ -24,14 +24,14 @@ func FuzzKubeconfig(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		err := CheckKubeconfig(data)
+		err := Config{}.CheckKubeconfig(data)
 		if err != nil {
 			require.True(t, fail.Is(err, fail.Malformed) || fail.Is(err, fail.Invalid), "%v", err)
 			return
 		}
 		users, err := UserKubeconfig(data, Credentials{Cluster: "c", User: "u", Namespace: "n"})
 		require.NoError(t, err)
-		_, err = load(users)
+		_, err = Config{}.load(users)
 		require.NoError(t, err)
 	})
 }

@@ -14,14 +14,45 @@ import (
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/drover-io/drover/internal/address"
 	"github.com/drover-io/drover/internal/fail"
 )
 
-// CheckKubeconfig says whether a server can use the kubeconfig's current context. It must stand on its own:
-// what would run a program or read a file on the server is refused. Malformed when it is not a kubeconfig,
-// Invalid with every member that is not acceptable otherwise.
-func CheckKubeconfig(data []byte) error {
-	_, err := newCluster(data, "", Config{}.withDefaults())
+// Allowed says what kubeconfigs may have that makes a server do what its operator may not want: run a program, read a file, trust anybody,
+// or connect to somebody else. The operator allows each.
+type Allowed struct {
+	Exec, AuthProvider, Files, Insecure, Proxy bool
+}
+
+// AllowedWords are the names of Allowed's members, as a kubeconfig has them, but for files, of which it has several.
+var AllowedWords = []string{"exec", "auth-provider", "files", "insecure-skip-tls-verify", "proxy-url"}
+
+// Allow is what words of AllowedWords allow; false when one is no such word.
+func Allow(words []string) (a Allowed, ok bool) {
+	for _, w := range words {
+		switch w {
+		case "exec":
+			a.Exec = true
+		case "auth-provider":
+			a.AuthProvider = true
+		case "files":
+			a.Files = true
+		case "insecure-skip-tls-verify":
+			a.Insecure = true
+		case "proxy-url":
+			a.Proxy = true
+		default:
+			return a, false
+		}
+	}
+	return a, true
+}
+
+// CheckKubeconfig says whether a server can use the kubeconfig's current context. It must stand on its own, and lead to a
+// cluster that may be connected to: see Allowed. Malformed when it is not a kubeconfig, Invalid with every member that is not
+// acceptable otherwise.
+func (c Config) CheckKubeconfig(data []byte) error {
+	_, err := newCluster(data, "", c.withDefaults())
 	return err
 }
 
@@ -34,7 +65,7 @@ type Credentials struct {
 // UserKubeconfig is a kubeconfig of the user for the cluster that the administrator's kubeconfig is for: the same
 // server and authority, and a context "<user>@<cluster>" in the namespace. Errors are those of CheckKubeconfig.
 func UserKubeconfig(admin []byte, c Credentials) ([]byte, error) {
-	file, err := load(admin)
+	file, err := loadAny(admin) // whoever uses what is made of it checks that
 	if err != nil {
 		return nil, err
 	}
@@ -52,16 +83,25 @@ func UserKubeconfig(admin []byte, c Credentials) ([]byte, error) {
 }
 
 // load reads a kubeconfig and checks its current context.
-func load(data []byte) (*clientcmdapi.Config, error) {
+func (c Config) load(data []byte) (*clientcmdapi.Config, error) {
 	file, err := clientcmd.Load(data)
 	if err != nil {
 		return nil, fail.Wrap(err, fail.Malformed, "the kubeconfig cannot be read: it is not one in YAML or JSON")
 	}
 	var p fail.Problems
-	checkCurrent(&p, file)
+	c.checkCurrent(&p, file)
 	checkSpelling(&p, data)
 	return file, p.Err()
 }
+
+// loadAny is load of one whose cluster and user are there, whatever else it has.
+func loadAny(data []byte) (*clientcmdapi.Config, error) {
+	all, _ := Allow(AllowedWords)
+	return Config{Allowed: all, Networks: anywhere}.load(data)
+}
+
+// anywhere are all networks.
+var anywhere, _ = address.Parse("", "")
 
 // checkSpelling refuses members that differ from those of a kubeconfig in the case of letters alone, such as Exec.
 // client-go does not read them, and other programs that the file may be given to do: nobody could tell from what was
@@ -110,8 +150,8 @@ func misspelt(p *fail.Problems, t reflect.Type, document any, path string) {
 }
 
 // restConfig reads the current context.
-func restConfig(data []byte) (*rest.Config, error) {
-	file, err := load(data)
+func (c Config) restConfig(data []byte) (*rest.Config, error) {
+	file, err := c.load(data)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +162,7 @@ func restConfig(data []byte) (*rest.Config, error) {
 	return access, nil
 }
 
-func checkCurrent(p *fail.Problems, file *clientcmdapi.Config) {
+func (c Config) checkCurrent(p *fail.Problems, file *clientcmdapi.Config) {
 	if file.CurrentContext == "" {
 		p.Add("current-context", "is required")
 		return
@@ -132,43 +172,55 @@ func checkCurrent(p *fail.Problems, file *clientcmdapi.Config) {
 		p.Add("current-context", "names the context %q, which is not there", file.CurrentContext)
 		return
 	}
-	checkCluster(p, current.Cluster, file.Clusters[current.Cluster])
+	c.checkCluster(p, current.Cluster, file.Clusters[current.Cluster])
 	if current.AuthInfo != "" {
-		checkUser(p, current.AuthInfo, file.AuthInfos[current.AuthInfo])
+		c.checkUser(p, current.AuthInfo, file.AuthInfos[current.AuthInfo])
 	}
 }
 
-func checkCluster(p *fail.Problems, name string, c *clientcmdapi.Cluster) {
-	if c == nil {
+func (c Config) checkCluster(p *fail.Problems, name string, of *clientcmdapi.Cluster) {
+	if of == nil {
 		p.Add("clusters["+name+"]", "is not there")
 		return
 	}
 	path := "clusters[" + name + "].cluster."
-	if server, err := url.Parse(c.Server); err != nil || server.Host == "" || server.Scheme != "https" && server.Scheme != "http" {
+	server, err := url.Parse(of.Server)
+	if err != nil || server.Host == "" || server.Scheme != "https" && server.Scheme != "http" {
 		p.Add(path+"server", "is not a URL that begins with https:// or http://")
+	} else if err := c.Networks.CheckHost(server.Hostname()); err != nil {
+		p.Add(path+"server", "cannot be connected to: %s; the operator says which networks clusters may be in", fail.TextOf(err))
 	}
-	checkFile(p, path+"certificate-authority", c.CertificateAuthority)
+	c.checkFile(p, path+"certificate-authority", of.CertificateAuthority)
+	if of.InsecureSkipTLSVerify && !c.Allowed.Insecure {
+		p.Add(path+"insecure-skip-tls-verify", "has anybody taken for the cluster; give the certificate of its authority instead"+unlessAllowed)
+	}
+	if of.ProxyURL != "" && !c.Allowed.Proxy {
+		p.Add(path+"proxy-url", "leads to another machine than the cluster's"+unlessAllowed)
+	}
 }
 
-func checkUser(p *fail.Problems, name string, u *clientcmdapi.AuthInfo) {
+// unlessAllowed ends what is said of what the operator may allow.
+const unlessAllowed = ", unless the operator allows it (--kubeconfig-allow)"
+
+func (c Config) checkUser(p *fail.Problems, name string, u *clientcmdapi.AuthInfo) {
 	if u == nil {
 		p.Add("users["+name+"]", "is not there")
 		return
 	}
 	path := "users[" + name + "].user."
-	checkFile(p, path+"client-certificate", u.ClientCertificate)
-	checkFile(p, path+"client-key", u.ClientKey)
-	checkFile(p, path+"tokenFile", u.TokenFile)
-	if u.Exec != nil {
-		p.Add(path+"exec", "runs a program, which a server does not do; use a token or a certificate")
+	c.checkFile(p, path+"client-certificate", u.ClientCertificate)
+	c.checkFile(p, path+"client-key", u.ClientKey)
+	c.checkFile(p, path+"tokenFile", u.TokenFile)
+	if u.Exec != nil && !c.Allowed.Exec {
+		p.Add(path+"exec", "runs a program, which a server does not do; use a token or a certificate"+unlessAllowed)
 	}
-	if u.AuthProvider != nil {
-		p.Add(path+"auth-provider", "is not supported; use a token or a certificate")
+	if u.AuthProvider != nil && !c.Allowed.AuthProvider {
+		p.Add(path+"auth-provider", "is code of a server's; use a token or a certificate"+unlessAllowed)
 	}
 }
 
-func checkFile(p *fail.Problems, path, file string) {
-	if file != "" {
-		p.Add(path, "names a file, which a server does not read; give its content instead")
+func (c Config) checkFile(p *fail.Problems, path, file string) {
+	if file != "" && !c.Allowed.Files {
+		p.Add(path, "names a file, which a server does not read; give its content instead"+unlessAllowed)
 	}
 }

@@ -1,7 +1,10 @@
 package kube_test
 
 import (
+	"bytes"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -9,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/drover-io/drover/internal/address"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
 )
@@ -26,8 +30,23 @@ func TestCheckKubeconfig(t *testing.T) {
 		"is accepted with a token and a CA": {kubeconfig: ca},
 		"is accepted without credentials":   {kubeconfig: kubeconfig(t, good, clientcmdapi.AuthInfo{})},
 		"is accepted with a password":       {kubeconfig: kubeconfig(t, good, clientcmdapi.AuthInfo{Username: "u", Password: "p"})},
-		"is accepted without verification":  {kubeconfig: kubeconfig(t, clientcmdapi.Cluster{Server: good.Server, InsecureSkipTLSVerify: true}, clientcmdapi.AuthInfo{})},
-		"is accepted through a proxy":       {kubeconfig: kubeconfig(t, clientcmdapi.Cluster{Server: good.Server, ProxyURL: "http://192.0.2.2:3128"}, clientcmdapi.AuthInfo{})},
+		"is accepted on this machine":       {kubeconfig: kubeconfig(t, clientcmdapi.Cluster{Server: "https://127.0.0.1:6443"}, clientcmdapi.AuthInfo{})},
+		"takes anybody for the cluster": {
+			kubeconfig: kubeconfig(t, clientcmdapi.Cluster{Server: good.Server, InsecureSkipTLSVerify: true}, clientcmdapi.AuthInfo{}),
+			wantKind:   fail.Invalid, wantFields: []string{"clusters[c].cluster.insecure-skip-tls-verify"},
+		},
+		"has a proxy": {
+			kubeconfig: kubeconfig(t, clientcmdapi.Cluster{Server: good.Server, ProxyURL: "http://192.0.2.2:3128"}, clientcmdapi.AuthInfo{}),
+			wantKind:   fail.Invalid, wantFields: []string{"clusters[c].cluster.proxy-url"},
+		},
+		"leads to a machine's metadata": {
+			kubeconfig: kubeconfig(t, clientcmdapi.Cluster{Server: "http://169.254.169.254"}, clientcmdapi.AuthInfo{}),
+			wantKind:   fail.Invalid, wantFields: []string{"clusters[c].cluster.server"},
+		},
+		"leads there by another way to write it": {
+			kubeconfig: kubeconfig(t, clientcmdapi.Cluster{Server: "http://[::ffff:a9fe:a9fe]:80"}, clientcmdapi.AuthInfo{}),
+			wantKind:   fail.Invalid, wantFields: []string{"clusters[c].cluster.server"},
+		},
 		"is no YAML":                        {kubeconfig: []byte("a: b: c"), wantKind: fail.Malformed},
 		"is another document":               {kubeconfig: []byte("kind: Pod\napiVersion: v1"), wantKind: fail.Malformed},
 		"is nothing":                        {kubeconfig: nil, wantKind: fail.Invalid, wantFields: []string{"current-context"}},
@@ -86,7 +105,7 @@ func TestCheckKubeconfig(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := kube.CheckKubeconfig(tc.kubeconfig)
+			err := kube.Config{}.CheckKubeconfig(tc.kubeconfig)
 			if tc.wantKind == "" {
 				require.NoError(t, err)
 				return
@@ -101,4 +120,46 @@ func TestCheckKubeconfig(t *testing.T) {
 			require.NotContains(t, fail.TextOf(err), "/etc/passwd", "what is shown repeats nothing of the credentials")
 		})
 	}
+}
+
+// TestWhatTheOperatorAllows: each word allows what it says, and nothing else.
+func TestWhatTheOperatorAllows(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(file, []byte("t"), 0o600))
+	server := clientcmdapi.Cluster{Server: "https://192.0.2.1:6443"}
+	with := map[string][]byte{
+		"exec": kubeconfig(t, server, clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{
+			Command: "sh", APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
+		}}),
+		"files":                    kubeconfig(t, server, clientcmdapi.AuthInfo{TokenFile: file}),
+		"insecure-skip-tls-verify": kubeconfig(t, clientcmdapi.Cluster{Server: server.Server, InsecureSkipTLSVerify: true}, clientcmdapi.AuthInfo{}),
+		"proxy-url":                kubeconfig(t, clientcmdapi.Cluster{Server: server.Server, ProxyURL: "http://192.0.2.2:3128"}, clientcmdapi.AuthInfo{}),
+	}
+	for _, word := range kube.AllowedWords {
+		allowed, ok := kube.Allow([]string{word})
+		require.True(t, ok, word)
+		for has, data := range with {
+			err := kube.Config{Allowed: allowed}.CheckKubeconfig(data)
+			require.Equal(t, has == word, err == nil, "%s, where %s is allowed: %v", has, word, err)
+		}
+	}
+	_, ok := kube.Allow([]string{"exec", "everything"})
+	require.False(t, ok)
+}
+
+// TestAddressesAreLookedAtAsTheyAreConnectedTo: a name passes the check of the kubeconfig, and may lead anywhere.
+func TestAddressesAreLookedAtAsTheyAreConnectedTo(t *testing.T) {
+	t.Parallel()
+	s := serve(t, http2, func(http.ResponseWriter, *http.Request) {})
+	named := bytes.Replace(s.kubeconfig(t), []byte("127.0.0.1"), []byte("localhost"), 1)
+	denied, err := address.Parse("", "127.0.0.0/8,::1")
+	require.NoError(t, err)
+	c := kube.Config{Networks: denied}
+	require.NoError(t, c.CheckKubeconfig(named))
+	require.Error(t, c.CheckKubeconfig(s.kubeconfig(t)))
+	err = c.Reach(t.Context(), named)
+	require.True(t, fail.Is(err, fail.Unavailable), "a name may lead elsewhere later: %v", err)
+	require.Contains(t, fail.TextOf(err), "in a network that is denied")
+	require.Zero(t, s.conns.Load())
 }

@@ -49,7 +49,7 @@ func (c *Cluster) connect(access *rest.Config) error {
 		proxy = access.Proxy
 	}
 	// The probes are for HTTP/1, which has no pings.
-	dialer := &net.Dialer{Timeout: c.config.Dial, KeepAliveConfig: net.KeepAliveConfig{
+	dialer := &net.Dialer{Timeout: c.config.Dial, Control: c.config.Networks.Control, KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: silence, Interval: mute / probes, Count: probes,
 	}}
 	build := func(connections int) *http.Transport {

@@ -23,7 +23,7 @@ const (
 	provGives  area = "rights of providers"
 	accounts   area = "accounts" // programs that call, and what they show
 	trail      area = "trail"    // what was asked for, and by whom
-	figures    area = "figures"  // of the process, which name tenants
+	figures    area = "figures"  // of the process, and of its workflows, which name tenants and what is of every project
 	told       area = "told"     // made when they are asked for, of what the caller may see: nobody needs a right to ask
 )
 
@@ -58,6 +58,7 @@ var areas = map[*domain.Noun]area{
 
 	domain.AuditRecords: trail,
 	domain.Metrics:      figures,
+	domain.Histories:    figures,
 
 	domain.Operations: told, domain.Registrations: told,
 }

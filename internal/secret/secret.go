@@ -1,14 +1,17 @@
 // Package secret seals what must not be readable in the store, by AES-256-GCM with a random nonce. What is sealed is bound to the
-// key of the document that holds it, so that it cannot be opened in another one. Sealing keys have names, so that they can be
-// rotated.
+// place that holds it, so that it cannot be opened in another one.
+//
+// Sealing is in two steps (decision 0058): a data key, which is used for an hour, seals the data, and a Keeper's key seals the data
+// key, which lies in front of what it has sealed. So the Keeper, which may be far away, is seldom asked, and what is sealed can be
+// opened by whoever can ask it. The Keeper that there is has its keys in a file (Ring). Its keys have names, so that others can come in
+// their place.
 package secret
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
-	"crypto/hkdf"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -16,25 +19,68 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"time"
 
-	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 )
 
 // keySize is that of AES-256, in bytes.
 const keySize = 32
 
-// Sealer seals with one key and opens with any that it has.
-type Sealer struct {
-	active string
-	keys   map[string]cipher.AEAD
-	secret [][]byte // the keys, the active one first
+// Keeper seals data keys and opens them. A service of keys (KMS) that is far away bounds its calls itself. Its errors are Unavailable
+// and Timeout where it may answer later, and Internal for a key that it does not have.
+type Keeper interface {
+	// Wrap seals a data key with the key that seals now, and names that.
+	Wrap(dataKey []byte) (keyID string, wrapped []byte, err error)
+	// Unwrap opens what Wrap has sealed with the key of that name, now or before.
+	Unwrap(keyID string, wrapped []byte) (dataKey []byte, err error)
+	// Sealing is the name of the key that seals now.
+	Sealing() string
 }
 
-// Parse reads keys of the form "id:base64 of 32 bytes", separated by commas or lines. The first one seals,
+// Ring is a Keeper with keys of its own: one seals, all of them open.
+type Ring struct {
+	file string // that the keys are read from again when it has changed; "" for none
+
+	mu     sync.RWMutex
+	text   []byte // as read last
+	looked time.Time
+	ids    []string // the one that seals first
+	keys   map[string]cipher.AEAD
+}
+
+// Parse makes a Sealer with keys of the form "id:base64 of 32 bytes", separated by commas or lines. The first one seals,
 // all of them open. An error never shows a key.
 func Parse(text string) (*Sealer, error) {
-	s := &Sealer{keys: map[string]cipher.AEAD{}}
+	r := &Ring{}
+	if err := r.read(text); err != nil {
+		return nil, err
+	}
+	return New(r), nil
+}
+
+// ReadFile is Parse for a file, whose keys are read again when it has changed: within lookEvery before a key seals, and at once when
+// one is missing. A file that cannot be read then, or has no keys, changes nothing.
+func ReadFile(path string) (*Sealer, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read secret keys: %w", err)
+	}
+	r := &Ring{file: path, text: text, looked: time.Now()}
+	if err := r.read(string(text)); err != nil {
+		return nil, err
+	}
+	return New(r), nil
+}
+
+// longestID is the longest name of a key.
+const longestID = 64
+
+// read takes keys in place of those that there are.
+func (r *Ring) read(text string) error {
+	var ids []string
+	keys := map[string]cipher.AEAD{}
 	for _, line := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '\n' || r == '\r' }) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
@@ -42,72 +88,137 @@ func Parse(text string) (*Sealer, error) {
 		}
 		id, encoded, ok := strings.Cut(line, ":")
 		if !ok || id == "" {
-			return nil, errors.New("a secret key has the form id:base64")
+			return errors.New("a secret key has the form id:base64")
+		}
+		if len(id) > longestID {
+			return fmt.Errorf("the name of a secret key has more than %d characters", longestID)
 		}
 		key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
 		if err != nil || len(key) != keySize {
-			return nil, fmt.Errorf("secret key %q is not %d bytes in base64", id, keySize)
+			return fmt.Errorf("secret key %q is not %d bytes in base64", id, keySize)
 		}
-		block, err := aes.NewCipher(key)
-		if err != nil {
-			return nil, fmt.Errorf("secret key %q: %w", id, err)
+		if _, twice := keys[id]; twice {
+			return fmt.Errorf("secret key %q is there twice", id)
 		}
-		aead, err := cipher.NewGCM(block)
-		if err != nil {
-			return nil, fmt.Errorf("secret key %q: %w", id, err)
+		if keys[id], err = newAEAD(key); err != nil {
+			return fmt.Errorf("secret key %q: %w", id, err)
 		}
-		if _, twice := s.keys[id]; twice {
-			return nil, fmt.Errorf("secret key %q is there twice", id)
-		}
-		if s.active == "" {
-			s.active = id
-		}
-		s.secret = append(s.secret, key)
-		s.keys[id] = aead
+		ids = append(ids, id)
 	}
-	if s.active == "" {
-		return nil, errors.New("there is no secret key")
+	if len(ids) == 0 {
+		return errors.New("there is no secret key")
 	}
-	return s, nil
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ids, r.keys = ids, keys
+	return nil
 }
 
-// Derive makes a key for a purpose, of which each has another one. It is another one when another key seals.
-func (s *Sealer) Derive(purpose string) []byte { return s.DeriveAll(purpose)[0] }
-
-// DeriveAll makes the keys that Derive makes, or has made, of each sealing key that there is; that of the one that seals comes first.
-func (s *Sealer) DeriveAll(purpose string) [][]byte {
-	keys := make([][]byte, len(s.secret))
-	for i, secret := range s.secret {
-		var err error
-		if keys[i], err = hkdf.Key(sha256.New, secret, nil, purpose, keySize); err != nil { // it can make thousands of bytes
-			panic(err)
-		}
+func newAEAD(key []byte) (cipher.AEAD, error) {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
 	}
-	return keys
+	return cipher.NewGCM(block)
+}
+
+// lookEvery is how often it is looked whether the file has changed.
+const lookEvery = 2 * time.Second
+
+// look reads the file again, unless that was done a moment ago and it need not be.
+func (r *Ring) look(need bool) {
+	if r.file == "" {
+		return
+	}
+	r.mu.Lock()
+	due := need || time.Since(r.looked) >= lookEvery
+	if due {
+		r.looked = time.Now()
+	}
+	before := r.text
+	r.mu.Unlock()
+	if !due {
+		return
+	}
+	text, err := os.ReadFile(r.file)
+	if err != nil || bytes.Equal(text, before) || r.read(string(text)) != nil {
+		return
+	}
+	r.mu.Lock()
+	r.text = text
+	r.mu.Unlock()
+}
+
+// IDs are the names of the keys, the one that seals first.
+func (r *Ring) IDs() []string {
+	r.look(false)
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.ids
+}
+
+// Sealing implements Keeper.
+func (r *Ring) Sealing() string { return r.IDs()[0] }
+
+// wrapping is what a wrapped data key is bound to.
+var wrapping = []byte("drover data key")
+
+// Wrap implements Keeper.
+func (r *Ring) Wrap(dataKey []byte) (keyID string, wrapped []byte, err error) {
+	r.look(false)
+	r.mu.RLock()
+	keyID = r.ids[0]
+	aead := r.keys[keyID]
+	r.mu.RUnlock()
+	wrapped, err = sealInto(nil, aead, wrapping, dataKey)
+	return keyID, wrapped, err
+}
+
+// Unwrap implements Keeper.
+func (r *Ring) Unwrap(keyID string, wrapped []byte) ([]byte, error) {
+	aead, ok := r.key(keyID)
+	if !ok {
+		r.look(true)
+		aead, ok = r.key(keyID)
+	}
+	if !ok {
+		return nil, fail.New(fail.Internal, "the secret key %q is not configured", keyID)
+	}
+	dataKey, err := openWith(aead, wrapping, wrapped)
+	if err != nil {
+		return nil, fail.Wrap(err, fail.Internal, "the sealed data cannot be opened with the secret key %q", keyID)
+	}
+	return dataKey, nil
+}
+
+func (r *Ring) key(id string) (cipher.AEAD, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	aead, ok := r.keys[id]
+	return aead, ok
 }
 
 // LoadOrCreate reads keys from a file, and makes the file, readable by its owner alone, with a new key when
 // there is none. Processes that do so at the same time get the same key.
 func LoadOrCreate(path string) (*Sealer, error) {
-	text, err := os.ReadFile(path)
+	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if text, err = create(path); errors.Is(err, fs.ErrExist) { // another process was faster
-			text, err = os.ReadFile(path)
+		if err = create(path); errors.Is(err, fs.ErrExist) { // another process was faster
+			err = nil
 		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read secret keys: %w", err)
 	}
-	return Parse(string(text))
+	return ReadFile(path)
 }
 
-func create(path string) ([]byte, error) {
+func create(path string) error {
 	key := make([]byte, keySize)
 	if _, err := rand.Read(key); err != nil {
-		return nil, err
+		return err
 	}
-	text := []byte("local:" + base64.StdEncoding.EncodeToString(key) + "\n")
-	return text, WriteNew(path, text)
+	return WriteNew(path, []byte("local:"+base64.StdEncoding.EncodeToString(key)+"\n"))
 }
 
 // WriteNew writes a secret to a file that its owner alone can read, and that is there whole, or not at all, and stays when the machine
@@ -134,30 +245,39 @@ func WriteNew(path string, text []byte) (err error) {
 	return in.Sync()
 }
 
-// Seal encrypts plain for the document with the key aad.
-func (s *Sealer) Seal(aad string, plain []byte) (domain.Sealed, error) {
-	aead := s.keys[s.active]
-	nonce := make([]byte, aead.NonceSize(), aead.NonceSize()+len(plain)+aead.Overhead())
-	if _, err := rand.Read(nonce); err != nil {
-		return domain.Sealed{}, fmt.Errorf("make a nonce: %w", err)
+// Drop takes a key out of a file of keys, one a line, which stays as it was when that fails. The others read it again.
+func Drop(path, id string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read secret keys: %w", err)
 	}
-	return domain.Sealed{KeyID: s.active, Data: aead.Seal(nonce, nonce, plain, []byte(aad))}, nil
+	var kept []string
+	for _, line := range strings.Split(string(text), "\n") {
+		if name, _, _ := strings.Cut(strings.TrimSpace(line), ":"); name != id {
+			kept = append(kept, line)
+		}
+	}
+	rest := strings.Join(kept, "\n")
+	left := &Ring{}
+	switch err := left.read(rest); {
+	case err != nil:
+		return fmt.Errorf("what would be left of %s: %w", path, err)
+	case rest == string(text), left.has(id):
+		return fmt.Errorf("key %q is not on a line of its own in %s", id, path)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // it is gone when it has its other name
+	_, err = f.WriteString(rest)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
 }
 
-// Open decrypts what was sealed for the document with the key aad. Internal when the key is not configured
-// any more, or the data was changed or belongs to another document.
-func (s *Sealer) Open(aad string, sealed domain.Sealed) ([]byte, error) {
-	aead, ok := s.keys[sealed.KeyID]
-	if !ok {
-		return nil, fail.New(fail.Internal, "the secret key %q is not configured", sealed.KeyID)
-	}
-	if len(sealed.Data) < aead.NonceSize() {
-		return nil, fail.New(fail.Internal, "the sealed data is cut off")
-	}
-	nonce, data := sealed.Data[:aead.NonceSize()], sealed.Data[aead.NonceSize():]
-	plain, err := aead.Open(nil, nonce, data, []byte(aad))
-	if err != nil {
-		return nil, fail.Wrap(err, fail.Internal, "the sealed data cannot be opened with the secret key %q", sealed.KeyID)
-	}
-	return plain, nil
+func (r *Ring) has(id string) bool {
+	_, ok := r.key(id)
+	return ok
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -176,15 +177,143 @@ func TestLoadOrCreateKeepsWhatIsThere(t *testing.T) {
 func TestDerive(t *testing.T) {
 	t.Parallel()
 	derived := map[string]bool{}
-	for _, keys := range []string{keyLine("a", 1), keyLine("a", 1) + "\n" + keyLine("b", 2), keyLine("b", 2)} {
-		s, err := secret.Parse(keys)
+	for range 2 {
+		root, err := secret.NewRoot()
 		require.NoError(t, err)
+		same, ok := secret.RootOf(root.Bytes())
+		require.True(t, ok)
 		for _, purpose := range []string{"one", "another"} {
-			key := s.Derive(purpose)
+			key := root.Derive(purpose)
 			require.Len(t, key, 32)
-			require.NotContains(t, keys, base64.StdEncoding.EncodeToString(key))
+			require.Equal(t, key, same.Derive(purpose))
+			require.NotContains(t, string(root.Bytes()), string(key))
 			derived[string(key)] = true
 		}
 	}
-	require.Len(t, derived, 4, "of each purpose with each key that seals")
+	require.Len(t, derived, 4, "of each purpose of each installation")
+	_, ok := secret.RootOf([]byte("short"))
+	require.False(t, ok)
+}
+
+// TestAFileOfKeysThatChanges is read again: by who opens what it cannot, and by who seals.
+func TestAFileOfKeysThatChanges(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys")
+	write := func(lines ...string) {
+		require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+	}
+	write(keyLine("old", 1))
+	running, err := secret.ReadFile(path)
+	require.NoError(t, err)
+	before, err := running.SealBytes("x", []byte("before"))
+	require.NoError(t, err)
+
+	write(keyLine("new", 2), keyLine("old", 1))
+	other, err := secret.ReadFile(path)
+	require.NoError(t, err)
+	sealed, err := other.SealBytes("x", []byte("plain"))
+	require.NoError(t, err)
+	plain, err := running.OpenBytes("x", sealed)
+	require.NoError(t, err, "at once")
+	require.Equal(t, "plain", string(plain))
+	require.Equal(t, "new", running.Keeper().Sealing())
+	_, err = other.OpenBytes("x", before)
+	require.NoError(t, err)
+
+	write("what is no key")
+	_, err = running.SealBytes("x", nil)
+	require.NoError(t, err, "a file that says nothing changes nothing")
+
+	write(keyLine("new", 2), keyLine("old", 1))
+	require.Error(t, secret.Drop(path, "none"))
+	require.NoError(t, secret.Drop(path, "old"))
+	left, err := secret.ReadFile(path)
+	require.NoError(t, err)
+	_, err = left.OpenBytes("x", before)
+	require.ErrorContains(t, err, `"old" is not configured`)
+	require.Error(t, secret.Drop(path, "new"), "nothing would be left")
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+}
+
+// keeper is a service of keys that may be away.
+type keeper struct {
+	secret.Keeper
+	asked int
+	err   error
+}
+
+func (k *keeper) Wrap(dataKey []byte) (string, []byte, error) {
+	if k.asked++; k.err != nil {
+		return "", nil, k.err
+	}
+	return k.Keeper.Wrap(dataKey)
+}
+
+func (k *keeper) Unwrap(id string, wrapped []byte) ([]byte, error) {
+	if k.asked++; k.err != nil {
+		return nil, k.err
+	}
+	return k.Keeper.Unwrap(id, wrapped)
+}
+
+// TestAKeeperIsSeldomAsked: it may be far away, or not there.
+func TestAKeeperIsSeldomAsked(t *testing.T) {
+	k := &keeper{Keeper: parse(t, keyLine("a", 1)).Keeper()}
+	s := secret.New(k)
+	var all [][]byte
+	for range 100 {
+		data, err := s.SealBytes("x", []byte("plain"))
+		require.NoError(t, err)
+		all = append(all, data)
+	}
+	reader := secret.New(k)
+	for _, data := range all {
+		_, err := reader.OpenBytes("x", data)
+		require.NoError(t, err)
+	}
+	require.Equal(t, 2, k.asked, "once to seal, once to open")
+	k.err = fail.New(fail.Unavailable, "the keeper is away")
+	_, err := reader.OpenBytes("x", all[0])
+	require.NoError(t, err, "what is known stays so")
+	_, err = secret.New(k).OpenBytes("x", all[0])
+	require.True(t, fail.Is(err, fail.Unavailable))
+	_, err = secret.New(k).SealBytes("x", nil)
+	require.True(t, fail.Is(err, fail.Unavailable))
+}
+
+func TestParts(t *testing.T) {
+	s := parse(t, keyLine("a", 1))
+	parts, head, err := s.Parts()
+	require.NoError(t, err)
+	sealed, err := parts.Seal("one", []byte("plain"))
+	require.NoError(t, err)
+	same, rest, err := parse(t, keyLine("a", 1)).PartsOf(append(bytes.Clone(head), sealed...))
+	require.NoError(t, err)
+	require.Equal(t, sealed, rest)
+	plain, err := same.Open("one", rest)
+	require.NoError(t, err)
+	require.Equal(t, "plain", string(plain))
+	_, err = same.Open("another", rest)
+	require.True(t, fail.Is(err, fail.Internal))
+	_, _, err = s.PartsOf([]byte("never sealed"))
+	require.True(t, fail.Is(err, fail.Internal))
+	require.Equal(t, head, secret.HeadOf(append(bytes.Clone(head), sealed...)))
+}
+
+func BenchmarkSealer(b *testing.B) {
+	s, err := secret.Parse(keyLine("a", 1))
+	require.NoError(b, err)
+	for name, size := range map[string]int{"a document": 1 << 10, "a chart": 1 << 20} {
+		plain := make([]byte, size)
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(size))
+			for b.Loop() {
+				data, err := s.SealBytes("x", plain)
+				require.NoError(b, err)
+				_, err = s.OpenBytes("x", data)
+				require.NoError(b, err)
+			}
+		})
+	}
 }

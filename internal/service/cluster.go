@@ -91,7 +91,7 @@ func (s *Service) changeCluster(ctx context.Context, c change) error {
 	from := c.from.(*domain.Cluster)
 	to.History = from.History
 	if to.KeepKubeconfig {
-		to.Kubeconfig, to.KubeconfigDigest = from.Kubeconfig, from.KubeconfigDigest
+		to.Kubeconfig, to.KubeconfigDigest, to.Expires = from.Kubeconfig, from.KubeconfigDigest, from.Expires
 	}
 	to.SameKubeconfig = to.KubeconfigDigest == from.KubeconfigDigest
 	if err := s.try(ctx, to); err != nil || to.KubeconfigDigest == from.KubeconfigDigest && to.Reporting() == from.Reporting() {
@@ -143,12 +143,16 @@ func (s *Service) try(ctx context.Context, c *domain.Cluster) error {
 }
 
 // unreached says what the user should know of a registration, such as that the cluster cannot be reached with it.
-func (*Service) unreached(_ context.Context, o domain.Object) ([]string, error) {
+func (s *Service) unreached(_ context.Context, o domain.Object) ([]string, error) {
 	c := o.(*domain.Cluster)
-	if c.Tried.Error == "" {
-		return c.Remarks, nil
+	remarks := slices.Clone(c.Remarks)
+	if text := c.Expiring(s.now()); text != "" {
+		remarks = append(remarks, text)
 	}
-	return append(c.Remarks, fmt.Sprintf("cluster %q cannot be used with its kubeconfig at the moment: %s; what is to be done there waits until it can, "+
+	if c.Tried.Error == "" {
+		return remarks, nil
+	}
+	return append(remarks, fmt.Sprintf("cluster %q cannot be used with its kubeconfig at the moment: %s; what is to be done there waits until it can, "+
 		"or until the kubeconfig is replaced (PUT)", c.Name, c.Tried.Error)), nil
 }
 

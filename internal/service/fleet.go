@@ -61,6 +61,8 @@ type ClusterStatus struct {
 	Reason       string              `json:"reason,omitempty"`    // why it is not heard now
 	// Report is how it reports, the default too.
 	Report domain.Report `json:"report"`
+	// CredentialsExpire is when the first credential of its kubeconfig does, as far as that can be told.
+	CredentialsExpire *time.Time `json:"credentialsExpire,omitempty"`
 	// Groups is how many deployment intent groups may have something there.
 	Groups int      `json:"groups"`
 	Labels []string `json:"labels,omitempty"` // the cluster labels that it carries, sorted
@@ -273,6 +275,9 @@ func (f *Fleet) Clusters(ctx context.Context, provider domain.Key, parameters ur
 		if !contact.LastSeen.IsZero() {
 			at := contact.LastSeen.UTC().Truncate(time.Millisecond)
 			s.LastHeard = &at
+		}
+		if !c.Expires.IsZero() {
+			s.CredentialsExpire = &c.Expires
 		}
 		list.Items = append(list.Items, Cluster{Cluster: c, Resource: domain.KeyOf(c), Status: s})
 	}

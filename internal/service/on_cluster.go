@@ -72,7 +72,9 @@ const gatheredAtOnce = 8
 // here gathers what runs in a cluster, of whose network intents the situation is known.
 func (x *Explainer) here(ctx, asking context.Context, c *domain.Cluster, networks *explain.Situation) (*explain.ClusterSituation, error) {
 	name := c.ClusterName()
-	here := &explain.ClusterSituation{Networks: networks, Report: c.Reporting(), Tried: c.Tried}
+	here := &explain.ClusterSituation{
+		Networks: networks, Report: c.Reporting(), Tried: c.Tried, Expires: c.Expires, Expiring: c.Expiring(x.lifecycle.now()),
+	}
 	watches, err := x.lifecycle.heard.Watches(ctx, []domain.ClusterName{name})
 	if err != nil {
 		return nil, err

@@ -86,6 +86,8 @@ type Checks struct {
 	Chart      func(ctx context.Context, app string, tgz []byte) error
 	Profile    func(ctx context.Context, tgz []byte) error
 	Kubeconfig func(kubeconfig []byte) error
+	// Expiry is when the first credential of a kubeconfig expires, zero for never; nil for a service that asks for none.
+	Expiry func(kubeconfig []byte) time.Time
 	// Reach says whether a cluster can be reached with a kubeconfig, in tryTime at most. Its error says why not, in words
 	// that may be shown. nil for a service that tries none.
 	Reach func(ctx context.Context, kubeconfig []byte) error

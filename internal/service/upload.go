@@ -97,6 +97,9 @@ func (s *Service) attachKubeconfig(_ context.Context, o domain.Object, file []by
 	}
 	sum := sha256.Sum256(file)
 	cluster.KubeconfigDigest = domain.Digest(hex.EncodeToString(sum[:]))
+	if s.checks.Expiry != nil {
+		cluster.Expires = s.checks.Expiry(file)
+	}
 	cluster.Kubeconfig, err = s.sealer.Seal(string(domain.KeyOf(o)), file)
 	return err
 }

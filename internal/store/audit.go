@@ -237,9 +237,9 @@ func (s *Store) DeleteAuditor(ctx context.Context, writer string) error {
 	return err
 }
 
-// Form is a document as it is stored.
+// Form is a document as it would be stored if it was not sealed: the same document has the same.
 func (s *Store) Form(o domain.Object) ([]byte, error) {
-	d, err := encode(o)
+	d, err := plain(o)
 	if err != nil {
 		return nil, err
 	}

@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,6 +17,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/secret"
 )
 
 const (
@@ -32,14 +31,15 @@ type blobHead struct {
 	ID     domain.Digest `bson:"_id"`
 	Size   int           `bson:"size"`   // bytes, not compressed
 	Wanted time.Time     `bson:"wanted"` // when it was put last, to within touchInterval
-	Data   []byte        `bson:"data"`   // zstd
+	Key    string        `bson:"key"`    // the name of the key that opens it
+	Data   []byte        `bson:"data"`   // zstd, sealed
 	Upload bson.ObjectID `bson:"upload"`
 	Chunks int           `bson:"chunks"`
 }
 
 type blobChunk struct {
 	ID   string `bson:"_id"`  // chunkID
-	Data []byte `bson:"data"` // part of the zstd stream
+	Data []byte `bson:"data"` // part of what is sealed
 }
 
 func chunkID(d domain.Digest, upload bson.ObjectID, i int) string {
@@ -52,14 +52,18 @@ var (
 	decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(limits.Blob))
 )
 
-// PutBlob stores data under its digest, the sha256 of it; what is there is not written again. The chunks
+// PutBlob stores data under its digest, which is the same for the same data; what is there is not written again. The chunks
 // come before the head, so that a crash leaves nothing that can be seen. Invalid when data has more than
 // 1 GiB.
 func (s *Store) PutBlob(ctx context.Context, data []byte) (domain.Digest, error) {
 	if len(data) > limits.Blob {
 		return "", fail.New(fail.Invalid, "%d bytes are too many; at most %d can be stored", len(data), limits.Blob)
 	}
-	digest := digestOf(data)
+	r, err := s.rooted(ctx)
+	if err != nil {
+		return "", err
+	}
+	digest := r.digestOf(data)
 	found, err := s.want(ctx, digest)
 	if err == nil && !found {
 		err = s.writeBlob(ctx, digest, data)
@@ -78,12 +82,16 @@ const (
 
 // PutBlobs is PutBlob for many: those of a partition are looked for, and stored, together. When it fails some may be there.
 func (s *Store) PutBlobs(ctx context.Context, data [][]byte) ([]domain.Digest, error) {
+	r, err := s.rooted(ctx)
+	if err != nil {
+		return nil, err
+	}
 	digests, parts := make([]domain.Digest, len(data)), map[string]map[domain.Digest][]byte{}
 	for i, d := range data {
 		if len(d) > limits.Blob {
 			return nil, fail.New(fail.Invalid, "%d bytes are too many; at most %d can be stored", len(d), limits.Blob)
 		}
-		digests[i] = digestOf(d)
+		digests[i] = r.digestOf(d)
 		part := s.heads(digests[i]).Name()
 		if parts[part] == nil {
 			parts[part] = map[domain.Digest][]byte{}
@@ -136,7 +144,10 @@ func (s *Store) putPart(ctx context.Context, heads *mongo.Collection, blobs map[
 			}
 			continue
 		}
-		head := blobHead{ID: id, Size: len(blobs[id]), Wanted: s.now(), Data: encoder.EncodeAll(blobs[id], nil)}
+		head, err := s.newHead(id, blobs[id])
+		if err != nil {
+			return err
+		}
 		if len(head.Data) > limits.Chunk {
 			if err := s.writeBlob(ctx, id, blobs[id]); err != nil {
 				return err
@@ -185,19 +196,23 @@ func (s *Store) head(ctx context.Context, digest domain.Digest, members ...strin
 	return head, kindOf(err)
 }
 
+// newHead is the head of a blob with all of its data, sealed.
+func (s *Store) newHead(digest domain.Digest, data []byte) (blobHead, error) {
+	sealed, err := s.keys.SealBytes(blobPlace(digest), encoder.EncodeAll(data, nil))
+	key, _ := secret.KeyOf(sealed)
+	return blobHead{ID: digest, Size: len(data), Wanted: s.now(), Key: key, Data: sealed}, err
+}
+
+// blobPlace is what a blob's data are bound to.
+func blobPlace(digest domain.Digest) string { return headsName + "/" + string(digest) }
+
 func (s *Store) writeBlob(ctx context.Context, digest domain.Digest, data []byte) error {
-	head := blobHead{ID: digest, Size: len(data), Wanted: s.now(), Data: encoder.EncodeAll(data, nil)}
-	if len(head.Data) > limits.Chunk {
-		rest := head.Data
-		head.Data, head.Upload = nil, bson.NewObjectIDFromTimestamp(s.now())
-		for ; len(rest) > 0; head.Chunks++ {
-			n := min(limits.Chunk, len(rest))
-			chunk := blobChunk{ID: chunkID(digest, head.Upload, head.Chunks), Data: rest[:n]}
-			if _, err := s.insertOnce(ctx, s.chunks(digest), chunk); err != nil {
-				return err
-			}
-			rest = rest[n:]
-		}
+	head, err := s.newHead(digest, data)
+	if err != nil {
+		return err
+	}
+	if err := s.divideBlob(ctx, &head); err != nil {
+		return err
 	}
 	first, err := s.insertOnce(ctx, s.heads(digest), head)
 	if err == nil && !first { // another upload was faster: its chunks are the blob's
@@ -215,30 +230,58 @@ func (s *Store) deleteChunks(ctx context.Context, digest domain.Digest, upload b
 	return nil
 }
 
-// Blob reads a blob and checks its digest. The data must not be changed: it is shared. NotFound when it is
+// Blob reads a blob. Its seal says that it is the one that was put. The data must not be changed: it is shared. NotFound when it is
 // not there.
 func (s *Store) Blob(ctx context.Context, digest domain.Digest) ([]byte, error) {
 	return s.cache.get(ctx, digest, s.readBlob)
 }
 
-func (s *Store) readBlob(ctx context.Context, digest domain.Digest) ([]byte, error) {
+// sealedBlob reads a blob's head, and all of its data as they are sealed. One that is sealed anew meanwhile is read again.
+func (s *Store) sealedBlob(ctx context.Context, digest domain.Digest) (blobHead, []byte, error) {
 	head, err := s.head(ctx, digest)
-	if fail.Is(err, fail.NotFound) {
-		return nil, fail.New(fail.NotFound, "blob %s not found", digest)
+	for range reloads {
+		if fail.Is(err, fail.NotFound) {
+			return head, nil, fail.New(fail.NotFound, "blob %s not found", digest)
+		}
+		if err != nil {
+			return head, nil, fmt.Errorf("read blob %s: %w", digest, err)
+		}
+		sealed, missing := s.chunked(ctx, head)
+		if !fail.Is(missing, fail.NotFound) {
+			return head, sealed, missing
+		}
+		before := head.Upload
+		if head, err = s.head(ctx, digest); err == nil && head.Upload == before {
+			return head, nil, damaged(missing, digest)
+		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read blob %s: %w", digest, err)
-	}
-	compressed := head.Data
+	return head, nil, fail.New(fail.Unavailable, "blob %s is being sealed anew; try again", digest)
+}
+
+// chunked are all data of a head.
+func (s *Store) chunked(ctx context.Context, head blobHead) ([]byte, error) {
+	sealed := head.Data
 	for i := range head.Chunks {
 		var chunk blobChunk
-		if err := s.findOne(ctx, s.chunks(digest), chunkID(digest, head.Upload, i), &chunk); err != nil {
-			return nil, damaged(err, digest)
+		if err := s.findOne(ctx, s.chunks(head.ID), chunkID(head.ID, head.Upload, i), &chunk); err != nil {
+			return nil, err
 		}
-		compressed = append(compressed, chunk.Data...)
+		sealed = append(sealed, chunk.Data...)
+	}
+	return sealed, nil
+}
+
+func (s *Store) readBlob(ctx context.Context, digest domain.Digest) ([]byte, error) {
+	head, sealed, err := s.sealedBlob(ctx, digest)
+	if err != nil {
+		return nil, err
+	}
+	compressed, err := s.keys.OpenBytes(blobPlace(digest), sealed)
+	if err != nil {
+		return nil, damaged(err, digest)
 	}
 	data, err := decoder.DecodeAll(compressed, make([]byte, 0, head.Size))
-	if err != nil || digestOf(data) != digest {
+	if err != nil {
 		return nil, damaged(err, digest)
 	}
 	return data, nil
@@ -253,7 +296,7 @@ func damaged(err error, digest domain.Digest) error {
 	return fail.Wrap(err, fail.Internal, "blob %s is damaged", digest)
 }
 
-func digestOf(data []byte) domain.Digest {
-	sum := sha256.Sum256(data)
-	return domain.Digest(hex.EncodeToString(sum[:]))
+// digestOf names a blob, so that who does not have the root secret cannot try whether a guess of its content is right.
+func (r *root) digestOf(data []byte) domain.Digest {
+	return domain.Digest(secret.Digest(r.blobs, data))
 }

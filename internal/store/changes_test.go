@@ -126,7 +126,7 @@ func TestNothingIsMissingOfWhatManyWrite(t *testing.T) {
 
 func newPairOn(p *pair) *Store {
 	p.Helper()
-	s, err := Open(Config{URI: p.uri, Database: p.database, Timeout: p.reader.timeout, Now: func() time.Time { return p.now }})
+	s, err := Open(Config{URI: p.uri, Database: p.database, Timeout: p.reader.timeout, Keys: p.reader.keys, Now: func() time.Time { return p.now }})
 	require.NoError(p, err)
 	p.Cleanup(func() { require.NoError(p, s.Close(context.Background())) })
 	return s

@@ -67,7 +67,7 @@ func (s *Store) readChildrenOf(noun *domain.Noun, parents map[domain.Key][]int, 
 		}
 		for _, i := range parents[of.Parent] {
 			o := noun.New()
-			if err := decode(*document, o); err != nil {
+			if err := s.decode(noun.Kind, *document, o); err != nil {
 				problem = fail.Wrap(err, fail.Internal, "a document of %s cannot be read", noun.Kind)
 				return
 			}

@@ -14,7 +14,7 @@ import (
 // Create stores a new document and sets its revision to 1. Conflict when there is one with its key.
 func (s *Store) Create(ctx context.Context, o domain.Object) error {
 	o.Base().Revision = 1
-	document, err := encode(o)
+	document, err := s.sealed(o)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (s *Store) Replace(ctx context.Context, o domain.Object) error {
 }
 
 func (s *Store) replace(ctx context.Context, o domain.Object, key domain.Key, was int64) (bool, error) {
-	document, err := encode(o)
+	document, err := s.sealed(o)
 	if err != nil {
 		return false, err
 	}

@@ -12,31 +12,49 @@ import (
 
 var registry = newRegistry()
 
-// encode is the document of o: _id, the keys that it refers to, and its members. Malformed when the database would not
-// take it.
-func encode(o domain.Object) (bson.D, error) {
+// sealed is the document of o as it is stored: the members that are not open are sealed together. Malformed when the database would
+// not take it.
+func (s *Store) sealed(o domain.Object) (bson.D, error) {
+	members, err := marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	key := domain.KeyOf(o)
+	document, err := s.sealDocument(o.Noun().Kind, string(key), o.Base().Revision, members, openOfNouns)
+	if err != nil {
+		return nil, err
+	}
+	document = append(bson.D{{Key: "_id", Value: key}, {Key: "refs", Value: referred(o)}}, document...)
+	data, err := bson.Marshal(document)
+	if err != nil {
+		return nil, fail.Wrap(err, fail.Internal, "the document cannot be stored")
+	}
+	if len(data) > limits.Document {
+		return nil, fail.New(fail.Malformed, "%s is too large to be stored: it takes %d bytes of %d", describe(o.Noun(), key), len(data), limits.Document)
+	}
+	return document, nil
+}
+
+// referred are the keys that o refers to.
+func referred(o domain.Object) bson.A {
 	refs := bson.A{}
 	if r, ok := o.(domain.Referrer); ok {
 		for _, ref := range r.References() {
 			refs = append(refs, ref.Key)
 		}
 	}
+	return refs
+}
+
+// plain is the document of o: _id, the keys that it refers to, and its members.
+func plain(o domain.Object) (bson.D, error) {
 	members, err := marshal(o)
 	if err != nil {
 		return nil, err
 	}
-	d := bson.D{{Key: "_id", Value: domain.KeyOf(o)}, {Key: "refs", Value: refs}}
-	head, err := bson.Marshal(d)
-	if err != nil {
-		return nil, fail.Wrap(err, fail.Internal, "the document cannot be stored")
-	}
-	size := len(head)
+	d := bson.D{{Key: "_id", Value: domain.KeyOf(o)}, {Key: "refs", Value: referred(o)}}
 	for _, m := range members {
 		d = append(d, bson.E{Key: m.Key(), Value: m.Value()})
-		size += len(m)
-	}
-	if size > limits.Document {
-		return nil, fail.New(fail.Malformed, "%s is too large to be stored: it takes %d bytes of %d", describe(o.Noun(), domain.KeyOf(o)), size, limits.Document)
 	}
 	return d, nil
 }

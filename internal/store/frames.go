@@ -69,7 +69,15 @@ func (f *frames) frame(n int) ([]byte, bool) {
 	if !ok {
 		return nil, false
 	}
-	data, err := decoder.DecodeAll(packed, nil)
+	parts, _, err := f.store.keys.PartsOf(f.of.Names.Data)
+	if err != nil {
+		return nil, false
+	}
+	compressed, err := parts.Open(observedPlace(f.of, bodiesPart, n), packed)
+	if err != nil {
+		return nil, false
+	}
+	data, err := decoder.DecodeAll(compressed, nil)
 	if err != nil || len(data) != all[n].Raw {
 		return nil, false
 	}

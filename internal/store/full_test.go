@@ -19,6 +19,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
 )
 
 // TestAFullDisk fills a small one, for which it must be allowed to mount.
@@ -37,7 +38,7 @@ func TestAFullDisk(t *testing.T) {
 	line, err := bufio.NewReader(said).ReadString('\n')
 	require.NoError(t, err)
 	uri := strings.TrimPrefix(strings.TrimSpace(line), "ready mongo uri=")
-	s, err := store.Open(store.Config{URI: uri, Database: "full"})
+	s, err := store.Open(store.Config{URI: uri, Database: "full", Keys: storetest.Keys})
 	require.NoError(t, err)
 	defer s.Close(t.Context())
 	require.NoError(t, s.EnsureIndexes(t.Context())) // as every process does, which makes the tables

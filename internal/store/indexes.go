@@ -33,7 +33,7 @@ func Collections() []Collection {
 		}
 		all = append(all, c)
 	}
-	for _, name := range []string{contacts, watches, pulses, versions, probes, renewals, streams, settings, behind, auditWriters, layouts} {
+	for _, name := range []string{contacts, watches, pulses, versions, probes, renewals, streams, settings, behind, sealsName, auditWriters, layouts} {
 		all = append(all, Collection{Name: name})
 	}
 	for _, name := range slices.Sorted(maps.Keys(divided)) {

@@ -24,7 +24,11 @@ func (s *Store) instances() *mongo.Collection { return s.db.Collection(instances
 // PutInstance stores the record of a new app context. One of the same owner that is there already stays as
 // it is: an activity may do it twice. Conflict when it is another owner's.
 func (s *Store) PutInstance(ctx context.Context, in *domain.Instance) error {
-	inserted, err := s.insertOnce(ctx, s.instances(), instance{Instance: *in, Revision: 1})
+	document, err := s.sealedInstance(&instance{Instance: *in, Revision: 1})
+	if err != nil {
+		return err
+	}
+	inserted, err := s.insertOnce(ctx, s.instances(), document)
 	if err != nil || inserted {
 		return err
 	}
@@ -86,12 +90,25 @@ func (s *Store) UpdateInstance(ctx context.Context, contextID string, change fun
 	})
 }
 
+// sealedInstance is the document of a record.
+func (s *Store) sealedInstance(i *instance) (bson.D, error) {
+	members, err := marshal(i)
+	if err != nil {
+		return nil, err
+	}
+	return s.sealDocument(instances, i.ContextID, i.Revision, members, openOfInstances)
+}
+
 func (s *Store) replaceInstance(ctx context.Context, i *instance) error {
 	filter := ofRevision(i.ContextID, i.Revision)
 	i.Revision++
+	document, err := s.sealedInstance(i)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	r, err := s.instances().ReplaceOne(ctx, filter, i)
+	r, err := s.instances().ReplaceOne(ctx, filter, document)
 	if err != nil {
 		return kindOf(err)
 	}

@@ -38,7 +38,7 @@ func TestAnotherLayoutIsRefused(t *testing.T) {
 		text   string
 	}{
 		"a newer one":                        {store.Layout + 1, "newer Drover"},
-		"an older one":                       {store.Layout - 2, "older Drover"},
+		"an older one":                       {store.Layout - 1, "older Drover"},
 		"one from before there were layouts": {nil, "no layout"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 type leafRecord struct {
 	ID          string `bson:"_id"`
 	domain.Leaf `bson:",inline"`
+	Sealed      []byte `bson:"sealed,omitempty"` // leafTexts
 }
 
 // operations, the later ones first: what a terminate recorded is a leaf's last word, in whatever order the
@@ -48,6 +49,9 @@ func (s *Store) PutLeaf(ctx context.Context, leaf domain.Leaf) error {
 	}
 	leaf.ID = domain.LeafID(leaf.ContextID, leaf.App, leaf.Cluster)
 	record := leafRecord{ID: recordID(leaf.ID, leaf.Operation), Leaf: leaf}
+	if err := s.sealLeaf(&record); err != nil {
+		return err
+	}
 	err := s.leafWrites.do(ctx, record)
 	if errors.Is(err, errTaken) {
 		return s.replaceLeaf(ctx, record)

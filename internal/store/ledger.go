@@ -18,6 +18,7 @@ import (
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/secret"
 )
 
 // ledgers keep the many small things of each tenant: values by id, which change all the time (decision 0031).
@@ -66,7 +67,8 @@ type entry struct {
 	By     string `bson:"by"`              // who wrote it; another one for each
 	Begun  int64  `bson:"begun,omitempty"` // the entry that began the last stream; who wrote in one before has no say any more
 	Whole  bool   `bson:"whole,omitempty"` // it has all values, not changes
-	Data   []byte `bson:"data"`            // changes, compressed; or in so many chunks
+	Key    string `bson:"key"`             // the name of the key that opens its data
+	Data   []byte `bson:"data"`            // changes, compressed and sealed; or in so many chunks
 	Chunks int    `bson:"chunks,omitempty"`
 }
 
@@ -120,6 +122,11 @@ func seqOf(id string) (int64, bool) {
 
 func (l *ledgers) collection(tenant string) *mongo.Collection {
 	return l.store.partition(l.name, tenant)
+}
+
+// place is what the data of an entry are bound to.
+func (l *ledgers) place(e *entry) string {
+	return fmt.Sprintf("%s/%s/%s/%d/%t", l.name, e.ID, e.By, e.Begun, e.Whole)
 }
 
 // enter takes the tenant's book, which leave gives back.
@@ -233,7 +240,11 @@ func (l *ledgers) add(ctx context.Context, tenant string, b *book, puts []put, b
 	if begins {
 		e.Begun = b.seq + 1
 	}
-	data := encoder.EncodeAll(encodePuts(puts), nil)
+	data, err := l.store.keys.SealBytes(l.place(&e), encoder.EncodeAll(encodePuts(puts), nil))
+	if err != nil {
+		return err
+	}
+	e.Key, _ = secret.KeyOf(data)
 	size := int64(len(data))
 	if len(data) > limits.Chunk {
 		for part := range slices.Chunk(data, limits.Chunk) {
@@ -410,7 +421,11 @@ func (l *ledgers) take(ctx context.Context, tenant string, b *book, e *entry) er
 		}
 		data = append(data, c.Data...)
 	}
-	plain, err := decoder.DecodeAll(data, nil)
+	packed, err := l.store.keys.OpenBytes(l.place(e), data)
+	if err != nil {
+		return fmt.Errorf("read entry %s of %s: %w", e.ID, l.name, err)
+	}
+	plain, err := decoder.DecodeAll(packed, nil)
 	if err == nil {
 		var puts []put
 		if puts, err = decodePuts(plain); err == nil {

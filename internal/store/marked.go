@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -112,28 +111,15 @@ func markedAfter(known map[plan.ResourceID]storedMark, o *domain.Observation, no
 	return marks
 }
 
-// marksOf are the marks of an observation. Of a document that has none they are made of the JSON, and of its own time.
+// marksOf are the marks of an observation.
 func (s *Store) marksOf(ctx context.Context, o *observation) (map[plan.ResourceID]storedMark, error) {
-	resources, o, err := s.resourcesOf(ctx, o)
+	resources, _, err := s.resourcesOf(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	var bodies []json.RawMessage
 	marks := make(map[plan.ResourceID]storedMark, len(resources))
 	for i := range resources {
 		r := &resources[i]
-		if r.Sum == 0 {
-			if bodies == nil {
-				bodies, err = s.bodiesOf(ctx, o, resources)
-			}
-			if err != nil {
-				return nil, err
-			}
-			if r.JSON = bodies[i]; bytes.Equal(r.JSON, []byte("null")) {
-				r.JSON = nil
-			}
-			r.Sum = sumOf(r.JSON)
-		}
 		marks[identityOf(r)] = storedMark{r.Sum, r.Stored}
 	}
 	return marks, nil

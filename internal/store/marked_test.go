@@ -3,13 +3,11 @@ package store
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/drover-io/drover/internal/domain"
 )
@@ -143,26 +141,6 @@ func TestTimesOfObjectsDoNotGoBack(t *testing.T) {
 	require.Equal(t, map[string]float64{"a": 3600, "b": 10}, p.stored(), "what says the same keeps it")
 	p.put(p.reader, podOf("a", "four"), podOf("b", "one"))
 	require.Equal(t, map[string]float64{"a": 10, "b": 10}, p.stored())
-}
-
-// TestObservationsOfEarlierVersions have no times of objects: the document's own counts for all of them.
-func TestObservationsOfEarlierVersions(t *testing.T) {
-	p := newPair(t)
-	p.after(7)
-	o := &domain.Observation{ObservedApp: p.app, Resources: []domain.ObservedResource{podOf("a", "one"), podOf("b", "one"), podOf("empty", "")}}
-	old := observation{ID: observationID(p.app), Digest: o.Digest(), Upload: bson.NewObjectIDFromTimestamp(p.now)}
-	require.NoError(t, p.writer.pack(t.Context(), "1-app", &old, o, make([]storedMark, 3)))
-	names, err := json.Marshal([]map[string]string{
-		{"v": "", "k": "Pod", "ns": "ns", "n": "a"}, {"v": "", "k": "Pod", "ns": "ns", "n": "b"}, {"v": "", "k": "Pod", "ns": "ns", "n": "empty"},
-	})
-	require.NoError(t, err)
-	old.Names.Data, old.Bodies.Frames = encoder.EncodeAll(names, nil), nil
-	_, err = p.writer.put(t.Context(), p.writer.observations("1-app"), old.ID, old)
-	require.NoError(t, err)
-	require.Equal(t, map[string]float64{"a": 7, "b": 7, "empty": 7}, p.stored())
-	p.after(9)
-	p.put(p.writer, podOf("a", "one"), podOf("b", "two"), podOf("empty", ""))
-	require.Equal(t, map[string]float64{"a": 7, "b": 9, "empty": 7}, p.stored())
 }
 
 func TestADamagedObservationIsReplaced(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/secret"
 )
 
 // Sizes of observations, in bytes, compressed.
@@ -38,7 +39,7 @@ type observation struct {
 	Unheard []domain.UnheardKind `bson:"unheard,omitempty"`
 	Error   string               `bson:"error,omitempty"`
 	Upload  bson.ObjectID        `bson:"upload"` // of the chunks
-	Names   packed               `bson:"names"`  // JSON list of observedName
+	Names   packed               `bson:"names"`  // JSON list of observedName; the head of what is sealed lies in front of the data
 	Bodies  packed               `bson:"bodies"` // JSON list of the resources' JSON
 	Gone    []goneResource       `bson:"gone,omitempty"`
 }
@@ -49,16 +50,16 @@ type goneResource struct {
 	Since    int64 `bson:"t"` // in milliseconds
 }
 
-// packed is a value, compressed: in place, or in chunks.
+// packed is a value, compressed and sealed: in place, or in chunks.
 type packed struct {
 	Data   []byte `bson:"data"`
 	Chunks int    `bson:"chunks"`
-	// Frames are the parts that it was compressed in, each by itself, so that one can be read without the others. One after
-	// the other they are the whole. Documents of earlier versions do not have them.
+	// Frames are the parts that it was compressed and sealed in, each by itself, so that one can be read without the others. One
+	// after the other they are the whole. Names have none: they are one part.
 	Frames []frame `bson:"frames,omitempty"`
 }
 
-// frame is the size of a part, as it is and compressed.
+// frame is the size of a part, as it is and as it is stored.
 type frame struct {
 	Raw    int `bson:"r"`
 	Packed int `bson:"p"`
@@ -78,10 +79,10 @@ type observedName struct {
 	Name      string `json:"n"`
 	Status    string `json:"s,omitempty"`
 	Message   string `json:"m,omitempty"`
-	// Stored, in milliseconds, and Sum are of its JSON. Documents of earlier versions do not have them.
+	// Stored, in milliseconds, and Sum are of its JSON.
 	Stored int64  `json:"t,omitempty"`
 	Sum    uint64 `json:"x,omitempty"`
-	// Size is that of its JSON as it is stored; 0 in documents of earlier versions.
+	// Size is that of its JSON as it is stored.
 	Size int `json:"l,omitempty"`
 }
 
@@ -125,7 +126,12 @@ func (s *Store) PutObservation(ctx context.Context, o *domain.Observation) error
 // any more go after it.
 func (s *Store) putObservation(ctx context.Context, o *domain.Observation) (changed bool, err error) {
 	deployment := plan.DeploymentID(o.ContextID, o.App)
-	now := observation{ID: observationID(o.ObservedApp), Digest: o.Digest(), Kinds: o.Kinds, Unheard: o.Unheard, Error: o.Error, Upload: bson.NewObjectIDFromTimestamp(s.now())}
+	r, err := s.rooted(ctx)
+	if err != nil {
+		return false, err
+	}
+	digest := domain.Digest(secret.Digest(r.observations, []byte(o.Digest())))
+	now := observation{ID: observationID(o.ObservedApp), Digest: digest, Kinds: o.Kinds, Unheard: o.Unheard, Error: o.Error, Upload: bson.NewObjectIDFromTimestamp(s.now())}
 	var before observation
 	err = s.findOne(ctx, s.observations(deployment), now.ID, &before)
 	missing := fail.Is(err, fail.NotFound)
@@ -158,7 +164,7 @@ func (s *Store) putObservation(ctx context.Context, o *domain.Observation) (chan
 	return true, s.deleteRange(ctx, s.observedChunks(deployment), below(before.ID+"/"+before.Upload.Hex()))
 }
 
-// pack compresses the resources into the document, and into chunks where they are large.
+// pack compresses and seals the resources into the document, and into chunks where they are large.
 func (s *Store) pack(ctx context.Context, deployment string, into *observation, o *domain.Observation, marks []storedMark) error {
 	names := make([]observedName, len(o.Resources))
 	bodies := [][]byte{{'['}} // in frames
@@ -185,20 +191,20 @@ func (s *Store) pack(ctx context.Context, deployment string, into *observation, 
 		*last = append(*last, body...)
 	}
 	bodies[len(bodies)-1] = append(bodies[len(bodies)-1], ']')
-	for _, body := range bodies {
-		size := len(into.Bodies.Data)
-		into.Bodies.Data = encoder.EncodeAll(body, into.Bodies.Data)
-		into.Bodies.Frames = append(into.Bodies.Frames, frame{len(body), len(into.Bodies.Data) - size})
+	raw := make([]int, len(bodies))
+	for i, body := range bodies {
+		raw[i], bodies[i] = len(body), encoder.EncodeAll(body, nil)
 	}
 	data, err := json.Marshal(names)
 	if err != nil {
 		return fail.Wrap(err, fail.Internal, "the names of resources cannot be stored")
 	}
-	into.Names.Data = encoder.EncodeAll(data, nil)
-	if err := s.divide(ctx, deployment, into, namesPart, &into.Names); err != nil {
-		return err
-	}
-	return s.divide(ctx, deployment, into, bodiesPart, &into.Bodies)
+	return s.sealParts(ctx, deployment, into, encoder.EncodeAll(data, nil), bodies, raw)
+}
+
+// observedPlace is what a part of an observation is bound to.
+func observedPlace(o *observation, part string, i int) string {
+	return fmt.Sprintf("%s/%s/%s/%s/%d", observationsName, o.ID, o.Upload.Hex(), part, i)
 }
 
 // divide puts into chunks what is large.
@@ -222,23 +228,68 @@ var errDamaged = errors.New("damaged")
 
 // unpack decodes what pack encoded.
 func (s *Store) unpack(ctx context.Context, o *observation, name string, p packed, into any) error {
-	deployment, _, _ := strings.Cut(o.ID, "/")
-	compressed := p.Data
-	for i := range p.Chunks {
-		var chunk observedChunkDoc
-		if err := s.findOne(ctx, s.observedChunks(deployment), chunkOf(o.ID, o.Upload, name, i), &chunk); err != nil {
-			return err
-		}
-		compressed = append(compressed, chunk.Data...)
+	parts, names, err := s.keys.PartsOf(o.Names.Data)
+	if err != nil {
+		return damagedObservation(o, err)
 	}
-	data, err := decoder.DecodeAll(compressed, nil)
+	sealed := p.Data
+	if name == namesPart {
+		sealed = slices.Clip(names) // others read it, too
+	}
+	if sealed, err = s.withChunks(ctx, o, name, p, sealed); err != nil {
+		return err
+	}
+	data, err := openFrames(parts, o, name, p, sealed)
 	if err == nil {
 		err = json.Unmarshal(data, into)
 	}
 	if err != nil {
-		return fail.Wrap(fmt.Errorf("%w: %w", errDamaged, err), fail.Internal, "observation %s is damaged", o.ID)
+		return damagedObservation(o, err)
 	}
 	return nil
+}
+
+// damagedObservation says that one cannot be opened or decoded; that whoever keeps the keys does not answer says nothing about it.
+func damagedObservation(o *observation, err error) error {
+	if kind := fail.KindOf(err); kind == fail.Unavailable || kind == fail.Timeout {
+		return fmt.Errorf("open observation %s: %w", o.ID, err)
+	}
+	return fail.Wrap(fmt.Errorf("%w: %w", errDamaged, err), fail.Internal, "observation %s is damaged", o.ID)
+}
+
+// withChunks is data with what is in chunks behind it. NotFound when they are gone.
+func (s *Store) withChunks(ctx context.Context, o *observation, name string, p packed, data []byte) ([]byte, error) {
+	deployment, _, _ := strings.Cut(o.ID, "/")
+	for i := range p.Chunks {
+		var chunk observedChunkDoc
+		if err := s.findOne(ctx, s.observedChunks(deployment), chunkOf(o.ID, o.Upload, name, i), &chunk); err != nil {
+			return nil, err
+		}
+		data = append(data, chunk.Data...)
+	}
+	return data, nil
+}
+
+// openFrames opens what pack sealed: the names in one, the bodies in frames.
+func openFrames(parts secret.Parts, o *observation, name string, p packed, sealed []byte) (data []byte, err error) {
+	frames := p.Frames
+	if name == namesPart {
+		frames = []frame{{Packed: len(sealed)}}
+	}
+	for i, f := range frames {
+		if f.Packed > len(sealed) {
+			return nil, errCutShort
+		}
+		compressed, err := parts.Open(observedPlace(o, name, i), sealed[:f.Packed])
+		if err != nil {
+			return nil, err
+		}
+		if data, err = decoder.DecodeAll(compressed, data); err != nil {
+			return nil, err
+		}
+		sealed = sealed[f.Packed:]
+	}
+	return data, nil
 }
 
 // DeleteObservation forgets what is known of an app in a cluster; that nothing is known is no error.
@@ -453,10 +504,7 @@ func (s *Store) resourcesOf(ctx context.Context, o *observation) ([]domain.Obser
 	for i, n := range names {
 		resources[i] = domain.ObservedResource{
 			Group: n.Group, Version: n.Version, Kind: n.Kind, Namespace: n.Namespace, Name: n.Name, Status: n.Status, Message: n.Message,
-			Stored: o.Upload.Timestamp(), Sum: n.Sum, Size: n.Size,
-		}
-		if n.Stored != 0 {
-			resources[i].Stored = time.UnixMilli(n.Stored).UTC()
+			Stored: time.UnixMilli(n.Stored).UTC(), Sum: n.Sum, Size: n.Size,
 		}
 	}
 	return resources, o, nil

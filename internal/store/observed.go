@@ -12,6 +12,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/secret"
 )
 
 // Bounds of what is kept of observations.
@@ -155,7 +156,7 @@ func (s *Store) decodedOne(ctx context.Context, o *observation) *saidOfCluster {
 	if o.Names.Chunks == 0 {
 		// One that is damaged is told of to those who want it.
 		if c.resources, _, _ = s.resourcesOf(ctx, o); c.resources != nil {
-			o.Names.Data = nil
+			o.Names.Data = secret.HeadOf(o.Names.Data) // bodies are opened with it
 		}
 	}
 	return c

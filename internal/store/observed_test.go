@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/mongotest"
+	"github.com/drover-io/drover/internal/secret"
 )
 
 // pair are the stores of two processes on one database, with one clock.
@@ -27,13 +29,20 @@ type pair struct {
 // pairBegan is where its clock begins.
 var pairBegan = time.UnixMilli(1_000_000).UTC()
 
+func testKeys(t *testing.T) *secret.Sealer {
+	t.Helper()
+	keys, err := secret.Parse("test:" + strings.Repeat("A", 43) + "=")
+	require.NoError(t, err)
+	return keys
+}
+
 func newPair(t *testing.T) *pair {
 	t.Helper()
 	p := &pair{T: t, now: pairBegan, app: domain.ObservedApp{ContextID: "1", App: "app", Cluster: domain.ClusterName{Provider: "p", Name: "c"}}}
 	p.uri, p.database = mongotest.URI(t), mongotest.Database(t)
 	for _, s := range []**Store{&p.reader, &p.writer} {
 		var err error
-		*s, err = Open(Config{URI: p.uri, Database: p.database, Timeout: mongotest.Timeout, Now: func() time.Time { return p.now }})
+		*s, err = Open(Config{URI: p.uri, Database: p.database, Timeout: mongotest.Timeout, Keys: testKeys(t), Now: func() time.Time { return p.now }})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, (*s).Close(context.Background())) })
 	}

@@ -45,7 +45,7 @@ func each[T any](ctx context.Context, s *Store, c *mongo.Collection, filter bson
 			return kindOf(cursor.Err())
 		}
 		v := make()
-		if err := cursor.Decode(v); err != nil {
+		if err := s.decode(c.Name(), cursor.Current, v); err != nil {
 			return fail.Wrap(err, fail.Internal, "a document of %s cannot be read", c.Name())
 		}
 		take(v)
@@ -75,7 +75,7 @@ func (s *Store) findOne(ctx context.Context, c *mongo.Collection, id, into any) 
 		return c.FindOne(ctx, byID(id)).Raw()
 	})
 	if err == nil {
-		err = decode(raw, into)
+		err = s.decode(c.Name(), raw, into)
 	}
 	return kindOf(err)
 }

@@ -39,5 +39,7 @@ func TestRuleIsOneValue(t *testing.T) {
 	defer func() { require.NoError(t, client.Disconnect(t.Context())) }()
 	raw, err := client.Database(c.Database).Collection(domain.WorkloadRules.Kind).FindOne(t.Context(), bson.D{}).Raw()
 	require.NoError(t, err)
-	require.Equal(t, bson.TypeBinary, raw.Lookup("spec").Type)
+	require.Equal(t, bson.TypeBinary, raw.Lookup("sealed").Type)
+	_, err = raw.LookupErr("spec")
+	require.Error(t, err)
 }

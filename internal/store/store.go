@@ -5,6 +5,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/share"
 )
 
@@ -27,6 +29,7 @@ const (
 type Config struct {
 	URI      string // mongodb:// or mongodb+srv://
 	Database string
+	Keys     *secret.Sealer   // seals what documents say; required
 	Timeout  time.Duration    // of one call to the database, 10 s when 0
 	Cache    int64            // bytes of blobs kept in memory, 128 MiB when 0
 	Now      func() time.Time // time.Now when nil
@@ -36,6 +39,8 @@ type Config struct {
 // of package fail.
 type Store struct {
 	client  *mongo.Client
+	keys    *secret.Sealer
+	root    atomic.Pointer[root]
 	db      *mongo.Database
 	timeout time.Duration
 	now     func() time.Time
@@ -83,6 +88,9 @@ const (
 
 // Open makes a store. It does not connect: Ping says whether the database answers.
 func Open(c Config) (*Store, error) {
+	if c.Keys == nil {
+		return nil, errors.New("the store needs keys to seal with")
+	}
 	if c.Timeout == 0 {
 		c.Timeout = defaultTimeout
 	}
@@ -101,7 +109,7 @@ func Open(c Config) (*Store, error) {
 		return nil, fmt.Errorf("connect to the database: %w", kindOf(err))
 	}
 	s := &Store{
-		client: client, db: client.Database(c.Database), timeout: c.Timeout, now: c.Now,
+		client: client, keys: c.Keys, db: client.Database(c.Database), timeout: c.Timeout, now: c.Now,
 		cache: newBlobCache(c.Cache), documentReads: share.New[bson.Raw](), leafReads: share.New[[]domain.Leaf](),
 		observedReads: share.New[*saidOfApp](), versionReads: share.New[string](), watchReads: share.New[*said](),
 		observedApps: newBounded[string](observedBytes, (*saidOfApp).size),

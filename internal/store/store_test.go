@@ -57,7 +57,7 @@ func TestIndexesCanBeEnsuredAgain(t *testing.T) {
 }
 
 func TestOpenRefusesWhatIsNoURI(t *testing.T) {
-	_, err := store.Open(store.Config{URI: "http://127.0.0.1", Database: "x"})
+	_, err := store.Open(store.Config{URI: "http://127.0.0.1", Database: "x", Keys: storetest.Keys})
 	require.Error(t, err)
 }
 

@@ -598,7 +598,7 @@ const childURI, childDatabase = "DROVER_TRAIL_TEST_URI", "DROVER_TRAIL_TEST_DATA
 
 // child writes until it is killed.
 func child(t *testing.T, uri string) {
-	s, err := store.Open(store.Config{URI: uri, Database: os.Getenv(childDatabase), Timeout: mongotest.Timeout})
+	s, err := store.Open(store.Config{URI: uri, Database: os.Getenv(childDatabase), Timeout: mongotest.Timeout, Keys: storetest.Keys})
 	require.NoError(t, err)
 	tr := trail.New(trail.Config{
 		Store: s, Process: "child", Key: key, Keys: trust, Log: slog.New(slog.DiscardHandler), Now: newClock().now,

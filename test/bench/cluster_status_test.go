@@ -303,7 +303,7 @@ func watching(ctx context.Context, t *testing.T) []figure {
 // heard waits until n clusters are heard.
 func (f *simulated) heard(ctx context.Context, t *testing.T, n int) {
 	t.Helper()
-	db, err := store.Open(store.Config{URI: f.DatabaseURI(), Database: "drover"})
+	db, err := store.Open(f.StoreConfig())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close(context.WithoutCancel(ctx))) }()
 	for connected := 0; connected < n; time.Sleep(calm) {

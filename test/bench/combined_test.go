@@ -147,7 +147,7 @@ func storedTables(ctx context.Context, t *testing.T) []figure {
 	t.Helper()
 	const many, few, subscribers, changes = 10_000, 1_000, 500, 40
 	s := harness.NewStack(t)
-	db, err := store.Open(store.Config{URI: s.DatabaseURI(), Database: "drover"})
+	db, err := store.Open(s.StoreConfig())
 	require.NoError(t, err)
 	defer db.Close(context.WithoutCancel(ctx))
 	small := reported(ctx, t, db, "small", "2621114006130701073", few, 1)

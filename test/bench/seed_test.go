@@ -25,7 +25,7 @@ const seeded = 100
 // an hour to come about. The clusters do not hold the ConfigMaps.
 func (f *simulated) carry(ctx context.Context, t *testing.T, n int) {
 	t.Helper()
-	db, err := store.Open(store.Config{URI: f.DatabaseURI(), Database: "drover"})
+	db, err := store.Open(f.StoreConfig())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close(context.WithoutCancel(ctx))) }()
 	g, gctx := errgroup.WithContext(ctx)

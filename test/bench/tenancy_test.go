@@ -57,7 +57,7 @@ func newTenancies(ctx context.Context, p *trial, clusters int) *tenancies {
 	e := &tenancies{trial: p, Stack: harness.NewStack(p), fleet: harness.StartFleet(p, clusters)}
 	e.temporal = e.TemporalClient()
 	var err error
-	e.store, err = store.Open(store.Config{URI: e.DatabaseURI(), Database: "drover"})
+	e.store, err = store.Open(e.StoreConfig())
 	require.NoError(p, err)
 	p.Cleanup(func() { _ = e.store.Close(context.WithoutCancel(ctx)) })
 	api := e.Client.API()

@@ -17,16 +17,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 	temporalclient "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
 
 	"github.com/drover-io/drover/internal/built"
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/codec"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/freeport"
 	"github.com/drover-io/drover/internal/mongotest"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/tempdir"
 	"github.com/drover-io/drover/internal/tenantcert"
 )
@@ -63,7 +67,7 @@ func NewStack(t testing.TB) *Stack {
 func NewStackOn(t testing.TB, servers Servers) *Stack {
 	t.Helper()
 	s := &Stack{t: t, dir: t.TempDir(), servers: servers, ports: [11]int(freeport.Block(11))}
-	_, err := secret.LoadOrCreate(filepath.Join(s.dir, "keys"))
+	_, err := secret.LoadOrCreate(s.Keys())
 	require.NoError(t, err)
 	require.NoError(t, tenantcert.Make(s.Certificates()))
 	s.StartTemporal()
@@ -248,10 +252,10 @@ func (s *Stack) DatabaseURI() string { return fmt.Sprintf("mongodb://127.0.0.1:%
 // WorkerURL is where the worker serves its metrics.
 func (s *Stack) WorkerURL() string { return fmt.Sprintf("http://127.0.0.1:%d", s.ports[4]) }
 
-// AddWorker starts one more worker, which ends with the test.
-func (s *Stack) AddWorker() *Process {
+// AddWorker starts one more worker, which ends with the test; env overrides what the other has.
+func (s *Stack) AddWorker(env ...string) *Process {
 	s.t.Helper()
-	return Start(s.t, "another worker", "ready", s.Env(), built.Binary(s.t, "drover"), "worker", "--metrics-listen", freeport.Address())
+	return Start(s.t, "another worker", "ready", append(s.Env(), env...), built.Binary(s.t, "drover"), "worker", "--metrics-listen", freeport.Address())
 }
 
 // Replica is one more process of the API.
@@ -301,7 +305,7 @@ func (s *Stack) Env() []string {
 		"DROVER_TENANT_TLS_KEY=" + filepath.Join(s.Certificates(), "server.key"),
 		"DROVER_TENANT_TLS_CA=" + filepath.Join(s.Certificates(), "ca.crt"),
 		fmt.Sprintf("DROVER_METRICS_LISTEN=127.0.0.1:%d", s.ports[4]),
-		"DROVER_SECRET_KEYS_FILE=" + filepath.Join(s.dir, "keys"),
+		"DROVER_SECRET_KEYS_FILE=" + s.Keys(),
 		"DROVER_WEB_UI=" + s.WebUI(),
 		"DROVER_AUTH=off",       // as for clients that know no tokens; TestCallersProveWhoTheyAre has it on
 		"DROVER_PROJECT_RATE=0", // tests ask as fast as they can; the benchmark noisy-project has it
@@ -316,15 +320,51 @@ func level() string {
 	return "info"
 }
 
-// TemporalClient is what a person has in the Web UI.
+// TemporalClient is what a person has in the Web UI, who may have payloads opened: those of histories too.
 func (s *Stack) TemporalClient() temporalclient.Client {
 	s.t.Helper()
+	root, err := s.Store().Root(s.t.Context())
+	require.NoError(s.t, err)
+	opened := codec.New(func() (secret.Root, error) { return root, nil })
+	payloads, err := converter.NewPayloadCodecGRPCClientInterceptor(converter.PayloadCodecGRPCClientInterceptorOptions{Codecs: []converter.PayloadCodec{opened}})
+	require.NoError(s.t, err)
+	failures, err := converter.NewFailureGRPCClientInterceptor(converter.NewFailureGRPCClientInterceptorOptions{EncodeCommonAttributes: true})
+	require.NoError(s.t, err)
+	return s.DialTemporal(temporalclient.ConnectionOptions{DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(failures, payloads)}})
+}
+
+// DialTemporal is a client that sees what Temporal keeps as it is.
+func (s *Stack) DialTemporal(options temporalclient.ConnectionOptions) temporalclient.Client {
+	s.t.Helper()
 	c, err := temporalclient.Dial(temporalclient.Options{
-		HostPort: fmt.Sprintf("127.0.0.1:%d", s.ports[0]), Namespace: "drover", Logger: log.NewStructuredLogger(nil),
+		HostPort: fmt.Sprintf("127.0.0.1:%d", s.ports[0]), Namespace: "drover", Logger: log.NewStructuredLogger(nil), ConnectionOptions: options,
 	})
 	require.NoError(s.t, err)
 	s.t.Cleanup(c.Close)
 	return c
+}
+
+// Dir is the folder with all that the stack keeps.
+func (s *Stack) Dir() string { return s.dir }
+
+// Keys is the file with the secret keys.
+func (s *Stack) Keys() string { return filepath.Join(s.dir, "keys") }
+
+// StoreConfig is how the product's store is opened.
+func (s *Stack) StoreConfig() store.Config {
+	s.t.Helper()
+	keys, err := secret.ReadFile(s.Keys())
+	require.NoError(s.t, err)
+	return store.Config{URI: s.DatabaseURI(), Database: "drover", Keys: keys}
+}
+
+// Store is the product's store.
+func (s *Stack) Store() *store.Store {
+	s.t.Helper()
+	db, err := store.Open(s.StoreConfig())
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { require.NoError(s.t, db.Close(context.WithoutCancel(s.t.Context()))) })
+	return db
 }
 
 // WebUI is the address of Temporal's Web UI.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"strconv"
 	"sync/atomic"
@@ -58,6 +59,9 @@ type Config struct {
 	// have. Those that are missing are added, none is ever removed. An
 	// attribute that exists with another type is an error.
 	SearchAttributes map[string]enumspb.IndexedValueType
+
+	// Codec opens sealed payloads for pages of the Web UI, at …/decode; nil when none are sealed.
+	Codec http.Handler
 
 	// Logger receives the server's own log; nil means warnings and errors to
 	// standard error.

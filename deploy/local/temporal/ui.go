@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -67,6 +68,7 @@ func newUI(c Config, addr, frontend string) (http.Handler, error) {
 		CORS:                uiconfig.CORS{CookieInsecure: true}, // plain HTTP on loopback
 		DisableNewsFetch:    true,
 		HideLogs:            true,
+		Codec:               uiconfig.Codec{Endpoint: c.codecURL(addr)},
 	})
 	if err != nil {
 		return nil, err
@@ -90,7 +92,39 @@ func newUI(c Config, addr, frontend string) (http.Handler, error) {
 	}
 	route.SetAuthRoutes(e, provider)
 	route.SetRenderRoute(e, "")
+	if c.Codec != nil {
+		e.Pre(ownPages(c.Codec))
+	}
 	return e, route.SetUIRoutes(e, "", pages)
+}
+
+// codecPath is where pages of the Web UI have payloads opened.
+const codecPath = "/codec"
+
+func (c *Config) codecURL(addr string) string {
+	if c.Codec == nil {
+		return ""
+	}
+	return "http://" + addr + codecPath
+}
+
+// ownPages lets pages of the Web UI have payloads opened, and no others. It comes before the Web UI's own check of pages, which
+// want a token from them that they do not send with this.
+func ownPages(codec http.Handler) echo.MiddlewareFunc {
+	pages := http.NewCrossOriginProtection()
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			r := c.Request()
+			if !strings.HasPrefix(r.URL.Path, codecPath+"/") {
+				return next(c)
+			}
+			if err := pages.Check(r); err != nil {
+				return echo.NewHTTPError(http.StatusForbidden, "a page of another site asks for this")
+			}
+			codec.ServeHTTP(c.Response(), r)
+			return nil
+		}
+	}
 }
 
 // ownNames refuses requests that are for a name of somebody else.

@@ -1,0 +1,107 @@
+// Package address says which addresses may be connected to where somebody else says whereto: a name may lead anywhere, so it is the
+// address that counts, looked at as the connection is made.
+package address
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// Default are the networks that nobody is to be led to: those of a link, where clouds give out credentials of machines, other
+// addresses at which they do, groups, and none at all. What is in it is denied unless others are named.
+const Default = "169.254.0.0/16,fe80::/10,fd00:ec2::254/128,100.100.100.200/32,168.63.129.16/32,224.0.0.0/4,ff00::/8,0.0.0.0/32,::/128"
+
+// Networks are those that may be connected to. The zero value lets everything through but Default.
+type Networks struct {
+	allow []netip.Prefix // empty for all
+	deny  []netip.Prefix // nil for Default
+}
+
+var denied = mustParse(Default)
+
+// Parse reads lists of networks such as 10.0.0.0/8, and of addresses, separated by commas. What is in deny is not connected to, and
+// where allow is not empty nothing that is not in it; an empty deny denies nothing.
+func Parse(allow, deny string) (n Networks, err error) {
+	if n.allow, err = parse(allow); err != nil {
+		return Networks{}, err
+	}
+	n.deny, err = parse(deny)
+	return n, err
+}
+
+func parse(list string) ([]netip.Prefix, error) {
+	networks := []netip.Prefix{}
+	for _, word := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' }) {
+		p, err := netip.ParsePrefix(word)
+		if err != nil {
+			ip, notIP := netip.ParseAddr(word)
+			if notIP != nil || ip.Zone() != "" {
+				return nil, fmt.Errorf("%q is not a network such as 10.0.0.0/8", word)
+			}
+			p = netip.PrefixFrom(ip, ip.BitLen())
+		}
+		if p.Addr().Is4In6() {
+			return nil, fmt.Errorf("%q is a network of IPv4 in the form of IPv6; write it as one of IPv4", word)
+		}
+		networks = append(networks, p.Masked())
+	}
+	return networks, nil
+}
+
+func mustParse(list string) []netip.Prefix {
+	networks, err := parse(list)
+	if err != nil {
+		panic(err)
+	}
+	return networks
+}
+
+// nat64 is the network whose addresses end with one of IPv4 that they lead to.
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
+// Check says why an address must not be connected to. The error is Forbidden.
+func (n Networks) Check(ip netip.Addr) error {
+	ip = ip.Unmap().WithZone("")
+	if nat64.Contains(ip) {
+		all := ip.As16()
+		if err := n.Check(netip.AddrFrom4([4]byte(all[12:]))); err != nil {
+			return err
+		}
+	}
+	in := func(p netip.Prefix) bool { return p.Contains(ip) }
+	deny := n.deny
+	if deny == nil {
+		deny = denied
+	}
+	switch {
+	case slices.ContainsFunc(deny, in):
+		return fail.New(fail.Forbidden, "the address %s is in a network that is denied", ip)
+	case len(n.allow) > 0 && !slices.ContainsFunc(n.allow, in):
+		return fail.New(fail.Forbidden, "the address %s is in no network that is allowed", ip)
+	default:
+		return nil
+	}
+}
+
+// CheckHost is Check for a host that is written as an address. Others are looked at when they are connected to.
+func (n Networks) CheckHost(host string) error {
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return nil
+	}
+	return n.Check(ip)
+}
+
+// Control looks at the address that a name has come to, before it is connected to (net.Dialer).
+func (n Networks) Control(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fail.New(fail.Forbidden, "%q is no address", address)
+	}
+	return n.Check(at.Addr())
+}

@@ -1,0 +1,66 @@
+package address_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/address"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+func networks(t *testing.T, allow, deny string) address.Networks {
+	t.Helper()
+	n, err := address.Parse(allow, deny)
+	require.NoError(t, err)
+	return n
+}
+
+func TestNetworks(t *testing.T) {
+	for name, c := range map[string]struct {
+		networks         address.Networks
+		through, stopped []string
+	}{
+		"by default": {
+			address.Networks{}, []string{"127.0.0.1", "::1", "10.1.2.3", "192.0.2.1", "2001:db8::1", "fd00::1"},
+			[]string{
+				"169.254.169.254", "fe80::1", "fe80::1%eth0", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "fd00:ec2::254", "100.100.100.200",
+				"168.63.129.16", "224.0.0.1", "ff02::1", "0.0.0.0", "::",
+			},
+		},
+		"with an allow-list": {
+			networks(t, "10.0.0.0/8, 192.0.2.7", address.Default), []string{"10.1.2.3", "192.0.2.7"}, []string{"11.0.0.1", "192.0.2.8", "169.254.1.1", "127.0.0.1"},
+		},
+		"with a deny-list": {
+			networks(t, "10.0.0.0/8", "10.1.0.0/16"), []string{"10.2.0.1"}, []string{"10.1.0.1", "::ffff:10.1.0.1", "64:ff9b::a01:1"},
+		},
+		"with none": {networks(t, "", ""), []string{"169.254.169.254", "10.0.0.1"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, a := range c.through {
+				ip := netip.MustParseAddr(a)
+				require.NoError(t, c.networks.Check(ip), a)
+				require.NoError(t, c.networks.CheckHost(a), a)
+				require.NoError(t, c.networks.Control("tcp", netip.AddrPortFrom(ip, 443).String(), nil), a)
+			}
+			for _, a := range c.stopped {
+				ip := netip.MustParseAddr(a)
+				require.True(t, fail.Is(c.networks.Check(ip), fail.Forbidden), a)
+				require.Error(t, c.networks.CheckHost(a), a)
+				require.Error(t, c.networks.Control("tcp", netip.AddrPortFrom(ip, 443).String(), nil), a)
+			}
+		})
+	}
+	require.NoError(t, address.Networks{}.CheckHost("metadata.internal"), "a name is looked at when it is connected to")
+	require.Error(t, address.Networks{}.Control("tcp", "nowhere", nil))
+}
+
+func TestWhatIsNoNetwork(t *testing.T) {
+	for _, list := range []string{"x", "10.0.0.0/33", "fe80::1%eth0", "::ffff:10.0.0.0/104", "10.0.0.0/8,-"} {
+		_, err := address.Parse(list, "")
+		require.Error(t, err, list)
+		_, err = address.Parse("", list)
+		require.Error(t, err, list)
+	}
+}

@@ -1,0 +1,70 @@
+package app
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// expiring has the clusters whose credentials expire soon as a metric.
+type expiring struct {
+	list func(ctx context.Context) ([]domain.Object, error)
+	now  func() time.Time
+
+	mu    sync.Mutex
+	read  time.Time
+	found map[domain.ClusterName]time.Time
+}
+
+// How often clusters are read for the metric, and how long that may take.
+const (
+	expiringEvery = time.Minute
+	expiringTime  = 5 * time.Second
+)
+
+func (p *Parts) expiring() *expiring {
+	return &expiring{now: time.Now, list: func(ctx context.Context) ([]domain.Object, error) {
+		return p.store.ListUnder(ctx, domain.ClustersNoun, "")
+	}}
+}
+
+var credentialsExpire = prometheus.NewDesc("drover_cluster_credentials_expire_seconds",
+	"Seconds until the first credential of a cluster's kubeconfig expires, of those that do within 14 days; negative from then on.",
+	[]string{"cluster_provider", "cluster"}, nil)
+
+// Describe implements prometheus.Collector.
+func (*expiring) Describe(to chan<- *prometheus.Desc) { to <- credentialsExpire }
+
+// Collect implements prometheus.Collector. A store that does not answer leaves what was read last.
+func (e *expiring) Collect(to chan<- prometheus.Metric) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.now()
+	if now.Sub(e.read) >= expiringEvery {
+		e.look(now)
+	}
+	for c, at := range e.found {
+		if left := at.Sub(now); left <= domain.ExpiryNotice {
+			to <- prometheus.MustNewConstMetric(credentialsExpire, prometheus.GaugeValue, left.Seconds(), c.Provider, c.Name)
+		}
+	}
+}
+
+func (e *expiring) look(now time.Time) {
+	ctx, cancel := context.WithTimeout(context.Background(), expiringTime)
+	defer cancel()
+	clusters, err := e.list(ctx)
+	if err != nil {
+		return
+	}
+	e.read, e.found = now, map[domain.ClusterName]time.Time{}
+	for _, o := range clusters {
+		if c := o.(*domain.Cluster); !c.Expires.IsZero() {
+			e.found[c.ClusterName()] = c.Expires
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/drover-io/drover/internal/config"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/secret"
+	"github.com/drover-io/drover/internal/store"
+)
+
+// Keys does what `drover keys` is asked for with the keys that seal the store, while the product runs: list says how much each seals,
+// rotate has the first one seal everything, and drop takes one that seals nothing out of the file. They may be broken off at any
+// moment, and asked for again.
+func Keys(ctx context.Context, c *config.Config, log *slog.Logger, ask, id string, out io.Writer) error {
+	keys, err := sealer(c)
+	if err != nil {
+		return err
+	}
+	s, err := store.Open(store.Config{URI: c.MongoURI, Database: c.Database, Keys: keys})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		defer cancel()
+		if err := s.Close(end); err != nil {
+			log.Warn("close the store", "error", err)
+		}
+	}()
+	k := &keyring{store: s, keys: keys, file: c.SecretKeysFile, out: out}
+	switch ask {
+	case "list":
+		return k.list(ctx)
+	case "rotate":
+		return k.rotate(ctx)
+	default:
+		return k.drop(ctx, id)
+	}
+}
+
+type keyring struct {
+	store *store.Store
+	keys  *secret.Sealer
+	file  string
+	out   io.Writer
+}
+
+// ring are the keys of this installation, which are in a file or in a setting.
+func (k *keyring) ring() *secret.Ring { return k.keys.Keeper().(*secret.Ring) }
+
+func (k *keyring) list(ctx context.Context) error {
+	used, err := k.store.SealedBy(ctx, func(store.Resealing) {})
+	if err != nil {
+		return err
+	}
+	ids := k.ring().IDs()
+	for i, id := range ids {
+		role := "opens"
+		if i == 0 {
+			role = "seals"
+		}
+		fmt.Fprintf(k.out, "%s: %s; %d sealed with it\n", id, role, used[id])
+	}
+	for _, id := range slices.Sorted(maps.Keys(used)) {
+		if !slices.Contains(ids, id) {
+			fmt.Fprintf(k.out, "%s: missing; %d sealed with it cannot be opened\n", id, used[id])
+		}
+	}
+	return nil
+}
+
+// passes is how often rotate goes over everything: what a process sealed with another key meanwhile is found by the next pass.
+const passes = 3
+
+func (k *keyring) rotate(ctx context.Context) error {
+	now := k.ring().Sealing()
+	for range passes {
+		sealed, err := k.store.Reseal(ctx, k.say)
+		if err != nil {
+			return fmt.Errorf("seal everything with key %q: %w; what is done is done, run this again", now, err)
+		}
+		if sealed == 0 {
+			break
+		}
+	}
+	used, err := k.store.SealedBy(ctx, func(store.Resealing) {})
+	if err != nil {
+		return err
+	}
+	others := 0
+	for id, n := range used {
+		if id != now {
+			fmt.Fprintf(k.out, "key %s: still seals %d\n", id, n)
+			others += n
+		}
+	}
+	if others > 0 {
+		return fail.New(fail.Precondition, "%d are sealed with other keys than %q: a process seals with them still, whose keys are others; have all know the same, and run this again", others, now)
+	}
+	fmt.Fprintf(k.out, "key %s seals everything: %d\n", now, used[now])
+	return nil
+}
+
+func (k *keyring) say(r store.Resealing) {
+	total, old := 0, 0
+	for id, n := range r.Found {
+		if total += n; id != k.ring().Sealing() {
+			old += n
+		}
+	}
+	fmt.Fprintf(k.out, "%s: %d of %d sealed anew, of %d\n", r.What, r.Sealed, old, total)
+}
+
+func (k *keyring) drop(ctx context.Context, id string) error {
+	ids := k.ring().IDs()
+	switch {
+	case k.file == "":
+		return fail.New(fail.Precondition, "the keys are not in a file (--secret-keys-file); take key %q out where they are", id)
+	case !slices.Contains(ids, id):
+		return fail.New(fail.NotFound, "there is no key %q in %s; there are %s", id, k.file, strings.Join(ids, ", "))
+	case ids[0] == id:
+		return fail.New(fail.Precondition, "key %q is the one that seals: put another one before it, and run `drover keys rotate`", id)
+	}
+	used, err := k.store.SealedBy(ctx, func(store.Resealing) {})
+	if err != nil {
+		return err
+	}
+	if n := used[id]; n > 0 {
+		return fail.New(fail.Precondition, "key %q is in use: it seals %d; run `drover keys rotate` first", id, n)
+	}
+	if err := secret.Drop(k.file, id); err != nil {
+		return err
+	}
+	fmt.Fprintf(k.out, "key %s is no longer in %s\n", id, k.file)
+	return nil
+}

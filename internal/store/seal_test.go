@@ -1,0 +1,315 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/secret"
+	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
+)
+
+const marked = "xyzzy-sesame"
+
+// sealer has keys, of which the first one seals.
+func sealer(t testing.TB, ids ...string) *secret.Sealer {
+	t.Helper()
+	var lines []string
+	for _, id := range ids {
+		lines = append(lines, id+":"+base64.StdEncoding.EncodeToString(bytes.Repeat([]byte(id[:1]), 32)))
+	}
+	s, err := secret.Parse(strings.Join(lines, "\n"))
+	require.NoError(t, err)
+	return s
+}
+
+// everything is what a store holds, with a marked word in each text that may hold a secret.
+type everything struct {
+	objects     []domain.Object
+	instance    *domain.Instance
+	leaf        domain.Leaf
+	blobs       []domain.Digest
+	data        [][]byte
+	observation *domain.Observation
+	workload    *domain.Workload
+	match       domain.Match
+}
+
+func fill(t testing.TB, s *store.Store) *everything {
+	t.Helper()
+	ctx := t.Context()
+	e := &everything{
+		instance: instanceOf("4711", "projects/p/composite-apps/ca/v1/deployment-intent-groups/g", domain.ContextInstantiated),
+		leaf:     leafOf("4711", "app", 1),
+		data:     [][]byte{[]byte("password: " + marked), append([]byte(marked), noise(9<<20)...)},
+		observation: observationOf("4711", "app", clusterAt("p", "c"),
+			resourceOf("small", marked), resourceOf("large", strings.Repeat(marked, 3)+text(1<<20))),
+		workload: workload(1), match: match(1),
+	}
+	for _, o := range nounCases() {
+		if m, ok := o.(interface{ LocalName() string }); ok && m.LocalName() != "" {
+			e.objects = append(e.objects, o)
+		}
+	}
+	group := &domain.DeploymentIntentGroup{Identity: below("projects/p/composite-apps/ca/v1"), Metadata: domain.Metadata{Name: "marked", UserData1: marked}}
+	e.objects = append(e.objects, group)
+	for _, o := range e.objects {
+		require.NoError(t, s.Create(ctx, o))
+	}
+	e.instance.Reason = marked
+	e.instance.NotStarted = map[string]string{"app": marked}
+	require.NoError(t, s.PutInstance(ctx, e.instance))
+	e.leaf.Notes = []domain.Note{{Index: 1, Message: marked}}
+	e.leaf.Warnings = []domain.Note{{Index: domain.WholeCluster, Message: marked}}
+	e.leaf.LastError, e.leaf.Report = marked, marked
+	require.NoError(t, s.PutLeaf(ctx, e.leaf))
+	for _, data := range e.data {
+		digest, err := s.PutBlob(ctx, data)
+		require.NoError(t, err)
+		e.blobs = append(e.blobs, digest)
+	}
+	require.NoError(t, s.PutObservation(ctx, e.observation))
+	e.workload.Extra = map[string]map[string]string{domain.ExtraLabels: {"x": marked}}
+	stream := begin(t, s)
+	_, err := s.WriteWorkloads(ctx, "t", &domain.WorkloadWrite{Begun: stream.Begun, Put: []*domain.Workload{e.workload}})
+	require.NoError(t, err)
+	matches := []domain.Match{e.match}
+	require.NoError(t, s.WriteMatches(ctx, "t", matches, nil))
+	e.match = matches[0]
+	return e
+}
+
+// requireThere reads all of it.
+func (e *everything) requireThere(t testing.TB, s *store.Store) {
+	t.Helper()
+	ctx := t.Context()
+	for _, o := range e.objects {
+		got, err := s.Get(ctx, o.Noun(), domain.KeyOf(o))
+		require.NoError(t, err)
+		require.Equal(t, o.Base().Revision, got.Base().Revision)
+	}
+	in, err := s.Instance(ctx, e.instance.ContextID)
+	require.NoError(t, err)
+	require.Equal(t, []string{marked, marked}, []string{in.Reason, in.NotStarted["app"]})
+	leaf, err := s.Leaf(ctx, e.leaf.ID)
+	if e.leaf.ID == "" {
+		leaf, err = s.Leaf(ctx, domain.LeafID(e.leaf.ContextID, e.leaf.App, e.leaf.Cluster))
+	}
+	require.NoError(t, err)
+	require.Equal(t, e.leaf.Notes, leaf.Notes)
+	require.Equal(t, []string{marked, marked, marked}, []string{leaf.Warnings[0].Message, leaf.LastError, leaf.Report})
+	for i, digest := range e.blobs {
+		data, err := s.Blob(ctx, digest)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(e.data[i], data))
+	}
+	observed := read(t, s, "4711", "app", nil)
+	require.Len(t, observed, 1)
+	for i, r := range e.observation.Resources {
+		require.JSONEq(t, string(r.JSON), string(observed[0].Resources[i].JSON))
+	}
+	w, err := s.Workload(ctx, "t", e.workload.ID)
+	require.NoError(t, err)
+	require.Equal(t, marked, w.Extra[domain.ExtraLabels]["x"])
+	matches, err := s.Matches(ctx, "t")
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff([]domain.Match{e.match}, matches))
+}
+
+// dump is all that a database holds, as it is stored.
+func dump(t testing.TB, db *mongo.Database) map[string][]byte {
+	t.Helper()
+	names, err := db.ListCollectionNames(t.Context(), bson.D{})
+	require.NoError(t, err)
+	all := map[string][]byte{}
+	for _, name := range names {
+		cursor, err := db.Collection(name).Find(t.Context(), bson.D{})
+		require.NoError(t, err)
+		for cursor.Next(t.Context()) {
+			all[name] = append(all[name], cursor.Current...)
+		}
+		require.NoError(t, cursor.Err())
+	}
+	return all
+}
+
+func TestWhatIsStoredSaysNothing(t *testing.T) {
+	c := shared(t)
+	s := storetest.Open(t, c)
+	fill(t, s).requireThere(t, storetest.Open(t, c))
+	found := dump(t, rawDatabase(t, c))
+	require.NotEmpty(t, found)
+	for name, data := range found {
+		require.NotContains(t, string(data), marked, name)
+	}
+}
+
+// TestNamesOfBlobsAreNobodysGuess: who sees the database alone cannot find out what a small secret is by trying.
+func TestNamesOfBlobsAreNobodysGuess(t *testing.T) {
+	one, other := storetest.Open(t, shared(t)), storetest.Open(t, shared(t))
+	here, err := one.PutBlob(t.Context(), []byte("1234"))
+	require.NoError(t, err)
+	there, err := other.PutBlob(t.Context(), []byte("1234"))
+	require.NoError(t, err)
+	require.NotEqual(t, here, there)
+}
+
+// TestWhatIsSealedHasItsPlace: who can write to the database cannot slip anything in, nor put what is sealed elsewhere, nor bring an
+// older document back.
+func TestWhatIsSealedHasItsPlace(t *testing.T) {
+	for name, meddle := range map[string]func(t *testing.T, c *mongo.Collection, before bson.Raw){
+		"what was never sealed": func(t *testing.T, c *mongo.Collection, _ bson.Raw) {
+			_, err := c.ReplaceOne(t.Context(), bson.D{{Key: "_id", Value: "projects/a"}}, bson.D{{Key: "revision", Value: int64(2)}, {Key: "metadata", Value: bson.D{}}})
+			require.NoError(t, err)
+		},
+		"another document's": func(t *testing.T, c *mongo.Collection, _ bson.Raw) {
+			other, err := c.FindOne(t.Context(), bson.D{{Key: "_id", Value: "projects/b"}}).Raw()
+			require.NoError(t, err)
+			set(t, c, "sealed", other.Lookup("sealed"))
+		},
+		"that of an earlier revision": func(t *testing.T, c *mongo.Collection, before bson.Raw) {
+			set(t, c, "sealed", before.Lookup("sealed"))
+		},
+		"another revision": func(t *testing.T, c *mongo.Collection, _ bson.Raw) { set(t, c, "revision", int64(7)) },
+		"what is cut off":  func(t *testing.T, c *mongo.Collection, _ bson.Raw) { set(t, c, "sealed", []byte{1}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := shared(t)
+			s := storetest.Open(t, config)
+			a := project("a")
+			require.NoError(t, s.Create(t.Context(), a))
+			require.NoError(t, s.Create(t.Context(), project("b")))
+			c := rawDatabase(t, config).Collection("projects")
+			before, err := c.FindOne(t.Context(), bson.D{{Key: "_id", Value: "projects/a"}}).Raw()
+			require.NoError(t, err)
+			require.NoError(t, s.Replace(t.Context(), a))
+			_, err = s.Get(t.Context(), domain.Projects, "projects/a")
+			require.NoError(t, err)
+			meddle(t, c, before)
+			_, err = s.Get(t.Context(), domain.Projects, "projects/a")
+			requireKind(t, err, fail.Internal)
+			require.ErrorContains(t, err, "projects/a")
+		})
+	}
+}
+
+func set(t *testing.T, c *mongo.Collection, member string, value any) {
+	t.Helper()
+	_, err := c.UpdateOne(t.Context(), bson.D{{Key: "_id", Value: "projects/a"}}, bson.D{{Key: "$set", Value: bson.D{{Key: member, Value: value}}}})
+	require.NoError(t, err)
+}
+
+func TestEverythingIsSealedAnew(t *testing.T) {
+	c := shared(t)
+	c.Keys = sealer(t, "old")
+	e := fill(t, storetest.Open(t, c))
+	running := storetest.Open(t, c) // which has things in memory
+	e.requireThere(t, running)
+
+	c.Keys = sealer(t, "new", "old")
+	s := storetest.Open(t, c)
+	used, err := s.SealedBy(t.Context(), func(store.Resealing) {})
+	require.NoError(t, err)
+	require.Equal(t, []string{"old"}, keysOf(used))
+	said := 0
+	sealed, err := s.Reseal(t.Context(), func(r store.Resealing) { said += r.Sealed })
+	require.NoError(t, err)
+	require.Equal(t, used["old"], sealed)
+	require.Positive(t, said)
+	used, err = s.SealedBy(t.Context(), func(store.Resealing) {})
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{"new": sealed}, used)
+	again, err := s.Reseal(t.Context(), func(store.Resealing) {})
+	require.NoError(t, err)
+	require.Zero(t, again, "done is done")
+
+	c.Keys = sealer(t, "new")
+	alone := storetest.Open(t, c)
+	e.requireThere(t, alone)
+	digest, err := alone.PutBlob(t.Context(), e.data[0])
+	require.NoError(t, err)
+	require.Equal(t, e.blobs[0], digest, "what is shared stays so")
+	db := rawDatabase(t, c)
+	require.EqualValues(t, 2, count(t, db, "blob-chunks"), "what was sealed before is gone")
+	for name, data := range dump(t, db) {
+		require.NotContains(t, string(data), "\x01\x03old", name)
+	}
+}
+
+func keysOf(used map[string]int) (ids []string) {
+	for id := range used {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// TestSealingAnewGoesOn where it was broken off, while the product writes.
+func TestSealingAnewGoesOn(t *testing.T) {
+	c := shared(t)
+	c.Keys = sealer(t, "old", "new")
+	running := storetest.Open(t, c)
+	e := fill(t, running)
+	for n := range 40 {
+		require.NoError(t, running.Create(t.Context(), project(fmt.Sprint("p", n))))
+	}
+	c.Keys = sealer(t, "new", "old")
+	s := storetest.Open(t, c)
+	for kinds := 1; ; kinds++ {
+		ctx, cancel := context.WithCancel(t.Context())
+		left := kinds
+		_, err := s.Reseal(ctx, func(store.Resealing) {
+			if left--; left == 0 {
+				cancel()
+			}
+		})
+		cancel()
+		if err == nil {
+			break
+		}
+		require.ErrorIs(t, err, context.Canceled)
+		e.requireThere(t, storetest.Open(t, c))
+	}
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	wg.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			o, err := running.Get(t.Context(), domain.Projects, domain.Key(fmt.Sprint("projects/p", n%40)))
+			if err == nil {
+				err = running.Replace(t.Context(), o)
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for range 5 {
+		_, err := s.Reseal(t.Context(), func(store.Resealing) {})
+		require.NoError(t, err)
+	}
+	close(stop)
+	wg.Wait()
+	_, err := s.Reseal(t.Context(), func(store.Resealing) {})
+	require.NoError(t, err)
+	used, err := s.SealedBy(t.Context(), func(store.Resealing) {})
+	require.NoError(t, err)
+	require.Equal(t, []string{"new"}, keysOf(used))
+	e.requireThere(t, storetest.Open(t, c))
+}
