@@ -440,6 +440,9 @@ func beat(ctx context.Context, details ...func() any) (stop func()) {
 	if !activity.IsActivity(ctx) {
 		return func() {}
 	}
+	// A heartbeat that is on its way is not cut off, but waited for: Temporal takes a write that is for one of which nobody knows what
+	// became, and acquires the shard anew, for which all else on it waits. Where it is slow, most would be.
+	whole := context.WithoutCancel(ctx)
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -455,7 +458,7 @@ func beat(ctx context.Context, details ...func() any) (stop func()) {
 				for _, d := range details {
 					values = append(values, d())
 				}
-				activity.RecordHeartbeat(ctx, values...)
+				activity.RecordHeartbeat(whole, values...)
 			}
 		}
 	}()

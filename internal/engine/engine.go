@@ -292,6 +292,19 @@ func (e *Engine) query(ctx context.Context, id string, answer any) error {
 	})
 }
 
+// sent is call for what signals: who does not wait any more leaves it on its way. Temporal takes a write that is cut off for one of
+// which nobody knows what became, and acquires the shard anew, for which all else on it waits.
+func (e *Engine) sent(ctx context.Context, f func(context.Context) error) error {
+	done := make(chan error, 1)
+	go func() { done <- e.call(context.WithoutCancel(ctx), f) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return kindOf(context.Cause(ctx))
+	}
+}
+
 func (e *Engine) call(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, policy.Call)
 	defer cancel()

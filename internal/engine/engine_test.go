@@ -281,3 +281,29 @@ func TestProgress(t *testing.T) {
 	_, err = e.Counts(t.Context(), scope)
 	require.True(t, fail.Is(err, fail.NotFound), "somebody ended it by hand: %v", err)
 }
+
+// slow takes its time for signals.
+type slow struct {
+	client.Client
+	asked   chan context.Context
+	release chan struct{}
+}
+
+func (s *slow) SignalWithStartWorkflow(ctx context.Context, _, _ string, _ any, _ client.StartWorkflowOptions, _ any, _ ...any) (client.WorkflowRun, error) {
+	s.asked <- ctx
+	<-s.release
+	return nil, ctx.Err()
+}
+
+// TestSignalsAreNotCutOff when who has sent them does not wait any more: Temporal would acquire the whole shard anew.
+func TestSignalsAreNotCutOff(t *testing.T) {
+	s := &slow{asked: make(chan context.Context), release: make(chan struct{})}
+	defer close(s.release)
+	ctx, cancel := context.WithCancel(t.Context())
+	left := make(chan error, 1)
+	go func() { left <- engine.New(s).Settle(ctx, "t") }()
+	on := <-s.asked
+	cancel()
+	require.ErrorIs(t, <-left, context.Canceled, "nobody waits for it")
+	require.NoError(t, on.Err())
+}

@@ -15,7 +15,7 @@ import (
 // Settle has the matches of a tenant settled that are due. Whoever marks them calls it afterwards; a call that does not get
 // through is made up for within workflows.BehindInterval.
 func (e *Engine) Settle(ctx context.Context, tenant string) error {
-	return e.call(ctx, func(ctx context.Context) error {
+	return e.sent(ctx, func(ctx context.Context) error {
 		id := workflows.TenantID(tenant)
 		_, err := e.temporal.SignalWithStartWorkflow(ctx, id, workflows.SettleSignal, nil, client.StartWorkflowOptions{
 			ID: id, TaskQueue: workflows.LifecycleQueue, WorkflowTaskTimeout: policy.Task,

@@ -17,7 +17,7 @@ func (e *Engine) Watch(ctx context.Context, shard int, w activities.Watching) er
 	if len(w.Clusters) == 0 {
 		return e.signalWatch(ctx, shard, workflows.WatchSignal, w)
 	}
-	return e.call(ctx, func(ctx context.Context) error {
+	return e.sent(ctx, func(ctx context.Context) error {
 		id := workflows.WatchID(shard)
 		_, err := e.temporal.SignalWithStartWorkflow(ctx, id, workflows.WatchSignal, w, client.StartWorkflowOptions{
 			ID: id, TaskQueue: workflows.LifecycleQueue,
