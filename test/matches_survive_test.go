@@ -13,12 +13,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"google.golang.org/grpc/codes"
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/idle"
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/service"
@@ -190,6 +192,118 @@ func killedServers(t *testing.T, s *harness.Stack) {
 	s.StartDatabase()
 	gate.Open()
 	e.settled(ctx, 0)
+}
+
+// TestMatchesThatAreCancelledByHand: a run is cancelled as the Web UI does, first one for some matches, then that of the tenant. What it
+// was at stays in records, and is done by the run of the tenant, or the next one.
+func TestMatchesThatAreCancelledByHand(t *testing.T) {
+	t.Parallel()
+	ctx, s := within(t), harness.SharedStack(t)
+	e := newTenancy(ctx, t, s, domain.ReportNone)
+	temporal := s.TemporalClient()
+	const cancelled, completed = enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED
+	cancel := func(id string, ends ...enumspb.WorkflowExecutionStatus) {
+		t.Helper()
+		harness.Until(ctx, t, id+" is there to be cancelled", func() bool { return temporal.CancelWorkflow(ctx, id, "") == nil })
+		status := enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+		harness.Until(ctx, t, id+" has ended", func() bool {
+			d, err := temporal.DescribeWorkflowExecution(ctx, id, "")
+			require.NoError(t, err)
+			status = d.GetWorkflowExecutionInfo().GetStatus()
+			return status != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+		})
+		require.Contains(t, ends, status, id)
+		made := map[string]bool{}
+		for _, r := range e.records(ctx) {
+			if r.Made != nil {
+				made[r.Made.Name] = true
+			}
+		}
+		for name := range e.pods(ctx) {
+			require.True(t, made[name], "%s is in the cluster without a record", name)
+		}
+	}
+	e.run(ctx, 1) // the namespace is there
+	e.settled(ctx, 1)
+	gate := e.cluster.Gate(http.MethodPost, 0) // so that it is at its work
+	e.run(ctx, 20)
+	id, r := workflows.TenantID(e.tenant.Name), &recorder{temporal: temporal}
+	var child string
+	harness.Until(ctx, t, "a child", func() bool { child = childOf(r.history(ctx, t, id), ""); return child != "" })
+	cancel(child, cancelled, completed) // its request may come to its end, or be given up, before it hears of it
+	gate.Open()
+	e.settled(ctx, 20)
+
+	gate = e.cluster.Gate(http.MethodDelete, 5)
+	e.end(ctx)
+	harness.Until(ctx, t, "some are gone", func() bool { return len(e.pods(ctx)) < 20 })
+	cancel(id, cancelled)
+	require.NotEmpty(t, e.records(ctx), "what is due is due still")
+	gate.Open()
+	trigger(ctx, t, temporal, workflows.BehindSchedule)
+	e.settled(ctx, 0)
+}
+
+// TestMatchesOfAClusterThatDoesNotComeBack: its tenant is abandoned, and told what is left. When the cluster comes back after all that
+// is deleted. When its registration is abandoned, too, nobody looks for it any more, and it stays.
+func TestMatchesOfAClusterThatDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	s := harness.SharedStack(t)
+	abandoned := func(ctx context.Context, t *testing.T) *tenancy {
+		t.Helper()
+		e := newTenancy(ctx, t, s, domain.ReportNone)
+		e.run(ctx, 3)
+		e.settled(ctx, 3)
+		e.cluster.Down()
+		e.deleteRule(ctx)
+		tenant := domain.KeyOf(e.tenant)
+		require.ErrorContains(t, e.api.Delete(ctx, tenant), "abandon=true")
+		left, err := e.api.Abandon(ctx, tenant)
+		require.NoError(t, err)
+		require.Len(t, left, 1)
+		require.Contains(t, left[0], fmt.Sprintf("may still have 3 objects of tenant %q", e.tenant.Name))
+		_, err = e.api.Get(ctx, domain.Tenants, tenant)
+		require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+		again := &domain.Tenant{Metadata: e.tenant.Metadata, Spec: e.tenant.Spec}
+		_, err = e.api.Create(ctx, again, nil)
+		require.True(t, fail.Is(err, fail.Conflict), "nobody gets what is left of another one: %v", err)
+		told, err := e.api.Explain(ctx, e.tenant.ClusterName().Key())
+		require.NoError(t, err)
+		require.Contains(t, fmt.Sprint(told.Reasons), "3 objects of tenant")
+		require.NoError(t, e.api.Delete(ctx, e.tenant.ClusterName().Key().Child(domain.ClusterLabels.Collection, "edge")))
+		return e
+	}
+	forgotten := func(ctx context.Context, e *tenancy) {
+		e.Helper()
+		trigger(ctx, t, s.TemporalClient(), workflows.BehindSchedule) // which comes within a minute
+		harness.Until(ctx, e, "no record is left", func() bool {
+			homes, err := e.store.HomesOf(ctx, e.tenant.ContextID)
+			require.NoError(e, err)
+			return len(homes)+len(e.records(ctx)) == 0
+		})
+	}
+	t.Run("and comes back", func(t *testing.T) {
+		t.Parallel()
+		ctx := within(t)
+		e := abandoned(ctx, t)
+		e.cluster.Up(t)
+		forgotten(ctx, e)
+		require.Empty(t, e.pods(ctx))
+		require.NoError(t, e.api.Delete(ctx, e.tenant.ClusterName().Key()), "nothing is left there")
+	})
+	t.Run("and is abandoned", func(t *testing.T) {
+		t.Parallel()
+		ctx := within(t)
+		e := abandoned(ctx, t)
+		cluster := e.tenant.ClusterName().Key()
+		require.ErrorContains(t, e.api.Delete(ctx, cluster), "3 objects of tenant")
+		left, err := e.api.Abandon(ctx, cluster)
+		require.NoError(t, err)
+		require.Len(t, left, 1)
+		require.Contains(t, left[0], "3 objects of tenant")
+		forgotten(ctx, e)
+		require.Len(t, e.pods(ctx), 3)
+	})
 }
 
 // killedWorker kills a worker before, in and after the requests of creates and of deletes.

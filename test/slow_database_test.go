@@ -12,7 +12,8 @@ import (
 )
 
 // TestSlowDatabase has one that takes 4 s for what an operation records, longer than the attempt in its workflow's task has:
-// the attempt after it finds another revision than it has read, by a write of which nobody got the answer.
+// the attempt after it finds another revision than it has read, by a write of which nobody got the answer. In the end the worker is
+// killed while it waits for the database.
 func TestSlowDatabase(t *testing.T) {
 	t.Parallel()
 	ctx, s, clusters := within(t), harness.NewStackOn(t, harness.Servers{SlowDatabase: true}), twoClusters(t)[:1]
@@ -43,4 +44,6 @@ func TestSlowDatabase(t *testing.T) {
 	require.Equal(t, []string{"Created", "Approved", "Instantiated", "Terminated"}, states(got))
 	holds(t, clusters, got, 0)
 	met()
+
+	killedInPrepare(ctx, t, s, clusters[0])
 }

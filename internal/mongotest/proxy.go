@@ -44,9 +44,14 @@ type Fault struct {
 }
 
 type fault struct {
-	collection string // "" for any
+	collection string // "" for any; with a * at the end for those whose names begin so
 	nth        int    // write of it that is met next, from 1
 	Fault
+}
+
+func (f *fault) of(collection string) bool {
+	prefix, many := strings.CutSuffix(f.collection, "*")
+	return f.collection == "" || f.collection == collection || many && strings.HasPrefix(collection, prefix)
 }
 
 // held is a write that is done later.
@@ -84,12 +89,19 @@ func NewProxy(t testing.TB, uri string) *Proxy {
 // URI is how the database is reached through it.
 func (p *Proxy) URI() string { return "mongodb://" + p.l.Addr().String() + "/?directConnection=true" }
 
-// Meet has the nth write of a collection from now on, "" for any, suffer a fault. A write that suffers one does not count
-// for others.
+// Meet has the nth write of a collection from now on suffer a fault, "" for any one, "leaves-*" for those that begin with
+// leaves-. A write that suffers one does not count for others.
 func (p *Proxy) Meet(collection string, nth int, f Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.faults = append(p.faults, &fault{collection: collection, nth: nth, Fault: f})
+}
+
+// Met says whether all faults have met their writes.
+func (p *Proxy) Met() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.faults) == 0
 }
 
 // Flush does what is held, and says which collections were written since the last Flush, and whether a fault has not met
@@ -204,7 +216,7 @@ func (p *Proxy) meet(message []byte) Fault {
 	}
 	p.writes = append(p.writes, collection)
 	for i, f := range p.faults {
-		if f.collection != "" && f.collection != collection {
+		if !f.of(collection) {
 			continue
 		}
 		if f.nth--; f.nth == 0 {
