@@ -48,6 +48,7 @@ type tenancies struct {
 	temporal temporalclient.Client
 	names    []string
 	streams  []*speaker
+	told     time.Time // when stalled wrote last
 }
 
 // newTenancies starts everything. The tenants are in turns in so many clusters. Of their rules the first matches a workload that

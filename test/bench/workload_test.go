@@ -3,6 +3,8 @@ package bench
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -313,6 +315,13 @@ func (e *tenancies) run(ctx context.Context, a *arrivals, next *int, rate, secon
 		*next++
 		require.NoError(e, e.streams[c.tenant].update(workload(c.n, 1, "yes")))
 		changes = append(changes, c)
+		waits := func(c change) bool {
+			_, ok := a.of(e.names[c.tenant], workload(c.n, 1, "yes"))
+			return !ok && time.Since(c.sent) > late
+		}
+		if os.Getenv("DROVER_BENCH_PROFILE") != "" && slices.ContainsFunc(changes, waits) {
+			e.stalled(ctx)
+		}
 	}
 	for _, c := range changes {
 		e.until(ctx, calm, "a resource is not made", func() bool {
@@ -323,7 +332,43 @@ func (e *tenancies) run(ctx context.Context, a *arrivals, next *int, rate, secon
 			return ok
 		})
 	}
+	if percentile(took, 95) > late { // which of them, one after another
+		e.Logf("changes took %v", took)
+		e.logs(fmt.Sprint("late-", *next))
+	}
 	return took
+}
+
+// logs writes the ends of the logs of all processes into a folder in that which DROVER_BENCH_PROFILE names.
+func (e *tenancies) logs(what string) {
+	e.Helper()
+	folder := os.Getenv("DROVER_BENCH_PROFILE")
+	if folder == "" {
+		return
+	}
+	folder = filepath.Join(folder, what)
+	require.NoError(e, os.MkdirAll(folder, 0o755))
+	for name, of := range e.processes() {
+		require.NoError(e, os.WriteFile(filepath.Join(folder, name+".log"), []byte(of.Log()), 0o600))
+	}
+}
+
+// late is when a change is so long not done that whoever looks for the cause wants to know what everybody is doing.
+const late = 1200 * time.Millisecond
+
+// stalled writes that, at most every 3 s, into a folder in that which DROVER_BENCH_PROFILE names.
+func (e *tenancies) stalled(ctx context.Context) {
+	e.Helper()
+	if time.Since(e.told) < 3*time.Second {
+		return
+	}
+	e.told = time.Now()
+	folder := filepath.Join(os.Getenv("DROVER_BENCH_PROFILE"), "stall-"+e.told.Format("15-04-05"))
+	go func() { // changes go on being sent
+		if err := e.Goroutines(ctx, folder); err != nil {
+			e.Log("what goes on in a stall is not known: ", err)
+		}
+	}()
 }
 
 // workloadOutage measures what a cluster is asked that does not answer, with 10,000 matches due in it, of 100 tenants.

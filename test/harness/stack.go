@@ -218,6 +218,18 @@ func (s *Stack) Profile(ctx context.Context, over time.Duration, folder string) 
 	return g.Wait()
 }
 
+// Goroutines writes what all processes are doing now, as <process>.txt into a folder.
+func (s *Stack) Goroutines(ctx context.Context, folder string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for i, name := range []string{"temporal", "database", "api", "worker"} {
+		g.Go(func() error { return s.download(ctx, 5+i, "goroutine?debug=2", filepath.Join(folder, name+".txt")) })
+	}
+	return g.Wait()
+}
+
 // HeapOfTemporal writes a profile of what is alive in Temporal's heap after a collection.
 func (s *Stack) HeapOfTemporal(ctx context.Context, file string) error {
 	return s.download(ctx, 5, "heap?gc=1", file)
