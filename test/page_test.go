@@ -1,6 +1,7 @@
 package test
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"net/http"
@@ -100,6 +101,42 @@ func TestThePage(t *testing.T) {
 		other.Click(".tabs a", "Where it would go")
 		other.Says(".body", names[0].String())
 		require.Empty(t, other.Wrong())
+	})
+
+	t.Run("an update and a way back", func(t *testing.T) {
+		replaceChart(ctx, t, d, "rude", says(t, "rude", "a=1"))
+		p.Click("[data-operation=update]", "Update")
+		p.Says("dialog", "in line with what is described now")
+		p.Click("dialog button", "Update")
+		p.Says(".facts", "revision 2")
+		p.Until("updated", cell("rude", 0, "Ready")+" && "+cell("rude", 1, "Ready"))
+		p.Click(".tabs a", "History")
+		p.Click("td button", "Roll back to 1")
+		p.Says("dialog", "the next update brings it back")
+		p.Click("dialog button", "Roll back")
+		p.Says(".facts", "revision 3")
+		p.Says("td", "rollback to 1")
+		p.Click(".tabs a", "Matrix")
+		p.Until("as before", cell("rude", 0, "Ready")+" && "+cell("rude", 1, "Ready"))
+	})
+
+	t.Run("what hangs is stopped", func(t *testing.T) {
+		stuck := s.On(ctx, names[1:], reportedApp(t))
+		do(ctx, t, stuck, "approve")
+		gate := clusters[1].Gate("", 0)
+		do(ctx, t, stuck, "instantiate")
+		tab := browser.Tab(api.URL + "/#/operations")
+		row := fmt.Sprintf("[...document.querySelectorAll('tr')].find((r) => r.innerText.includes(%q) && r.querySelector('[data-stop]'))", stuck.Group)
+		tab.Until("it goes on", row)
+		tab.Ask(row+".querySelector('[data-stop]').click()", nil)
+		tab.Says("dialog", "nothing is taken back")
+		tab.Click("dialog button", "Stop it")
+		tab.Until("it is over", "!"+row)
+		s.Await(ctx, stuck, "InstantiateFailed")
+		gate.Open()
+		do(ctx, t, stuck, "terminate")
+		s.Await(ctx, stuck, "Terminated")
+		require.Empty(t, tab.Wrong())
 	})
 
 	t.Run("the fleet and its operations", func(t *testing.T) {
@@ -203,9 +240,48 @@ func TestThePageAsksWhoLooks(t *testing.T) {
 	p.Says(".empty", "There are no groups yet")
 	p.Ask("location.reload()", nil)
 	p.Says(".empty", "There are no groups yet")
+
+	// Who may see one project alone sees its groups, which no stream of the fleet tells him.
+	admin := client.New(api.URL+"/v2", client.WithToken(strings.TrimSpace(string(token))))
+	t.Cleanup(admin.Close)
+	viewer := seesOneProject(ctx, t, admin.API())
+	p.Click("button", "Sign out")
+	enter(viewer)
+	p.Says(".rows", "shown")
+	p.Until("not the other one", "!document.querySelector('.rows').innerText.includes('hidden')")
 	p.Until("nothing in a cookie", "document.cookie === ''")
 	p.Click("button", "Sign out")
 	p.Until("asked for a token", "document.querySelector('#token')")
 	require.Equal(t, http.StatusUnauthorized, s.Send(ctx, http.MethodGet, api.URL+"/v2/projects", nil, "").Code)
 	require.Empty(t, p.Wrong())
+}
+
+// seesOneProject makes two projects with a group each, one of which may be seen by whoever has the token.
+func seesOneProject(ctx context.Context, t *testing.T, api *client.API) (token string) {
+	t.Helper()
+	create := func(o domain.Object) {
+		_, err := api.Create(ctx, o, nil)
+		require.NoError(t, err)
+	}
+	for _, name := range []string{"shown", "hidden"} {
+		project := &domain.Project{Metadata: domain.Metadata{Name: name}}
+		create(project)
+		app := &domain.CompositeApp{Identity: domain.Identity{Parent: domain.KeyOf(project)}, Metadata: domain.Metadata{Name: "app"}, Spec: domain.CompositeAppSpec{Version: "v1"}}
+		create(app)
+		create(&domain.CompositeProfile{Identity: domain.Identity{Parent: domain.KeyOf(app)}, Metadata: domain.Metadata{Name: "profile"}})
+		create(&domain.LogicalCloud{Identity: domain.Identity{Parent: domain.KeyOf(project)}, Metadata: domain.Metadata{Name: "cloud"}, Spec: domain.LogicalCloudSpec{Level: "0"}})
+		create(&domain.DeploymentIntentGroup{
+			Identity: domain.Identity{Parent: domain.KeyOf(app)}, Metadata: domain.Metadata{Name: "group-" + name},
+			Spec: domain.DeploymentIntentGroupSpec{CompositeProfile: "profile", Version: "r1", LogicalCloud: "cloud"},
+		})
+	}
+	account := &domain.ServiceAccount{Metadata: domain.Metadata{Name: "looks"}}
+	create(account)
+	shown := &domain.ServiceAccountToken{Identity: domain.Identity{Parent: domain.KeyOf(account)}, Metadata: domain.Metadata{Name: "t"}}
+	create(shown)
+	binding := domain.ProjectRoleBindings.New().(*domain.RoleBinding)
+	binding.Parent, binding.Metadata = "projects/shown", domain.Metadata{Name: "looks"}
+	binding.Spec = domain.RoleBindingSpec{Role: "viewer", Subjects: []domain.RightSubject{{Kind: domain.SubjectServiceAccount, Name: "service-accounts/looks"}}}
+	create(binding)
+	return shown.Status.Token
 }

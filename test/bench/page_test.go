@@ -54,9 +54,28 @@ func (s *pageServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pageCell is a cell as the API says it.
-func pageCell(b *bytes.Buffer, cluster, applied int) {
-	fmt.Fprintf(b, `{"clusterProvider":"provider","cluster":"cluster-%04d","connectivity":"Available","deployedCounts":{"Applied":%d,"Pending":1},"resources":[]}`, cluster, applied)
+// pageStates are what cells are like, and how many of 200 are so; all others are ready.
+var pageStates = []struct {
+	upTo   int
+	counts string
+}{
+	{2, `"deployedCounts":{"Applied":4,"Failed":2},"readyCounts":{"Ready":4}`},
+	{5, `"deployedCounts":{"Applied":3,"Retrying":3},"readyCounts":{"Ready":3}`},
+	{9, `"deployedCounts":{"Applied":6},"readyCounts":{"Ready":5,"NotReady":1}`},
+	{14, `"deployedCounts":{"Applied":2,"Pending":4},"readyCounts":{"Ready":2}`},
+	{16, `"deployedCounts":{"Applied":6},"readyCounts":{"NotReady":6},"stale":true,"reason":"the cluster is not heard"`},
+	{200, `"deployedCounts":{"Applied":6},"readyCounts":{"Ready":6}`},
+}
+
+// pageCell is a cell as the API says it, of one sort or another by chance that is the same each time.
+func pageCell(b *bytes.Buffer, cluster, chance int) {
+	chance = int(uint32(chance)*2654435761>>8) % 200
+	for _, s := range pageStates {
+		if chance < s.upTo {
+			fmt.Fprintf(b, `{"clusterProvider":"provider","cluster":"cluster-%04d","connectivity":"Available",%s,"resources":[]}`, cluster, s.counts)
+			return
+		}
+	}
 }
 
 func pageEvent(kind, data string) []byte {
@@ -76,7 +95,7 @@ func pageDocument() string {
 			if c > 0 {
 				b.WriteString(",")
 			}
-			pageCell(&b, c, 5)
+			pageCell(&b, c, a*pageClusters+c)
 		}
 		b.WriteString("]}")
 	}
@@ -88,7 +107,7 @@ func pageDocument() string {
 func pageChange(n int) string {
 	var b bytes.Buffer
 	b.WriteString(`{"apps":[{"name":"app-00","clusters":[`)
-	pageCell(&b, 0, 1000+n)
+	fmt.Fprintf(&b, `{"clusterProvider":"provider","cluster":"cluster-0000","connectivity":"Available","deployedCounts":{"Applied":%d,"Pending":1},"resources":[]}`, 1000+n)
 	for k := range pageTouched - 1 {
 		b.WriteString(",")
 		pageCell(&b, 1+(n*pageTouched+k)*7%(pageClusters-1), n)
@@ -107,6 +126,7 @@ func pageEvents(ctx context.Context, t *testing.T) []figure {
 	s := &pageServer{page: p, events: make(chan []byte)}
 	server := httptest.NewServer(s)
 	defer server.Close()
+	defer server.CloseClientConnections()
 	begun := time.Now()
 	tab := browser.Tab(server.URL + "/#/groups/p/a/v1/g")
 	s.events <- pageEvent("status", pageDocument())
@@ -135,6 +155,7 @@ func pageEvents(ctx context.Context, t *testing.T) []figure {
 	tab.Until("the last one", fmt.Sprintf("window.seen[%q]", words(pageChanges+pageFlood-1)))
 	after := tab.Heap()
 	require.Empty(t, tab.Wrong())
+	tab.Screenshot("page-cells")
 	p95 := percentile(took, 95)
 	grown := (after - before) / (1 << 20)
 	return []figure{

@@ -341,7 +341,7 @@ class Overview {
       case 'notready': g.fillRect(x, y + s / 2, s, s / 2); g.lineWidth = 1; g.strokeRect(x + 0.5, y + 0.5, s - 1, s - 1); break;
       case 'unknown': case 'working': g.lineWidth = 1; g.strokeRect(x + 0.5, y + 0.5, s - 1, s - 1); if (state === 'working' && size > 5) g.fillRect(x + s / 2 - 1, y + s / 2 - 1, 2, 2); break;
       case 'gone': g.fillRect(x + 1, y + s / 2, s - 2, 1); break;
-      default: g.fillRect(x + 0.5, y + 0.5, s - 1, s - 1);
+      default: g.globalAlpha = 0.5; g.fillRect(x + 0.5, y + 0.5, s - 1, s - 1); g.globalAlpha = 1;
     }
   }
 
