@@ -238,7 +238,8 @@ func TestThePageAsksWhoLooks(t *testing.T) {
 	p.Says(".wrong", "does not know this token")
 	enter(string(token))
 	p.Says(".empty", "There are no groups yet")
-	p.Ask("location.reload()", nil)
+	p.Ask("window.old = 1, setTimeout(() => location.reload())", nil)
+	p.Until("loaded again", "!window.old")
 	p.Says(".empty", "There are no groups yet")
 
 	// Who may see one project alone sees its groups, which no stream of the fleet tells him.

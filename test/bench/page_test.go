@@ -48,7 +48,8 @@ func (s *pageServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	case strings.HasSuffix(path, "/explain"):
-		_, _ = w.Write([]byte(`{"resource":"g","kind":"deployment intent group","asWished":true,"summary":"everything is as wished","reasons":[],"may":["terminate"]}`))
+		_, _ = w.Write([]byte(`{"resource":"g","kind":"deployment intent group","asWished":false,"summary":"not as wished yet, instantiate goes on: 18,518 of 20,000 are ready",` +
+			`"operation":{"operation":"instantiate","by":"user alice","since":"2026-11-23T06:00:00Z"},"reasons":[],"may":["stop","terminate"]}`))
 	default:
 		_, _ = w.Write([]byte("[]"))
 	}
@@ -85,7 +86,7 @@ func pageEvent(kind, data string) []byte {
 // pageDocument is the whole matrix.
 func pageDocument() string {
 	var b bytes.Buffer
-	b.WriteString(`{"name":"g","states":{"actions":[]},"deployedStatus":"Instantiating","apps":[`)
+	b.WriteString(`{"name":"web","states":{"actions":[]},"deployedStatus":"Instantiating","apps":[`)
 	for a := range pageApps {
 		if a > 0 {
 			b.WriteString(",")
@@ -128,7 +129,7 @@ func pageEvents(ctx context.Context, t *testing.T) []figure {
 	defer server.Close()
 	defer server.CloseClientConnections()
 	begun := time.Now()
-	tab := browser.Tab(server.URL + "/#/groups/p/a/v1/g")
+	tab := browser.Tab(server.URL + "/#/groups/shop/storefront/v2/web")
 	s.events <- pageEvent("status", pageDocument())
 	tab.Until("the matrix", "document.querySelectorAll('a.cell').length > 100")
 	first := time.Since(begun)

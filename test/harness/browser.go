@@ -152,9 +152,10 @@ func ask(ctx context.Context, expression string) (string, error) {
 func (t *Tab) Until(what, expression string) {
 	t.t.Helper()
 	Until(t.ctx, t.t, what, func() bool {
-		var is bool
-		t.Ask("Boolean("+expression+")", &is)
-		return is
+		ctx, cancel := context.WithTimeout(t.ctx, patience)
+		defer cancel()
+		text, err := ask(ctx, "Boolean("+expression+")")
+		return err == nil && text == "true" // while another page is loaded, nobody answers
 	})
 }
 
@@ -169,7 +170,7 @@ func (t *Tab) Click(selector, words string) {
 	t.t.Helper()
 	found := fmt.Sprintf("[...document.querySelectorAll(%s)].find((e) => !e.disabled && e.checkVisibility() && (e.innerText + (e.getAttribute('aria-label') ?? '')).includes(%s))", quoted(selector), quoted(words))
 	t.Until(fmt.Sprintf("%s with %q", selector, words), found)
-	t.Ask(found+"?.click()", nil)
+	t.Ask("setTimeout(() => "+found+"?.click())", nil) // what it does may end the page that is asked
 }
 
 // text is all that can be read on the page, as far as the browser still tells.

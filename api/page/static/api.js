@@ -91,7 +91,7 @@ const shortest = 500;
 const most = 8_000;
 
 /**
- * watch reads a stream. handlers: status(document), change(change), live(), lost(why), over(why) when it will not go on.
+ * watch reads a stream. handlers: status(document), change(change), live(), lost(why, as of when), over(why) when it will not go on.
  * It connects again by itself, after the event that it has read last.
  */
 export function watch(path, query, handlers) {
@@ -102,10 +102,11 @@ export function watch(path, query, handlers) {
   let timer = 0;
   let pausing = 0;
   let paused = false;
+  let heard = Date.now(); // the last time that the server has said anything
 
   const again = (why) => {
     if (closed || paused) return;
-    handlers.lost?.(why);
+    handlers.lost?.(why, heard);
     const wait = Math.min(most, shortest * 2 ** failures) * (0.75 + Math.random() / 2);
     failures = Math.min(failures + 1, 10);
     clearTimeout(timer);
@@ -116,7 +117,13 @@ export function watch(path, query, handlers) {
   /** take handles an event; it says whether the stream goes on. */
   const take = (kind, id, data) => {
     if (kind === 'status' || kind === 'change') {
-      handlers[kind]?.(JSON.parse(data));
+      try {
+        handlers[kind]?.(JSON.parse(data));
+      } catch (e) { // a mistake of ours: nothing that is shown can be relied on
+        console.error(e);
+        over(new Problem(0, 'This page cannot show what the API says.'));
+        return false;
+      }
       if (id) last = id;
       return true;
     }
@@ -149,6 +156,7 @@ export function watch(path, query, handlers) {
         if (done) break;
         clearTimeout(alarm);
         alarm = setTimeout(() => mine.abort(), quiet);
+        heard = Date.now();
         rest += value;
         for (let end; (end = rest.indexOf('\n\n', from)) >= 0; from = 0) {
           const block = rest.slice(0, end);
@@ -178,7 +186,7 @@ export function watch(path, query, handlers) {
   const seen = () => {
     clearTimeout(pausing);
     if (document.hidden) {
-      pausing = setTimeout(() => { paused = true; clearTimeout(timer); control?.abort(); handlers.lost?.('paused while nobody looks'); }, hiddenFor);
+      pausing = setTimeout(() => { paused = true; clearTimeout(timer); control?.abort(); handlers.lost?.('paused while nobody looks', heard); }, hiddenFor);
     } else if (paused) {
       paused = false;
       run();

@@ -17,7 +17,7 @@ export function dialog({ title, about, confirm, danger, done }) {
   box.addEventListener('close', () => { control.abort(); box.remove(); });
   no.addEventListener('click', close);
   let body;
-  Promise.resolve(about(control.signal)).then((a) => {
+  Promise.resolve().then(() => about(control.signal)).then((a) => {
     if (control.signal.aborted) return;
     fill(said, a.what);
     body = a.body;
@@ -71,21 +71,22 @@ async function byPreview(key, verb, signal) {
   };
 }
 
-/** deletes says what of cells a terminate deletes: what may be there. */
-function deletes(cells) {
+/** there says what of a group may be in clusters, as the API knows it now. */
+async function there(key, signal) {
+  const status = await get(`${key}/status`, { status: 'deployed', output: 'counts' }, signal);
   const clusters = new Set();
   let resources = 0;
-  for (const { cluster, cell } of cells) {
+  for (const cell of (status.apps ?? []).flatMap((a) => a.clusters)) {
     let n = 0;
     for (const [state, k] of Object.entries(cell.deployedCounts ?? {})) if (state !== 'Deleted') n += k;
-    if (n) clusters.add(cluster);
+    if (n) clusters.add(`${cell.clusterProvider}+${cell.cluster}`);
     resources += n;
   }
   return { clusters: clusters.size, resources };
 }
 
 /**
- * buttons are those of the operations that are allowed. group has key, cells() and revisions(); changed is called when something was
+ * buttons are those of the operations that are allowed. group has key and revisions(); changed is called when something was
  * asked for.
  */
 export function buttons(may, group, changed) {
@@ -110,15 +111,15 @@ export function operate(op, group, changed, revision) {
     case 'terminate':
       return dialog({
         title: `Terminate ${name}`, confirm: 'Terminate', danger: true, done: post,
-        about: () => {
-          const n = deletes(group.cells());
+        about: async (signal) => {
+          const n = await there(key, signal);
           return { what: h('p', { class: 'lead' }, n.resources ? `Deletes up to ${count(n.resources, 'resource')} on ${count(n.clusters, 'cluster')}.` : 'Nothing is known to be in any cluster; they are asked all the same.') };
         },
       });
     case 'stop':
       return dialog({
         title: `Stop what ${name} is at`, confirm: 'Stop it', danger: true, done: post,
-        about: () => ({ what: h('p', { class: 'lead' }, `Breaks off the operation that goes on. What is done stays as it is: ${count(deletes(group.cells()).clusters, 'cluster')} may have something. Nothing is taken back.`) }),
+        about: async (signal) => ({ what: h('p', { class: 'lead' }, `Breaks off the operation that goes on. What is done stays as it is: ${count((await there(key, signal)).clusters, 'cluster')} may have something. Nothing is taken back.`) }),
       });
     case 'rollback': {
       const revisions = group.revisions();

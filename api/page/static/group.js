@@ -20,6 +20,7 @@ export function show(main, at, life) {
   const matrix = new Matrix(life, { href: hrefOf });
   let doc = null; // of the status, without its apps
   let last = null; // explanation
+  let tab = ''; // that is looked at
   let cell = null; // that is open
 
   const state = h('span', { class: 'state' });
@@ -36,7 +37,6 @@ export function show(main, at, life) {
 
   const group = {
     key,
-    cells: () => matrix.all(),
     revisions: () => revisionsOf(doc?.states?.actions ?? []).filter((r) => !r.now),
   };
 
@@ -48,10 +48,12 @@ export function show(main, at, life) {
   function explain(e) {
     if (JSON.stringify(last) === JSON.stringify(e)) return;
     const had = actions.contains(document.activeElement) ? document.activeElement.dataset.operation : '';
-    if (last?.may?.join() !== e.may?.join()) fill(actions, buttons(e.may, group, changed));
+    const others = last?.may?.join() !== e.may?.join();
+    if (others) fill(actions, buttons(e.may, group, changed));
     if (had) actions.querySelector(`[data-operation="${had}"]`)?.focus();
     last = e;
     showExplanation(why, e, hrefOf);
+    if (others && tab === 'history') showTab(); // which has a button for each revision that one may go back to
   }
 
   function head() {
@@ -91,8 +93,7 @@ export function show(main, at, life) {
     },
   });
 
-  // What is looked at: a tab, a cell.
-  let tab = '';
+  // What is looked at.
   let ending = null;
   let left = null; // where the keyboard was before a cell was opened
 

@@ -23,11 +23,10 @@ export class Life {
 
   onEnd(f) { this.#ends.push(f); }
 
-  #say(source, why) {
+  /** #say notes that a source is live, or why it is lost and as of when what it has said is. */
+  #say(source, why, since) {
     if (this.over) return;
-    const before = this.#sources.get(source);
-    if (why === null) this.#sources.set(source, null);
-    else this.#sources.set(source, { why, since: before?.since ?? Date.now() });
+    this.#sources.set(source, why === null ? null : { why, since });
     this.#tell();
   }
 
@@ -43,7 +42,7 @@ export class Life {
       status: (d) => { if (!this.over) { this.#say(source, null); handlers.status(d); } },
       change: (d) => { if (!this.over) { this.#say(source, null); handlers.change(d); } },
       live: () => { if (this.#sources.get(source)) this.#say(source, null); },
-      lost: (why) => this.#say(source, why),
+      lost: (why, since) => this.#say(source, why, since),
       over: (problem) => { if (!this.over) { this.#sources.delete(source); handlers.over(problem); } },
     });
     const end = () => { this.#sources.delete(source); close(); };
@@ -57,6 +56,7 @@ export class Life {
    */
   poll(every, ask, take, refused) {
     const source = Symbol('poll');
+    let heard = Date.now();
     let timer = 0;
     let going = false;
     let anew = false;
@@ -70,6 +70,7 @@ export class Life {
       try {
         const answer = await ask(this.signal);
         if (this.over || ended) return;
+        heard = Date.now();
         this.#say(source, null);
         take(answer);
       } catch (e) {
@@ -80,7 +81,7 @@ export class Life {
           return;
         }
         if (!(e instanceof Problem)) console.error(e);
-        this.#say(source, e.message);
+        this.#say(source, e.message, heard);
       } finally {
         going = false;
       }

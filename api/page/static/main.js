@@ -1,7 +1,7 @@
 // The frame of the page: where one is (the part of the address behind #), who one is, whether what is shown holds.
 
 import { get, keepToken, refused, token } from './api.js';
-import { fill, h, icon, text } from './dom.js';
+import { fill, h, text } from './dom.js';
 import { Life } from './life.js';
 import { clock, tick } from './words.js';
 

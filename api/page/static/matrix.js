@@ -103,11 +103,6 @@ export class Matrix {
 
   get(app, cluster) { return this.#cells.get(app)?.get(cluster); }
 
-  /** all cells, as { app, cluster, cell }. */
-  * all() {
-    for (const [app, of] of this.#cells) for (const [cluster, cell] of of) yield { app, cluster, cell };
-  }
-
   #gather() {
     const old = this.#clusters;
     this.#clusters = new Map();
@@ -285,7 +280,7 @@ class Overview {
     for (; size > 4; size--) {
       across = Math.floor(width / size);
       down = Math.ceil(this.#rows.length / across);
-      if (this.#apps.length * (down * size + 6) <= 340) break;
+      if (this.#apps.length * (down * size + 6) <= 470) break;
     }
     across = Math.floor(width / size);
     down = Math.ceil(this.#rows.length / across);
