@@ -1,9 +1,11 @@
 package test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/rand"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,6 +50,25 @@ func (c *command) done(args ...string) string {
 	out, err, code := c.run(args...)
 	require.Zero(c.t, code, "drover %v\n%s%s", args, out, err)
 	return out
+}
+
+// interrupted runs it until it has printed a word, and then has enough of it.
+func (c *command) interrupted(word string, args ...string) {
+	c.t.Helper()
+	cmd := exec.CommandContext(c.ctx, built.Binary(c.t, "drover"), args...)
+	cmd.Env, cmd.Dir = c.env, c.dir
+	out, err := cmd.StdoutPipe()
+	require.NoError(c.t, err)
+	require.NoError(c.t, cmd.Start())
+	lines, seen := bufio.NewScanner(out), false
+	for !seen && lines.Scan() {
+		seen = strings.Contains(lines.Text(), word)
+	}
+	require.True(c.t, seen, "drover %v", args)
+	require.NoError(c.t, cmd.Process.Signal(os.Interrupt))
+	_, _ = io.Copy(io.Discard, out) // to its end
+	_ = cmd.Wait()
+	require.Equal(c.t, 130, cmd.ProcessState.ExitCode(), "drover %v", args)
 }
 
 func (c *command) file(name string, data []byte) string {
@@ -156,6 +177,15 @@ data: {colour: {{ $.Values.colour }}}
 	require.Contains(t, c.done(append(in, "explain", name)...), "as wished")
 	require.Contains(t, c.done(append(in, "get", "operations")...), "rollback to 1")
 	c.done(append(in, "wait", name, "--for", "deployed")...)
+	require.Regexp(t, `deployment-intent-groups/`+name+`  Instantiated`, c.done(append(in, "events")...))
+	require.Contains(t, c.done(append(in, "top")...), "0 of 1 groups are not as wished")
+	require.Contains(t, c.done(append(in, "audit", "--verb", "rollback")...), "rollback")
+	require.Contains(t, c.done(append(in, "get", "groups", "-o", "wide")...), "Instantiated")
+	require.Contains(t, c.done("cluster", "check", provider+"/"+clusters[0].Name), "Connectivity:  Available")
+	require.Contains(t, c.done(append(in, "describe", "group", name)...), "as wished")
+	for _, follows := range [][]string{{"status", name, "--watch"}, {"events", "--follow"}, {"get", "groups", "-w"}} {
+		c.interrupted("Instantiated", append(in, follows...)...)
+	}
 
 	_, stderr, code := c.run(append(in, "instantiate", name)...)
 	require.Equal(t, 1, code)

@@ -99,7 +99,6 @@ func (s *session) await(ctx context.Context, api *client.API, key domain.Key, op
 			away, last = false, d
 			p.show(d, op)
 			if over, why := ended(d, op); over {
-				p.close()
 				if why == "" {
 					return nil
 				}
@@ -209,6 +208,9 @@ func (s *session) awaitReady(ctx context.Context, api *client.API, key domain.Ke
 	}
 }
 
+// mostLines are what a picture has on a terminal, whose height is not known.
+const mostLines = 20
+
 // picture shows what is going on: lines that stay in their places on a terminal, else a line for each change.
 type picture struct {
 	*session
@@ -224,11 +226,14 @@ func (p *picture) show(d *status.Document, op domain.Operation) {
 	}
 	lines := progress(d, op)
 	if p.Terminal {
+		if len(lines) > mostLines {
+			lines = append(lines[:mostLines:mostLines], fmt.Sprintf("  and %d more", len(lines)-mostLines))
+		}
 		if len(p.lines) > 0 {
 			fmt.Fprintf(p.Out, "\x1b[%dA", len(p.lines))
 		}
-		for _, l := range lines {
-			fmt.Fprintf(p.Out, "\x1b[2K%s\n", l)
+		for _, l := range lines { // without a break, which would be a line more
+			fmt.Fprintf(p.Out, "\x1b[2K\x1b[?7l%s\x1b[?7h\n", l)
 		}
 		for range len(p.lines) - len(lines) { // what is left of before
 			fmt.Fprint(p.Out, "\x1b[2K\n")
@@ -250,8 +255,6 @@ func (p *picture) show(d *status.Document, op domain.Operation) {
 	}
 	p.lines = lines
 }
-
-func (p *picture) close() {}
 
 // part is an app, or what else has clusters, in the picture.
 type part struct {
