@@ -1,0 +1,2 @@
+// Package options is named by a test of FerretDB, which go mod tidy looks at.
+package options
