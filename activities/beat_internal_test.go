@@ -39,7 +39,7 @@ func (h *heartbeats) RecordHeartbeat(ctx context.Context, _ ...any) {
 	<-h.release
 }
 
-// TestAHeartbeatOnItsWayIsNotCutOff when its activity ends: Temporal would acquire the whole shard anew.
+// TestAHeartbeatOnItsWayIsNotCutOff when its activity ends: what became of it in Temporal nobody would know.
 func TestAHeartbeatOnItsWayIsNotCutOff(t *testing.T) {
 	var s testsuite.WorkflowTestSuite
 	env, h := s.NewTestActivityEnvironment(), &heartbeats{sent: make(chan context.Context), release: make(chan struct{})}

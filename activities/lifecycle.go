@@ -440,8 +440,8 @@ func beat(ctx context.Context, details ...func() any) (stop func()) {
 	if !activity.IsActivity(ctx) {
 		return func() {}
 	}
-	// A heartbeat that is on its way is not cut off, but waited for: Temporal takes a write that is for one of which nobody knows what
-	// became, and acquires the shard anew, for which all else on it waits. Where it is slow, most would be.
+	// A heartbeat that is on its way is not cut off, but waited for. Temporal cannot know what became of a write that is cut off in its
+	// store, and then acquires the shard anew, for which all else on it waits. Where it is slow, more of them would be.
 	whole := context.WithoutCancel(ctx)
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})

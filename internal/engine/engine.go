@@ -292,8 +292,8 @@ func (e *Engine) query(ctx context.Context, id string, answer any) error {
 	})
 }
 
-// sent is call for what signals: who does not wait any more leaves it on its way. Temporal takes a write that is cut off for one of
-// which nobody knows what became, and acquires the shard anew, for which all else on it waits.
+// sent is call for what signals: who does not wait any more leaves it on its way. Temporal cannot know what became of a write that is
+// cut off in its store, and then acquires the shard anew, for which all else on it waits.
 func (e *Engine) sent(ctx context.Context, f func(context.Context) error) error {
 	done := make(chan error, 1)
 	go func() { done <- e.call(context.WithoutCancel(ctx), f) }()

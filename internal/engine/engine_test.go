@@ -295,7 +295,7 @@ func (s *slow) SignalWithStartWorkflow(ctx context.Context, _, _ string, _ any, 
 	return nil, ctx.Err()
 }
 
-// TestSignalsAreNotCutOff when who has sent them does not wait any more: Temporal would acquire the whole shard anew.
+// TestSignalsAreNotCutOff when who has sent them does not wait any more: what became of them in Temporal nobody would know.
 func TestSignalsAreNotCutOff(t *testing.T) {
 	s := &slow{asked: make(chan context.Context), release: make(chan struct{})}
 	defer close(s.release)
