@@ -47,7 +47,7 @@ exit code is then 1. A file: is a path from where the command is started, or els
   drover get group web -o yaml | drover apply -f -`,
 		Args: cobra.NoArgs,
 	}
-	f.sources.add(c)
+	f.add(c)
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be done, and do nothing")
 	c.Flags().BoolVar(&f.wait, "wait", false, "wait for the end of each operation")
 	c.Flags().DurationVar(&f.timeout, "timeout", defaultWait, "how long to wait for one; 0 for as long as it takes")
@@ -507,7 +507,7 @@ func (s *session) takeOut(ctx context.Context, api *client.API, f *deleteFlags, 
 	case f.dryRun:
 		return "would be terminated (dry run)", nil
 	}
-	if !(state == domain.Terminated && d.Status == domain.ContextTerminating) {
+	if state != domain.Terminated || d.Status != domain.ContextTerminating {
 		accepted, err := s.ask(ctx, api, key, domain.OpTerminate, nil)
 		if err != nil {
 			return "", err

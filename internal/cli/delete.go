@@ -35,7 +35,7 @@ waits for that, and terminates what is in clusters although no document says so,
 		Args: cobra.ArbitraryArgs, ValidArgsFunction: s.completeNames,
 	}
 	s.placed(c, &f.where)
-	f.sources.add(c)
+	f.add(c)
 	c.Flags().BoolVar(&f.terminate, "terminate", false, "terminate what is in clusters, and wait for it, before it is deleted")
 	c.Flags().BoolVar(&f.cascade, "cascade", false, "of what is named: delete all that is below it, too")
 	c.Flags().DurationVar(&f.timeout, "timeout", defaultWait, "how long to wait for a terminate; 0 for as long as it takes")

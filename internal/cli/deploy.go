@@ -200,8 +200,7 @@ func (s *session) cloudUp(ctx context.Context, a *applier, f *deployFlags, key d
 	if err != nil {
 		return err
 	}
-	switch d.Status {
-	case domain.ContextInstantiated, domain.ContextInstantiating:
+	if d.Status == domain.ContextInstantiated || d.Status == domain.ContextInstantiating {
 		return nil
 	}
 	if f.dryRun {

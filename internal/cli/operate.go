@@ -69,6 +69,7 @@ func (s *session) operation(o domain.OwnerOperation) *cobra.Command {
 	case domain.OpMigrate:
 		c.Flags().StringVar(&f.version, "version", "", "the `version` of the composite app to migrate to")
 		c.Flags().StringVar(&f.to, "to", "", "the `group` of that version to migrate to (default one of the same name)")
+	default: // the others need nothing to be said with them
 	}
 	c.RunE = func(c *cobra.Command, args []string) error { return s.doOperate(c.Context(), f, op, args) }
 	return c
@@ -103,6 +104,7 @@ func (s *session) doOperate(ctx context.Context, f *operateFlags, op domain.Oper
 		names, _ := noun.Split(key)
 		names["compositeAppVersion"], names["deploymentIntentGroup"] = f.version, group
 		watched, _ = noun.Key(names)
+	default:
 	}
 	accepted, err := s.ask(ctx, api, key, op, spec)
 	if err != nil {

@@ -276,10 +276,11 @@ func listed(ctx context.Context, api *client.API, x *selection, parent domain.Ke
 		}
 		return all, nil
 	}
-	list, err := api.List(ctx, x.noun, parent)
+	read := func() ([]domain.Object, error) { return api.List(ctx, x.noun, parent) }
 	if x.noun == domain.DeploymentIntents { // whose list has no names
-		list, err = api.Intents(ctx, parent)
+		read = func() ([]domain.Object, error) { return api.Intents(ctx, parent) }
 	}
+	list, err := read()
 	for _, o := range list {
 		all = append(all, item{domain.KeyOf(o), o, nil})
 	}

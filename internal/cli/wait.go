@@ -147,7 +147,7 @@ func ended(d *status.Document, op domain.Operation) (over bool, why string) {
 func (s *session) otherwise(ctx context.Context, api *client.API, key domain.Key, why string) error {
 	fmt.Fprintf(s.Err, "%s: %s\n", key, why)
 	if text, err := api.ExplainText(ctx, key); err == nil {
-		fmt.Fprint(s.Err, text)
+		fmt.Fprintf(s.Err, "%s", text)
 	}
 	return errSaid{exitFailed}
 }
@@ -164,7 +164,7 @@ func (s *session) overtime(ctx context.Context, api *client.API, key domain.Key,
 	}
 	fmt.Fprintf(s.Err, "%s: %s after %s, and goes on\n", key, stands, timeout)
 	if text, err := api.ExplainText(ctx, key); err == nil {
-		fmt.Fprint(s.Err, text)
+		fmt.Fprintf(s.Err, "%s", text)
 	}
 	return errSaid{exitTimeout}
 }
@@ -199,7 +199,7 @@ func (s *session) awaitReady(ctx context.Context, api *client.API, key domain.Ke
 			if errors.Is(err, context.DeadlineExceeded) {
 				fmt.Fprintf(s.Err, "%s is not ready after %s: %s\n", key, timeout, said)
 				if text, err := api.ExplainText(ctx, key); err == nil {
-					fmt.Fprint(s.Err, text)
+					fmt.Fprintf(s.Err, "%s", text)
 				}
 				return errSaid{exitTimeout}
 			}
@@ -236,7 +236,7 @@ func (p *picture) show(d *status.Document, op domain.Operation) {
 			fmt.Fprintf(p.Out, "\x1b[2K\x1b[?7l%s\x1b[?7h\n", l)
 		}
 		for range len(p.lines) - len(lines) { // what is left of before
-			fmt.Fprint(p.Out, "\x1b[2K\n")
+			fmt.Fprintln(p.Out, "\x1b[2K")
 		}
 		for len(lines) < len(p.lines) {
 			lines = append(lines, "")
