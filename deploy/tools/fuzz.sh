@@ -6,6 +6,6 @@ time=$1 only=${2:-Fuzz}
 failed=()
 while IFS=: read -r file target; do
   echo "fuzz $target in $(dirname "$file"), $time"
-  go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" "./$(dirname "$file")" || failed+=("$target")
+  go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" -fuzzminimizetime 5s "./$(dirname "$file")" || failed+=("$target")
 done < <(git ls-files '*_test.go' | xargs grep -oE "^func ${only}[A-Za-z0-9]*\(f \*testing\.F\)" | sed -E 's/:func ([A-Za-z0-9]+)\(.*/:\1/' | sort)
 [ ${#failed[@]} -eq 0 ] || { echo "found something: ${failed[*]}"; exit 1; }
