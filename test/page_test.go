@@ -65,7 +65,7 @@ func TestThePage(t *testing.T) {
 	p.Says(".live", "Live")
 	p.Screenshot("page-group")
 
-	t.Run("a hostile name is text", func(t *testing.T) {
+	t.Run("a hostile name is text", func(*testing.T) {
 		p.Ask(cell("rude", 0, "")+".click()", nil)
 		p.Says(".cellbox", hostile)
 		p.Click(".cellbox summary", hostile)
@@ -76,7 +76,7 @@ func TestThePage(t *testing.T) {
 		p.Until("the cell closed", "document.querySelector('.cellbox').hidden && location.hash.endsWith("+fmt.Sprintf("%q", d.Group)+")")
 	})
 
-	t.Run("a cluster is lost and back", func(t *testing.T) {
+	t.Run("a cluster is lost and back", func(*testing.T) {
 		clusters[1].Down()
 		p.Until("not heard of", cell("site", 1, "Not heard of"))
 		p.Until("the other one is", cell("site", 0, "Ready"))
@@ -84,7 +84,7 @@ func TestThePage(t *testing.T) {
 		p.Until("heard again", cell("site", 1, "Ready"))
 	})
 
-	t.Run("the API is lost and back", func(t *testing.T) {
+	t.Run("the API is lost and back", func(*testing.T) {
 		api.Kill()
 		p.Until("said to be lost", "document.body.classList.contains('lost') && !document.querySelector('.banner').hidden")
 		p.Says(".banner", "What is shown is as of")
