@@ -109,7 +109,7 @@ const overwrite = "\r\x1b[K"
 func (s *show) line(text string) {
 	switch {
 	case s.terminal:
-		fmt.Fprint(s.to, overwrite+text)
+		fmt.Fprintf(s.to, "%s%s", overwrite, text)
 		s.stands = true
 	case s.now().Sub(s.wrote) >= rest:
 		fmt.Fprintln(s.to, text)
@@ -120,7 +120,7 @@ func (s *show) line(text string) {
 // clear makes room for something else.
 func (s *show) clear() {
 	if s.stands {
-		fmt.Fprint(s.to, overwrite)
+		fmt.Fprintf(s.to, "%s", overwrite)
 		s.stands = false
 	}
 }
