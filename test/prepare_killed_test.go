@@ -24,7 +24,7 @@ import (
 func killedInPrepare(ctx context.Context, t *testing.T, s *harness.Stack, cluster *harness.Cluster) {
 	t.Helper()
 	const variants = 300
-	db, err := store.Open(store.Config{URI: s.DatabaseURI(), Database: "drover"})
+	db, err := store.Open(s.StoreConfig())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close(context.WithoutCancel(ctx))) })
 	registered := s.Register(ctx, cluster.Name, cluster.Kubeconfig(t))
