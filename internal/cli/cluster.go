@@ -24,7 +24,7 @@ func (s *session) cluster() *cobra.Command {
 	}
 	named := func(one *cobra.Command, do func(ctx context.Context, api *client.API, key domain.Key) error) *cobra.Command {
 		one.Args = numbered(1, 1, "the name of a cluster")
-		one.ValidArgsFunction = func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		one.ValidArgsFunction = func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 			return s.completeOf(c.Context(), domain.ClustersNoun, &where{}), cobra.ShellCompDirectiveNoFileComp
 		}
 		one.RunE = func(c *cobra.Command, args []string) error {

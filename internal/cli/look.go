@@ -291,7 +291,7 @@ func (s *session) tenants() *cobra.Command {
 	c := &cobra.Command{
 		Use: "tenants [NAME]", Short: "List tenants with where each of them stands, or say why one is not as wanted",
 		Example: "  drover tenants\n  drover tenants t1", Args: numbered(0, 1, "one tenant at the most"),
-		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 			return s.completeOf(c.Context(), domain.Tenants, &where{}), cobra.ShellCompDirectiveNoFileComp
 		},
 	}

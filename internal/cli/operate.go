@@ -19,10 +19,10 @@ the path the last parts will do: web, v1/web; what is not given is looked for.`
 // operateFlags are those of operations.
 type operateFlags struct {
 	where
-	wait, dryRun bool
-	timeout      time.Duration
-	revision     int
-	version, to  string
+	wait        bool
+	timeout     time.Duration
+	revision    int
+	version, to string
 }
 
 // operations are the commands approve, instantiate, update and so on: an operation has one where an owner offers it.
