@@ -24,7 +24,8 @@ const sealedMember = "sealed"
 
 // The members of documents that are not sealed: queries and updates name them.
 var (
-	openOfNouns     = []string{"_id", "refs", "parent", "revision", "made", "hash", "lastUsed"} // a token's hash is that of 256 random bits
+	// A token's hash is that of 256 random bits; the bytes that were uploaded are counted (Usage).
+	openOfNouns     = []string{"_id", "refs", "parent", "revision", "made", "hash", "lastUsed", "uploaded"}
 	openOfInstances = []string{"_id", "revision", "owner", "status"}
 )
 
