@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -271,4 +272,74 @@ func TestSlotsAreShared(t *testing.T) {
 		asking.Wait()
 		require.Equal(t, []string{"loud", "loud", "loud", "loud", "quiet", "calm", "loud", "loud", "loud"}, order)
 	})
+}
+
+// TestNobodyFillsARoom: of a room that slow requests can fill a project has half at the most, and so has a caller, whatever the projects
+// that it asks for. Others find a slot at once, and who waits has the next one of its own, though others are free.
+func TestNobodyFillsARoom(t *testing.T) {
+	const inProject = domain.Key("projects/p")
+	for name, c := range map[string]struct {
+		request door.Request
+		half    int
+	}{
+		"upload":  {door.Request{Verb: door.Create, Noun: domain.Apps, Parent: inProject}, 16},
+		"begin":   {door.Request{Verb: door.Instantiate, Noun: domain.LogicalClouds, Parent: inProject, Name: "c"}, 16},
+		"approve": {door.Request{Verb: door.Approve, Noun: domain.DeploymentIntentGroups, Parent: inProject, Name: "g"}, 4},
+		"preview": {door.Request{Verb: door.Query, Noun: domain.DeploymentIntentGroups, Parent: inProject, Name: "g", Renders: true}, 4},
+		"audit":   {door.Request{Verb: door.List, Noun: domain.AuditRecords}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := door.New(door.Parts{}, door.Slots(0))
+				end := make(chan struct{})
+				var asking sync.WaitGroup
+				var working atomic.Int32
+				ask := func(who, project string) (let bool) {
+					r, before := c.request, working.Load()
+					if r.Parent != "" {
+						r.Parent = domain.Key("projects/" + project)
+					}
+					asking.Go(func() {
+						err := d.Pass(as(t.Context(), who), &r, func(context.Context, door.Service) error {
+							working.Add(1)
+							<-end
+							return nil
+						})
+						require.True(t, err == nil || fail.Is(err, fail.Unavailable), "%v", err)
+					})
+					synctest.Wait()
+					return working.Load() > before
+				}
+				for i := range c.half {
+					require.True(t, ask("mallory", fmt.Sprint("p", i%2)), "%d", i)
+				}
+				require.False(t, ask("mallory", "another"), "the caller has half")
+				require.True(t, ask("bob", "another"))
+				for i := range c.half - 1 {
+					require.True(t, ask(fmt.Sprint("user", i%2), "loud"), "%d", i)
+				}
+				require.False(t, ask("bob", "another"), "the room is full")
+				end <- struct{}{} // one of whom it is, the two that wait may take it
+				synctest.Wait()
+				require.EqualValues(t, 2*c.half+1, working.Load())
+				close(end)
+				asking.Wait()
+
+				end = make(chan struct{})
+				working.Store(0)
+				for i := range c.half {
+					require.True(t, ask("", "loud"), "%d", i)
+				}
+				require.Equal(t, c.request.Parent == "", !ask("", "quiet"), "while nobody is known projects alone are told apart")
+				before := working.Load()
+				require.False(t, ask("", "loud"))
+				end <- struct{}{}
+				end <- struct{}{}
+				synctest.Wait()
+				require.Greater(t, working.Load(), before)
+				close(end)
+				asking.Wait()
+			})
+		})
+	}
 }

@@ -42,13 +42,14 @@ const (
 	telling                 // of audit records, which may be read for long
 )
 
-// newRooms has rooms for a number of operations that are being begun at a time.
+// newRooms has rooms for a number of operations that are being begun at a time. Where requests may last, as one whose body comes
+// slowly, and a caller's share is no smaller than the room, half of it is for others.
 func newRooms(operations int) map[room]*slots {
 	return map[room]*slots{
-		anyRoom: newSlots(requestsAtOnce), uploading: newSlots(min(operations, uploadsAtOnce)),
-		beginning: newSlots(operations), terminating: newSlots(operations), stopping: newSlots(operations),
-		approving: newSlots((operations + 3) / 4), // it costs processor time, and nothing else
-		telling:   newSlots(tellingAtOnce),
+		anyRoom: newSlots(requestsAtOnce), uploading: newHalved(min(operations, uploadsAtOnce)),
+		beginning: newHalved(operations), terminating: newSlots(operations), stopping: newSlots(operations),
+		approving: newHalved((operations + 3) / 4), // it costs processor time, and nothing else
+		telling:   newHalved(tellingAtOnce),
 	}
 }
 
@@ -57,18 +58,25 @@ func newRooms(operations int) map[room]*slots {
 type slots struct {
 	mu      sync.Mutex
 	most    int
+	each    int // that a holder, or a caller, may have
 	used    int
-	held    map[string]int // by holder, those that have one
+	held    map[string]int // by holder and by caller, those that have one
 	waiting []*waiter      // in the order in which they came
 	refused turns
 }
 
+// asker is for whom a slot is asked: who has it, a project if there is one, and who asks, "" where nobody is known.
+type asker struct{ holder, caller string }
+
 type waiter struct {
-	holder string
-	let    chan struct{} // closed when it has its slot
+	asker
+	let chan struct{} // closed when it has its slot
 }
 
-func newSlots(n int) *slots { return &slots{most: n, held: map[string]int{}} }
+func newSlots(n int) *slots { return &slots{most: n, each: n, held: map[string]int{}} }
+
+// newHalved has slots of which nobody gets more than half, though all others are free.
+func newHalved(n int) *slots { return &slots{most: n, each: max(1, n/2), held: map[string]int{}} }
 
 // turns are when those come back that were refused.
 type turns struct{ last time.Time }
@@ -81,20 +89,20 @@ func (t *turns) next(now time.Time, least, each time.Duration) time.Duration {
 	return after
 }
 
-// enter takes a slot for a holder, which leave gives back.
-func (p *slots) enter(ctx context.Context, holder string) (leave func(), err error) {
+// enter takes a slot, which leave gives back.
+func (p *slots) enter(ctx context.Context, who asker) (leave func(), err error) {
 	leave = func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.give(holder)
+		p.give(who)
 	}
 	p.mu.Lock()
-	if p.used < p.most {
-		p.take(holder)
+	if p.free(who) {
+		p.take(who)
 		p.mu.Unlock()
 		return leave, nil
 	}
-	w := &waiter{holder, make(chan struct{})}
+	w := &waiter{who, make(chan struct{})}
 	p.waiting = append(p.waiting, w)
 	p.mu.Unlock()
 	full := time.NewTimer(admitWait)
@@ -112,7 +120,7 @@ func (p *slots) enter(ctx context.Context, holder string) (leave func(), err err
 	case at < 0 && ctx.Err() == nil:
 		return leave, nil // it was given one at the same time
 	case at < 0:
-		p.give(holder)
+		p.give(who)
 	default:
 		p.waiting = slices.Delete(p.waiting, at, at+1)
 	}
@@ -125,44 +133,67 @@ func (p *slots) enter(ctx context.Context, holder string) (leave func(), err err
 	}
 }
 
-func (p *slots) take(holder string) {
-	p.used++
-	p.held[holder]++
+// free says whether there is a slot for somebody.
+func (p *slots) free(who asker) bool {
+	return p.used < p.most && p.held[who.holder] < p.each && (who.caller == "" || p.held[who.caller] < p.each)
 }
 
-// give takes a slot back, and gives it to the one that waits whose holder has the fewest, to the first of those.
-func (p *slots) give(holder string) {
-	p.used--
-	if p.held[holder]--; p.held[holder] == 0 {
-		delete(p.held, holder)
-	}
-	if len(p.waiting) == 0 {
-		return
-	}
-	next := 0
-	for i, w := range p.waiting {
-		if p.held[w.holder] < p.held[p.waiting[next].holder] {
-			next = i
+func (p *slots) take(who asker) {
+	p.used++
+	p.count(who, 1)
+}
+
+// count counts what a holder has, and the caller, who may be the holder.
+func (p *slots) count(who asker, n int) {
+	for _, by := range slices.Compact([]string{who.holder, who.caller}) {
+		if by == "" {
+			continue
+		}
+		if p.held[by] += n; p.held[by] == 0 {
+			delete(p.held, by)
 		}
 	}
-	w := p.waiting[next]
-	p.waiting = slices.Delete(p.waiting, next, next+1)
-	p.take(w.holder)
-	close(w.let)
 }
 
-// holderOf is who has the slot of a request: the project that it is about, else who asks.
-func holderOf(ctx context.Context, r *Request) string {
-	if project := r.project(); project != "" {
-		return string(project)
+// give takes a slot back, and gives what is free to those that wait: first to the one whose holder has the fewest, to the first of those.
+func (p *slots) give(who asker) {
+	p.used--
+	p.count(who, -1)
+	for p.used < p.most {
+		next := -1
+		for i, w := range p.waiting {
+			if p.free(w.asker) && (next < 0 || p.held[w.holder] < p.held[p.waiting[next].holder]) {
+				next = i
+			}
+		}
+		if next < 0 {
+			return
+		}
+		w := p.waiting[next]
+		p.waiting = slices.Delete(p.waiting, next, next+1)
+		p.take(w.asker)
+		close(w.let)
 	}
+}
+
+// askerOf is for whom a request has its slot: the project that it is about has it, else who asks. While nobody
+// is asked who they are, projects alone are told apart.
+func askerOf(ctx context.Context, r *Request) asker {
 	who, _ := caller.IdentityOf(ctx)
-	return who.String()
+	by := asker{holder: "of " + string(r.project())}
+	if who.Kind != caller.Open {
+		by.caller = "who " + who.String()
+	}
+	if r.project() == "" {
+		by.holder = "who " + who.String()
+	}
+	return by
 }
 
 // Slots has requests wait for a slot: operations of them for those that begin an operation, DefaultOperations when 0, and
-// others in rooms of their own. No project waits for another one's requests but one. Streams need none. What is still to come of a request is received before it has a slot,
-// but for uploads, whose slots are for that.
+// others in rooms of their own. No project waits for another one's requests but one, and nobody has more than half of a room that slow
+// requests can fill. Streams need none. What is still to come of a request is received before it has a slot, but for uploads, whose
+// slots are for that.
 func Slots(operations int) Step {
 	if operations == 0 {
 		operations = DefaultOperations
@@ -186,7 +217,7 @@ func Slots(operations int) Step {
 				return err
 			}
 		}
-		leave, err := rooms[in].enter(ctx, holderOf(ctx, r))
+		leave, err := rooms[in].enter(ctx, askerOf(ctx, r))
 		if err != nil {
 			return err
 		}
