@@ -216,27 +216,34 @@ func (s *session) cloudUp(ctx context.Context, a *applier, f *deployFlags, key d
 	return s.await(ctx, a.api, key, domain.OpInstantiate, f.timeout)
 }
 
-// goOn asks for what brings clusters in line with the group: an update where it has an instance, else approve and instantiate.
+// goOn asks for what brings clusters in line with the group: an update where it has an instance, else approve and instantiate. Whether
+// there is something to update is the API's to say: what an earlier run has written may never have come to clusters. With --wait an
+// operation that goes on comes to its end before; without it the API refuses the update.
 func (s *session) goOn(ctx context.Context, api *client.API, f *deployFlags, key domain.Key, changed bool) error {
 	d, err := api.Status(ctx, key, summary)
 	if err != nil {
 		return err
 	}
-	state := d.States.State()
-	var todo []domain.Operation
-	switch {
-	case d.Status == domain.ContextInstantiating && !changed && state == domain.Instantiated: // it is under way
-	case state == domain.Instantiated && d.Status == domain.ContextInstantiated && !changed:
-		s.sayf("%s %s", key, unchanged)
-		return nil
-	case state == domain.Instantiated || state == domain.InstantiateStopped:
-		preview, now, err := s.previewed(ctx, api, key)
-		if err != nil {
+	if f.wait && d.Status.InProgress() {
+		s.note("%s is %s: that comes to its end first", key, d.Status)
+		if err := s.await(ctx, api, key, domain.OpStop, f.timeout); err != nil {
 			return err
 		}
-		s.warn(preview.Warnings)
-		for _, line := range difference(preview, now) {
-			s.sayf("%s", printable(line))
+		if d, err = api.Status(ctx, key, summary); err != nil {
+			return err
+		}
+	}
+	var todo []domain.Operation
+	switch state := d.States.State(); {
+	case state == domain.Instantiated || state == domain.InstantiateStopped:
+		if changed {
+			preview, now, err := s.previewed(ctx, api, key)
+			if err != nil {
+				return err
+			}
+			for _, line := range difference(preview, now) {
+				s.sayf("%s", printable(line))
+			}
 		}
 		todo = []domain.Operation{domain.OpUpdate}
 	case state == domain.Approved || state == domain.TerminateStopped:
@@ -248,6 +255,11 @@ func (s *session) goOn(ctx context.Context, api *client.API, f *deployFlags, key
 		accepted, err := s.ask(ctx, api, key, op, nil)
 		if err != nil {
 			return fmt.Errorf("%s: %w", op, err)
+		}
+		if op == domain.OpUpdate && accepted.Revision == d.States.Revision() { // which the first warning says too
+			s.warn(accepted.Warnings[min(1, len(accepted.Warnings)):])
+			s.sayf("%s %s", key, unchanged)
+			return nil
 		}
 		if op != domain.OpApprove { // which warns of the same
 			s.warn(accepted.Warnings)

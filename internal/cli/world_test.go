@@ -3,6 +3,8 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"iter"
 	"log/slog"
@@ -55,6 +57,9 @@ type world struct {
 	env      map[string]string
 	terminal bool
 	requests atomic.Int64
+	db       *store.Store
+	engine   *engine
+	contexts atomic.Int64 // that stand has made
 }
 
 func newWorld(t testing.TB) *world { return newWorldWith(t, authn.Off) }
@@ -68,7 +73,8 @@ func newWorldWith(t testing.TB, prove authn.Prover) *world {
 	require.NoError(t, err)
 	t.Cleanup(hub.Close)
 	log := slog.New(slog.DiscardHandler)
-	lifecycle := service.NewLifecycle(db, db, deaf{}, willing{}, time.Now)
+	w := &world{t: t, db: db, engine: &engine{}}
+	lifecycle := service.NewLifecycle(db, db, deaf{}, w.engine, time.Now)
 	lifecycle.Rehearse = func(_ context.Context, group *domain.DeploymentIntentGroup) (*plan.Plan, []string, error) {
 		return &plan.Plan{Owner: domain.KeyOf(group)}, nil, nil
 	}
@@ -98,7 +104,6 @@ func newWorldWith(t testing.TB, prove authn.Prover) *world {
 		Ready: map[string]func(context.Context) error{}, Listen: "127.0.0.1:9015", Log: log,
 	})
 	require.NoError(t, err)
-	w := &world{t: t}
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		w.requests.Add(1)
 		router.ServeHTTP(out, r)
@@ -166,6 +171,58 @@ func knows(_ context.Context, s *authn.Shown) (*authn.Proof, error) {
 		return nil, fail.New(fail.Unauthorized, "the token is not known")
 	}
 	return &authn.Proof{Identity: caller.Identity{Kind: caller.User, Name: "alice"}}, nil
+}
+
+// engine is a willing one, unless does says what becomes of an operation.
+type engine struct {
+	willing
+	does func(domain.Scope) (revision int, warnings []string, err error)
+}
+
+func (e *engine) Start(ctx context.Context, s domain.Scope, seen domain.Seen) ([]string, error) {
+	if e.does == nil {
+		return e.willing.Start(ctx, s, seen)
+	}
+	_, warnings, err := e.does(s)
+	return warnings, err
+}
+
+func (e *engine) Change(_ context.Context, s domain.Scope, _ domain.Seen, _ domain.Goal) (int, []string, error) {
+	return e.does(s)
+}
+
+// stand puts an owner where an operation has left it, in a context that it keeps.
+func (w *world) stand(key domain.Key, state domain.State, status domain.ContextStatus, revision int) {
+	w.t.Helper()
+	ctx := w.t.Context()
+	o, err := w.db.Get(ctx, domain.OwnerNoun(key), key)
+	require.NoError(w.t, err)
+	h := o.(domain.Owner).Track()
+	id := h.ContextID()
+	if id == "" || h.State() != state {
+		id = or(id, fmt.Sprint(w.contexts.Add(1)))
+		h.Append(state, id, revision, time.Now())
+	}
+	h.Actions[len(h.Actions)-1].Revision = revision
+	require.NoError(w.t, w.db.Replace(ctx, o))
+	data, err := json.Marshal(plan.Plan{ContextID: id, Owner: key})
+	require.NoError(w.t, err)
+	digest, err := w.db.PutBlob(ctx, data)
+	require.NoError(w.t, err)
+	require.NoError(w.t, w.db.PutInstance(ctx, &domain.Instance{
+		ContextID: id, Owner: key, Origin: domain.OpInstantiate, Operation: domain.OpInstantiate, Accepted: time.Now(), Plan: digest,
+	}))
+	require.NoError(w.t, w.db.UpdateInstance(ctx, id, func(i *domain.Instance) error {
+		i.Status = status
+		return nil
+	}))
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
 }
 
 // willing is an engine that takes every operation and never comes to its end.

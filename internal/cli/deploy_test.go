@@ -1,0 +1,65 @@
+package cli_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+)
+
+// chart writes a chart of the user's and registers a cluster for it.
+func (w *world) chart() string {
+	w.t.Helper()
+	w.file("edge01.kubeconfig", kubeconfig)
+	w.done("cluster", "add", "site/edge01", "--kubeconfig", w.env["XDG_CONFIG_HOME"]+"/edge01.kubeconfig")
+	w.file("web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 0.1.0\n")
+	w.file("web/templates/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n")
+	return w.env["XDG_CONFIG_HOME"] + "/web"
+}
+
+// TestDeployAsksWhetherClustersHaveIt: what an earlier run has written and could not carry out is carried out by the next one, which finds
+// no document to write; only where the API has nothing to update is it unchanged; what goes on is waited for, or refuses the update.
+func TestDeployAsksWhetherClustersHaveIt(t *testing.T) {
+	w := newWorld(t)
+	const group = "projects/default/composite-apps/web/v1/deployment-intent-groups/web"
+	status, asked := domain.ContextInstantiated, []domain.Operation{}
+	same, revision := false, 1
+	w.engine.does = func(s domain.Scope) (int, []string, error) {
+		asked = append(asked, s.Operation)
+		switch {
+		case s.Operation == domain.OpUpdate && same:
+			return revision, []string{"nothing to update", "mind the gap"}, nil
+		case s.Operation == domain.OpUpdate:
+			revision++
+			w.stand(group, domain.Instantiated, status, revision)
+			return revision, nil, nil
+		}
+		w.stand(s.Owner, domain.Instantiated, status, 1)
+		return 0, nil, nil
+	}
+	args := []string{"deploy", w.chart(), "--name", "web", "--clusters", "edge01"}
+	require.Contains(t, w.done(args...), group+" instantiate accepted\n")
+	asked = nil
+
+	require.Equal(t, group+" update accepted, revision 2\n", w.done(args...))
+	require.Equal(t, []domain.Operation{domain.OpUpdate}, asked)
+	same = true
+	r := w.run(args...)
+	require.Equal(t, group+" unchanged\n", r.out, r.err)
+	require.Equal(t, "Warning: mind the gap\n", r.err)
+
+	w.stand(group, domain.Instantiated, domain.ContextInstantiating, 2)
+	r = w.run(args...)
+	require.Equal(t, 1, r.code, r.out)
+	require.Contains(t, r.err, "wait until the last operation has ended")
+	r = w.run(append(args, "--wait", "--timeout", "1ms")...)
+	require.Equal(t, 6, r.code, r.out)
+	require.Contains(t, r.err, "comes to its end first")
+	same = false
+	w.stand(group, domain.Instantiated, domain.ContextInstantiateFailed, 2)
+	status = domain.ContextInstantiateFailed
+	r = w.run(append(args, "--wait")...)
+	require.Equal(t, 1, r.code, r.out)
+	require.Contains(t, r.err, "could not be deployed")
+}
