@@ -125,8 +125,12 @@ func (s *session) failed(what string, err error) {
 }
 
 // stops says whether what comes after an error would end in the same way: the user has had enough, the API does not answer, or
-// does not know who asks.
+// does not know who asks, or is elsewhere.
 func stops(err error) bool {
+	var answered *client.Error
+	if errors.As(err, &answered) && answered.Code/100 == 3 {
+		return true
+	}
 	return errors.Is(err, context.Canceled) || fail.Is(err, fail.Unavailable) || fail.Is(err, fail.Unauthorized)
 }
 

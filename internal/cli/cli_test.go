@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -142,4 +144,22 @@ func TestHelp(t *testing.T) {
 	for _, word := range []string{"Connect:", "Describe:", "Operate:", "Exit codes:", "130"} {
 		require.Contains(t, text, word)
 	}
+}
+
+// TestRedirects are not followed: neither the token nor a body goes to where a server sends them.
+func TestRedirects(t *testing.T) {
+	w := newWorld(t)
+	for _, code := range []int{http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+		server := httptest.NewServer(http.RedirectHandler(w.url+"/v2/projects", code))
+		t.Cleanup(server.Close)
+		r := w.run("get", "projects", "--server", server.URL, "--token", "secret")
+		require.Equal(t, 1, r.code, r.err)
+		require.Contains(t, r.err, `the API redirects to "http://API/v2/projects", which is not followed`)
+		r = w.feed("resourceContext: {anchor: projects}\nmetadata: {name: p}\n---\nresourceContext: {anchor: projects}\nmetadata: {name: q}\n", "apply", "-f", "-", "--server", server.URL)
+		require.Equal(t, 1, r.code, r.err)
+		require.Equal(t, 1, strings.Count(r.err, "redirects"))
+		r = w.run("events", "--follow", "--server", server.URL)
+		require.Equal(t, 1, r.code, r.err)
+	}
+	require.Zero(t, w.requests.Load())
 }

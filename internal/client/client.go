@@ -41,6 +41,8 @@ func New(base string, options ...Option) *Client {
 			MaxIdleConnsPerHost: 64,
 			IdleConnTimeout:     30 * time.Second,
 		},
+		// The API redirects nothing. What follows would carry the token, or a kubeconfig, to where nobody has meant it to go.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	for _, set := range options {
 		set(c)

@@ -43,6 +43,11 @@ type problem struct {
 func refused(res *http.Response, body []byte, method, path string) *Error {
 	e := &Error{Method: method, Path: path, Code: res.StatusCode, Body: string(bytes.TrimSpace(body)), RequestID: res.Header.Get("X-Request-Id")}
 	e.problem = &fail.Error{Kind: kindOf(res.StatusCode), Message: e.Body}
+	if to := res.Header.Get("Location"); res.StatusCode/100 == 3 && to != "" {
+		e.Body = fmt.Sprintf("the API redirects to %q, which is not followed: name the server that answers itself", to)
+		e.problem.Kind, e.problem.Message = fail.Malformed, e.Body // which asking again does not help
+		return e
+	}
 	var p problem
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "application/problem+json") && json.Unmarshal(body, &p) == nil {
 		e.Body = p.Detail
