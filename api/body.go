@@ -20,10 +20,10 @@ import (
 const contextBody = "body"
 
 // receiveBody reads the body for bodyOf, so that who sends it slowly holds no slot meanwhile.
-func receiveBody(c echo.Context) error {
+func receiveBody(c echo.Context) (size int64, err error) {
 	body, err := readAll(c.Request().Body, limits.JSON)
 	c.Set(contextBody, body)
-	return err
+	return int64(len(body)), err
 }
 
 // bodyOf is the body of a request as JSON.

@@ -48,7 +48,10 @@ func (e *edge) pass(p endpoint) echo.HandlerFunc {
 			r.Verb, handle = door.Watch, p.watch
 		}
 		if p.in != nil && !p.upload {
-			r.Receive = func(context.Context) error { return receiveBody(c) }
+			r.Receive = func(context.Context) (err error) {
+				r.Bytes, err = receiveBody(c)
+				return err
+			}
 		}
 		var answer reply
 		outside := c.Request()

@@ -124,6 +124,7 @@ func create(r resource) handler {
 		if err := attach(ctx, s, o, sent); err != nil {
 			return nil, err
 		}
+		on.Bytes += o.Base().Uploaded + int64(len(sent.metadata))
 		if err := s.Create(ctx, o); err != nil {
 			return nil, err
 		}
@@ -145,6 +146,7 @@ func replace(r resource) handler {
 		if err := attach(ctx, s, o, sent); err != nil {
 			return nil, err
 		}
+		on.Bytes += o.Base().Uploaded + int64(len(sent.metadata))
 		created, err := s.Put(ctx, o)
 		if err != nil {
 			return nil, err

@@ -74,6 +74,8 @@ type Request struct {
 	Name string
 	// Renders says that charts are rendered for it, as for approve, among which it has its slot.
 	Renders bool
+	// Bytes is how much came with it to be stored, as far as it was received.
+	Bytes int64
 	// Receive takes in what is still to come of the request, its body; nil where there is none, or where the work does that.
 	Receive func(ctx context.Context) error
 }

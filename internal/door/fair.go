@@ -29,12 +29,17 @@ const (
 	// mostHolders is of how many callers and projects it is kept what they have: some hundred bytes each. Those that come when all of
 	// them have something are taken together for one.
 	mostHolders = 10_000
-	// countTime bounds counting what a project has.
-	countTime = 10 * time.Second
+	// countTime bounds counting the operations of a project, and usageTime its documents, each of which is read.
+	countTime, usageTime = 10 * time.Second, 2 * time.Minute
 	// runningFresh is for how long a number of operations is good that go on; those that are begun here meanwhile come to it.
 	runningFresh = 2 * time.Second
-	// usageFresh is the same of documents, when the project has half of what it may have, and usageRare when it has less.
+	// usageFresh is the same of documents, when the project has half of what it may have, and usageRare when it has less. Where counting
+	// itself takes long it is usageRest times as long as that.
 	usageFresh, usageRare = 30 * time.Second, 10 * time.Minute
+	usageRest             = 10
+	// runningStale and usageStale are when a number is too old to refuse anybody: it could not be counted since, and what was begun,
+	// or stored, may be over.
+	runningStale, usageStale = time.Minute, time.Hour
 )
 
 // Shares is the step that lets nobody have more of the API than their share.
@@ -58,14 +63,62 @@ type holder struct {
 	running, stored   tally
 }
 
-// tally is a number that was counted, and how many have come to it since.
+// amount is a number, and of documents their bytes.
+type amount struct {
+	n     int
+	bytes int64
+}
+
+func (a amount) and(b amount) amount { return amount{a.n + b.n, a.bytes + b.bytes} }
+
+// tally is an amount that was counted, and what has come to it since. What comes while it is counted may be in both.
 type tally struct {
-	at       time.Time // when it was begun to be counted
-	counting bool
-	n        int
-	bytes    int64
-	since    int // of which so many came before the counting began:
-	before   int
+	counting    bool
+	begun       time.Time     // when it was begun to be counted the last time
+	good        time.Time     // the same of what is known; before that, when it was asked for first
+	took        time.Duration // to count it
+	turn, known int           // how often it was begun to be counted, and by which of those it is known
+	counted     amount
+	came        amount // since it was begun to be counted
+	before      amount // what came before that, and is not counted yet
+}
+
+// has is what there is, as far as it is known.
+func (t *tally) has() amount { return t.counted.and(t.came).and(t.before) }
+
+// due says whether it is to be counted now, which the caller then does.
+func (t *tally) due(now time.Time, fresh time.Duration) bool {
+	if t.good.IsZero() {
+		t.good = now
+	}
+	if t.counting || !t.begun.IsZero() && now.Sub(t.begun) < fresh {
+		return false
+	}
+	t.turn++
+	t.begun, t.counting, t.before, t.came = now, true, t.before.and(t.came), amount{}
+	return true
+}
+
+// ends takes what was counted; with an error what was known stands.
+func (t *tally) ends(now time.Time, counted amount, err error) {
+	t.counting, t.took = false, now.Sub(t.begun)
+	if err == nil {
+		t.good, t.known, t.counted, t.before = t.begun, t.turn, counted, amount{}
+	}
+}
+
+// take takes something into account. What comes back says how much of it there is after all: the opposite when nothing came of it.
+func (t *tally) take(a amount) (also func(amount)) {
+	t.came = t.came.and(a)
+	turn := t.turn
+	return func(a amount) {
+		switch {
+		case turn == t.turn:
+			t.came = t.came.and(a)
+		case turn >= t.known:
+			t.before = t.before.and(a)
+		} // else it was counted as it is
+	}
 }
 
 // NewShares makes the step. Without usage nothing is asked of what projects have.
@@ -113,12 +166,18 @@ func (s *Shares) Fair(ctx context.Context, r *Request, next Next) error {
 		}
 		defer leave()
 	}
-	if project != "" && s.usage != nil {
-		if err := s.has(ctx, r, project); err != nil {
-			return err
-		}
+	if project == "" || s.usage == nil {
+		return next(ctx)
 	}
-	return next(ctx)
+	ended, err := s.has(ctx, r, project)
+	if err != nil {
+		return err
+	}
+	done := false
+	defer func() { ended(done) }()
+	err = next(ctx)
+	done = err == nil
+	return err
 }
 
 // enter takes a place of a share, which leave gives back.
@@ -196,8 +255,9 @@ func (s *Shares) sweep(now time.Time) {
 	})
 }
 
-// has refuses what would give a project more operations, or documents, than it may have.
-func (s *Shares) has(ctx context.Context, r *Request, project domain.Key) error {
+// has refuses what would give a project more operations, or documents, than it may have. What is let in says whether it was done:
+// what was refused further in, as what is there already, takes nobody's place.
+func (s *Shares) has(ctx context.Context, r *Request, project domain.Key) (ended func(done bool), err error) {
 	l := s.limits
 	switch {
 	case verbs[r.Verb].room == beginning && l.ProjectOperations > 0:
@@ -205,61 +265,73 @@ func (s *Shares) has(ctx context.Context, r *Request, project domain.Key) error 
 	case (r.Verb == Create || r.Verb == Put) && r.Noun != domain.Projects && (l.ProjectDocuments > 0 || l.ProjectBytes > 0):
 		return s.stores(ctx, r, project)
 	default:
-		return nil
+		return func(bool) {}, nil
 	}
 }
 
 // begins takes an operation into account that is about to begin.
-func (s *Shares) begins(ctx context.Context, project domain.Key) error {
+func (s *Shares) begins(ctx context.Context, project domain.Key) (ended func(done bool), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.projectHolder(project)
-	if h.running.due(s.now(), runningFresh) {
-		go s.count(ctx, project, func(h *holder) *tally { return &h.running }, func(ctx context.Context) (n int, bytes int64, err error) {
-			n, err = s.usage.CountRunning(ctx, project.Name())
-			return n, 0, err
+	h, now := s.projectHolder(project), s.now()
+	if h.running.due(now, runningFresh) {
+		go s.count(ctx, &h.running, countTime, func(ctx context.Context) (a amount, err error) {
+			a.n, err = s.usage.CountRunning(ctx, project.Name())
+			return a, err
 		})
 	}
-	if n, most := h.running.n+h.running.since, s.limits.ProjectOperations; n >= most {
-		return s.refuse("projectOperations", h.back.next(s.now(), retryLater, time.Second),
+	if n, most := h.running.has().n, s.limits.ProjectOperations; n >= most && now.Sub(h.running.good) < runningStale {
+		return nil, s.refuse("projectOperations", h.back.next(now, retryLater, time.Second),
 			"%d operations of project %s go on, and more may not (--project-operations); nothing was done", n, project.Name())
 	}
-	h.running.since++
-	return nil
+	also := h.running.take(amount{n: 1})
+	return func(done bool) {
+		if !done {
+			s.locked(func() { also(amount{n: -1}) })
+		}
+	}, nil
 }
 
-// stores takes a document into account that is about to be stored.
-func (s *Shares) stores(ctx context.Context, r *Request, project domain.Key) error {
+// stores takes a document into account that is about to be stored, and its bytes when it is.
+func (s *Shares) stores(ctx context.Context, r *Request, project domain.Key) (ended func(done bool), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h, l := s.projectHolder(project), s.limits
-	fresh := usageRare
-	if 2*(h.stored.n+h.stored.since) >= l.ProjectDocuments || 2*h.stored.bytes >= l.ProjectBytes {
-		fresh = usageFresh
+	h, l, now := s.projectHolder(project), s.limits, s.now()
+	has, fresh := h.stored.has(), usageRare
+	if h.stored.turn > h.stored.known || 2*has.n >= l.ProjectDocuments || 2*has.bytes >= l.ProjectBytes {
+		fresh = usageFresh // it could not be counted the last time, or comes near to what it may have
 	}
-	if !s.counting && h.stored.due(s.now(), fresh) { // of one project at a time: to count means to read
+	if !s.counting && h.stored.due(now, max(fresh, usageRest*h.stored.took)) { // of one project at a time: to count means to read
 		s.counting = true
 		go func() {
-			s.count(ctx, project, func(h *holder) *tally { return &h.stored }, func(ctx context.Context) (int, int64, error) {
-				return s.usage.Usage(ctx, project)
+			s.count(ctx, &h.stored, usageTime, func(ctx context.Context) (a amount, err error) {
+				a.n, a.bytes, err = s.usage.Usage(ctx, project)
+				return a, err
 			})
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.counting = false
+			s.locked(func() { s.counting = false })
 		}()
 	}
-	switch n := h.stored.n + h.stored.since; {
-	case l.ProjectDocuments > 0 && r.Verb == Create && n >= l.ProjectDocuments:
-		return s.refuse("projectDocuments", usageFresh, "project %s has %d documents, and may have %d (--project-documents): delete some",
-			project.Name(), n, l.ProjectDocuments)
-	case l.ProjectBytes > 0 && h.stored.bytes >= l.ProjectBytes:
-		return s.refuse("projectBytes", usageFresh, "the documents of project %s have %d bytes with their files, and may have %d (--project-bytes): delete some",
-			project.Name(), h.stored.bytes, l.ProjectBytes)
+	known := now.Sub(h.stored.good) < usageStale
+	switch {
+	case known && l.ProjectDocuments > 0 && r.Verb == Create && has.n >= l.ProjectDocuments:
+		return nil, s.refuse("projectDocuments", usageFresh, "project %s has %d documents, and may have %d (--project-documents): delete some",
+			project.Name(), has.n, l.ProjectDocuments)
+	case known && l.ProjectBytes > 0 && has.bytes >= l.ProjectBytes:
+		return nil, s.refuse("projectBytes", usageFresh, "the documents of project %s have %d bytes with their files, and may have %d (--project-bytes): delete some",
+			project.Name(), has.bytes, l.ProjectBytes)
 	}
+	one := amount{}
 	if r.Verb == Create {
-		h.stored.since++
+		one.n = 1
 	}
-	return nil
+	also := h.stored.take(one)
+	return func(done bool) { // what was replaced is still in it, until it is counted
+		change := amount{n: -one.n}
+		if done {
+			change = amount{bytes: r.Bytes}
+		}
+		s.locked(func() { also(change) })
+	}, nil
 }
 
 // projectHolder is what is kept of a project. s.mu is held.
@@ -267,26 +339,16 @@ func (s *Shares) projectHolder(project domain.Key) *holder {
 	return s.holder(share{key: "of " + string(project), flag: "project", rate: s.limits.ProjectRate}, s.now())
 }
 
-// due says whether it is to be counted now, which the caller then does.
-func (t *tally) due(now time.Time, fresh time.Duration) bool {
-	if t.counting || !t.at.IsZero() && now.Sub(t.at) < fresh {
-		return false
-	}
-	t.at, t.counting, t.before = now, true, t.since
-	return true
+func (s *Shares) locked(do func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	do()
 }
 
 // count counts what a project has. Nobody waits for it: what is not known yet refuses nobody.
-func (s *Shares) count(ctx context.Context, project domain.Key, of func(*holder) *tally, ask func(context.Context) (n int, bytes int64, err error)) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTime)
+func (s *Shares) count(ctx context.Context, t *tally, most time.Duration, ask func(context.Context) (amount, error)) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
 	defer cancel()
-	n, bytes, err := ask(ctx)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := of(s.projectHolder(project))
-	t.counting = false
-	if err != nil {
-		return // what was known stands
-	}
-	t.n, t.bytes, t.since, t.before = n, bytes, t.since-t.before, 0 // what came meanwhile may be in both
+	counted, err := ask(ctx)
+	s.locked(func() { t.ends(s.now(), counted, err) })
 }

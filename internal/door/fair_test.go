@@ -215,6 +215,113 @@ func TestWhatAProjectHas(t *testing.T) {
 	})
 }
 
+// TestWhatCameToNothing takes nobody's place: neither operations that were refused further in, nor documents that are there already.
+func TestWhatCameToNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := &used{err: fail.New(fail.Timeout, "visibility is slow")}
+		f := newFair(t, limits.Fair{ProjectOperations: 10, ProjectDocuments: 10, ProjectBytes: 1000}, u)
+		request := map[door.Verb]*door.Request{
+			door.Instantiate: {Verb: door.Instantiate, Noun: domain.LogicalClouds, Parent: "projects/p", Name: "c"},
+			door.Create:      {Verb: door.Create, Noun: domain.CompositeApps, Parent: "projects/p"},
+		}
+		refuse := func(verb door.Verb) {
+			err := f.door.Pass(as(t.Context(), "alice"), request[verb], func(context.Context, door.Service) error {
+				return fail.New(fail.Conflict, "no")
+			})
+			require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+		}
+		for i := range 100 {
+			refuse(door.Instantiate)
+			refuse(door.Create)
+			if i%10 == 5 {
+				<-time.After(3 * time.Second) // of the bubble: it is counted again, in vain
+			}
+		}
+		for verb := range request {
+			let, _ := f.asked(12, "alice", verb, "p")
+			require.Equal(t, 10, let, "%s", verb)
+		}
+		require.Panics(t, func() {
+			_ = f.door.Pass(as(t.Context(), "alice"), &door.Request{Verb: door.Instantiate, Noun: domain.LogicalClouds, Parent: "projects/q", Name: "c"},
+				func(context.Context, door.Service) error { panic("a bug") })
+		})
+		let, _ := f.asked(12, "alice", door.Instantiate, "q")
+		require.Equal(t, 10, let)
+
+		// While it is counted some are under way: those that fail then are in what was counted, or not, but never twice.
+		u.set(10, 0, 0, nil)
+		hold := make(chan struct{})
+		var holding sync.WaitGroup
+		holding.Go(func() {
+			_ = f.door.Pass(as(t.Context(), "alice"), &door.Request{Verb: door.Instantiate, Noun: domain.LogicalClouds, Parent: "projects/r", Name: "c"},
+				func(context.Context, door.Service) error {
+					<-hold
+					return fail.New(fail.Conflict, "no")
+				})
+		})
+		synctest.Wait()
+		<-time.After(3 * time.Second) // of the bubble
+		require.Error(t, f.ask("alice", door.Instantiate, "r", nil))
+		synctest.Wait()
+		close(hold)
+		holding.Wait()
+		let, _ = f.asked(1, "alice", door.Instantiate, "r")
+		require.Zero(t, let, "10 go on")
+	})
+}
+
+// TestWhatCannotBeCounted for long refuses nobody: what had begun may be over. It is counted again soon.
+func TestWhatCannotBeCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := &used{err: fail.New(fail.Timeout, "visibility is slow")}
+		f := newFair(t, limits.Fair{ProjectOperations: 10, ProjectDocuments: 100, ProjectBytes: 1000}, u)
+		let, _ := f.asked(12, "alice", door.Instantiate, "p")
+		require.Equal(t, 10, let)
+		<-time.After(2 * time.Minute) // of the bubble
+		let, _ = f.asked(12, "alice", door.Instantiate, "p")
+		require.Equal(t, 12, let)
+		synctest.Wait()
+		u.set(4, 99, 0, nil)
+		<-time.After(3 * time.Second) // of the bubble
+		require.NoError(t, f.ask("alice", door.Instantiate, "p", nil))
+		synctest.Wait()
+		let, _ = f.asked(12, "alice", door.Instantiate, "p")
+		require.Equal(t, 5, let, "four go on, and one was begun")
+
+		u.set(0, 0, 0, fail.New(fail.Timeout, "the database is slow"))
+		require.NoError(t, f.ask("alice", door.Create, "d", nil))
+		synctest.Wait()
+		u.set(0, 100, 0, nil)
+		<-time.After(time.Minute) // of the bubble
+		require.NoError(t, f.ask("alice", door.Create, "d", nil))
+		synctest.Wait()
+		require.ErrorContains(t, f.ask("alice", door.Create, "d", nil), "project d has 101 documents")
+	})
+}
+
+// TestWhatComesIsCountedAtOnce: bytes that are stored count before they are counted again.
+func TestWhatComesIsCountedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFair(t, limits.Fair{ProjectBytes: 1000}, &used{})
+		put := func() error {
+			r := &door.Request{Verb: door.Put, Noun: domain.Apps, Parent: "projects/p/composite-apps/a/v1", Name: "n"}
+			return f.door.Pass(as(t.Context(), "alice"), r, func(context.Context, door.Service) error {
+				r.Bytes = 400
+				return nil
+			})
+		}
+		require.NoError(t, put())
+		synctest.Wait()
+		require.NoError(t, put())
+		require.NoError(t, put())
+		require.ErrorContains(t, put(), "and may have 1000 (--project-bytes)")
+		<-time.After(time.Minute) // of the bubble
+		_ = put()
+		synctest.Wait()
+		require.NoError(t, put(), "it was counted, and is not there any more")
+	})
+}
+
 // TestManyCallers: what is kept is bounded, and those that do not ask any more make room for others.
 func TestManyCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
