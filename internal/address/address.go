@@ -90,11 +90,10 @@ func (n Networks) Check(ip netip.Addr) error {
 
 // CheckHost is Check for a host that is written as an address. Others are looked at when they are connected to.
 func (n Networks) CheckHost(host string) error {
-	ip, err := netip.ParseAddr(host)
-	if err != nil {
-		return nil
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return n.Check(ip)
 	}
-	return n.Check(ip)
+	return nil
 }
 
 // Control looks at the address that a name has come to, before it is connected to (net.Dialer).
