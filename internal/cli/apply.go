@@ -40,7 +40,7 @@ func (s *session) apply() *cobra.Command {
   file: sink.tgz
 
 A document is made before those that refer to it, whatever the order in the files; operations (anchor …/instantiate, …/approve)
-come last. Each is said to be created, configured (replaced) or unchanged. What is refused is said, the others are done, and the
+come last. Each is said to be created, configured (replaced) or unchanged; of an operation that was asked for before that it goes on. What is refused is said, the others are done, and the
 exit code is then 1. A file: is a path from where the command is started, or else from the document's folder; a folder is packed.`,
 		Example: `  drover apply -f emcoctl/ -v values.yaml
   drover apply -f app.yaml --wait
@@ -67,13 +67,13 @@ type applier struct {
 	dryRun  bool
 	made    map[domain.Key]bool                         // in this run: nothing was below them
 	lists   map[domain.Key]map[domain.Key]domain.Object // by collection, what was there
-	changed map[domain.Key]bool                         // owners below which something was written
+	written []domain.Key                                // in this run
 }
 
 func (s *session) applier(api *client.API, dryRun bool) *applier {
 	return &applier{
 		session: s, api: api, dryRun: dryRun, made: map[domain.Key]bool{},
-		lists: map[domain.Key]map[domain.Key]domain.Object{}, changed: map[domain.Key]bool{},
+		lists: map[domain.Key]map[domain.Key]domain.Object{},
 	}
 }
 
@@ -139,6 +139,7 @@ const (
 	created    = "created"
 	configured = "configured"
 	unchanged  = "unchanged"
+	goesOn     = "goes on" // an operation that was accepted before
 )
 
 // do makes one document, and says what became of it.
@@ -230,14 +231,14 @@ func (a *applier) outcome(key domain.Key, old, o domain.Object, sameFile bool) s
 	if sameFile && bytes.Equal(mustJSON(old), mustJSON(o)) {
 		return unchanged
 	}
-	a.wrote(key)
+	a.written = append(a.written, key)
 	return configured
 }
 
 func (a *applier) create(ctx context.Context, o domain.Object, file []byte, files []domain.Upload) (string, error) {
 	key := domain.KeyOf(o)
 	a.made[key] = true
-	a.wrote(key)
+	a.written = append(a.written, key)
 	if a.dryRun {
 		return created, nil
 	}
@@ -255,14 +256,24 @@ func (a *applier) create(ctx context.Context, o domain.Object, file []byte, file
 	return created, nil
 }
 
-// wrote notes below which owners something was written.
-func (a *applier) wrote(key domain.Key) {
-	parts := key.Segments()
-	for i := range parts {
-		if above := domain.Join(parts[:i+1]...); domain.OwnerNoun(above) != nil {
-			a.changed[above] = true
+// touched says whether something was written of which an owner is made: below it, and of a group its composite app, but not other
+// groups of that.
+func (a *applier) touched(owner domain.Key) bool {
+	within := func(key, above domain.Key) bool { return key == above || key.Under(above) }
+	noun := domain.OwnerNoun(owner)
+	for _, key := range a.written {
+		if within(key, owner) {
+			return true
+		}
+		if noun != domain.DeploymentIntentGroups {
+			continue
+		}
+		app, _ := domain.Cut(noun, owner)
+		if within(key, app) && !within(key, app.Child(noun.Collection)) {
+			return true
 		}
 	}
+	return false
 }
 
 // before is what is there of a document, nil for nothing. What was made in this run had nothing below it; else all that is beside
@@ -341,11 +352,11 @@ func (a *applier) operate(ctx context.Context, p *paper) (string, error) {
 	if a.made[p.key] && a.dryRun {
 		return p.operation.Called() + " would be asked for", nil
 	}
-	if there, err := a.there(ctx, p); err != nil || there {
-		if err == nil && a.changed[p.key] && p.operation.Operation == domain.OpInstantiate {
-			a.note("%s has changed; %s update %s %s carries it out", p.key, a.Program, p.noun.Kind, p.key)
+	if stands, err := a.stands(ctx, p); err != nil || stands != "" {
+		if err == nil && a.touched(p.key) && p.operation.Operation == domain.OpInstantiate && !a.dryRun {
+			a.warn([]string{fmt.Sprintf("%s has changed; '%s update %s %s' carries it out", p.key, a.Program, p.noun.Kind, p.key)})
 		}
-		return unchanged, err
+		return stands, err
 	}
 	if a.dryRun {
 		return p.operation.Called() + " would be asked for", nil
@@ -358,28 +369,47 @@ func (a *applier) operate(ctx context.Context, p *paper) (string, error) {
 	return "accepted", nil
 }
 
-// there says whether an owner stands where an operation is to bring it: apply asks for it once, as for everything.
-func (a *applier) there(ctx context.Context, p *paper) (bool, error) {
+// stands says where an owner stands that an operation need not be asked of, "" for one of which it is: apply asks for it once, as for
+// everything. That the same operation has failed before is an error.
+func (a *applier) stands(ctx context.Context, p *paper) (string, error) {
 	op := p.operation.Operation
 	if !slices.Contains([]domain.Operation{domain.OpApprove, domain.OpInstantiate, domain.OpTerminate}, op) {
-		return false, nil
+		return "", nil
 	}
 	d, err := a.api.Status(ctx, p.key, summary)
 	if fail.Is(err, fail.NotFound) || fail.Is(err, fail.Conflict) || fail.Is(err, fail.Invalid) {
-		return false, nil // the operation says why not
+		return "", nil // the operation says why not
 	}
 	if err != nil {
-		return false, err
+		return "", err
 	}
-	state := d.States.State()
-	switch op {
+	switch state := d.States.State(); op {
 	case domain.OpApprove:
-		return state == domain.Approved || state == domain.Instantiated, nil
+		if state == domain.Approved || state == domain.Instantiated {
+			return unchanged, nil
+		}
 	case domain.OpInstantiate:
-		return state == domain.Instantiated || state == domain.Applied || p.noun == domain.LogicalClouds && state == domain.Updated, nil
+		if state != domain.Instantiated && state != domain.Applied && (p.noun != domain.LogicalClouds || state != domain.Updated) {
+			return "", nil
+		}
+		switch d.Status {
+		case domain.ContextInstantiated:
+			return unchanged, nil
+		case domain.ContextInstantiateFailed:
+			return "", fail.New(fail.Conflict, "it was asked for before and has failed: '%s explain %s %s' says why; update it, or terminate it",
+				a.Program, p.noun.Kind, p.key)
+		default:
+			return goesOn, nil
+		}
 	default:
-		return state == domain.Terminated && d.Status == domain.ContextTerminated, nil
+		if state == domain.Terminated && d.Status == domain.ContextTerminated {
+			return unchanged, nil
+		}
+		if state == domain.Terminated && d.Status == domain.ContextTerminating {
+			return goesOn, nil
+		}
 	}
+	return "", nil
 }
 
 // deletions are the parts in which files are deleted: what lies in composite apps, which refers to the rest; logical clouds, which
