@@ -24,7 +24,7 @@ func (s *session) export() *cobra.Command {
 	c := &cobra.Command{
 		Use: "export NOUN NAME", Short: "Write something with all that is below it as files that apply again",
 		Long: `Write something, such as a project, with all that is below it as files that apply again: one with the documents and, with --to, those
-that come with them (charts, profiles). Secrets are not given away, so kubeconfigs and tokens are left out; operations are too.`,
+that come with them (charts, profiles). A file that is there already is not written over. Secrets are not given away, so kubeconfigs and tokens are left out; operations are too.`,
 		Example: "  drover export project demo --to demo/\n  drover apply -f demo/",
 		Args:    numbered(1, 2, "a noun and a name"), ValidArgsFunction: s.completeNames,
 	}
@@ -57,29 +57,36 @@ func (s *session) doExport(ctx context.Context, api *client.API, n *domain.Noun,
 		return err
 	}
 	if to == "" {
-		return s.exportTree(ctx, api, n, item{key: key, object: o}, "", s.Out)
+		return s.exportTree(ctx, api, n, item{key: key, object: o}, nil, s.Out)
 	}
-	if err := os.MkdirAll(to, 0o750); err != nil {
+	if err := os.MkdirAll(to, 0o700); err != nil {
 		return errUsage{err}
 	}
-	f, err := os.Create(filepath.Join(to, "documents.yaml"))
+	root, err := os.OpenRoot(to) // what the API names cannot lead out of it
 	if err != nil {
 		return errUsage{err}
 	}
-	if err := errors.Join(s.exportTree(ctx, api, n, item{key: key, object: o}, to, f), f.Close()); err != nil {
+	f, err := root.OpenFile("documents.yaml", newFile, 0o600)
+	if err != nil {
+		return errors.Join(errUsage{err}, root.Close())
+	}
+	if err := errors.Join(s.exportTree(ctx, api, n, item{key: key, object: o}, root, f), f.Close(), root.Close()); err != nil {
 		return err
 	}
 	s.note("%s is in %s", key, to)
 	return nil
 }
 
-// exportTree writes a document and then what is below it.
-func (s *session) exportTree(ctx context.Context, api *client.API, n *domain.Noun, one item, to string, out io.Writer) error {
+// newFile is how a file is opened that must not be there yet.
+const newFile = os.O_CREATE | os.O_EXCL | os.O_WRONLY
+
+// exportTree writes a document and then what is below it; files that come with them go to a folder, nil for nowhere.
+func (s *session) exportTree(ctx context.Context, api *client.API, n *domain.Noun, one item, to *os.Root, out io.Writer) error {
 	if _, secret := one.object.(domain.Bearer); secret {
 		return nil
 	}
 	d := document(n, item{key: one.key, object: one.object})
-	if n.File && to != "" {
+	if n.File && to != nil {
 		if err := s.exportFiles(ctx, api, n, one.key, to, d); err != nil {
 			return err
 		}
@@ -113,7 +120,7 @@ func (s *session) exportTree(ctx context.Context, api *client.API, n *domain.Nou
 }
 
 // exportFiles writes what comes with a document, and names it there.
-func (s *session) exportFiles(ctx context.Context, api *client.API, n *domain.Noun, key domain.Key, to string, d map[string]any) error {
+func (s *session) exportFiles(ctx context.Context, api *client.API, n *domain.Noun, key domain.Key, to *os.Root, d map[string]any) error {
 	var files []domain.Upload
 	if n.Files {
 		var err error
@@ -146,10 +153,10 @@ func (s *session) exportFiles(ctx context.Context, api *client.API, n *domain.No
 			f.Name = fmt.Sprintf("file%d", i+1)
 		}
 		name := filepath.Join(folder, filepath.Base(f.Name))
-		if err := os.MkdirAll(filepath.Join(to, folder), 0o750); err != nil {
+		if err := to.MkdirAll(folder, 0o700); err != nil {
 			return errUsage{err}
 		}
-		if err := os.WriteFile(filepath.Join(to, name), f.Data, 0o600); err != nil {
+		if err := writeNew(to, name, f.Data); err != nil {
 			return errUsage{err}
 		}
 		names = append(names, strings.ReplaceAll(name, string(filepath.Separator), "/"))
@@ -161,4 +168,14 @@ func (s *session) exportFiles(ctx context.Context, api *client.API, n *domain.No
 		d["files"] = names
 	}
 	return nil
+}
+
+// writeNew writes a file that is not there yet, for nobody else to read.
+func writeNew(to *os.Root, name string, data []byte) error {
+	f, err := to.OpenFile(name, newFile, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/drover-io/drover/internal/combined"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/operations"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/status"
@@ -121,9 +122,20 @@ func (a *API) List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([
 		if err := json.Unmarshal(data, o); err != nil {
 			return nil, fmt.Errorf("decode %s: %w", noun.Title, err)
 		}
+		if err := checkKey(noun, domain.KeyOf(o)); err != nil && noun != domain.DeploymentIntents {
+			return nil, err
+		}
 		list = append(list, o)
 	}
 	return list, nil
+}
+
+// checkKey refuses what an API calls a document and is no key of one: it may become a part of a path, here or on this machine.
+func checkKey(noun *domain.Noun, key domain.Key) error {
+	if _, ok := noun.Split(key); !ok {
+		return fail.New(fail.Malformed, "the API lists %q, which is the path of no %s", key, noun.Title)
+	}
+	return nil
 }
 
 // Delete removes a document.
@@ -287,9 +299,24 @@ func (a *API) WatchGroups(ctx context.Context, project domain.Key, after string)
 // Groups are the deployment intent groups of the fleet (""), of a project or of a composite app, with where each of them
 // stands, page by page. An error is the last pair.
 func (a *API) Groups(ctx context.Context, below domain.Key) iter.Seq2[service.Group, error] {
-	return paged(ctx, a, At(below.Child(domain.DeploymentIntentGroups.Collection)), view(below), func(l *service.GroupList) ([]service.Group, string) {
+	all := paged(ctx, a, At(below.Child(domain.DeploymentIntentGroups.Collection)), view(below), func(l *service.GroupList) ([]service.Group, string) {
 		return l.Items, l.Continue
 	})
+	return keyed(all, domain.DeploymentIntentGroups, func(g *service.Group) domain.Key { return g.Resource })
+}
+
+// keyed ends a list with an error at what checkKey refuses.
+func keyed[T any](list iter.Seq2[T, error], noun *domain.Noun, key func(*T) domain.Key) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for one, err := range list {
+			if err == nil {
+				err = checkKey(noun, key(&one))
+			}
+			if !yield(one, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // view asks for the list with where groups stand where there is another one without.
@@ -306,9 +333,10 @@ func (a *API) Clusters(ctx context.Context, provider domain.Key) iter.Seq2[servi
 	if provider == "" { // of which there is no other list
 		query = nil
 	}
-	return paged(ctx, a, At(provider.Child(domain.ClustersNoun.Collection)), query, func(l *service.ClusterList) ([]service.Cluster, string) {
+	all := paged(ctx, a, At(provider.Child(domain.ClustersNoun.Collection)), query, func(l *service.ClusterList) ([]service.Cluster, string) {
 		return l.Items, l.Continue
 	})
+	return keyed(all, domain.ClustersNoun, func(c *service.Cluster) domain.Key { return c.Resource })
 }
 
 // Operations are the operations that go on, then those that have ended, the last one first. The filter is the API's query.
@@ -467,6 +495,9 @@ func (a *API) Intents(ctx context.Context, group domain.Key) ([]domain.Object, e
 	all := make([]domain.Object, 0, len(list))
 	for _, o := range list {
 		o.Parent = group
+		if bad := checkKey(domain.DeploymentIntents, domain.KeyOf(o)); bad != nil {
+			return nil, bad
+		}
 		all = append(all, o)
 	}
 	return all, err

@@ -1,0 +1,60 @@
+package cli_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestExportStaysInItsFolder: names that a server makes up lead nowhere else, what is there is not written over, and nobody else reads
+// what was written.
+func TestExportStaysInItsFolder(t *testing.T) {
+	w := newWorld(t)
+	where, list := "", ""
+	hostile := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		answer := "[]"
+		switch strings.TrimPrefix(r.URL.Path, "/v2/") {
+		case "projects/p":
+			answer = `{"metadata":{"name":"p"}}`
+		case where:
+			answer = list
+		}
+		_, err := io.WriteString(out, answer)
+		assert.NoError(t, err)
+	}))
+	t.Cleanup(hostile.Close)
+	for where, list = range map[string]string{
+		"projects/p/composite-apps": `[{"metadata":{"name":"../../../x"},"spec":{"compositeAppVersion":"v1"}}]`,
+		"projects/p/logical-clouds": `[{"metadata":{"name":".."}}]`,
+	} {
+		r := w.run("export", "project", "p", "--to", t.TempDir(), "--server", hostile.URL)
+		require.Equal(t, 1, r.code, r.err)
+		require.Contains(t, r.err, "which is the path of no")
+	}
+
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	out := filepath.Join(t.TempDir(), "out")
+	w.done("export", "project", "demo", "--to", out)
+	info, err := os.Stat(filepath.Join(out, "documents.yaml"))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	r := w.run("export", "project", "demo", "--to", out)
+	require.Equal(t, 2, r.code)
+	require.Contains(t, r.err, "file exists")
+	outside := filepath.Join(t.TempDir(), "outside")
+	linked := t.TempDir()
+	require.NoError(t, os.Mkdir(outside, 0o700))
+	require.NoError(t, os.Symlink(outside, filepath.Join(linked, "files")))
+	require.Equal(t, 2, w.run("export", "project", "demo", "--to", linked).code)
+	entries, err := os.ReadDir(outside)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}
