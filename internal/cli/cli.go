@@ -82,6 +82,7 @@ func (e errSaid) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 // Main runs the command and returns the code to exit with.
 func Main(ctx context.Context, o Options) int {
 	s := &session{Options: o}
+	s.Out, s.Err = &people{o.Out, o.Terminal}, &people{o.Err, true}
 	root := s.root()
 	root.SetArgs(o.Args)
 	err := root.ExecuteContext(ctx)

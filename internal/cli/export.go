@@ -57,7 +57,7 @@ func (s *session) doExport(ctx context.Context, api *client.API, n *domain.Noun,
 		return err
 	}
 	if to == "" {
-		return s.exportTree(ctx, api, n, item{key: key, object: o}, nil, s.Out)
+		return s.exportTree(ctx, api, n, item{key: key, object: o}, nil, forPrograms(s.Out))
 	}
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return errUsage{err}

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -166,6 +169,31 @@ func TestHostileText(t *testing.T) {
 	w := newWorld(t)
 	w.done("apply", "-f", w.file("p.json", `{"resourceContext":{"anchor":"projects"},"metadata":{"name":"p","description":"a\u001b[2Jb\nc"}}`))
 	require.Equal(t, "NAME   DESCRIPTION\np      a[2Jb c\n", w.done("get", "projects"))
+}
+
+// TestHostileErrors: what a server says of a refusal and in explanations does not reach the terminal as it is; programs get the data.
+func TestHostileErrors(t *testing.T) {
+	w := newWorld(t)
+	hostile := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		out.Header().Add("Warning", "299 - \"w\\x1b[2J\u202e\"")
+		if strings.HasSuffix(r.URL.Path, "/explain") {
+			_, _ = io.WriteString(out, "a\x1b[31mb\x9bc\r\n\tnext\n")
+			return
+		}
+		out.WriteHeader(http.StatusConflict)
+		_, _ = io.WriteString(out, "no\x1b]0;title\x07\u202e")
+	}))
+	t.Cleanup(hostile.Close)
+	const group = "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web"
+	require.Equal(t, "a[31mb\ufffdc\n\tnext\n", w.done("explain", group, "--server", hostile.URL))
+	r := w.run("approve", group, "--server", hostile.URL)
+	require.Equal(t, 1, r.code)
+	require.Equal(t, "drover: no]0;title\n", r.err)
+
+	w.feed(`{"resourceContext":{"anchor":"projects"},"metadata":{"name":"p","description":"a\u001b\u202eb"}}`, "apply", "-f", "-")
+	require.Equal(t, "a\x1b\u202eb\n", w.done("get", "project", "p", "-o", "jsonpath={.metadata.description}"))
+	w.terminal = true
+	require.Equal(t, "ab\n", w.done("get", "project", "p", "-o", "jsonpath={.metadata.description}"))
 }
 
 // TestCompletion: names come from the server.

@@ -161,7 +161,7 @@ func (s *session) tell(known map[string]string, e client.Event, asJSON bool) err
 			if err != nil {
 				return fmt.Errorf("encode event: %w", err)
 			}
-			if _, err := fmt.Fprintf(s.Out, "%s\n", line); err != nil {
+			if _, err := fmt.Fprintf(forPrograms(s.Out), "%s\n", line); err != nil {
 				return err
 			}
 			continue

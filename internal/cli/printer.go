@@ -45,6 +45,7 @@ func (p *printer) people() bool { return p.form == "" || p.form == "wide" }
 
 // value prints a value as JSON, as YAML or what the path finds in it.
 func (p *printer) value(out io.Writer, v any) error {
+	out = forPrograms(out)
 	data, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)

@@ -68,3 +68,40 @@ func printable(text string) string {
 		}
 	}, text)
 }
+
+// people is a writer for people: what a terminal would act on is left out, but for breaks and tabs. Names, reasons and texts come from
+// clusters, charts and other users. The command's own escapes, programs that it starts, and data for programs go around it.
+type people struct {
+	to       io.Writer
+	terminal bool
+}
+
+// Write writes what is left of a whole text.
+func (p *people) Write(text []byte) (int, error) {
+	shown := strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
+			return -1
+		}
+		return r
+	}, string(text))
+	if _, err := io.WriteString(p.to, shown); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// bare is what a writer for people writes to.
+func bare(out io.Writer) io.Writer {
+	if p, ok := out.(*people); ok {
+		return p.to
+	}
+	return out
+}
+
+// forPrograms is a writer for what programs read, which comes as it is unless it goes to a terminal.
+func forPrograms(out io.Writer) io.Writer {
+	if p, ok := out.(*people); ok && !p.terminal {
+		return p.to
+	}
+	return out
+}

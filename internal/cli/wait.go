@@ -226,17 +226,18 @@ func (p *picture) show(d *status.Document, op domain.Operation) {
 	}
 	lines := progress(d, op)
 	if p.Terminal {
+		out := bare(p.Out)
 		if len(lines) > mostLines {
 			lines = append(lines[:mostLines:mostLines], fmt.Sprintf("  and %d more", len(lines)-mostLines))
 		}
 		if len(p.lines) > 0 {
-			fmt.Fprintf(p.Out, "\x1b[%dA", len(p.lines))
+			fmt.Fprintf(out, "\x1b[%dA", len(p.lines))
 		}
 		for _, l := range lines { // without a break, which would be a line more
-			fmt.Fprintf(p.Out, "\x1b[2K\x1b[?7l%s\x1b[?7h\n", l)
+			fmt.Fprintf(out, "\x1b[2K\x1b[?7l%s\x1b[?7h\n", printable(l))
 		}
 		for range len(p.lines) - len(lines) { // what is left of before
-			fmt.Fprintln(p.Out, "\x1b[2K")
+			fmt.Fprintln(out, "\x1b[2K")
 		}
 		for len(lines) < len(p.lines) {
 			lines = append(lines, "")
