@@ -21,8 +21,8 @@ import (
 // applyFlags are those of apply.
 type applyFlags struct {
 	sources
-	dryRun, wait bool
-	timeout      time.Duration
+	dryRun, wait, outside bool
+	timeout               time.Duration
 }
 
 // apply is the command apply.
@@ -41,13 +41,15 @@ func (s *session) apply() *cobra.Command {
 
 A document is made before those that refer to it, whatever the order in the files; operations (anchor …/instantiate, …/approve)
 come last. Each is said to be created, configured (replaced) or unchanged; of an operation that was asked for before that it goes on. What is refused is said, the others are done, and the
-exit code is then 1. A file: is a path from where the command is started, or else from the document's folder; a folder is packed.`,
+exit code is then 1. A file: is a path from where the command is started, or else from the document's folder; a folder is packed.
+Documents of somebody else may name any file, such as a kubeconfig: one that is in neither folder needs --allow-outside.`,
 		Example: `  drover apply -f emcoctl/ -v values.yaml
   drover apply -f app.yaml --wait
   drover get group web -o yaml | drover apply -f -`,
 		Args: cobra.NoArgs,
 	}
 	f.add(c)
+	c.Flags().BoolVar(&f.outside, "allow-outside", false, "let documents name files outside of their folder and of this one")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be done, and do nothing")
 	c.Flags().BoolVar(&f.wait, "wait", false, "wait for the end of each operation")
 	c.Flags().DurationVar(&f.timeout, "timeout", defaultWait, "how long to wait for one; 0 for as long as it takes")
@@ -65,6 +67,7 @@ type applier struct {
 	*session
 	api     *client.API
 	dryRun  bool
+	outside bool                                        // files may be anywhere
 	made    map[domain.Key]bool                         // in this run: nothing was below them
 	lists   map[domain.Key]map[domain.Key]domain.Object // by collection, what was there
 	written []domain.Key                                // in this run
@@ -87,6 +90,7 @@ func (s *session) applyFiles(ctx context.Context, f *applyFlags) error {
 		return err
 	}
 	a := s.applier(api, f.dryRun)
+	a.outside = f.outside
 	failed := 0
 	for _, p := range ordered(papers) {
 		done, err := a.do(ctx, p)
@@ -147,7 +151,7 @@ func (a *applier) do(ctx context.Context, p *paper) (string, error) {
 	if p.object == nil {
 		return a.operate(ctx, p)
 	}
-	file, files, err := p.attached()
+	file, files, err := p.attached(a.outside)
 	if err != nil {
 		return "", err
 	}

@@ -1,6 +1,8 @@
 package cli_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -84,6 +86,38 @@ func TestFilesThatCannotBeApplied(t *testing.T) {
 	}
 	require.Contains(t, w.run("apply", "-f", w.file("f.yaml", "a: {{.B}}"), "-v", w.file("v.yaml", "A: b")).err, `map has no entry for key "B"`)
 	require.Zero(t, w.requests.Load())
+}
+
+// TestFilesOfThisMachine: documents and charts of somebody else do not say which files of this machine go to the API.
+func TestFilesOfThisMachine(t *testing.T) {
+	w := newWorld(t)
+	w.file("kube/config", kubeconfig)
+	home := w.env["XDG_CONFIG_HOME"]
+	folder := filepath.Join(home, "theirs")
+	w.file("theirs/inner/config", kubeconfig)
+	require.NoError(t, os.Symlink("../kube/config", filepath.Join(folder, "link")))
+	require.NoError(t, os.Symlink("inner/config", filepath.Join(folder, "own")))
+	document := func(file string) string {
+		return w.file("theirs/k.yaml", "resourceContext: {anchor: cluster-providers}\nmetadata: {name: cp}\n---\n"+
+			"resourceContext: {anchor: cluster-providers/cp/clusters}\nmetadata: {name: k}\nfile: "+file+"\n")
+	}
+	for _, file := range []string{home + "/kube/config", "../kube/config", "inner/../../kube/config", "link"} {
+		r := w.run("apply", "-f", document(file))
+		require.Equal(t, 1, r.code, "%s: %s", file, r.out)
+		require.Contains(t, r.err, "--allow-outside", file)
+		require.NotContains(t, w.done("get", "clusters"), "k", file)
+	}
+	require.Contains(t, w.done("apply", "-f", document("own")), "clusters/k created")
+	require.Contains(t, w.done("apply", "--allow-outside", "-f", document("../kube/config")), "clusters/k unchanged")
+
+	chart := w.chart()
+	require.NoError(t, os.Symlink("Chart.yaml", filepath.Join(chart, "own")))
+	w.done("deploy", chart, "--name", "web", "--clusters", "edge01", "--dry-run")
+	require.NoError(t, os.Symlink("../../kube/config", filepath.Join(chart, "templates", "config")))
+	r := w.run("deploy", chart, "--name", "web", "--clusters", "edge01", "--dry-run")
+	require.Equal(t, 2, r.code, r.out)
+	require.Contains(t, r.err, "templates/config")
+	require.Contains(t, r.err, "escapes")
 }
 
 // TestUnknownMembers are named and left out, as the API does it.

@@ -362,10 +362,11 @@ func ordered(papers []*paper) []*paper {
 }
 
 // attached reads what comes with a document. A path is from where the command was started, as emcoctl has it, or else from the
-// document's folder; a folder is packed.
-func (p *paper) attached() (file []byte, files []domain.Upload, err error) {
+// document's folder; a folder is packed. A document may be somebody else's, who is not to say which files of this machine go to the API:
+// unless outside allows it, a file is in one of these two folders, also where links lead.
+func (p *paper) attached(outside bool) (file []byte, files []domain.Upload, err error) {
 	if p.file != nil {
-		data, err := p.open(*p.file)
+		data, err := p.open(*p.file, outside)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -375,7 +376,7 @@ func (p *paper) attached() (file []byte, files []domain.Upload, err error) {
 		files = append(files, domain.Upload{Name: filepath.Base(*p.file), Data: data})
 	}
 	for _, name := range p.files {
-		data, err := p.open(name)
+		data, err := p.open(name, outside)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -390,7 +391,7 @@ func (p *paper) attached() (file []byte, files []domain.Upload, err error) {
 	return nil, files, nil
 }
 
-func (p *paper) open(name string) ([]byte, error) {
+func (p *paper) open(name string, outside bool) ([]byte, error) {
 	path := name
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) && !filepath.IsAbs(name) {
@@ -402,6 +403,11 @@ func (p *paper) open(name string) ([]byte, error) {
 	if err != nil {
 		return nil, usage("%s: %w", p.from, err)
 	}
+	if !outside {
+		if err := p.within(path); err != nil {
+			return nil, err
+		}
+	}
 	if info.IsDir() {
 		return pack(path, p.noun == domain.Profiles)
 	}
@@ -410,4 +416,31 @@ func (p *paper) open(name string) ([]byte, error) {
 		return nil, usage("%s: %w", p.from, err)
 	}
 	return data, nil
+}
+
+// within refuses a path that leads out of the working directory and the document's folder.
+func (p *paper) within(path string) error {
+	for _, folder := range []string{".", p.folder} {
+		from, err := resolved(folder)
+		if err != nil {
+			return usage("%s: %w", p.from, err)
+		}
+		to, err := resolved(path)
+		if err != nil {
+			return usage("%s: %w", p.from, err)
+		}
+		if rel, err := filepath.Rel(from, to); err == nil && filepath.IsLocal(rel) {
+			return nil
+		}
+	}
+	return usage("%s: %s is outside of the document's folder and of the one in which the command was started; --allow-outside sends it", p.from, path)
+}
+
+// resolved is a path from the root, without links.
+func resolved(path string) (string, error) {
+	whole, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(whole)
 }

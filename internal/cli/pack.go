@@ -26,13 +26,19 @@ func pack(folder string, flat bool) ([]byte, error) {
 	return packAs(whole, prefix)
 }
 
-// packAs is pack with what stands before each path.
+// packAs is pack with what stands before each path. A link may lead to another file of the folder, and not out of it: a chart is often
+// somebody else's.
 func packAs(folder, prefix string) ([]byte, error) {
 	var data bytes.Buffer
 	zipped := gzip.NewWriter(&data)
 	archive := tar.NewWriter(zipped)
 	files := 0
-	err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, errUsage{err}
+	}
+	defer root.Close()
+	err = fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -42,20 +48,16 @@ func packAs(folder, prefix string) ([]byte, error) {
 			}
 			return nil
 		}
-		info, err := os.Stat(name) // of what a link leads to
+		info, err := root.Stat(name) // of what a link leads to
 		if err != nil || !info.Mode().IsRegular() {
 			return errors.Join(err, notRegular(name, info))
 		}
-		content, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		within, err := filepath.Rel(folder, name)
+		content, err := root.ReadFile(name)
 		if err != nil {
 			return err
 		}
 		files++
-		header := &tar.Header{Name: path.Join(prefix, filepath.ToSlash(within)), Mode: 0o644, Size: int64(len(content)), Format: tar.FormatPAX}
+		header := &tar.Header{Name: path.Join(prefix, name), Mode: 0o644, Size: int64(len(content)), Format: tar.FormatPAX}
 		if err := archive.WriteHeader(header); err != nil {
 			return err
 		}
