@@ -17,6 +17,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/token"
@@ -81,7 +82,8 @@ var errNotOurs = fail.New(fail.Conflict, "another process makes the administrato
 // ensureAdmin goes from the file to the documents, so that a process that dies on the way leaves nothing that the next one cannot
 // carry on with: a token without its documents is none yet, and as long as the account is not there nothing is done. Of processes
 // that share the file one writes it, and the others go on with what it says. Of those that do not, the one whose token comes to be
-// stored first wins, and the others take their files away.
+// stored first wins, and the others take their files away. A token whose account does not come is that of a process that died, and whose
+// file may be lost: another token takes its place.
 func ensureAdmin(ctx context.Context, s *store.Store, t door.Trail, file string, now time.Time, log *slog.Logger) error {
 	accounts, err := s.List(ctx, domain.ServiceAccounts, "")
 	if err != nil || len(accounts) > 0 {
@@ -100,6 +102,24 @@ func ensureAdmin(ctx context.Context, s *store.Store, t door.Trail, file string,
 		return storeToken(ctx, s, file, now)
 	})
 	if errors.Is(err, errNotOurs) {
+		var lost *domain.ServiceAccountToken
+		if lost, err = withoutAccount(ctx, s); lost != nil {
+			log.Warn("the administrator's token was stored by a process that did not go on to make the administrator; another one takes its place", "file", file)
+			err = replaceToken(ctx, s, t, lost, file, now)
+		} else if err == nil {
+			err = errNotOurs
+		}
+	}
+	if err == nil {
+		err = storeAccount(ctx, s, t, byStart)
+	}
+	if err == nil {
+		// One that was slow may have been taken for dead. Whoever has taken the file away has the token.
+		if err = isStored(ctx, s, file); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	}
+	if errors.Is(err, errNotOurs) {
 		err = nil
 		if made {
 			err = os.Remove(file)
@@ -109,10 +129,63 @@ func ensureAdmin(ctx context.Context, s *store.Store, t door.Trail, file string,
 		return err
 	}
 	if err == nil {
-		err = storeAccount(ctx, s, t, byStart)
-	}
-	if err == nil {
 		log.Info("the administrator's token was made", "file", file)
+	}
+	return err
+}
+
+// otherTime is how long a process waits for the account of another one that has stored its token: two writes, and a record. lookEvery is
+// how often it looks.
+const otherTime, lookEvery = 5 * time.Second, 100 * time.Millisecond
+
+// withoutAccount is the administrator's token when there is no account, and none comes within otherTime; nil when there is one.
+func withoutAccount(ctx context.Context, s *store.Store) (*domain.ServiceAccountToken, error) {
+	there, err := s.Get(ctx, domain.ServiceAccountTokens, adminToken)
+	if err != nil {
+		return nil, err
+	}
+	for end := time.Now().Add(otherTime); ; {
+		accounts, err := s.List(ctx, domain.ServiceAccounts, "")
+		if err != nil || len(accounts) > 0 {
+			return nil, err
+		}
+		if time.Now().After(end) {
+			return there.(*domain.ServiceAccountToken), nil
+		}
+		if err := pause.For(ctx, lookEvery); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// replaceToken stores the administrator's token that is in a file in place of one. errNotOurs when that is not the one there any more.
+func replaceToken(ctx context.Context, s *store.Store, t door.Trail, lost *domain.ServiceAccountToken, file string, now time.Time) error {
+	return recorded(ctx, t, byStart, door.Put, domain.ServiceAccountTokens, adminToken, func(ctx context.Context) error {
+		hash, err := tokenIn(file)
+		if err != nil {
+			return err
+		}
+		mine := newToken(hash, now)
+		mine.Revision = lost.Revision
+		switch err := s.Replace(ctx, mine); {
+		case fail.Is(err, fail.Conflict), fail.Is(err, fail.NotFound):
+			return errNotOurs
+		case err != nil:
+			return err
+		}
+		return created(ctx, s, mine)
+	})
+}
+
+// isStored is errNotOurs when another token is stored than that in a file.
+func isStored(ctx context.Context, s *store.Store, file string) error {
+	hash, err := tokenIn(file)
+	if err != nil {
+		return err
+	}
+	there, err := s.Get(ctx, domain.ServiceAccountTokens, adminToken)
+	if err == nil && !token.Same(there.(*domain.ServiceAccountToken).Hash, hash) {
+		err = errNotOurs
 	}
 	return err
 }
@@ -184,23 +257,24 @@ func storeToken(ctx context.Context, s *store.Store, file string, now time.Time)
 	if err != nil {
 		return err
 	}
-	t := &domain.ServiceAccountToken{
-		Identity:   domain.Identity{Parent: domain.FirstAdmin},
-		Metadata:   domain.Metadata{Name: adminToken.Name(), Description: "made by the first start, or by drover admin-token"},
-		Spec:       domain.TokenSpec{ExpiresAfter: fmt.Sprintf("%.0fh", domain.MaxTokenLife.Hours())},
-		Credential: domain.Credential{Hash: hash, Expires: now.UTC().Add(domain.MaxTokenLife).Truncate(time.Millisecond)},
-	}
+	t := newToken(hash, now)
 	switch err := s.Create(ctx, t); {
 	case err == nil:
 		return created(ctx, s, t)
 	case !fail.Is(err, fail.Conflict):
 		return err
 	}
-	there, err := s.Get(ctx, domain.ServiceAccountTokens, adminToken)
-	if err == nil && !token.Same(there.(*domain.ServiceAccountToken).Hash, hash) {
-		err = errNotOurs
+	return isStored(ctx, s, file)
+}
+
+// newToken is the administrator's token as it is stored.
+func newToken(hash []byte, now time.Time) *domain.ServiceAccountToken {
+	return &domain.ServiceAccountToken{
+		Identity:   domain.Identity{Parent: domain.FirstAdmin},
+		Metadata:   domain.Metadata{Name: adminToken.Name(), Description: "made by the first start, or by drover admin-token"},
+		Spec:       domain.TokenSpec{ExpiresAfter: fmt.Sprintf("%.0fh", domain.MaxTokenLife.Hours())},
+		Credential: domain.Credential{Hash: hash, Expires: now.UTC().Add(domain.MaxTokenLife).Truncate(time.Millisecond)},
 	}
-	return err
 }
 
 // storeAccount stores the administrator's account, unless it is there.

@@ -40,10 +40,14 @@ func reset(t *testing.T, s *store.Store, file string) error {
 type trailed struct {
 	records []audit.Record
 	fails   int // the number of the record, 0 for none
+	written func(audit.Record)
 }
 
 func (r *trailed) Write(_ context.Context, record audit.Record) (int64, error) {
 	r.records = append(r.records, record)
+	if r.written != nil {
+		r.written(record)
+	}
 	if len(r.records) == r.fails {
 		return 0, fail.New(fail.Unavailable, "the audit log cannot be written")
 	}
@@ -187,12 +191,33 @@ func TestAStartThatWasCutOff(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, accounts, 1)
 
-	// One whose file is lost cannot go on; it leaves no file that says what is not true.
+	// One whose file is lost had a token that nobody has: another one takes its place, and nothing is left of it.
 	require.NoError(t, s.Delete(t.Context(), domain.ServiceAccounts, domain.FirstAdmin, 0))
 	other := filepath.Join(t.TempDir(), "admin-token")
 	require.NoError(t, start(t, s, other))
-	require.NoFileExists(t, other)
-	requireAdmin(t, s, file)
+	another := requireAdmin(t, s, other)
+	require.NotEqual(t, string(text), another)
+	_, err = called(t, s, strings.TrimSpace(string(text)))
+	require.True(t, fail.Is(err, fail.Unauthorized), "%v", err)
+	require.NoError(t, start(t, s, other))
+	require.Equal(t, another, requireAdmin(t, s, other))
+}
+
+// TestASlowStart: one that was taken for dead, since its account did not come, finds that its token is none any more, and leaves no file
+// that says what is not true.
+func TestASlowStart(t *testing.T) {
+	s, slow, quick := storetest.Open(t, store.Config{}), filepath.Join(t.TempDir(), "admin-token"), filepath.Join(t.TempDir(), "admin-token")
+	standing := &trailed{}
+	standing.written = func(r audit.Record) {
+		if r.Verb == "create" && r.Key == string(domain.FirstAdmin) && r.Event == audit.Begun { // its token is stored
+			standing.written = nil
+			require.NoError(t, start(t, s, quick))
+		}
+	}
+	require.NoError(t, ensureAdmin(t.Context(), s, standing, slow, time.Now(), slog.New(slog.DiscardHandler)))
+	require.Nil(t, standing.written, "it stood still between its token and its account")
+	require.NoFileExists(t, slow)
+	requireAdmin(t, s, quick)
 }
 
 func TestWhatIsNoFileOfATokenIsRefused(t *testing.T) {
