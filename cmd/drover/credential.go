@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -13,12 +15,14 @@ import (
 	"github.com/drover-io/drover/internal/access"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/secret"
 )
 
 const credentialUsage = `usage: drover cluster-credential --kubeconfig FILE [flags]
 
-Makes a ServiceAccount in a cluster that has the least rights that Drover needs there, and writes a kubeconfig with a token of it to the
-standard output: register the cluster with that one. With --show it makes nothing, and writes the ClusterRole.
+Makes a ServiceAccount in a cluster that has the least rights that Drover needs there, and writes a kubeconfig with a token of it to a file
+that its owner alone can read (--out), or to the standard output: register the cluster with that one. With --show it makes nothing, and
+writes the ClusterRole to the standard output.
 
 `
 
@@ -36,6 +40,8 @@ func makeCredential(ctx context.Context, args []string, stdout, stderr io.Writer
 	admin := flags.String("kubeconfig", "", "kubeconfig `file` of an administrator of the cluster")
 	report := flags.String("report", string(domain.ReportAuto), "how the cluster is to report, as in its `spec.report`")
 	groups := flags.String("groups", "", "further API `groups` whose kinds charts have, comma-separated; * for any")
+	users := flags.Bool("logical-cloud-users", false, "whether it is for logical clouds of level 1 too: the certificates of their users are signed, and whoever may have that done may be any user of the cluster")
+	out := flags.String("out", "", "new `file` for the kubeconfig, which its owner alone can read")
 	name := flags.String("name", "drover", "`name` of the ServiceAccount, the ClusterRole and the binding")
 	namespace := flags.String("namespace", "drover", "`name` of the ServiceAccount's namespace, which is made")
 	life := flags.Duration("expires-after", 90*24*time.Hour, "for how long the token is to be good, at least 10m; the cluster may have it shorter")
@@ -50,7 +56,7 @@ func makeCredential(ctx context.Context, args []string, stdout, stderr io.Writer
 	if *groups != "" {
 		more = strings.Split(*groups, ",")
 	}
-	role, err := access.ClusterRole(*name, domain.Report(*report), more...)
+	role, err := access.ClusterRole(*name, domain.Report(*report), *users, more...)
 	if err != nil {
 		return err
 	}
@@ -61,6 +67,9 @@ func makeCredential(ctx context.Context, args []string, stdout, stderr io.Writer
 	if *admin == "" {
 		flags.Usage()
 		return errors.New("--kubeconfig is required")
+	}
+	if _, err := os.Lstat(*out); *out != "" && !errors.Is(err, fs.ErrNotExist) {
+		return cmp.Or(err, fmt.Errorf("%s (--out) is there already: nothing was made", *out))
 	}
 	data, err := os.ReadFile(*admin)
 	if err != nil {
@@ -73,6 +82,9 @@ func makeCredential(ctx context.Context, args []string, stdout, stderr io.Writer
 		return err
 	}
 	fmt.Fprintf(stderr, "the token is good until %s\n", expires.Local().Format(time.RFC3339))
+	if *out != "" {
+		return secret.WriteNew(*out, kubeconfig)
+	}
 	_, err = stdout.Write(kubeconfig)
 	return err
 }

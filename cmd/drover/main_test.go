@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,6 +12,8 @@ import (
 
 // TestCommands: the servers read their own flags, the client is kubectl's plugin by its name, and what nobody knows is refused.
 func TestCommands(t *testing.T) {
+	there := filepath.Join(t.TempDir(), "least.conf")
+	require.NoError(t, os.WriteFile(there, []byte("kept"), 0o600))
 	for name, c := range map[string]struct {
 		args        []string
 		code        int
@@ -19,6 +23,8 @@ func TestCommands(t *testing.T) {
 		"a server's flag":     {[]string{"drover", "worker", "--fly"}, 1, "", "fly"},
 		"the help":            {[]string{"drover"}, 0, "Servers and agents:", ""},
 		"kubectl's plugin":    {[]string{"/usr/bin/kubectl-drover", "--help"}, 0, "kubectl drover [command]", ""},
+		"no file is lost":     {[]string{"drover", "cluster-credential", "--kubeconfig", "admin.conf", "--out", there}, 1, "", "(--out) is there already: nothing was made"},
+		"a role to look at":   {[]string{"drover", "cluster-credential", "--show"}, 0, "kind: ClusterRole", ""},
 		"nothing to verify":   {[]string{"drover", "audit", "verify"}, 1, "", "one file is to be given"},
 		"an unknown command":  {[]string{"drover", "fly"}, 2, "", `unknown command "fly"`},
 		"the client's errors": {[]string{"drover", "get"}, 2, "", "get needs a noun"},

@@ -26,8 +26,9 @@ var groups = []string{
 // ClusterRole is the manifest, in YAML, of the least ClusterRole by which Drover works on a cluster that reports in a way: what charts
 // have is read, written and deleted. It may not escalate: of Roles that charts have, and of those of logical clouds, the API server
 // refuses rights that this ClusterRole has not. Kinds of other API groups are added by naming the groups, "*" for any. Invalid for a way
-// that there is not, or for what is no group.
-func ClusterRole(name string, report domain.Report, more ...string) ([]byte, error) {
+// that there is not, or for what is no group. With users it may have certificates of the users of logical clouds signed, which are those of
+// any user: who has it is whoever it likes.
+func ClusterRole(name string, report domain.Report, users bool, more ...string) ([]byte, error) {
 	verbs := []string{"get", "list", "create", "update", "patch", "delete"}
 	switch report {
 	case domain.ReportAgent, domain.ReportNone:
@@ -52,9 +53,12 @@ func ClusterRole(name string, report domain.Report, more ...string) ([]byte, err
 	rule("What charts have.", []string{""}, core, verbs)
 	rule("What charts have.", slices.Concat(groups, more), []string{"*"}, verbs)
 	rule("What hpa intents look at.", []string{""}, []string{"nodes"}, []string{"get", "list"})
-	rule("Certificates of the users of logical clouds.", []string{"certificates.k8s.io"}, []string{"certificatesigningrequests"}, []string{"get", "create", "patch", "delete"})
-	rule("Certificates of the users of logical clouds.", []string{"certificates.k8s.io"}, []string{"certificatesigningrequests/approval"}, []string{"update"})
-	rule("Certificates of the users of logical clouds.", []string{"certificates.k8s.io"}, []string{"signers"}, []string{"approve"}, "kubernetes.io/kube-apiserver-client")
+	if users {
+		const about = "Certificates of the users of logical clouds. Who has this may have one of any user signed."
+		rule(about, []string{"certificates.k8s.io"}, []string{"certificatesigningrequests"}, []string{"get", "create", "patch", "delete"})
+		rule(about, []string{"certificates.k8s.io"}, []string{"certificatesigningrequests/approval"}, []string{"update"})
+		rule(about, []string{"certificates.k8s.io"}, []string{"signers"}, []string{"approve"}, "kubernetes.io/kube-apiserver-client")
+	}
 	if report != domain.ReportNone {
 		rule("What the agent writes.", []string{"k8splugin.io"}, []string{"resourcebundlestates"}, []string{"get", "list", "watch", "create", "patch", "delete"})
 		rule("Whether there is an agent, and it lives.", []string{"coordination.k8s.io"}, []string{"leases"}, []string{"get", "list", "watch"})

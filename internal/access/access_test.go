@@ -24,7 +24,7 @@ func TestWhatIsNoWayAndNoGroup(t *testing.T) {
 		report domain.Report
 		more   []string
 	}{{"", nil}, {"loudly", nil}, {domain.ReportAgent, []string{""}}, {domain.ReportAgent, []string{`x"], verbs: ["*`}}} {
-		_, err := access.ClusterRole("drover", c.report, c.more...)
+		_, err := access.ClusterRole("drover", c.report, false, c.more...)
 		require.True(t, fail.Is(err, fail.Invalid), "%v: %v", c, err)
 	}
 }
@@ -37,7 +37,8 @@ func TestTheLeastClusterRole(t *testing.T) {
 	for _, report := range domain.Reports {
 		t.Run(string(report), func(t *testing.T) {
 			name := kubetest.Name("least")
-			manifest, err := access.ClusterRole(name, report)
+			users := report == domain.ReportNone || report == domain.ReportAuto
+			manifest, err := access.ClusterRole(name, report, users)
 			require.NoError(t, err)
 			may := kubetest.Grant(t, admin, name, manifest)
 			for _, c := range [][4]string{
@@ -47,6 +48,8 @@ func TestTheLeastClusterRole(t *testing.T) {
 			} {
 				require.False(t, may(c[0], c[1], c[2], c[3]), "%v", c)
 			}
+			require.Equal(t, users, may("create", "certificates.k8s.io", "certificatesigningrequests", ""))
+			require.Equal(t, users, may("update", "certificates.k8s.io", "certificatesigningrequests", "approval"))
 			heard := report != domain.ReportAgent && report != domain.ReportNone
 			require.Equal(t, heard, may("watch", "", "secrets", ""))
 			require.Equal(t, report != domain.ReportNone, may("watch", "k8splugin.io", "resourcebundlestates", ""))

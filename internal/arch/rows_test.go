@@ -19,7 +19,7 @@ var layers = []layer{
 	{name: "programs", about: "what is started, and what it brings along", rows: []row{
 		{
 			pkg:   "cmd/drover",
-			ours:  "cli app monitor tenantagent kube render access audit domain telemetry config fail",
+			ours:  "cli app monitor tenantagent kube render secret access audit domain telemetry config fail",
 			libs:  "golang.org/x/sync golang.org/x/term k8s.io/client-go",
 			world: "context os os/signal syscall",
 		},
