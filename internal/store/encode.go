@@ -12,10 +12,10 @@ import (
 
 var registry = newRegistry()
 
-// sealed is the document of o as it is stored: the members that are not open are sealed together. Malformed when the database would
+// sealed is the document of o as it is stored: its members are sealed together. Malformed when the database would
 // not take it.
 func (s *Store) sealed(o domain.Object) (bson.D, error) {
-	members, err := marshal(o)
+	members, err := plain(o)
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +24,6 @@ func (s *Store) sealed(o domain.Object) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	document = append(bson.D{{Key: "_id", Value: key}, {Key: "refs", Value: referred(o)}}, document...)
 	data, err := bson.Marshal(document)
 	if err != nil {
 		return nil, fail.Wrap(err, fail.Internal, "the document cannot be stored")
@@ -53,14 +52,11 @@ func plain(o domain.Object) (bson.D, error) {
 		return nil, err
 	}
 	d := bson.D{{Key: "_id", Value: domain.KeyOf(o)}, {Key: "refs", Value: referred(o)}}
-	for _, m := range members {
-		d = append(d, bson.E{Key: m.Key(), Value: m.Value()})
-	}
-	return d, nil
+	return append(d, members...), nil
 }
 
 // marshal encodes as the client does.
-func marshal(v any) ([]bson.RawElement, error) {
+func marshal(v any) (bson.D, error) {
 	var b bytes.Buffer
 	e := bson.NewEncoder(bson.NewDocumentWriter(&b))
 	e.SetRegistry(registry)
@@ -69,7 +65,11 @@ func marshal(v any) ([]bson.RawElement, error) {
 	if err == nil {
 		var elements []bson.RawElement
 		if elements, err = bson.Raw(b.Bytes()).Elements(); err == nil {
-			return elements, nil
+			d := make(bson.D, len(elements))
+			for i, m := range elements {
+				d[i] = bson.E{Key: m.Key(), Value: m.Value()}
+			}
+			return d, nil
 		}
 	}
 	return nil, fail.Wrap(err, fail.Internal, "the document cannot be stored")

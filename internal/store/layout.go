@@ -9,7 +9,7 @@ import (
 
 // Layout is the number of what documents look like and in which collections they are. Whoever changes that so that a build before
 // cannot work with it, or this one not with what is stored, counts on, and says in docs/decisions how a database gets there.
-const Layout = 2
+const Layout = 3
 
 // layoutDoc is the only document of its collection.
 type layoutDoc struct {

@@ -33,15 +33,22 @@ const (
 
 // observation is the document of what a cluster says of an app.
 type observation struct {
-	ID      string               `bson:"_id"` // observationID
-	Digest  domain.Digest        `bson:"digest"`
-	Kinds   []string             `bson:"kinds"`
-	Unheard []domain.UnheardKind `bson:"unheard,omitempty"`
-	Error   string               `bson:"error,omitempty"`
-	Upload  bson.ObjectID        `bson:"upload"` // of the chunks
-	Names   packed               `bson:"names"`  // JSON list of observedName; the head of what is sealed lies in front of the data
-	Bodies  packed               `bson:"bodies"` // JSON list of the resources' JSON
-	Gone    []goneResource       `bson:"gone,omitempty"`
+	ID     string         `bson:"_id"` // observationID
+	Digest domain.Digest  `bson:"digest"`
+	Said   []byte         `bson:"said"` // observedTexts in JSON, sealed
+	Texts  observedTexts  `bson:"-"`
+	broken error          // why Said cannot be opened
+	Upload bson.ObjectID  `bson:"upload"` // of the chunks
+	Names  packed         `bson:"names"`  // JSON list of observedName; the head of what is sealed lies in front of the data
+	Bodies packed         `bson:"bodies"` // JSON list of the resources' JSON
+	Gone   []goneResource `bson:"gone,omitempty"`
+}
+
+// observedTexts is what an observation says beside resources: what clusters answered may quote what was sent.
+type observedTexts struct {
+	Kinds   []string             `json:"kinds"`
+	Unheard []domain.UnheardKind `json:"unheard,omitempty"`
+	Error   string               `json:"error,omitempty"`
 }
 
 // goneResource is a domain.GoneResource, by short names.
@@ -105,10 +112,11 @@ const (
 	observedChunksName = "observation-chunks"
 )
 
-// The two values of an observation that may be in chunks.
+// The parts of an observation, of which names and bodies may be in chunks.
 const (
 	namesPart  = "names"
 	bodiesPart = "bodies"
+	saidPart   = "said"
 )
 
 // chunkOf is the _id of a chunk: all of an observation's are below its own.
@@ -131,14 +139,15 @@ func (s *Store) putObservation(ctx context.Context, o *domain.Observation) (chan
 		return false, err
 	}
 	digest := domain.Digest(secret.Digest(r.observations, []byte(o.Digest())))
-	now := observation{ID: observationID(o.ObservedApp), Digest: digest, Kinds: o.Kinds, Unheard: o.Unheard, Error: o.Error, Upload: bson.NewObjectIDFromTimestamp(s.now())}
+	now := observation{ID: observationID(o.ObservedApp), Digest: digest, Upload: bson.NewObjectIDFromTimestamp(s.now())}
+	now.Texts = observedTexts{o.Kinds, o.Unheard, o.Error}
 	var before observation
 	err = s.findOne(ctx, s.observations(deployment), now.ID, &before)
 	missing := fail.Is(err, fail.NotFound)
 	switch {
 	case err != nil && !missing:
 		return false, err
-	case !missing && before.Digest == now.Digest:
+	case !missing && before.Digest == now.Digest && before.broken == nil:
 		return s.chains.news(now.ID), nil
 	}
 	var marks []storedMark
@@ -467,6 +476,9 @@ func clusterOf(id string) (c domain.ClusterName) {
 // stored makes an observation of its document. NotFound when there is none any more.
 func (s *Store) stored(ctx context.Context, contextID, app string, said *saidOfCluster) (*StoredObservation, error) {
 	o, resources := said.observation, said.resources
+	if o.broken != nil {
+		return nil, damagedObservation(o, o.broken)
+	}
 	if resources == nil {
 		var err error
 		if resources, o, err = s.resourcesOf(ctx, o); err != nil {
@@ -476,7 +488,7 @@ func (s *Store) stored(ctx context.Context, contextID, app string, said *saidOfC
 	return &StoredObservation{
 		Observation: domain.Observation{
 			ObservedApp: domain.ObservedApp{ContextID: contextID, App: app, Cluster: clusterOf(o.ID)},
-			Kinds:       o.Kinds, Unheard: o.Unheard, Resources: resources, Error: o.Error, Gone: goneOf(o),
+			Kinds:       o.Texts.Kinds, Unheard: o.Texts.Unheard, Resources: resources, Error: o.Texts.Error, Gone: goneOf(o),
 		},
 		bodies: sync.OnceValues(func() ([]json.RawMessage, error) { return s.bodiesOf(ctx, o, resources) }),
 		frames: s.framesOf(ctx, o, resources),

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -106,7 +107,7 @@ func (s *Store) sealedKinds() []sealedKind {
 		kinds = append(kinds, s.sealedDocuments(n.Kind))
 	}
 	kinds = append(kinds, s.sealedDocuments(instances), s.sealedLeaves(), s.sealedBlobs(), s.sealedObservations(),
-		s.sealedLedgers(s.workloads), s.sealedLedgers(s.matches))
+		s.sealedLedgers(s.workloads), s.sealedLedgers(s.matches), s.sealedWatches())
 	return append(kinds, sealedKind{
 		what: "the secret that names things",
 		each: func(ctx context.Context, see func(id, key string)) error {
@@ -206,7 +207,26 @@ func (s *Store) sealedLeaves() sealedKind {
 		},
 		anew: func(ctx context.Context, id string) (bool, error) {
 			contextID, _, _ := strings.Cut(id, "/")
-			return s.sealAnew(ctx, s.leaves(contextID), id, sealedMember, func(bson.Raw) string { return leavesName + "/" + id })
+			return s.sealAnew(ctx, s.leaves(contextID), id, sealedMember, func(d bson.Raw) string {
+				began, _ := d.Lookup("turn", "began").AsInt64OK()
+				rank, _ := d.Lookup("turn", "rank").AsInt64OK()
+				return leafPlace(id, domain.Turn{Began: began, Rank: rank})
+			})
+		},
+	}
+}
+
+func (s *Store) sealedWatches() sealedKind {
+	return sealedKind{
+		what: watches,
+		each: func(ctx context.Context, see func(id, key string)) error {
+			return s.eachSealed(ctx, s.watches(), sealedMember, see)
+		},
+		anew: func(ctx context.Context, id string) (bool, error) {
+			return s.sealAnew(ctx, s.watches(), id, sealedMember, func(d bson.Raw) string {
+				watcher, _ := d.Lookup("watcher").StringValueOK()
+				return watchPlace(domain.Key(id), watcher)
+			})
 		},
 	}
 }
@@ -277,6 +297,9 @@ func (s *Store) sealObservationAnew(ctx context.Context, id string) (bool, error
 	if err := s.findOne(ctx, s.observations(deployment), id, &old); err != nil {
 		return false, ignoreMissing(err)
 	}
+	if old.broken != nil {
+		return false, damagedObservation(&old, old.broken)
+	}
 	names, bodies, err := s.packedParts(ctx, &old)
 	if err != nil {
 		return false, ignoreMissing(err) // its chunks: another one has taken its place
@@ -291,7 +314,7 @@ func (s *Store) sealObservationAnew(ctx context.Context, id string) (bool, error
 		return false, err
 	}
 	done, err := s.setIf(ctx, s.observations(deployment), append(byID(id), bson.E{Key: "upload", Value: old.Upload}), bson.D{
-		{Key: "upload", Value: now.Upload}, {Key: "names", Value: now.Names}, {Key: "bodies", Value: now.Bodies},
+		{Key: "upload", Value: now.Upload}, {Key: "said", Value: now.Said}, {Key: "names", Value: now.Names}, {Key: "bodies", Value: now.Bodies},
 	})
 	if err != nil {
 		return false, err
@@ -404,6 +427,13 @@ func (s *Store) sealParts(ctx context.Context, deployment string, into *observat
 		into.Bodies.Frames = append(into.Bodies.Frames, frame{raw[i], len(sealed)})
 	}
 	if into.Names.Data, err = parts.Seal(observedPlace(into, namesPart, 0), names); err != nil {
+		return err
+	}
+	texts, err := json.Marshal(into.Texts)
+	if err != nil {
+		return fail.Wrap(err, fail.Internal, "what a cluster says cannot be stored")
+	}
+	if into.Said, err = parts.Seal(observedPlace(into, saidPart, 0), texts); err != nil {
 		return err
 	}
 	if err := s.divide(ctx, deployment, into, namesPart, &into.Names); err != nil {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,34 +15,37 @@ import (
 	"github.com/drover-io/drover/internal/secret"
 )
 
-// What documents say is sealed (decision 0058): of a noun's document, and of the record of an app context, all members but those by
-// which it is found and guarded; blobs, observations and the entries of ledgers as they are; of a leaf its texts. What is sealed is bound to
-// its collection, its _id and its revision, so that nobody who can write to the database can put it elsewhere or bring an
-// older one back under a newer number.
+// What documents say is sealed (decision 0058): a noun's document, and the record of an app context, whole; blobs, observations and
+// the entries of ledgers as they are; of a leaf its texts. Members that queries and updates name are there openly, too, and must then be
+// what is sealed. What is sealed is bound to its collection, its _id and its revision, so that nobody who can write to the database
+// can change a part of it, put it elsewhere, or bring an older one back under a newer number.
 
 // sealedMember holds the members that are sealed, as a document of BSON.
 const sealedMember = "sealed"
 
-// The members of documents that are not sealed: queries and updates name them.
+// Members of documents that are there openly: queries and updates name them.
 var (
 	// A token's hash is that of 256 random bits; the bytes that were uploaded are counted (Usage).
-	openOfNouns     = []string{"_id", "refs", "parent", "revision", "made", "hash", "lastUsed", "uploaded"}
+	openOfNouns     = []string{"_id", "refs", "parent", "revision", "hash", lastUsed, "uploaded"}
 	openOfInstances = []string{"_id", "revision", "owner", "status"}
 )
+
+// lastUsed is the one member that is not sealed: it is written beside the revision, and nothing depends on it.
+const lastUsed = "lastUsed"
 
 // place is what the sealed members of a document are bound to.
 func place(collection, id string, revision int64) string {
 	return collection + "/" + id + "#" + strconv.FormatInt(revision, 10)
 }
 
-// sealDocument takes all members of a document but some into one, sealed.
-func (s *Store) sealDocument(collection, id string, revision int64, members []bson.RawElement, openly []string) (bson.D, error) {
+// sealDocument seals the members of a document, with copies of some that are open.
+func (s *Store) sealDocument(collection, id string, revision int64, members bson.D, openly []string) (bson.D, error) {
 	open, sealed := bson.D{}, bson.D{}
-	for _, m := range members {
-		e := bson.E{Key: m.Key(), Value: m.Value()}
+	for _, e := range members {
 		if slices.Contains(openly, e.Key) {
 			open = append(open, e)
-		} else {
+		}
+		if e.Key != lastUsed {
 			sealed = append(sealed, e)
 		}
 	}
@@ -59,20 +63,35 @@ func (s *Store) decode(collection string, document bson.Raw, into any) error {
 		*raw = slices.Clone(document)
 		return nil
 	}
-	if err := decode(document, into); err != nil {
-		return err
-	}
 	switch r := into.(type) {
 	case domain.Object, *instance, *domain.Instance:
 		return s.decodeSealed(collection, document, into)
 	case *leafRecord:
+		if err := decode(document, into); err != nil {
+			return err
+		}
 		return s.openLeaf(r)
-	default:
+	case **observation:
+		*r = &observation{}
+		return s.decode(collection, document, *r)
+	case *observation:
+		if err := decode(document, into); err != nil {
+			return err
+		}
+		r.broken = s.openSaid(r)
 		return nil
+	case *watchDoc:
+		if err := decode(document, into); err != nil {
+			return err
+		}
+		s.openWatch(r)
+		return nil
+	default:
+		return decode(document, into)
 	}
 }
 
-// decodeSealed decodes the sealed members of a document. Some are asked for by a projection without them: they are not decoded so.
+// decodeSealed decodes a document from what is sealed of it. What it has openly besides must be the same.
 func (s *Store) decodeSealed(collection string, document bson.Raw, into any) error {
 	id, _ := document.Lookup("_id").StringValueOK()
 	value, err := document.LookupErr(sealedMember)
@@ -88,7 +107,36 @@ func (s *Store) decodeSealed(collection string, document bson.Raw, into any) err
 	if err != nil {
 		return fmt.Errorf("open %s %q: %w", collection, id, err)
 	}
-	return decode(plain, into)
+	beside, err := openly(document, plain)
+	if err != nil {
+		return fail.Wrap(err, fail.Internal, "%s %q is damaged", collection, id)
+	}
+	if err := decode(plain, into); err != nil || beside == nil {
+		return err
+	}
+	return decode(beside, into)
+}
+
+// openly compares what a document has openly with what is sealed, and is what stands beside that, if anything.
+func openly(document, sealed bson.Raw) (beside bson.Raw, err error) {
+	elements, err := document.Elements()
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range elements {
+		switch key := e.Key(); key {
+		case sealedMember:
+		case lastUsed:
+			if beside, err = bson.Marshal(bson.D{{Key: key, Value: e.Value()}}); err != nil {
+				return nil, err
+			}
+		default:
+			if has, err := sealed.LookupErr(key); err != nil || !has.Equal(e.Value()) {
+				return nil, fmt.Errorf("who changed its %q was not the product", key)
+			}
+		}
+	}
+	return beside, nil
 }
 
 // root is the secret by which blobs are named, which is made by the first process that needs it.
@@ -184,19 +232,27 @@ func (s *Store) sealLeaf(r *leafRecord) error {
 	if err != nil {
 		return fail.Wrap(err, fail.Internal, "a leaf cannot be stored")
 	}
-	if r.Sealed, err = s.keys.SealBytes(leavesName+"/"+r.ID, plain); err != nil {
+	if r.Sealed, err = s.keys.SealBytes(leafPlace(r.ID, r.Turn), plain); err != nil {
 		return err
 	}
 	r.Notes, r.Warnings, r.LastError, r.Report = nil, nil, "", ""
 	return nil
 }
 
+// leafPlace is what the texts of a leaf are bound to.
+func leafPlace(id string, turn domain.Turn) string {
+	return fmt.Sprintf("%s/%s#%d.%d", leavesName, id, turn.Began, turn.Rank)
+}
+
 // openLeaf is the opposite of sealLeaf.
 func (s *Store) openLeaf(r *leafRecord) error {
+	if len(r.Notes)+len(r.Warnings)+len(r.LastError)+len(r.Report) > 0 {
+		return fail.New(fail.Internal, "the texts of leaf %s are not sealed: who wrote them was not the product", r.ID)
+	}
 	if len(r.Sealed) == 0 {
 		return nil
 	}
-	plain, err := s.keys.OpenBytes(leavesName+"/"+r.ID, r.Sealed)
+	plain, err := s.keys.OpenBytes(leafPlace(r.ID, r.Turn), r.Sealed)
 	if err != nil {
 		return fmt.Errorf("open leaf %s: %w", r.ID, err)
 	}
@@ -206,4 +262,43 @@ func (s *Store) openLeaf(r *leafRecord) error {
 	}
 	r.Notes, r.Warnings, r.LastError, r.Report, r.Sealed = texts.Notes, texts.Warnings, texts.LastError, texts.Report, nil
 	return nil
+}
+
+// openSaid opens the texts of an observation.
+func (s *Store) openSaid(o *observation) error {
+	parts, _, err := s.keys.PartsOf(o.Names.Data)
+	if err != nil {
+		return err
+	}
+	plain, err := parts.Open(observedPlace(o, saidPart, 0), o.Said)
+	if err != nil {
+		return err
+	}
+	o.Said = nil
+	return json.Unmarshal(plain, &o.Texts)
+}
+
+// watchPlace is what the reason of a watch is bound to.
+func watchPlace(id domain.Key, watcher string) string {
+	return watches + "/" + string(id) + "#" + watcher
+}
+
+// sealWatch seals the reason, which may quote what a cluster answered, if there is one.
+func (s *Store) sealWatch(d *watchDoc) (err error) {
+	if d.Reason == "" {
+		return nil
+	}
+	d.Sealed, err = s.keys.SealBytes(watchPlace(d.ID, d.Watcher), []byte(d.Reason))
+	return err
+}
+
+// openWatch is the opposite of sealWatch. That a reason cannot be opened is no reason to know nothing of all clusters.
+func (s *Store) openWatch(d *watchDoc) {
+	if len(d.Sealed) == 0 {
+		return
+	}
+	plain, err := s.keys.OpenBytes(watchPlace(d.ID, d.Watcher), d.Sealed)
+	if d.Reason, d.Sealed = string(plain), nil; err != nil {
+		d.Reason = "the reason that is stored cannot be opened"
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -43,6 +44,7 @@ type everything struct {
 	blobs       []domain.Digest
 	data        [][]byte
 	observation *domain.Observation
+	watch       domain.Watch
 	workload    *domain.Workload
 	match       domain.Match
 }
@@ -80,7 +82,11 @@ func fill(t testing.TB, s *store.Store) *everything {
 		require.NoError(t, err)
 		e.blobs = append(e.blobs, digest)
 	}
+	e.observation.Kinds, e.observation.Error = []string{"Pod", marked}, marked
+	e.observation.Unheard = []domain.UnheardKind{{Kind: "Secret", Reason: marked}}
 	require.NoError(t, s.PutObservation(ctx, e.observation))
+	e.watch = domain.Watch{Cluster: clusterAt("p", "c"), Reason: marked}
+	require.NoError(t, s.PutWatch(ctx, "watcher", e.watch))
 	e.workload.Extra = map[string]map[string]string{domain.ExtraLabels: {"x": marked}}
 	stream := begin(t, s)
 	_, err := s.WriteWorkloads(ctx, "t", &domain.WorkloadWrite{Begun: stream.Begun, Put: []*domain.Workload{e.workload}})
@@ -120,6 +126,12 @@ func (e *everything) requireThere(t testing.TB, s *store.Store) {
 	for i, r := range e.observation.Resources {
 		require.JSONEq(t, string(r.JSON), string(observed[0].Resources[i].JSON))
 	}
+	require.Equal(t, e.observation.Kinds, observed[0].Kinds)
+	require.Equal(t, e.observation.Unheard, observed[0].Unheard)
+	require.Equal(t, marked, observed[0].Error)
+	watches, err := s.Watches(ctx, nil)
+	require.NoError(t, err)
+	require.Equal(t, marked, watches[e.watch.Cluster].Reason)
 	w, err := s.Workload(ctx, "t", e.workload.ID)
 	require.NoError(t, err)
 	require.Equal(t, marked, w.Extra[domain.ExtraLabels]["x"])
@@ -183,6 +195,10 @@ func TestWhatIsSealedHasItsPlace(t *testing.T) {
 			set(t, c, "sealed", before.Lookup("sealed"))
 		},
 		"another revision": func(t *testing.T, c *mongo.Collection, _ bson.Raw) { set(t, c, "revision", int64(7)) },
+		"another parent":   func(t *testing.T, c *mongo.Collection, _ bson.Raw) { set(t, c, "parent", "projects/b") },
+		"other references": func(t *testing.T, c *mongo.Collection, _ bson.Raw) { set(t, c, "refs", bson.A{"projects/b"}) },
+		"other uploads":    func(t *testing.T, c *mongo.Collection, _ bson.Raw) { set(t, c, "uploaded", int64(-1)) },
+		"another member":   func(t *testing.T, c *mongo.Collection, _ bson.Raw) { set(t, c, "expires", time.Now()) },
 		"what is cut off":  func(t *testing.T, c *mongo.Collection, _ bson.Raw) { set(t, c, "sealed", []byte{1}) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -201,6 +217,8 @@ func TestWhatIsSealedHasItsPlace(t *testing.T) {
 			_, err = s.Get(t.Context(), domain.Projects, "projects/a")
 			requireKind(t, err, fail.Internal)
 			require.ErrorContains(t, err, "projects/a")
+			_, err = s.ListUnder(t.Context(), domain.Projects, "")
+			requireKind(t, err, fail.Internal)
 		})
 	}
 }
@@ -209,6 +227,70 @@ func set(t *testing.T, c *mongo.Collection, member string, value any) {
 	t.Helper()
 	_, err := c.UpdateOne(t.Context(), bson.D{{Key: "_id", Value: "projects/a"}}, bson.D{{Key: "$set", Value: bson.D{{Key: member, Value: value}}}})
 	require.NoError(t, err)
+}
+
+// TestWhatIsOpenIsWhatIsSealed: of tokens, app contexts and leaves, too.
+func TestWhatIsOpenIsWhatIsSealed(t *testing.T) {
+	c := shared(t)
+	s := storetest.Open(t, c)
+	e := fill(t, s)
+	account := &domain.ServiceAccountToken{Identity: below("projects/p/service-accounts/robot"), Metadata: domain.Metadata{Name: "first"}}
+	account.Hash = []byte("first")
+	require.NoError(t, s.Create(t.Context(), account))
+	db, at := rawDatabase(t, c), time.UnixMilli(4711).UTC()
+	require.NoError(t, s.NoteUse(t.Context(), account.Noun(), domain.KeyOf(account), account.Hash, at))
+	got, err := s.Get(t.Context(), account.Noun(), domain.KeyOf(account))
+	require.NoError(t, err)
+	require.Equal(t, at, got.(*domain.ServiceAccountToken).LastUsed.UTC())
+	meddle := func(c *mongo.Collection, id, member string, value any) {
+		t.Helper()
+		r, err := c.UpdateOne(t.Context(), bson.D{{Key: "_id", Value: id}}, bson.D{{Key: "$set", Value: bson.D{{Key: member, Value: value}}}})
+		require.NoError(t, err)
+		require.EqualValues(t, 1, r.MatchedCount, id)
+	}
+	meddle(db.Collection(account.Noun().Kind), string(domain.KeyOf(account)), "hash", []byte("other"))
+	_, err = s.Get(t.Context(), account.Noun(), domain.KeyOf(account))
+	requireKind(t, err, fail.Internal)
+
+	meddle(db.Collection("instances"), "4711", "owner", "projects/p/composite-apps/ca/v1/deployment-intent-groups/other")
+	_, err = s.Instance(t.Context(), "4711")
+	requireKind(t, err, fail.Internal)
+
+	id := domain.LeafID(e.leaf.ContextID, e.leaf.App, e.leaf.Cluster)
+	record, leaves := leafCollection(t, db, id)
+	for member, value := range map[string]any{"turn.rank": e.leaf.Turn.Rank + 1, "err": "anything"} {
+		before, err := leaves.FindOne(t.Context(), bson.D{{Key: "_id", Value: record}}).Raw()
+		require.NoError(t, err)
+		meddle(leaves, record, member, value)
+		_, err = s.Leaf(t.Context(), id)
+		requireKind(t, err, fail.Internal)
+		_, err = leaves.ReplaceOne(t.Context(), bson.D{{Key: "_id", Value: record}}, before)
+		require.NoError(t, err)
+		_, err = s.Leaf(t.Context(), id)
+		require.NoError(t, err)
+	}
+}
+
+// leafCollection finds the record of a leaf.
+func leafCollection(t *testing.T, db *mongo.Database, leaf string) (id string, c *mongo.Collection) {
+	t.Helper()
+	names, err := db.ListCollectionNames(t.Context(), bson.D{})
+	require.NoError(t, err)
+	for _, name := range names {
+		if !strings.HasPrefix(name, "leaves") {
+			continue
+		}
+		var d struct {
+			ID string `bson:"_id"`
+		}
+		err := db.Collection(name).FindOne(t.Context(), bson.D{{Key: "_id", Value: bson.D{{Key: "$gt", Value: leaf + "#"}, {Key: "$lt", Value: leaf + "$"}}}}).Decode(&d)
+		if err == nil {
+			return d.ID, db.Collection(name)
+		}
+		require.ErrorIs(t, err, mongo.ErrNoDocuments)
+	}
+	t.Fatalf("no record of leaf %s", leaf)
+	return "", nil
 }
 
 func TestEverythingIsSealedAnew(t *testing.T) {

@@ -26,7 +26,8 @@ type watchDoc struct {
 	Watcher            string    `bson:"watcher"`
 	Connected          bool      `bson:"connected"`
 	LastSeen           time.Time `bson:"lastSeen"`
-	Reason             string    `bson:"reason"`
+	Reason             string    `bson:"-"`
+	Sealed             []byte    `bson:"sealed,omitempty"` // Reason
 }
 
 type pulseDoc struct {
@@ -49,6 +50,9 @@ func (s *Store) PutWatch(ctx context.Context, watcher string, w domain.Watch) er
 		w.LastSeen = before.LastSeen
 	}
 	d := watchDoc{ID: w.Cluster.Key(), ClusterName: w.Cluster, Watcher: watcher, Connected: w.Connected, LastSeen: w.LastSeen, Reason: w.Reason}
+	if err := s.sealWatch(&d); err != nil {
+		return err
+	}
 	_, err := s.put(ctx, s.watches(), d.ID, d)
 	return s.watched(ctx, err)
 }

@@ -286,13 +286,9 @@ func (s *Store) ForgetTenant(ctx context.Context, tenant string) error {
 
 // encodeValue is what a ledger keeps of v. The same v is the same bytes.
 func encodeValue(v any) ([]byte, error) {
-	elements, err := marshal(v)
+	d, err := marshal(v)
 	if err != nil {
 		return nil, err
-	}
-	d := make(bson.D, 0, len(elements))
-	for _, e := range elements {
-		d = append(d, bson.E{Key: e.Key(), Value: e.Value()})
 	}
 	data, err := bson.Marshal(d)
 	if err != nil {
