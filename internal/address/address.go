@@ -61,15 +61,41 @@ func mustParse(list string) []netip.Prefix {
 	return networks
 }
 
-// nat64 is the network whose addresses end with one of IPv4 that they lead to.
-var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+// Networks of IPv6 whose addresses lead to one of IPv4.
+var (
+	nat64      = netip.MustParsePrefix("64:ff9b::/96")   // RFC 6052
+	ownNAT64   = netip.MustParsePrefix("64:ff9b:1::/48") // RFC 8215
+	sixToFour  = netip.MustParsePrefix("2002::/16")      // RFC 3056
+	compatible = netip.MustParsePrefix("::/96")          // RFC 4291
+)
+
+// carried are the addresses of IPv4 that one of IPv6 leads to, or may lead to: with a prefix of its own a network may have it at the end, or
+// right after the prefix, around byte 8 (RFC 6052).
+func carried(ip netip.Addr) (to []netip.Addr) {
+	if !ip.Is6() || ip == netip.IPv6Unspecified() || ip == netip.IPv6Loopback() {
+		return nil
+	}
+	b := ip.As16()
+	switch {
+	case nat64.Contains(ip), compatible.Contains(ip):
+		return []netip.Addr{netip.AddrFrom4([4]byte(b[12:]))}
+	case sixToFour.Contains(ip):
+		return []netip.Addr{netip.AddrFrom4([4]byte(b[2:6]))}
+	case ownNAT64.Contains(ip):
+		for _, at := range []netip.Addr{netip.AddrFrom4([4]byte(b[12:])), netip.AddrFrom4([4]byte{b[6], b[7], b[9], b[10]})} {
+			if !at.IsUnspecified() {
+				to = append(to, at)
+			}
+		}
+	}
+	return to
+}
 
 // Check says why an address must not be connected to. The error is Forbidden.
 func (n Networks) Check(ip netip.Addr) error {
 	ip = ip.Unmap().WithZone("")
-	if nat64.Contains(ip) {
-		all := ip.As16()
-		if err := n.Check(netip.AddrFrom4([4]byte(all[12:]))); err != nil {
+	for _, to := range carried(ip) {
+		if err := n.Check(to); err != nil {
 			return err
 		}
 	}

@@ -187,6 +187,8 @@ func (c Config) checkCluster(p *fail.Problems, name string, of *clientcmdapi.Clu
 	server, err := url.Parse(of.Server)
 	if err != nil || server.Host == "" || server.Scheme != "https" && server.Scheme != "http" {
 		p.Add(path+"server", "is not a URL that begins with https:// or http://")
+	} else if server.User != nil || server.RawQuery != "" || server.ForceQuery || strings.Contains(of.Server, "#") || server.Opaque != "" {
+		p.Add(path+"server", "has more than a host, a port and a path: no user, no ? and no #")
 	} else if err := c.Networks.CheckHost(server.Hostname()); err != nil {
 		p.Add(path+"server", "cannot be connected to: %s; the operator says which networks clusters may be in", fail.TextOf(err))
 	}
