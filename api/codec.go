@@ -1,7 +1,9 @@
 package api
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"slices"
 
@@ -9,6 +11,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // codecPath is where Temporal's Web UI has sealed payloads of histories opened. Nobody has anything sealed here.
@@ -17,9 +20,14 @@ const codecPath = "/codec/decode"
 // codec opens payloads for who may see histories.
 func (e *edge) codec(opened http.Handler) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		asked := &door.Request{Verb: door.Get, Noun: domain.Histories}
-		return e.door.Pass(c.Request().Context(), asked, func(context.Context, door.Service) error {
-			opened.ServeHTTP(c.Response(), c.Request())
+		r := c.Request()
+		asked := &door.Request{Verb: door.Get, Noun: domain.Histories, Receive: func(context.Context) error {
+			body, err := readAll(r.Body, limits.Payloads)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			return err
+		}}
+		return e.door.Pass(r.Context(), asked, func(context.Context, door.Service) error {
+			opened.ServeHTTP(c.Response(), r)
 			return nil
 		})
 	}

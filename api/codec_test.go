@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,6 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/drover-io/drover/internal/codec"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/secret"
 )
 
@@ -43,6 +45,10 @@ func TestPayloadsAreOpenedForViewersOfTheFleet(t *testing.T) {
 	w.as(t, "otto", ui, ask(403, "https://evil.example"),
 		call{name: "nothing is sealed", method: "POST", url: "/codec/encode", body: string(body), status: 404},
 		call{name: "what is damaged", method: "POST", url: "/codec/decode", body: `{"payloads":[{"metadata":{"encoding":"YmluYXJ5L2Ryb3Zlci1zZWFsZWQ="},"data":"AQ=="}]}`, status: 400},
+		call{
+			name: "more than histories have at a time", method: "POST", url: "/codec/decode", status: 422,
+			body: `{"payloads":[{"data":"` + strings.Repeat("A", limits.Payloads) + `"}]}`,
+		},
 		call{
 			name: "the page asks first", method: "OPTIONS", url: "/codec/decode", status: 204,
 			header:  map[string]string{"Origin": "http://127.0.0.1:8233", "Access-Control-Request-Method": "POST"},

@@ -20,8 +20,9 @@ const (
 	// requestsAtOnce is for those that have no room of their own, but streams; uploadsAtOnce for those whose bodies may be
 	// large, and come slowly.
 	requestsAtOnce, uploadsAtOnce = 256, 32
-	// tellingAtOnce is for those that read audit records, of which an export may last for minutes.
-	tellingAtOnce = 4
+	// tellingAtOnce is for those that read audit records, of which an export may last for minutes; openingAtOnce for those that have
+	// payloads of histories opened, which are in memory several times.
+	tellingAtOnce, openingAtOnce = 4, 4
 	// admitWait is how long a request waits for a slot.
 	admitWait = 1500 * time.Millisecond
 	// retryLater is when a request that found none may be sent again, and retryLatest when so many were refused before it.
@@ -40,6 +41,7 @@ const (
 	stopping                // of an operation
 	uploading               // of a document with its file, the reading of which is included
 	telling                 // of audit records, which may be read for long
+	opening                 // of payloads of histories
 )
 
 // newRooms has rooms for a number of operations that are being begun at a time. Where requests may last, as one whose body comes
@@ -50,6 +52,7 @@ func newRooms(operations int) map[room]*slots {
 		beginning: newHalved(operations), terminating: newSlots(operations), stopping: newSlots(operations),
 		approving: newHalved((operations + 3) / 4), // it costs processor time, and nothing else
 		telling:   newHalved(tellingAtOnce),
+		opening:   newHalved(openingAtOnce),
 	}
 }
 
@@ -207,8 +210,11 @@ func Slots(operations int) Step {
 		if r.Renders {
 			in = approving
 		}
-		if r.Noun == domain.AuditRecords {
+		switch r.Noun {
+		case domain.AuditRecords:
 			in = telling
+		case domain.Histories:
+			in = opening
 		}
 		if r.uploads() {
 			in = uploading

@@ -13,6 +13,8 @@ const (
 	Headers = 64 << 10
 	// JSON bounds a document, alone or as the part metadata of a form: 100,000 kv-pairs have some 5 MiB. More is 422.
 	JSON = 8 << 20
+	// Payloads bounds those of histories that are opened in one request: a server of Temporal takes none of more than 2 MiB. More is 422.
+	Payloads = 4 << 20
 	// Body bounds a whole request, which is a form with a chart, a profile or a kubeconfig, where --max-body does not say
 	// otherwise. It is in the API's memory until it is stored. More is 422.
 	Body = 256 << 20
