@@ -81,12 +81,13 @@ const passes = 3
 
 func (k *keyring) rotate(ctx context.Context) error {
 	now := k.ring().Sealing()
+	var damaged []error
 	for range passes {
-		sealed, err := k.store.Reseal(ctx, k.say)
+		sealed, left, err := k.store.Reseal(ctx, k.say)
 		if err != nil {
 			return fmt.Errorf("seal everything with key %q: %w; what is done is done, run this again", now, err)
 		}
-		if sealed == 0 {
+		if damaged = left; sealed == 0 {
 			break
 		}
 	}
@@ -100,6 +101,12 @@ func (k *keyring) rotate(ctx context.Context) error {
 			fmt.Fprintf(k.out, "key %s: still seals %d\n", id, n)
 			others += n
 		}
+	}
+	for _, err := range damaged {
+		fmt.Fprintf(k.out, "damaged, and left as it is: %v\n", err)
+	}
+	if len(damaged) > 0 {
+		return fail.New(fail.Precondition, "%d of those that are sealed with other keys than %q cannot be opened; the others are done", len(damaged), now)
 	}
 	if others > 0 {
 		return fail.New(fail.Precondition, "%d are sealed with other keys than %q: a process seals with them still, whose keys are others; have all know the same, and run this again", others, now)

@@ -262,21 +262,22 @@ func (l *ledgers) add(ctx context.Context, tenant string, b *book, puts []put, b
 	}
 	b.apply(&e, puts, size)
 	if !whole && (b.later >= wholeAfter || b.since > max(b.whole, wholeFrom)) {
-		l.rewrite(ctx, tenant, b)
+		_ = l.rewrite(ctx, tenant, b) // what fails is done with a later one
 	}
 	return nil
 }
 
-// rewrite writes an entry with all values and removes those before it. What fails is done with a later one.
-func (l *ledgers) rewrite(ctx context.Context, tenant string, b *book) {
+// rewrite writes an entry with all values and removes those before it. Errors are those of add; that those before it stay for a time is none.
+func (l *ledgers) rewrite(ctx context.Context, tenant string, b *book) error {
 	puts := make([]put, 0, len(b.values))
 	for _, id := range slices.Sorted(maps.Keys(b.values)) {
 		puts = append(puts, put{id, b.values[id]})
 	}
 	if err := l.add(ctx, tenant, b, puts, false, true); err != nil {
-		return
+		return err
 	}
 	l.trim(ctx, tenant, b.seq)
+	return nil
 }
 
 // trim removes what was before a whole entry.

@@ -130,15 +130,29 @@ func (s *Store) PutObservation(ctx context.Context, o *domain.Observation) error
 	return s.observed(ctx, o.ObservedApp, changed, err)
 }
 
-// putObservation is PutObservation. The chunks come before the document that names them, and those that nothing names
-// any more go after it.
+// observationTries is how often an observation is written that others change meanwhile: one that is sealed anew.
+const observationTries = 30
+
+// putObservation is PutObservation.
 func (s *Store) putObservation(ctx context.Context, o *domain.Observation) (changed bool, err error) {
-	deployment := plan.DeploymentID(o.ContextID, o.App)
 	r, err := s.rooted(ctx)
 	if err != nil {
 		return false, err
 	}
 	digest := domain.Digest(secret.Digest(r.observations, []byte(o.Digest())))
+	for range observationTries {
+		done, changed, err := s.tryObservation(ctx, o, digest)
+		if done || err != nil {
+			return changed, err
+		}
+	}
+	return false, fail.New(fail.Unavailable, "observation %s is being changed by others; try again", observationID(o.ObservedApp))
+}
+
+// tryObservation replaces an observation, unless somebody else does it at the same time. The chunks come before the document that names
+// them, and those that nothing names any more go after it.
+func (s *Store) tryObservation(ctx context.Context, o *domain.Observation, digest domain.Digest) (done, changed bool, err error) {
+	deployment := plan.DeploymentID(o.ContextID, o.App)
 	now := observation{ID: observationID(o.ObservedApp), Digest: digest, Upload: bson.NewObjectIDFromTimestamp(s.now())}
 	now.Texts = observedTexts{o.Kinds, o.Unheard, o.Error}
 	var before observation
@@ -146,31 +160,51 @@ func (s *Store) putObservation(ctx context.Context, o *domain.Observation) (chan
 	missing := fail.Is(err, fail.NotFound)
 	switch {
 	case err != nil && !missing:
-		return false, err
+		return false, false, err
 	case !missing && before.Digest == now.Digest && before.broken == nil:
-		return s.chains.news(now.ID), nil
+		return true, s.chains.news(now.ID), nil
 	}
 	var marks []storedMark
 	if missing {
 		marks = markedAfter(nil, o, s.now())
 	} else if marks, now.Gone, err = s.marked(ctx, &before, o); err != nil {
-		return false, err
+		return false, false, err
 	}
 	if err := s.pack(ctx, deployment, &now, o, marks); err != nil {
-		return false, fmt.Errorf("store observation %s: %w", now.ID, err)
+		return false, false, fmt.Errorf("store observation %s: %w", now.ID, err)
 	}
 	if missing {
-		if inserted, err := s.insertOnce(ctx, s.observations(deployment), now); inserted || err != nil {
-			return inserted, err
-		}
+		done, err = s.insertOnce(ctx, s.observations(deployment), now)
+	} else {
+		done, err = s.replaceObservation(ctx, deployment, &before, &now)
 	}
-	if _, err := s.put(ctx, s.observations(deployment), now.ID, now); err != nil {
-		return false, err
+	if err != nil {
+		return false, false, err
 	}
-	if before.Names.Chunks+before.Bodies.Chunks == 0 {
-		return true, nil
+	gone := &before
+	if !done {
+		gone = &now
 	}
-	return true, s.deleteRange(ctx, s.observedChunks(deployment), below(before.ID+"/"+before.Upload.Hex()))
+	return done, done, s.deleteObservedChunks(ctx, deployment, gone)
+}
+
+// replaceObservation puts one in place of another one; false when that one is not there any more.
+func (s *Store) replaceObservation(ctx context.Context, deployment string, before, now *observation) (bool, error) {
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	r, err := s.observations(deployment).ReplaceOne(ctx, append(byID(now.ID), bson.E{Key: "upload", Value: before.Upload}), now)
+	if err != nil {
+		return false, kindOf(err)
+	}
+	return r.MatchedCount == 1, nil
+}
+
+// deleteObservedChunks removes the chunks of an observation that is not there any more, if it has any.
+func (s *Store) deleteObservedChunks(ctx context.Context, deployment string, of *observation) error {
+	if of.Names.Chunks+of.Bodies.Chunks == 0 {
+		return nil
+	}
+	return s.deleteRange(ctx, s.observedChunks(deployment), below(of.ID+"/"+of.Upload.Hex()))
 }
 
 // pack compresses and seals the resources into the document, and into chunks where they are large.

@@ -56,10 +56,10 @@ func (s *Store) SealedBy(ctx context.Context, say func(Resealing)) (map[string]i
 }
 
 // Reseal seals with the key that seals now whatever others have sealed. It may be called again after it was broken off, and by many at a
-// time. What cannot be opened is left, and told of at the end. What somebody writes meanwhile with another key it does not see: SealedBy does.
-func (s *Store) Reseal(ctx context.Context, say func(Resealing)) (sealed int, err error) {
+// time. What is damaged, and nobody can open, is left, and said why. What somebody writes meanwhile with another key it does not see:
+// SealedBy does.
+func (s *Store) Reseal(ctx context.Context, say func(Resealing)) (sealed int, damaged []error, err error) {
 	now := s.keys.Keeper().Sealing()
-	var damaged []error
 	for _, kind := range s.sealedKinds() {
 		of := Resealing{What: kind.what, Found: map[string]int{}}
 		var old []string
@@ -69,7 +69,7 @@ func (s *Store) Reseal(ctx context.Context, say func(Resealing)) (sealed int, er
 			}
 		})
 		if err != nil {
-			return sealed, fmt.Errorf("look for %s: %w", kind.what, err)
+			return sealed, damaged, fmt.Errorf("look for %s: %w", kind.what, err)
 		}
 		for i, id := range old {
 			if i%resealSaid == 0 && i > 0 {
@@ -78,12 +78,12 @@ func (s *Store) Reseal(ctx context.Context, say func(Resealing)) (sealed int, er
 			done, err := kind.anew(ctx, id)
 			switch {
 			case ctx.Err() != nil:
-				return sealed, context.Cause(ctx)
+				return sealed, damaged, context.Cause(ctx)
 			case fail.Is(err, fail.Internal): // it cannot be opened: others can
-				damaged = append(damaged, fmt.Errorf("seal %s of %s anew: %w", id, kind.what, err))
+				damaged = append(damaged, fmt.Errorf("%s of %s: %w", id, kind.what, err))
 				continue
 			case err != nil:
-				return sealed, fmt.Errorf("seal %s of %s anew: %w", id, kind.what, err)
+				return sealed, damaged, fmt.Errorf("seal %s of %s anew: %w", id, kind.what, err)
 			}
 			if done {
 				sealed++
@@ -94,7 +94,7 @@ func (s *Store) Reseal(ctx context.Context, say func(Resealing)) (sealed int, er
 			say(of)
 		}
 	}
-	return sealed, errors.Join(damaged...)
+	return sealed, damaged, nil
 }
 
 // resealSaid is after how many things it is said how far the work has come.
@@ -323,10 +323,7 @@ func (s *Store) sealObservationAnew(ctx context.Context, id string) (bool, error
 	if !done {
 		gone = &now
 	}
-	if gone.Names.Chunks+gone.Bodies.Chunks == 0 {
-		return done, nil
-	}
-	return done, s.deleteRange(ctx, s.observedChunks(deployment), below(id+"/"+gone.Upload.Hex()))
+	return done, s.deleteObservedChunks(ctx, deployment, gone)
 }
 
 // sealedLedgers are tenants: a whole entry takes the place of all that there are.
@@ -373,15 +370,20 @@ func (l *ledgers) sealAnew(ctx context.Context, tenant string) (bool, error) {
 		return false, err
 	}
 	defer leave()
-	if _, err := l.advance(ctx, tenant, b); err != nil {
-		return false, err
+	for {
+		if _, err := l.advance(ctx, tenant, b); err != nil {
+			return false, err
+		}
+		if b.seq == 0 {
+			return false, nil
+		}
+		if err := l.rewrite(ctx, tenant, b); !errors.Is(err, errTaken) {
+			return err == nil, err
+		}
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
 	}
-	if b.seq == 0 {
-		return false, nil
-	}
-	before := b.seq
-	l.rewrite(ctx, tenant, b)
-	return b.seq > before, nil
 }
 
 // packedParts opens what an observation has, as it was compressed: the names, and the frames of bodies.

@@ -306,14 +306,15 @@ func TestEverythingIsSealedAnew(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"old"}, keysOf(used))
 	said := 0
-	sealed, err := s.Reseal(t.Context(), func(r store.Resealing) { said += r.Sealed })
+	sealed, damaged, err := s.Reseal(t.Context(), func(r store.Resealing) { said += r.Sealed })
 	require.NoError(t, err)
+	require.Empty(t, damaged)
 	require.Equal(t, used["old"], sealed)
 	require.Positive(t, said)
 	used, err = s.SealedBy(t.Context(), func(store.Resealing) {})
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{"new": sealed}, used)
-	again, err := s.Reseal(t.Context(), func(store.Resealing) {})
+	again, _, err := s.Reseal(t.Context(), func(store.Resealing) {})
 	require.NoError(t, err)
 	require.Zero(t, again, "done is done")
 
@@ -337,6 +338,46 @@ func keysOf(used map[string]int) (ids []string) {
 	return ids
 }
 
+// TestSealingAnewLeavesNoChunks of observations that are replaced meanwhile.
+func TestSealingAnewLeavesNoChunks(t *testing.T) {
+	c := shared(t)
+	c.Keys = sealer(t, "old", "new")
+	running := storetest.Open(t, c)
+	keys := []*store.Store{running}
+	c.Keys = sealer(t, "new", "old")
+	keys = append(keys, storetest.Open(t, c))
+	large := func(n int) *domain.Observation {
+		return observationOf("4711", "app", clusterAt("p", "c"), resourceOf("large", fmt.Sprint(n)+string(text(100<<10))))
+	}
+	require.NoError(t, running.PutObservation(t.Context(), large(0)))
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for n := 1; n <= 20; n++ {
+			if err := running.PutObservation(t.Context(), large(n)); err != nil {
+				t.Error(err)
+			}
+		}
+		close(stop)
+	})
+	for n := 0; ; n++ {
+		if _, _, err := keys[n%2].Reseal(t.Context(), func(store.Resealing) {}); err != nil {
+			t.Error(err)
+		}
+		select {
+		case <-stop:
+		default:
+			continue
+		}
+		break
+	}
+	wg.Wait()
+	db := rawDatabase(t, c)
+	require.NotZero(t, count(t, db, "observation-chunks"))
+	require.NoError(t, running.PutObservation(t.Context(), observationOf("4711", "app", clusterAt("p", "c"))))
+	require.Zero(t, count(t, db, "observation-chunks"))
+}
+
 // TestSealingAnewGoesOn where it was broken off, while the product writes.
 func TestSealingAnewGoesOn(t *testing.T) {
 	c := shared(t)
@@ -351,7 +392,7 @@ func TestSealingAnewGoesOn(t *testing.T) {
 	for kinds := 1; ; kinds += 25 {
 		ctx, cancel := context.WithCancel(t.Context())
 		left := kinds
-		_, err := s.Reseal(ctx, func(store.Resealing) {
+		_, _, err := s.Reseal(ctx, func(store.Resealing) {
 			if left--; left == 0 {
 				cancel()
 			}
@@ -383,12 +424,12 @@ func TestSealingAnewGoesOn(t *testing.T) {
 		}
 	})
 	for range 5 {
-		_, err := s.Reseal(t.Context(), func(store.Resealing) {})
+		_, _, err := s.Reseal(t.Context(), func(store.Resealing) {})
 		require.NoError(t, err)
 	}
 	close(stop)
 	wg.Wait()
-	_, err := s.Reseal(t.Context(), func(store.Resealing) {})
+	_, _, err := s.Reseal(t.Context(), func(store.Resealing) {})
 	require.NoError(t, err)
 	used, err := s.SealedBy(t.Context(), func(store.Resealing) {})
 	require.NoError(t, err)
