@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -338,44 +340,31 @@ func keysOf(used map[string]int) (ids []string) {
 	return ids
 }
 
-// TestSealingAnewLeavesNoChunks of observations that are replaced meanwhile.
+// TestSealingAnewLeavesNoChunks of an observation that is sealed anew just when it is replaced.
 func TestSealingAnewLeavesNoChunks(t *testing.T) {
 	c := shared(t)
-	c.Keys = sealer(t, "old", "new")
-	running := storetest.Open(t, c)
-	keys := []*store.Store{running}
+	var calls atomic.Int32 // of the clock, from when on they count
+	calls.Store(math.MinInt32)
 	c.Keys = sealer(t, "new", "old")
-	keys = append(keys, storetest.Open(t, c))
+	anew := storetest.Open(t, c)
+	c.Keys, c.Now = sealer(t, "old", "new"), func() time.Time {
+		if calls.Add(1) == 2 { // the first one is before what there is is read
+			sealed, _, err := anew.Reseal(t.Context(), func(store.Resealing) {})
+			require.NoError(t, err)
+			require.Positive(t, sealed)
+		}
+		return time.Now()
+	}
+	running := storetest.Open(t, c)
 	large := func(n int) *domain.Observation {
-		return observationOf("4711", "app", clusterAt("p", "c"), resourceOf("large", fmt.Sprint(n)+string(text(100<<10))))
+		return observationOf("4711", "app", clusterAt("p", "c"), resourceOf("large", fmt.Sprint(n)+text(100<<10)))
 	}
-	require.NoError(t, running.PutObservation(t.Context(), large(0)))
-	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for n := 1; n <= 20; n++ {
-			if err := running.PutObservation(t.Context(), large(n)); err != nil {
-				t.Error(err)
-			}
-		}
-		close(stop)
-	})
-	for n := 0; ; n++ {
-		if _, _, err := keys[n%2].Reseal(t.Context(), func(store.Resealing) {}); err != nil {
-			t.Error(err)
-		}
-		select {
-		case <-stop:
-		default:
-			continue
-		}
-		break
-	}
-	wg.Wait()
-	db := rawDatabase(t, c)
-	require.NotZero(t, count(t, db, "observation-chunks"))
-	require.NoError(t, running.PutObservation(t.Context(), observationOf("4711", "app", clusterAt("p", "c"))))
-	require.Zero(t, count(t, db, "observation-chunks"))
+	require.NoError(t, running.PutObservation(t.Context(), large(1)))
+	calls.Store(0)
+	require.NoError(t, running.PutObservation(t.Context(), large(2)))
+	require.Greater(t, calls.Load(), int32(2))
+	require.EqualValues(t, 1, count(t, rawDatabase(t, c), "observation-chunks"))
+	require.JSONEq(t, string(large(2).Resources[0].JSON), string(read(t, running, "4711", "app", nil)[0].Resources[0].JSON))
 }
 
 // TestSealingAnewGoesOn where it was broken off, while the product writes.
