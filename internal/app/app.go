@@ -83,6 +83,15 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts
 	if p.sealer, err = sealer(c); err != nil {
 		return nil, err
 	}
+	if ring, ok := p.sealer.Keeper().(*secret.Ring); ok {
+		ring.Tell(func(err error) {
+			if err != nil {
+				logger.Error("the secret keys cannot be read again, those of before are used", "file", c.SecretKeysFile, "error", err)
+			} else {
+				logger.Info("the secret keys can be read again", "file", c.SecretKeysFile)
+			}
+		})
+	}
 	if p.issuers, err = issuersOf(c); err != nil {
 		return nil, err
 	}

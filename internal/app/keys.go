@@ -2,12 +2,16 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"maps"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/fail"
@@ -34,7 +38,10 @@ func Keys(ctx context.Context, c *config.Config, log *slog.Logger, ask, id strin
 			log.Warn("close the store", "error", err)
 		}
 	}()
-	k := &keyring{store: s, keys: keys, file: c.SecretKeysFile, out: out}
+	if err := s.RequireLayout(ctx); err != nil { // of another one, it is not known what is sealed
+		return err
+	}
+	k := &keyring{store: s, keys: keys, file: c.SecretKeysFile, out: out, wait: settled}
 	switch ask {
 	case "list":
 		return k.list(ctx)
@@ -50,6 +57,21 @@ type keyring struct {
 	keys  *secret.Sealer
 	file  string
 	out   io.Writer
+	wait  func(context.Context) error // until what others were writing as a key was dropped is written
+}
+
+// settle is longer than processes take to look at the file again, and then to write what they have sealed.
+const settle = 15 * time.Second
+
+func settled(ctx context.Context) error {
+	wait := time.NewTimer(settle)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // ring are the keys of this installation, which are in a file or in a setting.
@@ -142,9 +164,50 @@ func (k *keyring) drop(ctx context.Context, id string) error {
 	if n := used[id]; n > 0 {
 		return fail.New(fail.Precondition, "key %q is in use: it seals %d; run `drover keys rotate` first", id, n)
 	}
-	if err := secret.Drop(k.file, id); err != nil {
+	kept, err := secret.Drop(k.file, id)
+	if err != nil {
 		return err
 	}
-	fmt.Fprintf(k.out, "key %s is no longer in %s\n", id, k.file)
+	fmt.Fprintf(k.out, "key %s is kept in %s; looking whether somebody seals with it still\n", id, kept)
+	if err := k.unused(ctx, id); err != nil {
+		return errors.Join(err, k.putBack(id))
+	}
+	fmt.Fprintf(k.out, "key %s is no longer in %s; delete %s when no process has other keys than these\n", id, k.file, kept)
 	return nil
+}
+
+// unused says whether a key that was dropped seals nothing after a while.
+func (k *keyring) unused(ctx context.Context, id string) error {
+	if err := k.wait(ctx); err != nil {
+		return err
+	}
+	used, err := k.store.SealedBy(ctx, func(store.Resealing) {})
+	if err != nil {
+		return err
+	}
+	if n := used[id]; n > 0 {
+		return fail.New(fail.Precondition, "a process seals with key %q still, whose keys are others: it has sealed %d meanwhile; have all know the same, and run `drover keys rotate`", id, n)
+	}
+	return nil
+}
+
+// putBack has a key again that may be needed.
+func (k *keyring) putBack(id string) error {
+	if err := secret.PutBack(k.file, id); err != nil {
+		return fmt.Errorf("put key %q back: %w", id, err)
+	}
+	fmt.Fprintf(k.out, "key %s is in %s again, as the last one\n", id, k.file)
+	return nil
+}
+
+// keysUnreadable tells when the file of keys cannot be read again: then a process may seal with another key than others.
+func (p *Parts) keysUnreadable() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "drover_secret_keys_unreadable", Help: "1 while the file of secret keys cannot be read again, and the keys of before are used.",
+	}, func() float64 {
+		if ring, ok := p.sealer.Keeper().(*secret.Ring); ok && ring.Problem() != nil {
+			return 1
+		}
+		return 0
+	})
 }

@@ -16,10 +16,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/drover-io/drover/internal/fail"
@@ -43,11 +46,13 @@ type Keeper interface {
 type Ring struct {
 	file string // that the keys are read from again when it has changed; "" for none
 
-	mu     sync.RWMutex
-	text   []byte // as read last
-	looked time.Time
-	ids    []string // the one that seals first
-	keys   map[string]cipher.AEAD
+	mu      sync.RWMutex
+	text    []byte // as read last
+	looked  time.Time
+	problem error       // why it could not be read again
+	tell    func(error) // of a problem; may be nil
+	ids     []string    // the one that seals first
+	keys    map[string]cipher.AEAD
 }
 
 // Parse makes a Sealer with keys of the form "id:base64 of 32 bytes", separated by commas or lines. The first one seals,
@@ -141,12 +146,35 @@ func (r *Ring) look(need bool) {
 		return
 	}
 	text, err := os.ReadFile(r.file)
-	if err != nil || bytes.Equal(text, before) || r.read(string(text)) != nil {
-		return
+	if err == nil && !bytes.Equal(text, before) {
+		if err = r.read(string(text)); err == nil {
+			before = text
+		}
 	}
 	r.mu.Lock()
-	r.text = text
+	r.text = before
+	same := fmt.Sprint(r.problem) == fmt.Sprint(err)
+	r.problem = err
+	tell := r.tell
 	r.mu.Unlock()
+	if !same && tell != nil {
+		tell(err)
+	}
+}
+
+// Tell has what keeps the file from being read again told, once, and nil when that is over.
+func (r *Ring) Tell(tell func(error)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tell = tell
+}
+
+// Problem is why the file cannot be read again, nil when it can. The keys of before are used as long.
+func (r *Ring) Problem() error {
+	r.look(false)
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.problem
 }
 
 // IDs are the names of the keys, the one that seals first.
@@ -237,44 +265,99 @@ func WriteNew(path string, text []byte) (err error) {
 	if err := os.Link(f.Name(), path); err != nil { // unlike a renaming, it fails when the file has come to be
 		return err
 	}
-	in, err := os.Open(folder)
+	return syncFolder(folder)
+}
+
+// Drop takes a key out of a file of keys, one a line, which stays as it was when that fails. The others read it again. The key is kept in
+// the file that it names: what somebody has sealed with it all the same can be opened when its line is put back.
+func Drop(path, id string) (kept string, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read secret keys: %w", err)
+	}
+	var left, gone []string
+	for _, line := range strings.Split(string(text), "\n") {
+		if name, _, _ := strings.Cut(strings.TrimSpace(line), ":"); name != id {
+			left = append(left, line)
+		} else {
+			gone = append(gone, line)
+		}
+	}
+	rest := &Ring{}
+	switch err := rest.read(strings.Join(left, "\n")); {
+	case err != nil:
+		return "", fmt.Errorf("what would be left of %s: %w", path, err)
+	case len(gone) == 0, rest.has(id):
+		return "", fmt.Errorf("key %q is not on a line of its own in %s", id, path)
+	}
+	kept = droppedFile(path, id)
+	if err := WriteNew(kept, []byte(strings.Join(gone, "\n")+"\n")); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("keep key %q: %w", id, err)
+	}
+	if there, err := os.ReadFile(kept); err != nil || strings.TrimSpace(string(there)) != strings.TrimSpace(strings.Join(gone, "\n")) {
+		return "", fmt.Errorf("%s has another key already: move it away", kept)
+	}
+	return kept, replaceFile(path, text, []byte(strings.Join(left, "\n")))
+}
+
+// PutBack puts a key that was dropped back as the last one of its file.
+func PutBack(path, id string) error {
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	defer in.Close()
-	return in.Sync()
+	line, err := os.ReadFile(droppedFile(path, id))
+	if err != nil {
+		return err
+	}
+	now := slices.Clone(text)
+	if len(now) > 0 && now[len(now)-1] != '\n' {
+		now = append(now, '\n')
+	}
+	return replaceFile(path, text, append(now, line...))
 }
 
-// Drop takes a key out of a file of keys, one a line, which stays as it was when that fails. The others read it again.
-func Drop(path, id string) error {
-	text, err := os.ReadFile(path)
+// droppedFile is where a key is kept that was dropped; names of keys may have characters that no file has.
+func droppedFile(path, id string) string { return path + ".dropped-" + url.PathEscape(id) }
+
+// replaceFile puts another text in place of the one that a file has, which keeps its mode and its owner.
+func replaceFile(path string, before, text []byte) error {
+	info, err := os.Stat(path)
 	if err != nil {
-		return fmt.Errorf("read secret keys: %w", err)
-	}
-	var kept []string
-	for _, line := range strings.Split(string(text), "\n") {
-		if name, _, _ := strings.Cut(strings.TrimSpace(line), ":"); name != id {
-			kept = append(kept, line)
-		}
-	}
-	rest := strings.Join(kept, "\n")
-	left := &Ring{}
-	switch err := left.read(rest); {
-	case err != nil:
-		return fmt.Errorf("what would be left of %s: %w", path, err)
-	case rest == string(text), left.has(id):
-		return fmt.Errorf("key %q is not on a line of its own in %s", id, path)
+		return err
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.Remove(f.Name()) }() // it is gone when it has its other name
-	_, err = f.WriteString(rest)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+	_, err = f.Write(text)
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok {
+		err = errors.Join(err, f.Chown(int(owner.Uid), int(owner.Gid)))
+	}
+	if err = errors.Join(err, f.Chmod(info.Mode().Perm()), f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("write %s as it is, for who may read it: %w", path, err)
+	}
+	switch now, err := os.ReadFile(path); {
+	case err != nil:
+		return err
+	case !bytes.Equal(now, before):
+		return fmt.Errorf("%s was changed meanwhile, and is left as it is; try again", path)
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), path)
+	return syncFolder(filepath.Dir(path))
+}
+
+// syncFolder has the names in a folder stay when the machine loses its power.
+func syncFolder(path string) error {
+	in, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return in.Sync()
 }
 
 func (r *Ring) has(id string) bool {

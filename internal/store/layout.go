@@ -31,6 +31,23 @@ func (s *Store) EnsureLayout(ctx context.Context) error {
 			return err
 		}
 	}
+	return fits(has)
+}
+
+// RequireLayout is EnsureLayout for who changes nothing in a database that nobody has used yet: Precondition when it has no layout.
+func (s *Store) RequireLayout(ctx context.Context) error {
+	has, err := s.layout(ctx)
+	if err == nil && has == 0 {
+		return fail.New(fail.Precondition, "the database has no layout: it is empty, or a Drover from before there were layouts has made it")
+	}
+	if err != nil {
+		return err
+	}
+	return fits(has)
+}
+
+// fits says whether this build works with a layout.
+func fits(has int) error {
 	switch {
 	case has == Layout:
 		return nil
