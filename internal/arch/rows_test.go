@@ -187,7 +187,7 @@ var layers = []layer{
 			libs:  "go.temporal.io/api/common go.temporal.io/sdk/converter go.temporal.io/sdk/temporal google.golang.org/protobuf",
 			world: "net/http",
 		},
-		{pkg: "secret", ours: "domain fail", world: "os"},
+		{pkg: "secret", ours: "domain fail", world: "os syscall"},
 		{
 			pkg:  "telemetry",
 			ours: "caller fail",
