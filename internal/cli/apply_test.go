@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -171,4 +172,20 @@ func TestEdit(t *testing.T) {
 	require.Equal(t, "projects/p unchanged\n", w.done("edit", "project", "p"))
 	w.env["EDITOR"] = "sed -i 's/name: p/name: q/'"
 	require.Contains(t, w.run("edit", "project", "p").err, "cannot rename it")
+
+	// What others have written meanwhile stays. The editor is open as long as nobody writes to its pipe and closes that.
+	pipe := filepath.Join(w.env["XDG_CONFIG_HOME"], "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	w.env["EDITOR"] = "cat " + pipe + " && sed -i s/new/mine/"
+	ended := make(chan result)
+	go func() { ended <- w.run("edit", "project", "p") }()
+	opened, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	w.feed("resourceContext: {anchor: projects}\nmetadata: {name: p, description: theirs}\n", "apply", "-f", "-")
+	require.NoError(t, opened.Close())
+	r := <-ended
+	require.Equal(t, 1, r.code, r.out)
+	require.Contains(t, r.err, "What you wrote is in ")
+	require.Contains(t, r.err, "projects/p has been changed meanwhile")
+	require.Equal(t, "theirs\n", w.done("get", "project", "p", "-o", "jsonpath={.metadata.description}"))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 )
 
 // edit is the command edit.
@@ -53,6 +54,7 @@ func (s *session) doEdit(ctx context.Context, api *client.API, n *domain.Noun, k
 	if err != nil {
 		return err
 	}
+	was := mustJSON(o)
 	before, err := yaml.Marshal(document(n, item{key: key, object: o}))
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
@@ -93,6 +95,15 @@ func (s *session) doEdit(ctx context.Context, api *client.API, n *domain.Noun, k
 	}
 	if len(papers) != 1 || papers[0].object == nil || papers[0].key != key {
 		return usage("edit changes %s, and cannot rename it or add others; what you wrote is in %s", key, file)
+	}
+	// Who wrote meanwhile is not overruled. Between this look and the write there is a moment, which the API could close alone.
+	now, err := api.Get(ctx, n, key)
+	if err == nil && !bytes.Equal(mustJSON(now), was) {
+		err = fail.New(fail.Conflict, "%s has been changed meanwhile: edit it again", key)
+	}
+	if err != nil {
+		s.note("What you wrote is in %s", file)
+		return err
 	}
 	done, err := s.applier(api, false).put(ctx, papers[0].object, nil, nil)
 	if err != nil {
