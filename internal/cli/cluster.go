@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
@@ -65,7 +66,8 @@ func (s *session) cluster() *cobra.Command {
 	return c
 }
 
-// removeCluster deletes the registration. Its labels go first, and come back where it may not go: who is refused has lost nothing.
+// removeCluster deletes the registration. Its labels go first, and come back where it does not go: who is refused, or has had enough,
+// has lost nothing.
 func (s *session) removeCluster(ctx context.Context, api *client.API, f *deleteFlags, key domain.Key) (string, error) {
 	labels, err := api.List(ctx, domain.ClusterLabels, key)
 	if err != nil {
@@ -83,21 +85,41 @@ func (s *session) removeCluster(ctx context.Context, api *client.API, f *deleteF
 			return "", fail.New(fail.Conflict, "it has %s %q: delete that first", child.Title, found[0].key.Name())
 		}
 	}
+	done := ""
 	for _, l := range labels {
-		if err := api.Delete(ctx, domain.KeyOf(l)); err != nil && !fail.Is(err, fail.NotFound) {
-			return "", err
+		if err = api.Delete(ctx, domain.KeyOf(l)); err != nil && !fail.Is(err, fail.NotFound) {
+			break
 		}
+		err = nil
 	}
-	done, err := s.deleteKey(ctx, api, f, domain.ClustersNoun, key)
+	if err == nil {
+		done, err = s.deleteKey(ctx, api, f, domain.ClustersNoun, key)
+	}
 	if err != nil {
-		for _, l := range labels {
-			l.Base().Parent = key
-			if _, again := api.Create(ctx, l, nil); again != nil && !fail.Is(again, fail.Conflict) {
-				s.note("Warning: label %s could not be put back: %s", l.LocalName(), s.text(again))
-			}
-		}
+		s.putBack(ctx, api, labels, key)
 	}
 	return done, err
+}
+
+// putBackTime bounds how long a command that has ended goes on to put back what it took.
+const putBackTime = 30 * time.Second
+
+// putBack makes labels of a cluster again where they are not there, also for who has had enough. A label whose deletion had no answer
+// may be there still.
+func (s *session) putBack(ctx context.Context, api *client.API, labels []domain.Object, key domain.Key) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), putBackTime)
+	defer cancel()
+	for _, l := range labels {
+		l.Base().Parent = key
+		_, err := api.Create(ctx, l, nil)
+		switch {
+		case err == nil, fail.Is(err, fail.Conflict):
+		case fail.Is(err, fail.NotFound): // the cluster is gone after all
+			return
+		default:
+			s.warn([]string{fmt.Sprintf("label %s could not be put back: %s", l.LocalName(), s.text(err))})
+		}
+	}
 }
 
 // standing is where a cluster stands.

@@ -1,6 +1,13 @@
 package cli_test
 
 import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -64,4 +71,30 @@ spec: {clusterProvider: site, cluster: edge01}
 	w.done("delete", "project", "p", "--cascade")
 	require.Equal(t, key+" deleted\n", w.done("cluster", "remove", "edge01"))
 	require.Equal(t, 3, w.run("cluster", "check", "edge01").code)
+}
+
+// TestLabelsComeBack: who has had enough while a cluster is removed keeps its labels.
+func TestLabelsComeBack(t *testing.T) {
+	w := newWorld(t)
+	w.file("k", kubeconfig)
+	w.done("cluster", "add", "site/edge01", "--kubeconfig", w.env["XDG_CONFIG_HOME"]+"/k", "--label", "edge,small")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	api, err := url.Parse(w.url)
+	require.NoError(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(api)
+	between := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete && strings.HasSuffix(r.URL.Path, "/clusters/edge01") {
+			cancel() // the labels are gone by now
+			<-r.Context().Done()
+			return
+		}
+		proxy.ServeHTTP(out, r)
+	}))
+	t.Cleanup(between.Close)
+	var out, stderr bytes.Buffer
+	require.Equal(t, 130, w.start(ctx, nil, &out, &stderr, "cluster", "remove", "edge01", "--server", between.URL), stderr.String())
+	labels := w.done("get", "labels")
+	require.Contains(t, labels, "small")
+	require.Contains(t, labels, "   edge\n")
 }
