@@ -89,6 +89,33 @@ func TestFilesThatCannotBeApplied(t *testing.T) {
 	require.Zero(t, w.requests.Load())
 }
 
+// TestFoldersWithOtherFiles: a file of a folder that has no documents is left out and named; one that has some and something else beside
+// them is refused, as nobody would see what is missing; what an operation does not know is said.
+func TestFoldersWithOtherFiles(t *testing.T) {
+	w := newWorld(t)
+	w.file("f/project.yaml", "resourceContext: {anchor: projects}\nmetadata: {name: p}\n")
+	w.file("f/values.yaml", "colour: red\n---\nsize: 3\n")
+	folder := w.env["XDG_CONFIG_HOME"] + "/f"
+	r := w.run("apply", "-f", folder)
+	require.Zero(t, r.code, r.err)
+	require.Equal(t, "projects/p created\n", r.out)
+	require.Equal(t, 1, strings.Count(r.err, "values.yaml is left out"))
+	for _, text := range []string{
+		"resourceContext: {anchor: projects}\nmetadata: {name: q}\n---\nmetadata: {name: lost}\n",
+		"metadata: {name: lost}\n---\nresourceContext: {anchor: projects}\nmetadata: {name: q}\n",
+	} {
+		w.file("f/mixed.yaml", text)
+		r = w.run("apply", "-q", "-f", folder)
+		require.Equal(t, 2, r.code, r.out)
+		require.Contains(t, r.err, "mixed.yaml: line ")
+	}
+	const group = "projects/p/composite-apps/a/v1/deployment-intent-groups/g"
+	r = w.feed("resourceContext: {anchor: "+group+"/instantiate}\nspecs: {}\n", "apply", "-f", "-")
+	require.Contains(t, r.err, `unknown field "specs"`)
+	r = w.feed("resourceContext: {anchor: "+group+"/instantiate}\nfile: x\n", "apply", "-f", "-")
+	require.Equal(t, 2, r.code, r.err)
+}
+
 // TestFilesOfThisMachine: documents and charts of somebody else do not say which files of this machine go to the API.
 func TestFilesOfThisMachine(t *testing.T) {
 	w := newWorld(t)

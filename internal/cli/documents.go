@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -162,6 +163,7 @@ func (s *session) parse(name, folder string, data []byte, values map[string]any,
 		data = filled.Bytes()
 	}
 	var all []*paper
+	var foreign []int // lines at which something else is
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	for {
 		var node yaml.Node
@@ -193,8 +195,8 @@ func (s *session) parse(name, folder string, data []byte, values map[string]any,
 				return nil, usage("%s: line %d: an item is no document", name, node.Line)
 			}
 			if inFolder && document["resourceContext"] == nil && document["version"] != emco {
-				s.note("%s is left out: it has no documents (version: %s, resourceContext.anchor)", name, emco)
-				return all, nil
+				foreign = append(foreign, node.Line)
+				continue
 			}
 			p, err := s.paperOf(fmt.Sprintf("%s:%d", name, node.Content[0].Line), folder, document)
 			if err != nil {
@@ -202,6 +204,12 @@ func (s *session) parse(name, folder string, data []byte, values map[string]any,
 			}
 			all = append(all, p)
 		}
+	}
+	switch {
+	case len(foreign) > 0 && len(all) > 0:
+		return nil, usage("%s: line %d: resourceContext.anchor is missing, which the other documents of the file have", name, foreign[0])
+	case len(foreign) > 0:
+		s.note("%s is left out: it has no documents (version: %s, resourceContext.anchor)", name, emco)
 	}
 	return all, nil
 }
@@ -234,6 +242,14 @@ func (s *session) paperOf(from, folder string, m map[string]any) (*paper, error)
 	}
 	if owner, operation := operationAt(domain.Key(anchor)); owner != "" {
 		p.key, p.operation, p.noun = owner, operation, domain.OwnerNoun(owner)
+		if p.file != nil || len(p.files) > 0 {
+			return nil, usage("%s: no file comes with %s", from, operation.Called())
+		}
+		for _, name := range slices.Sorted(maps.Keys(body)) {
+			if name != "metadata" && name != "spec" {
+				s.warn([]string{fmt.Sprintf("%s: %s: unknown field %q, which is left out", from, operation.Called(), name)})
+			}
+		}
 		p.spec, _ = body["spec"].(map[string]any)
 		return p, nil
 	}
