@@ -227,6 +227,7 @@ type wanted struct {
 	profiles    map[string]*domain.Profile
 	intents     map[string][]domain.AppIntent
 	labelled    map[string][]string // provider/label to cluster names
+	providers   map[string]bool     // whose labels were all read, as labelled
 	unreachable map[domain.ClusterName]bool
 	needs       map[string][]plan.Dependency // by app
 	targets     map[string][]plan.Target     // by app
@@ -382,10 +383,10 @@ func (l *Control) loadUnenforced(ctx context.Context, w *wanted, bindings []*dom
 
 // loadLabels reads the labels of every provider that a placement selects by label.
 func (l *Control) loadLabels(ctx context.Context, w *wanted) error {
-	providers := map[string]bool{}
+	w.providers = map[string]bool{}
 	note := func(c domain.Clusters) {
 		if c.ClusterLabel != "" {
-			providers[c.ClusterProvider] = true
+			w.providers[c.ClusterProvider] = true
 		}
 	}
 	for _, intents := range w.intents {
@@ -402,7 +403,7 @@ func (l *Control) loadLabels(ctx context.Context, w *wanted) error {
 		}
 	}
 	w.labelled = map[string][]string{}
-	for _, provider := range slices.Sorted(maps.Keys(providers)) {
+	for _, provider := range slices.Sorted(maps.Keys(w.providers)) {
 		under := domain.Join(domain.ClusterProviders.Collection, provider)
 		labels, err := list[*domain.ClusterLabel](l.Store.ListUnder(ctx, domain.ClusterLabels, under))
 		if err != nil {

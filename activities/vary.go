@@ -180,8 +180,16 @@ func (l *Control) loadPlaced(ctx context.Context, w *wanted) error {
 		}
 	}
 	w.pairs = map[domain.Key]*domain.ClusterKV{}
-	if err := l.loadFacts(ctx, facts, w.pairs); err != nil {
+	if err := l.loadFacts(ctx, facts, w); err != nil {
 		return err
+	}
+	for id, names := range w.labelled {
+		provider, label, _ := strings.Cut(id, "/")
+		for _, name := range names {
+			if c := facts[domain.ClusterName{Provider: provider, Name: name}]; c != nil {
+				c.Labels[label] = true
+			}
+		}
 	}
 	w.placed = make(map[string][]*vary.Cluster, len(w.targets))
 	for app, targets := range w.targets {
@@ -196,8 +204,8 @@ func (l *Control) loadPlaced(ctx context.Context, w *wanted) error {
 // providers is read.
 const fewClusters = 16
 
-// loadFacts reads what intents may look at, of these clusters; pairs are all their key-value pairs.
-func (l *Control) loadFacts(ctx context.Context, facts map[domain.ClusterName]*vary.Cluster, pairs map[domain.Key]*domain.ClusterKV) error {
+// loadFacts reads what intents may look at, of these clusters, but labels that placing them has read.
+func (l *Control) loadFacts(ctx context.Context, facts map[domain.ClusterName]*vary.Cluster, w *wanted) error {
 	below := make([]domain.Key, 0, len(facts))
 	for name := range facts {
 		below = append(below, name.Key())
@@ -211,6 +219,9 @@ func (l *Control) loadFacts(ctx context.Context, facts map[domain.ClusterName]*v
 	}
 	for _, prefix := range below {
 		for _, noun := range []*domain.Noun{domain.ClusterKVs, domain.Networks, domain.ProviderNetworks, domain.ClusterLabels} {
+			if noun == domain.ClusterLabels && w.providers[prefix.Segments()[1]] {
+				continue
+			}
 			documents, err := l.Store.ListUnder(ctx, noun, prefix)
 			if err != nil {
 				return err
@@ -224,7 +235,7 @@ func (l *Control) loadFacts(ctx context.Context, facts map[domain.ClusterName]*v
 				switch o := o.(type) {
 				case *domain.ClusterKV:
 					c.Pairs = append(c.Pairs, o.Spec)
-					pairs[domain.KeyOf(o)] = o
+					w.pairs[domain.KeyOf(o)] = o
 				case *domain.ClusterLabel:
 					c.Labels[o.Label] = true
 				default:

@@ -115,6 +115,70 @@ func plansHaveWhatEachClusterGets(t *testing.T, p *Parts, clusters int) {
 	}
 }
 
+// labelReads counts how often labels are read.
+type labelReads struct {
+	*store.Store
+	n int
+}
+
+func (r *labelReads) ListUnder(ctx context.Context, noun *domain.Noun, prefix domain.Key) ([]domain.Object, error) {
+	if noun == domain.ClusterLabels {
+		r.n++
+	}
+	return r.Store.ListUnder(ctx, noun, prefix)
+}
+
+// TestLabelsThatPlacedClustersAreReadOnce: they are those that customizations look at too, of which a cluster may have more than
+// the placement looks at. Of a provider that is placed by name they are read for the customizations.
+func TestLabelsThatPlacedClustersAreReadOnce(t *testing.T) {
+	p := partial(t)
+	for name, clusters := range map[string]int{"few, each asked for": 5, "many, read by provider": 20} {
+		t.Run(name, func(t *testing.T) {
+			p, d := with(t, p), varied(clusters)
+			d.withoutNetworks()
+			d.intent.Spec.Intent["gac"] = "own"
+			under := func(parent domain.Key) domain.Identity { return domain.Identity{Parent: parent} }
+			named := func(name string) domain.Metadata { return domain.Metadata{Name: name} }
+			d.apps.Spec.Intent.AllOf = append(d.apps.Spec.Intent.AllOf, domain.AllOf{Clusters: domain.Clusters{ClusterProvider: "other", Cluster: "c2"}})
+			d.more = append(d.more, &domain.ClusterReference{
+				Identity: under("projects/p/logical-clouds/lc"), Metadata: named("other"), Spec: domain.ClusterReferenceSpec{ClusterProvider: "other", Cluster: "c2"},
+			})
+			for _, at := range []domain.Key{"cluster-providers/cp/clusters/c1", "cluster-providers/cp/clusters/elsewhere", "cluster-providers/other/clusters/c2"} {
+				d.more = append(d.more, &domain.ClusterLabel{Identity: under(at), Label: "gpu"})
+			}
+			intent := &domain.GenericK8sIntent{Identity: under(domain.KeyOf(d.group)), Metadata: named("own")}
+			web := &domain.GenericResource{Identity: under(domain.KeyOf(intent)), Metadata: named("web"), Spec: domain.GenericResourceSpec{
+				App: "web", NewObject: domain.False, ResourceGVK: domain.ResourceGVK{APIVersion: "apps/v1", Kind: "Deployment", Name: "r1-web"},
+			}}
+			d.more = append(d.more, intent, web)
+			for _, provider := range []string{"cp", "other"} {
+				d.more = append(d.more, &domain.ClusterProvider{Metadata: named(provider)}, &domain.Customization{
+					Identity: under(domain.KeyOf(web)), Metadata: named(provider), Spec: domain.CustomizationSpec{
+						ClusterSpecific: domain.True, ClusterInfo: domain.ClusterInfo{Scope: domain.ScopeLabel, ClusterProvider: provider, ClusterLabel: "gpu", Mode: domain.ModeAllow},
+						PatchType: domain.PatchJSON, PatchJSON: []domain.PatchStep{{Op: "add", Path: "/spec/paused", Value: json.RawMessage("true")}},
+					},
+				})
+			}
+			d.group.History.Append(domain.Approved, "", 0, time.Now())
+			d.store(t, p.store)
+			reads := &labelReads{Store: p.store}
+			worker := &activities.Control{Store: reads, Runs: p.engine, Now: time.Now, Charts: p.charts}
+			prepared, err := worker.Prepare(t.Context(), domain.Scope{Owner: domain.KeyOf(d.group), ContextID: "2", Operation: domain.OpInstantiate})
+			require.NoError(t, err)
+			require.Empty(t, prepared.Warnings)
+			require.Equal(t, 2, reads.n, "one of each provider")
+			made, err := stored.JSON[plan.Plan](t.Context(), p.store, prepared.Plan)
+			require.NoError(t, err)
+			app := made.App("web")
+			require.Len(t, app.Targets, clusters+1)
+			for _, target := range app.Targets {
+				gpu := target.ClusterName == domain.ClusterName{Provider: "cp", Name: "c1"} || target.Provider == "other"
+				require.Equal(t, gpu, len(app.EffectsOn(&target)) > 0, target.Name)
+			}
+		})
+	}
+}
+
 // dying is a store whose process is killed: after some writes it takes no more, and the one at which it dies may be written.
 type dying struct {
 	*store.Store
