@@ -12,6 +12,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
+
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
@@ -39,6 +41,9 @@ type Customized struct {
 	Name  string
 	Spec  domain.CustomizationSpec
 	Files []domain.Upload
+
+	external map[int]string  // by step of the JSON patch: the URL of its value, as templates says; read once
+	patch    jsonpatch.Patch // the JSON patch, read once
 }
 
 // Value is one from elsewhere, or why there is none.
@@ -116,19 +121,35 @@ func (c *Customized) URLs(cluster *Cluster) map[int]string {
 	if cluster.Name == "" || c.Spec.PatchType != domain.PatchJSON {
 		return nil
 	}
-	urls := map[int]string{}
+	templates := c.templates()
+	if len(templates) == 0 {
+		return nil
+	}
+	urls := make(map[int]string, len(templates))
 	names := cluster.ClusterName
 	if of := &c.Spec.ClusterInfo; of.ClusterProvider != "" && of.Cluster != "" {
 		names = domain.ClusterName{Provider: of.ClusterProvider, Name: of.Cluster}
 	} else if of.ClusterProvider != "" {
 		names.Provider = of.ClusterProvider
 	}
-	for i := range c.Spec.PatchJSON {
-		if at, ok := c.Spec.PatchJSON[i].External(); ok {
-			urls[i] = strings.NewReplacer("{clusterProvider}", names.Provider, "{cluster}", names.Name).Replace(at)
-		}
+	insert := strings.NewReplacer("{clusterProvider}", names.Provider, "{cluster}", names.Name)
+	for i, at := range templates {
+		urls[i] = insert.Replace(at)
 	}
 	return urls
+}
+
+// templates are the URLs of values by step, with {clusterProvider} and {cluster}.
+func (c *Customized) templates() map[int]string {
+	if c.external == nil {
+		c.external = map[int]string{}
+		for i := range c.Spec.PatchJSON {
+			if at, ok := c.Spec.PatchJSON[i].External(); ok {
+				c.external[i] = at
+			}
+		}
+	}
+	return c.external
 }
 
 // Needs are the URLs from which values must come for these clusters, sorted.
@@ -365,11 +386,11 @@ func (g *Generic) customize(w *Work, c *Customized, object map[string]any, own m
 	}
 	switch c.Spec.PatchType {
 	case domain.PatchJSON:
-		steps, err := g.steps(w, c)
+		patch, err := g.patch(w, c)
 		if err != nil {
 			return nil, err
 		}
-		if object, err = patchJSON(object, steps); err != nil {
+		if object, err = patchJSON(object, patch); err != nil {
 			return nil, g.refuse(c, "%s", fail.TextOf(err))
 		}
 	case domain.PatchMerge:
@@ -386,10 +407,10 @@ func (g *Generic) customize(w *Work, c *Customized, object map[string]any, own m
 	return object, nil
 }
 
-// steps are those of a customization's patch, with the values that come from elsewhere.
-func (g *Generic) steps(w *Work, c *Customized) ([]domain.PatchStep, error) {
-	steps := slices.Clone(c.Spec.PatchJSON)
+// patch is a customization's, with the values that come from elsewhere.
+func (g *Generic) patch(w *Work, c *Customized) (jsonpatch.Patch, error) {
 	urls := c.URLs(w.Cluster)
+	values := make(map[int]json.RawMessage, len(urls))
 	for _, i := range slices.Sorted(maps.Keys(urls)) {
 		v, known := g.Values[urls[i]]
 		if !known {
@@ -398,9 +419,15 @@ func (g *Generic) steps(w *Work, c *Customized) ([]domain.PatchStep, error) {
 		if v.Err != nil {
 			return nil, fail.Wrap(v.Err, fail.KindOf(v.Err), "%s", fail.TextOf(g.refuse(c, "patchJson[%d]: the value of %s: %s", i, Redacted(urls[i]), fail.TextOf(v.Err))))
 		}
-		steps[i].Value = v.JSON
+		values[i] = v.JSON
 	}
-	return steps, nil
+	if c.patch == nil {
+		var err error
+		if c.patch, err = readPatch(c.Spec.PatchJSON); err != nil {
+			return nil, g.refuse(c, "%s", fail.TextOf(err))
+		}
+	}
+	return withValues(c.patch, values)
 }
 
 // Redacted is a URL as users and logs may read it, without a password.

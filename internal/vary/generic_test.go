@@ -359,3 +359,63 @@ func TestValuesFromElsewhere(t *testing.T) {
 	require.Equal(t, []string{"http://x/p/c1?key=k"}, g.Needs(app.Clusters))
 	require.Empty(t, g.Needs([]*vary.Cluster{{}}), "as long as nobody knows where it goes")
 }
+
+// TestVaryPatchesEachClusterByItself: a patch is read once for all clusters, and what it makes on one is what it makes there alone,
+// whatever the values are and however later steps change what earlier ones have put there.
+func TestVaryPatchesEachClusterByItself(t *testing.T) {
+	const patch = `[
+		{"op":"add","path":"/spec/own","value":{"list":[],"of":{"a":1.50}}},
+		{"op":"add","path":"/spec/own/value","value":"$(http://h/{clusterProvider}/{cluster})$"},
+		{"op":"add","path":"/spec/own/list/-","value":"$(http://h/{cluster})$"},
+		{"op":"copy","from":"/spec/own/value","path":"/spec/own/list/-"},
+		{"op":"replace","path":"/spec/own/of/a","value":"$(http://h/{cluster})$"},
+		{"op":"move","from":"/spec/own/list/0","path":"/spec/own/of/b"},
+		{"op":"add","path":"/spec/none","value":null}
+	]`
+	values := []string{`"a"`, `{"a":{"b":[1.50]}}`, `{ "a" : "<&>" }`, `[1,2]`, `null`, `true`, `12345678901234567890`, `""`, `{}`, `[]`}
+	fresh := func() *vary.Generic {
+		g := generic(domain.False, "apps/v1", "StatefulSet", "etcd", "", everywhere(patch))
+		g.Values = map[string]vary.Value{}
+		for i, v := range values {
+			g.Values[fmt.Sprintf("http://h/c%d", i)] = vary.Value{JSON: json.RawMessage(v)}
+			g.Values[fmt.Sprintf("http://h/p/c%d", i)] = vary.Value{JSON: json.RawMessage(values[len(values)-1-i])}
+		}
+		return g
+	}
+	apply := func(g *vary.Generic, clusters ...*vary.Cluster) (manifests []string) {
+		varied, err := vary.Apply([]vary.Intent{g}, &vary.App{Name: "web", Resources: []plan.Resource{resource(t, etcd)}, Clusters: clusters})
+		require.NoError(t, err)
+		for _, of := range varied.Of {
+			gets := varied.Bundle
+			if of > 0 {
+				gets = varied.Variants[of-1].Overlay.On(varied.Bundle)
+			}
+			manifests = append(manifests, string(gets.Resources[0].Manifest))
+		}
+		return manifests
+	}
+	var clusters []*vary.Cluster
+	var alone []string
+	for i, v := range values {
+		c := &vary.Cluster{ClusterName: domain.ClusterName{Provider: "p", Name: fmt.Sprintf("c%d", i)}}
+		clusters = append(clusters, c)
+		alone = append(alone, apply(fresh(), c)...)
+		var is struct{ Spec map[string]json.RawMessage }
+		require.NoError(t, json.Unmarshal([]byte(alone[i]), &is))
+		var own struct {
+			Value json.RawMessage
+			Of    map[string]json.RawMessage
+			List  []json.RawMessage
+		}
+		require.NoError(t, json.Unmarshal(is.Spec["own"], &own))
+		require.JSONEq(t, v, string(own.Of["a"]))
+		require.JSONEq(t, v, string(own.Of["b"]))
+		require.Len(t, own.List, 1)
+		require.JSONEq(t, values[len(values)-1-i], string(own.List[0]))
+		require.Equal(t, "null", string(is.Spec["none"]))
+	}
+	require.Equal(t, alone, apply(fresh(), clusters...))
+	g := fresh()
+	apply(g, clusters...)
+	require.Equal(t, alone, apply(g, clusters...), "of what was read before")
+}

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -72,12 +74,8 @@ func Template(file []byte) (apiVersion, kind, name string, err error) {
 	return version(id), id.Kind, id.Name, nil
 }
 
-// patchJSON carries out a JSON patch (RFC 6902). Numbers are kept to the digit.
-func patchJSON(object map[string]any, steps []domain.PatchStep) (patched map[string]any, err error) {
-	was, err := encode(object)
-	if err != nil {
-		return nil, err
-	}
+// readPatch reads a JSON patch, which may be carried out many times.
+func readPatch(steps []domain.PatchStep) (jsonpatch.Patch, error) {
 	text, err := encode(steps)
 	if err != nil {
 		return nil, err
@@ -85,6 +83,31 @@ func patchJSON(object map[string]any, steps []domain.PatchStep) (patched map[str
 	patch, err := jsonpatch.DecodePatch(text)
 	if err != nil {
 		return nil, fail.Wrap(err, fail.Malformed, "patchJson cannot be read: %s", unquoted(err))
+	}
+	return patch, nil
+}
+
+// withValues is a patch with other values, by step.
+func withValues(patch jsonpatch.Patch, values map[int]json.RawMessage) (jsonpatch.Patch, error) {
+	patch = slices.Clone(patch)
+	for i, v := range values {
+		value, err := encode(v)
+		if err != nil {
+			return nil, err
+		}
+		patch[i] = maps.Clone(patch[i])
+		if patch[i]["value"] = &value; string(value) == "null" {
+			patch[i]["value"] = nil // as the library reads it
+		}
+	}
+	return patch, nil
+}
+
+// patchJSON carries out a JSON patch (RFC 6902). Numbers are kept to the digit.
+func patchJSON(object map[string]any, patch jsonpatch.Patch) (patched map[string]any, err error) {
+	was, err := encode(object)
+	if err != nil {
+		return nil, err
 	}
 	options := jsonpatch.NewApplyOptions()
 	options.AccumulatedCopySizeLimit = limits.Etcd
