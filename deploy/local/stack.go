@@ -265,6 +265,7 @@ func (k *stack) startProduct(ctx context.Context, log *slog.Logger, failed chan<
 		return fmt.Errorf("start the worker: %w", context.Cause(ctx))
 	}
 	say("REST API         %s (%s)", k.apiURL(), "documentation at /docs")
+	say("Page             %s", k.pageURL())
 	if k.auth != "off" {
 		say("Bearer token     in %s", k.tokenFile())
 	}

@@ -234,8 +234,8 @@ func (s *session) goOn(ctx context.Context, api *client.API, f *deployFlags, key
 		}
 	}
 	var todo []domain.Operation
-	switch state := d.States.State(); {
-	case state == domain.Instantiated || state == domain.InstantiateStopped:
+	switch d.States.State() {
+	case domain.Instantiated, domain.InstantiateStopped:
 		if changed {
 			preview, now, err := s.previewed(ctx, api, key)
 			if err != nil {
@@ -246,7 +246,7 @@ func (s *session) goOn(ctx context.Context, api *client.API, f *deployFlags, key
 			}
 		}
 		todo = []domain.Operation{domain.OpUpdate}
-	case state == domain.Approved || state == domain.TerminateStopped:
+	case domain.Approved, domain.TerminateStopped:
 		todo = []domain.Operation{domain.OpInstantiate}
 	default:
 		todo = []domain.Operation{domain.OpApprove, domain.OpInstantiate}
