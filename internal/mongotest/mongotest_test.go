@@ -1,10 +1,12 @@
 package mongotest
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -54,4 +56,40 @@ func TestReadyURI(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, readyURI(strings.NewReader(c.lines))) })
 	}
+}
+
+// TestProxyHasAWriteWaitForTheNext: the database has the first one when the second has come, and before it.
+func TestProxyHasAWriteWaitForTheNext(t *testing.T) {
+	proxy, name := NewProxy(t, URI(t)), Database(t)
+	open := func(uri string) *mongo.Collection {
+		client, err := mongo.Connect(options.Client().ApplyURI(uri))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, client.Disconnect(context.WithoutCancel(t.Context()))) })
+		return client.Database(name).Collection("c")
+	}
+	slow, past := open(proxy.URI()), open(URI(t))
+	proxy.Meet("c", 1, Fault{UntilNext: true})
+	first := make(chan error, 1)
+	go func() {
+		_, err := slow.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}})
+		first <- err
+	}()
+	require.Eventually(t, proxy.Met, time.Minute, time.Millisecond)
+	n, err := past.CountDocuments(t.Context(), bson.D{})
+	require.NoError(t, err)
+	require.Zero(t, n)
+
+	_, err = slow.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}})
+	require.True(t, mongo.IsDuplicateKeyError(err), "%v", err)
+	require.NoError(t, <-first)
+
+	proxy.Meet("c", 1, Fault{UntilNext: true})
+	go func() {
+		_, err := slow.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 2}})
+		first <- err
+	}()
+	require.Eventually(t, proxy.Met, time.Minute, time.Millisecond)
+	_, unmet := proxy.Flush()
+	require.False(t, unmet)
+	require.NoError(t, <-first)
 }

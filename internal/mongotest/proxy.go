@@ -25,6 +25,7 @@ type Proxy struct {
 	mu     sync.Mutex
 	faults []*fault
 	held   *held
+	turns  map[string]*turn // by collection
 	writes []string
 	conns  map[net.Conn]bool
 	done   sync.WaitGroup
@@ -41,6 +42,9 @@ type Fault struct {
 	After int
 	// Late, when not 0, is how long it takes until the database has it.
 	Late time.Duration
+	// UntilNext: the database has it when the next write of its collection has come, or with Flush, and has it first. Its sender
+	// waits for the answer as long as it likes.
+	UntilNext bool
 }
 
 type fault struct {
@@ -60,6 +64,17 @@ type held struct {
 	after   int
 }
 
+// turn is of two writes of a collection: the first one waits until the second has come, and the second until the first is done.
+type turn struct {
+	come, done chan struct{}
+}
+
+// fate is what becomes of a message: the turn in which it is the second one, and that in which it is the first; nil for none.
+type fate struct {
+	Fault
+	before, own *turn
+}
+
 // writing are the commands that change something.
 var writing = []string{"insert", "update", "delete", "findAndModify"}
 
@@ -75,7 +90,7 @@ func NewProxy(t testing.TB, uri string) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{target: host, l: l, conns: map[net.Conn]bool{}}
+	p := &Proxy{target: host, l: l, conns: map[net.Conn]bool{}, turns: map[string]*turn{}}
 	p.done.Go(p.accept)
 	t.Cleanup(func() {
 		p.close()
@@ -110,6 +125,7 @@ func (p *Proxy) Flush() (writes []string, unmet bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.release()
+	p.come()
 	writes, unmet = p.writes, len(p.faults) > 0
 	p.faults, p.writes = nil, nil
 	return writes, unmet
@@ -121,6 +137,8 @@ func (p *Proxy) close() {
 	for c := range p.conns {
 		_ = c.Close()
 	}
+	p.faults = nil // so that no more waits begin
+	p.come()
 	p.mu.Unlock()
 	p.done.Wait()
 }
@@ -160,6 +178,9 @@ func (p *Proxy) serve(from net.Conn) {
 			return
 		}
 		f := p.meet(message)
+		if f.before != nil {
+			<-f.before.done
+		}
 		switch {
 		case f.After > 0:
 			p.hold(&held{message: message, after: f.After})
@@ -178,7 +199,11 @@ func (p *Proxy) serve(from net.Conn) {
 }
 
 // pass forwards a message, twice or late when it is to be, and its answer.
-func (p *Proxy) pass(to io.ReadWriter, from io.Writer, message []byte, f Fault) error {
+func (p *Proxy) pass(to io.ReadWriter, from io.Writer, message []byte, f fate) error {
+	if f.own != nil {
+		<-f.own.come
+		defer close(f.own.done)
+	}
 	if f.Late > 0 {
 		<-time.After(f.Late)
 	}
@@ -199,12 +224,12 @@ func (p *Proxy) dial() (net.Conn, error) {
 }
 
 // meet says what becomes of a message; what is held and due is done first.
-func (p *Proxy) meet(message []byte) Fault {
+func (p *Proxy) meet(message []byte) (is fate) {
 	command, collection := commandOf(message)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if slices.Contains(aside, command) {
-		return Fault{}
+		return is
 	}
 	if p.held != nil {
 		if p.held.after--; p.held.after == 0 {
@@ -212,19 +237,35 @@ func (p *Proxy) meet(message []byte) Fault {
 		}
 	}
 	if !slices.Contains(writing, command) {
-		return Fault{}
+		return is
 	}
 	p.writes = append(p.writes, collection)
+	if is.before = p.turns[collection]; is.before != nil {
+		close(is.before.come)
+		delete(p.turns, collection)
+	}
 	for i, f := range p.faults {
 		if !f.of(collection) {
 			continue
 		}
 		if f.nth--; f.nth == 0 {
 			p.faults = slices.Delete(p.faults, i, i+1)
-			return f.Fault
+			if is.Fault = f.Fault; is.UntilNext {
+				is.own = &turn{come: make(chan struct{}), done: make(chan struct{})}
+				p.turns[collection] = is.own
+			}
+			return is
 		}
 	}
-	return Fault{}
+	return is
+}
+
+// come lets writes that wait for a next one wait no longer.
+func (p *Proxy) come() {
+	for _, t := range p.turns {
+		close(t.come)
+	}
+	clear(p.turns)
 }
 
 func (p *Proxy) hold(h *held) {
