@@ -91,8 +91,8 @@ const shortest = 500;
 const most = 8_000;
 
 /**
- * watch reads a stream. handlers: status(document), change(change), live(), lost(why, as of when), over(why) when it will not go on.
- * It connects again by itself, after the event that it has read last.
+ * watch reads a stream. handlers: status(document), change(change), live() when what was said holds again, lost(why, as of when, if
+ * anything was said), over(why) when it will not go on. It connects again by itself, after the event that it has read last.
  */
 export function watch(path, query, handlers) {
   let closed = false;
@@ -102,7 +102,9 @@ export function watch(path, query, handlers) {
   let timer = 0;
   let pausing = 0;
   let paused = false;
-  let heard = Date.now(); // the last time that the server has said anything
+  let spoken = 0; // when the server has sent anything last
+  let holds = false; // whether what it has said is as of then
+  let heard; // when it was so last
 
   const again = (why) => {
     if (closed || paused) return;
@@ -113,6 +115,13 @@ export function watch(path, query, handlers) {
     timer = setTimeout(run, wait);
   };
   const over = (why) => { close(); handlers.over?.(why); };
+  const holding = () => {
+    holds = true;
+    heard = spoken;
+    failures = 0;
+    handlers.live?.();
+  };
+  const silent = () => Date.now() - spoken > quiet; // by the clock: a machine that sleeps has no timers
 
   /** take handles an event; it says whether the stream goes on. */
   const take = (kind, id, data) => {
@@ -125,6 +134,7 @@ export function watch(path, query, handlers) {
         return false;
       }
       if (id) last = id;
+      if (!holds) holding();
       return true;
     }
     if (kind !== 'end' && kind !== 'error' && kind !== 'dropped') return true;
@@ -141,22 +151,23 @@ export function watch(path, query, handlers) {
     if (closed || paused) return;
     const mine = new AbortController();
     control = mine;
-    let alarm = setTimeout(() => mine.abort(), quiet);
+    holds = false;
+    spoken = Date.now();
+    const alarm = setInterval(() => { if (silent()) mine.abort(); }, 1000);
     try {
       const answer = await send('GET', path, {
         query: { ...query, watch: 'true' }, signal: mine.signal, headers: { Accept: 'text/event-stream, application/json', ...(last && { 'Last-Event-ID': last }) },
       });
-      handlers.live?.();
-      failures = 0;
+      spoken = Date.now();
+      if (last) holding(); // what follows is what has changed since
       const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
       let rest = '';
       let from = 0;
       for (;;) {
         const { value, done } = await reader.read();
         if (done) break;
-        clearTimeout(alarm);
-        alarm = setTimeout(() => mine.abort(), quiet);
-        heard = Date.now();
+        spoken = Date.now();
+        if (holds) heard = spoken;
         rest += value;
         for (let end; (end = rest.indexOf('\n\n', from)) >= 0; from = 0) {
           const block = rest.slice(0, end);
@@ -179,7 +190,7 @@ export function watch(path, query, handlers) {
       if (e instanceof Problem && [400, 401, 403, 404].includes(e.status)) over(e);
       else again(e instanceof Problem ? e.message : 'the connection is lost');
     } finally {
-      clearTimeout(alarm);
+      clearInterval(alarm);
     }
   }
 
@@ -190,6 +201,8 @@ export function watch(path, query, handlers) {
     } else if (paused) {
       paused = false;
       run();
+    } else if (silent()) {
+      control?.abort();
     }
   };
   const online = () => { if (!closed && !paused && failures) { clearTimeout(timer); control?.abort(); run(); } };

@@ -81,6 +81,7 @@ function showList(main, life) {
       }, (p) => fill(main, h('h1', {}, 'Groups'), h('p', { class: 'wrong' }, p.message)));
       return;
     }
+    table.hidden = true;
     text(none, problem.message);
     none.hidden = false;
   };

@@ -2,6 +2,8 @@
 
 import { Problem, get, watch } from './api.js';
 
+const grace = 10_000; // an answer that is later than that is missed
+
 /** Life is that of one view. */
 export class Life {
   #ends = [];
@@ -16,22 +18,29 @@ export class Life {
   get over() { return this.#control.signal.aborted; }
 
   end() {
+    if (this.over) return;
     this.#control.abort();
     for (const f of this.#ends.splice(0)) f();
     this.#sources.clear();
+    this.#tell();
   }
 
   onEnd(f) { this.#ends.push(f); }
 
-  /** #say notes that a source is live, or why it is lost and as of when what it has said is. */
+  /** #say notes that a source is live, or why it is lost and as of when what it has said is, if it has said anything. */
   #say(source, why, since) {
     if (this.over) return;
     this.#sources.set(source, why === null ? null : { why, since });
     this.#tell();
   }
 
+  /** #drop forgets a source: nothing more is to come from it. */
+  #drop(source) {
+    if (this.#sources.delete(source) && !this.over) this.#tell();
+  }
+
   #tell() {
-    const lost = [...this.#sources.values()].filter(Boolean).sort((a, b) => a.since - b.since)[0];
+    const lost = [...this.#sources.values()].filter(Boolean).sort((a, b) => (a.since ?? Infinity) - (b.since ?? Infinity))[0];
     this.#told({ lost: Boolean(lost), ...lost, live: this.#sources.size > 0 });
   }
 
@@ -39,44 +48,52 @@ export class Life {
   watch(path, query, handlers) {
     const source = Symbol(path);
     const close = watch(path, query, {
-      status: (d) => { if (!this.over) { this.#say(source, null); handlers.status(d); } },
-      change: (d) => { if (!this.over) { this.#say(source, null); handlers.change(d); } },
-      live: () => { if (this.#sources.get(source)) this.#say(source, null); },
+      status: (d) => { if (!this.over) handlers.status(d); },
+      change: (d) => { if (!this.over) handlers.change(d); },
+      live: () => this.#say(source, null),
       lost: (why, since) => this.#say(source, why, since),
-      over: (problem) => { if (!this.over) { this.#sources.delete(source); handlers.over(problem); } },
+      over: (problem) => { this.#drop(source); if (!this.over) handlers.over(problem); },
     });
-    const end = () => { this.#sources.delete(source); close(); };
+    const end = () => { close(); this.#drop(source); };
     this.#ends.push(end);
     return end;
   }
 
   /**
    * poll asks again and again, every so many milliseconds, and at once when what it returns is called; its end ends it before the
-   * view does. take gets the answer; refused what is wrong, where asking again does not help.
+   * view does. take gets the answer; refused what is wrong, where asking again does not help. It does not ask while nobody looks:
+   * what is shown does not hold then, until it is answered after that.
    */
   poll(every, ask, take, refused) {
     const source = Symbol('poll');
-    let heard = Date.now();
+    let heard; // when it was answered last
+    let due = Date.now() + grace; // when an answer is missed
     let timer = 0;
     let going = false;
     let anew = false;
     let ended = false;
     const round = async () => {
       if (this.over || ended) return;
-      if (document.hidden) { timer = setTimeout(round, every); return; }
+      if (document.hidden) {
+        this.#say(source, 'paused while nobody looks', heard);
+        return;
+      }
       going = true;
       anew = false;
       clearTimeout(timer);
       try {
         const answer = await ask(this.signal);
         if (this.over || ended) return;
-        heard = Date.now();
-        this.#say(source, null);
         take(answer);
+        if (this.over || ended) return;
+        heard = Date.now();
+        due = heard + every + grace;
+        this.#say(source, null);
       } catch (e) {
         if (this.over || ended) return;
         if (e instanceof Problem && e.status >= 400 && e.status < 500 && e.status !== 429 && refused) {
-          this.#sources.delete(source);
+          due = Infinity;
+          this.#drop(source);
           refused(e);
           return;
         }
@@ -92,12 +109,24 @@ export class Life {
       clearTimeout(timer);
       timer = setTimeout(round, 50);
     };
+    const missed = () => { if (Date.now() > due && !this.#sources.get(source)) this.#say(source, 'the API does not answer', heard); };
+    const seen = () => {
+      if (document.hidden || due === Infinity) return;
+      missed();
+      if (going) return;
+      clearTimeout(timer);
+      round();
+    };
+    const clock = setInterval(missed, 1000);
+    document.addEventListener('visibilitychange', seen);
     again.end = () => {
       ended = true;
       clearTimeout(timer);
-      if (this.#sources.delete(source)) this.#tell();
+      clearInterval(clock);
+      document.removeEventListener('visibilitychange', seen);
+      this.#drop(source);
     };
-    this.#ends.push(() => clearTimeout(timer));
+    this.#ends.push(again.end);
     round();
     return again;
   }

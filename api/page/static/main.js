@@ -65,7 +65,7 @@ function leave() {
 function told({ lost, since, why, live: watched }) {
   document.body.classList.toggle('lost', Boolean(lost));
   banner.hidden = !lost;
-  if (lost) text(banner, `Not live: ${why}. What is shown is as of ${clock(since)}; trying again.`);
+  if (lost) text(banner, `Not live: ${why}. ${since ? `What is shown is as of ${clock(since)}; trying` : 'Trying'} again.`);
   live.className = `live ${lost ? 'is-lost' : watched ? 'is-live' : ''}`;
   text(live, lost ? 'Not live' : watched ? 'Live' : '');
 }
@@ -192,7 +192,7 @@ async function start() {
         login(had ? 'The API does not accept the token any more.' : '');
         return;
       }
-      told({ lost: true, since: Date.now(), why: e.message, live: true });
+      told({ lost: true, why: e.message });
       await new Promise((done) => { setTimeout(done, wait); });
     }
   }

@@ -1,0 +1,219 @@
+package test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/api/page"
+	"github.com/drover-io/drover/test/harness"
+)
+
+// pageHost serves the page before answers that the test makes: late, broken off, or none.
+type pageHost struct {
+	*httptest.Server
+	page    *page.Page
+	streams chan *pageStream
+
+	mu   sync.Mutex
+	held chan struct{} // what the list of clusters waits for
+	late int           // how many have waited
+}
+
+// pageStream is a stream that the page reads.
+type pageStream struct {
+	after  string // the event that it says it has read
+	events chan string
+}
+
+func newPageHost(t *testing.T) *pageHost {
+	t.Helper()
+	p, err := page.New()
+	require.NoError(t, err)
+	h := &pageHost{page: p, streams: make(chan *pageStream, 16)}
+	h.Server = httptest.NewServer(h)
+	t.Cleanup(h.Close)
+	t.Cleanup(h.CloseClientConnections)
+	return h
+}
+
+func (h *pageHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/" {
+		h.page.ServeIndex(w, r)
+		return
+	}
+	if h.page.ServePart(w, r) {
+		return
+	}
+	answer := "[]"
+	switch path := r.URL.Path; {
+	case strings.HasSuffix(path, "/status"):
+		h.stream(w, r)
+		return
+	case strings.HasSuffix(path, "/explain"):
+		answer = `{"resource":"g","kind":"deployment intent group","asWished":true,"summary":"everything is as wished","reasons":[],"may":["terminate"]}`
+	case path == "/v2/clusters":
+		if held := h.holds(); held != nil {
+			select {
+			case <-held:
+			case <-r.Context().Done():
+				return
+			}
+		}
+		answer = `{"items":[{"resource":"cluster-providers/edge/clusters/one","status":{"groups":0,"report":"agentless","heard":true,"connectivity":"Available"}}]}`
+	}
+	_, _ = w.Write([]byte(answer)) // a page that has left has left
+}
+
+// stream answers with the events that the test makes, until it ends them.
+func (h *pageHost) stream(w http.ResponseWriter, r *http.Request) {
+	s := &pageStream{after: r.Header.Get("Last-Event-ID"), events: make(chan string)}
+	w.Header().Set("Content-Type", "text/event-stream")
+	control := http.NewResponseController(w)
+	if control.Flush() != nil {
+		return
+	}
+	h.streams <- s
+	for {
+		select {
+		case event, more := <-s.events:
+			if !more {
+				return
+			}
+			if _, err := w.Write([]byte(event + "\n\n")); err != nil || control.Flush() != nil {
+				return
+			}
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// hold lets no list of clusters be answered until release is called.
+func (h *pageHost) hold() (release func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	held := make(chan struct{})
+	h.held, h.late = held, 0
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.held = nil
+		close(held)
+	}
+}
+
+func (h *pageHost) holds() chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.held != nil {
+		h.late++
+	}
+	return h.held
+}
+
+// asked is how many lists of clusters are held back.
+func (h *pageHost) asked() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.late
+}
+
+// look has the page think that somebody looks at it, or nobody.
+func look(p *harness.Tab, somebody bool) {
+	p.Ask(fmt.Sprintf("(Object.defineProperty(document, 'hidden', { configurable: true, get: () => %t }), document.dispatchEvent(new Event('visibilitychange')))", !somebody), nil)
+}
+
+const (
+	lost = "document.body.classList.contains('lost') && document.querySelector('.live').innerText === 'Not live' && !document.querySelector('.banner').hidden"
+	live = "!document.body.classList.contains('lost') && document.querySelector('.live').innerText === 'Live' && document.querySelector('.banner').hidden"
+	// asOf is whether the banner has a time before that to which the page's clock was set.
+	asOf = `(() => { for (let t = performance.timeOrigin; t < window.now() + 1000; t += 1000)
+		if (document.querySelector('.banner').innerText.includes('as of ' + new Date(t).toLocaleTimeString())) return true; return false; })()`
+)
+
+// TestThePageSaysWhatHolds: what is shown is live as long as it is as of now, whatever the API, the network and the machine do.
+func TestThePageSaysWhatHolds(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	browser, h := harness.NewBrowser(ctx, t), newPageHost(t)
+
+	t.Run("a list", func(t *testing.T) {
+		p := browser.Tab(h.URL + "/#/fleet")
+		p.Says(".tile", "one")
+		p.Until("live", live)
+
+		release := h.hold()
+		harness.Until(ctx, t, "asked again", func() bool { return h.asked() > 0 })
+		p.Ask("(window.now = Date.now, Date.now = () => window.now() + 3600e3, true)", nil) // it has slept for an hour
+		p.Until("missed", lost)
+		p.Until("shown as of when it was answered", asOf)
+		release()
+		p.Until("live again", live)
+
+		look(p, false)
+		p.Until("not live while nobody looks", lost)
+		release = h.hold()
+		look(p, true)
+		harness.Until(ctx, t, "asked as soon as somebody looks", func() bool { return h.asked() > 0 })
+		p.Until("not live before it is answered", lost)
+		release()
+		p.Until("live after that", live)
+		require.Empty(t, p.Wrong())
+	})
+
+	t.Run("a stream", func(t *testing.T) {
+		p := browser.Tab(h.URL + "/")
+		p.Until("there", "document.querySelector('.nav a')?.checkVisibility()")
+		p.Ask(`(window.begun = 0, window.fetch = ((f) => (...a) => f(...a).then((r) => { if (String(a[0]).includes('watch=true')) window.begun++; return r; }))(fetch), true)`, nil)
+		p.Ask("location.hash = '#/groups/p/a/v1/g'", nil)
+		n := 0
+		next := func() *pageStream {
+			t.Helper()
+			select {
+			case s := <-h.streams:
+				n++
+				p.Until("begun to read", fmt.Sprintf("window.begun >= %d", n))
+				return s
+			case <-ctx.Done():
+				require.FailNow(t, "no stream is asked for")
+				return nil
+			}
+		}
+		status := func(id int, state string) string {
+			return fmt.Sprintf("id: %d\nevent: status\ndata: {\"name\":\"g\",\"states\":{\"actions\":[]},\"deployedStatus\":%q,\"apps\":[]}", id, state)
+		}
+		s := next()
+		require.Empty(t, s.after)
+		s.events <- status(1, "Instantiating")
+		p.Says(".title .state", "Instantiating")
+		p.Until("live", live)
+
+		s.events <- "event: end\ndata: {\"kind\":\"Unavailable\",\"reason\":\"the process stops\"}"
+		p.Until("the end said", lost)
+		s = next()
+		require.Empty(t, s.after, "after an end all is told again")
+		s.events <- ": nothing new"
+		var now bool
+		p.Ask(lost, &now)
+		require.True(t, now, "what is shown is from before")
+		s.events <- status(2, "Instantiated")
+		p.Says(".title .state", "Instantiated")
+		p.Until("live", live)
+
+		close(s.events)
+		s = next()
+		require.Equal(t, "2", s.after)
+		p.Until("live again without a word, where nothing has changed", live)
+
+		s.events <- "event: end\ndata: {\"kind\":\"NotFound\",\"reason\":\"it is gone\"}"
+		p.Says(".wrong", "There is no such group")
+		p.Until("neither live nor not", "document.querySelector('.live').innerText === '' && document.querySelector('.banner').hidden")
+		require.Empty(t, p.Wrong())
+	})
+}
