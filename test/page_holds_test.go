@@ -23,6 +23,7 @@ type pageHost struct {
 	mu   sync.Mutex
 	held chan struct{} // what the list of clusters waits for
 	late int           // how many have waited
+	told []string      // the paths that were asked for
 }
 
 // pageStream is a stream that the page reads.
@@ -50,6 +51,9 @@ func (h *pageHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.page.ServePart(w, r) {
 		return
 	}
+	h.mu.Lock()
+	h.told = append(h.told, r.URL.EscapedPath())
+	h.mu.Unlock()
 	answer := "[]"
 	switch path := r.URL.Path; {
 	case strings.HasSuffix(path, "/status"):
@@ -122,6 +126,12 @@ func (h *pageHost) asked() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.late
+}
+
+func (h *pageHost) paths() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]string(nil), h.told...)
 }
 
 // look has the page think that somebody looks at it, or nobody.
@@ -214,6 +224,29 @@ func TestThePageSaysWhatHolds(t *testing.T) {
 		s.events <- "event: end\ndata: {\"kind\":\"NotFound\",\"reason\":\"it is gone\"}"
 		p.Says(".wrong", "There is no such group")
 		p.Until("neither live nor not", "document.querySelector('.live').innerText === '' && document.querySelector('.banner').hidden")
+		require.Empty(t, p.Wrong())
+	})
+
+	t.Run("an address", func(t *testing.T) {
+		p := browser.Tab(h.URL + "/")
+		for _, word := range []string{"..%2F..%2Fx", "..", "%2E%2e", ".", "a%3Fb", "a%23b", "a%5Cb"} {
+			before := len(h.paths())
+			p.Ask(fmt.Sprintf("location.hash = '#/groups/p/a/v1/' + %q", word), nil)
+			p.Says("h1", "There is no such page")
+			require.NotContains(t, strings.Join(h.paths()[before:], " "), "/p/", word)
+			p.Ask("location.hash = '#/readiness'", nil)
+			p.Says("h1", "Readiness")
+		}
+		p.Ask("location.hash = '#/groups/p/a/v1/50%25%20%7Bb'", nil)
+		p.Says("h1", "50% {b")
+		harness.Until(ctx, t, "asked for by its name", func() bool {
+			return strings.Contains(strings.Join(h.paths(), " "), "/v2/projects/p/composite-apps/a/v1/deployment-intent-groups/50%25%20%7Bb/explain")
+		})
+		for _, path := range []string{"projects/..", "projects/./p", "projects/%2e%2E/x", "projects?x", "projects#x"} {
+			var said string
+			p.Ask(fmt.Sprintf("import(document.scripts[0].src.replace('main.js', 'api.js')).then((m) => m.get(%q)).then(() => '', (e) => e.message)", path), &said)
+			require.Contains(t, said, "is not the path of one thing")
+		}
 		require.Empty(t, p.Wrong())
 	})
 }

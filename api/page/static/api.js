@@ -24,8 +24,12 @@ export const refused = new EventTarget();
 const patience = 30_000; // for an answer
 const longest = 75_000; // for one that something is done for
 
+/** pathOf makes a path of words: each stays one part of it, whatever is in it. */
+export const pathOf = (...words) => words.map(encodeURIComponent).join('/');
+
 function urlOf(path, query) {
   const url = new URL(`v2/${path}`, document.baseURI.replace(/#.*/, ''));
+  if (!url.pathname.endsWith(`/v2/${path}`)) throw new Problem(400, `${path} is not the path of one thing`);
   for (const [name, value] of Object.entries(query ?? {})) {
     for (const one of [value].flat()) if (one !== undefined && one !== '') url.searchParams.append(name, one);
   }
@@ -38,9 +42,10 @@ async function send(method, path, { query, body, text, type, signal, headers, wa
   if (token()) h.Authorization = `Bearer ${token()}`;
   if (body !== undefined || text !== undefined) h['Content-Type'] = type ?? 'application/json';
   const signals = [signal, wait && AbortSignal.timeout(wait)].filter(Boolean);
+  const url = urlOf(path, query);
   let answer;
   try {
-    answer = await fetch(urlOf(path, query), {
+    answer = await fetch(url, {
       method, headers: h, cache: 'no-store', credentials: 'same-origin', redirect: 'error',
       body: text ?? (body === undefined ? undefined : JSON.stringify(body)), signal: signals.length ? AbortSignal.any(signals) : undefined,
     });

@@ -1,6 +1,6 @@
 // The fleet: a tile for each cluster, and what runs on one.
 
-import { get, pages } from './api.js';
+import { get, pages, pathOf } from './api.js';
 import { Chips } from './chips.js';
 import { fill, h, icon, text } from './dom.js';
 import { showExplanation } from './explain.js';
@@ -108,7 +108,7 @@ function showFleet(main, life) {
 }
 
 function showCluster(main, provider, name, life) {
-  const key = `cluster-providers/${provider}/clusters/${name}`;
+  const key = pathOf('cluster-providers', provider, 'clusters', name);
   const state = h('span', { class: 'state' });
   const why = h('section', { class: 'why', 'aria-label': 'Where it stands', hidden: true });
   const body = h('div', {}, h('p', { class: 'dim' }, 'Reading\u2026'));

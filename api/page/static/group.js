@@ -1,6 +1,6 @@
 // One group: what is asked of it and why it is not so yet, its matrix, its history, where it would go.
 
-import { get, pages } from './api.js';
+import { get, pages, pathOf } from './api.js';
 import { showCell } from './cell.js';
 import { buttons, operate } from './dialog.js';
 import { showExplanation } from './explain.js';
@@ -14,7 +14,7 @@ const tabs = { matrix: 'Matrix', tables: 'Tables', history: 'History', placement
 
 export function show(main, at, life) {
   const [project, app, version, name] = at.words;
-  const key = `projects/${project}/composite-apps/${app}/${version}/deployment-intent-groups/${name}`;
+  const key = pathOf('projects', project, 'composite-apps', app, version, 'deployment-intent-groups', name);
   const here = pageOf(key);
   const hrefOf = (cellApp, cluster) => `${here}?cell=${encodeURIComponent(`${cellApp}/${cluster}`)}`;
   const matrix = new Matrix(life, { href: hrefOf });

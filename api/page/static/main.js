@@ -74,6 +74,9 @@ let life = null;
 let shown = { name: '', path: '' };
 let current = null;
 
+/** odd are words that are no part of a path: with one, an address would be that of another thing than it seems. */
+const odd = (word) => word === '.' || word === '..' || /[/\\?#]/.test(word);
+
 /** place reads the address: #/groups/p/a/v1/g?tab=history. */
 function place() {
   const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
@@ -94,7 +97,7 @@ async function route() {
   const mine = life;
   shown = to;
   current = null;
-  const view = Object.hasOwn(views, to.name) ? views[to.name] : null;
+  const view = Object.hasOwn(views, to.name) && !to.words.some(odd) ? views[to.name] : null;
   for (const a of nav.children) {
     if (a.dataset.view === to.name) a.setAttribute('aria-current', 'page');
     else a.removeAttribute('aria-current');

@@ -1,6 +1,6 @@
 // Nouns that are lists and details: tenants, rules, status collectors, readiness rules.
 
-import { get } from './api.js';
+import { get, pathOf } from './api.js';
 import { fill, h, icon } from './dom.js';
 import { showExplanation } from './explain.js';
 import { sum, when, yaml } from './words.js';
@@ -34,7 +34,7 @@ function show(main, at, life, name, noun) {
   let last = '';
   life.poll(5000, async (signal) => {
     const list = await get(noun.of, {}, signal) ?? [];
-    const more = noun.more ? await Promise.all(list.slice(0, 50).map((o) => noun.more(`${noun.of}/${o.metadata.name}`, signal).catch(() => null))) : [];
+    const more = noun.more ? await Promise.all(list.slice(0, 50).map((o) => noun.more(pathOf(noun.of, o.metadata.name), signal).catch(() => null))) : [];
     return list.map((o, i) => [o, more[i]]);
   }, (rows) => {
     const said = JSON.stringify(rows);
@@ -50,7 +50,7 @@ function show(main, at, life, name, noun) {
 }
 
 function showOne(main, one, life, name, noun) {
-  const key = `${noun.of}/${one}`;
+  const key = pathOf(noun.of, one);
   const why = h('section', { class: 'why', 'aria-label': 'Where it stands', hidden: true });
   const body = h('div', {}, h('p', { class: 'dim' }, 'Reading…'));
   main.append(h('p', { class: 'crumbs' }, h('a', { href: `#/${name}` }, noun.title)), h('h1', {}, one), why, body);
