@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -26,8 +25,7 @@ func TestExportStaysInItsFolder(t *testing.T) {
 		case where:
 			answer = list
 		}
-		_, err := io.WriteString(out, answer)
-		assert.NoError(t, err)
+		_, _ = io.WriteString(out, answer)
 	}))
 	t.Cleanup(hostile.Close)
 	for where, list = range map[string]string{
