@@ -159,6 +159,7 @@ func (d *demo) instantiate(ctx context.Context, k *stack) error {
 	if err := d.await(ctx, domain.ContextInstantiated, domain.ResourceApplied); err != nil {
 		return err
 	}
+	d.say("Page             %s", k.pageURL())
 	d.say("Web UI           %s", k.uiURL)
 	d.chapter("Status, summary")
 	if err := d.show(ctx, "summary"); err != nil {
