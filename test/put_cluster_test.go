@@ -102,7 +102,8 @@ func TestPutCluster(t *testing.T) {
 	second, _ := account(ctx, t, c)
 	warnings, err := api.Put(ctx, described(""), second)
 	require.NoError(t, err)
-	require.Empty(t, warnings)
+	require.Len(t, warnings, 1)
+	require.Contains(t, warnings[0], "the credentials of cluster \"edge01\" expire at") // a token of an hour
 	s.Await(ctx, waiting, "Instantiated")
 	scale(ctx, t, c, running, 2)
 	reports(ctx, t, s, running, "status=ready", ready(2))
