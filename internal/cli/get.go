@@ -13,6 +13,7 @@ import (
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/pause"
 )
 
 // lookAgain is how often --watch asks.
@@ -246,7 +247,7 @@ func (s *session) watchItems(ctx context.Context, p *printer, x *selection, read
 			}
 		}
 		first = false
-		if err := rest(ctx, lookAgain); err != nil {
+		if err := pause.For(ctx, lookAgain); err != nil {
 			return err
 		}
 	}
@@ -295,18 +296,6 @@ func (s *session) printChanged(p *printer, x *selection, t *table, cells func(it
 // transient says whether asking again may help.
 func transient(err error) bool {
 	return fail.Is(err, fail.Unavailable) || fail.Is(err, fail.Timeout)
-}
-
-// rest waits, or ends with ctx.
-func rest(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
 }
 
 // completeNames completes a noun, then the names of its documents on the server.

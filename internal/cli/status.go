@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/status"
 )
 
@@ -244,7 +245,7 @@ func (s *session) follow(ctx context.Context, read func(after string) (string, e
 			s.note("%s; it is asked again", s.text(err))
 			away = true
 		}
-		if err := rest(ctx, waitLook); err != nil {
+		if err := pause.For(ctx, waitLook); err != nil {
 			return context.Canceled
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/status"
 )
 
@@ -105,7 +106,7 @@ func (s *session) await(ctx context.Context, api *client.API, key domain.Key, op
 				return s.otherwise(ctx, api, key, why)
 			}
 		}
-		if err := rest(waiting, max(waitLook, 10*time.Since(begun))); err != nil {
+		if err := pause.For(waiting, max(waitLook, 10*time.Since(begun))); err != nil {
 			return s.overtime(ctx, api, key, last, timeout)
 		}
 	}
@@ -195,7 +196,7 @@ func (s *session) awaitReady(ctx context.Context, api *client.API, key domain.Ke
 				s.sayf("%s", text)
 			}
 		}
-		if err := rest(waiting, waitLook); err != nil {
+		if err := pause.For(waiting, waitLook); err != nil {
 			if errors.Is(err, context.DeadlineExceeded) {
 				fmt.Fprintf(s.Err, "%s is not ready after %s: %s\n", key, timeout, said)
 				if text, err := api.ExplainText(ctx, key); err == nil {
