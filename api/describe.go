@@ -177,6 +177,8 @@ func aboutTag(name string) string {
 	switch name {
 	case domain.Operations.Collection:
 		return "What is asked of an owner and takes its time: a deployment intent group, a logical cloud, the network intents of a cluster."
+	case domain.Whoami.Collection:
+		return "Who asks, how that was proven, and what that caller may do where."
 	case domain.AuditRecords.Collection:
 		return "Who has asked for what, from where, and what came of it: every command, every refusal, every login, and the ends of operations."
 	case domain.Workloads.Collection:

@@ -104,6 +104,7 @@ func (e *edge) operations() []endpoint {
 	all = append(all, get(domain.ClustersNoun, door.List, "/"+domain.ClustersNoun.Collection, "List the clusters of all providers with where each of them stands",
 		"In pages, sorted by provider and name.", service.ClusterList{}, []parameter{limitQuery, continueQuery}, clustersOfFleet))
 	all = append(all, tenancy()...)
+	all = append(all, e.whoamis())
 	all = append(all, e.audits()...)
 	group := onePath(domain.DeploymentIntentGroups)
 	all = append(all,

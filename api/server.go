@@ -56,6 +56,7 @@ type edge struct {
 	ready       map[string]func(context.Context) error
 	kubeconfigs bool     // may be read back
 	templates   []string // of all paths, for those that are not there
+	verbs       verbs    // that endpoints have
 	log         *slog.Logger
 	seconds     *prometheus.HistogramVec
 }
@@ -99,6 +100,7 @@ func New(d Deps) (*echo.Echo, error) {
 	for _, r := range e.resources() {
 		endpoints = append(endpoints, r.endpoints(e)...)
 	}
+	e.verbs = verbsOf(endpoints)
 	for _, p := range endpoints {
 		router.Add(p.method, base+p.path, e.pass(p))
 		e.templates = append(e.templates, base+p.path)

@@ -33,7 +33,7 @@ var layers = []layer{
 		},
 		{
 			pkg:  "cli",
-			ours: "client service operations combined status combine audit domain version pause fail",
+			ours: "client service operations combined status combine audit rights domain version pause fail",
 			libs: "github.com/spf13/cobra github.com/spf13/pflag go.yaml.in/yaml/v3 golang.org/x/sync k8s.io/client-go " +
 				"helm.sh/helm/v4/pkg/strvals sigs.k8s.io/yaml",
 			world: "context net net/http os os/exec",

@@ -366,6 +366,12 @@ func (a *API) AuditKeys(ctx context.Context) (*audit.Keys, error) {
 	return keys, a.read(ctx, "/audit/keys", nil, keys)
 }
 
+// Whoami is who asks. A query of the API says of which nouns, verbs and scope to tell what may be done.
+func (a *API) Whoami(ctx context.Context, query url.Values) (*service.Whoami, error) {
+	w := &service.Whoami{}
+	return w, a.read(ctx, At(domain.Key(domain.Whoami.Collection)), query, w)
+}
+
 // TenantStatus is where a tenant stands.
 func (a *API) TenantStatus(ctx context.Context, tenant domain.Key) (*service.TenantStatus, error) {
 	s := &service.TenantStatus{}

@@ -35,5 +35,8 @@ var Metrics = &Noun{Kind: "metrics", Title: "metrics", Collection: "metrics", Na
 // Histories is the noun of what Temporal keeps of workflows, whose payloads are sealed.
 var Histories = &Noun{Kind: "histories", Title: "history", Collection: "histories", Names: []string{"history"}}
 
+// Whoami is the noun of who asks: each caller has one, and sees no other.
+var Whoami = &Noun{Kind: "whoami", Title: "caller", Collection: "whoami", Names: []string{"caller"}}
+
 // Computed lists the nouns that are no documents.
-var Computed = []*Noun{Operations, Registrations, Workloads, Matches, AuditRecords, Metrics, Histories}
+var Computed = []*Noun{Operations, Registrations, Workloads, Matches, AuditRecords, Metrics, Histories, Whoami}

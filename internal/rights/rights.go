@@ -178,7 +178,7 @@ func (h *Held) Decide(r Request) Decision {
 		return Hidden
 	}
 	gathered := gathers(r.Noun, r.Key)
-	if gathered && classes[r.Verb] == see && r.Verb != "watch" || areas[r.Noun] == told {
+	if gathered && r.Verb == "list" || areas[r.Noun] == told {
 		return Allowed
 	}
 	scope := domain.ScopeOf(r.Key)
@@ -327,6 +327,9 @@ func (h *Held) lacking(p *powers, scope domain.Key) string {
 	}
 	return ""
 }
+
+// Lies says whether documents of the noun are asked for in a scope, "" for the fleet, in which all are.
+func Lies(n *domain.Noun, scope domain.Key) bool { return lies(n, placeOf(scope)) }
 
 // lies says whether documents of the noun are asked for in such a place. In the fleet all are: those of scopes together.
 func lies(n *domain.Noun, at place) bool {
