@@ -36,6 +36,7 @@ type Intake struct {
 	broken  bool                      // something was not stored, or what follows from it was not
 	wrote   bool                      // something was stored of it
 	ended   bool
+	over    chan struct{} // closed when its end is noted, or was tried to be
 }
 
 // errGone ends the stream of a tenant that was deleted.
@@ -68,11 +69,14 @@ func (m *Matcher) Begin(ctx context.Context, tenant string) (*Intake, error) {
 	if err := m.store.Pulse(ctx, m.process, m.now()); err != nil {
 		return nil, err
 	}
+	m.handOver(ctx, tenant)
 	stream, err := m.store.BeginStream(ctx, tenant, m.process)
 	if err != nil {
 		return nil, err
 	}
-	in := &Intake{matcher: m, stream: stream, left: map[string]domain.LeftOut{}, unnamed: stream.LeftOutCount - len(stream.LeftOut)}
+	in := &Intake{
+		matcher: m, stream: stream, left: map[string]domain.LeftOut{}, unnamed: stream.LeftOutCount - len(stream.LeftOut), over: make(chan struct{}),
+	}
 	for _, one := range stream.LeftOut {
 		in.left[leftKey(one.ID)] = one
 	}
@@ -96,6 +100,29 @@ func (m *Matcher) Begin(ctx context.Context, tenant string) (*Intake, error) {
 		}
 	}
 	return in, nil
+}
+
+// handOverWithin is how long a stream waits at most for the end of the one that it displaces in the same process.
+const handOverWithin = time.Second
+
+// handOver ends the tenant's stream that this process reads, and waits until that is noted: after an end in order BeginStream has
+// nothing to write. An agent that connects again at once often does so before the end of the connection that it lost has arrived.
+// When it takes longer, or the other stream is another process's, BeginStream keeps that from storing more.
+func (m *Matcher) handOver(ctx context.Context, tenant string) {
+	m.mu.Lock()
+	older := m.intakes[tenant]
+	m.mu.Unlock()
+	if older == nil {
+		return
+	}
+	older.displace(errDisplaced(tenant))
+	late := time.NewTimer(handOverWithin)
+	defer late.Stop()
+	select {
+	case <-older.over:
+	case <-late.C:
+	case <-ctx.Done():
+	}
 }
 
 // inherit sees to what the stream before has said.
@@ -295,14 +322,16 @@ func (in *Intake) End(ctx context.Context) error {
 	in.ended = true
 	m := in.matcher
 	in.end(context.Canceled)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Plain)
+	defer cancel()
+	err := m.store.EndStream(ctx, in.stream, !in.broken)
 	m.mu.Lock()
 	if m.intakes[in.stream.Tenant] == in {
 		delete(m.intakes, in.stream.Tenant)
 	}
 	m.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Plain)
-	defer cancel()
-	return m.store.EndStream(ctx, in.stream, !in.broken)
+	close(in.over)
+	return err
 }
 
 // write is what is to be stored of a message, and what is left out of it.

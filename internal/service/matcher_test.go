@@ -544,6 +544,29 @@ func TestWhatFailsForATenantKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
+// TestAnAgentThatConnectsAgainWritesNothing: it does so before the end of the connection that it lost has arrived. The older
+// stream ends in order first, so that nothing need be written to keep it out.
+func TestAnAgentThatConnectsAgainWritesNothing(t *testing.T) {
+	w := newTenancy(t, 1)
+	r := w.first()
+	older := w.begin(r)
+	w.take(older, syncs(labelled("a", "1")))
+	ended := make(chan error, 1)
+	go func() {
+		<-older.Context().Done()
+		ended <- older.End(context.Background())
+	}()
+	again := w.begin(r)
+	require.NoError(t, <-ended)
+	require.True(t, fail.Is(context.Cause(older.Context()), fail.Aborted))
+	w.take(again, syncs(labelled("a", "1")))
+	require.NoError(t, again.End(t.Context()))
+	next, err := r.store.BeginStream(t.Context(), "t", "replica-0")
+	require.NoError(t, err)
+	require.False(t, next.Unsettled)
+	require.Zero(t, next.Begun, "an entry has begun a stream")
+}
+
 // TestAProcessThatWasFrozenSaysNothingMore: others have taken its stream for lost meanwhile, and the agent has gone to one of them.
 func TestAProcessThatWasFrozenSaysNothingMore(t *testing.T) {
 	w := newTenancy(t, 2)
