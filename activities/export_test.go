@@ -21,6 +21,13 @@ func SetSilentFor(t *testing.T, d time.Duration) {
 	silentFor = d
 }
 
+// SetNoteEvery sets how often it is written what came of some matches while others go on for the time of a test.
+func SetNoteEvery(t *testing.T, d time.Duration) {
+	before := noteEvery
+	t.Cleanup(func() { noteEvery = before })
+	noteEvery = d
+}
+
 // HasPlanner says whether there is a plan for the owners of a noun.
 func HasPlanner(n *domain.Noun) bool { return planners[n] != nil }
 

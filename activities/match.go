@@ -388,30 +388,90 @@ func (s *settling) round(ctx context.Context, tenant string, due []domain.Match)
 		end := match.Waiting(match.Unsent(work[i].Match, work[i].before), why, s.Now())
 		ends[i], work[i].step = &end, match.Rest
 	}
+	acting, stop := untilNoted(ctx)
+	defer stop()
 	if len(work) > 0 { // one finds out whether the cluster answers
 		sends := ends[0] == nil
-		if ends[0] = s.act(ctx, &work[0], ends[0]); sends && ends[0] != nil && !s.away.Load() {
+		if ends[0] = s.act(acting, &work[0], ends[0]); sends && ends[0] != nil && !s.away.Load() {
 			q.hears(true)
 		} else if s.away.Load() {
 			q.hears(false)
 		}
 		q.end() // the others need not wait for the rest
 	}
-	var g errgroup.Group
-	g.SetLimit(settlesAtOnce)
-	for i := 1; i < len(work); i++ {
-		g.Go(func() error {
-			if ctx.Err() == nil && !s.away.Load() {
-				ends[i] = s.act(ctx, &work[i], ends[i])
+	all, err := s.actAll(ctx, acting, work, ends)
+	if err == nil && !all && acting.Err() != nil {
+		return errOutOfTime
+	}
+	return err
+}
+
+// errOutOfTime says that not all was done in the time that there was.
+var errOutOfTime = fail.New(fail.Timeout, "not all was done in time")
+
+// untilNoted ends so long before ctx does that what came of requests can be written.
+func untilNoted(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ends, ok := ctx.Deadline(); ok {
+		return context.WithDeadline(ctx, ends.Add(-policy.Note))
+	}
+	return context.WithCancel(ctx)
+}
+
+// noteEvery is how often it is written what came of some matches while the requests of others go on.
+var noteEvery = policy.NoteEvery
+
+// actAll takes the step of each but the first, whose is taken, and writes what came of them: now and then, so that one whose request
+// hangs holds up no word on the others. Requests end with acting. all says that of each it is known what came of it.
+func (s *settling) actAll(ctx, acting context.Context, work []one, ends []*domain.Match) (all bool, err error) {
+	ended := make(chan *domain.Match, len(work))
+	go func() {
+		defer close(ended)
+		var g errgroup.Group
+		g.SetLimit(settlesAtOnce)
+		for i := range work {
+			if i == 0 {
+				ended <- ends[i]
+				continue
 			}
-			return nil
-		})
+			g.Go(func() error {
+				if acting.Err() == nil && !s.away.Load() {
+					ended <- s.act(acting, &work[i], ends[i])
+				}
+				return nil
+			})
+		}
+		_ = g.Wait() // none returns an error
+	}()
+	tick := time.NewTicker(noteEvery)
+	defer tick.Stop()
+	overtaken, known := false, 0
+	for goesOn := true; goesOn; {
+		var some []*domain.Match
+		for waits := true; waits && goesOn; {
+			select {
+			case end, more := <-ended:
+				if goesOn = more; end != nil {
+					some = append(some, end)
+				}
+			case <-tick.C:
+				waits = len(some) == 0
+			}
+		}
+		known += len(some)
+		if err == nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		if err == nil {
+			err = s.end(ctx, some)
+		}
+		if errors.Is(err, errOvertaken) { // it is looked at again when all have ended
+			overtaken, err = true, nil
+		}
 	}
-	_ = g.Wait() // none returns an error
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if err == nil && overtaken {
+		err = errOvertaken
 	}
-	return s.end(ctx, ends)
+	return known == len(work), err
 }
 
 // silentFor is for how long those who settle matches go by what others have heard of a cluster that does not answer.
@@ -557,7 +617,6 @@ func (s *settling) end(ctx context.Context, ends []*domain.Match) error {
 	var write, remove []domain.Match
 	for _, m := range ends {
 		switch {
-		case m == nil:
 		case m.Made == nil && m.Wanted == nil:
 			remove = append(remove, *m)
 		default:

@@ -1,9 +1,18 @@
 package activities_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/drover-io/drover/activities"
@@ -396,6 +406,105 @@ func TestACreateIsSentSoonOrNotAtAll(t *testing.T) {
 	m.mustSettle()
 	require.Greater(t, writes, 2)
 	m.agrees(1)
+}
+
+// holding has the cluster behind a server that holds up the creates in which a text is until the test lets go of them, or ends.
+func (m *matches) holding(text string) (letGo func()) {
+	m.Helper()
+	config, err := clientcmd.RESTConfigFromKubeConfig(m.kubeconfig)
+	require.NoError(m, err)
+	through, err := rest.TransportFor(config)
+	require.NoError(m, err)
+	to, err := url.Parse(config.Host)
+	require.NoError(m, err)
+	held := make(chan struct{})
+	proxy := &httputil.ReverseProxy{Transport: through, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug), Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(to)
+		r.Out.Header.Del("Authorization") // the server's own clients have theirs
+	}}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil && r.Method == http.MethodPost && bytes.Contains(body, []byte(text)) {
+			select {
+			case <-held:
+			case <-r.Context().Done():
+				return
+			}
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		proxy.ServeHTTP(w, r)
+	}))
+	letGo = sync.OnceFunc(func() { close(held) })
+	m.Cleanup(func() { letGo(); server.Close() })
+	m.register((&deaf{server: server}).kubeconfig(m.T))
+	return letGo
+}
+
+// several has so many workloads run, and one more whose create is held up.
+func (m *matches) several(n int) (others []string) {
+	m.Helper()
+	for i := range n {
+		others = append(others, fmt.Sprint("w", i))
+		m.run(others[i], nil)
+	}
+	m.evaluate()
+	m.now = m.now.Add(time.Second) // it is due after them: the first one finds out whether the cluster answers
+	m.run("held-up", nil)
+	m.evaluate()
+	return others
+}
+
+// marks are those of the records, by workload.
+func (m *matches) marks() map[string]domain.Mark {
+	m.Helper()
+	marks := map[string]domain.Mark{}
+	for _, r := range m.records() {
+		marks[r.Workload] = r.Mark
+	}
+	return marks
+}
+
+// TestOneThatHangsHoldsUpNoWordOnTheOthers: what came of them is written while it hangs.
+func TestOneThatHangsHoldsUpNoWordOnTheOthers(t *testing.T) {
+	activities.SetNoteEvery(t, time.Millisecond)
+	m := newMatches(t)
+	letGo := m.holding("held-up")
+	others := m.several(3 * 8)
+	settled := make(chan error, 1)
+	go func() {
+		_, err := m.settle()
+		settled <- err
+	}()
+	require.Eventually(t, func() bool {
+		marks := m.marks()
+		return !slices.ContainsFunc(others, func(id string) bool { return marks[id] != domain.MarkApplied })
+	}, time.Minute, 10*time.Millisecond)
+	require.NotEqual(t, domain.MarkApplied, m.marks()["held-up"])
+	letGo()
+	require.NoError(t, <-settled)
+	m.agrees(len(others) + 1)
+	require.Equal(t, domain.MarkApplied, m.marks()["held-up"])
+}
+
+// TestATryThatRunsOutOfTime writes what came of what was done, so that what is left is no more than was not.
+func TestATryThatRunsOutOfTime(t *testing.T) {
+	activities.SetNoteEvery(t, time.Hour)
+	m := newMatches(t)
+	m.holding("held-up")
+	others := m.several(4)
+	for limit := 2 * time.Second; ; limit *= 2 { // a slow machine needs longer for the others
+		require.NoError(t, context.Cause(t.Context()))
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		m.context = ctx
+		_, err := m.settle()
+		require.ErrorContains(t, err, "not all was done in time")
+		cancel()
+		marks := m.marks()
+		require.NotEqual(t, domain.MarkApplied, marks["held-up"])
+		if !slices.ContainsFunc(others, func(id string) bool { return marks[id] != domain.MarkApplied }) {
+			return
+		}
+	}
 }
 
 // TestAMatchWhoseWorkerDies goes on from each state in which a worker that dies can leave a match.

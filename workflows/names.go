@@ -22,7 +22,7 @@
 // What is made for the workloads of tenants has a tree of its own:
 //
 //	SettleTenant      match/<tenant>                    while matches of the tenant are due
-//	└ SettleMatch     match/<tenant>/<rule>/<namespace>.<name>-<hash>, of many match/<tenant>/batch-<number>
+//	└ SettleMatch     match/<tenant>/<rule>/<namespace>.<name>-<hash>, of several match/<tenant>/batch-<number>
 package workflows
 
 import (
@@ -253,8 +253,21 @@ func inID(s string) string {
 	}, s)
 }
 
-// batchID is the id of a workflow that settles many.
+// batchID is the id of a workflow that settles several. The number is another one for each of a run of SettleTenant, and a run
+// ends after its children.
 func batchID(tenant string, n int) string { return fmt.Sprintf("%s/batch-%d", TenantID(tenant), n) }
+
+// batchSummary is the one line by which a person knows it in the Web UI.
+func batchSummary(matches []activities.DueMatch) string {
+	if sameRule(matches) {
+		return fmt.Sprintf("%d matches of %s", len(matches), matches[0].Rule)
+	}
+	return fmt.Sprintf("%d matches of several rules", len(matches))
+}
+
+func sameRule(matches []activities.DueMatch) bool {
+	return !slices.ContainsFunc(matches, func(m activities.DueMatch) bool { return m.Rule != matches[0].Rule })
+}
 
 // WatchID is the id of the workflow that watches the clusters of a shard.
 func WatchID(shard int) string { return fmt.Sprintf("watch/%d", shard) }

@@ -66,12 +66,12 @@ const (
 	keepAgain   = time.Minute
 	longestKeep = 30 * 24 * time.Hour
 	keepEvents  = 4000
-	// dueMatches is how many matches of a tenant are taken from the store at a time, and openMatches how many children may be at
-	// work on them. Up to singleMatches are tried at once, and those that are due after that have a child each, which a person finds
-	// by the names of rule and workload; of more a child has matchBatch, which costs Temporal as much as one match.
+	// dueMatches is how many matches of a tenant are taken from the store at a time. Up to matchesAtOnce are tried at once. What that
+	// leaves has a child, and of more each matchBatch have one, which costs Temporal as much as one match by itself does; up to
+	// openMatches children may be at work.
 	dueMatches    = 500
 	openMatches   = 30
-	singleMatches = 30
+	matchesAtOnce = 30
 	matchBatch    = 50
 	// settleTimeout bounds that first try, below the time that Temporal gives the task. No stop waits for it, as for that of a leaf.
 	settleTimeout = 2 * time.Second

@@ -14,8 +14,9 @@ import (
 var matcher *activities.Match // names the methods; never called
 
 // SettleTenant brings what is in the infrastructure cluster of a tenant in line with what its rules want: it goes over the
-// matches that are due until none is. Few are tried at once, in its own task; what that does not settle, and many, have children.
-// Whoever marks a match due sends SettleSignal, which starts it where it does not run. When the cluster does not answer, one activity waits until it does, and nothing else is tried meanwhile.
+// matches that are due until none is. Few are tried at once, in its own task; what that leaves has one child, and of many each
+// batch has one. Whoever marks a match due sends SettleSignal, which starts it where it does not run. When the cluster does not
+// answer, one activity waits until it does, and nothing else is tried meanwhile.
 func SettleTenant(ctx workflow.Context, in activities.TenantInput) error {
 	t := &tenant{
 		TenantInput: in, signals: workflow.GetSignalChannel(ctx, SettleSignal),
@@ -79,7 +80,7 @@ func (t *tenant) round(ctx workflow.Context) error {
 	}
 	t.listed, t.ended, t.wake = false, 0, time.Time{}
 	var due activities.DueMatches
-	in := activities.DueInput{Tenant: t.Tenant, Limit: dueMatches + len(t.open), AtOnce: singleMatches}
+	in := activities.DueInput{Tenant: t.Tenant, Limit: dueMatches + len(t.open), AtOnce: matchesAtOnce}
 	if t.tried {
 		in.AtOnce = 0
 	}
@@ -109,11 +110,7 @@ func (t *tenant) round(ctx workflow.Context) error {
 		return nil
 	}
 	t.tried = false
-	size := 1
-	if len(matches) > singleMatches {
-		size = matchBatch
-	}
-	for chunk := range slices.Chunk(matches, size) {
+	for chunk := range slices.Chunk(matches, matchBatch) {
 		if err := workflow.Await(ctx, func() bool { return t.away || t.working < openMatches }); err != nil {
 			return err
 		}
@@ -151,11 +148,13 @@ func (t *tenant) begin(ctx workflow.Context, matches []activities.DueMatch) {
 	}
 	t.working++
 	id, summary := MatchID(t.Tenant, matches[0]), matches[0].Rule+" for "+matches[0].Of
-	attributes := TenantAttributes(t.Tenant, appAttribute.ValueSet(fit(matches[0].Rule)))
 	if len(matches) > 1 {
 		t.batches++
-		id, summary = batchID(t.Tenant, t.batches), fmt.Sprintf("%d matches", len(matches))
-		attributes = TenantAttributes(t.Tenant)
+		id, summary = batchID(t.Tenant, t.batches), batchSummary(matches)
+	}
+	attributes := TenantAttributes(t.Tenant)
+	if sameRule(matches) {
+		attributes = TenantAttributes(t.Tenant, appAttribute.ValueSet(fit(matches[0].Rule)))
 	}
 	future := workflow.ExecuteChildWorkflow(child(ctx, id, attributes, summary), SettleMatchName, in)
 	workflow.Go(t.whole, func(c workflow.Context) {

@@ -27,7 +27,9 @@ type tenant struct {
 	next   time.Time // when others are due
 	awaits int       // how often the cluster was waited for
 	begun  [][]string
+	ids    []string   // of the children
 	atOnce bool       // what is tried at once is settled
+	few    int        // so many of what is tried at once are settled, and then its time is over
 	silent int        // so many tries hear that the cluster does not answer others
 	tried  [][]string // what was
 	long   bool       // a child takes an hour
@@ -59,6 +61,7 @@ func newTenant(t *testing.T, due int) *tenant {
 			return &activities.Settled{Away: true}, nil
 		}
 		if !w.atOnce {
+			w.done(in.IDs[:min(w.few, len(in.IDs))]...)
 			return nil, errors.New("not done at once")
 		}
 		w.done(in.IDs...)
@@ -73,7 +76,7 @@ func newTenant(t *testing.T, due int) *tenant {
 	w.OnWorkflow(workflows.SettleMatchName, mock.Anything, mock.Anything).Return(func(ctx workflow.Context, in activities.MatchesInput) (*activities.Settled, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.begun = append(w.begun, in.IDs)
+		w.begun, w.ids = append(w.begun, in.IDs), append(w.ids, workflow.GetInfo(ctx).WorkflowExecution.ID)
 		if w.long {
 			w.mu.Unlock()
 			err := workflow.Sleep(ctx, time.Hour) // a mock hears of no cancellation
@@ -139,11 +142,30 @@ func TestFewMatchesAreSettledAtOnce(t *testing.T) {
 	require.Len(t, many.begun, 2)
 }
 
-func TestFewMatchesHaveAChildEachAndManyABatch(t *testing.T) {
-	few := newTenant(t, 30)
-	few.run(t)
-	require.Len(t, few.tried, 1, "what was not done at once is not tried so again")
-	require.Len(t, few.begun, 30)
+// TestWhatATryLeavesHasOneChild, which has the name of the match when it is one alone.
+func TestWhatATryLeavesHasOneChild(t *testing.T) {
+	for name, c := range map[string]struct {
+		settled, left int
+		id            string
+	}{
+		"nothing was settled": {0, 30, "match/t/batch-1"},
+		"some were settled":   {10, 20, "match/t/batch-1"},
+		"one is left":         {29, 1, "match/t/side/default.pod-29-0000000000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTenant(t, 30)
+			w.few = c.settled
+			w.run(t)
+			require.Len(t, w.tried, 1, "what was not done at once is not tried so again")
+			require.Len(t, w.begun, 1)
+			require.Len(t, w.begun[0], c.left)
+			require.Equal(t, []string{c.id}, w.ids)
+		})
+	}
+}
+
+// TestManyMatchesHaveAChildForEachBatch, each of which has another id.
+func TestManyMatchesHaveAChildForEachBatch(t *testing.T) {
 	many := newTenant(t, 1210)
 	many.run(t)
 	// What is due is read while children end, so that not all batches are full.
@@ -156,6 +178,8 @@ func TestFewMatchesHaveAChildEachAndManyABatch(t *testing.T) {
 	}
 	slices.Sort(ids)
 	require.Len(t, slices.Compact(ids), 1210)
+	slices.Sort(many.ids)
+	require.Len(t, slices.Compact(slices.Clone(many.ids)), len(many.ids))
 }
 
 // TestAClusterThatIsAwayIsWaitedForOnce, by one activity, and nothing is begun meanwhile.
@@ -187,7 +211,7 @@ func TestAMatchThatIsMarkedWhileItIsSettled(t *testing.T) {
 	require.Len(t, w.begun, 2)
 }
 
-// TestAChildThatIsEndedByHand leaves its match due, which is tried again.
+// TestAChildThatIsEndedByHand leaves its matches due, which are tried again.
 func TestAChildThatIsEndedByHand(t *testing.T) {
 	w := newTenant(t, 2)
 	w.settle = func(child int, _ activities.MatchesInput) (*activities.Settled, error) {
@@ -198,8 +222,32 @@ func TestAChildThatIsEndedByHand(t *testing.T) {
 	}
 	began := w.Now()
 	w.run(t)
-	require.Len(t, w.begun, 3)
+	require.Len(t, w.begun, 2)
+	require.Equal(t, w.begun[0], w.begun[1])
+	require.NotEqual(t, w.ids[0], w.ids[1])
 	require.GreaterOrEqual(t, w.Now().Sub(began), 10*time.Second)
+}
+
+// TestAMatchThatIsDueBesideAChild is tried at once, and does not wait for the child, which may take long.
+func TestAMatchThatIsDueBesideAChild(t *testing.T) {
+	w := newTenant(t, 2)
+	w.long = true
+	w.RegisterDelayedCallback(func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.atOnce = true
+		w.mark(2)
+		w.SignalWorkflow(workflows.SettleSignal, nil)
+	}, time.Second)
+	w.RegisterDelayedCallback(func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		require.Len(t, w.due, 2, "the third is settled")
+	}, time.Minute)
+	w.run(t)
+	require.Equal(t, []string{"match/t/batch-1"}, w.ids)
+	require.Len(t, w.tried, 2)
+	require.Len(t, w.tried[1], 1)
 }
 
 // TestWhatIsDueLater is waited for by a timer.

@@ -76,6 +76,10 @@ const (
 	LongestAway = 12 * time.Second
 	// RelapseWithin is how soon after such a cluster has answered it counts as the same trouble that it is waited for again.
 	RelapseWithin = 30 * time.Second
+	// Note is how long before the end of a try at matches its requests end, so that it can be written what came of them, and NoteEvery
+	// how often that is written while others go on.
+	Note      = 400 * time.Millisecond
+	NoteEvery = time.Second
 	// Answered is for how long a cluster that has answered somebody is taken to answer others, too. Those who have waited for it go on
 	// BackEach after each other, and the last of them after BackMost.
 	Answered = 5 * time.Second
