@@ -147,7 +147,10 @@ func (l *Leases) run(ctx context.Context) {
 	}
 }
 
-// alive knows when the process was frozen last: what comes in while it is, it finds later, and cannot tell when it came.
+// alive knows when the process was frozen last: what comes in while it is, it finds later, and cannot tell when it came. It finds it
+// soon after it runs again. When the whole machine stood still that takes as long again as it did: TCP sends what nobody confirms
+// after twice as long each time. What is found after that came after the freeze. Polls last a minute, and a busy machine holds up a
+// process for a second now and then; all tasks that come within that minute would be lost otherwise.
 type alive struct {
 	mu          sync.Mutex
 	last        lease.Instant // when it was seen to run
@@ -177,6 +180,8 @@ func (a *alive) since(asked, now lease.Instant) lease.Instant {
 	a.note(now)
 	switch {
 	case !a.until.After(asked): // it was not frozen meanwhile
+		return now
+	case now.Since(a.until) > a.until.Since(a.from)+policy.Frozen: // it has run for long since
 		return now
 	case a.from.After(asked):
 		return a.from

@@ -166,6 +166,32 @@ func TestLeases(t *testing.T) {
 			c.poll(func() { c.freeze(held); c.pass(policy.Alive); c.freeze(2 * time.Second) })
 			return c.attempt()
 		}, false},
+		"frozen while it waited for a task, which was found soon after": {func(c *connection) context.Context {
+			c.poll(func() { c.pass(time.Second); c.freeze(held); c.pass(held + policy.Frozen) })
+			return c.attempt()
+		}, false},
+		"frozen while it waited for a task, which was found later": {func(c *connection) context.Context {
+			c.poll(func() { c.pass(time.Second); c.freeze(held); c.pass(held + policy.Frozen + 3*policy.Alive) })
+			ctx := c.attempt()
+			c.pass(held - time.Millisecond)
+			return ctx
+		}, true},
+		"held up for a moment while it waited for a task, which was found at any time after": {func(c *connection) context.Context {
+			c.poll(func() { c.freeze(policy.Frozen); c.pass(2 * policy.Frozen) })
+			return c.attempt()
+		}, true},
+		"held up again and again while it waited for a task, which was found later": {func(c *connection) context.Context {
+			c.poll(func() {
+				for range 10 {
+					c.freeze(policy.Frozen)
+					c.pass(2 * policy.Alive)
+				}
+				c.pass(10*(policy.Frozen+2*policy.Alive) + policy.Frozen)
+			})
+			ctx := c.attempt()
+			c.pass(held - time.Millisecond)
+			return ctx
+		}, true},
 		"frozen before the task was asked for": {func(c *connection) context.Context {
 			c.freeze(time.Minute)
 			c.pass(policy.Alive)
