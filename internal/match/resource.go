@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/plan"
@@ -62,9 +60,12 @@ func (r *Rule) Resource(t *domain.Tenant, hosts []*domain.Host, w *domain.Worklo
 	if reason != nil {
 		return nil, reason
 	}
-	object := runtime.DeepCopyJSON(r.template.object)
+	object, err := r.template.object()
+	if err != nil {
+		return nil, &Reason{Text: "the template cannot be read: " + err.Error(), Failed: true}
+	}
 	made := &Resource{Cluster: t.ClusterName(), Label: Label(t.ContextID, r.key), Nodes: nodes}
-	made.ID = r.identity(t, w)
+	made.ID = r.identity(t, w, object)
 	metadata := object["metadata"].(map[string]any)
 	metadata["namespace"], metadata["name"] = made.ID.Namespace, made.ID.Name
 	if reason := r.annotate(metadata, w); reason != nil {
@@ -88,20 +89,20 @@ func (r *Rule) Resource(t *domain.Tenant, hosts []*domain.Host, w *domain.Worklo
 	return r.seal(made, manifest)
 }
 
-// identity is the object's: its namespace and name, whatever the template says.
-func (r *Rule) identity(t *domain.Tenant, w *domain.Workload) plan.ResourceID {
+// identity is that of the object which is made of the template's: its namespace and name, whatever the template says.
+func (r *Rule) identity(t *domain.Tenant, w *domain.Workload, object map[string]any) plan.ResourceID {
 	id := plan.ResourceID{Namespace: t.Namespace()}
 	if r.tenant == "" {
 		id.Namespace = domain.OperatorNamespace
 	}
-	version, _ := r.template.object["apiVersion"].(string)
-	id.Kind, _ = r.template.object["kind"].(string)
+	version, _ := object["apiVersion"].(string)
+	id.Kind, _ = object["kind"].(string)
 	if group, v, grouped := strings.Cut(version, "/"); grouped {
 		id.Group, id.Version = group, v
 	} else {
 		id.Version = version
 	}
-	metadata, _ := r.template.object["metadata"].(map[string]any)
+	metadata, _ := object["metadata"].(map[string]any)
 	name, _ := metadata["name"].(string)
 	if name == "" {
 		name = r.id

@@ -23,9 +23,10 @@ import (
 // MaxTemplate bounds a template, in bytes.
 const MaxTemplate = limits.Template
 
-// template is a manifest, cleaned: of it, copies are made.
+// template is a manifest, cleaned. It is kept as JSON: a process has the rules of all tenants in memory, and as an object one of
+// these takes several times as much.
 type template struct {
-	object map[string]any
+	json   []byte
 	pod    []string // the members on the way to the object with metadata and spec of a Pod; nil when the kind has none
 	hasPod bool
 	level  domain.PodSecurity
@@ -58,25 +59,33 @@ func (c *compiler) template() (t template) {
 		p.Add(inTemplate, "has %d bytes, of %d at most", len(data), MaxTemplate)
 		return t
 	}
-	if err := json.Unmarshal(bytes.TrimSpace(data), &t.object); err != nil || t.object == nil {
+	var object map[string]any
+	if err := json.Unmarshal(bytes.TrimSpace(data), &object); err != nil || object == nil {
 		p.Add(inTemplate, "is not a JSON object")
 		return t
 	}
 	if t.level = domain.PodPrivileged; c.tenant != nil {
 		t.level = c.tenant.Spec.PodSecurity
 	}
-	kind, ok := c.kind(t.object)
-	if !ok || !c.metadata(t.object) {
+	kind, ok := c.kind(object)
+	if !ok || !c.metadata(object) {
 		return t
 	}
-	if path, err := fields.Unbounded(schema.FromAPIVersionAndKind(t.object["apiVersion"].(string), t.object["kind"].(string)), t.object); path != "" {
+	if path, err := fields.Unbounded(schema.FromAPIVersionAndKind(object["apiVersion"].(string), object["kind"].(string)), object); path != "" {
 		p.Add(inTemplate+"."+path, "%s", err)
 		return t
 	}
 	if t.pod, t.hasPod = podPaths[kind]; t.hasPod {
-		c.pod(&t)
+		c.pod(&t, object)
 	}
+	t.json = encode(object)
 	return t
+}
+
+// object is a copy of the manifest.
+func (t *template) object() (object map[string]any, err error) {
+	err = json.Unmarshal(t.json, &object)
+	return object, err
 }
 
 // kind checks apiVersion and kind, and is such as apps/v1/Deployment.
@@ -133,9 +142,8 @@ func (c *compiler) metadata(object map[string]any) bool {
 }
 
 // pod checks the Pod in a template: what it is, and what the tenant may not say of it.
-func (c *compiler) pod(t *template) {
+func (c *compiler) pod(t *template, object map[string]any) {
 	path := strings.Join(append([]string{inTemplate}, t.pod...), ".")
-	object := t.object
 	for _, member := range t.pod {
 		inner, ok := object[member].(map[string]any)
 		if !ok {
