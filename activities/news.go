@@ -68,8 +68,8 @@ func (s *shard) sift(ctx context.Context, contexts []string) error {
 	for _, id := range contexts {
 		s.ours.Delete(id) // as far as it is not found to go on
 	}
-	records, err := s.Store.InstancesByID(ctx, contexts)
-	if err != nil {
+	records, unreadable := s.Store.InstancesByID(ctx, contexts)
+	if _, err := domain.UnreadableOf(unreadable); err != nil {
 		return err
 	}
 	for _, i := range records {
@@ -85,7 +85,7 @@ func (s *shard) sift(ctx context.Context, contexts []string) error {
 			}
 		}
 	}
-	return nil
+	return unreadable // of which it is not known whether they have ended
 }
 
 // ended says whether the label of a context is nobody's any more: one that was taken over lives on in the last one.

@@ -375,3 +375,18 @@ func TestStreamsEnd(t *testing.T) {
 	require.ErrorIs(t, last, context.Canceled)
 	require.NotContains(t, w.log.String(), "panic")
 }
+
+// TestClientTellsWhatIsLeftOut: who prunes or exports by a list must not take it for all there is.
+func TestClientTellsWhatIsLeftOut(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Drover-Left-Out", "1")
+		w.Header().Set("Warning", `299 - "projects/b cannot be read"`)
+		_, _ = w.Write([]byte(`[{"metadata":{"name":"a"}}]`))
+	}))
+	defer server.Close()
+	c := client.New(server.URL + "/v2")
+	defer c.Close()
+	list, err := c.API().List(t.Context(), domain.Projects, "")
+	require.Len(t, list, 1)
+	require.ErrorContains(t, err, "projects/b cannot be read")
+}

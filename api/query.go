@@ -36,11 +36,11 @@ func listClusters(c echo.Context, s door.Service, on *door.Request) (reply, erro
 	}
 	if label != "" {
 		names, err := s.ClustersByLabel(ctx, on.Parent, label)
-		return asJSON(http.StatusOK, names), err
+		return asJSON(http.StatusOK, names), warnUnreadable(c, err)
 	}
 	if with {
 		list, err := s.ClustersWithLabels(ctx, on.Parent)
-		return asJSON(http.StatusOK, list), err
+		return asJSON(http.StatusOK, list), warnUnreadable(c, err)
 	}
 	return listAll(c, s, on)
 }
@@ -114,7 +114,7 @@ func listIntents(c echo.Context, s door.Service, on *door.Request) (reply, error
 		return listAll(c, s, on)
 	}
 	bindings, err := s.Bindings(ctx, on.Parent)
-	return asJSON(http.StatusOK, intentList{bindings}), err
+	return asJSON(http.StatusOK, intentList{bindings}), warnUnreadable(c, err)
 }
 
 // listAppIntents answers with the intents, or with the placement of one app.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -191,7 +192,23 @@ func sameName(r resource, o domain.Object, inURL string) error {
 
 func listAll(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 	list, err := s.List(c.Request().Context(), on.Noun, on.Parent)
-	return asJSON(http.StatusOK, list), err
+	return asJSON(http.StatusOK, list), warnUnreadable(c, err)
+}
+
+// warnUnreadable names what is missing in a list since it cannot be read, and is what else is wrong. For programs, Drover-Left-Out has how
+// many there are.
+func warnUnreadable(c echo.Context, err error) error {
+	unreadable, err := domain.UnreadableOf(err)
+	if len(unreadable) > 0 {
+		c.Response().Header().Set("Drover-Left-Out", strconv.Itoa(len(unreadable)))
+	}
+	for _, id := range unreadable[:min(len(unreadable), maxWarnings)] {
+		warn(c, "%s cannot be read: who changed it was not the product, or its key is missing; it is left out", id)
+	}
+	if more := len(unreadable) - maxWarnings; more > 0 {
+		warn(c, "%d more cannot be read, and are left out", more)
+	}
+	return err
 }
 
 func (e *edge) get(r resource) handler {

@@ -109,11 +109,16 @@ func (a *API) File(ctx context.Context, key domain.Key) ([]byte, error) {
 }
 
 // List reads the documents of a noun directly below parent, sorted by key. Those of domain.DeploymentIntents have no names
-// there: see Bindings.
+// there: see Bindings. Where some cannot be read, the list of the others comes with an error that names them.
 func (a *API) List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([]domain.Object, error) {
-	var raw []json.RawMessage
-	if err := a.read(ctx, At(parent.Child(noun.Collection)), nil, &raw); err != nil {
+	path := At(parent.Child(noun.Collection))
+	answer, err := a.call(ctx, http.MethodGet, path, nil, jsonType, "", nil)
+	if err != nil {
 		return nil, err
+	}
+	var raw []json.RawMessage
+	if err := json.Unmarshal(answer.body, &raw); err != nil {
+		return nil, fmt.Errorf("decode answer of GET %s: %w", path, err)
 	}
 	list := make([]domain.Object, 0, len(raw))
 	for _, data := range raw {
@@ -126,6 +131,9 @@ func (a *API) List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([
 			return nil, err
 		}
 		list = append(list, o)
+	}
+	if left := answer.header.Get("Drover-Left-Out"); left != "" {
+		return list, fail.New(fail.Internal, "%s of %s are left out: %s", left, noun.Title, strings.Join(answer.warnings(), "; "))
 	}
 	return list, nil
 }

@@ -20,15 +20,16 @@ type LabelledCluster struct {
 
 // ClustersWithLabels lists the clusters of a provider with the labels of each.
 func (s *Service) ClustersWithLabels(ctx context.Context, provider domain.Key) ([]LabelledCluster, error) {
-	clusters, err := s.List(ctx, domain.ClustersNoun, provider)
-	if err != nil {
+	clusters, unreadable := s.List(ctx, domain.ClustersNoun, provider)
+	if _, err := domain.UnreadableOf(unreadable); err != nil {
 		return nil, err
 	}
 	// One range for all of them: a fleet has thousands.
 	labels, err := s.store.ListUnder(ctx, domain.ClusterLabels, provider)
-	if err != nil {
+	if _, err := domain.UnreadableOf(err); err != nil {
 		return nil, err
 	}
+	unreadable = domain.And(unreadable, err)
 	of := map[domain.Key][]*domain.ClusterLabel{}
 	for _, o := range labels {
 		of[o.Base().Parent] = append(of[o.Base().Parent], o.(*domain.ClusterLabel))
@@ -41,13 +42,13 @@ func (s *Service) ClustersWithLabels(ctx context.Context, provider domain.Key) (
 		}
 		list = append(list, c)
 	}
-	return list, nil
+	return list, unreadable
 }
 
 // ClustersByLabel names the clusters of a provider that carry the label, sorted.
 func (s *Service) ClustersByLabel(ctx context.Context, provider domain.Key, label string) ([]string, error) {
-	clusters, err := s.ClustersWithLabels(ctx, provider)
-	if err != nil {
+	clusters, unreadable := s.ClustersWithLabels(ctx, provider)
+	if _, err := domain.UnreadableOf(unreadable); err != nil {
 		return nil, err
 	}
 	names := []string{}
@@ -56,7 +57,7 @@ func (s *Service) ClustersByLabel(ctx context.Context, provider domain.Key, labe
 			names = append(names, c.Name)
 		}
 	}
-	return names, nil
+	return names, unreadable
 }
 
 // Value reads one value of a set of key-value pairs; NotFound when the key is not there. The noun must be one of

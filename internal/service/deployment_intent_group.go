@@ -122,13 +122,13 @@ func (s *Service) observe(ctx context.Context, owner domain.Owner) (domain.Owner
 // Bindings are what the intents of a deployment intent group bind to it: EMCO's list of intents, one map
 // of controller to intent name per document, in the order of their names.
 func (s *Service) Bindings(ctx context.Context, group domain.Key) ([]map[string]string, error) {
-	list, err := s.List(ctx, domain.DeploymentIntents, group)
-	if err != nil {
+	list, unreadable := s.List(ctx, domain.DeploymentIntents, group)
+	if _, err := domain.UnreadableOf(unreadable); err != nil {
 		return nil, err
 	}
 	maps := make([]map[string]string, 0, len(list))
 	for _, o := range list {
 		maps = append(maps, o.(*domain.DeploymentIntent).Spec.Intent)
 	}
-	return maps, nil
+	return maps, unreadable
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"net/url"
 	"slices"
 	"time"
@@ -98,12 +99,12 @@ func (f *Fleet) Groups(ctx context.Context, prefix domain.Key, parameters url.Va
 	if err := f.exists(ctx, prefix); err != nil {
 		return nil, err
 	}
-	objects, next, err := f.page(ctx, domain.DeploymentIntentGroups, prefix, parameters)
+	objects, next, unreadable, err := f.page(ctx, domain.DeploymentIntentGroups, prefix, parameters)
 	if err != nil {
 		return nil, err
 	}
 	list := &GroupList{Continue: next}
-	list.Items, err = f.groups(ctx, objects)
+	list.Items, err = f.groups(ctx, objects, unreadable)
 	return list, err
 }
 
@@ -118,43 +119,76 @@ func (f *Fleet) exists(ctx context.Context, prefix domain.Key) error {
 	return nil
 }
 
-// page reads one more document than are asked for, to know whether that is all. What the caller may not see it passes over.
-func (f *Fleet) page(ctx context.Context, noun *domain.Noun, prefix domain.Key, parameters url.Values) ([]domain.Object, string, error) {
+// page reads one more document than are asked for, to know whether that is all. What the caller may not see it passes over. Of those
+// that are unreadable nothing but the key is known.
+func (f *Fleet) page(ctx context.Context, noun *domain.Noun, prefix domain.Key, parameters url.Values) (
+	objects []domain.Object, next string, unreadable map[domain.Key]bool, err error,
+) {
 	limit, after, err := pageAsked(parameters)
 	if err != nil {
-		return nil, "", err
+		return nil, "", nil, err
 	}
-	objects, err := f.shown(ctx, noun, prefix, domain.Key(after), limit+1)
+	objects, unreadable, err = f.shown(ctx, noun, prefix, domain.Key(after), limit+1)
 	if err != nil || len(objects) <= limit {
-		return objects, "", err
+		return objects, "", unreadable, err
 	}
 	objects = objects[:limit]
-	return objects, goOn(string(domain.KeyOf(objects[limit-1]))), nil
+	return objects, goOn(string(domain.KeyOf(objects[limit-1]))), unreadable, nil
 }
 
 // shown reads as many documents as are asked for of those that the caller may see, or all there are.
-func (f *Fleet) shown(ctx context.Context, noun *domain.Noun, prefix, after domain.Key, limit int) ([]domain.Object, error) {
+func (f *Fleet) shown(ctx context.Context, noun *domain.Noun, prefix, after domain.Key, limit int) (
+	shown []domain.Object, unreadable map[domain.Key]bool, err error,
+) {
 	held := rights.Of(ctx)
 	if held.Everything() || held.Shows(noun, prefix) {
-		return f.pages.Page(ctx, noun, prefix, after, limit)
+		return f.read(ctx, noun, prefix, after, limit)
 	}
-	shown := []domain.Object{}
+	shown, unreadable = []domain.Object{}, map[domain.Key]bool{}
 	for {
-		objects, err := f.pages.Page(ctx, noun, prefix, after, maxLimit)
+		objects, damaged, err := f.read(ctx, noun, prefix, after, maxLimit)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, o := range objects {
 			if held.Shows(noun, domain.KeyOf(o)) && len(shown) < limit {
 				shown = append(shown, o)
 			}
 		}
+		maps.Copy(unreadable, damaged)
 		if len(objects) < maxLimit || len(shown) == limit {
-			return shown, nil
+			return shown, unreadable, nil
 		}
 		after = domain.KeyOf(objects[len(objects)-1])
 	}
 }
+
+// read reads a page. What is unreadable is in its place, as a document that has nothing but its key.
+func (f *Fleet) read(ctx context.Context, noun *domain.Noun, prefix, after domain.Key, limit int) ([]domain.Object, map[domain.Key]bool, error) {
+	objects, err := f.pages.Page(ctx, noun, prefix, after, limit)
+	ids, err := domain.UnreadableOf(err)
+	if err != nil || len(ids) == 0 {
+		return objects, nil, err
+	}
+	unreadable := map[domain.Key]bool{}
+	for _, id := range ids {
+		parent, name := domain.Cut(noun, domain.Key(id))
+		o := noun.New()
+		o.Base().Parent = parent
+		switch o := o.(type) {
+		case *domain.DeploymentIntentGroup:
+			o.Name = name
+		case *domain.Cluster:
+			o.Name = name
+		}
+		unreadable[domain.Key(id)], objects = true, append(objects, o)
+	}
+	slices.SortFunc(objects, func(a, b domain.Object) int { return cmp.Compare(domain.KeyOf(a), domain.KeyOf(b)) })
+	return objects, unreadable, nil
+}
+
+// unreadableText says of a row that it cannot be told what belongs there.
+const unreadableText = "it cannot be read: who changed it in the database was not the product, or its key is missing"
 
 // Of operations that go on the workflows are asked how far they are: a few at a time, and not more than that for one list.
 const (
@@ -164,7 +198,7 @@ const (
 )
 
 // groups says where groups stand: the records of all their contexts are read at once.
-func (f *Fleet) groups(ctx context.Context, objects []domain.Object) ([]Group, error) {
+func (f *Fleet) groups(ctx context.Context, objects []domain.Object, unreadable map[domain.Key]bool) ([]Group, error) {
 	l := f.lifecycle
 	ids := make([]string, 0, len(objects))
 	for _, o := range objects {
@@ -173,6 +207,7 @@ func (f *Fleet) groups(ctx context.Context, objects []domain.Object) ([]Group, e
 		}
 	}
 	records, err := l.records.InstancesByID(ctx, ids)
+	damaged, err := domain.UnreadableOf(err)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +218,15 @@ func (f *Fleet) groups(ctx context.Context, objects []domain.Object) ([]Group, e
 	all := make([]Group, 0, len(objects))
 	for _, o := range objects {
 		g := o.(*domain.DeploymentIntentGroup)
-		all = append(all, groupOf(g, byID[g.History.ContextID()]))
+		if key := domain.KeyOf(g); unreadable[key] {
+			all = append(all, Group{DeploymentIntentGroup: g, Resource: key, Status: GroupStatus{Reason: unreadableText}})
+			continue
+		}
+		group := groupOf(g, byID[g.History.ContextID()])
+		if slices.Contains(damaged, group.Status.Instance) {
+			group.Status.Context, group.Status.Reason = "", "the record of its app context: "+unreadableText
+		}
+		all = append(all, group)
 	}
 	ctx, cancel := context.WithTimeout(ctx, askedTime)
 	defer cancel()
@@ -242,7 +285,7 @@ func (f *Fleet) Clusters(ctx context.Context, provider domain.Key, parameters ur
 			return nil, err
 		}
 	}
-	objects, next, err := f.page(ctx, domain.ClustersNoun, provider, parameters)
+	objects, next, unreadable, err := f.page(ctx, domain.ClustersNoun, provider, parameters)
 	if err != nil {
 		return nil, err
 	}
@@ -267,6 +310,12 @@ func (f *Fleet) Clusters(ctx context.Context, provider domain.Key, parameters ur
 	for _, o := range objects {
 		c := o.(*domain.Cluster)
 		name := c.ClusterName()
+		if key := domain.KeyOf(c); unreadable[key] {
+			list.Items = append(list.Items, Cluster{Cluster: c, Resource: key, Status: ClusterStatus{
+				Connectivity: domain.ConnectivityUnknown, Report: c.Reporting(), Groups: groups[name], Labels: labels[key], Reason: unreadableText,
+			}})
+			continue
+		}
 		contact := view.ContactAt(watches[name], now)
 		s := ClusterStatus{
 			Connectivity: connectivityOf(c, contact.Heard, unreachable[name]), Heard: contact.Heard, Report: c.Reporting(), Groups: groups[name],
@@ -287,7 +336,7 @@ func (f *Fleet) Clusters(ctx context.Context, provider domain.Key, parameters ur
 // labels are those of all clusters of a provider, or with "" of all, by cluster: they are read at once.
 func (f *Fleet) labels(ctx context.Context, provider domain.Key) (map[domain.Key][]string, error) {
 	found, err := f.lifecycle.store.ListUnder(ctx, domain.ClusterLabels, provider)
-	if err != nil {
+	if _, err := domain.UnreadableOf(err); err != nil {
 		return nil, err
 	}
 	of := map[domain.Key][]string{}
@@ -314,7 +363,7 @@ func connectivityOf(c *domain.Cluster, heard, unreachable bool) domain.Connectiv
 // groupsOn counts the groups that may have something on each cluster.
 func (f *Fleet) groupsOn(ctx context.Context) (map[domain.ClusterName]int, error) {
 	active, err := f.lifecycle.records.ActiveInstances(ctx)
-	if err != nil {
+	if _, err := domain.UnreadableOf(err); err != nil {
 		return nil, err
 	}
 	active = slices.DeleteFunc(active, func(i *domain.Instance) bool {
@@ -382,11 +431,11 @@ func (f *Fleet) GroupsSnapshot(ctx context.Context, prefix domain.Key) (*GroupsS
 	}
 	all := map[domain.Key]GroupStatus{}
 	for after := domain.Key(""); ; {
-		objects, err := f.pages.Page(ctx, domain.DeploymentIntentGroups, prefix, after, maxLimit)
+		objects, unreadable, err := f.read(ctx, domain.DeploymentIntentGroups, prefix, after, maxLimit)
 		if err != nil {
 			return nil, err
 		}
-		groups, err := f.groups(ctx, objects)
+		groups, err := f.groups(ctx, objects, unreadable)
 		if err != nil {
 			return nil, err
 		}

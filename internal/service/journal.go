@@ -89,7 +89,7 @@ func (j *Journal) tell(ctx context.Context, found []operations.Execution) ([]ope
 		ids = append(ids, x.ContextID)
 	}
 	records, err := j.lifecycle.records.InstancesByID(ctx, ids)
-	if err != nil {
+	if _, err := domain.UnreadableOf(err); err != nil { // of those, what the engine knows is all
 		return nil, err
 	}
 	byID := make(map[string]*domain.Instance, len(records))

@@ -21,7 +21,7 @@ func (s *Service) Get(ctx context.Context, noun *domain.Noun, key domain.Key) (d
 }
 
 // List reads the documents directly below parent that the caller may see, sorted by key; an empty list is not nil. Where EMCO
-// does so, a parent that is not there is NotFound.
+// does so, a parent that is not there is NotFound. What cannot be read is passed over, and a domain.Unreadable then names it.
 func (s *Service) List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([]domain.Object, error) {
 	if rules[noun].listOrphan {
 		found, err := s.store.Exists(ctx, noun.Parent, parent)
@@ -33,17 +33,22 @@ func (s *Service) List(ctx context.Context, noun *domain.Noun, parent domain.Key
 		}
 	}
 	list, err := s.store.List(ctx, noun, parent)
-	if err != nil {
-		return nil, err
+	unreadable, bad := domain.UnreadableOf(err)
+	if bad != nil {
+		return nil, bad
 	}
 	if list == nil {
 		list = []domain.Object{}
 	}
 	if held := rights.Of(ctx); !held.Everything() {
 		list = slices.DeleteFunc(list, func(o domain.Object) bool { return !held.Shows(noun, domain.KeyOf(o)) })
+		unreadable = slices.DeleteFunc(slices.Clone(unreadable), func(id string) bool { return !held.Shows(noun, domain.Key(id)) })
 	}
 	for _, o := range list {
 		show(o)
+	}
+	if len(unreadable) > 0 {
+		return list, &domain.Unreadable{IDs: unreadable, Cause: err}
 	}
 	return list, nil
 }

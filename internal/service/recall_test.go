@@ -62,3 +62,20 @@ func TestLeavesOfLargeContextsAreReadOnce(t *testing.T) {
 	require.Equal(t, most+6, records.reads)
 	require.Equal(t, recallLeaves, r.leavesKept())
 }
+
+// TestLeavesThatCannotBeRead are shown as such, not as an earlier operation has left them.
+func TestLeavesThatCannotBeRead(t *testing.T) {
+	id := func(cluster string) string {
+		return domain.LeafID("7", "app", domain.ClusterName{Provider: "p", Name: cluster})
+	}
+	leaves := []domain.Leaf{{ID: id("a"), Marks: "3A"}, {ID: id("b"), Marks: "3A"}}
+	require.Equal(t, leaves, unread(leaves, nil, domain.Leaf{}))
+	shown := unread(leaves, []string{id("b") + "#terminate"}, domain.Leaf{Operation: domain.OpTerminate, Turn: domain.Turn{Began: 4}})
+	require.Len(t, shown, 2)
+	require.Equal(t, leaves[0], shown[0])
+	require.Equal(t, id("b"), shown[1].ID)
+	require.Empty(t, shown[1].Marks)
+	require.Contains(t, shown[1].LastError, "cannot be read")
+	require.Len(t, leaves, 2, "they are shared with others")
+	require.Equal(t, "3A", leaves[1].Marks)
+}

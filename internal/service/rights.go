@@ -11,14 +11,16 @@ import (
 	"github.com/drover-io/drover/internal/rights"
 )
 
-// Rights reads the roles and bindings of the installation.
+// Rights reads the roles and bindings of the installation. Those that cannot be read give nothing to anybody: a domain.Unreadable, which
+// then comes with the book of all others, names them.
 func (s *Service) Rights(ctx context.Context) (*rights.Book, error) {
 	nouns := append([]*domain.Noun{domain.Roles}, domain.BindingNouns...)
-	of := make([][]domain.Object, len(nouns))
+	of, unreadable := make([][]domain.Object, len(nouns)), make([]error, len(nouns))
 	g, ctx := errgroup.WithContext(ctx) // at once: who waits for a right waits for the slowest, not for the sum
 	for i, n := range nouns {
 		g.Go(func() (err error) {
-			of[i], err = s.store.ListUnder(ctx, n, "")
+			of[i], unreadable[i] = s.store.ListUnder(ctx, n, "")
+			_, err = domain.UnreadableOf(unreadable[i])
 			return err
 		})
 	}
@@ -37,7 +39,11 @@ func (s *Service) Rights(ctx context.Context) (*rights.Book, error) {
 			}
 		}
 	}
-	return rights.NewBook(roles, bindings), nil
+	var left error
+	for _, err := range unreadable {
+		left = domain.And(left, err)
+	}
+	return rights.NewBook(roles, bindings), left
 }
 
 // checkRole names the verbs and nouns of a role that there are not.

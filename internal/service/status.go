@@ -196,8 +196,32 @@ func (l *Lifecycle) recordsOf(ctx context.Context, i *domain.Instance, s domain.
 	if records.NotStarted, err = l.notStarted(ctx, p, i, s, running); err != nil {
 		return nil, err
 	}
-	records.Leaves, err = l.recall.leaves(ctx, l.records, i)
-	return records, err
+	leaves, err := l.recall.leaves(ctx, l.records, i)
+	unreadable, err := domain.UnreadableOf(err)
+	if err != nil {
+		return nil, err
+	}
+	records.Leaves = unread(leaves, unreadable, domain.Leaf{ContextID: i.ContextID, Operation: s.Operation, Turn: domain.Turn{Began: records.Began}})
+	return records, nil
+}
+
+// unread are leaves with one in place of each that a record belongs to which cannot be read; of it that alone is known, and nothing is
+// said of what an earlier operation left there.
+func unread(leaves []domain.Leaf, records []string, as domain.Leaf) []domain.Leaf {
+	if len(records) == 0 {
+		return leaves
+	}
+	unreadable := map[string]bool{}
+	for _, record := range records {
+		id, _, _ := strings.Cut(record, "#")
+		unreadable[id] = true
+	}
+	all := slices.DeleteFunc(slices.Clone(leaves), func(leaf domain.Leaf) bool { return unreadable[leaf.ID] })
+	for id := range unreadable {
+		as.ID, as.LastError = id, "its record cannot be read: who changed it in the database was not the product, or its key is missing"
+		all = append(all, as)
+	}
+	return all
 }
 
 // notStarted are the apps that were not started because of others, and why.

@@ -133,14 +133,15 @@ func (s *Store) Instances(ctx context.Context) ([]*domain.Instance, error) {
 // InstancesByID are the records of contexts, sorted by id; those that are not there are left out.
 func (s *Store) InstancesByID(ctx context.Context, contextIDs []string) ([]*domain.Instance, error) {
 	found := []*domain.Instance{}
+	var unreadable error
 	for ids := range slices.Chunk(contextIDs, maxDelete) {
 		some, err := s.findInstances(ctx, byID(bson.D{{Key: "$in", Value: ids}}))
-		if err != nil {
-			return nil, err
+		if _, bad := domain.UnreadableOf(err); bad != nil {
+			return nil, bad
 		}
-		found = append(found, some...)
+		found, unreadable = append(found, some...), domain.And(unreadable, err)
 	}
-	return found, nil
+	return found, unreadable
 }
 
 // InstancesOf are the records of an owner's contexts, sorted by id.

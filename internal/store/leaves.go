@@ -178,7 +178,8 @@ func (s *Store) lookUpAll(ctx context.Context, contextID string, reads []*leafRe
 }
 
 // Leaves reads the last record of every leaf of an app context, sorted by ID. Notes must not be changed:
-// they are shared with other callers.
+// they are shared with other callers. With a domain.Unreadable, which names records by LeafID, '#' and the operation, those leaves may be
+// missing, or be as an earlier operation left them.
 func (s *Store) Leaves(ctx context.Context, contextID string) ([]domain.Leaf, error) {
 	return s.leavesBelow(ctx, contextID, contextID)
 }
@@ -191,10 +192,7 @@ func (s *Store) LeavesOf(ctx context.Context, contextID, app string) ([]domain.L
 func (s *Store) leavesBelow(ctx context.Context, contextID, prefix string) ([]domain.Leaf, error) {
 	leaves, err := s.leafReads.Get(ctx, prefix, func(ctx context.Context) ([]domain.Leaf, error) {
 		records, err := all[leafRecord](ctx, s, s.leaves(contextID), below(prefix))
-		if err != nil {
-			return nil, err
-		}
-		return lastWords(records), nil
+		return lastWords(records), err
 	})
 	return slices.Clone(leaves), err
 }

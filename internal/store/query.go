@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 )
 
@@ -26,7 +27,8 @@ func below(key string) bson.D {
 var sortedByID = bson.D{{Key: "_id", Value: 1}}
 
 // each decodes every document that the filter selects into a T, in the order of _id, one after another.
-// The deadline is for each reply, not for all.
+// The deadline is for each reply, not for all. What cannot be opened is passed over: the error is a domain.Unreadable that names it, so
+// that who shows the others can, and who decides by them fails.
 func each[T any](ctx context.Context, s *Store, c *mongo.Collection, filter bson.D, make func() T, take func(T), opts ...options.Lister[options.FindOptions]) error {
 	call, cancel := s.deadline(ctx)
 	defer func() { cancel() }()
@@ -36,21 +38,40 @@ func each[T any](ctx context.Context, s *Store, c *mongo.Collection, filter bson
 		return kindOf(err)
 	}
 	defer s.closeCursor(ctx, cursor)
+	var unreadable *domain.Unreadable
 	for {
 		if cursor.RemainingBatchLength() == 0 {
 			cancel()
 			call, cancel = s.deadline(ctx)
 		}
 		if !cursor.Next(call) {
-			return kindOf(cursor.Err())
+			if err := cursor.Err(); err != nil || unreadable == nil {
+				return kindOf(err)
+			}
+			return unreadable
 		}
 		v := make()
-		if err := s.decode(c.Name(), cursor.Current, v); err != nil {
-			return fail.Wrap(err, fail.Internal, "a document of %s cannot be read", c.Name())
+		err := s.decode(c.Name(), cursor.Current, v)
+		switch {
+		case err == nil:
+			take(v)
+		case !fail.Is(err, fail.Internal): // it may be opened later
+			return err
+		case unreadable == nil:
+			unreadable = &domain.Unreadable{Cause: fail.Wrap(err, fail.Internal, "a document of %s cannot be read", c.Name())}
+			fallthrough
+		default:
+			if len(unreadable.IDs) == mostUnreadable {
+				return fail.Wrap(err, fail.Internal, "documents of %s cannot be read", c.Name())
+			}
+			id, _ := cursor.Current.Lookup("_id").StringValueOK()
+			unreadable.IDs = append(unreadable.IDs, id)
 		}
-		take(v)
 	}
 }
+
+// mostUnreadable is how many are passed over: where a key is missing that is nearly all.
+const mostUnreadable = 1_000
 
 // closeCursor tells the server, if it has more, even when ctx has ended.
 func (s *Store) closeCursor(ctx context.Context, c *mongo.Cursor) {

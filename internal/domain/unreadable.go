@@ -1,0 +1,50 @@
+package domain
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Unreadable is the error of a read of many of which some cannot be read: somebody has damaged them, or has not sealed them. What comes
+// with it are all others. So who decides by what was read fails, as with any other error; who shows it shows the others, and names
+// these.
+type Unreadable struct {
+	IDs   []string // of documents their keys, in the order in which they were met
+	Cause error    // of the first; Internal
+}
+
+// Error names the first.
+func (u *Unreadable) Error() string {
+	if len(u.IDs) > 1 {
+		return fmt.Sprintf("%s and %d more: %v", u.IDs[0], len(u.IDs)-1, u.Cause)
+	}
+	return fmt.Sprintf("%s: %v", u.IDs[0], u.Cause)
+}
+
+// Unwrap is why the first cannot be read.
+func (u *Unreadable) Unwrap() error { return u.Cause }
+
+// And is the error of two reads one after the other: what neither can read, when that is all.
+func And(first, second error) error {
+	var a, b *Unreadable
+	switch {
+	case first == nil:
+		return second
+	case !errors.As(first, &a), second == nil:
+		return first
+	case !errors.As(second, &b):
+		return second
+	default:
+		return &Unreadable{IDs: append(slices.Clip(a.IDs), b.IDs...), Cause: a.Cause}
+	}
+}
+
+// UnreadableOf are those that err says cannot be read, when that is all that is wrong; else err.
+func UnreadableOf(err error) ([]string, error) {
+	var u *Unreadable
+	if errors.As(err, &u) {
+		return u.IDs, nil
+	}
+	return nil, err
+}

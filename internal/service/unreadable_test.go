@@ -1,0 +1,114 @@
+package service_test
+
+import (
+	"context"
+	"encoding/base64"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/rights"
+	"github.com/drover-io/drover/internal/secret"
+	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/storetest"
+)
+
+// TestWhatCannotBeReadHasItsRow: a group, a cluster and a record of an app context that are damaged are named in the lists that they
+// belong to, whatever page they are on, and all others are served.
+func TestWhatCannotBeReadHasItsRow(t *testing.T) {
+	ctx, config := t.Context(), storetest.Config(t)
+	db := storetest.Open(t, config)
+	others, err := secret.Parse("other:" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("o", 32))))
+	require.NoError(t, err)
+	config.Keys = others
+	damaging := storetest.Open(t, config) // what it writes nobody else can read
+	require.NoError(t, db.Create(ctx, &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}}))
+	at := time.Date(2026, 11, 21, 5, 29, 7, 0, time.UTC)
+	for _, name := range []string{"a", "b", "c", "d"} {
+		g := group(name)
+		g.Parent, g.History = "projects/p/composite-apps/ca/v1", domain.NewHistory(at)
+		g.History.Append(domain.Instantiated, name, 1, at)
+		record := &domain.Instance{ContextID: name, Owner: domain.KeyOf(g), Operation: domain.OpInstantiate, Status: domain.ContextInstantiated}
+		into, records := db, db
+		switch name {
+		case "b":
+			into = damaging
+		case "d":
+			records = damaging
+		}
+		require.NoError(t, into.Create(ctx, g))
+		require.NoError(t, records.PutInstance(ctx, record))
+		c := &domain.Cluster{Identity: domain.Identity{Parent: "cluster-providers/p"}, Metadata: domain.Metadata{Name: name}}
+		require.NoError(t, into.Create(ctx, c))
+	}
+	f := service.NewFleet(service.NewLifecycle(db, db, &heard{store: db}, &progress{}, time.Now), db)
+	var rows []service.Group
+	for token, first := "", true; first || token != ""; first = false {
+		page, err := f.Groups(ctx, "", parameters(t, "limit=2&continue="+token))
+		require.NoError(t, err)
+		require.Len(t, page.Items, 2)
+		rows, token = append(rows, page.Items...), page.Continue
+	}
+	require.Len(t, rows, 4)
+	require.Equal(t, domain.ContextInstantiated, rows[0].Status.Context)
+	require.Equal(t, domain.Key("projects/p/composite-apps/ca/v1/deployment-intent-groups/b"), rows[1].Resource)
+	require.Equal(t, "b", rows[1].Name)
+	require.Empty(t, rows[1].Status.Context)
+	require.Contains(t, rows[1].Status.Reason, "cannot be read")
+	require.Equal(t, domain.ContextInstantiated, rows[2].Status.Context)
+	require.Empty(t, rows[3].Status.Context)
+	require.Contains(t, rows[3].Status.Reason, "cannot be read")
+	s, err := f.GroupsSnapshot(ctx, "")
+	require.NoError(t, err)
+	require.NotNil(t, s)
+
+	clusters, err := f.Clusters(ctx, "", nil)
+	require.NoError(t, err)
+	require.Len(t, clusters.Items, 4)
+	require.Contains(t, clusters.Items[1].Status.Reason, "cannot be read")
+	require.Empty(t, clusters.Items[2].Status.Reason)
+
+	documents := service.New(service.Deps{Store: db, Now: time.Now})
+	list, err := documents.List(ctx, domain.ClustersNoun, "cluster-providers/p")
+	require.Len(t, list, 3)
+	names, err := domain.UnreadableOf(err)
+	require.NoError(t, err)
+	require.Equal(t, []string{"cluster-providers/p/clusters/b"}, names)
+	labelled, err := documents.ClustersWithLabels(ctx, "cluster-providers/p")
+	require.Len(t, labelled, 3)
+	require.True(t, fail.Is(err, fail.Internal))
+}
+
+// TestBindingsThatCannotBeReadGiveNothing, to those that they name, and take nothing from others. What would give more when less is known
+// fails.
+func TestBindingsThatCannotBeReadGiveNothing(t *testing.T) {
+	ctx, config := t.Context(), storetest.Config(t)
+	db := storetest.Open(t, config)
+	others, err := secret.Parse("other:" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("o", 32))))
+	require.NoError(t, err)
+	config.Keys = others
+	bind := func(name, role string, put func(context.Context, domain.Object) error) {
+		t.Helper()
+		b := domain.RoleBindings.New().(*domain.RoleBinding)
+		b.Name, b.Spec.Role, b.Spec.Subjects = name, role, []domain.RightSubject{{Kind: domain.SubjectUser, Name: name}}
+		require.NoError(t, put(ctx, b))
+	}
+	bind("alice", domain.RoleAdmin, db.Create)
+	bind("bob", domain.RoleAdmin, storetest.Open(t, config).Create)
+	documents := service.New(service.Deps{Store: db, Now: time.Now})
+	book, err := documents.Rights(ctx)
+	names, err := domain.UnreadableOf(err)
+	require.NoError(t, err)
+	require.Equal(t, []string{"role-bindings/bob"}, names)
+	require.True(t, book.Of(caller.Identity{Kind: caller.User, Name: "alice"}).May("get", domain.Projects, "projects/p"))
+	require.False(t, book.Of(caller.Identity{Kind: caller.User, Name: "bob"}).May("get", domain.Projects, "projects/p"))
+
+	asAlice := rights.With(ctx, book.Of(caller.Identity{Kind: caller.User, Name: "alice"}))
+	require.True(t, fail.Is(documents.Delete(asAlice, domain.RoleBindings, "role-bindings/alice"), fail.Internal),
+		"whether it is the last one is not known")
+}
