@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"io"
 	"io/fs"
 	"net/http"
@@ -55,13 +56,13 @@ func forms(word string) [][]byte {
 	return found
 }
 
-// TestSecretsAreNowhereInPlain deploys what holds marked words, runs operations that succeed and one that fails, and looks for the words
-// wherever something is kept or told. What a user has put is given back to him: the documents that hold it, and the chart.
-func TestSecretsAreNowhereInPlain(t *testing.T) {
-	t.Parallel()
+// TestSecretsAreNowhereInPlain deploys what holds marked words, runs all operations, one that fails and one that is stopped, and looks for
+// the words wherever something is kept or told. What a user has put is given back to him: the documents that hold it, and the chart.
+func TestSecretsAreNowhereInPlain(t *testing.T) { // alone, as others of the cluster must not have its agent
 	ctx, s := within(t), harness.SharedStack(t)
 	word := func(of string) string { return "sesame-" + of + "-" + kubetest.Name("x") }
-	inChart, inValues, inKubeconfig, refused := word("chart"), word("values"), word("kubeconfig"), word("refused")
+	inChart, later, inValues, inKubeconfig, inToken, refused := word("chart"), word("later"), word("values"), word("kubeconfig"), word("token"), word("refused")
+	secrets := []string{inChart, later, inValues, inKubeconfig, inToken, refused}
 	told := &traces{}
 	collector := httptest.NewServer(told)
 	defer collector.Close()
@@ -70,17 +71,43 @@ func TestSecretsAreNowhereInPlain(t *testing.T) {
 	api := replica.Client.API()
 
 	cluster := harness.NewCluster(t, harness.ClusterNames[0])
-	registered := s.Register(ctx, cluster.Name, append([]byte("made-by: "+inKubeconfig+"\n"), cluster.Kubeconfig(t)...))
-	vault := map[string]string{"secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata:\n  name: {{ .Release.Name }}-vault\nstringData:\n" +
-		"  fixed: " + inChart + "\n  given: {{ .Values.password | default \"none\" | quote }}\n"}
-	d := s.On(ctx, []domain.ClusterName{registered}, client.App{
-		Name: "vault", Chart: harness.Chart(t, "vault", vault), Overrides: map[string]string{"password": inValues},
-	})
+	cluster.DefineReports(t)
+	agent := cluster.StartAgent(t)
+	registered := s.RegisterAs(ctx, cluster.Name, append([]byte("made-by: "+inKubeconfig+"\n"), cluster.Kubeconfig(t)...), domain.ReportAgent)
+	away := s.Register(ctx, "away", []byte("apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"+
+		"clusters: [{name: c, cluster: {server: \"https://127.0.0.1:1\"}}]\nusers: [{name: u, user: {token: "+inToken+"}}]\n"))
+	vault := func(fixed string) []byte {
+		return harness.Chart(t, "vault", map[string]string{"secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata:\n  name: {{ .Release.Name }}-vault\nstringData:\n" +
+			"  fixed: " + fixed + "\n  given: {{ .Values.password | default \"none\" | quote }}\n"})
+	}
+	d := s.On(ctx, []domain.ClusterName{registered}, client.App{Name: "vault", Chart: vault(inChart), Overrides: map[string]string{"password": inValues}})
 	d.API = api
+	hung := s.On(ctx, []domain.ClusterName{away}, client.App{Name: "vault", Chart: vault(inChart), Overrides: map[string]string{"password": inValues}})
+	hung.API = api
+	do(ctx, t, hung, "approve", "instantiate") // and tries again until it is stopped
 	do(ctx, t, d, "approve", "instantiate")
 	s.Await(ctx, d, "Instantiated")
+	_, err := api.Put(ctx, d.AppOf("vault"), vault(later))
+	require.NoError(t, err)
 	do(ctx, t, d, "update")
 	s.Await(ctx, d, "Instantiated")
+	_, err = api.Rollback(ctx, d.Key(), 1)
+	require.NoError(t, err)
+	s.Await(ctx, d, "Instantiated")
+	next := *d
+	next.Version, next.Group = "v2", "next-"+d.Group
+	require.NoError(t, api.Run(ctx, next.GroupSteps(), nil))
+	do(ctx, t, &next, "approve")
+	require.NoError(t, migrate(ctx, d, next.Version, next.Group))
+	s.Await(ctx, &next, "Instantiated")
+	account := &domain.ServiceAccount{Metadata: domain.Metadata{Name: "marked-" + d.Release}}
+	_, err = api.Create(ctx, account, nil)
+	require.NoError(t, err)
+	shown := &domain.ServiceAccountToken{Identity: domain.Identity{Parent: domain.KeyOf(account)}, Metadata: domain.Metadata{Name: "t"}}
+	_, err = api.Create(ctx, shown, nil)
+	require.NoError(t, err)
+	require.NotEmpty(t, shown.Status.Token)
+	secrets = append(secrets, shown.Status.Token)
 	broken := s.On(ctx, []domain.ClusterName{registered}, client.App{Name: "broken", Chart: harness.Chart(t, "broken", map[string]string{
 		"service.yaml": "apiVersion: v1\nkind: Service\nmetadata:\n  name: {{ .Release.Name }}-broken\nspec:\n  type: " + refused + "\n  ports: [{port: 80}]\n",
 	})})
@@ -97,14 +124,21 @@ func TestSecretsAreNowhereInPlain(t *testing.T) {
 		"status": "/status", "status of what is reported": "/status?output=all&status=ready", "details": "/status?output=detail", "summary": "/status?output=summary",
 		"explain": "/explain", "preview": "/preview", "objects": "/objects", "combined": "/combined-status",
 	} {
-		places[name] = get(ctx, t, replica.URL+"/v2"+client.At(d.Key())+path)
+		for _, of := range []*client.Deployment{d, &next, hung} {
+			places[name+" of "+of.Group] = get(ctx, t, replica.URL+"/v2"+client.At(of.Key())+path)
+		}
 	}
+	reports, err := json.Marshal(cluster.Reports(t))
+	require.NoError(t, err)
+	require.Contains(t, string(reports), d.Release+"-vault", "the agent tells of the Secret")
+	places["the agent's reports"], places["log of the agent"] = reports, []byte(agent.Log())
+	stopped(ctx, t, hung, "InstantiateFailed")
 	places["groups"] = get(ctx, t, replica.URL+"/v2/deployment-intent-groups")
 	places["cluster"] = get(ctx, t, replica.URL+"/v2"+client.At(registered.Key())+"/status?view=full")
 	places["audit"] = get(ctx, t, replica.URL+"/v2/audit?from=1h")
 	places["operations"] = get(ctx, t, replica.URL+"/v2/operations")
-	do(ctx, t, d, "terminate")
-	s.Await(ctx, d, "Terminated")
+	do(ctx, t, &next, "terminate")
+	s.Await(ctx, &next, "Terminated")
 	do(ctx, t, broken, "terminate")
 	s.Await(ctx, broken, "Terminated")
 
@@ -113,7 +147,7 @@ func TestSecretsAreNowhereInPlain(t *testing.T) {
 	for name, p := range map[string]*harness.Process{"API": s.API, "worker": s.Worker, "API at debug": replica.Process, "worker at debug": worker} {
 		places["log of "+name] = []byte(p.Log())
 	}
-	places["histories"] = histories(ctx, t, s, d.Project, broken.Project)
+	places["histories"] = histories(ctx, t, s, d.Project, broken.Project, hung.Project)
 	harness.Until(ctx, t, "traces", func() bool { return len(told.seen()) > 0 })
 	places["traces"] = told.seen()
 	require.NoError(t, filepath.WalkDir(s.Dir(), func(path string, entry fs.DirEntry, err error) error {
@@ -135,7 +169,7 @@ func TestSecretsAreNowhereInPlain(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, files, 2, "the files of both databases")
 	for name, data := range places {
-		for _, w := range []string{inChart, inValues, inKubeconfig, refused} {
+		for _, w := range secrets {
 			if w == refused && name == "cluster" || w == inValues && name == "groups" {
 				continue // who may see a cluster is told what it says of manifests, and who may see a group gets its document
 			}

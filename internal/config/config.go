@@ -178,7 +178,7 @@ var settings = []setting{
 	{"allowed-hosts", "", "`names` that the REST API is asked by, comma-separated, beside loopback's and the address it listens at; * for any", API, list(func(c *Config) *[]string { return &c.AllowedHosts })},
 	{"allowed-origins", "", "`origins` of pages of other sites that may change something by the REST API, comma-separated, such as https://gui.example.com", API, origins(func(c *Config) *[]string { return &c.AllowedOrigins })},
 	{"allow-kubeconfig-download", "false", "whether the REST API gives the kubeconfigs of clusters back: `true` or false", API, boolean(func(c *Config) *bool { return &c.KubeconfigDownload })},
-	{"kubeconfig-allow", "", "what `members` kubeconfigs of clusters may have, comma-separated: exec, auth-provider, files, insecure-skip-tls-verify, proxy-url; the same for api and worker", Both, kubeconfigAllow},
+	{"kubeconfig-allow", "", "what `members` kubeconfigs of clusters may have, comma-separated: exec, auth-provider, files, insecure-skip-tls-verify, proxy-url, http; the same for api and worker", Both, kubeconfigAllow},
 	{"cluster-allow", "", "`networks` that clusters may be in, comma-separated, such as 10.0.0.0/8; any when empty; the same for api and worker", Both, networks(func(c *Config) *string { return &c.ClusterAllow })},
 	{"cluster-deny", addresses.Default, "`networks` that clusters must not be in, comma-separated; the same for api and worker", Both, networks(func(c *Config) *string { return &c.ClusterDeny })},
 	{"external-hosts", "", "`hosts` that patches of generic k8s intents may take values from by https, comma-separated, with a port where it is not 443; none when empty; the same for api and worker", Both, hosts},
@@ -515,7 +515,7 @@ func list(at func(*Config) *[]string) func(*Config, string) error {
 }
 
 // kubeconfigMembers are what kube.AllowedWords are.
-var kubeconfigMembers = []string{"exec", "auth-provider", "files", "insecure-skip-tls-verify", "proxy-url"}
+var kubeconfigMembers = []string{"exec", "auth-provider", "files", "insecure-skip-tls-verify", "proxy-url", "http"}
 
 func kubeconfigAllow(c *Config, v string) error {
 	_ = list(func(c *Config) *[]string { return &c.KubeconfigAllow })(c, v)

@@ -3,6 +3,7 @@ package kube
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"net/url"
 	"reflect"
 	"slices"
@@ -19,13 +20,14 @@ import (
 )
 
 // Allowed says what kubeconfigs may have that makes a server do what its operator may not want: run a program, read a file, trust anybody,
-// or connect to somebody else. The operator allows each.
+// connect to somebody else, or send credentials and manifests in plain. The operator allows each.
 type Allowed struct {
-	Exec, AuthProvider, Files, Insecure, Proxy bool
+	Exec, AuthProvider, Files, Insecure, Proxy, HTTP bool
 }
 
-// AllowedWords are the names of Allowed's members, as a kubeconfig has them, but for files, of which it has several.
-var AllowedWords = []string{"exec", "auth-provider", "files", "insecure-skip-tls-verify", "proxy-url"}
+// AllowedWords are the names of Allowed's members, as a kubeconfig has them, but for files, of which it has several, and for http, with
+// which a server begins.
+var AllowedWords = []string{"exec", "auth-provider", "files", "insecure-skip-tls-verify", "proxy-url", "http"}
 
 // Allow is what words of AllowedWords allow; false when one is no such word.
 func Allow(words []string) (a Allowed, ok bool) {
@@ -41,6 +43,8 @@ func Allow(words []string) (a Allowed, ok bool) {
 			a.Insecure = true
 		case "proxy-url":
 			a.Proxy = true
+		case "http":
+			a.HTTP = true
 		default:
 			return a, false
 		}
@@ -191,6 +195,8 @@ func (c Config) checkCluster(p *fail.Problems, name string, of *clientcmdapi.Clu
 		p.Add(path+"server", "has more than a host, a port and a path: no user, no ? and no #")
 	} else if err := c.Networks.CheckHost(server.Hostname()); err != nil {
 		p.Add(path+"server", "cannot be connected to: %s; the operator says which networks clusters may be in", fail.TextOf(err))
+	} else if server.Scheme == "http" && !c.Allowed.HTTP && !ownMachine(server.Hostname()) {
+		p.Add(path+"server", "has credentials and manifests sent in plain; use https://"+unlessAllowed)
 	}
 	c.checkFile(p, path+"certificate-authority", of.CertificateAuthority)
 	if of.InsecureSkipTLSVerify && !c.Allowed.Insecure {
@@ -199,6 +205,12 @@ func (c Config) checkCluster(p *fail.Problems, name string, of *clientcmdapi.Clu
 	if of.ProxyURL != "" && !c.Allowed.Proxy {
 		p.Add(path+"proxy-url", "leads to another machine than the cluster's"+unlessAllowed)
 	}
+}
+
+// ownMachine says whether a host is this machine, whatever a resolver says: nobody is in between.
+func ownMachine(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
 }
 
 // unlessAllowed ends what is said of what the operator may allow.

@@ -31,6 +31,17 @@ func TestCheckKubeconfig(t *testing.T) {
 		"is accepted without credentials":   {kubeconfig: kubeconfig(t, good, clientcmdapi.AuthInfo{})},
 		"is accepted with a password":       {kubeconfig: kubeconfig(t, good, clientcmdapi.AuthInfo{Username: "u", Password: "p"})},
 		"is accepted on this machine":       {kubeconfig: kubeconfig(t, clientcmdapi.Cluster{Server: "https://127.0.0.1:6443"}, clientcmdapi.AuthInfo{})},
+		"is accepted without TLS on this machine": {
+			kubeconfig: kubeconfig(t, clientcmdapi.Cluster{Server: "http://127.0.0.1:8080"}, clientcmdapi.AuthInfo{}),
+		},
+		"sends credentials in plain": {
+			kubeconfig: kubeconfig(t, clientcmdapi.Cluster{Server: "http://192.0.2.1:8080"}, clientcmdapi.AuthInfo{Token: "t"}),
+			wantKind:   fail.Invalid, wantFields: []string{"clusters[c].cluster.server"},
+		},
+		"sends them to a name that may lead anywhere": {
+			kubeconfig: kubeconfig(t, clientcmdapi.Cluster{Server: "http://localhost:8080"}, clientcmdapi.AuthInfo{Token: "t"}),
+			wantKind:   fail.Invalid, wantFields: []string{"clusters[c].cluster.server"},
+		},
 		"takes anybody for the cluster": {
 			kubeconfig: kubeconfig(t, clientcmdapi.Cluster{Server: good.Server, InsecureSkipTLSVerify: true}, clientcmdapi.AuthInfo{}),
 			wantKind:   fail.Invalid, wantFields: []string{"clusters[c].cluster.insecure-skip-tls-verify"},
@@ -144,6 +155,7 @@ func TestWhatTheOperatorAllows(t *testing.T) {
 		"files":                    kubeconfig(t, server, clientcmdapi.AuthInfo{TokenFile: file}),
 		"insecure-skip-tls-verify": kubeconfig(t, clientcmdapi.Cluster{Server: server.Server, InsecureSkipTLSVerify: true}, clientcmdapi.AuthInfo{}),
 		"proxy-url":                kubeconfig(t, clientcmdapi.Cluster{Server: server.Server, ProxyURL: "http://192.0.2.2:3128"}, clientcmdapi.AuthInfo{}),
+		"http":                     kubeconfig(t, clientcmdapi.Cluster{Server: "http://192.0.2.1:8080"}, clientcmdapi.AuthInfo{}),
 	}
 	for _, word := range kube.AllowedWords {
 		allowed, ok := kube.Allow([]string{word})
