@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"time"
 
 	"go.temporal.io/sdk/activity"
 
@@ -35,15 +36,19 @@ var tellEvery = policy.Heard
 
 // contacts is what the watches of a shard last said.
 type contacts struct {
-	mu sync.Mutex
-	of map[domain.ClusterName]domain.Watch
+	mu    sync.Mutex
+	of    map[domain.ClusterName]domain.Watch
+	since map[domain.ClusterName]time.Time // of Connected as it is
 }
 
 func (c *contacts) put(w domain.Watch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of == nil {
-		c.of = map[domain.ClusterName]domain.Watch{}
+		c.of, c.since = map[domain.ClusterName]domain.Watch{}, map[domain.ClusterName]time.Time{}
+	}
+	if last, known := c.of[w.Cluster]; !known || last.Connected != w.Connected {
+		c.since[w.Cluster] = time.Now()
 	}
 	c.of[w.Cluster] = w
 }
@@ -52,6 +57,7 @@ func (c *contacts) forget(name domain.ClusterName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.of, name)
+	delete(c.since, name)
 }
 
 func (c *contacts) heard() (h Heard) {

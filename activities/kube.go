@@ -16,6 +16,7 @@ import (
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/lru"
+	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/stored"
@@ -63,6 +64,7 @@ type Kube struct {
 	// tries are leaves in their workflow's own task; gatherers see Gather, and silent BoundSilent.
 	tries, gatherers, silent slots
 	outages                  outages
+	pending                  openLeaves
 }
 
 // decodedBundles bounds Kube.bundles.
@@ -97,6 +99,11 @@ func (k *Kube) DeleteFromCluster(ctx context.Context, in LeafInput) (*domain.Lea
 
 func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err error) {
 	info := activity.GetInfo(ctx)
+	a := &attempt{kube: k, in: in}
+	k.pending.begin(info.WorkflowExecution.RunID)
+	defer func() {
+		k.pending.end(info.WorkflowExecution.RunID, a.openReason(ctx, err), waitAfter(err, info.Attempt))
+	}()
 	if info.IsLocalActivity {
 		leave, ok := k.tries.enter()
 		if !ok {
@@ -108,7 +115,7 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 	if err != nil {
 		return nil, err
 	}
-	a := &attempt{kube: k, in: in, resources: bundle.Resources, steps: in.steps(bundle.Resources)}
+	a.resources, a.steps = bundle.Resources, in.steps(bundle.Resources)
 	if err := a.resume(ctx); err != nil {
 		return nil, err
 	}
@@ -138,6 +145,7 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 		close(halt.done)
 	}()
 	outcome := a.step(work, cluster, admin)
+	a.reached = outcome.Reached || outcome.Waits != ""
 	lost := lease.Check(ctx)
 	switch {
 	case info.IsLocalActivity && (work.Err() != nil || outcome.Retry != nil):
@@ -249,10 +257,12 @@ var errHalted = errors.New("halted")
 
 // bundle is that of a plan for an owner.
 func (k *Kube) bundle(ctx context.Context, owner domain.Key, digest domain.Digest) (*plan.Bundle, error) {
-	if b, ok := k.bundles.Get(bundleKey{"", digest}); ok {
-		return b, nil
+	b, ok := k.bundles.Get(bundleKey{"", digest})
+	if !ok {
+		b, ok = k.bundles.Get(bundleKey{domain.ScopeOf(owner), digest})
 	}
-	if b, ok := k.bundles.Get(bundleKey{domain.ScopeOf(owner), digest}); ok {
+	measure.Looked(measure.CacheBundles, ok)
+	if ok {
 		return b, nil
 	}
 	b, err := stored.JSON[plan.Bundle](ctx, k.leaves, digest)
@@ -320,6 +330,7 @@ type attempt struct {
 	resources []plan.Resource
 	steps     []plan.Step
 	halted    bool // no step follows
+	reached   bool // something has answered in the cluster's place
 
 	mu    sync.Mutex
 	state progress

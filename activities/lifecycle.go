@@ -16,6 +16,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/lru"
+	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/outcome"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
@@ -404,9 +405,15 @@ func (l *Control) Finish(ctx context.Context, in FinishInput) (*Outcome, error) 
 	if err := l.audited(ctx, in.Scope, record); err != nil {
 		return nil, err
 	}
-	return out, l.update(ctx, in.ContextID, func(i *domain.Instance) error {
+	var accepted time.Time
+	err = l.update(ctx, in.ContextID, func(i *domain.Instance) error {
+		accepted = time.Time{}
 		switch record.Write(i, in.Scope) {
 		case outcome.Written:
+			accepted = i.Accepted
+			if n := len(i.Runs); n > 0 {
+				accepted = i.Runs[n-1].Accepted
+			}
 			return nil
 		case outcome.Said:
 			out.Status, out.Counts = i.Status, i.Counts
@@ -414,6 +421,22 @@ func (l *Control) Finish(ctx context.Context, in FinishInput) (*Outcome, error) 
 		}
 		return errKnown
 	})
+	if err == nil && !accepted.IsZero() {
+		measure.OperationDuration.Record(record.At.Sub(accepted).Seconds(), string(in.Operation), endOf(out.Status, in.Stopped))
+	}
+	return out, err
+}
+
+// endOf is how an operation ended, for who counts it.
+func endOf(s domain.ContextStatus, stopped bool) string {
+	switch {
+	case s.Succeeded():
+		return measure.Done
+	case stopped:
+		return measure.Stopped
+	default:
+		return measure.Failed
+	}
 }
 
 func (l *Control) owner(ctx context.Context, key domain.Key) (domain.Owner, error) {

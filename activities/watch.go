@@ -120,6 +120,8 @@ type Watch struct {
 	Matches  Reported // nil: there are no tenants
 	Observe  Observe
 	Now      func() time.Time
+
+	going sync.Map // the attempts at shards that go on here: a *shard
 }
 
 // Reported hears what clusters say of what matches have made.
@@ -218,6 +220,8 @@ func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
 	if err := w.Store.Pulse(ctx, s.watcher, w.Now()); err != nil {
 		return err
 	}
+	w.going.Store(s, nil)
+	defer w.going.Delete(s)
 	defer s.end(ctx)
 	defer cancel(nil)
 	s.running.Go(func() { s.pulse(ctx) })

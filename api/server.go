@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/door"
@@ -86,7 +87,8 @@ func New(d Deps) (*echo.Echo, error) {
 	// What observes a request stands around what may panic or refuse it, so that it sees every answer.
 	router.Use(
 		middleware.RequestID(),
-		echo.WrapMiddleware(otelhttp.NewMiddleware("drover api", otelhttp.WithFilter(isAPI))),
+		// Its own metrics would have the names of hosts that clients make up.
+		echo.WrapMiddleware(otelhttp.NewMiddleware("drover api", otelhttp.WithFilter(isAPI), otelhttp.WithMeterProvider(noop.NewMeterProvider()))),
 		identify,
 		e.observe,
 		middleware.RecoverWithConfig(middleware.RecoverConfig{DisableErrorHandler: true, LogErrorFunc: e.logPanic}),

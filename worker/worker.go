@@ -54,7 +54,7 @@ func New(c client.Client, lifecycle *activities.Control, kube *activities.Kube, 
 	worker.SetStickyWorkflowCacheSize(o.Cache)
 	activities.BoundTasks(kube, o.Workflows)
 	activities.BoundSilent(kube, o.Clusters)
-	interceptors := []interceptor.WorkerInterceptor{&kinds{}, &telemetry.RequestLogs{}}
+	interceptors := []interceptor.WorkerInterceptor{&kinds{}, &measuring{}, &telemetry.RequestLogs{}}
 	if o.Leases != nil {
 		interceptors = append(interceptors, &leasing{leases: o.Leases})
 	}
@@ -167,7 +167,12 @@ type kindsInbound struct {
 func (k *kindsInbound) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	out, err := k.Next.ExecuteActivity(ctx, in)
 	if ctx.Err() != nil && err != nil {
-		return out, ctx.Err()
+		err = ctx.Err()
 	}
-	return out, workflows.ToTemporal(err, activity.GetInfo(ctx).Attempt)
+	info := activity.GetInfo(ctx)
+	count(&info, err)
+	if ctx.Err() != nil {
+		return out, err
+	}
+	return out, workflows.ToTemporal(err, info.Attempt)
 }

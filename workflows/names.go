@@ -151,6 +151,14 @@ var roots = []struct {
 	{domain.OpMigrate, MigrateName},
 }
 
+// Operations are those that run.
+func Operations() (all []domain.Operation) {
+	for _, r := range roots {
+		all = append(all, r.operation)
+	}
+	return all
+}
+
 // OperationName is the type of the root workflow of op; "" of an operation that does not run.
 func OperationName(op domain.Operation) string {
 	for _, r := range roots {

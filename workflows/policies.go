@@ -104,7 +104,7 @@ func soon() *temporal.RetryPolicy {
 
 // patient is the retry policy of what depends on a cluster.
 func patient() *temporal.RetryPolicy {
-	return &temporal.RetryPolicy{InitialInterval: 500 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second}
+	return &temporal.RetryPolicy{InitialInterval: policy.FirstWork, BackoffCoefficient: 2, MaximumInterval: policy.LongestWork}
 }
 
 // preparing is for rendering and planning, which a caller waits for.

@@ -110,6 +110,15 @@ type ClusterProgress struct {
 	Notes        []domain.Note       `json:"notes,omitempty"`  // on what outlives its deletion
 }
 
+// Succeeded says whether all came to be on the cluster as the work was to make it.
+func (p *ClusterProgress) Succeeded(in activities.LeafInput) bool {
+	marks := domain.DecodeMarks(p.Marks)
+	if in.Prune {
+		return !marks.Has(domain.Mark.ToDelete) && !marks.Failed()
+	}
+	return outcome.Succeeded(in.Operation, marks)
+}
+
 // table shows progress in the Web UI. (Fprintf to a builder would do, but workflowcheck holds every Fprintf
 // to be output.)
 func (p OperationProgress) table() string {

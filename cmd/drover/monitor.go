@@ -11,6 +11,7 @@ import (
 	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/monitor"
+	"github.com/drover-io/drover/internal/telemetry"
 )
 
 func watch(ctx context.Context, c *config.Config, log *slog.Logger, _ io.Writer) error {
@@ -23,8 +24,12 @@ func watch(ctx context.Context, c *config.Config, log *slog.Logger, _ io.Writer)
 	if err != nil {
 		return err
 	}
+	metrics, err := telemetry.Metrics("monitor")
+	if err != nil {
+		return err
+	}
 	return monitor.Run(ctx, monitor.Config{
-		Cluster: cluster, Listen: c.MetricsListen, TLS: secured, Interval: c.Monitor.WriteInterval, MaxSize: int(c.Monitor.MaxSize),
+		Cluster: cluster, Metrics: metrics, Listen: c.MetricsListen, TLS: secured, Interval: c.Monitor.WriteInterval, MaxSize: int(c.Monitor.MaxSize),
 		KindsFile: c.Monitor.KindsFile, Discover: c.Monitor.Discover, Namespace: c.Monitor.Namespace, Log: log,
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/monitor"
+	"github.com/drover-io/drover/internal/telemetry"
 	"github.com/drover-io/drover/internal/tenantagent"
 )
 
@@ -35,13 +36,17 @@ func speak(ctx context.Context, c *config.Config, log *slog.Logger, stdout io.Wr
 	if err != nil {
 		return err
 	}
+	metrics, err := telemetry.Metrics("tenant-agent")
+	if err != nil {
+		return err
+	}
 	a := c.TenantAgent
 	return tenantagent.Run(ctx, tenantagent.Config{
 		Cluster: cluster,
 		Server: tenantagent.Server{
 			Address: a.Server, Plaintext: a.Plaintext, CA: a.CA, Name: a.ServerName, Cert: a.Cert, Key: a.Key, Token: a.Token,
 		},
-		Tenant: a.Tenant, Listen: c.MetricsListen, TLS: secured, Namespace: a.Namespace, ConfigMap: a.ConfigMap, Rules: a.Rules, Log: log,
+		Tenant: a.Tenant, Listen: c.MetricsListen, TLS: secured, Metrics: metrics, Namespace: a.Namespace, ConfigMap: a.ConfigMap, Rules: a.Rules, Log: log,
 		// A process that is started again in the same pod is another one.
 		Identity: name + "-" + rand.Text()[:8],
 		Started:  func() { fmt.Fprintln(stdout, "ready tenant-agent") },

@@ -100,7 +100,8 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 		},
 	})
 	shares := door.NewShares(p.config.Fair, usage{p.engine, p.store}, time.Now)
-	registry.MustRegister(shareCollector{shares}, p.keysUnreadable())
+	registry.MustRegister(shareCollector{shares}, p.keysUnreadable(), p.metrics)
+	defer p.measureWhole()()
 	audited, begun := door.Audited(p.audit.trail)
 	entrance := door.New(door.Parts{
 		Audits:   service.NewAudit(p.store, p.audit.trail.Seal, p.audit.keys, time.Now),

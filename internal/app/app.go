@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/workflow"
 	"google.golang.org/grpc"
@@ -54,6 +55,7 @@ type Parts struct {
 	rules    *readiness.Book
 	charts   *render.Processes
 	tracing  telemetry.Tracing
+	metrics  prometheus.Collector // what the process has measured
 	leases   *worker.Leases
 	audit    *auditing
 	issuers  *oidc.Providers // whose tokens callers of the API may show; nil for none
@@ -96,6 +98,9 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts
 		return nil, err
 	}
 	if p.charts, err = render.NewProcesses(render.Options{Size: c.Renderers, Memory: c.RenderMemory, Log: logger}); err != nil {
+		return nil, err
+	}
+	if p.metrics, err = telemetry.Metrics(processOf(p)); err != nil {
 		return nil, err
 	}
 	if p.tracing, err = telemetry.Start(ctx, c.OTLPEndpoint); err != nil {

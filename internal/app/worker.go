@@ -42,6 +42,11 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 	work := activities.NewKube(clusters, p.store, p.engine, registered, agent)
 	work.Users, work.References, work.Rules, work.Records, work.Secrets = users, p.store, rulesIn(p.store), p.store, p.inner
 	matches := &activities.Match{Work: work, Store: p.store, Settler: p.engine, Shards: p.engine, Now: time.Now}
+	watch := &activities.Watch{
+		Clusters: clusters, Reports: registered, Store: p.store, Shards: p.engine, Sweeps: p.engine, Matches: matches,
+		Observe: observing, Now: time.Now,
+	}
+	defer activities.Measure(work, watch)()
 	w := worker.New(p.temporal,
 		&activities.Control{
 			Store: p.store, Runs: p.engine, Now: time.Now, Sealer: p.inner, Keepers: p.engine, Charts: p.charts,
@@ -49,10 +54,7 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 			CertificateSeconds: int32(p.config.CertificateLifetime.Seconds()), // #nosec G115 -- bounded by the configuration
 		},
 		work,
-		&activities.Watch{
-			Clusters: clusters, Reports: registered, Store: p.store, Shards: p.engine, Sweeps: p.engine, Matches: matches,
-			Observe: observing, Now: time.Now,
-		},
+		watch,
 		matches,
 		worker.Options{
 			Workflows: p.config.Workflows, Activities: p.config.Activities, Clusters: p.config.Clusters,
@@ -86,7 +88,7 @@ func observing(ctx context.Context, c observe.Config) error {
 // WorkerHealth serves the worker's health and metrics until ctx ends.
 func (p *Parts) WorkerHealth(ctx context.Context) error {
 	mux, own := http.NewServeMux(), prometheus.NewRegistry()
-	own.MustRegister(p.audit)
+	own.MustRegister(p.audit, p.metrics)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.Gatherers{prometheus.DefaultGatherer, own}, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {

@@ -26,7 +26,7 @@ var layers = []layer{
 		{
 			pkg: "app",
 			ours: "deploy/helm/monitor api api/rpc worker door trail service notify engine activities observe store kube fetch render " +
-				"secret sink telemetry codec config audit authn explain status view logicalcloud bundle readiness domain lease oidc pause caller limits token fail",
+				"secret sink telemetry codec measure policy config audit authn explain status view logicalcloud bundle readiness domain lease oidc pause caller limits token fail",
 			libs: "github.com/prometheus/client_golang go.temporal.io/sdk/client go.temporal.io/sdk/workflow " +
 				"golang.org/x/sync google.golang.org/grpc",
 			world: "context net net/http os",
@@ -108,9 +108,9 @@ var layers = []layer{
 		},
 		{
 			pkg:  "worker",
-			ours: "workflows activities telemetry policy lease lru",
+			ours: "workflows activities telemetry measure policy lease lru",
 			libs: "go.temporal.io/api/workflowservice go.temporal.io/sdk/activity go.temporal.io/sdk/client " +
-				"go.temporal.io/sdk/interceptor go.temporal.io/sdk/worker google.golang.org/grpc",
+				"go.temporal.io/sdk/interceptor go.temporal.io/sdk/worker go.temporal.io/sdk/workflow google.golang.org/grpc",
 			world: "context",
 		},
 	}},
@@ -132,9 +132,9 @@ var layers = []layer{
 		{pkg: "notify", ours: "status domain fail", libs: "github.com/prometheus/client_golang", world: "context"},
 		{
 			pkg:  "engine",
-			ours: "workflows activities operations explain outcome domain policy caller lru fail",
+			ours: "workflows activities operations explain outcome domain measure policy caller lru fail",
 			libs: "go.temporal.io/api/enums go.temporal.io/api/failure go.temporal.io/api/operatorservice " +
-				"go.temporal.io/api/serviceerror go.temporal.io/api/workflow go.temporal.io/api/workflowservice " +
+				"go.temporal.io/api/serviceerror go.temporal.io/api/taskqueue go.temporal.io/api/workflow go.temporal.io/api/workflowservice " +
 				"go.temporal.io/sdk/client go.temporal.io/sdk/converter go.temporal.io/sdk/temporal golang.org/x/sync " +
 				"google.golang.org/protobuf",
 			world: "context",
@@ -148,7 +148,7 @@ var layers = []layer{
 		{
 			pkg: "activities",
 			ours: "observe kube render outcome repair view placement vary match network logicalcloud bundle readiness fields plan " +
-				"audit stored domain policy cas lease pause lru limits fail",
+				"audit stored domain measure policy cas lease pause lru limits fail",
 			libs: "go.temporal.io/sdk/activity go.temporal.io/sdk/log go.temporal.io/sdk/temporal golang.org/x/sync " +
 				"k8s.io/apimachinery",
 			world: "context",
@@ -163,21 +163,21 @@ var layers = []layer{
 		},
 		{
 			pkg:  "store",
-			ours: "audit plan secret domain cas share limits fail",
+			ours: "audit plan secret domain measure cas share limits fail",
 			libs: "github.com/hashicorp/golang-lru github.com/klauspost/compress go.mongodb.org/mongo-driver " +
 				"golang.org/x/sync",
 			world: "context",
 		},
 		{
 			pkg:  "kube",
-			ours: "fields quantity plan domain lease address pause limits fail",
+			ours: "fields quantity plan domain measure lease address pause limits fail",
 			libs: "github.com/hashicorp/golang-lru golang.org/x/sync k8s.io/api k8s.io/apimachinery k8s.io/client-go " +
 				"sigs.k8s.io/yaml",
 			world: "context math/rand/v2 net net/http",
 		},
 		{
 			pkg:  "render",
-			ours: "fields plan policy archive sandbox limits fail",
+			ours: "fields plan measure policy archive sandbox limits fail",
 			libs: "github.com/BurntSushi/toml github.com/Masterminds/sprig github.com/gobwas/glob " +
 				"github.com/santhosh-tekuri/jsonschema helm.sh/helm k8s.io/api k8s.io/apimachinery sigs.k8s.io/yaml",
 			world: "context",
@@ -190,8 +190,8 @@ var layers = []layer{
 		{pkg: "secret", ours: "domain fail", world: "os syscall"},
 		{
 			pkg:  "telemetry",
-			ours: "caller fail",
-			libs: "go.opentelemetry.io/otel go.temporal.io/api/common go.temporal.io/sdk/client go.temporal.io/sdk/contrib " +
+			ours: "measure caller version fail",
+			libs: "github.com/prometheus/client_golang go.opentelemetry.io/otel go.temporal.io/api/common go.temporal.io/sdk/client go.temporal.io/sdk/contrib " +
 				"go.temporal.io/sdk/converter go.temporal.io/sdk/interceptor go.temporal.io/sdk/log " +
 				"go.temporal.io/sdk/temporal go.temporal.io/sdk/workflow",
 			world: "context net net/http net/http/pprof",
@@ -253,6 +253,7 @@ var layers = []layer{
 		{pkg: "domain", ours: "quantity fail"},
 	}},
 	{name: "ground", about: "knows nothing of Drover", rows: []row{
+		{pkg: "measure", ours: "fail", libs: "go.opentelemetry.io/otel", world: "context"},
 		{pkg: "policy"},
 		{pkg: "address", ours: "fail", world: "syscall"},
 		{pkg: "token"},

@@ -22,6 +22,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/lru"
+	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/outcome"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/workflows"
@@ -78,7 +79,14 @@ func (e *Engine) Change(ctx context.Context, s domain.Scope, seen domain.Seen, g
 }
 
 func (e *Engine) start(ctx context.Context, in workflows.OperationInput) (accepted workflows.Acceptance, err error) {
-	s := in.Scope
+	s, begun := in.Scope, time.Now()
+	defer func() {
+		outcome := measure.Accepted
+		if err != nil {
+			outcome = measure.OutcomeOf(err)
+		}
+		measure.OperationAcceptance.Record(time.Since(begun).Seconds(), string(s.Operation), outcome)
+	}()
 	in.By = caller.Of(ctx)
 	ctx, cancel := context.WithTimeout(ctx, policy.Accept)
 	defer cancel()

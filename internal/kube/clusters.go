@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-io/drover/internal/address"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/measure"
 )
 
 // Config bounds the work on clusters; the zero value of a member means its default.
@@ -91,6 +92,8 @@ type Clients[K Name] struct {
 	source  SourceOf[K]
 	flights singleflight.Group // by name
 	clients *lru.Cache[K, *Cluster]
+
+	unmeasured func() // ends what measures the clients
 }
 
 // NewClusters makes an empty set of clients. It fails only when config.Clients is negative.
@@ -109,7 +112,7 @@ func newClients[K Name](config Config, source SourceOf[K]) (*Clients[K], error) 
 	if err != nil {
 		return nil, fmt.Errorf("make client cache: %w", err)
 	}
-	k.clients = clients
+	k.clients, k.unmeasured = clients, measure.Size(measure.CacheClients, clients.Len)
 	return k, nil
 }
 
@@ -117,7 +120,9 @@ func newClients[K Name](config Config, source SourceOf[K]) (*Clients[K], error) 
 // of at most Config.Fresh ago, and newer when the cluster refused them since. Errors are the source's, or
 // Malformed or Invalid when the kubeconfig cannot be used, or the context's.
 func (k *Clients[K]) Get(ctx context.Context, name K) (*Cluster, error) {
-	if c, ok := k.clients.Get(name); ok && c.fresh() {
+	c, ok := k.clients.Get(name)
+	measure.Looked(measure.CacheClients, ok)
+	if ok && c.fresh() {
 		return c, nil
 	}
 	flight := k.flights.DoChan(name.String(), func() (any, error) {
@@ -186,4 +191,7 @@ func (k *Clients[K]) Renew(ctx context.Context, wanted func(K) bool) error {
 const renewedAtOnce = 8
 
 // Close closes the clients. Work that still goes on with one is not cut off.
-func (k *Clients[K]) Close() { k.clients.Purge() }
+func (k *Clients[K]) Close() {
+	k.unmeasured()
+	k.clients.Purge()
+}

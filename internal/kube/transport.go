@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/measure"
 )
 
 // A connection on which nothing arrives is asked for a sign of life after silence, and given up after
@@ -136,6 +137,13 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	begun := time.Now()
+	answer, err := t.send(r)
+	measure.ClusterDuration.Record(time.Since(begun).Seconds(), r.Method, class(answer))
+	return answer, err
+}
+
+func (t *transport) send(r *http.Request) (*http.Response, error) {
 	if t.plain.Load() {
 		return t.many.RoundTrip(r)
 	}
@@ -144,6 +152,15 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		t.plain.Store(true)
 	}
 	return answer, err
+}
+
+// class is that of an answer's status code, nil for no answer.
+func class(answer *http.Response) string {
+	if answer == nil {
+		return measure.Failed
+	}
+	classes := [...]string{"", "1xx", "2xx", "3xx", "4xx", "5xx"}
+	return classes[min(max(answer.StatusCode/100, 0), len(classes)-1)]
 }
 
 func (t *transport) closeIdle() {

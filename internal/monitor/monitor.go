@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -40,12 +42,13 @@ import (
 // Config is what the agent needs.
 type Config struct {
 	Cluster   *rest.Config
-	Listen    string        // address of health and metrics; "" for none
-	TLS       *tls.Config   // of that address; nil for none
-	Interval  time.Duration // between two writes of a status
-	MaxSize   int           // of a status, in bytes; bundle.MinSize at least
-	KindsFile string        // JSON list of additional kinds, read again every minute; "" for none
-	Discover  bool          // watch every kind that the agent may
+	Listen    string               // address of health and metrics; "" for none
+	Metrics   prometheus.Collector // more of them; nil for none
+	TLS       *tls.Config          // of that address; nil for none
+	Interval  time.Duration        // between two writes of a status
+	MaxSize   int                  // of a status, in bytes; bundle.MinSize at least
+	KindsFile string               // JSON list of additional kinds, read again every minute; "" for none
+	Discover  bool                 // watch every kind that the agent may
 	// Namespace is the agent's own, where its Lease is; "" for no Lease.
 	Namespace string
 	Log       *slog.Logger
@@ -116,6 +119,11 @@ func newManager(c Config, x *index, h *health) (manager.Manager, error) {
 		listen = "0" // the library's word for none
 	}
 	drain := 2 * time.Second // what is not written is written at the next start
+	if c.Metrics != nil {
+		if err := metrics.Registry.Register(c.Metrics); err != nil {
+			return nil, err
+		}
+	}
 	return manager.New(cluster, manager.Options{
 		Logger: logr.FromSlogHandler(libraries{c.Log.Handler()}),
 		Cache: cache.Options{

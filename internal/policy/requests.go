@@ -57,6 +57,9 @@ const (
 	StreamBeat  = 15 * time.Second
 	StreamWrite = 20 * time.Second
 	StreamRetry = 2 * time.Second
+	// Measured is how old what Temporal says of the whole may be in metrics, and Measure how long it is waited for.
+	Measured = 10 * time.Second
+	Measure  = 2 * time.Second
 	// Prove is how long it may take to find out who calls. Standing is how often it is looked whether that still holds, for requests
 	// and streams that last longer.
 	Prove    = 8 * time.Second

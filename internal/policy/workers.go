@@ -57,6 +57,12 @@ const (
 	// the time that has passed. Nobody needs to know at once that a finalizer has gone for which he has waited for an hour.
 	FirstLeaving   = time.Second
 	LongestLeaving = 30 * time.Second
+	// FirstWork and LongestWork are between two attempts at work on a cluster; each wait is twice the one before it. The longest is
+	// how long a cluster that is back may have to wait.
+	FirstWork   = 500 * time.Millisecond
+	LongestWork = 10 * time.Second
+	// HandedOut is how long it may take until an attempt that is due begins, for who counts what is open.
+	HandedOut = time.Second
 	// TellAgain is the least time after which a workflow is told that another error stands in the way now.
 	TellAgain = 5 * time.Second
 	// Confirm is how long a terminate waits for the agent to report that the resources are gone.

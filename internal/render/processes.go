@@ -14,6 +14,7 @@ import (
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/sandbox"
@@ -130,7 +131,9 @@ type answer struct {
 }
 
 // ask has a child do what is asked.
-func (p *Processes) ask(ctx context.Context, r request, chart, profile []byte) (*answer, error) {
+func (p *Processes) ask(ctx context.Context, r request, chart, profile []byte) (a *answer, err error) {
+	begun := time.Now()
+	defer func() { measure.RenderDuration.Record(time.Since(begun).Seconds(), r.Do, measure.OutcomeOf(err)) }()
 	data, err := r.encode(chart, profile)
 	if err != nil {
 		return nil, err
@@ -147,14 +150,14 @@ func (p *Processes) ask(ctx context.Context, r request, chart, profile []byte) (
 		}
 		return nil, p.refuse(r.App, err)
 	}
-	var a answer
-	if err := json.Unmarshal(said, &a); err != nil {
+	a = &answer{}
+	if err := json.Unmarshal(said, a); err != nil {
 		return nil, fail.Wrap(err, fail.Internal, "the answer of a process that renders cannot be read")
 	}
 	if a.Kind != "" {
 		return nil, fail.New(a.Kind, "%s", a.Text)
 	}
-	return &a, nil
+	return a, nil
 }
 
 // refuse makes an error of the pool one that may be shown.

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/measure"
 )
 
 // blobCache keeps the blobs used last, bounded by their bytes. Callers that want the same one share a read.
@@ -15,7 +16,7 @@ type blobCache struct {
 }
 
 func newBlobCache(limit int64) *blobCache {
-	return &blobCache{bounded: newBounded[domain.Digest](limit, func(data []byte) int64 { return int64(len(data)) })}
+	return &blobCache{bounded: newBounded[domain.Digest](measure.CacheBlobs, limit, func(data []byte) int64 { return int64(len(data)) })}
 }
 
 // get is the blob from memory, else from read, which goes on for others when ctx ends.

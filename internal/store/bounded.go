@@ -5,10 +5,13 @@ import (
 	"sync"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/drover-io/drover/internal/measure"
 )
 
 // bounded keeps the values used last, as many as their bytes allow.
 type bounded[K comparable, V any] struct {
+	name  string // by which it is measured
 	limit int64
 	size  func(V) int64 // always the same for the same value
 
@@ -17,8 +20,8 @@ type bounded[K comparable, V any] struct {
 	values *simplelru.LRU[K, V]
 }
 
-func newBounded[K comparable, V any](limit int64, size func(V) int64) *bounded[K, V] {
-	b := &bounded[K, V]{limit: limit, size: size}
+func newBounded[K comparable, V any](name string, limit int64, size func(V) int64) *bounded[K, V] {
+	b := &bounded[K, V]{name: name, limit: limit, size: size}
 	// The number is positive, which is all that it can fail for; what bounds the values is the bytes.
 	b.values, _ = simplelru.NewLRU(math.MaxInt32, func(_ K, v V) { b.bytes -= size(v) })
 	return b
@@ -26,8 +29,16 @@ func newBounded[K comparable, V any](limit int64, size func(V) int64) *bounded[K
 
 func (b *bounded[K, V]) lookup(key K) (V, bool) {
 	b.mu.Lock()
+	v, ok := b.values.Get(key)
+	b.mu.Unlock()
+	measure.Looked(b.name, ok)
+	return v, ok
+}
+
+func (b *bounded[K, V]) len() int {
+	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.values.Get(key)
+	return b.values.Len()
 }
 
 // add keeps a value in place of the key's last one, unless it would drive out most of the others.

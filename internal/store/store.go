@@ -15,6 +15,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/share"
 )
@@ -45,6 +46,7 @@ type Store struct {
 	timeout time.Duration
 	now     func() time.Time
 	cache   *blobCache
+	sizes   []func() // end what measures the caches
 	// The calls of many activities and many readers at a time are made few.
 	leafWrites  *gatherer[leafRecord]
 	leafLookups *gatherer[*leafRead]
@@ -104,7 +106,8 @@ func Open(c Config) (*Store, error) {
 		SetAppName("drover").
 		SetServerSelectionTimeout(c.Timeout).
 		SetBSONOptions(&options.BSONOptions{UseJSONStructTags: true}).
-		SetRegistry(registry))
+		SetRegistry(registry).
+		SetMonitor(monitor()))
 	if err != nil {
 		return nil, fmt.Errorf("connect to the database: %w", kindOf(err))
 	}
@@ -112,12 +115,15 @@ func Open(c Config) (*Store, error) {
 		client: client, keys: c.Keys, db: client.Database(c.Database), timeout: c.Timeout, now: c.Now,
 		cache: newBlobCache(c.Cache), documentReads: share.New[bson.Raw](), leafReads: share.New[[]domain.Leaf](),
 		observedReads: share.New[*saidOfApp](), versionReads: share.New[string](), watchReads: share.New[*said](),
-		observedApps: newBounded[string](observedBytes, (*saidOfApp).size),
+		observedApps: newBounded[string](measure.CacheObserved, observedBytes, (*saidOfApp).size),
 	}
 	s.leafWrites, s.leafLookups = newGatherer(s.insertLeaves), newGatherer(s.lookUp)
 	s.childReads = newGatherer(s.readChildren)
 	s.versionWrites, s.chains = newGatherer(s.putVersions), newChains()
 	s.watchWrites = newGatherer(s.putWatchesVersion)
+	s.sizes = []func(){
+		measure.Size(measure.CacheBlobs, s.cache.len), measure.Size(measure.CacheObserved, s.observedApps.len),
+	}
 	s.workloads, s.matches = newLedgers(s, workloadsName), newLedgers(s, matchesName)
 	return s, nil
 }
@@ -132,6 +138,9 @@ func (s *Store) Close(ctx context.Context) error {
 	s.watchWrites.close()
 	s.workloads.adds.close()
 	s.matches.adds.close()
+	for _, end := range s.sizes {
+		end()
+	}
 	return kindOf(s.client.Disconnect(ctx))
 }
 

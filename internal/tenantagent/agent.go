@@ -13,6 +13,7 @@ import (
 	"crypto/tls"
 	"log/slog"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -25,9 +26,10 @@ import (
 type Config struct {
 	Cluster *rest.Config
 	Server  Server
-	Tenant  string      // for which the agent speaks
-	Listen  string      // address of health and metrics; "" for none
-	TLS     *tls.Config // of that address; nil for none
+	Tenant  string               // for which the agent speaks
+	Listen  string               // address of health and metrics; "" for none
+	TLS     *tls.Config          // of that address; nil for none
+	Metrics prometheus.Collector // more of them; nil for none
 	// Namespace is the agent's own, where its Lease and its ConfigMap are; "" for neither: then it is alone, and tells of all
 	// namespaces.
 	Namespace string
@@ -74,7 +76,7 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	a := &agent{config: c, kube: client, objects: objects, state: newState(), spoken: make(chan struct{}, 1)}
+	a := &agent{config: c, kube: client, objects: objects, state: newState(c.Metrics), spoken: make(chan struct{}, 1)}
 	g, ctx := errgroup.WithContext(ctx)
 	if c.Listen != "" {
 		serve, err := a.listen(ctx)

@@ -33,7 +33,7 @@ type state struct {
 	scopes   *scopes
 }
 
-func newState() *state {
+func newState(more prometheus.Collector) *state {
 	gauge := func(name, about string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "drover", Subsystem: "tenant_agent", Name: name, Help: about})
 	}
@@ -54,6 +54,9 @@ func newState() *state {
 	}
 	s.metrics.MustRegister(s.leader, s.streams, s.pods, s.syncs, s.changes, s.ends, s.rules,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if more != nil {
+		s.metrics.MustRegister(more)
+	}
 	return s
 }
 

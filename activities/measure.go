@@ -1,0 +1,173 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/measure"
+	"github.com/drover-io/drover/internal/policy"
+)
+
+// Measure has what goes on in this worker measured until end is called. (It is no method: those are activities.)
+func Measure(k *Kube, w *Watch) (end func()) {
+	ends := []func(){
+		measure.Size(measure.CacheBundles, k.bundles.Len),
+		measure.Read(func(say measure.Say) {
+			for reason, n := range k.pending.count(time.Now()) {
+				say(measure.LeavesOpen, float64(n), reason)
+			}
+			for window, s := range map[string]slots{measure.SlotsTries: k.tries, measure.SlotsGathers: k.gatherers, measure.SlotsSilent: k.silent} {
+				say(measure.Slots, float64(len(s)), window, "used")
+				say(measure.Slots, float64(cap(s)), window, "size")
+			}
+		}, measure.LeavesOpen, measure.Slots),
+		measure.Read(w.measure, measure.Clusters, measure.ClusterUnheard, measure.WatchAge),
+	}
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
+// openLeaves are those that this worker works on, or has made the last attempt at. Each is counted until the next attempt is due,
+// which another worker may make, so that the sum over all workers is right. The zero value is ready to use.
+type openLeaves struct {
+	mu sync.Mutex
+	of map[string]openLeaf // by run of its workflow
+}
+
+type openLeaf struct {
+	working bool
+	reason  string
+	until   time.Time
+}
+
+// begin says that an attempt begins.
+func (o *openLeaves) begin(run string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.of == nil {
+		o.of = map[string]openLeaf{}
+	}
+	o.of[run] = openLeaf{working: true}
+}
+
+// end says that it has ended, and that another one is due after a wait; there is none without a reason.
+func (o *openLeaves) end(run, reason string, wait time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if reason == "" {
+		delete(o.of, run)
+		return
+	}
+	o.of[run] = openLeaf{reason: reason, until: time.Now().Add(wait)}
+}
+
+// count is how many there are by reason, those that have none being forgotten.
+func (o *openLeaves) count(now time.Time) map[string]int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := map[string]int{measure.Working: 0, measure.Unreachable: 0, measure.Refusing: 0, measure.Waiting: 0, measure.Broken: 0}
+	for run, l := range o.of {
+		switch {
+		case l.working:
+			n[measure.Working]++
+		case now.After(l.until):
+			delete(o.of, run)
+		default:
+			n[l.reason]++
+		}
+	}
+	return n
+}
+
+// openReason is why the leaf is open after the attempt; "" when it is not, as far as the attempt knows.
+func (a *attempt) openReason(ctx context.Context, err error) string {
+	switch {
+	case err == nil, ctx.Err() != nil, !fail.KindOf(err).Retryable(), errors.Is(err, errNotAtOnce):
+		return "" // the activity that comes after a try at once is another attempt
+	case errors.Is(err, errWorkerStops):
+		return measure.Broken
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.state.Reason != "":
+		return measure.Waiting
+	case a.state.Connectivity != domain.ConnectivityRetrying:
+		return measure.Broken
+	case a.reached:
+		return measure.Refusing
+	default:
+		return measure.Unreachable
+	}
+}
+
+// waitAfter is how long it takes after an attempt's failure until the next one begins.
+func waitAfter(err error, attempt int32) time.Duration {
+	if err == nil {
+		return 0
+	}
+	wait := fail.RetryAfterOf(err)
+	if wait == 0 {
+		wait = min(policy.FirstWork<<min(max(attempt-1, 0), 16), policy.LongestWork)
+	}
+	return wait + policy.HandedOut
+}
+
+// measure tells of the clusters that are watched here. Those that were not heard for longest are told of first.
+func (w *Watch) measure(say measure.Say) {
+	type silent struct {
+		cluster domain.ClusterName
+		since   time.Time
+	}
+	var (
+		unheard          []silent
+		heard, away      int
+		youngest, oldest time.Time
+		now              = w.Now()
+	)
+	w.going.Range(func(key, _ any) bool {
+		c := &key.(*shard).contacts
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for name, x := range c.of {
+			since := c.since[name]
+			switch {
+			case x.Connected:
+				heard++
+				if youngest.IsZero() || since.After(youngest) {
+					youngest = since
+				}
+				if oldest.IsZero() || since.Before(oldest) {
+					oldest = since
+				}
+			case x.Reason == domain.Unreported:
+				away++
+			default:
+				if !x.LastSeen.IsZero() {
+					since = x.LastSeen
+				}
+				unheard = append(unheard, silent{name, since})
+			}
+		}
+		return true
+	})
+	say(measure.Clusters, float64(heard), measure.Heard)
+	say(measure.Clusters, float64(len(unheard)), measure.Unheard)
+	say(measure.Clusters, float64(away), measure.Unreported)
+	if heard > 0 {
+		say(measure.WatchAge, now.Sub(youngest).Seconds(), "youngest")
+		say(measure.WatchAge, now.Sub(oldest).Seconds(), "oldest")
+	}
+	slices.SortFunc(unheard, func(a, b silent) int { return a.since.Compare(b.since) })
+	for _, s := range unheard[:min(len(unheard), measure.MostClusters)] {
+		say(measure.ClusterUnheard, now.Sub(s.since).Seconds(), s.cluster.Provider, s.cluster.Name)
+	}
+}

@@ -1,0 +1,89 @@
+package activities
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/measure"
+	"github.com/drover-io/drover/internal/policy"
+)
+
+// TestLeavesAreCountedUntilTheirNextAttempt, which may be another worker's: then that one counts them.
+func TestLeavesAreCountedUntilTheirNextAttempt(t *testing.T) {
+	var o openLeaves
+	o.begin("a")
+	o.begin("b")
+	o.begin("c")
+	now := time.Now()
+	o.end("b", measure.Unreachable, time.Minute)
+	o.end("c", "", 0)
+	count := func(at time.Time) map[string]int {
+		n := o.count(at)
+		for reason, none := range n {
+			if none == 0 {
+				delete(n, reason)
+			}
+		}
+		return n
+	}
+	require.Equal(t, map[string]int{measure.Working: 1, measure.Unreachable: 1}, count(now))
+	require.Equal(t, map[string]int{measure.Working: 1}, count(now.Add(2*time.Minute)))
+	require.Len(t, o.of, 1, "what is past is forgotten")
+}
+
+func TestReasonsOfOpenLeaves(t *testing.T) {
+	away := fail.New(fail.Unavailable, "no")
+	for name, c := range map[string]struct {
+		a    *attempt
+		err  error
+		want string
+	}{
+		"done":               {a: &attempt{}, err: nil, want: ""},
+		"refused for good":   {a: &attempt{}, err: fail.New(fail.Invalid, "no"), want: ""},
+		"tried at once":      {a: &attempt{}, err: errNotAtOnce, want: ""},
+		"does not answer":    {a: &attempt{state: progress{Connectivity: domain.ConnectivityRetrying}}, err: away, want: measure.Unreachable},
+		"answers and denies": {a: &attempt{reached: true, state: progress{Connectivity: domain.ConnectivityRetrying}}, err: away, want: measure.Refusing},
+		"waits":              {a: &attempt{state: progress{Reason: "a finalizer"}}, err: away, want: measure.Waiting},
+		"the store is away":  {a: &attempt{}, err: away, want: measure.Broken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.want, c.a.openReason(t.Context(), c.err))
+		})
+	}
+	require.Equal(t, policy.FirstWork+policy.HandedOut, waitAfter(away, 1))
+	require.Equal(t, policy.LongestWork+policy.HandedOut, waitAfter(away, 1000))
+	asked := fail.New(fail.Unavailable, "later")
+	asked.RetryAfter = time.Hour
+	require.Equal(t, time.Hour+policy.HandedOut, waitAfter(asked, 1))
+}
+
+// TestClustersAreMeasured: those that were not heard for longest come first.
+func TestClustersAreMeasured(t *testing.T) {
+	now := time.Now().Add(time.Hour)
+	w, s := &Watch{Now: func() time.Time { return now }}, &shard{}
+	w.going.Store(s, nil)
+	name := func(n string) domain.ClusterName { return domain.ClusterName{Provider: "p", Name: n} }
+	s.contacts.put(domain.Watch{Cluster: name("heard"), Connected: true})
+	s.contacts.put(domain.Watch{Cluster: name("silent"), Reason: "away", LastSeen: now.Add(-2 * time.Hour)})
+	s.contacts.put(domain.Watch{Cluster: name("never"), Reason: "away"})
+	s.contacts.put(domain.Watch{Cluster: name("none"), Reason: domain.Unreported})
+	s.contacts.put(domain.Watch{Cluster: name("gone"), Reason: "away"})
+	s.contacts.forget(name("gone"))
+	found, unheard := map[string]float64{}, []string{}
+	w.measure(func(g *measure.Gauge, value float64, values ...string) {
+		switch g {
+		case measure.Clusters:
+			found[values[0]] = value
+		case measure.ClusterUnheard:
+			unheard = append(unheard, values[1])
+		case measure.WatchAge:
+			require.InDelta(t, 3600, value, 60)
+		}
+	})
+	require.Equal(t, map[string]float64{measure.Heard: 1, measure.Unheard: 2, measure.Unreported: 1}, found)
+	require.Equal(t, []string{"silent", "never"}, unheard)
+}
