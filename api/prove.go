@@ -24,20 +24,23 @@ const maxUser = 128
 
 const metricsPath = "/metrics"
 
-// prove finds out who asks, for the door, by the header and the connection alone.
-func prove(by authn.Prover) echo.MiddlewareFunc {
+// prove finds out who asks, for the door, by headers and the connection alone.
+func (e *edge) prove(by authn.Prover) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			r := c.Request()
-			if !isAPI(r) && r.URL.Path != metricsPath && r.URL.Path != codecPath {
+			if !isAPI(r) && r.URL.Path != metricsPath && r.URL.Path != codecPath && r.URL.Path != logoutPath {
 				return next(c)
 			}
-			ctx := by.Into(r.Context(), shownBy(r))
+			shown := shownBy(r)
+			shown.Session = e.login.session(r)
+			ctx := by.Into(r.Context(), shown)
 			who, _ := caller.IdentityOf(ctx)
 			if name := r.Header.Get(headerUser); who.Kind == caller.Open && name != "" && len(name) <= maxUser {
 				ctx = caller.With(ctx, name)
 			}
 			c.SetRequest(r.WithContext(ctx))
+			e.forget(c)
 			return next(c)
 		}
 	}

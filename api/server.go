@@ -31,6 +31,8 @@ type Deps struct {
 	Door *door.Door
 	// Prove says who calls; without it everybody is anonymous.
 	Prove authn.Prover
+	// Login is how people log in.
+	Login Login
 	// Ready are the questions of /readyz, by the name of what is asked.
 	Ready map[string]func(context.Context) error
 	Log   *slog.Logger
@@ -60,6 +62,7 @@ type edge struct {
 	verbs       verbs    // that endpoints have
 	log         *slog.Logger
 	seconds     *prometheus.HistogramVec
+	login       Login
 }
 
 // New makes the router.
@@ -73,7 +76,7 @@ func New(d Deps) (*echo.Echo, error) {
 	if d.BodyWait == 0 {
 		d.BodyWait = DefaultBodyWait
 	}
-	e := &edge{door: d.Door, ready: d.Ready, kubeconfigs: d.KubeconfigDownload, log: d.Log, seconds: newHistogram()}
+	e := &edge{door: d.Door, ready: d.Ready, kubeconfigs: d.KubeconfigDownload, log: d.Log, seconds: newHistogram(), login: d.Login}
 	guarded, err := guard(d.Listen, d.Hosts, d.Origins, d.WebUIs)
 	if err != nil {
 		return nil, err
@@ -94,7 +97,7 @@ func New(d Deps) (*echo.Echo, error) {
 		middleware.RecoverWithConfig(middleware.RecoverConfig{DisableErrorHandler: true, LogErrorFunc: e.logPanic}),
 		guarded,
 		shared(d.WebUIs),
-		prove(d.Prove),
+		e.prove(d.Prove),
 		limitBody(d.MaxBody, d.BodyWait),
 		typed,
 	)
@@ -113,6 +116,7 @@ func New(d Deps) (*echo.Echo, error) {
 	}
 	router.GET("/openapi.json", func(c echo.Context) error { return c.JSONBlob(http.StatusOK, document) })
 	serveDocs(router)
+	e.serveLogin(router)
 	if err := servePage(router); err != nil {
 		return nil, err
 	}

@@ -116,9 +116,12 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 		Previews: lifecycle, Explanations: explainer, Journal: service.NewJournal(lifecycle, p.engine, ui), Fleet: fleet, Streams: hub,
 		Tables: tables, Tenancy: matcher,
 	}, door.Traced(p.log), audited, door.Identified, door.NewRights(whoMay(documents.Rights, p.log), time.Now).Authorised, shares.Fair, door.Slots(p.config.Operations), door.Timed, begun)
+	if err := p.admit(ctx); err != nil {
+		return err
+	}
 	prove := p.prover()
 	handler, err := api.New(api.Deps{
-		Door: entrance, Prove: prove,
+		Door: entrance, Prove: prove, Login: p.login(),
 		Ready: p.ready(), Log: p.log, Metrics: registry, MaxBody: p.config.MaxBody,
 		Histories: p.codec.Handler(), WebUIs: webUIs(p.config),
 		Listen: p.config.Listen, Hosts: p.config.AllowedHosts, Origins: p.config.AllowedOrigins, KubeconfigDownload: p.config.KubeconfigDownload,

@@ -59,6 +59,7 @@ type Parts struct {
 	leases   *worker.Leases
 	audit    *auditing
 	issuers  *oidc.Providers // whose tokens callers of the API may show; nil for none
+	sessions *oidc.Sessions  // of browsers that have logged in at one of them; nil where nobody does
 }
 
 // Connect makes the parts and waits, until ctx ends, for the dependencies to answer, saying which one it
@@ -95,6 +96,9 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts
 		})
 	}
 	if p.issuers, err = issuersOf(c); err != nil {
+		return nil, err
+	}
+	if err := p.checkIssuers(ctx); err != nil {
 		return nil, err
 	}
 	if p.charts, err = render.NewProcesses(render.Options{Size: c.Renderers, Memory: c.RenderMemory, Log: logger}); err != nil {

@@ -1,8 +1,12 @@
 package app
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"time"
 
+	"github.com/drover-io/drover/api"
 	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/oidc"
@@ -18,6 +22,9 @@ func (p *Parts) prover() authn.Prover {
 	if p.issuers != nil {
 		chain = append(chain, p.issuers.Prove)
 	}
+	if p.sessions != nil {
+		chain = append(chain, p.sessions.Prove)
+	}
 	return authn.Chain(append(chain, authn.Unread, authn.Certificates(p.config.TrustedProxies, time.Now))...)
 }
 
@@ -31,4 +38,43 @@ func issuersOf(c *config.Config) (*oidc.Providers, error) {
 		return nil, err
 	}
 	return oidc.New(read, time.Now)
+}
+
+// login is how people log in.
+func (p *Parts) login() api.Login {
+	l := api.Login{Offers: authn.Offers{Asked: p.config.Auth != "off", Providers: []authn.Offer{}}}
+	if p.issuers != nil {
+		l.Offers.Providers = p.issuers.Offers()
+	}
+	if p.sessions != nil {
+		l.Logins, l.Secure = p.sessions, strings.HasPrefix(p.issuers.Callback(), "https:")
+	}
+	return l
+}
+
+// checkIssuers looks at what issuers say of themselves: a wrong one is an error, one that does not answer is none.
+func (p *Parts) checkIssuers(ctx context.Context) error {
+	if p.issuers == nil {
+		return nil
+	}
+	return p.issuers.Check(ctx, func(issuer string, err error) {
+		p.log.Warn("an OpenID issuer does not answer; its users cannot log in until it does", "issuer", issuer, "error", err, "cause", errors.Unwrap(err))
+	})
+}
+
+// admit makes what people need to log in at the page, where a provider is configured for that.
+func (p *Parts) admit(ctx context.Context) error {
+	if p.issuers == nil || p.issuers.Callback() == "" {
+		return nil
+	}
+	root, err := p.store.Root(ctx)
+	if err != nil {
+		return err
+	}
+	sealed, err := root.Sealer("logins that go on")
+	if err != nil {
+		return err
+	}
+	p.sessions = oidc.NewSessions(p.issuers, p.store, sealed, time.Now)
+	return nil
 }

@@ -200,8 +200,8 @@ var layers = []layer{
 		{pkg: "config", ours: "address limits", world: "net net/http os"},
 		{pkg: "fetch", ours: "address fail", world: "context net net/http"},
 		{
-			pkg: "oidc", ours: "authn policy caller token fail",
-			libs:  "github.com/coreos/go-oidc github.com/go-jose/go-jose golang.org/x/sync sigs.k8s.io/yaml",
+			pkg: "oidc", ours: "authn domain policy caller token fail",
+			libs:  "github.com/coreos/go-oidc github.com/go-jose/go-jose golang.org/x/oauth2 golang.org/x/sync sigs.k8s.io/yaml",
 			world: "context net net/http os",
 		},
 	}},

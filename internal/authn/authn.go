@@ -21,6 +21,8 @@ type Shown struct {
 	Authorization []string
 	// Chain is the client's certificate with those that vouch for it, verified up to a client CA; nil for none.
 	Chain []*x509.Certificate
+	// Session is the secret of a session, as a browser shows it for a page of ours; "" for none.
+	Session string
 	// User and Groups are the values of X-Forwarded-User and X-Forwarded-Groups.
 	User, Groups []string
 }

@@ -39,4 +39,4 @@ var Histories = &Noun{Kind: "histories", Title: "history", Collection: "historie
 var Whoami = &Noun{Kind: "whoami", Title: "caller", Collection: "whoami", Names: []string{"caller"}}
 
 // Computed lists the nouns that are no documents.
-var Computed = []*Noun{Operations, Registrations, Workloads, Matches, AuditRecords, Metrics, Histories, Whoami}
+var Computed = []*Noun{Operations, Registrations, Workloads, Matches, AuditRecords, Metrics, Histories, Whoami, Sessions}

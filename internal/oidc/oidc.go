@@ -22,6 +22,7 @@ import (
 
 // Providers are all that tokens may be of, by the URL of the issuer.
 type Providers struct {
+	all []*provider // in the order of the file
 	by  map[string]*provider
 	now func() time.Time
 }
@@ -30,6 +31,7 @@ type provider struct {
 	Issuer
 	skew     time.Duration
 	keys     *keys
+	says     *says
 	accepted []jose.SignatureAlgorithm
 }
 
@@ -45,11 +47,11 @@ func New(c *Config, now func() time.Time) (*Providers, error) {
 		if err != nil {
 			return nil, fmt.Errorf("issuer %s: %w", issuer.URL, err)
 		}
-		one := &provider{Issuer: issuer, skew: skew, keys: known}
+		one := &provider{Issuer: issuer, skew: skew, keys: known, says: &says{issuer: issuer.URL, client: known.client}}
 		for _, a := range issuer.Algorithms {
 			one.accepted = append(one.accepted, jose.SignatureAlgorithm(a))
 		}
-		p.by[issuer.URL] = one
+		p.all, p.by[issuer.URL] = append(p.all, one), one
 	}
 	return p, nil
 }
@@ -68,56 +70,77 @@ func (p *Providers) Prove(ctx context.Context, s *authn.Shown) (*authn.Proof, er
 	if of == nil {
 		return nil, fail.New(fail.Unauthorized, "the bearer token is of an issuer that is not known here")
 	}
-	return of.prove(ctx, text, p.now())
+	proof, _, err := of.prove(ctx, text, p.now())
+	return proof, err
 }
 
-// issuerOf is who says to have made a token; nothing is checked.
-func issuerOf(text string) (issuer string, ok bool) {
+// said is what a token says; nothing is checked.
+type said struct {
+	Issuer  string  `json:"iss"`
+	Subject string  `json:"sub"`
+	Expires float64 `json:"exp"`
+}
+
+func saidBy(text string) (claims said, ok bool) {
 	parts := strings.Split(text, ".")
 	if len(parts) != 3 {
-		return "", false
+		return claims, false
 	}
 	data, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {
-		return "", false
+		return claims, false
 	}
-	var claims struct {
-		Issuer string `json:"iss"`
-	}
-	return claims.Issuer, json.Unmarshal(data, &claims) == nil
+	return claims, json.Unmarshal(data, &claims) == nil
+}
+
+// issuerOf is who says to have made a token, and subjectOf whom it is about; expiryOf is when it expires.
+func issuerOf(text string) (issuer string, ok bool) {
+	claims, ok := saidBy(text)
+	return claims.Issuer, ok
+}
+
+func subjectOf(text string) string {
+	claims, _ := saidBy(text)
+	return claims.Subject
+}
+
+func expiryOf(text string) (time.Time, bool) {
+	claims, ok := saidBy(text)
+	return time.Unix(int64(claims.Expires), 0), ok
 }
 
 func refused(format string, args ...any) error {
 	return fail.New(fail.Unauthorized, "the bearer token is not accepted: "+format, args...)
 }
 
-func (p *provider) prove(ctx context.Context, text string, now time.Time) (*authn.Proof, error) {
+// prove is also what the token says.
+func (p *provider) prove(ctx context.Context, text string, now time.Time) (*authn.Proof, *upstream.IDToken, error) {
 	signed, err := jose.ParseSigned(text, p.accepted)
 	if err != nil || len(signed.Signatures) != 1 {
-		return nil, refused("it is no JSON web token with one signature by %s", strings.Join(p.Algorithms, " or "))
+		return nil, nil, refused("it is no JSON web token with one signature by %s", strings.Join(p.Algorithms, " or "))
 	}
 	id := signed.Signatures[0].Header.KeyID
 	found, err := p.keys.find(ctx, id)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	verifier := upstream.NewVerifier(p.URL, set(found), &upstream.Config{
 		SupportedSigningAlgs: p.Algorithms, SkipClientIDCheck: true, SkipExpiryCheck: true, // of both there is more to say, below
 	})
 	t, err := verifier.Verify(ctx, text)
 	if err != nil {
-		return nil, fail.Wrap(err, fail.Unauthorized, "the bearer token is not accepted: none of its issuer's keys has made it")
+		return nil, nil, fail.Wrap(err, fail.Unauthorized, "the bearer token is not accepted: none of its issuer's keys has made it")
 	}
 	who, err := p.identity(t, now)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	return &authn.Proof{Identity: who, Still: func(context.Context) error {
 		if p.keys.age(); len(p.keys.of(id)) == 0 {
 			return refused("its issuer has taken back the key")
 		}
 		return nil
-	}}, nil
+	}}, t, nil
 }
 
 // identity is whom a token names whose signature is good.

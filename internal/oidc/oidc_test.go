@@ -37,6 +37,7 @@ type issuer struct {
 
 	mu   sync.Mutex
 	keys []jose.JSONWebKey // with their private parts; the last one signs
+	logins
 }
 
 func newIssuer(t *testing.T) *issuer {
@@ -61,8 +62,9 @@ func newIssuer(t *testing.T) *issuer {
 	t.Cleanup(func() { close(stop) })
 	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]string{"issuer": i.URL, "jwks_uri": i.URL + "/keys"})
+		_ = json.NewEncoder(w).Encode(i.says())
 	})
+	mux.HandleFunc("/token", i.token)
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
 		i.asked.Add(1)
 		i.mu.Lock()

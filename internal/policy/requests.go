@@ -66,6 +66,15 @@ const (
 	Standing = 5 * time.Second
 	// TokensRetry is when somebody may come again of whose address too many tokens are looked for.
 	TokensRetry = time.Second
+	// Login is how long somebody may take to log in at a provider. SessionLife is how long a login at the page lasts at the most, and
+	// SessionIdle how long after its token has expired it may still get another one.
+	Login       = 10 * time.Minute
+	SessionLife = 12 * time.Hour
+	SessionIdle = time.Hour
+	// Renew is how long it may take to get another token for a session, and for how long others leave that to who began it. They look
+	// every RenewLook whether it is there.
+	Renew     = 7 * time.Second
+	RenewLook = 100 * time.Millisecond
 	// Keys is how long it may take to fetch the keys of an OpenID provider. They are fetched for a key that is not known, every
 	// KeysLeast at the most, and anew when they are as old as KeysAge; when that fails, again after KeysRetry.
 	Keys      = 5 * time.Second

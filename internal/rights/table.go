@@ -60,7 +60,7 @@ var areas = map[*domain.Noun]area{
 	domain.Metrics:      figures,
 	domain.Histories:    figures,
 
-	domain.Operations: told, domain.Registrations: told, domain.Whoami: told,
+	domain.Operations: told, domain.Registrations: told, domain.Whoami: told, domain.Sessions: told,
 }
 
 // class is what a verb does. The roles that are built in have rights by class.

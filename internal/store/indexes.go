@@ -25,7 +25,9 @@ type Collection struct {
 // Collections are all that a Store may ever write to, but for those of audit records, of which each day has one. Databases make a
 // collection when something is first put into it; who runs one that has everybody wait for that makes them in advance.
 func Collections() []Collection {
-	all := []Collection{{Name: instances, Indexes: []string{"owner", "status"}}, {Name: homes, Indexes: []string{"tenant"}}}
+	all := []Collection{
+		{Name: instances, Indexes: []string{"owner", "status"}}, {Name: homes, Indexes: []string{"tenant"}}, {Name: sessions, Indexes: []string{"expires"}},
+	}
 	for _, n := range domain.Nouns {
 		c := Collection{Name: n.Kind, Indexes: []string{"parent"}}
 		if _, refers := n.New().(domain.Referrer); refers {

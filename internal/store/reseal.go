@@ -106,7 +106,7 @@ func (s *Store) sealedKinds() []sealedKind {
 	for _, n := range domain.Nouns {
 		kinds = append(kinds, s.sealedDocuments(n.Kind))
 	}
-	kinds = append(kinds, s.sealedDocuments(instances), s.sealedLeaves(), s.sealedBlobs(), s.sealedObservations(),
+	kinds = append(kinds, s.sealedDocuments(instances), s.sealedDocuments(sessions), s.sealedLeaves(), s.sealedBlobs(), s.sealedObservations(),
 		s.sealedLedgers(s.workloads), s.sealedLedgers(s.matches), s.sealedWatches())
 	return append(kinds, sealedKind{
 		what: "the secret that names things",

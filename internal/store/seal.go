@@ -28,6 +28,7 @@ var (
 	// A token's hash is that of 256 random bits; the bytes that were uploaded are counted (Usage).
 	openOfNouns     = []string{"_id", "refs", "parent", "revision", "hash", lastUsed, "uploaded"}
 	openOfInstances = []string{"_id", "revision", "owner", "status"}
+	openOfSessions  = []string{"_id", "revision", "expires"}
 )
 
 // lastUsed is the one member that is not sealed: it is written beside the revision, and nothing depends on it.
@@ -64,7 +65,7 @@ func (s *Store) decode(collection string, document bson.Raw, into any) error {
 		return nil
 	}
 	switch r := into.(type) {
-	case domain.Object, *instance, *domain.Instance:
+	case domain.Object, *instance, *domain.Instance, *domain.Session:
 		return s.decodeSealed(collection, document, into)
 	case *leafRecord:
 		if err := decode(document, into); err != nil {

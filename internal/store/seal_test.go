@@ -49,6 +49,7 @@ type everything struct {
 	watch       domain.Watch
 	workload    *domain.Workload
 	match       domain.Match
+	session     *domain.Session
 }
 
 func fill(t testing.TB, s *store.Store) *everything {
@@ -93,6 +94,8 @@ func fill(t testing.TB, s *store.Store) *everything {
 	stream := begin(t, s)
 	_, err := s.WriteWorkloads(ctx, "t", &domain.WorkloadWrite{Begun: stream.Begun, Put: []*domain.Workload{e.workload}})
 	require.NoError(t, err)
+	e.session = &domain.Session{ID: "session", Token: marked, Refresh: marked}
+	require.NoError(t, s.PutSession(ctx, e.session))
 	matches := []domain.Match{e.match}
 	require.NoError(t, s.WriteMatches(ctx, "t", matches, nil))
 	e.match = matches[0]
@@ -103,6 +106,9 @@ func fill(t testing.TB, s *store.Store) *everything {
 func (e *everything) requireThere(t testing.TB, s *store.Store) {
 	t.Helper()
 	ctx := t.Context()
+	session, err := s.Session(ctx, e.session.ID)
+	require.NoError(t, err)
+	require.Equal(t, e.session.Token, session.Token)
 	for _, o := range e.objects {
 		got, err := s.Get(ctx, o.Noun(), domain.KeyOf(o))
 		require.NoError(t, err)

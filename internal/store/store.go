@@ -85,6 +85,7 @@ const (
 	settings  = "settings" // tenants whose rules or hosts were changed
 	behind    = "behind"   // tenants for which something may be due
 	homes     = "homes"    // namespaces of tenants in clusters
+	sessions  = "sessions" // logins at the page
 	layouts   = "layout"   // of this database
 )
 

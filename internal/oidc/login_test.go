@@ -1,0 +1,502 @@
+package oidc_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/authn"
+	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/oidc"
+	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
+)
+
+// logins is what an issuer has of people who log in.
+type logins struct {
+	clock      func() time.Time
+	codes      map[string]url.Values // what was asked for, by code
+	refresh    map[string]bool       // tokens that are good: each once
+	lasts      time.Duration         // a token; an hour when 0
+	changes    map[string]any        // of claims
+	forged     string                // what is given in place of an ID token
+	withdrawn  bool                  // no refresh is good
+	noRefresh  bool                  // none is given
+	metadata   map[string]any        // of what the issuer says of itself
+	refreshed  atomic.Int64
+	exchanged  atomic.Int64
+	codesTwice bool // codes are good more than once
+}
+
+const clientSecret = "the-page's-own-secret"
+
+func (i *issuer) says() map[string]any {
+	m := map[string]any{
+		"issuer": i.URL, "jwks_uri": i.URL + "/keys", "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token",
+		"scopes_supported": []string{"openid", "email", "offline_access"}, "id_token_signing_alg_values_supported": []string{"RS256"},
+	}
+	maps.Copy(m, i.metadata)
+	return m
+}
+
+// grant is what the provider does when somebody has logged in there: it sends the browser back with an answer.
+func (i *issuer) grant(t *testing.T, address string) url.Values {
+	t.Helper()
+	u, err := url.Parse(address)
+	require.NoError(t, err)
+	asked := u.Query()
+	require.Equal(t, i.URL+"/authorize", i.URL+u.Path)
+	require.Equal(t, "code", asked.Get("response_type"))
+	require.Equal(t, "S256", asked.Get("code_challenge_method"))
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.codes == nil {
+		i.codes, i.refresh = map[string]url.Values{}, map[string]bool{}
+	}
+	code := fmt.Sprintf("code-%d", len(i.codes))
+	i.codes[code] = asked
+	return url.Values{"code": {code}, "state": asked["state"]}
+}
+
+// token is the token endpoint.
+func (i *issuer) token(w http.ResponseWriter, r *http.Request) {
+	no := func(code int, why string) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(map[string]string{"error": why})
+	}
+	if id, secret, _ := r.BasicAuth(); id != "page" || secret != url.QueryEscape(clientSecret) {
+		no(http.StatusUnauthorized, "invalid_client")
+		return
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	nonce := ""
+	switch r.FormValue("grant_type") {
+	case "authorization_code":
+		i.exchanged.Add(1)
+		asked, ok := i.codes[r.FormValue("code")]
+		sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
+		if !ok || asked.Get("redirect_uri") != r.FormValue("redirect_uri") || asked.Get("code_challenge") != base64.RawURLEncoding.EncodeToString(sum[:]) {
+			no(http.StatusBadRequest, "invalid_grant")
+			return
+		}
+		if !i.codesTwice {
+			i.codes[r.FormValue("code")] = nil
+		}
+		nonce = asked.Get("nonce")
+	case "refresh_token":
+		i.refreshed.Add(1)
+		if i.withdrawn || !i.refresh[r.FormValue("refresh_token")] {
+			no(http.StatusBadRequest, "invalid_grant")
+			return
+		}
+		delete(i.refresh, r.FormValue("refresh_token"))
+	}
+	lasts := i.lasts
+	if lasts == 0 {
+		lasts = time.Hour
+	}
+	at := i.clock()
+	claims := map[string]any{"aud": "page", "iat": at.Unix(), "exp": at.Add(lasts).Unix(), "jti": fmt.Sprint(i.refreshed.Load())}
+	if nonce != "" {
+		claims["nonce"] = nonce
+	}
+	maps.Copy(claims, i.changes)
+	last := i.keys[len(i.keys)-1]
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: last.Key}, (&jose.SignerOptions{}).WithHeader("kid", last.KeyID))
+	if err != nil {
+		no(http.StatusInternalServerError, err.Error())
+		return
+	}
+	data, _ := json.Marshal(i.claims(claims))
+	signed, _ := signer.Sign(data)
+	text, _ := signed.CompactSerialize()
+	if i.forged != "" {
+		text = i.forged
+	}
+	answer := map[string]any{"access_token": "a", "token_type": "Bearer", "id_token": text}
+	if !i.noRefresh {
+		next := fmt.Sprintf("refresh-%d", i.refreshed.Load())
+		i.refresh[next] = true
+		answer["refresh_token"] = next
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// change changes an issuer while nobody asks it.
+func (i *issuer) change(how func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	how()
+}
+
+// replicas are processes with one store.
+type replicas struct {
+	*issuer
+	config string
+	store  *store.Store
+	ahead  atomic.Int64 // how far the clock was set
+	one    *oidc.Sessions
+	two    *oidc.Sessions
+}
+
+func (r *replicas) now() time.Time              { return now.Add(time.Duration(r.ahead.Load())) }
+func (r *replicas) later(d time.Duration)       { r.ahead.Add(int64(d)) }
+func (r *replicas) prefixed(name string) string { return "idp:" + name }
+
+func newReplicas(t *testing.T) *replicas {
+	t.Helper()
+	r := &replicas{issuer: newIssuer(t), store: storetest.Open(t, store.Config{})}
+	r.clock = r.now
+	secret := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(secret, []byte(clientSecret+"\n"), 0o600))
+	r.config = fmt.Sprintf(`issuers: [{url: %q, audiences: [page, drover-cli], prefix: "idp:", browser: {clientID: page, clientSecretFile: %q, redirectURL: "https://drover.example.org/login/callback"}, command: {clientID: drover-cli}}]`, r.URL, secret)
+	r.one, r.two = r.start(t), r.start(t)
+	return r
+}
+
+// start is another process.
+func (r *replicas) start(t *testing.T) *oidc.Sessions {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "auth.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(r.config), 0o600))
+	c, err := oidc.Read(file, false)
+	require.NoError(t, err)
+	p, err := oidc.New(c, r.now)
+	require.NoError(t, err)
+	root, err := r.store.Root(t.Context())
+	require.NoError(t, err)
+	sealer, err := root.Sealer("logins")
+	require.NoError(t, err)
+	return oidc.NewSessions(p, r.store, sealer, r.now)
+}
+
+// login logs somebody in, begun at one process and completed at the other.
+func (r *replicas) login(t *testing.T) *authn.Login {
+	t.Helper()
+	address, sealed, err := r.one.Begin(t.Context(), r.URL, "/groups")
+	require.NoError(t, err)
+	l, err := r.two.Answer(t.Context(), sealed, r.grant(t, address))
+	require.NoError(t, err)
+	require.NoError(t, r.two.Keep(t.Context(), l))
+	return l
+}
+
+func who(ctx context.Context, s *oidc.Sessions, secret string) (caller.Identity, error) {
+	ctx = authn.Prover(s.Prove).Into(ctx, &authn.Shown{Session: secret})
+	return caller.IdentityOf(ctx)
+}
+
+// TestSessions: who has logged in is known in each process by the secret alone, and in none when the session has ended; so do requests that
+// go on.
+func TestSessions(t *testing.T) {
+	r := newReplicas(t)
+	l := r.login(t)
+	require.Equal(t, "/groups", l.To)
+	for _, s := range []*oidc.Sessions{r.one, r.two, r.start(t)} {
+		is, err := who(t.Context(), s, l.Secret)
+		require.NoError(t, err)
+		require.Equal(t, "idp:4711", is.Name)
+		require.Equal(t, []string{"idp:ops", "idp:dev"}, is.Groups)
+		require.Regexp(t, `^oidc http://127.0.0.1:\d+ sessions/[0-9a-f]{16}$`, is.By)
+		require.NotContains(t, is.By, l.Secret)
+		_, err = who(t.Context(), s, l.Secret+"x")
+		require.True(t, fail.Is(err, fail.Unauthorized))
+		_, err = who(t.Context(), s, l.ID)
+		require.True(t, fail.Is(err, fail.Unauthorized), "what is stored is no secret")
+	}
+	proof, err := r.one.Prove(t.Context(), &authn.Shown{Session: l.Secret})
+	require.NoError(t, err)
+	require.NoError(t, proof.Still(t.Context()))
+	other := r.login(t)
+	require.NotEqual(t, l.Secret, other.Secret)
+	require.NoError(t, r.two.End(t.Context(), l.Secret))
+	require.True(t, fail.Is(proof.Still(t.Context()), fail.Unauthorized), "requests that go on learn it")
+	_, err = who(t.Context(), r.one, l.Secret)
+	require.True(t, fail.Is(err, fail.Unauthorized))
+	_, err = who(t.Context(), r.one, other.Secret)
+	require.NoError(t, err, "the other one goes on")
+	nobody, err := r.one.Prove(t.Context(), &authn.Shown{})
+	require.NoError(t, err)
+	require.Nil(t, nobody)
+}
+
+// TestAnswersThatAreNone: nobody gets in by an answer to another login, of another browser, a second time, or with a token that is not for
+// this one.
+func TestAnswersThatAreNone(t *testing.T) {
+	r := newReplicas(t)
+	ctx := t.Context()
+	begin := func() (address, sealed string) {
+		address, sealed, err := r.one.Begin(ctx, r.URL, "")
+		require.NoError(t, err)
+		return address, sealed
+	}
+	refused := func(why, sealed string, said url.Values, says string) {
+		t.Helper()
+		_, err := r.one.Answer(ctx, sealed, said)
+		require.True(t, fail.Is(err, fail.Unauthorized), "%s: %v", why, err)
+		require.ErrorContains(t, err, says, why)
+		require.NotContains(t, err.Error(), clientSecret)
+	}
+	address, sealed := begin()
+	_, others := begin()
+	good := r.grant(t, address)
+	refused("nothing was begun", "", good, "not begun in this browser")
+	refused("what is no cookie of ours", "AAAA", good, "not begun here")
+	refused("a cookie that was changed", sealed[:len(sealed)-4]+"AAAA", good, "not begun here")
+	refused("a state that was stolen, in another browser", others, good, "another one was begun")
+	refused("no state", sealed, url.Values{"code": good["code"]}, "another one was begun")
+	refused("another issuer", sealed, url.Values{"code": good["code"], "state": good["state"], "iss": {"https://evil.example"}}, "another issuer")
+	refused("no code", sealed, url.Values{"state": good["state"]}, "has no code")
+	refused("a code of nobody", sealed, url.Values{"state": good["state"], "code": {"guess"}}, "does not know the code")
+	refused("the provider refuses", sealed, url.Values{"state": good["state"], "error": {"access_denied"}, "error_description": {"no\n<b>"}}, "access_denied no <b>")
+	thirds, third := begin()
+	refused("a code of another login: its challenge is another one", third, url.Values{"state": r.grant(t, thirds)["state"], "code": good["code"]}, "does not know the code")
+	r.later(11 * time.Minute)
+	refused("too late", sealed, good, "too long ago")
+	r.ahead.Store(0)
+	require.Zero(t, len(r.refresh), "nobody got in so far")
+
+	address, sealed = begin()
+	good = r.grant(t, address)
+	l, err := r.one.Answer(ctx, sealed, good)
+	require.NoError(t, err)
+	require.NoError(t, r.one.Keep(ctx, l))
+	refused("the same answer again", sealed, good, "used before")
+	r.change(func() { r.codesTwice = true })
+	address, sealed = begin()
+	good = r.grant(t, address)
+	var in atomic.Int64
+	var answering sync.WaitGroup
+	for _, s := range []*oidc.Sessions{r.one, r.two, r.one, r.two} { // of a provider that lets codes be used again
+		answering.Go(func() {
+			if l, err := s.Answer(ctx, sealed, good); err == nil && s.Keep(ctx, l) == nil {
+				in.Add(1)
+			}
+		})
+	}
+	answering.Wait()
+	require.EqualValues(t, 1, in.Load(), "one answer is one session")
+
+	for why, c := range map[string]struct {
+		changes map[string]any
+		forged  func(nonce any) string
+		says    string
+	}{
+		"the token of another login": {map[string]any{"nonce": "other"}, nil, "of another login"},
+		"a token without a nonce":    {map[string]any{"nonce": nil}, nil, "of another login"},
+		"for others":                 {map[string]any{"aud": "others"}, nil, "it is for others"},
+		"for another client":         {map[string]any{"aud": "drover-cli"}, nil, "for another client"},
+		"of another issuer":          {map[string]any{"iss": "https://evil.example"}, nil, "not accepted"},
+		"expired":                    {map[string]any{"exp": now.Add(-time.Hour).Unix()}, nil, "it has expired"},
+		"no token":                   {nil, func(any) string { return "x" }, "not accepted"},
+		"a token that nobody has signed": {nil, func(nonce any) string {
+			return unsigned(t, r.claims(map[string]any{"aud": "page", "nonce": nonce}))
+		}, "not accepted"},
+		"signed by the client's secret": {nil, func(nonce any) string {
+			return sign(t, jose.HS256, []byte(clientSecret+strings.Repeat(" ", 32)), r.key().KeyID, r.claims(map[string]any{"aud": "page", "nonce": nonce}))
+		}, "not accepted"},
+	} {
+		address, sealed := begin()
+		u, err := url.Parse(address)
+		require.NoError(t, err)
+		r.change(func() {
+			r.logins.changes, r.forged = c.changes, ""
+			if c.forged != nil {
+				r.mu.Unlock()
+				r.forged = c.forged(u.Query().Get("nonce"))
+				r.mu.Lock()
+			}
+		})
+		refused(why, sealed, r.grant(t, address), c.says)
+	}
+	_, _, err = r.one.Begin(ctx, "https://evil.example", "")
+	require.True(t, fail.Is(err, fail.NotFound))
+}
+
+func unsigned(t *testing.T, claims map[string]any) string {
+	t.Helper()
+	data, err := json.Marshal(claims)
+	require.NoError(t, err)
+	return base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`)) + "." + base64.RawURLEncoding.EncodeToString(data) + "."
+}
+
+// TestSessionsAreRenewed: before a token expires there is another one, for which one process asks, however many requests there are; when
+// it has expired, they wait for it. What the provider withdraws ends the session.
+func TestSessionsAreRenewed(t *testing.T) {
+	r := newReplicas(t)
+	ctx := t.Context()
+	l := r.login(t)
+	all := func() {
+		t.Helper()
+		var asking sync.WaitGroup
+		errs := make([]error, 20)
+		for n := range errs {
+			asking.Go(func() { _, errs[n] = who(ctx, []*oidc.Sessions{r.one, r.two}[n%2], l.Secret) })
+		}
+		asking.Wait()
+		for _, err := range errs {
+			require.NoError(t, err)
+		}
+	}
+	all()
+	require.Zero(t, r.refreshed.Load())
+	r.later(50 * time.Minute)
+	all()
+	require.Eventually(t, func() bool {
+		is, err := who(ctx, r.one, l.Secret)
+		return err == nil && is.Expires.After(r.now().Add(55*time.Minute))
+	}, time.Minute, 10*time.Millisecond, "it is renewed behind those who ask")
+	require.EqualValues(t, 1, r.refreshed.Load())
+
+	r.later(61 * time.Minute) // over
+	all()
+	require.EqualValues(t, 2, r.refreshed.Load(), "a token is good for one renewal: two would end the session")
+
+	r.change(func() { r.withdrawn = true })
+	r.later(61 * time.Minute)
+	_, err := who(ctx, r.one, l.Secret)
+	require.True(t, fail.Is(err, fail.Unauthorized), "%v", err)
+	r.change(func() { r.withdrawn = false })
+	_, err = who(ctx, r.two, l.Secret)
+	require.True(t, fail.Is(err, fail.Unauthorized), "it stays so")
+
+	r.change(func() { r.noRefresh = true })
+	l = r.login(t)
+	_, err = who(ctx, r.one, l.Secret)
+	require.NoError(t, err)
+	r.later(61 * time.Minute)
+	_, err = who(ctx, r.one, l.Secret)
+	require.True(t, fail.Is(err, fail.Unauthorized), "there is no other token")
+
+	r.change(func() { r.noRefresh = false })
+	l = r.login(t)
+	r.later(2*time.Hour + time.Minute)
+	before := r.refreshed.Load()
+	_, err = who(ctx, r.one, l.Secret)
+	require.True(t, fail.Is(err, fail.Unauthorized), "nobody was there for long")
+	require.Equal(t, before, r.refreshed.Load())
+
+	l = r.login(t)
+	r.change(func() { r.logins.changes = map[string]any{"sub": "somebody else"} })
+	r.later(61 * time.Minute)
+	_, err = who(ctx, r.one, l.Secret)
+	require.True(t, fail.Is(err, fail.Unauthorized), "a session does not become another one's")
+}
+
+// TestSessionsEndAtLast: whatever the provider says.
+func TestSessionsEndAtLast(t *testing.T) {
+	r := newReplicas(t)
+	l := r.login(t)
+	for range 14 {
+		r.later(50 * time.Minute)
+		_, _ = who(t.Context(), r.one, l.Secret)
+	}
+	is, err := who(t.Context(), r.one, l.Secret)
+	require.NoError(t, err)
+	require.False(t, is.Expires.After(l.Expires))
+	r.later(50 * time.Minute)
+	_, err = who(t.Context(), r.one, l.Secret)
+	require.True(t, fail.Is(err, fail.Unauthorized))
+}
+
+// TestAnIssuerOfSessionsThatIsDown: who is known goes on until the token expires, and is then told to come again; nobody is sent away, and
+// new logins are told the same.
+func TestAnIssuerOfSessionsThatIsDown(t *testing.T) {
+	r := newReplicas(t)
+	ctx := t.Context()
+	l := r.login(t)
+	_, err := who(ctx, r.one, l.Secret)
+	require.NoError(t, err)
+	r.down.Store(true)
+	r.later(50 * time.Minute)
+	_, err = who(ctx, r.one, l.Secret)
+	require.NoError(t, err)
+	r.later(11 * time.Minute)
+	_, err = who(ctx, r.one, l.Secret)
+	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	fresh := r.start(t)
+	_, _, err = fresh.Begin(ctx, r.URL, "")
+	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	r.down.Store(false)
+	r.hangs.Store(true)
+	soon, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	defer cancel()
+	_, err = who(soon, r.one, l.Secret)
+	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	r.hangs.Store(false)
+	require.Eventually(t, func() bool {
+		_, err = who(ctx, r.one, l.Secret)
+		require.False(t, fail.Is(err, fail.Unauthorized), "%v", err)
+		return err == nil
+	}, time.Minute, 50*time.Millisecond)
+}
+
+// TestLoginsAreChecked: what cannot be is said at the start, by name, and what providers say of themselves is looked at.
+func TestLoginsAreChecked(t *testing.T) {
+	i := newIssuer(t)
+	file := filepath.Join(t.TempDir(), "auth.yaml")
+	read := func(text string) (*oidc.Config, error) {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		return oidc.Read(file, false)
+	}
+	_, err := read(`issuers:
+- {url: "https://a.example", prefix: "a:", audiences: [a], browser: {clientID: b, redirectURL: "http://drover.example/login/callback", clientSecretFile: /nowhere, scopes: [email]}, command: {redirectURL: "http://drover.example/callback"}}
+- {url: "https://b.example", prefix: "b:", audiences: [a], browser: {clientID: a, redirectURL: "https://drover.example/elsewhere"}}
+- {url: "https://c.example", prefix: "c:", audiences: [a], browser: {clientID: a, redirectURL: "https://c.example/login/callback"}}
+`)
+	for _, says := range []string{
+		`issuers[0].browser.clientID: "b" is not in audiences`, `issuers[0].browser.redirectURL: "http://drover.example/login/callback" has to be https`,
+		"issuers[0].browser.clientSecretFile: ", "issuers[0].browser.scopes: openid is missing", "issuers[0].command.clientID: is required",
+		`issuers[0].command.redirectURL: "http://drover.example/callback" is not on the user's own machine`,
+		`issuers[1].browser.redirectURL: "https://drover.example/elsewhere" does not end with /login/callback`, "issuers[2].browser.redirectURL: ",
+	} {
+		require.ErrorContains(t, err, says)
+	}
+	check := func(url string) (away []string, err error) {
+		c, err := read(fmt.Sprintf(`issuers: [{url: %q, audiences: [page], browser: {clientID: page, redirectURL: "https://drover.example/login/callback"}}]`, url))
+		require.NoError(t, err)
+		p, err := oidc.New(c, time.Now)
+		require.NoError(t, err)
+		err = p.Check(t.Context(), func(issuer string, _ error) { away = append(away, issuer) })
+		return away, err
+	}
+	away, err := check(i.URL)
+	require.NoError(t, err)
+	require.Empty(t, away)
+	_, err = check(i.URL + "/other")
+	require.ErrorContains(t, err, "is none")
+	for says, m := range map[string]map[string]any{
+		"--auth-config: issuers[0]: the issuer http": {"issuer": "https://other.example"},
+		"signs by [ES256]":                           {"id_token_signing_alg_values_supported": []string{"ES256"}},
+		"authorization_endpoint":                     {"authorization_endpoint": "http://evil.example/authorize"},
+		"token_endpoint":                             {"token_endpoint": ""},
+	} {
+		i.metadata = m
+		_, err = check(i.URL)
+		require.ErrorContains(t, err, says)
+	}
+	i.metadata = nil
+	i.down.Store(true)
+	away, err = check(i.URL)
+	require.NoError(t, err, "one that does not answer may do so later")
+	require.Equal(t, []string{i.URL}, away)
+}

@@ -1,0 +1,175 @@
+package oidc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	upstream "github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/drover-io/drover/internal/authn"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
+)
+
+// says is what a provider says of itself, as it was last asked.
+type says struct {
+	issuer string
+	client *http.Client
+	flight singleflight.Group
+
+	mu    sync.Mutex
+	known *metadata
+	asked time.Time // when known was said
+}
+
+// metadata is what a provider says (OpenID Connect Discovery 1.0, section 3), as far as logins need it.
+type metadata struct {
+	oauth2.Endpoint
+	Scopes      []string `json:"scopes_supported"`
+	Methods     []string `json:"token_endpoint_auth_methods_supported"`
+	Algorithms  []string `json:"id_token_signing_alg_values_supported"`
+	ResponseIss bool     `json:"authorization_response_iss_parameter_supported"`
+}
+
+// now is what it says, not older than policy.KeysAge. Unavailable when it does not answer, Internal when what it says is wrong.
+func (s *says) now(ctx context.Context) (*metadata, error) {
+	s.mu.Lock()
+	known, asked := s.known, s.asked
+	s.mu.Unlock()
+	if known != nil && time.Since(asked) < policy.KeysAge {
+		return known, nil
+	}
+	select {
+	case r := <-s.flight.DoChan("", func() (any, error) { return s.ask(context.WithoutCancel(ctx)) }):
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		return r.Val.(*metadata), nil
+	case <-ctx.Done():
+		return nil, fail.Wrap(ctx.Err(), fail.Unavailable, "the issuer %s does not answer; try again later", s.issuer)
+	}
+}
+
+func (s *says) ask(ctx context.Context) (*metadata, error) {
+	ctx, cancel := context.WithTimeout(ctx, policy.Keys)
+	defer cancel()
+	answered := &answered{of: s.client.Transport}
+	client := *s.client
+	client.Transport = answered
+	p, err := upstream.NewProvider(upstream.ClientContext(ctx, &client), s.issuer)
+	if err != nil {
+		if answered.wrong() {
+			return nil, fail.Wrap(err, fail.Internal, "the issuer %s is none: %s", s.issuer, err)
+		}
+		return nil, &fail.Error{
+			Kind: fail.Unavailable, RetryAfter: policy.KeysLeast, Cause: err, Message: fmt.Sprintf("the issuer %s does not answer; try again later", s.issuer),
+		}
+	}
+	m := &metadata{}
+	if err := p.Claims(m); err != nil {
+		return nil, fail.Wrap(err, fail.Internal, "what the issuer %s says of itself cannot be read", s.issuer)
+	}
+	m.Endpoint = p.Endpoint()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known, s.asked = m, time.Now()
+	return m, nil
+}
+
+// answered notes whether there was an answer, and whether it is one of a server that has no trouble.
+type answered struct {
+	of   http.RoundTripper
+	code int
+}
+
+// RoundTrip implements http.RoundTripper.
+func (a *answered) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := a.of.RoundTrip(r)
+	if err == nil {
+		a.code = answer.StatusCode
+	}
+	return answer, err
+}
+
+// wrong says whether asking again would not help.
+func (a *answered) wrong() bool {
+	return a.code != 0 && a.code < 500 && a.code != http.StatusTooManyRequests
+}
+
+// Check asks all providers what they say of themselves, and says what is wrong with that: one that is another issuer than it is configured as,
+// or cannot do what is configured. Of those that do not answer it tells, and they are no reason not to start.
+func (p *Providers) Check(ctx context.Context, away func(issuer string, err error)) error {
+	found := make([]error, len(p.all))
+	var asking sync.WaitGroup
+	for i, one := range p.all {
+		asking.Go(func() {
+			m, err := one.says.now(ctx)
+			switch {
+			case fail.Is(err, fail.Unavailable):
+				away(one.URL, err)
+			case err != nil:
+				found[i] = fmt.Errorf("issuers[%d]: %w", i, err)
+			default:
+				found[i] = one.lacks(i, m)
+			}
+		})
+	}
+	asking.Wait()
+	if err := errors.Join(found...); err != nil {
+		return fmt.Errorf("--auth-config: %w", err)
+	}
+	return nil
+}
+
+// lacks says what is configured that a provider cannot do.
+func (p *provider) lacks(i int, m *metadata) error {
+	var wrong []error
+	add := func(format string, args ...any) {
+		wrong = append(wrong, fmt.Errorf("issuers[%d]: the issuer %s %s", i, p.URL, fmt.Sprintf(format, args...)))
+	}
+	if len(m.Algorithms) > 0 && !slices.ContainsFunc(m.Algorithms, func(a string) bool { return slices.Contains(p.Algorithms, a) }) {
+		add("signs by %v, none of which is in algorithms", m.Algorithms)
+	}
+	if p.Browser != nil || p.Command != nil {
+		for _, of := range [][2]string{{"authorization_endpoint", m.AuthURL}, {"token_endpoint", m.TokenURL}} {
+			if why := badEndpoint(of[1]); why != "" {
+				add("says the %s %q, which %s", of[0], of[1], why)
+			}
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// scopes are those to ask for.
+func (m *metadata) scopes(configured []string) []string {
+	if len(configured) > 0 {
+		return configured
+	}
+	return ScopesOf(m.Scopes)
+}
+
+// ScopesOf are those to ask a provider for that knows some, where none are configured.
+func ScopesOf(known []string) []string {
+	scopes := []string{upstream.ScopeOpenID}
+	for _, s := range authn.WantedScopes {
+		if slices.Contains(known, s) {
+			scopes = append(scopes, s)
+		}
+	}
+	return scopes
+}
+
+// style is how a client with a secret shows it.
+func (m *metadata) style(secret string) oauth2.AuthStyle {
+	if secret == "" || len(m.Methods) > 0 && !slices.Contains(m.Methods, "client_secret_basic") {
+		return oauth2.AuthStyleInParams
+	}
+	return oauth2.AuthStyleInHeader
+}

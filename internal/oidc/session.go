@@ -1,0 +1,239 @@
+package oidc
+
+import (
+	"context"
+	"time"
+
+	upstream "github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/drover-io/drover/internal/authn"
+	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
+)
+
+// Sessions are logins at the page. They are stored, so that each process knows them, and one that is ended is so everywhere: a browser
+// shows its secret, and who it is says the provider's token that is kept. A token that expires is replaced by another one where the
+// provider gives that.
+type Sessions struct {
+	Providers *Providers
+	Store     SessionStore
+	Sealer    Sealer
+	Now       func() time.Time
+
+	lookups, answers *authn.Turns       // of strangers: secrets that they show, and what they say that providers have answered
+	renewals         singleflight.Group // by id
+}
+
+// NewSessions makes them.
+func NewSessions(of *Providers, in SessionStore, by Sealer, now func() time.Time) *Sessions {
+	return &Sessions{Providers: of, Store: in, Sealer: by, Now: now, lookups: authn.NewTurns(), answers: authn.NewTurns()}
+}
+
+// SessionStore has the sessions. Its errors are fail errors.
+type SessionStore interface {
+	PutSession(ctx context.Context, s *domain.Session) error
+	Session(ctx context.Context, id string) (*domain.Session, error)
+	ReplaceSession(ctx context.Context, s *domain.Session) (bool, error)
+	DeleteSession(ctx context.Context, id string) error
+	DropSessions(ctx context.Context, at time.Time) error
+}
+
+// Keep stores the session that has come of a login. Unauthorized when that was answered before.
+func (s *Sessions) Keep(ctx context.Context, l *authn.Login) error {
+	now := s.Now().UTC().Truncate(time.Millisecond)
+	err := s.Store.PutSession(ctx, &domain.Session{ID: l.ID, Expires: l.Expires.UTC().Truncate(time.Millisecond), Token: l.Token, Refresh: l.Refresh, Renewed: now})
+	if fail.Is(err, fail.Conflict) {
+		return lost("it was answered before")
+	}
+	if err != nil {
+		return err
+	}
+	_ = s.Store.DropSessions(ctx, now) // the next login forgets them
+	return nil
+}
+
+// End ends a session, in all processes within policy.Standing.
+func (s *Sessions) End(ctx context.Context, secret string) error {
+	return s.Store.DeleteSession(ctx, authn.SessionID(secret))
+}
+
+// Prove is an authn.Prover for browsers.
+func (s *Sessions) Prove(ctx context.Context, shown *authn.Shown) (*authn.Proof, error) {
+	if shown.Session == "" {
+		return nil, nil
+	}
+	leave, err := s.lookups.Take(ctx, caller.RemoteOf(ctx))
+	if err != nil {
+		return nil, err
+	}
+	id := authn.SessionID(shown.Session)
+	x, err := s.read(ctx, id)
+	leave()
+	if err != nil {
+		return nil, err
+	}
+	proof, err := s.proofOf(ctx, x)
+	switch {
+	case err == nil && !s.due(x, proof):
+	case err == nil:
+		s.renewals.DoChan(id, func() (any, error) { return s.renew(context.WithoutCancel(ctx), id, x.Token) })
+	case fail.Is(err, fail.Unauthorized) && x.Refresh != "":
+		if proof, err = s.renewed(ctx, x); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, err
+	}
+	still := proof.Still
+	proof.Still = func(ctx context.Context) error {
+		if _, err := s.read(ctx, id); err != nil {
+			return err
+		}
+		return still(ctx)
+	}
+	return proof, nil
+}
+
+// read is a session that has not ended.
+func (s *Sessions) read(ctx context.Context, id string) (*domain.Session, error) {
+	x, err := s.Store.Session(ctx, id)
+	if fail.Is(err, fail.NotFound) || err == nil && !s.Now().Before(x.Expires) {
+		return nil, authn.Ended()
+	}
+	return x, err
+}
+
+// proofOf is who a session is, by its token.
+func (s *Sessions) proofOf(ctx context.Context, x *domain.Session) (*authn.Proof, error) {
+	issuer, _ := issuerOf(x.Token)
+	p := s.Providers.by[issuer]
+	if p == nil || p.Browser == nil {
+		return nil, authn.Ended()
+	}
+	proof, _, err := p.prove(ctx, x.Token, s.Now())
+	if err != nil {
+		if fail.Is(err, fail.Unauthorized) {
+			err = fail.Wrap(err, fail.Unauthorized, "the session has ended: log in again")
+		}
+		return nil, err
+	}
+	proof.By = byOf(proof.By, x.ID)
+	if x.Expires.Before(proof.Expires) {
+		proof.Expires = x.Expires
+	}
+	return proof, nil
+}
+
+// due says whether it is time to ask for another token: when three quarters of its time are over.
+func (s *Sessions) due(x *domain.Session, proof *authn.Proof) bool {
+	now := s.Now()
+	return x.Refresh != "" && now.Sub(x.Renewed) > 3*proof.Expires.Sub(now) && proof.Expires.Before(x.Expires)
+}
+
+// renewed waits until a session whose token is good no more has another one. Unavailable when the provider does not answer.
+func (s *Sessions) renewed(ctx context.Context, x *domain.Session) (*authn.Proof, error) {
+	if until, ok := expiryOf(x.Token); !ok || s.Now().After(until.Add(policy.SessionIdle)) {
+		_ = s.Store.DeleteSession(ctx, x.ID)
+		return nil, authn.Ended()
+	}
+	select {
+	case r := <-s.renewals.DoChan(x.ID, func() (any, error) { return s.renew(context.WithoutCancel(ctx), x.ID, x.Token) }):
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		return s.proofOf(ctx, r.Val.(*domain.Session))
+	case <-ctx.Done():
+		return nil, fail.Wrap(ctx.Err(), fail.Unavailable, "the issuer does not answer; try again later")
+	}
+}
+
+// renew asks for another token in the place of one, unless somebody else does so, for which it waits. What the provider refuses ends the
+// session. A process that dies in between may have used up what it asked with: then the next one is refused, and the user logs in again.
+func (s *Sessions) renew(ctx context.Context, id, instead string) (*domain.Session, error) {
+	ctx, cancel := context.WithTimeout(ctx, policy.Renew)
+	defer cancel()
+	for {
+		x, err := s.read(ctx, id)
+		if err != nil || x.Token != instead {
+			return x, err
+		}
+		if x.Refresh == "" {
+			return nil, authn.Ended()
+		}
+		if now := s.Now().UTC().Truncate(time.Millisecond); !now.Before(x.Renewing) {
+			x.Renewing = now.Add(policy.Renew)
+			if mine, err := s.Store.ReplaceSession(ctx, x); err != nil || mine {
+				if err != nil {
+					return nil, err
+				}
+				return s.refresh(ctx, x)
+			}
+			continue
+		}
+		next := time.NewTimer(policy.RenewLook)
+		select {
+		case <-next.C:
+		case <-ctx.Done():
+			next.Stop()
+			return nil, fail.Wrap(ctx.Err(), fail.Unavailable, "the session cannot be renewed at the moment; try again later")
+		}
+	}
+}
+
+// refresh asks the provider of a session, which is this process's to renew.
+func (s *Sessions) refresh(ctx context.Context, x *domain.Session) (*domain.Session, error) {
+	issuer, _ := issuerOf(x.Token)
+	p := s.Providers.by[issuer]
+	if p == nil || p.Browser == nil {
+		return nil, authn.Ended()
+	}
+	given, err := p.ask(ctx, x.Refresh)
+	if err != nil {
+		if fail.Is(err, fail.Unauthorized) {
+			err = authn.Ended()
+			if failed := s.Store.DeleteSession(ctx, x.ID); failed != nil {
+				err = failed
+			}
+			return nil, err
+		}
+		x.Renewing = time.Time{}
+		_, _ = s.Store.ReplaceSession(ctx, x) // else others wait until its time is over
+		return nil, err
+	}
+	text, _ := given.Extra("id_token").(string)
+	_, token, err := p.prove(ctx, text, s.Now())
+	if fail.Is(err, fail.Unavailable) {
+		return nil, err
+	}
+	if err != nil || token.Subject != subjectOf(x.Token) { // it gives no other one, or that of somebody else
+		x.Refresh = ""
+	} else {
+		x.Token, x.Renewed = text, s.Now().UTC().Truncate(time.Millisecond)
+		if given.RefreshToken != "" {
+			x.Refresh = given.RefreshToken
+		}
+	}
+	x.Renewing = time.Time{}
+	mine, err := s.Store.ReplaceSession(ctx, x)
+	if err == nil && !mine {
+		return s.read(ctx, x.ID) // it was ended meanwhile
+	}
+	return x, err
+}
+
+// ask asks a provider for another token.
+func (p *provider) ask(ctx context.Context, refresh string) (*oauth2.Token, error) {
+	client, _, err := p.client(ctx)
+	if err != nil {
+		return nil, err
+	}
+	given, err := client.TokenSource(upstream.ClientContext(ctx, p.keys.client), &oauth2.Token{RefreshToken: refresh}).Token()
+	if err != nil {
+		return nil, p.refusal(err, "the issuer has withdrawn it")
+	}
+	return given, nil
+}

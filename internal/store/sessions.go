@@ -1,0 +1,72 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+func (s *Store) sessions() *mongo.Collection { return s.db.Collection(sessions) }
+
+// sealedSession is a session as it is stored.
+func (s *Store) sealedSession(x *domain.Session) (bson.D, error) {
+	members, err := marshal(x)
+	if err != nil {
+		return nil, err
+	}
+	return s.sealDocument(sessions, x.ID, x.Revision, members, openOfSessions)
+}
+
+// PutSession stores a session. Conflict when there is one with its id.
+func (s *Store) PutSession(ctx context.Context, x *domain.Session) error {
+	x.Revision = 1
+	document, err := s.sealedSession(x)
+	if err != nil {
+		return err
+	}
+	first, err := s.insertOnce(ctx, s.sessions(), document)
+	if err == nil && !first {
+		return fail.New(fail.Conflict, "there is such a session already")
+	}
+	return err
+}
+
+// Session is the one with an id. NotFound when there is none.
+func (s *Store) Session(ctx context.Context, id string) (*domain.Session, error) {
+	x := &domain.Session{}
+	return x, s.findOne(ctx, s.sessions(), id, x)
+}
+
+// ReplaceSession stores a session in place of the revision that it has, and counts that on; false when another one is stored, or none.
+func (s *Store) ReplaceSession(ctx context.Context, x *domain.Session) (bool, error) {
+	next := *x
+	next.Revision++
+	document, err := s.sealedSession(&next)
+	if err != nil {
+		return false, err
+	}
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	r, err := s.sessions().ReplaceOne(ctx, ofRevision(x.ID, x.Revision), document)
+	if err != nil || r.MatchedCount == 0 {
+		return false, kindOf(err)
+	}
+	x.Revision = next.Revision
+	return true, nil
+}
+
+// DeleteSession ends a session, if there is one.
+func (s *Store) DeleteSession(ctx context.Context, id string) error {
+	_, err := s.deleteOne(ctx, s.sessions(), byID(id))
+	return err
+}
+
+// DropSessions forgets those that had ended by a time.
+func (s *Store) DropSessions(ctx context.Context, at time.Time) error {
+	return s.deleteMany(ctx, s.sessions(), bson.D{{Key: "expires", Value: bson.D{{Key: "$lt", Value: at}}}})
+}
