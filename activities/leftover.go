@@ -36,6 +36,31 @@ func (l *Control) leftover(ctx context.Context, owner domain.Owner) (*domain.Ins
 // inherit plans the way from what a terminate has left in clusters to what is wanted now: all that is wanted is applied,
 // and then the rest pruned. Conflict when that is not in the same logical cloud.
 func (l *Control) inherit(ctx context.Context, d *draft, left *domain.Instance) (*Prepared, error) {
+	rest, err := l.rest(ctx, left)
+	if err != nil {
+		return nil, err
+	}
+	var out *Prepared
+	from := &From{ContextID: left.ContextID, Owner: left.Owner}
+	switch {
+	case rest == nil:
+		from.Ended, from.Plan = left.LabelID(), left.Plan
+		out, err = l.planned(ctx, d, &d.plan, left.ContextID)
+	default:
+		if err := d.takesOver(left); err != nil {
+			return nil, err
+		}
+		out, err = l.plannedChange(ctx, d, plan.Diff(*rest, plan.Side{Plan: &d.plan, Bundles: d.bundles, Overlays: d.overlays}, domain.OpInstantiate), left)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out.From = from
+	return out, nil
+}
+
+// rest is what a terminate has left in clusters, nil for nothing.
+func (l *Control) rest(ctx context.Context, left *domain.Instance) (*plan.Installed, error) {
 	inOrder, err := l.end(ctx, left, domain.OpTerminate)
 	if err != nil {
 		return nil, err
@@ -45,26 +70,18 @@ func (l *Control) inherit(ctx context.Context, d *draft, left *domain.Instance) 
 		return nil, err
 	}
 	installed.Incomplete = installed.Incomplete || !inOrder
-	rest := installed.Rest()
-	var out *Prepared
-	from := &From{ContextID: left.ContextID, Owner: left.Owner}
-	switch {
-	case rest == nil:
-		from.Ended, from.Plan = left.LabelID(), left.Plan
-		out, err = l.planned(ctx, d, &d.plan, left.ContextID)
-	case d.cloud != left.LogicalCloud || d.plan.Namespace != left.Namespace:
-		return nil, fail.New(fail.Conflict, "instance %s was not terminated to its end, and what it has left is in logical cloud %q, namespace %s, not in %q, namespace %s: go back to that, instantiate and terminate, or leave it there by deleting this and creating it anew",
+	return installed.Rest(), nil
+}
+
+// takesOver warns that an instantiate takes over what a terminate has left, or refuses it.
+func (d *draft) takesOver(left *domain.Instance) error {
+	if d.cloud != left.LogicalCloud || d.plan.Namespace != left.Namespace {
+		return fail.New(fail.Conflict, "instance %s was not terminated to its end, and what it has left is in logical cloud %q, namespace %s, not in %q, namespace %s: go back to that, instantiate and terminate, or leave it there by deleting this and creating it anew",
 			left.ContextID, left.LogicalCloud.Name(), left.Namespace, d.cloud.Name(), d.plan.Namespace)
-	default:
-		d.warnings = append(d.warnings, fmt.Sprintf(
-			"instance %s was not terminated to its end: what it has left in clusters goes over to this one, which prunes what it does not want", left.ContextID))
-		out, err = l.plannedChange(ctx, d, plan.Diff(*rest, plan.Side{Plan: &d.plan, Bundles: d.bundles, Overlays: d.overlays}, domain.OpInstantiate), left)
 	}
-	if err != nil {
-		return nil, err
-	}
-	out.From = from
-	return out, nil
+	d.warnings = append(d.warnings, fmt.Sprintf(
+		"instance %s was not terminated to its end: what it has left in clusters goes over to this one, which prunes what it does not want", left.ContextID))
+	return nil
 }
 
 // holds says whether an active record tells what may be in clusters, as repair.Holds decides.

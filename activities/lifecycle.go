@@ -88,6 +88,7 @@ type Control struct {
 	// Audit takes the ends of operations; nil where nobody wants to know of them.
 	Audit Trail
 
+	dry        bool // it plans for who only wants to know, see Rehearsal: nothing is stored
 	once       sync.Once
 	footprints *lru.Cache[domain.Digest, plan.Footprint] // of the plans of other groups
 }
@@ -349,7 +350,7 @@ func (l *Control) Supersede(ctx context.Context, s domain.Scope) (*Prepared, err
 // its way.
 func (l *Control) end(ctx context.Context, i *domain.Instance, op domain.Operation) (inOrder bool, err error) {
 	inOrder, err = l.Runs.Close(ctx, domain.Scope{Owner: i.Owner, ContextID: i.ContextID, Operation: cmp.Or(op, domain.OpInstantiate)})
-	if err == nil && !inOrder {
+	if err == nil && !inOrder && !l.dry {
 		err = pause.For(ctx, policy.InFlight)
 	}
 	return inOrder, err

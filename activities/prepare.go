@@ -108,6 +108,7 @@ type draft struct {
 	overlays    map[string][]*plan.Overlay
 	unreachable map[domain.ClusterName]bool
 	rehearsal   bool // see Rehearsal
+	keeps       bool // in a rehearsal: the bundles are for who asks
 }
 
 // draft plans what the owner wants, to update or migrate an instance or, for nil, anew.
@@ -134,7 +135,11 @@ func (l *Control) add(ctx context.Context, d *draft, targets []plan.Target, vari
 			app.Hooks++
 		}
 	}
-	if !d.rehearsal { // which nobody applies: a bundle may be large, and the next app has one too
+	if l.dry {
+		for _, v := range varied.Variants {
+			app.Variants = append(app.Variants, planOf(v))
+		}
+	} else {
 		digest, err := save(ctx, l.Store, bundle)
 		if err != nil {
 			return err
@@ -143,13 +148,11 @@ func (l *Control) add(ctx context.Context, d *draft, targets []plan.Target, vari
 		if app.Variants, err = l.saveVariants(ctx, varied.Variants); err != nil {
 			return err
 		}
+	}
+	if !d.rehearsal || d.keeps { // a bundle may be large, and the next app has one too
 		d.bundles[app.Name] = bundle
 		for _, v := range varied.Variants {
 			d.overlays[app.Name] = append(d.overlays[app.Name], v.Overlay)
-		}
-	} else {
-		for _, v := range varied.Variants {
-			app.Variants = append(app.Variants, planOf(v))
 		}
 	}
 	app.Begin()

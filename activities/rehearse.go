@@ -28,9 +28,130 @@ func (r *Rehearsal) Bound(targets int) { r.lifecycle.MaxTargets = targets }
 // which the charts of one group may make 256 MiB.
 const MaxRehearsals = 4
 
+// Looks tells of runs, and ends none.
+type Looks interface {
+	// Running says whether the operation's workflow is open.
+	Running(ctx context.Context, s domain.Scope) (bool, error)
+	// Ended says whether the operation came to its own end; false for one that goes on, or is not known any more.
+	Ended(ctx context.Context, s domain.Scope) (inOrder bool, err error)
+}
+
+// looking is Runs for who only looks.
+type looking struct{ Looks }
+
+// Close implements Runs: it ends nothing.
+func (l looking) Close(ctx context.Context, s domain.Scope) (inOrder bool, err error) {
+	return l.Ended(ctx, s)
+}
+
 // NewRehearsal makes one.
-func NewRehearsal(store Store, runs Runs, charts Charts) *Rehearsal {
-	return &Rehearsal{&Control{Store: store, Runs: runs, Charts: charts}, make(chan struct{}, MaxRehearsals)}
+func NewRehearsal(store Store, runs Looks, charts Charts) *Rehearsal {
+	return &Rehearsal{&Control{Store: store, Runs: looking{runs}, Charts: charts, dry: true}, make(chan struct{}, MaxRehearsals)}
+}
+
+// slot waits for one of those that there are.
+func (r *Rehearsal) slot(ctx context.Context) (release func(), err error) {
+	select {
+	case r.slots <- struct{}{}:
+		return func() { <-r.slots }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Foresee plans an operation as Prepare or PrepareChange does, and stores nothing and ends nothing: all manifests are in what it
+// answers with. An update with a context to revert to is that which would follow the rollback to it. It is refused for the reasons of the operation, but that an instantiate need not be approved, and may lack what
+// Rehearse warns of.
+func (r *Rehearsal) Foresee(ctx context.Context, s domain.Scope, goal domain.Goal) (*plan.Way, error) {
+	release, err := r.slot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if s.Operation == domain.OpInstantiate {
+		return r.foreseeInstantiate(ctx, s)
+	}
+	var t *takeover
+	if s.Operation == domain.OpUpdate && goal.Revert != "" {
+		t, err = r.lifecycle.after(ctx, s, goal.Revert)
+	} else {
+		t, err = r.lifecycle.takeoverOf(ctx, ChangeInput{Scope: s, Goal: goal})
+	}
+	if err != nil {
+		return nil, err
+	}
+	way := &plan.Way{From: *t.installed, Change: t.diff(s.Operation)}
+	way.Warnings, err = r.warnings(ctx, t.wanted, way.Change.Plan, t.from.ContextID)
+	return way, err
+}
+
+// after is what an update would have before it once all is as an earlier context wanted it: as after a rollback to that.
+func (l *Control) after(ctx context.Context, s domain.Scope, contextID string) (*takeover, error) {
+	owner, err := l.owner(ctx, s.Owner)
+	if err != nil {
+		return nil, err
+	}
+	t := &takeover{owner: owner, source: owner}
+	if t.from, err = l.Store.Instance(ctx, contextID); err != nil {
+		return nil, err
+	}
+	if t.wanted, err = l.draft(ctx, owner, s, t.from); err != nil {
+		return nil, err
+	}
+	side, err := l.side(ctx, t.from.Plan)
+	if err != nil {
+		return nil, err
+	}
+	t.installed = plan.Wanted(*side).Done()
+	return t, nil
+}
+
+func (r *Rehearsal) foreseeInstantiate(ctx context.Context, s domain.Scope) (*plan.Way, error) {
+	l := r.lifecycle
+	owner, err := l.owner(ctx, s.Owner)
+	if err != nil {
+		return nil, err
+	}
+	d := &draft{
+		plan: plan.Plan{ContextID: s.ContextID, Owner: s.Owner}, rehearsal: true, keeps: true,
+		bundles: map[string]*plan.Bundle{}, overlays: map[string][]*plan.Overlay{},
+	}
+	if d.unreachable, err = l.Store.Unreachable(ctx); err != nil {
+		return nil, err
+	}
+	if err := planners[owner.Noun()](l, ctx, owner, d); err != nil {
+		return nil, err
+	}
+	left, err := l.leftover(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	from, context := &plan.Installed{Side: plan.Side{Plan: &plan.Plan{Namespace: d.plan.Namespace}}}, ""
+	if left != nil {
+		context = left.ContextID
+		rest, err := l.rest(ctx, left)
+		if err == nil && rest != nil {
+			from, err = rest, d.takesOver(left)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	way := &plan.Way{From: *from}
+	way.Change = plan.Diff(*from, plan.Side{Plan: &d.plan, Bundles: d.bundles, Overlays: d.overlays}, domain.OpInstantiate)
+	way.Warnings, err = r.warnings(ctx, d, way.Change.Plan, context)
+	return way, err
+}
+
+// warnings are those of a draft that has come to a plan, which takes over from a context where one is named. What somebody else
+// has already is one.
+func (r *Rehearsal) warnings(ctx context.Context, d *draft, p *plan.Plan, from string) ([]string, error) {
+	warnings := append(d.warnings, sharedWithin(&d.plan)...)
+	err := r.lifecycle.checkCollisions(ctx, p, from)
+	if fail.Is(err, fail.Conflict) {
+		return append(warnings, fail.TextOf(err)), nil
+	}
+	return warnings, err
 }
 
 // Rehearse renders and places a group as Prepare does, and stores nothing: the plan has no bundles. The error is why what is there
@@ -38,12 +159,11 @@ func NewRehearsal(store Store, runs Runs, charts Charts) *Rehearsal {
 // come, the warnings tell: a logical cloud that is not instantiated, intents, apps. Apps of an instance that is there stay where
 // they are, as by an update.
 func (r *Rehearsal) Rehearse(ctx context.Context, group *domain.DeploymentIntentGroup) (p *plan.Plan, warnings []string, err error) {
-	select {
-	case r.slots <- struct{}{}:
-		defer func() { <-r.slots }()
-	case <-ctx.Done():
-		return nil, nil, context.Cause(ctx)
+	release, err := r.slot(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
+	defer release()
 	l := r.lifecycle
 	d := &draft{plan: plan.Plan{Owner: domain.KeyOf(group)}, rehearsal: true}
 	if group.History.State() == domain.Instantiated {
@@ -57,10 +177,6 @@ func (r *Rehearsal) Rehearse(ctx context.Context, group *domain.DeploymentIntent
 	if err := l.planGroup(ctx, group, d); err != nil {
 		return nil, nil, err
 	}
-	warnings = append(d.warnings, sharedWithin(&d.plan)...)
-	err = l.checkCollisions(ctx, &d.plan, "")
-	if fail.Is(err, fail.Conflict) {
-		return &d.plan, append(warnings, fail.TextOf(err)), nil
-	}
+	warnings, err = r.warnings(ctx, d, &d.plan, "")
 	return &d.plan, warnings, err
 }

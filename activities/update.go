@@ -36,38 +36,13 @@ func (l *Control) PrepareChange(ctx context.Context, in ChangeInput) (out *Prepa
 }
 
 func (l *Control) prepareChange(ctx context.Context, in ChangeInput) (*Prepared, error) {
-	owner, err := l.owner(ctx, in.Owner)
+	t, err := l.takeoverOf(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	source := owner
-	if in.Operation == domain.OpMigrate {
-		if source, err = l.owner(ctx, in.Source); err != nil {
-			return nil, err
-		}
-	}
-	from, err := l.mayTakeOver(ctx, owner, source, in)
-	if err != nil {
-		return nil, err
-	}
-	d, err := l.goal(ctx, owner, in, from)
-	if fail.Is(err, fail.NotFound) && !errors.Is(err, errNoIntent) { // of what the owner is made of: whoever asked has named the owner, which is there
-		return nil, fail.Wrap(err, fail.Conflict, "%s %q cannot %s: %s; its instance %s stays as it is",
-			source.Noun().Title, source.LocalName(), in.Operation, fail.TextOf(err), from.ContextID)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if d.cloud != from.LogicalCloud || d.plan.Namespace != from.Namespace {
-		return nil, fail.New(fail.Conflict, "the instance %s is in logical cloud %q, namespace %s; it cannot become one in %q, namespace %s: terminate it first",
-			from.ContextID, from.LogicalCloud.Name(), from.Namespace, d.cloud.Name(), d.plan.Namespace)
-	}
-	installed, err := l.installed(ctx, from)
-	if err != nil {
-		return nil, err
-	}
-	revision := source.Track().Revision()
-	change := plan.Diff(*installed, plan.Side{Plan: &d.plan, Bundles: d.bundles, Overlays: d.overlays}, in.Operation)
+	d, from := t.wanted, t.from
+	revision := t.source.Track().Revision()
+	change := t.diff(in.Operation)
 	if change.Empty() && in.Operation != domain.OpMigrate && from.Status == domain.ContextInstantiated {
 		return &Prepared{Unchanged: true, Revision: revision, Warnings: append([]string{
 			fmt.Sprintf("nothing to %s: what is wanted is what revision %d has", in.Operation, revision),
@@ -80,9 +55,55 @@ func (l *Control) prepareChange(ctx context.Context, in ChangeInput) (*Prepared,
 	if in.Operation != domain.OpMigrate {
 		out.Revision = revision + 1
 	}
-	out.OwnerRevision = owner.Base().Revision
-	out.From = &From{ContextID: from.ContextID, Owner: from.Owner, OwnerRevision: source.Base().Revision}
+	out.OwnerRevision = t.owner.Base().Revision
+	out.From = &From{ContextID: from.ContextID, Owner: from.Owner, OwnerRevision: t.source.Base().Revision}
 	return out, nil
+}
+
+// takeover is what an operation has before it that takes over from another context.
+type takeover struct {
+	owner, source domain.Owner // source has the context, another one than owner in a migrate
+	from          *domain.Instance
+	installed     *plan.Installed
+	wanted        *draft
+}
+
+// diff plans the way.
+func (t *takeover) diff(op domain.Operation) *plan.Change {
+	return plan.Diff(*t.installed, plan.Side{Plan: &t.wanted.plan, Bundles: t.wanted.bundles, Overlays: t.wanted.overlays}, op)
+}
+
+// takeoverOf reads it, or refuses the operation.
+func (l *Control) takeoverOf(ctx context.Context, in ChangeInput) (*takeover, error) {
+	owner, err := l.owner(ctx, in.Owner)
+	if err != nil {
+		return nil, err
+	}
+	t := &takeover{owner: owner, source: owner}
+	if in.Operation == domain.OpMigrate {
+		if t.source, err = l.owner(ctx, in.Source); err != nil {
+			return nil, err
+		}
+	}
+	from, err := l.mayTakeOver(ctx, owner, t.source, in)
+	if err != nil {
+		return nil, err
+	}
+	d, err := l.goal(ctx, owner, in, from)
+	if fail.Is(err, fail.NotFound) && !errors.Is(err, errNoIntent) { // of what the owner is made of: whoever asked has named the owner, which is there
+		return nil, fail.Wrap(err, fail.Conflict, "%s %q cannot %s: %s; its instance %s stays as it is",
+			t.source.Noun().Title, t.source.LocalName(), in.Operation, fail.TextOf(err), from.ContextID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if d.cloud != from.LogicalCloud || d.plan.Namespace != from.Namespace {
+		return nil, fail.New(fail.Conflict, "the instance %s is in logical cloud %q, namespace %s; it cannot become one in %q, namespace %s: terminate it first",
+			from.ContextID, from.LogicalCloud.Name(), from.Namespace, d.cloud.Name(), d.plan.Namespace)
+	}
+	t.from, t.wanted = from, d
+	t.installed, err = l.installed(ctx, from)
+	return t, err
 }
 
 // mayTakeOver is the record of the source's context when the operation may take over from it. What runs is not ended for an

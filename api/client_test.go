@@ -213,6 +213,9 @@ func TestTheClientHasEveryOperation(t *testing.T) {
 	preview, err := api.PreviewGroup(ctx, theGroupKey)
 	require.NoError(t, err)
 	require.Len(t, preview.Apps, 1)
+	diff, err := api.Diff(ctx, theGroupKey, nil)
+	require.NoError(t, err)
+	require.Len(t, diff.Items, 1)
 
 	tenant := domain.TenantKey("t1")
 	_, err = w.store.BeginStream(ctx, "t1", "api")

@@ -127,6 +127,7 @@ var verbs = []verb{
 	{theGroupKey, "GET", "/status", "", ok},
 	{theGroupKey, "GET", "/explain", "", ok},
 	{theGroupKey, "GET", "/preview", "", ok},
+	{theGroupKey, "GET", "/diff", "", codes{200, 200, 409, 200, 200, 409, 200, 409, 200, 200, 409, 200}},
 	{theGroupKey, "GET", "/combined-status", "", ok},
 	{theGroupKey, "GET", "/objects", "", ok},
 	{theGroupKey, "POST", "/combined-status/query", `{"spec":{"combinedFields":[{"name":"n","type":"COUNT"}]}}`, ok},
@@ -326,6 +327,13 @@ func TestConformance(t *testing.T) {
 				`"differences":[{"clusters":["p1+c2"],"variants":1,"resources":[{"resource":"Service/sink","absent":true,"elsewhere":["add /x by gac intent g","add /y by gac intent g"]},` +
 				`{"resource":"Deployment/ns/sink","effects":["merge of f by gac intent h"]}]}]}],"warnings":["odd"]}`},
 			{method: "GET", url: theComposite + "/deployment-intent-groups/none/preview", status: 404, contains: []string{`deployment intent group "none"`}},
+			{method: "GET", url: theGroup + "/diff?operation=instantiate", status: 200, is: `{"group":"` + string(theGroupKey) + `","operation":"instantiate",` +
+				`"changes":{"create":1,"change":0,"again":0,"run":0,"delete":0},"unchanged":0,"clusters":1,"apps":[{"app":"sink","clusters":1,"changes":{"create":1,"change":0,"again":0,"run":0,"delete":0}}],` +
+				`"items":[{"app":"sink","clusters":["p1+c1"],"arrives":true,"resources":[{"resource":"Secret/sink","version":"v1","action":"create","object":{"apiVersion":"v1","kind":"Secret","data":{"k":"masked"}}}]}],"warnings":["odd"]}`},
+			{method: "GET", url: theGroup + "/diff?operation=rollback&revision=1", status: 409, contains: []string{"it is not instantiated"}},
+			{method: "GET", url: theGroup + "/diff?operation=upgrade", status: 400, contains: []string{"use instantiate, update, rollback or migrate"}},
+			{method: "GET", url: theGroup + "/diff?revisions=1", status: 400, contains: []string{"revisions: is no parameter of this request"}},
+			{method: "GET", url: theComposite + "/deployment-intent-groups/none/diff", status: 404, contains: []string{`deployment intent group "none"`}},
 			{method: "GET", url: theGroup + "/preview?app=sink", status: 400, contains: []string{"app: is no parameter of this request"}},
 		})
 		put(t, w, theGroupKey, stands[0])
@@ -503,7 +511,7 @@ func newRealWorldWith(t *testing.T, change func(w *world, d *deps)) *world {
 	t.Helper()
 	return newWorldWith(t, func(w *world, d *deps, instances *service.Instances) {
 		lifecycle := service.NewLifecycle(w.store, w.store, deaf{}, willing{}, func() time.Time { return now })
-		lifecycle.Rehearse = rehearsed
+		lifecycle.Rehearse, lifecycle.Foresee = rehearsed, foreseen
 		d.Previews = lifecycle
 		explainer := service.NewExplainer(lifecycle, willing{}, explain.WebUI{})
 		*instances, d.lifecycle, d.Explanations = lifecycle, lifecycle, explainer
@@ -515,6 +523,21 @@ func newRealWorldWith(t *testing.T, change func(w *world, d *deps)) *world {
 		})
 		change(w, d)
 	})
+}
+
+// foreseen is an operation by which one cluster gets an app anew.
+func foreseen(_ context.Context, s domain.Scope, _ domain.Goal) (*plan.Way, error) {
+	from := plan.Installed{Side: plan.Side{Plan: &plan.Plan{}}}
+	id := plan.ResourceID{Version: "v1", Kind: "Secret", Name: "sink"}
+	wanted := plan.Side{
+		Plan: &plan.Plan{Owner: s.Owner, Apps: []plan.App{{
+			Name: "sink", Resources: []plan.ResourceID{id}, Targets: []plan.Target{{ClusterName: domain.ClusterName{Provider: "p1", Name: "c1"}}},
+		}}},
+		Bundles: map[string]*plan.Bundle{"sink": {App: "sink", Resources: []plan.Resource{{
+			ResourceID: id, Manifest: []byte(`{"apiVersion":"v1","kind":"Secret","data":{"k":"aGlkZGVu"}}`),
+		}}}},
+	}
+	return &plan.Way{From: from, Change: plan.Diff(from, wanted, s.Operation), Warnings: []string{"odd"}}, nil
 }
 
 // rehearsed is a plan in which one of two clusters gets something otherwise.

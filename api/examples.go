@@ -162,6 +162,15 @@ var examples = map[string]string{
 		"differences":[{"clusters":["vfw-cluster-provider+edge02"],"variants":1,"resources":[{"resource":"Deployment/fw0-sink","absent":false,
 			"effects":["replace /spec/replicas by gac intent g, resource sink, customization replicas"],"elsewhere":["annotation k8s.v1.cni.cncf.io/networks by ovnaction intent vfw"]}]}]}],
 		"warnings":["app sink: no cluster carries the label LabelB"]}`,
+	"service.GroupDiff": `{"group":"projects/testvfw/composite-apps/compositevfw/v2/deployment-intent-groups/vfw_deployment_intent_group","operation":"migrate","from":3,"to":2,
+		"source":"projects/testvfw/composite-apps/compositevfw/v1/deployment-intent-groups/vfw_deployment_intent_group",
+		"changes":{"create":1,"change":2,"again":1,"run":1,"delete":1},"unchanged":8,"clusters":2,
+		"apps":[{"app":"sink","clusters":2,"changes":{"create":1,"change":2,"again":1,"run":1,"delete":1}}],
+		"items":[{"app":"sink","clusters":["vfw-cluster-provider+edge01","vfw-cluster-provider+edge02"],"arrives":false,"leaves":false,"resources":[
+			{"resource":"Deployment/fw0-sink","version":"apps/v1","action":"change","more":2,"fields":[
+				{"path":"spec.template.spec.containers[name=\"sink\"].image","before":"sink:1.0","after":"sink:1.1","cut":false}]},
+			{"resource":"ConfigMap/fw0-sink","version":"v1","action":"create","object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"fw0-sink"}},"cut":false}]}],
+		"continue":"c2luaw","warnings":["app sink: no cluster carries the label LabelB"]}`,
 	"service.MatchList": `{"items":[` + exampleMatch + `],"continue":"d29ya2xvYWQ","beyond":7}`,
 	"service.TenantStatus": `{"connected":false,"since":"2026-11-21T05:00:00Z","staleSince":"2026-11-21T05:29:07Z","workloads":12,"held":1,"gone":1,
 		"matches":{"Applied":3,"Pending":1},"due":1,"reported":{"Ready":2,"NotReady":1},"leftOut":[{"id":"svc-1","pod":"default/web","reason":"its type is not v1/Pod of Kubernetes"}],

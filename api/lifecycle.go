@@ -44,3 +44,9 @@ func previewGroup(c echo.Context, s door.Service, on *door.Request) (reply, erro
 	p, err := s.PreviewGroup(c.Request().Context(), on.Key())
 	return asJSON(http.StatusOK, p), err
 }
+
+// diffGroup answers with what an operation would change in clusters.
+func diffGroup(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+	d, err := s.Diff(c.Request().Context(), on.Key(), c.QueryParams())
+	return asJSON(http.StatusOK, d), err
+}

@@ -124,6 +124,12 @@ func (e *edge) operations() []endpoint {
 			summary: "Show what an instantiate of a deployment intent group would put where",
 			about:   "To which clusters each app would go and why, what intents make of which resources, and which clusters get something otherwise than most. It is rendered and placed as approve does it, and refused for the same reasons; nothing is done.",
 			out:     map[int]any{http.StatusOK: service.GroupPreview{}}, handle: previewGroup,
+		},
+		endpoint{
+			method: http.MethodGet, path: group + "/diff", verb: door.Query, noun: domain.DeploymentIntentGroups, renders: true,
+			summary: "Show what an operation on a deployment intent group would change in clusters",
+			about:   "By app, by clusters on which the same would be done, by resource and by field, from the plan that the operation would make; nothing is stored or done. It compares with what Drover has applied, not with what others have changed in clusters. Without operation it is the one that is due: an update where there is an instance, else an instantiate. Refused for the reasons of the operation.",
+			out:     map[int]any{http.StatusOK: service.GroupDiff{}}, query: diffQuery, handle: diffGroup,
 		})
 	for _, noun := range domain.Owners {
 		for _, o := range noun.Owner.Operations {
@@ -262,6 +268,15 @@ var (
 	// One cluster has no lists.
 	networkStatusQuery = append(statusQuery[:7:7], watchQuery,
 		parameter{name: "view", about: "full: answer with what runs in the cluster, every deployment intent group and logical cloud with what hangs there and why, in place of EMCO's document of its network intents", enum: []string{"full"}})
+	diffQuery = []parameter{
+		{name: "operation", about: "what would be asked for; the operation that is due when missing", enum: words([]domain.Operation{domain.OpInstantiate, domain.OpUpdate, domain.OpRollback, domain.OpMigrate})},
+		{name: "revision", about: "of a rollback: the revision to go back to. Of an update: what it would do if this revision were there, as after a rollback to it, which may still go on"},
+		{name: "version", about: "of a migrate: the version of the composite app to migrate to"},
+		{name: "group", about: "of a migrate: the group there; one of the same name when missing"},
+		{name: "app", about: "only items of this app", repeats: true},
+		{name: "cluster", about: "only items with this cluster, as provider+cluster, and only it", repeats: true},
+		limitQuery, continueQuery,
+	}
 	explainQuery     = []parameter{{name: "output", about: "the form; what is accepted when missing", enum: []string{"json", "text"}}}
 	cloudStatusQuery = []parameter{
 		{name: "instance", about: "the context id; the last one when missing"},

@@ -66,7 +66,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	rehearsal.AskNodes(nodesOf{clusters})
 	rehearsal.Bound(p.config.Fair.GroupTargets)
 	rehearsal.AskElsewhere(fetch.New(p.config.ExternalHosts, nil))
-	lifecycle.Rehearse = rehearsal.Rehearse
+	lifecycle.Rehearse, lifecycle.Foresee = rehearsal.Rehearse, rehearsal.Foresee
 	root, err := p.store.Root(ctx)
 	if err != nil {
 		return err

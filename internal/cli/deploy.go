@@ -122,7 +122,6 @@ func (s *session) doDeploy(ctx context.Context, f *deployFlags, chart string) er
 // bringAbout makes what a deployment says, and then asks for the operation that is due.
 func (s *session) bringAbout(ctx context.Context, api *client.API, f *deployFlags, d *client.Deployment) error {
 	a := s.applier(api, f.dryRun)
-	changed := false
 	for _, step := range append(d.CloudSteps(), d.GroupSteps()...) {
 		if step.Object == nil {
 			if err := s.cloudUp(ctx, a, f, d.CloudKey()); err != nil {
@@ -154,7 +153,6 @@ func (s *session) bringAbout(ctx context.Context, api *client.API, f *deployFlag
 			return fmt.Errorf("%s %s: %w", step.Object.Noun().Title, step.Object.LocalName(), err)
 		}
 		if done != unchanged {
-			changed = true
 			if f.dryRun {
 				done += " (dry run)"
 			}
@@ -164,7 +162,7 @@ func (s *session) bringAbout(ctx context.Context, api *client.API, f *deployFlag
 	if f.dryRun {
 		return nil
 	}
-	return s.goOn(ctx, api, f, d.Key(), changed)
+	return s.goOn(ctx, api, f, d.Key())
 }
 
 // keeps says whether a document that is there stays as it is: of those deploy needs no more than that they are there, and their users
@@ -219,7 +217,7 @@ func (s *session) cloudUp(ctx context.Context, a *applier, f *deployFlags, key d
 // goOn asks for what brings clusters in line with the group: an update where it has an instance, else approve and instantiate. Whether
 // there is something to update is the API's to say: what an earlier run has written may never have come to clusters. With --wait an
 // operation that goes on comes to its end before; without it the API refuses the update.
-func (s *session) goOn(ctx context.Context, api *client.API, f *deployFlags, key domain.Key, changed bool) error {
+func (s *session) goOn(ctx context.Context, api *client.API, f *deployFlags, key domain.Key) error {
 	d, err := api.Status(ctx, key, summary)
 	if err != nil {
 		return err
@@ -236,14 +234,8 @@ func (s *session) goOn(ctx context.Context, api *client.API, f *deployFlags, key
 	var todo []domain.Operation
 	switch d.States.State() {
 	case domain.Instantiated, domain.InstantiateStopped:
-		if changed {
-			preview, now, err := s.previewed(ctx, api, key)
-			if err != nil {
-				return err
-			}
-			for _, line := range difference(preview, now) {
-				s.sayf("%s", printable(line))
-			}
+		if err := s.showDue(ctx, api, key); err != nil {
+			return err
 		}
 		todo = []domain.Operation{domain.OpUpdate}
 	case domain.Approved, domain.TerminateStopped:

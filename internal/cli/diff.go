@@ -3,108 +3,315 @@ package cli
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
+	"io"
+	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/service"
-	"github.com/drover-io/drover/internal/status"
 )
+
+// diffFlags are those of diff.
+type diffFlags struct {
+	where
+	revision       int
+	version, to    string
+	apps, clusters []string
+	objects        bool
+	exitCode       bool
+	output         string
+}
 
 // diff is the command diff.
 func (s *session) diff() *cobra.Command {
+	f := &diffFlags{}
 	c := &cobra.Command{
-		Use: "diff", Short: "Show where an instantiate or update would put apps, beside where they are",
-		Long: `Show where an instantiate or update would put apps, beside where they are: clusters that an app would come to (+) or leave (-),
-resources by number, and what intents make otherwise on some clusters. It is rendered and placed as approve does it; nothing is done.
-What changes inside resources is not shown.`,
-		Example: "  drover diff web\n  drover diff web -o json",
+		Use: "diff NAME", Short: "Show what an update, rollback, migrate or the first instantiate would change in clusters",
+		Long: `Show what an operation would change in clusters, by app, by clusters on which the same would be done, by resource and field. Without
+flags it is the operation that is due: an update where there is an instance, else an instantiate; --to asks for a rollback,
+--version for a migrate. It is the plan that the operation would make, and nothing is done. What others have changed in clusters
+is not in it. Of Secrets it has digests.
+
+  + created   ~ changed   = applied once more, as nobody knows whether it is there   > a hook that is run   - deleted`,
+		Example: `  drover diff web
+  drover diff web --to 2
+  drover diff v1/web --version v2
+  drover diff web --app sink --cluster site+edge01 --objects
+  drover diff web --exit-code -q || drover update web --wait`,
+		Args: numbered(1, 2, "the name of a group"), ValidArgsFunction: s.completeOwners,
 	}
-	output := c.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE of the preview; words when missing")
-	return s.owned(c, func(ctx context.Context, api *client.API, key domain.Key) error {
-		p, err := newPrinter(*output)
-		if err != nil {
-			return err
-		}
-		if domain.OwnerNoun(key) != domain.DeploymentIntentGroups {
-			return usage("diff is of deployment intent groups")
-		}
-		preview, err := api.PreviewGroup(ctx, key)
-		if err != nil {
-			return err
-		}
-		if !p.people() {
-			return p.value(s.Out, preview)
-		}
-		now, err := api.Status(ctx, key, whole)
-		if err != nil {
-			return err
-		}
-		s.warn(preview.Warnings)
-		for _, line := range difference(preview, now) {
-			fmt.Fprintln(s.Out, printable(line))
-		}
-		return nil
-	})
+	s.placed(c, &f.where)
+	c.Flags().IntVar(&f.revision, "to", 0, "the `revision` that a rollback would bring back")
+	c.Flags().StringVar(&f.version, "version", "", "the `version` of the composite app that a migrate would go to")
+	c.Flags().StringVar(&f.to, "group", "", "the `group` there (default: one of the same name)")
+	c.Flags().StringSliceVar(&f.apps, "app", nil, "only this `app`")
+	c.Flags().StringSliceVar(&f.clusters, "cluster", nil, "only this `cluster`, as provider+cluster")
+	c.Flags().BoolVar(&f.objects, "objects", false, "show what is created whole")
+	c.Flags().BoolVar(&f.exitCode, "exit-code", false, "end with 1 where something would be done, with 0 where not")
+	c.Flags().StringVarP(&f.output, "output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; words when missing")
+	c.RunE = func(c *cobra.Command, args []string) error { return s.doDiff(c.Context(), f, args) }
+	return c
 }
 
-// difference are lines about what a preview has that is not there, the other way round, and what stays.
-func difference(preview *service.GroupPreview, d *status.Document) []string {
-	there := map[string]map[string]int{} // by app and cluster, how many resources
-	if d.Status != domain.ContextTerminated && d.Status != domain.ContextNone && d.Status != domain.ContextUpdated {
-		for _, a := range d.Apps {
-			there[a.Name] = map[string]int{}
-			for _, c := range a.Clusters {
-				there[a.Name][c.Provider+"+"+c.Name] = len(c.Resources)
-			}
+func (s *session) doDiff(ctx context.Context, f *diffFlags, args []string) error {
+	p, err := newPrinter(f.output)
+	if err != nil {
+		return err
+	}
+	query := url.Values{"limit": {"1000"}, "app": f.apps, "cluster": f.clusters}
+	switch {
+	case f.revision != 0 && f.version != "":
+		return usage("--to and --version ask for different operations: use one of them")
+	case f.revision < 0:
+		return usage("--to %d is no revision: 'drover history' shows them", f.revision)
+	case f.revision > 0:
+		query.Set("operation", string(domain.OpRollback))
+		query.Set("revision", strconv.Itoa(f.revision))
+	case f.version != "":
+		query.Set("operation", string(domain.OpMigrate))
+		query.Set("version", f.version)
+		if f.to != "" {
+			query.Set("group", f.to)
+		}
+	case f.to != "":
+		return usage("--group needs --version: that of the composite app to migrate to")
+	}
+	api, err := s.api()
+	if err != nil {
+		return err
+	}
+	key, err := s.owner(ctx, api, args, &f.where)
+	if err != nil {
+		return err
+	}
+	if domain.OwnerNoun(key) != domain.DeploymentIntentGroups {
+		return usage("diff is of deployment intent groups")
+	}
+	d, err := api.Diff(ctx, key, query)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !p.people():
+		err = p.value(s.Out, d)
+	case !s.flags.quiet:
+		s.warn(d.Warnings)
+		for _, line := range differenceLines(d, f.objects) {
+			fmt.Fprintln(s.Out, printable(line))
 		}
 	}
-	var lines []string
-	for _, a := range preview.Apps {
-		stay := 0
-		for _, c := range a.Clusters {
-			if _, ok := there[a.App][c.Cluster]; ok {
-				stay++
-				delete(there[a.App], c.Cluster)
-				continue
+	if err == nil && f.exitCode && len(d.Items) > 0 {
+		return errSaid{exitFailed}
+	}
+	return err
+}
+
+// quantityOf is a summary in words: "2 to create, 3 to change on 4 clusters".
+func quantityOf(d *service.GroupDiff) string {
+	var parts []string
+	for _, x := range []struct {
+		n    int
+		what string
+	}{
+		{d.Changes.Create, "to create"}, {d.Changes.Change, "to change"}, {d.Changes.Again, "to apply once more"}, {d.Changes.Run, "hooks to run"}, {d.Changes.Delete, "to delete"},
+	} {
+		if x.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", x.n, x.what))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return strings.Join(parts, ", ") + " on " + clustersOf(d.Clusters)
+}
+
+// signs stand before resources, by what would be done.
+var signs = map[string]string{"create": "+", "change": "~", "again": "=", "run": ">", "delete": "-"}
+
+// differenceLines are a difference for people; objects says whether what is created is shown whole.
+func differenceLines(d *service.GroupDiff, objects bool) []string {
+	quantity := quantityOf(d)
+	if quantity == "" {
+		return []string{fmt.Sprintf("%s: nothing to do, %d resources stay as they are", d.Operation, d.Unchanged)}
+	}
+	lines := []string{fmt.Sprintf("%s: %s; %d resources stay as they are", d.Operation, quantity, d.Unchanged)}
+	for _, item := range d.Items {
+		head := fmt.Sprintf("%s on %s", item.App, few(item.Clusters))
+		switch {
+		case item.Arrives:
+			head += " (new there)"
+		case item.Leaves:
+			head += " (leaves)"
+		}
+		lines = append(lines, head)
+		for _, r := range item.Resources {
+			lines = append(lines, fmt.Sprintf("  %s %s", signs[string(r.Action)], r.Resource))
+			for _, field := range r.Fields {
+				lines = append(lines, fieldLines(field)...)
 			}
-			lines = append(lines, fmt.Sprintf("+ %s on %s: %d resources (%s)", a.App, c.Cluster, a.Resources, c.Placement))
-		}
-		for _, cluster := range slices.Sorted(maps.Keys(there[a.App])) {
-			lines = append(lines, fmt.Sprintf("- %s on %s: %d resources", a.App, cluster, there[a.App][cluster]))
-		}
-		delete(there, a.App)
-		if stay > 0 {
-			lines = append(lines, fmt.Sprintf("  %s on %s as now: %d resources, as they are rendered now", a.App, clustersOf(stay), a.Resources))
-		}
-		for _, x := range a.Differences {
-			for _, r := range x.Resources {
-				what := strings.Join(r.Effects, "; ")
-				if r.Absent {
-					what = "is not there"
+			if r.More > 0 {
+				lines = append(lines, fmt.Sprintf("      and %d more fields", r.More))
+			}
+			if objects && r.Object != nil {
+				for _, l := range linesOf(r.Object) {
+					lines = append(lines, "      + "+l)
 				}
-				lines = append(lines, fmt.Sprintf("    %s on %s: %s", r.Resource, few(x.Clusters), what))
 			}
-		}
-	}
-	for _, app := range slices.Sorted(maps.Keys(there)) { // which the composite app has no more
-		for _, cluster := range slices.Sorted(maps.Keys(there[app])) {
-			lines = append(lines, fmt.Sprintf("- %s on %s: %d resources", app, cluster, there[app][cluster]))
+			if objects && r.Cut {
+				lines = append(lines, "      + … (too large to be shown)")
+			}
 		}
 	}
 	return lines
 }
 
-// previewed reads a preview.
-func (s *session) previewed(ctx context.Context, api *client.API, key domain.Key) (*service.GroupPreview, *status.Document, error) {
-	preview, err := api.PreviewGroup(ctx, key)
-	if err != nil {
-		return nil, nil, err
+// fieldLines are a member for people: on one line where both values are short, else what is not the same of their lines.
+func fieldLines(f service.DiffField) []string {
+	const indent = "      "
+	before, after := linesOf(f.Before), linesOf(f.After)
+	cut := ""
+	if f.Cut {
+		cut = " (too large to be shown whole)"
 	}
-	now, err := api.Status(ctx, key, whole)
-	return preview, now, err
+	switch {
+	case f.Before == nil && len(after) == 1:
+		return []string{fmt.Sprintf("%s+ %s: %s%s", indent, f.Path, after[0], cut)}
+	case f.After == nil && len(before) == 1:
+		return []string{fmt.Sprintf("%s- %s: %s%s", indent, f.Path, before[0], cut)}
+	case len(before) == 1 && len(after) == 1:
+		return []string{fmt.Sprintf("%s%s: %s -> %s%s", indent, f.Path, before[0], after[0], cut)}
+	}
+	lines := []string{indent + f.Path + ":" + cut}
+	for _, l := range lineDiff(before, after) {
+		lines = append(lines, indent+"  "+l)
+	}
+	return lines
+}
+
+// linesOf is a value as YAML, texts as they are; none for nothing.
+func linesOf(v any) []string {
+	if v == nil {
+		return nil
+	}
+	text, ok := v.(string)
+	if !ok {
+		data, err := yaml.Marshal(v)
+		if err != nil {
+			return []string{fmt.Sprint(v)}
+		}
+		text = string(data)
+	}
+	if text == "" {
+		return []string{`""`}
+	}
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+}
+
+const (
+	lineContext = 2         // lines that are the same, around those that are not
+	mostPairs   = 1_000_000 // of lines that are compared; of longer texts all between the first and the last difference is shown
+)
+
+// lineDiff is how lines become others, with - and + as diff -u has them.
+func lineDiff(before, after []string) []string {
+	first := 0
+	for first < len(before) && first < len(after) && before[first] == after[first] {
+		first++
+	}
+	last := 0
+	for last < len(before)-first && last < len(after)-first && before[len(before)-1-last] == after[len(after)-1-last] {
+		last++
+	}
+	x, y := before[first:len(before)-last], after[first:len(after)-last]
+	var lines []string
+	add := func(sign string, more ...string) {
+		for _, l := range more {
+			lines = append(lines, sign+l)
+		}
+	}
+	if from := first - lineContext; from > 0 {
+		add("", "…")
+		add("  ", before[from:first]...)
+	} else {
+		add("  ", before[:first]...)
+	}
+	common := longestCommon(x, y)
+	i, j := 0, 0
+	for _, c := range common {
+		add("- ", x[i:c[0]]...)
+		add("+ ", y[j:c[1]]...)
+		add("  ", x[c[0]])
+		i, j = c[0]+1, c[1]+1
+	}
+	add("- ", x[i:]...)
+	add("+ ", y[j:]...)
+	rest := before[len(before)-last:]
+	add("  ", rest[:min(lineContext, len(rest))]...)
+	if len(rest) > lineContext {
+		add("", "…")
+	}
+	return lines
+}
+
+// longestCommon are the places of a longest common subsequence; none where that would take too long.
+func longestCommon(x, y []string) (places [][2]int) {
+	if len(x)*len(y) > mostPairs {
+		return nil
+	}
+	length := make([][]int, len(x)+1) // of the longest one from a place on
+	for i := range length {
+		length[i] = make([]int, len(y)+1)
+	}
+	for i := len(x) - 1; i >= 0; i-- {
+		for j := len(y) - 1; j >= 0; j-- {
+			if x[i] == y[j] {
+				length[i][j] = length[i+1][j+1] + 1
+			} else {
+				length[i][j] = max(length[i+1][j], length[i][j+1])
+			}
+		}
+	}
+	for i, j := 0, 0; i < len(x) && j < len(y); {
+		switch {
+		case x[i] == y[j]:
+			places = append(places, [2]int{i, j})
+			i, j = i+1, j+1
+		case length[i+1][j] >= length[i][j+1]:
+			i++
+		default:
+			j++
+		}
+	}
+	return places
+}
+
+// showDue shows people what the operation that is due would change, before it is asked for. Why it would be refused is for the
+// operation to say.
+func (s *session) showDue(ctx context.Context, api *client.API, key domain.Key) error {
+	if s.flags.quiet {
+		return nil
+	}
+	d, err := api.Diff(ctx, key, url.Values{"limit": {"1000"}})
+	if err != nil {
+		if transient(err) {
+			return err
+		}
+		s.note("What would change cannot be shown: %s", s.text(err))
+		return nil
+	}
+	if len(d.Items) > 0 {
+		writeLines(s.Out, differenceLines(d, false))
+	}
+	return nil
+}
+
+func writeLines(out io.Writer, lines []string) {
+	for _, line := range lines {
+		fmt.Fprintln(out, printable(line))
+	}
 }

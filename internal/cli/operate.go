@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -112,10 +113,28 @@ func (s *session) doOperate(ctx context.Context, f *operateFlags, op domain.Oper
 	}
 	s.warn(accepted.Warnings)
 	s.sayf("%s %s", key, past(op, accepted))
+	if op == domain.OpRollback {
+		s.sayNext(ctx, api, key, f.revision)
+	}
 	if !f.wait {
 		return nil
 	}
 	return s.await(ctx, api, watched, op, f.timeout)
+}
+
+// sayNext says, of a group that goes back to a revision, that what is described is otherwise, and what the next update would do.
+func (s *session) sayNext(ctx context.Context, api *client.API, key domain.Key, revision int) {
+	if s.flags.quiet {
+		return
+	}
+	d, err := api.Diff(ctx, key, url.Values{"operation": {string(domain.OpUpdate)}, "revision": {strconv.Itoa(revision)}, "limit": {"1"}})
+	switch {
+	case err != nil:
+		s.note("What is described stays as it is, and is what the next update goes by.")
+	case quantityOf(d) != "":
+		s.note("What is described stays as it is, and says otherwise than revision %d: the next update has %s ('%s diff %s' shows it once the rollback is over).",
+			revision, quantityOf(d), s.Program, key)
+	}
 }
 
 // past says of an operation that it was accepted.

@@ -60,6 +60,8 @@ type world struct {
 	db       *store.Store
 	engine   *engine
 	contexts atomic.Int64 // that stand has made
+	// foresees says what becomes of texts of a ConfigMap by an operation, nil for nothing.
+	foresees func(s domain.Scope, goal domain.Goal) (before, after string, err error)
 }
 
 func newWorld(t testing.TB) *world { return newWorldWith(t, authn.Off) }
@@ -78,6 +80,7 @@ func newWorldWith(t testing.TB, prove authn.Prover) *world {
 	lifecycle.Rehearse = func(_ context.Context, group *domain.DeploymentIntentGroup) (*plan.Plan, []string, error) {
 		return &plan.Plan{Owner: domain.KeyOf(group)}, nil, nil
 	}
+	lifecycle.Foresee = w.foresee
 	tenancy := service.NewMatcher(db, nil, time.Now, "api")
 	s := service.New(service.Deps{
 		Matching: tenancy, Store: db, Sealer: sealer, Instances: lifecycle, Operations: lifecycle, Now: time.Now,
@@ -189,6 +192,41 @@ func (e *engine) Start(ctx context.Context, s domain.Scope, seen domain.Seen) ([
 
 func (e *engine) Change(_ context.Context, s domain.Scope, _ domain.Seen, _ domain.Goal) (int, []string, error) {
 	return e.does(s)
+}
+
+// foresee is the way from one text to another one, which an app web has on the clusters p+a and p+b; of what only one side has there is a
+// Secret.
+func (w *world) foresee(_ context.Context, s domain.Scope, goal domain.Goal) (*plan.Way, error) {
+	before, after := "", ""
+	var err error
+	if w.foresees != nil {
+		before, after, err = w.foresees(s, goal)
+	}
+	if err != nil {
+		return nil, err
+	}
+	side := func(id, text, secret string) plan.Side {
+		b := &plan.Bundle{App: "web"}
+		add := func(kind, name, data string) {
+			r := plan.ResourceID{Version: "v1", Kind: kind, Name: name}
+			manifest, _ := json.Marshal(map[string]any{"kind": kind, "apiVersion": "v1", "data": map[string]string{"text": data}})
+			b.Resources = append(b.Resources, plan.Resource{ResourceID: r, Manifest: manifest})
+		}
+		add("ConfigMap", "web", text)
+		if text != "" {
+			add("Secret", secret, text)
+		}
+		app := plan.App{Name: "web"}
+		for _, r := range b.Resources {
+			app.Resources = append(app.Resources, r.ResourceID)
+		}
+		for _, name := range []string{"a", "b"} {
+			app.Targets = append(app.Targets, plan.Target{ClusterName: domain.ClusterName{Provider: "p", Name: name}})
+		}
+		return plan.Side{Plan: &plan.Plan{ContextID: id, Owner: s.Owner, Apps: []plan.App{app}}, Bundles: map[string]*plan.Bundle{"web": b}}
+	}
+	from := side("1", before, "old").Done()
+	return &plan.Way{From: *from, Change: plan.Diff(*from, side("2", after, "new"), domain.OpUpdate)}, nil
 }
 
 // stand puts an owner where an operation has left it, in a context that it keeps.

@@ -411,6 +411,30 @@ func (a *API) PreviewGroup(ctx context.Context, group domain.Key) (*service.Grou
 	return p, a.read(ctx, At(group)+"/preview", nil, p)
 }
 
+// Diff says what an operation on a deployment intent group would change in clusters, as the query of the API asks for it, of all pages.
+func (a *API) Diff(ctx context.Context, group domain.Key, query url.Values) (*service.GroupDiff, error) {
+	query = maps.Clone(query)
+	var all *service.GroupDiff
+	for {
+		page := &service.GroupDiff{}
+		if err := a.read(ctx, At(group)+"/diff", query, page); err != nil {
+			return nil, err
+		}
+		if all == nil {
+			all = page
+		} else {
+			all.Items, all.Continue = append(all.Items, page.Items...), page.Continue
+		}
+		if all.Continue == "" {
+			return all, nil
+		}
+		if query == nil {
+			query = url.Values{}
+		}
+		query.Set("continue", all.Continue)
+	}
+}
+
 // Preview says what a workload rule would bring about, of a tenant (Identity.Parent) or the operator's: a page, as the query
 // of the API asks for it. Nothing is stored.
 func (a *API) Preview(ctx context.Context, rule domain.Object, query url.Values) (*service.RulePreview, error) {

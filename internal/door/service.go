@@ -111,6 +111,8 @@ type Document interface{ Write(w io.Writer) error }
 type Previews interface {
 	// PreviewGroup says what an instantiate of a group would put where.
 	PreviewGroup(ctx context.Context, group domain.Key) (*service.GroupPreview, error)
+	// Diff says what an operation on a group would change in clusters.
+	Diff(ctx context.Context, group domain.Key, parameters url.Values) (*service.GroupDiff, error)
 }
 
 // Explanations say why something that is run is not as it was wished. service.Explainer has them; Tenancy.Why says it of tenants.

@@ -174,6 +174,20 @@ func (e *Engine) Close(ctx context.Context, s domain.Scope) (inOrder bool, err e
 	return e.shut(ctx, workflows.OperationID(s))
 }
 
+// Ended implements activities.Looks.
+func (e *Engine) Ended(ctx context.Context, s domain.Scope) (inOrder bool, err error) {
+	status, err := e.status(ctx, workflows.OperationID(s))
+	if fail.Is(err, fail.NotFound) {
+		return false, nil
+	}
+	return ownEnd(status), err
+}
+
+// ownEnd says of a workflow that it came to its own end.
+func ownEnd(status enumspb.WorkflowExecutionStatus) bool {
+	return status == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED || status == enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED
+}
+
 // shut cancels a workflow and waits until it is closed.
 func (e *Engine) shut(ctx context.Context, id string) (inOrder bool, err error) {
 	if err := e.call(ctx, func(ctx context.Context) error { return e.temporal.CancelWorkflow(ctx, id, "") }); err != nil && !fail.Is(err, fail.NotFound) {
@@ -188,7 +202,7 @@ func (e *Engine) shut(ctx context.Context, id string) (inOrder bool, err error) 
 		case err != nil:
 			return false, err
 		case status != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
-			return status == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED || status == enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, nil
+			return ownEnd(status), nil
 		case time.Now().After(deadline):
 			err := e.call(ctx, func(ctx context.Context) error {
 				return e.temporal.TerminateWorkflow(ctx, id, "", "did not end when cancelled")

@@ -33,6 +33,8 @@ type Change struct {
 	Side
 	// Numbers of resources, each counted once a cluster.
 	Added, Changed, Removed, Unchanged int
+
+	pairs map[string]*pairing // by app, for Way.Differences
 }
 
 // Empty says that there is nothing to do.
@@ -57,7 +59,7 @@ func (c *Change) Empty() bool { return c.Added+c.Changed+c.Removed == 0 }
 // to the caller. Both plans must have the same namespace.
 func Diff(old Installed, wanted Side, op domain.Operation) *Change {
 	d := &differ{old: old, wanted: wanted, op: op}
-	d.change.Bundles = make(map[string]*Bundle, len(wanted.Bundles))
+	d.change.Bundles, d.change.pairs = make(map[string]*Bundle, len(wanted.Bundles)), map[string]*pairing{}
 	p := *wanted.Plan
 	p.Apps = nil
 	d.change.Plan = &p
@@ -201,7 +203,7 @@ func (d *differ) app(next, old *App) {
 	}
 	SortTargets(app.Targets)
 	d.change.Plan.Apps = append(d.change.Plan.Apps, app)
-	d.change.Bundles[app.Name] = bundle
+	d.change.Bundles[app.Name], d.change.pairs[app.Name] = bundle, &pairing{m, pruned}
 }
 
 func (d *differ) bundleOf(old *App) *Bundle {

@@ -2,6 +2,24 @@ package plan
 
 import "github.com/drover-io/drover/internal/domain"
 
+// Done is what is installed once all that a side wants is in its clusters.
+func (s Side) Done() *Installed {
+	in := &Installed{Side: s, Leaves: map[string]domain.Leaf{}}
+	for i := range s.Plan.Apps {
+		app := &s.Plan.Apps[i]
+		for j := range app.Targets {
+			marks := app.Targets[j].Begin(len(app.Resources))
+			for n := range marks {
+				if marks[n] != domain.MarkGone {
+					marks[n] = domain.MarkApplied
+				}
+			}
+			in.Leaves[domain.LeafID(s.Plan.ContextID, app.Name, app.Targets[j].ClusterName)] = domain.Leaf{Marks: marks.Encode()}
+		}
+	}
+	return in
+}
+
 // Rest is what is installed after a terminate that did not come to its end, as an instantiate sees it that takes over. What
 // may still be there has the mark MarkSent, so that it is applied anew or pruned. All else of the context is MarkPending, so
 // that hooks count as not run. Rest is nil when nothing is there any more.

@@ -90,6 +90,9 @@ type Lifecycle struct {
 	// Rehearse plans what an instantiate of a group would do and does nothing; nil where nobody can. The error is why it
 	// would be refused, the warnings what else its user should know. See Approve and PreviewGroup.
 	Rehearse func(ctx context.Context, group *domain.DeploymentIntentGroup) (p *plan.Plan, warnings []string, err error)
+	// Foresee plans an operation as the operation itself does, and does nothing; nil where nobody can. The errors are the operation's,
+	// but that an instantiate need not be approved. See Diff.
+	Foresee func(ctx context.Context, s domain.Scope, goal domain.Goal) (*plan.Way, error)
 	// Masks makes the digests that are shown in place of what Secrets hold.
 	Masks bundle.Masker
 }

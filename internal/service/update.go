@@ -27,15 +27,24 @@ func (l *Lifecycle) Rollback(ctx context.Context, key domain.Key, revision int) 
 	if err != nil {
 		return nil, err
 	}
+	revert, err := revisionOf(owner, key, revision)
+	if err != nil {
+		return nil, err
+	}
+	_, warnings, err = l.change(ctx, key, domain.OpRollback, seen(owner, observed), domain.Goal{Revert: revert})
+	return warnings, err
+}
+
+// revisionOf is the context of a revision since the last instantiate.
+func revisionOf(owner domain.Owner, key domain.Key, revision int) (contextID string, err error) {
 	known := []string{}
 	for _, a := range owner.Track().Revisions() {
 		if a.Revision == revision {
-			_, warnings, err = l.change(ctx, key, domain.OpRollback, seen(owner, observed), domain.Goal{Revert: a.ContextID})
-			return warnings, err
+			return a.ContextID, nil
 		}
 		known = append(known, fmt.Sprint(a.Revision))
 	}
-	return nil, fail.New(fail.NotFound, "No matching ContextId found: %s has no revision %d; there are %s",
+	return "", fail.New(fail.NotFound, "No matching ContextId found: %s has no revision %d; there are %s",
 		describe(owner.Noun(), key), revision, strings.Join(known, ", "))
 }
 

@@ -1,0 +1,181 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/store"
+)
+
+// unwritable is a store in which nothing may be written.
+type unwritable struct{ *store.Store }
+
+var errWritten = errors.New("who only looks has written something")
+
+func (unwritable) PutBlob(context.Context, []byte) (domain.Digest, error) { return "", errWritten }
+func (unwritable) PutBlobs(context.Context, [][]byte) ([]domain.Digest, error) {
+	return nil, errWritten
+}
+func (unwritable) Create(context.Context, domain.Object) error         { return errWritten }
+func (unwritable) Replace(context.Context, domain.Object) error        { return errWritten }
+func (unwritable) PutInstance(context.Context, *domain.Instance) error { return errWritten }
+func (unwritable) DeleteInstance(context.Context, string) error        { return errWritten }
+func (unwritable) PutLeaf(context.Context, domain.Leaf) error          { return errWritten }
+
+// carriedOut records that an operation has done all that it was to do.
+func carriedOut(t *testing.T, p *Parts, group *domain.DeploymentIntentGroup, prepared *activities.Prepared, id string, revision int) {
+	t.Helper()
+	key := domain.KeyOf(group)
+	require.NoError(t, p.store.PutInstance(t.Context(), &domain.Instance{
+		ContextID: id, Owner: key, Origin: domain.OpInstantiate, Operation: domain.OpInstantiate, Status: domain.ContextInstantiated,
+		Plan: prepared.Plan, Namespace: prepared.Namespace, LogicalCloud: prepared.LogicalCloud,
+	}))
+	for _, app := range planned(t, p, prepared).Apps {
+		for _, target := range app.Targets {
+			require.NoError(t, p.store.PutLeaf(t.Context(), domain.Leaf{
+				ID: domain.LeafID(id, app.Name, target.ClusterName), ContextID: id, App: app.Name, Cluster: target.ClusterName,
+				Operation: domain.OpInstantiate, Marks: domain.NewMarks(len(app.Resources), domain.MarkApplied).Encode(),
+			}))
+		}
+	}
+	if revision > 1 {
+		group.History.Leave(group.History.ContextID(), "", revision-1, time.Now())
+	}
+	group.History.Append(domain.Instantiated, id, revision, time.Now())
+	require.NoError(t, p.store.Replace(t.Context(), group))
+}
+
+// A difference is what the operation itself would do, by clusters on which it is the same and by field; nothing is written for it.
+func TestDiffOfAGroup(t *testing.T) {
+	p, ctx := with(t, partial(t)), t.Context()
+	d := varied(40)
+	d.chart["web/templates/deployment.yaml"] = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: "{{ .Release.Name }}-web"}, spec: {replicas: {{ .Values.replicas }}, template: {spec: {}}}}`
+	d.chart["web/templates/secret.yaml"] = `{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {password: "{{ .Values.password }}"}}`
+	d.archive["v.yaml"] = "{replicas: 1, password: hidden-one}"
+	d.store(t, p.store)
+	key := domain.KeyOf(d.group)
+	lifecycle := service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now)
+	lifecycle.Foresee = activities.NewRehearsal(unwritable{p.store}, p.engine, p.charts).Foresee
+	lifecycle.Masks = bundle.NewMasker([]byte("key"))
+	worker := &activities.Control{Store: p.store, Runs: p.engine, Now: time.Now, Charts: p.charts}
+	diff := func(query string) *service.GroupDiff {
+		t.Helper()
+		q, err := url.ParseQuery(query)
+		require.NoError(t, err)
+		out, err := lifecycle.Diff(ctx, key, q)
+		require.NoError(t, err)
+		return out
+	}
+
+	first := diff("")
+	require.Equal(t, domain.OpInstantiate, first.Operation, "it need not be approved")
+	require.Equal(t, service.DiffCounts{Create: 120}, first.Changes)
+	require.Equal(t, 40, first.Clusters)
+	require.Len(t, first.Items, 2, "two sorts of clusters")
+	require.True(t, first.Items[0].Arrives)
+	require.Equal(t, plan.ActionCreate, first.Items[0].Resources[0].Action)
+	require.Contains(t, first.Items[0].Resources[0].Object, "kind")
+
+	d.group.History.Append(domain.Approved, "", 0, time.Now())
+	require.NoError(t, p.store.Replace(ctx, d.group))
+	prepared, err := worker.Prepare(ctx, domain.Scope{Owner: key, ContextID: "2", Operation: domain.OpInstantiate})
+	require.NoError(t, err)
+	carriedOut(t, p, d.group, prepared, "2", 1)
+	same := diff("")
+	require.Equal(t, domain.OpUpdate, same.Operation)
+	require.Empty(t, same.Items)
+	require.Equal(t, 120, same.Unchanged)
+	require.Zero(t, same.Changes)
+
+	d.profile.Archive, err = p.store.PutBlob(ctx, packed(t, map[string]string{"manifest.yaml": d.archive["manifest.yaml"], "v.yaml": "{replicas: 3, password: hidden-two}"}))
+	require.NoError(t, err)
+	require.NoError(t, p.store.Replace(ctx, d.profile))
+	second := diff("operation=update")
+	require.Equal(t, service.DiffCounts{Change: 80}, second.Changes)
+	require.Equal(t, []service.DiffApp{{App: "web", Clusters: 40, Changes: service.DiffCounts{Change: 80}}}, second.Apps)
+	require.Equal(t, 1, second.From)
+	fields := map[string]service.DiffField{}
+	for _, r := range second.Items[0].Resources {
+		require.Len(t, r.Fields, 1, r.Resource)
+		fields[r.Resource+" "+r.Fields[0].Path] = r.Fields[0]
+	}
+	require.Equal(t, "3", jsonOf(t, fields["Deployment/r1-web spec.replicas"].After))
+	require.Equal(t, "1", jsonOf(t, fields["Deployment/r1-web spec.replicas"].Before))
+	password := fields["Secret/s stringData.password"]
+	require.Contains(t, password.After, "hmac-sha256:")
+	require.NotEqual(t, password.Before, password.After)
+	require.NotContains(t, jsonOf(t, second), "hidden")
+
+	all := len(second.Items)
+	var paged []service.DiffItem
+	query := "limit=1"
+	for range all {
+		page := diff(query)
+		require.Len(t, page.Items, 1)
+		require.Equal(t, second.Changes, page.Changes, "the counts are of all")
+		paged = append(paged, page.Items...)
+		query = "limit=1&continue=" + url.QueryEscape(page.Continue)
+		require.Equal(t, len(paged) == all, page.Continue == "")
+	}
+	require.Equal(t, second.Items, paged)
+	one := diff("cluster=cp%2Bc3&app=web")
+	require.Len(t, one.Items, 1)
+	require.Equal(t, []string{"cp+c3"}, one.Items[0].Clusters)
+	require.Empty(t, diff("app=other").Items)
+
+	prepared, err = worker.PrepareChange(ctx, activities.ChangeInput{Scope: domain.Scope{Owner: key, ContextID: "3", Operation: domain.OpUpdate}})
+	require.NoError(t, err)
+	require.Equal(t, second.Clusters, prepared.Apps[0].Work.Apply, "the operation does what was foreseen")
+	carriedOut(t, p, d.group, prepared, "3", 2)
+	require.Empty(t, diff("").Items)
+	back := diff("operation=rollback&revision=1")
+	require.Equal(t, service.DiffCounts{Change: 80}, back.Changes)
+	require.Equal(t, 2, back.From)
+	require.Equal(t, 1, back.To)
+
+	after := diff("operation=update&revision=1")
+	require.Equal(t, second.Items, after.Items, "after the rollback an update would do what the last one did")
+	require.Equal(t, 1, after.From)
+
+	for query, says := range map[string]string{
+		"operation=rollback&revision=7":    "has no revision 7; there are 2, 1",
+		"operation=rollback":               "Invalid query revision",
+		"operation=rollback&revision=x":    "Invalid query revision",
+		"operation=update&revision=9":      "has no revision 9; there are 2, 1",
+		"revision=1":                       "only a rollback and an update have one",
+		"operation=upgrade":                "use instantiate, update, rollback or migrate",
+		"operation=instantiate":            "it has already been instantiated",
+		"operation=migrate":                "Invalid query version",
+		"operation=migrate&version=v1":     "use update",
+		"operation=migrate&version=v9":     "not found",
+		"group=other":                      "only a migrate has them",
+		"limit=0":                          "Invalid query limit",
+		"operation=update&continue=bm9uZQ": "ask for the first one again",
+	} {
+		q, err := url.ParseQuery(query)
+		require.NoError(t, err)
+		_, err = lifecycle.Diff(ctx, key, q)
+		require.Error(t, err, query)
+		require.Contains(t, fail.TextOf(err), says, query)
+		require.NotEqual(t, fail.Internal, fail.KindOf(err), query)
+	}
+}
+
+func jsonOf(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	require.NoError(t, err)
+	return string(data)
+}

@@ -1,0 +1,158 @@
+package plan_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+func everywhere(string, domain.ClusterName) bool { return true }
+
+// spelled writes differences as lines: the app, its clusters, and each resource with what is done and with what it says.
+func spelled(differences []plan.Difference) string {
+	var b strings.Builder
+	for _, d := range differences {
+		b.WriteString(d.App)
+		for _, c := range d.Clusters {
+			b.WriteString(" " + c.Name)
+		}
+		if d.Arrives {
+			b.WriteString(" arrives")
+		}
+		if d.Leaves {
+			b.WriteString(" leaves")
+		}
+		for _, c := range d.Changes {
+			fmt.Fprintf(&b, "; %s %s", c.Action, c.Name)
+			for _, f := range plan.Fields(c.Before, c.After) {
+				if c.Action == plan.ActionChange {
+					fmt.Fprintf(&b, " %s:%v>%v", f.Path, f.Before, f.After)
+				}
+			}
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// What is done is told by clusters on which it is the same, from the marks that the operation itself begins with.
+func TestDifferences(t *testing.T) {
+	t.Parallel()
+	const three = "web on a b c: svc=1 dep=1"
+	for name, c := range map[string]struct {
+		old, wanted, leaves string
+		oldVary, nextVary   map[string]string
+		incomplete          bool
+		want                string
+	}{
+		"nothing":           {old: three, wanted: three},
+		"the first":         {wanted: three, want: "web a b c arrives; create svc; create dep\n"},
+		"one that changes":  {old: three, wanted: "web on a b c: svc=1 dep=2", want: "web a b c; change dep data.says:1>2\n"},
+		"another cluster":   {old: three, wanted: "web on a b c d: svc=1 dep=1", want: "web d arrives; create svc; create dep\n"},
+		"a cluster less":    {old: three, wanted: "web on a c: svc=1 dep=1", want: "web b leaves; delete svc; delete dep\n"},
+		"a resource less":   {old: three, wanted: "web on a b c: svc=2", want: "web a b c; change svc data.says:1>2; delete dep\n"},
+		"one that is kept":  {old: "web on a: svc=1 dep=1!", wanted: "web on a: svc=1"},
+		"an app less":       {old: "web on a: svc=1\nsink on a b: s=1", wanted: "web on a: svc=1", want: "sink a b leaves; delete s\n"},
+		"an app takes over": {old: "web on a: svc=1\nsink on a: s=1", wanted: "web on a: svc=1 s=1\nsink on a: t=1", want: "web a; again s\nsink a; create t; delete s\n"},
+		"one was refused":   {old: three, wanted: three, leaves: "web/b=1A1F", want: "web b; create dep\n"},
+		"one got no answer": {old: three, wanted: three, leaves: "web/b=1A1s", want: "web b; again dep\n"},
+		"nobody knows":      {old: "web on a: svc=1 dep=1", wanted: "web on a: svc=1 dep=2", incomplete: true, want: "web a; again svc; change dep data.says:1>2\n"},
+		"clusters are varied now": {
+			old: three, wanted: three, nextVary: map[string]string{"a": "7", "b": "8"},
+			want: "web a; change dep data.says:1>7\nweb b; change dep data.says:1>8\n",
+		},
+		"variants that come to the same change are together": {
+			old: three, wanted: "web on a b c: svc=2 dep=1", oldVary: map[string]string{"a": "7", "b": "8"}, nextVary: map[string]string{"a": "7", "b": "8"},
+			want: "web a b c; change svc data.says:1>2\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := sideOf("1", c.old)
+			if c.oldVary != nil {
+				before = vary(before, c.oldVary, 1)
+			}
+			old := plan.Installed{Side: before, Incomplete: c.incomplete, Leaves: map[string]domain.Leaf{}}
+			for _, app := range old.Plan.Apps {
+				for _, target := range app.Targets {
+					old.Leaves[domain.LeafID("1", app.Name, target.ClusterName)] = domain.Leaf{Marks: fmt.Sprintf("%dA", len(app.Resources))}
+				}
+			}
+			for id, leaf := range leavesOf("1", c.leaves) {
+				old.Leaves[id] = leaf
+			}
+			way := plan.Way{From: old}
+			way.Change = plan.Diff(old, vary(sideOf("2", c.wanted), c.nextVary, 1), domain.OpUpdate)
+			all := way.Differences(everywhere)
+			require.Equal(t, c.want, spelled(all))
+			counts := plan.Counts{}
+			for _, d := range all {
+				for action, n := range d.Counts() {
+					counts[action] += n
+				}
+			}
+			require.Equal(t, way.Change.Added, counts[plan.ActionCreate], "the operation counts the same")
+			require.Equal(t, way.Change.Changed, counts[plan.ActionChange]+counts[plan.ActionAgain])
+			require.Equal(t, way.Change.Removed, counts[plan.ActionDelete])
+			require.Equal(t, way.Change.Empty(), len(all) == 0)
+			one := way.Differences(func(_ string, c domain.ClusterName) bool { return c.Name == "b" })
+			require.Equal(t, strings.Contains(c.want, " b"), len(one) > 0)
+		})
+	}
+}
+
+func TestFields(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ before, after, want string }{
+		"the same otherwise written": {`{b: 1, a: {c: 2}}`, `{a: {c: 2}, b: 1}`, ``},
+		"a member":                   {`{spec: {replicas: 1, x: y}}`, `{spec: {replicas: 3, x: y}}`, "spec.replicas 1>3\n"},
+		"members that come and go":   {`{spec: {a: 1}}`, `{spec: {b: {c: 2}}}`, "spec.a 1>\nspec.b >map[c:2]\n"},
+		"an element by its name": {
+			`{c: [{name: a, image: "x:1"}, {name: b, image: y}]}`, `{c: [{name: b, image: y}, {name: a, image: "x:2"}, {name: d}]}`,
+			"c[name=\"a\"].image x:1>x:2\nc[name=\"d\"] >map[name:d]\n",
+		},
+		"elements without a name, by place": {`{rules: [{verbs: [get]}, {verbs: [list]}]}`, `{rules: [{verbs: [get, put]}]}`, "rules[0].verbs [get]>[get put]\nrules[1] map[verbs:[list]]>\n"},
+		"two of one name, by place":         {`{e: [{name: a, v: 1}, {name: a, v: 2}]}`, `{e: [{name: a, v: 1}, {name: a, v: 3}]}`, "e[1].v 2>3\n"},
+		"a list of texts, as a whole":       {`{args: [a, b]}`, `{args: [a, x, b]}`, "args [a b]>[a x b]\n"},
+		"a name with dots":                  {`{metadata: {annotations: {"a.b/c": x}}}`, `{metadata: {annotations: {"a.b/c": z}}}`, "metadata.annotations[\"a.b/c\"] x>z\n"},
+		"another type":                      {`{a: {b: 1}}`, `{a: [1]}`, "a map[b:1]>[1]\n"},
+		"numbers to the digit":              {`{n: 12345678901234567890}`, `{n: 12345678901234567891}`, "n 12345678901234567890>12345678901234567891\n"},
+		"what clusters write": {
+			`{metadata: {name: a, uid: x, generation: 1}, status: {ready: 1}, spec: {template: {metadata: {creationTimestamp: null}}}}`,
+			`{metadata: {name: a, resourceVersion: "7", creationTimestamp: now}, spec: {template: {metadata: {}}}}`, ``,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			of := func(text string) json.RawMessage {
+				data, err := yaml.YAMLToJSON([]byte(text))
+				require.NoError(t, err)
+				return data
+			}
+			before, after := of(c.before), of(c.after)
+			if name == "numbers to the digit" { // which YAML does not keep
+				before, after = json.RawMessage(strings.Replace(c.before, "n", `"n"`, 1)), json.RawMessage(strings.Replace(c.after, "n", `"n"`, 1))
+			}
+			var b strings.Builder
+			for _, f := range plan.Fields(before, after) {
+				fmt.Fprintf(&b, "%s %v>%v\n", f.Path, shownOr(f.Before), shownOr(f.After))
+			}
+			require.Empty(t, cmp.Diff(c.want, b.String()))
+		})
+	}
+}
+
+func shownOr(v any) any {
+	if v == nil {
+		return ""
+	}
+	return v
+}
