@@ -20,6 +20,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	serverclient "go.temporal.io/server/client"
 	"go.temporal.io/server/common/authorization"
 	"go.temporal.io/server/common/config"
 	"go.temporal.io/server/temporal"
@@ -188,6 +189,7 @@ func (s *Server) startServices(c Config, internal []int) (err error) {
 		temporal.ForServices(temporal.DefaultServices),
 		temporal.WithStaticHosts(staticHosts(c, internal)),
 		temporal.WithDynamicConfigClient(dynamicConfig),
+		temporal.WithClientFactoryProvider(patientClients{serverclient.NewFactoryProvider()}),
 		temporal.WithLogger(newLogger(c.Logger, &s.running)),
 		temporal.WithAuthorizer(authorization.NewNoopAuthorizer()),
 		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper {
