@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -111,6 +112,7 @@ func newAuditedWorld(t *testing.T) (w *world, records *auditStore) {
 			Secret: []byte("secret"), Log: slog.New(slog.DiscardHandler), Now: time.Now,
 			Wait: mongotest.Timeout,
 		})
+		d.trail = tr
 		d.Audits = service.NewAudit(w.store, tr.Seal, audit.Keys{Keys: []audit.PublicKey{key.Stated()}}, time.Now)
 		outer, inner := door.Audited(tr)
 		d.steps = []door.Step{outer, func(ctx context.Context, r *door.Request, next door.Next) error {
@@ -239,6 +241,67 @@ func TestCommandsAreAudited(t *testing.T) {
 	}
 	require.Equal(t, http.StatusBadRequest, do(t, w.router, call{method: "GET", url: "/v2/projects/p/audit?resource=projects/q"}).Code)
 	require.Equal(t, http.StatusNotAcceptable, do(t, w.router, call{method: "GET", url: "/v2/audit", header: map[string]string{"Accept": "text/csv"}}).Code)
+}
+
+// TestRefusalsBeforeTheDoorAreAudited: a host that is not ours, a page of another site, a body of another type, and what cannot be asked
+// for. Of too many at a time there is their number.
+func TestRefusalsBeforeTheDoorAreAudited(t *testing.T) {
+	w, _ := newAuditedWorld(t)
+	rebound := func() {
+		t.Helper()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v2/projects", nil)
+		r.Host = "rebound.example"
+		answer := httptest.NewRecorder()
+		w.router.ServeHTTP(answer, r)
+		require.Equal(t, http.StatusForbidden, answer.Code)
+	}
+	rebound()
+	for _, c := range []struct {
+		call
+		want int
+	}{
+		{call{method: "POST", url: "/v2/projects", body: `{}`, header: map[string]string{"Origin": "https://evil.example"}}, 403},
+		{call{method: "PUT", url: "/v2/projects/p", body: `<x/>`, header: map[string]string{"Content-Type": "text/xml"}}, 415},
+		{call{method: "GET", url: "/v2/projects?nobody=knows"}, 400},
+		{call{method: "GET", url: "/v2/nothing"}, 404},
+		{call{method: "PATCH", url: "/v2/projects"}, 405},
+	} {
+		require.Equal(t, c.want, do(t, w.router, c.call).Code, "%s %s", c.method, c.url)
+	}
+	want := []string{
+		"answered GET /v2/projects Forbidden", "answered POST /v2/projects Forbidden", "answered PUT /v2/projects/p Malformed", "answered GET /v2/projects Invalid",
+	}
+	list := audited(t, w, "/v2/audit?event=answered") // which waits for nothing that is still to be written
+	for ctx := t.Context(); len(list.Items) < len(want) && ctx.Err() == nil; {
+		list = audited(t, w, "/v2/audit?event=answered")
+	}
+	require.ElementsMatch(t, want, told(list))
+	require.NotEmpty(t, list.Items[0].From)
+
+	for range 40 {
+		rebound()
+	}
+	require.Less(t, len(audited(t, w, "/v2/audit?event=answered&limit=1000").Items), len(want)+40, "nobody fills the log")
+}
+
+// TestBindingsThatGoAreAudited with their project, each by itself, with what the request had.
+func TestBindingsThatGoAreAudited(t *testing.T) {
+	w, _ := newAuditedWorld(t)
+	require.Equal(t, 201, do(t, w.router, call{method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"p"}}`}).Code)
+	for _, name := range []string{"a", "b"} {
+		body := `{"metadata":{"name":"` + name + `"},"spec":{"role":"viewer","subjects":[{"kind":"user","name":"alice"}]}}`
+		require.Equal(t, 201, do(t, w.router, call{method: "POST", url: "/v2/projects/p/role-bindings", body: body}).Code)
+	}
+	require.Equal(t, 204, do(t, w.router, call{method: "DELETE", url: "/v2/projects/p"}).Code)
+	list := audited(t, w, "/v2/projects/p/audit?verb=delete")
+	require.Equal(t, []string{
+		"begun delete projects/p ", "answered delete projects/p/role-bindings/a done", "answered delete projects/p/role-bindings/b done", "answered delete projects/p done",
+	}, told(list))
+	made := audited(t, w, "/v2/projects/p/audit?verb=create&noun=project-role-bindings&event=answered").Items
+	require.Len(t, made, 2)
+	require.Equal(t, made[0].After, list.Items[1].Before)
+	require.Equal(t, list.Items[0].Request, list.Items[1].Request)
+	require.Empty(t, audited(t, w, "/v2/audit?event=unanswered").Items)
 }
 
 // TestNothingIsChangedUnrecorded: while audit records cannot be stored a change is refused, and reading goes on. What could not be

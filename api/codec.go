@@ -26,6 +26,7 @@ func (e *edge) codec(opened http.Handler) echo.HandlerFunc {
 			r.Body = io.NopCloser(bytes.NewReader(body))
 			return err
 		}}
+		c.Set(contextPassed, true)
 		return e.door.Pass(r.Context(), asked, func(context.Context, door.Service) error {
 			opened.ServeHTTP(c.Response(), r)
 			return nil

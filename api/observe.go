@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/fail"
 )
 
 func newHistogram() *prometheus.HistogramVec {
@@ -33,6 +35,7 @@ func (e *edge) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		begun := time.Now()
 		if err := next(c); err != nil {
 			c.Error(err)
+			e.refused(c, err)
 		}
 		took := time.Since(begun)
 		r, status := c.Request(), c.Response().Status
@@ -53,6 +56,25 @@ func (e *edge) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			slog.Int64("bytes", c.Response().Size), slog.Duration("took", took), slog.String("remote", c.RealIP()))
 		return nil
 	}
+}
+
+// contextPassed says that a request has come to the door, which records what is refused from there on.
+const contextPassed = "passed"
+
+// refused records what was refused before: a host that is not ours, a page of another site, a body of another type or size, and what
+// cannot be asked for. That there is no such path, or no such method, refuses nobody anything.
+func (e *edge) refused(c echo.Context, err error) {
+	status := problemOf(err).Status
+	passed, _ := c.Get(contextPassed).(bool)
+	if passed || status < http.StatusBadRequest || status >= statusClientClosedRequest ||
+		status == http.StatusNotFound || status == http.StatusMethodNotAllowed {
+		return
+	}
+	kind := fail.Malformed
+	if !errors.As(err, new(*echo.HTTPError)) {
+		kind = fail.KindOf(err)
+	}
+	e.door.Refused(c.Request().Context(), c.Request().Method, c.Request().URL.Path, kind)
 }
 
 // methodLabel keeps methods that a client invents out of the labels.

@@ -55,6 +55,7 @@ func (e *edge) pass(p endpoint) echo.HandlerFunc {
 		}
 		var answer reply
 		outside := c.Request()
+		c.Set(contextPassed, true)
 		err = e.door.Pass(outside.Context(), r, func(ctx context.Context, s door.Service) (err error) {
 			c.SetRequest(outside.WithContext(ctx))
 			defer c.SetRequest(outside)

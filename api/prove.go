@@ -62,6 +62,7 @@ func shownBy(r *http.Request) *authn.Shown {
 func (e *edge) metrics(shown http.Handler) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		asked := &door.Request{Verb: door.Get, Noun: domain.Metrics}
+		c.Set(contextPassed, true)
 		return e.door.Pass(c.Request().Context(), asked, func(context.Context, door.Service) error {
 			shown.ServeHTTP(c.Response(), c.Request())
 			return nil

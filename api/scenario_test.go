@@ -276,6 +276,7 @@ type deps struct {
 	lifecycle  service.Operations
 	operations int         // at a time
 	steps      []door.Step // innermost at the door
+	trail      door.Trail  // of what is refused before it; nil for none
 }
 
 // newWorldWith lets change put other parts in; it may be nil.
@@ -335,6 +336,7 @@ func newWorldWith(t testing.TB, change func(w *world, d *deps, instances *servic
 	})
 	d.Commands, d.Documents = w.service, w.service
 	d.Door = door.New(d.Parts, append([]door.Step{door.Traced(log), door.Identified, door.Slots(d.operations), door.Timed}, d.steps...)...)
+	d.Door.Record(d.trail)
 	if d.Prove == nil {
 		d.Prove = authn.Off
 	}

@@ -114,6 +114,7 @@ func (b *bounds) guard(of any, stream grpc.ServerStream, info *grpc.StreamServer
 	}
 	c, err := b.known(ctx)
 	if err != nil {
+		b.door.Refused(requested(ctx), "CALL", info.FullMethod, fail.KindOf(err))
 		return &stranger{err}
 	}
 	who := string(c.tenant) // of calls and of the stream apart: each is as slow as itself

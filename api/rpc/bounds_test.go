@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/drover-io/drover/api/rpc"
+	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/universe"
@@ -191,15 +193,38 @@ func TestAStopDoesNotWaitForThoseWhoSayNothing(t *testing.T) {
 	}
 }
 
-// TestWhatAStrangerSendsIsNotRepeated in errors and logs, which have one line of a flood.
+// notes is a trail that has room for one refusal.
+type notes struct {
+	door.Trail
+	mu    sync.Mutex
+	asked int
+	taken []audit.Record
+}
+
+func (n *notes) Admits(audit.Record) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.asked++
+	return n.asked == 1
+}
+
+func (n *notes) Later(r audit.Record) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.taken = append(n.taken, r)
+}
+
+// TestWhatAStrangerSendsIsNotRepeated in errors and logs, which have one line of a flood; the audit log is told of each.
 func TestWhatAStrangerSendsIsNotRepeated(t *testing.T) {
-	log := &lines{}
+	log, trail := &lines{}, &notes{}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- rpc.ServeTenants(ctx, l, nil, door.New(door.Parts{}), slog.New(slog.NewTextHandler(log, nil)), time.Minute, 0)
+		d := door.New(door.Parts{})
+		d.Record(trail)
+		ended <- rpc.ServeTenants(ctx, l, nil, d, slog.New(slog.NewTextHandler(log, nil)), time.Minute, 0)
 	}()
 	connection, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
@@ -213,6 +238,11 @@ func TestWhatAStrangerSendsIsNotRepeated(t *testing.T) {
 	connection.Close()
 	cancel()
 	require.NoError(t, <-ended)
+	require.Equal(t, 10, trail.asked)
+	require.Len(t, trail.taken, 1)
+	require.Equal(t, "Invalid", trail.taken[0].Result)
+	require.Equal(t, universe.WorkloadRuleService_List_FullMethodName, trail.taken[0].Key)
+	require.NotEmpty(t, trail.taken[0].From)
 	require.Less(t, len(log.String()), 2_000)
 	require.LessOrEqual(t, strings.Count(log.String(), "WorkloadRuleService"), 3, "one in ten seconds")
 }

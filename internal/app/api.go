@@ -116,6 +116,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 		Previews: lifecycle, Explanations: explainer, Journal: service.NewJournal(lifecycle, p.engine, ui), Fleet: fleet, Streams: hub,
 		Tables: tables, Tenancy: matcher,
 	}, door.Traced(p.log), audited, door.Identified, door.NewRights(whoMay(documents.Rights, p.log), time.Now).Authorised, shares.Fair, door.Slots(p.config.Operations), door.Timed, begun)
+	entrance.Record(p.audit.trail)
 	if err := p.admit(ctx); err != nil {
 		return err
 	}

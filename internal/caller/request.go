@@ -14,6 +14,7 @@ type Request struct {
 	mu            sync.Mutex
 	operation     string
 	before, after []byte
+	removed       []Removed
 }
 
 type requestKey struct{}
@@ -63,6 +64,34 @@ func (r *Request) Operation() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.operation
+}
+
+// Removed is what goes with what a request deletes: the noun and the key of a document, and the SHA-256 of it as it was stored.
+type Removed struct {
+	Noun, Key string
+	Before    []byte
+}
+
+// Removes notes what goes with what the request deletes.
+func (r *Request) Removes(what Removed) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.removed = append(r.removed, what)
+}
+
+// Removed is what was noted by Removes, as far as nobody has asked for it yet.
+func (r *Request) Removed() []Removed {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := r.removed
+	r.removed = nil
+	return all
 }
 
 // Changed notes the SHA-256 of a document, as it is stored, before and after the request has changed it; nil for none.

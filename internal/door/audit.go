@@ -67,6 +67,7 @@ func (a *audited) answered(ctx context.Context, r *Request, next Next) error {
 	if !r.Verb.Command() && !refused(err, at.let) {
 		return err
 	}
+	a.removed(ctx)
 	record := recordOf(ctx, r, audit.Answered)
 	record.Begun, record.Result = at.begun, outcomeOf(err)
 	before, after := caller.RequestOf(ctx).Change() // also of what has failed behind it
@@ -87,6 +88,20 @@ func (a *audited) answered(ctx context.Context, r *Request, next Next) error {
 		return err // it was refused, or has failed: nobody is told that it went well
 	}
 	return fail.Wrap(failed, fail.Unavailable, "it was done, but the audit log cannot be written at the moment, so that it is not recorded yet: look at what is there before you try again")
+}
+
+// removed records what has gone with what was deleted, as the bindings of a project, each by itself. It comes before the answer's own
+// record, and is told to be of it by the id of the request.
+func (a *audited) removed(ctx context.Context) {
+	for _, gone := range caller.RequestOf(ctx).Removed() {
+		record := audit.Record{
+			Event: audit.Answered, Verb: string(Delete), Noun: gone.Noun, Key: gone.Key, Result: audit.Done, Before: a.trail.Digest(gone.Before),
+		}
+		describe(ctx, &record)
+		if number, err := a.trail.Write(context.WithoutCancel(ctx), record); err != nil && number == 0 {
+			a.trail.Later(record)
+		}
+	}
 }
 
 // refusal records that a request was refused. Nobody waits for that who has not shown who they are, or whose command could not be

@@ -8,6 +8,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/service"
@@ -125,10 +126,27 @@ type Step func(ctx context.Context, r *Request, next Next) error
 type Door struct {
 	service Service
 	steps   []Step
+	trail   Trail // of what does not come this far; nil for none
 }
 
 // New makes a door; the first step is the outermost.
 func New(s Service, steps ...Step) *Door { return &Door{service: s, steps: steps} }
+
+// Record has the trail take what edges refuse themselves (Refused). It is for who makes the door.
+func (d *Door) Record(t Trail) { d.trail = t }
+
+// Refused records what an edge has refused before it came to the door, as it was asked for: a method and a path. Nobody waits for that,
+// and of too many at a time the trail counts the rest.
+func (d *Door) Refused(ctx context.Context, method, path string, kind fail.Kind) {
+	if d.trail == nil {
+		return
+	}
+	record := audit.Record{Event: audit.Answered, Verb: method, Key: path, Result: string(kind)}
+	describe(ctx, &record)
+	if d.trail.Admits(record) {
+		d.trail.Later(record)
+	}
+}
 
 // SpeakerBy says who speaks for a tenant by a bearer token. An edge asks before it reads what else comes with a request, which passes
 // after that.

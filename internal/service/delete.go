@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 
+	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -55,6 +56,9 @@ func (s *Service) unbind(ctx context.Context, scope domain.Key) (found bool, err
 			err := s.store.Delete(ctx, n, domain.KeyOf(o), o.Base().Revision)
 			if err != nil && !fail.Is(err, fail.NotFound) {
 				return found, err
+			}
+			if err == nil {
+				caller.RequestOf(ctx).Removes(caller.Removed{Noun: n.Kind, Key: string(domain.KeyOf(o)), Before: s.sum(o)})
 			}
 			found = true
 		}
