@@ -30,7 +30,7 @@ const (
 	exampleOnCluster = `{"name":"vfw-cluster-provider+edge02","report":"auto","connectivity":"Retrying","heard":false,
 		"lastHeard":"2026-11-21T05:28:00Z","unheard":"connection refused","credentialsExpire":"2026-12-01T00:00:00Z",
 		"warning":"the credentials of cluster \"edge02\" expire at 2026-12-01T00:00:00Z; replace its kubeconfig (PUT)",
-		"tried":{"at":"2026-11-21T05:00:00Z","error":"connection refused"},
+		"tried":{"at":"2026-11-21T05:00:00Z","error":"connection refused","version":"v1.34.1"},
 		"deployments":[{` + exampleNotAsWished + `,"apps":[{"app":"sink","resources":{"Applied":1,"Pending":2},"connectivity":"Retrying",
 			"inProgress":true,"error":"connection refused","reason":"the cluster does not answer"}]}],"moreDeployments":1}`
 	exampleJudged = `{"rule":"tenants/tenant1/workload-rules/tenantrule1","tenant":"tenant1","workload":"aac076f4-a565-4ed0-aac2-3da5698f5a78",
@@ -220,7 +220,7 @@ var examples = map[string]string{
 
 	"service.ClusterList": `{"items":[{"metadata":{"name":"edge01","description":"by the harbour"},"spec":{"report":"auto"},
 		"resource":"cluster-providers/vfw-cluster-provider/clusters/edge01","status":{"connectivity":"Available","heard":false,
-			"lastHeard":"2026-11-21T05:28:00Z","reason":"no agent","report":"agentless","credentialsExpire":"2026-12-01T00:00:00Z","groups":3,"labels":["edge"]}}],"continue":"ZWRnZTAx"}`,
+			"lastHeard":"2026-11-21T05:28:00Z","reason":"no agent","report":"agentless","credentialsExpire":"2026-12-01T00:00:00Z","groups":3,"labels":["edge"],"version":"v1.34.1"}}],"continue":"ZWRnZTAx"}`,
 	"service.LabelledCluster": `{"metadata":{"name":"edge01","description":"by the harbour"},"labels":[{"clusterLabel":"LabelA"}]}`,
 	"service.GroupList":       `{"items":[` + exampleGroupStanding + `],"continue":"cHJvamVjdHM"}`,
 	"operations.List":         `{"items":[` + exampleOperation + `],"continue":"cHJvamVjdHM"}`,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/status"
 )
 
@@ -48,8 +49,16 @@ func groupsBelow(c echo.Context, s door.Service, on *door.Request) (reply, error
 
 // clustersOfFleet answers with the clusters of all providers, and where they stand.
 func clustersOfFleet(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+	if _, err := wantsWatch(c); err != nil {
+		return nil, err
+	}
 	list, err := s.Clusters(c.Request().Context(), on.Parent, c.QueryParams())
 	return asJSON(http.StatusOK, list), err
+}
+
+// watchClusters is clustersOfFleet as a stream.
+func (e *edge) watchClusters(c echo.Context, s door.Service, _ *door.Request) (reply, error) {
+	return sent, e.stream(c, ofStatus(s, service.FleetClusters, status.Query{}))
 }
 
 // watchGroups is groupsBelow as a stream.

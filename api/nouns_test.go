@@ -570,7 +570,7 @@ func TestPutCluster(t *testing.T) {
 	second := renewed()
 	require.NotEqual(t, first, second)
 	require.NotEqual(t, before.KubeconfigDigest, stored().KubeconfigDigest)
-	require.Equal(t, domain.Trial{At: now}, stored().Tried)
+	require.Equal(t, domain.Trial{At: now, Version: "v1.34.1"}, stored().Tried)
 
 	check(t, w.router, []call{
 		{method: "POST", url: theProvider + "/clusters", body: `{"metadata":{"name":"held"}}`, file: []byte(kubeconfig), status: 201},

@@ -101,8 +101,9 @@ func (e *edge) operations() []endpoint {
 			"In pages, sorted by path. With watch, a stream of what changes.",
 			service.GroupList{}, []parameter{limitQuery, continueQuery, groupsWatchQuery}, groupsBelow), e.watchGroups))
 	}
-	all = append(all, get(domain.ClustersNoun, door.List, "/"+domain.ClustersNoun.Collection, "List the clusters of all providers with where each of them stands",
-		"In pages, sorted by provider and name.", service.ClusterList{}, []parameter{limitQuery, continueQuery}, clustersOfFleet))
+	all = append(all, watched(get(domain.ClustersNoun, door.List, "/"+domain.ClustersNoun.Collection, "List the clusters of all providers with where each of them stands",
+		"In pages, sorted by provider and name. With watch, a stream of what changes.",
+		service.ClusterList{}, []parameter{limitQuery, continueQuery, clustersWatchQuery}, clustersOfFleet), e.watchClusters))
 	all = append(all, tenancy()...)
 	all = append(all, e.whoamis())
 	all = append(all, e.audits()...)
@@ -255,8 +256,9 @@ var (
 		{name: "view", about: "full: answer with items, each with its status (where it stands), in pages; EMCO's list when missing", enum: []string{"full"}},
 		limitQuery, continueQuery,
 	}
-	groupsWatchQuery = parameter{name: "watch", about: "true: answer with server-sent events: an object with where each group stands, by its path (status), then those that have changed, null for one that is gone (change); ids, end, error and dropped as with a status", enum: []string{"true", "false"}}
-	operationsQuery  = []parameter{
+	groupsWatchQuery   = parameter{name: "watch", about: "true: answer with server-sent events: an object with where each group stands, by its path (status), then those that have changed, null for one that is gone (change); ids, end, error and dropped as with a status", enum: []string{"true", "false"}}
+	clustersWatchQuery = parameter{name: "watch", about: "true: answer with server-sent events: an object with where each cluster stands, by its path (status; without lastHeard while it is heard), then those that have changed, null for one that is gone (change); ids, end, error and dropped as with a status", enum: []string{"true", "false"}}
+	operationsQuery    = []parameter{
 		{name: "project", about: "only what belongs to this project"},
 		{name: "owner", about: "only those of this deployment intent group, logical cloud or cluster, by its path below /v2"},
 		{name: "cluster", about: "only those that have, or had, something to do on this cluster, as provider+cluster; one with several apps there may come again on a later page"},

@@ -257,9 +257,9 @@ type world struct {
 	unreached  error     // why clusters cannot be reached
 }
 
-func (w *world) reach(_ context.Context, kubeconfig []byte) error {
+func (w *world) reach(_ context.Context, kubeconfig []byte) (version string, err error) {
 	w.reached = append(w.reached, string(kubeconfig))
-	return w.unreached
+	return "v1.34.1", w.unreached
 }
 
 var now = time.Date(2026, 11, 21, 5, 29, 7, 36e6, time.UTC)

@@ -21,7 +21,7 @@ type pageHost struct {
 	streams chan *pageStream
 
 	mu   sync.Mutex
-	held chan struct{} // what the list of clusters waits for
+	held chan struct{} // what the list of readiness rules waits for
 	late int           // how many have waited
 	told []string      // the paths that were asked for
 }
@@ -61,7 +61,7 @@ func (h *pageHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case strings.HasSuffix(path, "/explain"):
 		answer = `{"resource":"g","kind":"deployment intent group","asWished":true,"summary":"everything is as wished","reasons":[],"may":["terminate"]}`
-	case path == "/v2/clusters":
+	case path == "/v2/readiness-rules":
 		if held := h.holds(); held != nil {
 			select {
 			case <-held:
@@ -69,7 +69,13 @@ func (h *pageHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
-		answer = `{"items":[{"resource":"cluster-providers/edge/clusters/one","status":{"groups":0,"report":"agentless","heard":true,"connectivity":"Available"}}]}`
+		answer = `[{"metadata":{"name":"one"},"spec":{"kind":"Pod","version":"v1","ready":"true"}}]`
+	case path == "/v2/clusters":
+		h.stream(w, r)
+		return
+	case path == "/v2/whoami":
+		answer = `{"kind":"user","name":"viewer","rights":[{"noun":"deployment-intent-groups","may":["approve"],"mayNot":[` +
+			`{"verb":"terminate","kind":"Forbidden","why":"terminate of deployment-intent-groups is missing; operator has it; an admin gives it"}]}]}`
 	}
 	_, _ = w.Write([]byte(answer)) // a page that has left has left
 }
@@ -98,7 +104,7 @@ func (h *pageHost) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hold lets no list of clusters be answered until release is called.
+// hold lets no list of readiness rules be answered until release is called.
 func (h *pageHost) hold() (release func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,7 +127,7 @@ func (h *pageHost) holds() chan struct{} {
 	return h.held
 }
 
-// asked is how many lists of clusters are held back.
+// asked is how many of these lists are held back.
 func (h *pageHost) asked() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -142,6 +148,8 @@ func look(p *harness.Tab, somebody bool) {
 const (
 	lost = "document.body.classList.contains('lost') && document.querySelector('.live').innerText === 'Not live' && !document.querySelector('.banner').hidden"
 	live = "!document.body.classList.contains('lost') && document.querySelector('.live').innerText === 'Live' && document.querySelector('.banner').hidden"
+	// read is as live, of what is asked for now and then: it says when that was.
+	read = "!document.body.classList.contains('lost') && /^Read .*\\d:\\d\\d/.test(document.querySelector('.live').innerText) && document.querySelector('.banner').hidden"
 	// asOf is whether the banner has a time before that to which the page's clock was set.
 	asOf = `(() => { for (let t = performance.timeOrigin; t < window.now() + 1000; t += 1000)
 		if (document.querySelector('.banner').innerText.includes('as of ' + new Date(t).toLocaleTimeString())) return true; return false; })()`
@@ -154,9 +162,9 @@ func TestThePageSaysWhatHolds(t *testing.T) {
 	browser, h := harness.NewBrowser(ctx, t), newPageHost(t)
 
 	t.Run("a list", func(t *testing.T) {
-		p := browser.Tab(h.URL + "/#/fleet")
-		p.Says(".tile", "one")
-		p.Until("live", live)
+		p := browser.Tab(h.URL + "/#/readiness")
+		p.Says("td", "one")
+		p.Until("live", read)
 
 		release := h.hold()
 		harness.Until(ctx, t, "asked again", func() bool { return h.asked() > 0 })
@@ -164,7 +172,7 @@ func TestThePageSaysWhatHolds(t *testing.T) {
 		p.Until("missed", lost)
 		p.Until("shown as of when it was answered", asOf)
 		release()
-		p.Until("live again", live)
+		p.Until("live again", read)
 
 		look(p, false)
 		p.Until("not live while nobody looks", lost)
@@ -173,7 +181,7 @@ func TestThePageSaysWhatHolds(t *testing.T) {
 		harness.Until(ctx, t, "asked as soon as somebody looks", func() bool { return h.asked() > 0 })
 		p.Until("not live before it is answered", lost)
 		release()
-		p.Until("live after that", live)
+		p.Until("live after that", read)
 		require.Empty(t, p.Wrong())
 	})
 
@@ -215,15 +223,63 @@ func TestThePageSaysWhatHolds(t *testing.T) {
 		s.events <- status(2, "Instantiated")
 		p.Says(".title .state", "Instantiated")
 		p.Until("live", live)
+		p.Says(".wenton", "read anew")
+
+		p.Click("[data-denied=terminate]", "Terminate") // who looks may not: the button says why
+		p.Says("dialog", "an admin gives it")
+		p.Until("nothing to confirm", "document.querySelector('dialog .danger, dialog .primary').hidden")
+		p.Click("dialog button", "Close")
 
 		close(s.events)
 		s = next()
 		require.Equal(t, "2", s.after)
 		p.Until("live again without a word, where nothing has changed", live)
+		p.Says(".wenton", "nothing was missed")
 
 		s.events <- "event: end\ndata: {\"kind\":\"NotFound\",\"reason\":\"it is gone\"}"
 		p.Says(".wrong", "There is no such group")
 		p.Until("neither live nor not", "document.querySelector('.live').innerText === '' && document.querySelector('.banner').hidden")
+		require.Empty(t, p.Wrong())
+	})
+
+	t.Run("a fleet", func(t *testing.T) {
+		const many = 2000
+		p := browser.Tab(h.URL + "/#/fleet")
+		var s *pageStream
+		select {
+		case s = <-h.streams:
+		case <-ctx.Done():
+			require.FailNow(t, "no stream is asked for")
+		}
+		stands := func(n int, more string) string {
+			return fmt.Sprintf(`"cluster-providers/site%d/clusters/c%04d":{"connectivity":"Available","heard":true,"report":"agentless","groups":1,"version":"v1.34.%d"%s}`, n%3, n, n%2, more)
+		}
+		all := make([]string, many)
+		for n := range all {
+			more := ""
+			if n%500 == 0 {
+				more = `,"credentialsExpire":"2020-01-01T00:00:00Z","labels":["edge"]`
+			}
+			all[n] = stands(n, more)
+		}
+		s.events <- "id: 1\nevent: status\ndata: {" + strings.Join(all, ",") + "}"
+		p.Says(".title", "2,000 clusters")
+		p.Until("those in sight alone are drawn", "document.querySelectorAll('.tile').length > 4 && document.querySelectorAll('.tile').length < 400")
+		p.Says(".tile", "v1.34.0")
+		p.Says(".tile", "credentials have expired")
+		p.Click("button", "4 with credentials that expire")
+		p.Until("they alone", "document.querySelectorAll('.tile').length === 4")
+		p.Screenshot("page-fleet-credentials")
+		p.Ask("((box) => { box.value = 'v1.34.1'; box.dispatchEvent(new Event('input')); })(document.querySelector('input.search'))", nil)
+		p.Says(".empty", "No cluster is like that now")
+		p.Click("button", "4 with credentials that expire")
+		p.Ask("((box) => { box.value = 'c1999'; box.dispatchEvent(new Event('input')); })(document.querySelector('input.search'))", nil)
+		p.Says(".tile.is-ready", "c1999")
+		s.events <- `id: 2` + "\n" + `event: change` + "\n" + `data: {"cluster-providers/site1/clusters/c1999":{"connectivity":"Retrying","heard":false,"report":"agentless","groups":1,"reason":"connection refused"}}`
+		p.Says(".tile.is-retrying", "connection refused")
+		s.events <- `id: 3` + "\n" + `event: change` + "\n" + `data: {"cluster-providers/site1/clusters/c1999":null}`
+		p.Says(".title", "1,999 clusters")
+		p.Until("live", live)
 		require.Empty(t, p.Wrong())
 	})
 

@@ -219,7 +219,7 @@ type statuses struct {
 // Sign implements notify.Statuses.
 func (s statuses) Sign(ctx context.Context, key domain.Key, e status.Extent) (string, error) {
 	if domain.OwnerNoun(key) == nil {
-		return s.GroupsSign(ctx, key)
+		return s.Fleet.Sign(ctx, key)
 	}
 	return s.Lifecycle.Sign(ctx, key, e)
 }
@@ -227,11 +227,11 @@ func (s statuses) Sign(ctx context.Context, key domain.Key, e status.Extent) (st
 // Snapshot implements notify.Statuses.
 func (s statuses) Snapshot(ctx context.Context, key domain.Key, e status.Extent) (notify.StatusSnapshot, error) {
 	if domain.OwnerNoun(key) == nil {
-		groups, err := s.GroupsSnapshot(ctx, key)
+		fleet, err := s.Fleet.Snapshot(ctx, key)
 		if err != nil {
 			return nil, err // a nil snapshot must not hide in the interface
 		}
-		return groups, nil
+		return fleet, nil
 	}
 	snapshot, err := s.Lifecycle.Snapshot(ctx, key, e)
 	if err != nil {

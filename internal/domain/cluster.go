@@ -56,6 +56,8 @@ type Cluster struct {
 type Trial struct {
 	At    time.Time `bson:"at"`
 	Error string    `bson:"error"` // why it cannot, "" when it can
+	// Version is that of its Kubernetes then, "" where the cluster does not tell.
+	Version string `bson:"version,omitempty"`
 }
 
 // ClusterSpec has EMCO's GitOps member, which is empty, and how the cluster reports what became of resources.

@@ -54,8 +54,9 @@ type Cluster struct {
 
 // Tried is the last look whether the cluster can be used with its kubeconfig, when that was registered or replaced.
 type Tried struct {
-	At    time.Time `json:"at"`              // when that was
-	Error string    `json:"error,omitempty"` // why it cannot, "" when it can
+	At      time.Time `json:"at"`                // when that was
+	Error   string    `json:"error,omitempty"`   // why it cannot, "" when it can
+	Version string    `json:"version,omitempty"` // that of the cluster's Kubernetes then, as far as the cluster tells
 }
 
 // Deployment is what a deployment intent group, a logical cloud or the cluster's own network intents have in the cluster.
@@ -181,7 +182,7 @@ func ClusterOf(s *ClusterSituation) *Cluster {
 		c.Unheard = s.Contact.Reason
 	}
 	if !s.Tried.At.IsZero() {
-		c.Tried = &Tried{At: s.Tried.At.UTC(), Error: s.Tried.Error}
+		c.Tried = &Tried{At: s.Tried.At.UTC(), Error: s.Tried.Error, Version: s.Tried.Version}
 	}
 	c.CredentialsExpire, c.Warning = at(s.Expires), s.Expiring
 	c.Connectivity = c.connectivity()

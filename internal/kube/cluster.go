@@ -2,7 +2,9 @@ package kube
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
+	"regexp"
 	"sync/atomic"
 	"time"
 
@@ -84,16 +86,33 @@ func (c *Cluster) close() { c.transport.closeIdle() }
 const pingTimeout = 5 * time.Second
 
 // Reach says whether a cluster can be reached with a kubeconfig, by nothing that work on it would not do: it asks for the
-// groups that the API serves, as any work does first. Errors are those of CheckKubeconfig, and as Apply's Outcome.Retry has
-// them; ctx bounds it.
-func (c Config) Reach(ctx context.Context, kubeconfig []byte) error {
+// groups that the API serves, as any work does first. It gives the version of its Kubernetes, such as v1.34.1, "" where the cluster
+// does not tell. Errors are those of CheckKubeconfig, and as Apply's Outcome.Retry has them; ctx bounds it.
+func (c Config) Reach(ctx context.Context, kubeconfig []byte) (version string, err error) {
 	one, err := newCluster(kubeconfig, "", c.withDefaults())
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer one.close()
-	_, err = one.preferred(ctx)
-	return kindOf(err)
+	if _, err = one.preferred(ctx); err != nil {
+		return "", kindOf(err)
+	}
+	return one.version(ctx), nil
+}
+
+// versioned is how versions look; what a cluster says is shown.
+var versioned = regexp.MustCompile(`^v[0-9][0-9A-Za-z.+_-]{0,63}$`)
+
+// version is that of the cluster's Kubernetes, "" where it does not tell.
+func (c *Cluster) version(ctx context.Context) string {
+	var told struct {
+		GitVersion string `json:"gitVersion"`
+	}
+	text, err := c.read(ctx, "/version")
+	if err != nil || json.Unmarshal(text, &told) != nil || !versioned.MatchString(told.GitVersion) {
+		return ""
+	}
+	return told.GitVersion
 }
 
 // Ping says whether the cluster's API answers: nil, or an error as Apply's Outcome.Retry has it.

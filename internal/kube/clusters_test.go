@@ -238,30 +238,47 @@ func TestReplacedCredentials(t *testing.T) {
 
 func TestReach(t *testing.T) {
 	t.Parallel()
-	groups := func(w http.ResponseWriter, _ *http.Request) {
+	said := "v1.34.1"
+	groups := func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/version" {
+			answer(w, http.StatusOK, map[string]string{"gitVersion": said})
+			return
+		}
 		answer(w, http.StatusOK, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}})
 	}
 	good := serve(t, http2, groups)
-	require.NoError(t, kube.Config{}.Reach(t.Context(), good.kubeconfig(t)))
+	version, err := kube.Config{}.Reach(t.Context(), good.kubeconfig(t))
+	require.NoError(t, err)
+	require.Equal(t, "v1.34.1", version)
 	require.Eventually(t, func() bool { return good.connected.Load() == 0 }, time.Minute, time.Millisecond, "nothing is left open")
 
+	said = "<b>none</b>"
+	version, err = kube.Config{}.Reach(t.Context(), good.kubeconfig(t))
+	require.NoError(t, err, "that is no reason not to use it")
+	require.Empty(t, version)
+
+	reach := func(c *server) error {
+		_, err := kube.Config{}.Reach(t.Context(), c.kubeconfig(t))
+		return err
+	}
 	refuses := serve(t, http2, func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusUnauthorized, status(401, metav1.StatusReasonUnauthorized, "Unauthorized", nil))
 	})
-	require.ErrorContains(t, kube.Config{}.Reach(t.Context(), refuses.kubeconfig(t)), "does not accept the credentials")
+	require.ErrorContains(t, reach(refuses), "does not accept the credentials")
 
 	other := serve(t, http2, func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, map[string]string{"AccessKeyId": "sesame"})
 	})
-	err := kube.Config{}.Reach(t.Context(), other.kubeconfig(t))
+	err = reach(other)
 	require.ErrorContains(t, err, "not an API server")
 	require.NotContains(t, fail.TextOf(err), "sesame")
 
 	elsewhere := serve(t, http2, http.RedirectHandler(good.URL+"/apis", http.StatusFound).ServeHTTP)
-	require.ErrorContains(t, kube.Config{}.Reach(t.Context(), elsewhere.kubeconfig(t)), "302")
-	require.EqualValues(t, 1, good.requests.Load(), "nobody is sent on")
+	require.ErrorContains(t, reach(elsewhere), "302")
+	require.EqualValues(t, 4, good.requests.Load(), "nobody is sent on")
 
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	require.True(t, fail.Is(kube.Config{}.Reach(ctx, serve(t, http2, hang).kubeconfig(t)), fail.Timeout))
+	_, err = kube.Config{}.Reach(ctx, serve(t, http2, hang).kubeconfig(t))
+	require.True(t, fail.Is(err, fail.Timeout))
 }

@@ -127,18 +127,19 @@ func (s *Service) try(ctx context.Context, c *domain.Cluster) error {
 	if s.checks.Reach == nil {
 		return nil
 	}
+	version := ""
 	kubeconfig, err := s.kubeconfig(ctx, c)
 	if err == nil {
 		trying, cancel := context.WithTimeout(ctx, tryTime)
 		defer cancel()
-		err = s.checks.Reach(trying, kubeconfig)
+		version, err = s.checks.Reach(trying, kubeconfig)
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	c.Tried = domain.Trial{At: s.now().UTC()}
+	c.Tried = domain.Trial{At: s.now().UTC(), Version: version}
 	if err != nil {
-		c.Tried.Error = fail.TextOf(err)
+		c.Tried.Error, c.Tried.Version = fail.TextOf(err), ""
 	}
 	return nil
 }

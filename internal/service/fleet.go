@@ -67,6 +67,8 @@ type ClusterStatus struct {
 	// Groups is how many deployment intent groups may have something there.
 	Groups int      `json:"groups"`
 	Labels []string `json:"labels,omitempty"` // the cluster labels that it carries, sorted
+	// Version is that of its Kubernetes when its registration was tried last; missing where the cluster did not tell.
+	Version string `json:"version,omitempty"`
 }
 
 // ClusterList is a page of clusters, sorted by provider and name.
@@ -289,6 +291,13 @@ func (f *Fleet) Clusters(ctx context.Context, provider domain.Key, parameters ur
 	if err != nil {
 		return nil, err
 	}
+	list := &ClusterList{Continue: next}
+	list.Items, err = f.clusters(ctx, objects, unreadable, provider)
+	return list, err
+}
+
+// clusters says where clusters stand: what is known of all of them is read at once. provider is that of all of them, or "".
+func (f *Fleet) clusters(ctx context.Context, objects []domain.Object, unreadable map[domain.Key]bool, provider domain.Key) ([]Cluster, error) {
 	watches, err := f.lifecycle.heard.Watches(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -306,12 +315,12 @@ func (f *Fleet) Clusters(ctx context.Context, provider domain.Key, parameters ur
 		return nil, err
 	}
 	now := f.lifecycle.now()
-	list := &ClusterList{Items: make([]Cluster, 0, len(objects)), Continue: next}
+	all := make([]Cluster, 0, len(objects))
 	for _, o := range objects {
 		c := o.(*domain.Cluster)
 		name := c.ClusterName()
 		if key := domain.KeyOf(c); unreadable[key] {
-			list.Items = append(list.Items, Cluster{Cluster: c, Resource: key, Status: ClusterStatus{
+			all = append(all, Cluster{Cluster: c, Resource: key, Status: ClusterStatus{
 				Connectivity: domain.ConnectivityUnknown, Report: c.Reporting(), Groups: groups[name], Labels: labels[key], Reason: unreadableText,
 			}})
 			continue
@@ -319,7 +328,7 @@ func (f *Fleet) Clusters(ctx context.Context, provider domain.Key, parameters ur
 		contact := view.ContactAt(watches[name], now)
 		s := ClusterStatus{
 			Connectivity: connectivityOf(c, contact.Heard, unreachable[name]), Heard: contact.Heard, Report: c.Reporting(), Groups: groups[name],
-			Reason: cmp.Or(contact.Reason, c.Tried.Error), Labels: labels[domain.KeyOf(c)],
+			Reason: cmp.Or(contact.Reason, c.Tried.Error), Labels: labels[domain.KeyOf(c)], Version: c.Tried.Version,
 		}
 		if !contact.LastSeen.IsZero() {
 			at := contact.LastSeen.UTC().Truncate(time.Millisecond)
@@ -328,9 +337,9 @@ func (f *Fleet) Clusters(ctx context.Context, provider domain.Key, parameters ur
 		if !c.Expires.IsZero() {
 			s.CredentialsExpire = &c.Expires
 		}
-		list.Items = append(list.Items, Cluster{Cluster: c, Resource: domain.KeyOf(c), Status: s})
+		all = append(all, Cluster{Cluster: c, Resource: domain.KeyOf(c), Status: s})
 	}
-	return list, nil
+	return all, nil
 }
 
 // labels are those of all clusters of a provider, or with "" of all, by cluster: they are read at once.
@@ -411,42 +420,67 @@ func (r *recall) clusters(ctx context.Context, records Records, digest domain.Di
 	return found, nil
 }
 
-// maxWatched is how many groups one watch may go over.
+// maxWatched is how many groups, or clusters, one watch may go over.
 const maxWatched = 20_000
 
-// GroupsSnapshot is where all groups below a prefix stand at a time.
-type GroupsSnapshot struct{ image *status.Image }
+// FleetSnapshot is where all groups below a prefix, or all clusters, stand at a time.
+type FleetSnapshot struct{ image *status.Image }
 
-// Image is an object with a member for each group, by its path below /v2. The query is that of a status and says nothing
+// Image is an object with a member for each, by its path below /v2. The query is that of a status and says nothing
 // here.
-func (s *GroupsSnapshot) Image(status.Query) (*status.Image, error) { return s.image, nil }
+func (s *FleetSnapshot) Image(status.Query) (*status.Image, error) { return s.image, nil }
 
 // Known is nil: there are no rows.
-func (s *GroupsSnapshot) Known() *status.Source { return nil }
+func (s *FleetSnapshot) Known() *status.Source { return nil }
 
-// GroupsSnapshot looks at all groups below prefix. Unavailable when they are too many to be watched.
-func (f *Fleet) GroupsSnapshot(ctx context.Context, prefix domain.Key) (*GroupsSnapshot, error) {
+// FleetClusters stands for all clusters in place of a prefix of groups.
+const FleetClusters domain.Key = "clusters"
+
+// Snapshot looks at all groups below a prefix, or at FleetClusters. Invalid when they are too many to be watched.
+func (f *Fleet) Snapshot(ctx context.Context, prefix domain.Key) (*FleetSnapshot, error) {
+	if prefix == FleetClusters {
+		return snapshot(ctx, f, domain.ClustersNoun, "", func(ctx context.Context, objects []domain.Object, unreadable map[domain.Key]bool, stands map[domain.Key]ClusterStatus) error {
+			clusters, err := f.clusters(ctx, objects, unreadable, "")
+			for _, c := range clusters {
+				if c.Status.Heard {
+					c.Status.LastHeard = nil // is now, and would be another time with each pulse
+				}
+				stands[c.Resource] = c.Status
+			}
+			return err
+		})
+	}
 	if err := f.exists(ctx, prefix); err != nil {
 		return nil, err
 	}
-	all := map[domain.Key]GroupStatus{}
-	for after := domain.Key(""); ; {
-		objects, unreadable, err := f.read(ctx, domain.DeploymentIntentGroups, prefix, after, maxLimit)
-		if err != nil {
-			return nil, err
-		}
+	return snapshot(ctx, f, domain.DeploymentIntentGroups, prefix, func(ctx context.Context, objects []domain.Object, unreadable map[domain.Key]bool, stands map[domain.Key]GroupStatus) error {
 		groups, err := f.groups(ctx, objects, unreadable)
+		for _, g := range groups {
+			stands[g.Resource] = g.Status
+		}
+		return err
+	})
+}
+
+// snapshot looks at all documents of a noun below a prefix; look says where those of a page stand.
+func snapshot[S any](
+	ctx context.Context, f *Fleet, noun *domain.Noun, prefix domain.Key,
+	look func(ctx context.Context, objects []domain.Object, unreadable map[domain.Key]bool, stands map[domain.Key]S) error,
+) (*FleetSnapshot, error) {
+	all := map[domain.Key]S{}
+	for after := domain.Key(""); ; {
+		objects, unreadable, err := f.read(ctx, noun, prefix, after, maxLimit)
 		if err != nil {
 			return nil, err
 		}
-		for _, g := range groups {
-			all[g.Resource] = g.Status
+		if err := look(ctx, objects, unreadable, all); err != nil {
+			return nil, err
 		}
 		if len(objects) < maxLimit {
 			break
 		}
 		if len(all) >= maxWatched {
-			return nil, fail.New(fail.Invalid, "there are more than %d groups, which is as many as one watch goes over; watch the groups of one project", maxWatched)
+			return nil, fail.New(fail.Invalid, "there are more than %d %s, which is as many as one watch goes over; watch those of one project, or ask for the list", maxWatched, noun.Kind)
 		}
 		after = domain.KeyOf(objects[len(objects)-1])
 	}
@@ -454,12 +488,12 @@ func (f *Fleet) GroupsSnapshot(ctx context.Context, prefix domain.Key) (*GroupsS
 	if err != nil {
 		return nil, err
 	}
-	return &GroupsSnapshot{image}, nil
+	return &FleetSnapshot{image}, nil
 }
 
-// GroupsSign is a short text that is another one when GroupsSnapshot may have become another.
-func (f *Fleet) GroupsSign(ctx context.Context, prefix domain.Key) (string, error) {
-	s, err := f.GroupsSnapshot(ctx, prefix)
+// Sign is a short text that is another one when Snapshot may have become another.
+func (f *Fleet) Sign(ctx context.Context, prefix domain.Key) (string, error) {
+	s, err := f.Snapshot(ctx, prefix)
 	if err != nil {
 		return "", err
 	}

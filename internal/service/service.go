@@ -89,8 +89,8 @@ type Checks struct {
 	// Expiry is when the first credential of a kubeconfig expires, zero for never; nil for a service that asks for none.
 	Expiry func(kubeconfig []byte) time.Time
 	// Reach says whether a cluster can be reached with a kubeconfig, in tryTime at most. Its error says why not, in words
-	// that may be shown. nil for a service that tries none.
-	Reach func(ctx context.Context, kubeconfig []byte) error
+	// that may be shown; version is that of its Kubernetes, as far as it tells. nil for a service that tries none.
+	Reach func(ctx context.Context, kubeconfig []byte) (version string, err error)
 }
 
 // Clock tells the time.

@@ -63,7 +63,7 @@ func TestWhatCannotBeReadHasItsRow(t *testing.T) {
 	require.Equal(t, domain.ContextInstantiated, rows[2].Status.Context)
 	require.Empty(t, rows[3].Status.Context)
 	require.Contains(t, rows[3].Status.Reason, "cannot be read")
-	s, err := f.GroupsSnapshot(ctx, "")
+	s, err := f.Snapshot(ctx, "")
 	require.NoError(t, err)
 	require.NotNil(t, s)
 

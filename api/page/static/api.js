@@ -96,8 +96,9 @@ const shortest = 500;
 const most = 8_000;
 
 /**
- * watch reads a stream. handlers: status(document), change(change), live() when what was said holds again, lost(why, as of when, if
- * anything was said), over(why) when it will not go on. It connects again by itself, after the event that it has read last.
+ * watch reads a stream. handlers: status(document), change(change), live(how) when what was said holds again, lost(why, as of when, if
+ * anything was said), over(why) when it will not go on. how is 'resumed' where it has gone on after the last event that was read, and
+ * 'anew' where all was told anew. It connects again by itself, after the event that it has read last.
  */
 export function watch(path, query, handlers) {
   let closed = false;
@@ -110,6 +111,8 @@ export function watch(path, query, handlers) {
   let spoken = 0; // when the server has sent anything last
   let holds = false; // whether what it has said is as of then
   let heard; // when it was so last
+  let before = false; // whether it has said anything before
+  let resuming = false; // whether it was asked to go on, and has said nothing yet
 
   const again = (why) => {
     if (closed || paused) return;
@@ -120,11 +123,11 @@ export function watch(path, query, handlers) {
     timer = setTimeout(run, wait);
   };
   const over = (why) => { close(); handlers.over?.(why); };
-  const holding = () => {
+  const holding = (how) => {
     holds = true;
     heard = spoken;
     failures = 0;
-    handlers.live?.();
+    handlers.live?.(how);
   };
   const silent = () => Date.now() - spoken > quiet; // by the clock: a machine that sleeps has no timers
 
@@ -139,7 +142,9 @@ export function watch(path, query, handlers) {
         return false;
       }
       if (id) last = id;
-      if (!holds) holding();
+      if (!holds || (resuming && kind === 'status')) holding(before ? 'anew' : '');
+      before = true;
+      resuming = false;
       return true;
     }
     if (kind !== 'end' && kind !== 'error' && kind !== 'dropped') return true;
@@ -164,7 +169,8 @@ export function watch(path, query, handlers) {
         query: { ...query, watch: 'true' }, signal: mine.signal, headers: { Accept: 'text/event-stream, application/json', ...(last && { 'Last-Event-ID': last }) },
       });
       spoken = Date.now();
-      if (last) holding(); // what follows is what has changed since
+      resuming = Boolean(last);
+      if (last) holding('resumed'); // what follows is what has changed since
       const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
       let rest = '';
       let from = 0;

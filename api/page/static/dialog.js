@@ -1,15 +1,15 @@
 // Operations: a button for each that is allowed now, which says what it will touch before anything is done.
 
 import { act, get } from './api.js';
-import { fill, h } from './dom.js';
+import { fill, h, icon } from './dom.js';
 import { count } from './words.js';
 
-/** dialog opens one; about fills what it says, do is done when that is confirmed. */
+/** dialog opens one; about fills what it says, done is called when that is confirmed. Without confirm it only says something. */
 export function dialog({ title, about, confirm, danger, done }) {
   const said = h('div', { class: 'said' }, h('p', { class: 'dim' }, 'Finding out what it will touch…'));
   const result = h('div', { class: 'said', role: 'alert' });
-  const go = h('button', { type: 'button', class: danger ? 'danger' : 'primary', disabled: true }, confirm);
-  const no = h('button', { type: 'button' }, 'Cancel');
+  const go = h('button', { type: 'button', class: danger ? 'danger' : 'primary', disabled: true, hidden: !confirm }, confirm);
+  const no = h('button', { type: 'button' }, confirm ? 'Cancel' : 'Close');
   const box = h('dialog', { class: 'ask', 'aria-labelledby': 'ask-title' }, h('h2', { id: 'ask-title' }, title), said, result, h('div', { class: 'buttons' }, no, go));
   document.body.append(box);
   const control = new AbortController();
@@ -86,14 +86,24 @@ async function there(key, signal) {
 }
 
 /**
- * buttons are those of the operations that are allowed. group has key and revisions(); changed is called when something was
- * asked for.
+ * buttons are those of the operations that the state allows. group has key and revisions(); changed is called when something was asked
+ * for. Of denied, what who looks has no right to, a button says so and who can give it; what one may not know of has none.
  */
-export function buttons(may, group, changed) {
-  return (may ?? []).filter((op) => titles[op]).map((op) => h('button', {
-    type: 'button', class: dangerous.has(op) ? 'danger-quiet' : op === may[0] ? 'primary' : '', dataset: { operation: op },
-    on: { click: () => operate(op, group, changed) },
-  }, titles[op]));
+export function buttons(may, denied, group, changed) {
+  return (may ?? []).filter((op) => titles[op] && denied[op]?.kind !== 'NotFound').map((op) => {
+    const why = denied[op]?.why;
+    const words = titles[op].replace('\u2026', '');
+    if (why) return h('button', { type: 'button', class: 'denied', dataset: { denied: op }, title: why, on: { click: () => told(`You may not: ${words}`, why) } }, icon('lock'), words);
+    return h('button', {
+      type: 'button', class: dangerous.has(op) ? 'danger-quiet' : op === may[0] ? 'primary' : '', dataset: { operation: op },
+      on: { click: () => operate(op, group, changed) },
+    }, titles[op]);
+  });
+}
+
+/** told says something that there is nothing to be done about here. */
+export function told(title, words) {
+  dialog({ title, about: () => ({ what: h('p', {}, words), never: true }) });
 }
 
 export function operate(op, group, changed, revision) {

@@ -60,6 +60,7 @@ const shapes = {
   gone: [['path', { d: 'M4 8h8', class: 'line' }]],
   stopped: [['rect', { x: 4, y: 4, width: 8, height: 8, rx: 1, class: 'area' }]],
   out: [['path', { d: 'M6.5 3.5h-3v9h9v-3M9 3.5h3.5V7M12.5 3.5L7.5 8.5', class: 'thin' }]],
+  lock: [['path', { d: 'M5.5 7V5a2.5 2.5 0 0 1 5 0v2', class: 'thin' }], ['rect', { x: 4, y: 7, width: 8, height: 6, rx: 1, class: 'area' }]],
   close: [['path', { d: 'M4 4l8 8M12 4l-8 8', class: 'line' }]],
 };
 

@@ -6,7 +6,7 @@ import { fill, h, icon, text } from './dom.js';
 import { showExplanation } from './explain.js';
 import { operationsTable } from './operations.js';
 import { Rows } from './rows.js';
-import { bar, count, pageOf, when } from './words.js';
+import { bar, count, pageOf, span, when } from './words.js';
 
 export function show(main, at, life) {
   if (at.words.length === 2) return showCluster(main, at.words[0], at.words[1], life);
@@ -25,6 +25,15 @@ function stateOf(s) {
 
 const tileWidth = 232;
 const tileHeight = 92;
+const soon = 14 * 86_400_000; // that a credential expires in: ExpiryNotice of the API
+
+/** expiring says when a cluster's credentials expire, '' as long as nobody needs to do anything. */
+function expiring(s) {
+  if (!s.credentialsExpire) return '';
+  const left = new Date(s.credentialsExpire).getTime() - Date.now();
+  if (left > soon) return '';
+  return left <= 0 ? 'credentials have expired' : `credentials expire in ${span(Math.round(left / 1000))}`;
+}
 
 function showFleet(main, life) {
   let all = new Map();
@@ -34,12 +43,14 @@ function showFleet(main, life) {
   const chips = new Chips(words, 'Show only clusters that are', () => arrange());
   const providers = h('select', { 'aria-label': 'Provider', on: { change: () => arrange() } });
   const labels = h('select', { 'aria-label': 'Label', on: { change: () => arrange() } });
-  const search = h('input', { type: 'search', class: 'search', placeholder: 'Find clusters', 'aria-label': 'Find clusters by name', on: { input: () => { wanted = search.value.trim().toLowerCase(); arrange(); } } });
+  const reports = h('select', { 'aria-label': 'Report', on: { change: () => arrange() } });
+  const keys = h('button', { type: 'button', 'aria-pressed': 'false', hidden: true, on: { click: () => { keys.setAttribute('aria-pressed', String(keys.getAttribute('aria-pressed') !== 'true')); arrange(); } } });
+  const search = h('input', { type: 'search', class: 'search', placeholder: 'Find clusters', 'aria-label': 'Find clusters by name or version', on: { input: () => { wanted = search.value.trim().toLowerCase(); arrange(); } } });
   const summary = h('span', { class: 'dim' });
   const none = h('p', { class: 'empty' }, 'Reading\u2026');
   const rows = new Rows(life, { height: tileHeight + 8, label: 'Clusters', roles: ['list', 'none'], make: () => h('div', { class: 'tilerow', role: 'none' }), draw: drawRow });
   rows.element.classList.add('tiles');
-  main.append(h('div', { class: 'title' }, h('h1', {}, 'Fleet'), summary), h('div', { class: 'tools' }, chips.element, h('span', { class: 'grow' }), providers, labels, search), rows.element, none);
+  main.append(h('div', { class: 'title' }, h('h1', {}, 'Fleet'), summary), h('div', { class: 'tools' }, chips.element, keys, h('span', { class: 'grow' }), providers, labels, reports, search), rows.element, none);
   rows.element.hidden = true;
 
   function options(select, name, values) {
@@ -55,8 +66,14 @@ function showFleet(main, life) {
     const counts = {};
     for (const c of all.values()) counts[c.state] = (counts[c.state] ?? 0) + 1;
     chips.show(counts);
-    found = [...all.values()].filter((c) => (!chips.only || c.state === chips.only) && (!wanted || c.path.includes(wanted))
-      && (!providers.value || c.provider === providers.value) && (!labels.value || c.status.labels?.includes(labels.value)));
+    const ending = [...all.values()].filter((c) => expiring(c.status)).length;
+    keys.hidden = !ending;
+    if (!ending) keys.setAttribute('aria-pressed', 'false');
+    text(keys, `${ending} with credentials that expire`);
+    const only = keys.getAttribute('aria-pressed') === 'true';
+    found = [...all.values()].filter((c) => (!chips.only || c.state === chips.only) && (!wanted || `${c.path} ${c.status.version ?? ''}`.toLowerCase().includes(wanted))
+      && (!providers.value || c.provider === providers.value) && (!labels.value || c.status.labels?.includes(labels.value))
+      && (!reports.value || c.status.report === reports.value) && (!only || expiring(c.status)));
     text(summary, count(all.size, 'cluster'));
     rows.element.hidden = !found.length;
     none.hidden = found.length > 0;
@@ -79,32 +96,59 @@ function showFleet(main, life) {
   function drawRow(row, line) {
     fill(row, line.tiles.map((c) => h('div', { role: 'listitem' }, h('a', { class: `tile is-${c.state}`, href: `#/fleet/${encodeURIComponent(c.provider)}/${encodeURIComponent(c.name)}`, title: c.status.reason ?? '' },
       h('span', { class: 'tile-head' }, icon(c.state, words[c.state]), h('span', { class: 'strong' }, c.name)),
-      h('span', { class: 'dim' }, c.provider),
+      h('span', { class: 'dim' }, [c.provider, c.status.version].filter(Boolean).join(' \u00b7 ')),
       h('span', { class: 'dim' }, `${count(c.status.groups, 'group')} \u00b7 ${c.status.report}`),
-      h('span', { class: 'dim' }, c.status.heard ? (c.status.labels ?? []).join(', ') : c.status.lastHeard ? ['last heard ', when(c.status.lastHeard)] : c.status.reason || (c.status.labels ?? []).join(', '))))));
+      expiring(c.status) ? h('span', { class: 'warn' }, expiring(c.status)) : h('span', { class: 'dim' }, c.status.heard ? (c.status.labels ?? []).join(', ') : c.status.lastHeard ? ['last heard ', when(c.status.lastHeard)] : c.status.reason || (c.status.labels ?? []).join(', '))))));
   }
 
-  life.poll(5000, async (signal) => {
-    const list = [];
-    for await (const page of pages('clusters', {}, signal)) list.push(...page);
-    return list;
-  }, (list) => {
+  /** take notes where a cluster stands, null for one that is gone; what is said again is the same. */
+  function take(path, status, was) {
+    if (!status) { all.delete(path); return; }
+    const [, provider, , name] = path.split('/');
+    const said = JSON.stringify(status);
+    all.set(path, was?.said === said ? was : { path, provider, name, status, state: stateOf(status), said, stamp: (was?.stamp ?? 0) + 1 });
+  }
+
+  function choices() {
+    const clusters = [...all.values()];
+    options(providers, 'All providers', [...new Set(clusters.map((c) => c.provider))].sort());
+    options(labels, 'All labels', [...new Set(clusters.flatMap((c) => c.status.labels ?? []))].sort());
+    options(reports, 'All reports', [...new Set(clusters.map((c) => c.status.report))].sort());
+    arrange();
+  }
+
+  /** taken takes all of them, as pairs of path and status, sorted by path. */
+  function taken(pairs) {
     const old = all;
     all = new Map();
-    const ofProviders = new Set();
-    const ofLabels = new Set();
-    for (const c of list) {
-      const [, provider, , name] = c.resource.split('/');
-      const said = JSON.stringify(c.status);
-      const was = old.get(c.resource);
-      all.set(c.resource, was?.said === said ? was : { path: c.resource, provider, name, status: c.status, state: stateOf(c.status), said, stamp: (was?.stamp ?? 0) + 1 });
-      ofProviders.add(provider);
-      for (const l of c.status.labels ?? []) ofLabels.add(l);
+    for (const [path, status] of pairs) take(path, status, old.get(path));
+    choices();
+  }
+
+  const over = (problem) => {
+    if (problem.status === 403 || problem.status === 404) { // what may be seen is less than the fleet
+      life.poll(5000, async (signal) => {
+        const list = [];
+        for await (const page of pages('clusters', {}, signal)) list.push(...page);
+        return list;
+      }, (list) => taken(list.map((c) => [c.resource, c.status])), (p) => fill(main, h('h1', {}, 'Fleet'), h('p', { class: 'wrong' }, p.message)));
+      return;
     }
-    options(providers, 'All providers', [...ofProviders]);
-    options(labels, 'All labels', [...ofLabels].sort());
-    arrange();
-  }, (p) => fill(main, h('h1', {}, 'Fleet'), h('p', { class: 'wrong' }, p.message)));
+    rows.element.hidden = true;
+    text(none, problem.message);
+    none.hidden = false;
+  };
+  life.watch('clusters', {}, {
+    status: (doc) => taken(Object.entries(doc)),
+    change: (doc) => {
+      const more = Object.keys(doc).some((path) => doc[path] && !all.has(path));
+      for (const [path, status] of Object.entries(doc)) take(path, status, all.get(path));
+      if (more) all = new Map([...all].sort(([a], [b]) => (a < b ? -1 : 1)));
+      choices();
+    },
+    over,
+  });
+  life.every(60_000, () => { for (const c of all.values()) if (c.status.credentialsExpire) c.stamp++; arrange(); }); // a time may come near
 }
 
 function showCluster(main, provider, name, life) {
@@ -131,7 +175,8 @@ function showCluster(main, provider, name, life) {
     showExplanation(why, explanation);
     fill(body,
       h('p', { class: 'dim facts' }, `Reports: ${full.report}`, full.lastHeard && !full.heard ? [' \u00b7 last heard ', when(full.lastHeard)] : null, full.unheard ? ` \u00b7 ${full.unheard}` : '',
-        full.tried ? [` \u00b7 registration tried `, when(full.tried.at), full.tried.error ? `: ${full.tried.error}` : ''] : null),
+        full.tried ? [` \u00b7 registration tried `, when(full.tried.at), full.tried.error ? `: ${full.tried.error}` : full.tried.version ? ` (Kubernetes ${full.tried.version})` : ''] : null),
+      full.credentialsExpire ? h('p', { class: expiring(full) ? 'warn' : 'dim' }, `Its credentials expire at ${new Date(full.credentialsExpire).toLocaleString()}${expiring(full) ? '. Register it with others: drover cluster add, or PUT.' : '.'}`) : null,
       h('h2', {}, 'What runs there'),
       full.deployments?.length ? h('div', { class: 'scroll' }, h('table', {},
         h('thead', {}, h('tr', {}, ['What', 'State', 'App', 'Resources', 'Why'].map((c) => h('th', { scope: 'col' }, c)))),

@@ -6,6 +6,7 @@ import { buttons, operate } from './dialog.js';
 import { showExplanation } from './explain.js';
 import { fill, h, icon } from './dom.js';
 import { Matrix } from './matrix.js';
+import { deniedOn } from './rights.js';
 import { operationsTable } from './operations.js';
 import { showTables } from './tables.js';
 import { count, pageOf, stateOfContext, when } from './words.js';
@@ -20,6 +21,7 @@ export function show(main, at, life) {
   const matrix = new Matrix(life, { href: hrefOf });
   let doc = null; // of the status, without its apps
   let last = null; // explanation
+  let denied = {}; // what who looks may not do, by operation
   let tab = ''; // that is looked at
   let cell = null; // that is open
 
@@ -41,15 +43,16 @@ export function show(main, at, life) {
   };
 
   // Why it is not as it was asked to be, anew when something has changed.
-  const explainAgain = life.poll(10_000, (signal) => get(`${key}/explain`, { output: 'json' }, signal), explain, (p) => { why.hidden = false; fill(why, h('p', { class: 'wrong' }, p.message)); });
+  const explainAgain = life.poll(10_000, (signal) => Promise.all([get(`${key}/explain`, { output: 'json' }, signal), deniedOn(key, signal)]), ([e, d]) => explain(e, d), (p) => { why.hidden = false; fill(why, h('p', { class: 'wrong' }, p.message)); });
   let soon = 0;
   const changed = () => { if (!soon) soon = setTimeout(() => { soon = 0; if (!life.over) explainAgain(); }, 400); };
 
-  function explain(e) {
-    if (JSON.stringify(last) === JSON.stringify(e)) return;
+  function explain(e, d) {
+    if (JSON.stringify([last, denied]) === JSON.stringify([e, d])) return;
     const had = actions.contains(document.activeElement) ? document.activeElement.dataset.operation : '';
-    const others = last?.may?.join() !== e.may?.join();
-    if (others) fill(actions, buttons(e.may, group, changed));
+    const others = last?.may?.join() !== e.may?.join() || JSON.stringify(denied) !== JSON.stringify(d);
+    denied = d;
+    if (others) fill(actions, buttons(e.may, denied, group, changed));
     if (had) actions.querySelector(`[data-operation="${had}"]`)?.focus();
     last = e;
     showExplanation(why, e, hrefOf);
@@ -102,7 +105,7 @@ export function show(main, at, life) {
     ending = new AbortController();
     life.signal.addEventListener('abort', () => ending?.abort(), { once: true });
     if (tab === 'matrix') fill(body, matrix.element);
-    else if (tab === 'history') history(body, key, doc, ending.signal, (revision) => operate('rollback', group, changed, revision), () => last?.may ?? []);
+    else if (tab === 'history') history(body, key, doc, ending.signal, (revision) => operate('rollback', group, changed, revision), () => (last?.may ?? []).filter((op) => !denied[op]));
     else if (tab === 'tables') showTables(body, key, life, ending.signal);
     else placement(body, key, ending.signal);
   }

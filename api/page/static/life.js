@@ -9,9 +9,13 @@ export class Life {
   #ends = [];
   #control = new AbortController();
   #sources = new Map(); // why a source is lost, null while it is live
+  #read = new Map(); // of those that are asked again and again: when they were answered last
   #told;
 
-  /** told is called with { lost, since, why, live } whenever that changes. */
+  /**
+   * told is called with { lost, since, why, live, read, how } whenever that changes: live is whether there is a stream that goes on; read
+   * is when what is asked for now and then was answered, where there is no stream; how is how a stream has gone on that was lost.
+   */
   constructor(told) { this.#told = told; }
 
   get signal() { return this.#control.signal; }
@@ -22,26 +26,29 @@ export class Life {
     this.#control.abort();
     for (const f of this.#ends.splice(0)) f();
     this.#sources.clear();
+    this.#read.clear();
     this.#tell();
   }
 
   onEnd(f) { this.#ends.push(f); }
 
   /** #say notes that a source is live, or why it is lost and as of when what it has said is, if it has said anything. */
-  #say(source, why, since) {
+  #say(source, why, since, how) {
     if (this.over) return;
     this.#sources.set(source, why === null ? null : { why, since });
-    this.#tell();
+    this.#tell(how);
   }
 
   /** #drop forgets a source: nothing more is to come from it. */
   #drop(source) {
+    this.#read.delete(source);
     if (this.#sources.delete(source) && !this.over) this.#tell();
   }
 
-  #tell() {
+  #tell(how) {
     const lost = [...this.#sources.values()].filter(Boolean).sort((a, b) => (a.since ?? Infinity) - (b.since ?? Infinity))[0];
-    this.#told({ lost: Boolean(lost), ...lost, live: this.#sources.size > 0 });
+    const read = Math.min(...this.#read.values());
+    this.#told({ lost: Boolean(lost), ...lost, live: this.#sources.size > this.#read.size, read: Number.isFinite(read) ? read : undefined, how });
   }
 
   /** watch reads a stream as long as the view lives. */
@@ -50,7 +57,7 @@ export class Life {
     const close = watch(path, query, {
       status: (d) => { if (!this.over) handlers.status(d); },
       change: (d) => { if (!this.over) handlers.change(d); },
-      live: () => this.#say(source, null),
+      live: (how) => this.#say(source, null, undefined, how),
       lost: (why, since) => this.#say(source, why, since),
       over: (problem) => { this.#drop(source); if (!this.over) handlers.over(problem); },
     });
@@ -87,6 +94,7 @@ export class Life {
         take(answer);
         if (this.over || ended) return;
         heard = Date.now();
+        this.#read.set(source, heard);
         due = heard + every + grace;
         this.#say(source, null);
       } catch (e) {

@@ -23,6 +23,7 @@ const nav = h('nav', { class: 'nav', 'aria-label': 'Parts of the page' });
 const banner = h('p', { class: 'banner', role: 'status', hidden: true });
 const main = h('main', { id: 'main', tabIndex: -1 });
 const live = h('span', { class: 'live', title: 'Whether what is shown is as of now' });
+const wentOn = h('span', { class: 'wenton', role: 'status' });
 const who = h('button', { class: 'quiet', type: 'button', hidden: true, on: { click: leave } }, 'Sign out');
 
 function frame() {
@@ -31,7 +32,7 @@ function frame() {
     h('header', { class: 'top' },
       h('a', { class: 'brand', href: `#/${first}` }, h('span', { class: 'mark', 'aria-hidden': 'true' }), 'Drover'),
       nav,
-      h('span', { class: 'right' }, live, themeButton(), h('a', { class: 'quiet', href: 'docs/' }, 'API'), who)),
+      h('span', { class: 'right' }, wentOn, live, themeButton(), h('a', { class: 'quiet', href: 'docs/' }, 'API'), who)),
     banner, main);
   for (const [name, v] of Object.entries(views)) nav.append(h('a', { href: `#/${name}`, dataset: { view: name } }, v.title));
 }
@@ -61,13 +62,23 @@ function leave() {
   location.reload();
 }
 
-/** told shows whether what is shown holds. */
-function told({ lost, since, why, live: watched }) {
+const wasLost = { now: false, timer: 0 };
+
+/** told shows whether what is shown holds: it is live, or was read at a time; and after a loss how it has gone on. */
+function told({ lost, since, why, live: streamed, read, how }) {
   document.body.classList.toggle('lost', Boolean(lost));
   banner.hidden = !lost;
   if (lost) text(banner, `Not live: ${why}. ${since ? `What is shown is as of ${clock(since)}; trying` : 'Trying'} again.`);
-  live.className = `live ${lost ? 'is-lost' : watched ? 'is-live' : ''}`;
-  text(live, lost ? 'Not live' : watched ? 'Live' : '');
+  live.className = `live ${lost ? 'is-lost' : streamed || read ? 'is-live' : ''}`;
+  text(live, lost ? 'Not live' : streamed ? 'Live' : read ? `Read ${clock(read)}` : '');
+  if (wasLost.now && !lost && how) {
+    text(wentOn, how === 'resumed' ? `Went on at ${clock(Date.now())}; nothing was missed` : `All was read anew at ${clock(Date.now())}`);
+    clearTimeout(wasLost.timer);
+    wasLost.timer = setTimeout(() => text(wentOn, ''), 15_000);
+  } else if (lost) {
+    text(wentOn, '');
+  }
+  wasLost.now = Boolean(lost) || (wasLost.now && how === undefined);
 }
 
 let life = null;

@@ -3,7 +3,7 @@
 import { get, pathOf } from './api.js';
 import { fill, h, icon } from './dom.js';
 import { showExplanation } from './explain.js';
-import { sum, when, yaml } from './words.js';
+import { count, nameOf, sum, when, yaml } from './words.js';
 
 const nouns = {
   tenants: {
@@ -11,9 +11,11 @@ const nouns = {
     about: 'Whoever tells of the workloads of own clusters; what rules want for them is made in an infrastructure cluster.',
     more: async (key, signal) => get(`${key}/status`, {}, signal),
     columns: { Connection: (o, s) => (s ? h('span', { class: `state is-${s.connected ? 'ready' : 'unknown'}` }, icon(s.connected ? 'ready' : 'unknown'), h('span', {}, s.connected ? 'Connected' : 'Stale'), s.staleSince && !s.connected ? [' ', when(s.staleSince)] : null) : ''), Workloads: (o, s) => (s ? `${s.workloads}${s.held ? `, ${s.held} held` : ''}` : ''), Matches: (o, s) => (s ? `${s.matches?.Applied ?? 0} of ${sum(s.matches)} made${s.due ? `, ${s.due} due` : ''}` : '') },
-    below: [['workload-rules', 'Rules'], ['hosts', 'Hosts']],
+    below: [['workload-rules', 'Rules'], ['hosts', 'Hosts']], matches: true, stands: true,
   },
-  rules: { title: 'Rules', of: 'workload-rules', explained: true, about: 'The operator’s rules: what is made for the workloads of all tenants.', columns: {} },
+  rules: { title: 'Rules', of: 'workload-rules', explained: true, matches: true, about: 'The operator’s rules: what is made for the workloads of all tenants.',
+    columns: { Applies: (o) => (o.spec?.kind ?? o.spec?.workloadKind ?? ''), Makes: (o) => madeOf(o.spec?.template) },
+  },
   collectors: {
     title: 'Collectors', of: 'status-collectors', about: 'SELECTs over what all clusters report; the library of the fleet.',
     columns: { Columns: (o) => [...(o.spec?.groupBy ?? []), ...(o.spec?.combinedFields ?? []), ...(o.spec?.select ?? [])].map((c) => c.name).join(', '), State: (o) => (o.status?.errors?.length ? h('span', { class: 'wrong' }, o.status.errors[0]) : 'can be evaluated') },
@@ -23,6 +25,12 @@ const nouns = {
     columns: { Kind: (o) => `${o.spec?.kind ?? ''}${o.spec?.group ? `.${o.spec.group}` : ''} ${o.spec?.version ?? ''}`, 'Ready when': (o) => h('span', { class: 'mono' }, o.spec?.ready ?? '') },
   },
 };
+
+/** madeOf is what a template makes, as far as it says so plainly. */
+function madeOf(template) {
+  const text = typeof template === 'string' ? template : JSON.stringify(template ?? '');
+  return /"?kind"?:\s*"?([A-Za-z]+)/.exec(text)?.[1] ?? '';
+}
 
 /** viewOf is the view of one of them. */
 export const viewOf = (name) => ({ show: (main, at, life) => show(main, at, life, name, nouns[name]) });
@@ -57,18 +65,43 @@ function showOne(main, one, life, name, noun) {
   let last = '';
   life.poll(5000, async (signal) => {
     const read = (path, query) => get(path, query, signal).catch((e) => { if (e.status === 403 || e.status === 404) return null; throw e; });
-    const [document, explanation, ...below] = await Promise.all([
-      get(key, {}, signal), noun.explained ? read(`${key}/explain`, { output: 'json' }) : null, ...(noun.below ?? []).map(([path]) => read(`${key}/${path}`)),
+    const [document, explanation, stands, matches, ...below] = await Promise.all([
+      get(key, {}, signal), noun.explained ? read(`${key}/explain`, { output: 'json' }) : null, noun.stands ? read(`${key}/status`) : null,
+      noun.matches ? read(`${key}/matches`, { limit: mostMatches }) : null, ...(noun.below ?? []).map(([path]) => read(`${key}/${path}`)),
     ]);
-    return { document, explanation, below };
+    return { document, explanation, stands, matches, below };
   }, (answer) => {
     const said = JSON.stringify(answer);
     if (said === last) return;
     last = said;
     if (answer.explanation) showExplanation(why, answer.explanation);
     fill(body,
+      answer.stands ? standing(answer.stands) : null,
+      answer.matches ? [h('h2', {}, 'Matches'), matchesTable(answer.matches)] : null,
       (noun.below ?? []).map(([, title], i) => (answer.below[i]?.length ? [h('h2', {}, title), answer.below[i].map((o) => h('details', {}, h('summary', { class: 'strong' }, o.metadata.name), h('pre', { tabIndex: 0, 'aria-label': o.metadata.name }, yaml(o))))] : null)),
       h('h2', {}, 'As it is described'), h('pre', { tabIndex: 0, 'aria-label': one }, yaml(answer.document)));
   }, (p) => fill(body, h('p', { class: 'wrong' }, p.status === 404 ? 'There is no such thing, or you may not see it.' : p.message)));
   return null;
+}
+
+const mostMatches = 200;
+const shownAs = { Applied: 'applied', Pending: 'working', Retrying: 'retrying', Failed: 'failed', Deleted: 'gone' };
+
+/** standing is where a tenant stands. */
+function standing(s) {
+  return h('p', { class: 'dim facts' }, s.connected ? ['Connected', s.since ? [', since ', when(s.since)] : null] : ['Not connected', s.staleSince ? [', since ', when(s.staleSince)] : null],
+    ` \u00b7 ${count(s.workloads ?? 0, 'workload')}`, s.held ? `, ${s.held} held` : '', s.leftOutCount ? `, ${s.leftOutCount} left out` : '', s.due ? ` \u00b7 ${s.due} due` : '');
+}
+
+/** matchesTable shows what was made for which workload. */
+function matchesTable(list) {
+  if (!list.items?.length) return h('p', { class: 'empty' }, 'Nothing matches.');
+  return [h('div', { class: 'scroll' }, h('table', {},
+    h('thead', {}, h('tr', {}, ['Workload', 'Rule', 'State', 'Object', 'Cluster', 'Reported', 'Why'].map((c) => h('th', { scope: 'col' }, c)))),
+    h('tbody', {}, list.items.map((m) => h('tr', {},
+      h('td', {}, m.workload, h('span', { class: 'dim' }, ` ${m.tenant}`)), h('td', {}, nameOf(m.rule)),
+      h('td', {}, h('span', { class: `state is-${shownAs[m.state] ?? 'unknown'}` }, icon(shownAs[m.state] ?? 'unknown'), h('span', {}, m.wanted ? m.state : `${m.state}, to go`))),
+      h('td', {}, m.object ? `${m.object.kind} ${m.object.namespace}/${m.object.name}` : ''), h('td', {}, m.cluster ?? ''),
+      h('td', {}, m.reported?.state ?? ''), h('td', { class: 'long' }, m.reason || m.reported?.message || m.reported?.doubt || '', m.dueSince ? [' due ', when(m.dueSince)] : null)))))),
+    list.continue ? h('p', { class: 'dim' }, `the first ${mostMatches} of them`) : null, list.beyond ? h('p', { class: 'warn' }, `${count(list.beyond, 'workload')} more match than the rule may have matches`) : null];
 }

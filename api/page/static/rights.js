@@ -1,0 +1,41 @@
+// What who looks may do: asked of the API (/v2/whoami), which decides it once more when something is asked for.
+
+import { get } from './api.js';
+
+const fresh = 20_000; // for how long an answer is good: what is withdrawn ends within 10 s, and the API refuses it in any case
+const kept = new Map(); // by question: { at, answer }
+
+/** verbs of the operations on owners. */
+const operations = ['approve', 'instantiate', 'update', 'rollback', 'migrate', 'stop', 'terminate'];
+
+/** ownerOf reads of a resource's path which noun it is of and where it lies, null where it is no owner. */
+export function ownerOf(key) {
+  const words = key.split('/').map(decodeURIComponent);
+  if (words[0] === 'projects' && words[2] === 'composite-apps' && words[5] === 'deployment-intent-groups') return { noun: words[5], project: words[1] };
+  if (words[0] === 'projects' && words[2] === 'logical-clouds') return { noun: words[2], project: words[1] };
+  if (words[0] === 'cluster-providers' && words[2] === 'clusters') return { noun: words[2], clusterProvider: words[1] };
+  return null;
+}
+
+const offered = { 'deployment-intent-groups': operations, 'logical-clouds': ['instantiate', 'stop', 'terminate', 'update'], clusters: ['stop', 'terminate'] };
+
+/**
+ * deniedOn answers with what one may not do to the resource: by verb { kind, why }, where kind is NotFound for what one may not know of
+ * either. When it cannot be found out nothing is said to be denied: the API will say so.
+ */
+export async function deniedOn(key, signal) {
+  const owner = ownerOf(key);
+  if (!owner) return {};
+  const question = JSON.stringify(owner);
+  const known = kept.get(question);
+  if (known && Date.now() - known.at < fresh) return known.answer;
+  try {
+    const said = await get('whoami', { ...owner, verb: offered[owner.noun] }, signal);
+    const answer = Object.fromEntries((said.rights?.[0]?.mayNot ?? []).map((d) => [d.verb, d]));
+    kept.set(question, { at: Date.now(), answer });
+    return answer;
+  } catch (e) {
+    if (signal?.aborted) throw e;
+    return known?.answer ?? {};
+  }
+}
