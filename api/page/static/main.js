@@ -74,7 +74,7 @@ function told({ lost, since, why, live: streamed, read, how }) {
   if (wasLost.now && !lost && how) {
     text(wentOn, how === 'resumed' ? `Went on at ${clock(Date.now())}; nothing was missed` : `All was read anew at ${clock(Date.now())}`);
     clearTimeout(wasLost.timer);
-    wasLost.timer = setTimeout(() => text(wentOn, ''), 15_000);
+    wasLost.timer = setTimeout(() => text(wentOn, ''), 60_000);
   } else if (lost) {
     text(wentOn, '');
   }
