@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/span"
 )
 
 // statuses is the one place where a Kind becomes an HTTP status. A body that cannot be read is 422, as
@@ -51,6 +52,8 @@ type Problem struct {
 	Errors []fail.Field `json:"errors,omitempty"` // the members that are wrong
 	// RequestID is the X-Request-Id of the answer; the logs have it too.
 	RequestID string `json:"requestID,omitempty"`
+	// TraceID is that of the request's trace, where traces are recorded.
+	TraceID string `json:"traceID,omitempty"`
 }
 
 const problemJSON = "application/problem+json"
@@ -105,7 +108,7 @@ func (e *edge) writeError(err error, c echo.Context) {
 	p := problemOf(err)
 	e.hint(c, &p)
 	ctx, r, w := c.Request().Context(), c.Request(), c.Response()
-	p.RequestID = w.Header().Get(echo.HeaderXRequestID)
+	p.RequestID, p.TraceID = w.Header().Get(echo.HeaderXRequestID), span.TraceOf(ctx)
 	if p.Status >= http.StatusInternalServerError || w.Committed && p.Status != statusClientClosedRequest {
 		e.log.With(door.IDs(ctx)...).ErrorContext(ctx, "request failed", slog.String("method", r.Method),
 			slog.String("path", r.URL.Path), slog.Int("status", p.Status), slog.Any("error", err))

@@ -17,6 +17,7 @@ const (
 	exampleGroupSpec = `"spec":{"compositeProfile":"vfw_composite-profile","version":"fw0","logicalCloud":"lcadmin",
 		"overrideValues":[{"app":"packetgen","values":{"intervalSeconds":"5"}}]}`
 	exampleWorkflow = `"workflow":{"id":"2621114006130701074-instantiate","runID":"0198a3c1-6a7e-7c1b-9d8e-2f6b1f6f0a11","status":"Running",
+		"traceID":"0af7651916cd43dd8448eb211c80319c",
 		"link":"http://127.0.0.1:8233/namespaces/default/workflows/2621114006130701074-instantiate"}`
 	exampleReason = `{"kind":"ClusterHoldsUp","text":"a cluster does not answer","error":"connection refused","clusters":1,"resources":3,"more":1,
 		"do":"look at the cluster; the work goes on by itself when it answers",
@@ -235,7 +236,8 @@ var examples = map[string]string{
 			{"state":"Instantiated","instance":"2621114006130701074","time":"2026-11-21T05:29:07.036Z","revision":1}]},
 		"deployedStatus":"Instantiated","deployedCounts":{"Applied":8}}`,
 	"api.Problem": `{"title":"Bad Request","status":400,"detail":"metadata.name is required","kind":"Invalid",
-		"errors":[{"field":"metadata.name","message":"is required"}],"requestID":"lZ8mJ0p3bYvQkqWcX2TtRn5sHd7fGa1e"}`,
+		"errors":[{"field":"metadata.name","message":"is required"}],"requestID":"lZ8mJ0p3bYvQkqWcX2TtRn5sHd7fGa1e",
+		"traceID":"0af7651916cd43dd8448eb211c80319c"}`,
 }
 
 // exampleOf is a body of the type of v, or a list of one.

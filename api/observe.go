@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/span"
 )
 
 func newHistogram() *prometheus.HistogramVec {
@@ -28,11 +29,17 @@ func newHistogram() *prometheus.HistogramVec {
 // isAPI leaves probes and pages out of traces and access logs.
 func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, base+"/") }
 
+// headerTrace tells a client the trace of its request, where traces are recorded.
+const headerTrace = "Traceparent"
+
 // observe names the span after the route, and counts and logs the answer. It has errors written here, so
 // that their status is known.
 func (e *edge) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		begun := time.Now()
+		if parent := span.ParentOf(c.Request().Context()); parent != "" {
+			c.Response().Header().Set(headerTrace, parent)
+		}
 		if err := next(c); err != nil {
 			c.Error(err)
 			e.refused(c, err)
@@ -49,9 +56,9 @@ func (e *edge) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		if !isAPI(r) {
 			return nil
 		}
-		span := trace.SpanFromContext(r.Context())
-		span.SetName(r.Method + " " + route)
-		span.SetAttributes(attribute.String("http.route", route))
+		recorded := trace.SpanFromContext(r.Context())
+		recorded.SetName(r.Method + " " + route)
+		recorded.SetAttributes(attribute.String("http.route", route))
 		e.log.With(door.IDs(r.Context())...).InfoContext(r.Context(), "request", slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", status),
 			slog.Int64("bytes", c.Response().Size), slog.Duration("took", took), slog.String("remote", c.RealIP()))
 		return nil

@@ -33,8 +33,6 @@ type Options struct {
 	Cache int
 	// Drain is how long activities may take to end when the worker stops.
 	Drain time.Duration
-	// Interceptors are put around all calls, for tracing.
-	Interceptors []interceptor.WorkerInterceptor
 	// Leases has to listen to the connection to Temporal. Without it an attempt does not notice that its worker was
 	// frozen.
 	Leases *Leases
@@ -54,11 +52,10 @@ func New(c client.Client, lifecycle *activities.Control, kube *activities.Kube, 
 	worker.SetStickyWorkflowCacheSize(o.Cache)
 	activities.BoundTasks(kube, o.Workflows)
 	activities.BoundSilent(kube, o.Clusters)
-	interceptors := []interceptor.WorkerInterceptor{&kinds{}, &measuring{}, &telemetry.RequestLogs{}}
+	interceptors := []interceptor.WorkerInterceptor{&kinds{}, &measuring{}, &telemetry.RequestLogs{}, &tracing{}}
 	if o.Leases != nil {
 		interceptors = append(interceptors, &leasing{leases: o.Leases})
 	}
-	interceptors = append(interceptors, o.Interceptors...)
 	w := &Worker{
 		leases: o.Leases,
 		lifecycle: worker.New(c, workflows.LifecycleQueue, worker.Options{

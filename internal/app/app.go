@@ -14,7 +14,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/workflow"
 	"google.golang.org/grpc"
 
 	"github.com/drover-io/drover/internal/codec"
@@ -107,7 +106,7 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts
 	if p.metrics, err = telemetry.Metrics(processOf(p)); err != nil {
 		return nil, err
 	}
-	if p.tracing, err = telemetry.Start(ctx, c.OTLPEndpoint); err != nil {
+	if p.tracing, err = telemetry.Start(ctx, c.OTLPEndpoint, processOf(p)); err != nil {
 		return nil, err
 	}
 	if p.store, err = store.Open(store.Config{URI: c.MongoURI, Database: c.Database, Keys: p.sealer}); err != nil {
@@ -210,8 +209,8 @@ func (p *Parts) reachTemporal() (err error) {
 func dial(c *config.Config, logger *slog.Logger, tracing telemetry.Tracing, leases *worker.Leases, sealed *codec.Codec) (client.Client, error) {
 	options := client.Options{
 		HostPort: c.Temporal.Address, Namespace: c.Temporal.Namespace,
-		Logger: telemetry.TemporalLogger(logger), Interceptors: tracing.ClientInterceptors(),
-		ContextPropagators: []workflow.ContextPropagator{telemetry.Requests{}},
+		Logger:             telemetry.TemporalLogger(logger),
+		ContextPropagators: tracing.Propagators(),
 		DataConverter:      sealed.Data(), FailureConverter: sealed.Failures(),
 	}
 	var err error

@@ -27,7 +27,7 @@ var layers = []layer{
 			pkg: "app",
 			ours: "deploy/helm/monitor api api/rpc worker door trail service notify engine activities observe store kube fetch render " +
 				"secret sink telemetry codec measure policy config audit authn explain status view logicalcloud bundle readiness domain lease oidc pause caller limits token fail",
-			libs: "github.com/prometheus/client_golang go.temporal.io/sdk/client go.temporal.io/sdk/workflow " +
+			libs: "github.com/prometheus/client_golang go.temporal.io/sdk/client " +
 				"golang.org/x/sync google.golang.org/grpc",
 			world: "context net net/http os",
 		},
@@ -79,7 +79,7 @@ var layers = []layer{
 	{name: "edges", about: "each speaks one protocol; none decides, and none knows of another", rows: []row{
 		{
 			pkg:  "api",
-			ours: "api/page door service notify operations explain match combined status combine audit rights authn domain policy caller hosts yamlsize limits version fail",
+			ours: "api/page door service notify operations explain match combined status combine audit rights authn domain policy caller span hosts yamlsize limits version fail",
 			libs: "github.com/getkin/kin-openapi github.com/labstack/echo github.com/prometheus/client_golang " +
 				"github.com/swaggo/files go.opentelemetry.io/contrib go.opentelemetry.io/otel go.yaml.in/yaml",
 			world: "context net net/http os",
@@ -108,8 +108,8 @@ var layers = []layer{
 		},
 		{
 			pkg:  "worker",
-			ours: "workflows activities telemetry measure policy lease lru",
-			libs: "go.temporal.io/api/workflowservice go.temporal.io/sdk/activity go.temporal.io/sdk/client " +
+			ours: "workflows activities telemetry domain measure span policy lease lru",
+			libs: "go.opentelemetry.io/otel go.temporal.io/api/workflowservice go.temporal.io/sdk/activity go.temporal.io/sdk/client " +
 				"go.temporal.io/sdk/interceptor go.temporal.io/sdk/worker go.temporal.io/sdk/workflow google.golang.org/grpc",
 			world: "context",
 		},
@@ -117,7 +117,7 @@ var layers = []layer{
 	{name: "commands", about: "what can be asked for, and how it is carried out; the world is behind interfaces that they declare", rows: []row{
 		{
 			pkg:   "door",
-			ours:  "service notify operations explain combined status audit rights domain policy caller limits fail",
+			ours:  "service notify operations explain combined status audit rights domain policy caller span limits fail",
 			libs:  "go.opentelemetry.io/otel golang.org/x/time/rate",
 			world: "context",
 		},
@@ -132,7 +132,7 @@ var layers = []layer{
 		{pkg: "notify", ours: "status domain fail", libs: "github.com/prometheus/client_golang", world: "context"},
 		{
 			pkg:  "engine",
-			ours: "workflows activities operations explain outcome domain measure policy caller lru fail",
+			ours: "workflows activities operations explain outcome domain measure span policy caller lru fail",
 			libs: "go.temporal.io/api/enums go.temporal.io/api/failure go.temporal.io/api/operatorservice " +
 				"go.temporal.io/api/serviceerror go.temporal.io/api/taskqueue go.temporal.io/api/workflow go.temporal.io/api/workflowservice " +
 				"go.temporal.io/sdk/client go.temporal.io/sdk/converter go.temporal.io/sdk/temporal golang.org/x/sync " +
@@ -163,14 +163,14 @@ var layers = []layer{
 		},
 		{
 			pkg:  "store",
-			ours: "audit plan secret domain measure cas share limits fail",
+			ours: "audit plan secret domain measure span cas share limits fail",
 			libs: "github.com/hashicorp/golang-lru github.com/klauspost/compress go.mongodb.org/mongo-driver " +
 				"golang.org/x/sync",
 			world: "context",
 		},
 		{
 			pkg:  "kube",
-			ours: "fields quantity plan domain measure lease address pause limits fail",
+			ours: "fields quantity plan domain measure span lease address pause limits fail",
 			libs: "github.com/hashicorp/golang-lru golang.org/x/sync k8s.io/api k8s.io/apimachinery k8s.io/client-go " +
 				"sigs.k8s.io/yaml",
 			world: "context math/rand/v2 net net/http",
@@ -190,7 +190,7 @@ var layers = []layer{
 		{pkg: "secret", ours: "domain fail", world: "os syscall"},
 		{
 			pkg:  "telemetry",
-			ours: "measure caller version fail",
+			ours: "measure span caller version fail",
 			libs: "github.com/prometheus/client_golang go.opentelemetry.io/otel go.temporal.io/api/common go.temporal.io/sdk/client go.temporal.io/sdk/contrib " +
 				"go.temporal.io/sdk/converter go.temporal.io/sdk/interceptor go.temporal.io/sdk/log " +
 				"go.temporal.io/sdk/temporal go.temporal.io/sdk/workflow",
@@ -253,6 +253,7 @@ var layers = []layer{
 		{pkg: "domain", ours: "quantity fail"},
 	}},
 	{name: "ground", about: "knows nothing of Drover", rows: []row{
+		{pkg: "span", libs: "go.opentelemetry.io/otel", world: "context"},
 		{pkg: "measure", ours: "fail", libs: "go.opentelemetry.io/otel", world: "context"},
 		{pkg: "policy"},
 		{pkg: "address", ours: "fail", world: "syscall"},

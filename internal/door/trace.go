@@ -13,6 +13,7 @@ import (
 
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/fail"
+	recording "github.com/drover-io/drover/internal/span"
 )
 
 // Traced gives every request an id, unless its edge did, and a span, "create app", and logs every command: what was asked
@@ -26,7 +27,7 @@ func Traced(log *slog.Logger) Step {
 		ctx, span := tracer.Start(ctx, string(r.Verb)+" "+r.Noun.Title)
 		defer span.End()
 		begun := time.Now()
-		err := next(ctx)
+		err := next(recording.Limited(ctx))
 		span.SetAttributes(attribute.String("drover.verb", string(r.Verb)), attribute.String("drover.noun", r.Noun.Kind),
 			attribute.String("drover.scope", string(r.Scope())), attribute.String("drover.key", string(r.Key())))
 		outcome := "done"

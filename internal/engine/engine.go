@@ -25,6 +25,7 @@ import (
 	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/outcome"
 	"github.com/drover-io/drover/internal/policy"
+	"github.com/drover-io/drover/internal/span"
 	"github.com/drover-io/drover/workflows"
 )
 
@@ -80,11 +81,15 @@ func (e *Engine) Change(ctx context.Context, s domain.Scope, seen domain.Seen, g
 
 func (e *Engine) start(ctx context.Context, in workflows.OperationInput) (accepted workflows.Acceptance, err error) {
 	s, begun := in.Scope, time.Now()
+	known := memo(ctx) // of the request
+	ctx, end := span.Begin(ctx, "accept "+string(s.Operation), span.Client,
+		span.String(span.Owner, string(s.Owner)), span.String(span.Context, s.ContextID), span.String(span.Operation, string(s.Operation)))
 	defer func() {
 		outcome := measure.Accepted
 		if err != nil {
 			outcome = measure.OutcomeOf(err)
 		}
+		end(outcome, err != nil)
 		measure.OperationAcceptance.Record(time.Since(begun).Seconds(), string(s.Operation), outcome)
 	}()
 	in.By = caller.Of(ctx)
@@ -99,7 +104,7 @@ func (e *Engine) start(ctx context.Context, in workflows.OperationInput) (accept
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		TypedSearchAttributes:    workflows.OperationAttributes(s),
 		StaticSummary:            workflows.Summary(s),
-		Memo:                     memo(ctx),
+		Memo:                     known,
 	}
 	start := e.temporal.NewWithStartWorkflowOperation(options, workflows.OperationName(s.Operation), in)
 	handle, err := e.temporal.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{

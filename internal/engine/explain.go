@@ -18,6 +18,7 @@ import (
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/policy"
+	"github.com/drover-io/drover/internal/span"
 	"github.com/drover-io/drover/workflows"
 )
 
@@ -28,6 +29,8 @@ const (
 	callerMemo = "requestedBy"
 	// requestMemo is the one that says by which request, as logs have it.
 	requestMemo = "requestId"
+	// traceMemo is the one that says in which trace it is.
+	traceMemo = "traceId"
 )
 
 // memo is what a run keeps of who asked for it, nil when nothing was said.
@@ -44,6 +47,9 @@ func memo(ctx context.Context) map[string]any {
 	}
 	if id := caller.RequestID(ctx); id != "" {
 		note(requestMemo, id)
+	}
+	if id := span.TraceOf(ctx); id != "" {
+		note(traceMemo, id)
 	}
 	return known
 }
@@ -93,7 +99,7 @@ func (e *Engine) run(ctx context.Context, run explain.Run, d *workflowservice.De
 	run.RunID = info.GetExecution().GetRunId()
 	run.Status = runStatuses[info.GetStatus()]
 	run.Started = moment(info.GetStartTime())
-	run.By = e.requestedBy(info)
+	run.By, run.Trace = e.requestedBy(info), e.memoOf(info, traceMemo)
 	for _, p := range d.GetPendingActivities() {
 		run.Steps = append(run.Steps, e.attemptOf(p))
 	}

@@ -116,7 +116,7 @@ func (e *Engine) executions(infos []*workflowpb.WorkflowExecutionInfo) []operati
 	for _, i := range infos {
 		x := operations.Execution{Scope: scopeOf(i), Run: explain.Run{
 			ID: i.GetExecution().GetWorkflowId(), RunID: i.GetExecution().GetRunId(),
-			Status: runStatuses[i.GetStatus()], Started: moment(i.GetStartTime()), By: e.requestedBy(i),
+			Status: runStatuses[i.GetStatus()], Started: moment(i.GetStartTime()), By: e.requestedBy(i), Trace: e.memoOf(i, traceMemo),
 		}, Closed: moment(i.GetCloseTime()), Refused: e.memoOf(i, workflows.RefusedMemo)}
 		x.Run.Operation = x.Operation
 		found = append(found, x)

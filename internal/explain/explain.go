@@ -55,6 +55,7 @@ type Run struct {
 	RunID     string // "" when the engine does not know the run, any more or yet
 	Status    RunStatus
 	By        string // who asked for it, "" when nobody said
+	Trace     string // the id of its trace, "" where none was recorded
 	Started   time.Time
 	// End is why the run is closed although it did not come to its own end.
 	End string
@@ -176,6 +177,8 @@ type Workflow struct {
 	RunID  string    `json:"runID,omitempty"`  // the id of the run
 	Status RunStatus `json:"status,omitempty"` // where the run stands
 	Link   string    `json:"link,omitempty"`   // its page in Temporal's Web UI
+	// TraceID is that of its trace, where traces are recorded.
+	TraceID string `json:"traceID,omitempty"`
 }
 
 // Reason is one reason, for all that share it.
@@ -284,7 +287,7 @@ func (d *decision) lastOperation() *Operation {
 	if s.Starting == nil && !s.Instance.Ended.IsZero() {
 		o.Ended = at(s.Instance.Ended)
 	}
-	o.Workflow = &Workflow{ID: run.ID, RunID: run.RunID, Status: run.Status, Link: s.UI.Link(run.ID, run.RunID)}
+	o.Workflow = &Workflow{ID: run.ID, RunID: run.RunID, Status: run.Status, Link: s.UI.Link(run.ID, run.RunID), TraceID: run.Trace}
 	return o
 }
 

@@ -159,6 +159,9 @@ func (t *text) workflow(indent string, w *Workflow) {
 	default:
 		t.line("%sworkflow %s", indent, w.ID)
 	}
+	if w != nil && w.TraceID != "" {
+		t.line("%strace %s", indent, w.TraceID)
+	}
 }
 
 func (t *text) reason(n int, r *Reason) {

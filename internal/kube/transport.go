@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/measure"
+	"github.com/drover-io/drover/internal/span"
 )
 
 // A connection on which nothing arrives is asked for a sign of life after silence, and given up after
@@ -137,6 +139,22 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !span.Allowed(r.Context()) {
+		return t.measured(r)
+	}
+	// The path has names of resources. What stands behind it and in bodies is not told.
+	_, end := span.Begin(r.Context(), "cluster "+r.Method, span.Client,
+		span.String("http.request.method", r.Method), span.String("url.path", r.URL.Path))
+	answer, err := t.measured(r)
+	outcome := measure.Failed
+	if answer != nil {
+		outcome = strconv.Itoa(answer.StatusCode)
+	}
+	end(outcome, answer == nil || answer.StatusCode >= http.StatusInternalServerError)
+	return answer, err
+}
+
+func (t *transport) measured(r *http.Request) (*http.Response, error) {
 	begun := time.Now()
 	answer, err := t.send(r)
 	measure.ClusterDuration.Record(time.Since(begun).Seconds(), r.Method, class(answer))

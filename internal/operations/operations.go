@@ -124,7 +124,7 @@ func Of(x Execution, i *domain.Instance, ui explain.WebUI) Operation {
 		o.Reason = "its workflow has ended without recording an end"
 	}
 	if x.Run.ID != "" {
-		o.Workflow = &explain.Workflow{ID: x.Run.ID, RunID: x.Run.RunID, Status: x.Run.Status, Link: ui.Link(x.Run.ID, x.Run.RunID)}
+		o.Workflow = &explain.Workflow{ID: x.Run.ID, RunID: x.Run.RunID, Status: x.Run.Status, Link: ui.Link(x.Run.ID, x.Run.RunID), TraceID: x.Run.Trace}
 	}
 	return o
 }

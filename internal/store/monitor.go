@@ -2,20 +2,44 @@ package store
 
 import (
 	"context"
+	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/event"
 
 	"github.com/drover-io/drover/internal/measure"
+	"github.com/drover-io/drover/internal/span"
 )
 
-// monitor measures the commands to the database.
+// monitor measures the commands to the database, and has spans of those that are done for a request or an attempt: with the name of
+// the command and of its collection, and nothing of what is asked for or written.
 func monitor() *event.CommandMonitor {
-	return &event.CommandMonitor{
-		Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) {
-			measure.StoreDuration.Record(e.Duration.Seconds(), e.CommandName, measure.Done)
-		},
-		Failed: func(_ context.Context, e *event.CommandFailedEvent) {
-			measure.StoreDuration.Record(e.Duration.Seconds(), e.CommandName, measure.Failed)
-		},
+	var spans sync.Map // what ends the span of a command, by its id
+	end := func(e *event.CommandFinishedEvent, outcome string) {
+		measure.StoreDuration.Record(e.Duration.Seconds(), e.CommandName, outcome)
+		if !span.On() {
+			return
+		}
+		if end, ok := spans.LoadAndDelete(commandID{e.ConnectionID, e.RequestID}); ok {
+			end.(func(string, bool))(outcome, outcome != measure.Done)
+		}
 	}
+	return &event.CommandMonitor{
+		Started: func(ctx context.Context, e *event.CommandStartedEvent) {
+			if !span.Allowed(ctx) {
+				return
+			}
+			collection, _ := e.Command.Lookup(e.CommandName).StringValueOK()
+			_, end := span.Begin(ctx, "store "+e.CommandName, span.Client,
+				span.String("db.operation.name", e.CommandName), span.String("db.collection.name", collection))
+			spans.Store(commandID{e.ConnectionID, e.RequestID}, end)
+		},
+		Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) { end(&e.CommandFinishedEvent, measure.Done) },
+		Failed:    func(_ context.Context, e *event.CommandFailedEvent) { end(&e.CommandFinishedEvent, measure.Failed) },
+	}
+}
+
+// commandID names a command that goes on.
+type commandID struct {
+	connection string
+	request    int64
 }

@@ -10,11 +10,15 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/span"
 )
 
-// keyRequest is the key of a request's id in logs. A worker's lines have WorkflowID and RunID of the operation too, and
-// where traces are recorded TraceID.
-const keyRequest = "requestId"
+// keyRequest and keyTrace are the keys of the ids of a request and of its trace in logs. A worker's lines have WorkflowID and RunID of
+// the operation too.
+const (
+	keyRequest = "requestId"
+	keyTrace   = "traceId"
+)
 
 // header carries the request's id from the API to all that is done for it.
 const header = "drover-request"
@@ -99,7 +103,7 @@ type activityLogger struct {
 
 // GetLogger adds the id.
 func (a *activityLogger) GetLogger(ctx context.Context) log.Logger {
-	return withID(a.Next.GetLogger(ctx), caller.RequestID(ctx))
+	return with(with(a.Next.GetLogger(ctx), keyRequest, caller.RequestID(ctx)), keyTrace, span.TraceOf(ctx))
 }
 
 // InterceptWorkflow implements interceptor.WorkerInterceptor.
@@ -123,12 +127,17 @@ type workflowLogger struct {
 // GetLogger adds the id.
 func (w *workflowLogger) GetLogger(ctx workflow.Context) log.Logger {
 	id, _ := ctx.Value(requestKey{}).(string)
-	return withID(w.Next.GetLogger(ctx), id)
+	l := with(w.Next.GetLogger(ctx), keyRequest, id)
+	c, _ := ctx.Value(goesKey{}).(Carried)
+	if s := span.Parse(c.Parent); s.IsValid() {
+		l = with(l, keyTrace, s.TraceID().String())
+	}
+	return l
 }
 
-func withID(l log.Logger, id string) log.Logger {
+func with(l log.Logger, key, id string) log.Logger {
 	if id == "" {
 		return l
 	}
-	return log.With(l, keyRequest, id)
+	return log.With(l, key, id)
 }

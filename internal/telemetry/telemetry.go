@@ -1,8 +1,10 @@
-// Package telemetry sends traces where they are wanted. Without an endpoint nothing is recorded.
+// Package telemetry has what the process measures and records of itself seen outside: metrics, traces, logs and profiles. Traces are
+// sent where they are wanted; without an endpoint nothing is recorded.
 package telemetry
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 
 	"go.opentelemetry.io/otel"
@@ -11,19 +13,21 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.26.0"
-	"go.temporal.io/sdk/contrib/opentelemetry"
-	"go.temporal.io/sdk/interceptor"
+	"go.opentelemetry.io/otel/trace"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/drover-io/drover/internal/span"
+	"github.com/drover-io/drover/internal/version"
 )
 
 // Tracing is the process's tracing. The zero value records nothing.
 type Tracing struct {
-	provider    *sdktrace.TracerProvider
-	interceptor interceptor.Interceptor
+	provider *sdktrace.TracerProvider
 }
 
-// Start sends the process's traces to an OTLP endpoint over HTTP; "" makes a Tracing that records nothing.
-// The provider becomes the process's default, for the HTTP server.
-func Start(ctx context.Context, endpoint string) (Tracing, error) {
+// Start sends the process's traces to an OTLP endpoint over HTTP; "" makes a Tracing that records nothing. The process is called
+// drover-<name> there. Which traces are recorded, OTEL_TRACES_SAMPLER says: all, unless a caller's says otherwise.
+func Start(ctx context.Context, endpoint, name string) (Tracing, error) {
 	if endpoint == "" {
 		return Tracing{}, nil
 	}
@@ -31,23 +35,20 @@ func Start(ctx context.Context, endpoint string) (Tracing, error) {
 	if err != nil {
 		return Tracing{}, fmt.Errorf("start tracing: %w", err)
 	}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter),
-		sdktrace.WithResource(resource.NewSchemaless(semconv.ServiceName("drover"))))
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithIDGenerator(ids{}),
+		sdktrace.WithResource(resource.NewSchemaless(semconv.ServiceName("drover-"+name), semconv.ServiceVersion(version.Of().Version))))
 	otel.SetTracerProvider(provider)
 	otel.SetTextMapPropagator(propagation.TraceContext{})
-	i, err := opentelemetry.NewTracingInterceptor(opentelemetry.TracerOptions{Tracer: provider.Tracer("drover")})
-	if err != nil {
-		return Tracing{}, fmt.Errorf("start tracing: %w", err)
-	}
-	return Tracing{provider: provider, interceptor: i}, nil
+	span.Record(true)
+	return Tracing{provider: provider}, nil
 }
 
-// ClientInterceptors are for the Temporal client; workers made with the client use them too.
-func (t Tracing) ClientInterceptors() []interceptor.ClientInterceptor {
-	if t.interceptor == nil {
-		return nil
+// Propagators carry what workflows and activities are done for, beside what they are given.
+func (t Tracing) Propagators() []workflow.ContextPropagator {
+	if t.provider == nil {
+		return []workflow.ContextPropagator{Requests{}}
 	}
-	return []interceptor.ClientInterceptor{t.interceptor}
+	return []workflow.ContextPropagator{Requests{}, Traces{}}
 }
 
 // Stop sends what is left.
@@ -55,5 +56,32 @@ func (t Tracing) Stop(ctx context.Context) error {
 	if t.provider == nil {
 		return nil
 	}
+	span.Record(false)
 	return t.provider.Shutdown(ctx)
+}
+
+// ids makes the ids of spans: those that are asked for, or chance.
+type ids struct{}
+
+// NewIDs implements sdktrace.IDGenerator.
+func (ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	if s, ok := span.IDsOf(ctx); ok {
+		return s.TraceID(), s.SpanID()
+	}
+	var t trace.TraceID
+	_, _ = rand.Read(t[:]) // it never fails
+	return t, random()
+}
+
+// NewSpanID implements sdktrace.IDGenerator.
+func (ids) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
+	if s, ok := span.IDsOf(ctx); ok {
+		return s.SpanID()
+	}
+	return random()
+}
+
+func random() (s trace.SpanID) {
+	_, _ = rand.Read(s[:])
+	return s
 }

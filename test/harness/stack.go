@@ -55,6 +55,8 @@ type Servers struct {
 	Postgres string
 	// SlowDatabase has API and worker reach the database by Stack.Slow.
 	SlowDatabase bool
+	// Traces is the URL that API and worker send traces to; "" for none.
+	Traces string
 }
 
 // NewStack starts everything.
@@ -307,7 +309,7 @@ func (s *Stack) Env() []string {
 	if s.Slow != nil {
 		database = s.Slow.URI()
 	}
-	return []string{
+	env := []string{
 		fmt.Sprintf("DROVER_TEMPORAL_ADDRESS=127.0.0.1:%d", s.ports[0]),
 		"DROVER_MONGO_URI=" + database,
 		fmt.Sprintf("DROVER_LISTEN=127.0.0.1:%d", s.ports[3]),
@@ -323,6 +325,10 @@ func (s *Stack) Env() []string {
 		"DROVER_PROJECT_RATE=0", // tests ask as fast as they can; the benchmark noisy-project has it
 		"DROVER_LOG_LEVEL=" + level(),
 	}
+	if s.servers.Traces != "" {
+		env = append(env, "DROVER_OTLP_ENDPOINT="+s.servers.Traces, "OTEL_BSP_SCHEDULE_DELAY=100")
+	}
+	return env
 }
 
 func level() string {

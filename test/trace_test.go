@@ -1,0 +1,175 @@
+package test
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/test/harness"
+)
+
+// spans are those that a test has seen, to be asked for.
+type spans []harness.Span
+
+// of are those of a trace with a name.
+func (all spans) of(trace, name string) (found spans) {
+	for _, s := range all {
+		if s.Trace == trace && s.Name == name {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// below says whether each has a span of the name above it, some way up.
+func (all spans) below(s harness.Span, name string) bool {
+	for range 20 {
+		at := slices.IndexFunc(all, func(x harness.Span) bool { return x.ID == s.Parent && x.Trace == s.Trace })
+		if at < 0 {
+			return false
+		}
+		if s = all[at]; s.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// TestTraces: an operation is one trace, from the request to each request to clusters and to the store, on real processes, with a
+// collector that takes what they send.
+func TestTraces(t *testing.T) {
+	t.Parallel()
+	const mark = "swordfish-of-this-test"
+	collector := harness.NewCollector(t)
+	ctx, s, clusters := within(t), harness.NewStackOn(t, harness.Servers{Traces: collector.URL}), twoClusters(t)
+	temporal := s.TemporalClient()
+	secret := map[string]string{"s.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: \"{{ .Release.Name }}-s\"}\nstringData: {password: " + mark + "}\n"}
+	d := s.Deployment(ctx, clusters, client.App{Name: "web", Chart: harness.Chart(t, "web", secret)})
+	do(ctx, t, d, "approve")
+
+	ask := func(operation, trace string) *harness.Raw {
+		t.Helper()
+		answer := s.Send(ctx, http.MethodPost, s.At(d.Key())+"/"+operation,
+			map[string]string{"Traceparent": "00-" + trace + "-00f067aa0ba902b7-01", "Accept": "application/json"}, "")
+		require.True(t, strings.HasPrefix(answer.Header.Get("Traceparent"), "00-"+trace+"-"), "%v", answer.Header)
+		return answer
+	}
+	const began, stop, end, again, refused = "11111111111111111111111111111111", "22222222222222222222222222222222",
+		"33333333333333333333333333333333", "44444444444444444444444444444444", "55555555555555555555555555555555"
+	seen := func(what string, is func(all spans) bool) (all spans) {
+		t.Helper()
+		harness.Until(ctx, t, what, func() bool {
+			all = collector.Spans()
+			return is(all)
+		})
+		return all
+	}
+	inOrder := func(all spans, trace, top string, names ...string) {
+		t.Helper()
+		for _, name := range names {
+			found := all.of(trace, name)
+			require.NotEmpty(t, found, "%s in %s", name, trace)
+			for _, x := range found {
+				require.True(t, all.below(x, top), "%s is not below %s", name, top)
+			}
+			top = name
+		}
+	}
+
+	// One cluster is away, so that there are retries.
+	clusters[1].Down()
+	require.Equal(t, http.StatusAccepted, ask("instantiate", began).Code)
+	all := seen("three attempts at the cluster that is away", func(all spans) bool { return len(all.of(began, "ApplyToCluster")) >= 5 })
+	x, err := d.API.Explain(ctx, d.Key())
+	require.NoError(t, err)
+	require.Equal(t, began, x.Operation.Workflow.TraceID)
+	description, err := temporal.DescribeWorkflowExecution(ctx, x.Operation.Workflow.ID, "")
+	require.NoError(t, err)
+	require.NotNil(t, description.GetWorkflowExecutionInfo().GetMemo().GetFields()["traceId"])
+	clusters[1].Up(t)
+	s.Await(ctx, d, "Instantiated")
+	all = seen("the end of the operation", func(all spans) bool { return len(all.of(began, "Instantiate")) > 0 })
+	accepted := all.of(began, "accept instantiate")
+	require.Len(t, accepted, 1)
+	require.Equal(t, "drover-api", accepted[0].Service)
+	require.Equal(t, string(d.Key()), accepted[0].Attributes["drover.owner"])
+	require.True(t, slices.ContainsFunc(all, func(x harness.Span) bool {
+		return x.Trace == began && x.Parent == "00f067aa0ba902b7" && strings.HasPrefix(x.Name, "POST ") && all.below(accepted[0], x.Name)
+	}), "the request is below its caller's")
+	inOrder(all, began, "accept instantiate", "Instantiate", "DeployApp", "ApplyToCluster", "cluster GET")
+	root := all.of(began, "Instantiate")
+	require.Len(t, root, 1, "a run is recorded once")
+	require.Equal(t, "drover-worker", root[0].Service)
+	require.Equal(t, "Instantiated", root[0].Attributes["drover.outcome"])
+	require.NotEmpty(t, all.of(began, "Prepare"))
+	attempts := map[string]int{} // by cluster
+	for _, x := range all.of(began, "ApplyToCluster") {
+		require.Equal(t, "web", x.Attributes["drover.app"])
+		if x.Attributes["drover.attempt"] != "" {
+			attempts[x.Attributes["drover.cluster"]]++
+			require.True(t, all.below(x, "ApplyToCluster"), "an attempt is below its leaf")
+		}
+	}
+	require.Len(t, attempts, 2)
+	require.Greater(t, attempts[d.Clusters[1].String()], 1, "retries are told one by one")
+	stored := false
+	for _, x := range all {
+		stored = stored || x.Trace == began && strings.HasPrefix(x.Name, "store ") && all.below(x, "Prepare")
+	}
+	require.True(t, stored, "what is asked of the store is below who asks")
+
+	// A request that is refused names its trace.
+	answer := ask("instantiate", refused)
+	require.Equal(t, http.StatusConflict, answer.Code)
+	var problem struct {
+		TraceID string `json:"traceID"`
+	}
+	require.NoError(t, json.Unmarshal(answer.Body, &problem))
+	require.Equal(t, refused, problem.TraceID)
+
+	// A terminate is a trace of its own, and so is the request that stops it.
+	clusters[1].Down()
+	require.Equal(t, http.StatusAccepted, ask("terminate", end).Code)
+	seen("attempts to delete", func(all spans) bool { return len(all.of(end, "DeleteFromCluster")) >= 2 })
+	require.Equal(t, http.StatusAccepted, ask("stop", stop).Code)
+	s.Await(ctx, d, "TerminateFailed")
+	all = seen("the end of the terminate", func(all spans) bool {
+		return len(all.of(end, "Terminate")) > 0 && len(all.of(end, "stop")) > 0
+	})
+	inOrder(all, end, "accept terminate", "Terminate", "RemoveApp", "DeleteFromCluster")
+	stops := all.of(end, "stop")
+	require.Len(t, stops, 1)
+	require.Equal(t, []string{stop}, stops[0].Links, "the stop is linked to the request for it")
+	require.True(t, all.below(stops[0], "Terminate"))
+	require.Empty(t, all.of(stop, "Terminate"))
+
+	clusters[1].Up(t)
+	require.Equal(t, http.StatusAccepted, ask("terminate", again).Code)
+	s.Await(ctx, d, "Terminated")
+
+	// A watch serves all who come later: it is in no deployment's trace, and says by whom it was begun.
+	all = seen("the end of a watch", func(all spans) bool {
+		return slices.ContainsFunc(all, func(x harness.Span) bool { return x.Name == "WatchClusters" })
+	})
+	own := []string{began, stop, end, again, refused}
+	for _, x := range all {
+		switch x.Name {
+		case "WatchClusters":
+			require.Len(t, x.Links, 1)
+			require.Contains(t, own, x.Links[0])
+			require.NotContains(t, own, x.Trace)
+			require.Empty(t, x.Parent)
+		case "WatchShard":
+			require.NotContains(t, own, x.Trace)
+		}
+		for name, value := range x.Attributes {
+			require.NotContains(t, value, mark, "%s of %s", name, x.Name)
+		}
+	}
+	require.Contains(t, s.Worker.Log()+s.API.Log(), "traceId="+began)
+}

@@ -1,0 +1,207 @@
+package worker
+
+import (
+	"context"
+	"math/bits"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/measure"
+	"github.com/drover-io/drover/internal/span"
+	"github.com/drover-io/drover/internal/telemetry"
+	"github.com/drover-io/drover/workflows"
+)
+
+// tracedLeaves is how many leaves of one app's workflow are recorded whole; of the others the failed ones, by a span each.
+const tracedLeaves = 30
+
+// tracedAttempts is up to which attempt each one at an activity is recorded; then it is every second, fourth, eighth one.
+const tracedAttempts = 4
+
+// tracing records the spans of workflows and activities. A workflow's span has an id that follows from its run, and is recorded when
+// the run has come to its end, so that a run that is replayed is recorded once, and a worker that dies takes no span with it.
+type tracing struct {
+	interceptor.WorkerInterceptorBase
+}
+
+// InterceptActivity wraps one activity.
+func (*tracing) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	return &tracedActivity{interceptor.ActivityInboundInterceptorBase{Next: next}}
+}
+
+type tracedActivity struct {
+	interceptor.ActivityInboundInterceptorBase
+}
+
+// ExecuteActivity runs an attempt.
+func (t *tracedActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+	if !span.On() {
+		return t.Next.ExecuteActivity(ctx, in)
+	}
+	info := activity.GetInfo(ctx)
+	if !recorded(info.Attempt) {
+		ctx = span.Unrecorded(ctx)
+	}
+	attributes := append(argument(in.Args), span.Int(span.Attempt, int(info.Attempt)), attribute.Bool("drover.at_once", info.IsLocalActivity))
+	ctx, end := span.Begin(ctx, info.ActivityType.Name, span.Consumer, attributes...)
+	out, err := t.Next.ExecuteActivity(span.Limited(ctx), in)
+	outcome := measure.OutcomeOf(err)
+	if ctx.Err() != nil {
+		outcome = measure.Canceled
+	}
+	end(outcome, err != nil && outcome != measure.Canceled)
+	return out, err
+}
+
+// recorded says whether an attempt is one of those that are recorded: one that is tried again for weeks says nothing new.
+func recorded(attempt int32) bool {
+	return attempt <= tracedAttempts || bits.OnesCount32(uint32(attempt)) == 1 // #nosec G115 -- a number of attempts
+}
+
+// argument is what the input of a workflow or an activity says of what it is about: names.
+func argument(args []any) []attribute.KeyValue {
+	if len(args) == 0 {
+		return nil
+	}
+	scoped := func(s domain.Scope, more ...attribute.KeyValue) []attribute.KeyValue {
+		return append([]attribute.KeyValue{
+			span.String(span.Owner, string(s.Owner)), span.String(span.Context, s.ContextID), span.String(span.Operation, string(s.Operation)),
+		}, more...)
+	}
+	switch in := args[0].(type) {
+	case workflows.OperationInput:
+		return scoped(in.Scope)
+	case workflows.AppInput:
+		return scoped(in.Scope, span.String(span.App, in.App.Name), span.Int("drover.clusters", in.To-in.From))
+	case activities.LeafInput:
+		return scoped(in.Scope, span.String(span.App, in.App), span.String(span.Cluster, in.Cluster.String()))
+	case domain.Scope:
+		return scoped(in)
+	case activities.RecordInput:
+		return scoped(in.Scope)
+	case activities.FinishInput:
+		return scoped(in.Scope)
+	case activities.StopInput:
+		return scoped(in.Scope)
+	case activities.ChangeInput:
+		return scoped(in.Scope)
+	default:
+		return nil
+	}
+}
+
+// InterceptWorkflow wraps one run.
+func (*tracing) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	t := &tracedWorkflow{}
+	t.Next = next
+	return t
+}
+
+type tracedWorkflow struct {
+	interceptor.WorkflowInboundInterceptorBase
+	own    trace.SpanContext // the run's span, none where nothing is to be recorded
+	leaves int               // that were started
+}
+
+// Init puts what starts children before the others.
+func (t *tracedWorkflow) Init(out interceptor.WorkflowOutboundInterceptor) error {
+	return t.Next.Init(&tracedStarts{WorkflowOutboundInterceptorBase: interceptor.WorkflowOutboundInterceptorBase{Next: out}, of: t})
+}
+
+// ExecuteWorkflow runs the workflow. An operation goes on in the trace of the request that began it, and children in that of their
+// parent. What was begun for one and serves others, such as a watch, has a trace of its own with a link to it.
+func (t *tracedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
+	came, info := telemetry.CameWith(ctx), workflow.GetInfo(ctx)
+	from := span.Parse(came.Parent)
+	if !from.IsSampled() {
+		return t.Next.ExecuteWorkflow(ctx, in)
+	}
+	name := info.WorkflowType.Name
+	outlives := info.ParentWorkflowExecution == nil && workflows.OperationOf(name) == ""
+	own := span.OfRun(from, info.WorkflowExecution.RunID, outlives)
+	if !came.Brief {
+		t.own = own
+		ctx = telemetry.Sends(ctx, own, false)
+	}
+	out, err := t.Next.ExecuteWorkflow(ctx, in)
+	if workflow.IsReplaying(ctx) {
+		return out, err
+	}
+	outcome, failed := outcomeOf(in.Args, out, err)
+	if came.Brief && !failed {
+		return out, err
+	}
+	over := span.Over{
+		Name: name, Own: own, Parent: from, Begun: info.WorkflowStartTime, Ended: workflow.Now(ctx), Outcome: outcome, Failed: failed,
+		Attributes: append(argument(in.Args), span.String(span.Workflow, info.WorkflowExecution.ID), span.String(span.RunID, info.WorkflowExecution.RunID)),
+	}
+	if outlives {
+		over.Parent, over.Link = trace.SpanContext{}, from
+	}
+	span.Say(over)
+	return out, err
+}
+
+// outcomeOf is how a workflow ended.
+func outcomeOf(args []any, out any, err error) (outcome string, failed bool) {
+	if err != nil {
+		return measure.Failed, true
+	}
+	switch out := out.(type) {
+	case *activities.Outcome:
+		switch {
+		case out == nil:
+		case out.Refused != "":
+			return "refused", false
+		default:
+			return string(out.Status), !out.Status.Succeeded()
+		}
+	case *workflows.ClusterProgress:
+		if in, ok := args[0].(activities.LeafInput); ok && out != nil && !out.Succeeded(in) {
+			return measure.Failed, true
+		}
+	case *workflows.AppProgress:
+		if out != nil && out.Failed+out.Lost > 0 {
+			return measure.Failed, true
+		}
+	}
+	return measure.Done, false
+}
+
+// ExecuteUpdate runs what a request asks of the run. That is a span of the operation, with a link to the request where that has a
+// trace of its own.
+func (t *tracedWorkflow) ExecuteUpdate(ctx workflow.Context, in *interceptor.UpdateInput) (any, error) {
+	from, begun := span.Parse(telemetry.CameWith(ctx).Parent), workflow.Now(ctx)
+	out, err := t.Next.ExecuteUpdate(ctx, in)
+	if workflow.IsReplaying(ctx) || !t.own.IsValid() || in.Name == workflows.ChangesUpdate { // a watch asks for changes all the time
+		return out, err
+	}
+	over := span.Over{Name: in.Name, Parent: t.own, Begun: begun, Ended: workflow.Now(ctx), Outcome: measure.SucceededOf(err), Failed: err != nil}
+	if from.TraceID() != t.own.TraceID() {
+		over.Link = from
+	}
+	span.Say(over)
+	return out, err
+}
+
+// tracedStarts says of which leaves all is recorded.
+type tracedStarts struct {
+	interceptor.WorkflowOutboundInterceptorBase
+	of *tracedWorkflow
+}
+
+// ExecuteChildWorkflow starts a child.
+func (t *tracedStarts) ExecuteChildWorkflow(ctx workflow.Context, name string, args ...any) workflow.ChildWorkflowFuture {
+	if t.of.own.IsValid() && (name == workflows.ApplyToClusterName || name == workflows.DeleteFromClusterName) {
+		if t.of.leaves++; t.of.leaves > tracedLeaves {
+			ctx = telemetry.Sends(ctx, t.of.own, true)
+		}
+	}
+	return t.Next.ExecuteChildWorkflow(ctx, name, args...)
+}
