@@ -31,22 +31,39 @@ func localFlags() (flags []string, api string) {
 }
 
 func TestDemoTellsTheStoryAndLeavesNothing(t *testing.T) {
-	t.Parallel()
+	for command, story := range map[string][]string{
+		"demo": {
+			"Web UI http://", "REST API", "12 of 12 resources Applied", `"Applied": 12`, `"packetgen"`, "12 of 12 resources Deleted",
+			`"state": "Created"`, `"state": "Approved"`, `"state": "Instantiated"`, `"state": "Terminated"`, `"Deleted": 12`, "Done in",
+			"What to try next", "make run ",
+		},
+		"demo-workloads": {
+			"infrastructure cluster is edge01", "agent into edge02", "Writing a WorkloadRule in edge02", "Synced: it is the rule default.proxy",
+			"Running the Pod cart in edge02", "edge01 has the Pod tenant-shop/", `full-workload-info: {"metadata"`, "Removing the Pod",
+			"edge01 has no Pod of the tenant any more", "Removing the WorkloadRule", "Gone, and the rule of the tenant before it", "Done in",
+		},
+	} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			tells(t, command, story)
+		})
+	}
+}
+
+// tells runs a story, which is told in these words, and leaves nothing.
+func tells(t *testing.T, command string, words []string) {
+	t.Helper()
 	ctx, program := within(t), built.Binary(t, "drover-local")
 	built.Binary(t, "drover-kube")
 	flags, _ := localFlags()
-	cmd := exec.CommandContext(ctx, program, append([]string{"demo"}, flags...)...)
+	cmd := exec.CommandContext(ctx, program, append([]string{command}, flags...)...)
 	folder := t.TempDir()
 	cmd.Env = append(cmd.Environ(), "TMPDIR="+folder)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	story := string(out)
 	at := 0
-	for _, said := range []string{
-		"Web UI http://", "REST API", "12 of 12 resources Applied", `"Applied": 12`, `"packetgen"`, "12 of 12 resources Deleted",
-		`"state": "Created"`, `"state": "Approved"`, `"state": "Instantiated"`, `"state": "Terminated"`, `"Deleted": 12`, "Done in",
-		"What to try next", "make run ",
-	} {
+	for _, said := range words {
 		i := strings.Index(story[at:], said)
 		require.GreaterOrEqual(t, i, 0, "%q after %q in:\n%s", said, last(story[:at]), story)
 		at += i

@@ -32,6 +32,7 @@ type streams struct {
 	store   *store.Store
 	address string
 	client  universe.WorkloadServiceClient
+	log     *lines       // of the server, with all that there is
 	cut     func() error // the connection
 	stop    func()       // the server, in order
 }
@@ -53,10 +54,11 @@ func newStreamsAt(t *testing.T, rate int, more ...string) *streams {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
+	w := &streams{T: t, store: s, address: l.Addr().String(), log: &lines{}}
+	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	go func() {
-		ended <- rpc.ServeTenants(ctx, l, nil, door.New(door.Parts{Tenancy: m}), slog.New(slog.DiscardHandler), time.Minute, rate)
+		ended <- rpc.ServeTenants(ctx, l, nil, door.New(door.Parts{Tenancy: m}, door.Traced(log)), log, time.Minute, rate)
 	}()
-	w := &streams{T: t, store: s, address: l.Addr().String()}
 	stopped := false
 	w.stop = func() {
 		if !stopped {
@@ -186,6 +188,29 @@ func TestMessagesThatAreWrongEndTheStream(t *testing.T) {
 	}
 	w.ends(w.begin(), codes.InvalidArgument, "tenant-id")
 	w.ends(w.begin("nobody"), codes.FailedPrecondition, "nobody")
+}
+
+// TestWorkloadsAreInNoLog: what runs in a tenant's cluster, and what was said wrongly of it, is the tenant's business.
+func TestWorkloadsAreInNoLog(t *testing.T) {
+	w := newStreams(t)
+	const marked = "nobodys-business"
+	mark := func(u *universe.WorkloadUpdate) {
+		u.WorkloadMetadata.ResourceName, u.WorkloadState.NodeName = marked+"-name", marked+"-node"
+		u.WorkloadState.Extra["labels"].Data[marked+"-label"] = marked + "-value"
+	}
+	other := func(u *universe.WorkloadUpdate) { u.WorkloadMetadata.ResourceType = marked + "/Type" }
+	first := w.begin("tenant1")
+	require.NoError(t, first.Send(syncOf(podOf(marked+"-1", mark), podOf(marked+"-2", mark, other))))
+	require.NoError(t, first.Send(updateOf(podOf(marked+"-3", mark))))
+	w.eventually(marked+"-1", marked+"-3")
+	second := w.begin("tenant1")
+	require.NoError(t, second.Send(syncOf(podOf(marked+"-1", mark))))
+	w.ends(first, codes.Aborted, "newer stream")
+	require.NoError(t, second.Send(updateOf(&universe.WorkloadUpdate{WorkloadMetadata: &universe.WorkloadMetadata{ResourceName: marked}})))
+	w.ends(second, codes.InvalidArgument, "workload_metadata.id")
+	w.stop()
+	require.Contains(t, w.log.String(), "WorkloadStream", "the calls are in it")
+	require.NotContains(t, w.log.String(), marked)
 }
 
 // TestStreamsThatAreCutOrStopped: all that arrived is stored.

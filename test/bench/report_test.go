@@ -86,6 +86,7 @@ var parts = []struct {
 	{"noisy-project", noisyProject, false},
 	{"stop", stopping, false},
 	{"update", updates, false},
+	{"vary", varying, false},
 	{"restart", restart, false},
 	{"cluster-status", clusterStatus, false},
 	{"combined-row", onARow, false},

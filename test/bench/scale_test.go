@@ -98,18 +98,10 @@ func (f *simulated) labelled(label string) domain.Placement {
 // deployment is apps of ConfigMaps on the clusters with a label, approved.
 func (f *simulated) deployment(ctx context.Context, t *testing.T, name, label string, apps, resources int) *client.Deployment {
 	t.Helper()
-	d := *f.cloud
-	d.CompositeApp, d.Version, d.Profile, d.Group, d.Release = name, "v1", "profile", name, name
-	for i := range apps {
-		app := fmt.Sprintf("app%d", i)
-		d.Apps = append(d.Apps, client.App{
-			Name: app, Chart: harness.Chart(t, app, harness.ConfigMaps(app, resources)), Profile: harness.Profile(t),
-			Intent: f.labelled(label),
-		})
-	}
+	d := f.group(t, name, label, apps, resources)
 	require.NoError(t, d.API.Run(ctx, d.GroupSteps(), nil))
 	require.NoError(t, d.Do(ctx, "approve"))
-	return &d
+	return d
 }
 
 // run is one instantiate or terminate, with what it cost.
