@@ -40,7 +40,7 @@ func varying(ctx context.Context, t *testing.T) []figure {
 	for _, d := range []*client.Deployment{without, with} {
 		steps := d.GroupSteps()
 		if d == with {
-			steps = append(steps, f.customized(d)...)
+			steps = append(steps, f.customized(d, firstLabel(clusters))...)
 		}
 		require.NoError(t, d.API.Run(ctx, steps, nil))
 	}
@@ -96,7 +96,7 @@ func firstResource(d *client.Deployment) string {
 }
 
 // customized has the first resource of a group's first app say on each cluster what that has in its key-value pairs.
-func (f *simulated) customized(d *client.Deployment) []client.Step {
+func (f *simulated) customized(d *client.Deployment, label string) []client.Step {
 	intent := &domain.GenericK8sIntent{Identity: domain.Identity{Parent: d.Key()}, Metadata: domain.Metadata{Name: "own"}}
 	resource := &domain.GenericResource{Identity: domain.Identity{Parent: domain.KeyOf(intent)}, Metadata: domain.Metadata{Name: "first"},
 		Spec: domain.GenericResourceSpec{App: d.Apps[0].Name, NewObject: domain.False, ResourceGVK: domain.ResourceGVK{
@@ -105,7 +105,9 @@ func (f *simulated) customized(d *client.Deployment) []client.Step {
 	return []client.Step{
 		{Object: intent}, {Object: resource},
 		{Object: &domain.Customization{Identity: domain.Identity{Parent: domain.KeyOf(resource)}, Metadata: domain.Metadata{Name: "site"},
-			Spec: domain.CustomizationSpec{ClusterSpecific: domain.False, PatchType: domain.PatchJSON, PatchJSON: []domain.PatchStep{{
+			Spec: domain.CustomizationSpec{ClusterSpecific: domain.False, ClusterInfo: domain.ClusterInfo{
+				Scope: domain.ScopeLabel, ClusterProvider: f.provider, ClusterLabel: label, Mode: domain.ModeAllow,
+			}, PatchType: domain.PatchJSON, PatchJSON: []domain.PatchStep{{
 				Op: "replace", Path: "/data/index",
 				Value: json.RawMessage(`"$(http://drover:30461/v2/cluster-providers/{clusterProvider}/clusters/{cluster}/kv-pairs/own?key=site)$"`),
 			}}}}},
