@@ -1,8 +1,9 @@
 // The frame of the page: where one is (the part of the address behind #), who one is, whether what is shown holds.
 
-import { get, keepToken, refused, token } from './api.js';
+import { keepToken, refused, token } from './api.js';
 import { fill, h, text } from './dom.js';
 import { Life } from './life.js';
+import { ask, person, whoami } from './login.js';
 import { clock, tick } from './words.js';
 
 /** views by the first word of the address; a view is loaded when it is looked at. */
@@ -24,7 +25,7 @@ const banner = h('p', { class: 'banner', role: 'status', hidden: true });
 const main = h('main', { id: 'main', tabIndex: -1 });
 const live = h('span', { class: 'live', title: 'Whether what is shown is as of now' });
 const wentOn = h('span', { class: 'wenton', role: 'status' });
-const who = h('button', { class: 'quiet', type: 'button', hidden: true, on: { click: leave } }, 'Sign out');
+const who = person();
 
 function frame() {
   document.body.append(
@@ -32,7 +33,7 @@ function frame() {
     h('header', { class: 'top' },
       h('a', { class: 'brand', href: `#/${first}` }, h('span', { class: 'mark', 'aria-hidden': 'true' }), 'Drover'),
       nav,
-      h('span', { class: 'right' }, wentOn, live, themeButton(), h('a', { class: 'quiet', href: 'docs/' }, 'API'), who)),
+      h('span', { class: 'right' }, wentOn, live, themeButton(), h('a', { class: 'quiet', href: 'docs/' }, 'API'), who.box)),
     banner, main);
   for (const [name, v] of Object.entries(views)) nav.append(h('a', { href: `#/${name}`, dataset: { view: name } }, v.title));
 }
@@ -55,11 +56,6 @@ function themeButton() {
   });
   show();
   return b;
-}
-
-function leave() {
-  keepToken('');
-  location.reload();
 }
 
 const wasLost = { now: false, timer: 0 };
@@ -134,64 +130,47 @@ async function route() {
   scrollTo(0, 0);
 }
 
-/** login asks for a token, and tries it. */
+/** login asks who one is. */
 function login(why) {
   life?.end();
   current = null;
   shown = { name: '', path: '' };
   nav.hidden = true;
-  who.hidden = true;
+  who.show(null);
   told({});
-  const field = h('input', { type: 'password', id: 'token', name: 'token', autocomplete: 'off', spellcheck: false, required: true, 'aria-describedby': 'token-help' });
-  const wrong = h('p', { class: 'wrong', role: 'alert' }, why);
-  const button = h('button', { type: 'submit', class: 'primary' }, 'Sign in');
-  const form = h('form', { class: 'login' },
-    h('h1', {}, 'Sign in'),
-    h('label', { for: 'token' }, 'Token'), field,
-    h('p', { id: 'token-help', class: 'dim' }, 'That of a service account, or of your OpenID provider. The first start of the API has written one of the administrator to its file admin-token. It is kept in this tab alone, until the tab is closed.'),
-    wrong, button);
-  form.addEventListener('submit', async (e) => {
-    e.preventDefault();
-    const given = field.value.trim().replace(/^Bearer\s+/i, '');
-    if (!/^[\x21-\x7e]+$/.test(given)) { text(wrong, 'A token is one word of letters, digits and signs.'); return; }
-    button.disabled = true;
-    keepToken(given);
-    try {
-      await enter();
-    } catch (problem) {
-      keepToken('');
-      text(wrong, problem.status === 401 ? 'The API does not know this token, or it has expired.' : problem.message);
-      button.disabled = false;
-      field.select();
-    }
-  });
-  fill(main, form);
-  field.focus();
+  ask(main, why, enter);
 }
 
 let asking = false;
 
-/** enter finds out whether the API answers us, and shows where we are. Whoever is known may lack the right to what is asked for. */
+let known = false; // the API has known who asks
+
+/** enter finds out who the API takes us for, and shows where we are. */
 async function enter() {
   asking = true;
   try {
-    await get('projects').catch((e) => { if (e.status !== 403) throw e; });
+    who.show(await whoami());
+    known = true;
   } finally {
     asking = false;
   }
   nav.hidden = false;
-  who.hidden = !token();
   route();
+}
+
+/** ended is why there is nobody any more, as far as there was somebody. */
+function ended() {
+  const had = token();
+  keepToken('');
+  if (had) return 'The API does not accept the token any more.';
+  return known ? 'Your session has ended: log in again.' : '';
 }
 
 async function start() {
   frame();
   addEventListener('hashchange', () => { if (!nav.hidden) route(); });
   refused.addEventListener('refused', () => {
-    if (asking) return;
-    const had = token();
-    keepToken('');
-    login(had ? 'The API does not accept the token any more.' : '');
+    if (!asking) login(ended());
   });
   setInterval(() => tick(main), 1000);
   nav.hidden = true;
@@ -201,9 +180,7 @@ async function start() {
       return;
     } catch (e) {
       if (e.status === 401) {
-        const had = token();
-        keepToken('');
-        login(had ? 'The API does not accept the token any more.' : '');
+        login(ended());
         return;
       }
       told({ lost: true, why: e.message });
