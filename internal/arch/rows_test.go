@@ -33,10 +33,10 @@ var layers = []layer{
 		},
 		{
 			pkg:  "cli",
-			ours: "client service operations combined status combine audit rights domain version pause fail",
-			libs: "github.com/spf13/cobra github.com/spf13/pflag go.yaml.in/yaml/v3 golang.org/x/sync k8s.io/client-go " +
+			ours: "client service operations combined status combine audit authn rights domain version pause fail",
+			libs: "github.com/coreos/go-oidc github.com/spf13/cobra github.com/spf13/pflag go.yaml.in/yaml/v3 golang.org/x/oauth2 golang.org/x/sync k8s.io/client-go " +
 				"helm.sh/helm/v4/pkg/strvals sigs.k8s.io/yaml",
-			world: "context net net/http os os/exec",
+			world: "context net net/http os os/exec syscall",
 		},
 		{pkg: "deploy/helm/monitor", ours: "deploy/helm plan"},
 		{pkg: "deploy/helm/tenant-agent", ours: "deploy/helm plan"},
@@ -73,6 +73,7 @@ var layers = []layer{
 			libs:  "github.com/google/go-cmp go.yaml.in/yaml/v3",
 			world: "os",
 		},
+		{pkg: "idptest", ours: "built", libs: "github.com/stretchr/testify", world: "context net/http net/http/cookiejar os/exec syscall"},
 		{pkg: "built", world: "os"},
 		{pkg: "idle"},
 	}},
@@ -91,7 +92,7 @@ var layers = []layer{
 			world: "context net",
 		},
 		{pkg: "api/page", world: "net/http"},
-		{pkg: "client", ours: "service operations explain combined status audit domain policy version fail", world: "context net/http"},
+		{pkg: "client", ours: "service operations explain combined status audit authn domain policy version fail", world: "context net/http"},
 		{
 			pkg:  "monitor",
 			ours: "bundle readiness plan pause fail",

@@ -116,7 +116,7 @@ func (s *session) end(err error) int {
 	}
 	fmt.Fprintf(s.Err, "drover: %s\n", s.text(err))
 	if fail.Is(err, fail.Unauthorized) {
-		fmt.Fprintf(s.Err, "Log in with: %s login %s --token-file FILE\n", s.Program, s.server())
+		fmt.Fprintf(s.Err, "Log in with: %s login %s%s\n", s.Program, s.server(), s.byToken())
 	}
 	return codeOf(err)
 }
@@ -249,7 +249,7 @@ Exit codes:
 		c.AddGroup(&cobra.Group{ID: g[0], Title: g[1]})
 	}
 	for group, commands := range map[string][]*cobra.Command{
-		groupConnect:  {s.contexts(), s.login(), s.auth(), s.version()},
+		groupConnect:  {s.contexts(), s.login(), s.logout(), s.auth(), s.version()},
 		groupDescribe: {s.nouns(), s.get(), s.describe(), s.apply(), s.remove(), s.edit(), s.export()},
 		groupDeploy:   {s.cluster(), s.deploy()},
 		groupOperate:  append(s.operations(), s.waits(), s.diff()),

@@ -24,10 +24,19 @@ type Context struct {
 	CA                string `json:"ca,omitempty"`                // a file
 	Token             string `json:"token,omitempty"`             // the bearer token itself
 	TokenFile         string `json:"tokenFile,omitempty"`         // or a file with it
+	Issuer            string `json:"issuer,omitempty"`            // the OpenID provider that has given the token
+	IssuerCA          string `json:"issuerCA,omitempty"`          // a file with the certificates that the provider's is checked by
+	ClientID          string `json:"clientID,omitempty"`          // as whom the provider knows this command
+	RefreshToken      string `json:"refreshToken,omitempty"`      // by which it gives another token
 	ClientCertificate string `json:"clientCertificate,omitempty"` // a file
 	ClientKey         string `json:"clientKey,omitempty"`         // a file
 	Plaintext         bool   `json:"plaintext,omitempty"`         // the token may go to another machine without TLS
 	Project           string `json:"project,omitempty"`           // that of commands that name none
+}
+
+// forget takes away what proves who somebody is, but a certificate.
+func (x *Context) forget() {
+	x.Token, x.TokenFile, x.Issuer, x.IssuerCA, x.ClientID, x.RefreshToken = "", "", "", "", "", ""
 }
 
 // settingsPath is where the file is.

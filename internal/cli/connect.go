@@ -51,6 +51,7 @@ func (s *session) current() (*Context, error) {
 	// A token that is given has no file beside it, and the flags' is before the environment's.
 	for _, given := range [][2]string{{s.flags.token, s.flags.tokenFile}, {s.Getenv("DROVER_TOKEN"), s.Getenv("DROVER_TOKEN_FILE")}} {
 		if given[0] != "" || given[1] != "" {
+			c.forget()
 			c.Token, c.TokenFile = given[0], given[1]
 			break
 		}
@@ -112,8 +113,14 @@ func (s *session) open(c *Context) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if token != "" && base.Scheme == "http" && !c.Plaintext && !loopback(base.Hostname()) {
-		return nil, usage("%s is another machine, and everybody on the way could read the token: use https, or give --plaintext", base.Host)
+	if token != "" {
+		if err := plaintext(c); err != nil {
+			return nil, err
+		}
+	}
+	shown := client.WithToken(token)
+	if c.RefreshToken != "" {
+		shown = client.WithTokens((&tokens{session: s, context: *c}).get)
 	}
 	secured := &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.CA != "" {
@@ -136,11 +143,20 @@ func (s *session) open(c *Context) (*client.Client, error) {
 		}
 		secured.Certificates = []tls.Certificate{pair}
 	}
-	return client.New(base.String(), client.WithToken(token), client.WithAgent("drover/"+version.Of().Version), client.WithTransport(&http.Transport{
+	return client.New(base.String(), shown, client.WithAgent("drover/"+version.Of().Version), client.WithTransport(&http.Transport{
 		Proxy:       http.ProxyFromEnvironment,
 		DialContext: (&net.Dialer{Timeout: dialTime}).DialContext, TLSHandshakeTimeout: dialTime, TLSClientConfig: secured,
 		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second,
 	})), nil
+}
+
+// plaintext refuses to show a token to another machine without TLS.
+func plaintext(c *Context) error {
+	base, err := baseURL(c.Server)
+	if err != nil || base.Scheme != "http" || c.Plaintext || loopback(base.Hostname()) {
+		return err
+	}
+	return usage("%s is another machine, and everybody on the way could read the token: use https, or give --plaintext", base.Host)
 }
 
 func loopback(host string) bool {

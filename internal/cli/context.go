@@ -59,6 +59,8 @@ func (s *session) listContexts() error {
 			star = "*"
 		}
 		switch {
+		case x.Issuer != "":
+			login = x.Issuer
 		case x.Token != "" || x.TokenFile != "":
 			login = "token"
 		case x.ClientCertificate != "":
@@ -97,7 +99,7 @@ func (s *session) setContext(name string, use bool) error {
 	}
 	if s.flags.server != "" {
 		if old != nil && !sameServer(old.Server, s.flags.server) {
-			x.Token, x.TokenFile = "", "" // they were for another server
+			x.forget() // it was for another server
 		}
 		x.Server = s.flags.server
 	}
@@ -107,14 +109,16 @@ func (s *session) setContext(name string, use bool) error {
 	x.CA, x.ClientCertificate, x.ClientKey = or(s.flags.ca, x.CA), or(s.flags.certificate, x.ClientCertificate), or(s.flags.key, x.ClientKey)
 	switch {
 	case s.flags.token != "":
-		x.Token, x.TokenFile = s.flags.token, ""
+		x.forget()
+		x.Token = s.flags.token
 	case s.flags.tokenFile == "-":
-		x.TokenFile = ""
+		x.forget()
 		if x.Token, err = s.readToken("-"); err != nil {
 			return err
 		}
 	case s.flags.tokenFile != "":
-		x.Token, x.TokenFile = "", s.flags.tokenFile
+		x.forget()
+		x.TokenFile = s.flags.tokenFile
 	}
 	x.Project = or(s.flags.project, x.Project)
 	x.Plaintext = x.Plaintext || s.flags.plaintext
@@ -132,7 +136,7 @@ func (s *session) keep(x Context, use bool) error {
 		return err
 	}
 	x.Server = strings.TrimSuffix(base.String(), "/v2")
-	for _, file := range []*string{&x.CA, &x.TokenFile, &x.ClientCertificate, &x.ClientKey} {
+	for _, file := range []*string{&x.CA, &x.TokenFile, &x.IssuerCA, &x.ClientCertificate, &x.ClientKey} {
 		if *file != "" {
 			if *file, err = filepath.Abs(*file); err != nil { // they are read wherever the command is started
 				return errUsage{err}

@@ -2,26 +2,49 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/oauth2"
 
-	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/service"
 )
+
+// loginFlags are those of login.
+type loginFlags struct {
+	name, issuer, issuerCA string
+	device, noBrowser      bool
+}
 
 // login is the command login.
 func (s *session) login() *cobra.Command {
 	c := &cobra.Command{
-		Use: "login [SERVER]", Short: "Prove who you are, and keep the token for the commands that follow",
-		Long: `Prove who you are, and keep the token in a context for the commands that follow.
+		Use: "login [SERVER]", Short: "Prove who you are, for the commands that follow",
+		Long: `Prove who you are, for the commands that follow.
 
-The token is that of a service account or of an OpenID provider. It is read from --token-file, or from the standard input,
-and shown to the API before it is kept.`,
-		Example: `  drover login http://127.0.0.1:9015 --token-file build/run/admin-token
-  drover login https://drover.example:9015 --ca ca.pem --name prod < token`,
+Where the API knows OpenID providers you log in at one of them, in a browser on this machine, or with --device on another one. The token
+that it gives is replaced before it expires, as long as the provider lets it.
+
+With --token-file (- for the standard input) or --token you show a token that you have, such as that of a service account. Without
+providers it is read from the standard input.
+
+What proves who you are is kept in a context, in a file that nobody else can read, and shown to the API before.`,
+		Example: `  drover login https://drover.example:9015
+  drover login https://drover.example:9015 --device
+  drover login http://127.0.0.1:9015 --token-file build/run/admin-token
+  drover login https://drover.example:9015 --ca ca.pem --name prod --token-file - < token`,
 		Args: numbered(0, 1, "one server at the most"),
 	}
-	name := c.Flags().String("name", "", "the `name` of the context (default that of the server's host)")
+	f := &loginFlags{}
+	c.Flags().StringVar(&f.name, "name", "", "the `name` of the context (default that of the server's host)")
+	c.Flags().StringVar(&f.issuer, "issuer", "", "of several providers this one, by its `URL` or its name")
+	c.Flags().StringVar(&f.issuerCA, "issuer-ca", "", "a `file` with the certificates that the provider's is checked by (default those of this machine)")
+	c.Flags().BoolVar(&f.device, "device", false, "log in with a browser on another machine, by a code")
+	c.Flags().BoolVar(&f.noBrowser, "no-browser", false, "open no browser; the address is printed")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			if s.flags.server != "" && s.flags.server != args[0] {
@@ -29,12 +52,12 @@ and shown to the API before it is kept.`,
 			}
 			s.flags.server = args[0]
 		}
-		return s.doLogin(c.Context(), *name)
+		return s.doLogin(c.Context(), f)
 	}
 	return c
 }
 
-func (s *session) doLogin(ctx context.Context, name string) error {
+func (s *session) doLogin(ctx context.Context, f *loginFlags) error {
 	x, err := s.current()
 	if err != nil {
 		return err
@@ -43,24 +66,29 @@ func (s *session) doLogin(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	x.Name = or(name, s.flags.context, x.Name, base.Hostname())
+	x.Name = or(f.name, s.flags.context, x.Name, base.Hostname())
 	x.ClientCertificate, x.ClientKey = s.flags.certificate, s.flags.key
-	if s.flags.token == "" {
-		file := or(s.flags.tokenFile, "-")
-		if file == "-" {
-			s.note("The token is read from the standard input.")
+	x.forget()
+	if s.flags.token != "" || s.flags.tokenFile != "" {
+		if f.device || f.issuer != "" {
+			return usage("--device and --issuer are for logging in at a provider, without a token")
 		}
-		if x.Token, err = s.readToken(file); err != nil {
-			return err
-		}
+		err = s.loginByToken(x)
+	} else {
+		err = s.loginByProvider(ctx, f, x)
 	}
-	x.TokenFile = ""
+	if err != nil {
+		return err
+	}
+	if s.client != nil {
+		s.client.Close()
+	}
 	if s.client, err = s.open(x); err != nil {
 		return err
 	}
 	s.flags.server = x.Server // for what is said when it does not answer
-	// Who is known and may not list projects is known all the same.
-	if _, err := s.client.API().List(ctx, domain.Projects, ""); err != nil && !fail.Is(err, fail.Forbidden) {
+	who, err := s.client.API().Whoami(ctx, nil)
+	if err != nil {
 		if fail.Is(err, fail.Unauthorized) {
 			return fail.New(fail.Forbidden, "%s does not accept the token: %s", x.Server, s.text(err))
 		}
@@ -69,6 +97,166 @@ func (s *session) doLogin(ctx context.Context, name string) error {
 	if err := s.keep(*x, true); err != nil {
 		return err
 	}
-	s.sayf("logged in at %s, as context %s", x.Server, x.Name)
+	s.sayf("logged in at %s as %s, as context %s", x.Server, nameOf(who), x.Name)
 	return nil
+}
+
+// nameOf is who somebody is, for people.
+func nameOf(who *service.Whoami) string { return strings.TrimSpace(who.Kind + " " + who.Name) }
+
+// loginByToken takes the token that is given, or reads it.
+func (s *session) loginByToken(x *Context) (err error) {
+	if x.Token = s.flags.token; x.Token != "" {
+		return nil
+	}
+	file := or(s.flags.tokenFile, "-")
+	if file == "-" {
+		s.note("The token is read from the standard input.")
+	}
+	x.Token, err = s.readToken(file)
+	return err
+}
+
+// loginByProvider has the user log in at a provider that the API names. Where it names none, a token is read.
+func (s *session) loginByProvider(ctx context.Context, f *loginFlags, x *Context) error {
+	c, err := s.open(x)
+	if err != nil {
+		return err
+	}
+	s.client = c
+	offers, err := c.Offers(ctx)
+	if err != nil && !fail.Is(err, fail.NotFound) {
+		return err
+	}
+	if !f.device && f.issuer == "" && (err != nil || !hasProvider(offers)) {
+		return s.loginByToken(x)
+	}
+	if err := plaintext(x); err != nil {
+		return err
+	}
+	offer, err := chosen(offers, f.issuer)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, loginTime, fail.New(fail.Timeout, "nobody has logged in for %s", loginTime))
+	defer cancel()
+	p, err := s.provider(ctx, offer.Issuer, offer.Command.ClientID, f.issuerCA)
+	if err != nil {
+		return err
+	}
+	p.ask(offer.Command.Scopes)
+	given, nonce, err := s.answerOf(ctx, p, offer, f)
+	if err != nil {
+		return err
+	}
+	if x.Token, err = p.idToken(ctx, given, nonce); err != nil {
+		return err
+	}
+	x.Issuer, x.IssuerCA, x.ClientID, x.RefreshToken = offer.Issuer, f.issuerCA, p.ClientID, given.RefreshToken
+	return nil
+}
+
+// answerOf is what a provider gives when the user has logged in there; of a device there is no nonce.
+func (s *session) answerOf(ctx context.Context, p *provider, offer *authn.Offer, f *loginFlags) (given *oauth2.Token, nonce string, err error) {
+	if f.device {
+		given, err = s.byDevice(ctx, p)
+	} else {
+		given, nonce, err = s.byBrowser(ctx, p, offer.Command.RedirectURL, !f.noBrowser)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = context.Cause(ctx)
+	}
+	if fail.Is(err, fail.Unauthorized) { // by the issuer, not by the API
+		err = fail.New(fail.Forbidden, "%s", s.text(err))
+	}
+	return given, nonce, err
+}
+
+// hasProvider says whether one can log in at a provider by this command.
+func hasProvider(o *authn.Offers) bool {
+	for _, p := range o.Providers {
+		if p.Command != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// chosen is the provider that is meant.
+func chosen(o *authn.Offers, issuer string) (*authn.Offer, error) {
+	var all []string
+	var found []*authn.Offer
+	if o != nil {
+		for i, p := range o.Providers {
+			if p.Command == nil {
+				continue
+			}
+			all = append(all, p.Issuer)
+			if issuer == "" || issuer == p.Issuer || issuer == p.Name {
+				found = append(found, &o.Providers[i])
+			}
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return nil, fail.New(fail.NotFound, "the API names no provider for this command: log in with --token-file")
+	case len(found) == 0:
+		return nil, usage("the API does not know the issuer %q; it knows %s", issuer, strings.Join(all, ", "))
+	case len(found) > 1:
+		return nil, usage("the API knows several issuers: give --issuer, one of %s", strings.Join(all, ", "))
+	}
+	return found[0], nil
+}
+
+// logout is the command logout.
+func (s *session) logout() *cobra.Command {
+	c := &cobra.Command{
+		Use: "logout", Short: "Forget what proves who you are, and give it back to the provider",
+		Long:    "Forget what proves who you are in the current context, and give it back to the provider that it is of. The context stays.",
+		Example: "  drover logout\n  drover logout --context prod", Args: cobra.NoArgs,
+	}
+	c.RunE = func(c *cobra.Command, _ []string) error { return s.doLogout(c.Context()) }
+	return c
+}
+
+func (s *session) doLogout(ctx context.Context) error {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	found, err := s.load()
+	if err != nil {
+		return err
+	}
+	name := or(s.flags.context, s.Getenv("DROVER_CONTEXT"), found.Current)
+	x := found.find(name)
+	if x == nil {
+		return usage("there is no context %q; see '%s context list'", name, s.Program)
+	}
+	old := *x
+	x.forget()
+	if err := s.save(found); err != nil {
+		return err
+	}
+	s.sayf("logged out of context %s", name)
+	if old.RefreshToken == "" {
+		return nil
+	}
+	p, err := s.provider(ctx, old.Issuer, old.ClientID, old.IssuerCA)
+	if err == nil {
+		err = p.giveBack(ctx, old.RefreshToken)
+	}
+	if err != nil {
+		s.warn([]string{fmt.Sprintf("%s could not be told: what it has given stays good there until it expires: %s", old.Issuer, s.text(err))})
+	}
+	return nil
+}
+
+// byToken is how to log in where that is by a token.
+func (s *session) byToken() string {
+	if c, err := s.current(); err == nil && c.Issuer != "" {
+		return ""
+	}
+	return " --token-file FILE"
 }

@@ -68,6 +68,12 @@ func newWorld(t testing.TB) *world { return newWorldWith(t, authn.Off) }
 
 func newWorldWith(t testing.TB, prove authn.Prover) *world {
 	t.Helper()
+	return newWorldWhere(t, prove, authn.Offers{Asked: true})
+}
+
+// newWorldWhere is one where people log in.
+func newWorldWhere(t testing.TB, prove authn.Prover, offers authn.Offers) *world {
+	t.Helper()
 	db := storetest.Open(t, store.Config{})
 	sealer, err := secret.Parse("test:" + strings.Repeat("A", 43) + "=")
 	require.NoError(t, err)
@@ -103,7 +109,7 @@ func newWorldWith(t testing.TB, prove authn.Prover) *world {
 		}),
 	}
 	router, err := api.New(api.Deps{
-		Door: door.New(parts, door.Traced(log), door.Identified, door.Timed), Prove: prove,
+		Door: door.New(parts, door.Traced(log), door.Identified, door.Timed), Prove: prove, Login: api.Login{Offers: offers},
 		Ready: map[string]func(context.Context) error{}, Listen: "127.0.0.1:9015", Log: log,
 	})
 	require.NoError(t, err)

@@ -11,14 +11,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/policy"
 )
 
 // Client is the connections to one API.
 type Client struct {
-	base  string // http://host:port/v2
-	token string // "" for none
-	agent string // how it is called in logs, "" for as Go calls it
+	base  string                                // http://host:port/v2
+	token func(context.Context) (string, error) // "" for none
+	agent string                                // how it is called in logs, "" for as Go calls it
 	http  *http.Client
 }
 
@@ -26,7 +27,14 @@ type Client struct {
 type Option func(*Client)
 
 // WithToken has the client show a bearer token, "" for none.
-func WithToken(text string) Option { return func(c *Client) { c.token = text } }
+func WithToken(text string) Option {
+	return WithTokens(func(context.Context) (string, error) { return text, nil })
+}
+
+// WithTokens has the client ask for the token that a request shows, since one that expires is replaced meanwhile.
+func WithTokens(of func(context.Context) (string, error)) Option {
+	return func(c *Client) { c.token = of }
+}
 
 // WithAgent has the client say what it is (User-Agent).
 func WithAgent(name string) Option { return func(c *Client) { c.agent = name } }
@@ -36,7 +44,7 @@ func WithTransport(t *http.Transport) Option { return func(c *Client) { c.http.T
 
 // New makes a client of the API at base, such as "http://127.0.0.1:9015/v2".
 func New(base string, options ...Option) *Client {
-	c := &Client{base: base, http: &http.Client{
+	c := &Client{base: base, token: func(context.Context) (string, error) { return "", nil }, http: &http.Client{
 		Transport: &http.Transport{
 			MaxIdleConnsPerHost: 64,
 			IdleConnTimeout:     30 * time.Second,
@@ -56,13 +64,24 @@ func (c *Client) request(ctx context.Context, method, path string, body io.Reade
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
 	}
-	if c.token != "" {
-		r.Header.Set("Authorization", "Bearer "+c.token)
+	token, err := c.token(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	if c.agent != "" {
 		r.Header.Set("User-Agent", c.agent)
 	}
 	return r, nil
+}
+
+// Offers say how one may log in. Nobody needs to be known for that.
+func (c *Client) Offers(ctx context.Context) (*authn.Offers, error) {
+	beside := &Client{base: strings.TrimSuffix(c.base, "/v2"), agent: c.agent, http: c.http, token: func(context.Context) (string, error) { return "", nil }}
+	o := &authn.Offers{}
+	return o, beside.API().read(ctx, "/login/providers", nil, o)
 }
 
 // Close ends idle connections.

@@ -95,8 +95,9 @@ func kindOf(code int) fail.Kind {
 // unanswered gives the error of a request that had no answer its kind: that it was cancelled stays as it is.
 func unanswered(ctx context.Context, err error) error {
 	var answered *Error
+	var known *fail.Error // the request was not sent
 	switch {
-	case err == nil, errors.As(err, &answered), errors.Is(err, context.Canceled):
+	case err == nil, errors.As(err, &answered), errors.As(err, &known), errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, context.DeadlineExceeded), ctx.Err() != nil:
 		return fail.Wrap(err, fail.Timeout, "the API does not answer in time")

@@ -218,7 +218,7 @@ func provider(issuer, callback, secret string, lasts time.Duration) (http.Handle
 	router.Post("/device", func(w http.ResponseWriter, r *http.Request) {
 		err := k.CheckUsernamePasswordSimple(r.FormValue("username"), r.FormValue("password"))
 		if err == nil {
-			err = k.CompleteDeviceAuthorization(r.Context(), r.FormValue("user_code"), "id1")
+			err = k.CompleteDeviceAuthorization(r.Context(), r.FormValue("user_code"), "id2")
 		}
 		told(w, err)
 	})

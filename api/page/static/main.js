@@ -170,7 +170,7 @@ async function start() {
   frame();
   addEventListener('hashchange', () => { if (!nav.hidden) route(); });
   refused.addEventListener('refused', () => {
-    if (!asking) login(ended());
+    if (!asking && !nav.hidden) login(ended()); // of several answers the first one says it
   });
   setInterval(() => tick(main), 1000);
   nav.hidden = true;

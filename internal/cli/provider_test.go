@@ -1,0 +1,179 @@
+package cli_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/authn"
+	"github.com/drover-io/drover/internal/idptest"
+	"github.com/drover-io/drover/internal/oidc"
+)
+
+// withProvider is a world whose API knows a real provider.
+func withProvider(t *testing.T, args ...string) (*world, *idptest.IdP) {
+	t.Helper()
+	idp := idptest.Start(t, args...)
+	file := filepath.Join(t.TempDir(), "auth.yaml")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "issuers: [{url: %q, name: Test, audiences: [%s], clockSkew: 0s, prefix: 'idp:', command: {clientID: %s}}]", idp.Issuer, idptest.Command, idptest.Command), 0o600))
+	c, err := oidc.Read(file, false)
+	require.NoError(t, err)
+	p, err := oidc.New(c, time.Now)
+	require.NoError(t, err)
+	w := newWorldWhere(t, p.Prove, authn.Offers{Asked: true, Providers: p.Offers()})
+	delete(w.env, "DROVER_SERVER")
+	return w, idp
+}
+
+// begin runs a command that waits for a person; what it says on standard error comes line by line.
+func (w *world) begin(args ...string) (lines *bufio.Scanner, end func() result) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	read, write := io.Pipe()
+	var out bytes.Buffer
+	codes := make(chan int, 1)
+	go func() {
+		codes <- w.start(ctx, strings.NewReader(""), &out, write, args...)
+		_ = write.Close()
+	}()
+	lines = bufio.NewScanner(read)
+	return lines, func() result {
+		defer cancel()
+		var rest strings.Builder
+		for lines.Scan() {
+			rest.WriteString(lines.Text() + "\n")
+		}
+		return result{w.neutral(out.String()), w.neutral(rest.String()), <-codes}
+	}
+}
+
+// said waits for a line that a pattern finds.
+func said(t *testing.T, lines *bufio.Scanner, pattern string) string {
+	t.Helper()
+	for lines.Scan() {
+		if found := regexp.MustCompile(pattern).FindString(lines.Text()); found != "" {
+			return found
+		}
+	}
+	t.Fatalf("nothing says %s", pattern)
+	return ""
+}
+
+func (w *world) settings() string {
+	w.t.Helper()
+	data, err := os.ReadFile(filepath.Join(w.env["XDG_CONFIG_HOME"], "drover", "config.yaml"))
+	require.NoError(w.t, err)
+	return string(data)
+}
+
+// TestLoginAtAProvider: the person logs in with a browser, which comes back to this machine with a code; only the answer to this login
+// counts. The token is kept, shown, and given back.
+func TestLoginAtAProvider(t *testing.T) {
+	w, idp := withProvider(t)
+	lines, end := w.begin("login", w.url, "--no-browser")
+	address := said(t, lines, `http://\S+`)
+	asked, err := url.Parse(address)
+	require.NoError(t, err)
+	require.Equal(t, "S256", asked.Query().Get("code_challenge_method"))
+	back := asked.Query().Get("redirect_uri")
+	require.Regexp(t, `^http://127\.0\.0\.1:\d+/callback$`, back)
+	for query, code := range map[string]int{"?state=guess&code=x": 400, "?code=x": 400, "": 400} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, back+query, nil)
+		require.NoError(t, err)
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, code, answer.StatusCode, query)
+	}
+	_, page := idp.Enter(idptest.NewBrowser(t), address)
+	require.Contains(t, page, "You may close this tab")
+	r := end()
+	require.Zero(t, r.code, r.err)
+	require.Equal(t, "logged in at http://API as user idp:"+idptest.Name+", as context 127.0.0.1\n", r.out)
+
+	info, err := os.Stat(filepath.Join(w.env["XDG_CONFIG_HOME"], "drover", "config.yaml"))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	require.Equal(t, "idp:"+idptest.Name+"\n", w.done("auth", "whoami", "-o", "jsonpath={.name}"))
+	require.Contains(t, w.done("auth", "whoami"), "idp:"+idptest.Group)
+	require.Contains(t, w.done("context", "list"), idp.Issuer)
+
+	w.done("logout")
+	require.NotContains(t, w.settings(), "oken")
+	require.Equal(t, 4, w.run("auth", "whoami").code)
+	require.Contains(t, w.run("login", w.url, "--issuer", "https://evil.example").err, "does not know the issuer")
+	require.Contains(t, w.run("login", w.url, "--device", "--token", "x").err, "--device and --issuer are for")
+}
+
+// TestLoginWithADevice: the person enters a code elsewhere.
+func TestLoginWithADevice(t *testing.T) {
+	w, idp := withProvider(t)
+	lines, end := w.begin("login", w.url, "--device")
+	said(t, lines, `http://\S+/device`)
+	idp.Allow(said(t, lines, `[A-Z]{4}-?[A-Z]{4}`))
+	r := end()
+	require.Zero(t, r.code, r.err)
+	require.Equal(t, "idp:"+idptest.Name+"\n", w.done("auth", "whoami", "-o", "jsonpath={.name}"))
+}
+
+// TestTokensAreReplaced when they are about to expire, by one of all commands that run, as long as the provider lets it.
+func TestTokensAreReplaced(t *testing.T) {
+	w, idp := withProvider(t, "-lasts", "31s") // it is replaced when it is good for less than 30 s
+	lines, end := w.begin("login", w.url, "--no-browser")
+	_, _ = idp.Enter(idptest.NewBrowser(t), said(t, lines, `http://\S+`))
+	r := end()
+	require.Zero(t, r.code, r.err)
+	first := w.settings()
+	require.Contains(t, first, "refreshToken")
+	require.Eventually(t, func() bool {
+		w.done("auth", "whoami")
+		return w.settings() != first
+	}, time.Minute, 100*time.Millisecond, "another token")
+	var asking sync.WaitGroup
+	codes := make([]int, 8)
+	for n := range codes {
+		asking.Go(func() { codes[n] = w.run("auth", "whoami").code })
+	}
+	asking.Wait()
+	require.Equal(t, make([]int, len(codes)), codes, "a provider takes a token that comes twice for a thief's")
+
+	idp.Tell("withdraw", url.Values{"user": {idptest.Name}})
+	require.Eventually(t, func() bool {
+		r = w.run("auth", "whoami")
+		return r.code != 0
+	}, time.Minute, 100*time.Millisecond)
+	require.Equal(t, 4, r.code, r.err)
+	require.Contains(t, r.err, "has ended")
+	require.Contains(t, r.err, "Log in with: drover login http://API\n")
+	w.done("logout")
+}
+
+// TestProvidersThatDoNotAnswer: a login says so; the token that is kept is good until it expires.
+func TestProvidersThatDoNotAnswer(t *testing.T) {
+	w, idp := withProvider(t)
+	lines, end := w.begin("login", w.url, "--no-browser")
+	_, _ = idp.Enter(idptest.NewBrowser(t), said(t, lines, `http://\S+`))
+	require.Zero(t, end().code)
+	idp.Kill()
+	require.Equal(t, "idp:"+idptest.Name+"\n", w.done("auth", "whoami", "-o", "jsonpath={.name}"))
+	r := w.run("login", w.url)
+	require.Equal(t, 5, r.code, r.err)
+	require.Contains(t, r.err, idp.Issuer)
+	r = w.run("logout")
+	require.Zero(t, r.code)
+	require.Contains(t, r.err, "could not be told")
+	require.Equal(t, 2, w.run("login", "http://drover.example", "--token", "x").code)
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// tokens gives requests the token of a context whose user has logged in at a provider, and has it replaced before it expires: a command
+// may run for longer than a token is good.
+type tokens struct {
+	session *session
+
+	mu      sync.Mutex
+	context Context
+}
+
+// get is the token as it is to be shown now.
+func (t *tokens) get(ctx context.Context) (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if fresh(t.context.Token) {
+		return t.context.Token, nil
+	}
+	if err := t.renew(ctx); err != nil {
+		until, ok := expiryOf(t.context.Token)
+		if ok && time.Now().Before(until) && fail.Is(err, fail.Unavailable) {
+			return t.context.Token, nil // it is good for some seconds
+		}
+		return "", err
+	}
+	return t.context.Token, nil
+}
+
+// fresh says whether a token is good for a while. One that says no time is taken as it is.
+func fresh(token string) bool {
+	until, ok := expiryOf(token)
+	return !ok || time.Until(until) > tokenLeast
+}
+
+// renew has the provider give another token, and keeps it for commands that follow. Of commands that run at the same time one asks: a
+// provider may take a second question for a thief's.
+func (t *tokens) renew(ctx context.Context) error {
+	s := t.session
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	found, err := s.load()
+	if err != nil {
+		return err
+	}
+	if kept := found.find(t.context.Name); kept != nil && kept.Issuer == t.context.Issuer && kept.RefreshToken != "" {
+		t.context.Token, t.context.RefreshToken = kept.Token, kept.RefreshToken
+		if fresh(kept.Token) {
+			return nil
+		}
+	}
+	p, err := s.provider(ctx, t.context.Issuer, t.context.ClientID, t.context.IssuerCA)
+	if err != nil {
+		return err
+	}
+	given, err := p.refresh(ctx, t.context.RefreshToken)
+	if fail.Is(err, fail.Unauthorized) {
+		return fail.New(fail.Unauthorized, "the login at %s has ended", t.context.Issuer)
+	}
+	if err != nil {
+		return err
+	}
+	text, err := p.idToken(ctx, given, "")
+	if err != nil {
+		return err
+	}
+	t.context.Token, t.context.RefreshToken = text, or(given.RefreshToken, t.context.RefreshToken)
+	if kept := found.find(t.context.Name); kept != nil && kept.Issuer == t.context.Issuer {
+		kept.Token, kept.RefreshToken = t.context.Token, t.context.RefreshToken
+		return s.save(found)
+	}
+	return nil
+}
+
+// lockLook is how often it is looked whether another command is done with the file of contexts.
+const lockLook = 50 * time.Millisecond
+
+// lock has no other command renew a token meanwhile.
+func (s *session) lock(ctx context.Context) (unlock func(), err error) {
+	path, err := s.settingsPath()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, errUsage{err}
+	}
+	f, err := os.OpenFile(filepath.Join(filepath.Dir(path), ".login.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, errUsage{err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*providerTime)
+	defer cancel()
+	for {
+		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil { // #nosec G115 -- a descriptor
+			return func() { _ = f.Close() }, nil
+		}
+		next := time.NewTimer(lockLook)
+		select {
+		case <-next.C:
+		case <-ctx.Done():
+			next.Stop()
+			return nil, fail.Wrap(fmt.Errorf("%w: %w", err, f.Close()), fail.Unavailable, "another command renews the login, and does not come to an end")
+		}
+	}
+}

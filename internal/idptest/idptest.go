@@ -1,0 +1,141 @@
+// Package idptest starts an OpenID provider for tests, and logs in there as a person with a browser does. It is the one of test/idp.
+package idptest
+
+import (
+	"bufio"
+	"context"
+	"html"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/built"
+)
+
+// The client of the page, and that of the command.
+const (
+	Page    = "page"
+	Secret  = "the-page's-own-secret"
+	Command = "drover-cli"
+)
+
+// User is who logs in, and Name its subject in tokens. Everybody is in the group Group.
+const (
+	User     = "test-user2"
+	Password = "verysecure"
+	Name     = "id2"
+	Group    = "staff"
+)
+
+// patience bounds each question to the provider.
+const patience = time.Minute
+
+// IdP is a provider that runs.
+type IdP struct {
+	Issuer string
+	t      testing.TB
+	end    func()
+}
+
+// Start starts one, which ends with the test.
+func Start(t testing.TB, args ...string) *IdP {
+	t.Helper()
+	command := exec.CommandContext(context.WithoutCancel(t.Context()), built.Binary(t, "idp"), args...)
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	said, err := command.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, command.Start())
+	p := &IdP{t: t}
+	ended := false
+	p.end = func() {
+		if !ended {
+			ended = true
+			_ = command.Process.Kill()
+			_ = command.Wait() // it was killed
+		}
+	}
+	t.Cleanup(p.end)
+	line, err := bufio.NewReader(said).ReadString('\n')
+	require.NoError(t, err)
+	issuer, ok := strings.CutPrefix(strings.TrimSpace(line), "ready idp issuer=")
+	require.True(t, ok, line)
+	p.Issuer = issuer
+	return p
+}
+
+// Kill ends it.
+func (p *IdP) Kill() { p.end() }
+
+// Tell has its operator do something: rotate (alone=1 for the new key alone), withdraw (user).
+func (p *IdP) Tell(what string, form url.Values) {
+	p.t.Helper()
+	answer := p.post(http.DefaultClient, p.Issuer+"/control/"+what, form)
+	require.Equal(p.t, http.StatusNoContent, answer.StatusCode, what)
+}
+
+// Allow is what a person does with the code of a device.
+func (p *IdP) Allow(code string) {
+	p.t.Helper()
+	answer := p.post(http.DefaultClient, p.Issuer+"/device", url.Values{"user_code": {code}, "username": {User}, "password": {Password}})
+	require.Equal(p.t, http.StatusNoContent, answer.StatusCode)
+}
+
+// NewBrowser is one without anything in it.
+func NewBrowser(t testing.TB) *http.Client {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	return &http.Client{Jar: jar, Timeout: patience}
+}
+
+// field is what the form of the provider has for itself.
+var field = regexp.MustCompile(`name="id" value="([^"]*)"`)
+
+// Enter goes to an address that leads to the provider, logs in there, and follows it back. The answer is what it comes to, its body
+// read and closed.
+func (p *IdP) Enter(browser *http.Client, address string) (*http.Response, string) {
+	p.t.Helper()
+	answer, body := p.get(browser, address)
+	require.Equal(p.t, http.StatusOK, answer.StatusCode, body)
+	id := field.FindStringSubmatch(body)
+	require.NotNil(p.t, id, "%s has no form: %s", answer.Request.URL, body)
+	answer = p.post(browser, p.Issuer+"/login/username", url.Values{"id": {html.UnescapeString(id[1])}, "username": {User}, "password": {Password}})
+	return answer, p.read(answer)
+}
+
+func (p *IdP) get(browser *http.Client, address string) (*http.Response, string) {
+	p.t.Helper()
+	r, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, address, nil)
+	require.NoError(p.t, err)
+	answer, err := browser.Do(r)
+	require.NoError(p.t, err)
+	return answer, p.read(answer)
+}
+
+func (p *IdP) post(browser *http.Client, address string, form url.Values) *http.Response {
+	p.t.Helper()
+	r, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, address, strings.NewReader(form.Encode()))
+	require.NoError(p.t, err)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	answer, err := browser.Do(r)
+	require.NoError(p.t, err)
+	p.t.Cleanup(func() { _ = answer.Body.Close() })
+	return answer
+}
+
+func (p *IdP) read(answer *http.Response) string {
+	p.t.Helper()
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(p.t, err)
+	require.NoError(p.t, answer.Body.Close())
+	return string(body)
+}
