@@ -5,7 +5,7 @@ BIN         := build/bin
 
 # One set of flags for builds and tests, so that neither compiles what the other has.
 export GOFLAGS := $(shell go env GOFLAGS) -trimpath
-MODULES     := . deploy/local deploy/local/kube deploy/tools/protogen deploy/tools/grpcurl deploy/tools/sbom test test/idp
+MODULES     := . deploy/local deploy/local/kube deploy/tools/protogen deploy/tools/grpcurl deploy/tools/sbom deploy/tools/idp test
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-workloads run build build-product servers test test-race bench check tools generate clean record-replay tidy fuzz sbom reproducible
@@ -15,7 +15,7 @@ help: ## list the targets
 
 build: build-product ## the drover binary, the simulated fleet, and an OpenID provider for tests
 	@cd test && go build -o ../$(BIN)/fleet ./cmd/fleet
-	@cd test/idp && go build -o ../../$(BIN)/idp .
+	@cd deploy/tools/idp && go build -o ../../../$(BIN)/idp .
 
 build-product:
 	@go build -o $(BIN)/drover ./cmd/drover

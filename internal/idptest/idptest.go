@@ -1,4 +1,4 @@
-// Package idptest starts an OpenID provider for tests, and logs in there as a person with a browser does. It is the one of test/idp.
+// Package idptest starts an OpenID provider for tests, and logs in there as a person with a browser does. It is the one of deploy/tools/idp.
 package idptest
 
 import (

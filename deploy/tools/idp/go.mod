@@ -1,4 +1,4 @@
-module github.com/drover-io/drover/test/idp
+module github.com/drover-io/drover/deploy/tools/idp
 
 go 1.26.0
 
