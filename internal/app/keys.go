@@ -147,11 +147,16 @@ func (k *keyring) say(r store.Resealing) {
 	fmt.Fprintf(k.out, "%s: %d of %d sealed anew, of %d\n", r.What, r.Sealed, old, total)
 }
 
+// drop takes a key out of the file, and then looks whether somebody has sealed with it meanwhile. Who dies between the two is followed by
+// another run, which finds the key where it is kept and goes on with the look.
 func (k *keyring) drop(ctx context.Context, id string) error {
 	ids := k.ring().IDs()
+	kept, begun := secret.Dropped(k.file, id)
 	switch {
 	case k.file == "":
 		return fail.New(fail.Precondition, "the keys are not in a file (--secret-keys-file); take key %q out where they are", id)
+	case !slices.Contains(ids, id) && begun:
+		return k.dropped(ctx, id, kept)
 	case !slices.Contains(ids, id):
 		return fail.New(fail.NotFound, "there is no key %q in %s; there are %s", id, k.file, strings.Join(ids, ", "))
 	case ids[0] == id:
@@ -164,10 +169,14 @@ func (k *keyring) drop(ctx context.Context, id string) error {
 	if n := used[id]; n > 0 {
 		return fail.New(fail.Precondition, "key %q is in use: it seals %d; run `drover keys rotate` first", id, n)
 	}
-	kept, err := secret.Drop(k.file, id)
-	if err != nil {
+	if kept, err = secret.Drop(k.file, id); err != nil {
 		return err
 	}
+	return k.dropped(ctx, id, kept)
+}
+
+// dropped looks whether a key is needed that is no longer in the file, and puts it back then.
+func (k *keyring) dropped(ctx context.Context, id, kept string) error {
 	fmt.Fprintf(k.out, "key %s is kept in %s; looking whether somebody seals with it still\n", id, kept)
 	if err := k.unused(ctx, id); err != nil {
 		return errors.Join(err, k.putBack(id))

@@ -1,21 +1,26 @@
 package app
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/base64"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/mongotest"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/storetest"
@@ -27,6 +32,133 @@ func keyLines(ids ...string) string {
 		b.WriteString(id + ":" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte(id[:1]), 32)) + "\n")
 	}
 	return b.String()
+}
+
+// TestKeysSurviveKill: who asks for another key to seal everything, or has one dropped, may be killed at any moment, with a write on its
+// way that arrives later. Nothing is unreadable then, and another run goes on.
+func TestKeysSurviveKill(t *testing.T) {
+	const asked, at, database, file = "DROVER_TEST_KEYS", "DROVER_TEST_KEYS_AT", "DROVER_TEST_KEYS_DATABASE", "DROVER_TEST_KEYS_FILE"
+	run := func(uri, database, path, ask string, out io.Writer) error {
+		c := &config.Config{MongoURI: uri, Database: database, SecretKeysFile: path}
+		return Keys(t.Context(), c, slog.New(slog.DiscardHandler), ask, "old", out)
+	}
+	if ask := os.Getenv(asked); ask != "" { // as the process that is killed
+		require.NoError(t, run(os.Getenv(at), os.Getenv(database), os.Getenv(file), ask, os.Stdout))
+		return
+	}
+	ctx, path, c := t.Context(), filepath.Join(t.TempDir(), "keys"), storetest.Config(t)
+	write := func(ids ...string) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(path, []byte(keyLines(ids...)), 0o600))
+	}
+	open := func() *store.Store {
+		t.Helper()
+		var err error
+		c.Keys, err = secret.ReadFile(path)
+		require.NoError(t, err)
+		return storetest.Open(t, c)
+	}
+	const n = 30
+	readable := func() {
+		t.Helper()
+		s := open()
+		all, err := s.List(ctx, domain.Projects, "")
+		require.NoError(t, err)
+		require.Len(t, all, n)
+		data, err := s.Blob(ctx, mustPut(t, s))
+		require.NoError(t, err)
+		require.Equal(t, "content", string(data))
+	}
+	// killed runs a process until it says, or has done, something, and kills it then.
+	killed := func(uri, ask string, until func(out io.Reader)) {
+		t.Helper()
+		cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestKeysSurviveKill$")
+		cmd.Env = append(os.Environ(), asked+"="+ask, at+"="+uri, database+"="+c.Database, file+"="+path)
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		until(out)
+		require.NoError(t, cmd.Process.Kill())
+		var exit *exec.ExitError
+		require.ErrorAs(t, cmd.Wait(), &exit)
+		require.Equal(t, -1, exit.ExitCode(), "it was killed")
+	}
+
+	write("old")
+	s := open()
+	require.NoError(t, s.EnsureLayout(ctx))
+	for i := range n {
+		require.NoError(t, s.Create(ctx, &domain.Project{Metadata: domain.Metadata{Name: fmt.Sprintf("p%02d", i)}}))
+	}
+	mustPut(t, s)
+	write("new", "old")
+	proxy := mongotest.NewProxy(t, c.URI)
+	for _, nth := range []int{1, n / 2} { // and the second run of those that are left
+		proxy.Meet("projects", nth, mongotest.Fault{UntilNext: true})
+		killed(proxy.URI(), "rotate", func(io.Reader) {
+			require.Eventually(t, proxy.Met, mongotest.Timeout, time.Millisecond)
+		})
+		readable()
+		_, unmet := proxy.Flush() // what it had sent arrives after its death
+		require.False(t, unmet)
+		readable()
+	}
+	used, err := open().SealedBy(ctx, func(store.Resealing) {})
+	require.NoError(t, err)
+	require.Positive(t, used["old"], "it was killed in its middle")
+	require.Positive(t, used["new"])
+	require.NoError(t, run(c.URI, c.Database, path, "rotate", io.Discard))
+	readable()
+	used, err = open().SealedBy(ctx, func(store.Resealing) {})
+	require.NoError(t, err)
+	require.Zero(t, used["old"])
+
+	looking := func(out io.Reader) {
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if strings.Contains(lines.Text(), "looking whether") {
+				return
+			}
+		}
+		t.Error("it does not look")
+	}
+	killed(c.URI, "drop", looking)
+	readable()
+	ring := func() []string {
+		t.Helper()
+		keys, err := secret.ReadFile(path)
+		require.NoError(t, err)
+		return keys.Keeper().(*secret.Ring).IDs()
+	}
+	require.Equal(t, []string{"new"}, ring())
+	again := func(wait func(context.Context) error) error {
+		s := open()
+		return (&keyring{store: s, keys: c.Keys, file: path, out: io.Discard, wait: wait}).drop(ctx, "old")
+	}
+	frozen := c
+	frozen.Keys, err = secret.Parse(keyLines("old", "new"))
+	require.NoError(t, err)
+	require.True(t, fail.Is(again(func(ctx context.Context) error { // somebody has sealed with it, and nobody has looked
+		p := storetest.Open(t, frozen)
+		o, err := p.Get(ctx, domain.Projects, "projects/p00")
+		if err != nil {
+			return err
+		}
+		return p.Replace(ctx, o)
+	}), fail.Precondition))
+	require.Equal(t, []string{"new", "old"}, ring())
+	readable()
+	require.NoError(t, run(c.URI, c.Database, path, "rotate", io.Discard))
+	killed(c.URI, "drop", looking)
+	require.NoError(t, again(func(context.Context) error { return nil }))
+	require.Equal(t, []string{"new"}, ring())
+	readable()
+}
+
+func mustPut(t *testing.T, s *store.Store) domain.Digest {
+	t.Helper()
+	digest, err := s.PutBlob(t.Context(), []byte("content"))
+	require.NoError(t, err)
+	return digest
 }
 
 // TestKeysAreDropped that nobody seals with, and those that somebody seals with meanwhile are put back.

@@ -300,6 +300,13 @@ func Drop(path, id string) (kept string, err error) {
 	return kept, replaceFile(path, text, []byte(strings.Join(left, "\n")))
 }
 
+// Dropped is where Drop has kept a key of a file; false when it has not.
+func Dropped(path, id string) (kept string, ok bool) {
+	kept = droppedFile(path, id)
+	_, err := os.Stat(kept)
+	return kept, err == nil
+}
+
 // PutBack puts a key that was dropped back as the last one of its file.
 func PutBack(path, id string) error {
 	text, err := os.ReadFile(path)

@@ -43,7 +43,11 @@ type sealedKind struct {
 // none apart.
 func (s *Store) SealedBy(ctx context.Context, say func(Resealing)) (map[string]int, error) {
 	all := map[string]int{}
-	for _, kind := range s.sealedKinds() {
+	there, err := s.collections(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range s.sealedKinds(there) {
 		of := Resealing{What: kind.what, Found: map[string]int{}}
 		if err := kind.each(ctx, func(_, key string) { of.Found[key]++; all[key]++ }); err != nil {
 			return nil, fmt.Errorf("count %s: %w", kind.what, err)
@@ -60,7 +64,11 @@ func (s *Store) SealedBy(ctx context.Context, say func(Resealing)) (map[string]i
 // SealedBy does.
 func (s *Store) Reseal(ctx context.Context, say func(Resealing)) (sealed int, damaged []error, err error) {
 	now := s.keys.Keeper().Sealing()
-	for _, kind := range s.sealedKinds() {
+	there, err := s.collections(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, kind := range s.sealedKinds(there) {
 		of := Resealing{What: kind.what, Found: map[string]int{}}
 		var old []string
 		err := kind.each(ctx, func(id, key string) {
@@ -100,14 +108,43 @@ func (s *Store) Reseal(ctx context.Context, say func(Resealing)) (sealed int, da
 // resealSaid is after how many things it is said how far the work has come.
 const resealSaid = 500
 
-// sealedKinds are all kinds, the root secret last: as long as it is sealed by a key, that one is not done with.
-func (s *Store) sealedKinds() []sealedKind {
+// collections are the names of the collections that there are: most parts of what is divided are not there as long as there is little in
+// them, and each is a question. One that comes to be later has what is written meanwhile, which nobody sees in any case.
+func (s *Store) collections(ctx context.Context) (there map[string]bool, err error) {
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	names, err := s.db.ListCollectionNames(ctx, bson.D{})
+	if err != nil {
+		return nil, kindOf(err)
+	}
+	there = make(map[string]bool, len(names))
+	for _, name := range names {
+		there[name] = true
+	}
+	return there, nil
+}
+
+// partsThere are the parts of a divided collection that are among those there are.
+func (s *Store) partsThere(name string, there map[string]bool) (parts []*mongo.Collection) {
+	for n := range divided[name] {
+		if there[partName(name, n)] {
+			parts = append(parts, s.part(name, n))
+		}
+	}
+	return parts
+}
+
+// sealedKinds are all kinds of which there may be some in the collections that there are, the root secret last: as long as it is sealed by
+// a key, that one is not done with.
+func (s *Store) sealedKinds(there map[string]bool) []sealedKind {
 	var kinds []sealedKind
 	for _, n := range domain.Nouns {
-		kinds = append(kinds, s.sealedDocuments(n.Kind))
+		if there[n.Kind] {
+			kinds = append(kinds, s.sealedDocuments(n.Kind))
+		}
 	}
-	kinds = append(kinds, s.sealedDocuments(instances), s.sealedDocuments(sessions), s.sealedLeaves(), s.sealedBlobs(), s.sealedObservations(),
-		s.sealedLedgers(s.workloads), s.sealedLedgers(s.matches), s.sealedWatches())
+	kinds = append(kinds, s.sealedDocuments(instances), s.sealedDocuments(sessions), s.sealedLeaves(there), s.sealedBlobs(there), s.sealedObservations(there),
+		s.sealedLedgers(s.workloads, there), s.sealedLedgers(s.matches, there), s.sealedWatches())
 	return append(kinds, sealedKind{
 		what: "the secret that names things",
 		each: func(ctx context.Context, see func(id, key string)) error {
@@ -189,21 +226,21 @@ func (s *Store) sealedDocuments(collection string) sealedKind {
 	}
 }
 
-// eachInParts is eachSealed of a divided collection.
-func (s *Store) eachInParts(ctx context.Context, name, member string, see func(id, key string)) error {
-	for n := range divided[name] {
-		if err := s.eachSealed(ctx, s.part(name, n), member, see); err != nil {
+// eachInParts is eachSealed of parts of a divided collection.
+func (s *Store) eachInParts(ctx context.Context, parts []*mongo.Collection, member string, see func(id, key string)) error {
+	for _, part := range parts {
+		if err := s.eachSealed(ctx, part, member, see); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Store) sealedLeaves() sealedKind {
+func (s *Store) sealedLeaves(there map[string]bool) sealedKind {
 	return sealedKind{
 		what: leavesName,
 		each: func(ctx context.Context, see func(id, key string)) error {
-			return s.eachInParts(ctx, leavesName, sealedMember, see)
+			return s.eachInParts(ctx, s.partsThere(leavesName, there), sealedMember, see)
 		},
 		anew: func(ctx context.Context, id string) (bool, error) {
 			contextID, _, _ := strings.Cut(id, "/")
@@ -232,12 +269,12 @@ func (s *Store) sealedWatches() sealedKind {
 }
 
 // sealedBlobs says of blobs by their heads which keys they are sealed with.
-func (s *Store) sealedBlobs() sealedKind {
+func (s *Store) sealedBlobs(there map[string]bool) sealedKind {
 	return sealedKind{
 		what: headsName,
 		each: func(ctx context.Context, see func(id, key string)) error {
-			for n := range divided[headsName] {
-				err := each(ctx, s, s.part(headsName, n), bson.D{}, func() *blobHead { return &blobHead{} },
+			for _, part := range s.partsThere(headsName, there) {
+				err := each(ctx, s, part, bson.D{}, func() *blobHead { return &blobHead{} },
 					func(h *blobHead) { see(string(h.ID), h.Key) }, options.Find().SetProjection(bson.D{{Key: "key", Value: 1}}))
 				if err != nil {
 					return err
@@ -281,11 +318,11 @@ func (s *Store) sealBlobAnew(ctx context.Context, digest domain.Digest) (bool, e
 }
 
 // sealedObservations have what they are opened by in front of their names.
-func (s *Store) sealedObservations() sealedKind {
+func (s *Store) sealedObservations(there map[string]bool) sealedKind {
 	return sealedKind{
 		what: observationsName,
 		each: func(ctx context.Context, see func(id, key string)) error {
-			return s.eachInParts(ctx, observationsName, "names.data", see)
+			return s.eachInParts(ctx, s.partsThere(observationsName, there), "names.data", see)
 		},
 		anew: s.sealObservationAnew,
 	}
@@ -327,13 +364,13 @@ func (s *Store) sealObservationAnew(ctx context.Context, id string) (bool, error
 }
 
 // sealedLedgers are tenants: a whole entry takes the place of all that there are.
-func (s *Store) sealedLedgers(l *ledgers) sealedKind {
+func (s *Store) sealedLedgers(l *ledgers, there map[string]bool) sealedKind {
 	return sealedKind{
 		what: l.name,
 		each: func(ctx context.Context, see func(id, key string)) error {
-			for n := range divided[l.name] {
+			for _, part := range s.partsThere(l.name, there) {
 				found := map[string]map[string]bool{} // keys by tenant
-				err := each(ctx, s, s.part(l.name, n), bson.D{}, func() *entry { return &entry{} }, func(e *entry) {
+				err := each(ctx, s, part, bson.D{}, func() *entry { return &entry{} }, func(e *entry) {
 					tenant, _, _ := strings.Cut(e.ID, "/")
 					if _, is := seqOf(e.ID); !is {
 						return

@@ -54,11 +54,17 @@ type everything struct {
 
 func fill(t testing.TB, s *store.Store) *everything {
 	t.Helper()
+	return fillWith(t, s, 9<<20) // which is in chunks
+}
+
+// fillWith is fill with a blob of so many bytes, which is what takes longest.
+func fillWith(t testing.TB, s *store.Store, large int) *everything {
+	t.Helper()
 	ctx := t.Context()
 	e := &everything{
 		instance: instanceOf("4711", "projects/p/composite-apps/ca/v1/deployment-intent-groups/g", domain.ContextInstantiated),
 		leaf:     leafOf("4711", "app", 1),
-		data:     [][]byte{[]byte("password: " + marked), append([]byte(marked), noise(9<<20)...)},
+		data:     [][]byte{[]byte("password: " + marked), append([]byte(marked), noise(large)...)},
 		observation: observationOf("4711", "app", clusterAt("p", "c"),
 			resourceOf("small", marked), resourceOf("large", strings.Repeat(marked, 3)+text(1<<20))),
 		workload: workload(1), match: match(1),
@@ -378,8 +384,8 @@ func TestSealingAnewGoesOn(t *testing.T) {
 	c := shared(t)
 	c.Keys = sealer(t, "old", "new")
 	running := storetest.Open(t, c)
-	e := fill(t, running)
-	for n := range 40 {
+	e := fillWith(t, running, 1<<10)
+	for n := range 10 {
 		require.NoError(t, running.Create(t.Context(), project(fmt.Sprint("p", n))))
 	}
 	c.Keys = sealer(t, "new", "old")
@@ -408,7 +414,7 @@ func TestSealingAnewGoesOn(t *testing.T) {
 				return
 			default:
 			}
-			o, err := running.Get(t.Context(), domain.Projects, domain.Key(fmt.Sprint("projects/p", n%40)))
+			o, err := running.Get(t.Context(), domain.Projects, domain.Key(fmt.Sprint("projects/p", n%10)))
 			if err == nil {
 				err = running.Replace(t.Context(), o)
 			}
