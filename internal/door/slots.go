@@ -2,6 +2,7 @@ package door
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -48,7 +49,7 @@ const (
 // slowly, and a caller's share is no smaller than the room, half of it is for others.
 func newRooms(operations int) map[room]*slots {
 	return map[room]*slots{
-		anyRoom: newSlots(requestsAtOnce), uploading: newHalved(min(operations, uploadsAtOnce)),
+		anyRoom: newShared(requestsAtOnce, max(1, runtime.GOMAXPROCS(0)/2)), uploading: newHalved(min(operations, uploadsAtOnce)),
 		beginning: newHalved(operations), terminating: newSlots(operations), stopping: newSlots(operations),
 		approving: newHalved((operations + 3) / 4), // it costs processor time, and nothing else
 		telling:   newHalved(tellingAtOnce),
@@ -66,13 +67,41 @@ type slots struct {
 	held    map[string]int // by holder and by caller, those that have one
 	waiting []*waiter      // in the order in which they came
 	refused turns
+
+	// beside is how many requests a holder may have that have just begun, as long as others ask, too: those that take processor time.
+	// 0 is no limit.
+	beside int
+	young  map[string]int // by holder
+	asked  [2]asking      // the last holders that have asked, two different ones
+	wake   *time.Timer    // when it is looked again whether others still ask; nil when nobody waits for that
+}
+
+// asking is when a holder has asked last.
+type asking struct {
+	holder string
+	at     time.Time
+}
+
+const (
+	// asksFor is for how long somebody counts who has asked.
+	asksFor = time.Second
+	// youngFor is for how long a request is young. One that lasts for longer waits for something else, as a cluster, or has had its time:
+	// the next one of its holder need not wait for it.
+	youngFor = 250 * time.Millisecond
+)
+
+// visit is a request that has a slot.
+type visit struct {
+	asker
+	young bool
+	ages  *time.Timer // nil where nobody is young
 }
 
 // asker is for whom a slot is asked: who has it, a project if there is one, and who asks, "" where nobody is known.
 type asker struct{ holder, caller string }
 
 type waiter struct {
-	asker
+	*visit
 	let chan struct{} // closed when it has its slot
 }
 
@@ -80,6 +109,14 @@ func newSlots(n int) *slots { return &slots{most: n, each: n, held: map[string]i
 
 // newHalved has slots of which nobody gets more than half, though all others are free.
 func newHalved(n int) *slots { return &slots{most: n, each: max(1, n/2), held: map[string]int{}} }
+
+// newShared has slots that a holder may have all of, as long as it is alone; while others ask it has no more than so many young ones. Who
+// floods with requests that cost processor time then leaves others theirs, though there are slots.
+func newShared(n, beside int) *slots {
+	p := newSlots(n)
+	p.beside, p.young = beside, map[string]int{}
+	return p
+}
 
 // turns are when those come back that were refused.
 type turns struct{ last time.Time }
@@ -94,19 +131,22 @@ func (t *turns) next(now time.Time, least, each time.Duration) time.Duration {
 
 // enter takes a slot, which leave gives back.
 func (p *slots) enter(ctx context.Context, who asker) (leave func(), err error) {
+	v := &visit{asker: who}
 	leave = func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.give(who)
+		p.give(v)
 	}
 	p.mu.Lock()
+	p.asks(who.holder)
 	if p.free(who) {
-		p.take(who)
+		p.take(v)
 		p.mu.Unlock()
 		return leave, nil
 	}
-	w := &waiter{who, make(chan struct{})}
+	w := &waiter{v, make(chan struct{})}
 	p.waiting = append(p.waiting, w)
+	p.look()
 	p.mu.Unlock()
 	full := time.NewTimer(admitWait)
 	defer full.Stop()
@@ -123,12 +163,18 @@ func (p *slots) enter(ctx context.Context, who asker) (leave func(), err error) 
 	case at < 0 && ctx.Err() == nil:
 		return leave, nil // it was given one at the same time
 	case at < 0:
-		p.give(who)
+		p.give(v)
 	default:
 		p.waiting = slices.Delete(p.waiting, at, at+1)
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
+	}
+	if p.used < p.most && p.beside > 0 {
+		return nil, &fail.Error{
+			Kind: fail.Exhausted, RetryAfter: p.refused.next(time.Now(), shareLater, shareLater/time.Duration(p.most)),
+			Message: "others ask, too, and your requests wait for each other; nothing was done, send fewer at a time and try again later",
+		}
 	}
 	return nil, &fail.Error{
 		Kind: fail.Unavailable, RetryAfter: p.refused.next(time.Now(), retryLater, retryLater/time.Duration(p.most)),
@@ -138,12 +184,66 @@ func (p *slots) enter(ctx context.Context, who asker) (leave func(), err error) 
 
 // free says whether there is a slot for somebody.
 func (p *slots) free(who asker) bool {
-	return p.used < p.most && p.held[who.holder] < p.each && (who.caller == "" || p.held[who.caller] < p.each)
+	return p.used < p.most && p.held[who.holder] < p.each && (who.caller == "" || p.held[who.caller] < p.each) &&
+		(p.beside == 0 || p.young[who.holder] < p.beside || p.alone(who.holder))
 }
 
-func (p *slots) take(who asker) {
+func (p *slots) take(v *visit) {
 	p.used++
-	p.count(who, 1)
+	p.count(v.asker, 1)
+	if p.beside == 0 {
+		return
+	}
+	v.young = true
+	p.young[v.holder]++
+	v.ages = time.AfterFunc(youngFor, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.age(v)
+		p.hand()
+	})
+}
+
+// age has a request be no longer young, if it is.
+func (p *slots) age(v *visit) {
+	if !v.young {
+		return
+	}
+	v.young = false
+	if p.young[v.holder]--; p.young[v.holder] == 0 {
+		delete(p.young, v.holder)
+	}
+}
+
+// asks notes that a holder asks now.
+func (p *slots) asks(holder string) {
+	if p.asked[0].holder != holder {
+		p.asked[1] = p.asked[0]
+	}
+	p.asked[0] = asking{holder, time.Now()}
+}
+
+// alone says whether nobody else has asked for some time.
+func (p *slots) alone(holder string) bool {
+	other := p.asked[0]
+	if other.holder == holder {
+		other = p.asked[1]
+	}
+	return other.at.IsZero() || time.Since(other.at) >= asksFor
+}
+
+// look sees to it that those who wait only since others ask, too, do not wait for longer than these ask.
+func (p *slots) look() {
+	if p.beside == 0 || p.wake != nil || len(p.waiting) == 0 {
+		return
+	}
+	p.wake = time.AfterFunc(asksFor, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.wake = nil
+		p.hand()
+		p.look()
+	})
 }
 
 // count counts what a holder has, and the caller, who may be the holder.
@@ -158,10 +258,19 @@ func (p *slots) count(who asker, n int) {
 	}
 }
 
-// give takes a slot back, and gives what is free to those that wait: first to the one whose holder has the fewest, to the first of those.
-func (p *slots) give(who asker) {
+// give takes a slot back, and hands on what is free.
+func (p *slots) give(v *visit) {
 	p.used--
-	p.count(who, -1)
+	p.count(v.asker, -1)
+	if v.ages != nil {
+		v.ages.Stop()
+		p.age(v)
+	}
+	p.hand()
+}
+
+// hand gives what is free to those that wait: first to the one whose holder has the fewest, to the first of those.
+func (p *slots) hand() {
 	for p.used < p.most {
 		next := -1
 		for i, w := range p.waiting {
@@ -174,7 +283,7 @@ func (p *slots) give(who asker) {
 		}
 		w := p.waiting[next]
 		p.waiting = slices.Delete(p.waiting, next, next+1)
-		p.take(w.asker)
+		p.take(w.visit)
 		close(w.let)
 	}
 }

@@ -2,6 +2,7 @@ package door_test
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -67,4 +68,86 @@ func largest(told map[time.Duration]int) (most time.Duration) {
 		most = max(most, after)
 	}
 	return most
+}
+
+// TestWhoFloodsLeavesOthersTime: a project has all slots as long as it is alone. While another one asks it has as many requests at work as
+// half of the processors, but for those that last, which wait for something else. When the other one asks no more it has all again.
+func TestWhoFloodsLeavesOthersTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		beside := max(1, runtime.GOMAXPROCS(0)/2)
+		d := door.New(door.Parts{}, door.Slots(0))
+		var mu sync.Mutex
+		working := map[string]int{}
+		end := map[string]chan struct{}{"loud": make(chan struct{}), "quiet": make(chan struct{})}
+		refused := 0
+		var asking sync.WaitGroup
+		ask := func(project string) {
+			r := &door.Request{Verb: door.Status, Noun: domain.LogicalClouds, Parent: domain.Key("projects/" + project), Name: "c"}
+			asking.Go(func() {
+				err := d.Pass(as(t.Context(), "alice"), r, func(context.Context, door.Service) error {
+					mu.Lock()
+					working[project]++
+					mu.Unlock()
+					<-end[project]
+					mu.Lock()
+					working[project]--
+					mu.Unlock()
+					return nil
+				})
+				mu.Lock()
+				defer mu.Unlock()
+				if fail.Is(err, fail.Exhausted) {
+					refused++
+				} else if err != nil && t.Context().Err() == nil {
+					t.Error(err)
+				}
+			})
+		}
+		at := func(project string) int {
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			return working[project]
+		}
+		finish := func(project string) {
+			end[project] <- struct{}{}
+			synctest.Wait()
+		}
+		for range beside + 5 {
+			ask("loud")
+		}
+		require.Equal(t, beside+5, at("loud"), "it is alone")
+		ask("quiet")
+		require.Equal(t, 1, at("quiet"), "others find a slot at once")
+		for range beside + 5 {
+			finish("loud")
+			ask("loud")
+		}
+		require.Equal(t, beside, at("loud"), "of its own as many as it may have beside others")
+		<-time.After(300 * time.Millisecond)
+		require.Equal(t, 2*beside, at("loud"), "those that last are waited for by nobody")
+		<-time.After(900 * time.Millisecond)
+		require.Equal(t, beside+5, at("loud"), "the other one asks no more")
+
+		<-time.After(300 * time.Millisecond) // nobody is young
+		ask("quiet")
+		for range 3 {
+			finish("loud")
+		}
+		left := at("loud")
+		for range beside + 100 {
+			ask("loud")
+		}
+		require.Equal(t, left+beside, at("loud"))
+		require.Equal(t, 2, at("quiet"))
+		for range 30 { // it goes on asking
+			<-time.After(100 * time.Millisecond)
+			ask("quiet")
+		}
+		require.Positive(t, refused, "who waits for too long is sent away")
+		require.Equal(t, 32, at("quiet"))
+		close(end["loud"])
+		close(end["quiet"])
+		asking.Wait()
+	})
 }
