@@ -221,7 +221,7 @@ var examples = map[string]string{
 
 	"service.ClusterList": `{"items":[{"metadata":{"name":"edge01","description":"by the harbour"},"spec":{"report":"auto"},
 		"resource":"cluster-providers/vfw-cluster-provider/clusters/edge01","status":{"connectivity":"Available","heard":false,
-			"lastHeard":"2026-11-21T05:28:00Z","reason":"no agent","report":"agentless","credentialsExpire":"2026-12-01T00:00:00Z","groups":3,"labels":["edge"],"version":"v1.34.1"}}],"continue":"ZWRnZTAx"}`,
+			"lastHeard":"2026-11-21T05:28:00Z","reason":"no agent","report":"agentless","credentialsExpire":"2026-12-01T00:00:00Z","groups":3,"working":1,"failed":1,"labels":["edge"],"version":"v1.34.1"}}],"continue":"ZWRnZTAx"}`,
 	"service.LabelledCluster": `{"metadata":{"name":"edge01","description":"by the harbour"},"labels":[{"clusterLabel":"LabelA"}]}`,
 	"service.GroupList":       `{"items":[` + exampleGroupStanding + `],"continue":"cHJvamVjdHM"}`,
 	"operations.List":         `{"items":[` + exampleOperation + `],"continue":"cHJvamVjdHM"}`,

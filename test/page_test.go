@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/client"
@@ -95,6 +96,7 @@ func TestThePage(t *testing.T) {
 		api.Start(whole)
 		p.Until("live again", "!document.body.classList.contains('lost') && document.querySelector('.banner').hidden")
 		p.Says(".live", "Live")
+		p.Says(".wenton", "All was read anew") // by another process, which knows nothing of the stream
 	})
 
 	t.Run("history and deep links", func(t *testing.T) {
@@ -110,12 +112,25 @@ func TestThePage(t *testing.T) {
 		replaceChart(ctx, t, d, "rude", says(t, "rude", "a=1"))
 		p.Click("[data-operation=update]", "Update")
 		p.Says("dialog", "in line with what is described now")
+		p.Says("dialog .lead", "2 created, 2 deleted; 8 stay as they are")
+		p.Says("dialog .resources", hostile)
+		p.Screenshot("page-update")
 		p.Click("dialog button", "Update")
 		p.Says(".facts", "revision 2")
 		p.Until("updated", cell("rude", 0, "Ready")+" && "+cell("rude", 1, "Ready"))
+		replaceChart(ctx, t, d, "rude", says(t, "rude", "a=2"))
+		changes := browser.Tab(group+"?tab=changes", harness.BypassPolicy())
+		changes.Says(".lead", "2 changed; 8 stay as they are")
+		changes.Says(".fields td", "data.says")
+		changes.Says(".fields del", "1")
+		changes.Says(".fields ins", "2")
+		require.Empty(t, changes.Violations())
+		changes.Screenshot("page-changes")
+		require.Empty(t, changes.Wrong())
 		p.Click(".tabs a", "History")
 		p.Click("td button", "Roll back to 1")
 		p.Says("dialog", "the next update brings it back")
+		p.Says("dialog .lead", "2 created, 2 deleted")
 		p.Click("dialog button", "Roll back")
 		p.Says(".facts", "revision 3")
 		p.Says("td", "rollback to 1")
@@ -202,7 +217,17 @@ func TestThePage(t *testing.T) {
 		require.Empty(t, tab.Violations())
 		tab.Screenshot("page-cell-390-true")
 		tab.Size(1400, 900)
-		tab.Click("[data-operation=terminate]", "Terminate")
+		tab.Press(kb.Escape)
+		tab.Until("closed by a key", "document.querySelector('.cellbox').hidden")
+		tab.Ask(cell("site", 0, "")+".focus()", nil)
+		tab.Press(kb.ArrowLeft)
+		tab.Until("the cell beside it", "document.activeElement === "+cell("rude", 0, ""))
+		tab.Press(kb.Enter)
+		tab.Says(".cellbox h2", "rude on")
+		tab.Press(kb.Escape)
+		tab.Until("back where one was", "document.activeElement === "+cell("rude", 0, ""))
+		tab.Ask("document.querySelector('[data-operation=terminate]').focus()", nil)
+		tab.Press(kb.Enter)
 		tab.Says("dialog", "Deletes up to 10 resources on 2 clusters.")
 		require.Empty(t, tab.Violations())
 		tab.Click("dialog button", "Cancel")

@@ -65,8 +65,10 @@ type ClusterStatus struct {
 	// CredentialsExpire is when the first credential of its kubeconfig does, as far as that can be told.
 	CredentialsExpire *time.Time `json:"credentialsExpire,omitempty"`
 	// Groups is how many deployment intent groups may have something there.
-	Groups int      `json:"groups"`
-	Labels []string `json:"labels,omitempty"` // the cluster labels that it carries, sorted
+	Groups  int      `json:"groups"`
+	Working int      `json:"working,omitempty"` // of how many an operation goes on, here or elsewhere
+	Failed  int      `json:"failed,omitempty"`  // of how many the last operation has failed, here or elsewhere
+	Labels  []string `json:"labels,omitempty"`  // the cluster labels that it carries, sorted
 	// Version is that of its Kubernetes when its registration was tried last; missing where the cluster did not tell.
 	Version string `json:"version,omitempty"`
 }
@@ -321,13 +323,14 @@ func (f *Fleet) clusters(ctx context.Context, objects []domain.Object, unreadabl
 		name := c.ClusterName()
 		if key := domain.KeyOf(c); unreadable[key] {
 			all = append(all, Cluster{Cluster: c, Resource: key, Status: ClusterStatus{
-				Connectivity: domain.ConnectivityUnknown, Report: c.Reporting(), Groups: groups[name], Labels: labels[key], Reason: unreadableText,
+				Connectivity: domain.ConnectivityUnknown, Report: c.Reporting(), Groups: groups[name].groups, Labels: labels[key], Reason: unreadableText,
 			}})
 			continue
 		}
 		contact := view.ContactAt(watches[name], now)
 		s := ClusterStatus{
-			Connectivity: connectivityOf(c, contact.Heard, unreachable[name]), Heard: contact.Heard, Report: c.Reporting(), Groups: groups[name],
+			Connectivity: connectivityOf(c, contact.Heard, unreachable[name]), Heard: contact.Heard, Report: c.Reporting(),
+			Groups: groups[name].groups, Working: groups[name].working, Failed: groups[name].failed,
 			Reason: cmp.Or(contact.Reason, c.Tried.Error), Labels: labels[domain.KeyOf(c)], Version: c.Tried.Version,
 		}
 		if !contact.LastSeen.IsZero() {
@@ -369,8 +372,11 @@ func connectivityOf(c *domain.Cluster, heard, unreachable bool) domain.Connectiv
 	}
 }
 
+// presence counts the groups that may have something on a cluster, and those of them with an operation that goes on or has failed.
+type presence struct{ groups, working, failed int }
+
 // groupsOn counts the groups that may have something on each cluster.
-func (f *Fleet) groupsOn(ctx context.Context) (map[domain.ClusterName]int, error) {
+func (f *Fleet) groupsOn(ctx context.Context) (map[domain.ClusterName]presence, error) {
 	active, err := f.lifecycle.records.ActiveInstances(ctx)
 	if _, err := domain.UnreadableOf(err); err != nil {
 		return nil, err
@@ -390,10 +396,19 @@ func (f *Fleet) groupsOn(ctx context.Context) (map[domain.ClusterName]int, error
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	on := map[domain.ClusterName]int{}
-	for _, clusters := range each {
+	on := map[domain.ClusterName]presence{}
+	for n, clusters := range each {
+		status := active[n].Status
 		for _, c := range clusters {
-			on[c]++
+			p := on[c]
+			p.groups++
+			if status.InProgress() {
+				p.working++
+			}
+			if status == domain.ContextInstantiateFailed || status == domain.ContextTerminateFailed {
+				p.failed++
+			}
+			on[c] = p
 		}
 	}
 	return on, nil

@@ -177,7 +177,8 @@ func TestFleetOfClusters(t *testing.T) {
 	digest, err := db.PutBlob(t.Context(), p)
 	require.NoError(t, err)
 	for i, owner := range []domain.Key{domain.KeyOf(group("a")), domain.KeyOf(group("b")), "projects/p/logical-clouds/lc"} {
-		require.NoError(t, db.PutInstance(t.Context(), &domain.Instance{ContextID: fmt.Sprint(i), Owner: owner, Plan: digest, Status: domain.ContextInstantiated}))
+		stands := []domain.ContextStatus{domain.ContextInstantiating, domain.ContextInstantiateFailed, domain.ContextInstantiated}[i]
+		require.NoError(t, db.PutInstance(t.Context(), &domain.Instance{ContextID: fmt.Sprint(i), Owner: owner, Plan: digest, Status: stands}))
 	}
 	f := service.NewFleet(service.NewLifecycle(db, db, &heard{store: db}, nil, time.Now), db)
 	l, err := f.Clusters(t.Context(), "cluster-providers/p", parameters(t, "limit=2"))
@@ -185,6 +186,8 @@ func TestFleetOfClusters(t *testing.T) {
 	require.NotEmpty(t, l.Continue)
 	require.Equal(t, domain.ConnectivityRetrying, l.Items[0].Status.Connectivity)
 	require.Equal(t, 2, l.Items[0].Status.Groups)
+	require.Equal(t, 1, l.Items[0].Status.Working)
+	require.Equal(t, 1, l.Items[0].Status.Failed)
 	require.False(t, l.Items[0].Status.Heard)
 	require.Equal(t, domain.ConnectivityAvailable, l.Items[1].Status.Connectivity)
 	require.Equal(t, 2, l.Items[1].Status.Groups)
@@ -205,7 +208,7 @@ func TestFleetOfClusters(t *testing.T) {
 	image, err := stands.Image(status.Query{})
 	require.NoError(t, err)
 	require.Contains(t, string(image.Document()), `"cluster-providers/q/clusters/other":{"connectivity":"Unknown"`)
-	require.Contains(t, string(image.Document()), `"cluster-providers/p/clusters/heard":{"connectivity":"Available","heard":true,"report":"auto","groups":2`)
+	require.Contains(t, string(image.Document()), `"cluster-providers/p/clusters/heard":{"connectivity":"Available","heard":true,"report":"auto","groups":2,"working":1,"failed":1`)
 	sign, err := f.Sign(t.Context(), service.FleetClusters)
 	require.NoError(t, err)
 	require.NoError(t, db.Pulse(t.Context(), "worker", time.Now().Add(time.Second)))

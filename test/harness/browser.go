@@ -173,6 +173,12 @@ func (t *Tab) Click(selector, words string) {
 	t.Ask("setTimeout(() => "+found+"?.click())", nil) // what it does may end the page that is asked
 }
 
+// Press presses keys, as names of kb have them or as they are written.
+func (t *Tab) Press(keys string) {
+	t.t.Helper()
+	t.Do(chromedp.KeyEvent(keys))
+}
+
 // text is all that can be read on the page, as far as the browser still tells.
 func (t *Tab) text() string {
 	ctx, cancel := context.WithTimeout(t.ctx, 5*time.Second)

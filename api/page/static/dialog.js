@@ -1,16 +1,17 @@
 // Operations: a button for each that is allowed now, which says what it will touch before anything is done.
 
 import { act, get } from './api.js';
+import { loading, read, showDiff, summary } from './diff.js';
 import { fill, h, icon } from './dom.js';
 import { count } from './words.js';
 
 /** dialog opens one; about fills what it says, done is called when that is confirmed. Without confirm it only says something. */
-export function dialog({ title, about, confirm, danger, done }) {
+export function dialog({ title, about, confirm, danger, wide, done }) {
   const said = h('div', { class: 'said' }, h('p', { class: 'dim' }, 'Finding out what it will touch…'));
   const result = h('div', { class: 'said', role: 'alert' });
   const go = h('button', { type: 'button', class: danger ? 'danger' : 'primary', disabled: true, hidden: !confirm }, confirm);
   const no = h('button', { type: 'button' }, confirm ? 'Cancel' : 'Close');
-  const box = h('dialog', { class: 'ask', 'aria-labelledby': 'ask-title' }, h('h2', { id: 'ask-title' }, title), said, result, h('div', { class: 'buttons' }, no, go));
+  const box = h('dialog', { class: wide ? 'ask wide' : 'ask', 'aria-labelledby': 'ask-title' }, h('h2', { id: 'ask-title' }, title), said, result, h('div', { class: 'buttons' }, no, go));
   document.body.append(box);
   const control = new AbortController();
   const close = () => { control.abort(); box.close(); };
@@ -106,6 +107,20 @@ export function told(title, words) {
   dialog({ title, about: () => ({ what: h('p', {}, words), never: true }) });
 }
 
+/** changing is the difference that is asked for with a choice, anew when that is another one. */
+function changing(key, choice, query, signal) {
+  const box = h('div', {});
+  let asking = null;
+  const show = () => {
+    asking?.abort();
+    asking = new AbortController();
+    fill(box, loading(key, query(), AbortSignal.any([signal, asking.signal])));
+  };
+  choice.addEventListener('change', show);
+  show();
+  return box;
+}
+
 export function operate(op, group, changed, revision) {
   const { key } = group;
   const post = (body) => act('POST', `${key}/${op}`, body).finally(changed);
@@ -117,7 +132,19 @@ export function operate(op, group, changed, revision) {
     case 'instantiate':
       return dialog({ title: `Instantiate ${name}`, confirm: 'Instantiate', done: post, about: (s) => byPreview(key, (n) => `Puts ${total(n)}.`, s) });
     case 'update':
-      return dialog({ title: `Update ${name}`, confirm: 'Update', done: post, about: (s) => byPreview(key, (n) => `Brings ${total(n)} in line with what is described now: applies what is new or differs, then deletes what is not wanted any more.`, s) });
+      return dialog({
+        title: `Update ${name}`, confirm: 'Update', wide: true, done: post,
+        about: async (signal) => {
+          let d;
+          try {
+            d = await read(key, { operation: 'update' }, signal);
+          } catch (e) {
+            if (e.status >= 400 && e.status < 500 && e.status !== 429) throw e; // so would the update be refused
+            return { what: [h('p', {}, 'Brings clusters in line with what is described now.'), h('p', { class: 'warn' }, `What that changes could not be found out: ${e.message}`)] };
+          }
+          return { what: [h('p', {}, 'Brings clusters in line with what is described now: applies what is new or differs, then deletes what is not wanted any more.'), h('p', { class: 'lead' }, summary(d)), showDiff(key, { operation: 'update' }, d, signal)] };
+        },
+      });
     case 'terminate':
       return dialog({
         title: `Terminate ${name}`, confirm: 'Terminate', danger: true, done: post,
@@ -136,9 +163,9 @@ export function operate(op, group, changed, revision) {
       const choice = h('select', { id: 'revision' }, revisions.map((r) => h('option', { value: String(r.revision) }, `${r.revision}: ${r.operation ?? 'instantiate'}, ${new Date(r.time).toLocaleString()}`)));
       if (revision) choice.value = String(revision);
       return dialog({
-        title: `Roll back ${name}`, confirm: 'Roll back', danger: true, done: post,
-        about: () => (revisions.length
-          ? { what: [h('p', {}, h('label', { for: 'revision' }, 'To revision '), choice), h('p', { class: 'dim' }, 'Applies in all clusters what that revision had, and deletes what it did not have. What describes the group stays as it is, so that the next update brings it back to that.')], body: () => ({ metadata: { description: 'from the page' }, spec: { revision: choice.value } }) }
+        title: `Roll back ${name}`, confirm: 'Roll back', danger: true, wide: true, done: post,
+        about: (signal) => (revisions.length
+          ? { what: [h('p', {}, h('label', { for: 'revision' }, 'To revision '), choice), h('p', { class: 'dim' }, 'Applies in all clusters what that revision had, and deletes what it did not have. What describes the group stays as it is, so that the next update brings it back to that.'), changing(key, choice, () => ({ operation: 'rollback', revision: choice.value }), signal)], body: () => ({ metadata: { description: 'from the page' }, spec: { revision: choice.value } }) }
           : { never: true, what: h('p', {}, 'There is no earlier revision.') }),
       });
     }

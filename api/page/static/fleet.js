@@ -97,7 +97,7 @@ function showFleet(main, life) {
     fill(row, line.tiles.map((c) => h('div', { role: 'listitem' }, h('a', { class: `tile is-${c.state}`, href: `#/fleet/${encodeURIComponent(c.provider)}/${encodeURIComponent(c.name)}`, title: c.status.reason ?? '' },
       h('span', { class: 'tile-head' }, icon(c.state, words[c.state]), h('span', { class: 'strong' }, c.name)),
       h('span', { class: 'dim' }, [c.provider, c.status.version].filter(Boolean).join(' \u00b7 ')),
-      h('span', { class: 'dim' }, `${count(c.status.groups, 'group')} \u00b7 ${c.status.report}`),
+      h('span', { class: 'dim' }, [count(c.status.groups, 'group'), c.status.working && `${c.status.working} at work`, c.status.failed && `${c.status.failed} failed`, c.status.report].filter(Boolean).join(' \u00b7 ')),
       expiring(c.status) ? h('span', { class: 'warn' }, expiring(c.status)) : h('span', { class: 'dim' }, c.status.heard ? (c.status.labels ?? []).join(', ') : c.status.lastHeard ? ['last heard ', when(c.status.lastHeard)] : c.status.reason || (c.status.labels ?? []).join(', '))))));
   }
 

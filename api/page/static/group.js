@@ -3,6 +3,7 @@
 import { get, pages, pathOf } from './api.js';
 import { showCell } from './cell.js';
 import { buttons, operate } from './dialog.js';
+import { loading } from './diff.js';
 import { showExplanation } from './explain.js';
 import { fill, h, icon } from './dom.js';
 import { Matrix } from './matrix.js';
@@ -11,7 +12,7 @@ import { operationsTable } from './operations.js';
 import { showTables } from './tables.js';
 import { count, pageOf, stateOfContext, when } from './words.js';
 
-const tabs = { matrix: 'Matrix', tables: 'Tables', history: 'History', placement: 'Where it would go' };
+const tabs = { matrix: 'Matrix', tables: 'Tables', history: 'History', changes: 'What would change', placement: 'Where it would go' };
 
 export function show(main, at, life) {
   const [project, app, version, name] = at.words;
@@ -107,6 +108,7 @@ export function show(main, at, life) {
     if (tab === 'matrix') fill(body, matrix.element);
     else if (tab === 'history') history(body, key, doc, ending.signal, (revision) => operate('rollback', group, changed, revision), () => (last?.may ?? []).filter((op) => !denied[op]));
     else if (tab === 'tables') showTables(body, key, life, ending.signal);
+    else if (tab === 'changes') fill(body, h('h2', {}, 'What would change'), h('p', { class: 'dim' }, 'What an update, or where nothing runs an instantiate, would do now. It compares with what Drover has applied, and nothing is done.'), loading(key, {}, ending.signal));
     else placement(body, key, ending.signal);
   }
 

@@ -67,7 +67,7 @@ function told({ lost, since, why, live: streamed, read, how }) {
   if (lost) text(banner, `Not live: ${why}. ${since ? `What is shown is as of ${clock(since)}; trying` : 'Trying'} again.`);
   live.className = `live ${lost ? 'is-lost' : streamed || read ? 'is-live' : ''}`;
   text(live, lost ? 'Not live' : streamed ? 'Live' : read ? `Read ${clock(read)}` : '');
-  if (wasLost.now && !lost && how) {
+  if ((wasLost.now || wentOn.textContent) && !lost && how) { // that all is told anew shows after it has gone on
     text(wentOn, how === 'resumed' ? `Went on at ${clock(Date.now())}; nothing was missed` : `All was read anew at ${clock(Date.now())}`);
     clearTimeout(wasLost.timer);
     wasLost.timer = setTimeout(() => text(wentOn, ''), 60_000);
