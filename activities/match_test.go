@@ -12,6 +12,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -177,21 +178,26 @@ func (m *matches) record() domain.Match {
 	return records[0]
 }
 
+// due are the ids of what is due now.
+func (m *matches) due() []string {
+	m.Helper()
+	var due activities.DueMatches
+	require.NoError(m, m.do(m.match.DueMatches, activities.DueInput{Tenant: m.tenant.Name, Limit: 100}, &due))
+	var ids []string
+	for _, d := range due.Matches {
+		ids = append(ids, d.ID)
+	}
+	return ids
+}
+
 // settle settles what is due now.
 func (m *matches) settle() (*activities.Settled, error) {
 	m.Helper()
+	in := activities.MatchesInput{Tenant: m.tenant.Name, IDs: m.due()}
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	env.SetWorkerOptions(worker.Options{BackgroundActivityContext: m.context})
 	env.RegisterActivity(m.match)
-	value, err := env.ExecuteActivity(m.match.DueMatches, activities.DueInput{Tenant: m.tenant.Name, Limit: 100})
-	require.NoError(m, err)
-	var due activities.DueMatches
-	require.NoError(m, value.Get(&due))
-	in := activities.MatchesInput{Tenant: m.tenant.Name}
-	for _, d := range due.Matches {
-		in.IDs = append(in.IDs, d.ID)
-	}
-	value, err = env.ExecuteActivity(m.match.SettleMatches, in)
+	value, err := env.ExecuteActivity(m.match.SettleMatches, in)
 	if err != nil {
 		return nil, err
 	}
@@ -492,16 +498,17 @@ func TestATryThatRunsOutOfTime(t *testing.T) {
 	m := newMatches(t)
 	m.holding("held-up")
 	others := m.several(4)
-	for limit := 2 * time.Second; ; limit *= 2 { // a slow machine needs longer for the others
+	for limit := 2 * time.Second; ; limit *= 2 { // a slow machine needs longer for the others, or before it makes any
 		require.NoError(t, context.Cause(t.Context()))
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		m.context = ctx
 		_, err := m.settle()
-		require.ErrorContains(t, err, "not all was done in time")
 		cancel()
+		require.Error(t, err)
 		marks := m.marks()
 		require.NotEqual(t, domain.MarkApplied, marks["held-up"])
-		if !slices.ContainsFunc(others, func(id string) bool { return marks[id] != domain.MarkApplied }) {
+		made := !slices.ContainsFunc(others, func(id string) bool { return marks[id] != domain.MarkApplied })
+		if made && strings.Contains(err.Error(), "not all was done in time") {
 			return
 		}
 	}
