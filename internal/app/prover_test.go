@@ -4,8 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -117,6 +120,14 @@ func TestAConfigOfIssuersIsReadAtTheStart(t *testing.T) {
 	_, err := Connect(t.Context(), c, slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, `issuers[0].url: "dex" is not a URL`)
 	require.ErrorContains(t, err, "issuers[0].audiences")
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"issuer":"https://other.example","jwks_uri":"https://other.example/keys"}`)
+	}))
+	defer other.Close()
+	require.NoError(t, os.WriteFile(c.AuthConfig, fmt.Appendf(nil, "issuers: [{url: %q, audiences: [drover]}]", other.URL), 0o600))
+	_, err = Connect(t.Context(), c, slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "--auth-config: issuers[0]: the issuer "+other.URL+" is none")
+	require.ErrorContains(t, err, "https://other.example")
 	require.NoError(t, os.WriteFile(c.AuthConfig, []byte(`issuers: [{url: "https://127.0.0.1:1", audiences: [drover]}]`), 0o600))
 	issuers, err := issuersOf(c)
 	require.NoError(t, err, "nobody needs to be there")

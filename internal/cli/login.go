@@ -145,6 +145,7 @@ func (s *session) loginByProvider(ctx context.Context, f *loginFlags, x *Context
 		return err
 	}
 	p.ask(offer.Command.Scopes)
+	s.note("%s lets you log in at %s (%s), as the client %s.", x.Server, printable(offer.Name), offer.Issuer, printable(offer.Command.ClientID))
 	given, nonce, err := s.answerOf(ctx, p, offer, f)
 	if err != nil {
 		return err

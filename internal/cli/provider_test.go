@@ -84,7 +84,7 @@ func (w *world) settings() string {
 func TestLoginAtAProvider(t *testing.T) {
 	w, idp := withProvider(t)
 	lines, end := w.begin("login", w.url, "--no-browser")
-	address := said(t, lines, `http://\S+`)
+	address := said(t, lines, `http://\S+\?\S+`)
 	asked, err := url.Parse(address)
 	require.NoError(t, err)
 	require.Equal(t, "S256", asked.Query().Get("code_challenge_method"))
@@ -133,7 +133,7 @@ func TestLoginWithADevice(t *testing.T) {
 func TestTokensAreReplaced(t *testing.T) {
 	w, idp := withProvider(t, "-lasts", "31s") // it is replaced when it is good for less than 30 s
 	lines, end := w.begin("login", w.url, "--no-browser")
-	_, _ = idp.Enter(idptest.NewBrowser(t), said(t, lines, `http://\S+`))
+	_, _ = idp.Enter(idptest.NewBrowser(t), said(t, lines, `http://\S+\?\S+`))
 	r := end()
 	require.Zero(t, r.code, r.err)
 	first := w.settings()
@@ -165,7 +165,7 @@ func TestTokensAreReplaced(t *testing.T) {
 func TestProvidersThatDoNotAnswer(t *testing.T) {
 	w, idp := withProvider(t)
 	lines, end := w.begin("login", w.url, "--no-browser")
-	_, _ = idp.Enter(idptest.NewBrowser(t), said(t, lines, `http://\S+`))
+	_, _ = idp.Enter(idptest.NewBrowser(t), said(t, lines, `http://\S+\?\S+`))
 	require.Zero(t, end().code)
 	idp.Kill()
 	require.Equal(t, "idp:"+idptest.Name+"\n", w.done("auth", "whoami", "-o", "jsonpath={.name}"))

@@ -202,14 +202,13 @@ const maxSaid = 200
 
 // spoken is an error of a provider for people.
 func spoken(words ...string) string {
-	text := strings.ToValidUTF8(strings.TrimSpace(strings.Join(words, " ")), "?")
-	text = strings.Map(func(r rune) rune {
+	text := strings.TrimSpace(strings.Join(words, " "))
+	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '
 		}
 		return r
-	}, text)
-	return text[:min(len(text), maxSaid)]
+	}, strings.ToValidUTF8(text[:min(len(text), maxSaid)], ""))
 }
 
 // refusal is what becomes of an answer of the token endpoint that is none.
