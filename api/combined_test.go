@@ -51,7 +51,7 @@ func (s stored) Observations(ctx context.Context, contextID, app string, cluster
 func newReportingWorld(t *testing.T) (*world, *client.API) {
 	t.Helper()
 	w := newWorldWith(t, func(w *world, d *deps, instances *service.Instances) {
-		l := service.NewLifecycle(w.store, w.store, stored{w.store}, willing{}, func() time.Time { return now })
+		l := service.NewLifecycle(w.store, w.store, stored{w.store}, willing(), func() time.Time { return now })
 		*instances, d.lifecycle = l, l
 		d.Tables = service.NewTables(l)
 	})
@@ -175,7 +175,7 @@ func TestCombinedStatusCases(t *testing.T) {
 	file, err := combinetest.Load()
 	require.NoError(t, err)
 	w, api := newReportingWorld(t)
-	other := service.NewTables(service.NewLifecycle(w.store, w.store, stored{w.store}, willing{}, func() time.Time { return now }))
+	other := service.NewTables(service.NewLifecycle(w.store, w.store, stored{w.store}, willing(), func() time.Time { return now }))
 	for _, c := range file.Cases {
 		t.Run(c.Name, func(t *testing.T) {
 			key := caseOf(t, w, &c)

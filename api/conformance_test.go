@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"context"
-	"iter"
 	"net/http"
 	"net/url"
 	"strings"
@@ -15,12 +14,9 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/explain"
-	"github.com/drover-io/drover/internal/fail"
-	ops "github.com/drover-io/drover/internal/operations"
 	"github.com/drover-io/drover/internal/plan"
-	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/service"
-	"github.com/drover-io/drover/internal/view"
+	"github.com/drover-io/drover/internal/service/servicetest"
 )
 
 // The lists of reference 1, walked: nouns (nouns_test.go) has the plain verbs, verbs the operations by state, queries
@@ -510,12 +506,12 @@ func newRealWorld(t *testing.T) *world {
 func newRealWorldWith(t *testing.T, change func(w *world, d *deps)) *world {
 	t.Helper()
 	return newWorldWith(t, func(w *world, d *deps, instances *service.Instances) {
-		lifecycle := service.NewLifecycle(w.store, w.store, deaf{}, willing{}, func() time.Time { return now })
+		lifecycle := service.NewLifecycle(w.store, w.store, servicetest.Deaf{}, willing(), func() time.Time { return now })
 		lifecycle.Rehearse, lifecycle.Foresee = rehearsed, foreseen
 		d.Previews = lifecycle
-		explainer := service.NewExplainer(lifecycle, willing{}, explain.WebUI{})
+		explainer := service.NewExplainer(lifecycle, willing(), explain.WebUI{})
 		*instances, d.lifecycle, d.Explanations = lifecycle, lifecycle, explainer
-		d.Journal = service.NewJournal(lifecycle, willing{}, explain.WebUI{})
+		d.Journal = service.NewJournal(lifecycle, willing(), explain.WebUI{})
 		d.Fleet = service.NewFleet(lifecycle, w.store)
 		d.Tables = service.NewTables(lifecycle)
 		d.Statuses = door.StatusFunc(func(ctx context.Context, owner domain.Key, q url.Values) (door.Document, error) {
@@ -553,62 +549,7 @@ func rehearsed(_ context.Context, group *domain.DeploymentIntentGroup) (*plan.Pl
 	}}}, []string{"odd"}, nil
 }
 
-// willing is an engine that takes every operation and never comes to its end.
-type willing struct{ service.Engine }
-
-func (willing) Start(context.Context, domain.Scope, domain.Seen) ([]string, error) {
-	return nil, nil
-}
-func (willing) Change(context.Context, domain.Scope, domain.Seen, domain.Goal) (int, []string, error) {
-	return 2, nil, nil
-}
-func (willing) Stop(context.Context, domain.Scope) error            { return nil }
-func (willing) Running(context.Context, domain.Scope) (bool, error) { return true, nil }
-
-func (willing) Counts(context.Context, domain.Scope) (map[domain.ResourceState]int, error) {
-	return nil, fail.New(fail.NotFound, "not asked yet")
-}
-
-func (willing) Open(context.Context, domain.Scope, string) ([]domain.Leaf, error) { return nil, nil }
-
-func (willing) NotStarted(context.Context, domain.Scope) (map[string]string, error) { return nil, nil }
-
-func (willing) Run(context.Context, domain.Scope) (explain.Run, error) {
-	return explain.Run{Status: explain.Running}, nil
-}
-
-func (willing) Starting(context.Context, domain.Key, string) (*explain.Run, error) { return nil, nil }
-
-func (willing) Attempts(context.Context, domain.Scope, []explain.Place) (map[explain.Place]explain.Attempt, error) {
-	return nil, nil
-}
-
-func (willing) Executions(context.Context, ops.Filter, int, []byte) ([]ops.Execution, []byte, error) {
-	return []ops.Execution{{
-		Scope: domain.Scope{Owner: theGroupKey, ContextID: "7", Operation: domain.OpUpdate},
-		Run:   explain.Run{ID: "dig/7/update", RunID: "run", Status: explain.Running, Started: now, By: "alice"},
-	}}, nil, nil
-}
-
-func (w willing) ExecutionsOf(ctx context.Context, s domain.Scope) ([]ops.Execution, error) {
-	if s.ContextID != "7" {
-		return nil, nil
-	}
-	found, _, err := w.Executions(ctx, ops.Filter{}, 1, nil)
-	return found, err
-}
-
-// deaf hears no cluster.
-type deaf struct{ service.Heard }
-
-func (deaf) Rules(context.Context) (*readiness.Rules, error) { return nil, nil }
-
-func (deaf) ObservationsVersion(context.Context, string) (string, error) { return "", nil }
-
-func (deaf) Watches(context.Context, []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error) {
-	return nil, nil
-}
-
-func (deaf) Observations(context.Context, string, string, []domain.ClusterName) iter.Seq2[view.Report, error] {
-	return func(func(view.Report, error) bool) {}
+// willing is the engine of these tests.
+func willing() servicetest.Willing {
+	return servicetest.Willing{Group: theGroupKey, Now: func() time.Time { return now }}
 }

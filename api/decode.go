@@ -6,17 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"mime"
 	"net/http"
 	"reflect"
-	"slices"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/nearest"
 )
 
 // maxWarnings bounds how many unknown members are named.
@@ -57,33 +55,23 @@ const (
 )
 
 // judge refuses members that nobody knows, warns of them or lets them be, as the request asks for.
-func judge(c echo.Context, unknown []stray) error {
+func judge(c echo.Context, unknown []nearest.Stray) error {
 	switch how := c.QueryParam(fieldValidation); how {
 	case validateIgnore:
 	case validateStrict:
 		var p fail.Problems
 		for _, m := range unknown {
-			p.Add(m.path, "unknown field%s", m.meant())
+			p.Add(m.Path, "unknown field%s", m.Meant())
 		}
 		return p.Err()
 	case validateWarn, "":
 		for _, m := range unknown {
-			warn(c, "unknown field %q%s", m.path, m.meant())
+			warn(c, "unknown field %q%s", m.Path, m.Meant())
 		}
 	default:
 		return fail.New(fail.Invalid, "Invalid query %s: %q; use %s, %s or %s", fieldValidation, how, validateStrict, validateWarn, validateIgnore)
 	}
 	return nil
-}
-
-// stray is a member that a document does not have: its path, and that of the one that may have been meant, if any.
-type stray struct{ path, near string }
-
-func (m stray) meant() string {
-	if m.near == "" {
-		return ""
-	}
-	return fmt.Sprintf(", did you mean %q?", m.near)
 }
 
 // alone says whether a PUT brings a document without its file.
@@ -122,7 +110,7 @@ func unreadable(err error) error {
 
 // decode reads JSON into v, a pointer to a struct. Members that v does not have are accepted and
 // returned, but for those that v calls foreign. Names match whatever their case, as EMCO's clients expect.
-func decode(body []byte, v any) (unknown []stray, err error) {
+func decode(body []byte, v any) (unknown []nearest.Stray, err error) {
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 {
 		return nil, fail.New(fail.Invalid, "Empty body")
@@ -141,10 +129,7 @@ func decode(body []byte, v any) (unknown []stray, err error) {
 	if err := json.Unmarshal(body, &document); err != nil {
 		return nil, undecodable(err)
 	}
-	unknown = unknownMembers(reflect.TypeOf(v), document, "")
-	if takes, ok := v.(interface{ Foreign(path string) bool }); ok {
-		unknown = slices.DeleteFunc(unknown, func(m stray) bool { return takes.Foreign(m.path) })
-	}
+	unknown = nearest.Unknown(v, document)
 	return unknown[:min(len(unknown), maxWarnings)], nil
 }
 
@@ -176,69 +161,4 @@ func jsonType(t reflect.Type) string {
 	default:
 		return "integer"
 	}
-}
-
-// unknownMembers finds the members of a document that a type does not have, sorted within each object.
-func unknownMembers(t reflect.Type, document any, path string) []stray {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	var unknown []stray
-	switch d := document.(type) {
-	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(d)) {
-			at := strings.TrimPrefix(path+"."+name, ".")
-			var member reflect.Type
-			switch t.Kind() {
-			case reflect.Map:
-				member = t.Elem()
-			case reflect.Struct:
-				member = memberType(t, name)
-			default: // a type that decodes itself
-				continue
-			}
-			if member == nil {
-				m := stray{path: at}
-				if near := nearestName(name, memberNames(t)); near != "" {
-					m.near = strings.TrimPrefix(path+"."+near, ".")
-				}
-				unknown = append(unknown, m)
-				continue
-			}
-			unknown = append(unknown, unknownMembers(member, d[name], at)...)
-		}
-	case []any:
-		if t.Kind() != reflect.Slice {
-			return nil
-		}
-		for i, x := range d {
-			unknown = append(unknown, unknownMembers(t.Elem(), x, fmt.Sprintf("%s[%d]", path, i))...)
-		}
-	}
-	return unknown
-}
-
-// memberNames are those of the members of a struct.
-func memberNames(t reflect.Type) []string {
-	var names []string
-	for _, f := range reflect.VisibleFields(t) {
-		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); f.IsExported() && tag != "-" && tag != "" {
-			names = append(names, tag)
-		}
-	}
-	return names
-}
-
-// memberType is the type of the member of a struct that encoding/json puts a name into; nil for none.
-func memberType(t reflect.Type, name string) reflect.Type {
-	for _, f := range reflect.VisibleFields(t) {
-		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if !f.IsExported() || tag == "-" || tag == "" {
-			continue // every member of a document has a tag
-		}
-		if strings.EqualFold(tag, name) {
-			return f.Type
-		}
-	}
-	return nil
 }

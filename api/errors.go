@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/nearest"
 	"github.com/drover-io/drover/internal/span"
 )
 
@@ -92,7 +93,7 @@ func problemOf(err error) Problem {
 func (e *edge) hint(c echo.Context, p *Problem) {
 	switch {
 	case p.Status == http.StatusNotFound && p.Kind == "":
-		if near := nearestPath(c.Request().URL.Path, e.templates); near != "" {
+		if near := nearest.Path(c.Request().URL.Path, e.templates); near != "" {
 			path, _ := braces(near)
 			p.Detail += "\nthe nearest path is " + path
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/nearest"
 )
 
 // parameters are those of the endpoint's query.
@@ -62,7 +63,7 @@ func (p endpoint) wrong(name string, values []string) string {
 	}
 	slices.Sort(names)
 	text := "is no parameter of this request"
-	if near := nearestName(name, names); near != "" {
+	if near := nearest.Name(name, names); near != "" {
 		text += ", did you mean " + near + "?"
 	}
 	if len(names) == 0 {

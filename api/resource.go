@@ -82,10 +82,14 @@ func (r resource) abandonQuery() []parameter {
 	if !r.abandons {
 		return nil
 	}
-	return []parameter{{
+	query := []parameter{{
 		name: "abandon", enum: []string{"true", "false"},
 		about: "delete it although a cluster that does not come back may have something that was made for tenants; warnings in the answer say what",
 	}}
+	if r.noun == domain.ClustersNoun {
+		query = append(query, parameter{name: "labels", enum: []string{"true", "false"}, about: "delete its labels with it, which keep it from being deleted otherwise"})
+	}
+	return query
 }
 
 // about says what a method does.
@@ -226,17 +230,38 @@ func (e *edge) get(r resource) handler {
 
 func remove(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 	ctx := c.Request().Context()
-	switch said := c.QueryParam("abandon"); said {
-	case "", "false":
-		return noContent(http.StatusNoContent), s.Delete(ctx, on.Noun, on.Key())
-	case "true":
-		left, err := s.Abandon(ctx, on.Noun, on.Key())
-		if err == nil {
-			warnAll(c, left)
-		}
-		return noContent(http.StatusNoContent), err
+	abandon, err := truth(c, "abandon")
+	if err != nil {
+		return nil, err
+	}
+	labels, err := truth(c, "labels")
+	if err != nil {
+		return nil, err
+	}
+	var left []string
+	switch {
+	case labels && on.Noun == domain.ClustersNoun:
+		left, err = s.RemoveCluster(ctx, on.Key(), abandon)
+	case abandon:
+		left, err = s.Abandon(ctx, on.Noun, on.Key())
 	default:
-		return nil, fail.New(fail.Invalid, "Invalid query abandon: %q; use true or false", said)
+		err = s.Delete(ctx, on.Noun, on.Key())
+	}
+	if err == nil {
+		warnAll(c, left)
+	}
+	return noContent(http.StatusNoContent), err
+}
+
+// truth reads a parameter that is true or false, false when missing.
+func truth(c echo.Context, name string) (bool, error) {
+	switch said := c.QueryParam(name); said {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, fail.New(fail.Invalid, "Invalid query %s: %q; use true or false", name, said)
 	}
 }
 

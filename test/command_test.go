@@ -197,3 +197,104 @@ data: {colour: {{ $.Values.colour }}}
 	require.Contains(t, out, "4 of 4 Deleted")
 	require.Contains(t, out, "projects/"+project+" deleted\n")
 }
+
+// TestOperateByCommands: a cluster is registered with an account of Drover's own, whose token is replaced while an app waits for its cluster's
+// answer; what runs there is waited for, stopped, migrated and taken away; the account goes with the registration.
+func TestOperateByCommands(t *testing.T) {
+	t.Parallel()
+	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
+	c := newCommand(ctx, t, s)
+	id := strings.ToLower(rand.Text()[:8])
+	provider, project, name := "cp-"+id, "p-"+id, "web"+id
+	admin := c.file("admin.conf", clusters[0].Kubeconfig(t))
+	at := []string{provider + "/edge", "--kubeconfig", admin, "--account-namespace", "drover-" + id}
+	add := append([]string{"cluster", "add", "--label", "here"}, at...)
+	out := c.done(add...)
+	require.Contains(t, out, "cluster-providers/"+provider+"/clusters/edge created\n")
+	require.Regexp(t, `Kubernetes v1\..* answers in .*; rights: all that are needed`, out)
+	require.Contains(t, c.done(add...), "labels/here unchanged\n", "a second run goes on")
+	require.Contains(t, c.done(append([]string{"cluster", "rotate"}, at...)...), "clusters/edge configured\nits token is good until")
+	require.Contains(t, c.done("cluster", "check", provider+"/edge"), "Expires:")
+	_, stderr, code := c.run("cluster", "rotate", provider+"/edge", "--kubeconfig", admin, "--account-namespace", "default")
+	require.Equal(t, 3, code, stderr)
+
+	c.file("web/Chart.yaml", []byte("apiVersion: v2\nname: web\nversion: 0.1.0\n"))
+	c.file("web/values.yaml", []byte("colour: red\nhang: false\n"))
+	c.file("web/templates/map.yaml", []byte(`apiVersion: v1
+kind: ConfigMap
+metadata: {name: {{ .Release.Name }}}
+data: {colour: {{ .Values.colour }}}
+{{- if .Values.hang }}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: {{ .Release.Name }}-hook, annotations: {helm.sh/hook: pre-upgrade}}
+spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: main, image: none}]}}}
+{{- end }}
+`))
+	in := []string{"-p", project}
+	deploy := append([]string{"deploy", "./web", "--name", name, "--clusters", provider + "/label=here"}, in...)
+	c.done(append(deploy, "--wait")...)
+	c.done(append(in, "wait", name, "--for=ready", "--timeout", "2m")...)
+
+	// An update that hangs at a hook is waited for in vain, stopped, and then brought to its end.
+	out = c.done(append(deploy, "--set", "hang=true,colour=green")...)
+	require.Contains(t, out, "data.colour: red -> green")
+	_, stderr, code = c.run(append(in, "wait", name, "--for=deployed", "--timeout", "2s")...)
+	require.Equal(t, 6, code, stderr)
+	require.Contains(t, stderr, "and goes on")
+	c.done(append(in, "stop", name, "--wait")...)
+	require.Contains(t, c.done(append(in, "status", name)...), "InstantiateStopped")
+	c.done(append(deploy, "--set", "colour=green", "--wait")...)
+
+	// To another version of the composite app.
+	c.done(append(append(deploy, "--app-version", "v2", "--set", "colour=blue"), "--dry-run")...)
+	c.file("v2.yaml", []byte(strings.NewReplacer("PROJECT", project, "NAME", name, "PROVIDER", provider).Replace(versionTwo)))
+	c.done("apply", "-f", "v2.yaml")
+	require.Contains(t, c.done(append(in, "diff", "v1/"+name, "--version", "v2")...), "data.colour: green -> red")
+	c.done(append(in, "migrate", "v1/"+name, "--version", "v2", "--wait")...)
+	require.Contains(t, c.done(append(in, "status", "v2/"+name)...), "Instantiated")
+
+	out = c.done("delete", "project", project, "--terminate", "--cascade")
+	require.Contains(t, out, "projects/"+project+" deleted\n")
+	out = c.done(append([]string{"cluster", "remove"}, at...)...)
+	require.Contains(t, out, "clusters/edge deleted\nserviceaccount drover-"+id+"/drover-")
+	require.Contains(t, c.done(append([]string{"cluster", "remove"}, at...)...), "is not there", "a second run goes on")
+}
+
+const versionTwo = `version: emco/v2
+resourceContext: {anchor: projects/PROJECT/composite-apps}
+metadata: {name: NAME}
+spec: {compositeAppVersion: v2}
+---
+version: emco/v2
+resourceContext: {anchor: projects/PROJECT/composite-apps/NAME/v2/apps}
+metadata: {name: web}
+file: web
+---
+version: emco/v2
+resourceContext: {anchor: projects/PROJECT/composite-apps/NAME/v2/composite-profiles}
+metadata: {name: values}
+---
+version: emco/v2
+resourceContext: {anchor: projects/PROJECT/composite-apps/NAME/v2/deployment-intent-groups}
+metadata: {name: NAME}
+spec: {compositeProfile: values, version: NAME, logicalCloud: default}
+---
+version: emco/v2
+resourceContext: {anchor: projects/PROJECT/composite-apps/NAME/v2/deployment-intent-groups/NAME/generic-placement-intents}
+metadata: {name: placement}
+---
+version: emco/v2
+resourceContext: {anchor: projects/PROJECT/composite-apps/NAME/v2/deployment-intent-groups/NAME/generic-placement-intents/placement/app-intents}
+metadata: {name: web}
+spec: {app: web, intent: {allOf: [{clusterProvider: PROVIDER, clusterLabel: here}]}}
+---
+version: emco/v2
+resourceContext: {anchor: projects/PROJECT/composite-apps/NAME/v2/deployment-intent-groups/NAME/intents}
+metadata: {name: all}
+spec: {intent: {genericPlacementIntent: placement}}
+---
+version: emco/v2
+resourceContext: {anchor: projects/PROJECT/composite-apps/NAME/v2/deployment-intent-groups/NAME/approve}
+`

@@ -2,6 +2,7 @@ package access_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,5 +72,78 @@ func TestTheLeastClusterRole(t *testing.T) {
 				kubetest.SuiteOfRights(t, kubeconfig, kubetest.As(t, kubeconfig, name))
 			}
 		})
+	}
+}
+
+// TestTheAccountOfARegistration: it is made, issued, replaced and taken away, each step again after any death; the token that was replaced
+// is refused at once, and what is somebody else's is left alone.
+func TestTheAccountOfARegistration(t *testing.T) {
+	kubeconfig, ctx := kubetest.Kubeconfig(t), t.Context()
+	name := kubetest.Name("own")
+	role, err := access.ClusterRole(name, domain.ReportAuto, false)
+	require.NoError(t, err)
+	own := func(registration string) *kube.Owned {
+		t.Helper()
+		o, err := kube.Own(kubeconfig, kube.Account{Namespace: name, Name: name, Role: role, Life: time.Hour}, registration)
+		require.NoError(t, err)
+		return o
+	}
+	o := own("cluster-providers/p/clusters/c")
+	there, err := o.There(ctx)
+	require.NoError(t, err)
+	require.False(t, there)
+	require.NoError(t, o.Make(ctx))
+	require.NoError(t, o.Make(ctx), "a second run goes on")
+	first, err := o.Issue(ctx)
+	require.NoError(t, err)
+	lost, err := o.Issue(ctx) // the API never got it
+	require.NoError(t, err)
+	second, err := o.Issue(ctx)
+	require.NoError(t, err)
+	require.NoError(t, kube.Config{}.CheckKubeconfig(second.Kubeconfig))
+	require.WithinDuration(t, second.Expires, kube.Expiry(second.Kubeconfig), time.Minute)
+	seen, err := kube.See(ctx, second.Kubeconfig, role)
+	require.NoError(t, err)
+	require.Regexp(t, `^v1\.`, seen.Version)
+	require.Positive(t, seen.Latency)
+	require.True(t, seen.Known)
+	require.Empty(t, seen.Lacks)
+	more, err := access.ClusterRole(name, domain.ReportAuto, false, "example.com")
+	require.NoError(t, err)
+	seen, err = kube.See(ctx, second.Kubeconfig, more)
+	require.NoError(t, err)
+	require.Contains(t, seen.Lacks, "patch example.com/*")
+
+	require.NoError(t, o.Revoke(ctx, second.Secret))
+	refused := func(of *kube.Issued) {
+		t.Helper()
+		require.Eventually(t, func() bool { // API servers remember tokens for some seconds
+			_, err := kube.See(ctx, of.Kubeconfig, role)
+			return err != nil && strings.Contains(fail.TextOf(err), "does not accept the credentials")
+		}, kubetest.Deadline, kubetest.Tick)
+	}
+	refused(first)
+	refused(lost)
+	_, err = kube.See(ctx, second.Kubeconfig, role)
+	require.NoError(t, err)
+
+	other := own("cluster-providers/p/clusters/other")
+	_, err = other.There(ctx)
+	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+	require.True(t, fail.Is(other.Make(ctx), fail.Conflict))
+	_, err = other.Drop(ctx)
+	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+
+	there, err = o.Drop(ctx)
+	require.NoError(t, err)
+	require.True(t, there)
+	there, err = o.Drop(ctx)
+	require.NoError(t, err)
+	require.False(t, there)
+	refused(second)
+	admin := kubetest.Dynamic(t, kubeconfig)
+	for _, r := range []string{"clusterroles", "clusterrolebindings"} {
+		_, err := admin.Resource(schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: r}).Get(ctx, name, metav1.GetOptions{})
+		require.True(t, apierrors.IsNotFound(err), "%v", err)
 	}
 }

@@ -33,7 +33,7 @@ var layers = []layer{
 		},
 		{
 			pkg:  "cli",
-			ours: "client service operations combined status combine audit authn rights domain version pause fail",
+			ours: "client kube access service operations combined status combine audit authn rights domain nearest atomicfile version pause fail",
 			libs: "github.com/coreos/go-oidc github.com/spf13/cobra github.com/spf13/pflag go.yaml.in/yaml/v3 golang.org/x/oauth2 golang.org/x/sync k8s.io/client-go " +
 				"helm.sh/helm/v4/pkg/strvals sigs.k8s.io/yaml",
 			world: "context net net/http os os/exec syscall",
@@ -67,6 +67,7 @@ var layers = []layer{
 		},
 		{pkg: "postgrestest", ours: "freeport", libs: "github.com/stretchr/testify", world: "os os/exec os/user syscall"},
 		{pkg: "notify/notifytest", ours: "notify status view readiness plan domain", world: "context"},
+		{pkg: "service/servicetest", ours: "service operations explain view readiness domain fail", world: "context"},
 		{
 			pkg:   "combine/combinetest",
 			ours:  "combine domain",
@@ -80,7 +81,7 @@ var layers = []layer{
 	{name: "edges", about: "each speaks one protocol; none decides, and none knows of another", rows: []row{
 		{
 			pkg:  "api",
-			ours: "api/page door service notify operations explain match combined status combine audit rights authn domain policy caller span hosts yamlsize limits version fail",
+			ours: "api/page door service notify operations explain match combined status combine audit rights authn domain policy caller span hosts yamlsize limits nearest version fail",
 			libs: "github.com/getkin/kin-openapi github.com/labstack/echo github.com/prometheus/client_golang " +
 				"github.com/swaggo/files go.opentelemetry.io/contrib go.opentelemetry.io/otel go.yaml.in/yaml",
 			world: "context net net/http os",
@@ -188,7 +189,7 @@ var layers = []layer{
 			libs:  "go.temporal.io/api/common go.temporal.io/sdk/converter go.temporal.io/sdk/temporal google.golang.org/protobuf",
 			world: "net/http",
 		},
-		{pkg: "secret", ours: "domain fail", world: "os syscall"},
+		{pkg: "secret", ours: "atomicfile domain fail", world: "os"},
 		{
 			pkg:  "telemetry",
 			ours: "measure span caller version fail",
@@ -266,6 +267,8 @@ var layers = []layer{
 		{pkg: "pause", world: "context math/rand/v2"},
 		{pkg: "caller", world: "context"},
 		{pkg: "share", world: "context"},
+		{pkg: "nearest"},
+		{pkg: "atomicfile", world: "os syscall"},
 		{pkg: "lru", libs: "github.com/hashicorp/golang-lru"},
 		{pkg: "archive", ours: "limits fail"},
 		{pkg: "yamlsize", ours: "fail", libs: "go.yaml.in/yaml/v3"},

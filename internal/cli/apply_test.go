@@ -148,13 +148,39 @@ func TestFilesOfThisMachine(t *testing.T) {
 	require.Contains(t, r.err, "escapes")
 }
 
-// TestUnknownMembers are named and left out, as the API does it.
+// TestUnknownMembers are all named and left out, as the API does it, or refused where that is asked for: then nothing was made.
 func TestUnknownMembers(t *testing.T) {
 	w := newWorld(t)
-	r := w.feed("resourceContext: {anchor: projects}\nmetadata: {name: p, colour: red}\n", "apply", "-f", "-")
-	require.Zero(t, r.code, r.err)
-	require.Contains(t, r.err, `unknown field "colour"`)
-	require.Equal(t, "projects/p created\n", r.out)
+	const documents = `resourceContext: {anchor: projects}
+metadata: {name: p, colour: red, descripton: x}
+shape: round
+---
+resourceContext: {anchor: projects/p/logical-clouds}
+metadata: {name: lc}
+spec: {leve: "0"}
+---
+resourceContext: {anchor: projects/p/logical-clouds/lc/instantiate}
+spec: {revision: "1"}
+`
+	named := []string{
+		`standard input:1: project: unknown field "metadata.colour"`, `standard input:1: project: unknown field "metadata.descripton", did you mean "metadata.description"?`, `standard input:1: project: unknown field "shape"`,
+		`standard input:5: logical cloud: unknown field "spec.leve", did you mean "spec.level"?`, `standard input:9: instantiate: unknown field "spec.revision"`,
+	}
+	r := w.feed(documents, "apply", "-f", "-", "--validate=strict")
+	require.Equal(t, 2, r.code)
+	for _, one := range named {
+		require.Contains(t, r.err, one)
+	}
+	require.Equal(t, 3, w.run("get", "project", "p").code)
+	r = w.feed(documents, "apply", "-f", "-", "--validate=no")
+	require.Equal(t, 2, r.code)
+	r = w.feed(documents, "apply", "-f", "-", "--dry-run")
+	for _, one := range named {
+		require.Contains(t, r.err, "Warning: "+one+"; it is left out\n")
+	}
+	r = w.feed(documents, "apply", "-f", "-", "--dry-run", "--validate=ignore")
+	require.NotContains(t, r.err, "unknown field")
+	require.Contains(t, r.out, "projects/p created")
 }
 
 // TestDelete: all names are known before the first one goes; what is refused is said.

@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"time"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/drover-io/drover/internal/access"
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -20,9 +21,10 @@ import (
 func (s *session) cluster() *cobra.Command {
 	c := &cobra.Command{
 		Use: "cluster", Short: "Register clusters, list them and see whether they can be used",
-		Example: "  drover cluster add site/edge01 --kube-context edge01 --label edge\n  drover cluster list\n  drover cluster check edge01",
+		Example: "  drover cluster add site/edge01 --context edge01 --label edge\n  drover cluster rotate edge01 --context edge01\n  drover cluster list\n  drover cluster check edge01",
 		Args:    cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	in := &accountFlags{}
 	named := func(one *cobra.Command, do func(ctx context.Context, api *client.API, key domain.Key) error) *cobra.Command {
 		one.Args = numbered(1, 1, "the name of a cluster")
 		one.ValidArgsFunction = func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -34,6 +36,9 @@ func (s *session) cluster() *cobra.Command {
 				return err
 			}
 			key, err := s.pick(c.Context(), api, domain.ClustersNoun, args[0], &where{})
+			if fail.Is(err, fail.NotFound) && in.given() && strings.Contains(args[0], "/") { // only its account may be left
+				key, err = s.newCluster(c.Context(), api, args[0])
+			}
 			if err != nil {
 				return err
 			}
@@ -48,78 +53,40 @@ func (s *session) cluster() *cobra.Command {
 	}
 	remove := &cobra.Command{
 		Use: "remove NAME", Aliases: []string{"rm"}, Short: "Forget a cluster, with its labels and what else is registered of it",
-		Long:    "Forget a cluster, with its labels and what else is registered of it. One in which something runs is refused: terminate that first.",
-		Example: "  drover cluster remove edge01",
+		Long: `Forget a cluster, with its labels. One in which something runs is refused: terminate that first. With --context also the account
+that 'cluster add' has made in the cluster is taken away.`,
+		Example: "  drover cluster remove edge01 --context edge01",
 	}
+	in.add(remove)
+	check := &cobra.Command{
+		Use: "check NAME", Short: "Say whether a cluster answers, what runs there and what hangs there; exit code 1 when it does not answer",
+		Long: `Say whether a cluster answers, how it reports, when its credential expires, what runs there and what hangs there, as Drover sees it; exit code 1
+when it does not answer.`,
+		Example: "  drover cluster check edge01\n  drover cluster check edge01 -o json",
+	}
+	checkOutput := check.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; words when missing")
 	abandon := remove.Flags().Bool("abandon", false, "forget it although it may keep something for ever, since it does not come back")
 	c.AddCommand(
 		s.clusterAdd(), list,
-		named(&cobra.Command{
-			Use: "check NAME", Short: "Say whether a cluster answers, what runs there and what hangs there; exit code 1 when it does not answer",
-			Example: "  drover cluster check edge01",
-		}, s.checkCluster),
+		named(check, func(ctx context.Context, api *client.API, key domain.Key) error {
+			return s.checkCluster(ctx, api, key, *checkOutput)
+		}),
+		s.clusterRotate(),
 		named(remove, func(ctx context.Context, api *client.API, key domain.Key) error {
-			f := &deleteFlags{abandon: *abandon}
-			return s.tasks([]domain.Key{key}, func(key domain.Key) (string, error) { return s.removeCluster(ctx, api, f, key) })
+			return s.forgetCluster(ctx, api, key, *abandon, in)
 		}),
 	)
 	return c
 }
 
-// removeCluster deletes the registration. Its labels go first, and come back where it does not go: who is refused, or has had enough,
-// has lost nothing.
-func (s *session) removeCluster(ctx context.Context, api *client.API, f *deleteFlags, key domain.Key) (string, error) {
-	labels, err := api.List(ctx, domain.ClusterLabels, key)
+// removeCluster deletes the registration with its labels, which the API does in one: who dies meanwhile has lost none.
+func (s *session) removeCluster(ctx context.Context, api *client.API, key domain.Key, abandon bool) (string, error) {
+	left, err := api.RemoveCluster(ctx, key, abandon)
+	s.warn(left)
 	if err != nil {
 		return "", err
 	}
-	for _, child := range domain.Nouns {
-		if child.Parent != domain.ClustersNoun || child == domain.ClusterLabels {
-			continue
-		}
-		found, err := listed(ctx, api, &selection{noun: child, fixed: map[string]string{}}, key)
-		if err != nil {
-			return "", err
-		}
-		if len(found) > 0 {
-			return "", fail.New(fail.Conflict, "it has %s %q: delete that first", child.Title, found[0].key.Name())
-		}
-	}
-	done := ""
-	for _, l := range labels {
-		if err = api.Delete(ctx, domain.KeyOf(l)); err != nil && !fail.Is(err, fail.NotFound) {
-			break
-		}
-		err = nil
-	}
-	if err == nil {
-		done, err = s.deleteKey(ctx, api, f, domain.ClustersNoun, key)
-	}
-	if err != nil {
-		s.putBack(ctx, api, labels, key)
-	}
-	return done, err
-}
-
-// putBackTime bounds how long a command that has ended goes on to put back what it took.
-const putBackTime = 30 * time.Second
-
-// putBack makes labels of a cluster again where they are not there, also for who has had enough. A label whose deletion had no answer
-// may be there still.
-func (s *session) putBack(ctx context.Context, api *client.API, labels []domain.Object, key domain.Key) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), putBackTime)
-	defer cancel()
-	for _, l := range labels {
-		l.Base().Parent = key
-		_, err := api.Create(ctx, l, nil)
-		switch {
-		case err == nil, fail.Is(err, fail.Conflict):
-		case fail.Is(err, fail.NotFound): // the cluster is gone after all
-			return
-		default:
-			s.warn([]string{fmt.Sprintf("label %s could not be put back: %s", l.LocalName(), s.text(err))})
-		}
-	}
+	return "deleted", nil
 }
 
 // standing is where a cluster stands.
@@ -136,64 +103,149 @@ func (s *session) standing(ctx context.Context, api *client.API, key domain.Key)
 	return service.ClusterStatus{}, fail.New(fail.NotFound, "cluster %q not found", key.Name())
 }
 
-func (s *session) checkCluster(ctx context.Context, api *client.API, key domain.Key) error {
+// checked is a report on a cluster.
+type checked struct {
+	Cluster domain.Key            `json:"cluster"`
+	Status  service.ClusterStatus `json:"status"`
+}
+
+func (s *session) checkCluster(ctx context.Context, api *client.API, key domain.Key, output string) error {
+	p, err := newPrinter(output)
+	if err != nil {
+		return err
+	}
 	status, err := s.standing(ctx, api, key)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.Out, "Path:          %s\nConnectivity:  %s\nReports by:    %s\nHeard now:     %t\nGroups there:  %d\n",
-		key, status.Connectivity, status.Report, status.Heard, status.Groups)
-	if status.Reason != "" {
-		fmt.Fprintf(s.Out, "Reason:        %s\n", printable(status.Reason))
+	if !p.people() {
+		if err := p.value(s.Out, checked{key, status}); err != nil {
+			return err
+		}
+	} else {
+		s.sayCluster(key, status)
+		text, err := api.ExplainText(ctx, key)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(s.Out, "\n%s", text)
 	}
-	text, err := api.ExplainText(ctx, key)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(s.Out, "\n%s", text)
 	if status.Connectivity == domain.ConnectivityRetrying {
 		return errSaid{exitFailed}
 	}
 	return nil
 }
 
+func (s *session) sayCluster(key domain.Key, status service.ClusterStatus) {
+	fmt.Fprintf(s.Out, "Path:          %s\nConnectivity:  %s\nReports by:    %s\nHeard now:     %t\nGroups there:  %d\n",
+		key, status.Connectivity, status.Report, status.Heard, status.Groups)
+	if len(status.Labels) > 0 {
+		fmt.Fprintf(s.Out, "Labels:        %s\n", strings.Join(status.Labels, ", "))
+	}
+	if status.CredentialsExpire != nil {
+		fmt.Fprintf(s.Out, "Expires:       %s\n", until(*status.CredentialsExpire))
+	}
+	if status.Reason != "" {
+		fmt.Fprintf(s.Out, "Reason:        %s\n", printable(status.Reason))
+	}
+}
+
 // clusterAdd is the command cluster add.
 func (s *session) clusterAdd() *cobra.Command {
+	f := &accountFlags{}
 	c := &cobra.Command{
-		Use: "add PROVIDER/NAME", Short: "Register a cluster by a context of your kubeconfig",
-		Long: `Register a cluster by a context of your kubeconfig: the cluster and the user of that context, with the files that they name, are sent to
-the API, which seals them. The provider is made where it is not there. What works in the cluster has the rights of that user then:
-make one for Drover in the cluster where that should not be you. A user that runs a program for its credentials cannot be sent.`,
-		Example: "  drover cluster add site/edge01 --kube-context edge01 --label edge\n  drover cluster add site/edge01 --kubeconfig edge01.yaml --report agentless",
-		Args:    numbered(1, 1, "a provider and a name, such as site/edge01"),
+		Use: "add [PROVIDER/]NAME", Short: "Register a cluster, with an account of Drover's own that has the least rights",
+		Long: `Register a cluster by a context of your kubeconfig. With its rights an account for Drover is made in the cluster: a ServiceAccount, a
+ClusterRole with the least rights that Drover needs for the way in which the cluster reports, their binding, and a token. The
+API gets a kubeconfig with that token alone, and seals it. Then it is tried: version, latency, rights. The provider is made where it is not there; without one
+it is the only one there is, or else "default".
+
+What dies in between is gone on with by a second run, which replaces the token of one that is registered. 'cluster rotate' replaces the
+token before it expires, 'cluster remove --context' takes the account away again.
+
+--use-own-credentials makes nothing in the cluster: the user of the context is sent, with the files that it names. What works in the
+cluster has that user's rights then. A user that runs a program for its credentials cannot be sent.`,
+		Example: `  drover cluster add site/edge01 --context edge01 --label edge
+  drover cluster add site/edge01 --context edge01 --report agentless --groups cert-manager.io,example.com
+  drover cluster add site/edge01 --kubeconfig edge01.yaml --use-own-credentials`,
+		Args: numbered(1, 1, "a name, or a provider and a name, such as site/edge01"),
 	}
-	file := c.Flags().String("kubeconfig", "", "the kubeconfig `file` (default KUBECONFIG, or kubectl's)")
-	from := c.Flags().String("kube-context", "", "the `context` of the kubeconfig (default its current one)")
+	f.add(c)
 	labels := c.Flags().StringSlice("label", nil, "a `label` for placements to select it by")
-	report := c.Flags().String("report", "", "how the cluster reports: auto, agent, install, agentless or none")
+	report := c.Flags().String("report", "", "how the cluster reports: auto (when missing), agent, install, agentless or none")
+	groups := c.Flags().StringSlice("groups", nil, "further API `groups` whose kinds charts have; * for any")
+	users := c.Flags().Bool("logical-cloud-users", false, "for logical clouds of level 1, too: certificates of their users are signed, and who may have that done may be any user of the cluster")
+	own := c.Flags().Bool("use-own-credentials", false, "send the user of the context, and make nothing in the cluster")
+	dryRun := c.Flags().Bool("dry-run", false, "show the ClusterRole and say what would be registered, and do nothing")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		x, err := s.choose(domain.ClustersNoun, args[0], &where{})
+		ctx := c.Context()
+		kubeconfig, err := s.kubeconfig(f.kubeconfig, f.context, *own)
 		if err != nil {
 			return err
 		}
-		key, ok := x.one()
-		if !ok {
-			return usage("%q is not the name of a new cluster: give its provider as well, such as site/%s", args[0], args[0])
-		}
-		kubeconfig, err := s.kubeconfig(*file, *from)
+		role, err := access.ClusterRole("drover", domain.Report(or(*report, string(domain.ReportAuto))), *users, *groups...)
 		if err != nil {
-			return err
+			return usage("--report or --groups: %s", fail.TextOf(err))
 		}
 		api, err := s.api()
 		if err != nil {
 			return err
 		}
-		return s.addCluster(c.Context(), api, key, kubeconfig, *labels, domain.Report(*report))
+		key, err := s.newCluster(ctx, api, args[0])
+		if err != nil {
+			return err
+		}
+		if *own || *dryRun {
+			if !*own {
+				fmt.Fprintf(s.Out, "%s", role)
+			}
+			return s.addCluster(ctx, api, key, kubeconfig, *labels, domain.Report(*report), *dryRun)
+		}
+		name := f.nameFor(key)
+		if role, err = access.ClusterRole(name, domain.Report(or(*report, string(domain.ReportAuto))), *users, *groups...); err != nil {
+			return err
+		}
+		o, err := f.open(kubeconfig, key, role)
+		if err != nil {
+			return err
+		}
+		return s.enroll(ctx, api, key, o, func(kubeconfig []byte) error {
+			return s.addCluster(ctx, api, key, kubeconfig, *labels, domain.Report(*report), false)
+		})
 	}
 	return c
 }
 
-func (s *session) addCluster(ctx context.Context, api *client.API, key domain.Key, kubeconfig []byte, labels []string, report domain.Report) error {
+// newCluster is the key of a cluster that is there, or is to be made.
+func (s *session) newCluster(ctx context.Context, api *client.API, name string) (domain.Key, error) {
+	if !strings.Contains(name, "/") {
+		list, err := api.List(ctx, domain.ClusterProviders, "")
+		switch {
+		case err != nil:
+			return "", err
+		case len(list) > 1:
+			return "", usage("%q is not the name of a new cluster: give its provider as well, such as %s/%s", name, list[0].LocalName(), name)
+		case len(list) == 1:
+			name = list[0].LocalName() + "/" + name
+		default:
+			name = defaultProvider + "/" + name
+		}
+	}
+	x, err := s.choose(domain.ClustersNoun, name, &where{})
+	if err != nil {
+		return "", err
+	}
+	key, ok := x.one()
+	if !ok {
+		return "", usage("%q is not the name of a cluster: a provider and a name are, such as site/edge01", name)
+	}
+	return key, nil
+}
+
+// defaultProvider is the cluster provider of who has named none.
+const defaultProvider = "default"
+
+func (s *session) addCluster(ctx context.Context, api *client.API, key domain.Key, kubeconfig []byte, labels []string, report domain.Report, dryRun bool) error {
 	provider, name := domain.Cut(domain.ClustersNoun, key)
 	steps := []client.Step{
 		{Object: &domain.ClusterProvider{Metadata: domain.Metadata{Name: provider.Name()}}},
@@ -204,7 +256,7 @@ func (s *session) addCluster(ctx context.Context, api *client.API, key domain.Ke
 	for _, l := range labels {
 		steps = append(steps, client.Step{Object: &domain.ClusterLabel{Identity: domain.Identity{Parent: key}, Label: l}})
 	}
-	a := s.applier(api, false)
+	a := s.applier(api, dryRun)
 	for _, step := range steps {
 		if _, ok := step.Object.(*domain.ClusterProvider); ok {
 			if old, err := a.before(ctx, step.Object); err != nil || old != nil {
@@ -218,13 +270,17 @@ func (s *session) addCluster(ctx context.Context, api *client.API, key domain.Ke
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", step.Object.Noun().Title, step.Object.LocalName(), err)
 		}
+		if dryRun && done != unchanged {
+			done += " (dry run)"
+		}
 		s.sayf("%s %s", domain.KeyOf(step.Object), done)
 	}
 	return nil
 }
 
-// kubeconfig is one context of a kubeconfig with all that it names, and nothing else of it.
-func (s *session) kubeconfig(file, name string) ([]byte, error) {
+// kubeconfig is one context of a kubeconfig with all that it names, and nothing else of it. One that is sent may not have its
+// credentials by a program.
+func (s *session) kubeconfig(file, name string, sent bool) ([]byte, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	if file != "" {
 		if _, err := os.Stat(file); err != nil {
@@ -257,9 +313,9 @@ func (s *session) kubeconfig(file, name string) ([]byte, error) {
 			}
 			user.Token, user.TokenFile = string(data), ""
 		}
-		if user.Exec != nil || user.AuthProvider != nil {
-			return nil, usage("user %q of the kubeconfig gets its credentials by a program, which Drover does not run: make a ServiceAccount for it, "+
-				"and use a kubeconfig with its token", who)
+		if sent && (user.Exec != nil || user.AuthProvider != nil) {
+			return nil, usage("user %q of the kubeconfig gets its credentials by a program, which Drover does not run: leave --use-own-credentials out, "+
+				"and an account is made with it", who)
 		}
 	}
 	data, err := clientcmd.Write(*config)

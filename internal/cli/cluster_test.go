@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,25 +32,28 @@ users:
 - {name: mine, user: {tokenFile: `+token+`}}
 - {name: run, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: aws, interactiveMode: Never}}}
 `)
-	add := []string{"cluster", "add", "site/edge01", "--kubeconfig", file, "--kube-context", "mine", "--label", "edge,small"}
+	add := []string{"cluster", "add", "site/edge01", "--kubeconfig", file, "--context", "mine", "--label", "edge,small", "--use-own-credentials"}
 	const key = "cluster-providers/site/clusters/edge01"
 	require.Equal(t, "cluster-providers/site created\n"+key+" created\n"+key+"/labels/edge created\n"+key+"/labels/small created\n", w.done(add...))
 	require.Equal(t, key+" unchanged\n"+key+"/labels/edge unchanged\n"+key+"/labels/small unchanged\n", w.done(add...))
 	require.Contains(t, w.done("cluster", "list"), "edge01")
 	require.Contains(t, w.done("cluster", "check", "edge01"), "Connectivity:  Unknown")
 	for want, args := range map[string][]string{
-		"give its provider as well": {"edge02", "--kubeconfig", file},
-		`has no context "none"`:     {"site/edge02", "--kubeconfig", file, "--kube-context", "none"},
-		"credentials by a program":  {"site/edge02", "--kubeconfig", file, "--kube-context", "run"},
-		"no such file":              {"site/edge02", "--kubeconfig", "/nowhere"},
+		`has no context "none"`:    {"site/edge02", "--kubeconfig", file, "--kube-context", "none"},
+		"credentials by a program": {"site/edge02", "--kubeconfig", file, "--kube-context", "run", "--use-own-credentials"},
+		"no such file":             {"site/edge02", "--kubeconfig", "/nowhere"},
+		"--report or --groups":     {"site/edge02", "--kubeconfig", file, "--report", "loud"},
+		"is no API group":          {"site/edge02", "--kubeconfig", file, "--groups", "A_B"},
+		"good for at least 10m":    {"site/edge02", "--kubeconfig", file, "--context", "mine", "--expires-after", "1m"},
 	} {
 		r := w.run(append([]string{"cluster", "add"}, args...)...)
 		require.Equal(t, 2, r.code, r.err)
 		require.Contains(t, r.err, want)
 	}
-	r := w.run("cluster", "add", "site/edge02", "--kubeconfig", file, "--report", "loud")
-	require.Equal(t, 1, r.code)
-	require.Contains(t, r.err, "spec.report")
+	dry := w.done("cluster", "add", "edge02", "--kubeconfig", file, "--context", "mine", "--dry-run", "--report", "agent")
+	require.Contains(t, dry, "kind: ClusterRole")
+	require.Contains(t, dry, "cluster-providers/site/clusters/edge02 created (dry run)")
+	require.Equal(t, 3, w.run("get", "cluster", "edge02").code)
 
 	// One that is in use stays, with its labels.
 	w.done("apply", "-f", w.file("uses.yaml", `resourceContext: {anchor: projects}
@@ -70,24 +72,28 @@ spec: {clusterProvider: site, cluster: edge01}
 	require.Contains(t, w.done("apply", "-f", w.env["XDG_CONFIG_HOME"]+"/uses.yaml"), "cluster-references/ref unchanged")
 	w.done("delete", "project", "p", "--cascade")
 	require.Equal(t, key+" deleted\n", w.done("cluster", "remove", "edge01"))
+	require.NotContains(t, w.done("get", "labels"), "small")
 	require.Equal(t, 3, w.run("cluster", "check", "edge01").code)
 }
 
-// TestLabelsComeBack: who has had enough while a cluster is removed keeps its labels.
-func TestLabelsComeBack(t *testing.T) {
+// TestLabelsOfAClusterThatIsRemoved: they go with it, in one request, and stay where it is refused or nobody has heard the request.
+func TestLabelsOfAClusterThatIsRemoved(t *testing.T) {
 	w := newWorld(t)
 	w.file("k", kubeconfig)
-	w.done("cluster", "add", "site/edge01", "--kubeconfig", w.env["XDG_CONFIG_HOME"]+"/k", "--label", "edge,small")
+	w.done("cluster", "add", "site/edge01", "--kubeconfig", w.env["XDG_CONFIG_HOME"]+"/k", "--label", "edge,small", "--use-own-credentials")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	api, err := url.Parse(w.url)
 	require.NoError(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(api)
+	changes := 0
 	between := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodDelete && strings.HasSuffix(r.URL.Path, "/clusters/edge01") {
-			cancel() // the labels are gone by now
-			<-r.Context().Done()
-			return
+		if r.Method == http.MethodDelete {
+			if changes++; changes == 1 {
+				cancel()
+				<-r.Context().Done()
+				return
+			}
 		}
 		proxy.ServeHTTP(out, r)
 	}))
@@ -97,4 +103,8 @@ func TestLabelsComeBack(t *testing.T) {
 	labels := w.done("get", "labels")
 	require.Contains(t, labels, "small")
 	require.Contains(t, labels, "   edge\n")
+	w.done("cluster", "remove", "edge01", "--server", between.URL)
+	require.Equal(t, 2, changes, "who dies after the request has lost none, and who dies before it neither")
+	w.done("cluster", "add", "site/edge01", "--kubeconfig", w.env["XDG_CONFIG_HOME"]+"/k", "--use-own-credentials")
+	require.NotContains(t, w.done("get", "labels"), "small")
 }

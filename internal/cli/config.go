@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/drover-io/drover/internal/atomicfile"
 )
 
 // settings is the file of contexts.
@@ -91,16 +93,7 @@ func (s *session) save(c *settings) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return errUsage{err}
 	}
-	f, err := os.CreateTemp(folder, ".config-*") // mode 0600
-	if err != nil {
-		return errUsage{err}
-	}
-	defer func() { _ = os.Remove(f.Name()) }() // it has another name when all went well
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errUsage{err}
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
+	if err := atomicfile.Write(path, data, atomicfile.How{}); err != nil {
 		return errUsage{err}
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 func (w *world) chart() string {
 	w.t.Helper()
 	w.file("edge01.kubeconfig", kubeconfig)
-	w.done("cluster", "add", "site/edge01", "--kubeconfig", w.env["XDG_CONFIG_HOME"]+"/edge01.kubeconfig")
+	w.done("cluster", "add", "site/edge01", "--kubeconfig", w.env["XDG_CONFIG_HOME"]+"/edge01.kubeconfig", "--use-own-credentials")
 	w.file("web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 0.1.0\n")
 	w.file("web/templates/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n")
 	return w.env["XDG_CONFIG_HOME"] + "/web"

@@ -18,18 +18,22 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/nearest"
 )
 
 // sources are the flags of what files describe.
 type sources struct {
 	files, values []string
 	recursive     bool
+	validate      string
 }
 
 func (f *sources) add(c *cobra.Command) {
 	c.Flags().StringSliceVarP(&f.files, "filename", "f", nil, "a `file` or folder with documents, - for the standard input")
 	c.Flags().StringSliceVarP(&f.values, "values", "v", nil, "a `file` with the values that documents are filled with as Go templates; later files win")
 	c.Flags().BoolVarP(&f.recursive, "recursive", "R", false, "folders with all that is below them")
+	c.Flags().StringVar(&f.validate, "validate", "warn", "what is done about fields that nobody knows: strict refuses them before anything is asked, warn names them, ignore says nothing")
+	_ = c.RegisterFlagCompletionFunc("validate", cobra.FixedCompletions([]string{"strict", "warn", "ignore"}, cobra.ShellCompDirectiveNoFileComp)) // it has just been added
 }
 
 // paper is one document of a file: something to be made, or an operation.
@@ -44,6 +48,8 @@ type paper struct {
 
 	operation domain.OwnerOperation
 	spec      map[string]any // of an operation
+
+	unknown []string // members that nobody knows, and where they are
 }
 
 // what names it for people.
@@ -71,7 +77,29 @@ func (s *session) readPapers(f *sources) ([]*paper, error) {
 	if len(all) == 0 {
 		return nil, usage("there is no document in %s", strings.Join(f.files, ", "))
 	}
-	return all, nil
+	return all, s.judge(f, all)
+}
+
+// judge refuses fields that nobody knows, names all of them or lets them be, as is asked for.
+func (s *session) judge(f *sources, papers []*paper) error {
+	var unknown []string
+	for _, p := range papers {
+		unknown = append(unknown, p.unknown...)
+	}
+	switch f.validate {
+	case "strict", "true": // kubectl's other word
+		if len(unknown) > 0 {
+			return usage("%s", strings.Join(unknown, "\n"))
+		}
+	case "warn", "":
+		for _, u := range unknown {
+			s.warn([]string{u + "; it is left out"})
+		}
+	case "ignore", "false":
+	default:
+		return usage("--validate %s is none of strict, warn and ignore", f.validate)
+	}
+	return nil
 }
 
 // readValues is what templates are filled with, nil when nothing is given: documents are no templates then.
@@ -247,10 +275,15 @@ func (s *session) paperOf(from, folder string, m map[string]any) (*paper, error)
 		}
 		for _, name := range slices.Sorted(maps.Keys(body)) {
 			if name != "metadata" && name != "spec" {
-				s.warn([]string{fmt.Sprintf("%s: %s: unknown field %q, which is left out", from, operation.Called(), name)})
+				p.unknown = append(p.unknown, fmt.Sprintf("%s: %s: unknown field %q", from, operation.Called(), name))
 			}
 		}
 		p.spec, _ = body["spec"].(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(p.spec)) {
+			if !slices.Contains(specOf[operation.Operation], name) {
+				p.unknown = append(p.unknown, fmt.Sprintf("%s: %s: unknown field %q", from, operation.Called(), "spec."+name))
+			}
+		}
 		return p, nil
 	}
 	noun, parent := collectionAt(domain.Key(anchor))
@@ -265,17 +298,11 @@ func (s *session) paperOf(from, folder string, m map[string]any) (*paper, error)
 		return nil, usage("%s: %w", from, err)
 	}
 	o := noun.New()
-	strict := json.NewDecoder(bytes.NewReader(data))
-	strict.DisallowUnknownFields()
-	if err := strict.Decode(o); err != nil {
-		if !strings.Contains(err.Error(), "unknown field") {
-			return nil, usage("%s: %s: %w", from, noun.Title, err)
-		}
-		s.warn([]string{fmt.Sprintf("%s: %s: %s, which is left out", from, noun.Title, strings.TrimPrefix(err.Error(), "json: "))})
-		o = noun.New()
-		if err := json.Unmarshal(data, o); err != nil {
-			return nil, usage("%s: %s: %w", from, noun.Title, err)
-		}
+	if err := json.Unmarshal(data, o); err != nil {
+		return nil, usage("%s: %s: %w", from, noun.Title, err)
+	}
+	for _, m := range nearest.Unknown(o, plainJSON(data)) {
+		p.unknown = append(p.unknown, fmt.Sprintf("%s: %s: unknown field %q%s", from, noun.Title, m.Path, m.Meant()))
 	}
 	o.Base().Parent = parent
 	if strings.Trim(o.LocalName(), "/") == "" {
@@ -286,6 +313,17 @@ func (s *session) paperOf(from, folder string, m map[string]any) (*paper, error)
 	}
 	p.noun, p.object, p.key = noun, o, domain.KeyOf(o)
 	return p, nil
+}
+
+// specOf are the members that the spec of an operation has.
+var specOf = map[domain.Operation][]string{
+	domain.OpRollback: {"revision"}, domain.OpMigrate: {"targetCompositeAppVersion", "targetDeploymentIntentGroup"},
+}
+
+// plainJSON is JSON as it is decoded without a type.
+func plainJSON(data []byte) (v any) {
+	_ = json.Unmarshal(data, &v) // it was encoded here
+	return v
 }
 
 // operationAt is the owner and the operation that an anchor names, "" for none: projects/p/logical-clouds/c/instantiate.

@@ -216,7 +216,32 @@ const mostLines = 20
 type picture struct {
 	*session
 	lines []string
+	pace  pace
 }
+
+// pace is how fast work goes on.
+type pace struct {
+	begun time.Time
+	first int // resources that were done then
+}
+
+// say is how many resources a second are done, since they were looked at first, and how long the rest takes at that. It is nothing as long as
+// that would be a guess.
+func (p *pace) say(done, all int, now time.Time) string {
+	if p.begun.IsZero() || done < p.first { // another operation
+		p.begun, p.first = now, done
+	}
+	took := now.Sub(p.begun).Seconds()
+	if took < leastPace.Seconds() || done == p.first || done >= all {
+		return ""
+	}
+	rate := float64(done-p.first) / took
+	left := time.Duration(float64(all-done) / rate * float64(time.Second))
+	return fmt.Sprintf("  %.3g/s, about %s left", rate, left.Round(time.Second))
+}
+
+// leastPace is how long is looked before a pace is said.
+const leastPace = 3 * time.Second
 
 func (s *session) picture() *picture { return &picture{session: s} }
 
@@ -228,6 +253,8 @@ func (p *picture) show(d *status.Document, op domain.Operation) {
 	lines := progress(d, op)
 	if p.Terminal {
 		out := bare(p.Out)
+		done, all := doneOf(d, op)
+		lines[0] += p.pace.say(done, all, time.Now())
 		if len(lines) > mostLines {
 			lines = append(lines[:mostLines:mostLines], fmt.Sprintf("  and %d more", len(lines)-mostLines))
 		}
@@ -278,13 +305,51 @@ func partsOf(d *status.Document) []part {
 	return all
 }
 
+// wantedOf is the state that an operation brings resources to.
+func wantedOf(op domain.Operation) domain.ResourceState {
+	if op == domain.OpTerminate {
+		return domain.ResourceDeleted
+	}
+	return domain.ResourceApplied
+}
+
+// doneOf is how many resources are where they are to be, of how many.
+func doneOf(d *status.Document, op domain.Operation) (done, all int) {
+	for _, p := range partsOf(d) {
+		for _, c := range p.clusters {
+			for _, r := range c.Resources {
+				all++
+				if r.Status == wantedOf(op) {
+					done++
+				}
+			}
+		}
+	}
+	return done, all
+}
+
+// waitingFor are reasons for which work stands still, the one of most clusters first.
+func waitingFor(clusters []status.DocumentCluster) string {
+	count := map[string]int{}
+	best := ""
+	for _, c := range clusters {
+		if c.Reason == "" || c.Stale || c.Connectivity == domain.ConnectivityRetrying {
+			continue
+		}
+		if count[c.Reason]++; count[c.Reason] > count[best] || best == "" {
+			best = c.Reason
+		}
+	}
+	if more := len(count) - 1; more > 0 {
+		best += fmt.Sprintf(" (and %d other reasons)", more)
+	}
+	return best
+}
+
 // progress is a line for the whole and one for each app: how many of its resources are where they are to be, on how many clusters,
 // and which of these do not answer or refuse something.
 func progress(d *status.Document, op domain.Operation) []string {
-	wanted := domain.ResourceApplied
-	if op == domain.OpTerminate {
-		wanted = domain.ResourceDeleted
-	}
+	wanted := wantedOf(op)
 	lines := []string{or(string(d.Status), string(d.States.State()))}
 	parts := partsOf(d)
 	width := 0
@@ -314,6 +379,9 @@ func progress(d *status.Document, op domain.Operation) []string {
 		line := fmt.Sprintf("  %-*s  %d of %d %s on %s", width, printable(p.name), done, all, wanted, clustersOf(len(p.clusters)))
 		if len(away) > 0 {
 			line += fmt.Sprintf("; %s retried: %s", clustersOf(len(away)), few(away))
+		}
+		if why := waitingFor(p.clusters); why != "" && done < all {
+			line += "; waits: " + why
 		}
 		if len(failed) > 0 {
 			line += fmt.Sprintf("; %s failed: %s", clustersOf(len(failed)), few(failed))

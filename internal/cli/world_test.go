@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"iter"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -33,15 +32,13 @@ import (
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/notify"
 	"github.com/drover-io/drover/internal/notify/notifytest"
-	"github.com/drover-io/drover/internal/operations"
 	"github.com/drover-io/drover/internal/plan"
-	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/render"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/service/servicetest"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/storetest"
-	"github.com/drover-io/drover/internal/view"
 )
 
 func TestMain(m *testing.M) {
@@ -81,8 +78,11 @@ func newWorldWhere(t testing.TB, prove authn.Prover, offers authn.Offers) *world
 	require.NoError(t, err)
 	t.Cleanup(hub.Close)
 	log := slog.New(slog.DiscardHandler)
-	w := &world{t: t, db: db, engine: &engine{}}
-	lifecycle := service.NewLifecycle(db, db, deaf{}, w.engine, time.Now)
+	willing := servicetest.Willing{
+		Warnings: []string{"mind the gap"}, Group: "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web", Now: time.Now,
+	}
+	w := &world{t: t, db: db, engine: &engine{Willing: willing}}
+	lifecycle := service.NewLifecycle(db, db, servicetest.Deaf{}, w.engine, time.Now)
 	lifecycle.Rehearse = func(_ context.Context, group *domain.DeploymentIntentGroup) (*plan.Plan, []string, error) {
 		return &plan.Plan{Owner: domain.KeyOf(group)}, nil, nil
 	}
@@ -101,8 +101,8 @@ func newWorldWhere(t testing.TB, prove authn.Prover, offers authn.Offers) *world
 	parts := door.Parts{
 		Audits:   service.NewAudit(db, func(context.Context) error { return nil }, audit.Keys{Keys: []audit.PublicKey{{}}}, time.Now),
 		Commands: s, Documents: s, Previews: lifecycle, Streams: hub, Tenancy: tenancy,
-		Explanations: service.NewExplainer(lifecycle, willing{}, explain.WebUI{}),
-		Journal:      service.NewJournal(lifecycle, willing{}, explain.WebUI{}),
+		Explanations: service.NewExplainer(lifecycle, willing, explain.WebUI{}),
+		Journal:      service.NewJournal(lifecycle, willing, explain.WebUI{}),
 		Fleet:        service.NewFleet(lifecycle, db), Tables: service.NewTables(lifecycle),
 		Statuses: door.StatusFunc(func(ctx context.Context, owner domain.Key, q url.Values) (door.Document, error) {
 			return lifecycle.Status(ctx, owner, q)
@@ -184,13 +184,22 @@ func knows(_ context.Context, s *authn.Shown) (*authn.Proof, error) {
 
 // engine is a willing one, unless does says what becomes of an operation.
 type engine struct {
-	willing
+	servicetest.Willing
 	does func(domain.Scope) (revision int, warnings []string, err error)
+	// stops is called when an operation is to be stopped.
+	stops func(domain.Scope)
+}
+
+func (e *engine) Stop(_ context.Context, s domain.Scope) error {
+	if e.stops != nil {
+		e.stops(s)
+	}
+	return nil
 }
 
 func (e *engine) Start(ctx context.Context, s domain.Scope, seen domain.Seen) ([]string, error) {
 	if e.does == nil {
-		return e.willing.Start(ctx, s, seen)
+		return e.Willing.Start(ctx, s, seen)
 	}
 	_, warnings, err := e.does(s)
 	return warnings, err
@@ -267,58 +276,4 @@ func or(a, b string) string {
 		return a
 	}
 	return b
-}
-
-// willing is an engine that takes every operation and never comes to its end.
-type willing struct{ service.Engine }
-
-func (willing) Start(context.Context, domain.Scope, domain.Seen) ([]string, error) {
-	return []string{"mind the gap"}, nil
-}
-func (willing) Running(context.Context, domain.Scope) (bool, error) { return true, nil }
-func (willing) Counts(context.Context, domain.Scope) (map[domain.ResourceState]int, error) {
-	return nil, fail.New(fail.NotFound, "not asked yet")
-}
-func (willing) Open(context.Context, domain.Scope, string) ([]domain.Leaf, error) { return nil, nil }
-
-func (willing) NotStarted(context.Context, domain.Scope) (map[string]string, error) { return nil, nil }
-
-func (willing) Run(context.Context, domain.Scope) (explain.Run, error) {
-	return explain.Run{Status: explain.Running}, nil
-}
-
-func (willing) Starting(context.Context, domain.Key, string) (*explain.Run, error) { return nil, nil }
-
-func (willing) Attempts(context.Context, domain.Scope, []explain.Place) (map[explain.Place]explain.Attempt, error) {
-	return nil, nil
-}
-
-func (willing) Executions(context.Context, operations.Filter, int, []byte) ([]operations.Execution, []byte, error) {
-	return []operations.Execution{{
-		Scope: domain.Scope{Owner: "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web", ContextID: "7", Operation: domain.OpUpdate},
-		Run:   explain.Run{ID: "dig/7/update", RunID: "run", Status: explain.Running, Started: time.Now(), By: "alice"},
-	}}, nil, nil
-}
-
-func (w willing) ExecutionsOf(ctx context.Context, s domain.Scope) ([]operations.Execution, error) {
-	if s.ContextID != "7" {
-		return nil, nil
-	}
-	found, _, err := w.Executions(ctx, operations.Filter{}, 1, nil)
-	return found, err
-}
-
-// deaf hears no cluster.
-type deaf struct{ service.Heard }
-
-func (deaf) Rules(context.Context) (*readiness.Rules, error) { return nil, nil }
-
-func (deaf) ObservationsVersion(context.Context, string) (string, error) { return "", nil }
-
-func (deaf) Watches(context.Context, []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error) {
-	return nil, nil
-}
-
-func (deaf) Observations(context.Context, string, string, []domain.ClusterName) iter.Seq2[view.Report, error] {
-	return func(func(view.Report, error) bool) {}
 }

@@ -162,6 +162,19 @@ func (a *API) Abandon(ctx context.Context, key domain.Key) (left []string, err e
 	return answer.warnings(), nil
 }
 
+// RemoveCluster removes the registration of a cluster with its labels, as Abandon does where that is said.
+func (a *API) RemoveCluster(ctx context.Context, key domain.Key, abandon bool) (left []string, err error) {
+	query := url.Values{"labels": {"true"}}
+	if abandon {
+		query.Set("abandon", "true")
+	}
+	answer, err := a.call(ctx, http.MethodDelete, At(key), query, jsonType, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	return answer.warnings(), nil
+}
+
 // DeleteAll removes the documents of a noun directly below parent, where the noun lets all be removed at once. Those before the one
 // that cannot be removed are gone.
 func (a *API) DeleteAll(ctx context.Context, noun *domain.Noun, parent domain.Key) error {

@@ -35,6 +35,8 @@ type Commands interface {
 	Delete(ctx context.Context, noun *domain.Noun, key domain.Key) error
 	// Abandon is Delete for what may have something in a cluster that does not come back. It says what is left there.
 	Abandon(ctx context.Context, noun *domain.Noun, key domain.Key) (left []string, err error)
+	// RemoveCluster is Delete or Abandon of a cluster with its labels.
+	RemoveCluster(ctx context.Context, key domain.Key, abandon bool) (left []string, err error)
 
 	service.Operations
 }

@@ -70,13 +70,25 @@ func Credential(ctx context.Context, admin []byte, a Account) (kubeconfig []byte
 			return nil, time.Time{}, fmt.Errorf("make %s %s: %w", o.GetKind(), o.GetName(), err)
 		}
 	}
-	asked := &unstructured.Unstructured{Object: map[string]any{
+	if kubeconfig, expires, err = issue(ctx, accounts, tokenRequest(a), a, file); err != nil {
+		return nil, time.Time{}, fmt.Errorf("ask for a token of the ServiceAccount %s: %w", a.Name, err)
+	}
+	return kubeconfig, expires, nil
+}
+
+// tokenRequest asks for a token of an account.
+func tokenRequest(a Account) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": map[string]any{"name": a.Name, "namespace": a.Namespace},
 		"spec": map[string]any{"expirationSeconds": int64(a.Life.Seconds())},
 	}}
+}
+
+// issue has a token made, and makes a kubeconfig with it that leads where the administrator's does, and of nothing else.
+func issue(ctx context.Context, accounts dynamic.ResourceInterface, asked *unstructured.Unstructured, a Account, file *clientcmdapi.Config) (kubeconfig []byte, expires time.Time, err error) {
 	answer, err := accounts.Create(ctx, asked, metav1.CreateOptions{}, "token")
 	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("ask for a token of the ServiceAccount %s: %w", a.Name, err)
+		return nil, time.Time{}, err
 	}
 	token, _, _ := unstructured.NestedString(answer.Object, "status", "token")
 	until, _, _ := unstructured.NestedString(answer.Object, "status", "expirationTimestamp")

@@ -18,13 +18,12 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
+	"github.com/drover-io/drover/internal/atomicfile"
 	"github.com/drover-io/drover/internal/fail"
 )
 
@@ -251,21 +250,8 @@ func create(path string) error {
 
 // WriteNew writes a secret to a file that its owner alone can read, and that is there whole, or not at all, and stays when the machine
 // loses its power. The error is fs.ErrExist when there is such a file; then nothing is written.
-func WriteNew(path string, text []byte) (err error) {
-	folder := filepath.Dir(path)
-	f, err := os.CreateTemp(folder, ".new-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }() // it stays under its other name
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Link(f.Name(), path); err != nil { // unlike a renaming, it fails when the file has come to be
-		return err
-	}
-	return syncFolder(folder)
+func WriteNew(path string, text []byte) error {
+	return atomicfile.Write(path, text, atomicfile.How{New: true})
 }
 
 // Drop takes a key out of a file of keys, one a line, which stays as it was when that fails. The others read it again. The key is kept in
@@ -333,38 +319,15 @@ func replaceFile(path string, before, text []byte) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }() // it is gone when it has its other name
-	_, err = f.Write(text)
-	if owner, ok := info.Sys().(*syscall.Stat_t); ok {
-		err = errors.Join(err, f.Chown(int(owner.Uid), int(owner.Gid)))
-	}
-	if err = errors.Join(err, f.Chmod(info.Mode().Perm()), f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("write %s as it is, for who may read it: %w", path, err)
-	}
-	switch now, err := os.ReadFile(path); {
-	case err != nil:
-		return err
-	case !bytes.Equal(now, before):
-		return fmt.Errorf("%s was changed meanwhile, and is left as it is; try again", path)
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncFolder(filepath.Dir(path))
-}
-
-// syncFolder has the names in a folder stay when the machine loses its power.
-func syncFolder(path string) error {
-	in, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	return in.Sync()
+	return atomicfile.Write(path, text, atomicfile.How{Like: info, Before: func() error {
+		switch now, err := os.ReadFile(path); {
+		case err != nil:
+			return err
+		case !bytes.Equal(now, before):
+			return fmt.Errorf("%s was changed meanwhile, and is left as it is; try again", path)
+		}
+		return nil
+	}})
 }
 
 func (r *Ring) has(id string) bool {

@@ -80,12 +80,51 @@ func (s *Service) Abandon(ctx context.Context, noun *domain.Noun, key domain.Key
 	return left, err
 }
 
+// RemoveCluster is Delete of a cluster with its labels, or Abandon. The labels go when the cluster has gone, whatever becomes of the caller: a
+// refusal leaves all of them. If this process dies in between, who asks again deletes what is left.
+func (s *Service) RemoveCluster(ctx context.Context, key domain.Key, abandon bool) (left []string, err error) {
+	err = cas.Do(ctx, func() error {
+		o, err := s.store.Get(ctx, domain.ClustersNoun, key)
+		if err != nil {
+			return err
+		}
+		left = nil
+		c := change{from: o, without: domain.ClusterLabels}
+		if abandon {
+			c.left = &left
+		}
+		return s.remove(ctx, c)
+	})
+	if err != nil && !fail.Is(err, fail.NotFound) {
+		return left, err
+	}
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
+	defer cancel()
+	labels, listErr := s.store.List(whole, domain.ClusterLabels, key)
+	if listErr != nil {
+		return left, listErr
+	}
+	if there, existsErr := s.store.Exists(whole, domain.ClustersNoun, key); existsErr != nil || there { // another one of its name, meanwhile
+		return left, existsErr
+	}
+	for _, l := range labels {
+		if deleteErr := s.store.Delete(whole, domain.ClusterLabels, domain.KeyOf(l), l.Base().Revision); deleteErr != nil && !fail.Is(deleteErr, fail.NotFound) {
+			return left, deleteErr
+		}
+		s.changed(whole, l, nil)
+	}
+	if len(labels) > 0 {
+		return left, nil
+	}
+	return left, err
+}
+
 // remove deletes c.from; cas.ErrOvertaken when that is not what is stored any more.
 func (s *Service) remove(ctx context.Context, c change) error {
 	o := c.from
 	noun, key := o.Noun(), domain.KeyOf(o)
 	r := rules[noun]
-	if err := s.unused(ctx, noun, key); err != nil {
+	if err := s.unused(ctx, noun, key, c.without); err != nil {
 		return err
 	}
 	if err := r.runBefore(ctx, s, c); err != nil {
@@ -95,7 +134,7 @@ func (s *Service) remove(ctx context.Context, c change) error {
 		return cas.Overtaken(err)
 	}
 	s.changed(ctx, o, nil)
-	err := s.unused(ctx, noun, key)
+	err := s.unused(ctx, noun, key, c.without)
 	if err == nil {
 		err = r.runAfter(ctx, s, c)
 	}

@@ -93,11 +93,12 @@ func (s *Service) parent(ctx context.Context, o domain.Object) error {
 	return fail.New(fail.Conflict, "Cannot perform requested operation. Parent resource not found: %s", describe(noun, key))
 }
 
-// unused checks that nothing is below the document and nothing refers to it, but bindings, which go with it.
-func (s *Service) unused(ctx context.Context, noun *domain.Noun, key domain.Key) error {
+// unused checks that nothing is below the document and nothing refers to it, but bindings and documents of another noun, nil for none,
+// which go with it.
+func (s *Service) unused(ctx context.Context, noun *domain.Noun, key domain.Key, without *domain.Noun) error {
 	held := rights.Of(ctx)
 	for _, n := range domain.Nouns {
-		if n.Parent == noun && !slices.Contains(domain.BindingNouns, n) { // which go with their scope
+		if n.Parent == noun && n != without && !slices.Contains(domain.BindingNouns, n) { // which go with their scope
 			child, found, err := s.store.FirstUnder(ctx, n, key)
 			if err != nil {
 				return fmt.Errorf("look for children of %s: %w", key, err)

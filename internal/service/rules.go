@@ -13,6 +13,8 @@ type change struct {
 	// left is not nil when something is deleted whose cluster does not come back: what that may have of it is no refusal then, and is
 	// said there.
 	left *[]string
+	// without is a noun whose documents go with what is deleted, nil for none.
+	without *domain.Noun
 }
 
 // object is the one that is there: the new one, or the one that goes.

@@ -1,15 +1,14 @@
-package api
+// Package nearest finds what somebody has written that is not there, and what he may have meant.
+package nearest
 
 import (
 	"strings"
 	"unicode"
 )
 
-// What somebody may have meant who wrote something that is not there.
-
-// nearestName is the name among those there are that is closest to a wrong one, "" when none is close: a third of its
+// Name is the name among those there are that is closest to a wrong one, "" when none is close: a third of its
 // letters may be wrong. Case, dashes and underscores do not count, so that cluster-provider is clusterProvider.
-func nearestName(wrong string, names []string) string {
+func Name(wrong string, names []string) string {
 	best, least := "", max(1, len(wrong)/3)+1
 	for _, name := range names {
 		if d := misspelt(plain(wrong), plain(name)); d < least {
@@ -31,8 +30,8 @@ func plain(name string) string {
 	}, name[:min(len(name), maxNear)])
 }
 
-// nearestPath is the template that takes the fewest changes to fit a path.
-func nearestPath(path string, templates []string) string {
+// Path is the template that takes the fewest changes to fit a path.
+func Path(path string, templates []string) string {
 	if len(path) > maxNear {
 		return ""
 	}

@@ -1,0 +1,251 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-io/drover/internal/access"
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
+)
+
+// accountFlags say in which cluster, with whose rights, which account of Drover's is made or changed.
+type accountFlags struct {
+	kubeconfig, context string
+	account, namespace  string
+	life                time.Duration
+}
+
+const (
+	defaultLife = 90 * 24 * time.Hour
+	accountTime = 2 * time.Minute // of what is asked of a cluster
+)
+
+func (f *accountFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig `file` (default KUBECONFIG, or kubectl's)")
+	c.Flags().StringVar(&f.context, "context", "", "the `context` of the kubeconfig (default its current one); that of the API is DROVER_CONTEXT's")
+	c.Flags().StringVar(&f.context, "kube-context", "", "the same")
+	c.Flags().Lookup("kube-context").Hidden = true
+	c.Flags().StringVar(&f.account, "account", "", "the `name` of the ServiceAccount and its ClusterRole (default of the registration: drover-site-edge01)")
+	c.Flags().StringVar(&f.namespace, "account-namespace", "drover", "the `namespace` of the ServiceAccount")
+	if c.Name() != "remove" {
+		c.Flags().DurationVar(&f.life, "expires-after", defaultLife, "for how long the token is to be good, at least 10m; the cluster may have it shorter")
+	}
+}
+
+// given says whether a context was named.
+func (f *accountFlags) given() bool { return f.kubeconfig != "" || f.context != "" }
+
+var notInNames = regexp.MustCompile(`[^a-z0-9-]+`)
+
+// nameFor is the name of the account of a registration: what Kubernetes takes as a name, another one for each registration.
+func (f *accountFlags) nameFor(key domain.Key) string {
+	if f.account != "" {
+		return f.account
+	}
+	provider, name := domain.Cut(domain.ClustersNoun, key)
+	plain := "drover-" + provider.Name() + "-" + name
+	made := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(plain), "-"), "-")
+	const most = 50                                                                                                 // Secrets have more behind it
+	if made != plain || len(made) > most || strings.Contains(name, "-") || strings.Contains(provider.Name(), "-") { // a-b/c is not a/b-c
+		sum := sha256.Sum256([]byte(key))
+		made = made[:min(len(made), most-9)] + "-" + hex.EncodeToString(sum[:4])
+	}
+	return made
+}
+
+// open opens the account.
+func (f *accountFlags) open(kubeconfig []byte, key domain.Key, role []byte) (*kube.Owned, error) {
+	if f.life < 10*time.Minute && f.life != 0 {
+		return nil, usage("--expires-after %s: a token is good for at least 10m", f.life)
+	}
+	o, err := kube.Own(kubeconfig, kube.Account{Namespace: f.namespace, Name: f.nameFor(key), Role: role, Life: f.life}, string(key))
+	if err != nil {
+		return nil, usage("%s", fail.TextOf(err))
+	}
+	return o, nil
+}
+
+// enroll makes the account of a cluster and has it registered. Each step can be done again: what is there stays, a token that the API never
+// got ends with the next one that it gets.
+func (s *session) enroll(ctx context.Context, api *client.API, key domain.Key, o *kube.Owned, register func(kubeconfig []byte) error) error {
+	_, err := api.Get(ctx, domain.ClustersNoun, key) // before anything is made: who may not, or reaches no API, has changed nothing
+	known := err == nil
+	if err != nil && !fail.Is(err, fail.NotFound) {
+		return err
+	}
+	there, err := o.There(ctx)
+	if err != nil {
+		return err
+	}
+	if err := o.Make(ctx); err != nil {
+		return err
+	}
+	s.sayf("serviceaccount %s/%s %s in the cluster, with a ClusterRole of that name", o.Namespace, o.Name, map[bool]string{true: unchanged, false: created}[there])
+	return s.replaceToken(ctx, o, known || there, register)
+}
+
+// replaceToken has a new token registered, and ends those before it. What is refused leaves nothing of it behind.
+func (s *session) replaceToken(ctx context.Context, o *kube.Owned, known bool, register func(kubeconfig []byte) error) error {
+	issued, err := o.Issue(ctx)
+	if err != nil {
+		return err
+	}
+	if err := register(issued.Kubeconfig); err != nil {
+		if ctx.Err() == nil && !transient(err) { // else the API may have it
+			s.takeBack(ctx, o, known, issued.Secret)
+		}
+		return err
+	}
+	if err := o.Revoke(ctx, issued.Secret); err != nil {
+		return err
+	}
+	s.sayf("its token is good until %s", until(issued.Expires))
+	return s.sayAccess(ctx, issued.Kubeconfig, o.Role)
+}
+
+// takeBack takes away what nobody has registered.
+func (s *session) takeBack(ctx context.Context, o *kube.Owned, known bool, secret string) {
+	var err error
+	if known {
+		err = o.End(ctx, secret)
+	} else {
+		_, err = o.Drop(ctx)
+	}
+	if err != nil {
+		s.warn([]string{"what was made in the cluster could not be taken away again: " + s.text(err)})
+	}
+}
+
+// sayAccess tries a credential, and says what the cluster is like with it.
+func (s *session) sayAccess(ctx context.Context, kubeconfig, role []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, accountTime)
+	defer cancel()
+	seen, err := kube.See(ctx, kubeconfig, role)
+	if err != nil {
+		return fmt.Errorf("try the credential from here: %w", err)
+	}
+	rights := "all that are needed"
+	switch {
+	case len(seen.Lacks) > 0 && seen.Known:
+		rights = fmt.Sprintf("%d are missing: %s", len(seen.Lacks), few(seen.Lacks))
+	case !seen.Known:
+		rights = "the cluster does not say all of them"
+	}
+	s.sayf("Kubernetes %s answers in %s; rights: %s", printable(seen.Version), seen.Latency.Round(time.Millisecond/10), rights)
+	return nil
+}
+
+// clusterRotate is the command cluster rotate.
+func (s *session) clusterRotate() *cobra.Command {
+	f := &accountFlags{}
+	c := &cobra.Command{
+		Use: "rotate NAME", Short: "Replace the credential of a cluster that 'cluster add' has made, at once",
+		Long: `Replace the credential of a cluster that 'cluster add' has made. With the rights of a context of your kubeconfig a new token is made and
+given to the API, which has running operations go on with it; then the one before is ended. What dies in between is gone on with by a second
+run: until the API has the new token the one before is good.`,
+		Example: "  drover cluster rotate edge01 --context edge01",
+		Args:    numbered(1, 1, "the name of a cluster"),
+		ValidArgsFunction: func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return s.completeOf(c.Context(), domain.ClustersNoun, &where{}), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	f.add(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		ctx := c.Context()
+		kubeconfig, err := s.kubeconfig(f.kubeconfig, f.context, false)
+		if err != nil {
+			return err
+		}
+		api, err := s.api()
+		if err != nil {
+			return err
+		}
+		key, err := s.pick(ctx, api, domain.ClustersNoun, args[0], &where{})
+		if err != nil {
+			return err
+		}
+		registered, err := api.Get(ctx, domain.ClustersNoun, key)
+		if err != nil {
+			return err
+		}
+		report := or(string(registered.(*domain.Cluster).Spec.Report), string(domain.ReportAuto))
+		role, err := access.ClusterRole(f.nameFor(key), domain.Report(report), false)
+		if err != nil {
+			return err
+		}
+		o, err := f.open(kubeconfig, key, role)
+		if err != nil {
+			return err
+		}
+		there, err := o.There(ctx)
+		if err != nil {
+			return err
+		}
+		if !there {
+			return fail.New(fail.NotFound, "the cluster of that context has no ServiceAccount %s/%s: it is not %s, or 'cluster add' has not made its account", o.Namespace, o.Name, key)
+		}
+		return s.replaceToken(ctx, o, true, func(kubeconfig []byte) error {
+			warnings, err := api.Put(ctx, registered, kubeconfig)
+			if err != nil {
+				return err
+			}
+			s.warn(warnings)
+			s.sayf("%s %s", key, configured)
+			return nil
+		})
+	}
+	return c
+}
+
+// forgetCluster deletes a registration, and where a context is given the account in the cluster. A second run goes on with what is left.
+func (s *session) forgetCluster(ctx context.Context, api *client.API, key domain.Key, abandon bool, f *accountFlags) error {
+	var o *kube.Owned
+	if f.given() {
+		kubeconfig, err := s.kubeconfig(f.kubeconfig, f.context, false)
+		if err != nil {
+			return err
+		}
+		if o, err = f.open(kubeconfig, key, nil); err != nil {
+			return err
+		}
+		if _, err := o.There(ctx); err != nil { // another's, or it does not answer: then nothing is forgotten yet
+			return err
+		}
+	}
+	done, err := s.removeCluster(ctx, api, key, abandon)
+	switch {
+	case o != nil && fail.Is(err, fail.NotFound):
+		s.sayf("%s is not there", key)
+	case err != nil:
+		return err
+	default:
+		s.sayf("%s %s", key, done)
+	}
+	if o == nil {
+		s.note("The account that 'cluster add' may have made in the cluster is still there: with --context it is taken away.")
+		return nil
+	}
+	there, err := o.Drop(ctx)
+	if err != nil {
+		return err
+	}
+	if there {
+		s.sayf("serviceaccount %s/%s deleted in the cluster", o.Namespace, o.Name)
+	}
+	return nil
+}
+
+// until is a time to come for people.
+func until(t time.Time) string {
+	return fmt.Sprintf("%s (%d days)", t.Local().Format(time.DateTime), int(time.Until(t).Hours()/24))
+}

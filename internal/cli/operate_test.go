@@ -1,0 +1,85 @@
+package cli_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// TestOperations: each is asked for what its command says, waited for, and ends with the code of what became of it.
+func TestOperations(t *testing.T) {
+	w := newWorld(t)
+	const v1 = "projects/default/composite-apps/web/v1/deployment-intent-groups/web"
+	const v2 = "projects/default/composite-apps/web/v2/deployment-intent-groups/web"
+	status := domain.ContextInstantiated
+	asked := []domain.Scope{}
+	w.engine.does = func(s domain.Scope) (int, []string, error) {
+		asked = append(asked, s)
+		if s.Owner == v2 && s.Operation == domain.OpInstantiate {
+			return 0, nil, fail.New(fail.Conflict, "not yet")
+		}
+		w.stand(s.Owner, domain.Instantiated, status, 1)
+		return 1, nil, nil
+	}
+	chart := w.chart()
+	w.done("deploy", chart, "--name", "web", "--clusters", "edge01")
+	require.Equal(t, 1, w.run("deploy", chart, "--name", "web", "--clusters", "edge01", "--app-version", "v2").code)
+
+	// What hangs is waited for in vain, and stopped.
+	w.stand(v1, domain.Instantiated, domain.ContextInstantiating, 1)
+	r := w.run("wait", "v1/web", "--for=deployed", "--timeout", "10ms")
+	require.Equal(t, 6, r.code, r.out)
+	require.Contains(t, r.err, "it is Instantiating after 10ms, and goes on")
+	require.Equal(t, 1, w.run("update", "v1/web").code)
+	w.engine.stops = func(s domain.Scope) { w.stand(s.Owner, domain.InstantiateStopped, domain.ContextInstantiateFailed, 1) }
+	require.Contains(t, w.done("stop", "v1/web", "--wait"), v1+" stop accepted\n")
+	r = w.run("stop", "v1/web")
+	require.Equal(t, 1, r.code)
+	require.Contains(t, r.err, "it is already stopped")
+	r = w.run("wait", "v1/web", "--for=deployed")
+	require.Equal(t, 1, r.code)
+	require.Contains(t, r.err, "its instantiate was stopped")
+
+	// All is deployed, and nothing is reported.
+	w.stand(v1, domain.Instantiated, domain.ContextInstantiated, 1)
+	w.done("wait", "v1/web", "--for=deployed")
+	r = w.run("wait", "v1/web", "--timeout", "30ms")
+	require.Equal(t, 6, r.code, r.out)
+	require.Contains(t, r.err, "is not ready after")
+	require.Equal(t, 2, w.run("wait", "v1/web", "--for=ever").code)
+	require.Equal(t, 3, w.run("wait", "none").code)
+
+	r = w.run("migrate", "v1/web")
+	require.Equal(t, 2, r.code)
+	require.Contains(t, r.err, "--version is needed")
+	require.Equal(t, 3, w.run("migrate", "v1/web", "--version", "v9").code)
+	asked = nil
+	require.Contains(t, w.done("migrate", "v1/web", "--version", "v2", "--wait"), v1+" migrate accepted")
+	require.Len(t, asked, 1)
+	require.Equal(t, domain.Key(v2), asked[0].Owner)
+	status = domain.ContextInstantiateFailed
+	w.stand(v2, domain.Instantiated, domain.ContextInstantiated, 1)
+	r = w.run("update", "v2/web", "--wait")
+	require.Equal(t, 1, r.code)
+	require.Contains(t, r.err, "it could not be deployed")
+}
+
+// TestLooks: tables and tenants are shown, also where there is nothing to be shown.
+func TestLooks(t *testing.T) {
+	w := newWorld(t)
+	w.engine.does = func(s domain.Scope) (int, []string, error) {
+		w.stand(s.Owner, domain.Instantiated, domain.ContextInstantiated, 1)
+		return 1, nil, nil
+	}
+	w.done("deploy", w.chart(), "--name", "web", "--clusters", "edge01")
+	require.Zero(t, w.run("combined", "web").code)
+	require.Equal(t, 3, w.run("combined", "none").code)
+	r := w.run("tenants")
+	require.Zero(t, r.code, r.err)
+	require.Zero(t, w.run("tenants", "-o", "json").code)
+	w.done("apply", "-f", w.file("tenant.yaml", "resourceContext: {anchor: tenants}\nmetadata: {name: t1}\nspec: {cluster: site+edge01}\n"))
+	require.Contains(t, w.done("tenants"), "t1")
+}

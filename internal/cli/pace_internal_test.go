@@ -1,0 +1,28 @@
+package cli
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/status"
+)
+
+func TestPace(t *testing.T) {
+	var p pace
+	at := time.Date(2026, 11, 21, 5, 0, 0, 0, time.UTC)
+	require.Empty(t, p.say(10, 100, at))
+	require.Empty(t, p.say(20, 100, at.Add(time.Second)), "it would be a guess")
+	require.Equal(t, "  10/s, about 5s left", p.say(50, 100, at.Add(4*time.Second)))
+	require.Empty(t, p.say(100, 100, at.Add(5*time.Second)))
+	require.Empty(t, p.say(3, 100, at.Add(6*time.Second)), "another operation")
+	require.Equal(t, "  1/s, about 1m33s left", p.say(7, 100, at.Add(10*time.Second)))
+}
+
+func TestWhatIsWaitedFor(t *testing.T) {
+	one := func(reason string) status.DocumentCluster { return status.DocumentCluster{Reason: reason} }
+	require.Empty(t, waitingFor([]status.DocumentCluster{one(""), {Reason: "it is away", Connectivity: domain.ConnectivityRetrying}}))
+	require.Equal(t, "app db is not Ready (and 1 other reasons)", waitingFor([]status.DocumentCluster{one("x"), one("app db is not Ready"), one("app db is not Ready")}))
+}
