@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -46,7 +47,7 @@ func configured(t testing.TB) *config.Config {
 func partial(t testing.TB) *Parts {
 	t.Helper()
 	c := configured(t)
-	p := &Parts{config: c, log: slog.New(slog.DiscardHandler), leases: worker.NewLeases(lease.Now)}
+	p := &Parts{config: c, log: slog.New(slog.DiscardHandler), leases: worker.NewLeases(lease.Now), metrics: prometheus.NewRegistry()}
 	var err error
 	p.sealer, err = secret.Parse(c.SecretKeys)
 	require.NoError(t, err)
