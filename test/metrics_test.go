@@ -1,0 +1,125 @@
+package test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/measure"
+	"github.com/drover-io/drover/test/harness"
+)
+
+// families are the metrics that a process shows.
+func families(ctx context.Context, t *testing.T, url string) map[string]*dto.MetricFamily {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/metrics", nil)
+	require.NoError(t, err)
+	answer, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	text := expfmt.NewTextParser(model.UTF8Validation)
+	found, err := text.TextToMetricFamilies(answer.Body)
+	require.NoError(t, err)
+	return found
+}
+
+// mayBeEmpty are panels about what does not happen in a run that goes well.
+var mayBeEmpty = []string{
+	"Not heard for longest", "Credentials that expire", "Retries, by activity", "Attempts that fail, by kind", "Refused as over a share",
+	"Watches: age", "Temporal: requests that fail",
+}
+
+// TestMetricsOfARun: a run exports what is documented and nothing else, counters are counters, and dashboards and rules have something
+// to show of it.
+func TestMetricsOfARun(t *testing.T) {
+	t.Parallel()
+	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
+	p, begun := harness.NewPrometheus(), time.Unix(1e9, 0)
+	rules, minute := p.NewRules(t, telemetry(rulesFile)), 0
+	scrape := func() time.Time {
+		minute++
+		at := begun.Add(time.Duration(minute) * time.Minute)
+		p.Scrape(ctx, t, s.URL(), "drover-api", at)
+		p.Scrape(ctx, t, s.WorkerURL(), "drover-worker", at)
+		p.Evaluate(ctx, t, rules, at)
+		return at
+	}
+	operate := func() {
+		d := s.Deployment(ctx, clusters, twoApps(t)...)
+		do(ctx, t, d, "approve", "instantiate")
+		s.Await(ctx, d, "Instantiated")
+		do(ctx, t, d, "terminate")
+		s.Await(ctx, d, "Terminated")
+	}
+	operate() // what was never counted has no series of which one could see the first
+	scrape()
+	operate()
+	ofAPI := map[string]*dto.MetricFamily{}
+	harness.Until(ctx, t, "what Temporal says of the whole, which a slow one says later", func() bool {
+		ofAPI = families(ctx, t, s.URL())
+		return ofAPI["drover_operations_running"] != nil
+	})
+	at := scrape()
+
+	known, seen := map[string]measure.Instrument{}, map[string]bool{}
+	for _, i := range measure.All() {
+		known[i.Name] = i
+	}
+	types := map[measure.Kind]dto.MetricType{
+		measure.CounterKind: dto.MetricType_COUNTER, measure.GaugeKind: dto.MetricType_GAUGE, measure.HistogramKind: dto.MetricType_HISTOGRAM,
+	}
+	for _, all := range []map[string]*dto.MetricFamily{ofAPI, families(ctx, t, s.WorkerURL())} {
+		for name, f := range all {
+			if strings.HasPrefix(name, "temporal_") && strings.HasSuffix(name, "_total") {
+				seen["a counter of Temporal's"] = true
+				require.Equal(t, dto.MetricType_COUNTER, f.GetType(), name)
+			}
+			if !strings.HasPrefix(name, "drover_") {
+				continue
+			}
+			i, ok := known[name]
+			require.True(t, ok, "%s is not documented", name)
+			require.Equal(t, types[i.Kind], f.GetType(), name)
+			require.Equal(t, i.Help, f.GetHelp(), name)
+			var labels []string
+			for _, l := range i.Labels {
+				labels = append(labels, l.Name)
+			}
+			for _, m := range f.GetMetric() {
+				var has []string
+				for _, l := range m.GetLabel() {
+					has = append(has, l.GetName())
+				}
+				require.ElementsMatch(t, labels, has, name)
+			}
+			seen[name] = true
+		}
+	}
+	for _, name := range []string{
+		"a counter of Temporal's", "drover_build_info", "drover_operation_acceptance_seconds", "drover_operation_duration_seconds", "drover_operations_running",
+		"drover_leaf_duration_seconds", "drover_leaves_open", "drover_attempts_total", "drover_clusters", "drover_worker_slots",
+		"drover_task_queue_backlog", "drover_render_duration_seconds", "drover_store_duration_seconds", "drover_cluster_request_duration_seconds",
+		"drover_cache_lookups_total", "drover_cache_entries", "drover_status_subscribers",
+	} {
+		require.True(t, seen[name], name)
+	}
+	ofDashboards, ofRules := queries(t)
+	for query, where := range ofDashboards {
+		_, title, _ := strings.Cut(where, ": ")
+		if v := p.Query(ctx, t, query, at); !slices.Contains(mayBeEmpty, title) {
+			require.NotEmpty(t, v, "%s\n%s", where, query)
+		}
+	}
+	for query := range ofRules {
+		p.Query(ctx, t, query, at) // no error: what it comes to, TestRules says
+	}
+	require.NotEmpty(t, p.Query(ctx, t, "drover:leaf_duration_seconds:p95", at))
+}
