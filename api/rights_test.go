@@ -394,6 +394,30 @@ func TestReferencesDoNotReachAcross(t *testing.T) {
 	w.as(t, "eddi", call{name: "is one that others may name then", method: "POST", url: intents, body: place(`{"clusterProvider":"p2","cluster":"c2"}`), status: 201})
 }
 
+// TestProjectsUseServiceAccounts: accounts are the fleet's, and who may not see them binds them in a project of theirs all the same. What the
+// account gets holds there, and nobody gets the account by that.
+func TestProjectsUseServiceAccounts(t *testing.T) {
+	w := newCallers(t)
+	furnish(t, w.world)
+	furnishTheirs(t, w.world)
+	given := `{"metadata":{"name":"ci"},"spec":{"role":"editor","subjects":[{"kind":"service-account","name":"service-accounts/ci"}]}}`
+	w.as(t, "", bind(theProject, "a", "project-admin", "anna"))
+	w.as(t, "anna",
+		call{name: "the account is not to be seen", method: "GET", url: theAccount, status: 404},
+		call{name: "it is bound", method: "POST", url: theProject + "/role-bindings", body: given, status: 201},
+		call{name: "not in another project", method: "POST", url: theirProject + "/role-bindings", body: given, status: 404},
+		call{name: "nor is a token of it made", method: "POST", url: theAccount + "/tokens", body: `{"metadata":{"name":"mine"}}`, status: 404})
+	w.who = caller.Identity{Kind: caller.ServiceAccount, Name: "service-accounts/ci"}
+	check(t, w.router, []call{
+		{name: "what the account may", method: "PUT", url: theGroup + "/generic-placement-intents/more", body: `{"metadata":{"name":"more"}}`, status: 201},
+		{name: "what it may not", method: "POST", url: theGroup + "/approve", status: 403},
+		{name: "elsewhere nothing", method: "GET", url: theirProject, status: 404},
+	})
+	w.as(t, "anna", call{name: "it is taken back", method: "DELETE", url: theProject + "/role-bindings/ci", status: 204})
+	w.who = caller.Identity{Kind: caller.ServiceAccount, Name: "service-accounts/ci"}
+	check(t, w.router, []call{{name: "and holds no more", method: "GET", url: theGroup, status: 404}})
+}
+
 // TestFourEyes: where a project asks for it, who has changed a group does not approve it.
 func TestFourEyes(t *testing.T) {
 	w := newCallers(t)

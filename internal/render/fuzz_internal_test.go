@@ -55,7 +55,7 @@ func FuzzProfile(f *testing.F) {
 	f.Add("type: {values: ../../etc/passwd, configresource: [{filepath: /r, chartpath: ../x}]}", "- a", "../r")
 	f.Add("a: &a [*a, *a]", "<<: {a: 1}", "")
 	f.Fuzz(func(t *testing.T, manifest, values, name string) {
-		if len(name) > 100 || name == "" || strings.HasSuffix(name, "/") {
+		if len(name) > 100 || name == "" || strings.HasSuffix(name, "/") || strings.ContainsRune(name, 0) {
 			return // as tar has them
 		}
 		theirs(t, CheckProfile(tarred(t, "manifest.yaml", manifest, "v.yaml", values, "x/"+name, values)))

@@ -84,6 +84,8 @@ var parts = []struct {
 	{"dead", dead, false},
 	{"status", answers, false},
 	{"noisy-project", noisyProject, false},
+	{"audit-verify", auditVerify, false},
+	{"auth", auth, false},
 	{"stop", stopping, false},
 	{"update", updates, false},
 	{"vary", varying, false},
