@@ -78,14 +78,14 @@ func (p *IdP) Kill() { p.end() }
 // Tell has its operator do something: rotate (alone=1 for the new key alone), withdraw (user).
 func (p *IdP) Tell(what string, form url.Values) {
 	p.t.Helper()
-	answer := p.post(http.DefaultClient, p.Issuer+"/control/"+what, form)
+	answer, _ := p.post(http.DefaultClient, p.Issuer+"/control/"+what, form) //nolint:bodyclose // post closes it
 	require.Equal(p.t, http.StatusNoContent, answer.StatusCode, what)
 }
 
 // Allow is what a person does with the code of a device.
 func (p *IdP) Allow(code string) {
 	p.t.Helper()
-	answer := p.post(http.DefaultClient, p.Issuer+"/device", url.Values{"user_code": {code}, "username": {User}, "password": {Password}})
+	answer, _ := p.post(http.DefaultClient, p.Issuer+"/device", url.Values{"user_code": {code}, "username": {User}, "password": {Password}}) //nolint:bodyclose // post closes it
 	require.Equal(p.t, http.StatusNoContent, answer.StatusCode)
 }
 
@@ -108,8 +108,7 @@ func (p *IdP) Enter(browser *http.Client, address string) (*http.Response, strin
 	require.Equal(p.t, http.StatusOK, answer.StatusCode, body)
 	id := field.FindStringSubmatch(body)
 	require.NotNil(p.t, id, "%s has no form: %s", answer.Request.URL, body)
-	answer = p.post(browser, p.Issuer+"/login/username", url.Values{"id": {html.UnescapeString(id[1])}, "username": {User}, "password": {Password}})
-	return answer, p.read(answer)
+	return p.post(browser, p.Issuer+"/login/username", url.Values{"id": {html.UnescapeString(id[1])}, "username": {User}, "password": {Password}})
 }
 
 func (p *IdP) get(browser *http.Client, address string) (*http.Response, string) {
@@ -121,15 +120,14 @@ func (p *IdP) get(browser *http.Client, address string) (*http.Response, string)
 	return answer, p.read(answer)
 }
 
-func (p *IdP) post(browser *http.Client, address string, form url.Values) *http.Response {
+func (p *IdP) post(browser *http.Client, address string, form url.Values) (*http.Response, string) {
 	p.t.Helper()
 	r, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, address, strings.NewReader(form.Encode()))
 	require.NoError(p.t, err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	answer, err := browser.Do(r)
 	require.NoError(p.t, err)
-	p.t.Cleanup(func() { _ = answer.Body.Close() })
-	return answer
+	return answer, p.read(answer)
 }
 
 func (p *IdP) read(answer *http.Response) string {

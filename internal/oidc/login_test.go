@@ -158,9 +158,8 @@ type replicas struct {
 	two    *oidc.Sessions
 }
 
-func (r *replicas) now() time.Time              { return now.Add(time.Duration(r.ahead.Load())) }
-func (r *replicas) later(d time.Duration)       { r.ahead.Add(int64(d)) }
-func (r *replicas) prefixed(name string) string { return "idp:" + name }
+func (r *replicas) now() time.Time        { return now.Add(time.Duration(r.ahead.Load())) }
+func (r *replicas) later(d time.Duration) { r.ahead.Add(int64(d)) }
 
 func newReplicas(t *testing.T) *replicas {
 	t.Helper()
@@ -319,7 +318,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 		u, err := url.Parse(address)
 		require.NoError(t, err)
 		r.change(func() {
-			r.logins.changes, r.forged = c.changes, ""
+			r.changes, r.forged = c.changes, ""
 			if c.forged != nil {
 				r.mu.Unlock()
 				r.forged = c.forged(u.Query().Get("nonce"))
@@ -396,7 +395,7 @@ func TestSessionsAreRenewed(t *testing.T) {
 	require.Equal(t, before, r.refreshed.Load())
 
 	l = r.login(t)
-	r.change(func() { r.logins.changes = map[string]any{"sub": "somebody else"} })
+	r.change(func() { r.changes = map[string]any{"sub": "somebody else"} })
 	r.later(61 * time.Minute)
 	_, err = who(ctx, r.one, l.Secret)
 	require.True(t, fail.Is(err, fail.Unauthorized), "a session does not become another one's")
