@@ -26,6 +26,10 @@ const demoTimeout = 5 * time.Minute
 var tryNext = []string{
 	"make run             the same servers and clusters, until Ctrl-C, to send requests to",
 	"make demo-workloads  a Pod of a tenant's cluster, and what is made of it in another one",
+	"With make build run in another terminal, a chart of your own on a cluster, with any folder of a chart in place of this one:",
+	"  build/bin/drover login http://127.0.0.1:9015 --token-file build/run/admin-token",
+	"  build/bin/drover cluster add local/edge01 --kubeconfig build/run/clusters/edge01/kubeconfig --label edge",
+	"  build/bin/drover deploy deploy/examples/vfw/helm/sink --name sink --clusters label=edge --wait",
 }
 
 // runDemo tells the story of the vFW composite app, through the REST API only: two clusters are onboarded,

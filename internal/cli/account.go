@@ -21,6 +21,7 @@ import (
 // accountFlags say in which cluster, with whose rights, which account of Drover's is made or changed.
 type accountFlags struct {
 	kubeconfig, context string
+	dryRun              bool
 	account, namespace  string
 	life                time.Duration
 }
@@ -37,6 +38,9 @@ func (f *accountFlags) add(c *cobra.Command) {
 	c.Flags().Lookup("kube-context").Hidden = true
 	c.Flags().StringVar(&f.account, "account", "", "the `name` of the ServiceAccount and its ClusterRole (default of the registration: drover-site-edge01)")
 	c.Flags().StringVar(&f.namespace, "account-namespace", "drover", "the `namespace` of the ServiceAccount")
+	if c.Name() != "add" { // which has more to say of it
+		c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be done, and do nothing")
+	}
 	if c.Name() != "remove" {
 		c.Flags().DurationVar(&f.life, "expires-after", defaultLife, "for how long the token is to be good, at least 10m; the cluster may have it shorter")
 	}
@@ -194,6 +198,10 @@ run: until the API has the new token the one before is good.`,
 		if !there {
 			return fail.New(fail.NotFound, "the cluster of that context has no ServiceAccount %s/%s: it is not %s, or 'cluster add' has not made its account", o.Namespace, o.Name, key)
 		}
+		if f.dryRun {
+			s.sayf("%s would get another token of serviceaccount %s/%s (dry run)", key, o.Namespace, o.Name)
+			return nil
+		}
 		return s.replaceToken(ctx, o, true, func(kubeconfig []byte) error {
 			warnings, err := api.Put(ctx, registered, kubeconfig)
 			if err != nil {
@@ -221,6 +229,13 @@ func (s *session) forgetCluster(ctx context.Context, api *client.API, key domain
 		if _, err := o.There(ctx); err != nil { // another's, or it does not answer: then nothing is forgotten yet
 			return err
 		}
+	}
+	if f.dryRun {
+		_, err := api.Get(ctx, domain.ClustersNoun, key)
+		if err == nil {
+			s.sayf("%s would be deleted (dry run)", key)
+		}
+		return err
 	}
 	done, err := s.removeCluster(ctx, api, key, abandon)
 	switch {

@@ -249,7 +249,7 @@ Exit codes:
 		c.AddGroup(&cobra.Group{ID: g[0], Title: g[1]})
 	}
 	for group, commands := range map[string][]*cobra.Command{
-		groupConnect:  {s.contexts(), s.login(), s.logout(), s.auth(), s.version()},
+		groupConnect:  {s.contexts(), s.login(), s.logout(), s.auth(), s.version(), s.man()},
 		groupDescribe: {s.nouns(), s.get(), s.describe(), s.apply(), s.remove(), s.edit(), s.export()},
 		groupDeploy:   {s.cluster(), s.deploy()},
 		groupOperate:  append(s.operations(), s.waits(), s.diff()),

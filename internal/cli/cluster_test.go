@@ -71,6 +71,7 @@ spec: {clusterProvider: site, cluster: edge01}
 	require.Contains(t, w.done("get", "labels"), "small")
 	require.Contains(t, w.done("apply", "-f", w.env["XDG_CONFIG_HOME"]+"/uses.yaml"), "cluster-references/ref unchanged")
 	w.done("delete", "project", "p", "--cascade")
+	require.Equal(t, key+" would be deleted (dry run)\n", w.done("cluster", "remove", "edge01", "--dry-run"))
 	require.Equal(t, key+" deleted\n", w.done("cluster", "remove", "edge01"))
 	require.NotContains(t, w.done("get", "labels"), "small")
 	require.Equal(t, 3, w.run("cluster", "check", "edge01").code)

@@ -21,6 +21,7 @@ the path the last parts will do: web, v1/web; what is not given is looked for.`
 type operateFlags struct {
 	where
 	wait        bool
+	dryRun      bool
 	timeout     time.Duration
 	revision    int
 	version, to string
@@ -60,6 +61,7 @@ func (s *session) operation(o domain.OwnerOperation) *cobra.Command {
 		Args: numbered(1, 2, "the name of a group, or a noun and a name"), ValidArgsFunction: s.completeOwners,
 	}
 	s.placed(c, &f.where)
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what it would change in clusters, and do nothing")
 	if op != domain.OpApprove {
 		c.Flags().BoolVar(&f.wait, "wait", false, "wait for the end, and show what is going on")
 		c.Flags().DurationVar(&f.timeout, "timeout", defaultWait, "how long to wait; 0 for as long as it takes")
@@ -107,6 +109,9 @@ func (s *session) doOperate(ctx context.Context, f *operateFlags, op domain.Oper
 		watched, _ = noun.Key(names)
 	default:
 	}
+	if f.dryRun {
+		return s.rehearse(ctx, api, key, op, f)
+	}
 	accepted, err := s.ask(ctx, api, key, op, spec)
 	if err != nil {
 		return err
@@ -120,6 +125,36 @@ func (s *session) doOperate(ctx context.Context, f *operateFlags, op domain.Oper
 		return nil
 	}
 	return s.await(ctx, api, watched, op, f.timeout)
+}
+
+// rehearse says what an operation would do, as far as the API can tell, and asks for nothing.
+func (s *session) rehearse(ctx context.Context, api *client.API, key domain.Key, op domain.Operation, f *operateFlags) error {
+	query := url.Values{"operation": {string(op)}, "limit": {"1000"}}
+	switch op {
+	case domain.OpRollback:
+		query.Set("revision", strconv.Itoa(f.revision))
+	case domain.OpMigrate:
+		query.Set("version", f.version)
+		query.Set("group", or(f.to, key.Name()))
+	case domain.OpInstantiate, domain.OpUpdate:
+	default:
+		query = nil
+	}
+	if query == nil || domain.OwnerNoun(key) != domain.DeploymentIntentGroups {
+		d, err := api.Status(ctx, key, summary)
+		if err != nil {
+			return err
+		}
+		s.sayf("%s is %s; %s would be asked for (dry run)", key, or(string(d.Status), string(d.States.State())), op)
+		return nil
+	}
+	d, err := api.Diff(ctx, key, query)
+	if err != nil {
+		return err
+	}
+	s.warn(d.Warnings)
+	writeLines(s.Out, differenceLines(d, false))
+	return nil
 }
 
 // sayNext says, of a group that goes back to a revision, that what is described is otherwise, and what the next update would do.
