@@ -87,7 +87,9 @@ const (
 	asksFor = time.Second
 	// youngFor is for how long a request is young. One that lasts for longer waits for something else, as a cluster, or has had its time:
 	// the next one of its holder need not wait for it.
-	youngFor = 250 * time.Millisecond
+	youngFor = 100 * time.Millisecond
+	// pacedWait is how long a request waits for others of its holder alone: there are slots, and who asks for a few things at a time gets all.
+	pacedWait = 10 * time.Second
 )
 
 // visit is a request that has a slot.
@@ -148,13 +150,15 @@ func (p *slots) enter(ctx context.Context, who asker) (leave func(), err error) 
 	p.waiting = append(p.waiting, w)
 	p.look()
 	p.mu.Unlock()
-	full := time.NewTimer(admitWait)
-	defer full.Stop()
-	select {
-	case <-w.let:
+	waited := p.wait(ctx, w, admitWait)
+	p.mu.Lock()
+	paced := p.beside > 0 && p.used < p.most
+	p.mu.Unlock()
+	if !waited && paced && ctx.Err() == nil {
+		waited = p.wait(ctx, w, pacedWait-admitWait)
+	}
+	if waited {
 		return leave, nil
-	case <-full.C:
-	case <-ctx.Done():
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,6 +184,19 @@ func (p *slots) enter(ctx context.Context, who asker) (leave func(), err error) 
 		Kind: fail.Unavailable, RetryAfter: p.refused.next(time.Now(), retryLater, retryLater/time.Duration(p.most)),
 		Message: "too many requests are at work at the moment; nothing was done, try again later",
 	}
+}
+
+// wait waits for a slot, and says whether it was given one.
+func (p *slots) wait(ctx context.Context, w *waiter, most time.Duration) bool {
+	full := time.NewTimer(most)
+	defer full.Stop()
+	select {
+	case <-w.let:
+		return true
+	case <-full.C:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // free says whether there is a slot for somebody.
