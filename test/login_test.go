@@ -214,7 +214,7 @@ func TestLoginAtARealProvider(t *testing.T) {
 // TestLoginsWhoseProviderIsAway: those who are known go on until their token expires, and are told to come again then; nobody else notices.
 func TestLoginsWhoseProviderIsAway(t *testing.T) {
 	t.Parallel()
-	ctx, l := within(t), newLogins(t, 10*time.Second)
+	ctx, l := within(t), newLogins(t, 20*time.Second)
 	known := l.enter(t)
 	code := func() int { return browse(ctx, t, known, http.MethodGet, l.two.URL+"/v2/projects").StatusCode }
 	first := expiry(ctx, t, known, l.two)
@@ -273,6 +273,7 @@ func TestLoginOnThePage(t *testing.T) {
 	l.Tell("withdraw", url.Values{"user": {idptest.Name}})
 	p.Says(".wrong", "Your session has ended")
 	p.Until("nothing of before", "!document.querySelector('.matrix, .rows, .tiles') && document.querySelector('.nav').hidden")
+	l.Tell("restore", url.Values{"user": {idptest.Name}})
 	enter()
 	p.Click("button", "Sign out")
 	p.Says(".providers a", "Log in with Test")

@@ -83,7 +83,9 @@ func (s *session) doLogin(ctx context.Context, f *loginFlags) error {
 	if s.client != nil {
 		s.client.Close()
 	}
-	if s.client, err = s.open(x); err != nil {
+	shown := *x
+	shown.RefreshToken = "" // what comes of it is for the file, which has nothing yet
+	if s.client, err = s.open(&shown); err != nil {
 		return err
 	}
 	s.flags.server = x.Server // for what is said when it does not answer

@@ -75,7 +75,7 @@ func Start(t testing.TB, args ...string) *IdP {
 // Kill ends it.
 func (p *IdP) Kill() { p.end() }
 
-// Tell has its operator do something: rotate (alone=1 for the new key alone), withdraw (user).
+// Tell has its operator do something: rotate (alone=1 for the new key alone), withdraw and restore (user).
 func (p *IdP) Tell(what string, form url.Values) {
 	p.t.Helper()
 	answer, _ := p.post(http.DefaultClient, p.Issuer+"/control/"+what, form) //nolint:bodyclose // post closes it

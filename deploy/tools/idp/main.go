@@ -127,11 +127,11 @@ func (k *keys) KeySet(context.Context) (all []op.Key, err error) {
 	return all, nil
 }
 
-// withdraw has no refresh token of a user be good any more.
-func (k *keys) withdraw(user string) {
+// withdraw has no refresh token of a user be good any more, or good again.
+func (k *keys) withdraw(user string, gone bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.gone[user] = true
+	k.gone[user] = gone
 }
 
 // TokenRequestByRefreshToken implements op.Storage.
@@ -223,7 +223,8 @@ func provider(issuer, callback, secret string, lasts time.Duration) (http.Handle
 		told(w, err)
 	})
 	router.Post("/control/rotate", func(w http.ResponseWriter, r *http.Request) { told(w, k.rotate(r.FormValue("alone") != "")) })
-	router.Post("/control/withdraw", func(w http.ResponseWriter, r *http.Request) { k.withdraw(r.FormValue("user")); told(w, nil) })
+	router.Post("/control/withdraw", func(w http.ResponseWriter, r *http.Request) { k.withdraw(r.FormValue("user"), true); told(w, nil) })
+	router.Post("/control/restore", func(w http.ResponseWriter, r *http.Request) { k.withdraw(r.FormValue("user"), false); told(w, nil) })
 	router.Mount("/", p)
 	return router, nil
 }
