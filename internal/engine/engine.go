@@ -117,12 +117,25 @@ func (e *Engine) start(ctx context.Context, in workflows.OperationInput) (accept
 		err = handle.Get(ctx, &accepted)
 	}
 	if err != nil {
-		if err = kindOf(err); fail.Is(err, fail.Timeout) {
+		var gone *serviceerror.NotFound // as the server has it: what the workflow has not found is an application's error
+		if errors.As(err, &gone) {
+			err = unanswered(err)
+		}
+		err = kindOf(err)
+		if fail.Is(err, fail.Timeout) {
 			err = e.undecided(ctx, id, err)
 		}
 		return accepted, fmt.Errorf("%s %s: %w", s.Operation, s.Owner, err)
 	}
 	return accepted, nil
+}
+
+// unanswered is the answer of a workflow that has ended before it gave one, as a person has ended it. It may have recorded what it was
+// asked for, so that this is no refusal.
+func unanswered(cause error) error {
+	e := fail.Wrap(cause, fail.Unavailable, "the workflow of the operation was ended before it answered; ask for the status before you ask for it again")
+	e.RetryAfter = policy.AskAgain
+	return e
 }
 
 // undecided is the answer about an operation that was neither accepted nor refused in time: it may have been begun, and be
@@ -382,6 +395,9 @@ func knowsSearchAttributes(ctx context.Context, c client.Client) error {
 	return err
 }
 
+// updateOutlived is the type of the server's failure of an update that was under way when its workflow ended.
+const updateOutlived = "AcceptedUpdateCompletedWorkflow"
+
 // kindOf turns Temporal's errors into the product's. What our own workflows and activities failed with
 // comes back as it was.
 func kindOf(err error) error {
@@ -391,6 +407,10 @@ func kindOf(err error) error {
 	}
 	if e, ok := workflows.FromTemporal(err); ok {
 		return e
+	}
+	var app *temporal.ApplicationError
+	if errors.As(err, &app) && app.Type() == updateOutlived {
+		return unanswered(err)
 	}
 	var (
 		running     *serviceerror.WorkflowExecutionAlreadyStarted

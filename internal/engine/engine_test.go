@@ -184,6 +184,26 @@ func TestStartIsRefused(t *testing.T) {
 	require.Equal(t, "chart is broken", fail.MessageOf(err))
 }
 
+// TestEndedByHandBeforeItAnswers: an operation whose workflow a person ends before it has answered may have recorded something; it is
+// neither refused nor an error of ours.
+func TestEndedByHandBeforeItAnswers(t *testing.T) {
+	for name, s := range map[string]*server{
+		"while it decided":     {update: temporal.NewNonRetryableApplicationError("ended", "AcceptedUpdateCompletedWorkflow", nil)},
+		"before it was asked":  {update: serviceerror.NewNotFound("workflow execution already completed")},
+		"as the start is told": {err: serviceerror.NewNotFound("workflow execution already completed")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := engine.New(s).Start(t.Context(), scope, domain.Seen{})
+			require.Equal(t, fail.Unavailable, fail.KindOf(err), "%v", err)
+			require.Contains(t, fail.TextOf(err), "ask for the status")
+			require.NotZero(t, fail.RetryAfterOf(err))
+		})
+	}
+	refused := &server{update: workflows.ToTemporal(fail.New(fail.NotFound, "there is no revision 7"), 1)}
+	_, err := engine.New(refused).Start(t.Context(), scope, domain.Seen{})
+	require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+}
+
 func TestStartTwice(t *testing.T) {
 	s := &server{err: serviceerror.NewMultiOperationExecution("x", []error{
 		serviceerror.NewWorkflowExecutionAlreadyStarted("x", "y", "z"), serviceerror.NewMultiOperationAborted("x"),
